@@ -13,11 +13,4 @@ std::string_view op_name(Op op) {
   return "?";
 }
 
-std::optional<Op> find_op(std::string_view name) {
-  for (int i = 0; i < kOpCount; ++i) {
-    if (op_name(static_cast<Op>(i)) == name) return static_cast<Op>(i);
-  }
-  return std::nullopt;
-}
-
 }  // namespace lockstep

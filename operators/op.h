@@ -27,7 +27,6 @@ inline constexpr int kOpCount = 0
 
 // The operator's word: "rms_norm"; "?" for a number that is none.
 std::string_view op_name(Op op);
-std::optional<Op> find_op(std::string_view name);
 
 // Not constant and not there: a table that calls it does not compile.
 void an_operator_has_two_rows_or_none();

@@ -100,15 +100,11 @@ struct QuantizedRows {
 };
 
 // Nearest codes for float32 rows [rows, cols] with `stride`. int8: the scale is the largest
-// magnitude / 127, so what dequantize_rows gives has the same codes and scales again. int4: the
+// magnitude / 127, so code * scale has the same codes and scales again. int4: the
 // scale, and minimum, of least squared error among a fixed set of trials, plain rounding one of
 // them. Scales are rounded before codes are chosen. A group below 2^-100 becomes zeros. Weights are
 // finite: the caller has checked that.
 void quantize_rows(const Quantization& kind, const float* source, int64_t stride, int64_t rows,
                    int64_t cols, const QuantizedRows& out);
-
-// Back to float32, exactly as the formulas say (one rounding: fma).
-void dequantize_rows(const Quantization& kind, const QuantizedRows& in, int64_t rows, int64_t cols,
-                     float* out, int64_t stride);
 
 }  // namespace lockstep

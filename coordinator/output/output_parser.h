@@ -52,7 +52,6 @@ class OutputParser {
   void end_thought();
   void begin_content();
   void begin_calls(std::string_view tag);
-  void end_calls();
   void content_byte(char c);
   void content_tag(std::string_view tag);
 

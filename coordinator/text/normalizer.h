@@ -30,8 +30,6 @@ class Normalizer {
   // border, such as a letter and an accent, counts as the request's.
   absl::Status normalize(MarkedText* text, bool* at_start) const;
 
-  bool is_identity() const { return steps_.empty(); }
-
  private:
   enum class Kind {
     kPrepend,

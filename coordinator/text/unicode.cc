@@ -167,10 +167,6 @@ bool is_in(Category category, std::string_view name) {
   return kCategoryNames.substr(static_cast<size_t>(category) * 2, name.size()) == name;
 }
 
-bool has_category(char32_t code_point, std::string_view name) {
-  return is_in(category_of(code_point), name);
-}
-
 bool is_letter(char32_t code_point) {
   const Category category = category_of(code_point);
   return category >= Category::kLu && category <= Category::kLo;

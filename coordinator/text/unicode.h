@@ -92,9 +92,8 @@ void append_utf8(char32_t code_point, std::string* text);
 
 Category category_of(char32_t code_point);
 
-// Whether `name` is a category ("Lu") or a group of them ("L"), and which code points are in it.
+// Whether `name` is a category ("Lu") or a group of them ("L"), and whether a category is in it.
 bool is_category_name(std::string_view name);
-bool has_category(char32_t code_point, std::string_view name);
 bool is_in(Category category, std::string_view name);
 
 bool is_letter(char32_t code_point);

@@ -12,12 +12,11 @@
 namespace lockstep {
 namespace {
 
-TEST(OpTest, EveryOperatorHasANameOfItsOwnThatLeadsBack) {
+TEST(OpTest, EveryOperatorHasANameOfItsOwn) {
   std::set<std::string_view> names;
   for (int i = 0; i < kOpCount; ++i) {
     const Op op = static_cast<Op>(i);
     EXPECT_TRUE(names.insert(op_name(op)).second) << op_name(op);
-    EXPECT_EQ(find_op(op_name(op)), op);
   }
   EXPECT_EQ(op_name(Op::kColumns), "columns");
 }
@@ -40,10 +39,7 @@ TEST(OpTest, EveryOperatorIsSpeltAlikeEverywhere) {
 #include "operators/ops.inc"
 }
 
-TEST(OpTest, UnknownNamesAndNumbersAreNoOperator) {
-  EXPECT_FALSE(find_op("softmax"));
-  EXPECT_EQ(op_name(static_cast<Op>(200)), "?");
-}
+TEST(OpTest, UnknownNumbersAreNoOperator) { EXPECT_EQ(op_name(static_cast<Op>(200)), "?"); }
 
 TEST(DTypeTest, NamesAndSizesAgree) {
   EXPECT_EQ(dtype_bytes(DType::kBF16), 2);

@@ -12,6 +12,7 @@
 #include "base/numbers/float16.h"
 #include "base/numbers/quantization.h"
 #include "operators/op.h"
+#include "tests/support/dequantize.h"
 #include "tests/support/naive_operators.h"
 
 namespace lockstep::naive {

@@ -1,10 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
-// What a template may use up. A template is a stranger's program: it ends with an error where it
-// asks for more than this, whatever it does.
+// The limits of a template, and the error that it ends with. A template is a stranger's program:
+// it fails where it asks for more than this, whatever it does.
 #pragma once
 
 #include <cstddef>
 #include <cstdint>
+#include <memory>
 #include <utility>
 
 #include "base/status.h"
@@ -13,14 +14,22 @@ namespace lockstep::jinja {
 
 struct Limits {
   size_t template_bytes = size_t{1} << 20;
-  int depth = 100;                            // Of syntax, of calls, and of values in each other.
+  int depth = 100;                            // Levels of syntax, of calls, of values.
   int64_t steps = 1'000'000;                  // A statement, an operation, an item made or read.
-  int64_t text_bytes = int64_t{4} << 20;      // Of the output, and of any text in between.
-  int64_t memory_bytes = int64_t{128} << 20;  // Of all values that exist at once.
+  int64_t text_bytes = int64_t{4} << 20;      // The output, and any text in between.
+  int64_t memory_bytes = int64_t{128} << 20;  // All values that exist at once.
 };
 
-// Charged by everything that takes time or memory. A charge never fails by itself: the error is
-// kept in status(), which is asked after each operation and in each loop that makes values.
+// The result of a function that failed: an empty one of any type.
+struct Failed {
+  template <typename T>
+  operator T() const {  // NOLINT(google-explicit-constructor)
+    return T();
+  }
+};
+
+// Charged by everything that takes time or memory. The first error is kept, and all that is made
+// after it means nothing: functions go on with empty values, and loops end where ok() is false.
 class Budget {
  public:
   explicit Budget(const Limits& limits) : limits_(limits) {}
@@ -31,22 +40,49 @@ class Budget {
   bool ok() const { return error_.ok(); }
   const absl::Status& status() const { return error_; }
 
-  void spend(int64_t steps) { work(steps, kUnitsPerStep); }
-  // A step pays for 2 KiB that are copied, or for 64 bytes that are looked at one by one.
-  void copy(size_t bytes) { work(static_cast<int64_t>(bytes), 2); }
-  void scan(size_t bytes) { work(static_cast<int64_t>(bytes), 64); }
-
-  void fail(absl::Status error) {
+  Failed fail(absl::Status error) {
     if (ok()) error_ = std::move(error);
+    return {};
   }
-  // For a text that is about to have this size: also kResourceExhausted as a value.
-  absl::Status check_text(size_t bytes);
-  void take(int64_t bytes);
+  // Fails with kInvalidArgument.
+  template <typename... Args>
+  Failed refuse(fmt::format_string<Args...> format, Args&&... args) {
+    return fail(invalid_argument(format, std::forward<Args>(args)...));
+  }
+  // Fails with kResourceExhausted.
+  template <typename... Args>
+  Failed exhausted(fmt::format_string<Args...> format, Args&&... args) {
+    return fail(resource_exhausted(format, std::forward<Args>(args)...));
+  }
+
+  // These return ok(). A step pays for 2 KiB copied, or for 64 bytes looked at one by one.
+  bool spend(int64_t steps) { return work(steps, kUnitsPerStep); }
+  bool copy(size_t bytes) { return work(static_cast<int64_t>(bytes), 2); }
+  bool scan(size_t bytes) { return work(static_cast<int64_t>(bytes), 64); }
+  // For a text that is about to have this size.
+  bool check_text(size_t bytes) {
+    if (bytes <= static_cast<size_t>(limits_.text_bytes)) return ok();
+    return exhausted("the template makes a text of more than {} bytes", limits_.text_bytes);
+  }
+
+  void take(int64_t bytes) {
+    live_bytes_ += bytes;
+    if (live_bytes_ <= limits_.memory_bytes) return;
+    exhausted("the template's values take more than {} bytes of memory", limits_.memory_bytes);
+  }
   void give_back(int64_t bytes) { live_bytes_ -= bytes; }
 
  private:
   static constexpr int64_t kUnitsPerStep = 4096;
-  void work(int64_t count, int64_t units_each);
+  bool work(int64_t count, int64_t units_each) {
+    const int64_t left = limits_.steps * kUnitsPerStep - units_;
+    if (count <= left / units_each) {
+      units_ += count * units_each;
+      return ok();
+    }
+    units_ += left;
+    return exhausted("the template takes more than {} steps", limits_.steps);
+  }
 
   const Limits limits_;
   int64_t units_ = 0;
@@ -54,27 +90,27 @@ class Budget {
   absl::Status error_;
 };
 
-// The memory of one value; given back with it. A null budget: the value is part of the template.
-class Charge {
+// The memory of one value; given back with it. A null one: the value is part of the template.
+struct GiveBack {
+  int64_t bytes = 0;
+  void operator()(Budget* budget) const { budget->give_back(bytes); }
+};
+using Charge = std::unique_ptr<Budget, GiveBack>;
+inline Charge charge(Budget* budget, int64_t bytes) {
+  budget->take(bytes);
+  return {budget, {bytes}};
+}
+
+// Counts a level of something as long as it exists.
+class Level {
  public:
-  Charge() = default;
-  Charge(Budget* budget, int64_t bytes) : budget_(budget), bytes_(bytes) {
-    if (budget_ != nullptr) budget_->take(bytes_);
-  }
-  Charge(Charge&& other) noexcept
-      : budget_(std::exchange(other.budget_, nullptr)), bytes_(other.bytes_) {}
-  Charge& operator=(Charge&& other) noexcept {
-    std::swap(budget_, other.budget_);
-    std::swap(bytes_, other.bytes_);
-    return *this;
-  }
-  ~Charge() {
-    if (budget_ != nullptr) budget_->give_back(bytes_);
-  }
+  explicit Level(int* count) : count_(count) { ++*count_; }
+  Level(const Level&) = delete;
+  Level& operator=(const Level&) = delete;
+  ~Level() { --*count_; }
 
  private:
-  Budget* budget_ = nullptr;
-  int64_t bytes_ = 0;
+  int* count_;
 };
 
 }  // namespace lockstep::jinja

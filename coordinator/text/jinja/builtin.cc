@@ -3,8 +3,8 @@
 
 #include <algorithm>
 
+#include "coordinator/text/jinja/format.h"
 #include "coordinator/text/jinja/operators.h"
-#include "coordinator/text/jinja/show.h"
 
 namespace lockstep::jinja {
 namespace {
@@ -19,8 +19,8 @@ std::string_view next_word(std::string_view* words) {
 
 }  // namespace
 
-absl::Status Call::bind() {
-  if (builtin.parameters == "*") return absl::OkStatus();
+bool Call::bind() {
+  if (builtin.parameters == "*") return true;
   size_t named_used = 0;
   std::string_view words = builtin.parameters;
   while (!words.empty()) {
@@ -35,25 +35,25 @@ absl::Status Call::bind() {
         index < arguments.positional.size() ? &arguments.positional[index] : nullptr;
     if (named != arguments.named.end()) {
       if (value != nullptr) {
-        return invalid_argument("{}: two values for the argument '{}'", builtin.name, word);
+        return budget.refuse("{}: two values for the argument '{}'", builtin.name, word);
       }
       value = &named->second;
       ++named_used;
     }
     if (value == nullptr && !optional) {
-      return invalid_argument("{}: the argument '{}' is missing", builtin.name, word);
+      return budget.refuse("{}: the argument '{}' is missing", builtin.name, word);
     }
     bound_.push_back(value);
   }
   if (arguments.positional.size() > bound_.size()) {
-    return invalid_argument("{}: takes at most {} arguments, got {}", builtin.name, bound_.size(),
-                            arguments.positional.size());
+    return budget.refuse("{}: takes at most {} arguments, got {}", builtin.name, bound_.size(),
+                         arguments.positional.size());
   }
   if (named_used < arguments.named.size()) {
-    return invalid_argument("{}: got an argument that it does not take: its arguments are: {}",
-                            builtin.name, bound_.empty() ? "none" : builtin.parameters);
+    return budget.refuse("{}: got an argument that it does not take: its arguments are: {}",
+                         builtin.name, bound_.empty() ? "none" : builtin.parameters);
   }
-  return absl::OkStatus();
+  return true;
 }
 
 std::string_view Call::parameter(size_t index) const {
@@ -63,37 +63,34 @@ std::string_view Call::parameter(size_t index) const {
   return word.ends_with('?') ? word.substr(0, word.size() - 1) : word;
 }
 
-absl::Status Call::wrong_type(size_t index, std::string_view wanted) const {
-  if ((*this)[index].is_undefined()) return undefined_error((*this)[index]);
-  return invalid_argument("{}: '{}' has to be {}, not {}", builtin.name, parameter(index), wanted,
-                          type_name((*this)[index]));
+Failed Call::wrong_argument(size_t index, std::string_view wanted) const {
+  return wrong_type(budget, (*this)[index], "{}: '{}' has to be {}, not {}", builtin.name,
+                    parameter(index), wanted, (*this)[index].type_name());
 }
 
 bool Call::truth_or(size_t index, bool fallback) const {
   return has(index) ? truth((*this)[index]) : fallback;
 }
 
-absl::StatusOr<int64_t> Call::integer_or(size_t index, int64_t fallback) const {
+int64_t Call::integer_or(size_t index, int64_t fallback) const {
   if (!has(index)) return fallback;
-  if (!(*this)[index].is_integer()) return wrong_type(index, "an integer");
+  if (!(*this)[index].is_integer()) return wrong_argument(index, "an integer");
   return (*this)[index].integer();
 }
 
-absl::StatusOr<const Text*> Call::text(size_t index) const {
-  if ((*this)[index].text() == nullptr) return wrong_type(index, "a string");
-  return (*this)[index].text();
+const Text& Call::text(size_t index) const {
+  static const Text kEmpty = {};
+  if ((*this)[index].text() != nullptr) return *(*this)[index].text();
+  wrong_argument(index, "a string");
+  return kEmpty;
 }
 
-absl::StatusOr<MarkedText> Call::str(const Value& value) { return str_of(runtime, value); }
+MarkedText Call::str(const Value& value) const { return str_of(runtime, value); }
 
-Result run_builtin(Runtime& runtime, const Builtin& builtin, const Value& self,
-                   const Arguments& arguments) {
-  runtime.budget.spend(1);
+Value run_builtin(Runtime& runtime, const Builtin& builtin, const Value& self,
+                  const Arguments& arguments) {
   Call call(runtime, builtin, self, arguments);
-  RETURN_IF_ERROR(call.bind());
-  Result result = builtin.run(call);
-  RETURN_IF_ERROR(runtime.budget.status());
-  return result;
+  return runtime.budget.spend(1) && call.bind() ? builtin.run(call) : Value();
 }
 
 const Builtin* find_builtin(std::span<const Builtin> table, std::string_view name) {
@@ -103,7 +100,7 @@ const Builtin* find_builtin(std::span<const Builtin> table, std::string_view nam
 
 const Builtin* find_filter(std::string_view name) {
   for (const auto& table :
-       {text_filters(), number_filters(), sequence_filters(), select_filters(), order_filters()}) {
+       {text_filters(), number_filters(), sequence_filters(), order_filters()}) {
     if (const Builtin* found = find_builtin(table, name)) return found;
   }
   return nullptr;

@@ -3,17 +3,17 @@
 // are called alike.
 #pragma once
 
-#include <optional>
 #include <span>
 #include <string>
 #include <string_view>
+#include <utility>
 #include <vector>
 
 #include "coordinator/text/jinja/runtime.h"
 
 namespace lockstep::jinja {
 
-// What stands in the brackets of a call.
+// The arguments of a call.
 struct Arguments {
   std::vector<Value> positional;
   std::vector<std::pair<std::string, Value>> named;
@@ -23,51 +23,60 @@ class Call;
 struct Builtin {
   std::string_view name;
   // Names with blanks between them, "?" after one that may be left out: "old new count?". "*": any
-  // arguments, which the function reads from Call::arguments.
+  // arguments, which the function reads from Call::arguments. ".": an attribute, which is not
+  // called but read.
   std::string_view parameters;
-  Result (*run)(Call& call);
+  Value (*run)(Call& call);
 };
 
 // One call of a builtin, its arguments bound to the parameters.
 class Call {
  public:
+  Call(Runtime& runtime, const Builtin& builtin, const Value& self, const Arguments& arguments)
+      : runtime(runtime),
+        budget(runtime.budget),
+        builtin(builtin),
+        self(self),
+        arguments(arguments) {}
+
   Runtime& runtime;
+  Budget& budget;
   const Builtin& builtin;
-  const Value& self;  // What is filtered or tested, or whose method it is.
+  const Value& self;  // The value that is filtered or tested, or has the method.
   const Arguments& arguments;
 
-  Budget& budget() { return runtime.budget; }
-  // Null where it was left out.
-  const Value* get(size_t index) const { return bound_[index]; }
+  // Fails where arguments do not fit the parameters.
+  bool bind();
+
   const Value& operator[](size_t index) const { return *bound_[index]; }
   bool has(size_t index) const { return bound_[index] != nullptr; }
-  // Null where it was left out or is none.
-  const Value* given(size_t index) const {
-    return has(index) && !bound_[index]->is_none() ? bound_[index] : nullptr;
+  // Whether it is there and not none.
+  bool given(size_t index) const { return has(index) && !bound_[index]->is_none(); }
+  const Value* given_or_null(size_t index) const { return given(index) ? bound_[index] : nullptr; }
+  Value value_or(size_t index, const Value& fallback) const {
+    return has(index) ? *bound_[index] : fallback;
   }
+
+  // These fail where the argument is of another type, with an error that names the parameter.
   bool truth_or(size_t index, bool fallback) const;
-  // Errors that name the parameter where it is of another type.
-  absl::StatusOr<int64_t> integer_or(size_t index, int64_t fallback) const;
-  absl::StatusOr<const Text*> text(size_t index) const;
+  int64_t integer_or(size_t index, int64_t fallback) const;
+  const Text& text(size_t index) const;  // An empty one where it failed.
+  std::string_view text_or(size_t index, std::string_view fallback) const {
+    return has(index) ? std::string_view(text(index).bytes()) : fallback;
+  }
+  Failed wrong_argument(size_t index, std::string_view wanted) const;
 
-  // The value that is filtered as a text, as str() makes it.
-  absl::StatusOr<MarkedText> self_str() { return str(self); }
-  absl::StatusOr<MarkedText> str(const Value& value);
-
-  absl::Status wrong_type(size_t index, std::string_view wanted) const;
+  // The value as str() makes it a text.
+  MarkedText str(const Value& value) const;
 
  private:
-  friend Result run_builtin(Runtime&, const Builtin&, const Value&, const Arguments&);
-  Call(Runtime& runtime, const Builtin& builtin, const Value& self, const Arguments& arguments)
-      : runtime(runtime), builtin(builtin), self(self), arguments(arguments) {}
-  absl::Status bind();
   std::string_view parameter(size_t index) const;
 
   std::vector<const Value*> bound_;
 };
 
-Result run_builtin(Runtime& runtime, const Builtin& builtin, const Value& self,
-                   const Arguments& arguments);
+Value run_builtin(Runtime& runtime, const Builtin& builtin, const Value& self,
+                  const Arguments& arguments);
 
 // A builtin as a value; bound to `self` where it is a method.
 struct Function {
@@ -81,15 +90,13 @@ const Builtin* find_filter(std::string_view name);
 const Builtin* find_test(std::string_view name);
 // Finds range, namespace, dict, joiner, cycler, raise_exception and strftime_now.
 const Builtin* find_function(std::string_view name);
-const Builtin* find_method(const Value& value, std::string_view name);
+const Builtin* find_member(const Value& value, std::string_view name);
 
 // The tables, each in a file of its own.
 std::span<const Builtin> text_filters();
 std::span<const Builtin> number_filters();
 std::span<const Builtin> sequence_filters();
 std::span<const Builtin> order_filters();
-std::span<const Builtin> select_filters();
 std::span<const Builtin> text_methods();
-std::span<const Builtin> text_tests();
 
 }  // namespace lockstep::jinja

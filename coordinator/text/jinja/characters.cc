@@ -27,38 +27,20 @@ constexpr Range kOtherDigits[] = {
     {0x10A40, 0x10A43}, {0x10E60, 0x10E68}, {0x11052, 0x1105A}, {0x1F100, 0x1F10A},
 };
 
-// Letters that are several ones in upper case.
-struct LongUpper {
-  char32_t letter;
-  std::string_view upper;
-};
-constexpr LongUpper kLongUppers[] = {
-    {0xDF, "SS"},
-    {0x149, "ʼN"},
-    {0x1F0, "J\u030C"},
-    {0x390, "Ι\u0308\u0301"},
-    {0x3B0, "Υ\u0308\u0301"},
-    {0x587, "ԵՒ"},
-    {0x1E96, "H\u0331"},
-    {0x1E97, "T\u0308"},
-    {0x1E98, "W\u030A"},
-    {0x1E99, "Y\u030A"},
-    {0x1E9A, "Aʾ"},
-    {0xFB00, "FF"},
-    {0xFB01, "FI"},
-    {0xFB02, "FL"},
-    {0xFB03, "FFI"},
-    {0xFB04, "FFL"},
-    {0xFB05, "ST"},
-    {0xFB06, "ST"},
-    {0xFB13, "ՄՆ"},
-    {0xFB14, "ՄԵ"},
-    {0xFB15, "ՄԻ"},
-    {0xFB16, "ՎՆ"},
-    {0xFB17, "ՄԽ"},
-};
+bool is_polytonic(char32_t c) { return c >= 0x1F00 && c < 0x2000; }
+
+bool begins_code_point(char byte) { return (byte & 0xC0) != 0x80; }
 
 }  // namespace
+
+Characters& Characters::read(size_t begin) {
+  now_ = {0, begin, begin};
+  if (begin < text_.size()) {
+    const CodePoint point = code_point_at(text_, begin);
+    now_ = {point.value, begin, begin + point.bytes};
+  }
+  return *this;
+}
 
 bool is_blank(char32_t c) { return is_space(c) || (c >= 0x1C && c <= 0x1F); }
 
@@ -67,15 +49,12 @@ bool is_line_break(char32_t c) {
          c == 0x2029;
 }
 
-bool is_alphabetic(char32_t c) { return is_letter(c); }
 bool is_decimal(char32_t c) { return category_of(c) == Category::kNd; }
 
 bool is_digit(char32_t c) {
   const auto* range = std::ranges::lower_bound(kOtherDigits, c, {}, &Range::last);
   return is_decimal(c) || (range != std::end(kOtherDigits) && range->first <= c);
 }
-
-bool is_numeric(char32_t c) { return is_number(c); }
 
 bool is_printable(char32_t c) {
   if (c < 0x7F) return c >= ' ';
@@ -103,8 +82,27 @@ size_t blanks_begin(std::string_view text) {
   return begin;
 }
 
-int64_t count_code_points(std::string_view text) {
-  return std::ranges::count_if(text, [](char c) { return (c & 0xC0) != 0x80; });
+size_t byte_offset(std::string_view text, int64_t code_point) {
+  size_t at = 0;
+  for (int64_t left = code_point; at < text.size(); ++at) {
+    if (begins_code_point(text[at]) && left-- == 0) break;
+  }
+  return at;
+}
+
+std::vector<size_t> byte_offsets(std::string_view text) {
+  std::vector<size_t> offsets;
+  for (size_t at = 0; at < text.size(); ++at) {
+    if (begins_code_point(text[at])) offsets.push_back(at);
+  }
+  offsets.push_back(text.size());
+  return offsets;
+}
+
+std::string_view clipped(std::string_view text, size_t bytes) {
+  if (text.size() <= bytes) return text;
+  while (bytes > 0 && !begins_code_point(text[bytes])) --bytes;
+  return text.substr(0, bytes);
 }
 
 Case case_of(char32_t c) {
@@ -131,21 +129,21 @@ void append_cased(char32_t c, Case wanted, std::string* text) {
     append_lowercase(c, text);
     return;
   }
-  const auto* found = std::ranges::lower_bound(kLongUppers, c, {}, &LongUpper::letter);
-  if (found != std::end(kLongUppers) && found->letter == c) {
-    const size_t first = code_point_at(found->upper, 0).bytes;
-    const bool whole = wanted == Case::kUpper || c == 0x149;
-    text->append(whole ? found->upper : found->upper.substr(0, first));
-    for (size_t at = first; !whole && at < found->upper.size();) {
-      const CodePoint point = code_point_at(found->upper, at);
-      append_lowercase(point.value, text);
-      at += point.bytes;
-    }
-    return;
-  }
   const auto value = static_cast<utf8proc_int32_t>(c);
   const auto mapped = wanted == Case::kUpper ? utf8proc_toupper(value) : utf8proc_totitle(value);
-  append_utf8(static_cast<char32_t>(mapped), text);
+  // A small letter without a capital that folds to several, as the German sharp s.
+  utf8proc_int32_t folded[4];
+  int boundary = 0;
+  const bool may_fold =
+      (mapped == value || c == 0xDF) && case_of(c) == Case::kLower && !is_polytonic(c);
+  const auto count = may_fold ? utf8proc_decompose_char(value, folded, std::size(folded),
+                                                        UTF8PROC_CASEFOLD, &boundary)
+                              : 1;
+  if (count <= 1) return append_utf8(static_cast<char32_t>(mapped), text);
+  for (int i = 0; i < count; ++i) {
+    const bool is_lower = i > 0 && wanted == Case::kTitle && c != 0x149;
+    append_cased(static_cast<char32_t>(folded[i]), is_lower ? Case::kLower : Case::kUpper, text);
+  }
 }
 
 }  // namespace lockstep::jinja

@@ -1,86 +1,74 @@
 // SPDX-License-Identifier: Apache-2.0
 // Runs a template's tree: evaluates expressions, executes statements, calls macros. Used once, by
-// one thread.
+// one thread. Where something fails, the runtime's budget has the error, and all ends.
 #pragma once
 
-#include <functional>
-#include <optional>
 #include <string_view>
+#include <utility>
 
 #include "coordinator/text/jinja/builtin.h"
-#include "coordinator/text/jinja/loop.h"
 #include "coordinator/text/jinja/runtime.h"
 
 namespace lockstep::jinja {
 
 class Interpreter {
  public:
-  explicit Interpreter(Runtime& runtime) : runtime_(runtime) {}
+  explicit Interpreter(Runtime& runtime) : runtime_(runtime), budget_(runtime.budget) {}
 
-  // Executes the template with these variables. The Status names no line: error_line() does.
-  absl::StatusOr<MarkedText> run(const Body& body, Scope* variables);
+  // Executes the template with these variables.
+  MarkedText run(const Body& body, Scope* variables);
+  // The line at which the budget failed; 0: it did not.
   int error_line() const { return error_line_; }
 
  private:
-  // What follows a statement: the next one, or the end of a loop's body or of a loop.
+  // After a statement comes the next one, or the end of a loop's body or of a loop.
   enum class Flow : uint8_t { kNext, kContinue, kBreak };
-  using FlowResult = absl::StatusOr<Flow>;
 
-  // Statements (interpreter_statements.cc).
-  FlowResult execute(const Body& body, Scope* scope);
-  FlowResult execute(const Statement& statement, Scope* scope);
-  FlowResult dispatch(const Statement& statement, Scope* scope);
-  FlowResult execute_if(const Statement& statement, Scope* scope);
-  FlowResult execute_for(const Statement& statement, const Value& items, Scope* scope, int depth0);
-  FlowResult execute_set_block(const Statement& statement, Scope* scope);
-  FlowResult execute_filter(const Statement& statement, Scope* scope);
-  absl::Status execute_call(const Statement& statement, Scope* scope);
-  absl::Status start_loop(Loop* loop, const Statement& statement, std::vector<Value> items,
-                          Scope* scope, int depth0);
-  absl::Status assign(const Expression& target, const Value& value, Scope* scope);
-  absl::Status unpack(const Expression& target, const Value& value, Scope* scope);
-  absl::Status assign_attribute(const Expression& target, const Value& value, Scope* scope);
-  absl::Status print(const Value& value);
-  // What is printed while this runs; `flow`, where it is not null, says how it ended.
-  absl::StatusOr<MarkedText> capture(const std::function<FlowResult()>& run, Flow* flow = nullptr);
+  // Statements (statements.cc).
+  Flow execute(const Body& body, Scope* scope);
+  Flow execute(const Statement& statement, Scope* scope);
+  Flow dispatch(const Statement& statement, Scope* scope);
+  Flow execute_if(const Statement& statement, Scope* scope);
+  Flow execute_for(const Statement& statement, const Value& items, Scope* scope, int depth0);
+  Flow execute_captured(const Statement& statement, Scope* scope);
+  void execute_call(const Statement& statement, Scope* scope);
+  const Macro* make_macro(const Statement& statement, Scope* scope);
+  void assign(const Expression& target, const Value& value, Scope* scope);
+  void unpack(const Expression& target, const Value& value, Scope* scope);
+  void assign_attribute(const Expression& target, const Value& value, Scope* scope);
+  void print(const Value& value);
+  // Runs this; returns what it printed and how it ended.
+  template <typename F>
+  std::pair<MarkedText, Flow> capture(F&& run);
 
-  // Expressions (interpreter_expressions.cc).
-  Result evaluate(const Expression& expression, Scope* scope);
-  Result dispatch(const Expression& expression, Scope* scope);
-  Result evaluate_name(const Expression& expression, Scope* scope);
-  Result evaluate_items(const Expression& expression, Scope* scope);
-  Result evaluate_dict(const Expression& expression, Scope* scope);
-  Result evaluate_access(const Expression& expression, Scope* scope);
-  Result evaluate_builtin(const Expression& expression, Scope* scope);
-  Result evaluate_logic(const Expression& expression, Scope* scope);
-  Result evaluate_concat(const Expression& expression, Scope* scope);
-  Result evaluate_arithmetic(const Expression& expression, Scope* scope);
-  Result evaluate_compare(const Expression& expression, Scope* scope);
-  Result evaluate_conditional(const Expression& expression, Scope* scope);
-  absl::StatusOr<Arguments> evaluate_arguments(const Expression& expression, Scope* scope);
+  // Expressions (expressions.cc).
+  Value evaluate(const Expression& expression, Scope* scope);
+  Value dispatch(const Expression& expression, Scope* scope);
+  std::vector<Value> evaluate_all(const Expression& expression, Scope* scope);
+  Value evaluate_name(const Expression& expression, Scope* scope);
+  Value evaluate_dict(const Expression& expression, Scope* scope);
+  Value evaluate_slice(const Expression& expression, Scope* scope);
+  Value evaluate_builtin(const Expression& expression, Scope* scope);
+  Value evaluate_logic(const Expression& expression, Scope* scope);
+  Value evaluate_concat(const Expression& expression, Scope* scope);
+  Value evaluate_arithmetic(const Expression& expression, Scope* scope);
+  Value evaluate_compare(const Expression& expression, Scope* scope);
+  Value evaluate_conditional(const Expression& expression, Scope* scope);
+  Arguments evaluate_arguments(const Expression& expression, Scope* scope);
 
-  // Calls (interpreter_calls.cc).
-  Result call(const Value& callee, const Arguments& arguments);
-  Result call_macro(const Macro& macro, const Arguments& arguments);
-  Result call_loop(const Loop& loop, const Arguments& arguments);
-  absl::Status bind(const MacroSyntax& macro, const Arguments& arguments, Scope* scope);
-  absl::Status bind_defaults(const MacroSyntax& macro, Scope* scope);
-
-  // Counts a level of something, and gives it back.
-  class Level {
-   public:
-    explicit Level(int* count) : count_(count) { ++*count_; }
-    ~Level() { --*count_; }
-
-   private:
-    int* count_;
-  };
+  // Calls.
+  Value call(const Value& callee, const Arguments& arguments);
+  MarkedText call_macro(const Macro& macro, const Arguments& arguments);
+  MarkedText call_loop(const Loop& loop, const Arguments& arguments);
+  void bind(const MacroSyntax& macro, const Arguments& arguments, Scope* scope);
+  void bind_defaults(const MacroSyntax& macro, Scope* scope);
 
   Runtime& runtime_;
-  MarkedText* output_ = nullptr;  // What is printed goes here.
-  const Value* piped_ = nullptr;  // What the first filter of a block filters.
-  int frames_ = 0;                // Of evaluate and execute in each other.
-  int calls_ = 0;                 // Of macros and recursive loops in each other.
+  Budget& budget_;
+  MarkedText* output_ = nullptr;  // Receives what is printed.
+  const Value* piped_ = nullptr;  // The block's text, for its first filter.
+  int frames_ = 0;                // Calls of evaluate and execute in each other.
+  int calls_ = 0;                 // Calls of macros and loops in each other.
   int error_line_ = 0;
 };
 

@@ -3,7 +3,9 @@
 #include "coordinator/text/jinja/lexer.h"
 
 #include <algorithm>
+#include <charconv>
 
+#include "absl/strings/str_replace.h"
 #include "coordinator/text/jinja/characters.h"
 #include "coordinator/text/unicode.h"
 
@@ -15,15 +17,15 @@ constexpr std::string_view kOperators[] = {"**", "//", "==", "!=", ">=", "<=", "
                                            ">",  "<",  "=",  ".",  ":",  "|",  ",", ";"};
 
 constexpr size_t kMaxName = 1000;
-
-bool is_digit(char c) { return c >= '0' && c <= '9'; }
+constexpr std::string_view kDigits = "0123456789";
 
 class Lexer {
  public:
   explicit Lexer(std::string_view source) : source_(source) {}
 
   absl::StatusOr<std::vector<Token>> run() {
-    while (at_ < source_.size()) RETURN_IF_ERROR(root());
+    while (at_ < source_.size()) root();
+    RETURN_IF_ERROR(error_);
     add(Token::Type::kEnd, at_);
     return std::move(tokens_);
   }
@@ -31,10 +33,14 @@ class Lexer {
  private:
   using Type = Token::Type;
 
-  bool ahead(std::string_view text) const { return source_.substr(at_).starts_with(text); }
-  char peek(size_t offset = 0) const {
-    return at_ + offset < source_.size() ? source_[at_ + offset] : '\0';
+  // The first error is kept, and ends everything.
+  void fail(int line, std::string_view what) {
+    if (error_.ok()) error_ = error_at(line, what);
+    at_ = source_.size();
   }
+
+  // The byte at an offset; 0 after the end.
+  char at(size_t offset) const { return offset < source_.size() ? source_[offset] : '\0'; }
 
   void move_to(size_t end) {
     line_ += static_cast<int>(std::count(source_.begin() + at_, source_.begin() + end, '\n'));
@@ -45,22 +51,19 @@ class Lexer {
     tokens_.push_back({type, line_, source_.substr(at_, end - at_)});
     move_to(end);
   }
-  void skip_blanks() { move_to(blanks_end(source_, at_)); }
 
   // Text up to the next tag, and that tag's begin.
-  absl::Status root() {
-    size_t tag = at_;
-    while ((tag = source_.find('{', tag)) != std::string_view::npos) {
-      const char next = tag + 1 < source_.size() ? source_[tag + 1] : '\0';
-      if (next == '{' || next == '%' || next == '#') break;
-      ++tag;
+  void root() {
+    size_t tag = source_.find('{', at_);
+    while (tag != std::string_view::npos && at(tag + 1) != '{' && at(tag + 1) != '%' &&
+           at(tag + 1) != '#') {
+      tag = source_.find('{', tag + 1);
     }
     if (tag == std::string_view::npos) {
-      add(Type::kData, source_.size());
-      return absl::OkStatus();
+      return add(Type::kData, source_.size());
     }
-    const char kind = source_[tag + 1];
-    const char sign = tag + 2 < source_.size() ? source_[tag + 2] : '\0';
+    const char kind = at(tag + 1);
+    const char sign = at(tag + 2);
     add_data(tag, sign, kind != '{');
     const int begin_line = line_;
     move_to(tag + 2);
@@ -87,7 +90,7 @@ class Lexer {
     move_to(tag);
   }
 
-  // The end of "raw %}" that begins here, or 0. The newline behind goes with `trim` only.
+  // The end of "raw %}" that begins here, or 0. The newline after it goes with `trim` only.
   size_t raw_tag_end(std::string_view word, bool trim) const {
     size_t end = blanks_end(source_, at_);
     if (!source_.substr(end).starts_with(word)) return 0;
@@ -99,138 +102,126 @@ class Lexer {
     return end + 2 + (trim && rest.substr(2).starts_with("\n") ? 1 : 0);
   }
 
-  absl::Status raw(size_t begin) {
+  void raw(size_t begin) {
     const int line = line_;
     move_to(begin);
     for (size_t tag = at_; (tag = source_.find("{%", tag)) != std::string_view::npos; tag += 2) {
-      const char sign = tag + 2 < source_.size() ? source_[tag + 2] : '\0';
+      const char sign = at(tag + 2);
       const size_t text_begin = std::exchange(at_, tag + (sign == '-' || sign == '+' ? 3 : 2));
       const size_t end = raw_tag_end("endraw", true);
       at_ = text_begin;
       if (end == 0) continue;
       add_data(tag, sign, true);
-      move_to(end);
-      return absl::OkStatus();
+      return move_to(end);
     }
-    return error_at(line, "Missing end of raw directive");
+    fail(line, "Missing end of raw directive");
   }
 
-  absl::Status comment(int line) {
+  void comment(int line) {
     const size_t end = source_.find("#}", at_);
-    if (end == std::string_view::npos) return error_at(line, "Missing end of comment tag");
+    if (end == std::string_view::npos) return fail(line, "Missing end of comment tag");
     const char sign = end > at_ ? source_[end - 1] : '\0';
     move_to(end + 2);
-    if (sign == '-') skip_blanks();
-    if (sign != '-' && sign != '+' && peek() == '\n') move_to(at_ + 1);
-    return absl::OkStatus();
+    skip_after_tag(sign, true);
   }
 
-  // Whether the tag ends here; moves behind it.
+  // Skips what the sign at a tag's end and trim_blocks take from the text after it.
+  void skip_after_tag(char sign, bool may_trim) {
+    if (sign == '-') move_to(blanks_end(source_, at_));
+    if (sign != '-' && sign != '+' && may_trim && at(at_) == '\n') move_to(at_ + 1);
+  }
+
+  // Whether the tag ends here; if so, moves past it.
   bool end_of_code(Type end) {
     const std::string_view mark = end == Type::kBlockEnd ? "%}" : "}}";
-    const bool minus = peek() == '-';
-    const bool plus = peek() == '+' && end == Type::kBlockEnd;
-    const size_t sign = minus || plus ? 1 : 0;
-    if (!source_.substr(std::min(at_ + sign, source_.size())).starts_with(mark)) return false;
-    add(end, at_ + sign + 2);
-    if (minus) skip_blanks();
-    if (sign == 0 && end == Type::kBlockEnd && peek() == '\n') move_to(at_ + 1);
+    const char sign = at(at_);
+    const bool has_sign = sign == '-' || (sign == '+' && end == Type::kBlockEnd);
+    const size_t mark_begin = at_ + (has_sign ? 1 : 0);
+    if (source_.compare(mark_begin, 2, mark) != 0) return false;
+    add(end, mark_begin + 2);
+    skip_after_tag(has_sign ? sign : '\0', end == Type::kBlockEnd);
     return true;
   }
 
-  absl::Status code(Type begin, Type end, int line) {
+  void code(Type begin, Type end, int line) {
     tokens_.push_back({begin, line, {}});
-    std::string open;  // The closing brackets that are wanted, last one first wanted.
+    std::string open;  // The closing brackets that have to follow, the next one last.
     while (at_ < source_.size()) {
-      if (open.empty() && end_of_code(end)) return absl::OkStatus();
+      if (open.empty() && end_of_code(end)) return;
       if (const size_t next = blanks_end(source_, at_); next > at_) {
         move_to(next);
       } else {
-        RETURN_IF_ERROR(token(&open));
+        token(&open);
       }
     }
-    return absl::OkStatus();  // The parser finds the end missing.
   }
 
-  absl::Status token(std::string* open) {
-    const char c = peek();
-    if (is_digit(c)) {
-      number();
-      return absl::OkStatus();
+  void token(std::string* open) {
+    const char c = at(at_);
+    if (kDigits.find(c) != std::string_view::npos) return number();
+    size_t end = at_;
+    while (end < source_.size() && is_name(code_point_at(source_, end).value)) {
+      end += code_point_at(source_, end).bytes;
     }
-    if (is_name(code_point_at(source_, at_).value)) {
-      size_t end = at_;
-      while (end < source_.size() && is_name(code_point_at(source_, end).value)) {
-        end += code_point_at(source_, end).bytes;
-      }
-      if (end - at_ > kMaxName) return error_at(line_, "a name of more than 1000 bytes");
-      add(Type::kName, end);
-      return absl::OkStatus();
+    if (end > at_) {
+      if (end - at_ > kMaxName) return fail(line_, "a name of more than 1000 bytes");
+      return add(Type::kName, end);
     }
     if (c == '"' || c == '\'') {
-      size_t end = at_ + 1;
+      ++end;
       while (end < source_.size() && source_[end] != c) end += source_[end] == '\\' ? 2 : 1;
-      if (end < source_.size()) {
-        add(Type::kString, end + 1);
-        return absl::OkStatus();
-      }
+      if (end < source_.size()) return add(Type::kString, end + 1);
     }
-    const auto* found = std::ranges::find_if(kOperators, [&](auto text) { return ahead(text); });
+    const auto* found = std::ranges::find_if(
+        kOperators, [&](auto text) { return source_.substr(at_).starts_with(text); });
     if (found == std::end(kOperators)) {
       const std::string_view shown = source_.substr(at_, code_point_at(source_, at_).bytes);
-      return error_at(line_, fmt::format("unexpected char '{}'", shown));
+      return fail(line_, fmt::format("unexpected char '{}'", shown));
     }
-    RETURN_IF_ERROR(balance(*found, open));
-    add(Type::kOperator, at_ + found->size());
-    return absl::OkStatus();
+    balance(*found, open);
+    if (error_.ok()) add(Type::kOperator, at_ + found->size());
   }
 
-  absl::Status balance(std::string_view text, std::string* open) const {
-    if (text == "(") open->push_back(')');
-    if (text == "[") open->push_back(']');
-    if (text == "{") open->push_back('}');
-    if (text != ")" && text != "]" && text != "}") return absl::OkStatus();
-    if (open->empty()) return error_at(line_, fmt::format("unexpected '{}'", text));
+  void balance(std::string_view text, std::string* open) {
+    constexpr std::string_view kBrackets = "()[]{}";
+    const size_t bracket = kBrackets.find(text);
+    if (bracket == std::string_view::npos) return;
+    if (bracket % 2 == 0) return open->push_back(kBrackets[bracket + 1]);
+    if (open->empty()) return fail(line_, fmt::format("unexpected '{}'", text));
     const char wanted = open->back();
     open->pop_back();
-    if (wanted == text[0]) return absl::OkStatus();
-    return error_at(line_, fmt::format("unexpected '{}', expected '{}'", text, wanted));
+    if (wanted != text[0]) fail(line_, fmt::format("unexpected '{}', expected '{}'", text, wanted));
   }
 
   static bool is_name(char32_t c) {
-    if (c < 0x80)
-      return is_digit(static_cast<char>(c)) || ((c | 32) >= 'a' && (c | 32) <= 'z') || c == '_';
-    return is_word(c);
+    if (c >= 0x80) return is_word(c);
+    return (c >= '0' && c <= '9') || ((c | 32) >= 'a' && (c | 32) <= 'z') || c == '_';
   }
 
   // The end of digits from `begin` that may have single "_" between them; `begin`: none.
-  template <typename IsDigit>
-  size_t digits_end(size_t begin, IsDigit is_digit_here, bool may_begin_with_line = false) const {
+  size_t digits_end(size_t begin, std::string_view digits, bool may_begin_with_line = false) const {
     size_t end = begin;
-    while (end < source_.size()) {
-      const bool line = source_[end] == '_' && (end > begin || may_begin_with_line);
-      const size_t digit = end + (line ? 1 : 0);
-      if (digit >= source_.size() || !is_digit_here(source_[digit])) break;
-      end = digit + 1;
+    while (true) {
+      const bool line = at(end) == '_' && (end > begin || may_begin_with_line);
+      const size_t first = end + (line ? 1 : 0);
+      const size_t next = std::min(source_.find_first_not_of(digits, first), source_.size());
+      if (next <= first) return end;
+      end = next;
     }
-    return end;
   }
 
   void number() {
-    const size_t whole = digits_end(at_, is_digit);
+    const size_t whole = digits_end(at_, kDigits);
     size_t end = whole;
-    if (at_ == 0 || source_[at_ - 1] != '.') {
-      if (end < source_.size() && source_[end] == '.') {
-        const size_t fraction = digits_end(end + 1, is_digit);
-        if (fraction > end + 1) end = fraction;
-      }
-      if (end < source_.size() && (source_[end] | 32) == 'e') {
-        const size_t sign = end + 1;
-        const bool has_sign =
-            sign < source_.size() && (source_[sign] == '+' || source_[sign] == '-');
-        const size_t exponent = digits_end(sign + has_sign, is_digit);
-        if (exponent > sign + has_sign) end = exponent;
-      }
+    const bool may_be_float = at_ == 0 || source_[at_ - 1] != '.';
+    if (may_be_float && at(end) == '.') {
+      const size_t fraction = digits_end(end + 1, kDigits);
+      if (fraction > end + 1) end = fraction;
+    }
+    if (may_be_float && (at(end) | 32) == 'e') {
+      const size_t first = end + (at(end + 1) == '+' || at(end + 1) == '-' ? 2 : 1);
+      const size_t exponent = digits_end(first, kDigits);
+      if (exponent > first) end = exponent;
     }
     if (end > whole) {
       add(Type::kFloat, end);
@@ -240,61 +231,46 @@ class Lexer {
   }
 
   size_t integer_end() const {
-    if (peek() != '0') return digits_end(at_, is_digit);
-    const auto prefixed = [&](auto is_digit_here) {
-      const size_t end = digits_end(at_ + 2, is_digit_here, true);
-      return end > at_ + 2 ? end : at_ + 1;
-    };
-    switch (peek(1) | 32) {
-      case 'b':
-        return prefixed([](char c) { return c == '0' || c == '1'; });
-      case 'o':
-        return prefixed([](char c) { return c >= '0' && c <= '7'; });
-      case 'x':
-        return prefixed([](char c) { return is_digit(c) || ((c | 32) >= 'a' && (c | 32) <= 'f'); });
-      default:
-        return digits_end(at_, [](char c) { return c == '0'; });
-    }
+    if (at(at_) != '0') return digits_end(at_, kDigits);
+    const char letter = static_cast<char>(at(at_ + 1) | 32);
+    const std::string_view digits = letter == 'x'   ? "0123456789abcdefABCDEF"
+                                    : letter == 'o' ? "01234567"
+                                    : letter == 'b' ? "01"
+                                                    : "";
+    const size_t end = digits_end(at_ + 2, digits, true);
+    return end > at_ + 2 ? end : digits_end(at_, "0");
   }
 
   std::string_view source_;
+  absl::Status error_;
   size_t at_ = 0;
   int line_ = 1;
   std::vector<Token> tokens_;
 };
 
-// The digits of \x, \u, \U, or of an octal escape, as a code point; appended to `text`.
-absl::Status append_escaped(std::string_view digits, size_t wanted, int base, std::string* text) {
-  char32_t value = 0;
-  size_t count = 0;
-  for (; count < wanted && count < digits.size(); ++count) {
-    const char lower = static_cast<char>(digits[count] | 32);
-    const int digit = is_digit(digits[count])        ? digits[count] - '0'
-                      : lower >= 'a' && lower <= 'f' ? lower - 'a' + 10
-                                                     : 99;
-    if (digit >= base) break;
-    value = value * static_cast<char32_t>(base) + static_cast<char32_t>(digit);
-  }
-  if (base == 16 && count < wanted) return invalid_argument("truncated escape in a string");
+// Appends the code point of \x, \u, \U, or of an octal escape; returns the number of its digits.
+absl::StatusOr<size_t> append_escaped(std::string_view digits, size_t max, int base,
+                                      std::string* text) {
+  digits = digits.substr(0, max);
+  uint32_t value = 0;
+  const char* end = digits.data() + digits.size();
+  const char* parsed = std::from_chars(digits.data(), end, value, base).ptr;
+  const auto count = static_cast<size_t>(parsed - digits.data());
+  if (base == 16 && count < max) return invalid_argument("truncated escape in a string");
   if (value > 0x10FFFF) return invalid_argument("illegal Unicode character in a string");
   if (value >= 0xD800 && value <= 0xDFFF) {
     return invalid_argument("a surrogate in a string: write the character itself");
   }
   append_utf8(value, text);
-  return absl::OkStatus();
+  return count;
 }
 
 }  // namespace
 
 absl::StatusOr<std::vector<Token>> tokenize(std::string_view source) { return Lexer(source).run(); }
 
-std::string normalize_newlines(std::string_view source) {
-  std::string text;
-  text.reserve(source.size());
-  for (size_t i = 0; i < source.size(); ++i) {
-    if (source[i] == '\n' && i > 0 && source[i - 1] == '\r') continue;
-    text.push_back(source[i] == '\r' ? '\n' : source[i]);
-  }
+std::string normalize_newlines(const std::string& source) {
+  std::string text = absl::StrReplaceAll(source, {{"\r\n", "\n"}, {"\r", "\n"}});
   if (text.ends_with('\n')) text.pop_back();
   return text;
 }
@@ -310,19 +286,15 @@ absl::StatusOr<std::string> unescape(std::string_view quoted) {
       continue;
     }
     const char name = body[++i];
-    const std::string_view rest = body.substr(i + 1);
     if (const size_t known = kNames.find(name); known != std::string_view::npos) {
       if (name != '\n') text.push_back(kMeanings[known]);  // A newline after "\" means nothing.
     } else if (name == 'x' || name == 'u' || name == 'U') {
       const size_t digits = name == 'x' ? 2 : name == 'u' ? 4 : 8;
-      RETURN_IF_ERROR(append_escaped(rest, digits, 16, &text));
+      RETURN_IF_ERROR(append_escaped(body.substr(i + 1), digits, 16, &text).status());
       i += digits;
     } else if (name >= '0' && name <= '7') {
-      RETURN_IF_ERROR(append_escaped(body.substr(i), 3, 8, &text));
-      for (int digits = 1; digits < 3 && i + 1 < body.size(); ++digits) {
-        if (body[i + 1] < '0' || body[i + 1] > '7') break;
-        ++i;
-      }
+      ASSIGN_OR_RETURN(const size_t digits, append_escaped(body.substr(i), 3, 8, &text));
+      i += digits - 1;
     } else if (name == 'N') {
       return invalid_argument(
           "\\N{{...}} in a string is not supported: write the character itself");

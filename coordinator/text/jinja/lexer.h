@@ -37,7 +37,7 @@ struct Token {
 absl::StatusOr<std::vector<Token>> tokenize(std::string_view source);
 
 // "\r\n" and "\r" become "\n", and one newline at the end goes.
-std::string normalize_newlines(std::string_view source);
+std::string normalize_newlines(const std::string& source);
 
 // The text that a string's token, with its quotes, means.
 absl::StatusOr<std::string> unescape(std::string_view quoted);

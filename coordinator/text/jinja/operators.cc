@@ -1,15 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0
-// As Python 3 has them, but that integers have 64 bits: what does not fit is an error.
+// Python 3's rules, but integers have 64 bits: an integer that does not fit is an error.
 #include "coordinator/text/jinja/operators.h"
 
 #include <algorithm>
 #include <cmath>
 #include <compare>
-#include <cstring>
 
-#include "coordinator/text/jinja/access.h"
 #include "coordinator/text/jinja/format.h"
-#include "coordinator/text/jinja/show.h"
+#include "coordinator/text/jinja/transforms.h"
 
 namespace lockstep::jinja {
 namespace {
@@ -28,101 +26,132 @@ std::partial_ordering order_of_numbers(const Value& a, const Value& b) {
   return exact(a) <=> exact(b);
 }
 
-bool equal_items(Budget* budget, const std::vector<Value>& a, const std::vector<Value>& b) {
-  budget->spend(static_cast<int64_t>(std::min(a.size(), b.size())));
-  return a.size() == b.size() &&
-         std::equal(a.begin(), a.end(), b.begin(), [&](const Value& x, const Value& y) {
-           return budget->ok() && equal(budget, x, y);
+bool equal_sequences(Budget& budget, const Sequence& a, const Sequence& b) {
+  if (&a == &b) return true;
+  if (a.type != b.type || a.type == Sequence::Type::kIterator) return false;
+  budget.spend(static_cast<int64_t>(std::min(a.items.size(), b.items.size())));
+  return a.items.size() == b.items.size() &&
+         std::ranges::equal(a.items, b.items, [&](const Value& x, const Value& y) {
+           return budget.ok() && equal(budget, x, y);
          });
 }
 
-bool equal_dicts(Budget* budget, const Dict& a, const Dict& b) {
-  budget->spend(static_cast<int64_t>(a.entries.size()));
+bool equal_dicts(Budget& budget, const Dict& a, const Dict& b) {
+  if (&a == &b) return true;
+  budget.spend(static_cast<int64_t>(a.entries.size()));
   if (a.entries.size() != b.entries.size()) return false;
   return std::ranges::all_of(a.entries, [&](const auto& entry) {
     const Value* other = b.find(entry.first);
-    return budget->ok() && other != nullptr && equal(budget, entry.second, *other);
+    return budget.ok() && other != nullptr && equal(budget, entry.second, *other);
   });
 }
 
-bool equal_sequences(Budget* budget, const Sequence& a, const Sequence& b) {
-  if (&a == &b) return true;
-  return a.type == b.type && a.type != Sequence::Type::kIterator &&
-         equal_items(budget, a.items, b.items);
+// Whether both are lists, or both tuples.
+bool are_alike(const Sequence* a, const Sequence* b) {
+  return a != nullptr && b != nullptr && a->type == b->type && a->is_list_or_tuple();
 }
 
-absl::StatusOr<std::partial_ordering> order(Budget* budget, Operator op, const Value& a,
-                                            const Value& b) {
+std::partial_ordering order(Budget& budget, Operator op, const Value& a, const Value& b) {
   if (a.is_number() && b.is_number()) return order_of_numbers(a, b);
-  if (a.is_undefined()) return undefined_error(a);
-  if (b.is_undefined()) return undefined_error(b);
   if (a.text() != nullptr && b.text() != nullptr) {
-    budget->copy(std::min(a.text()->bytes().size(), b.text()->bytes().size()));
+    budget.copy(std::min(a.text()->bytes().size(), b.text()->bytes().size()));
     return a.text()->bytes().compare(b.text()->bytes()) <=> 0;
   }
   const Sequence* x = a.sequence();
   const Sequence* y = b.sequence();
-  if (x != nullptr && y != nullptr && x->type == y->type && x->type <= Sequence::Type::kTuple) {
+  if (are_alike(x, y)) {
     const size_t common = std::min(x->items.size(), y->items.size());
-    for (size_t i = 0; i < common; ++i) {
-      RETURN_IF_ERROR(budget->status());
-      budget->spend(1);
+    for (size_t i = 0; i < common && budget.spend(1); ++i) {
       if (!equal(budget, x->items[i], y->items[i])) {
         return order(budget, op, x->items[i], y->items[i]);
       }
     }
     return x->items.size() <=> y->items.size();
   }
-  return invalid_argument("'{}' not supported between instances of '{}' and '{}'", symbol(op),
-                          type_name(a), type_name(b));
+  wrong_type(budget, a.is_undefined() ? a : b,
+             "'{}' not supported between instances of '{}' and '{}'", symbol(op), a.type_name(),
+             b.type_name());
+  return std::partial_ordering::unordered;
 }
 
-absl::Status too_large() {
-  return invalid_argument("the result is no integer of 64 bits: larger ones are not supported");
+bool contains(Budget& budget, const Value& container, const Value& item) {
+  if (const Text* text = container.text()) {
+    if (item.text() == nullptr) {
+      return wrong_type(budget, item, "'in <string>' requires string as left operand, not {}",
+                        item.type_name());
+    }
+    budget.scan(text->bytes().size());
+    return find_text(text->bytes(), item.text()->bytes()) != std::string_view::npos;
+  }
+  if (const Dict* dict = container.dict()) {
+    return check_hashable(budget, item) && dict->find(item) != nullptr;
+  }
+  if (const Sequence* sequence = container.sequence()) {
+    size_t at = sequence->consumed;
+    bool found = false;
+    for (; at < sequence->items.size() && !found && budget.spend(1); ++at) {
+      found = equal(budget, sequence->items[at], item);
+    }
+    if (sequence->type == Sequence::Type::kIterator) sequence->consumed = at;
+    return found;
+  }
+  if (container.is_undefined()) return false;
+  return budget.refuse("argument of type '{}' is not iterable", container.type_name());
 }
 
-absl::Status division_by_zero() { return invalid_argument("division by zero"); }
+Failed too_large(Budget& budget) {
+  return budget.refuse("the result is no integer of 64 bits: larger ones are not supported");
+}
 
-Result integer_power(int64_t base, int64_t exponent) {
+Value integer_power(Budget& budget, int64_t base, int64_t exponent) {
   if (exponent < 0) {
-    if (base == 0) return invalid_argument("0.0 cannot be raised to a negative power");
+    if (base == 0) return budget.refuse("0.0 cannot be raised to a negative power");
     return std::pow(static_cast<double>(base), static_cast<double>(exponent));
   }
   int64_t result = 1;
   while (exponent > 0) {
-    if (exponent % 2 == 1 && __builtin_mul_overflow(result, base, &result)) return too_large();
+    if (exponent % 2 == 1 && __builtin_mul_overflow(result, base, &result)) {
+      return too_large(budget);
+    }
     exponent /= 2;
-    if (exponent > 0 && __builtin_mul_overflow(base, base, &base)) return too_large();
+    if (exponent > 0 && __builtin_mul_overflow(base, base, &base)) return too_large(budget);
   }
   return result;
 }
 
-Result integer_arithmetic(Operator op, int64_t a, int64_t b) {
+Value integer_arithmetic(Budget& budget, Operator op, int64_t a, int64_t b) {
+  const bool is_negative_quotient = (a < 0) != (b < 0);
   int64_t result = 0;
-  const bool divides = op >= Operator::kDivide && op <= Operator::kModulo;
-  if (divides && b == 0) {
-    if (op == Operator::kDivide) return division_by_zero();
-    return invalid_argument("integer division or modulo by zero");
-  }
-  if (op != Operator::kDivide && divides && a == INT64_MIN && b == -1) {
-    return op == Operator::kModulo ? Result(int64_t{0}) : Result(too_large());
-  }
+  bool overflows = false;
   switch (op) {
     case Operator::kAdd:
-      return __builtin_add_overflow(a, b, &result) ? Result(too_large()) : Result(result);
+      overflows = __builtin_add_overflow(a, b, &result);
+      break;
     case Operator::kSubtract:
-      return __builtin_sub_overflow(a, b, &result) ? Result(too_large()) : Result(result);
+      overflows = __builtin_sub_overflow(a, b, &result);
+      break;
     case Operator::kMultiply:
-      return __builtin_mul_overflow(a, b, &result) ? Result(too_large()) : Result(result);
+      overflows = __builtin_mul_overflow(a, b, &result);
+      break;
     case Operator::kDivide:
+      if (b == 0) return budget.refuse("division by zero");
       return static_cast<double>(static_cast<long double>(a) / static_cast<long double>(b));
     case Operator::kFloorDivide:
-      return a / b - (a % b != 0 && (a % b < 0) != (b < 0) ? 1 : 0);
-    case Operator::kModulo:
-      return a % b + (a % b != 0 && (a % b < 0) != (b < 0) ? b : 0);
+    case Operator::kModulo: {
+      if (b == 0) return budget.refuse("integer division or modulo by zero");
+      const bool divides = op == Operator::kFloorDivide;
+      if (b == -1) {  // The only divisor with a quotient that may be too large.
+        overflows = divides && __builtin_sub_overflow(0, a, &result);
+        break;
+      }
+      const bool adjusted = a % b != 0 && is_negative_quotient;
+      result = divides ? a / b - (adjusted ? 1 : 0) : a % b + (adjusted ? b : 0);
+      break;
+    }
     default:
-      return integer_power(a, b);
+      return integer_power(budget, a, b);
   }
+  return overflows ? Value(too_large(budget)) : Value(result);
 }
 
 double python_modulo(double a, double b) {
@@ -138,11 +167,18 @@ double floor_divide(double a, double b) {
   return quotient - whole > 0.5 ? whole + 1 : whole;
 }
 
-Result float_arithmetic(Operator op, double a, double b) {
-  if (op >= Operator::kDivide && op <= Operator::kModulo && b == 0) {
-    if (op == Operator::kDivide) return invalid_argument("float division by zero");
-    return invalid_argument("float floor division by zero, or modulo");
+Value float_power(Budget& budget, double a, double b) {
+  if (a == 0 && b < 0) return budget.refuse("0.0 cannot be raised to a negative power");
+  const bool finite = std::isfinite(a) && std::isfinite(b);
+  if (finite && a < 0 && b != std::floor(b)) {
+    return budget.refuse("a complex number, which is not supported");
   }
+  const double result = std::pow(a, b);
+  if (finite && std::isinf(result)) return budget.refuse("the result of ** is too large");
+  return result;
+}
+
+Value float_arithmetic(Budget& budget, Operator op, double a, double b) {
   switch (op) {
     case Operator::kAdd:
       return a + b;
@@ -151,33 +187,24 @@ Result float_arithmetic(Operator op, double a, double b) {
     case Operator::kMultiply:
       return a * b;
     case Operator::kDivide:
-      return a / b;
+      return b == 0 ? Value(budget.refuse("float division by zero")) : Value(a / b);
     case Operator::kFloorDivide:
-      return floor_divide(a, b);
     case Operator::kModulo:
-      return python_modulo(a, b);
+      if (b == 0) return budget.refuse("float floor division by zero, or modulo");
+      return op == Operator::kModulo ? python_modulo(a, b) : floor_divide(a, b);
     default:
-      break;
+      return float_power(budget, a, b);
   }
-  if (a == 0 && b < 0) return invalid_argument("0.0 cannot be raised to a negative power");
-  if (a < 0 && b != std::floor(b) && std::isfinite(a) && std::isfinite(b)) {
-    return invalid_argument("a complex number, which is not supported");
-  }
-  const double result = std::pow(a, b);
-  if (std::isinf(result) && std::isfinite(a) && std::isfinite(b)) {
-    return invalid_argument("the result of ** is too large");
-  }
-  return result;
 }
 
 // value * count for a text, list or tuple; undefined where that is not what it is.
-Result repeat(Runtime& runtime, const Value& value, const Value& count_value) {
-  if (!count_value.is_integer()) return Value();
+Value repeat(Runtime& runtime, const Value& value, const Value& count_value) {
+  if (!count_value.is_integer()) return {};
   const auto count = static_cast<size_t>(std::max<int64_t>(count_value.integer(), 0));
   if (const Text* text = value.text()) {
     const size_t size = text->bytes().size();
-    const auto most = static_cast<size_t>(runtime.budget.limits().text_bytes) + 1;
-    RETURN_IF_ERROR(runtime.budget.check_text(size == 0 ? 0 : std::min(count, most) * size));
+    const auto max = static_cast<size_t>(runtime.budget.limits().text_bytes) + 1;
+    if (!runtime.budget.check_text(size == 0 ? 0 : std::min(count, max) * size)) return {};
     // By doubling, so that a short text takes no longer than a long one.
     MarkedText all;
     MarkedText unit = text->content;
@@ -188,11 +215,11 @@ Result repeat(Runtime& runtime, const Value& value, const Value& count_value) {
     return runtime.text(std::move(all));
   }
   const Sequence* sequence = value.sequence();
-  if (sequence == nullptr || sequence->type > Sequence::Type::kTuple) return Value();
+  if (sequence == nullptr || !sequence->is_list_or_tuple()) return {};
   const size_t size = sequence->items.size();
-  const auto most = static_cast<size_t>(runtime.budget.limits().steps) + 1;
-  runtime.budget.spend(static_cast<int64_t>(std::min(count, most) * std::min(size, most)));
-  RETURN_IF_ERROR(runtime.budget.status());
+  const auto max = static_cast<size_t>(runtime.budget.limits().steps) + 1;
+  const size_t made = std::min(count, max) * std::min(size, max);
+  if (!runtime.budget.spend(static_cast<int64_t>(made))) return {};
   std::vector<Value> items;
   for (size_t i = 0; i < count && size > 0; ++i) {
     items.insert(items.end(), sequence->items.begin(), sequence->items.end());
@@ -201,35 +228,29 @@ Result repeat(Runtime& runtime, const Value& value, const Value& count_value) {
 }
 
 // a + b for texts, lists and tuples; undefined where that is not what they are.
-Result concatenate(Runtime& runtime, const Value& a, const Value& b) {
+Value concatenate(Runtime& runtime, const Value& a, const Value& b) {
   if (a.text() != nullptr && b.text() != nullptr) {
-    RETURN_IF_ERROR(runtime.budget.check_text(a.text()->bytes().size() + b.text()->bytes().size()));
+    const size_t size = a.text()->bytes().size() + b.text()->bytes().size();
+    if (!runtime.budget.check_text(size)) return {};
     MarkedText both = a.text()->content;
     both.append(b.text()->content);
     return runtime.text(std::move(both));
   }
   const Sequence* x = a.sequence();
   const Sequence* y = b.sequence();
-  if (x != nullptr && y != nullptr && x->type == y->type && x->type <= Sequence::Type::kTuple) {
+  if (are_alike(x, y)) {
     std::vector<Value> items = x->items;
     items.insert(items.end(), y->items.begin(), y->items.end());
     return runtime.sequence(x->type, std::move(items));
   }
-  const bool is_sequence = x != nullptr && x->type <= Sequence::Type::kTuple;
-  if ((a.text() != nullptr || is_sequence) && !b.is_undefined()) {
-    const std::string_view wanted = type_name(a);
-    return invalid_argument("can only concatenate {} (not \"{}\") to {}", wanted, type_name(b),
-                            wanted);
+  if (a.text() != nullptr || (x != nullptr && x->is_list_or_tuple())) {
+    wrong_type(runtime.budget, b, "can only concatenate {0} (not \"{1}\") to {0}", a.type_name(),
+               b.type_name());
   }
-  return Value();
+  return {};
 }
 
 }  // namespace
-
-absl::Status undefined_error(const Value& value) {
-  const auto& message = value.get_if<Undefined>()->message;
-  return absl::InvalidArgumentError(message == nullptr ? "a value is undefined" : *message);
-}
 
 bool truth(const Value& value) {
   if (value.is_undefined() || value.is_none()) return false;
@@ -242,122 +263,76 @@ bool truth(const Value& value) {
          !sequence->items.empty();
 }
 
-bool equal(Budget* budget, const Value& a, const Value& b) {
+bool equal(Budget& budget, const Value& a, const Value& b) {
   if (a.is_number() && b.is_number()) return std::is_eq(order_of_numbers(a, b));
   if (a.text() != nullptr && b.text() != nullptr) {
     if (a.text() == b.text()) return true;
     if (a.text()->bytes().size() != b.text()->bytes().size()) return false;
-    budget->copy(a.text()->bytes().size());
+    budget.copy(a.text()->bytes().size());
     return a.text()->bytes() == b.text()->bytes();
   }
   if (a.sequence() != nullptr && b.sequence() != nullptr) {
     return equal_sequences(budget, *a.sequence(), *b.sequence());
   }
-  if (a.dict() != nullptr && b.dict() != nullptr) {
-    return a.dict() == b.dict() || equal_dicts(budget, *a.dict(), *b.dict());
-  }
-  if (a.is_undefined() || a.is_none()) {
-    return a.is_undefined() ? b.is_undefined() : b.is_none();
-  }
-  const auto same = [&]<typename T>(const T* pointer) {
-    const T* other = b.get_if<T>();
-    return pointer != nullptr && other != nullptr && *pointer == *other;
-  };
-  return same(a.get_if<Namespace*>()) || same(a.get_if<Cycler*>()) ||
-         same(a.get_if<const Macro*>()) || same(a.get_if<Loop*>()) ||
-         same(a.get_if<FunctionRef>()) || same(a.get_if<Unsigned>());
+  if (a.dict() != nullptr && b.dict() != nullptr) return equal_dicts(budget, *a.dict(), *b.dict());
+  return a.is_same(b);
 }
 
-absl::StatusOr<bool> less(Budget* budget, const Value& a, const Value& b) {
+bool less(Budget& budget, const Value& a, const Value& b) {
   return compare(budget, Operator::kLess, a, b);
 }
 
-absl::StatusOr<bool> compare(Budget* budget, Operator op, const Value& a, const Value& b) {
-  if (op == Operator::kEqual) return equal(budget, a, b);
-  if (op == Operator::kNotEqual) return !equal(budget, a, b);
-  if (op == Operator::kIn || op == Operator::kNotIn) {
-    ASSIGN_OR_RETURN(const bool is_in, contains(budget, b, a));
-    return is_in == (op == Operator::kIn);
-  }
-  ASSIGN_OR_RETURN(const std::partial_ordering ordering, order(budget, op, a, b));
+bool compare(Budget& budget, Operator op, const Value& a, const Value& b) {
   switch (op) {
+    case Operator::kEqual:
+      return equal(budget, a, b);
+    case Operator::kNotEqual:
+      return !equal(budget, a, b);
+    case Operator::kIn:
+      return contains(budget, b, a);
+    case Operator::kNotIn:
+      return !contains(budget, b, a);
     case Operator::kLess:
-      return std::is_lt(ordering);
+      return std::is_lt(order(budget, op, a, b));
     case Operator::kLessEqual:
-      return std::is_lteq(ordering);
+      return std::is_lteq(order(budget, op, a, b));
     case Operator::kGreater:
-      return std::is_gt(ordering);
+      return std::is_gt(order(budget, op, a, b));
     default:
-      return std::is_gteq(ordering);
+      return std::is_gteq(order(budget, op, a, b));
   }
 }
 
-absl::StatusOr<bool> contains(Budget* budget, const Value& container, const Value& item) {
-  if (const Text* text = container.text()) {
-    if (item.is_undefined()) return undefined_error(item);
-    if (item.text() == nullptr) {
-      return invalid_argument("'in <string>' requires string as left operand, not {}",
-                              type_name(item));
-    }
-    budget->scan(text->bytes().size());
-    return memmem(text->bytes().data(), text->bytes().size(), item.text()->bytes().data(),
-                  item.text()->bytes().size()) != nullptr;
-  }
-  if (const Dict* dict = container.dict()) {
-    if (!is_hashable(budget, item))
-      return invalid_argument("unhashable type: '{}'", type_name(item));
-    return dict->find(item) != nullptr;
-  }
-  if (const Sequence* sequence = container.sequence()) {
-    size_t at = sequence->consumed;
-    bool found = false;
-    for (; at < sequence->items.size() && !found; ++at) {
-      RETURN_IF_ERROR(budget->status());
-      budget->spend(1);
-      found = equal(budget, sequence->items[at], item);
-    }
-    if (sequence->type == Sequence::Type::kIterator) sequence->consumed = at;
-    return found;
-  }
-  if (container.is_undefined()) return false;
-  return invalid_argument("argument of type '{}' is not iterable", type_name(container));
-}
-
-Result arithmetic(Runtime& runtime, Operator op, const Value& a, const Value& b) {
+Value arithmetic(Runtime& runtime, Operator op, const Value& a, const Value& b) {
   if (op == Operator::kModulo && a.text() != nullptr) return percent_format(runtime, *a.text(), b);
-  if (a.is_integer() && b.is_integer()) return integer_arithmetic(op, a.integer(), b.integer());
-  if (a.is_number() && b.is_number()) return float_arithmetic(op, a.number(), b.number());
-  if (op == Operator::kAdd) {
-    ASSIGN_OR_RETURN(Value sum, concatenate(runtime, a, b));
-    if (!sum.is_undefined()) return sum;
+  Budget& budget = runtime.budget;
+  if (a.is_integer() && b.is_integer()) {
+    return integer_arithmetic(budget, op, a.integer(), b.integer());
   }
+  if (a.is_number() && b.is_number()) return float_arithmetic(budget, op, a.number(), b.number());
+  Value result;
+  if (op == Operator::kAdd) result = concatenate(runtime, a, b);
   if (op == Operator::kMultiply) {
-    ASSIGN_OR_RETURN(Value product, repeat(runtime, a, b));
-    if (product.is_undefined()) {
-      ASSIGN_OR_RETURN(product, repeat(runtime, b, a));
-    }
-    if (!product.is_undefined()) return product;
+    result = repeat(runtime, a, b);
+    if (result.is_undefined()) result = repeat(runtime, b, a);
   }
-  if (a.is_undefined()) return undefined_error(a);
-  if (b.is_undefined()) return undefined_error(b);
-  return invalid_argument("unsupported operand type(s) for {}: '{}' and '{}'", symbol(op),
-                          type_name(a), type_name(b));
+  if (!result.is_undefined()) return result;
+  return wrong_type(budget, a.is_undefined() ? a : b,
+                    "unsupported operand type(s) for {}: '{}' and '{}'", symbol(op), a.type_name(),
+                    b.type_name());
 }
 
-Result negative(const Value& value) {
-  if (value.is_integer()) {
-    return value.integer() == INT64_MIN ? Result(too_large()) : Result(-value.integer());
-  }
+Value negative(Budget& budget, const Value& value) {
+  if (value.is_integer())
+    return integer_arithmetic(budget, Operator::kSubtract, 0, value.integer());
   if (value.is<double>()) return -value.number();
-  if (value.is_undefined()) return undefined_error(value);
-  return invalid_argument("bad operand type for unary -: '{}'", type_name(value));
+  return wrong_type(budget, value, "bad operand type for unary -: '{}'", value.type_name());
 }
 
-Result positive(const Value& value) {
+Value positive(Budget& budget, const Value& value) {
   if (value.is_integer()) return value.integer();
   if (value.is<double>()) return value;
-  if (value.is_undefined()) return undefined_error(value);
-  return invalid_argument("bad operand type for unary +: '{}'", type_name(value));
+  return wrong_type(budget, value, "bad operand type for unary +: '{}'", value.type_name());
 }
 
 }  // namespace lockstep::jinja

@@ -3,44 +3,90 @@
 
 #include <algorithm>
 
-#include "coordinator/text/jinja/characters.h"
-#include "coordinator/text/jinja/loop.h"
+#include "coordinator/text/jinja/builtin.h"
+#include "coordinator/text/jinja/operators.h"
+#include "coordinator/text/unicode.h"
 
 namespace lockstep::jinja {
-namespace {
 
-template <typename T>
-T* keep(std::vector<std::unique_ptr<T>>* all, Budget* budget) {
-  budget->take(2 * sizeof(T));  // Never given back: it may be pointed to until the end.
-  return all->emplace_back(std::make_unique<T>()).get();
+Loop::Loop(Budget* budget, std::vector<Value> items, Condition condition,
+           const Statement* statement, Scope* scope, int depth0)
+    : statement(statement),
+      scope(scope),
+      depth0(depth0),
+      items_(std::move(items)),
+      charge_(charge(budget, static_cast<int64_t>(items_.size() * sizeof(Value)))),
+      condition_(std::move(condition)) {}
+
+void Loop::finish() {
+  items_ = {};
+  taken_ = 0;
+  charge_ = {};
+  condition_ = nullptr;
 }
 
-}  // namespace
+const std::optional<Value>& Loop::after() {
+  if (peeked_) return after_;
+  after_.reset();
+  while (taken_ < items_.size() && !after_.has_value()) {
+    Value item = items_[taken_++];
+    if (condition_ == nullptr || condition_(item)) after_ = std::move(item);
+  }
+  peeked_ = true;
+  return after_;
+}
 
-Runtime::Runtime(const Limits& limits, const std::tm& now) : budget(limits), now(now) {}
-Runtime::~Runtime() = default;
+std::optional<Value> Loop::next() {
+  if (!after().has_value()) return std::nullopt;
+  peeked_ = false;
+  ++index0_;
+  before_ = std::exchange(current_, std::exchange(after_, std::nullopt));
+  return current_;
+}
+
+int64_t Loop::length() {
+  after();
+  if (condition_ != nullptr) {
+    std::vector<Value> rest;
+    std::copy_if(items_.begin() + static_cast<ptrdiff_t>(taken_), items_.end(),
+                 std::back_inserter(rest), condition_);
+    items_ = std::move(rest);
+    taken_ = 0;
+    condition_ = nullptr;
+  }
+  return index0_ + 1 + (after_.has_value() ? 1 : 0) + static_cast<int64_t>(items_.size() - taken_);
+}
+
+bool Loop::changed(Budget& budget, std::vector<Value> values) {
+  const bool same = last_changed_.has_value() && last_changed_->size() == values.size() &&
+                    std::ranges::equal(values, *last_changed_, [&](const Value& a, const Value& b) {
+                      return equal(budget, a, b);
+                    });
+  if (!same) last_changed_ = std::move(values);
+  return !same;
+}
 
 Value Runtime::text(MarkedText content) {
   const size_t size = content.bytes.size();
   budget.copy(size);
-  const int64_t length = count_code_points(content.bytes);
+  const int64_t length = count_characters(content.bytes);
   const auto memory =
       static_cast<int64_t>(sizeof(Text) + size + content.from_request.size() * sizeof(ByteRange));
-  return TextRef(std::make_shared<Text>(Text{std::move(content), length, Charge(&budget, memory)}));
+  return TextRef(std::make_shared<Text>(Text{std::move(content), length, charge(&budget, memory)}));
 }
 
-Result Runtime::checked_text(MarkedText content) {
-  RETURN_IF_ERROR(budget.check_text(content.bytes.size()));
+Value Runtime::checked_text(MarkedText content) {
+  if (!budget.check_text(content.bytes.size())) return {};
   return text(std::move(content));
 }
 
+// The depth of a sequence or dict with this item in it.
 int Runtime::depth_with(int depth, const Value& item) {
   int below = 0;
   if (const Sequence* sequence = item.sequence()) below = sequence->depth;
   if (const Dict* dict = item.dict()) below = dict->depth;
   if (below >= budget.limits().depth) {
-    budget.fail(
-        resource_exhausted("values are more than {} deep in each other", budget.limits().depth));
+    budget.exhausted("values are more than {} deep in each other", budget.limits().depth);
   }
   return std::max(depth, below + 1);
 }
@@ -55,13 +101,8 @@ Value Runtime::sequence(Sequence::Type type, std::vector<Value> items, std::stri
   made->is_group = is_group;
   const size_t memory = sizeof(Sequence) + made->items.size() * sizeof(Value);
   budget.copy(memory);
-  made->charge = Charge(&budget, static_cast<int64_t>(memory));
+  made->charge = charge(&budget, static_cast<int64_t>(memory));
   return SequenceRef(std::move(made));
-}
-
-Value Runtime::group(Value key, std::vector<Value> items) {
-  return sequence(Sequence::Type::kTuple, {std::move(key), list(std::move(items))}, {},
-                  /*is_group=*/true);
 }
 
 Value Runtime::dict(Dict dict) {
@@ -70,30 +111,12 @@ Value Runtime::dict(Dict dict) {
   }
   const size_t memory = sizeof(Dict) + dict.entries.size() * 5 * sizeof(Value);
   budget.copy(memory);
-  dict.charge = Charge(&budget, static_cast<int64_t>(memory));
+  dict.charge = charge(&budget, static_cast<int64_t>(memory));
   return DictRef(std::make_shared<const Dict>(std::move(dict)));
 }
 
-Scope* Runtime::scope(Scope* parent) {
-  Scope* made = keep(&scopes_, &budget);
-  made->parent = parent;
-  return made;
+Value Runtime::function(const Builtin& builtin, Value self) const {
+  return FunctionRef(std::make_shared<Function>(Function{&builtin, std::move(self)}));
 }
-
-Namespace* Runtime::make_namespace(Dict attributes) {
-  Namespace* made = keep(&namespaces_, &budget);
-  made->attributes = std::move(attributes);
-  return made;
-}
-
-Cycler* Runtime::cycler(std::vector<Value> items) {
-  Cycler* made = keep(&cyclers_, &budget);
-  budget.take(static_cast<int64_t>(items.size() * sizeof(Value)));
-  made->items = std::move(items);
-  return made;
-}
-
-Macro* Runtime::macro() { return keep(&macros_, &budget); }
-Loop* Runtime::loop() { return keep(&loops_, &budget); }
 
 }  // namespace lockstep::jinja

@@ -69,7 +69,7 @@ struct Expression {
   };
   Kind kind;
   int line = 0;
-  int height = 1;  // Of the tree below, itself included.
+  int height = 1;  // The levels of the tree below, with this one.
   std::string name;
   std::string attribute;
   Value constant;
@@ -79,11 +79,13 @@ struct Expression {
   std::vector<Argument> arguments;
 };
 
+ExpressionPtr make_expression(Expression::Kind kind, int line, ExpressionPtr operand = nullptr);
+
 // Parameters and body of a macro or a call block.
 struct MacroSyntax {
   std::string name;  // Empty: the body of a call block.
   std::vector<std::string> parameters;
-  std::vector<ExpressionPtr> defaults;  // Of the last parameters.
+  std::vector<ExpressionPtr> defaults;  // Those of the last parameters.
   bool uses_varargs = false;            // Whether the body says these names.
   bool uses_kwargs = false;
   bool uses_caller = false;
@@ -100,7 +102,7 @@ struct Statement {
     kData,        // text
     kOutput,      // expressions, each printed
     kSet,         // expressions: target, value
-    kSetBlock,    // expressions: target, filter (or null); body
+    kSetBlock,    // expressions: filter (or null), target; body
     kIf,          // branches
     kFor,         // expressions: target, items, condition (or null); body; otherwise; recursive
     kBreak,       //

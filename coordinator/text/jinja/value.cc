@@ -6,9 +6,11 @@
 
 #include "absl/hash/hash.h"
 #include "absl/strings/string_view.h"
+#include "coordinator/text/jinja/dict.h"
 #include "coordinator/text/jinja/operators.h"
 
 namespace lockstep::jinja {
+
 size_t KeyHash::operator()(std::string_view key) const {
   return absl::HashOf(absl::string_view(key.data(), key.size()));
 }
@@ -29,23 +31,28 @@ size_t KeyHash::operator()(const Value& key) const {
 
 bool KeyEqual::operator()(const Value& a, const Value& b) const {
   Budget unlimited({.steps = INT64_MAX >> 13});
-  return equal(&unlimited, a, b);
+  return equal(unlimited, a, b);
 }
 
 bool KeyEqual::operator()(const Value& a, std::string_view b) const {
   return a.text() != nullptr && a.text()->bytes() == b;
 }
 
-bool is_hashable(Budget* budget, const Value& key) {
+bool is_hashable(Budget& budget, const Value& key) {
   constexpr size_t kMaxItems = 16;
-  if (key.text() != nullptr) budget->copy(key.text()->bytes().size());
+  if (key.text() != nullptr) budget.copy(key.text()->bytes().size());
   if (key.dict() != nullptr) return false;
   const Sequence* sequence = key.sequence();
   if (sequence == nullptr) return true;
   return sequence->type == Sequence::Type::kTuple && sequence->items.size() <= kMaxItems &&
-         std::ranges::all_of(sequence->items, [budget](const Value& item) {
+         std::ranges::all_of(sequence->items, [&budget](const Value& item) {
            return item.sequence() == nullptr && is_hashable(budget, item);
          });
+}
+
+bool check_hashable(Budget& budget, const Value& key) {
+  if (!is_hashable(budget, key)) budget.refuse("unhashable type: '{}'", key.type_name());
+  return budget.ok();
 }
 
 void Dict::set(Value key, Value value) {
@@ -57,41 +64,39 @@ void Dict::set(Value key, Value value) {
   }
 }
 
-std::string_view type_name(const Sequence& sequence) {
-  switch (sequence.type) {
-    case Sequence::Type::kList:
-      return "list";
-    case Sequence::Type::kTuple:
-      return "tuple";
-    case Sequence::Type::kRange:
-      return "range";
-    case Sequence::Type::kKeys:
-      return "dict_keys";
-    case Sequence::Type::kValues:
-      return "dict_values";
-    case Sequence::Type::kItems:
-      return "dict_items";
-    case Sequence::Type::kIterator:
-      return "generator";
-  }
-  return "";
+std::string_view Sequence::type_name() const {
+  constexpr std::string_view kNames[] = {"list",        "tuple",      "range",    "dict_keys",
+                                         "dict_values", "dict_items", "generator"};
+  return kNames[static_cast<size_t>(type)];
 }
 
-std::string_view type_name(const Value& value) {
-  if (value.is_undefined()) return "Undefined";
-  if (value.is_none()) return "NoneType";
-  if (value.is<bool>()) return "bool";
-  if (value.is<int64_t>()) return "int";
-  if (value.is<Unsigned>()) return "int of 64 bits without a sign";
-  if (value.is<double>()) return "float";
-  if (value.is<TextRef>()) return "str";
-  if (value.is<DictRef>()) return "dict";
-  if (value.is<Namespace*>()) return "Namespace";
-  if (value.is<Cycler*>()) return "Cycler";
-  if (value.is<const Macro*>()) return "Macro";
-  if (value.is<Loop*>()) return "LoopContext";
-  if (const Sequence* sequence = value.sequence()) return type_name(*sequence);
-  return "builtin_function_or_method";
+std::string_view Value::type_name() const {
+  constexpr std::string_view kNames[] = {
+      // In the order of Data.
+      "Undefined", "NoneType", "bool",  "int",        "int of 64 bits without a sign",
+      "float",     "str",      "list",  "dict",       "builtin_function_or_method",
+      "Namespace", "Cycler",   "Macro", "LoopContext"};
+  static_assert(std::size(kNames) == std::variant_size_v<Data>);
+  return sequence() != nullptr ? sequence()->type_name() : kNames[data_.index()];
+}
+
+bool Value::is_same(const Value& other) const {
+  return std::visit(
+      []<typename A, typename B>(const A& a, const B& b) {
+        if constexpr (!std::is_same_v<A, B>) {
+          return false;
+        } else if constexpr (std::is_same_v<A, Undefined> || std::is_same_v<A, None>) {
+          return true;
+        } else {
+          return a == b;
+        }
+      },
+      data_, other.data_);
+}
+
+absl::Status Value::undefined_error() const {
+  const auto& message = get_if<Undefined>()->message;
+  return absl::InvalidArgumentError(message == nullptr ? "a value is undefined" : *message);
 }
 
 }  // namespace lockstep::jinja

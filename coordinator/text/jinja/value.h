@@ -8,12 +8,11 @@
 #include <memory>
 #include <string>
 #include <string_view>
-#include <utility>
 #include <variant>
 #include <vector>
 
-#include "absl/container/flat_hash_map.h"
 #include "coordinator/text/jinja/budget.h"
+#include "coordinator/text/jinja/characters.h"
 #include "coordinator/text/marked_text.h"
 
 namespace lockstep::jinja {
@@ -29,7 +28,7 @@ class Loop;
 struct None {};
 enum class Unsigned : uint64_t {};  // JSON's, above INT64_MAX: shown, equal to itself, no operand.
 
-// What a name or an attribute that does not exist gives: printed as nothing, an error in use.
+// The value of a name or attribute that does not exist: printed as nothing, an error in use.
 struct Undefined {
   std::shared_ptr<const std::string> message;
 };
@@ -46,7 +45,8 @@ class Value {
  public:
   Value() = default;  // Undefined, without a message.
   template <typename T>
-  requires(!std::is_same_v<std::decay_t<T>, Value> && std::is_constructible_v<Data, T&&>)
+  requires(!std::is_same_v<std::decay_t<T>, Value> && !std::is_same_v<std::decay_t<T>, Failed> &&
+           std::is_constructible_v<Data, T&&>)
       // A value is any of its kinds, and never itself.
       // NOLINTNEXTLINE(google-explicit-constructor, bugprone-forwarding-reference-overload)
       Value(T&& value)
@@ -68,11 +68,9 @@ class Value {
   bool is_undefined() const { return is<Undefined>(); }
   bool is_none() const { return is<None>(); }
   // Null where it is something else.
-  const Text* text() const { return is<TextRef>() ? std::get<TextRef>(data_).get() : nullptr; }
-  const Sequence* sequence() const {
-    return is<SequenceRef>() ? std::get<SequenceRef>(data_).get() : nullptr;
-  }
-  const Dict* dict() const { return is<DictRef>() ? std::get<DictRef>(data_).get() : nullptr; }
+  const Text* text() const { return pointer<TextRef>(); }
+  const Sequence* sequence() const { return pointer<SequenceRef>(); }
+  const Dict* dict() const { return pointer<DictRef>(); }
 
   // bool counts as an integer, as in Python.
   bool is_integer() const { return is<int64_t>() || is<bool>(); }
@@ -82,11 +80,30 @@ class Value {
     return is<double>() ? std::get<double>(data_) : static_cast<double>(integer());
   }
 
+  // Python's name of the type: "str", "dict", "NoneType".
+  std::string_view type_name() const;
+  // For values without contents: whether both are undefined, none, or the same object.
+  bool is_same(const Value& other) const;
+  // "'x' is undefined": the error that the use of an undefined value is.
+  absl::Status undefined_error() const;
+
  private:
+  template <typename Ref>
+  const typename Ref::element_type* pointer() const {
+    const Ref* found = get_if<Ref>();
+    return found == nullptr ? nullptr : found->get();
+  }
+
   Data data_;
 };
 
-using Result = absl::StatusOr<Value>;
+// Fails for a value of a type that does not fit; with its own error where it is undefined.
+template <typename... Args>
+Failed wrong_type(Budget& budget, const Value& value, fmt::format_string<Args...> format,
+                  Args&&... args) {
+  return budget.fail(value.is_undefined() ? value.undefined_error()
+                                          : invalid_argument(format, std::forward<Args>(args)...));
+}
 
 struct Text {
   MarkedText content;
@@ -94,57 +111,27 @@ struct Text {
   Charge charge;
   const std::string& bytes() const { return content.bytes; }
   bool is_ascii() const { return length == static_cast<int64_t>(content.bytes.size()); }
+  // The byte at which a code point begins.
+  size_t offset_of(int64_t code_point) const {
+    return is_ascii() ? static_cast<size_t>(code_point) : byte_offset(bytes(), code_point);
+  }
 };
 
 // All that is walked in order. Lists, tuples and ranges have an index; an iterator is walked once.
 struct Sequence {
   enum class Type : uint8_t { kList, kTuple, kRange, kKeys, kValues, kItems, kIterator };
   Type type = Type::kList;
-  int depth = 1;  // Of sequences and dicts in each other.
+  int depth = 1;  // Levels of sequences and dicts.
   std::vector<Value> items;
-  std::string shown;            // Of a range: as Python shows it.
+  std::string shown;            // A range as Python shows it.
   bool is_group = false;        // A pair of groupby: its items are .grouper and .list, too.
-  mutable size_t consumed = 0;  // Of an iterator: how many items were taken.
+  mutable size_t consumed = 0;  // The items that were taken of an iterator.
   Charge charge;
   bool is_indexed() const {
     return type == Type::kList || type == Type::kTuple || type == Type::kRange;
   }
+  bool is_list_or_tuple() const { return type == Type::kList || type == Type::kTuple; }
+  std::string_view type_name() const;
 };
-
-// Equal hashes for values that are equal as Python's keys: 1, 1.0 and True are.
-struct KeyHash {
-  using is_transparent = void;
-  size_t operator()(const Value& key) const;
-  size_t operator()(std::string_view key) const;
-};
-struct KeyEqual {
-  using is_transparent = void;
-  bool operator()(const Value& a, const Value& b) const;
-  bool operator()(const Value& a, std::string_view b) const;
-};
-// Whether it may be a key, as in Python; of tuples short, flat ones. Pays for the look-up.
-bool is_hashable(Budget* budget, const Value& key);
-
-// Keys in the order in which they were added.
-struct Dict {
-  std::vector<std::pair<Value, Value>> entries;
-  int depth = 1;
-  Charge charge;
-
-  // Replaces the value of a key that is there. The key has to be hashable.
-  void set(Value key, Value value);
-  template <typename Key>  // Value or std::string_view
-  const Value* find(const Key& key) const {
-    const auto found = index_.find(key);
-    return found == index_.end() ? nullptr : &entries[found->second].second;
-  }
-
- private:
-  absl::flat_hash_map<Value, size_t, KeyHash, KeyEqual> index_;
-};
-
-// As Python names its type: "str", "dict", "NoneType".
-std::string_view type_name(const Value& value);
-std::string_view type_name(const Sequence& sequence);
 
 }  // namespace lockstep::jinja

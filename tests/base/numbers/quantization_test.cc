@@ -10,6 +10,7 @@
 #include <vector>
 
 #include "base/numbers/float16.h"
+#include "tests/support/dequantize.h"
 
 namespace lockstep {
 namespace {
