@@ -15,10 +15,10 @@
 #include <vector>
 
 #include "base/float16.h"
+#include "tests/support/reference/reference.h"
 #include "tests/worker/kernels/tables.h"
 #include "worker/kernels/find.h"
 #include "worker/kernels/kernel.h"
-#include "worker/kernels/reference/reference.h"
 
 namespace lockstep {
 

@@ -6,7 +6,7 @@
 #include <vector>
 
 #include "base/quantization.h"
-#include "worker/kernels/reference/reference.h"
+#include "tests/support/reference/reference.h"
 
 namespace lockstep::reference {
 namespace {
@@ -127,26 +127,23 @@ const char* expert_linear(const KernelArgs& args) {
 
 const char* expert_scale(const KernelArgs& args) {
   const TensorView &x = args.in[0], &ids = args.in[1], &weight = args.in[2];
-  for (int64_t r = 0; r < x.rows; ++r) {
+  fill(args.out[0], [&](int64_t r, int64_t c) {
     const int32_t id = *ids.row<int32_t>(r);
-    const float scale = id >= 0 && id < weight.cols ? element(weight, 0, id) : 0;
-    for (int64_t c = 0; c < x.cols; ++c) set_element(args.out[0], r, c, element(x, r, c) * scale);
-  }
+    return element(x, r, c) * (id >= 0 && id < weight.cols ? element(weight, 0, id) : 0);
+  });
   return nullptr;
 }
 
 const char* combine(const KernelArgs& args) {
   const TensorView &x = args.in[0], &weights = args.in[1], &out = args.out[0];
   const int64_t each = x.rows / std::max<int64_t>(1, out.rows);
-  for (int64_t r = 0; r < out.rows; ++r) {
-    for (int64_t c = 0; c < out.cols; ++c) {
-      double sum = 0;
-      for (int64_t route = r * each; route < (r + 1) * each; ++route) {
-        sum += static_cast<double>(element(weights, route, 0)) * element(x, route, c);
-      }
-      set_element(out, r, c, static_cast<float>(sum));
+  fill(out, [&](int64_t r, int64_t c) {
+    double sum = 0;
+    for (int64_t route = r * each; route < (r + 1) * each; ++route) {
+      sum += double{element(weights, route, 0)} * element(x, route, c);
     }
-  }
+    return sum;
+  });
   return nullptr;
 }
 

@@ -3,7 +3,7 @@
 #include <algorithm>
 #include <cmath>
 
-#include "worker/kernels/reference/reference.h"
+#include "tests/support/reference/reference.h"
 
 namespace lockstep::reference {
 namespace {
@@ -45,15 +45,13 @@ void centred_norm(const TensorView& x, const TensorView& weight, const TensorVie
   }
 }
 
+// f of the elements of the first input and of the second, where there is one.
 template <typename F>
 const char* by_element(const KernelArgs& args, const F& f) {
-  for (int64_t r = 0; r < args.in[0].rows; ++r) {
-    for (int64_t i = 0; i < args.in[0].cols; ++i) {
-      const double x = element(args.in[0], r, i);
-      const double y = args.in[1].data == nullptr ? 0 : element(args.in[1], r, i);
-      set_element(args.out[0], r, i, static_cast<float>(f(x, y)));
-    }
-  }
+  const TensorView &x = args.in[0], &y = args.in[1];
+  fill(args.out[0], [&](int64_t r, int64_t c) {
+    return f(double{element(x, r, c)}, y.data == nullptr ? 0 : double{element(y, r, c)});
+  });
   return nullptr;
 }
 
@@ -170,35 +168,27 @@ const char* mul(const KernelArgs& args) {
 const char* add(const KernelArgs& args) {
   return by_element(args, [](double x, double y) { return x + y; });
 }
+// The product is that of map and mul, one after the other.
 const char* gated(const KernelArgs& args) {
-  return by_element(args,
-                    [&](double gate, double up) { return function_of(args.attrs, gate) * up; });
+  return by_element(args, [&](double gate, double up) {
+    return double{static_cast<float>(function_of(args.attrs, gate))} * up;
+  });
 }
 const char* decay(const KernelArgs& args) {
-  for (int64_t r = 0; r < args.in[0].rows; ++r) {
-    for (int64_t i = 0; i < args.in[0].cols; ++i) {
-      const double rate = std::exp(double{element(args.in[1], 0, i)});
-      const double y = std::exp(-rate * element(args.in[0], r, i));
-      set_element(args.out[0], r, i, static_cast<float>(y));
-    }
-  }
+  fill(args.out[0], [&](int64_t r, int64_t c) {
+    return std::exp(-std::exp(double{element(args.in[1], 0, c)}) * element(args.in[0], r, c));
+  });
   return nullptr;
 }
 const char* lerp(const KernelArgs& args) {
-  for (int64_t r = 0; r < args.in[0].rows; ++r) {
-    for (int64_t i = 0; i < args.in[0].cols; ++i) {
-      const double x = element(args.in[0], r, i), y = element(args.in[1], r, i);
-      set_element(args.out[0], r, i, static_cast<float>(x + (y - x) * element(args.in[2], r, i)));
-    }
-  }
+  fill(args.out[0], [&](int64_t r, int64_t c) {
+    const double x = element(args.in[0], r, c), y = element(args.in[1], r, c);
+    return x + (y - x) * element(args.in[2], r, c);
+  });
   return nullptr;
 }
 const char* broadcast(const KernelArgs& args) {
-  for (int64_t r = 0; r < args.out[0].rows; ++r) {
-    for (int64_t i = 0; i < args.out[0].cols; ++i) {
-      set_element(args.out[0], r, i, element(args.in[0], 0, i));
-    }
-  }
+  fill(args.out[0], [&](int64_t, int64_t c) { return element(args.in[0], 0, c); });
   return nullptr;
 }
 const char* cast(const KernelArgs& args) {
@@ -236,22 +226,15 @@ const char* embed(const KernelArgs& args) {
 }
 
 const char* position_scale(const KernelArgs& args) {
-  const OperatorAttrs& attrs = args.attrs;
-  for (int64_t r = 0; r < args.out[0].rows; ++r) {
-    const float scale = position_scale_of(attrs, args.step->positions[r]);
-    for (int64_t i = 0; i < args.out[0].cols; ++i) {
-      set_element(args.out[0], r, i, element(args.in[0], r, i) * scale);
-    }
-  }
+  fill(args.out[0], [&](int64_t r, int64_t c) {
+    return element(args.in[0], r, c) * position_scale_of(args.attrs, args.step->positions[r]);
+  });
   return nullptr;
 }
 
 const char* select_rows(const KernelArgs& args) {
-  for (int64_t i = 0; i < args.out[0].rows; ++i) {
-    for (int64_t col = 0; col < args.out[0].cols; ++col) {
-      set_element(args.out[0], i, col, element(args.in[0], args.step->output_rows[i], col));
-    }
-  }
+  fill(args.out[0],
+       [&](int64_t r, int64_t c) { return element(args.in[0], args.step->output_rows[r], c); });
   return nullptr;
 }
 

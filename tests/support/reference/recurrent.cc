@@ -3,7 +3,7 @@
 #include <cmath>
 #include <vector>
 
-#include "worker/kernels/reference/reference.h"
+#include "tests/support/reference/reference.h"
 
 namespace lockstep::reference {
 namespace {

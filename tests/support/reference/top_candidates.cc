@@ -6,7 +6,7 @@
 #include <vector>
 
 #include "base/math.h"
-#include "worker/kernels/reference/reference.h"
+#include "tests/support/reference/reference.h"
 
 namespace lockstep::reference {
 namespace {
