@@ -15,7 +15,6 @@
 #include "models/axis.h"
 #include "models/node.h"
 #include "models/parameter.h"
-#include "models/recurrent_specs.h"
 #include "models/specs.h"
 #include "operators/schema.h"
 #include "proto/program.pb.h"
@@ -65,7 +64,7 @@ class Graph {
   // A sum over the rows before and the row itself, column by column (graph_recurrent.cc).
   Value conv(Value x, const std::string& name, const ConvSpec& spec);
   // q and k over spec.key_heads, v over spec.heads; decay and rate have a column for each of these.
-  Value delta_rule(Value q, Value k, Value v, Value decay, Value rate, const DeltaRuleSpec& spec);
+  Value delta_rule(Value q, Value k, Value v, Value decay, Value rate, const RecurrenceAttrs& spec);
   // Of each of spec.heads its first columns of x, times its own part of the matrix `name`
   // (graph_heads.cc). The result has spec.out_dim columns for each.
   Value head_linear(Value x, const std::string& name, const HeadLinearSpec& spec);
@@ -74,7 +73,7 @@ class Graph {
   // By spec.key_heads q and k, by spec.heads the others; decay by heads or by their columns.
   // Without a and b S only decays and grows.
   Value recurrence(Value q, Value k, Value v, Value decay, const std::optional<LowRank>& change,
-                   const RecurrenceSpec& spec);
+                   const RecurrenceAttrs& spec);
   Value shift(Value x);  // The row before, of the sequence.
   Value wkv(Value k, Value v, const std::string& decay, const std::string& first);
   // The vector `name` for every row; it is stored in this shape, all of whose elements are a row.
@@ -113,7 +112,7 @@ class Graph {
                const std::vector<int64_t>& shape);
   Value append_one(Node node, ValueInfo output);
   // An operator without weights, named after itself, whose output is like its first input.
-  Value like(Op op, std::initializer_list<Value> inputs, program::Attributes attributes = {});
+  Value like(Op op, std::initializer_list<Value> inputs, const OperatorAttrs& attrs = {});
   Value project(Value x, const std::string& name, AxisSize out, bool bias, program::Role role);
   Value rope_table(const Rope& rope);
   int routes_of(int64_t chosen);  // Their row domain.
@@ -123,6 +122,9 @@ class Graph {
   std::vector<Parameter> parameters_;
   std::vector<std::pair<std::string, int>> rope_tables_;  // Serialized attributes -> value.
 };
+
+// The KV head of each head, where neighbours share one.
+std::vector<int32_t> neighbours_share(int64_t heads, int64_t kv_heads);
 
 // Names are prefixed while it lives: Scope layer(g, "model.layers.3").
 class Scope {

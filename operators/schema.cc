@@ -74,9 +74,10 @@ constexpr std::array<OperatorSchema, kOpCount> kSchemas = table_by_op<OperatorSc
      .check = check_head_norm,
      .flops_per_element = 4},
     {.op = Op::kRopeTable,
-     .formula = "cos and sin of position * inv_freq, which may depend on the sequence's "
-                "rope_length, times factor: [cos | sin], once per step; the position is the row's "
-                "own, held behind the sequence's prefix, or counted from its end on",
+     .formula = "cos and sin of position * inv_freq, by the sequence's rope_length, times "
+                "factor: [cos | sin]; the position is the row's own, held after the sequence's "
+                "prefix, or counted from its end on; dynamic: inv_freq of the base theta * "
+                "(f * L / D - (f - 1))^(d / (d - 2)), L = max(position + 1, D)",
      .attrs = AttrsKind::kRopeTable,
      .outputs = {"out"},
      .rows = RowRule::kTokens,

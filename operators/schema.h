@@ -95,7 +95,7 @@ struct Finding {
 
   bool equal(const char* what, int64_t found, int64_t wanted);
   bool within(const char* what, int64_t found, int64_t min, int64_t max);
-  bool finite(const char* what, float found);
+  bool finite(const char* what, float found, float min, float max);
   bool holds(bool condition, const char* otherwise);
 };
 
@@ -142,7 +142,7 @@ std::string check_row_rule(const OperatorSchema& schema, std::span<const int> in
 // check while they look operands up. What is wrong, or "".
 std::string check_call(const OperatorSchema& schema, const OperatorCall& call);
 
-// docs/operators.md.
+// The text of docs/operators.md.
 std::string operators_page();
 
 }  // namespace lockstep

@@ -8,14 +8,14 @@ namespace lockstep::reference {
 
 const char* head_linear(const KernelArgs& args) {
   const TensorView &x = args.in[0], &weight = args.in[1], &out = args.out[0];
-  const int64_t heads = args.attrs.heads, in_dim = args.attrs.in_dim;
+  const int64_t heads = args.attrs.heads().heads, in_dim = args.attrs.heads().in_dim;
   if (heads == 0) return nullptr;
   const int64_t x_dim = x.cols / heads, out_dim = out.cols / heads;
   fill(out, [&](int64_t r, int64_t c) {
     const int64_t head = c / out_dim, column = c % out_dim;
     double sum = 0;
     for (int64_t k = 0; k < in_dim; ++k) {
-      const int64_t at = args.attrs.transposed ? column * in_dim + k : k * out_dim + column;
+      const int64_t at = args.attrs.heads().transposed ? column * in_dim + k : k * out_dim + column;
       sum += double{element(x, r, head * x_dim + k)} *
              element(weight, 0, head * in_dim * out_dim + at);
     }
@@ -26,7 +26,7 @@ const char* head_linear(const KernelArgs& args) {
 
 const char* join_heads(const KernelArgs& args) {
   const TensorView &x = args.in[0], &y = args.in[1];
-  const int64_t heads = args.attrs.heads;
+  const int64_t heads = args.attrs.heads().heads;
   if (heads == 0) return nullptr;
   const int64_t first = x.cols / heads, second = y.cols / heads;
   fill(args.out[0], [&](int64_t r, int64_t c) {
@@ -39,7 +39,7 @@ const char* join_heads(const KernelArgs& args) {
 
 const char* head_dot(const KernelArgs& args) {
   const TensorView &x = args.in[0], &v = args.in[3];
-  const int64_t heads = args.attrs.heads;
+  const int64_t heads = args.attrs.heads().heads;
   if (heads == 0) return nullptr;
   const int64_t dim = x.cols / heads, v_dim = v.cols / heads;
   fill(args.out[0], [&](int64_t r, int64_t c) {
@@ -54,7 +54,7 @@ const char* head_dot(const KernelArgs& args) {
 }
 
 const char* expand_heads(const KernelArgs& args) {
-  const int64_t dim = args.out[0].cols / std::max<int64_t>(1, args.attrs.heads);
+  const int64_t dim = args.out[0].cols / std::max<int64_t>(1, args.attrs.heads().heads);
   fill(args.out[0], [&](int64_t r, int64_t c) { return element(args.in[0], r, c / dim); });
   return nullptr;
 }

@@ -54,17 +54,18 @@ struct WholeSequence {
 // Floats that the operator keeps of a sequence, or more.
 size_t state_size(const OperatorSchema& schema, const KernelArgs& args) {
   const TensorView* in = args.in;
-  const OperatorAttrs& attrs = args.attrs;
   if (schema.state == StateKind::kNone) return 0;
   if (schema.state == StateKind::kKvPages) return in[0].rows * (in[1].cols + in[2].cols);
-  return std::max(kMaxTaps * in[0].cols, attrs.heads * attrs.head_dim * attrs.v_dim);
+  if (schema.attrs != AttrsKind::kRecurrence) return kMaxTaps * in[0].cols;
+  const RecurrenceAttrs& attrs = args.attrs.recurrence();
+  return attrs.heads * attrs.k_dim * attrs.v_dim;
 }
 
 // The operator that is a view.
 void show_columns(const OperatorArgs& args, Matrix& out) {
   const Matrix& x = *args.inputs[0];
   for (int64_t r = 0; r < out.rows; ++r) {
-    for (int64_t c = 0; c < out.cols; ++c) out.at(r, c) = x.at(r, args.attrs.begin + c);
+    for (int64_t c = 0; c < out.cols; ++c) out.at(r, c) = x.at(r, args.attrs.columns().begin + c);
   }
 }
 
@@ -93,7 +94,9 @@ void run_operator(Op op, const OperatorArgs& args, std::span<Matrix> outputs) {
                 .pages = 1,
                 .page_tokens = whole.step.rows,
                 .dtype = DType::kF32};
-  call.attrs.read_only = false;  // k and v are those of the whole sequence.
+  if (schema.state == StateKind::kKvPages) {
+    call.attrs.attention().read_only = false;  // k and v are those of the whole sequence.
+  }
   const KernelFn run = reference::kernel(op);
   LOCKSTEP_CHECK(run != nullptr && run(call) == nullptr);
   if (ids_first) std::ranges::copy(ids_out, outputs[0].data.begin());
