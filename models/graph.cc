@@ -240,10 +240,6 @@ Value Graph::attention(Value q, Value k, Value v, const AttentionSpec& spec) {
                     {.name = scoped("attention"), .axis = {Axis::kHeads, spec.heads, v_dim}});
 }
 
-Value Graph::map(Value x, Function function, float factor) {
-  return like(Op::kMap, {x}, MapAttrs{.function = function, .factor = factor});
-}
-
 Value Graph::columns(Value x, int64_t begin, int64_t end) {
   Node node{.op = Op::kColumns, .inputs = {x.id}};
   node.attributes = to_message(ColumnsAttrs{.begin = begin, .end = end});
@@ -280,10 +276,14 @@ std::vector<int32_t> neighbours_share(int64_t heads, int64_t kv_heads) {
   return kv_head_of;
 }
 
-Value Graph::like(Op op, std::initializer_list<Value> inputs, const OperatorAttrs& attrs) {
+Value Graph::like(Op op, std::initializer_list<Value> inputs, const OperatorAttrs& attrs,
+                  std::initializer_list<std::string> vectors) {
   Node node{.op = op, .attributes = to_message(attrs)};
   for (const Value input : inputs) node.inputs.push_back(input.id);
-  const ValueInfo& first = info(*inputs.begin());
+  const ValueInfo first = info(*inputs.begin());
+  for (const std::string& vector : vectors) {
+    node.parameters.push_back(add_vector(scoped(vector), program::NORM, first.axis));
+  }
   return append_one(
       std::move(node),
       {.name = scoped(std::string(op_name(op))), .rows = first.rows, .axis = first.axis});

@@ -103,17 +103,6 @@ Value Graph::recurrence(Value q, Value k, Value v, Value decay,
                     {.name = scoped("recurrence"), .axis = {Axis::kHeads, spec.heads, spec.v_dim}});
 }
 
-Value Graph::shift(Value x) { return like(Op::kShift, {x}, BlockAttrs{}); }
-
-Value Graph::wkv(Value k, Value v, const std::string& decay, const std::string& first) {
-  Node node{.op = Op::kWkv, .inputs = {k.id, v.id}};
-  for (const std::string& name : {decay, first}) {
-    node.parameters.push_back(add_vector(scoped(name), program::NORM, info(k).axis));
-  }
-  node.attributes.mutable_block();
-  return append_one(std::move(node), {.name = scoped("wkv"), .axis = info(k).axis});
-}
-
 Value Graph::broadcast(const std::string& name, AxisSize axis, const std::vector<int64_t>& shape) {
   Node node{.op = Op::kBroadcast};
   node.parameters = {add_flat(scoped(name), program::NORM, axis, shape)};

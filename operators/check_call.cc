@@ -73,7 +73,7 @@ bool check_types(const OperatorSchema& schema, const OperatorCall& call, Finding
 bool check_column_rule(const OperatorSchema& schema, const OperatorCall& call, Finding& finding) {
   if (schema.columns == ColumnRule::kOwn) return true;
   const int64_t cols = call.in[0].cols;
-  const int alike = schema.columns == ColumnRule::kAlike ? schema.value_count() : 1;
+  const int alike = schema.columns == ColumnRule::kOutputsAlike ? 1 : schema.value_count();
   for (int i = 1; i < alike; ++i) {
     if (!finding.equal("columns of an input", call.in[i].cols, cols)) return false;
   }

@@ -37,13 +37,14 @@ enum class RowRule : uint8_t { kSame, kTokens, kOutputs, kTokensToOutputs, kOwn 
 // float32, but the last one may be rounded to bfloat16 (by GPUs' kernels).
 enum class InputTypes : uint8_t { kF32, kAlike, kAlikeOrRounded };
 enum class OutputTypes : uint8_t { kF32, kMayRound, kBF16, kRounded, kSame, kIdsFirst };
-// Columns: every value as the first input, the outputs as the first input, or as check() says.
-enum class ColumnRule : uint8_t { kAlike, kOutputsAlike, kOwn };
+// Columns: every value has those of the first input, and each column is computed by itself; the
+// same, but columns depend on each other; the outputs have those of the first input; or as check()
+// says.
+enum class ColumnRule : uint8_t { kEach, kAlike, kOutputsAlike, kOwn };
 // Who does it: a kernel, the ranks together, or nobody, since the output is a view of the input.
 enum class RunBy : uint8_t { kKernel, kCollective, kView };
 // What of a layer outlives the step.
 enum class StateKind : uint8_t { kNone, kKvPages, kBlock };
-
 struct OperandShape {
   int64_t rows = 0;  // Of weights.
   int64_t cols = 0;
