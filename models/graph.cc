@@ -8,6 +8,7 @@
 
 #include "base/check.h"
 #include "models/head_pieces.h"
+#include "proto/attributes.h"
 
 namespace lockstep {
 namespace {
@@ -55,6 +56,11 @@ std::vector<program::Piece> cut_out(const program::Piece& whole, const FusedPart
   }
   LOCKSTEP_CHECK(filled == (vector ? whole.col_end() : whole.row_end()));
   return pieces;
+}
+
+template <typename T>
+ArrayView<T> view_of(const std::vector<T>& list) {
+  return {list.data(), std::ssize(list)};
 }
 
 // No two values have one name: the second sum of a layer is "model.layers.0.add_2".
@@ -111,8 +117,7 @@ Value Graph::embed_positions(const std::string& name, int64_t rows, int64_t offs
                              AxisSize hidden) {
   Node node{.op = Op::kEmbed};
   node.parameters = {add_weight(scoped(name), program::POSITIONS, {Axis::kNone, rows, 1}, hidden)};
-  node.attributes.mutable_embed()->set_by_position(true);
-  node.attributes.mutable_embed()->set_offset(offset);
+  node.attributes = to_message(EmbedAttrs{.by_position = true, .offset = offset});
   return append_one(std::move(node), {.name = scoped(name), .axis = hidden});
 }
 
@@ -170,9 +175,8 @@ Value Graph::head_norm(Value x, const std::string& name, const HeadNorm& norm) {
   };
   if (!name.empty()) add(scoped(name) + ".weight", program::NORM, norm.plus);
   if (norm.bias) add(scoped(name) + ".bias", program::BIAS, 0);
-  node.attributes.mutable_norm()->set_eps(norm.eps);
-  node.attributes.mutable_norm()->set_head_dim(norm.head_dim);
-  node.attributes.mutable_norm()->set_centred(norm.centred);
+  node.attributes =
+      to_message(NormAttrs{.eps = norm.eps, .head_dim = norm.head_dim, .centred = norm.centred});
   return append_one(std::move(node), {.name = name.empty() ? info(x).name + ".norm" : scoped(name),
                                       .rows = info(x).rows,
                                       .axis = info(x).axis});
@@ -195,65 +199,50 @@ Value Graph::rope(Value x, const Rope& rope) {
   const int64_t sets = rope.table.lengths_size() + 1;
   LOCKSTEP_CHECK(rope.table.inv_freq_size() * 2 == sets * rope.rotary_dim);
   Node node{.op = Op::kRope, .inputs = {x.id, rope_table(rope).id}};
-  program::RopeAttrs& attributes = *node.attributes.mutable_rope();
-  attributes.set_head_dim(rope.head_dim);
-  attributes.set_rotary_dim(rope.rotary_dim);
-  attributes.set_interleaved(rope.interleaved);
-  attributes.set_offset(rope.offset);
+  node.attributes = to_message(RopeAttrs{.head_dim = rope.head_dim,
+                                         .rotary_dim = rope.rotary_dim,
+                                         .offset = rope.offset,
+                                         .interleaved = rope.interleaved});
   return append_one(std::move(node), {.name = info(x).name + ".rope", .axis = info(x).axis});
 }
 
 Value Graph::position_scale(Value x, const PositionScales& by_position) {
-  program::Attributes attributes;
-  program::PositionScaleAttrs& scale = *attributes.mutable_position_scale();
-  for (const float factor : by_position.scales) scale.add_scales(factor);
-  scale.set_length(by_position.length);
-  scale.set_log_factor(by_position.log_factor);
-  scale.set_offset(by_position.offset);
-  return like(Op::kPositionScale, {x}, std::move(attributes));
+  return like(Op::kPositionScale, {x},
+              PositionScaleAttrs{.scales = view_of(by_position.scales),
+                                 .length = by_position.length,
+                                 .log_factor = by_position.log_factor,
+                                 .offset = by_position.offset});
 }
 
 Value Graph::attention(Value q, Value k, Value v, const AttentionSpec& spec) {
-  LOCKSTEP_CHECK(spec.kv_heads > 0 && spec.heads % spec.kv_heads == 0);
   Node node{.op = Op::kAttention, .inputs = {q.id, k.id, v.id}};
-  program::AttentionAttrs& attributes = *node.attributes.mutable_attention();
-  attributes.set_head_dim(spec.head_dim);
-  attributes.set_heads(spec.heads);
-  attributes.set_kv_heads(spec.kv_heads);
-  attributes.set_scale(spec.scale);
-  attributes.set_window(spec.window);
-  attributes.set_cap(spec.cap);
-  attributes.set_chunk(spec.chunk);
-  attributes.set_read_only(spec.read_only);
-  attributes.set_values_in_keys(spec.values_in_keys);
   LOCKSTEP_CHECK(!spec.values_in_keys || k.id == v.id);
-  attributes.set_state(spec.layer);
-  for (const float slope : spec.slopes) attributes.add_slopes(slope);
+  const int64_t v_dim = spec.v_dim == 0 ? spec.head_dim : spec.v_dim;
+  const std::vector<int32_t> kv_head_of = neighbours_share(spec.heads, spec.kv_heads);
+  node.attributes = to_message(AttentionAttrs{.heads = spec.heads,
+                                              .kv_heads = spec.kv_heads,
+                                              .head_dim = spec.head_dim,
+                                              .v_dim = v_dim == spec.head_dim ? 0 : v_dim,
+                                              .scale = spec.scale,
+                                              .state = spec.layer,
+                                              .values_in_keys = spec.values_in_keys,
+                                              .read_only = spec.read_only,
+                                              .window = spec.window,
+                                              .chunk = spec.chunk,
+                                              .cap = spec.cap,
+                                              .slopes = view_of(spec.slopes),
+                                              .kv_head_of = view_of(kv_head_of)});
   if (!spec.sinks.empty()) {
     node.parameters = {
         add_vector(scoped(spec.sinks), program::BIAS, {Axis::kHeads, spec.heads, 1})};
-  }
-  const int64_t v_dim = spec.v_dim == 0 ? spec.head_dim : spec.v_dim;
-  if (v_dim != spec.head_dim) attributes.set_v_dim(v_dim);
-  const int64_t group = spec.heads / spec.kv_heads;
-  for (int64_t head = 0; head < spec.heads; ++head) {
-    attributes.add_kv_head_of(static_cast<int32_t>(head / group));
   }
   return append_one(std::move(node),
                     {.name = scoped("attention"), .axis = {Axis::kHeads, spec.heads, v_dim}});
 }
 
-Value Graph::map(Value x, Function function, float factor) {
-  program::Attributes attributes;
-  attributes.mutable_map()->set_function(static_cast<program::Function>(function));
-  attributes.mutable_map()->set_factor(factor);
-  return like(Op::kMap, {x}, std::move(attributes));
-}
-
 Value Graph::columns(Value x, int64_t begin, int64_t end) {
   Node node{.op = Op::kColumns, .inputs = {x.id}};
-  node.attributes.mutable_columns()->set_begin(begin);
-  node.attributes.mutable_columns()->set_end(end);
+  node.attributes = to_message(ColumnsAttrs{.begin = begin, .end = end});
   return append_one(std::move(node), {.name = info(x).name + ".columns",
                                       .rows = info(x).rows,
                                       .axis = {Axis::kNone, end - begin, 1}});
@@ -278,10 +267,23 @@ void Graph::rename(std::string_view from, std::string_view to) {
   }
 }
 
-Value Graph::like(Op op, std::initializer_list<Value> inputs, program::Attributes attributes) {
-  Node node{.op = op, .attributes = std::move(attributes)};
+std::vector<int32_t> neighbours_share(int64_t heads, int64_t kv_heads) {
+  LOCKSTEP_CHECK(kv_heads > 0 && heads % kv_heads == 0);
+  std::vector<int32_t> kv_head_of;
+  for (int64_t head = 0; head < heads; ++head) {
+    kv_head_of.push_back(static_cast<int32_t>(head / (heads / kv_heads)));
+  }
+  return kv_head_of;
+}
+
+Value Graph::like(Op op, std::initializer_list<Value> inputs, const OperatorAttrs& attrs,
+                  std::initializer_list<std::string> vectors) {
+  Node node{.op = op, .attributes = to_message(attrs)};
   for (const Value input : inputs) node.inputs.push_back(input.id);
-  const ValueInfo& first = info(*inputs.begin());
+  const ValueInfo first = info(*inputs.begin());
+  for (const std::string& vector : vectors) {
+    node.parameters.push_back(add_vector(scoped(vector), program::NORM, first.axis));
+  }
   return append_one(
       std::move(node),
       {.name = scoped(std::string(op_name(op))), .rows = first.rows, .axis = first.axis});

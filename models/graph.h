@@ -15,7 +15,6 @@
 #include "models/axis.h"
 #include "models/node.h"
 #include "models/parameter.h"
-#include "models/recurrent_specs.h"
 #include "models/specs.h"
 #include "operators/schema.h"
 #include "proto/program.pb.h"
@@ -65,7 +64,8 @@ class Graph {
   // A sum over the rows before and the row itself, column by column (graph_recurrent.cc).
   Value conv(Value x, const std::string& name, const ConvSpec& spec);
   // q and k over spec.key_heads, v over spec.heads; decay and rate have a column for each of these.
-  Value delta_rule(Value q, Value k, Value v, Value decay, Value rate, const DeltaRuleSpec& spec);
+  // The builder fills spec.key_head_of: a key head serves neighbouring value heads.
+  Value delta_rule(Value q, Value k, Value v, Value decay, Value rate, const RecurrenceAttrs& spec);
   // Of each of spec.heads its first columns of x, times its own part of the matrix `name`
   // (graph_heads.cc). The result has spec.out_dim columns for each.
   Value head_linear(Value x, const std::string& name, const HeadLinearSpec& spec);
@@ -74,9 +74,12 @@ class Graph {
   // By spec.key_heads q and k, by spec.heads the others; decay by heads or by their columns.
   // Without a and b S only decays and grows.
   Value recurrence(Value q, Value k, Value v, Value decay, const std::optional<LowRank>& change,
-                   const RecurrenceSpec& spec);
-  Value shift(Value x);  // The row before, of the sequence.
-  Value wkv(Value k, Value v, const std::string& decay, const std::string& first);
+                   const RecurrenceAttrs& spec);
+  // The row before, of the sequence.
+  Value shift(Value x) { return like(Op::kShift, {x}, BlockAttrs{}); }
+  Value wkv(Value k, Value v, const std::string& decay, const std::string& first) {
+    return like(Op::kWkv, {k, v}, BlockAttrs{}, {decay, first});
+  }
   // The vector `name` for every row; it is stored in this shape, all of whose elements are a row.
   Value broadcast(const std::string& name, AxisSize axis, const std::vector<int64_t>& shape);
   // Of each head the sum of x * y * weight over its columns, times its columns of v.
@@ -84,7 +87,9 @@ class Graph {
   Value expand_heads(Value x, int64_t dim);  // The one column of each head, `dim` times.
   // The same value, of which the vector `name` is a bias: x is a linear that has none.
   Value biased(Value x, const std::string& name, const std::vector<int64_t>& shape = {});
-  Value map(Value x, Function function, float factor = 0);
+  Value map(Value x, Function function, float factor = 0) {
+    return like(Op::kMap, {x}, MapAttrs{function, factor});
+  }
   Value mul(Value x, Value y) { return like(Op::kMul, {x, y}); }
   Value add(Value x, Value y) { return like(Op::kAdd, {x, y}); }
   Value lerp(Value x, Value y, Value weight) { return like(Op::kLerp, {x, y, weight}); }
@@ -112,8 +117,10 @@ class Graph {
   int add_flat(const std::string& name, program::Role role, AxisSize cols,
                const std::vector<int64_t>& shape);
   Value append_one(Node node, ValueInfo output);
-  // An operator without weights, named after itself, whose output is like its first input.
-  Value like(Op op, std::initializer_list<Value> inputs, program::Attributes attributes = {});
+  // An operator named after itself, whose output is like its first input. Its weights are vectors
+  // over the columns of that.
+  Value like(Op op, std::initializer_list<Value> inputs, const OperatorAttrs& attrs = {},
+             std::initializer_list<std::string> vectors = {});
   Value project(Value x, const std::string& name, AxisSize out, bool bias, program::Role role);
   Value rope_table(const Rope& rope);
   int routes_of(int64_t chosen);  // Their row domain.
@@ -123,6 +130,9 @@ class Graph {
   std::vector<Parameter> parameters_;
   std::vector<std::pair<std::string, int>> rope_tables_;  // Serialized attributes -> value.
 };
+
+// The KV head of each head, where neighbours share one.
+std::vector<int32_t> neighbours_share(int64_t heads, int64_t kv_heads);
 
 // Names are prefixed while it lives: Scope layer(g, "model.layers.3").
 class Scope {

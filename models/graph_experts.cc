@@ -4,6 +4,7 @@
 
 #include "models/expert_pieces.h"
 #include "models/graph.h"
+#include "proto/attributes.h"
 
 namespace lockstep {
 
@@ -28,15 +29,14 @@ Routes Graph::route(Value scores, const RouteSpec& spec, const std::string& bias
   if (!bias.empty()) {
     node.parameters = {add_vector(scoped(bias), program::BIAS, info(scores).axis)};
   }
-  program::RouteAttrs& attributes = *node.attributes.mutable_route();
-  attributes.set_chosen(spec.chosen);
-  attributes.set_sigmoid(spec.sigmoid);
-  attributes.set_softmax_of_chosen(spec.softmax_of_chosen);
-  attributes.set_groups(spec.groups);
-  attributes.set_chosen_groups(spec.chosen_groups);
-  attributes.set_best_two(spec.best_two);
-  attributes.set_renormalised(spec.renormalised);
-  attributes.set_scale(spec.scale);
+  node.attributes = to_message(RouteAttrs{.chosen = spec.chosen,
+                                          .sigmoid = spec.sigmoid,
+                                          .softmax_of_chosen = spec.softmax_of_chosen,
+                                          .groups = spec.groups,
+                                          .chosen_groups = spec.chosen_groups,
+                                          .best_two = spec.best_two,
+                                          .renormalised = spec.renormalised,
+                                          .scale = spec.scale});
   const int rows = routes_of(spec.chosen);
   const AxisSize one = {Axis::kNone, 1, 1};
   const std::vector<Value> made =

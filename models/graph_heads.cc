@@ -6,6 +6,7 @@
 
 #include "base/check.h"
 #include "models/graph.h"
+#include "proto/attributes.h"
 
 namespace lockstep {
 
@@ -33,35 +34,34 @@ Value Graph::head_linear(Value x, const std::string& name, const HeadLinearSpec&
   Node node{.op = Op::kHeadLinear, .inputs = {x.id}};
   const std::string made = parameter.name;
   node.parameters = {add_parameter(std::move(parameter))};
-  program::HeadsAttrs& attributes = *node.attributes.mutable_heads();
-  attributes.set_heads(spec.heads);
-  attributes.set_in_dim(spec.in_dim);
-  attributes.set_transposed(spec.transposed);
+  node.attributes = to_message(
+      HeadsAttrs{.heads = spec.heads, .in_dim = spec.in_dim, .transposed = spec.transposed});
   return append_one(std::move(node),
                     {.name = made, .axis = {Axis::kHeads, spec.heads, spec.out_dim}});
 }
 
 Value Graph::join_heads(Value x, Value y, AxisSize out) {
   LOCKSTEP_CHECK(info(x).axis.columns() + info(y).axis.columns() == out.columns());
-  Node node{.op = Op::kJoinHeads, .inputs = {x.id, y.id}};
-  node.attributes.mutable_heads()->set_heads(out.count);
-  return append_one(std::move(node), {.name = scoped("join_heads"), .axis = out});
+  return append_one({.op = Op::kJoinHeads,
+                     .inputs = {x.id, y.id},
+                     .attributes = to_message(HeadsAttrs{.heads = out.count})},
+                    {.name = scoped("join_heads"), .axis = out});
 }
 
 Value Graph::head_dot(Value x, Value y, Value weight, Value v) {
-  Node node{.op = Op::kHeadDot, .inputs = {x.id, y.id, weight.id, v.id}};
-  node.attributes.mutable_heads()->set_heads(info(v).axis.count);
-  return append_one(std::move(node), {.name = scoped("head_dot"), .axis = info(v).axis});
+  return append_one({.op = Op::kHeadDot,
+                     .inputs = {x.id, y.id, weight.id, v.id},
+                     .attributes = to_message(HeadsAttrs{.heads = info(v).axis.count})},
+                    {.name = scoped("head_dot"), .axis = info(v).axis});
 }
 
 Value Graph::expand_heads(Value x, int64_t dim) {
   AxisSize axis = info(x).axis;
   LOCKSTEP_CHECK(axis.unit == 1);
   axis.unit = dim;
-  program::Attributes attributes;
-  attributes.mutable_heads()->set_heads(axis.count);
-  attributes.mutable_heads()->set_out_dim(dim);
-  return append_one({.op = Op::kExpandHeads, .inputs = {x.id}, .attributes = std::move(attributes)},
+  return append_one({.op = Op::kExpandHeads,
+                     .inputs = {x.id},
+                     .attributes = to_message(HeadsAttrs{.heads = axis.count, .out_dim = dim})},
                     {.name = info(x).name + ".heads", .axis = axis});
 }
 

@@ -5,6 +5,7 @@
 
 #include "base/check.h"
 #include "models/graph.h"
+#include "proto/attributes.h"
 
 namespace lockstep {
 namespace {
@@ -20,6 +21,12 @@ program::Piece flat_piece(const std::string& name, const std::vector<int64_t>& s
   piece.set_col_begin(begin);
   piece.set_col_end(begin + count);
   return piece;
+}
+
+program::Attributes recurrence_attributes(RecurrenceAttrs attrs) {
+  const std::vector<int32_t> key_head_of = neighbours_share(attrs.heads, attrs.key_heads);
+  attrs.key_head_of = {key_head_of.data(), attrs.heads};
+  return to_message(attrs);
 }
 
 }  // namespace
@@ -51,21 +58,10 @@ Value Graph::conv(Value x, const std::string& name, const ConvSpec& spec) {
 }
 
 Value Graph::delta_rule(Value q, Value k, Value v, Value decay, Value rate,
-                        const DeltaRuleSpec& spec) {
-  LOCKSTEP_CHECK(spec.key_heads > 0 && spec.heads % spec.key_heads == 0);
-  Node node{.op = Op::kDeltaRule, .inputs = {q.id, k.id, v.id, decay.id, rate.id}};
-  program::RecurrenceAttrs& attributes = *node.attributes.mutable_recurrence();
-  attributes.set_heads(spec.heads);
-  attributes.set_key_heads(spec.key_heads);
-  attributes.set_k_dim(spec.k_dim);
-  attributes.set_v_dim(spec.v_dim);
-  attributes.set_scale(spec.scale);
-  attributes.set_eps(spec.eps);
-  const int64_t group = spec.heads / spec.key_heads;
-  for (int64_t head = 0; head < spec.heads; ++head) {
-    attributes.add_key_head_of(static_cast<int32_t>(head / group));
-  }
-  return append_one(std::move(node),
+                        const RecurrenceAttrs& spec) {
+  return append_one({.op = Op::kDeltaRule,
+                     .inputs = {q.id, k.id, v.id, decay.id, rate.id},
+                     .attributes = recurrence_attributes(spec)},
                     {.name = scoped("delta_rule"), .axis = {Axis::kHeads, spec.heads, spec.v_dim}});
 }
 
@@ -95,40 +91,16 @@ Value Graph::biased(Value x, const std::string& name, const std::vector<int64_t>
 }
 
 Value Graph::recurrence(Value q, Value k, Value v, Value decay,
-                        const std::optional<LowRank>& change, const RecurrenceSpec& spec) {
-  LOCKSTEP_CHECK(spec.key_heads > 0 && spec.heads % spec.key_heads == 0);
-  Node node{.op = Op::kRecurrence, .inputs = {q.id, k.id, v.id, decay.id}};
+                        const std::optional<LowRank>& change, const RecurrenceAttrs& spec) {
+  Node node{.op = Op::kRecurrence,
+            .inputs = {q.id, k.id, v.id, decay.id},
+            .attributes = recurrence_attributes(spec)};
   if (change.has_value()) {
     node.inputs.push_back(change->a.id);
     node.inputs.push_back(change->b.id);
   }
-  program::RecurrenceAttrs& attributes = *node.attributes.mutable_recurrence();
-  attributes.set_heads(spec.heads);
-  attributes.set_key_heads(spec.key_heads);
-  attributes.set_k_dim(spec.k_dim);
-  attributes.set_v_dim(spec.v_dim);
-  attributes.set_out_before(spec.out_before);
-  const int64_t group = spec.heads / spec.key_heads;
-  for (int64_t head = 0; head < spec.heads; ++head) {
-    attributes.add_key_head_of(static_cast<int32_t>(head / group));
-  }
   return append_one(std::move(node),
                     {.name = scoped("recurrence"), .axis = {Axis::kHeads, spec.heads, spec.v_dim}});
-}
-
-Value Graph::shift(Value x) {
-  program::Attributes attributes;
-  attributes.mutable_block();
-  return like(Op::kShift, {x}, std::move(attributes));
-}
-
-Value Graph::wkv(Value k, Value v, const std::string& decay, const std::string& first) {
-  Node node{.op = Op::kWkv, .inputs = {k.id, v.id}};
-  for (const std::string& name : {decay, first}) {
-    node.parameters.push_back(add_vector(scoped(name), program::NORM, info(k).axis));
-  }
-  node.attributes.mutable_block();
-  return append_one(std::move(node), {.name = scoped("wkv"), .axis = info(k).axis});
 }
 
 Value Graph::broadcast(const std::string& name, AxisSize axis, const std::vector<int64_t>& shape) {

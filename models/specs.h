@@ -123,7 +123,16 @@ struct HeadLinearSpec {
   int64_t row_begin = 0;
 };
 
-// How rows are routed to experts; see program.RouteAttrs.
+// A convolution over time, of each column by itself: see ConvAttrs. Its weight is stored as
+// [channels, 1, taps], of which the value's columns are those from `begin` on.
+struct ConvSpec {
+  int64_t taps = 0;
+  bool bias = false;
+  int64_t channels = 0;  // 0: as many as the value has columns.
+  int64_t begin = 0;
+};
+
+// How rows are routed to experts; see RouteAttrs.
 struct RouteSpec {
   int64_t chosen = 0;
   bool sigmoid = false;

@@ -3,8 +3,10 @@
 #include <cmath>
 #include <span>
 #include <string>
+#include <type_traits>
 
 #include "base/numbers/quantization.h"
+#include "operators/attribute_fields.h"
 #include "operators/schema.h"
 
 namespace lockstep {
@@ -71,7 +73,7 @@ bool check_types(const OperatorSchema& schema, const OperatorCall& call, Finding
 bool check_column_rule(const OperatorSchema& schema, const OperatorCall& call, Finding& finding) {
   if (schema.columns == ColumnRule::kOwn) return true;
   const int64_t cols = call.in[0].cols;
-  const int alike = schema.columns == ColumnRule::kAlike ? schema.value_count() : 1;
+  const int alike = schema.columns == ColumnRule::kOutputsAlike ? 1 : schema.value_count();
   for (int i = 1; i < alike; ++i) {
     if (!finding.equal("columns of an input", call.in[i].cols, cols)) return false;
   }
@@ -79,6 +81,32 @@ bool check_column_rule(const OperatorSchema& schema, const OperatorCall& call, F
     if (!finding.equal("columns of an output", call.out[i].cols, cols)) return false;
   }
   return true;
+}
+
+template <typename T>
+bool in_range(const AttrsField& field, T value, Finding& finding) {
+  if constexpr (std::is_same_v<T, float>) {
+    return finding.finite(field.name, value, static_cast<float>(field.min),
+                          static_cast<float>(field.max));
+  } else {
+    return finding.within(field.name, static_cast<int64_t>(value), static_cast<int64_t>(field.min),
+                          static_cast<int64_t>(field.max));
+  }
+}
+
+// The ranges of operators/attributes.inc.
+bool check_ranges(OperatorAttrs attrs, Finding& finding) {
+  bool good = true;
+  attrs.apply([&](auto& fields) {
+    visit_fields(fields, [&](const AttrsField& field, const auto& value) {
+      if constexpr (requires { value.data; }) {
+        for (const auto element : value) good = good && in_range(field, element, finding);
+      } else {
+        good = good && in_range(field, value, finding);
+      }
+    });
+  });
+  return good;
 }
 
 }  // namespace
@@ -127,9 +155,12 @@ bool Finding::within(const char* what, int64_t found, int64_t min, int64_t max) 
   return false;
 }
 
-bool Finding::finite(const char* what, float found) {
-  if (std::isfinite(found)) return true;
-  text = std::string(what) + " must be a finite number, found " + std::to_string(found);
+bool Finding::finite(const char* what, float found, float min, float max) {
+  if (std::isfinite(found) && min <= found && found <= max) return true;
+  text = std::string(what) + " must be a finite number";
+  if (min > -kMaxFloat) text += " of " + std::to_string(std::lround(min)) + " or more";
+  if (max < kMaxFloat) text += " and " + std::to_string(std::lround(max)) + " or less";
+  text += ", found " + std::to_string(found);
   return false;
 }
 
@@ -159,7 +190,7 @@ std::string check_row_rule(const OperatorSchema& schema, std::span<const int> in
 std::string check_call(const OperatorSchema& schema, const OperatorCall& call) {
   Finding finding;
   const bool good = check_types(schema, call, finding) &&
-                    check_column_rule(schema, call, finding) &&
+                    check_column_rule(schema, call, finding) && check_ranges(call.attrs, finding) &&
                     (schema.check == nullptr || schema.check(call, finding));
   return good ? "" : finding.text;
 }

@@ -7,38 +7,36 @@
 namespace lockstep {
 namespace {
 
-bool check_choice(const OperatorAttrs& a, int64_t experts, Finding& f) {
+bool check_choice(const RouteAttrs& a, int64_t experts, Finding& f) {
   return f.within("experts of route", experts, 1, kMaxExperts) &&
-         f.within("chosen", a.route.chosen, 1, experts) &&
-         f.within("groups", a.route.groups, 1, experts) &&
-         f.equal("experts beside whole groups", experts % a.route.groups, 0) &&
-         f.within("chosen_groups", a.route.chosen_groups, 1, a.route.groups) &&
-         f.within("chosen", a.route.chosen, 1, experts / a.route.groups * a.route.chosen_groups) &&
-         f.holds(!a.route.best_two || experts / a.route.groups >= 2,
+         f.within("chosen", a.chosen, 1, experts) && f.within("groups", a.groups, 1, experts) &&
+         f.equal("experts beside whole groups", experts % a.groups, 0) &&
+         f.within("chosen_groups", a.chosen_groups, 1, a.groups) &&
+         f.within("chosen", a.chosen, 1, experts / a.groups * a.chosen_groups) &&
+         f.holds(!a.best_two || experts / a.groups >= 2,
                  "groups must have two experts where best_two is set") &&
-         f.holds(!a.route.sigmoid || !a.route.softmax_of_chosen,
-                 "sigmoid and softmax_of_chosen must not both be set") &&
-         f.finite("scale", a.scale);
+         f.holds(!a.sigmoid || !a.softmax_of_chosen,
+                 "sigmoid and softmax_of_chosen must not both be set");
 }
 
 }  // namespace
 
 bool check_route(const OperatorCall& c, Finding& f) {
   const OperandShape &scores = c.in[0], &bias = c.in[1], &ids = c.out[0], &weights = c.out[1];
-  return check_choice(c.attrs, scores.cols, f) &&
+  const int64_t chosen = c.attrs.route().chosen;
+  return check_choice(c.attrs.route(), scores.cols, f) &&
          (!bias.present || f.equal("columns of the bias", bias.cols, scores.cols)) &&
          f.equal("columns of the ids", ids.cols, 1) &&
          f.equal("columns of the weights", weights.cols, 1) &&
          f.equal("rows of the scores for each token", scores.rows_each, 1) &&
-         f.equal("rows of the ids for each token", ids.rows_each, c.attrs.route.chosen) &&
-         f.equal("rows of the weights for each token", weights.rows_each, c.attrs.route.chosen);
+         f.equal("rows of the ids for each token", ids.rows_each, chosen) &&
+         f.equal("rows of the weights for each token", weights.rows_each, chosen);
 }
 
 bool check_expert_linear(const OperatorCall& c, Finding& f) {
   const OperandShape &x = c.in[0], &ids = c.in[1], &weight = c.in[2], &bias = c.in[3];
-  const int64_t experts = c.attrs.experts, cols = c.out[0].cols;
-  return f.within("experts", experts, 1, kMaxExperts) &&
-         f.equal("matrices of the weight", weight.matrices, experts) &&
+  const int64_t experts = c.attrs.expert().experts, cols = c.out[0].cols;
+  return f.equal("matrices of the weight", weight.matrices, experts) &&
          f.equal("columns of the weight", weight.cols, x.cols) &&
          f.equal("rows of the weight", weight.rows, experts * cols) &&
          (!bias.present || (f.equal("matrices of the bias", bias.matrices, experts) &&

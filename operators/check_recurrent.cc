@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // Operators that keep something of every sequence in a state block, and what is theirs alone.
+#include "operators/attribute_fields.h"
 #include "operators/checks.h"
 #include "operators/limits.h"
 
@@ -9,53 +10,49 @@ namespace {
 // The state that the attributes name, which only programs have, is a block of this shape.
 bool check_block(const OperatorCall& c, int64_t rows, int64_t cols, Finding& f) {
   if (c.program == nullptr) return true;
-  return f.within("state", c.attrs.state, 0, c.program->state_count - 1) &&
+  return f.within("state", state_of(c.attrs), 0, c.program->state_count - 1) &&
          f.equal("rows of the block", c.block.rows, rows) &&
          f.equal("columns of the block", c.block.cols, cols);
 }
 
 // Sizes of heads, what both recurrences take, and the state of a matrix for each value head.
 bool check_state_heads(const OperatorCall& c, Finding& f) {
-  const OperatorAttrs& a = c.attrs;
-  const bool shapes = f.within("heads", a.heads, 0, kMaxColumns / kMaxStateDim) &&
-                      f.within("key_heads", a.kv_heads, 0, kMaxColumns / kMaxStateDim) &&
-                      f.within("k_dim", a.head_dim, 1, kMaxStateDim) &&
-                      f.within("v_dim", a.v_dim, 1, kMaxStateDim) &&
-                      f.equal("columns of q", c.in[0].cols, a.kv_heads * a.head_dim) &&
-                      f.equal("columns of k", c.in[1].cols, a.kv_heads * a.head_dim) &&
+  const RecurrenceAttrs& a = c.attrs.recurrence();
+  const bool shapes = f.equal("columns of q", c.in[0].cols, a.key_heads * a.k_dim) &&
+                      f.equal("columns of k", c.in[1].cols, a.key_heads * a.k_dim) &&
                       f.equal("columns of v", c.in[2].cols, a.heads * a.v_dim) &&
                       f.equal("columns of the output", c.out[0].cols, a.heads * a.v_dim) &&
-                      f.equal("key_head_of count", a.kv_head_of_count, a.heads);
+                      f.equal("key_head_of count", a.key_head_of.size, a.heads);
   if (!shapes) return false;
-  for (int64_t head = 0; head < a.heads; ++head) {
-    if (!f.within("key_head_of", a.kv_head_of[head], 0, a.kv_heads - 1)) return false;
+  for (const int32_t key_head : a.key_head_of) {
+    if (!f.within("key_head_of", key_head, 0, a.key_heads - 1)) return false;
   }
-  return check_block(c, a.heads * a.head_dim, a.v_dim, f);
+  return check_block(c, a.heads * a.k_dim, a.v_dim, f);
 }
 
 }  // namespace
 
 bool check_conv(const OperatorCall& c, Finding& f) {
   const OperandShape &x = c.in[0], &weight = c.in[1], &bias = c.in[2];
-  const int64_t taps = c.attrs.taps;
-  return f.within("taps", taps, 2, kMaxTaps) &&
-         f.equal("columns of the weight", weight.cols, x.cols * taps) &&
+  const int64_t taps = c.attrs.conv().taps;
+  return f.equal("columns of the weight", weight.cols, x.cols * taps) &&
          (!bias.present || f.equal("columns of the bias", bias.cols, x.cols)) &&
          check_block(c, taps - 1, x.cols, f);
 }
 
 bool check_delta_rule(const OperatorCall& c, Finding& f) {
-  return check_state_heads(c, f) && f.equal("columns of decay", c.in[3].cols, c.attrs.heads) &&
-         f.equal("columns of rate", c.in[4].cols, c.attrs.heads) &&
-         f.finite("scale", c.attrs.scale) && f.finite("eps", c.attrs.eps) &&
-         f.holds(c.attrs.eps > 0, "eps must be above 0");
+  const RecurrenceAttrs& a = c.attrs.recurrence();
+  return check_state_heads(c, f) && f.equal("columns of decay", c.in[3].cols, a.heads) &&
+         f.equal("columns of rate", c.in[4].cols, a.heads) &&
+         f.holds(a.eps > 0, "eps must be above 0");
 }
 
 bool check_recurrence(const OperatorCall& c, Finding& f) {
   if (!check_state_heads(c, f)) return false;
-  const int64_t rows = c.attrs.heads * c.attrs.head_dim;  // Of all heads' matrices.
+  const RecurrenceAttrs& attrs = c.attrs.recurrence();
+  const int64_t rows = attrs.heads * attrs.k_dim;  // All heads' matrices.
   const OperandShape &decay = c.in[3], &a = c.in[4], &b = c.in[5];
-  return (decay.cols == c.attrs.heads || f.equal("columns of decay", decay.cols, rows)) &&
+  return (decay.cols == attrs.heads || f.equal("columns of decay", decay.cols, rows)) &&
          f.holds(a.present == b.present, "a wants b beside it") &&
          (!a.present ||
           (f.equal("columns of a", a.cols, rows) && f.equal("columns of b", b.cols, rows)));

@@ -3,64 +3,54 @@
 // needs them is checked in programs alone.
 #include "operators/checks.h"
 
-#include <cmath>
-
 #include "base/numbers/quantization.h"
 #include "operators/limits.h"
 
 namespace lockstep {
 namespace {
 
-constexpr int64_t kMaxHeads = 1 << 16;
 constexpr int64_t kMaxAngles = 1 << 16;
 constexpr int64_t kMaxScales = 1 << 16;
 constexpr int64_t kMaxRopeLengths = 32;
 
-bool check_eps(const OperatorCall& c, Finding& f) {
-  return f.finite("eps", c.attrs.eps) && f.holds(c.attrs.eps >= 0, "eps must not be negative");
-}
-
 // The columns are whole heads.
-bool check_heads(const OperatorCall& c, Finding& f) {
-  return f.within("head_dim", c.attrs.head_dim, 1, kMaxColumns) &&
-         f.equal("columns beside whole heads", c.in[0].cols % c.attrs.head_dim, 0);
+bool check_heads(const OperatorCall& c, int64_t head_dim, Finding& f) {
+  return f.within("head_dim", head_dim, 1, kMaxColumns) &&
+         f.equal("columns beside whole heads", c.in[0].cols % head_dim, 0);
 }
 
-bool check_dynamic(const OperatorAttrs& a, Finding& f) {
-  if (!f.within("dynamic_length", a.dynamic_length, 0, kMaxContext)) return false;
+bool check_dynamic(const RopeTableAttrs& a, Finding& f) {
   if (a.dynamic_length == 0) return true;
-  return f.holds(a.rope_theta >= 1, "theta must be 1 or more where dynamic_length is set") &&
+  return f.holds(a.theta >= 1, "theta must be 1 or more where dynamic_length is set") &&
          f.holds(a.dynamic_factor >= 1, "dynamic_factor must be 1 or more") &&
-         f.within("inv_freq count of a dynamic table", a.rotary_dim / 2, 2, kMaxAngles);
+         f.within("inv_freq count of a dynamic table", rotary_dim_of(a) / 2, 2, kMaxAngles);
 }
 
-// As many sets as rope_lengths are told apart.
-bool check_rope_lengths(const OperatorAttrs& a, Finding& f) {
-  if (!f.within("lengths count", a.rope_length_count, 0, kMaxRopeLengths) ||
-      !f.equal("inv_freq count", a.inv_freq_count,
-               (a.rope_length_count + 1) * (a.rotary_dim / 2))) {
+// One set of frequencies more than lengths.
+bool check_lengths(const RopeTableAttrs& a, Finding& f) {
+  if (!f.within("lengths count", a.lengths.size, 0, kMaxRopeLengths) ||
+      !f.equal("inv_freq count", a.inv_freq.size, (a.lengths.size + 1) * (rotary_dim_of(a) / 2))) {
     return false;
   }
   int64_t before = 0;
-  for (int64_t i = 0; i < a.rope_length_count; ++i) {
-    if (!f.within("a length, ascending,", a.rope_lengths[i], before + 1, kMaxContext)) return false;
-    before = a.rope_lengths[i];
+  for (const int64_t length : a.lengths) {
+    if (!f.within("a length, ascending,", length, before + 1, kMaxContext)) return false;
+    before = length;
   }
-  return f.holds(a.rope_length_count == 0 || a.dynamic_length == 0,
+  return f.holds(a.lengths.empty() || a.dynamic_length == 0,
                  "lengths must be empty where dynamic_length is set");
 }
 
 // A row for each position that a sequence may have.
 bool check_positions(const OperatorCall& c, Finding& f) {
-  if (!f.within("offset", c.attrs.offset, 0, kMaxContext)) return false;
   if (c.program == nullptr) return true;
-  return f.equal("vocab_begin of positions", c.attrs.vocab_begin, 0) &&
-         f.within("rows of the weight", c.in[0].rows, c.program->context + c.attrs.offset,
-                  kMaxColumns);
+  const EmbedAttrs& a = c.attrs.embed();
+  return f.equal("vocab_begin of positions", a.vocab_begin, 0) &&
+         f.within("rows of the weight", c.in[0].rows, c.program->context + a.offset, kMaxColumns);
 }
 
 // Which columns of a head turn, by which table.
-bool check_turn(const OperatorAttrs& a, const OperandShape& table, Finding& f) {
+bool check_turn(const RopeAttrs& a, const OperandShape& table, Finding& f) {
   return f.within("rotary_dim", a.rotary_dim, 2, a.head_dim) &&
          f.equal("rotary_dim's remainder by 2", a.rotary_dim % 2, 0) &&
          f.within("offset", a.offset, 0, a.head_dim - a.rotary_dim) &&
@@ -69,7 +59,7 @@ bool check_turn(const OperatorAttrs& a, const OperandShape& table, Finding& f) {
 
 // Of attention, with its own operand of sinks.
 bool check_heads_and_pages(const OperatorCall& c, const OperandShape& sinks, Finding& f) {
-  const OperatorAttrs& a = c.attrs;
+  const AttentionAttrs& a = c.attrs.attention();
   if (c.program != nullptr &&
       !(f.within("state", a.state, 0, c.program->state_count - 1) &&
         f.equal("head_dim", a.head_dim, c.kv.k_dim) &&
@@ -78,25 +68,20 @@ bool check_heads_and_pages(const OperatorCall& c, const OperandShape& sinks, Fin
     return false;
   }
   const bool shapes =
-      f.within("heads", a.heads, 0, kMaxHeads) && f.within("kv_heads", a.kv_heads, 0, kMaxHeads) &&
-      f.within("head_dim", a.head_dim, 1, kMaxColumns / kMaxHeads) &&
-      f.within("v_dim", a.v_dim, 1, a.values_in_keys ? a.head_dim : kMaxColumns / kMaxHeads) &&
+      f.within("v_dim", a.v_dim, 1, a.values_in_keys ? a.head_dim : kMaxHeadColumns) &&
       f.equal("columns of q", c.in[0].cols, a.heads * a.head_dim) &&
       f.equal("columns of k", c.in[1].cols, a.kv_heads * a.head_dim) &&
       f.equal("columns of v", c.in[2].cols,
               a.kv_heads * (a.values_in_keys ? a.head_dim : a.v_dim)) &&
       f.equal("columns of the output", c.out[0].cols, a.heads * a.v_dim) &&
-      f.equal("kv_head_of count", a.kv_head_of_count, a.heads) &&
-      (a.slopes == nullptr || f.equal("slopes count", a.slope_count, a.heads)) &&
+      f.equal("kv_head_of count", a.kv_head_of.size, a.heads) &&
+      (a.slopes.empty() || f.equal("slopes count", a.slopes.size, a.heads)) &&
       (!sinks.present || f.equal("columns of sinks", sinks.cols, a.heads));
   if (!shapes) return false;
-  for (int64_t head = 0; head < a.heads; ++head) {
-    if (!f.within("kv_head_of", a.kv_head_of[head], 0, a.kv_heads - 1)) return false;
-    if (a.slopes != nullptr && !f.finite("a slope", a.slopes[head])) return false;
+  for (const int32_t kv_head : a.kv_head_of) {
+    if (!f.within("kv_head_of", kv_head, 0, a.kv_heads - 1)) return false;
   }
-  return f.finite("scale", a.scale) && f.finite("cap", a.cap) &&
-         f.holds(a.cap >= 0, "cap must not be negative") &&
-         f.within("window", a.window, 0, kMaxColumns) && f.within("chunk", a.chunk, 0, kMaxColumns);
+  return true;
 }
 
 // Of linear and gated_linear: x, the weight, the bias.
@@ -111,23 +96,20 @@ bool check_matrix(const OperatorCall& c, Finding& f) {
 }  // namespace
 
 bool check_embed(const OperatorCall& c, Finding& f) {
-  const bool own = c.program != nullptr && !c.attrs.beside && !c.attrs.by_position;
+  const EmbedAttrs& a = c.attrs.embed();
+  const bool own = c.program != nullptr && !a.beside && !a.by_position;
   const int64_t hidden = own ? c.program->hidden : c.out[0].cols;
-  if (c.attrs.beside &&
-      !(f.holds(!c.attrs.by_position, "by_position and beside must not both be set") &&
-        f.within("absent_id", c.attrs.absent_id, 0, kMaxColumns))) {
-    return false;
-  }
-  if (!f.equal("columns of the weight", c.in[0].cols, hidden) ||
+  if (!f.holds(!a.beside || !a.by_position, "by_position and beside must not both be set") ||
+      !f.equal("columns of the weight", c.in[0].cols, hidden) ||
       !f.equal("columns of the output", c.out[0].cols, hidden)) {
     return false;
   }
-  if (c.attrs.by_position) return check_positions(c, f);
-  if (!f.equal("offset of tokens", c.attrs.offset, 0)) return false;
+  if (a.by_position) return check_positions(c, f);
+  if (!f.equal("offset of tokens", a.offset, 0)) return false;
   if (c.program == nullptr) return true;
   const int64_t vocab = c.program->vocab;
-  return f.within("vocab_begin", c.attrs.vocab_begin, 0, vocab) &&
-         f.within("rows of the weight", c.in[0].rows, 0, vocab - c.attrs.vocab_begin);
+  return f.within("vocab_begin", a.vocab_begin, 0, vocab) &&
+         f.within("rows of the weight", c.in[0].rows, 0, vocab - a.vocab_begin);
 }
 
 bool check_product(DType x, DType weight, Finding& f) {
@@ -149,7 +131,6 @@ bool check_gated_linear(const OperatorCall& c, Finding& f) {
 }
 
 bool check_norm(const OperatorCall& c, Finding& f) {
-  if (!check_eps(c, f)) return false;
   for (const OperandShape& operand : c.in) {  // Weight and bias, wherever they stand.
     if (operand.present && !f.equal("columns of the weight", operand.cols, c.in[0].cols)) {
       return false;
@@ -159,51 +140,34 @@ bool check_norm(const OperatorCall& c, Finding& f) {
 }
 
 bool check_head_norm(const OperatorCall& c, Finding& f) {
+  const NormAttrs& a = c.attrs.norm();
   const int64_t weight = c.in[1].cols;  // For all heads, or for each.
-  if (!check_eps(c, f) || !check_heads(c, f)) return false;
+  if (!check_heads(c, a.head_dim, f)) return false;
   if (!c.in[1].present) return f.holds(!c.in[2].present, "a bias wants a weight before it");
-  if (weight != c.in[0].cols && !f.equal("columns of the weight", weight, c.attrs.head_dim)) {
+  if (weight != c.in[0].cols && !f.equal("columns of the weight", weight, a.head_dim)) {
     return false;
   }
-  return !c.in[2].present || (f.holds(c.attrs.centred, "a bias is for centred heads only") &&
+  return !c.in[2].present || (f.holds(a.centred, "a bias is for centred heads only") &&
                               f.equal("columns of the bias", c.in[2].cols, weight));
 }
 
 bool check_rope_table(const OperatorCall& c, Finding& f) {
-  const OperatorAttrs& a = c.attrs;
-  if (!f.within("inv_freq count", a.rotary_dim / 2, 1, kMaxAngles) ||
-      !f.equal("columns of the output", c.out[0].cols, a.rotary_dim) || !check_rope_lengths(a, f)) {
-    return false;
-  }
-  for (int64_t i = 0; i < a.inv_freq_count; ++i) {
-    // The sine takes angles below 2^30: positions are below kMaxContext.
-    if (!f.finite("inv_freq", a.inv_freq[i]) ||
-        !f.holds(std::abs(a.inv_freq[i]) <= 32, "inv_freq must be within -32 to 32")) {
-      return false;
-    }
-  }
-  return f.within("position_row", static_cast<int64_t>(a.position_row), 0, 2) &&
-         f.finite("factor", a.rope_factor) && f.finite("dynamic_factor", a.dynamic_factor) &&
-         f.finite("theta", a.rope_theta) && check_dynamic(a, f);
+  const RopeTableAttrs& a = c.attrs.rope_table();
+  const int64_t rotary_dim = rotary_dim_of(a);
+  return f.within("inv_freq count", rotary_dim / 2, 1, kMaxAngles) &&
+         f.equal("columns of the output", c.out[0].cols, rotary_dim) && check_lengths(a, f) &&
+         check_dynamic(a, f);
 }
 
 bool check_rope(const OperatorCall& c, Finding& f) {
-  return f.within("head_dim", c.attrs.head_dim, 1, kMaxColumns) &&
-         check_turn(c.attrs, c.in[1], f) && check_heads(c, f);
+  const RopeAttrs& a = c.attrs.rope();
+  return check_turn(a, c.in[1], f) && check_heads(c, a.head_dim, f);
 }
 
 bool check_position_scale(const OperatorCall& c, Finding& f) {
-  const OperatorAttrs& a = c.attrs;
-  const int64_t count = a.log_factor == 0 ? 1 : 0;  // At least; with a logarithm at most.
-  if (!f.within("scales count", a.position_scale_count, count, count * kMaxScales) ||
-      !f.within("length", a.position_scale_length, 1, kMaxContext) ||
-      !f.within("offset", a.offset, 0, kMaxContext) || !f.finite("log_factor", a.log_factor)) {
-    return false;
-  }
-  for (int64_t i = 0; i < a.position_scale_count; ++i) {
-    if (!f.finite("scale", a.position_scales[i])) return false;
-  }
-  return true;
+  const PositionScaleAttrs& a = c.attrs.position_scale();
+  const int64_t count = a.log_factor == 0 ? 1 : 0;  // The min; with a logarithm the max.
+  return f.within("scales count", a.scales.size, count, count * kMaxScales);
 }
 
 bool check_attention(const OperatorCall& c, Finding& f) {
@@ -211,27 +175,24 @@ bool check_attention(const OperatorCall& c, Finding& f) {
 }
 
 bool check_rope_attention(const OperatorCall& c, Finding& f) {
-  return f.holds(!c.attrs.read_only, "read_only must not be set") &&
-         f.holds(!c.attrs.values_in_keys, "values_in_keys must not be set") &&
-         check_heads_and_pages(c, c.in[4], f) && check_turn(c.attrs, c.in[3], f);
+  const AttentionAttrs& a = c.attrs.attention();
+  return f.holds(!a.read_only, "read_only must not be set") &&
+         f.holds(!a.values_in_keys, "values_in_keys must not be set") &&
+         check_heads_and_pages(c, c.in[4], f) && check_turn(rope_of(a), c.in[3], f);
 }
 
 bool check_map(const OperatorCall& c, Finding& f) {
-  const auto function = static_cast<int>(c.attrs.function);
-  if (!f.within("function", function, 1, kFunctionCount - 1) ||
-      !f.finite("factor", c.attrs.factor)) {
-    return false;
+  const MapAttrs& a = c.attrs.map();
+  if (!has_factor(a.function)) {
+    return f.holds(a.factor == 0, "factor must be 0 where the function has none");
   }
-  if (!has_factor(c.attrs.function)) {
-    return f.holds(c.attrs.factor == 0, "factor must be 0 where the function has none");
-  }
-  return c.attrs.function == Function::kScale ||
-         f.holds(c.attrs.factor > 0, "factor must be above 0, but for scale");
+  return a.function == Function::kScale ||
+         f.holds(a.factor > 0, "factor must be above 0, but for scale");
 }
 
 bool check_top_candidates(const OperatorCall& c, Finding& f) {
   if (c.program == nullptr) return true;
-  const int64_t begin = c.attrs.vocab_begin, vocab = c.program->vocab;
+  const int64_t begin = c.attrs.top_candidates().vocab_begin, vocab = c.program->vocab;
   if (!f.within("vocab_begin", begin, 0, vocab + kVocabBlock) ||
       !f.equal("vocab_begin's remainder by 64", begin % kVocabBlock, 0)) {
     return false;
@@ -241,32 +202,32 @@ bool check_top_candidates(const OperatorCall& c, Finding& f) {
 }
 
 bool check_all_gather(const OperatorCall& c, Finding& f) {
-  const OperatorAttrs& a = c.attrs;
-  const int64_t ranks = c.program != nullptr ? c.program->ranks : a.boundary_count - 1;
+  const ArrayView<int64_t>& boundaries = c.attrs.gather().boundaries;
+  const int64_t ranks = c.program != nullptr ? c.program->ranks : boundaries.size - 1;
   if (!f.holds(ranks >= 1, "boundaries must be there") ||
-      !f.equal("boundaries count", a.boundary_count, ranks + 1) ||
-      !f.equal("first of the boundaries", a.boundaries[0], 0)) {
+      !f.equal("boundaries count", boundaries.size, ranks + 1) ||
+      !f.equal("first of the boundaries", boundaries[0], 0)) {
     return false;
   }
   for (int64_t i = 0; i < ranks; ++i) {
-    if (!f.within("boundaries, ascending,", a.boundaries[i + 1], a.boundaries[i], kMaxColumns)) {
+    if (!f.within("boundaries, ascending,", boundaries[i + 1], boundaries[i], kMaxColumns)) {
       return false;
     }
   }
-  if (!f.equal("columns of the output", c.out[0].cols, a.boundaries[ranks])) return false;
+  if (!f.equal("columns of the output", c.out[0].cols, boundaries[ranks])) return false;
   for (int64_t i = 0; i < ranks; ++i) {
-    const int64_t whole = a.boundaries[i] == c.out[0].cols ? 1 : group_elements(c.out[0].dtype);
-    if (!f.equal("a boundary's remainder by the group", a.boundaries[i] % whole, 0)) return false;
+    const int64_t whole = boundaries[i] == c.out[0].cols ? 1 : group_elements(c.out[0].dtype);
+    if (!f.equal("a boundary's remainder by the group", boundaries[i] % whole, 0)) return false;
   }
   if (c.program == nullptr) return true;
-  const int64_t* own = a.boundaries + c.program->rank;
-  return f.equal("columns of the input", c.in[0].cols, own[1] - own[0]);
+  const int rank = c.program->rank;
+  return f.equal("columns of the input", c.in[0].cols, boundaries[rank + 1] - boundaries[rank]);
 }
 
 bool check_columns(const OperatorCall& c, Finding& f) {
-  return f.within("end", c.attrs.end, 0, c.in[0].cols) &&
-         f.within("begin", c.attrs.begin, 0, c.attrs.end) &&
-         f.equal("columns of the view", c.out[0].cols, c.attrs.end - c.attrs.begin);
+  const ColumnsAttrs& a = c.attrs.columns();
+  return f.within("end", a.end, 0, c.in[0].cols) && f.within("begin", a.begin, 0, a.end) &&
+         f.equal("columns of the view", c.out[0].cols, a.end - a.begin);
 }
 
 }  // namespace lockstep

@@ -4,7 +4,6 @@
 #pragma once
 
 #include <cstdint>
-#include <string_view>
 
 namespace lockstep {
 
@@ -23,7 +22,7 @@ inline constexpr float kQuickGeluSlope = 1.702f;
 //   clamp         min(max(x, -factor), factor)
 //   clamp_above   min(x, factor)
 //   softplus      log(1 + e^x)
-enum class Function : uint8_t {
+enum class Function : int32_t {
 #define LOCKSTEP_FUNCTION(number, constant, message, word) constant = number,
 #include "operators/functions.inc"
 };
@@ -38,8 +37,5 @@ constexpr bool has_factor(Function function) {
   return function == Function::kScale || function == Function::kCap ||
          function == Function::kClamp || function == Function::kClampAbove;
 }
-
-// The function's word: "gelu_tanh"; "?" for a number that is none.
-std::string_view function_name(Function function);
 
 }  // namespace lockstep

@@ -3,6 +3,7 @@
 // program within 63 bits.
 #pragma once
 
+#include <cfloat>
 #include <cstdint>
 
 namespace lockstep {
@@ -14,9 +15,13 @@ inline constexpr int64_t kMaxArenaBytes = int64_t{1} << 46;
 inline constexpr int64_t kMaxRowsEach = 1024;  // Of a row domain, for each token or output.
 inline constexpr int64_t kMaxExperts = 1024;   // That a row is routed to one of.
 inline constexpr int kMaxRanks = 1024;
+inline constexpr int64_t kMaxHeads = 1 << 16;
+inline constexpr int64_t kMaxHeadColumns = kMaxColumns / kMaxHeads;
 inline constexpr int64_t kMaxTaps = 16;        // Of conv.
 inline constexpr int64_t kMaxStateDim = 1024;  // Columns of a key or value head with a state block,
                                                // and of a head that has a matrix of its own.
+inline constexpr int64_t kMaxStateHeads = kMaxColumns / kMaxStateDim;
+inline constexpr float kMaxFloat = FLT_MAX;  // Any finite number.
 
 inline constexpr int64_t kWkvRows = 3;  // Of the state block of wkv: two sums and their scale.
 

@@ -37,13 +37,14 @@ enum class RowRule : uint8_t { kSame, kTokens, kOutputs, kTokensToOutputs, kOwn 
 // float32, but the last one may be rounded to bfloat16 (by GPUs' kernels).
 enum class InputTypes : uint8_t { kF32, kAlike, kAlikeOrRounded };
 enum class OutputTypes : uint8_t { kF32, kMayRound, kBF16, kRounded, kSame, kIdsFirst };
-// Columns: every value as the first input, the outputs as the first input, or as check() says.
-enum class ColumnRule : uint8_t { kAlike, kOutputsAlike, kOwn };
+// Columns: every value has those of the first input, and each column is computed by itself; the
+// same, but columns depend on each other; the outputs have those of the first input; or as check()
+// says.
+enum class ColumnRule : uint8_t { kEach, kAlike, kOutputsAlike, kOwn };
 // Who does it: a kernel, the ranks together, or nobody, since the output is a view of the input.
 enum class RunBy : uint8_t { kKernel, kCollective, kView };
 // What of a layer outlives the step.
 enum class StateKind : uint8_t { kNone, kKvPages, kBlock };
-
 struct OperandShape {
   int64_t rows = 0;  // Of weights.
   int64_t cols = 0;
@@ -95,7 +96,7 @@ struct Finding {
 
   bool equal(const char* what, int64_t found, int64_t wanted);
   bool within(const char* what, int64_t found, int64_t min, int64_t max);
-  bool finite(const char* what, float found);
+  bool finite(const char* what, float found, float min, float max);
   bool holds(bool condition, const char* otherwise);
 };
 
@@ -142,7 +143,7 @@ std::string check_row_rule(const OperatorSchema& schema, std::span<const int> in
 // check while they look operands up. What is wrong, or "".
 std::string check_call(const OperatorSchema& schema, const OperatorCall& call);
 
-// docs/operators.md.
+// The text of docs/operators.md.
 std::string operators_page();
 
 }  // namespace lockstep

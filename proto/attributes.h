@@ -13,8 +13,10 @@ inline AttrsKind attrs_kind(const program::Attributes& attributes) {
   return static_cast<AttrsKind>(attributes.kind_case());
 }
 
-// Arrays point into `attributes`, which must stay where it is. Ranges are not checked.
+// Lists point into `attributes`, which must stay where it is. Ranges are not checked.
 OperatorAttrs bind_attributes(const program::Attributes& attributes);
+// The other way round.
+program::Attributes to_message(const OperatorAttrs& attrs);
 
 // "heads 4 kv_heads 2 ..."; "" where there are none. Long lists are shortened if `brief`.
 std::string attributes_text(const program::Attributes& attributes, bool brief = false);

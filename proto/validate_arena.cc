@@ -9,7 +9,6 @@
 
 #include "base/status.h"
 #include "operators/schema.h"
-#include "proto/attributes.h"
 #include "proto/validate.h"
 #include "proto/validate_parts.h"
 
@@ -95,7 +94,7 @@ absl::Status check_view(const Program& program, int index) {
   const Instruction& instruction = program.instructions(index);
   const Value& x = program.values(instruction.inputs(0).value());
   const Value& view = program.values(instruction.outputs(0));
-  const int64_t begin = bind_attributes(instruction.attributes()).begin;
+  const int64_t begin = instruction.attributes().columns().begin();
   Finding finding;
   if (finding.equal("shared of the view", view.shared(), x.shared()) &&
       finding.equal("stride of the view", view.stride(), x.stride()) &&

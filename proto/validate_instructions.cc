@@ -5,6 +5,7 @@
 #include <vector>
 
 #include "base/status.h"
+#include "operators/attribute_fields.h"
 #include "operators/schema.h"
 #include "proto/attributes.h"
 #include "proto/validate.h"
@@ -157,18 +158,20 @@ absl::Status InstructionCheck::check_rows() const {
 // A state is written by one instruction; attention that only reads one comes after.
 absl::Status InstructionCheck::take_state(std::vector<bool>& used) {
   if (schema_.state == StateKind::kNone) return absl::OkStatus();
-  RETURN_IF_ERROR(expect_within("state", call_.attrs.state, 0, program_.states_size() - 1));
-  const program::State& state = program_.states(call_.attrs.state);
-  if (call_.attrs.read_only && !used[call_.attrs.state]) {
-    return fail(fmt::format("state {} is read before it is written", call_.attrs.state));
+  const int index = state_of(call_.attrs);
+  RETURN_IF_ERROR(expect_within("state", index, 0, program_.states_size() - 1));
+  const program::State& state = program_.states(index);
+  const bool reads_only = instruction_.attributes().attention().read_only();
+  if (reads_only && !used[index]) {
+    return fail(fmt::format("state {} is read before it is written", index));
   }
-  if (used[call_.attrs.state] && !call_.attrs.read_only) {
-    return fail(fmt::format("state {} is written a second time", call_.attrs.state));
+  if (used[index] && !reads_only) {
+    return fail(fmt::format("state {} is written a second time", index));
   }
-  used[call_.attrs.state] = true;
+  used[index] = true;
   if (state.has_block() != (schema_.state == StateKind::kBlock)) {
     return fail(
-        fmt::format("state {} must be {}", call_.attrs.state,
+        fmt::format("state {} must be {}", index,
                     state.has_block() ? "KV pages, found a block" : "a block, found KV pages"));
   }
   call_.kv = {

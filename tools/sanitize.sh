@@ -21,7 +21,8 @@ asan_folders=(base operators proto checkpoint models coordinator)
 # these programs use neither. serve_test and the commands run under ASan alone.
 tsan_programs=(
   base_test collectives_test worker_test golden_test bits_test engine_test
-  scheduler_test sampling_test engine_in_process_test cluster_core_test cluster_test http_test)
+  scheduler_test sampling_test engine_in_process_test cluster_core_test cluster_test
+  grpc_front_test http_test)
 
 # Of how many parts of a program's tests a sample runs one.
 parts_of() {

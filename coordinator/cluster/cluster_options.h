@@ -37,7 +37,7 @@ struct ClusterCoreOptions {
   int64_t grace_ms = 1'500;
   // A worker that could make the group larger waits this long while requests run.
   int64_t regrow_ms = 60'000;
-  int64_t kv_memory_bytes = 0;      // Of each worker, for pages and blocks; 0: what is left.
+  int64_t kv_memory_bytes = 0;      // A worker has this for pages and blocks; 0: what is left.
   std::vector<double> speeds = {};  // See Speeds: by rank, of a group of `workers`.
   // Parts may be cut by what workers measured. Not where the bits depend on where they are cut.
   bool measured_speeds = false;

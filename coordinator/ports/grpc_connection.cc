@@ -2,6 +2,7 @@
 #include "coordinator/ports/grpc_connection.h"
 
 #include <openssl/bio.h>
+#include <openssl/err.h>
 #include <openssl/ssl.h>
 #include <sys/epoll.h>
 #include <unistd.h>
@@ -140,7 +141,8 @@ void GrpcConnection::receive(const Turn& turn) {
   }
   if (!inside_.has_value()) finish_handshake();
   if (progress.outcome == Outcome::kFailed) {
-    if (!inside_.has_value() && received_ > 0) problem_ = take_tls_error();
+    // A client that hangs up is no error of TLS.
+    if (!inside_.has_value() && ERR_peek_error() != 0) problem_ = take_tls_error();
     is_over_ = true;
   }
   if (!inside_.has_value()) {

@@ -13,6 +13,7 @@
 #include <cerrno>
 #include <cstddef>
 #include <cstring>
+#include <iterator>
 #include <optional>
 #include <set>
 #include <thread>
@@ -89,6 +90,7 @@ class GrpcFront::Impl {
   void open(int client, int inner);
   template <typename Act>
   void act_on(Connections::iterator found, const Act& act);
+  Connections::iterator remove(Connections::iterator one);
   bool watch(uint64_t id, Watched& watched);
   bool watch(uint64_t key, int descriptor, std::optional<uint32_t> events,
              std::optional<uint32_t>& watched) const;
@@ -198,7 +200,8 @@ void GrpcFront::Impl::wake() const {
 void GrpcFront::Impl::log(const std::string& peer, const std::string& problem) {
   const int64_t count = problems_.count();
   if (count == 0) return;
-  spdlog::warn("gRPC: {}: the connection of {} failed: {}{}", address_, peer, printable(problem),
+  spdlog::warn("gRPC: {}: the connection of {} failed: {}{}", address_,
+               peer.empty() ? "a client that is gone" : peer, printable(problem),
                count > 1 ? fmt::format(" ({} connections)", count) : "");
 }
 
@@ -209,8 +212,12 @@ void GrpcFront::Impl::run() {
   while (now_ < end_ && (end_ == GrpcConnection::kNever || !connections_.empty())) {
     const int count = epoll_wait(epoll_, events.data(), kEvents, wait_ms());
     now_ = Clock::now();
-    for (int i = 0; i < count; ++i) on_event(events[static_cast<size_t>(i)]);
-    on_times();
+    // Without memory for it, what was not done is reported again.
+    within_memory([&] {
+      for (int i = 0; i < count; ++i) on_event(events[static_cast<size_t>(i)]);
+      on_times();
+      return absl::OkStatus();
+    }).IgnoreError();
   }
   connections_.clear();
 }
@@ -263,13 +270,7 @@ void GrpcFront::Impl::take_adopted() {
   if (!ending) return;
   end_ = now_ + kLastBytes;
   for (auto one = connections_.begin(); one != connections_.end();) {
-    const auto next = std::next(one);
-    auto& [id, watched] = *one;
-    if (watched.connection.inner() < 0) {
-      set_time(id, watched, GrpcConnection::kNever);
-      connections_.erase(one);
-    }
-    one = next;
+    one = one->second.connection.inner() < 0 ? remove(one) : std::next(one);
   }
 }
 
@@ -307,8 +308,12 @@ void GrpcFront::Impl::act_on(Connections::iterator found, const Act& act) {
   if (connection.received() != before) watched.last_turn = ++turns_;
   if (!connection.problem().empty()) log(peer_address(connection.client()), connection.problem());
   if (goes_on && watch(id, watched)) return set_time(id, watched, connection.time());
-  set_time(id, watched, GrpcConnection::kNever);
-  connections_.erase(found);
+  remove(found);
+}
+
+GrpcFront::Impl::Connections::iterator GrpcFront::Impl::remove(Connections::iterator one) {
+  set_time(one->first, one->second, GrpcConnection::kNever);
+  return connections_.erase(one);
 }
 
 bool GrpcFront::Impl::watch(uint64_t id, Watched& watched) {

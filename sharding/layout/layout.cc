@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// The rules, and their table: one row per operator.
+// The rules, and the operators that have one of their own.
 #include "sharding/layout/layout.h"
 
 #include <algorithm>
@@ -203,9 +203,6 @@ absl::StatusOr<Decision> top_candidates(const Context& c) {
   return Decision{.inputs = {vocab}, .outputs = {}, .parameters = {}};
 }
 
-using LayoutRule = absl::StatusOr<Decision> (*)(const Context& context);
-using LocalRule = void (*)(const Context& context, int rank, program::Attributes& attributes);
-
 // A rank without ids begins at the end, so that the one rank that begins at 0 has some: it is the
 // one that adds embeddings which come with a step.
 Range vocab_of(AxisSize vocab, const Plan& plan, int rank) {
@@ -213,25 +210,24 @@ Range vocab_of(AxisSize vocab, const Plan& plan, int rank) {
   return range.size() == 0 ? Range{vocab.columns(), vocab.columns()} : range;
 }
 
-void local_embed(const Context& c, int rank, program::Attributes& attributes) {
-  if (attributes.embed().by_position()) return;
+void local_embed(const Context& c, int rank, program::EmbedAttrs& local) {
+  if (local.by_position()) return;
   const AxisSize vocab = c.graph.parameters()[c.node.parameters[0]].rows;
-  attributes.mutable_embed()->set_vocab_begin(vocab_of(vocab, c.plan, rank).begin);
+  local.set_vocab_begin(vocab_of(vocab, c.plan, rank).begin);
 }
 
-void local_top_candidates(const Context& c, int rank, program::Attributes& attributes) {
+void local_top_candidates(const Context& c, int rank, program::TopCandidatesAttrs& local) {
   const AxisSize vocab = c.graph.values()[c.node.inputs[0]].axis;
   const int64_t begin = vocab_of(vocab, c.plan, rank).begin;
   const int64_t whole_blocks = (begin + kVocabBlock - 1) / kVocabBlock;  // Past the last one's end.
-  attributes.mutable_top_candidates()->set_vocab_begin(whole_blocks * kVocabBlock);
+  local.set_vocab_begin(whole_blocks * kVocabBlock);
 }
 
 // A rank's query heads, the KV heads that cover them, and the map between, counted from its first.
-void local_attention(const Context& c, int rank, program::Attributes& attributes) {
+void local_attention(const Context& c, int rank, program::AttentionAttrs& local) {
   const program::AttentionAttrs& model = c.node.attributes.attention();
   const Range heads = c.plan.units({Axis::kHeads, model.heads(), 1}, rank);
   const Range kv_heads = c.plan.units({Axis::kKvHeads, model.kv_heads(), 1, model.heads()}, rank);
-  program::AttentionAttrs& local = *attributes.mutable_attention();
   local.set_heads(heads.size());
   local.set_kv_heads(kv_heads.size());
   local.clear_kv_head_of();
@@ -244,11 +240,10 @@ void local_attention(const Context& c, int rank, program::Attributes& attributes
   }
 }
 
-void local_recurrence(const Context& c, int rank, program::Attributes& attributes) {
+void local_recurrence(const Context& c, int rank, program::RecurrenceAttrs& local) {
   const program::RecurrenceAttrs& model = c.node.attributes.recurrence();
   const Range heads = c.plan.units({Axis::kHeads, model.heads(), 1}, rank);
   const Range key_heads = c.plan.units({Axis::kKvHeads, model.key_heads(), 1, model.heads()}, rank);
-  program::RecurrenceAttrs& local = *attributes.mutable_recurrence();
   local.set_heads(heads.size());
   local.set_key_heads(key_heads.size());
   local.clear_key_head_of();
@@ -259,17 +254,11 @@ void local_recurrence(const Context& c, int rank, program::Attributes& attribute
   }
 }
 
-void local_heads(const Context& c, int rank, program::Attributes& attributes) {
+void local_heads(const Context& c, int rank, program::HeadsAttrs& local) {
   if (c.output_axis().axis != Axis::kHeads) return;
   const Range heads = c.plan.units({Axis::kHeads, c.node.attributes.heads().heads(), 1}, rank);
-  attributes.mutable_heads()->set_heads(heads.size());
+  local.set_heads(heads.size());
 }
-
-struct Rule {
-  Op op = Op::kNone;
-  LayoutRule layout = nullptr;  // Null: an operator that no model has, the compiler's own.
-  LocalRule local = nullptr;    // Null: the model's attributes hold on every rank.
-};
 
 // A rule that cannot fail.
 template <Decision (*rule)(const Context&)>
@@ -277,63 +266,54 @@ absl::StatusOr<Decision> plain(const Context& context) {
   return rule(context);
 }
 
+struct Rule {
+  Op op = Op::kNone;
+  // Null: an operator that no model has, the compiler's own.
+  absl::StatusOr<Decision> (*decide)(const Context& context) = nullptr;
+};
+
+// Operators without a row are computed by column where their schema says so, else whole.
 constexpr auto kRules = table_by_op<Rule>({
-    {Op::kEmbed, plain<embed>, local_embed},
+    {Op::kEmbed, plain<embed>},
     {Op::kLinear, plain<linear>},
-    {Op::kRmsNorm, plain<all_whole>},
-    {Op::kLayerNorm, plain<all_whole>},
     {Op::kHeadNorm, plain<head_norm>},
-    {Op::kRopeTable, plain<all_whole>},
     {Op::kRope, plain<by_head>},
     {Op::kPositionScale, plain<by_head>},
-    {Op::kAttention, attention, local_attention},
+    {Op::kAttention, attention},
     {Op::kMap, plain<map>},
-    {Op::kMul, plain<by_column>},
     {Op::kAdd, plain<add>},
-    {Op::kGated, plain<by_column>},
-    {Op::kAddNorm, plain<all_whole>},
-    {Op::kCast, plain<by_column>},
     {Op::kSelectRows, plain<select_rows>},
-    {Op::kTopCandidates, top_candidates, local_top_candidates},
+    {Op::kTopCandidates, top_candidates},
     {Op::kAllReduce},
     {Op::kAllGather},
-    {Op::kColumns, plain<all_whole>},
-    {Op::kRoute, plain<all_whole>},
     {Op::kExpertLinear, plain<expert_linear>},
     {Op::kCombine, plain<combine>},
     {Op::kConv, plain<by_column>},
-    {Op::kDeltaRule, recurrence, local_recurrence},
-    {Op::kDecay, plain<by_column>},
-    {Op::kHeadLinear, plain<each_head>, local_heads},
-    {Op::kJoinHeads, plain<each_head>, local_heads},
+    {Op::kDeltaRule, recurrence},
+    {Op::kHeadLinear, plain<each_head>},
+    {Op::kJoinHeads, plain<each_head>},
     {Op::kBroadcast, plain<broadcast>},
-    {Op::kShift, plain<by_column>},
-    {Op::kLerp, plain<by_column>},
-    {Op::kRecurrence, recurrence, local_recurrence},
-    {Op::kHeadDot, plain<each_head>, local_heads},
-    {Op::kWkv, plain<by_column>},
-    {Op::kExpandHeads, plain<each_head>, local_heads},
+    {Op::kRecurrence, recurrence},
+    {Op::kHeadDot, plain<each_head>},
+    {Op::kExpandHeads, plain<each_head>},
     {Op::kRoundGroups},
     {Op::kRopeAttention},
     {Op::kGatedLinear},
-    {Op::kExpertScale, plain<all_whole>},
 });
-#define LOCKSTEP_OP(number, constant, message, word) \
-  static_assert(kRules[number].op == Op::constant,   \
-                #word " has no rule in sharding/layout/layout.cc");
-#include "operators/ops.inc"
 
-const Rule& rule_of(Op op) { return kRules[static_cast<size_t>(op)]; }
+absl::StatusOr<Decision> decide_by_rule(const Context& context) {
+  const Op op = context.node.op;
+  const Rule& rule = kRules[static_cast<size_t>(op)];
+  if (rule.decide != nullptr) return rule.decide(context);
+  if (rule.op == op) return absl::InternalError(fmt::format("no layout rule for {}", op_name(op)));
+  return schema_of(op).columns == ColumnRule::kEach ? by_column(context) : all_whole(context);
+}
 
 }  // namespace
 
 absl::StatusOr<Decision> decide(const Graph& graph, const Node& node,
                                 std::span<const Layout> inputs, const Plan& plan) {
-  const Rule& rule = rule_of(node.op);
-  if (rule.layout == nullptr) {
-    return absl::InternalError(fmt::format("no layout rule for {}", op_name(node.op)));
-  }
-  ASSIGN_OR_RETURN(Decision decision, rule.layout({graph, node, inputs, plan}));
+  ASSIGN_OR_RETURN(Decision decision, decide_by_rule({graph, node, inputs, plan}));
   LOCKSTEP_CHECK(decision.inputs.size() == node.inputs.size());
   LOCKSTEP_CHECK(decision.outputs.size() == node.outputs.size());
   LOCKSTEP_CHECK(decision.parameters.size() == node.parameters.size());
@@ -343,9 +323,17 @@ absl::StatusOr<Decision> decide(const Graph& graph, const Node& node,
 program::Attributes local_attributes(const Graph& graph, const Node& node, const Plan& plan,
                                      int rank) {
   program::Attributes attributes = node.attributes;
-  const Rule& rule = rule_of(node.op);
-  if (rule.local != nullptr && plan.ranks > 1)
-    rule.local({graph, node, {}, plan}, rank, attributes);
+  if (plan.ranks == 1) return attributes;
+  const Context context = {graph, node, {}, plan};
+  if (attributes.has_embed()) local_embed(context, rank, *attributes.mutable_embed());
+  if (attributes.has_top_candidates()) {
+    local_top_candidates(context, rank, *attributes.mutable_top_candidates());
+  }
+  if (attributes.has_attention()) local_attention(context, rank, *attributes.mutable_attention());
+  if (attributes.has_recurrence()) {
+    local_recurrence(context, rank, *attributes.mutable_recurrence());
+  }
+  if (attributes.has_heads()) local_heads(context, rank, *attributes.mutable_heads());
   return attributes;
 }
 

@@ -9,7 +9,7 @@
 #include <ostream>
 #include <string>
 
-#include "models/models.h"
+#include "tests/models/described_config.h"
 #include "tests/support/temp_folder.h"
 
 namespace lockstep {
@@ -36,10 +36,10 @@ class Folder {
     json.merge_patch(Json::parse(patch));
     return describe_text(json.dump(), ignored, max_context);
   }
-  Config config(const std::string& patch) const {
+  Described config(const std::string& patch) const {
     const absl::StatusOr<ModelDescription> model = describe(patch);
     EXPECT_TRUE(model.ok()) << message_of(model.status());
-    return model.ok() ? model->config : Config();
+    return model.ok() ? described(*model) : Described();
   }
 
  private:
@@ -54,31 +54,33 @@ struct Wrong {
 void PrintTo(const Wrong& wrong, std::ostream* out) { *out << wrong.name; }
 
 constexpr Wrong kWrong[] = {
-    {"MissingSize", R"({"hidden_size": null})", "hidden_size: wanted an integer, found"},
-    {"SizeOfAnotherType", R"({"vocab_size": "many"})", "vocab_size: wanted an integer"},
-    {"SizeWithAFraction", R"({"vocab_size": 3.5})", "vocab_size: wanted an integer"},
-    {"SizeOfZero", R"({"num_hidden_layers": 0})", "num_hidden_layers: wanted an integer from 1"},
-    {"NegativeSize", R"({"intermediate_size": -4})", "intermediate_size: wanted an integer from 1"},
-    {"InsaneSize", R"({"vocab_size": 1000000000000})", "vocab_size: wanted an integer from 1 to"},
+    {"MissingSize", R"({"hidden_size": null})",
+     "hidden_size: must be an integer from 1 to 1048576, found nothing"},
+    {"SizeOfAnotherType", R"({"vocab_size": "many"})", "vocab_size: must be an integer"},
+    {"SizeWithAFraction", R"({"vocab_size": 3.5})", "vocab_size: must be an integer"},
+    {"SizeOfZero", R"({"num_hidden_layers": 0})", "num_hidden_layers: must be an integer from 1"},
+    {"NegativeSize", R"({"intermediate_size": -4})",
+     "intermediate_size: must be an integer from 1"},
+    {"InsaneSize", R"({"vocab_size": 1000000000000})", "vocab_size: must be an integer from 1 to"},
     {"SizePast63Bits", R"({"vocab_size": 18446744073709551615})", "vocab_size"},
     {"KvHeadsThatDivideNothing", R"({"num_key_value_heads": 3})",
-     "num_key_value_heads: wanted a divisor of num_attention_heads (8), found 3"},
+     "num_key_value_heads: must be a divisor of num_attention_heads (8), found 3"},
     {"MoreKvHeadsThanHeads", R"({"num_key_value_heads": 16})", "num_key_value_heads"},
-    {"HiddenThatHeadsDoNotDivide", R"({"hidden_size": 65})", "hidden_size: wanted a multiple"},
-    {"OddHeadDim", R"({"head_dim": 7})", "head_dim: wanted an even number"},
-    {"EpsOfZero", R"({"rms_norm_eps": 0})", "rms_norm_eps: wanted a number above 0"},
+    {"HiddenThatHeadsDoNotDivide", R"({"hidden_size": 65})", "hidden_size: must be a multiple"},
+    {"OddHeadDim", R"({"head_dim": 7})", "head_dim: must be an even number"},
+    {"EpsOfZero", R"({"rms_norm_eps": 0})", "rms_norm_eps: must be a number from 1e-30"},
     {"AnotherActivation", R"({"hidden_act": "quick_gelu"})",
-     "hidden_act: \"quick_gelu\" is not supported for LlamaForCausalLM; supported: silu, "},
+     "hidden_act: \"quick_gelu\" is not supported; supported: silu, "},
     {"Quantized", R"({"quantization_config": {"quant_method": "gptq", "bits": 4}})",
      "quantization_config: the weights are stored by the method \"gptq\""},
     {"QuantizedInNoWay", R"({"quantization_config": {"bits": 4}})",
      "quantization_config: the weights are stored by an object, which is not read; take the "},
     {"QuantizedByANewerVersion",
      R"({"quantization_config": {"quant_method": "lockstep", "scheme": "q4", "version": 2}})",
-     "quantization_config: wanted version 1 and a scheme, found version an integer (2)"},
+     "quantization_config: must be version 1 and a scheme, found version an integer (2)"},
     {"QuantizedInNoScheme",
      R"({"quantization_config": {"quant_method": "lockstep", "version": 1}})",
-     "quantization_config: wanted version 1 and a scheme"},
+     "quantization_config: must be version 1 and a scheme"},
     {"AnotherDtype", R"({"torch_dtype": "float64"})", "torch_dtype: \"float64\" is not supported"},
     {"AnotherDtypeInTheNewForm", R"({"dtype": "int8"})", "dtype: \"int8\" is not supported"},
     {"UnknownKey", R"({"logits_soft_cap": 30.0})",
@@ -87,36 +89,36 @@ constexpr Wrong kWrong[] = {
     {"UnknownKeyThatIsTrue", R"({"use_parallel_residual": true})", "use_parallel_residual"},
     {"WindowInAFamilyWithout", R"({"sliding_window": 16})", "--ignore-config sliding_window"},
     {"NoArchitecture", R"({"architectures": null})",
-     "architectures: wanted a list of one name (docs/models.md has them), found nothing"},
+     "architectures: must be a list of one name (docs/models.md has them), found nothing"},
     {"TwoArchitectures", R"({"architectures": ["LlamaForCausalLM", "X"]})", "architectures"},
     {"AnotherArchitecture", R"({"architectures": ["FnordForCausalLM"]})",
      "architectures: \"FnordForCausalLM\" is not supported; the nearest names that are: "},
-    {"RopeThetaOfZero", R"({"rope_theta": 0})", "rope_theta: wanted a number from"},
+    {"RopeThetaOfZero", R"({"rope_theta": 0})", "rope_theta: must be a number from"},
     {"RopeThetaOfAnotherType", R"({"rope_theta": "big"})", "rope_theta: wanted a number"},
-    {"RopeScalingOfAnotherType", R"({"rope_scaling": 3})", "rope_scaling: wanted an object"},
+    {"RopeScalingOfAnotherType", R"({"rope_scaling": 3})", "rope_scaling: must be an object"},
     {"UnknownRopeKind", R"({"rope_scaling": {"rope_type": "su"}})",
      "rope_scaling.rope_type: \"su\" is not supported; supported: default, linear, dynamic, "
      "llama3, yarn, longrope"},
     {"RopeWithoutFactor", R"({"rope_scaling": {"type": "linear"}})",
      "rope_scaling.factor: wanted a number, found"},
     {"RopeFactorBelowOne", R"({"rope_parameters": {"rope_type": "linear", "factor": 0.5}})",
-     "rope_parameters.factor: wanted a number from 1"},
+     "rope_parameters.factor: must be a number from 1"},
     {"Llama3WithCrossedFactors",
      R"({"rope_scaling": {"rope_type": "llama3", "factor": 8, "low_freq_factor": 4,
          "high_freq_factor": 1, "original_max_position_embeddings": 64}})",
-     "rope_scaling.high_freq_factor: wanted low_freq_factor (4) or more"},
+     "rope_scaling.high_freq_factor: must be low_freq_factor (4) or more"},
     {"UnknownRopeKey", R"({"rope_scaling": {"rope_type": "default", "beta_fast": 2}})",
      "--ignore-config rope_scaling.beta_fast"},
     {"BothRopeForms", R"({"rope_scaling": {"type": "linear", "factor": 2},
                           "rope_parameters": {"rope_type": "default"}})",
      "rope_scaling and rope_parameters are both there"},
     {"PartialRotary", R"({"partial_rotary_factor": 0.5})", "partial_rotary_factor: 0.5"},
-    {"EosPastTheVocabulary", R"({"eos_token_id": [2, 320]})", "eos_token_id: wanted a token id"},
-    {"BosOfAnotherType", R"({"bos_token_id": "<s>"})", "bos_token_id: wanted a token id"},
+    {"EosPastTheVocabulary", R"({"eos_token_id": [2, 320]})", "eos_token_id: must be a token id"},
+    {"BosOfAnotherType", R"({"bos_token_id": "<s>"})", "bos_token_id: must be a token id"},
     {"TieOfAnotherType", R"({"tie_word_embeddings": 1})",
-     "tie_word_embeddings: wanted true or false"},
+     "tie_word_embeddings: must be true or false"},
     {"LayerTypesOfAnotherLength", R"({"layer_types": ["full_attention"]})",
-     "layer_types: wanted a list of 4 layers"},
+     "layer_types: must be a list of 4 layers"},
     {"WindowsInAFamilyWithout",
      R"({"layer_types": ["full_attention", "full_attention", "sliding_attention",
                          "full_attention"]})",
@@ -126,18 +128,18 @@ constexpr Wrong kWrong[] = {
                          "full_attention"]})",
      "layer_types[2]"},
     {"LongropeWithoutFactors", R"({"rope_scaling": {"type": "longrope"}})",
-     "rope_scaling.short_factor: wanted a list of"},
+     "rope_scaling.short_factor: must be a list of"},
     {"LongropeByAnOlderName",
      R"({"architectures": ["Phi3ForCausalLM"], "rope_scaling": {"type": "yarn", "beta_fast": 2}})",
      "--ignore-config rope_scaling.beta_fast runs without it (of the kind \"longrope\")"},
     {"NoRopeLayersOfAnotherLength",
      R"({"architectures": ["SmolLM3ForCausalLM"], "no_rope_layers": [1, 0, 1]})",
-     "no_rope_layers: wanted a list of 4 layers, found 3"},
+     "no_rope_layers: must be a list of 4 layers, found 3"},
     {"NoRopeLayersOfAnotherType",
      R"({"architectures": ["SmolLM3ForCausalLM"], "no_rope_layers": [1, 0, 1, 2]})",
-     "no_rope_layers[3]: wanted 0 or 1, found an integer (2)"},
+     "no_rope_layers[3]: must be 0 or 1, found an integer (2)"},
     {"AKeyUnderItsPublishedName", R"({"architectures": ["InternLMForCausalLM"], "bias": 3})",
-     "bias: wanted true or false"},
+     "bias: must be true or false"},
     {"AKeyUnderTwoNames",
      R"({"architectures": ["InternLMForCausalLM"], "bias": true, "attention_bias": false})",
      "bias and attention_bias are both there and differ"},
@@ -212,21 +214,20 @@ TEST(ConfigTest, KeysThatAreNullOrFalseOrHarmlessPass) {
 
 TEST(ConfigTest, DefaultsAreThoseOfTheFamily) {
   const Folder folder;
-  const Config llama = folder.config("{}");
+  const Described llama = folder.config("{}");
   EXPECT_EQ(llama.kv_heads, 8);
   EXPECT_EQ(llama.head_dim, 8);
   EXPECT_FLOAT_EQ(llama.norm_eps, 1e-6f);
-  EXPECT_FALSE(llama.tie_word_embeddings || llama.qkv_bias || llama.mlp_bias ||
-               llama.qk_norm.any());
+  EXPECT_FALSE(llama.tie_word_embeddings || llama.qkv_bias || llama.mlp_bias || llama.normed_q);
   EXPECT_EQ(llama.windows, std::vector<int64_t>(4, 0));
   EXPECT_EQ(llama.context, 256);
-  const Config mistral = folder.config(R"({"architectures": ["MistralForCausalLM"]})");
+  const Described mistral = folder.config(R"({"architectures": ["MistralForCausalLM"]})");
   EXPECT_EQ(mistral.windows, std::vector<int64_t>(4, 4096));
-  const Config qwen2 = folder.config(R"({"architectures": ["Qwen2ForCausalLM"]})");
+  const Described qwen2 = folder.config(R"({"architectures": ["Qwen2ForCausalLM"]})");
   EXPECT_TRUE(qwen2.qkv_bias);
-  EXPECT_FALSE(qwen2.output_bias || qwen2.qk_norm.any());
-  const Config qwen3 = folder.config(R"({"architectures": ["Qwen3ForCausalLM"]})");
-  EXPECT_TRUE(qwen3.qk_norm.any());
+  EXPECT_FALSE(qwen2.output_bias || qwen2.normed_q);
+  const Described qwen3 = folder.config(R"({"architectures": ["Qwen3ForCausalLM"]})");
+  EXPECT_TRUE(qwen3.normed_q);
   EXPECT_FALSE(qwen3.qkv_bias);
   EXPECT_EQ(qwen3.head_dim, 128);
 }
@@ -234,7 +235,7 @@ TEST(ConfigTest, DefaultsAreThoseOfTheFamily) {
 TEST(ConfigTest, BothSpellingsOfBaichuan7BAreOneFamily) {
   const Folder folder;
   for (const char* name : {"BaiChuanForCausalLM", "BaichuanForCausalLM"}) {
-    const Config config =
+    const Described config =
         folder.config(fmt::format(R"({{"architectures": ["{}"], "model_max_length": 256}})", name));
     EXPECT_EQ(config.architecture, name);
     EXPECT_EQ(config.kv_heads, config.heads);
@@ -246,39 +247,39 @@ TEST(ConfigTest, BothSpellingsOfBaichuan7BAreOneFamily) {
 TEST(ConfigTest, InternLmHasBiasesUnlessItSaysOtherwise) {
   const Folder folder;
   const std::string family = R"({"architectures": ["InternLMForCausalLM"])";
-  const Config silent =
+  const Described silent =
       folder.config(family + R"(, "rotary": {"type": "dynamic", "base": 10000}})");
   EXPECT_TRUE(silent.qkv_bias && silent.output_bias);
   EXPECT_FALSE(silent.mlp_bias);
-  const Config without = folder.config(family + R"(, "bias": false})");
+  const Described without = folder.config(family + R"(, "bias": false})");
   EXPECT_FALSE(without.qkv_bias || without.output_bias);
 }
 
 TEST(ConfigTest, Phi3TurnsAPartOfEachHeadAndSeesAllUnlessItSaysOtherwise) {
   const Folder folder;
   const std::string family = R"({"architectures": ["Phi3ForCausalLM"])";
-  const Config silent = folder.config(family + "}");
-  EXPECT_EQ(silent.rope.rotary_dim, 8);
+  const Described silent = folder.config(family + "}");
+  EXPECT_EQ(silent.rotary.rotary_dim(), 8);
   EXPECT_FLOAT_EQ(silent.norm_eps, 1e-5f);
   EXPECT_EQ(silent.windows, std::vector<int64_t>(4, 0));
-  const Config part = folder.config(
+  const Described part = folder.config(
       family + R"(, "rope_parameters": {"partial_rotary_factor": 0.75}, "sliding_window": 9})");
-  EXPECT_EQ(part.rope.rotary_dim, 6);
-  EXPECT_EQ(part.rope.head_dim, 8);
-  EXPECT_EQ(part.rope.table.inv_freq_size(), 3);
+  EXPECT_EQ(part.rotary.rotary_dim(), 6);
+  EXPECT_EQ(part.rotary.head_dim(), 8);
+  EXPECT_EQ(part.rope.inv_freq_size(), 3);
   EXPECT_EQ(part.windows, std::vector<int64_t>(4, 9));
 }
 
 TEST(ConfigTest, LayersOfSmolLm3WithoutRopeAreThoseThatMayHaveAWindow) {
   const Folder folder;
   const std::string family = R"({"architectures": ["SmolLM3ForCausalLM"])";
-  const Config silent = folder.config(family + "}");
+  const Described silent = folder.config(family + "}");
   EXPECT_EQ(silent.turns, (std::vector<bool>{true, true, true, false}));
   EXPECT_EQ(silent.kv_heads, 4);
   EXPECT_TRUE(silent.tie_word_embeddings);
   EXPECT_EQ(silent.windows, std::vector<int64_t>(4, 0));
-  const Config windows = folder.config(family +
-                                       R"(, "use_sliding_window": true, "sliding_window": 9,
+  const Described windows = folder.config(family +
+                                          R"(, "use_sliding_window": true, "sliding_window": 9,
                                           "no_rope_layer_interval": 2})");
   EXPECT_EQ(windows.windows, (std::vector<int64_t>{0, 9, 0, 9}));
 }
@@ -311,16 +312,16 @@ TEST(ConfigTest, WindowsFollowTheFamily) {
   text.replace(text.find("Llama"), 5, "Mistral");
   const absl::StatusOr<ModelDescription> mistral = folder.describe_text(text);
   ASSERT_TRUE(mistral.ok()) << message_of(mistral.status());
-  EXPECT_EQ(mistral->config.windows, Windows(4, 0));
+  EXPECT_EQ(described(*mistral).windows, Windows(4, 0));
 }
 
 TEST(ConfigTest, Gemma3CapsLogitsAndNoScores) {
   const Folder folder;
   const std::string caps = R"("attn_logit_softcapping": 5, "final_logit_softcapping": 7})";
-  const Config second = folder.config(R"({"architectures": ["Gemma2ForCausalLM"], )" + caps);
+  const Described second = folder.config(R"({"architectures": ["Gemma2ForCausalLM"], )" + caps);
   EXPECT_EQ(second.attention_cap, 5);
   EXPECT_EQ(second.logits_cap, 7);
-  const Config third = folder.config(R"({"architectures": ["Gemma3ForCausalLM"], )" + caps);
+  const Described third = folder.config(R"({"architectures": ["Gemma3ForCausalLM"], )" + caps);
   EXPECT_EQ(third.attention_cap, 0);
   EXPECT_EQ(third.logits_cap, 7);
 }
@@ -345,13 +346,13 @@ TEST(ConfigTest, Gpt2MayDivideScoresByTheLayersNumber) {
 
 TEST(ConfigTest, BothFormsMeanTheSame) {
   const Folder folder;
-  const Config old_form = folder.config(R"({"rope_theta": 5e5, "torch_dtype": "bfloat16",
+  const Described old_form = folder.config(R"({"rope_theta": 5e5, "torch_dtype": "bfloat16",
       "rope_scaling": {"type": "linear", "factor": 4}})");
-  const Config new_form = folder.config(R"({"dtype": "bfloat16", "rope_parameters":
+  const Described new_form = folder.config(R"({"dtype": "bfloat16", "rope_parameters":
       {"rope_type": "linear", "factor": 4.0, "rope_theta": 500000}})");
   EXPECT_EQ(old_form.dtype, DType::kBF16);
   EXPECT_EQ(new_form.dtype, DType::kBF16);
-  EXPECT_EQ(old_form.rope.table.SerializeAsString(), new_form.rope.table.SerializeAsString());
+  EXPECT_EQ(old_form.rope.SerializeAsString(), new_form.rope.SerializeAsString());
 }
 
 TEST(ConfigTest, MaxContextMayShrinkAndGrowsAsFarAsTheRotaryScalingReaches) {
@@ -363,13 +364,13 @@ TEST(ConfigTest, MaxContextMayShrinkAndGrowsAsFarAsTheRotaryScalingReaches) {
   const absl::StatusOr<ModelDescription> model = folder.describe(dynamic, {}, 512);
   ASSERT_TRUE(model.ok()) << message_of(model.status());
   EXPECT_EQ(model->config.context, 512);
-  EXPECT_EQ(model->config.rope.table.dynamic_length(), 256);
+  EXPECT_EQ(described(*model).rope.dynamic_length(), 256);
   EXPECT_FALSE(folder.describe(dynamic, {}, 513).ok());
 }
 
 TEST(ConfigTest, TokenIdsAreOneOrAList) {
   const Folder folder;
-  const Config config = folder.config(R"({"bos_token_id": 1, "eos_token_id": [2, 7]})");
+  const Described config = folder.config(R"({"bos_token_id": 1, "eos_token_id": [2, 7]})");
   EXPECT_EQ(config.bos_token_ids, std::vector<int64_t>{1});
   EXPECT_EQ(config.eos_token_ids, (std::vector<int64_t>{2, 7}));
 }

@@ -45,43 +45,44 @@ constexpr char kNemotron[] = R"({"architectures": ["NemotronHForCausalLM"],
   "use_conv_bias": true, "use_mamba_kernels": true, "vocab_size": 131072})";
 
 TEST(Granite4Test, IsReadAsItIsPublished) {
-  const Config config = config_of(kGranite4);
-  EXPECT_EQ(config.recurrent.in_layer, (std::vector<bool>{true, true, false}));
-  EXPECT_EQ(config.recurrent.heads, 48);
-  EXPECT_EQ(config.recurrent.v_dim, 64);
+  const Described config = config_of(kGranite4);
+  EXPECT_EQ(config.kinds, "MM*");
+  EXPECT_EQ(config.recurrence.heads(), 48);
+  EXPECT_EQ(config.recurrence.v_dim(), 64);
   EXPECT_EQ(config.turns, std::vector<bool>(3, false));
   EXPECT_EQ(config.experts.size, 512);
   EXPECT_EQ(config.intermediate_size, 1024);
 }
 
 TEST(Granite4Test, MayHaveNoExpertsAndTurn) {
-  const Config config = config_of(kGranite4, R"({"num_local_experts": 0, "num_experts_per_tok": 0,
-      "position_embedding_type": "rope", "mamba_d_head": "auto", "layer_types": null})");
+  const Described config =
+      config_of(kGranite4, R"({"num_local_experts": 0, "num_experts_per_tok": 0,
+      "position_embedding_type": "rope", "mamba_d_head": "auto"})");
   EXPECT_EQ(config.experts.count, 0);
-  EXPECT_EQ(config.turns, std::vector<bool>(3, true));
-  EXPECT_EQ(config.recurrent.in_layer, std::vector<bool>(3, true));
-  EXPECT_EQ(config.recurrent.v_dim, 64);
+  EXPECT_EQ(config.turns, (std::vector<bool>{false, false, true}));
+  EXPECT_EQ(config_of(kGranite4, R"({"layer_types": null})").kinds, "MMM");
+  EXPECT_EQ(config.recurrence.v_dim(), 64);
 }
 
 TEST(NemotronHTest, IsReadAsItIsPublished) {
-  const Config config = config_of(kNemotron);
-  EXPECT_EQ(config.recurrent.pattern, "M-M*-");
-  EXPECT_EQ(config.recurrent.key_heads, 8);
+  const Described config = config_of(kNemotron);
+  EXPECT_EQ(config.kinds, "M-M*-");
+  EXPECT_EQ(config.recurrence.key_heads(), 8);
   EXPECT_EQ(config.activation, Function::kReluSquared);
-  const Config words = config_of(kNemotron, R"({"hybrid_override_pattern": null,
+  const Described words = config_of(kNemotron, R"({"hybrid_override_pattern": null,
       "layers_block_type": ["mamba", "moe", "linear_attention", "full_attention", "mlp"]})");
-  EXPECT_EQ(words.recurrent.pattern, "MEM*-");
+  EXPECT_EQ(words.kinds, "MEM*-");
 }
 
 TEST(MambaTest, WhatIsAnotherModelIsRefused) {
   expect_refused(kGranite4, R"({"mamba_proj_bias": true})", "mamba_proj_bias: true");
-  expect_refused(kGranite4, R"({"mamba_n_groups": 5})", "mamba_n_groups: wanted a divisor");
-  expect_refused(kGranite4, R"({"mamba_d_conv": 1})", "mamba_d_conv: wanted 2 or more");
-  expect_refused(kGranite4, R"({"mamba_d_head": 100000})", "mamba_d_head: wanted");
+  expect_refused(kGranite4, R"({"mamba_n_groups": 5})", "mamba_n_groups: must be a divisor");
+  expect_refused(kGranite4, R"({"mamba_d_conv": 1})", "mamba_d_conv: must be 2 or more");
+  expect_refused(kGranite4, R"({"mamba_d_head": 100000})", "mamba_d_head: must be");
   expect_refused(kGranite4, R"({"time_step_limit": [0.1, 2]})", "time_step_limit: ");
-  expect_refused(kGranite4, R"({"num_local_experts": -1})", "num_local_experts: wanted 0 to");
+  expect_refused(kGranite4, R"({"num_local_experts": -1})", "num_local_experts: must be 0 to");
   expect_refused(kNemotron, R"({"hybrid_override_pattern": "M-M*"})",
-                 "hybrid_override_pattern: wanted 5 letters M, *, - or E, found M-M*");
+                 "hybrid_override_pattern: must be 5 letters M, *, - or E, found M-M*");
   expect_refused(kNemotron, R"({"hybrid_override_pattern": "M-M*x"})", "hybrid_override_pattern");
   expect_refused(kNemotron, R"({"layers_block_type": [1, 2, 3, 4, 5]})", "hybrid_override_pattern");
   expect_refused(kNemotron, R"({"moe_latent_size": 64})", "moe_latent_size: an integer (64)");

@@ -59,7 +59,7 @@ TEST(SchemaTest, AProblemNamesWhatMustBeAndWhatWasFound) {
 TEST(SchemaTest, OnlyTheLastOutputOfWhatMayRoundMayBeBFloat16) {
   OperatorCall norm{.in = {shape(8), shape(8), shape(8)},
                     .out = {shape(8), shape(8, DType::kBF16)},
-                    .attrs = {.eps = 1e-5f}};
+                    .attrs = NormAttrs{.eps = 1e-5f}};
   EXPECT_EQ(check_call(schema_of(Op::kAddNorm), norm), "");
   std::swap(norm.out[0], norm.out[1]);
   EXPECT_EQ(check_call(schema_of(Op::kAddNorm), norm),
@@ -67,7 +67,8 @@ TEST(SchemaTest, OnlyTheLastOutputOfWhatMayRoundMayBeBFloat16) {
   norm.out = {shape(8, DType::kF16)};
   EXPECT_EQ(check_call(schema_of(Op::kRmsNorm), norm),
             "dtype of an output must be float32, found float16");
-  OperatorCall rope{.in = {shape(8), shape(4)}, .out = {shape(8, DType::kBF16)}};
+  OperatorCall rope{
+      .in = {shape(8), shape(4)}, .out = {shape(8, DType::kBF16)}, .attrs = RopeAttrs{}};
   EXPECT_EQ(check_call(schema_of(Op::kRope), rope),
             "dtype of an output must be float32, found bfloat16");
 }
@@ -76,10 +77,10 @@ TEST(SchemaTest, RopeAttentionIsCheckedAsBothOfWhatItIsMadeOf) {
   const OperatorSchema& schema = schema_of(Op::kRopeAttention);
   const int32_t map[] = {0, 0};
   OperatorCall call{.in = {shape(8), shape(4), shape(4), shape(4), shape(2)}, .out = {shape(8)}};
-  call.attrs = {.head_dim = 4, .v_dim = 4, .heads = 2, .kv_heads = 1, .kv_head_of = map};
-  call.attrs.kv_head_of_count = 2;
+  call.attrs =
+      AttentionAttrs{.heads = 2, .kv_heads = 1, .head_dim = 4, .v_dim = 4, .kv_head_of = {map, 2}};
   EXPECT_THAT(check_call(schema, call), HasSubstr("rotary_dim must be 2 to 4, found 0"));
-  call.attrs.rotary_dim = 4;
+  call.attrs.attention().rotary_dim = 4;
   EXPECT_EQ(check_call(schema, call), "");
   call.in[4] = shape(3);
   EXPECT_EQ(check_call(schema, call), "columns of sinks must be 2, found 3");
@@ -87,17 +88,18 @@ TEST(SchemaTest, RopeAttentionIsCheckedAsBothOfWhatItIsMadeOf) {
   call.in[3] = shape(6);
   EXPECT_EQ(check_call(schema, call), "columns of the table must be 4, found 6");
   call.in[3] = shape(4);
-  call.attrs.read_only = true;
+  call.attrs.attention().read_only = true;
   EXPECT_EQ(check_call(schema, call), "read_only must not be set");
 }
 
 TEST(SchemaTest, AGatedLinearHasTwoRowsOfItsWeightForEachColumn) {
   const OperatorSchema& schema = schema_of(Op::kGatedLinear);
   OperatorCall call{.in = {shape(8, DType::kBF16), shape(8, DType::kBF16), shape(6)},
-                    .out = {shape(3, DType::kBF16)}};
+                    .out = {shape(3, DType::kBF16)},
+                    .attrs = MapAttrs{}};
   call.in[1].rows = 6;
   EXPECT_THAT(check_call(schema, call), HasSubstr("function must be 1 to"));
-  call.attrs.function = Function::kSilu;
+  call.attrs.map().function = Function::kSilu;
   EXPECT_EQ(check_call(schema, call), "");
   call.out[0] = shape(3);
   EXPECT_EQ(check_call(schema, call), "");
@@ -110,24 +112,24 @@ TEST(SchemaTest, AGatedLinearHasTwoRowsOfItsWeightForEachColumn) {
 
 TEST(SchemaTest, AttributesOutOfRangeAreFoundBeforeWhatReliesOnThem) {
   OperatorCall call{.in = {shape(8), shape(4)}, .out = {shape(8)}};
-  call.attrs = {.eps = 1e-5f, .head_dim = 0};  // Would be divided by.
+  call.attrs = NormAttrs{.eps = 1e-5f, .head_dim = 0};  // Would be divided by.
   EXPECT_THAT(check_call(schema_of(Op::kHeadNorm), call), HasSubstr("head_dim must be 1 to"));
-  call.attrs.head_dim = 4;
+  call.attrs.norm().head_dim = 4;
   EXPECT_EQ(check_call(schema_of(Op::kHeadNorm), call), "");
-  call.attrs.eps = NAN;
+  call.attrs.norm().eps = NAN;
   EXPECT_THAT(check_call(schema_of(Op::kHeadNorm), call), HasSubstr("eps must be a finite number"));
 }
 
 TEST(SchemaTest, WeightsOfHeadsAreForAllOfThemOrForEach) {
   const OperatorSchema& head_norm = schema_of(Op::kHeadNorm);
   OperatorCall call{.in = {shape(8), shape(8)}, .out = {shape(8)}};
-  call.attrs = {.eps = 1e-5f, .centred = true, .head_dim = 4};
+  call.attrs = NormAttrs{.eps = 1e-5f, .head_dim = 4, .centred = true};
   EXPECT_EQ(check_call(head_norm, call), "");
   call.in[2] = shape(4);
   EXPECT_EQ(check_call(head_norm, call), "columns of the bias must be 8, found 4");
   call.in[2] = shape(8);
   EXPECT_EQ(check_call(head_norm, call), "");
-  call.attrs.centred = false;
+  call.attrs.norm().centred = false;
   EXPECT_EQ(check_call(head_norm, call), "a bias is for centred heads only");
   call.in[2] = {};
   call.in[1] = shape(6);
@@ -137,15 +139,14 @@ TEST(SchemaTest, WeightsOfHeadsAreForAllOfThemOrForEach) {
 TEST(SchemaTest, ScalesOfPositionsAreCheckedBeforeTheyAreRead) {
   const OperatorSchema& schema = schema_of(Op::kPositionScale);
   const float scales[] = {1, NAN};
-  OperatorCall call{.in = {shape(8)}, .out = {shape(8)}};
-  EXPECT_THAT(check_call(schema, call), HasSubstr("scales count must be 1 to"));
-  call.attrs.position_scales = scales;
-  call.attrs.position_scale_count = 1;
+  OperatorCall call{.in = {shape(8)}, .out = {shape(8)}, .attrs = PositionScaleAttrs{}};
   EXPECT_THAT(check_call(schema, call), HasSubstr("length must be 1 to"));  // Would divide by it.
-  call.attrs.position_scale_length = 10;
+  call.attrs.position_scale().length = 10;
+  EXPECT_THAT(check_call(schema, call), HasSubstr("scales count must be 1 to"));
+  call.attrs.position_scale().scales = {scales, 1};
   EXPECT_EQ(check_call(schema, call), "");
-  call.attrs.position_scale_count = 2;
-  EXPECT_THAT(check_call(schema, call), HasSubstr("scale must be a finite number"));
+  call.attrs.position_scale().scales = {scales, 2};
+  EXPECT_THAT(check_call(schema, call), HasSubstr("scales must be a finite number"));
 }
 
 TEST(SchemaTest, ValuesOfAThirdRowDomainGoTogetherOnlyWithTheirOwn) {
@@ -168,7 +169,7 @@ TEST(SchemaTest, RowsOfRoutesGoTogetherByHowManyThereAreForEachToken) {
   const OperandShape matrix = {
       .rows = 20, .cols = 8, .dtype = DType::kF32, .present = true, .matrices = 4};
   OperatorCall call{.in = {routed(8, 1), routed(1, 3, DType::kI32), matrix}, .out = {routed(5, 3)}};
-  call.attrs.experts = 4;
+  call.attrs = ExpertAttrs{.experts = 4};
   const OperatorSchema& experts = schema_of(Op::kExpertLinear);
   EXPECT_EQ(check_call(experts, call), "");
   call.in[0].rows_each = 3;

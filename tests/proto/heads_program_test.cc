@@ -80,7 +80,7 @@ INSTANTIATE_TEST_SUITE_P(
          [](P p) { linear_of(p).set_heads(0); }},
         {"InDimOfNothing", "in_dim must be 1 to", [](P p) { linear_of(p).set_in_dim(0); }},
         {"InDimWiderThanAHead", "in_dim must be 1 to 4", [](P p) { linear_of(p).set_in_dim(5); }},
-        {"InDimHuge", "in_dim must be 1 to 1024", [](P p) { linear_of(p).set_in_dim(INT64_MAX); }},
+        {"InDimHuge", "in_dim must be 0 to 1024", [](P p) { linear_of(p).set_in_dim(INT64_MAX); }},
         {"OtherMatrices", "columns of the weight must be 40",
          [](P p) { linear_of(p).set_in_dim(4); }},
         {"JoinedHeadsNegative", "heads must be", [](P p) { join_of(p).set_heads(-2); }},

@@ -269,7 +269,7 @@ INSTANTIATE_TEST_SUITE_P(
          [](P p) {
            find(p, program::GATED).mutable_attributes()->mutable_map()->clear_function();
          }},
-        {"FunctionThatIsKnownInEightBits", "function must be 1 to 14, found 0",
+        {"FunctionThatIsKnownInEightBits", "function must be 1 to 14, found 258",
          [](P p) {
            find(p, program::MAP)
                .mutable_attributes()
@@ -294,7 +294,7 @@ INSTANTIATE_TEST_SUITE_P(
                *find(p, program::ATTENTION).mutable_attributes()->mutable_attention();
            for (int i = 0; i <= attention.heads(); ++i) attention.add_slopes(1);
          }},
-        {"ASlopeOfInfinity", "a slope must be a finite number",
+        {"ASlopeOfInfinity", "slopes must be a finite number",
          [](P p) {
            program::AttentionAttrs& attention =
                *find(p, program::ATTENTION).mutable_attributes()->mutable_attention();
@@ -318,7 +318,7 @@ INSTANTIATE_TEST_SUITE_P(
              if (weight.role() == program::NORM) weight.mutable_pieces(0)->set_unit_rows(true);
            }
          }},
-        {"NegativeScoreCap", "cap must not be negative",
+        {"NegativeScoreCap", "cap must be a finite number of 0 or more",
          [](P p) {
            find(p, program::ATTENTION).mutable_attributes()->mutable_attention()->set_cap(-1);
          }},

@@ -90,7 +90,7 @@ TEST(FuseLinearsTest, LinearsOfOneInputBecomeOneWithViews) {
   EXPECT_EQ(weight.pieces[1].source(), "b.weight");
   EXPECT_EQ(graph.parameters()[fused.parameters[1]].pieces[1].source(), "b.bias");
   EXPECT_EQ(node_text(graph, graph.nodes()[3]),
-            "%3 = columns(%1) {16:32} : f32 [tokens, hidden 16]");
+            "%3 = columns(%1) {begin 16 end 32} : f32 [tokens, hidden 16]");
 }
 
 TEST(FuseLinearsTest, DifferentTypesOrABiasOnOneSideStayApart) {

@@ -12,8 +12,11 @@
 #include "base/numbers/float16.h"
 #include "base/numbers/quantization.h"
 #include "operators/op.h"
+#include "proto/attributes.h"
+#include "proto/validate.h"
+#include "sharding/check.h"
 #include "tests/support/dequantize.h"
-#include "tests/support/naive_operators.h"
+#include "tests/support/reference/on_matrices.h"
 
 namespace lockstep::naive {
 namespace {
@@ -151,6 +154,7 @@ class Machine {
 };
 
 Machine::Machine(const Graph& graph, const Tensors& tensors) : values_(graph.values().size()) {
+  LOCKSTEP_CHECK(check_graph(graph).ok());
   for (const ValueInfo& info : graph.values()) {
     slots_.push_back(
         {.dtype = info.dtype, .rows = graph.row_domains[info.rows], .cols = info.axis.columns()});
@@ -168,6 +172,7 @@ Machine::Machine(const program::Program& program, const Tensors& tensors)
     : values_(program.values_size()),
       arena_(program.arena_bytes() + program.shared_bytes(), std::byte{0xff}),
       in_arena_(true) {
+  LOCKSTEP_CHECK(validate(program).ok());
   for (const program::Value& value : program.values()) {
     slots_.push_back({static_cast<DType>(value.dtype()), program.row_domains(value.rows()),
                       value.cols(), value.stride(),
@@ -254,24 +259,26 @@ void Machine::store(int value, const Matrix& matrix) {
 void Machine::run_step(const Step& step) {
   std::vector<Matrix> inputs;
   for (int value : step.inputs) inputs.push_back(load(value));
-  std::vector<const Matrix*> parameters;
-  for (int id : step.parameters) parameters.push_back(&parameters_[id]);
   if (step.op == Op::kTopCandidates) {
     logits_ = inputs[0];
     vocab_begin_ = step.attributes.top_candidates().vocab_begin();
     return;
   }
   if (step.op == Op::kColumns && in_arena_) return;  // A view: its bytes are there.
-  const OperatorArgs args = {inputs,
-                             parameters,
-                             step.attributes,
-                             sequence_->tokens,
-                             sequence_->outputs,
-                             sequence_->rope_length,
-                             sequence_->prefix_rows,
-                             sequence_->held_position};
-  const std::vector<Matrix> outputs = run_operator(step.op, args);
-  LOCKSTEP_CHECK(outputs.size() == step.outputs.size());
+  std::vector<const Matrix*> operands;
+  for (const Matrix& input : inputs) operands.push_back(&input);
+  for (int id : step.parameters) operands.push_back(&parameters_[id]);
+  std::vector<Matrix> outputs;
+  for (int value : step.outputs) outputs.emplace_back(rows_of(slots_[value]), slots_[value].cols);
+  run_operator(step.op,
+               {.inputs = operands,
+                .attrs = bind_attributes(step.attributes),
+                .tokens = sequence_->tokens,
+                .output_rows = sequence_->outputs,
+                .rope_length = sequence_->rope_length,
+                .prefix_rows = sequence_->prefix_rows,
+                .held_position = sequence_->held_position},
+               outputs);
   for (size_t i = 0; i < outputs.size(); ++i) store(step.outputs[i], outputs[i]);
 }
 

@@ -17,6 +17,7 @@
 #include <vector>
 
 #include "base/check.h"
+#include "operators/attribute_fields.h"
 #include "operators/schema.h"
 #include "tests/support/shim_peers.h"
 #include "worker/kernels/cuda/shim/table.h"
@@ -180,8 +181,8 @@ class LateDevice final : public Device, public ShimPeers {
     const auto ours = [this](const void* at) { return at == nullptr || has_still(at); };
     for (const TensorView& view : args.in) LOCKSTEP_CHECK(ours(view.data));
     for (const TensorView& view : args.out) LOCKSTEP_CHECK(ours(view.data));
-    LOCKSTEP_CHECK(ours(args.attrs.kv_head_of) && ours(args.attrs.inv_freq));
-    LOCKSTEP_CHECK(ours(args.attrs.rope_lengths) && ours(args.attrs.position_scales));
+    OperatorAttrs attrs = args.attrs;
+    visit_lists(attrs, [&](const auto& list) { LOCKSTEP_CHECK(ours(list.data)); });
     LOCKSTEP_CHECK(has_still(args.scratch));
     const bool pages = schema_of(kernel.op).state == StateKind::kKvPages;
     LOCKSTEP_CHECK(pages ? has_still(args.state.data) : ours(args.state.data));

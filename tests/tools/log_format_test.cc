@@ -75,6 +75,18 @@ TEST(LogFormatTest, EveryLineOfJsonIsAnObjectAndARequestHasOne) {
   EXPECT_EQ(requests[2]["traceparent"], kTraceparent);
 }
 
+TEST(LogFormatTest, WithoutAKeyTheClientIsItsConnection) {
+  Server server({"--log-format", "json", "--log-level", "info"});
+  EXPECT_TRUE(server.generate(story(3, 1)).status.ok());
+  server.process().signal(SIGTERM);
+  EXPECT_EQ(server.process().wait(), 0);
+  std::string client;
+  for (const Json& line : objects_in(server.process().err())) {
+    if (line["message"] == "request") client = line["client"];
+  }
+  EXPECT_TRUE(client.starts_with("127.0.0.1:")) << client;
+}
+
 // The log goes to a pipe that nobody reads once the server is ready: it is full after some 200
 // lines.
 TEST(LogFormatTest, ALogThatNobodyReadsHoldsUpNoRequestAndNotTheEnd) {

@@ -18,13 +18,9 @@
 namespace lockstep::testing {
 namespace {
 
-// A call over a connection of its own.
-struct TlsCall {
-  grpc::Status status;
-  std::string server_name;
-};
-TlsCall get_model(const std::string& address, const std::string& ca,
-                  const Authority::Identity& identity = {}) {
+// A connection of its own.
+std::unique_ptr<v1::Generation::Stub> connect(const std::string& address, const std::string& ca,
+                                              const Authority::Identity& identity = {}) {
   grpc::SslCredentialsOptions options;
   options.pem_root_certs = content_of(ca);
   if (!identity.cert.empty()) {
@@ -33,11 +29,21 @@ TlsCall get_model(const std::string& address, const std::string& ca,
   }
   grpc::ChannelArguments arguments;
   arguments.SetInt(GRPC_ARG_USE_LOCAL_SUBCHANNEL_POOL, 1);
-  const auto channel = grpc::CreateCustomChannel(address, grpc::SslCredentials(options), arguments);
+  arguments.SetMaxReceiveMessageSize(-1);
+  return v1::Generation::NewStub(
+      grpc::CreateCustomChannel(address, grpc::SslCredentials(options), arguments));
+}
+
+struct TlsCall {
+  grpc::Status status;
+  std::string server_name;
+};
+TlsCall get_model(const std::string& address, const std::string& ca,
+                  const Authority::Identity& identity = {}) {
   grpc::ClientContext context;
   v1::GetModelResponse response;
   TlsCall call;
-  call.status = v1::Generation::NewStub(channel)->GetModel(&context, {}, &response);
+  call.status = connect(address, ca, identity)->GetModel(&context, {}, &response);
   if (!call.status.ok()) return call;
   for (const auto& name : context.auth_context()->FindPropertyValues("x509_common_name")) {
     call.server_name = std::string(name.data(), name.size());
@@ -132,6 +138,21 @@ TEST(TlsPortsTest, WithAnAuthorityOnlyItsClientsAreServed) {
   EXPECT_TRUE(served.ok()) << served.error_message();
   TlsClient http(server.http_address(), {.ca = authority.path()});
   EXPECT_EQ(http.request(http_request("GET", "/health")), "");
+}
+
+TEST(TlsPortsTest, TheLargestMessagesPassBothWays) {
+  const Authority authority;
+  const Authority::Identity identity = authority.sign("server");
+  Server server({"--tls-cert", identity.cert, "--tls-key", identity.key});
+  const auto stub = connect(server.address(), authority.path());
+  v1::TokenizeRequest request;
+  std::string* text = request.mutable_text();
+  while (text->size() < 4'000'000) *text += "a ";
+  v1::TokenizeResponse response;
+  grpc::ClientContext context;
+  const grpc::Status status = stub->Tokenize(&context, request, &response);
+  EXPECT_TRUE(status.ok()) << status.error_message();
+  EXPECT_GT(response.ByteSizeLong(), 2U << 20);
 }
 
 TEST(TlsPortsTest, FailedHandshakesAreLoggedOncePerSecondAtMost) {

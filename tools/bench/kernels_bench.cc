@@ -13,6 +13,7 @@
 #include <vector>
 
 #include "base/system/cpu.h"
+#include "operators/schema.h"
 #include "tools/bench/memory.h"
 #include "tools/bench/peaks.h"
 #include "worker/kernels/find.h"
@@ -53,18 +54,8 @@ struct Setup {
 
   Setup(const KernelEntry& kernel, const Case& wanted) : rows(wanted.rows), heads(wanted.heads) {
     args.parallel = &pool();
-    args.attrs.eps = 1e-5f;
-    args.attrs.head_dim = args.attrs.v_dim = args.attrs.rotary_dim = heads.dim;
-    args.attrs.values_in_keys = heads.latent > 0;
-    if (heads.latent > 0) args.attrs.v_dim = heads.latent;
-    args.attrs.heads = heads.query;
-    args.attrs.kv_heads = heads.kv;
-    args.attrs.scale = 0.125f;
-    args.attrs.rope_factor = 1;
-    static constexpr float kOneScale = 1;
-    args.attrs.position_scales = &kOneScale;
-    args.attrs.position_scale_count = args.attrs.position_scale_length = 1;
     make_step(wanted.context);
+    args.attrs = attrs_of(kernel.op);
     make_views(kernel);
     args.scratch = memory(scratch_bytes(kernel, args, pool().threads()) + 64);
   }
@@ -116,8 +107,44 @@ struct Setup {
     step.outputs = outputs.data();
     step.output_count = rows;
     args.step = &step;
-    args.attrs.kv_head_of = kv_head_of.data();
-    args.attrs.inv_freq = inv_freq.data();
+  }
+
+  OperatorAttrs attrs_of(Op op) const {
+    const ArrayView<int32_t> head_map = {kv_head_of.data(), heads.query};
+    const bool latent = heads.latent > 0;
+    static constexpr float kOneScale = 1;
+    switch (schema_of(op).attrs) {
+      case AttrsKind::kNorm:
+        return NormAttrs{.eps = 1e-5f, .head_dim = heads.dim};
+      case AttrsKind::kRopeTable:
+        return RopeTableAttrs{.inv_freq = {inv_freq.data(), std::ssize(inv_freq)}, .factor = 1};
+      case AttrsKind::kRope:
+        return RopeAttrs{.head_dim = heads.dim, .rotary_dim = heads.dim};
+      case AttrsKind::kPositionScale:
+        return PositionScaleAttrs{.scales = {&kOneScale, 1}, .length = 1};
+      case AttrsKind::kMap:
+        return MapAttrs{.function = Function::kSilu};
+      case AttrsKind::kConv:
+        return ConvAttrs{.taps = 4};
+      case AttrsKind::kAttention:
+        return AttentionAttrs{.heads = heads.query,
+                              .kv_heads = heads.kv,
+                              .head_dim = heads.dim,
+                              .v_dim = latent ? heads.latent : heads.dim,
+                              .scale = 0.125f,
+                              .values_in_keys = latent,
+                              .kv_head_of = head_map};
+      case AttrsKind::kRecurrence:
+        return RecurrenceAttrs{.heads = heads.query,
+                               .key_heads = heads.kv,
+                               .k_dim = heads.dim,
+                               .v_dim = heads.dim,
+                               .scale = 0.125f,
+                               .eps = 1e-5f,
+                               .key_head_of = head_map};
+      default:
+        return OperatorAttrs(schema_of(op).attrs);
+    }
   }
 
   void make_blocks(int64_t elements) {
@@ -144,7 +171,7 @@ struct Setup {
         args.in[0] = view(rows, heads.query * heads.dim);
         args.in[1] = view(rows, heads.kv * heads.dim);
         args.in[2] = heads.latent > 0 ? args.in[1] : view(rows, heads.kv * heads.dim);
-        args.out[0] = view(rows, heads.query * args.attrs.v_dim);
+        args.out[0] = view(rows, heads.query * args.attrs.attention().v_dim);
         const int64_t v_dim = heads.latent > 0 ? 0 : heads.dim;
         const int64_t bytes =
             kernel.page_bytes({kPageTokens, heads.kv, heads.dim, v_dim, kernel.weight});
@@ -157,7 +184,6 @@ struct Setup {
         args.in[0] = view(rows, kVocab);
         return;
       case Op::kConv:
-        args.attrs.taps = 4;
         args.in[0] = args.out[0] = view(rows, kHidden);
         args.in[1] = view(1, kHidden * 4);
         return make_blocks(3 * kHidden);

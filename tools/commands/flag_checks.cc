@@ -57,12 +57,15 @@ std::string wanted_text(const FlagValues& values) {
   std::string text = fmt::format("{}", fmt::join(words, " or "));
   if constexpr (std::is_arithmetic_v<T>) {
     using Limits = std::numeric_limits<T>;
+    const auto shown = [](double bound) {
+      return Limits::is_integer ? fmt::format("{}", bound) : fmt::format("{:g}", bound);
+    };
     if (!text.empty()) text += " or ";
     text += Limits::is_integer ? "a whole number" : "a number";
     if (std::isfinite(values.max)) {
-      text += fmt::format(" from {} to {}", values.min, values.max);
+      text += fmt::format(" from {} to {}", shown(values.min), shown(values.max));
     } else if (std::isfinite(values.min)) {
-      text += fmt::format(" of {} or more", values.min);
+      text += fmt::format(" of {} or more", shown(values.min));
     } else if (Limits::is_integer) {
       text += fmt::format(" from {} to {}", Limits::lowest(), Limits::max());
     }

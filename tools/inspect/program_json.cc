@@ -9,6 +9,7 @@
 
 #include "base/numbers/dtype.h"
 #include "base/numbers/quantization.h"
+#include "operators/attribute_fields.h"
 #include "operators/schema.h"
 #include "proto/attributes.h"
 #include "tools/inspect/layer_groups.h"
@@ -146,7 +147,7 @@ Json weights_json(const Program& program) {
 std::string state_text(const Program& program, const program::Instruction& instruction) {
   const Op op = static_cast<Op>(instruction.op());
   if (schema_of(op).state == StateKind::kNone) return "";
-  const program::State& state = program.states(bind_attributes(instruction.attributes()).state);
+  const program::State& state = program.states(state_of(bind_attributes(instruction.attributes())));
   if (state.has_block()) {
     return fmt::format("{}: a block of {} [{}, {}] for each sequence", state.name(),
                        dtype_text(state.dtype()), state.block().rows(), state.block().cols());

@@ -4,6 +4,7 @@
 
 #include "base/numbers/numeric_class.h"
 #include "base/status.h"
+#include "operators/attribute_fields.h"
 #include "operators/schema.h"
 #include "proto/attributes.h"
 #include "worker/kernels/find.h"
@@ -53,28 +54,31 @@ bool serves_class(const KernelEntry& kernel, std::string_view numeric_class) {
   return !kernel.own_bits || numeric_class == kAmxClass || is_fast_class(numeric_class);
 }
 
-absl::StatusOr<const KernelEntry*> kernel_of(const Program& program, int index,
-                                             const Backend& backend) {
+// The first kernel that there is for the instruction's types.
+absl::StatusOr<const KernelEntry*> first_kernel(const Program& program, int index,
+                                                const Backend& backend) {
   const Instruction& instruction = program.instructions(index);
   const Op op = op_of(instruction);
   const DType weight = weight_dtype(program, instruction);
   const DType activation = activation_dtype(program, instruction);
   const auto kernels = kernels_for(program, backend, op, weight, activation);
-  if (kernels.empty()) {
-    return failed_precondition(
-        "instruction {}: this worker has no kernel {} for weights in {} and activations in {}; "
-        "run the same version everywhere, or another --dtype or --quantize",
-        index, op_name(op), dtype_name(weight), dtype_name(activation));
-  }
-  const KernelEntry* kernel = kernels.front();
+  if (!kernels.empty()) return kernels.front();
+  return failed_precondition(
+      "instruction {}: this worker has no kernel {} for weights in {} and activations in {}; "
+      "run the same version everywhere, or another --dtype or --quantize",
+      index, op_name(op), dtype_name(weight), dtype_name(activation));
+}
+
+// Whether the kernel can run with the instruction's attributes.
+absl::Status check_fit(const KernelEntry& kernel, const Instruction& instruction, int index,
+                       const Backend& backend) {
+  if (kernel.fits == nullptr) return absl::OkStatus();
   const OperatorAttrs attrs = bind_attributes(instruction.attributes());
-  if (kernel->fits == nullptr) return kernel;
-  if (const char* wanted = kernel->fits(attrs, *backend.device); wanted != nullptr) {
-    return failed_precondition(
-        "instruction {}: kernel {} wants {}, found head_dim {} and v_dim {}; use another --device",
-        index, kernel->name, wanted, attrs.head_dim, attrs.v_dim);
-  }
-  return kernel;
+  const char* wanted = kernel.fits(attrs, *backend.device);
+  if (wanted == nullptr) return absl::OkStatus();
+  return failed_precondition("instruction {}: kernel {} needs {}, found {}; use another --device",
+                             index, kernel.name, wanted,
+                             attributes_text(instruction.attributes(), true));
 }
 
 }  // namespace
@@ -83,7 +87,7 @@ absl::StatusOr<const KernelEntry*> kernel_of(const Program& program, int index,
 // matrix.
 DType weight_dtype(const Program& program, const Instruction& instruction) {
   if (schema_of(op_of(instruction)).state == StateKind::kKvPages) {
-    return dtype_of(program.states(bind_attributes(instruction.attributes()).state).dtype());
+    return dtype_of(program.states(state_of(bind_attributes(instruction.attributes()))).dtype());
   }
   for (const program::Operand& operand : instruction.inputs()) {
     if (operand.kind_case() != program::Operand::kWeight) continue;
@@ -126,12 +130,14 @@ absl::StatusOr<Bindings> bind(const Program& program, const Backend& backend,
     const OperatorSchema& schema = schema_of(op_of(instruction));
     if (schema.run_by != RunBy::kKernel) continue;
     RETURN_IF_ERROR(check_rounding(program, i, backend));
-    ASSIGN_OR_RETURN(const KernelEntry* kernel, kernel_of(program, i, backend));
-    if (!chosen.empty() && chosen[i] != nullptr) kernel = chosen[i];
-    bindings.kernels.back() = kernel;
-    if (schema.state != StateKind::kNone) {
-      bindings.states[bind_attributes(instruction.attributes()).state] = kernel;
+    const KernelEntry* kernel = chosen.empty() ? nullptr : chosen[i];
+    if (kernel == nullptr) {
+      ASSIGN_OR_RETURN(kernel, first_kernel(program, i, backend));
     }
+    RETURN_IF_ERROR(check_fit(*kernel, instruction, i, backend));
+    bindings.kernels.back() = kernel;
+    const int state = state_of(bind_attributes(instruction.attributes()));
+    if (state >= 0) bindings.states[state] = kernel;
     RETURN_IF_ERROR(note_weights(program, instruction, kernel, bindings));
   }
   return bindings;

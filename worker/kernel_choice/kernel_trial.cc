@@ -138,10 +138,7 @@ KernelArgs Trials::args(const KernelEntry& kernel, const Weights& weights, int64
   args.in[1].rows = cols;  // The first of them lie alike in every layout.
   if (shape_.bias) args.in[2] = {bias_.data(), 1, cols, cols, DType::kF32};
   args.out[0] = {out_.data(), rows, out_cols, out_cols, DType::kF32};
-  if (gated) {
-    args.attrs.function = Function::kScale;
-    args.attrs.factor = 1;
-  }
+  if (gated) args.attrs = MapAttrs{.function = Function::kScale, .factor = 1};
   args.parallel = &place_.parallel;
   args.scratch = scratch_.data();
   args.queue = device_.queue();

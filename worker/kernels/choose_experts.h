@@ -47,32 +47,32 @@ struct RouteRow {
 }
 
 // Fills row.experts from row.keys.
-[[maybe_unused, gnu::always_inline]] constexpr void choose_experts(const OperatorAttrs& attrs,
+[[maybe_unused, gnu::always_inline]] constexpr void choose_experts(const RouteAttrs& attrs,
                                                                    int64_t count, RouteRow& row) {
-  const int64_t each = count / attrs.route.groups;
+  const int64_t each = count / attrs.groups;
   for (int64_t i = 0; i < count; ++i) row.experts[i] = Pick::kOpen;
-  for (int64_t g = 0; g < attrs.route.groups; ++g) {
+  for (int64_t g = 0; g < attrs.groups; ++g) {
     row.groups[g] = Pick::kOpen;
-    row.group_keys[g] = group_key(row.keys + g * each, each, attrs.route.best_two);
+    row.group_keys[g] = group_key(row.keys + g * each, each, attrs.best_two);
   }
-  pick_best(row.group_keys, attrs.route.groups, attrs.route.chosen_groups, row.groups);
+  pick_best(row.group_keys, attrs.groups, attrs.chosen_groups, row.groups);
   for (int64_t i = 0; i < count; ++i) {
     if (row.groups[i / each] != Pick::kChosen) row.experts[i] = Pick::kOut;
   }
-  pick_best(row.keys, count, attrs.route.chosen, row.experts);
+  pick_best(row.keys, count, attrs.chosen, row.experts);
 }
 
 // What the chosen weights are divided by: their sum, which sigmoids may make 0.
 constexpr float kLeastSum = 1e-20f;
 
 // Scores of the chosen experts, ascending, into ids and weights `stride` elements apart.
-[[maybe_unused, gnu::always_inline]] constexpr void list_chosen(const OperatorAttrs& attrs,
+[[maybe_unused, gnu::always_inline]] constexpr void list_chosen(const RouteAttrs& attrs,
                                                                 int64_t count, const RouteRow& row,
                                                                 int32_t* ids, int64_t id_stride,
                                                                 float* weights, int64_t stride) {
   int64_t found = 0;
   float sum = 0;
-  for (int64_t i = 0; i < count && found < attrs.route.chosen; ++i) {
+  for (int64_t i = 0; i < count && found < attrs.chosen; ++i) {
     if (row.experts[i] != Pick::kChosen) continue;
     ids[found * id_stride] = static_cast<int32_t>(i);
     weights[found * stride] = row.scores[i];
@@ -81,7 +81,7 @@ constexpr float kLeastSum = 1e-20f;
   }
   for (int64_t n = 0; n < found; ++n) {
     float& weight = weights[n * stride];
-    if (attrs.route.renormalised) weight = weight / (sum + kLeastSum);
+    if (attrs.renormalised) weight = weight / (sum + kLeastSum);
     weight = weight * attrs.scale;
   }
 }

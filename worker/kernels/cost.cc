@@ -25,22 +25,23 @@ struct KeyCounts {
 };
 
 KeyCounts count_keys(const KernelArgs& args) {
+  const AttentionAttrs& attrs = args.attrs.attention();
   KeyCounts keys;
   if (args.step == nullptr) return keys;
   for (int64_t i = 0; i < args.step->sequence_count; ++i) {
     const StepSequence& sequence = args.step->sequences[i];
     for (int64_t r = 0; r < sequence.rows; ++r) {
       const int64_t position = sequence.first_position + r;
-      keys.seen += sequence.last_seen(position) + 1 - first_seen(args.attrs, position);
+      keys.seen += sequence.last_seen(position) + 1 - first_seen(attrs, position);
     }
     keys.read +=
-        sequence.first_position + sequence.rows - first_seen(args.attrs, sequence.first_position);
+        sequence.first_position + sequence.rows - first_seen(attrs, sequence.first_position);
   }
   return keys;
 }
 
 KernelCost attention_cost(const KernelEntry& kernel, const KernelArgs& args) {
-  const OperatorAttrs& attrs = args.attrs;
+  const AttentionAttrs& attrs = args.attrs.attention();
   const KeyCounts keys = count_keys(args);
   const int64_t scale_bytes = kernel.weight == DType::kI8 ? 4 : 0;
   const int64_t key_bytes = attrs.head_dim * dtype_bytes(kernel.weight) + scale_bytes;
@@ -77,13 +78,13 @@ KernelCost gated_linear_cost(const KernelEntry& kernel, const KernelArgs& args) 
 // Experts that the routes name; as many as there may be where ids are a device's.
 int64_t expert_count(const KernelArgs& args) {
   const TensorView& ids = args.in[1];
-  const int64_t most = std::min(args.attrs.experts, ids.rows);
+  const int64_t experts = args.attrs.expert().experts, most = std::min(experts, ids.rows);
   if (args.queue != nullptr || ids.data == nullptr) return most;
   bool named[kMaxExperts] = {};
   int64_t count = 0;
   for (int64_t r = 0; r < ids.rows; ++r) {
     const int32_t id = *ids.row<int32_t>(r);
-    if (id < 0 || id >= args.attrs.experts || named[id]) continue;
+    if (id < 0 || id >= experts || named[id]) continue;
     named[id] = true;
     ++count;
   }
@@ -113,27 +114,27 @@ int64_t moved_block_bytes(const KernelArgs& args) {
 KernelCost conv_cost(const KernelArgs& args) {
   const TensorView& x = args.in[0];
   return {.bytes = operand_bytes(args) + moved_block_bytes(args),
-          .flops = 2 * args.attrs.taps * x.rows * x.cols};
+          .flops = 2 * args.attrs.conv().taps * x.rows * x.cols};
 }
 
 // S is scaled, multiplied by k, changed, and multiplied by q.
 KernelCost delta_rule_cost(const KernelArgs& args) {
-  const OperatorAttrs& attrs = args.attrs;
+  const RecurrenceAttrs& attrs = args.attrs.recurrence();
   return {.bytes = operand_bytes(args) + moved_block_bytes(args),
-          .flops = 7 * args.in[0].rows * attrs.heads * attrs.head_dim * attrs.v_dim};
+          .flops = 7 * args.in[0].rows * attrs.heads * attrs.k_dim * attrs.v_dim};
 }
 
 // S is multiplied by q and decays, k * v is added; with a and b it is multiplied and changed, too.
 KernelCost recurrence_cost(const KernelArgs& args) {
-  const OperatorAttrs& attrs = args.attrs;
+  const RecurrenceAttrs& attrs = args.attrs.recurrence();
   const int64_t each = args.in[4].data == nullptr ? 5 : 9;
   return {.bytes = operand_bytes(args) + moved_block_bytes(args),
-          .flops = each * args.in[0].rows * attrs.heads * attrs.head_dim * attrs.v_dim};
+          .flops = each * args.in[0].rows * attrs.heads * attrs.k_dim * attrs.v_dim};
 }
 
 KernelCost head_linear_cost(const KernelArgs& args) {
   return {.bytes = operand_bytes(args),
-          .flops = 2 * args.in[0].rows * args.attrs.in_dim * args.out[0].cols};
+          .flops = 2 * args.in[0].rows * args.attrs.heads().in_dim * args.out[0].cols};
 }
 
 }  // namespace

@@ -3,12 +3,12 @@
 #include "worker/steps/executor.h"
 
 #include <algorithm>
-#include <type_traits>
 #include <utility>
 
 #include "base/check.h"
 #include "base/status.h"
 #include "base/system/clock.h"
+#include "operators/attribute_fields.h"
 #include "operators/schema.h"
 #include "proto/attributes.h"
 #include "proto/row_domains.h"
@@ -122,7 +122,7 @@ std::vector<KernelCost> instruction_costs(const Program& program, const Bindings
       if (in.dtype != DType::kNone && in.dtype != DType::kI32) in.data = &anywhere;
     }
     if (schema.state == StateKind::kBlock) {
-      const program::Block& block = program.states(call.args.attrs.state).block();
+      const program::Block& block = program.states(state_of(call.args.attrs)).block();
       call.args.state.page_bytes = block.rows() * block.cols() * int64_t{sizeof(float)};
     }
     call.args.step = &view;
@@ -175,17 +175,18 @@ absl::StatusOr<std::unique_ptr<Executor>> Executor::make(const Program& program,
 absl::Status Executor::place_tables() {
   int64_t bytes = 0;
   const auto each_table = [this](const auto& visit) {
-    for (Call& call : calls_) visit_tables(call.args.attrs, visit);
+    for (Call& call : calls_) visit_lists(call.args.attrs, visit);
   };
-  each_table([&](auto*& table, int64_t count) {
-    bytes += align_memory(count * static_cast<int64_t>(sizeof(*table)));
-  });
+  const auto size_of = [](const auto& table) {
+    return table.size * static_cast<int64_t>(sizeof(table[0]));
+  };
+  each_table([&](const auto& table) { bytes += align_memory(size_of(table)); });
   ASSIGN_OR_RETURN(tables_, allocate_memory(device_, bytes, "tables of attributes"));
   std::byte* next = tables_.data();
-  each_table([&](auto*& table, int64_t count) {
-    const int64_t size = count * static_cast<int64_t>(sizeof(*table));
-    device_.copy_in(next, table, size);
-    table = reinterpret_cast<std::remove_reference_t<decltype(table)>>(next);
+  each_table([&](auto& table) {
+    const int64_t size = size_of(table);
+    device_.copy_in(next, table.data, size);
+    table.data = reinterpret_cast<decltype(table.data)>(next);
     next += align_memory(size);
   });
   return device_status(device_.synchronize(), device_);
@@ -201,13 +202,12 @@ void Executor::connect(const Instruction& instruction, const Weights& weights, C
   if (instruction.op() == program::ALL_REDUCE) call.kind = Kind::kAllReduce;
   if (instruction.op() == program::ALL_GATHER) {
     call.kind = Kind::kAllGather;
-    const OperatorAttrs& attrs = call.args.attrs;
-    for (int64_t i = 0; i < attrs.boundary_count; ++i) {
-      call.boundaries.push_back(groups_of(call.args.out[0].dtype, attrs.boundaries[i]));
+    for (const int64_t boundary : call.args.attrs.gather().boundaries) {
+      call.boundaries.push_back(groups_of(call.args.out[0].dtype, boundary));
     }
     call.shared = program_.values(instruction.outputs(0)).shared();
   }
-  if (schema_of(op_of(instruction)).state != StateKind::kNone) call.state = call.args.attrs.state;
+  call.state = state_of(call.args.attrs);
   call.profile_row = profile_.row(
       call.kernel != nullptr ? call.kernel->name : std::string(op_name(op_of(instruction))));
 }

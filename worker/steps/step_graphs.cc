@@ -13,7 +13,6 @@
 #include "base/numbers/quantization.h"
 #include "base/status.h"
 #include "operators/schema.h"
-#include "proto/attributes.h"
 #include "proto/row_domains.h"
 #include "worker/kernel_choice/bindings.h"
 
@@ -36,9 +35,8 @@ bool can_capture(const Program& program, const Collective& collective, int64_t r
     if (schema_of(op_of(instruction)).run_by != RunBy::kCollective) return true;
     if (instruction.op() != program::ALL_GATHER) return collective.can_be_captured(0);
     const program::Value& whole = program.values(instruction.outputs(0));
-    const OperatorAttrs attrs = bind_attributes(instruction.attributes());
-    const int64_t widest =
-        widest_part({attrs.boundaries, static_cast<size_t>(attrs.boundary_count)});
+    const auto& boundaries = instruction.attributes().gather().boundaries();
+    const int64_t widest = widest_part({boundaries.data(), static_cast<size_t>(boundaries.size())});
     return collective.can_be_captured(rows_in(program.row_domains(whole.rows()), rows, rows) *
                                       row_bytes(dtype_of(whole.dtype()), widest));
   });

@@ -91,7 +91,9 @@ ExpressionPtr Parser::conditional() {
 
 // Takes the symbol of this precedence that is here: an operator, or a name that is one.
 std::optional<Operator> Parser::take_symbol(size_t level) {
+  if (!at(Token::Type::kOperator) && !at(Token::Type::kName)) return std::nullopt;
   for (const Symbol& symbol : kPrecedences[level].symbols) {
+    if (symbol.text.empty()) break;
     if (symbol.op == Operator::kNotIn && is_name("not") && is_name("in", 1)) {
       next();
       next();

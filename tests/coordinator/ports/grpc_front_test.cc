@@ -311,6 +311,18 @@ TEST(GrpcFrontTest, GrpcSeesNothingOfClientsThatAreRefused) {
   EXPECT_FALSE(client.request("question").empty());
 }
 
+TEST(GrpcFrontTest, AHandshakeThatIsNotDoneEndsWithThePort) {
+  TlsPort setup;
+  const Socket silent(setup.port.address());
+  const Socket half(setup.port.address());
+  half.send(std::string("\x16\x03\x01\x02\x00\x01", 6));
+  const TlsClient third(setup.port.address(), setup.client());
+  EXPECT_TRUE(third.connected());  // The front has the others by now.
+  setup.port.end();
+  EXPECT_TRUE(silent.is_closed_by_peer());
+  EXPECT_TRUE(half.is_closed_by_peer());
+}
+
 TEST(GrpcFrontTest, KeysMayNotBeUpdatedWithoutEnd) {
   TlsPort setup;
   TlsClient client(setup.port.address(), setup.client());

@@ -82,7 +82,7 @@ const char* fake_gated(const KernelArgs& args) {
   for (int64_t row = 0; row < out.rows; ++row) {
     for (int64_t col = 0; col < out.cols; ++col) {
       const float* const pair = multiplying.out[0].row<float>(row) + 2 * col;
-      out.row<float>(row)[col] = pair[0] * args.attrs.factor * pair[1];
+      out.row<float>(row)[col] = pair[0] * args.attrs.map().factor * pair[1];
     }
   }
   return nullptr;

@@ -347,7 +347,7 @@ TEST_P(AttentionTest, NoRowsAndNoHeadsAreNothingToDo) {
   StepView step;
   KernelArgs args;
   args.step = &step;
-  args.attrs.head_dim = 8;
+  args.attrs = AttentionAttrs{.head_dim = 8};
   args.state.page_tokens = 16;
   run(GetParam(), args);
   step.rows = 3;

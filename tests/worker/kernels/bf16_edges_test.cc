@@ -24,10 +24,7 @@ struct Call {
       out.emplace_back(5, cols, is_last ? last : DType::kF32, cols + 3);
       args.out[i] = out.back().view();
     }
-    args.attrs.eps = 1e-5f;
-    args.attrs.head_dim = cols;
-    args.attrs.centred = true;
-    args.attrs.function = Function::kSilu;
+    args.attrs = row_attrs(schema.op, cols, Function::kSilu, /*centred=*/true);
   }
 };
 
@@ -66,6 +63,7 @@ TEST(RoundedOutputTest, OfAnEmbeddingHasTheBitsOfACast) {
     KernelArgs args;
     args.in[0] = weight.view();
     args.in[0].data = packed.data();
+    args.attrs = EmbedAttrs{};
     args.step = &step;
     const Matrix exact(4, 33), found(4, 33, DType::kBF16);
     args.out[0] = exact.view();

@@ -78,23 +78,18 @@ void Conversation::start(const KernelEntry& kernel, const Schedule& schedule) {
   memory_.assign(static_cast<size_t>(total * page_bytes_), std::byte{0xff});
 }
 
-OperatorAttrs Conversation::attrs() const {
-  OperatorAttrs attrs;
-  attrs.head_dim = shape_.head_dim;
-  attrs.v_dim = v_dim();
-  attrs.values_in_keys = shape_.values_in_keys;
-  attrs.heads = shape_.heads;
-  attrs.kv_heads = shape_.kv_heads;
-  attrs.kv_head_of = kv_head_of_.data();
-  attrs.scale = 1 / std::sqrt(static_cast<float>(shape_.head_dim));
-  attrs.window = shape_.window;
-  attrs.chunk = shape_.chunk;
-  attrs.cap = shape_.cap;
-  if (shape_.slopes) {
-    attrs.slopes = slopes_.data();
-    attrs.slope_count = shape_.heads;
-  }
-  return attrs;
+AttentionAttrs Conversation::attrs() const {
+  return {.heads = shape_.heads,
+          .kv_heads = shape_.kv_heads,
+          .head_dim = shape_.head_dim,
+          .v_dim = v_dim(),
+          .scale = 1 / std::sqrt(static_cast<float>(shape_.head_dim)),
+          .values_in_keys = shape_.values_in_keys,
+          .window = shape_.window,
+          .chunk = shape_.chunk,
+          .cap = shape_.cap,
+          .slopes = {slopes_.data(), shape_.slopes ? shape_.heads : 0},
+          .kv_head_of = {kv_head_of_.data(), shape_.heads}};
 }
 
 void Conversation::step(const KernelEntry& kernel, const Schedule& schedule,
@@ -157,7 +152,7 @@ void Conversation::step(const KernelEntry& kernel, const Schedule& schedule,
       for (int64_t r = 0; r < rows; ++r) std::fill_n(x->view().row<float>(r), x->view().cols, NAN);
     }
     for (int64_t r = 0; r < rows; ++r) std::fill_n(out.view().row<float>(r), width, NAN);
-    args.attrs.read_only = true;
+    args.attrs.attention().read_only = true;
     run(kernel, args, schedule.threads);
   }
   for (size_t r = 0; r < which.size(); ++r) {

@@ -49,7 +49,7 @@ class Conversation {
   // Pages in random order, full of NaN.
   void start(const KernelEntry& kernel, const Schedule& schedule);
   // What a step of the shape wants, but its rows.
-  OperatorAttrs attrs() const;
+  AttentionAttrs attrs() const;
   int64_t v_dim() const { return shape_.v_dim == 0 ? shape_.head_dim : shape_.v_dim; }
   void step(const KernelEntry& kernel, const Schedule& schedule, std::vector<int64_t>& done,
             std::vector<Matrix>& outputs);

@@ -58,10 +58,13 @@ TEST(CudaTableTest, AttentionRefusesHeadsWiderThanItsThreadBlocks) {
     const bool attends = entry.op == Op::kAttention || entry.op == Op::kRopeAttention;
     EXPECT_EQ(entry.page_bytes != nullptr, attends) << entry.name;
     if (!attends) continue;
-    EXPECT_EQ(entry.fits({.head_dim = 1024, .v_dim = 1024}, *host), nullptr) << entry.name;
-    EXPECT_STREQ(entry.fits({.head_dim = 1025, .v_dim = 1025}, *host), "head_dim up to 1024");
-    EXPECT_STREQ(entry.fits({.head_dim = 64, .v_dim = 1025}, *host), "v_dim up to 1024");
-    EXPECT_EQ(entry.fits({.head_dim = 64, .v_dim = 128}, *host), nullptr);
+    const auto fits = [&](int64_t head_dim, int64_t v_dim) {
+      return entry.fits(AttentionAttrs{.head_dim = head_dim, .v_dim = v_dim}, *host);
+    };
+    EXPECT_EQ(fits(1024, 1024), nullptr) << entry.name;
+    EXPECT_STREQ(fits(1025, 1025), "head_dim up to 1024");
+    EXPECT_STREQ(fits(64, 1025), "v_dim up to 1024");
+    EXPECT_EQ(fits(64, 128), nullptr);
     EXPECT_EQ(entry.page_bytes({16, 3, 20, 20, entry.weight}),
               16 * 3 * 40 * dtype_bytes(entry.weight));
   }

@@ -15,7 +15,7 @@ TEST(ElementwiseTest, SiluHoldsAtTheEndsOfTheRange) {
     Matrix x(1, 12), y(1, 12);
     std::copy(std::begin(inputs), std::end(inputs), x.view().row<float>(0));
     KernelArgs args;
-    args.attrs.function = Function::kSilu;
+    args.attrs = map_attrs(Function::kSilu);
     args.in[0] = x.view();
     args.out[0] = y.view();
     run(kernel, args);
@@ -36,8 +36,7 @@ float mapped(const KernelEntry& kernel, Function function, float x) {
   Matrix in(1, 1), out(1, 1);
   *in.view().row<float>(0) = x;
   KernelArgs args;
-  args.attrs.function = function;
-  args.attrs.factor = has_factor(function) ? 0.7f : 0;
+  args.attrs = map_attrs(function);
   args.in[0] = in.view();
   args.out[0] = out.view();
   run(kernel, args);
@@ -53,7 +52,7 @@ TEST(ElementwiseTest, TanhIsWithinTwoUnitsOfTheLastPlace) {
   }
   const KernelEntry kernel = kernels_of(Op::kMap).front();
   KernelArgs args;
-  args.attrs.function = Function::kTanh;
+  args.attrs = map_attrs(Function::kTanh);
   args.in[0] = x.view();
   args.out[0] = y.view();
   run(kernel, args);

@@ -19,8 +19,7 @@ TEST(EmbedTest, RowsOfPositionsBeginAtTheOffset) {
     Matrix found(3, 33), wanted(3, 33);
     KernelArgs args;
     args.in[0] = weight.view();
-    args.attrs.by_position = true;
-    args.attrs.offset = 2;
+    args.attrs = EmbedAttrs{.by_position = true, .offset = 2};
     args.step = &step;
     args.out[0] = wanted.view();
     reference::kernel(Op::kEmbed)(args);
@@ -50,7 +49,7 @@ TEST(EmbedTest, RanksSumToTheRowBitForBit) {
       std::vector<std::byte> packed = slice.pack(kernel);
       args.in[0] = slice.view();
       args.in[0].data = packed.data();
-      args.attrs.vocab_begin = begin;
+      args.attrs = EmbedAttrs{.vocab_begin = begin};
       args.step = &step;
       args.out[0] = parts.back().view();
       run(kernel, args, 2);
@@ -64,6 +63,7 @@ TEST(EmbedTest, RanksSumToTheRowBitForBit) {
     }
     KernelArgs args;
     args.in[0] = weight.view();
+    args.attrs = EmbedAttrs{};
     args.step = &step;
     args.out[0] = wanted.view();
     reference::kernel(Op::kEmbed)(args);
@@ -85,8 +85,7 @@ TEST(EmbedTest, BesideTheModelsOwnWhatCameWithTheStepHasTheRowOfOneId) {
     Matrix found(3, 33), wanted(3, 33), by_reference(3, 33);
     KernelArgs args;
     args.in[0] = weight.view();
-    args.attrs.beside = true;
-    args.attrs.absent_id = 7;
+    args.attrs = EmbedAttrs{.beside = true, .absent_id = 7};
     args.step = &step;
     args.out[0] = by_reference.view();
     reference::kernel(Op::kEmbed)(args);
@@ -94,7 +93,7 @@ TEST(EmbedTest, BesideTheModelsOwnWhatCameWithTheStepHasTheRowOfOneId) {
     args.out[0] = found.view();
     run(kernel, args);
     step.tokens = seven;
-    args.attrs.beside = false;
+    args.attrs = EmbedAttrs{};
     args.out[0] = wanted.view();
     run(kernel, args);
     expect_same_bits(found.view(), wanted.view(), kernel.name);

@@ -52,7 +52,7 @@ class NormOperands {
     args.in[2] = {weight_.data(), 1, c_.cols, c_.cols, DType::kF32};
     args.out[0] = view(c_.in_place ? sum_ : total_, DType::kF32);
     args.out[1] = view(norm_, c_.dtype);
-    args.attrs.eps = 1e-5f;
+    args.attrs = NormAttrs{.eps = 1e-5f};
     args.queue = device_.queue();
     return args;
   }

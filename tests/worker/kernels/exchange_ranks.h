@@ -104,6 +104,7 @@ class Ranks {
       for (TensorView* view : {&args.in[0], &args.in[1], &args.in[2], &args.out[0], &args.out[1]}) {
         *view = {memory.data(), 1, bytes / kFloat, bytes / kFloat, DType::kF32};
       }
+      args.attrs = NormAttrs{};
       args.queue = device(rank).queue();
       access(rank).reduce_add_norm(alone, args);
     }

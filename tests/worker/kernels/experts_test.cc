@@ -76,7 +76,7 @@ struct ExpertCase {
     args.in[2].data = packed.data();
     if (with_bias) args.in[3] = bias.view();
     args.out[0] = out;
-    args.attrs.experts = sizes.experts;
+    args.attrs = ExpertAttrs{.experts = sizes.experts};
     return args;
   }
 
@@ -218,11 +218,11 @@ struct RouteCase {
   Matrix scores, bias, ids, weights;
   KernelArgs args;
 
-  RouteCase(int64_t rows, int64_t experts, const OperatorAttrs& attrs, bool with_bias)
+  RouteCase(int64_t rows, int64_t experts, const RouteAttrs& attrs, bool with_bias)
       : scores(Matrix::random(rows, experts, 5, DType::kF32, experts + 1)),
         bias(Matrix::random(1, experts, 6)),
-        ids(rows * attrs.route.chosen, 1, DType::kI32),
-        weights(rows * attrs.route.chosen, 1) {
+        ids(rows * attrs.chosen, 1, DType::kI32),
+        weights(rows * attrs.chosen, 1) {
     args.in[0] = scores.view();
     if (with_bias) args.in[1] = bias.view();
     args.out[0] = ids.view();
@@ -236,32 +236,31 @@ struct RouteCase {
 };
 
 // Experts, and how they are chosen: as softmax, sigmoid and softmax of the chosen have it.
-std::vector<std::pair<int64_t, OperatorAttrs>> ways_to_choose() {
-  const OperatorAttrs plain = {.scale = 1, .route = {.chosen = 2, .groups = 1, .chosen_groups = 1}};
-  std::vector<std::pair<int64_t, OperatorAttrs>> ways;
+std::vector<std::pair<int64_t, RouteAttrs>> ways_to_choose() {
+  const RouteAttrs plain = {.chosen = 2, .groups = 1, .chosen_groups = 1, .scale = 1};
+  std::vector<std::pair<int64_t, RouteAttrs>> ways;
   for (const int64_t experts : {2, 8, 31, 128, 384}) {
     ways.emplace_back(experts, plain);
-    OperatorAttrs attrs = plain;
-    attrs.route.renormalised = true;
+    RouteAttrs attrs = plain;
+    attrs.renormalised = true;
     attrs.scale = 2.5f;
     ways.emplace_back(experts, attrs);
-    attrs.route.sigmoid = true;
+    attrs.sigmoid = true;
     ways.emplace_back(experts, attrs);
     attrs = plain;
-    attrs.route.softmax_of_chosen = true;
+    attrs.softmax_of_chosen = true;
     ways.emplace_back(experts, attrs);
   }
-  ways.push_back(
-      {1, {.scale = 1, .route = {.chosen = 1, .sigmoid = true, .groups = 1, .chosen_groups = 1}}});
+  ways.push_back({1, {.chosen = 1, .sigmoid = true, .groups = 1, .chosen_groups = 1, .scale = 1}});
   for (const bool best_two : {false, true}) {
     ways.push_back({64,
-                    {.scale = 1,
-                     .route = {.chosen = 8,
-                               .sigmoid = best_two,
-                               .groups = 8,
-                               .chosen_groups = 3,
-                               .best_two = best_two,
-                               .renormalised = best_two}}});
+                    {.chosen = 8,
+                     .sigmoid = best_two,
+                     .groups = 8,
+                     .chosen_groups = 3,
+                     .best_two = best_two,
+                     .renormalised = best_two,
+                     .scale = 1}});
   }
   return ways;
 }
@@ -271,7 +270,7 @@ class RouteTest : public testing::TestWithParam<KernelEntry> {};
 TEST_P(RouteTest, AgreesWithTheReferenceAndHasTheBitsOfEveryIsaAndAnyThreads) {
   for (const auto& [experts, attrs] : ways_to_choose()) {
     for (const bool with_bias : {false, true}) {
-      if (with_bias && attrs.route.softmax_of_chosen) continue;
+      if (with_bias && attrs.softmax_of_chosen) continue;
       RouteCase wanted(50, experts, attrs, with_bias), found(50, experts, attrs, with_bias),
           portable(50, experts, attrs, with_bias);
       reference::kernel(Op::kRoute)(wanted.args);
@@ -286,7 +285,7 @@ TEST_P(RouteTest, AgreesWithTheReferenceAndHasTheBitsOfEveryIsaAndAnyThreads) {
 }
 
 TEST_P(RouteTest, EqualScoresGoToTheLowerNumberAndNanIsAChoiceToo) {
-  const OperatorAttrs attrs = {.scale = 1, .route = {.chosen = 3, .groups = 1, .chosen_groups = 1}};
+  const RouteAttrs attrs = {.chosen = 3, .groups = 1, .chosen_groups = 1, .scale = 1};
   RouteCase one(3, 8, attrs, false);
   for (int64_t e = 0; e < 8; ++e) {
     one.scores.view().row<float>(0)[e] = e == 6 ? 2.0f : 1.0f;

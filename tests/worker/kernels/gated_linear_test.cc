@@ -100,10 +100,7 @@ struct Case {
   }
 
  private:
-  void set_function(KernelArgs& args) const {
-    args.attrs.function = function;
-    args.attrs.factor = has_factor(function) ? 0.7f : 0;
-  }
+  void set_function(KernelArgs& args) const { args.attrs = map_attrs(function); }
 };
 
 TensorView first_rows(const Matrix& whole, int64_t rows) {
@@ -202,7 +199,7 @@ TEST(GatedReferenceTest, KernelsAgreeWithTheReference) {
     const Case one(kernel, 6, 13, 90);
     Matrix wanted(6, 13);
     KernelArgs args = one.linear.args(wanted);
-    args.attrs.function = one.function;
+    args.attrs = map_attrs(one.function);
     reference::kernel(Op::kGatedLinear)(args);
     expect_close(one.fused(kernel).view(), wanted.view(), 1e-3, kernel.name);
   }

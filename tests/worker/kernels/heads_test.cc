@@ -47,10 +47,8 @@ struct HeadCase {
     if (op == Op::kJoinHeads || op == Op::kHeadDot) add(s.rows, narrow, 1);
     for (size_t i = 0; i < in.size(); ++i) args.in[i] = in[i].view();
     args.out[0] = out.view();
-    args.attrs.heads = s.heads;
-    args.attrs.in_dim = s.in_dim;
-    args.attrs.transposed = s.transposed;
-    args.attrs.head_dim = s.out_dim;
+    args.attrs = HeadsAttrs{
+        .heads = s.heads, .in_dim = s.in_dim, .out_dim = s.out_dim, .transposed = s.transposed};
   }
 };
 

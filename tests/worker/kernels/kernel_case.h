@@ -15,10 +15,11 @@
 #include <vector>
 
 #include "base/numbers/float16.h"
+#include "operators/schema.h"
+#include "tests/support/reference/reference.h"
 #include "tests/worker/kernels/tables.h"
 #include "worker/kernels/find.h"
 #include "worker/kernels/kernel.h"
-#include "worker/kernels/reference/reference.h"
 
 namespace lockstep {
 
@@ -79,6 +80,19 @@ inline void expect_close(const TensorView& found, const TensorView& wanted, doub
       ASSERT_NEAR(a, b, tolerance * (1 + std::abs(b))) << what << " at " << r << ", " << c;
     }
   }
+}
+
+// With a factor where the function has one.
+inline MapAttrs map_attrs(Function function) {
+  return {.function = function, .factor = has_factor(function) ? 0.7f : 0};
+}
+
+// Attributes of an operator that treats every row by itself.
+inline OperatorAttrs row_attrs(Op op, int64_t head_dim, Function function, bool centred = false) {
+  const AttrsKind kind = schema_of(op).attrs;
+  if (kind == AttrsKind::kMap) return map_attrs(function);
+  if (kind != AttrsKind::kNorm) return OperatorAttrs(kind);
+  return NormAttrs{.eps = 1e-5f, .head_dim = head_dim, .centred = centred};
 }
 
 // Those under test of one operator.

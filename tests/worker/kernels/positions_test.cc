@@ -31,7 +31,7 @@ struct PositionedStep : StepView {
 
 // What the kernel makes of these rows: it agrees with the reference.
 Matrix rope_table(KernelArgs args, double tolerance, int threads = 2) {
-  const int64_t rows = args.step->rows, cols = args.attrs.rotary_dim;
+  const int64_t rows = args.step->rows, cols = rotary_dim_of(args.attrs.rope_table());
   Matrix wanted(rows, cols), found(rows, cols);
   args.out[0] = wanted.view();
   reference::kernel(Op::kRopeTable)(args);
@@ -51,10 +51,7 @@ TEST(RopeTableTest, ASequencesLengthChoosesItsFrequencies) {
                                         {.rope_length = 21}});
   KernelArgs args;
   args.step = &step;
-  args.attrs.rotary_dim = 4;
-  args.attrs.inv_freq = inv_freq;
-  args.attrs.rope_lengths = lengths;
-  args.attrs.rope_length_count = 2;
+  args.attrs = RopeTableAttrs{.inv_freq = {inv_freq, 6}, .factor = 1, .lengths = {lengths, 2}};
   const Matrix found = rope_table(args, 1.5e-7);
   const float own[] = {0.5f, 0.5f, 0.125f, 0.125f, 0.01f};
   for (int r = 0; r < 5; ++r) EXPECT_NEAR(found.at(r, 3), std::sin(3 * own[r]), 1e-6) << r;
@@ -68,9 +65,7 @@ TEST(RopeTableTest, APositionIsTheRowsOwnHeldBehindAPrefixOrCountedFromItsEnd) {
   for (const PositionRow row : {PositionRow::kOwn, PositionRow::kHeld, PositionRow::kBlock}) {
     KernelArgs args;
     args.step = &step;
-    args.attrs.rotary_dim = 2;
-    args.attrs.inv_freq = inv_freq;
-    args.attrs.position_row = row;
+    args.attrs = RopeTableAttrs{.inv_freq = {inv_freq, 1}, .factor = 1, .position_row = row};
     const Matrix found = rope_table(args, 1.5e-7);
     for (int r = 0; r < 5; ++r) {
       const int position = positions[static_cast<size_t>(row)][static_cast<size_t>(r)];
@@ -85,9 +80,7 @@ TEST(RopeTableTest, IsCosAndSinOfTheFloatAngle) {
   PositionedStep step({0, 1, 4095, 131071});
   KernelArgs args;
   args.step = &step;
-  args.attrs.rotary_dim = 64;
-  args.attrs.inv_freq = inv_freq.data();
-  args.attrs.rope_factor = 1.25f;
+  args.attrs = RopeTableAttrs{.inv_freq = {inv_freq.data(), 32}, .factor = 1.25f};
   const Matrix found = rope_table(args, 1.5e-7);
   EXPECT_EQ(found.at(0, 0), 1.25f);
   EXPECT_EQ(found.at(0, 32), 0.0f);
@@ -95,17 +88,17 @@ TEST(RopeTableTest, IsCosAndSinOfTheFloatAngle) {
 
 TEST(RopeTableTest, DynamicStretchesTheBaseBeyondTheOriginalLengthOnly) {
   PositionedStep step({0, 99, 100, 350});
-  KernelArgs args;
-  args.step = &step;
-  args.attrs.rotary_dim = 16;
-  args.attrs.dynamic_length = 100;
-  args.attrs.dynamic_factor = 2;
-  args.attrs.rope_theta = 10000;
-  const Matrix found = rope_table(args, 1e-4, 3);  // Half an ulp of a frequency x 350.
   std::vector<float> inv_freq(8);
   for (int i = 0; i < 8; ++i) inv_freq[i] = static_cast<float>(std::pow(1e4, -i / 8.0));
-  args.attrs.dynamic_length = 0;
-  args.attrs.inv_freq = inv_freq.data();
+  KernelArgs args;
+  args.step = &step;
+  args.attrs = RopeTableAttrs{.inv_freq = {inv_freq.data(), 8},
+                              .factor = 1,
+                              .dynamic_length = 100,
+                              .dynamic_factor = 2,
+                              .theta = 10000};
+  const Matrix found = rope_table(args, 1e-4, 3);  // Half an ulp of a frequency x 350.
+  args.attrs.rope_table().dynamic_length = 0;
   const Matrix plain = rope_table(args, 1.5e-7);
   EXPECT_NEAR(found.at(1, 3), plain.at(1, 3), 1e-5);
   EXPECT_GT(std::abs(found.at(3, 3) - plain.at(3, 3)), 1e-2);
@@ -120,10 +113,7 @@ TEST(PositionScaleTest, ARowsScaleIsThatOfItsPositionOrTheLast) {
     Matrix wanted(6, cols);
     KernelArgs args;
     args.step = &step;
-    args.attrs.position_scales = scales;
-    args.attrs.position_scale_count = 3;
-    args.attrs.position_scale_length = 10;
-    args.attrs.offset = 1;
+    args.attrs = PositionScaleAttrs{.scales = {scales, 3}, .length = 10, .offset = 1};
     args.in[0] = x.view();
     args.out[0] = wanted.view();
     reference::kernel(Op::kPositionScale)(args);
@@ -148,8 +138,7 @@ TEST(PositionScaleTest, FromALengthOnItIsTheLogarithmOfThePosition) {
   Matrix wanted(7, 37), first(7, 37);
   KernelArgs args;
   args.step = &step;
-  args.attrs.position_scale_length = 16;
-  args.attrs.log_factor = factor;
+  args.attrs = PositionScaleAttrs{.length = 16, .log_factor = factor};
   args.in[0] = x.view();
   args.out[0] = wanted.view();
   reference::kernel(Op::kPositionScale)(args);

@@ -134,6 +134,7 @@ TEST(QuantizedRowsTest, EmbeddingsAreCodesTimesScalesBitForBit) {
       Matrix found(4, cols), wanted(4, cols);
       KernelArgs args;
       args.in[0] = weight.view();
+      args.attrs = EmbedAttrs{};
       args.step = &step;
       args.out[0] = wanted.view();
       reference::kernel(Op::kEmbed)(args);

@@ -146,16 +146,7 @@ class Play {
     }
     Matrix out(rows, out_cols(shape_));
     args.out[0] = out.view();
-    args.attrs.taps = shape_.taps;
-    args.attrs.heads = shape_.heads;
-    args.attrs.kv_heads = shape_.key_heads;
-    args.attrs.head_dim = shape_.k_dim;
-    args.attrs.v_dim = shape_.v_dim;
-    args.attrs.kv_head_of = key_head_of_.data();
-    args.attrs.kv_head_of_count = shape_.heads;
-    args.attrs.scale = 0.25f;
-    args.attrs.eps = 1e-6f;
-    args.attrs.out_before = shape_.out_before;
+    args.attrs = attrs();
     args.state = {.data = static_cast<std::byte*>(state_->view().data),
                   .page_bytes = state_->view().cols * 4,
                   .pages = state_->view().rows,
@@ -173,6 +164,20 @@ class Play {
       copy_rows(out, sequences[n].first_row, outputs[who[n]], done[who[n]], sequences[n].rows);
       done[who[n]] += sequences[n].rows;
     }
+  }
+
+  OperatorAttrs attrs() const {
+    const AttrsKind kind = schema_of(shape_.op).attrs;
+    if (kind == AttrsKind::kConv) return ConvAttrs{.taps = shape_.taps};
+    if (kind == AttrsKind::kBlock) return BlockAttrs{};
+    return RecurrenceAttrs{.heads = shape_.heads,
+                           .key_heads = shape_.key_heads,
+                           .k_dim = shape_.k_dim,
+                           .v_dim = shape_.v_dim,
+                           .scale = 0.25f,
+                           .eps = 1e-6f,
+                           .out_before = shape_.out_before,
+                           .key_head_of = {key_head_of_.data(), shape_.heads}};
   }
 
   static void copy_rows(const Matrix& from, int64_t from_row, Matrix& to, int64_t to_row,

@@ -106,20 +106,17 @@ class Layer {
   }
   Matrix table(const Rows& rows) const { return random(rows, heads_.rotary_dim, 3); }
 
-  OperatorAttrs attrs() const {
-    OperatorAttrs attrs;
-    attrs.head_dim = heads_.head_dim;
-    attrs.v_dim = heads_.v_dim;
-    attrs.heads = heads_.heads;
-    attrs.kv_heads = heads_.kv_heads;
-    attrs.kv_head_of = map_.data();
-    attrs.kv_head_of_count = heads_.heads;
-    attrs.scale = 0.25f;
-    attrs.window = heads_.window;
-    attrs.rotary_dim = heads_.rotary_dim;
-    attrs.offset = heads_.offset;
-    attrs.interleaved = heads_.interleaved;
-    return attrs;
+  AttentionAttrs attrs() const {
+    return {.heads = heads_.heads,
+            .kv_heads = heads_.kv_heads,
+            .head_dim = heads_.head_dim,
+            .v_dim = heads_.v_dim,
+            .scale = 0.25f,
+            .window = heads_.window,
+            .rotary_dim = heads_.rotary_dim,
+            .offset = heads_.offset,
+            .interleaved = heads_.interleaved,
+            .kv_head_of = {map_.data(), heads_.heads}};
   }
 
   Matrix turned(Rows& rows, const Matrix& x) const {
@@ -129,7 +126,7 @@ class Layer {
     args.in[0] = x.view();
     args.in[1] = turns.view();
     args.out[0] = out.view();
-    args.attrs = attrs();
+    args.attrs = rope_of(attrs());
     args.step = &rows.view;
     run(beside(kernel_, Op::kRope), args);
     return out;
@@ -235,8 +232,7 @@ TEST_P(RopeAttentionTest, NoRowsAndNoHeadsAreNothingToDo) {
   StepView step;
   KernelArgs args;
   args.step = &step;
-  args.attrs.head_dim = args.attrs.v_dim = 8;
-  args.attrs.rotary_dim = 8;
+  args.attrs = AttentionAttrs{.head_dim = 8, .v_dim = 8, .rotary_dim = 8};
   args.state.page_tokens = 16;
   run(GetParam(), args);
   step.rows = 3;

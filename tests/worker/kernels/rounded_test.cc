@@ -143,7 +143,7 @@ TEST_P(RoundedLinearTest, GivesTheBitsOfTheLinearThatRounds) {
       args.in[2].data = packed.data();
       args.out[0].rows = 2 * rows;
       args.out[0].cols = 40;
-      args.attrs.experts = 2;
+      args.attrs = ExpertAttrs{.experts = 2};
       expect_same(args, std::to_string(rows) + " routed rows of " + std::to_string(depth));
     }
   }

@@ -54,17 +54,14 @@ struct RowCase {
       out.emplace_back(rows, cols, type, cols + 1);
       args.out[i] = out.back().view();
     }
-    args.attrs.eps = 1e-5f;
-    args.attrs.head_dim = head_dim;
-    args.attrs.function = function;
-    args.attrs.factor = has_factor(function) ? 0.7f : 0;
+    args.attrs = row_attrs(op, head_dim, function);
   }
 
   // The same inputs, other outputs.
   RowCase again(Op op) const {
-    RowCase other(op, args.in[0].rows, args.in[0].cols, args.attrs.head_dim, args.in[1].cols,
-                  args.attrs.function);
-    other.args.attrs.centred = args.attrs.centred;
+    const int64_t head_dim = op == Op::kHeadNorm ? args.attrs.norm().head_dim : 0;
+    RowCase other(op, args.in[0].rows, args.in[0].cols, head_dim, args.in[1].cols, Function::kSilu);
+    other.args.attrs = args.attrs;
     return other;
   }
 };
@@ -73,7 +70,7 @@ struct RowCase {
 bool by_rows(Op op) {
   const OperatorSchema& schema = schema_of(op);
   return schema.run_by == RunBy::kKernel && schema.rows == RowRule::kSame &&
-         schema.columns == ColumnRule::kAlike && schema.output_types != OutputTypes::kRounded;
+         schema.columns <= ColumnRule::kAlike && schema.output_types != OutputTypes::kRounded;
 }
 
 TEST(KernelTestsTest, EveryOperatorWithAKernelHasTests) {
@@ -112,7 +109,7 @@ class RowKernelTest : public testing::TestWithParam<KernelEntry> {
           for (const int64_t weight : {dim, 3 * dim}) {
             RowCase heads(GetParam().op, rows, 3 * dim, dim, weight, Function::kNone);
             f(heads.again(GetParam().op));
-            heads.args.attrs.centred = true;
+            heads.args.attrs.norm().centred = true;
             f(heads.again(GetParam().op));
           }
         }
@@ -195,7 +192,7 @@ TEST_P(RowKernelTest, OptionalOperandsMayBeAbsent) {
   for (int given = schema.required_count(); given < schema.input_count(); ++given) {
     for (const bool centred : {true, false}) {
       RowCase found(GetParam().op, 3, 37, 37), wanted(GetParam().op, 3, 37, 37);
-      found.args.attrs.centred = wanted.args.attrs.centred = centred;
+      found.args.attrs = wanted.args.attrs = row_attrs(GetParam().op, 37, Function::kSilu, centred);
       for (int i = given; i < schema.input_count(); ++i) {
         found.args.in[i] = wanted.args.in[i] = {};
       }
@@ -233,10 +230,8 @@ struct RopeCase {
     args.in[0] = x.view();
     args.in[1] = table.view();
     args.out[0] = out.view();
-    args.attrs.head_dim = dim;
-    args.attrs.rotary_dim = rotary;
-    args.attrs.interleaved = interleaved;
-    args.attrs.offset = offset;
+    args.attrs = RopeAttrs{
+        .head_dim = dim, .rotary_dim = rotary, .offset = offset, .interleaved = interleaved};
   }
 };
 

@@ -5,6 +5,7 @@
 #include <map>
 #include <vector>
 
+#include "operators/attribute_fields.h"
 #include "worker/kernels/device_step.h"
 #include "worker/kernels/find.h"
 
@@ -59,19 +60,16 @@ KernelArgs copy_in(const KernelEntry& kernel, const KernelArgs& host, Mirror& mi
     TensorView& view = args.in[i];
     int64_t bytes = bytes_of(view);
     if (kernel.packed_bytes != nullptr && i == weight_operand(kernel.op)) {
-      const int64_t matrices = kernel.op == Op::kExpertLinear ? host.attrs.experts : 1;
+      const int64_t matrices = kernel.op == Op::kExpertLinear ? host.attrs.expert().experts : 1;
       bytes = matrices * kernel.packed_bytes(view.rows / matrices, view.cols);
     }
     view.data = mirror.copy(view.data, bytes);
   }
   for (TensorView& view : args.out) view.data = mirror.copy(view.data, bytes_of(view));
   args.state.data = mirror.copy(host.state.data, host.state.pages * host.state.page_bytes);
-  args.attrs.kv_head_of = mirror.copy(host.attrs.kv_head_of, host.attrs.heads * 4);
-  const int64_t frequencies = (host.attrs.rope_length_count + 1) * (host.attrs.rotary_dim / 2);
-  args.attrs.inv_freq = mirror.copy(host.attrs.inv_freq, frequencies * 4);
-  args.attrs.rope_lengths = mirror.copy(host.attrs.rope_lengths, host.attrs.rope_length_count * 8);
-  args.attrs.position_scales =
-      mirror.copy(host.attrs.position_scales, host.attrs.position_scale_count * 4);
+  visit_lists(args.attrs, [&](auto& list) {
+    list.data = mirror.copy(list.data, list.size * static_cast<int64_t>(sizeof(list[0])));
+  });
   return args;
 }
 
@@ -80,8 +78,10 @@ KernelArgs copy_in(const KernelEntry& kernel, const KernelArgs& host, Mirror& mi
 std::string run_on_device(Device& device, const KernelEntry& kernel, KernelArgs host) {
   Mirror mirror(device);
   KernelArgs args = copy_in(kernel, host, mirror);
+  const bool candidates = kernel.op == Op::kTopCandidates;
+  const int64_t begin = candidates ? host.attrs.top_candidates().vocab_begin : 0;
   DeviceStep step(device, {.page_tokens = std::max<int64_t>(1, host.state.page_tokens),
-                           .vocab = host.attrs.vocab_begin + host.in[0].cols,
+                           .vocab = begin + host.in[0].cols,
                            .slice_columns = host.in[0].cols,
                            .hidden = host.out[0].cols});
   if (host.step != nullptr) args.step = step.take(*host.step);

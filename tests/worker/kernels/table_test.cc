@@ -159,15 +159,13 @@ TEST(KernelCostTest, AttentionCountsTheKeysInTheWindowOnly) {
   step.sequence_count = 1;
   KernelArgs args;
   args.step = &step;
-  args.attrs.heads = 4;
-  args.attrs.kv_heads = 2;
-  args.attrs.head_dim = args.attrs.v_dim = 8;
+  args.attrs = AttentionAttrs{.heads = 4, .kv_heads = 2, .head_dim = 8, .v_dim = 8};
   EXPECT_EQ(kernel_cost(*attention, args).flops, 4 * (10 + 11) * 4 * 8);
-  args.attrs.window = 4;
+  args.attrs.attention().window = 4;
   EXPECT_EQ(kernel_cost(*attention, args).flops, 4 * (4 + 4) * 4 * 8);
   EXPECT_EQ(kernel_cost(*attention, args).bytes, 2 * 5 * 2 * 8 * 4);
-  args.attrs.v_dim = 6;
-  args.attrs.values_in_keys = true;
+  args.attrs.attention().v_dim = 6;
+  args.attrs.attention().values_in_keys = true;
   args.in[1] = args.in[2] = {nullptr, 2, 16, 16, DType::kF32};  // Appended once.
   EXPECT_EQ(kernel_cost(*attention, args).flops, 2 * (4 + 4) * 4 * (8 + 6));
   EXPECT_EQ(kernel_cost(*attention, args).bytes, 5 * 2 * 8 * 4 + 2 * 16 * 4);
@@ -188,10 +186,7 @@ TEST(KvPageTest, APageHoldsKeysAndValuesOfAllItsTokens) {
 
 TEST(AttentionAttrsTest, AQuerySeesItsWindowWithinItsChunk) {
   const auto first = [](int64_t window, int64_t chunk, int64_t position) {
-    OperatorAttrs attrs;
-    attrs.window = window;
-    attrs.chunk = chunk;
-    return first_seen(attrs, position);
+    return first_seen({.window = window, .chunk = chunk}, position);
   };
   EXPECT_EQ(first(0, 0, 9), 0);
   EXPECT_EQ(first(4, 0, 2), 0);

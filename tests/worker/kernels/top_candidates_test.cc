@@ -53,7 +53,7 @@ struct Call {
     step.output_count = static_cast<int64_t>(requests.size());
     KernelArgs args;
     args.in[0] = logits.view();
-    args.attrs.vocab_begin = vocab_begin;
+    args.attrs = TopCandidatesAttrs{.vocab_begin = vocab_begin};
     args.step = &step;
     run(kernel, args, threads);
   }

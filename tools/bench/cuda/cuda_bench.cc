@@ -14,6 +14,7 @@
 #include <string>
 #include <vector>
 
+#include "operators/schema.h"
 #include "worker/kernels/device.h"
 #include "worker/kernels/device_step.h"
 #include "worker/kernels/find.h"
@@ -143,7 +144,7 @@ void run_linear(Bench& bench, const KernelEntry& kernel) {
       args.in[1] = {bench.filled(copies * bytes), cols, depth, depth, kernel.weight};
       args.out[0] = gated ? bench.matrix(rows, cols / 2, DType::kBF16)
                           : bench.matrix(rows, cols, DType::kF32);
-      if (gated) args.attrs.function = Function::kSilu;
+      if (gated) args.attrs = MapAttrs{.function = Function::kSilu};
       run(bench, kernel, args, nullptr,
           std::to_string(rows) + " x " + std::to_string(depth) + " x " + std::to_string(cols),
           copies, bytes);
@@ -177,10 +178,14 @@ void run_attention(Bench& bench, const KernelEntry& kernel, int64_t count, int64
   args.in[0] = bench.matrix(step.rows, kHeads * kHeadDim, DType::kF32);
   args.in[1] = args.in[2] = bench.matrix(step.rows, kKvHeads * kHeadDim, DType::kF32);
   args.out[0] = bench.matrix(step.rows, kHeads * kHeadDim, DType::kF32);
-  args.attrs = {.head_dim = kHeadDim, .heads = kHeads, .kv_heads = kKvHeads, .scale = 0.1f};
   std::byte* map = bench.own(kHeads * 4);
   bench.device().copy_in(map, kv_head_of.data(), kHeads * 4);
-  args.attrs.kv_head_of = reinterpret_cast<const int32_t*>(map);
+  args.attrs = AttentionAttrs{.heads = kHeads,
+                              .kv_heads = kKvHeads,
+                              .head_dim = kHeadDim,
+                              .v_dim = kHeadDim,
+                              .scale = 0.1f,
+                              .kv_head_of = {reinterpret_cast<const int32_t*>(map), kHeads}};
   const int64_t page_bytes =
       kernel.page_bytes({kPageTokens, kKvHeads, kHeadDim, kHeadDim, kernel.weight});
   const TensorView memory = bench.matrix(count * kPages, page_bytes / 2, DType::kBF16);
@@ -199,7 +204,8 @@ void run_rows(Bench& bench, const KernelEntry& kernel) {
     if (kernel.op != Op::kAddNorm) args.in[2] = args.out[1] = {};
     if (kernel.op == Op::kCast) args.in[1] = {};
     if (kernel.op == Op::kCast) args.out[0].dtype = DType::kBF16;
-    args.attrs.eps = 1e-5f;
+    args.attrs = OperatorAttrs(schema_of(kernel.op).attrs);
+    if (args.attrs.kind() == AttrsKind::kNorm) args.attrs.norm().eps = 1e-5f;
     run(bench, kernel, args, nullptr, std::to_string(rows) + " x " + std::to_string(kHidden));
   }
 }
@@ -220,6 +226,7 @@ void run_candidates(Bench& bench, const KernelEntry& kernel, int64_t outputs) {
   step.output_count = outputs;
   KernelArgs args;
   args.in[0] = bench.matrix(outputs, kVocab, DType::kF32);
+  args.attrs = TopCandidatesAttrs{};
   run(bench, kernel, args, &step, std::to_string(outputs) + " x " + std::to_string(kVocab));
 }
 

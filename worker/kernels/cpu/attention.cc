@@ -96,7 +96,7 @@ void attend_tile(const AttentionJob<F>& job, Queries<F>& all, int64_t query,
   for (int q = 0; q < kQueries; ++q) {
     const int64_t position = all.position[query + q];
     const int64_t end = max(position + 1, all.prefix_rows);
-    seen[q] = cut({first_seen(job.args.attrs, position) - begin, end - begin}, 0, kKeyBlock);
+    seen[q] = cut({first_seen(job.attrs, position) - begin, end - begin}, 0, kKeyBlock);
     if (seen[q].begin >= seen[q].end) seen[q] = {0, 0};
     if (seen[q].end == 0) continue;
     any = {min(any.begin, seen[q].begin), max(any.end, seen[q].end)};
@@ -106,8 +106,8 @@ void attend_tile(const AttentionJob<F>& job, Queries<F>& all, int64_t query,
     score<F, kQueries, kVecs>(all.query + query * all.k_padded, all.k_padded, block, ahead,
                               key / kChunk, all.scale + query, all.scores + key);
   }
-  if (job.args.attrs.cap != 0) cap_scores(all.scores, kQueries, any, job.args.attrs.cap);
-  if (job.args.attrs.slopes != nullptr) add_slopes(all, query, kQueries, any, begin);
+  if (job.attrs.cap != 0) cap_scores(all.scores, kQueries, any, job.attrs.cap);
+  if (!job.attrs.slopes.empty()) add_slopes(all, query, kQueries, any, begin);
   softmax_block(all, query, kQueries, block, seen);
   add_pv_tile<F, kQueries>(all, query, block, ahead, seen, any);
 }
@@ -144,7 +144,7 @@ template <typename F>
 int64_t collect(const AttentionJob<F>& job, Queries<F>& all, int64_t row, int64_t end,
                 int64_t kv_head) {
   const KernelArgs& args = job.args;
-  const OperatorAttrs& attrs = args.attrs;
+  const AttentionAttrs& attrs = args.attrs.attention();
   const StepView& step = *args.step;
   const int32_t sequence = step.sequence_of_row[row];
   all.count = 0;
@@ -159,7 +159,7 @@ int64_t collect(const AttentionJob<F>& job, Queries<F>& all, int64_t row, int64_
                   all.query + all.count * all.k_padded + d);
       }
       all.scale[all.count] = attrs.scale * scale * kPerLn2;
-      if (attrs.slopes != nullptr) all.slope[all.count] = attrs.slopes[head] * kPerLn2;
+      if (!attrs.slopes.empty()) all.slope[all.count] = attrs.slopes[head] * kPerLn2;
       if (job.sinks != nullptr) all.sink[all.count] = job.sinks[head] * kPerLn2;
       all.out[all.count] = args.out[0].row<float>(row) + head * attrs.v_dim;
       all.position[all.count++] = step.positions[row];
@@ -176,7 +176,7 @@ VisibleKeys<F> keys_of(const AttentionJob<F>& job, const Queries<F>& all, int64_
   return {job,
           sequence,
           kv_head,
-          first_seen(job.args.attrs, all.position[0]),
+          first_seen(job.attrs, all.position[0]),
           sequence.last_seen(all.position[all.count - 1]),
           all.values};
 }
@@ -184,7 +184,7 @@ VisibleKeys<F> keys_of(const AttentionJob<F>& job, const Queries<F>& all, int64_
 template <typename F>
 void finish_queries(const AttentionJob<F>& job, const Queries<F>& all) {
   if (job.sinks != nullptr) add_sinks(all.whole, all.sink, all.count, all.v_padded);
-  finish(all.whole, all.out, all.count, job.args.attrs.v_dim, all.v_padded);
+  finish(all.whole, all.out, all.count, job.attrs.v_dim, all.v_padded);
 }
 
 // Rows [begin, end) for one KV head: each run of rows of the same sequence in turn.
@@ -220,7 +220,7 @@ struct SharedParts {
     int64_t part;
   };
   int64_t first_part(int64_t row) const {
-    return first_seen(job.args.attrs, job.args.step->positions[row]) / kPart;
+    return first_seen(job.attrs, job.args.step->positions[row]) / kPart;
   }
   int64_t parts(int64_t row) const {
     const StepView& step = *job.args.step;
@@ -230,11 +230,11 @@ struct SharedParts {
   int64_t pieces() const {
     int64_t count = 0;
     for (int64_t row = 0; row < job.args.step->rows; ++row) count += parts(row);
-    return count * job.args.attrs.kv_heads;
+    return count * job.attrs.kv_heads;
   }
   Piece piece(int64_t index) const {
     int64_t row = 0;
-    const int64_t kv_heads = job.args.attrs.kv_heads;
+    const int64_t kv_heads = job.attrs.kv_heads;
     for (; index >= parts(row) * kv_heads; ++row) index -= parts(row) * kv_heads;
     return {row, index / parts(row), first_part(row) + index % parts(row)};
   }
@@ -275,7 +275,7 @@ struct SharedParts {
 
 template <typename F>
 const char* attention(const KernelArgs& args) {
-  const OperatorAttrs& attrs = args.attrs;
+  const AttentionAttrs& attrs = args.attrs.attention();
   const int64_t rows = args.step->rows;
   if (rows <= 0 || attrs.kv_heads <= 0) return nullptr;
   const AttentionJob<F> job(args);

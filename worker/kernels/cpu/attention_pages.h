@@ -15,6 +15,7 @@ constexpr int64_t kRunPages = 16;
 template <typename F>
 struct AttentionJob {
   const KernelArgs& args;
+  const AttentionAttrs& attrs;
   int64_t k_padded;
   int64_t v_padded;
   int64_t v_stride;
@@ -25,11 +26,11 @@ struct AttentionJob {
 
   explicit AttentionJob(const KernelArgs& kernel_args)
       : args(kernel_args),
-        k_padded(padded_dim(args.attrs.head_dim)),
-        v_padded(padded_dim(args.attrs.v_dim)),
-        v_stride(value_stride(args.attrs)),
-        chunk_bytes(kv_chunk_bytes(args.attrs.head_dim,
-                                   args.attrs.values_in_keys ? 0 : args.attrs.v_dim,
+        attrs(args.attrs.attention()),
+        k_padded(padded_dim(attrs.head_dim)),
+        v_padded(padded_dim(attrs.v_dim)),
+        v_stride(value_stride(attrs)),
+        chunk_bytes(kv_chunk_bytes(attrs.head_dim, attrs.values_in_keys ? 0 : attrs.v_dim,
                                    args.state.dtype)),
         page_shift(__builtin_ctzll(static_cast<uint64_t>(args.state.page_tokens / kChunk))),
         max_factor(static_cast<float>(min(32767, 0x7fffffff / 128 / k_padded))),
@@ -97,7 +98,7 @@ float store_row(const float* x, int64_t dim, int64_t padded, typename F::Element
 template <typename F>
 void append_row(const AttentionJob<F>& job, int64_t row) {
   const KernelArgs& args = job.args;
-  const OperatorAttrs& attrs = args.attrs;
+  const AttentionAttrs& attrs = job.attrs;
   const StepView& step = *args.step;
   const int64_t position = step.positions[row], slot = position % kChunk;
   const StepSequence& sequence = step.sequences[step.sequence_of_row[row]];

@@ -35,7 +35,7 @@ constexpr int64_t kKvChunk = 16;
 
 // Elements from one slot's values to the next (slots in packs). Those that were read out of keys
 // are a vector further apart: with the 512 columns of published models they would share cache sets.
-[[maybe_unused, gnu::always_inline]] inline int64_t value_stride(const OperatorAttrs& attrs) {
+[[maybe_unused, gnu::always_inline]] inline int64_t value_stride(const AttentionAttrs& attrs) {
   return padded_dim(attrs.v_dim) + (attrs.values_in_keys ? 16 : 0);
 }
 
@@ -52,7 +52,7 @@ struct AttentionScratch {
   int64_t partial_bytes;  // Sums of `heads`.
   int64_t thread_bytes;   // All of one thread's.
 };
-[[maybe_unused]] AttentionScratch attention_scratch(const OperatorAttrs& attrs) {
+[[maybe_unused]] AttentionScratch attention_scratch(const AttentionAttrs& attrs) {
   constexpr int64_t kFloat = sizeof(float);
   const int64_t heads = attrs.heads;
   const int64_t queries = heads > kTaskQueries ? heads : kTaskQueries;

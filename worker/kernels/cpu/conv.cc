@@ -14,7 +14,7 @@ struct Taps {
   int64_t count;
 
   Taps(const KernelArgs& args, int64_t column, int64_t columns)
-      : bias(Vec::zero()), count(args.attrs.taps) {
+      : bias(Vec::zero()), count(args.attrs.conv().taps) {
     const float* from = args.in[1].row<float>(0) + column * count;
     for (int64_t j = 0; j < count; ++j) {
       float lanes[Vec::kLanes] = {};

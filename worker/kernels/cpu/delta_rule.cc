@@ -53,15 +53,15 @@ void step(const StateColumns<kVecs>& columns, const float* q, const float* k, co
 }  // namespace
 
 const char* delta_rule(const KernelArgs& args) {
-  const OperatorAttrs& attrs = args.attrs;
+  const RecurrenceAttrs& attrs = args.attrs.recurrence();
   for_state_columns(
       args, [&](const auto& columns, const StepSequence& sequence, int64_t head, int64_t column) {
-        const int64_t keys = attrs.kv_head_of[head] * attrs.head_dim;
+        const int64_t keys = attrs.key_head_of[head] * attrs.k_dim;
         const int64_t values = head * attrs.v_dim + column;
         float q[kMaxStateDim], k[kMaxStateDim];
         for (int64_t r = sequence.first_row; r < sequence.first_row + sequence.rows; ++r) {
-          to_length(args.in[0].row<float>(r) + keys, attrs.head_dim, attrs.scale, attrs.eps, q);
-          to_length(args.in[1].row<float>(r) + keys, attrs.head_dim, 1.0f, attrs.eps, k);
+          to_length(args.in[0].row<float>(r) + keys, attrs.k_dim, attrs.scale, attrs.eps, q);
+          to_length(args.in[1].row<float>(r) + keys, attrs.k_dim, 1.0f, attrs.eps, k);
           step(columns, q, k, args.in[2].row<float>(r) + values,
                Vec::splat(args.in[3].row<float>(r)[head]),
                Vec::splat(args.in[4].row<float>(r)[head]), args.out[0].row<float>(r) + values);

@@ -46,7 +46,7 @@ Vec clamp_below(Vec x, Vec bound) {
 
 // run(f) with the function that the attributes name.
 template <typename Run>
-const char* with_function(const OperatorAttrs& attrs, const Run& run) {
+const char* with_function(const MapAttrs& attrs, const Run& run) {
   const Vec factor = Vec::splat(attrs.factor);
   switch (attrs.function) {
     case Function::kNone:
@@ -86,7 +86,7 @@ const char* with_function(const OperatorAttrs& attrs, const Run& run) {
 }  // namespace
 
 const char* map(const KernelArgs& args) {
-  return with_function(args.attrs, [&](const auto& f) { return by_one<float>(args, f); });
+  return with_function(args.attrs.map(), [&](const auto& f) { return by_one<float>(args, f); });
 }
 const char* cast(const KernelArgs& args) {
   return by_one<uint16_t>(args, [](Vec x) { return x; });
@@ -127,7 +127,7 @@ const char* broadcast(const KernelArgs& args) {
   return nullptr;
 }
 const char* gated(const KernelArgs& args) {
-  return with_function(args.attrs, [&](const auto& f) {
+  return with_function(args.attrs.map(), [&](const auto& f) {
     return by_two(args, [&f](Vec gate, Vec up) { return f(gate) * up; });
   });
 }

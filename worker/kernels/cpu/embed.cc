@@ -31,12 +31,12 @@ template <typename Copy>
 const char* embed(const KernelArgs& args, const Copy& copy) {
   const TensorView &weight = args.in[0], &out = args.out[0];
   const StepView& step = *args.step;
-  const int64_t vocab_begin = args.attrs.vocab_begin;
-  const bool first = vocab_begin == 0 && weight.rows > 0, positions = args.attrs.by_position;
+  const EmbedAttrs& attrs = args.attrs.embed();
+  const bool first = attrs.vocab_begin == 0 && weight.rows > 0;
   for_rows(*args.parallel, out.rows, out.cols, [&](int64_t r) {
-    int64_t token = positions ? step.positions[r] + args.attrs.offset : step.tokens[r];
-    if (args.attrs.beside && token == -1) token = args.attrs.absent_id;
-    const int64_t local = token - vocab_begin;
+    int64_t token = attrs.by_position ? step.positions[r] + attrs.offset : step.tokens[r];
+    if (attrs.beside && token == -1) token = attrs.absent_id;
+    const int64_t local = token - attrs.vocab_begin;
     float* to = out.row<float>(r);
     if (token == -1 && first && step.embeddings != nullptr) {
       copy_row(step.embeddings + embeddings_before(step, r) * out.cols, to, out.cols);

@@ -79,7 +79,7 @@ const char* expert_linear(const KernelArgs& args) {
   const TensorView &x = args.in[0], &ids = args.in[1], &out = args.out[0];
   const int threads = args.parallel->threads();
   if (x.rows <= 0 || out.cols <= 0) return nullptr;
-  const int64_t experts = args.attrs.experts;
+  const int64_t experts = args.attrs.expert().experts;
   const ExpertCall<Format> call = {
       args, expert_scratch(Format::kLayout, out.rows, x.cols, experts, threads)};
   auto* groups = call.template room<ExpertGroup>(call.at.groups);

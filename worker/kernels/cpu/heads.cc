@@ -79,14 +79,14 @@ struct HeadJob {
 
 const char* head_linear(const KernelArgs& args) {
   const TensorView &x = args.in[0], &out = args.out[0];
-  const int64_t heads = args.attrs.heads;
+  const int64_t heads = args.attrs.heads().heads;
   if (heads <= 0 || out.rows <= 0) return nullptr;
   const HeadJob job = {x,
                        out,
                        x.cols / heads,
-                       args.attrs.in_dim,
+                       args.attrs.heads().in_dim,
                        out.cols / heads,
-                       args.attrs.transposed,
+                       args.attrs.heads().transposed,
                        args.in[1].row<float>(0)};
   const int64_t pieces = (job.out_dim + kColumns - 1) / kColumns;
   for_each(*args.parallel, heads * pieces, [&](int64_t index) {
@@ -98,7 +98,7 @@ const char* head_linear(const KernelArgs& args) {
 
 const char* join_heads(const KernelArgs& args) {
   const TensorView &x = args.in[0], &y = args.in[1], &out = args.out[0];
-  const int64_t heads = args.attrs.heads;
+  const int64_t heads = args.attrs.heads().heads;
   if (heads <= 0) return nullptr;
   const int64_t first = x.cols / heads, second = y.cols / heads;
   for_rows(*args.parallel, out.rows, out.cols, [&](int64_t r) {
@@ -114,7 +114,7 @@ const char* join_heads(const KernelArgs& args) {
 
 const char* head_dot(const KernelArgs& args) {
   const TensorView &x = args.in[0], &v = args.in[3], &out = args.out[0];
-  const int64_t heads = args.attrs.heads;
+  const int64_t heads = args.attrs.heads().heads;
   if (heads <= 0) return nullptr;
   const int64_t dim = x.cols / heads, v_dim = v.cols / heads;
   for_rows(*args.parallel, out.rows, x.cols + out.cols, [&](int64_t r) {
@@ -141,7 +141,7 @@ const char* head_dot(const KernelArgs& args) {
 
 const char* expand_heads(const KernelArgs& args) {
   const TensorView &x = args.in[0], &out = args.out[0];
-  const int64_t heads = args.attrs.heads;
+  const int64_t heads = args.attrs.heads().heads;
   if (heads <= 0) return nullptr;
   const int64_t dim = out.cols / heads;
   for_rows(*args.parallel, out.rows, out.cols, [&](int64_t r) {

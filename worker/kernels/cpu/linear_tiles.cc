@@ -230,7 +230,7 @@ const char* linear_quantized(const KernelArgs& args) {
 // By the rows that an expert has on average.
 template <DType kWeight>
 const char* expert_linear_quantized(const KernelArgs& args) {
-  if (args.out[0].rows < kMinRows * args.attrs.experts) {
+  if (args.out[0].rows < kMinRows * args.attrs.expert().experts) {
     return LOCKSTEP_FEW_ROWS::expert_linear_quantized<kWeight>(args);
   }
   return expert_linear<TileCodes<kWeight>>(args);

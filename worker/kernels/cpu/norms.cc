@@ -63,7 +63,7 @@ const float* row_or_null(const TensorView& weight, int64_t begin = 0) {
 const char* rms_norm(const KernelArgs& args) {
   const TensorView &x = args.in[0], &weight = args.in[1], &y = args.out[0];
   for_rows(*args.parallel, x.rows, x.cols, [&](int64_t r) {
-    norm(x.row<float>(r), weight.row<float>(0), y.row<float>(r), x.cols, args.attrs.eps);
+    norm(x.row<float>(r), weight.row<float>(0), y.row<float>(r), x.cols, args.attrs.norm().eps);
   });
   return nullptr;
 }
@@ -73,24 +73,24 @@ const char* layer_norm(const KernelArgs& args) {
   const float* bias = row_or_null(args.in[2]);
   for_rows(*args.parallel, x.rows, x.cols, [&](int64_t r) {
     centred_norm(x.row<float>(r), weight.row<float>(0), bias, y.row<float>(r), x.cols,
-                 args.attrs.eps);
+                 args.attrs.norm().eps);
   });
   return nullptr;
 }
 
 const char* head_norm(const KernelArgs& args) {
   const TensorView &x = args.in[0], &weight = args.in[1], &y = args.out[0];
-  const int64_t dim = args.attrs.head_dim;
+  const int64_t dim = args.attrs.norm().head_dim;
   const bool by_head = weight.cols == x.cols;  // A weight for each head, not one for all.
   for_rows(*args.parallel, x.rows, x.cols, [&](int64_t r) {
     for (int64_t head = 0; head + dim <= x.cols; head += dim) {
       const int64_t own = by_head ? head : 0;
       const float *from = x.row<float>(r) + head, *factor = row_or_null(weight, own);
       float* to = y.row<float>(r) + head;
-      if (args.attrs.centred) {
-        centred_norm(from, factor, row_or_null(args.in[2], own), to, dim, args.attrs.eps);
+      if (args.attrs.norm().centred) {
+        centred_norm(from, factor, row_or_null(args.in[2], own), to, dim, args.attrs.norm().eps);
       } else {
-        norm(from, factor, to, dim, args.attrs.eps);
+        norm(from, factor, to, dim, args.attrs.norm().eps);
       }
     }
   });
@@ -106,7 +106,7 @@ const char* add_norm(const KernelArgs& args) {
     for (int64_t i = 0; i < x.cols; i += Vec::kLanes) {
       (Vec::load(a + i, x.cols - i) + Vec::load(b + i, x.cols - i)).store(t + i, x.cols - i);
     }
-    norm(t, weight.row<float>(0), normed.row<float>(r), x.cols, args.attrs.eps);
+    norm(t, weight.row<float>(0), normed.row<float>(r), x.cols, args.attrs.norm().eps);
   });
   return nullptr;
 }

@@ -18,11 +18,11 @@ Vec log_of(int64_t n) {
              log_of_more(Vec::splat(m - 1.0f)));
 }
 
-Vec scale_at(const OperatorAttrs& attrs, int64_t position) {
-  const int64_t length = attrs.position_scale_length, last = attrs.position_scale_count - 1;
+Vec scale_at(const PositionScaleAttrs& attrs, int64_t position) {
+  const int64_t length = attrs.length, last = attrs.scales.size - 1;
   if (attrs.log_factor == 0) {
     const int64_t index = (position + attrs.offset) / length;
-    return Vec::splat(attrs.position_scales[index < last ? index : last]);
+    return Vec::splat(attrs.scales[index < last ? index : last]);
   }
   if (position < length) return Vec::splat(1.0f);
   return log_of(position + 1) * Vec::splat(attrs.log_factor);
@@ -32,7 +32,7 @@ Vec scale_at(const OperatorAttrs& attrs, int64_t position) {
 
 const char* position_scale(const KernelArgs& args) {
   const TensorView &x = args.in[0], &y = args.out[0];
-  const OperatorAttrs& attrs = args.attrs;
+  const PositionScaleAttrs& attrs = args.attrs.position_scale();
   for_rows(*args.parallel, x.rows, x.cols, [&](int64_t r) {
     const Vec scale = scale_at(attrs, args.step->positions[r]);
     const float* from = x.row<float>(r);

@@ -51,13 +51,13 @@ void step(const StateColumns<kVecs>& columns, const HeadRow& row, const float* v
 }  // namespace
 
 const char* recurrence(const KernelArgs& args) {
-  const OperatorAttrs& attrs = args.attrs;
-  const int64_t k_dim = attrs.head_dim;
+  const RecurrenceAttrs& attrs = args.attrs.recurrence();
+  const int64_t k_dim = attrs.k_dim;
   // Columns of decay for each head; with one head of one column it is the same.
   const int64_t decays = args.in[3].cols == attrs.heads ? 1 : k_dim;
   for_state_columns(
       args, [&](const auto& columns, const StepSequence& sequence, int64_t head, int64_t column) {
-        const int64_t keys = attrs.kv_head_of[head] * k_dim, values = head * attrs.v_dim + column;
+        const int64_t keys = attrs.key_head_of[head] * k_dim, values = head * attrs.v_dim + column;
         for (int64_t r = sequence.first_row; r < sequence.first_row + sequence.rows; ++r) {
           const auto part = [&](int input, int64_t begin) -> const float* {
             return args.in[input].data == nullptr ? nullptr : args.in[input].row<float>(r) + begin;

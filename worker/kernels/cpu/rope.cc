@@ -35,14 +35,14 @@ void turn_pairs(const float* x, const float* table, float* y, int64_t half) {
 
 const char* rope(const KernelArgs& args) {
   const TensorView &x = args.in[0], &table = args.in[1], &out = args.out[0];
-  const int64_t dim = args.attrs.head_dim, rotary = args.attrs.rotary_dim;
-  const int64_t offset = args.attrs.offset;
+  const RopeAttrs& attrs = args.attrs.rope();
+  const int64_t dim = attrs.head_dim, rotary = attrs.rotary_dim, offset = attrs.offset;
   for_rows(*args.parallel, x.rows, x.cols, [&](int64_t r) {
     const float* turns = table.row<float>(r);
     for (int64_t head = 0; head + dim <= x.cols; head += dim) {
       const float* from = x.row<float>(r) + head;
       float* to = out.row<float>(r) + head;
-      if (args.attrs.interleaved) {
+      if (attrs.interleaved) {
         turn_pairs(from + offset, turns, to + offset, rotary / 2);
       } else {
         turn_halves(from + offset, turns, to + offset, rotary / 2);

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// out[r] = cos | sin of inv_freq[i] * position of r, times rope_factor; inv_freq is that of the
+// out[r] = cos | sin of inv_freq[i] * position of r, times factor; inv_freq is that of the
 // sequence's rope_length. The angle is a float32 product, as the reference computes it; cos and sin
 // are those of that float. Compiled for one ISA only: it runs once per step, and its functions are
 // exact.
@@ -10,21 +10,21 @@ namespace lockstep::portable {
 namespace {
 
 // base(L)^(d / (d - 2)) stretches the base as if the context had length L.
-float dynamic_base(const OperatorAttrs& attrs, int64_t position) {
+float dynamic_base(const RopeTableAttrs& attrs, int64_t position) {
   const int64_t length = position + 1 > attrs.dynamic_length ? position + 1 : attrs.dynamic_length;
-  const double factor = attrs.dynamic_factor, dim = static_cast<double>(attrs.rotary_dim);
+  const double factor = attrs.dynamic_factor, dim = static_cast<double>(rotary_dim_of(attrs));
   const double stretch =
       factor * static_cast<double>(length) / static_cast<double>(attrs.dynamic_length) -
       (factor - 1);
-  return static_cast<float>(attrs.rope_theta * exact_pow(stretch, dim / (dim - 2)));
+  return static_cast<float>(attrs.theta * exact_pow(stretch, dim / (dim - 2)));
 }
 
 }  // namespace
 
 const char* rope_table(const KernelArgs& args) {
   const TensorView& out = args.out[0];
-  const OperatorAttrs& attrs = args.attrs;
-  const int64_t half = attrs.rotary_dim / 2;
+  const RopeTableAttrs& attrs = args.attrs.rope_table();
+  const int64_t rotary_dim = rotary_dim_of(attrs), half = rotary_dim / 2;
   if (half <= 0) return nullptr;
   for_each(*args.parallel, out.rows, [&](int64_t r) {
     const StepView& step = *args.step;
@@ -36,14 +36,14 @@ const char* rope_table(const KernelArgs& args) {
     for (int64_t i = 0; i < half; ++i) {
       float inv_freq = 0;
       if (attrs.dynamic_length > 0) {
-        const float exponent = static_cast<float>(2 * i) / static_cast<float>(attrs.rotary_dim);
+        const float exponent = static_cast<float>(2 * i) / static_cast<float>(rotary_dim);
         inv_freq = 1.0f / static_cast<float>(exact_pow(base, exponent));
       } else {
         inv_freq = own[i];
       }
       const float angle = inv_freq * static_cast<float>(position);
-      to[i] = static_cast<float>(exact_cos(angle)) * attrs.rope_factor;
-      to[half + i] = static_cast<float>(exact_sin(angle)) * attrs.rope_factor;
+      to[i] = static_cast<float>(exact_cos(angle)) * attrs.factor;
+      to[half + i] = static_cast<float>(exact_sin(angle)) * attrs.factor;
     }
   });
   return nullptr;

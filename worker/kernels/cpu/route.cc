@@ -27,15 +27,15 @@ void softmax(float* x, int64_t count, const Pick* picks) {
 
 void route_row(const KernelArgs& args, int64_t r, RouteRow& row) {
   const TensorView &x = args.in[0], &bias = args.in[1], &ids = args.out[0], &out = args.out[1];
-  const OperatorAttrs& attrs = args.attrs;
+  const RouteAttrs& attrs = args.attrs.route();
   const Vec one = Vec::splat(1.0f);
   const float* from = x.row<float>(r);
   for (int64_t i = 0; i < x.cols; i += Vec::kLanes) {
     const Vec score = Vec::load(from + i, x.cols - i);
-    const Vec kept = attrs.route.sigmoid ? one / (one + exp(Vec::zero() - score)) : score;
+    const Vec kept = attrs.sigmoid ? one / (one + exp(Vec::zero() - score)) : score;
     kept.store(row.scores + i, x.cols - i);
   }
-  const bool softmax_of_all = !attrs.route.sigmoid && !attrs.route.softmax_of_chosen;
+  const bool softmax_of_all = !attrs.sigmoid && !attrs.softmax_of_chosen;
   if (softmax_of_all) softmax(row.scores, x.cols, nullptr);
   for (int64_t i = 0; i < x.cols; i += Vec::kLanes) {
     Vec key = Vec::load(row.scores + i, x.cols - i);
@@ -43,9 +43,9 @@ void route_row(const KernelArgs& args, int64_t r, RouteRow& row) {
     key.store(row.keys + i, x.cols - i);
   }
   choose_experts(attrs, x.cols, row);
-  if (attrs.route.softmax_of_chosen) softmax(row.scores, x.cols, row.experts);
-  list_chosen(attrs, x.cols, row, ids.row<int32_t>(r * attrs.route.chosen), ids.stride,
-              out.row<float>(r * attrs.route.chosen), out.stride);
+  if (attrs.softmax_of_chosen) softmax(row.scores, x.cols, row.experts);
+  list_chosen(attrs, x.cols, row, ids.row<int32_t>(r * attrs.chosen), ids.stride,
+              out.row<float>(r * attrs.chosen), out.stride);
 }
 
 }  // namespace

@@ -13,7 +13,7 @@ int64_t linear_bytes(PanelLayout (*layout)(DType), const KernelArgs& largest, in
 }
 int64_t expert_bytes(PanelLayout (*layout)(DType), const KernelArgs& largest, int threads) {
   return expert_scratch(layout(largest.in[2].dtype), largest.out[0].rows, largest.in[0].cols,
-                        largest.attrs.experts, threads)
+                        largest.attrs.expert().experts, threads)
       .all;
 }
 }  // namespace
@@ -43,7 +43,7 @@ int64_t expert_tile_scratch_bytes(const KernelArgs& largest, int threads) {
 }
 
 int64_t attention_scratch_bytes(const KernelArgs& largest, int threads) {
-  const AttentionScratch sizes = attention_scratch(largest.attrs);
+  const AttentionScratch sizes = attention_scratch(largest.attrs.attention());
   return threads * (sizes.thread_bytes + kThreadPartials * sizes.partial_bytes);
 }
 

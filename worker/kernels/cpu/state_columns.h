@@ -36,7 +36,8 @@ struct StateColumns {
 template <typename Body>
 void for_state_columns(const KernelArgs& args, const Body& body) {
   constexpr int64_t kColumns = 4 * Vec::kLanes;
-  const int64_t heads = args.attrs.heads, k_dim = args.attrs.head_dim, v_dim = args.attrs.v_dim;
+  const RecurrenceAttrs& attrs = args.attrs.recurrence();
+  const int64_t heads = attrs.heads, k_dim = attrs.k_dim, v_dim = attrs.v_dim;
   const int64_t pieces = (v_dim + kColumns - 1) / kColumns;
   for_each(*args.parallel, args.step->sequence_count * heads * pieces, [&](int64_t index) {
     const StepSequence& sequence = args.step->sequences[index / pieces / heads];

@@ -337,7 +337,7 @@ const char* top_candidates(const KernelArgs& args) {
     auto* floats = reinterpret_cast<float*>(args.scratch + index * sizes.output_bytes);
     return Output{args.step->outputs[index],
                   logits.row<float>(index),
-                  args.attrs.vocab_begin,
+                  args.attrs.top_candidates().vocab_begin,
                   logits.cols,
                   floats,
                   floats + sizes.blocks,

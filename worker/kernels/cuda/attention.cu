@@ -54,12 +54,13 @@ __global__ void turn_kernel(AttentionParams params, TensorView table, TensorView
   const float* turns = table.row<float>(row);
   if (blockIdx.y < kv_heads) {
     const int64_t kv_head = blockIdx.y;
-    turn_head(params.k.row<float>(row) + kv_head * dim, turns, params.attrs,
+    turn_head(params.k.row<float>(row) + kv_head * dim, turns, rope_of(params.attrs),
               key_of<T>(params, row, kv_head));
     append_value<T>(params, row, kv_head);
   } else {
     const int64_t begin = (blockIdx.y - kv_heads) * dim;
-    turn_head(params.q.row<float>(row) + begin, turns, params.attrs, turned.row<T>(row) + begin);
+    turn_head(params.q.row<float>(row) + begin, turns, rope_of(params.attrs),
+              turned.row<T>(row) + begin);
   }
 }
 
@@ -151,16 +152,16 @@ __global__ void __launch_bounds__(kMaxDim) attend_kernel(AttentionParams params)
 
 template <typename T>
 const char* append(const KernelArgs& args) {
-  if (args.attrs.read_only) return nullptr;
-  return launch(append_kernel<T>, {args.step->rows, args.attrs.kv_heads}, 64, args.queue,
-                attention_params(args));
+  if (args.attrs.attention().read_only) return nullptr;
+  return launch(append_kernel<T>, {args.step->rows, args.attrs.attention().kv_heads}, 64,
+                args.queue, attention_params(args));
 }
 
 // Starts turn_kernel, and leaves what is then to be attended to.
 template <typename T>
 const char* turn(KernelArgs& args) {
   constexpr DType kPages = std::is_same_v<T, float> ? DType::kF32 : DType::kBF16;
-  const OperatorAttrs& attrs = args.attrs;
+  const AttentionAttrs& attrs = args.attrs.attention();
   const TensorView& q = args.in[0];
   const TensorView turned = {args.scratch, q.rows, q.cols, q.cols, kPages};
   const char* failure = launch(turn_kernel<T>, {args.step->rows, attrs.kv_heads + attrs.heads}, 64,
@@ -173,14 +174,15 @@ const char* turn(KernelArgs& args) {
 
 template <typename T>
 const char* attend(const KernelArgs& args) {
-  const int64_t columns = max(args.attrs.head_dim, args.attrs.v_dim);
+  const AttentionAttrs& attrs = args.attrs.attention();
+  const int64_t columns = max(attrs.head_dim, attrs.v_dim);
   const int64_t threads = columns <= kKeyBlock ? kKeyBlock : (columns + kWarp - 1) / kWarp * kWarp;
-  return launch(attend_kernel<T>, {args.step->rows, args.attrs.heads}, static_cast<int>(threads),
+  return launch(attend_kernel<T>, {args.step->rows, attrs.heads}, static_cast<int>(threads),
                 args.queue, attention_params(args));
 }
 
 const char* attend_bf16(const KernelArgs& args) {
-  return device::takes_mma(args.attrs) ? attend_mma(args) : attend<BF16>(args);
+  return device::takes_mma(args.attrs.attention()) ? attend_mma(args) : attend<BF16>(args);
 }
 
 }  // namespace

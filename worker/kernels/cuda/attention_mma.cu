@@ -119,7 +119,7 @@ __device__ void multiply_keys(const BF16* keys, const Words4 (&queries)[kDim / 1
 // Of one pair: scores become probabilities relative to the highest so far, in pairs of bfloat16.
 // The result is by how much what was summed before shrinks.
 template <int kKeyCount>
-__device__ float soften(const OperatorAttrs& attrs, const Pair& pair, int half, int first_key,
+__device__ float soften(const AttentionAttrs& attrs, const Pair& pair, int half, int first_key,
                         Softmax& softmax, Products<kKeyCount>& scores,
                         uint32_t (&probabilities)[kKeyCount / 8][2]) {
   float highest = softmax.highest;
@@ -365,7 +365,7 @@ const char* launch_tiles(TiledAttention params, bool has_totals, void* queue) {
 
 template <int kDim>
 const char* attend(const KernelArgs& args) {
-  const OperatorAttrs& attrs = args.attrs;
+  const AttentionAttrs& attrs = args.attrs.attention();
   TiledAttention params{attention_params(args)};
   const int64_t rows = params.step.rows, sequences = params.step.sequence_count;
   const int64_t group = (attrs.heads + attrs.kv_heads - 1) / attrs.kv_heads;
@@ -389,9 +389,10 @@ const char* attend(const KernelArgs& args) {
 }  // namespace
 
 const char* attend_mma(const KernelArgs& args) {
-  if (args.step->rows == 0 || args.attrs.kv_heads == 0) return nullptr;
-  if (args.attrs.head_dim <= kNarrow) return attend<kNarrow>(args);
-  if (args.attrs.head_dim <= kMiddle) return attend<kMiddle>(args);
+  const AttentionAttrs& attrs = args.attrs.attention();
+  if (args.step->rows == 0 || attrs.kv_heads == 0) return nullptr;
+  if (attrs.head_dim <= kNarrow) return attend<kNarrow>(args);
+  if (attrs.head_dim <= kMiddle) return attend<kMiddle>(args);
   return attend<kWide>(args);
 }
 

@@ -9,14 +9,14 @@ namespace lockstep::LOCKSTEP_TARGET {
 
 struct AttentionParams {
   TensorView q, k, v, sinks, out;
-  OperatorAttrs attrs;
+  AttentionAttrs attrs;
   StateView state;
   StepView step;
 };
 
 inline AttentionParams attention_params(const KernelArgs& args) {
-  return {args.in[0],  args.in[1], args.in[2], args.in[3],
-          args.out[0], args.attrs, args.state, *args.step};
+  return {args.in[0], args.in[1], args.in[2], args.in[3], args.out[0], args.attrs.attention(),
+          args.state, *args.step};
 }
 
 // The keys of a KV head in a position's page.
@@ -42,11 +42,11 @@ __device__ inline int64_t value_stride(const AttentionParams& params) {
 }
 
 // A score, from the product of a query and a key.
-__device__ inline float score_of(const OperatorAttrs& attrs, int64_t head, int64_t distance,
+__device__ inline float score_of(const AttentionAttrs& attrs, int64_t head, int64_t distance,
                                  float product) {
   const float scaled = product * attrs.scale;
   const float score = attrs.cap == 0 ? scaled : attrs.cap * tanh_of(scaled / attrs.cap);
-  if (attrs.slopes == nullptr) return score;
+  if (attrs.slopes.empty()) return score;
   return fmaf(attrs.slopes[head], static_cast<float>(distance), score);
 }
 

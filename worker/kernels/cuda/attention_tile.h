@@ -75,7 +75,7 @@ __device__ inline Pair pair_of(const TiledAttention& params, const Tile& tile, c
 }
 
 // The query heads of the block's KV head, in whichever order the map has them. All threads call it.
-__device__ inline void list_heads(const OperatorAttrs& attrs, int32_t* heads, int32_t& count) {
+__device__ inline void list_heads(const AttentionAttrs& attrs, int32_t* heads, int32_t& count) {
   if (threadIdx.x == 0) {
     count = 0;
     for (int32_t head = 0; head < attrs.heads; ++head) {

@@ -35,7 +35,8 @@ const char* conv(const KernelArgs& args) {
   const TensorView& x = args.in[0];
   if (x.cols <= 0) return nullptr;
   return launch(conv_kernel, row_grid(args.step->sequence_count, x.cols), kRowThreads, args.queue,
-                x, args.in[1], args.in[2], args.out[0], args.state, *args.step, args.attrs.taps);
+                x, args.in[1], args.in[2], args.out[0], args.state, *args.step,
+                args.attrs.conv().taps);
 }
 
 }  // namespace lockstep::LOCKSTEP_TARGET

@@ -10,7 +10,7 @@ namespace {
 
 struct DeltaParams {
   TensorView q, k, v, decay, rate, out;
-  OperatorAttrs attrs;
+  RecurrenceAttrs attrs;
   StateView state;
   StepView step;
 };
@@ -26,8 +26,8 @@ __device__ void to_length(const float* from, int64_t n, float scale, float eps, 
 __global__ void delta_rule_kernel(DeltaParams params) {
   __shared__ float q[kMaxStateDim], k[kMaxStateDim];
   const StepSequence& sequence = params.step.sequences[blockIdx.x];
-  const int64_t head = blockIdx.y, k_dim = params.attrs.head_dim, v_dim = params.attrs.v_dim;
-  const int64_t keys = params.attrs.kv_head_of[head] * k_dim;
+  const int64_t head = blockIdx.y, k_dim = params.attrs.k_dim, v_dim = params.attrs.v_dim;
+  const int64_t keys = params.attrs.key_head_of[head] * k_dim;
   float* matrix = params.state.block(sequence.slot) + head * k_dim * v_dim;
   if (sequence.first_position == 0) {
     for (int64_t i = threadIdx.x; i < k_dim * v_dim; i += blockDim.x) matrix[i] = 0.0f;
@@ -54,10 +54,18 @@ __global__ void delta_rule_kernel(DeltaParams params) {
 }  // namespace
 
 const char* delta_rule(const KernelArgs& args) {
-  const DeltaParams params = {args.in[0],  args.in[1], args.in[2], args.in[3], args.in[4],
-                              args.out[0], args.attrs, args.state, *args.step};
-  const int64_t threads = args.attrs.v_dim <= 64 ? 64 : 128;
-  return launch(delta_rule_kernel, {args.step->sequence_count, args.attrs.heads},
+  const DeltaParams params = {args.in[0],
+                              args.in[1],
+                              args.in[2],
+                              args.in[3],
+                              args.in[4],
+                              args.out[0],
+                              args.attrs.recurrence(),
+                              args.state,
+                              *args.step};
+  const RecurrenceAttrs& attrs = args.attrs.recurrence();
+  const int64_t threads = attrs.v_dim <= 64 ? 64 : 128;
+  return launch(delta_rule_kernel, {args.step->sequence_count, attrs.heads},
                 static_cast<int>(threads), args.queue, params);
 }
 

@@ -29,7 +29,7 @@ __global__ void function_kernel(TensorView x, TensorView y, TensorView out, Func
 const char* apply(const KernelArgs& args) {
   const TensorView& x = args.in[0];
   return launch(function_kernel, row_grid(x.rows, x.cols), kRowThreads, args.queue, x, args.in[1],
-                args.out[0], args.attrs.function, args.attrs.factor);
+                args.out[0], args.attrs.map().function, args.attrs.map().factor);
 }
 
 __global__ void decay_kernel(TensorView x, TensorView weight, TensorView out) {

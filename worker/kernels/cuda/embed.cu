@@ -15,7 +15,7 @@ __device__ int64_t embeddings_before(const StepView& step, int64_t row) {
 }
 
 template <typename Matrix>
-__global__ void embed_kernel(Matrix matrix, TensorView out, StepView step, OperatorAttrs attrs) {
+__global__ void embed_kernel(Matrix matrix, TensorView out, StepView step, EmbedAttrs attrs) {
   const TensorView& weight = matrix.view;
   const int64_t row = blockIdx.x, stride = int64_t{gridDim.y} * blockDim.x;
   int64_t token = attrs.by_position ? step.positions[row] + attrs.offset : step.tokens[row];
@@ -39,7 +39,7 @@ template <typename Matrix>
 const char* embed(const KernelArgs& args) {
   const TensorView& out = args.out[0];
   return launch(embed_kernel<Matrix>, row_grid(out.rows, out.cols), kRowThreads, args.queue,
-                Matrix{args.in[0]}, out, *args.step, args.attrs);
+                Matrix{args.in[0]}, out, *args.step, args.attrs.embed());
 }
 
 }  // namespace

@@ -304,7 +304,7 @@ const char* reduce_add_norm(const PeerGroup& group, const KernelArgs& args) {
   return launch(by_four ? reduce_norm_kernel<4> : reduce_norm_kernel<1>,
                 {.x = min(x.rows, kPeerChannels)},
                 static_cast<int>(max(threads, norm_threads(x.cols))), args.queue, group, x, part,
-                total, args.in[2], args.out[1], args.attrs.eps);
+                total, args.in[2], args.out[1], args.attrs.norm().eps);
 }
 
 }  // namespace lockstep::LOCKSTEP_TARGET

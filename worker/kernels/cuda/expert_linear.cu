@@ -64,7 +64,7 @@ struct Sorted {
 
 const char* sort(const KernelArgs& args, int64_t tile_rows, Sorted* sorted) {
   const TensorView &ids = args.in[1], &out = args.out[0];
-  const int64_t experts = args.attrs.experts;
+  const int64_t experts = args.attrs.expert().experts;
   std::byte* list = args.scratch + device::expert_order_bytes(out.rows);
   *sorted = {.tiles = device::expert_tile_count(out.rows, experts, tile_rows),
              .order = reinterpret_cast<int32_t*>(args.scratch),
@@ -178,7 +178,7 @@ template <DType kWeight>
 const char* expert_linear_mma(const KernelArgs& args) {
   const TensorView &x = args.in[0], &out = args.out[0];
   if (x.rows <= 0 || out.cols <= 0) return nullptr;
-  const int64_t each = out.rows / max(1, args.attrs.experts);
+  const int64_t each = out.rows / max(1, args.attrs.expert().experts);
   if (each <= 8) return multiply<kWeight, BF16, 1, 1>(args);
   if (each <= 16) return multiply<kWeight, BF16, 1, 2>(args);
   if (each <= 32) return multiply<kWeight, BF16, 1, 4>(args);

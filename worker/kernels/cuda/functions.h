@@ -107,6 +107,10 @@ __device__ inline float function_of(Function function, float factor, float x) {
 }
 
 // Columns of the product of a linear, or of a gated_linear: its function takes two for one.
+// The function of a gated_linear's pairs; kNone of a linear, which has no attributes.
+inline MapAttrs map_of(const OperatorAttrs& attrs) {
+  return attrs.kind() == AttrsKind::kMap ? attrs.map() : MapAttrs{};
+}
 constexpr int64_t product_cols(Function function, int64_t out_cols) {
   return function == Function::kNone ? out_cols : 2 * out_cols;
 }

@@ -22,7 +22,7 @@ __device__ float by_lanes(const X& x, const float* factors, int64_t count) {
 }
 
 __global__ void head_linear_kernel(TensorView x, TensorView weight, TensorView out,
-                                   OperatorAttrs attrs) {
+                                   HeadsAttrs attrs) {
   const int64_t row = blockIdx.x, stride = int64_t{gridDim.y} * blockDim.x;
   const int64_t x_dim = x.cols / attrs.heads, out_dim = out.cols / attrs.heads;
   for (int64_t i = int64_t{blockIdx.y} * blockDim.x + threadIdx.x; i < out.cols; i += stride) {
@@ -80,30 +80,31 @@ __global__ void expand_heads_kernel(TensorView x, TensorView out, int64_t heads)
 
 const char* head_linear(const KernelArgs& args) {
   const TensorView& out = args.out[0];
-  if (args.attrs.heads <= 0) return nullptr;
+  if (args.attrs.heads().heads <= 0) return nullptr;
   return launch(head_linear_kernel, row_grid(out.rows, out.cols), kRowThreads, args.queue,
-                args.in[0], args.in[1], out, args.attrs);
+                args.in[0], args.in[1], out, args.attrs.heads());
 }
 
 const char* join_heads(const KernelArgs& args) {
   const TensorView& out = args.out[0];
-  if (args.attrs.heads <= 0) return nullptr;
+  if (args.attrs.heads().heads <= 0) return nullptr;
   return launch(join_heads_kernel, row_grid(out.rows, out.cols), kRowThreads, args.queue,
-                args.in[0], args.in[1], out, args.attrs.heads);
+                args.in[0], args.in[1], out, args.attrs.heads().heads);
 }
 
 const char* head_dot(const KernelArgs& args) {
   const TensorView& out = args.out[0];
-  if (args.attrs.heads <= 0) return nullptr;
-  return launch(head_dot_kernel, row_grid(out.rows, args.attrs.heads), kRowThreads, args.queue,
-                args.in[0], args.in[1], args.in[2], args.in[3], out, args.attrs.heads);
+  if (args.attrs.heads().heads <= 0) return nullptr;
+  return launch(head_dot_kernel, row_grid(out.rows, args.attrs.heads().heads), kRowThreads,
+                args.queue, args.in[0], args.in[1], args.in[2], args.in[3], out,
+                args.attrs.heads().heads);
 }
 
 const char* expand_heads(const KernelArgs& args) {
   const TensorView& out = args.out[0];
-  if (args.attrs.heads <= 0) return nullptr;
+  if (args.attrs.heads().heads <= 0) return nullptr;
   return launch(expand_heads_kernel, row_grid(out.rows, out.cols), kRowThreads, args.queue,
-                args.in[0], out, args.attrs.heads);
+                args.in[0], out, args.attrs.heads().heads);
 }
 
 }  // namespace lockstep::LOCKSTEP_TARGET

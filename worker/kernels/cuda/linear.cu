@@ -57,11 +57,12 @@ __global__ void linear_kernel(Rows rows, Matrix weight, TensorView bias, TensorV
 template <typename Rows, typename Matrix, bool kRounds = false>
 const char* linear(const KernelArgs& args) {
   const TensorView &x = args.in[0], &out = args.out[0];
-  const int64_t cols = product_cols(args.attrs.function, out.cols);
+  const MapAttrs gate = map_of(args.attrs);
+  const int64_t cols = product_cols(gate.function, out.cols);
   return launch(linear_kernel<Rows, Matrix, kRounds>,
                 {(cols + kTile - 1) / kTile, (x.rows + kTile - 1) / kTile}, kTile * kTile,
-                args.queue, Rows{x}, Matrix{args.in[1]}, args.in[2], out, args.attrs.function,
-                args.attrs.factor);
+                args.queue, Rows{x}, Matrix{args.in[1]}, args.in[2], out, gate.function,
+                gate.factor);
 }
 
 }  // namespace

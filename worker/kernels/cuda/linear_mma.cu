@@ -75,12 +75,13 @@ template <DType kWeight>
 const char* linear_mma_by(MmaBlocks blocks, const KernelArgs& args) {
   using T = std::conditional_t<kWeight == DType::kF16, F16, BF16>;
   if (args.in[0].rows <= 0 || args.out[0].cols <= 0) return nullptr;
+  const MapAttrs gate = map_of(args.attrs);
   Product product{.x = args.in[0],
                   .weight = static_cast<const std::byte*>(args.in[1].data),
                   .bias = args.in[2],
                   .out = args.out[0],
-                  .function = args.attrs.function,
-                  .factor = args.attrs.factor};
+                  .function = gate.function,
+                  .factor = gate.factor};
   if (const TensorView& x = args.in[0]; !is_whole(x)) {
     const int64_t cols = device::copied_stride(x.cols);
     product.x = {args.scratch, x.rows, cols, cols, DType::kNone};
@@ -104,7 +105,7 @@ const char* linear_mma_by(MmaBlocks blocks, const KernelArgs& args) {
 
 template <DType kWeight>
 const char* linear_mma(const KernelArgs& args) {
-  const int64_t cols = product_cols(args.attrs.function, args.out[0].cols);
+  const int64_t cols = product_cols(map_of(args.attrs).function, args.out[0].cols);
   return linear_mma_by<kWeight>(mma_blocks(args.out[0].rows, cols), args);
 }
 

@@ -56,14 +56,14 @@ const char* norm(const KernelArgs& args, int64_t width) {
   const TensorView& x = args.in[0];
   if (x.cols <= 0) return nullptr;
   return launch(norm_kernel, {x.rows, x.cols / width}, norm_threads(width), args.queue, x,
-                TensorView{}, TensorView{}, args.in[1], args.out[0], width, args.attrs.eps);
+                TensorView{}, TensorView{}, args.in[1], args.out[0], width, args.attrs.norm().eps);
 }
 
 const char* centred_norm(const KernelArgs& args, int64_t width) {
   const TensorView& x = args.in[0];
   if (x.cols <= 0) return nullptr;
   return launch(centred_norm_kernel, {x.rows, x.cols / width}, norm_threads(width), args.queue, x,
-                args.in[1], args.in[2], args.out[0], width, args.attrs.eps);
+                args.in[1], args.in[2], args.out[0], width, args.attrs.norm().eps);
 }
 
 }  // namespace
@@ -73,15 +73,15 @@ const char* rms_norm(const KernelArgs& args) { return norm(args, args.in[0].cols
 const char* layer_norm(const KernelArgs& args) { return centred_norm(args, args.in[0].cols); }
 
 const char* head_norm(const KernelArgs& args) {
-  const int64_t dim = args.attrs.head_dim;
-  return args.attrs.centred ? centred_norm(args, dim) : norm(args, dim);
+  const int64_t dim = args.attrs.norm().head_dim;
+  return args.attrs.norm().centred ? centred_norm(args, dim) : norm(args, dim);
 }
 
 const char* add_norm(const KernelArgs& args) {
   const TensorView& x = args.in[0];
   if (x.cols <= 0) return nullptr;
   return launch(norm_kernel, {x.rows, 1}, norm_threads(x.cols), args.queue, x, args.in[1],
-                args.out[0], args.in[2], args.out[1], x.cols, args.attrs.eps);
+                args.out[0], args.in[2], args.out[1], x.cols, args.attrs.norm().eps);
 }
 
 }  // namespace lockstep::LOCKSTEP_TARGET

@@ -16,17 +16,17 @@ __device__ float log_of(int64_t n) {
   return fmaf(static_cast<float>(e), 0x1.62e43p-1f, log_of_more(m - 1.0f));
 }
 
-__device__ float scale_at(const OperatorAttrs& attrs, int64_t position) {
-  const int64_t length = attrs.position_scale_length;
+__device__ float scale_at(const PositionScaleAttrs& attrs, int64_t position) {
+  const int64_t length = attrs.length;
   if (attrs.log_factor == 0.0f) {
     const int64_t index = (position + attrs.offset) / length;
-    return attrs.position_scales[min(index, attrs.position_scale_count - 1)];
+    return attrs.scales[min(index, attrs.scales.size - 1)];
   }
   return position < length ? 1.0f : log_of(position + 1) * attrs.log_factor;
 }
 
 __global__ void position_scale_kernel(TensorView x, TensorView out, StepView step,
-                                      OperatorAttrs attrs) {
+                                      PositionScaleAttrs attrs) {
   const int64_t row = blockIdx.x, stride = int64_t{gridDim.y} * blockDim.x;
   const float scale = scale_at(attrs, step.positions[row]);
   const float* from = x.row<float>(row);
@@ -41,7 +41,7 @@ __global__ void position_scale_kernel(TensorView x, TensorView out, StepView ste
 const char* position_scale(const KernelArgs& args) {
   const TensorView &x = args.in[0], &out = args.out[0];
   return launch(position_scale_kernel, row_grid(out.rows, out.cols), kRowThreads, args.queue, x,
-                out, *args.step, args.attrs);
+                out, *args.step, args.attrs.position_scale());
 }
 
 }  // namespace lockstep::LOCKSTEP_TARGET

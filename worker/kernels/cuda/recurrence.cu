@@ -10,15 +10,15 @@ namespace {
 
 struct RecurrenceParams {
   TensorView q, k, v, decay, a, b, out;
-  OperatorAttrs attrs;
+  RecurrenceAttrs attrs;
   StateView state;
   StepView step;
 };
 
 __global__ void recurrence_kernel(RecurrenceParams p) {
   const StepSequence& sequence = p.step.sequences[blockIdx.x];
-  const int64_t head = blockIdx.y, k_dim = p.attrs.head_dim, v_dim = p.attrs.v_dim;
-  const int64_t keys = p.attrs.kv_head_of[head] * k_dim;
+  const int64_t head = blockIdx.y, k_dim = p.attrs.k_dim, v_dim = p.attrs.v_dim;
+  const int64_t keys = p.attrs.key_head_of[head] * k_dim;
   const int64_t decays = p.decay.cols == p.attrs.heads ? 1 : k_dim;
   for (int64_t c = threadIdx.x; c < v_dim; c += blockDim.x) {
     float* s = p.state.block(sequence.slot) + head * k_dim * v_dim + c;
@@ -46,11 +46,13 @@ __global__ void recurrence_kernel(RecurrenceParams p) {
 }  // namespace
 
 const char* recurrence(const KernelArgs& args) {
-  if (args.attrs.heads <= 0) return nullptr;
-  const RecurrenceParams params = {args.in[0], args.in[1],  args.in[2], args.in[3], args.in[4],
-                                   args.in[5], args.out[0], args.attrs, args.state, *args.step};
-  const int64_t threads = args.attrs.v_dim <= 64 ? 64 : 128;
-  return launch(recurrence_kernel, {args.step->sequence_count, args.attrs.heads},
+  if (args.attrs.recurrence().heads <= 0) return nullptr;
+  const RecurrenceParams params = {args.in[0], args.in[1], args.in[2],  args.in[3],
+                                   args.in[4], args.in[5], args.out[0], args.attrs.recurrence(),
+                                   args.state, *args.step};
+  const RecurrenceAttrs& attrs = args.attrs.recurrence();
+  const int64_t threads = attrs.v_dim <= 64 ? 64 : 128;
+  return launch(recurrence_kernel, {args.step->sequence_count, attrs.heads},
                 static_cast<int>(threads), args.queue, params);
 }
 

@@ -8,7 +8,7 @@
 namespace lockstep::LOCKSTEP_TARGET {
 namespace {
 
-__global__ void rope_kernel(TensorView x, TensorView table, TensorView out, OperatorAttrs attrs) {
+__global__ void rope_kernel(TensorView x, TensorView table, TensorView out, RopeAttrs attrs) {
   const int64_t row = blockIdx.x, begin = blockIdx.y * attrs.head_dim;
   turn_head(x.row<float>(row) + begin, table.row<float>(row), attrs, out.row<float>(row) + begin);
 }
@@ -18,8 +18,8 @@ __global__ void rope_kernel(TensorView x, TensorView table, TensorView out, Oper
 const char* rope(const KernelArgs& args) {
   const TensorView& x = args.in[0];
   if (x.cols <= 0) return nullptr;
-  return launch(rope_kernel, {x.rows, x.cols / args.attrs.head_dim}, 64, args.queue, x, args.in[1],
-                args.out[0], args.attrs);
+  return launch(rope_kernel, {x.rows, x.cols / args.attrs.rope().head_dim}, 64, args.queue, x,
+                args.in[1], args.out[0], args.attrs.rope());
 }
 
 }  // namespace lockstep::LOCKSTEP_TARGET

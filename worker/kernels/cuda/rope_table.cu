@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// out[r] = cos | sin of inv_freq[i] * position of r, times rope_factor; inv_freq is that of the
+// out[r] = cos | sin of inv_freq[i] * position of r, times factor; inv_freq is that of the
 // sequence's rope_length. The angle is a float32 product, as the reference computes it; cos and sin
 // are those of that float. The CPU's bits.
 #include "base/numbers/exact.h"
@@ -9,41 +9,41 @@ namespace lockstep::LOCKSTEP_TARGET {
 namespace {
 
 // base(L)^(d / (d - 2)) stretches the base as if the context had length L.
-__device__ float dynamic_base(const OperatorAttrs& attrs, int64_t position) {
+__device__ float dynamic_base(const RopeTableAttrs& attrs, int64_t position) {
   const int64_t length = max(position + 1, attrs.dynamic_length);
-  const double factor = attrs.dynamic_factor, dim = static_cast<double>(attrs.rotary_dim);
+  const double factor = attrs.dynamic_factor, dim = static_cast<double>(rotary_dim_of(attrs));
   const double stretch =
       factor * static_cast<double>(length) / static_cast<double>(attrs.dynamic_length) -
       (factor - 1);
-  return static_cast<float>(attrs.rope_theta * exact::pow(stretch, dim / (dim - 2)));
+  return static_cast<float>(attrs.theta * exact::pow(stretch, dim / (dim - 2)));
 }
 
-__device__ float frequency(const OperatorAttrs& attrs, int64_t i, int64_t position,
+__device__ float frequency(const RopeTableAttrs& attrs, int64_t i, int64_t position,
                            int64_t rope_length) {
   if (attrs.dynamic_length <= 0) return inv_freq_for(attrs, rope_length)[i];
-  const float exponent = static_cast<float>(2 * i) / static_cast<float>(attrs.rotary_dim);
+  const float exponent = static_cast<float>(2 * i) / static_cast<float>(rotary_dim_of(attrs));
   return 1.0f / static_cast<float>(exact::pow(dynamic_base(attrs, position), exponent));
 }
 
-__global__ void table_kernel(TensorView out, StepView step, OperatorAttrs attrs) {
-  const int64_t row = blockIdx.x, half = attrs.rotary_dim / 2;
+__global__ void table_kernel(TensorView out, StepView step, RopeTableAttrs attrs) {
+  const int64_t row = blockIdx.x, half = rotary_dim_of(attrs) / 2;
   const StepSequence& sequence = step.sequences[step.sequence_of_row[row]];
   const int64_t position = sequence.position_in(attrs.position_row, step.positions[row]);
   float* to = out.row<float>(row);
   for (int64_t i = threadIdx.x; i < half; i += blockDim.x) {
     const float angle =
         frequency(attrs, i, position, sequence.rope_length) * static_cast<float>(position);
-    to[i] = static_cast<float>(exact::cos(angle)) * attrs.rope_factor;
-    to[half + i] = static_cast<float>(exact::sin(angle)) * attrs.rope_factor;
+    to[i] = static_cast<float>(exact::cos(angle)) * attrs.factor;
+    to[half + i] = static_cast<float>(exact::sin(angle)) * attrs.factor;
   }
 }
 
 }  // namespace
 
 const char* rope_table(const KernelArgs& args) {
-  if (args.attrs.rotary_dim < 2) return nullptr;
+  if (rotary_dim_of(args.attrs.rope_table()) < 2) return nullptr;
   return launch(table_kernel, {args.out[0].rows, 1}, 64, args.queue, args.out[0], *args.step,
-                args.attrs);
+                args.attrs.rope_table());
 }
 
 }  // namespace lockstep::LOCKSTEP_TARGET

@@ -37,25 +37,25 @@ __device__ void softmax(float* x, int64_t count, const Pick* picks) {
 }
 
 __global__ void route_kernel(TensorView x, TensorView bias, TensorView ids, TensorView weights,
-                             OperatorAttrs attrs) {
+                             RouteAttrs attrs) {
   __shared__ RouteRow row;
   const int64_t r = blockIdx.x;
   const float* from = x.row<float>(r);
   for (int64_t i = threadIdx.x; i < x.cols; i += blockDim.x) {
-    row.scores[i] = attrs.route.sigmoid ? 1.0f / (1.0f + exp_of(0.0f - from[i])) : from[i];
+    row.scores[i] = attrs.sigmoid ? 1.0f / (1.0f + exp_of(0.0f - from[i])) : from[i];
   }
   __syncthreads();
-  if (!attrs.route.sigmoid && !attrs.route.softmax_of_chosen) softmax(row.scores, x.cols, nullptr);
+  if (!attrs.sigmoid && !attrs.softmax_of_chosen) softmax(row.scores, x.cols, nullptr);
   for (int64_t i = threadIdx.x; i < x.cols; i += blockDim.x) {
     row.keys[i] = row.scores[i] + (bias.data == nullptr ? 0.0f : bias.row<float>(0)[i]);
   }
   __syncthreads();
   if (threadIdx.x == 0) choose_experts(attrs, x.cols, row);
   __syncthreads();
-  if (attrs.route.softmax_of_chosen) softmax(row.scores, x.cols, row.experts);
+  if (attrs.softmax_of_chosen) softmax(row.scores, x.cols, row.experts);
   if (threadIdx.x != 0) return;
-  list_chosen(attrs, x.cols, row, ids.row<int32_t>(r * attrs.route.chosen), ids.stride,
-              weights.row<float>(r * attrs.route.chosen), weights.stride);
+  list_chosen(attrs, x.cols, row, ids.row<int32_t>(r * attrs.chosen), ids.stride,
+              weights.row<float>(r * attrs.chosen), weights.stride);
 }
 
 __global__ void expert_scale_kernel(TensorView x, TensorView ids, TensorView weight,
@@ -84,7 +84,7 @@ __global__ void combine_kernel(TensorView x, TensorView weights, TensorView out,
 const char* route(const KernelArgs& args) {
   const TensorView& x = args.in[0];
   return launch(route_kernel, {x.rows, 1}, 4 * kWarp, args.queue, x, args.in[1], args.out[0],
-                args.out[1], args.attrs);
+                args.out[1], args.attrs.route());
 }
 
 const char* expert_scale(const KernelArgs& args) {

@@ -9,7 +9,8 @@ int64_t page_bytes(const PageShape& page) {
   return page.tokens * page.kv_heads * (page.k_dim + page.v_dim) * dtype_bytes(page.dtype);
 }
 
-const char* attention_fits(const OperatorAttrs& attrs, const Device&) {
+const char* attention_fits(const OperatorAttrs& operator_attrs, const Device&) {
+  const AttentionAttrs& attrs = operator_attrs.attention();
   static_assert(kMaxHeadDim == 1024);  // As the text says.
   if (attrs.head_dim > kMaxHeadDim) return "head_dim up to 1024";
   return attrs.v_dim > kMaxHeadDim ? "v_dim up to 1024" : nullptr;
@@ -18,14 +19,14 @@ const char* attention_fits(const OperatorAttrs& attrs, const Device&) {
 int64_t product_scratch_bytes(const KernelArgs&, int) { return kProductBytes; }
 
 int64_t attention_scratch_bytes(const KernelArgs& largest, int) {
-  const OperatorAttrs& attrs = largest.attrs;
+  const AttentionAttrs& attrs = largest.attrs.attention();
   if (!takes_mma(attrs) || attrs.heads == 0) return 0;
   return kMaxParts * part_floats(attrs.head_dim) * static_cast<int64_t>(sizeof(float));
 }
 
 int64_t expert_scratch_bytes(const KernelArgs& largest, int) {
   const int64_t routes = largest.out[0].rows;
-  return expert_order_bytes(routes) + expert_list_bytes(routes, largest.attrs.experts);
+  return expert_order_bytes(routes) + expert_list_bytes(routes, largest.attrs.expert().experts);
 }
 
 int64_t expert_mma_scratch_bytes(const KernelArgs& largest, int threads) {

@@ -20,7 +20,7 @@ inline constexpr int kMaxMmaDim = 256;
 inline constexpr int64_t kMaxParts = int64_t{8} << 10;
 constexpr int64_t part_floats(int64_t head_dim) { return head_dim + 2; }
 // Whether heads of these attributes are computed there; reads no tables.
-constexpr bool takes_mma(const OperatorAttrs& attrs) {
+constexpr bool takes_mma(const AttentionAttrs& attrs) {
   return attrs.head_dim % 8 == 0 && attrs.head_dim <= kMaxMmaDim && attrs.v_dim == attrs.head_dim &&
          !attrs.values_in_keys;
 }

@@ -229,7 +229,7 @@ __global__ void __launch_bounds__(kSelectThreads)
 
 const char* top_candidates(const KernelArgs& args) {
   const TensorView& logits = args.in[0];
-  const int64_t outputs = args.step->output_count, begin = args.attrs.vocab_begin;
+  const int64_t outputs = args.step->output_count, begin = args.attrs.top_candidates().vocab_begin;
   const int64_t slices = device::slice_count(logits.cols);
   auto* best = reinterpret_cast<Key*>(args.scratch);
   const char* failure = launch(slice_kernel, {slices, outputs}, kSliceThreads, args.queue, logits,

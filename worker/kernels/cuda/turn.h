@@ -9,8 +9,7 @@ namespace lockstep::LOCKSTEP_TARGET {
 // All columns of a head, rounded where T is; `turns` is the row's of the table. In place or not:
 // the threads of a block share the columns, and each reads its own before it writes them.
 template <typename T>
-__device__ void turn_head(const float* from, const float* turns, const OperatorAttrs& attrs,
-                          T* to) {
+__device__ void turn_head(const float* from, const float* turns, const RopeAttrs& attrs, T* to) {
   const int64_t half = attrs.rotary_dim / 2;
   for (int64_t i = threadIdx.x; i < half; i += blockDim.x) {
     const int64_t first = attrs.offset + (attrs.interleaved ? 2 * i : i);

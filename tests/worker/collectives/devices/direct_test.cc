@@ -139,6 +139,7 @@ TEST(DirectCollectiveTest, ANormGoesWithASumThatIsNotSharedOut) {
               std::vector<float> x(kRows * kCols), sum(x), norm(x), weight(kCols, 1);
               KernelArgs args;
               args.in[2] = {weight.data(), 1, kCols, kCols, DType::kF32};
+              args.attrs = NormAttrs{};
               for (const int64_t rows : {int64_t{1}, kRows - 1, kRows, int64_t{0}}) {
                 std::ranges::fill(sum, 1.0f);
                 args.in[0] = {x.data(), rows, kCols, kCols, DType::kF32};

@@ -6,7 +6,7 @@
 #include <vector>
 
 #include "base/numbers/float16.h"
-#include "worker/kernels/reference/reference.h"
+#include "tests/support/reference/reference.h"
 
 namespace lockstep::reference {
 namespace {
@@ -27,7 +27,7 @@ struct Slot {
 Slot slot(const KernelArgs& args, const StepSequence& sequence, int64_t position, int64_t kv_head,
           int64_t part) {
   const StateView& state = args.state;
-  const OperatorAttrs& attrs = args.attrs;
+  const AttentionAttrs& attrs = args.attrs.attention();
   const int64_t kv_heads = attrs.kv_heads, own = attrs.values_in_keys ? 0 : part;
   const int64_t width = attrs.head_dim + (attrs.values_in_keys ? 0 : attrs.v_dim);
   const int64_t dim = part == 0 ? attrs.head_dim : attrs.v_dim;
@@ -64,7 +64,7 @@ void append(const KernelArgs& args, int64_t row, int64_t kv_head, int64_t part) 
 
 // A query as the products see it.
 std::vector<double> query_of(const KernelArgs& args, int64_t row, int64_t head) {
-  const int64_t dim = args.attrs.head_dim, begin = head * dim;
+  const int64_t dim = args.attrs.attention().head_dim, begin = head * dim;
   const float scale = scale_of(args.in[0], row, begin, dim, 32767);
   std::vector<double> query;
   for (int64_t d = 0; d < dim; ++d) {
@@ -77,7 +77,7 @@ std::vector<double> query_of(const KernelArgs& args, int64_t row, int64_t head) 
 }
 
 void attend(const KernelArgs& args, int64_t row, int64_t head) {
-  const OperatorAttrs& attrs = args.attrs;
+  const AttentionAttrs& attrs = args.attrs.attention();
   const StepSequence& sequence = args.step->sequences[args.step->sequence_of_row[row]];
   const int64_t position = args.step->positions[row], kv_head = attrs.kv_head_of[head];
   int64_t first = attrs.window > 0 ? std::max<int64_t>(0, position - attrs.window + 1) : 0;
@@ -93,7 +93,7 @@ void attend(const KernelArgs& args, int64_t row, int64_t head) {
     }
     const double score = dot * attrs.scale, cap = attrs.cap;
     scores.push_back(cap == 0 ? score : cap * std::tanh(score / cap));
-    if (attrs.slopes != nullptr) {
+    if (!attrs.slopes.empty()) {
       scores.back() += double{attrs.slopes[head]} * static_cast<double>(j - position);
     }
   }
@@ -114,7 +114,7 @@ void attend(const KernelArgs& args, int64_t row, int64_t head) {
 }  // namespace
 
 const char* attention(const KernelArgs& args) {
-  const OperatorAttrs& attrs = args.attrs;
+  const AttentionAttrs& attrs = args.attrs.attention();
   for (int64_t row = 0; row < args.step->rows && !attrs.read_only; ++row) {
     for (int64_t kv_head = 0; kv_head < attrs.kv_heads; ++kv_head) {
       for (int64_t part = 0; part < (attrs.values_in_keys ? 1 : 2); ++part) {
@@ -136,6 +136,7 @@ const char* rope_attention(const KernelArgs& args) {
     const TensorView& x = args.in[i];
     turned[i].resize(static_cast<size_t>(x.rows * x.cols));
     KernelArgs turning = args;
+    turning.attrs = rope_of(args.attrs.attention());
     turning.in[0] = x;
     turning.in[1] = args.in[3];
     turning.out[0] = {turned[i].data(), x.rows, x.cols, x.cols, DType::kF32};

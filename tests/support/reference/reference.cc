@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "worker/kernels/reference/reference.h"
+#include "tests/support/reference/reference.h"
 
 #include <cmath>
 

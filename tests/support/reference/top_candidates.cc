@@ -6,7 +6,7 @@
 #include <vector>
 
 #include "base/numbers/math.h"
-#include "worker/kernels/reference/reference.h"
+#include "tests/support/reference/reference.h"
 
 namespace lockstep::reference {
 namespace {
@@ -22,7 +22,7 @@ std::vector<Scored> score(const KernelArgs& args, int64_t row) {
   std::vector<Scored> all;
   for (int64_t i = 0; i < args.in[0].cols; ++i) {
     Scored c;
-    c.id = static_cast<int32_t>(args.attrs.vocab_begin + i);
+    c.id = static_cast<int32_t>(args.attrs.top_candidates().vocab_begin + i);
     c.logit = element(args.in[0], row, i);
     c.edited = c.logit;
     for (int64_t e = 0; e < request.edit_count; ++e) {

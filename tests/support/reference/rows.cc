@@ -3,7 +3,7 @@
 #include <algorithm>
 #include <cmath>
 
-#include "worker/kernels/reference/reference.h"
+#include "tests/support/reference/reference.h"
 
 namespace lockstep::reference {
 namespace {
@@ -45,19 +45,17 @@ void centred_norm(const TensorView& x, const TensorView& weight, const TensorVie
   }
 }
 
+// f of the elements of the first input and of the second, where there is one.
 template <typename F>
 const char* by_element(const KernelArgs& args, const F& f) {
-  for (int64_t r = 0; r < args.in[0].rows; ++r) {
-    for (int64_t i = 0; i < args.in[0].cols; ++i) {
-      const double x = element(args.in[0], r, i);
-      const double y = args.in[1].data == nullptr ? 0 : element(args.in[1], r, i);
-      set_element(args.out[0], r, i, static_cast<float>(f(x, y)));
-    }
-  }
+  const TensorView &x = args.in[0], &y = args.in[1];
+  fill(args.out[0], [&](int64_t r, int64_t c) {
+    return f(double{element(x, r, c)}, y.data == nullptr ? 0 : double{element(y, r, c)});
+  });
   return nullptr;
 }
 
-double function_of(const OperatorAttrs& attrs, double x) {
+double function_of(const MapAttrs& attrs, double x) {
   const double factor = attrs.factor;
   switch (attrs.function) {
     case Function::kNone:
@@ -95,13 +93,13 @@ double function_of(const OperatorAttrs& attrs, double x) {
 }
 
 // The set of frequencies for a sequence, which is the first one that reaches as far.
-const float* inv_freq(const OperatorAttrs& attrs, const StepSequence& sequence) {
-  const int64_t *begin = attrs.rope_lengths, *end = begin + attrs.rope_length_count;
-  const int64_t set = std::lower_bound(begin, end, sequence.rope_length) - begin;
-  return attrs.inv_freq + set * (attrs.rotary_dim / 2);
+const float* inv_freq(const RopeTableAttrs& attrs, const StepSequence& sequence) {
+  const int64_t* set =
+      std::lower_bound(attrs.lengths.begin(), attrs.lengths.end(), sequence.rope_length);
+  return attrs.inv_freq.data + (set - attrs.lengths.begin()) * (rotary_dim_of(attrs) / 2);
 }
 
-int64_t row_position(const OperatorAttrs& attrs, const StepSequence& sequence, int64_t position) {
+int64_t row_position(const RopeTableAttrs& attrs, const StepSequence& sequence, int64_t position) {
   const bool in_prefix = position < sequence.prefix_rows;
   if (attrs.position_row == PositionRow::kHeld && !in_prefix) return sequence.held_position;
   if (attrs.position_row != PositionRow::kBlock) return position;
@@ -109,23 +107,23 @@ int64_t row_position(const OperatorAttrs& attrs, const StepSequence& sequence, i
 }
 
 // The frequency of pair i at a position.
-float frequency(const OperatorAttrs& attrs, const StepSequence& sequence, int64_t i,
+float frequency(const RopeTableAttrs& attrs, const StepSequence& sequence, int64_t i,
                 int64_t position) {
   if (attrs.dynamic_length == 0) return inv_freq(attrs, sequence)[i];
   const auto original = static_cast<double>(attrs.dynamic_length);
   const double length = std::max(static_cast<double>(position + 1), original);
-  const double dim = static_cast<double>(attrs.rotary_dim), factor = attrs.dynamic_factor;
+  const double dim = static_cast<double>(rotary_dim_of(attrs)), factor = attrs.dynamic_factor;
   const double stretch = factor * length / original - (factor - 1);
-  const double base = attrs.rope_theta * std::pow(stretch, dim / (dim - 2));
+  const double base = attrs.theta * std::pow(stretch, dim / (dim - 2));
   return static_cast<float>(1 / std::pow(base, 2 * static_cast<double>(i) / dim));
 }
 
-float position_scale_of(const OperatorAttrs& attrs, int64_t position) {
+float position_scale_of(const PositionScaleAttrs& attrs, int64_t position) {
   if (attrs.log_factor == 0) {
-    const int64_t index = (position + attrs.offset) / attrs.position_scale_length;
-    return attrs.position_scales[std::min(index, attrs.position_scale_count - 1)];
+    const int64_t index = (position + attrs.offset) / attrs.length;
+    return attrs.scales[std::min(index, attrs.scales.size - 1)];
   }
-  if (position < attrs.position_scale_length) return 1;
+  if (position < attrs.length) return 1;
   return static_cast<float>(std::log(static_cast<double>(position + 1)) * attrs.log_factor);
 }
 
@@ -133,7 +131,7 @@ float position_scale_of(const OperatorAttrs& attrs, int64_t position) {
 
 const char* rms_norm(const KernelArgs& args) {
   for (int64_t r = 0; r < args.in[0].rows; ++r) {
-    norm(args.in[0], args.in[1], args.out[0], r, 0, args.in[0].cols, args.attrs.eps);
+    norm(args.in[0], args.in[1], args.out[0], r, 0, args.in[0].cols, args.attrs.norm().eps);
   }
   return nullptr;
 }
@@ -141,20 +139,20 @@ const char* rms_norm(const KernelArgs& args) {
 const char* layer_norm(const KernelArgs& args) {
   for (int64_t r = 0; r < args.in[0].rows; ++r) {
     centred_norm(args.in[0], args.in[1], args.in[2], args.out[0], r, 0, args.in[0].cols,
-                 args.attrs.eps);
+                 args.attrs.norm().eps);
   }
   return nullptr;
 }
 
 const char* head_norm(const KernelArgs& args) {
-  const int64_t dim = args.attrs.head_dim;
+  const int64_t dim = args.attrs.norm().head_dim;
   for (int64_t r = 0; r < args.in[0].rows; ++r) {
     for (int64_t begin = 0; begin < args.in[0].cols; begin += dim) {
-      if (args.attrs.centred) {
+      if (args.attrs.norm().centred) {
         centred_norm(args.in[0], args.in[1], args.in[2], args.out[0], r, begin, dim,
-                     args.attrs.eps);
+                     args.attrs.norm().eps);
       } else {
-        norm(args.in[0], args.in[1], args.out[0], r, begin, dim, args.attrs.eps);
+        norm(args.in[0], args.in[1], args.out[0], r, begin, dim, args.attrs.norm().eps);
       }
     }
   }
@@ -162,7 +160,7 @@ const char* head_norm(const KernelArgs& args) {
 }
 
 const char* map(const KernelArgs& args) {
-  return by_element(args, [&](double x, double) { return function_of(args.attrs, x); });
+  return by_element(args, [&](double x, double) { return function_of(args.attrs.map(), x); });
 }
 const char* mul(const KernelArgs& args) {
   return by_element(args, [](double x, double y) { return x * y; });
@@ -170,35 +168,27 @@ const char* mul(const KernelArgs& args) {
 const char* add(const KernelArgs& args) {
   return by_element(args, [](double x, double y) { return x + y; });
 }
+// The product is that of map and mul, one after the other.
 const char* gated(const KernelArgs& args) {
-  return by_element(args,
-                    [&](double gate, double up) { return function_of(args.attrs, gate) * up; });
+  return by_element(args, [&](double gate, double up) {
+    return double{static_cast<float>(function_of(args.attrs.map(), gate))} * up;
+  });
 }
 const char* decay(const KernelArgs& args) {
-  for (int64_t r = 0; r < args.in[0].rows; ++r) {
-    for (int64_t i = 0; i < args.in[0].cols; ++i) {
-      const double rate = std::exp(double{element(args.in[1], 0, i)});
-      const double y = std::exp(-rate * element(args.in[0], r, i));
-      set_element(args.out[0], r, i, static_cast<float>(y));
-    }
-  }
+  fill(args.out[0], [&](int64_t r, int64_t c) {
+    return std::exp(-std::exp(double{element(args.in[1], 0, c)}) * element(args.in[0], r, c));
+  });
   return nullptr;
 }
 const char* lerp(const KernelArgs& args) {
-  for (int64_t r = 0; r < args.in[0].rows; ++r) {
-    for (int64_t i = 0; i < args.in[0].cols; ++i) {
-      const double x = element(args.in[0], r, i), y = element(args.in[1], r, i);
-      set_element(args.out[0], r, i, static_cast<float>(x + (y - x) * element(args.in[2], r, i)));
-    }
-  }
+  fill(args.out[0], [&](int64_t r, int64_t c) {
+    const double x = element(args.in[0], r, c), y = element(args.in[1], r, c);
+    return x + (y - x) * element(args.in[2], r, c);
+  });
   return nullptr;
 }
 const char* broadcast(const KernelArgs& args) {
-  for (int64_t r = 0; r < args.out[0].rows; ++r) {
-    for (int64_t i = 0; i < args.out[0].cols; ++i) {
-      set_element(args.out[0], r, i, element(args.in[0], 0, i));
-    }
-  }
+  fill(args.out[0], [&](int64_t, int64_t c) { return element(args.in[0], 0, c); });
   return nullptr;
 }
 const char* cast(const KernelArgs& args) {
@@ -208,23 +198,24 @@ const char* cast(const KernelArgs& args) {
 const char* add_norm(const KernelArgs& args) {
   add(args);
   for (int64_t r = 0; r < args.in[0].rows; ++r) {
-    norm(args.out[0], args.in[2], args.out[1], r, 0, args.in[0].cols, args.attrs.eps);
+    norm(args.out[0], args.in[2], args.out[1], r, 0, args.in[0].cols, args.attrs.norm().eps);
   }
   return nullptr;
 }
 
 const char* embed(const KernelArgs& args) {
   const TensorView &weight = args.in[0], &out = args.out[0];
+  const EmbedAttrs& attrs = args.attrs.embed();
   const float* embedding = args.step->embeddings;
   for (int64_t r = 0; r < out.rows; ++r) {
     int64_t token =
-        args.attrs.by_position ? args.step->positions[r] + args.attrs.offset : args.step->tokens[r];
-    if (args.attrs.beside && token == -1) token = args.attrs.absent_id;
-    const int64_t local = token - args.attrs.vocab_begin;
+        attrs.by_position ? args.step->positions[r] + attrs.offset : args.step->tokens[r];
+    if (attrs.beside && token == -1) token = attrs.absent_id;
+    const int64_t local = token - attrs.vocab_begin;
     for (int64_t i = 0; i < out.cols; ++i) {
       float value = -0.0f;
       if (token == -1) {
-        if (args.attrs.vocab_begin == 0 && weight.rows > 0) value = embedding[i];
+        if (attrs.vocab_begin == 0 && weight.rows > 0) value = embedding[i];
       } else if (0 <= local && local < weight.rows) {
         value = element(weight, local, i);
       }
@@ -236,34 +227,28 @@ const char* embed(const KernelArgs& args) {
 }
 
 const char* position_scale(const KernelArgs& args) {
-  const OperatorAttrs& attrs = args.attrs;
-  for (int64_t r = 0; r < args.out[0].rows; ++r) {
-    const float scale = position_scale_of(attrs, args.step->positions[r]);
-    for (int64_t i = 0; i < args.out[0].cols; ++i) {
-      set_element(args.out[0], r, i, element(args.in[0], r, i) * scale);
-    }
-  }
+  fill(args.out[0], [&](int64_t r, int64_t c) {
+    return element(args.in[0], r, c) *
+           position_scale_of(args.attrs.position_scale(), args.step->positions[r]);
+  });
   return nullptr;
 }
 
 const char* select_rows(const KernelArgs& args) {
-  for (int64_t i = 0; i < args.out[0].rows; ++i) {
-    for (int64_t col = 0; col < args.out[0].cols; ++col) {
-      set_element(args.out[0], i, col, element(args.in[0], args.step->output_rows[i], col));
-    }
-  }
+  fill(args.out[0],
+       [&](int64_t r, int64_t c) { return element(args.in[0], args.step->output_rows[r], c); });
   return nullptr;
 }
 
 const char* rope_table(const KernelArgs& args) {
-  const int64_t half = args.attrs.rotary_dim / 2;
+  const RopeTableAttrs& attrs = args.attrs.rope_table();
+  const int64_t half = rotary_dim_of(attrs) / 2;
   for (int64_t r = 0; r < args.out[0].rows; ++r) {
     const StepSequence& sequence = args.step->sequences[args.step->sequence_of_row[r]];
-    const int64_t position = row_position(args.attrs, sequence, args.step->positions[r]);
+    const int64_t position = row_position(attrs, sequence, args.step->positions[r]);
     for (int64_t i = 0; i < half; ++i) {
-      const float angle =
-          frequency(args.attrs, sequence, i, position) * static_cast<float>(position);
-      const double factor = args.attrs.rope_factor;
+      const float angle = frequency(attrs, sequence, i, position) * static_cast<float>(position);
+      const double factor = attrs.factor;
       set_element(args.out[0], r, i, static_cast<float>(std::cos(double{angle}) * factor));
       set_element(args.out[0], r, half + i, static_cast<float>(std::sin(double{angle}) * factor));
     }
@@ -273,19 +258,20 @@ const char* rope_table(const KernelArgs& args) {
 
 const char* rope(const KernelArgs& args) {
   const TensorView &x = args.in[0], &table = args.in[1], &out = args.out[0];
-  const int64_t rotary = args.attrs.rotary_dim, half = rotary / 2;
+  const RopeAttrs& attrs = args.attrs.rope();
+  const int64_t rotary = attrs.rotary_dim, half = rotary / 2;
   for (int64_t r = 0; r < x.rows; ++r) {
-    for (int64_t head = 0; head < x.cols; head += args.attrs.head_dim) {
+    for (int64_t head = 0; head < x.cols; head += attrs.head_dim) {
       for (int64_t i = 0; i < half; ++i) {
-        const int64_t first = head + args.attrs.offset + (args.attrs.interleaved ? 2 * i : i);
-        const int64_t second = first + (args.attrs.interleaved ? 1 : half);
+        const int64_t first = head + attrs.offset + (attrs.interleaved ? 2 * i : i);
+        const int64_t second = first + (attrs.interleaved ? 1 : half);
         const double a = element(x, r, first), b = element(x, r, second);
         const double cos = element(table, r, i), sin = element(table, r, half + i);
         set_element(out, r, first, static_cast<float>(a * cos - b * sin));
         set_element(out, r, second, static_cast<float>(b * cos + a * sin));
       }
-      for (int64_t i = 0; i < args.attrs.head_dim; ++i) {
-        const bool turns = args.attrs.offset <= i && i < args.attrs.offset + rotary;
+      for (int64_t i = 0; i < attrs.head_dim; ++i) {
+        const bool turns = attrs.offset <= i && i < attrs.offset + rotary;
         if (!turns) set_element(out, r, head + i, element(x, r, head + i));
       }
     }

@@ -3,8 +3,9 @@
 // Sums are in double. Same arguments as the kernels, but weights are plain rows [N, K] (their view
 // has rows, cols, stride and dtype), and a page of the KV state is [page_tokens][kv_heads][2]
 // [head_dim] (for int8 with the scales behind), of the same size. parallel and scratch are not
-// used. The data of a view whose type is quantized is a QuantizedRows (base/numbers/quantization.h)
-// of its rows and cols; its stride says nothing.
+// used. What is stored is rounded to the type of its view: that is all rounding there is. The data
+// of a view whose type is quantized is a QuantizedRows (base/numbers/quantization.h) of its rows
+// and cols; its stride says nothing.
 #pragma once
 
 #include "worker/kernels/kernel.h"
@@ -18,6 +19,14 @@ KernelFn kernel(Op op);
 // rounded (an int8 is an integer already; not of a quantized matrix).
 float element(const TensorView& view, int64_t row, int64_t col);
 void set_element(const TensorView& view, int64_t row, int64_t col, float value);
+
+// Stores f(row, col) for every element.
+template <typename F>
+void fill(const TensorView& out, const F& f) {
+  for (int64_t r = 0; r < out.rows; ++r) {
+    for (int64_t c = 0; c < out.cols; ++c) set_element(out, r, c, static_cast<float>(f(r, c)));
+  }
+}
 
 // Of a quantized matrix. int4 scales below 2^-66 count as zero, above 2^66 as just below.
 double quantized_scale(const TensorView& view, int64_t row, int64_t group);

@@ -6,7 +6,7 @@
 #include <vector>
 
 #include "base/numbers/quantization.h"
-#include "worker/kernels/reference/reference.h"
+#include "tests/support/reference/reference.h"
 
 namespace lockstep::reference {
 namespace {
@@ -41,17 +41,16 @@ Numbers softmax(const Numbers& x) {
 }
 
 // The experts of the best groups.
-std::vector<int64_t> allowed_experts(const OperatorAttrs& attrs, const Numbers& keys) {
-  const int64_t each = static_cast<int64_t>(keys.size()) / attrs.route.groups;
+std::vector<int64_t> allowed_experts(const RouteAttrs& attrs, const Numbers& keys) {
+  const int64_t each = static_cast<int64_t>(keys.size()) / attrs.groups;
   Numbers of_groups;
-  for (int64_t g = 0; g < attrs.route.groups; ++g) {
+  for (int64_t g = 0; g < attrs.groups; ++g) {
     Numbers own(keys.begin() + g * each, keys.begin() + (g + 1) * each);
     std::sort(own.begin(), own.end(), std::greater<>());
-    of_groups.push_back(own[0] + (attrs.route.best_two ? own[1] : 0));
+    of_groups.push_back(own[0] + (attrs.best_two ? own[1] : 0));
   }
   std::vector<int64_t> experts;
-  for (const int64_t g :
-       best_of(of_groups, numbers_below(attrs.route.groups), attrs.route.chosen_groups)) {
+  for (const int64_t g : best_of(of_groups, numbers_below(attrs.groups), attrs.chosen_groups)) {
     for (int64_t i = 0; i < each; ++i) experts.push_back(g * each + i);
   }
   return experts;
@@ -79,25 +78,25 @@ TensorView rows_of(const TensorView& matrix, int64_t begin, int64_t rows, Quanti
 
 const char* route(const KernelArgs& args) {
   const TensorView &x = args.in[0], &bias = args.in[1];
-  const OperatorAttrs& attrs = args.attrs;
+  const RouteAttrs& attrs = args.attrs.route();
   for (int64_t r = 0; r < x.rows; ++r) {
     Numbers scores, keys;
     for (int64_t i = 0; i < x.cols; ++i) scores.push_back(element(x, r, i));
-    if (!attrs.route.sigmoid && !attrs.route.softmax_of_chosen) scores = softmax(scores);
-    for (double& score : scores) score = attrs.route.sigmoid ? 1 / (1 + std::exp(-score)) : score;
+    if (!attrs.sigmoid && !attrs.softmax_of_chosen) scores = softmax(scores);
+    for (double& score : scores) score = attrs.sigmoid ? 1 / (1 + std::exp(-score)) : score;
     for (int64_t i = 0; i < x.cols; ++i) {
       keys.push_back(scores[static_cast<size_t>(i)] +
                      (bias.data == nullptr ? 0 : element(bias, 0, i)));
     }
-    const auto chosen = best_of(keys, allowed_experts(attrs, keys), attrs.route.chosen);
+    const auto chosen = best_of(keys, allowed_experts(attrs, keys), attrs.chosen);
     Numbers weights;
     for (const int64_t expert : chosen) weights.push_back(scores[static_cast<size_t>(expert)]);
-    if (attrs.route.softmax_of_chosen) weights = softmax(weights);
+    if (attrs.softmax_of_chosen) weights = softmax(weights);
     const double sum = std::accumulate(weights.begin(), weights.end(), 0.0);
-    for (int64_t n = 0; n < attrs.route.chosen; ++n) {
+    for (int64_t n = 0; n < attrs.chosen; ++n) {
       double weight = weights[static_cast<size_t>(n)];
-      if (attrs.route.renormalised) weight /= sum + 1e-20;
-      const int64_t route = r * attrs.route.chosen + n;
+      if (attrs.renormalised) weight /= sum + 1e-20;
+      const int64_t route = r * attrs.chosen + n;
       *args.out[0].row<int32_t>(route) = static_cast<int32_t>(chosen[static_cast<size_t>(n)]);
       set_element(args.out[1], route, 0, static_cast<float>(weight * attrs.scale));
     }
@@ -127,26 +126,23 @@ const char* expert_linear(const KernelArgs& args) {
 
 const char* expert_scale(const KernelArgs& args) {
   const TensorView &x = args.in[0], &ids = args.in[1], &weight = args.in[2];
-  for (int64_t r = 0; r < x.rows; ++r) {
+  fill(args.out[0], [&](int64_t r, int64_t c) {
     const int32_t id = *ids.row<int32_t>(r);
-    const float scale = id >= 0 && id < weight.cols ? element(weight, 0, id) : 0;
-    for (int64_t c = 0; c < x.cols; ++c) set_element(args.out[0], r, c, element(x, r, c) * scale);
-  }
+    return element(x, r, c) * (id >= 0 && id < weight.cols ? element(weight, 0, id) : 0);
+  });
   return nullptr;
 }
 
 const char* combine(const KernelArgs& args) {
   const TensorView &x = args.in[0], &weights = args.in[1], &out = args.out[0];
   const int64_t each = x.rows / std::max<int64_t>(1, out.rows);
-  for (int64_t r = 0; r < out.rows; ++r) {
-    for (int64_t c = 0; c < out.cols; ++c) {
-      double sum = 0;
-      for (int64_t route = r * each; route < (r + 1) * each; ++route) {
-        sum += static_cast<double>(element(weights, route, 0)) * element(x, route, c);
-      }
-      set_element(out, r, c, static_cast<float>(sum));
+  fill(out, [&](int64_t r, int64_t c) {
+    double sum = 0;
+    for (int64_t route = r * each; route < (r + 1) * each; ++route) {
+      sum += double{element(weights, route, 0)} * element(x, route, c);
     }
-  }
+    return sum;
+  });
   return nullptr;
 }
 

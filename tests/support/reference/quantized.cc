@@ -7,7 +7,7 @@
 #include <vector>
 
 #include "base/numbers/float16.h"
-#include "worker/kernels/reference/reference.h"
+#include "tests/support/reference/reference.h"
 
 namespace lockstep::reference {
 namespace {
@@ -118,26 +118,25 @@ const char* round_groups(const KernelArgs& args) {
 }
 
 const char* linear_of_codes(const KernelArgs& args) {
-  const TensorView &x = args.in[0], &weight = args.in[1], &bias = args.in[2], &out = args.out[0];
+  const TensorView &x = args.in[0], &weight = args.in[1], &bias = args.in[2];
   const Quantization kind = *quantization(weight.dtype);
   const int64_t group = kind.group == 0 ? std::max<int64_t>(1, x.cols) : kind.group;
-  for (int64_t r = 0; r < x.rows; ++r) {
-    const RoundedRow row = round_row(kind, x, r);
-    for (int64_t n = 0; n < out.cols; ++n) {
-      double sum = row.valid ? 0 : std::numeric_limits<double>::quiet_NaN();
-      for (int64_t g = 0; g < group_count(kind, x.cols); ++g) {
-        double dot = 0, codes = 0;
-        for (int64_t k = g * group; k < std::min(x.cols, (g + 1) * group); ++k) {
-          dot += quantized_code(weight, n, k) * row.codes[k];
-          codes += row.codes[k];
-        }
-        sum += row.scales[g] *
-               (quantized_scale(weight, n, g) * dot + quantized_minimum(weight, n, g) * codes);
+  std::vector<RoundedRow> rows;
+  for (int64_t r = 0; r < x.rows; ++r) rows.push_back(round_row(kind, x, r));
+  fill(args.out[0], [&](int64_t r, int64_t n) {
+    const RoundedRow& row = rows[r];
+    double sum = row.valid ? 0 : std::numeric_limits<double>::quiet_NaN();
+    for (int64_t g = 0; g < group_count(kind, x.cols); ++g) {
+      double dot = 0, codes = 0;
+      for (int64_t k = g * group; k < std::min(x.cols, (g + 1) * group); ++k) {
+        dot += quantized_code(weight, n, k) * row.codes[k];
+        codes += row.codes[k];
       }
-      if (bias.data != nullptr) sum += element(bias, 0, n);
-      set_element(out, r, n, static_cast<float>(sum));
+      sum += row.scales[g] *
+             (quantized_scale(weight, n, g) * dot + quantized_minimum(weight, n, g) * codes);
     }
-  }
+    return bias.data == nullptr ? sum : sum + element(bias, 0, n);
+  });
   return nullptr;
 }
 

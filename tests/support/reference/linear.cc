@@ -2,23 +2,18 @@
 // linear: out = x * weight^T (+ bias). gated_linear: gated of its even and its odd columns.
 #include <vector>
 
-#include "worker/kernels/reference/reference.h"
+#include "tests/support/reference/reference.h"
 
 namespace lockstep::reference {
 
 const char* linear(const KernelArgs& args) {
   const TensorView &x = args.in[0], &weight = args.in[1], &bias = args.in[2], &out = args.out[0];
   if (quantization(weight.dtype)) return linear_of_codes(args);
-  for (int64_t r = 0; r < x.rows; ++r) {
-    for (int64_t n = 0; n < out.cols; ++n) {
-      double sum = 0;
-      for (int64_t k = 0; k < x.cols; ++k) {
-        sum += static_cast<double>(element(x, r, k)) * element(weight, n, k);
-      }
-      if (bias.data != nullptr) sum += element(bias, 0, n);
-      set_element(out, r, n, static_cast<float>(sum));
-    }
-  }
+  fill(out, [&](int64_t r, int64_t n) {
+    double sum = 0;
+    for (int64_t k = 0; k < x.cols; ++k) sum += double{element(x, r, k)} * element(weight, n, k);
+    return bias.data == nullptr ? sum : sum + element(bias, 0, n);
+  });
   return nullptr;
 }
 
@@ -31,11 +26,8 @@ const char* gated_linear(const KernelArgs& args) {
   KernelArgs gating = args;
   for (int half = 0; half < 2; ++half) {
     gating.in[half] = {halves.data() + half * rows * cols, rows, cols, cols, DType::kF32};
-    for (int64_t r = 0; r < rows; ++r) {
-      for (int64_t c = 0; c < cols; ++c) {
-        set_element(gating.in[half], r, c, element(multiplying.out[0], r, 2 * c + half));
-      }
-    }
+    fill(gating.in[half],
+         [&](int64_t r, int64_t c) { return element(multiplying.out[0], r, 2 * c + half); });
   }
   return kernel(Op::kGated)(gating);
 }

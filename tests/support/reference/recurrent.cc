@@ -3,7 +3,7 @@
 #include <cmath>
 #include <vector>
 
-#include "worker/kernels/reference/reference.h"
+#include "tests/support/reference/reference.h"
 
 namespace lockstep::reference {
 namespace {
@@ -22,7 +22,7 @@ std::vector<double> to_length(const TensorView& x, int64_t row, int64_t begin, i
 
 void conv_sequence(const KernelArgs& args, const StepSequence& sequence) {
   const TensorView &x = args.in[0], &weight = args.in[1], &bias = args.in[2];
-  const int64_t taps = args.attrs.taps, first = sequence.first_row;
+  const int64_t taps = args.attrs.conv().taps, first = sequence.first_row;
   float* block = args.state.block(sequence.slot);  // [taps - 1][columns]
   for (int64_t c = 0; c < x.cols; ++c) {
     // The sequence's row `r`, counted from this step's first.
@@ -44,9 +44,9 @@ void conv_sequence(const KernelArgs& args, const StepSequence& sequence) {
 }
 
 void delta_rule_head(const KernelArgs& args, const StepSequence& sequence, int64_t head) {
-  const OperatorAttrs& attrs = args.attrs;
-  const int64_t k_dim = attrs.head_dim, v_dim = attrs.v_dim;
-  const int64_t keys = attrs.kv_head_of[head] * k_dim, values = head * v_dim;
+  const RecurrenceAttrs& attrs = args.attrs.recurrence();
+  const int64_t k_dim = attrs.k_dim, v_dim = attrs.v_dim;
+  const int64_t keys = attrs.key_head_of[head] * k_dim, values = head * v_dim;
   float* s = args.state.block(sequence.slot) + head * k_dim * v_dim;
   for (int64_t i = 0; sequence.first_position == 0 && i < k_dim * v_dim; ++i) s[i] = 0;
   for (int64_t r = sequence.first_row; r < sequence.first_row + sequence.rows; ++r) {
@@ -69,9 +69,9 @@ void delta_rule_head(const KernelArgs& args, const StepSequence& sequence, int64
 }
 
 void recurrence_head(const KernelArgs& args, const StepSequence& sequence, int64_t head) {
-  const OperatorAttrs& attrs = args.attrs;
-  const int64_t k_dim = attrs.head_dim, v_dim = attrs.v_dim;
-  const int64_t keys = attrs.kv_head_of[head] * k_dim, own = head * k_dim;
+  const RecurrenceAttrs& attrs = args.attrs.recurrence();
+  const int64_t k_dim = attrs.k_dim, v_dim = attrs.v_dim;
+  const int64_t keys = attrs.key_head_of[head] * k_dim, own = head * k_dim;
   const bool changes = args.in[4].data != nullptr, by_head = args.in[3].cols == attrs.heads;
   float* s = args.state.block(sequence.slot) + head * k_dim * v_dim;
   for (int64_t i = 0; sequence.first_position == 0 && i < k_dim * v_dim; ++i) s[i] = 0;
@@ -129,7 +129,7 @@ const char* conv(const KernelArgs& args) {
 
 const char* delta_rule(const KernelArgs& args) {
   for (int64_t i = 0; i < args.step->sequence_count; ++i) {
-    for (int64_t head = 0; head < args.attrs.heads; ++head) {
+    for (int64_t head = 0; head < args.attrs.recurrence().heads; ++head) {
       delta_rule_head(args, args.step->sequences[i], head);
     }
   }
@@ -138,7 +138,7 @@ const char* delta_rule(const KernelArgs& args) {
 
 const char* recurrence(const KernelArgs& args) {
   for (int64_t i = 0; i < args.step->sequence_count; ++i) {
-    for (int64_t head = 0; head < args.attrs.heads; ++head) {
+    for (int64_t head = 0; head < args.attrs.recurrence().heads; ++head) {
       recurrence_head(args, args.step->sequences[i], head);
     }
   }

@@ -1,14 +1,14 @@
 // SPDX-License-Identifier: Apache-2.0
-// Every operator by its formula, on matrices of floats with sums in double: the specification that
-// graphs, programs and kernels are held against.
+// The reference on matrices of floats, for interpreters of graphs and programs: nothing is rounded
+// but results to float32, and a sequence is given whole, from position 0 on.
 #pragma once
 
 #include <cstdint>
 #include <span>
 #include <vector>
 
+#include "operators/attributes.h"
 #include "operators/op.h"
-#include "proto/program.pb.h"
 
 namespace lockstep::naive {
 
@@ -24,17 +24,18 @@ struct Matrix {
 };
 
 struct OperatorArgs {
-  std::span<const Matrix> inputs;
-  std::span<const Matrix* const> parameters;
-  const program::Attributes& attributes;
-  std::span<const int32_t> tokens;  // Of one sequence from position 0 on.
+  std::span<const Matrix* const>
+      inputs;  // In the order of the operator's row; ids are floats, too.
+  const OperatorAttrs& attrs;
+  std::span<const int32_t> tokens;
   std::span<const int64_t> output_rows;
   int64_t rope_length = 0;
   int64_t prefix_rows = 0;
   int64_t held_position = 0;
 };
 
-// All but collectives and top_candidates.
-std::vector<Matrix> run_operator(Op op, const OperatorArgs& args);
+// Fills `outputs`, whose shapes fit the operator's row (operators/schema.cc).
+// All operators but collectives and top_candidates.
+void run_operator(Op op, const OperatorArgs& args, std::span<Matrix> outputs);
 
 }  // namespace lockstep::naive

@@ -1,0 +1,52 @@
+// SPDX-License-Identifier: Apache-2.0
+// The fields of attributes one by one, for checks, printers and binding. Kernels do without.
+#pragma once
+
+#include "operators/attributes.h"
+
+namespace lockstep {
+
+// One field of a kind.
+struct AttrsField {
+  const char* name;
+  double min;
+  double max;
+  bool option;
+  const char* meaning;
+};
+
+// visit(AttrsField, member) for every field, in the order of operators/attributes.inc.
+#define LOCKSTEP_ATTRS(number, kind, word) \
+  template <typename Visit>                \
+  void visit_fields(kind##Attrs& attrs, const Visit& visit) {
+#define LOCKSTEP_FIELD(type, name, min, max, meaning) \
+  visit(AttrsField{#name, min, max, false, meaning}, attrs.name);
+#define LOCKSTEP_OPTION(type, name, min, max, meaning) \
+  visit(AttrsField{#name, min, max, true, meaning}, attrs.name);
+#define LOCKSTEP_LIST LOCKSTEP_OPTION
+#define LOCKSTEP_ATTRS_END }
+#include "operators/attributes.inc"
+
+// Calls visit(list) for every list that is not empty: a device's owner copies them without knowing
+// operators. Lists may be changed.
+template <typename Visit>
+void visit_lists(OperatorAttrs& attrs, const Visit& visit) {
+  attrs.apply([&](auto& fields) {
+    visit_fields(fields, [&](const AttrsField&, auto& field) {
+      if constexpr (requires { field.data; }) {
+        if (!field.empty()) visit(field);
+      }
+    });
+  });
+}
+
+// The index of the operator's state; -1 where it has none.
+inline int state_of(OperatorAttrs attrs) {
+  int state = -1;
+  attrs.apply([&](const auto& fields) {
+    if constexpr (requires { fields.state; }) state = fields.state;
+  });
+  return state;
+}
+
+}  // namespace lockstep
