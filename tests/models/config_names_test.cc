@@ -3,9 +3,12 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <fstream>
+
 #include "models/config_keys.h"
 #include "models/summary.h"
 #include "tests/models/described_config.h"
+#include "tests/support/temp_folder.h"
 
 namespace lockstep {
 namespace {
@@ -54,14 +57,14 @@ TEST(ConfigNamesTest, TheNumberOfExpertsHasThreeNames) {
 }
 
 TEST(ConfigNamesTest, ALeadingUnderscoreIsAnotherSpelling) {
-  const Config config = config_of(R"({"architectures": ["Cohere2ForCausalLM"], "vocab_size": 320,
+  const Described config = config_of(R"({"architectures": ["Cohere2ForCausalLM"], "vocab_size": 320,
       "hidden_size": 64, "intermediate_size": 96, "num_hidden_layers": 4, "num_attention_heads": 4,
       "sliding_window": 8, "_sliding_window_pattern": 2, "max_position_embeddings": 128})");
   EXPECT_EQ(config.windows, (std::vector<int64_t>{8, 0, 8, 0}));
 }
 
 TEST(ConfigNamesTest, AListByLayerSaysHowManyLayersThereAre) {
-  const Config config = config_of(R"({"architectures": ["NemotronHForCausalLM"],
+  const Described config = config_of(R"({"architectures": ["NemotronHForCausalLM"],
       "vocab_size": 320, "hidden_size": 64, "intermediate_size": 96, "num_attention_heads": 4,
       "num_key_value_heads": 2, "head_dim": 16, "mamba_num_heads": 8, "mamba_head_dim": 16,
       "n_groups": 2, "ssm_state_size": 16, "max_position_embeddings": 128,
@@ -69,7 +72,7 @@ TEST(ConfigNamesTest, AListByLayerSaysHowManyLayersThereAre) {
       "mtp_layers_block_type": ["full_attention"], "num_nextn_predict_layers": 0,
       "time_step_limit": [0.0, {"__float__": "Infinity"}]})");
   EXPECT_EQ(config.layers, 3);
-  EXPECT_EQ(config.recurrent.pattern, "M*-");
+  EXPECT_EQ(config.kinds, "M*-");
 }
 
 TEST(ConfigNamesTest, LayersOfAnIndexerSeeAllAsFarAsTheContextGoes) {
@@ -101,10 +104,9 @@ TEST(ConfigNamesTest, FactorsOfOtherProgramsAreLeftAsTransformersLeavesThem) {
       "original_max_position_embeddings": 32}})";
   const std::string other = R"({"rope_scaling": {"rope_type": "yarn", "factor": 4.0,
       "original_max_position_embeddings": 32, "attn_factor": 0.878}})";
-  const Config config = config_of(kMoe, other);
-  EXPECT_FLOAT_EQ(config.rope.table.factor(), 1.1386294f);
-  EXPECT_EQ(config.rope.table.SerializeAsString(),
-            config_of(kMoe, yarn).rope.table.SerializeAsString());
+  const Described config = config_of(kMoe, other);
+  EXPECT_FLOAT_EQ(config.rope.factor(), 1.1386294f);
+  EXPECT_EQ(config.rope.SerializeAsString(), config_of(kMoe, yarn).rope.SerializeAsString());
 }
 
 TEST(ConfigNamesTest, BothFormsOfRotaryScalingMaySayTheSame) {

@@ -4,7 +4,10 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <fstream>
+
 #include "tests/models/described_config.h"
+#include "tests/support/temp_folder.h"
 
 namespace lockstep {
 namespace {

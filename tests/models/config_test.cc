@@ -9,7 +9,7 @@
 #include <ostream>
 #include <string>
 
-#include "models/models.h"
+#include "tests/models/described_config.h"
 #include "tests/support/temp_folder.h"
 
 namespace lockstep {
@@ -36,10 +36,10 @@ class Folder {
     json.merge_patch(Json::parse(patch));
     return describe_text(json.dump(), ignored, max_context);
   }
-  Config config(const std::string& patch) const {
+  Described config(const std::string& patch) const {
     const absl::StatusOr<ModelDescription> model = describe(patch);
     EXPECT_TRUE(model.ok()) << message_of(model.status());
-    return model.ok() ? model->config : Config();
+    return model.ok() ? described(*model) : Described();
   }
 
  private:
@@ -212,21 +212,20 @@ TEST(ConfigTest, KeysThatAreNullOrFalseOrHarmlessPass) {
 
 TEST(ConfigTest, DefaultsAreThoseOfTheFamily) {
   const Folder folder;
-  const Config llama = folder.config("{}");
+  const Described llama = folder.config("{}");
   EXPECT_EQ(llama.kv_heads, 8);
   EXPECT_EQ(llama.head_dim, 8);
   EXPECT_FLOAT_EQ(llama.norm_eps, 1e-6f);
-  EXPECT_FALSE(llama.tie_word_embeddings || llama.qkv_bias || llama.mlp_bias ||
-               llama.qk_norm.any());
+  EXPECT_FALSE(llama.tie_word_embeddings || llama.qkv_bias || llama.mlp_bias || llama.normed_q);
   EXPECT_EQ(llama.windows, std::vector<int64_t>(4, 0));
   EXPECT_EQ(llama.context, 256);
-  const Config mistral = folder.config(R"({"architectures": ["MistralForCausalLM"]})");
+  const Described mistral = folder.config(R"({"architectures": ["MistralForCausalLM"]})");
   EXPECT_EQ(mistral.windows, std::vector<int64_t>(4, 4096));
-  const Config qwen2 = folder.config(R"({"architectures": ["Qwen2ForCausalLM"]})");
+  const Described qwen2 = folder.config(R"({"architectures": ["Qwen2ForCausalLM"]})");
   EXPECT_TRUE(qwen2.qkv_bias);
-  EXPECT_FALSE(qwen2.output_bias || qwen2.qk_norm.any());
-  const Config qwen3 = folder.config(R"({"architectures": ["Qwen3ForCausalLM"]})");
-  EXPECT_TRUE(qwen3.qk_norm.any());
+  EXPECT_FALSE(qwen2.output_bias || qwen2.normed_q);
+  const Described qwen3 = folder.config(R"({"architectures": ["Qwen3ForCausalLM"]})");
+  EXPECT_TRUE(qwen3.normed_q);
   EXPECT_FALSE(qwen3.qkv_bias);
   EXPECT_EQ(qwen3.head_dim, 128);
 }
@@ -234,7 +233,7 @@ TEST(ConfigTest, DefaultsAreThoseOfTheFamily) {
 TEST(ConfigTest, BothSpellingsOfBaichuan7BAreOneFamily) {
   const Folder folder;
   for (const char* name : {"BaiChuanForCausalLM", "BaichuanForCausalLM"}) {
-    const Config config =
+    const Described config =
         folder.config(fmt::format(R"({{"architectures": ["{}"], "model_max_length": 256}})", name));
     EXPECT_EQ(config.architecture, name);
     EXPECT_EQ(config.kv_heads, config.heads);
@@ -246,39 +245,39 @@ TEST(ConfigTest, BothSpellingsOfBaichuan7BAreOneFamily) {
 TEST(ConfigTest, InternLmHasBiasesUnlessItSaysOtherwise) {
   const Folder folder;
   const std::string family = R"({"architectures": ["InternLMForCausalLM"])";
-  const Config silent =
+  const Described silent =
       folder.config(family + R"(, "rotary": {"type": "dynamic", "base": 10000}})");
   EXPECT_TRUE(silent.qkv_bias && silent.output_bias);
   EXPECT_FALSE(silent.mlp_bias);
-  const Config without = folder.config(family + R"(, "bias": false})");
+  const Described without = folder.config(family + R"(, "bias": false})");
   EXPECT_FALSE(without.qkv_bias || without.output_bias);
 }
 
 TEST(ConfigTest, Phi3TurnsAPartOfEachHeadAndSeesAllUnlessItSaysOtherwise) {
   const Folder folder;
   const std::string family = R"({"architectures": ["Phi3ForCausalLM"])";
-  const Config silent = folder.config(family + "}");
-  EXPECT_EQ(silent.rope.rotary_dim, 8);
+  const Described silent = folder.config(family + "}");
+  EXPECT_EQ(silent.rotary.rotary_dim(), 8);
   EXPECT_FLOAT_EQ(silent.norm_eps, 1e-5f);
   EXPECT_EQ(silent.windows, std::vector<int64_t>(4, 0));
-  const Config part = folder.config(
+  const Described part = folder.config(
       family + R"(, "rope_parameters": {"partial_rotary_factor": 0.75}, "sliding_window": 9})");
-  EXPECT_EQ(part.rope.rotary_dim, 6);
-  EXPECT_EQ(part.rope.head_dim, 8);
-  EXPECT_EQ(part.rope.table.inv_freq_size(), 3);
+  EXPECT_EQ(part.rotary.rotary_dim(), 6);
+  EXPECT_EQ(part.rotary.head_dim(), 8);
+  EXPECT_EQ(part.rope.inv_freq_size(), 3);
   EXPECT_EQ(part.windows, std::vector<int64_t>(4, 9));
 }
 
 TEST(ConfigTest, LayersOfSmolLm3WithoutRopeAreThoseThatMayHaveAWindow) {
   const Folder folder;
   const std::string family = R"({"architectures": ["SmolLM3ForCausalLM"])";
-  const Config silent = folder.config(family + "}");
+  const Described silent = folder.config(family + "}");
   EXPECT_EQ(silent.turns, (std::vector<bool>{true, true, true, false}));
   EXPECT_EQ(silent.kv_heads, 4);
   EXPECT_TRUE(silent.tie_word_embeddings);
   EXPECT_EQ(silent.windows, std::vector<int64_t>(4, 0));
-  const Config windows = folder.config(family +
-                                       R"(, "use_sliding_window": true, "sliding_window": 9,
+  const Described windows = folder.config(family +
+                                          R"(, "use_sliding_window": true, "sliding_window": 9,
                                           "no_rope_layer_interval": 2})");
   EXPECT_EQ(windows.windows, (std::vector<int64_t>{0, 9, 0, 9}));
 }
@@ -311,16 +310,16 @@ TEST(ConfigTest, WindowsFollowTheFamily) {
   text.replace(text.find("Llama"), 5, "Mistral");
   const absl::StatusOr<ModelDescription> mistral = folder.describe_text(text);
   ASSERT_TRUE(mistral.ok()) << message_of(mistral.status());
-  EXPECT_EQ(mistral->config.windows, Windows(4, 0));
+  EXPECT_EQ(described(*mistral).windows, Windows(4, 0));
 }
 
 TEST(ConfigTest, Gemma3CapsLogitsAndNoScores) {
   const Folder folder;
   const std::string caps = R"("attn_logit_softcapping": 5, "final_logit_softcapping": 7})";
-  const Config second = folder.config(R"({"architectures": ["Gemma2ForCausalLM"], )" + caps);
+  const Described second = folder.config(R"({"architectures": ["Gemma2ForCausalLM"], )" + caps);
   EXPECT_EQ(second.attention_cap, 5);
   EXPECT_EQ(second.logits_cap, 7);
-  const Config third = folder.config(R"({"architectures": ["Gemma3ForCausalLM"], )" + caps);
+  const Described third = folder.config(R"({"architectures": ["Gemma3ForCausalLM"], )" + caps);
   EXPECT_EQ(third.attention_cap, 0);
   EXPECT_EQ(third.logits_cap, 7);
 }
@@ -345,13 +344,13 @@ TEST(ConfigTest, Gpt2MayDivideScoresByTheLayersNumber) {
 
 TEST(ConfigTest, BothFormsMeanTheSame) {
   const Folder folder;
-  const Config old_form = folder.config(R"({"rope_theta": 5e5, "torch_dtype": "bfloat16",
+  const Described old_form = folder.config(R"({"rope_theta": 5e5, "torch_dtype": "bfloat16",
       "rope_scaling": {"type": "linear", "factor": 4}})");
-  const Config new_form = folder.config(R"({"dtype": "bfloat16", "rope_parameters":
+  const Described new_form = folder.config(R"({"dtype": "bfloat16", "rope_parameters":
       {"rope_type": "linear", "factor": 4.0, "rope_theta": 500000}})");
   EXPECT_EQ(old_form.dtype, DType::kBF16);
   EXPECT_EQ(new_form.dtype, DType::kBF16);
-  EXPECT_EQ(old_form.rope.table.SerializeAsString(), new_form.rope.table.SerializeAsString());
+  EXPECT_EQ(old_form.rope.SerializeAsString(), new_form.rope.SerializeAsString());
 }
 
 TEST(ConfigTest, MaxContextMayShrinkAndGrowsAsFarAsTheRotaryScalingReaches) {
@@ -363,13 +362,13 @@ TEST(ConfigTest, MaxContextMayShrinkAndGrowsAsFarAsTheRotaryScalingReaches) {
   const absl::StatusOr<ModelDescription> model = folder.describe(dynamic, {}, 512);
   ASSERT_TRUE(model.ok()) << message_of(model.status());
   EXPECT_EQ(model->config.context, 512);
-  EXPECT_EQ(model->config.rope.table.dynamic_length(), 256);
+  EXPECT_EQ(described(*model).rope.dynamic_length(), 256);
   EXPECT_FALSE(folder.describe(dynamic, {}, 513).ok());
 }
 
 TEST(ConfigTest, TokenIdsAreOneOrAList) {
   const Folder folder;
-  const Config config = folder.config(R"({"bos_token_id": 1, "eos_token_id": [2, 7]})");
+  const Described config = folder.config(R"({"bos_token_id": 1, "eos_token_id": [2, 7]})");
   EXPECT_EQ(config.bos_token_ids, std::vector<int64_t>{1});
   EXPECT_EQ(config.eos_token_ids, (std::vector<int64_t>{2, 7}));
 }

@@ -16,7 +16,7 @@ constexpr char kHunyuan[] = R"({"architectures": ["HunYuanDenseV1ForCausalLM"], 
                    "beta_slow": 1, "mscale": 1.0, "mscale_all_dim": 1.0}})";
 
 TEST(HunyuanTest, DefaultsAreThoseOfTheReference) {
-  const Config config = config_of(kHunyuan);
+  const Described config = config_of(kHunyuan);
   EXPECT_EQ(config.kv_heads, 4);
   EXPECT_EQ(config.head_dim, 16);
   EXPECT_EQ(config.context, 2048);
@@ -24,23 +24,23 @@ TEST(HunyuanTest, DefaultsAreThoseOfTheReference) {
   EXPECT_FALSE(config.tie_word_embeddings || config.qkv_bias || config.output_bias);
   EXPECT_FALSE(config.mlp_bias || config.layer_norm);
   EXPECT_EQ(config_of(kHunyuan, R"({"attention_head_dim": 24})").head_dim, 24);
-  const Config biased = config_of(kHunyuan, R"({"attention_bias": true})");
+  const Described biased = config_of(kHunyuan, R"({"attention_bias": true})");
   EXPECT_TRUE(biased.qkv_bias && biased.output_bias && !biased.mlp_bias);
 }
 
 TEST(HunyuanTest, AFixedAlphaMultipliesTheBaseForEveryLength) {
-  const Config config = config_of(kHunyuan);
-  EXPECT_EQ(config.rope.table.dynamic_length(), 0);
-  EXPECT_EQ(config.rope.table.lengths_size(), 0);
+  const Described config = config_of(kHunyuan);
+  EXPECT_EQ(config.rope.dynamic_length(), 0);
+  EXPECT_EQ(config.rope.lengths_size(), 0);
   const double base = 10000 * std::pow(1000.0, 16.0 / 14.0);
-  ASSERT_EQ(config.rope.table.inv_freq_size(), 8);
+  ASSERT_EQ(config.rope.inv_freq_size(), 8);
   for (int i = 0; i < 8; ++i) {
-    EXPECT_FLOAT_EQ(config.rope.table.inv_freq(i), std::pow(base, -2 * i / 16.0));
+    EXPECT_FLOAT_EQ(config.rope.inv_freq(i), std::pow(base, -2 * i / 16.0));
   }
-  const Config dynamic =
+  const Described dynamic =
       config_of(kHunyuan, R"({"rope_scaling": null, "rope_parameters": {"rope_type": "dynamic",
                               "factor": 2.0}})");
-  EXPECT_EQ(dynamic.rope.table.dynamic_length(), 2048);
+  EXPECT_EQ(dynamic.rope.dynamic_length(), 2048);
 }
 
 TEST(HunyuanTest, WhatIsNotSupportedIsNamed) {
@@ -80,10 +80,10 @@ constexpr char kNemotron[] = R"({"architectures": ["NemotronForCausalLM"], "voca
   "hidden_size": 96, "num_hidden_layers": 2, "num_attention_heads": 4, "intermediate_size": 160})";
 
 TEST(NemotronTest, DefaultsAreThoseOfTheReference) {
-  const Config config = config_of(kNemotron);
+  const Described config = config_of(kNemotron);
   EXPECT_EQ(config.kv_heads, 4);
   EXPECT_EQ(config.head_dim, 24);
-  EXPECT_EQ(config.rope.rotary_dim, 12);
+  EXPECT_EQ(config.rotary.rotary_dim(), 12);
   EXPECT_EQ(config.context, 4096);
   EXPECT_EQ(config.norm_plus, 1);
   EXPECT_EQ(config.activation, Function::kReluSquared);
@@ -108,16 +108,16 @@ TEST(NemotronTest, EveryNormIsStoredAsTheWOfOnePlusW) {
 TEST(NemotronTest, ThePartOfAHeadThatTurnsHasThreeNames) {
   for (const char* key : {"partial_rotary_factor", "rope_percent", "rope_percentage"}) {
     const std::string patch = std::string("{\"") + key + "\": 0.25}";
-    EXPECT_EQ(config_of(kNemotron, patch).rope.rotary_dim, 6) << key;
+    EXPECT_EQ(config_of(kNemotron, patch).rotary.rotary_dim(), 6) << key;
   }
   const char* within =
       R"({"rope_parameters": {"rope_type": "default", "partial_rotary_factor": 1}})";
-  EXPECT_EQ(config_of(kNemotron, within).rope.rotary_dim, 24);
+  EXPECT_EQ(config_of(kNemotron, within).rotary.rotary_dim(), 24);
   // Where the part is said beside a kind that turns whole heads, it is that kind's part.
-  const Config beside =
+  const Described beside =
       config_of(kNemotron, R"({"rope_parameters": {"rope_type": "proportional"}})");
-  EXPECT_GT(beside.rope.table.inv_freq(5), 0);
-  EXPECT_EQ(beside.rope.table.inv_freq(6), 0);
+  EXPECT_GT(beside.rope.inv_freq(5), 0);
+  EXPECT_EQ(beside.rope.inv_freq(6), 0);
 }
 
 TEST(NemotronTest, WhatIsNotSupportedIsNamed) {

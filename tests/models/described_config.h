@@ -1,49 +1,85 @@
 // SPDX-License-Identifier: Apache-2.0
-// What becomes of a text as a model's config.json, without any weights.
+// The model that a text describes as its config.json, without any weights.
 #pragma once
 
 #include <gtest/gtest.h>
 
-#include <fstream>
 #include <string>
+#include <vector>
 
 #include "base/status.h"
 #include "models/models.h"
-#include "tests/support/temp_folder.h"
 
 namespace lockstep {
 
-inline absl::StatusOr<ModelDescription> describe_config(const std::string& config) {
-  const TempFolder folder;
-  std::ofstream(folder.path() / "config.json") << config;
-  return describe_model(folder.path(), {}, 0);
-}
-
+absl::StatusOr<ModelDescription> describe_config(const std::string& config);
 // With members replaced (RFC 7396: null removes).
-inline absl::StatusOr<ModelDescription> describe_config(const std::string& config,
-                                                        const std::string& patch) {
-  Json json = Json::parse(config);
-  json.merge_patch(Json::parse(patch));
-  return describe_config(json.dump());
-}
+absl::StatusOr<ModelDescription> describe_config(const std::string& config,
+                                                 const std::string& patch);
+
+// The facts of a model and, in the words of config.json, what its graph computes: found by walking
+// the graph, so that a test says what a key does, not where it is kept.
+struct Described : private Config {
+  using Config::architecture, Config::vocab_size, Config::hidden_size, Config::intermediate_size;
+  using Config::experts, Config::embedding_width;
+  using Config::layers, Config::heads, Config::kv_heads, Config::head_dim, Config::context;
+  using Config::tie_word_embeddings, Config::dtype, Config::bos_token_ids, Config::eos_token_ids;
+  explicit Described(const Config& config = {}) : Config(config) {}
+
+  // By layer; windows and chunks are of the layers with attention alone.
+  std::vector<bool> turns;       // Whether q and k are rotated.
+  std::vector<bool> attends;     // Whether it has attention.
+  std::vector<bool> has_router;  // Whether it has experts.
+  std::string kinds;  // A letter each: * attends, M recurs, E has experts alone, - none of these.
+  std::vector<int64_t> windows, chunks;
+  // The first layer with attention.
+  bool qkv_bias = false, output_bias = false;
+  bool normed_q = false;
+  program::NormAttrs q_norm;    // Its attributes where it is within each head: head_dim is set.
+  bool q_norm_by_head = false;  // A weight for each head.
+  float attention_scale = 0, attention_cap = 0, qkv_clamp = 0;
+  std::vector<float> slopes;
+  program::RopeAttrs rotary;     // Of a layer that sees all positions; of another, if none does.
+  program::RopeTableAttrs rope;  // Its table.
+  program::RopeAttrs window_rotary;  // Of a layer with a window.
+  program::RopeTableAttrs window_rope;
+  program::PositionScaleAttrs query_scales;
+  // The first norm, the first MLP, the halves of the first layer.
+  bool mlp_bias = false;
+  Function activation = Function::kNone;
+  float norm_eps = 0, norm_plus = 0;
+  bool layer_norm = false, norm_bias = false;
+  int parallel_norms = 0;  // Of halves that read the same x: 1 for both, or 2; 0: they are serial.
+  float kept_norm = 0;     // The stream goes on with a norm's result, times this; 0: as it was.
+  program::RouteAttrs route;
+  program::RecurrenceAttrs recurrence;
+  int64_t taps = 0;
+  // The ends.
+  int64_t position_rows = 0, position_offset = 0;  // Of a table of learned positions.
+  bool head_bias = false, head_unit_rows = false;
+  float embedding_multiplier = 1, logits_multiplier = 1, logits_cap = 0;
+};
+
+Described described(const ModelDescription& model);
 
 template <typename... Texts>
-Config config_of(const Texts&... texts) {
+Described config_of(const Texts&... texts) {
   const absl::StatusOr<ModelDescription> model = describe_config(texts...);
   EXPECT_TRUE(model.ok()) << message_of(model.status());
-  return model.ok() ? model->config : Config();
+  return model.ok() ? described(*model) : Described();
 }
 
-inline void expect_refused(const absl::StatusOr<ModelDescription>& model, const std::string& says) {
-  ASSERT_FALSE(model.ok()) << says;
-  EXPECT_NE(message_of(model.status()).find(says), std::string::npos) << model.status();
+// The shape of a tensor of the model; none: it has no such tensor.
+std::vector<int64_t> shape_of(const ModelDescription& model, const std::string& tensor);
+template <typename... Texts>
+std::vector<int64_t> tensor_of(const std::string& tensor, const Texts&... texts) {
+  const absl::StatusOr<ModelDescription> model = describe_config(texts...);
+  EXPECT_TRUE(model.ok()) << message_of(model.status());
+  return model.ok() ? shape_of(*model, tensor) : std::vector<int64_t>();
 }
-inline void expect_refused(const std::string& config, const std::string& says) {
-  expect_refused(describe_config(config), says);
-}
-inline void expect_refused(const std::string& config, const std::string& patch,
-                           const std::string& says) {
-  expect_refused(describe_config(config, patch), says);
-}
+
+void expect_refused(const absl::StatusOr<ModelDescription>& model, const std::string& says);
+void expect_refused(const std::string& config, const std::string& says);
+void expect_refused(const std::string& config, const std::string& patch, const std::string& says);
 
 }  // namespace lockstep

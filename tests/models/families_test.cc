@@ -19,7 +19,7 @@ constexpr char kFalcon[] = R"({"architectures": ["FalconForCausalLM"], "vocab_si
   "hidden_size": 64, "num_hidden_layers": 2, "num_attention_heads": 8})";
 
 TEST(FalconTest, OneNameHasModelsOfOneKvHeadOfGroupsAndOfAsManyAsHeads) {
-  const Config small = config_of(kFalcon);
+  const Described small = config_of(kFalcon);
   EXPECT_EQ(small.kv_heads, 1);
   EXPECT_EQ(small.parallel_norms, 1);
   EXPECT_EQ(small.intermediate_size, 256);
@@ -33,7 +33,7 @@ TEST(FalconTest, OneNameHasModelsOfOneKvHeadOfGroupsAndOfAsManyAsHeads) {
   EXPECT_EQ(config_of(grouped).parallel_norms, 2);
   EXPECT_EQ(config_of(with(grouped, R"("num_ln_in_parallel_attn": 1)")).parallel_norms, 1);
 
-  const Config serial =
+  const Described serial =
       config_of(with(kFalcon, R"("multi_query": false, "parallel_attn": false, "bias": true)"));
   EXPECT_EQ(serial.kv_heads, 8);
   EXPECT_EQ(serial.parallel_norms, 0);
@@ -41,7 +41,7 @@ TEST(FalconTest, OneNameHasModelsOfOneKvHeadOfGroupsAndOfAsManyAsHeads) {
 }
 
 TEST(FalconTest, AlibiIsAddedBeforeScoresAreScaled) {
-  const Config config = config_of(with(kFalcon, R"("alibi": true)"));
+  const Described config = config_of(with(kFalcon, R"("alibi": true)"));
   ASSERT_EQ(config.slopes.size(), 8u);
   const float scale = 1 / std::sqrt(8.0f);
   for (int i = 0; i < 8; ++i) EXPECT_FLOAT_EQ(config.slopes[i], std::ldexp(scale, -1 - i));
@@ -50,7 +50,7 @@ TEST(FalconTest, AlibiIsAddedBeforeScoresAreScaled) {
 }
 
 TEST(FalconTest, OldNamesOfKeysAreRead) {
-  const Config config = config_of(R"({"architectures": ["RWForCausalLM"], "vocab_size": 320,
+  const Described config = config_of(R"({"architectures": ["RWForCausalLM"], "vocab_size": 320,
       "hidden_size": 64, "n_layer": 2, "n_head": 8, "n_head_kv": 4, "layer_norm_epsilon": 1e-4,
       "new_decoder_architecture": true})");
   EXPECT_EQ(config.layers, 2);
@@ -69,14 +69,14 @@ constexpr char kChatGlm[] = R"({"architectures": ["ChatGLMModel"], "padded_vocab
   "seq_length": 256, "add_qkv_bias": true})";
 
 TEST(ChatGlmTest, KeysOfItsOwnAreRead) {
-  const Config config = config_of(kChatGlm);
+  const Described config = config_of(kChatGlm);
   EXPECT_EQ(config.vocab_size, 320);
   EXPECT_EQ(config.kv_heads, 2);
-  EXPECT_EQ(config.rope.rotary_dim, 8);
-  EXPECT_TRUE(config.rope.interleaved);
+  EXPECT_EQ(config.rotary.rotary_dim(), 8);
+  EXPECT_TRUE(config.rotary.interleaved());
   EXPECT_TRUE(config.qkv_bias && !config.output_bias);
-  const float slowest = config.rope.table.inv_freq(3);
-  EXPECT_LT(config_of(with(kChatGlm, R"("rope_ratio": 50)")).rope.table.inv_freq(3), slowest);
+  const float slowest = config.rope.inv_freq(3);
+  EXPECT_LT(config_of(with(kChatGlm, R"("rope_ratio": 50)")).rope.inv_freq(3), slowest);
 }
 
 TEST(ChatGlmTest, OtherBlocksAreRefused) {
@@ -100,12 +100,13 @@ constexpr char kChatGlm1[] = R"({"architectures": ["ChatGLMModel"], "bos_token_i
 TEST(ChatGlmTest, TheFirstGenerationIsToldByItsKeys) {
   const absl::StatusOr<ModelDescription> model = describe_config(kChatGlm1);
   ASSERT_TRUE(model.ok()) << model.status();
-  EXPECT_TRUE(model->config.layer_norm && model->config.norm_bias && model->config.mlp_bias);
-  EXPECT_EQ(model->config.kept_norm, 2);
-  EXPECT_EQ(model->config.intermediate_size, 192);
-  EXPECT_EQ(model->config.context, 256);
-  EXPECT_EQ(model->config.rope.rotary_dim, 8);
-  EXPECT_FALSE(model->config.rope.interleaved);
+  const Described config = described(*model);
+  EXPECT_TRUE(config.layer_norm && config.norm_bias && config.mlp_bias);
+  EXPECT_EQ(config.kept_norm, 2);
+  EXPECT_EQ(config.intermediate_size, 192);
+  EXPECT_EQ(config.context, 256);
+  EXPECT_EQ(config.rotary.rotary_dim(), 8);
+  EXPECT_FALSE(config.rotary.interleaved());
   EXPECT_EQ(model->graph.sequence_rules.prefix_end(), 314);
   EXPECT_EQ(model->graph.sequence_rules.held_ids(0), 311);
   EXPECT_EQ(model->graph.sequence_rules.held_ids(1), 310);
@@ -124,9 +125,9 @@ constexpr char kGptJ[] = R"({"architectures": ["GPTJForCausalLM"], "vocab_size":
   "n_embd": 64, "n_layer": 2, "n_head": 4, "n_positions": 128})";
 
 TEST(GptJTest, RotaryDimSaysHowManyColumnsTurn) {
-  EXPECT_EQ(config_of(kGptJ).rope.rotary_dim, 16);
-  const Config config = config_of(with(kGptJ, R"("rotary_dim": 6, "n_inner": null)"));
-  EXPECT_EQ(config.rope.rotary_dim, 6);
+  EXPECT_EQ(config_of(kGptJ).rotary.rotary_dim(), 16);
+  const Described config = config_of(with(kGptJ, R"("rotary_dim": 6, "n_inner": null)"));
+  EXPECT_EQ(config.rotary.rotary_dim(), 6);
   EXPECT_EQ(config.intermediate_size, 256);
   EXPECT_EQ(config.parallel_norms, 1);
   EXPECT_TRUE(config.head_bias && config.mlp_bias && !config.qkv_bias);
@@ -147,7 +148,7 @@ TEST(GptNeoxTest, HalvesAreParallelUnlessTheConfigSaysOtherwise) {
       "hidden_size": 64, "num_hidden_layers": 2, "num_attention_heads": 4,
       "intermediate_size": 256, "max_position_embeddings": 128})";
   EXPECT_EQ(config_of(config).parallel_norms, 2);
-  EXPECT_EQ(config_of(config).rope.rotary_dim, 4);
+  EXPECT_EQ(config_of(config).rotary.rotary_dim(), 4);
   EXPECT_EQ(config_of(with(config, R"("use_parallel_residual": false)")).parallel_norms, 0);
   EXPECT_TRUE(config_of(config).output_bias);
   EXPECT_FALSE(config_of(with(config, R"("attention_bias": false)")).output_bias);
@@ -157,7 +158,7 @@ TEST(StableLmTest, WhatIsNotSupportedIsNamed) {
   const std::string config = R"({"architectures": ["StableLMEpochForCausalLM"], "vocab_size": 320,
       "hidden_size": 64, "num_hidden_layers": 2, "num_heads": 4, "intermediate_size": 256,
       "max_position_embeddings": 128, "norm_eps": 1e-5, "rope_pct": 0.5})";
-  EXPECT_EQ(config_of(config).rope.rotary_dim, 8);
+  EXPECT_EQ(config_of(config).rotary.rotary_dim(), 8);
   expect_refused(with(config, R"("rotary_scaling_factor": 2.0)"),
                  "rotary_scaling_factor: 2 is not supported; supported: 1");
   expect_refused(with(config, R"("qk_layernorm": true)"), "qk_layernorm: unknown here");
@@ -168,9 +169,9 @@ constexpr char kStableLm[] = R"({"architectures": ["StableLmForCausalLM"], "voca
   "max_position_embeddings": 128})";
 
 TEST(StableLmTest, NormsOfHeadsAreThereWhereTheConfigSaysSo) {
-  EXPECT_FALSE(config_of(kStableLm).qk_norm.any());
-  const Config config = config_of(with(kStableLm, R"("qk_layernorm": true)"));
-  EXPECT_TRUE(config.qk_norm.any() && config.qk_norm.centred && config.qk_norm.by_head);
+  EXPECT_FALSE(config_of(kStableLm).normed_q);
+  const Described config = config_of(with(kStableLm, R"("qk_layernorm": true)"));
+  EXPECT_TRUE(config.normed_q && config.q_norm.centred() && config.q_norm_by_head);
 }
 
 constexpr char kCohere2[] = R"({"architectures": ["Cohere2ForCausalLM"], "vocab_size": 320,
@@ -178,7 +179,7 @@ constexpr char kCohere2[] = R"({"architectures": ["Cohere2ForCausalLM"], "vocab_
   "max_position_embeddings": 128})";
 
 TEST(CohereTest, LayersWithoutAWindowTurnNothing) {
-  const Config config = config_of(kCohere2);
+  const Described config = config_of(kCohere2);
   EXPECT_EQ(config.windows, (std::vector<int64_t>{4096, 4096, 4096, 0, 4096}));
   EXPECT_EQ(config.turns, (std::vector<bool>{true, true, true, false, true}));
   EXPECT_FLOAT_EQ(config.logits_multiplier, 0.0625f);
@@ -191,8 +192,8 @@ TEST(CohereTest, WhatIsNotSupportedIsNamed) {
   expect_refused(with(kCohere2, R"("use_qk_norm": true)"), "use_qk_norm: unknown here");
   std::string first = kCohere2;
   first.replace(first.find("Cohere2"), 7, "Cohere");
-  EXPECT_FALSE(config_of(first).qk_norm.any());
-  EXPECT_TRUE(config_of(with(first, R"("use_qk_norm": true)")).qk_norm.by_head);
+  EXPECT_FALSE(config_of(first).normed_q);
+  EXPECT_TRUE(config_of(with(first, R"("use_qk_norm": true)")).q_norm_by_head);
   expect_refused(with(kCohere2, R"("use_parallel_block": false)"),
                  "use_parallel_block: false is not supported; supported: true");
   expect_refused(with(kCohere2, R"("logit_scale": 0)"), "logit_scale: wanted a number from");
@@ -206,7 +207,7 @@ TEST(Exaone4Test, APatternMayBeLetters) {
   EXPECT_EQ(
       config_of(with(config, R"("sliding_window_pattern": "LG", "sliding_window": 9)")).windows,
       (Windows{9, 0, 9, 0, 9}));
-  const Config full = config_of(with(config, R"("sliding_window": null)"));
+  const Described full = config_of(with(config, R"("sliding_window": null)"));
   EXPECT_EQ(full.windows, Windows(5, 0));
   EXPECT_EQ(full.turns, std::vector<bool>(5, true));
   expect_refused(with(config, R"("sliding_window_pattern": "LSG")"),
@@ -219,7 +220,7 @@ TEST(Starcoder2Test, OneKeyIsForAllBiases) {
       "hidden_size": 64, "num_hidden_layers": 2, "num_attention_heads": 4,
       "intermediate_size": 256, "max_position_embeddings": 128})";
   EXPECT_TRUE(config_of(config).mlp_bias && config_of(config).output_bias);
-  const Config without = config_of(with(config, R"("use_bias": false)"));
+  const Described without = config_of(with(config, R"("use_bias": false)"));
   EXPECT_FALSE(without.mlp_bias || without.output_bias || without.qkv_bias);
   expect_refused(with(config, R"("mlp_type": "gated")"), "mlp_type: \"gated\" is not supported");
 }
@@ -228,9 +229,9 @@ constexpr char kBaichuan[] = R"({"architectures": ["BaichuanForCausalLM"], "voca
   "hidden_size": 64, "num_hidden_layers": 2, "num_attention_heads": 4, "intermediate_size": 124})";
 
 TEST(BaichuanTest, WhichKindItIsShowsInSizesAndKeysThatNobodyCanLeaveOut) {
-  const Config small = config_of(with(kBaichuan, R"("max_position_embeddings": 128)"));
+  const Described small = config_of(with(kBaichuan, R"("max_position_embeddings": 128)"));
   EXPECT_TRUE(small.slopes.empty() && small.turns[0] && !small.head_unit_rows);
-  const Config large = config_of(with(kBaichuan, R"("model_max_length": 256)"));
+  const Described large = config_of(with(kBaichuan, R"("model_max_length": 256)"));
   EXPECT_EQ(large.slopes, (std::vector<float>{0.25f, 0.0625f, 0.015625f, 0.00390625f}));
   EXPECT_EQ(large.context, 256);
   EXPECT_FALSE(large.turns[0]);
@@ -247,7 +248,7 @@ constexpr char kMpt[] = R"({"architectures": ["MPTForCausalLM"], "vocab_size": 3
   "softmax_scale": 0.5}})";
 
 TEST(MptTest, KeysOfItsOwnAreRead) {
-  const Config config = config_of(kMpt);
+  const Described config = config_of(kMpt);
   EXPECT_EQ(config.intermediate_size, 192);
   EXPECT_EQ(config.qkv_clamp, 6);
   EXPECT_EQ(config.attention_scale, 0.5f);
@@ -276,21 +277,24 @@ constexpr char kOpt[] = R"({"architectures": ["OPTForCausalLM"], "vocab_size": 3
   "max_position_embeddings": 128})";
 
 TEST(OptTest, TheFirstPositionHasTheThirdRow) {
-  const Config config = config_of(kOpt);
+  const Described config = config_of(kOpt);
   EXPECT_EQ(config.position_rows, 130);
   EXPECT_EQ(config.position_offset, 2);
   EXPECT_EQ(config.context, 128);
   EXPECT_TRUE(config.qkv_bias && config.output_bias && config.mlp_bias);
 }
 
+std::vector<int64_t> last_norm(const std::string& config) {
+  return tensor_of("model.decoder.final_layer_norm.weight", config);
+}
+
 // OPT-350m is such a one.
 TEST(OptTest, NormsMayBeBehindTheBlocksAndEmbeddingsNarrower) {
-  EXPECT_FALSE(config_of(kOpt).end_norms);
-  EXPECT_EQ(config_of(kOpt).embedding_width, 64);
-  const Config config =
-      config_of(with(kOpt, R"("do_layer_norm_before": false, "word_embed_proj_dim": 32)"));
-  EXPECT_TRUE(config.end_norms);
-  EXPECT_EQ(config.embedding_width, 32);
+  EXPECT_EQ(last_norm(kOpt), std::vector<int64_t>{64});
+  const std::string behind =
+      with(kOpt, R"("do_layer_norm_before": false, "word_embed_proj_dim": 32)");
+  EXPECT_TRUE(last_norm(behind).empty());
+  EXPECT_EQ(config_of(behind).embedding_width, 32);
 }
 
 TEST(OptTest, WhatIsNotSupportedIsNamed) {
@@ -299,7 +303,7 @@ TEST(OptTest, WhatIsNotSupportedIsNamed) {
     expect_refused(with(kOpt, fmt::format(R"("{}": {})", key, wrong)),
                    fmt::format("{}: {} is not supported; supported: {}", key, wrong, !wrong));
   }
-  EXPECT_FALSE(config_of(with(kOpt, R"("_remove_final_layer_norm": false)")).end_norms);
+  EXPECT_FALSE(last_norm(with(kOpt, R"("_remove_final_layer_norm": false)")).empty());
 }
 
 TEST(BloomTest, AHalfMayAddToWhatItsNormGave) {
@@ -323,12 +327,12 @@ constexpr char kOlmo[] = R"({"architectures": ["Olmo3ForCausalLM"], "vocab_size"
   "rope_scaling": {"rope_type": "linear", "factor": 4.0}})";
 
 TEST(OlmoTest, NormsAreOverAllHeadsAndLayersWithAWindowTurnUnscaled) {
-  const Config config = config_of(kOlmo);
-  EXPECT_EQ(config.qk_norm.over, QkNorm::Over::kAllHeads);
+  const Described config = config_of(kOlmo);
+  EXPECT_TRUE(config.normed_q && config.q_norm.head_dim() == 0);
   EXPECT_EQ(config.windows, (std::vector<int64_t>{9, 9, 9, 0, 9}));
-  EXPECT_FLOAT_EQ(config.rope.table.inv_freq(0), 0.25f);
-  EXPECT_FLOAT_EQ(config.window_rope.table.inv_freq(0), 1);
-  EXPECT_LT(config.window_rope.table.inv_freq(1), config_of(kOlmo).rope.table.inv_freq(1) * 4);
+  EXPECT_FLOAT_EQ(config.rope.inv_freq(0), 0.25f);
+  EXPECT_FLOAT_EQ(config.window_rope.inv_freq(0), 1);
+  EXPECT_LT(config.window_rope.inv_freq(1), config_of(kOlmo).rope.inv_freq(1) * 4);
   std::string second = kOlmo;
   second.replace(second.find("Olmo3"), 5, "Olmo2");
   expect_refused(second, "sliding_window: unknown here");
@@ -340,21 +344,21 @@ constexpr char kMiniMax[] = R"({"architectures": ["MiniMaxM2ForCausalLM"], "voca
   "max_position_embeddings": 128, "num_local_experts": 8, "num_experts_per_tok": 2})";
 
 TEST(MiniMaxTest, KeysOfPublishedFilesAreReadOrMayHaveOneValue) {
-  const Config config = config_of(kMiniMax);
+  const Described config = config_of(kMiniMax);
   EXPECT_EQ(config.head_dim, 128);
-  EXPECT_EQ(config.rope.rotary_dim, 128);
-  EXPECT_EQ(config.qk_norm.over, QkNorm::Over::kAllHeads);
+  EXPECT_EQ(config.rotary.rotary_dim(), 128);
+  EXPECT_TRUE(config.normed_q && config.q_norm.head_dim() == 0);
   EXPECT_EQ(config.experts.size, 32);
-  EXPECT_EQ(config_of(with(kMiniMax, R"("rotary_dim": 64)")).rope.rotary_dim, 64);
+  EXPECT_EQ(config_of(with(kMiniMax, R"("rotary_dim": 64)")).rotary.rotary_dim(), 64);
   const std::string other =
       R"("rope_parameters": {"rope_theta": 1e4, "partial_rotary_factor": 0.25})";
-  EXPECT_EQ(config_of(with(kMiniMax, other)).rope.rotary_dim, 32);
+  EXPECT_EQ(config_of(with(kMiniMax, other)).rotary.rotary_dim(), 32);
   const std::string published = R"("qk_norm_type": "per_layer", "scoring_func": "sigmoid",
       "shared_intermediate_size": 0, "use_qk_norm": true, "use_routing_bias": true,
       "attn_type_list": [1, 1], "num_mtp_modules": 3, "use_mtp": true, "mlp_intermediate_size": 96,
       "layernorm_full_attention_beta": 1.0, "layernorm_linear_attention_beta": 1.0,
       "layernorm_mlp_beta": 1.0, "mtp_transformer_layers": 1, "shared_moe_mode": "sigmoid")";
-  EXPECT_TRUE(config_of(with(kMiniMax, published)).qk_norm.any());
+  EXPECT_TRUE(config_of(with(kMiniMax, published)).normed_q);
   expect_refused(with(kMiniMax, R"("attn_type_list": [1, 0])"), "attn_type_list: an integer (0)");
   expect_refused(with(kMiniMax, R"("use_routing_bias": false)"), "use_routing_bias: false is not");
   expect_refused(with(kMiniMax, R"("use_qk_norm": false)"), "use_qk_norm: false is not supported");
@@ -366,21 +370,23 @@ constexpr char kMinistral[] = R"({"architectures": ["Ministral3ForCausalLM"], "v
   "hidden_size": 64, "num_hidden_layers": 2, "num_attention_heads": 8, "intermediate_size": 32})";
 
 TEST(Ministral3Test, QueriesAreScaledByTheirPosition) {
-  const Config config = config_of(kMinistral);
+  const Described config = config_of(kMinistral);
   EXPECT_EQ(config.context, 262144);
-  EXPECT_EQ(config.query_scales.length, 16384);
-  ASSERT_EQ(config.query_scales.scales.size(), 16u);
-  EXPECT_EQ(config.query_scales.scales[0], 1);
-  EXPECT_FLOAT_EQ(config.query_scales.scales[15], 1.2772589f);  // 1 + 0.1 * log(16)
+  EXPECT_EQ(config.query_scales.length(), 16384);
+  ASSERT_EQ(config.query_scales.scales_size(), 16u);
+  EXPECT_EQ(config.query_scales.scales(0), 1);
+  EXPECT_FLOAT_EQ(config.query_scales.scales(15), 1.2772589f);  // 1 + 0.1 * log(16)
   const std::string yarn = R"("rope_parameters": {"rope_type": "yarn", "rope_theta": 1e4,
       "original_max_position_embeddings": 100, "factor": 2, "max_position_embeddings": 250)";
   const std::string size = R"("max_position_embeddings": 250, )";
-  const Config own = config_of(with(kMinistral, size + yarn + R"(, "llama_4_scaling_beta": 0.5})"));
-  EXPECT_EQ(own.query_scales.scales.size(), 3u);
+  const Described own =
+      config_of(with(kMinistral, size + yarn + R"(, "llama_4_scaling_beta": 0.5})"));
+  EXPECT_EQ(own.query_scales.scales_size(), 3u);
   const std::string far = R"("max_position_embeddings": 150, )";  // The scaling reaches 200.
-  const Config beyond = config_of(with(kMinistral, far + yarn + R"(, "llama_4_scaling_beta": 1})"));
-  EXPECT_EQ(beyond.query_scales.scales.size(), 2u);
-  EXPECT_EQ(config_of(with(kMinistral, R"("rope_parameters": null)")).query_scales.length, 16384);
+  const Described beyond =
+      config_of(with(kMinistral, far + yarn + R"(, "llama_4_scaling_beta": 1})"));
+  EXPECT_EQ(beyond.query_scales.scales_size(), 2u);
+  EXPECT_EQ(config_of(with(kMinistral, R"("rope_parameters": null)")).query_scales.length(), 16384);
   expect_refused(with(kMinistral, R"("max_position_embeddings": 10000000, "rope_parameters": {
       "rope_type": "yarn", "factor": 4, "original_max_position_embeddings": 2,
       "llama_4_scaling_beta": 1})"),

@@ -48,22 +48,20 @@ std::vector<program::AttentionAttrs> attentions(const Graph& graph) {
 }
 
 TEST(Gemma4Test, LayersWithoutAWindowHaveHeadsAndAnglesOfTheirOwn) {
-  const Config config = config_of(kSmall);
+  const Described config = config_of(kSmall);
   EXPECT_EQ(config.head_dim, 256);
-  EXPECT_EQ(config.kinds.full_head_dim, 512);
-  EXPECT_EQ(config.kinds.full_kv_heads, 2);
   EXPECT_EQ(config.windows,
             (std::vector<int64_t>{512, 0, 512, 0, 512, 0, 0}));  // The last: always.
   EXPECT_FLOAT_EQ(config.attention_scale, 1);
   EXPECT_FLOAT_EQ(config.embedding_multiplier, std::sqrt(96.0f));
-  EXPECT_EQ(config.window_rope.rotary_dim, 256);
-  EXPECT_EQ(config.rope.rotary_dim, 512);
-  const auto& frequencies = config.rope.table.inv_freq();
+  EXPECT_EQ(config.window_rotary.rotary_dim(), 256);
+  EXPECT_EQ(config.rotary.rotary_dim(), 512);
+  const auto& frequencies = config.rope.inv_freq();
   ASSERT_EQ(frequencies.size(), 256);
   EXPECT_FLOAT_EQ(frequencies[63], std::pow(1e6f, -126.0f / 512));
   EXPECT_EQ(frequencies[64], 0);  // A quarter of the pairs turn.
-  EXPECT_EQ(config.kinds.first_sharing, 4);
-  EXPECT_EQ(config.kinds.sharing_ffn, 256);
+  EXPECT_EQ(tensor_of("model.layers.3.mlp.up_proj.weight", kSmall)[0], 128);
+  EXPECT_EQ(tensor_of("model.layers.4.mlp.up_proj.weight", kSmall)[0], 256);
   EXPECT_EQ(config.experts.count, 0);
 }
 
@@ -77,6 +75,7 @@ TEST(Gemma4Test, SharingLayersReadThePagesOfTheLastOneOfTheirKind) {
     EXPECT_EQ(found[i].state(), states[i]) << i;
     EXPECT_EQ(found[i].read_only(), i >= 4) << i;
     EXPECT_EQ(found[i].head_dim(), found[i].window() > 0 ? 256 : 512) << i;
+    EXPECT_EQ(found[i].kv_heads(), 2) << i;
   }
 }
 
@@ -84,7 +83,6 @@ TEST(Gemma4Test, ExpertsValuesOfKeysAndFewerKvHeads) {
   const absl::StatusOr<ModelDescription> model = describe_config(kSmall, kExperts);
   ASSERT_TRUE(model.ok()) << model.status();
   EXPECT_EQ(model->config.experts.chosen, 4);
-  EXPECT_EQ(model->config.kinds.full_kv_heads, 1);
   const auto named = [&](const std::string& name) {
     return std::ranges::count_if(model->graph.parameters(), [&](const Parameter& parameter) {
       return parameter.pieces.front().source() == name;
@@ -107,9 +105,9 @@ TEST(Gemma4Test, SizesOfSingleLayersAreAnotherFormOfTheSame) {
   json.erase("num_global_key_value_heads");
   const Json sizes = {{"head_dim", 384}, {"num_key_value_heads", 4}};
   json["per_layer_config"] = {{"1", sizes}, {"3", sizes}, {"5", sizes}, {"6", sizes}};
-  const Config config = config_of(json.dump());
-  EXPECT_EQ(config.kinds.full_head_dim, 384);
-  EXPECT_EQ(config.kinds.full_kv_heads, 4);
+  const auto sized = attentions(describe_config(json.dump())->graph);
+  EXPECT_EQ(sized[1].head_dim(), 384);
+  EXPECT_EQ(sized[1].kv_heads(), 4);
   json["per_layer_config"]["3"]["head_dim"] = 128;
   EXPECT_THAT(message_of(describe_config(json.dump()).status()),
               HasSubstr("per_layer_config.3: wanted"));

@@ -28,26 +28,29 @@ constexpr char kV3[] = R"({"architectures": ["DeepseekV3ForCausalLM"], "attentio
   "v_head_dim": 128, "vocab_size": 129280})";
 
 TEST(DeepseekV3Test, IsReadAsItIsPublished) {
-  const Config config = config_of(kV3);
-  EXPECT_EQ(config.latent.q_width, 1536);
-  EXPECT_EQ(config.latent.kv_width, 512);
-  EXPECT_EQ(config.latent.nope_dim, 128);
-  EXPECT_EQ(config.latent.v_dim, 128);
-  EXPECT_EQ(config.rope.rotary_dim, 64);
-  EXPECT_TRUE(config.rope.interleaved);
-  EXPECT_FLOAT_EQ(config.rope.table.factor(), 1);
+  const Described config = config_of(kV3);
+  const auto shape = [](const std::string& name) {
+    return tensor_of("model.layers.0.self_attn." + name + ".weight", kV3);
+  };
+  EXPECT_EQ(shape("q_b_proj"), (std::vector<int64_t>{128 * (128 + 64), 1536}));
+  EXPECT_EQ(shape("kv_a_proj_with_mqa"), (std::vector<int64_t>{512 + 64, 7168}));
+  EXPECT_EQ(shape("o_proj"), (std::vector<int64_t>{7168, 128 * 128}));
+  EXPECT_EQ(config.rotary.rotary_dim(), 64);
+  EXPECT_TRUE(config.rotary.interleaved());
+  EXPECT_FLOAT_EQ(config.rope.factor(), 1);
   const double mscale = 0.1 * std::log(40.0) + 1;
   EXPECT_FLOAT_EQ(config.attention_scale, static_cast<float>(mscale * mscale / std::sqrt(192.0)));
-  EXPECT_EQ(config.experts.in_layer, (std::vector<bool>{false, false, false, true}));
-  EXPECT_EQ(config.experts.scale, 2.5f);
+  EXPECT_EQ(config.has_router, (std::vector<bool>{false, false, false, true}));
+  EXPECT_EQ(config.route.scale(), 2.5f);
   EXPECT_EQ(config.context, 163840);
 }
 
 TEST(DeepseekV3Test, QueriesMayBeMadeFromTheLayersInput) {
   Json json = Json::parse(kV3);
   json["q_lora_rank"] = nullptr;  // Absent, it has a default.
-  EXPECT_EQ(config_of(json.dump()).latent.q_width, 0);
-  const Config plain = config_of(kV3, R"({"rope_scaling": null})");
+  EXPECT_EQ(tensor_of("model.layers.0.self_attn.q_proj.weight", json.dump()),
+            (std::vector<int64_t>{128 * (128 + 64), 7168}));
+  const Described plain = config_of(kV3, R"({"rope_scaling": null})");
   EXPECT_FLOAT_EQ(plain.attention_scale, static_cast<float>(1 / std::sqrt(192.0)));
 }
 
@@ -84,12 +87,12 @@ constexpr char kV2[] = R"({"architectures": ["DeepseekV2ForCausalLM"], "attentio
   "v_head_dim": 128, "vocab_size": 102400})";
 
 TEST(DeepseekV2Test, IsReadAsItIsPublished) {
-  const Config config = config_of(kV2);
-  EXPECT_EQ(config.experts.groups, 8);
-  EXPECT_EQ(config.experts.chosen_groups, 3);
-  EXPECT_EQ(config.experts.shared_size, 3072);
-  EXPECT_FALSE(config.experts.renormalised);
-  EXPECT_FLOAT_EQ(config.rope.table.factor(), 1);
+  const Described config = config_of(kV2);
+  EXPECT_EQ(config.route.groups(), 8);
+  EXPECT_EQ(config.route.chosen_groups(), 3);
+  EXPECT_EQ(tensor_of("model.layers.1.mlp.shared_experts.up_proj.weight", kV2)[0], 3072);
+  EXPECT_FALSE(config.route.renormalised());
+  EXPECT_FLOAT_EQ(config.rope.factor(), 1);
 }
 
 TEST(DeepseekV2Test, WhatItDoesNotComputeIsRefused) {
@@ -101,10 +104,9 @@ TEST(DeepseekV2Test, WhatItDoesNotComputeIsRefused) {
 TEST(DeepseekV32Test, AContextEndsWhereTheIndexerWouldChoose) {
   const std::string sparse = R"({"architectures": ["DeepseekV32ForCausalLM"], "index_topk": 2048,
       "index_n_heads": 64, "index_head_dim": 128})";
-  const Config config = config_of(kV3, sparse);
+  const Described config = config_of(kV3, sparse);
   EXPECT_EQ(config.context, 2048);
-  EXPECT_EQ(config.max_position_embeddings, 163840);
-  EXPECT_EQ(config.rope.table.SerializeAsString(), config_of(kV3).rope.table.SerializeAsString());
+  EXPECT_EQ(config.rope.SerializeAsString(), config_of(kV3).rope.SerializeAsString());
 }
 
 }  // namespace

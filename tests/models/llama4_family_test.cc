@@ -26,42 +26,43 @@ constexpr char kMaverick[] = R"({"architectures": ["Llama4ForCausalLM"],
   "vocab_size": 202048})";
 
 TEST(Llama4Test, IsReadAsItIsPublished) {
-  const Config config = config_of(kMaverick);
+  const Described config = config_of(kMaverick);
   EXPECT_EQ(config.turns, (std::vector<bool>{true, true, true, false}));
   EXPECT_EQ(config.chunks, (std::vector<int64_t>{8192, 8192, 8192, 0}));
-  EXPECT_EQ(config.experts.in_layer, (std::vector<bool>{false, true, false, true}));
+  EXPECT_EQ(config.has_router, (std::vector<bool>{false, true, false, true}));
   EXPECT_EQ(config.experts.size, 8192);
-  EXPECT_EQ(config.experts.shared_size, 8192);
+  EXPECT_EQ(tensor_of("model.layers.1.feed_forward.shared_expert.up_proj.weight", kMaverick)[0],
+            8192);
   EXPECT_EQ(config.intermediate_size, 16384);
-  EXPECT_FALSE(config.qk_norm.any());
-  EXPECT_TRUE(config.rope.interleaved);
+  EXPECT_FALSE(config.normed_q);
+  EXPECT_TRUE(config.rotary.interleaved());
   // Positions 0 to 8190 have 1, the next 8192 a little more.
-  EXPECT_EQ(config.query_scales.length, 8192);
-  EXPECT_EQ(config.query_scales.offset, 1);
-  ASSERT_EQ(config.query_scales.scales.size(), 129u);
-  EXPECT_FLOAT_EQ(config.query_scales.scales[0], 1);
-  EXPECT_FLOAT_EQ(config.query_scales.scales[1], static_cast<float>(1 + 0.1 * std::log(2.0)));
+  EXPECT_EQ(config.query_scales.length(), 8192);
+  EXPECT_EQ(config.query_scales.offset(), 1);
+  ASSERT_EQ(config.query_scales.scales_size(), 129u);
+  EXPECT_FLOAT_EQ(config.query_scales.scales(0), 1);
+  EXPECT_FLOAT_EQ(config.query_scales.scales(1), static_cast<float>(1 + 0.1 * std::log(2.0)));
 }
 
 TEST(Llama4Test, WhichLayersSeeTheirChunkAndHaveExpertsMayBeSaidOtherwise) {
-  const Config by_step = config_of(kMaverick, R"({"moe_layers": null, "use_qk_norm": true,
+  const Described by_step = config_of(kMaverick, R"({"moe_layers": null, "use_qk_norm": true,
       "attn_temperature_tuning": false, "no_rope_layers": [1, 0, 1, 0]})");
-  EXPECT_EQ(by_step.experts.in_layer, (std::vector<bool>{false, true, false, true}));
+  EXPECT_EQ(by_step.has_router, (std::vector<bool>{false, true, false, true}));
   EXPECT_EQ(by_step.chunks, (std::vector<int64_t>{8192, 0, 8192, 0}));
-  EXPECT_TRUE(by_step.qk_norm.any());
-  EXPECT_TRUE(by_step.query_scales.scales.empty());
-  const Config by_type = config_of(kMaverick, R"({"layer_types": ["full_attention",
+  EXPECT_TRUE(by_step.normed_q);
+  EXPECT_TRUE(by_step.query_scales.scales().empty());
+  const Described by_type = config_of(kMaverick, R"({"layer_types": ["full_attention",
       "chunked_attention", "full_attention", "full_attention"], "moe_layers": []})");
   EXPECT_EQ(by_type.chunks, (std::vector<int64_t>{0, 8192, 0, 0}));
-  EXPECT_EQ(by_type.experts.in_layer, std::vector<bool>(4, false));
+  EXPECT_EQ(by_type.has_router, std::vector<bool>(4, false));
 }
 
 // Scout's: nothing lies between what is stretched and what is not.
 TEST(Llama4Test, RotaryScalingMayHaveOneBorder) {
-  const Config config = config_of(kMaverick, R"({"rope_scaling": {"factor": 16.0,
+  const Described config = config_of(kMaverick, R"({"rope_scaling": {"factor": 16.0,
       "high_freq_factor": 1.0, "low_freq_factor": 1.0, "original_max_position_embeddings": 8192,
       "rope_type": "llama3"}})");
-  const auto& frequencies = config.rope.table.inv_freq();
+  const auto& frequencies = config.rope.inv_freq();
   EXPECT_FLOAT_EQ(frequencies[0], 1);
   EXPECT_FLOAT_EQ(frequencies[63], std::pow(500000.0f, -126.0f / 128) / 16);
 }
@@ -97,14 +98,14 @@ constexpr char kMistral4[] = R"({"architectures": ["Mistral4ForCausalLM"],
 
 TEST(Mistral4Test, IsReadAsTheReferenceWritesIt) {
   for (const char* patch : {"{}", R"({"rope_parameters": null})"}) {
-    const Config config = config_of(kMistral4, patch);
-    EXPECT_EQ(config.rope.rotary_dim, 64);
-    EXPECT_FLOAT_EQ(config.rope.table.factor(), 1);
-    EXPECT_EQ(config.query_scales.length, 8192);
-    EXPECT_EQ(config.query_scales.scales.size(), 128u);
+    const Described config = config_of(kMistral4, patch);
+    EXPECT_EQ(config.rotary.rotary_dim(), 64);
+    EXPECT_FLOAT_EQ(config.rope.factor(), 1);
+    EXPECT_EQ(config.query_scales.length(), 8192);
+    EXPECT_EQ(config.query_scales.scales_size(), 128u);
     const double mscale = 0.1 * std::log(128.0) + 1;
     EXPECT_FLOAT_EQ(config.attention_scale, static_cast<float>(mscale * mscale / std::sqrt(128.0)));
-    EXPECT_EQ(config.experts.in_layer, std::vector<bool>(2, true));
+    EXPECT_EQ(config.has_router, std::vector<bool>(2, true));
   }
 }
 

@@ -45,32 +45,33 @@ constexpr char kNemotron[] = R"({"architectures": ["NemotronHForCausalLM"],
   "use_conv_bias": true, "use_mamba_kernels": true, "vocab_size": 131072})";
 
 TEST(Granite4Test, IsReadAsItIsPublished) {
-  const Config config = config_of(kGranite4);
-  EXPECT_EQ(config.recurrent.in_layer, (std::vector<bool>{true, true, false}));
-  EXPECT_EQ(config.recurrent.heads, 48);
-  EXPECT_EQ(config.recurrent.v_dim, 64);
+  const Described config = config_of(kGranite4);
+  EXPECT_EQ(config.kinds, "MM*");
+  EXPECT_EQ(config.recurrence.heads(), 48);
+  EXPECT_EQ(config.recurrence.v_dim(), 64);
   EXPECT_EQ(config.turns, std::vector<bool>(3, false));
   EXPECT_EQ(config.experts.size, 512);
   EXPECT_EQ(config.intermediate_size, 1024);
 }
 
 TEST(Granite4Test, MayHaveNoExpertsAndTurn) {
-  const Config config = config_of(kGranite4, R"({"num_local_experts": 0, "num_experts_per_tok": 0,
-      "position_embedding_type": "rope", "mamba_d_head": "auto", "layer_types": null})");
+  const Described config =
+      config_of(kGranite4, R"({"num_local_experts": 0, "num_experts_per_tok": 0,
+      "position_embedding_type": "rope", "mamba_d_head": "auto"})");
   EXPECT_EQ(config.experts.count, 0);
-  EXPECT_EQ(config.turns, std::vector<bool>(3, true));
-  EXPECT_EQ(config.recurrent.in_layer, std::vector<bool>(3, true));
-  EXPECT_EQ(config.recurrent.v_dim, 64);
+  EXPECT_EQ(config.turns, (std::vector<bool>{false, false, true}));
+  EXPECT_EQ(config_of(kGranite4, R"({"layer_types": null})").kinds, "MMM");
+  EXPECT_EQ(config.recurrence.v_dim(), 64);
 }
 
 TEST(NemotronHTest, IsReadAsItIsPublished) {
-  const Config config = config_of(kNemotron);
-  EXPECT_EQ(config.recurrent.pattern, "M-M*-");
-  EXPECT_EQ(config.recurrent.key_heads, 8);
+  const Described config = config_of(kNemotron);
+  EXPECT_EQ(config.kinds, "M-M*-");
+  EXPECT_EQ(config.recurrence.key_heads(), 8);
   EXPECT_EQ(config.activation, Function::kReluSquared);
-  const Config words = config_of(kNemotron, R"({"hybrid_override_pattern": null,
+  const Described words = config_of(kNemotron, R"({"hybrid_override_pattern": null,
       "layers_block_type": ["mamba", "moe", "linear_attention", "full_attention", "mlp"]})");
-  EXPECT_EQ(words.recurrent.pattern, "MEM*-");
+  EXPECT_EQ(words.kinds, "MEM*-");
 }
 
 TEST(MambaTest, WhatIsAnotherModelIsRefused) {

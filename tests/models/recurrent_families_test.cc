@@ -21,21 +21,21 @@ constexpr char kLfm2[] = R"({"architectures": ["Lfm2ForCausalLM"], "block_auto_a
   "rope_theta": 1000000.0, "torch_dtype": "bfloat16", "use_pos_enc": true, "vocab_size": 65536})";
 
 TEST(Lfm2Test, IsReadAsItIsPublished) {
-  const Config config = config_of(kLfm2);
-  EXPECT_EQ(config.recurrent.in_layer, (std::vector<bool>{true, true, false, true, true, false}));
+  const Described config = config_of(kLfm2);
+  EXPECT_EQ(config.attends, (std::vector<bool>{false, false, true, false, false, true}));
   EXPECT_EQ(config.intermediate_size, 8192);
-  EXPECT_EQ(config.recurrent.taps, 3);
+  EXPECT_EQ(config.taps, 3);
   EXPECT_TRUE(config.tie_word_embeddings);
 }
 
 TEST(Lfm2Test, LayerTypesDecideAndTheWidthIsRoundedUp) {
-  const Config config = config_of(kLfm2, R"({"full_attn_idxs": null, "layer_types": ["conv",
+  const Described config = config_of(kLfm2, R"({"full_attn_idxs": null, "layer_types": ["conv",
       "full_attention", "conv", "conv", "conv", "conv"], "block_ffn_dim_multiplier": 1.01})");
-  EXPECT_FALSE(config.recurrent.in_layer[1]);
-  EXPECT_TRUE(config.recurrent.in_layer[5]);
+  EXPECT_TRUE(config.attends[1]);
+  EXPECT_FALSE(config.attends[5]);
   EXPECT_EQ(config.intermediate_size, 8448);
-  const Config all = config_of(kLfm2, R"({"full_attn_idxs": null})");
-  EXPECT_EQ(all.recurrent.in_layer, std::vector<bool>(6, false));
+  const Described all = config_of(kLfm2, R"({"full_attn_idxs": null})");
+  EXPECT_EQ(all.attends, std::vector<bool>(6, true));
   EXPECT_EQ(config_of(kLfm2, R"({"block_auto_adjust_ff_dim": false})").intermediate_size, 12288);
 }
 
@@ -55,15 +55,15 @@ constexpr char kQwen[] = R"({"architectures": ["Qwen3_5ForCausalLM"], "vocab_siz
   "num_key_value_heads": 2, "max_position_embeddings": 512})";
 
 TEST(Qwen35Test, EveryFourthLayerHasAttentionUnlessTheConfigSaysOtherwise) {
-  const Config config = config_of(kQwen);
-  EXPECT_EQ(config.recurrent.in_layer, (std::vector<bool>{true, true, true, false, true, true}));
-  EXPECT_EQ(config.recurrent.heads, 32);
-  EXPECT_EQ(config.recurrent.key_heads, 16);
-  EXPECT_EQ(config.recurrent.k_dim, 128);
+  const Described config = config_of(kQwen);
+  EXPECT_EQ(config.attends, (std::vector<bool>{false, false, false, true, false, false}));
+  EXPECT_EQ(config.recurrence.heads(), 32);
+  EXPECT_EQ(config.recurrence.key_heads(), 16);
+  EXPECT_EQ(config.recurrence.k_dim(), 128);
   EXPECT_EQ(config.head_dim, 256);
-  EXPECT_EQ(config.rope.rotary_dim, 64);
+  EXPECT_EQ(config.rotary.rotary_dim(), 64);
   EXPECT_EQ(config.norm_plus, 1);
-  EXPECT_FALSE(config_of(kQwen, R"({"full_attention_interval": 2})").recurrent.in_layer[1]);
+  EXPECT_TRUE(config_of(kQwen, R"({"full_attention_interval": 2})").attends[1]);
 }
 
 TEST(Qwen35Test, WhatIsNotSupportedIsNamed) {

@@ -22,9 +22,9 @@ constexpr char kPhi4Mini[] = R"({"architectures": ["Phi3ForCausalLM"], "attentio
   "torch_dtype": "bfloat16", "vocab_size": 320})";
 
 TEST(Phi3Test, LongSequencesHaveFrequenciesOfTheirOwn) {
-  const Config config = config_of(kPhi4Mini);
+  const Described config = config_of(kPhi4Mini);
   EXPECT_EQ(config.context, 131072);
-  const program::RopeTableAttrs& table = config.rope.table;
+  const program::RopeTableAttrs& table = config.rope;
   ASSERT_EQ(table.lengths_size(), 1);
   EXPECT_EQ(table.lengths(0), 4096);
   ASSERT_EQ(table.inv_freq_size(), 12);
@@ -32,7 +32,7 @@ TEST(Phi3Test, LongSequencesHaveFrequenciesOfTheirOwn) {
   EXPECT_FLOAT_EQ(table.factor(), static_cast<float>(std::sqrt(1 + 5 / 12.0)));
   std::string older = kPhi4Mini;
   older.replace(older.find("longrope"), 8, "su");
-  EXPECT_EQ(config_of(older).rope.table.SerializeAsString(), table.SerializeAsString());
+  EXPECT_EQ(config_of(older).rope.SerializeAsString(), table.SerializeAsString());
   std::string few = kPhi4Mini;
   few.replace(few.find("5, 6"), 4, "5");
   expect_refused(few, "rope_scaling.long_factor: wanted a list of 6 numbers from 0.1 to 1e6");
@@ -50,12 +50,12 @@ constexpr char kQwen1[] = R"({"architectures": ["QWenLMHeadModel"], "auto_map": 
   "vocab_size": 151936})";
 
 TEST(Qwen1Test, BeyondTheTrainedLengthPromptsTurnOtherwiseAndQueriesAreScaled) {
-  const Config config = config_of(kQwen1);
+  const Described config = config_of(kQwen1);
   EXPECT_EQ(config.intermediate_size, 11008);
   EXPECT_EQ(config.context, 32768);
   EXPECT_TRUE(config.qkv_bias);
   EXPECT_FALSE(config.output_bias);
-  const program::RopeTableAttrs& table = config.rope.table;
+  const program::RopeTableAttrs& table = config.rope;
   ASSERT_EQ(table.lengths_size(), 2) << "of prompts up to 32768 the last set is enough";
   EXPECT_EQ(table.lengths(0), 8192);
   EXPECT_EQ(table.lengths(1), 16384);
@@ -63,8 +63,8 @@ TEST(Qwen1Test, BeyondTheTrainedLengthPromptsTurnOtherwiseAndQueriesAreScaled) {
   const double exponent = 2.0 / 128 * 128 / 126;  // Of alpha in the second frequency.
   EXPECT_NEAR(table.inv_freq(1) / table.inv_freq(65), std::pow(3, exponent), 1e-6);
   EXPECT_NEAR(table.inv_freq(1) / table.inv_freq(129), std::pow(7, exponent), 1e-6);
-  EXPECT_EQ(config.query_scales.length, 8192);
-  EXPECT_FLOAT_EQ(config.query_scales.log_factor, static_cast<float>(1 / std::log(8192)));
+  EXPECT_EQ(config.query_scales.length(), 8192);
+  EXPECT_FLOAT_EQ(config.query_scales.log_factor(), static_cast<float>(1 / std::log(8192)));
   const absl::StatusOr<ModelDescription> model = describe_config(kQwen1);
   EXPECT_TRUE(model->graph.sequence_rules.rope_length_of_prompt());
 
@@ -73,8 +73,8 @@ TEST(Qwen1Test, BeyondTheTrainedLengthPromptsTurnOtherwiseAndQueriesAreScaled) {
     const std::string on = "\"" + key + "\": true";
     plain.replace(plain.find(on), on.size(), "\"" + key + "\": false");
   }
-  EXPECT_EQ(config_of(plain).rope.table.lengths_size(), 0);
-  EXPECT_EQ(config_of(plain).query_scales.length, 0);
+  EXPECT_EQ(config_of(plain).rope.lengths_size(), 0);
+  EXPECT_EQ(config_of(plain).query_scales.length(), 0);
 }
 
 TEST(Qwen1Test, WhatTheReferenceNeverDoesIsRefused) {

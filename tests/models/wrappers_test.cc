@@ -10,7 +10,7 @@
 #include <string>
 #include <vector>
 
-#include "models/models.h"
+#include "tests/models/described_config.h"
 #include "tests/support/temp_folder.h"
 
 namespace lockstep {
@@ -50,7 +50,7 @@ std::string error_of(const Json& config) {
 TEST(WrappersTest, AMissingSizeOfGemma3IsThatOfTheReference) {
   const absl::StatusOr<ModelDescription> model = describe(Json::parse(kGemma));
   ASSERT_TRUE(model.ok()) << model.status();
-  const Config& config = model->config;
+  const Described config = described(*model);
   EXPECT_EQ(config.architecture, "Gemma3ForCausalLM");
   EXPECT_EQ(config.vocab_size, 262208);
   EXPECT_EQ(config.heads, 8);
@@ -58,8 +58,8 @@ TEST(WrappersTest, AMissingSizeOfGemma3IsThatOfTheReference) {
   EXPECT_EQ(config.context, 131072);
   EXPECT_EQ(config.eos_token_ids, (std::vector<int64_t>{1, 106}));
   EXPECT_EQ(config.dtype, DType::kBF16);
-  EXPECT_FLOAT_EQ(config.rope.table.inv_freq(0), 0.125f);
-  EXPECT_FLOAT_EQ(config.window_rope.table.inv_freq(0), 1);
+  EXPECT_FLOAT_EQ(config.rope.inv_freq(0), 0.125f);
+  EXPECT_FLOAT_EQ(config.window_rope.inv_freq(0), 1);
 }
 
 TEST(WrappersTest, TensorsOfTheTextPartHaveItsPrefix) {
@@ -142,7 +142,7 @@ TEST(WrappersTest, ThePositionsOfImagesAreLeftOutWhereTheTextPartHasItsOwnObject
   const absl::StatusOr<ModelDescription> model = describe(config);
   ASSERT_TRUE(model.ok()) << model.status();
   EXPECT_EQ(model->config.architecture, "Qwen3ForCausalLM");
-  EXPECT_EQ(model->config.rope.rotary_dim, 128);
+  EXPECT_EQ(described(*model).rotary.rotary_dim(), 128);
   EXPECT_THAT(model->graph.parameters().front().pieces.front().source(),
               StartsWith("model.language_model.embed_tokens"));
   EXPECT_EQ(model->graph.parameters().back().pieces.front().source(), "lm_head.weight");
@@ -284,9 +284,9 @@ TEST(WrappersTest, AFlatConfigIsTheTextPart) {
   const absl::StatusOr<ModelDescription> model = describe(config);
   ASSERT_TRUE(model.ok()) << model.status();
   EXPECT_EQ(model->config.architecture, "Qwen2ForCausalLM");
-  EXPECT_TRUE(model->config.qkv_bias);
-  EXPECT_FLOAT_EQ(model->config.norm_eps, 1e-5f);
-  EXPECT_FLOAT_EQ(model->config.rope.table.inv_freq(1), std::pow(1e6f, -1.0f / 8));
+  EXPECT_TRUE(described(*model).qkv_bias);
+  EXPECT_FLOAT_EQ(described(*model).norm_eps, 1e-5f);
+  EXPECT_FLOAT_EQ(described(*model).rope.inv_freq(1), std::pow(1e6f, -1.0f / 8));
   config["anything"] = 3;
   EXPECT_THAT(error_of(config), HasSubstr("config.json: anything: unknown here"));
   config.erase("anything");
@@ -368,11 +368,11 @@ TEST(WrappersTest, AMissingModelTypeIsThatOfTheWrapper) {
 TEST(WrappersTest, BiasesOfGlmThatSeesAreThereUnlessItSaysOtherwise) {
   Json config = {{"architectures", {"Glm4vForConditionalGeneration"}},
                  {"text_config", text_of("glm4v_text", {{"head_dim", 16}})}};
-  EXPECT_TRUE(describe(config)->config.qkv_bias);
-  EXPECT_EQ(describe(config)->config.rope.rotary_dim, 16);
+  EXPECT_TRUE(described(*describe(config)).qkv_bias);
+  EXPECT_EQ(described(*describe(config)).rotary.rotary_dim(), 16);
   config["text_config"]["rope_parameters"] = {
       {"rope_type", "default"}, {"mrope_section", {2, 1, 1}}, {"partial_rotary_factor", 0.5}};
-  EXPECT_EQ(describe(config)->config.rope.rotary_dim, 8);
+  EXPECT_EQ(described(*describe(config)).rotary.rotary_dim(), 8);
   config["text_config"].erase("head_dim");
   EXPECT_EQ(describe(config)->config.head_dim, 16);
 }
