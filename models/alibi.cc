@@ -17,14 +17,6 @@ float slope(int64_t i, int64_t heads) {
 
 }  // namespace
 
-std::vector<float> alibi_slopes(int64_t heads) {
-  const auto below = static_cast<int64_t>(std::bit_floor(static_cast<uint64_t>(heads)));
-  std::vector<float> slopes;
-  for (int64_t i = 1; i <= below; ++i) slopes.push_back(slope(i, below));
-  for (int64_t i = 0; i < heads - below; ++i) slopes.push_back(slope(2 * i + 1, 2 * below));
-  return slopes;
-}
-
 std::vector<float> mpt_alibi_slopes(int64_t heads) {
   const auto above = static_cast<int64_t>(std::bit_ceil(static_cast<uint64_t>(heads)));
   std::vector<float> slopes;

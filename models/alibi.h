@@ -6,11 +6,9 @@
 #include <cstdint>
 #include <vector>
 
-namespace lockstep {
+#include "models/blocks/attention.h"
 
-// [heads]: 2^(-8 i / heads) for i = 1 to heads, where that is a power of two; else those of the
-// power of two below, then every second one of twice that.
-std::vector<float> alibi_slopes(int64_t heads);
+namespace lockstep {
 
 // As MPT orders them where heads are no power of two: of the power of two above every second one
 // from the second on, then every second one from the first on.

@@ -35,14 +35,6 @@ Value stacked_part(Graph& g, Value x, const std::string& name, const char* part,
 
 }  // namespace
 
-FusedPart rows_of_runs(const char* name, int64_t count, int64_t run, int64_t begin, int64_t size) {
-  FusedPart part{.name = name, .all_rows = count * run, .rows = {}};
-  for (int64_t i = 0; i < count; ++i) {
-    part.rows.push_back({i * run + begin, i * run + begin + size});
-  }
-  return part;
-}
-
 Value norm(Graph& g, const Config& c, Value x, const char* name) {
   if (name == nullptr) return x;
   return c.layer_norm ? g.layer_norm(x, name, c.norm_eps, c.norm_bias, c.norm_plus)
@@ -83,7 +75,7 @@ Value turned_attention(Graph& g, const Config& c, Value q, Value k, Value v, int
   return g.linear(y, out, hidden(c), c.output_bias);
 }
 
-Qkv separate_qkv(Graph& g, const Config& c, Value x, const std::string& scope) {
+OldQkv separate_qkv(Graph& g, const Config& c, Value x, const std::string& scope) {
   return {.q = g.linear(x, scope + ".q_proj", heads(c), c.qkv_bias),
           .k = g.linear(x, scope + ".k_proj", kv_heads(c), c.qkv_bias),
           .v = g.linear(x, scope + ".v_proj", kv_heads(c), c.qkv_bias)};
@@ -97,7 +89,7 @@ Value separate_attention(Graph& g, const Config& c, Value x, int layer, const st
   return turned_attention(g, c, q, k, v, layer, out);
 }
 
-Value llama_attention(Graph& g, const Config& c, Value x, int layer) {
+Value old_llama_attention(Graph& g, const Config& c, Value x, int layer) {
   return separate_attention(g, c, x, layer, "self_attn", "self_attn.o_proj");
 }
 
@@ -131,27 +123,13 @@ Value grouped_attention(Graph& g, const Config& c, Value x, int layer, const std
                           layer, out);
 }
 
-Value transposed_part(Graph& g, Value x, const std::string& name, const char* part, int64_t begin,
-                      int64_t all_rows, AxisSize out) {
-  return g.linear_part(x, name,
-                       {.name = part,
-                        .all_rows = all_rows,
-                        .rows = {{begin, begin + out.columns()}},
-                        .transposed = true},
-                       out, /*bias=*/true);
-}
-
-Value transposed_linear(Graph& g, Value x, const std::string& name, AxisSize out) {
-  return transposed_part(g, x, name, "", 0, out.columns(), out);
-}
-
 Value plain_mlp(Graph& g, const Config& c, Value x, const std::string& up,
                 const std::string& down) {
   const Value inner = g.map(g.linear(x, up, ffn(c), c.mlp_bias), c.activation);
   return g.linear(inner, down, hidden(c), c.mlp_bias);
 }
 
-Value gated_mlp(Graph& g, const Config& c, Value x, int) {
+Value old_gated_mlp(Graph& g, const Config& c, Value x, int) {
   const Value gate = g.map(g.linear(x, "mlp.gate_proj", ffn(c), c.mlp_bias), c.activation);
   const Value up = g.linear(x, "mlp.up_proj", ffn(c), c.mlp_bias);
   return g.linear(g.mul(gate, up), "mlp.down_proj", hidden(c), c.mlp_bias);
@@ -207,6 +185,6 @@ void build_layers(Graph& g, const Config& c, const Layers& model) {
   g.top_candidates(c.logits_cap == 0 ? x : g.map(x, Function::kCap, c.logits_cap));
 }
 
-void build_llama(Graph& graph, const Config& config) { build_layers(graph, config, {}); }
+void old_build_llama(Graph& graph, const Config& config) { build_layers(graph, config, {}); }
 
 }  // namespace lockstep

@@ -5,16 +5,14 @@
 #include <functional>
 #include <string>
 
+#include "models/blocks/mlp.h"
 #include "models/config.h"
 #include "models/graph.h"
 
 namespace lockstep {
 
 // One half of a layer: normed x [Rows, hidden] -> what is added to the residual stream.
-using Block = std::function<Value(Graph& graph, const Config& config, Value x, int layer)>;
-
-// `size` rows at `begin` of each of `count` runs of `run` rows.
-FusedPart rows_of_runs(const char* name, int64_t count, int64_t run, int64_t begin, int64_t size);
+using OldBlock = std::function<Value(Graph& graph, const Config& config, Value x, int layer)>;
 
 // Shapes, window, scale and cap.
 AttentionSpec attention_spec(const Config& config, int layer);
@@ -28,16 +26,16 @@ Value turned_attention(Graph& graph, const Config& config, Value q, Value k, Val
 Value norm(Graph& graph, const Config& config, Value x, const char* name);
 
 // Each a linear, `scope`.q_proj and so on.
-struct Qkv {
+struct OldQkv {
   Value q, k, v;
 };
-Qkv separate_qkv(Graph& graph, const Config& config, Value x, const std::string& scope);
+OldQkv separate_qkv(Graph& graph, const Config& config, Value x, const std::string& scope);
 
 // The same as an attention; norms of q and k, if the config says so.
 Value separate_attention(Graph& graph, const Config& config, Value x, int layer,
                          const std::string& scope, const std::string& out);
 // With Llama's names.
-Value llama_attention(Graph& graph, const Config& config, Value x, int layer);
+Value old_llama_attention(Graph& graph, const Config& config, Value x, int layer);
 // q, k and v below each other in the one matrix `qkv`.
 Value stacked_attention(Graph& graph, const Config& config, Value x, int layer,
                         const std::string& qkv, const std::string& out);
@@ -46,18 +44,11 @@ Value stacked_attention(Graph& graph, const Config& config, Value x, int layer,
 Value grouped_attention(Graph& graph, const Config& config, Value x, int layer,
                         const std::string& qkv, const std::string& out);
 
-// A linear with a bias whose weight is stored with its inputs as rows.
-Value transposed_linear(Graph& graph, Value x, const std::string& name, AxisSize out);
-// The same, of which only the columns of `out` from `begin` on are computed; `all_rows` it has.
-// `part` names them.
-Value transposed_part(Graph& graph, Value x, const std::string& name, const char* part,
-                      int64_t begin, int64_t all_rows, AxisSize out);
-
 // down(activation(up(x))).
 Value plain_mlp(Graph& graph, const Config& config, Value x, const std::string& up,
                 const std::string& down);
 // down(activation(gate(x)) * up(x)).
-Value gated_mlp(Graph& graph, const Config& config, Value x, int layer);
+Value old_gated_mlp(Graph& graph, const Config& config, Value x, int layer);
 // The same with gate and up below each other in the one matrix `gate_up`.
 Value stacked_mlp(Graph& graph, const Config& config, Value x, const std::string& gate_up,
                   const std::string& down);
@@ -67,11 +58,11 @@ Value stacked_mlp(Graph& graph, const Config& config, Value x, const std::string
 // that goes on (end_norm). Parallel halves both read the layer's x:
 // x += attention(norm(x)) + mlp(norm(x)).
 struct Layers {
-  Block attention = llama_attention;
-  Block mlp = gated_mlp;
+  OldBlock attention = old_llama_attention;
+  OldBlock mlp = old_gated_mlp;
   // Null, or what makes the residual stream of the embeddings (layer -1), and of that behind each
   // layer.
-  Block stream = nullptr;
+  OldBlock stream = nullptr;
   // Names in the checkpoint.
   const char* embedding = "model.embed_tokens";
   const char* positions = nullptr;  // Learned ones, where Config::position_rows is set.
@@ -91,6 +82,6 @@ struct Layers {
 };
 void build_layers(Graph& graph, const Config& config, const Layers& model);
 // All of it Llama's: for families that differ from it only in Config.
-void build_llama(Graph& graph, const Config& config);
+void old_build_llama(Graph& graph, const Config& config);
 
 }  // namespace lockstep

@@ -9,7 +9,7 @@ namespace lockstep {
 namespace {
 
 float root(int64_t x) { return static_cast<float>(std::sqrt(static_cast<double>(x))); }
-float inverse_root(int64_t x) { return static_cast<float>(1 / std::sqrt(static_cast<double>(x))); }
+float inverse_sqrt(int64_t x) { return static_cast<float>(1 / std::sqrt(static_cast<double>(x))); }
 
 bool full(const Config& c, int layer) { return c.windows[static_cast<size_t>(layer)] == 0; }
 
@@ -17,7 +17,7 @@ Value experts(Graph& g, const Config& c, Value x) {
   const HeadNorm norm_of_all = {.eps = c.norm_eps, .head_dim = c.hidden_size};
   const Value scale = g.broadcast("router.scale", hidden(c), {c.hidden_size});
   const Value scaled = g.map(g.mul(g.head_norm(x, "", norm_of_all), scale), Function::kScale,
-                             inverse_root(c.hidden_size));
+                             inverse_sqrt(c.hidden_size));
   Routes routes = g.route(g.router(scaled, "router.proj", c.experts.count),
                           {.chosen = c.experts.chosen, .renormalised = true});
   routes.weights =
@@ -62,7 +62,7 @@ Value attention_by_kind(Graph& g, const Config& whole, Value x, int layer, KeptP
 }
 
 Value mlp_beside_experts(Graph& g, const Config& c, Value x, int layer) {
-  const Value dense = gated_mlp(g, c, norm(g, c, x, "pre_feedforward_layernorm"), layer);
+  const Value dense = old_gated_mlp(g, c, norm(g, c, x, "pre_feedforward_layernorm"), layer);
   if (c.experts.count == 0) return dense;
   const Value routed = experts(g, c, x);
   return g.add(norm(g, c, dense, "post_feedforward_layernorm_1"),
@@ -75,11 +75,11 @@ Value embeddings_by_layer(Graph& g, const Config& c, Value x) {
   const Value own = g.embed_beside("model.embed_tokens_per_layer", c.kinds.by_layer_rows, vocab(c),
                                    {Axis::kNone, all.columns(), 1}, c.kinds.absent_id);
   const Value made = g.map(g.linear(x, "model.per_layer_model_projection", all), Function::kScale,
-                           inverse_root(c.hidden_size));
+                           inverse_sqrt(c.hidden_size));
   const Value normed =
       g.head_norm(made, "model.per_layer_projection_norm", {.eps = c.norm_eps, .head_dim = width});
   const Value sum = g.add(normed, g.map(own, Function::kScale, root(width)));
-  return g.map(sum, Function::kScale, inverse_root(2));
+  return g.map(sum, Function::kScale, inverse_sqrt(2));
 }
 
 Value add_by_layer(Graph& g, const Config& c, Value x, Value by_layer, int layer) {

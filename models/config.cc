@@ -36,8 +36,8 @@ absl::Status read_sizes(const Json& json, const Family& family, Config& config) 
                                               kv_heads_missing ? family.kv_heads : config.heads));
   if (config.heads % config.kv_heads != 0) {
     return invalid_argument(
-        "num_key_value_heads: wanted a divisor of num_attention_heads ({}), found {}", config.heads,
-        config.kv_heads);
+        "num_key_value_heads: must be a divisor of num_attention_heads ({}), found {}",
+        config.heads, config.kv_heads);
   }
   const int64_t implied =
       family.head_dim != 0 ? family.head_dim : config.hidden_size / config.heads;
@@ -45,12 +45,12 @@ absl::Status read_sizes(const Json& json, const Family& family, Config& config) 
   const bool given = json.contains("head_dim") && !json["head_dim"].is_null();
   if (!given && family.head_dim == 0 && config.hidden_size % config.heads != 0) {
     return invalid_argument(
-        "hidden_size: wanted a multiple of num_attention_heads ({}) as there is no head_dim, "
+        "hidden_size: must be a multiple of num_attention_heads ({}) as there is no head_dim, "
         "found {}",
         config.heads, config.hidden_size);
   }
   if (config.heads * config.head_dim > kMostColumns) {
-    return invalid_argument("num_attention_heads * head_dim: wanted at most {}, found {}",
+    return invalid_argument("num_attention_heads * head_dim: must be at most {}, found {}",
                             kMostColumns, config.heads * config.head_dim);
   }
   std::optional<int64_t> positions;
@@ -95,7 +95,7 @@ absl::StatusOr<Function> read_activation(const Json& json, const Family& family,
 absl::StatusOr<float> factor_of(const Json& json, std::string_view key, double fallback = 1) {
   ASSIGN_OR_RETURN(const double factor, get_double(json, key, fallback));
   if (factor >= 1e-6 && factor <= 1e6) return static_cast<float>(factor);
-  return invalid_argument("{}: wanted a number from 1e-6 to 1e6, found {}", key, factor);
+  return invalid_argument("{}: must be a number from 1e-6 to 1e6, found {}", key, factor);
 }
 
 // null and a missing fallback are no cap.
@@ -138,7 +138,7 @@ absl::Status read_factors(const Json& json, const Family& family, Config& config
 absl::Status read_maths(const Json& json, const Family& family, Config& config) {
   ASSIGN_OR_RETURN(const double eps, get_double(json, "rms_norm_eps", family.norm_eps));
   if (eps <= 0 || eps > 0.1) {
-    return invalid_argument("rms_norm_eps: wanted a number above 0 and up to 0.1, found {}", eps);
+    return invalid_argument("rms_norm_eps: must be a number above 0 and up to 0.1, found {}", eps);
   }
   config.norm_eps = static_cast<float>(eps);
   config.norm_plus = family.norm_plus_one ? 1 : 0;
@@ -185,7 +185,7 @@ absl::StatusOr<std::vector<int64_t>> token_ids(const Json& json, std::string_vie
   const Json& found = json[std::string(key)];
   for (const Json& id : found.is_array() ? found : Json::array({found})) {
     if (!id.is_number_integer() || id < 0 || id >= vocab_size) {
-      return invalid_argument("{}: wanted a token id from 0 to {}, or a list, found {}", key,
+      return invalid_argument("{}: must be a token id from 0 to {}, or a list, found {}", key,
                               vocab_size - 1, describe(id));
     }
     ids.push_back(id.get<int64_t>());
@@ -201,7 +201,7 @@ absl::Status set_context(double reach, int64_t override, Config& config) {
       static_cast<int64_t>(static_cast<double>(config.max_position_embeddings) * reach), bound);
   if (override < 1 || override > most) {
     return invalid_argument(
-        "--max-context {}: wanted 1 to {}, what max_position_embeddings, the rotary scaling and "
+        "--max-context {}: must be 1 to {}, what max_position_embeddings, the rotary scaling and "
         "the kinds of attention that there are here allow",
         override, most);
   }
@@ -343,7 +343,7 @@ absl::StatusOr<Config> parse_config(const Json& json, const ConfigSource& source
                                     std::string_view architecture, const Family& family,
                                     int64_t max_context_override) {
   const auto read = [&]() -> absl::StatusOr<Config> {
-    if (!json.is_object()) return invalid_argument("wanted an object, found {}", describe(json));
+    if (!json.is_object()) return invalid_argument("must be an object, found {}", describe(json));
     Config config;
     config.architecture = architecture;
     Json ours = json;

@@ -25,12 +25,12 @@ absl::Status read_sparse_layers(const Json& json, ExpertConfig& experts) {
   const Json types = json.value("mlp_layer_types", Json());
   if (types.is_null()) return absl::OkStatus();
   if (!types.is_array() || types.size() != sparse.size()) {
-    return invalid_argument("mlp_layer_types: wanted a list of {} entries, found {}", sparse.size(),
-                            describe(types));
+    return invalid_argument("mlp_layer_types: must be a list of {} entries, found {}",
+                            sparse.size(), describe(types));
   }
   for (size_t i = 0; i < sparse.size(); ++i) {
     if (types[i] != "dense" && types[i] != "sparse") {
-      return invalid_argument("mlp_layer_types[{}]: wanted dense or sparse, found {}", i,
+      return invalid_argument("mlp_layer_types[{}]: must be dense or sparse, found {}", i,
                               describe(types[i]));
     }
     sparse[i] = types[i] == "sparse";
@@ -45,16 +45,16 @@ absl::Status read_grouped(const Json& json, ExpertConfig& experts) {
   const int64_t each = experts.count / experts.groups;
   // A group counts by its two best.
   if (experts.count % experts.groups != 0 || (experts.groups > 1 && each < 2)) {
-    return invalid_argument("n_group: wanted groups of two or more of {} experts each, found {}",
+    return invalid_argument("n_group: must be groups of two or more of {} experts each, found {}",
                             experts.count, experts.groups);
   }
   if (experts.chosen > each * experts.chosen_groups) {
-    return invalid_argument("topk_group: wanted groups of at least {} experts together, found {}",
+    return invalid_argument("topk_group: must be groups of at least {} experts together, found {}",
                             experts.chosen, each * experts.chosen_groups);
   }
   ASSIGN_OR_RETURN(const double scale, get_double(json, "routed_scaling_factor", 1));
   if (!(scale >= 1e-6 && scale <= 1e6)) {
-    return invalid_argument("routed_scaling_factor: wanted a number from 1e-6 to 1e6, found {}",
+    return invalid_argument("routed_scaling_factor: must be a number from 1e-6 to 1e6, found {}",
                             scale);
   }
   experts.scale = static_cast<float>(scale);
@@ -101,11 +101,11 @@ absl::StatusOr<std::vector<size_t>> read_layer_list(const Json& json, std::strin
   const Json found = json.value(std::string(key), Json());
   if (found.is_null()) return listed;
   if (!found.is_array()) {
-    return invalid_argument("{}: wanted a list of layers, found {}", key, describe(found));
+    return invalid_argument("{}: must be a list of layers, found {}", key, describe(found));
   }
   for (const Json& layer : found) {
     if (!layer.is_number_integer() || layer < 0 || layer >= layers) {
-      return invalid_argument("{}: wanted layers from 0 to {}, found {}", key, layers - 1,
+      return invalid_argument("{}: must be layers from 0 to {}, found {}", key, layers - 1,
                               describe(layer));
     }
     listed.push_back(layer.get<size_t>());

@@ -62,7 +62,7 @@ absl::StatusOr<int64_t> get_count(const Json& json, std::string_view key, int64_
                                   std::optional<int64_t> fallback) {
   ASSIGN_OR_RETURN(const int64_t value, get_int(json, key, fallback));
   if (value < 1 || value > most) {
-    return invalid_argument("{}: wanted an integer from 1 to {}, found {}", key, most, value);
+    return invalid_argument("{}: must be an integer from 1 to {}, found {}", key, most, value);
   }
   return value;
 }

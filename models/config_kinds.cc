@@ -17,13 +17,13 @@ absl::StatusOr<Json> full_layer_of(const Json& json) {
   const Json layers = json.value("per_layer_config", Json());
   if (layers.is_null()) return json;
   if (!layers.is_object() || layers.empty() || !layers.begin()->is_object()) {
-    return invalid_argument("per_layer_config: wanted an object for each layer, found {}",
+    return invalid_argument("per_layer_config: must be an object for each layer, found {}",
                             describe(layers));
   }
   const Json& first = *layers.begin();
   for (const auto& [layer, sizes] : layers.items()) {
     if (sizes == first) continue;
-    return invalid_argument("per_layer_config.{}: wanted {}, as the others, found {}", layer,
+    return invalid_argument("per_layer_config.{}: must be {}, as the others, found {}", layer,
                             first.dump(), describe(sizes));
   }
   for (const auto& [key, value] : first.items()) {
@@ -51,11 +51,11 @@ absl::Status read_full_heads(const Json& json, Config& config) {
   }
   if (config.heads % kinds.full_kv_heads != 0) {
     return invalid_argument(
-        "num_global_key_value_heads: wanted a divisor of num_attention_heads ({}), found {}",
+        "num_global_key_value_heads: must be a divisor of num_attention_heads ({}), found {}",
         config.heads, kinds.full_kv_heads);
   }
   if (config.heads * kinds.full_head_dim <= kMostColumns) return absl::OkStatus();
-  return invalid_argument("num_attention_heads * global_head_dim: wanted at most {}, found {}",
+  return invalid_argument("num_attention_heads * global_head_dim: must be at most {}, found {}",
                           kMostColumns, config.heads * kinds.full_head_dim);
 }
 
@@ -64,18 +64,18 @@ absl::Status read_embeddings_by_layer(const Json& json, Config& config) {
   KindConfig& kinds = config.kinds;
   ASSIGN_OR_RETURN(kinds.by_layer_width, get_int(json, "hidden_size_per_layer_input", 256));
   if (kinds.by_layer_width < 0 || kinds.by_layer_width > kMostWidth) {
-    return invalid_argument("hidden_size_per_layer_input: wanted 0 to {}, found {}", kMostWidth,
+    return invalid_argument("hidden_size_per_layer_input: must be 0 to {}, found {}", kMostWidth,
                             kinds.by_layer_width);
   }
   if (kinds.by_layer_width == 0) return absl::OkStatus();
   ASSIGN_OR_RETURN(kinds.by_layer_rows, get_int(json, "vocab_size_per_layer_input", 262144));
   if (kinds.by_layer_rows < config.vocab_size || kinds.by_layer_rows > 1 << 24) {
-    return invalid_argument("vocab_size_per_layer_input: wanted vocab_size ({}) to {}, found {}",
+    return invalid_argument("vocab_size_per_layer_input: must be vocab_size ({}) to {}, found {}",
                             config.vocab_size, 1 << 24, kinds.by_layer_rows);
   }
   ASSIGN_OR_RETURN(kinds.absent_id, get_int(json, "pad_token_id", 0));
   if (kinds.absent_id >= 0 && kinds.absent_id < config.vocab_size) return absl::OkStatus();
-  return invalid_argument("pad_token_id: wanted a token id from 0 to {}, found {}",
+  return invalid_argument("pad_token_id: must be a token id from 0 to {}, found {}",
                           config.vocab_size - 1, kinds.absent_id);
 }
 
@@ -89,7 +89,7 @@ absl::Status read_kinds(const Json& json, Config& config) {
   RETURN_IF_ERROR(read_embeddings_by_layer(json, config));
   ASSIGN_OR_RETURN(const int64_t sharing, get_int(json, "num_kv_shared_layers", 0));
   if (sharing < 0 || sharing >= config.layers) {
-    return invalid_argument("num_kv_shared_layers: wanted 0 to {}, found {}", config.layers - 1,
+    return invalid_argument("num_kv_shared_layers: must be 0 to {}, found {}", config.layers - 1,
                             sharing);
   }
   kinds.first_sharing = config.layers - static_cast<int>(sharing);

@@ -41,8 +41,8 @@ absl::Status read_latent(const Json& json, Config& config) {
   const int64_t q_dim = latent.nope_dim + config.head_dim;
   ASSIGN_OR_RETURN(const int64_t stated, get_count(json, "qk_head_dim", kMostColumns, q_dim));
   if (stated != q_dim) {
-    return invalid_argument("qk_head_dim: wanted qk_nope_head_dim + qk_rope_head_dim, {}, found {}",
-                            q_dim, stated);
+    return invalid_argument(
+        "qk_head_dim: must be qk_nope_head_dim + qk_rope_head_dim, {}, found {}", q_dim, stated);
   }
   ASSIGN_OR_RETURN(const double yarn, yarn_scale(json));
   config.attention_scale = static_cast<float>(exact_pow(static_cast<double>(q_dim), -0.5) * yarn);

@@ -20,13 +20,13 @@ absl::Status read_turns(const Json& json, const Family& family, Config& config) 
   if (found == json.end() || found->is_null() || *found == Json::array()) return absl::OkStatus();
   if (!found->is_array() || static_cast<int>(found->size()) < config.layers) {
     return invalid_argument(
-        "no_rope_layers: wanted a list of {} layers, found {}", config.layers,
+        "no_rope_layers: must be a list of {} layers, found {}", config.layers,
         found->is_array() ? fmt::format("{}", found->size()) : describe(*found));
   }
   for (int i = 0; i < config.layers; ++i) {
     const Json& turns = (*found)[i];
     if (turns != 0 && turns != 1) {
-      return invalid_argument("no_rope_layers[{}]: wanted 0 or 1, found {}", i, describe(turns));
+      return invalid_argument("no_rope_layers[{}]: must be 0 or 1, found {}", i, describe(turns));
     }
     config.turns[i] = turns == 1;
   }
@@ -44,7 +44,7 @@ absl::StatusOr<std::string> read_pattern(const Json& json, const Family& family)
   const std::string pattern = given.get<std::string>();
   const bool right = pattern.find_first_not_of("LG") == std::string::npos;
   if (right && !pattern.empty() && pattern.size() <= 1024) return pattern;
-  return invalid_argument("sliding_window_pattern: wanted a number or letters L and G, found {}",
+  return invalid_argument("sliding_window_pattern: must be a number or letters L and G, found {}",
                           describe(given));
 }
 
@@ -83,7 +83,7 @@ absl::Status read_chunks(const Json& json, Config& config) {
   ASSIGN_OR_RETURN(const int64_t chunk, get_count(json, "attention_chunk_size", 1 << 24, 8192));
   const Json types = json.value("layer_types", Json());
   if (!types.is_null() && (!types.is_array() || static_cast<int>(types.size()) != config.layers)) {
-    return invalid_argument("layer_types: wanted a list of {} layers, found {}", config.layers,
+    return invalid_argument("layer_types: must be a list of {} layers, found {}", config.layers,
                             types.is_array() ? fmt::format("{}", types.size()) : describe(types));
   }
   for (size_t i = 0; i < config.turns.size(); ++i) {
@@ -108,7 +108,7 @@ absl::Status read_layer_types(const Json& json, const Family& family, Config& co
   if (!json.contains("layer_types") || json["layer_types"].is_null()) return absl::OkStatus();
   const Json& types = json["layer_types"];
   if (!types.is_array() || static_cast<int>(types.size()) != config.layers) {
-    return invalid_argument("layer_types: wanted a list of {} layers, found {}", config.layers,
+    return invalid_argument("layer_types: must be a list of {} layers, found {}", config.layers,
                             types.is_array() ? fmt::format("{}", types.size()) : describe(types));
   }
   ASSIGN_OR_RETURN(const int64_t window, get_int(json, "sliding_window", family.default_window));

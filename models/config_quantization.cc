@@ -64,7 +64,7 @@ absl::StatusOr<std::string> read_quantization(const Json& json) {
   }
   if (field("version") != 1 || !field("scheme").is_string()) {
     return invalid_argument(
-        "quantization_config: wanted version 1 and a scheme, found version {} and {}: was it "
+        "quantization_config: must be version 1 and a scheme, found version {} and {}: was it "
         "written by a newer lockstep?",
         describe(field("version")), describe(field("scheme")));
   }

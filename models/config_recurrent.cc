@@ -18,11 +18,11 @@ absl::Status read_full_layers(const Json& json, std::string_view key, Config& c)
   c.recurrent.in_layer.assign(static_cast<size_t>(c.layers), given);
   if (!given) return absl::OkStatus();
   if (!found->is_array()) {
-    return invalid_argument("{}: wanted a list of layers, found {}", key, describe(*found));
+    return invalid_argument("{}: must be a list of layers, found {}", key, describe(*found));
   }
   for (const Json& layer : *found) {
     if (!layer.is_number_integer() || layer < 0 || layer >= c.layers) {
-      return invalid_argument("{}: wanted layers from 0 to {}, found {}", key, c.layers - 1,
+      return invalid_argument("{}: must be layers from 0 to {}, found {}", key, c.layers - 1,
                               describe(layer));
     }
     c.recurrent.in_layer[layer.get<size_t>()] = false;
@@ -37,10 +37,10 @@ absl::Status read_delta_rule(const Json& json, Config& c) {
   ASSIGN_OR_RETURN(r.v_dim, get_count(json, "linear_value_head_dim", kMaxStateDim, 128));
   ASSIGN_OR_RETURN(r.key_heads, get_count(json, "linear_num_key_heads", 1024, 16));
   ASSIGN_OR_RETURN(r.heads, get_count(json, "linear_num_value_heads", 1024, 32));
-  if (r.taps < 2) return invalid_argument("linear_conv_kernel_dim: wanted 2 or more, found 1");
+  if (r.taps < 2) return invalid_argument("linear_conv_kernel_dim: must be 2 or more, found 1");
   if (r.heads % r.key_heads != 0) {
     return invalid_argument(
-        "linear_num_value_heads: wanted a multiple of linear_num_key_heads ({}), found {}",
+        "linear_num_value_heads: must be a multiple of linear_num_key_heads ({}), found {}",
         r.key_heads, r.heads);
   }
   ASSIGN_OR_RETURN(const int64_t every, get_count(json, "full_attention_interval", 1024, 4));
@@ -51,7 +51,7 @@ absl::Status read_delta_rule(const Json& json, Config& c) {
 absl::Status read_short_conv(const Json& json, Config& c) {
   ASSIGN_OR_RETURN(c.recurrent.bias, get_bool(json, "conv_bias", false));
   ASSIGN_OR_RETURN(c.recurrent.taps, get_count(json, "conv_L_cache", kMaxTaps, 3));
-  if (c.recurrent.taps < 2) return invalid_argument("conv_L_cache: wanted 2 or more, found 1");
+  if (c.recurrent.taps < 2) return invalid_argument("conv_L_cache: must be 2 or more, found 1");
   ASSIGN_OR_RETURN(const bool adjusts, get_bool(json, "block_auto_adjust_ff_dim", true));
   ASSIGN_OR_RETURN(const double factor, get_double(json, "block_ffn_dim_multiplier", 1));
   ASSIGN_OR_RETURN(const int64_t unit, get_count(json, "block_multiple_of", kMostColumns, 256));
@@ -60,7 +60,7 @@ absl::Status read_short_conv(const Json& json, Config& c) {
     const double width = std::floor(factor * std::floor(2 * given / 3));
     if (!(width >= 1 && width <= kMostColumns)) {
       return invalid_argument(
-          "block_ffn_dim_multiplier: wanted one that gives an MLP of 1 to {} columns, found {}",
+          "block_ffn_dim_multiplier: must be one that gives an MLP of 1 to {} columns, found {}",
           kMostColumns, factor);
     }
     c.intermediate_size = (static_cast<int64_t>(width) + unit - 1) / unit * unit;
@@ -89,9 +89,9 @@ absl::Status read_mamba(const Json& json, Config& c) {
   ASSIGN_OR_RETURN(r.heads, get_count(json, "mamba_n_heads", 4096, 128));
   ASSIGN_OR_RETURN(r.key_heads, get_count(json, "mamba_n_groups", 4096, 1));
   ASSIGN_OR_RETURN(r.k_dim, get_count(json, "mamba_d_state", kMaxStateDim, 256));
-  if (r.taps < 2) return invalid_argument("mamba_d_conv: wanted 2 or more, found 1");
+  if (r.taps < 2) return invalid_argument("mamba_d_conv: must be 2 or more, found 1");
   if (r.heads % r.key_heads != 0) {
-    return invalid_argument("mamba_n_groups: wanted a divisor of mamba_n_heads ({}), found {}",
+    return invalid_argument("mamba_n_groups: must be a divisor of mamba_n_heads ({}), found {}",
                             r.heads, r.key_heads);
   }
   ASSIGN_OR_RETURN(const int64_t expand, get_count(json, "mamba_expand", 64, 2));
@@ -102,8 +102,8 @@ absl::Status read_mamba(const Json& json, Config& c) {
     ASSIGN_OR_RETURN(r.v_dim, get_count(json, "mamba_d_head", kMaxStateDim));
   }
   if (r.v_dim < 1 || r.v_dim > kMaxStateDim || r.heads * r.v_dim > kMostColumns) {
-    return invalid_argument("mamba_d_head: wanted heads of 1 to {} columns, found {}", kMaxStateDim,
-                            r.v_dim);
+    return invalid_argument("mamba_d_head: must be heads of 1 to {} columns, found {}",
+                            kMaxStateDim, r.v_dim);
   }
   const OnlyValue only[] = {{"mamba_proj_bias", false}, {"use_bias", false}};
   RETURN_IF_ERROR(check_only(json, only));
@@ -126,7 +126,7 @@ absl::Status read_block_pattern(const Json& json, Config& c) {
       pattern.find_first_not_of("M*-E") == std::string::npos) {
     return absl::OkStatus();
   }
-  return invalid_argument("hybrid_override_pattern: wanted {} letters M, *, - or E, found {}",
+  return invalid_argument("hybrid_override_pattern: must be {} letters M, *, - or E, found {}",
                           c.layers, printable(pattern));
 }
 

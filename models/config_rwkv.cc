@@ -16,7 +16,7 @@ constexpr int64_t kPositions = 32768;  // That a text may have, if the config do
 // Heads follow from their size: num_attention_heads is another number in published files.
 absl::Status read_heads(Config& c) {
   if (c.hidden_size % c.head_dim != 0) {
-    return invalid_argument("head_dim: wanted a divisor of hidden_size ({}), found {}",
+    return invalid_argument("head_dim: must be a divisor of hidden_size ({}), found {}",
                             c.hidden_size, c.head_dim);
   }
   c.heads = c.kv_heads = c.hidden_size / c.head_dim;
@@ -39,8 +39,8 @@ absl::Status read_rwkv5(const Json& json, Config& c) {
   ASSIGN_OR_RETURN(const int64_t width,
                    get_count(json, "attention_hidden_size", kMostColumns, c.hidden_size));
   if (width == c.hidden_size) return absl::OkStatus();
-  return invalid_argument("attention_hidden_size: wanted hidden_size ({}), found {}", c.hidden_size,
-                          width);
+  return invalid_argument("attention_hidden_size: must be hidden_size ({}), found {}",
+                          c.hidden_size, width);
 }
 
 absl::Status read_rwkv6(const Json& json, Config& c) {
@@ -69,7 +69,7 @@ absl::Status read_fla_rwkv7(const Json& json, Config& c) {
   const Json found = json.value("value_dim", Json());
   for (const Json& width : found.is_array() ? found : Json::array({found})) {
     if (width.is_null() || width == c.hidden_size) continue;
-    return invalid_argument("value_dim: wanted hidden_size ({}) in every layer, found {}",
+    return invalid_argument("value_dim: must be hidden_size ({}) in every layer, found {}",
                             c.hidden_size, describe(width));
   }
   return absl::OkStatus();

@@ -63,7 +63,7 @@ RouteSpec biased_routing(const Config& c) {
 
 Value grouped_experts(Graph& g, const Config& c, Value x, int layer, RouteSpec routing,
                       const std::string& bias) {
-  if (!c.experts.in_layer[static_cast<size_t>(layer)]) return gated_mlp(g, c, x, layer);
+  if (!c.experts.in_layer[static_cast<size_t>(layer)]) return old_gated_mlp(g, c, x, layer);
   const Scope scope(g, "mlp");
   const Routes routes =
       g.route(g.router(x, "gate", c.experts.count), with_config(routing, c), bias);
@@ -72,12 +72,12 @@ Value grouped_experts(Graph& g, const Config& c, Value x, int layer, RouteSpec r
   return g.add(routed, shared_expert(g, c, x, "shared_experts"));
 }
 
-Value biased_experts(Graph& g, const Config& c, Value x, int layer) {
+Value old_biased_experts(Graph& g, const Config& c, Value x, int layer) {
   return grouped_experts(g, c, x, layer, biased_routing(c), "gate.e_score_correction_bias");
 }
 
-Value qwen_experts(Graph& g, const Config& c, Value x, int layer) {
-  if (!c.experts.in_layer[static_cast<size_t>(layer)]) return gated_mlp(g, c, x, layer);
+Value old_qwen_experts(Graph& g, const Config& c, Value x, int layer) {
+  if (!c.experts.in_layer[static_cast<size_t>(layer)]) return old_gated_mlp(g, c, x, layer);
   const Scope scope(g, "mlp");
   const Routes routes =
       g.route(g.router(x, "gate", c.experts.count),

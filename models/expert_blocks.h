@@ -47,9 +47,9 @@ RouteSpec with_config(RouteSpec routing, const Config& config);
 RouteSpec biased_routing(const Config& config);
 
 // The same as of DeepSeek-V3 on: a sigmoid of each score, and a learned bias of the choice.
-Value biased_experts(Graph& graph, const Config& config, Value x, int layer);
+Value old_biased_experts(Graph& graph, const Config& config, Value x, int layer);
 
 // Qwen's MLP: experts, with a shared one where the config has it, or in some layers a dense one.
-Value qwen_experts(Graph& graph, const Config& config, Value x, int layer);
+Value old_qwen_experts(Graph& graph, const Config& config, Value x, int layer);
 
 }  // namespace lockstep

@@ -7,6 +7,18 @@
 #include "models/models.h"
 
 namespace lockstep {
+
+bool matches_key(std::string_view pattern, std::string_view key) {
+  const size_t star = pattern.find('*');
+  if (star == std::string_view::npos) return pattern == key;
+  if (!key.starts_with(pattern.substr(0, star))) return false;
+  const std::string_view rest = pattern.substr(star + 1);
+  for (size_t begin = star; begin <= key.size(); ++begin) {
+    if (matches_key(rest, key.substr(begin))) return true;
+  }
+  return false;
+}
+
 namespace {
 
 // A rule's word on its keys.
@@ -50,9 +62,7 @@ bool has_by_default(const Family& family, std::string_view key) {
 bool is_mark(const Family&, std::string_view key) {
   const std::string_view plain = key.substr(1);
   if (is_known_key(plain)) return false;
-  return std::ranges::none_of(architectures(), [&](const Architecture& known) {
-    return reads_key(known.family, plain) || reads_expert_key(known.family.experts, plain);
-  });
+  return !keys_of_all().contains(plain);
 }
 
 // The first row that has the key and says something of the value decides.
@@ -139,21 +149,10 @@ constexpr KeyRule kRules[] = {
     {Says::kHarmlessAt, "*", "[false]"},
 };
 
-bool matches(std::string_view pattern, std::string_view key) {
-  const size_t star = pattern.find('*');
-  if (star == std::string_view::npos) return pattern == key;
-  if (!key.starts_with(pattern.substr(0, star))) return false;
-  const std::string_view rest = pattern.substr(star + 1);
-  for (size_t begin = star; begin <= key.size(); ++begin) {
-    if (matches(rest, key.substr(begin))) return true;
-  }
-  return false;
-}
-
 bool has_key(const KeyRule& rule, std::string_view key) {
   for (std::string_view left = rule.keys; !left.empty();) {
     const size_t end = std::min(left.find(' '), left.size());
-    if (matches(left.substr(0, end), key)) return true;
+    if (matches_key(left.substr(0, end), key)) return true;
     left.remove_prefix(std::min(end + 1, left.size()));
   }
   return false;

@@ -13,6 +13,9 @@ namespace lockstep {
 
 // Whether a rule says that the key decides nothing with this value. kInvalidArgument: one line that
 // names a key whose value says that something else is computed.
+// Whether the key is of the pattern, in which a * is any text.
+bool matches_key(std::string_view pattern, std::string_view key);
+
 absl::StatusOr<bool> is_harmless(std::string_view key, const Json& value, const Family& family);
 
 }  // namespace lockstep

@@ -46,7 +46,7 @@ Value latent_key(Graph& g, const Config& c, Value x) {
 
 }  // namespace
 
-Value latent_attention(Graph& g, const Config& c, Value x, int layer) {
+Value old_latent_attention(Graph& g, const Config& c, Value x, int layer) {
   const Scope scope(g, "self_attn");
   const LatentConfig& l = c.latent;
   const int64_t key_dim = l.kv_width + c.head_dim;

@@ -10,6 +10,6 @@ namespace lockstep {
 // the latent row by its own part of kv_b_proj, so that all heads share one key, [latent | turned],
 // whose first columns are the value; another part of kv_b_proj brings what was summed up into the
 // space of the head's values. Sums are in one order whatever the chunks.
-Value latent_attention(Graph& graph, const Config& config, Value x, int layer);
+Value old_latent_attention(Graph& graph, const Config& config, Value x, int layer);
 
 }  // namespace lockstep

@@ -4,6 +4,8 @@
 
 #include <cstdint>
 #include <filesystem>
+#include <functional>
+#include <set>
 #include <string>
 #include <vector>
 
@@ -18,6 +20,18 @@ Architectures architectures();
 // Whose rules a config.json is read by: of the architecture that it names. kInvalidArgument: one
 // line that names the key.
 absl::StatusOr<const Architecture*> find_architecture(const Json& json);
+
+// The keys that an architecture reads of a config.json, in our names; those of all architectures.
+std::set<std::string, std::less<>> keys_of(const Architecture& architecture);
+const std::set<std::string, std::less<>>& keys_of_all();
+
+// What a family's function makes of a config.json, and what is read of any.
+struct ReadModel {
+  Decoder decoder;
+  Config config;
+};
+absl::StatusOr<ReadModel> read_model(const Architecture& architecture, Json json, KeySource source,
+                                     int64_t max_context_override);
 
 struct ModelDescription {
   Config config;

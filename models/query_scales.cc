@@ -18,7 +18,7 @@ absl::StatusOr<QueryScaling> take_query_scaling(Json& rope) {
   if (!beta.ok()) return in_rope(beta.status());
   if (!(*beta >= 0 && *beta <= 1000)) {
     return invalid_argument(
-        "rope_parameters.llama_4_scaling_beta: wanted a number from 0 to 1000, found {}", *beta);
+        "rope_parameters.llama_4_scaling_beta: must be a number from 0 to 1000, found {}", *beta);
   }
   const absl::StatusOr<int64_t> length =
       get_count(rope, "original_max_position_embeddings", 1 << 24);
@@ -32,14 +32,14 @@ absl::StatusOr<QueryScaling> read_temperature(const Json& json) {
   QueryScaling scaling;
   const Json tuning = json.value("attn_temperature_tuning", Json());
   if (!tuning.is_boolean() && !tuning.is_number_integer()) {  // Early files have a 4 there.
-    return invalid_argument("attn_temperature_tuning: wanted true or false, found {}",
+    return invalid_argument("attn_temperature_tuning: must be true or false, found {}",
                             describe(tuning));
   }
   const bool tuned = tuning.is_boolean() ? tuning.get<bool>() : tuning.get<int64_t>() != 0;
   if (!tuned) return scaling;
   ASSIGN_OR_RETURN(scaling.beta, get_double(json, "attn_scale", 0.1));
   if (!(scaling.beta >= 0 && scaling.beta <= 1000)) {
-    return invalid_argument("attn_scale: wanted a number from 0 to 1000, found {}", scaling.beta);
+    return invalid_argument("attn_scale: must be a number from 0 to 1000, found {}", scaling.beta);
   }
   ASSIGN_OR_RETURN(scaling.length, get_count(json, "floor_scale", 1 << 24, 8192));
   scaling.offset = 1;
@@ -53,7 +53,7 @@ absl::Status set_query_scales(const QueryScaling& scaling, double positions, Con
   const auto count = static_cast<int64_t>(std::ceil(last / static_cast<double>(scaling.length)));
   if (count > kMostScales) {
     return invalid_argument(
-        "{}: wanted no less than a part in {} of the {} positions, found {}",
+        "{}: must be at least a part in {} of the {} positions, found {}",
         scaling.offset > 0 ? "floor_scale" : "rope_parameters.original_max_position_embeddings",
         kMostScales, positions, scaling.length);
   }

@@ -51,7 +51,7 @@ absl::StatusOr<RopeScaling> find_scaling(const Json& json, const RopeFacts& fact
   for (const std::string key : {"rope_scaling", "rope_parameters"}) {
     if (!json.contains(key) || json[key].is_null()) continue;
     if (!json[key].is_object()) {
-      return invalid_argument("{}: wanted an object, found {}", key, describe(json[key]));
+      return invalid_argument("{}: must be an object, found {}", key, describe(json[key]));
     }
     if (scaling.object != &kNothing) {
       if (*scaling.object == json[key]) continue;
@@ -64,7 +64,7 @@ absl::StatusOr<RopeScaling> find_scaling(const Json& json, const RopeFacts& fact
   ASSIGN_OR_RETURN(scaling.part, get_double(json, kRotaryPart, scaling.part));
   ASSIGN_OR_RETURN(const double theta, get_double(json, "rope_theta", scaling.theta));
   if (theta < kLeastTheta || theta > kMostTheta) {
-    return invalid_argument("rope_theta: wanted a number from {} to {}, found {}", kLeastTheta,
+    return invalid_argument("rope_theta: must be a number from {} to {}, found {}", kLeastTheta,
                             kMostTheta, theta);
   }
   ASSIGN_OR_RETURN(scaling.theta, scaling.number("rope_theta", kLeastTheta, kMostTheta, theta));
@@ -73,7 +73,7 @@ absl::StatusOr<RopeScaling> find_scaling(const Json& json, const RopeFacts& fact
   ASSIGN_OR_RETURN(scaling.original_positions,
                    get_int(json, kOriginalPositions, static_cast<int64_t>(inner)));
   if (scaling.original_positions < 1 || scaling.original_positions > 1 << 24) {
-    return invalid_argument("{}: wanted an integer from 1 to {}, found {}", kOriginalPositions,
+    return invalid_argument("{}: must be an integer from 1 to {}, found {}", kOriginalPositions,
                             1 << 24, scaling.original_positions);
   }
   return scaling;
@@ -82,7 +82,7 @@ absl::StatusOr<RopeScaling> find_scaling(const Json& json, const RopeFacts& fact
 // The columns of a head that turn: the first ones.
 absl::StatusOr<int64_t> rotary_dim(const RopeScaling& scaling, const RopeFacts& facts) {
   if (facts.dim != 0 && facts.dim % 2 != 0) {
-    return invalid_argument("rotary_dim: wanted an even number, found {}", facts.dim);
+    return invalid_argument("rotary_dim: must be an even number, found {}", facts.dim);
   }
   if (facts.dim != 0) return facts.dim;
   ASSIGN_OR_RETURN(const double part, scaling.number(kRotaryPart, 0, 1, scaling.part));
@@ -91,7 +91,7 @@ absl::StatusOr<int64_t> rotary_dim(const RopeScaling& scaling, const RopeFacts& 
   }
   const auto dim = static_cast<int64_t>(static_cast<double>(facts.head_dim) * part);
   if (dim < 2 || dim % 2 != 0 || part > 1) {
-    return invalid_argument("{}: {} of a head_dim of {}: wanted an even number of columns",
+    return invalid_argument("{}: {} of a head_dim of {}: must be an even number of columns",
                             kRotaryPart, part, facts.head_dim);
   }
   return dim;
@@ -101,7 +101,7 @@ absl::StatusOr<int64_t> rotary_dim(const RopeScaling& scaling, const RopeFacts& 
 
 absl::StatusOr<RopeConfig> parse_rope(const Json& json, const RopeFacts& facts) {
   if (facts.head_dim % 2 != 0) {
-    return invalid_argument("head_dim: wanted an even number for rotary embeddings, found {}",
+    return invalid_argument("head_dim: must be an even number for rotary embeddings, found {}",
                             facts.head_dim);
   }
   ASSIGN_OR_RETURN(RopeScaling scaling, find_scaling(json, facts));

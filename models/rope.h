@@ -28,6 +28,11 @@ struct RopeFacts {
   bool fixed_alpha = false;       // As Family::rope_fixed_alpha.
   int64_t ntk_length = 0;         // As Config::ntk_length.
   std::string member = "";        // ".full_attention" of rope_parameters, for messages.
+  // For read_rope():
+  double window_theta = 0;      // Of layers with a window, unscaled; 0: one table for all layers.
+  bool reads_dim = false;       // rotary_dim says how many columns turn.
+  bool scales_queries = false;  // rope_parameters has llama_4_scaling_beta.
+  bool whole_heads = false;     // partial_rotary_factor in rope_parameters is of a larger head.
 };
 
 // From the top level of a config.json, both forms. Errors name the key; the caller names the file.

@@ -33,7 +33,7 @@ void set_frequencies(const std::vector<double>& frequencies, RopeConfig& out) {
 absl::StatusOr<double> ntk_exponent(const RopeScaling& scaling, std::string_view key) {
   const double dim = static_cast<double>(scaling.dim);
   if (dim > 2) return dim / (dim - 2);
-  return invalid_argument("{}: wanted a head_dim above 2, found {}", key, scaling.dim);
+  return invalid_argument("{}: must be a head_dim above 2, found {}", key, scaling.dim);
 }
 
 // A prompt of up to ntk_length, 2, 4, ... times as many tokens has its base multiplied by a power
@@ -97,7 +97,7 @@ absl::Status llama3(const RopeScaling& scaling, RopeConfig& out) {
   ASSIGN_OR_RETURN(const double low, scaling.number("low_freq_factor", 1e-6, 1e6));
   ASSIGN_OR_RETURN(const double high, scaling.number("high_freq_factor", 1e-6, 1e6));
   if (high < low) {
-    return invalid_argument("{}.high_freq_factor: wanted low_freq_factor ({}) or more, found {}",
+    return invalid_argument("{}.high_freq_factor: must be low_freq_factor ({}) or more, found {}",
                             scaling.key, low, high);
   }
   const double length = static_cast<double>(scaling.original_positions);
@@ -186,7 +186,7 @@ absl::Status add_divided(const RopeScaling& scaling, const char* name, RopeConfi
   };
   if (!found.is_array() || found.size() != wanted ||
       !std::all_of(found.begin(), found.end(), divides)) {
-    return invalid_argument("{}.{}: wanted a list of {} numbers from 0.1 to 1e6, found {}",
+    return invalid_argument("{}.{}: must be a list of {} numbers from 0.1 to 1e6, found {}",
                             scaling.key, name, wanted, describe(found));
   }
   std::vector<double> frequencies = plain_frequencies(scaling.dim, scaling.theta);

@@ -40,7 +40,7 @@ struct RopeScaling {
     const absl::StatusOr<double> value = get_double(*object, name, fallback);
     if (!value.ok()) return invalid_argument("{}.{}", key, message_of(value.status()));
     if (*value < low || *value > high) {
-      return invalid_argument("{}.{}: wanted a number from {} to {}, found {}", key, name, low,
+      return invalid_argument("{}.{}: must be a number from {} to {}, found {}", key, name, low,
                               high, *value);
     }
     return *value;

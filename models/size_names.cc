@@ -101,8 +101,9 @@ Meanings meanings_of(std::string_view key) {
 
 // The size that the family reads and the config lacks, all of whose meanings are among these; "":
 // none.
-std::string_view missing_size(const Meanings& meanings, const Json& json, const Family& family) {
-  for (const std::string_view size : read_keys(family)) {
+template <typename Names>
+std::string_view missing_size(const Meanings& meanings, const Json& json, const Names& read) {
+  for (const std::string_view size : read) {
     const Meanings wanted = meanings_of(size);
     if (wanted.empty() || !json.value(std::string(size), Json()).is_null()) continue;
     if (std::ranges::includes(meanings, wanted)) return size;
@@ -112,16 +113,23 @@ std::string_view missing_size(const Meanings& meanings, const Json& json, const 
 
 }  // namespace
 
+absl::Status check_ignored_size(std::string_view key, const Json& value, const Json& json,
+                                const std::set<std::string, std::less<>>& read) {
+  const Meanings meanings = meanings_of(key);
+  if (meanings.empty() || !value.is_number()) return absl::OkStatus();
+  const std::string_view size = missing_size(meanings, json, read);
+  if (size.empty()) return absl::OkStatus();
+  return invalid_argument(
+      "--ignore-config {0}: it may be {1}, which the config lacks and whose default may be "
+      "wrong: write {1} into config.json",
+      printable(key), size);
+}
+
 absl::Status check_ignored_sizes(const Json& ignored, const Json& json, const Family& family) {
+  std::set<std::string, std::less<>> read;
+  for (const std::string_view key : read_keys(family)) read.emplace(key);
   for (const auto& [key, value] : ignored.items()) {
-    const Meanings meanings = meanings_of(key);
-    if (meanings.empty() || !value.is_number()) continue;
-    const std::string_view size = missing_size(meanings, json, family);
-    if (size.empty()) continue;
-    return invalid_argument(
-        "--ignore-config {0}: it may be {1}, which the config lacks and whose default may be "
-        "wrong: write {1} into config.json",
-        printable(key), size);
+    RETURN_IF_ERROR(check_ignored_size(key, value, json, read));
   }
   return absl::OkStatus();
 }

@@ -132,7 +132,7 @@ absl::Status read_outer(const Json& outer, std::string_view object, Json& text, 
     } else if (!is_known_key(key)) {
       beside[key] = value;
     } else {
-      return invalid_argument("{}: wanted in {}, found beside it", key, object);
+      return invalid_argument("{}: must be in {}, found beside it", key, object);
     }
   }
   return absl::OkStatus();
@@ -151,7 +151,7 @@ absl::Status check_head_dim(const TextModel& model, const Json& text) {
     return absl::OkStatus();
   }
   return invalid_argument(
-      "head_dim: wanted hidden_size / num_attention_heads ({} / {}), as {} has it, found {}",
+      "head_dim: must be hidden_size / num_attention_heads ({} / {}), as {} has it, found {}",
       hidden.dump(), heads.dump(), model.model_type, describe(head_dim));
 }
 
@@ -166,7 +166,7 @@ absl::StatusOr<TextPart> text_of(const Wrapper& wrapper, Json& json) {
     RETURN_IF_ERROR(read_outer(json, part.object, text, part.beside));
     part.tie_disputed = tie_text(json, text);
   } else if (find_text_model(json.value("model_type", Json())) == nullptr) {
-    return invalid_argument("text_config: wanted an object, found {}",
+    return invalid_argument("text_config: must be an object, found {}",
                             describe(json.value("text_config", Json())));
   }
   const TextModel* model = find_text_model(text.value("model_type", Json(wrapper.text)));

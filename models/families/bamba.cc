@@ -10,7 +10,7 @@ namespace lockstep::families::bamba {
 namespace {
 
 Value mixer(Graph& g, const Config& c, Value x, int layer) {
-  if (!c.recurrent.in_layer[static_cast<size_t>(layer)]) return llama_attention(g, c, x, layer);
+  if (!c.recurrent.in_layer[static_cast<size_t>(layer)]) return old_llama_attention(g, c, x, layer);
   const Scope scope(g, "mamba");
   return mamba_mixer(g, c, x);
 }

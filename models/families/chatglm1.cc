@@ -54,12 +54,12 @@ absl::Status refine_chatglm1(const Json& json, Config& c) {
   for (const char* key : {"gmask_token_id", "mask_token_id"}) {
     ASSIGN_OR_RETURN(const int64_t id, get_int(json, key));
     if (id < 0 || id >= c.vocab_size) {
-      return invalid_argument("{}: wanted a token id below {}, found {}", key, c.vocab_size, id);
+      return invalid_argument("{}: must be a token id below {}, found {}", key, c.vocab_size, id);
     }
     c.mask_token_ids.push_back(id);
   }
   ASSIGN_OR_RETURN(const int64_t bos, get_int(json, "bos_token_id"));
-  if (bos < 0) return invalid_argument("bos_token_id: wanted a token id, found {}", bos);
+  if (bos < 0) return invalid_argument("bos_token_id: must be a token id, found {}", bos);
   return absl::OkStatus();
 }
 

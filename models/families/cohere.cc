@@ -19,7 +19,7 @@ absl::Status check_cohere(const Json& json) {
 
 constexpr Architecture kRows[] = {
     {"CohereForCausalLM",
-     build_llama,
+     old_build_llama,
      {.tie_word_embeddings = true,
       .qk_norm = {.over = QkNorm::Over::kHead, .centred = true, .by_head = true},
       .layer_norm = true,
@@ -33,7 +33,7 @@ constexpr Architecture kRows[] = {
       .keys = {"attention_bias", "logit_scale", "use_qk_norm"},
       .names = {{{"layer_norm_eps", "rms_norm_eps"}}}}},
     {"Cohere2ForCausalLM",
-     build_llama,
+     old_build_llama,
      {.tie_word_embeddings = true,
       .layer_norm = true,
       .norm_bias = false,

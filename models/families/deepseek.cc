@@ -15,7 +15,7 @@ Value softmax_experts(Graph& g, const Config& c, Value x, int layer) {
 }
 
 void build_v2(Graph& g, const Config& c) {
-  build_layers(g, c, {.attention = latent_attention, .mlp = softmax_experts});
+  build_layers(g, c, {.attention = old_latent_attention, .mlp = softmax_experts});
 }
 
 // Group-limited choice is by the groups' best scores; a greedy one knows no groups.

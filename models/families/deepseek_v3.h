@@ -10,7 +10,7 @@
 namespace lockstep::families {
 
 inline void build_deepseek_v3(Graph& g, const Config& c) {
-  build_layers(g, c, {.attention = latent_attention, .mlp = biased_experts});
+  build_layers(g, c, {.attention = old_latent_attention, .mlp = old_biased_experts});
 }
 
 inline absl::Status check_deepseek_v3(const Json& json) {

@@ -1,79 +1,70 @@
 // SPDX-License-Identifier: Apache-2.0
 // Gemma: Llama's blocks, with norms before and after each in Gemma 2 and 3.
-#include "models/blocks.h"
+#include <cmath>
+
+#include "models/blocks/llama.h"
 #include "models/families/families.h"
 
 namespace lockstep::families::gemma {
 namespace {
 
-void build_gemma2(Graph& g, const Config& c) {
-  build_layers(g, c,
-               {.attention_out_norm = "post_attention_layernorm",
-                .mlp_norm = "pre_feedforward_layernorm",
-                .mlp_out_norm = "post_feedforward_layernorm"});
+// What all three read; norm weights are stored as the w of 1 + w.
+Llama read_gemma(Keys& keys, int64_t kv_heads, const RopeFacts& rope = {}) {
+  keys.rename("hidden_activation", "hidden_act");
+  Norm norm = read_rms_norm(keys);
+  norm.plus = 1;
+  Llama m(keys, {.sizes = {.kv_heads = kv_heads, .head_dim = 256},
+                 .norm = norm,
+                 .activation = "gelu_pytorch_tanh",
+                 .tied = true,
+                 .rope = rope});
+  m.attention.set_bias(keys.flag("attention_bias", false));
+  return m;
 }
 
-// The reference has the key attn_logit_softcapping and caps no scores by it.
-absl::Status uncap_scores(const Json&, Config& config) {
-  config.attention_cap = 0;
-  return absl::OkStatus();
+Decoder decoder_of(const Llama& m) {
+  Decoder d = m.decoder();
+  d.embedding_multiplier = static_cast<float>(std::sqrt(static_cast<double>(m.sizes.hidden)));
+  return d;
 }
 
-// Published wrappers' text_config says no more than what differs.
-constexpr char kGemma3Defaults[] = R"({"vocab_size": 262208, "hidden_size": 2304,
-    "intermediate_size": 9216, "num_hidden_layers": 26, "num_attention_heads": 8,
-    "max_position_embeddings": 131072})";
+Decoder with_norms_behind(Decoder d) {
+  d.attention_out_norm = "post_attention_layernorm";
+  d.mlp_norm = "pre_feedforward_layernorm";
+  d.mlp_out_norm = "post_feedforward_layernorm";
+  return d;
+}
+
+Decoder gemma(Keys& keys) { return decoder_of(read_gemma(keys, 16)); }
+
+Decoder gemma2(Keys& keys) {
+  keys.rename("sliding_window_size", "sliding_window");
+  Llama m = read_gemma(keys, 4);
+  m.attention.scale = inverse_root(keys.factor("query_pre_attn_scalar", 256));
+  m.attention.cap = keys.cap("attn_logit_softcapping", 50);
+  m.attention.windows = windows_by_pattern(keys, m.sizes.layers, 4096, every(2));
+  Decoder d = with_norms_behind(decoder_of(m));
+  d.logits_cap = keys.cap("final_logit_softcapping", 30);
+  return d;
+}
+
+Decoder gemma3(Keys& keys) {
+  // Published wrappers' text_config says no more than what differs.
+  keys.defaults(R"({"vocab_size": 262208, "hidden_size": 2304, "intermediate_size": 9216,
+      "num_hidden_layers": 26, "num_attention_heads": 8, "max_position_embeddings": 131072})");
+  const double window_theta = keys.number("rope_local_base_freq", 1, 1e15, 10000);
+  Llama m = read_gemma(keys, 4, {.theta = 1e6, .window_theta = window_theta});
+  m.attention.norm_heads(keys);
+  m.attention.scale = inverse_root(keys.factor("query_pre_attn_scalar", 256));
+  keys.cap("attn_logit_softcapping");  // The reference has the key and caps no scores by it.
+  m.attention.windows = windows_by_pattern(keys, m.sizes.layers, 4096, read_pattern(keys, 6));
+  Decoder d = with_norms_behind(decoder_of(m));
+  d.logits_cap = keys.cap("final_logit_softcapping");
+  return d;
+}
 
 constexpr Architecture kRows[] = {
-    {"GemmaForCausalLM",
-     build_llama,
-     {.tie_word_embeddings = true,
-      .norm_plus_one = true,
-      .embedding_by_sqrt_hidden = true,
-      .activation = "gelu_pytorch_tanh",
-      .kv_heads = 16,
-      .head_dim = 256,
-      .keys = {"attention_bias"},
-      .names = {{{"hidden_activation", "hidden_act"}}}}},
-    {"Gemma2ForCausalLM",
-     build_gemma2,
-     {.tie_word_embeddings = true,
-      .norm_plus_one = true,
-      .embedding_by_sqrt_hidden = true,
-      .activation = "gelu_pytorch_tanh",
-      .query_pre_attn_scalar = 256,
-      .attention_cap = 50,
-      .logits_cap = 30,
-      .kv_heads = 4,
-      .head_dim = 256,
-      .window = WindowRule::kPattern,
-      .default_window = 4096,
-      .full_every = 2,
-      .keys = {"attention_bias", "query_pre_attn_scalar", "attn_logit_softcapping",
-               "final_logit_softcapping", "sliding_window", "layer_types"},
-      .names = {{{"hidden_activation", "hidden_act"}, {"sliding_window_size", "sliding_window"}}}}},
-    {"Gemma3ForCausalLM",
-     build_gemma2,
-     {.tie_word_embeddings = true,
-      .qk_norm = kHeadNorms,
-      .norm_plus_one = true,
-      .embedding_by_sqrt_hidden = true,
-      .activation = "gelu_pytorch_tanh",
-      .query_pre_attn_scalar = 256,
-      .rope_theta = 1000000,
-      .window_rope_theta = 10000,
-      .kv_heads = 4,
-      .head_dim = 256,
-      .window = WindowRule::kPattern,
-      .default_window = 4096,
-      .full_every = 6,
-      .defaults = kGemma3Defaults,
-      .keys = {"attention_bias", "query_pre_attn_scalar", "attn_logit_softcapping",
-               "final_logit_softcapping", "sliding_window", "sliding_window_pattern",
-               "rope_local_base_freq", "layer_types"},
-      .names = {{{"hidden_activation", "hidden_act"}}},
-      .refine_layers = uncap_scores}},
-};
+    {"GemmaForCausalLM", gemma}, {"Gemma2ForCausalLM", gemma2}, {"Gemma3ForCausalLM", gemma3}};
 
 }  // namespace
 

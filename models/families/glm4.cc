@@ -22,7 +22,7 @@ void build_glm4(Graph& g, const Config& c) {
                 .mlp_out_norm = "post_mlp_layernorm"});
 }
 
-void build_glm4_moe(Graph& g, const Config& c) { build_layers(g, c, {.mlp = biased_experts}); }
+void build_glm4_moe(Graph& g, const Config& c) { build_layers(g, c, {.mlp = old_biased_experts}); }
 
 // Glm4ForCausalLM with biases and whole heads that turn, each hidden_size / heads wide.
 bool is_glm4v(const Json& json) { return json.value("model_type", Json()) == "glm4v_text"; }

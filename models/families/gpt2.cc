@@ -35,7 +35,7 @@ Value bigcode_mlp(Graph& g, const Config& c, Value x, int) {
   return plain_mlp(g, c, x, "mlp.c_fc", "mlp.c_proj");
 }
 
-void build(Graph& g, const Config& c, const Block& attention, const Block& mlp) {
+void build(Graph& g, const Config& c, const OldBlock& attention, const OldBlock& mlp) {
   build_layers(g, c,
                {.attention = attention,
                 .mlp = mlp,

@@ -38,7 +38,8 @@ absl::Status refine_gpt_oss(const Json& json, Config& c) {
   ASSIGN_OR_RETURN(const double limit, get_double(json, "swiglu_limit", 7));
   ASSIGN_OR_RETURN(const double slope, get_double(json, "swiglu_alpha", 1.702));
   if (!(limit > 0 && limit <= 1e6)) {
-    return invalid_argument("swiglu_limit: wanted a number above 0 and up to 1e6, found {}", limit);
+    return invalid_argument("swiglu_limit: must be a number above 0 and up to 1e6, found {}",
+                            limit);
   }
   if (slope != 1.702) {
     return invalid_argument("swiglu_alpha: {} is not supported; supported: 1.702", slope);

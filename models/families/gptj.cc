@@ -33,7 +33,7 @@ Value mlp(Graph& g, const Config& c, Value x, int) {
   return plain_mlp(g, c, x, "mlp.fc_in", "mlp.fc_out");
 }
 
-void build(Graph& g, const Config& c, Block attention) {
+void build(Graph& g, const Config& c, OldBlock attention) {
   build_layers(g, c,
                {.attention = attention,
                 .mlp = mlp,
@@ -49,7 +49,7 @@ void build_codegen(Graph& g, const Config& c) { build(g, c, blocked_attention); 
 
 absl::Status refine_codegen(const Json&, Config& c) {
   if (c.heads % kBlocks == 0) return absl::OkStatus();
-  return invalid_argument("num_attention_heads: wanted a multiple of {}, found {}", kBlocks,
+  return invalid_argument("num_attention_heads: must be a multiple of {}, found {}", kBlocks,
                           c.heads);
 }
 

@@ -13,7 +13,7 @@ namespace {
 
 constexpr Architecture kRows[] = {
     {"GraniteForCausalLM",
-     build_llama,
+     old_build_llama,
      {.keys = {"attention_bias", "mlp_bias", "embedding_multiplier", "attention_multiplier",
                "residual_multiplier", "logits_scaling"}}},
 };

@@ -12,7 +12,7 @@ namespace lockstep::families::granite4 {
 namespace {
 
 Value mixer(Graph& g, const Config& c, Value x, int layer) {
-  if (!c.recurrent.in_layer[static_cast<size_t>(layer)]) return llama_attention(g, c, x, layer);
+  if (!c.recurrent.in_layer[static_cast<size_t>(layer)]) return old_llama_attention(g, c, x, layer);
   const Scope scope(g, "mamba");
   return mamba_mixer(g, c, x);
 }
@@ -55,7 +55,7 @@ absl::Status refine_layers(const Json& json, Config& c) {
   ExpertConfig& e = c.experts;
   ASSIGN_OR_RETURN(e.count, get_int(json, "num_local_experts", 8));
   if (e.count < 0 || e.count > kMaxExperts) {
-    return invalid_argument("num_local_experts: wanted 0 to {}, found {}", kMaxExperts, e.count);
+    return invalid_argument("num_local_experts: must be 0 to {}, found {}", kMaxExperts, e.count);
   }
   if (e.count > 0) {
     ASSIGN_OR_RETURN(e.chosen, get_count(json, "num_experts_per_tok", e.count, 2));

@@ -49,7 +49,7 @@ absl::Status check_internlm(const Json& json) {
 
 constexpr Architecture kRows[] = {
     {"InternLMForCausalLM",
-     build_llama,
+     old_build_llama,
      {.attention_bias = true,
       .keys = {"attention_bias", "rotary"},
       .names = {{{"bias", "attention_bias"}}},

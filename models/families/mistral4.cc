@@ -10,7 +10,7 @@ namespace lockstep::families::mistral4 {
 namespace {
 
 Value experts(Graph& g, const Config& c, Value x, int layer) {
-  if (!c.experts.in_layer[static_cast<size_t>(layer)]) return gated_mlp(g, c, x, layer);
+  if (!c.experts.in_layer[static_cast<size_t>(layer)]) return old_gated_mlp(g, c, x, layer);
   const Scope scope(g, "mlp");
   const Routes routes = g.route(g.router(x, "gate", c.experts.count),
                                 with_config({.best_two = c.experts.groups > 1}, c));
@@ -19,7 +19,7 @@ Value experts(Graph& g, const Config& c, Value x, int layer) {
 }
 
 void build_mistral4(Graph& g, const Config& c) {
-  build_layers(g, c, {.attention = latent_attention, .mlp = experts});
+  build_layers(g, c, {.attention = old_latent_attention, .mlp = experts});
 }
 
 absl::Status check_mistral4(const Json& json) {

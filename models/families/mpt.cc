@@ -49,7 +49,7 @@ absl::Status check_attention(const Json& config) {
 absl::Status refine_mpt(const Json& json, Config& c) {
   const Json config = json.value("attn_config", Json::object());
   if (!config.is_object()) {
-    return invalid_argument("attn_config: wanted an object, found {}", describe(config));
+    return invalid_argument("attn_config: must be an object, found {}", describe(config));
   }
   RETURN_IF_ERROR(check_attention(config));
   ASSIGN_OR_RETURN(const bool no_bias, get_bool(json, "no_bias", true));
@@ -59,7 +59,7 @@ absl::Status refine_mpt(const Json& json, Config& c) {
   ASSIGN_OR_RETURN(const double clamp, get_double(config, "clip_qkv", 0));
   ASSIGN_OR_RETURN(const double scale, get_double(config, "softmax_scale", 0));
   if (!(clamp >= 0 && clamp < 1e6 && scale >= 0 && scale < 1e6)) {
-    return invalid_argument("attn_config: wanted clip_qkv and softmax_scale from 0 to 1e6");
+    return invalid_argument("attn_config: must be clip_qkv and softmax_scale from 0 to 1e6");
   }
   c.qkv_clamp = static_cast<float>(clamp);
   c.attention_scale = static_cast<float>(scale);

@@ -17,13 +17,13 @@ void build_olmo(Graph& g, const Config& c) {
                 .mlp_out_norm = "post_feedforward_layernorm"});
 }
 
-void build_olmoe(Graph& g, const Config& c) { build_layers(g, c, {.mlp = qwen_experts}); }
+void build_olmoe(Graph& g, const Config& c) { build_layers(g, c, {.mlp = old_qwen_experts}); }
 
 absl::Status refine_olmoe(const Json& json, Config& c) {
   if (json.value("clip_qkv", Json()).is_null()) return absl::OkStatus();
   ASSIGN_OR_RETURN(const double bound, get_double(json, "clip_qkv"));
   if (!(bound > 0 && bound <= 1e6)) {
-    return invalid_argument("clip_qkv: wanted a number above 0 and up to 1e6, found {}", bound);
+    return invalid_argument("clip_qkv: must be a number above 0 and up to 1e6, found {}", bound);
   }
   c.qkv_clamp = static_cast<float>(bound);
   return absl::OkStatus();

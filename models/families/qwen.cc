@@ -1,28 +1,30 @@
 // SPDX-License-Identifier: Apache-2.0
 // Qwen2 and Qwen3: Llama with biases, or with a norm per head, of q and k.
-#include "models/blocks.h"
+#include "models/blocks/llama.h"
 #include "models/families/families.h"
 
 namespace lockstep::families::qwen {
 namespace {
 
+Decoder qwen2(Keys& keys) {
+  keys.only("use_qkv_bias", true);
+  Llama m(keys);
+  m.attention.qkv_bias = true;
+  m.attention.windows = windows_by_layer(keys, m.sizes.layers, 4096, 28);
+  return m.decoder();
+}
+
+Decoder qwen3(Keys& keys) {
+  Llama m(keys, {.sizes = {.head_dim = 128}});
+  m.attention.norm_heads(keys);
+  m.attention.set_bias(keys.flag("attention_bias", false));
+  m.attention.windows = windows_by_layer(keys, m.sizes.layers, 4096, 28);
+  return m.decoder();
+}
+
 constexpr Architecture kRows[] = {
-    {"Qwen2ForCausalLM",
-     build_llama,
-     {.qkv_bias = true,
-      .window = WindowRule::kByLayer,
-      .default_window = 4096,
-      .max_window_layers = 28,
-      .keys = {"use_sliding_window", "sliding_window", "max_window_layers", "layer_types"}}},
-    {"Qwen3ForCausalLM",
-     build_llama,
-     {.qk_norm = kHeadNorms,
-      .head_dim = 128,
-      .window = WindowRule::kByLayer,
-      .default_window = 4096,
-      .max_window_layers = 28,
-      .keys = {"attention_bias", "use_sliding_window", "sliding_window", "max_window_layers",
-               "layer_types"}}},
+    {"Qwen2ForCausalLM", qwen2},
+    {"Qwen3ForCausalLM", qwen3},
 };
 
 }  // namespace

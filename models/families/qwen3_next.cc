@@ -50,13 +50,13 @@ Value mixer(Graph& g, const Config& c, Value x, int layer) {
 }
 
 void build_next(Graph& g, const Config& c) {
-  build_layers(g, c, {.attention = mixer<project_by_head>, .mlp = qwen_experts});
+  build_layers(g, c, {.attention = mixer<project_by_head>, .mlp = old_qwen_experts});
 }
 void build_3_5(Graph& g, const Config& c) {
   build_layers(g, c, {.attention = mixer<project_apart>});
 }
 void build_3_5_moe(Graph& g, const Config& c) {
-  build_layers(g, c, {.attention = mixer<project_apart>, .mlp = qwen_experts});
+  build_layers(g, c, {.attention = mixer<project_apart>, .mlp = old_qwen_experts});
 }
 
 constexpr Family family(FamilyExperts experts, double ffn_per_hidden = 0) {

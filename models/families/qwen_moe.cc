@@ -2,87 +2,75 @@
 // Qwen2-MoE and Qwen3-MoE: the attention of Qwen2 and Qwen3; some layers may have a dense MLP;
 // Qwen2 has a shared expert beside the chosen ones. In Qwen3-VL the experts are in stacks, inputs
 // first as published, outputs first as transformers 5 saves them.
-#include "base/status.h"
-#include "models/expert_blocks.h"
+#include "models/blocks/llama.h"
 #include "models/families/families.h"
 
 namespace lockstep::families::qwen_moe {
 namespace {
 
-void build_qwen_moe(Graph& g, const Config& c) { build_layers(g, c, {.mlp = qwen_experts}); }
-
-Value stacked_mlp_experts(Graph& g, const Config& c, Value x, int layer) {
-  if (!c.experts.in_layer[static_cast<size_t>(layer)]) return gated_mlp(g, c, x, layer);
-  const Scope scope(g, "mlp");
-  const Routes routes = g.route(g.router(x, "gate", c.experts.count), with_config(RouteSpec(), c));
-  return g.combine(stacked_experts(g, c, x, routes, /*transposed=*/true), routes);
+Decoder qwen2_moe(Keys& keys) {
+  keys.rename("qkv_bias", "use_qkv_bias");
+  Llama m(keys);
+  m.attention.qkv_bias = keys.flag("use_qkv_bias", true);
+  m.attention.windows = windows_by_layer(keys, m.sizes.layers, 4096, 0);
+  // Without layer_types, transformers 4 has the window in every layer, transformers 5 in every
+  // second one below max_window_layers.
+  if (keys.flag("use_sliding_window", false) && !keys.has("layer_types")) {
+    keys.fail("use_sliding_window",
+              "releases of transformers differ in which layers have the window: the config must "
+              "have layer_types, which says it, found nothing");
+  }
+  const Mixture experts =
+      read_mixture(keys, m.sizes, m.mlp, "num_experts",
+                   {.count = 60, .chosen = 4, .size = 1408, .shared_size = 5632, .by_layer = true});
+  return m.decoder(experts, qwen_experts(experts, m.mlp));
 }
 
-void build_qwen3_vl_moe(Graph& g, const Config& c) {
-  build_layers(g, c, {.mlp = stacked_mlp_experts});
+Llama qwen3_attention(Keys& keys) {
+  Llama m(keys);
+  m.attention.norm_heads(keys);
+  m.attention.set_bias(keys.flag("attention_bias", false));
+  keys.ignore("max_window_layers");
+  return m;
 }
 
-// Without layer_types, transformers 4 has the window in every layer, transformers 5 in every second
-// one below max_window_layers.
-absl::Status check_qwen2(const Json& json) {
-  if (json.value("use_sliding_window", Json()) != true) return absl::OkStatus();
-  if (!json.value("layer_types", Json()).is_null()) return absl::OkStatus();
-  return invalid_argument(
-      "use_sliding_window: releases of transformers differ in which layers have the window: wanted "
-      "layer_types, which says it, found nothing");
+Decoder qwen3_moe(Keys& keys) {
+  Llama m = qwen3_attention(keys);
+  keys.ignore("sliding_window");
+  if (keys.flag("use_sliding_window", false)) {
+    m.attention.windows = windows_of_all(keys, m.sizes.layers, 4096);
+  }
+  read_layer_types(keys, m.attention.windows);
+  const Mixture experts = read_mixture(keys, m.sizes, m.mlp, "num_experts",
+                                       {.count = 128, .chosen = 8, .size = 768, .by_layer = true});
+  return m.decoder(experts, qwen_experts(experts, m.mlp));
 }
 
 bool is_qwen3_vl(const Json& json) {
   return json.value("model_type", Json()) == "qwen3_vl_moe_text";
 }
 
-absl::Status refine_qwen3_vl(const Json&, Config& c) {
-  c.experts.either_layout = true;
-  return absl::OkStatus();
-}
-
-// The reference does not read max_window_layers.
-constexpr Family qwen3_moe(WindowRule window, FamilyExperts experts,
-                           absl::Status (*refine)(const Json&, Config&) = nullptr) {
-  return {.qk_norm = kHeadNorms,
-          .window = window,
-          .default_window = 4096,
-          .keys = {"attention_bias", "use_sliding_window", "sliding_window", "max_window_layers",
-                   "layer_types"},
-          .experts = experts,
-          .refine_layers = refine};
+Decoder qwen3_vl_moe(Keys& keys) {
+  const Llama m = qwen3_attention(keys);
+  keys.ignore("use_sliding_window sliding_window");
+  Windows none = m.attention.windows;
+  read_layer_types(keys, none);
+  const Mixture experts = read_mixture(
+      keys, m.sizes, m.mlp, "num_experts",
+      {.count = 60, .chosen = 4, .size = 1408, .always_renormalised = true, .by_layer = true});
+  Decoder d = m.decoder(
+      experts, sparse(experts, m.mlp, [=](Graph& g, Value x, int) {
+        const Routes routes = g.route(g.router(x, "gate", experts.count), routing(experts));
+        return g.combine(stacked_experts(g, experts, x, routes, /*transposed=*/true), routes);
+      }));
+  d.either_layout = true;
+  return d;
 }
 
 constexpr Architecture kRows[] = {
-    {"Qwen2MoeForCausalLM",
-     build_qwen_moe,
-     {.qkv_bias = true,
-      .window = WindowRule::kByLayer,
-      .default_window = 4096,
-      .keys = {"use_qkv_bias", "use_sliding_window", "sliding_window", "max_window_layers",
-               "layer_types"},
-      .names = {{{"qkv_bias", "use_qkv_bias"}}},
-      .experts = {.count_key = "num_experts",
-                  .count = 60,
-                  .chosen = 4,
-                  .size = 1408,
-                  .shared_size = 5632,
-                  .by_layer = true},
-      .check = check_qwen2}},
-    {"Qwen3MoeForCausalLM", build_qwen3_vl_moe,
-     qwen3_moe(WindowRule::kNone,
-               {.count_key = "num_experts",
-                .count = 60,
-                .chosen = 4,
-                .size = 1408,
-                .always_renormalised = true,
-                .by_layer = true},
-               refine_qwen3_vl),
-     is_qwen3_vl},
-    {"Qwen3MoeForCausalLM", build_qwen_moe,
-     qwen3_moe(
-         WindowRule::kAsked,
-         {.count_key = "num_experts", .count = 128, .chosen = 8, .size = 768, .by_layer = true})},
+    {"Qwen2MoeForCausalLM", qwen2_moe},
+    {"Qwen3MoeForCausalLM", qwen3_vl_moe, is_qwen3_vl},
+    {"Qwen3MoeForCausalLM", qwen3_moe},
 };
 
 }  // namespace

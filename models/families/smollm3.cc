@@ -8,7 +8,7 @@ namespace {
 
 constexpr Architecture kRows[] = {
     {"SmolLM3ForCausalLM",
-     build_llama,
+     old_build_llama,
      {.tie_word_embeddings = true,
       .rope_theta = 2000000,
       .kv_heads = 4,

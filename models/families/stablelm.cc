@@ -16,7 +16,7 @@ absl::Status check_stablelm_epoch(const Json& json) {
 
 constexpr Architecture kRows[] = {
     {"StableLmForCausalLM",
-     build_llama,
+     old_build_llama,
      {.qk_norm = {.over = QkNorm::Over::kHead,
                   .centred = true,
                   .by_head = true,
@@ -29,7 +29,7 @@ constexpr Architecture kRows[] = {
       .keys = {"use_qkv_bias", "use_parallel_residual", "use_qk_norm"},
       .names = {{{"layer_norm_eps", "rms_norm_eps"}, {"qk_layernorm", "use_qk_norm"}}}}},
     {"StableLMEpochForCausalLM",
-     build_llama,
+     old_build_llama,
      {.layer_norm = true,
       .norm_eps = 1e-5,
       .partial_rotary = 0.25,

@@ -29,6 +29,16 @@ extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
   if (!part.ok()) return refused(part.status());
   const auto architecture = find_architecture(*json);
   if (!architecture.ok()) return refused(architecture.status());
+  if ((*architecture)->read != nullptr) {
+    const auto model =
+        read_model(**architecture, *json, {.object = part->object, .beside = part->beside}, 0);
+    if (!model.ok()) return refused(model.status());
+    if (model->config.layers > 8) return 0;  // More of the same.
+    Graph graph;
+    build(graph, model->decoder);
+    LOCKSTEP_CHECK(!graph.nodes().empty());
+    return 0;
+  }
   const ConfigSource source{.file = "fuzz", .object = part->object, .beside = part->beside};
   const auto config =
       parse_config(*json, source, (*architecture)->name, (*architecture)->family, 0);

@@ -1,108 +1,104 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "models/config_experts.h"
-
+// What config.json says of a mixture of experts.
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
 #include <string>
 
-#include "base/status.h"
-#include "models/models.h"
+#include "tests/models/described_config.h"
 
 namespace lockstep {
 namespace {
 
 using ::testing::HasSubstr;
+using Layers = std::vector<bool>;
 
-FamilyExperts family_of(std::string_view architecture) {
-  for (const Architecture& known : architectures()) {
-    if (known.name == architecture && known.is == nullptr) return known.family.experts;
-  }
-  ADD_FAILURE() << architecture;
-  return {};
+// Four layers of the family.
+std::string of_family(const std::string& name) {
+  return Json{{"architectures", Json::array({name + "ForCausalLM"})},
+              {"vocab_size", 320},
+              {"hidden_size", 64},
+              {"intermediate_size", 160},
+              {"num_hidden_layers", 4},
+              {"num_attention_heads", 4},
+              {"num_key_value_heads", 4},
+              {"head_dim", 16},
+              {"max_position_embeddings", 128}}
+      .dump();
 }
 
-absl::StatusOr<ExpertConfig> read(std::string_view architecture, const std::string& json) {
-  return read_experts(Json::parse(json), family_of(architecture), 4, 160);
-}
+const std::string kQwen3 = of_family("Qwen3Moe");
+const std::string kGlm4 = of_family("Glm4Moe");
 
 TEST(ConfigExpertsTest, AMissingKeyMeansWhatTheFamilyTakes) {
-  const ExpertConfig mixtral = *read("MixtralForCausalLM", "{}");
-  EXPECT_EQ(mixtral.count, 8);
-  EXPECT_EQ(mixtral.chosen, 2);
-  EXPECT_EQ(mixtral.size, 160);
-  EXPECT_EQ(mixtral.shared_size, 0);
-  EXPECT_TRUE(mixtral.renormalised);
-  const ExpertConfig qwen2 = *read("Qwen2MoeForCausalLM", "{}");
-  EXPECT_EQ(qwen2.count, 60);
-  EXPECT_EQ(qwen2.chosen, 4);
-  EXPECT_EQ(qwen2.size, 1408);
-  EXPECT_EQ(qwen2.shared_size, 5632);
-  EXPECT_FALSE(qwen2.renormalised);
-  const ExpertConfig qwen3 = *read("Qwen3MoeForCausalLM", R"({"norm_topk_prob": true})");
-  EXPECT_EQ(qwen3.count, 128);
-  EXPECT_EQ(qwen3.chosen, 8);
-  EXPECT_EQ(qwen3.size, 768);
-  EXPECT_EQ(qwen3.shared_size, 0);
-  EXPECT_TRUE(qwen3.renormalised);
-  EXPECT_EQ(read("LlamaForCausalLM", "{}")->count, 0);
+  const Described mixtral = config_of(of_family("Mixtral"));
+  EXPECT_EQ(mixtral.experts.count, 8);
+  EXPECT_EQ(mixtral.experts.chosen, 2);
+  EXPECT_EQ(mixtral.experts.size, 160);
+  EXPECT_TRUE(mixtral.route.renormalised());
+  const Described qwen2 = config_of(of_family("Qwen2Moe"));
+  EXPECT_EQ(qwen2.experts.count, 60);
+  EXPECT_EQ(qwen2.experts.chosen, 4);
+  EXPECT_EQ(qwen2.experts.size, 1408);
+  EXPECT_FALSE(qwen2.route.renormalised());
+  const std::string shared = "model.layers.0.mlp.shared_expert.up_proj.weight";
+  EXPECT_EQ(tensor_of(shared, of_family("Qwen2Moe")), (std::vector<int64_t>{5632, 64}));
+  const Described qwen3 = config_of(kQwen3, R"({"norm_topk_prob": true})");
+  EXPECT_EQ(qwen3.experts.count, 128);
+  EXPECT_EQ(qwen3.experts.chosen, 8);
+  EXPECT_EQ(qwen3.experts.size, 768);
+  EXPECT_TRUE(tensor_of(shared, kQwen3).empty());
+  EXPECT_TRUE(qwen3.route.renormalised());
+  EXPECT_EQ(config_of(of_family("Llama")).experts.count, 0);
 }
 
 TEST(ConfigExpertsTest, LayersAreDenseByNumberOrByType) {
-  const auto layers = [](const std::string& json) {
-    return read("Glm4MoeForCausalLM", json)->in_layer;
-  };
-  EXPECT_EQ(layers("{}"), (std::vector<bool>{false, true, true, true}));
-  EXPECT_EQ(layers(R"({"first_k_dense_replace": 3})"),
-            (std::vector<bool>{false, false, false, true}));
+  const auto layers = [](const char* patch) { return config_of(kGlm4, patch).has_router; };
+  EXPECT_EQ(layers("{}"), (Layers{false, true, true, true}));
+  EXPECT_EQ(layers(R"({"first_k_dense_replace": 3})"), (Layers{false, false, false, true}));
   EXPECT_EQ(layers(R"({"mlp_layer_types": ["dense", "sparse", "dense", "sparse"]})"),
-            (std::vector<bool>{false, true, false, true}));
+            (Layers{false, true, false, true}));
   for (const char* bad : {R"(["dense"])", R"("dense")", R"(["dense", "sparse", "dense", "moe"])"}) {
-    const auto experts =
-        read("Glm4MoeForCausalLM", fmt::format(R"({{"mlp_layer_types": {}}})", bad));
-    ASSERT_FALSE(experts.ok()) << bad;
-    EXPECT_THAT(message_of(experts.status()), HasSubstr("mlp_layer_types"));
+    expect_refused(kGlm4, fmt::format(R"({{"mlp_layer_types": {}}})", bad), "mlp_layer_types");
   }
 }
 
 TEST(ConfigExpertsTest, LayersAreDenseByStepAndByName) {
-  const auto layers = [](const std::string& json) {
-    return read("Qwen3MoeForCausalLM", json)->in_layer;
-  };
-  EXPECT_EQ(layers("{}"), (std::vector<bool>{true, true, true, true}));
-  EXPECT_EQ(layers(R"({"decoder_sparse_step": 2})"), (std::vector<bool>{false, true, false, true}));
+  const auto layers = [](const char* patch) { return config_of(kQwen3, patch).has_router; };
+  EXPECT_EQ(layers("{}"), Layers(4, true));
+  EXPECT_EQ(layers(R"({"decoder_sparse_step": 2})"), (Layers{false, true, false, true}));
   EXPECT_EQ(layers(R"({"decoder_sparse_step": 2, "mlp_only_layers": [1, 0]})"),
-            (std::vector<bool>{false, false, false, true}));
-  EXPECT_EQ(layers(R"({"mlp_only_layers": null})"), (std::vector<bool>{true, true, true, true}));
+            (Layers{false, false, false, true}));
+  EXPECT_EQ(layers(R"({"mlp_only_layers": null})"), Layers(4, true));
 }
 
 TEST(ConfigExpertsTest, GroupsSharedExpertsAndDenseLayersAreRead) {
-  const ExpertConfig plain = *read("Glm4MoeForCausalLM", "{}");
-  EXPECT_EQ(plain.count, 128);
-  EXPECT_EQ(plain.chosen, 8);
-  EXPECT_EQ(plain.shared_size, 1408);
-  EXPECT_TRUE(plain.renormalised);
-  EXPECT_EQ(plain.in_layer, (std::vector<bool>{false, true, true, true}));
-  const ExpertConfig grouped = *read("Glm4MoeForCausalLM", R"({"n_routed_experts": 8, "n_group": 4,
+  const std::string shared = "model.layers.3.mlp.shared_experts.up_proj.weight";
+  const Described plain = config_of(kGlm4);
+  EXPECT_EQ(plain.experts.count, 128);
+  EXPECT_EQ(plain.experts.chosen, 8);
+  EXPECT_EQ(tensor_of(shared, kGlm4)[0], 1408);
+  EXPECT_TRUE(plain.route.renormalised());
+  const std::string patch = R"({"n_routed_experts": 8, "n_group": 4,
       "topk_group": 2, "num_experts_per_tok": 3, "n_shared_experts": 2, "moe_intermediate_size": 10,
-      "first_k_dense_replace": 0, "routed_scaling_factor": 2.5, "norm_topk_prob": false})");
-  EXPECT_EQ(grouped.groups, 4);
-  EXPECT_EQ(grouped.chosen_groups, 2);
-  EXPECT_EQ(grouped.shared_size, 20);
-  EXPECT_EQ(grouped.scale, 2.5f);
-  EXPECT_FALSE(grouped.renormalised);
-  EXPECT_EQ(grouped.in_layer, std::vector<bool>(4, true));
+      "first_k_dense_replace": 0, "routed_scaling_factor": 2.5, "norm_topk_prob": false})";
+  const Described grouped = config_of(kGlm4, patch);
+  EXPECT_EQ(grouped.route.groups(), 4);
+  EXPECT_EQ(grouped.route.chosen_groups(), 2);
+  EXPECT_EQ(tensor_of(shared, kGlm4, patch)[0], 20);
+  EXPECT_EQ(grouped.route.scale(), 2.5f);
+  EXPECT_FALSE(grouped.route.renormalised());
+  EXPECT_EQ(grouped.has_router, Layers(4, true));
 }
 
 TEST(ConfigExpertsTest, AKeyBelongsToTheFamiliesThatReadIt) {
-  EXPECT_TRUE(reads_expert_key(family_of("MixtralForCausalLM"), "num_local_experts"));
-  EXPECT_FALSE(reads_expert_key(family_of("MixtralForCausalLM"), "num_experts"));
-  EXPECT_FALSE(reads_expert_key(family_of("MixtralForCausalLM"), "norm_topk_prob"));
-  EXPECT_FALSE(reads_expert_key(family_of("MixtralForCausalLM"), "mlp_only_layers"));
-  EXPECT_TRUE(reads_expert_key(family_of("Qwen3MoeForCausalLM"), "mlp_only_layers"));
-  EXPECT_FALSE(
-      reads_expert_key(family_of("Qwen3MoeForCausalLM"), "shared_expert_intermediate_size"));
-  EXPECT_FALSE(reads_expert_key(family_of("LlamaForCausalLM"), "num_experts_per_tok"));
+  for (const auto& [family, key, value] : {std::tuple{"Mixtral", "mlp_only_layers", "[1]"},
+                                           {"Mixtral", "decoder_sparse_step", "2"},
+                                           {"Qwen3Moe", "shared_expert_intermediate_size", "8"},
+                                           {"Llama", "num_experts_per_tok", "2"}}) {
+    expect_refused(of_family(family), fmt::format(R"({{"{}": {}}})", key, value),
+                   fmt::format("{}: unknown here", key));
+  }
 }
 
 struct Wrong {
@@ -112,34 +108,33 @@ struct Wrong {
 
 TEST(ConfigExpertsTest, WhatIsWrongIsNamed) {
   for (const Wrong& wrong : {
-           Wrong{R"({"num_experts": 0})", "num_experts: wanted an integer from 1 to 1024, found 0"},
-           Wrong{R"({"num_experts": 2000})", "num_experts: wanted an integer from 1 to 1024"},
+           Wrong{R"({"num_experts": 0})", "num_experts: must be an integer from 1 to 1024, found"},
+           Wrong{R"({"num_experts": 2000})", "num_experts: must be an integer from 1 to 1024"},
            Wrong{R"({"num_experts": 4, "num_experts_per_tok": 5})",
-                 "num_experts_per_tok: wanted an integer from 1 to 4, found 5"},
-           Wrong{R"({"moe_intermediate_size": -1})", "moe_intermediate_size: wanted an integer"},
-           Wrong{R"({"norm_topk_prob": 1})", "norm_topk_prob: wanted true or false"},
-           Wrong{R"({"decoder_sparse_step": 0})", "decoder_sparse_step: wanted an integer from 1"},
-           Wrong{R"({"mlp_only_layers": 3})", "mlp_only_layers: wanted a list of layers, found an"},
-           Wrong{R"({"mlp_only_layers": [4]})", "mlp_only_layers: wanted layers from 0 to 3"},
-           Wrong{R"({"mlp_only_layers": ["a"]})", "mlp_only_layers: wanted layers from 0 to 3"},
+                 "num_experts_per_tok: must be an integer from 1 to 4, found 5"},
+           Wrong{R"({"moe_intermediate_size": -1})", "moe_intermediate_size: must be an integer"},
+           Wrong{R"({"norm_topk_prob": 1})", "norm_topk_prob: must be true or false"},
+           Wrong{R"({"decoder_sparse_step": 0})", "decoder_sparse_step: must be an integer from 1"},
+           Wrong{R"({"mlp_only_layers": 3})", "mlp_only_layers: must be a list of layers, found"},
+           Wrong{R"({"mlp_only_layers": [4]})", "mlp_only_layers: must be layers from 0 to 3"},
+           Wrong{R"({"mlp_only_layers": ["a"]})", "mlp_only_layers: must be layers from 0 to 3"},
        }) {
-    const auto experts = read("Qwen3MoeForCausalLM", wrong.json);
-    EXPECT_THAT(message_of(experts.status()), HasSubstr(wrong.says)) << wrong.json;
+    expect_refused(kQwen3, wrong.json, wrong.says);
   }
 }
 
 TEST(ConfigExpertsTest, GroupsThatCannotGiveTheExpertsAreNamed) {
   for (const Wrong& wrong : {
-           Wrong{R"({"n_group": 3})", "n_group: wanted groups of two or more of 128 experts each"},
-           Wrong{R"({"n_group": 128})", "n_group: wanted groups of two or more"},
-           Wrong{R"({"n_group": 4, "topk_group": 5})", "topk_group: wanted an integer from 1 to 4"},
+           Wrong{R"({"n_group": 3})", "n_group: must be groups of two or more of 128 experts each"},
+           Wrong{R"({"n_group": 128})", "n_group: must be groups of two or more"},
+           Wrong{R"({"n_group": 4, "topk_group": 5})",
+                 "topk_group: must be an integer from 1 to 4"},
            Wrong{R"({"n_group": 64, "topk_group": 3})",
-                 "topk_group: wanted groups of at least 8 experts together, found 6"},
-           Wrong{R"({"routed_scaling_factor": 0})", "routed_scaling_factor: wanted a number from"},
-           Wrong{R"({"n_shared_experts": 0})", "n_shared_experts: wanted an integer from 1"},
+                 "topk_group: must be groups of at least 8 experts together, found 6"},
+           Wrong{R"({"routed_scaling_factor": 0})", "routed_scaling_factor: must be a number from"},
+           Wrong{R"({"n_shared_experts": 0})", "n_shared_experts: must be an integer from 1"},
        }) {
-    const auto experts = read("Glm4MoeForCausalLM", wrong.json);
-    EXPECT_THAT(message_of(experts.status()), HasSubstr(wrong.says)) << wrong.json;
+    expect_refused(kGlm4, wrong.json, wrong.says);
   }
 }
 

@@ -53,7 +53,7 @@ TEST(ConfigNamesTest, TheNumberOfExpertsHasThreeNames) {
     expect_refused(json.dump(), std::string(name) + " and num_experts are both there and differ");
   }
   expect_refused(kMoe, R"({"num_experts": null, "num_local_experts": 0})",
-                 "num_local_experts: wanted an integer from 1");
+                 "num_local_experts: must be an integer from 1");
 }
 
 TEST(ConfigNamesTest, ALeadingUnderscoreIsAnotherSpelling) {

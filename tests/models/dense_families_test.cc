@@ -50,11 +50,11 @@ TEST(HunyuanTest, WhatIsNotSupportedIsNamed) {
   };
   refused(R"({"rope_scaling": {"factor": 2.0}})",
           "rope_scaling.factor: 2 is not supported beside alpha; supported: 1");
-  refused(R"({"rope_scaling": {"alpha": 0}})", "rope_scaling.alpha: wanted a number from 1 to");
+  refused(R"({"rope_scaling": {"alpha": 0}})", "rope_scaling.alpha: must be a number from 1 to");
   refused(R"({"rope_scaling": {"alpha": null}})", "--ignore-config rope_scaling.beta_fast");
   refused(R"({"rope_scaling": {"type": "linear", "factor": 2}})",
           "--ignore-config rope_scaling.alpha");
-  refused(R"({"head_dim": 2})", "rope_scaling.alpha: wanted a head_dim above 2, found 2");
+  refused(R"({"head_dim": 2})", "rope_scaling.alpha: must be a head_dim above 2, found 2");
   refused(R"({"partial_rotary_factor": 0.5})", "partial_rotary_factor: 0.5 is not supported here");
   refused(R"({"head_dim": 16, "attention_head_dim": 8})",
           "attention_head_dim and head_dim are both there and differ");

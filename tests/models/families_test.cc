@@ -60,7 +60,7 @@ TEST(FalconTest, OldNamesOfKeysAreRead) {
 
 TEST(FalconTest, WhatIsNotSupportedIsNamed) {
   expect_refused(with(kFalcon, R"("num_ln_in_parallel_attn": 3, "new_decoder_architecture": true)"),
-                 "num_ln_in_parallel_attn: wanted an integer from 1 to 2");
+                 "num_ln_in_parallel_attn: must be an integer from 1 to 2");
 }
 
 constexpr char kChatGlm[] = R"({"architectures": ["ChatGLMModel"], "padded_vocab_size": 320,
@@ -86,7 +86,7 @@ TEST(ChatGlmTest, OtherBlocksAreRefused) {
   EXPECT_TRUE(
       describe_config(with(kChatGlm, R"("quantization_bit": 0, "interleaved_qkv": false)")).ok());
   expect_refused(with(kChatGlm, R"("add_bias_linear": true)"), "add_bias_linear: unknown here");
-  expect_refused(with(kChatGlm, R"("rope_ratio": 0)"), "rope_ratio: wanted a number from");
+  expect_refused(with(kChatGlm, R"("rope_ratio": 0)"), "rope_ratio: must be a number from");
 }
 
 // As ChatGLM-6B is published, but smaller.
@@ -118,7 +118,7 @@ TEST(ChatGlmTest, TheFirstGenerationIsToldByItsKeys) {
   expect_refused(other, "position_encoding_2d: ");
   other = kChatGlm1;
   other.replace(other.find("\"gmask_token_id\": 311"), 21, "\"gmask_token_id\": 320");
-  expect_refused(other, "gmask_token_id: wanted a token id below 320, found 320");
+  expect_refused(other, "gmask_token_id: must be a token id below 320, found 320");
 }
 
 constexpr char kGptJ[] = R"({"architectures": ["GPTJForCausalLM"], "vocab_size": 320,
@@ -131,8 +131,8 @@ TEST(GptJTest, RotaryDimSaysHowManyColumnsTurn) {
   EXPECT_EQ(config.intermediate_size, 256);
   EXPECT_EQ(config.parallel_norms, 1);
   EXPECT_TRUE(config.head_bias && config.mlp_bias && !config.qkv_bias);
-  expect_refused(with(kGptJ, R"("rotary_dim": 5)"), "rotary_dim: wanted an even number, found 5");
-  expect_refused(with(kGptJ, R"("rotary_dim": 18)"), "rotary_dim: wanted an integer from 1 to 16");
+  expect_refused(with(kGptJ, R"("rotary_dim": 5)"), "rotary_dim: must be an even number, found 5");
+  expect_refused(with(kGptJ, R"("rotary_dim": 18)"), "rotary_dim: must be an integer from 1 to 16");
 }
 
 TEST(GptJTest, BlocksOfCodeGenWantAMultipleOfFourHeads) {
@@ -140,7 +140,7 @@ TEST(GptJTest, BlocksOfCodeGenWantAMultipleOfFourHeads) {
   config.replace(config.find("GPTJ"), 4, "CodeGen");
   EXPECT_TRUE(describe_config(config).ok());
   config.replace(config.find("\"n_head\": 4"), 11, "\"n_head\": 2");
-  expect_refused(config, "n_head: wanted a multiple of 4, found 2");
+  expect_refused(config, "n_head: must be a multiple of 4, found 2");
 }
 
 TEST(GptNeoxTest, HalvesAreParallelUnlessTheConfigSaysOtherwise) {
@@ -196,7 +196,7 @@ TEST(CohereTest, WhatIsNotSupportedIsNamed) {
   EXPECT_TRUE(config_of(with(first, R"("use_qk_norm": true)")).q_norm_by_head);
   expect_refused(with(kCohere2, R"("use_parallel_block": false)"),
                  "use_parallel_block: false is not supported; supported: true");
-  expect_refused(with(kCohere2, R"("logit_scale": 0)"), "logit_scale: wanted a number from");
+  expect_refused(with(kCohere2, R"("logit_scale": 0)"), "logit_scale: must be a number from");
 }
 
 TEST(Exaone4Test, APatternMayBeLetters) {
@@ -211,8 +211,9 @@ TEST(Exaone4Test, APatternMayBeLetters) {
   EXPECT_EQ(full.windows, Windows(5, 0));
   EXPECT_EQ(full.turns, std::vector<bool>(5, true));
   expect_refused(with(config, R"("sliding_window_pattern": "LSG")"),
-                 "sliding_window_pattern: wanted a number or letters L and G");
-  expect_refused(with(config, R"("sliding_window_pattern": "")"), "sliding_window_pattern: wanted");
+                 "sliding_window_pattern: must be a number or letters L and G");
+  expect_refused(with(config, R"("sliding_window_pattern": "")"),
+                 "sliding_window_pattern: must be");
 }
 
 TEST(Starcoder2Test, OneKeyIsForAllBiases) {
@@ -390,10 +391,10 @@ TEST(Ministral3Test, QueriesAreScaledByTheirPosition) {
   expect_refused(with(kMinistral, R"("max_position_embeddings": 10000000, "rope_parameters": {
       "rope_type": "yarn", "factor": 4, "original_max_position_embeddings": 2,
       "llama_4_scaling_beta": 1})"),
-                 "original_max_position_embeddings: wanted no less than a part in 65536");
+                 "original_max_position_embeddings: must be at least a part in 65536");
   expect_refused(with(kMinistral, size + yarn + "}"), "rope_parameters.llama_4_scaling_beta:");
   expect_refused(with(kMinistral, size + yarn + R"(, "llama_4_scaling_beta": -1})"),
-                 "llama_4_scaling_beta: wanted a number from 0 to 1000, found -1");
+                 "llama_4_scaling_beta: must be a number from 0 to 1000, found -1");
 }
 
 }  // namespace

@@ -110,7 +110,7 @@ TEST(Gemma4Test, SizesOfSingleLayersAreAnotherFormOfTheSame) {
   EXPECT_EQ(sized[1].kv_heads(), 4);
   json["per_layer_config"]["3"]["head_dim"] = 128;
   EXPECT_THAT(message_of(describe_config(json.dump()).status()),
-              HasSubstr("per_layer_config.3: wanted"));
+              HasSubstr("per_layer_config.3: must be"));
   json["per_layer_config"] = {{"1", {{"sliding_window", 3}}}};
   EXPECT_THAT(message_of(describe_config(json.dump()).status()),
               HasSubstr("per_layer_config: sliding_window is not supported"));
@@ -156,18 +156,18 @@ TEST(Gemma4Test, ATableByLayerMayHaveMoreRowsThanTheVocabulary) {
 TEST(Gemma4Test, WhatItDoesNotComputeIsRefused) {
   expect_refused(kSmall, R"({"use_bidirectional_attention": "all"})",
                  "use_bidirectional_attention: ");
-  expect_refused(kSmall, R"({"num_kv_shared_layers": 7})", "num_kv_shared_layers: wanted 0 to 6");
+  expect_refused(kSmall, R"({"num_kv_shared_layers": 7})", "num_kv_shared_layers: must be 0 to 6");
   expect_refused(kSmall, R"({"num_kv_shared_layers": 6})",
                  "num_kv_shared_layers: no layer of the kind full_attention is left");
   expect_refused(kSmall, R"({"vocab_size_per_layer_input": 512})",
-                 "vocab_size_per_layer_input: wanted vocab_size (1024) to 16777216, found 512");
+                 "vocab_size_per_layer_input: must be vocab_size (1024) to 16777216, found 512");
   expect_refused(kSmall, R"({"hidden_size_per_layer_input": -1})",
-                 "hidden_size_per_layer_input: wanted");
+                 "hidden_size_per_layer_input: must be");
   expect_refused(kSmall, R"({"pad_token_id": 1024})",
-                 "pad_token_id: wanted a token id from 0 to 1023");
-  expect_refused(kSmall, R"({"global_head_dim": 2000})", "global_head_dim: wanted");
+                 "pad_token_id: must be a token id from 0 to 1023");
+  expect_refused(kSmall, R"({"global_head_dim": 2000})", "global_head_dim: must be");
   expect_refused(kSmall, R"({"attention_k_eq_v": true, "num_global_key_value_heads": 3})",
-                 "num_global_key_value_heads: wanted a divisor");
+                 "num_global_key_value_heads: must be a divisor");
   expect_refused(kSmall, R"({"altup_num_inputs": 4})", "altup_num_inputs: unknown here");
 }
 

@@ -277,7 +277,7 @@ TEST(GraphTest, AttentionKnowsEachQueryHeadsKvHeadAndEachLayersWindow) {
 TEST(ModelsTest, EveryArchitectureHasANameAndABuilder) {
   for (const Architecture& architecture : architectures()) {
     EXPECT_FALSE(architecture.name.empty());
-    EXPECT_NE(architecture.build, nullptr);
+    EXPECT_TRUE(architecture.build != nullptr || architecture.read != nullptr);
   }
 }
 

@@ -55,13 +55,13 @@ TEST(DeepseekV3Test, QueriesMayBeMadeFromTheLayersInput) {
 }
 
 TEST(DeepseekV3Test, WhatItDoesNotComputeIsRefused) {
-  expect_refused(kV3, R"({"kv_lora_rank": 0})", "kv_lora_rank: wanted");
-  expect_refused(kV3, R"({"kv_lora_rank": 961})", "kv_lora_rank: wanted");
-  expect_refused(kV3, R"({"v_head_dim": 1025})", "v_head_dim: wanted");
-  expect_refused(kV3, R"({"qk_nope_head_dim": "a"})", "qk_nope_head_dim: wanted");
-  expect_refused(kV3, R"({"q_lora_rank": -1})", "q_lora_rank: wanted");
-  expect_refused(kV3, R"({"qk_rope_head_dim": 0})", "qk_rope_head_dim: wanted");
-  expect_refused(kV3, R"({"qk_head_dim": 128})", "qk_head_dim: wanted");
+  expect_refused(kV3, R"({"kv_lora_rank": 0})", "kv_lora_rank: must be");
+  expect_refused(kV3, R"({"kv_lora_rank": 961})", "kv_lora_rank: must be");
+  expect_refused(kV3, R"({"v_head_dim": 1025})", "v_head_dim: must be");
+  expect_refused(kV3, R"({"qk_nope_head_dim": "a"})", "qk_nope_head_dim: ");
+  expect_refused(kV3, R"({"q_lora_rank": -1})", "q_lora_rank: must be");
+  expect_refused(kV3, R"({"qk_rope_head_dim": 0})", "qk_rope_head_dim: must be");
+  expect_refused(kV3, R"({"qk_head_dim": 128})", "qk_head_dim: must be");
   expect_refused(kV3, R"({"topk_method": "greedy"})", "topk_method");
   expect_refused(kV3, R"({"scoring_func": "softmax"})", "scoring_func");
   expect_refused(kV3, R"({"moe_layer_freq": 2})", "moe_layer_freq");

@@ -69,17 +69,17 @@ TEST(Llama4Test, RotaryScalingMayHaveOneBorder) {
 
 TEST(Llama4Test, WhatItDoesNotComputeIsRefused) {
   expect_refused(kMaverick, R"({"num_experts_per_tok": 2})", "num_experts_per_tok: ");
-  expect_refused(kMaverick, R"({"moe_layers": [4]})", "moe_layers: wanted layers from 0 to 3");
-  expect_refused(kMaverick, R"({"moe_layers": 1})", "moe_layers: wanted a list");
-  expect_refused(kMaverick, R"({"attention_chunk_size": 0})", "attention_chunk_size: wanted");
+  expect_refused(kMaverick, R"({"moe_layers": [4]})", "moe_layers: must be layers from 0 to 3");
+  expect_refused(kMaverick, R"({"moe_layers": 1})", "moe_layers: must be a list");
+  expect_refused(kMaverick, R"({"attention_chunk_size": 0})", "attention_chunk_size: must be");
   expect_refused(kMaverick, R"({"layer_types": ["full_attention"]})",
-                 "layer_types: wanted a list of 4 layers, found 1");
+                 "layer_types: must be a list of 4 layers, found 1");
   expect_refused(kMaverick, R"({"layer_types": ["full_attention", "full_attention",
       "sliding_attention", "full_attention"]})",
                  "layer_types[2]: ");
   expect_refused(kMaverick, R"({"attn_temperature_tuning": "yes"})", "attn_temperature_tuning: ");
-  expect_refused(kMaverick, R"({"attn_scale": -1.0})", "attn_scale: wanted");
-  expect_refused(kMaverick, R"({"floor_scale": 2})", "floor_scale: wanted no less");
+  expect_refused(kMaverick, R"({"attn_scale": -1.0})", "attn_scale: must be");
+  expect_refused(kMaverick, R"({"floor_scale": 2})", "floor_scale: must be at least");
 }
 
 // As the reference writes it.

@@ -35,7 +35,7 @@ TEST(Phi3Test, LongSequencesHaveFrequenciesOfTheirOwn) {
   EXPECT_EQ(config_of(older).rope.SerializeAsString(), table.SerializeAsString());
   std::string few = kPhi4Mini;
   few.replace(few.find("5, 6"), 4, "5");
-  expect_refused(few, "rope_scaling.long_factor: wanted a list of 6 numbers from 0.1 to 1e6");
+  expect_refused(few, "rope_scaling.long_factor: must be a list of 6 numbers from 0.1 to 1e6");
 }
 
 // As Qwen-7B is published.

@@ -70,8 +70,8 @@ TEST(RwkvTest, SizesThatTheConfigLacksAreThoseOfTensors) {
 TEST(RwkvTest, WhatIsAnotherModelIsRefused) {
   expect_refused(kRwkv4, R"({"hidden_size": null})", "hidden_size");
   expect_refused(kRwkv7, R"({"decay_low_rank_dim": null})", "decay_low_rank_dim");
-  expect_refused(kRwkv7, R"({"head_dim": 50})", "head_dim: wanted a divisor of hidden_size (768)");
-  expect_refused(kRwkv7, R"({"value_dim": 1536})", "value_dim: wanted hidden_size (768)");
+  expect_refused(kRwkv7, R"({"head_dim": 50})", "head_dim: must be a divisor of hidden_size (768)");
+  expect_refused(kRwkv7, R"({"value_dim": 1536})", "value_dim: must be hidden_size (768)");
   expect_refused(kRwkv7, R"({"norm_first": false})", "norm_first: false is not supported");
   expect_refused(kRwkv7, R"({"attn": {"layers": [1]}})", "attn: unknown here");
 }

@@ -110,12 +110,12 @@ TEST(WrappersTest, NothingIsIgnoredInSilence) {
   EXPECT_THAT(error_of(config), HasSubstr("fusion_layers: unknown here"));
   config.erase("fusion_layers");
   config["rope_theta"] = 5;
-  EXPECT_THAT(error_of(config), HasSubstr("rope_theta: wanted in text_config, found beside it"));
+  EXPECT_THAT(error_of(config), HasSubstr("rope_theta: must be in text_config, found beside it"));
   config.erase("rope_theta");
   config["text_config"]["anything"] = 3;
   EXPECT_THAT(error_of(config), HasSubstr("text_config.anything: unknown here"));
   config["text_config"] = nullptr;
-  EXPECT_THAT(error_of(config), HasSubstr("text_config: wanted an object, found null"));
+  EXPECT_THAT(error_of(config), HasSubstr("text_config: must be an object, found null"));
 }
 
 // Which of three positions turns which columns is nothing to text, where they are alike.
@@ -314,7 +314,7 @@ TEST(WrappersTest, AHeadDimThatTheClassDoesNotReadMustSayWhatItComputes) {
     EXPECT_TRUE(describe(config).ok()) << describe(config).status();
     config["text_config"]["head_dim"] = 32;
     EXPECT_THAT(error_of(config),
-                HasSubstr("head_dim: wanted hidden_size / num_attention_heads (64 / 4)"));
+                HasSubstr("head_dim: must be hidden_size / num_attention_heads (64 / 4)"));
   }
 }
 

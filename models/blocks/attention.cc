@@ -1,0 +1,221 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "models/blocks/attention.h"
+
+#include <algorithm>
+#include <bit>
+
+#include "base/math.h"
+
+namespace lockstep {
+
+Attention::Attention(const Sizes& sizes, const Norm& norm_of_qk)
+    : hidden(sizes.hidden),
+      heads(sizes.heads),
+      kv_heads(sizes.kv_heads),
+      head_dim(sizes.head_dim),
+      norm(norm_of_qk),
+      scale(inverse_root(static_cast<float>(sizes.head_dim))),
+      windows(static_cast<size_t>(sizes.layers)),
+      turns(static_cast<size_t>(sizes.layers), true) {}
+
+void Attention::norm_heads(Keys& keys, const QkNorm& norms) {
+  keys.only("use_qk_norm qk_layernorm use_qk_layernorm", true);
+  qk_norm = norms;
+}
+
+AttentionSpec attention_spec(const Attention& a, int layer) {
+  return {
+      .head_dim = a.head_dim,
+      .heads = a.heads,
+      .kv_heads = a.kv_heads,
+      .scale = a.scale,
+      .window = a.windows[layer],
+      .cap = a.cap,
+      .layer = layer,
+      .slopes = a.slopes,
+      .sinks = a.sinks,
+      .chunk = a.chunks.empty() ? 0 : a.chunks[layer],
+  };
+}
+
+Qkv separate_qkv(Graph& g, const Attention& a, Value x, const std::string& scope) {
+  return {.q = g.linear(x, scope + ".q_proj", a.q_axis(), a.qkv_bias),
+          .k = g.linear(x, scope + ".k_proj", a.kv_axis(), a.qkv_bias),
+          .v = g.linear(x, scope + ".v_proj", a.kv_axis(), a.qkv_bias)};
+}
+
+Value turned_attention(Graph& g, const Attention& a, Qkv qkv, int layer, const std::string& out) {
+  auto [q, k, v] = qkv;
+  for (Value* x : {&q, &k, &v}) {
+    if (a.qkv_clamp > 0) *x = g.map(*x, Function::kClamp, a.qkv_clamp);
+  }
+  if (a.turns[layer]) {
+    const Rope& rope = a.windows[layer] > 0 ? a.ropes.window : a.ropes.all;
+    q = g.rope(q, rope);
+    k = g.rope(k, rope);
+    if (a.ropes.second.head_dim > 0) {
+      q = g.rope(q, a.ropes.second);
+      k = g.rope(k, a.ropes.second);
+    }
+  }
+  if (a.ropes.query_scales.length > 0) q = g.position_scale(q, a.ropes.query_scales);
+  return g.linear(g.attention(q, k, v, attention_spec(a, layer)), out, hidden_axis(a.hidden),
+                  a.out_bias);
+}
+
+namespace {
+
+// Of q or k.
+Value qk_norm(Graph& g, const Attention& a, Value x, const std::string& name) {
+  switch (a.qk_norm.over) {
+    case QkNorm::Over::kNothing:
+      break;
+    case QkNorm::Over::kAllHeads:
+      return g.rms_norm(x, name, a.norm.eps, a.norm.plus);
+    case QkNorm::Over::kHead:
+      return g.head_norm(x, name,
+                         {.eps = a.norm.eps,
+                          .head_dim = a.head_dim,
+                          .plus = a.norm.plus,
+                          .centred = a.qk_norm.centred,
+                          .bias = a.qk_norm.bias,
+                          .by_head = a.qk_norm.by_head});
+  }
+  return x;
+}
+
+}  // namespace
+
+Block separate_attention(const Attention& a, const std::string& scope, const std::string& out) {
+  return [=](Graph& g, Value x, int layer) {
+    Qkv qkv = separate_qkv(g, a, x, scope);
+    qkv.q = qk_norm(g, a, qkv.q, scope + "." + a.qk_norm.q);
+    qkv.k = qk_norm(g, a, qkv.k, scope + "." + a.qk_norm.k);
+    return turned_attention(g, a, qkv, layer, out);
+  };
+}
+
+Block llama_attention(const Attention& a) {
+  return separate_attention(a, "self_attn", "self_attn.o_proj");
+}
+
+FusedPart rows_of_runs(const char* name, int64_t count, int64_t run, int64_t begin, int64_t size) {
+  FusedPart part{.name = name, .all_rows = count * run, .rows = {}};
+  for (int64_t i = 0; i < count; ++i) {
+    part.rows.push_back({i * run + begin, i * run + begin + size});
+  }
+  return part;
+}
+
+Block stacked_attention(const Attention& a, const std::string& qkv, const std::string& out) {
+  return [=](Graph& g, Value x, int layer) {
+    const int64_t q_end = a.q_axis().columns(), k_end = q_end + a.kv_axis().columns();
+    const auto part = [&](const char* name, int64_t begin, AxisSize axis) {
+      const int64_t rows = k_end + a.kv_axis().columns();
+      return g.linear_part(x, qkv, rows_of_runs(name, 1, rows, begin, axis.columns()), axis,
+                           a.qkv_bias);
+    };
+    const Value q = part("q", 0, a.q_axis()), k = part("k", q_end, a.kv_axis());
+    return turned_attention(g, a, {q, k, part("v", k_end, a.kv_axis())}, layer, out);
+  };
+}
+
+Block grouped_attention(const Attention& a, const std::string& qkv, const std::string& out) {
+  return [=](Graph& g, Value x, int layer) {
+    const int64_t dim = a.head_dim, q_rows = a.heads / a.kv_heads * dim;
+    const auto part = [&](const char* name, int64_t begin, int64_t size, AxisSize axis) {
+      const FusedPart rows = rows_of_runs(name, a.kv_heads, q_rows + 2 * dim, begin, size);
+      return g.linear_part(x, qkv, rows, axis, a.qkv_bias);
+    };
+    // As arguments of one call were made: v first.
+    const Value v = part("v", q_rows + dim, dim, a.kv_axis());
+    const Value k = part("k", q_rows, dim, a.kv_axis());
+    return turned_attention(g, a, {part("q", 0, q_rows, a.q_axis()), k, v}, layer, out);
+  };
+}
+
+namespace {
+
+// The i-th slope, from 1 on, of `heads`.
+float slope(int64_t i, int64_t heads) {
+  return static_cast<float>(
+      exact_pow(2, -8.0 * static_cast<double>(i) / static_cast<double>(heads)));
+}
+
+}  // namespace
+
+float inverse_root(float x) { return static_cast<float>(exact_pow(double{x}, -0.5)); }
+
+std::vector<float> alibi_slopes(int64_t heads) {
+  const auto below = static_cast<int64_t>(std::bit_floor(static_cast<uint64_t>(heads)));
+  std::vector<float> slopes;
+  for (int64_t i = 1; i <= below; ++i) slopes.push_back(slope(i, below));
+  for (int64_t i = 0; i < heads - below; ++i) slopes.push_back(slope(2 * i + 1, 2 * below));
+  return slopes;
+}
+
+int64_t read_window(Keys& keys, int64_t fallback) {
+  if (!keys.has("sliding_window") && !keys.is_missing("sliding_window")) return 0;
+  if (!keys.has("sliding_window") && fallback == 0) return 0;
+  return keys.count("sliding_window", kMaxPositions, fallback);
+}
+
+Windows windows_of_all(Keys& keys, int layers, int64_t fallback) {
+  return Windows(static_cast<size_t>(layers), read_window(keys, fallback));
+}
+
+Windows windows_by_layer(Keys& keys, int layers, int64_t fallback, int64_t first) {
+  Windows windows(static_cast<size_t>(layers));
+  keys.ignore("sliding_window max_window_layers");
+  const bool used = keys.flag("use_sliding_window", false);
+  const int64_t window = used ? read_window(keys, fallback) : 0;
+  if (window > 0) {
+    first = keys.integer("max_window_layers", INT64_MIN, INT64_MAX, first);
+    for (int64_t i = std::max<int64_t>(first, 0); i < layers; ++i) windows[i] = window;
+  }
+  // A null is no window for all layers, and the family's own for those that layer_types names.
+  const int64_t named = keys.has("sliding_window") ? window : fallback;
+  read_layer_types(keys, windows, used ? std::optional(named) : std::nullopt);
+  return windows;
+}
+
+Windows windows_by_pattern(Keys& keys, int layers, int64_t fallback, const std::string& pattern) {
+  Windows windows(static_cast<size_t>(layers), read_window(keys, fallback));
+  const int64_t named = keys.has("sliding_window") ? windows[0] : fallback;
+  for (size_t i = 0; i < windows.size(); ++i) {
+    if (pattern[i % pattern.size()] == 'G') windows[i] = 0;
+  }
+  read_layer_types(keys, windows, named);
+  return windows;
+}
+
+std::string every(int64_t full) { return std::string(static_cast<size_t>(full - 1), 'L') + "G"; }
+
+std::string read_pattern(Keys& keys, int64_t full) {
+  const Json& given = keys.json("sliding_window_pattern");
+  if (!given.is_string()) return every(keys.count("sliding_window_pattern", 1024, full));
+  const std::string pattern = given.get<std::string>();
+  const bool right = pattern.find_first_not_of("LG") == std::string::npos;
+  if (right && !pattern.empty() && pattern.size() <= 1024) return pattern;
+  keys.fail("sliding_window_pattern", "must be a number or letters L and G, found {}",
+            describe(given));
+  return every(full);
+}
+
+void read_layer_types(Keys& keys, Windows& windows, std::optional<int64_t> window) {
+  const Json types = keys.list("layer_types", windows.size());
+  for (size_t i = 0; i < types.size(); ++i) {
+    const bool full = types[i] == "full_attention" || types[i] == "attention";
+    const std::string key = fmt::format("layer_types[{}]", i);
+    if (!full && types[i] != "sliding_attention") {
+      keys.fail(key, "{} is not supported; supported: full_attention, sliding_attention",
+                describe(types[i]));
+    } else if (window.has_value()) {
+      windows[i] = full ? 0 : *window;
+    } else if (full != (windows[i] == 0)) {
+      keys.fail(key, "{} contradicts the layer's window of {}", describe(types[i]), windows[i]);
+    }
+  }
+}
+
+}  // namespace lockstep

@@ -1,0 +1,35 @@
+// SPDX-License-Identifier: Apache-2.0
+// What Llama's class reads of a config.json. Most families read the same, and then change what they
+// have otherwise: `Llama m(keys); m.attention.windows = ...; return m.decoder();`
+#pragma once
+
+#include <optional>
+
+#include "models/blocks/decoder.h"
+
+namespace lockstep {
+
+// What holds where a key is missing.
+struct LlamaDefaults {
+  SizeDefaults sizes = {};
+  std::optional<Norm> norm = std::nullopt;  // None: an RMS norm of 1e-6.
+  const char* activation = "silu";
+  bool tied = false;
+  RopeFacts rope = {};
+};
+
+struct Llama {
+  Sizes sizes;
+  Norm norm;
+  Attention attention;
+  Mlp mlp;
+  bool tied = false;
+
+  explicit Llama(Keys& keys, const LlamaDefaults& missing = {});
+  void set_kv_heads(int64_t heads) { sizes.kv_heads = attention.kv_heads = heads; }
+  // Of the parts above as they are now; with Llama's blocks where these are null.
+  Decoder decoder(Block attention_block = nullptr, Block mlp_block = nullptr) const;
+  Decoder decoder(const Mixture& mixture, Block mlp_block) const;
+};
+
+}  // namespace lockstep

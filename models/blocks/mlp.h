@@ -1,0 +1,45 @@
+// SPDX-License-Identifier: Apache-2.0
+// Multilayer perceptrons: the dense one, and a mixture of experts.
+#pragma once
+
+#include <cstdint>
+#include <string>
+#include <vector>
+
+#include "models/blocks/attention.h"
+#include "models/blocks/sizes.h"
+#include "models/graph.h"
+
+namespace lockstep {
+
+struct Mlp {
+  int64_t hidden = 1;
+  int64_t width = 1;
+  Function activation = Function::kSilu;
+  bool bias = false;
+};
+// hidden_act and, where the family reads it, mlp_bias are the family's to set.
+Mlp read_mlp(Keys& keys, const Sizes& sizes, const char* activation = "silu");
+
+struct MlpNames {
+  std::string gate = "mlp.gate_proj";
+  std::string up = "mlp.up_proj";
+  std::string down = "mlp.down_proj";
+};
+// down(activation(gate(x)) * up(x)).
+Block gated_mlp(const Mlp& mlp, const MlpNames& names = {});
+// down(activation(up(x))).
+Block plain_mlp(const Mlp& mlp, const std::string& up, const std::string& down);
+// The gated one with gate and up below each other in the one matrix `gate_up`.
+Block stacked_mlp(const Mlp& mlp, const std::string& gate_up, const std::string& down);
+// The gated one in `scope`: its names are gate_proj, up_proj and down_proj there.
+Value scoped_mlp(Graph& graph, const Mlp& mlp, Value x, const char* scope);
+
+// A linear with a bias whose weight is stored with its inputs as rows.
+Value transposed_linear(Graph& graph, Value x, const std::string& name, AxisSize out);
+// The same, of which only the columns of `out` from `begin` on are computed; `all_rows` it has.
+// `part` names them.
+Value transposed_part(Graph& graph, Value x, const std::string& name, const char* part,
+                      int64_t begin, int64_t all_rows, AxisSize out);
+
+}  // namespace lockstep

@@ -1,0 +1,52 @@
+// SPDX-License-Identifier: Apache-2.0
+// What every model has: its sizes and its norms.
+#pragma once
+
+#include <cstdint>
+
+#include "models/axis.h"
+#include "models/config/keys.h"
+#include "models/graph.h"
+#include "operators/function.h"
+
+namespace lockstep {
+
+struct Sizes {
+  int64_t vocab = 1;
+  int64_t hidden = 1;
+  int64_t ffn = 1;
+  int layers = 1;
+  int64_t heads = 1;
+  int64_t kv_heads = 1;
+  int64_t head_dim = 1;
+  int64_t positions = 1;
+};
+
+// What holds where a key is missing; 0: the key has to be there, or what is written beside.
+struct SizeDefaults {
+  double ffn_per_hidden = 0;
+  int64_t kv_heads = 0;  // Where the key is missing, not null; 0: num_attention_heads.
+  int64_t head_dim = 0;  // 0: hidden_size / num_attention_heads.
+  int64_t positions = 0;
+};
+Sizes read_sizes(Keys& keys, const SizeDefaults& missing = {});
+
+inline AxisSize hidden_axis(int64_t columns) { return {Axis::kHidden, columns, 1}; }
+inline AxisSize ffn_axis(int64_t columns) { return {Axis::kFfn, columns, 1}; }
+
+// hidden_act, one of the functions that have a name there.
+Function read_activation(Keys& keys, const char* fallback = "silu");
+
+struct Norm {
+  float eps = 1e-6f;
+  bool centred = false;  // A layer norm in place of an RMS norm,
+  bool bias = false;     // with biases.
+  float plus = 0;        // Added to stored weights.
+};
+Norm read_rms_norm(Keys& keys, double eps = 1e-6);
+Norm read_layer_norm(Keys& keys, bool bias = true);  // Of 1e-5.
+
+// The norm of that name; x where `name` is null.
+Value apply(Graph& graph, const Norm& norm, Value x, const char* name);
+
+}  // namespace lockstep
