@@ -23,6 +23,16 @@ void Attention::norm_heads(Keys& keys, const QkNorm& norms) {
   qk_norm = norms;
 }
 
+void Attention::norm_heads_if_asked(Keys& keys, const QkNorm& norms) {
+  keys.only("qk_layernorm use_qk_layernorm", true);
+  if (keys.flag("use_qk_norm", false)) qk_norm = norms;
+}
+
+void Attention::turn_with_windows(Keys& keys) {
+  if (!keys.has("sliding_window") && !keys.is_missing("sliding_window")) return;
+  for (size_t i = 0; i < turns.size(); ++i) turns[i] = windows[i] > 0;
+}
+
 AttentionSpec attention_spec(const Attention& a, int layer) {
   return {
       .head_dim = a.head_dim,
@@ -179,16 +189,9 @@ Windows windows_by_layer(Keys& keys, int layers, int64_t fallback, int64_t first
   return windows;
 }
 
-Windows windows_by_pattern(Keys& keys, int layers, int64_t fallback, const std::string& pattern) {
-  Windows windows(static_cast<size_t>(layers), read_window(keys, fallback));
-  const int64_t named = keys.has("sliding_window") ? windows[0] : fallback;
-  for (size_t i = 0; i < windows.size(); ++i) {
-    if (pattern[i % pattern.size()] == 'G') windows[i] = 0;
-  }
-  read_layer_types(keys, windows, named);
-  return windows;
-}
+namespace {
 
+// "LLG" for every third layer without a window.
 std::string every(int64_t full) { return std::string(static_cast<size_t>(full - 1), 'L') + "G"; }
 
 std::string read_pattern(Keys& keys, int64_t full) {
@@ -200,6 +203,42 @@ std::string read_pattern(Keys& keys, int64_t full) {
   keys.fail("sliding_window_pattern", "must be a number or letters L and G, found {}",
             describe(given));
   return every(full);
+}
+
+}  // namespace
+
+Windows windows_by_pattern(Keys& keys, int layers, int64_t fallback, int64_t full_every,
+                           bool reads_pattern) {
+  Windows windows(static_cast<size_t>(layers), read_window(keys, fallback));
+  const int64_t named = keys.has("sliding_window") ? windows[0] : fallback;
+  if (reads_pattern) keys.ignore("sliding_window_pattern");
+  if (windows[0] > 0) {
+    const std::string pattern = reads_pattern ? read_pattern(keys, full_every) : every(full_every);
+    for (size_t i = 0; i < windows.size(); ++i) {
+      if (pattern[i % pattern.size()] == 'G') windows[i] = 0;
+    }
+  }
+  read_layer_types(keys, windows, named);
+  return windows;
+}
+
+std::vector<bool> turns_by_layer(Keys& keys, int layers, int64_t fallback) {
+  std::vector<bool> turns(static_cast<size_t>(layers));
+  const int64_t every = keys.count("no_rope_layer_interval", 1024, fallback);
+  for (int64_t i = 0; i < layers; ++i) turns[i] = (i + 1) % every != 0;
+  const Json& given = keys.json("no_rope_layers");
+  if (given.is_null() || given == Json::array()) return turns;
+  if (!given.is_array() || given.size() < turns.size()) {
+    keys.fail("no_rope_layers", "must be a list of {} layers, found {}", layers,
+              given.is_array() ? std::to_string(given.size()) : describe(given));
+    return turns;
+  }
+  for (size_t i = 0; i < turns.size(); ++i) {
+    turns[i] = given[i] == 1;
+    if (turns[i] || given[i] == 0) continue;
+    keys.fail(fmt::format("no_rope_layers[{}]", i), "must be 0 or 1, found {}", describe(given[i]));
+  }
+  return turns;
 }
 
 void read_layer_types(Keys& keys, Windows& windows, std::optional<int64_t> window) {
@@ -215,6 +254,16 @@ void read_layer_types(Keys& keys, Windows& windows, std::optional<int64_t> windo
     } else if (full != (windows[i] == 0)) {
       keys.fail(key, "{} contradicts the layer's window of {}", describe(types[i]), windows[i]);
     }
+  }
+}
+
+void read_recurrent_types(Keys& keys, std::vector<bool>& recurs, const char* type) {
+  const Json types = keys.list("layer_types", recurs.size());
+  for (size_t i = 0; i < types.size(); ++i) {
+    recurs[i] = types[i] == type || types[i] == "linear_attention";
+    if (recurs[i] || types[i] == "full_attention" || types[i] == "attention") continue;
+    keys.fail(fmt::format("layer_types[{}]", i),
+              "{} is not supported; supported: full_attention, {}", describe(types[i]), type);
   }
 }
 

@@ -42,7 +42,10 @@ struct Attention {
   void set_bias(bool bias) { qkv_bias = out_bias = bias; }
   // Norms of q and k before they turn; some files say so.
   void norm_heads(Keys& keys, const QkNorm& norms = kHeadNorms);
+  void norm_heads_if_asked(Keys& keys, const QkNorm& norms = kHeadNorms);  // By use_qk_norm.
   void turn_nothing() { turns.assign(turns.size(), false); }
+  // Where there are windows, layers without one turn nothing.
+  void turn_with_windows(Keys& keys);
   AxisSize q_axis() const { return {Axis::kHeads, heads, head_dim}; }
   AxisSize kv_axis() const { return {Axis::kKvHeads, kv_heads, head_dim, heads}; }
 };
@@ -87,14 +90,17 @@ int64_t read_window(Keys& keys, int64_t fallback);
 Windows windows_of_all(Keys& keys, int layers, int64_t fallback);
 // In layers from max_window_layers on where use_sliding_window says so, or as layer_types says.
 Windows windows_by_layer(Keys& keys, int layers, int64_t fallback, int64_t first);
-// In layers with an L of the pattern, which layers repeat, or as layer_types says.
-Windows windows_by_pattern(Keys& keys, int layers, int64_t fallback, const std::string& pattern);
-// "LLG" for every third layer without a window.
-std::string every(int64_t full);
-// sliding_window_pattern: such letters, or every so many-th.
-std::string read_pattern(Keys& keys, int64_t full);
+// In all but every so many-th layer, or as layer_types says. Where the family reads it,
+// sliding_window_pattern may be another number, or letters that layers repeat: L has a window, G
+// has none.
+Windows windows_by_pattern(Keys& keys, int layers, int64_t fallback, int64_t full_every,
+                           bool reads_pattern = false);
+// Which layers turn, by no_rope_layers, or all but every so many-th (no_rope_layer_interval).
+std::vector<bool> turns_by_layer(Keys& keys, int layers, int64_t fallback);
 // layer_types by layer: with a window it decides which layers have it; without it must agree with
 // the windows.
 void read_layer_types(Keys& keys, Windows& windows, std::optional<int64_t> window = std::nullopt);
+// layer_types of a model in which only some layers have attention: those that are no `type`.
+void read_recurrent_types(Keys& keys, std::vector<bool>& recurs, const char* type);
 
 }  // namespace lockstep

@@ -5,6 +5,14 @@
 
 namespace lockstep {
 
+Decoder post_norm(Decoder d) {
+  d.attention_norm = nullptr;
+  d.attention_out_norm = "post_attention_layernorm";
+  d.mlp_norm = nullptr;
+  d.mlp_out_norm = "post_feedforward_layernorm";
+  return d;
+}
+
 void build(Graph& g, const Decoder& d) {
   const Sizes& s = d.sizes;
   const AxisSize hidden = hidden_axis(s.hidden), vocab = {Axis::kVocab, s.vocab, 1};

@@ -64,6 +64,9 @@ struct Decoder {
   bool either_layout = false;  // Stacks of experts are stored with inputs first or outputs first.
 };
 
+// With norms behind attention and MLP in place of those before them.
+Decoder post_norm(Decoder decoder);
+
 // Appends the whole model.
 void build(Graph& graph, const Decoder& decoder);
 

@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "models/blocks/mlp.h"
 
+#include <optional>
+
 namespace lockstep {
 
 Mlp read_mlp(Keys& keys, const Sizes& sizes, const char* activation) {
@@ -8,8 +10,10 @@ Mlp read_mlp(Keys& keys, const Sizes& sizes, const char* activation) {
       .hidden = sizes.hidden, .width = sizes.ffn, .activation = read_activation(keys, activation)};
 }
 
-Block gated_mlp(const Mlp& m, const MlpNames& names) {
+Block gated_mlp(const Mlp& m, const MlpNames& names, const std::string& scope) {
   return [=](Graph& g, Value x, int) {
+    std::optional<Scope> scoped;
+    if (!scope.empty()) scoped.emplace(g, scope);
     const Value gate = g.map(g.linear(x, names.gate, ffn_axis(m.width), m.bias), m.activation);
     const Value up = g.linear(x, names.up, ffn_axis(m.width), m.bias);
     return g.linear(g.mul(gate, up), names.down, hidden_axis(m.hidden), m.bias);

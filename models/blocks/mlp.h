@@ -26,8 +26,8 @@ struct MlpNames {
   std::string up = "mlp.up_proj";
   std::string down = "mlp.down_proj";
 };
-// down(activation(gate(x)) * up(x)).
-Block gated_mlp(const Mlp& mlp, const MlpNames& names = {});
+// down(activation(gate(x)) * up(x)); names are relative to `scope`, if there is one.
+Block gated_mlp(const Mlp& mlp, const MlpNames& names = {}, const std::string& scope = "");
 // down(activation(up(x))).
 Block plain_mlp(const Mlp& mlp, const std::string& up, const std::string& down);
 // The gated one with gate and up below each other in the one matrix `gate_up`.

@@ -1,60 +1,39 @@
 // SPDX-License-Identifier: Apache-2.0
 // BLOOM: alibi, a norm behind the embedding.
-#include "base/status.h"
-#include "models/alibi.h"
-#include "models/blocks.h"
-#include "models/config_keys.h"
+#include "models/blocks/llama.h"
 #include "models/families/families.h"
 
 namespace lockstep::families::bloom {
 namespace {
 
-Value attention(Graph& g, const Config& c, Value x, int layer) {
-  return grouped_attention(g, c, x, layer, "self_attention.query_key_value",
-                           "self_attention.dense");
+Decoder bloom(Keys& keys) {
+  keys.rename("n_embed", "hidden_size");
+  keys.rename("n_layer", "num_hidden_layers");
+  keys.rename("n_head", "num_attention_heads");
+  keys.rename("seq_length", "max_position_embeddings");
+  keys.rename("layer_norm_epsilon", "rms_norm_eps");
+  keys.ignore("offset_alibi");
+  keys.only("attention_bias mlp_bias", true);
+  Llama m(keys, {.sizes = {.ffn_per_hidden = 4, .positions = 2048},
+                 .norm = read_layer_norm(keys),
+                 .activation = "gelu_pytorch_tanh",
+                 .tied = true});
+  m.attention.set_bias(true);
+  m.attention.slopes = alibi_slopes(m.sizes.heads);
+  m.attention.turn_nothing();
+  m.mlp.bias = true;
+  Decoder d = m.decoder(
+      grouped_attention(m.attention, "self_attention.query_key_value", "self_attention.dense"),
+      plain_mlp(m.mlp, "mlp.dense_h_to_4h", "mlp.dense_4h_to_h"));
+  d.kept_norm = keys.flag("apply_residual_connection_post_layernorm", false) ? 1 : 0;
+  d.embedding = "transformer.word_embeddings";
+  d.embedding_norm = "transformer.word_embeddings_layernorm";
+  d.layers = "transformer.h";
+  d.norm = "transformer.ln_f";
+  return d;
 }
 
-Value mlp(Graph& g, const Config& c, Value x, int) {
-  return plain_mlp(g, c, x, "mlp.dense_h_to_4h", "mlp.dense_4h_to_h");
-}
-
-void build_bloom(Graph& g, const Config& c) {
-  build_layers(g, c,
-               {.attention = attention,
-                .mlp = mlp,
-                .embedding = "transformer.word_embeddings",
-                .embedding_norm = "transformer.word_embeddings_layernorm",
-                .layers = "transformer.h",
-                .norm = "transformer.ln_f"});
-}
-
-absl::Status refine_bloom(const Json& json, Config& c) {
-  ASSIGN_OR_RETURN(const bool normed,
-                   get_bool(json, "apply_residual_connection_post_layernorm", false));
-  c.kept_norm = normed ? 1 : 0;
-  c.slopes = alibi_slopes(c.heads);
-  return absl::OkStatus();
-}
-
-constexpr Architecture kRows[] = {
-    {"BloomForCausalLM",
-     build_bloom,
-     {.tie_word_embeddings = true,
-      .attention_bias = true,
-      .mlp_bias = true,
-      .layer_norm = true,
-      .norm_eps = 1e-5,
-      .activation = "gelu_pytorch_tanh",
-      .ffn_per_hidden = 4,
-      .positions = 2048,
-      .keys = {"offset_alibi", "apply_residual_connection_post_layernorm"},
-      .names = {{{"n_embed", "hidden_size"},
-                 {"n_layer", "num_hidden_layers"},
-                 {"n_head", "num_attention_heads"},
-                 {"seq_length", "max_position_embeddings"},
-                 {"layer_norm_epsilon", "rms_norm_eps"}}},
-      .refine = refine_bloom}},
-};
+constexpr Architecture kRows[] = {{"BloomForCausalLM", bloom}};
 
 }  // namespace
 

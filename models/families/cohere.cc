@@ -1,58 +1,49 @@
 // SPDX-License-Identifier: Apache-2.0
 // Command R and its successors: Llama's blocks in parallel, layer norms without biases.
-#include "models/blocks.h"
-#include "models/config_keys.h"
+#include "models/blocks/llama.h"
 #include "models/families/families.h"
 
 namespace lockstep::families::cohere {
 namespace {
 
-absl::Status check_cohere(const Json& json) {
-  const OnlyValue only[] = {{"position_embedding_type", "rope_gptj"},
-                            {"order_of_interleaved_layers", "local_attn_first"},
-                            {"rotary_pct", 1.0},
-                            {"use_embedding_sharing", true},
-                            {"use_gated_activation", true},
-                            {"use_parallel_block", true}};
-  return check_only(json, only);
+Llama read_cohere(Keys& keys, double theta) {
+  keys.rename("layer_norm_eps", "rms_norm_eps");
+  keys.only("use_parallel_residual", true);
+  Llama m(keys, {.norm = read_layer_norm(keys, /*bias=*/false),
+                 .tied = true,
+                 .rope = {.theta = theta, .interleaved = true}});
+  m.attention.set_bias(keys.flag("attention_bias", false));
+  return m;
 }
 
-constexpr Architecture kRows[] = {
-    {"CohereForCausalLM",
-     old_build_llama,
-     {.tie_word_embeddings = true,
-      .qk_norm = {.over = QkNorm::Over::kHead, .centred = true, .by_head = true},
-      .layer_norm = true,
-      .norm_bias = false,
-      .parallel = true,
-      .parallel_norms = 1,
-      .norm_eps = 1e-5,
-      .rope_theta = 500000,
-      .rope_interleaved = true,
-      .logit_scale = 0.0625,
-      .keys = {"attention_bias", "logit_scale", "use_qk_norm"},
-      .names = {{{"layer_norm_eps", "rms_norm_eps"}}}}},
-    {"Cohere2ForCausalLM",
-     old_build_llama,
-     {.tie_word_embeddings = true,
-      .layer_norm = true,
-      .norm_bias = false,
-      .parallel = true,
-      .parallel_norms = 1,
-      .norm_eps = 1e-5,
-      .rope_interleaved = true,
-      .window = WindowRule::kPattern,
-      .default_window = 4096,
-      .full_every = 4,
-      .only_windows_turn = true,
-      .logit_scale = 0.0625,
-      .keys = {"attention_bias", "logit_scale", "sliding_window", "sliding_window_pattern",
-               "layer_types", "layer_switch", "position_embedding_type",
-               "order_of_interleaved_layers", "rotary_pct", "use_embedding_sharing",
-               "use_gated_activation", "use_parallel_block", "use_parallel_embedding"},
-      .names = {{{"layer_norm_eps", "rms_norm_eps"}, {"layer_switch", "sliding_window_pattern"}}},
-      .check = check_cohere}},
-};
+Decoder decoder_of(Keys& keys, const Llama& m) {
+  Decoder d = m.decoder();
+  d.parallel_norms = 1;
+  d.logits_multiplier = keys.factor("logit_scale", 0.0625);
+  return d;
+}
+
+Decoder cohere(Keys& keys) {
+  Llama m = read_cohere(keys, 500000);
+  const QkNorm norms = {.over = QkNorm::Over::kHead, .centred = true, .by_head = true};
+  m.attention.norm_heads_if_asked(keys, norms);
+  return decoder_of(keys, m);
+}
+
+Decoder cohere2(Keys& keys) {
+  keys.rename("layer_switch", "sliding_window_pattern");
+  keys.only("position_embedding_type", "rope_gptj");
+  keys.only("order_of_interleaved_layers", "local_attn_first");
+  keys.only("rotary_pct", 1.0);
+  keys.only("use_embedding_sharing use_gated_activation use_parallel_block", true);
+  keys.ignore("use_parallel_embedding");
+  Llama m = read_cohere(keys, 10000);
+  m.attention.windows = windows_by_pattern(keys, m.sizes.layers, 4096, 4, /*reads_pattern=*/true);
+  m.attention.turn_with_windows(keys);
+  return decoder_of(keys, m);
+}
+
+constexpr Architecture kRows[] = {{"CohereForCausalLM", cohere}, {"Cohere2ForCausalLM", cohere2}};
 
 }  // namespace
 

@@ -1,32 +1,21 @@
 // SPDX-License-Identifier: Apache-2.0
 // EXAONE 4: Llama's blocks with a norm per head of q and k, and norms behind attention and MLP in
 // place of those before them.
-#include "models/blocks.h"
+#include "models/blocks/llama.h"
 #include "models/families/families.h"
 
 namespace lockstep::families::exaone4 {
 namespace {
 
-void build_exaone4(Graph& g, const Config& c) {
-  build_layers(g, c,
-               {.attention_norm = nullptr,
-                .attention_out_norm = "post_attention_layernorm",
-                .mlp_norm = nullptr,
-                .mlp_out_norm = "post_feedforward_layernorm"});
+Decoder exaone4(Keys& keys) {
+  Llama m(keys, {.sizes = {.kv_heads = 32}, .norm = read_rms_norm(keys, 1e-5)});
+  m.attention.norm_heads(keys);
+  m.attention.windows = windows_by_pattern(keys, m.sizes.layers, 4096, 4, /*reads_pattern=*/true);
+  m.attention.turn_with_windows(keys);
+  return post_norm(m.decoder());
 }
 
-constexpr Architecture kRows[] = {
-    {"Exaone4ForCausalLM",
-     build_exaone4,
-     {.qk_norm = kHeadNorms,
-      .norm_eps = 1e-5,
-      .kv_heads = 32,
-      .window = WindowRule::kPattern,
-      .default_window = 4096,
-      .full_every = 4,
-      .only_windows_turn = true,
-      .keys = {"sliding_window", "sliding_window_pattern", "layer_types"}}},
-};
+constexpr Architecture kRows[] = {{"Exaone4ForCausalLM", exaone4}};
 
 }  // namespace
 

@@ -28,7 +28,7 @@ Decoder decoder_of(const Llama& m) {
   return d;
 }
 
-Decoder with_norms_behind(Decoder d) {
+Decoder sandwich_norm(Decoder d) {
   d.attention_out_norm = "post_attention_layernorm";
   d.mlp_norm = "pre_feedforward_layernorm";
   d.mlp_out_norm = "post_feedforward_layernorm";
@@ -42,8 +42,8 @@ Decoder gemma2(Keys& keys) {
   Llama m = read_gemma(keys, 4);
   m.attention.scale = inverse_root(keys.factor("query_pre_attn_scalar", 256));
   m.attention.cap = keys.cap("attn_logit_softcapping", 50);
-  m.attention.windows = windows_by_pattern(keys, m.sizes.layers, 4096, every(2));
-  Decoder d = with_norms_behind(decoder_of(m));
+  m.attention.windows = windows_by_pattern(keys, m.sizes.layers, 4096, 2);
+  Decoder d = sandwich_norm(decoder_of(m));
   d.logits_cap = keys.cap("final_logit_softcapping", 30);
   return d;
 }
@@ -57,8 +57,8 @@ Decoder gemma3(Keys& keys) {
   m.attention.norm_heads(keys);
   m.attention.scale = inverse_root(keys.factor("query_pre_attn_scalar", 256));
   keys.cap("attn_logit_softcapping");  // The reference has the key and caps no scores by it.
-  m.attention.windows = windows_by_pattern(keys, m.sizes.layers, 4096, read_pattern(keys, 6));
-  Decoder d = with_norms_behind(decoder_of(m));
+  m.attention.windows = windows_by_pattern(keys, m.sizes.layers, 4096, 6, /*reads_pattern=*/true);
+  Decoder d = sandwich_norm(decoder_of(m));
   d.logits_cap = keys.cap("final_logit_softcapping");
   return d;
 }

@@ -1,83 +1,73 @@
 // SPDX-License-Identifier: Apache-2.0
 // GPT-J, and CodeGen and MOSS, which have its q, k and v in one matrix: one layer norm feeds
 // attention and MLP; neighbouring columns turn.
-#include "base/status.h"
-#include "models/blocks.h"
+#include "models/blocks/llama.h"
 #include "models/families/families.h"
 
 namespace lockstep::families::gptj {
 namespace {
 
-constexpr int64_t kBlocks = 4;  // Of rows in the one matrix, in every published model.
-
-Value gptj_attention(Graph& g, const Config& c, Value x, int layer) {
-  return separate_attention(g, c, x, layer, "attn", "attn.out_proj");
+Llama read_gptj(Keys& keys) {
+  keys.rename("n_embd", "hidden_size");
+  keys.rename("n_layer", "num_hidden_layers");
+  keys.rename("n_head", "num_attention_heads");
+  keys.rename("n_positions", "max_position_embeddings");
+  keys.rename("n_inner", "intermediate_size");
+  keys.rename("activation_function", "hidden_act");
+  keys.rename("layer_norm_epsilon", "rms_norm_eps");
+  keys.ignore("rotary n_ctx scale_attn_weights");
+  keys.only("mlp_bias use_parallel_residual", true);
+  Llama m(keys, {.sizes = {.ffn_per_hidden = 4},
+                 .norm = read_layer_norm(keys),
+                 .activation = "gelu_new",
+                 .rope = {.interleaved = true, .reads_dim = true}});
+  m.mlp.bias = true;
+  return m;
 }
 
-// Each block has the q, the v and the k of a quarter of the heads.
-Value blocked_attention(Graph& g, const Config& c, Value x, int layer) {
-  const int64_t columns = heads(c).columns(), width = columns / kBlocks;
-  const auto part = [&](const char* name, int64_t place, AxisSize out) {
-    FusedPart rows{.name = name, .all_rows = 3 * columns, .rows = {}};
-    for (int64_t block = 0; block < kBlocks; ++block) {
-      const int64_t begin = (3 * block + place) * width;
-      rows.rows.push_back({begin, begin + width});
-    }
-    return g.linear_part(x, "attn.qkv_proj", rows, out);
-  };
-  return turned_attention(g, c, part("q", 0, heads(c)), part("k", 2, kv_heads(c)),
-                          part("v", 1, kv_heads(c)), layer, "attn.out_proj");
+Decoder decoder_of(const Llama& m, const Block& attention) {
+  Decoder d = m.decoder(attention, plain_mlp(m.mlp, "mlp.fc_in", "mlp.fc_out"));
+  d.parallel_norms = 1;
+  d.embedding = "transformer.wte";
+  d.layers = "transformer.h";
+  d.attention_norm = "ln_1";
+  d.norm = "transformer.ln_f";
+  d.head_bias = true;
+  return d;
 }
 
-Value mlp(Graph& g, const Config& c, Value x, int) {
-  return plain_mlp(g, c, x, "mlp.fc_in", "mlp.fc_out");
+Decoder gptj(Keys& keys) {
+  const Llama m = read_gptj(keys);
+  return decoder_of(m, separate_attention(m.attention, "attn", "attn.out_proj"));
 }
 
-void build(Graph& g, const Config& c, OldBlock attention) {
-  build_layers(g, c,
-               {.attention = attention,
-                .mlp = mlp,
-                .embedding = "transformer.wte",
-                .layers = "transformer.h",
-                .attention_norm = "ln_1",
-                .norm = "transformer.ln_f"});
-}
-
-void build_gptj(Graph& g, const Config& c) { build(g, c, gptj_attention); }
-
-void build_codegen(Graph& g, const Config& c) { build(g, c, blocked_attention); }
-
-absl::Status refine_codegen(const Json&, Config& c) {
-  if (c.heads % kBlocks == 0) return absl::OkStatus();
-  return invalid_argument("num_attention_heads: must be a multiple of {}, found {}", kBlocks,
-                          c.heads);
-}
-
-constexpr Family gptj_family(absl::Status (*refine)(const Json&, Config&)) {
-  return {.mlp_bias = true,
-          .head_bias = true,
-          .layer_norm = true,
-          .parallel = true,
-          .parallel_norms = 1,
-          .norm_eps = 1e-5,
-          .activation = "gelu_new",
-          .rope_interleaved = true,
-          .ffn_per_hidden = 4,
-          .keys = {"rotary_dim", "rotary", "n_ctx", "scale_attn_weights"},
-          .names = {{{"n_embd", "hidden_size"},
-                     {"n_layer", "num_hidden_layers"},
-                     {"n_head", "num_attention_heads"},
-                     {"n_positions", "max_position_embeddings"},
-                     {"n_inner", "intermediate_size"},
-                     {"activation_function", "hidden_act"},
-                     {"layer_norm_epsilon", "rms_norm_eps"}}},
-          .refine = refine};
+Decoder codegen(Keys& keys) {
+  constexpr int64_t kBlocks = 4;  // Of rows in the one matrix, in every published model.
+  const Llama m = read_gptj(keys);
+  const Attention a = m.attention;
+  if (a.heads % kBlocks != 0) {
+    keys.fail("num_attention_heads", "must be a multiple of {}, found {}", kBlocks, a.heads);
+  }
+  if (a.kv_heads != a.heads) {
+    keys.fail("num_key_value_heads", "must be num_attention_heads ({}), found {}", a.heads,
+              a.kv_heads);
+  }
+  // Each block has the q, the v and the k of a quarter of the heads.
+  return decoder_of(m, [=](Graph& g, Value x, int layer) {
+    const int64_t width = a.q_axis().columns() / kBlocks;
+    const auto part = [&](const char* name, int64_t place, AxisSize out) {
+      const FusedPart rows = rows_of_runs(name, kBlocks, 3 * width, place * width, width);
+      return g.linear_part(x, "attn.qkv_proj", rows, out);
+    };
+    const Value v = part("v", 1, a.kv_axis()), k = part("k", 2, a.kv_axis());
+    return turned_attention(g, a, {part("q", 0, a.q_axis()), k, v}, layer, "attn.out_proj");
+  });
 }
 
 constexpr Architecture kRows[] = {
-    {"GPTJForCausalLM", build_gptj, gptj_family(nullptr)},
-    {"CodeGenForCausalLM", build_codegen, gptj_family(refine_codegen)},
-    {"MossForCausalLM", build_codegen, gptj_family(refine_codegen)},
+    {"GPTJForCausalLM", gptj},
+    {"CodeGenForCausalLM", codegen},
+    {"MossForCausalLM", codegen},
 };
 
 }  // namespace

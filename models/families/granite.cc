@@ -1,22 +1,24 @@
 // SPDX-License-Identifier: Apache-2.0
-// Granite: Llama with four multipliers; Granite 4: in most layers Mamba-2 in place of attention,
-// and an MLP that every token goes through, beside experts where it has any.
-#include "base/status.h"
-#include "models/blocks.h"
-#include "models/config_keys.h"
+// Granite: Llama with four multipliers.
+#include "models/blocks/llama.h"
 #include "models/families/families.h"
-#include "models/mamba_blocks.h"
-#include "operators/limits.h"
 
 namespace lockstep::families::granite {
 namespace {
 
-constexpr Architecture kRows[] = {
-    {"GraniteForCausalLM",
-     old_build_llama,
-     {.keys = {"attention_bias", "mlp_bias", "embedding_multiplier", "attention_multiplier",
-               "residual_multiplier", "logits_scaling"}}},
-};
+Decoder granite(Keys& keys) {
+  Llama m(keys);
+  m.attention.set_bias(keys.flag("attention_bias", false));
+  m.attention.scale = keys.factor("attention_multiplier");
+  m.mlp.bias = keys.flag("mlp_bias", false);
+  Decoder d = m.decoder();
+  d.embedding_multiplier = keys.factor("embedding_multiplier");
+  d.residual_multiplier = keys.factor("residual_multiplier");
+  d.logits_multiplier = 1 / keys.factor("logits_scaling");
+  return d;
+}
+
+constexpr Architecture kRows[] = {{"GraniteForCausalLM", granite}};
 
 }  // namespace
 

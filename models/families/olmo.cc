@@ -2,55 +2,37 @@
 // OLMoE: experts, norms of q and k over all heads together, and a bound on them and v. OLMo 2 and
 // 3: norms behind attention and MLP in place of those before them, and of q and k over all heads
 // together. OLMo 3 has windows, and scales rotary angles where there is none.
-#include "base/status.h"
-#include "models/expert_blocks.h"
+#include "models/blocks/llama.h"
 #include "models/families/families.h"
 
 namespace lockstep::families::olmo {
 namespace {
 
-void build_olmo(Graph& g, const Config& c) {
-  build_layers(g, c,
-               {.attention_norm = nullptr,
-                .attention_out_norm = "post_attention_layernorm",
-                .mlp_norm = nullptr,
-                .mlp_out_norm = "post_feedforward_layernorm"});
+Llama read_olmo(Keys& keys, const RopeFacts& rope = {}) {
+  Llama m(keys, {.norm = read_rms_norm(keys, 1e-5), .rope = rope});
+  m.attention.norm_heads(keys, kNormOverAllHeads);
+  m.attention.set_bias(keys.flag("attention_bias", false));
+  return m;
 }
 
-void build_olmoe(Graph& g, const Config& c) { build_layers(g, c, {.mlp = old_qwen_experts}); }
+Decoder olmoe(Keys& keys) {
+  Llama m = read_olmo(keys);
+  if (keys.has("clip_qkv")) m.attention.qkv_clamp = keys.factor("clip_qkv");
+  const Mixture experts =
+      read_mixture(keys, m.sizes, m.mlp, "num_experts", {.count = 64, .chosen = 8});
+  return m.decoder(experts, qwen_experts(experts, m.mlp));
+}
 
-absl::Status refine_olmoe(const Json& json, Config& c) {
-  if (json.value("clip_qkv", Json()).is_null()) return absl::OkStatus();
-  ASSIGN_OR_RETURN(const double bound, get_double(json, "clip_qkv"));
-  if (!(bound > 0 && bound <= 1e6)) {
-    return invalid_argument("clip_qkv: must be a number above 0 and up to 1e6, found {}", bound);
-  }
-  c.qkv_clamp = static_cast<float>(bound);
-  return absl::OkStatus();
+Decoder olmo2(Keys& keys) { return post_norm(read_olmo(keys).decoder()); }
+
+Decoder olmo3(Keys& keys) {
+  Llama m = read_olmo(keys, {.theta = 500000, .window_theta = 500000});  // Whatever rope_theta is.
+  m.attention.windows = windows_by_pattern(keys, m.sizes.layers, 4096, 4);
+  return post_norm(m.decoder());
 }
 
 constexpr Architecture kRows[] = {
-    {"OlmoeForCausalLM",
-     build_olmoe,
-     {.qk_norm = kNormOverAllHeads,
-      .norm_eps = 1e-5,
-      .keys = {"attention_bias", "clip_qkv"},
-      .experts = {.count_key = "num_experts", .count = 64, .chosen = 8},
-      .refine = refine_olmoe}},
-    {"Olmo2ForCausalLM",
-     build_olmo,
-     {.qk_norm = kNormOverAllHeads, .norm_eps = 1e-5, .keys = {"attention_bias"}}},
-    {"Olmo3ForCausalLM",
-     build_olmo,
-     {.qk_norm = kNormOverAllHeads,
-      .norm_eps = 1e-5,
-      .rope_theta = 500000,
-      .window_rope_theta = 500000,  // Whatever rope_theta is.
-      .window = WindowRule::kPattern,
-      .default_window = 4096,
-      .full_every = 4,
-      .keys = {"attention_bias", "sliding_window", "layer_types"}}},
-};
+    {"OlmoeForCausalLM", olmoe}, {"Olmo2ForCausalLM", olmo2}, {"Olmo3ForCausalLM", olmo3}};
 
 }  // namespace
 

@@ -1,43 +1,32 @@
 // SPDX-License-Identifier: Apache-2.0
 // Phi-1 to Phi-2: one layer norm feeds attention and MLP; a part of each head turns.
-#include "models/blocks.h"
+#include "models/blocks/llama.h"
 #include "models/families/families.h"
 
 namespace lockstep::families::phi {
 namespace {
 
-Value attention(Graph& g, const Config& c, Value x, int layer) {
-  return separate_attention(g, c, x, layer, "self_attn", "self_attn.dense");
+Decoder phi(Keys& keys) {
+  keys.rename("layer_norm_eps", "rms_norm_eps");
+  keys.rename("qk_layernorm", "use_qk_norm");
+  keys.only("attention_bias mlp_bias use_parallel_residual", true);
+  Llama m(keys, {.norm = read_layer_norm(keys), .activation = "gelu_new", .rope = {.part = 0.5}});
+  m.attention.norm_heads_if_asked(keys, {.over = QkNorm::Over::kHead,
+                                         .centred = true,
+                                         .bias = true,
+                                         .q = "q_layernorm",
+                                         .k = "k_layernorm"});
+  m.attention.set_bias(true);
+  m.mlp.bias = true;
+  Decoder d = m.decoder(separate_attention(m.attention, "self_attn", "self_attn.dense"),
+                        plain_mlp(m.mlp, "mlp.fc1", "mlp.fc2"));
+  d.parallel_norms = 1;
+  d.norm = "model.final_layernorm";
+  d.head_bias = true;
+  return d;
 }
 
-Value mlp(Graph& g, const Config& c, Value x, int) {
-  return plain_mlp(g, c, x, "mlp.fc1", "mlp.fc2");
-}
-
-void build_phi(Graph& g, const Config& c) {
-  build_layers(g, c, {.attention = attention, .mlp = mlp, .norm = "model.final_layernorm"});
-}
-
-constexpr Architecture kRows[] = {
-    {"PhiForCausalLM",
-     build_phi,
-     {.attention_bias = true,
-      .mlp_bias = true,
-      .head_bias = true,
-      .qk_norm = {.over = QkNorm::Over::kHead,
-                  .centred = true,
-                  .bias = true,
-                  .q = "q_layernorm",
-                  .k = "k_layernorm"},
-      .layer_norm = true,
-      .parallel = true,
-      .parallel_norms = 1,
-      .norm_eps = 1e-5,
-      .activation = "gelu_new",
-      .partial_rotary = 0.5,
-      .keys = {"use_qk_norm"},
-      .names = {{{"layer_norm_eps", "rms_norm_eps"}, {"qk_layernorm", "use_qk_norm"}}}}},
-};
+constexpr Architecture kRows[] = {{"PhiForCausalLM", phi}};
 
 }  // namespace
 

@@ -1,35 +1,22 @@
 // SPDX-License-Identifier: Apache-2.0
 // Phi-3 to Phi-4: Llama's maths over fused matrices, with a window, a part of each head rotated and
 // other frequencies in long sequences where the config says so.
-#include "models/blocks.h"
+#include "models/blocks/llama.h"
 #include "models/families/families.h"
 
 namespace lockstep::families::phi3 {
 namespace {
 
-Value attention(Graph& g, const Config& c, Value x, int layer) {
-  return stacked_attention(g, c, x, layer, "self_attn.qkv_proj", "self_attn.o_proj");
+Decoder phi3(Keys& keys) {
+  keys.defaults(R"({"original_max_position_embeddings": 4096})");
+  keys.ignore("full_attn_mod interpolate_factor");  // The reference does not read them.
+  Llama m(keys, {.norm = read_rms_norm(keys, 1e-5), .rope = {.part = 1, .yarn_is_longrope = true}});
+  m.attention.windows = windows_of_all(keys, m.sizes.layers, 0);
+  return m.decoder(stacked_attention(m.attention, "self_attn.qkv_proj", "self_attn.o_proj"),
+                   stacked_mlp(m.mlp, "mlp.gate_up_proj", "mlp.down_proj"));
 }
 
-Value mlp(Graph& g, const Config& c, Value x, int) {
-  return stacked_mlp(g, c, x, "mlp.gate_up_proj", "mlp.down_proj");
-}
-
-void build_phi3(Graph& g, const Config& c) {
-  build_layers(g, c, {.attention = attention, .mlp = mlp});
-}
-
-constexpr Architecture kRows[] = {
-    {"Phi3ForCausalLM",
-     build_phi3,
-     {.norm_eps = 1e-5,
-      .partial_rotary = 1,
-      .yarn_is_longrope = true,
-      .window = WindowRule::kAllLayers,
-      .defaults = R"({"original_max_position_embeddings": 4096})",
-      // The reference does not read the last two.
-      .keys = {"sliding_window", "full_attn_mod", "interpolate_factor"}}},
-};
+constexpr Architecture kRows[] = {{"Phi3ForCausalLM", phi3}};
 
 }  // namespace
 

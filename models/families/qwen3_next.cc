@@ -1,94 +1,181 @@
 // SPDX-License-Identifier: Apache-2.0
 // Qwen3-Next and Qwen3.5: in three of four layers the gated delta rule, in the others attention
 // whose output has a gate. Norm weights are the w of 1 + w, but for that of the delta rule.
-#include "models/config_recurrent.h"
-#include "models/expert_blocks.h"
+#include <cmath>
+
+#include "models/blocks/llama.h"
 #include "models/families/families.h"
-#include "models/recurrent_blocks.h"
+#include "operators/limits.h"
 
 namespace lockstep::families::qwen3_next {
 namespace {
 
+// The gated delta rule. Each key head serves neighbouring value heads.
+struct DeltaNet {
+  int64_t hidden, taps, key_heads, heads, k_dim, v_dim;
+  float norm_eps;
+
+  int64_t keys() const { return key_heads * k_dim; }
+  // Columns of q and k; of v, the gate and what comes out; of what has one for each value head.
+  AxisSize key_axis() const { return {Axis::kKvHeads, key_heads, k_dim, heads}; }
+  AxisSize value_axis() const { return {Axis::kHeads, heads, v_dim}; }
+  AxisSize head_axis() const { return {Axis::kHeads, heads, 1}; }
+};
+
+DeltaNet read_delta_net(Keys& keys, const Llama& m) {
+  DeltaNet net = {.hidden = m.sizes.hidden,
+                  .taps = keys.integer("linear_conv_kernel_dim", 2, kMaxTaps, 4),
+                  .key_heads = keys.count("linear_num_key_heads", 1024, 16),
+                  .heads = keys.count("linear_num_value_heads", 1024, 32),
+                  .k_dim = keys.count("linear_key_head_dim", kMaxStateDim, 128),
+                  .v_dim = keys.count("linear_value_head_dim", kMaxStateDim, 128),
+                  .norm_eps = m.norm.eps};
+  if (net.heads % net.key_heads != 0) {
+    keys.fail("linear_num_value_heads", "must be a multiple of linear_num_key_heads ({}), found {}",
+              net.key_heads, net.heads);
+  }
+  return net;
+}
+
+// Linears of a layer's x, in the axes above.
+struct DeltaInputs {
+  Value q, k, v;  // Before the convolution.
+  Value z;        // The gate of what comes out.
+  Value a, b;     // What decay and rate are made from.
+};
+using Project = DeltaInputs (*)(Graph& graph, const DeltaNet& net, Value x);
+
 // By key head: its q, its k, the v and the z of the heads that it serves; their b, their a.
-DeltaInputs project_by_head(Graph& g, const RecurrentConfig& r, Value x) {
-  const int64_t group = r.heads / r.key_heads, values = group * r.v_dim, k = r.k_dim;
+DeltaInputs project_by_head(Graph& g, const DeltaNet& n, Value x) {
+  const int64_t group = n.heads / n.key_heads, values = group * n.v_dim, k = n.k_dim;
   const auto part = [&](const char* name, int64_t begin, int64_t size, AxisSize axis) {
-    const FusedPart rows = rows_of_runs(name, r.key_heads, 2 * k + 2 * values, begin, size);
+    const FusedPart rows = rows_of_runs(name, n.key_heads, 2 * k + 2 * values, begin, size);
     return g.linear_part(x, "in_proj_qkvz", rows, axis);
   };
   const auto by_head = [&](const char* name, int64_t begin) {
-    const FusedPart rows = rows_of_runs(name, r.key_heads, 2 * group, begin, group);
-    return g.linear_part(x, "in_proj_ba", rows, head_axis(r));
+    const FusedPart rows = rows_of_runs(name, n.key_heads, 2 * group, begin, group);
+    return g.linear_part(x, "in_proj_ba", rows, n.head_axis());
   };
-  return {.q = part("q", 0, k, key_axis(r)),
-          .k = part("k", k, k, key_axis(r)),
-          .v = part("v", 2 * k, values, value_axis(r)),
-          .z = part("z", 2 * k + values, values, value_axis(r)),
+  return {.q = part("q", 0, k, n.key_axis()),
+          .k = part("k", k, k, n.key_axis()),
+          .v = part("v", 2 * k, values, n.value_axis()),
+          .z = part("z", 2 * k + values, values, n.value_axis()),
           .a = by_head("a", group),
           .b = by_head("b", 0)};
 }
 
 // All q, all k, all v in one matrix, the others apart.
-DeltaInputs project_apart(Graph& g, const RecurrentConfig& r, Value x) {
-  const int64_t keys = r.key_heads * r.k_dim, all = 2 * keys + r.heads * r.v_dim;
+DeltaInputs project_apart(Graph& g, const DeltaNet& n, Value x) {
+  const int64_t all = 2 * n.keys() + n.heads * n.v_dim;
   const auto part = [&](const char* name, int64_t begin, AxisSize axis) {
     return g.linear_part(x, "in_proj_qkv", rows_of_runs(name, 1, all, begin, axis.columns()), axis);
   };
-  return {.q = part("q", 0, key_axis(r)),
-          .k = part("k", keys, key_axis(r)),
-          .v = part("v", 2 * keys, value_axis(r)),
-          .z = g.linear(x, "in_proj_z", value_axis(r)),
-          .a = g.linear(x, "in_proj_a", head_axis(r)),
-          .b = g.linear(x, "in_proj_b", head_axis(r))};
+  return {.q = part("q", 0, n.key_axis()),
+          .k = part("k", n.keys(), n.key_axis()),
+          .v = part("v", 2 * n.keys(), n.value_axis()),
+          .z = g.linear(x, "in_proj_z", n.value_axis()),
+          .a = g.linear(x, "in_proj_a", n.head_axis()),
+          .b = g.linear(x, "in_proj_b", n.head_axis())};
 }
 
-template <DeltaInputs (*project)(Graph&, const RecurrentConfig&, Value)>
-Value mixer(Graph& g, const Config& c, Value x, int layer) {
-  if (!c.recurrent.in_layer[static_cast<size_t>(layer)]) return gated_attention(g, c, x, layer);
-  const Scope scope(g, "linear_attn");
-  return gated_delta_net(g, c, project(g, c.recurrent, x));
+// norm(delta_rule(silu(conv(q, k, v)), decay, rate)) * silu(z), projected.
+Value delta_net(Graph& g, const DeltaNet& n, const DeltaInputs& in) {
+  const auto mixed = [&](Value value, int64_t begin) {
+    const ConvSpec spec = {
+        .taps = n.taps, .channels = 2 * n.keys() + n.heads * n.v_dim, .begin = begin};
+    return g.map(g.conv(value, "conv1d", spec), Function::kSilu);
+  };
+  const Value decay = g.decay(g.map(g.biased(in.a, "dt_bias"), Function::kSoftplus), "A_log");
+  const Value rate = g.map(in.b, Function::kSigmoid);
+  const Value v = mixed(in.v, 2 * n.keys()), k = mixed(in.k, n.keys()), q = mixed(in.q, 0);
+  const Value y = g.delta_rule(q, k, v, decay, rate,
+                               {.heads = n.heads,
+                                .key_heads = n.key_heads,
+                                .k_dim = n.k_dim,
+                                .v_dim = n.v_dim,
+                                .scale = 1 / std::sqrt(static_cast<float>(n.k_dim)),
+                                .eps = 1e-6f});
+  const Value normed = g.head_norm(y, "norm", {.eps = n.norm_eps, .head_dim = n.v_dim});
+  return g.linear(g.mul(g.map(in.z, Function::kSilu), normed), "out_proj", hidden_axis(n.hidden));
 }
 
-void build_next(Graph& g, const Config& c) {
-  build_layers(g, c, {.attention = mixer<project_by_head>, .mlp = old_qwen_experts});
-}
-void build_3_5(Graph& g, const Config& c) {
-  build_layers(g, c, {.attention = mixer<project_apart>});
-}
-void build_3_5_moe(Graph& g, const Config& c) {
-  build_layers(g, c, {.attention = mixer<project_apart>, .mlp = old_qwen_experts});
-}
-
-constexpr Family family(FamilyExperts experts, double ffn_per_hidden = 0) {
-  return {.qk_norm = kHeadNorms,
-          .norm_plus_one = true,
-          .partial_rotary = 0.25,
-          .ffn_per_hidden = ffn_per_hidden,
-          .head_dim = 256,
-          .recurrent_type = "linear_attention",
-          .keys = {"attention_bias", "layer_types", "full_attention_interval", "attn_output_gate",
-                   "linear_conv_kernel_dim", "linear_key_head_dim", "linear_value_head_dim",
-                   "linear_num_key_heads", "linear_num_value_heads"},
-          .experts = experts,
-          .check = check_output_gate,
-          .refine = read_delta_rule};
+// Attention whose output is multiplied by sigmoid(gate): q_proj has by head its q, then its gate.
+Value gated_attention(Graph& g, const Attention& a, Value x, int layer) {
+  const Scope scope(g, "self_attn");
+  const auto part = [&](const char* name, int64_t begin) {
+    const FusedPart rows = rows_of_runs(name, a.heads, 2 * a.head_dim, begin, a.head_dim);
+    return g.linear_part(x, "q_proj", rows, a.q_axis(), a.qkv_bias);
+  };
+  const auto turned = [&](Value value, const char* norm) {
+    const HeadNorm spec = {.eps = a.norm.eps, .head_dim = a.head_dim, .plus = a.norm.plus};
+    return g.rope(g.head_norm(value, norm, spec), a.ropes.all);
+  };
+  const Value q = part("q", 0), gate = part("gate", a.head_dim);
+  const Value k = g.linear(x, "k_proj", a.kv_axis(), a.qkv_bias);
+  const Value v = g.linear(x, "v_proj", a.kv_axis(), a.qkv_bias);
+  const Value key = turned(k, "k_norm");
+  const Value y = g.attention(turned(q, "q_norm"), key, v, attention_spec(a, layer));
+  return g.linear(g.mul(g.map(gate, Function::kSigmoid), y), "o_proj", hidden_axis(a.hidden),
+                  a.out_bias);
 }
 
-constexpr FamilyExperts experts(int64_t count, int64_t chosen, bool next) {
-  return {.count_key = "num_experts",
-          .count = count,
-          .chosen = chosen,
-          .size = 512,
-          .shared_size = 512,
-          .always_renormalised = !next,
-          .by_layer = next};
+Llama read_qwen(Keys& keys, double ffn_per_hidden = 0) {
+  Norm norm = read_rms_norm(keys);
+  norm.plus = 1;
+  Llama m(keys, {.sizes = {.ffn_per_hidden = ffn_per_hidden, .head_dim = 256},
+                 .norm = norm,
+                 .rope = {.part = 0.25}});
+  m.attention.norm_heads(keys);
+  m.attention.set_bias(keys.flag("attention_bias", false));
+  keys.only("attn_output_gate", true);
+  keys.only_one_of("output_gate_type", {"swish", "silu"});
+  return m;
 }
 
-// Qwen3.5 has experts in every layer or in none: with them there is no width of a dense MLP.
+// Every full_attention_interval-th layer has attention, or as layer_types says.
+Block mixer(Keys& keys, const Llama& m, Project project) {
+  const DeltaNet net = read_delta_net(keys, m);
+  const int64_t every = keys.count("full_attention_interval", 1024, 4);
+  std::vector<bool> recurs(static_cast<size_t>(m.sizes.layers));
+  for (int64_t i = 0; i < m.sizes.layers; ++i) recurs[i] = (i + 1) % every != 0;
+  read_recurrent_types(keys, recurs, "linear_attention");
+  return [=, attention = m.attention](Graph& g, Value x, int layer) {
+    if (!recurs[layer]) return gated_attention(g, attention, x, layer);
+    const Scope scope(g, "linear_attn");
+    return delta_net(g, net, project(g, net, x));
+  };
+}
+
+Decoder next(Keys& keys) {
+  const Llama m = read_qwen(keys);
+  const Mixture experts =
+      read_mixture(keys, m.sizes, m.mlp, "num_experts",
+                   {.count = 512, .chosen = 10, .size = 512, .shared_size = 512, .by_layer = true});
+  Decoder d = m.decoder(mixer(keys, m, project_by_head), qwen_experts(experts, m.mlp));
+  d.mixture = experts;
+  return d;
+}
+
+Decoder qwen3_5(Keys& keys) {
+  const Llama m = read_qwen(keys);
+  return m.decoder(mixer(keys, m, project_apart));
+}
+
+// Experts in every layer: there is no width of a dense MLP.
+Decoder qwen3_5_moe(Keys& keys) {
+  const Llama m = read_qwen(keys, 1);
+  const Mixture experts = read_mixture(
+      keys, m.sizes, m.mlp, "num_experts",
+      {.count = 256, .chosen = 8, .size = 512, .shared_size = 512, .always_renormalised = true});
+  Decoder d = m.decoder(mixer(keys, m, project_apart), qwen_experts(experts, m.mlp));
+  d.mixture = experts;
+  return d;
+}
+
 constexpr Architecture kRows[] = {
-    {"Qwen3NextForCausalLM", build_next, family(experts(512, 10, true))},
-    {"Qwen3_5ForCausalLM", build_3_5, family({})},
-    {"Qwen3_5MoeForCausalLM", build_3_5_moe, family(experts(256, 8, false), 1)},
+    {"Qwen3NextForCausalLM", next},
+    {"Qwen3_5ForCausalLM", qwen3_5},
+    {"Qwen3_5MoeForCausalLM", qwen3_5_moe},
 };
 
 }  // namespace

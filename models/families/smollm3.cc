@@ -1,23 +1,27 @@
 // SPDX-License-Identifier: Apache-2.0
-// SmolLM3: Llama with layers that turn nothing.
-#include "models/blocks.h"
+// SmolLM3: Llama with layers that turn nothing; these alone may have a window.
+#include "models/blocks/llama.h"
 #include "models/families/families.h"
 
 namespace lockstep::families::smollm3 {
 namespace {
 
-constexpr Architecture kRows[] = {
-    {"SmolLM3ForCausalLM",
-     old_build_llama,
-     {.tie_word_embeddings = true,
-      .rope_theta = 2000000,
-      .kv_heads = 4,
-      .window = WindowRule::kNoRope,
-      .no_rope_every = 4,
-      // The reference does not read max_window_layers.
-      .keys = {"attention_bias", "mlp_bias", "no_rope_layers", "no_rope_layer_interval",
-               "use_sliding_window", "sliding_window", "layer_types", "max_window_layers"}}},
-};
+Decoder smollm3(Keys& keys) {
+  Llama m(keys, {.sizes = {.kv_heads = 4}, .tied = true, .rope = {.theta = 2000000}});
+  m.attention.set_bias(keys.flag("attention_bias", false));
+  m.mlp.bias = keys.flag("mlp_bias", false);
+  m.attention.turns = turns_by_layer(keys, m.sizes.layers, 4);
+  keys.ignore("sliding_window max_window_layers");  // The reference does not read the second.
+  const bool used = keys.flag("use_sliding_window", false);
+  const int64_t window = used ? read_window(keys, 0) : 0;
+  for (size_t i = 0; i < m.attention.windows.size(); ++i) {
+    m.attention.windows[i] = m.attention.turns[i] ? 0 : window;
+  }
+  read_layer_types(keys, m.attention.windows, used ? std::optional(window) : std::nullopt);
+  return m.decoder();
+}
+
+constexpr Architecture kRows[] = {{"SmolLM3ForCausalLM", smollm3}};
 
 }  // namespace
 

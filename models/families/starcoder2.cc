@@ -1,53 +1,28 @@
 // SPDX-License-Identifier: Apache-2.0
 // StarCoder2: Llama's attention, layer norms, an MLP without a gate.
-#include <utility>
-
-#include "base/status.h"
-#include "models/blocks.h"
-#include "models/config_keys.h"
+#include "models/blocks/llama.h"
 #include "models/families/families.h"
 
 namespace lockstep::families::starcoder2 {
 namespace {
 
-Value mlp(Graph& g, const Config& c, Value x, int) {
-  return plain_mlp(g, c, x, "mlp.c_fc", "mlp.c_proj");
+Decoder starcoder2(Keys& keys) {
+  keys.rename("norm_epsilon", "rms_norm_eps");
+  keys.rename("use_bias", "attention_bias");
+  keys.ignore("activation_function layer_norm_epsilon");  // Left of an older class.
+  Llama m(keys, {.sizes = {.kv_heads = 2},
+                 .norm = read_layer_norm(keys),
+                 .activation = "gelu_pytorch_tanh",
+                 .tied = true});
+  keys.only("norm_type", "layer_norm");
+  keys.only("mlp_type", "default");
+  m.mlp.bias = keys.flag("attention_bias", true);
+  m.attention.set_bias(m.mlp.bias);
+  m.attention.windows = windows_of_all(keys, m.sizes.layers, 0);
+  return m.decoder(nullptr, plain_mlp(m.mlp, "mlp.c_fc", "mlp.c_proj"));
 }
 
-void build_starcoder2(Graph& g, const Config& c) { build_layers(g, c, {.mlp = mlp}); }
-
-absl::Status check_starcoder2(const Json& json) {
-  for (const auto& [key, only] : {std::pair{"norm_type", "layer_norm"}, {"mlp_type", "default"}}) {
-    ASSIGN_OR_RETURN(const std::string found, get_string(json, key, only));
-    if (found == only) continue;
-    return invalid_argument("{}: \"{}\" is not supported; supported: {}", key, printable(found),
-                            only);
-  }
-  return absl::OkStatus();
-}
-
-absl::Status refine_starcoder2(const Json&, Config& c) {
-  c.mlp_bias = c.output_bias;
-  return absl::OkStatus();
-}
-
-constexpr Architecture kRows[] = {
-    {"Starcoder2ForCausalLM",
-     build_starcoder2,
-     {.tie_word_embeddings = true,
-      .attention_bias = true,
-      .layer_norm = true,
-      .norm_eps = 1e-5,
-      .activation = "gelu_pytorch_tanh",
-      .kv_heads = 2,
-      .window = WindowRule::kAllLayers,
-      // The last two are left of an older class: the reference does not read them.
-      .keys = {"attention_bias", "sliding_window", "norm_type", "mlp_type", "activation_function",
-               "layer_norm_epsilon"},
-      .names = {{{"norm_epsilon", "rms_norm_eps"}, {"use_bias", "attention_bias"}}},
-      .check = check_starcoder2,
-      .refine = refine_starcoder2}},
-};
+constexpr Architecture kRows[] = {{"Starcoder2ForCausalLM", starcoder2}};
 
 }  // namespace
 

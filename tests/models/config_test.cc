@@ -139,7 +139,7 @@ constexpr Wrong kWrong[] = {
      R"({"architectures": ["SmolLM3ForCausalLM"], "no_rope_layers": [1, 0, 1, 2]})",
      "no_rope_layers[3]: must be 0 or 1, found an integer (2)"},
     {"AKeyUnderItsPublishedName", R"({"architectures": ["InternLMForCausalLM"], "bias": 3})",
-     "bias: wanted true or false"},
+     "bias: must be true or false"},
     {"AKeyUnderTwoNames",
      R"({"architectures": ["InternLMForCausalLM"], "bias": true, "attention_bias": false})",
      "bias and attention_bias are both there and differ"},

@@ -82,7 +82,7 @@ TEST(ChatGlmTest, KeysOfItsOwnAreRead) {
 TEST(ChatGlmTest, OtherBlocksAreRefused) {
   expect_refused(with(kChatGlm, R"("rmsnorm": false)"), "rmsnorm: false is not supported");
   expect_refused(with(kChatGlm, R"("quantization_bit": 4)"),
-                 "quantization_bit: 4 is not supported");
+                 "quantization_bit: an integer (4) is not supported");
   EXPECT_TRUE(
       describe_config(with(kChatGlm, R"("quantization_bit": 0, "interleaved_qkv": false)")).ok());
   expect_refused(with(kChatGlm, R"("add_bias_linear": true)"), "add_bias_linear: unknown here");
@@ -118,7 +118,7 @@ TEST(ChatGlmTest, TheFirstGenerationIsToldByItsKeys) {
   expect_refused(other, "position_encoding_2d: ");
   other = kChatGlm1;
   other.replace(other.find("\"gmask_token_id\": 311"), 21, "\"gmask_token_id\": 320");
-  expect_refused(other, "gmask_token_id: must be a token id below 320, found 320");
+  expect_refused(other, "gmask_token_id: must be an integer from 0 to 319, found 320");
 }
 
 constexpr char kGptJ[] = R"({"architectures": ["GPTJForCausalLM"], "vocab_size": 320,
@@ -159,8 +159,8 @@ TEST(StableLmTest, WhatIsNotSupportedIsNamed) {
       "hidden_size": 64, "num_hidden_layers": 2, "num_heads": 4, "intermediate_size": 256,
       "max_position_embeddings": 128, "norm_eps": 1e-5, "rope_pct": 0.5})";
   EXPECT_EQ(config_of(config).rotary.rotary_dim(), 8);
-  expect_refused(with(config, R"("rotary_scaling_factor": 2.0)"),
-                 "rotary_scaling_factor: 2 is not supported; supported: 1");
+  expect_refused(with(config, R"("rotary_scaling_factor": 2)"),
+                 "rotary_scaling_factor: an integer (2) is not supported; supported: 1");
   expect_refused(with(config, R"("qk_layernorm": true)"), "qk_layernorm: unknown here");
 }
 
@@ -223,7 +223,8 @@ TEST(Starcoder2Test, OneKeyIsForAllBiases) {
   EXPECT_TRUE(config_of(config).mlp_bias && config_of(config).output_bias);
   const Described without = config_of(with(config, R"("use_bias": false)"));
   EXPECT_FALSE(without.mlp_bias || without.output_bias || without.qkv_bias);
-  expect_refused(with(config, R"("mlp_type": "gated")"), "mlp_type: \"gated\" is not supported");
+  expect_refused(with(config, R"("mlp_type": "gated")"),
+                 "mlp_type: a string (\"gated\") is not supported");
 }
 
 constexpr char kBaichuan[] = R"({"architectures": ["BaichuanForCausalLM"], "vocab_size": 320,

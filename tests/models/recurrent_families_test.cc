@@ -40,8 +40,8 @@ TEST(Lfm2Test, LayerTypesDecideAndTheWidthIsRoundedUp) {
 }
 
 TEST(Lfm2Test, WhatIsNotSupportedIsNamed) {
-  expect_refused(kLfm2, R"({"conv_L_cache": 1})", "conv_L_cache: must be 2 or more");
-  expect_refused(kLfm2, R"({"conv_L_cache": 17})", "conv_L_cache: must be an integer from 1 to 16");
+  expect_refused(kLfm2, R"({"conv_L_cache": 1})", "conv_L_cache: must be an integer from 2 to 16");
+  expect_refused(kLfm2, R"({"conv_L_cache": 17})", "conv_L_cache: must be an integer from 2 to 16");
   expect_refused(kLfm2, R"({"full_attn_idxs": [6]})", "full_attn_idxs: must be layers from 0 to 5");
   expect_refused(kLfm2, R"({"conv_dim": 1024})", "conv_dim and hidden_size");
   expect_refused(kLfm2, R"({"use_pos_enc": false})", "use_pos_enc: false is not supported");
@@ -70,7 +70,8 @@ TEST(Qwen35Test, WhatIsNotSupportedIsNamed) {
   expect_refused(kQwen, R"({"attn_output_gate": false})", "attn_output_gate: false");
   expect_refused(kQwen, R"({"linear_num_key_heads": 5})",
                  "linear_num_value_heads: must be a multiple");
-  expect_refused(kQwen, R"({"linear_conv_kernel_dim": 1})", "linear_conv_kernel_dim: must be 2");
+  expect_refused(kQwen, R"({"linear_conv_kernel_dim": 1})",
+                 "linear_conv_kernel_dim: must be an integer from 2");
   expect_refused(kQwen, R"({"linear_key_head_dim": 2048})", "linear_key_head_dim: must be");
   expect_refused(kQwen, R"({"intermediate_size": null})", "intermediate_size: ");
   expect_refused(kQwen, R"({"num_experts": 4})", "num_experts: unknown here");
