@@ -33,11 +33,11 @@ constexpr Architectures (*kFamilies[])() = {
     families::falcon::rows,     families::olmo::rows,       families::lfm2::rows,
     families::qwen3_next::rows, families::gpt2::rows,       families::opt::rows,
     families::bloom::rows,      families::mpt::rows,        families::gpt_oss::rows,
-    families::qwen1::rows,      families::deepseek::rows,   families::deepseek_sparse::rows,
-    families::rwkv5::rows,      families::rwkv4::rows,      families::rwkv6::rows,
-    families::rwkv7::rows,      families::granite4::rows,   families::bamba::rows,
-    families::nemotron_h::rows, families::gemma4::rows,     families::llama4::rows,
-    families::mistral4::rows,   families::hunyuan::rows,    families::nemotron::rows,
+    families::qwen1::rows,      families::deepseek::rows,   families::rwkv5::rows,
+    families::rwkv4::rows,      families::rwkv6::rows,      families::rwkv7::rows,
+    families::granite4::rows,   families::bamba::rows,      families::nemotron_h::rows,
+    families::gemma4::rows,     families::llama4::rows,     families::mistral4::rows,
+    families::hunyuan::rows,    families::nemotron::rows,
 };
 
 std::vector<Architecture> all_rows() {

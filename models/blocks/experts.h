@@ -49,12 +49,12 @@ Mixture read_mixture(Keys& keys, const Sizes& sizes, const Mlp& mlp, const char*
 void rename_expert_counts(Keys& keys, std::string_view count_key);
 
 // Tensors by expert: "experts.*.gate_proj", with a star for its number.
-inline const MlpNames kExperts = {"experts.*.gate_proj", "experts.*.up_proj",
-                                  "experts.*.down_proj"};
+inline const MlpNames kExpertNames = {"experts.*.gate_proj", "experts.*.up_proj",
+                                      "experts.*.down_proj"};
 
 // The sum over each token's experts of weight * down(activation(gate(x)) * up(x)).
 Value gated_experts(Graph& graph, const Mixture& mixture, Value x, const Routes& routes,
-                    const MlpNames& names = kExperts);
+                    const MlpNames& names = kExpertNames);
 // The rows of routes: each down(activation(gate(x)) * up(x)), of stacks, experts.gate_up_proj
 // [experts, 2 * size, hidden] and experts.down_proj; or, transposed, [experts, hidden, 2 * size].
 Value stacked_experts(Graph& graph, const Mixture& mixture, Value x, const Routes& routes,

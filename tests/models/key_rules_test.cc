@@ -176,6 +176,8 @@ TEST(KeyRulesTest, WhatIsDoneAnywayDependsOnTheFamily) {
 TEST(KeyRulesTest, NoRuleTakesAKeyThatSomeFamilyReads) {
   const std::set<std::string> harmless = {"bos_token_id",
                                           "eos_token_id",
+                                          "pad_token_id",
+                                          "model_max_length",
                                           "init_method",
                                           "router_aux_loss_coef",
                                           "block_mlp_init_scale",

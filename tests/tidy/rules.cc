@@ -10,7 +10,6 @@ namespace {
 
 constexpr size_t kFileLines = 400;
 constexpr size_t kHeaderLines = 150;
-constexpr size_t kFamilyLines = 99;
 constexpr size_t kFunctionLines = 70;
 constexpr size_t kColumns = 100;
 
@@ -31,9 +30,7 @@ std::vector<Finding> has_licence(const SourceFile& file) {
 }
 
 std::vector<Finding> file_is_short(const SourceFile& file) {
-  const size_t most = file.is_header()                            ? kHeaderLines
-                      : file.path.starts_with("models/families/") ? kFamilyLines
-                                                                  : kFileLines;
+  const size_t most = file.is_header() ? kHeaderLines : kFileLines;
   if (!file.is_code() || file.lines.size() <= most) return {};
   return {{file.lines.size(), "more than " + std::to_string(most) + " lines"}};
 }
