@@ -9,7 +9,7 @@
 namespace lockstep {
 namespace {
 
-constexpr float kLatentNormEps = 1e-6f;  // Whatever rms_norm_eps is.
+constexpr float kLatentNormEps = 1e-6f;  // It does not depend on rms_norm_eps.
 
 // Yarn multiplies scores by the square of 0.1 * mscale_all_dim * log(factor) + 1. What else is in
 // the object is checked where the table is made.
@@ -29,7 +29,7 @@ double yarn_scale(Keys& keys) {
 // Columns of the rows that queries, keys and values are made from.
 AxisSize low_rank(int64_t columns) { return {Axis::kLatent, columns, 1}; }
 
-// Of every query head, the columns that do not turn and those that do.
+// The columns of every query head that are not rotated, and those that are.
 struct Queries {
   Value nope, turned;
 };

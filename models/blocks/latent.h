@@ -11,7 +11,7 @@ namespace lockstep {
 
 // A head's columns that turn are Attention::head_dim.
 struct Latent {
-  int64_t q_width = 0;   // Of the row that queries are made from; 0: from the layer's input.
+  int64_t q_width = 0;   // The row that queries are made from; 0: from the layer's input.
   int64_t kv_width = 1;  // Of the row that keys and values are made from.
   int64_t nope_dim = 1;  // Of a query or key head: columns that do not turn.
   int64_t v_dim = 1;

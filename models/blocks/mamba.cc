@@ -46,7 +46,8 @@ Mamba read_mamba(Keys& keys, const Sizes& sizes, const Norm& norm) {
 // Values are scaled by the row's step and decay by e^(-step * e^A_log); B is the key, C the query.
 // The norm is over the heads of a group together.
 Value mamba_mixer(Graph& g, const Mamba& m, Value x) {
-  // Rows of in_proj, behind each other: the gate, what the convolution mixes (values, B, C), steps.
+  // Rows of in_proj, one after the other: the gate, what the convolution mixes (values, B, C),
+  // steps.
   const int64_t inner = m.heads * m.head_dim, keys = m.groups * m.state_dim;
   const int64_t channels = inner + 2 * keys;
   const AxisSize key_axis = {Axis::kKvHeads, m.groups, m.state_dim, m.heads};

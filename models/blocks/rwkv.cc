@@ -23,8 +23,8 @@ RwkvHeads read_rwkv_heads(Keys& keys, Llama& m) {
   return {.hidden = m.sizes.hidden, .count = m.sizes.heads, .dim = m.sizes.head_dim};
 }
 
-Decoder rwkv_decoder(const Llama& m, Block time_mix, Block channel_mix) {
-  Decoder d = m.decoder(std::move(time_mix), std::move(channel_mix));
+LanguageModel rwkv_model(const Llama& m, Block time_mix, Block channel_mix) {
+  LanguageModel d = m.model(std::move(time_mix), std::move(channel_mix));
   d.embedding = "emb";
   d.embedding_norm = "blocks.0.ln0";
   d.layers = "blocks";

@@ -17,7 +17,7 @@ struct RwkvHeads {
   int64_t hidden = 1;
   int64_t count = 1;
   int64_t dim = 1;
-  float norm_eps = 64e-5f;  // Of the norm within heads.
+  float norm_eps = 64e-5f;  // The eps of the norm within heads.
 
   AxisSize axis() const { return {Axis::kHeads, count, dim}; }
 };
@@ -25,7 +25,7 @@ struct RwkvHeads {
 RwkvHeads read_rwkv_heads(Keys& keys, Llama& m);
 
 // Names of the published files of version 5 on.
-Decoder rwkv_decoder(const Llama& m, Block time_mix, Block channel_mix);
+LanguageModel rwkv_model(const Llama& m, Block time_mix, Block channel_mix);
 
 // A normed row and the one before it.
 struct TokenShift {

@@ -9,7 +9,7 @@
 namespace lockstep::families::bamba {
 namespace {
 
-Decoder bamba(Keys& keys) {
+LanguageModel bamba(Keys& keys) {
   keys.rename("layers_block_type", "layer_types");
   keys.only("mlp_bias", false);
   keys.ignore("attn_layer_indices attn_rotary_emb z_loss_coefficient");
@@ -23,8 +23,9 @@ Decoder bamba(Keys& keys) {
   }
   read_recurrent_types(keys, recurs, "mamba");
   const Mamba mamba = read_mamba(keys, m.sizes, m.norm);
-  Decoder d = m.decoder(mamba_or_attention(mamba, m.attention, recurs),
-                        gated_mlp(m.mlp, {"gate_proj", "up_proj", "down_proj"}, "feed_forward"));
+  LanguageModel d =
+      m.model(mamba_or_attention(mamba, m.attention, recurs),
+              gated_mlp(m.mlp, {"gate_proj", "up_proj", "down_proj"}, "feed_forward"));
   d.mlp_norm = "pre_ff_layernorm";
   d.norm = "model.final_layernorm";
   return d;

@@ -24,13 +24,14 @@ Llama read_deepseek(Keys& keys, const char* defaults, double eps = 1e-6) {
   return m;
 }
 
-Decoder decoder_of(const Llama& m, const Latent& latent, const Mixture& experts, const Block& mlp) {
-  Decoder d = m.decoder(latent_attention(m.attention, latent), mlp);
+LanguageModel model_of(const Llama& m, const Latent& latent, const Mixture& experts,
+                       const Block& mlp) {
+  LanguageModel d = m.model(latent_attention(m.attention, latent), mlp);
   d.mixture = experts;
   return d;
 }
 
-Decoder v2(Keys& keys) {
+LanguageModel v2(Keys& keys) {
   keys.only("norm_topk_prob", false);
   keys.only("scoring_func", "softmax");
   keys.ignore("rope_interleave");
@@ -42,38 +43,37 @@ Decoder v2(Keys& keys) {
   const Latent latent = read_latent(keys, m.attention);
   const Mixture experts = read_mixture(keys, m.sizes, m.mlp, "n_routed_experts",
                                        {.count = 64, .size = 1407, .grouped = true});
-  return decoder_of(m, latent, experts, grouped_experts(experts, m.mlp, routing(experts)));
+  return model_of(m, latent, experts, grouped_experts(experts, m.mlp, routing(experts)));
 }
 
 constexpr MixtureDefaults kExpertsOfV3 = {
     .count = 256, .chosen = 8, .size = 2048, .renormalised = true, .grouped = true};
 
-Decoder decoder_of_v3(Keys& keys, Llama m, const MixtureDefaults& missing = kExpertsOfV3) {
+LanguageModel v3_model(Keys& keys, Llama m, const MixtureDefaults& missing = kExpertsOfV3) {
   keys.only("scoring_func", "sigmoid");
   keys.only("topk_method", "noaux_tc");
   keys.only("rope_interleave", true);
   const Latent latent = read_latent(keys, m.attention);
   const Mixture experts = read_mixture(keys, m.sizes, m.mlp, "n_routed_experts", missing);
-  return decoder_of(m, latent, experts, biased_experts(experts, m.mlp));
+  return model_of(m, latent, experts, biased_experts(experts, m.mlp));
 }
 
 constexpr char kV3[] = R"({"head_dim": 64, "kv_lora_rank": 512, "qk_nope_head_dim": 128,
     "v_head_dim": 128, "n_group": 8, "topk_group": 4, "routed_scaling_factor": 2.5,
     "first_k_dense_replace": 3})";
 
-Decoder v3(Keys& keys) { return decoder_of_v3(keys, read_deepseek(keys, kV3)); }
+LanguageModel v3(Keys& keys) { return v3_model(keys, read_deepseek(keys, kV3)); }
 
-Decoder glm4_flash(Keys& keys) {
+LanguageModel glm4_flash(Keys& keys) {
   const char* defaults = R"({"head_dim": 64, "kv_lora_rank": 512, "qk_nope_head_dim": 192,
       "v_head_dim": 256, "routed_scaling_factor": 1.8})";
-  return decoder_of_v3(
-      keys, read_deepseek(keys, defaults, 1e-5),
-      {.count = 64, .chosen = 4, .size = 1536, .renormalised = true, .grouped = true});
+  return v3_model(keys, read_deepseek(keys, defaults, 1e-5),
+                  {.count = 64, .chosen = 4, .size = 1536, .renormalised = true, .grouped = true});
 }
 
 // Up to index_topk positions.
-Decoder indexed(Keys& keys, Llama m) {
-  m.mlp.bias = keys.flag("mlp_bias", false);  // Of the dense layers.
+LanguageModel indexed(Keys& keys, Llama m) {
+  m.mlp.bias = keys.flag("mlp_bias", false);  // The dense layers have it.
   const Json types = keys.list("layer_types", static_cast<size_t>(m.sizes.layers));
   for (size_t i = 0; i < types.size(); ++i) {
     const Json known = {"full_attention", "attention", "indexed_attention",
@@ -82,15 +82,15 @@ Decoder indexed(Keys& keys, Llama m) {
     keys.fail(fmt::format("layer_types[{}]", i), "{} is not supported; supported: {}",
               describe(types[i]), known.dump());
   }
-  Decoder d = decoder_of_v3(keys, std::move(m));
+  LanguageModel d = v3_model(keys, std::move(m));
   d.max_positions = keys.count("index_topk", kMaxPositions, 2048);
   keys.ignore("index_* indexer_*");
   return d;
 }
 
-Decoder v3_2(Keys& keys) { return indexed(keys, read_deepseek(keys, kV3)); }
+LanguageModel v3_2(Keys& keys) { return indexed(keys, read_deepseek(keys, kV3)); }
 
-Decoder glm5(Keys& keys) {
+LanguageModel glm5(Keys& keys) {
   const char* defaults = R"({"head_dim": 64, "kv_lora_rank": 512, "qk_nope_head_dim": 192,
       "v_head_dim": 256, "routed_scaling_factor": 2.5, "first_k_dense_replace": 3})";
   return indexed(keys, read_deepseek(keys, defaults, 1e-5));

@@ -218,7 +218,7 @@ constexpr char kDefaults[] = R"({"vocab_size": 262144, "hidden_size": 2304,
     "full_attention": {"rope_type": "proportional", "partial_rotary_factor": 0.25,
                        "rope_theta": 1000000.0}}})";
 
-Decoder gemma4(Keys& keys) {
+LanguageModel gemma4(Keys& keys) {
   keys.rename("hidden_activation", "hidden_act");
   keys.rename("top_k_experts", "num_experts_per_tok");
   keys.defaults(kDefaults);
@@ -232,12 +232,12 @@ Decoder gemma4(Keys& keys) {
   m.attention.set_bias(keys.flag("attention_bias", false));
   m.attention.scale = 1;
   m.attention.windows = windows_by_pattern(keys, m.sizes.layers, 512, 6);
-  m.attention.windows.back() = 0;  // Whatever layer_types says.
+  m.attention.windows.back() = 0;  // It does not depend on layer_types.
   const int first_sharing = read_first_sharing(keys, m.attention.windows);
   const bool wide = keys.flag("use_double_wide_mlp", false);  // In layers that share.
   const Mixture mixture = read_experts(keys, m);
-  Decoder d = m.decoder(attention_by_kind(m.attention, full, first_sharing),
-                        mlp_beside_experts(m, mixture, first_sharing, wide));
+  LanguageModel d = m.model(attention_by_kind(m.attention, full, first_sharing),
+                            mlp_beside_experts(m, mixture, first_sharing, wide));
   d.stream = stream(read_layer_embeddings(keys, m.sizes), m);
   d.attention_out_norm = "post_attention_layernorm";
   d.mlp_norm = nullptr;

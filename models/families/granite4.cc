@@ -34,7 +34,7 @@ Value experts(Graph& g, const Mixture& m, Value x) {
   return g.combine(g.expert_linear(inner, routes, down, hidden_axis(m.hidden)), routes);
 }
 
-Decoder granite4(Keys& keys) {
+LanguageModel granite4(Keys& keys) {
   keys.rename("layers_block_type", "layer_types");
   keys.ignore("output_router_logits router_aux_loss_coef normalization_function init_method");
   Llama m(keys, {.sizes = {.positions = 2048}});
@@ -46,15 +46,15 @@ Decoder granite4(Keys& keys) {
   const Mamba mamba = read_mamba(keys, m.sizes, m.norm);
   const Mixture mixture = read_experts(keys, m);
   m.mlp.width = m.sizes.ffn = keys.count("shared_intermediate_size", kMaxWidth, 1024);
-  Decoder d =
-      m.decoder(mamba_or_attention(mamba, m.attention, recurs),
-                [=, shared_mlp = stacked_mlp(m.mlp, "input_linear", "output_linear")](
-                    Graph& g, Value x, int layer) {
-                  std::optional<Scope> scope(std::in_place, g, "shared_mlp");
-                  const Value shared = shared_mlp(g, x, layer);
-                  scope.reset();
-                  return mixture.count == 0 ? shared : g.add(experts(g, mixture, x), shared);
-                });
+  LanguageModel d =
+      m.model(mamba_or_attention(mamba, m.attention, recurs),
+              [=, shared_mlp = stacked_mlp(m.mlp, "input_linear", "output_linear")](
+                  Graph& g, Value x, int layer) {
+                std::optional<Scope> scope(std::in_place, g, "shared_mlp");
+                const Value shared = shared_mlp(g, x, layer);
+                scope.reset();
+                return mixture.count == 0 ? shared : g.add(experts(g, mixture, x), shared);
+              });
   d.embedding_multiplier = keys.factor("embedding_multiplier");
   d.residual_multiplier = keys.factor("residual_multiplier");
   d.logits_multiplier = 1 / keys.factor("logits_scaling");

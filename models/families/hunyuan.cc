@@ -17,7 +17,7 @@ Value attend(Graph& g, const Attention& a, Value x, int layer) {
                   a.out_bias);
 }
 
-Decoder hunyuan(Keys& keys) {
+LanguageModel hunyuan(Keys& keys) {
   keys.rename("attention_head_dim", "head_dim");
   keys.only("use_qk_norm use_rotary_pos_emb", true);
   keys.only("norm_type", "rms");
@@ -30,7 +30,7 @@ Decoder hunyuan(Keys& keys) {
                  .norm = read_rms_norm(keys, 1e-5),
                  .rope = {.fixed_alpha = true}});
   m.attention.set_bias(keys.flag("attention_bias", false));
-  return m.decoder(
+  return m.model(
       [a = m.attention](Graph& g, Value x, int layer) { return attend(g, a, x, layer); });
 }
 

@@ -78,7 +78,7 @@ Value route_and_add(Graph& g, const Mixture& m, Value x) {
   return g.add(scoped_mlp(g, m.shared(), x, "shared_expert"), routed);
 }
 
-Decoder llama4(Keys& keys) {
+LanguageModel llama4(Keys& keys) {
   keys.rename("intermediate_size", "moe_intermediate_size");
   keys.rename("intermediate_size_mlp", "intermediate_size");
   keys.rename("interleave_moe_layer_step", "decoder_sparse_step");
@@ -95,12 +95,12 @@ Decoder llama4(Keys& keys) {
   const double positions = static_cast<double>(m.sizes.positions) * m.attention.ropes.reach;
   m.attention.ropes.query_scales = read_temperature(keys, positions);
   const Mixture experts = read_experts(keys, m);
-  Decoder d =
-      m.decoder([a = m.attention](Graph& g, Value x, int layer) { return attend(g, a, x, layer); },
-                [experts, dense = m.mlp](Graph& g, Value x, int layer) {
-                  return experts.in_layer[layer] ? route_and_add(g, experts, x)
-                                                 : scoped_mlp(g, dense, x, "feed_forward");
-                });
+  LanguageModel d =
+      m.model([a = m.attention](Graph& g, Value x, int layer) { return attend(g, a, x, layer); },
+              [experts, dense = m.mlp](Graph& g, Value x, int layer) {
+                return experts.in_layer[layer] ? route_and_add(g, experts, x)
+                                               : scoped_mlp(g, dense, x, "feed_forward");
+              });
   d.mixture = experts;
   return d;
 }

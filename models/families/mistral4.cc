@@ -8,7 +8,7 @@
 namespace lockstep::families::mistral4 {
 namespace {
 
-Decoder mistral4(Keys& keys) {
+LanguageModel mistral4(Keys& keys) {
   keys.rename("qk_rope_head_dim", "head_dim", /*wins=*/true);
   keys.defaults(R"({"head_dim": 64, "kv_lora_rank": 256, "qk_nope_head_dim": 64,
       "v_head_dim": 128, "first_k_dense_replace": 0, "rope_parameters": {
@@ -26,7 +26,7 @@ Decoder mistral4(Keys& keys) {
       {.count = 128, .chosen = 4, .size = 2048, .renormalised = true, .grouped = true});
   RouteSpec choice = routing(experts);
   choice.best_two = experts.groups > 1;
-  Decoder d = m.decoder(
+  LanguageModel d = m.model(
       latent_attention(m.attention, latent), sparse(experts, m.mlp, [=](Graph& g, Value x, int) {
         const Routes routes = g.route(g.router(x, "gate", experts.count), choice);
         const Value routed = g.combine(stacked_experts(g, experts, x, routes), routes);

@@ -7,7 +7,7 @@
 namespace lockstep::families::nemotron {
 namespace {
 
-Decoder nemotron(Keys& keys) {
+LanguageModel nemotron(Keys& keys) {
   keys.rename("norm_eps", "rms_norm_eps");
   keys.rename("rope_percent", "partial_rotary_factor");
   keys.rename("rope_percentage", "partial_rotary_factor");
@@ -18,7 +18,7 @@ Decoder nemotron(Keys& keys) {
       {.sizes = {.positions = 4096}, .norm = norm, .activation = "relu2", .rope = {.part = 0.5}});
   m.attention.set_bias(keys.flag("attention_bias", false));
   m.mlp.bias = keys.flag("mlp_bias", false);
-  return m.decoder(nullptr, plain_mlp(m.mlp, "mlp.up_proj", "mlp.down_proj"));
+  return m.model(nullptr, plain_mlp(m.mlp, "mlp.up_proj", "mlp.down_proj"));
 }
 
 constexpr Architecture kRows[] = {{"NemotronForCausalLM", nemotron}};

@@ -46,7 +46,7 @@ Value experts(Graph& g, const Mixture& m, Value x) {
   return g.add(g.combine(routed, routes), shared);
 }
 
-Decoder nemotron_h(Keys& keys) {
+LanguageModel nemotron_h(Keys& keys) {
   keys.rename("mamba_num_heads", "mamba_n_heads");
   keys.rename("n_groups", "mamba_n_groups");
   keys.rename("ssm_state_size", "mamba_d_state");
@@ -74,9 +74,9 @@ Decoder nemotron_h(Keys& keys) {
                    {.count = 8, .chosen = 2, .size = 7688, .renormalised = true, .grouped = true});
   mixture.shared_size = keys.count("moe_shared_expert_intermediate_size", kMaxWidth, 7688);
   const std::string pattern = read_block_pattern(keys, m.sizes.layers);
-  Decoder d =
-      m.decoder([=, attention = separate_attention(m.attention, "mixer", "mixer.o_proj"),
-                 mlp = plain_mlp(m.mlp, "up_proj", "down_proj")](Graph& g, Value x, int layer) {
+  LanguageModel d =
+      m.model([=, attention = separate_attention(m.attention, "mixer", "mixer.o_proj"),
+               mlp = plain_mlp(m.mlp, "up_proj", "down_proj")](Graph& g, Value x, int layer) {
         const char kind = pattern[static_cast<size_t>(layer)];
         if (kind == '*') return attention(g, x, layer);
         const Scope scope(g, "mixer");

@@ -17,7 +17,7 @@ Value mlp(Graph& g, const Mlp& m, Value x) {
   return g.linear(g.mul(up, gate), "mlp.c_proj", hidden_axis(m.hidden));
 }
 
-Decoder qwen1(Keys& keys) {
+LanguageModel qwen1(Keys& keys) {
   keys.rename("layer_norm_epsilon", "rms_norm_eps");
   keys.rename("rotary_emb_base", "rope_theta");
   keys.rename("kv_channels", "head_dim");
@@ -35,8 +35,8 @@ Decoder qwen1(Keys& keys) {
     keys.fail("intermediate_size", "must be an even number, found {}", m.sizes.ffn);
   }
   m.mlp.width = m.sizes.ffn /= 2;
-  Decoder d = m.decoder(stacked_attention(m.attention, "attn.c_attn", "attn.c_proj"),
-                        [dense = m.mlp](Graph& g, Value x, int) { return mlp(g, dense, x); });
+  LanguageModel d = m.model(stacked_attention(m.attention, "attn.c_attn", "attn.c_proj"),
+                            [dense = m.mlp](Graph& g, Value x, int) { return mlp(g, dense, x); });
   d.embedding = "transformer.wte";
   d.layers = "transformer.h";
   d.attention_norm = "ln_1";

@@ -24,7 +24,7 @@ Value mlp(Graph& g, const Mlp& m, Value x) {
   return channel_mix(g, m, k, mix_own(g, rows, "time_mix_receptance"));
 }
 
-Decoder rwkv4(Keys& keys) {
+LanguageModel rwkv4(Keys& keys) {
   keys.rename("layer_norm_epsilon", "rms_norm_eps");
   keys.rename("context_length", "max_position_embeddings");
   // Halves of it keep float16 in its range, and change nothing else.
@@ -33,8 +33,8 @@ Decoder rwkv4(Keys& keys) {
       keys, {.ffn_per_hidden = 4, .head_dim = 2, .positions = 1024});
   const int64_t hidden = m.sizes.hidden;
   const int64_t width = keys.count("attention_hidden_size", kMaxWidth, hidden);
-  Decoder d = m.decoder([=](Graph& g, Value x, int) { return time_mix(g, hidden, width, x); },
-                        [half = m.mlp](Graph& g, Value x, int) { return mlp(g, half, x); });
+  LanguageModel d = m.model([=](Graph& g, Value x, int) { return time_mix(g, hidden, width, x); },
+                            [half = m.mlp](Graph& g, Value x, int) { return mlp(g, half, x); });
   d.embedding = "rwkv.embeddings";
   d.embedding_norm = "rwkv.blocks.0.pre_ln";
   d.layers = "rwkv.blocks";

@@ -25,7 +25,7 @@ Value mlp(Graph& g, const Mlp& m, Value x) {
   return channel_mix(g, m, k, mix_own(g, rows, "time_mix_r"));
 }
 
-Decoder rwkv5(Keys& keys) {
+LanguageModel rwkv5(Keys& keys) {
   keys.rename("layer_norm_epsilon", "rms_norm_eps");
   keys.rename("head_size", "head_dim");
   keys.rename("context_length", "max_position_embeddings");
@@ -38,7 +38,7 @@ Decoder rwkv5(Keys& keys) {
   if (width != heads.hidden) {
     keys.fail("attention_hidden_size", "must be hidden_size ({}), found {}", heads.hidden, width);
   }
-  return rwkv_decoder(
+  return rwkv_model(
       m, [=](Graph& g, Value x, int) { return time_mix(g, heads, x); },
       [half = m.mlp](Graph& g, Value x, int) { return mlp(g, half, x); });
 }

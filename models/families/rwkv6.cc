@@ -64,7 +64,7 @@ Value mlp(Graph& g, const Mlp& m, Value x) {
   return channel_mix(g, m, k, mix_before(g, rows, "time_maa_r"));
 }
 
-Decoder rwkv6(Keys& keys) {
+LanguageModel rwkv6(Keys& keys) {
   keys.rename("layer_norm_epsilon", "rms_norm_eps");
   keys.rename("head_size", "head_dim");
   keys.default_from_tensor("mix_low_rank_dim", "blocks.0.att.time_maa_w2", 1);
@@ -74,8 +74,8 @@ Decoder rwkv6(Keys& keys) {
   Llama m = read_rwkv(keys, {.head_dim = 64, .positions = 4096});
   const RwkvHeads heads = read_rwkv_heads(keys, m);
   const Widths widths = {.mix = keys.count("mix_low_rank_dim", kMaxWidth),
-                           .decay = keys.count("decay_low_rank_dim", kMaxWidth)};
-  return rwkv_decoder(
+                         .decay = keys.count("decay_low_rank_dim", kMaxWidth)};
+  return rwkv_model(
       m, [=](Graph& g, Value x, int) { return time_mix(g, heads, widths, x); },
       [half = m.mlp](Graph& g, Value x, int) { return mlp(g, half, x); });
 }

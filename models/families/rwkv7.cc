@@ -117,8 +117,8 @@ Rwkv7 read_rwkv7(Keys& keys, const Names& names, Llama& m) {
   return model;
 }
 
-Decoder decoder_of(const Rwkv7& model, const Llama& m) {
-  return rwkv_decoder(
+LanguageModel model_of(const Rwkv7& model, const Llama& m) {
+  return rwkv_model(
       m,
       [=, first_v = Value()](Graph& g, Value x, int layer) mutable {
         return time_mix(g, model, x, layer, first_v);
@@ -126,7 +126,7 @@ Decoder decoder_of(const Rwkv7& model, const Llama& m) {
       [=, half = m.mlp](Graph& g, Value x, int) { return mlp(g, model, half, x); });
 }
 
-Decoder rwkv7(Keys& keys) {
+LanguageModel rwkv7(Keys& keys) {
   keys.rename("layer_norm_epsilon", "rms_norm_eps");
   keys.rename("head_size", "head_dim");
   keys.default_from_tensor("decay_low_rank_dim", "blocks.0.att.w1", 1);
@@ -136,7 +136,7 @@ Decoder rwkv7(Keys& keys) {
   keys.default_from_tensor("intermediate_size", "blocks.0.ffn.key.weight", 0);
   Llama m = read_rwkv(keys, {.head_dim = 64, .positions = 4096});
   const Rwkv7 model = read_rwkv7(keys, kNames, m);
-  return decoder_of(model, m);
+  return model_of(model, m);
 }
 
 // value_dim is a width, or one for each layer.
@@ -149,7 +149,7 @@ void check_value_width(Keys& keys, int64_t hidden) {
   }
 }
 
-Decoder fla_rwkv7(Keys& keys) {
+LanguageModel fla_rwkv7(Keys& keys) {
   const std::string attention = "model.layers.0.attn.";
   keys.rename("norm_eps", "rms_norm_eps");
   keys.default_from_tensor("decay_low_rank_dim", attention + "w_lora.lora.0.weight", 0);
@@ -165,7 +165,7 @@ Decoder fla_rwkv7(Keys& keys) {
   Rwkv7 model = read_rwkv7(keys, kFlaNames, m);
   model.heads.norm_eps = static_cast<float>(model.heads.dim) * m.norm.eps;
   check_value_width(keys, m.sizes.hidden);
-  Decoder d = decoder_of(model, m);
+  LanguageModel d = model_of(model, m);
   d.embedding = "model.embeddings";
   d.embedding_norm = "model.layers.0.pre_norm";
   d.layers = "model.layers";

@@ -5,6 +5,7 @@
 #include <fstream>
 
 #include "base/source_dir.h"
+#include "base/json.h"
 #include "base/status.h"
 #include "gmock/gmock.h"
 #include "tests/support/temp_folder.h"

@@ -5,7 +5,7 @@
 #include <fstream>
 #include <string>
 
-#include "models/python_json.h"
+#include "models/config/python_json.h"
 #include "tests/models/described_config.h"
 #include "tests/support/temp_folder.h"
 

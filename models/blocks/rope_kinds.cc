@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // With the formulas of transformers 5 (modeling_rope_utils.py), computed in double by functions
 // that give the same bits on every machine.
-#include "models/rope_kinds.h"
+#include "models/blocks/rope_kinds.h"
 
 #include <algorithm>
 #include <cmath>

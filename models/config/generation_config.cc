@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // generation_config.json, field by field with its range.
-#include "models/generation_config.h"
+#include "models/config/generation_config.h"
 
 #include <fmt/ranges.h>
 

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "models/refused.h"
+#include "models/config/refused.h"
 
 namespace lockstep {
 namespace {

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "models/size_names.h"
+#include "models/config/size_names.h"
 
 #include <algorithm>
 #include <set>
@@ -7,7 +7,7 @@
 #include <string_view>
 #include <utility>
 
-#include "models/config_keys.h"
+#include "base/status.h"
 
 namespace lockstep {
 namespace {
@@ -101,8 +101,8 @@ Meanings meanings_of(std::string_view key) {
 
 // The size that the family reads and the config lacks, all of whose meanings are among these; "":
 // none.
-template <typename Names>
-std::string_view missing_size(const Meanings& meanings, const Json& json, const Names& read) {
+std::string_view missing_size(const Meanings& meanings, const Json& json,
+                              const std::set<std::string, std::less<>>& read) {
   for (const std::string_view size : read) {
     const Meanings wanted = meanings_of(size);
     if (wanted.empty() || !json.value(std::string(size), Json()).is_null()) continue;
@@ -123,15 +123,6 @@ absl::Status check_ignored_size(std::string_view key, const Json& value, const J
       "--ignore-config {0}: it may be {1}, which the config lacks and whose default may be "
       "wrong: write {1} into config.json",
       printable(key), size);
-}
-
-absl::Status check_ignored_sizes(const Json& ignored, const Json& json, const Family& family) {
-  std::set<std::string, std::less<>> read;
-  for (const std::string_view key : read_keys(family)) read.emplace(key);
-  for (const auto& [key, value] : ignored.items()) {
-    RETURN_IF_ERROR(check_ignored_size(key, value, json, read));
-  }
-  return absl::OkStatus();
 }
 
 }  // namespace lockstep

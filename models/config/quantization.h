@@ -12,7 +12,7 @@ namespace lockstep {
 
 // The scheme of `lockstep quantize`; "" where weights are plain. Any other method is an error that
 // says what it is and the way out.
-absl::StatusOr<std::string> read_quantization(const Json& json);
+absl::StatusOr<std::string> read_quantization(const Json& quantization_config);
 
 // An error where the folder has NVIDIA's hf_quant_config.json beside a config.json that says
 // nothing of quantization.

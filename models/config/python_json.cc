@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "models/python_json.h"
+#include "models/config/python_json.h"
 
 #include <algorithm>
 #include <iterator>

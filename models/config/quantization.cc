@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "models/config_quantization.h"
+#include "models/config/quantization.h"
 
 #include <algorithm>
 #include <string_view>
@@ -51,8 +51,7 @@ absl::Status refuse(std::string_view where, const Json& method) {
 
 }  // namespace
 
-absl::StatusOr<std::string> read_quantization(const Json& json) {
-  const Json found = json.value("quantization_config", Json());
+absl::StatusOr<std::string> read_quantization(const Json& found) {
   if (found.is_null()) return "";
   const auto field = [&](const char* key) {
     return found.is_object() ? found.value(key, Json()) : Json();

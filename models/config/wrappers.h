@@ -12,6 +12,9 @@
 
 namespace lockstep {
 
+// Names of the object that has the text part of a multimodal model.
+inline constexpr std::string_view kTextObjects[] = {"text_config", "language_config", "llm_config"};
+
 struct TextPart {
   // The begin of its tensors' names: "language_model", or "model.language_model" in place
   // of the "model" that they have alone; "": they are as they are alone.

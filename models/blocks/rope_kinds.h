@@ -12,7 +12,7 @@
 #include "absl/status/statusor.h"
 #include "base/json.h"
 #include "base/status.h"
-#include "models/rope.h"
+#include "models/blocks/rope.h"
 
 namespace lockstep {
 

@@ -1,10 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "models/key_rules.h"
+#include "models/config/key_rules.h"
 
 #include <algorithm>
 
-#include "models/config_keys.h"
-#include "models/models.h"
+#include "base/status.h"
 
 namespace lockstep {
 
@@ -33,37 +32,7 @@ struct KeyRule {
   Says says;
   std::string_view keys;    // Separated by blanks; a * is any text.
   std::string_view values;  // A JSON list.
-  bool (*holds)(const Family& family, std::string_view key) = nullptr;  // Null: in every family.
 };
-
-bool norms_q_and_k(const Family& family, std::string_view) { return family.qk_norm.any(); }
-bool has_layer_norm(const Family& family, std::string_view) { return family.layer_norm; }
-bool has_experts(const Family& family, std::string_view) {
-  return !family.experts.count_key.empty();
-}
-bool renormalises(const Family& family, std::string_view) {
-  return family.experts.always_renormalised;
-}
-bool gates_attention(const Family& family, std::string_view) {
-  return reads_key(family, "attn_output_gate");
-}
-// Up to the context that an indexer is left out for, it decides nothing.
-bool has_indexer(const Family& family, std::string_view) { return reads_key(family, "index_topk"); }
-
-// The families that have it where the key is missing do not read the key.
-bool has_by_default(const Family& family, std::string_view key) {
-  return key == "attention_bias" ? family.attention_bias
-         : key == "mlp_bias"     ? family.mlp_bias
-         : key == "use_qkv_bias" ? family.qkv_bias
-                                 : family.parallel;
-}
-
-// "_X" is another spelling of X where any family reads X.
-bool is_mark(const Family&, std::string_view key) {
-  const std::string_view plain = key.substr(1);
-  if (is_known_key(plain)) return false;
-  return !keys_of_all().contains(plain);
-}
 
 // The first row that has the key and says something of the value decides.
 constexpr KeyRule kRules[] = {
@@ -73,18 +42,10 @@ constexpr KeyRule kRules[] = {
     {Says::kOnly, "_remove_final_layer_norm", "[false]"},
     {Says::kOnly, "scale_attn_weights", "[true]"},
     {Says::kOnly, "scale_attn_by_inverse_layer_idx", "[false]"},
-    {Says::kOnly, "norm_type", R"(["layernorm", "low_precision_layernorm"])", has_layer_norm},
-    {Says::kOnly, "use_qk_norm qk_layernorm use_qk_layernorm", "[true]", norms_q_and_k},
-    {Says::kOnly, "attention_bias mlp_bias use_qkv_bias use_parallel_residual", "[true]",
-     has_by_default},
-    {Says::kOnly, "norm_topk_prob", "[true]", renormalises},
-    {Says::kOnly, "moe_layer_freq", "[1]", has_experts},
-    {Says::kOnly, "output_gate_type", R"(["swish", "silu"])", gates_attention},
     // States and routers are kept and computed in this type.
     {Says::kOnly, "mamba_ssm_dtype moe_router_dtype router_dtype", R"(["float32"])"},
 
     // Marks of the program that wrote the file.
-    {Says::kHarmless, "_*", "", is_mark},
     {Says::kHarmless,
      "transformers_version transformers.* *.js_config model_type auto_map custom_pipelines "
      "tokenizer_class tokenizer_name unsloth_* is_llama_config is_composition for_llm_compressor "
@@ -126,7 +87,6 @@ constexpr KeyRule kRules[] = {
      ""},
     // Layers that draft further tokens are not run.
     {Says::kHarmless, "*mtp_* use_mtp num_nextn_predict_layers", ""},
-    {Says::kHarmless, "index_* indexer_*", "", has_indexer},
     // Vision and audio parts are not run.
     {Says::kHarmless,
      "vision_* audio_* image_* video_* media_* mm_* visual visual_* *projector_* "
@@ -139,7 +99,6 @@ constexpr KeyRule kRules[] = {
     // A number of what there is none of, and a list of nothing.
     {Says::kHarmlessAt, "num_* n_* *_size", "[0]"},
     {Says::kHarmlessAt, "*", R"([[], {}, ""])"},
-    {Says::kHarmlessAt, "rms_norm use_rms_norm rmsnorm use_rmsnorm", "[false]", has_layer_norm},
     // Without these a model computes something else; any other false is a part that is not there.
     {Says::kUnknownAt,
      "rope use_rope use_rotary use_rotary_* rotary use_pos_enc pre_norm *prenorm norm_first "
@@ -160,10 +119,10 @@ bool has_key(const KeyRule& rule, std::string_view key) {
 
 }  // namespace
 
-absl::StatusOr<bool> is_harmless(std::string_view key, const Json& value, const Family& family) {
+absl::StatusOr<bool> is_harmless(std::string_view key, const Json& value) {
   if (value.is_null()) return true;
   for (const KeyRule& rule : kRules) {
-    if (!has_key(rule, key) || (rule.holds != nullptr && !rule.holds(family, key))) continue;
+    if (!has_key(rule, key)) continue;
     if (rule.says == Says::kHarmless) return true;
     const Json values = Json::parse(rule.values);
     const bool among = std::ranges::find(values, value) != values.end();

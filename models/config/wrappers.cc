@@ -1,13 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "models/wrappers.h"
+#include "models/config/wrappers.h"
 
 #include <algorithm>
 #include <iterator>
 #include <utility>
 
-#include "models/config.h"
-#include "models/config_keys.h"
-#include "models/refused.h"
+#include "base/status.h"
+#include "models/config/refused.h"
 
 namespace lockstep {
 namespace {
@@ -104,6 +103,31 @@ constexpr TextModel kTextModels[] = {
 constexpr std::string_view kSharedKeys[] = {"torch_dtype", "dtype", "bos_token_id", "eos_token_id",
                                             "quantization_config"};
 
+// Keys that change the maths of any text model.
+constexpr std::string_view kTextKeys[] = {
+    "vocab_size",
+    "hidden_size",
+    "intermediate_size",
+    "num_hidden_layers",
+    "num_attention_heads",
+    "num_key_value_heads",
+    "head_dim",
+    "rms_norm_eps",
+    "rope_theta",
+    "rope_scaling",
+    "rope_parameters",
+    "partial_rotary_factor",
+    "tie_word_embeddings",
+    "hidden_act",
+    "torch_dtype",
+    "dtype",
+    "max_position_embeddings",
+    "bos_token_id",
+    "eos_token_id",
+    "quantization_config",
+    "original_max_position_embeddings",
+};
+
 const TextModel* find_text_model(const Json& model_type) {
   const auto* found = std::ranges::find_if(
       kTextModels, [&](const TextModel& known) { return model_type == known.model_type; });
@@ -129,7 +153,7 @@ absl::Status read_outer(const Json& outer, std::string_view object, Json& text, 
     if (key == "tie_word_embeddings" || text.value(key, Json()) == value) continue;
     if (std::ranges::find(kSharedKeys, key) != std::end(kSharedKeys)) {
       text[key] = value;
-    } else if (!is_known_key(key)) {
+    } else if (std::ranges::find(kTextKeys, key) == std::end(kTextKeys)) {
       beside[key] = value;
     } else {
       return invalid_argument("{}: must be in {}, found beside it", key, object);

@@ -1,11 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "models/blocks/decoder.h"
+#include "models/blocks/language_model.h"
 
 #include <utility>
 
 namespace lockstep {
 
-Decoder post_norm(Decoder d) {
+LanguageModel post_norm(LanguageModel d) {
   d.attention_norm = nullptr;
   d.attention_out_norm = "post_attention_layernorm";
   d.mlp_norm = nullptr;
@@ -13,7 +13,7 @@ Decoder post_norm(Decoder d) {
   return d;
 }
 
-void build(Graph& g, const Decoder& d) {
+void build(Graph& g, const LanguageModel& d) {
   const Sizes& s = d.sizes;
   const AxisSize hidden = hidden_axis(s.hidden), vocab = {Axis::kVocab, s.vocab, 1};
   const AxisSize width = d.embedding_width > 0 ? hidden_axis(d.embedding_width) : hidden;

@@ -16,12 +16,12 @@ namespace lockstep {
 // x += attention(norm(x)); x += mlp(norm(x)); with norms after the two halves where they have
 // names, of what a half adds (out_norm) or of the stream that goes on (end_norm). Parallel halves
 // both read the layer's x: x += attention(norm(x)) + mlp(norm(x)).
-struct Decoder {
+struct LanguageModel {
   Sizes sizes;
   Norm norms;
   Block attention;
   Block mlp = nullptr;  // Null: a layer is one block.
-  // Null, or what makes the residual stream of the embeddings (layer -1), and of that behind each
+  // Null, or what is done to the residual stream: to the embeddings (layer -1), and after each
   // layer.
   Block stream = nullptr;
   bool tied = false;  // The head is the embedding.
@@ -45,29 +45,30 @@ struct Decoder {
   const char* norm = "model.norm";
   const char* head = "lm_head";
 
-  int64_t embedding_width = 0;  // Of embedding and head; 0: that of the stream.
+  int64_t embedding_width = 0;  // The width of embedding and head; 0: the stream's.
   float embedding_multiplier = 1;
-  float residual_multiplier = 1;  // Of what attention and MLP add.
+  float residual_multiplier = 1;  // Multiplies what attention and MLP add.
   float logits_multiplier = 1;
   float logits_cap = 0;  // 0: none.
   bool head_bias = false;
   bool head_unit_rows = false;  // Rows of the head are brought to length 1.
-  // Of halves that both read the layer's input: 1 for both or 2; 0: the MLP follows the attention.
+  // Norms of two halves that read the layer's input: 1 for both or 2; 0: the MLP follows the
+  // attention.
   int parallel_norms = 0;
   // The residual stream goes on with what a half's norm gave, times this; 0: as it was.
   float kept_norm = 0;
 
-  double reach = 1;           // A context may have so many times Sizes::positions,
-  int64_t max_positions = 0;  // and at most these; 0: any.
+  double reach = 1;           // The max context, in multiples of Sizes::positions.
+  int64_t max_positions = 0;  // A bound of the context; 0: none.
   program::SequenceRules sequence_rules = {};
-  Mixture mixture = {};        // For people.
+  Mixture mixture = {};        // The experts, as messages show them.
   bool either_layout = false;  // Stacks of experts are stored with inputs first or outputs first.
 };
 
-// With norms behind attention and MLP in place of those before them.
-Decoder post_norm(Decoder decoder);
+// The model with norms after attention and MLP in place of those before them.
+LanguageModel post_norm(LanguageModel model);
 
 // Appends the whole model.
-void build(Graph& graph, const Decoder& decoder);
+void build(Graph& graph, const LanguageModel& model);
 
 }  // namespace lockstep

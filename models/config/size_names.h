@@ -10,7 +10,6 @@
 
 #include "absl/status/status.h"
 #include "base/json.h"
-#include "models/family.h"
 
 namespace lockstep {
 
@@ -18,6 +17,4 @@ namespace lockstep {
 // family reads and the config lacks: a default would take its place. `json` is in our names.
 absl::Status check_ignored_size(std::string_view key, const Json& value, const Json& json,
                                 const std::set<std::string, std::less<>>& read);
-absl::Status check_ignored_sizes(const Json& ignored, const Json& json, const Family& family);
-
 }  // namespace lockstep
