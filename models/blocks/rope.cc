@@ -172,7 +172,10 @@ Ropes read_rope(Keys& keys, const Sizes& sizes, RopeFacts facts) {
   }
   QueryScaling queries;
   Json& object = json["rope_parameters"];
-  if (facts.scales_queries) queries = take_query_scaling(keys, object);
+  if (facts.scales_queries) {
+    queries = take_query_scaling(keys, object);
+    keys.ignore("llama_4_scaling_beta");  // The reference does not read it there.
+  }
   if (facts.whole_heads && object.is_object()) object.erase("partial_rotary_factor");
   if (facts.window_theta != 0 && object.is_object() && object.contains("full_attention")) {
     of_windows["rope_parameters"] = object.value("sliding_attention", Json());
