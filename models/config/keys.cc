@@ -248,7 +248,9 @@ absl::Status Keys::finish() {
     if (!harmless && !is_mark(key)) unknown[0].keys[key] = value;
   }
   for (const auto& [key, value] : json_.items()) {
-    const auto matches = [&](const std::string& pattern) { return matches_key(pattern, key); };
+    const auto matches = [&name = key](const std::string& pattern) {
+      return matches_key(pattern, name);
+    };
     if (names_.contains(key) || std::ranges::any_of(patterns_, matches)) continue;
     ASSIGN_OR_RETURN(const bool harmless, is_harmless(key, value));
     if (!harmless && !is_mark(key)) unknown[1].keys[key] = value;
