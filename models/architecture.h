@@ -1,37 +1,52 @@
 // SPDX-License-Identifier: Apache-2.0
-// What the engine knows of an architecture.
+// Every architecture that the engine knows, and how its config.json is read.
 #pragma once
 
+#include <cstdint>
+#include <functional>
+#include <set>
 #include <span>
+#include <string>
 #include <string_view>
 
-#include "models/blocks/decoder.h"
+#include "absl/status/statusor.h"
+#include "base/json.h"
+#include "models/blocks/language_model.h"
 #include "models/config.h"
 #include "models/config/keys.h"
-#include "models/graph.h"
 
 namespace lockstep {
 
 struct Architecture {
-  using Is = bool (*)(const Json& json);
   std::string_view name;  // As config.json's `architectures` names it.
-  // Reads a config.json and says what the model is made of.
-  Decoder (*read)(Keys& keys) = nullptr;
-  void (*build)(Graph& graph, const Config& config) = nullptr;
-  Family family = {};
+  // Reads a config.json from top to bottom and says what the model is made of.
+  LanguageModel (*read)(Keys& keys);
   // Where several rows have one name: whether a config.json is of this one. Null: it is, if of none
   // before.
-  Is is = nullptr;
-
-  constexpr Architecture(std::string_view own_name, Decoder (*own_read)(Keys&), Is own_is = nullptr)
-      : name(own_name), read(own_read), is(own_is) {}
-  // Families that are read into a Config yet.
-  constexpr Architecture(std::string_view own_name, void (*own_build)(Graph&, const Config&),
-                         const Family& own_family, Is own_is = nullptr)
-      : name(own_name), build(own_build), family(own_family), is(own_is) {}
+  bool (*is)(const Json& json) = nullptr;
 };
 
 // Of one family, or of all; they live as long as the program.
 using Architectures = std::span<const Architecture>;
+
+// Those of all families.
+Architectures architectures();
+
+// The architecture that a config.json names, by whose rules it is read. kInvalidArgument: one line
+// that names the key.
+absl::StatusOr<const Architecture*> find_architecture(const Json& json);
+
+// The keys that an architecture reads of a config.json, in our names; those of all architectures.
+using KeyNames = std::set<std::string, std::less<>>;
+KeyNames keys_of(const Architecture& architecture);
+const KeyNames& keys_of_all();
+
+// An architecture's reading of a config.json, and what is read of any.
+struct ReadModel {
+  LanguageModel model;
+  Config config;
+};
+absl::StatusOr<ReadModel> read_model(const Architecture& architecture, Json json, KeySource source,
+                                     int64_t max_context_override);
 
 }  // namespace lockstep

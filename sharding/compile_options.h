@@ -6,6 +6,7 @@
 #include <string>
 #include <vector>
 
+#include "base/numbers/dtype.h"
 #include "proto/program.pb.h"
 #include "sharding/worker_facts.h"
 

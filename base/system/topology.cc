@@ -130,12 +130,14 @@ std::vector<int> processors_of_worker(const std::vector<Processor>& usable, int 
   std::stable_sort(block.begin(), block.end(),
                    [](const Processor& a, const Processor& b) { return a.sibling < b.sibling; });
   std::vector<int> ids;
+  ids.reserve(static_cast<size_t>(threads));
   for (int thread = 0; thread < threads; ++thread) ids.push_back(block[thread].id);
   return ids;
 }
 
 std::vector<int> nodes_of(const std::vector<Processor>& processors) {
   std::vector<int> nodes;
+  nodes.reserve(processors.size());
   for (const Processor& processor : processors) nodes.push_back(processor.node);
   std::sort(nodes.begin(), nodes.end());
   nodes.erase(std::unique(nodes.begin(), nodes.end()), nodes.end());

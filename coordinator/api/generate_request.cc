@@ -86,7 +86,7 @@ absl::Status fill_prompt_embeds(const v1::GenerateRequest& message, const Model&
     return invalid_argument("prompt_embeds: rows have no log-probabilities: ask for these without");
   }
   const auto rows = std::ranges::count(request->prompt_ids, -1);
-  const int64_t hidden = embedding(model.config()).columns();
+  const int64_t hidden = model.config().embedding_width;
   const std::string& bytes = message.prompt_embeds();
   if (static_cast<int64_t>(bytes.size()) != rows * hidden * int64_t{sizeof(float)}) {
     return invalid_argument(

@@ -15,7 +15,7 @@
 #include "coordinator/model/model_options.h"
 #include "coordinator/text/chat_template.h"
 #include "coordinator/text/tokenizer.h"
-#include "models/generation_config.h"
+#include "models/config/generation_config.h"
 #include "models/models.h"
 #include "sharding/compile.h"
 #include "sharding/scheme.h"

@@ -75,7 +75,7 @@ Value turned_attention(Graph& g, const Attention& a, Qkv qkv, int layer, const s
 
 namespace {
 
-// Of q or k.
+// The norm of q or k.
 Value qk_norm(Graph& g, const Attention& a, Value x, const std::string& name) {
   switch (a.qk_norm.over) {
     case QkNorm::Over::kNothing:
@@ -137,7 +137,7 @@ Block grouped_attention(const Attention& a, const std::string& qkv, const std::s
       const FusedPart rows = rows_of_runs(name, a.kv_heads, q_rows + 2 * dim, begin, size);
       return g.linear_part(x, qkv, rows, axis, a.qkv_bias);
     };
-    // As arguments of one call were made: v first.
+    // The order of the nodes: v, k, q.
     const Value v = part("v", q_rows + dim, dim, a.kv_axis());
     const Value k = part("k", q_rows, dim, a.kv_axis());
     return turned_attention(g, a, {part("q", 0, q_rows, a.q_axis()), k, v}, layer, out);

@@ -24,10 +24,10 @@ struct Attention {
   int64_t head_dim = 1;
   bool qkv_bias = false;
   bool out_bias = false;
-  QkNorm qk_norm = {};  // Of these maths:
+  QkNorm qk_norm = {};  // They compute as this norm does:
   Norm norm = {};
   float scale = 1;
-  float cap = 0;                   // Of scores; 0: none.
+  float cap = 0;                   // Scores are capped by it; 0: they are not.
   float qkv_clamp = 0;             // q, k and v are brought within -qkv_clamp to qkv_clamp; 0: not.
   std::vector<float> slopes = {};  // [heads], of alibi.
   std::string sinks = "";          // The tensor of sinks in a layer; "": none.
@@ -44,7 +44,7 @@ struct Attention {
   void norm_heads(Keys& keys, const QkNorm& norms = kHeadNorms);
   void norm_heads_if_asked(Keys& keys, const QkNorm& norms = kHeadNorms);  // By use_qk_norm.
   void turn_nothing() { turns.assign(turns.size(), false); }
-  // Where there are windows, layers without one turn nothing.
+  // If there are windows, layers without one turn nothing.
   void turn_with_windows(Keys& keys);
   AxisSize q_axis() const { return {Axis::kHeads, heads, head_dim}; }
   AxisSize kv_axis() const { return {Axis::kKvHeads, kv_heads, head_dim, heads}; }
@@ -90,12 +90,12 @@ int64_t read_window(Keys& keys, int64_t fallback);
 Windows windows_of_all(Keys& keys, int layers, int64_t fallback);
 // In layers from max_window_layers on where use_sliding_window says so, or as layer_types says.
 Windows windows_by_layer(Keys& keys, int layers, int64_t fallback, int64_t first);
-// In all but every so many-th layer, or as layer_types says. Where the family reads it,
+// In all layers but every full_every-th, or as layer_types says. If the family reads it,
 // sliding_window_pattern may be another number, or letters that layers repeat: L has a window, G
 // has none.
 Windows windows_by_pattern(Keys& keys, int layers, int64_t fallback, int64_t full_every,
                            bool reads_pattern = false);
-// Which layers turn, by no_rope_layers, or all but every so many-th (no_rope_layer_interval).
+// The layers that turn: those of no_rope_layers, or all but every no_rope_layer_interval-th.
 std::vector<bool> turns_by_layer(Keys& keys, int layers, int64_t fallback);
 // layer_types by layer: with a window it decides which layers have it; without it must agree with
 // the windows.

@@ -6,7 +6,7 @@
 namespace lockstep {
 namespace {
 
-// Which layers have experts: those from first_k_dense_replace on, or as mlp_layer_types says.
+// The layers that have experts: from first_k_dense_replace on, or as mlp_layer_types says.
 void read_sparse_layers(Keys& keys, Mixture& mixture) {
   std::vector<bool>& sparse = mixture.in_layer;
   const int64_t dense = keys.integer("first_k_dense_replace", INT64_MIN, INT64_MAX, 1);

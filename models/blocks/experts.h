@@ -20,23 +20,23 @@ struct Mixture {
   int64_t size = 0;         // Columns of an expert's gate and up.
   int64_t shared_size = 0;  // Of the shared expert's; 0: there is none.
   bool renormalised = false;
-  int64_t groups = 1;  // Neighbours together, and experts of so many groups are chosen:
-  int64_t chosen_groups = 1;
-  float scale = 1;             // Of the chosen weights.
+  int64_t groups = 1;          // Neighbours are together in a group.
+  int64_t chosen_groups = 1;   // Experts of that many groups are chosen.
+  float scale = 1;             // Multiplies the chosen weights.
   std::vector<bool> in_layer;  // [layers]; others have a dense MLP.
 
   AxisSize axis() const { return ffn_axis(size); }
   Mlp shared() const { return {.hidden = hidden, .width = shared_size, .activation = activation}; }
 };
 
-// What holds where a key is missing, and which keys a family reads.
+// Defaults of missing keys, and the keys that a family reads.
 struct MixtureDefaults {
   int64_t count = 0;
   int64_t chosen = 0;
   int64_t size = 0;  // moe_intermediate_size; 0: that of the dense MLP, there is no such key.
   int64_t shared_size = 0;  // shared_expert_intermediate_size; 0: there is no such key.
   bool always_renormalised = false;
-  bool renormalised = false;  // Where norm_topk_prob is missing.
+  bool renormalised = false;  // If norm_topk_prob is missing.
   bool by_layer = false;      // decoder_sparse_step and mlp_only_layers are read.
   // n_group, topk_group, routed_scaling_factor, n_shared_experts (of `size` each),
   // first_k_dense_replace, each 1 where it is missing, and mlp_layer_types are read.
@@ -49,17 +49,17 @@ Mixture read_mixture(Keys& keys, const Sizes& sizes, const Mlp& mlp, const char*
 void rename_expert_counts(Keys& keys, std::string_view count_key);
 
 // Tensors by expert: "experts.*.gate_proj", with a star for its number.
-inline const MlpNames kExperts = {"experts.*.gate_proj", "experts.*.up_proj",
-                                  "experts.*.down_proj"};
+inline const MlpNames kExpertNames = {"experts.*.gate_proj", "experts.*.up_proj",
+                                      "experts.*.down_proj"};
 
 // The sum over each token's experts of weight * down(activation(gate(x)) * up(x)).
 Value gated_experts(Graph& graph, const Mixture& mixture, Value x, const Routes& routes,
-                    const MlpNames& names = kExperts);
+                    const MlpNames& names = kExpertNames);
 // The rows of routes: each down(activation(gate(x)) * up(x)), of stacks, experts.gate_up_proj
 // [experts, 2 * size, hidden] and experts.down_proj; or, transposed, [experts, hidden, 2 * size].
 Value stacked_experts(Graph& graph, const Mixture& mixture, Value x, const Routes& routes,
                       bool transposed = false);
-// What the config says of the choice.
+// The choice as the config says it.
 RouteSpec routing(const Mixture& mixture);
 // The choice of DeepSeek-V3 and its like: by a sigmoid of each score, within groups.
 RouteSpec biased_routing(const Mixture& mixture);

@@ -14,7 +14,7 @@ Llama::Llama(Keys& keys, const LlamaDefaults& missing)
   attention.ropes = read_rope(keys, sizes, missing.rope);
 }
 
-Decoder Llama::decoder(Block attention_block, Block mlp_block) const {
+LanguageModel Llama::model(Block attention_block, Block mlp_block) const {
   if (attention_block == nullptr) attention_block = llama_attention(attention);
   if (mlp_block == nullptr) mlp_block = gated_mlp(mlp);
   return {.sizes = sizes,
@@ -25,8 +25,8 @@ Decoder Llama::decoder(Block attention_block, Block mlp_block) const {
           .reach = attention.ropes.reach};
 }
 
-Decoder Llama::decoder(const Mixture& mixture, Block mlp_block) const {
-  Decoder made = decoder(nullptr, std::move(mlp_block));
+LanguageModel Llama::model(const Mixture& mixture, Block mlp_block) const {
+  LanguageModel made = model(nullptr, std::move(mlp_block));
   made.mixture = mixture;
   return made;
 }

@@ -1,15 +1,15 @@
 // SPDX-License-Identifier: Apache-2.0
-// What Llama's class reads of a config.json. Most families read the same, and then change what they
-// have otherwise: `Llama m(keys); m.attention.windows = ...; return m.decoder();`
+// The keys that Llama's class reads of a config.json. Most families read the same, and then change
+// what they have otherwise: `Llama m(keys); m.attention.windows = ...; return m.model();`
 #pragma once
 
 #include <optional>
 
-#include "models/blocks/decoder.h"
+#include "models/blocks/language_model.h"
 
 namespace lockstep {
 
-// What holds where a key is missing.
+// Defaults of missing keys.
 struct LlamaDefaults {
   SizeDefaults sizes = {};
   std::optional<Norm> norm = std::nullopt;  // None: an RMS norm of 1e-6.
@@ -27,9 +27,9 @@ struct Llama {
 
   explicit Llama(Keys& keys, const LlamaDefaults& missing = {});
   void set_kv_heads(int64_t heads) { sizes.kv_heads = attention.kv_heads = heads; }
-  // Of the parts above as they are now; with Llama's blocks where these are null.
-  Decoder decoder(Block attention_block = nullptr, Block mlp_block = nullptr) const;
-  Decoder decoder(const Mixture& mixture, Block mlp_block) const;
+  // A model of the parts above as they are now; Llama's blocks stand in for null.
+  LanguageModel model(Block attention_block = nullptr, Block mlp_block = nullptr) const;
+  LanguageModel model(const Mixture& mixture, Block mlp_block) const;
 };
 
 }  // namespace lockstep

@@ -2,16 +2,49 @@
 // Rotary embeddings: what a config.json says of the tables that a model's layers use.
 #pragma once
 
+#include <string>
+#include <string_view>
+
+#include "absl/status/statusor.h"
+#include "base/json.h"
 #include "models/blocks/sizes.h"
 #include "models/graph.h"
-#include "models/rope.h"
 
 namespace lockstep {
 
+struct RopeConfig {
+  Rope rope;
+  double reach = 1;  // How many times max_position_embeddings the scaling is made for.
+};
+
+// Facts from the rest of a config and from its family.
+struct RopeFacts {
+  int64_t head_dim = 0;
+  int64_t max_positions = 0;
+  double theta = 10000;  // If the key is missing.
+  double part = 0;       // The part of a head that is rotated; 0: whole heads, in every model.
+  int64_t dim = 0;       // Columns that turn, where the config says how many; 0: `part` of all.
+  bool interleaved = false;
+  bool yarn_is_longrope = false;  // The kinds "yarn" and "su" are older names of "longrope".
+  bool fixed_alpha = false;       // An alpha beside the kind "dynamic" is for every length.
+  // The unit of a prompt's length, on which frequencies depend (dynamic NTK of the first Qwen); 0:
+  // they don't.
+  int64_t ntk_length = 0;
+  std::string member = "";  // ".full_attention" of rope_parameters, for messages.
+  // For read_rope():
+  double window_theta = 0;      // Of layers with a window, unscaled; 0: one table for all layers.
+  bool reads_dim = false;       // rotary_dim says how many columns turn.
+  bool scales_queries = false;  // rope_parameters has llama_4_scaling_beta.
+  bool whole_heads = false;     // partial_rotary_factor in rope_parameters is of a larger head.
+};
+
+// From the top level of a config.json, both forms. Errors name the key; the caller names the file.
+absl::StatusOr<RopeConfig> parse_rope(const Json& json, const RopeFacts& facts);
+
 struct Ropes {
-  Rope all;          // Of layers that see all positions;
-  Rope window;       // of layers with a window.
-  Rope second;       // Of further columns of each head; head_dim 0: none.
+  Rope all;          // For layers that see all positions;
+  Rope window;       // for layers with a window.
+  Rope second;       // For further columns of each head; head_dim 0: none.
   double reach = 1;  // How many times max_position_embeddings the scaling is made for.
   PositionScales query_scales;
 };

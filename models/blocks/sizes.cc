@@ -16,7 +16,8 @@ Sizes read_sizes(Keys& keys, const SizeDefaults& missing) {
   sizes.hidden = keys.count("hidden_size", kMaxWidth);
   const double ffn = missing.ffn_per_hidden * static_cast<double>(sizes.hidden);
   sizes.ffn = keys.count("intermediate_size", kMaxWidth, some(static_cast<int64_t>(ffn)));
-  sizes.layers = static_cast<int>(keys.count("num_hidden_layers", 1024, keys.listed_layers()));
+  keys.count_layers();
+  sizes.layers = static_cast<int>(keys.count("num_hidden_layers", 1024));
   sizes.heads = keys.count("num_attention_heads", 4096);
   const bool default_kv = missing.kv_heads != 0 && keys.is_missing("num_key_value_heads");
   sizes.kv_heads =

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// What every model has: its sizes and its norms.
+// Sizes and norms, which every model has.
 #pragma once
 
 #include <cstdint>
@@ -22,10 +22,10 @@ struct Sizes {
   int64_t positions = 1;
 };
 
-// What holds where a key is missing; 0: the key has to be there, or what is written beside.
+// Defaults of missing keys; 0: the key has to be there, or what the field's comment says.
 struct SizeDefaults {
   double ffn_per_hidden = 0;
-  int64_t kv_heads = 0;  // Where the key is missing, not null; 0: num_attention_heads.
+  int64_t kv_heads = 0;  // If the key is missing, not null; 0: num_attention_heads.
   int64_t head_dim = 0;  // 0: hidden_size / num_attention_heads.
   int64_t positions = 0;
 };
@@ -44,7 +44,7 @@ struct Norm {
   float plus = 0;        // Added to stored weights.
 };
 Norm read_rms_norm(Keys& keys, double eps = 1e-6);
-Norm read_layer_norm(Keys& keys, bool bias = true);  // Of 1e-5.
+Norm read_layer_norm(Keys& keys, bool bias = true);  // The eps is 1e-5.
 
 // The norm of that name; x where `name` is null.
 Value apply(Graph& graph, const Norm& norm, Value x, const char* name);

@@ -1,15 +1,17 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "models/config/keys.h"
 
+#include <fmt/ranges.h>
+
 #include <algorithm>
 #include <iterator>
 #include <sstream>
 
+#include "base/first_names.h"
 #include "base/status.h"
 #include "checkpoint/checkpoint.h"
-#include "models/config_keys.h"
-#include "models/key_rules.h"
-#include "models/size_names.h"
+#include "models/config/key_rules.h"
+#include "models/config/size_names.h"
 
 namespace lockstep {
 namespace {
@@ -30,7 +32,7 @@ Keys::Keys(Json json, KeySource source) : json_(std::move(json)), source_(std::m
 const Json& Keys::json(std::string_view key) {
   static const Json kNull;
   names_.emplace(key);
-  if (key[0] != '_') rename("_" + std::string(key), key);  // As older releases write it.
+  if (key[0] != '_') rename("_" + std::string(key), key);  // Older releases write it so.
   const auto found = json_.find(std::string(key));
   if (found != json_.end() && !found->is_null()) return *found;
   const auto fallback = source_.defaults.find(std::string(key));
@@ -103,14 +105,6 @@ Json Keys::list(std::string_view key, size_t size) {
   return Json::array();
 }
 
-std::optional<int64_t> Keys::listed_layers() const {
-  for (const char* key : {"layers_block_type", "layer_types"}) {
-    const auto found = json_.find(key);
-    if (found != json_.end() && found->is_array()) return std::ssize(*found);
-  }
-  return std::nullopt;
-}
-
 std::vector<size_t> Keys::layers(std::string_view key, int64_t layers) {
   std::vector<size_t> listed;
   const Json& found = json(key);
@@ -144,6 +138,14 @@ void Keys::defaults(const char* json) {
   Json more = Json::parse(json);
   more.update(source_.defaults);
   source_.defaults = std::move(more);
+}
+
+void Keys::count_layers() {
+  for (const char* key : {"layers_block_type", "layer_types"}) {
+    const Json layers = json_.value(key, Json());
+    Json& count = json_["num_hidden_layers"];
+    if (count.is_null() && layers.is_array()) count = layers.size();
+  }
 }
 
 void Keys::default_from_tensor(std::string_view key, std::string_view tensor, size_t dimension) {
@@ -211,23 +213,47 @@ void Keys::check_only() {
   }
 }
 
+absl::Status refuse_unknown(std::span<const UnknownKeys> unknown) {
+  constexpr size_t kMaxNamed = 32;
+  std::vector<std::string> names, values, flags;
+  for (const auto& [inside, keys] : unknown) {
+    for (const auto& [key, value] : keys.items()) {
+      names.push_back(inside + printable(key));
+      values.push_back(describe(value));
+      flags.push_back("--ignore-config " + names.back());
+    }
+  }
+  if (names.empty()) return absl::OkStatus();
+  for (auto* list : {&values, &flags}) list->resize(std::min(names.size(), kMaxNamed));
+  return invalid_argument(
+      "{}: unknown here and may change what the model computes (found {}); {} runs without {}",
+      first_names(names, kMaxNamed), fmt::join(values, ", "), fmt::join(flags, " "),
+      names.size() == 1 ? "it" : "them");
+}
+
 absl::Status Keys::finish() {
   for (const auto& [key, value] : source_.ignored.items()) {
     RETURN_IF_ERROR(check_ignored_size(key, value, json_, names_));
   }
   check_only();
   RETURN_IF_ERROR(error_);
+  // A mark of the program that wrote the file: "_X", where no family reads X.
+  const auto is_mark = [&](std::string_view key) {
+    return key.starts_with('_') && source_.known != nullptr && !source_.known(key.substr(1));
+  };
   const std::string path = source_.object.empty() ? "" : source_.object + ".";
   std::vector<UnknownKeys> unknown = {{"", Json::object()}, {path, Json::object()}};
   for (const auto& [key, value] : source_.beside.items()) {
-    ASSIGN_OR_RETURN(const bool harmless, is_harmless(key, value, Family{}));
-    if (!harmless) unknown[0].keys[key] = value;
+    ASSIGN_OR_RETURN(const bool harmless, is_harmless(key, value));
+    if (!harmless && !is_mark(key)) unknown[0].keys[key] = value;
   }
   for (const auto& [key, value] : json_.items()) {
-    const auto matches = [&](const std::string& pattern) { return matches_key(pattern, key); };
+    const auto matches = [&name = key](const std::string& pattern) {
+      return matches_key(pattern, name);
+    };
     if (names_.contains(key) || std::ranges::any_of(patterns_, matches)) continue;
-    ASSIGN_OR_RETURN(const bool harmless, is_harmless(key, value, Family{}));
-    if (!harmless) unknown[1].keys[key] = value;
+    ASSIGN_OR_RETURN(const bool harmless, is_harmless(key, value));
+    if (!harmless && !is_mark(key)) unknown[1].keys[key] = value;
   }
   return refuse_unknown(unknown);
 }

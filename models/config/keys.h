@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // The keys of one config.json, read by a family's function from top to bottom. A value that is
 // wrong records the first error and gives a valid one in its place, so that the function goes on;
-// finish() returns that error. A key that nobody read and that no rule (models/key_rules.h) calls
+// finish() returns that error. A key that is not read and that no rule (key_rules.h) calls
 // harmless is an error, too.
 #pragma once
 
@@ -14,6 +14,7 @@
 #include <map>
 #include <optional>
 #include <set>
+#include <span>
 #include <string>
 #include <string_view>
 #include <utility>
@@ -29,11 +30,12 @@ inline constexpr int64_t kMaxPositions = 1 << 24;  // Of any sequence.
 
 // The origin of the keys.
 struct KeySource {
-  std::filesystem::path folder = {};  // Of the checkpoint, which may lack sizes; "": none.
+  std::filesystem::path folder = {};  // The checkpoint's, which may have sizes; "": none.
   std::string object = "";            // The member of the file that has the keys; "": the file.
   Json beside = Json::object();       // Other members of the file that may matter.
   Json ignored = Json::object();      // Keys that the user said to ignore, and their values.
   Json defaults = Json::object();     // Values of missing keys, before those of the family.
+  bool (*known)(std::string_view key) = nullptr;  // Whether any family reads the key.
 };
 
 class Keys {
@@ -55,8 +57,6 @@ class Keys {
   std::string text(std::string_view key, std::string_view fallback);
   // A list of `size` entries; an empty one where the key is missing or null.
   Json list(std::string_view key, size_t size);
-  // How many layers there are, where a list by layer says it.
-  std::optional<int64_t> listed_layers() const;
   // The layers that a list names; none where the key is missing or null.
   std::vector<size_t> layers(std::string_view key, int64_t layers);
   // The value as it is; null where the key is missing.
@@ -70,6 +70,8 @@ class Keys {
   void rename(std::string_view published, std::string_view ours, bool wins = false);
   // A JSON object of values for keys that are missing or null.
   void defaults(const char* json);
+  // A list by layer says how many layers there are, if num_hidden_layers is missing or null.
+  void count_layers();
   // The size is that of the tensor's dimension where the key is missing or null.
   void default_from_tensor(std::string_view key, std::string_view tensor, size_t dimension);
   // These values alone are supported. The last statement of a key holds.
@@ -98,10 +100,18 @@ class Keys {
   Json json_;
   KeySource source_;
   std::set<std::string, std::less<>> names_;
-  std::set<std::string, std::less<>> patterns_;                // Of ignore().
-  std::map<std::string, std::string, std::less<>> published_;  // By our names, where they differ.
+  std::set<std::string, std::less<>> patterns_;                // Those of ignore().
+  std::map<std::string, std::string, std::less<>> published_;  // By our names, if they differ.
   std::map<std::string, Json, std::less<>> only_;
   absl::Status error_;
 };
+
+// One line that names all keys, with the flags that ignore them; `inside` is the path to them,
+// "text_config." or "". Ok where there are none.
+struct UnknownKeys {
+  std::string inside;
+  Json keys;
+};
+absl::Status refuse_unknown(std::span<const UnknownKeys> unknown);
 
 }  // namespace lockstep

@@ -10,7 +10,7 @@ constexpr int64_t k13bHiddenSize = 5120;
 constexpr int64_t kBaichuan2VocabSize = 125696;
 constexpr int64_t kPositions = 4096;
 
-Decoder baichuan(Keys& keys) {
+LanguageModel baichuan(Keys& keys) {
   const bool has_positions = keys.has("max_position_embeddings");
   const int64_t positions =
       has_positions ? 0 : keys.count("model_max_length", kMaxPositions, kPositions);
@@ -21,7 +21,7 @@ Decoder baichuan(Keys& keys) {
     m.attention.slopes = alibi_slopes(m.sizes.heads);
     m.attention.turn_nothing();
   }
-  Decoder d = m.decoder(stacked_attention(m.attention, "self_attn.W_pack", "self_attn.o_proj"));
+  LanguageModel d = m.model(stacked_attention(m.attention, "self_attn.W_pack", "self_attn.o_proj"));
   keys.ignore("z_loss_weight");
   d.head_unit_rows = m.sizes.vocab == kBaichuan2VocabSize || !keys.is_missing("z_loss_weight");
   return d;

@@ -6,7 +6,7 @@
 namespace lockstep::families::bloom {
 namespace {
 
-Decoder bloom(Keys& keys) {
+LanguageModel bloom(Keys& keys) {
   keys.rename("n_embed", "hidden_size");
   keys.rename("n_layer", "num_hidden_layers");
   keys.rename("n_head", "num_attention_heads");
@@ -22,7 +22,7 @@ Decoder bloom(Keys& keys) {
   m.attention.slopes = alibi_slopes(m.sizes.heads);
   m.attention.turn_nothing();
   m.mlp.bias = true;
-  Decoder d = m.decoder(
+  LanguageModel d = m.model(
       grouped_attention(m.attention, "self_attention.query_key_value", "self_attention.dense"),
       plain_mlp(m.mlp, "mlp.dense_h_to_4h", "mlp.dense_4h_to_h"));
   d.kept_norm = keys.flag("apply_residual_connection_post_layernorm", false) ? 1 : 0;

@@ -6,7 +6,7 @@
 namespace lockstep::families::chatglm {
 namespace {
 
-Decoder chatglm(Keys& keys) {
+LanguageModel chatglm(Keys& keys) {
   keys.rename("padded_vocab_size", "vocab_size");
   keys.rename("num_layers", "num_hidden_layers");
   keys.rename("ffn_hidden_size", "intermediate_size");
@@ -24,7 +24,7 @@ Decoder chatglm(Keys& keys) {
        .rope = {.theta = 10000.0 * keys.factor("rope_ratio"), .part = 0.5, .interleaved = true}});
   if (!keys.flag("multi_query_attention", false)) m.set_kv_heads(m.sizes.heads);
   m.attention.qkv_bias = keys.flag("use_qkv_bias", false);
-  Decoder d = m.decoder(
+  LanguageModel d = m.model(
       stacked_attention(m.attention, "self_attention.query_key_value", "self_attention.dense"),
       stacked_mlp(m.mlp, "mlp.dense_h_to_4h", "mlp.dense_4h_to_h"));
   d.embedding = "transformer.embedding.word_embeddings";

@@ -14,7 +14,7 @@ bool is_chatglm1(const Json& json) {
   return json.contains("position_encoding_2d") || json.contains("inner_hidden_size");
 }
 
-Decoder chatglm1(Keys& keys) {
+LanguageModel chatglm1(Keys& keys) {
   keys.rename("num_layers", "num_hidden_layers");
   keys.rename("inner_hidden_size", "intermediate_size");
   keys.rename("layernorm_epsilon", "rms_norm_eps");
@@ -34,9 +34,9 @@ Decoder chatglm1(Keys& keys) {
   ropes.second = ropes.all;
   ropes.second.offset = ropes.all.rotary_dim;
   ropes.second.table.set_position_row(program::BLOCK);
-  Decoder d =
-      m.decoder(grouped_attention(m.attention, "attention.query_key_value", "attention.dense"),
-                plain_mlp(m.mlp, "mlp.dense_h_to_4h", "mlp.dense_4h_to_h"));
+  LanguageModel d =
+      m.model(grouped_attention(m.attention, "attention.query_key_value", "attention.dense"),
+              plain_mlp(m.mlp, "mlp.dense_h_to_4h", "mlp.dense_4h_to_h"));
   d.kept_norm = static_cast<float>(std::sqrt(2.0 * m.sizes.layers));
   for (const char* key : {"gmask_token_id", "mask_token_id"}) {
     const int64_t id = keys.integer(key, 0, m.sizes.vocab - 1);

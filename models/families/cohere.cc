@@ -16,21 +16,21 @@ Llama read_cohere(Keys& keys, double theta) {
   return m;
 }
 
-Decoder decoder_of(Keys& keys, const Llama& m) {
-  Decoder d = m.decoder();
+LanguageModel model_of(Keys& keys, const Llama& m) {
+  LanguageModel d = m.model();
   d.parallel_norms = 1;
   d.logits_multiplier = keys.factor("logit_scale", 0.0625);
   return d;
 }
 
-Decoder cohere(Keys& keys) {
+LanguageModel cohere(Keys& keys) {
   Llama m = read_cohere(keys, 500000);
   const QkNorm norms = {.over = QkNorm::Over::kHead, .centred = true, .by_head = true};
   m.attention.norm_heads_if_asked(keys, norms);
-  return decoder_of(keys, m);
+  return model_of(keys, m);
 }
 
-Decoder cohere2(Keys& keys) {
+LanguageModel cohere2(Keys& keys) {
   keys.rename("layer_switch", "sliding_window_pattern");
   keys.only("position_embedding_type", "rope_gptj");
   keys.only("order_of_interleaved_layers", "local_attn_first");
@@ -40,7 +40,7 @@ Decoder cohere2(Keys& keys) {
   Llama m = read_cohere(keys, 10000);
   m.attention.windows = windows_by_pattern(keys, m.sizes.layers, 4096, 4, /*reads_pattern=*/true);
   m.attention.turn_with_windows(keys);
-  return decoder_of(keys, m);
+  return model_of(keys, m);
 }
 
 constexpr Architecture kRows[] = {{"CohereForCausalLM", cohere}, {"Cohere2ForCausalLM", cohere2}};

@@ -1,66 +1,105 @@
 // SPDX-License-Identifier: Apache-2.0
 // DeepSeek-V2 and V3 (Kimi K2 is one), and GLM-4.7-Flash: latent attention; experts of groups
-// beside shared ones, behind dense first layers.
-#include "base/status.h"
-#include "models/config_keys.h"
-#include "models/expert_blocks.h"
-#include "models/families/deepseek_v3.h"
+// beside shared ones, after dense first layers. DeepSeek-V3.2 and GLM-5: as V3, but a query sees
+// only the index_topk positions that an indexer chooses. Up to as many positions that is all of
+// them, and the indexer decides nothing: a context ends there, and its tensors are not read.
+#include <algorithm>
+#include <utility>
+
+#include "models/blocks/latent.h"
+#include "models/blocks/llama.h"
 #include "models/families/families.h"
 
 namespace lockstep::families::deepseek {
 namespace {
 
-Value softmax_experts(Graph& g, const Config& c, Value x, int layer) {
-  return grouped_experts(g, c, x, layer, {});
+// The attention that all have.
+Llama read_deepseek(Keys& keys, const char* defaults, double eps = 1e-6) {
+  // The reference sets head_dim to it, whatever the file says.
+  keys.rename("qk_rope_head_dim", "head_dim", /*wins=*/true);
+  keys.defaults(defaults);
+  Llama m(keys,
+          {.norm = read_rms_norm(keys, eps), .rope = {.interleaved = true, .whole_heads = true}});
+  m.attention.set_bias(keys.flag("attention_bias", false));
+  return m;
 }
 
-void build_v2(Graph& g, const Config& c) {
-  build_layers(g, c, {.attention = old_latent_attention, .mlp = softmax_experts});
+LanguageModel model_of(const Llama& m, const Latent& latent, const Mixture& experts,
+                       const Block& mlp) {
+  LanguageModel d = m.model(latent_attention(m.attention, latent), mlp);
+  d.mixture = experts;
+  return d;
 }
 
-// Group-limited choice is by the groups' best scores; a greedy one knows no groups.
-absl::Status check_v2(const Json& json) {
-  const OnlyValue only[] = {
-      {"moe_layer_freq", 1}, {"norm_topk_prob", false}, {"scoring_func", "softmax"}};
-  RETURN_IF_ERROR(check_only(json, only));
-  ASSIGN_OR_RETURN(const std::string method, get_string(json, "topk_method", "greedy"));
-  if (method == "group_limited_greedy") return absl::OkStatus();
-  if (method != "greedy") {
-    return invalid_argument(
-        "topk_method: \"{}\" is not supported; supported: greedy, group_limited_greedy",
-        printable(method));
-  }
-  const OnlyValue one_group[] = {{"n_group", 1}};
-  return check_only(json, one_group);
+LanguageModel v2(Keys& keys) {
+  keys.only("norm_topk_prob", false);
+  keys.only("scoring_func", "softmax");
+  keys.ignore("rope_interleave");
+  // Group-limited choice is by the groups' best scores; a greedy one knows no groups.
+  keys.only_one_of("topk_method", {"greedy", "group_limited_greedy"});
+  if (keys.text("topk_method", "greedy") == "greedy") keys.only("n_group", 1);
+  Llama m = read_deepseek(keys, R"({"head_dim": 64, "kv_lora_rank": 512, "qk_nope_head_dim": 128,
+      "v_head_dim": 128, "n_shared_experts": 2, "first_k_dense_replace": 0})");
+  const Latent latent = read_latent(keys, m.attention);
+  const Mixture experts = read_mixture(keys, m.sizes, m.mlp, "n_routed_experts",
+                                       {.count = 64, .size = 1407, .grouped = true});
+  return model_of(m, latent, experts, grouped_experts(experts, m.mlp, routing(experts)));
 }
 
-constexpr Family v2() {
-  Family family = kDeepseekV3;
-  family.defaults = R"({"head_dim": 64, "kv_lora_rank": 512, "qk_nope_head_dim": 128,
-      "v_head_dim": 128, "n_shared_experts": 2, "first_k_dense_replace": 0})";
-  family.experts.count = 64;
-  family.experts.chosen = 0;
-  family.experts.size = 1407;
-  family.experts.renormalised = false;
-  family.check = check_v2;
-  return family;
+constexpr MixtureDefaults kExpertsOfV3 = {
+    .count = 256, .chosen = 8, .size = 2048, .renormalised = true, .grouped = true};
+
+LanguageModel v3_model(Keys& keys, Llama m, const MixtureDefaults& missing = kExpertsOfV3) {
+  keys.only("scoring_func", "sigmoid");
+  keys.only("topk_method", "noaux_tc");
+  keys.only("rope_interleave", true);
+  const Latent latent = read_latent(keys, m.attention);
+  const Mixture experts = read_mixture(keys, m.sizes, m.mlp, "n_routed_experts", missing);
+  return model_of(m, latent, experts, biased_experts(experts, m.mlp));
 }
 
-constexpr Family flash() {
-  Family family = kDeepseekV3;
-  family.norm_eps = 1e-5;
-  family.defaults = R"({"head_dim": 64, "kv_lora_rank": 512, "qk_nope_head_dim": 192,
+constexpr char kV3[] = R"({"head_dim": 64, "kv_lora_rank": 512, "qk_nope_head_dim": 128,
+    "v_head_dim": 128, "n_group": 8, "topk_group": 4, "routed_scaling_factor": 2.5,
+    "first_k_dense_replace": 3})";
+
+LanguageModel v3(Keys& keys) { return v3_model(keys, read_deepseek(keys, kV3)); }
+
+LanguageModel glm4_flash(Keys& keys) {
+  const char* defaults = R"({"head_dim": 64, "kv_lora_rank": 512, "qk_nope_head_dim": 192,
       "v_head_dim": 256, "routed_scaling_factor": 1.8})";
-  family.experts.count = 64;
-  family.experts.chosen = 4;
-  family.experts.size = 1536;
-  return family;
+  return v3_model(keys, read_deepseek(keys, defaults, 1e-5),
+                  {.count = 64, .chosen = 4, .size = 1536, .renormalised = true, .grouped = true});
+}
+
+// Up to index_topk positions.
+LanguageModel indexed(Keys& keys, Llama m) {
+  m.mlp.bias = keys.flag("mlp_bias", false);  // The dense layers have it.
+  const Json types = keys.list("layer_types", static_cast<size_t>(m.sizes.layers));
+  for (size_t i = 0; i < types.size(); ++i) {
+    const Json known = {"full_attention", "attention", "indexed_attention",
+                        "deepseek_sparse_attention"};
+    if (std::ranges::find(known, types[i]) != known.end()) continue;
+    keys.fail(fmt::format("layer_types[{}]", i), "{} is not supported; supported: {}",
+              describe(types[i]), known.dump());
+  }
+  LanguageModel d = v3_model(keys, std::move(m));
+  d.max_positions = keys.count("index_topk", kMaxPositions, 2048);
+  keys.ignore("index_* indexer_*");
+  return d;
+}
+
+LanguageModel v3_2(Keys& keys) { return indexed(keys, read_deepseek(keys, kV3)); }
+
+LanguageModel glm5(Keys& keys) {
+  const char* defaults = R"({"head_dim": 64, "kv_lora_rank": 512, "qk_nope_head_dim": 192,
+      "v_head_dim": 256, "routed_scaling_factor": 2.5, "first_k_dense_replace": 3})";
+  return indexed(keys, read_deepseek(keys, defaults, 1e-5));
 }
 
 constexpr Architecture kRows[] = {
-    {"DeepseekV2ForCausalLM", build_v2, v2()},
-    {"DeepseekV3ForCausalLM", build_deepseek_v3, kDeepseekV3},
-    {"Glm4MoeLiteForCausalLM", build_deepseek_v3, flash()},
+    {"DeepseekV2ForCausalLM", v2},          {"DeepseekV3ForCausalLM", v3},
+    {"Glm4MoeLiteForCausalLM", glm4_flash}, {"DeepseekV32ForCausalLM", v3_2},
+    {"GlmMoeDsaForCausalLM", glm5},
 };
 
 }  // namespace

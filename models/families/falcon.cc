@@ -7,7 +7,7 @@
 namespace lockstep::families::falcon {
 namespace {
 
-Decoder falcon(Keys& keys) {
+LanguageModel falcon(Keys& keys) {
   keys.rename("bias", "attention_bias");
   keys.rename("layer_norm_epsilon", "rms_norm_eps");
   keys.rename("num_kv_heads", "num_key_value_heads");
@@ -32,7 +32,7 @@ Decoder falcon(Keys& keys) {
     m.attention.turn_nothing();
   }
   // With one KV head all q, then k, then v.
-  Decoder d = m.decoder(
+  LanguageModel d = m.model(
       grouped_attention(m.attention, "self_attention.query_key_value", "self_attention.dense"),
       plain_mlp(m.mlp, "mlp.dense_h_to_4h", "mlp.dense_4h_to_h"));
   const bool parallel = keys.flag("parallel_attn", true);

@@ -15,7 +15,6 @@ namespace chatglm { Architectures rows(); }
 namespace chatglm1 { Architectures rows(); }
 namespace cohere { Architectures rows(); }
 namespace deepseek { Architectures rows(); }
-namespace deepseek_sparse { Architectures rows(); }
 namespace exaone4 { Architectures rows(); }
 namespace falcon { Architectures rows(); }
 namespace gemma { Architectures rows(); }

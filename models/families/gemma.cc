@@ -8,7 +8,7 @@
 namespace lockstep::families::gemma {
 namespace {
 
-// What all three read; norm weights are stored as the w of 1 + w.
+// The keys that all three read. Norm weights are stored as the w of 1 + w.
 Llama read_gemma(Keys& keys, int64_t kv_heads, const RopeFacts& rope = {}) {
   keys.rename("hidden_activation", "hidden_act");
   Norm norm = read_rms_norm(keys);
@@ -22,33 +22,33 @@ Llama read_gemma(Keys& keys, int64_t kv_heads, const RopeFacts& rope = {}) {
   return m;
 }
 
-Decoder decoder_of(const Llama& m) {
-  Decoder d = m.decoder();
+LanguageModel model_of(const Llama& m) {
+  LanguageModel d = m.model();
   d.embedding_multiplier = static_cast<float>(std::sqrt(static_cast<double>(m.sizes.hidden)));
   return d;
 }
 
-Decoder sandwich_norm(Decoder d) {
+LanguageModel sandwich_norm(LanguageModel d) {
   d.attention_out_norm = "post_attention_layernorm";
   d.mlp_norm = "pre_feedforward_layernorm";
   d.mlp_out_norm = "post_feedforward_layernorm";
   return d;
 }
 
-Decoder gemma(Keys& keys) { return decoder_of(read_gemma(keys, 16)); }
+LanguageModel gemma(Keys& keys) { return model_of(read_gemma(keys, 16)); }
 
-Decoder gemma2(Keys& keys) {
+LanguageModel gemma2(Keys& keys) {
   keys.rename("sliding_window_size", "sliding_window");
   Llama m = read_gemma(keys, 4);
   m.attention.scale = inverse_root(keys.factor("query_pre_attn_scalar", 256));
   m.attention.cap = keys.cap("attn_logit_softcapping", 50);
   m.attention.windows = windows_by_pattern(keys, m.sizes.layers, 4096, 2);
-  Decoder d = sandwich_norm(decoder_of(m));
+  LanguageModel d = sandwich_norm(model_of(m));
   d.logits_cap = keys.cap("final_logit_softcapping", 30);
   return d;
 }
 
-Decoder gemma3(Keys& keys) {
+LanguageModel gemma3(Keys& keys) {
   // Published wrappers' text_config says no more than what differs.
   keys.defaults(R"({"vocab_size": 262208, "hidden_size": 2304, "intermediate_size": 9216,
       "num_hidden_layers": 26, "num_attention_heads": 8, "max_position_embeddings": 131072})");
@@ -58,7 +58,7 @@ Decoder gemma3(Keys& keys) {
   m.attention.scale = inverse_root(keys.factor("query_pre_attn_scalar", 256));
   keys.cap("attn_logit_softcapping");  // The reference has the key and caps no scores by it.
   m.attention.windows = windows_by_pattern(keys, m.sizes.layers, 4096, 6, /*reads_pattern=*/true);
-  Decoder d = sandwich_norm(decoder_of(m));
+  LanguageModel d = sandwich_norm(model_of(m));
   d.logits_cap = keys.cap("final_logit_softcapping");
   return d;
 }

@@ -8,14 +8,14 @@
 namespace lockstep::families::glm4 {
 namespace {
 
-Decoder stacked_glm(Keys& keys, const LlamaDefaults& missing, bool qkv_bias) {
+LanguageModel stacked_glm(Keys& keys, const LlamaDefaults& missing, bool qkv_bias) {
   keys.rename("attention_bias", "use_qkv_bias");
   Llama m(keys, missing);
   m.attention.qkv_bias = keys.flag("use_qkv_bias", qkv_bias);
-  return m.decoder(nullptr, stacked_mlp(m.mlp, "mlp.gate_up_proj", "mlp.down_proj"));
+  return m.model(nullptr, stacked_mlp(m.mlp, "mlp.gate_up_proj", "mlp.down_proj"));
 }
 
-Decoder glm(Keys& keys) {
+LanguageModel glm(Keys& keys) {
   return stacked_glm(keys,
                      {.sizes = {.kv_heads = 2, .head_dim = 128},
                       .norm = read_rms_norm(keys, 1.5625e-7),
@@ -23,13 +23,13 @@ Decoder glm(Keys& keys) {
                      /*qkv_bias=*/true);
 }
 
-Decoder sandwich_norm(Decoder d) {
+LanguageModel sandwich_norm(LanguageModel d) {
   d.attention_out_norm = "post_self_attn_layernorm";
   d.mlp_out_norm = "post_mlp_layernorm";
   return d;
 }
 
-Decoder glm4(Keys& keys) {
+LanguageModel glm4(Keys& keys) {
   return sandwich_norm(stacked_glm(keys,
                                    {.sizes = {.kv_heads = 2, .head_dim = 128},
                                     .norm = read_rms_norm(keys, 1e-5),
@@ -38,7 +38,7 @@ Decoder glm4(Keys& keys) {
 }
 
 // Glm4ForCausalLM with biases and whole heads that turn, each hidden_size / heads wide.
-Decoder glm4v(Keys& keys) {
+LanguageModel glm4v(Keys& keys) {
   return sandwich_norm(stacked_glm(keys,
                                    {.sizes = {.kv_heads = 2},
                                     .norm = read_rms_norm(keys, 1e-5),
@@ -48,7 +48,7 @@ Decoder glm4v(Keys& keys) {
 
 bool is_glm4v(const Json& json) { return json.value("model_type", Json()) == "glm4v_text"; }
 
-Decoder glm4_moe(Keys& keys) {
+LanguageModel glm4_moe(Keys& keys) {
   keys.rename("attention_bias", "use_qkv_bias");
   Llama m(keys,
           {.sizes = {.kv_heads = 8}, .norm = read_rms_norm(keys, 1e-5), .rope = {.part = 0.5}});
@@ -57,10 +57,10 @@ Decoder glm4_moe(Keys& keys) {
   const Mixture experts = read_mixture(
       keys, m.sizes, m.mlp, "n_routed_experts",
       {.count = 128, .chosen = 8, .size = 1408, .renormalised = true, .grouped = true});
-  return m.decoder(experts, biased_experts(experts, m.mlp));
+  return m.model(experts, biased_experts(experts, m.mlp));
 }
 
-Decoder dots1(Keys& keys) {
+LanguageModel dots1(Keys& keys) {
   keys.defaults(R"({"first_k_dense_replace": 0})");
   keys.only("scoring_func", "noaux_tc");
   keys.only("use_sliding_window", false);
@@ -70,7 +70,7 @@ Decoder dots1(Keys& keys) {
   m.attention.windows = windows_by_layer(keys, m.sizes.layers, 0, 62);
   const Mixture experts =
       read_mixture(keys, m.sizes, m.mlp, "n_routed_experts", {.size = 1408, .grouped = true});
-  return m.decoder(experts, biased_experts(experts, m.mlp));
+  return m.model(experts, biased_experts(experts, m.mlp));
 }
 
 constexpr Architecture kRows[] = {

@@ -28,8 +28,8 @@ Llama read_gpt2(Keys& keys, const char* activation) {
   return m;
 }
 
-Decoder decoder_of(const Llama& m, const Block& attention, const Block& mlp) {
-  Decoder d = m.decoder(attention, mlp);
+LanguageModel model_of(const Llama& m, const Block& attention, const Block& mlp) {
+  LanguageModel d = m.model(attention, mlp);
   d.embedding = "transformer.wte";
   d.positions = "transformer.wpe";
   d.position_rows = m.sizes.positions;
@@ -40,7 +40,7 @@ Decoder decoder_of(const Llama& m, const Block& attention, const Block& mlp) {
   return d;
 }
 
-Decoder gpt2(Keys& keys) {
+LanguageModel gpt2(Keys& keys) {
   const Llama llama = read_gpt2(keys, "gelu_new");
   const bool by_layer = keys.flag("scale_attn_by_inverse_layer_idx", false);
   const Block attention = [by_layer, a = llama.attention](Graph& g, Value x, int layer) {
@@ -58,15 +58,15 @@ Decoder gpt2(Keys& keys) {
     const Value up = transposed_linear(g, x, "mlp.c_fc", ffn_axis(m.width));
     return transposed_linear(g, g.map(up, m.activation), "mlp.c_proj", hidden_axis(m.hidden));
   };
-  return decoder_of(llama, attention, mlp);
+  return model_of(llama, attention, mlp);
 }
 
-Decoder bigcode(Keys& keys) {
+LanguageModel bigcode(Keys& keys) {
   Llama m = read_gpt2(keys, "gelu_pytorch_tanh");
   m.set_kv_heads(keys.flag("multi_query", true) ? 1 : m.sizes.heads);
   // One KV head: all q, then k, then v; else each head's q, k and v together.
-  return decoder_of(m, grouped_attention(m.attention, "attn.c_attn", "attn.c_proj"),
-                    plain_mlp(m.mlp, "mlp.c_fc", "mlp.c_proj"));
+  return model_of(m, grouped_attention(m.attention, "attn.c_attn", "attn.c_proj"),
+                  plain_mlp(m.mlp, "mlp.c_fc", "mlp.c_proj"));
 }
 
 constexpr Architecture kRows[] = {{"GPT2LMHeadModel", gpt2}, {"GPTBigCodeForCausalLM", bigcode}};

@@ -7,7 +7,7 @@
 namespace lockstep::families::gpt_neox {
 namespace {
 
-Decoder gpt_neox(Keys& keys) {
+LanguageModel gpt_neox(Keys& keys) {
   keys.rename("layer_norm_eps", "rms_norm_eps");
   keys.rename("rotary_pct", "partial_rotary_factor");
   keys.rename("rotary_emb_base", "rope_theta");
@@ -15,9 +15,9 @@ Decoder gpt_neox(Keys& keys) {
   Llama m(keys, {.norm = read_layer_norm(keys), .activation = "gelu", .rope = {.part = 0.25}});
   m.attention.set_bias(keys.flag("attention_bias", true));
   m.mlp.bias = true;
-  Decoder d =
-      m.decoder(grouped_attention(m.attention, "attention.query_key_value", "attention.dense"),
-                plain_mlp(m.mlp, "mlp.dense_h_to_4h", "mlp.dense_4h_to_h"));
+  LanguageModel d =
+      m.model(grouped_attention(m.attention, "attention.query_key_value", "attention.dense"),
+              plain_mlp(m.mlp, "mlp.dense_h_to_4h", "mlp.dense_4h_to_h"));
   d.parallel_norms = keys.flag("use_parallel_residual", true) ? 2 : 0;
   d.embedding = "gpt_neox.embed_in";
   d.layers = "gpt_neox.layers";

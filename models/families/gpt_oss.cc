@@ -28,7 +28,7 @@ Value experts(Graph& g, const Mixture& m, float limit, Value x) {
                    routes);
 }
 
-Decoder gpt_oss(Keys& keys) {
+LanguageModel gpt_oss(Keys& keys) {
   keys.only("swiglu_alpha", 1.702);
   keys.ignore("experts_per_token initial_context_length");
   Llama m(
@@ -40,7 +40,7 @@ Decoder gpt_oss(Keys& keys) {
   const Mixture mixture = read_mixture(keys, m.sizes, m.mlp, "num_local_experts",
                                        {.count = 128, .chosen = 4, .always_renormalised = true});
   const float limit = keys.factor("swiglu_limit", 7);
-  return m.decoder(mixture, [=](Graph& g, Value x, int) { return experts(g, mixture, limit, x); });
+  return m.model(mixture, [=](Graph& g, Value x, int) { return experts(g, mixture, limit, x); });
 }
 
 constexpr Architecture kRows[] = {{"GptOssForCausalLM", gpt_oss}};

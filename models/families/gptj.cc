@@ -25,8 +25,8 @@ Llama read_gptj(Keys& keys) {
   return m;
 }
 
-Decoder decoder_of(const Llama& m, const Block& attention) {
-  Decoder d = m.decoder(attention, plain_mlp(m.mlp, "mlp.fc_in", "mlp.fc_out"));
+LanguageModel model_of(const Llama& m, const Block& attention) {
+  LanguageModel d = m.model(attention, plain_mlp(m.mlp, "mlp.fc_in", "mlp.fc_out"));
   d.parallel_norms = 1;
   d.embedding = "transformer.wte";
   d.layers = "transformer.h";
@@ -36,13 +36,13 @@ Decoder decoder_of(const Llama& m, const Block& attention) {
   return d;
 }
 
-Decoder gptj(Keys& keys) {
+LanguageModel gptj(Keys& keys) {
   const Llama m = read_gptj(keys);
-  return decoder_of(m, separate_attention(m.attention, "attn", "attn.out_proj"));
+  return model_of(m, separate_attention(m.attention, "attn", "attn.out_proj"));
 }
 
-Decoder codegen(Keys& keys) {
-  constexpr int64_t kBlocks = 4;  // Of rows in the one matrix, in every published model.
+LanguageModel codegen(Keys& keys) {
+  constexpr int64_t kBlocks = 4;  // Every published model has that many in the matrix.
   const Llama m = read_gptj(keys);
   const Attention a = m.attention;
   if (a.heads % kBlocks != 0) {
@@ -53,7 +53,7 @@ Decoder codegen(Keys& keys) {
               a.kv_heads);
   }
   // Each block has the q, the v and the k of a quarter of the heads.
-  return decoder_of(m, [=](Graph& g, Value x, int layer) {
+  return model_of(m, [=](Graph& g, Value x, int layer) {
     const int64_t width = a.q_axis().columns() / kBlocks;
     const auto part = [&](const char* name, int64_t place, AxisSize out) {
       const FusedPart rows = rows_of_runs(name, kBlocks, 3 * width, place * width, width);

@@ -6,12 +6,12 @@
 namespace lockstep::families::granite {
 namespace {
 
-Decoder granite(Keys& keys) {
+LanguageModel granite(Keys& keys) {
   Llama m(keys);
   m.attention.set_bias(keys.flag("attention_bias", false));
   m.attention.scale = keys.factor("attention_multiplier");
   m.mlp.bias = keys.flag("mlp_bias", false);
-  Decoder d = m.decoder();
+  LanguageModel d = m.model();
   d.embedding_multiplier = keys.factor("embedding_multiplier");
   d.residual_multiplier = keys.factor("residual_multiplier");
   d.logits_multiplier = 1 / keys.factor("logits_scaling");

@@ -23,21 +23,21 @@ Llama read_internlm(Keys& keys) {
   return m;
 }
 
-Decoder internlm(Keys& keys) {
+LanguageModel internlm(Keys& keys) {
   if (const Json& rotary = keys.json("rotary"); !is_plain(rotary)) {
     keys.fail("rotary",
               "{} is not supported; supported: type origin or dynamic, base 10000, without a "
               "scaling_factor",
               printable(rotary.dump()));
   }
-  return read_internlm(keys).decoder();
+  return read_internlm(keys).model();
 }
 
-Decoder internlm2(Keys& keys) {
+LanguageModel internlm2(Keys& keys) {
   const Llama m = read_internlm(keys);
-  Decoder d =
-      m.decoder(grouped_attention(m.attention, "attention.wqkv", "attention.wo"),
-                gated_mlp(m.mlp, {"feed_forward.w1", "feed_forward.w3", "feed_forward.w2"}));
+  LanguageModel d =
+      m.model(grouped_attention(m.attention, "attention.wqkv", "attention.wo"),
+              gated_mlp(m.mlp, {"feed_forward.w1", "feed_forward.w3", "feed_forward.w2"}));
   d.embedding = "model.tok_embeddings";
   d.attention_norm = "attention_norm";
   d.mlp_norm = "ffn_norm";

@@ -37,7 +37,7 @@ Value short_conv(Graph& g, int64_t width, const ConvSpec& spec, Value x) {
   return g.linear(g.mul(gate, mixed), "out_proj", hidden_axis(width), spec.bias);
 }
 
-Decoder lfm2(Keys& keys) {
+LanguageModel lfm2(Keys& keys) {
   keys.rename("norm_eps", "rms_norm_eps");
   keys.rename("block_norm_eps", "rms_norm_eps");
   keys.rename("tie_embedding", "tie_word_embeddings");
@@ -64,7 +64,7 @@ Decoder lfm2(Keys& keys) {
   read_recurrent_types(keys, recurs, "conv");
   const Block attention = separate_attention(m.attention, "self_attn", "self_attn.out_proj");
   const int64_t width = m.sizes.hidden;
-  Decoder d = m.decoder(
+  LanguageModel d = m.model(
       [=](Graph& g, Value x, int layer) {
         return recurs[layer] ? short_conv(g, width, conv, x) : attention(g, x, layer);
       },

@@ -9,22 +9,22 @@
 namespace lockstep::families::llama {
 namespace {
 
-Decoder llama(Keys& keys) {
+LanguageModel llama(Keys& keys) {
   Llama m(keys);
   m.attention.set_bias(keys.flag("attention_bias", false));
   m.mlp.bias = keys.flag("mlp_bias", false);
   read_layer_types(keys, m.attention.windows);
-  return m.decoder();
+  return m.model();
 }
 
-Decoder mistral(Keys& keys) {
+LanguageModel mistral(Keys& keys) {
   Llama m(keys);
   m.attention.windows = windows_of_all(keys, m.sizes.layers, 4096);
   read_layer_types(keys, m.attention.windows);
-  return m.decoder();
+  return m.model();
 }
 
-Decoder ministral3(Keys& keys) {
+LanguageModel ministral3(Keys& keys) {
   keys.defaults(R"({"max_position_embeddings": 262144, "rope_parameters": {
       "type": "yarn", "rope_theta": 1000000.0, "factor": 16.0, "beta_fast": 32.0, "beta_slow": 1.0,
       "original_max_position_embeddings": 16384, "mscale_all_dim": 1.0, "mscale": 1.0,
@@ -33,34 +33,34 @@ Decoder ministral3(Keys& keys) {
                  .norm = read_rms_norm(keys, 1e-5),
                  .rope = {.scales_queries = true}});
   m.attention.windows = windows_of_all(keys, m.sizes.layers, 0);
-  return m.decoder();
+  return m.model();
 }
 
-Decoder seed_oss(Keys& keys) {
+LanguageModel seed_oss(Keys& keys) {
   keys.rename("attention_bias", "use_qkv_bias");
   keys.only("attention_out_bias", false);
   Llama m(keys, {.sizes = {.kv_heads = 8, .head_dim = 128, .positions = 524288}});
   m.attention.qkv_bias = keys.flag("use_qkv_bias", true);
   m.mlp.bias = keys.flag("mlp_bias", false);
-  return m.decoder();
+  return m.model();
 }
 
-Decoder ernie(Keys& keys) {
+LanguageModel ernie(Keys& keys) {
   Llama m(keys, {.sizes = {.kv_heads = 2, .head_dim = 128},
                  .norm = read_rms_norm(keys, 1e-5),
                  .tied = true,
                  .rope = {.interleaved = true}});
-  keys.rename("use_bias", "attention_bias");  // Of every linear but the head.
+  keys.rename("use_bias", "attention_bias");  // It is for every linear but the head.
   m.mlp.bias = keys.flag("attention_bias", false);
   m.attention.set_bias(m.mlp.bias);
-  return m.decoder();
+  return m.model();
 }
 
-Decoder arcee(Keys& keys) {
+LanguageModel arcee(Keys& keys) {
   Llama m(keys, {.norm = read_rms_norm(keys, 1e-5), .activation = "relu2"});
   m.attention.set_bias(keys.flag("attention_bias", false));
   m.mlp.bias = keys.flag("mlp_bias", false);
-  return m.decoder(nullptr, plain_mlp(m.mlp, "mlp.up_proj", "mlp.down_proj"));
+  return m.model(nullptr, plain_mlp(m.mlp, "mlp.up_proj", "mlp.down_proj"));
 }
 
 constexpr Architecture kRows[] = {

@@ -4,91 +4,108 @@
 // whose input is scaled, beside a shared one; some layers have a dense MLP.
 #include <vector>
 
-#include "base/status.h"
-#include "models/config_keys.h"
-#include "models/expert_blocks.h"
+#include "models/blocks/llama.h"
 #include "models/families/families.h"
 
 namespace lockstep::families::llama4 {
 namespace {
 
-Value attention(Graph& g, const Config& c, Value x, int layer) {
-  auto [q, k, v] = separate_qkv(g, c, x, "self_attn");
+// attention_chunk_size in layers that turn, or as layer_types says.
+std::vector<int64_t> read_chunks(Keys& keys, const std::vector<bool>& turns) {
+  const int64_t chunk = keys.count("attention_chunk_size", kMaxPositions, 8192);
+  std::vector<int64_t> chunks;
+  for (const bool turned : turns) chunks.push_back(turned ? chunk : 0);
+  const Json types = keys.list("layer_types", turns.size());
+  for (size_t i = 0; i < types.size(); ++i) {
+    const bool chunked = types[i] == "chunked_attention";
+    chunks[i] = chunked ? chunk : 0;
+    if (chunked || types[i] == "full_attention") continue;
+    keys.fail(fmt::format("layer_types[{}]", i),
+              "{} is not supported; supported: full_attention, chunked_attention",
+              describe(types[i]));
+  }
+  return chunks;
+}
+
+// How q is scaled in layers that do not turn.
+PositionScales read_temperature(Keys& keys, double positions) {
+  keys.ignore("attn_scale floor_scale");
+  const Json& tuning = keys.json("attn_temperature_tuning");
+  if (!tuning.is_boolean() && !tuning.is_number_integer()) {  // Early files have a 4 there.
+    keys.fail("attn_temperature_tuning", "must be true or false, found {}", describe(tuning));
+  }
+  if (tuning == false || tuning == 0) return {};
+  const double beta = keys.number("attn_scale", 0, 1000, 0.1);
+  const int64_t length = keys.count("floor_scale", kMaxPositions, 8192);
+  return scales_of_log(keys, "floor_scale", beta, length, 1, positions);
+}
+
+Value attend(Graph& g, const Attention& a, Value x, int layer) {
+  auto [q, k, v] = separate_qkv(g, a, x, "self_attn");
   const Scope scope(g, "self_attn");
-  const HeadNorm length = {.eps = c.norm_eps, .head_dim = c.head_dim};
-  if (c.turns[layer]) {
+  const HeadNorm length = {.eps = a.norm.eps, .head_dim = a.head_dim};
+  if (a.turns[layer]) {
     for (Value* y : {&q, &k}) {
-      *y = g.rope(*y, c.rope);
-      if (c.qk_norm.any()) *y = g.head_norm(*y, "", length);
+      *y = g.rope(*y, a.ropes.all);
+      if (a.qk_norm.any()) *y = g.head_norm(*y, "", length);
     }
-  } else if (c.query_scales.length > 0) {
-    q = g.position_scale(q, c.query_scales);
+  } else if (a.ropes.query_scales.length > 0) {
+    q = g.position_scale(q, a.ropes.query_scales);
   }
-  return g.linear(g.attention(q, k, v, attention_spec(c, layer)), "o_proj", hidden(c),
-                  c.output_bias);
+  return g.linear(g.attention(q, k, v, attention_spec(a, layer)), "o_proj", hidden_axis(a.hidden),
+                  a.out_bias);
 }
 
-Value mlp(Graph& g, const Config& c, Value x, int layer) {
-  if (!c.experts.in_layer[static_cast<size_t>(layer)]) {
-    return scoped_mlp(g, c, x, "feed_forward", c.intermediate_size);
+// moe_layers names the layers that have them, else decoder_sparse_step.
+Mixture read_experts(Keys& keys, const Llama& m) {
+  keys.only("num_experts_per_tok", 1);
+  Mixture experts = read_mixture(
+      keys, m.sizes, m.mlp, "num_local_experts",
+      {.count = 16, .chosen = 1, .size = 8192, .always_renormalised = true, .by_layer = true});
+  experts.shared_size = experts.size;
+  if (keys.has("moe_layers")) experts.in_layer.assign(experts.in_layer.size(), false);
+  for (const size_t layer : keys.layers("moe_layers", m.sizes.layers)) {
+    experts.in_layer[layer] = true;
   }
+  return experts;
+}
+
+Value route_and_add(Graph& g, const Mixture& m, Value x) {
   const Scope scope(g, "feed_forward");
-  const Routes routes =
-      g.route(g.router(x, "router", c.experts.count), {.chosen = 1, .sigmoid = true});
+  const Routes routes = g.route(g.router(x, "router", m.count), {.chosen = 1, .sigmoid = true});
   // There is one route for each token: its sum is the scaled input.
-  const Value routed = stacked_experts(g, c, g.combine(x, routes), routes, /*transposed=*/true);
-  return g.add(shared_expert(g, c, x, "shared_expert"), routed);
+  const Value routed = stacked_experts(g, m, g.combine(x, routes), routes, /*transposed=*/true);
+  return g.add(scoped_mlp(g, m.shared(), x, "shared_expert"), routed);
 }
 
-void build_llama4(Graph& g, const Config& c) {
-  build_layers(g, c, {.attention = attention, .mlp = mlp});
+LanguageModel llama4(Keys& keys) {
+  keys.rename("intermediate_size", "moe_intermediate_size");
+  keys.rename("intermediate_size_mlp", "intermediate_size");
+  keys.rename("interleave_moe_layer_step", "decoder_sparse_step");
+  keys.defaults(R"({"vocab_size": 202048, "hidden_size": 5120, "intermediate_size": 16384,
+      "num_hidden_layers": 48, "num_attention_heads": 40, "attn_temperature_tuning": true,
+      "use_qk_norm": true})");
+  Llama m(keys, {.sizes = {.kv_heads = 8, .head_dim = 128, .positions = 131072},
+                 .norm = read_rms_norm(keys, 1e-5),
+                 .rope = {.theta = 500000, .interleaved = true}});
+  m.attention.set_bias(keys.flag("attention_bias", false));
+  m.attention.norm_heads_if_asked(keys);
+  m.attention.turns = turns_by_layer(keys, m.sizes.layers, 4);
+  m.attention.chunks = read_chunks(keys, m.attention.turns);
+  const double positions = static_cast<double>(m.sizes.positions) * m.attention.ropes.reach;
+  m.attention.ropes.query_scales = read_temperature(keys, positions);
+  const Mixture experts = read_experts(keys, m);
+  LanguageModel d =
+      m.model([a = m.attention](Graph& g, Value x, int layer) { return attend(g, a, x, layer); },
+              [experts, dense = m.mlp](Graph& g, Value x, int layer) {
+                return experts.in_layer[layer] ? route_and_add(g, experts, x)
+                                               : scoped_mlp(g, dense, x, "feed_forward");
+              });
+  d.mixture = experts;
+  return d;
 }
 
-absl::Status check_llama4(const Json& json) {
-  const OnlyValue only[] = {{"num_experts_per_tok", 1}};
-  return check_only(json, only);
-}
-
-// moe_layers names them, else decoder_sparse_step; the shared expert is as wide as the others.
-absl::Status refine_layers(const Json& json, Config& c) {
-  c.experts.shared_size = c.experts.size;
-  const size_t count = c.experts.in_layer.size();
-  ASSIGN_OR_RETURN(const auto listed, read_layer_list(json, "moe_layers", c.layers));
-  if (!json.value("moe_layers", Json()).is_null()) c.experts.in_layer.assign(count, false);
-  for (const size_t layer : listed) c.experts.in_layer[layer] = true;
-  return absl::OkStatus();
-}
-
-constexpr Architecture kRows[] = {
-    {"Llama4ForCausalLM",
-     build_llama4,
-     {.qk_norm = kHeadNorms,
-      .norm_eps = 1e-5,
-      .rope_theta = 500000,
-      .rope_interleaved = true,
-      .positions = 131072,
-      .kv_heads = 8,
-      .head_dim = 128,
-      .window = WindowRule::kChunks,
-      .no_rope_every = 4,
-      .defaults = R"({"vocab_size": 202048, "hidden_size": 5120, "intermediate_size": 16384,
-          "num_hidden_layers": 48, "num_attention_heads": 40, "attn_temperature_tuning": true,
-          "use_qk_norm": true})",
-      .keys = {"attention_bias", "attention_chunk_size", "attn_scale", "attn_temperature_tuning",
-               "floor_scale", "layer_types", "moe_layers", "no_rope_layer_interval",
-               "no_rope_layers", "use_qk_norm"},
-      .names = {{{"intermediate_size", "moe_intermediate_size"},
-                 {"intermediate_size_mlp", "intermediate_size"},
-                 {"interleave_moe_layer_step", "decoder_sparse_step"}}},
-      .experts = {.count_key = "num_local_experts",
-                  .count = 16,
-                  .chosen = 1,
-                  .size = 8192,
-                  .always_renormalised = true,
-                  .by_layer = true},
-      .check = check_llama4,
-      .refine_layers = refine_layers}},
-};
+constexpr Architecture kRows[] = {{"Llama4ForCausalLM", llama4}};
 
 }  // namespace
 

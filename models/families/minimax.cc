@@ -7,7 +7,7 @@
 namespace lockstep::families::minimax {
 namespace {
 
-Decoder minimax(Keys& keys) {
+LanguageModel minimax(Keys& keys) {
   keys.only("use_qk_norm use_routing_bias", true);
   keys.only("qk_norm_type", "per_layer");
   keys.only("scoring_func", "sigmoid");
@@ -26,7 +26,7 @@ Decoder minimax(Keys& keys) {
   m.attention.norm_heads(keys, kNormOverAllHeads);
   const Mixture experts = read_mixture(keys, m.sizes, m.mlp, "num_local_experts",
                                        {.count = 256, .chosen = 8, .always_renormalised = true});
-  return m.decoder(experts, [=](Graph& g, Value x, int) {
+  return m.model(experts, [=](Graph& g, Value x, int) {
     const Scope scope(g, "block_sparse_moe");
     RouteSpec spec = routing(experts);
     spec.sigmoid = true;

@@ -6,12 +6,12 @@
 namespace lockstep::families::mixtral {
 namespace {
 
-Decoder mixtral(Keys& keys) {
+LanguageModel mixtral(Keys& keys) {
   Llama m(keys);
   m.attention.windows = windows_of_all(keys, m.sizes.layers, 0);
   const Mixture experts = read_mixture(keys, m.sizes, m.mlp, "num_local_experts",
                                        {.count = 8, .chosen = 2, .always_renormalised = true});
-  return m.decoder(experts, [=](Graph& g, Value x, int) {
+  return m.model(experts, [=](Graph& g, Value x, int) {
     const Scope scope(g, "block_sparse_moe");
     const Routes routes = g.route(g.router(x, "gate", experts.count), routing(experts));
     return gated_experts(g, experts, x, routes, {"experts.*.w1", "experts.*.w3", "experts.*.w2"});

@@ -8,7 +8,7 @@
 namespace lockstep::families::mpt {
 namespace {
 
-// Where heads are no power of two: of the power of two above every second slope from the second on,
+// If heads are no power of two: every second slope of the power of two above, from the second on,
 // then every second one from the first on.
 std::vector<float> mpt_slopes(int64_t heads) {
   const auto above = static_cast<int64_t>(std::bit_ceil(static_cast<uint64_t>(heads)));
@@ -21,7 +21,7 @@ std::vector<float> mpt_slopes(int64_t heads) {
   return slopes;
 }
 
-Decoder mpt(Keys& keys) {
+LanguageModel mpt(Keys& keys) {
   keys.rename("d_model", "hidden_size");
   keys.rename("n_layers", "num_hidden_layers");
   keys.rename("n_heads", "num_attention_heads");
@@ -48,8 +48,8 @@ Decoder mpt(Keys& keys) {
   m.mlp.width = m.sizes.ffn = keys.count("expansion_ratio", 64, 4) * m.sizes.hidden;
   m.attention.slopes = mpt_slopes(m.sizes.heads);
   m.attention.turn_nothing();
-  Decoder d = m.decoder(stacked_attention(m.attention, "attn.Wqkv", "attn.out_proj"),
-                        plain_mlp(m.mlp, "ffn.up_proj", "ffn.down_proj"));
+  LanguageModel d = m.model(stacked_attention(m.attention, "attn.Wqkv", "attn.out_proj"),
+                            plain_mlp(m.mlp, "ffn.up_proj", "ffn.down_proj"));
   d.embedding = "transformer.wte";
   d.layers = "transformer.blocks";
   d.attention_norm = "norm_1";

@@ -1,32 +1,27 @@
 // SPDX-License-Identifier: Apache-2.0
 // Nemotron 3 and 4 and Minitron: Llama's attention, of each head half turns; layer norms, stored as
 // the w of 1 + w; an MLP without a gate.
-#include "models/blocks.h"
+#include "models/blocks/llama.h"
 #include "models/families/families.h"
 
 namespace lockstep::families::nemotron {
 namespace {
 
-Value mlp(Graph& g, const Config& c, Value x, int) {
-  return plain_mlp(g, c, x, "mlp.up_proj", "mlp.down_proj");
+LanguageModel nemotron(Keys& keys) {
+  keys.rename("norm_eps", "rms_norm_eps");
+  keys.rename("rope_percent", "partial_rotary_factor");
+  keys.rename("rope_percentage", "partial_rotary_factor");
+  Norm norm = read_layer_norm(keys);
+  norm.plus = 1;
+  Llama m(
+      keys,
+      {.sizes = {.positions = 4096}, .norm = norm, .activation = "relu2", .rope = {.part = 0.5}});
+  m.attention.set_bias(keys.flag("attention_bias", false));
+  m.mlp.bias = keys.flag("mlp_bias", false);
+  return m.model(nullptr, plain_mlp(m.mlp, "mlp.up_proj", "mlp.down_proj"));
 }
 
-void build_nemotron(Graph& g, const Config& c) { build_layers(g, c, {.mlp = mlp}); }
-
-constexpr Architecture kRows[] = {
-    {"NemotronForCausalLM",
-     build_nemotron,
-     {.layer_norm = true,
-      .norm_eps = 1e-5,
-      .norm_plus_one = true,
-      .activation = "relu2",
-      .partial_rotary = 0.5,
-      .positions = 4096,
-      .keys = {"attention_bias", "mlp_bias"},
-      .names = {{{"norm_eps", "rms_norm_eps"},
-                 {"rope_percent", "partial_rotary_factor"},
-                 {"rope_percentage", "partial_rotary_factor"}}}}},
-};
+constexpr Architecture kRows[] = {{"NemotronForCausalLM", nemotron}};
 
 }  // namespace
 

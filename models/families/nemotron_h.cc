@@ -1,96 +1,98 @@
 // SPDX-License-Identifier: Apache-2.0
 // Nemotron-H (https://arxiv.org/abs/2504.03624): a layer is one block, x += block(norm(x)): Mamba-2
 // (M), attention that turns nothing (*), an MLP (-) or experts (E), by a pattern.
-#include "base/status.h"
-#include "models/blocks.h"
-#include "models/config_keys.h"
-#include "models/expert_blocks.h"
+#include <map>
+#include <string>
+
+#include "models/blocks/llama.h"
+#include "models/blocks/mamba.h"
 #include "models/families/families.h"
-#include "models/mamba_blocks.h"
 
 namespace lockstep::families::nemotron_h {
 namespace {
 
-Value experts(Graph& g, const Config& c, Value x) {
-  const Routes routes = g.route(g.router(x, "gate", c.experts.count), biased_routing(c),
-                                "gate.e_score_correction_bias");
-  const auto linear = [&](Value from, const char* name, AxisSize out) {
-    return g.expert_linear(from, routes, {.count = c.experts.count, .name = name}, out);
-  };
-  const Value inner = linear(x, "experts.*.up_proj", {Axis::kFfn, c.experts.size, 1});
-  const Value routed = linear(g.map(inner, c.activation), "experts.*.down_proj", hidden(c));
-  const AxisSize size = {Axis::kFfn, c.experts.shared_size, 1};
-  const Value shared = g.map(g.linear(x, "shared_experts.up_proj", size), c.activation);
-  return g.add(g.combine(routed, routes), g.linear(shared, "shared_experts.down_proj", hidden(c)));
-}
-
-Value block(Graph& g, const Config& c, Value x, int layer) {
-  const char kind = c.recurrent.pattern[static_cast<size_t>(layer)];
-  if (kind == '*') return separate_attention(g, c, x, layer, "mixer", "mixer.o_proj");
-  const Scope scope(g, "mixer");
-  if (kind == 'M') return mamba_mixer(g, c, x);
-  return kind == 'E' ? experts(g, c, x) : plain_mlp(g, c, x, "up_proj", "down_proj");
-}
-
-void build(Graph& g, const Config& c) {
-  const std::string embedding = "backbone.embeddings";
-  Value x = g.embed(embedding, vocab(c), hidden(c));
-  for (int layer = 0; layer < c.layers; ++layer) {
-    const Scope scope(g, fmt::format("backbone.layers.{}", layer));
-    x = g.add(x, block(g, c, g.rms_norm(x, "norm", c.norm_eps), layer));
+// hybrid_override_pattern has a letter for each layer, layers_block_type a word.
+std::string read_block_pattern(Keys& keys, int layers) {
+  const std::map<std::string, char> letters = {
+      {"linear_attention", 'M'}, {"mamba", 'M'}, {"full_attention", '*'},
+      {"attention", '*'},        {"mlp", '-'},   {"moe", 'E'}};
+  std::string pattern = keys.text("hybrid_override_pattern", "");
+  if (const Json& words = keys.json("layers_block_type"); words.is_array()) {
+    pattern.clear();
+    for (const Json& word : words) {
+      const auto found = word.is_string() ? letters.find(word.get<std::string>()) : letters.end();
+      pattern += found == letters.end() ? '?' : found->second;
+    }
   }
-  x = g.rms_norm(g.select_rows(x), "backbone.norm_f", c.norm_eps);
-  g.top_candidates(g.head(x, c.tie_word_embeddings ? embedding : "lm_head", vocab(c)));
+  if (pattern.size() != static_cast<size_t>(layers) ||
+      pattern.find_first_not_of("M*-E") != std::string::npos) {
+    keys.fail("hybrid_override_pattern", "must be {} letters M, *, - or E, found {}", layers,
+              printable(pattern));
+  }
+  return pattern;
 }
 
-absl::Status refine(const Json& json, Config& c) {
-  RETURN_IF_ERROR(read_mamba(json, c));
-  const OnlyValue only[] = {
-      {"moe_latent_size", nullptr}, {"mlp_bias", false}, {"mamba_hidden_act", "silu"}};
-  RETURN_IF_ERROR(check_only(json, only));
-  return read_block_pattern(json, c);
+Value experts(Graph& g, const Mixture& m, Value x) {
+  const Routes routes =
+      g.route(g.router(x, "gate", m.count), biased_routing(m), "gate.e_score_correction_bias");
+  const auto linear = [&](Value from, const char* name, AxisSize out) {
+    return g.expert_linear(from, routes, {.count = m.count, .name = name}, out);
+  };
+  const AxisSize hidden = hidden_axis(m.hidden);
+  const Value inner = linear(x, "experts.*.up_proj", m.axis());
+  const Value routed = linear(g.map(inner, m.activation), "experts.*.down_proj", hidden);
+  const Value shared = plain_mlp(m.shared(), "shared_experts.up_proj", "shared_experts.down_proj")(
+      g, x, /*layer=*/0);
+  return g.add(g.combine(routed, routes), shared);
 }
 
-absl::Status refine_layers(const Json& json, Config& c) {
-  c.turns.assign(static_cast<size_t>(c.layers), false);
-  ASSIGN_OR_RETURN(c.experts.shared_size,
-                   get_count(json, "moe_shared_expert_intermediate_size", kMostColumns, 7688));
-  return absl::OkStatus();
+LanguageModel nemotron_h(Keys& keys) {
+  keys.rename("mamba_num_heads", "mamba_n_heads");
+  keys.rename("n_groups", "mamba_n_groups");
+  keys.rename("ssm_state_size", "mamba_d_state");
+  keys.rename("mamba_head_dim", "mamba_d_head");
+  keys.rename("conv_kernel", "mamba_d_conv");
+  keys.rename("use_conv_bias", "mamba_conv_bias");
+  keys.rename("expand", "mamba_expand");
+  keys.rename("mlp_hidden_act", "hidden_act");
+  keys.rename("layer_norm_epsilon", "rms_norm_eps");
+  keys.rename("norm_eps", "rms_norm_eps");
+  keys.rename("attention_head_dim", "head_dim");
+  keys.defaults(R"({"mamba_n_groups": 8, "mamba_d_state": 128, "mamba_d_head": 64})");
+  keys.only("moe_latent_size", nullptr);
+  keys.only("mlp_bias", false);
+  keys.only("mamba_hidden_act", "silu");
+  keys.ignore("residual_in_fp32 rescale_prenorm_residual moe_shared_expert_overlap");
+  Llama m(keys, {.sizes = {.kv_heads = 8, .head_dim = 128},
+                 .norm = read_rms_norm(keys, 1e-5),
+                 .activation = "relu2"});
+  m.attention.set_bias(keys.flag("attention_bias", false));
+  m.attention.turn_nothing();
+  const Mamba mamba = read_mamba(keys, m.sizes, m.norm);
+  Mixture mixture =
+      read_mixture(keys, m.sizes, m.mlp, "n_routed_experts",
+                   {.count = 8, .chosen = 2, .size = 7688, .renormalised = true, .grouped = true});
+  mixture.shared_size = keys.count("moe_shared_expert_intermediate_size", kMaxWidth, 7688);
+  const std::string pattern = read_block_pattern(keys, m.sizes.layers);
+  LanguageModel d =
+      m.model([=, attention = separate_attention(m.attention, "mixer", "mixer.o_proj"),
+               mlp = plain_mlp(m.mlp, "up_proj", "down_proj")](Graph& g, Value x, int layer) {
+        const char kind = pattern[static_cast<size_t>(layer)];
+        if (kind == '*') return attention(g, x, layer);
+        const Scope scope(g, "mixer");
+        if (kind == 'M') return mamba_mixer(g, mamba, x);
+        return kind == 'E' ? experts(g, mixture, x) : mlp(g, x, layer);
+      });
+  d.mlp = nullptr;
+  d.embedding = "backbone.embeddings";
+  d.layers = "backbone.layers";
+  d.attention_norm = "norm";
+  d.norm = "backbone.norm_f";
+  d.mixture = mixture;
+  return d;
 }
 
-constexpr Architecture kRows[] = {
-    {"NemotronHForCausalLM",
-     build,
-     {.norm_eps = 1e-5,
-      .activation = "relu2",
-      .kv_heads = 8,
-      .head_dim = 128,
-      .defaults = R"({"mamba_n_groups": 8, "mamba_d_state": 128, "mamba_d_head": 64})",
-      .mamba = true,
-      .keys = {"attention_bias", "mamba_hidden_act", "mlp_bias", "hybrid_override_pattern",
-               "layers_block_type", "residual_in_fp32", "rescale_prenorm_residual",
-               "moe_shared_expert_intermediate_size", "moe_shared_expert_overlap",
-               "moe_latent_size"},
-      .names = {{{"mamba_num_heads", "mamba_n_heads"},
-                 {"n_groups", "mamba_n_groups"},
-                 {"ssm_state_size", "mamba_d_state"},
-                 {"mamba_head_dim", "mamba_d_head"},
-                 {"conv_kernel", "mamba_d_conv"},
-                 {"use_conv_bias", "mamba_conv_bias"},
-                 {"expand", "mamba_expand"},
-                 {"mlp_hidden_act", "hidden_act"},
-                 {"layer_norm_epsilon", "rms_norm_eps"},
-                 {"norm_eps", "rms_norm_eps"},
-                 {"attention_head_dim", "head_dim"}}},
-      .experts = {.count_key = "n_routed_experts",
-                  .count = 8,
-                  .chosen = 2,
-                  .size = 7688,
-                  .renormalised = true,
-                  .grouped = true},
-      .refine = refine,
-      .refine_layers = refine_layers}},
-};
+constexpr Architecture kRows[] = {{"NemotronHForCausalLM", nemotron_h}};
 
 }  // namespace
 

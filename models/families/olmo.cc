@@ -15,20 +15,21 @@ Llama read_olmo(Keys& keys, const RopeFacts& rope = {}) {
   return m;
 }
 
-Decoder olmoe(Keys& keys) {
+LanguageModel olmoe(Keys& keys) {
   Llama m = read_olmo(keys);
   if (keys.has("clip_qkv")) m.attention.qkv_clamp = keys.factor("clip_qkv");
   const Mixture experts =
       read_mixture(keys, m.sizes, m.mlp, "num_experts", {.count = 64, .chosen = 8});
-  return m.decoder(experts, qwen_experts(experts, m.mlp));
+  return m.model(experts, qwen_experts(experts, m.mlp));
 }
 
-Decoder olmo2(Keys& keys) { return post_norm(read_olmo(keys).decoder()); }
+LanguageModel olmo2(Keys& keys) { return post_norm(read_olmo(keys).model()); }
 
-Decoder olmo3(Keys& keys) {
-  Llama m = read_olmo(keys, {.theta = 500000, .window_theta = 500000});  // Whatever rope_theta is.
+LanguageModel olmo3(Keys& keys) {
+  Llama m =
+      read_olmo(keys, {.theta = 500000, .window_theta = 500000});  // rope_theta is not for windows.
   m.attention.windows = windows_by_pattern(keys, m.sizes.layers, 4096, 4);
-  return post_norm(m.decoder());
+  return post_norm(m.model());
 }
 
 constexpr Architecture kRows[] = {

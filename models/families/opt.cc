@@ -11,7 +11,7 @@ namespace {
 
 constexpr int64_t kFirstPosition = 2;
 
-Decoder opt(Keys& keys) {
+LanguageModel opt(Keys& keys) {
   keys.rename("ffn_dim", "intermediate_size");
   keys.rename("activation_function", "hidden_act");
   keys.rename("enable_bias", "attention_bias");
@@ -23,8 +23,8 @@ Decoder opt(Keys& keys) {
   m.mlp.bias = keys.flag("attention_bias", true);
   m.attention.set_bias(m.mlp.bias);
   m.attention.turn_nothing();
-  Decoder d = m.decoder(separate_attention(m.attention, "self_attn", "self_attn.out_proj"),
-                        plain_mlp(m.mlp, "fc1", "fc2"));
+  LanguageModel d = m.model(separate_attention(m.attention, "self_attn", "self_attn.out_proj"),
+                            plain_mlp(m.mlp, "fc1", "fc2"));
   d.embedding_width = keys.count("word_embed_proj_dim", kMaxWidth, m.sizes.hidden);
   d.embedding = "model.decoder.embed_tokens";
   d.positions = "model.decoder.embed_positions";

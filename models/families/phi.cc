@@ -6,7 +6,7 @@
 namespace lockstep::families::phi {
 namespace {
 
-Decoder phi(Keys& keys) {
+LanguageModel phi(Keys& keys) {
   keys.rename("layer_norm_eps", "rms_norm_eps");
   keys.rename("qk_layernorm", "use_qk_norm");
   keys.only("attention_bias mlp_bias use_parallel_residual", true);
@@ -18,8 +18,8 @@ Decoder phi(Keys& keys) {
                                          .k = "k_layernorm"});
   m.attention.set_bias(true);
   m.mlp.bias = true;
-  Decoder d = m.decoder(separate_attention(m.attention, "self_attn", "self_attn.dense"),
-                        plain_mlp(m.mlp, "mlp.fc1", "mlp.fc2"));
+  LanguageModel d = m.model(separate_attention(m.attention, "self_attn", "self_attn.dense"),
+                            plain_mlp(m.mlp, "mlp.fc1", "mlp.fc2"));
   d.parallel_norms = 1;
   d.norm = "model.final_layernorm";
   d.head_bias = true;

@@ -7,13 +7,13 @@
 namespace lockstep::families::phi3 {
 namespace {
 
-Decoder phi3(Keys& keys) {
+LanguageModel phi3(Keys& keys) {
   keys.defaults(R"({"original_max_position_embeddings": 4096})");
   keys.ignore("full_attn_mod interpolate_factor");  // The reference does not read them.
   Llama m(keys, {.norm = read_rms_norm(keys, 1e-5), .rope = {.part = 1, .yarn_is_longrope = true}});
   m.attention.windows = windows_of_all(keys, m.sizes.layers, 0);
-  return m.decoder(stacked_attention(m.attention, "self_attn.qkv_proj", "self_attn.o_proj"),
-                   stacked_mlp(m.mlp, "mlp.gate_up_proj", "mlp.down_proj"));
+  return m.model(stacked_attention(m.attention, "self_attn.qkv_proj", "self_attn.o_proj"),
+                 stacked_mlp(m.mlp, "mlp.gate_up_proj", "mlp.down_proj"));
 }
 
 constexpr Architecture kRows[] = {{"Phi3ForCausalLM", phi3}};

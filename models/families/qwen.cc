@@ -6,20 +6,20 @@
 namespace lockstep::families::qwen {
 namespace {
 
-Decoder qwen2(Keys& keys) {
+LanguageModel qwen2(Keys& keys) {
   keys.only("use_qkv_bias", true);
   Llama m(keys);
   m.attention.qkv_bias = true;
   m.attention.windows = windows_by_layer(keys, m.sizes.layers, 4096, 28);
-  return m.decoder();
+  return m.model();
 }
 
-Decoder qwen3(Keys& keys) {
+LanguageModel qwen3(Keys& keys) {
   Llama m(keys, {.sizes = {.head_dim = 128}});
   m.attention.norm_heads(keys);
   m.attention.set_bias(keys.flag("attention_bias", false));
   m.attention.windows = windows_by_layer(keys, m.sizes.layers, 4096, 28);
-  return m.decoder();
+  return m.model();
 }
 
 constexpr Architecture kRows[] = {

@@ -146,28 +146,28 @@ Block mixer(Keys& keys, const Llama& m, Project project) {
   };
 }
 
-Decoder next(Keys& keys) {
+LanguageModel next(Keys& keys) {
   const Llama m = read_qwen(keys);
   const Mixture experts =
       read_mixture(keys, m.sizes, m.mlp, "num_experts",
                    {.count = 512, .chosen = 10, .size = 512, .shared_size = 512, .by_layer = true});
-  Decoder d = m.decoder(mixer(keys, m, project_by_head), qwen_experts(experts, m.mlp));
+  LanguageModel d = m.model(mixer(keys, m, project_by_head), qwen_experts(experts, m.mlp));
   d.mixture = experts;
   return d;
 }
 
-Decoder qwen3_5(Keys& keys) {
+LanguageModel qwen3_5(Keys& keys) {
   const Llama m = read_qwen(keys);
-  return m.decoder(mixer(keys, m, project_apart));
+  return m.model(mixer(keys, m, project_apart));
 }
 
 // Experts in every layer: there is no width of a dense MLP.
-Decoder qwen3_5_moe(Keys& keys) {
+LanguageModel qwen3_5_moe(Keys& keys) {
   const Llama m = read_qwen(keys, 1);
   const Mixture experts = read_mixture(
       keys, m.sizes, m.mlp, "num_experts",
       {.count = 256, .chosen = 8, .size = 512, .shared_size = 512, .always_renormalised = true});
-  Decoder d = m.decoder(mixer(keys, m, project_apart), qwen_experts(experts, m.mlp));
+  LanguageModel d = m.model(mixer(keys, m, project_apart), qwen_experts(experts, m.mlp));
   d.mixture = experts;
   return d;
 }

@@ -8,7 +8,7 @@
 namespace lockstep::families::qwen_moe {
 namespace {
 
-Decoder qwen2_moe(Keys& keys) {
+LanguageModel qwen2_moe(Keys& keys) {
   keys.rename("qkv_bias", "use_qkv_bias");
   Llama m(keys);
   m.attention.qkv_bias = keys.flag("use_qkv_bias", true);
@@ -23,7 +23,7 @@ Decoder qwen2_moe(Keys& keys) {
   const Mixture experts =
       read_mixture(keys, m.sizes, m.mlp, "num_experts",
                    {.count = 60, .chosen = 4, .size = 1408, .shared_size = 5632, .by_layer = true});
-  return m.decoder(experts, qwen_experts(experts, m.mlp));
+  return m.model(experts, qwen_experts(experts, m.mlp));
 }
 
 Llama qwen3_attention(Keys& keys) {
@@ -34,7 +34,7 @@ Llama qwen3_attention(Keys& keys) {
   return m;
 }
 
-Decoder qwen3_moe(Keys& keys) {
+LanguageModel qwen3_moe(Keys& keys) {
   Llama m = qwen3_attention(keys);
   keys.ignore("sliding_window");
   if (keys.flag("use_sliding_window", false)) {
@@ -43,14 +43,14 @@ Decoder qwen3_moe(Keys& keys) {
   read_layer_types(keys, m.attention.windows);
   const Mixture experts = read_mixture(keys, m.sizes, m.mlp, "num_experts",
                                        {.count = 128, .chosen = 8, .size = 768, .by_layer = true});
-  return m.decoder(experts, qwen_experts(experts, m.mlp));
+  return m.model(experts, qwen_experts(experts, m.mlp));
 }
 
 bool is_qwen3_vl(const Json& json) {
   return json.value("model_type", Json()) == "qwen3_vl_moe_text";
 }
 
-Decoder qwen3_vl_moe(Keys& keys) {
+LanguageModel qwen3_vl_moe(Keys& keys) {
   const Llama m = qwen3_attention(keys);
   keys.ignore("use_sliding_window sliding_window");
   Windows none = m.attention.windows;
@@ -58,7 +58,7 @@ Decoder qwen3_vl_moe(Keys& keys) {
   const Mixture experts = read_mixture(
       keys, m.sizes, m.mlp, "num_experts",
       {.count = 60, .chosen = 4, .size = 1408, .always_renormalised = true, .by_layer = true});
-  Decoder d = m.decoder(
+  LanguageModel d = m.model(
       experts, sparse(experts, m.mlp, [=](Graph& g, Value x, int) {
         const Routes routes = g.route(g.router(x, "gate", experts.count), routing(experts));
         return g.combine(stacked_experts(g, experts, x, routes, /*transposed=*/true), routes);

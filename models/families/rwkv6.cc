@@ -1,20 +1,26 @@
 // SPDX-License-Identifier: Apache-2.0
 // RWKV 6 (Finch, https://arxiv.org/abs/2404.05892), with the names of the published files: weights
 // of mixtures and decay depend on the row.
-#include "models/blocks.h"
+#include <string>
+
+#include "models/blocks/rwkv.h"
 #include "models/families/families.h"
-#include "models/rwkv_blocks.h"
 
 namespace lockstep::families::rwkv6 {
 namespace {
+
+// Columns between the two small matrices of a narrow product.
+struct Widths {
+  int64_t mix = 1;
+  int64_t decay = 1;
+};
 
 AxisSize narrow(int64_t columns) { return {Axis::kNone, columns, 1}; }
 
 // The weight is the vector time_maa_`part` and a narrow product of `mixture`, whose matrices
 // lie with those of the other parts: `part` has the number `index`.
-Value mixed(Graph& g, const Config& c, const TokenShift& rows, Value mixture, int64_t index,
-            const std::string& part) {
-  const int64_t width = c.hidden_size, between = c.rwkv.mix_rank;
+Value mixed(Graph& g, int64_t width, int64_t between, const TokenShift& rows, Value mixture,
+            int64_t index, const std::string& part) {
   const FusedPart first = {.name = part,
                            .all_rows = 5 * between,
                            .rows = {{index * between, (index + 1) * between}},
@@ -34,58 +40,47 @@ Value mixed(Graph& g, const Config& c, const TokenShift& rows, Value mixture, in
   return g.lerp(rows.x, rows.before, g.biased(weight, "time_maa_" + part, {1, 1, width}));
 }
 
-Value time_mix(Graph& g, const Config& c, Value x, int) {
+Value time_mix(Graph& g, const RwkvHeads& h, const Widths& widths, Value x) {
   const Scope scope(g, "att");
   const TokenShift rows = token_shift(g, x);
   const Value mixture = mix_before(g, rows, "time_maa_x");
   const auto of = [&](int64_t index, const char* part) {
-    return mixed(g, c, rows, mixture, index, part);
+    return mixed(g, h.hidden, widths.mix, rows, mixture, index, part);
   };
-  const Value inner = turned_linear(g, of(0, "w"), "time_decay_w1", narrow(c.rwkv.decay_rank));
-  const Value decay = turned_linear(g, g.map(inner, Function::kTanh), "time_decay_w2", heads(c));
-  return recurrent_time_mix(g, c,
-                            {.r = g.linear(of(3, "r"), "receptance", heads(c)),
-                             .k = g.linear(of(1, "k"), "key", heads(c)),
-                             .v = g.linear(of(2, "v"), "value", heads(c)),
-                             .decay = g.biased(decay, "time_decay", {1, 1, c.hidden_size}),
+  const Value inner = turned_linear(g, of(0, "w"), "time_decay_w1", narrow(widths.decay));
+  const Value decay = turned_linear(g, g.map(inner, Function::kTanh), "time_decay_w2", h.axis());
+  return recurrent_time_mix(g, h,
+                            {.r = g.linear(of(3, "r"), "receptance", h.axis()),
+                             .k = g.linear(of(1, "k"), "key", h.axis()),
+                             .v = g.linear(of(2, "v"), "value", h.axis()),
+                             .decay = g.biased(decay, "time_decay", {1, 1, h.hidden}),
                              .gate = of(4, "g")});
 }
 
-Value mlp(Graph& g, const Config& c, Value x, int) {
+Value mlp(Graph& g, const Mlp& m, Value x) {
   const Scope scope(g, "ffn");
   const TokenShift rows = token_shift(g, x);
   const Value k = mix_before(g, rows, "time_maa_k");
-  return channel_mix(g, c, k, mix_before(g, rows, "time_maa_r"));
+  return channel_mix(g, m, k, mix_before(g, rows, "time_maa_r"));
 }
 
-void build(Graph& g, const Config& c) {
-  build_layers(g, c,
-               {.attention = time_mix,
-                .mlp = mlp,
-                .embedding = "emb",
-                .embedding_norm = "blocks.0.ln0",
-                .layers = "blocks",
-                .attention_norm = "ln1",
-                .mlp_norm = "ln2",
-                .norm = "ln_out",
-                .head = "head"});
+LanguageModel rwkv6(Keys& keys) {
+  keys.rename("layer_norm_epsilon", "rms_norm_eps");
+  keys.rename("head_size", "head_dim");
+  keys.default_from_tensor("mix_low_rank_dim", "blocks.0.att.time_maa_w2", 1);
+  keys.default_from_tensor("decay_low_rank_dim", "blocks.0.att.time_decay_w1", 1);
+  keys.default_from_tensor("intermediate_size", "blocks.0.ffn.key.weight", 0);
+  keys.ignore("attention_hidden_size rescale_every");
+  Llama m = read_rwkv(keys, {.head_dim = 64, .positions = 4096});
+  const RwkvHeads heads = read_rwkv_heads(keys, m);
+  const Widths widths = {.mix = keys.count("mix_low_rank_dim", kMaxWidth),
+                         .decay = keys.count("decay_low_rank_dim", kMaxWidth)};
+  return rwkv_model(
+      m, [=](Graph& g, Value x, int) { return time_mix(g, heads, widths, x); },
+      [half = m.mlp](Graph& g, Value x, int) { return mlp(g, half, x); });
 }
 
-constexpr Architecture kRows[] = {
-    {"Rwkv6ForCausalLM",
-     build,
-     {.layer_norm = true,
-      .norm_eps = 1e-5,
-      .activation = "relu2",
-      .positions = 4096,
-      .defaults = R"({"num_attention_heads": 1, "head_dim": 64})",
-      .keys = {"attention_hidden_size", "rescale_every", "mix_low_rank_dim", "decay_low_rank_dim"},
-      .names = {{{"layer_norm_epsilon", "rms_norm_eps"}, {"head_size", "head_dim"}}},
-      .sizes = {{{"mix_low_rank_dim", "blocks.0.att.time_maa_w2", 1},
-                 {"decay_low_rank_dim", "blocks.0.att.time_decay_w1", 1},
-                 {"intermediate_size", "blocks.0.ffn.key.weight", 0}}},
-      .refine = read_rwkv6}},
-};
+constexpr Architecture kRows[] = {{"Rwkv6ForCausalLM", rwkv6}};
 
 }  // namespace
 

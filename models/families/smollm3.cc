@@ -6,7 +6,7 @@
 namespace lockstep::families::smollm3 {
 namespace {
 
-Decoder smollm3(Keys& keys) {
+LanguageModel smollm3(Keys& keys) {
   Llama m(keys, {.sizes = {.kv_heads = 4}, .tied = true, .rope = {.theta = 2000000}});
   m.attention.set_bias(keys.flag("attention_bias", false));
   m.mlp.bias = keys.flag("mlp_bias", false);
@@ -18,7 +18,7 @@ Decoder smollm3(Keys& keys) {
     m.attention.windows[i] = m.attention.turns[i] ? 0 : window;
   }
   read_layer_types(keys, m.attention.windows, used ? std::optional(window) : std::nullopt);
-  return m.decoder();
+  return m.model();
 }
 
 constexpr Architecture kRows[] = {{"SmolLM3ForCausalLM", smollm3}};

@@ -12,7 +12,7 @@ Llama read_stablelm(Keys& keys) {
   return m;
 }
 
-Decoder stablelm(Keys& keys) {
+LanguageModel stablelm(Keys& keys) {
   keys.rename("layer_norm_eps", "rms_norm_eps");
   keys.rename("qk_layernorm", "use_qk_norm");
   Llama m = read_stablelm(keys);
@@ -21,17 +21,17 @@ Decoder stablelm(Keys& keys) {
                                          .by_head = true,
                                          .q = "q_layernorm.norms.*",
                                          .k = "k_layernorm.norms.*"});
-  Decoder d = m.decoder();
+  LanguageModel d = m.model();
   d.parallel_norms = keys.flag("use_parallel_residual", false) ? 1 : 0;
   return d;
 }
 
-Decoder stablelm_epoch(Keys& keys) {
+LanguageModel stablelm_epoch(Keys& keys) {
   keys.rename("norm_eps", "rms_norm_eps");
   keys.rename("rope_pct", "partial_rotary_factor");
   keys.rename("num_heads", "num_attention_heads");
   keys.only("rotary_scaling_factor", 1);
-  return read_stablelm(keys).decoder();
+  return read_stablelm(keys).model();
 }
 
 constexpr Architecture kRows[] = {{"StableLmForCausalLM", stablelm},

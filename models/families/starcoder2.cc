@@ -6,7 +6,7 @@
 namespace lockstep::families::starcoder2 {
 namespace {
 
-Decoder starcoder2(Keys& keys) {
+LanguageModel starcoder2(Keys& keys) {
   keys.rename("norm_epsilon", "rms_norm_eps");
   keys.rename("use_bias", "attention_bias");
   keys.ignore("activation_function layer_norm_epsilon");  // Left of an older class.
@@ -19,7 +19,7 @@ Decoder starcoder2(Keys& keys) {
   m.mlp.bias = keys.flag("attention_bias", true);
   m.attention.set_bias(m.mlp.bias);
   m.attention.windows = windows_of_all(keys, m.sizes.layers, 0);
-  return m.decoder(nullptr, plain_mlp(m.mlp, "mlp.c_fc", "mlp.c_proj"));
+  return m.model(nullptr, plain_mlp(m.mlp, "mlp.c_fc", "mlp.c_proj"));
 }
 
 constexpr Architecture kRows[] = {{"Starcoder2ForCausalLM", starcoder2}};

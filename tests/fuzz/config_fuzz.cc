@@ -7,9 +7,9 @@
 #include <string_view>
 
 #include "base/check.h"
-#include "models/models.h"
-#include "models/python_json.h"
-#include "models/wrappers.h"
+#include "models/architecture.h"
+#include "models/config/python_json.h"
+#include "models/config/wrappers.h"
 
 namespace {
 
@@ -29,23 +29,12 @@ extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
   if (!part.ok()) return refused(part.status());
   const auto architecture = find_architecture(*json);
   if (!architecture.ok()) return refused(architecture.status());
-  if ((*architecture)->read != nullptr) {
-    const auto model =
-        read_model(**architecture, *json, {.object = part->object, .beside = part->beside}, 0);
-    if (!model.ok()) return refused(model.status());
-    if (model->config.layers > 8) return 0;  // More of the same.
-    Graph graph;
-    build(graph, model->decoder);
-    LOCKSTEP_CHECK(!graph.nodes().empty());
-    return 0;
-  }
-  const ConfigSource source{.file = "fuzz", .object = part->object, .beside = part->beside};
-  const auto config =
-      parse_config(*json, source, (*architecture)->name, (*architecture)->family, 0);
-  if (!config.ok()) return refused(config.status());
-  if (config->layers > 8) return 0;  // More of the same.
+  const auto model =
+      read_model(**architecture, *json, {.object = part->object, .beside = part->beside}, 0);
+  if (!model.ok()) return refused(model.status());
+  if (model->config.layers > 8) return 0;  // More of the same.
   Graph graph;
-  (*architecture)->build(graph, *config);
+  build(graph, model->model);
   LOCKSTEP_CHECK(!graph.nodes().empty());
   return 0;
 }

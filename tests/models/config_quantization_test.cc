@@ -1,11 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "models/config_quantization.h"
-
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
 #include <fstream>
 
+#include "models/config/quantization.h"
 #include "tests/models/described_config.h"
 #include "tests/support/temp_folder.h"
 

@@ -1,16 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
 // config.json: defaults by family, both forms, and every way to be wrong: one line that names the
 // key.
-#include "models/config.h"
-
 #include <gtest/gtest.h>
 
-#include <fstream>
 #include <ostream>
 #include <string>
 
 #include "tests/models/described_config.h"
-#include "tests/support/temp_folder.h"
 
 namespace lockstep {
 namespace {
@@ -19,32 +15,6 @@ constexpr char kLlama[] = R"({
   "architectures": ["LlamaForCausalLM"], "vocab_size": 320, "hidden_size": 64,
   "intermediate_size": 124, "num_hidden_layers": 4, "num_attention_heads": 8,
   "max_position_embeddings": 256})";
-
-// Describes a model whose config.json is kLlama with members replaced (RFC 7396: null removes).
-class Folder {
- public:
-  absl::StatusOr<ModelDescription> describe_text(const std::string& text,
-                                                 const std::vector<std::string>& ignored = {},
-                                                 int64_t max_context = 0) const {
-    std::ofstream(temp_.path() / "config.json") << text;
-    return describe_model(temp_.path(), ignored, max_context);
-  }
-  absl::StatusOr<ModelDescription> describe(const std::string& patch,
-                                            const std::vector<std::string>& ignored = {},
-                                            int64_t max_context = 0) const {
-    Json json = Json::parse(kLlama);
-    json.merge_patch(Json::parse(patch));
-    return describe_text(json.dump(), ignored, max_context);
-  }
-  Described config(const std::string& patch) const {
-    const absl::StatusOr<ModelDescription> model = describe(patch);
-    EXPECT_TRUE(model.ok()) << message_of(model.status());
-    return model.ok() ? described(*model) : Described();
-  }
-
- private:
-  TempFolder temp_;
-};
 
 struct Wrong {
   const char* name;
@@ -151,8 +121,7 @@ constexpr Wrong kWrong[] = {
 class WrongConfigTest : public testing::TestWithParam<Wrong> {};
 
 TEST_P(WrongConfigTest, IsOneLineThatNamesFileAndKey) {
-  const Folder folder;
-  const absl::StatusOr<ModelDescription> model = folder.describe(GetParam().patch);
+  const absl::StatusOr<ModelDescription> model = describe_config(kLlama, GetParam().patch);
   ASSERT_FALSE(model.ok());
   EXPECT_EQ(model.status().code(), absl::StatusCode::kInvalidArgument);
   const std::string message = message_of(model.status());
@@ -165,11 +134,10 @@ INSTANTIATE_TEST_SUITE_P(Keys, WrongConfigTest, testing::ValuesIn(kWrong),
                          [](const auto& info) { return std::string(info.param.name); });
 
 TEST(ConfigTest, NanAndInfinityAreErrorsInOneLine) {
-  const Folder folder;
   for (const char* literal : {"NaN", "Infinity", "-Infinity", "1e999"}) {
     const std::string text =
         std::string(kLlama).insert(1, fmt::format("\"rope_theta\": {},", literal));
-    const absl::StatusOr<ModelDescription> model = folder.describe_text(text);
+    const absl::StatusOr<ModelDescription> model = describe_config(text);
     ASSERT_FALSE(model.ok()) << literal;
     EXPECT_EQ(message_of(model.status()).find('\n'), std::string::npos);
     EXPECT_NE(message_of(model.status()).find("config.json"), std::string::npos);
@@ -177,9 +145,8 @@ TEST(ConfigTest, NanAndInfinityAreErrorsInOneLine) {
 }
 
 TEST(ConfigTest, AnythingButAnObjectIsAnError) {
-  const Folder folder;
   for (const char* text : {"", "[]", "3", "null", "{", "\"x\""}) {
-    EXPECT_FALSE(folder.describe_text(text).ok()) << text;
+    EXPECT_FALSE(describe_config(text).ok()) << text;
   }
 }
 
@@ -190,53 +157,48 @@ TEST(ConfigTest, AMissingFolderNamesTheFile) {
 }
 
 TEST(ConfigTest, IgnoredKeysDecideNothing) {
-  const Folder folder;
-  EXPECT_TRUE(folder.describe(R"({"logits_soft_cap": 30.0})", {"logits_soft_cap"}).ok());
-  EXPECT_TRUE(folder
-                  .describe(R"({"rope_scaling": {"rope_type": "default", "beta_fast": 2}})",
-                            {"rope_scaling.beta_fast"})
+  EXPECT_TRUE(describe_config(kLlama, R"({"logits_soft_cap": 30.0})", {"logits_soft_cap"}).ok());
+  EXPECT_TRUE(describe_config(kLlama,
+                              R"({"rope_scaling": {"rope_type": "default", "beta_fast": 2}})",
+                              {"rope_scaling.beta_fast"})
                   .ok());
-  const absl::StatusOr<ModelDescription> model = folder.describe("{}", {"no_such_key"});
+  const absl::StatusOr<ModelDescription> model = describe_config(kLlama, "{}", {"no_such_key"});
   ASSERT_FALSE(model.ok());
   EXPECT_EQ(message_of(model.status()), "--ignore-config no_such_key: the config has no such key");
 }
 
 TEST(ConfigTest, KeysThatAreNullOrFalseOrHarmlessPass) {
-  const Folder folder;
-  EXPECT_TRUE(folder
-                  .describe(R"({"use_parallel_residual": false, "pretraining_tp": 2,
+  EXPECT_TRUE(describe_config(kLlama, R"({"use_parallel_residual": false, "pretraining_tp": 2,
                                   "initializer_range": 0.02, "transformers_version": "5"})")
                   .ok());
   std::string text = kLlama;
   text.insert(1, R"("anything_at_all": null,)");
-  EXPECT_TRUE(folder.describe_text(text).ok());
+  EXPECT_TRUE(describe_config(text).ok());
 }
 
 TEST(ConfigTest, DefaultsAreThoseOfTheFamily) {
-  const Folder folder;
-  const Described llama = folder.config("{}");
+  const Described llama = config_of(kLlama, "{}");
   EXPECT_EQ(llama.kv_heads, 8);
   EXPECT_EQ(llama.head_dim, 8);
   EXPECT_FLOAT_EQ(llama.norm_eps, 1e-6f);
   EXPECT_FALSE(llama.tie_word_embeddings || llama.qkv_bias || llama.mlp_bias || llama.normed_q);
   EXPECT_EQ(llama.windows, std::vector<int64_t>(4, 0));
   EXPECT_EQ(llama.context, 256);
-  const Described mistral = folder.config(R"({"architectures": ["MistralForCausalLM"]})");
+  const Described mistral = config_of(kLlama, R"({"architectures": ["MistralForCausalLM"]})");
   EXPECT_EQ(mistral.windows, std::vector<int64_t>(4, 4096));
-  const Described qwen2 = folder.config(R"({"architectures": ["Qwen2ForCausalLM"]})");
+  const Described qwen2 = config_of(kLlama, R"({"architectures": ["Qwen2ForCausalLM"]})");
   EXPECT_TRUE(qwen2.qkv_bias);
   EXPECT_FALSE(qwen2.output_bias || qwen2.normed_q);
-  const Described qwen3 = folder.config(R"({"architectures": ["Qwen3ForCausalLM"]})");
+  const Described qwen3 = config_of(kLlama, R"({"architectures": ["Qwen3ForCausalLM"]})");
   EXPECT_TRUE(qwen3.normed_q);
   EXPECT_FALSE(qwen3.qkv_bias);
   EXPECT_EQ(qwen3.head_dim, 128);
 }
 
 TEST(ConfigTest, BothSpellingsOfBaichuan7BAreOneFamily) {
-  const Folder folder;
   for (const char* name : {"BaiChuanForCausalLM", "BaichuanForCausalLM"}) {
-    const Described config =
-        folder.config(fmt::format(R"({{"architectures": ["{}"], "model_max_length": 256}})", name));
+    const Described config = config_of(
+        kLlama, fmt::format(R"({{"architectures": ["{}"], "model_max_length": 256}})", name));
     EXPECT_EQ(config.architecture, name);
     EXPECT_EQ(config.kv_heads, config.heads);
     EXPECT_EQ(config.context, 256);
@@ -245,24 +207,23 @@ TEST(ConfigTest, BothSpellingsOfBaichuan7BAreOneFamily) {
 }
 
 TEST(ConfigTest, InternLmHasBiasesUnlessItSaysOtherwise) {
-  const Folder folder;
   const std::string family = R"({"architectures": ["InternLMForCausalLM"])";
   const Described silent =
-      folder.config(family + R"(, "rotary": {"type": "dynamic", "base": 10000}})");
+      config_of(kLlama, family + R"(, "rotary": {"type": "dynamic", "base": 10000}})");
   EXPECT_TRUE(silent.qkv_bias && silent.output_bias);
   EXPECT_FALSE(silent.mlp_bias);
-  const Described without = folder.config(family + R"(, "bias": false})");
+  const Described without = config_of(kLlama, family + R"(, "bias": false})");
   EXPECT_FALSE(without.qkv_bias || without.output_bias);
 }
 
 TEST(ConfigTest, Phi3TurnsAPartOfEachHeadAndSeesAllUnlessItSaysOtherwise) {
-  const Folder folder;
   const std::string family = R"({"architectures": ["Phi3ForCausalLM"])";
-  const Described silent = folder.config(family + "}");
+  const Described silent = config_of(kLlama, family + "}");
   EXPECT_EQ(silent.rotary.rotary_dim(), 8);
   EXPECT_FLOAT_EQ(silent.norm_eps, 1e-5f);
   EXPECT_EQ(silent.windows, std::vector<int64_t>(4, 0));
-  const Described part = folder.config(
+  const Described part = config_of(
+      kLlama,
       family + R"(, "rope_parameters": {"partial_rotary_factor": 0.75}, "sliding_window": 9})");
   EXPECT_EQ(part.rotary.rotary_dim(), 6);
   EXPECT_EQ(part.rotary.head_dim(), 8);
@@ -271,65 +232,64 @@ TEST(ConfigTest, Phi3TurnsAPartOfEachHeadAndSeesAllUnlessItSaysOtherwise) {
 }
 
 TEST(ConfigTest, LayersOfSmolLm3WithoutRopeAreThoseThatMayHaveAWindow) {
-  const Folder folder;
   const std::string family = R"({"architectures": ["SmolLM3ForCausalLM"])";
-  const Described silent = folder.config(family + "}");
+  const Described silent = config_of(kLlama, family + "}");
   EXPECT_EQ(silent.turns, (std::vector<bool>{true, true, true, false}));
   EXPECT_EQ(silent.kv_heads, 4);
   EXPECT_TRUE(silent.tie_word_embeddings);
   EXPECT_EQ(silent.windows, std::vector<int64_t>(4, 0));
-  const Described windows = folder.config(family +
-                                          R"(, "use_sliding_window": true, "sliding_window": 9,
+  const Described windows =
+      config_of(kLlama, family +
+                            R"(, "use_sliding_window": true, "sliding_window": 9,
                                           "no_rope_layer_interval": 2})");
   EXPECT_EQ(windows.windows, (std::vector<int64_t>{0, 9, 0, 9}));
 }
 
 // What the user passes over must not turn a refusal into wrong numbers.
 TEST(ConfigTest, WindowsFollowTheFamily) {
-  const Folder folder;
   const std::string qwen = R"({"architectures": ["Qwen2ForCausalLM"], "sliding_window": 32, )";
   using Windows = std::vector<int64_t>;
-  EXPECT_EQ(folder.config(qwen + R"("max_window_layers": 1})").windows, Windows(4, 0));
-  EXPECT_EQ(folder.config(qwen + R"("use_sliding_window": true, "max_window_layers": 3})").windows,
-            (Windows{0, 0, 0, 32}));
-  EXPECT_EQ(folder
-                .config(qwen + R"("use_sliding_window": true, "layer_types":
+  EXPECT_EQ(config_of(kLlama, qwen + R"("max_window_layers": 1})").windows, Windows(4, 0));
+  EXPECT_EQ(
+      config_of(kLlama, qwen + R"("use_sliding_window": true, "max_window_layers": 3})").windows,
+      (Windows{0, 0, 0, 32}));
+  EXPECT_EQ(config_of(kLlama, qwen + R"("use_sliding_window": true, "layer_types":
       ["sliding_attention", "full_attention", "sliding_attention", "full_attention"]})")
                 .windows,
             (Windows{32, 0, 32, 0}));
-  const absl::StatusOr<ModelDescription> unsaid =
-      folder.describe(R"({"architectures": ["Qwen2MoeForCausalLM"], "use_sliding_window": true})");
+  const absl::StatusOr<ModelDescription> unsaid = describe_config(
+      kLlama, R"({"architectures": ["Qwen2MoeForCausalLM"], "use_sliding_window": true})");
   EXPECT_NE(message_of(unsaid.status()).find("use_sliding_window: releases of transformers differ"),
             std::string::npos);
   const std::string moe = R"({"architectures": ["Qwen3MoeForCausalLM"], "sliding_window": 32, )";
-  EXPECT_EQ(folder.config(moe + R"("use_sliding_window": true, "max_window_layers": 3})").windows,
-            Windows(4, 32));
-  EXPECT_EQ(folder.config(moe + R"("max_window_layers": 3})").windows, Windows(4, 0));
-  EXPECT_EQ(folder.config(moe + R"("use_sliding_window": true, "model_type": "qwen3_vl_moe_text"})")
-                .windows,
-            Windows(4, 0));
+  EXPECT_EQ(
+      config_of(kLlama, moe + R"("use_sliding_window": true, "max_window_layers": 3})").windows,
+      Windows(4, 32));
+  EXPECT_EQ(config_of(kLlama, moe + R"("max_window_layers": 3})").windows, Windows(4, 0));
+  EXPECT_EQ(
+      config_of(kLlama, moe + R"("use_sliding_window": true, "model_type": "qwen3_vl_moe_text"})")
+          .windows,
+      Windows(4, 0));
   std::string text = std::string(kLlama).insert(1, R"("sliding_window": null,)");
   text.replace(text.find("Llama"), 5, "Mistral");
-  const absl::StatusOr<ModelDescription> mistral = folder.describe_text(text);
+  const absl::StatusOr<ModelDescription> mistral = describe_config(text);
   ASSERT_TRUE(mistral.ok()) << message_of(mistral.status());
   EXPECT_EQ(described(*mistral).windows, Windows(4, 0));
 }
 
 TEST(ConfigTest, Gemma3CapsLogitsAndNoScores) {
-  const Folder folder;
   const std::string caps = R"("attn_logit_softcapping": 5, "final_logit_softcapping": 7})";
-  const Described second = folder.config(R"({"architectures": ["Gemma2ForCausalLM"], )" + caps);
+  const Described second = config_of(kLlama, R"({"architectures": ["Gemma2ForCausalLM"], )" + caps);
   EXPECT_EQ(second.attention_cap, 5);
   EXPECT_EQ(second.logits_cap, 7);
-  const Described third = folder.config(R"({"architectures": ["Gemma3ForCausalLM"], )" + caps);
+  const Described third = config_of(kLlama, R"({"architectures": ["Gemma3ForCausalLM"], )" + caps);
   EXPECT_EQ(third.attention_cap, 0);
   EXPECT_EQ(third.logits_cap, 7);
 }
 
 TEST(ConfigTest, Gpt2MayDivideScoresByTheLayersNumber) {
-  const Folder folder;
-  const auto scales = [&](const std::string& patch) {
-    const absl::StatusOr<ModelDescription> model = folder.describe(patch);
+  const auto scales = [](const std::string& patch) {
+    const absl::StatusOr<ModelDescription> model = describe_config(kLlama, patch);
     EXPECT_TRUE(model.ok()) << message_of(model.status());
     std::vector<float> found;
     for (const Node& node : model->graph.nodes()) {
@@ -345,10 +305,9 @@ TEST(ConfigTest, Gpt2MayDivideScoresByTheLayersNumber) {
 }
 
 TEST(ConfigTest, BothFormsMeanTheSame) {
-  const Folder folder;
-  const Described old_form = folder.config(R"({"rope_theta": 5e5, "torch_dtype": "bfloat16",
+  const Described old_form = config_of(kLlama, R"({"rope_theta": 5e5, "torch_dtype": "bfloat16",
       "rope_scaling": {"type": "linear", "factor": 4}})");
-  const Described new_form = folder.config(R"({"dtype": "bfloat16", "rope_parameters":
+  const Described new_form = config_of(kLlama, R"({"dtype": "bfloat16", "rope_parameters":
       {"rope_type": "linear", "factor": 4.0, "rope_theta": 500000}})");
   EXPECT_EQ(old_form.dtype, DType::kBF16);
   EXPECT_EQ(new_form.dtype, DType::kBF16);
@@ -356,21 +315,19 @@ TEST(ConfigTest, BothFormsMeanTheSame) {
 }
 
 TEST(ConfigTest, MaxContextMayShrinkAndGrowsAsFarAsTheRotaryScalingReaches) {
-  const Folder folder;
-  EXPECT_EQ(folder.describe("{}", {}, 100)->config.context, 100);
-  EXPECT_FALSE(folder.describe("{}", {}, 257).ok());
-  EXPECT_FALSE(folder.describe("{}", {}, -1).ok());
+  EXPECT_EQ(describe_config(kLlama, "{}", {}, 100)->config.context, 100);
+  EXPECT_FALSE(describe_config(kLlama, "{}", {}, 257).ok());
+  EXPECT_FALSE(describe_config(kLlama, "{}", {}, -1).ok());
   const char* dynamic = R"({"rope_scaling": {"rope_type": "dynamic", "factor": 2.0}})";
-  const absl::StatusOr<ModelDescription> model = folder.describe(dynamic, {}, 512);
+  const absl::StatusOr<ModelDescription> model = describe_config(kLlama, dynamic, {}, 512);
   ASSERT_TRUE(model.ok()) << message_of(model.status());
   EXPECT_EQ(model->config.context, 512);
   EXPECT_EQ(described(*model).rope.dynamic_length(), 256);
-  EXPECT_FALSE(folder.describe(dynamic, {}, 513).ok());
+  EXPECT_FALSE(describe_config(kLlama, dynamic, {}, 513).ok());
 }
 
 TEST(ConfigTest, TokenIdsAreOneOrAList) {
-  const Folder folder;
-  const Described config = folder.config(R"({"bos_token_id": 1, "eos_token_id": [2, 7]})");
+  const Described config = config_of(kLlama, R"({"bos_token_id": 1, "eos_token_id": [2, 7]})");
   EXPECT_EQ(config.bos_token_ids, std::vector<int64_t>{1});
   EXPECT_EQ(config.eos_token_ids, (std::vector<int64_t>{2, 7}));
 }

@@ -153,7 +153,7 @@ class Walk {
     }
   }
 
-  // Of the first layer: norms of the stream, and what the first sum adds to.
+  // The norms of the stream in the first layer, and what the first sum adds to.
   void see_halves() {
     std::vector<int> normed;
     bool added = false;
@@ -196,22 +196,34 @@ class Walk {
 }  // namespace
 
 Described described(const ModelDescription& model) {
-  Described found(model.config);
+  Described found{model.config};
   Walk(model, found).walk();
   return found;
 }
 
-absl::StatusOr<ModelDescription> describe_config(const std::string& config) {
+namespace {
+
+absl::StatusOr<ModelDescription> describe(const std::string& config,
+                                          const std::vector<std::string>& ignored,
+                                          int64_t max_context) {
   const TempFolder folder;
   std::ofstream(folder.path() / "config.json") << config;
-  return describe_model(folder.path(), {}, 0);
+  return describe_model(folder.path(), ignored, max_context);
+}
+
+}  // namespace
+
+absl::StatusOr<ModelDescription> describe_config(const std::string& config) {
+  return describe(config, {}, 0);
 }
 
 absl::StatusOr<ModelDescription> describe_config(const std::string& config,
-                                                 const std::string& patch) {
+                                                 const std::string& patch,
+                                                 const std::vector<std::string>& ignored,
+                                                 int64_t max_context) {
   Json json = Json::parse(config);
   json.merge_patch(Json::parse(patch));
-  return describe_config(json.dump());
+  return describe(json.dump(), ignored, max_context);
 }
 
 std::vector<int64_t> shape_of(const ModelDescription& model, const std::string& tensor) {

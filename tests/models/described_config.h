@@ -7,25 +7,22 @@
 #include <string>
 #include <vector>
 
+#include "base/json.h"
 #include "base/status.h"
 #include "models/models.h"
 
 namespace lockstep {
 
 absl::StatusOr<ModelDescription> describe_config(const std::string& config);
-// With members replaced (RFC 7396: null removes).
+// With members replaced (RFC 7396: null removes), some ignored, and another context.
 absl::StatusOr<ModelDescription> describe_config(const std::string& config,
-                                                 const std::string& patch);
+                                                 const std::string& patch,
+                                                 const std::vector<std::string>& ignored = {},
+                                                 int64_t max_context = 0);
 
 // The facts of a model and, in the words of config.json, what its graph computes: found by walking
 // the graph, so that a test says what a key does, not where it is kept.
-struct Described : private Config {
-  using Config::architecture, Config::vocab_size, Config::hidden_size, Config::intermediate_size;
-  using Config::experts, Config::embedding_width;
-  using Config::layers, Config::heads, Config::kv_heads, Config::head_dim, Config::context;
-  using Config::tie_word_embeddings, Config::dtype, Config::bos_token_ids, Config::eos_token_ids;
-  explicit Described(const Config& config = {}) : Config(config) {}
-
+struct Described : Config {
   // By layer; windows and chunks are of the layers with attention alone.
   std::vector<bool> turns;       // Whether q and k are rotated.
   std::vector<bool> attends;     // Whether it has attention.
@@ -39,9 +36,9 @@ struct Described : private Config {
   bool q_norm_by_head = false;  // A weight for each head.
   float attention_scale = 0, attention_cap = 0, qkv_clamp = 0;
   std::vector<float> slopes;
-  program::RopeAttrs rotary;     // Of a layer that sees all positions; of another, if none does.
-  program::RopeTableAttrs rope;  // Its table.
-  program::RopeAttrs window_rotary;  // Of a layer with a window.
+  program::RopeAttrs rotary;         // A layer's that sees all positions; another's, if none does.
+  program::RopeTableAttrs rope;      // Its table.
+  program::RopeAttrs window_rotary;  // A layer's with a window.
   program::RopeTableAttrs window_rope;
   program::PositionScaleAttrs query_scales;
   // The first norm, the first MLP, the halves of the first layer.
@@ -49,13 +46,13 @@ struct Described : private Config {
   Function activation = Function::kNone;
   float norm_eps = 0, norm_plus = 0;
   bool layer_norm = false, norm_bias = false;
-  int parallel_norms = 0;  // Of halves that read the same x: 1 for both, or 2; 0: they are serial.
+  int parallel_norms = 0;  // Norms of halves that read the same x: 1 for both, or 2; 0: serial.
   float kept_norm = 0;     // The stream goes on with a norm's result, times this; 0: as it was.
   program::RouteAttrs route;
   program::RecurrenceAttrs recurrence;
   int64_t taps = 0;
   // The ends.
-  int64_t position_rows = 0, position_offset = 0;  // Of a table of learned positions.
+  int64_t position_rows = 0, position_offset = 0;  // The table of learned positions.
   bool head_bias = false, head_unit_rows = false;
   float embedding_multiplier = 1, logits_multiplier = 1, logits_cap = 0;
 };

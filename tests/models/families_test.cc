@@ -5,7 +5,7 @@
 #include <cmath>
 #include <string>
 
-#include "models/alibi.h"
+#include "models/blocks/attention.h"
 #include "tests/models/described_config.h"
 
 namespace lockstep {
@@ -32,6 +32,8 @@ TEST(FalconTest, OneNameHasModelsOfOneKvHeadOfGroupsAndOfAsManyAsHeads) {
   EXPECT_EQ(config_of(grouped).kv_heads, 2);
   EXPECT_EQ(config_of(grouped).parallel_norms, 2);
   EXPECT_EQ(config_of(with(grouped, R"("num_ln_in_parallel_attn": 1)")).parallel_norms, 1);
+  expect_refused(with(kFalcon, R"("num_ln_in_parallel_attn": 3, "new_decoder_architecture": true)"),
+                 "num_ln_in_parallel_attn: must be an integer from 1 to 2");
 
   const Described serial =
       config_of(with(kFalcon, R"("multi_query": false, "parallel_attn": false, "bias": true)"));
@@ -56,11 +58,6 @@ TEST(FalconTest, OldNamesOfKeysAreRead) {
   EXPECT_EQ(config.layers, 2);
   EXPECT_EQ(config.kv_heads, 4);
   EXPECT_FLOAT_EQ(config.norm_eps, 1e-4f);
-}
-
-TEST(FalconTest, WhatIsNotSupportedIsNamed) {
-  expect_refused(with(kFalcon, R"("num_ln_in_parallel_attn": 3, "new_decoder_architecture": true)"),
-                 "num_ln_in_parallel_attn: must be an integer from 1 to 2");
 }
 
 constexpr char kChatGlm[] = R"({"architectures": ["ChatGLMModel"], "padded_vocab_size": 320,

@@ -156,15 +156,16 @@ TEST(Gemma4Test, ATableByLayerMayHaveMoreRowsThanTheVocabulary) {
 TEST(Gemma4Test, WhatItDoesNotComputeIsRefused) {
   expect_refused(kSmall, R"({"use_bidirectional_attention": "all"})",
                  "use_bidirectional_attention: ");
-  expect_refused(kSmall, R"({"num_kv_shared_layers": 7})", "num_kv_shared_layers: must be 0 to 6");
+  expect_refused(kSmall, R"({"num_kv_shared_layers": 7})",
+                 "num_kv_shared_layers: must be an integer from 0 to 6, found 7");
   expect_refused(kSmall, R"({"num_kv_shared_layers": 6})",
                  "num_kv_shared_layers: no layer of the kind full_attention is left");
   expect_refused(kSmall, R"({"vocab_size_per_layer_input": 512})",
-                 "vocab_size_per_layer_input: must be vocab_size (1024) to 16777216, found 512");
+                 "vocab_size_per_layer_input: must be an integer from 1024 to 16777216, found 512");
   expect_refused(kSmall, R"({"hidden_size_per_layer_input": -1})",
                  "hidden_size_per_layer_input: must be");
   expect_refused(kSmall, R"({"pad_token_id": 1024})",
-                 "pad_token_id: must be a token id from 0 to 1023");
+                 "pad_token_id: must be an integer from 0 to 1023");
   expect_refused(kSmall, R"({"global_head_dim": 2000})", "global_head_dim: must be");
   expect_refused(kSmall, R"({"attention_k_eq_v": true, "num_global_key_value_heads": 3})",
                  "num_global_key_value_heads: must be a divisor");

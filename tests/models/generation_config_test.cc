@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "models/generation_config.h"
+#include "models/config/generation_config.h"
 
 #include <gtest/gtest.h>
 

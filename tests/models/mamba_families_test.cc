@@ -5,7 +5,7 @@
 #include <fstream>
 #include <string>
 
-#include "models/python_json.h"
+#include "models/config/python_json.h"
 #include "tests/models/described_config.h"
 #include "tests/support/temp_folder.h"
 
@@ -77,10 +77,12 @@ TEST(NemotronHTest, IsReadAsItIsPublished) {
 TEST(MambaTest, WhatIsAnotherModelIsRefused) {
   expect_refused(kGranite4, R"({"mamba_proj_bias": true})", "mamba_proj_bias: true");
   expect_refused(kGranite4, R"({"mamba_n_groups": 5})", "mamba_n_groups: must be a divisor");
-  expect_refused(kGranite4, R"({"mamba_d_conv": 1})", "mamba_d_conv: must be 2 or more");
+  expect_refused(kGranite4, R"({"mamba_d_conv": 1})",
+                 "mamba_d_conv: must be an integer from 2 to 16, found 1");
   expect_refused(kGranite4, R"({"mamba_d_head": 100000})", "mamba_d_head: must be");
   expect_refused(kGranite4, R"({"time_step_limit": [0.1, 2]})", "time_step_limit: ");
-  expect_refused(kGranite4, R"({"num_local_experts": -1})", "num_local_experts: must be 0 to");
+  expect_refused(kGranite4, R"({"num_local_experts": -1})",
+                 "num_local_experts: must be an integer from 0 to");
   expect_refused(kNemotron, R"({"hybrid_override_pattern": "M-M*"})",
                  "hybrid_override_pattern: must be 5 letters M, *, - or E, found M-M*");
   expect_refused(kNemotron, R"({"hybrid_override_pattern": "M-M*x"})", "hybrid_override_pattern");

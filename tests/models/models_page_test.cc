@@ -10,9 +10,9 @@
 #include <string>
 
 #include "base/source_dir.h"
-#include "models/models.h"
-#include "models/refused.h"
-#include "models/wrappers.h"
+#include "models/architecture.h"
+#include "models/config/refused.h"
+#include "models/config/wrappers.h"
 #include "tests/support/golden_names.h"
 #include "tests/support/test_data.h"
 

@@ -81,7 +81,8 @@ TEST(Qwen1Test, WhatTheReferenceNeverDoesIsRefused) {
   const auto replaced = [](std::string config, const std::string& old, const std::string& by) {
     return config.replace(config.find(old), old.size(), by);
   };
-  expect_refused(replaced(kQwen1, "22016", "22017"), "intermediate_size: 22017");
+  expect_refused(replaced(kQwen1, "22016", "22017"),
+                 "intermediate_size: must be an even number, found 22017");
   expect_refused(replaced(kQwen1, R"("no_bias": true)", R"("no_bias": false)"), "no_bias");
   expect_refused(replaced(kQwen1, R"("rotary_pct": 1.0)", R"("rotary_pct": 0.5)"), "rotary_pct");
 }

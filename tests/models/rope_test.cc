@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // Every kind of rotary scaling against the frequencies that transformers 5 computes.
-#include "models/rope.h"
+#include "models/blocks/rope.h"
 
 #include <gtest/gtest.h>
 

@@ -1,17 +1,15 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "models/wrappers.h"
+#include "models/config/wrappers.h"
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
 #include <algorithm>
 #include <cmath>
-#include <fstream>
 #include <string>
 #include <vector>
 
 #include "tests/models/described_config.h"
-#include "tests/support/temp_folder.h"
 
 namespace lockstep {
 namespace {
@@ -37,9 +35,7 @@ constexpr char kMistral[] = R"({"architectures": ["Mistral3ForConditionalGenerat
 
 absl::StatusOr<ModelDescription> describe(const Json& config,
                                           const std::vector<std::string>& ignored = {}) {
-  const TempFolder folder;
-  std::ofstream(folder.path() / "config.json") << config;
-  return describe_model(folder.path(), ignored, 0);
+  return describe_config(config.dump(), "{}", ignored);
 }
 
 std::string error_of(const Json& config) {

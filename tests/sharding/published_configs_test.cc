@@ -10,6 +10,7 @@
 #include <string>
 #include <vector>
 
+#include "base/status.h"
 #include "models/summary.h"
 #include "tests/sharding/test_models.h"
 #include "tests/support/temp_folder.h"

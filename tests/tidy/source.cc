@@ -13,9 +13,9 @@ namespace {
 
 namespace fs = std::filesystem;
 
-constexpr const char* kFolders[] = {"base",        "proto", "checkpoint", "models", "sharding",
-                                    "worker",      "tools", "tests",      "docs",   "cmake",
-                                    "coordinator", "demo",  ".ci"};
+constexpr const char* kFolders[] = {
+    "base", "proto", "checkpoint",  "models", "sharding", "worker",    "tools", "tests",
+    "docs", "cmake", "coordinator", "demo",   ".ci",      "operators", "web",   "deploy"};
 
 // Empty where this is no checkout or there is no git.
 std::vector<std::string> paths_by_git(const std::string& top) {

@@ -10,11 +10,11 @@
 #include <vector>
 
 #include "base/status.h"
+#include "tests/support/data_tls.h"
 #include "tests/support/host_group.h"
 #include "tests/support/patience.h"
 #include "tests/support/relay.h"
 #include "tests/worker/collectives/checks.h"
-#include "tests/support/data_tls.h"
 
 namespace lockstep {
 namespace {

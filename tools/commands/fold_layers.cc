@@ -96,13 +96,13 @@ bool same_line(std::string_view a, std::string_view b, Moves& moves) {
 }
 
 // Lines that follow one another; of one layer, or of none (-1).
-struct Block {
+struct LineBlock {
   int64_t layer = -1;
   std::vector<std::string_view> lines;
 };
 
-std::vector<Block> blocks_of(std::string_view listing) {
-  std::vector<Block> blocks(1);
+std::vector<LineBlock> blocks_of(std::string_view listing) {
+  std::vector<LineBlock> blocks(1);
   while (!listing.empty()) {
     const size_t end = std::min(listing.find('\n'), listing.size() - 1);
     const std::string_view line = listing.substr(0, end);
@@ -116,7 +116,8 @@ std::vector<Block> blocks_of(std::string_view listing) {
 
 // Whether `block` has the lines of `shown`, and how many of its own that are: what follows the last
 // layer belongs to none.
-std::optional<size_t> same_layer(const Block& shown, const Block& block, bool last, Moves& moves) {
+std::optional<size_t> same_layer(const LineBlock& shown, const LineBlock& block, bool last,
+                                 Moves& moves) {
   const size_t count = shown.lines.size();
   const bool fits = last ? block.lines.size() >= count : block.lines.size() == count;
   if (shown.layer < 0 || block.layer <= shown.layer || !fits) return std::nullopt;
@@ -137,7 +138,7 @@ std::string folded_line(int64_t first, int64_t last, int64_t shown, bool other_p
 }  // namespace
 
 std::string fold_layers(std::string_view listing) {
-  const std::vector<Block> blocks = blocks_of(listing);
+  const std::vector<LineBlock> blocks = blocks_of(listing);
   std::string text;
   const auto append = [&](std::span<const std::string_view> lines) {
     for (const std::string_view line : lines) text.append(line).append("\n");

@@ -62,7 +62,7 @@ absl::Status read_embeds(const std::string& path, const Model& model,
   if (!matrix.ok()) {
     return invalid_argument("--prompt-embeds {}: {}", path, message_of(matrix.status()));
   }
-  const int64_t wanted = embedding(model.config()).columns();
+  const int64_t wanted = model.config().embedding_width;
   if (matrix->cols != wanted) {
     return invalid_argument(
         "--prompt-embeds {}: wanted rows of the model's hidden size {}, found {}", path, wanted,

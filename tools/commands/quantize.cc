@@ -13,7 +13,7 @@
 #include "base/system/cpu.h"
 #include "base/threads/thread_pool.h"
 #include "checkpoint/quantize_checkpoint.h"
-#include "models/python_json.h"
+#include "models/config/python_json.h"
 #include "tools/commands/command.h"
 #include "tools/terminal.h"
 

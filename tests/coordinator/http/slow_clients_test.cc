@@ -199,7 +199,9 @@ class LongEvent final : public BodySource {
 
 // They have begun, and cannot be refused: those for which there is no room are closed.
 TEST(SlowClientsTest, StreamsThatWaitToBeReadAreBoundedTogether) {
-  ScriptedServer server({.all_answer_bytes = 9'500'000});
+  // One thread serves them in the order in which they came.
+  ScriptedServer server(ServerOptions{
+      .threads = 1, .max_connections = 50, .limits = {.all_answer_bytes = 9'500'000}});
   std::vector<testing::Socket> slow;
   const auto ask = [&] {
     slow.emplace_back(server.address());

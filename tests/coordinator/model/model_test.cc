@@ -4,6 +4,7 @@
 
 #include <fstream>
 
+#include "base/json.h"
 #include "base/source_dir.h"
 #include "base/status.h"
 #include "gmock/gmock.h"

@@ -253,6 +253,7 @@ TEST_P(TopCandidatesTest, NothingWantedAndNoColumnsAreNothingToDo) {
   step.output_count = 2;
   KernelArgs args;
   args.in[0] = bare.logits.view();
+  args.attrs = TopCandidatesAttrs{};
   args.step = &step;
   run(GetParam(), args);
   EXPECT_EQ(bare.requests[0].top_found, 0);

@@ -1,0 +1,32 @@
+// SPDX-License-Identifier: Apache-2.0
+// Mamba-2 (Dao and Gu, 2024, https://arxiv.org/abs/2405.21060): layers that keep a state of fixed
+// size in place of keys and values.
+#pragma once
+
+#include <cstdint>
+#include <vector>
+
+#include "models/blocks/attention.h"
+
+namespace lockstep {
+
+struct Mamba {
+  int64_t hidden = 1;
+  float norm_eps = 1e-6f;
+  int64_t taps = 2;  // Rows that the convolution sums,
+  bool bias = true;  // and whether it has biases.
+  int64_t heads = 1;
+  int64_t groups = 1;  // Each has one B and one C of state_dim columns.
+  int64_t head_dim = 1;
+  int64_t state_dim = 1;
+};
+// By the names of Bamba and Granite 4.
+Mamba read_mamba(Keys& keys, const Sizes& sizes, const Norm& norm);
+
+// Names are relative to the open scope: in_proj, conv1d, dt_bias, A_log, D, norm, out_proj.
+Value mamba_mixer(Graph& graph, const Mamba& mamba, Value x);
+// Llama's attention in some layers, Mamba-2 where `recurs` says so.
+Block mamba_or_attention(const Mamba& mamba, const Attention& attention,
+                         const std::vector<bool>& recurs);
+
+}  // namespace lockstep

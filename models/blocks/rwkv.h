@@ -1,0 +1,58 @@
+// SPDX-License-Identifier: Apache-2.0
+// RWKV: what its versions share.
+#pragma once
+
+#include <cstdint>
+#include <string>
+
+#include "models/blocks/llama.h"
+
+namespace lockstep {
+
+// Sizes and layer norms. Nothing depends on a position: what the model was made for is no bound.
+Llama read_rwkv(Keys& keys, const SizeDefaults& missing);
+
+// The state's heads, of version 5 on.
+struct RwkvHeads {
+  int64_t hidden = 1;
+  int64_t count = 1;
+  int64_t dim = 1;
+  float norm_eps = 64e-5f;  // The eps of the norm within heads.
+
+  AxisSize axis() const { return {Axis::kHeads, count, dim}; }
+};
+// Heads follow from their size: num_attention_heads is another number in published files.
+RwkvHeads read_rwkv_heads(Keys& keys, Llama& m);
+
+// Names of the published files of version 5 on.
+LanguageModel rwkv_model(const Llama& m, Block time_mix, Block channel_mix);
+
+// A normed row and the one before it.
+struct TokenShift {
+  Value x;
+  Value before;
+};
+TokenShift token_shift(Graph& graph, Value x);
+
+// x + (before - x) * the vector `name`, stored as [1, 1, columns]; and the other way round, as
+// versions 4 and 5 store it.
+Value mix_before(Graph& graph, const TokenShift& rows, const std::string& name);
+Value mix_own(Graph& graph, const TokenShift& rows, const std::string& name);
+
+// The linear whose matrix is stored as [in, out], under its bare name.
+Value turned_linear(Graph& graph, Value x, const std::string& name, AxisSize out);
+
+// The norm within each head that follows a recurrence, "`name`.weight" and "`name`.bias".
+Value norm_of_heads(Graph& graph, const RwkvHeads& heads, Value x, const std::string& name);
+
+// What heads receive, their keys and values, the log of their decay's rate, and what their gate is
+// of, of versions 5 and 6.
+struct TimeMix {
+  Value r, k, v, decay, gate;
+};
+Value recurrent_time_mix(Graph& graph, const RwkvHeads& heads, const TimeMix& mix);
+
+// value(key(k)), which receptance(r) opens as a gate; k and r are mixtures.
+Value channel_mix(Graph& graph, const Mlp& mlp, Value k, Value r);
+
+}  // namespace lockstep
