@@ -5,6 +5,7 @@
 
 #include <algorithm>
 #include <iterator>
+#include <memory>
 #include <sstream>
 
 #include "base/first_names.h"
@@ -150,9 +151,12 @@ void Keys::count_layers() {
 
 void Keys::default_from_tensor(std::string_view key, std::string_view tensor, size_t dimension) {
   if (has(key) || source_.folder.empty()) return;
-  const absl::StatusOr<Checkpoint> checkpoint = Checkpoint::open(source_.folder);
-  if (!checkpoint.ok()) return;
-  const TensorInfo* found = checkpoint->find(tensor);
+  if (checkpoint_ == nullptr) {
+    absl::StatusOr<Checkpoint> opened = Checkpoint::open(source_.folder);
+    if (!opened.ok()) return;
+    checkpoint_ = std::make_shared<const Checkpoint>(*std::move(opened));
+  }
+  const TensorInfo* found = checkpoint_->find(tensor);
   if (found != nullptr && dimension < found->shape.size()) {
     json_[std::string(key)] = found->shape[dimension];
   }

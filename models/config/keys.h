@@ -12,6 +12,7 @@
 #include <functional>
 #include <initializer_list>
 #include <map>
+#include <memory>
 #include <optional>
 #include <set>
 #include <span>
@@ -24,6 +25,8 @@
 #include "base/json.h"
 
 namespace lockstep {
+
+class Checkpoint;
 
 inline constexpr int64_t kMaxWidth = 1 << 20;      // Columns of any value.
 inline constexpr int64_t kMaxPositions = 1 << 24;  // Of any sequence.
@@ -99,6 +102,7 @@ class Keys {
 
   Json json_;
   KeySource source_;
+  std::shared_ptr<const Checkpoint> checkpoint_;  // Opened once, for sizes of tensors.
   std::set<std::string, std::less<>> names_;
   std::set<std::string, std::less<>> patterns_;                // Those of ignore().
   std::map<std::string, std::string, std::less<>> published_;  // By our names, if they differ.
