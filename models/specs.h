@@ -56,17 +56,6 @@ struct QkNorm {
 inline constexpr QkNorm kHeadNorms = {.over = QkNorm::Over::kHead};
 inline constexpr QkNorm kNormOverAllHeads = {.over = QkNorm::Over::kAllHeads};
 
-// Which layers have a window, as config.json says it.
-enum class WindowRule : uint8_t {
-  kNone,       // Every layer sees all positions.
-  kAllLayers,  // sliding_window holds for every layer, when it is not null.
-  kAsked,      // The same, where use_sliding_window asks for it.
-  kByLayer,    // use_sliding_window, from max_window_layers on, or as layer_types says.
-  kPattern,    // All but every so many-th layer, or as layer_types says.
-  kChunks,     // attention_chunk_size, in layers that turn, or as layer_types says.
-  kNoRope,     // use_sliding_window, in layers that turn nothing, or as layer_types says.
-};
-
 // Rows of a fused matrix and of its bias, such as the k of [q; k; v]: ranges, stacked.
 struct FusedPart {
   struct RowRange {
