@@ -46,6 +46,31 @@ bool may_reach(const ScoredToken& token, const cluster::Output& output, float wa
   return !(edited + halvings * kLn2 + margin < static_cast<double>(wanted));
 }
 
+// The token with the largest noisy value, or for a greedy draw the largest value, of those offered
+// in any order. Ties go to the lower id. The tokens and the output outlive it.
+class Noisiest {
+ public:
+  explicit Noisiest(const cluster::Output& output)
+      : output_(output), greedy_(output.temperature() == 0) {}
+
+  void offer(const ScoredToken& token) {
+    if (winner_ != nullptr && !greedy_ && !may_reach(token, output_, max_)) return;
+    const float value = greedy_ ? token.edited : noisy_of(token, output_);
+    if (winner_ == nullptr || value > max_ || (value == max_ && token.id < winner_->id)) {
+      winner_ = &token;
+      max_ = value;
+    }
+  }
+  // One token was offered.
+  const ScoredToken& winner() const { return *winner_; }
+
+ private:
+  const cluster::Output& output_;
+  const bool greedy_;
+  const ScoredToken* winner_ = nullptr;
+  float max_ = 0;
+};
+
 // The best by noise over the whole vocabulary, from each rank's best.
 std::optional<ScoredToken> noisiest(const RankCandidates& ranks) {
   const cluster::Candidate* best = nullptr;
@@ -98,42 +123,26 @@ std::optional<ScoredToken> decide(const SamplingParams& params, const cluster::O
   }
   const size_t limit =
       params.top_k > 0 ? static_cast<size_t>(params.top_k) : std::numeric_limits<size_t>::max();
-  const ScoredToken* winner = nullptr;
-  float winner_noisy = 0;
+  Noisiest drawn(output);
   double better_ones = 0;
   for (size_t i = 0; i < ranking.known && i < limit; ++i) {
     const ScoredToken& token = ranking.tokens[i];
     const double weight = weight_of(token, ranking.tokens.front());
-    if (i > 0 && (better_ones >= allowed || weight < params.min_p)) return *winner;
+    if (i > 0 && (better_ones >= allowed || weight < params.min_p)) return drawn.winner();
     better_ones += weight;
-    if (winner != nullptr && !may_reach(token, output, winner_noisy)) continue;
-    const float noisy = noisy_of(token, output);
-    if (winner == nullptr || noisy > winner_noisy ||
-        (noisy == winner_noisy && token.id < winner->id)) {
-      winner = &token;
-      winner_noisy = noisy;
-    }
+    drawn.offer(token);
   }
   const bool all = ranking.complete && ranking.known == ranking.tokens.size();
-  if (all || ranking.known >= limit) return *winner;
+  if (all || ranking.known >= limit) return drawn.winner();
   // What isn't known can't beat the winner of all: if that one is kept, it is drawn.
-  if (overall.has_value() && overall->id == winner->id) return *winner;
+  if (overall.has_value() && overall->id == drawn.winner().id) return drawn.winner();
   return std::nullopt;
 }
 
-// The one with the largest noisy value, or of greedy draws the largest value.
 ScoredToken noisiest_of(std::span<const ScoredToken> tokens, const cluster::Output& output) {
-  const bool greedy = output.temperature() == 0;
-  const ScoredToken* winner = nullptr;
-  float max = 0;
-  for (const ScoredToken& token : tokens) {
-    if (!greedy && winner != nullptr && !may_reach(token, output, max)) continue;
-    const float value = greedy ? token.edited : noisy_of(token, output);
-    if (winner != nullptr && (value < max || (value == max && token.id > winner->id))) continue;
-    winner = &token;
-    max = value;
-  }
-  return *winner;
+  Noisiest drawn(output);
+  for (const ScoredToken& token : tokens) drawn.offer(token);
+  return drawn.winner();
 }
 
 std::optional<ScoredToken> decide_from_logits(const SamplingParams& params,
