@@ -22,7 +22,7 @@ class FullDraws {
   // The last draw of a sequence: the next one mostly is of the same kind.
   void note(const Sequence* sequence, bool needed_all_logits);
   void forget(const Sequence* sequence) { turns_.erase(sequence); }
-  // Of the running sequences, in order, leaves the rows of those without a turn to a later step.
+  // Leaves the rows of running sequences without a turn to a later step. `running` is in order.
   // Clients take turns, and within a client the sequence whose turn is longest ago is next.
   void limit(std::span<Sequence* const> running);
 

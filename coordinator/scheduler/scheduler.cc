@@ -136,11 +136,11 @@ void Scheduler::plan() {
     if (next == nullptr || prefix_left(*next) > limits_.rows - room.work.rows) break;
     const bool starts = next->state() != Sequence::State::kRunning;
     const bool may_be_full = starts && may_need_all_logits(next->request().sampling);
-    if (may_be_full && first_draws++ == kFirstDraws) {
+    if (may_be_full && first_draws == kFirstDraws) {
       queue_.block(FairQueue::Starters::kAll);
-      --first_draws;
       continue;
     }
+    if (may_be_full) ++first_draws;
     if (starts && !start(next)) {
       if (!must_wait(*next)) blocked_ = next;
       queue_.block(starters());
