@@ -89,7 +89,7 @@ void EngineCore::run_step(bool trace) {
   for (std::shared_ptr<Stream>& stream : started) act<NoteStarted>(std::move(stream));
 }
 
-// Of which requests these are the first rows.
+// Returns the streams of requests whose first rows these are.
 std::vector<std::shared_ptr<Stream>> EngineCore::note_started(const Batch& batch) {
   std::vector<std::shared_ptr<Stream>> started;
   for (const BatchItem& item : batch.items) {
@@ -116,7 +116,7 @@ void EngineCore::results(std::vector<cluster::StepResult> results, int64_t step_
   draw_rest(nullptr);
 }
 
-// What is known of prompts now. The numbers themselves are worked out when they are told.
+// Takes the scores of prompts. Their numbers are worked out when events are sent.
 void EngineCore::take_scores() {
   for (PromptScores& scores : flight_->scores) {
     if (scores.sequence->state() == Sequence::State::kFinished) continue;  // It ended meanwhile.
@@ -132,8 +132,8 @@ void EngineCore::logits(const std::vector<float>& logits) {
   draw_rest(&logits);
 }
 
-// What follows for the sequences from the outputs that are left; `logits` are of the first of
-// these.
+// Draws for the sequences of the outputs that are left; `logits` are those of the
+// first of these.
 void EngineCore::draw_rest(const std::vector<float>* logits) {
   while (flight_->next < flight_->draws.size()) {
     const Flight::Draw next = flight_->draws[flight_->next];
@@ -325,7 +325,7 @@ void EngineCore::end_late(int64_t now_ms) {
   stats_.outage = true;
   tell_all();
   for (Job* job : jobs_in_order()) {
-    // Whoever gave a deadline waits until then.
+    // A request with a deadline waits until then.
     if (job->request->request().deadline_ms == 0)
       fail(*job, no_workers_for(options_.max_outage_ms));
   }
@@ -525,7 +525,7 @@ void EngineCore::blame(const absl::Status& why) {
     const Sequence& sequence = *flight_->draws[flight_->next].sequence;
     return accuse(jobs_.at(sequence.stream()), sequence.length() + 1, why);
   }
-  std::map<uint64_t, std::pair<Job*, int64_t>> ends;  // Of new rows, over all choices; in order.
+  std::map<uint64_t, std::pair<Job*, int64_t>> ends;  // The ends of new rows, over all choices.
   for (const BatchItem& item : flight_->batch.items) {
     const int64_t end = item.sequence->computed() + item.rows;
     if (end <= item.sequence->reached()) continue;
@@ -583,7 +583,7 @@ void EngineCore::refuse_group(const absl::Status& why) {
 void EngineCore::forget_group() {
   had_event_ = true;
   flight_.reset();
-  // Nobody would answer it.
+  // No group would answer it.
   std::erase_if(actions_, [](const EngineAction& action) {
     return std::holds_alternative<FetchLogits>(action);
   });
