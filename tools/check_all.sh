@@ -9,6 +9,10 @@ set -euo pipefail
 cd "$(dirname "$0")/.."
 
 tools/test.sh release
+if [ -d build/cuda_kernels ]; then  # tools/test.sh compiled to PTX there.
+  cmake -DCMAKE_CUDA_ARCHITECTURES="80-real;90" build/cuda_kernels
+  cmake --build build/cuda_kernels --target lockstep_kernels
+fi
 build/cpu/tests/simulation/simulation --seeds 100000 --jobs "$(nproc)"
 for seed in 1 2 3; do build/cpu/tests/faults/faults --faults 200 --seed "$seed"; done
 tools/survey/survey.py

@@ -101,9 +101,9 @@ TEST(TokenizerFileTest, RefusesWhatIsNotJsonOrTooDeep) {
 TEST(TokenizerFileTest, SaysWhatIsWrongWithAPattern) {
   for (const char* pattern :
        {R"([a)", R"(\\p{Foo})", "(", "a**(", R"([[:foo:]])", R"(\\2(a))", R"(\\)", "[z-a]"}) {
-    const std::string error = error_of(spec_with(
-        std::string(R"("pre_tokenizer":{"type":"Split","behavior":"Isolated","pattern":)") +
-        R"({"Regex":")" + pattern + "\"}}"));
+    std::string split = R"("pre_tokenizer":{"type":"Split","behavior":"Isolated","pattern":)";
+    split.append(R"({"Regex":")").append(pattern).append("\"}}");
+    const std::string error = error_of(spec_with(split));
     EXPECT_THAT(error, HasSubstr("pre_tokenizer \"Split\": pattern \"")) << pattern;
   }
 }

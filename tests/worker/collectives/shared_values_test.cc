@@ -20,7 +20,7 @@
 namespace lockstep {
 namespace {
 
-using testing::HasSubstr;
+using ::testing::HasSubstr;
 
 constexpr uint32_t kSeed = 20261121;
 constexpr int64_t kSharedBytes = 1 << 20;
@@ -116,7 +116,7 @@ TEST(SharedValuesTest, AMeetingThatWasAskedForNoneHasNone) {
   }
 }
 
-class SharedValuesMeetingTest : public testing::Test {
+class SharedValuesMeetingTest : public ::testing::Test {
  protected:
   MeetArgs args(int rank, int ranks, int64_t shared_bytes) const {
     return {.rank = rank,

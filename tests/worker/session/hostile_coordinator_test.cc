@@ -55,7 +55,7 @@ TEST(HostileCoordinatorTest, HostileAssignmentsAreRefusedAndTheWorkerStaysWell) 
     mutate(*message.mutable_assignment());
     const cluster::Failure failure = worker.failure(message);
     EXPECT_FALSE(failure.peer_lost()) << "mutation " << epoch << ": " << failure.message();
-    EXPECT_THAT(failure.message(), testing::Not(HasSubstr("\n")));
+    EXPECT_THAT(failure.message(), ::testing::Not(HasSubstr("\n")));
   }
   EXPECT_THAT(worker.failure(assign(0, layer_program())).message(), HasSubstr("epoch from 1 on"));
   // Large numbers that are true are as much as there is.

@@ -66,7 +66,7 @@ TEST(PublicServerTest, MalformedMessagesAndTextThatIsNotUtf8AreInvalidArgument) 
   const std::string not_utf8 = "\x0a\x03\xff\xfe\xfd";
   const std::string cut_short = "\x0a\x7f";
   const std::string no_field = "\xff\xff\xff\xff\xff\xff\xff\xff\xff\xff\xff";
-  testing::internal::CaptureStderr();
+  ::testing::internal::CaptureStderr();
   for (const std::string method : {"Generate", "Resume", "Tokenize", "Detokenize", "GetModel"}) {
     for (const std::string& bytes : {not_utf8, cut_short, no_field}) {
       const bool has_text = method != "Detokenize" && method != "GetModel";
@@ -78,7 +78,7 @@ TEST(PublicServerTest, MalformedMessagesAndTextThatIsNotUtf8AreInvalidArgument) 
       EXPECT_EQ(status.error_message().find('\n'), std::string::npos);
     }
   }
-  EXPECT_EQ(testing::internal::GetCapturedStderr(), "");  // No log line per call.
+  EXPECT_EQ(::testing::internal::GetCapturedStderr(), "");  // No log line per call.
 }
 
 TEST(PublicServerTest, FieldsThatItDoesNotKnowAreIgnored) {

@@ -29,7 +29,7 @@ namespace lockstep {
 namespace {
 
 using std::chrono::milliseconds;
-using testing::HasSubstr;
+using ::testing::HasSubstr;
 using Clock = std::chrono::steady_clock;
 
 // The bytes of a peer's first message, written down a second time on purpose.
@@ -42,7 +42,7 @@ struct RawHello {
   char secret[256] = "a secret";
 };
 
-class RendezvousTest : public testing::Test {
+class RendezvousTest : public ::testing::Test {
  protected:
   MeetArgs args(int rank, int ranks) const {
     return {.rank = rank,
