@@ -95,7 +95,7 @@ std::string address_of_grpc_peer(const std::string& peer) {
   const bool is_relayed = peer.starts_with(kRelayed);
   if (!is_relayed && !peer.starts_with("ipv4:") && !peer.starts_with("ipv6:")) return peer;
   const size_t before = is_relayed ? peer.find('/', kRelayed.size()) : peer.find(':');
-  const std::string address = peer.substr(before + 1);  // All of it, where there is no slash.
+  const std::string address = peer.substr(before + 1);  // If there is no slash: the whole name.
   return absl::StrReplaceAll(address, {{"%5B", "["}, {"%5D", "]"}, {"%25", "%"}});
 }
 

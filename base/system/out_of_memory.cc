@@ -14,7 +14,7 @@ namespace {
 
 std::terminate_handler otherwise = nullptr;
 
-// Takes no memory.
+// Allocates no memory.
 [[noreturn]] void end_with(std::string_view line) {
   [[maybe_unused]] const ssize_t written = ::write(STDERR_FILENO, line.data(), line.size());
   _exit(2);
@@ -34,7 +34,7 @@ void on_terminate() {
             "lockstep: a thread cannot be started: raise the limits of memory and of "
             "processes (ulimit -v, ulimit -u, the container's)\n");
       }
-    } catch (...) {  // A fault of ours, which is said as ever.
+    } catch (...) {  // Our own bug: the default handler reports it.
     }
   }
   otherwise();
