@@ -122,7 +122,7 @@ class Builder {
 
   bool open(Tree container) {
     if (static_cast<int>(open_.size()) == limits_.depth) {
-      return fail(fmt::format("more than {} objects and arrays within each other", limits_.depth));
+      return fail(fmt::format("more than {} nested objects and arrays", limits_.depth));
     }
     Tree* added = add(std::move(container));
     if (added == nullptr) return false;
@@ -155,7 +155,7 @@ absl::StatusOr<Tree> parse_tree(std::string_view text, std::string_view what,
                                       Cursor(text.data() + text.size(), &reached), &builder);
   if (!parsed && text.starts_with("version https://git-lfs")) {
     return invalid_argument(
-        "{}: it only says where Git LFS has the file: `git lfs pull` fetches it", what);
+        "{}: it is a Git LFS pointer, not the file: run `git lfs pull` to fetch it", what);
   }
   if (!parsed) {
     return invalid_argument("{}: {} (at byte {})", what, builder.problem(), reached - text.data());
@@ -164,14 +164,14 @@ absl::StatusOr<Tree> parse_tree(std::string_view text, std::string_view what,
 }
 
 absl::Status wrong_type(std::string_view key, std::string_view wanted, const Json* found) {
-  return invalid_argument("{}: wanted {}, found {}", printable(key), wanted,
+  return invalid_argument("{}: must be {}, found {}", printable(key), wanted,
                           found == nullptr ? "nothing" : describe(*found));
 }
 
 // The member; null if it is missing or null.
 absl::StatusOr<const Json*> find(const Json& object, std::string_view key) {
   if (!object.is_object()) {
-    return invalid_argument("{}: wanted a member of an object, found {} instead of the object",
+    return invalid_argument("{}: must be a member of an object, found {} instead of the object",
                             printable(key), describe(object));
   }
   const auto found = object.find(key);
@@ -249,9 +249,9 @@ std::string describe(const Json& value) {
     case Json::value_t::number_unsigned:
       return fmt::format("an integer ({})", value.get<uint64_t>());
     case Json::value_t::number_float:
-      return fmt::format("a number that is no integer ({})", value.get<double>());
+      return fmt::format("a number that is not an integer ({})", value.get<double>());
     default:
-      return "something that JSON does not have";
+      return "a value that is not JSON";
   }
 }
 

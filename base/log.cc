@@ -157,7 +157,7 @@ class BackgroundSink final : public spdlog::sinks::base_sink<std::mutex> {
     if (news > 0 && has_room()) {
       said_ += news;
       const std::string text =
-          fmt::format("{} log lines were dropped: they are read too slowly", news);
+          fmt::format("{} log lines were dropped: the log's reader is too slow", news);
       push_formatted({spdlog::string_view_t(kName), spdlog::level::warn, text});
     }
     push_formatted(message);
@@ -185,7 +185,7 @@ class BackgroundSink final : public spdlog::sinks::base_sink<std::mutex> {
 absl::StatusOr<LogFormat> log_format_of(std::string_view name) {
   if (name == "text") return LogFormat::kText;
   if (name == "json") return LogFormat::kJson;
-  return invalid_argument("--log-format {}: want text or json", printable(name));
+  return invalid_argument("--log-format {}: must be text or json", printable(name));
 }
 
 std::unique_ptr<spdlog::formatter> json_formatter() { return std::make_unique<JsonFormatter>(); }

@@ -53,7 +53,7 @@ absl::StatusOr<HostAndPort> split_address(const std::string& address) {
   const bool bracketed = host.size() >= 2 && host.front() == '[' && host.back() == ']';
   if (bracketed) host = host.substr(1, host.size() - 2);
   if (!digits || std::stoi(port) > 65535 || (!bracketed && host.find(':') != std::string::npos)) {
-    return invalid_argument("{}: want HOST:PORT, e.g. 127.0.0.1:50051 or [fd00::2]:50051",
+    return invalid_argument("{}: must be HOST:PORT, e.g. 127.0.0.1:50051 or [fd00::2]:50051",
                             printable(address));
   }
   return HostAndPort{.host = std::move(host), .port = port};

@@ -249,11 +249,11 @@ std::optional<std::string> isa_problem() {
   if (!isa) {
     std::string names;
     for (const char* name : kIsaNames) names += std::string(names.empty() ? "" : ", ") + name;
-    return "LOCKSTEP_ISA: wanted one of " + names + ", found \"" + wanted + "\"";
+    return "LOCKSTEP_ISA: must be one of " + names + ", found \"" + wanted + "\"";
   }
   if (!machine_runs(*isa)) {
-    return "LOCKSTEP_ISA: " + std::string(wanted) + " is not what this processor has (" +
-           isa_name(machine_isa()) + " is its best); unset it or choose another";
+    return "LOCKSTEP_ISA: this processor does not support " + std::string(wanted) +
+           " (its best is " + isa_name(machine_isa()) + "); unset it or choose another";
   }
   return std::nullopt;
 }

@@ -26,8 +26,8 @@ void on_terminate() {
       std::rethrow_exception(error);
     } catch (const std::bad_alloc&) {
       end_with(
-          "lockstep: out of memory: the system gives no more; raise the limit (ulimit -v, the "
-          "container's) or ask for less\n");
+          "lockstep: out of memory: the system has none left; raise the limit (ulimit -v, the "
+          "container's) or use less\n");
     } catch (const std::system_error& failure) {
       if (failure.code() == std::errc::resource_unavailable_try_again) {
         end_with(

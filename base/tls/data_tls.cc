@@ -139,7 +139,7 @@ std::string TlsChannel::problem() const {
   const std::string reason = take_tls_error();
   const long verified = SSL_get_verify_result(ssl_.get());
   if (verified == X509_V_OK) return reason;
-  return fmt::format("its certificate does not count: {}", X509_verify_cert_error_string(verified));
+  return fmt::format("its certificate is not valid: {}", X509_verify_cert_error_string(verified));
 }
 
 void prepare(SSL_CTX* context) {

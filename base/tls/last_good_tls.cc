@@ -57,7 +57,7 @@ void LastGoodTls::look() {
   seen_ = std::move(now);
   auto made = seen_.ok() ? make(*seen_) : seen_.status();
   if (!made.ok()) {
-    spdlog::warn("{}; for {} the last good certificate stays", message_of(made.status()),
+    spdlog::warn("{}; the last good certificate is still used for {}", message_of(made.status()),
                  options_.user);
     return;
   }

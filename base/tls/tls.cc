@@ -130,7 +130,7 @@ absl::StatusOr<std::vector<Certificate>> certificates_in(const std::string& byte
   const std::string reason = take_tls_error();
   if (!at_end) return invalid_argument("its PEM is cut off or broken: {}", reason);
   if (found.empty() || bytes.find('\0') != std::string::npos) {
-    return invalid_argument("want PEM (-----BEGIN CERTIFICATE-----), found none");
+    return invalid_argument("must be PEM (-----BEGIN CERTIFICATE-----), found none");
   }
   return found;
 }
@@ -142,10 +142,10 @@ absl::StatusOr<Key> key_in(const std::string& bytes) {
   Key key(PEM_read_bio_PrivateKey(bio.get(), nullptr, refuse_passphrase, &is_encrypted),
           EVP_PKEY_free);
   ERR_clear_error();
-  if (is_encrypted) return invalid_argument("it is encrypted: want a key without a passphrase");
+  if (is_encrypted) return invalid_argument("it is encrypted: must be a key without a passphrase");
   if (bytes.find(" PRIVATE KEY-----") == std::string::npos ||
       bytes.find('\0') != std::string::npos) {
-    return invalid_argument("want PEM (-----BEGIN PRIVATE KEY-----), found none");
+    return invalid_argument("must be PEM (-----BEGIN PRIVATE KEY-----), found none");
   }
   if (key == nullptr) return invalid_argument("its PEM is cut off, broken or of an unknown kind");
   return key;
@@ -188,7 +188,7 @@ absl::Status use_authorities(SSL_CTX* context, const std::string& bytes) {
   return absl::OkStatus();
 }
 
-// "TLS key k.pem: it is encrypted: want a key without a passphrase".
+// "TLS key k.pem: it is encrypted: must be a key without a passphrase".
 absl::Status about(const char* what, const std::string& path, const absl::Status& status) {
   if (status.ok()) return status;
   return invalid_argument("TLS {} {}: {}", what, path, message_of(status));
@@ -207,7 +207,7 @@ std::string take_tls_error() {
   const unsigned long error = ERR_get_error();
   ERR_clear_error();
   const char* text = ERR_reason_error_string(error);
-  return text != nullptr ? text : "no reason is known";
+  return text != nullptr ? text : "unknown reason";
 }
 
 absl::StatusOr<TlsBytes> read_tls_bytes(const TlsFiles& files) {

@@ -212,7 +212,7 @@ TEST(CheckpointTest, AFileCutAfterOpeningIsAnErrorAndNoSignal) {
     const std::string message =
         message_of(checkpoint->read(a, {0, 100, 0, 100}, transposed, out.data(), 100));
     EXPECT_THAT(message, HasSubstr(path.string()));
-    EXPECT_THAT(message, HasSubstr("was it cut while it was read?"));
+    EXPECT_THAT(message, HasSubstr("was it truncated while it was read?"));
   }
 }
 

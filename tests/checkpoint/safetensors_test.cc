@@ -130,7 +130,7 @@ TEST(SafetensorsTest, AHeaderIsUtf8Json) {
 }
 
 TEST(SafetensorsTest, AHeaderIsAtMostFourDeep) {
-  EXPECT_THAT(problem(R"({"w":{"shape":[[[1]]]}})", 0), HasSubstr("within each other"));
+  EXPECT_THAT(problem(R"({"w":{"shape":[[[1]]]}})", 0), HasSubstr("nested objects and arrays"));
 }
 
 TEST(SafetensorsTest, DuplicateKeysAreRefused) {

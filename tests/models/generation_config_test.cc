@@ -70,15 +70,15 @@ TEST(GenerationConfigTest, NotToSampleIsTemperatureZero) {
 
 TEST(GenerationConfigTest, AWrongFieldIsOneLineThatNamesIt) {
   const char* wrong[][2] = {
-      {R"({"temperature": "hot"})", "temperature: wanted a number"},
+      {R"({"temperature": "hot"})", "temperature: must be a number"},
       {R"({"temperature": -1})", "temperature: wanted a number from 0"},
       {R"({"top_p": 1.5})", "top_p: wanted a number from 0 to 1"},
-      {R"({"top_k": 2.5})", "top_k: wanted an integer"},
+      {R"({"top_k": 2.5})", "top_k: must be an integer"},
       {R"({"top_k": -2})", "top_k: wanted -1 to 1073741824, found -2"},
       {R"({"repetition_penalty": 0})", "repetition_penalty"},
       {R"({"eos_token_id": [2, "x"]})", "eos_token_id: wanted a token id"},
       {R"({"eos_token_id": -1})", "eos_token_id"},
-      {R"({"do_sample": "no"})", "do_sample: wanted true or false"},
+      {R"({"do_sample": "no"})", "do_sample: must be true or false"},
       {R"({"max_new_tokens": 0})", "max_new_tokens: wanted 1 to 1073741824, found 0"},
       {"[]", "wanted an object"}};
   for (const auto& [text, says] : wrong) {
