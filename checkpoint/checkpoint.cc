@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Finds the files of a checkpoint, checks that index and headers agree, reads rectangles.
+// Finds the files of a checkpoint, checks that index and headers agree, and reads rectangles.
 #include "checkpoint/checkpoint.h"
 
 #include <sys/stat.h>
@@ -29,7 +29,7 @@ constexpr std::string_view kSingleName = "model.safetensors";
 constexpr std::string_view kIndexName = "model.safetensors.index.json";
 constexpr std::string_view kSuffix = ".safetensors";
 
-// Tensor -> shard, as the index says.
+// Tensor -> shard, from the index.
 using WeightMap = std::map<std::string, std::string, std::less<>>;
 
 // A name from the index must not lead out of the folder.
@@ -84,18 +84,18 @@ absl::StatusOr<fs::path> lone_file(const fs::path& folder) {
 
 constexpr int64_t kBufferBytes = 256 << 10;
 constexpr int64_t kPageBytes = 4096;
-// Narrow when transposing: a block then has many rows, which are what becomes contiguous.
+// Narrow if transposing: a block then has many rows, which become contiguous.
 constexpr int64_t kTransposedCols = 1024;
 
 // Some columns of a matrix in a file, read in blocks of rows that fit the buffer.
 struct Strip {
   int64_t row_bytes;
-  int64_t width;  // Bytes of a row that are wanted.
+  int64_t width;  // The bytes needed of each row.
 
-  // Where less than a page is between two rows' parts, reading it too touches no further page and
-  // saves calls.
+  // If less than a page lies between the parts of two rows, reading the gap too touches no other
+  // page and saves calls.
   bool contiguous() const { return row_bytes - width < kPageBytes; }
-  int64_t pitch() const { return contiguous() ? row_bytes : width; }  // From row to row, in memory.
+  int64_t pitch() const { return contiguous() ? row_bytes : width; }  // Memory from row to row.
   int64_t tallest() const { return (kBufferBytes - width) / pitch() + 1; }
 };
 
@@ -112,7 +112,7 @@ absl::Status read_rows(const File& file, int64_t offset, int64_t rows, const Str
 }
 
 absl::StatusOr<std::string> header_of(const File& file) {
-  uint64_t header_bytes = 0;  // As the format begins; checked when the file was opened.
+  uint64_t header_bytes = 0;  // The format's first field; checked when the file was opened.
   RETURN_IF_ERROR(file.read_at(0, sizeof(header_bytes), &header_bytes));
   std::string header(std::min<uint64_t>(header_bytes, kMaxHeaderBytes), '\0');
   RETURN_IF_ERROR(
@@ -128,7 +128,7 @@ absl::StatusOr<struct stat> stat_of(const File& file) {
 
 constexpr int64_t kBlockBytes = 4096;
 
-// The middle of a tensor: where it begins in its file, and its bytes.
+// The middle of a tensor: its first byte in the file, and its size.
 std::pair<int64_t, int64_t> block_of(const TensorInfo& tensor) {
   const int64_t bytes = std::min(kBlockBytes, tensor.end - tensor.begin);
   return {tensor.begin + (tensor.end - tensor.begin - bytes) / 2, bytes};
@@ -136,8 +136,8 @@ std::pair<int64_t, int64_t> block_of(const TensorInfo& tensor) {
 
 int64_t ns_of(const timespec& time) { return time.tv_sec * 1'000'000'000 + time.tv_nsec; }
 
-// Waits until the file's last change is some ticks ago, by this host's clock: the next has another
-// time. Where the file's times come from another clock, or it changes all the time, as it is.
+// Waits until the file's last change is some ticks old by this host's clock: the next change then
+// has another time. Gives up if the times are another clock's, or the file changes all the time.
 absl::StatusOr<struct stat> settled_stat_of(const File& file) {
   constexpr int64_t kTicksNs = 20'000'000;  // A tick is 1 to 10 ms.
   for (int tries = 0;; ++tries) {
@@ -159,7 +159,7 @@ std::string time_text(const timespec& time) {
 absl::StatusOr<Checkpoint> Checkpoint::open(const fs::path& folder, const SignOfLife& alive) {
   Checkpoint checkpoint;
   checkpoint.folder_ = folder;
-  std::error_code ignored;  // What cannot be examined is reported by the last of the three.
+  std::error_code ignored;  // If a path cannot be examined, the last of the three reports it.
   if (fs::exists(folder / kSingleName, ignored)) {
     RETURN_IF_ERROR(checkpoint.add_file(folder / kSingleName, alive));
   } else if (fs::exists(folder / kIndexName, ignored)) {

@@ -21,7 +21,7 @@ std::string joined(std::string_view name, std::string_view suffix) {
 
 int64_t code_columns(const Quantization& kind, int64_t cols) { return (cols * kind.bits + 7) / 8; }
 
-// Of the groups that a rectangle's columns are.
+// The groups that contain the rectangle's columns.
 Rectangle groups_of(const Quantization& kind, const Rectangle& rectangle) {
   Rectangle groups = rectangle;
   groups.col_begin = kind.group == 0 ? 0 : rectangle.col_begin / kind.group;
@@ -39,7 +39,7 @@ absl::Status read_codes(const Checkpoint& checkpoint, const std::string& name,
     if (std::find(codes, codes + count, int8_t{-128}) == codes + count) return absl::OkStatus();
     return failed_precondition("{}: wanted codes of -127 to 127, found -128", printable(name));
   }
-  Rectangle bytes = rectangle;  // Groups are of even length, so pairs are never cut.
+  Rectangle bytes = rectangle;  // Groups have an even length, so no pair is split.
   bytes.col_begin = rectangle.col_begin / 2;
   bytes.col_end = (rectangle.col_end + 1) / 2;
   std::vector<uint8_t> pairs(bytes.rows() * bytes.cols());
@@ -132,7 +132,7 @@ std::vector<std::byte> stored_codes(const Quantization& kind, const int8_t* code
 }
 
 absl::Status check_finite(std::string_view name, const float* values, int64_t count) {
-  uint32_t largest = 0;  // Infinity and NaN are those with all bits of the exponent.
+  uint32_t largest = 0;  // Infinity and NaN have all exponent bits set.
   for (int64_t i = 0; i < count; ++i) {
     largest = std::max(largest, std::bit_cast<uint32_t>(values[i]) & 0x7fffffffu);
   }

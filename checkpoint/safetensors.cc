@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Every check of Trail of Bits' audit of the format and of the published attacks after it.
+// Makes every check of Trail of Bits' audit of the format and of the attacks published after it.
 #include "checkpoint/safetensors.h"
 
 #include <fmt/ranges.h>
@@ -24,7 +24,7 @@ struct StoredType {
   DType dtype;
 };
 
-// Every type of the format. Those of kNone may be in a file but cannot be weights.
+// Every type of the format. A file may contain kNone types, but they cannot be weights.
 constexpr std::array kStoredTypes = {
     StoredType{"F32", 32, DType::kF32},         StoredType{"BF16", 16, DType::kBF16},
     StoredType{"F16", 16, DType::kF16},         StoredType{"F64", 64, DType::kNone},
@@ -39,13 +39,13 @@ constexpr std::array kStoredTypes = {
     StoredType{"F6_E3M2", 6, DType::kNone},     StoredType{"F4", 4, DType::kNone},
 };
 
-// One entry of the header, with errors that name the file and the tensor.
+// One entry of the header. Its errors name the file and the tensor.
 class Entry {
  public:
   Entry(std::string_view what, const std::string& name, const Json& json)
       : what_(what), name_(name), json_(json) {}
 
-  // Fills all of a TensorInfo; the range is still relative to the end of the header.
+  // Fills all of a TensorInfo; the byte range is relative to the end of the header.
   absl::StatusOr<TensorInfo> parse() const {
     TensorInfo info;
     info.name = name_;
@@ -93,7 +93,7 @@ class Entry {
                  printable(name));
   }
 
-  // Floats, 1e3, negative numbers (-0 too) and what does not fit into int64 are refused.
+  // Refuses floats, 1e3, negative numbers (-0 too) and numbers above int64.
   absl::StatusOr<std::vector<int64_t>> integers(const char* key) const {
     const auto found = json_.find(key);
     if (found == json_.end() || !found->is_array()) {
@@ -111,7 +111,7 @@ class Entry {
     return values;
   }
 
-  // Fills rows and cols, returns the bytes that the shape takes.
+  // Fills rows and cols; returns the bytes of the shape.
   absl::StatusOr<int64_t> measure(const StoredType& type, TensorInfo& info) const {
     info.rows = 1;
     info.cols = info.shape.empty() ? 1 : info.shape.back();
@@ -119,7 +119,7 @@ class Entry {
     int64_t bits = 0;
     bool overflow = false;
     for (const int64_t size : info.shape) {
-      info.rows = elements;  // The product of all but the last, in the end.
+      info.rows = elements;  // Finally the product of all sizes but the last.
       overflow |= __builtin_mul_overflow(elements, size, &elements);
     }
     overflow |= __builtin_mul_overflow(elements, type.bits, &bits);
@@ -149,8 +149,8 @@ absl::Status check_metadata(const Json& metadata, std::string_view what) {
   return absl::OkStatus();
 }
 
-// Tensors in order of place must follow each other without a hole or an overlap and end where the
-// file ends. Those without elements are held to it as well.
+// The tensors, in order of position, must follow each other without holes or overlaps and end where
+// the file ends. This includes tensors without elements.
 absl::Status check_cover(const std::vector<TensorInfo>& tensors, int64_t data_bytes,
                          std::string_view what) {
   int64_t reached = 0;
@@ -187,7 +187,7 @@ absl::StatusOr<std::vector<TensorInfo>> parse_safetensors_header(std::string_vie
     return failed_precondition("{}: wanted a header that starts with '{{', found {}", what,
                                header.empty() ? "an empty one" : printable(header.substr(0, 1)));
   }
-  // Depth: the map, a tensor, its shape, and one to spare for keys that we do not know.
+  // Depth: the map, a tensor, its shape, and one more for unknown keys.
   ASSIGN_OR_RETURN(
       const Json json,
       parse_json(header, what, {.depth = 4, .values = 20 * kMaxTensors, .alive = alive}));

@@ -66,8 +66,7 @@ absl::Status File::read_at(int64_t offset, int64_t bytes, void* out) const {
     if (got == 0) {
       return failed_precondition(
           "{}: must have {} more bytes at byte {}, found the end of the file; it had {} bytes when "
-          "it "
-          "was opened; was it truncated while it was read?",
+          "it was opened; was it truncated while it was read?",
           path_.string(), bytes, offset, bytes_);
     }
     to += got;
