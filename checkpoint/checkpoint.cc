@@ -46,14 +46,14 @@ absl::StatusOr<WeightMap> read_index(const fs::path& path, const SignOfLife& ali
       parse_json(text, path.string(), {.depth = 16, .values = 20 * kMaxTensors, .alive = alive}));
   const auto map = index.is_object() ? index.find("weight_map") : index.end();
   if (map == index.end() || !map->is_object()) {
-    return failed_precondition("{}: weight_map: wanted an object, found {}", path.string(),
+    return failed_precondition("{}: weight_map: must be an object, found {}", path.string(),
                                map == index.end() ? "nothing" : describe(*map));
   }
   WeightMap shards;
   for (const auto& [name, file] : map->items()) {
     if (!file.is_string() || !is_shard_name(file.get_ref<const std::string&>())) {
       return failed_precondition(
-          "{}: \"{}\": wanted the name of a {} file in this folder, found {}", path.string(),
+          "{}: \"{}\": must be the name of a {} file in this folder, found {}", path.string(),
           printable(name), kSuffix, describe(file));
     }
     shards.emplace(name, file.get<std::string>());
@@ -69,15 +69,15 @@ absl::StatusOr<fs::path> lone_file(const fs::path& folder) {
     if (it->path().extension() == kSuffix) found.push_back(it->path());
   }
   if (error) {
-    return failed_precondition("{}: wanted the folder of a checkpoint: {}", folder.string(),
+    return failed_precondition("{}: must be the folder of a checkpoint: {}", folder.string(),
                                error.message());
   }
   if (found.size() != 1) {
     return failed_precondition(
-        "{}: wanted {}, {} or a single {} file, found {} of the last; {}", folder.string(),
+        "{}: must have {}, {} or a single {} file, found {} of the last; {}", folder.string(),
         kSingleName, kIndexName, kSuffix, found.size(),
         found.empty() ? "convert the weights to safetensors, or pass --random-weights SEED"
-                      : "add the index, or leave one");
+                      : "add the index, or keep only one");
   }
   return found.front();
 }
@@ -191,8 +191,8 @@ absl::Status Checkpoint::open_shards(const fs::path& index_path, const SignOfLif
     const fs::path path = folder_ / name;
     std::error_code ignored;  // add_file() reports a path that cannot be examined.
     if (fs::status(path, ignored).type() == fs::file_type::not_found) {
-      return failed_precondition("{}: wanted this file, which {} names, found none; fetch it again",
-                                 path.string(), kIndexName);
+      return failed_precondition("{}: missing, but {} names it; fetch it again", path.string(),
+                                 kIndexName);
     }
     RETURN_IF_ERROR(add_file(path, alive));
   }
@@ -203,7 +203,7 @@ absl::Status Checkpoint::open_shards(const fs::path& index_path, const SignOfLif
   for (const auto& [tensor, shard] : shards) {
     if (stored.count({shard, tensor}) == 0) {
       return failed_precondition(
-          "{}: wanted the tensor \"{}\", which {} puts there, found none; do index and shards "
+          "{}: must have the tensor \"{}\", which {} puts there, found none; do index and shards "
           "belong together?",
           (folder_ / shard).string(), printable(tensor), kIndexName);
     }
@@ -218,7 +218,7 @@ absl::Status Checkpoint::sort_tensors() {
       std::adjacent_find(tensors_.begin(), tensors_.end(),
                          [](const TensorInfo& a, const TensorInfo& b) { return a.name == b.name; });
   if (twice == tensors_.end()) return absl::OkStatus();
-  return failed_precondition("{}: the tensor \"{}\" is in two files, {} and {}; leave one",
+  return failed_precondition("{}: the tensor \"{}\" is in two files, {} and {}; keep only one",
                              folder_.string(), printable(twice->name),
                              files_[twice[0].file].path().filename().string(),
                              files_[twice[1].file].path().filename().string());
@@ -281,7 +281,7 @@ absl::Status Checkpoint::read(const TensorInfo& tensor, const Rectangle& rectang
   LOCKSTEP_CHECK(0 <= tensor.file && tensor.file < static_cast<int64_t>(files_.size()));
   if (rectangle.empty()) return absl::OkStatus();
   if (!widens(tensor.dtype)) {
-    return failed_precondition("{}: wanted F32, BF16 or F16, the checkpoint has {}",
+    return failed_precondition("{}: must be F32, BF16 or F16, the checkpoint has {}",
                                printable(tensor.name), tensor.dtype_name);
   }
   const int64_t element = dtype_bytes(tensor.dtype);

@@ -37,7 +37,7 @@ absl::Status read_codes(const Checkpoint& checkpoint, const std::string& name,
     RETURN_IF_ERROR(checkpoint.read_stored(tensor, rectangle, codes));
     const int64_t count = rectangle.rows() * rectangle.cols();
     if (std::find(codes, codes + count, int8_t{-128}) == codes + count) return absl::OkStatus();
-    return failed_precondition("{}: wanted codes of -127 to 127, found -128", printable(name));
+    return failed_precondition("{}: must have codes of -127 to 127, found -128", printable(name));
   }
   Rectangle bytes = rectangle;  // Groups have an even length, so no pair is split.
   bytes.col_begin = rectangle.col_begin / 2;
@@ -62,7 +62,7 @@ absl::Status read_scales(const Checkpoint& checkpoint, const std::string& name,
   const auto infinite = [](uint16_t bits) { return (bits & 0x7f80) == 0x7f80; };
   const int64_t count = groups.rows() * groups.cols();
   if (std::none_of(out, out + count, infinite)) return absl::OkStatus();
-  return failed_precondition("{}: wanted finite numbers, found infinity or NaN", printable(name));
+  return failed_precondition("{}: must be finite numbers, found infinity or NaN", printable(name));
 }
 
 }  // namespace
@@ -94,7 +94,7 @@ absl::Status check_quantized(const Checkpoint& checkpoint, const std::string& na
       continue;
     }
     return failed_precondition(
-        "{}: {} is {} {}, the checkpoint has {}: it was quantized another way; run it in its own "
+        "{}: as {} it must be {} {}, found {}: it was quantized in another way; run it in its own "
         "scheme (no --quantize)",
         printable(wanted.name), dtype_name(dtype), wanted.dtype, shape_text(wanted.shape),
         found == nullptr ? "none"
@@ -102,8 +102,8 @@ absl::Status check_quantized(const Checkpoint& checkpoint, const std::string& na
   }
   if (kind->minimum || checkpoint.find(joined(name, kMinima)) == nullptr) return absl::OkStatus();
   return failed_precondition(
-      "{}: {} has no minima, the checkpoint has some: it was quantized another way; run it in its "
-      "own scheme (no --quantize)",
+      "{}: {} has no minima, the checkpoint has some: it was quantized in another way; run it in "
+      "its own scheme (no --quantize)",
       printable(name), dtype_name(dtype));
 }
 
@@ -137,7 +137,7 @@ absl::Status check_finite(std::string_view name, const float* values, int64_t co
     largest = std::max(largest, std::bit_cast<uint32_t>(values[i]) & 0x7fffffffu);
   }
   if (largest < 0x7f800000u) return absl::OkStatus();
-  return failed_precondition("{}: wanted finite numbers to quantize, found infinity or NaN",
+  return failed_precondition("{}: must be finite numbers to be quantized, found infinity or NaN",
                              printable(name));
 }
 

@@ -49,21 +49,22 @@ class Entry {
   absl::StatusOr<TensorInfo> parse() const {
     TensorInfo info;
     info.name = name_;
-    if (!json_.is_object()) return error("wanted an object, found {}", describe(json_));
+    if (!json_.is_object()) return error("must be an object, found {}", describe(json_));
     ASSIGN_OR_RETURN(const StoredType* type, stored_type());
     info.dtype = type->dtype;
     info.dtype_name = type->name;
     ASSIGN_OR_RETURN(info.shape, integers("shape"));
     if (static_cast<int64_t>(info.shape.size()) > kMaxTensorRank) {
-      return error("wanted at most {} dimensions, found {}", kMaxTensorRank, info.shape.size());
+      return error("must have at most {} dimensions, found {}", kMaxTensorRank, info.shape.size());
     }
     ASSIGN_OR_RETURN(const int64_t bytes, measure(*type, info));
     ASSIGN_OR_RETURN(const std::vector<int64_t> offsets, integers("data_offsets"));
-    if (offsets.size() != 2) return error("data_offsets: wanted 2, found {}", offsets.size());
+    if (offsets.size() != 2)
+      return error("data_offsets: must be 2 numbers, found {}", offsets.size());
     info.begin = offsets[0];
     info.end = offsets[1];
     if (info.begin > info.end) {
-      return error("data_offsets: ends at {}, before it begins at {}", info.end, info.begin);
+      return error("data_offsets: the end {} is before the begin {}", info.end, info.begin);
     }
     if (info.end - info.begin != bytes) {
       return error("{} {} takes {} bytes, but data_offsets give it {}", type->name,
@@ -82,7 +83,7 @@ class Entry {
   absl::StatusOr<const StoredType*> stored_type() const {
     const auto found = json_.find("dtype");
     if (found == json_.end() || !found->is_string()) {
-      return error("dtype: wanted a string, found {}",
+      return error("dtype: must be a string, found {}",
                    found == json_.end() ? "nothing" : describe(*found));
     }
     const auto& name = found->get_ref<const std::string&>();
@@ -97,14 +98,14 @@ class Entry {
   absl::StatusOr<std::vector<int64_t>> integers(const char* key) const {
     const auto found = json_.find(key);
     if (found == json_.end() || !found->is_array()) {
-      return error("{}: wanted an array, found {}", key,
+      return error("{}: must be an array, found {}", key,
                    found == json_.end() ? "nothing" : describe(*found));
     }
     std::vector<int64_t> values;
     values.reserve(found->size());
     for (const Json& item : *found) {
       if (!item.is_number_unsigned() || item.get<uint64_t>() > uint64_t{INT64_MAX}) {
-        return error("{}: wanted non-negative integers, found {}", key, describe(item));
+        return error("{}: must be non-negative integers, found {}", key, describe(item));
       }
       values.push_back(item.get<int64_t>());
     }
@@ -125,7 +126,7 @@ class Entry {
     overflow |= __builtin_mul_overflow(elements, type.bits, &bits);
     if (overflow) return error("shape {} overflows 64 bits", shape_text(info.shape));
     if (bits % 8 != 0) {
-      return error("{} {} does not end at a byte", type.name, shape_text(info.shape));
+      return error("{} {} is not a whole number of bytes", type.name, shape_text(info.shape));
     }
     return bits / 8;
   }
@@ -137,12 +138,12 @@ class Entry {
 
 absl::Status check_metadata(const Json& metadata, std::string_view what) {
   if (!metadata.is_object()) {
-    return failed_precondition("{}: __metadata__: wanted an object, found {}", what,
+    return failed_precondition("{}: __metadata__: must be an object, found {}", what,
                                describe(metadata));
   }
   for (const auto& [key, value] : metadata.items()) {
     if (!value.is_string()) {
-      return failed_precondition("{}: __metadata__: \"{}\": wanted a string, found {}", what,
+      return failed_precondition("{}: __metadata__: \"{}\": must be a string, found {}", what,
                                  printable(key), describe(value));
     }
   }
@@ -157,7 +158,7 @@ absl::Status check_cover(const std::vector<TensorInfo>& tensors, int64_t data_by
   for (const TensorInfo& tensor : tensors) {
     if (tensor.begin != reached) {
       return failed_precondition(
-          "{}: tensor \"{}\": wanted it to begin at {}, where the one before ends, found {}; "
+          "{}: tensor \"{}\": must begin at {}, where the one before ends, found {}; "
           "the file has {}",
           what, printable(tensor.name), reached, tensor.begin,
           tensor.begin < reached ? "overlapping tensors" : "a hole");
@@ -184,7 +185,7 @@ absl::StatusOr<std::vector<TensorInfo>> parse_safetensors_header(std::string_vie
                                header_bytes, file_bytes);
   }
   if (!header.starts_with('{')) {
-    return failed_precondition("{}: wanted a header that starts with '{{', found {}", what,
+    return failed_precondition("{}: must have a header that starts with '{{', found {}", what,
                                header.empty() ? "an empty one" : printable(header.substr(0, 1)));
   }
   // Depth: the map, a tensor, its shape, and one more for unknown keys.
@@ -192,7 +193,7 @@ absl::StatusOr<std::vector<TensorInfo>> parse_safetensors_header(std::string_vie
       const Json json,
       parse_json(header, what, {.depth = 4, .values = 20 * kMaxTensors, .alive = alive}));
   if (static_cast<int64_t>(json.size()) > kMaxTensors) {
-    return failed_precondition("{}: wanted at most {} tensors, found {}", what, kMaxTensors,
+    return failed_precondition("{}: must have at most {} tensors, found {}", what, kMaxTensors,
                                json.size());
   }
   std::vector<TensorInfo> tensors;
@@ -221,21 +222,20 @@ absl::StatusOr<std::vector<TensorInfo>> read_safetensors_header(const File& file
                                                                 const SignOfLife& alive) {
   const std::string what = file.path().string();
   if (file.bytes() < kLengthBytes) {
-    return failed_precondition("{}: wanted a safetensors file, found only {} bytes; fetch it again",
-                               what, file.bytes());
+    return failed_precondition(
+        "{}: must be a safetensors file, found only {} bytes; fetch it again", what, file.bytes());
   }
   uint64_t length = 0;
   RETURN_IF_ERROR(file.read_at(0, kLengthBytes, &length));
   const int64_t longest = std::min(kMaxHeaderBytes, file.bytes() - kLengthBytes);
   if (std::memcmp(&length, "version ", kLengthBytes) == 0) {
     return failed_precondition(
-        "{}: it only says where Git LFS has the file: fetch the file itself by `git lfs pull`",
-        what);
+        "{}: it is a Git LFS pointer, not the file: run `git lfs pull` to fetch it", what);
   }
   if (length > static_cast<uint64_t>(longest)) {
     return failed_precondition(
-        "{}: wanted a header of at most {} bytes, found a length of {}; the file has {} bytes: is "
-        "it a safetensors file, and whole?",
+        "{}: must have a header of at most {} bytes, found a length of {}; the file has {} bytes: "
+        "is it a complete safetensors file?",
         what, longest, length, file.bytes());
   }
   std::string header(length, '\0');

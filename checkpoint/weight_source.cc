@@ -27,7 +27,7 @@ absl::Status check_codes(const Checkpoint& checkpoint, const program::Weight& we
   const std::string& name = piece.source();
   if (!quantization(kind_of(weight))) {
     return failed_precondition(
-        "{}: the checkpoint has it quantized, {} was asked for; run it in its own scheme",
+        "{}: quantized in the checkpoint, but {} was requested; run it in its own scheme",
         printable(name), dtype_name(kind_of(weight)));
   }
   const bool made = piece.transpose() || piece.interleaved() != 0 || piece.unit_rows();
@@ -112,13 +112,13 @@ absl::Status check_source(const Checkpoint& checkpoint, const program::Piece& pi
   if (is_quantized(checkpoint, piece.source())) return absl::OkStatus();
   if (tensor->shape != shape_of(piece)) {
     return failed_precondition(
-        "{}: the config asks for {}, the checkpoint has {}; does {} belong to these weights?",
+        "{}: the config expects {}, the checkpoint has {}; does {} belong to these weights?",
         printable(piece.source()), shape_text(shape_of(piece)), shape_text(tensor->shape),
         (checkpoint.folder() / "config.json").string());
   }
   if (widens(tensor->dtype)) return absl::OkStatus();
   return failed_precondition(
-      "{}: wanted F32, BF16 or F16, the checkpoint has {}; convert it to one of them",
+      "{}: must be F32, BF16 or F16, the checkpoint has {}; convert it to one of them",
       printable(piece.source()), tensor->dtype_name);
 }
 
@@ -150,18 +150,18 @@ absl::StatusOr<std::string> WeightSource::written_at() const {
 
 absl::StatusOr<StoredRows> WeightSource::stored_rows(const program::Weight& weight) const {
   const auto* checkpoint = std::get_if<Checkpoint>(&from_);
-  if (checkpoint == nullptr) return failed_precondition("random weights are in no file");
+  if (checkpoint == nullptr) return failed_precondition("random weights are not in a file");
   if (weight.pieces_size() != 1 || weight.pieces(0).transpose()) {
-    return failed_precondition("wanted rows of one tensor, found {}",
+    return failed_precondition("must be rows of one tensor, found {}",
                                weight.pieces_size() == 1 ? "its columns" : "several tensors");
   }
   const program::Piece& piece = weight.pieces(0);
   if (piece.plus() != 0 || piece.interleaved() != 0 || piece.unit_rows() || weight.paired()) {
-    return failed_precondition("wanted rows as stored, found others made of them");
+    return failed_precondition("must be rows as stored, found rows computed from them");
   }
   ASSIGN_OR_RETURN(const TensorInfo* tensor, source_of(*checkpoint, weight, piece));
   if (tensor->dtype != kind_of(weight)) {
-    return failed_precondition("wanted {} in the file, found {}", dtype_name(kind_of(weight)),
+    return failed_precondition("must be {} in the file, found {}", dtype_name(kind_of(weight)),
                                tensor->dtype_name);
   }
   const int64_t element = dtype_bytes(tensor->dtype);
@@ -170,7 +170,7 @@ absl::StatusOr<StoredRows> WeightSource::stored_rows(const program::Weight& weig
                         .offset = tensor->begin + first * element,
                         .stride = tensor->cols};
   if (rows.offset % element == 0) return rows;
-  return failed_precondition("wanted it on a border of {} bytes in {}, found byte {}", element,
+  return failed_precondition("must be aligned to {} bytes in {}, found byte {}", element,
                              rows.file->path().string(), rows.offset);
 }
 
@@ -280,9 +280,8 @@ absl::Status WeightSource::read_codes(const program::Weight& weight, int64_t row
   }
   for (const Part& part : parts) {
     if (!stored(part)) {
-      return failed_precondition(
-          "{}: it is not quantized in the checkpoint, but other parts of {} are",
-          printable(part.piece->source()), printable(weight.name()));
+      return failed_precondition("{}: not quantized in the checkpoint, but other parts of {} are",
+                                 printable(part.piece->source()), printable(weight.name()));
     }
     RETURN_IF_ERROR(source_of(*checkpoint, weight, *part.piece).status());
     RETURN_IF_ERROR(

@@ -96,9 +96,8 @@ TEST_F(TensorCheckTest, AHeadThatAloneIsMissingMayBeTheEmbedding) {
 TEST_F(TensorCheckTest, AnotherShapeIsNamedOnBothSides) {
   naive::Tensors other = tensors_;
   other["model.norm.weight"].shape = {2, 16};
-  EXPECT_THAT(
-      message_of(check(other)),
-      StartsWith("model.norm.weight: the config asks for [32], the checkpoint has [2, 16]"));
+  EXPECT_THAT(message_of(check(other)),
+              StartsWith("model.norm.weight: the config expects [32], the checkpoint has [2, 16]"));
 }
 
 TEST_F(TensorCheckTest, TensorsOfTheTextPartThatNothingReadsAreOneLine) {
