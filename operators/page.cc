@@ -8,7 +8,7 @@
 namespace lockstep {
 namespace {
 
-// "" of an operator without attributes.
+// "" for an operator without attributes.
 std::string word_of(AttrsKind kind) {
   switch (kind) {
     case AttrsKind::kNone:
@@ -21,7 +21,7 @@ std::string word_of(AttrsKind kind) {
   return "";
 }
 
-// "0 to 1024"; of floats without bounds "any number".
+// "0 to 1024"; "any number" for floats without bounds.
 template <typename T>
 std::string range_of(const AttrsField& field, const T& value) {
   if constexpr (requires { value.data; }) {

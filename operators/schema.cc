@@ -1,6 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// The rows. A new operator is one more, and what does not compile or fails a test after that names
-// the rest of what it needs.
+// The rows. A new operator adds one; the compiler and the tests then name everything else it needs.
 #include "operators/schema.h"
 
 #include "operators/checks.h"
