@@ -9,7 +9,7 @@
 namespace lockstep {
 namespace {
 
-// `edited`: whether the list has edited logits.
+// `edited`: whether the list must have edited logits.
 absl::Status check_list(std::string_view name, const cluster::CandidateList& list, bool edited,
                         int most, int64_t vocab) {
   const int count = list.ids_size(), with_edited = edited ? count : 0;
