@@ -53,7 +53,7 @@ bool check_recurrence(const OperatorCall& c, Finding& f) {
   const int64_t rows = attrs.heads * attrs.k_dim;  // The matrices of all heads.
   const OperandShape &decay = c.in[3], &a = c.in[4], &b = c.in[5];
   return (decay.cols == attrs.heads || f.equal("columns of decay", decay.cols, rows)) &&
-         f.holds(a.present == b.present, "a wants b beside it") &&
+         f.holds(a.present == b.present, "a and b must be given together") &&
          (!a.present ||
           (f.equal("columns of a", a.cols, rows) && f.equal("columns of b", b.cols, rows)));
 }

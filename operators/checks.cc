@@ -115,7 +115,7 @@ bool check_embed(const OperatorCall& c, Finding& f) {
 bool check_product(DType x, DType weight, Finding& f) {
   if (is_rounded(x)) {
     return f.holds(x == rounded_rows(weight),
-                   "rounded rows must be as the weight's type wants them");
+                   "rounded rows must be as the weight's type rounds them");
   }
   const bool fits = x == DType::kF32 || weight == DType::kBF16 || quantization(weight).has_value();
   return f.holds(fits, "a bfloat16 input must have a bfloat16 or quantized weight");
@@ -143,11 +143,11 @@ bool check_head_norm(const OperatorCall& c, Finding& f) {
   const NormAttrs& a = c.attrs.norm();
   const int64_t weight = c.in[1].cols;  // For all heads together, or for one.
   if (!check_heads(c, a.head_dim, f)) return false;
-  if (!c.in[1].present) return f.holds(!c.in[2].present, "a bias wants a weight before it");
+  if (!c.in[1].present) return f.holds(!c.in[2].present, "a bias needs a weight before it");
   if (weight != c.in[0].cols && !f.equal("columns of the weight", weight, a.head_dim)) {
     return false;
   }
-  return !c.in[2].present || (f.holds(a.centred, "a bias is for centred heads only") &&
+  return !c.in[2].present || (f.holds(a.centred, "a bias must be for centred heads only") &&
                               f.equal("columns of the bias", c.in[2].cols, weight));
 }
 

@@ -73,12 +73,12 @@ absl::Status check_sums(const cluster::BlockSums& sums, int64_t vocab) {
   const int64_t all = (vocab + kVocabBlock - 1) / kVocabBlock;
   const int64_t first = sums.first_block(), blocks = sums.blocks();
   if (first < 0 || first > all || blocks < 0 || blocks > all - first) {
-    return invalid_argument("BlockSums: wanted blocks of 0 to {}, found {} from {} on", all, blocks,
-                            first);
+    return invalid_argument("BlockSums: must be blocks of 0 to {}, found {} from {} on", all,
+                            blocks, first);
   }
   const int64_t wanted = count_sums(first, blocks);
   if (sums.max_size() == wanted && sums.sum_size() == wanted) return absl::OkStatus();
-  return invalid_argument("BlockSums: wanted {} sums for {} blocks from {} on, found {} and {}",
+  return invalid_argument("BlockSums: must have {} sums for {} blocks from {} on, found {} and {}",
                           wanted, blocks, first, sums.max_size(), sums.sum_size());
 }
 
