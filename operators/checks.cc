@@ -147,7 +147,7 @@ bool check_head_norm(const OperatorCall& c, Finding& f) {
   if (weight != c.in[0].cols && !f.equal("columns of the weight", weight, a.head_dim)) {
     return false;
   }
-  return !c.in[2].present || (f.holds(a.centred, "a bias must be for centred heads only") &&
+  return !c.in[2].present || (f.holds(a.centred, "a bias is for centred heads only") &&
                               f.equal("columns of the bias", c.in[2].cols, weight));
 }
 
