@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Nodes against the operators' rows (operators/schema.h), as proto/validate checks instructions.
+// Checks nodes by the operators' rows (operators/schema.h), as proto/validate does instructions.
 #include "sharding/check.h"
 
 #include <string>
@@ -14,7 +14,7 @@
 namespace lockstep {
 namespace {
 
-// Operands that exist, outputs made once; "" or what is wrong.
+// Checks that operands exist and outputs are made once; returns the problem, or "".
 std::string check_operands(const Graph& graph, const Node& node, std::vector<bool>& made) {
   const OperatorSchema& schema = schema_of(node.op);
   if (schema.op == Op::kNone) return "no operator";
@@ -48,7 +48,7 @@ std::string check_rows(const Graph& graph, const Node& node) {
   return check_row_rule(schema_of(node.op), in, out);
 }
 
-// Values first, then parameters, as kernels take them.
+// Operands are values first, then parameters, in the kernels' order.
 std::string check_node(const Graph& graph, const Node& node) {
   const OperatorSchema& schema = schema_of(node.op);
   if (attrs_kind(node.attributes) != schema.attrs) return "attributes must be the operator's";
