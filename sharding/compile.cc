@@ -64,14 +64,14 @@ absl::StatusOr<Graph> run_passes(std::span<const Pass> passes, Graph graph,
 absl::Status check_limits(const program::Limits& limits) {
   const auto check = [](const char* name, int64_t value, int64_t most) {
     if (value >= 1 && value <= most) return absl::OkStatus();
-    return invalid_argument("limits.{}: wanted 1 to {}, found {}", name, most, value);
+    return invalid_argument("limits.{}: must be 1 to {}, found {}", name, most, value);
   };
   RETURN_IF_ERROR(check("rows", limits.rows(), kMaxStepRows));
   RETURN_IF_ERROR(check("outputs", limits.outputs(), kMaxStepRows));
   RETURN_IF_ERROR(check("sequences", limits.sequences(), kMaxStepRows));
   RETURN_IF_ERROR(check("context", limits.context(), kMaxContext));
   if (fits_pages(limits.page_tokens())) return absl::OkStatus();
-  return invalid_argument("limits.page_tokens: wanted 16, 32 or 64, found {}",
+  return invalid_argument("limits.page_tokens: must be 16, 32 or 64, found {}",
                           limits.page_tokens());
 }
 

@@ -61,7 +61,7 @@ std::string no_such_scheme(std::string_view name) {
     if (removed.name == name)
       return fmt::format("that scheme was removed: use {}", removed.instead);
   }
-  return "wanted one of " + scheme_names();
+  return "must be one of " + scheme_names();
 }
 
 }  // namespace lockstep

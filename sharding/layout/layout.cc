@@ -141,7 +141,7 @@ absl::StatusOr<Decision> attention(const Context& c) {
   };
   if (!fits(0, Axis::kHeads, heads) || !fits(1, Axis::kKvHeads, kv_heads) ||
       !fits(2, Axis::kKvHeads, kv_heads)) {
-    return absl::InternalError("attention: q, k and v are not cut as the plan cuts heads");
+    return absl::InternalError("attention: q, k and v must be split as the plan splits heads");
   }
   const bool cut = heads.kind == LayoutKind::kSplit;  // The sinks are split with the heads.
   return Decision{.inputs = {heads, kv_heads, kv_heads},
@@ -187,7 +187,7 @@ absl::StatusOr<Decision> recurrence(const Context& c) {
     const bool of_heads = axis == Axis::kHeads || (axis == Axis::kKvHeads && i < 2);
     if (!of_heads || (c.inputs[i] != wanted && c.inputs[i] != kWholeLayout)) {
       return absl::InternalError(
-          fmt::format("{}: input {} is not cut by heads", op_name(c.node.op), i));
+          fmt::format("{}: input {} must be split by heads", op_name(c.node.op), i));
     }
     decision.inputs.push_back(wanted);
   }
@@ -198,7 +198,7 @@ absl::StatusOr<Decision> recurrence(const Context& c) {
 absl::StatusOr<Decision> top_candidates(const Context& c) {
   const Layout vocab = split_if_cut(c.plan, Axis::kVocab);
   if (c.inputs[0] != vocab) {
-    return absl::InternalError("top_candidates: logits are not cut as the plan cuts vocab");
+    return absl::InternalError("top_candidates: logits must be split as the plan splits vocab");
   }
   return Decision{.inputs = {vocab}, .outputs = {}, .parameters = {}};
 }

@@ -23,7 +23,7 @@ absl::StatusOr<std::vector<int64_t>> to_eighths(const std::vector<WorkerFacts>& 
   for (size_t rank = 0; rank < workers.size(); ++rank) {
     const double speed = workers[rank].speed;
     if (!std::isfinite(speed) || speed < 0) {
-      return invalid_argument("speed of rank {}: wanted a finite number of 0 or more, found {}",
+      return invalid_argument("speed of rank {}: must be a finite number of 0 or more, found {}",
                               rank, speed);
     }
     measured &= speed > 0;
@@ -85,8 +85,8 @@ absl::Status find_grains(const Graph& graph, const CompileOptions& options, Plan
     grain = std::lcm(grain, group / std::gcd(group, axis.unit));
     if ((axis.count + grain - 1) / grain >= plan.ranks) continue;
     return invalid_argument(
-        "--strategy reduce cuts the {} columns of {} among {} workers, but {} weights have groups "
-        "of {}, which are never cut: use --strategy gather",
+        "--strategy reduce splits the {} columns of {} over {} workers, but {} weights have groups "
+        "of {}, which are never split: use --strategy gather",
         axis.columns(), axis_name(axis.axis), plan.ranks, dtype_name(dtype), group);
   }
   return absl::OkStatus();
@@ -180,7 +180,7 @@ absl::StatusOr<Plan> make_plan(const Graph& graph, const CompileOptions& options
   const int64_t heads = max_heads(graph);
   if (heads != 0 && plan.ranks > heads) {
     return invalid_argument(
-        "{} workers asked for, but the model has {} heads: use --workers {} or fewer", plan.ranks,
+        "{} workers requested, but the model has {} heads: use --workers {} or fewer", plan.ranks,
         heads, heads);
   }
   RETURN_IF_ERROR(find_grains(graph, options, plan));

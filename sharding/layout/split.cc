@@ -133,7 +133,7 @@ absl::StatusOr<int> Splitter::in_layout(int value, Layout wanted) {
   if (wanted == kWholeLayout) return make_whole(value);
   if (wanted == split_over(info.axis.axis)) return cut_whole(value);
   return absl::InternalError(
-      fmt::format("{} cannot be cut over {}", info.name, axis_name(wanted.axis)));
+      fmt::format("{} cannot be split over {}", info.name, axis_name(wanted.axis)));
 }
 
 absl::Status Splitter::add(const Node& node) {
