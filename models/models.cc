@@ -21,7 +21,7 @@ namespace {
 
 constexpr int64_t kMaxConfigBytes = 16 << 20;
 
-// In the order in which messages name them.
+// In the order of messages.
 constexpr Architectures (*kFamilies[])() = {
     families::llama::rows,      families::qwen::rows,       families::mixtral::rows,
     families::qwen_moe::rows,   families::baichuan::rows,   families::internlm::rows,

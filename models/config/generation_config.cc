@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// generation_config.json, field by field with its range.
+// Reads generation_config.json, field by field with its range.
 #include "models/config/generation_config.h"
 
 #include <fmt/ranges.h>
@@ -14,7 +14,7 @@
 namespace lockstep {
 namespace {
 
-// Requests may say these, too.
+// Requests may set these, too.
 constexpr std::string_view kSamplingKeys[] = {
     "temperature",      "top_k", "top_p", "min_p", "repetition_penalty", "presence_penalty",
     "frequency_penalty"};
@@ -69,7 +69,7 @@ absl::Status read_sampling(const Json& json, GenerationConfig& out) {
   RETURN_IF_ERROR(read_float(json, "repetition_penalty", 1e-3, 1e3, out.repetition_penalty));
   RETURN_IF_ERROR(read_float(json, "presence_penalty", -2, 2, out.presence_penalty));
   RETURN_IF_ERROR(read_float(json, "frequency_penalty", -2, 2, out.frequency_penalty));
-  if (out.top_k == -1) out.top_k = 0;  // Both are in use for "all".
+  if (out.top_k == -1) out.top_k = 0;  // Both are used for "all".
   return absl::OkStatus();
 }
 

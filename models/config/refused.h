@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Architectures that are known, do not run, and are refused with the reason.
+// Known architectures that are not supported and are refused with a reason.
 #pragma once
 
 #include <span>
