@@ -79,7 +79,7 @@ absl::Status dynamic(const RopeScaling& scaling, RopeConfig& out) {
   return absl::OkStatus();
 }
 
-// Such files have a factor of 1, with which their keys of YaRN have no effect.
+// Files with an alpha have a factor of 1, so their keys of YaRN have no effect.
 absl::Status fixed_alpha(const RopeScaling& scaling, RopeConfig& out) {
   ASSIGN_OR_RETURN(const double exponent, ntk_exponent(scaling, scaling.key + ".alpha"));
   ASSIGN_OR_RETURN(const double alpha, scaling.number("alpha", 1, 1e6));
