@@ -58,7 +58,7 @@ std::tuple<int64_t, int64_t, int64_t> likeness(std::string_view wanted, std::str
 // Only tensors that nothing reads: a tensor that is read is not another spelling.
 std::string nearest_tensor(const Checkpoint& checkpoint, const std::set<std::string_view>& read,
                            const std::string& wanted) {
-  if (checkpoint.tensors().empty()) return "it has none at all; ";
+  if (checkpoint.tensors().empty()) return "the checkpoint has no tensors; ";
   const TensorInfo* nearest = nullptr;
   auto most = std::tuple<int64_t, int64_t, int64_t>(0, 0, 0);  // At least one part must be equal.
   for (const TensorInfo& tensor : checkpoint.tensors()) {
@@ -192,8 +192,8 @@ std::string unread_tensors(const Checkpoint& checkpoint, const Graph& graph) {
   }
   if (unread.empty()) return "";
   return fmt::format(
-      "{} in the checkpoint's layers or beside what is read {} not read: {}; does config.json "
-      "belong to these weights?",
+      "{} in the checkpoint's layers or beside other read tensors {} not read: {}; does "
+      "config.json belong to these weights?",
       count_of(std::ssize(unread), "tensor"), unread.size() == 1 ? "is" : "are",
       first_names(unread));
 }

@@ -199,12 +199,12 @@ std::optional<std::string> choose_head(const Checkpoint& checkpoint, const Confi
   head->pieces.front().set_source(head->name);
   if (rows == nullptr) {
     embedding->pieces.front().set_source(head->name);
-    return fmt::format("{} is missing and the model is tied: {} is the embedding, too",
+    return fmt::format("{} is missing and the model is tied: using {} as the embedding, too",
                        printable(tied), *own);
   }
   if (begin_alike(checkpoint, *rows, *checkpoint.find(*own))) return std::nullopt;
   return fmt::format(
-      "config.json ties the head to the embedding, but the checkpoint has another {}: that is used",
+      "config.json ties the head to the embedding, but the checkpoint has its own {}: using that",
       *own);
 }
 

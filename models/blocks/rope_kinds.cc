@@ -68,7 +68,7 @@ absl::Status linear(const RopeScaling& scaling, RopeConfig& out) {
 absl::Status dynamic(const RopeScaling& scaling, RopeConfig& out) {
   ASSIGN_OR_RETURN(const double factor, scaling.number("factor", 1, 1e6));
   if (scaling.dim <= 2) {
-    return invalid_argument("{}: dynamic scaling wants a head_dim above 2, found {}", scaling.key,
+    return invalid_argument("{}: dynamic scaling needs a head_dim above 2, found {}", scaling.key,
                             scaling.dim);
   }
   set_frequencies(plain_frequencies(scaling.dim, scaling.theta), out);

@@ -195,8 +195,9 @@ absl::StatusOr<TextPart> text_of(const Wrapper& wrapper, Json& json) {
   }
   const TextModel* model = find_text_model(text.value("model_type", Json(wrapper.text)));
   if (model == nullptr) {
-    return invalid_argument("{}.model_type: {} is not supported in {}; docs/models.md has what is",
-                            part.object, describe(text["model_type"]), wrapper.name);
+    return invalid_argument(
+        "{}.model_type: {} is not supported in {}; docs/models.md lists what is", part.object,
+        describe(text["model_type"]), wrapper.name);
   }
   RETURN_IF_ERROR(check_head_dim(*model, text));
   text["architectures"] = Json::array({model->architecture});

@@ -82,7 +82,7 @@ int read_first_sharing(Keys& keys, const Windows& windows) {
     const auto same = [&](int64_t window) { return (window == 0) == full; };
     if (std::any_of(windows.begin(), own, same)) continue;
     keys.fail("num_kv_shared_layers",
-              "no layer of the kind {} is left that the others could share with",
+              "must leave at least one layer of the kind {} with its own pages",
               full ? "full_attention" : "sliding_attention");
   }
   return first;

@@ -18,8 +18,8 @@ int64_t read_width(Keys& keys, int64_t given) {
   if (!adjusts) return given;
   const double width = std::floor(factor * std::floor(2 * static_cast<double>(given) / 3));
   if (!(width >= 1 && width <= kMaxWidth)) {
-    keys.fail("block_ffn_dim_multiplier",
-              "must be one that gives an MLP of 1 to {} columns, found {}", kMaxWidth, factor);
+    keys.fail("block_ffn_dim_multiplier", "must give an MLP of 1 to {} columns, found {}",
+              kMaxWidth, factor);
     return given;
   }
   return (static_cast<int64_t>(width) + unit - 1) / unit * unit;

@@ -17,8 +17,8 @@ LanguageModel qwen2_moe(Keys& keys) {
   // second layer below max_window_layers.
   if (keys.flag("use_sliding_window", false) && !keys.has("layer_types")) {
     keys.fail("use_sliding_window",
-              "releases of transformers differ in which layers have the window: the config must "
-              "have layer_types, which says it, found nothing");
+              "releases of transformers differ in the layers that have the window: the config must "
+              "have layer_types, found nothing");
   }
   const Mixture experts =
       read_mixture(keys, m.sizes, m.mlp, "num_experts",

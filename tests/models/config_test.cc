@@ -44,7 +44,7 @@ constexpr Wrong kWrong[] = {
     {"Quantized", R"({"quantization_config": {"quant_method": "gptq", "bits": 4}})",
      "quantization_config: the weights are stored by the method \"gptq\""},
     {"QuantizedInNoWay", R"({"quantization_config": {"bits": 4}})",
-     "quantization_config: the weights are stored by an object, which is not read; take the "},
+     "quantization_config: the weights are stored by an object, which is not supported; take the "},
     {"QuantizedByANewerVersion",
      R"({"quantization_config": {"quant_method": "lockstep", "scheme": "q4", "version": 2}})",
      "quantization_config: must be version 1 and a scheme, found version an integer (2)"},
