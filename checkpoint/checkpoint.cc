@@ -92,7 +92,7 @@ struct Strip {
   int64_t row_bytes;
   int64_t width;  // The bytes needed of each row.
 
-  // If less than a page lies between the parts of two rows, reading the gap too touches no other
+  // If less than a page is between the parts of two rows, reading the gap too touches no other
   // page and saves calls.
   bool contiguous() const { return row_bytes - width < kPageBytes; }
   int64_t pitch() const { return contiguous() ? row_bytes : width; }  // Memory from row to row.
@@ -198,7 +198,7 @@ absl::Status Checkpoint::open_shards(const fs::path& index_path, const SignOfLif
   }
 
   std::set<std::pair<std::string_view, std::string_view>> stored;         // Shard and tensor.
-  const std::vector<std::string> file_names(names.begin(), names.end());  // As in files_.
+  const std::vector<std::string> file_names(names.begin(), names.end());  // In the order of files_.
   for (const TensorInfo& tensor : tensors_) stored.emplace(file_names[tensor.file], tensor.name);
   for (const auto& [tensor, shard] : shards) {
     if (stored.count({shard, tensor}) == 0) {

@@ -23,7 +23,7 @@ using SignOfLife = std::function<void()>;
 struct TensorInfo {
   std::string name;
   DType dtype = DType::kNone;   // kNone: not readable as float32, see dtype_name.
-  std::string_view dtype_name;  // As the header spells it, e.g. "BF16", "I64". Static.
+  std::string_view dtype_name;  // In the header, e.g. "BF16", "I64". Static.
   std::vector<int64_t> shape;
   int64_t rows = 0;
   int64_t cols = 0;

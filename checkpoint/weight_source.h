@@ -39,7 +39,7 @@ class WeightSource {
   // it for all weights before allocating memory for any. Random weights have every source.
   absl::Status check(const program::Weight& weight) const;
 
-  // As Checkpoint's; for random weights their seed.
+  // Checkpoint::stamp(); for random weights their seed.
   absl::StatusOr<std::string> stamp() const;
   absl::StatusOr<std::string> contents(const SignOfLife& alive = {}) const;
   absl::StatusOr<std::string> written_at() const;

@@ -18,7 +18,7 @@
 namespace lockstep {
 
 struct Architecture {
-  std::string_view name;  // As config.json's `architectures` names it.
+  std::string_view name;  // In config.json's `architectures`.
   // Reads a config.json from top to bottom and returns the model's parts.
   LanguageModel (*read)(Keys& keys);
   // Distinguishes rows with the same name: whether this row fits a config.json. Null: it fits if no

@@ -25,7 +25,7 @@ namespace lockstep {
 class Graph {
  public:
   std::string model;                                                    // Name for messages.
-  std::vector<program::RowDomain> row_domains = default_row_domains();  // As Program's.
+  std::vector<program::RowDomain> row_domains = default_row_domains();  // See Program.
   program::SequenceRules sequence_rules;                                // The same.
 
   // --- Builders. Names are relative to the open scopes: "mlp.up_proj" is

@@ -23,7 +23,7 @@ struct Rope {
 struct HeadNorm {
   float eps = 0;
   int64_t head_dim = 0;
-  float plus = 0;  // As in rms_norm.
+  float plus = 0;  // See rms_norm.
   bool centred = false;
   bool bias = false;
   // One weight per head: separate tensors ("norms.*" with its number for the star), or rows of one
@@ -45,7 +45,7 @@ struct PositionScales {
 struct QkNorm {
   enum class Over : uint8_t { kNothing, kHead, kAllHeads };
   Over over = Over::kNothing;  // Over all heads: rms_norm.
-  bool centred = false;        // As in HeadNorm.
+  bool centred = false;        // See HeadNorm.
   bool bias = false;
   bool by_head = false;
   const char* q = "q_norm";  // Names in the checkpoint.

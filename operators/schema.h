@@ -124,7 +124,7 @@ struct OperatorSchema {
   int value_count() const;     // Inputs that are values, optional ones included.
   int required_values() const;
   int output_count() const;
-  // Whether it multiplies rows of its first input by a matrix; see `strategy` if that is split.
+  // Whether it multiplies rows of its first input by a matrix; if that is split, Strategy decides.
   bool multiplies() const;
   bool may_round() const { return output_types == OutputTypes::kMayRound; }
 };

@@ -24,7 +24,7 @@ struct RopeRule {
 
 RopeRule rope_rule(const program::Program& program);
 
-// As in cluster.StepSequence.
+// See cluster.StepSequence.
 struct Prefix {
   int64_t rows = 0;
   int64_t held_position = 0;

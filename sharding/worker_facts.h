@@ -13,7 +13,7 @@
 namespace lockstep {
 
 struct WorkerFacts {
-  std::string device = "cpu";  // As in Hello: "cpu", or "cuda" and the GPU's address.
+  std::string device = "cpu";  // Hello.device: "cpu", or "cuda" and the GPU's address.
   std::string isa = "";        // The best instruction set of a processor: "avx512"; "": unknown.
   std::string numeric_class = kCpuClass;  // Promised by its kernels.
   int64_t memory_bytes = 0;               // Free for weights and KV pages; 0: unknown.

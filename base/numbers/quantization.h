@@ -96,7 +96,7 @@ struct RoundedGroup {
 struct QuantizedRows {
   int8_t* codes = nullptr;     // [rows][cols]
   uint16_t* scales = nullptr;  // [rows][group_count], bfloat16, finite, of either sign
-  uint16_t* minima = nullptr;  // As `scales`, if the kind has minima; else null.
+  uint16_t* minima = nullptr;  // The same, if the kind has minima; else null.
 };
 
 // Nearest codes for float32 rows [rows, cols] with `stride`. int8: the scale is the largest

@@ -29,7 +29,7 @@ struct RopeScaling {
   int64_t max_positions;
   int64_t original_positions;
   double part;  // partial_rotary_factor beside the object, or the family's.
-  // As in RopeFacts.
+  // See RopeFacts.
   bool yarn_is_longrope;
   bool fixed_alpha;
   int64_t ntk_length;

@@ -8,7 +8,7 @@
 namespace lockstep {
 
 struct RefusedArchitecture {
-  std::string_view name;  // As config.json's `architectures` names it.
+  std::string_view name;  // In config.json's `architectures`.
   std::string_view because;
 };
 

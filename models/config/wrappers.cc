@@ -212,7 +212,7 @@ absl::StatusOr<TextPart> text_of(const Wrapper& wrapper, Json& json) {
 absl::StatusOr<TextPart> unwrap_text(Json& json) {
   if (!json.is_object()) return TextPart();
   Json names = json.value("architectures", Json());
-  if (names.is_null()) {  // As transformers 4.57 saves Qwen2-VL.
+  if (names.is_null()) {  // Qwen2-VL saved by transformers 4.57.
     const Json text = json.value("text_config", Json());
     if (text.is_object()) names = text.value("architectures", Json());
   }

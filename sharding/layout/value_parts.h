@@ -16,7 +16,7 @@ namespace lockstep {
 struct ValuePart {
   Layout layout;
   Range columns;            // This rank's, of the model's value (whole, partial: all).
-  int64_t all_columns = 0;  // Of the model's value.
+  int64_t all_columns = 0;  // The model's value's.
 };
 
 // By the name of a value in the rank's program. The joint result of fused linears
