@@ -9,7 +9,7 @@ namespace lockstep {
 
 // kAvx2Vnni adds int8 dot products to kAvx2 (AVX-VNNI), kAvx512Vnni adds them to kAvx512;
 // kAvx512Bf16 adds those of bfloat16; kAmx adds products of whole tiles of either type. A processor
-// that runs one need not have kAvx2Vnni, even if it runs a later one (machine_runs in cpu.h).
+// that runs a later one need not run kAvx2Vnni (machine_runs in cpu.h).
 enum class Isa : uint8_t {
   kPortable = 0,
   kAvx2 = 1,

@@ -12,8 +12,8 @@
 
 namespace lockstep {
 
-// Parses "0-3,8", ids ascending, and writes it. nullopt if the text is not such a list (an empty
-// text is not one) or names an id above 4095.
+// Lists of ids such as "0-3,8", ascending. Parsing gives nullopt if the text is not such a list (an
+// empty text is not one) or names an id above 4095.
 std::optional<std::vector<int>> parse_processors(std::string_view text);
 std::string processors_text(const std::vector<int>& ids);
 

@@ -33,7 +33,7 @@ struct Attention {
   std::string sinks = "";             // The name of a layer's sinks tensor; "": none.
   std::vector<int64_t> windows = {};  // [layers]: how many positions a query sees; 0: all.
   std::vector<int64_t> chunks =
-      {};                        // [layers], of runs of positions that see each other, or empty.
+      {};                        // [layers]: positions of a run, which see each other; or empty.
   std::vector<bool> turns = {};  // [layers]: whether q and k are rotated.
   Ropes ropes = {};
 
