@@ -6,20 +6,20 @@
 
 namespace lockstep {
 
-// What a dimension means: all that sharding needs to know of a model. kNone is never cut: rotary
-// tables, the weight of a head_norm, the one row of a bias. kLatent: the few columns between
-// a matrix that narrows and one that widens, which are normed as a whole.
+// The meaning of a dimension: all that sharding needs from a model. kNone is never split: rotary
+// tables, the weight of a head_norm, the one row of a bias. kLatent: the few columns between a
+// narrowing and a widening matrix, which one norm covers.
 enum class Axis : uint8_t { kNone, kHidden, kHeads, kKvHeads, kFfn, kLatent, kVocab };
 inline constexpr int kAxisCount = 7;
 const char* axis_name(Axis axis);
 
-// `count` units of `unit` columns each. A unit is never cut: a head's columns stay together.
+// `count` units of `unit` columns each. A unit is never split: a head's columns stay together.
 struct AxisSize {
   Axis axis = Axis::kNone;
   int64_t count = 0;
   int64_t unit = 1;
-  // Of kKvHeads: the query heads that they serve, each an equal run of them. Layers may
-  // differ in all of these.
+  // For kKvHeads: the number of query heads; each KV head serves an equal run of them. Layers may
+  // differ in all of these fields.
   int64_t serves = 0;
   int64_t columns() const { return count * unit; }
 };

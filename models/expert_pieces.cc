@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// One piece for each expert, in the order of their numbers.
+// Makes one piece per expert, in order of their numbers.
 #include "models/expert_pieces.h"
 
 #include <fmt/format.h>
@@ -16,7 +16,7 @@ std::string numbered(const std::string& name, int64_t expert) {
   return name.substr(0, star) + std::to_string(expert) + name.substr(star + 1);
 }
 
-// Kinds that alternate follow each other in the view of a piece.
+// In a piece, kinds that alternate follow each other.
 int64_t first_row(const Experts& experts) {
   return experts.interleaved == 0 ? experts.row_begin
                                   : experts.row_begin * (experts.stack_rows / experts.interleaved);

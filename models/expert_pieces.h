@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Where the matrices of experts are in a checkpoint.
+// The places of experts' matrices in a checkpoint.
 #pragma once
 
 #include <string>
@@ -8,7 +8,7 @@
 
 namespace lockstep {
 
-// `name` is experts.name within its scopes.
+// `name` is experts.name with its scopes.
 Parameter expert_weight(const std::string& name, const Experts& experts, AxisSize out, AxisSize in);
 Parameter expert_bias(const std::string& name, const Experts& experts, AxisSize out);
 

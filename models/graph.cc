@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// The builders: each appends one node, its output and the parameters it names.
+// The builders: each appends one node, its output and its parameters.
 #include "models/graph.h"
 
 #include <algorithm>
@@ -13,7 +13,7 @@
 namespace lockstep {
 namespace {
 
-// The source's [all_rows, cols] as [matrices, rows of each, cols].
+// Reshapes the source [all_rows, cols] to [matrices, rows of each, cols].
 void stack_source(program::Piece& piece, const FusedPart& part) {
   LOCKSTEP_CHECK(piece.source_shape_size() == 2 && part.all_rows % part.matrices == 0);
   const int64_t cols = piece.source_shape(1);
@@ -22,7 +22,7 @@ void stack_source(program::Piece& piece, const FusedPart& part) {
   piece.add_source_shape(cols);
 }
 
-// Rows of a matrix that the source, or one of its matrices, has as its columns.
+// For rows that the source, or one of its matrices, stores as columns.
 void transpose(program::Piece& piece, FusedPart::RowRange rows, const FusedPart& part) {
   const int64_t cols = piece.source_shape(1);
   piece.clear_source_shape();
@@ -36,7 +36,7 @@ void transpose(program::Piece& piece, FusedPart::RowRange rows, const FusedPart&
   piece.set_col_end(rows.end);
 }
 
-// The one piece of a parameter that is a tensor, cut into rows of a larger one (a bias: columns).
+// Selects rows (of a bias: columns) of a larger tensor as pieces of a parameter.
 std::vector<program::Piece> cut_out(const program::Piece& whole, const FusedPart& part) {
   const bool vector = whole.source_shape_size() == 1;
   std::vector<program::Piece> pieces;
@@ -63,7 +63,7 @@ ArrayView<T> view_of(const std::vector<T>& list) {
   return {list.data(), std::ssize(list)};
 }
 
-// No two values have one name: the second sum of a layer is "model.layers.0.add_2".
+// Makes names of values unique: the second sum of a layer is "model.layers.0.add_2".
 std::string own_name(const Graph& graph, const std::string& name) {
   std::string own = name;
   const auto taken = [&own](const ValueInfo& other) { return other.name == own; };

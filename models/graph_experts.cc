@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Builders of what a mixture of experts consists of.
+// Builders for mixtures of experts.
 #include <utility>
 
 #include "models/expert_pieces.h"

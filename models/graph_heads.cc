@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Builders of operators that take each head by itself.
+// Builders of operators that process each head separately.
 #include <fmt/format.h>
 
 #include <utility>

@@ -1,6 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Builders of operators that keep something of every sequence in a state block, and what goes with
-// them.
+// Builders of operators with a state block per sequence, and of related operators.
 #include <utility>
 
 #include "base/check.h"
@@ -34,7 +33,7 @@ program::Attributes recurrence_attributes(RecurrenceAttrs attrs) {
 Value Graph::conv(Value x, const std::string& name, const ConvSpec& spec) {
   const AxisSize axis = info(x).axis;
   const int64_t channels = spec.channels == 0 ? axis.columns() : spec.channels;
-  AxisSize taps = axis;  // Those of a column together.
+  AxisSize taps = axis;  // The taps of a column are together.
   taps.unit *= spec.taps;
   const std::string weight = scoped(name) + ".weight", bias = scoped(name) + ".bias";
   Node node{.op = Op::kConv, .inputs = {x.id}};

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// One piece for each head, in their order.
+// Makes one piece per head, in order.
 #include "models/head_pieces.h"
 
 namespace lockstep {

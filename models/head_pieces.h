@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// A vector for each head, side by side as one parameter. For models/graph.cc alone.
+// A vector per head, side by side as one parameter. For models/graph.cc alone.
 #pragma once
 
 #include <string>
@@ -8,8 +8,8 @@
 
 namespace lockstep {
 
-// `name` is full, ".weight" included: with a star for the head's number it names a tensor for each
-// head, else one tensor [heads, head_dim].
+// `name` is complete, with ".weight". If it has a star for the head's number, it names one tensor
+// per head, else one tensor [heads, head_dim].
 Parameter vector_by_head(const std::string& name, program::Role role, AxisSize heads, float plus);
 
 }  // namespace lockstep

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// What a graph consists of.
+// The elements of a graph.
 #pragma once
 
 #include <string>
@@ -22,7 +22,7 @@ struct ValueInfo {
   DType dtype = DType::kF32;
   int rows = kTokenRows;  // Index into Graph::row_domains.
   AxisSize axis = {};     // Its columns.
-  int node = -1;          // That produces it.
+  int node = -1;          // The node that produces it.
 };
 
 struct Node {
@@ -33,13 +33,13 @@ struct Node {
   program::Attributes attributes = {};
 };
 
-// Of each token's experts, ascending: which ones, and how much each counts.
+// Each token's experts, ascending: their ids and weights.
 struct Routes {
   Value ids;
   Value weights;
 };
 
-// What a recurrence adds to its state besides k * v^T: b * (a^T S).
+// The term that a recurrence adds to its state besides k * v^T: b * (a^T S).
 struct LowRank {
   Value a;
   Value b;

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// What builders of a Graph take beside values and names.
+// Arguments of a Graph's builders other than values and names.
 #pragma once
 
 #include <cstdint>
@@ -19,33 +19,33 @@ struct Rope {
   program::RopeTableAttrs table;
 };
 
-// A norm within each head: by the root mean square, or a layer norm where `centred`.
+// A norm within each head: an RMS norm, or a layer norm if `centred`.
 struct HeadNorm {
   float eps = 0;
   int64_t head_dim = 0;
-  float plus = 0;  // As rms_norm's.
+  float plus = 0;  // See rms_norm.
   bool centred = false;
   bool bias = false;
-  // A weight for each head: tensors of their own ("norms.*" with its number for the star), or rows
-  // of one tensor [heads, head_dim]. Else one for all heads.
+  // One weight per head: separate tensors ("norms.*" with its number for the star), or rows of one
+  // tensor [heads, head_dim]. If false, one weight for all heads.
   bool by_head = false;
-  bool by_column = false;  // A weight for each head, all in one vector.
+  bool by_column = false;  // One weight per head, all in one vector.
 };
 
-// By a row's position, one for every `length` of them: the last one holds for all that follow. Or
-// with log_factor as program.PositionScaleAttrs says.
+// Factors by a row's position, one for every `length` positions; the last one applies to all later
+// positions. Or, with log_factor, as in program.PositionScaleAttrs.
 struct PositionScales {
   std::vector<float> scales = {};
-  int64_t length = 0;  // 0: nothing is scaled.
+  int64_t length = 0;  // 0: no scaling.
   float log_factor = 0;
   int64_t offset = 0;  // Added to a position first.
 };
 
-// Norms of q and k before they turn, as a family has them.
+// A family's norms of q and k before rotation.
 struct QkNorm {
   enum class Over : uint8_t { kNothing, kHead, kAllHeads };
   Over over = Over::kNothing;  // Over all heads: rms_norm.
-  bool centred = false;        // As HeadNorm's.
+  bool centred = false;        // See HeadNorm.
   bool bias = false;
   bool by_head = false;
   const char* q = "q_norm";  // Names in the checkpoint.
@@ -56,53 +56,53 @@ struct QkNorm {
 inline constexpr QkNorm kHeadNorms = {.over = QkNorm::Over::kHead};
 inline constexpr QkNorm kNormOverAllHeads = {.over = QkNorm::Over::kAllHeads};
 
-// Rows of a fused matrix and of its bias, such as the k of [q; k; v]: ranges, stacked.
+// Rows of a fused matrix and of its bias, such as the k of [q; k; v]: stacked ranges.
 struct FusedPart {
   struct RowRange {
     int64_t begin, end;
   };
   std::string name;      // For messages: "k"; "" for all rows.
-  int64_t all_rows = 0;  // Of the fused matrix.
+  int64_t all_rows = 0;  // Rows of the fused matrix.
   std::vector<RowRange> rows;
-  int64_t matrices = 0;     // Of a tensor [matrices, rows, columns]; 0: of a plain matrix.
+  int64_t matrices = 0;     // If the source is [matrices, rows, columns]; 0: a plain matrix.
   bool transposed = false;  // The source is [columns, all_rows],
-  int64_t matrix = 0;       // or with `matrices` the one of this number, [columns, all_rows] too.
-  bool bare_name = false;   // The tensor is called as it is, without ".weight".
+  int64_t matrix = 0;       // or, with `matrices`, its matrix of this number, transposed too.
+  bool bare_name = false;   // The tensor's name has no ".weight".
 };
 
 // The matrices of all experts for one linear.
 struct Experts {
   int64_t count = 0;
-  // One tensor each, "experts.*.up_proj" with its number for the star; or all in one tensor
-  // [count, rows, columns]: "experts.gate_up_proj" (stack_rows says that it is one).
+  // One tensor per expert, "experts.*.up_proj" with its number for the star; or, if stack_rows is
+  // set, one tensor [count, rows, columns]: "experts.gate_up_proj".
   std::string name;
-  int64_t stack_rows = 0;  // Of each matrix in the stack, of which the linear's begin at:
+  int64_t stack_rows = 0;  // Rows of each matrix in the stack; the linear's begin at:
   int64_t row_begin = 0;
   bool transposed = false;  // The stack is [count, columns, rows].
-  // The rows of so many linears alternate, of which this one's have the number `row_begin`.
+  // The rows of this many linears alternate; this one's have the number `row_begin`.
   int64_t interleaved = 0;
 };
 
 struct AttentionSpec {
   int64_t head_dim = 0;
-  int64_t v_dim = 0;            // Of a value head; 0: head_dim.
+  int64_t v_dim = 0;            // Columns of a value head; 0: head_dim.
   bool values_in_keys = false;  // They are the first v_dim columns of keys: v is k.
   int64_t heads = 0;
   int64_t kv_heads = 0;
   float scale = 0;
   int64_t window = 0;  // 0: all positions.
-  float cap = 0;       // Of scores; 0: none.
+  float cap = 0;       // The cap of scores; 0: none.
   int layer = 0;
-  std::vector<float> slopes = {};  // [heads], of alibi; empty: none.
+  std::vector<float> slopes = {};  // [heads], the slopes of ALiBi; empty: none.
   std::string sinks = "";          // The tensor [heads] of scores without values; "": none.
   int64_t chunk = 0;               // See program.AttentionAttrs; 0: none.
-  // The pages are those of `layer`, whose attention has k and v appended already.
+  // The pages are those of `layer`, whose attention has already appended k and v.
   bool read_only = false;
 };
 
-// The small matrix of each head, cut out of a tensor [heads * rows, columns] in which every head
-// has `rows`: those from row_begin on, in_dim of them with out_dim columns, or, transposed, out_dim
-// of them with in_dim columns.
+// A small matrix per head, selected from a tensor [heads * rows, columns], in which every head has
+// `rows` rows: in_dim rows from row_begin on with out_dim columns, or, if transposed, out_dim rows
+// with in_dim columns.
 struct HeadLinearSpec {
   int64_t heads = 0;
   int64_t in_dim = 0;
@@ -112,12 +112,12 @@ struct HeadLinearSpec {
   int64_t row_begin = 0;
 };
 
-// A convolution over time, of each column by itself: see ConvAttrs. Its weight is stored as
-// [channels, 1, taps], of which the value's columns are those from `begin` on.
+// A convolution over time, per column: see ConvAttrs. Its weight is stored as [channels, 1, taps];
+// the value's columns are the channels from `begin` on.
 struct ConvSpec {
   int64_t taps = 0;
   bool bias = false;
-  int64_t channels = 0;  // 0: as many as the value has columns.
+  int64_t channels = 0;  // 0: the number of the value's columns.
   int64_t begin = 0;
 };
 

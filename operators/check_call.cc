@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// What every row of the schema asks of a call: operands, types, columns, rows.
+// Checks that every operator shares: operands, types, columns, rows.
 #include <cmath>
 #include <span>
 #include <string>
@@ -28,7 +28,7 @@ bool check_type(const char* what, DType found, DType wanted, Finding& finding) {
   return false;
 }
 
-// Of output i.
+// The required type of output i.
 DType wanted_output(const OperatorSchema& schema, const OperatorCall& call, DType in, int i) {
   switch (schema.output_types) {
     case OutputTypes::kMayRound: {
@@ -94,7 +94,7 @@ bool in_range(const AttrsField& field, T value, Finding& finding) {
   }
 }
 
-// The ranges of operators/attributes.inc.
+// Checks the ranges of operators/attributes.inc.
 bool check_ranges(OperatorAttrs attrs, Finding& finding) {
   bool good = true;
   attrs.apply([&](auto& fields) {

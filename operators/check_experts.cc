@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// route, expert_linear and combine: their row domains go together by rows for each token.
+// route, expert_linear and combine: their row domains must agree in rows per token.
 #include "base/numbers/quantization.h"
 #include "operators/checks.h"
 #include "operators/limits.h"

@@ -1,12 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
-// Operators that take each head by itself.
+// Operators that process each head separately.
 #include "operators/checks.h"
 #include "operators/limits.h"
 
 namespace lockstep {
 namespace {
 
-// Columns are as many for each head.
+// Checks that all heads have the same number of columns.
 bool whole_heads(const char* what, int64_t cols, int64_t heads, Finding& f) {
   return heads == 0 ? f.equal(what, cols, 0) : f.equal(what, cols % heads, 0);
 }

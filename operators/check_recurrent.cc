@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Operators that keep something of every sequence in a state block, and what is theirs alone.
+// Checks of operators that keep state of every sequence in a state block.
 #include "operators/attribute_fields.h"
 #include "operators/checks.h"
 #include "operators/limits.h"
@@ -7,7 +7,7 @@
 namespace lockstep {
 namespace {
 
-// The state that the attributes name, which only programs have, is a block of this shape.
+// Checks, in programs only, that the state which the attributes name is a block of this shape.
 bool check_block(const OperatorCall& c, int64_t rows, int64_t cols, Finding& f) {
   if (c.program == nullptr) return true;
   return f.within("state", state_of(c.attrs), 0, c.program->state_count - 1) &&
@@ -15,7 +15,7 @@ bool check_block(const OperatorCall& c, int64_t rows, int64_t cols, Finding& f) 
          f.equal("columns of the block", c.block.cols, cols);
 }
 
-// Sizes of heads, what both recurrences take, and the state of a matrix for each value head.
+// Checks that both recurrences share: head sizes, and the state of one matrix per value head.
 bool check_state_heads(const OperatorCall& c, Finding& f) {
   const RecurrenceAttrs& a = c.attrs.recurrence();
   const bool shapes = f.equal("columns of q", c.in[0].cols, a.key_heads * a.k_dim) &&
@@ -50,10 +50,10 @@ bool check_delta_rule(const OperatorCall& c, Finding& f) {
 bool check_recurrence(const OperatorCall& c, Finding& f) {
   if (!check_state_heads(c, f)) return false;
   const RecurrenceAttrs& attrs = c.attrs.recurrence();
-  const int64_t rows = attrs.heads * attrs.k_dim;  // All heads' matrices.
+  const int64_t rows = attrs.heads * attrs.k_dim;  // The matrices of all heads.
   const OperandShape &decay = c.in[3], &a = c.in[4], &b = c.in[5];
   return (decay.cols == attrs.heads || f.equal("columns of decay", decay.cols, rows)) &&
-         f.holds(a.present == b.present, "a wants b beside it") &&
+         f.holds(a.present == b.present, "a and b must be given together") &&
          (!a.present ||
           (f.equal("columns of a", a.cols, rows) && f.equal("columns of b", b.cols, rows)));
 }

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Attributes' ranges and columns. A graph knows neither its program's sizes nor its rank, so what
-// needs them is checked in programs alone.
+// Checks of attribute ranges and columns. A graph knows neither its program's sizes nor its rank,
+// so checks that need these run for programs only.
 #include "operators/checks.h"
 
 #include "base/numbers/quantization.h"
@@ -13,7 +13,7 @@ constexpr int64_t kMaxAngles = 1 << 16;
 constexpr int64_t kMaxScales = 1 << 16;
 constexpr int64_t kMaxRopeLengths = 32;
 
-// The columns are whole heads.
+// Checks that the columns are whole heads.
 bool check_heads(const OperatorCall& c, int64_t head_dim, Finding& f) {
   return f.within("head_dim", head_dim, 1, kMaxColumns) &&
          f.equal("columns beside whole heads", c.in[0].cols % head_dim, 0);
@@ -26,7 +26,7 @@ bool check_dynamic(const RopeTableAttrs& a, Finding& f) {
          f.within("inv_freq count of a dynamic table", rotary_dim_of(a) / 2, 2, kMaxAngles);
 }
 
-// One set of frequencies more than lengths.
+// Checks that there is one more set of frequencies than lengths.
 bool check_lengths(const RopeTableAttrs& a, Finding& f) {
   if (!f.within("lengths count", a.lengths.size, 0, kMaxRopeLengths) ||
       !f.equal("inv_freq count", a.inv_freq.size, (a.lengths.size + 1) * (rotary_dim_of(a) / 2))) {
@@ -41,7 +41,7 @@ bool check_lengths(const RopeTableAttrs& a, Finding& f) {
                  "lengths must be empty where dynamic_length is set");
 }
 
-// A row for each position that a sequence may have.
+// Checks that there is a row for each position of a sequence.
 bool check_positions(const OperatorCall& c, Finding& f) {
   if (c.program == nullptr) return true;
   const EmbedAttrs& a = c.attrs.embed();
@@ -49,7 +49,7 @@ bool check_positions(const OperatorCall& c, Finding& f) {
          f.within("rows of the weight", c.in[0].rows, c.program->context + a.offset, kMaxColumns);
 }
 
-// Which columns of a head turn, by which table.
+// Checks which columns of a head are rotated, by which table.
 bool check_turn(const RopeAttrs& a, const OperandShape& table, Finding& f) {
   return f.within("rotary_dim", a.rotary_dim, 2, a.head_dim) &&
          f.equal("rotary_dim's remainder by 2", a.rotary_dim % 2, 0) &&
@@ -57,7 +57,7 @@ bool check_turn(const RopeAttrs& a, const OperandShape& table, Finding& f) {
          f.equal("columns of the table", table.cols, a.rotary_dim);
 }
 
-// Of attention, with its own operand of sinks.
+// Shared by both attention operators; `sinks` is at another index in each.
 bool check_heads_and_pages(const OperatorCall& c, const OperandShape& sinks, Finding& f) {
   const AttentionAttrs& a = c.attrs.attention();
   if (c.program != nullptr &&
@@ -84,7 +84,7 @@ bool check_heads_and_pages(const OperatorCall& c, const OperandShape& sinks, Fin
   return true;
 }
 
-// Of linear and gated_linear: x, the weight, the bias.
+// Shared by linear and gated_linear: x, the weight, the bias.
 bool check_matrix(const OperatorCall& c, Finding& f) {
   const OperandShape &x = c.in[0], &weight = c.in[1], &bias = c.in[2];
   return f.equal("matrices of the weight", weight.matrices, 1) &&
@@ -115,7 +115,7 @@ bool check_embed(const OperatorCall& c, Finding& f) {
 bool check_product(DType x, DType weight, Finding& f) {
   if (is_rounded(x)) {
     return f.holds(x == rounded_rows(weight),
-                   "rounded rows must be as the weight's type wants them");
+                   "rounded rows must be as the weight's type rounds them");
   }
   const bool fits = x == DType::kF32 || weight == DType::kBF16 || quantization(weight).has_value();
   return f.holds(fits, "a bfloat16 input must have a bfloat16 or quantized weight");
@@ -131,7 +131,7 @@ bool check_gated_linear(const OperatorCall& c, Finding& f) {
 }
 
 bool check_norm(const OperatorCall& c, Finding& f) {
-  for (const OperandShape& operand : c.in) {  // Weight and bias, wherever they stand.
+  for (const OperandShape& operand : c.in) {  // Weight and bias, at any index.
     if (operand.present && !f.equal("columns of the weight", operand.cols, c.in[0].cols)) {
       return false;
     }
@@ -141,9 +141,9 @@ bool check_norm(const OperatorCall& c, Finding& f) {
 
 bool check_head_norm(const OperatorCall& c, Finding& f) {
   const NormAttrs& a = c.attrs.norm();
-  const int64_t weight = c.in[1].cols;  // For all heads, or for each.
+  const int64_t weight = c.in[1].cols;  // For all heads together, or for one.
   if (!check_heads(c, a.head_dim, f)) return false;
-  if (!c.in[1].present) return f.holds(!c.in[2].present, "a bias wants a weight before it");
+  if (!c.in[1].present) return f.holds(!c.in[2].present, "a bias needs a weight before it");
   if (weight != c.in[0].cols && !f.equal("columns of the weight", weight, a.head_dim)) {
     return false;
   }
@@ -166,7 +166,7 @@ bool check_rope(const OperatorCall& c, Finding& f) {
 
 bool check_position_scale(const OperatorCall& c, Finding& f) {
   const PositionScaleAttrs& a = c.attrs.position_scale();
-  const int64_t count = a.log_factor == 0 ? 1 : 0;  // The min; with a logarithm the max.
+  const int64_t count = a.log_factor == 0 ? 1 : 0;  // The min number; with a logarithm the max.
   return f.within("scales count", a.scales.size, count, count * kMaxScales);
 }
 
@@ -197,7 +197,7 @@ bool check_top_candidates(const OperatorCall& c, Finding& f) {
       !f.equal("vocab_begin's remainder by 64", begin % kVocabBlock, 0)) {
     return false;
   }
-  // Without columns a share may begin at the end of the last block, behind the last id.
+  // A slice without columns may begin at the end of the last block, after the last id.
   return c.in[0].cols == 0 || f.within("columns of the logits", c.in[0].cols, 0, vocab - begin);
 }
 

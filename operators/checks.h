@@ -1,13 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0
-// What schema rows' fields do not say, one function per operator that has more to say. For
-// operators/ alone.
+// The checks that a schema row's fields do not express, one function per operator that needs them.
+// For operators/ alone.
 #pragma once
 
 #include "operators/schema.h"
 
 namespace lockstep {
 
-// Whether there is a product of rows of type `x` and a matrix of type `weight`.
+// Whether rows of type `x` can be multiplied by a matrix of type `weight`.
 bool check_product(DType x, DType weight, Finding& finding);
 
 bool check_embed(const OperatorCall& call, Finding& finding);

@@ -8,7 +8,7 @@
 namespace lockstep {
 namespace {
 
-// "" of an operator without attributes.
+// "" for an operator without attributes.
 std::string word_of(AttrsKind kind) {
   switch (kind) {
     case AttrsKind::kNone:
@@ -21,7 +21,7 @@ std::string word_of(AttrsKind kind) {
   return "";
 }
 
-// "0 to 1024"; of floats without bounds "any number".
+// "0 to 1024"; "any number" for floats without bounds.
 template <typename T>
 std::string range_of(const AttrsField& field, const T& value) {
   if constexpr (requires { value.data; }) {
@@ -66,7 +66,7 @@ std::string operators_page() {
       "# Operators\n\nWritten from operators/schema.cc and operators/attributes.inc; "
       "`LOCKSTEP_REWRITE=1\nbuild/cpu/tests/operators_test` rewrites it.\nOptional operands are in "
       "parentheses. "
-      "\"in place\": the first output may lie where an input lies.\n"
+      "\"in place\": the first output may use an input's memory.\n"
       "\"may round\": on GPUs the last output may be bfloat16.\n\n"
       "| operator | in | out | attributes | computes | |\n| --- | --- | --- | --- | --- | --- |\n";
   for (int i = 1; i < kOpCount; ++i) {

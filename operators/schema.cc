@@ -1,6 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// The rows. A new operator is one more, and what does not compile or fails a test after that names
-// the rest of what it needs.
+// The rows. A new operator adds one; the compiler and the tests then name everything else it needs.
 #include "operators/schema.h"
 
 #include "operators/checks.h"
@@ -15,9 +14,9 @@ using schema_parts::embedding, schema_parts::ids, schema_parts::matrix, schema_p
 
 constexpr std::array<OperatorSchema, kOpCount> kSchemas = table_by_op<OperatorSchema>({
     {.op = Op::kEmbed,
-     .formula = "out[row] = weight[token of row]; rows of the vocabulary held elsewhere: -0.0. Or "
-                "weight[position of row + offset]. What came with the step has its own embedding, "
-                "or (beside) that of absent_id",
+     .formula = "out[row] = weight[token of row]; ids of other ranks give -0.0. Or weight[position "
+                "of row + offset]. A row given with the step has its own embedding, or (beside) "
+                "that of absent_id",
      .attrs = AttrsKind::kEmbed,
      .inputs = {embedding("weight")},
      .outputs = {"out"},
@@ -63,7 +62,7 @@ constexpr std::array<OperatorSchema, kOpCount> kSchemas = table_by_op<OperatorSc
      .check = check_norm,
      .flops_per_element = 7},
     {.op = Op::kHeadNorm,
-     .formula = "rms_norm within each head, or layer_norm where centred; one weight (+ bias) of "
+     .formula = "rms_norm within each head, or layer_norm if centred; one weight (+ bias) of "
                 "head_dim for all heads, one for each, or none",
      .attrs = AttrsKind::kNorm,
      .inputs = {value("x"), optional_norm("weight"), optional_bias("bias")},
@@ -83,7 +82,7 @@ constexpr std::array<OperatorSchema, kOpCount> kSchemas = table_by_op<OperatorSc
      .rows = RowRule::kTokens,
      .check = check_rope_table},
     {.op = Op::kRope,
-     .formula = "every head's rotary_dim columns from offset on rotated by the table, in pairs",
+     .formula = "rotates rotary_dim columns of every head, from offset on, by the table, in pairs",
      .attrs = AttrsKind::kRope,
      .inputs = {value("x"), value("table")},
      .outputs = {"out"},
@@ -104,12 +103,11 @@ constexpr std::array<OperatorSchema, kOpCount> kSchemas = table_by_op<OperatorSc
      .check = check_position_scale,
      .flops_per_element = 1},
     {.op = Op::kAttention,
-     .formula =
-         "appends k and v to the layer's pages (read_only: to those of a layer before, which "
-         "has done it); out = softmax(scale * q * keys^T, capped, + slope * distance) * values, "
-         "causal but for the rows of a sequence's prefix, which see one another, within window "
-         "and chunk; a head's sink is one more score, without a value; values_in_keys: values are "
-         "the first v_dim columns of keys, and v is k",
+     .formula = "appends k and v to the layer's pages (read_only: an earlier layer has done it); "
+                "out = softmax(scale * q * keys^T, capped, + slope * distance) * values, causal "
+                "except for the rows of a sequence's prefix, which see each other, within window "
+                "and chunk; a head's sink is one more score, without a value; values_in_keys: "
+                "values are the first v_dim columns of keys, and v is k",
      .attrs = AttrsKind::kAttention,
      .inputs = {value("q"), value("k"), value("v"), optional_bias("sinks")},
      .outputs = {"out"},
@@ -120,8 +118,8 @@ constexpr std::array<OperatorSchema, kOpCount> kSchemas = table_by_op<OperatorSc
      .check = check_attention,
      .flops_per_element = -1},
     {.op = Op::kRopeAttention,
-     .formula = "attention of q and k that are turned by the table, as rope does it; never "
-                "read_only nor values_in_keys",
+     .formula =
+         "attention of q and k rotated by the table as in rope; never read_only or values_in_keys",
      .attrs = AttrsKind::kAttention,
      .inputs = {value("q"), value("k"), value("v"), value("table"), optional_bias("sinks")},
      .outputs = {"out"},
@@ -186,15 +184,15 @@ constexpr std::array<OperatorSchema, kOpCount> kSchemas = table_by_op<OperatorSc
      .output_types = OutputTypes::kBF16,
      .columns = ColumnRule::kEach},
     {.op = Op::kRoundGroups,
-     .formula = "out = x in groups of 32 columns, as codes -127 .. 127 and a scale: what a linear "
-                "by quantized weights makes of its rows",
+     .formula = "out = x in groups of 32 columns, as codes -127 .. 127 and a scale, as a linear "
+                "with quantized weights rounds its rows",
      .inputs = {value("x")},
      .outputs = {"out"},
      .output_types = OutputTypes::kRounded,
      .columns = ColumnRule::kAlike,
      .flops_per_element = 3},
     {.op = Op::kSelectRows,
-     .formula = "the rows whose logits are wanted",
+     .formula = "the rows whose logits are needed",
      .inputs = {value("x")},
      .outputs = {"out"},
      .rows = RowRule::kTokensToOutputs,
@@ -248,7 +246,7 @@ constexpr std::array<OperatorSchema, kOpCount> kSchemas = table_by_op<OperatorSc
      .check = check_expert_linear,
      .flops_per_element = -1},
     {.op = Op::kExpertScale,
-     .formula = "out = x * weight[id of the row]; 0 for an id that is no expert's",
+     .formula = "out = x * weight[id of the row]; 0 for an id of no expert",
      .inputs = {value("x"), ids("ids"), norm("weight")},
      .outputs = {"out"},
      .columns = ColumnRule::kOutputsAlike,
@@ -287,7 +285,7 @@ constexpr std::array<OperatorSchema, kOpCount> kSchemas = table_by_op<OperatorSc
      .check = check_delta_rule,
      .flops_per_element = -1},
     {.op = Op::kDecay,
-     .formula = "out = e^(-e^weight * x), for x from 0 on",
+     .formula = "out = e^(-e^weight * x), for x >= 0",
      .inputs = {value("x"), norm("weight")},
      .outputs = {"out"},
      .columns = ColumnRule::kEach,
@@ -296,7 +294,7 @@ constexpr std::array<OperatorSchema, kOpCount> kSchemas = table_by_op<OperatorSc
      .flops_per_element = 16},
     {.op = Op::kHeadLinear,
      .formula = "for each head: out = its first in_dim columns of x * its own matrix [in, out] (or "
-                "[out, in], transposed), which lie one behind the other in weight",
+                "[out, in], transposed); weight has the matrices one after another",
      .attrs = AttrsKind::kHeads,
      .inputs = {value("x"), norm("weight")},
      .outputs = {"out"},
@@ -374,7 +372,7 @@ constexpr std::array<OperatorSchema, kOpCount> kSchemas = table_by_op<OperatorSc
      .check = check_wkv,
      .flops_per_element = 80},
     {.op = Op::kColumns,
-     .formula = "out = columns begin to end of x, where they lie",
+     .formula = "out = columns begin to end of x, in place",
      .attrs = AttrsKind::kColumns,
      .inputs = {value("x")},
      .outputs = {"out"},

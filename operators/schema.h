@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// What an operator is, in one row: operands, row domains, columns, effects, attributes, check,
-// cost. The compiler checks graphs by it, workers check programs by it, and whoever has to know
-// something of an operator asks its row. Tables are constant; everything here is thread-safe.
+// An operator's definition in one row: operands, row domains, columns, effects, attributes, check,
+// cost. The compiler checks graphs with it, workers check programs with it, and other code reads an
+// operator's properties from it. Tables are constant; everything here is thread-safe.
 #pragma once
 
 #include <array>
@@ -16,8 +16,8 @@
 
 namespace lockstep {
 
-// What an operand is. Matrices are packed by their kernel; rows (norms, biases) stay as they are.
-// Ids are a value too, of int32 and one column.
+// The kind of an operand. Matrices are packed by their kernel; norms and biases are used as they
+// are. Ids are values too: int32, one column.
 enum class OperandKind : uint8_t { kNone, kValue, kIds, kEmbedding, kMatrix, kNorm, kBias };
 constexpr bool is_value(OperandKind kind) {
   return kind == OperandKind::kValue || kind == OperandKind::kIds;
@@ -26,53 +26,53 @@ constexpr bool is_value(OperandKind kind) {
 struct OperandSchema {
   const char* name = nullptr;
   OperandKind kind = OperandKind::kNone;
-  bool optional = false;  // Only behind all that are required.
+  bool optional = false;  // Only after all required operands.
 };
 
 // Row domains of the operator's values: all in one domain, which is any, tokens or outputs; or
-// tokens in and outputs out; or as check() says.
+// tokens in and outputs out; or as check() decides.
 enum class RowRule : uint8_t { kSame, kTokens, kOutputs, kTokensToOutputs, kOwn };
-// Types of the values but ids: inputs float32, or all alike of float32 and bfloat16, or also rows
-// that are rounded in groups; outputs as named, kIdsFirst being int32 and then float32, kMayRound
-// float32, but the last one may be rounded to bfloat16 (by GPUs' kernels).
+// Types of the values except ids. Inputs: float32; or all float32 or all bfloat16; or also rows
+// rounded in groups. Outputs: as named; kIdsFirst is int32, then float32; kMayRound is float32, but
+// GPU kernels may round the last one to bfloat16.
 enum class InputTypes : uint8_t { kF32, kAlike, kAlikeOrRounded };
 enum class OutputTypes : uint8_t { kF32, kMayRound, kBF16, kRounded, kSame, kIdsFirst };
-// Columns: every value has those of the first input, and each column is computed by itself; the
+// Columns: every value has those of the first input, and each column is computed separately; the
 // same, but columns depend on each other; the outputs have those of the first input; or as check()
-// says.
+// decides.
 enum class ColumnRule : uint8_t { kEach, kAlike, kOutputsAlike, kOwn };
-// Who does it: a kernel, the ranks together, or nobody, since the output is a view of the input.
+// Who runs it: a kernel; the ranks together; or nothing, because the output is a view of the input.
 enum class RunBy : uint8_t { kKernel, kCollective, kView };
-// What of a layer outlives the step.
+// The state of a layer that outlives the step.
 enum class StateKind : uint8_t { kNone, kKvPages, kBlock };
 struct OperandShape {
-  int64_t rows = 0;  // Of weights.
+  int64_t rows = 0;  // Weights only.
   int64_t cols = 0;
-  DType dtype = DType::kNone;  // Matrices: as computed with.
+  DType dtype = DType::kNone;  // Matrices: the type of the computation.
   bool present = false;
-  int64_t matrices = 1;   // Of weights: so many below each other (side by side in a bias).
-  int64_t rows_each = 0;  // Of values: rows for each token; 0: rows are counted by outputs.
+  int64_t matrices = 1;   // Weights: number of matrices stacked vertically (biases: side by side).
+  int64_t rows_each = 0;  // Values: rows per token; 0: rows are counted per output.
 };
 
-// KV pages of a layer: keys of k_dim columns and values of v_dim for each head; with a v_dim of 0
-// values are the first columns of keys.
+// KV pages of a layer: keys of k_dim columns and values of v_dim per head. If v_dim is 0, values
+// are the first columns of keys.
 struct KvShape {
   int64_t kv_heads = 0;
   int64_t k_dim = 0;
   int64_t v_dim = 0;
 };
 
-// What a layer keeps of a sequence in one block.
+// The state block that a layer keeps per sequence.
 struct BlockShape {
   int64_t rows = 0;
   int64_t cols = 0;
 };
 
-// What a program says of the whole model and of its rank.
+// A program's facts about the whole model and its rank.
 struct ProgramFacts {
   int64_t vocab = 0;
   int64_t hidden = 0;
-  int64_t context = 0;  // Positions that a sequence may have.
+  int64_t context = 0;  // The max positions of a sequence.
   int rank = 0;
   int ranks = 1;
   int state_count = 0;
@@ -80,17 +80,17 @@ struct ProgramFacts {
 
 // One use of an operator, from a graph or a program.
 struct OperatorCall {
-  std::array<OperandShape, kMaxInputs> in = {};  // In the row's order; matrices included.
+  std::array<OperandShape, kMaxInputs> in = {};  // In the row's order, matrices included.
   std::array<OperandShape, kMaxOutputs> out = {};
   OperatorAttrs attrs;
   const ProgramFacts* program = nullptr;  // Null in a graph, which does not know these yet.
-  KvShape kv;                             // Of the state that attrs name; programs only.
-  BlockShape block;                       // The same; the operator has the one or the other.
+  KvShape kv;                             // The state that attrs name; programs only.
+  BlockShape block;                       // The same; an operator has one or the other.
 };
 
-// The first thing wrong with a call: "columns of the bias must be 8, found 9"; "" if all is well.
-// Each method says whether its condition holds, so that a check is a chain of && that ends at the
-// first that does not, before what relies on it.
+// The first problem of a call: "columns of the bias must be 8, found 9"; "" if there is none. Each
+// method returns whether its condition holds, so a check is a chain of && that stops at the first
+// failure, before code that relies on it.
 struct Finding {
   std::string text;
 
@@ -112,35 +112,35 @@ struct OperatorSchema {
   ColumnRule columns = ColumnRule::kOwn;
   RunBy run_by = RunBy::kKernel;
   StateKind state = StateKind::kNone;
-  bool effect = false;    // Is never dead: writes state, gives results or meets other ranks.
+  bool effect = false;    // Never dead: writes state, gives results or meets other ranks.
   bool in_place = false;  // Every kernel may write its first output over an input of its shape.
-  // What the fields above do not say: attributes' ranges, columns of an own rule. Null: nothing.
+  // Everything else: attributes' ranges, columns of kOwn. Null: nothing else to check.
   bool (*check)(const OperatorCall& call, Finding& finding) = nullptr;
-  // Arithmetic per element of the first input, a multiply-add as two; -1: as kernel_cost() says.
+  // Arithmetic per element of the first input; a multiply-add counts 2; -1: see kernel_cost().
   int flops_per_element = 0;
 
   int input_count() const;     // Values and weights, optional ones included.
-  int required_count() const;  // Without these.
+  int required_count() const;  // The same without optional ones.
   int value_count() const;     // Inputs that are values, optional ones included.
   int required_values() const;
   int output_count() const;
-  // Rows of its first input times a matrix: where the input is split, the strategy decides.
+  // Whether it multiplies rows of its first input by a matrix; if that is split, Strategy decides.
   bool multiplies() const;
   bool may_round() const { return output_types == OutputTypes::kMayRound; }
 };
 
-// The operator's row; an empty one for kNone and for numbers that are no operator.
+// The operator's row; an empty one for kNone and for unknown numbers.
 const OperatorSchema& schema_of(Op op);
 
-// The row domains of every program: indices into its list, which may go on.
+// The first two row domains of every program, as indices into its list, which may have more.
 inline constexpr int kTokenRows = 0;
 inline constexpr int kOutputRows = 1;
 
-// Whether values of these row domains go together. What is wrong, or "".
+// Checks that values of these row domains fit the operator. Returns the problem, or "".
 std::string check_row_rule(const OperatorSchema& schema, std::span<const int> in,
                            std::span<const int> out);
-// Types, columns, attributes: everything but row domains and the number of operands, which callers
-// check while they look operands up. What is wrong, or "".
+// Checks types, columns and attributes: everything except row domains and the number of operands,
+// which callers check while they look operands up. Returns the problem, or "".
 std::string check_call(const OperatorSchema& schema, const OperatorCall& call);
 
 // The text of docs/operators.md.

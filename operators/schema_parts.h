@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// What the rows of schema.cc are made of, and what they are checked for. For schema.cc alone.
+// The building blocks of schema.cc's rows, and a check of them. For schema.cc alone.
 #pragma once
 
 #include <span>
@@ -19,8 +19,8 @@ constexpr OperandSchema norm(const char* name) { return {name, OperandKind::kNor
 constexpr OperandSchema optional_norm(const char* name) { return {name, OperandKind::kNorm, true}; }
 constexpr OperandSchema optional_bias(const char* name) { return {name, OperandKind::kBias, true}; }
 
-// Whether no row contradicts itself: operands with gaps, optional ones in front of required ones,
-// weights in front of values or behind one that may be missing.
+// Whether no row contradicts itself: operands with gaps, optional ones before required ones,
+// weights before values or after an optional value.
 constexpr bool rows_are_sound(std::span<const OperatorSchema> schemas) {
   for (const OperatorSchema& schema : schemas) {
     bool ended = false, optional = false, weights = false, optional_values = false;

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// The parts of a Program that stand alone: header, limits, values, weights, states. What the
-// instructions make of them is checked in validate_instructions.cc.
+// Checks the independent parts of a Program: header, limits, values, weights, states.
+// validate_instructions.cc checks the instructions that use them.
 #include "proto/validate.h"
 
 #include <cmath>
@@ -75,7 +75,7 @@ absl::Status check_value(const Program& program, int index) {
   if (value.stride() % group_elements(dtype) != 0) {
     return fail("stride", "whole groups of 32 columns", value.stride());
   }
-  // A view of columns begins anywhere; all else on a cache line.
+  // A view of columns may begin anywhere; all other values begin on a cache line.
   const int64_t element = is_rounded(dtype) ? int64_t{alignof(RoundedGroup)} : group_bytes(dtype);
   const int64_t alignment = value.stride() > value.cols() ? element : 64;
   if (value.offset_bytes() < 0 || value.offset_bytes() % alignment != 0) {
@@ -93,14 +93,14 @@ absl::Status check_value(const Program& program, int index) {
 // A row vector (BIAS, NORM) may be one-dimensional in the checkpoint.
 bool is_row(program::Role role) { return role == program::BIAS || role == program::NORM; }
 
-// The first row of the matrix, of a stack, in which a piece begins.
+// The first row of the matrix in a stack that contains the piece's first row.
 int64_t matrix_begin(const program::Piece& piece) {
   const int dims = piece.source_shape_size();
   const int64_t height = dims == 3 ? piece.source_shape(1) : 0;
   return height == 0 ? 0 : piece.row_begin() / height * height;
 }
 
-// A tensor of any shape as one row.
+// Checks a tensor of any shape that is used as one row.
 absl::Status check_flat(const program::Weight& weight, const program::Piece& piece) {
   const auto fail = [&](const char* field, const char* wanted) {
     return invalid_argument("program weight {}: piece {} of {} must be {}",
@@ -140,7 +140,7 @@ absl::Status check_piece(const program::Weight& weight, const program::Piece& pi
     if (size < 0 || size > kMaxColumns) return fail("source_shape", "0 to 2^31 each");
   }
   const int64_t cols = piece.source_shape(dims - 1);
-  const int64_t height = dims == 1 ? 1 : piece.source_shape(dims - 2);  // Of one matrix.
+  const int64_t height = dims == 1 ? 1 : piece.source_shape(dims - 2);  // The rows of one matrix.
   const int64_t rows = dims == 3 ? piece.source_shape(0) * height : height;
   if (rows > kMaxColumns) return fail("source_shape", "of 0 to 2^31 rows, all matrices together");
   if (piece.row_begin() < 0 || piece.row_begin() > piece.row_end() || piece.row_end() > rows) {
@@ -169,10 +169,10 @@ std::optional<Quantization> quantized(const program::Weight& weight) {
   return quantization(dtype_of(weight));
 }
 
-// Products of int8 that are sure to add up within 32 bits.
+// Above this, a sum of int8 products may not fit in 32 bits.
 constexpr int64_t kMostCodes = int64_t{1} << 17;
 
-// A piece has whole groups of the source's rows; of its columns where it is transposed.
+// Whether a piece has whole groups of the source's rows; of its columns if it is transposed.
 bool cuts_no_group(const Quantization& kind, const program::Piece& piece) {
   const bool turned = piece.transpose();
   const int64_t before = turned ? matrix_begin(piece) : 0;
@@ -223,7 +223,7 @@ absl::Status check_weight_type(const program::Weight& weight) {
   return absl::OkStatus();
 }
 
-// Pieces lie one below the other, those of a row side by side.
+// Pieces are stacked vertically, those of a row side by side.
 absl::Status check_weight(const program::Weight& weight) {
   RETURN_IF_ERROR(check_weight_type(weight));
   const bool row = is_row(weight.role());
@@ -286,7 +286,7 @@ absl::Status check_state(const program::State& state, int index) {
   return absl::OkStatus();
 }
 
-// Rows of the first two domains are known to all: kernels and steps count by them.
+// The first two domains are fixed: kernels and steps count rows by them.
 absl::Status check_row_domains(const Program& program) {
   RETURN_IF_ERROR(check_range("number of row_domains", program.row_domains_size(), 2, 64));
   for (int i = 0; i < program.row_domains_size(); ++i) {

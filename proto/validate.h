@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// What a worker relies on when it runs a Program, checked once on arrival: after validate() nothing
-// else needs a check but the size of memory, the kernels' names and each Step.
+// Checks, once on arrival, everything that a worker relies on when it runs a Program. After
+// validate(), only the size of memory, the kernels' names and each Step still need checks.
 #pragma once
 
 #include <cstdint>
@@ -13,24 +13,24 @@ namespace lockstep {
 
 inline constexpr uint32_t kProgramVersion = 5;
 
-// Positions of a KV page: whole vectors of keys, and a whole number of pages a block.
+// Positions of a KV page: whole vectors of keys, and a whole number of pages per block.
 constexpr bool fits_pages(int64_t positions) {
   return positions == 16 || positions == 32 || positions == 64;
 }
 
-// Whether a weight of this role is what an operand wants.
+// Whether a weight of this role fits an operand of this kind.
 bool role_fits(OperandKind kind, program::Role role);
 
-// Matrices that a weight's rows (a bias's columns) are: 1, or one for each expert.
+// The number of matrices in a weight's rows (a bias's columns): 1, or one per expert.
 int64_t matrices_of(const program::Weight& weight);
 
-// Every index in range; every value written once, before it is read, and its memory kept until its
-// last reader; operands, types, shapes and attributes as worker/kernels/kernel.h wants them; every
-// range inside the arena; every weight composed exactly of its pieces. kInvalidArgument names the
-// first thing that is not so. Never crashes, whatever the bytes.
+// Checks that every index is in range; every value is written once, before it is read, and kept
+// until its last reader; operands, types, shapes and attributes fit worker/kernels/kernel.h; every
+// range is inside the arena; every weight consists exactly of its pieces. kInvalidArgument names
+// the first problem. Never crashes, whatever the bytes.
 absl::Status validate(const program::Program& program);
 
-// Whether a layer keeps something of a sequence in a block: what pages cannot bring back.
+// Whether a layer keeps a state block per sequence, which pages cannot restore.
 bool has_blocks(const program::Program& program);
 
 }  // namespace lockstep

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// The memory plan of a Program: an instruction may write only where nothing is kept that is read
-// from then on. A plan that is wrong gives wrong tokens and no error, so it is worth a check.
-// Memory that ranks share is kept until the collective behind the last read, where they meet.
+// Checks the memory plan of a Program: an instruction must not overwrite values that are still
+// read. A wrong plan gives wrong tokens and no error, so the check is worth its cost. Memory that
+// ranks share is kept until the collective after the last read, where the ranks meet.
 #include <algorithm>
 #include <limits>
 #include <string_view>
@@ -29,7 +29,7 @@ std::string_view name_of(const Instruction& instruction) {
   return op_name(static_cast<Op>(instruction.op()));
 }
 
-// The instruction that reads each value last; -1: none. Logits are kept beyond the step.
+// The instruction that reads each value last; -1: none. Logits are kept after the step.
 std::vector<int> last_reads(const Program& program) {
   std::vector<int> last(program.values_size(), -1);
   for (int i = 0; i < program.instructions_size(); ++i) {
@@ -52,7 +52,7 @@ std::vector<int> collectives_of(const Program& program) {
   return collectives;
 }
 
-// Whether two values share a byte. Two sets of columns of the same rows interleave without.
+// Whether two values share a byte. Two sets of columns of the same rows interleave without sharing.
 bool overlap(const Program& program, const Value& a, const Value& b) {
   const int64_t a_bytes = extent_bytes(program, a);
   const int64_t b_bytes = extent_bytes(program, b);
@@ -67,7 +67,7 @@ bool overlap(const Program& program, const Value& a, const Value& b) {
          shift + column_bytes(b.dtype(), b.cols()) > stride;
 }
 
-// Whether `input`, read for the last time by this instruction, may lie where `output` is written.
+// Whether `output` may be written over `input`, which this instruction reads for the last time.
 bool may_share(const Program& program, const Instruction& instruction, const Value& input,
                const Value& output) {
   if (input.stride() != output.stride() || input.shared() != output.shared()) return false;
@@ -79,7 +79,7 @@ bool may_share(const Program& program, const Instruction& instruction, const Val
          input.dtype() == output.dtype();
 }
 
-// Shared memory is written by all_gather, and by what makes a rank's part of that in its place.
+// all_gather writes shared memory, and so does the operator that makes a rank's part in its place.
 bool is_part(const Program& program, int value) {
   for (const Instruction& instruction : program.instructions()) {
     if (instruction.op() != program::ALL_GATHER || instruction.inputs(0).value() != value) continue;
@@ -89,7 +89,7 @@ bool is_part(const Program& program, int value) {
   return false;
 }
 
-// A view lies where its columns lie.
+// A view must have the memory of its columns.
 absl::Status check_view(const Program& program, int index) {
   const Instruction& instruction = program.instructions(index);
   const Value& x = program.values(instruction.inputs(0).value());
@@ -114,7 +114,7 @@ absl::Status check_shared(const Program& program, int index, int value, int firs
                             printable(program.values(value).name()), wanted);
   };
   if (schema_of(instruction).run_by == RunBy::kView) return absl::OkStatus();
-  if (index <= first_collective) return fail("written behind the first collective");
+  if (index <= first_collective) return fail("written after the first collective");
   const bool gathered = instruction.op() == program::ALL_GATHER || is_part(program, value);
   return gathered ? absl::OkStatus() : fail("what all_gather gives, or a part of it in its place");
 }

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Instructions of a Program against the operators' rows (operators/schema.h): operands looked up
-// and counted, row domains, single assignment, one use of each state. The rest is check_call().
+// Checks a Program's instructions by the operators' rows (operators/schema.h): operand look-up and
+// count, row domains, single assignment, one use of each state. check_call() does the rest.
 #include <string>
 #include <vector>
 
@@ -37,7 +37,7 @@ const char* kind_name(OperandKind kind) {
   return "?";
 }
 
-// One instruction on its way through the checks, its operands looked up as they are found good.
+// The checks of one instruction, in order; operands are looked up as they pass.
 class InstructionCheck {
  public:
   InstructionCheck(const Program& program, const ProgramFacts& facts, int index)
@@ -155,7 +155,7 @@ absl::Status InstructionCheck::check_rows() const {
   return problem.empty() ? absl::OkStatus() : fail(problem);
 }
 
-// A state is written by one instruction; attention that only reads one comes after.
+// One instruction writes a state; attention that only reads it must come later.
 absl::Status InstructionCheck::take_state(std::vector<bool>& used) {
   if (schema_.state == StateKind::kNone) return absl::OkStatus();
   const int index = state_of(call_.attrs);
@@ -181,7 +181,7 @@ absl::Status InstructionCheck::take_state(std::vector<bool>& used) {
 }
 
 absl::Status InstructionCheck::run(std::vector<bool>& written, std::vector<bool>& used) {
-  // Op has fewer bits than the number: it is checked as it came.
+  // Op has fewer bits than the number, so the number itself is checked.
   if (!program::Op_IsValid(instruction_.op()) || schema_.op == Op::kNone) {
     return invalid_argument("program instruction {}: op must be a known operator, found {}", index_,
                             static_cast<int>(instruction_.op()));

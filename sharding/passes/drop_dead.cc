@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Backwards from the nodes that have an effect: what feeds them lives.
+// Walks backwards from the nodes with an effect: their inputs live.
 #include <vector>
 
 #include "operators/schema.h"

@@ -159,7 +159,7 @@ TEST(Gemma4Test, WhatItDoesNotComputeIsRefused) {
   expect_refused(kSmall, R"({"num_kv_shared_layers": 7})",
                  "num_kv_shared_layers: must be an integer from 0 to 6, found 7");
   expect_refused(kSmall, R"({"num_kv_shared_layers": 6})",
-                 "num_kv_shared_layers: no layer of the kind full_attention is left");
+                 "num_kv_shared_layers: must leave at least one layer of the kind full_attention");
   expect_refused(kSmall, R"({"vocab_size_per_layer_input": 512})",
                  "vocab_size_per_layer_input: must be an integer from 1024 to 16777216, found 512");
   expect_refused(kSmall, R"({"hidden_size_per_layer_input": -1})",

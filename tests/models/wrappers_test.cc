@@ -97,7 +97,7 @@ TEST(WrappersTest, AModelTypeOfTheTextChoosesItsArchitecture) {
   config["text_config"]["model_type"] = "t5";
   EXPECT_THAT(error_of(config),
               HasSubstr("text_config.model_type: a string (\"t5\") is not supported in "
-                        "Mistral3ForConditionalGeneration; docs/models.md has what is"));
+                        "Mistral3ForConditionalGeneration; docs/models.md lists what is"));
 }
 
 TEST(WrappersTest, NothingIsIgnoredInSilence) {

@@ -163,7 +163,7 @@ INSTANTIATE_TEST_SUITE_P(
         {"MatrixOfOtherHeads", "columns of q must be", [](P p) { recurrence_of(p).set_k_dim(2); }},
         {"MatrixTooSmall", "rows of the block must be 8",
          [](P p) { p.mutable_states(1)->mutable_block()->set_rows(7); }},
-        {"AWithoutB", "a wants b beside it",
+        {"AWithoutB", "a and b must be given together",
          [](P p) { find(p, program::RECURRENCE).mutable_inputs()->RemoveLast(); }},
         {"HeadsOfSomeColumns", "columns of x beside whole heads must be 0",
          [](P p) { dot_of(p).set_heads(3); }},

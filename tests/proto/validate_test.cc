@@ -133,7 +133,7 @@ TEST(ValidateTest, SharedMemoryIsForWhatIsGatheredAlone) {
   EXPECT_THAT(message_of_shared([](Program& p) { output_of(p, program::MAP).set_shared(true); }),
               HasSubstr("is shared: it must be what all_gather gives, or a part of it"));
   EXPECT_THAT(message_of_shared([](Program& p) { output_of(p, program::EMBED).set_shared(true); }),
-              HasSubstr("is shared: it must be written behind the first collective"));
+              HasSubstr("is shared: it must be written after the first collective"));
   EXPECT_THAT(
       message_of_shared([](Program& p) { output_of(p, program::COLUMNS).set_shared(true); }),
       HasSubstr("shared of the view"));

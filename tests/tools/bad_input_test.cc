@@ -100,7 +100,7 @@ TEST(BadInputTest, FlagsAreNamed) {
   expect_one_line({"inspect", "--stage", "nowhere"}, "nowhere");
   expect_one_line({"bench", "--prompt-tokens", "5000"}, "context");
   expect_one_line({"serve", "--grpc", "nonsense"}, "--grpc");
-  expect_one_line({"serve", "--http", "8000"}, "--http 8000: want HOST:PORT");
+  expect_one_line({"serve", "--http", "8000"}, "--http 8000: must be HOST:PORT");
   expect_one_line({"serve", "--grpc", "0.0.0.0:0"}, "--insecure grpc");
   expect_one_line({"serve", "--http", "[::]:0", "--insecure", "grpc,cluster"}, "--insecure http");
   expect_one_line({"serve", "--cluster", "0.0.0.0:0"}, "--insecure cluster");
@@ -141,7 +141,8 @@ TEST(BadInputTest, NumbersOfFlagsAreChecked) {
   expect_one_line({"generate", "--prompt", "a", "--log-level", "off"}, "--log-level off");
   expect_one_line({"serve", "a", "b"}, "did not expect b");
   expect_one_line({"worker", "--coordinator", "localhost:1", "--log-level", "loud"}, "loud");
-  expect_one_line({"worker", "--coordinator", "localhost"}, "--coordinator localhost: want HOST");
+  expect_one_line({"worker", "--coordinator", "localhost"},
+                  "--coordinator localhost: must be HOST");
   expect_one_line({"worker", "--coordinator", "a:1", "--rank", "-1"}, "--rank");
   expect_one_line({"worker", "--coordinator", "localhost:1"}, "LOCKSTEP_JOIN_TOKEN is not set");
 }

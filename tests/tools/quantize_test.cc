@@ -119,9 +119,9 @@ TEST_F(QuantizeTest, WhatCannotBeQuantizedLeavesNothingBehind) {
 
 TEST_F(QuantizeTest, SchemesThatDoNotFitAreOneLine) {
   const std::string out = quantized("q8");
-  expect_refused({"plan", "--quantize", "q5"}, "--quantize q5: wanted one of q8, q4, ");
+  expect_refused({"plan", "--quantize", "q5"}, "--quantize q5: must be one of q8, q4, ");
   expect_refused({"quantize", kDemo, folder_.path() + "/x", "--scheme", "int3"},
-                 "--scheme int3: wanted one of q8, q4, ");
+                 "--scheme int3: must be one of q8, q4, ");
   expect_refused({"plan", out, "--quantize", "q4"}, "is already quantized as q8");
   expect_refused({"quantize", out, folder_.path() + "/x", "--scheme", "q4"},
                  "is already quantized as q8");

@@ -78,7 +78,7 @@ TEST(TlsPortsTest, BothAreServedByOneCertificateWhichMayChange) {
 template <typename Check>
 void spoil_one_by_one(const std::vector<std::string>& paths, Process& process,
                       const std::string& user, const Check& check) {
-  const std::string words = "; for " + user + " the last good certificate stays";
+  const std::string words = "; the last good certificate is still used for " + user;
   for (const std::string& path : paths) {
     for (const Spoiler& spoiler : std::span(kSpoilers).first(3)) {
       SCOPED_TRACE(path + " is " + spoiler.name);
@@ -261,7 +261,7 @@ TEST_F(ClusterTlsTest, AWorkerWhoseFileIsSpoiledJoinsWithItsLastGoodOnes) {
   const auto dialling = worker(flags(friendly, authority_));
   ASSERT_TRUE(dialling->wait_for_err("no coordinator at")) << dialling->err();
   const SpoiledFile spoiled(friendly.cert, kSpoilers[0]);
-  ASSERT_TRUE(dialling->wait_for_err("the last good certificate stays")) << dialling->err();
+  ASSERT_TRUE(dialling->wait_for_err("the last good certificate is still used")) << dialling->err();
   replace(server_, authority_.sign("renewed"));
   EXPECT_TRUE(coordinator_->wait_for_err("ready;")) << coordinator_->err();
 }

@@ -69,7 +69,8 @@ TEST_F(LastGoodTlsTest, WhateverHappensToAFileTheLastGoodOnesStayWithOneLine) {
       const std::string line = log.take();
       EXPECT_EQ(std::ranges::count(line, '\n'), 1) << line;
       EXPECT_THAT(line, ::testing::HasSubstr(path + ": "));
-      EXPECT_THAT(line, ::testing::HasSubstr("; for the test the last good certificate stays"));
+      EXPECT_THAT(line,
+                  ::testing::HasSubstr("; the last good certificate is still used for the test"));
     }
   }
   EXPECT_EQ(tls->get()->bytes, good->bytes);  // All as before.

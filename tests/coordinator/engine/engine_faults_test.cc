@@ -357,7 +357,7 @@ TEST(EngineFaultsTest, AGroupThatLiesIsLeftAndTheNextOneServes) {
     }
     EXPECT_EQ(stream->status().code(), absl::StatusCode::kInternal) << "who asks only meets liars";
     EXPECT_THAT(text_of(stream->status()),
-                HasSubstr("Candidate.id: wanted 0 to 299, found 1048576"));
+                HasSubstr("Candidate.id: must be 0 to 299, found 1048576"));
   }
   EXPECT_EQ(finish(**engine.submit(request_of(1, 4, 10)))[0].tokens.size(), 10u);
   EXPECT_EQ(cluster.groups(), 7);

@@ -153,8 +153,9 @@ TEST(TokenFilesTest, AFoldersFilesReachTokenizerAndTemplate) {
 TEST(TokenFilesTest, APointerOfGitLfsIsNamed) {
   const auto tokenizer = Tokenizer::parse(
       "version https://git-lfs.github.com/spec/v1\noid sha256:0123\nsize 9000000\n");
-  EXPECT_EQ(message_of(tokenizer.status()),
-            "tokenizer.json: it only says where Git LFS has the file: `git lfs pull` fetches it");
+  EXPECT_EQ(
+      message_of(tokenizer.status()),
+      "tokenizer.json: it is a Git LFS pointer, not the file: run `git lfs pull` to fetch it");
 }
 
 }  // namespace

@@ -41,7 +41,7 @@ TEST(TokenizerFileTest, NamesAPartThatIsNotSupported) {
     EXPECT_THAT(nested, HasSubstr("\"Bar\" is not supported"));
     EXPECT_THAT(error_of(spec_with("\"" + part + "\":[]")), HasSubstr(part + ": type: "));
     EXPECT_THAT(error_of(spec_with("\"" + part + "\":{}")),
-                HasSubstr("type: wanted a string, found nothing"));
+                HasSubstr("type: must be a string, found nothing"));
   }
   EXPECT_THAT(error_of(R"({"model":{"type":"Unigram","vocab":[]}})"), HasSubstr("\"Unigram\""));
   EXPECT_THAT(error_of("{}"), HasSubstr("model"));

@@ -306,7 +306,7 @@ TEST_F(DataMeetingTlsTest, ARankWhoseCertificateDoesNotCountIsNobody) {
 TEST_F(DataMeetingTlsTest, WhyACertificateDoesNotCountIsSaid) {
   open(2, [&](int rank) { return friendly(fmt::format("rank {}", rank), rank == 0 ? 1 : -1); });
   EXPECT_THAT(refusals(milliseconds(5'000))[0],
-              HasSubstr("TLS: its certificate does not count: certificate has expired"));
+              HasSubstr("TLS: its certificate is not valid: certificate has expired"));
 }
 
 TEST_F(DataMeetingTlsTest, PlainAndTlsDoNotMeet) {

@@ -149,7 +149,7 @@ TEST(WeightsTest, WhatIsNoNumberIsNamedAndNotPacked) {
   auto checkpoint = Checkpoint::open(folder.path());
   ASSERT_TRUE(checkpoint.ok());
   const auto weights = Case(kSymmetric, 32, 64).load(WeightSource(*std::move(checkpoint)), 1);
-  EXPECT_THAT(weights.status().message(), HasSubstr("w: wanted finite numbers to quantize"));
+  EXPECT_THAT(weights.status().message(), HasSubstr("w: must be finite numbers to be quantized"));
 }
 
 TEST(WeightsTest, ProgressCountsBytesOfTheKind) {

@@ -281,13 +281,13 @@ TEST_F(HostileAnswerTest, MissingOutputsEndTheGroup) {
 TEST_F(HostileAnswerTest, AnIdOutsideOfTheVocabularyEndsTheGroup) {
   cluster::WorkerMessage message = result();
   add_top(&message, 128);
-  EXPECT_THAT(lost_by(message), HasSubstr("Candidate.id: wanted 0 to 127, found 128"));
+  EXPECT_THAT(lost_by(message), HasSubstr("Candidate.id: must be 0 to 127, found 128"));
 }
 
 TEST_F(HostileAnswerTest, MoreCandidatesThanAskedForEndTheGroup) {
   cluster::WorkerMessage message = result();
   for (int i = 0; i < 3; ++i) add_top(&message, i);
-  EXPECT_THAT(lost_by(message), HasSubstr("Candidates.top: wanted 0 to 2, found 3"));
+  EXPECT_THAT(lost_by(message), HasSubstr("Candidates.top: must be 0 to 2, found 3"));
 }
 
 TEST_F(HostileAnswerTest, LogitsOfAnotherSizeEndTheGroup) {
