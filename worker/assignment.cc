@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Numbers are bounded where they are used in sums; what they ask for is bounded by memory later.
+// Numbers that are used in sums are bounded here; memory limits bound the rest later.
 #include "worker/assignment.h"
 
 #include <algorithm>
@@ -24,7 +24,7 @@ absl::Status check_count(const char* name, int found, int ranks) {
                           found);
 }
 
-// Where there is more than one, what ranks need to reach each other.
+// If there are several hosts, checks that ranks have what they need to reach each other.
 absl::Status check_hosts(const cluster::Assignment& assignment) {
   const int ranks = assignment.program().ranks();
   if (!spans_hosts(assignment)) return absl::OkStatus();

@@ -17,30 +17,30 @@ class DataPort;
 
 struct WorkerProcessOptions {
   std::string coordinator;      // "host:port" or "unix-abstract:name".
-  std::string token;            // The join token; ranks of one host know each other by it as well.
-  TlsFiles tls;                 // Of the cluster, for all its connections; not given: plain.
+  std::string token;            // The join token; ranks of one host also verify each other with it.
+  TlsFiles tls;                 // The cluster's, for all connections; not given: plain.
   int threads = 0;              // 0: one for each usable core.
-  std::string processors = {};  // "0-3,8": one per thread, to be bound to; "": none.
-  std::string device = "auto";  // As open_backend() takes it; "auto" is resolved before.
-  bool fast = false;            // Likewise.
+  std::string processors = {};  // "0-3,8": one per thread, which is bound to it; "": none.
+  std::string device = "auto";  // For open_backend(); "auto" is resolved before.
+  bool fast = false;            // For open_backend().
   double memory_fraction = 0;   // See Backend; 0: the device's own.
-  std::string weight_cache = "auto";  // As packed_cache_options() takes it.
+  std::string weight_cache = "auto";  // For packed_cache_options().
   int64_t weight_cache_limit = kPackedCacheLimit;
   int preferred_rank = -1;  // The rank that it asks for; -1: any.
-  bool spare = false;       // It waits until a rank is lost, and takes its place.
-  double speed = 0;         // As the user says it, see WorkerFacts; 0: he does not.
-  // The name by which hosts that share a kernel differ; "": by its namespaces and users alone.
+  bool spare = false;       // It waits until a rank is lost, and replaces it.
+  double speed = 0;         // The user's value, see WorkerFacts; 0: none.
+  // Distinguishes hosts that share a kernel; "": only its namespaces and users do.
   std::string host_name = {};
   // The port where ranks of other hosts connect: "10.0.0.2:50053", "off", or "": a free one at the
-  // address by which this worker reaches the coordinator, where that is allowed.
+  // address by which this worker reaches the coordinator, if that is allowed.
   std::string data_listen = {};
-  std::vector<std::string> insecure = {};  // "cluster": others may reach a data port without TLS.
+  std::vector<std::string> insecure = {};  // "cluster": data ports need no TLS.
   // The launcher's process: the worker dies with it, and does not wait for another coordinator. 0:
   // started by hand.
   int parent_pid = 0;
   std::string log_level = "info";
   std::string log_format = "text";
-  // The process sets these; they are no flags.
+  // The process sets these; they are not flags.
   double read_rate = 0;           // As measured, bytes per second; 0: not measured.
   DataPort* data_port = nullptr;  // Outlives the session. Null: other hosts cannot connect.
   std::stop_token stop = {};      // Ends the worker between two steps.
@@ -48,7 +48,7 @@ struct WorkerProcessOptions {
   std::vector<int> processor_ids() const {
     return parse_processors(processors).value_or(std::vector<int>());
   }
-  // Commands that start workers have these, too, and pass them on.
+  // Commands that start workers have these flags, too, and pass them on.
   std::vector<Flag> shared_flags();
   std::vector<Flag> flags();
 };

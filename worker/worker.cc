@@ -38,7 +38,7 @@ StepLimits step_limits(const Program& program) {
   return limits;
 }
 
-// Ranks that load at the same time on one host draw on the same free memory.
+// Ranks that load at the same time on one host share the same free memory.
 absl::Status check_memory(const Device& device, int64_t weights, int64_t buffers, int ranks_loading,
                           int64_t free_bytes) {
   int64_t needed = 0;
@@ -54,7 +54,7 @@ absl::Status check_memory(const Device& device, int64_t weights, int64_t buffers
       memory_text(needed), device.is_host() ? "" : " on " + device.name(), memory_text(free_bytes));
 }
 
-// Of a step that began and ended at these times.
+// The trace of a step that began and ended at these times.
 void give_trace(const std::vector<OperatorTime>& operators, int64_t begin_ns, int64_t end_ns,
                 bool queued, cluster::StepTrace* trace) {
   trace->set_total_ns(end_ns - begin_ns);
@@ -113,20 +113,20 @@ class WorkerImpl final : public Worker {
   absl::Status prepare(const cluster::Assignment& assignment, const WorkerOptions& options);
   absl::Status load_weights(const cluster::Assignment& assignment, const WorkerOptions& options,
                             const WeightSource& source);
-  // The file that keeps this rank's packed weights; nothing: they are not kept.
+  // The file that keeps this rank's packed weights; empty: they are not kept.
   absl::StatusOr<std::optional<PackedCache>> open_cache(const WorkerOptions& options,
                                                         int64_t bytes);
   absl::Status count_pages(const cluster::Assignment& assignment);
   absl::Status fail(const absl::Status& status) const { return of_rank(program_, status); }
 
   const Program program_;    // Kernels' arguments point into it.
-  const Backend processor_;  // Empty where another was given.
+  const Backend processor_;  // Empty if another was given.
   const Backend& backend_;
   Device& device_;
   const StepLimits limits_;
   StepBuffers buffers_;
   ThreadPool threads_;
-  std::mutex collective_mutex_;  // Against an abort() while rejoin() changes it.
+  std::mutex collective_mutex_;  // Against an abort() during a rejoin() that changes it.
   std::unique_ptr<Collective> collective_;
   Bindings bindings_;
   std::optional<Weights> weights_;
@@ -138,7 +138,7 @@ class WorkerImpl final : public Worker {
   std::optional<PageTables> tables_;
   StateRoom room_;
   std::vector<OperatorTime> operators_;  // Of the last step, if it was traced.
-  std::optional<uint64_t> last_step_;    // Whose logits are still there.
+  std::optional<uint64_t> last_step_;    // The step whose logits are still there.
   int64_t last_outputs_ = 0;
 };
 

@@ -21,18 +21,18 @@ using std::chrono::milliseconds;
 using Clock = std::chrono::steady_clock;
 
 constexpr milliseconds kPoll{10};
-constexpr milliseconds kPause{100};          // After a try that failed.
-constexpr milliseconds kConnectTime{2'000};  // An address that swallows packets says nothing.
+constexpr milliseconds kPause{100};          // After a failed try.
+constexpr milliseconds kConnectTime{2'000};  // An address that drops packets gives no error.
 
-// One try after the other to reach one rank.
+// Tries to reach one rank, again and again.
 class Dialler {
  public:
   Dialler(const DataMeetArgs& args, int rank)
       : args_(args), rank_(rank), address_(args.addresses[rank]) {}
 
-  // Goes on without waiting. The connection, once it counts.
+  // Makes progress without waiting. Returns the connection when it counts.
   std::unique_ptr<DataChannel> step(Clock::time_point now);
-  // Since when no try has reached anything; nothing: the last one did.
+  // The time since which every try has failed; unset: the last one got through.
   std::optional<Clock::time_point> failing_since() const { return failing_since_; }
   const std::string& problem() const { return problem_; }
 
@@ -53,9 +53,9 @@ class Dialler {
   const int rank_;
   const std::string address_;
   State state_ = State::kPause;
-  Clock::time_point next_{};     // kPause: when to try again,
-  Clock::time_point started_{};  // else: when this try began.
-  FileDescriptor socket_;        // kConnecting; then it is the channel's.
+  Clock::time_point next_{};     // kPause: when to try again.
+  Clock::time_point started_{};  // Else: when this try began.
+  FileDescriptor socket_;        // For kConnecting; the channel has it later.
   std::unique_ptr<DataChannel> channel_;
   DataDialling handshake_;
   bool claimed_ = false;
@@ -96,7 +96,7 @@ void Dialler::connect(Clock::time_point now) {
   state_ = State::kGreeting;
 }
 
-// Goes on with TLS until the hello can be sent.
+// Continues TLS until the hello can be sent.
 void Dialler::greet(Clock::time_point now) {
   const absl::StatusOr<bool> sent = send(*channel_, handshake_.hello());
   if (!sent.ok()) return give_up(now, message_of(sent.status()));

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// The synchronous stream is the simplest thing that works here: one call, one reader, one writer.
+// The synchronous stream is the simplest solution: one call, one reader, one writer.
 #include "worker/session/grpc_link.h"
 
 #include <grpcpp/grpcpp.h>
@@ -20,7 +20,7 @@ namespace {
 
 constexpr std::chrono::seconds kChallengeTimeout{5};
 
-// What a refusal by gRPC means; "" if it means nothing but that another try may help.
+// The meaning of a refusal by gRPC; "" if another try may help.
 std::string why_refused(const grpc::Status& status) {
   switch (status.error_code()) {
     case grpc::StatusCode::UNAUTHENTICATED:
@@ -39,8 +39,8 @@ std::string why_refused(const grpc::Status& status) {
   }
 }
 
-// Of the files as they are now, if those are good: the next link has a channel of its own, and asks
-// anew. A watcher of gRPC 1.51 would abort the process where a file is empty.
+// Uses the files as they are now, if they are good: the next link has its own channel, and reads
+// them again. A watcher of gRPC 1.51 would abort the process if a file is empty.
 std::shared_ptr<grpc::ChannelCredentials> credentials_of(const DialOptions& dial) {
   if (dial.tls == nullptr) return grpc::InsecureChannelCredentials();
   using grpc::experimental::IdentityKeyCertPair;

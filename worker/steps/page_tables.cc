@@ -74,7 +74,7 @@ absl::Status PageTables::check_sequence(const cluster::Step& step, int index) co
   return absl::OkStatus();
 }
 
-// Rows that see one another are computed in one step, so that keys are there before they are seen.
+// Rows that see one another are computed in one step, so that keys are stored before they are read.
 absl::Status PageTables::check_prefix(const cluster::Step& step, int index) const {
   const cluster::StepSequence& sequence = step.sequences(index);
   const int64_t rows = sequence.prefix_rows();

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Between messages and kernels. Tokens, masks and embeddings are read in place from the message.
+// Converts messages to kernels' views. Tokens, masks and embeddings are read in place.
 #include "worker/steps/step_view.h"
 
 #include <algorithm>
@@ -115,12 +115,12 @@ void set_list(std::span<const Candidate> from, cluster::CandidateList* to) {
   }
 }
 
-// All of a row's are copied where some are: the kernels know no more.
+// All of a row's logits are copied if some are needed: kernels cannot select.
 bool wants_logits(const cluster::Output& output) {
   return output.want_logits() || output.raw_ids_size() > 0;
 }
 
-// The next `count` of a buffer that is large enough.
+// The next `count` elements of a buffer that is large enough.
 template <typename T>
 T* share(std::vector<T>& buffer, int64_t& taken, int64_t count) {
   if (count == 0) return nullptr;

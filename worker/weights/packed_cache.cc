@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
-// The file is read into memory of our own, on huge pages, and not mapped. A mapping starts 0.1 s a
-// gigabyte sooner, but what kernels then read it at is the file system's affair: a loop over it ran
-// at 81 to 102 % of the speed over huge pages on ext4 with large folios, and pages that the system
-// took back are read from the disk in the middle of a step. And it would change, or raise SIGBUS,
-// with the file. The sums cost nothing: what was just read is still in the caches.
+// The file is read into our own memory, on huge pages, and not mapped. A mapping starts 0.1 s per
+// gigabyte sooner, but then the file system decides the kernels' speed: a loop over it ran at 81 to
+// 102 % of the speed over huge pages on ext4 with large folios, and evicted pages are read from the
+// disk in the middle of a step. And it would change, or raise SIGBUS, with the file. The sums cost
+// nothing: what was just read is still in the caches.
 #include "worker/weights/packed_cache.h"
 
 #include <fcntl.h>
@@ -46,7 +46,7 @@ struct Header {
   uint64_t version = 0;
   int64_t data_bytes = 0;
   uint64_t data_sum = 0;
-  uint64_t header_sum = 0;  // With 0 in this place.
+  uint64_t header_sum = 0;  // Computed with 0 in this place.
   char key[128] = {};
   char rest[4096 - 168] = {};
 };
@@ -54,8 +54,8 @@ static_assert(sizeof(Header) == 4096);
 
 constexpr uint64_t kOdd = 0x9e3779b97f4a7c15;
 
-// Eight sums side by side, so that multiplications don't wait for each other. An odd factor loses
-// no bit: whatever changes within one word of 8 bytes changes the sum.
+// Eight sums side by side, so that multiplications do not wait for each other. An odd factor loses
+// no bit: any change within one word of 8 bytes changes the sum.
 uint64_t sum_of(const void* data, int64_t bytes, uint64_t seed) {
   LOCKSTEP_CHECK(bytes % kMemoryAlign == 0);
   uint64_t sums[8];
@@ -76,8 +76,8 @@ uint64_t header_sum(Header header) {
   return sum_of(&header, sizeof(header), 0);
 }
 
-// run(offset, bytes) gives the Status of a block; the first error stops all. Adds up the blocks'
-// sums, each of which has its place for a seed.
+// run(offset, bytes) returns the Status of a block; the first error stops all. Adds the blocks'
+// sums, each with the block's number as its seed.
 template <typename Run>
 absl::StatusOr<uint64_t> for_blocks(int64_t bytes, const std::byte* data, Parallel& parallel,
                                     const std::atomic<bool>* cancelled, Progress* progress,
@@ -112,17 +112,17 @@ absl::Status write_bytes(int descriptor, int64_t offset, int64_t bytes, const vo
                              error_text(errno));
 }
 
-// Waits until the block kUnwrittenBytes before this one is on the disk: the fsync at the end, which
-// reports no progress, then has little left to do.
+// Waits until the block kUnwrittenBytes before this one is on the disk: then the fsync at the end,
+// which reports no progress, has little left to write.
 void limit_unwritten(int descriptor, int64_t offset, int64_t bytes) {
   if (offset < kUnwrittenBytes) return;
   constexpr unsigned kAll =
       SYNC_FILE_RANGE_WAIT_BEFORE | SYNC_FILE_RANGE_WRITE | SYNC_FILE_RANGE_WAIT_AFTER;
-  // Where a file system cannot, the fsync does it all.
+  // If a file system does not support it, the fsync writes all.
   (void)::sync_file_range(descriptor, offset - kUnwrittenBytes, bytes, kAll);
 }
 
-// A file under a name of its own beside `path`, until keep() gives it that one.
+// A file under a temporary name beside `path`; keep() renames it to `path`.
 class NewFile {
  public:
   explicit NewFile(const std::string& path)
@@ -137,7 +137,7 @@ class NewFile {
   NewFile(const NewFile&) = delete;
   NewFile& operator=(const NewFile&) = delete;
 
-  int descriptor() const { return descriptor_; }  // -1: errno says why.
+  int descriptor() const { return descriptor_; }  // -1: errno has the reason.
   absl::Status keep() {
     if (::fsync(descriptor_) != 0)
       return failed_precondition("cannot be made durable: {}", error_text(errno));
@@ -159,12 +159,12 @@ struct KeptFile {
   int64_t bytes = 0;
 };
 
-// Ours in the folder, whole ones and those that are being written; the oldest first.
+// Our files in the folder, complete ones and unfinished ones; the oldest first.
 std::vector<KeptFile> kept_files(const fs::path& folder) {
   std::vector<KeptFile> files;
   std::error_code error;
   for (fs::directory_iterator it(folder, error), end; !error && it != end; it.increment(error)) {
-    std::error_code gone;  // By another process.
+    std::error_code gone;  // Removed by another process.
     KeptFile file{.path = it->path(), .used = it->last_write_time(gone)};
     if (!gone) file.bytes = static_cast<int64_t>(it->file_size(gone));
     const bool ours = file.path.filename().string().find(kSuffix) != std::string::npos;
@@ -183,7 +183,7 @@ PackedCacheOptions packed_cache_options(const std::string& choice, int64_t limit
   const char* cache = std::getenv("XDG_CACHE_HOME");
   const char* home = std::getenv("HOME");
   fs::path folder;
-  if (cache != nullptr && cache[0] == '/') {  // The standard has others ignored.
+  if (cache != nullptr && cache[0] == '/') {  // The standard says to ignore others.
     folder = cache;
   } else if (home != nullptr && home[0] == '/') {
     folder = fs::path(home) / ".cache";
@@ -236,7 +236,7 @@ absl::Status PackedCache::read(std::span<std::byte> data, Parallel& parallel,
     return failed_precondition("{}: wanted bytes with the sum {:016x}, found {:016x}", path_,
                                header.data_sum, sum);
   }
-  (void)::futimens(file.descriptor(), nullptr);  // Used now: what goes first is what was not.
+  (void)::futimens(file.descriptor(), nullptr);  // Used now: the unused are removed first.
   return absl::OkStatus();
 }
 
@@ -301,7 +301,7 @@ absl::Status PackedCache::write(std::span<const std::byte> data, Parallel& paral
   NewFile file(path_);
   if (file.descriptor() < 0) return failed_precondition("cannot be made: {}", error_text(errno));
   const auto data_begin = static_cast<int64_t>(sizeof(Header));
-  // A full disk is noticed here, where the file system can tell.
+  // A full disk is noticed here, if the file system can report it.
   if (::fallocate(file.descriptor(), 0, 0, data_begin + bytes) != 0 && errno != EOPNOTSUPP) {
     return failed_precondition("{} cannot be had: {}", memory_text(bytes), error_text(errno));
   }

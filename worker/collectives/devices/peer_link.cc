@@ -13,11 +13,11 @@
 namespace lockstep {
 namespace {
 
-// What every rank tells the others.
+// What every rank sends to the others.
 struct Card {
   PeerHandle handle;
-  uint64_t first = 0;  // Of the exchanges' numbers: rank 0's counts.
-  bool can = false;    // Its device is of the kind.
+  uint64_t first = 0;  // First number of exchanges; rank 0's is used.
+  bool can = false;    // Its device can reach peers' memory.
   bool pads = false;   // See PeerLinkArgs.
 };
 
@@ -76,7 +76,7 @@ absl::StatusOr<std::unique_ptr<PeerLink>> PeerLink::connect(Collective& met, Dev
     std::string text;
     link->group_.memory[met.rank()] = link->access_->own(&card.handle, &text);
     if (link->group_.memory[met.rank()] == nullptr) own = unavailable_because(text);
-    // It is cleared before anybody may write there.
+    // It is cleared before any rank may write there.
     if (const char* failure = device.synchronize(); failure != nullptr) {
       own = absl::UnavailableError(failure);
     }
@@ -111,7 +111,7 @@ absl::Status PeerLink::open(const std::vector<PeerHandle>& handles, uint64_t fir
       return unavailable_because(fmt::format("the memory of rank {}: {}", rank, text));
     }
   }
-  // The channels' numbers, and that this group has not ended. Flags stay as they are.
+  // The channels' numbers, and the word that says the group has not ended. Flags stay as they are.
   constexpr int64_t kBytes = offsetof(PeerMemory, ended) + sizeof(PeerMemory::ended);
   const StagingMemory staging(device_, sizeof(PeerMemory::next) + sizeof(uint64_t));
   if (staging.data() == nullptr) return unavailable_because("the system refused locked memory");
@@ -123,8 +123,8 @@ absl::Status PeerLink::open(const std::vector<PeerHandle>& handles, uint64_t fir
   return failure == nullptr ? absl::OkStatus() : unavailable_because(failure);
 }
 
-// Sums over one channel and over all of them, each slot used twice: what a GPU writes must be what
-// another one reads, whatever that has read there before.
+// Sums over one channel and over all, each slot used twice: one GPU must read what another writes,
+// whatever it read there before.
 absl::Status PeerLink::try_out() {
   constexpr int64_t kMost = kPeerChannels * kPeerSlotBytes / 4 / sizeof(float);
   const DeviceMemory on_device(device_, kMost * sizeof(float));
@@ -138,7 +138,7 @@ absl::Status PeerLink::try_out() {
     if (!status.ok()) break;
     status = try_sum(on_device.data(), reinterpret_cast<float*>(here.data()), numbers);
   }
-  const char* failure = device_.synchronize();  // The memory is about to go.
+  const char* failure = device_.synchronize();  // The memory is about to be freed.
   return failure == nullptr ? status : unavailable_because(failure);
 }
 
@@ -167,7 +167,7 @@ absl::Status PeerLink::try_sum(std::byte* on_device, float* here, int64_t number
 absl::Status PeerLink::queued(const char* failure) {
   if (failure == nullptr) return absl::OkStatus();
   failure_ = absl::InternalError(fmt::format("{}: {}", device_.name(), failure));
-  abort();  // What is queued waits for nobody any more.
+  abort();  // Queued work must not wait for peers any more.
   return failure_;
 }
 

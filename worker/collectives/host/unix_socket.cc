@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Unix sockets, none of which ever blocks or raises SIGPIPE.
+// Unix sockets. None of them blocks or raises SIGPIPE.
 #include "worker/collectives/host/unix_socket.h"
 
 #include <errno.h>
@@ -15,7 +15,7 @@
 namespace lockstep {
 namespace {
 
-// An abstract name begins with a zero byte and has no end but its length.
+// An abstract name begins with a zero byte and ends only by its length.
 struct Address {
   sockaddr_un name{.sun_family = AF_UNIX, .sun_path = {}};
   socklen_t bytes = 0;
@@ -104,7 +104,7 @@ Received receive_message(const FileDescriptor& socket, std::span<char> buffer,
   msghdr header{};
   header.msg_iov = &part;
   header.msg_iovlen = 1;
-  if (passed != nullptr) {  // With no room for control data the kernel closes what came.
+  if (passed != nullptr) {  // Without room for control data the kernel closes a passed descriptor.
     header.msg_control = control;
     header.msg_controllen = sizeof(control);
   }

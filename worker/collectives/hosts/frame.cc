@@ -19,12 +19,12 @@ uint32_t header_checksum(const FrameHeader& header) {
   return crc32c(&header, offsetof(FrameHeader, header_checksum));
 }
 
-// The rank of a goodbye is a number in a message, and no index.
+// The rank in a goodbye is only named in a message, never an index.
 constexpr uint64_t kGoodbyeRanks = 1 << 16;
 
-// The first `bytes` of the piece, as far as `parts` reaches.
+// Lists the first `bytes` of the piece, as many as `parts` can hold.
 size_t list_runs(RowBytes piece, int64_t bytes, std::span<iovec> parts) {
-  // A run needs a part of its own: of rows that are apart, no more than fit.
+  // Each run needs its own part: of separate rows, only as many as fit.
   const Rows& rows = piece.rows;
   piece.bytes = bytes;
   if (bytes > 0 && rows.row_bytes != rows.stride_bytes) {
@@ -46,7 +46,7 @@ void drop_front(RowBytes& piece, int64_t bytes) {
 
 }  // namespace
 
-// --- Out
+// --- Sending
 
 void FrameWriter::begin(const Call& call, const RowBytes& piece) {
   LOCKSTEP_CHECK(done_);
@@ -109,7 +109,7 @@ void FrameWriter::sent(size_t bytes) {
   done_ = true;
 }
 
-// --- In
+// --- Receiving
 
 void FrameReader::expect(const Call& call, const RowBytes& piece) {
   LOCKSTEP_CHECK(done_);
