@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// What a coordinator assigns to this worker. It is checked before any of it is used. Also the
+// Checks a coordinator's assignment to this worker before any of it is used. Also opens the
 // source of weights that it names.
 #pragma once
 
@@ -39,7 +39,7 @@ absl::StatusOr<WeightSource> open_source(const cluster::Assignment& assignment, 
 // WeightSource::stamp as 64 hexadecimal digits: equal if this process would read the same again.
 absl::StatusOr<std::string> source_stamp(const WeightSource& source);
 
-// What identifies the weights' source when they are loaded. Each is WeightSource's, as 64
+// Identifies the weights' source when they are loaded. Each is WeightSource's, as 64
 // hexadecimal digits.
 struct SourceMark {
   std::string stamp;       // See source_stamp().

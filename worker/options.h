@@ -41,7 +41,7 @@ struct WorkerProcessOptions {
   std::string log_level = "info";
   std::string log_format = "text";
   // The process sets these; they are not flags.
-  double read_rate = 0;           // As measured, bytes per second; 0: not measured.
+  double read_rate = 0;           // The measured bytes per second; 0: not measured.
   DataPort* data_port = nullptr;  // Outlives the session. Null: other hosts cannot connect.
   std::stop_token stop = {};      // Ends the worker between two steps.
 

@@ -137,7 +137,7 @@ class WorkerImpl final : public Worker {
   std::optional<State> state_;  // Both from start() to the epoch's end.
   std::optional<PageTables> tables_;
   StateRoom room_;
-  std::vector<OperatorTime> operators_;  // Of the last step, if it was traced.
+  std::vector<OperatorTime> operators_;  // The last step's, if it was traced.
   std::optional<uint64_t> last_step_;    // The step whose logits are still there.
   int64_t last_outputs_ = 0;
 };

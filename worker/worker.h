@@ -26,7 +26,7 @@ struct WorkerOptions {
   // Updated while loading and in every step; outlives the worker. May be null.
   Progress* progress = nullptr;
   const std::atomic<bool>* cancelled = nullptr;  // If true, loading stops with kCancelled.
-  // What it computes on, and what holds the collective's operands; outlives the worker. Null: this
+  // It computes on this, which has the collective's operands, too; outlives the worker. Null: this
   // CPU.
   const Backend* backend = nullptr;
   PackedCacheOptions weight_cache = {};  // Only for CPUs; GPUs pack what they load each time.

@@ -104,7 +104,7 @@ class DataPort {
   // Used by the thread alone.
   std::vector<Stranger> strangers_;
   LogLimit refusals_{std::chrono::seconds(10)};
-  LogLimit shortages_{std::chrono::seconds(10)};  // Of descriptors or memory.
+  LogLimit shortages_{std::chrono::seconds(10)};  // Shortages of descriptors or memory.
 
   Mutex mutex_;
   ConditionVariable changed_;

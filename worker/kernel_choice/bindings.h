@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Which kernel runs each instruction, and which packs each weight: decided once, before anything is
+// The kernels that run each instruction and pack each weight: decided once, before anything is
 // allocated.
 #pragma once
 

@@ -44,7 +44,7 @@ struct Trial {
 // A number of x, exact in every type that x may have: the same for all kernels and numbers of rows.
 float trial_x(int64_t row, int64_t k);
 
-// What trials of all shapes share. It outlives them.
+// Trials of all shapes share this. It outlives them.
 struct TrialPlace {
   Device& device;
   const WeightSource& source;

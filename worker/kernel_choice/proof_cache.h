@@ -31,7 +31,7 @@ ProofFacts proof_facts(const program::Program& program, const Backend& backend);
 struct ProofRecord {
   ProofFacts facts;
   struct Line {
-    std::string shape;  // As text_of() writes it.
+    std::string shape;  // The result of text_of().
     Trial trial;        // Without its shape.
     int ends = 0;       // How often the process ended while it was tried.
     bool chosen = false;

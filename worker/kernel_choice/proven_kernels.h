@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// What a worker does about proof (proof.h) when it loads: reads the file, tries the rest on the
+// A worker's part of proof (proof.h) when it loads: reads the file, tries the rest on the
 // device, chooses the kernels, and logs the result.
 #pragma once
 

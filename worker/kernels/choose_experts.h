@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Which experts a row is routed to, from each one's key: the same steps on every back end. Among
+// Chooses the experts of a row from each one's key, with the same steps on every back end. Among
 // equal keys the lower number is chosen; NaN is chosen if it is first, so that there are always as
 // many experts as needed. Internal linkage, since files of every ISA include it.
 #pragma once

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Where kernels run and their operands are: the CPU and its memory, or a GPU and its memory.
+// The place of kernels and their operands: the CPU and its memory, or a GPU and its memory.
 // Weights, states, values and scratch are allocated here; a step is copied in, its answers out. No
 // absl, so that kernels and their tests build on a bare machine; errors are one line of text.
 #pragma once
@@ -45,7 +45,7 @@ class Device {
   virtual std::string name() const = 0;
   // Distinguishes it from the host's other devices; "" for the host itself.
   virtual std::string address() const { return ""; }
-  // What its kernels' bits depend on in addition to their sources: the chip, versions of libraries.
+  // Its kernels' bits depend on this and their sources only: the chip, versions of libraries.
   // "" for the host.
   virtual std::string kind() const { return ""; }
   virtual int64_t total_bytes() const = 0;  // 0: unknown.

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// What a kernel is: a function of plain views, bound once at load and called in every step. No
-// containers and no inline functions that the linker keeps, so that files compiled for one ISA leak
-// nothing into the others.
+// A kernel: a function of plain views, bound once at load and called in every step. No containers
+// and no inline functions that the linker keeps, so that files compiled for one ISA leak nothing
+// into the others.
 #pragma once
 
 #include <cstddef>
@@ -77,7 +77,7 @@ struct Candidate {
   float noisy = 0;
 };
 
-// What is computed from one row of logits, and the places for the answer. Ids are those of the
+// A request for answers from one row of logits, and the places for them. Ids are those of the
 // whole vocabulary. Order is by the named value, descending; among ties the lowest id is first. The
 // kernel fills *_found.
 struct OutputRequest {
@@ -183,8 +183,8 @@ using PackedBytesFn = int64_t (*)(int64_t rows, int64_t cols);
 // more. Reads the views' shapes and types and the attributes, never `step` or data.
 using ScratchBytesFn = int64_t (*)(const KernelArgs& largest, int threads);
 
-// What one layer stores for `tokens` positions on a rank: for each KV head, keys of k_dim and
-// values of v_dim elements; if v_dim is 0, values are the first columns of keys.
+// The data that one layer stores for `tokens` positions on a rank: for each KV head, keys of k_dim
+// and values of v_dim elements; if v_dim is 0, values are the first columns of keys.
 struct PageShape {
   int64_t tokens = 0;
   int64_t kv_heads = 0;

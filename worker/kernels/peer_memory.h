@@ -79,8 +79,8 @@ struct PeerHandle {
   int32_t device = 0;
 };
 
-// What a device must support. Texts are static, or set to one line; a failed call does no harm to
-// the device. For one thread at a time.
+// The functions that a device must support. Texts are static, or set to one line; a failed call
+// does no harm to the device. For one thread at a time.
 class PeerAccess {
  public:
   virtual ~PeerAccess() = default;

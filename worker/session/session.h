@@ -26,11 +26,11 @@
 
 namespace lockstep {
 
-// What survives epochs and connections: the next epoch that needs the weights reuses them.
+// Survives epochs and connections: the next epoch that needs the weights reuses them.
 struct KeptWorker {
   Progress progress;  // The worker's progress.
   std::unique_ptr<Worker> worker;
-  std::unique_ptr<HeldWeights> held;  // Of a worker whose program is over; replaces it.
+  std::unique_ptr<HeldWeights> held;  // Replaces a worker whose program is over.
   KeptWeights weights;
 };
 

@@ -17,7 +17,7 @@ namespace lockstep {
 struct KeptWeights {
   std::string program;  // Serialized.
   std::string source;   // Folder or seed of random weights, and how they were read.
-  std::string stamp;    // Of their source, see source_stamp().
+  std::string stamp;    // Their source's, see source_stamp().
   // The files were written after these weights or earlier ones had been read; reset by the next
   // Ready that says so.
   bool rewritten = false;
@@ -50,7 +50,7 @@ struct WorkResult {
   absl::Status device = {};           // Not OK: this process cannot use it any more.
 };
 
-// What heartbeats report, read from counters that the working threads write.
+// The contents of heartbeats, read from counters that the working threads write.
 struct Vitals {
   uint64_t load_progress = 0;  // Bytes read, packed and written for this epoch.
   uint64_t instructions = 0;   // Completed since the epoch's Start.

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// What a worker does on one connection to the coordinator, as a state machine: events go in,
+// A worker's side of one connection to the coordinator, as a state machine: events go in,
 // actions come out. It has no thread, clock, lock or stream: session.h has those, and a simulation
 // runs many of these on virtual time.
 //

@@ -27,8 +27,8 @@ namespace lockstep {
 // The arena, the values that ranks share and the kernels' scratch for the largest step.
 int64_t buffer_bytes(const program::Program& program, const Bindings& bindings, int threads);
 
-// What each instruction must move and compute in a step of these rows, without running it. A view
-// costs nothing, a collective the bytes that it produces.
+// The minimum that each instruction moves and computes in a step of these rows. A view costs
+// nothing, a collective the bytes that it produces. Runs none of them.
 std::vector<KernelCost> instruction_costs(const program::Program& program, const Bindings& bindings,
                                           const StepView& step);
 
@@ -122,7 +122,7 @@ class Executor {
   DeviceStep device_step_;
   StagingMemory answer_;
   std::vector<Call> calls_;
-  std::vector<int64_t> domain_rows_;  // Of the running step, by row domain.
+  std::vector<int64_t> domain_rows_;  // The running step's, by row domain.
   TensorView logits_;
   Collective* collective_ = nullptr;
   bool checks_each_ = false;

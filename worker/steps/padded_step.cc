@@ -9,7 +9,7 @@ namespace lockstep {
 namespace {
 
 constexpr int64_t kWide = 64;        // From this many rows on, buckets are multiples of it.
-constexpr int64_t kPositions = 256;  // Of the first bucket.
+constexpr int64_t kPositions = 256;  // The first bucket's.
 
 int64_t power_of_two(int64_t least) {
   return static_cast<int64_t>(std::bit_ceil(static_cast<uint64_t>(least)));

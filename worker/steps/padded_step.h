@@ -30,11 +30,11 @@ class PaddedStep {
   // From now on steps of more rows are not padded.
   void pad_up_to(int64_t rows) { most_ = std::min(rows, limit_); }
 
-  // As many rows, sequences and outputs as the bucket has: first those of `step`, whose pointers
-  // are used, then sequences of one row at position 0, with one token, and outputs that request
-  // nothing. The step's own rows do not depend on the others. Null: the step is not padded, because
-  // it has rows of prompts, embeddings, too many rows or none, or there is no spare page. Valid
-  // until the next call.
+  // A step with the bucket's number of rows, sequences and outputs: first those of `step`, whose
+  // pointers are used, then sequences of one row at position 0, with one token, and outputs that
+  // request nothing. The step's own rows do not depend on the others. Null: the step is not padded,
+  // because it has rows of prompts, embeddings, too many rows or none, or there is no spare page.
+  // Valid until the next call.
   StepView* take(const StepView& step);
 
  private:

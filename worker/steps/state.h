@@ -24,14 +24,14 @@ int64_t page_bytes_of(const program::Program& program, const Bindings& bindings)
 // Bytes of a sequence's blocks over all layers, as above.
 int64_t block_bytes_of(const program::Program& program, const Bindings& bindings);
 
-// What decides how many pages and blocks fit.
+// Decides how many pages and blocks fit.
 struct PageBudget {
   int64_t memory_bytes = 0;  // The maximum; 0: a share of what is free.
   int64_t free_bytes = 0;    // Now, after the weights; 0: unknown.
-  int64_t total_bytes = 0;   // Of the machine or container; 0: unknown.
-  int64_t weight_bytes = 0;  // Of this rank.
+  int64_t total_bytes = 0;   // The machine's or container's; 0: unknown.
+  int64_t weight_bytes = 0;  // This rank's.
   int ranks_here = 1;        // Ranks that share this memory.
-  double fraction = 0.8;     // Of this rank's part, if memory_bytes is 0.
+  double fraction = 0.8;     // The share of this rank's part, if memory_bytes is 0.
   int64_t max_pages = 0;     // More would never be used; 0: as many as fit.
   int64_t spare = 0;         // See StateRoom.
 };

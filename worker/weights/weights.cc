@@ -40,7 +40,7 @@ std::optional<Quantization> quantized(const Weight& weight) {
   return quantization(dtype_of(weight.dtype()));
 }
 
-// What a thread holds of a block in addition to its float32 values.
+// The bytes that a thread holds for a block in addition to its float32 values.
 int64_t code_bytes(const Weight& weight, int64_t rows) {
   const std::optional<Quantization> kind = quantized(weight);
   if (!kind) return 0;

@@ -26,7 +26,7 @@ struct HeldWeights;  // held_weights.h
 // The place of each weight, and the memory for loading. Sums that would overflow are INT64_MAX.
 struct WeightPlan {
   std::vector<int64_t> offsets;  // One per weight.
-  int64_t bytes = 0;             // Of all weights.
+  int64_t bytes = 0;             // The bytes of all weights.
   int64_t block_bytes = 0;       // The largest block that a thread holds before it is packed.
   int64_t packed_bytes = 0;      // The largest packed block.
 };

@@ -15,7 +15,7 @@ namespace lockstep {
 // file).
 inline constexpr int kPackingVersion = 1;
 
-// As 64 hexadecimal digits.
+// The digest as 64 hexadecimal digits.
 std::string sha256(const std::string& text);
 
 // SHA-256 of the weights' source, their recipes, the kernels that pack them, and the packed bytes

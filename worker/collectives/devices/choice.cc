@@ -22,7 +22,7 @@ namespace {
 // The state of a rank's NCCL.
 enum class Library : int32_t { kThere, kMissing, kSwitchedOff, kStuck };
 
-// What every rank sends to the others.
+// Every rank sends its card to the others.
 struct Card {
   std::array<char, 32> address{};  // The GPU's address.
   Library library = Library::kThere;

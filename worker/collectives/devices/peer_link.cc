@@ -13,7 +13,7 @@
 namespace lockstep {
 namespace {
 
-// What every rank sends to the others.
+// Every rank sends its card to the others.
 struct Card {
   PeerHandle handle;
   uint64_t first = 0;  // First number of exchanges; rank 0's is used.

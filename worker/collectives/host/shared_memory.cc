@@ -256,7 +256,7 @@ absl::Status SharedMemoryCollective::add_chunk(const RowBytes& chunk) {
 absl::Status SharedMemoryCollective::add_and_share_chunk(const RowBytes& chunk) {
   const int64_t lines = (chunk.bytes + ranks_ * kLineBytes - 1) / (ranks_ * kLineBytes);
   const auto first = [&](int place) { return std::min(place * lines * kLineBytes, chunk.bytes); };
-  const auto for_host_of = [&](int of, int to) {  // What rank `of` sends to the host of `to`.
+  const auto for_host_of = [&](int of, int to) {  // Rank `of` sends it to the host of `to`.
     return slot_piece(of, first(slices_[to].host_begin), first(slices_[to].host_end));
   };
   RETURN_IF_ERROR(arrive([&](int to) { return for_host_of(rank_, to); },

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// What a rank sends about its current collective with its data, so that ranks which no longer agree
+// A rank sends this about its current collective with its data, so that ranks that do not agree
 // notice it before they use a byte.
 #pragma once
 
@@ -25,7 +25,7 @@ struct Call {
 // "all_gather 7 of 3 x 64 elements of 4 bytes in epoch 2"
 std::string describe(const Call& call);
 
-// What another rank called in place of `own`, as a clause about that rank.
+// The call that another rank made in place of `own`, as a clause about that rank.
 std::string describe_other(const Call& other, const Call& own);
 
 }  // namespace lockstep

@@ -59,7 +59,7 @@ class FrameWriter {
   void start_goodbye();
 
   FrameHeader header_;
-  RowBytes piece_;               // What is left, the frame's bytes included.
+  RowBytes piece_;               // The rest, the frame's bytes included.
   std::optional<Call> goodbye_;  // The next to send.
   uint64_t frames_ = 0;          // Frames that were begun.
   size_t header_sent_ = 0;       // In bytes.

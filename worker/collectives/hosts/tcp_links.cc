@@ -18,7 +18,7 @@ namespace {
 
 using Clock = Barrier::Clock;
 
-// As in the barrier. The thread does not yield meanwhile: on a busy machine a thread that yields
+// The same as the barrier's. The thread does not yield: on a busy machine a thread that yields
 // runs last, but one that sleeps runs first when bytes arrive.
 constexpr auto kSpin = std::chrono::microseconds(50);
 // How often a sleeping rank checks whether its group has ended.

@@ -21,7 +21,7 @@ struct AttentionJob {
   int64_t v_stride;
   int64_t chunk_bytes;
   int page_shift;      // A page has 1 << page_shift chunks.
-  float max_factor;    // Of query codes: a sum of k_padded products with 8-bit codes fits 31 bits.
+  float max_factor;    // For query codes: a sum of k_padded products with 8-bit codes fits 31 bits.
   const float* sinks;  // [heads], or null.
 
   explicit AttentionJob(const KernelArgs& kernel_args)

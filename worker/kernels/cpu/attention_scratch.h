@@ -47,7 +47,7 @@ struct AttentionScratch {
   int64_t queries;
   int64_t k_padded;
   int64_t v_padded;
-  int64_t values_bytes;   // Of a block, if values are in keys.
+  int64_t values_bytes;   // A block's, if values are in keys.
   int64_t sums_bytes;     // Sums of `queries`.
   int64_t partial_bytes;  // Sums of `heads`.
   int64_t thread_bytes;   // One thread's scratch.

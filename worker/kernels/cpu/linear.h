@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// What every kernel of linear shares. out[r][n] = sum over k of x[r][k] * weight[n][k] (+ bias[n]):
+// All kernels of linear share this. out[r][n] = sum over k of x[r][k] * weight[n][k] (+ bias[n]):
 // each output is one lane that adds over k in order, so bits do not depend on rows, tiles or
 // threads. Weights are panels (panels.h); a Format multiplies a tile of a few rows by a panel. K is
 // cut into chunks such that a panel's part of one fits the L1 cache; all tiles of rows are
@@ -78,7 +78,7 @@ concept TakesRounded = requires {
 }
 &&Format::kRounded != DType::kNone;
 
-// Which rows of x and of the output belong to a job: here all of them, in order.
+// The rows of x and of the output that belong to a job: here all of them, in order.
 struct AllRows {
   static int64_t of_x(int64_t row) { return row; }
   static int64_t of_out(int64_t row) { return row; }

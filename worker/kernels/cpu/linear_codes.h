@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// What the kernels of rows by quantized weights share: how a row is rounded (or was before, by
+// Common code for kernels of rows by quantized weights: how a row is rounded (or was before, by
 // round_groups), and how sums are scaled. A row is rounded to int8 in the weight's groups, so that
 // the products of a group add up exactly in 32 bits, in any order; then, group by group in order,
 //   sum = fma(dot, weight scale * x scale, sum), and with minima fma(minimum, x scale * codes, sum)

@@ -17,7 +17,7 @@ struct NarrowCodes : CodeRows<kWeight, narrow_layout(kWeight).depth> {
   using Rows = CodeRows<kWeight, kDepth>;
   using Guard = KeepDenormals;
   using Rows::kKind, Rows::kWhole, Rows::kScaleBytes, Rows::kPower;
-  static constexpr int64_t kSteps = kDepth * kKind.bits / 32;  // Of 128 bytes each.
+  static constexpr int64_t kSteps = kDepth * kKind.bits / 32;  // Steps have 128 bytes each.
   static constexpr int64_t kCodeBytes = kKind.bits == 8 ? 2 : 1;
   static constexpr int64_t kRowCodes = kDepth * kCodeBytes;  // In bytes.
   static constexpr int kTileRows = 8;

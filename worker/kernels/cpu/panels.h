@@ -22,9 +22,9 @@ namespace {
 
 struct PanelLayout {
   int64_t depth = 1;         // Elements of K in a unit.
-  int64_t bytes = 0;         // Of a unit of a panel.
-  int64_t header_bytes = 0;  // Of a panel.
-  int64_t row_bytes = 0;     // Of a row of x in a unit, as the kernel lays it out.
+  int64_t bytes = 0;         // Bytes of a unit of a panel.
+  int64_t header_bytes = 0;  // Bytes before a panel's first unit.
+  int64_t row_bytes = 0;     // Bytes of a row of x in a unit, as the kernel lays it out.
 
   [[gnu::always_inline]] constexpr int64_t units(int64_t cols) const {
     return (cols + depth - 1) / depth;

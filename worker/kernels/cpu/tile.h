@@ -17,7 +17,7 @@ namespace lockstep::LOCKSTEP_ISA {
 namespace {
 
 constexpr int64_t kTileSide = 16;   // Rows and columns of a tile of sums.
-constexpr int64_t kTileBytes = 64;  // Of a row.
+constexpr int64_t kTileBytes = 64;  // Bytes per row.
 
 enum class Product { kCodes, kPairs };
 

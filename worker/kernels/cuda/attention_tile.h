@@ -9,7 +9,7 @@ namespace lockstep::LOCKSTEP_TARGET {
 
 struct TiledAttention : AttentionParams {
   float* parts = nullptr;  // Sums of splits, if each has its own block; else null.
-  int64_t splits = 1;      // Of the longest sequence, if each has its own block.
+  int64_t splits = 1;      // The longest sequence's, if each has its own block.
   int64_t tile_rows = 1;   // The maximum.
   int64_t tiles = 0;       // An upper bound.
   int64_t heads_at = 0;    // Offset of list_heads()'s result in shared memory.

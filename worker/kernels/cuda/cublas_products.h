@@ -60,7 +60,7 @@ class CublasProducts {
 
  private:
   struct Product;  // cuBLASLt's objects for a shape.
-  struct Memory;   // What is known of a shape.
+  struct Memory;   // The choices for a shape.
   using Algorithm = CublasLt::Algorithm;
 
   Memory& memory_of(const ProductShape& shape);

@@ -32,7 +32,7 @@ struct Packed {
   }
 };
 
-// What all threads of a block do together, in the same order on every rank.
+// All threads of a block call these together, in the same order on every rank.
 class Channel {
  public:
   __device__ explicit Channel(const PeerGroup& group) : group_(group) {

@@ -31,7 +31,7 @@ struct WeightWords {
   static constexpr Quantization kKind = device::FragmentBytes<kWeight>::kKind;
   static constexpr int kLoads = static_cast<int>(device::FragmentBytes<kWeight>::kCodes / 512);
   Words4 codes[kLoads];
-  Words2 scales;  // Of rows g and g + 8, a word each, the unit's first group low.
+  Words2 scales;  // One word each for rows g and g + 8, the unit's first group low.
   Words2 minima;
 
   // kOnce: from global memory, without keeping it in the cache.

@@ -68,7 +68,7 @@ struct Fiber {
   void* stack = nullptr;
   State state = State::kReady;
   Given given[2];       // Used alternately: a thread may be one give() ahead of others.
-  bool second = false;  // Which of `given` is the latest.
+  bool second = false;  // The index of the latest in `given`.
   std::vector<std::vector<Copy>> copies;  // Unfinished groups, the last one still open.
   void* sanitizer_stack = nullptr;
 };
@@ -119,7 +119,7 @@ void enter() {
   leave(State::kDone);
 }
 
-// As if the fiber had just called lockstep_shim_switch() from enter()'s first instruction.
+// Makes the fiber look as if enter() had called lockstep_shim_switch() as its first instruction.
 void prepare(Fiber& fiber) {
   auto top = reinterpret_cast<uintptr_t>(fiber.memory.get() + kStackBytes) & ~uintptr_t{15};
   auto** stack = reinterpret_cast<void**>(top - 64);

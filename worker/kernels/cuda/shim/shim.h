@@ -26,7 +26,7 @@ struct Index {
   unsigned y = 0;
 };
 
-// What one thread runs.
+// The function that one thread runs.
 struct Body {
   const void* self;
   void (*call)(const void* self);
