@@ -20,8 +20,8 @@ absl::Status check_range(const char* name, int64_t value, int64_t min, int64_t m
 
 absl::Status check_count(const char* name, int found, int ranks) {
   if (found == ranks) return absl::OkStatus();
-  return invalid_argument("assignment: wanted {} of each of the {} ranks, found {}", name, ranks,
-                          found);
+  return invalid_argument("assignment: {} must be given for each of the {} ranks, found {}", name,
+                          ranks, found);
 }
 
 // If there are several hosts, checks that ranks have what they need to reach each other.
@@ -32,8 +32,8 @@ absl::Status check_hosts(const cluster::Assignment& assignment) {
   for (int other = 0; other < ranks; ++other) {
     if (!assignment.data_addresses(other).empty()) continue;
     return failed_precondition(
-        "rank {} is on another host than its peers, or they are, and has no port for their data: "
-        "start it with --data-listen ADDRESS:PORT and --cluster-cert or --insecure cluster",
+        "rank {} and its peers are on different hosts, but it has no data port: start it with "
+        "--data-listen ADDRESS:PORT and --cluster-cert or --insecure cluster",
         other);
   }
   if (assignment.data_key().size() == kNonceBytes) return absl::OkStatus();

@@ -129,9 +129,9 @@ absl::StatusOr<std::unique_ptr<DataPort>> open_data_port(const WorkerProcessOpti
   if (!parts.ok()) return invalid_argument("--data-listen {}", message_of(parts.status()));
   if (!may_be_reached && !is_loopback_host(parts->host)) {
     return invalid_argument(
-        "--data-listen {}: other machines could reach this port, and what goes over it is in plain "
-        "text; give --cluster-cert, --cluster-key and --cluster-ca, use a 127.0.0.1 address, or "
-        "allow it with --insecure cluster",
+        "--data-listen {}: other machines could reach this port, and its data is in plain text; "
+        "give --cluster-cert, --cluster-key and --cluster-ca, use a 127.0.0.1 address, or allow it "
+        "with --insecure cluster",
         options.data_listen);
   }
   if (!is_any_host(parts->host)) return listen_for_data(options, options.data_listen, parts->host);
@@ -173,7 +173,7 @@ int worker_main(const WorkerProcessOptions& given) {
       port = *std::move(opened);
       options.data_port = port.get();
       if (port != nullptr) {
-        spdlog::info("data port at {}{}", port->address(), port->speaks_tls() ? ", by TLS" : "");
+        spdlog::info("data port at {}{}", port->address(), port->speaks_tls() ? ", with TLS" : "");
         name_interface_to_nccl(port->address());
       }
     }
@@ -193,7 +193,7 @@ int worker_main(const WorkerProcessOptions& given) {
     if (!wait(pause, options.stop)) break;
     pause = std::min(2 * pause, kMaxPause);
   }
-  if (kept.worker != nullptr) spdlog::debug("where the time went: {}", kept.worker->profile());
+  if (kept.worker != nullptr) spdlog::debug("time by kernel: {}", kept.worker->profile());
   return 0;
 }
 

@@ -59,15 +59,15 @@ std::vector<Flag> cluster_tls_flags(TlsFiles& tls);
 inline std::vector<Flag> WorkerProcessOptions::shared_flags() {
   return {
       {"--memory-fraction", &memory_fraction,
-       "Share of the memory left beside the weights that keys and values may take (default: 0.8 on "
-       "processors, 0.9 on GPUs)",
+       "Share of the memory left by the weights that the KV cache may take (default: 0.8 on CPUs, "
+       "0.9 on GPUs)",
        FlagValues{.min = 1e-6, .max = 1}},
       {"--weight-cache", &weight_cache,
        "Folder where each worker keeps its weights packed for this machine, so that the next start "
        "is fast: DIR, auto (lockstep in the user's cache folder, for weights of 64 MiB and more) "
        "or off"},
       {"--weight-cache-limit", &weight_cache_limit,
-       "Largest size of that folder; the files unused for longest are deleted (default: 50 GB)",
+       "Largest size of that folder; the least recently used files are deleted (default: 50 GB)",
        FlagValues{.is_size = true}},
       {"--log-level", &log_level,
        "debug (a worker prints a profile by kernel at the end), info, warning or error"},
@@ -78,10 +78,9 @@ inline std::vector<Flag> cluster_tls_flags(TlsFiles& tls) {
   return {
       {"--cluster-cert", &tls.cert,
        "PEM file of this process's certificate for the port where workers join and for their data; "
-       "coordinator and workers each have one, read anew when it changes"},
+       "coordinator and workers each have one, read again when it changes"},
       {"--cluster-key", &tls.key, "PEM file of its key"},
-      {"--cluster-ca", &tls.ca,
-       "PEM file of the authority that signed the certificates of all of them"},
+      {"--cluster-ca", &tls.ca, "PEM file of the authority that signed all these certificates"},
   };
 }
 
@@ -95,12 +94,11 @@ inline std::vector<Flag> WorkerProcessOptions::flags() {
       {"--device", &device,
        "The device to compute on: cpu, cuda (the GPU whose number is --rank), cuda:N, auto"},
       {"--fast", &fast,
-       "Compute in the GPU's fast numeric class, as all ranks of a group must; `serve --fast` says "
-       "what that means"},
+       "Compute in the GPU's fast numeric class, as all ranks of a group must; see `serve --fast`"},
       {"--data-listen", &data_listen,
        "ADDRESS:PORT where ranks of other hosts connect; port 0 takes a free one, off opens none "
-       "(default: with --cluster-cert or --insecure cluster a free one at the address by which the "
-       "coordinator is reached)"},
+       "(default: with --cluster-cert or --insecure cluster a free one at the address that reaches "
+       "the coordinator)"},
       {"--host-name", &host_name, "Workers with different names count as on different hosts",
        FlagValues{.check = [](const std::string& name) -> std::string {
          return name.size() <= 64 ? "" : "up to 64 bytes";
@@ -110,10 +108,10 @@ inline std::vector<Flag> WorkerProcessOptions::flags() {
        FlagValues{.words = {"cluster"}, .has_commas = true}},
       {"--rank", &preferred_rank, "Rank to ask for (default: any that is free)",
        FlagValues{.min = 0, .max = 65'535}},
-      {"--spare", &spare, "Hold a rank's weights until its worker is lost, and take its place"},
+      {"--spare", &spare, "Hold a rank's weights until its worker is lost, and replace it"},
       {"--speed", &speed,
-       "How fast it is beside the others, which say so, too: one with 8 gets twice the part of one "
-       "with 4 (default: as fast as it reads memory)",
+       "Its relative speed, if the other workers have one, too: a worker with 8 gets twice the "
+       "share of one with 4 (default: how fast it reads memory)",
        FlagValues{.min = 1e-6, .max = 1e15}},
       {"--parent-pid", &parent_pid},
       {"--log-format", &log_format, "text, or json: each line of the log is one object"},

@@ -49,7 +49,7 @@ absl::Status check_memory(const Device& device, int64_t weights, int64_t buffers
   if (free_bytes <= 0 || needed <= free_bytes) return absl::OkStatus();
   return resource_exhausted(
       "weights and buffers of {} need {} of memory{}, {} are free: use a smaller --dtype, "
-      "--quantize, a smaller --prefill-chunk, or a machine with more",
+      "--quantize, a smaller --prefill-chunk, or a machine with more memory",
       ranks_loading > 1 ? fmt::format("the {} ranks here", ranks_loading) : "this rank",
       memory_text(needed), device.is_host() ? "" : " on " + device.name(), memory_text(free_bytes));
 }
@@ -271,7 +271,8 @@ absl::Status WorkerImpl::start(int64_t pages) {
     return fail(absl::FailedPreconditionError("started a second time without a new epoch"));
   }
   if (pages < 1 || pages > room_.pages) {
-    return fail(invalid_argument("start with 1 to {} KV pages, found {}", room_.pages, pages));
+    return fail(
+        invalid_argument("the number of KV pages must be 1 to {}, found {}", room_.pages, pages));
   }
   device_.use_from_this_thread();
   const StateRoom room = {.pages = pages, .sequences = room_.sequences, .spare = room_.spare};
@@ -306,7 +307,7 @@ absl::Status WorkerImpl::rejoin(const cluster::Assignment& assignment,
 absl::StatusOr<cluster::StepResult> WorkerImpl::step(const cluster::Step& step) {
   const int64_t begin_ns = steady_now_ns();
   if (!state_.has_value()) {
-    return fail(absl::FailedPreconditionError("a step came before the group was started"));
+    return fail(absl::FailedPreconditionError("a step arrived before the group was started"));
   }
   if (absl::Status status = check_step(step, limits_, *tables_); !status.ok()) return fail(status);
   if (absl::Status status = check_values(step, program_); !status.ok()) return fail(status);
@@ -347,7 +348,7 @@ absl::StatusOr<cluster::StepResult> WorkerImpl::step(const cluster::Step& step) 
 absl::StatusOr<cluster::LogitsReply> WorkerImpl::logits(const cluster::LogitsRequest& request) {
   if (last_step_ != request.step()) {
     return fail(invalid_argument(
-        "logits of step {} are gone: the last step done is {}", request.step(),
+        "logits of step {} are gone: the last completed step is {}", request.step(),
         last_step_.has_value() ? std::to_string(*last_step_) : std::string("none")));
   }
   if (request.output() < 0 || request.output() >= last_outputs_) {

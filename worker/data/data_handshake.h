@@ -72,7 +72,7 @@ absl::StatusOr<bool> send(DataChannel& channel, const Message& message) {
   const absl::StatusOr<size_t> bytes = channel.send({&all, 1});
   if (!bytes.ok()) return bytes.status();
   if (*bytes == 0 || *bytes == sizeof(message)) return *bytes > 0;
-  return absl::UnavailableError("it took a part of a message");
+  return absl::UnavailableError("it took only a part of a message");
 }
 
 // The listening side of one connection.

@@ -26,8 +26,7 @@ absl::Status note_weights(const Program& program, const Instruction& instruction
     const KernelEntry* before = bindings.packers[index];
     if (bindings.used[index] && packer != nullptr && before->pack != packer->pack) {
       return failed_precondition(
-          "weight {}: {} and {} want it in different layouts; the program "
-          "must name it twice",
+          "weight {}: {} and {} need it in different layouts; the program must name it twice",
           weight.name(), before->name, packer->name);
     }
     bindings.used[index] = true;
@@ -44,8 +43,8 @@ absl::Status check_rounding(const Program& program, int index, const Backend& ba
   const program::Value& last = program.values(*instruction.outputs().rbegin());
   if (dtype_of(last.dtype()) == DType::kF32) return absl::OkStatus();
   return failed_precondition(
-      "instruction {}: {} gives float32 in numeric class {}, the program wants {}; run the same "
-      "version everywhere",
+      "instruction {0}: the output of {1} in numeric class {2} must be float32, found {3} in the "
+      "program; run the same version everywhere",
       index, op_name(schema.op), backend.numeric_class, dtype_name(dtype_of(last.dtype())));
 }
 

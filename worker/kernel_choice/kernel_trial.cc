@@ -277,14 +277,14 @@ absl::Status Trials::try_rows(const KernelEntry& kernel, const Weights& weights,
   TriedRows tried{.rows = rows, .cols = cols, .error = worst.error};
   if (worst.error > 1) {
     trial->verdict = Verdict::kRefused;
-    trial->problem = fmt::format("of {} rows, row {}, column {} is {:.3g} times its bound off",
+    trial->problem = fmt::format("of {} rows, row {}, column {} is off by {:.3g} times its bound",
                                  rows, worst.row, worst.col, worst.error);
   } else if (place_.same_bits && whole->rows > 0) {
     const Worst other = compare_bits(found, *whole);
     if (other.error > 0) {
       trial->verdict = Verdict::kRefused;
       trial->problem = fmt::format(
-          "row {}, column {} has other bits among {} rows and {} columns than among {} and {}: "
+          "row {}, column {} has other bits with {} rows and {} columns than with {} and {}: "
           "--fast allows that",
           other.row, other.col, rows, found.cols, whole->rows, whole->cols);
     }

@@ -249,11 +249,11 @@ std::vector<std::string> complaints(const Proof& proof, int64_t budget_ms) {
                         trial.problem.empty() ? "" : " (" + trial.problem + ")");
   }
   if (shapes == 0) return lines;
-  lines.push_back(fmt::format(
-      "kernels of {} shapes are not proven in the {} s that a start has for it, and the "
-      "next start goes on: {}; computed by kernels proven at other shapes, else by "
-      "plain ones, many times slower",
-      shapes, static_cast<double>(budget_ms) / 1000, left));
+  lines.push_back(
+      fmt::format("kernels of {} shapes are not proven in the {} s of one start, and the next "
+                  "start continues: {}; until then kernels proven at other shapes compute them, "
+                  "else plain ones, many times slower",
+                  shapes, static_cast<double>(budget_ms) / 1000, left));
   return lines;
 }
 
@@ -276,7 +276,7 @@ absl::StatusOr<std::vector<const KernelEntry*>> chosen_kernels(
     const auto found = std::ranges::find_if(
         candidates, [&](const KernelEntry* kernel) { return name == kernel->name; });
     if (found == candidates.end()) {
-      return failed_precondition("kernel of linear {}: wanted one of {}, found \"{}\"", number,
+      return failed_precondition("kernel of linear {}: must be one of {}, found \"{}\"", number,
                                  names_of(candidates), printable(name));
     }
     if (const Trial* trial = proof.find(shape, name);
@@ -287,7 +287,8 @@ absl::StatusOr<std::vector<const KernelEntry*>> chosen_kernels(
     chosen.back() = *found;
   }
   if (wanted.empty() || linears == wanted.size()) return chosen;
-  return failed_precondition("kernels of {} linears wanted, found {}", linears, wanted.size());
+  return failed_precondition("kernels must be given for {} linears, found {}", linears,
+                             wanted.size());
 }
 
 std::map<LinearShape, std::string> by_shape(const Program& program,

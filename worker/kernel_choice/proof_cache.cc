@@ -173,13 +173,14 @@ std::string head_of(const std::string& key, const std::string& body) {
 absl::StatusOr<ProofRecord> read_record(const std::string& path, const std::string& key) {
   struct stat info {};
   if (::stat(path.c_str(), &info) != 0 || info.st_uid != ::geteuid()) {
-    return failed_precondition("{}: wanted a file of this user's own", path);
+    return failed_precondition("{}: the file must be this user's own", path);
   }
   ASSIGN_OR_RETURN(const std::string text, read_file(path, kMostProofBytes));
   const size_t end = std::min(text.find('\n'), text.size() - 1);
   const std::string body = text.empty() ? "" : text.substr(end + 1);
   if (body.empty() || text.substr(0, end + 1) != head_of(key, body)) {
-    return failed_precondition("{}: wanted a whole file of this version, found another head", path);
+    return failed_precondition("{}: must be a complete file of this version, found another header",
+                               path);
   }
   return record_of_json(body, path);
 }
@@ -220,7 +221,7 @@ void ProofCache::load(Proof* proof) {
   if (path_.empty() || !fs::exists(path_, error)) return;
   const absl::StatusOr<ProofRecord> record = read_record(path_, key_);
   if (!record.ok()) {
-    spdlog::warn("proof of kernels: {}; they are proven anew", message_of(record.status()));
+    spdlog::warn("proof of kernels: {}; they are proven again", message_of(record.status()));
     return;
   }
   for (Trial& trial : proof->trials) {

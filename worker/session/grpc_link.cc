@@ -26,8 +26,8 @@ std::string why_refused(const grpc::Status& status) {
     case grpc::StatusCode::UNAUTHENTICATED:
     case grpc::StatusCode::PERMISSION_DENIED:
       return fmt::format(
-          "the coordinator refused this worker: {}: set LOCKSTEP_JOIN_TOKEN to the same "
-          "on both sides",
+          "the coordinator refused this worker: {}: set LOCKSTEP_JOIN_TOKEN to the same value on "
+          "both sides",
           status.error_message());
     case grpc::StatusCode::UNIMPLEMENTED:
       return fmt::format(
@@ -115,7 +115,7 @@ absl::Status GrpcLink::open(const std::string& token, const std::stop_token& sto
       !same_secret(reply.proof(), coordinator_proof(token, nonce, reply.nonce()))) {
     return absl::PermissionDeniedError(
         "the coordinator does not know this worker's join token: set LOCKSTEP_JOIN_TOKEN to the "
-        "same on both sides");
+        "same value on both sides");
   }
   context_.AddMetadata(kNonceMetadata, to_hex(reply.nonce()));
   context_.AddMetadata(kWorkerNonceMetadata, to_hex(nonce));

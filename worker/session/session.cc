@@ -259,7 +259,7 @@ absl::StatusOr<WorkResult> Session::try_perform(const Work& work) {
       return result;
     }
   }
-  return absl::InternalError("no such work");
+  return absl::InternalError("unknown kind of work");
 }
 
 // ---- Loading ----
@@ -271,8 +271,8 @@ absl::Status check_shared_bytes(const program::Program& program, int64_t memory_
   const int64_t bytes = program.shared_bytes();
   if (memory_free <= 0 || bytes <= memory_free) return absl::OkStatus();
   return resource_exhausted(
-      "values that ranks share need {}, {} are free: use a smaller "
-      "--prefill-chunk, or a machine with more",
+      "values that ranks share need {}, {} are free: use a smaller --prefill-chunk, or a machine "
+      "with more memory",
       memory_text(bytes), memory_text(memory_free));
 }
 
@@ -369,7 +369,7 @@ absl::StatusOr<std::unique_ptr<Collective>> Session::meet_over_hosts(const Work&
   const cluster::Assignment& assignment = *work.assignment;
   if (options_.data_port == nullptr) {
     return failed_precondition(
-        "rank {} has no port for the data of ranks on other hosts: start it with --data-listen "
+        "rank {} has no data port for ranks on other hosts: start it with --data-listen "
         "ADDRESS:PORT and --cluster-cert or --insecure cluster",
         meeting.rank);
   }

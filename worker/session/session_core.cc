@@ -76,7 +76,7 @@ void SessionCore::message(int64_t, cluster::CoordinatorMessage message) {
   if (message.has_abort()) return end_epoch();
   if (!message.has_start() && !message.has_step() && !message.has_logits()) return;
   if (queue_.size() >= kMaxQueued) {
-    return fail(invalid_argument("{} messages wait behind the one under way, wanted {} at most",
+    return fail(invalid_argument("messages that wait must be at most {1}, found {0}",
                                  queue_.size() + 1, kMaxQueued));
   }
   queue_.push_back(std::move(message));
@@ -86,7 +86,8 @@ void SessionCore::message(int64_t, cluster::CoordinatorMessage message) {
 void SessionCore::on_assignment(uint64_t epoch, cluster::Assignment assignment) {
   if (epoch <= epoch_) {
     if (epoch > 0) return;
-    return send(0, failure_of(invalid_argument("an assignment has an epoch from 1 on, found 0")));
+    return send(0,
+                failure_of(invalid_argument("an assignment's epoch must be 1 or more, found 0")));
   }
   if (!preload_serves(assignment)) abort_running();
   queue_.clear();
@@ -137,7 +138,7 @@ void SessionCore::run_next() {
 void SessionCore::run_message(cluster::CoordinatorMessage message) {
   const Phase wanted = message.has_start() ? Phase::kReady : Phase::kStarted;
   if (phase_ != wanted) {
-    return fail(failed_precondition("a {} came {}", name_of(message),
+    return fail(failed_precondition("a {} arrived {}", name_of(message),
                                     phase_ == Phase::kStarted ? "after the group was started"
                                                               : "before the group was started"));
   }

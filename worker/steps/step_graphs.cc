@@ -58,7 +58,7 @@ void StepGraphs::use(const Collective& collective) {
   while (rows > 0 && !can_capture(program_, collective, rows)) --rows;
   padded_.pad_up_to(rows);
   if (rows > 0) return;
-  spdlog::info("{}: steps are queued kernel by kernel: not all ranks can capture how they meet",
+  spdlog::info("{}: steps are queued kernel by kernel: not all ranks can capture their collectives",
                device_.name());
 }
 

@@ -209,10 +209,10 @@ absl::Status PackedCache::read(std::span<std::byte> data, Parallel& parallel,
   ASSIGN_OR_RETURN(const File file, File::open(path_));
   struct stat info {};
   if (::fstat(file.descriptor(), &info) != 0 || info.st_uid != ::geteuid()) {
-    return failed_precondition("{}: wanted a file of this user's own", path_);
+    return failed_precondition("{}: the file must be this user's own", path_);
   }
   if (file.bytes() != static_cast<int64_t>(sizeof(Header)) + bytes) {
-    return failed_precondition("{}: wanted {} bytes, found {}", path_, sizeof(Header) + bytes,
+    return failed_precondition("{}: must have {} bytes, found {}", path_, sizeof(Header) + bytes,
                                file.bytes());
   }
   Header header;
@@ -220,7 +220,7 @@ absl::Status PackedCache::read(std::span<std::byte> data, Parallel& parallel,
   if (std::memcmp(header.magic, kMagic, sizeof(kMagic)) != 0 || header.version != kFileVersion ||
       header.header_sum != header_sum(header) || header.data_bytes != bytes ||
       std::strncmp(header.key, key_.c_str(), sizeof(header.key)) != 0) {
-    return failed_precondition("{}: wanted packed weights of this name, found another header",
+    return failed_precondition("{}: must have packed weights of this name, found another header",
                                path_);
   }
   ASSIGN_OR_RETURN(const uint64_t sum,
@@ -233,7 +233,7 @@ absl::Status PackedCache::read(std::span<std::byte> data, Parallel& parallel,
                                                     count, data.data() + begin);
                               }));
   if (sum != header.data_sum) {
-    return failed_precondition("{}: wanted bytes with the sum {:016x}, found {:016x}", path_,
+    return failed_precondition("{}: the sum of its bytes must be {:016x}, found {:016x}", path_,
                                header.data_sum, sum);
   }
   (void)::futimens(file.descriptor(), nullptr);  // Used now: the unused are removed first.
@@ -256,14 +256,14 @@ bool PackedCache::load(std::span<std::byte> data, Parallel& parallel,
   }
   std::fill(data.begin(), data.end(), std::byte{0});
   if (cancelled == nullptr || !cancelled->load()) {
-    spdlog::warn("packed weights: {}; they are packed anew", message_of(status));
+    spdlog::warn("packed weights: {}; they are packed again", message_of(status));
   }
   return false;
 }
 
 absl::Status PackedCache::make_room(int64_t bytes) const {
   if (bytes > options_.limit_bytes) {
-    return failed_precondition("wanted {}, found a limit of {}: raise --weight-cache-limit",
+    return failed_precondition("needs {}, found a limit of {}: raise --weight-cache-limit",
                                memory_text(bytes), memory_text(options_.limit_bytes));
   }
   const std::vector<KeptFile> files = kept_files(options_.folder);
@@ -279,14 +279,14 @@ absl::Status PackedCache::make_room(int64_t bytes) const {
   }
   if (total > options_.limit_bytes) {
     return failed_precondition(
-        "wanted {}, found the limit of {} filled by files in use: raise --weight-cache-limit",
+        "needs {}, found the limit of {} filled by files in use: raise --weight-cache-limit",
         memory_text(bytes), memory_text(options_.limit_bytes));
   }
   std::error_code error;
   const fs::space_info space = fs::space(options_.folder, error);
   if (!error && static_cast<int64_t>(space.available / 2) < bytes) {
-    return failed_precondition("wanted {} and as much again, found {} free on the disk",
-                               memory_text(bytes), memory_text(space.available));
+    return failed_precondition("needs twice {} of free disk space, found {}", memory_text(bytes),
+                               memory_text(space.available));
   }
   return absl::OkStatus();
 }
@@ -295,15 +295,15 @@ absl::Status PackedCache::write(std::span<const std::byte> data, Parallel& paral
                                 const std::atomic<bool>* cancelled) const {
   std::error_code error;
   fs::create_directories(options_.folder, error);
-  if (error) return failed_precondition("the folder cannot be made: {}", error.message());
+  if (error) return failed_precondition("the folder cannot be created: {}", error.message());
   const auto bytes = static_cast<int64_t>(data.size());
   RETURN_IF_ERROR(make_room(bytes));
   NewFile file(path_);
-  if (file.descriptor() < 0) return failed_precondition("cannot be made: {}", error_text(errno));
+  if (file.descriptor() < 0) return failed_precondition("cannot be created: {}", error_text(errno));
   const auto data_begin = static_cast<int64_t>(sizeof(Header));
   // A full disk is noticed here, if the file system can report it.
   if (::fallocate(file.descriptor(), 0, 0, data_begin + bytes) != 0 && errno != EOPNOTSUPP) {
-    return failed_precondition("{} cannot be had: {}", memory_text(bytes), error_text(errno));
+    return failed_precondition("{} cannot be allocated: {}", memory_text(bytes), error_text(errno));
   }
   Header header;
   std::memcpy(header.magic, kMagic, sizeof(kMagic));

@@ -163,7 +163,7 @@ class Loader {
       for (Buffer& buffer : one.buffers) {
         if (device_.is_host()) continue;
         ASSIGN_OR_RETURN(buffer.memory,
-                         allocate_staging(device_, plan.packed_bytes, "weights on their way"));
+                         allocate_staging(device_, plan.packed_bytes, "copies of weights"));
       }
     }
     for_each(parallel, static_cast<int64_t>(blocks_.size()), [&](int64_t index, int thread) {
@@ -341,7 +341,7 @@ absl::StatusOr<Weights> Weights::load(const Program& program, const Bindings& bi
   loader.plan(plan, options.held == nullptr ? nullptr : options.held->get());
   if (options.held != nullptr && *options.held != nullptr) {
     loader.copy(parallel, memory.data());
-    spdlog::info("weights: {} in memory serve again, {} are to be had",
+    spdlog::info("weights: reused {} from memory, {} still to load",
                  memory_text(loader.bytes_held()), memory_text(loader.bytes_to_read()));
     options.held->reset();
     if (!loader.reads_any()) return weights;

@@ -120,12 +120,12 @@ absl::StatusOr<std::unique_ptr<Collective>> library_or_host(
     obstacle = {library + " failed, " + problem, false};
   } else if (absl::IsNotFound(nccl.status())) {
     obstacle.text += " (" + message_of(nccl.status()) +
-                     "; pip install nvidia-nccl-cu13 has it, and LOCKSTEP_NCCL names a file)";
+                     "; pip install nvidia-nccl-cu13, or name a file with LOCKSTEP_NCCL)";
   } else if (!nccl.ok()) {
     obstacle.text += " (" + message_of(nccl.status()) + ")";
   }
   choice->fell_back = !obstacle.on_purpose;
-  choice->text = "by way of the host: " + obstacle.text;
+  choice->text = "through the host: " + obstacle.text;
   return staged_collective(std::move(met), device);
 }
 

@@ -133,7 +133,7 @@ absl::StatusOr<std::string> NcclCollective::connect() {
 
 absl::Status NcclCollective::try_out(const Nccl::Id& id) {
   if (id.bytes == Nccl::Id().bytes) {
-    return absl::DeadlineExceededError("rank 0 has no id of a communicator");
+    return absl::DeadlineExceededError("rank 0 got no communicator id");
   }
   RETURN_IF_ERROR(join(id));
   const absl::Status status = try_gather();
@@ -183,7 +183,7 @@ absl::Status NcclCollective::try_gather() {
   for (int64_t i = 0; i < total; ++i) {
     if (numbers[i] == i) continue;
     return fail(absl::UnavailableError(
-        fmt::format("NCCL gathered {} where rank {} gave {}", numbers[i], i / kNumbers, i)));
+        fmt::format("NCCL gathered {}, but rank {} gave {}", numbers[i], i / kNumbers, i)));
   }
   trial_ = StagingMemory();
   return absl::OkStatus();

@@ -67,7 +67,7 @@ absl::StatusOr<std::unique_ptr<PeerLink>> PeerLink::connect(Collective& met, Dev
   Card card{.first = drawn(), .can = link->access_ != nullptr, .pads = args.pads};
   absl::Status own;
   if (!card.can) {
-    own = absl::UnavailableError("its device cannot reach the memory of others");
+    own = absl::UnavailableError("its device cannot reach the memory of other devices");
   } else if (!args.off.empty()) {
     own = absl::UnavailableError(args.off);
   } else if (link->ended_.data() == nullptr) {
@@ -131,7 +131,7 @@ absl::Status PeerLink::try_out() {
   const StagingMemory here(device_, kMost * sizeof(float));
   absl::Status status;
   if (on_device.data() == nullptr || here.data() == nullptr) {
-    status = unavailable_because("no memory to try it out");
+    status = unavailable_because("no memory for a trial");
   }
   group_.patience_ns = static_cast<uint64_t>(timeout_.count() / 2);
   for (const int64_t numbers : {int64_t{100}, kMost, kMost, kMost - 1, int64_t{3}}) {
@@ -159,7 +159,8 @@ absl::Status PeerLink::try_sum(std::byte* on_device, float* here, int64_t number
     float wanted = 0;
     for (int rank = 0; rank < group_.ranks; ++rank) wanted = wanted + number_of(rank, i);
     if (here[i] == wanted) continue;
-    return unavailable_because(fmt::format("found {} where the ranks' sum is {}", here[i], wanted));
+    return unavailable_because(
+        fmt::format("the ranks' sum must be {1}, found {0}", here[i], wanted));
   }
   return absl::OkStatus();
 }

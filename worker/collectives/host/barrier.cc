@@ -194,13 +194,13 @@ absl::Status Barrier::failure_status(uint32_t word) const {
         missing += (missing.empty() ? "" : ", ") + named(region_.numbers[other]);
       }
       return absl::DeadlineExceededError(
-          fmt::format("{} waited to its deadline; ranks that have not come: {}", name,
-                      missing.empty() ? "none by now" : missing));
+          fmt::format("{} timed out; ranks that have not arrived: {}", name,
+                      missing.empty() ? "none any more" : missing));
     }
     case Failure::kMismatch:
       return absl::InternalError(fmt::format("{} found that the ranks' calls do not match", name));
     case Failure::kDamaged:
-      return unavailable("what {} sent came damaged", name);
+      return unavailable("data from {} arrived damaged", name);
     default:
       return absl::AbortedError(fmt::format("aborted by {}", name));
   }

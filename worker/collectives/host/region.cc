@@ -94,7 +94,7 @@ absl::StatusOr<std::shared_ptr<Region>> Region::attach(int fd, const RegionShape
   if (fstat(fd, &info) != 0 || info.st_size != static_cast<off_t>(bytes) ||
       (fcntl(fd, F_GET_SEALS) & kSeals) != kSeals) {
     return failed_precondition(
-        "the first rank gave no sealed shared memory of {} bytes: is it of another version?",
+        "the first rank sent no sealed shared memory of {} bytes: does it have another version?",
         bytes);
   }
   ASSIGN_OR_RETURN(void* memory, map(fd, bytes));
@@ -103,7 +103,8 @@ absl::StatusOr<std::shared_ptr<Region>> Region::attach(int fd, const RegionShape
   if (header.magic != kMagic || header.bytes != bytes || header.ranks != shape.ranks ||
       header.slots != slots_of(shape) || header.epoch != shape.epoch) {
     return failed_precondition(
-        "the first rank gave shared memory of {} ranks in epoch {}, wanted {} ranks in epoch {}",
+        "shared memory of the first rank: must be for {2} ranks in epoch {3}, found {0} ranks in "
+        "epoch {1}",
         header.ranks, header.epoch, shape.ranks, shape.epoch);
   }
   return region;

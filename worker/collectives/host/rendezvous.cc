@@ -86,7 +86,7 @@ Hello hello_of(const MeetArgs& args) {
 
 absl::Status check(const MeetArgs& args) {
   if (args.ranks < 1 || args.ranks > kMaxRegionRanks || args.rank < 0 || args.rank >= args.ranks) {
-    return invalid_argument("rank {} of {}: wanted 0 <= rank < ranks <= {}", args.rank, args.ranks,
+    return invalid_argument("rank {} of {}: must be 0 <= rank < ranks <= {}", args.rank, args.ranks,
                             kMaxRegionRanks);
   }
   LOCKSTEP_CHECK(args.here.empty() || std::ranges::count(args.here, args.rank) == 1);
@@ -94,11 +94,11 @@ absl::Status check(const MeetArgs& args) {
     return ('0' <= c && c <= '9') || ('a' <= c && c <= 'z') || c == '-';
   });
   if (!plain || args.group.size() < 8 || args.group.size() > 64) {
-    return invalid_argument("a group's name is 8 to 64 of 0-9, a-z and -, found {} bytes",
+    return invalid_argument("a group's name must be 8 to 64 of 0-9, a-z and -, found {} bytes",
                             args.group.size());
   }
   if (args.secret.empty() || args.secret.size() > kSecretBytes) {
-    return invalid_argument("a group's secret has 1 to {} bytes, found {}", kSecretBytes,
+    return invalid_argument("a group's secret must have 1 to {} bytes, found {}", kSecretBytes,
                             args.secret.size());
   }
   return absl::OkStatus();
@@ -249,22 +249,22 @@ void Meeting::refuse(const Peer& peer, const absl::Status& status) const {
 
 absl::Status Meeting::verify(const Hello& hello, size_t bytes) const {
   if (bytes != sizeof(Hello) || hello.magic != kHelloMagic || hello.version != kVersion) {
-    return failed_precondition("rank {} speaks version {} of the meeting, its peer does not",
+    return failed_precondition("rank {} uses version {} of the meeting, its peer does not",
                                args_.rank, kVersion);
   }
   if (!same_secret(hello, self_)) {
     return absl::PermissionDeniedError("wrong secret: the ranks have different join tokens");
   }
   if (hello.ranks != args_.ranks || hello.epoch != args_.epoch) {
-    return failed_precondition("rank {} meets {} ranks in epoch {}, not {} in epoch {}", args_.rank,
-                               args_.ranks, args_.epoch, hello.ranks, hello.epoch);
+    return failed_precondition("rank {} expects {} ranks in epoch {}, found {} in epoch {}",
+                               args_.rank, args_.ranks, args_.epoch, hello.ranks, hello.epoch);
   }
   if (hello.rank == args_.rank || std::ranges::count(here_, hello.rank) == 0) {
     return invalid_argument("no rank {} in a group of {}{}", hello.rank, args_.ranks,
                             args_.here.empty() ? "" : " on this host");
   }
   if (is_present(hello.rank)) {
-    return absl::AlreadyExistsError(fmt::format("rank {} has come already", hello.rank));
+    return absl::AlreadyExistsError(fmt::format("rank {} has already joined", hello.rank));
   }
   return absl::OkStatus();
 }
@@ -298,7 +298,8 @@ absl::StatusOr<std::shared_ptr<Region>> Meeting::send_region() {
     if (peer.rank < 0 || send_message(peer.socket, bytes_of(answer), memory.get())) continue;
     // It went a moment ago. Ranks that have the region already read it there.
     Barrier(header, 0).fail(Failure::kGone, peer.rank);
-    return unavailable("rank {} (pid {}) went away in the meeting", peer.rank, peer.process.pid);
+    return unavailable("rank {} (pid {}) went away during the meeting", peer.rank,
+                       peer.process.pid);
   }
   return region;
 }
@@ -325,8 +326,8 @@ absl::StatusOr<std::shared_ptr<Region>> request_region(const MeetArgs& args,
     if (received.outcome == Received::kGone) return nullptr;  // It may be restarted.
     if (received.bytes != sizeof(answer) || answer.magic != kHelloMagic ||
         answer.version != kVersion) {
-      return failed_precondition("rank {} does not speak version {} of the meeting",
-                                 first_rank(args), kVersion);
+      return failed_precondition("rank {} does not use version {} of the meeting", first_rank(args),
+                                 kVersion);
     }
     if (answer.code != 0) {
       answer.message.back() = '\0';

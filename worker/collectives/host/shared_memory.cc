@@ -98,7 +98,7 @@ absl::Status SharedMemoryCollective::leave(absl::Status status) {
   if (status.ok()) [[likely]] {
     return status;
   }
-  if (links_ != nullptr) links_->end(barrier_.goodbye());  // Tells ranks of other hosts.
+  if (links_ != nullptr) links_->end(barrier_.goodbye());  // Informs ranks of other hosts.
   return absl::Status(status.code(), fmt::format("{}, rank {} of {}: {}", describe(call_), rank_,
                                                  ranks_, message_of(status)));
 }

@@ -40,7 +40,7 @@ namespace lockstep {
 inline constexpr std::chrono::seconds kCollectiveTimeout{30};
 
 // After any error the group has ended on every rank: all later calls fail, with the first cause.
-// Buffers of a failed call are undefined. The destructor tells peers that the rank has left.
+// Buffers of a failed call are undefined. The destructor informs peers that the rank has left.
 class SharedMemoryCollective final : public Collective {
  public:
   // `place` is the rank's index among the ranks of the host.

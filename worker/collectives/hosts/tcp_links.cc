@@ -194,9 +194,9 @@ absl::Status TcpLinks::late() {
     if (link.writer.done() && link.reader.done()) continue;
     missing +=
         fmt::format("{}rank {} at {} {}", missing.empty() ? "" : ", ", link.end.route.rank,
-                    link.end.address, link.reader.done() ? "took too little" : "sent too little");
+                    link.end.address, link.reader.done() ? "read too little" : "sent too little");
   }
-  return absl::DeadlineExceededError(fmt::format("waited to its deadline: {}", missing));
+  return absl::DeadlineExceededError(fmt::format("timed out: {}", missing));
 }
 
 // Ends the group with what this rank saw first; an abort closes the connections, too.

@@ -101,7 +101,7 @@ const char* decay(const KernelArgs& args) {
   const TensorView& weight = args.in[1];
   KernelArgs of_rows = args;
   of_rows.in[1].stride = 0;  // Every row uses the same weights.
-  if (weight.rows != 1) return "decay wants one row of weights";
+  if (weight.rows != 1) return "decay needs one row of weights";
   return by_two(of_rows, [](Vec x, Vec w) { return exp(Vec::zero() - exp(w) * x); });
 }
 const char* lerp(const KernelArgs& args) {

@@ -139,7 +139,7 @@ void CublasProducts::choose(Memory& memory) {
   Product& product = memory.product;
   if (uneven(memory.shape.depth * element) || uneven(memory.shape.x_stride * element)) {
     memory.plain = true;
-    return report(text_of(memory.shape) + ": rows of an input are no multiple of " +
+    return report(text_of(memory.shape) + ": rows of an input are not a multiple of " +
                   std::to_string(kOperandAlign) + " bytes" + kPlainText);
   }
   if (product.ready && product.set_rows(kModelRows))
@@ -224,8 +224,8 @@ const char* CublasProducts::run(const KernelArgs& args, KernelFn plain) {
   // A view's place is the program's, for any number of rows.
   if (!is_aligned(x.data) || !is_aligned(weight.data)) {
     if (!std::exchange(memory.said_unaligned, true)) {
-      report(text_of(memory.shape) + ": an input begins within " + std::to_string(kOperandAlign) +
-             " bytes" + kPlainText);
+      report(text_of(memory.shape) + ": an input is not aligned to " +
+             std::to_string(kOperandAlign) + " bytes" + kPlainText);
     }
     return plain(args);
   }

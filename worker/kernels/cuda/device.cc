@@ -249,7 +249,7 @@ std::vector<CudaDeviceInfo> cuda_devices(std::string* problem) {
   if (driver == 0) {
     *problem = "no NVIDIA driver is loaded";
   } else if (driver / 1000 < CUDART_VERSION / 1000) {
-    *problem = "the driver is for CUDA " + version_text(driver) + ", wanted " +
+    *problem = "the driver's CUDA version: found " + version_text(driver) + ", must be " +
                version_text(CUDART_VERSION / 1000 * 1000) + " or newer: update the driver";
   } else if (error != cudaSuccess) {
     *problem = std::string("no GPU can be used: ") + cudaGetErrorString(error);
@@ -274,13 +274,13 @@ std::unique_ptr<Device> open_cuda_device(int index, std::string* problem) {
   const std::vector<CudaDeviceInfo> devices = cuda_devices(problem);
   if (devices.empty()) return nullptr;
   if (index < 0 || index >= static_cast<int>(devices.size())) {
-    *problem =
-        "GPU " + std::to_string(index) + ": want a number below " + std::to_string(devices.size());
+    *problem = "GPU " + std::to_string(index) + ": must be a number below " +
+               std::to_string(devices.size());
     return nullptr;
   }
   const CudaDeviceInfo& info = devices[static_cast<size_t>(index)];
   if (info.major < kMinCudaMajor) {
-    *problem = info.name + ": want compute capability " + std::to_string(kMinCudaMajor) +
+    *problem = info.name + ": compute capability must be " + std::to_string(kMinCudaMajor) +
                ".0 or more, found " + std::to_string(info.major) + "." + std::to_string(info.minor);
     return nullptr;
   }

@@ -79,9 +79,9 @@ const CublasLt* cublas_lt() {
     if (found == nullptr) {
       report("no cuBLASLt (" + problem +
              "): linears are computed by plain kernels, many times slower" +
-             (opened.switched_off ? ""
-                                  : "; pip install nvidia-cublas has it, and "
-                                    "LOCKSTEP_CUBLASLT names a file"));
+             (opened.switched_off
+                  ? ""
+                  : "; pip install nvidia-cublas, or name a file with LOCKSTEP_CUBLASLT"));
     }
     return found;
   }();
