@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Checks a coordinator's assignment to this worker before any of it is used. Also opens the
-// source of weights that it names.
+// Checks a coordinator's assignment to this worker before any of it is used. Also opens the source
+// of weights that it names.
 #pragma once
 
 #include <string>

@@ -11,7 +11,7 @@ namespace lockstep {
 struct alignas(64) Progress {
   // Bytes read, packed and written since the epoch was assigned. Any number of threads.
   std::atomic<uint64_t> load{0};
-  // Weights that are loaded from their source; for users.
+  // Bytes of weights that are loaded from their source; for users.
   std::atomic<int64_t> bytes_loaded{0};
   std::atomic<int64_t> bytes_to_load{0};
   // Completed since the epoch's first step; equal on all ranks that are equally far. One writer. On

@@ -1,6 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// How fast this process reads memory. A step of few rows takes that time, so weighted shards follow
-// it.
+// How fast this process reads memory. It limits steps of few rows, so weighted shards follow it.
 #pragma once
 
 #include <vector>

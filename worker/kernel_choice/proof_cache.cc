@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 // A line with magic, version, key and checksum, then JSON, written under another name and renamed.
-// A process that a kernel kills cannot report it: so the file records the begin of each trial, and
-// a start that finds a trial begun and not ended counts it. A kernel is refused after two, since a
-// user may have ended the first process.
+// A process that a kernel kills cannot report it: so the file records the start of each trial, and
+// the next process counts a trial that was started and not ended. A kernel is refused after two,
+// since a user may have ended the first process.
 #include "worker/kernel_choice/proof_cache.h"
 
 #include <elf.h>

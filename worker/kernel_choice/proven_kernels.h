@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// A worker's part of proof (proof.h) when it loads: reads the file, tries the rest on the
-// device, chooses the kernels, and logs the result.
+// A worker's part of proof (proof.h) when it loads: reads the file, tries the rest on the device,
+// chooses the kernels, and logs the result.
 #pragma once
 
 #include <atomic>

@@ -90,7 +90,7 @@ class PeerAccess {
   // Another rank's memory. Null on an error. This device closes it when no queued work uses it.
   virtual PeerMemory* open(const PeerHandle& peer, std::string* problem) = 0;
   virtual void close(const PeerHandle& peer, PeerMemory* memory) = 0;
-  // These queue work. All ranks make the same calls in the same order with the same sizes.
+  // Queued. All ranks make the same calls in the same order and sizes; a sum may have any size.
   virtual const char* all_reduce(const PeerGroup& group, const PeerSum& sum) = 0;
   virtual const char* all_gather(const PeerGroup& group, const PeerGather& gather) = 0;
   // all_reduce of in[1], then the kernel add_norm with these arguments, in one kernel and with the

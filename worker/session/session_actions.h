@@ -18,8 +18,8 @@ struct KeptWeights {
   std::string program;  // Serialized.
   std::string source;   // Folder or seed of random weights, and how they were read.
   std::string stamp;    // Their source's, see source_stamp().
-  // The files were written after these weights or earlier ones had been read; reset by the next
-  // Ready that says so.
+  // The files were written after these weights or earlier ones had been read, and no Ready has said
+  // so yet.
   bool rewritten = false;
 };
 

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// A worker's side of one connection to the coordinator, as a state machine: events go in,
-// actions come out. It has no thread, clock, lock or stream: session.h has those, and a simulation
-// runs many of these on virtual time.
+// A worker's side of one connection to the coordinator, as a state machine: events go in, actions
+// come out. It has no thread, clock, lock or stream: session.h has those, and a simulation runs
+// many of these on virtual time.
 //
 //   connected -> Send{Hello}
 //   Assignment -> Run{kCheck} .. work_done -> Run{kLoad} .. work_done -> Send{Ready}

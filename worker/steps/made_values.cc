@@ -30,7 +30,7 @@ absl::Status keep_values(const program::Program& program, int instruction,
         device.copy_out(to, from, row_bytes);
       }
     }
-    // Before the vector is moved: until then copies write to it.
+    // Waits before `made` is moved: the copies still write to it.
     RETURN_IF_ERROR(device_status(device.synchronize(), device));
     values.made.push_back(std::move(made));
   }

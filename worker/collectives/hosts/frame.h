@@ -42,8 +42,8 @@ static_assert(sizeof(FrameHeader) == 88 && std::is_trivially_copyable_v<FrameHea
 // The sending side of one connection.
 class FrameWriter {
  public:
-  // Begins a piece; the last one is done. It becomes one or more frames, one without bytes if it is
-  // empty. Its memory must not change until done().
+  // Begins a piece, only if done(): one or more frames, one without bytes if it is empty. Its
+  // memory must not change until done().
   void begin(const Call& call, const RowBytes& piece);
   // Sends this as the last frame, after the current one is complete.
   void say_goodbye(const Goodbye& goodbye);

@@ -25,7 +25,7 @@ constexpr auto kSpin = std::chrono::microseconds(50);
 constexpr auto kLook = std::chrono::milliseconds(20);
 constexpr size_t kParts = 64;  // Runs of memory per system call.
 constexpr auto kGoodbyeTime = std::chrono::milliseconds(20);
-constexpr auto kQuiet = std::chrono::milliseconds(2);  // No more bytes come after that.
+constexpr auto kQuiet = std::chrono::milliseconds(2);  // A peer silent for this time has sent all.
 
 }  // namespace
 

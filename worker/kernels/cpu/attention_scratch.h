@@ -15,7 +15,7 @@ constexpr int64_t kKeyBlock = 128;
 // The scratch of a thread. A query is one head of one row; a task is the queries of one KV head, up
 // to kTaskQueries or those of one row. Each query has its own copy, sums over the current part of
 // the keys and over all parts so far, and five numbers; each tile of queries has the scores and
-// weights of a block. If values are in keys, those of a block are added.
+// weights of a block. If values are in keys, a thread also has those of a block.
 constexpr int64_t kTaskQueries = 64;
 constexpr int64_t kMaxTileQueries = 8;
 

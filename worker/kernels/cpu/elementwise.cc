@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// map: f(x), where f is a function of operators/function.h; gated: f(gate) * up; mul: x * y; add: x
-// + y; lerp: x + (y - x) * weight; decay: e^(-e^weight * x); cast: float32 to bfloat16. These work
-// lane by lane, in place or not. broadcast: copies.
+// map: f(x), where f is a function of operators/function.h; gated: f(gate) * up; mul: x * y;
+// add: x + y; lerp: x + (y - x) * weight; decay: e^(-e^weight * x); cast: float32 to bfloat16.
+// These work lane by lane, in place or not. broadcast: copies.
 #include "worker/kernels/cpu/chunks.h"
 #include "worker/kernels/cpu/vec.h"
 #include "worker/kernels/cpu/vec_math.h"

@@ -56,8 +56,8 @@ struct KvBF16 : KvPlain<uint16_t, Pairs, FlushDenormals, 2> {
   static Vec dot(Pairs a, Pairs b, Vec c) { return dot_pairs(a, b, c); }
 };
 
-// int8: queries and weights are 16-bit codes, so both products are exact integers: at most 512 *
-// 128 * 32767 in a score (the queries of wider heads have smaller codes).
+// int8: queries and weights are 16-bit codes, so both products are exact integers: at most
+// 512 * 128 * 32767 in a score (the queries of wider heads have smaller codes).
 struct KvI8 {
   using Element = int8_t;
   using Factor = int16_t;

@@ -11,7 +11,7 @@ namespace {
 constexpr int64_t kPanel = kPackRows;
 
 // Prefetches a line that will be written. Unless GCC may use prefetchw, it compiles the builtin to
-// a prefetch for reading, which gains nothing; on x86-64 without it prefetchw is a nop.
+// a prefetch for reading, which gains nothing; x86-64 CPUs without prefetchw treat it as a nop.
 [[gnu::always_inline]] inline void fetch_to_write(const void* line) {
 #if defined(__x86_64__)
   asm volatile("prefetchw (%0)" ::"r"(line));

@@ -8,7 +8,7 @@
 //   of pairs and the second ones apart, from 0 in order by fma; then it adds both sums, then the
 //   previous sum, unlike dot_pairs (dot.h). Denormals count as zero, independent of the thread's
 //   settings. tile_zero<t>(), tile_load<t>(p, stride), tile_store<t>(p, stride): a register of the
-//   shape it was given; stride in bytes. LOCKSTEP_FEW_ROWS: the ISA for too few rows for tiles.
+//   shape it was given; stride in bytes. LOCKSTEP_FEW_ROWS: the ISA used for few rows.
 #pragma once
 
 #include "worker/kernels/cpu/dot.h"

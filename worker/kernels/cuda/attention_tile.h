@@ -15,7 +15,7 @@ struct TiledAttention : AttentionParams {
   int64_t heads_at = 0;    // Offset of list_heads()'s result in shared memory.
 };
 
-// Some of its rows see the keys first_key to last_key; all of them see all_from to all_to.
+// Its rows together see the keys first_key to last_key; every row sees all_from to all_to.
 struct Tile {
   StepSequence sequence;
   int32_t first_row = 0;

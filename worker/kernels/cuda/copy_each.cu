@@ -28,7 +28,7 @@ __global__ void copy_each_kernel(Copies copies) {
   for (int64_t i = threadIdx.x; i < units; i += blockDim.x) to[i] = from[i];
 }
 
-// Its low bits are 0 as far as they are 0 in all addresses, strides and row sizes.
+// The OR of all addresses, strides and row sizes: a power of two that divides it divides them all.
 uint64_t odds_of(const RowCopy& copy) {
   return reinterpret_cast<uintptr_t>(copy.to) | reinterpret_cast<uintptr_t>(copy.from) |
          static_cast<uint64_t>(copy.to_stride | copy.from_stride | copy.row_bytes);

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// map: f(x), where f is a function of operators/function.h; gated: f(gate) * up; mul: x * y; add: x
-// + y; lerp: x + (y - x) * weight; decay: e^(-e^weight * x); cast: float32 to bfloat16 or float16;
-// broadcast: copies. Threads stride over elements, in place or not; the bits are the CPU's.
+// map: f(x), where f is a function of operators/function.h; gated: f(gate) * up; mul: x * y;
+// add: x + y; lerp: x + (y - x) * weight; decay: e^(-e^weight * x); cast: float32 to bfloat16 or
+// float16; broadcast: copies. Threads stride over elements, in place or not, with the CPU's bits.
 #include "worker/kernels/cuda/functions.h"
 
 namespace lockstep::LOCKSTEP_TARGET {

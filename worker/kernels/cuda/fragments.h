@@ -4,8 +4,8 @@
 // a unit, 2 KiB of 16-bit numbers; short ones are filled up with zeros. A unit is four steps of
 // mma.m16n8k16. Lane 4g + t of step 2j + s has the four columns from 32j + 8t + 4s on, of rows g
 // and g + 8: so lane 4g + t takes eight neighbours of x for both steps of j. If weights are in
-// pairs (gated_linear), rows 2g and 2g + 1 are rows g and g + 8 of their stripe, so that a lane has
-// both sums of a pair.
+// pairs (gated_linear), rows 2g and 2g + 1 of a stripe are stored as its rows g and g + 8, so that
+// a lane has both sums of a pair.
 #pragma once
 
 #include "worker/kernels/kernel.h"

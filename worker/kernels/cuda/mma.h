@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // Operations of a warp on tensor cores, and asynchronous copies into shared memory:
 // mma.sync.m16n8k16, ldmatrix and cp.async of compute capability 8.0, as PTX on a GPU, emulated
-// over the shim. All threads of a warp call its functions together. Lane 4g + t has of
+// over the shim. All threads of a warp call its functions together. Lane 4g + t has:
 //   A [16, 16]  words 0 to 3: rows g, g + 8, g, g + 8; columns 2t and 2t + 1, in words 2 and 3
 //               those plus 8
 //   B [16, 8]   words 0 and 1: column g; rows 2t and 2t + 1, in word 1 those plus 8
