@@ -35,7 +35,7 @@ struct Backend {
   std::optional<int64_t> proof_ms = {};
 };
 
-// This processor.
+// The CPU that this process runs on.
 Backend cpu_backend(Isa isa = best_isa());
 // "cpu", or "cuda:N", the N-th GPU that this process may see. `fast`: in its fast numeric class,
 // which CPUs do not have.

@@ -32,7 +32,7 @@ struct PageBudget {
   int64_t weight_bytes = 0;  // This rank's.
   int ranks_here = 1;        // Ranks that share this memory.
   double fraction = 0.8;     // The share of this rank's part, if memory_bytes is 0.
-  int64_t max_pages = 0;     // More would never be used; 0: as many as fit.
+  int64_t max_pages = 0;     // More would never be used; 0: no limit.
   int64_t spare = 0;         // See StateRoom.
 };
 // Either may be 0. Blocks get at most half of the memory if there are pages, too.

@@ -21,7 +21,7 @@ namespace {
 
 using program::Program;
 
-// Each takes memory of the driver. When there are more, all begin anew.
+// Each takes memory of the driver. When there are more, all are dropped.
 constexpr size_t kMostShapes = 64;
 
 static_assert(std::has_unique_object_representations_v<StepView>);

@@ -64,7 +64,7 @@ inline constexpr int kMinAlignmentC = 7, kMinAlignmentD = 8;
 
 extern const VendorLibrary kCublasLibrary;
 
-// Null: it is not there, or not what is wanted, and `problem` says why in one line.
+// Null: it is missing or has another version; `problem` says so in one line.
 const CublasLt* load_cublas_lt(const OpenedLibrary& library, CublasLt* loaded,
                                std::string* problem);
 

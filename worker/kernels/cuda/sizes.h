@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// The memory and the abilities of .cu kernels' entries, and the constants and formulas by which
-// their kernels lay out that memory.
+// The memory that .cu kernels' entries need and the attributes that they support, and the constants
+// and formulas of that memory's layout.
 #pragma once
 
 #include "worker/kernels/kernel.h"
