@@ -78,7 +78,7 @@ TEST(BadInputTest, FlagsAreNamed) {
   expect_one_line({"generate", "--prompt", "a", "--dtype", "float17"}, "float17");
   expect_one_line({"generate", "--prompt", "a", "--strategy", "scatter"}, "scatter");
   expect_one_line({"generate", "--prompt", "a", "--fast", "--device", "cpu"},
-                  "--fast: wanted GPUs");
+                  "--fast: devices must be GPUs");
   expect_one_line({"generate", "--prompt", "a", "--max-tokens", "-1"}, "max_tokens");
   expect_one_line({"generate", "--prompt", "a", "--temperature", "-0.5"}, "temperature");
   expect_one_line({"generate", "--prompt", "a", "--temperature", "nan"}, "temperature");

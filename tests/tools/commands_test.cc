@@ -304,8 +304,7 @@ TEST(CommandsTest, EveryWorkerSaysAtTheEndWhereItsTimeWent) {
                                              "--workers", "2", "--log-level", "debug"});
   ASSERT_EQ(result.code, 0) << result.err;
   size_t profiles = 0;
-  for (size_t at = 0; (at = result.err.find("where the time went", at)) != std::string::npos;
-       ++at) {
+  for (size_t at = 0; (at = result.err.find("time by kernel", at)) != std::string::npos; ++at) {
     ++profiles;
   }
   EXPECT_EQ(profiles, 2u) << result.err;

@@ -320,7 +320,7 @@ TEST_F(ClusterTlsTest, RanksOfTwoHostsExchangeTheirDataByTlsAndCertificatesMayCh
   ASSERT_TRUE(coordinator->wait_for_err("ready;")) << coordinator->err();
   for (Process* worker : {first.get(), second.get()}) {
     EXPECT_TRUE(worker->wait_for_err("is connected to 1 ranks of other hosts")) << worker->err();
-    EXPECT_NE(worker->err().find(", by TLS"), std::string::npos) << worker->err();
+    EXPECT_NE(worker->err().find(", with TLS"), std::string::npos) << worker->err();
   }
   const std::vector<int> wanted = Server({"--workers", "1"}).generate(story(20, 1)).tokens;
   EXPECT_EQ(tokens_at(*coordinator), wanted);

@@ -208,10 +208,9 @@ TEST(GrpcLinkTest, ACoordinatorThatDoesNotKnowTheTokenIsRefused) {
   server.begin();
   const absl::Status status = dial({.coordinator = server.address(), .token = kToken}, {}).status();
   EXPECT_EQ(status.code(), absl::StatusCode::kPermissionDenied);
-  EXPECT_EQ(
-      message_of(status),
-      "the coordinator does not know this worker's join token: set LOCKSTEP_JOIN_TOKEN to the "
-      "same on both sides");
+  EXPECT_EQ(message_of(status),
+            "the coordinator does not know this worker's join token: set LOCKSTEP_JOIN_TOKEN to "
+            "the same value on both sides");
   server.end();
 }
 
