@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Keys are compared by their digests, with all of the file's: what is presented shows neither in
-// time nor in memory which of them it is near to.
+// The digest of a presented key is compared with all digests of the file, in constant time. So
+// neither time nor memory accesses show how close the key is to a valid one.
 #include "coordinator/api/api_keys.h"
 
 #include <openssl/crypto.h>
@@ -19,7 +19,7 @@
 
 namespace lockstep {
 
-// The requests of one key that are under way.
+// Counts the running requests of one key.
 class ApiKeyCount {
  public:
   bool take(int64_t max) ABSL_LOCKS_EXCLUDED(mutex_) {
@@ -41,7 +41,7 @@ class ApiKeyCount {
 namespace {
 
 constexpr std::string_view kDigestPrefix = "sha256:";
-constexpr int64_t kMaxPriority = 1'000;  // As limits.cc has it.
+constexpr int64_t kMaxPriority = 1'000;  // The same as in limits.cc.
 constexpr size_t kMinKeyBytes = 16;
 constexpr size_t kMaxKeyBytes = 512;
 
@@ -75,7 +75,7 @@ absl::StatusOr<ApiKeys::Key> ApiKeys::parse_line(const std::string& line) {
     return invalid_argument("want NAME KEY, a name of letters, digits and ._@-, found {}",
                             printable(key.name));
   }
-  if (!all_of(secret, "._~+/=-:")) {  // RFC 6750's, and the colon of a digest.
+  if (!all_of(secret, "._~+/=-:")) {  // The characters of RFC 6750, and the colon of a digest.
     return invalid_argument("want a key of letters, digits and ._~+/=-");
   }
   if (std::string_view(secret).starts_with(kDigestPrefix)) {
@@ -150,7 +150,7 @@ absl::Status ApiKeys::KeyPass::check_priority(int32_t priority) const {
 
 absl::StatusOr<std::unique_ptr<ApiKeys::KeyPass>> ApiKeys::admit(std::string_view authorization,
                                                                  bool counts) const {
-  constexpr std::string_view kScheme = "bearer ";  // In any case: RFC 9110, 11.1.
+  constexpr std::string_view kScheme = "bearer ";  // The case does not matter: RFC 9110, 11.1.
   const bool has_scheme =
       absl::AsciiStrToLower(std::string(authorization.substr(0, kScheme.size()))) == kScheme;
   Digest digest;

@@ -104,7 +104,7 @@ absl::Status fill_prompt_embeds(const v1::GenerateRequest& message, const Model&
   return absl::OkStatus();
 }
 
-// Before it is tokenized.
+// Checks the length of the text before it is tokenized.
 absl::Status check_text(std::string_view text, const Model& model) {
   const int64_t bytes = static_cast<int64_t>(text.size());
   const int64_t context = model.max_context();
@@ -115,7 +115,7 @@ absl::Status check_text(std::string_view text, const Model& model) {
                               kPromptBytesPerToken * context, kPromptBytesPerToken, bytes));
 }
 
-// A tokenizer may have tokens that the model has no row for.
+// A tokenizer may have tokens for which the model has no row.
 absl::Status check_tokens(const Request& request, const char* field, const Model& model) {
   const int64_t rows = model.config().vocab_size;
   for (const int32_t id : request.prompt_ids) {
@@ -138,7 +138,7 @@ absl::Status fill_prompt(const v1::GenerateRequest& message, const Model& model,
   } else if (message.has_chat()) {
     ASSIGN_OR_RETURN(const MarkedText text, render_chat(message.chat(), model));
     RETURN_IF_ERROR(check_text(text.bytes, model));
-    // The template writes begin tokens itself: they are not added unless the caller says so.
+    // The template writes begin tokens itself: they are added only if the caller asks for it.
     ASSIGN_OR_RETURN(request->prompt_ids, model.tokenizer()->encode(text, message.add_special()));
     RETURN_IF_ERROR(check_tokens(*request, "chat", model));
   } else {
@@ -149,7 +149,7 @@ absl::Status fill_prompt(const v1::GenerateRequest& message, const Model& model,
   return invalid_argument("the prompt is empty: want at least one token");
 }
 
-// A max_tokens that leaves no room at all counts as one token.
+// If max_tokens leaves no room at all, it counts as one token.
 void truncate_prompt(const v1::GenerateRequest& message, const Model& model, Request* request) {
   if (!message.has_truncate_prompt_tokens()) return;
   int64_t wanted = message.truncate_prompt_tokens();
@@ -164,8 +164,8 @@ void truncate_prompt(const v1::GenerateRequest& message, const Model& model, Req
   ids.erase(first, first + excess);
 }
 
-// A word as it is, and as it is after other words where that is one token as long: the tokens of
-// both are forbidden, as vLLM has it.
+// Forbids the tokens of a word as it is, and as it is after other words if that gives the same
+// number of tokens, as vLLM does.
 absl::Status fill_bad_words(const v1::GenerateRequest& message, const Model& model,
                             Request* request) {
   if (message.bad_words().empty()) return absl::OkStatus();
@@ -216,7 +216,7 @@ uint64_t draw_seed() {
   return (static_cast<uint64_t>(device()) << 21) ^ device();  // Below 2^53: exact in any JSON.
 }
 
-// Nobody guesses it: it may be all that a client shows to resume the request.
+// The id must be hard to guess: it may be all that a client shows to resume the request.
 std::string draw_request_id() { return "request-" + to_hex(draw_nonce().substr(0, 16)); }
 
 }  // namespace

@@ -16,7 +16,7 @@ absl::StatusOr<OrderedJson> parse_object(const std::string& text, const std::str
   return invalid_argument("{}: want a JSON object, found {}", what, json.type_name());
 }
 
-// Null where there is none.
+// Null if `texts` is empty.
 absl::StatusOr<OrderedJson> parse_objects(
     const google::protobuf::RepeatedPtrField<std::string>& texts, const char* what) {
   OrderedJson objects;
