@@ -9,15 +9,16 @@
 namespace lockstep::openai {
 namespace {
 
-// A request is taken as one: no queue has room for part of it.
+// A request is accepted as a whole: no queue accepts a part of it.
 constexpr int64_t kMaxChoices = 4'096;
-// About a hundred bytes each as text, which a client takes as one: less than may wait to be read of
-// one key. While a choice is written, several hundred.
+// Each takes about 100 bytes as text, and the client gets the whole text at once: this is less than
+// the unread bytes that one key may have. While a choice is written, each takes several hundred.
 constexpr int64_t kMaxScores = 1 << 20;
-// Four of the last events have them all, and wait to be read with others'.
+// Each of the last four events repeats all of them, and waits to be read with other streams'
+// events.
 constexpr int64_t kMaxResponseScores = 1 << 17;
 
-// The log-probabilities of one token of an answer.
+// The number of log-probabilities of one token of an answer.
 int64_t scores_per_token(const Request& request) {
   return 1 + (request.logprob_ids.empty() ? request.logprobs : std::ssize(request.logprob_ids));
 }

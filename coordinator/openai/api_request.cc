@@ -27,7 +27,7 @@ absl::Status read_fields(const OrderedJson& body, ApiRequest* request) {
     known.insert(field.name);
     if (value->is_null()) continue;
     RETURN_IF_ERROR(field.read(field, *value, request));
-    // A part of a conversation adds to it, a value takes the place of the one before.
+    // A part of a conversation adds to it; any other value replaces the earlier one.
     if (std::string_view(field.grpc).starts_with("chat.")) {
       request->names.try_emplace(field.grpc, field.name);
     } else {
@@ -40,7 +40,7 @@ absl::Status read_fields(const OrderedJson& body, ApiRequest* request) {
   return absl::OkStatus();
 }
 
-// The field that has all that the model reads.
+// The field that contains all that the model reads.
 const char* whole_of(Endpoint endpoint) {
   switch (endpoint) {
     case kCompletions:
@@ -56,7 +56,7 @@ const char* whole_of(Endpoint endpoint) {
   return "";
 }
 
-// The body as an object; its "model", if given, is a name of this one.
+// The body as an object; its "model", if given, must be a name of this model.
 absl::StatusOr<OrderedJson> parse_body(const std::string& text, const Model& model) {
   ASSIGN_OR_RETURN(OrderedJson json, parse_ordered_json(text, "the body"));
   if (!json.is_object())

@@ -23,7 +23,7 @@ bool add_special(const ApiRequest& request, bool fallback) {
   return request.shared.has_add_special() ? request.shared.add_special() : fallback;
 }
 
-// Within the limits of a chat that is answered.
+// Renders the prompt within the limits of a chat that is answered.
 absl::StatusOr<MarkedText> chat_prompt(const ApiRequest& request, const Model& model) {
   const auto render = [&]() -> absl::StatusOr<MarkedText> {
     RETURN_IF_ERROR(check_limits(request.shared));
@@ -54,7 +54,7 @@ absl::StatusOr<std::vector<int32_t>> tokens_of(const ApiRequest& request, const 
   return tokenizer->encode(request.prompts[0].prompt(), options);
 }
 
-// Texts that one answer shows: as many tokens as are read at once the other way.
+// The max number of texts in one answer: as many as the ids that /detokenize accepts.
 constexpr size_t kMaxTokenTexts = 1 << 18;
 
 absl::StatusOr<OrderedJson> tokenize(const ApiContext& context, const ApiRequest& request) {
@@ -96,7 +96,7 @@ absl::StatusOr<OrderedJson> detokenize(const ApiContext& context, const ApiReque
   return OrderedJson{{"prompt", tokenizer->decode(*request.tokens, /*skip_special=*/false)}};
 }
 
-// The prompt that a chat would be answered from, and the parsers of the answer.
+// The prompt of a chat, and the parsers of its answer.
 absl::StatusOr<OrderedJson> render(const ApiContext& context, const ApiRequest& request) {
   const Model& model = *context.served.model;
   const v1::ChatMessages& chat = request.shared.chat();
@@ -120,7 +120,7 @@ absl::StatusOr<OrderedJson> count_input(const ApiContext& context, const ApiRequ
   return OrderedJson{{"object", "response.input_tokens"}, {"input_tokens", tokens.size()}};
 }
 
-// Has the pool read the body.
+// A route whose body is read on the pool.
 struct TextCall {
   Endpoint endpoint;
   absl::StatusOr<OrderedJson> (*answer)(const ApiContext& context, const ApiRequest& request);

@@ -17,7 +17,7 @@ namespace {
 
 using ExchangePtr = std::shared_ptr<http::Exchange>;
 
-// What an event costs that is read again and not sent, as if it were this much text to tokenize.
+// The cost of an event that is read again and not sent, in bytes of text to tokenize.
 constexpr int64_t kBytesPerEvent = 64;
 
 absl::StatusOr<size_t> as_offset(const char* name, std::string_view text) {
@@ -42,7 +42,7 @@ void refuse(http::Exchange& exchange, const absl::Status& status) {
   exchange.respond(error_response(is_behind ? with_param(status, "from") : status));
 }
 
-// As it was begun. One that came by gRPC is text alone.
+// The facts with which the stream began. A stream that began over gRPC has only text.
 std::shared_ptr<const AnswerFacts> facts_of(const KeptStream& kept, const Model& model) {
   const KeptFacts& facts = kept.facts();
   if (facts.http != nullptr) return facts.http;

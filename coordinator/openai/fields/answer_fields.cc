@@ -8,7 +8,7 @@
 namespace lockstep::openai::read {
 namespace {
 
-// A member of an object that is true or false, where it is there.
+// Reads a member of an object that must be true or false, if it is given.
 absl::Status set_flag(const char* field, const OrderedJson& object, const char* name, bool* flag) {
   const OrderedJson* found = member(object, name);
   if (found == nullptr) return absl::OkStatus();
@@ -43,7 +43,7 @@ absl::Status resumable(const Field& field, const OrderedJson& value, ApiRequest*
 absl::Status stream_options(const Field& field, const OrderedJson& value, ApiRequest* request) {
   if (!value.is_object()) return wrong_value(field.name, "an object", value);
   if (!request->stream) return refusal(field.name, "wants \"stream\": true beside it");
-  if (request->endpoint == kResponses) return absl::OkStatus();  // Usage is always there.
+  if (request->endpoint == kResponses) return absl::OkStatus();  // Usage is always included.
   RETURN_IF_ERROR(set_flag(field.name, value, "include_usage", &request->include_usage));
   return set_flag(field.name, value, "continuous_usage_stats", &request->continuous_usage);
 }
@@ -54,7 +54,7 @@ absl::Status prompt_logprobs(const Field& field, const OrderedJson& value, ApiRe
   return scalar(field, value, request);
 }
 
-// Read after prompt_logprobs: both are the same log-probabilities.
+// Read after prompt_logprobs: both give the same log-probabilities.
 absl::Status echo(const Field& field, const OrderedJson& value, ApiRequest* request) {
   ASSIGN_OR_RETURN(request->echo, as_bool(field.name, value));
   if (!request->echo || !request->logprobs) return absl::OkStatus();

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// A message's content: a string, or a list of parts, as OpenAI's two APIs and others write them.
+// Reads a message's content: a string, or a list of parts, as OpenAI's two APIs and others write
+// it.
 #include <utility>
 
 #include "base/status.h"
@@ -10,23 +11,17 @@ namespace {
 
 struct PartType {
   const char* type;
-  const char* member;  // It has the text: a string, or a list of objects with a "text".
+  const char* member;  // The member with the text: a string, or a list of objects with a "text".
   bool is_thought;
 };
 
 constexpr PartType kPartTypes[] = {
-    {"text", "text", false},
-    {"input_text", "text", false},
-    {"output_text", "text", false},
-    {"refusal", "refusal", false},
-    {"thinking", "thinking", true},
-    {"reasoning", "text", true},
-    {"reasoning", "reasoning", true},
-    {"reasoning", "content", true},
-    {"reasoning", "summary", true},
-    {"reasoning_text", "text", true},
-    {"summary_text", "text", true},
-    {"redacted_thinking", "", true},  // It has no text that can be read.
+    {"text", "text", false},          {"input_text", "text", false},
+    {"output_text", "text", false},   {"refusal", "refusal", false},
+    {"thinking", "thinking", true},   {"reasoning", "text", true},
+    {"reasoning", "reasoning", true}, {"reasoning", "content", true},
+    {"reasoning", "summary", true},   {"reasoning_text", "text", true},
+    {"summary_text", "text", true},   {"redacted_thinking", "", true},  // It has no readable text.
 };
 
 void append_line(const std::string& line, std::string* text) {
@@ -34,7 +29,7 @@ void append_line(const std::string& line, std::string* text) {
   *text += line;
 }
 
-// A string, or the texts of a list's objects.
+// A string, or the texts of the objects in a list.
 absl::StatusOr<std::string> text_in(const std::string& field, const OrderedJson& value) {
   if (!value.is_array()) return as_string(field, value);
   std::string text;

@@ -10,7 +10,7 @@
 namespace lockstep::openai {
 namespace {
 
-using namespace read;  // NOLINT(google-build-using-namespace): the table names little else.
+using namespace read;  // NOLINT(google-build-using-namespace): the table uses few other names.
 
 constexpr unsigned kBoth = kCompletions | kChat;
 constexpr unsigned kTalks = kChat | kResponses;

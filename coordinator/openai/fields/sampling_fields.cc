@@ -67,7 +67,7 @@ absl::Status best_of(const Field& field, const OrderedJson& value, ApiRequest* r
   if (count < n) return refusal(field.name, fmt::format("want n ({}) or more, found {}", n, count));
   if (count == n) return absl::OkStatus();
   if (request->stream) return refusal(field.name, "cannot choose among answers that are streamed");
-  // The best are those whose tokens are likeliest.
+  // The best answers are those whose tokens are likeliest.
   if (!message.has_logprobs()) message.set_logprobs(0);
   message.set_n(count);
   request->n = n;

@@ -15,7 +15,7 @@ absl::Status logprobs(const Field& field, const OrderedJson& value, ApiRequest* 
   return absl::OkStatus();
 }
 
-// A response has them where `include` names them.
+// A response has log-probabilities if `include` names them.
 absl::Status top_logprobs(const Field& field, const OrderedJson& value, ApiRequest* request) {
   if (value == 0) return absl::OkStatus();
   const bool is_chat = request->endpoint == kChat;
