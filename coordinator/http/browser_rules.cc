@@ -18,7 +18,7 @@
 namespace lockstep::http {
 namespace {
 
-// "localhost:8000" -> "localhost", "[::1]:8000" -> "::1". Any other text stays as it is.
+// "localhost:8000" -> "localhost", "[::1]:8000" -> "::1". Any other text is returned unchanged.
 std::string_view name_of(std::string_view host) {
   const bool is_bracketed = host.starts_with('[');
   const size_t end = host.find(is_bracketed ? ']' : ':');
@@ -30,13 +30,13 @@ std::string_view name_of(std::string_view host) {
   return is_bracketed ? host.substr(1, end - 1) : host.substr(0, end);
 }
 
-// /etc/hosts often has it for 127.0.1.1. A page elsewhere cannot let this name point here.
+// /etc/hosts often maps it to 127.0.1.1. A page elsewhere cannot make this name point here.
 std::string host_name() {
   std::array<char, 256> name = {};
   return gethostname(name.data(), name.size() - 1) == 0 ? name.data() : "";
 }
 
-// Browsers resolve names below "localhost" themselves.
+// Browsers themselves resolve names that end with ".localhost".
 bool is_name_of_this_machine(std::string_view name) {
   std::string lower(name);
   std::ranges::transform(lower, lower.begin(), to_lower);
@@ -44,7 +44,7 @@ bool is_name_of_this_machine(std::string_view name) {
          equal_ignoring_case(lower, host_name());
 }
 
-// "https://chat.example.com" -> "chat.example.com"; nothing: it is no origin of a page.
+// "https://chat.example.com" -> "chat.example.com"; nothing: it is not a page's origin.
 std::optional<std::string_view> authority_of(std::string_view origin) {
   const size_t end = origin.find("://");
   if (end == origin.npos || end == 0) return std::nullopt;
@@ -97,7 +97,7 @@ Headers cors_headers(const BrowserRules& rules, std::string_view origin) {
           {"Vary", "Origin"}};
 }
 
-// Client libraries choose the headers that a page sends: any may come.
+// Allows all headers that the page asks for: client libraries choose which ones they send.
 Response answer_preflight(const BrowserRules& rules, const Request& request) {
   Response response = {.status = 204, .headers = cors_headers(rules, request.header("Origin"))};
   const auto add = [&response](const char* name, std::string value) {
@@ -115,7 +115,7 @@ Response answer_preflight(const BrowserRules& rules, const Request& request) {
   return response;
 }
 
-// Its answers may be read by the page that asked.
+// Its answers may be read by the page that sent the request.
 class SharedExchange final : public ForwardingExchange {
  public:
   SharedExchange(std::shared_ptr<Exchange> exchange, Headers headers)

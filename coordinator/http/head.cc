@@ -13,7 +13,7 @@ Refusal malformed(std::string message) {
   return {.status = 400, .code = "malformed_request", .message = std::move(message)};
 }
 
-// Of a header's value, or within a request line.
+// Whether a header's value or a request line may contain this character.
 bool is_text(char c) {
   const auto byte = static_cast<unsigned char>(c);
   return byte >= 0x20 ? byte != 0x7f : c == '\t';
