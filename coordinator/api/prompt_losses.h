@@ -16,9 +16,9 @@ namespace lockstep {
 // Logs a line, at most one per second.
 void log_loss(const std::string& line);
 
-// `prompt` is made from `request`, which is made from `chat`. The conversation's texts, calls and
-// tools are searched in the prompt. If one is not found, for instance because a template trims or
-// escapes it, render() decides: it returns the prompt of the same conversation with other texts.
+// `prompt` is made from `request`, which is made from `chat`. The prompt is searched for the texts,
+// calls and tools. If one is not found, for instance because a template trims or escapes it,
+// render() decides: it returns the prompt of the same conversation with other texts.
 // kInvalidArgument names the field of a text that the template leaves out, if it is an instruction
 // or the tools before an answer to the user, or is newer than the user's last message. Missing
 // parts of earlier turns, and instructions and tools missing between a call and its answer, are

@@ -22,8 +22,7 @@ struct BrowserRules {
   bool keyless = false;
   bool shares = true;                // Whether `origins` may be set; if so, errors name the flag.
   std::vector<std::string> hosts;    // Other valid names in a Host header: "chat.example.com".
-  std::vector<std::string> origins;  // Origins that may call and read: "https://chat.example.com",
-                                     // or "*".
+  std::vector<std::string> origins;  // They may call and read: "https://chat.example.com", or "*".
 };
 
 // kInvalidArgument, one line that names the flag (--allow-host, --allow-origin) and its value.

@@ -13,6 +13,7 @@
 
 namespace lockstep {
 
+// Adapts messages to the template:
 // - A developer's message becomes a system message if the template does not know the role.
 // - The instructions at the start become one if the template does not show a second one. They go
 //   into the last user message if the template shows them only with that one and other messages

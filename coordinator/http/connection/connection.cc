@@ -199,8 +199,7 @@ void Connection::hand_over() {
   is_head_ = request.method == "HEAD";
   is_http_1_1_ = reader_.is_http_1_1();
   close_after_ = !reader_.keeps_alive();
-  received_.belong_to("");  // Bytes read ahead have no client until the next request's head names
-                            // it.
+  received_.belong_to("");  // The next request's head names the client of bytes read ahead.
   account();
   ++thread_->server().answers;
   owes_answer_ = true;

@@ -6,8 +6,7 @@
 namespace lockstep::http {
 namespace {
 
-constexpr std::chrono::milliseconds kProbe{1'000};  // The time between checks whether the client is
-                                                    // gone.
+constexpr std::chrono::milliseconds kProbe{1'000};  // Between checks whether the client is gone.
 
 }  // namespace
 

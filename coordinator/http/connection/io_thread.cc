@@ -14,7 +14,7 @@ namespace {
 
 constexpr size_t kScratchBytes = 64 << 10;
 
-// Deadlines are met within a quarter of the shortest limit, checked at least every 250 ms.
+// Deadlines are checked every 5 to 250 ms: they are met within a quarter of the shortest limit.
 Clock::duration tick_time_of(const Limits& limits) {
   const auto shortest = std::min(
       {limits.header, limits.body, limits.idle, limits.write, limits.linger, limits.silence});

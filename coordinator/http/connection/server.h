@@ -21,8 +21,7 @@ struct Limits {
   int64_t all_body_bytes = 256 << 20;         // For all requests being received.
   int64_t all_answer_bytes = 256 << 20;       // For answers and pieces above 64 KiB, until sent.
   size_t pipelined_bytes = 64 << 10;          // Read ahead while a request is answered.
-  std::chrono::milliseconds header{10'000};   // From its first byte; for the first request, from
-                                              // accept.
+  std::chrono::milliseconds header{10'000};   // From its first byte; at first, from accept.
   std::chrono::milliseconds body{30'000};     // From the end of the headers.
   std::chrono::milliseconds idle{75'000};     // Between requests.
   std::chrono::milliseconds write{15'000};    // The time without progress in sending.

@@ -1,6 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Reads a message's content: a string, or a list of parts, as OpenAI's two APIs and others write
-// it.
+// Reads a message's content: a string, or a list of parts, as OpenAI's APIs and others write it.
 #include <utility>
 
 #include "base/status.h"
@@ -16,12 +15,18 @@ struct PartType {
 };
 
 constexpr PartType kPartTypes[] = {
-    {"text", "text", false},          {"input_text", "text", false},
-    {"output_text", "text", false},   {"refusal", "refusal", false},
-    {"thinking", "thinking", true},   {"reasoning", "text", true},
-    {"reasoning", "reasoning", true}, {"reasoning", "content", true},
-    {"reasoning", "summary", true},   {"reasoning_text", "text", true},
-    {"summary_text", "text", true},   {"redacted_thinking", "", true},  // It has no readable text.
+    {"text", "text", false},
+    {"input_text", "text", false},
+    {"output_text", "text", false},
+    {"refusal", "refusal", false},
+    {"thinking", "thinking", true},
+    {"reasoning", "text", true},
+    {"reasoning", "reasoning", true},
+    {"reasoning", "content", true},
+    {"reasoning", "summary", true},
+    {"reasoning_text", "text", true},
+    {"summary_text", "text", true},
+    {"redacted_thinking", "", true},  // It has no text that can be read.
 };
 
 void append_line(const std::string& line, std::string* text) {
