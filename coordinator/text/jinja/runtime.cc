@@ -80,7 +80,7 @@ Value Runtime::checked_text(MarkedText content) {
   return text(std::move(content));
 }
 
-// The depth of a sequence or dict with this item in it.
+// The depth of a sequence or dict that contains this item.
 int Runtime::depth_with(int depth, const Value& item) {
   int below = 0;
   if (const Sequence* sequence = item.sequence()) below = sequence->depth;

@@ -123,7 +123,7 @@ Interpreter::Flow Interpreter::execute_for(const Statement& statement, const Val
   Loop* loop = runtime_.keep(Loop(&budget_, std::move(all), std::move(condition),
                                   statement.recursive ? &statement : nullptr, scope, depth0));
   Scope* inner = runtime_.scope(scope);
-  // Jinja also runs the else block where no iteration came to its end.
+  // Jinja also runs the else block if no iteration reached its end.
   bool completed = false;
   while (budget_.ok()) {
     const std::optional<Value> item = loop->next();
@@ -140,7 +140,7 @@ Interpreter::Flow Interpreter::execute_for(const Statement& statement, const Val
   return completed ? Flow::kNext : execute(statement.otherwise, runtime_.scope(scope));
 }
 
-// A block of set or filter: its text, or what filters make of it, is assigned or printed.
+// A block of set or filter: its text, or the filters' result, is assigned or printed.
 Interpreter::Flow Interpreter::execute_captured(const Statement& statement, Scope* scope) {
   const bool is_set = statement.kind == Kind::kSetBlock;
   Scope* inner = runtime_.scope(scope);
@@ -235,7 +235,7 @@ MarkedText Interpreter::call_macro(const Macro& macro, const Arguments& argument
   return capture([&] { return execute(macro.syntax->body, scope); }).first;
 }
 
-// Gives the parameters their values, and varargs, kwargs and caller theirs where the body asks.
+// Sets the parameters, and varargs, kwargs and caller if the body uses them.
 void Interpreter::bind(const MacroSyntax& macro, const Arguments& arguments, Scope* scope) {
   const auto& positional = arguments.positional;
   const size_t bound = std::min(macro.parameters.size(), positional.size());
@@ -280,7 +280,7 @@ void Interpreter::bind_defaults(const MacroSyntax& macro, Scope* scope) {
   }
 }
 
-// loop(items): the body of a recursive loop again, with other items.
+// loop(items): runs the body of a recursive loop again, with other items.
 MarkedText Interpreter::call_loop(const Loop& loop, const Arguments& arguments) {
   if (loop.statement == nullptr) {
     return budget_.refuse("The loop must have the 'recursive' marker to be called recursively.");
