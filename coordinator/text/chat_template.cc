@@ -15,7 +15,7 @@ namespace {
 
 constexpr int64_t kMaxFileBytes = int64_t{256} << 20;
 
-// Under these names a message may have its reasoning; templates read the first or second.
+// The possible names of a message's reasoning; templates read the first or the second.
 constexpr std::string_view kReasoningFields[] = {"reasoning_content", "thinking", "reasoning"};
 
 bool is_of_template(std::string_view, std::string_view) { return false; }
@@ -35,7 +35,7 @@ absl::Status named(const std::string& what, const absl::Status& status) {
   return absl::Status(status.code(), fmt::format("{}: {}", what, message_of(status)));
 }
 
-// The folder's name is the server's own affair: what is in the folder is named from there.
+// Clients must not see the server's folder: the file is named relative to it.
 absl::Status without_folder(const std::filesystem::path& folder, const absl::Status& status) {
   if (folder.empty()) return status;
   const std::string prefix = (folder / "").string();
@@ -65,7 +65,7 @@ absl::Status check(const ChatRequest& request) {
   return absl::OkStatus();
 }
 
-// Each message's reasoning under all names that templates read, as the reference puts it.
+// Copies each message's reasoning to all names that templates read, as the reference does.
 OrderedJson with_reasoning_names(const OrderedJson& messages) {
   OrderedJson renamed = OrderedJson::array();
   for (const OrderedJson& message : messages) {

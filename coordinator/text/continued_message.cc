@@ -9,7 +9,7 @@
 namespace lockstep {
 namespace {
 
-// The blank behind it shows whether the template trims messages.
+// The blank at the end shows whether the template trims messages.
 constexpr std::string_view kTag = "CONTINUE_FINAL_MESSAGE_TAG ";
 
 std::string_view trimmed(std::string_view text) {
@@ -17,7 +17,7 @@ std::string_view trimmed(std::string_view text) {
   return text.substr(begin, std::max(jinja::blanks_begin(text), begin) - begin);
 }
 
-// The fields to tag: reasoning has several names, which with_reasoning_names() made equal.
+// The fields to tag: reasoning has several names, to which with_reasoning_names() copied it.
 std::vector<std::string> fields_of(const std::string& field, const OrderedJson& message) {
   const std::vector<std::string> reasoning = {"reasoning_content", "thinking", "reasoning"};
   if (std::ranges::find(reasoning, field) == reasoning.end()) return {field};
@@ -28,7 +28,7 @@ std::vector<std::string> fields_of(const std::string& field, const OrderedJson& 
   return fields;
 }
 
-// The string to put the tag behind: the field's own, or that of its last block with a text.
+// The string after which the tag is put: the field's own, or that of its last block with text.
 OrderedJson* text_of(OrderedJson* value) {
   if (value->is_string()) return value;
   if (!value->is_array()) return nullptr;

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// base/json's readers with a name in front.
+// The readers of base/json, with a name in front of errors.
 #include "coordinator/text/spec.h"
 
 #include <utility>
