@@ -74,7 +74,7 @@ absl::Status check(const FieldLimit& limit, Value found) {
   const Wide min = static_cast<Wide>(limit.min);
   const bool above = limit.min_included ? value >= min : value > min;
   if (above && value <= static_cast<Wide>(limit.max)) return absl::OkStatus();
-  return invalid_argument("{}: want {}, found {}", limit.field, describe(limit), found);
+  return invalid_argument("{}: must be {}, found {}", limit.field, describe(limit), found);
 }
 
 // Checks a singular field that is set.

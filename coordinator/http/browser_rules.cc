@@ -75,13 +75,13 @@ std::optional<Refusal> check_request(const BrowserRules& rules, const Request& r
     return Refusal{.status = 403,
                    .code = "host_not_allowed",
                    .message = fmt::format("Host: must be a name of this machine, found {}; "
-                                          "--allow-host {} serves this one",
+                                          "to accept it, use --allow-host {}",
                                           printable(host), printable(name_of(host))),
                    .headers = {}};
   }
   if (origin.empty() || is_own(origin, host) || is_allowed(rules, origin)) return std::nullopt;
   const std::string way_out =
-      rules.shares ? fmt::format("--allow-origin {} lets its pages call", printable(origin))
+      rules.shares ? fmt::format("to accept its pages, use --allow-origin {}", printable(origin))
                    : "pages of other origins cannot call this port";
   return Refusal{.status = 403,
                  .code = "origin_not_allowed",
@@ -142,7 +142,7 @@ absl::Status check(const BrowserRules& rules) {
   for (const std::string& host : rules.hosts) {
     if (!host.empty() && host.find_first_of("/:* ") == host.npos) continue;
     return invalid_argument(
-        "--allow-host {}: must be a name as browsers call it, without a port: chat.example.com",
+        "--allow-host {}: must be the name that browsers use, without a port: chat.example.com",
         printable(host));
   }
   for (const std::string& origin : rules.origins) {

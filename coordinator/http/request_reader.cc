@@ -21,12 +21,12 @@ Refusal body_refusal(const beast::error_code& error, const ReadLimits& limits) {
   if (error == beast::http::error::body_limit) {
     return {.status = 413,
             .code = "body_too_large",
-            .message = fmt::format("the body: want up to {} bytes", limits.body_bytes)};
+            .message = fmt::format("the body: must have up to {} bytes", limits.body_bytes)};
   }
   if (error == beast::http::error::header_limit) {
     return {.status = 431,
             .code = "header_too_large",
-            .message = fmt::format("a chunk's line, or trailers: want up to {} bytes",
+            .message = fmt::format("a chunk's line, or trailers: must have up to {} bytes",
                                    limits.header_bytes)};
   }
   return {.code = "malformed_request", .message = error.message()};
@@ -148,13 +148,13 @@ void RequestReader::read_head() {
   const size_t within = std::min(bytes, limits_.header_bytes);
   for (size_t line = buffer_.find('\n', from); line < within; line = buffer_.find('\n', line + 1)) {
     if (line == 0 || buffer_[line - 1] != '\r') {
-      return refuse({.code = "malformed_request", .message = "a line: want it to end with CR LF"});
+      return refuse({.code = "malformed_request", .message = "a line: must end with CR LF"});
     }
   }
   if (bytes > limits_.header_bytes) {
     return refuse({.status = 431,
                    .code = "header_too_large",
-                   .message = fmt::format("request line and headers: want up to {} bytes",
+                   .message = fmt::format("request line and headers: must have up to {} bytes",
                                           limits_.header_bytes)});
   }
   if (end == buffer_.npos) return;

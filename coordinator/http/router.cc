@@ -95,11 +95,12 @@ void Router::operator()(std::shared_ptr<Exchange> exchange) const {
   if (method == "OPTIONS") {
     return exchange->respond({.status = 204, .headers = {{"Allow", allowed}}});
   }
-  exchange->respond(refusal_({.status = 405,
-                              .code = "method_not_allowed",
-                              .message = fmt::format("{} {}: want {}", printable(request.method),
-                                                     printable(request.path), allowed),
-                              .headers = {{"Allow", allowed}}}));
+  exchange->respond(
+      refusal_({.status = 405,
+                .code = "method_not_allowed",
+                .message = fmt::format("{} {}: the method must be {}", printable(request.method),
+                                       printable(request.path), allowed),
+                .headers = {{"Allow", allowed}}}));
 }
 
 }  // namespace lockstep::http

@@ -29,10 +29,11 @@ absl::Status check_choices(const ApiRequest& request) {
   const auto prompts = static_cast<int64_t>(request.prompts.size());
   const int64_t n = request.shared.has_n() ? request.shared.n() : 1;
   if (prompts * n <= kMaxChoices) return absl::OkStatus();
-  return with_param(invalid_argument("prompt: want at most {} choices of one request, found {} "
-                                     "prompts of {}",
-                                     kMaxChoices, prompts, n),
-                    "prompt");
+  return with_param(
+      invalid_argument(
+          "prompt: must have at most {} choices in one request, found {} prompts of {}",
+          kMaxChoices, prompts, n),
+      "prompt");
 }
 
 absl::Status bound_response(int64_t context, Request* request) {
@@ -58,8 +59,8 @@ absl::Status ScoreCount::add(const ApiRequest& request, const Request& prompt, i
   if (of_prompts_ > kMaxScores) {
     const char* field = request.echo ? "echo" : "prompt_logprobs";
     return with_param(
-        invalid_argument("{}: want up to {} log-probabilities of prompts in one answer (for each "
-                         "token 1 + logprobs, n times), found more; stream it (echo), or send "
+        invalid_argument("{}: must be up to {} log-probabilities of prompts in one answer (for "
+                         "each token 1 + logprobs, n times), found more; stream it (echo), or send "
                          "fewer prompts at once",
                          field, kMaxScores),
         field);

@@ -60,11 +60,11 @@ const char* whole_of(Endpoint endpoint) {
 absl::StatusOr<OrderedJson> parse_body(const std::string& text, const Model& model) {
   ASSIGN_OR_RETURN(OrderedJson json, parse_ordered_json(text, "the body"));
   if (!json.is_object())
-    return invalid_argument("the body: want a JSON object, found another value");
+    return invalid_argument("the body: must be a JSON object, found another value");
   const auto name = json.find("model");
   if (name == json.end() || name->is_null()) return json;
   if (!name->is_string()) {
-    return with_param(invalid_argument("model: want the name of a model"), "model");
+    return with_param(invalid_argument("model: must be the name of a model"), "model");
   }
   RETURN_IF_ERROR(check_model_name(model, name->get<std::string>()));
   return json;
@@ -75,7 +75,7 @@ absl::Status add_defaults(const Model& model, ApiRequest* request) {
   if (request->n == 0) request->n = message.has_n() ? message.n() : 1;
   if (request->endpoint == kCompletions) {
     if (!request->prompts[0].has_prompt() && !request->prompts[0].has_prompt_ids()) {
-      return with_param(invalid_argument("prompt: want one, found none"), "prompt");
+      return with_param(invalid_argument("prompt: must be given, found none"), "prompt");
     }
     if (!message.has_max_tokens() && !model.options().defaults.max_tokens.has_value()) {
       message.set_max_tokens(kCompletionTokens);
@@ -84,7 +84,8 @@ absl::Status add_defaults(const Model& model, ApiRequest* request) {
   }
   if (message.chat().messages().empty()) {
     const char* name = whole_of(request->endpoint);
-    return with_param(invalid_argument("{}: want at least one message, found none", name), name);
+    return with_param(invalid_argument("{}: must have at least one message, found none", name),
+                      name);
   }
   if (!message.has_max_tokens() && !model.generation_config().max_new_tokens.has_value()) {
     message.set_max_tokens(

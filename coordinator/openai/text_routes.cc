@@ -47,7 +47,7 @@ absl::StatusOr<std::vector<int32_t>> tokens_of(const ApiRequest& request, const 
     return tokens_of_chat(prompt, request, model);
   }
   if (request.prompts.size() != 1 || !request.prompts[0].has_prompt()) {
-    return refusal("prompt", "must be a string, or messages in its place");
+    return refusal("prompt", "must be a string; or send messages");
   }
   EncodeOptions options;
   options.add_special = add_special(request, /*fallback=*/true);
@@ -62,14 +62,14 @@ absl::StatusOr<OrderedJson> tokenize(const ApiContext& context, const ApiRequest
   const bool has_prompt =
       request.prompts.size() > 1 || prompt.has_prompt() || prompt.has_prompt_ids();
   if (has_prompt && request.shared.chat().messages_size() > 0) {
-    return refusal("messages", "must be left out beside a prompt");
+    return refusal("messages", "must not be sent with a prompt");
   }
   ASSIGN_OR_RETURN(const std::vector<int32_t> tokens, tokens_of(request, *context.served.model));
   if (request.return_token_strs && tokens.size() > kMaxTokenTexts) {
-    return refusal("return_token_strs",
-                   fmt::format("must be of at most {} tokens, found {}; send less at once, or "
-                               "leave it out",
-                               kMaxTokenTexts, tokens.size()));
+    return refusal(
+        "return_token_strs",
+        fmt::format("must have at most {} tokens, found {}; send less at once, or leave it out",
+                    kMaxTokenTexts, tokens.size()));
   }
   OrderedJson texts;
   for (size_t i = 0; request.return_token_strs && i < tokens.size(); ++i) {
@@ -91,7 +91,7 @@ absl::StatusOr<OrderedJson> detokenize(const ApiContext& context, const ApiReque
   for (const int32_t id : *request.tokens) {
     if (0 <= id && id < vocabulary) continue;
     return refusal("tokens",
-                   fmt::format("want token ids of 0 to {}, found {}", vocabulary - 1, id));
+                   fmt::format("must be token ids of 0 to {}, found {}", vocabulary - 1, id));
   }
   return OrderedJson{{"prompt", tokenizer->decode(*request.tokens, /*skip_special=*/false)}};
 }

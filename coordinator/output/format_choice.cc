@@ -58,7 +58,7 @@ void choose_tools(const ChatTemplate* chat_template, FormatChoice* choice) {
   } else if (chat_template == nullptr) {
     choice->reason = "no chat template";
   } else if (shown.empty()) {
-    choice->reason = "no known form of calls in the chat template";
+    choice->reason = "no known format of calls in the chat template";
   } else {
     choice->reason = fmt::format("{} and {} are both in the chat template", name_of(shown[0]),
                                  name_of(shown[1]));

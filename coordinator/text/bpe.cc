@@ -42,7 +42,7 @@ absl::StatusOr<Bpe> Bpe::from_json(const Json& spec) {
 absl::Status Bpe::read_options(const Json& spec) {
   const Json& dropout = member(spec, "dropout");
   if (!dropout.is_null() && dropout != 0.0) {
-    return invalid_argument("model: \"dropout\" must be null or 0: encoding may not be random");
+    return invalid_argument("model: \"dropout\" must be null or 0: encoding must not be random");
   }
   for (const char* key : {"continuing_subword_prefix", "end_of_word_suffix"}) {
     ASSIGN_OR_RETURN(const std::string affix, string_member(spec, key, "model", ""));
@@ -61,8 +61,8 @@ absl::Status Bpe::read_options(const Json& spec) {
 absl::Status Bpe::read_vocabulary(const Json& vocabulary) {
   if (!vocabulary.is_object()) return invalid_argument("model: \"vocab\" must be an object");
   if (vocabulary.size() > static_cast<size_t>(kMaxVocabulary)) {
-    return invalid_argument("model: \"vocab\" may have {} tokens, found {}", kMaxVocabulary,
-                            vocabulary.size());
+    return invalid_argument("model: \"vocab\" must have at most {} tokens, found {}",
+                            kMaxVocabulary, vocabulary.size());
   }
   for (const auto& [text, id] : vocabulary.get_ref<const Json::object_t&>()) {
     if (!id.is_number_integer() || id < 0 || id >= kMaxVocabulary) {
@@ -77,7 +77,7 @@ absl::Status Bpe::read_vocabulary(const Json& vocabulary) {
 absl::Status Bpe::read_merges(const Json& merges) {
   if (!merges.is_array()) return invalid_argument("model: \"merges\" must be a list");
   if (merges.size() > kMaxMerges) {
-    return invalid_argument("model: \"merges\" may have {} entries, found {}", kMaxMerges,
+    return invalid_argument("model: \"merges\" must have at most {} entries, found {}", kMaxMerges,
                             merges.size());
   }
   ranks_.reserve(merges.size());

@@ -70,7 +70,7 @@ absl::StatusOr<ContinuedMessage> ContinuedMessage::mark(const OrderedJson& conti
   for (const std::string& name : fields) {
     OrderedJson* text = text_of(&message[name]);
     if (text == nullptr) {
-      return invalid_argument("continue_final_message: the last message has no text to go on with");
+      return invalid_argument("continue_final_message: the last message has no text to continue");
     }
     continued.words_ = text->get<std::string>();
     *text = continued.words_ + std::string(kTag);
@@ -82,8 +82,7 @@ absl::Status ContinuedMessage::cut(MarkedText* text) const {
   const size_t tag = text->bytes.rfind(trimmed(kTag));
   if (tag == std::string::npos || text->bytes.find(trimmed(words_)) == std::string::npos) {
     return invalid_argument(
-        "continue_final_message: the last message is not in the prompt that "
-        "the template makes");
+        "continue_final_message: the last message is not in the template's prompt");
   }
   const bool trims = !std::string_view(text->bytes).substr(tag).starts_with(kTag);
   text->truncate(tag);

@@ -52,7 +52,7 @@ class Compiler {
     }
     const uint32_t accept = emit({});
     program_.start = node(pattern, {accept, accept}, false);
-    if (unsupported_) return absl::UnimplementedError("a group for good in a look-behind");
+    if (unsupported_) return absl::UnimplementedError("an atomic group in a look-behind");
     if (nodes_ > 4 * kMaxInstructions || program_.code.size() > kMaxInstructions ||
         program_.choices * classes > kMaxTable) {
       return too_large();

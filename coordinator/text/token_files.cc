@@ -30,7 +30,7 @@ absl::StatusOr<OrderedJson> parse_object(std::string_view text, const char* file
   ASSIGN_OR_RETURN(OrderedJson json,
                    parse_ordered_json(text, file, {.reject_duplicate_keys = false}));
   if (json.is_object()) return json;
-  return invalid_argument("{}: wanted an object, found {}", file, describe(json));
+  return invalid_argument("{}: must be an object, found {}", file, describe(json));
 }
 
 bool says_something(const OrderedJson& json, const char* key) {
@@ -45,7 +45,7 @@ bool is_token(const OrderedJson& value) {
 
 absl::StatusOr<AddedToken> token_of(const OrderedJson& value, bool special) {
   if (!is_token(value)) {
-    return invalid_argument("wanted a text or an object with \"content\", found {}",
+    return invalid_argument("must be a text or an object with \"content\", found {}",
                             describe(value));
   }
   if (value.is_string()) return AddedToken{.text = value.get<std::string>(), .special = special};
@@ -71,7 +71,7 @@ absl::Status in_key(const char* file, std::string_view key, const absl::Status& 
 
 absl::StatusOr<int32_t> id_of(const OrderedJson& value) {
   if (value.is_number_integer() && value >= 0 && value <= INT32_MAX) return value.get<int32_t>();
-  return invalid_argument("wanted a token id, found {}", describe(value));
+  return invalid_argument("must be a token id, found {}", describe(value));
 }
 
 absl::StatusOr<int32_t> id_of_key(const std::string& key) {
@@ -79,7 +79,7 @@ absl::StatusOr<int32_t> id_of_key(const std::string& key) {
   const char* end = key.data() + key.size();
   if (const auto [stop, error] = std::from_chars(key.data(), end, id);
       error != std::errc() || stop != end || id < 0) {
-    return invalid_argument("wanted a token id as the key");
+    return invalid_argument("the key must be a token id");
   }
   return id;
 }
@@ -173,7 +173,7 @@ class Merger {
 
   absl::Status read_decoder() {
     if (!config_[kDecoder].is_object()) {
-      return invalid_argument("{}: {}: wanted an object, found {}", kConfig, kDecoder,
+      return invalid_argument("{}: {}: must be an object, found {}", kConfig, kDecoder,
                               describe(config_[kDecoder]));
     }
     for (const auto& [key, value] : config_[kDecoder].items()) {

@@ -26,7 +26,7 @@ absl::Status check_text(std::string_view text) {
   }
   if (const auto invalid = first_invalid_utf8(text); invalid.has_value()) {
     return invalid_argument(
-        "text is not UTF-8: wanted the first byte of a character at byte {}, found 0x{:02X}",
+        "text is not UTF-8: byte {} must be the first byte of a character, found 0x{:02X}",
         *invalid, static_cast<unsigned char>(text[*invalid]));
   }
   return absl::OkStatus();
@@ -53,7 +53,7 @@ absl::StatusOr<std::unique_ptr<Tokenizer>> Tokenizer::parse(std::string_view tok
 
 absl::Status Tokenizer::read(const Json& spec, const TokenFiles& files) {
   if (!spec.is_object()) {
-    return invalid_argument("wanted an object, found {}", describe(spec));
+    return invalid_argument("must be an object, found {}", describe(spec));
   }
   // "truncation" and "padding" are defaults of training scripts; a server truncates no prompt by
   // them.

@@ -13,7 +13,7 @@ namespace {
 absl::StatusOr<OrderedJson> parse_object(const std::string& text, const std::string& what) {
   ASSIGN_OR_RETURN(OrderedJson json, parse_ordered_json(text, what));
   if (json.is_object()) return json;
-  return invalid_argument("{}: want a JSON object, found {}", what, json.type_name());
+  return invalid_argument("{}: must be a JSON object, found {}", what, json.type_name());
 }
 
 // Null if `texts` is empty.

@@ -121,8 +121,8 @@ class Writer {
     const std::string name = fmt::format("chat.messages[{}]", index);
     const bool is_moved = calls_as_text_ && message.role() == "tool";
     if (message.has_content() && message.content_parts_size() > 0) {
-      return invalid_argument("{}.content_parts: found content beside it: set one of the two",
-                              name);
+      return invalid_argument(
+          "{}.content_parts: must not be sent with content; send one of the two", name);
     }
     if (!is_moved && has_text(message) && conversation_.fate_of_role(index) == Fate::kLeftOut) {
       return role_left_out(name, index);
@@ -130,7 +130,9 @@ class Writer {
     const int calls = message.tool_calls_size();
     if (calls > 1 && !calls_as_text_ && traits_.several_calls == Pairing::kOneOnly) {
       return invalid_argument(
-          "{}.tool_calls: the model's chat template shows one call alone, found {}", name, calls);
+          "{}.tool_calls: must be at most one call, as the model's chat template shows no more, "
+          "found {}",
+          name, calls);
     }
     return absl::OkStatus();
   }
@@ -143,8 +145,8 @@ class Writer {
     return invalid_argument(
         "{}.role: the model's chat template leaves out messages of the role {}{}", name,
         printable(message.role()),
-        at_start                  ? ", but for those before all others"
-        : is_instruction(message) ? " there: put the text into the user's"
+        at_start                  ? ", except those before all others"
+        : is_instruction(message) ? " there; put the text into the user's"
                                   : "");
   }
 
@@ -223,10 +225,10 @@ class Writer {
     } else if (traits_.arguments_as_text) {
       arguments = call.arguments().empty() ? "{}" : call.arguments();
     } else {
-      log_loss(fmt::format(
-          "chat.messages[{}].tool_calls[{}].arguments: no JSON object, and the model's chat "
-          "template takes no text: passed as {{}}",
-          index, number));
+      log_loss(
+          fmt::format("chat.messages[{}].tool_calls[{}].arguments: not a JSON object, and the "
+                      "model's chat template does not take text; passed as {{}}",
+                      index, number));
     }
     return {{"id", call.id()},
             {"type", "function"},
@@ -261,9 +263,10 @@ class Writer {
         written_.push_back(json);
         json = {{"role", message.role()}};
       } else {
-        log_loss(fmt::format(
-            "chat.messages[{}].content: left out, as the model's chat template does beside calls",
-            index));
+        log_loss(
+            fmt::format("chat.messages[{}].content: left out, because the model's chat template "
+                        "does not show it with calls",
+                        index));
       }
       json["content"] = content_of({}, traits_.turn_content);
     }
@@ -286,8 +289,8 @@ class Writer {
       append_text(json.dump(), "\n", &text);
     }
     log_loss(
-        fmt::format("chat.messages[{}].tool_calls: written as text, as the model's chat template "
-                    "shows no calls",
+        fmt::format("chat.messages[{}].tool_calls: written as text, because the model's chat "
+                    "template does not show calls",
                     index));
     OrderedJson json = plain(index);
     json["content"] = content_of(text, traits_.turn_content);
@@ -367,8 +370,8 @@ absl::StatusOr<OrderedJson> to_template_messages(const v1::ChatMessages& chat,
 absl::Status check_shown(const v1::ChatMessages& chat, const TemplateTraits& traits) {
   const auto left_out = [](const char* field) {
     return invalid_argument(
-        "chat.{}: the model's chat template shows none: leave them out, or name a template that "
-        "shows them with --chat-template",
+        "chat.{}: the model's chat template does not show them; leave them out, or use "
+        "--chat-template with a template that shows them",
         field);
   };
   // DeepSeek's templates show only calls: their clients describe the tools in the text.

@@ -41,8 +41,8 @@ absl::Status detokenize(const Model& model, const v1::DetokenizeRequest& request
 
 absl::Status parse_small(grpc::ByteBuffer bytes, google::protobuf::Message* message) {
   if (bytes.Length() <= kMaxSmallBytes) return parse(&bytes, message);
-  return invalid_argument("{}: want up to {} bytes, found {}", message->GetDescriptor()->name(),
-                          kMaxSmallBytes, bytes.Length());
+  return invalid_argument("{}: must have up to {} bytes, found {}",
+                          message->GetDescriptor()->name(), kMaxSmallBytes, bytes.Length());
 }
 
 v1::GetModelResponse describe(const ServedModel& served) {

@@ -253,7 +253,7 @@ void Connection::respond(std::shared_ptr<PendingExchange> exchange, const Respon
     return respond(std::move(exchange),
                    refusal_of({.status = 503,
                                .code = "overloaded",
-                               .message = "too much of answers waits to be read; try again",
+                               .message = "too many bytes of answers wait to be read; try again",
                                .headers = {{"Retry-After", "1"}}}));
   }
   begin_answer(std::move(exchange), response, /*streamed=*/false);

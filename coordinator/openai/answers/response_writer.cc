@@ -64,8 +64,8 @@ absl::StatusOr<std::string> repeated_fields(const OrderedJson& request) {
     if (!is_prompt) bytes += write_json(*found).size();
     if (bytes <= kMaxRepeatedBytes) continue;
     return with_param(
-        invalid_argument("{}: all that a response repeats of its request, but for instructions and "
-                         "tools, must be at most {} bytes of JSON, found more",
+        invalid_argument("{}: the fields that a response repeats, except instructions and tools, "
+                         "must be at most {} bytes of JSON, found more",
                          field.key(), kMaxRepeatedBytes),
         field.key());
   }

@@ -23,7 +23,7 @@ constexpr int64_t kBytesPerEvent = 64;
 absl::StatusOr<size_t> as_offset(const char* name, std::string_view text) {
   if (text.empty() || text.size() > 18 || !std::ranges::all_of(text, http::is_digit)) {
     return with_param(
-        invalid_argument("{}: want an offset of the stream, found {}", name, printable(text)),
+        invalid_argument("{}: must be an offset of the stream, found {}", name, printable(text)),
         name);
   }
   size_t value = 0;

@@ -19,12 +19,12 @@ absl::Status prompt(const Field& field, const OrderedJson& value, ApiRequest* re
   const OrderedJson list = is_list ? value : OrderedJson::array({value});
   if (list.size() > kMaxPrompts) {
     return refusal(field.name,
-                   fmt::format("want up to {} prompts, found {}", kMaxPrompts, list.size()));
+                   fmt::format("must be up to {} prompts, found {}", kMaxPrompts, list.size()));
   }
   request->prompts.resize(list.size());
   for (size_t i = 0; i < list.size(); ++i) {
     if (list[i] == "" || list[i] == OrderedJson::array()) {
-      return refusal(field.name, "want text or token ids, found an empty prompt");
+      return refusal(field.name, "must be text or token ids, found an empty prompt");
     }
     if (list[i].is_string()) {
       request->prompts[i].set_prompt(list[i].get<std::string>());

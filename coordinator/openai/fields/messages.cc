@@ -98,7 +98,7 @@ absl::Status read_message(const std::string& field, const OrderedJson& value, si
 
 absl::Status read_messages(const OrderedJson& value, v1::ChatMessages* chat) {
   if (!value.is_array()) return wrong_value("messages", "a list of messages", value);
-  if (value.empty()) return refusal("messages", "want at least one message, found none");
+  if (value.empty()) return refusal("messages", "must have at least one message, found none");
   for (size_t i = 0; i < value.size(); ++i) {
     v1::ChatMessage message;
     RETURN_IF_ERROR(read_message(fmt::format("messages[{}]", i), value[i], i, &message));

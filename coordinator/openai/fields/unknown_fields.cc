@@ -59,7 +59,7 @@ absl::StatusOr<std::string> UnknownFields::take(const http::Exchange& exchange,
     const std::string name = header_name(sent);
     value += (value.empty() ? "" : ", ") + name;
     if (!is_new(client, name)) continue;
-    log_fields("a field that is not known was passed over",
+    log_fields("ignored an unknown field",
                {{"client", client}, {"endpoint", exchange.request().path}, {"field", name}});
   }
   return value;

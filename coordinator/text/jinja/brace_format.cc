@@ -133,7 +133,7 @@ class BraceFormat {
     for (const auto& [key, value] : arguments_.named) {
       if (key == name) return value;
     }
-    return budget_.refuse("the format's key '{}' is not there", name);
+    return budget_.refuse("the format's key '{}' is missing", name);
   }
 
   Runtime& runtime_;

@@ -13,7 +13,7 @@ Value Interpreter::evaluate(const Expression& expression, Scope* scope) {
   budget_.spend(expression.kind == Kind::kName ? 0 : 1);
   // An expression in a macro may call a macro: the depth of one tree does not limit this.
   if (frames_ > 20 * budget_.limits().depth) {
-    budget_.exhausted("the template is too deep in itself");
+    budget_.exhausted("the template is nested too deeply");
   }
   Value value;
   if (budget_.ok()) value = dispatch(expression, scope);

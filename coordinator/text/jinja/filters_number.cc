@@ -81,7 +81,7 @@ Value rounded_integer(Budget& budget, int64_t value, int64_t precision) {
   const bool up = rest > unit / 2 || (rest == unit / 2 && (down / unit) % 2 != 0);
   int64_t result = down;
   if (up && __builtin_add_overflow(down, unit, &result)) {
-    return budget.refuse("the result is no integer of 64 bits");
+    return budget.refuse("the result is not an integer of 64 bits");
   }
   return result;
 }

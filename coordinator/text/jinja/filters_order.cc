@@ -75,7 +75,7 @@ Value dictsort(Call& call) {
     return call.budget.refuse("You can only sort by either \"key\" or \"value\"");
   }
   const Dict* dict = call.self.dict();
-  if (dict == nullptr) return wrong_type(call.budget, call.self, "dictsort: wanted a mapping");
+  if (dict == nullptr) return wrong_type(call.budget, call.self, "dictsort: must be a mapping");
   std::vector<Keyed> keyed;
   for (const auto& [key, value] : dict->entries) {
     if (!call.budget.spend(1)) return {};

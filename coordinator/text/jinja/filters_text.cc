@@ -144,7 +144,7 @@ Value urlencode(Call& call) {
                                         ? std::vector<Value>{items[i], dict->entries[i].second}
                                         : items_of(call.runtime, items[i]);
     if (pair.size() != 2) {
-      return call.budget.refuse("urlencode: wanted pairs of a key and a value");
+      return call.budget.refuse("urlencode: must be pairs of a key and a value");
     }
     const MarkedText key = call.str(pair[0]);
     const MarkedText value = call.str(pair[1]);

@@ -40,7 +40,7 @@ Dict make_dict(Call& call) {
     if (positional[0].is_undefined()) return call.budget.fail(positional[0].undefined_error());
     for (const Value& pair : items_of(call.runtime, positional[0])) {
       const std::vector<Value> both = items_of(call.runtime, pair);
-      if (both.size() != 2) return call.budget.refuse("{}: wanted pairs", call.builtin.name);
+      if (both.size() != 2) return call.budget.refuse("{}: must be pairs", call.builtin.name);
       if (!check_hashable(call.budget, both[0])) return {};
       dict.set(both[0], both[1]);
       call.budget.spend(1);
@@ -71,7 +71,7 @@ Cycler* make_cycler(Call& call, std::vector<Value> items) {
 // cycler(a, b, ...): each call of next() returns the item `current` and moves to the next one.
 Value cycler(Call& call) {
   if (call.arguments.positional.empty() || !call.arguments.named.empty()) {
-    return call.budget.refuse("cycler: wanted items, at least one, and no names");
+    return call.budget.refuse("cycler: must have at least one item, and no named arguments");
   }
   return make_cycler(call, call.arguments.positional);
 }

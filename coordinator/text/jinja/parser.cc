@@ -39,7 +39,7 @@ Failed Parser::fail(int line, std::string_view what) {
 }
 
 Failed Parser::unexpected(std::string_view wanted) {
-  return fail(fmt::format("wanted {}, found {}", wanted, show(current())));
+  return fail(fmt::format("expected {}, found {}", wanted, show(current())));
 }
 
 bool Parser::check_depth(int depth) {
@@ -96,7 +96,7 @@ Body Parser::body(Names ends) {
     all.push_back(std::move(node));
   }
   if (ends.size() > 0) {
-    fail(fmt::format("the template ends where '{}' is missing", *(ends.end() - 1)));
+    fail(fmt::format("the template ends, but '{}' is missing", *(ends.end() - 1)));
   }
   return all;
 }
@@ -135,7 +135,8 @@ Statement Parser::statement() {
   const auto* tag = std::ranges::find(kTags, current().text, &Tag::name);
   if (tag == std::end(kTags)) {
     return fail(is_name_of({"import", "from", "include", "extends", "block"})
-                    ? fmt::format("'{}' is not supported: a template stands alone", current().text)
+                    ? fmt::format("'{}' is not supported: templates cannot use other templates",
+                                  current().text)
                     : fmt::format("Encountered unknown tag '{}'.", clipped(current().text, 40)));
   }
   Statement node{.kind = tag->kind, .line = next().line};

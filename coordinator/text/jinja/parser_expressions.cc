@@ -279,7 +279,7 @@ ExpressionPtr Parser::subscript(ExpressionPtr value) {
     if (!keys->operands.empty()) expect_operator(",");
     ExpressionPtr key = is_operator(":") ? nullptr : expression();
     if (is_operator(":")) {
-      if (!keys->operands.empty()) return fail("a slice beside other keys is not supported");
+      if (!keys->operands.empty()) return fail("a slice with other keys is not supported");
       node->kind = Kind::kSlice;
       node->operands.push_back(std::move(key));
       for (int i = 0; i < 2; ++i) {

@@ -66,7 +66,7 @@ class PercentFormat {
     const std::string_view key = rest_.substr(1, end - 1);
     rest_.remove_prefix(end + 1);
     if (const Value* found = values_.dict()->find(key)) return *found;
-    return Value(budget_.refuse("the format's key '{}' is not there", key));
+    return Value(budget_.refuse("the format's key '{}' is missing", key));
   }
 
   std::optional<int64_t> take_size() {

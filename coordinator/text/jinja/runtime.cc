@@ -86,7 +86,7 @@ int Runtime::depth_with(int depth, const Value& item) {
   if (const Sequence* sequence = item.sequence()) below = sequence->depth;
   if (const Dict* dict = item.dict()) below = dict->depth;
   if (below >= budget.limits().depth) {
-    budget.exhausted("values are more than {} deep in each other", budget.limits().depth);
+    budget.exhausted("values are nested more than {} deep", budget.limits().depth);
   }
   return std::max(depth, below + 1);
 }

@@ -157,7 +157,7 @@ Interpreter::Flow Interpreter::execute_captured(const Statement& statement, Scop
   } else if (value.text() != nullptr) {
     print(value);
   } else {
-    budget_.refuse("the filter of a block has to give a string, not {}", value.type_name());
+    budget_.refuse("the filter of a block must return a string, not {}", value.type_name());
   }
   return Flow::kNext;
 }
@@ -219,7 +219,7 @@ Value Interpreter::call(const Value& callee, const Arguments& arguments) {
   }
   const Level level(&calls_);
   const int max = budget_.limits().depth;
-  if (calls_ > max) return budget_.exhausted("more than {} calls in each other", max);
+  if (calls_ > max) return budget_.exhausted("more than {} nested calls", max);
   if (const auto* macro = callee.get_if<const Macro*>()) {
     return runtime_.text(call_macro(**macro, arguments));
   }
@@ -286,7 +286,7 @@ MarkedText Interpreter::call_loop(const Loop& loop, const Arguments& arguments) 
     return budget_.refuse("The loop must have the 'recursive' marker to be called recursively.");
   }
   if (arguments.positional.size() != 1 || !arguments.named.empty()) {
-    return budget_.refuse("loop: wanted one argument, the items");
+    return budget_.refuse("loop: must have one argument, the items");
   }
   const auto run = [&] {
     return execute_for(*loop.statement, arguments.positional[0], loop.scope, loop.depth0 + 1);
