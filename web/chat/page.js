@@ -228,7 +228,7 @@ function clearChat() {
 
 function showHint() {
   const what = $("mode").value === "text" ?
-    'Begin a text, such as "Once upon a time": the model goes on with it.' :
+    'Begin a text, such as "Once upon a time": the model continues it.' :
     'Ask something, or begin a story: "Once upon a time".';
   $("prompt").placeholder = what + " Enter sends it, Shift+Enter begins a new line.";
 }
