@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// The leftmost, then longest token wins; a token that is refused at its place (single_word,
-// special) still uses up its text, as in the reference.
+// The leftmost, then longest token wins. A token that is refused at its place (single_word,
+// special) still consumes its text, as in the reference.
 #include "coordinator/text/added_tokens.h"
 
 #include <algorithm>
@@ -64,7 +64,7 @@ absl::Status AddedTokens::add(const Json& spec, const Vocabulary& vocabulary) {
   ASSIGN_OR_RETURN(token.lstrip, bool_member(spec, "lstrip", what, false));
   ASSIGN_OR_RETURN(token.rstrip, bool_member(spec, "rstrip", what, false));
 
-  // A token that is listed twice has its first id and its last flags, as in the reference.
+  // A token that is listed twice gets its first id and its last flags, as in the reference.
   if (const auto listed = vocabulary_.find(token.text); listed.has_value()) {
     token.id = *listed;
     if (!token.special) special_.erase(token.id);
@@ -118,8 +118,8 @@ absl::Status AddedTokens::put(AddedToken token) {
 }
 
 absl::Status AddedTokens::index(const Normalizer& normalizer) {
-  // Where two are the same text once normalized the reference takes either, by chance; we take the
-  // first special one, else the first.
+  // If two tokens have the same normalized text, the reference's choice between them is arbitrary.
+  // We take the first special one, else the first.
   for (const bool special : {true, false}) {
     for (size_t i = 0; i < tokens_.size(); ++i) {
       const AddedToken& token = tokens_[i];
@@ -141,7 +141,7 @@ std::vector<Segment> AddedTokens::split(std::string_view text, const StringTrie&
   if (trie.empty()) return {{-1, 0, text.size()}};
   std::vector<Segment> segments;
   size_t covered = 0;
-  size_t run_begin = 1, run_end = 0;  // Blanks that were walked over: tokens may be blanks, too.
+  size_t run_begin = 1, run_end = 0;  // Blanks already scanned: tokens may be blanks, too.
   for (size_t offset = 0; offset < text.size();) {
     const StringTrie::Match match = trie.find_at(text, offset);
     if (match.value < 0) {
@@ -171,7 +171,7 @@ std::vector<Segment> AddedTokens::split(std::string_view text, const StringTrie&
 
 std::vector<Segment> AddedTokens::split_marked(const MarkedText& text,
                                                const StringTrie& trie) const {
-  std::vector<size_t> cuts;  // Borders inside of what would be a token.
+  std::vector<size_t> cuts;  // Borders inside possible tokens.
   const std::vector<Segment> segments = split(text.bytes, trie, [&](size_t begin, size_t end) {
     const std::vector<MarkedPiece> pieces = pieces_of(text, begin, end);
     for (size_t i = 1; i < pieces.size(); ++i) cuts.push_back(pieces[i].begin);

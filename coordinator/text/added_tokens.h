@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// The "added_tokens" of tokenizer.json, and those of the files beside it: strings that are tokens
-// wherever they occur in a text, found before the model sees it.
+// The "added_tokens" of tokenizer.json, and those of the other files: strings that are tokens
+// wherever they occur in a text. They are found before the model's own tokens.
 #pragma once
 
 #include <cstdint>
@@ -22,7 +22,7 @@
 
 namespace lockstep {
 
-// A part of a text: an added token, or (id -1) what is between two.
+// A part of a text: an added token, or (id -1) the text between two of them.
 struct Segment {
   int32_t id;
   size_t begin;
@@ -33,16 +33,15 @@ struct Segment {
 class AddedTokens {
  public:
   // Refuses a token of `spec` whose text or id contradicts the model's vocabulary or another added
-  // token. Declared ones that are new get the id that the vocabulary has, else the stated one where
-  // it is free, else the next: as the reference, but for ids with gaps between them, which it
-  // closes.
+  // token. New declared tokens get the id that the vocabulary has, else the stated id if it is
+  // free, else the next one. The same as the reference, except that it closes gaps between ids.
   static absl::StatusOr<AddedTokens> from_json(const Json& spec,
                                                std::span<const DeclaredToken> declared,
                                                const Vocabulary& vocabulary,
                                                const Normalizer& normalizer);
 
-  // Cuts a text at the tokens that are looked for before, or after, normalization. Special ones
-  // stay text unless `parse_special`. A text of no bytes has no segments.
+  // Splits a text at the tokens that are matched before, or after, normalization. Special ones
+  // stay text unless `parse_special`. An empty text has no segments.
   std::vector<Segment> split_raw(std::string_view text, bool parse_special) const {
     return split(text, raw_, [parse_special](size_t, size_t) { return parse_special; });
   }
@@ -50,8 +49,8 @@ class AddedTokens {
     return split(text, normalized_, [parse_special](size_t, size_t) { return parse_special; });
   }
 
-  // The same of a text of which some parts came from a request: special tokens are found only in
-  // the rest. One that is written across the border of the two is cut there.
+  // The same for a text that came in part from a request: special tokens are found only in the
+  // rest. A token that crosses a border between the two is split there.
   std::vector<Segment> split_raw(const MarkedText& text) const { return split_marked(text, raw_); }
   std::vector<Segment> split_normalized(const MarkedText& text) const {
     return split_marked(text, normalized_);
@@ -59,9 +58,9 @@ class AddedTokens {
 
   bool is_special(int32_t id) const { return special_.count(id) > 0; }
 
-  // What decoding shows for an added token, and whether it does so when special tokens are skipped;
-  // null for other ids. As in the reference, a token that is looked for after normalization is
-  // shown normalized, and then skipped only where that text is a special token's.
+  // The text that decoding shows for an added token, and whether it is skipped with special tokens;
+  // null for other ids. As in the reference, a token that is matched after normalization is shown
+  // normalized, and then skipped only if that text is a special token's.
   struct Shown {
     std::string text;
     bool skipped;
@@ -71,7 +70,7 @@ class AddedTokens {
     return found == shown_.end() ? nullptr : &found->second;
   }
 
-  // Tokens that the model's vocabulary does not have, too.
+  // Includes tokens that are not in the model's vocabulary.
   const Vocabulary& vocabulary() const { return vocabulary_; }
 
  private:
@@ -79,7 +78,7 @@ class AddedTokens {
   absl::Status declare(const DeclaredToken& declared, const Vocabulary& vocabulary);
   absl::Status put(AddedToken token);
   absl::Status index(const Normalizer& normalizer);
-  // Says of a special token that is written at [begin, end): whether it is one.
+  // Returns whether the special token found at [begin, end) counts as one.
   using IsToken = std::function<bool(size_t begin, size_t end)>;
   std::vector<Segment> split(std::string_view text, const StringTrie& trie,
                              const IsToken& is_token) const;

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Symbols are a linked list, candidate merges a heap; an entry whose pair has changed meanwhile is
-// dropped when it comes up.
+// Symbols are a linked list, candidate merges a heap. An entry whose pair has changed since is
+// dropped when it is popped.
 #include "coordinator/text/bpe.h"
 
 #include <algorithm>
@@ -22,7 +22,7 @@ uint64_t pair_key(int32_t left, int32_t right) {
 }  // namespace
 
 absl::StatusOr<Bpe> Bpe::from_json(const Json& spec) {
-  // Old files name no type; the reference then recognises BPE by its merges.
+  // Old files have no type; the reference then recognises BPE by its merges.
   const std::string type = member(spec, "type").is_string()
                                ? member(spec, "type").get<std::string>()
                            : member(spec, "merges").is_array() ? "BPE"
@@ -42,7 +42,7 @@ absl::StatusOr<Bpe> Bpe::from_json(const Json& spec) {
 absl::Status Bpe::read_options(const Json& spec) {
   const Json& dropout = member(spec, "dropout");
   if (!dropout.is_null() && dropout != 0.0) {
-    return invalid_argument("model: \"dropout\" must be null or 0: encoding may not be random");
+    return invalid_argument("model: \"dropout\" must be null or 0: encoding must not be random");
   }
   for (const char* key : {"continuing_subword_prefix", "end_of_word_suffix"}) {
     ASSIGN_OR_RETURN(const std::string affix, string_member(spec, key, "model", ""));
@@ -61,8 +61,8 @@ absl::Status Bpe::read_options(const Json& spec) {
 absl::Status Bpe::read_vocabulary(const Json& vocabulary) {
   if (!vocabulary.is_object()) return invalid_argument("model: \"vocab\" must be an object");
   if (vocabulary.size() > static_cast<size_t>(kMaxVocabulary)) {
-    return invalid_argument("model: \"vocab\" may have {} tokens, found {}", kMaxVocabulary,
-                            vocabulary.size());
+    return invalid_argument("model: \"vocab\" must have at most {} tokens, found {}",
+                            kMaxVocabulary, vocabulary.size());
   }
   for (const auto& [text, id] : vocabulary.get_ref<const Json::object_t&>()) {
     if (!id.is_number_integer() || id < 0 || id >= kMaxVocabulary) {
@@ -77,7 +77,7 @@ absl::Status Bpe::read_vocabulary(const Json& vocabulary) {
 absl::Status Bpe::read_merges(const Json& merges) {
   if (!merges.is_array()) return invalid_argument("model: \"merges\" must be a list");
   if (merges.size() > kMaxMerges) {
-    return invalid_argument("model: \"merges\" may have {} entries, found {}", kMaxMerges,
+    return invalid_argument("model: \"merges\" must have at most {} entries, found {}", kMaxMerges,
                             merges.size());
   }
   ranks_.reserve(merges.size());
@@ -114,7 +114,7 @@ absl::Status Bpe::add_merge(std::string_view left, std::string_view right) {
     }
   }
   const auto rank = static_cast<uint32_t>(merged_.size());
-  // As in the reference, the last of two equal merges counts.
+  // The last of two equal merges counts, as in the reference.
   ranks_[pair_key(*vocabulary_.find(left), *vocabulary_.find(right))] = rank;
   merged_.push_back(*vocabulary_.find(joined));
   return absl::OkStatus();
@@ -146,8 +146,8 @@ absl::Status Bpe::split_characters(std::string_view word,
     const auto index = static_cast<int32_t>(symbols->size());
     symbols->push_back({id, index - 1, index + 1});
   };
-  // An unknown character waits, as in the reference, for the next known one: one that falls back to
-  // bytes in between overtakes it.
+  // An unknown character waits for the next known one, as in the reference. A character in between
+  // that falls back to bytes is written first.
   bool unk_waits = false;
   for (size_t offset = 0; offset < word.size();) {
     const CodePoint point = code_point_at(word, offset);
@@ -208,8 +208,8 @@ void Bpe::merge_all(Scratch* scratch) const {
     Scratch::Symbol& left = symbols[static_cast<size_t>(position)];
     if (left.id == kGone || left.next < 0) continue;
     Scratch::Symbol& right = symbols[static_cast<size_t>(left.next)];
-    // An expired entry is skipped. The merged token is compared and not the pair, as the reference
-    // does it: where two pairs make the same token, either entry merges the pair that is here now.
+    // Skips an expired entry. The merged token is compared, not the pair, as in the reference: if
+    // two pairs make the same token, either entry merges the current pair.
     const auto current = rank_of(left.id, right.id);
     if (!current.has_value() || merged_[*current] != merged_[rank]) continue;
 

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// The "model" of tokenizer.json, byte-pair encoding: a word begins as its characters, and the pair
-// of neighbours that comes first in the list of merges becomes one token, until no pair is in the
+// The "model" of tokenizer.json, byte-pair encoding. A word begins as its characters; then the
+// neighbouring pair that is first in the list of merges becomes one token, until no pair is in the
 // list.
 #pragma once
 
@@ -21,7 +21,7 @@ namespace lockstep {
 // Immutable once made, for any thread.
 class Bpe {
  public:
-  // What encoding a word needs; a thread keeps one and saves the allocations.
+  // The buffers for encoding a word; each thread keeps one, to save allocations.
   struct Scratch {
     struct Symbol {
       int32_t id;
@@ -32,11 +32,11 @@ class Bpe {
     std::vector<uint64_t> queue;  // A heap of (rank of the merge, position), min on top.
   };
 
-  // An error for a kind other than BPE, an option that is not supported, a merge of unknown tokens.
+  // Errors: a type other than BPE, an unsupported option, a merge of unknown tokens.
   static absl::StatusOr<Bpe> from_json(const Json& spec);
 
-  // Appends the word's tokens, in time n log n. InvalidArgument for a character without a
-  // token where the model names an unk_token that is not a token either. Wants well-formed UTF-8.
+  // Appends the word's tokens, in time n log n. InvalidArgument for a character without a token if
+  // the model's unk_token is not a token either. The word must be well-formed UTF-8.
   absl::Status encode(std::string_view word, Scratch* scratch, std::vector<int32_t>* ids) const;
 
   const Vocabulary& vocabulary() const { return vocabulary_; }
@@ -54,10 +54,10 @@ class Bpe {
   std::optional<uint32_t> rank_of(int32_t left, int32_t right) const;
 
   Vocabulary vocabulary_;
-  absl::flat_hash_map<uint64_t, uint32_t> ranks_;  // Of a pair of ids.
+  absl::flat_hash_map<uint64_t, uint32_t> ranks_;  // By the pair of ids.
   std::vector<int32_t> merged_;                    // By rank.
   absl::flat_hash_map<char32_t, int32_t> characters_;
-  std::array<int32_t, 256> bytes_{};  // The tokens <0x00> to <0xFF>; -1 where there is none.
+  std::array<int32_t, 256> bytes_{};  // The tokens <0x00> to <0xFF>; -1: there is none.
   std::string unk_token_;             // Empty: none.
   std::optional<int32_t> unk_id_;
   bool fuse_unk_ = false;

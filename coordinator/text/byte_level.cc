@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Visible Latin-1 characters map to themselves, the other 68 bytes to U+0100 and on, in order.
+// Visible Latin-1 characters map to themselves, the other 68 bytes to U+0100 and above, in order.
 #include "coordinator/text/byte_level.h"
 
 #include <array>
@@ -15,7 +15,7 @@ constexpr bool is_visible(int byte) {
 
 struct Alphabet {
   std::array<char32_t, 256> characters{};
-  std::array<int, 0x144> bytes{};  // By character; -1 where there is none.
+  std::array<int, 0x144> bytes{};  // By character; -1: there is none.
 };
 
 constexpr Alphabet make_alphabet() {

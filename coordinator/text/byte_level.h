@@ -9,10 +9,10 @@
 
 namespace lockstep {
 
-// Every byte as its character. For any thread, as all here.
+// Writes every byte as its character. Any thread may call these functions.
 std::string to_byte_level(std::string_view bytes);
 
-// Appends the bytes of the characters; where one has none, appends the text as it is.
+// Appends the bytes of the characters; if one has no byte, appends the text unchanged.
 void append_byte_level_decoded(std::string_view text, std::string* bytes);
 
 }  // namespace lockstep

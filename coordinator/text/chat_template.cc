@@ -15,7 +15,7 @@ namespace {
 
 constexpr int64_t kMaxFileBytes = int64_t{256} << 20;
 
-// Under these names a message may have its reasoning; templates read the first or second.
+// The possible names of a message's reasoning; templates read the first or the second.
 constexpr std::string_view kReasoningFields[] = {"reasoning_content", "thinking", "reasoning"};
 
 bool is_of_template(std::string_view, std::string_view) { return false; }
@@ -35,7 +35,7 @@ absl::Status named(const std::string& what, const absl::Status& status) {
   return absl::Status(status.code(), fmt::format("{}: {}", what, message_of(status)));
 }
 
-// The folder's name is the server's own affair: what is in the folder is named from there.
+// Clients must not see the server's folder: the file is named relative to it.
 absl::Status without_folder(const std::filesystem::path& folder, const absl::Status& status) {
   if (folder.empty()) return status;
   const std::string prefix = (folder / "").string();
@@ -49,23 +49,23 @@ bool is_list_of_objects(const OrderedJson& json) {
 
 absl::Status check(const ChatRequest& request) {
   if (!is_list_of_objects(request.messages)) {
-    return invalid_argument("messages: wanted a list of objects");
+    return invalid_argument("messages: must be a list of objects");
   }
   if (!request.tools.is_null() && !is_list_of_objects(request.tools)) {
-    return invalid_argument("tools: wanted a list of objects");
+    return invalid_argument("tools: must be a list of objects");
   }
   if (!request.documents.is_null() && !is_list_of_objects(request.documents)) {
-    return invalid_argument("documents: wanted a list of objects");
+    return invalid_argument("documents: must be a list of objects");
   }
   if (continues(request.continue_final_message) && request.add_generation_prompt) {
     return invalid_argument(
-        "continue_final_message and add_generation_prompt exclude each other: the answer either "
-        "goes on with the last message or begins a new one");
+        "continue_final_message: must not be sent with add_generation_prompt; the answer either "
+        "continues the last message or begins a new one");
   }
   return absl::OkStatus();
 }
 
-// Each message's reasoning under all names that templates read, as the reference puts it.
+// Copies each message's reasoning to all names that templates read, as the reference does.
 OrderedJson with_reasoning_names(const OrderedJson& messages) {
   OrderedJson renamed = OrderedJson::array();
   for (const OrderedJson& message : messages) {
@@ -128,12 +128,13 @@ absl::StatusOr<ChatTemplate> ChatTemplate::find(const std::filesystem::path& fol
   OrderedJson json = config;
   if (std::filesystem::exists(path, error)) {
     ASSIGN_OR_RETURN(json, read_json_file(path));
-    if (!has_template(json)) return invalid_argument("{}: wanted \"chat_template\"", path.string());
+    if (!has_template(json))
+      return invalid_argument("{}: must have \"chat_template\"", path.string());
   } else if (path = folder / "tokenizer_config.json"; !has_template(config)) {
     return invalid_argument(
         "the model has no chat template (chat_template.jinja, chat_template.json, or "
-        "\"chat_template\" in tokenizer_config.json): give it one with --chat-template FILE, or "
-        "one that is known by name ({})",
+        "\"chat_template\" in tokenizer_config.json); use --chat-template FILE, or a "
+        "known name ({})",
         known_template_names());
   }
   auto loaded = from_json(json["chat_template"]);
@@ -164,9 +165,8 @@ absl::StatusOr<ChatTemplate> ChatTemplate::load_chosen(const std::string& chosen
   if (const KnownTemplate* known = find_known_template(chosen)) {
     RETURN_IF_ERROR(loaded.add({}, std::string(known->source)));
   } else if (!std::filesystem::exists(chosen, error)) {
-    return invalid_argument(
-        "--chat-template {}: there is no such file, nor is it a template that is known by name: {}",
-        chosen, known_template_names());
+    return invalid_argument("--chat-template {}: must be an existing file or a known name: {}",
+                            chosen, known_template_names());
   } else {
     RETURN_IF_ERROR(loaded.add_file({}, chosen));
   }
@@ -187,15 +187,14 @@ absl::StatusOr<ChatTemplate> ChatTemplate::from_json(const OrderedJson& json) {
     }
   }
   if (!list.is_array() || list.empty()) {
-    return invalid_argument("chat_template: wanted a string or a list of named templates");
+    return invalid_argument("chat_template: must be a string or a list of named templates");
   }
   for (const OrderedJson& item : list) {
     const bool fits = item.is_object() && item.contains("name") && item.contains("template") &&
                       item["name"].is_string() && item["template"].is_string();
     if (!fits) {
       return invalid_argument(
-          "chat_template: wanted {{\"name\": ..., \"template\": ...}} in its "
-          "list");
+          "chat_template: must have {{\"name\": ..., \"template\": ...}} in its list");
     }
     const auto name = item["name"].get<std::string>();
     const absl::Status status = loaded.add(name, item["template"].get<std::string>());
@@ -260,7 +259,7 @@ absl::StatusOr<const ChatTemplate::Named*> ChatTemplate::choose(bool has_tools,
   for (const Named& entry : templates_) {
     names += (names.empty() ? "" : ", ") + one_line(entry.name);
   }
-  return invalid_argument("there is no chat template of the name \"default\", only: {}", names);
+  return invalid_argument("there is no chat template named \"default\", only: {}", names);
 }
 
 absl::StatusOr<MarkedText> ChatTemplate::render(const ChatRequest& request,

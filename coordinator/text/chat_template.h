@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// A model's chat template: found beside its tokenizer, and rendered from a request's messages as
-// the reference (transformers' apply_chat_template) does it.
+// A model's chat template: found with its tokenizer, and rendered from a request's messages as in
+// the reference (transformers' apply_chat_template).
 #pragma once
 
 #include <ctime>
@@ -17,72 +17,73 @@
 
 namespace lockstep {
 
-// What a request gives a template. What is null is passed as none.
+// The input of a template. Null values are passed as none.
 struct ChatRequest {
   OrderedJson messages;
   OrderedJson tools;
   std::string_view tools_variable = "tools";  // See TemplateTraits.
   OrderedJson documents;
   bool add_generation_prompt = false;
-  // The last message is left open for the model to go on with: true, or the name of the field that
-  // is left open.
+  // Whether the model continues the last message, which stays open: true, or the name of the open
+  // field.
   OrderedJson continue_final_message = false;
-  // Other variables, which the caller has checked: an object.
+  // Other variables, checked by the caller: an object.
   OrderedJson variables = OrderedJson::object();
 };
 
-// Immutable once loaded: any thread may render it.
+// Immutable after loading: any thread may render it.
 class ChatTemplate {
  public:
-  // From a model's folder: chat_template.jinja with additional_chat_templates/*.jinja,
-  // chat_template.json or tokenizer_config.json, the first that has one, or else what is chosen;
-  // special tokens by token_files.h. Errors name the file, and never its folder: clients read them.
+  // Loads it from a model's folder: `chosen` if given, else the first of chat_template.jinja with
+  // additional_chat_templates/*.jinja, chat_template.json and tokenizer_config.json that has one.
+  // Special tokens are read by token_files.h. Errors name the file, but never its folder, since
+  // clients read them.
   static absl::StatusOr<ChatTemplate> load(const std::filesystem::path& folder,
                                            const std::string& chosen = {});
-  // The choice of --chat-template: a template that is known by name (known_templates.h), or a file
-  // with a template alone.
+  // Loads the choice of --chat-template: the name of a known template (known_templates.h), or a
+  // file that contains one template.
   static absl::StatusOr<ChatTemplate> load_chosen(const std::string& chosen);
-  // From JSON: the template's text, or several by name, as {"name": "text"} or as a list of
+  // Reads JSON: the template's text, or several by name, as {"name": "text"} or as a list of
   // {"name": ..., "template": ...}.
   static absl::StatusOr<ChatTemplate> from_json(const OrderedJson& json);
 
   // Whether one of its templates has this text.
   bool mentions(std::string_view text) const;
-  // The name of the one that render() takes: "default" for one without a name, "" for none.
+  // The name of the template that render() uses: "default" if it has no name, "" for none.
   std::string name(bool has_tools, bool has_documents) const;
   // The texts of all its templates.
   std::vector<std::string_view> sources() const;
 
-  // Whether one of its templates looks at a variable of this name.
+  // Whether one of its templates reads a variable of this name.
   bool reads(std::string_view variable) const;
 
   // Variables that any request may set: whether the model thinks, and how much.
   static constexpr std::string_view kThinkingVariables[] = {"enable_thinking", "thinking",
                                                             "reasoning_effort"};
 
-  // Variables of the tokenizer: bos_token and its like.
+  // Variables of the tokenizer: bos_token and others.
   static bool is_special_token_name(std::string_view name);
   void set_special_token(const std::string& name, const std::string& text);
 
-  // The answers that load() got of the template that is taken with or without tools.
+  // The traits, found by load(), of the template used with or without tools.
   const TemplateTraits& traits(bool has_tools, bool has_documents = false) const;
 
-  // The prompt, with the ranges that came from the request. Roles by their usual names count as
-  // the template's own words: some templates make special tokens of them.
+  // The prompt, with the ranges that came from the request. The usual role names count as the
+  // template's own text: some templates make special tokens of them.
   absl::StatusOr<MarkedText> render(const ChatRequest& request, const std::tm& now) const;
 
  private:
   struct Named {
-    std::string name;  // "default", "tool_use", ...; empty where there is one without a name.
+    std::string name;  // "default", "tool_use", ...; empty for a template without a name.
     std::string source;
     jinja::Template parsed;
     TemplateTraits traits;
   };
   static absl::StatusOr<ChatTemplate> find(const std::filesystem::path& folder,
                                            const OrderedJson& tokenizer_config);
-  // The folder's .jinja files; without a template where it has none.
+  // Reads the folder's .jinja files; has no template if there are none.
   static absl::StatusOr<ChatTemplate> find_files(const std::filesystem::path& folder);
-  // In place of one of the same name.
+  // Replaces a template of the same name.
   absl::Status add(const std::string& name, const std::string& source);
   absl::Status add_file(const std::string& name, const std::filesystem::path& path);
   absl::StatusOr<const Named*> choose(bool has_tools, bool has_documents) const;

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// A set of code points, as a character class of a pattern has it.
+// A set of code points, for a character class of a pattern.
 #pragma once
 
 #include <vector>
@@ -13,7 +13,7 @@ class CodePointSet {
  public:
   struct Range {
     char32_t first;
-    char32_t last;  // In the range.
+    char32_t last;  // Included in the range.
     friend bool operator==(const Range&, const Range&) = default;
   };
 
@@ -30,7 +30,7 @@ class CodePointSet {
 
   bool contains(char32_t code_point) const;
 
-  // In order, with a gap between two.
+  // Sorted, with a gap between successive ranges.
   const std::vector<Range>& ranges() const { return ranges_; }
 
   friend bool operator==(const CodePointSet&, const CodePointSet&) = default;

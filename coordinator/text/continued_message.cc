@@ -9,7 +9,7 @@
 namespace lockstep {
 namespace {
 
-// The blank behind it shows whether the template trims messages.
+// The blank at the end shows whether the template trims messages.
 constexpr std::string_view kTag = "CONTINUE_FINAL_MESSAGE_TAG ";
 
 std::string_view trimmed(std::string_view text) {
@@ -17,7 +17,7 @@ std::string_view trimmed(std::string_view text) {
   return text.substr(begin, std::max(jinja::blanks_begin(text), begin) - begin);
 }
 
-// The fields to tag: reasoning has several names, which with_reasoning_names() made equal.
+// The fields to tag: reasoning has several names, to which with_reasoning_names() copied it.
 std::vector<std::string> fields_of(const std::string& field, const OrderedJson& message) {
   const std::vector<std::string> reasoning = {"reasoning_content", "thinking", "reasoning"};
   if (std::ranges::find(reasoning, field) == reasoning.end()) return {field};
@@ -28,7 +28,7 @@ std::vector<std::string> fields_of(const std::string& field, const OrderedJson& 
   return fields;
 }
 
-// The string to put the tag behind: the field's own, or that of its last block with a text.
+// The string after which the tag is put: the field's own, or that of its last block with text.
 OrderedJson* text_of(OrderedJson* value) {
   if (value->is_string()) return value;
   if (!value->is_array()) return nullptr;
@@ -70,7 +70,7 @@ absl::StatusOr<ContinuedMessage> ContinuedMessage::mark(const OrderedJson& conti
   for (const std::string& name : fields) {
     OrderedJson* text = text_of(&message[name]);
     if (text == nullptr) {
-      return invalid_argument("continue_final_message: the last message has no text to go on with");
+      return invalid_argument("continue_final_message: the last message has no text to continue");
     }
     continued.words_ = text->get<std::string>();
     *text = continued.words_ + std::string(kTag);
@@ -82,8 +82,7 @@ absl::Status ContinuedMessage::cut(MarkedText* text) const {
   const size_t tag = text->bytes.rfind(trimmed(kTag));
   if (tag == std::string::npos || text->bytes.find(trimmed(words_)) == std::string::npos) {
     return invalid_argument(
-        "continue_final_message: the last message is not in the prompt that "
-        "the template makes");
+        "continue_final_message: the last message is not in the template's prompt");
   }
   const bool trims = !std::string_view(text->bytes).substr(tag).starts_with(kTag);
   text->truncate(tag);

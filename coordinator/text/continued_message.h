@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// continue_final_message, as the reference does it: a tag behind the last message's text shows
-// where the prompt has to end.
+// continue_final_message, as in the reference: a tag after the last message's text shows where the
+// prompt must end.
 #pragma once
 
 #include <string>
@@ -12,17 +12,17 @@
 
 namespace lockstep {
 
-// Whether the field of a request asks for it: true, or the name of the field to go on with.
+// Whether the request's field asks for it: true, or the name of the field to continue.
 bool continues(const OrderedJson& continue_final_message);
 
 class ContinuedMessage {
  public:
-  // Puts the tag behind the last message's text. `source` is the template's: it has to read the
+  // Puts the tag after the last message's text. The template with this `source` must read the
   // field.
   static absl::StatusOr<ContinuedMessage> mark(const OrderedJson& continue_final_message,
                                                std::string_view source, OrderedJson* messages);
 
-  // Removes the tag and everything behind it.
+  // Removes the tag and all text after it.
   absl::Status cut(MarkedText* text) const;
 
  private:

@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Steps are read into a flat list; a token goes down it by emit(), which calls itself for the next
-// step. Decoding a whole list of tokens is the same stream, so there is one definition of each
-// step.
+// Steps are read into a flat list. emit() passes a token down the list, by calling itself for the
+// next step. Decoding a whole list of tokens uses the same stream, so each step has one definition.
 #include "coordinator/text/decoder.h"
 
 #include <algorithm>
@@ -25,7 +24,7 @@ std::optional<int> hex_digit(char c) {
   return std::nullopt;
 }
 
-// The byte of a token <0xHH>. The reference's parser takes a plus sign for the first digit.
+// The byte of a token <0xHH>. The reference's parser accepts a plus sign as the first digit.
 std::optional<char> byte_of(std::string_view token) {
   if (token.size() != 6 || !token.starts_with("<0x") || token[5] != '>') return std::nullopt;
   const auto high = token[3] == '+' ? 0 : hex_digit(token[3]);
@@ -36,17 +35,17 @@ std::optional<char> byte_of(std::string_view token) {
 
 std::string replace(const Pattern& pattern, std::string_view text, std::string_view content) {
   auto replaced = pattern.replace_all(text, content);
-  return replaced.ok() ? *std::move(replaced) : std::string(text);  // Over a limit: as it is.
+  return replaced.ok() ? *std::move(replaced) : std::string(text);  // Over a limit: unchanged.
 }
 
-// The same of a token's own bytes: a part of a character matches nothing.
+// The same for a token's own bytes: a part of a character matches nothing.
 std::string replace_whole(const Pattern& pattern, std::string_view bytes,
                           std::string_view content) {
   return first_invalid_utf8(bytes).has_value() ? std::string(bytes)
                                                : replace(pattern, bytes, content);
 }
 
-// Cuts off up to `start` contents in front and up to `stop` behind.
+// Removes up to `start` contents at the beginning and up to `stop` at the end.
 std::string_view strip(std::string_view token, std::string_view content, size_t start,
                        size_t stop) {
   for (size_t i = 0; i < start && token.starts_with(content); ++i)
@@ -209,7 +208,7 @@ void Decoder::emit(size_t index, std::string_view token, State* state, std::stri
   }
 }
 
-// Holds nothing back: what other tokens could still change of the text is not this token's own.
+// Holds nothing back: text that other tokens could still change is not this token's own.
 void Decoder::emit_bytes(size_t index, std::string_view token, State* state,
                          std::string* bytes) const {
   std::string own(token);
@@ -262,7 +261,7 @@ void Decoder::finish(State* state, std::string* text) const {
         byte_level(i, true, state, text);
         break;
       case Kind::kFuse:
-      case Kind::kStrip:  // What it holds back is what it strips.
+      case Kind::kStrip:  // It holds back only text that it strips.
       case Kind::kMetaspace:
         break;
     }
@@ -295,14 +294,14 @@ Replaces Decoder::replaces() const {
   return each_byte ? Replaces::kBytes : Replaces::kSequences;
 }
 
-// Passes on the whole characters among the held bytes, and at the end what is left of one.
+// Passes on the whole characters of the held bytes, and at the end also an incomplete one.
 void Decoder::byte_level(size_t index, bool is_end, State* state, std::string* text) const {
   const std::string certain =
       take_characters(&state->steps[index].held, is_end, Replaces::kSequences);
   if (!certain.empty()) emit(index + 1, certain, state, text);
 }
 
-// Drops the contents at the beginning of a text that comes in parts.
+// Drops the contents at the beginning of a text that arrives in parts.
 std::string_view Decoder::strip_front(const Step& step, std::string_view part, StepState* own) {
   while (!own->started && !part.empty()) {
     own->started = own->count == step.start || !part.starts_with(step.content);
@@ -313,7 +312,7 @@ std::string_view Decoder::strip_front(const Step& step, std::string_view part, S
   return part;
 }
 
-// Strips a text that comes in parts: the last contents are held back until something follows them.
+// Strips a text that arrives in parts: the last contents are held back until more text follows.
 void Decoder::strip_stream(size_t index, std::string_view part, State* state,
                            std::string* text) const {
   const Step& step = steps_[index];
@@ -332,7 +331,7 @@ void Decoder::metaspace(size_t index, std::string_view token, State* state,
   const Step& step = steps_[index];
   StepState& own = state->steps[index];
   const bool drops = step.drops_leading && !own.started;
-  // Parts of one text are all the first token, whose marks the reference drops to the last one.
+  // All parts of one text are the first token; the reference drops all marks in that token.
   if (!step.whole_text) own.started = true;
   const Pattern mark = Pattern::from_string(step.content);
   emit(index + 1, replace(mark, token, drops ? "" : " "), state, text);

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// The "decoder" of tokenizer.json: token texts -> text, as a stream. Each step passes on what can
-// no longer change, so that all pieces of a stream, joined, are the reference's decoding of the
-// whole.
+// The "decoder" of tokenizer.json: converts token texts to text, as a stream. Each step passes on
+// what can no longer change, so that the joined pieces of a stream are the reference's decoding of
+// the whole.
 #pragma once
 
 #include <cstdint>
@@ -17,41 +17,39 @@
 
 namespace lockstep {
 
-// Immutable once made, for any thread; what a stream remembers is in its State.
+// Immutable once made, for any thread; State has the state of a stream.
 class Decoder {
  public:
   struct StepState {
     std::string held;      // Text or bytes that later tokens may still change.
-    size_t count = 0;      // Of characters stripped, or held back.
-    bool started = false;  // A token, or a character that stays, has come.
+    size_t count = 0;      // The number of characters stripped, or held back.
+    bool started = false;  // A token, or a character that stays, has arrived.
   };
-  // A stream gives well-formed text, as it becomes certain, or every token's own bytes at once,
+  // A stream gives well-formed text as it becomes certain, or immediately every token's own bytes,
   // which may be a part of a character.
   enum class Gives { kText, kBytes };
-  // One stream's. Copying it forks the stream.
+  // The state of one stream. Copying it forks the stream.
   struct State {
     std::vector<StepState> steps;
     bool started = false;
     Gives gives = Gives::kText;
 
-    bool holds_back() const;  // Some of the text is still to be shown.
+    bool holds_back() const;  // Some text is not shown yet.
   };
 
-  // null gives the reference's default, blanks between tokens; a kind that is not supported is an
-  // error that names it.
+  // null gives the reference's default, blanks between tokens. Errors name an unsupported type.
   static absl::StatusOr<Decoder> from_json(const Json& spec);
 
-  // `keep_leading_blank`: the stream continues other text, so that the blank at its beginning is
-  // shown.
+  // `keep_leading_blank`: the stream continues other text, so the blank at its beginning is shown.
   State start(bool keep_leading_blank, Gives gives = Gives::kText) const;
 
-  // Appends to `text` what is now certain. Takes time by the token's length, but for what was held
-  // back.
+  // Appends the text that is now certain to `text`. The time depends on the length of the token,
+  // and of what was held back.
   void push(std::string_view token, State* state, std::string* text) const;
-  // Appends the rest; the stream is over.
+  // Appends the rest and ends the stream.
   void finish(State* state, std::string* text) const;
 
-  Replaces replaces() const;  // By U+FFFD, in its text.
+  Replaces replaces() const;  // How its text uses U+FFFD.
 
  private:
   enum class Kind { kReplace, kByteFallback, kFuse, kStrip, kByteLevel, kMetaspace };
@@ -59,10 +57,10 @@ class Decoder {
     Kind kind = Kind::kFuse;
     std::string content;
     std::optional<Pattern> pattern;  // kReplace
-    size_t start = 0;                // kStrip: at most this many in front, and behind.
+    size_t start = 0;                // kStrip: the max numbers at the beginning and end.
     size_t stop = 0;
     bool drops_leading = false;  // kMetaspace
-    bool whole_text = false;     // What comes in are parts of one token, not tokens.
+    bool whole_text = false;     // The input is parts of one token, not tokens.
   };
 
   absl::Status add(const Json& spec);
@@ -81,7 +79,7 @@ class Decoder {
   void metaspace(size_t index, std::string_view token, State* state, std::string* text) const;
 
   std::vector<Step> steps_;
-  size_t growth_ = 1;  // By which replacements can lengthen a text.
+  size_t growth_ = 1;  // The max factor by which replacements lengthen a text.
   bool joins_by_blanks_ = false;
 };
 

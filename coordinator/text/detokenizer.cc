@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// The decoder of the tokenizer is a stream already; this keeps one sequence's state of it.
+// The tokenizer's decoder is a stream already; this keeps the state of one sequence.
 #include "coordinator/text/detokenizer.h"
 
 #include <algorithm>

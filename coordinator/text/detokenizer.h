@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Turns one sequence's generated tokens into text as they come.
+// Converts one sequence's generated tokens to text as they arrive.
 #pragma once
 
 #include <cstdint>
@@ -11,12 +11,12 @@
 
 namespace lockstep {
 
-// Pieces, joined, are exactly Tokenizer::decode(ids, skip_special true), except that a text that
-// continues other text keeps the blank at its beginning, which decode drops as that of a whole
-// text's first word. Every piece is well-formed UTF-8. A token takes time by its own length,
-// however long the sequence is.
+// The joined pieces are exactly Tokenizer::decode(ids, skip_special true), except that a text that
+// continues other text keeps the blank at its beginning, which decode() drops at the start of a
+// whole text. Every piece is well-formed UTF-8. The time for a token depends only on its own
+// length, not on that of the sequence.
 //
-// Special tokens among `shown_special_ids` are shown nevertheless.
+// Special tokens in `shown_special_ids` are still shown.
 //
 // One thread at a time; the tokenizer and the ids must outlive it. A copy continues from the same
 // place, independently.
@@ -25,11 +25,11 @@ class Detokenizer {
   Detokenizer(const Tokenizer* tokenizer, bool continues,
               std::span<const int32_t> shown_special_ids = {});
 
-  // The text that is now certain: empty while a character, or a run of single-byte tokens, is
-  // unfinished, and for special tokens and ids without a token.
+  // The text that is now certain. Empty while a character, or a run of single-byte tokens, is
+  // incomplete, and for special tokens and ids without a token.
   std::string push(int32_t id);
 
-  // What was held back. The sequence is over: neither method may be called again.
+  // The text that was held back. The sequence ends: neither method may be called again.
   std::string finish();
 
  private:

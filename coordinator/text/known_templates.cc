@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Each gives the text of the published template of that name.
+// Each row gives the text of the published template of that name.
 #include "coordinator/text/known_templates.h"
 
 #include <algorithm>
@@ -8,9 +8,8 @@ namespace lockstep {
 namespace {
 
 constexpr KnownTemplate kTemplates[] = {
-    // Each message between <|im_start|> and <|im_end|>, behind its role: of Qwen, Yi, Hermes,
-    // Dolphin
-    // and most fine-tunes without a form of their own.
+    // Each message is between <|im_start|> and <|im_end|>, after its role. Qwen, Yi, Hermes,
+    // Dolphin and most fine-tunes without their own form use it.
     {"chatml",
      "{% for message in messages %}"
      "<|im_start|>{{ message.role }}\n{{ message.content }}<|im_end|>{{ '\n' }}"

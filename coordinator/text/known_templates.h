@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Chat templates that --chat-template takes by name: for models that were published without one.
+// Chat templates that --chat-template takes by name, for models that were published without one.
 #pragma once
 
 #include <string>
@@ -12,9 +12,9 @@ struct KnownTemplate {
   std::string_view source;
 };
 
-// Null where there is none of this name.
+// Null if there is no template of this name.
 const KnownTemplate* find_known_template(std::string_view name);
-// With commas between them.
+// The names, separated by commas.
 std::string known_template_names();
 
 }  // namespace lockstep

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Sequences are laid flat when read; each step rewrites the whole text.
+// Nested sequences are flattened when read; each step rewrites the whole text.
 #include "coordinator/text/normalizer.h"
 
 #include <algorithm>
@@ -39,8 +39,8 @@ std::string strip(std::string_view text, bool left, bool right) {
   return std::string(text.substr(begin, end - begin));
 }
 
-// The text without the characters that `removes` says. `at_start` becomes false where the first is
-// one of them.
+// The text without the characters that `removes` selects. `at_start` becomes false if the first
+// character is removed.
 template <typename Removes>
 std::string without(std::string_view text, Removes removes, bool* at_start) {
   std::string kept;
@@ -56,7 +56,8 @@ std::string without(std::string_view text, Removes removes, bool* at_start) {
   return kept;
 }
 
-// The reference's Nmt: control characters go, other blanks and what shows nothing become blanks.
+// The reference's Nmt removes control characters; other blanks and invisible characters become
+// blanks.
 bool is_removed_by_nmt(char32_t c) {
   return (c >= 0x1 && c <= 0x8) || c == 0xB || (c >= 0xE && c <= 0x1F) || c == 0x7F || c == 0x8F ||
          c == 0x9F;
@@ -77,7 +78,7 @@ std::string with_blanks_of_nmt(std::string_view text) {
 
 bool is_continuation(char byte) { return (static_cast<uint8_t>(byte) & 0xC0) == 0x80; }
 
-// How many bytes two texts have in common in front (at the end), in whole characters.
+// The number of bytes that two texts share at the beginning (at the end), in whole characters.
 size_t common_prefix(std::string_view a, std::string_view b) {
   const size_t limit = std::min(a.size(), b.size());
   size_t same = 0;
@@ -148,7 +149,7 @@ absl::Status Normalizer::add(const Json& spec) {
 }
 
 absl::Status Normalizer::normalize(std::string* text, Place place, bool* at_start) const {
-  // A chain of replacements can grow a text without end; no form of Unicode grows one twentyfold.
+  // Chained replacements can grow a text without bound; no Unicode form grows one twentyfold.
   const size_t limit = text->size() * 64 + 4096;
   bool ignored = false;
   for (const Step& step : steps_) {
@@ -200,7 +201,7 @@ absl::Status Normalizer::normalize(std::string* text, Place place, bool* at_star
 
 namespace {
 
-// Two pieces become one of the request.
+// Merges two pieces into one that counts as the request's.
 void merge_with_next(size_t index, std::vector<MarkedPiece>* pieces) {
   MarkedPiece& first = (*pieces)[index];
   first.end = (*pieces)[index + 1].end;
@@ -210,12 +211,12 @@ void merge_with_next(size_t index, std::vector<MarkedPiece>* pieces) {
 
 }  // namespace
 
-// Each piece is normalized by itself, and each two neighbours together, which shows what is made of
-// both: the middle of `joint`, in which the two agree with their own forms in front and behind.
-// Where what two made reaches through a whole piece into the next one, pieces are put together, and
-// where even so the parts are not the whole, all of it counts as the request's.
+// Each piece is normalized alone, and each two neighbours together. Comparing these shows the part
+// made by both: the middle of `joint`, between what it shares with the two pieces' own forms. If
+// such a part reaches through a whole piece into the next one, pieces are merged. If the parts
+// still do not give the whole, all of it counts as the request's.
 absl::Status Normalizer::normalize(MarkedText* text, bool* at_start) const {
-  constexpr int kMaxMerges = 8;  // More, as by a client that looks for it: all is one piece.
+  constexpr int kMaxMerges = 8;  // With more, as in an attack, all pieces are merged into one.
   std::vector<MarkedPiece> pieces = pieces_of(*text, 0, text->bytes.size());
   for (int merges = 0;; ++merges) {
     bool start = *at_start;
@@ -232,8 +233,8 @@ absl::Status Normalizer::normalize(MarkedText* text, bool* at_start) const {
   }
 }
 
-// The number of pieces that are in `made`: a join with the next one would change more of it than
-// the last piece left as it was.
+// Returns the number of pieces that are in `made`. It stops early if joining the next piece would
+// change more than the part that the last piece left unchanged.
 absl::StatusOr<size_t> Normalizer::normalize_pieces(const MarkedText& text,
                                                     const std::vector<MarkedPiece>& pieces,
                                                     bool* at_start, MarkedText* made) const {
@@ -244,8 +245,8 @@ absl::StatusOr<size_t> Normalizer::normalize_pieces(const MarkedText& text,
         normalize(&form, {.first = first == 0, .last = last + 1 == pieces.size()}, start);
     return status.ok() ? absl::StatusOr<std::string>(std::move(form)) : status;
   };
-  std::string before;  // The form of the last piece.
-  size_t intact = 0;   // The bytes of its end that `made` ends in.
+  std::string before;  // The normalized last piece.
+  size_t intact = 0;   // The bytes at its end that `made` also ends with.
   for (size_t i = 0; i < pieces.size(); ++i) {
     bool ignored = true;
     ASSIGN_OR_RETURN(std::string form, normalized(i, i, i == 0 ? at_start : &ignored));

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// The "normalizer" of tokenizer.json: what is done to a text before it is cut.
+// The "normalizer" of tokenizer.json: rewrites a text before it is split.
 #pragma once
 
 #include <optional>
@@ -16,18 +16,18 @@ namespace lockstep {
 // Immutable once made, for any thread.
 class Normalizer {
  public:
-  // null gives one that does nothing; a kind that is not supported is an error that names it.
+  // null gives one that does nothing. Errors name an unsupported type.
   static absl::StatusOr<Normalizer> from_json(const Json& spec);
 
-  // Normalizes in place. `at_start`, whether the text begins where the whole text does, becomes
-  // false where a blank is cut off in front. Wants well-formed UTF-8. ResourceExhausted from a
-  // pattern.
+  // Normalizes in place. `at_start` says whether the text begins where the whole text does; it
+  // becomes false if a leading blank is removed. The text must be well-formed UTF-8.
+  // ResourceExhausted from a pattern.
   absl::Status normalize(std::string* text, bool* at_start) const {
     return normalize(text, {}, at_start);
   }
 
-  // The same of a text of which some parts came from a request. What is made of both sides of a
-  // border, such as a letter and an accent, counts as the request's.
+  // The same for a text that came in part from a request. A result of both sides of a border, such
+  // as a letter and its accent, counts as the request's.
   absl::Status normalize(MarkedText* text, bool* at_start) const;
 
  private:
@@ -45,13 +45,13 @@ class Normalizer {
   };
   struct Step {
     Kind kind;
-    std::string text;  // What is put before or in place.
+    std::string text;  // The text to prepend, or the replacement.
     std::optional<Pattern> pattern;
     bool strip_left = false;
     bool strip_right = false;
   };
 
-  // Whether a piece of a text is its first and its last one.
+  // Whether a piece is the first and the last one of its text.
   struct Place {
     bool first = true;
     bool last = true;

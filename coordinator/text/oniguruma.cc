@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Oniguruma with the syntax and the options that the reference gives it, under limits.
+// Oniguruma with the reference's syntax and options, under limits.
 #include "coordinator/text/oniguruma.h"
 
 #include <oniguruma.h>
@@ -14,7 +14,7 @@ namespace {
 
 constexpr unsigned long kRetryLimit = 1'000'000;
 constexpr unsigned int kStackLimit = 1'000'000;  // Entries of about 40 bytes.
-constexpr unsigned int kDepthLimit = 200;        // Of nested groups and classes.
+constexpr unsigned int kDepthLimit = 200;        // For nested groups and classes.
 
 struct FreeRegion {
   void operator()(OnigRegion* region) const { onig_region_free(region, 1); }

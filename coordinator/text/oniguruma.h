@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// The library whose dialect the patterns of tokenizer.json are written in. It says which patterns
-// are well-formed and matches the few that our own engine leaves to it.
+// The library whose dialect the patterns of tokenizer.json use. It checks that patterns are
+// well-formed, and matches the few that our own engine does not support.
 #pragma once
 
 #include <memory>
@@ -15,17 +15,17 @@ struct re_pattern_buffer;
 
 namespace lockstep {
 
-// Its UTF-8, ready for use.
+// Its UTF-8 encoding, initialized.
 OnigEncodingTypeST* onig_utf8();
 
 // Immutable once compiled, for any thread.
 class OnigurumaRegex {
  public:
-  // InvalidArgument says what is wrong with the pattern, which must be well-formed UTF-8.
+  // InvalidArgument describes the error in the pattern, which must be well-formed UTF-8.
   static absl::StatusOr<OnigurumaRegex> compile(std::string_view pattern);
 
-  // The first match that begins at `from` or later, in bytes. It goes back as far as the pattern
-  // asks for: ResourceExhausted when that takes too many steps.
+  // The first match that begins at `from` or later, in bytes. It backtracks as far as the pattern
+  // requires: ResourceExhausted if that takes too many steps.
   absl::StatusOr<std::optional<std::pair<size_t, size_t>>> search(std::string_view text,
                                                                   size_t from) const;
 

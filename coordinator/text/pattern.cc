@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// A string is searched as it is, a known regular expression by its scanner.
+// A string is searched directly; a known regular expression has its own scanner.
 #include "coordinator/text/pattern.h"
 
 #include "base/check.h"

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// A template is a list of special tokens around "Sequence A"; templates in a sequence wrap one
+// A template is a list of special tokens around "Sequence A"; successive templates wrap one
 // another.
 #include "coordinator/text/post_processor.h"
 
@@ -19,7 +19,7 @@ absl::Status PostProcessor::add(const Json& spec, int32_t vocabulary_size) {
   if (type == "BertProcessing" || type == "RobertaProcessing") {
     return add_pair(spec, type, vocabulary_size);
   }
-  if (type == "ByteLevel") return absl::OkStatus();  // It moves offsets, never ids.
+  if (type == "ByteLevel") return absl::OkStatus();  // It changes offsets, never ids.
   if (type == "Sequence") {
     const Json& parts = member(spec, "processors");
     if (!parts.is_array()) {
@@ -34,7 +34,7 @@ absl::Status PostProcessor::add(const Json& spec, int32_t vocabulary_size) {
       type);
 }
 
-// {"cls": [text, id], "sep": [text, id]}: one token in front and one behind.
+// {"cls": [text, id], "sep": [text, id]}: one token before and one after.
 absl::Status PostProcessor::add_pair(const Json& spec, const std::string& type,
                                      int32_t vocabulary_size) {
   const auto id_of = [&](const char* key) -> absl::StatusOr<int32_t> {

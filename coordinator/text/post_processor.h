@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// The "post_processor" of tokenizer.json: the tokens that a model wants before and after a prompt.
+// The "post_processor" of tokenizer.json: the tokens that a model needs before and after a prompt.
 #pragma once
 
 #include <cstdint>
@@ -14,12 +14,12 @@ namespace lockstep {
 // Immutable once made, for any thread.
 class PostProcessor {
  public:
-  // null gives one that adds nothing. `vocabulary_size` bounds the ids.
+  // null gives one that adds nothing. `vocabulary_size` limits the ids.
   static absl::StatusOr<PostProcessor> from_json(const Json& spec, int32_t vocabulary_size);
 
   void add_special(std::vector<int32_t>* ids) const;
 
-  // What comes first, and last, in a prompt.
+  // The token that is added first, and last.
   std::optional<int32_t> first() const;
   std::optional<int32_t> last() const;
 

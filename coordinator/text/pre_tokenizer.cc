@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Sequences are laid flat when read; each step cuts every piece that the one before it left.
+// Nested sequences are flattened when read; each step splits all pieces of the step before.
 #include "coordinator/text/pre_tokenizer.h"
 
 #include <algorithm>
@@ -34,7 +34,7 @@ std::vector<Span> find_characters(std::string_view text, bool (*is_delimiter)(ch
   return spans;
 }
 
-// Parts of `length` characters each; the last may be shorter.
+// Splits a text into parts of `length` characters; the last may be shorter.
 std::vector<Span> cut_to_length(std::string_view text, size_t length) {
   std::vector<Span> spans;
   size_t characters = 0;
@@ -46,8 +46,8 @@ std::vector<Span> cut_to_length(std::string_view text, size_t length) {
   return spans;
 }
 
-// Parts of one script each. Any script goes on with what is before it; in front it is dropped, as
-// in the reference.
+// Splits a text into parts of one script each. Characters of any script continue the part before;
+// at the beginning they are dropped, as in the reference.
 std::vector<Span> cut_at_scripts(std::string_view text) {
   std::vector<Span> spans;
   int last = kAnyScript;
@@ -64,7 +64,7 @@ std::vector<Span> cut_at_scripts(std::string_view text) {
   return spans;
 }
 
-// \w+|[^\w\s]+ : the words and what is between words and blanks.
+// \w+|[^\w\s]+ : words, and the text between words and blanks.
 std::vector<Span> find_words(std::string_view text) {
   enum class Kind { kWord, kBlank, kOther };
   std::vector<Span> spans;
@@ -85,8 +85,8 @@ std::vector<Span> find_words(std::string_view text) {
   return spans;
 }
 
-// Every delimiter joins its neighbour: the span before it, or, for spans in reverse, the one behind
-// it. Of two delimiters in a row the second stays alone.
+// Every delimiter joins its neighbour: the span before it, or, for spans in reverse, the one after
+// it. The second of two successive delimiters stays alone.
 template <typename Iterator>
 std::vector<Span> join_neighbours(Iterator begin, Iterator end) {
   std::vector<Span> merged;
@@ -144,7 +144,7 @@ absl::Status PreTokenizer::read_metaspace(const Json& spec, const std::string& w
   step->kind = Kind::kMetaspace;
   ASSIGN_OR_RETURN(step->replacement, character_member(spec, "replacement", what));
   ASSIGN_OR_RETURN(std::string scheme, string_member(spec, "prepend_scheme", what, "always"));
-  // The older spelling of never.
+  // The older form of "never".
   ASSIGN_OR_RETURN(const bool prefix, bool_member(spec, "add_prefix_space", what, true));
   if (!prefix) scheme = "never";
   if (scheme != "always" && scheme != "first" && scheme != "never") {
@@ -175,7 +175,7 @@ absl::Status PreTokenizer::read_characters(const Json& spec, const std::string& 
   } else if (type == "WhitespaceSplit") {
     step->behavior = Behavior::kRemoved;
     step->is_delimiter = is_space;
-  } else {  // Whitespace: not by single characters, see find_words.
+  } else {  // Whitespace does not split by single characters, see find_words().
     step->behavior = Behavior::kRemoved;
     step->invert = true;
   }
@@ -217,7 +217,7 @@ absl::Status PreTokenizer::add(const Json& spec) {
   } else {
     return invalid_argument("{} is not supported; supported: {}", what, kSupported);
   }
-  // Each ByteLevel after the first doubles most of the text.
+  // Each ByteLevel after the first almost doubles the text.
   const auto byte_levels = std::count_if(steps_.begin(), steps_.end(), [](const Step& other) {
     return other.kind == Kind::kByteLevel;
   });

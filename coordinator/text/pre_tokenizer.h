@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// The "pre_tokenizer" of tokenizer.json: cuts a normalized text into the words that BPE works in.
+// The "pre_tokenizer" of tokenizer.json: splits a normalized text into the words that BPE encodes.
 #pragma once
 
 #include <optional>
@@ -12,7 +12,7 @@
 
 namespace lockstep {
 
-// A word, or a text on its way to words. `at_start`: it begins where the whole text does.
+// A word, or a text still to be split. `at_start`: it begins where the whole text does.
 struct Piece {
   std::string text;
   bool at_start;
@@ -21,11 +21,11 @@ struct Piece {
 // Immutable once made, for any thread.
 class PreTokenizer {
  public:
-  // null gives one that leaves a text whole; a kind that is not supported is an error that names
-  // it.
+  // null gives one that does not split. Errors name an unsupported type.
   static absl::StatusOr<PreTokenizer> from_json(const Json& spec);
 
-  // The words in order, none empty. Wants well-formed UTF-8. ResourceExhausted from a pattern.
+  // The words in order, none empty. The text must be well-formed UTF-8. ResourceExhausted from a
+  // pattern.
   absl::StatusOr<std::vector<Piece>> split(Piece text) const;
 
  private:

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Our own engine where it can, else Oniguruma's. Both are asked for one match after the other.
+// Uses our own engine if it supports the pattern, else Oniguruma's. Both find one match at a time.
 #include "coordinator/text/regex.h"
 
 #include <utility>
@@ -14,8 +14,8 @@ namespace {
 
 using Match = std::pair<size_t, size_t>;
 
-// The matches that `search` finds one by one, and what is between them. An empty match directly
-// behind another one counts for nothing.
+// Collects the matches that `search` finds one by one, and the text between them. An empty match
+// directly after another match is ignored.
 template <typename Search, typename Step>
 absl::StatusOr<std::vector<Span>> cut_at_matches(size_t size, Search search, Step step) {
   std::vector<Span> spans;
@@ -29,7 +29,7 @@ absl::StatusOr<std::vector<Span>> cut_at_matches(size_t size, Search search, Ste
       from = end + step(end);
       continue;
     }
-    // \K may move a match's beginning to before where the search began, or behind its end.
+    // \K may move a match's beginning to before the search's start, or after the match's end.
     if (begin < covered || begin > end) {
       return invalid_argument("a pattern's match begins at {}, before the end of the last, {}",
                               begin, covered);
@@ -43,7 +43,7 @@ absl::StatusOr<std::vector<Span>> cut_at_matches(size_t size, Search search, Ste
   return spans;
 }
 
-// From places that count characters to places that count bytes.
+// Converts offsets in characters to offsets in bytes.
 void to_bytes(std::string_view text, size_t characters, std::vector<Span>* spans) {
   if (characters == text.size()) return;
   size_t character = 0, byte = 0;

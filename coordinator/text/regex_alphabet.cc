@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Splits the code points at the borders of all sets, and refines one class after the other.
+// Splits the code points at the borders of all sets, and refines the classes set by set.
 #include <algorithm>
 #include <iterator>
 #include <unordered_map>
@@ -19,7 +19,7 @@ RegexAlphabet::RegexAlphabet(const std::vector<CodePointSet>& sets) {
   std::sort(borders.begin(), borders.end());
   borders.erase(std::unique(borders.begin(), borders.end()), borders.end());
 
-  std::vector<uint32_t> class_of(borders.size() - 1);  // By stretch between two borders.
+  std::vector<uint32_t> class_of(borders.size() - 1);  // For each stretch between two borders.
   uint32_t classes = 1;
   for (const CodePointSet& set : sets) {
     std::unordered_map<uint32_t, uint32_t> inside;  // Old class -> new class.
@@ -35,7 +35,7 @@ RegexAlphabet::RegexAlphabet(const std::vector<CodePointSet>& sets) {
       }
     }
   }
-  // Some classes are empty now: numbers without gaps.
+  // Some classes are empty now: number the others without gaps.
   std::unordered_map<uint32_t, uint32_t> numbers;
   for (size_t i = 0; i < class_of.size(); ++i) {
     const auto [found, is_new] =
@@ -46,7 +46,7 @@ RegexAlphabet::RegexAlphabet(const std::vector<CodePointSet>& sets) {
   edge_ = numbers.size();
   if (class_count() > kMaxClasses) return;
 
-  std::unordered_map<uint32_t, uint32_t> uniform;  // Blocks of one class are shared.
+  std::unordered_map<uint32_t, uint32_t> uniform;  // Blocks with only one class are shared.
   size_t stretch = 0;
   for (char32_t first = 0; first <= kLastCodePoint; first += kBlock) {
     while (borders[stretch + 1] <= first) ++stretch;

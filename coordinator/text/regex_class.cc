@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Oniguruma's classes: "&&" binds less than the union of what is beside it and more than "^"; a
-// class in a class is a member of the union.
+// Oniguruma's classes: "&&" binds less tightly than the union of adjacent members, and more tightly
+// than "^". A class inside a class is a member of the union.
 #include "coordinator/text/regex_class.h"
 
 #include <cctype>
@@ -29,7 +29,7 @@ RegexMember of_set(CodePointSet set, bool negated) {
   return {std::nullopt, negated ? set.complement() : std::move(set)};
 }
 
-// {name} or {^name} behind \p or \P.
+// Reads {name} or {^name} after \p or \P.
 absl::StatusOr<RegexMember> parse_property(RegexCursor* cursor, bool negated, bool in_class) {
   if (!cursor->take("{")) return leave_to_oniguruma("\\p without {");
   if (cursor->take("^")) negated = !negated;
@@ -42,7 +42,7 @@ absl::StatusOr<RegexMember> parse_property(RegexCursor* cursor, bool negated, bo
   return of_set(*std::move(set), negated);
 }
 
-// H...} or two digits below 80 behind \x (above, Oniguruma means a byte), or four behind \u.
+// Reads {H...} or two digits below 80 after \x (above, Oniguruma means a byte), or four after \u.
 absl::StatusOr<RegexMember> parse_hex(RegexCursor* cursor, bool four) {
   const bool braces = !four && cursor->take("{");
   const size_t max_digits = braces ? 6 : four ? 4 : 2;
@@ -113,7 +113,7 @@ absl::StatusOr<RegexMember> parse_set_escape(RegexCursor* cursor, bool in_class)
 
 namespace {
 
-// [:name:] with the cursor at its "["; null where it is something else.
+// Reads [:name:] at the cursor; null if the text is something else.
 std::optional<CodePointSet> take_posix_bracket(RegexCursor* cursor) {
   if (!cursor->next_is("[:")) return std::nullopt;
   const size_t close = cursor->rest().find(":]");
@@ -149,7 +149,7 @@ absl::StatusOr<RegexClass> parse_class(RegexCursor* cursor, int depth) {
   result.negated = cursor->take("^");
   if (cursor->next_is("]")) return leave_to_oniguruma("\"]\" at the beginning of a class");
   CodePointSet members;
-  std::optional<CodePointSet> before;  // The intersection so far.
+  std::optional<CodePointSet> before;  // The intersection of the operands so far.
   const auto close_operand = [&] {
     before = before.has_value() ? before->intersection(members) : members;
     members = {};

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Reads what stands for a set of characters in a pattern: escapes, properties and classes. Used by
-// parse_regex alone.
+// Reads the sets of characters in a pattern: escapes, properties and classes. Used only by
+// parse_regex().
 #pragma once
 
 #include <optional>
@@ -11,7 +11,7 @@
 
 namespace lockstep {
 
-// A place in a pattern that moves forward.
+// A position in a pattern that moves forward.
 struct RegexCursor {
   std::string_view pattern;
   size_t at = 0;
@@ -27,7 +27,7 @@ struct RegexCursor {
   char32_t take_character();  // The cursor must not be done.
 };
 
-// Unimplemented, naming the construct: Oniguruma's own engine takes the pattern.
+// Unimplemented, naming the construct: Oniguruma's own engine must match the pattern.
 absl::Status leave_to_oniguruma(std::string_view construct);
 
 // One character, or a set of them.
@@ -36,10 +36,10 @@ struct RegexMember {
   CodePointSet set;
 };
 
-// An escape, with the cursor behind its backslash; the same escape may mean more inside a class.
+// Reads an escape, with the cursor after its backslash; the escape may mean more inside a class.
 absl::StatusOr<RegexMember> parse_set_escape(RegexCursor* cursor, bool in_class);
 
-// A class, with the cursor behind its "[". `negated` is the outermost "^", not applied yet.
+// Reads a class, with the cursor after its "[". `negated` is the outermost "^", not applied yet.
 struct RegexClass {
   CodePointSet set;
   bool negated = false;

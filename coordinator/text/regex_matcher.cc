@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// The search goes depth first with its own stack; only looks and atomic groups, which nest as deep
-// as the pattern says, call back into it.
+// The search is depth first with its own stack. Only looks and atomic groups, which nest as deeply
+// as the pattern does, call it recursively.
 #include "coordinator/text/regex_matcher.h"
 
 #include "coordinator/text/unicode.h"
@@ -130,7 +130,7 @@ bool RegexMatcher::step_run(const Instruction& run, uint32_t* pc, size_t* at) {
   return true;
 }
 
-// A split or a run that is remembered: a run takes one character at a time.
+// Starts a split or a run that is remembered: such a run takes one character at a time.
 bool RegexMatcher::choose(const Instruction& choice, uint32_t* pc, size_t* at) {
   if (recall(choice.choice, *at) == kFails) return false;
   frames_.push_back({Frame::Kind::kRemembered, false, *pc, *at, 0});
@@ -142,7 +142,7 @@ bool RegexMatcher::try_way(const Instruction& choice, bool second, uint32_t* pc,
     *pc = second ? choice.other : choice.next;
     return true;
   }
-  if (second != choice.lazy) {  // Out of the run.
+  if (second != choice.lazy) {  // Leave the run.
     *pc = choice.next;
     return true;
   }
@@ -193,7 +193,7 @@ bool RegexMatcher::go_back(size_t base, uint32_t* pc, size_t* at) {
 size_t RegexMatcher::end_of_take(const Instruction& take, size_t at) {
   auto& [begin, end] = take_spans_[take.choice];
   if (at >= begin && at <= end) return end;
-  // A look goes over its places from the last one on.
+  // A look may be tried at its places from the last one to the first.
   const size_t from = at, known = begin <= end ? begin : SIZE_MAX;
   while (at != known && is_in(take, at)) ++at;
   steps_ += at - from;

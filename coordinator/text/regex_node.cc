@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// The constructors of nodes.
+// Constructors of nodes.
 #include "coordinator/text/regex_node.h"
 
 #include <utility>

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 // Compiles a tree from its end to its beginning, so that each instruction knows the next. A loop
-// whose body may take nothing ends when it does, as in Oniguruma; so that no place in a loop is
-// reached twice without a character between, what follows a node is compiled twice there: for when
-// something was taken, and for when nothing was.
+// ends when its body matches nothing, as in Oniguruma. No place in a loop may be reached twice
+// without a character in between: so the code after a node in a loop is compiled twice, once for
+// when characters were taken, and once for when none were.
 #include "coordinator/text/regex_program.h"
 
 #include <algorithm>
@@ -37,7 +37,7 @@ void collect_sets(const RegexNode& node, std::vector<CodePointSet>* sets) {
 class Compiler {
  public:
   absl::StatusOr<RegexProgram> run(const RegexNode& pattern) {
-    sets_.push_back(CodePointSet::all());  // So that there is one.
+    sets_.push_back(CodePointSet::all());  // Ensures that there is a set.
     collect_sets(pattern, &sets_);
     program_.alphabet = RegexAlphabet(sets_);
     const size_t classes = program_.alphabet.class_count();
@@ -52,7 +52,7 @@ class Compiler {
     }
     const uint32_t accept = emit({});
     program_.start = node(pattern, {accept, accept}, false);
-    if (unsupported_) return absl::UnimplementedError("a group for good in a look-behind");
+    if (unsupported_) return absl::UnimplementedError("an atomic group in a look-behind");
     if (nodes_ > 4 * kMaxInstructions || program_.code.size() > kMaxInstructions ||
         program_.choices * classes > kMaxTable) {
       return too_large();
@@ -75,9 +75,9 @@ class Compiler {
                                  program_.alphabet.class_count());
   }
 
-  // Returns where the node's instructions begin.
+  // Returns the beginning of the node's instructions.
   uint32_t node(const RegexNode& node, Next next, bool backward) {
-    if (++nodes_ > 4 * kMaxInstructions) return 0;  // Too large, whatever comes.
+    if (++nodes_ > 4 * kMaxInstructions) return 0;  // Too large already.
     switch (node.kind) {
       case RegexNode::Kind::kSet:
         return emit(
@@ -124,7 +124,7 @@ class Compiler {
                  .choice = program_.choices++});
   }
 
-  // A split, to be filled in, that goes on to a loop's body or out of the loop.
+  // A split, still to be filled in, that enters the loop's body or leaves the loop.
   uint32_t loop(const RegexNode& repeat, uint32_t out, bool backward) {
     const uint32_t head = split(0, 0, false, backward);
     const uint32_t body = node(repeat.children[0], {head, out}, backward);
@@ -204,7 +204,7 @@ class Compiler {
       return begin;
     }
     if (child.kind == RegexNode::Kind::kRepeat && is_set(child.children[0]) && child.min == 0 &&
-        child.max == 1 && !child.lazy) {  // The set, or what does not begin with it.
+        child.max == 1 && !child.lazy) {  // The set, or a peek that it does not match.
       const uint32_t set = set_row(child.children[0].set);
       const uint32_t taken = emit({.op = Op::kSet, .set = set, .next = next.taken});
       return split(taken,
@@ -216,8 +216,8 @@ class Compiler {
     return emit({.op = Op::kAtomic, .next = next.taken, .other = next.nothing, .body = body});
   }
 
-  // For each instruction, the classes that it may go on before (for one that goes backward,
-  // behind): until nothing changes.
+  // Finds the classes before which each instruction may continue (after which, if it goes
+  // backward): repeats until nothing changes.
   void find_viable() {
     const size_t classes = program_.alphabet.class_count();
     std::vector<std::vector<bool>> first(program_.code.size(), std::vector<bool>(classes));

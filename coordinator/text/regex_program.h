@@ -12,14 +12,14 @@
 
 namespace lockstep {
 
-// Maps code points to classes: two of the same class are in the same sets.
+// Maps code points to classes: code points of one class are in the same sets.
 class RegexAlphabet {
  public:
   RegexAlphabet() = default;
   explicit RegexAlphabet(const std::vector<CodePointSet>& sets);
 
-  // The classes, and one more, `edge`, of which no code point is: what is beyond the text's ends.
-  // More than kMaxClasses are counted, but not mapped.
+  // The number of classes, including `edge`, which stands for the text's ends and has no code
+  // point. More than kMaxClasses are counted, but not mapped.
   static constexpr size_t kMaxClasses = 1 << 16;
   size_t class_count() const { return edge_ + 1; }
   uint16_t edge() const { return static_cast<uint16_t>(edge_); }
@@ -44,39 +44,39 @@ class RegexAlphabet {
 // Immutable once compiled, for any thread.
 struct RegexProgram {
   enum class Op : uint8_t {
-    kSet,    // Takes a character of `set`.
-    kPeek,   // Whether the next character is of `set`; takes nothing.
-    kSplit,  // Tries `next`, then `other`.
-    kRun,    // Takes characters of `set`, all or, where lazy, none at first; then the other counts.
-    kTake,   // Takes all characters of `set`, for good.
-    kLook,   // Whether `body` matches from here.
-    kAtomic,  // Takes the first match of `body`, for good; `other` where that takes nothing.
+    kSet,     // Takes a character of `set`.
+    kPeek,    // Checks that the next character is in `set`; takes nothing.
+    kSplit,   // Tries `next`, then `other`.
+    kRun,     // Takes characters of `set`: all, or, if lazy, none at first; then fewer or more.
+    kTake,    // Takes all characters of `set`, for good.
+    kLook,    // Checks whether `body` matches from here.
+    kAtomic,  // Takes the first match of `body`, for good; then `other` if it took nothing.
     kAccept,
   };
   struct Instruction {
     Op op = Op::kAccept;
-    bool backward = false;  // kSet, kPeek, kSplit: of the text before, not behind.
+    bool backward = false;  // kSet, kPeek, kSplit: reads the text before, not after.
     bool negated = false;   // kPeek, kLook.
     bool lazy = false;      // kRun.
-    uint32_t set = 0;       // Where the set's row begins in `members`.
+    uint32_t set = 0;       // The offset of the set's row in `members`.
     uint32_t next = 0;
     uint32_t other = 0;
     uint32_t body = 0;
-    uint32_t choice = 0;  // kSplit, kRun: its number; kTake: its number among those.
-    uint32_t viable = 0;  // kSplit: where its row begins in `viable`.
+    uint32_t choice = 0;  // kSplit, kRun: its number; kTake: its number among these.
+    uint32_t viable = 0;  // kSplit: the offset of its row in `viable`.
   };
 
-  // Unimplemented: the pattern is too large, or needs what instructions cannot say.
+  // Unimplemented: the pattern is too large, or cannot be expressed in instructions.
   static absl::StatusOr<RegexProgram> compile(const RegexNode& pattern);
 
   RegexAlphabet alphabet;
   std::vector<Instruction> code;
   uint32_t start = 0;
-  uint32_t choices = 0;  // kSplit and kRun.
+  uint32_t choices = 0;  // The number of kSplit and kRun.
   uint32_t takes = 0;
   std::vector<uint8_t> members;  // [set][class]
   std::vector<uint8_t> viable;   // [kSplit][class]: bit 0, `next` may match before it; 1, `other`.
-  std::vector<uint8_t> starts;   // [class]: a match may begin before it.
+  std::vector<uint8_t> starts;   // [class]: whether a match may begin before it.
 };
 
 }  // namespace lockstep

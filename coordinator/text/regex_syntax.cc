@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// A descent over alternatives, sequences, repeats and atoms. Anchors become looks; letters whose
-// case does not count become the sets and alternatives of their variants.
+// Recursive descent over alternatives, sequences, repeats and atoms. Anchors become looks; letters
+// whose case is ignored become the sets and alternatives of their variants.
 #include "coordinator/text/regex_syntax.h"
 
 #include <cctype>
@@ -15,7 +15,7 @@ namespace lockstep {
 namespace {
 
 constexpr int kMaxGroupDepth = 100;
-constexpr size_t kMaxVariants = 2000;  // Nodes that letters of any case become.
+constexpr size_t kMaxVariants = 2000;  // The nodes that letters of any case may become.
 constexpr int kMaxRepeats = 1000;
 
 struct Options {
@@ -37,7 +37,7 @@ class Parser {
   }
 
  private:
-  // Up to the end or a ")", which stays.
+  // Reads up to the end or a ")", which stays.
   absl::StatusOr<RegexNode> alternatives(Options options, int depth) {
     if (depth > kMaxGroupDepth) return leave_to_oniguruma("groups nested so deep");
     std::vector<RegexNode> branches;
@@ -50,7 +50,7 @@ class Parser {
 
   absl::StatusOr<RegexNode> sequence(Options options, int depth) {
     std::vector<RegexNode> items;
-    std::vector<char32_t> letters;  // The last ones, which case makes one text of.
+    std::vector<char32_t> letters;  // The last letters, which ignored case may join to one text.
     while (!cursor_.done() && !cursor_.next_is("|") && !cursor_.next_is(")")) {
       if (options.extended && skip_blank()) continue;
       if (cursor_.next_is("(?#")) {
@@ -82,7 +82,7 @@ class Parser {
     return sequence_node(std::move(items));
   }
 
-  // Skips what counts for nothing under (?x): a blank, or a comment up to the end of its line.
+  // Skips text that (?x) ignores: a blank, or a comment up to the end of its line.
   bool skip_blank() {
     if (cursor_.done()) return false;
     const char c = cursor_.rest()[0];
@@ -100,8 +100,8 @@ class Parser {
            cursor_.next_is("{");
   }
 
-  // One item, or a letter. `to_the_end`: options that hold up to the end of the group, which `item`
-  // has whole.
+  // Reads one item, or a letter. `to_the_end`: options that apply up to the end of the group; then
+  // `item` has the whole rest.
   absl::Status atom(Options options, int depth, RegexNode* item, std::optional<char32_t>* letter,
                     bool* to_the_end) {
     if (cursor_.take("\\")) return escape(letter, item);
@@ -192,7 +192,7 @@ class Parser {
         RETURN_IF_ERROR(skip_name());
       } else {
         RETURN_IF_ERROR(read_options(&options));
-        // The options of "(?i)" hold for all that follows in its group, alternatives too.
+        // The options of "(?i)" apply to the rest of its group, including later alternatives.
         *to_the_end = cursor_.take(")");
         if (!*to_the_end && !cursor_.take(":")) return leave_to_oniguruma("a group of options");
       }
@@ -207,7 +207,7 @@ class Parser {
     return absl::OkStatus();
   }
 
-  // <name> or 'name': nothing refers to it.
+  // Skips <name> or 'name': nothing refers to it.
   absl::Status skip_name() {
     const char close = cursor_.next_is("<") ? '>' : '\'';
     const size_t end = cursor_.rest().find(close, 1);
@@ -216,7 +216,7 @@ class Parser {
     return absl::OkStatus();
   }
 
-  // i, m and x, and after "-" the same ones off.
+  // Reads i, m and x, and after "-" the same to turn them off.
   absl::Status read_options(Options* options) {
     bool value = true;
     for (; !cursor_.done() && !cursor_.next_is(")") && !cursor_.next_is(":"); ++cursor_.at) {
@@ -248,7 +248,7 @@ class Parser {
       bool possessive = false;
       if (is_count) {
         RETURN_IF_ERROR(read_counts(&repeat));
-        // "{n}?" is an optional one; a "+" behind counts is a repeat of its own.
+        // "{n}?" is an optional repeat; a "+" after counts is another repeat.
         repeat.lazy = repeat.min != repeat.max && cursor_.take("?");
       } else {
         repeat.min = cursor_.next_is("+") ? 1 : 0;
@@ -269,7 +269,7 @@ class Parser {
     return absl::OkStatus();
   }
 
-  // {n}, {n,}, {n,m} and {,m}.
+  // Reads {n}, {n,}, {n,m} and {,m}.
   absl::Status read_counts(RegexNode* repeat) {
     cursor_.take("{");
     const size_t close = cursor_.rest().find('}');
@@ -295,7 +295,7 @@ class Parser {
     return absl::OkStatus();
   }
 
-  // Appends the letters as sets, or as what they are in any case, and takes them away.
+  // Appends the letters as sets, or as their variants in any case, and clears them.
   absl::Status add_letters(Options options, std::vector<char32_t>* letters,
                            std::vector<RegexNode>* items) {
     if (options.ignore_case) {

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// The syntax of the patterns in tokenizer.json, which is Oniguruma's.
+// Parses the patterns of tokenizer.json, whose syntax is Oniguruma's.
 #pragma once
 
 #include <string_view>
@@ -9,8 +9,8 @@
 
 namespace lockstep {
 
-// The pattern must be well-formed UTF-8 that Oniguruma accepts. Unimplemented: what only an engine
-// that goes back without bounds matches (back references, calls, absent groups), and rare forms.
+// The pattern must be well-formed UTF-8 that Oniguruma accepts. Unimplemented: constructs that need
+// unbounded backtracking (back references, calls, absent groups), and rare forms.
 absl::StatusOr<RegexNode> parse_regex(std::string_view pattern);
 
 }  // namespace lockstep

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// base/json's readers with a name in front.
+// The readers of base/json, with a name in front of errors.
 #include "coordinator/text/spec.h"
 
 #include <utility>
@@ -39,7 +39,7 @@ absl::StatusOr<int64_t> int_member(const Json& object, std::string_view key, std
                                    int64_t low, int64_t high) {
   ASSIGN_OR_RETURN(const int64_t number, in_part(what, get_int(object, key)));
   if (number < low || number > high) {
-    return invalid_argument("{}: {}: wanted {} to {}, found {}", what, key, low, high, number);
+    return invalid_argument("{}: {}: must be {} to {}, found {}", what, key, low, high, number);
   }
   return number;
 }
@@ -48,7 +48,7 @@ absl::StatusOr<std::string> character_member(const Json& object, std::string_vie
                                              std::string_view what) {
   ASSIGN_OR_RETURN(std::string text, string_member(object, key, what));
   if (text.empty() || code_point_at(text, 0).bytes != text.size()) {
-    return invalid_argument("{}: {}: wanted one character, found \"{}\"", what, key,
+    return invalid_argument("{}: {}: must be one character, found \"{}\"", what, key,
                             printable(text));
   }
   return text;

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// One function per pattern, with its alternatives in the pattern's order.
+// One function per pattern; its alternatives are in the pattern's order.
 #include "coordinator/text/split_scanners.h"
 
 #include <algorithm>
@@ -41,7 +41,7 @@ size_t run_end(std::string_view text, size_t offset, Kind kind) {
   return offset;
 }
 
-// 's, 't, 're, 've, 'm, 'll, 'd after an apostrophe; `begin` itself where there is none of them.
+// 's, 't, 're, 've, 'm, 'll, 'd after an apostrophe; `begin` itself if there is none of them.
 size_t contraction_end(std::string_view text, size_t begin, bool any_case) {
   if (text[begin] != '\'') return begin;
   const auto letter = [&](const Char& c) -> char32_t {
@@ -69,8 +69,8 @@ size_t contraction_end(std::string_view text, size_t begin, bool any_case) {
   }
 }
 
-// \s+(?!\S)|\s+ : the run of blanks, less its last one where something follows and more than one is
-// there.
+// \s+(?!\S)|\s+ : the run of blanks, without its last one if the run is longer than one and text
+// follows.
 size_t blanks_end(std::string_view text, size_t begin) {
   const size_t end = run_end(text, begin, Kind::kSpace);
   if (end == text.size()) return end;
@@ -117,7 +117,7 @@ size_t scan_llama3(std::string_view text, size_t begin) {
     while (end < text.size() && is_newline(static_cast<unsigned char>(text[end]))) ++end;
     return end;
   }
-  // \s*[\r\n]+ : through the last line end of the run.
+  // \s*[\r\n]+ : up to the last line end of the run.
   const size_t end = run_end(text, begin, Kind::kSpace);
   const size_t newline = text.substr(begin, end - begin).find_last_of("\r\n");
   return newline != std::string_view::npos ? begin + newline + 1 : blanks_end(text, begin);

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// A table for the first byte, since most places of a text match nothing; lists for the rest.
+// The first byte has a table, since there is no match at most places of a text; other bytes have
+// lists.
 #include "coordinator/text/string_trie.h"
 
 namespace lockstep {

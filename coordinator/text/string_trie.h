@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Finds, at a place in a text, the longest of a set of strings.
+// Finds the longest of a set of strings at a place in a text.
 #pragma once
 
 #include <array>
@@ -14,16 +14,16 @@ namespace lockstep {
 class StringTrie {
  public:
   struct Match {
-    int32_t value;  // -1 where there is none.
+    int32_t value;  // -1: there is none.
     size_t bytes;
   };
 
   StringTrie() { roots_.fill(-1); }
 
-  // `value` >= 0. An empty string never matches; of two equal strings the first counts.
+  // `value` >= 0. An empty string never matches; the first of two equal strings counts.
   void add(std::string_view text, int32_t value);
 
-  // The longest string at `offset`, in time by its length.
+  // The longest string at `offset`, in time proportional to its length.
   Match find_at(std::string_view text, size_t offset) const;
 
   bool empty() const { return nodes_.empty(); }

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Whether a chat template and a tokenizer belong together. Free functions, for any thread.
+// Checks whether a chat template and a tokenizer fit together. Free functions, for any thread.
 #pragma once
 
 #include <string>
@@ -10,10 +10,10 @@
 
 namespace lockstep {
 
-// Tags of the template, such as <|im_start|>, that the tokenizer has no token for and spells in
-// pieces: the model sees another text than it was trained with, and may never write the tag that
-// ends its answer. Only tags between "<|" and "|>" (or DeepSeek's bars) count, and not those that
-// name a role: published models (Zephyr, OLMo 2, Falcon 3) spell these.
+// Tags of the template, such as <|im_start|>, for which the tokenizer has no token and which it
+// splits: the model sees another text than in training, and may never write the tag that ends its
+// answer. Only tags between "<|" and "|>" (or DeepSeek's bars) count, except tags that name a role:
+// published models (Zephyr, OLMo 2, Falcon 3) split these.
 std::vector<std::string> tags_without_token(const ChatTemplate& chat_template,
                                             const Tokenizer& tokenizer);
 

@@ -10,8 +10,8 @@
 namespace lockstep {
 namespace {
 
-// The texts of conversations that are tried. No template has them, none has another one in it, and
-// they are letters alone, which no escaping changes.
+// The texts of the test conversations. They are in no template, none contains another one, and they
+// have only letters, which no escaping changes.
 constexpr std::string_view kQuestion = "probequestion";
 constexpr std::string_view kAnswer = "probeanswer";
 constexpr std::string_view kNext = "probenext";
@@ -24,7 +24,7 @@ constexpr std::string_view kKey = "probekey";
 constexpr std::string_view kValues[] = {"probevalueone", "probevaluetwo"};
 constexpr std::string_view kResults[] = {"proberesultone", "proberesulttwo"};
 constexpr std::string_view kDocument = "probedocument";
-// Mistral's templates take nine letters or digits only.
+// Mistral's templates accept only nine letters or digits.
 constexpr std::string_view kIds[] = {"probe0001", "probe0002"};
 
 constexpr ContentForm other_than(ContentForm form) {
@@ -52,7 +52,7 @@ OrderedJson one_tool() {
         {"function", {{"name", kTool}, {"description", kTool}, {"parameters", parameters}}}}});
 }
 
-// Each word in quotes of either kind that could be a role's name.
+// All words in single or double quotes that could be a role's name.
 absl::flat_hash_set<std::string> quoted_words(std::string_view source) {
   absl::flat_hash_set<std::string> words;
   for (size_t i = 0; i < source.size(); ++i) {
@@ -117,7 +117,7 @@ class Questions {
     return turn("assistant", text, traits_.turn_content);
   }
 
-  // Some templates of tools alone fail without any.
+  // Some templates that are only for tools fail without any.
   bool ask_turns() {
     for (const bool tools : {false, true}) {
       for (const ContentForm form : {ContentForm::kText, ContentForm::kParts}) {
@@ -160,7 +160,7 @@ class Questions {
     const ContentForm form = traits_.instruction_content;
     for (const char* first : {"system", "developer"}) {
       for (const char* second : {"system", "developer"}) {
-        // A developer's message is a system's where the template does not name it.
+        // A developer's message becomes a system message if the template does not name the role.
         const std::string_view roles[] = {first, second};
         const bool developer = std::ranges::find(roles, "developer") != std::end(roles);
         if (developer && !traits_.names.contains("developer")) continue;
@@ -198,7 +198,7 @@ class Questions {
     gives_documents_ = false;
   }
 
-  // A message of the first calls. Without a text it has what no_content says.
+  // A message with the first calls. Without a text, its content depends on no_content.
   OrderedJson calls(const std::vector<size_t>& which, bool as_object,
                     std::string_view text = {}) const {
     OrderedJson message = {{"role", "assistant"}};
@@ -227,7 +227,7 @@ class Questions {
     message["tool_call_id"] = kIds[i];
     return message;
   }
-  // A question and these, and, where it goes on, an answer and the next question.
+  // A question and these messages; if `goes_on`, also an answer and the next question.
   OrderedJson conversation(const OrderedJson& middle, bool goes_on) const {
     OrderedJson messages = OrderedJson::array({user()});
     messages.insert(messages.end(), middle.begin(), middle.end());
@@ -238,8 +238,8 @@ class Questions {
     return conversation(middle, goes_on_);
   }
 
-  // How well arguments of this form are shown: not at all; somehow; as JSON has them, which is not
-  // as Python shows a dict, not as JSON in a string of JSON, and without the None of null content.
+  // Rates how arguments of this form are shown: 0: not at all; 1: somehow; 2: as JSON, and neither
+  // as a Python dict, nor as JSON inside a JSON string, nor with the None of null content.
   int ask_call(bool as_object) {
     const Fate fate = fate_of(conversation({calls({0}, as_object), result(0)}), {kValues[0]});
     traits_.calls = std::min(traits_.calls, fate);
@@ -252,7 +252,7 @@ class Questions {
     return is_clean ? 2 : 1;
   }
 
-  // Whether calls are shown. Leaves the settings with which they are shown best.
+  // Whether calls are shown. Keeps the settings that show them best.
   bool ask_calls() {
     struct Settings {
       bool gives_tools;
@@ -305,7 +305,7 @@ class Questions {
     }
   }
 
-  // Whether these messages are shown, and not refused where they are history.
+  // How these messages are shown; apart counts only if it is not refused in earlier turns.
   Pairing pairing_of(const OrderedJson& together, const OrderedJson& apart, const Words& words) {
     if (shows(conversation(together), words)) return Pairing::kTogether;
     const bool helps = shows(conversation(apart), words) &&
@@ -322,8 +322,8 @@ class Questions {
                                        {kValues[0], kValues[1], kResults[0], kResults[1]});
   }
 
-  // For a form that takes a string: whether a list of one text gives the same prompt, and a list
-  // of two texts shows both.
+  // For a form that takes a string: checks whether a list of one text gives the same prompt, and
+  // whether a list of two texts shows both.
   void ask_list(const OrderedJson& messages, const Words& roles, ContentForm* form) {
     if (*form == ContentForm::kParts || fate_of(messages, {}) == Fate::kRefused) return;
     const std::string prompt = prompt_;
@@ -355,10 +355,10 @@ class Questions {
   TemplateTraits traits_;
   bool gives_tools_ = false;
   bool gives_documents_ = false;
-  // Mistral's templates refuse a conversation without an answer before the next question, others
+  // Mistral's templates refuse a conversation without an answer before the next question; others
   // leave out the calls of earlier questions.
   bool goes_on_ = false;
-  std::string prompt_;  // The last one.
+  std::string prompt_;  // The last prompt.
 };
 
 }  // namespace

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Two streams of the decoder: one gives each token's bytes, of which characters are made; the other
-// the text, which says where they are.
+// Uses two streams of the decoder: one gives each token's bytes, from which characters are made;
+// the other gives the text, which determines their offsets.
 #include "coordinator/text/token_texts.h"
 
 #include <algorithm>

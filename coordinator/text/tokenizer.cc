@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// The order of the reference: added tokens of the raw text, normalization, added tokens of the
-// normalized text, words, BPE, and at last begin and end tokens.
+// The order is the reference's: added tokens of the raw text, normalization, added tokens of the
+// normalized text, words, BPE, and finally begin and end tokens.
 #include "coordinator/text/tokenizer.h"
 
 #include <algorithm>
@@ -26,7 +26,7 @@ absl::Status check_text(std::string_view text) {
   }
   if (const auto invalid = first_invalid_utf8(text); invalid.has_value()) {
     return invalid_argument(
-        "text is not UTF-8: wanted the first byte of a character at byte {}, found 0x{:02X}",
+        "text is not UTF-8: byte {} must be the first byte of a character, found 0x{:02X}",
         *invalid, static_cast<unsigned char>(text[*invalid]));
   }
   return absl::OkStatus();
@@ -53,9 +53,10 @@ absl::StatusOr<std::unique_ptr<Tokenizer>> Tokenizer::parse(std::string_view tok
 
 absl::Status Tokenizer::read(const Json& spec, const TokenFiles& files) {
   if (!spec.is_object()) {
-    return invalid_argument("wanted an object, found {}", describe(spec));
+    return invalid_argument("must be an object, found {}", describe(spec));
   }
-  // "truncation" and "padding" are defaults of the training script; a server cuts no prompt.
+  // "truncation" and "padding" are defaults of training scripts; a server truncates no prompt by
+  // them.
   ASSIGN_OR_RETURN(model_, Bpe::from_json(member(spec, "model")));
   ASSIGN_OR_RETURN(normalizer_, Normalizer::from_json(member(spec, "normalizer")));
   ASSIGN_OR_RETURN(pre_tokenizer_, PreTokenizer::from_json(member(spec, "pre_tokenizer")));
@@ -109,8 +110,8 @@ absl::StatusOr<std::vector<int32_t>> Tokenizer::encode(const MarkedText& text,
   return ids;
 }
 
-// A text in which no special token is found after normalization, nearly always, is encoded as the
-// whole that it is. Else the marks are carried through normalization.
+// A text without special tokens after normalization, which is almost every text, is encoded as a
+// whole. Else the marks are carried through normalization.
 absl::Status Tokenizer::encode_marked(MarkedText text, bool at_start, Bpe::Scratch* scratch,
                                       std::vector<int32_t>* ids) const {
   if (text.from_request.empty()) {

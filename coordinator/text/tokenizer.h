@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Text to token ids and back, as the published tokenizer.json says and the reference (Hugging
-// Face's tokenizers) does it.
+// Converts text to token ids and back, as defined by tokenizer.json and implemented by the
+// reference (Hugging Face's tokenizers).
 #pragma once
 
 #include <cstdint>
@@ -26,48 +26,48 @@
 namespace lockstep {
 
 struct EncodeOptions {
-  bool add_special = true;  // What the post-processor adds: begin and end tokens.
+  bool add_special = true;  // The post-processor's begin and end tokens are added.
   bool parse_special =
       true;  // Special tokens written in the text become tokens; else they stay text.
 };
 
-// Immutable once loaded: any thread may call any method.
+// Immutable after loading: any thread may call any method.
 class Tokenizer {
  public:
-  // Reads tokenizer.json and the files beside it (token_files.h). A file that is missing, damaged
-  // or asks for what is not supported is a Status of one line that names the file and the thing.
+  // Reads tokenizer.json and the other files (token_files.h). If a file is missing or damaged, or
+  // uses an unsupported feature, the error is one line that names the file and the feature.
   static absl::StatusOr<std::unique_ptr<Tokenizer>> load(const std::filesystem::path& folder);
 
   // The same from the file's content.
   static absl::StatusOr<std::unique_ptr<Tokenizer>> parse(std::string_view tokenizer_json,
                                                           const TokenFiles& files = {});
 
-  // Text to ids. InvalidArgument for text that is not UTF-8 (naming the byte), that is over 256
-  // MiB, or that the model has no token for; ResourceExhausted where a pattern of the tokenizer
+  // Converts text to ids. InvalidArgument for text that is not UTF-8 (names the byte), that is over
+  // 256 MiB, or for which the model has no token; ResourceExhausted if a pattern of the tokenizer
   // takes too long.
   absl::StatusOr<std::vector<int32_t>> encode(std::string_view text,
                                               const EncodeOptions& options = {}) const;
 
-  // The same for a text of which some parts came from a request: special tokens are found in the
-  // rest alone. One that is written across the border of the two is no token, and is cut there.
+  // The same for a text that came in part from a request: special tokens are found only in the
+  // rest. A token that crosses a border between the two is split there.
   absl::StatusOr<std::vector<int32_t>> encode(const MarkedText& text, bool add_special) const;
 
-  // The text of the ids, well-formed UTF-8 with U+FFFD for what is not. Ids without a token,
-  // negative ones too, are left out. A Detokenizer gives the same in pieces.
+  // The text of the ids, well-formed UTF-8 with U+FFFD for invalid bytes. Ids without a token, also
+  // negative ones, are ignored. A Detokenizer gives the same in pieces.
   std::string decode(std::span<const int32_t> ids, bool skip_special = true) const;
 
-  // One more than the largest id, added tokens included. The model's own vocabulary may be larger.
+  // The largest id plus one, including added tokens. The model's own vocabulary may be larger.
   int32_t vocab_size() const;
-  // The files' bos_token (eos_token), else what the post-processor puts first (last).
+  // The files' bos_token (eos_token), else the post-processor's first (last) token.
   std::optional<int32_t> bos_id() const { return bos_id_; }
   std::optional<int32_t> eos_id() const { return eos_id_; }
   bool is_special(int32_t id) const { return added_tokens_.is_special(id); }
 
-  // The token as the file writes it; empty where the id has none.
+  // The token as the file writes it; empty if the id has none.
   std::string token_text(int32_t id) const;
   std::optional<int32_t> token_id(std::string_view token) const;
 
-  // For Detokenizer: the text that goes into the decoder, or null where an id shows nothing.
+  // For Detokenizer: the input of the decoder, or null if the id shows nothing.
   const std::string* shown_text(int32_t id, bool skip_special) const;
   const Decoder& decoder() const { return decoder_; }
 

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// UTF-8 by the table of well-formed sequences of the Unicode Standard (3-7), categories from
-// utf8proc with what Unicode has assigned since.
+// Reads UTF-8 by the table of well-formed sequences of the Unicode Standard (3-7). Categories are
+// utf8proc's, with later assignments of Unicode.
 #include "coordinator/text/unicode.h"
 
 #include <fmt/format.h>
@@ -24,7 +24,7 @@ constexpr std::string_view kCategoryNames =
 
 uint8_t byte_at(std::string_view text, size_t offset) { return static_cast<uint8_t>(text[offset]); }
 
-// The length that a lead byte promises (0: none) and the range of its second byte.
+// The length that a lead byte defines (0: none) and the range of its second byte.
 struct Lead {
   size_t bytes;
   uint8_t low = 0x80;
@@ -50,7 +50,7 @@ struct LowercaseRange {
   char32_t first_lower;
 };
 
-// Letters newer than utf8proc's tables.
+// Letters that are newer than utf8proc's tables.
 constexpr LowercaseRange kNewLowercase[] = {
     {0x1C89, 0x1C89, 0x1C8A},    {0xA7CB, 0xA7CB, 0x0264}, {0xA7CC, 0xA7CC, 0xA7CD},
     {0xA7CE, 0xA7CE, 0xA7CF},    {0xA7D2, 0xA7D2, 0xA7D3}, {0xA7D4, 0xA7D4, 0xA7D5},
@@ -58,7 +58,7 @@ constexpr LowercaseRange kNewLowercase[] = {
     {0x16EA0, 0x16EB8, 0x16EBB},
 };
 
-// So, and yet Alphabetic: circled and squared letters.
+// Characters of category So that are Alphabetic: circled and squared letters.
 bool is_symbol_letter(char32_t c) {
   return (c >= 0x24B6 && c <= 0x24E9) || (c >= 0x1F130 && c <= 0x1F149) ||
          (c >= 0x1F150 && c <= 0x1F169) || (c >= 0x1F170 && c <= 0x1F189);
@@ -196,7 +196,7 @@ bool is_pattern_word(char32_t c) {
 }
 
 void append_lowercase(char32_t code_point, std::string* text) {
-  if (code_point == 0x130) {  // The one letter whose lower case is two code points.
+  if (code_point == 0x130) {  // The only letter whose lower case is two code points.
     text->append("i\xCC\x87");
     return;
   }

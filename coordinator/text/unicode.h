@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// UTF-8 and the character properties that tokenizers ask for, as of Unicode 16: what the
-// reference's regular expressions know. Free functions without state, for any thread.
+// UTF-8 and the character properties that tokenizers need, as of Unicode 16, like the reference's
+// regular expressions. Free functions without state, for any thread.
 #pragma once
 
 #include <cstddef>
@@ -57,8 +57,8 @@ struct CodePoint {
   size_t bytes;
 };
 
-// What some bytes begin with: a whole code point; a broken sequence, whose first
-// `bytes` bytes are replaced by one U+FFFD; or a sequence that the end of the bytes cuts.
+// The first sequence of some bytes: a whole code point; a broken sequence, whose first `bytes`
+// bytes are replaced by one U+FFFD; or a sequence that the end of the bytes cuts.
 struct Utf8Sequence {
   enum class Kind { kWhole, kBroken, kCut };
   Kind kind;
@@ -67,24 +67,24 @@ struct Utf8Sequence {
 
 inline constexpr std::string_view kReplacement = "\xEF\xBF\xBD";
 
-// Wants at least one byte.
+// There must be at least one byte.
 Utf8Sequence first_sequence(std::string_view bytes);
 
-// One U+FFFD stands for each broken sequence, or for each byte of it.
+// One U+FFFD for each broken sequence, or for each byte of it.
 enum class Replaces { kSequences, kBytes };
 
-// Takes the whole characters off the front of bytes, with U+FFFD for what is broken; a sequence
-// that the end of the bytes cuts stays, unless this is the end.
+// Removes and returns the whole characters at the front of bytes, with U+FFFD for broken ones; a
+// sequence that is cut at the end stays, unless this is the end.
 std::string take_characters(std::string* bytes, bool is_end, Replaces replaces);
 
-// In well-formed text.
+// The text must be well-formed.
 int64_t count_characters(std::string_view text);
 
 // The offset of the first byte that is not part of well-formed UTF-8.
 std::optional<size_t> first_invalid_utf8(std::string_view text);
 
-// The code point that begins at, or ends before, `offset`. Wants well-formed text and an offset
-// between code points, not at the end (at the beginning).
+// The code point that begins at, or ends before, `offset`. The text must be well-formed, the offset
+// between code points and not at the end (at the beginning).
 CodePoint code_point_at(std::string_view text, size_t offset);
 CodePoint code_point_before(std::string_view text, size_t offset);
 
@@ -103,24 +103,25 @@ bool is_space(char32_t code_point);  // White_Space
 // The numbers of Unicode 17, at which the reference's Digits splits.
 bool is_numeric(char32_t code_point);
 
-// \w of the reference's two engines: Rust's for added tokens and Whitespace, Oniguruma's in
+// \w of the reference's two engines: Rust's for added tokens and Whitespace, Oniguruma's for
 // patterns.
 bool is_word(char32_t code_point);
 bool is_pattern_word(char32_t code_point);
 
-// What the reference's Punctuation splits at: ASCII punctuation, and category P as of Unicode 7.
+// The characters at which the reference's Punctuation splits: ASCII punctuation, and category P as
+// of Unicode 7.
 bool is_punctuation(char32_t code_point);
 
 // Appends the lower-case form, one or two code points.
 void append_lowercase(char32_t code_point, std::string* text);
 
-// The text with its control characters as escapes, for a message of one line.
+// The text with its control characters escaped, for a message of one line.
 std::string one_line(std::string_view text);
 
-// Code points that Unicode 14 (Oniguruma's tables) does not know, in order.
+// Code points that are unknown to Unicode 14 (Oniguruma's tables), in order.
 std::span<const CategoryRange> assigned_after_unicode_14();
 
-// Code points that the reference's normaliser, whose tables are those of Unicode 9, leaves alone.
+// Code points that the reference's normalizer, whose tables are Unicode 9's, leaves unchanged.
 bool is_unknown_to_normalizer(char32_t code_point);
 
 }  // namespace lockstep

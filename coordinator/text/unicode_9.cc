@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Today's properties of the characters that Unicode 9 has, and what has changed of them since.
+// Today's properties of the characters in Unicode 9, and the changes to them since then.
 #include "coordinator/text/unicode_9.h"
 
 #include <algorithm>
@@ -152,7 +152,7 @@ constexpr std::string_view kScripts[] = {kHan,
                                          "Katakana"};
 static_assert(kScripts[0] == kHan);
 
-// Scripts that characters had under Unicode 9 and have no longer.
+// Scripts that characters had in Unicode 9 and no longer have.
 struct Former {
   CodePointSet::Range range;
   std::string_view script;
@@ -160,7 +160,7 @@ struct Former {
 constexpr Former kFormer[] = {
     {{0x589, 0x589}, "Common"}, {{0x61C, 0x61C}, "Common"}, {{0x953, 0x954}, "Devanagari"}};
 
-// Characters that came later, and what is between them that is none.
+// Characters added later, and unassigned code points between them.
 // clang-format off
 constexpr CodePointSet::Range kLater[] = {
     {0x558, 0x558}, {0x560, 0x560}, {0x588, 0x588}, {0x58B, 0x58C}, {0x5C8, 0x5C9},
@@ -200,7 +200,7 @@ constexpr CodePointSet::Range kLater[] = {
 };
 // clang-format on
 
-// The long-vowel mark, which both kinds of Kana share.
+// The long-vowel mark, which Hiragana and Katakana share.
 constexpr char32_t kLongVowel = 0x30FC;
 
 const CodePointSet& characters_of_unicode_9() {

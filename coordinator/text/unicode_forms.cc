@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Decomposes by utf8proc's tables, sorts marks here (utf8proc swaps neighbours, which is quadratic
+// Decomposes by utf8proc's tables, sorts marks itself (utf8proc's swaps of neighbours are quadratic
 // in the length of a run of marks), and composes by utf8proc.
 #include "coordinator/text/unicode_forms.h"
 
@@ -16,7 +16,7 @@ namespace {
 
 int combining_class(utf8proc_int32_t c) { return utf8proc_get_property(c)->combining_class; }
 
-// A stretch of text between characters that the reference does not know, decomposed.
+// A decomposed stretch of text between characters that the reference does not know.
 class Stretch {
  public:
   Stretch(UnicodeForm form, std::string* out)
@@ -26,7 +26,7 @@ class Stretch {
   }
 
   void add(char32_t c) {
-    constexpr int kLongest = 32;  // The longest decomposition of a character has 18.
+    constexpr int kLongest = 32;  // The longest decomposition has 18.
     utf8proc_int32_t buffer[kLongest];
     const auto count = utf8proc_decompose_char(static_cast<utf8proc_int32_t>(c), buffer, kLongest,
                                                static_cast<utf8proc_option_t>(options_), nullptr);
@@ -34,7 +34,7 @@ class Stretch {
     points_.insert(points_.end(), buffer, buffer + count);
   }
 
-  // Sorts, composes, writes, and begins anew.
+  // Sorts, composes, writes, and starts anew.
   void flush() {
     sort_marks();
     auto count = static_cast<utf8proc_ssize_t>(points_.size());
@@ -71,7 +71,7 @@ class Stretch {
 }  // namespace
 
 std::string to_unicode_form(std::string_view text, UnicodeForm form) {
-  // Bytes below CC are of characters below U+0300, all of which are their own NFC.
+  // Bytes below CC belong to characters below U+0300, which are all their own NFC.
   const unsigned char first_affected = form == UnicodeForm::kNfc ? 0xCC : 0x80;
   const bool is_plain = std::all_of(text.begin(), text.end(), [&](char byte) {
     return static_cast<unsigned char>(byte) < first_affected;

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Unicode normalization forms, in time linear in the text but for one sort of each run of marks.
+// Unicode normalization forms, in time linear in the text except for sorting each run of marks.
 #pragma once
 
 #include <string>
@@ -9,8 +9,8 @@ namespace lockstep {
 
 enum class UnicodeForm { kNfc, kNfd, kNfkc, kNfkd };
 
-// Characters newer than the reference's tables (Unicode 9) stay as they are. Wants well-formed
-// UTF-8; for any thread.
+// Characters newer than the reference's tables (Unicode 9) stay unchanged. The text must be
+// well-formed UTF-8; for any thread.
 std::string to_unicode_form(std::string_view text, UnicodeForm form);
 
 }  // namespace lockstep

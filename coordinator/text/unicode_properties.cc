@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Names and tables are Oniguruma's own. Debian's has Unicode 14, the reference's has 16: categories
-// come from our tables, and what scripts have gained since is listed here.
+// Names and tables are Oniguruma's. Debian's version has Unicode 14, the reference's 16: categories
+// are from our tables, and later additions to scripts are listed here.
 #include "coordinator/text/unicode_properties.h"
 
 #include <oniguruma.h>
@@ -21,7 +21,7 @@ struct NewerRange {
   CodePointSet::Range range;
 };
 
-// Facts of the Unicode Character Database, listed by asking the reference about every code point.
+// Facts of the Unicode Character Database, found by testing every code point with the reference.
 constexpr NewerRange kPropertiesAfterUnicode14[] = {
     {"arabic", {0x897, 0x897}},
     {"arabic", {0x10EC2, 0x10EC4}},
@@ -54,7 +54,7 @@ constexpr NewerRange kPropertiesAfterUnicode14[] = {
     {"myanmar", {0x116D0, 0x116E3}},
 };
 
-// Scripts that Oniguruma does not know yet, as it takes them: a count of ranges, and their ends.
+// Scripts that Oniguruma does not know, in its format: a count of ranges, and their ends.
 struct NewScript {
   const char* name;
   std::vector<OnigCodePoint> ranges;
@@ -85,7 +85,7 @@ std::string plain_name(std::string_view name) {
   return plain;
 }
 
-// The long names of categories, and the names of Oniguruma that mean one.
+// Long names of categories, and Oniguruma's names that mean a category.
 struct CategoryName {
   std::string_view name;
   std::string_view category;
@@ -133,7 +133,7 @@ constexpr CategoryName kLongCategories[] = {
     {"privateuse", "Co"},
 };
 
-// Short names of scripts and others that have rows above.
+// Short names of scripts and other properties that have rows above.
 constexpr std::pair<std::string_view, std::string_view> kSameProperties[] = {
     {"uppercase", "upper"},
     {"lowercase", "lower"},
@@ -164,7 +164,7 @@ std::string category_named(std::string_view plain) {
   return is_category_name(name) ? name : "";
 }
 
-// The set of each category.
+// One set for each category.
 const std::vector<CodePointSet>& category_sets() {
   static const std::vector<CodePointSet> sets = [] {
     std::vector<CodePointSet> all(static_cast<size_t>(Category::kCo) + 1);
@@ -179,7 +179,7 @@ const std::vector<CodePointSet>& category_sets() {
   return sets;
 }
 
-// All categories of that name: "L" has five.
+// The union of all categories of that name: "L" has five.
 CodePointSet category_set(std::string_view name) {
   CodePointSet set;
   for (size_t i = 0; i < category_sets().size(); ++i) {
@@ -203,7 +203,7 @@ CodePointSet library_set(int type) {
   return set;
 }
 
-// Adds the members that a property has gained since Unicode 14.
+// Adds the members that a property gained after Unicode 14.
 void add_newer(std::string_view plain, CodePointSet* set) {
   for (const NewerRange& row : kPropertiesAfterUnicode14) {
     if (row.property == plain) set->add(row.range);
@@ -277,7 +277,7 @@ const CodePointSet& class_word_set() {
   static const CodePointSet set = [] {
     CodePointSet words = category_set("M");
     for (const char* name : {"L", "Nd", "Nl", "Pc"}) words.add(category_set(name));
-    // Circled and squared letters are symbols, and yet words.
+    // Circled and squared letters are symbols, but count as word characters.
     words.add({{0x24B6, 0x24E9}, {0x1F130, 0x1F149}, {0x1F150, 0x1F169}, {0x1F170, 0x1F189}});
     return words;
   }();

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// A deque holds the texts, since it does not move what the map's keys point at.
+// The texts are in a deque, which does not move them: the map's keys point at them.
 #include "coordinator/text/vocabulary.h"
 
 #include <utility>

@@ -16,23 +16,23 @@ namespace lockstep {
 
 inline constexpr int32_t kMaxVocabulary = 1'000'000;
 
-// Filled by one thread, then read by any. Texts stay where they are for its lifetime.
+// Filled by one thread, then read by any. Texts do not move during its lifetime.
 class Vocabulary {
  public:
   Vocabulary() = default;
   Vocabulary(Vocabulary&&) = default;
   Vocabulary& operator=(Vocabulary&&) = default;
 
-  // An error for an id over kMaxVocabulary, and for a text or an id that is already there.
+  // Errors: an id over kMaxVocabulary, or a text or an id that is already present.
   absl::Status add(std::string text, int64_t id);
 
-  // An error that gives the largest id, where the ids have far more holes than tokens.
+  // An error that gives the largest id, if the ids have far more gaps than tokens.
   absl::Status check_dense() const;
 
   std::optional<int32_t> find(std::string_view text) const;
-  // Null for an id that no token has.
+  // Null for an unused id.
   const std::string* text(int32_t id) const;
-  // One more than the largest id.
+  // The largest id plus one.
   int32_t size() const { return static_cast<int32_t>(texts_.size()); }
   int32_t count() const { return static_cast<int32_t>(ids_.size()); }
 

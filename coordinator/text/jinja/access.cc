@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Jinja's rules: value.name looks for a method first and then for an item, value["name"] the other
-// way round. Methods that change a value are out of reach, as in the reference's sandbox.
+// Jinja's rules: value.name looks for a method first and then for an item, value["name"] for an
+// item first. Methods that change a value are not available, as in the reference's sandbox.
 #include <algorithm>
 #include <optional>
 
@@ -39,7 +39,7 @@ bool changes(const Value& value, std::string_view name) {
          (sequence != nullptr && sequence->type == Sequence::Type::kList && is_in(kOfLists));
 }
 
-// Python's getattr: methods, and the parts of namespaces, macros and loops.
+// Python's getattr: methods, and the members of namespaces, macros and loops.
 std::optional<Value> own_attribute(Runtime& runtime, const Value& value, std::string_view name) {
   if (const auto* space = value.get_if<Namespace*>()) {
     const Value* found = (*space)->attributes.find(name);
@@ -57,7 +57,7 @@ std::optional<Value> own_attribute(Runtime& runtime, const Value& value, std::st
   return member->run(call);
 }
 
-// The item at an index that may count from the end; nothing where there is none.
+// The item at an index, which may count from the end; nothing if there is none.
 std::optional<Value> indexed_item(Runtime& runtime, const Value& value, const Value& key) {
   const Text* text = value.text();
   const Sequence* sequence = value.sequence();
@@ -125,7 +125,7 @@ Value slice_text(Runtime& runtime, const Text& text, const SliceBounds& bounds) 
 
 uint64_t range_length(int64_t start, int64_t stop, int64_t step) {
   if (step > 0 ? start >= stop : start <= stop) return 0;
-  // Unsigned numbers wrap around: the distance may have 64 bits.
+  // Unsigned numbers wrap around, since the distance may need 64 bits.
   const auto distance = static_cast<uint64_t>(stop) - static_cast<uint64_t>(start);
   const auto stride = static_cast<uint64_t>(step);
   return step > 0 ? (distance - 1) / stride + 1 : (-distance - 1) / -stride + 1;
@@ -202,7 +202,7 @@ Value slice(Runtime& runtime, const Value& value, const Value* start, const Valu
   for (int64_t i = 0; i < bounds.count; ++i) {
     items.push_back(sequence->items[static_cast<size_t>(bounds.begin + i * bounds.step)]);
   }
-  const bool is_range = sequence->type == Sequence::Type::kRange;  // Its slice is shown as a list.
+  const bool is_range = sequence->type == Sequence::Type::kRange;  // Its slice is a list.
   return runtime.sequence(is_range ? Sequence::Type::kList : sequence->type, std::move(items));
 }
 

@@ -13,7 +13,7 @@ class BraceFormat {
   BraceFormat(Runtime& runtime, const Arguments& arguments)
       : runtime_(runtime), budget_(runtime.budget), arguments_(arguments) {}
 
-  // `nested`: the text is itself the format of a field, and may hold fields, but no deeper ones.
+  // `nested`: the text is the format of a field; it may hold fields, but no deeper ones.
   MarkedText run(const MarkedText& format, bool nested) {
     const std::string_view text = format.bytes;
     MarkedText made;
@@ -41,7 +41,7 @@ class BraceFormat {
   }
 
  private:
-  // The first byte from `begin` on, outside of indices, at which `ends` holds; else the size.
+  // The first byte from `begin` on, outside of indices, for which `ends` holds; else the size.
   template <typename F>
   static size_t find(std::string_view text, size_t begin, F&& ends) {
     bool in_index = false;
@@ -112,7 +112,7 @@ class BraceFormat {
     return value;
   }
 
-  // The number that the name is, if it is one.
+  // The name as a number, if it is one.
   std::optional<int64_t> index_of(std::string_view name) {
     const auto index = take_digits(budget_, &name);
     return name.empty() ? index : std::nullopt;
@@ -133,13 +133,13 @@ class BraceFormat {
     for (const auto& [key, value] : arguments_.named) {
       if (key == name) return value;
     }
-    return budget_.refuse("the format's key '{}' is not there", name);
+    return budget_.refuse("the format's key '{}' is missing", name);
   }
 
   Runtime& runtime_;
   Budget& budget_;
   const Arguments& arguments_;
-  int64_t next_ = 0;  // The next field without a name.
+  int64_t next_ = 0;  // The number of the next field without a name.
   bool manual_ = false;
   int depth_ = 0;
 };

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// The limits of a template, and the error that it ends with. A template is a stranger's program:
-// it fails where it asks for more than this, whatever it does.
+// The limits of a template, and the error with which it ends. A template is an untrusted program:
+// it fails if it exceeds a limit.
 #pragma once
 
 #include <cstddef>
@@ -16,11 +16,11 @@ struct Limits {
   size_t template_bytes = size_t{1} << 20;
   int depth = 100;                            // Levels of syntax, of calls, of values.
   int64_t steps = 1'000'000;                  // A statement, an operation, an item made or read.
-  int64_t text_bytes = int64_t{4} << 20;      // The output, and any text in between.
+  int64_t text_bytes = int64_t{4} << 20;      // The output, and all intermediate texts.
   int64_t memory_bytes = int64_t{128} << 20;  // All values that exist at once.
 };
 
-// The result of a function that failed: an empty one of any type.
+// The result of a failed function: an empty one of any type.
 struct Failed {
   template <typename T>
   operator T() const {  // NOLINT(google-explicit-constructor)
@@ -28,8 +28,8 @@ struct Failed {
   }
 };
 
-// Charged by everything that takes time or memory. The first error is kept, and all that is made
-// after it means nothing: functions go on with empty values, and loops end where ok() is false.
+// All code that takes time or memory is charged to it. The first error is kept. After it, results
+// mean nothing: functions continue with empty values, and loops end because ok() is false.
 class Budget {
  public:
   explicit Budget(const Limits& limits) : limits_(limits) {}
@@ -55,11 +55,11 @@ class Budget {
     return fail(resource_exhausted(format, std::forward<Args>(args)...));
   }
 
-  // These return ok(). A step pays for 2 KiB copied, or for 64 bytes looked at one by one.
+  // These return ok(). A step pays for copying 2 KiB, or for reading 64 bytes one by one.
   bool spend(int64_t steps) { return work(steps, kUnitsPerStep); }
   bool copy(size_t bytes) { return work(static_cast<int64_t>(bytes), 2); }
   bool scan(size_t bytes) { return work(static_cast<int64_t>(bytes), 64); }
-  // For a text that is about to have this size.
+  // Checks the size that a text is about to have.
   bool check_text(size_t bytes) {
     if (bytes <= static_cast<size_t>(limits_.text_bytes)) return ok();
     return exhausted("the template makes a text of more than {} bytes", limits_.text_bytes);
@@ -90,7 +90,7 @@ class Budget {
   absl::Status error_;
 };
 
-// The memory of one value; given back with it. A null one: the value is part of the template.
+// Frees the memory of one value with it. With a null budget: the value is part of the template.
 struct GiveBack {
   int64_t bytes = 0;
   void operator()(Budget* budget) const { budget->give_back(bytes); }
@@ -101,7 +101,7 @@ inline Charge charge(Budget* budget, int64_t bytes) {
   return {budget, {bytes}};
 }
 
-// Counts a level of something as long as it exists.
+// Counts a level while it exists.
 class Level {
  public:
   explicit Level(int* count) : count_(count) { ++*count_; }

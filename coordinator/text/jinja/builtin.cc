@@ -9,7 +9,7 @@
 namespace lockstep::jinja {
 namespace {
 
-// Takes the first name, with its "?", from a list of parameters.
+// Removes and returns the first name, with its "?", of a list of parameters.
 std::string_view next_word(std::string_view* words) {
   const size_t end = std::min(words->find(' '), words->size());
   const std::string_view word = words->substr(0, end);

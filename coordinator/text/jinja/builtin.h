@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Filters, tests, methods and functions: rows of tables that name their parameters, so that all
-// are called alike.
+// Filters, tests, methods and functions: rows of tables that name their parameters, so that all are
+// called in the same way.
 #pragma once
 
 #include <span>
@@ -22,14 +22,14 @@ struct Arguments {
 class Call;
 struct Builtin {
   std::string_view name;
-  // Names with blanks between them, "?" after one that may be left out: "old new count?". "*": any
-  // arguments, which the function reads from Call::arguments. ".": an attribute, which is not
-  // called but read.
+  // Names separated by blanks, with "?" after an optional one: "old new count?". "*": any
+  // arguments, which the function reads from Call::arguments. ".": an attribute, which is read and
+  // not called.
   std::string_view parameters;
   Value (*run)(Call& call);
 };
 
-// One call of a builtin, its arguments bound to the parameters.
+// One call of a builtin, with its arguments bound to the parameters.
 class Call {
  public:
   Call(Runtime& runtime, const Builtin& builtin, const Value& self, const Arguments& arguments)
@@ -42,31 +42,31 @@ class Call {
   Runtime& runtime;
   Budget& budget;
   const Builtin& builtin;
-  const Value& self;  // The value that is filtered or tested, or has the method.
+  const Value& self;  // The value that is filtered or tested, or whose method is called.
   const Arguments& arguments;
 
-  // Fails where arguments do not fit the parameters.
+  // Fails if the arguments do not fit the parameters.
   bool bind();
 
   const Value& operator[](size_t index) const { return *bound_[index]; }
   bool has(size_t index) const { return bound_[index] != nullptr; }
-  // Whether it is there and not none.
+  // Whether it is given and not none.
   bool given(size_t index) const { return has(index) && !bound_[index]->is_none(); }
   const Value* given_or_null(size_t index) const { return given(index) ? bound_[index] : nullptr; }
   Value value_or(size_t index, const Value& fallback) const {
     return has(index) ? *bound_[index] : fallback;
   }
 
-  // These fail where the argument is of another type, with an error that names the parameter.
+  // These fail if the argument has another type, with an error that names the parameter.
   bool truth_or(size_t index, bool fallback) const;
   int64_t integer_or(size_t index, int64_t fallback) const;
-  const Text& text(size_t index) const;  // An empty one where it failed.
+  const Text& text(size_t index) const;  // Empty if it failed.
   std::string_view text_or(size_t index, std::string_view fallback) const {
     return has(index) ? std::string_view(text(index).bytes()) : fallback;
   }
   Failed wrong_argument(size_t index, std::string_view wanted) const;
 
-  // The value as str() makes it a text.
+  // The value's text as str() gives it.
   MarkedText str(const Value& value) const;
 
  private:
@@ -78,13 +78,13 @@ class Call {
 Value run_builtin(Runtime& runtime, const Builtin& builtin, const Value& self,
                   const Arguments& arguments);
 
-// A builtin as a value; bound to `self` where it is a method.
+// A builtin as a value; a method is bound to `self`.
 struct Function {
   const Builtin* builtin;
   Value self;
 };
 
-// Null where there is none of this name.
+// Null if there is none of this name.
 const Builtin* find_builtin(std::span<const Builtin> table, std::string_view name);
 const Builtin* find_filter(std::string_view name);
 const Builtin* find_test(std::string_view name);
@@ -92,7 +92,7 @@ const Builtin* find_test(std::string_view name);
 const Builtin* find_function(std::string_view name);
 const Builtin* find_member(const Value& value, std::string_view name);
 
-// The tables, each in a file of its own.
+// The tables, each in its own file.
 std::span<const Builtin> text_filters();
 std::span<const Builtin> number_filters();
 std::span<const Builtin> sequence_filters();

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Unicode's tables, where Python's str looks at them. Polytonic Greek letters that become several
-// ones in upper case are left to the simple mapping.
+// Unicode's tables as Python's str uses them. Polytonic Greek letters whose upper case has several
+// letters get only the simple mapping.
 #include "coordinator/text/jinja/characters.h"
 
 #include <utf8proc.h>
@@ -18,7 +18,7 @@ struct Range {
   char32_t last;
 };
 
-// Digits that are no decimals: superscripts, circled digits and the like.
+// Digits that are not decimals: superscripts, circled digits and others.
 constexpr Range kOtherDigits[] = {
     {0xB2, 0xB3},       {0xB9, 0xB9},       {0x1369, 0x1371},   {0x19DA, 0x19DA},
     {0x2070, 0x2070},   {0x2074, 0x2079},   {0x2080, 0x2089},   {0x2460, 0x2468},
@@ -106,7 +106,7 @@ std::string_view clipped(std::string_view text, size_t bytes) {
 }
 
 Case case_of(char32_t c) {
-  // Letters of other categories that have a case: ordinals, modifiers, Roman and circled ones.
+  // Letters of other categories that have a case: ordinals, modifiers, Roman and circled letters.
   const bool lower = c == 0xAA || c == 0xBA || (c >= 0x2B0 && c <= 0x2B8) || c == 0x2C0 ||
                      c == 0x2C1 || (c >= 0x2E0 && c <= 0x2E4) || (c >= 0x2170 && c <= 0x217F) ||
                      (c >= 0x24D0 && c <= 0x24E9);
@@ -131,7 +131,7 @@ void append_cased(char32_t c, Case wanted, std::string* text) {
   }
   const auto value = static_cast<utf8proc_int32_t>(c);
   const auto mapped = wanted == Case::kUpper ? utf8proc_toupper(value) : utf8proc_totitle(value);
-  // A small letter without a capital that folds to several, as the German sharp s.
+  // A lower-case letter without a capital may fold to several letters, like the German sharp s.
   utf8proc_int32_t folded[4];
   int boundary = 0;
   const bool may_fold =

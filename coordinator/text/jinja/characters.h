@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Characters as Python's str sees them: which are blank, which are digits, and their cases. What
-// takes a text requires well-formed UTF-8. Python counts code points where we count bytes.
+// Characters as in Python's str: blanks, digits and cases. Functions on texts require well-formed
+// UTF-8. Python counts code points; we count bytes.
 #pragma once
 
 #include <cstddef>
@@ -19,7 +19,7 @@ struct Character {
   size_t end;
 };
 
-// The characters of a text, for a range-for. The text has to outlive it.
+// The characters of a text, for a range-for. The text must outlive it.
 class Characters {
  public:
   explicit Characters(std::string_view text) : text_(text) { read(0); }
@@ -36,17 +36,18 @@ class Characters {
   Character now_ = {};
 };
 
-bool is_blank(char32_t c);       // str.isspace, and what strip() and split() take away.
-bool is_line_break(char32_t c);  // splitlines() cuts there.
+bool is_blank(char32_t c);       // str.isspace(); the characters that strip() and split() remove.
+bool is_line_break(char32_t c);  // splitlines() splits at these.
 bool is_decimal(char32_t c);
 bool is_digit(char32_t c);
-bool is_printable(char32_t c);  // Shown by repr() as it is.
+bool is_printable(char32_t c);  // repr() shows it unchanged.
 
 // The end of the blanks that begin at `begin`, and the beginning of those at the text's end.
 size_t blanks_end(std::string_view text, size_t begin);
 size_t blanks_begin(std::string_view text);
 
-// The byte at which a code point begins; the text's size for its length. Takes time by the offset.
+// The byte at which a code point begins; the text's size if it is the length. Takes time
+// proportional to the offset.
 size_t byte_offset(std::string_view text, int64_t code_point);
 // The same for all code points, and the text's size at the end.
 std::vector<size_t> byte_offsets(std::string_view text);
@@ -57,7 +58,7 @@ std::string_view clipped(std::string_view text, size_t bytes);
 enum class Case : uint8_t { kNone, kLower, kUpper, kTitle };
 Case case_of(char32_t c);
 
-// Appends the character in this case, which may be several. The final sigma is the caller's.
+// Appends the character in this case, which may be several. The caller handles the final sigma.
 void append_cased(char32_t c, Case wanted, std::string* text);
 
 }  // namespace lockstep::jinja

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Python's dict, and what may be a key of it.
+// Python's dict, and its possible keys.
 #pragma once
 
 #include <string_view>
@@ -11,7 +11,7 @@
 
 namespace lockstep::jinja {
 
-// Equal hashes for values that are equal as Python's keys: 1, 1.0 and True are.
+// Values that are equal as Python's keys have equal hashes: 1, 1.0 and True do.
 struct KeyHash {
   using is_transparent = void;
   size_t operator()(const Value& key) const;
@@ -22,9 +22,10 @@ struct KeyEqual {
   bool operator()(const Value& a, const Value& b) const;
   bool operator()(const Value& a, std::string_view b) const;
 };
-// Whether it may be a key, as in Python; of tuples short, flat ones. Pays for the look-up.
+// Whether it may be a key, as in Python; only short, flat tuples are allowed. Charges for the
+// lookup.
 bool is_hashable(Budget& budget, const Value& key);
-// The same; fails where it is not.
+// The same; fails if it may not be a key.
 bool check_hashable(Budget& budget, const Value& key);
 
 // Keys in the order in which they were added.
@@ -33,7 +34,7 @@ struct Dict {
   int depth = 1;
   Charge charge;
 
-  // Replaces the value of a key that is there. The key has to be hashable.
+  // Adds a key or replaces its value. The key must be hashable.
   void set(Value key, Value value);
   template <typename Key>  // Value or std::string_view
   const Value* find(const Key& key) const {

@@ -10,7 +10,7 @@
 namespace lockstep::jinja {
 namespace {
 
-// Without blanks at the ends and single "_" between digits; nothing where a "_" is elsewhere.
+// Removes blanks at the ends and single "_" between digits; nothing if a "_" is elsewhere.
 std::optional<std::string> digits_of(std::string_view text) {
   const size_t begin = blanks_end(text, 0);
   const size_t end = blanks_begin(text);
@@ -28,8 +28,8 @@ std::optional<std::string> digits_of(std::string_view text) {
   return digits;
 }
 
-// Python's int() of a text; nothing where that is no integer of 64 bits. Base 0 reads prefixes, as
-// do 2, 8 and 16.
+// Python's int() of a text; nothing if that is not an integer of 64 bits. Prefixes are read for
+// base 0, 2, 8 and 16.
 std::optional<int64_t> parse_integer(std::string_view text, int64_t base) {
   const auto cleaned = digits_of(text);
   if (!cleaned.has_value() || base == 1 || base < 0 || base > 36) return std::nullopt;
@@ -81,7 +81,7 @@ Value rounded_integer(Budget& budget, int64_t value, int64_t precision) {
   const bool up = rest > unit / 2 || (rest == unit / 2 && (down / unit) % 2 != 0);
   int64_t result = down;
   if (up && __builtin_add_overflow(down, unit, &result)) {
-    return budget.refuse("the result is no integer of 64 bits");
+    return budget.refuse("the result is not an integer of 64 bits");
   }
   return result;
 }
@@ -113,7 +113,7 @@ Value round_filter(Call& call) {
   }
   const double unit = std::pow(10.0, static_cast<double>(precision));
   const double scaled = self.number() * unit;
-  // Python rounds to an integer here, which has no -0.
+  // Python rounds to an integer, which has no -0.
   const double whole = (method == "ceil" ? std::ceil(scaled) : std::floor(scaled)) + 0.0;
   return whole / unit;
 }

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Filters that compare items: with each other, or by an attribute, or in sum.
+// Filters that compare items with each other or by an attribute, or sum them.
 #include <algorithm>
 
 #include "absl/container/flat_hash_set.h"
@@ -15,14 +15,14 @@ struct Keyed {
   Value item;
 };
 
-// A text in lower case unless case counts; anything else as it is.
+// A text in lower case, unless `case_sensitive`; any other value unchanged.
 Value key_of(Call& call, const Value& value, bool case_sensitive) {
   if (case_sensitive || value.text() == nullptr) return value;
   call.budget.scan(value.text()->bytes().size());
   return call.runtime.text(to_lower(value.text()->content));
 }
 
-// The items that are filtered, each with its key: one attribute's value, or a list of several.
+// The filtered items, each with its key: the value of one attribute, or a list of several.
 std::vector<Keyed> keyed_items(Call& call, const std::vector<AttributePath>& paths,
                                bool case_sensitive, const Value* fallback = nullptr) {
   std::vector<Keyed> keyed;
@@ -44,8 +44,8 @@ std::vector<Keyed> keyed_items(Call& call) {
                      call.truth_or(0, false));
 }
 
-// Equal ones keep their order, also in reverse, as with Python's sorted(). The reference's keys of
-// "sort" are lists: those of equal items are equal, whether or not these have an order.
+// Equal items keep their order, also in reverse, as in Python's sorted(). The reference's keys of
+// "sort" are lists: those of equal items are equal, even if the items have no order.
 void sort(Budget& budget, std::vector<Keyed>* keyed, bool reverse, bool as_lists = false) {
   std::stable_sort(keyed->begin(), keyed->end(), [&](const Keyed& a, const Keyed& b) {
     if (!budget.spend(1) || (as_lists && equal(budget, a.key, b.key))) return false;
@@ -75,7 +75,7 @@ Value dictsort(Call& call) {
     return call.budget.refuse("You can only sort by either \"key\" or \"value\"");
   }
   const Dict* dict = call.self.dict();
-  if (dict == nullptr) return wrong_type(call.budget, call.self, "dictsort: wanted a mapping");
+  if (dict == nullptr) return wrong_type(call.budget, call.self, "dictsort: must be a mapping");
   std::vector<Keyed> keyed;
   for (const auto& [key, value] : dict->entries) {
     if (!call.budget.spend(1)) return {};
@@ -119,7 +119,7 @@ Value sum(Call& call) {
   return total;
 }
 
-// Pairs of a key and the items that have it, by the key's order.
+// Pairs of a key and the items with that key, in the order of the keys.
 Value groupby(Call& call) {
   const AttributePath path(call.runtime, call.given_or_null(0));
   const Value* fallback = call.given_or_null(1);
@@ -135,7 +135,7 @@ Value groupby(Call& call) {
            equal(call.budget, keyed[end].key, keyed[begin].key)) {
       items.push_back(keyed[end++].item);
     }
-    // The key as the first item has it, in its own case.
+    // The key of the first item, in its original case.
     Value key = path.get(call.runtime, items[0], fallback);
     groups.push_back(call.runtime.sequence(Sequence::Type::kTuple,
                                            {std::move(key), call.runtime.list(std::move(items))},

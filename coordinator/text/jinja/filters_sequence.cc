@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Filters on what can be walked, and on any value. What map, select and their relatives give can be
-// walked once, as Python's generators.
+// Filters on iterable values, and on any value. The results of map, select and similar filters can
+// be iterated once, like Python's generators.
 #include <algorithm>
 
 #include "coordinator/text/jinja/builtin.h"
@@ -21,7 +21,7 @@ Value default_filter(Call& call) {
   return call.has(0) ? call[0] : call.runtime.text("");
 }
 
-// The first or last item, without walking the rest.
+// The first or last item, without iterating over the rest.
 template <bool kLast>
 Value end_item(Call& call) {
   const Value& self = call.self;
@@ -42,7 +42,7 @@ Value end_item(Call& call) {
     const auto& entries = self.dict()->entries;
     return (kLast ? entries.back() : entries.front()).first;
   }
-  items_of(call.runtime, self);  // Fails where the value cannot be walked.
+  items_of(call.runtime, self);  // Fails if the value is not iterable.
   return Value::undefined(fmt::format("No {} item, sequence was empty.", kLast ? "last" : "first"));
 }
 
@@ -90,7 +90,7 @@ Value items_filter(Call& call) {
   return call.runtime.iterator(std::move(pairs));
 }
 
-// Methods and the parts of a namespace, but no items.
+// Reads methods and the members of a namespace, but no items.
 Value attr(Call& call) {
   const std::string& name = call.text(0).bytes();
   if (call.self.dict() != nullptr && find_member(call.self, name) == nullptr) {
@@ -99,7 +99,7 @@ Value attr(Call& call) {
   return call.budget.ok() ? attribute(call.runtime, call.self, name) : Value();
 }
 
-// Lists of `linecount` items each; the last one filled up.
+// Lists of `linecount` items each; the last one is filled up.
 Value batch(Call& call) {
   const int64_t size = call.integer_or(0, 0);
   const std::vector<Value> items = items_of(call.runtime, call.self);
@@ -121,7 +121,7 @@ Value batch(Call& call) {
   return call.runtime.iterator(std::move(batches));
 }
 
-// That many lists, as even as they get; the later ones filled up.
+// The given number of lists, of sizes as equal as possible; the later ones are filled up.
 Value slice_filter(Call& call) {
   const int64_t count = call.integer_or(0, 0);
   const std::vector<Value> items = items_of(call.runtime, call.self);
@@ -147,7 +147,7 @@ Arguments without_first(const Arguments& arguments, size_t count) {
   return rest;
 }
 
-// A list of what `make` gives for each of the items, of which one is a step.
+// A list of the results of `make` for each item; each item is a step.
 template <typename F>
 Value each(Call& call, F&& make) {
   const std::vector<Value> items = items_of(call.runtime, call.self);
@@ -194,7 +194,7 @@ Value map_attribute(Call& call) {
 }
 
 Value map_filter(Call& call) {
-  // Jinja looks at the arguments only where there is something to map.
+  // Jinja checks the arguments only if there is something to map.
   if (!truth(call.self)) return call.runtime.iterator({});
   if (call.arguments.positional.empty()) return map_attribute(call);
   const Builtin* filter = named(call, call.arguments.positional[0], find_filter, "filter");
@@ -205,7 +205,8 @@ Value map_filter(Call& call) {
   });
 }
 
-// Keeps the items (or those whose attribute) for which the test, else their truth, is kWanted.
+// Keeps the items for which the test (by default their truth) of them, or of an attribute, is
+// kWanted.
 template <bool kWanted, bool kAttribute>
 Value select(Call& call) {
   if (!truth(call.self)) return call.runtime.iterator({});

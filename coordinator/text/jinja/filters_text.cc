@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Filters that make texts of texts. Anything else is made a text first, as Python's str() does it.
+// Filters on texts. Other values are first converted to text, as by Python's str().
 #include <algorithm>
 
 #include "coordinator/text/jinja/builtin.h"
@@ -12,7 +12,7 @@
 namespace lockstep::jinja {
 namespace {
 
-// str(value), paid for being looked at.
+// str(value), charged for reading it.
 MarkedText own(Call& call) {
   MarkedText text = call.str(call.self);
   call.budget.scan(text.bytes.size());
@@ -52,7 +52,7 @@ Value indent(Call& call) {
   }
   MarkedText text = own(call);
   text.append("\n", false);
-  // That many blanks, or a text.
+  // A number of blanks, or a text.
   const MarkedText blanks = call.has(0) && call[0].text() != nullptr
                                 ? call[0].text()->content
                                 : pad(call.budget, {}, call.integer_or(0, 4), " ", Ends::kLeft);
@@ -102,7 +102,7 @@ Value wordcount(Call& call) {
   return count;
 }
 
-// HTML's five characters as entities.
+// HTML's five special characters as entities.
 Value escape(Call& call) {
   constexpr std::string_view kCharacters = "&<>'\"";
   constexpr std::string_view kEntities[] = {"&amp;", "&lt;", "&gt;", "&#39;", "&#34;"};
@@ -115,7 +115,7 @@ Value escape(Call& call) {
   return call.runtime.checked_text(std::move(made));
 }
 
-// Appends with "%" and two digits for each byte that is not safe in a URL.
+// Appends the text; each byte that is not safe in a URL becomes "%" and two digits.
 void append_quoted(const MarkedText& text, bool in_query, MarkedText* made) {
   append_mapped(text, made, [&](const Character& c, std::string* piece) {
     const bool letter = (c.value | 32) >= 'a' && (c.value | 32) <= 'z';
@@ -144,7 +144,7 @@ Value urlencode(Call& call) {
                                         ? std::vector<Value>{items[i], dict->entries[i].second}
                                         : items_of(call.runtime, items[i]);
     if (pair.size() != 2) {
-      return call.budget.refuse("urlencode: wanted pairs of a key and a value");
+      return call.budget.refuse("urlencode: must be pairs of a key and a value");
     }
     const MarkedText key = call.str(pair[0]);
     const MarkedText value = call.str(pair[1]);

@@ -54,7 +54,7 @@ std::string float_digits(Budget& budget, double value, const FormatSpec& spec) {
   return text;
 }
 
-// A "," or "_" before each third digit of the whole part.
+// Puts a "," or "_" before each third digit of the whole part.
 std::string grouped(const std::string& digits, char grouping) {
   const size_t whole = std::min(digits.find_first_not_of("0123456789"), digits.size());
   std::string made;
@@ -79,7 +79,7 @@ std::string unsigned_number(Budget& budget, const FormatSpec& spec, const Value&
   return integer_digits(value.integer() < 0 ? -bits : bits, spec);
 }
 
-// The text in its field.
+// The text, padded to its field.
 MarkedText fill_field(Budget& budget, const FormatSpec& spec, const MarkedText& text) {
   if (spec.align == '>') return pad(budget, text, spec.width, spec.fill, Ends::kLeft);
   if (spec.align != '^') return pad(budget, text, spec.width, spec.fill, Ends::kRight);

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Values as text: str(), repr(), json.dumps, and Python's two ways to format.
+// Values as text: str(), repr(), json.dumps, and Python's two kinds of formats.
 #pragma once
 
 #include <optional>
@@ -10,8 +10,8 @@
 
 namespace lockstep::jinja {
 
-// Append the value as print shows it; fail where the text becomes too long. Bytes that came from
-// the request stay marked.
+// Append the value as print() shows it; fail if the text becomes too long. Bytes that came from the
+// request stay marked.
 void append_str(Runtime& runtime, const Value& value, MarkedText* text);
 void append_repr(Runtime& runtime, const Value& value, MarkedText* text);
 
@@ -23,7 +23,7 @@ std::string show_float(double value);
 struct JsonStyle {
   bool ascii_only = false;
   bool sort_keys = false;
-  bool lines = false;  // A line per item, further in by `indent` per level.
+  bool lines = false;  // One line per item, indented by `indent` per level.
   std::string indent = {};
   std::string item_separator = ", ";
   std::string key_separator = ": ";
@@ -34,7 +34,7 @@ void append_json(Runtime& runtime, const Value& value, const JsonStyle& style, M
 Value percent_format(Runtime& runtime, const Text& format, const Value& values);
 Value brace_format(Runtime& runtime, const Text& format, const Arguments& arguments);
 
-// How one value is formatted: what follows the ":" of "{:>8.2f}", and what "%08.2f" says.
+// The format of one value: the text after the ":" in "{:>8.2f}", or of "%08.2f".
 struct FormatSpec {
   std::string fill = " ";  // One character.
   char align = '\0';       // '<', '>', '^', '=' (between sign and digits); none: by the type.
@@ -48,10 +48,10 @@ struct FormatSpec {
 
 FormatSpec parse_format_spec(Budget& budget, std::string_view text);
 
-// Reads digits at the beginning of the text and takes them away.
+// Reads and removes digits at the beginning of the text.
 std::optional<int64_t> take_digits(Budget& budget, std::string_view* text);
 
-// Texts and numbers only.
+// Only for texts and numbers.
 MarkedText apply_format(Runtime& runtime, const FormatSpec& spec, const Value& value);
 
 }  // namespace lockstep::jinja

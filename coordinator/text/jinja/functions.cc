@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// The functions that every template has, of Jinja and of the reference.
+// The functions that every template has: Jinja's and the reference's.
 #include "absl/strings/str_replace.h"
 #include "coordinator/text/jinja/builtin.h"
 #include "coordinator/text/jinja/operators.h"
@@ -27,7 +27,7 @@ Value range(Call& call) {
   return call.runtime.sequence(Sequence::Type::kRange, std::move(items), std::move(shown));
 }
 
-// A mapping or pairs, and named arguments.
+// Makes a dict of a mapping or pairs, and of named arguments.
 Dict make_dict(Call& call) {
   const auto& [positional, named] = call.arguments;
   if (positional.size() > 1) {
@@ -40,7 +40,7 @@ Dict make_dict(Call& call) {
     if (positional[0].is_undefined()) return call.budget.fail(positional[0].undefined_error());
     for (const Value& pair : items_of(call.runtime, positional[0])) {
       const std::vector<Value> both = items_of(call.runtime, pair);
-      if (both.size() != 2) return call.budget.refuse("{}: wanted pairs", call.builtin.name);
+      if (both.size() != 2) return call.budget.refuse("{}: must be pairs", call.builtin.name);
       if (!check_hashable(call.budget, both[0])) return {};
       dict.set(both[0], both[1]);
       call.budget.spend(1);
@@ -68,10 +68,10 @@ Cycler* make_cycler(Call& call, std::vector<Value> items) {
   return call.runtime.keep(Cycler{std::move(items)});
 }
 
-// cycler(a, b, ...): each call of next() gives the item that `current` is, and goes on.
+// cycler(a, b, ...): each call of next() returns the item `current` and moves to the next one.
 Value cycler(Call& call) {
   if (call.arguments.positional.empty() || !call.arguments.named.empty()) {
-    return call.budget.refuse("cycler: wanted items, at least one, and no names");
+    return call.budget.refuse("cycler: must have at least one item, and no named arguments");
   }
   return make_cycler(call, call.arguments.positional);
 }
@@ -81,7 +81,7 @@ Value join_again(Call& call) {
   return cycler.items[std::exchange(cycler.place, 1)];
 }
 
-// joiner(separator): a function that gives "" the first time and the separator from then on.
+// joiner(separator): a function that returns "" the first time, and then the separator.
 Value joiner(Call& call) {
   static constexpr Builtin kJoin = {"joiner", "", join_again};
   Value separator = call.has(0) ? call[0] : call.runtime.text(", ");
@@ -99,8 +99,8 @@ Value strftime_now(Call& call) {
     return call.budget.refuse("strftime_now: embedded null character");
   }
   call.budget.scan(format.bytes().size());
-  // A blank more, so that an empty text is not taken for one that is too long.
-  // Python's own %f is the microseconds; a time without a zone has no %z and %Z.
+  // A blank is added, so that an empty result is not mistaken for one that is too long. Python's
+  // own %f is the microseconds; a time without a zone has no %z and %Z.
   const std::string padded =
       absl::StrReplaceAll(format.bytes(),
                           {{"%%", "%%"}, {"%f", "000000"}, {"%z", ""}, {"%Z", ""}}) +

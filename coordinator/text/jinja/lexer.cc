@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// The rules are those of jinja2/lexer.py (3.1), without its regular expressions.
+// The rules of jinja2/lexer.py (3.1), without its regular expressions.
 #include "coordinator/text/jinja/lexer.h"
 
 #include <algorithm>
@@ -33,7 +33,7 @@ class Lexer {
  private:
   using Type = Token::Type;
 
-  // The first error is kept, and ends everything.
+  // Keeps the first error and ends the lexing.
   void fail(int line, std::string_view what) {
     if (error_.ok()) error_ = error_at(line, what);
     at_ = source_.size();
@@ -46,13 +46,13 @@ class Lexer {
     line_ += static_cast<int>(std::count(source_.begin() + at_, source_.begin() + end, '\n'));
     at_ = end;
   }
-  // The token from here to `end`.
+  // Adds the token from here to `end`.
   void add(Type type, size_t end) {
     tokens_.push_back({type, line_, source_.substr(at_, end - at_)});
     move_to(end);
   }
 
-  // Text up to the next tag, and that tag's begin.
+  // Reads text up to the next tag, and the beginning of that tag.
   void root() {
     size_t tag = source_.find('{', at_);
     while (tag != std::string_view::npos && at(tag + 1) != '{' && at(tag + 1) != '%' &&
@@ -74,7 +74,8 @@ class Lexer {
     return code(Type::kBlockBegin, Type::kBlockEnd, begin_line);
   }
 
-  // The text before a tag at `tag`, without what the tag's sign and lstrip_blocks take from it.
+  // Adds the text before a tag at `tag`, without the part that the tag's sign and lstrip_blocks
+  // remove.
   void add_data(size_t tag, char sign, bool may_lstrip) {
     const std::string_view text = source_.substr(at_, tag - at_);
     size_t kept = text.size();
@@ -90,7 +91,7 @@ class Lexer {
     move_to(tag);
   }
 
-  // The end of "raw %}" that begins here, or 0. The newline after it goes with `trim` only.
+  // The end of "raw %}" that begins here, or 0. It includes the newline after it only with `trim`.
   size_t raw_tag_end(std::string_view word, bool trim) const {
     size_t end = blanks_end(source_, at_);
     if (!source_.substr(end).starts_with(word)) return 0;
@@ -125,13 +126,13 @@ class Lexer {
     skip_after_tag(sign, true);
   }
 
-  // Skips what the sign at a tag's end and trim_blocks take from the text after it.
+  // Skips the text after a tag that its sign and trim_blocks remove.
   void skip_after_tag(char sign, bool may_trim) {
     if (sign == '-') move_to(blanks_end(source_, at_));
     if (sign != '-' && sign != '+' && may_trim && at(at_) == '\n') move_to(at_ + 1);
   }
 
-  // Whether the tag ends here; if so, moves past it.
+  // Returns whether the tag ends here; if so, moves after it.
   bool end_of_code(Type end) {
     const std::string_view mark = end == Type::kBlockEnd ? "%}" : "}}";
     const char sign = at(at_);
@@ -145,7 +146,7 @@ class Lexer {
 
   void code(Type begin, Type end, int line) {
     tokens_.push_back({begin, line, {}});
-    std::string open;  // The closing brackets that have to follow, the next one last.
+    std::string open;  // The missing closing brackets; the next one is last.
     while (at_ < source_.size()) {
       if (open.empty() && end_of_code(end)) return;
       if (const size_t next = blanks_end(source_, at_); next > at_) {
@@ -198,7 +199,7 @@ class Lexer {
     return (c >= '0' && c <= '9') || ((c | 32) >= 'a' && (c | 32) <= 'z') || c == '_';
   }
 
-  // The end of digits from `begin` that may have single "_" between them; `begin`: none.
+  // The end of the digits from `begin`, which may have single "_" between them; `begin`: none.
   size_t digits_end(size_t begin, std::string_view digits, bool may_begin_with_line = false) const {
     size_t end = begin;
     while (true) {
@@ -248,7 +249,7 @@ class Lexer {
   std::vector<Token> tokens_;
 };
 
-// Appends the code point of \x, \u, \U, or of an octal escape; returns the number of its digits.
+// Appends the code point of \x, \u, \U, or of an octal escape; returns the number of digits.
 absl::StatusOr<size_t> append_escaped(std::string_view digits, size_t max, int base,
                                       std::string* text) {
   digits = digits.substr(0, max);
@@ -287,7 +288,7 @@ absl::StatusOr<std::string> unescape(std::string_view quoted) {
     }
     const char name = body[++i];
     if (const size_t known = kNames.find(name); known != std::string_view::npos) {
-      if (name != '\n') text.push_back(kMeanings[known]);  // A newline after "\" means nothing.
+      if (name != '\n') text.push_back(kMeanings[known]);  // A newline after "\" is dropped.
     } else if (name == 'x' || name == 'u' || name == 'U') {
       const size_t digits = name == 'x' ? 2 : name == 'u' ? 4 : 8;
       RETURN_IF_ERROR(append_escaped(body.substr(i + 1), digits, 16, &text).status());
@@ -299,7 +300,7 @@ absl::StatusOr<std::string> unescape(std::string_view quoted) {
       return invalid_argument(
           "\\N{{...}} in a string is not supported: write the character itself");
     } else {
-      text.push_back('\\');  // Any other escape stays as it is written.
+      text.push_back('\\');  // Any other escape stays unchanged.
       text.push_back(name);
     }
   }

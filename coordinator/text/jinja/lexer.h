@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// Cuts a template into tokens as Jinja does with trim_blocks and lstrip_blocks: the newline after
-// a block goes, and the blanks before one on its line; "-" takes all blanks on its side, "+" keeps
-// them. A newline at the template's very end goes too.
+// Splits a template into tokens as Jinja does with trim_blocks and lstrip_blocks: removes the
+// newline after a block, and the blanks before it on its line. "-" removes all blanks on its side,
+// "+" keeps them. A newline at the end of the template is also removed.
 #pragma once
 
 #include <cstdint>
@@ -32,14 +32,14 @@ struct Token {
   std::string_view text;
 };
 
-// `source` has to be UTF-8 with "\n" as its only newline, and to outlive the tokens. The last token
+// `source` must be UTF-8 with "\n" as its only newline, and must outlive the tokens. The last token
 // is kEnd. Errors name the line.
 absl::StatusOr<std::vector<Token>> tokenize(std::string_view source);
 
-// "\r\n" and "\r" become "\n", and one newline at the end goes.
+// "\r\n" and "\r" become "\n", and one newline at the end is removed.
 std::string normalize_newlines(const std::string& source);
 
-// The text that a string's token, with its quotes, means.
+// The meaning of a string token, which has its quotes.
 absl::StatusOr<std::string> unescape(std::string_view quoted);
 
 // "line 3: what": the form of all errors of a template.

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// The methods and attributes of all values but texts.
+// The methods and attributes of all values except texts.
 #include <bit>
 #include <cmath>
 
@@ -57,7 +57,7 @@ Value of_bits(Call& call, F&& count) {
   return static_cast<int64_t>(count(call.self.integer() < 0 ? -bits : bits));
 }
 
-// A number's value as Python's attribute `real`, where True is 1.
+// Python's attribute `real` of a number; True is 1.
 Value real(Call& call) { return positive(call.budget, call.self); }
 
 Cycler& own_cycler(Call& call) { return **call.self.get_if<Cycler*>(); }
@@ -97,8 +97,8 @@ constexpr Builtin kDictMembers[] = {
 constexpr Builtin kSequenceMembers[] = {
     {"count", "value", count},
     {"index", "value start? stop?", index},
-    {"copy", "", itself},                                                   // Lists only.
-    {"grouper", ".", [](Call& c) { return c.self.sequence()->items[0]; }},  // Groups only.
+    {"copy", "", itself},                                                   // For lists only.
+    {"grouper", ".", [](Call& c) { return c.self.sequence()->items[0]; }},  // For groups only.
     {"list", ".", [](Call& c) { return c.self.sequence()->items[1]; }},
 };
 constexpr Builtin kIntegerMembers[] = {

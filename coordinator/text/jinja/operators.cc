@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Python 3's rules, but integers have 64 bits: an integer that does not fit is an error.
+// Python 3's rules, except that integers have 64 bits: an overflow is an error.
 #include "coordinator/text/jinja/operators.h"
 
 #include <algorithm>
@@ -140,7 +140,7 @@ Value integer_arithmetic(Budget& budget, Operator op, int64_t a, int64_t b) {
     case Operator::kModulo: {
       if (b == 0) return budget.refuse("integer division or modulo by zero");
       const bool divides = op == Operator::kFloorDivide;
-      if (b == -1) {  // The only divisor with a quotient that may be too large.
+      if (b == -1) {  // Only for this divisor the quotient may overflow.
         overflows = divides && __builtin_sub_overflow(0, a, &result);
         break;
       }
@@ -197,7 +197,7 @@ Value float_arithmetic(Budget& budget, Operator op, double a, double b) {
   }
 }
 
-// value * count for a text, list or tuple; undefined where that is not what it is.
+// value * count for a text, list or tuple; undefined for other values.
 Value repeat(Runtime& runtime, const Value& value, const Value& count_value) {
   if (!count_value.is_integer()) return {};
   const auto count = static_cast<size_t>(std::max<int64_t>(count_value.integer(), 0));
@@ -205,7 +205,7 @@ Value repeat(Runtime& runtime, const Value& value, const Value& count_value) {
     const size_t size = text->bytes().size();
     const auto max = static_cast<size_t>(runtime.budget.limits().text_bytes) + 1;
     if (!runtime.budget.check_text(size == 0 ? 0 : std::min(count, max) * size)) return {};
-    // By doubling, so that a short text takes no longer than a long one.
+    // By doubling, so that repeating a short text is as fast as a long one.
     MarkedText all;
     MarkedText unit = text->content;
     for (size_t left = size == 0 ? 0 : count; left > 0; left /= 2) {
@@ -227,7 +227,7 @@ Value repeat(Runtime& runtime, const Value& value, const Value& count_value) {
   return runtime.sequence(sequence->type, std::move(items));
 }
 
-// a + b for texts, lists and tuples; undefined where that is not what they are.
+// a + b for texts, lists and tuples; undefined for other values.
 Value concatenate(Runtime& runtime, const Value& a, const Value& b) {
   if (a.text() != nullptr && b.text() != nullptr) {
     const size_t size = a.text()->bytes().size() + b.text()->bytes().size();

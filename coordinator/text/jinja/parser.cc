@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// One function per tag. Tags that reach for other templates are refused: a chat template is alone.
+// One function per tag. Tags that use other templates are refused: a chat template has none.
 #include "coordinator/text/jinja/parser.h"
 
 #include <algorithm>
@@ -39,7 +39,7 @@ Failed Parser::fail(int line, std::string_view what) {
 }
 
 Failed Parser::unexpected(std::string_view wanted) {
-  return fail(fmt::format("wanted {}, found {}", wanted, show(current())));
+  return fail(fmt::format("expected {}, found {}", wanted, show(current())));
 }
 
 bool Parser::check_depth(int depth) {
@@ -73,8 +73,8 @@ void Parser::expect(Token::Type type, std::string_view shown) {
   }
 }
 
-// Ends at a tag of one of these names, which is then the current token; without names at the end of
-// the template.
+// Ends at a tag with one of these names, which is then the current token; without names at the end
+// of the template.
 Body Parser::body(Names ends) {
   const Level level(&depth_);
   Body all;
@@ -96,13 +96,12 @@ Body Parser::body(Names ends) {
     all.push_back(std::move(node));
   }
   if (ends.size() > 0) {
-    fail(fmt::format("the template ends where '{}' is missing", *(ends.end() - 1)));
+    fail(fmt::format("the template ends, but '{}' is missing", *(ends.end() - 1)));
   }
   return all;
 }
 
-// The rest of a tag, and the body of the block that it begins. Takes the name of the end where
-// there is only one.
+// Reads the rest of a tag, and the body of its block. If only one name can end the block, takes it.
 Body Parser::body_of_block(Names ends) {
   skip_operator(":");
   expect(Token::Type::kBlockEnd, "'%}'");
@@ -116,7 +115,7 @@ Statement Parser::statement() {
     std::string_view name;
     void (Parser::*parse)(Statement* node);
     Statement::Kind kind;
-    bool is_soft;  // Whether what is soft around it is soft inside.
+    bool is_soft;  // Whether soft_ of the code around it also applies inside.
   };
   using StatementKind = Statement::Kind;
   constexpr Tag kTags[] = {
@@ -136,7 +135,8 @@ Statement Parser::statement() {
   const auto* tag = std::ranges::find(kTags, current().text, &Tag::name);
   if (tag == std::end(kTags)) {
     return fail(is_name_of({"import", "from", "include", "extends", "block"})
-                    ? fmt::format("'{}' is not supported: a template stands alone", current().text)
+                    ? fmt::format("'{}' is not supported: templates cannot use other templates",
+                                  current().text)
                     : fmt::format("Encountered unknown tag '{}'.", clipped(current().text, 40)));
   }
   Statement node{.kind = tag->kind, .line = next().line};
@@ -198,7 +198,7 @@ void Parser::with_statement(Statement* node) {
   node->body = body_of_block({"endwith"});
 }
 
-// "(a, b=1)"
+// Reads "(a, b=1)".
 void Parser::parameters(MacroSyntax* macro) {
   const auto parameter = [&] {
     macro->parameters.push_back(expect_name());
@@ -249,7 +249,7 @@ void Parser::print_statement(Statement* node) {
   }
 }
 
-// The assistant's words, for training: printed like anything else.
+// The assistant's words, marked for training: printed like any text.
 void Parser::generation_statement(Statement* node) {
   const int loops = std::exchange(loops_, 0);
   node->body = body_of_block({"endgeneration"});
@@ -262,7 +262,7 @@ void Parser::loop_control(Statement* node) {
   fail(node->line, fmt::format("'{}' outside of a loop", is_break ? "break" : "continue"));
 }
 
-// Names with commas between them, up to the name `end`.
+// Names separated by commas, up to the name `end`.
 ExpressionPtr Parser::target(std::string_view end, bool with_namespace) {
   const Level level(&depth_);
   if (!check_depth(depth_)) return nullptr;

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Tokens to a tree, by the grammar of Jinja 3.1 (jinja2/parser.py) with the tags that chat
-// templates have: loop controls and generation; without those that reach for other templates.
+// Parses tokens to a tree, by the grammar of Jinja 3.1 (jinja2/parser.py) and the tags of chat
+// templates: loop controls and generation. Tags that use other templates are missing.
 #pragma once
 
 #include <initializer_list>
@@ -17,7 +17,7 @@ namespace lockstep::jinja {
 
 class Parser {
  public:
-  // The tokens have to outlive the parser, which is used once; the tree needs neither.
+  // The tokens must outlive the parser, which is used once; the tree needs neither.
   Parser(const std::vector<Token>& tokens, const Limits& limits)
       : tokens_(tokens), limits_(limits) {}
 
@@ -30,8 +30,8 @@ class Parser {
   using Kind = Expression::Kind;
   using Names = std::initializer_list<std::string_view>;
 
-  // The first error is kept. It moves to the end of the template, where nothing fits and all loops
-  // end; what was parsed then means nothing.
+  // Keeps the first error. Moves to the end of the template, where no token matches and all loops
+  // end; the rest of the result means nothing.
   Failed fail(int line, std::string_view what);
   Failed fail(std::string_view what) { return fail(current().line, what); }
   Failed unexpected(std::string_view wanted);
@@ -55,15 +55,15 @@ class Parser {
   void expect_operator(std::string_view text);
   std::string expect_name();
   void expect(Token::Type type, std::string_view shown);
-  // Calls `item` for each of the items with commas between them, and takes the operator that ends
-  // them. A comma may be last, unless each item has to follow one.
+  // Calls `item` for each of the items separated by commas, and takes the operator `end` after
+  // them. The last item may have a comma if `may_end_with_comma`.
   template <typename F>
   void list(std::string_view end, F&& item, bool may_end_with_comma = true);
 
   // Expressions (parser_expressions.cc).
   ExpressionPtr expression(bool with_conditional = true);
   ExpressionPtr conditional();
-  ExpressionPtr chain(size_t level);  // The level of precedence; 0 is the loosest.
+  ExpressionPtr chain(size_t level);  // The level of precedence; 0 binds least tightly.
   std::optional<Operator> take_symbol(size_t level);
   ExpressionPtr unary(bool with_filters);
   ExpressionPtr primary();
@@ -71,16 +71,16 @@ class Parser {
   ExpressionPtr string_literal();
   ExpressionPtr number_literal();
   ExpressionPtr list_or_dict();
-  // After an operand.
+  // Parts after an operand.
   ExpressionPtr postfix(ExpressionPtr value, bool filters);
   ExpressionPtr member(ExpressionPtr value);
   ExpressionPtr subscript(ExpressionPtr value);
   ExpressionPtr call(ExpressionPtr value);
-  ExpressionPtr filter(ExpressionPtr value);  // A null value is that of a filter block.
-  ExpressionPtr filters();                    // Those of a block; null where there is none.
+  ExpressionPtr filter(ExpressionPtr value);  // A null value is the input of a filter block.
+  ExpressionPtr filters();                    // The filters of a block; null if there is none.
   ExpressionPtr test(ExpressionPtr value);
   std::vector<Argument> arguments();
-  // Expressions with commas between them make a tuple. `end` is a name that ends it.
+  // Expressions separated by commas make a tuple. `end` is a name that ends it.
   ExpressionPtr tuple(bool with_conditional = true, std::string_view end = {},
                       bool in_brackets = false);
   // Checks the height of the tree.
@@ -109,11 +109,11 @@ class Parser {
   const Limits limits_;
   absl::Status error_;
   size_t at_ = 0;
-  int depth_ = 0;  // How deep the parser is in itself.
-  int loops_ = 0;  // Around this place, in the same macro.
-  // Whether an unknown filter is an error only once it is used: in conditions, as in Jinja.
+  int depth_ = 0;  // The nesting of the parser's calls.
+  int loops_ = 0;  // The number of loops around this place, in the same macro.
+  // Whether an unknown filter is an error only when it is used: in conditions, as in Jinja.
   bool soft_ = false;
-  std::vector<MacroSyntax*> macros_;  // Around this place.
+  std::vector<MacroSyntax*> macros_;  // The macros around this place.
   std::set<std::string, std::less<>> names_;
 };
 

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Chains of operators of one precedence become one node, so that long ones are not deep.
+// A chain of operators of one precedence becomes one node, so that long chains are not deep.
 #include <algorithm>
 #include <array>
 #include <charconv>
@@ -16,7 +16,7 @@ struct Symbol {
   Operator op = {};  // For kArithmetic and kCompare.
 };
 
-// The binary operators of one precedence, and what a chain of them becomes.
+// The binary operators of one precedence, and the kind of node of a chain of them.
 struct Precedence {
   Expression::Kind kind;
   std::array<Symbol, 8> symbols;
@@ -24,7 +24,7 @@ struct Precedence {
 constexpr Precedence kPrecedences[] = {
     {Expression::Kind::kOr, {{{"or"}}}},
     {Expression::Kind::kAnd, {{{"and"}}}},
-    {Expression::Kind::kNot, {}},  // Before its operand.
+    {Expression::Kind::kNot, {}},  // In front of its operand.
     {Expression::Kind::kCompare,
      {{{"==", Operator::kEqual},
        {"!=", Operator::kNotEqual},
@@ -89,7 +89,7 @@ ExpressionPtr Parser::conditional() {
   return value;
 }
 
-// Takes the symbol of this precedence that is here: an operator, or a name that is one.
+// Takes the current symbol if it has this precedence: an operator, or a name that is one.
 std::optional<Operator> Parser::take_symbol(size_t level) {
   if (!at(Token::Type::kOperator) && !at(Token::Type::kName)) return std::nullopt;
   for (const Symbol& symbol : kPrecedences[level].symbols) {
@@ -178,7 +178,7 @@ ExpressionPtr Parser::name_or_constant() {
   return node;
 }
 
-// Adjacent strings are one.
+// Adjacent strings become one.
 ExpressionPtr Parser::string_literal() {
   ExpressionPtr node = make_expression(Kind::kConstant, current().line);
   std::string text;
@@ -243,7 +243,8 @@ ExpressionPtr Parser::tuple(bool with_conditional, std::string_view end, bool in
   return finish(std::move(node));
 }
 
-// With `filters` those and tests; else attributes, items and slices. Calls may follow both.
+// With `filters`, reads filters and tests; else attributes, items and slices. Calls may follow
+// both.
 ExpressionPtr Parser::postfix(ExpressionPtr value, bool filters) {
   while (true) {
     if (is_operator("(")) {
@@ -278,7 +279,7 @@ ExpressionPtr Parser::subscript(ExpressionPtr value) {
     if (!keys->operands.empty()) expect_operator(",");
     ExpressionPtr key = is_operator(":") ? nullptr : expression();
     if (is_operator(":")) {
-      if (!keys->operands.empty()) return fail("a slice beside other keys is not supported");
+      if (!keys->operands.empty()) return fail("a slice with other keys is not supported");
       node->kind = Kind::kSlice;
       node->operands.push_back(std::move(key));
       for (int i = 0; i < 2; ++i) {

@@ -8,7 +8,7 @@
 namespace lockstep::jinja {
 namespace {
 
-// "%(name)-8.3d": one after the other.
+// "%(name)-8.3d": reads the parts of a field one after the other.
 class PercentFormat {
  public:
   PercentFormat(Runtime& runtime, const Text& format, const Value& values)
@@ -20,7 +20,7 @@ class PercentFormat {
     const Sequence* sequence = values.sequence();
     const bool is_tuple = sequence != nullptr && sequence->type == Sequence::Type::kTuple;
     given_ = is_tuple ? sequence->items : std::vector<Value>{values};
-    // Python's rule: a single value that has items may stay unused.
+    // Python's rule: a single value with items may stay unused.
     may_rest_ =
         values.dict() != nullptr || (!is_tuple && (sequence != nullptr || values.is_undefined()));
   }
@@ -57,7 +57,7 @@ class PercentFormat {
     return budget_.refuse("not enough arguments for format string");
   }
 
-  // The value of "(name)"; nothing where there is no name.
+  // The value of "(name)"; nothing if there is no name.
   std::optional<Value> keyed_value() {
     if (peek() != '(') return std::nullopt;
     const size_t end = rest_.find(')');
@@ -66,7 +66,7 @@ class PercentFormat {
     const std::string_view key = rest_.substr(1, end - 1);
     rest_.remove_prefix(end + 1);
     if (const Value* found = values_.dict()->find(key)) return *found;
-    return Value(budget_.refuse("the format's key '{}' is not there", key));
+    return Value(budget_.refuse("the format's key '{}' is missing", key));
   }
 
   std::optional<int64_t> take_size() {
@@ -136,7 +136,7 @@ class PercentFormat {
     }
   }
 
-  // A precision is the least number of digits.
+  // A precision is the min number of digits.
   void whole(FormatSpec spec, const Value& value) {
     if (value.is<double>() && !(std::fabs(value.number()) < 0x1p63)) {
       budget_.refuse("an integer of more than 64 bits");

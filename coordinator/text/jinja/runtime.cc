@@ -80,13 +80,13 @@ Value Runtime::checked_text(MarkedText content) {
   return text(std::move(content));
 }
 
-// The depth of a sequence or dict with this item in it.
+// The depth of a sequence or dict that contains this item.
 int Runtime::depth_with(int depth, const Value& item) {
   int below = 0;
   if (const Sequence* sequence = item.sequence()) below = sequence->depth;
   if (const Dict* dict = item.dict()) below = dict->depth;
   if (below >= budget.limits().depth) {
-    budget.exhausted("values are more than {} deep in each other", budget.limits().depth);
+    budget.exhausted("values are nested more than {} deep", budget.limits().depth);
   }
   return std::max(depth, below + 1);
 }

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// One rendering owns its budget, its clock, and the objects that can be pointed to from
-// everywhere. Makes all values of a rendering, which must not outlive it. One thread.
+// One rendering's budget, clock, and the objects that values point to. Makes all values of a
+// rendering, which must not outlive it. One thread.
 #pragma once
 
 #include <ctime>
@@ -22,15 +22,15 @@ struct NameHash {
   size_t operator()(std::string_view name) const { return KeyHash()(name); }
 };
 
-// Variables by name. Scopes see those of the scopes around them; setting a variable never changes
-// an outer one.
+// Variables by name. A scope sees the variables of the scopes around it; setting a variable never
+// changes an outer one.
 struct Scope {
   Scope* parent = nullptr;
-  // A macro was made in here, or further inside, and may look at the variables later.
+  // A macro was made in this scope, or in an inner one, and may read the variables later.
   bool captured = false;
   absl::flat_hash_map<std::string_view, Value, NameHash, std::equal_to<>> variables = {};
 
-  // Null where no scope has it.
+  // Null if no scope has it.
   const Value* find(std::string_view name) const {
     for (const Scope* scope = this; scope != nullptr; scope = scope->parent) {
       const auto found = scope->variables.find(name);
@@ -49,10 +49,10 @@ struct Namespace {
   Dict attributes;
 };
 
-// Items that are given in turn.
+// Items that are returned one after the other, repeatedly.
 struct Cycler {
   std::vector<Value> items;
-  size_t place = 0;  // The next item's.
+  size_t place = 0;  // The position of the next item.
 };
 
 // A macro, or the body of a call block, with the scope in which it was made.
@@ -61,19 +61,19 @@ struct Macro {
   Scope* scope = nullptr;
 };
 
-// The variable `loop` of a for statement. As in Jinja, a loop's condition is asked for the next
-// item only when that is needed: by the loop itself, or earlier by loop.last, nextitem or length.
+// The variable `loop` of a for statement. As in Jinja, the loop's condition is evaluated for the
+// next item only when needed: by the loop itself, or earlier by loop.last, nextitem or length.
 class Loop {
  public:
   using Condition = std::function<bool(const Value&)>;
 
-  // Without a condition every item is taken. A null statement: the loop is not recursive.
+  // Without a condition, every item is taken. A null statement: the loop is not recursive.
   Loop(Budget* budget, std::vector<Value> items, Condition condition, const Statement* statement,
        Scope* scope, int depth0);
-  // The statement is over. The loop may be pointed to until the rendering ends; its items need not.
+  // The statement has ended. The loop may be used until the rendering ends; its items are freed.
   void finish();
 
-  // Moves to the next item; nothing at the end.
+  // Moves to the next item; returns nothing at the end.
   std::optional<Value> next();
 
   const Statement* const statement;
@@ -90,11 +90,11 @@ class Loop {
  private:
   std::vector<Value> items_;
   Charge charge_;
-  size_t taken_ = 0;  // The items that the loop and after_ took.
+  size_t taken_ = 0;  // The number of items that the loop and after_ have taken.
   Condition condition_;
   int64_t index0_ = -1;
   bool peeked_ = false;
-  std::optional<Value> after_;  // Valid once peeked_.
+  std::optional<Value> after_;  // Valid if peeked_.
   std::optional<Value> before_;
   std::optional<Value> current_;
   std::optional<std::vector<Value>> last_changed_;
@@ -105,11 +105,11 @@ class Runtime {
   Runtime(const Limits& limits, const std::tm& now) : budget(limits), now(now) {}
 
   Budget budget;
-  const std::tm now;  // For strftime_now: nothing else of the outside is reachable.
+  const std::tm now;  // For strftime_now, the only access to the outside.
 
   Value text(MarkedText content);
   Value text(std::string_view content) { return text(MarkedText::of(content, false)); }
-  // The same; fails where the text became too long.
+  // The same; fails if the text is too long.
   Value checked_text(MarkedText content);
 
   Value sequence(Sequence::Type type, std::vector<Value> items, std::string shown = {},
@@ -124,7 +124,7 @@ class Runtime {
   Value dict(Dict dict);
   Value function(const Builtin& builtin, Value self) const;
 
-  // An object that lives as long as the rendering: it may be pointed to until the end.
+  // An object that lives until the end of the rendering, so that values may point to it.
   template <typename T>
   T* keep(T object) {
     budget.take(2 * sizeof(T));

@@ -10,7 +10,7 @@
 namespace lockstep::jinja {
 namespace {
 
-// Writes as repr() does, or JSON where that has a style.
+// Writes like repr(), or like JSON if there is a style.
 class Writer {
  public:
   Writer(Runtime& runtime, const JsonStyle* json, MarkedText* text)
@@ -19,7 +19,7 @@ class Writer {
   void add(const Value& value) {
     budget_.spend(1);
     if (!budget_.check_text(text_->bytes.size())) return;
-    // Only namespaces can be deeper: they may even hold themselves.
+    // Only namespaces can be deeper: they may even contain themselves.
     if (level_ > 2 * budget_.limits().depth) {
       budget_.exhausted("a namespace is too deep to be shown");
     } else if (const Text* text = value.text()) {
@@ -55,7 +55,7 @@ class Writer {
     for (int i = 0; i < level_; ++i) plain(json_->indent);
   }
 
-  // Calls add_item(0), add_item(1), ... between brackets.
+  // Calls add_item(0), add_item(1), ... between the brackets.
   template <typename F>
   void add_all(std::string_view open, size_t count, std::string_view close, F&& add_item) {
     plain(open);
@@ -157,7 +157,7 @@ class Writer {
     plain({&mark, 1});
   }
 
-  // These return nothing where the character is written as it is.
+  // These return nothing if the character is written unchanged.
   static std::string repr_escape(char32_t c, char mark) {
     if (c == static_cast<unsigned char>(mark)) return {'\\', mark};
     if (c == '\\') return "\\\\";
@@ -222,7 +222,7 @@ MarkedText repr_of(Runtime& runtime, const Value& value) {
 }
 
 std::string show_float(double value) {
-  if (std::isnan(value)) return "nan";  // The sign does not show.
+  if (std::isnan(value)) return "nan";  // The sign is not shown.
   std::string text = fmt::format("{}", value);
   if (text.find_first_of(".en") == std::string::npos) text += ".0";
   return text;

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// The tree of a parsed template. One struct per kind of node with all that any of them needs: the
-// comments of the kinds say what is filled in.
+// The tree of a parsed template. All nodes of a type have one struct with the fields of all kinds:
+// the kinds' comments name the fields in use.
 #pragma once
 
 #include <cstdint>
@@ -63,17 +63,17 @@ struct Expression {
     kOr,           // operands[0] or operands[1] or ...
     kConcat,       // operands[0] ~ operands[1] ~ ...
     kArithmetic,   // operands[0] operators[0] operands[1] operators[1] ..., from the left
-    kCompare,      // the same, all of which have to hold
+    kCompare,      // the same; all comparisons must hold
     kConditional,  // operands[0] if operands[1] else operands[2], which may be null
     kNamespaceAttribute,  // name.attribute, as the target of set
   };
   Kind kind;
   int line = 0;
-  int height = 1;  // The levels of the tree below, with this one.
+  int height = 1;  // The levels of this tree.
   std::string name;
   std::string attribute;
   Value constant;
-  const Builtin* builtin = nullptr;  // Null: there is none of this name, which is an error in use.
+  const Builtin* builtin = nullptr;  // Null: there is none of this name; using it is an error.
   std::vector<ExpressionPtr> operands;
   std::vector<Operator> operators;
   std::vector<Argument> arguments;
@@ -81,12 +81,12 @@ struct Expression {
 
 ExpressionPtr make_expression(Expression::Kind kind, int line, ExpressionPtr operand = nullptr);
 
-// Parameters and body of a macro or a call block.
+// The parameters and body of a macro or a call block.
 struct MacroSyntax {
   std::string name;  // Empty: the body of a call block.
   std::vector<std::string> parameters;
   std::vector<ExpressionPtr> defaults;  // Those of the last parameters.
-  bool uses_varargs = false;            // Whether the body says these names.
+  bool uses_varargs = false;            // Whether the body uses these names.
   bool uses_kwargs = false;
   bool uses_caller = false;
   Body body;

@@ -14,8 +14,8 @@ struct Syntax {
 
 namespace {
 
-// The JSON was read with a bound on its depth, which bounds the recursion. `key` is that of the
-// object in which it is.
+// The JSON was read with a limit on its depth, which limits this recursion. `key` is the key of
+// this value in its object.
 Value from_json(Runtime& runtime, const OrderedJson& json, std::string_view key,
                 IsFromRequest is_from_request) {
   if (!runtime.budget.ok()) return {};

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Jinja's tests: what follows "is".
+// Jinja's tests, which follow "is".
 #include "coordinator/text/jinja/builtin.h"
 #include "coordinator/text/jinja/operators.h"
 
@@ -22,7 +22,7 @@ Value has_rest(Call& call, const Value& by, int64_t rest) {
   return equal(call.budget, arithmetic(call.runtime, Operator::kModulo, call.self, by), rest);
 }
 
-// The method "islower" or "isupper" of the value as a text.
+// Calls the method "islower" or "isupper" of the value as a text.
 Value has_case(Call& call) {
   const Value text = call.runtime.text(call.str(call.self));
   const std::string method = fmt::format("is{}", call.builtin.name);
@@ -82,7 +82,7 @@ constexpr Builtin kTests[] = {
     {"number", "", [](Call& c) { return Value(c.self.is_number() || c.self.is<Unsigned>()); }},
     {"odd", "", [](Call& c) { return has_rest(c, int64_t{2}, 1); }},
     {"sameas", "other", is_sameas},
-    // The undefined value says of itself that it has a length and items.
+    // An undefined value claims to have a length and items.
     {"sequence", "",
      [](Call& c) {
        return Value(c.self.text() != nullptr || c.self.dict() != nullptr || c.self.is_undefined() ||

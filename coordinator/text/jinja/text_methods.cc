@@ -43,7 +43,7 @@ Value parts_of(Call& call, const std::vector<ByteRange>& parts) {
   return call.runtime.list(std::move(items));
 }
 
-// An argument that says where a text is cut: not empty.
+// The separator of a split: not empty.
 std::string_view separator(Call& call) {
   if (call.text(0).bytes().empty()) call.budget.refuse("empty separator");
   return call.text(0).bytes();
@@ -84,7 +84,7 @@ Value replace_method(Call& call) {
   return call.runtime.text(replace(call.budget, own(call), old.bytes(), by.content, count));
 }
 
-// The part of the text between the arguments `first` and `first` + 1, as bytes; nothing where it
+// The part of the text between the arguments `first` and `first` + 1, as bytes. Nothing if it
 // begins after the text's end, where not even an empty text is found.
 struct Searched {
   size_t begin;
@@ -105,7 +105,7 @@ std::optional<Searched> searched(Call& call, size_t first) {
   return Searched{at, std::string_view(text.bytes()).substr(at, end - at)};
 }
 
-// The code point at which the argument is found; else -1, or an error where that is kRequired.
+// The code point at which the argument is found; else -1, or an error if kRequired.
 template <Ends kFrom, bool kRequired>
 Value place(Call& call) {
   const std::string& wanted = call.text(0).bytes();
@@ -222,7 +222,7 @@ Value format_map_method(Call& call) {
   return brace_format(call.runtime, *call.self.text(), arguments);
 }
 
-// Whether the test holds for all characters, of which there has to be one.
+// Whether the test holds for all characters, at least one.
 template <typename F>
 bool all_of(Call& call, F&& holds) {
   for (const Character& c : Characters(own(call).bytes)) {
@@ -238,7 +238,7 @@ Value every(Call& call) {
 
 bool is_alphanumeric(char32_t c) { return is_letter(c) || is_number(c) || is_digit(c); }
 
-// Some character has the case, and none the other one.
+// At least one character has the case, and none the other one.
 template <Case kWanted>
 Value has_case(Call& call) {
   bool found = false;
@@ -250,7 +250,7 @@ Value has_case(Call& call) {
   return all && found;
 }
 
-// Capitals begin words, and only they do.
+// All words begin with capitals, and there are no other capitals.
 Value istitle(Call& call) {
   bool in_word = false;
   bool found = false;

@@ -11,7 +11,7 @@ namespace {
 
 constexpr size_t kFoundPlace = 256;  // The cost of an occurrence, as bytes copied.
 
-// Each character in the case that `choose` gives for it, or as it is.
+// Each character in the case that `choose` returns for it, or unchanged.
 template <typename F>
 MarkedText in_cases(const MarkedText& text, F&& choose) {
   MarkedText made;
@@ -21,7 +21,7 @@ MarkedText in_cases(const MarkedText& text, F&& choose) {
   return made;
 }
 
-// Words in title case: `is_between` says whether a character ends a word.
+// Words in title case: `is_between` is true for word separators.
 template <typename F>
 MarkedText titled(const MarkedText& text, Case first, F&& is_between) {
   bool in_word = false;
@@ -30,7 +30,7 @@ MarkedText titled(const MarkedText& text, Case first, F&& is_between) {
   });
 }
 
-// Whether the character ends a word and is a sigma, which then has a form of its own.
+// Whether the character is a sigma at the end of a word, which has its own form.
 bool is_final_sigma(std::string_view text, const Character& c) {
   return c.value == 0x3A3 && c.begin > 0 &&
          case_of(code_point_before(text, c.begin).value) != Case::kNone &&
@@ -51,7 +51,7 @@ std::vector<ByteRange> split_at_blanks(std::string_view text, int64_t max, Ends 
   }
   const auto cuts = static_cast<size_t>(max);
   if (max < 0 || words.size() <= cuts) return words;
-  if (from == Ends::kRight) {  // The uncut part keeps its blanks.
+  if (from == Ends::kRight) {  // The unsplit part keeps its blanks.
     words.erase(words.begin(), words.end() - static_cast<ptrdiff_t>(cuts) - 1);
     words[0].begin = 0;
   } else {
@@ -134,7 +134,7 @@ size_t find_text(std::string_view text, std::string_view wanted, size_t begin) {
 std::vector<size_t> places(std::string_view text, std::string_view wanted, int64_t max, Ends from) {
   std::vector<size_t> found;
   if (from == Ends::kRight) {
-    // The other way round, so that one search from left to right does it in linear time.
+    // Searches the reversed texts from left to right, which takes linear time.
     found = places(reversed(text), reversed(wanted), max, Ends::kLeft);
     for (size_t& place : found) place = text.size() - place - wanted.size();
     std::ranges::reverse(found);
@@ -152,7 +152,7 @@ std::vector<size_t> places(std::string_view text, std::string_view wanted, int64
 MarkedText replace(Budget& budget, const MarkedText& text, std::string_view old,
                    const MarkedText& by, int64_t count) {
   MarkedText made;
-  size_t copied = 0;  // Bytes of the text that are in `made`.
+  size_t copied = 0;  // The number of the text's bytes that are in `made`.
   for (size_t at = 0; count != 0; --count) {
     const size_t found = old.empty() ? at : find_text(text.bytes, old, at);
     if (found > text.bytes.size()) break;
@@ -189,7 +189,7 @@ std::vector<ByteRange> split_lines(std::string_view text, bool keep_ends) {
   std::vector<ByteRange> lines;
   size_t begin = 0;
   for (const Character& c : Characters(text)) {
-    if (c.begin < begin || !is_line_break(c.value)) continue;  // The "\n" of "\r\n" is passed.
+    if (c.begin < begin || !is_line_break(c.value)) continue;  // Skips the "\n" of "\r\n".
     const size_t next = text.substr(c.begin).starts_with("\r\n") ? c.end + 1 : c.end;
     lines.push_back({begin, keep_ends ? next : c.begin});
     begin = next;
@@ -205,7 +205,7 @@ MarkedText pad(Budget& budget, const MarkedText& text, int64_t width, std::strin
   const auto added = static_cast<size_t>(std::min(missing, max + 1)) * fill.size();
   if (!budget.check_text(text.bytes.size() + added)) return {};
   budget.copy(4 * static_cast<size_t>(missing));
-  // If the padding is uneven, str.center puts the larger half left of a text of odd width.
+  // If the padding is uneven, str.center puts the larger half on the left for an odd width.
   const int64_t left = padded == Ends::kLeft    ? missing
                        : padded == Ends::kRight ? 0
                                                 : missing / 2 + (missing & width & 1);

@@ -73,7 +73,7 @@ std::string_view Sequence::type_name() const {
 std::string_view Value::type_name() const {
   constexpr std::string_view kNames[] = {
       // In the order of Data.
-      "Undefined", "NoneType", "bool",  "int",        "int of 64 bits without a sign",
+      "Undefined", "NoneType", "bool",  "int",        "unsigned int of 64 bits",
       "float",     "str",      "list",  "dict",       "builtin_function_or_method",
       "Namespace", "Cycler",   "Macro", "LoopContext"};
   static_assert(std::size(kNames) == std::variant_size_v<Data>);

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// The values of a template: what JSON has, and what Python's Jinja has besides. Texts, lists and
-// dicts never change once made, and are shared; namespaces, cyclers, macros and loops belong to the
-// rendering (runtime.h) and are only pointed to, so that no cycle can keep memory.
+// The values of a template: JSON's, and the others of Python's Jinja. Texts, lists and dicts never
+// change once made, and are shared. Namespaces, cyclers, macros and loops belong to the rendering
+// (runtime.h); values only point to them, so that no cycle can keep memory.
 #pragma once
 
 #include <cstdint>
@@ -26,9 +26,9 @@ struct Cycler;
 struct Macro;
 class Loop;
 struct None {};
-enum class Unsigned : uint64_t {};  // JSON's, above INT64_MAX: shown, equal to itself, no operand.
+enum class Unsigned : uint64_t {};  // JSON's above INT64_MAX: only shown and compared for equality.
 
-// The value of a name or attribute that does not exist: printed as nothing, an error in use.
+// The value of a name or attribute that does not exist: printed as nothing; other uses are errors.
 struct Undefined {
   std::shared_ptr<const std::string> message;
 };
@@ -47,7 +47,7 @@ class Value {
   template <typename T>
   requires(!std::is_same_v<std::decay_t<T>, Value> && !std::is_same_v<std::decay_t<T>, Failed> &&
            std::is_constructible_v<Data, T&&>)
-      // A value is any of its kinds, and never itself.
+      // A value may be any of its kinds, but never a Value.
       // NOLINTNEXTLINE(google-explicit-constructor, bugprone-forwarding-reference-overload)
       Value(T&& value)
       : data_(std::forward<T>(value)) {}
@@ -67,7 +67,7 @@ class Value {
 
   bool is_undefined() const { return is<Undefined>(); }
   bool is_none() const { return is<None>(); }
-  // Null where it is something else.
+  // Null for other values.
   const Text* text() const { return pointer<TextRef>(); }
   const Sequence* sequence() const { return pointer<SequenceRef>(); }
   const Dict* dict() const { return pointer<DictRef>(); }
@@ -84,7 +84,7 @@ class Value {
   std::string_view type_name() const;
   // For values without contents: whether both are undefined, none, or the same object.
   bool is_same(const Value& other) const;
-  // "'x' is undefined": the error that the use of an undefined value is.
+  // "'x' is undefined": the error of using an undefined value.
   absl::Status undefined_error() const;
 
  private:
@@ -97,7 +97,7 @@ class Value {
   Data data_;
 };
 
-// Fails for a value of a type that does not fit; with its own error where it is undefined.
+// Fails because of a value's type; with the value's own error if it is undefined.
 template <typename... Args>
 Failed wrong_type(Budget& budget, const Value& value, fmt::format_string<Args...> format,
                   Args&&... args) {
@@ -117,15 +117,15 @@ struct Text {
   }
 };
 
-// All that is walked in order. Lists, tuples and ranges have an index; an iterator is walked once.
+// All iterable values. Lists, tuples and ranges have an index; an iterator can be used once.
 struct Sequence {
   enum class Type : uint8_t { kList, kTuple, kRange, kKeys, kValues, kItems, kIterator };
   Type type = Type::kList;
   int depth = 1;  // Levels of sequences and dicts.
   std::vector<Value> items;
   std::string shown;            // A range as Python shows it.
-  bool is_group = false;        // A pair of groupby: its items are .grouper and .list, too.
-  mutable size_t consumed = 0;  // The items that were taken of an iterator.
+  bool is_group = false;        // A pair of groupby: its items are also .grouper and .list.
+  mutable size_t consumed = 0;  // The number of items taken from an iterator.
   Charge charge;
   bool is_indexed() const {
     return type == Type::kList || type == Type::kTuple || type == Type::kRange;

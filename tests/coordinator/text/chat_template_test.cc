@@ -50,12 +50,12 @@ TEST(ChatTemplateTest, ErrorsNameTheFileAndNotItsFolder) {
   const TempFolder folder;
   const auto error = [&] { return shown(ChatTemplate::load(folder.path()), request_of(kHello)); };
   write(folder.path() / "tokenizer_config.json", R"({"chat_template":"{{ }}"})");
-  EXPECT_EQ(error(), "error: tokenizer_config.json: line 1: wanted an expression, found '}}'");
+  EXPECT_EQ(error(), "error: tokenizer_config.json: line 1: expected an expression, found '}}'");
   write(folder.path() / "tokenizer_config.json", "{");
   EXPECT_TRUE(error().starts_with("error: tokenizer_config.json: ")) << error();
   write(folder.path() / "tokenizer_config.json", "{}");
   write(folder.path() / "chat_template.json", "{}");
-  EXPECT_EQ(error(), "error: chat_template.json: wanted \"chat_template\"");
+  EXPECT_EQ(error(), "error: chat_template.json: must have \"chat_template\"");
   std::filesystem::create_directory(folder.path() / "additional_chat_templates");
   write(folder.path() / "additional_chat_templates" / "rag.jinja", "\n{{ }}");
   EXPECT_TRUE(error().starts_with("error: additional_chat_templates/rag.jinja: line 2: "))
@@ -95,8 +95,7 @@ TEST(ChatTemplateTest, AdditionalTemplatesAreFiles) {
   EXPECT_EQ(text(plain), "other");
   std::filesystem::remove(folder.path() / "chat_template.jinja");
   std::filesystem::remove(additional / "default.jinja");
-  EXPECT_EQ(text(plain),
-            "error: there is no chat template of the name \"default\", only: rag, tool_use");
+  EXPECT_EQ(text(plain), "error: there is no chat template named \"default\", only: rag, tool_use");
 }
 
 TEST(ChatTemplateTest, IsChosenByAKnownNameOrAFile) {
@@ -113,8 +112,7 @@ TEST(ChatTemplateTest, IsChosenByAKnownNameOrAFile) {
   EXPECT_EQ(shown(ChatTemplate::load_chosen("chatml"), request),
             "<|im_start|>user\nHi<|im_end|>\n<|im_start|>assistant\n");
   EXPECT_EQ(shown(ChatTemplate::load_chosen("vicuna"), request),
-            "error: --chat-template vicuna: there is no such file, nor is it a template that is "
-            "known by name: chatml");
+            "error: --chat-template vicuna: must be an existing file or a known name: chatml");
 }
 
 TEST(ChatTemplateTest, KnownTemplatesAreThePublishedOnes) {
@@ -156,8 +154,7 @@ TEST(ChatTemplateTest, OfAListToolsTakeTheirOwn) {
                                               {{"name", "default"}, {"template", "second"}}});
   EXPECT_EQ(shown(twice, request), "second");
   const auto other = ChatTemplate::from_json({{{"name", "rag"}, {"template", "x"}}});
-  EXPECT_EQ(shown(other, request),
-            "error: there is no chat template of the name \"default\", only: rag");
+  EXPECT_EQ(shown(other, request), "error: there is no chat template named \"default\", only: rag");
 }
 
 TEST(ChatTemplateTest, RolesAreTheTemplatesOwnWordsAndContentsAreNot) {
@@ -190,22 +187,23 @@ TEST(ChatTemplateTest, ContinuesTheLastMessage) {
   EXPECT_EQ(shown(keeps, request), "<user>q</><assistant>It is ");
   EXPECT_EQ(shown(trims, request), "<user>q</><assistant>It is");
   request.add_generation_prompt = true;
-  EXPECT_NE(shown(keeps, request).find("exclude each other"), std::string::npos);
+  EXPECT_NE(shown(keeps, request).find("must not be sent with add_generation_prompt"),
+            std::string::npos);
   request.add_generation_prompt = false;
   request.continue_final_message = "thinking";
   EXPECT_NE(shown(keeps, request).find("has no \"thinking\""), std::string::npos);
   request.continue_final_message = true;
   const auto first = ChatTemplate::from_json("{{ messages[0].content }}");
-  EXPECT_NE(shown(first, request).find("is not in the prompt"), std::string::npos);
+  EXPECT_NE(shown(first, request).find("is not in the template's prompt"), std::string::npos);
 }
 
 TEST(ChatTemplateTest, WhatIsNoListOfObjectsIsRefused) {
   const auto chat = ChatTemplate::from_json("x");
-  EXPECT_EQ(shown(chat, request_of({1})), "error: messages: wanted a list of objects");
-  EXPECT_EQ(shown(chat, request_of("hi")), "error: messages: wanted a list of objects");
+  EXPECT_EQ(shown(chat, request_of({1})), "error: messages: must be a list of objects");
+  EXPECT_EQ(shown(chat, request_of("hi")), "error: messages: must be a list of objects");
   ChatRequest request = request_of(kHello);
   request.tools = "x";
-  EXPECT_EQ(shown(chat, request), "error: tools: wanted a list of objects");
+  EXPECT_EQ(shown(chat, request), "error: tools: must be a list of objects");
 }
 
 }  // namespace

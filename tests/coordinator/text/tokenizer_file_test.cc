@@ -88,7 +88,7 @@ TEST(TokenizerFileTest, RefusesAddedTokensThatContradictTheVocabulary) {
   EXPECT_THAT(with_token(R"({"id":1,"content":"z"})"), HasSubstr("id 1 of \"b\""));
   EXPECT_THAT(with_token(R"({"id":9,"content":""})"), HasSubstr("empty"));
   EXPECT_THAT(with_token(R"({"id":9,"content":"y"},{"id":9,"content":"z"})"), HasSubstr("same id"));
-  EXPECT_THAT(with_token(R"({"id":1000000,"content":"z"})"), HasSubstr("wanted 0 to 999999"));
+  EXPECT_THAT(with_token(R"({"id":1000000,"content":"z"})"), HasSubstr("must be 0 to 999999"));
 }
 
 TEST(TokenizerFileTest, RefusesWhatIsNotJsonOrTooDeep) {

@@ -73,7 +73,7 @@ TEST(PublicServerTest, MalformedMessagesAndTextThatIsNotUtf8AreInvalidArgument) 
       if (bytes == not_utf8 && !has_text) continue;
       const grpc::Status status = server.call(kGeneration + method, bytes).status;
       EXPECT_EQ(status.error_code(), grpc::StatusCode::INVALID_ARGUMENT) << method;
-      EXPECT_NE(status.error_message().find("want a protobuf message"), std::string::npos)
+      EXPECT_NE(status.error_message().find("must be a protobuf message"), std::string::npos)
           << method << ": " << status.error_message();
       EXPECT_EQ(status.error_message().find('\n'), std::string::npos);
     }

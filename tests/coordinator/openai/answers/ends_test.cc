@@ -183,7 +183,7 @@ TEST(OpenAiEndsTest, ATimeoutThatIsNoneIs400) {
   ApiServer server;
   for (const char* bad : {"0", "-1", "1.5", "soon", "86400001", "99999999999999999999"}) {
     expect_error(send_with_timeout(server, bad, kStory)->wait(), 400, nullptr, nullptr,
-                 "X-Request-Timeout-Ms: want 1 to 86400000");
+                 "X-Request-Timeout-Ms: must be 1 to 86400000");
   }
 }
 
