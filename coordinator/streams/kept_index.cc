@@ -79,7 +79,7 @@ void KeptIndex::tick(int64_t now_ms) {
   for (auto owner = owners_.begin(); owner != owners_.end();) {
     const auto next = std::next(owner);
     const std::deque<End>& ends = owner->second.ends;
-    // With its last stream the owner goes.
+    // The owner is deleted with its last stream.
     for (int64_t left = std::ssize(ends); left > 0 && ends.front().trim_ms <= now_ms; --left) {
       drop_oldest_end(owner);
     }

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// No lock of the log is held while a listener runs: a listener may be what ends its own reader.
+// No lock of the log is held while a listener runs: a listener may destroy its own reader.
 #include "coordinator/streams/kept_log.h"
 
 #include <algorithm>
@@ -69,7 +69,7 @@ void KeptLog::close(absl::Status status) {
 }
 
 void KeptLog::drop() {
-  std::deque<StreamEvent> events;  // Goes after the lock.
+  std::deque<StreamEvent> events;  // Destroyed after the lock is released.
   {
     MutexLock lock(&mutex_);
     LOCKSTEP_CHECK(closed_);

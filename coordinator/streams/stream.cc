@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// The log of a request's events. The listener has a lock of its own, so that it may read.
+// The log of a request's events. The listener has its own lock, so that it may read.
 #include "coordinator/streams/stream.h"
 
 #include <algorithm>
