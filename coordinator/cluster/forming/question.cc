@@ -11,9 +11,9 @@
 namespace lockstep {
 namespace {
 
-constexpr size_t kMaxReason = 1'000;              // Of a worker's failure: it goes into a log.
-constexpr size_t kMaxText = 256;                  // Of Hello and Ready.
-constexpr int64_t kMaxLinears = 65'536;           // Of a program.
+constexpr size_t kMaxReason = 1'000;              // For a worker's failure, which is logged.
+constexpr size_t kMaxText = 256;                  // For Hello and Ready.
+constexpr int64_t kMaxLinears = 65'536;           // For a program.
 constexpr int64_t kMaxStepNs = int64_t{1} << 50;  // Twelve days: sums of it stay in range.
 
 absl::Status check_speed(std::string_view name, double found) {
@@ -38,7 +38,7 @@ absl::Status check_ready(const cluster::Ready& ready) {
   return check_text("Ready.contents", ready.contents());
 }
 
-// Operators in their order, one after the other, within the step.
+// Operators must be in order, without overlap, within the step.
 absl::Status check_trace(const cluster::StepTrace& trace, int instructions) {
   RETURN_IF_ERROR(check_range("StepTrace.total_ns", trace.total_ns(), 0, kMaxStepNs));
   const int count = trace.instructions_size();
@@ -47,7 +47,7 @@ absl::Status check_trace(const cluster::StepTrace& trace, int instructions) {
   RETURN_IF_ERROR(check_range("StepTrace.duration_ns", trace.duration_ns_size(), count, count));
   RETURN_IF_ERROR(check_range("StepTrace.wait_ns", trace.wait_ns_size(), count, count));
   int next = 0;
-  int64_t free_ns = 0;  // From here on.
+  int64_t free_ns = 0;  // The end of the previous operator.
   for (int i = 0; i < count; ++i) {
     const int64_t begin = trace.begin_ns(i), duration = trace.duration_ns(i);
     RETURN_IF_ERROR(

@@ -108,7 +108,7 @@ std::vector<LinkId> choose_ranks(const Members& members, const std::vector<LinkI
   std::vector<LinkId> chosen(ranks, 0);
   std::vector<bool> taken(ranks, false);
   for (const auto& [order, links] : by_order) {
-    std::vector<LinkId> others;  // The oldest last.
+    std::vector<LinkId> others;  // The oldest is last.
     for (auto link = links.rbegin(); link != links.rend(); ++link) {
       const Member& member = members.at(*link);
       const int asked = member.hello->preferred_rank();
