@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Checks of one request, and of the queue that it would join.
+// Checks a request, and the bounds that it must keep.
 #include "coordinator/admission/admission.h"
 
 #include <algorithm>
@@ -60,7 +60,7 @@ absl::Status too_long(absl::Status refusal) {
   return refusal;
 }
 
-// Clients know it by two of its phrases: litellm by the first one, langchain-openai by the second.
+// Clients recognize it by two phrases: litellm by the first one, langchain-openai by the second.
 absl::Status too_long(int64_t context, int64_t found, std::string_view why) {
   return too_long(invalid_argument(
       "This model's maximum context length is {} tokens, but the request has {} (the prompt is too "
@@ -101,7 +101,7 @@ absl::Status check_length(const Request& request, const GroupInfo& group) {
   return absl::OkStatus();
 }
 
-// All of it is computed in one step, beside rows of all other sequences.
+// The prefix is computed in one step, next to rows of all other sequences.
 absl::Status check_prefix(const Request& request, const GroupInfo& group) {
   ASSIGN_OR_RETURN(const Prefix prefix, group.prefix.find(request.prompt_ids));
   if (prefix.rows > group.max_prefix_rows()) {

@@ -12,7 +12,7 @@ namespace lockstep {
 namespace {
 
 constexpr double kMemoryNs = 10e9;
-constexpr double kEnoughStarts = 8;  // Of fewer nothing is concluded.
+constexpr double kEnoughStarts = 8;  // With fewer samples there is no estimate.
 
 }  // namespace
 

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Histograms are fed as things happen; all else is read from the engine's own picture of itself
-// when somebody asks, and costs nothing before.
+// Histograms are updated by events; everything else is read from the engine's statistics when
+// metrics are requested.
 #include "coordinator/metrics/engine_metrics.h"
 
 #include <fmt/format.h>
@@ -21,7 +21,7 @@ using prometheus::Histogram;
 using prometheus::MetricFamily;
 using prometheus::MetricType;
 
-// 1, 2.5 and 5 times each power of ten.
+// Each power of ten times 1, 2.5 and 5.
 const Histogram::BucketBoundaries kSeconds = {0.0005, 0.001, 0.0025, 0.005, 0.01, 0.025, 0.05,
                                               0.1,    0.25,  0.5,    1,     2.5,  5,     10,
                                               25,     50,    100,    250,   500,  1000};
@@ -31,7 +31,7 @@ const Histogram::BucketBoundaries kPreemptions = {0, 1, 2, 5, 10, 20};
 
 double seconds(int64_t ns) { return static_cast<double>(ns) * 1e-9; }
 
-// As vLLM calls them.
+// vLLM's names.
 const char* ended_as(FinishReason reason) {
   return reason == FinishReason::kCancelled ? "abort" : finish_reason_name(reason);
 }
@@ -54,11 +54,11 @@ EngineMetrics::EngineMetrics(std::string prefix, const std::string& model_name)
       generation_tokens_(kTokens),
       step_tokens_(kTokens),
       preemptions_(kPreemptions) {
-  // Those that are there from the start can be charted before they count.
+  // Reasons that exist from the start can be charted before the first count.
   for (const char* reason : {"stop", "length", "abort", "error"}) ended_[reason] = 0;
 }
 
-// ---- What happens ----
+// ---- Events ----
 
 void EngineMetrics::on_submitted(const Stream* stream, const Request& request, int64_t came_ns) {
   requests_[stream] = {
@@ -122,7 +122,7 @@ void EngineMetrics::observe_end(const RequestTimes& times, const StreamEvent& ev
     inference_s_.Observe(seconds(choice.last_token_ns - times.started_ns));
   }
   MutexLock lock(&mutex_);
-  // Without tokens its prompt was all that was wanted.
+  // A choice without tokens only computed its prompt.
   const bool scored = told == times.told.end() && event.finish_reason != FinishReason::kCancelled;
   if (scored) prompt_tokens_total_ += times.prompt_tokens;
   ++ended_[ended_as(event.finish_reason)];
@@ -137,7 +137,7 @@ void EngineMetrics::on_closed(const Stream* stream, const absl::Status& status,
   ++ended_["error"];
 }
 
-// All events of a step come in one such part.
+// All events of a step are sent within one such part.
 void EngineMetrics::on_part(EnginePart part, int64_t /*begin_ns*/, int64_t /*end_ns*/) {
   if (part != EnginePart::kTell || told_tokens_ == 0) return;
   step_tokens_.Observe(static_cast<double>(std::exchange(told_tokens_, 0)));
@@ -155,7 +155,7 @@ void EngineMetrics::on_step(const StepReport& report) {
   }
 }
 
-// ---- What is asked ----
+// ---- Output ----
 
 std::string EngineMetrics::text(const EngineStats& stats, const ServerCounts& counts) const {
   Families families;
@@ -342,7 +342,7 @@ void EngineMetrics::add_histograms(Families* families) const {
                 preemptions_, families);
 }
 
-// ---- Prometheus' forms ----
+// ---- Prometheus' types ----
 
 MetricFamily EngineMetrics::family(const char* name, const char* help, MetricType type) const {
   return {.name = prefix_ + ":" + name, .help = help, .type = type, .metric = {}};

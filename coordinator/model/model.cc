@@ -17,7 +17,7 @@ namespace fs = std::filesystem;
 
 constexpr int64_t kPageTokens = 16;
 
-// The types that pages of keys and values may have.
+// The possible types of KV pages.
 std::optional<DType> kv_dtype_named(const std::string& name) {
   for (const DType dtype : {DType::kF32, DType::kBF16, DType::kI8}) {
     if (name == dtype_name(dtype)) return dtype;
@@ -25,7 +25,7 @@ std::optional<DType> kv_dtype_named(const std::string& name) {
   return std::nullopt;
 }
 
-// A note on what a template does not show of conversations; "": it shows everything.
+// A note on the parts of conversations that a template leaves out; "": none.
 std::string note_of(const ChatTemplate& chat_template) {
   const TemplateTraits& traits = chat_template.traits(/*has_tools=*/true);
   if (!chat_template.traits(/*has_tools=*/false).asked) {

@@ -1,6 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Which model is opened and how its weights, its contexts and its templates are read; and the flags
-// that say it.
+// The options of a model: its path, weights, contexts and templates; and their flags.
 #pragma once
 
 #include <fmt/ranges.h>
@@ -19,13 +18,13 @@
 
 namespace lockstep {
 
-// Whether a model can be used without its weights: to look at, not to run.
+// Whether a model may be opened without its weights, for inspection only.
 enum class WeightFiles { kNeeded, kOptional };
 
-// Values for requests that do not say them, over those of the model's files.
+// Defaults for requests, which override those of the model's files.
 struct RequestDefaults {
   std::string sampling;               // A JSON object, see add_sampling_defaults(); "": none.
-  std::optional<int32_t> max_tokens;  // Of every endpoint.
+  std::optional<int32_t> max_tokens;  // For every endpoint.
   std::string template_variables;     // A JSON object for the chat template; "": none.
 };
 
@@ -34,27 +33,27 @@ struct ModelOptions {
   std::string dtype = "auto";              // auto, float32, bfloat16
   std::string quantize;                    // A scheme (sharding/scheme.h); "": the checkpoint's.
   std::string kv_dtype = "auto";           // auto, float32, bfloat16, int8
-  std::optional<uint64_t> random_weights;  // Seed; then config.json is all that is read.
+  std::optional<uint64_t> random_weights;  // The seed; then only config.json is read.
   WeightFiles weight_files = WeightFiles::kNeeded;
   std::vector<std::string> ignore_config;
   std::string chat_template;  // A file, or a known template's name; "": the folder's.
-  // What a request may set beside ChatTemplate::kThinkingVariables.
+  // Variables that a request may set, in addition to ChatTemplate::kThinkingVariables.
   std::vector<std::string> template_variables;
-  bool takes_prompt_embeds = false;  // Requests may bring rows of embeddings.
-  // "file": embeddings are kept as the checkpoint has them, so that workers can leave them there.
+  bool takes_prompt_embeds = false;  // Requests may have rows of embeddings.
+  // "file": embeddings keep the checkpoint's form, so that workers can leave them in the file.
   std::string embedding = "memory";
   Strategy strategy = Strategy::kGather;
-  std::vector<std::string> names;  // The first is in answers; none: the folder's.
+  std::vector<std::string> names;  // Answers have the first; empty: the folder's.
   RequestDefaults defaults;
   int64_t max_context = 0;  // 0: the config's.
-  int64_t max_rows = 512;   // Tokens of a step: a prefill chunk and one for each running sequence.
+  int64_t max_rows = 512;   // Tokens per step: a prefill chunk and one for each running sequence.
   int64_t max_sequences = 256;
 
-  // Every command that opens a model has these.
+  // Flags of every command that opens a model.
   std::vector<Flag> flags();
-  // Commands that render conversations have these.
+  // Flags of commands that render conversations.
   std::vector<Flag> chat_flags();
-  // Defaults of requests, and what a request may bring.
+  // Defaults of requests, and optional fields of requests.
   std::vector<Flag> serve_flags();
 };
 

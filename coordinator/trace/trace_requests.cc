@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// The engine's thread tells nobody that a step was traced: while somebody waits, the thread here
-// looks every few milliseconds.
+// The engine's thread does not signal traced steps: while clients wait, the thread here polls every
+// few milliseconds.
 #include "coordinator/trace/trace_requests.h"
 
 #include <charconv>
@@ -84,7 +84,7 @@ void TraceRequests::take(const std::shared_ptr<http::Exchange>& exchange) {
            .query = *query,
            .traced_before = recorder_->traced(),
            .deadline = steady_clock::now() + std::chrono::seconds(query->timeout_s)});
-      // An idle engine would trace empty steps for it.
+      // With an idle engine it would trace null steps.
       if (!is_due(waiting_.back())) recorder_->trace_next(query->steps);
       changed_.notify_all();
       return;
