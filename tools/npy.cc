@@ -11,8 +11,8 @@ namespace {
 
 constexpr std::string_view kMagic = "\x93NUMPY";
 
-// Takes the text that says what the array is: behind magic, version and its own length, which has
-// 2 bytes in version 1 and 4 in later ones.
+// Takes the header text, which follows magic, version and its own length; the length has 2 bytes in
+// version 1 and 4 in later ones.
 absl::StatusOr<std::string> take_header(std::string_view* file) {
   const size_t start = kMagic.size() + 2;
   if (file->size() < start + 4 || !file->starts_with(kMagic)) {
@@ -38,8 +38,7 @@ absl::StatusOr<std::string> take_header(std::string_view* file) {
   return header;
 }
 
-// What stands behind "'key': " in the header, up to the end of the header; "" if it has no such
-// key.
+// The rest of the header after "'key': "; "" if the header has no such key.
 std::string_view behind(std::string_view header, std::string_view key) {
   const size_t at = header.find(key);
   if (at == std::string_view::npos) return "";
@@ -48,7 +47,7 @@ std::string_view behind(std::string_view header, std::string_view key) {
   return header;
 }
 
-// Takes "(", "," or ")" and a number behind it, with blanks around: -1 where they are not there.
+// Takes `first`, which is "(", "," or ")", and the number after it, with blanks; -1: not found.
 int64_t take_number(std::string_view* text, char first) {
   if (!text->starts_with(first)) return -1;
   text->remove_prefix(1);

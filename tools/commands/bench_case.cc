@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Sequences are served first come, first served, so when the last one has its first token all of
-// them decode. None ends before the last one has its steps: every step that is timed is a full one.
+// Sequences are served first come, first served, so when the last one has its first token, all of
+// them decode. None ends before the last one has its steps: every timed step is full.
 #include "tools/commands/bench_case.h"
 
 #include <algorithm>
@@ -16,7 +16,7 @@ namespace {
 
 using Clock = std::chrono::steady_clock;
 
-// Takes a number of 1 or more off the front; false where there is none.
+// Removes a number of 1 or more from the front; false if there is none.
 bool take_number(std::string_view* text, int64_t* number) {
   const auto [stop, error] = std::from_chars(text->data(), text->data() + text->size(), *number);
   if (error != std::errc() || *number < 1) return false;
@@ -75,7 +75,7 @@ absl::Status wait_for(Stream& stream, int64_t count) {
       fmt::format("bench: want {} tokens of a sequence, found {}", count, events.size()));
 }
 
-// Cancels what still runs and waits for its end, so that the next case finds an idle engine.
+// Cancels the streams and waits for their ends, so that the next case finds an idle engine.
 void end_all(const std::vector<std::shared_ptr<Stream>>& streams, Engine& engine) {
   constexpr size_t kNeverReached = std::numeric_limits<size_t>::max();
   for (const std::shared_ptr<Stream>& stream : streams) engine.cancel(stream);

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// `lockstep bench serve`: a load on any server that speaks OpenAI's HTTP interface.
+// `lockstep bench serve`: a load on any server with OpenAI's HTTP interface.
 #include <sys/resource.h>
 
 #include <algorithm>
@@ -57,7 +57,7 @@ absl::StatusOr<WorkloadOptions> workload_options(const BenchServeFlags& flags) {
   return options;
 }
 
-// The key is read from the environment: what is in a command's line, everybody on the host sees.
+// The key is read from the environment, because other users can see command lines.
 absl::StatusOr<std::string> read_api_key(const std::string& variable) {
   const char* value = std::getenv(variable.c_str());
   const std::string key = value != nullptr ? value : "";

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// `lockstep chat`: a conversation at the terminal, or one turn per line of standard input, on
-// workers started for it.
+// `lockstep chat`: a conversation at the terminal, or one turn per line of standard input, with its
+// own workers.
 #include <unistd.h>
 
 #include <algorithm>
@@ -31,7 +31,7 @@ class Chat {
   Chat(Conversation* conversation, int64_t context)
       : conversation_(*conversation), context_(context) {}
 
-  // Answers a line, or obeys it. False: the chat is over.
+  // Answers a line, or runs it as a command. False: the chat is over.
   bool take(const std::string& line) {
     if (line.find_first_not_of(" \t") == std::string::npos) return true;
     if (line == "/quit" || line == "/exit") return false;
@@ -51,11 +51,11 @@ class Chat {
     return true;
   }
 
-  // Whether a message could not be answered.
+  // Whether an answer failed.
   bool failed() const { return failed_; }
 
  private:
-  // Thoughts are shown at a terminal alone, dimmed.
+  // Thoughts are shown only at a terminal, dimmed.
   Conversation::Show shower() {
     return [this](std::string_view text, bool is_thought) {
       if (is_thought && !at_terminal_) return;
@@ -127,7 +127,7 @@ absl::Status chat(const ChatCommandFlags& flags, Interrupt& interrupt, int* exit
     prompt_for_line();
   }
   if (interrupt.signalled()) return absl::CancelledError("the chat was ended");
-  // A script has to see that a line had no answer; at a terminal it was read.
+  // A script must see that a line had no answer; at a terminal the user saw it.
   if (chat.failed() && isatty(STDIN_FILENO) != 1) *exit_code = 1;
   return absl::OkStatus();
 }

@@ -28,8 +28,8 @@ absl::StatusOr<std::unique_ptr<Model>> open_model(const ModelOptions& options) {
 
 namespace {
 
-// The processors that the threads of a worker are bound to. None where a quota says that they are
-// shared with others, who may be bound to the same ones.
+// The CPUs to which the worker's threads are pinned. None under a CPU quota: the CPUs are shared
+// with others, who may be pinned to the same ones.
 std::vector<int> processors_for(int workers, int threads, int index) {
   const std::vector<int> usable = thread_processors();
   if (usable_cores() < static_cast<int>(usable.size())) return {};
@@ -161,7 +161,7 @@ void read_environment(CLI::App& app) {
     for (char& c : name) c = c == '-' ? '_' : absl::ascii_toupper(static_cast<unsigned char>(c));
     option->envname("LOCKSTEP_" + name);
   }
-  // CLI11 reads the variables of every command, parsed or not, but for those with this callback.
+  // CLI11 reads the variables of every command, parsed or not, except those with this callback.
   app.parse_complete_callback([] {});
 }
 
@@ -173,7 +173,7 @@ absl::StatusOr<std::unique_ptr<InferenceService>> start_service(const Model& mod
     line->bar("loading weights", done, total);
     if (done >= total) line->clear();
   };
-  // The requests are this process' own, and are read when their turn comes.
+  // The requests are this process' own, and are read one after the other.
   options.engine.max_waiting = {kNoBound, kNoBound, kNoBound, kNoBound};
   options.engine.max_unread_bytes = kNoBound;
   ASSIGN_OR_RETURN(std::unique_ptr<InferenceService> service,

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// `lockstep generate`: one prompt, or a file of requests as one batch, on workers started for it.
+// `lockstep generate`: one prompt, or a file of requests as one batch, with its own workers.
 #include <unistd.h>
 
 #include <algorithm>
@@ -72,7 +72,7 @@ absl::Status read_embeds(const std::string& path, const Model& model,
   return absl::OkStatus();
 }
 
-// What the flags say, without a prompt.
+// The request of the flags, without a prompt.
 v1::GenerateRequest request_of(const GenerateFlags& flags) {
   v1::GenerateRequest message = flags.request;
   message.mutable_stop()->Add(flags.stop.begin(), flags.stop.end());
@@ -83,7 +83,7 @@ v1::GenerateRequest request_of(const GenerateFlags& flags) {
 // One request, or one per line of --input, good or bad.
 struct Questions {
   std::vector<absl::StatusOr<Request>> requests;
-  std::vector<int> lines;  // By request, where there are lines.
+  std::vector<int> lines;  // By request, if --input is given.
 };
 
 absl::StatusOr<Request> request_of_line(const GenerateFlags& flags, const std::string& line,
@@ -144,8 +144,7 @@ absl::StatusOr<Questions> make_questions(const GenerateFlags& flags, const Model
   return Questions{.requests = {std::move(request)}};
 }
 
-// Text as it comes for one prompt at a terminal or in a pipe; a spinner where the text goes
-// elsewhere.
+// Prints text as it arrives, for one prompt at a terminal or in a pipe; otherwise shows a spinner.
 absl::Status follow(Answer& answer, bool stream_text, ProgressLine& line) {
   const auto start = std::chrono::steady_clock::now();
   while (!answer.done()) {
@@ -163,7 +162,7 @@ absl::Status follow(Answer& answer, bool stream_text, ProgressLine& line) {
   return answer.status();
 }
 
-// Prints the answers in order. `lines`: the requests' lines of --input; empty: of one request.
+// Prints the answers in order. `lines`: the requests' lines of --input; empty: one request.
 absl::Status answer_all(const GenerateFlags& flags, const Model& model,
                         const std::vector<int>& lines, bool stream_text, Batch& batch,
                         const Interrupt& interrupt, int64_t* tokens) {
@@ -196,12 +195,12 @@ absl::Status generate(const GenerateFlags& flags, Interrupt& interrupt, int* exi
   ASSIGN_OR_RETURN(ServiceOptions options, flags.run.service_options());
   const int workers = options.cluster.workers;
   const auto is_good = [](const absl::StatusOr<Request>& request) { return request.ok(); };
-  std::unique_ptr<InferenceService> service;  // Null where there is nothing to run.
+  std::unique_ptr<InferenceService> service;  // Null if there is nothing to run.
   if (std::ranges::any_of(questions.requests, is_good)) {
     ASSIGN_OR_RETURN(service, start_service(*model, std::move(options), interrupt));
   }
 
-  // A reader at a terminal sees the whole text; a pipe gets what was generated.
+  // A terminal shows the prompt too; a pipe gets only the generated text.
   const bool stream_text = !flags.json && questions.lines.empty() &&
                            questions.requests[0]->n == 1 && model->tokenizer() != nullptr;
   if (stream_text && isatty(STDOUT_FILENO) == 1) fmt::print("{}", flags.prompt);
@@ -215,7 +214,7 @@ absl::Status generate(const GenerateFlags& flags, Interrupt& interrupt, int* exi
   const double seconds =
       std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count();
   if (stream_text) fmt::print("\n");
-  std::fflush(stdout);  // Before what goes to stderr, where both are one terminal or file.
+  std::fflush(stdout);  // Before output to stderr, in case both are one terminal or file.
   if (service != nullptr && !flags.json) {
     say(fmt::format("{} tokens in {:.2f} s: {:.1f} tokens/s on {}", tokens, seconds,
                     tokens / std::max(seconds, 1e-9), count_of(workers, "worker")));

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// `lockstep inspect`: a model's graph after each pass, and the program that a rank would run.
+// `lockstep inspect`: a model's graph after each pass, and a rank's program.
 #include <fstream>
 
 #include "base/json.h"
@@ -57,7 +57,7 @@ std::string with_commas(int64_t number) {
   return digits;
 }
 
-// Rows of one sequence, of which the last one's logits are wanted.
+// The costs of a step with rows of one sequence and the last row's logits.
 std::vector<KernelCost> costs_of(const program::Program& program, const Bindings& bindings,
                                  int64_t first_position, int64_t rows) {
   const StepSequence sequence = {.rows = rows, .first_position = first_position};
@@ -66,7 +66,7 @@ std::vector<KernelCost> costs_of(const program::Program& program, const Bindings
   return instruction_costs(program, bindings, step);
 }
 
-// On one line. Frequencies are inverse ones, of those columns that turn.
+// On one line. Frequencies are inverse ones, for the columns that rotate.
 std::string summary_json(const Model& model) {
   const Summary summary = summarize(model.graph());
   OrderedJson json = {{"architecture", model.config().architecture},

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// `lockstep plan`: which slices and how many bytes each rank would hold, without starting one.
+// `lockstep plan`: the slices and bytes that each rank would hold, without starting one.
 #include <algorithm>
 #include <nlohmann/json.hpp>
 #include <vector>
@@ -55,7 +55,7 @@ std::string plan_json(const Model& model, const PlanTable& table,
   return json.dump();
 }
 
-// How config.json was read: a wrong size shows in the number of parameters.
+// Shows how config.json was read: a wrong size changes the number of parameters.
 std::string model_text(const Model& model) {
   const Config& c = model.config();
   std::string text = fmt::format("{}: {} layers of {} columns, {} heads of {}", c.architecture,
@@ -73,7 +73,7 @@ std::string model_text(const Model& model) {
                             billions ? "billion" : "million");
 }
 
-// Columns are shown as "0-63", both ends included; "-" where a rank has none.
+// Columns as "0-63", both ends included; "-" if a rank has none.
 std::string columns_text(Range columns) {
   if (columns.begin == columns.end) return "-";
   return fmt::format("{}-{}", columns.begin, columns.end - 1);

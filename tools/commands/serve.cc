@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// `lockstep serve`: the coordinator with its public port, and local workers unless others are
-// awaited.
+// `lockstep serve`: the coordinator with its public ports, and local workers unless it waits for
+// others.
 #include <spdlog/spdlog.h>
 
 #include <algorithm>
@@ -36,7 +36,7 @@ struct ServeFlags {
 absl::StatusOr<ServiceOptions> service_options(const ServeFlags& flags) {
   RunOptions run = flags.run;
   ServiceOptions& given = run.service;
-  // Without keys nobody is told apart: the connections of one client are many.
+  // Without keys clients cannot be distinguished: one client may have many connections.
   const bool shared = flags.share_prefixes || flags.ports.api_keys.empty();
   given.engine.prefix = {.enabled = !flags.no_prefix_cache, .shared = shared};
   given.cluster.launch = flags.wait_workers == 0;
@@ -61,7 +61,7 @@ std::string check_metrics_prefix(const std::string& prefix) {
   return good ? "" : "letters, digits and _, e.g. vllm";
 }
 
-// Until it ends, says how many of the workers that are waited for have joined.
+// Logs how many of the expected workers have joined, until it is destroyed.
 std::jthread say_who_joined(const Log& log, const Cluster& cluster, int wanted) {
   return std::jthread([&log, &cluster, wanted](const std::stop_token& stop) {
     int64_t said = 0;
@@ -89,10 +89,10 @@ absl::Status wait_end(const ServeFlags& flags, InferenceService& service, const 
 }
 
 absl::Status serve(const ServeFlags& flags, Interrupt& interrupt) {
-  std::signal(SIGPIPE, SIG_IGN);  // Whoever read the log may go away.
+  std::signal(SIGPIPE, SIG_IGN);  // The reader of the log may go away.
   RETURN_IF_ERROR(check_cluster_tls(flags.run.service.server.tls));
   RETURN_IF_ERROR(flags.ports.check(flags.run.service.server));
-  // The engine's thread must not wait for whoever reads the log.
+  // The engine's thread must not wait for the log's reader.
   ASSIGN_OR_RETURN(const LogFormat format, log_format_of(flags.run.worker.log_format));
   const Log log({.format = format, .background = true});
   ASSIGN_OR_RETURN(const std::unique_ptr<Model> model, flags.run.open());
@@ -140,12 +140,12 @@ absl::Status serve(const ServeFlags& flags, Interrupt& interrupt) {
   const absl::Status status = wait_end(flags, *service, log);
   const bool signalled = interrupt.signalled();
   on_signal.reset();
-  engine.stop();  // What was not drained in time ends with CANCELLED.
+  engine.stop();  // Requests that were not drained in time end with CANCELLED.
   ports->wait_answered();
   return signalled ? absl::OkStatus() : status;
 }
 
-// Everything but the ports, the model and the group.
+// All flags except those of ports, model and group.
 std::vector<Flag> flags_of_serving(ServeFlags& flags) {
   return {
       {"--no-prefix-cache", &flags.no_prefix_cache,

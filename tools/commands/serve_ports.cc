@@ -25,7 +25,7 @@ constexpr std::chrono::milliseconds kLastAnswers{1'000};
 
 constexpr int64_t kMaxAdminConnections = 64;
 
-// Off loopback a port is behind TLS, or named by --insecure.
+// Off loopback a port must use TLS, or be named by --insecure.
 absl::Status check_plaintext(const PortFlags& flags, const std::string& name,
                              const std::string& address, bool has_tls) {
   if (has_tls || is_loopback(address) || std::ranges::count(flags.insecure, name) > 0) {
@@ -46,7 +46,7 @@ absl::Status check_public(const PortFlags& flags, const char* name, const std::s
   return check_plaintext(flags, name, address, flags.tls.given());
 }
 
-// It knows no keys: who reaches it is the operator. A server's certificate alone keeps nobody away.
+// The admin port has no keys: its clients are operators. A server certificate stops no client.
 absl::Status check_admin(const PortFlags& flags) {
   if (flags.admin_address == "off") return absl::OkStatus();
   RETURN_IF_ERROR(check_address("--admin", flags.admin_address));
@@ -60,7 +60,7 @@ absl::Status check_admin(const PortFlags& flags) {
       flags.admin_address);
 }
 
-// GET /log-level says which lines the coordinator logs, PUT /log-level?level=info changes it.
+// GET /log-level returns the coordinator's log level, PUT /log-level?level=info sets it.
 std::vector<http::Route> log_level_routes() {
   const auto answer = [](http::Exchange& exchange) {
     const auto level = spdlog::level::to_string_view(spdlog::get_level());
@@ -90,7 +90,7 @@ absl::Status check_tls(const TlsFiles& files) {
   return absl::OkStatus();
 }
 
-// Which of the ports it is that cannot be opened.
+// Names the flag of a port that cannot be opened.
 absl::Status of_flag(const char* flag, const absl::Status& status) {
   return {status.code(), fmt::format("{}: {}", flag, message_of(status))};
 }
@@ -240,7 +240,7 @@ absl::Status ServedPorts::start_admin(const ServedModel& served, const Observed&
     std::ranges::move(more, std::back_inserter(routes));
   }
   routes.push_back(workers_route(observed.cluster));
-  // No page of another origin calls here: the port asks for no key.
+  // No page of another origin may call here: the port has no keys.
   const http::BrowserRules browsers = {
       .keyless = true, .shares = false, .hosts = flags.browsers.hosts};
   auto server =

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// `lockstep template`: messages to the prompt that a model's chat template makes of them.
+// `lockstep template`: renders messages to a prompt with a model's chat template.
 #include <algorithm>
 #include <ctime>
 #include <iostream>
@@ -36,7 +36,7 @@ struct TemplateFlags {
   bool ranges = false;
 };
 
-// What `model` means, as MODEL does elsewhere; a folder needs no config.json for this.
+// Finds the template of `model`, as MODEL elsewhere; a folder needs no config.json here.
 absl::StatusOr<ChatTemplate> load_of_model(const std::string& path) {
   std::error_code error;
   std::filesystem::path folder = path;
@@ -46,7 +46,7 @@ absl::StatusOr<ChatTemplate> load_of_model(const std::string& path) {
   return ChatTemplate::load(folder);
 }
 
-// The last template is kept: most lines have the same one.
+// Keeps the last template: most lines have the same one.
 class Templates {
  public:
   absl::Status open(const TemplateFlags& flags) {

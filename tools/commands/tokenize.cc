@@ -23,7 +23,7 @@ struct TokenizeFlags {
   bool keep_special = false;
 };
 
-// A folder needs no config.json for this.
+// A folder needs no config.json here.
 absl::StatusOr<std::unique_ptr<Tokenizer>> open_tokenizer(const std::string& path) {
   std::error_code error;
   std::filesystem::path folder = path;

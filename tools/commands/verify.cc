@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// `lockstep verify`: a prompt through workers and through Hugging Face transformers, value by
-// value.
+// `lockstep verify`: runs a prompt with workers and with Hugging Face transformers, and compares
+// the values.
 #include "tools/verify/verify.h"
 
 #include <algorithm>
@@ -22,7 +22,7 @@ namespace lockstep {
 namespace {
 
 constexpr char kPrompt[] = "The quick brown fox jumps over the lazy dog, and nobody minds at all.";
-constexpr int64_t kMadeUpTokens = 24;  // Of a prompt for a model without a tokenizer.
+constexpr int64_t kMadeUpTokens = 24;  // The prompt's length for a model without a tokenizer.
 
 struct VerifyFlags {
   RunOptions run;
@@ -87,7 +87,7 @@ absl::Status check_prompt(const Ids& ids, const Model& model) {
 
 using Folder = std::shared_ptr<const std::filesystem::path>;
 
-// Only this user can enter it; it goes with its last holder.
+// Only this user can enter it; deleted with its last holder.
 absl::StatusOr<Folder> make_folder() {
   std::error_code error;
   std::string name =
@@ -102,9 +102,9 @@ absl::StatusOr<Folder> make_folder() {
   });
 }
 
-// Where the reference's file is, and who computed it.
+// The reference's file, and what computed it.
 struct ReferenceFile {
-  Folder folder;  // That it is in, if it is to go.
+  Folder folder;  // Its temporary folder; null: none.
   std::filesystem::path path;
   std::string by;
 };
@@ -129,7 +129,7 @@ absl::StatusOr<ReferenceFile> reference_of(const VerifyFlags& flags, const Model
   return file;
 }
 
-// Opened anew for the prompt: as many outputs as a step has rows.
+// Options to open it again for the prompt: one output per row of a step.
 ModelOptions options_for(const Model& model, int64_t tokens, int64_t chunk) {
   ModelOptions options = model.options();
   options.max_rows = std::min(chunk, tokens);
@@ -157,8 +157,8 @@ absl::StatusOr<Verification> run(const VerifyFlags& flags, const Model& model,
                 {.tolerance = tolerance, .rows = model.options().max_rows}, *group);
 }
 
-// Rounded weights and inputs are further from float32: what the demo's six layers stay within, and
-// half as much again.
+// Rounded weights and inputs are further from float32: these bounds are 1.5 times what the demo's
+// six layers need.
 double tolerance_of(const VerifyFlags& flags, const Model& model) {
   if (flags.tolerance > 0) return flags.tolerance;
   if (const Scheme* scheme = model.scheme(); scheme != nullptr) {

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// `lockstep workers`: who has joined a server, what each holds, since when.
+// `lockstep workers`: the workers that have joined a server, their weights and times.
 #include "base/json.h"
 #include "tools/commands/command.h"
 #include "tools/load/http_get.h"
@@ -16,8 +16,8 @@ struct WorkersFlags {
 
 constexpr const char* kRow = "{:>4}  {:<8}{:>8}  {:<14}{:<15}{:<10}{:>9}{:>9}  {:<15}{}\n";
 
-// Of a host's name what tells it from others: "gpu-7" of a worker with --host-name, else the
-// beginning of the machine's boot id.
+// The distinctive part of a host's name: "gpu-7" for a worker with --host-name, else the beginning
+// of the machine's boot id.
 std::string short_host(const std::string& host) {
   return printable(host.substr(0, std::min<size_t>(host.find('/'), 13)));
 }

@@ -4,7 +4,7 @@
 namespace lockstep {
 namespace {
 
-// An answer comes from a stranger: no key need be there, and any value may have any type.
+// Answers are not trusted: any key may be missing, and any value may have any type.
 const Json* member(const Json& value, const char* key) {
   if (!value.is_object()) return nullptr;
   const auto found = value.find(key);
@@ -60,7 +60,7 @@ std::string make_body(Endpoint endpoint, const std::string& model, const LoadReq
     body["prompt"] = request.prompt;
   }
   body.update(extra);
-  // Bytes of a prompt that are not UTF-8 are the server's to refuse, but JSON cannot carry them.
+  // The server should refuse a prompt's bytes that are not UTF-8, but JSON cannot carry them.
   return body.dump(-1, ' ', false, Json::error_handler_t::replace);
 }
 

@@ -6,7 +6,7 @@
 namespace lockstep {
 namespace {
 
-// A client this busy measures itself: it is one thread.
+// A client this busy measures itself: it has one thread.
 constexpr double kBusyClient = 0.7;
 
 OrderedJson to_json(const Distribution& values) {

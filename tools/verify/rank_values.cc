@@ -18,7 +18,7 @@ namespace {
 
 using program::Program;
 
-// Where the instructions end that one answer has room for, from `begin` on.
+// The end of the instructions whose values fit one answer, from `begin` on.
 absl::StatusOr<int> window_end(std::span<const Program> programs, int begin, int end,
                                int64_t rows) {
   std::vector<int64_t> bytes(programs.size());
@@ -52,7 +52,7 @@ void widen(const char* from, DType dtype, size_t count, float* to) {
   }
 }
 
-// Of one rank, its answer to a step of so many rows.
+// Reads one rank's answer to a step of `rows` rows.
 class Reader {
  public:
   Reader(const Program& program, int64_t rows) : program_(program), rows_(rows) {
@@ -96,7 +96,7 @@ class Reader {
     return absl::OkStatus();
   }
 
-  // Views of what was made, and views of these: nobody makes them.
+  // Adds views of a value, and views of these: no instruction's answer has them.
   void add_views(size_t of) {
     for (const program::Instruction& instruction : program_.instructions()) {
       const bool view = instruction.op() == program::COLUMNS;
@@ -143,7 +143,7 @@ absl::Status run_for_values(std::span<const Program> programs, std::span<const i
     return invalid_argument("the prompt fills {} KV pages, there is room for {}", pages,
                             group.info().pages);
   }
-  uint64_t number = 0;  // That of the null step.
+  uint64_t number = 0;  // The number of the null step.
   for (int begin = 0, end = 0; begin < instructions; begin = end) {
     ASSIGN_OR_RETURN(end, window_end(programs, begin, instructions, std::min(rows, count)));
     for (int64_t first = 0; first < count; first += rows) {

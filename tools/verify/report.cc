@@ -16,7 +16,7 @@ namespace {
 
 using Json = nlohmann::ordered_json;
 
-// Of one layer: how many values were compared, and the worst of them (null: none).
+// For one layer: the number of compared values, and the worst of them (null: none).
 struct LayerErrors {
   std::string name;
   int64_t compared = 0;
