@@ -52,8 +52,7 @@ class Sequence {
   // Lower is older. The scheduler numbers sequences on arrival; `first`: its request's first one.
   uint64_t number() const { return number_; }
   void queued(uint64_t number, const Sequence* first) { number_ = number, first_ = first; }
-  // Whether its request has begun.
-  bool has_begun() const { return first_->state_ != State::kWaiting; }
+  bool has_begun() const { return first_->state_ != State::kWaiting; }  // Its request has begun.
   int64_t planned() const { return planned_; }  // Rows in the step being planned.
   void set_planned(int64_t rows) { planned_ = rows; }
 
