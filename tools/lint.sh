@@ -1,19 +1,19 @@
 #!/usr/bin/env bash
 # SPDX-License-Identifier: Apache-2.0
 # clang-format and clang-tidy (with Clang's analysis of lock annotations) over C++ files, each alone
-# and without precompiled headers, so that it includes what it uses; changes nothing.
-#   tools/lint.sh               what differs from the last commit, and new files
-#   tools/lint.sh --landing     what differs from main before its last landing, and new files
+# and without precompiled headers, so that missing includes are found; changes nothing.
+#   tools/lint.sh               files changed since the last commit, and new files
+#   tools/lint.sh --landing     files changed since main before its last landing, and new files
 #   tools/lint.sh --all         everything (clang-tidy: an hour)
 #   tools/lint.sh FILE...
-#   --minutes N, in front of these or behind: begins with no further file after N minutes
+#   --minutes N, before or after these: starts no further file after N minutes
 set -euo pipefail
 cd "$(dirname "$0")/.."
 
 fail() { echo "lint: $*" >&2; exit 1; }
 
-# The commit before the last landing: a branch's own commits where there is a main to compare with,
-# else what the last commit brought, be it a merge or not. Nothing where the clone has no history.
+# The commit before the last landing: a branch's own commits if there is a main to compare with,
+# else the last commit's, even of a merge. Prints nothing if the clone has no history.
 before_landing() {
   local main commit
   for main in origin/main main; do
@@ -52,7 +52,7 @@ else
 fi
 
 sources=()  # With headers.
-units=()    # What is compiled: clang-tidy sees headers through these.
+units=()  # Compiled files: clang-tidy sees headers through these.
 while read -r file; do
   [ -f "$file" ] || continue  # Removed in this change.
   case "$file" in
@@ -64,7 +64,7 @@ done <<<"$listed"
 
 clang-format --dry-run -Werror "${sources[@]}" || fail "clang-format -i the files named above"
 
-# Headers that protobuf generates have to be there.
+# Headers that protobuf generates must exist.
 cmake --preset lint >/dev/null
 cmake --build --preset lint --target lockstep_generated >/dev/null
 compiled=()
@@ -83,7 +83,7 @@ deadline=$(($(date +%s) + minutes * 60))
 export deadline
 tidy() {
   [ "$(date +%s)" -lt "$deadline" ] || { echo "$1" >>"$late"; return 0; }
-  # GCC's names of warnings are not all Clang's.
+  # Clang does not know all of GCC's warning names.
   clang-tidy -p build/lint --quiet --extra-arg=-Wno-unknown-warning-option \
     --extra-arg=-Wthread-safety "$1"
 }

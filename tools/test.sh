@@ -1,7 +1,7 @@
 #!/usr/bin/env bash
 # SPDX-License-Identifier: Apache-2.0
-# What a change has to pass: installs what is missing, then goes through the stages;
-# tools/check_all.sh has them without limits.
+# The checks for a change: installs missing packages, then runs the stages; tools/check_all.sh runs
+# them without limits.
 #   tools/test.sh              all stages
 #   tools/test.sh asan tsan    these
 #   tools/test.sh -R Sharding  the release stage, with these arguments for ctest
@@ -9,7 +9,7 @@
 # lint     clang-format, clang-tidy and lock annotations of the files that the last landing changed
 # asan     AddressSanitizer and UndefinedBehaviorSanitizer: parsers, protocol, coordinator, and a
 #          sample of the kernels
-# tsan     ThreadSanitizer: what runs in one process
+# tsan     ThreadSanitizer: code that runs in one process
 # fuzz     every fuzzer for 20 s
 set -euo pipefail
 cd "$(dirname "$0")/.."
@@ -22,7 +22,7 @@ release() {
   cuda_compiles
 }
 
-# Where there is a compiler of CUDA 13, its kernels are compiled too; tools/gpu_check.sh runs them.
+# If a compiler of CUDA 13 is installed, its kernels are compiled too; tools/gpu_check.sh runs them.
 cuda_compiles() {
   if nvcc --version 2>/dev/null | grep -qE "release (1[3-9]|[2-9][0-9])\."; then
     cmake -G Ninja -S . -B build/cuda_kernels -DLOCKSTEP_KERNELS_ONLY=ON -DLOCKSTEP_CUDA=ON \
