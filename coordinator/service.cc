@@ -75,8 +75,8 @@ absl::StatusOr<std::unique_ptr<ClusterHost>> ClusterHost::start(const Model* mod
   ClusterServerOptions server = options.server;
   if (!server.address.empty() && server.token.empty()) {
     return invalid_argument(
-        "LOCKSTEP_JOIN_TOKEN is not set: workers that join at {} have to know it; set it for them "
-        "and for this command, e.g. to what `openssl rand -hex 16` prints",
+        "LOCKSTEP_JOIN_TOKEN: must be set, found none; workers that join at {} must know it: set "
+        "it for them and for this command, e.g. to the output of `openssl rand -hex 16`",
         server.address);
   }
   if (server.token.empty()) server.token = to_hex(draw_nonce());

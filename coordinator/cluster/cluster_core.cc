@@ -65,7 +65,7 @@ void ClusterCore::message(int64_t now, LinkId link, cluster::WorkerMessage messa
     return try_grow(now);
   }
   if (!member.hello.has_value()) {
-    return lose(now, link, How::kRefused, "its first message is no Hello");
+    return lose(now, link, How::kRefused, "its first message is not a Hello");
   }
   if (message.has_preloaded()) return on_preloaded(now, member, message);
   if (message.has_goodbye()) return on_goodbye(now, member);
@@ -88,9 +88,9 @@ void ClusterCore::message(int64_t now, LinkId link, cluster::WorkerMessage messa
 
 void ClusterCore::on_hello(int64_t now, Member& member, const cluster::Hello& hello) {
   const auto refuse = [&](const std::string& why) { lose(now, member.link, How::kRefused, why); };
-  if (member.hello.has_value()) return refuse("it said Hello twice");
+  if (member.hello.has_value()) return refuse("it sent Hello twice");
   if (hello.protocol() != kProtocolVersion) {
-    return refuse(fmt::format("it speaks protocol {}, the coordinator {}: install one version",
+    return refuse(fmt::format("it uses protocol {}, the coordinator {}: install the same version",
                               hello.protocol(), kProtocolVersion));
   }
   if (const absl::Status status = check_hello(hello); !status.ok()) {
@@ -134,13 +134,13 @@ void ClusterCore::on_failure(int64_t now, int rank, const cluster::Failure& fail
   const absl::Status status = status_of(failure);
   if (epoch_.phase == Epoch::Phase::kLoading) member_of(rank).loaded = false;
   if (failure.peer_lost()) {
-    return fail_epoch(now, unavailable("rank {} could not go on: {}", rank, message_of(status)));
+    return fail_epoch(now, unavailable("rank {} could not continue: {}", rank, message_of(status)));
   }
   // The parts came from a measurement, not from the user.
   if (epoch_.uneven_measured && epoch_.phase != Epoch::Phase::kFormed &&
       status.code() == absl::StatusCode::kResourceExhausted) {
     speeds_.ignore_measured();
-    log(LogLevel::kWarning, "parts by how fast workers read memory do not fit: they are even now");
+    log(LogLevel::kWarning, "weighted shards do not fit in memory; using equal shards");
     return fail_epoch(now, status);
   }
   // Too few ranks for the model: no rank is at fault.
@@ -177,10 +177,10 @@ void ClusterCore::on_progress(int64_t now, int rank, const cluster::LoadProgress
 void ClusterCore::on_goodbye(int64_t now, const Member& member) {
   was_killed_ |= member.served > 0 && member.served == last_formed_;
   const std::string& place = member.hello->data_address();
-  log(LogLevel::kInfo, fmt::format("{}{} leaves: its process was told to end",
+  log(LogLevel::kInfo, fmt::format("{}{} leaves: its process was asked to end",
                                    name_of(epoch_.rank_of(member.link), member),
                                    place.empty() ? "" : " at " + printable(place)));
-  lose(now, member.link, How::kLeft, "its process was told to end");
+  lose(now, member.link, How::kLeft, "its process was asked to end");
   try_form(now);
 }
 
@@ -188,7 +188,7 @@ void ClusterCore::on_answer(int64_t now, int rank, cluster::WorkerMessage messag
   const absl::Status status =
       epoch_.owes(rank)
           ? check_answer(*epoch_.question, static_cast<int>(epoch_.operators[rank].size()), message)
-          : invalid_argument("it answered what was not asked");
+          : invalid_argument("it answered without a question");
   if (!status.ok()) return lose(now, epoch_.links[rank], How::kRefused, message_of(status));
   if (message.has_ready()) member_of(rank).loaded = true;
   member_of(rank).progress_at = now;
@@ -298,7 +298,7 @@ void ClusterCore::tick(int64_t now) {
   if (over_) return;
   if (last_tick_ >= 0 && now - last_tick_ > kTickMs + kLateTickMs) {
     log(LogLevel::kWarning,
-        fmt::format("the coordinator was held up for {} ms: workers' silence counts from now",
+        fmt::format("the coordinator was delayed for {} ms: workers' silence counts from now",
                     now - last_tick_ - kTickMs));
     for (auto& [link, member] : members_) {
       member.opened_at = member.heard_at = member.progress_at = now;
@@ -319,9 +319,9 @@ void ClusterCore::look_for_silence(int64_t now) {
   std::vector<std::pair<LinkId, std::string>> lost;
   for (const auto& [link, member] : members_) {
     if (!member.hello.has_value() && now - member.opened_at >= kHelloMs) {
-      lost.emplace_back(link, fmt::format("it said no Hello for {} ms", now - member.opened_at));
+      lost.emplace_back(link, fmt::format("it sent no Hello for {} ms", now - member.opened_at));
     } else if (member.hello.has_value() && now - member.heard_at >= options_.silent_ms) {
-      lost.emplace_back(link, fmt::format("nothing came from it for {} ms", now - member.heard_at));
+      lost.emplace_back(link, fmt::format("it sent nothing for {} ms", now - member.heard_at));
     }
   }
   for (const auto& [link, why] : lost) lose(now, link, How::kSilent, why);

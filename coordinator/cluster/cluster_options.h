@@ -57,25 +57,25 @@ inline std::vector<Flag> ClusterCoreOptions::flags() {
   return {
       {"--workers", &workers, "Worker processes that share the model", FlagValues{.min = 1}},
       {"--kv-memory", &kv_memory_bytes,
-       "Memory of each worker for what it keeps of sequences (keys and values, recurrent state), "
-       "e.g. 2GiB (default: what is left)",
+       "Each worker's memory for the state of sequences (keys and values, recurrent state), e.g. "
+       "2GiB (default: the remaining memory)",
        FlagValues{.is_size = true}},
       {"--silent-ms", &silent_ms,
-       "A worker from which nothing comes for this long is lost, and started again",
+       "A worker that sends nothing for this long is lost, and is restarted",
        FlagValues{.min = 500}},
       {"--stuck-ms", &stuck_ms,
-       "A worker that holds up the others, and does nothing for this long, is lost"},
+       "A worker that blocks the others and makes no progress for this long is lost"},
       {"--grace-ms", &grace_ms,
-       "A lost worker has this long to come back; then the others go on without it",
+       "A lost worker has this long to return; then the others continue without it",
        FlagValues{.min = 0, .max = 1e9}},
-      {"--min-workers", &min_workers, "Fewest workers that go on without those that were lost",
+      {"--min-workers", &min_workers, "Min workers that continue without those that were lost",
        FlagValues{.min = 1}},
       {"--regrow-seconds", &regrow_ms,
-       "A worker that comes later is used when no request runs, or after this long",
+       "A worker that joins later is used when no request runs, or after this long",
        FlagValues{.min = 0, .max = 1e6, .unit = 1'000}},
       {"--speeds", &speeds,
-       "How fast the workers are beside each other, by rank, e.g. 8,8,4: one with 8 gets twice the "
-       "part of one with 4 (default: by what workers started by hand measure; others are alike)",
+       "Relative speeds of the workers, by rank, e.g. 8,8,4: one with 8 gets twice the part of one "
+       "with 4 (default: measured by workers that are started by hand, else equal)",
        FlagValues{.min = 1e-6, .max = 1e15, .has_commas = true}},
   };
 }

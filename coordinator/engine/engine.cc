@@ -184,7 +184,7 @@ absl::StatusOr<std::unique_ptr<Group>> Engine::Loop::form(const GroupWish& wish,
 void Engine::Loop::enter(std::unique_ptr<Group> group) {
   if (std::exchange(formed_before_, true)) {  // The same level as the log line of the loss.
     const GroupInfo& info = group->info();
-    spdlog::warn("a group of {} serves again, epoch {}", count_of(info.ranks, "worker"),
+    spdlog::warn("a group of {} is ready again, epoch {}", count_of(info.ranks, "worker"),
                  info.epoch);
   }
   answered_ = false;

@@ -196,8 +196,8 @@ absl::StatusOr<bool> EngineCore::draw(Sequence& sequence, int output,
 
 absl::Status EngineCore::check_logits(const std::vector<float>& logits) const {
   if (static_cast<int64_t>(logits.size()) == info_.vocab) return absl::OkStatus();
-  return absl::InternalError(fmt::format("step {}: want {} logits of all ranks, found {}", step_,
-                                         info_.vocab, logits.size()));
+  return absl::InternalError(fmt::format("step {}: must have {} logits of all ranks, found {}",
+                                         step_, info_.vocab, logits.size()));
 }
 
 // ---- Requests ----

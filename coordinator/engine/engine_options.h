@@ -82,8 +82,8 @@ struct EngineOptions {
 inline std::vector<Flag> EngineOptions::flags() {
   return {
       {"--prefill-chunk", &prefill_chunk,
-       fmt::format("Prompt tokens computed in one step: a number, or auto ({} where this host's "
-                   "workers have GPUs, else {})",
+       fmt::format("Prompt tokens per step: a number, or auto ({} if this host's workers have "
+                   "GPUs, else {})",
                    kGpuChunk, kChunk),
        FlagValues{.min = 1, .max = 65'536, .words = {"auto"}}},
       {"--max-running", &max_running, "Max sequences computed together",
@@ -94,12 +94,12 @@ inline std::vector<Flag> EngineOptions::flags() {
 inline std::vector<Flag> EngineOptions::serve_flags() {
   return {
       {"--step-budget-ms", &step_budget_ms,
-       "What a step may take while texts are written: long prompts get what is left of it, and "
-       "hold up no other for longer; 0: any time (default: 60, on GPUs 50)",
+       "Target time of a step while other requests decode: long prompts get the rest of it, and "
+       "delay others no longer; 0: no limit (default: 60, on GPUs 50)",
        FlagValues{.min = 0, .max = 600'000}},
       {"--queue-seconds", &max_outage_ms,
-       "A request that would wait longer until it begins, as far as that can be known, is refused; "
-       "where all workers are gone for longer, those without a deadline end, too; 0: any time",
+       "A request that would wait longer, by estimate, is refused; if all workers are gone for "
+       "longer, requests without a deadline end, too; 0: no limit",
        FlagValues{.min = 0, .max = 86'400, .unit = 1'000}},
   };
 }

@@ -34,8 +34,8 @@ QueueLoad load_of(const PreparedRequest& request) {
 
 absl::Status displaced() {
   return resource_exhausted(
-      "the queue is full, and this client has most of it: its newest requests make room for "
-      "others; try again later");
+      "the queue is full, and this client has the largest part: its newest requests are removed; "
+      "try again later");
 }
 
 absl::Status Inbox::accepting() const {

@@ -162,9 +162,10 @@ std::string EngineMetrics::text(const EngineStats& stats, const ServerCounts& co
   add_state(stats, &families);
   add_kept(counts.kept, &families);
   add_totals(stats, &families);
-  add_counter("unknown_fields_total", "Fields of requests that are not known, and were ignored.",
+  add_counter("unknown_fields_total", "Unknown fields of requests, which were ignored.",
               static_cast<double>(counts.unknown_fields), &families);
-  add_counter("log_lines_dropped_total", "Log lines that were dropped: they are read too slowly.",
+  add_counter("log_lines_dropped_total",
+              "Log lines that were dropped because the log is read too slowly.",
               static_cast<double>(counts.log_lines_dropped), &families);
   add_times(stats, &families);
   add_histograms(&families);
@@ -181,14 +182,14 @@ void EngineMetrics::add_state(const EngineStats& stats, Families* families) cons
   families->push_back(std::move(build));
   add_gauge("ready", "1 while requests are taken and every worker answers.", stats.ready ? 1 : 0,
             families);
-  add_gauge("num_requests_running", "Choices of requests that are computed.",
+  add_gauge("num_requests_running", "Choices of requests that are running.",
             static_cast<double>(stats.running), families);
   add_gauge("num_requests_waiting", "Choices of requests that wait for rows or pages.",
             static_cast<double>(stats.waiting), families);
   add_waiting(stats, families);
   add_cache(stats, families);
   const int64_t pages = stats.group.pages;
-  add_gauge("kv_cache_usage_perc", "Share of the KV pages that are in use: 1 is all of them.",
+  add_gauge("kv_cache_usage_perc", "Used share of the KV pages: 1 is all of them.",
             pages > 0 ? 1 - static_cast<double>(stats.pages_free) / static_cast<double>(pages) : 0,
             families);
 }
@@ -231,17 +232,16 @@ void EngineMetrics::add_cache(const EngineStats& stats, Families* families) cons
 }
 
 void EngineMetrics::add_kept(const KeptCounts& kept, Families* families) const {
-  add_gauge("kept_streams", "Resumable streams that run, or have ended and are kept.",
+  add_gauge("kept_streams", "Resumable streams that are running, or kept after their end.",
             static_cast<double>(kept.streams), families);
-  add_gauge("kept_stream_bytes", "What they count against --resume-bytes.",
+  add_gauge("kept_stream_bytes", "Bytes of resumable streams, limited by --resume-bytes.",
             static_cast<double>(kept.bytes), families);
 }
 
 void EngineMetrics::add_totals(const EngineStats& stats, Families* families) const {
   add_counter("groups_lost_total", "Groups of workers that were lost.",
               static_cast<double>(stats.groups_lost), families);
-  add_counter("num_preemptions_total",
-              "Times that a choice gave up its pages to be computed again.",
+  add_counter("num_preemptions_total", "How often a choice lost its pages and was computed again.",
               static_cast<double>(stats.preemptions), families);
   add_refused(stats.refused, families);
   add_counter("prefix_cache_queries_total", "Prompt tokens looked for in the prefix cache.",
@@ -270,8 +270,8 @@ void EngineMetrics::add_totals(const EngineStats& stats, Families* families) con
 
 void EngineMetrics::add_refused(const QueueLoad& refused, Families* families) const {
   MetricFamily rejections =
-      family("admission_rejections_total",
-             "Requests that a bound of the queue refused, by the bound.", MetricType::Counter);
+      family("admission_rejections_total", "Requests refused by a bound of the queue, by bound.",
+             MetricType::Counter);
   for (const auto& [reason, count] :
        {std::pair{"max_num_queued_reqs", refused.requests + refused.choices},
         std::pair{"max_num_queued_tokens", refused.prompt_tokens},
@@ -283,9 +283,9 @@ void EngineMetrics::add_refused(const QueueLoad& refused, Families* families) co
 }
 
 void EngineMetrics::add_times(const EngineStats& stats, Families* families) const {
-  MetricFamily coordinator = family(
-      "coordinator_seconds_total",
-      "Time of the engine's thread, by what it did; together all of it.", MetricType::Counter);
+  MetricFamily coordinator =
+      family("coordinator_seconds_total",
+             "Time of the engine's thread, by activity; together all of it.", MetricType::Counter);
   for (int part = 0; part < kEngineParts; ++part) {
     coordinator.metric.push_back(
         metric({{"part", engine_part_name(static_cast<EnginePart>(part))}}));
@@ -296,10 +296,10 @@ void EngineMetrics::add_times(const EngineStats& stats, Families* families) cons
   MutexLock lock(&mutex_);
   add_counter("step_seconds_total", "From a step's start at the coordinator to its last answer.",
               seconds(step_ns_), families);
-  MetricFamily workers = family("worker_seconds_total",
-                                "Time of steps, by rank and by what it did: compute, wait for "
-                                "peers, transfer bytes.",
-                                MetricType::Counter);
+  MetricFamily workers =
+      family("worker_seconds_total",
+             "Time of steps, by rank and activity: compute, wait for peers, transfer bytes.",
+             MetricType::Counter);
   const auto add = [&](const std::string& rank, const char* part, int64_t ns) {
     workers.metric.push_back(metric({{"rank", rank}, {"part", part}}));
     workers.metric.back().counter.value = seconds(ns);
@@ -328,17 +328,16 @@ void EngineMetrics::add_histograms(Families* families) const {
                 decode_s_, families);
   add_histogram("request_inference_time_seconds",
                 "From a request's first step to a choice's last token.", inference_s_, families);
-  add_histogram("request_params_n", "Choices that requests ask for.", choices_, families);
-  add_histogram("request_params_max_tokens", "Tokens that requests ask for at most.", max_tokens_,
-                families);
+  add_histogram("request_params_n", "Choices per request.", choices_, families);
+  add_histogram("request_params_max_tokens", "Max tokens of requests.", max_tokens_, families);
   add_histogram("request_prompt_tokens", "Prompt tokens of choices that ended.", prompt_tokens_,
                 families);
   add_histogram("request_generation_tokens", "Tokens of choices that ended.", generation_tokens_,
                 families);
   add_histogram("iteration_tokens_total",
-                "Tokens of a step: those drawn, and computed ones of prompts that it ends.",
+                "Tokens of a step: drawn ones, and computed ones of prompts that it ends.",
                 step_tokens_, families);
-  add_histogram("request_num_preemptions", "Times that a choice that ended gave up its pages.",
+  add_histogram("request_num_preemptions", "How often an ended choice lost its pages.",
                 preemptions_, families);
 }
 

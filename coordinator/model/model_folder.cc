@@ -200,7 +200,7 @@ absl::StatusOr<fs::path> find_model_folder(const std::string& path) {
   std::error_code error;
   if (path.empty()) {
     if (const auto demo = find_demo_model()) return *demo;
-    return invalid_argument("the demo model is not beside this program: name a model folder");
+    return invalid_argument("the demo model is not next to this program: name a model folder");
   }
   if (fs::is_directory(path, error)) return check_folder(path);
   if (fs::exists(path, error)) {
@@ -231,7 +231,7 @@ absl::Status check_weights(const fs::path& folder) {
   if (has_weights(folder)) return absl::OkStatus();
   RETURN_IF_ERROR(check_foreign(folder));
   return invalid_argument(
-      "{} holds no weights: wanted *.safetensors: `hf download` fetches them, and "
+      "{}: must have weights in *.safetensors, found none; `hf download` fetches them, and "
       "--random-weights SEED runs without",
       folder.string());
 }

@@ -66,15 +66,14 @@ inline std::vector<Flag> ModelOptions::flags() {
        "Type of weights in memory: auto (as stored), float32 (and all arithmetic in float32), "
        "bfloat16"},
       {"--quantize", &quantize,
-       "Weights as small integers, rounded as they are loaded: " + scheme_names()},
+       "Weights as small integers, rounded while loading: " + scheme_names()},
       {"--kv-dtype", &kv_dtype,
-       "Type of keys and values in memory: auto (bfloat16 where weights are, else float32), "
-       "float32, bfloat16, int8"},
+       "Type of keys and values in memory: auto (bfloat16 if weights are, else float32), float32, "
+       "bfloat16, int8"},
       {"--embedding", &embedding,
-       "The place of the embedding: memory, or file (rows are read from the checkpoint when tokens "
-       "need "
-       "them, and the file must not change meanwhile). With --quantize, file gives other bits than "
-       "memory: the rows are not rounded",
+       "Where the embedding is stored: memory, or file (rows are read from the checkpoint when "
+       "tokens need them; the file must not change meanwhile). With --quantize, file gives other "
+       "bits than memory: the rows are not rounded",
        FlagValues{.words = {"memory", "file"}}},
       {"--random-weights", &random_weights,
        "Draw the weights from this seed: only config.json is read"},
@@ -87,12 +86,11 @@ inline std::vector<Flag> ModelOptions::flags() {
 inline std::vector<Flag> ModelOptions::chat_flags() {
   return {
       {"--chat-template", &chat_template,
-       fmt::format("A file with a chat template, or one that is known by name ({}), in place of "
-                   "MODEL's",
+       fmt::format("A file with a chat template, or a known name ({}), instead of MODEL's",
                    known_template_names())},
       {"--template-vars", &template_variables,
-       fmt::format("Names of variables that a request may pass to the chat template, with commas "
-                   "between them, beside {}",
+       fmt::format("Comma-separated names of variables that a request may pass to the chat "
+                   "template, in addition to {}",
                    fmt::join(ChatTemplate::kThinkingVariables, ", ")),
        FlagValues{.has_commas = true}},
   };
@@ -101,24 +99,23 @@ inline std::vector<Flag> ModelOptions::chat_flags() {
 inline std::vector<Flag> ModelOptions::serve_flags() {
   return {
       {"--served-model-name", &names,
-       "What clients call the model (default: as its folder is called); repeatable, the first is "
-       "in answers",
+       "The model's name for clients (default: its folder's name); repeatable, answers have the "
+       "first",
        FlagValues{.check = [](const std::string& name) -> std::string {
          const auto plain = [](char c) { return c > ' ' && c <= '~' && c != '"' && c != '\\'; };
          const bool good = !name.empty() && name.size() <= 256 && std::ranges::all_of(name, plain);
          return good ? "" : "up to 256 printable characters without blanks and quotes";
        }}},
       {"--sampling-defaults", &defaults.sampling,
-       "Sampling of requests that do not say it, over the model's generation_config, as JSON: "
+       "Default sampling of requests, which overrides the model's generation_config, as JSON: "
        "{\"temperature\": 0.6, \"presence_penalty\": 1}"},
-      {"--max-tokens-default", &defaults.max_tokens,
-       "Tokens of answers to requests that do not say a number",
+      {"--max-tokens-default", &defaults.max_tokens, "Default max_tokens of requests",
        FlagValues{.min = 1, .max = 1 << 30}},
       {"--chat-template-kwargs", &defaults.template_variables,
        "Variables of the chat template that requests need not set, as JSON: "
        "{\"enable_thinking\": false}"},
       {"--prompt-embeds", &takes_prompt_embeds,
-       "Take rows of embeddings in prompts (prompt_embeds of gRPC's Generate)"},
+       "Accept rows of embeddings in prompts (prompt_embeds of gRPC's Generate)"},
   };
 }
 

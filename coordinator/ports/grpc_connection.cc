@@ -136,7 +136,7 @@ void GrpcConnection::receive(const Turn& turn) {
                   ? static_cast<int64_t>(BIO_number_read(SSL_get_rbio(ends_.tls.get())))
                   : received_ + static_cast<int64_t>(filled);
   if (!pace_.count(received_ - before, reads, content, turn.now)) {
-    problem_ = "its headers do not end";
+    problem_ = "its headers are too long";
     is_over_ = true;
   }
   if (!inside_.has_value()) finish_handshake();

@@ -42,7 +42,7 @@ bool is_another_users(int connection) {
 }
 
 absl::Status cannot_listen(const std::string& address, int error) {
-  const char* fix = error == EADDRINUSE      ? "choose another port, or end what has this one"
+  const char* fix = error == EADDRINUSE ? "choose another port, or end the program that uses it"
                     : error == EADDRNOTAVAIL ? "choose an address of this machine"
                     : error == EACCES        ? "choose a port of 1024 and above"
                                              : "choose another";
@@ -131,7 +131,7 @@ absl::Status Listener::bind_unix(const std::string& address) {
   sockaddr_un place = {};
   place.sun_family = AF_UNIX;
   if (path.empty() || path.size() >= sizeof place.sun_path) {
-    return invalid_argument("{}: want a path of 1 to {} bytes, found {}", address,
+    return invalid_argument("{}: must have a path of 1 to {} bytes, found {}", address,
                             sizeof place.sun_path - 1, path.size());
   }
   // An abstract name begins with a zero, and its length marks its end.
@@ -241,7 +241,7 @@ void Listener::refuse_above_bound(int connection, const OpenConnections& open) {
   refuse(connection);
   if (const int64_t count = refusals_.count(); count > 0) {
     spdlog::warn(
-        "{}: {} connections refused: {} are open, {} of them of one network; {} are allowed",
+        "{}: {} connections refused: {} are open, {} of them from one network; {} are allowed",
         address_, count, open.all, open.of_network, max_connections_);
   }
 }
@@ -264,8 +264,8 @@ bool Listener::close_oldest() {
   if (inode_of(descriptor) == connection.inode) ::shutdown(descriptor, SHUT_RDWR);
   forget(oldest);
   if (const int64_t count = refusals_.count(); count > 0) {
-    spdlog::warn("{}: {} connections closed for newer ones: {} are open, the most that are allowed",
-                 address_, count, max_connections_);
+    spdlog::warn("{}: {} connections closed for newer ones: {} are open, the max", address_, count,
+                 max_connections_);
   }
   return true;
 }

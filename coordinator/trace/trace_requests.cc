@@ -24,7 +24,7 @@ absl::StatusOr<int> number_of(std::string_view name, std::string_view text, int 
   const char* end = text.data() + text.size();
   const auto [stop, error] = std::from_chars(text.data(), end, number);
   if (error == std::errc() && stop == end && least <= number && number <= most) return number;
-  return invalid_argument("{}: want {} to {}, found {}", name, least, most, printable(text));
+  return invalid_argument("{}: must be {} to {}, found {}", name, least, most, printable(text));
 }
 
 void refuse(http::Exchange& exchange, int status, const char* code, const std::string& message) {
@@ -48,7 +48,7 @@ absl::StatusOr<TraceQuery> parse_trace_query(std::string_view query) {
       ASSIGN_OR_RETURN(parsed.timeout_s, number_of(name, value, 0, kMaxTimeout));
       parsed.waits = true;
     } else {
-      return invalid_argument("{}: want steps=N and timeout=SECONDS", printable(name));
+      return invalid_argument("{}: must be steps=N or timeout=SECONDS", printable(name));
     }
   }
   return parsed;
@@ -90,7 +90,8 @@ void TraceRequests::take(const std::shared_ptr<http::Exchange>& exchange) {
       return;
     }
   }
-  refuse(*exchange, 429, "too_many_traces", "too many traces are waited for at the moment");
+  refuse(*exchange, 429, "too_many_traces",
+         "too many clients are waiting for traces at the moment");
 }
 
 void TraceRequests::run() {

@@ -96,7 +96,7 @@ TEST(BadInputTest, FlagsAreNamed) {
   expect_one_line({"plan", "--workers", "2", "--hosts", "3"}, "--hosts 3: wanted 1 to 2");
   expect_one_line({"plan", "--hosts", "0"}, "--hosts 0: wanted 1 to 2");
   expect_one_line({"worker", "--coordinator", "127.0.0.1:1", "--speed", "nan"}, "--speed");
-  expect_one_line({"plan", "--kv-dtype", "q8"}, "--kv-dtype q8: wanted auto, float32");
+  expect_one_line({"plan", "--kv-dtype", "q8"}, "--kv-dtype: must be auto, float32");
   expect_one_line({"inspect", "--stage", "nowhere"}, "nowhere");
   expect_one_line({"bench", "--prompt-tokens", "5000"}, "context");
   expect_one_line({"serve", "--grpc", "nonsense"}, "--grpc");

@@ -68,9 +68,9 @@ void ClusterCore::open_epoch(int64_t now, Roster roster, bool reload) {
   for (int rank = 0; rank < epoch_.ranks(); ++rank) {
     Member& member = member_of(rank);
     if (member.cover.state == Cover::State::kHolds && member.cover.rank == rank) {
-      log(LogLevel::kInfo, fmt::format("epoch {}: rank {} goes to a spare that holds its weights, "
-                                       "pid {}",
-                                       epoch_.number, rank, member.hello->pid()));
+      log(LogLevel::kInfo,
+          fmt::format("epoch {}: rank {} is assigned to a spare that holds its weights, pid {}",
+                      epoch_.number, rank, member.hello->pid()));
     }
     member.cover = {};
     member.last_rank = rank;
@@ -165,7 +165,7 @@ void ClusterCore::assign() {
 bool ClusterCore::agree(int64_t now, const std::vector<cluster::WorkerMessage>& readies) {
   absl::StatusOr<Agreement> agreement = agree_on_kernels(readies);
   if (agreement.ok() && !agreement->unanimous && !epoch_.kernels.empty()) {
-    agreement = failed_precondition("the ranks do not compute by the kernels they were told");
+    agreement = failed_precondition("a rank uses other kernels than those assigned");
   }
   if (!agreement.ok()) {
     fail_epoch(now, agreement.status());
@@ -174,7 +174,7 @@ bool ClusterCore::agree(int64_t now, const std::vector<cluster::WorkerMessage>& 
   epoch_.info.kernels = digest_of(agreement->kernels);
   if (agreement->unanimous) return true;
   log(LogLevel::kWarning,
-      "the ranks chose different kernels: each is told which ones all have proven");
+      "the ranks chose different kernels: each is sent those that all have proven");
   Roster roster{.links = epoch_.links,
                 .numeric_class = epoch_.numeric_class,
                 .kernels = std::move(agreement->kernels)};
