@@ -99,7 +99,7 @@ TEST(LostWorkerTest, WithoutAJoinTokenNoPortIsOpened) {
       run_lockstep({"serve", "--grpc", "127.0.0.1:0", "--http", "off", "--cluster", "127.0.0.1:0"},
                    {.environment = {{"LOCKSTEP_JOIN_TOKEN", ""}}});
   EXPECT_EQ(result.code, 2);
-  EXPECT_NE(result.err.find("LOCKSTEP_JOIN_TOKEN is not set"), std::string::npos) << result.err;
+  EXPECT_NE(result.err.find("LOCKSTEP_JOIN_TOKEN: must be set"), std::string::npos) << result.err;
   EXPECT_EQ(lines_said(result.err), 1) << result.err;
 }
 

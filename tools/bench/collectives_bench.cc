@@ -138,7 +138,7 @@ int main(int argc, char** argv) {
     }
   }
   if (ranks < 1 || ranks > lockstep::kMaxRegionRanks) {
-    fmt::print(stderr, "--ranks: wanted 1 to {}\n", lockstep::kMaxRegionRanks);
+    fmt::print(stderr, "--ranks: must be 1 to {}\n", lockstep::kMaxRegionRanks);
     return 2;
   }
   return lockstep::bench(ranks, json);

@@ -171,7 +171,7 @@ int print_limits() {
   const std::vector<int> processors = usable_processors();
   const std::byte* memory = fill_memory();
   if (processors.empty() || memory == nullptr) {
-    fmt::print(stderr, "limits: wanted a processor and {} bytes of memory, found {} processors{}\n",
+    fmt::print(stderr, "limits: must have a CPU and {} bytes of memory, found {} CPUs{}\n",
                kReadBytes, processors.size(), memory == nullptr ? " and no such memory" : "");
     return 1;
   }

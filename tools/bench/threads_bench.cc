@@ -96,7 +96,7 @@ void bench(int threads, bool pin) {
   }
   const double before = cpu_seconds();
   std::this_thread::sleep_for(std::chrono::milliseconds(500));
-  std::printf("half a second of idleness used %.2f ms of processor\n",
+  std::printf("half a second of idleness used %.2f ms of CPU time\n",
               (cpu_seconds() - before) * 1000);
 }
 

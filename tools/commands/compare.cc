@@ -68,7 +68,7 @@ class Computer {
       const std::vector<float> joined = join_logits(slices);
       if (static_cast<int64_t>(joined.size()) != info.vocab) {
         return absl::InternalError(
-            fmt::format("want {} logits of all ranks, found {}", info.vocab, joined.size()));
+            fmt::format("must have {} logits of all ranks, found {}", info.vocab, joined.size()));
       }
       logits.insert(logits.end(), joined.begin(), joined.end());
     }
@@ -141,7 +141,7 @@ absl::Status add_window(std::span<const int32_t> ids, int64_t chunk, Computer& e
 
 absl::StatusOr<std::vector<std::string>> read_texts(const CompareFlags& flags) {
   if (flags.text.empty() == flags.prompts.empty()) {
-    return invalid_argument("wanted one of --text FILE and --prompt TEXT, found {}",
+    return invalid_argument("must have one of --text FILE and --prompt TEXT, found {}",
                             flags.text.empty() ? "none" : "both");
   }
   if (flags.text.empty()) return flags.prompts;
@@ -153,7 +153,7 @@ absl::StatusOr<std::vector<std::string>> read_texts(const CompareFlags& flags) {
 absl::StatusOr<std::vector<Ids>> make_windows(const CompareFlags& flags, const Model& model) {
   ASSIGN_OR_RETURN(const std::vector<std::string> texts, read_texts(flags));
   if (model.tokenizer() == nullptr) {
-    return invalid_argument("{}, so no text can be read", model.without_tokenizer());
+    return invalid_argument("{}, which reading a text needs", model.without_tokenizer());
   }
   Ids before;
   if (model.tokenizer()->bos_id()) {
@@ -173,7 +173,7 @@ absl::StatusOr<std::vector<Ids>> make_windows(const CompareFlags& flags, const M
       left -= taken;
     }
   }
-  if (windows.empty()) return invalid_argument("the text has no token");
+  if (windows.empty()) return invalid_argument("the text must have at least one token, found none");
   return windows;
 }
 
@@ -225,8 +225,8 @@ absl::Status check_flags(const CompareFlags& flags, const Model& model) {
         stored, stored);
   }
   if (2 <= flags.window && flags.window <= model.max_context()) return absl::OkStatus();
-  return invalid_argument("--window {}: wanted 2 to {}, the model's context", flags.window,
-                          model.max_context());
+  return invalid_argument("--window: must be 2 to {1}, the model's context, found {0}",
+                          flags.window, model.max_context());
 }
 
 // The model of the flags, with the logits of every row.
@@ -270,14 +270,14 @@ std::shared_ptr<Command> add_compare(CLI::App& parent) {
   auto flags = std::make_shared<CompareFlags>();
   command->app = parent.add_subcommand(
       "compare",
-      "Measures how far MODEL with these flags (--quantize, --dtype, ...) is from itself in "
+      "Measures the error of MODEL with these flags (--quantize, --dtype, ...) against itself in "
       "float32:\nKL divergence of the next token's distribution, best token, perplexity.");
   CLI::App& app = *command->app;
   add_flags(app, flags->run.model_flags());
   add_flags(app, flags->run.group_flags());
   add_flags(app, {{"--text", &flags->text, "A file of text that the model was not trained on"},
                   {"--prompt", &flags->prompts, "A text instead (repeatable)"},
-                  {"--window", &flags->window, "Tokens that are computed as one sequence"},
+                  {"--window", &flags->window, "Tokens per sequence"},
                   {"--tokens", &flags->tokens, "Max tokens of the text (default: all)",
                    FlagValues{.min = 0}},
                   {"--json", &flags->json, "One JSON object on one line"}});

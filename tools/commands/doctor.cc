@@ -230,13 +230,14 @@ std::shared_ptr<Command> add_doctor(CLI::App& parent) {
   auto cache = std::make_shared<std::string>("auto");
   command->app = parent.add_subcommand(
       "doctor",
-      "Prints what this machine has: instruction sets, cores, caches, memory, huge pages, GPUs.");
-  add_flags(*command->app,
-            {{"--json", json.get(), "One JSON object on one line"},
-             {"--gpu", gpu.get(),
-              "Instead: the kernels that workers on GPUs have proven, with their times, their "
-              "largest error in parts of its bound, and which ones compute (*)"},
-             {"--weight-cache", cache.get(), "With --gpu: the workers' folder of this name"}});
+      "Prints this machine's hardware: instruction sets, cores, caches, memory, huge pages, GPUs.");
+  add_flags(
+      *command->app,
+      {{"--json", json.get(), "One JSON object on one line"},
+       {"--gpu", gpu.get(),
+        "Instead: the kernels that workers on GPUs have proven, with their times, their largest "
+        "error relative to its bound, and the used ones (*)"},
+       {"--weight-cache", cache.get(), "With --gpu: the value of the workers' flag of this name"}});
   command->run = [json, gpu, cache](Interrupt&) {
     return *gpu ? show_proofs(*cache, *json) : doctor(*json);
   };

@@ -45,7 +45,7 @@ absl::Status parse_ids(const std::string& text, v1::TokenIds* ids) {
     int32_t id = 0;
     const auto [stop, error] = std::from_chars(at, end, id);
     if (error != std::errc() || (stop < end && (*stop != ',' || stop + 1 == end))) {
-      return invalid_argument("--prompt-ids: wanted numbers separated by commas, found \"{}\"",
+      return invalid_argument("--prompt-ids: must be numbers separated by commas, found \"{}\"",
                               std::string(at, end));
     }
     ids->add_ids(id);
@@ -65,7 +65,7 @@ absl::Status read_embeds(const std::string& path, const Model& model,
   const int64_t wanted = model.config().embedding_width;
   if (matrix->cols != wanted) {
     return invalid_argument(
-        "--prompt-embeds {}: wanted rows of the model's hidden size {}, found {}", path, wanted,
+        "--prompt-embeds {}: must have rows of the model's hidden size {}, found {}", path, wanted,
         matrix->cols);
   }
   message->set_prompt_embeds(std::string(matrix->bytes));
@@ -114,7 +114,7 @@ absl::StatusOr<Questions> questions_of_input(const GenerateFlags& flags, const M
     questions.lines.push_back(number);
   }
   if (questions.lines.empty()) {
-    return invalid_argument("--input {}: it has no request", flags.input);
+    return invalid_argument("--input {}: must have at least one request, found none", flags.input);
   }
   return questions;
 }
@@ -123,12 +123,12 @@ absl::StatusOr<Questions> make_questions(const GenerateFlags& flags, const Model
   const int given = (flags.prompt_option->count() > 0) + (flags.prompt_ids_option->count() > 0) +
                     !flags.input.empty();
   if (given != 1) {
-    return invalid_argument("wanted one of --prompt, --prompt-ids and --input, found {}",
+    return invalid_argument("must have one of --prompt, --prompt-ids and --input, found {}",
                             given == 0 ? "none" : "several");
   }
   const bool is_json = flags.json || !flags.input.empty();
   if (!is_json && (flags.logits || flags.request.has_logprobs())) {
-    return invalid_argument("{}: wants --json beside it, or it is not seen",
+    return invalid_argument("{}: must be used with --json, which shows it",
                             flags.logits ? "--logits" : "--logprobs");
   }
   if (!flags.input.empty()) return questions_of_input(flags, model);
@@ -231,9 +231,8 @@ std::shared_ptr<Command> add_generate(CLI::App& parent) {
   auto flags = std::make_shared<GenerateFlags>();
   command->app = parent.add_subcommand(
       "generate",
-      "Generates text from one prompt, or from a file of requests, and ends.\n"
-      "--json prints {\"tokens\": [...], \"text\": \"...\", \"finish_reason\": \"...\"} on one "
-      "line.");
+      "Generates text from one prompt, or from a file of requests, and exits.\n--json prints "
+      "{\"tokens\": [...], \"text\": \"...\", \"finish_reason\": \"...\"} on one line.");
   CLI::App& app = *command->app;
   add_flags(app, flags->run.model_flags());
   add_chat_flags(app, flags->run.model);
@@ -242,14 +241,14 @@ std::shared_ptr<Command> add_generate(CLI::App& parent) {
   add_flags(
       app,
       {{"--prompt", &flags->prompt, "The text to continue"},
-       {"--prompt-ids", &flags->prompt_ids, "Token ids instead, fed exactly as given: 1,2,3"},
+       {"--prompt-ids", &flags->prompt_ids, "Token ids instead, used exactly as given: 1,2,3"},
        {"--prompt-embeds", &flags->prompt_embeds,
-        "A .npy file of float32 [rows, hidden size]: in order, the rows of embeddings for those of "
-        "--prompt-ids that are -1 (an image's, for instance)"},
+        "A .npy file of float32 [rows, hidden size]: the rows of embeddings, in order, for the "
+        "--prompt-ids that are -1 (for instance of an image)"},
        {"--input", &flags->input,
         "A file of requests, or - for standard input, one JSON object per line with the fields of "
-        "GenerateRequest: run as one batch, answered in order with one JSON object per line, of a "
-        "bad line {\"error\": ...}. What a line leaves out is as the flags say"}});
+        "GenerateRequest: run as one batch, answered in order with one JSON object per line; for a "
+        "bad line {\"error\": ...}. The flags are the defaults of each line"}});
   flags->prompt_option = app.get_option("--prompt");
   flags->prompt_ids_option = app.get_option("--prompt-ids");
   app.get_option("--prompt-embeds")->needs(flags->prompt_ids_option);

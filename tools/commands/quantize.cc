@@ -93,8 +93,8 @@ absl::StatusOr<std::map<std::string, DType>> kinds_of(const Model& model, const 
     for (const program::Piece& piece : parameter.pieces) {
       if (piece.transpose() || piece.unit_rows() || piece.interleaved() > 0) {
         return failed_precondition(
-            "{}: it is not used as it is stored, which `lockstep quantize` cannot write yet: use "
-            "--quantize when the model is loaded",
+            "{}: is used in another form than stored, which `lockstep quantize` cannot write; use "
+            "--quantize when loading the model",
             printable(piece.source()));
       }
       kinds.emplace(piece.source(), kind);
@@ -111,7 +111,8 @@ class Workshop {
     out = fs::absolute(out).lexically_normal();
     if (!out.has_filename()) out = out.parent_path();
     if (fs::exists(out, error) && !(fs::is_directory(out, error) && fs::is_empty(out, error))) {
-      return invalid_argument("{}: it exists already: name a new folder", out.string());
+      return invalid_argument(
+          "{}: must be a new or empty folder, found an existing one; name another", out.string());
     }
     fs::create_directories(out.parent_path(), error);
     std::unique_ptr<Workshop> workshop(new Workshop);
@@ -196,8 +197,8 @@ std::shared_ptr<Command> add_quantize(CLI::App& parent) {
   auto flags = std::make_shared<QuantizeFlags>();
   command->app = parent.add_subcommand(
       "quantize",
-      "Writes MODEL as a folder of small integers, which loads faster and takes less disk.\n"
-      "It gives the same bits as --quantize when MODEL is loaded.");
+      "Writes MODEL as a folder of small integers, which loads faster and uses less disk "
+      "space.\nIt gives the same bits as loading MODEL with --quantize.");
   CLI::App& app = *command->app;
   add_flags(
       app,

@@ -149,25 +149,25 @@ absl::Status serve(const ServeFlags& flags, Interrupt& interrupt) {
 std::vector<Flag> flags_of_serving(ServeFlags& flags) {
   return {
       {"--no-prefix-cache", &flags.no_prefix_cache,
-       "Keep nothing of a prompt for later ones with the same beginning"},
+       "Do not cache prompts for later ones with the same beginning"},
       {"--share-prefixes", &flags.share_prefixes,
-       "Let clients use each other's cached prompts, as without --api-keys; who measures times can "
-       "then find out what others asked"},
+       "Let clients use each other's cached prompts, as without --api-keys; a client that measures "
+       "times can then find out others' prompts"},
       {"--drain-seconds", &flags.drain_seconds,
-       "At SIGTERM or Ctrl-C, how long the requests there are may go on",
+       "How long running requests may continue after SIGTERM or Ctrl-C",
        FlagValues{.min = 0, .max = 86'400}},
       {"--resume-bytes", &flags.kept.max_bytes,
-       "Memory for the answers of resumable requests, of all together; 0: none are",
+       "Memory for all answers of resumable requests; 0: requests are not resumable",
        FlagValues{.is_size = true}},
       {"--resume-seconds", &flags.kept.after_end_ms,
-       "How long after its end a resumable answer is kept",
+       "How long a resumable answer is kept after its end",
        FlagValues{.min = 1, .max = 86'400, .unit = 1'000}},
       {"--wait-workers", &flags.wait_workers,
        "Start no worker: wait for this many `lockstep worker` to join", FlagValues{.min = 0}},
       {"--cluster", &flags.run.service.server.address,
        "The address where workers join (default with --wait-workers: 127.0.0.1:50052)"},
       {"--metrics-prefix", &flags.metrics_prefix,
-       "What names at /metrics begin with; vllm gives them the names of vLLM's",
+       "The prefix of names at /metrics; vllm gives vLLM's names",
        FlagValues{.check = check_metrics_prefix}},
       {"--log-format", &flags.run.worker.log_format,
        "text, or json: each line of the log is one object"},
@@ -197,8 +197,8 @@ std::shared_ptr<Command> add_serve(CLI::App& parent) {
   add_flags(app, cluster_tls_flags(run.service.server.tls));
   read_environment(app);
   app.footer(
-      "Each of these may be given by the environment instead, by the variable named with it. What "
-      "is on the command's line wins.");
+      "Each flag can be set by the environment variable named with it. The command line has "
+      "precedence.");
   command->run = [flags](Interrupt& interrupt) { return serve(*flags, interrupt); };
   return command;
 }

@@ -71,7 +71,7 @@ absl::Status work(WorkerProcessOptions& options, Interrupt& interrupt, int* exit
   options.token = token != nullptr ? token : "";
   if (options.token.empty()) {
     return invalid_argument(
-        "LOCKSTEP_JOIN_TOKEN is not set: set it to what it is for `lockstep serve`");
+        "LOCKSTEP_JOIN_TOKEN: must be set, found none; use the same value as for `lockstep serve`");
   }
   RETURN_IF_ERROR(check_join_token(options.token));
   RETURN_IF_ERROR(choose_device(&options));

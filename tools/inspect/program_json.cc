@@ -55,8 +55,9 @@ std::string changes_text(const program::Piece& piece) {
   };
   if (piece.transpose()) add("transposed");
   if (piece.plus() != 0) add(fmt::format("plus {:g}", piece.plus()));
-  if (piece.interleaved() > 0) add(fmt::format("{} kinds of columns apart", piece.interleaved()));
-  if (piece.unit_rows()) add("rows brought to length 1");
+  if (piece.interleaved() > 0)
+    add(fmt::format("{} kinds of columns separated", piece.interleaved()));
+  if (piece.unit_rows()) add("rows normalized to length 1");
   if (piece.flat()) add("as one row");
   return text;
 }

@@ -16,7 +16,7 @@ namespace lockstep {
 
 // The costs of the program's instructions in an example step.
 struct PricedStep {
-  std::string name;               // "one token behind 1,023"
+  std::string name;               // "one token after 1,023"
   std::vector<KernelCost> costs;  // By instruction.
 };
 

@@ -61,8 +61,8 @@ absl::StatusOr<Lengths> Lengths::parse(std::string_view flag, std::string_view t
     if (is_length(last) && *last >= *first) return lengths;
   }
   return invalid_argument(
-      "{} {}: wanted 128, 64:512 (uniform) or lognormal:MEDIAN:SIGMA, with 1 to {} tokens and a "
-      "sigma of 0 to 5",
+      "{0}: must be 128, 64:512 (uniform) or lognormal:MEDIAN:SIGMA, with 1 to {2} tokens and a "
+      "sigma of 0 to 5, found {1}",
       flag, printable(text), kMax);
 }
 

@@ -71,7 +71,8 @@ absl::StatusOr<AnswerEvent> parse_answer_event(std::string_view data) {
     return event;
   }
   ASSIGN_OR_RETURN(const Json json, parse_json(data, "an event", {.reject_duplicate_keys = false}));
-  if (!json.is_object()) return invalid_argument("an event is {}", describe(json));
+  if (!json.is_object())
+    return invalid_argument("an event must be an object, found {}", describe(json));
   if (const Json* error = member(json, "error"); error != nullptr && !error->is_null()) {
     event.error = message_in(*error);
   }
@@ -101,7 +102,7 @@ absl::StatusOr<std::string> first_model(std::string_view body) {
     const Json* id = member((*list)[0], "id");
     if (id != nullptr && id->is_string()) return id->get<std::string>();
   }
-  return invalid_argument("the list of models has no data[0].id");
+  return invalid_argument("the list of models must have data[0].id, found none");
 }
 
 }  // namespace lockstep

@@ -28,8 +28,7 @@ absl::StatusOr<int> window_end(std::span<const Program> programs, int begin, int
       if (bytes[rank] <= kMaxValueBytes) continue;
       if (i > begin) return i;
       return invalid_argument(
-          "{} rows make {} bytes in one instruction, of which {} can be given: use a smaller "
-          "--prefill-chunk",
+          "{} rows make {} bytes in one instruction, the max is {}; use a smaller --prefill-chunk",
           rows, bytes[rank], kMaxValueBytes);
     }
   }
@@ -81,7 +80,7 @@ class Reader {
     const int64_t count = rows * value.cols();
     if (dtype_bytes(dtype) == 0 ||
         static_cast<int64_t>(given.rows().size()) != count * dtype_bytes(dtype)) {
-      return absl::InternalError(fmt::format("rank {}: {}: wanted {} elements, found {} bytes",
+      return absl::InternalError(fmt::format("rank {}: {}: must have {} elements, found {} bytes",
                                              program_.rank(), value.name(), count,
                                              given.rows().size()));
     }
@@ -140,7 +139,7 @@ absl::Status run_for_values(std::span<const Program> programs, std::span<const i
   const int64_t page_tokens = group.info().page_tokens;
   const auto pages = static_cast<int>((count + page_tokens - 1) / page_tokens);
   if (pages > group.info().pages) {
-    return invalid_argument("the prompt fills {} KV pages, there is room for {}", pages,
+    return invalid_argument("the prompt needs {} KV pages, the max is {}", pages,
                             group.info().pages);
   }
   uint64_t number = 0;  // The number of the null step.
@@ -159,7 +158,7 @@ absl::Status run_for_values(std::span<const Program> programs, std::span<const i
       step.mutable_values()->set_end(end);
       ASSIGN_OR_RETURN(made.results, group.run(step));
       if (made.results.size() != programs.size()) {
-        return absl::InternalError(fmt::format("wanted answers of {} ranks, found {}",
+        return absl::InternalError(fmt::format("must have answers of {} ranks, found {}",
                                                programs.size(), made.results.size()));
       }
       for (size_t rank = 0; rank < programs.size(); ++rank) {

@@ -74,7 +74,7 @@ absl::StatusOr<std::string> run_transformers(const TransformersOptions& options,
                                              std::span<const int32_t> prompt,
                                              const fs::path& file) {
   const std::optional<fs::path> script = find_script();
-  if (!script) return failed_precondition("verify_reference.py is not beside this program");
+  if (!script) return failed_precondition("verify_reference.py is not next to this program");
   std::vector<std::string> words = {
       options.python, script->string(), options.model.string(),
       file.string(),  "--tokens",       fmt::format("{}", fmt::join(prompt, ","))};

@@ -255,10 +255,8 @@ absl::StatusOr<Verification> Verifier::result() && {
     result.values += parts_[0].contains(value.name()) ? 1 : 0;
   }
   if (comparisons_.empty()) {
-    return invalid_argument(
-        "the reference has none of the model's {} values by a name that is "
-        "known here",
-        result.values);
+    return invalid_argument("the reference has none of the model's {} values under a known name",
+                            result.values);
   }
   for (auto& [value, comparison] : comparisons_) result.compared.push_back(std::move(comparison));
   std::stable_sort(

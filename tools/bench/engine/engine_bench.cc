@@ -273,7 +273,7 @@ absl::Status run(const Flags& flags, const std::string& model_path, Timeline& ti
 
 absl::Status main_of(const Flags& flags) {
   if (flags.ranks < 1 || flags.ranks > kMaxRanks) {
-    return invalid_argument("--ranks {}: want 1 to {}", flags.ranks, kMaxRanks);
+    return invalid_argument("--ranks: must be 1 to {1}, found {0}", flags.ranks, kMaxRanks);
   }
   spdlog::set_level(spdlog::level::warn);
   Timeline* timeline = Timeline::share();
@@ -292,17 +292,19 @@ absl::Status main_of(const Flags& flags) {
 }  // namespace lockstep::bench
 
 int main(int argc, char** argv) {
-  CLI::App app("What the coordinator costs per step and token, with workers that answer at once.");
+  CLI::App app("The coordinator's cost per step and token, with workers that answer at once.");
   lockstep::bench::Flags flags;
-  app.add_option("--streams", flags.streams, "At once, one case for each")->delimiter(',');
+  app.add_option("--streams", flags.streams, "Concurrent streams; one case for each")
+      ->delimiter(',');
   app.add_option("--sampling", flags.sampling, "greedy, temperature, top_p, logprobs")
       ->delimiter(',');
   app.add_option("--ranks", flags.ranks)->capture_default_str();
-  app.add_option("--tokens", flags.tokens, "Of each stream")->capture_default_str();
-  app.add_option("--compute-us", flags.compute_us, "That a rank takes for a step")
+  app.add_option("--tokens", flags.tokens, "Tokens of each stream")->capture_default_str();
+  app.add_option("--compute-us", flags.compute_us, "A rank's time for a step")
       ->check(CLI::Range(0, 1000000))
       ->capture_default_str();
-  app.add_option("--model", flags.model, "Whose tokenizer and shape (default: a 1B shape, ids)");
+  app.add_option("--model", flags.model,
+                 "The model with the tokenizer and shape (default: a 1B shape, ids)");
   app.add_flag("--json", flags.json);
   CLI11_PARSE(app, argc, argv);
   const absl::Status status = lockstep::bench::main_of(flags);

@@ -170,12 +170,12 @@ nlohmann::json measure_shared(const Flags& flags) {
 }  // namespace lockstep::bench
 
 int main(int argc, char** argv) {
-  CLI::App app("Times between tokens beside a long prompt, and behind a shared one.");
+  CLI::App app("Times between tokens during a long prompt, and after a shared one.");
   lockstep::bench::Flags flags;
-  app.add_option("--grpc", flags.address, "Where the server answers")->capture_default_str();
-  app.add_option("--streams", flags.streams, "That decode")->capture_default_str();
+  app.add_option("--grpc", flags.address, "The server's address")->capture_default_str();
+  app.add_option("--streams", flags.streams, "Streams that decode")->capture_default_str();
   app.add_option("--prompt", flags.prompt, "Tokens of the long prompt")->capture_default_str();
-  app.add_option("--shared", flags.shared, "Tokens with which two prompts begin")
+  app.add_option("--shared", flags.shared, "Tokens at the beginning of two prompts")
       ->capture_default_str();
   app.add_option("--alone", flags.alone, "Tokens of each stream before the long prompt")
       ->capture_default_str();
