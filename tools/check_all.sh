@@ -1,9 +1,8 @@
 #!/usr/bin/env bash
 # SPDX-License-Identifier: Apache-2.0
-# All that tools/test.sh looks at a part of, without its limits: every test under the sanitizers,
-# clang-tidy over every file, long runs of what is random, every architecture against transformers,
-# all of vLLM's HTTP tests.
-# Takes hours.
+# Everything that tools/test.sh checks only in part, without its limits: every test under the
+# sanitizers, clang-tidy over every file, long runs of random tests, every architecture against
+# transformers, all of vLLM's HTTP tests. Takes hours.
 #   tools/check_all.sh [SECONDS]     for each fuzzer; 600 where not given
 set -euo pipefail
 cd "$(dirname "$0")/.."

@@ -14,8 +14,8 @@ cd "$(dirname "$0")/.."
 
 fail() { echo "lint: $*" >&2; exit 1; }
 
-# The commit before the last landing: a branch's own commits where there is a main to compare with,
-# else what the last commit brought, be it a merge or not. Nothing where the clone has no history.
+# The commit before the last landing: a branch's own commits if there is a main to compare with,
+# else the last commit's, even of a merge. Prints nothing if the clone has no history.
 before_landing() {
   local main commit
   for main in origin/main main; do
@@ -58,7 +58,7 @@ else
 fi
 
 sources=()  # With headers.
-units=()    # What is compiled: clang-tidy sees headers through these.
+units=()  # Compiled files: clang-tidy sees headers through these.
 while read -r file; do
   [ -f "$file" ] || continue  # Removed in this change.
   if [ -n "$part" ]; then
@@ -74,7 +74,7 @@ done <<<"$listed"
 
 clang-format --dry-run -Werror "${sources[@]}" || fail "clang-format -i the files named above"
 
-# Headers that protobuf generates have to be there.
+# Headers that protobuf generates must exist.
 cmake --preset lint >/dev/null
 cmake --build --preset lint --target lockstep_generated >/dev/null
 compiled=()
@@ -93,7 +93,7 @@ deadline=$(($(date +%s) + minutes * 60))
 export deadline
 tidy() {
   [ "$(date +%s)" -lt "$deadline" ] || { echo "$1" >>"$late"; return 0; }
-  # GCC's names of warnings are not all Clang's.
+  # Clang does not know all of GCC's warning names.
   clang-tidy -p build/lint --quiet --extra-arg=-Wno-unknown-warning-option \
     --extra-arg=-Wthread-safety "$1"
 }

@@ -10,7 +10,7 @@
 #          the last landing changed
 # asan     AddressSanitizer and UndefinedBehaviorSanitizer: parsers, protocol, coordinator, and a
 #          sample of the kernels
-# tsan     ThreadSanitizer: what runs in one process
+# tsan     ThreadSanitizer: code that runs in one process
 # fuzz     every fuzzer for 20 s
 set -euo pipefail
 cd "$(dirname "$0")/.."

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// The pages of a running sequence: first those in the tree, all used by it, then its own.
+// The pages of a running sequence: first those in the tree, which it uses, then its own.
 #include "coordinator/scheduler/kv_pages.h"
 
 #include <algorithm>
@@ -97,7 +97,7 @@ void KvPages::publish(Sequence& sequence) {
     const int32_t parent = page == 0 ? PrefixTree::kNone : sequence.page(page - 1);
     const TreeKey key = key_of(sequence);
     std::vector<int32_t> tokens = tokens_of(sequence, page);
-    // Another sequence has computed the same: this one's page stays its own, as do those behind it.
+    // Another sequence has computed the same: this page and later ones stay its own.
     if (tree_.find(key, parent, tokens) != PrefixTree::kNone) return;
     tree_.insert(key, parent, std::move(tokens), sequence.page(page));
     tree_.use(sequence.page(page));

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// A stack of free ids and, to catch our own mistakes, a bit for each page in use.
+// A stack of free ids and, to detect our own bugs, a bit for each page in use.
 #include "coordinator/scheduler/pages.h"
 
 #include <limits>

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// How KV pages of tokens that may come again are kept, and how often they served.
+// Options and counts for the reuse of KV pages.
 #pragma once
 
 #include <cstdint>
@@ -8,12 +8,12 @@ namespace lockstep {
 
 struct PrefixOptions {
   bool enabled = true;
-  bool shared = false;  // By all clients. Else each has its own, as timing shows what is cached.
+  bool shared = false;  // By all clients. Else per client: timing reveals what is cached.
 };
 
 struct PrefixCounts {
   int64_t queries = 0;  // Tokens of sequences that started for the first time.
-  int64_t hits = 0;     // Of these, tokens that were cached.
+  int64_t hits = 0;     // Included in queries: cached tokens.
 
   PrefixCounts& operator+=(const PrefixCounts& other) {
     queries += other.queries;

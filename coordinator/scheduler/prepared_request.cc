@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Sorting, and the sum of what a request keeps.
+// Sorts stop ids and sums up a request's memory.
 #include "coordinator/scheduler/prepared_request.h"
 
 #include <algorithm>
@@ -29,7 +29,7 @@ bool PreparedRequest::is_stop_id(int32_t id) const {
 }
 
 int64_t PreparedRequest::bytes() const {
-  constexpr size_t kMapNode = 64;  // Of logit_bias, with what the allocator adds.
+  constexpr size_t kMapNode = 64;  // A node of logit_bias, with the allocator's overhead.
   size_t bytes = sizeof(*this) + request_.id.size();
   bytes += request_.client.size() + request_.cache_salt.size();
   bytes += static_cast<size_t>(request_.answer_bytes);
@@ -38,11 +38,11 @@ int64_t PreparedRequest::bytes() const {
   bytes += request_.sampling.logit_bias.size() * kMapNode;
   bytes += (request_.sampling.allowed_ids.size() + request_.logprob_ids.size()) * sizeof(int32_t);
   bytes += rules_.mask().size();
-  for (const std::vector<int32_t>& word : request_.sampling.bad_words) {  // Kept twice.
+  for (const std::vector<int32_t>& word : request_.sampling.bad_words) {  // Stored twice.
     bytes += 2 * (sizeof(word) + word.size() * sizeof(int32_t));
   }
   bytes += rules_.rules().size() * sizeof(LogitRules::Rule);
-  for (const std::string& stop : request_.stop) {  // Kept twice, and a number for each byte.
+  for (const std::string& stop : request_.stop) {  // Stored twice, and a number for each byte.
     bytes += 2 * sizeof(std::string) + stop.size() * (2 + sizeof(uint32_t));
   }
   return static_cast<int64_t>(bytes);

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// A request with all that is derived from it once, whichever number of choices it has. It is made
-// on the caller's thread, so that no list of a client's, however long, holds up the engine.
+// A request and everything that is derived from it once, for all its choices. It is made on the
+// caller's thread, so that long lists in a request do not delay the engine.
 #pragma once
 
 #include <cstdint>
@@ -17,13 +17,13 @@ class PreparedRequest {
  public:
   PreparedRequest(Request request, int64_t vocab, Prefix prefix = {});
 
-  // Its stop_ids ascend, each once.
+  // The request's stop_ids ascend, without duplicates.
   const Request& request() const { return request_; }
   const LogitRules& rules() const { return rules_; }
   const StopStrings& stops() const { return stops_; }
-  const Prefix& prefix() const { return prefix_; }  // Of its prompt.
+  const Prefix& prefix() const { return prefix_; }  // The prompt's prefix.
   bool is_stop_id(int32_t id) const;
-  int64_t bytes() const;  // That it holds in memory, about.
+  int64_t bytes() const;  // Its approximate memory.
 
  private:
   const Request request_;

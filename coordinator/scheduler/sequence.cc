@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Two halves of a drawn token: is it the last, and which text does it make safe to show?
+// The two halves of a drawn token: whether it is the last, and which text is now safe to show.
 #include "coordinator/scheduler/sequence.h"
 
 #include <algorithm>
@@ -78,7 +78,7 @@ void Sequence::release() {
 
 int64_t Sequence::first_wanted_row() const {
   if (!scores() || scored_ == prompt_tokens()) return length() - 1;
-  return std::max<int64_t>(scored_ - 1, 0);  // The first token is scored by no row.
+  return std::max<int64_t>(scored_ - 1, 0);  // No row scores the first token.
 }
 
 int64_t Sequence::wanted_rows(int64_t position, int64_t rows) const {
@@ -111,7 +111,7 @@ cluster::Output Sequence::plan() const {
 }
 
 std::string Sequence::show(std::string_view text) {
-  // The first min_tokens tokens end nothing, neither by their ids nor by their text.
+  // The first min_tokens tokens do not end the sequence, neither by id nor by text.
   if (generated_tokens() <= request_.min_tokens) return std::string(text);
   return stop_matcher_.push(text);
 }

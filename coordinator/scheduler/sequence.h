@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
-// One choice of one request: its tokens and all that decides the next one. What a worker holds of
-// it is a cache that preempt() drops: tokens, seed, penalties, detokenizer and stop matcher live
-// here, so that computing all tokens again gives the same continuation, also on another group of
-// workers.
+// One choice of one request: its tokens and everything that decides the next one. A worker holds
+// only a cache of it, which preempt() drops: tokens, seed, penalties, detokenizer and stop matcher
+// are kept here, so that computing all tokens again gives the same continuation, also on another
+// group.
 #pragma once
 
 #include <cstdint>
@@ -21,9 +21,9 @@
 
 namespace lockstep {
 
-// What one token changed for the reader.
+// One token's effects for the reader.
 struct SequenceNews {
-  std::string text = "";  // Became safe to show.
+  std::string text = "";  // Text that is now safe to show.
   FinishReason finish_reason = FinishReason::kNone;
   StopCause stop = {};
 };
@@ -38,8 +38,8 @@ class Sequence {
     kFinished,
   };
 
-  // `context`: tokens that it can have, the drawn ones included. `request`, `stream` and
-  // `tokenizer` (null: no text) outlive the sequence.
+  // `context`: its token limit, drawn tokens included. `request`, `stream` and `tokenizer` (null:
+  // no text) outlive the sequence.
   Sequence(const PreparedRequest& request, int32_t index, int64_t context, Stream* stream,
            const Tokenizer* tokenizer);
 
@@ -49,14 +49,14 @@ class Sequence {
   uint64_t seed() const { return request_.seed + static_cast<uint64_t>(index_); }
   State state() const { return state_; }
   bool waits() const { return state_ == State::kWaiting || state_ == State::kPreempted; }
-  // Lower is older. The scheduler numbers sequences as they come; `first`: its request's first one.
+  // Lower is older. The scheduler numbers sequences on arrival; `first`: its request's first one.
   uint64_t number() const { return number_; }
   void queued(uint64_t number, const Sequence* first) { number_ = number, first_ = first; }
-  bool has_begun() const { return first_->state_ != State::kWaiting; }  // Of its request, any.
-  int64_t planned() const { return planned_; }  // Rows of the step that is planned.
+  bool has_begun() const { return first_->state_ != State::kWaiting; }  // Its request has begun.
+  int64_t planned() const { return planned_; }  // Rows in the step being planned.
   void set_planned(int64_t rows) { planned_ = rows; }
 
-  // Tokens, prompt and generated ones.
+  // Prompt and generated tokens.
   int64_t length() const { return prompt_tokens() + generated_tokens(); }
   int64_t prompt_tokens() const { return static_cast<int64_t>(request_.prompt_ids.size()); }
   int64_t generated_tokens() const { return static_cast<int64_t>(generated_.size()); }
@@ -65,58 +65,58 @@ class Sequence {
   // Positions [0, computed) are in the pages. A step that computes the last token draws the next.
   int64_t computed() const { return computed_; }
   int64_t remaining() const { return length() - computed_; }
-  int64_t reached() const { return reached_; }  // The most that was ever computed.
-  int64_t extent() const;                       // Tokens that it can have at the end.
-  // Of the prompt's tokens, the first so many have had their log-probabilities told; 0 for all
-  // time where none are wanted of this choice.
+  int64_t reached() const { return reached_; }  // The max of computed() so far.
+  int64_t extent() const;                       // Its max number of tokens at the end.
+  // How many of the prompt's tokens have sent log-probabilities; always 0 for a choice that needs
+  // none.
   int64_t scored() const { return scored_; }
-  // The first row whose logits are wanted: the last token's, or the first that scores another one
-  // of the prompt. Those of all rows behind it are wanted, too.
+  // The first row whose logits are needed: the last token's, or the first that scores a prompt
+  // token. All later rows' logits are needed, too.
   int64_t first_wanted_row() const;
-  // Of the rows [position, position + rows), how many have logits that are wanted.
+  // How many of the rows [position, position + rows) need logits.
   int64_t wanted_rows(int64_t position, int64_t rows) const;
   std::vector<int32_t>& pages() { return pages_; }
   const std::vector<int32_t>& pages() const { return pages_; }
   int32_t page(int64_t index) const { return pages_[static_cast<size_t>(index)]; }
-  // Of its pages, the first ones that are in the prefix tree: it does not write to them any more.
+  // How many of its first pages are in the prefix tree: it no longer writes to them.
   int64_t pages_in_tree() const { return pages_in_tree_; }
   void note_in_tree(int64_t pages) { pages_in_tree_ = pages; }
-  int64_t cached_tokens() const { return cached_tokens_; }  // When it first started.
-  int64_t preemptions() const { return preemptions_; }  // How often it gave up its pages to others.
-  int64_t rope_length() const { return rope_length_; }  // When it last started.
+  int64_t cached_tokens() const { return cached_tokens_; }  // At its first start.
+  int64_t preemptions() const { return preemptions_; }  // How often it lost its pages to others.
+  int64_t rope_length() const { return rope_length_; }  // At its last start.
   const Prefix& prefix() const { return prepared_.prefix(); }
 
-  int32_t slot() const { return slot_; }  // The workers' name for it while it runs.
-  // How many of its pages the workers know; nothing: they know the slot as another sequence's.
+  int32_t slot() const { return slot_; }  // The workers' id for it while it runs.
+  // How many of its pages the workers know; nullopt: they know the slot as another sequence's.
   std::optional<size_t> pages_sent() const { return pages_sent_; }
-  void note_sent() { pages_sent_ = pages_.size(); }  // A step names all that it has.
+  void note_sent() { pages_sent_ = pages_.size(); }  // A step sends all new pages.
 
-  // Scheduler's side. `rope_length`: as of cluster.StepSequence. `cached`: pages of the prefix tree
-  // with its first `computed` tokens.
+  // The scheduler's side. `rope_length`: see cluster.StepSequence. `cached`: pages of the prefix
+  // tree with its first `computed` tokens.
   void start(int32_t slot, int64_t rope_length = 0, std::vector<int32_t> cached = {},
              int64_t computed = 0);
-  void advance(int64_t rows);  // A step computed them.
-  // Nothing of it is computed any more; returns the pages that held it.
+  void advance(int64_t rows);  // A step computed the rows.
+  // Resets computed() and returns the pages.
   std::vector<int32_t> drop_pages();
-  // It has no pages, and waits to be started again, or is over.
+  // Requires that it has no pages: it waits to be started again (preempt) or has ended (release).
   void preempt(bool for_others = false);
   void release();
 
-  // Engine's side. What the workers are asked for at the last token, but for its row. It is built
+  // The engine's side. The question to the workers at the last token, without its row. It is built
   // once per token, when a step computes the last one.
   cluster::Output plan() const;
-  // The same at any row that is wanted: those before the last one score the token that follows.
+  // The same at any needed row: those before the last one score the token that follows.
   cluster::Output plan_at(int64_t position) const;
-  // How many of the prompt's tokens are scored when positions [0, computed) have been computed.
+  // How many prompt tokens are scored after positions [0, computed) are computed.
   int64_t scored_by(int64_t computed) const;
   void note_scored(int64_t tokens) { scored_ = tokens; }
-  bool draws() const { return request_.max_tokens > 0; }  // Else only its prompt is computed.
-  // A token was drawn. True: the sequence ends with it, so that no other is to be drawn. What it
-  // means for the reader is told by tell(), which follows before the next append().
+  bool draws() const { return request_.max_tokens > 0; }  // False: only the prompt is computed.
+  // Adds a drawn token. True: the sequence ends with it, so no other is drawn. tell(), which
+  // follows before the next append(), returns the token's effects for the reader.
   bool append(int32_t id);
-  // The text of the token that was drawn last; a stop string ends the sequence only here.
+  // The text of the last drawn token; a stop string ends the sequence only here.
   SequenceNews tell();
-  // Ends the text for a reason that no token gave; what was held back is shown.
+  // Ends the text for a reason other than a token; held-back text is shown.
   SequenceNews finish(FinishReason reason);
   FinishReason finish_reason() const { return finish_reason_; }
 
@@ -131,7 +131,7 @@ class Sequence {
   Stream* stream_;
   State state_ = State::kWaiting;
   FinishReason finish_reason_ = FinishReason::kNone;
-  FinishReason end_ = FinishReason::kNone;  // That the last token gives, by its id or its place.
+  FinishReason end_ = FinishReason::kNone;  // The last token's reason, by its id or its position.
 
   std::vector<int32_t> generated_;
   Penalties penalties_;

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Held back is the longest end of the text that begins a stop string. A stop string begins with the
-// first byte of a code point, so that what is released never ends within one.
+// Holds back the longest end of the text that begins a stop string. A stop string begins with the
+// first byte of a code point, so released text never ends within one.
 #include "coordinator/scheduler/stop_matcher.h"
 
 #include <algorithm>
@@ -32,7 +32,7 @@ size_t StopStrings::advance(size_t index, size_t matched, char byte) const {
 std::string StopMatcher::push(std::string_view text) {
   if (stopped()) return "";
   if (stops_.size() == 0) return std::string(text);
-  size_t pending = 0;  // Of the text's end, how much may begin a stop string.
+  size_t pending = 0;  // The length of the text's end that may begin a stop string.
   for (const char byte : text) {
     held_.push_back(byte);
     pending = 0;

@@ -87,9 +87,10 @@ TEST(AdminPortTest, WhoListsWorkersElsewhereIsToldWhatIsThere) {
   const std::string api = "http://" + server.http_address();
   const ProcessResult other_port = run_lockstep({"workers", "--admin", api});
   EXPECT_EQ(other_port.code, 2);
-  EXPECT_EQ(other_port.err, "lockstep: " + api +
-                                "/workers: HTTP 404 (--admin wants the operator's port: `lockstep "
-                                "serve --admin ...`)\n");
+  EXPECT_EQ(other_port.err,
+            "lockstep: " + api +
+                "/workers: HTTP 404 (--admin must be the operator's port: `lockstep "
+                "serve --admin ...`)\n");
   const ProcessResult nobody = run_lockstep({"workers", "--admin", "http://127.0.0.1:1"});
   EXPECT_EQ(nobody.code, 2);
   EXPECT_NE(nobody.err.find("is a server running there"), std::string::npos) << nobody.err;

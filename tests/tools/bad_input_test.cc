@@ -93,10 +93,10 @@ TEST(BadInputTest, FlagsAreNamed) {
   expect_one_line({"plan", "--workers", "9"}, "6 heads");
   expect_one_line({"plan", "--workers", "3", "--speeds", "8,4"}, "one for each of the 3 workers");
   expect_one_line({"plan", "--speeds", "8,0"}, "--speeds");
-  expect_one_line({"plan", "--workers", "2", "--hosts", "3"}, "--hosts 3: wanted 1 to 2");
-  expect_one_line({"plan", "--hosts", "0"}, "--hosts 0: wanted 1 to 2");
+  expect_one_line({"plan", "--workers", "2", "--hosts", "3"}, "--hosts: must be 1 to 2");
+  expect_one_line({"plan", "--hosts", "0"}, "--hosts: must be 1 to 2");
   expect_one_line({"worker", "--coordinator", "127.0.0.1:1", "--speed", "nan"}, "--speed");
-  expect_one_line({"plan", "--kv-dtype", "q8"}, "--kv-dtype q8: wanted auto, float32");
+  expect_one_line({"plan", "--kv-dtype", "q8"}, "--kv-dtype: must be auto, float32");
   expect_one_line({"inspect", "--stage", "nowhere"}, "nowhere");
   expect_one_line({"bench", "--prompt-tokens", "5000"}, "context");
   expect_one_line({"serve", "--grpc", "nonsense"}, "--grpc");
@@ -113,9 +113,9 @@ TEST(BadInputTest, FlagsAreNamed) {
                    "--tls-key", "/none.key"},
                   "/none.pem");
   expect_one_line({"inspect", "--dot", "--stage", "model"}, "--stage model");
-  expect_one_line({"inspect", "--html", "a.html", "--dot"}, "leave --dot out");
-  expect_one_line({"inspect", "--json", "--dot"}, "leave --dot out");
-  expect_one_line({"inspect", "--json", "--stage", "model"}, "leave --stage out");
+  expect_one_line({"inspect", "--html", "a.html", "--dot"}, "cannot be combined with --dot");
+  expect_one_line({"inspect", "--json", "--dot"}, "cannot be combined with --dot");
+  expect_one_line({"inspect", "--json", "--stage", "model"}, "cannot be combined with --stage");
   expect_one_line({"inspect", "--html", "/none/a.html"}, "--html /none/a.html: it cannot be");
 }
 
@@ -136,15 +136,16 @@ TEST(BadInputTest, NumbersOfFlagsAreChecked) {
       "--max-tokens: must be a whole number from -2147483648 to 2147483647, found 99999999999");
   expect_one_line({"generate", "--prompt", "a", "--workers", "x"},
                   "--workers: must be a whole number of 1 or more, found x");
-  expect_one_line({"generate", "--prompt", "a", "--logprobs", "2"}, "--logprobs: wants --json");
+  expect_one_line({"generate", "--prompt", "a", "--logprobs", "2"},
+                  "--logprobs: must be used with --json");
   expect_one_line({"generate", "--prompt", "a", "--memory-fraction", "0"}, "--memory-fraction");
-  expect_one_line({"generate", "--prompt", "a", "--log-level", "off"}, "--log-level off");
+  expect_one_line({"generate", "--prompt", "a", "--log-level", "off"}, "--log-level: must be");
   expect_one_line({"serve", "a", "b"}, "did not expect b");
   expect_one_line({"worker", "--coordinator", "localhost:1", "--log-level", "loud"}, "loud");
   expect_one_line({"worker", "--coordinator", "localhost"},
                   "--coordinator localhost: must be HOST");
   expect_one_line({"worker", "--coordinator", "a:1", "--rank", "-1"}, "--rank");
-  expect_one_line({"worker", "--coordinator", "localhost:1"}, "LOCKSTEP_JOIN_TOKEN is not set");
+  expect_one_line({"worker", "--coordinator", "localhost:1"}, "LOCKSTEP_JOIN_TOKEN: must be set");
 }
 
 TEST(BadInputTest, AnUnknownFlagNamesTheOneThatIsMeant) {
@@ -243,7 +244,7 @@ TEST(BadInputTest, ABadLineOfTextCostsNoOtherItsTokens) {
   const std::vector<nlohmann::json> lines = json_lines(result.out);
   ASSERT_EQ(lines.size(), 5u);
   EXPECT_EQ(lines[0].at("text"), "a");
-  EXPECT_EQ(lines[1].at("error"), "standard input line 2: wanted a JSON string, found number");
+  EXPECT_EQ(lines[1].at("error"), "standard input line 2: must be a JSON string, found number");
   EXPECT_NE(lines[2].at("error").get<std::string>().find("JSON"), std::string::npos) << lines[2];
   EXPECT_EQ(lines[4].at("text"), "b");
 }

@@ -117,7 +117,8 @@ TEST(HttpPortTest, APageOfAnAllowedOriginReadsWhyItWasRefused) {
 TEST(HttpPortTest, NoPortAtAllIsRefused) {
   const ProcessResult result = run_lockstep({"serve", "--grpc", "off", "--http", "off"});
   EXPECT_EQ(result.code, 2);
-  EXPECT_NE(result.err.find("--grpc off and --http off"), std::string::npos) << result.err;
+  EXPECT_NE(result.err.find("--grpc and --http: must not both be off"), std::string::npos)
+      << result.err;
 }
 
 TEST(HttpPortTest, AtSigtermItIsNotReadyIdleConnectionsGoAndThenAllEnds) {

@@ -99,7 +99,7 @@ TEST(LostWorkerTest, WithoutAJoinTokenNoPortIsOpened) {
       run_lockstep({"serve", "--grpc", "127.0.0.1:0", "--http", "off", "--cluster", "127.0.0.1:0"},
                    {.environment = {{"LOCKSTEP_JOIN_TOKEN", ""}}});
   EXPECT_EQ(result.code, 2);
-  EXPECT_NE(result.err.find("LOCKSTEP_JOIN_TOKEN is not set"), std::string::npos) << result.err;
+  EXPECT_NE(result.err.find("LOCKSTEP_JOIN_TOKEN: must be set"), std::string::npos) << result.err;
   EXPECT_EQ(lines_said(result.err), 1) << result.err;
 }
 
@@ -213,8 +213,8 @@ TEST_F(ByHandTest, ASpareThatHoldsALostWorkersWeightsTakesItsPlaceWithoutLoading
   client.join();
   EXPECT_TRUE(after.status.ok()) << after.status.error_message();
   EXPECT_EQ(after.tokens, before.tokens);
-  EXPECT_TRUE(server.process().wait_for_err(
-      fmt::format("rank {} goes to a spare that holds its weights, pid {}", rank, spare->pid())))
+  EXPECT_TRUE(server.process().wait_for_err(fmt::format(
+      "rank {} is assigned to a spare that holds its weights, pid {}", rank, spare->pid())))
       << server.process().err();
   EXPECT_TRUE(spare->wait_for_err("are in memory: nothing is read")) << spare->err();
 }
@@ -245,7 +245,7 @@ TEST_F(ByHandTest, FiveRestartsOneAfterTheOtherChangeNoAnswer) {
   client.join();
   EXPECT_TRUE(after.status.ok()) << after.status.error_message();
   EXPECT_EQ(after.tokens, before.tokens);
-  EXPECT_EQ(lines_with(server.process().err(), "leaves: its process was told to end"), 5);
+  EXPECT_EQ(lines_with(server.process().err(), "leaves: its process was asked to end"), 5);
 }
 
 TEST_F(ByHandTest, TheOtherWorkersGoOnWithTheSameBits) {

@@ -100,8 +100,8 @@ TEST_F(QuantizeTest, NeverWritesWhereSomethingIs) {
   const std::string out = folder_.path() + "/out";
   fs::create_directory(out);
   folder_.write("out/mine", "precious");
-  expect_refused({"quantize", kDemo, out}, out + ": it exists already");
-  expect_refused({"quantize", kDemo, out + "/mine"}, "it exists already");
+  expect_refused({"quantize", kDemo, out}, out + ": must be a new or empty folder");
+  expect_refused({"quantize", kDemo, out + "/mine"}, "must be a new or empty folder");
   EXPECT_EQ(read_file(out + "/mine"), "precious");
   fs::remove(out + "/mine");
   EXPECT_EQ(run_lockstep({"quantize", kDemo, out + "/"}).code, 0);  // An empty one will do.
@@ -239,9 +239,9 @@ TEST_F(QuantizeTest, CompareOrdersSchemesByTheirBits) {
 TEST_F(QuantizeTest, CompareRefusesWhatHasNoFloat32) {
   const std::string out = quantized("q8");
   expect_refused({"compare", out, "--prompt", "a"}, "name the original model and --quantize q8");
-  expect_refused({"compare"}, "wanted one of --text FILE and --prompt TEXT, found none");
+  expect_refused({"compare"}, "must have one of --text FILE and --prompt TEXT, found none");
   expect_refused({"compare", "--text", "/nonexistent"}, "/nonexistent");
-  expect_refused({"compare", "--prompt", "a", "--window", "1"}, "--window 1: wanted 2 to");
+  expect_refused({"compare", "--prompt", "a", "--window", "1"}, "--window: must be 2 to");
 }
 
 }  // namespace

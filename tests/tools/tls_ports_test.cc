@@ -344,12 +344,13 @@ TEST_F(ClusterTlsTest, HalfOfTheFilesIsAnErrorThatNamesTheOther) {
   const ProcessResult half =
       run_lockstep({"worker", "--coordinator", address_, "--cluster-cert", server_.cert});
   EXPECT_EQ(half.code, 2);
-  EXPECT_NE(half.err.find("--cluster-key: want a file, found none"), std::string::npos) << half.err;
+  EXPECT_NE(half.err.find("--cluster-key: must be a file, found none"), std::string::npos)
+      << half.err;
   const ProcessResult missing =
       run_lockstep({"worker", "--coordinator", address_, "--cluster-cert", server_.cert,
                     "--cluster-key", "/none", "--cluster-ca", authority_.path()});
   EXPECT_EQ(missing.code, 2);
-  EXPECT_NE(missing.err.find("--cluster-key /none: want a file that can be read, found: No such"),
+  EXPECT_NE(missing.err.find("--cluster-key: must be a readable file, found /none: No such"),
             std::string::npos)
       << missing.err;
 }

@@ -76,9 +76,9 @@ TEST(VerifyCommandTest, WhatIsMissingIsSaidInOneLine) {
   expect_one_line({"--python", python}, "lockstep: it needs torch");
   expect_one_line({"--python", "/none/python"}, "--python /none/python: ");
   expect_one_line({"--reference", "/none/r"}, "/none/r");
-  expect_one_line({"--reference", kReference, "--prompt", "a"}, "leave --prompt out");
-  expect_one_line({"--reference", kModel + "/model.safetensors"}, "wanted F32, found BF16");
-  expect_one_line({"--prompt-ids", "1,128"}, "token 128: wanted 0 to 127");
+  expect_one_line({"--reference", kReference, "--prompt", "a"}, "cannot be combined with --prompt");
+  expect_one_line({"--reference", kModel + "/model.safetensors"}, "must be F32, found BF16");
+  expect_one_line({"--prompt-ids", "1,128"}, "token: must be 0 to 127, found 128");
   expect_one_line({"--prompt", "a"}, "has no tokenizer.json");
   expect_one_line({"--tolerance", "2"}, "--tolerance: must be a number from 0 to 1, found 2");
   expect_one_line({"--random-weights", "1"}, "--random-weights");

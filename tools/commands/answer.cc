@@ -18,7 +18,7 @@ namespace {
 
 using OrderedJson = nlohmann::ordered_json;
 
-// Each token of a text, with the best ones beside it.
+// The tokens of a text, each with its best alternatives.
 OrderedJson tokens_to_json(const std::vector<std::vector<Logprob>>& tokens, bool continues,
                            const Tokenizer* tokenizer) {
   std::optional<TokenTexts> texts;
@@ -39,7 +39,7 @@ OrderedJson tokens_to_json(const std::vector<std::vector<Logprob>>& tokens, bool
   return list;
 }
 
-// Nine significant digits name a float; JSON has no infinities and no NaN.
+// Nine significant digits identify a float; JSON has no infinities and no NaN.
 std::string logits_to_json(const std::vector<float>& logits) {
   std::string text = "[";
   for (const float logit : logits) {

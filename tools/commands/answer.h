@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// One request's answer, gathered from its stream, and its forms for people and machines.
+// One request's answer, read from its stream, and its text and JSON forms.
 #pragma once
 
 #include <memory>
@@ -21,13 +21,13 @@ class Answer {
   absl::Status status() const { return stream_->status(); }
   int64_t completion_tokens() const;
 
-  // Waits for news and returns the new text of choice 0.
+  // Waits for events and returns the new text of choice 0.
   std::string wait_and_take();
 
-  // {"tokens": [...], "text": "...", "finish_reason": "...", ...}, of choice 0; with n > 1 all of
-  // them in "choices". Logits are printed so that each float reads back to the same bits.
+  // {"tokens": [...], "text": "...", "finish_reason": "...", ...}, for choice 0; with n > 1 all
+  // choices are in "choices". Logits are printed so that each float reads back to the same bits.
   std::string to_json(const Model& model) const;
-  // The texts of all choices, a line or more each; ids where there is no tokenizer.
+  // The texts of all choices, a line or more each; ids without a tokenizer.
   std::string to_text() const;
 
  private:

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Errors of commands that answer line by line: a bad line costs its own answer and no other.
+// Errors of commands that answer line by line: a bad line affects only its own answer.
 #pragma once
 
 #include <string>
@@ -9,7 +9,7 @@
 
 namespace lockstep {
 
-// The lines of one input that got an error in place of their answer.
+// The lines of one input that got an error instead of an answer.
 class BadLines {
  public:
   // `input`: "requests.jsonl", "standard input".
@@ -17,7 +17,7 @@ class BadLines {
 
   // Prints {"error": "requests.jsonl line 3: ..."}.
   void print(int number, const absl::Status& status);
-  // OK if there was none; else how many, and which was the first, with its code.
+  // OK without errors; else their number and the first one, with its code.
   absl::Status status() const;
 
  private:

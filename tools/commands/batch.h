@@ -14,16 +14,16 @@ namespace lockstep {
 
 class Batch {
  public:
-  // `engine`: null where all requests are bad.
+  // `engine`: null if all requests are bad.
   Batch(Engine* engine, std::vector<absl::StatusOr<Request>> requests);
 
   size_t size() const { return requests_.size(); }
 
-  // The answer of request `index`, or why there is none. The request is in the engine's queue from
-  // now on, with as many of the following ones as there is room for. One thread, in order; the
-  // answer is valid until the next call.
+  // The answer of request `index`, or why there is none. The request is now in the engine's queue,
+  // and as many of the following ones as there is room for. One thread, in order; the answer is
+  // valid until the next call.
   absl::StatusOr<Answer*> start(size_t index) ABSL_LOCKS_EXCLUDED(mutex_);
-  // Cancels what is under way, and submits nothing more. Any thread.
+  // Cancels what is running and submits nothing more. Any thread.
   void cancel() ABSL_LOCKS_EXCLUDED(mutex_);
 
  private:
@@ -34,7 +34,7 @@ class Batch {
   const std::vector<absl::StatusOr<Request>> requests_;
   Mutex mutex_;
   bool cancelled_ ABSL_GUARDED_BY(mutex_) = false;
-  std::vector<absl::StatusOr<Answer>> answers_ ABSL_GUARDED_BY(mutex_);  // To the first requests.
+  std::vector<absl::StatusOr<Answer>> answers_ ABSL_GUARDED_BY(mutex_);  // For the first requests.
 };
 
 }  // namespace lockstep

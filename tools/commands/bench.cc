@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// `lockstep bench`: tokens per second of prefill and decode, through the same engine that serves.
-// `lockstep bench serve` (bench_serve.cc) is a load on a server.
+// `lockstep bench`: tokens per second of prefill and decode, with the same engine that serves.
+// `lockstep bench serve` (bench_serve.cc) puts a load on a server.
 #include <unistd.h>
 
 #include <fstream>
@@ -44,7 +44,7 @@ absl::StatusOr<std::vector<BenchTimes>> repeat_case(const BenchCase& bench_case,
   return times;
 }
 
-// What each local worker holds of memory: weights, KV pages that were used, and all else.
+// Resident memory by local worker: weights, used KV pages, and everything else.
 std::vector<int64_t> resident_bytes(const InferenceService& service) {
   std::vector<int64_t> bytes;
   if (service.launcher() == nullptr) return bytes;
@@ -57,7 +57,7 @@ std::vector<int64_t> resident_bytes(const InferenceService& service) {
   return bytes;
 }
 
-// What is measured, and on what.
+// Describes the model and the group.
 nlohmann::ordered_json describe_group(const RunOptions& run, const InferenceService& service,
                                       const EngineStats& stats) {
   return {{"model", service.model().name()},
@@ -90,7 +90,7 @@ void print(const BenchFlags& flags, const nlohmann::ordered_json& figures) {
              figures["decode_tokens_per_s"].get<double>(), flags.batch, flags.output_tokens);
 }
 
-// One prompt length, then decoding behind it.
+// Measures one prompt length and the decode after it.
 absl::Status bench_prompt(const BenchFlags& flags, InferenceService& service) {
   const BenchCase bench_case{.name = "bench",
                              .prompt_tokens = flags.prompt_tokens,
@@ -136,7 +136,7 @@ absl::Status bench_case(const BenchFlags& flags, const BenchCase& bench_case,
   } else {
     fmt::print("{:<24}{:>10.1f} tokens/s\n", bench_case.name, tokens_per_s);
   }
-  std::fflush(stdout);  // A program that writes cases line by line waits for this.
+  std::fflush(stdout);  // A program that sends cases line by line waits for this.
   return absl::OkStatus();
 }
 
@@ -159,10 +159,10 @@ absl::Status bench_cases(const BenchFlags& flags, InferenceService& service) {
 
 absl::Status bench(const BenchFlags& flags, Interrupt& interrupt) {
   const bool has_list = !flags.cases.empty() && flags.cases != "-";
-  if (has_list) RETURN_IF_ERROR(parse_bench_cases(flags.cases).status());  // Before it loads.
+  if (has_list) RETURN_IF_ERROR(parse_bench_cases(flags.cases).status());  // Check before loading.
   ASSIGN_OR_RETURN(const std::unique_ptr<Model> model, flags.run.open());
   ASSIGN_OR_RETURN(ServiceOptions options, flags.run.service_options());
-  options.engine.prefix.enabled = false;  // Repeats would find their prompts computed.
+  options.engine.prefix.enabled = false;  // Repeats would find their prompts cached.
   ASSIGN_OR_RETURN(const std::unique_ptr<InferenceService> service,
                    start_service(*model, std::move(options), interrupt));
   const Interrupt::Actions on_signal = interrupt.on_signal([&] { service->stop(); });
@@ -178,18 +178,17 @@ std::shared_ptr<Command> add_bench(CLI::App& parent) {
       "bench", "Measures tokens per second of prefill and of decode: medians of several runs.");
   add_flags(*command->app, flags->run.model_flags());
   add_flags(*command->app, flags->run.group_flags());
-  add_flags(
-      *command->app,
-      {{"--prompt-tokens", &flags->prompt_tokens, "Of each sequence", FlagValues{.min = 1}},
-       {"--output-tokens", &flags->output_tokens, "Of each sequence", FlagValues{.min = 2}},
-       {"--batch", &flags->batch, "Sequences at once", FlagValues{.min = 1}},
-       {"--cases", &flags->cases,
-        "Instead of these three, cases with commas between: prefill:512, decode:128 (steps), "
-        "decode:128@4096 (behind 4096 tokens), decode:128x8 (8 sequences at once); \"-\" reads "
-        "them from standard input, one line at a time. With --json: a line about the group, then "
-        "one per case"},
-       {"--repeat", &flags->repeat, "Runs; medians are printed", FlagValues{.min = 1}},
-       {"--json", &flags->json, "One JSON object on one line"}});
+  add_flags(*command->app,
+            {{"--prompt-tokens", &flags->prompt_tokens, "Of each sequence", FlagValues{.min = 1}},
+             {"--output-tokens", &flags->output_tokens, "Of each sequence", FlagValues{.min = 2}},
+             {"--batch", &flags->batch, "Sequences at once", FlagValues{.min = 1}},
+             {"--cases", &flags->cases,
+              "Instead of these three, comma-separated cases: prefill:512, decode:128 (steps), "
+              "decode:128@4096 (after 4096 tokens), decode:128x8 (8 sequences at once); \"-\" "
+              "reads them from standard input, one line at a time. With --json: a line about the "
+              "group, then one per case"},
+             {"--repeat", &flags->repeat, "Runs; medians are printed", FlagValues{.min = 1}},
+             {"--json", &flags->json, "One JSON object on one line"}});
   const std::shared_ptr<Command> serve = add_bench_serve(*command->app);
   command->run = [flags, serve](Interrupt& interrupt) {
     return serve->app->parsed() ? serve->run(interrupt) : bench(*flags, interrupt);

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Sequences are served first come, first served, so when the last one has its first token all of
-// them decode. None ends before the last one has its steps: every step that is timed is a full one.
+// Sequences are served first come, first served, so when the last one has its first token, all of
+// them decode. None ends before the last one has its steps: every timed step is full.
 #include "tools/commands/bench_case.h"
 
 #include <algorithm>
@@ -16,7 +16,7 @@ namespace {
 
 using Clock = std::chrono::steady_clock;
 
-// Takes a number of 1 or more off the front; false where there is none.
+// Removes a number of 1 or more from the front; false if there is none.
 bool take_number(std::string_view* text, int64_t* number) {
   const auto [stop, error] = std::from_chars(text->data(), text->data() + text->size(), *number);
   if (error != std::errc() || *number < 1) return false;
@@ -43,9 +43,8 @@ absl::StatusOr<BenchCase> parse_case(std::string_view text) {
   if (take(&rest, "x")) good = good && take_number(&rest, &result.batch);
   if (good && rest.empty()) return result;
   return invalid_argument(
-      "--cases: wanted a case such as prefill:512, decode:128, decode:128@4096 or decode:128x8, "
-      "found "
-      "\"{}\"",
+      "--cases: must be a case such as prefill:512, decode:128, decode:128@4096 or decode:128x8, "
+      "found \"{}\"",
       result.name);
 }
 
@@ -72,10 +71,10 @@ absl::Status wait_for(Stream& stream, int64_t count) {
   }
   RETURN_IF_ERROR(stream.status());
   return absl::InternalError(
-      fmt::format("bench: want {} tokens of a sequence, found {}", count, events.size()));
+      fmt::format("bench: a sequence must have {} tokens, found {}", count, events.size()));
 }
 
-// Cancels what still runs and waits for its end, so that the next case finds an idle engine.
+// Cancels the streams and waits for their ends, so that the next case finds an idle engine.
 void end_all(const std::vector<std::shared_ptr<Stream>>& streams, Engine& engine) {
   constexpr size_t kNeverReached = std::numeric_limits<size_t>::max();
   for (const std::shared_ptr<Stream>& stream : streams) engine.cancel(stream);
@@ -116,12 +115,12 @@ absl::Status check_fits(const BenchCase& bench_case, const Model& model) {
   const int64_t length = bench_case.prompt_tokens + bench_case.decode_steps + 1;
   if (length > model.max_context()) {
     return invalid_argument(
-        "{}: wanted a sequence of at most {} positions, found {}; --max-context allows more where "
-        "the model does",
+        "{}: must be a sequence of at most {} positions, found {}; raise --max-context, if the "
+        "model allows it",
         bench_case.name, model.max_context(), length);
   }
   if (bench_case.batch > model.options().max_sequences) {
-    return invalid_argument("{}: wanted at most {} sequences at once; --max-running allows more",
+    return invalid_argument("{}: must be at most {} sequences at once; raise --max-running",
                             bench_case.name, model.options().max_sequences);
   }
   return absl::OkStatus();
@@ -136,7 +135,7 @@ absl::StatusOr<BenchTimes> run_case(const BenchCase& bench_case, InferenceServic
   const EngineStats after = service.engine().stats();
   if (after.preemptions > before.preemptions) {
     return resource_exhausted(
-        "{}: its keys and values do not fit into memory at once; --kv-memory gives more",
+        "{}: its keys and values do not fit into memory at once; raise --kv-memory",
         bench_case.name);
   }
   const int64_t wanted = bench_case.batch * bench_case.prompt_tokens;

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// `lockstep bench serve`: a load on any server that speaks OpenAI's HTTP interface.
+// `lockstep bench serve`: a load on any server with OpenAI's HTTP interface.
 #include <sys/resource.h>
 
 #include <algorithm>
@@ -16,15 +16,14 @@ namespace lockstep {
 namespace {
 
 constexpr char kAbout[] =
-    "Puts a load on a server that speaks OpenAI's HTTP interface, and measures its answers.\n"
-    "  --rate R         requests arrive at random, R per second, whatever the server does\n"
-    "  --trace FILE     requests arrive when the file says\n"
-    "  --concurrency N  each of N clients sends its next request when it has its answer";
+    "Puts a load on a server with OpenAI's HTTP interface, and measures its answers.\n  --rate R   "
+    "      requests arrive at random, R per second, however fast the server is\n  --trace FILE     "
+    "requests arrive at the times in the file\n  --concurrency N  each of N clients sends its next "
+    "request when it has its answer";
 constexpr char kFooter[] =
-    "Latencies count from the time when a request arrives, also where it was sent later. Lengths "
-    "are 128 (each), 64:512 (uniform) or lognormal:MEDIAN:SIGMA. A trace has one JSON object per "
-    "line: {\"at_s\": 0.5, \"prompt_tokens\": 100, \"max_tokens\": 64}, or \"prompt\" in place of "
-    "\"prompt_tokens\".";
+    "Latencies count from a request's arrival, even if it was sent later. Lengths are 128 (fixed), "
+    "64:512 (uniform) or lognormal:MEDIAN:SIGMA. A trace has one JSON object per line: {\"at_s\": "
+    "0.5, \"prompt_tokens\": 100, \"max_tokens\": 64}, or \"prompt\" instead of \"prompt_tokens\".";
 constexpr int64_t kDefaultRequests = 100;
 
 struct BenchServeFlags {
@@ -57,24 +56,25 @@ absl::StatusOr<WorkloadOptions> workload_options(const BenchServeFlags& flags) {
   return options;
 }
 
-// The key is read from the environment: what is in a command's line, everybody on the host sees.
+// The key is read from the environment, because other users can see command lines.
 absl::StatusOr<std::string> read_api_key(const std::string& variable) {
   const char* value = std::getenv(variable.c_str());
   const std::string key = value != nullptr ? value : "";
   if (std::ranges::all_of(key, [](char c) { return c > ' ' && c <= '~'; })) return key;
-  return invalid_argument("the environment's {} has a byte that no API key has", variable);
+  return invalid_argument("the environment variable {} has a byte that no API key has", variable);
 }
 
 absl::StatusOr<LoadOptions> load_options(const BenchServeFlags& flags) {
   LoadOptions options = flags.load;
   ASSIGN_OR_RETURN(options.url, parse_url("--url", flags.url));
   if (options.url.tls) {
-    return invalid_argument("--url {}: this load speaks no TLS: name a port without", flags.url);
+    return invalid_argument("--url {}: bench serve does not support TLS; use an http:// URL",
+                            flags.url);
   }
   ASSIGN_OR_RETURN(options.api_key, read_api_key(flags.api_key_env));
   ASSIGN_OR_RETURN(options.extra, parse_json(flags.extra_body, "--extra-body"));
   if (!options.extra.is_object()) {
-    return invalid_argument("--extra-body: wanted an object, found {}", describe(options.extra));
+    return invalid_argument("--extra-body: must be an object, found {}", describe(options.extra));
   }
   if (flags.endpoint == "chat") options.endpoint = Endpoint::kChat;
   return options;
@@ -87,8 +87,8 @@ std::string load_text(const BenchServeFlags& flags) {
                                : fmt::format("Poisson, {} requests/s", flags.workload.rate);
   const std::string prompts =
       flags.prompts.empty() ? flags.prompt_tokens + " words" : fmt::format("of {}", flags.prompts);
-  return fmt::format("{}, seed {}; prompts {}, answers {} tokens at most", load,
-                     flags.workload.seed, prompts, flags.output_tokens);
+  return fmt::format("{}, seed {}; prompts {}, answers up to {} tokens", load, flags.workload.seed,
+                     prompts, flags.output_tokens);
 }
 
 double processor_seconds() {
@@ -110,7 +110,7 @@ void print(const BenchServeFlags& flags, const LoadReport& report) {
 
 absl::Status bench_serve(const BenchServeFlags& flags, const CLI::App& app, Interrupt& interrupt) {
   if (app.count("--rate") + app.count("--trace") + app.count("--concurrency") != 1) {
-    return invalid_argument("wanted one of --rate, --trace and --concurrency");
+    return invalid_argument("must have exactly one of --rate, --trace and --concurrency");
   }
   ASSIGN_OR_RETURN(WorkloadOptions workload_of, workload_options(flags));
   ASSIGN_OR_RETURN(LoadOptions options, load_options(flags));
@@ -129,7 +129,7 @@ absl::Status bench_serve(const BenchServeFlags& flags, const CLI::App& app, Inte
     const double begin = processor_seconds();
     const std::vector<LoadRecord> records = client.run(workload, [&](const LoadProgress& progress) {
       elapsed_s = progress.elapsed_s;
-      line.spin(fmt::format("{:.0f} s: {} answered, {} failed, {} under way, {} events",
+      line.spin(fmt::format("{:.0f} s: {} answered, {} failed, {} in flight, {} events",
                             progress.elapsed_s, progress.answered, progress.failed,
                             progress.in_flight, progress.text_events));
     });
@@ -145,26 +145,25 @@ absl::Status bench_serve(const BenchServeFlags& flags, const CLI::App& app, Inte
 
 void add_load_flags(CLI::App& app, BenchServeFlags& flags) {
   const FlagValues positive{.min = 1e-9, .max = 1e6};
-  add_flags(app, {{"--rate", &flags.workload.rate, "Requests per second, on average", positive},
-                  {"--trace", &flags.trace, "A file that says what arrives when"},
-                  {"--concurrency", &flags.load.concurrency, "Requests under way at any time",
-                   FlagValues{.min = 1, .max = 65'536}},
-                  {"--requests", &flags.workload.requests,
-                   "How many to send (default: 100, or without end where --duration is given)",
-                   FlagValues{.min = 1}},
-                  {"--duration", &flags.load.duration_s,
-                   "Seconds after which none is sent; those under way are waited for", positive},
-                  {"--prompt-tokens", &flags.prompt_tokens,
-                   "Length of prompts, which are frequent English words: about a token each"},
-                  {"--output-tokens", &flags.output_tokens, "max_tokens of requests"},
-                  {"--prompts", &flags.prompts, "A file with a prompt per line, taken in turn"},
-                  {"--seed", &flags.workload.seed, "Of arrivals, lengths and words"},
-                  {"--timeout", &flags.load.timeout_s, "Seconds after which a request is given up",
-                   positive},
-                  {"--slo-ttft-ms", &flags.slo.ttft_ms,
-                   "Goodput counts answers whose first token came within this time", positive},
-                  {"--slo-tpot-ms", &flags.slo.tpot_ms,
-                   "and whose further tokens took this much each, at most", positive}});
+  add_flags(app,
+            {{"--rate", &flags.workload.rate, "Requests per second, on average", positive},
+             {"--trace", &flags.trace, "A file with the requests and their arrival times"},
+             {"--concurrency", &flags.load.concurrency, "Requests in flight at any time",
+              FlagValues{.min = 1, .max = 65'536}},
+             {"--requests", &flags.workload.requests,
+              "How many to send (default: 100, or no limit with --duration)", FlagValues{.min = 1}},
+             {"--duration", &flags.load.duration_s,
+              "Seconds after which none is sent; those in flight are awaited", positive},
+             {"--prompt-tokens", &flags.prompt_tokens,
+              "Length of prompts, which consist of frequent English words: about one token each"},
+             {"--output-tokens", &flags.output_tokens, "max_tokens of requests"},
+             {"--prompts", &flags.prompts, "A file with one prompt per line, used in turn"},
+             {"--seed", &flags.workload.seed, "The seed of arrivals, lengths and words"},
+             {"--timeout", &flags.load.timeout_s, "Seconds after which a request fails", positive},
+             {"--slo-ttft-ms", &flags.slo.ttft_ms,
+              "Goodput counts answers whose first token arrived within this time", positive},
+             {"--slo-tpot-ms", &flags.slo.tpot_ms,
+              "and whose further tokens took at most this time each", positive}});
   for (const char* name : {"--requests", "--prompt-tokens", "--output-tokens", "--prompts"}) {
     app.get_option(name)->excludes("--trace");
   }
@@ -178,16 +177,16 @@ std::shared_ptr<Command> add_bench_serve(CLI::App& parent) {
   auto flags = std::make_shared<BenchServeFlags>();
   CLI::App* app = command->app = parent.add_subcommand("serve", kAbout);
   app->footer(kFooter);
-  add_flags(*app,
-            {{"--url", &flags->url, "Where the server is; /v1 is added where no path is given"},
-             {"--endpoint", &flags->endpoint, "completions or chat",
-              FlagValues{.words = {"completions", "chat"}}},
-             {"--model", &flags->load.model, "Its name (default: the first that the server lists)"},
-             {"--api-key-env", &flags->api_key_env,
-              "The environment's variable that holds the API key, if there is one"},
-             {"--extra-body", &flags->extra_body,
-              "A JSON object whose members every request has, e.g. '{\"ignore_eos\": true}'"},
-             {"--json", &flags->json, "One JSON object on one line"}});
+  add_flags(
+      *app,
+      {{"--url", &flags->url, "The server's URL; /v1 is added if it has no path"},
+       {"--endpoint", &flags->endpoint, "completions or chat",
+        FlagValues{.words = {"completions", "chat"}}},
+       {"--model", &flags->load.model, "Its name (default: the first that the server lists)"},
+       {"--api-key-env", &flags->api_key_env, "The environment variable with the API key, if any"},
+       {"--extra-body", &flags->extra_body,
+        "A JSON object whose members are added to every request, e.g. '{\"ignore_eos\": true}'"},
+       {"--json", &flags->json, "One JSON object on one line"}});
   add_load_flags(*app, *flags);
   command->run = [flags, app](Interrupt& interrupt) {
     return bench_serve(*flags, *app, interrupt);

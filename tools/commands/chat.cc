@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// `lockstep chat`: a conversation at the terminal, or one turn per line of standard input, on
-// workers started for it.
+// `lockstep chat`: a conversation at the terminal, or one turn per line of standard input, with its
+// own workers.
 #include <unistd.h>
 
 #include <algorithm>
@@ -15,10 +15,9 @@ namespace lockstep {
 namespace {
 
 constexpr char kHelp[] =
-    "/reset       forget the conversation, but for the system prompt\n"
-    "/regenerate  answer the last message again\n"
-    "/stats       tokens and times of the last answer\n"
-    "/quit        end, as does Ctrl-D; Ctrl-C stops an answer\n";
+    "/reset       forget the conversation, except the system prompt\n/regenerate  answer the last "
+    "message again\n/stats       tokens and times of the last answer\n/quit        end, as does "
+    "Ctrl-D; Ctrl-C stops an answer\n";
 
 struct ChatCommandFlags {
   RunOptions run;
@@ -31,7 +30,7 @@ class Chat {
   Chat(Conversation* conversation, int64_t context)
       : conversation_(*conversation), context_(context) {}
 
-  // Answers a line, or obeys it. False: the chat is over.
+  // Answers a line, or runs it as a command. False: the chat is over.
   bool take(const std::string& line) {
     if (line.find_first_not_of(" \t") == std::string::npos) return true;
     if (line == "/quit" || line == "/exit") return false;
@@ -44,18 +43,18 @@ class Chat {
     } else if (line == "/help" || line == "/?") {
       fmt::print(stderr, "{}", kHelp);
     } else if (line[0] == '/') {
-      fmt::print(stderr, "there is no {}; /help lists what there is\n", printable(line));
+      fmt::print(stderr, "there is no command {}; /help lists the commands\n", printable(line));
     } else {
       finish(conversation_.say(line, shower()));
     }
     return true;
   }
 
-  // Whether a message could not be answered.
+  // Whether an answer failed.
   bool failed() const { return failed_; }
 
  private:
-  // Thoughts are shown at a terminal alone, dimmed.
+  // Thoughts are shown only at a terminal, dimmed.
   Conversation::Show shower() {
     return [this](std::string_view text, bool is_thought) {
       if (is_thought && !at_terminal_) return;
@@ -106,7 +105,7 @@ absl::Status chat(const ChatCommandFlags& flags, Interrupt& interrupt, int* exit
   ASSIGN_OR_RETURN(const std::unique_ptr<Model> model, flags.run.open());
   RETURN_IF_ERROR(model->chat_template().status());
   if (model->tokenizer() == nullptr) {
-    return invalid_argument("{}, without which there is no chat", model->without_tokenizer());
+    return invalid_argument("{}, which chat needs", model->without_tokenizer());
   }
   ASSIGN_OR_RETURN(ServiceOptions options, flags.run.service_options());
   ASSIGN_OR_RETURN(const std::unique_ptr<InferenceService> service,
@@ -120,14 +119,14 @@ absl::Status chat(const ChatCommandFlags& flags, Interrupt& interrupt, int* exit
     conversation.stop();
   });
   if (isatty(STDIN_FILENO) == 1) {
-    fmt::print(stderr, "{}; /help lists what there is besides talking\n", model->name());
+    fmt::print(stderr, "{}; /help lists the commands\n", model->name());
   }
   prompt_for_line();
   for (auto line = input.next(); line.has_value() && chat.take(*line); line = input.next()) {
     prompt_for_line();
   }
   if (interrupt.signalled()) return absl::CancelledError("the chat was ended");
-  // A script has to see that a line had no answer; at a terminal it was read.
+  // A script must see that a line had no answer; at a terminal the user saw it.
   if (chat.failed() && isatty(STDIN_FILENO) != 1) *exit_code = 1;
   return absl::OkStatus();
 }
@@ -138,9 +137,8 @@ std::shared_ptr<Command> add_chat(CLI::App& parent) {
   auto command = std::make_shared<Command>();
   auto flags = std::make_shared<ChatCommandFlags>();
   command->app = parent.add_subcommand("chat",
-                                       "Talks with MODEL, by its chat template. Where standard "
-                                       "input is no terminal, each line of it "
-                                       "is a message.");
+                                       "Chats with MODEL, using its chat template. If standard "
+                                       "input is not a terminal, each of its lines is a message.");
   CLI::App& app = *command->app;
   app.footer(kHelp);
   add_flags(app, flags->run.model_flags());

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// `lockstep compare`: how far a model that is kept in fewer bits is from itself in float32,
-// over a text: the Kullback-Leibler divergence of the next token's distribution at every position.
-// Both groups run at once and compute the same positions alternately, so no logits are kept.
+// `lockstep compare`: the error of a model in fewer bits against itself in float32, over a text:
+// the Kullback-Leibler divergence of the next token's distribution at every position. Both groups
+// run at once and compute the same positions alternately, so no logits are stored.
 #include <algorithm>
 #include <cmath>
 #include <nlohmann/json.hpp>
@@ -21,7 +21,7 @@ namespace lockstep {
 namespace {
 
 constexpr int64_t kMostTextBytes = 64 << 20;
-// Logits of one step, of all ranks together: what a message carries.
+// Logits of one step, of all ranks together: the capacity of a message.
 constexpr int64_t kStepLogits = 8 << 20;
 
 struct CompareFlags {
@@ -35,7 +35,7 @@ struct CompareFlags {
 
 using Ids = std::vector<int32_t>;
 
-// A model with workers of its own, one sequence at a time.
+// A model with its own workers, for one sequence at a time.
 class Computer {
  public:
   static absl::StatusOr<std::unique_ptr<Computer>> start(const CompareFlags& flags,
@@ -51,8 +51,8 @@ class Computer {
   const Model& model() const { return *model_; }
   int64_t weight_bytes() const { return group_->info().weight_bytes; }
 
-  // Logits [rows, vocab] of positions [first, first + rows) of a window, once those before are
-  // computed.
+  // Logits [rows, vocab] of positions [first, first + rows) of a window; the positions before must
+  // be computed.
   absl::StatusOr<std::vector<float>> run(std::span<const int32_t> window, int64_t first,
                                          int64_t rows) {
     const GroupInfo& info = group_->info();
@@ -68,7 +68,7 @@ class Computer {
       const std::vector<float> joined = join_logits(slices);
       if (static_cast<int64_t>(joined.size()) != info.vocab) {
         return absl::InternalError(
-            fmt::format("want {} logits of all ranks, found {}", info.vocab, joined.size()));
+            fmt::format("must have {} logits of all ranks, found {}", info.vocab, joined.size()));
       }
       logits.insert(logits.end(), joined.begin(), joined.end());
     }
@@ -81,15 +81,15 @@ class Computer {
 
   const std::unique_ptr<Model> model_;
   const FormedGroup group_;
-  uint64_t step_ = 0;  // That of the null step.
+  uint64_t step_ = 0;  // The number of the null step.
 };
 
-// What is known of every position, and of those that have a next token.
+// Sums over all positions, and over those that have a next token.
 struct Figures {
   std::vector<double> divergences;  // In nats.
   int64_t same_best = 0;
   int64_t predicted = 0;
-  double surprise = 0;  // Sum of -log p of the next token.
+  double surprise = 0;  // The sum of -log p of the next token.
   double exact_surprise = 0;
 };
 
@@ -108,7 +108,7 @@ int64_t best(std::span<const float> logits) {
   return std::max_element(logits.begin(), logits.end()) - logits.begin();
 }
 
-// `next` is negative where there is none.
+// `next` is negative if there is none.
 void add_position(std::span<const float> exact, std::span<const float> other, int32_t next,
                   Figures& figures) {
   const std::vector<double> p = log_softmax(exact), q = log_softmax(other);
@@ -141,7 +141,7 @@ absl::Status add_window(std::span<const int32_t> ids, int64_t chunk, Computer& e
 
 absl::StatusOr<std::vector<std::string>> read_texts(const CompareFlags& flags) {
   if (flags.text.empty() == flags.prompts.empty()) {
-    return invalid_argument("wanted one of --text FILE and --prompt TEXT, found {}",
+    return invalid_argument("must have one of --text FILE and --prompt TEXT, found {}",
                             flags.text.empty() ? "none" : "both");
   }
   if (flags.text.empty()) return flags.prompts;
@@ -149,11 +149,11 @@ absl::StatusOr<std::vector<std::string>> read_texts(const CompareFlags& flags) {
   return std::vector<std::string>{std::move(text)};
 }
 
-// Every text in windows, each with the tokens that the tokenizer puts before a text.
+// Splits every text into windows, each with the tokens that the tokenizer adds at the start.
 absl::StatusOr<std::vector<Ids>> make_windows(const CompareFlags& flags, const Model& model) {
   ASSIGN_OR_RETURN(const std::vector<std::string> texts, read_texts(flags));
   if (model.tokenizer() == nullptr) {
-    return invalid_argument("{}, so no text can be read", model.without_tokenizer());
+    return invalid_argument("{}, which reading a text needs", model.without_tokenizer());
   }
   Ids before;
   if (model.tokenizer()->bos_id()) {
@@ -173,7 +173,7 @@ absl::StatusOr<std::vector<Ids>> make_windows(const CompareFlags& flags, const M
       left -= taken;
     }
   }
-  if (windows.empty()) return invalid_argument("the text has no token");
+  if (windows.empty()) return invalid_argument("the text must have at least one token, found none");
   return windows;
 }
 
@@ -225,16 +225,16 @@ absl::Status check_flags(const CompareFlags& flags, const Model& model) {
         stored, stored);
   }
   if (2 <= flags.window && flags.window <= model.max_context()) return absl::OkStatus();
-  return invalid_argument("--window {}: wanted 2 to {}, the model's context", flags.window,
-                          model.max_context());
+  return invalid_argument("--window: must be 2 to {1}, the model's context, found {0}",
+                          flags.window, model.max_context());
 }
 
-// The model of the flags, every row's logits at once.
+// The model of the flags, with the logits of every row.
 ModelOptions step_options(const CompareFlags& flags, const Model& model) {
   ModelOptions options = model.options();
   options.max_context = flags.window;
   options.max_rows = std::clamp<int64_t>(kStepLogits / model.config().vocab_size, 1, flags.window);
-  options.max_sequences = options.max_rows;  // As many outputs as rows.
+  options.max_sequences = options.max_rows;  // One output per row.
   return options;
 }
 
@@ -270,14 +270,14 @@ std::shared_ptr<Command> add_compare(CLI::App& parent) {
   auto flags = std::make_shared<CompareFlags>();
   command->app = parent.add_subcommand(
       "compare",
-      "Measures how far MODEL with these flags (--quantize, --dtype, ...) is from itself in "
+      "Measures the error of MODEL with these flags (--quantize, --dtype, ...) against itself in "
       "float32:\nKL divergence of the next token's distribution, best token, perplexity.");
   CLI::App& app = *command->app;
   add_flags(app, flags->run.model_flags());
   add_flags(app, flags->run.group_flags());
   add_flags(app, {{"--text", &flags->text, "A file of text that the model was not trained on"},
                   {"--prompt", &flags->prompts, "A text instead (repeatable)"},
-                  {"--window", &flags->window, "Tokens that are computed as one sequence"},
+                  {"--window", &flags->window, "Tokens per sequence"},
                   {"--tokens", &flags->tokens, "Max tokens of the text (default: all)",
                    FlagValues{.min = 0}},
                   {"--json", &flags->json, "One JSON object on one line"}});

@@ -51,7 +51,7 @@ absl::StatusOr<AnswerStats> Conversation::say(const std::string& text, const Sho
 absl::StatusOr<AnswerStats> Conversation::regenerate(const Show& show) {
   auto* messages = request_.mutable_chat()->mutable_messages();
   if (messages->empty() || messages->rbegin()->role() != "assistant") {
-    return invalid_argument("there is no answer to generate again");
+    return invalid_argument("there is no answer to regenerate");
   }
   const v1::ChatMessage last = *messages->rbegin();
   messages->RemoveLast();

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// What was said so far, and how it goes on.
+// The state of a conversation, and its next turns.
 #pragma once
 
 #include <cstdint>
@@ -27,24 +27,24 @@ struct AnswerStats {
   bool stopped = false;  // By stop().
 };
 
-// One thread, but for stop().
+// One thread, except stop().
 class Conversation {
  public:
   // Shows a piece of an answer.
   using Show = std::function<void(std::string_view text, bool is_thought)>;
 
-  // `request`: sampling; with a seed, each answer draws with the next one. Model and engine outlive
-  // the conversation.
+  // `request`: sampling; with a seed, each answer uses the next one. Model and engine outlive the
+  // conversation.
   Conversation(const Model* model, Engine* engine, v1::GenerateRequest request,
                const std::string& system);
 
-  // The model's answer, which becomes a part of the conversation, as far as it came where it was
-  // stopped. After an error the conversation is as it was.
+  // Generates the model's answer, which becomes part of the conversation, up to where it was
+  // stopped. After an error the conversation is unchanged.
   absl::StatusOr<AnswerStats> say(const std::string& text, const Show& show);
-  // The last answer anew. kInvalidArgument: there is none.
+  // Generates the last answer again. kInvalidArgument: there is none.
   absl::StatusOr<AnswerStats> regenerate(const Show& show);
   void reset();
-  // Ends the answer under way, if any. Any thread.
+  // Stops the running answer, if any. Any thread.
   void stop() ABSL_LOCKS_EXCLUDED(mutex_);
 
   int messages() const { return request_.chat().messages_size(); }

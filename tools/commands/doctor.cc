@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// `lockstep doctor`: what this machine has, as the workers would see it.
+// `lockstep doctor`: this machine's hardware, as workers see it.
 #include <unistd.h>
 
 #include <algorithm>
@@ -50,7 +50,7 @@ struct MemoryNode {
   std::vector<int> processors;
 };
 
-// Memory nodes that usable processors belong to.
+// The memory nodes of the usable processors.
 std::vector<MemoryNode> memory_nodes() {
   std::vector<MemoryNode> nodes;
   for (const Processor& processor : locate_processors(thread_processors())) {
@@ -61,7 +61,7 @@ std::vector<MemoryNode> memory_nodes() {
   return nodes;
 }
 
-// What this process has in huge pages.
+// The bytes of this process in huge pages.
 int64_t huge_bytes() {
   std::ifstream file("/proc/self/smaps_rollup");
   for (std::string line; std::getline(file, line);) {
@@ -70,8 +70,8 @@ int64_t huge_bytes() {
   return 0;
 }
 
-// How much of some memory, allocated as weights are, is in huge pages: they may be off, or memory
-// may be fragmented.
+// The part of newly allocated memory that is in huge pages: they may be off, or memory may be
+// fragmented.
 double huge_share() {
   constexpr int64_t kBytes = int64_t{64} << 20;
   const int64_t before = huge_bytes();
@@ -120,7 +120,7 @@ nlohmann::ordered_json proof_json(const ProofRecord& record) {
           {"trials", std::move(trials)}};
 }
 
-// A line for each number of rows; * is what computes the shape.
+// A line for each number of rows; * marks the kernel that is used.
 void print_proof(const ProofRecord& record) {
   fmt::print("{}, driver for CUDA {}, {}, steps of up to {} rows\n", printable(record.facts.device),
              printable(record.facts.driver), printable(record.facts.numeric_class),
@@ -142,7 +142,7 @@ void print_proof(const ProofRecord& record) {
   }
 }
 
-// What workers on this machine's GPUs have proven, see worker/kernel_choice/proof.h.
+// The proofs of workers on this machine's GPUs, see worker/kernel_choice/proof.h.
 absl::Status show_proofs(const std::string& cache, bool json) {
   const std::string folder = packed_cache_options(cache, kPackedCacheLimit).folder;
   const std::vector<ProofRecord> records =
@@ -230,13 +230,14 @@ std::shared_ptr<Command> add_doctor(CLI::App& parent) {
   auto cache = std::make_shared<std::string>("auto");
   command->app = parent.add_subcommand(
       "doctor",
-      "Prints what this machine has: instruction sets, cores, caches, memory, huge pages, GPUs.");
-  add_flags(*command->app,
-            {{"--json", json.get(), "One JSON object on one line"},
-             {"--gpu", gpu.get(),
-              "Instead: the kernels that workers on GPUs have proven, with their times, their "
-              "largest error in parts of its bound, and which ones compute (*)"},
-             {"--weight-cache", cache.get(), "With --gpu: the workers' folder of this name"}});
+      "Prints this machine's hardware: instruction sets, cores, caches, memory, huge pages, GPUs.");
+  add_flags(
+      *command->app,
+      {{"--json", json.get(), "One JSON object on one line"},
+       {"--gpu", gpu.get(),
+        "Instead: the kernels that workers on GPUs have proven, with their times, their largest "
+        "error relative to its bound, and the used ones (*)"},
+       {"--weight-cache", cache.get(), "With --gpu: the value of the workers' flag of this name"}});
   command->run = [json, gpu, cache](Interrupt&) {
     return *gpu ? show_proofs(*cache, *json) : doctor(*json);
   };

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Two layers are compared number by number: indices of values, weights and states must all be
-// moved by the same distance or not at all, every other number must be the same.
+// Two layers are compared number by number: indices of values, weights and states must all be moved
+// by the same distance or not at all, and every other number must be equal.
 #include "tools/commands/fold_layers.h"
 
 #include <fmt/format.h>
@@ -22,7 +22,7 @@ enum Kind { kPlain, kLayer, kValue, kWeight, kState, kIndex, kPlace, kKinds };
 bool is_digit(char c) { return std::isdigit(static_cast<unsigned char>(c)) != 0; }
 bool is_letter(char c) { return std::isalpha(static_cast<unsigned char>(c)) != 0; }
 
-// What the number that begins at `at` counts, by what is before it.
+// What the number at `at` counts, from the text before it.
 Kind kind_of(std::string_view line, size_t at) {
   const std::string_view before = line.substr(0, at);
   const char last = before.empty() ? ' ' : before.back();
@@ -37,8 +37,7 @@ Kind kind_of(std::string_view line, size_t at) {
   return kPlain;
 }
 
-// The number at `at`, which moves behind it. Nothing where it is too long: then it is compared as
-// text.
+// The number at `at`, which moves past it. Nullopt if it is too long: then it is compared as text.
 std::optional<int64_t> take_number(std::string_view line, size_t& at) {
   int64_t number = 0;
   const auto [end, error] = std::from_chars(line.data() + at, line.data() + line.size(), number);
@@ -62,10 +61,10 @@ std::optional<int64_t> layer_of(std::string_view line) {
   return layer;
 }
 
-// How far each kind of number is moved from one layer to another.
+// How far each kind of number moves from one layer to another.
 struct Moves {
   std::array<std::optional<int64_t>, kKinds> by;
-  bool places = false;  // Some place in memory is another.
+  bool places = false;  // Some place in memory differs.
 
   bool allows(Kind kind, int64_t from, int64_t to) {
     if (from == to) return true;
@@ -95,7 +94,7 @@ bool same_line(std::string_view a, std::string_view b, Moves& moves) {
   return i == a.size() && j == b.size();
 }
 
-// Lines that follow one another; of one layer, or of none (-1).
+// Consecutive lines of one layer, or of none (-1).
 struct LineBlock {
   int64_t layer = -1;
   std::vector<std::string_view> lines;
@@ -114,8 +113,8 @@ std::vector<LineBlock> blocks_of(std::string_view listing) {
   return blocks;
 }
 
-// Whether `block` has the lines of `shown`, and how many of its own that are: what follows the last
-// layer belongs to none.
+// Whether `block` has the lines of `shown`; returns the number of its lines in the layer: the lines
+// after the last layer belong to none.
 std::optional<size_t> same_layer(const LineBlock& shown, const LineBlock& block, bool last,
                                  Moves& moves) {
   const size_t count = shown.lines.size();

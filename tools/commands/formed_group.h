@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// A group of workers without an engine, for commands that ask it for steps themselves.
+// A group of workers without an engine, for commands that run steps themselves.
 #pragma once
 
 #include <memory>
@@ -13,11 +13,11 @@ namespace lockstep {
 
 class FormedGroup {
  public:
-  // Waits until the group is formed, with a progress bar on a terminal. A signal ends that with an
-  // error. `model` outlives it.
+  // Waits until the group is formed, with a progress bar on a terminal. A signal ends the wait with
+  // an error. `model` outlives it.
   static absl::StatusOr<FormedGroup> form(const Model& model, ServiceOptions options,
                                           Interrupt& interrupt);
-  // Workers that end after this are not lost, and nothing is logged.
+  // Workers that end afterwards do not count as lost, and nothing is logged.
   ~FormedGroup();
   FormedGroup(FormedGroup&&) = default;
   FormedGroup& operator=(FormedGroup&&) = delete;

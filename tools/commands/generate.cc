@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// `lockstep generate`: one prompt, or a file of requests as one batch, on workers started for it.
+// `lockstep generate`: one prompt, or a file of requests as one batch, with its own workers.
 #include <unistd.h>
 
 #include <algorithm>
@@ -45,7 +45,7 @@ absl::Status parse_ids(const std::string& text, v1::TokenIds* ids) {
     int32_t id = 0;
     const auto [stop, error] = std::from_chars(at, end, id);
     if (error != std::errc() || (stop < end && (*stop != ',' || stop + 1 == end))) {
-      return invalid_argument("--prompt-ids: wanted numbers separated by commas, found \"{}\"",
+      return invalid_argument("--prompt-ids: must be numbers separated by commas, found \"{}\"",
                               std::string(at, end));
     }
     ids->add_ids(id);
@@ -65,14 +65,14 @@ absl::Status read_embeds(const std::string& path, const Model& model,
   const int64_t wanted = model.config().embedding_width;
   if (matrix->cols != wanted) {
     return invalid_argument(
-        "--prompt-embeds {}: wanted rows of the model's hidden size {}, found {}", path, wanted,
+        "--prompt-embeds {}: must have rows of the model's hidden size {}, found {}", path, wanted,
         matrix->cols);
   }
   message->set_prompt_embeds(std::string(matrix->bytes));
   return absl::OkStatus();
 }
 
-// What the flags say, without a prompt.
+// The request of the flags, without a prompt.
 v1::GenerateRequest request_of(const GenerateFlags& flags) {
   v1::GenerateRequest message = flags.request;
   message.mutable_stop()->Add(flags.stop.begin(), flags.stop.end());
@@ -83,7 +83,7 @@ v1::GenerateRequest request_of(const GenerateFlags& flags) {
 // One request, or one per line of --input, good or bad.
 struct Questions {
   std::vector<absl::StatusOr<Request>> requests;
-  std::vector<int> lines;  // By request, where there are lines.
+  std::vector<int> lines;  // By request, if --input is given.
 };
 
 absl::StatusOr<Request> request_of_line(const GenerateFlags& flags, const std::string& line,
@@ -114,7 +114,7 @@ absl::StatusOr<Questions> questions_of_input(const GenerateFlags& flags, const M
     questions.lines.push_back(number);
   }
   if (questions.lines.empty()) {
-    return invalid_argument("--input {}: it has no request", flags.input);
+    return invalid_argument("--input {}: must have at least one request, found none", flags.input);
   }
   return questions;
 }
@@ -123,12 +123,12 @@ absl::StatusOr<Questions> make_questions(const GenerateFlags& flags, const Model
   const int given = (flags.prompt_option->count() > 0) + (flags.prompt_ids_option->count() > 0) +
                     !flags.input.empty();
   if (given != 1) {
-    return invalid_argument("wanted one of --prompt, --prompt-ids and --input, found {}",
+    return invalid_argument("must have one of --prompt, --prompt-ids and --input, found {}",
                             given == 0 ? "none" : "several");
   }
   const bool is_json = flags.json || !flags.input.empty();
   if (!is_json && (flags.logits || flags.request.has_logprobs())) {
-    return invalid_argument("{}: wants --json beside it, or it is not seen",
+    return invalid_argument("{}: must be used with --json, which shows it",
                             flags.logits ? "--logits" : "--logprobs");
   }
   if (!flags.input.empty()) return questions_of_input(flags, model);
@@ -144,8 +144,7 @@ absl::StatusOr<Questions> make_questions(const GenerateFlags& flags, const Model
   return Questions{.requests = {std::move(request)}};
 }
 
-// Text as it comes for one prompt at a terminal or in a pipe; a spinner where the text goes
-// elsewhere.
+// Prints text as it arrives, for one prompt at a terminal or in a pipe; otherwise shows a spinner.
 absl::Status follow(Answer& answer, bool stream_text, ProgressLine& line) {
   const auto start = std::chrono::steady_clock::now();
   while (!answer.done()) {
@@ -163,7 +162,7 @@ absl::Status follow(Answer& answer, bool stream_text, ProgressLine& line) {
   return answer.status();
 }
 
-// Prints the answers in order. `lines`: the requests' lines of --input; empty: of one request.
+// Prints the answers in order. `lines`: the requests' lines of --input; empty: one request.
 absl::Status answer_all(const GenerateFlags& flags, const Model& model,
                         const std::vector<int>& lines, bool stream_text, Batch& batch,
                         const Interrupt& interrupt, int64_t* tokens) {
@@ -196,12 +195,12 @@ absl::Status generate(const GenerateFlags& flags, Interrupt& interrupt, int* exi
   ASSIGN_OR_RETURN(ServiceOptions options, flags.run.service_options());
   const int workers = options.cluster.workers;
   const auto is_good = [](const absl::StatusOr<Request>& request) { return request.ok(); };
-  std::unique_ptr<InferenceService> service;  // Null where there is nothing to run.
+  std::unique_ptr<InferenceService> service;  // Null if there is nothing to run.
   if (std::ranges::any_of(questions.requests, is_good)) {
     ASSIGN_OR_RETURN(service, start_service(*model, std::move(options), interrupt));
   }
 
-  // A reader at a terminal sees the whole text; a pipe gets what was generated.
+  // A terminal shows the prompt too; a pipe gets only the generated text.
   const bool stream_text = !flags.json && questions.lines.empty() &&
                            questions.requests[0]->n == 1 && model->tokenizer() != nullptr;
   if (stream_text && isatty(STDOUT_FILENO) == 1) fmt::print("{}", flags.prompt);
@@ -215,7 +214,7 @@ absl::Status generate(const GenerateFlags& flags, Interrupt& interrupt, int* exi
   const double seconds =
       std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count();
   if (stream_text) fmt::print("\n");
-  std::fflush(stdout);  // Before what goes to stderr, where both are one terminal or file.
+  std::fflush(stdout);  // Before output to stderr, in case both are one terminal or file.
   if (service != nullptr && !flags.json) {
     say(fmt::format("{} tokens in {:.2f} s: {:.1f} tokens/s on {}", tokens, seconds,
                     tokens / std::max(seconds, 1e-9), count_of(workers, "worker")));
@@ -232,9 +231,8 @@ std::shared_ptr<Command> add_generate(CLI::App& parent) {
   auto flags = std::make_shared<GenerateFlags>();
   command->app = parent.add_subcommand(
       "generate",
-      "Generates text from one prompt, or from a file of requests, and ends.\n"
-      "--json prints {\"tokens\": [...], \"text\": \"...\", \"finish_reason\": \"...\"} on one "
-      "line.");
+      "Generates text from one prompt, or from a file of requests, and exits.\n--json prints "
+      "{\"tokens\": [...], \"text\": \"...\", \"finish_reason\": \"...\"} on one line.");
   CLI::App& app = *command->app;
   add_flags(app, flags->run.model_flags());
   add_chat_flags(app, flags->run.model);
@@ -243,14 +241,14 @@ std::shared_ptr<Command> add_generate(CLI::App& parent) {
   add_flags(
       app,
       {{"--prompt", &flags->prompt, "The text to continue"},
-       {"--prompt-ids", &flags->prompt_ids, "Token ids instead, fed exactly as given: 1,2,3"},
+       {"--prompt-ids", &flags->prompt_ids, "Token ids instead, used exactly as given: 1,2,3"},
        {"--prompt-embeds", &flags->prompt_embeds,
-        "A .npy file of float32 [rows, hidden size]: in order, the rows of embeddings for those of "
-        "--prompt-ids that are -1 (an image's, for instance)"},
+        "A .npy file of float32 [rows, hidden size]: the rows of embeddings, in order, for the "
+        "--prompt-ids that are -1 (for instance of an image)"},
        {"--input", &flags->input,
         "A file of requests, or - for standard input, one JSON object per line with the fields of "
-        "GenerateRequest: run as one batch, answered in order with one JSON object per line, of a "
-        "bad line {\"error\": ...}. What a line leaves out is as the flags say"}});
+        "GenerateRequest: run as one batch, answered in order with one JSON object per line; for a "
+        "bad line {\"error\": ...}. The flags are the defaults of each line"}});
   flags->prompt_option = app.get_option("--prompt");
   flags->prompt_ids_option = app.get_option("--prompt-ids");
   app.get_option("--prompt-embeds")->needs(flags->prompt_ids_option);

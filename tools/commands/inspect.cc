@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// `lockstep inspect`: a model's graph after each pass, and the program that a rank would run.
+// `lockstep inspect`: a model's graph after each pass, and a rank's program.
 #include <fstream>
 
 #include "base/json.h"
@@ -31,21 +31,27 @@ struct InspectFlags {
 
 absl::Status check_flags(const InspectFlags& flags) {
   if (flags.rank < 0 || flags.rank >= flags.workers) {
-    return invalid_argument("--rank {}: wanted 0 to {}", flags.rank, flags.workers - 1);
+    return invalid_argument("--rank: must be 0 to {1}, found {0}", flags.rank, flags.workers - 1);
   }
   if (flags.dot && !flags.stage.empty()) {
-    return invalid_argument("--stage {}: --dot draws the rank's last graph: leave one of them out",
-                            flags.stage);
+    return invalid_argument(
+        "--stage {}: cannot be combined with --dot, which draws the rank's last graph; remove one "
+        "of them",
+        flags.stage);
   }
   if (flags.json && (flags.dot || !flags.stage.empty() || !flags.html.empty())) {
-    return invalid_argument("--json shows the model before it is cut: leave {} out",
-                            flags.dot            ? "--dot"
-                            : flags.html.empty() ? "--stage"
-                                                 : "--html");
+    return invalid_argument(
+        "--json: cannot be combined with {}, because it shows the model before sharding; remove "
+        "one of them",
+        flags.dot            ? "--dot"
+        : flags.html.empty() ? "--stage"
+                             : "--html");
   }
   if (flags.html.empty() || (flags.stage.empty() && !flags.dot)) return absl::OkStatus();
-  return invalid_argument("--html {}: it shows the rank's program: leave {} out", flags.html,
-                          flags.dot ? "--dot" : "--stage");
+  return invalid_argument(
+      "--html {}: cannot be combined with {}, because it shows the rank's program; remove one of "
+      "them",
+      flags.html, flags.dot ? "--dot" : "--stage");
 }
 
 // "1,023"
@@ -57,7 +63,7 @@ std::string with_commas(int64_t number) {
   return digits;
 }
 
-// Rows of one sequence, of which the last one's logits are wanted.
+// The costs of a step with rows of one sequence and the last row's logits.
 std::vector<KernelCost> costs_of(const program::Program& program, const Bindings& bindings,
                                  int64_t first_position, int64_t rows) {
   const StepSequence sequence = {.rows = rows, .first_position = first_position};
@@ -66,7 +72,7 @@ std::vector<KernelCost> costs_of(const program::Program& program, const Bindings
   return instruction_costs(program, bindings, step);
 }
 
-// On one line. Frequencies are inverse ones, of those columns that turn.
+// On one line. Frequencies are inverse ones, for the columns that rotate.
 std::string summary_json(const Model& model) {
   const Summary summary = summarize(model.graph());
   OrderedJson json = {{"architecture", model.config().architecture},
@@ -100,7 +106,7 @@ absl::Status write_page(const InspectFlags& flags, const Model& model,
   const int64_t rows = std::min<int64_t>(program.limits().rows(), std::min<int64_t>(512, context));
   InspectedProgram inspected{
       .program = &program, .parts = &parts[rank], .totals = plan.rows[rank], .steps = {}};
-  inspected.steps.push_back({fmt::format("one token behind {}", with_commas(context - 1)),
+  inspected.steps.push_back({fmt::format("one token after {}", with_commas(context - 1)),
                              costs_of(program, bindings, context - 1, 1)});
   inspected.steps.push_back(
       {fmt::format("a prompt of {}", with_commas(rows)), costs_of(program, bindings, 0, rows)});
@@ -138,7 +144,7 @@ absl::Status inspect(const InspectFlags& flags) {
   };
   RETURN_IF_ERROR(compile(model->graph(), options).status());
   if (!found) {
-    return invalid_argument("--stage {}: wanted one of {}", flags.stage, stages);
+    return invalid_argument("--stage: must be one of {1}, found {0}", flags.stage, stages);
   }
   return absl::OkStatus();
 }
@@ -150,25 +156,24 @@ std::shared_ptr<Command> add_inspect(CLI::App& parent) {
   auto flags = std::make_shared<InspectFlags>();
   command->app = parent.add_subcommand(
       "inspect",
-      "Prints the graph of MODEL after each pass, and the program of one rank; starts nothing.\n"
-      "config.json alone is enough: weights that are there only say in which types they are.\n\n"
-      "  lockstep inspect MODEL --workers 4 --rank 1 --html rank1.html\n\n"
-      "writes a page to click through: layers, and of every operator its shapes, layouts,\n"
-      "weights with the parts of the checkpoint that they are read from, bytes and arithmetic.");
+      "Prints the graph of MODEL after each pass, and the program of one rank; starts "
+      "nothing.\nOnly config.json is needed; if there are weights, their types are used.\n\n  "
+      "lockstep inspect MODEL --workers 4 --rank 1 --html rank1.html\n\nwrites an interactive "
+      "page: layers, and for every operator its shapes, layouts,\nweights with the parts of the "
+      "checkpoint that they are read from, bytes and arithmetic.");
   add_flags(*command->app, flags->run.model_flags());
-  add_flags(
-      *command->app,
-      {{"--workers", &flags->workers, "Workers to compile for", FlagValues{.min = 1}},
-       {"--rank", &flags->rank, "The rank that is shown (default: 0)"},
-       {"--stage", &flags->stage, "Only this stage, e.g. program"},
-       {"--html", &flags->html,
-        "Write the rank's program to this file instead, as a page for a browser (needs no "
-        "network)"},
-       {"--all", &flags->all, "Every layer (default: layers that are alike once)"},
-       {"--json", &flags->json,
-        "The model in one JSON object on one line: parameters, tensors and their shapes, rotary "
-        "tables, and how far attention sees by layer"},
-       {"--dot", &flags->dot, "The rank's graph in Graphviz' language"}});
+  add_flags(*command->app,
+            {{"--workers", &flags->workers, "Workers to compile for", FlagValues{.min = 1}},
+             {"--rank", &flags->rank, "The rank that is shown (default: 0)"},
+             {"--stage", &flags->stage, "Only this stage, e.g. program"},
+             {"--html", &flags->html,
+              "Write the rank's program to this file instead, as a page for a browser (needs no "
+              "network)"},
+             {"--all", &flags->all, "Every layer (default: equal layers are shown once)"},
+             {"--json", &flags->json,
+              "The model in one JSON object on one line: parameters, tensors and their shapes, "
+              "rotary tables, and attention windows by layer"},
+             {"--dot", &flags->dot, "The rank's graph in Graphviz' language"}});
   command->run = [flags](Interrupt&) { return inspect(*flags); };
   return command;
 }

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// `lockstep plan`: which slices and how many bytes each rank would hold, without starting one.
+// `lockstep plan`: the slices and bytes that each rank would hold, without starting one.
 #include <algorithm>
 #include <nlohmann/json.hpp>
 #include <vector>
@@ -55,7 +55,7 @@ std::string plan_json(const Model& model, const PlanTable& table,
   return json.dump();
 }
 
-// How config.json was read: a wrong size shows in the number of parameters.
+// Shows how config.json was read: a wrong size changes the number of parameters.
 std::string model_text(const Model& model) {
   const Config& c = model.config();
   std::string text = fmt::format("{}: {} layers of {} columns, {} heads of {}", c.architecture,
@@ -73,7 +73,7 @@ std::string model_text(const Model& model) {
                             billions ? "billion" : "million");
 }
 
-// Columns are shown as "0-63", both ends included; "-" where a rank has none.
+// Columns as "0-63", both ends included; "-" if a rank has none.
 std::string columns_text(Range columns) {
   if (columns.begin == columns.end) return "-";
   return fmt::format("{}-{}", columns.begin, columns.end - 1);
@@ -110,7 +110,7 @@ std::string plan_text(const PlanTable& table) {
   }
   text += "\n";
   if (first.block_bytes == 0) return text;
-  text += "\nBeside KV, for each sequence, whatever its length:";
+  text += "\nIn addition to KV, for each sequence of any length:";
   for (const PlanRow& row : table.rows) {
     text += fmt::format("{} {} on rank {}", row.rank == 0 ? "" : ",", human_bytes(row.block_bytes),
                         row.rank);
@@ -131,13 +131,14 @@ std::string hosts_text(const std::vector<PlanHost>& hosts) {
 
 absl::Status plan(const PlanFlags& flags) {
   if (flags.hosts < 1 || flags.hosts > flags.workers) {
-    return invalid_argument("--hosts {}: wanted 1 to {}, one worker at least on each", flags.hosts,
-                            flags.workers);
+    return invalid_argument(
+        "--hosts: must be 1 to {1}, with at least one worker on each, found {0}", flags.hosts,
+        flags.workers);
   }
   ASSIGN_OR_RETURN(const std::unique_ptr<Model> model, flags.run.open(WeightFiles::kOptional));
   ASSIGN_OR_RETURN(std::vector<WorkerFacts> workers, alike_workers(flags.workers));
   if (!flags.speeds.empty() && flags.speeds.size() != workers.size()) {
-    return invalid_argument("--speeds: wanted one for each of the {} workers, found {}",
+    return invalid_argument("--speeds: must be one for each of the {} workers, found {}",
                             workers.size(), flags.speeds.size());
   }
   for (size_t i = 0; i < flags.speeds.size(); ++i) workers[i].speed = flags.speeds[i];
@@ -161,17 +162,17 @@ std::shared_ptr<Command> add_plan(CLI::App& parent) {
   auto flags = std::make_shared<PlanFlags>();
   command->app = parent.add_subcommand(
       "plan",
-      "Prints which slices and how many bytes each worker would hold; starts nothing.\n"
-      "config.json alone is enough: weights that are there only say in which types they are.");
+      "Prints which slices and how many bytes each worker would hold; starts nothing.\nOnly "
+      "config.json is needed; if there are weights, their types are used.");
   add_flags(*command->app, flags->run.model_flags());
-  add_flags(*command->app,
-            {{"--workers", &flags->workers, "Workers to plan for", FlagValues{.min = 1}},
-             {"--hosts", &flags->hosts,
-              "Hosts over which the workers are spread, to see what goes between them"},
-             {"--speeds", &flags->speeds,
-              "How fast the workers are beside each other, e.g. 8,8,4 (`worker --speed`)",
-              FlagValues{.min = 1e-6, .max = 1e15, .has_commas = true}},
-             {"--json", &flags->json, "One JSON object on one line"}});
+  add_flags(
+      *command->app,
+      {{"--workers", &flags->workers, "Workers to plan for", FlagValues{.min = 1}},
+       {"--hosts", &flags->hosts,
+        "Hosts over which the workers are spread, to show the bytes between them"},
+       {"--speeds", &flags->speeds, "Relative speeds of the workers, e.g. 8,8,4 (`worker --speed`)",
+        FlagValues{.min = 1e-6, .max = 1e15, .has_commas = true}},
+       {"--json", &flags->json, "One JSON object on one line"}});
   command->run = [flags](Interrupt&) { return plan(*flags); };
   return command;
 }

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// `lockstep quantize`: a model's folder as one of small integers. It is made beside OUT and renamed
-// at the end, so that OUT is whole or not there.
+// `lockstep quantize`: converts a model's folder to small integers. The folder is made next to OUT
+// and renamed at the end, so that OUT is complete or does not exist.
 #include <unistd.h>
 
 #include <atomic>
@@ -34,8 +34,8 @@ struct QuantizeFlags {
   bool json = false;
 };
 
-// What a folder has besides weights and config.json. Others (a readme, weights in other formats)
-// stay behind.
+// Files that are copied besides weights and config.json. Others (a readme, weights in other
+// formats) are not.
 bool is_copied(const std::string& name) {
   for (const char* start : {"tokenizer", "generation_config", "special_tokens_map", "added_tokens",
                             "vocab", "merges", "chat_template", "LICENSE", "NOTICE"}) {
@@ -48,7 +48,7 @@ absl::Status file_error(const fs::path& path, const std::error_code& error) {
   return failed_precondition("{}: {}", path.string(), error.message());
 }
 
-// Those of one folder.
+// Copies the selected files of one folder.
 absl::Status copy_files(const fs::path& from, const fs::path& to,
                         bool (*is_copied)(const std::string& name)) {
   std::error_code error;
@@ -68,7 +68,7 @@ absl::Status copy_templates(const fs::path& from, const fs::path& to) {
   return copy_files(from, to, [](const std::string& name) { return name.ends_with(".jinja"); });
 }
 
-// config.json with the scheme in it, and with the type that decides how KV pages are kept.
+// config.json with the scheme, and with the type that determines the type of KV pages.
 absl::Status write_config(const Model& model, const fs::path& to, const std::string& scheme) {
   const fs::path path = model.folder() / "config.json";
   ASSIGN_OR_RETURN(const std::string text, read_file(path, kMostConfigBytes));
@@ -93,8 +93,8 @@ absl::StatusOr<std::map<std::string, DType>> kinds_of(const Model& model, const 
     for (const program::Piece& piece : parameter.pieces) {
       if (piece.transpose() || piece.unit_rows() || piece.interleaved() > 0) {
         return failed_precondition(
-            "{}: it is not used as it is stored, which `lockstep quantize` cannot write yet: use "
-            "--quantize when the model is loaded",
+            "{}: is used in another form than stored, which `lockstep quantize` cannot write; use "
+            "--quantize when loading the model",
             printable(piece.source()));
       }
       kinds.emplace(piece.source(), kind);
@@ -103,7 +103,7 @@ absl::StatusOr<std::map<std::string, DType>> kinds_of(const Model& model, const 
   return kinds;
 }
 
-// Where OUT is made; goes away unless it was renamed.
+// The temporary folder of OUT; deleted unless it was renamed.
 class Workshop {
  public:
   static absl::StatusOr<std::unique_ptr<Workshop>> open(fs::path out) {
@@ -111,7 +111,8 @@ class Workshop {
     out = fs::absolute(out).lexically_normal();
     if (!out.has_filename()) out = out.parent_path();
     if (fs::exists(out, error) && !(fs::is_directory(out, error) && fs::is_empty(out, error))) {
-      return invalid_argument("{}: it exists already: name a new folder", out.string());
+      return invalid_argument(
+          "{}: must be a new or empty folder, found an existing one; name another", out.string());
     }
     fs::create_directories(out.parent_path(), error);
     std::unique_ptr<Workshop> workshop(new Workshop);
@@ -196,8 +197,8 @@ std::shared_ptr<Command> add_quantize(CLI::App& parent) {
   auto flags = std::make_shared<QuantizeFlags>();
   command->app = parent.add_subcommand(
       "quantize",
-      "Writes MODEL as a folder of small integers, which loads faster and takes less disk.\n"
-      "It gives the same bits as --quantize when MODEL is loaded.");
+      "Writes MODEL as a folder of small integers, which loads faster and uses less disk "
+      "space.\nIt gives the same bits as loading MODEL with --quantize.");
   CLI::App& app = *command->app;
   add_flags(
       app,

@@ -35,15 +35,15 @@ void add_sampling_flags(CLI::App& app, v1::GenerateRequest& request) {
                       "0: always the best token (default: the model's, else 1)"},
                      {"--top-k", set(&Request::set_top_k), "Draw from the k best tokens; 0: off"},
                      {"--top-p", set(&Request::set_top_p),
-                      "Draw from the best tokens that have this much probability together"},
+                      "Draw from the best tokens whose total probability is this"},
                      {"--min-p", set(&Request::set_min_p),
-                      "Draw from tokens at least this probable, relative to the best"},
+                      "Draw from tokens with at least this probability, relative to the best"},
                      {"--repetition-penalty", set(&Request::set_repetition_penalty),
-                      "Above 1: tokens seen before become less likely"},
+                      "Above 1: earlier tokens become less likely"},
                      {"--presence-penalty", set(&Request::set_presence_penalty),
-                      "Subtracted once from the logit of each token generated before"},
+                      "Subtracted once from the logit of each generated token"},
                      {"--frequency-penalty", set(&Request::set_frequency_penalty),
-                      "Subtracted from it for each time that it was generated"},
+                      "Subtracted from it for each occurrence"},
                      {"--seed", set(&Request::set_seed),
                       "The same seed draws the same text (default: drawn)"},
                  });
@@ -54,9 +54,10 @@ void add_sampling_flags(CLI::App& app, v1::GenerateRequest& request) {
 
 void add_answer_flags(CLI::App& app, v1::GenerateRequest& request) {
   const Setter set(request);
-  add_flags(app, {{"--n", set(&v1::GenerateRequest::set_n), "Texts to generate"},
-                  {"--logprobs", set(&v1::GenerateRequest::set_logprobs),
-                   "Log-probabilities of each token and of this many best ones (with --json)"}});
+  add_flags(app,
+            {{"--n", set(&v1::GenerateRequest::set_n), "Texts to generate"},
+             {"--logprobs", set(&v1::GenerateRequest::set_logprobs),
+              "Log-probabilities of each token and of this number of best ones (with --json)"}});
 }
 
 }  // namespace lockstep

@@ -8,9 +8,9 @@
 
 namespace lockstep {
 
-// How tokens are drawn, and how many; they write into `request`, which outlives the application.
+// Sampling and length; they write into `request`, which outlives the application.
 void add_sampling_flags(CLI::App& app, v1::GenerateRequest& request);
-// What generate has besides: --n, --logprobs.
+// Additional flags of generate: --n, --logprobs.
 void add_answer_flags(CLI::App& app, v1::GenerateRequest& request);
 
 }  // namespace lockstep

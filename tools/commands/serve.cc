@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// `lockstep serve`: the coordinator with its public port, and local workers unless others are
-// awaited.
+// `lockstep serve`: the coordinator with its public ports, and local workers unless it waits for
+// others.
 #include <spdlog/spdlog.h>
 
 #include <algorithm>
@@ -36,7 +36,7 @@ struct ServeFlags {
 absl::StatusOr<ServiceOptions> service_options(const ServeFlags& flags) {
   RunOptions run = flags.run;
   ServiceOptions& given = run.service;
-  // Without keys nobody is told apart: the connections of one client are many.
+  // Without keys clients cannot be distinguished: one client may have many connections.
   const bool shared = flags.share_prefixes || flags.ports.api_keys.empty();
   given.engine.prefix = {.enabled = !flags.no_prefix_cache, .shared = shared};
   given.cluster.launch = flags.wait_workers == 0;
@@ -61,7 +61,7 @@ std::string check_metrics_prefix(const std::string& prefix) {
   return good ? "" : "letters, digits and _, e.g. vllm";
 }
 
-// Until it ends, says how many of the workers that are waited for have joined.
+// Logs how many of the expected workers have joined, until it is destroyed.
 std::jthread say_who_joined(const Log& log, const Cluster& cluster, int wanted) {
   return std::jthread([&log, &cluster, wanted](const std::stop_token& stop) {
     int64_t said = 0;
@@ -89,10 +89,10 @@ absl::Status wait_end(const ServeFlags& flags, InferenceService& service, const 
 }
 
 absl::Status serve(const ServeFlags& flags, Interrupt& interrupt) {
-  std::signal(SIGPIPE, SIG_IGN);  // Whoever read the log may go away.
+  std::signal(SIGPIPE, SIG_IGN);  // The reader of the log may go away.
   RETURN_IF_ERROR(check_cluster_tls(flags.run.service.server.tls));
   RETURN_IF_ERROR(flags.ports.check(flags.run.service.server));
-  // The engine's thread must not wait for whoever reads the log.
+  // The engine's thread must not wait for the log's reader.
   ASSIGN_OR_RETURN(const LogFormat format, log_format_of(flags.run.worker.log_format));
   const Log log({.format = format, .background = true});
   ASSIGN_OR_RETURN(const std::unique_ptr<Model> model, flags.run.open());
@@ -140,34 +140,34 @@ absl::Status serve(const ServeFlags& flags, Interrupt& interrupt) {
   const absl::Status status = wait_end(flags, *service, log);
   const bool signalled = interrupt.signalled();
   on_signal.reset();
-  engine.stop();  // What was not drained in time ends with CANCELLED.
+  engine.stop();  // Requests that were not drained in time end with CANCELLED.
   ports->wait_answered();
   return signalled ? absl::OkStatus() : status;
 }
 
-// Everything but the ports, the model and the group.
+// All flags except those of ports, model and group.
 std::vector<Flag> flags_of_serving(ServeFlags& flags) {
   return {
       {"--no-prefix-cache", &flags.no_prefix_cache,
-       "Keep nothing of a prompt for later ones with the same beginning"},
+       "Do not cache prompts for later ones with the same beginning"},
       {"--share-prefixes", &flags.share_prefixes,
-       "Let clients use each other's cached prompts, as without --api-keys; who measures times can "
-       "then find out what others asked"},
+       "Let clients use each other's cached prompts, as without --api-keys; a client that measures "
+       "times can then find out others' prompts"},
       {"--drain-seconds", &flags.drain_seconds,
-       "At SIGTERM or Ctrl-C, how long the requests there are may go on",
+       "How long running requests may continue after SIGTERM or Ctrl-C",
        FlagValues{.min = 0, .max = 86'400}},
       {"--resume-bytes", &flags.kept.max_bytes,
-       "Memory for the answers of resumable requests, of all together; 0: none are",
+       "Memory for all answers of resumable requests; 0: requests are not resumable",
        FlagValues{.is_size = true}},
       {"--resume-seconds", &flags.kept.after_end_ms,
-       "How long after its end a resumable answer is kept",
+       "How long a resumable answer is kept after its end",
        FlagValues{.min = 1, .max = 86'400, .unit = 1'000}},
       {"--wait-workers", &flags.wait_workers,
        "Start no worker: wait for this many `lockstep worker` to join", FlagValues{.min = 0}},
       {"--cluster", &flags.run.service.server.address,
        "The address where workers join (default with --wait-workers: 127.0.0.1:50052)"},
       {"--metrics-prefix", &flags.metrics_prefix,
-       "What names at /metrics begin with; vllm gives them the names of vLLM's",
+       "The prefix of names at /metrics; vllm gives vLLM's names",
        FlagValues{.check = check_metrics_prefix}},
       {"--log-format", &flags.run.worker.log_format,
        "text, or json: each line of the log is one object"},
@@ -197,8 +197,8 @@ std::shared_ptr<Command> add_serve(CLI::App& parent) {
   add_flags(app, cluster_tls_flags(run.service.server.tls));
   read_environment(app);
   app.footer(
-      "Each of these may be given by the environment instead, by the variable named with it. What "
-      "is on the command's line wins.");
+      "Each flag can be set by the environment variable named with it. The command line has "
+      "precedence.");
   command->run = [flags](Interrupt& interrupt) { return serve(*flags, interrupt); };
   return command;
 }

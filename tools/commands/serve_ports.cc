@@ -25,7 +25,7 @@ constexpr std::chrono::milliseconds kLastAnswers{1'000};
 
 constexpr int64_t kMaxAdminConnections = 64;
 
-// Off loopback a port is behind TLS, or named by --insecure.
+// Off loopback a port must use TLS, or be named by --insecure.
 absl::Status check_plaintext(const PortFlags& flags, const std::string& name,
                              const std::string& address, bool has_tls) {
   if (has_tls || is_loopback(address) || std::ranges::count(flags.insecure, name) > 0) {
@@ -46,7 +46,7 @@ absl::Status check_public(const PortFlags& flags, const char* name, const std::s
   return check_plaintext(flags, name, address, flags.tls.given());
 }
 
-// It knows no keys: who reaches it is the operator. A server's certificate alone keeps nobody away.
+// The admin port has no keys: its clients are operators. A server certificate stops no client.
 absl::Status check_admin(const PortFlags& flags) {
   if (flags.admin_address == "off") return absl::OkStatus();
   RETURN_IF_ERROR(check_address("--admin", flags.admin_address));
@@ -55,12 +55,12 @@ absl::Status check_admin(const PortFlags& flags) {
     return absl::OkStatus();
   }
   return invalid_argument(
-      "--admin {}: other machines could reach this port, which asks for no key; give --tls-ca, use "
-      "a 127.0.0.1 address, or allow it with --insecure admin",
+      "--admin {}: other machines could reach this port, which needs no key; give --tls-ca, use a "
+      "127.0.0.1 address, or allow it with --insecure admin",
       flags.admin_address);
 }
 
-// GET /log-level says which lines the coordinator logs, PUT /log-level?level=info changes it.
+// GET /log-level returns the coordinator's log level, PUT /log-level?level=info sets it.
 std::vector<http::Route> log_level_routes() {
   const auto answer = [](http::Exchange& exchange) {
     const auto level = spdlog::level::to_string_view(spdlog::get_level());
@@ -82,15 +82,15 @@ std::vector<http::Route> log_level_routes() {
 
 absl::Status check_tls(const TlsFiles& files) {
   if (files.cert.empty() != files.key.empty()) {
-    return invalid_argument("--tls-cert and --tls-key: want both, or neither");
+    return invalid_argument("--tls-cert and --tls-key: must be both given, or neither");
   }
   if (!files.ca.empty() && files.cert.empty()) {
-    return invalid_argument("--tls-ca {}: want --tls-cert and --tls-key, too", files.ca);
+    return invalid_argument("--tls-ca {}: must be used with --tls-cert and --tls-key", files.ca);
   }
   return absl::OkStatus();
 }
 
-// Which of the ports it is that cannot be opened.
+// Names the flag of a port that cannot be opened.
 absl::Status of_flag(const char* flag, const absl::Status& status) {
   return {status.code(), fmt::format("{}: {}", flag, message_of(status))};
 }
@@ -100,58 +100,58 @@ absl::Status of_flag(const char* flag, const absl::Status& status) {
 absl::Status check_address(const char* flag, const std::string& address) {
   const absl::StatusOr<HostAndPort> parts = split_address(address);
   if (parts.ok() && !parts->host.empty()) return absl::OkStatus();
-  if (parts.ok()) return invalid_argument("{} {}: want HOST:PORT, found no host", flag, address);
+  if (parts.ok()) return invalid_argument("{} {}: must be HOST:PORT, found no host", flag, address);
   return invalid_argument("{} {}", flag, message_of(parts.status()));
 }
 
 std::vector<Flag> PortFlags::flags() {
   return {
       {"--grpc", &grpc_address,
-       "The address for clients' gRPC calls; port 0 takes a free one, off opens none"},
+       "The address for clients' gRPC calls; port 0: any free port, off: none"},
       {"--http", &http_address,
-       "The address for HTTP calls of clients and probes; port 0 takes a free one, off opens none"},
+       "The address for HTTP calls of clients and probes; port 0: any free port, off: none"},
       {"--admin", &admin_address,
        "The address for the operator's HTTP calls: metrics, traces, log level, without a key; port "
-       "0 "
-       "takes a free one, off opens none"},
+       "0: any free port, off: none"},
       {"--api-threads", &api_threads,
-       "Threads that read requests and tokenize long texts; one more takes only short ones",
+       "Threads that read requests and tokenize long texts; one more handles only short texts",
        FlagValues{.min = 1, .max = 256}},
       {"--tls-cert", &tls.cert,
-       "PEM file of the certificate, for --grpc, --http and --admin; read anew when it changes"},
+       "PEM file of the certificate, for --grpc, --http and --admin; reloaded when it changes"},
       {"--tls-key", &tls.key, "PEM file of its key"},
       {"--tls-ca", &tls.ca,
-       "PEM file of an authority: only clients with a certificate of it are served"},
+       "PEM file of an authority: only clients with its certificates are served"},
       {"--api-keys", &api_keys,
        "File of lines NAME KEY [requests=N] [priority=M]: clients of both ports need one of the "
-       "keys (Authorization: Bearer KEY), have at most N requests at once, and may ask for "
+       "keys (Authorization: Bearer KEY), have at most N requests at once, and may request "
        "priorities of M (0) and above"},
       {"--allow-host", &browsers.hosts,
-       "Names that a browser may call the HTTP ports by where they are reached from this machine "
-       "alone and without a key, as by a proxy here: chat.example.com",
+       "Host names that browsers may use for HTTP ports that only this machine can reach and that "
+       "need no key, for instance through a local proxy: chat.example.com",
        FlagValues{.has_commas = true}},
       {"--allow-origin", &browsers.origins,
-       "Origins whose web pages may call by HTTP and read the answers (CORS): "
+       "Origins whose web pages may send HTTP requests and read the answers (CORS): "
        "https://chat.example.com, or * for all",
        FlagValues{.has_commas = true}},
       {"--tool-parser", &openai.tool_parser,
-       "How tool calls are cut out of texts: auto (by the chat template), none, or a format of "
+       "How tool calls are extracted from texts: auto (by the chat template), none, or a format of "
        "docs/http.md, such as hermes"},
       {"--reasoning-parser", &openai.reasoning_parser,
-       "How thoughts are: auto (by the chat template), none, or a format of docs/http.md, such as "
-       "think"},
+       "The format of thoughts: auto (by the chat template), none, or a format of docs/http.md, "
+       "such as think"},
       {"--unknown-fields", &openai.unknown_fields,
-       "Fields of requests that no table of docs/http.md has: pass (over them, by the header "
-       "X-Ignored-Fields and the log) or error (400)"},
+       "Fields of requests that are in no table of docs/http.md: pass (ignore them; listed in the "
+       "header X-Ignored-Fields and the log) or error (400)"},
       {"--insecure", &insecure,
-       "Ports that may be reached in plain text by other machines: http,grpc,cluster,admin",
+       "Ports that other machines may reach in plain text: http,grpc,cluster,admin",
        FlagValues{.words = {"http", "grpc", "cluster", "admin"}, .has_commas = true}},
   };
 }
 
 absl::Status PortFlags::check(const ClusterServerOptions& cluster) const {
   if (grpc_address == "off" && http_address == "off") {
-    return invalid_argument("--grpc off and --http off: clients could not call; want one of them");
+    return invalid_argument(
+        "--grpc and --http: must not both be off, found both off; clients need one of them");
   }
   RETURN_IF_ERROR(check_tls(tls));
   RETURN_IF_ERROR(http::check(browsers));
@@ -240,7 +240,7 @@ absl::Status ServedPorts::start_admin(const ServedModel& served, const Observed&
     std::ranges::move(more, std::back_inserter(routes));
   }
   routes.push_back(workers_route(observed.cluster));
-  // No page of another origin calls here: the port asks for no key.
+  // No page of another origin may call here: the port has no keys.
   const http::BrowserRules browsers = {
       .keyless = true, .shares = false, .hosts = flags.browsers.hosts};
   auto server =

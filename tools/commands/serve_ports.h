@@ -1,6 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// The ports of `lockstep serve` where clients and the operator call: flags, and what is started of
-// them.
+// The ports of `lockstep serve` for clients and the operator: their flags and servers.
 #pragma once
 
 #include <memory>
@@ -25,7 +24,7 @@ namespace lockstep {
 // "HOST:PORT"; the error names the flag.
 absl::Status check_address(const char* flag, const std::string& address);
 
-// What watches the engine, for those who ask at the ports. All outlive these.
+// The engine's observers, for requests at the ports. All outlive these.
 struct Observed {
   const EngineMetrics* metrics = nullptr;
   TraceRecorder* recorder = nullptr;
@@ -38,9 +37,9 @@ struct PortFlags {
   std::string http_address = "127.0.0.1:8000";   // "off": none.
   std::string admin_address = "off";             // "off": none.
   int api_threads = 2;
-  TlsFiles tls;                       // Of all three.
-  std::vector<std::string> insecure;  // Ports that may be plain off loopback.
-  std::string api_keys;               // A file; "": everybody may call.
+  TlsFiles tls;                       // For all three.
+  std::vector<std::string> insecure;  // Ports that may use plain text off loopback.
+  std::string api_keys;               // A file; "": any client may call.
   http::BrowserRules browsers;
   openai::ApiOptions openai;
 
@@ -51,7 +50,7 @@ struct PortFlags {
 // The ports of one engine.
 class ServedPorts {
  public:
-  // They answer at once, as not ready. What is in `served` outlives them.
+  // They answer at once, as not ready. The members of `served` outlive them.
   static absl::StatusOr<std::unique_ptr<ServedPorts>> start(ServedModel served,
                                                             const Observed& observed,
                                                             const PortFlags& flags);
@@ -60,9 +59,9 @@ class ServedPorts {
   std::string names() const;
   // The parsers of OpenAI's API, by FormatChoice::line(); empty without HTTP.
   std::string parsers() const { return api_ == nullptr ? "" : api_->formats().line(); }
-  // Idle connections go; answers that were begun are finished. The operator's port stays as it is.
+  // Closes idle connections and finishes begun answers. The operator's port is not affected.
   void drain();
-  // Waits until they are, for a moment.
+  // Waits for these answers, for a moment.
   void wait_answered();
 
  private:
@@ -73,11 +72,11 @@ class ServedPorts {
   std::vector<http::Route> routes_of_metrics(const ServedModel& served,
                                              const Observed& observed) const;
 
-  // Servers go first, then the pool with what it was given.
-  std::unique_ptr<ApiKeys> keys_;  // Null: none is wanted.
+  // Servers are destroyed first, then the pool with its tasks.
+  std::unique_ptr<ApiKeys> keys_;  // Null: no keys.
   std::unique_ptr<openai::Api> api_;
   std::unique_ptr<TaskPool> pool_;
-  std::unique_ptr<TraceRequests> trace_;  // Null: there is no admin port.
+  std::unique_ptr<TraceRequests> trace_;  // Null: no admin port.
   std::unique_ptr<PublicServer> grpc_;    // Null: off.
   std::unique_ptr<http::Server> http_;    // Null: off.
   std::unique_ptr<http::Server> admin_;   // Null: off.

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// `lockstep template`: messages to the prompt that a model's chat template makes of them.
+// `lockstep template`: renders messages to a prompt with a model's chat template.
 #include <algorithm>
 #include <ctime>
 #include <iostream>
@@ -15,20 +15,17 @@ namespace lockstep {
 namespace {
 
 constexpr char kInput[] =
-    "Standard input is one JSON object, or with --jsonl one per line:\n"
-    "  messages                the conversation: a list of objects such as\n"
-    "                          {\"role\": \"user\", \"content\": \"Hello\"}\n"
-    "  chat_template           the template's text, or a list of {\"name\", \"template\"}\n"
-    "  model                   or a model's folder, whose template is taken\n"
-    "  tools, documents        lists of objects, passed to the template\n"
-    "  add_generation_prompt   true: the prompt ends where the assistant's answer begins\n"
-    "  continue_final_message  true: the prompt ends behind the last message's text\n"
-    "  bos_token, eos_token    and other special tokens; default: the model's\n"
-    "  enable_thinking, thinking, reasoning_effort\n"
-    "                          passed to the template; any other key only if --template-vars names "
-    "it\n\n"
-    "A line of output is {\"text\": ...}, or {\"error\": \"line N: ...\"} with the template's "
-    "line.";
+    "Standard input is one JSON object, or with --jsonl one per line:\n  messages                "
+    "the conversation: a list of objects such as\n                          {\"role\": \"user\", "
+    "\"content\": \"Hello\"}\n  chat_template           the template's text, or a list of "
+    "{\"name\", \"template\"}\n  model                   or a model's folder, whose template is "
+    "used\n  tools, documents        lists of objects, passed to the template\n  "
+    "add_generation_prompt   true: the prompt ends where the assistant's answer begins\n  "
+    "continue_final_message  true: the prompt ends after the last message's text\n  bos_token, "
+    "eos_token    and other special tokens; default: the model's\n  enable_thinking, thinking, "
+    "reasoning_effort\n                          passed to the template; any other key only if "
+    "--template-vars names it\n\nA line of output is {\"text\": ...}, or {\"error\": \"line N: "
+    "...\"} with the template's line.";
 
 struct TemplateFlags {
   ModelOptions model;
@@ -36,7 +33,7 @@ struct TemplateFlags {
   bool ranges = false;
 };
 
-// What `model` means, as MODEL does elsewhere; a folder needs no config.json for this.
+// Finds the template of `model`, as MODEL elsewhere; a folder needs no config.json here.
 absl::StatusOr<ChatTemplate> load_of_model(const std::string& path) {
   std::error_code error;
   std::filesystem::path folder = path;
@@ -46,7 +43,7 @@ absl::StatusOr<ChatTemplate> load_of_model(const std::string& path) {
   return ChatTemplate::load(folder);
 }
 
-// The last template is kept: most lines have the same one.
+// Keeps the last template: most lines have the same one.
 class Templates {
  public:
   absl::Status open(const TemplateFlags& flags) {
@@ -71,13 +68,14 @@ class Templates {
     }
     if (fallback_.has_value()) return &*fallback_;
     return invalid_argument(
-        "no chat template: wanted \"chat_template\" or \"model\", or MODEL or --chat-template");
+        "chat template: must be given by \"chat_template\" or \"model\", or MODEL or "
+        "--chat-template, found none");
   }
 
  private:
   static absl::StatusOr<ChatTemplate> load(std::string_view key, const OrderedJson& value) {
     if (key == "chat_template") return ChatTemplate::from_json(value);
-    if (!value.is_string()) return invalid_argument("model: wanted a folder's name");
+    if (!value.is_string()) return invalid_argument("model: must be a folder's name");
     return load_of_model(value.get<std::string>());
   }
 
@@ -88,7 +86,7 @@ class Templates {
 
 absl::StatusOr<bool> read_bool(const OrderedJson& line, const char* key) {
   if (!line.contains(key) || line[key].is_null()) return false;
-  if (!line[key].is_boolean()) return invalid_argument("{}: wanted true or false", key);
+  if (!line[key].is_boolean()) return invalid_argument("{}: must be true or false", key);
   return line[key].get<bool>();
 }
 
@@ -101,7 +99,7 @@ bool is_passed(const TemplateFlags& flags, const std::string& key) {
 
 absl::StatusOr<MarkedText> render(const TemplateFlags& flags, const OrderedJson& line,
                                   Templates* templates) {
-  if (!line.is_object()) return invalid_argument("wanted a JSON object");
+  if (!line.is_object()) return invalid_argument("must be a JSON object");
   ASSIGN_OR_RETURN(const ChatTemplate* found, templates->of(line));
   ChatTemplate chosen = *found;
   ChatRequest request;
@@ -164,14 +162,14 @@ std::shared_ptr<Command> add_template(CLI::App& parent) {
       "template", "Prints the prompt that a model's chat template makes of a conversation.");
   command->app->footer(kInput);
   add_flags(*command->app, {{"MODEL", &flags->model.path,
-                             "A folder with a chat template, for input that names none"}});
+                             "A folder with a chat template, for input without one"}});
   add_chat_flags(*command->app, flags->model);
   add_flags(*command->app,
             {{"--jsonl", &flags->jsonl,
               "Standard input has one JSON object per line: one line of output each"},
              {"--ranges", &flags->ranges,
-              "Print which bytes of the text came from the input, as \"from_request\": special "
-              "tokens that are written there stay text"}});
+              "Print which bytes of the text are from the input, as \"from_request\": special "
+              "tokens in them stay text"}});
   command->run = [flags](Interrupt&) { return print_template(*flags); };
   return command;
 }

@@ -23,7 +23,7 @@ struct TokenizeFlags {
   bool keep_special = false;
 };
 
-// A folder needs no config.json for this.
+// A folder needs no config.json here.
 absl::StatusOr<std::unique_ptr<Tokenizer>> open_tokenizer(const std::string& path) {
   std::error_code error;
   std::filesystem::path folder = path;
@@ -54,7 +54,7 @@ absl::Status answer_line(const TokenizeFlags& flags, const Tokenizer& tokenizer,
                          const std::string& line) {
   ASSIGN_OR_RETURN(const nlohmann::json text, parse_json(line, "the line"));
   if (!text.is_string()) {
-    return invalid_argument("wanted a JSON string, found {}", text.type_name());
+    return invalid_argument("must be a JSON string, found {}", text.type_name());
   }
   return print_line(flags, tokenizer, text.get<std::string>());
 }
@@ -83,18 +83,16 @@ std::shared_ptr<Command> add_tokenize(CLI::App& parent) {
   auto flags = std::make_shared<TokenizeFlags>();
   command->app = parent.add_subcommand(
       "tokenize", "Prints a text's token ids, and the text that they decode to, as a JSON line.");
-  add_flags(
-      *command->app,
-      {{"MODEL", &flags->path, "A folder with tokenizer.json; nothing: the demo model"},
-       {"--text", &flags->text, "The text (default: all of standard input)"},
-       {"--jsonl", &flags->jsonl,
-        "Standard input has one JSON string per line: one answer per line"},
-       {"--add-special", &flags->add_special, "Add the begin and end tokens that a prompt gets"},
-       {"--no-parse-special", &flags->no_parse_special,
-        "Special tokens that are written in the text, such as </s>, stay text (default: they "
-        "become tokens)"},
-       {"--keep-special", &flags->keep_special,
-        "Show special tokens in the decoded text (default: left out)"}});
+  add_flags(*command->app,
+            {{"MODEL", &flags->path, "A folder with tokenizer.json; nothing: the demo model"},
+             {"--text", &flags->text, "The text (default: all of standard input)"},
+             {"--jsonl", &flags->jsonl,
+              "Standard input has one JSON string per line: one answer per line"},
+             {"--add-special", &flags->add_special, "Add the begin and end tokens of prompts"},
+             {"--no-parse-special", &flags->no_parse_special,
+              "Special tokens in the text, such as </s>, stay text (default: they become tokens)"},
+             {"--keep-special", &flags->keep_special,
+              "Show special tokens in the decoded text (default: omitted)"}});
   command->run = [flags](Interrupt&) { return tokenize(*flags); };
   return command;
 }

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// `lockstep verify`: a prompt through workers and through Hugging Face transformers, value by
-// value.
+// `lockstep verify`: runs a prompt with workers and with Hugging Face transformers, and compares
+// the values.
 #include "tools/verify/verify.h"
 
 #include <algorithm>
@@ -22,7 +22,7 @@ namespace lockstep {
 namespace {
 
 constexpr char kPrompt[] = "The quick brown fox jumps over the lazy dog, and nobody minds at all.";
-constexpr int64_t kMadeUpTokens = 24;  // Of a prompt for a model without a tokenizer.
+constexpr int64_t kMadeUpTokens = 24;  // The prompt's length for a model without a tokenizer.
 
 struct VerifyFlags {
   RunOptions run;
@@ -40,17 +40,21 @@ using Ids = std::vector<int32_t>;
 absl::Status check_flags(const VerifyFlags& flags) {
   const bool prompt = !flags.prompt.empty() || !flags.prompt_ids.empty();
   if (!flags.reference.empty() && prompt) {
-    return invalid_argument("--reference {}: it has its own prompt: leave --prompt out",
-                            flags.reference);
+    return invalid_argument(
+        "--reference {}: cannot be combined with --prompt, because it has its own; remove --prompt",
+        flags.reference);
   }
   if (!flags.reference.empty() && !flags.keep.empty()) {
-    return invalid_argument("--keep {}: there is nothing to keep with --reference", flags.keep);
+    return invalid_argument(
+        "--keep {}: cannot be combined with --reference, which computes nothing to keep",
+        flags.keep);
   }
   if (!flags.prompt.empty() && !flags.prompt_ids.empty()) {
-    return invalid_argument("wanted one of --prompt and --prompt-ids, found both");
+    return invalid_argument("must have one of --prompt and --prompt-ids, found both");
   }
   if (flags.run.model.random_weights.has_value()) {
-    return invalid_argument("--random-weights: there are none that another program could read");
+    return invalid_argument(
+        "--random-weights: cannot be used, because another program could not read the weights");
   }
   return absl::OkStatus();
 }
@@ -75,19 +79,20 @@ absl::StatusOr<Ids> prompt_of(const VerifyFlags& flags, const Model& model) {
 absl::Status check_prompt(const Ids& ids, const Model& model) {
   const auto count = static_cast<int64_t>(ids.size());
   if (count < 1 || count > model.max_context()) {
-    return invalid_argument("the prompt has {} tokens: wanted 1 to {}, the model's context", count,
-                            model.max_context());
+    return invalid_argument("prompt: must be 1 to {1} tokens, the model's context, found {0}",
+                            count, model.max_context());
   }
   for (const int32_t id : ids) {
     if (id >= 0 && id < model.config().vocab_size) continue;
-    return invalid_argument("token {}: wanted 0 to {}", id, model.config().vocab_size - 1);
+    return invalid_argument("token: must be 0 to {1}, found {0}", id,
+                            model.config().vocab_size - 1);
   }
   return absl::OkStatus();
 }
 
 using Folder = std::shared_ptr<const std::filesystem::path>;
 
-// Only this user can enter it; it goes with its last holder.
+// Only this user can enter it; deleted with its last holder.
 absl::StatusOr<Folder> make_folder() {
   std::error_code error;
   std::string name =
@@ -102,9 +107,9 @@ absl::StatusOr<Folder> make_folder() {
   });
 }
 
-// Where the reference's file is, and who computed it.
+// The reference's file, and what computed it.
 struct ReferenceFile {
-  Folder folder;  // That it is in, if it is to go.
+  Folder folder;  // Its temporary folder; null: none.
   std::filesystem::path path;
   std::string by;
 };
@@ -129,7 +134,7 @@ absl::StatusOr<ReferenceFile> reference_of(const VerifyFlags& flags, const Model
   return file;
 }
 
-// Opened anew for the prompt: as many outputs as a step has rows.
+// Options to open it again for the prompt: one output per row of a step.
 ModelOptions options_for(const Model& model, int64_t tokens, int64_t chunk) {
   ModelOptions options = model.options();
   options.max_rows = std::min(chunk, tokens);
@@ -157,8 +162,8 @@ absl::StatusOr<Verification> run(const VerifyFlags& flags, const Model& model,
                 {.tolerance = tolerance, .rows = model.options().max_rows}, *group);
 }
 
-// Rounded weights and inputs are further from float32: what the demo's six layers stay within, and
-// half as much again.
+// Rounded weights and inputs are further from float32: these bounds are 1.5 times what the demo's
+// six layers need.
 double tolerance_of(const VerifyFlags& flags, const Model& model) {
   if (flags.tolerance > 0) return flags.tolerance;
   if (const Scheme* scheme = model.scheme(); scheme != nullptr) {
@@ -202,29 +207,28 @@ std::shared_ptr<Command> add_verify(CLI::App& parent) {
   flags->run.model.dtype = "float32";
   command->app = parent.add_subcommand(
       "verify",
-      "Computes a prompt with MODEL here and with Hugging Face transformers, both in float32 on\n"
-      "processors, and compares what linears, norms and layers of the same names make.\n"
-      "Prints the largest error of each layer, and the first operator that differs, if any;\n"
-      "the exit code is then 1. Needs Python with torch and transformers:\n\n"
-      "  python3 -m venv hf && hf/bin/pip install torch transformers\n"
-      "  lockstep verify MODEL --workers 3 --python hf/bin/python");
+      "Computes a prompt with MODEL here and with Hugging Face transformers, both in float32 "
+      "on\nCPUs, and compares the outputs of linears, norms and layers with the same "
+      "names.\nPrints the largest error of each layer, and the first operator that differs, if "
+      "any;\nthe exit code is then 1. Needs Python with torch and transformers:\n\n  python3 -m "
+      "venv hf && hf/bin/pip install torch transformers\n  lockstep verify MODEL --workers 3 "
+      "--python hf/bin/python");
   CLI::App& app = *command->app;
   add_flags(app, flags->run.model_flags());
   add_flags(app, flags->run.group_flags());
   add_flags(app,
-            {{"--prompt", &flags->prompt, "The text (default: a sentence of ours)"},
-             {"--prompt-ids", &flags->prompt_ids, "Token ids instead, with commas between them",
+            {{"--prompt", &flags->prompt, "The text (default: a built-in sentence)"},
+             {"--prompt-ids", &flags->prompt_ids, "Comma-separated token ids instead",
               FlagValues{.has_commas = true}},
              {"--python", &flags->transformers.python, "An interpreter that has transformers"},
              {"--trust-remote-code", &flags->transformers.trust_remote_code,
-              "Let transformers run the modeling code that is in MODEL's folder"},
-             {"--keep", &flags->keep, "Keep what transformers computed in this file"},
+              "Let transformers run the modeling code in MODEL's folder"},
+             {"--keep", &flags->keep, "Keep the results of transformers in this file"},
              {"--reference", &flags->reference,
-              "Such a file: its prompt and values are taken, and no Python is run"},
+              "Such a file: its prompt and values are used, without running Python"},
              {"--tolerance", &flags->tolerance,
-              "Largest error, relative to a value's largest element (default: 2e-4; 5e-2 where "
-              "weights or "
-              "KV pages are rounded; 0.15 with weights of 8 bits, 0.7 of 4)",
+              "Max error, relative to a value's largest element (default: 2e-4; 5e-2 if weights or "
+              "KV pages are rounded; 0.15 with weights of 8 bits, 0.7 with 4)",
               FlagValues{.min = 0, .max = 1}},
              {"--json", &flags->json, "One JSON object on one line, with every value's error"}});
   app.get_option("--prompt-ids")->allow_extra_args();

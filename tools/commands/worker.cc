@@ -19,7 +19,7 @@
 namespace lockstep {
 namespace {
 
-// As many as threads: they are named in the order of their ids.
+// At least one per thread: threads use them in the order of their ids.
 absl::Status check_processors(WorkerProcessOptions* options) {
   if (options->processors.empty()) return absl::OkStatus();
   const auto ids = parse_processors(options->processors);
@@ -51,8 +51,8 @@ absl::Status work(WorkerProcessOptions& options, Interrupt& interrupt, int* exit
   options.stop = stop.get_token();
   const Interrupt::Actions on_signal =
       interrupt.on_signal([stop]() mutable { stop.request_stop(); });
-  // The terminal sends Ctrl-C to all its processes, and tells all that it is gone: what that means
-  // is the launcher's affair.
+  // The terminal sends Ctrl-C and its own end to all its processes; the launcher handles them for
+  // its workers.
   Interrupt::Actions on_ctrl_c{nullptr, nullptr};
   if (options.parent_pid != 0) {
     on_ctrl_c = interrupt.on_ctrl_c([] {});
@@ -71,7 +71,7 @@ absl::Status work(WorkerProcessOptions& options, Interrupt& interrupt, int* exit
   options.token = token != nullptr ? token : "";
   if (options.token.empty()) {
     return invalid_argument(
-        "LOCKSTEP_JOIN_TOKEN is not set: set it to what it is for `lockstep serve`");
+        "LOCKSTEP_JOIN_TOKEN: must be set, found none; use the same value as for `lockstep serve`");
   }
   RETURN_IF_ERROR(check_join_token(options.token));
   RETURN_IF_ERROR(choose_device(&options));

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// `lockstep workers`: who has joined a server, what each holds, since when.
+// `lockstep workers`: the workers that have joined a server, their weights and times.
 #include "base/json.h"
 #include "tools/commands/command.h"
 #include "tools/load/http_get.h"
@@ -16,8 +16,8 @@ struct WorkersFlags {
 
 constexpr const char* kRow = "{:>4}  {:<8}{:>8}  {:<14}{:<15}{:<10}{:>9}{:>9}  {:<15}{}\n";
 
-// Of a host's name what tells it from others: "gpu-7" of a worker with --host-name, else the
-// beginning of the machine's boot id.
+// The distinctive part of a host's name: "gpu-7" for a worker with --host-name, else the beginning
+// of the machine's boot id.
 std::string short_host(const std::string& host) {
   return printable(host.substr(0, std::min<size_t>(host.find('/'), 13)));
 }
@@ -51,7 +51,7 @@ absl::StatusOr<std::string> row_of(const Json& worker) {
 
 absl::Status workers(const WorkersFlags& flags) {
   if (flags.tls.cert.empty() != flags.tls.key.empty()) {
-    return invalid_argument("--cert and --key: wanted both or none");
+    return invalid_argument("--cert and --key: must be both given, or neither");
   }
   const bool has_scheme = flags.admin.find("://") != std::string::npos;
   ASSIGN_OR_RETURN(Url url, parse_url("--admin", (has_scheme ? "" : "http://") + flags.admin));
@@ -60,7 +60,7 @@ absl::Status workers(const WorkersFlags& flags) {
   if (!body.ok()) {
     return absl::Status(body.status().code(),
                         message_of(body.status()) +
-                            " (--admin wants the operator's port: `lockstep serve --admin ...`)");
+                            " (--admin must be the operator's port: `lockstep serve --admin ...`)");
   }
   if (flags.json) {
     fmt::print("{}\n", *body);
@@ -69,7 +69,7 @@ absl::Status workers(const WorkersFlags& flags) {
   ASSIGN_OR_RETURN(const Json answer, parse_json(*body, url.text()));
   const auto list = answer.find("workers");
   if (list == answer.end() || !list->is_array()) {
-    return failed_precondition("{}: wanted the operator's port of a server, --admin of serve",
+    return failed_precondition("{}: must be the operator's port of a server, --admin of serve",
                                url.text());
   }
   std::string table = fmt::format(kRow, "rank", "role", "pid", "device", "instructions", "class",
@@ -89,18 +89,18 @@ std::shared_ptr<Command> add_workers(CLI::App& parent) {
   auto flags = std::make_shared<WorkersFlags>();
   command->app =
       parent.add_subcommand("workers",
-                            "Lists the workers that have joined a server: the rank and role of "
-                            "each, the weights that it\n"
-                            "holds, since when; of a spare, whose rank's weights these are. Asks "
-                            "the operator's port,\n--admin of serve.");
+                            "Lists the workers that have joined a server: each one's rank, role "
+                            "and weights, and how long\nit has joined; for a spare, the rank of "
+                            "its weights. Uses the operator's port, --admin of serve.");
   add_flags(*command->app,
             {{"--admin", &flags->admin,
               "The server's operator port: HOST:PORT, or https://HOST:PORT of a server with "
               "--tls-cert"},
              {"--ca", &flags->tls.ca,
-              "PEM file of the authority of that server's certificate (default: those that the "
-              "system knows)"},
-             {"--cert", &flags->tls.cert, "PEM file of a certificate for a server with --tls-ca"},
+              "PEM file of the authority of that server's certificate (default: the system's "
+              "authorities)"},
+             {"--cert", &flags->tls.cert,
+              "PEM file of the client certificate, for a server with --tls-ca"},
              {"--key", &flags->tls.key, "PEM file of its key"},
              {"--json", &flags->json, "The answer of GET /workers: one JSON object on one line"}});
   command->run = [flags](Interrupt&) { return workers(*flags); };

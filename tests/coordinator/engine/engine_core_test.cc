@@ -145,9 +145,9 @@ TEST(EngineCoreTest, AGroupThatIsForgottenIsAskedForNoLogits) {
 TEST(EngineCoreTest, AnswersThatCannotBeEndTheGroupAndNameTheRank) {
   using Lie = std::function<void(std::vector<cluster::StepResult>&)>;
   const std::vector<std::pair<std::string, Lie>> lies = {
-      {"want results of 2 ranks", [](auto& all) { all.pop_back(); }},
+      {"must have results of 2 ranks", [](auto& all) { all.pop_back(); }},
       {"rank 1 answered step 7", [](auto& all) { all[1].set_step(7); }},
-      {"want 1 outputs of rank 1", [](auto& all) { all[1].clear_outputs(); }},
+      {"must have 1 outputs of rank 1", [](auto& all) { all[1].clear_outputs(); }},
       {"Candidate.id: must be 0 to 299, found -1",
        [](auto& all) { all[1].mutable_outputs(0)->mutable_raw_top()->set_ids(0, -1); }},
       {"Candidate.id: must be 0 to 299, found 300",

@@ -377,7 +377,8 @@ TEST(EngineFaultsTest, AReaderWhoNeverReadsIsCutOffAndOthersStreamOn) {
   EXPECT_TRUE(other->status().ok());
   unread->wait(std::numeric_limits<size_t>::max());  // Until it is closed.
   EXPECT_EQ(unread->status().code(), absl::StatusCode::kResourceExhausted);
-  EXPECT_THAT(text_of(unread->status()), HasSubstr("want at most 20000 unread bytes of a choice"));
+  EXPECT_THAT(text_of(unread->status()),
+              HasSubstr("unread bytes of a choice must be at most 20000"));
   eventually([&] { return engine.stats().pages_free == model.pages; });
   EXPECT_EQ(cluster.groups(), 1);
 }

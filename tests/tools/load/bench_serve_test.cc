@@ -78,7 +78,7 @@ TEST(BenchServeTest, CtrlCPrintsWhatThereIs) {
   process.signal(SIGINT);
   EXPECT_EQ(process.wait(), 130);
   EXPECT_THAT(process.out(), HasSubstr("3 answered"));
-  EXPECT_THAT(process.out(), HasSubstr("1 requests were under way"));
+  EXPECT_THAT(process.out(), HasSubstr("1 requests were in flight"));
 }
 
 TEST(BenchServeTest, MoreRequestsThanDescriptorsAreFailuresAndNoHang) {
@@ -100,8 +100,8 @@ TEST(BenchServeTest, BadInputIsOneLine) {
   TemporaryFolder folder;
   const std::string trace = folder.write("bad.jsonl", "{\"at_s\": 1}\n");
   const std::pair<std::vector<std::string>, const char*> cases[] = {
-      {{}, "wanted one of --rate, --trace and --concurrency"},
-      {{"--rate", "1", "--concurrency", "1"}, "wanted one of"},
+      {{}, "must have exactly one of --rate, --trace and --concurrency"},
+      {{"--rate", "1", "--concurrency", "1"}, "must have exactly one of"},
       {{"--rate", "0"}, "--rate: must be a number from 1e-09 to 1e+06, found 0"},
       {{"--rate", "inf"}, "--rate: must be a number from 1e-09 to 1e+06, found inf"},
       {{"--rate", "x"}, "--rate"},

@@ -57,7 +57,7 @@ TEST(OpenAiEndsTest, ABatchFailsAtOnceAndWholeWhenItLosesAPlaceInTheQueue) {
   const auto fills = server.engine().submit(other);
   const auto displaces = server.engine().submit(other);
   ASSERT_TRUE(fills.ok() && displaces.ok()) << displaces.status();
-  expect_error(batch->wait(), 429, nullptr, "rate_limit_exceeded", "make room for others");
+  expect_error(batch->wait(), 429, nullptr, "rate_limit_exceeded", "newest requests are removed");
   server.cluster().hold(false);
   EXPECT_TRUE(becomes_true([&] {
     const EngineStats stats = server.engine().stats();
