@@ -15,8 +15,8 @@
 #include "coordinator/scheduler/prepared_request.h"
 #include "coordinator/scheduler/stop_matcher.h"
 #include "coordinator/streams/stream.h"
-#include "coordinator/text/detokenizer.h"
-#include "coordinator/text/tokenizer.h"
+#include "coordinator/text/detokenizer/detokenizer.h"
+#include "coordinator/text/tokenizer/tokenizer.h"
 #include "proto/cluster.pb.h"
 
 namespace lockstep {

@@ -12,7 +12,7 @@
 #include <vector>
 
 #include "coordinator/engine/engine.h"
-#include "coordinator/text/tokenizer.h"
+#include "coordinator/text/tokenizer/tokenizer.h"
 #include "tests/support/fake_cluster.h"
 #include "tests/support/patience.h"
 

@@ -11,7 +11,7 @@
 #include <optional>
 #include <utility>
 
-#include "coordinator/text/token_texts.h"
+#include "coordinator/text/detokenizer/token_texts.h"
 
 namespace lockstep {
 namespace {

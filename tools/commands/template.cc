@@ -8,7 +8,7 @@
 #include "base/json.h"
 #include "base/status.h"
 #include "coordinator/model/model_folder.h"
-#include "coordinator/text/chat_template.h"
+#include "coordinator/text/template/chat_template.h"
 #include "tools/commands/command.h"
 
 namespace lockstep {

@@ -7,7 +7,7 @@
 #include "base/json.h"
 #include "base/status.h"
 #include "coordinator/model/model_folder.h"
-#include "coordinator/text/tokenizer.h"
+#include "coordinator/text/tokenizer/tokenizer.h"
 #include "tools/commands/bad_lines.h"
 #include "tools/commands/command.h"
 

@@ -8,7 +8,7 @@
 #include <algorithm>
 #include <iterator>
 
-#include "coordinator/text/unicode.h"
+#include "coordinator/text/unicode/unicode.h"
 
 namespace lockstep::jinja {
 namespace {

@@ -7,7 +7,7 @@
 #include "coordinator/text/jinja/format.h"
 #include "coordinator/text/jinja/operators.h"
 #include "coordinator/text/jinja/transforms.h"
-#include "coordinator/text/unicode.h"
+#include "coordinator/text/unicode/unicode.h"
 
 namespace lockstep::jinja {
 namespace {

@@ -6,7 +6,7 @@
 
 #include "coordinator/text/jinja/characters.h"
 #include "coordinator/text/jinja/transforms.h"
-#include "coordinator/text/unicode.h"
+#include "coordinator/text/unicode/unicode.h"
 
 namespace lockstep::jinja {
 namespace {

@@ -7,7 +7,7 @@
 
 #include "absl/strings/str_replace.h"
 #include "coordinator/text/jinja/characters.h"
-#include "coordinator/text/unicode.h"
+#include "coordinator/text/unicode/unicode.h"
 
 namespace lockstep::jinja {
 namespace {

@@ -6,7 +6,7 @@
 
 #include "coordinator/text/jinja/builtin.h"
 #include "coordinator/text/jinja/parser.h"
-#include "coordinator/text/unicode.h"
+#include "coordinator/text/unicode/unicode.h"
 
 namespace lockstep::jinja {
 namespace {

@@ -3,7 +3,7 @@
 #include <cmath>
 
 #include "coordinator/text/jinja/format.h"
-#include "coordinator/text/unicode.h"
+#include "coordinator/text/unicode/unicode.h"
 
 namespace lockstep::jinja {
 namespace {

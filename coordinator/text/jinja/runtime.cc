@@ -5,7 +5,7 @@
 
 #include "coordinator/text/jinja/builtin.h"
 #include "coordinator/text/jinja/operators.h"
-#include "coordinator/text/unicode.h"
+#include "coordinator/text/unicode/unicode.h"
 
 namespace lockstep::jinja {
 

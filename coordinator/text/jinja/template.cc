@@ -3,7 +3,7 @@
 
 #include "coordinator/text/jinja/interpreter.h"
 #include "coordinator/text/jinja/parser.h"
-#include "coordinator/text/unicode.h"
+#include "coordinator/text/unicode/unicode.h"
 
 namespace lockstep::jinja {
 

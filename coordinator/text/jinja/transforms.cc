@@ -4,7 +4,7 @@
 #include <algorithm>
 #include <cstring>
 
-#include "coordinator/text/unicode.h"
+#include "coordinator/text/unicode/unicode.h"
 
 namespace lockstep::jinja {
 namespace {

@@ -10,7 +10,7 @@
 #include <string>
 
 #include "base/source_dir.h"
-#include "coordinator/text/tokenizer.h"
+#include "coordinator/text/tokenizer/tokenizer.h"
 #include "gtest/gtest.h"
 #include "tests/support/test_data.h"
 

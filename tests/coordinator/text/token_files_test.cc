@@ -3,7 +3,7 @@
 // for decoding and for templates.
 #include "coordinator/text/token_files.h"
 
-#include "coordinator/text/chat_template.h"
+#include "coordinator/text/template/chat_template.h"
 #include "gmock/gmock.h"
 #include "tests/coordinator/text/test_data.h"
 #include "tests/support/temp_folder.h"
