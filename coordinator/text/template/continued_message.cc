@@ -4,7 +4,7 @@
 #include <algorithm>
 #include <vector>
 
-#include "coordinator/text/jinja/characters.h"
+#include "coordinator/text/jinja/strings/characters.h"
 
 namespace lockstep {
 namespace {
