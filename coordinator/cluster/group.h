@@ -16,7 +16,7 @@
 #include "coordinator/cluster/workers/worker_state.h"
 #include "proto/cluster.pb.h"
 #include "proto/sequence_rules.h"
-#include "proto/validate.h"
+#include "proto/validate/validate.h"
 
 namespace lockstep {
 

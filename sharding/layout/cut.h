@@ -2,7 +2,7 @@
 // Cuts rows or columns out of a parameter, through to the rectangles of the checkpoint.
 #pragma once
 
-#include "models/graph.h"
+#include "models/graph/graph.h"
 #include "sharding/layout/plan.h"
 
 namespace lockstep {

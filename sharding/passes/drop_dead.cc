@@ -2,7 +2,7 @@
 // Backwards from the nodes that have an effect: what feeds them lives.
 #include <vector>
 
-#include "operators/schema.h"
+#include "operators/schema/schema.h"
 #include "sharding/passes/passes.h"
 #include "sharding/rewriter.h"
 

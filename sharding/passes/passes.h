@@ -3,7 +3,7 @@
 // order.
 #pragma once
 
-#include "models/graph.h"
+#include "models/graph/graph.h"
 #include "sharding/compile_options.h"
 
 namespace lockstep {

@@ -5,7 +5,7 @@
 #include <utility>
 
 #include "coordinator/sampling/sampler.h"
-#include "coordinator/scheduler/sequence.h"
+#include "coordinator/scheduler/sequences/sequence.h"
 
 namespace lockstep::simulation {
 

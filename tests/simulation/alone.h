@@ -4,7 +4,7 @@
 
 #include <vector>
 
-#include "coordinator/scheduler/prepared_request.h"
+#include "coordinator/scheduler/sequences/prepared_request.h"
 #include "coordinator/streams/stream.h"
 #include "tests/support/fake_group.h"
 

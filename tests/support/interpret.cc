@@ -13,7 +13,7 @@
 #include "base/numbers/quantization.h"
 #include "operators/op.h"
 #include "proto/attributes.h"
-#include "proto/validate.h"
+#include "proto/validate/validate.h"
 #include "sharding/check.h"
 #include "tests/support/dequantize.h"
 #include "tests/support/reference/on_matrices.h"

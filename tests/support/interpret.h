@@ -10,7 +10,7 @@
 #include <string>
 #include <vector>
 
-#include "models/graph.h"
+#include "models/graph/graph.h"
 #include "proto/program.pb.h"
 
 namespace lockstep::naive {

@@ -18,7 +18,7 @@
 
 #include "base/check.h"
 #include "operators/attribute_fields.h"
-#include "operators/schema.h"
+#include "operators/schema/schema.h"
 #include "tests/support/shim_peers.h"
 #include "worker/kernels/cuda/shim/table.h"
 

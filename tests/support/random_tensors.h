@@ -6,7 +6,7 @@
 #include <cstdint>
 #include <random>
 
-#include "models/graph.h"
+#include "models/graph/graph.h"
 #include "tests/support/interpret.h"
 
 namespace lockstep {

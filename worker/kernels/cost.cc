@@ -2,7 +2,7 @@
 // The minimum that kernels must move and compute.
 #include <algorithm>
 
-#include "operators/schema.h"
+#include "operators/schema/schema.h"
 #include "worker/kernels/find.h"
 
 namespace lockstep {

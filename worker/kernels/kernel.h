@@ -139,11 +139,11 @@ struct StepView {
   int64_t longest = 0;  // On a device no sequence has more positions (DeviceStep sees to it).
 };
 
-// Inputs and outputs in the order of the operator's row (operators/schema.cc, docs/operators.md);
-// an optional operand that is absent has no data. A weight is [output columns, input columns], a
-// norm or a bias [1, columns]; rope_table gives columns 0 .. d/2-1 cos, d/2 .. d-1 sin.
-// Views may have no columns (a rank without a share): the kernel then does nothing. Where the
-// row says so, kernels may work in place (out[0].data == in[0].data).
+// Inputs and outputs in the order of the operator's row (operators/schema/schema.cc,
+// docs/operators.md); an optional operand that is absent has no data. A weight is [output columns,
+// input columns], a norm or a bias [1, columns]; rope_table gives columns 0 .. d/2-1 cos, d/2 ..
+// d-1 sin. Views may have no columns (a rank without a share): the kernel then does nothing. Where
+// the row says so, kernels may work in place (out[0].data == in[0].data).
 struct KernelArgs {
   TensorView in[kMaxInputs];
   TensorView out[kMaxOutputs];

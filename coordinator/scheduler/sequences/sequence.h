@@ -1,0 +1,150 @@
+// SPDX-License-Identifier: Apache-2.0
+// One choice of one request: its tokens and all that decides the next one. What a worker holds of
+// it is a cache that preempt() drops: tokens, seed, penalties, detokenizer and stop matcher live
+// here, so that computing all tokens again gives the same continuation, also on another group of
+// workers.
+#pragma once
+
+#include <cstdint>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "coordinator/engine/request.h"
+#include "coordinator/sampling/penalties.h"
+#include "coordinator/scheduler/sequences/prepared_request.h"
+#include "coordinator/scheduler/sequences/stop_matcher.h"
+#include "coordinator/streams/stream.h"
+#include "coordinator/text/detokenizer/detokenizer.h"
+#include "coordinator/text/tokenizer/tokenizer.h"
+#include "proto/cluster.pb.h"
+
+namespace lockstep {
+
+// What one token changed for the reader.
+struct SequenceNews {
+  std::string text = "";  // Became safe to show.
+  FinishReason finish_reason = FinishReason::kNone;
+  StopCause stop = {};
+};
+
+// Used by the engine's thread alone.
+class Sequence {
+ public:
+  enum class State {
+    kWaiting,    // Never ran.
+    kRunning,    // Holds pages, or is about to.
+    kPreempted,  // Ran, lost its pages, waits to be computed again.
+    kFinished,
+  };
+
+  // `context`: tokens that it can have, the drawn ones included. `request`, `stream` and
+  // `tokenizer` (null: no text) outlive the sequence.
+  Sequence(const PreparedRequest& request, int32_t index, int64_t context, Stream* stream,
+           const Tokenizer* tokenizer);
+
+  const Request& request() const { return request_; }
+  Stream* stream() const { return stream_; }
+  int32_t index() const { return index_; }
+  uint64_t seed() const { return request_.seed + static_cast<uint64_t>(index_); }
+  State state() const { return state_; }
+  bool waits() const { return state_ == State::kWaiting || state_ == State::kPreempted; }
+  // Lower is older. The scheduler numbers sequences as they come; `first`: its request's first one.
+  uint64_t number() const { return number_; }
+  void queued(uint64_t number, const Sequence* first) { number_ = number, first_ = first; }
+  bool has_begun() const { return first_->state_ != State::kWaiting; }  // Of its request, any.
+  int64_t planned() const { return planned_; }  // Rows of the step that is planned.
+  void set_planned(int64_t rows) { planned_ = rows; }
+
+  // Tokens, prompt and generated ones.
+  int64_t length() const { return prompt_tokens() + generated_tokens(); }
+  int64_t prompt_tokens() const { return static_cast<int64_t>(request_.prompt_ids.size()); }
+  int64_t generated_tokens() const { return static_cast<int64_t>(generated_.size()); }
+  int32_t token(int64_t position) const;
+
+  // Positions [0, computed) are in the pages. A step that computes the last token draws the next.
+  int64_t computed() const { return computed_; }
+  int64_t remaining() const { return length() - computed_; }
+  int64_t reached() const { return reached_; }  // The most that was ever computed.
+  int64_t extent() const;                       // Tokens that it can have at the end.
+  // Of the prompt's tokens, the first so many have had their log-probabilities told; 0 for all
+  // time where none are wanted of this choice.
+  int64_t scored() const { return scored_; }
+  // The first row whose logits are wanted: the last token's, or the first that scores another one
+  // of the prompt. Those of all rows behind it are wanted, too.
+  int64_t first_wanted_row() const;
+  // Of the rows [position, position + rows), how many have logits that are wanted.
+  int64_t wanted_rows(int64_t position, int64_t rows) const;
+  std::vector<int32_t>& pages() { return pages_; }
+  const std::vector<int32_t>& pages() const { return pages_; }
+  int32_t page(int64_t index) const { return pages_[static_cast<size_t>(index)]; }
+  // Of its pages, the first ones that are in the prefix tree: it does not write to them any more.
+  int64_t pages_in_tree() const { return pages_in_tree_; }
+  void note_in_tree(int64_t pages) { pages_in_tree_ = pages; }
+  int64_t cached_tokens() const { return cached_tokens_; }  // When it first started.
+  int64_t preemptions() const { return preemptions_; }  // How often it gave up its pages to others.
+  int64_t rope_length() const { return rope_length_; }  // When it last started.
+  const Prefix& prefix() const { return prepared_.prefix(); }
+
+  int32_t slot() const { return slot_; }  // The workers' name for it while it runs.
+  // How many of its pages the workers know; nothing: they know the slot as another sequence's.
+  std::optional<size_t> pages_sent() const { return pages_sent_; }
+  void note_sent() { pages_sent_ = pages_.size(); }  // A step names all that it has.
+
+  // Scheduler's side. `rope_length`: as of cluster.StepSequence. `cached`: pages of the prefix tree
+  // with its first `computed` tokens.
+  void start(int32_t slot, int64_t rope_length = 0, std::vector<int32_t> cached = {},
+             int64_t computed = 0);
+  void advance(int64_t rows);  // A step computed them.
+  // Nothing of it is computed any more; returns the pages that held it.
+  std::vector<int32_t> drop_pages();
+  // It has no pages, and waits to be started again, or is over.
+  void preempt(bool for_others = false);
+  void release();
+
+  // Engine's side. What the workers are asked for at the last token, but for its row. It is built
+  // once per token, when a step computes the last one.
+  cluster::Output plan() const;
+  // The same at any row that is wanted: those before the last one score the token that follows.
+  cluster::Output plan_at(int64_t position) const;
+  // How many of the prompt's tokens are scored when positions [0, computed) have been computed.
+  int64_t scored_by(int64_t computed) const;
+  void note_scored(int64_t tokens) { scored_ = tokens; }
+  bool draws() const { return request_.max_tokens > 0; }  // Else only its prompt is computed.
+  // A token was drawn. True: the sequence ends with it, so that no other is to be drawn. What it
+  // means for the reader is told by tell(), which follows before the next append().
+  bool append(int32_t id);
+  // The text of the token that was drawn last; a stop string ends the sequence only here.
+  SequenceNews tell();
+  // Ends the text for a reason that no token gave; what was held back is shown.
+  SequenceNews finish(FinishReason reason);
+  FinishReason finish_reason() const { return finish_reason_; }
+
+ private:
+  bool scores() const { return request_.prompt_logprobs >= 0 && index_ == 0; }
+  std::string show(std::string_view text);
+
+  const PreparedRequest& prepared_;
+  const Request& request_;
+  int32_t index_;
+  int64_t context_;
+  Stream* stream_;
+  State state_ = State::kWaiting;
+  FinishReason finish_reason_ = FinishReason::kNone;
+  FinishReason end_ = FinishReason::kNone;  // That the last token gives, by its id or its place.
+
+  std::vector<int32_t> generated_;
+  Penalties penalties_;
+  std::optional<Detokenizer> detokenizer_;
+  StopMatcher stop_matcher_;
+
+  uint64_t number_ = 0;
+  const Sequence* first_ = this;
+  int64_t planned_ = 0, computed_ = 0, reached_ = 0, scored_ = 0;
+  int64_t cached_tokens_ = 0, rope_length_ = 0, pages_in_tree_ = 0, preemptions_ = 0;
+  std::vector<int32_t> pages_;
+  int32_t slot_ = -1;
+  std::optional<size_t> pages_sent_;
+};
+
+}  // namespace lockstep
