@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // The engine's view of the workers: a group that runs steps. Two kinds: remote ranks over gRPC
-// (remote_cluster.h), and ranks on threads of this process (tests/support/in_process_cluster.h).
+// (remote_cluster.h), and ranks on threads of this process
+// (tests/support/cluster/in_process_cluster.h).
 #pragma once
 
 #include <algorithm>

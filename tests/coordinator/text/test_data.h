@@ -12,7 +12,7 @@
 #include "base/source_dir.h"
 #include "coordinator/text/tokenizer/tokenizer.h"
 #include "gtest/gtest.h"
-#include "tests/support/test_data.h"
+#include "tests/support/files/test_data.h"
 
 namespace lockstep {
 

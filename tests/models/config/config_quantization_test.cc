@@ -6,7 +6,7 @@
 
 #include "models/config/quantization.h"
 #include "tests/models/described_config.h"
-#include "tests/support/temp_folder.h"
+#include "tests/support/files/temp_folder.h"
 
 namespace lockstep {
 namespace {

@@ -7,7 +7,7 @@
 #include <string>
 
 #include "base/status.h"
-#include "tests/support/temp_folder.h"
+#include "tests/support/files/temp_folder.h"
 
 namespace lockstep {
 namespace {

@@ -7,7 +7,7 @@
 
 #include "models/config/python_json.h"
 #include "tests/models/described_config.h"
-#include "tests/support/temp_folder.h"
+#include "tests/support/files/temp_folder.h"
 
 namespace lockstep {
 namespace {

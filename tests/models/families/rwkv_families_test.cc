@@ -5,7 +5,7 @@
 #include <string>
 
 #include "tests/models/described_config.h"
-#include "tests/support/test_data.h"
+#include "tests/support/files/test_data.h"
 
 namespace lockstep {
 namespace {

@@ -11,7 +11,7 @@
 #include "coordinator/text/unicode/unicode.h"
 #include "tests/coordinator/openai/api_server.h"
 #include "tests/coordinator/openai/bodies.h"
-#include "tests/support/temp_folder.h"
+#include "tests/support/files/temp_folder.h"
 
 namespace lockstep::openai {
 namespace {

@@ -3,7 +3,7 @@
 #include "coordinator/text/template/chat_template.h"
 
 #include "tests/coordinator/text/test_data.h"
-#include "tests/support/temp_folder.h"
+#include "tests/support/files/temp_folder.h"
 
 namespace lockstep {
 namespace {
