@@ -9,7 +9,7 @@
 
 #include "absl/status/statusor.h"
 #include "models/config.h"
-#include "models/graph.h"
+#include "models/graph/graph.h"
 
 namespace lockstep {
 

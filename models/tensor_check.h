@@ -6,7 +6,7 @@
 #include <string>
 
 #include "checkpoint/checkpoint.h"
-#include "models/graph.h"
+#include "models/graph/graph.h"
 
 namespace lockstep {
 

@@ -8,7 +8,7 @@
 #include <string_view>
 
 #include "base/status.h"
-#include "models/expert_pieces.h"
+#include "models/graph/expert_pieces.h"
 
 namespace lockstep {
 namespace {

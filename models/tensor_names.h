@@ -9,7 +9,7 @@
 
 #include "checkpoint/checkpoint.h"
 #include "models/config.h"
-#include "models/graph.h"
+#include "models/graph/graph.h"
 
 namespace lockstep {
 

@@ -1,14 +1,15 @@
 // SPDX-License-Identifier: Apache-2.0
-// Checks nodes by the operators' rows (operators/schema.h), as proto/validate does instructions.
+// Checks nodes by the operators' rows (operators/schema/schema.h), as proto/validate does
+// instructions.
 #include "sharding/check.h"
 
 #include <string>
 #include <vector>
 
 #include "base/status.h"
-#include "operators/schema.h"
+#include "operators/schema/schema.h"
 #include "proto/attributes.h"
-#include "proto/validate.h"
+#include "proto/validate/validate.h"
 #include "sharding/text.h"
 
 namespace lockstep {

@@ -3,7 +3,7 @@
 #pragma once
 
 #include "absl/status/status.h"
-#include "models/graph.h"
+#include "models/graph/graph.h"
 
 namespace lockstep {
 

@@ -7,7 +7,7 @@
 
 #include "base/status.h"
 #include "proto/print.h"
-#include "proto/validate.h"
+#include "proto/validate/validate.h"
 #include "sharding/check.h"
 #include "sharding/layout/plan.h"
 #include "sharding/layout/split.h"

@@ -6,7 +6,7 @@
 #include <optional>
 #include <vector>
 
-#include "models/graph.h"
+#include "models/graph/graph.h"
 
 namespace lockstep {
 

@@ -4,7 +4,7 @@
 
 #include <string>
 
-#include "models/graph.h"
+#include "models/graph/graph.h"
 
 namespace lockstep {
 

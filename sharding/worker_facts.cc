@@ -4,7 +4,7 @@
 #include <algorithm>
 
 #include "base/status.h"
-#include "proto/validate.h"
+#include "proto/validate/validate.h"
 
 namespace lockstep {
 

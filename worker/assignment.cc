@@ -7,7 +7,7 @@
 
 #include "base/status.h"
 #include "proto/handshake.h"
-#include "proto/validate.h"
+#include "proto/validate/validate.h"
 #include "worker/weights/weights_key.h"
 
 namespace lockstep {

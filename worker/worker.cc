@@ -14,7 +14,7 @@
 #include "base/system/clock.h"
 #include "base/threads/thread_pool.h"
 #include "proto/step_values.h"
-#include "proto/validate.h"
+#include "proto/validate/validate.h"
 #include "worker/assignment.h"
 #include "worker/kernel_choice/proven_kernels.h"
 #include "worker/steps/executor.h"

@@ -10,7 +10,7 @@
 #include "base/log_limit.h"
 #include "base/status.h"
 #include "coordinator/api/chat/message_text.h"
-#include "coordinator/text/jinja/characters.h"
+#include "coordinator/text/jinja/strings/characters.h"
 
 namespace lockstep {
 namespace {

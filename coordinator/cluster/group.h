@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // The engine's view of the workers: a group that runs steps. There are two kinds: remote ranks over
-// gRPC (remote_cluster.h), and threads of this process (tests/support/in_process_cluster.h).
+// gRPC (remote_cluster.h), and threads of this process
+// (tests/support/cluster/in_process_cluster.h).
 #pragma once
 
 #include <algorithm>
@@ -16,7 +17,7 @@
 #include "coordinator/cluster/workers/worker_state.h"
 #include "proto/cluster.pb.h"
 #include "proto/sequence_rules.h"
-#include "proto/validate.h"
+#include "proto/validate/validate.h"
 
 namespace lockstep {
 

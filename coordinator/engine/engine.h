@@ -12,7 +12,7 @@
 #include "coordinator/engine/engine_options.h"
 #include "coordinator/engine/request.h"
 #include "coordinator/streams/stream.h"
-#include "coordinator/text/tokenizer.h"
+#include "coordinator/text/tokenizer/tokenizer.h"
 
 namespace lockstep {
 

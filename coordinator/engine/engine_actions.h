@@ -9,7 +9,7 @@
 
 #include "absl/status/status.h"
 #include "coordinator/engine/engine_options.h"
-#include "coordinator/scheduler/prepared_request.h"
+#include "coordinator/scheduler/sequences/prepared_request.h"
 #include "coordinator/streams/stream.h"
 #include "proto/cluster.pb.h"
 

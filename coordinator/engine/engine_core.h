@@ -26,7 +26,7 @@
 #include "coordinator/engine/engine_options.h"
 #include "coordinator/engine/flight.h"
 #include "coordinator/scheduler/scheduler.h"
-#include "coordinator/text/tokenizer.h"
+#include "coordinator/text/tokenizer/tokenizer.h"
 
 namespace lockstep {
 

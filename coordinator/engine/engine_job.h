@@ -10,8 +10,8 @@
 
 #include "absl/status/status.h"
 #include "coordinator/cluster/group.h"
-#include "coordinator/scheduler/prepared_request.h"
-#include "coordinator/scheduler/sequence.h"
+#include "coordinator/scheduler/sequences/prepared_request.h"
+#include "coordinator/scheduler/sequences/sequence.h"
 #include "coordinator/streams/stream.h"
 
 namespace lockstep {

@@ -12,7 +12,7 @@
 #include "base/numbers/numeric_class.h"
 #include "coordinator/cluster/group.h"
 #include "coordinator/engine/engine_observer.h"
-#include "coordinator/scheduler/prefix_options.h"
+#include "coordinator/scheduler/pages/prefix_options.h"
 #include "coordinator/streams/stream.h"
 
 namespace lockstep {

@@ -6,7 +6,7 @@
 #include "base/first_names.h"
 #include "base/status.h"
 #include "coordinator/model/model_folder.h"
-#include "coordinator/text/template_tags.h"
+#include "coordinator/text/template/template_tags.h"
 #include "models/tensor_check.h"
 #include "models/tensor_names.h"
 

@@ -11,8 +11,8 @@
 #include <vector>
 
 #include "base/flag.h"
-#include "coordinator/text/chat_template.h"
-#include "coordinator/text/known_templates.h"
+#include "coordinator/text/template/chat_template.h"
+#include "coordinator/text/template/known_templates.h"
 #include "sharding/compile.h"
 #include "sharding/scheme.h"
 

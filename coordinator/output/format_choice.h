@@ -10,8 +10,8 @@
 #include "absl/status/statusor.h"
 #include "coordinator/output/format.h"
 #include "coordinator/output/output_parser.h"
-#include "coordinator/text/chat_template.h"
-#include "coordinator/text/tokenizer.h"
+#include "coordinator/text/template/chat_template.h"
+#include "coordinator/text/tokenizer/tokenizer.h"
 
 namespace lockstep {
 

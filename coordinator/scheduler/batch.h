@@ -5,7 +5,7 @@
 #include <cstdint>
 #include <vector>
 
-#include "coordinator/scheduler/sequence.h"
+#include "coordinator/scheduler/sequences/sequence.h"
 #include "coordinator/scheduler/step_cost.h"
 #include "proto/cluster.pb.h"
 

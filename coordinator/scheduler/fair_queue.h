@@ -19,7 +19,7 @@
 #include <unordered_map>
 #include <vector>
 
-#include "coordinator/scheduler/sequence.h"
+#include "coordinator/scheduler/sequences/sequence.h"
 
 namespace lockstep {
 

@@ -8,7 +8,7 @@
 #include <span>
 #include <unordered_map>
 
-#include "coordinator/scheduler/sequence.h"
+#include "coordinator/scheduler/sequences/sequence.h"
 
 namespace lockstep {
 

@@ -49,9 +49,9 @@
 #include "coordinator/scheduler/batch.h"
 #include "coordinator/scheduler/fair_queue.h"
 #include "coordinator/scheduler/full_draws.h"
-#include "coordinator/scheduler/kv_pages.h"
+#include "coordinator/scheduler/pages/kv_pages.h"
 #include "coordinator/scheduler/scheduler_limits.h"
-#include "coordinator/scheduler/sequence.h"
+#include "coordinator/scheduler/sequences/sequence.h"
 
 namespace lockstep {
 

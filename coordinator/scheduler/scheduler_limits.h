@@ -4,7 +4,7 @@
 
 #include <cstdint>
 
-#include "coordinator/scheduler/prefix_options.h"
+#include "coordinator/scheduler/pages/prefix_options.h"
 #include "proto/sequence_rules.h"
 
 namespace lockstep {

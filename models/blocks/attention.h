@@ -10,7 +10,7 @@
 
 #include "models/blocks/rope.h"
 #include "models/blocks/sizes.h"
-#include "models/graph.h"
+#include "models/graph/graph.h"
 
 namespace lockstep {
 

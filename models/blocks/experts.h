@@ -8,7 +8,7 @@
 #include <vector>
 
 #include "models/blocks/mlp.h"
-#include "models/graph.h"
+#include "models/graph/graph.h"
 
 namespace lockstep {
 

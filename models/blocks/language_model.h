@@ -9,7 +9,7 @@
 #include "models/blocks/experts.h"
 #include "models/blocks/mlp.h"
 #include "models/blocks/sizes.h"
-#include "models/graph.h"
+#include "models/graph/graph.h"
 
 namespace lockstep {
 

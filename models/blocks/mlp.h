@@ -8,7 +8,7 @@
 
 #include "models/blocks/attention.h"
 #include "models/blocks/sizes.h"
-#include "models/graph.h"
+#include "models/graph/graph.h"
 
 namespace lockstep {
 

@@ -8,7 +8,7 @@
 #include "absl/status/statusor.h"
 #include "base/json.h"
 #include "models/blocks/sizes.h"
-#include "models/graph.h"
+#include "models/graph/graph.h"
 
 namespace lockstep {
 

@@ -4,9 +4,9 @@
 
 #include <cstdint>
 
-#include "models/axis.h"
 #include "models/config/keys.h"
-#include "models/graph.h"
+#include "models/graph/axis.h"
+#include "models/graph/graph.h"
 #include "operators/function.h"
 
 namespace lockstep {

@@ -2,7 +2,7 @@
 // Selects rows or columns of a parameter, down to the rectangles of the checkpoint.
 #pragma once
 
-#include "models/graph.h"
+#include "models/graph/graph.h"
 #include "sharding/layout/plan.h"
 
 namespace lockstep {

@@ -11,8 +11,8 @@
 #include "base/check.h"
 #include "base/numbers/quantization.h"
 #include "base/status.h"
-#include "operators/schema.h"
-#include "proto/validate.h"
+#include "operators/schema/schema.h"
+#include "proto/validate/validate.h"
 
 namespace lockstep {
 namespace {

@@ -9,8 +9,8 @@
 #include <vector>
 
 #include "absl/status/statusor.h"
-#include "models/graph.h"
-#include "proto/validate.h"
+#include "models/graph/graph.h"
+#include "proto/validate/validate.h"
 #include "sharding/compile_options.h"
 
 namespace lockstep {

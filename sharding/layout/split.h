@@ -4,7 +4,7 @@
 #pragma once
 
 #include "absl/status/statusor.h"
-#include "models/graph.h"
+#include "models/graph/graph.h"
 #include "sharding/layout/plan.h"
 #include "sharding/layout/value_parts.h"
 

@@ -5,8 +5,8 @@
 #include <map>
 
 #include "base/check.h"
-#include "operators/schema.h"
-#include "proto/validate.h"
+#include "operators/schema/schema.h"
+#include "proto/validate/validate.h"
 
 namespace lockstep {
 namespace {

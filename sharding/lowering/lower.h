@@ -6,7 +6,7 @@
 
 #include <string>
 
-#include "models/graph.h"
+#include "models/graph/graph.h"
 #include "sharding/compile_options.h"
 #include "sharding/lowering/plan_memory.h"
 

@@ -12,7 +12,7 @@
 
 #include "base/check.h"
 #include "base/numbers/quantization.h"
-#include "operators/schema.h"
+#include "operators/schema/schema.h"
 #include "proto/row_domains.h"
 
 namespace lockstep {

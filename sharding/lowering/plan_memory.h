@@ -6,7 +6,7 @@
 #include <cstdint>
 #include <vector>
 
-#include "models/graph.h"
+#include "models/graph/graph.h"
 
 namespace lockstep {
 

@@ -2,7 +2,7 @@
 // Walks backwards from the nodes with an effect: their inputs live.
 #include <vector>
 
-#include "operators/schema.h"
+#include "operators/schema/schema.h"
 #include "sharding/passes/passes.h"
 #include "sharding/rewriter.h"
 

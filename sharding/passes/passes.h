@@ -2,7 +2,7 @@
 // Every pass: a pure function from graph to graph in its own file. compile.cc lists them in order.
 #pragma once
 
-#include "models/graph.h"
+#include "models/graph/graph.h"
 #include "sharding/compile_options.h"
 
 namespace lockstep {

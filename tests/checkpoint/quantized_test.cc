@@ -10,7 +10,7 @@
 #include "checkpoint/quantize_checkpoint.h"
 #include "checkpoint/quantized_tensor.h"
 #include "checkpoint/weight_source.h"
-#include "tests/support/safetensors_writer.h"
+#include "tests/support/files/safetensors_writer.h"
 
 namespace lockstep {
 namespace {

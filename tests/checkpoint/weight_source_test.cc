@@ -9,7 +9,7 @@
 
 #include <thread>
 
-#include "tests/support/safetensors_writer.h"
+#include "tests/support/files/safetensors_writer.h"
 
 namespace lockstep {
 namespace {

@@ -10,9 +10,9 @@
 #include "models/tensor_check.h"
 #include "tests/models/described_config.h"
 #include "tests/models/spelled_tensors.h"
-#include "tests/support/golden_case.h"
-#include "tests/support/random_tensors.h"
-#include "tests/support/test_data.h"
+#include "tests/support/files/test_data.h"
+#include "tests/support/goldens/golden_case.h"
+#include "tests/support/goldens/random_tensors.h"
 
 namespace lockstep {
 namespace {

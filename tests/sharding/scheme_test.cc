@@ -8,7 +8,7 @@
 
 #include "base/numbers/quantization.h"
 #include "base/status.h"
-#include "proto/validate.h"
+#include "proto/validate/validate.h"
 #include "sharding/cost.h"
 #include "sharding/layout/plan.h"
 #include "tests/sharding/test_models.h"

@@ -13,7 +13,7 @@
 #include <vector>
 
 #include "base/system/cpu.h"
-#include "operators/schema.h"
+#include "operators/schema/schema.h"
 #include "tools/bench/memory.h"
 #include "tools/bench/peaks.h"
 #include "worker/kernels/find.h"

@@ -10,7 +10,7 @@
 #include "base/numbers/dtype.h"
 #include "base/numbers/quantization.h"
 #include "operators/attribute_fields.h"
-#include "operators/schema.h"
+#include "operators/schema/schema.h"
 #include "proto/attributes.h"
 #include "tools/inspect/layer_groups.h"
 

@@ -7,7 +7,7 @@
 #include <string>
 #include <vector>
 
-#include "models/graph.h"
+#include "models/graph/graph.h"
 #include "tools/verify/reference.h"
 
 namespace lockstep {

@@ -11,7 +11,7 @@
 
 #include "absl/status/statusor.h"
 #include "coordinator/cluster/group.h"
-#include "models/graph.h"
+#include "models/graph/graph.h"
 #include "proto/program.pb.h"
 #include "sharding/layout/value_parts.h"
 #include "tools/verify/reference.h"

@@ -5,7 +5,7 @@
 #include "base/numbers/numeric_class.h"
 #include "base/status.h"
 #include "operators/attribute_fields.h"
-#include "operators/schema.h"
+#include "operators/schema/schema.h"
 #include "proto/attributes.h"
 #include "worker/kernels/find.h"
 

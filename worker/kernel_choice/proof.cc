@@ -11,7 +11,7 @@
 #include "base/check.h"
 #include "base/numbers/numeric_class.h"
 #include "base/status.h"
-#include "operators/schema.h"
+#include "operators/schema/schema.h"
 #include "worker/kernel_choice/bindings.h"
 
 namespace lockstep {

@@ -2,7 +2,7 @@
 // The minimum of bytes and operations that a kernel needs.
 #include <algorithm>
 
-#include "operators/schema.h"
+#include "operators/schema/schema.h"
 #include "worker/kernels/find.h"
 
 namespace lockstep {

@@ -139,9 +139,9 @@ struct StepView {
   int64_t longest = 0;                // The maximum of positions in a sequence; DeviceStep sets it.
 };
 
-// Inputs and outputs in the order of the operator's row (operators/schema.cc, docs/operators.md);
-// an absent optional operand has no data. A weight is [output columns, input columns], a norm or a
-// bias [1, columns]; rope_table gives columns 0 .. d/2-1 cos, d/2 .. d-1 sin.
+// Inputs and outputs in the order of the operator's row (operators/schema/schema.cc,
+// docs/operators.md); an absent optional operand has no data. A weight is [output columns, input
+// columns], a norm or a bias [1, columns]; rope_table gives columns 0 .. d/2-1 cos, d/2 .. d-1 sin.
 // Views may have no columns (a rank without a share): the kernel then does nothing. If the
 // operator's row allows it, kernels may work in place (out[0].data == in[0].data).
 struct KernelArgs {

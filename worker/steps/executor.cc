@@ -9,7 +9,7 @@
 #include "base/status.h"
 #include "base/system/clock.h"
 #include "operators/attribute_fields.h"
-#include "operators/schema.h"
+#include "operators/schema/schema.h"
 #include "proto/attributes.h"
 #include "proto/row_domains.h"
 #include "worker/kernels/find.h"

@@ -9,7 +9,7 @@
 
 #include "absl/status/statusor.h"
 #include "base/threads/parallel.h"
-#include "operators/schema.h"
+#include "operators/schema/schema.h"
 #include "proto/program.pb.h"
 #include "worker/collectives/collective.h"
 #include "worker/host/memory.h"

@@ -12,7 +12,7 @@
 #include "base/check.h"
 #include "base/numbers/quantization.h"
 #include "base/status.h"
-#include "operators/schema.h"
+#include "operators/schema/schema.h"
 #include "proto/row_domains.h"
 #include "worker/kernel_choice/bindings.h"
 

@@ -7,7 +7,7 @@
 #include <cstdint>
 
 #include "proto/program.pb.h"
-#include "proto/validate.h"
+#include "proto/validate/validate.h"
 #include "worker/kernels/kernel.h"
 
 namespace lockstep {

@@ -17,7 +17,7 @@
 
 #include "base/numbers/quantization.h"
 #include "base/status.h"
-#include "proto/validate.h"
+#include "proto/validate/validate.h"
 #include "worker/weights/held_weights.h"
 #include "worker/weights/weight_panels.h"
 

@@ -4,7 +4,7 @@
 
 #include "absl/status/statusor.h"
 #include "coordinator/model/model.h"
-#include "coordinator/text/chat_template.h"
+#include "coordinator/text/template/chat_template.h"
 #include "proto/generate.pb.h"
 
 namespace lockstep {

@@ -8,7 +8,7 @@
 
 #include "absl/status/statusor.h"
 #include "base/json.h"
-#include "coordinator/text/template_traits.h"
+#include "coordinator/text/template/template_traits.h"
 #include "proto/generate.pb.h"
 
 namespace lockstep {

@@ -7,7 +7,7 @@
 
 #include "absl/status/statusor.h"
 #include "base/json.h"
-#include "coordinator/text/chat_template.h"
+#include "coordinator/text/template/chat_template.h"
 
 namespace lockstep {
 

@@ -8,7 +8,7 @@
 #include <utility>
 
 #include "base/status.h"
-#include "coordinator/text/token_texts.h"
+#include "coordinator/text/detokenizer/token_texts.h"
 
 namespace lockstep {
 namespace {

@@ -11,7 +11,7 @@
 #include "coordinator/openai/api_request.h"
 #include "coordinator/output/output_parser.h"
 #include "coordinator/streams/stream.h"
-#include "coordinator/text/tokenizer.h"
+#include "coordinator/text/tokenizer/tokenizer.h"
 
 namespace lockstep::openai {
 

@@ -7,7 +7,7 @@
 #include <vector>
 
 #include "coordinator/openai/api_request.h"
-#include "coordinator/text/tokenizer.h"
+#include "coordinator/text/tokenizer/tokenizer.h"
 
 namespace lockstep::openai {
 

@@ -5,7 +5,7 @@
 #include <string_view>
 #include <utility>
 
-#include "coordinator/text/unicode.h"
+#include "coordinator/text/unicode/unicode.h"
 
 namespace lockstep::openai {
 namespace {

@@ -11,7 +11,7 @@
 #include "base/json.h"
 #include "coordinator/openai/answers/answer_format.h"
 #include "coordinator/streams/stream.h"
-#include "coordinator/text/token_texts.h"
+#include "coordinator/text/detokenizer/token_texts.h"
 
 namespace lockstep::openai {
 

@@ -8,7 +8,7 @@
 #include <cstdlib>
 
 #include "coordinator/output/calls/json_text.h"
-#include "coordinator/text/unicode.h"
+#include "coordinator/text/unicode/unicode.h"
 
 namespace lockstep {
 namespace {

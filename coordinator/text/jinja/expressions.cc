@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "coordinator/text/jinja/format.h"
 #include "coordinator/text/jinja/interpreter.h"
-#include "coordinator/text/jinja/operators.h"
+#include "coordinator/text/jinja/values/format.h"
+#include "coordinator/text/jinja/values/operators.h"
 
 namespace lockstep::jinja {
 

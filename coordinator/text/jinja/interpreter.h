@@ -6,8 +6,8 @@
 #include <string_view>
 #include <utility>
 
-#include "coordinator/text/jinja/builtin.h"
-#include "coordinator/text/jinja/runtime.h"
+#include "coordinator/text/jinja/values/builtin.h"
+#include "coordinator/text/jinja/values/runtime.h"
 
 namespace lockstep::jinja {
 

@@ -2,8 +2,8 @@
 #include "coordinator/text/jinja/template.h"
 
 #include "coordinator/text/jinja/interpreter.h"
-#include "coordinator/text/jinja/parser.h"
-#include "coordinator/text/unicode.h"
+#include "coordinator/text/jinja/parser/parser.h"
+#include "coordinator/text/unicode/unicode.h"
 
 namespace lockstep::jinja {
 

@@ -12,7 +12,7 @@
 #include <vector>
 
 #include "base/json.h"
-#include "coordinator/text/jinja/budget.h"
+#include "coordinator/text/jinja/strings/budget.h"
 #include "coordinator/text/marked_text.h"
 
 namespace lockstep::jinja {

@@ -9,7 +9,7 @@
 #include <type_traits>
 
 #include "base/system/file.h"
-#include "tests/support/safetensors_writer.h"
+#include "tests/support/files/safetensors_writer.h"
 
 namespace lockstep {
 namespace {

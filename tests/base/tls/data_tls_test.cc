@@ -17,7 +17,7 @@
 
 #include "base/sockets/data_channel.h"
 #include "base/status.h"
-#include "tests/support/data_tls.h"
+#include "tests/support/network/data_tls.h"
 
 namespace lockstep::testing {
 namespace {

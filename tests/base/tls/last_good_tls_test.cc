@@ -14,9 +14,9 @@
 #include <utility>
 
 #include "base/status.h"
-#include "tests/support/certificates.h"
+#include "tests/support/files/spoiled_files.h"
+#include "tests/support/network/certificates.h"
 #include "tests/support/patience.h"
-#include "tests/support/spoiled_files.h"
 
 namespace lockstep {
 namespace {

@@ -13,9 +13,9 @@
 #include <string>
 
 #include "base/status.h"
-#include "tests/support/certificates.h"
-#include "tests/support/spoiled_files.h"
-#include "tests/support/temp_folder.h"
+#include "tests/support/files/spoiled_files.h"
+#include "tests/support/files/temp_folder.h"
+#include "tests/support/network/certificates.h"
 
 namespace lockstep {
 namespace {

@@ -13,7 +13,7 @@
 #include "base/status.h"
 #include "coordinator/api/limits.h"
 #include "tests/fuzz/generate_request_input.h"
-#include "tests/support/temp_folder.h"
+#include "tests/support/files/temp_folder.h"
 
 namespace lockstep {
 namespace {

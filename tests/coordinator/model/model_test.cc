@@ -8,7 +8,7 @@
 #include "base/source_dir.h"
 #include "base/status.h"
 #include "gmock/gmock.h"
-#include "tests/support/temp_folder.h"
+#include "tests/support/files/temp_folder.h"
 
 namespace lockstep {
 namespace {

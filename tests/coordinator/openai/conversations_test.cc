@@ -12,8 +12,8 @@
 #include "coordinator/openai/fields/values.h"
 #include "tests/coordinator/openai/api_server.h"
 #include "tests/coordinator/openai/bodies.h"
-#include "tests/support/temp_folder.h"
-#include "tests/support/test_data.h"
+#include "tests/support/files/temp_folder.h"
+#include "tests/support/files/test_data.h"
 
 namespace lockstep::openai {
 namespace {

@@ -3,10 +3,10 @@
 // for decoding and for templates.
 #include "coordinator/text/token_files.h"
 
-#include "coordinator/text/chat_template.h"
+#include "coordinator/text/template/chat_template.h"
 #include "gmock/gmock.h"
 #include "tests/coordinator/text/test_data.h"
-#include "tests/support/temp_folder.h"
+#include "tests/support/files/temp_folder.h"
 
 namespace lockstep {
 namespace {

@@ -10,7 +10,7 @@
 #include "coordinator/trace/trace_json.h"
 #include "coordinator/trace/trace_requests.h"
 #include "tests/coordinator/helpers.h"
-#include "tests/support/fake_exchange.h"
+#include "tests/support/network/fake_exchange.h"
 #include "tests/support/trace_event.h"
 
 namespace lockstep {

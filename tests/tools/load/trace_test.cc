@@ -5,7 +5,7 @@
 
 #include <fstream>
 
-#include "tests/support/temp_folder.h"
+#include "tests/support/files/temp_folder.h"
 
 namespace lockstep {
 namespace {

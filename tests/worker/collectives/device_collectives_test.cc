@@ -11,8 +11,8 @@
 #include <thread>
 
 #include "base/status.h"
+#include "tests/support/devices/wrapped_device.h"
 #include "tests/support/patience.h"
-#include "tests/support/wrapped_device.h"
 #include "worker/collectives/devices/choice.h"
 #include "worker/collectives/devices/nccl.h"
 #include "worker/collectives/devices/nccl_joining.h"

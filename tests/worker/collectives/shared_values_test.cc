@@ -13,7 +13,7 @@
 #include <vector>
 
 #include "base/status.h"
-#include "tests/support/child_process.h"
+#include "tests/support/processes/child_process.h"
 #include "worker/collectives/host/rendezvous.h"
 #include "worker/collectives/local.h"
 

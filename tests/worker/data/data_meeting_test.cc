@@ -15,7 +15,7 @@
 #include <vector>
 
 #include "base/status.h"
-#include "tests/support/data_tls.h"
+#include "tests/support/network/data_tls.h"
 #include "tests/support/patience.h"
 #include "worker/collectives/hosts/routes.h"
 #include "worker/collectives/hosts/tcp_socket.h"

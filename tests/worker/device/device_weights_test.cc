@@ -8,9 +8,9 @@
 
 #include "base/status.h"
 #include "base/threads/thread_pool.h"
-#include "tests/support/late_device.h"
-#include "tests/support/safetensors_writer.h"
-#include "tests/support/wrapped_device.h"
+#include "tests/support/devices/late_device.h"
+#include "tests/support/devices/wrapped_device.h"
+#include "tests/support/files/safetensors_writer.h"
 #include "worker/kernels/pack_rows.h"
 #include "worker/weights/weights.h"
 

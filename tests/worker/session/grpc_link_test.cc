@@ -15,11 +15,11 @@
 #include "base/status.h"
 #include "proto/cluster.grpc.pb.h"
 #include "proto/handshake.h"
-#include "tests/support/late_device.h"
+#include "tests/support/devices/late_device.h"
+#include "tests/support/devices/wrapped_device.h"
+#include "tests/support/files/temp_folder.h"
 #include "tests/support/steps.h"
-#include "tests/support/temp_folder.h"
 #include "tests/support/tiny_program.h"
-#include "tests/support/wrapped_device.h"
 #include "worker/session/session.h"
 
 namespace lockstep {

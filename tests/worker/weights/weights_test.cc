@@ -10,7 +10,7 @@
 #include <numeric>
 
 #include "base/threads/thread_pool.h"
-#include "tests/support/safetensors_writer.h"
+#include "tests/support/files/safetensors_writer.h"
 #include "worker/kernels/find.h"
 
 namespace lockstep {

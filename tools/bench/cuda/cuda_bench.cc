@@ -14,7 +14,7 @@
 #include <string>
 #include <vector>
 
-#include "operators/schema.h"
+#include "operators/schema/schema.h"
 #include "worker/kernels/device.h"
 #include "worker/kernels/device_step.h"
 #include "worker/kernels/find.h"

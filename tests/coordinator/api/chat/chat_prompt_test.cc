@@ -13,7 +13,7 @@
 #include "coordinator/admission/admission.h"
 #include "coordinator/api/chat/template_messages.h"
 #include "coordinator/api/generate_request.h"
-#include "tests/support/temp_folder.h"
+#include "tests/support/files/temp_folder.h"
 
 namespace lockstep {
 namespace {

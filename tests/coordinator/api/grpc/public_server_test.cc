@@ -9,7 +9,7 @@
 #include <thread>
 
 #include "tests/coordinator/api/api_server.h"
-#include "tests/support/temp_folder.h"
+#include "tests/support/files/temp_folder.h"
 
 namespace lockstep {
 namespace {

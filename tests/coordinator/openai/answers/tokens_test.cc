@@ -8,10 +8,10 @@
 #include "coordinator/openai/answers/chunk_writer.h"
 #include "coordinator/openai/answers/logprobs.h"
 #include "coordinator/openai/answers/response_writer.h"
-#include "coordinator/text/unicode.h"
+#include "coordinator/text/unicode/unicode.h"
 #include "tests/coordinator/openai/api_server.h"
 #include "tests/coordinator/openai/bodies.h"
-#include "tests/support/temp_folder.h"
+#include "tests/support/files/temp_folder.h"
 
 namespace lockstep::openai {
 namespace {

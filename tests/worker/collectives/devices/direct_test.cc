@@ -10,8 +10,8 @@
 #include <functional>
 #include <thread>
 
-#include "tests/support/child_process.h"
-#include "tests/support/stream_device.h"
+#include "tests/support/devices/stream_device.h"
+#include "tests/support/processes/child_process.h"
 #include "tests/worker/collectives/checks.h"
 #include "worker/collectives/devices/choice.h"
 #include "worker/collectives/devices/staged.h"

@@ -22,7 +22,7 @@
 #include <vector>
 
 #include "base/status.h"
-#include "tests/support/child_process.h"
+#include "tests/support/processes/child_process.h"
 #include "worker/collectives/host/process.h"
 
 namespace lockstep {
