@@ -41,7 +41,8 @@ case $device in
   cuda)
     [ ${#gpus[@]} -gt 0 ] || fail "--device cuda: $("$lockstep" doctor | sed -n 's/^GPUs *//p')"
     workers=${workers:-${#gpus[@]}}
-    [ "$workers" -le ${#gpus[@]} ] || fail "--workers: $workers, but ${#gpus[@]} GPUs are visible" ;;
+    [ "$workers" -le ${#gpus[@]} ] ||
+      fail "--workers: must be at most ${#gpus[@]}, the number of GPUs, found $workers" ;;
   *) fail "--device: must be cuda or cpu, found $device" ;;
 esac
 [[ $workers =~ ^[1-9][0-9]*$ ]] || fail "--workers: must be 1 or more, found $workers"

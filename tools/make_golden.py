@@ -20,7 +20,7 @@ import tempfile
 import torch
 import transformers
 
-LENGTHS = (1, 5, 23, 40)  # Of prompts.
+LENGTHS = (1, 5, 23, 40)  # The prompts' lengths.
 GREEDY = 24
 MARGIN = 0.01
 
