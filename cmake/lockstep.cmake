@@ -17,7 +17,7 @@ if(CCACHE)
   # Paths are relative to the tree, so that checkouts share compiled files.
   set(CMAKE_CXX_COMPILER_LAUNCHER
     ${CMAKE_COMMAND} -E env CCACHE_BASEDIR=${PROJECT_SOURCE_DIR} CCACHE_NOHASHDIR=1
-    # As required by ccache's manual for precompiled headers.
+    # ccache's manual requires this for precompiled headers.
     CCACHE_SLOPPINESS=pch_defines,time_macros,include_file_mtime,include_file_ctime ${CCACHE})
 endif()
 

@@ -16,10 +16,10 @@ while [ $# -gt 0 ]; do
   case $1 in
     --prebuilt) binaries=prebuilt; shift ;;
     --mirror | --target)
-      [ $# -ge 2 ] || fail "$1 wants a value"
+      [ $# -ge 2 ] || fail "$1: must have a value, found none"
       declare "${1#--}=$2"
       shift 2 ;;
-    -*) fail "found $1, wanted --prebuilt, --mirror URL, --target STAGE, or a tag" ;;
+    -*) fail "must be --prebuilt, --mirror URL, --target STAGE, or a tag, found $1" ;;
     *) tag=$1; shift ;;
   esac
 done

@@ -10,7 +10,7 @@ top=$(cd "$(dirname "$0")/.." && pwd)
 
 fail() { echo "bundle: $*" >&2; exit 1; }
 
-[ $# -le 2 ] || fail "wanted at most an archive and a build folder; see the head of $0"
+[ $# -le 2 ] || fail "must have at most 2 arguments, found $#; see the head of $0"
 build=${2:-$top/build/cpu}
 if [ $# -lt 2 ]; then
   (cd "$top" && cmake --preset cpu >/dev/null && cmake --build --preset cpu --target lockstep)

@@ -103,7 +103,7 @@ start_server() {
 [ -x "$binary" ] || fail "no $binary: run tools/quickstart.sh first"
 [ $# -gt 0 ] || set -- "${names[@]}"
 for name in "$@"; do
-  case " ${names[*]} " in *" $name "*) ;; *) fail "$name: want one of ${names[*]}" ;; esac
+  case " ${names[*]} " in *" $name "*) ;; *) fail "$name: must be one of ${names[*]}" ;; esac
   install "$name"
 done
 start_server demo --chat-template "$root/tests/tools/stories_with_tools.jinja" --tool-parser none

@@ -21,7 +21,7 @@ cd "$(dirname "$0")/.."
 
 fail() { echo "gpu_check: $*" >&2; exit 1; }
 
-[ $# -ge 1 ] || fail "want the folder for results; see the head of $0"
+[ $# -ge 1 ] || fail "FOLDER: must be the folder for results, found none; see the head of $0"
 mkdir -p "$1/logs"
 results=$(cd "$1" && pwd)
 shift
@@ -33,7 +33,7 @@ if [ $# -gt 0 ] && [[ ! $1 =~ ^(tests|linears|system|proof)$ ]]; then
 fi
 for part in "$@"; do
   [[ $part =~ ^(tests|linears|system|proof)$ ]] ||
-    fail "found $part, wanted tests, linears, system or proof"
+    fail "PART: must be tests, linears, system or proof, found $part"
   parts+=("$part")
 done
 [ ${#parts[@]} -gt 0 ] || parts=(tests linears system proof)

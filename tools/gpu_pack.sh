@@ -10,7 +10,7 @@ cd "$(dirname "$0")/.."
 
 fail() { echo "gpu_pack: $*" >&2; exit 1; }
 
-{ [ $# -ge 1 ] && [ $# -le 2 ]; } || fail "want the folder to fill; see the head of $0"
+{ [ $# -ge 1 ] && [ $# -le 2 ]; } || fail "PACK: must be the folder to fill; see the head of $0"
 jobs=${LOCKSTEP_JOBS:-$(nproc)}
 goldens=${2-}
 mkdir -p "$1/kernels"
@@ -25,7 +25,7 @@ for program in tests/cuda_kernels_test bin/cuda_bench; do
 done
 for model in llama_gqa llama_tied llama3_rope mistral_window qwen2 qwen3; do
   [ -n "$goldens" ] || break
-  [ -e "$goldens/$model/golden.json" ] || fail "there is no $goldens/$model/golden.json"
+  [ -e "$goldens/$model/golden.json" ] || fail "$goldens/$model/golden.json: must exist, found none"
   mkdir -p "$pack/goldens"
   rm -rf "$pack/goldens/$model"
   cp -rL "$goldens/$model" "$pack/goldens/"

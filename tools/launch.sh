@@ -21,14 +21,14 @@ while [ $# -gt 0 ]; do
     --) shift; break ;;
     --fast) fast=(--fast); shift ;;
     --device | --workers | --logs | --lockstep)
-      [ $# -ge 2 ] || fail "$1 wants a value"
+      [ $# -ge 2 ] || fail "$1: must have a value, found none"
       declare "${1#--}=$2"
       shift 2 ;;
     *)
-      fail "found $1, wanted --device, --fast, --workers, --logs, --lockstep or -- ARGUMENTS" ;;
+      fail "must be --device, --fast, --workers, --logs, --lockstep or -- ARGUMENTS, found $1" ;;
   esac
 done
-[ -x "$lockstep" ] || fail "no lockstep here: build it, or name it with --lockstep"
+[ -x "$lockstep" ] || fail "no lockstep binary: build it, or name it with --lockstep"
 
 # One PCI bus address per GPU and line.
 gpus=()
@@ -41,10 +41,11 @@ case $device in
   cuda)
     [ ${#gpus[@]} -gt 0 ] || fail "--device cuda: $("$lockstep" doctor | sed -n 's/^GPUs *//p')"
     workers=${workers:-${#gpus[@]}}
-    [ "$workers" -le ${#gpus[@]} ] || fail "--workers $workers: ${#gpus[@]} GPUs are visible" ;;
-  *) fail "--device $device: wanted cuda or cpu" ;;
+    [ "$workers" -le ${#gpus[@]} ] ||
+      fail "--workers: must be at most ${#gpus[@]}, the number of GPUs, found $workers" ;;
+  *) fail "--device: must be cuda or cpu, found $device" ;;
 esac
-[[ $workers =~ ^[1-9][0-9]*$ ]] || fail "--workers $workers: wanted 1 or more"
+[[ $workers =~ ^[1-9][0-9]*$ ]] || fail "--workers: must be 1 or more, found $workers"
 
 mkdir -p "$logs"
 export LOCKSTEP_JOIN_TOKEN NCCL_DEBUG=${NCCL_DEBUG:-WARN}

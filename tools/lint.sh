@@ -49,7 +49,7 @@ done
 if [ ${#files[@]} -gt 0 ]; then
   listed=$(printf '%s\n' "${files[@]}")
 elif ! git rev-parse --git-dir >/dev/null 2>&1; then
-  echo "lint: this is no git checkout: name the files"
+  echo "lint: this is not a git checkout: name the files"
   exit 0
 elif [ -n "$since" ]; then
   listed=$(git diff --name-only "$since"; git ls-files --others --exclude-standard)
@@ -70,7 +70,7 @@ while read -r file; do
     *.h) sources+=("$file") ;;
   esac
 done <<<"$listed"
-[ ${#sources[@]} -gt 0 ] || { echo "lint: no C++ files to look at"; exit 0; }
+[ ${#sources[@]} -gt 0 ] || { echo "lint: no C++ files to check"; exit 0; }
 
 clang-format --dry-run -Werror "${sources[@]}" || fail "clang-format -i the files named above"
 

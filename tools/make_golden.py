@@ -20,7 +20,7 @@ import tempfile
 import torch
 import transformers
 
-LENGTHS = (1, 5, 23, 40)  # Of prompts.
+LENGTHS = (1, 5, 23, 40)  # The prompts' lengths.
 GREEDY = 24
 MARGIN = 0.01
 
@@ -110,9 +110,9 @@ def main():
     parser = argparse.ArgumentParser(description=__doc__,
                                      formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("folders", nargs="+", type=pathlib.Path, metavar="FOLDER")
-    parser.add_argument("--seed", type=int, default=1, help="the first one that is tried")
+    parser.add_argument("--seed", type=int, default=1, help="the first seed to try")
     parser.add_argument("--attention", default="eager", choices=("eager", "sdpa"),
-                        help="transformers' own: eager adds Falcon's alibi twice, take sdpa there")
+                        help="transformers' own: eager adds Falcon's alibi twice, use sdpa for it")
     arguments = parser.parse_args()
     for folder in arguments.folders:
         if not (folder / "config.json").is_file():

@@ -85,7 +85,7 @@ for argument in "$@"; do
   case "$argument" in
     asan | tsan) stages+=("$argument") ;;
     --sample) sample=1 ;;
-    *) fail "$argument: wanted asan, tsan or --sample" ;;
+    *) fail "must be asan, tsan or --sample, found $argument" ;;
   esac
 done
 [ ${#stages[@]} -gt 0 ] || stages=(asan tsan)

@@ -26,7 +26,7 @@ install_packages() {
   done
   [ ${#missing[@]} -eq 0 ] && return 0
   command -v apt-get >/dev/null || {
-    echo "lockstep: no apt-get here to install what is missing: ${missing[*]}" >&2
+    echo "lockstep: no apt-get to install the missing packages: ${missing[*]}" >&2
     exit 2
   }
   local sudo=()

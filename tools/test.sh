@@ -31,7 +31,7 @@ cuda_compiles() {
       -DCMAKE_CUDA_ARCHITECTURES=90-virtual -DLOCKSTEP_WERROR=ON -DLOCKSTEP_TESTS=OFF >/dev/null
     cmake --build build/cuda_kernels --target lockstep_kernels
   else
-    echo "test: no nvcc of CUDA 13 here: CUDA kernels were tested over the shim, not compiled"
+    echo "test: no nvcc of CUDA 13: CUDA kernels were tested with the shim, not compiled"
   fi
 }
 

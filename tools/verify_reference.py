@@ -101,9 +101,9 @@ def main():
                                      formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("model")
     parser.add_argument("file")
-    parser.add_argument("--tokens", required=True, help="ids, with commas between them")
+    parser.add_argument("--tokens", required=True, help="comma-separated ids")
     parser.add_argument("--trust-remote-code", action="store_true",
-                        help="run the modeling code that is in the folder")
+                        help="run the modeling code in the folder")
     arguments = parser.parse_args()
     tokens = [int(token) for token in arguments.tokens.split(",")]
     try:

@@ -3,7 +3,7 @@
 // a request of a client with fewer displaces one of the client with the most, so that no client
 // keeps others out. Without API keys a client is a connection, and one host may open thousands: so
 // the queue is shared first between the clients' networks (network_of()), then a network's part
-// between its clients. Behind a proxy all connections are of one network and share.
+// between its clients. A proxy's connections are of one network and share.
 #pragma once
 
 #include <array>

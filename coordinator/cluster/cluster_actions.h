@@ -45,7 +45,7 @@ struct GroupFormed {
   GroupInfo info;
 };
 
-// Once per GroupFormed, unless the owner ended that epoch. kUnavailable names the rank.
+// Follows each GroupFormed, unless the owner ended that epoch. kUnavailable names the rank.
 // kDeadlineExceeded: the same, but the rank became silent, so its work is not the cause. kAborted:
 // nothing is wrong, and the next group will be larger. kCancelled: the cluster was shut down. The
 // next group is formed after want_group() is called.

@@ -51,7 +51,7 @@ class ClusterCore {
   // Forms a group as soon as there are enough workers: answered by GroupFormed or Hopeless. Ends
   // the owner's current group.
   void want_group(int64_t now, const GroupWish& wish = {});
-  // While no request runs, a group with fewer ranks than possible is formed anew.
+  // While no request runs, a group with fewer ranks than possible is formed again.
   void note_demand(int64_t now, Demand demand);
   // Sends a Step or a LogitsRequest to every rank, one at a time: answered by Replies or GroupLost.
   // Dropped if there is no group because GroupLost was given.
@@ -64,8 +64,8 @@ class ClusterCore {
   // At least every kTickMs. After a tick that is late by kLateTickMs, silence counts from then.
   void tick(int64_t now);
 
-  // A group is formed, every rank was heard recently, and one of them makes progress or none has
-  // work.
+  // A group is formed, every rank sent a message recently, and one of them makes progress or none
+  // has work.
   bool ready(int64_t now) const;
   // The number of workers that sent Hello and were not lost.
   int joined() const;

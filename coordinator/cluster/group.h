@@ -136,12 +136,12 @@ class Cluster {
   // was shut down (kCancelled) or, before the first group, can never form one: one line with the
   // reason. The previous group must be over.
   virtual absl::StatusOr<std::unique_ptr<Group>> form(const GroupWish& wish) = 0;
-  // While no request runs, the group may be formed anew to be larger. Engine's thread.
+  // While no request runs, the group may be formed again to be larger. Engine's thread.
   virtual void note_demand(Demand /*demand*/) {}
   // Makes form() return kCancelled from now on. Any thread.
   virtual void shutdown() = 0;
-  // A group is formed, it was heard within the last second, and it makes progress if it has work.
-  // Any thread.
+  // A group is formed, every rank sent a message within the last second, and it makes progress if
+  // it has work. Any thread.
   virtual bool healthy() const { return true; }
   // Workers that have joined, the group's ranks first, in rank order. Any thread.
   virtual std::vector<WorkerState> workers() const { return {}; }

@@ -43,7 +43,7 @@ struct AppendEvent {
   std::shared_ptr<Stream> stream;
   StreamEvent event;
 };
-// Once per request, after its last event.
+// Follows the last event of each request.
 struct CloseStream {
   std::shared_ptr<Stream> stream;
   absl::Status status;

@@ -16,7 +16,7 @@
 
 namespace lockstep {
 
-// What determines the bits of a group's answers.
+// The properties that determine the bits of a group's answers.
 struct Origin {
   std::string numeric_class;
   WeightsOrigin weights;

@@ -62,7 +62,7 @@ class EngineObserver {
   virtual void on_step(const StepReport& /*report*/) {}
   // Follows each stretch of the engine's time, without a gap between them.
   virtual void on_part(EnginePart /*part*/, int64_t /*begin_ns*/, int64_t /*end_ns*/) {}
-  // Whether the next step is to be traced.
+  // Whether the next step must be traced.
   virtual bool wants_trace() const { return false; }
 };
 

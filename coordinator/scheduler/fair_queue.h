@@ -36,7 +36,7 @@ struct ServedBefore {
 // Used by the engine's thread alone.
 class FairQueue {
  public:
-  // Which sequences may start in the rest of a step.
+  // The sequences that may start in the rest of a step.
   enum class Starters { kAll, kBegun, kNobody };
 
   // For waiting sequences.

@@ -5,19 +5,17 @@
 // A step is planned in three parts:
 //   1. Every running sequence whose prompt is done computes one row (or waits: full_draws.h).
 //   2. Prompts get the rest of the step's rows, and of its time while others decode or other
-//   clients
-//      have prompts (step_cost.h). Clients take turns (fair_queue.h), with running prompts and with
-//      waiting sequences; among these, requests that have begun are first. A waiting sequence
-//      starts if there are a slot and pages for all its tokens, in addition to those that running
-//      prompts still need. If not, it may preempt running ones of a worse priority, and those of
-//      clients that run more than their own share (a part of all that run), at least two more than
-//      its own client. If that does not help, only clients that run fewer than its own may start
-//      any in this step: so no sequence waits forever.
+//      clients have prompts (step_cost.h). Clients take turns (fair_queue.h), with running prompts
+//      and with waiting sequences; among these, requests that have begun are first. A waiting
+//      sequence starts if there are a slot and pages for all its tokens, in addition to those that
+//      running prompts still need. If not, it may preempt running ones of a worse priority, and
+//      those of clients that run more than their own share (a part of all that run), at least two
+//      more than its own client. If that does not help, only clients that run fewer than its own
+//      may start any in this step: so no sequence waits forever.
 //   3. Pages are taken in order (by priority, then by age), including pages that only the prefix
-//   tree
-//      holds (kv_pages.h). If there is none, a later sequence is preempted: of the worst priority,
-//      the youngest of the client that runs most and more than its own share; if no client does,
-//      the youngest.
+//      tree holds (kv_pages.h). If there is none, a later sequence is preempted: of the worst
+//      priority, the youngest of the client that runs most and more than its own share; if no
+//      client does, the youngest.
 // A preempted sequence keeps its place in the queue.
 //
 // Requests that have begun end, however many clients wait: no request begins in the room that one

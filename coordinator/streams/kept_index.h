@@ -22,7 +22,7 @@ class KeptStream;
 
 // Two owners may use the same id.
 struct KeptName {
-  std::string owner;  // An API key's name; "" without keys: whoever knows the id.
+  std::string owner;  // An API key's name; "" without keys: the id is enough.
   std::string id;     // The request's id.
   friend bool operator<(const KeptName& a, const KeptName& b) {
     return std::tie(a.owner, a.id) < std::tie(b.owner, b.id);

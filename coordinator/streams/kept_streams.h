@@ -24,7 +24,7 @@ namespace openai {
 struct AnswerFacts;
 }
 
-// What determines the format of an answer, from its first byte on.
+// The properties that determine the format of an answer, from its first byte on.
 struct KeptFacts {
   bool is_chat = false;
   bool logprobs = false;

@@ -205,7 +205,7 @@ class CompareTest(unittest.TestCase):
         with tempfile.TemporaryDirectory() as folder:
             text = Path(folder) / "page.md"
             text.write_text("nothing\n")
-            with self.assertRaisesRegex(Problem, "wanted one <!-- compare.py: begin -->"):
+            with self.assertRaisesRegex(Problem, "must have one <!-- compare.py: begin -->"):
                 page.replace_block(text, "compare.py", "new")
             self.assertEqual(text.read_text(), "nothing\n")
 
@@ -272,7 +272,7 @@ class CompareTest(unittest.TestCase):
             with redirect_stderr(said):
                 self.assertEqual(compare.main(["--against", f"{folder}/none", "--work", folder,
                                                "--build", f"{folder}/this"]), 2)
-            self.assertIn("none/bin/lockstep: wanted a built program", said.getvalue())
+            self.assertIn("none/bin/lockstep: must be a built program", said.getvalue())
 
 
 if __name__ == "__main__":

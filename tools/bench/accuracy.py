@@ -35,14 +35,14 @@ def parse_arguments() -> argparse.Namespace:
     )
     parser.add_argument("--model", type=Path, required=True, nargs="+",
                         help="folders of Llamas: one group of columns for each")
-    parser.add_argument("--text", type=Path, required=True, help="what it was not trained on")
-    parser.add_argument("--tokens", type=int, default=4000, help="of the text")
-    parser.add_argument("--window", type=int, default=256, help="tokens of a sequence")
+    parser.add_argument("--text", type=Path, required=True, help="an unseen text")
+    parser.add_argument("--tokens", type=int, default=4000, help="max tokens of the text")
+    parser.add_argument("--window", type=int, default=256, help="tokens per sequence")
     parser.add_argument("--schemes", default=SCHEMES)
     parser.add_argument("--write", type=Path, metavar="PAGE", help="put the table into this page")
     parser.add_argument("--keep-peer", action="store_true",
                         help="with --write: keep the page's rows of llama.cpp, whose version is "
-                        "pinned, and do not run it")
+                        "fixed, and do not run it")
     parser.add_argument("--build", type=Path, default=HERE.parents[1] / "build" / "cpu")
     parser.add_argument("--work", type=Path, default=Path.home() / ".cache" / "lockstep" / "bench")
     return parser.parse_args()
@@ -115,7 +115,7 @@ def kept_rows(options) -> list[tuple]:
     if not options.keep_peer:
         return []
     if not options.write:
-        raise Problem("--keep-peer: wanted --write PAGE, whose rows are kept")
+        raise Problem("--keep-peer: must be used with --write PAGE, whose rows are kept")
     lines = split_page(options.write, "accuracy.py")[1].splitlines()
     return [tuple(cell.strip() for cell in line.strip("|").split("|"))
             for line in lines if line.startswith("| llama.cpp")]

@@ -50,7 +50,7 @@ def read_tensors(path: Path) -> dict[str, np.ndarray]:
         elif info["dtype"] == "F32":
             values = np.frombuffer(stored, np.float32)
         else:
-            sys.exit(f"{path}: {name}: wanted F32 or BF16, found {info['dtype']}")
+            sys.exit(f"{path}: {name}: must be F32 or BF16, found {info['dtype']}")
         tensors[name] = values.reshape(info["shape"])
     return tensors
 
@@ -66,7 +66,7 @@ def read_shape(config: dict) -> Shape:
     for key, wanted in config_of(shape).items():
         same = key in ("intermediate_size", "max_position_embeddings", "torch_dtype", "head_dim")
         if not same and config.get(key) != wanted:
-            sys.exit(f"config.json: {key}: wanted {wanted}, found {config.get(key)}")
+            sys.exit(f"config.json: {key}: must be {wanted}, found {config.get(key)}")
     return shape
 
 

@@ -119,7 +119,7 @@ def measure_kind(options, kind: str, threads: int, records) -> None:
 def measure(options, records) -> bool:
     """Whether every case passed the gate. Prints the table of this run; all records are kept."""
     if options.rounds < MIN_ROUNDS:
-        raise Problem(f"--rounds {options.rounds}: --against wants {MIN_ROUNDS} or more")
+        raise Problem(f"--rounds: must be {MIN_ROUNDS} or more, found {options.rounds}")
     before = len(records.all)
     builds = {"this": f"{options.build} ({commit_of(options.build)})",
               "other": f"{options.against} ({commit_of(options.against)})"}

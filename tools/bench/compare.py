@@ -53,17 +53,17 @@ def parse_arguments(arguments: list[str]) -> argparse.Namespace:
                         help="of bf16, q8, q4 (default: bf16, or q4 for a large shape; with "
                         "--against all of them)")
     parser.add_argument("--threads", default="", help="(default: 1,2; with --against --quick: 1)")
-    parser.add_argument("--cases", default="", help="as lockstep bench --cases takes them")
+    parser.add_argument("--cases", default="", help="see lockstep bench --cases")
     parser.add_argument("--rounds", type=int, default=0, help="(default: 3; with --against 11)")
     parser.add_argument("--quick", action="store_true",
-                        help="short cases; one round, but with --against 11")
+                        help="short cases; one round, with --against 11")
     parser.add_argument("--json", type=Path, help="a file of records to add to, one per line")
-    parser.add_argument("--print", action="store_true", help="only the table of what --json holds")
+    parser.add_argument("--print", action="store_true", help="only print the table of --json")
     parser.add_argument("--write-page", type=Path, metavar="PAGE",
                         help="put the table into this page, between its two comments")
     parser.add_argument("--isa", choices=[isa for isa in environment.PEER_FLAGS if isa], default="",
-                        help="both programs use no better instructions than these")
-    parser.add_argument("--prepare", action="store_true", help="only make what a run needs")
+                        help="both programs use at most these instructions")
+    parser.add_argument("--prepare", action="store_true", help="only make the files for a run")
     parser.add_argument("--build", type=Path, default=HERE.parents[1] / "build" / "cpu",
                         help="this build's folder (default: %(default)s)")
     parser.add_argument("--against", type=Path, metavar="BUILD",
@@ -78,7 +78,7 @@ def parse_arguments(arguments: list[str]) -> argparse.Namespace:
     options.kinds = options.kinds.split(",")
     for kind in options.kinds:
         if kind not in KINDS:
-            raise Problem(f"--kinds: wanted some of {', '.join(KINDS)}, found {kind}")
+            raise Problem(f"--kinds: must be some of {', '.join(KINDS)}, found {kind}")
     try:
         options.threads = [int(count) for count in options.threads.split(",")]
         options.cases = [parse_case(name) for name in options.cases.split(",")]

@@ -43,7 +43,7 @@ class Contestant:
         if line:
             return json.loads(line)
         self.stop()
-        words = log.read_text().strip().splitlines()[-1:] or ["it said nothing"]
+        words = log.read_text().strip().splitlines()[-1:] or ["it printed nothing"]
         raise Problem(f"{self.name} ended early: {words[0]}")
 
     def seconds(self, case: str) -> float:

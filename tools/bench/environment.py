@@ -23,7 +23,7 @@ def run(command: list[str], what: str, log: Path, extra: dict[str, str]) -> None
     with log.open("ab") as output:
         done = subprocess.run(command, stdout=output, stderr=output, env={**os.environ, **extra})
     if done.returncode != 0:
-        raise Problem(f"{what} ended with exit code {done.returncode}; {log} says why")
+        raise Problem(f"{what} ended with exit code {done.returncode}; see {log}")
 
 
 def has_packages(python: Path) -> bool:
@@ -91,5 +91,5 @@ def built(build: Path, name: str) -> Path:
     """The path of one of our programs."""
     path = build / "bin" / name
     if not path.exists():
-        raise Problem(f"{path}: wanted a built program, found none; cmake --build {build} makes it")
+        raise Problem(f"{path}: must be a built program, found none; cmake --build {build}")
     return path

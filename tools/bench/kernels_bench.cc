@@ -47,7 +47,7 @@ struct Setup {
   std::vector<OutputRequest> outputs;
   std::vector<Candidate> candidates;
   std::vector<BlockSum> sums;
-  int64_t copies = 1;  // Of the pages or the block, like those of other layers.
+  int64_t copies = 1;  // The pages or the block, like those of other layers.
   StepSequence sequence;
   StepView step;
   KernelArgs args;

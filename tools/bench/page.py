@@ -24,7 +24,7 @@ def split_page(page: Path, name: str) -> tuple[str, str, str]:
     begin, end = f"<!-- {name}: begin -->\n", f"<!-- {name}: end -->\n"
     whole = page.read_text() if page.exists() else ""
     if whole.count(begin) != 1 or whole.count(end) != 1 or whole.index(end) < whole.index(begin):
-        raise Problem(f"{page}: wanted one {begin.strip()} and one {end.strip()} behind it")
+        raise Problem(f"{page}: must have one {begin.strip()} and one {end.strip()} after it")
     before, rest = whole.split(begin)
     block, after = rest.split(end)
     return before + begin, block, end + after

@@ -54,7 +54,7 @@ class Server:
                         return
             except OSError:
                 time.sleep(0.2)
-        raise Problem(f"{self.name} did not get ready; {log} says why")
+        raise Problem(f"{self.name} did not get ready; see {log}")
 
     def load(self, client: Path, options: argparse.Namespace, round_: int) -> None:
         """Runs one round and adds its figures. Each round has prompts that no cache has seen."""
@@ -70,7 +70,7 @@ class Server:
         found = json.loads(done.stdout)
         wanted = 2 * options.streams * options.tokens
         if found["output_tokens"] != wanted:
-            raise Problem(f"{self.name}: wanted {wanted} tokens, found {found['output_tokens']}")
+            raise Problem(f"{self.name}: must have {wanted} tokens, found {found['output_tokens']}")
         self.tokens_per_s.append(found["output_tokens_per_s"])
         self.gap_p99_ms.append(found["gap_ms"]["p99"])
 
@@ -139,19 +139,19 @@ def main() -> int:
     parser.add_argument("--shape", choices=SHAPES, default="tinyllama")
     parser.add_argument("--kinds", default="q4,q8,bf16", help="(default: %(default)s)")
     parser.add_argument("--streams", type=int, default=16)
-    parser.add_argument("--tokens", type=int, default=64, help="of an answer")
+    parser.add_argument("--tokens", type=int, default=64, help="tokens per answer")
     parser.add_argument("--threads", type=int, default=2)
     parser.add_argument("--rounds", type=int, default=3)
     parser.add_argument("--port", type=int, default=18100, help="this one and the next are used")
     parser.add_argument("--build", type=Path, default=HERE.parents[1] / "build" / "cpu")
     parser.add_argument("--work", type=Path, default=Path.home() / ".cache" / "lockstep" / "bench")
-    parser.add_argument("--prepare", action="store_true", help="only make what a run needs")
+    parser.add_argument("--prepare", action="store_true", help="only make the files for a run")
     options = parser.parse_args()
     kinds = options.kinds.split(",")
     try:
         for kind in kinds:
             if kind not in KINDS:
-                raise Problem(f"--kinds: wanted some of {', '.join(KINDS)}, found {kind}")
+                raise Problem(f"--kinds: must be some of {', '.join(KINDS)}, found {kind}")
             servers(options, kind)
         if options.prepare:
             return 0

@@ -133,7 +133,7 @@ def parse_case(name: str) -> Case:
     """Parses like `lockstep bench --cases`. ValueError if invalid."""
     match = re.fullmatch(r"(?:prefill:(\d+)|decode:(\d+)(?:@(\d+))?)(?:x(\d+))?", name)
     if not match or 0 in (int(number) for number in match.groups() if number):
-        raise ValueError(f'wanted a case such as prefill:512 or decode:128@4096x8, found "{name}"')
+        raise ValueError(f'must be a case such as prefill:512 or decode:128@4096x8, found "{name}"')
     prompt, steps, depth, batch = match.groups()
     return Case(name, int(prompt or depth or 1), int(steps or 0), int(batch or 1))
 

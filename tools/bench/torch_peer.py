@@ -22,7 +22,7 @@ try:
     import torch
     from torch.nn.functional import linear, rms_norm, scaled_dot_product_attention, silu
 except ImportError:
-    print("no PyTorch here")
+    print("PyTorch is not installed")
     sys.exit(3)
 
 

@@ -24,7 +24,7 @@ Call one as <tool_call>{"name": NAME, "arguments": {...}}</tool_call>.{% endif -
   {{- '<|call|>' if tools and messages[-1].role == 'user' else '<|answer|>' }}
 {%- endif %}
 {#- Thoughts are written <think>...</think>. -#}"""
-SIZE = 320  # Of the vocabulary and of a token's vector.
+SIZE = 320  # The size of the vocabulary and of a token's vector.
 
 
 def byte_letters() -> list[str]:

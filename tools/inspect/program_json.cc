@@ -93,7 +93,7 @@ bool same_rectangle(program::Piece a, const program::Piece& b) {
   return a.SerializeAsString() == b.SerializeAsString();
 }
 
-// How many pieces from `first` on are the same rectangle of numbered tensors, as of experts.
+// How many pieces from `first` on are the same rectangle of numbered tensors, such as experts.
 int run_of(const program::Weight& weight, int first, Counted& counted) {
   const program::Piece& begin = weight.pieces(first);
   for (const Counted& place : numbers_of(begin.source())) {

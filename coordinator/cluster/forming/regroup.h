@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Decides when the next group may have fewer ranks, and when a smaller group is formed anew to have
-// more. A state machine and a part of ClusterCore.
+// Decides when the next group may have fewer ranks, and when a smaller group is formed again to
+// have more. A state machine and a part of ClusterCore.
 #pragma once
 
 #include <cstdint>

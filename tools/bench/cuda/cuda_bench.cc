@@ -40,7 +40,7 @@ class Bench {
     }
   }
 
-  // As bf16, 16 bits are a number of 0.0078 to 0.12 of either sign, and so are two of them as
+  // 16 bits of the pattern are a bf16 number of 0.0078 to 0.12 of either sign, and 32 bits such a
   // float32; as codes any bits are valid.
   TensorView matrix(int64_t rows, int64_t cols, DType dtype) {
     return {filled(rows * cols * dtype_bytes(dtype)), rows, cols, cols, dtype};

@@ -22,7 +22,7 @@ enum Kind { kPlain, kLayer, kValue, kWeight, kState, kIndex, kPlace, kKinds };
 bool is_digit(char c) { return std::isdigit(static_cast<unsigned char>(c)) != 0; }
 bool is_letter(char c) { return std::isalpha(static_cast<unsigned char>(c)) != 0; }
 
-// What the number at `at` counts, from the text before it.
+// The kind of the number at `at`, from the text before it.
 Kind kind_of(std::string_view line, size_t at) {
   const std::string_view before = line.substr(0, at);
   const char last = before.empty() ? ' ' : before.back();
