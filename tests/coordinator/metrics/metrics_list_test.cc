@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// The lists of docs/metrics.md: that they have what is printed.
+// The lists of docs/metrics.md name exactly the metrics that are printed.
 #include <gtest/gtest.h>
 
 #include <fstream>
@@ -52,7 +52,7 @@ Metrics documented() {
   return metrics;
 }
 
-// The labels between a series' braces.
+// The labels between the braces of a series.
 std::set<std::string> labels_of(const std::string& series) {
   std::set<std::string> labels;
   std::istringstream parts(piece(series, "{", "}"));

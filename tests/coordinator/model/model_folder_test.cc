@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Folders that people have and that cannot be served: one line says what is there and the way out.
+// Folders that cannot be served: one line says what the folder has and what the user can do.
 #include "coordinator/model/model_folder.h"
 
 #include <cstdlib>
@@ -119,7 +119,7 @@ TEST_F(ModelFolderTest, ATokenizerOfAnotherFormIsNamed) {
   }
 }
 
-// Sets an environment variable, or removes it, until its end.
+// Sets or removes an environment variable for its own lifetime.
 class Variable {
  public:
   Variable(const char* name, const std::optional<std::string>& value) : name_(name) {
@@ -148,7 +148,7 @@ TEST_F(ModelFolderTest, TheCacheIsWhereHuggingfaceHubLooks) {
   const char* const kBelow[] = {"", "", "/hub", "/huggingface/hub", "/.cache/huggingface/hub"};
   for (size_t first = 0; first < std::size(kNames); ++first) {
     SCOPED_TRACE(kNames[first]);
-    // Variables before it are not set or empty; later ones name another folder.
+    // Earlier variables are unset or empty; later ones name another folder.
     std::vector<std::unique_ptr<Variable>> set;
     for (size_t i = 0; i < std::size(kNames); ++i) {
       const std::string folder = folder_.path().string() + "/" + kNames[i];
@@ -163,7 +163,7 @@ TEST_F(ModelFolderTest, TheCacheIsWhereHuggingfaceHubLooks) {
     write(cache + "/refs/main", "0123\n");
     const fs::path snapshot = write(cache + "/snapshots/0123/config.json").parent_path();
     EXPECT_EQ(*find_model_folder("org/name"), snapshot);
-    // The cache's own folder means the same.
+    // The path of the cache's folder finds the same snapshot.
     EXPECT_EQ(*find_model_folder(folder_.path() / cache), snapshot);
   }
 }

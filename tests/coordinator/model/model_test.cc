@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// What a model makes of the small files in its folder: on copies of the demo.
+// How a model uses the small files of its folder, tested on copies of the demo.
 #include "coordinator/model/model.h"
 
 #include <fstream>
@@ -83,7 +83,7 @@ TEST_F(ModelTest, AnEndTokenBeyondTheModelsVocabularyEndsNothing) {
   EXPECT_THAT(model->end_ids(false), ElementsAre(1));
 }
 
-// 3,072 tokens are in the demo's tokenizer.
+// The demo's tokenizer has 3,072 tokens.
 TEST_F(ModelTest, ATokenizerOfFarFewerTokensThanTheModelHasRowsIsAWarning) {
   std::ifstream demo(LOCKSTEP_SOURCE_DIR "/demo/config.json");
   Json config = Json::parse(demo);

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Where templates are found, and what a request becomes before they see it.
+// Where templates are found, and how a request is prepared for them.
 #include "coordinator/text/chat_template.h"
 
 #include "tests/coordinator/text/test_data.h"
@@ -62,8 +62,8 @@ TEST(ChatTemplateTest, ErrorsNameTheFileAndNotItsFolder) {
       << error();
 }
 
-// The layout that the reference's save_pretrained has written since 4.51, and what its
-// AutoTokenizer makes of it.
+// The layout that the reference's save_pretrained has written since 4.51, read as its AutoTokenizer
+// reads it.
 TEST(ChatTemplateTest, AdditionalTemplatesAreFiles) {
   const TempFolder folder;
   const auto text = [&](const ChatRequest& request) {

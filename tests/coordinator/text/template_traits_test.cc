@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// The answers that templates give. tests/coordinator/openai/conversations_test.cc has what follows
-// from them.
+// The traits that test renderings find. tests/coordinator/openai/conversations_test.cc has what
+// follows from them.
 #include "coordinator/text/template_traits.h"
 
 #include <gtest/gtest.h>
@@ -72,7 +72,7 @@ TEST(TemplateTraitsTest, RolesInQuotesAreNamed) {
   EXPECT_FALSE(traits.names.contains("content"));
 }
 
-// A list of one text gives what a string gives, and each text of a longer one is shown.
+// A list of one text renders as a string does, and a longer list shows each of its texts.
 TEST(TemplateTraitsTest, ListsAreTakenWhereTheyAreShownAsStringsAre) {
   const auto form_of = [](const std::string& content, const char* before = "") {
     return traits_of(before + std::string("{% for m in messages %}<{{ m.role }}>") + content +

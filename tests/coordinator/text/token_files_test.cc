@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Tokens that the files beside tokenizer.json name: as AutoTokenizer makes them exist, for texts,
+// The files beside tokenizer.json name tokens; these exist as AutoTokenizer makes them, for texts,
 // for decoding and for templates.
 #include "coordinator/text/token_files.h"
 
@@ -81,7 +81,7 @@ TEST(TokenFilesTest, AStatedIdCountsWhereItIsFree) {
         "1":{"content":"<y>"},"4":{"content":"<z>"}}})",
                                             "", ""));
   ASSERT_NE(tokenizer, nullptr);
-  EXPECT_EQ(tokenizer->token_id("<y>"), 5);  // The id is another token's.
+  EXPECT_EQ(tokenizer->token_id("<y>"), 5);  // The id belongs to another token.
   EXPECT_EQ(tokenizer->token_id("<z>"), 6);
   EXPECT_EQ(tokenizer->token_id("<x>"), 90);
   EXPECT_EQ(tokenizer->vocab_size(), 91);

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// What is recorded of an engine, what is written of it, and when an answer comes.
+// The recorded steps, the JSON written of them, and when a request for a trace is answered.
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
@@ -28,7 +28,7 @@ GroupInfo group_of_one() {
                                      .operators = {{"embed", "embedding"}, {"linear", "head"}}}})};
 }
 
-// Sent at 1,000, answered at 2,000.
+// The step is sent at 1,000 and answered at 2,000.
 StepReport report_of(uint64_t step, const GroupInfo& group, bool traced) {
   StepReport report = {.step = step,
                        .sequences = 1,
@@ -91,7 +91,7 @@ TEST(TraceJsonTest, AnUntracedStepHasItsRanksWithoutOperators) {
   const GroupInfo group = group_of_one();
   TraceRecorder recorder;
   StepReport report = report_of(7, group, /*traced=*/false);
-  report.ranks[0].set_transfer_ns(INT64_MAX);  // A worker's word: it had at most the whole time.
+  report.ranks[0].set_transfer_ns(INT64_MAX);  // A worker's claim; the step bounds it.
   recorder.on_step(report);
   const nlohmann::json events = events_of(recorder.last(1));
   EXPECT_EQ(named(events, "step", 1)["dur"], 1.0);
@@ -171,7 +171,7 @@ TEST(TraceRecorderTest, WantsTracesForAsManyStepsAsWereAskedFor) {
   TraceRecorder recorder;
   EXPECT_FALSE(recorder.wants_trace());
   recorder.trace_next(2);
-  recorder.trace_next(1);  // Is served by the same steps.
+  recorder.trace_next(1);  // The same steps serve it.
   for (uint64_t i = 1; i <= 2; ++i) {
     EXPECT_TRUE(recorder.wants_trace());
     recorder.on_step(report_of(i, group, /*traced=*/true));
@@ -225,7 +225,7 @@ TEST_F(TraceRequestsTest, AnIdleServerAnswersAtOnceWithTheStepsThereWere) {
 }
 
 TEST_F(TraceRequestsTest, WithATimeoutItWaitsForSteps) {
-  EXPECT_EQ(steps_in(ask("?steps=4&timeout=60")->wait()), 4);  // Empty ones.
+  EXPECT_EQ(steps_in(ask("?steps=4&timeout=60")->wait()), 4);  // These steps are empty.
   EXPECT_EQ(steps_in(ask("?steps=4&timeout=0")->wait()), 4);
   eventually([&] { return !recorder_.wants_trace(); });
 }

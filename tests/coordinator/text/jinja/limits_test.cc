@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// A template is a stranger's program: whatever it asks for, it ends, with an error.
+// A template is an untrusted program: whatever it does, it ends with an error.
 #include <filesystem>
 
 #include "base/source_dir.h"
