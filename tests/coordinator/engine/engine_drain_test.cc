@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Draining: what is there goes on, nothing new is taken, and what takes too long is cancelled.
+// Draining: running work goes on, new work is refused, and work that takes too long is cancelled.
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
@@ -36,7 +36,7 @@ TEST(EngineDrainTest, RunningAndQueuedStreamsGoOnToTheirEnd) {
     EXPECT_EQ(finish(*stream)[0].tokens.size(), 20u);
     EXPECT_TRUE(stream->status().ok());
   }
-  streams.clear();  // Until then their readers may have something to send.
+  streams.clear();  // A stream's reader may still have events to send, so the drain waits for it.
   EXPECT_TRUE(engine.wait_end().ok());
 }
 
@@ -111,7 +111,7 @@ TEST(EngineDrainTest, StoppingEndsADrainAtOnce) {
   engine.drain(hours(1));
   EXPECT_TRUE(engine.wait_end().ok());
   const FinishReason reason = finish(*stream)[0].finish_reason;
-  if (reason == FinishReason::kLength) return;  // It was faster.
+  if (reason == FinishReason::kLength) return;  // It ended before the stop.
   EXPECT_EQ(reason, FinishReason::kCancelled);
   EXPECT_EQ(stream->status().code(), absl::StatusCode::kCancelled);
 }

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Log-probabilities of a prompt's tokens: those of the model, once each, however the prompt is
-// computed.
+// Log-probabilities of a prompt's tokens: the model's own, each reported once, however the prompt
+// is computed.
 #include <gmock/gmock.h>
 
 #include <cmath>
@@ -75,8 +75,8 @@ TEST(EngineScoresTest, ChunksRanksAndOutputsDoNotMatter) {
 
 TEST(EngineScoresTest, NothingIsToldTwiceToOneThatWasPreempted) {
   const Answer alone = answer_to(scored_request());
-  // Room for both prompts: the second loses its pages in the middle of its own, when the first one
-  // has generated as much as fits beside it.
+  // There is room for both prompts: the second loses its pages in the middle of its prompt, when
+  // the tokens of the first fill the rest.
   Driven driven({.pages = 16}, {.prefill_chunk = 2});
   std::vector<std::shared_ptr<Stream>> streams;
   for (int i = 0; i < 2; ++i) {
@@ -120,7 +120,7 @@ TEST(EngineScoresTest, TheFirstChoiceHasThemBeforeAnyChoicesTokens) {
     request.n = 3;
     const std::shared_ptr<Stream> stream = driven.submit(request);
     driven.run();
-    const std::map<int32_t, Answer> answers = finish(*stream);  // Looks at the order.
+    const std::map<int32_t, Answer> answers = finish(*stream);  // finish() checks the order.
     ASSERT_EQ(answers.size(), 3u);
     expect_same(answers.at(0).prompt_logprobs, answer_to(scored_request()).prompt_logprobs);
     EXPECT_TRUE(answers.at(1).prompt_logprobs.empty() && answers.at(2).prompt_logprobs.empty());

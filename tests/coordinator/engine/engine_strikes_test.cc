@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Which losses of groups count against a request, and when they no longer do.
+// Which losses of groups count as strikes against a request, and when strikes expire.
 #include <gtest/gtest.h>
 
 #include "base/status.h"
@@ -63,7 +63,7 @@ TEST(EngineStrikesTest, ARequestAtWhichStepsAreAbortedOrTimeOutForEverEnds) {
   }
 }
 
-// Five kills before its next token, then three losses without.
+// There are five kills before the request's next token, then three other losses without a kill.
 TEST(EngineStrikesTest, WorkersThatAreKilledFromOutsideAreNoStrike) {
   Driven driven(kModel);
   const std::shared_ptr<Stream> stream = driven.submit(request_of(1, 3, 9));
@@ -85,7 +85,7 @@ TEST(EngineStrikesTest, WorkersThatAreKilledFromOutsideAreNoStrike) {
   EXPECT_EQ(stream->status().code(), absl::StatusCode::kInternal);
 }
 
-// Who kills it may be the kernel, for what the request takes.
+// The kernel may have killed it because of the memory that the request takes.
 TEST(EngineStrikesTest, ARequestAtWhichWorkersAreKilledForEverEnds) {
   Driven driven(kModel);
   const std::shared_ptr<Stream> stream = driven.submit(request_of(1, 3, 9));

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// The engine with workers that check it: batches give what each request gives alone, and what a
-// reader sees of a request is all there is, once.
+// The engine with workers that check it: a request's answer does not depend on its batch, and a
+// reader gets each event exactly once.
 #include "coordinator/engine/engine.h"
 
 #include <gmock/gmock.h>
@@ -18,7 +18,7 @@ namespace {
 
 using testing::IsEmpty;
 
-// An engine over fake workers; lies fail the test.
+// An engine over fake workers; the test fails if these were sent anything wrong.
 class Served {
  public:
   explicit Served(const FakeModel& model, const EngineOptions& options = {},
@@ -81,7 +81,7 @@ TEST(EngineTest, SixtyFourStreamsAtOnceGiveWhatEachGivesAlone) {
     for (const Request& request : requests) alone.push_back(served.answers(request)[0]);
   }
   for (const int ranks : {1, 2, 3, 5, 7}) {
-    for (const int64_t pages : {1000, 40}) {  // Forty: two of the longest.
+    for (const int64_t pages : {1000, 40}) {  // Forty pages hold two of the longest.
       FakeModel model = roomy;
       model.ranks = ranks;
       model.pages = pages;
@@ -95,7 +95,7 @@ TEST(EngineTest, SixtyFourStreamsAtOnceGiveWhatEachGivesAlone) {
         ASSERT_TRUE(streams[i]->status().ok()) << streams[i]->status();
       }
       eventually([&] { return served.engine().stats().pages_free == pages; });
-      const bool crowded = pages == 40 && ranks != 2;  // By rows of one few run at once.
+      const bool crowded = pages == 40 && ranks != 2;  // With one row per step few run at once.
       EXPECT_EQ(served.engine().stats().preemptions > 0, crowded);
     }
   }

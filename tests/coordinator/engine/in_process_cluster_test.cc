@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// The in-process group as an engine sees it: what it says of itself, lost ranks, rejoining.
+// The in-process group as an engine sees it: its capabilities, lost ranks, rejoining.
 #include "tests/support/in_process_cluster.h"
 
 #include <gmock/gmock.h>

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// One line per request, and what is in it.
+// The log has one line per request, with these fields.
 #include "coordinator/engine/request_log.h"
 
 #include <gtest/gtest.h>

@@ -7,7 +7,7 @@
 namespace lockstep::http {
 namespace {
 
-// It is asked whether it is still there by what clients skip: else it may as well have hung up.
+// The server probes such a client with bytes that clients skip: it may as well have hung up.
 TEST(HalfClosedTest, AClientThatEndsItsSideBehindARequestGetsItsAnswer) {
   ScriptedServer server;
   HttpClient waiting(server.address());
@@ -50,7 +50,7 @@ TEST(HalfClosedTest, AClientThatEndsItsSideBehindSeveralRequestsGetsAllAnswers) 
 TEST(HalfClosedTest, AClientThatEndsItsSideDuringAnAnswerIsClosedBehindIt) {
   ScriptedServer server;
   HttpClient client(server.address());
-  // Longer than what the system takes at once: the end is seen while the answer is written.
+  // Longer than the system's buffers: the end is seen while the answer is written.
   const std::string body(4 << 20, 'e');
   client.send(http_request("POST", "/echo", "", body));
   EXPECT_TRUE(client.read_until("\r\n\r\n"));

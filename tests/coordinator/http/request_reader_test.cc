@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Bytes of requests: what is read of them, wherever they are cut, and what is refused.
+// How requests are read from bytes, cut at any place, and which are refused.
 #include "coordinator/http/request_reader.h"
 
 #include <gtest/gtest.h>
@@ -15,7 +15,7 @@ using State = RequestReader::State;
 
 constexpr ReadLimits kLimits = {.header_bytes = 400, .body_bytes = 1000};
 
-// What a connection's bytes came to, comparable: one line per request or refusal.
+// The result of a connection's bytes as text: one line per request or refusal.
 std::vector<std::string> outcome_of(RequestReader& reader) {
   std::vector<std::string> all;
   while (reader.state() == State::kWhole) {
@@ -51,7 +51,7 @@ std::vector<size_t> before_every_byte(std::string_view bytes) {
   return cuts;
 }
 
-// 0: nothing was refused.
+// The status of the refusal, or 0.
 int status_of(const std::string& bytes) {
   RequestReader reader(kLimits);
   reader.feed(bytes);
@@ -212,7 +212,7 @@ TEST(RequestReaderTest, HeadersAboveTheirLimitAreRefused) {
   };
   EXPECT_EQ(status_of(padded(400)), 0);
   EXPECT_EQ(status_of(padded(401)), 431);
-  EXPECT_EQ(status_of("GET /" + std::string(400, 'x')), 431);  // Without an end.
+  EXPECT_EQ(status_of("GET /" + std::string(400, 'x')), 431);  // A line without an end.
   const std::string chunked = with_head("Transfer-Encoding: chunked\r\n");
   EXPECT_EQ(status_of(chunked + "1;" + std::string(400, 'x')), 431);
   EXPECT_EQ(status_of(chunked + "0\r\nX: " + std::string(400, 'x')), 431);
@@ -220,7 +220,7 @@ TEST(RequestReaderTest, HeadersAboveTheirLimitAreRefused) {
 
 TEST(RequestReaderTest, LimitsHoldWhetherBytesComeAtOnceOrOneByOne) {
   const std::string chunked = with_head("Transfer-Encoding: chunked\r\n");
-  // With 399 bytes of padding, what is bounded has 400 to 404 bytes.
+  // With 399 bytes of padding the bounded part has 400 to 404 bytes.
   for (size_t padding = 380; padding < 420; ++padding) {
     const std::string pad(padding, 'x');
     for (const std::string& bytes : {
