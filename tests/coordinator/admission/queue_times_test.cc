@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Estimates of waits against a queue that is served at a known pace, on virtual time.
+// Estimates of waits in a queue that is served at a known rate, on virtual time.
 #include "coordinator/admission/queue_times.h"
 
 #include <gmock/gmock.h>
@@ -36,7 +36,7 @@ class QueueTimesTest : public ::testing::Test {
       waiting_.push_back(streams_.back().get());
     }
   }
-  // So many milliseconds; the oldest begins first.
+  // Advances the clock by `ms`; the oldest requests begin first.
   void pass(int64_t ms) {
     for (; ms > 0; ms -= 10) {
       now_ns_ += 10 * kMs;
@@ -81,7 +81,7 @@ TEST_F(QueueTimesTest, TheWaitIsThatOfThoseBefore) {
   EXPECT_NEAR(wait_ms(of("new")), 19'000, 500);
   pass(10'000);
   EXPECT_NEAR(wait_ms(of("new")), 9'000, 500);
-  now_ns_ += 5'000 * kMs;  // Nothing begins any more.
+  now_ns_ += 5'000 * kMs;  // No request begins any more.
   EXPECT_GT(wait_ms(of("new")), 12'000);
 }
 
@@ -89,7 +89,7 @@ TEST_F(QueueTimesTest, WhoSendsMuchDelaysHimself) {
   come(of("many"), 1000);
   come(of("few"), 10);
   pass(100);
-  EXPECT_NEAR(wait_ms(of("new")), 20, 5) << "one of each client's";
+  EXPECT_NEAR(wait_ms(of("new")), 20, 5) << "one request of each client";
   EXPECT_NEAR(wait_ms(of("few")), 10 * (10 + 11), 20);
   EXPECT_NEAR(wait_ms(of("many")), 10 * (990 + 10), 50);
 }

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Who is let in, by the file of keys.
+// Who is let in, according to the file of keys.
 #include "coordinator/api/api_keys.h"
 
 #include <gmock/gmock.h>
@@ -63,7 +63,7 @@ TEST_F(ApiKeysTest, AnythingElseIsNot) {
 }
 
 TEST_F(ApiKeysTest, ADigestStandsForItsKey) {
-  // SHA-256 of "sk-0123456789abcdef".
+  // The digest is SHA-256 of "sk-0123456789abcdef".
   const auto keys = load(
       "alice sha256:0000000000000000000000000000000000000000000000000000000000000000\n"
       "bob sha256:221df437bc4f8c4d9718bd7a9ec4c1021c72fd69dfb2a5f568ecf4607c824bee\n");

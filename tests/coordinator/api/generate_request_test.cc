@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// What callers send -> what the engine takes, on the demo model.
+// The conversion of callers' requests to the engine's, on the demo model.
 #include "coordinator/api/generate_request.h"
 
 #include <gtest/gtest.h>
@@ -50,7 +50,7 @@ TEST_F(GenerateRequestTest, WhatIsNotSetTakesTheDefaults) {
   EXPECT_EQ(request.n, 1);
   EXPECT_EQ(request.logprobs, -1);
   EXPECT_EQ(request.sampling.top_k, 0);
-  EXPECT_FALSE(request.stop_ids.empty());  // The model's own end.
+  EXPECT_FALSE(request.stop_ids.empty());  // The model's own end token.
   EXPECT_FALSE(request.id.empty());
   EXPECT_NE(accepted().id, request.id);
 }
@@ -243,7 +243,7 @@ TEST_F(GenerateRequestTest, IdsAreOfTheVocabulary) {
   }
 }
 
-// That it was not tokenized shows in the text, which no tokenizer takes.
+// The invalid text shows that it was not tokenized: no tokenizer accepts it.
 TEST_F(GenerateRequestTest, APromptThatCannotFitIsRefusedBeforeItIsTokenized) {
   const size_t most = model_->max_context() * kPromptBytesPerToken;
   message_.set_prompt(std::string(most, '\xff'));
@@ -265,7 +265,7 @@ TEST_F(GenerateRequestTest, LinesOfJsonAreTheSameMessage) {
   }
 }
 
-// The fuzzer's twin: mutations of a good message, seed 1.
+// The same checks as the fuzzer's: mutations of a valid message, seed 1.
 TEST_F(GenerateRequestTest, MutatedBytesAreRefusedOrKeepTheLimits) {
   message_.set_n(3);
   message_.add_stop("stop");

@@ -19,7 +19,7 @@ using testing::FakeExchange;
 
 constexpr const char* kKey = "sk-0123456789abcdef";
 
-// Says something once it is told to.
+// Writes one piece after the test sets its flag.
 class ToldSource final : public http::BodySource {
  public:
   explicit ToldSource(const std::atomic<bool>* told) : told_(told) {}
@@ -55,10 +55,10 @@ class KeyGateTest : public ::testing::Test {
   TempFolder folder_;
   std::unique_ptr<ApiKeys> keys_;
   http::Handler gate_;
-  std::vector<std::shared_ptr<http::Exchange>> held_;  // That the handler was given.
+  std::vector<std::shared_ptr<http::Exchange>> held_;  // Exchanges that reached the handler.
 };
 
-// Never at its end.
+// A source without an end.
 class EndlessSource final : public http::BodySource {
  public:
   State read(std::string* bytes) override {
@@ -92,7 +92,7 @@ TEST_F(KeyGateTest, ARequestCountsUntilItsAnswerIsComplete) {
   const auto first = call("/v1/completions", bearer);
   ASSERT_EQ(held_.size(), 1u);
   held_[0]->stream({}, std::make_unique<EndlessSource>());
-  held_.clear();  // The handler has let go of it; the stream goes on.
+  held_.clear();  // The handler releases it; the stream goes on.
   const http::Response refused = call("/v1/completions", bearer)->wait();
   EXPECT_EQ(refused.status, 429);
   EXPECT_EQ(nlohmann::json::parse(refused.body)["error"]["type"], "rate_limit_error");

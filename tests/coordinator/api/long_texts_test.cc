@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Texts of megabytes cost those who send them, and nobody else: gRPC's threads stay free to answer
-// health checks and the pings of workers and clients.
+// Texts of megabytes delay only their senders: gRPC's threads stay free to answer health checks and
+// the pings of workers and clients.
 #include <grpcpp/generic/generic_stub.h>
 
 #include <atomic>

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Resumable calls of the public port: what they leave behind is read again, message by message.
+// Resumable calls of the public port: after a call is gone its messages can be read again.
 #include <fmt/format.h>
 #include <gtest/gtest.h>
 
@@ -27,7 +27,7 @@ struct Read {
   std::vector<v1::GenerateResponse> messages;
   grpc::Status status;
 
-  // All of them as bytes.
+  // The bytes of all messages.
   std::string bytes() const {
     std::string all;
     for (const v1::GenerateResponse& message : messages) all += message.SerializeAsString();
@@ -35,7 +35,7 @@ struct Read {
   }
 };
 
-// Hangs up after so many messages.
+// Hangs up after `messages` messages.
 template <typename Reader>
 Read read(Reader& reader, grpc::ClientContext& context, size_t messages = SIZE_MAX) {
   Read read;
@@ -75,7 +75,7 @@ TEST(ResumeTest, ACallThatIsClosedAtEveryMessageIsJoinedByItsRest) {
     EXPECT_TRUE(rest.status.ok()) << rest.status.error_message();
     first.messages.insert(first.messages.end(), rest.messages.begin(), rest.messages.end());
     for (v1::GenerateResponse& message : first.messages) message.set_request_id("uncut");
-    // What came from the cache depends on what came before, the answer does not.
+    // The cached tokens depend on earlier requests, the answer does not.
     for (v1::GenerateResponse& message : first.messages) {
       if (message.has_usage()) message.mutable_usage()->set_cached_tokens(0);
     }
@@ -144,7 +144,7 @@ TEST(ResumeTest, WhatIsGoneIsOutOfRange) {
 TEST(ResumeTest, ReadersThatHangUpMakeRoomForOthersAndTheRequestRunsOn) {
   ApiServer server;
   StepGate gate(server.cluster());
-  // Until one is begun within its deadline: that is the call's, not the request's.
+  // Repeat until a request begins within the deadline, which ends the call and not the request.
   std::string id;
   for (int ms = 100; server.kept().counts().streams == 0; ms *= 2) {
     id = fmt::format("within-{}-ms", ms);

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Who comes next, who is refused, and that nobody waits for ever. Threads are held by tasks that
-// wait for the test; nothing here depends on time.
+// Which task runs next, which is refused, and that no task waits forever. Tasks that wait for the
+// test hold the threads; nothing here depends on time.
 #include "coordinator/api/task_pool.h"
 
 #include <gmock/gmock.h>
@@ -43,7 +43,7 @@ class Gate {
   int arrived_ ABSL_GUARDED_BY(mutex_) = 0;
 };
 
-// What ran, in order.
+// The names of the tasks that ran, in order.
 class Record {
  public:
   std::function<void()> task(std::string name) {
@@ -65,7 +65,7 @@ class Record {
   std::vector<std::string> names_ ABSL_GUARDED_BY(mutex_);
 };
 
-// One thread for all tasks, one for short ones; both held at the gate.
+// One thread for all tasks and one for short ones; the gate holds both.
 struct HeldPool {
   explicit HeldPool(TaskPoolOptions options = {.threads = 1}) : pool(options) {
     hold(kLong);
@@ -117,7 +117,7 @@ TEST(TaskPoolTest, AShortTaskPassesLongOnesThatCameBefore) {
   EXPECT_TRUE(pool.submit("a", kLong, [&] { gate.pass(); }).ok());
   for (int i = 0; i < 5; ++i) EXPECT_TRUE(pool.submit("a", kLong, record.task("long")).ok());
   EXPECT_TRUE(pool.submit("b", 10, record.task("short")).ok());
-  EXPECT_EQ(record.wait_for(1)[0], "short");  // While a long one holds the thread for those.
+  EXPECT_EQ(record.wait_for(1)[0], "short");  // A long task holds the thread for long ones.
   gate.open();
 }
 
@@ -180,7 +180,7 @@ TEST(TaskPoolTest, BytesAreBoundedAndFreeAgainWhenATaskHasRun) {
 
 TEST(TaskPoolTest, LongTextsLeaveRoomForShortOnes) {
   HeldPool held({.threads = 1, .max_tasks = 100, .max_bytes = 20 * kLong});
-  int taken = 1;  // The holder's.
+  int taken = 1;  // The holder's task.
   for (int client = 0; client < 40; ++client) {
     taken += held.submit(std::to_string(client), kLong, "long").ok() ? 1 : 0;
   }

@@ -66,7 +66,7 @@ TEST(FormatChoiceTest, PublishedTemplatesWithoutToolsShowNoFormat) {
   EXPECT_GE(templates, 7);
 }
 
-// Other formats with Hermes's tag, and a template of two formats.
+// Other formats with Hermes's tag, and a template with two formats.
 TEST(FormatChoiceTest, AutoTakesNothingWhereItIsNotCertain) {
   EXPECT_EQ(names_of("<tool_call>NAME</tool_call>"), "none,none");
   EXPECT_EQ(names_of("]<]minimax[>[<tool_call>]<]minimax[>[<invoke name=\"f\"> \"arguments\""),
@@ -94,7 +94,7 @@ TEST(FormatChoiceTest, FlagsAreStronger) {
   EXPECT_FALSE(choose_formats("auto", "auto", nullptr)->tools_as_text);
   const std::string tools = message_of(choose_formats("x", "auto", nullptr).status());
   EXPECT_TRUE(tools.starts_with("--tool-parser x: must be auto, hermes, granite4, ")) << tools;
-  EXPECT_EQ(tools.find(", think"), std::string::npos) << "it has no calls";
+  EXPECT_EQ(tools.find(", think"), std::string::npos) << "think has no calls";
   const std::string thoughts = message_of(choose_formats("auto", "xlam", nullptr).status());
   EXPECT_TRUE(thoughts.starts_with("--reasoning-parser xlam: must be auto, hermes, ")) << thoughts;
   EXPECT_TRUE(thoughts.ends_with(", think or none")) << thoughts;
@@ -115,7 +115,7 @@ TEST(FormatChoiceTest, OtherServersNamesAreTakenToo) {
   for (const char* name : {"qwen3", "deepseek_r1", "deepseek-r1"}) {
     EXPECT_EQ(name_of(choose_formats("none", name, nullptr)->thoughts), "think") << name;
   }
-  EXPECT_FALSE(choose_formats("qwen3", "none", nullptr).ok()) << "it has no calls";
+  EXPECT_FALSE(choose_formats("qwen3", "none", nullptr).ok()) << "qwen3 has no calls";
 }
 
 TEST(FormatChoiceTest, NoNameIsThatOfTwoFormats) {
@@ -130,7 +130,7 @@ TEST(FormatChoiceTest, NoNameIsThatOfTwoFormats) {
   }
 }
 
-// The tokens by their ids; those with a bracket or a bar are special.
+// A tokenizer with these tokens, ids in order; tokens with a bracket or a bar are special.
 std::unique_ptr<Tokenizer> tokenizer_of(const std::vector<std::string>& tokens) {
   Json vocabulary = Json::object(), added = Json::array();
   for (const std::string& token : tokens) {
@@ -186,7 +186,7 @@ TEST(FormatTest, ThePageHasTheTable) {
                                                           << format_table();
 }
 
-// The parsers rely on it.
+// The parsers rely on this.
 TEST(FormatTest, NoTagLiesWithinAnotherOne) {
   std::set<std::string_view> names;
   for (const Format& format : formats()) {

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Texts as models write them, cut in every way: what is cut out of them is always the same.
+// Models' outputs, cut in every way: the parsed parts are always the same.
 #include "coordinator/output/output_parser.h"
 
 #include <gtest/gtest.h>
@@ -35,13 +35,13 @@ TEST(OutputParserTest, HermesCallsAreCutOut) {
                 "<tool_call>\n{\"name\": \"get_weather\", \"arguments\": {\"city\": \"Paris\"}}\n"
                 "</tool_call>",
                 "||get_weather({\"city\": \"Paris\"})");
-  // Two, after words.
+  // Two calls after words.
   expect_parsed(options,
                 "Let me look.\n<tool_call>\n{\"name\": \"a\", \"arguments\": {\"x\": [1, {\"y\": "
                 "\"}]\"}]}}\n</tool_call>\n<tool_call>\n{\"name\": \"b\", \"arguments\": {}}\n"
                 "</tool_call>",
                 "|Let me look.|a({\"x\": [1, {\"y\": \"}]\"}]})|b({})");
-  // Arguments first, as a string, and words behind.
+  // The arguments come first, as a string, and words follow.
   expect_parsed(options,
                 "<tool_call>{\"arguments\": \"{\\\"q\\\": \\\"\\u00e9\\\"}\", \"id\": 7, \"name\": "
                 "\"s\"}</tool_call> Done <b>",
@@ -189,7 +189,7 @@ TEST(OutputParserTest, AnyTextIsTheSameHoweverItIsCut) {
   }
 }
 
-// Answers that keep something open: each would take minutes if it took time by its square.
+// Answers that keep something open: in quadratic time each would take minutes.
 TEST(OutputParserTest, TimeIsLinearInTheAnswer) {
   constexpr size_t kBytes = 1 << 16;
   for (const Format& format : formats()) {
@@ -209,7 +209,7 @@ TEST(OutputParserTest, TimeIsLinearInTheAnswer) {
   }
 }
 
-// A name is sent when it is whole, arguments as they come, and text that is no tag at once.
+// A name is sent when it is whole, arguments as they arrive, and text that is no tag at once.
 TEST(OutputParserTest, NothingIsHeldBackButWhatMayBecomeATag) {
   OutputParser parser({.thoughts = think(), .tools = format_of("qwen3_coder")});
   EXPECT_EQ(parser.push("a <tool").content, "a");

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Selection against the definition: order the tokens, then cut.
+// Selection against its definition: sort the tokens, then cut.
 #include "coordinator/sampling/nucleus.h"
 
 #include <gtest/gtest.h>

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Which rows run when, on small cases worked out by hand.
+// Which rows run when, in small cases worked out by hand.
 #include "coordinator/scheduler/scheduler.h"
 
 #include <gmock/gmock.h>
@@ -64,7 +64,7 @@ TEST(SchedulerTest, TheYoungestGivesUpItsPagesAndIsFirstInTheQueue) {
   EXPECT_THAT(bench.step(), ElementsAre(Pair(a, 4), Pair(b, 3)));
   EXPECT_THAT(bench.step(), ElementsAre(Pair(a, 1), Pair(b, 1)));
   Sequence* c = bench.add(1, 10);
-  // b needs a second page, none is free, and it is the youngest: it waits with what it has.
+  // b needs a second page and none is free. It is the youngest, so it waits with its pages.
   EXPECT_THAT(bench.step(), ElementsAre(Pair(a, 1)));
   EXPECT_EQ(bench.scheduler().preemptions(), 0);
   EXPECT_THAT(bench.step(), ElementsAre(Pair(a, 1)));

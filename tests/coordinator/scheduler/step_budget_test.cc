@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Prompts beside decoding, on a machine whose steps take 100 ms and 1 ms for each row.
+// Prompts beside decode, on a machine whose steps take 100 ms and 1 ms per row.
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
@@ -19,7 +19,7 @@ constexpr SchedulerLimits kLimits = {.rows = 640,
                                      .page_tokens = 16,
                                      .step_budget_ns = 200'000'000};
 
-// A sequence that decodes, on a scheduler that knows what prompts cost.
+// A sequence in decode, on a scheduler that knows the cost of prompts.
 Sequence* decoding(Bench& bench) {
   bench.take_time(true);
   bench.add(500, 1);
@@ -63,7 +63,7 @@ TEST(StepBudgetTest, WithoutDecodingPromptsOfTwoClientsGetFourBudgets) {
   bench.add(request);
   int64_t rows = 0;
   for (const auto& [sequence, count] : bench.step()) rows += count;
-  // 4 x 75 ms are less than 4 x 101 ms, of the smallest step.
+  // 4 x 75 ms are less than four smallest steps, 4 x 101 ms, which are the bound.
   EXPECT_NEAR(static_cast<double>(rows), 300, 12);
 }
 

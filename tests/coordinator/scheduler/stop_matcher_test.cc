@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Stop strings over every cut of a text, against a search over the whole of it.
+// Stop strings over every cut of a text, against a search over the whole text.
 #include "coordinator/scheduler/stop_matcher.h"
 
 #include <gtest/gtest.h>
@@ -76,7 +76,7 @@ TEST(StopMatcherTest, StopsOfSeveralBytesACharacterNeverSplitOne) {
   const StopStrings stops({"€uro"});
   StopMatcher matcher(&stops);
   EXPECT_EQ(matcher.push("10 €"), "10 ");
-  EXPECT_EQ(matcher.push("₭"), "€₭") << "shares two of three bytes";
+  EXPECT_EQ(matcher.push("₭"), "€₭") << "it shares two of three bytes";
   EXPECT_EQ(matcher.push("€u"), "");
   EXPECT_EQ(matcher.push("ro!"), "");
   EXPECT_TRUE(matcher.stopped());

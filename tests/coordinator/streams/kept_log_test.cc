@@ -32,7 +32,7 @@ TEST(KeptLogTest, ReadersFollowItEachFromWhereItLikes) {
   ASSERT_EQ(events.size(), 1u);
   EXPECT_EQ(events[0].token_ids[0], 2);
   EXPECT_FALSE(first->read(0, &events));
-  EXPECT_EQ(events.size(), 3u) << "nothing is freed by being read";
+  EXPECT_EQ(events.size(), 3u) << "reading frees nothing";
   log->append(event_of(3));
   log->close(absl::UnavailableError("rank 1"));
   EXPECT_TRUE(first->read(3, &events));
@@ -65,11 +65,11 @@ TEST(KeptLogTest, BehindTheEndIsOutOfRangeOnceThereIsAnEnd) {
   log->append(event_of(0));
   const auto waiting = open(log, 1000);
   std::vector<StreamEvent> events;
-  EXPECT_FALSE(waiting->read(1000, &events)) << "it may still come";
+  EXPECT_FALSE(waiting->read(1000, &events)) << "the event may still arrive";
   log->close(absl::OkStatus());
   EXPECT_TRUE(waiting->read(1000, &events));
   EXPECT_TRUE(log->open(1).ok());
-  EXPECT_TRUE(log->open(2).ok()) << "behind what is written at the end";
+  EXPECT_TRUE(log->open(2).ok()) << "the offset of the end itself";
   EXPECT_EQ(log->open(3).status().code(), absl::StatusCode::kOutOfRange);
 }
 
@@ -138,7 +138,7 @@ TEST(KeptLogTest, AListenerThatWasTakenBackIsNeverCalledAgain) {
     const auto reader = open(log);
     auto calls = std::make_unique<std::atomic<int>>(0);
     reader->set_listener([counter = calls.get()] { ++*counter; });
-    EXPECT_GE(*calls, 1) << "once at once";
+    EXPECT_GE(*calls, 1) << "the first call is immediate";
     reader->set_listener(nullptr);
     calls.reset();  // A late call would touch freed memory.
   }

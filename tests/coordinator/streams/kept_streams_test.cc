@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Resumable requests of a real engine: they run on, end, make room and go away in time.
+// Resumable requests of a real engine: they run on, end, make room and expire.
 #include "coordinator/streams/kept_streams.h"
 
 #include <gtest/gtest.h>
@@ -28,7 +28,7 @@ class KeptStreamsTest : public ::testing::Test {
     return kept_->submit(engine_.get(), request_of(1, 5, max_tokens),
                          {.name = {.owner = "", .id = id}, .pass = std::move(pass)});
   }
-  // Reads a log to its end. How that was.
+  // Reads a log to its end and returns its status.
   static absl::Status finish(KeptStream& kept, size_t* events) {
     auto reader = kept.log().open(0);
     EXPECT_TRUE(reader.ok()) << reader.status();
@@ -58,7 +58,7 @@ TEST_F(KeptStreamsTest, ItRunsWithoutAReaderAndIsReadAfterItsEnd) {
   EXPECT_EQ(events, 30u);
   ASSERT_TRUE(kept_->find({.owner = "", .id = "a"}).ok());
   EXPECT_EQ(kept_->counts().streams, 1);
-  eventually([&] {  // Its end was noted.
+  eventually([&] {  // The index knows that it ended.
     now_ms_ += kMinute;
     return kept_->find({.owner = "", .id = "a"}).status() == kept_log_is_gone();
   });
@@ -108,7 +108,7 @@ TEST_F(KeptStreamsTest, ItCountsForItsKeyUntilItsEnd) {
   gate.open();
   size_t events = 0;
   EXPECT_TRUE(finish(**kept, &events).ok());
-  EXPECT_TRUE(pass->ended) << "whoever has read the end may send the next";
+  EXPECT_TRUE(pass->ended) << "a client that read the end may send the next";
   eventually([&] { return pass.use_count() == 1; });
 }
 
@@ -122,7 +122,7 @@ TEST_F(KeptStreamsTest, CancellingEndsItWithThatReason) {
   size_t events = 0;
   EXPECT_TRUE(finish(**kept, &events).ok());
   EXPECT_LT(events, 200u);
-  (*kept)->cancel();  // Without effect.
+  (*kept)->cancel();  // It has no effect.
 }
 
 TEST_F(KeptStreamsTest, DrainingWaitsForIt) {
@@ -132,7 +132,7 @@ TEST_F(KeptStreamsTest, DrainingWaitsForIt) {
   ASSERT_TRUE(kept.ok()) << kept.status();
   engine_->drain(std::chrono::minutes(5));
   gate.open();
-  EXPECT_TRUE(engine_->wait_end().ok()) << "though nobody read it";
+  EXPECT_TRUE(engine_->wait_end().ok()) << "though no client read it";
   size_t events = 0;
   EXPECT_TRUE(finish(**kept, &events).ok());
   EXPECT_EQ(events, 200u);
@@ -149,7 +149,7 @@ TEST_F(KeptStreamsTest, StoppingEndsIt) {
   EXPECT_TRUE(absl::IsCancelled(finish(**stopped, &events)));
 }
 
-// ThreadSanitizer reads along.
+// ThreadSanitizer checks it for data races.
 TEST_F(KeptStreamsTest, ReadersComeAndGoWhileStreamsRunEndAndGo) {
   start({.max_bytes = 40 * kKeptStreamBytes, .after_end_ms = 3});
   std::atomic<bool> stop = false;

@@ -15,7 +15,7 @@ TEST(NotifierTest, AReaderIsCalledOnAThreadOfItsOwnOncePerTellingAndNotBefore) {
   Notifier notifier;
   const auto stream = std::make_shared<Stream>();
   std::atomic<int> calls = 0;
-  std::latch called(2);  // Once at once, and then for all three changes.
+  std::latch called(2);  // One call on registering, and one for all three changes.
   std::thread::id caller;
   stream->set_listener([&] {
     ++calls;
@@ -54,7 +54,7 @@ TEST(NotifierTest, OneWhoseReaderIsBusyHoldsUpNobodyWhoTells) {
     if (waits) free.wait();
   });
   waits = true;
-  for (int i = 0; i < 100; ++i) {  // All of them return.
+  for (int i = 0; i < 100; ++i) {  // All calls return.
     notifier.changed(stream);
     notifier.tell();
   }

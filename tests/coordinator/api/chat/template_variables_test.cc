@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Which of a request's variables the template is given.
+// Which of a request's variables reach the template.
 #include "coordinator/api/chat/template_variables.h"
 
 #include <gtest/gtest.h>
@@ -38,7 +38,7 @@ TEST(TemplateVariablesTest, OthersArePassedWhereTheyAreNamed) {
 
 TEST(TemplateVariablesTest, WhatTheTemplateNeverReadsIsPassedOver) {
   EXPECT_EQ(passed(R"({"weather": "fine", "thinking": 1})"), R"({"thinking":1})");
-  // An attribute, a key, a text and a comment are no variables.
+  // An attribute, a key, a text and a comment are not variables.
   EXPECT_EQ(passed(R"({"mood": 1})", {}, "{# mood #}{{ x.mood }}{{ x['mood'] }}{{ f(mood=1) }}"),
             "{}");
   for (const char* source : {"{% if 0 %}{{ x[mood] }}{% endif %}", "{% set a = mood %}",

@@ -51,7 +51,7 @@ TEST(SchemaTypeTest, OfSeveralTypesTheFirstThatFitsIsTaken) {
   EXPECT_EQ(json_of(R"({"oneOf": [{"items": {}}, {"properties": {}}]})", "{}"), "{}");
 }
 
-// Each reference doubles what is to be looked at; a path walks in a circle; lists are long.
+// Each reference doubles the work, a path leads in a circle, lists are long.
 TEST(SchemaTypeTest, HostileSchemasAreLookedAtForABoundedTime) {
   OrderedJson root = {{"a", {{"anyOf", OrderedJson::array()}}}};
   for (int i = 0; i < 1000; ++i) root["a"]["anyOf"].push_back({{"$ref", "#/a"}});
