@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// The port where workers join, over real sockets: who gets in, and what it costs to keep the others
-// out.
+// The port where workers join, over real sockets: which workers join, and the cost of refusing
+// others.
 #include "coordinator/cluster/cluster_server.h"
 
 #include <gmock/gmock.h>
@@ -28,7 +28,7 @@ using ::testing::HasSubstr;
 
 constexpr int64_t kMiB = 1 << 20;
 
-// Remembers what it is told, and lets a test wait for it.
+// Records its events, and lets a test wait for one.
 class RecordingListener final : public LinkListener {
  public:
   void on_opened(LinkId link) override { add(fmt::format("opened {}", link)); }
@@ -72,7 +72,7 @@ int64_t resident_bytes() {
   return 0;
 }
 
-// A worker of the test's own making.
+// A worker that the test plays.
 using Stream = grpc::ClientReaderWriter<cluster::WorkerMessage, cluster::CoordinatorMessage>;
 struct Join {
   grpc::ClientContext context;
@@ -178,7 +178,7 @@ TEST_F(ClusterServerTest, AReplayedNonceIsRefused) {
   worker->context.TryCancel();
 }
 
-// Without the token: each used to close an older one, so that a flood kept workers out.
+// The client has no token: a new challenge used to close an old one, so a flood kept workers out.
 TEST_F(ClusterServerTest, ManyChallengesCloseNobodys) {
   const cluster::ChallengeReply oldest = challenge();
   for (int i = 0; i < 200; ++i) challenge();
@@ -305,7 +305,7 @@ class FewDescriptors {
   rlimit before_ = {};
 };
 
-// Whose port has room for 64 connections.
+// The port has room for 64 connections.
 class CrowdedClusterServerTest : FewDescriptors, public ClusterServerTest {};
 
 TEST_F(CrowdedClusterServerTest, WhoSaysNothingKeepsNoWorkerOut) {
@@ -315,7 +315,7 @@ TEST_F(CrowdedClusterServerTest, WhoSaysNothingKeepsNoWorkerOut) {
   std::vector<testing::Socket> strangers;
   strangers.reserve(150);
   for (int i = 0; i < 150; ++i) strangers.emplace_back(server_->address());
-  while (!strangers.front().receive().empty()) {  // gRPC's settings, until it closes.
+  while (!strangers.front().receive().empty()) {  // Read gRPC's settings until the port closes it.
   }
 
   grpc::ChannelArguments arguments;

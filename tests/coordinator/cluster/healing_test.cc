@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Once a group was formed no error ends the server; before that, one that another try would only
-// repeat does.
+// After a first group was formed no error ends the server; before that, an error ends it if a retry
+// would only repeat it.
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
@@ -18,7 +18,7 @@ constexpr absl::StatusCode kPermanent[] = {
     absl::StatusCode::kInvalidArgument, absl::StatusCode::kFailedPrecondition,
     absl::StatusCode::kResourceExhausted, absl::StatusCode::kNotFound, absl::StatusCode::kInternal};
 
-// A group of two is formed and loses its second worker to this error.
+// Forms a group of two, which loses its second worker to this error.
 LinkId lose_second(absl::StatusCode code, VirtualCluster& cluster) {
   cluster.join();
   const LinkId second = cluster.join();
@@ -55,7 +55,7 @@ TEST(HealingTest, OnceAGroupWasFormedNoErrorIsPermanent) {
   }
 }
 
-// Else a step that a worker ends so each time would be tried without end.
+// Otherwise a step that a worker always ends this way would be retried without end.
 TEST(HealingTest, AWorkerDoesNotSayThatNobodyIsToBlame) {
   for (const absl::StatusCode code :
        {absl::StatusCode::kAborted, absl::StatusCode::kDeadlineExceeded}) {
@@ -116,8 +116,8 @@ TEST(HealingTest, FormingIsRetriedWithoutLimitEverMoreRarelyAndAtOnceForANewWork
     longest = std::max(longest, cluster.now() - last);
     last = cluster.now();
   }
-  EXPECT_GT(tries, 150u);  // Without limit,
-  EXPECT_LT(tries, 250u);  // but not in a circle.
+  EXPECT_GT(tries, 150u);  // Retries have no limit,
+  EXPECT_LT(tries, 250u);  // but a growing delay.
   EXPECT_LE(longest, 3'100);
   const LinkId good = cluster.join();
   EXPECT_TRUE(cluster.formed());

@@ -227,7 +227,7 @@ TEST(OpenAiApiTest, LogprobsHaveTheShapeOfEachEndpoint) {
   EXPECT_EQ(flat["text_offset"][0], 0);
   EXPECT_GE(flat["top_logprobs"][0].size(), 2u);
   for (size_t i = 0; i < flat["tokens"].size(); ++i) {
-    EXPECT_EQ(flat["top_logprobs"][i].begin().key(), flat["tokens"][i]) << "its own comes first";
+    EXPECT_EQ(flat["top_logprobs"][i].begin().key(), flat["tokens"][i]) << "its own one is first";
   }
   EXPECT_EQ(flat["top_logprobs"][0][flat["tokens"][0].get<std::string>()],
             flat["token_logprobs"][0]);
@@ -289,7 +289,7 @@ TEST(OpenAiApiTest, BadRequestsAre400AndNameTheField) {
           "logit_bias: must have token ids as keys, found x, y");
   refused({{"logit_bias", {{"3072", 1}}}}, "logit_bias",
           "must be token ids of 0 to 3071, found 3072, which is out of vocabulary (3072 tokens)");
-  // Known, and not to be had.
+  // The fields are known but not supported.
   refused({{"response_format", {{"type", "json_object"}}}}, "response_format", "grammar");
   refused({{"tool_choice", "required"}}, "tool_choice", "cannot force a call");
   refused({{"functions", {{{"name", "f"}}}}}, "functions", "former name of tools");

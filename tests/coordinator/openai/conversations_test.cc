@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// A conversation as clients send it becomes the prompt that the model's template means.
+// A client's conversation becomes the prompt that the model's template intends.
 // tests/data/templates has the reference's renders of the messages that each template needs. A text
 // that a template leaves out is a 400.
 #include <gtest/gtest.h>
@@ -42,7 +42,7 @@ const OrderedJson kCall = OrderedJson::parse(R"({"role": "assistant", "content":
     "tool_calls": [{"id": "a", "function": {"name": "look", "arguments": "{}"}}]})");
 const OrderedJson kResult = {{"role", "tool"}, {"tool_call_id", "a"}, {"content", "Here."}};
 
-// A model's folder with this template alone.
+// A model folder that has only this template.
 class Template {
  public:
   explicit Template(const std::string& source, const OrderedJson& bos_token = "<s>",
@@ -111,7 +111,7 @@ TEST(ConversationsTest, PublishedTemplatesGetHonestConversationsAsTheyAre) {
 struct LeftOut {
   const char* what;
   const char* source;
-  OrderedJson more;  // Fields of the body.
+  OrderedJson more;  // More fields of the body.
   const char* param;
   const char* text;
 };
@@ -170,7 +170,7 @@ TEST(ConversationsTest, WhatTheTemplateLeavesOutIsRefusedByItsName) {
   }
 }
 
-// Templates that leave out in some conversations what they show in the usual ones.
+// Templates that leave out in some conversations what they usually show.
 TEST(ConversationsTest, WhatIsLeftOutOfOneConversationIsRefusedByItsName) {
   const std::string turns =
       "{% for m in messages %}<{{ m.role }}>{{ m.content }}{% for c in m.tool_calls %}"
@@ -202,7 +202,7 @@ TEST(ConversationsTest, WhatIsLeftOutOfOneConversationIsRefusedByItsName) {
   }
 }
 
-// A template drops by design what its model was trained without: no error of the client's.
+// A template drops by design what its model was trained without: this is not the client's error.
 TEST(ConversationsTest, WhatIsLeftOutOfEarlierTurnsAndBetweenCallsIsTaken) {
   const Template early("{% set messages = messages[-3:] %}" + std::string(kEveryTurn));
   ApiServer short_memory({}, {.chat_template = early.path()});
@@ -218,7 +218,7 @@ TEST(ConversationsTest, WhatIsLeftOutOfEarlierTurnsAndBetweenCallsIsTaken) {
   EXPECT_EQ(no_tools.post("/tokenize", loop.dump()).status, 200);
 }
 
-// Trimmed, escaped, in another order, without thoughts: all is there.
+// The text is trimmed, escaped, reordered or without thoughts: nothing else is lost.
 TEST(ConversationsTest, WhatATemplateShowsInAnotherFormIsNoLoss) {
   const OrderedJson odd = {{"role", "user"}, {"content", " \"So\"\n\té & <b>? "}};
   const OrderedJson messages = {kSystem, odd, kCall, kResult, kAnswer, odd};
@@ -234,7 +234,7 @@ TEST(ConversationsTest, WhatATemplateShowsInAnotherFormIsNoLoss) {
   }
 }
 
-// A template that shows tools, and no format of calls that is known.
+// The template shows tools, but in no known format of calls.
 TEST(ConversationsTest, ToolsWhoseCallsCannotBeReadAreRefused) {
   const Template chat_template("{{ messages[-1].content }}{{ tools }}");
   const std::string body =
@@ -250,7 +250,7 @@ TEST(ConversationsTest, ToolsWhoseCallsCannotBeReadAreRefused) {
   EXPECT_EQ(answer({}, "/tokenize", body).status, 200);
 }
 
-// A client that changed its model in the middle would be stuck.
+// Otherwise a client that changes its model in the middle would be stuck.
 TEST(ConversationsTest, AConversationWithCallsGoesOnWhereNoCallsCanBeRead) {
   const Template chat_template("{% for m in messages %}{{ m }}{% endfor %}{{ tools }}");
   const std::string body = with({{"messages", {kQuestion, kCall, kResult, kAnswer, kQuestion}}},
@@ -285,7 +285,7 @@ TEST(ConversationsTest, SeveralTextsStayAListWhereTheTemplateTakesOne) {
       *prompt_of("{% if m.role == 'user' %}" + either + "{% else %}{{ m.content }}{% endif %}",
                  alone),
       "<user>[ A \n\nB]");
-  // Instructions that it shows beside a last question alone go before the first text.
+  // If a template shows instructions only beside a last question, they go before the first text.
   const std::string beside_question =
       "{% if m.role != 'system' or messages[-1].role == 'user' %}" + either + "{% endif %}";
   EXPECT_EQ(*prompt_of(beside_question, {kSystem, message, kAnswer}),
@@ -322,7 +322,7 @@ TEST(ConversationsTest, WhatSaysNothingIsNoLoss) {
   }
 }
 
-// It is given everything, and shows what it likes.
+// The template gets everything, and shows what it likes.
 TEST(ConversationsTest, ATemplateOfTheLastMessageIsNotJudged) {
   const Template chat_template("{{ messages[-1].content }}");
   const auto prompt = chat_template.prompt_of(

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// What the coordinator makes of nonces and proofs.
+// How the coordinator verifies nonces and proofs.
 #include "coordinator/cluster/forming/challenges.h"
 
 #include <gmock/gmock.h>
@@ -80,7 +80,7 @@ TEST_F(ChallengesTest, ANonceIsValidForFiveSeconds) {
   EXPECT_EQ(verify(6'000, late), absl::StatusCode::kUnavailable);
 }
 
-// A flood of challenges used to close those of workers.
+// A flood of challenges used to close workers' challenges.
 TEST_F(ChallengesTest, AnyNumberOfChallengesLeavesEachOneOpen) {
   const Answer first = answer(0, 0);
   for (int i = 1; i < 20'000; ++i) answer(i, i / 10);

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// How groups are formed, and what a worker may not say.
+// How groups are formed, and which messages of workers are refused.
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
@@ -29,7 +29,7 @@ TEST(FormingTest, AGroupIsFormedOnceEnoughWorkersJoined) {
   cluster.join(VirtualCluster::default_hello(), {.pages = 7});
   ASSERT_TRUE(cluster.formed());
   EXPECT_EQ(cluster.info().ranks, 2);
-  EXPECT_EQ(cluster.info().pages, 7);  // What all have room for.
+  EXPECT_EQ(cluster.info().pages, 7);  // The minimum over the ranks.
   EXPECT_EQ(cluster.info().weight_bytes, 2'000);
   EXPECT_EQ(cluster.info().numeric_class, "f32.v1");
 }
@@ -105,7 +105,7 @@ TEST(FormingTest, RanksThatLoadedDifferentCheckpointsAllLoadAgain) {
   const LinkId kept = cluster.join();
   const LinkId fresh = cluster.join(VirtualCluster::default_hello(), {.contents = "checkpoint 2"});
   cluster.worker(kept).received.clear();
-  // The survivor reads the new bytes once it is told to.
+  // The survivor reads the new bytes after it is asked to reload.
   cluster.worker(kept).loads = false;
   cluster.want_group();
   cluster::WorkerMessage ready;
@@ -136,7 +136,7 @@ TEST(FormingTest, CheckpointsThatDifferAfterLoadingAgainFailTheTryAndNotTheServe
   EXPECT_TRUE(cluster.formed());
 }
 
-// ---- What a worker may not say ----
+// ---- Messages that a worker may not send ----
 
 TEST(HostileWorkerTest, WithoutPagesIsRefusedByNameBeforeAGroupIsFormed) {
   for (const int64_t pages : {int64_t{0}, int64_t{-5}, INT64_MIN}) {
@@ -169,7 +169,7 @@ TEST(HostileWorkerTest, ASecondOfOneRankOrOneBeyondTheRanksDoesNotDisturbAGroup)
   EXPECT_EQ(cluster.lost(), "");
   cluster.hang_up(first);
   cluster.want_group();
-  EXPECT_TRUE(cluster.formed());  // The second one of rank 0 takes its place.
+  EXPECT_TRUE(cluster.formed());  // The second worker of rank 0 takes its place.
 }
 
 TEST(HostileWorkerTest, OfAnotherProtocolIsRefused) {
@@ -230,7 +230,7 @@ class HostileAnswerTest : public ::testing::Test {
     cluster_.worker(liar_).steps = false;
   }
 
-  // Why the group was lost when its rank 1 answers a step with one output like this.
+  // The reason of the group's loss if its rank 1 answers a step of one output with `answer`.
   std::string lost_by(const cluster::WorkerMessage& answer) {
     cluster::CoordinatorMessage step;
     step.mutable_step()->set_step(4);
@@ -308,7 +308,7 @@ TEST_F(HostileAnswerTest, ValuesThatNobodyAskedForEndTheGroup) {
   EXPECT_THAT(lost_by(message), HasSubstr("StepResult.values: wanted none, found 1"));
 }
 
-// A program of three instructions; the honest answer has two of them.
+// The program has three instructions; the honest answer has two of them.
 using Lie = void (*)(cluster::StepTrace& trace);
 struct LyingTrace {
   const char* name;

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Ranks compute each linear by one kernel that all of them have proven.
+// All ranks compute each linear with one kernel that all of them have proven.
 #include "coordinator/cluster/forming/kernels.h"
 
 #include <gmock/gmock.h>

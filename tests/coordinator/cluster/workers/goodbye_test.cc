@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Workers that say that they were told to end: what follows for the group, and what the next one
-// says of it.
+// Workers that report that they were asked to end: the effect on their group, and what the next
+// group reports.
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
@@ -20,7 +20,7 @@ cluster::WorkerMessage goodbye() {
   return message;
 }
 
-// Three workers that somebody started, each on a host of its own.
+// Three workers that the coordinator did not start, each on a host of its own.
 class GoodbyeTest : public ::testing::Test {
  protected:
   GoodbyeTest() {
@@ -41,7 +41,7 @@ class GoodbyeTest : public ::testing::Test {
     hello.set_spare(spare);
     return hello;
   }
-  // Whether the group that follows comes after a worker that was told to end.
+  // True if the next group reports that it follows a worker that was asked to end.
   bool follows_a_kill() {
     cluster_.want_group();
     while (!cluster_.formed()) cluster_.pass(50);
@@ -85,7 +85,7 @@ TEST_F(GoodbyeTest, OfAnotherEpochItCountsAsWell) {
   EXPECT_TRUE(follows_a_kill());
 }
 
-// Its peer saw first that it did not go on.
+// Its peer first reported that it made no progress.
 TEST_F(GoodbyeTest, ItCountsWhereAPeersFailureCameBeforeIt) {
   cluster::WorkerMessage failure;
   failure.mutable_failure()->set_code(static_cast<int32_t>(absl::StatusCode::kUnavailable));
@@ -137,7 +137,7 @@ TEST_F(GoodbyeTest, ASpareTakesThePlaceAtOnce) {
   EXPECT_EQ(cluster_.worker(spare).assignment().program().rank(), rank);
 }
 
-// Who restarts it may be quick, and a group of fewer ranks reads weights, and later all of that
+// The worker may restart soon, while a group of fewer ranks reads weights and later reads them all
 // back.
 TEST_F(GoodbyeTest, WithoutASpareItHasTheGraceToComeBack) {
   cluster_.say(links_[1], goodbye());
@@ -156,7 +156,7 @@ TEST_F(GoodbyeTest, AfterTheEndItIsNoNews) {
   EXPECT_EQ(cluster_.log(), before);
 }
 
-// ---- Workers that the coordinator starts: their ends are known as well ----
+// ---- Workers that the coordinator starts: their exit codes are known as well ----
 
 class LaunchedGoodbyeTest : public ::testing::Test {
  protected:
@@ -207,7 +207,7 @@ TEST_F(LaunchedGoodbyeTest, AGoodbyeAndTheExitCodeThatFollowsCountOnce) {
   EXPECT_FALSE(follows_a_kill());
 }
 
-// A worker that somebody started took its place meanwhile.
+// Meanwhile a worker that the coordinator did not start took its place.
 TEST_F(LaunchedGoodbyeTest, AnExitCodeThatComesAfterTheNextGroupSaysNothingOfThatOne) {
   cluster_.join();
   cluster_.say(second_, goodbye());

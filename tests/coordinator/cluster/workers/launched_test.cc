@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Workers that the coordinator starts: when they are started, killed and started again, and what
-// is known of how they ended.
+// Workers that the coordinator starts: when they are started, killed and started again, and how
+// their ends are classified.
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 #include <sys/wait.h>
@@ -45,7 +45,7 @@ class LaunchedTest : public ::testing::Test {
     cluster_.take_started();
     ASSERT_TRUE(cluster_.formed());
   }
-  // Whether the group after this end of worker 1 says so.
+  // True if the group after this end of worker 1 reports that it follows a kill.
   bool follows_a_kill(const ProcessEnd& end) {
     cluster_.process_exited(1, end);
     cluster_.want_group();
@@ -79,7 +79,7 @@ TEST_F(LaunchedTest, ShutdownEndsTheGroupAndStartsNothingMore) {
   cluster_.pass(10'000);
   EXPECT_FALSE(cluster_.formed());
   EXPECT_THAT(cluster_.take_started(), IsEmpty());
-  EXPECT_EQ(cluster_.log(), before);  // What ends as it should is no news.
+  EXPECT_EQ(cluster_.log(), before);  // An expected end is not logged.
 }
 
 TEST_F(LaunchedTest, ADeadWorkerIsStartedAgain) {
@@ -117,7 +117,7 @@ TEST_F(LaunchedTest, AWorkerThatWeKillIsNoneThatSomebodyKilled) {
   EXPECT_FALSE(follows_a_kill(killed_));
 }
 
-// Its stream was cancelled, and it was quicker than the kill.
+// Its stream was cancelled, and it ended before the kill.
 TEST_F(LaunchedTest, AWorkerThatEndsAsWeCutItOffIsNoneThatSomebodyKilled) {
   form();
   cluster_.worker(second_).beats = false;
@@ -125,7 +125,7 @@ TEST_F(LaunchedTest, AWorkerThatEndsAsWeCutItOffIsNoneThatSomebodyKilled) {
   EXPECT_FALSE(follows_a_kill({.how = "exit code 0", .from_outside = true}));
 }
 
-// It was started for the next group, and no request can be the cause.
+// It was started for the next group, so no request can be the cause.
 TEST_F(LaunchedTest, AKillBetweenGroupsSaysNothingOfTheOneBefore) {
   form();
   cluster_.pass(60'000);
@@ -257,7 +257,7 @@ TEST_F(LaunchedTest, AProcessThatCannotBeStartedIsTriedAgain) {
   EXPECT_THAT(cluster_.take_started(), ElementsAre(1));
 }
 
-// ---- What waitpid() says ----
+// ---- The status from waitpid() ----
 
 ProcessEnd end_of(int signal, int code = 3) {
   const pid_t child = fork();
@@ -282,7 +282,7 @@ TEST(ProcessEndTest, FaultsOfItsOwnAndErrorsAreNot) {
   for (const int signal : {SIGABRT, SIGSEGV, SIGBUS, SIGILL, SIGFPE}) {
     EXPECT_FALSE(end_of(signal).from_outside) << signal;
   }
-  const ProcessEnd exited = end_of(SIGCHLD);  // Which ends nothing.
+  const ProcessEnd exited = end_of(SIGCHLD);  // This signal ends nothing.
   EXPECT_FALSE(exited.from_outside);
   EXPECT_EQ(exited.how, "exit code 3");
 }

@@ -120,7 +120,7 @@ TEST_F(SparesTest, InTheNextGroupASpareKeepsItsRankAndIsToldAnew) {
   EXPECT_EQ(cluster_.worker(second).assignment().program().rank(), 1);
   EXPECT_EQ(preloads_of(first), 2);
   EXPECT_EQ(cluster_.worker(first).preload(), 2);
-  EXPECT_GE(state_of(first).holds_ms, 10'000) << "it has held it all the time";
+  EXPECT_GE(state_of(first).holds_ms, 10'000) << "it never dropped the weights";
 }
 
 TEST_F(SparesTest, ARankOfTheSparesOwnHostGoesFirst) {
@@ -144,7 +144,7 @@ TEST_F(SparesTest, ARankThatNobodyStartsAgainGoesFirst) {
   const LinkId first = cluster.join(spare());
   cluster.pass(kTickMs);
   ASSERT_EQ(cluster.worker(first).preload(), 2);
-  cluster.hang_up(3);  // Rank 2, whose place the spare takes.
+  cluster.hang_up(3);  // Lose rank 2: the spare takes its place.
   cluster.want_group();
   const LinkId second = cluster.join(spare());
   cluster.pass(kTickMs);
@@ -207,7 +207,7 @@ TEST_F(SparesTest, AFailureIsLoggedOnceAndHarmsNobody) {
   EXPECT_EQ(cluster_.lost(), "");
   cluster_.pass(10'000);
   EXPECT_EQ(preloads_of(idle), 1);
-  const LinkId other = join_spare();  // Nobody holds that rank.
+  const LinkId other = join_spare();  // No spare holds that rank.
   EXPECT_EQ(cluster_.worker(other).preload(), 2);
   cluster_.worker(idle).failure = failure;
   const size_t before = cluster_.log().size();
@@ -237,7 +237,7 @@ TEST_F(SparesTest, AnswersToWhatNobodyAskedCountForNothing) {
   EXPECT_EQ(cluster_.lost(), "");
 }
 
-// A program may depend on the worker: by what it measured, for instance.
+// A program may depend on its worker, for instance on its measured speed.
 TEST_F(SparesTest, WhoComputesOtherwiseHasTheProgramOfTheGroupWithIt) {
   ClusterCoreOptions uneven = options();
   const auto compile = uneven.compile;

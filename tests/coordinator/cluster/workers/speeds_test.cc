@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// By which speeds parts are cut: those that were said, or those that were measured and kept.
+// The speeds that weighted shards use: those that were configured, or those measured and kept.
 #include "coordinator/cluster/workers/speeds.h"
 
 #include <gmock/gmock.h>
@@ -46,7 +46,7 @@ TEST(SpeedsTest, NoiseBetweenHostsIsNone) {
 TEST(SpeedsTest, TheFirstMeasurementOfAHostIsKept) {
   Speeds speeds({}, true);
   chosen(speeds, {hello_of("a", 10e9), hello_of("b", 4e9)});
-  // Both were started anew, on a machine that was busy.
+  // Both were restarted on a busy machine.
   EXPECT_THAT(chosen(speeds, {hello_of("a", 5e9), hello_of("b", 5e9)}), ElementsAre(10e9, 4e9));
 }
 
@@ -66,13 +66,13 @@ TEST(SpeedsTest, WhatIsSaidCountsBeforeWhatIsMeasured) {
   Speeds speeds({}, true);
   cluster::Hello a = hello_of("a", 10e9), b = hello_of("b", 4e9);
   a.set_speed(2);
-  // In another unit than the other's measurement.
+  // Its unit differs from that of the other's measurement.
   EXPECT_THAT(chosen(speeds, {a, b}), ElementsAre(10e9, 4e9));
   b.set_speed(3);
   EXPECT_THAT(chosen(speeds, {a, b}), ElementsAre(2, 3));
   Speeds given({8, 4}, true);
   EXPECT_THAT(chosen(given, {a, b}), ElementsAre(8, 4));
-  EXPECT_THAT(chosen(given, {a}), ElementsAre(0));  // Whose it was is not known there.
+  EXPECT_THAT(chosen(given, {a}), ElementsAre(0));  // Its rank there is unknown.
 }
 
 TEST(SpeedsTest, WhereBitsDependOnTheCutNothingMeasuredCounts) {
@@ -80,7 +80,7 @@ TEST(SpeedsTest, WhereBitsDependOnTheCutNothingMeasuredCounts) {
   EXPECT_THAT(chosen(speeds, {hello_of("a", 10e9), hello_of("b", 4e9)}), ElementsAre(0, 0));
 }
 
-// ---- In a cluster, whose programs say which speeds they were cut by ----
+// ---- In a cluster, whose programs name the speeds they were compiled for ----
 
 class MeasuredClusterTest : public ::testing::Test {
  protected:

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Events that no real model is needed for: calls and thoughts in answers, and that a chunk depends
-// on what came before it alone.
+// Events that need no real model: calls and thoughts in answers, and that a chunk depends only on
+// the events before it.
 #include <gtest/gtest.h>
 
 #include "coordinator/openai/answers/chunk_writer.h"
@@ -23,7 +23,7 @@ AnswerFacts facts() {
           .output = {.thoughts = find_format("think"), .tools = find_format("hermes")}};
 }
 
-// The text in pieces of so many bytes, the last one with the end.
+// The text in pieces of `size` bytes; the last one has the end.
 std::vector<StreamEvent> events_of(const std::string& text, size_t size) {
   std::vector<StreamEvent> events;
   for (size_t at = 0; at < text.size(); at += size)

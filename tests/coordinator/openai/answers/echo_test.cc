@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// echo with logprobs: what evaluations of language models ask for.
+// echo with logprobs, as evaluations of language models use it.
 #include <gtest/gtest.h>
 
 #include <numeric>
@@ -14,7 +14,7 @@ namespace {
 
 const OrderedJson kEchoed = with(kStory, {{"echo", true}, {"logprobs", 2}});
 
-// What a stream's chunks come to, by choice.
+// A stream's chunks, joined per choice.
 std::vector<OrderedJson> joined(const http::Response& response, size_t choices) {
   std::vector<OrderedJson> all(choices, {{"text", ""}, {"logprobs", nullptr}});
   for (const SseEvent& event : events_of(response.body)) {
@@ -44,7 +44,7 @@ TEST(OpenAiEchoTest, LogprobsBeginWithThoseOfThePrompt) {
     EXPECT_EQ(logprobs[name][prompt + 3], plain["logprobs"][name][3]) << name;
   }
   ASSERT_EQ(logprobs["text_offset"].size(), prompt + 20);
-  EXPECT_EQ(logprobs["text_offset"][prompt], 16) << "behind \"Once upon a time\"";
+  EXPECT_EQ(logprobs["text_offset"][prompt], 16) << "after \"Once upon a time\"";
   EXPECT_TRUE(logprobs["token_logprobs"][0].is_null());
   EXPECT_TRUE(logprobs["top_logprobs"][0].is_null());
   std::string text;

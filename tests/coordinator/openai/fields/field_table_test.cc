@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// The table of fields: that it is the documents', and that no field of a request is lost.
+// The table of fields: the documents have the same, and no field of a request is lost.
 #include "coordinator/openai/fields/field_table.h"
 
 #include <fmt/format.h>
@@ -39,7 +39,7 @@ TEST(FieldTableTest, EveryGrpcFieldOfTheTableIsThereAndMostOfThemAreInTheTable) 
   }
   for (int i = 0; i < v1::GenerateRequest::descriptor()->field_count(); ++i) {
     const std::string name = v1::GenerateRequest::descriptor()->field(i)->name();
-    if (name == "request_id" || name == "chat") continue;  // Made here; its fields are listed.
+    if (name == "request_id" || name == "chat") continue;  // Made here; the table lists its fields.
     EXPECT_NE(all.find(" " + name + ","), std::string::npos) << name;
   }
 }
