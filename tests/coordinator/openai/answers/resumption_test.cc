@@ -46,7 +46,7 @@ std::shared_ptr<FakeExchange> post(ApiServer& server, const std::string& path,
       path, std::make_shared<FakeExchange>("POST", path, body.dump(), std::move(headers)));
 }
 
-// What a client that keeps whole events has of these bytes: all up to the last event with an id.
+// The part of the bytes that a client of whole events keeps: up to the last event with an id.
 struct Kept {
   std::string bytes;
   std::string last_id;  // Empty: none.
