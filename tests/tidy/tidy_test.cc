@@ -12,13 +12,13 @@
 
 namespace lockstep::testing {
 
-// Found by GoogleTest beside Rule.
+// GoogleTest finds it beside Rule.
 static void PrintTo(const Rule& rule, std::ostream* stream) { *stream << rule.name; }
 
 namespace {
 
-// Files that may break a rule, each with its reason. The list may only shrink: an exception that
-// is no longer needed fails.
+// Files that may break a rule, each with its reason. The list may only shrink: an exception that is
+// no longer needed fails the test.
 struct Exception {
   const char* rule;
   const char* path;
@@ -49,7 +49,7 @@ TEST_P(TidyTest, HoldsInEveryFileButTheExceptions) {
     const std::vector<Finding> findings = GetParam().find(file);
     if (is_exception(GetParam(), file.path)) {
       EXPECT_FALSE(findings.empty())
-          << file.path << " keeps the rule now: remove its exception from " << __FILE__;
+          << file.path << " now follows the rule: remove its exception from " << __FILE__;
       continue;
     }
     for (const Finding& finding : findings) {
@@ -91,7 +91,7 @@ TEST(TidyTreeTest, LayersFormNoCircle) {
       break;
     }
   }
-  for (const Layer& layer : left) ADD_FAILURE() << layer.folder << " includes what includes it";
+  for (const Layer& layer : left) ADD_FAILURE() << layer.folder << ": its includes form a circle";
 }
 
 TEST(TidyTreeTest, TheWholeTreeIsRead) {
@@ -107,7 +107,7 @@ TEST(TidyTreeTest, TheWholeTreeIsRead) {
 
 // A row of docs/security.md is only as true as the test that it names.
 TEST(TidyTreeTest, TestsThatThePageOfAttemptsNamesAreThere) {
-  std::string page, tests;  // In one line each.
+  std::string page, tests;  // Each is one line.
   for (const SourceFile& file : tree()) {
     const bool is_page = file.path == "docs/security.md";
     if (!is_page && !(file.is_in("tests") && file.is_cpp())) continue;
