@@ -65,16 +65,16 @@ def kubectl_renders():
 
 
 class RenderedTest(unittest.TestCase):
-    def test_every_overlay_is_there_and_nothing_else(self):
+    def test_every_overlay_is_rendered_and_no_other_file_is_present(self):
         files = {path.name for path in (K8S / "rendered").iterdir()}
         self.assertEqual(files, {f"{each}.yaml" for each in overlays()} | {"SHA256SUMS"})
 
-    def test_it_was_made_of_these_sources(self):
+    def test_the_rendered_files_were_made_from_these_sources(self):
         lines = (K8S / "rendered" / "SHA256SUMS").read_text().splitlines()
         recorded = {line.split()[1]: line.split()[0] for line in lines}
         self.assertEqual(recorded, sources(), "run deploy/render.sh")
 
-    def test_it_renders_the_same_again(self):
+    def test_the_overlays_render_to_the_same_files(self):
         if not kubectl_renders():
             self.skipTest("no kubectl with kustomize 5: only the recorded hashes were compared")
         for overlay in overlays():
@@ -116,7 +116,7 @@ class SchemaTest(unittest.TestCase):
                         if each["kind"] not in NO_SCHEMA:
                             kubernetes_validate.validate(each, version, strict=True)
 
-    def test_a_field_that_is_no_field_is_found(self):
+    def test_an_unknown_field_is_found(self):
         try:
             import kubernetes_validate
         except ImportError:
@@ -195,7 +195,7 @@ class DownloadTest(unittest.TestCase):
                                str(self.folder / "model")], capture_output=True, text=True,
                               env={**os.environ, "MODEL_URL": self.url, "MODEL_TOKEN": "secret"})
 
-    def test_files_come_once_with_the_token(self):
+    def test_files_are_downloaded_once_with_the_token(self):
         self.assertEqual(self.download(self.sums).returncode, 0)
         for name in self.sums:
             self.assertEqual((self.folder / "model" / name).read_bytes(),
@@ -205,14 +205,14 @@ class DownloadTest(unittest.TestCase):
         self.assertEqual(self.download(self.sums).returncode, 0)
         self.assertEqual(self.asked, [])
 
-    def test_another_file_than_listed_is_not_kept(self):
+    def test_a_file_that_differs_from_the_list_is_not_kept(self):
         result = self.download({**self.sums, "config.json": "0" * 64})
         self.assertEqual(result.returncode, 1)
         self.assertIn("config.json has another SHA-256", result.stderr)
         self.assertFalse((self.folder / "model" / "config.json").exists())
         self.assertFalse((self.folder / "model" / "config.json.part").exists())
 
-    def test_a_download_that_broke_is_finished_also_where_the_server_cannot_resume(self):
+    def test_a_broken_download_is_finished_even_if_the_server_cannot_resume(self):
         (self.folder / "model" / "sub").mkdir(parents=True)
         (self.folder / "model" / "sub" / "weights.part").write_bytes(bytes(range(256)))
         result = self.download(self.sums)

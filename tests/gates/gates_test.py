@@ -63,7 +63,7 @@ class GatesTest(unittest.IsolatedAsyncioTestCase):
         await asyncio.sleep(0.1)  # Its connection is closed by now.
         self.descriptors = self.server.descriptors()
 
-    async def test_r6_a_flood_is_served_or_refused_with_retry_after_and_then_all_is_well(self):
+    async def test_r6_a_flood_is_served_or_refused_with_retry_after_and_leaves_nothing(self):
         """Sends four times as many requests as the queue holds."""
         memory = self.server.memory()
         request = {**STORY, "n": 64, "max_tokens": 2}
@@ -104,7 +104,7 @@ class GatesTest(unittest.IsolatedAsyncioTestCase):
         await settle(self.server, self.descriptors)
         self.assertEqual(await streamed_text(self.port, STORY), self.alone)
 
-    async def test_r8_who_does_not_read_is_bounded_and_disturbs_nobody(self):
+    async def test_r8_a_client_that_does_not_read_is_bounded_and_disturbs_no_other(self):
         memory = self.server.memory()
         body = json.dumps({**STORY, "n": 64, "max_tokens": 400, "stream": True}).encode()
         sockets = []
@@ -167,7 +167,7 @@ class GatesTest(unittest.IsolatedAsyncioTestCase):
 class OddPlacesTest(unittest.IsolatedAsyncioTestCase):
     """Each test has its own server, which lacks a resource."""
 
-    async def test_r24_with_64_descriptors_it_says_what_is_missing_or_serves(self):
+    async def test_r24_a_server_with_64_descriptors_serves_or_names_what_is_missing(self):
         def few():
             resource.setrlimit(resource.RLIMIT_NOFILE, (64, 64))
 

@@ -44,7 +44,7 @@ bool is_exception(const Rule& rule, const std::string& path) {
 
 class TidyTest : public ::testing::TestWithParam<Rule> {};
 
-TEST_P(TidyTest, HoldsInEveryFileButTheExceptions) {
+TEST_P(TidyTest, HoldsInEveryFileExceptTheExceptions) {
   for (const SourceFile& file : tree()) {
     const std::vector<Finding> findings = GetParam().find(file);
     if (is_exception(GetParam(), file.path)) {
@@ -65,7 +65,7 @@ TEST_P(TidyTest, SeesItsBadExample) {
 INSTANTIATE_TEST_SUITE_P(Rules, TidyTest, ::testing::ValuesIn(rules()),
                          [](const auto& info) { return std::string(info.param.name); });
 
-TEST(TidyTreeTest, ExceptionsNameRulesAndFilesThatAreThere) {
+TEST(TidyTreeTest, ExceptionsNameExistingRulesAndFiles) {
   std::set<std::string> known;
   for (const Rule& rule : rules()) known.insert(rule.name);
   for (const SourceFile& file : tree()) known.insert(file.path);
@@ -76,7 +76,7 @@ TEST(TidyTreeTest, ExceptionsNameRulesAndFilesThatAreThere) {
   }
 }
 
-TEST(TidyTreeTest, LayersFormNoCircle) {
+TEST(TidyTreeTest, LayersHaveNoCyclicIncludes) {
   std::set<std::string> known;
   std::vector<Layer> left = layers();
   for (bool progress = true; progress && !left.empty();) {
@@ -106,7 +106,7 @@ TEST(TidyTreeTest, TheWholeTreeIsRead) {
 }
 
 // A row of docs/security.md is only as true as the test that it names.
-TEST(TidyTreeTest, TestsThatThePageOfAttemptsNamesAreThere) {
+TEST(TidyTreeTest, TestsNamedByTheSecurityPageExist) {
   std::string page, tests;  // Each is one line.
   for (const SourceFile& file : tree()) {
     const bool is_page = file.path == "docs/security.md";
@@ -131,7 +131,7 @@ TEST(TidyTreeTest, TestsThatThePageOfAttemptsNamesAreThere) {
   EXPECT_GT(named, 30);
 }
 
-TEST(TidyTreeTest, CodeIsWhatIsNeitherStringNorComment) {
+TEST(TidyTreeTest, CodeExcludesStringsAndComments) {
   EXPECT_EQ(code_of(R"(call("a // \" b", '"', c);  // "d")"), R"(call("", '', c);  )");
   EXPECT_EQ(included_name("#include \"operators/op.h\"  // Why."), "operators/op.h");
   EXPECT_TRUE(contains_word("std::sprintf(x)", "sprintf(", false));

@@ -52,14 +52,14 @@ class QueueSharesTest : public testing::Test {
   std::string why_;
 };
 
-TEST_F(QueueSharesTest, OneClientMayHaveAllOfIt) {
+TEST_F(QueueSharesTest, OneClientMayFillTheQueue) {
   fill("bob", 4);
   EXPECT_EQ(join("bob", "late"), std::nullopt);
   EXPECT_THAT(why_, HasSubstr("4 requests wait, this request adds 1, the max is 4"));
   EXPECT_EQ(shares_.all().requests, 4);
 }
 
-TEST_F(QueueSharesTest, AnotherTakesThePlaceOfItsNewest) {
+TEST_F(QueueSharesTest, AnotherClientTakesThePlaceOfItsNewestRequest) {
   fill("bob", 4);
   EXPECT_TRUE(shares_.check("alice").ok());
   EXPECT_FALSE(shares_.check("bob").ok());
@@ -70,7 +70,7 @@ TEST_F(QueueSharesTest, AnotherTakesThePlaceOfItsNewest) {
   EXPECT_EQ(shares_.all().requests, 4);
 }
 
-TEST_F(QueueSharesTest, WhoseRequestsBeganMakesNoRoom) {
+TEST_F(QueueSharesTest, RequestsThatBeganMakeNoRoom) {
   fill("bob", 4);
   shares_.leave(streams_["bob3"].get());
   shares_.leave(streams_["bob3"].get());
@@ -119,7 +119,7 @@ TEST_F(QueueSharesTest, TheWorstPriorityMakesRoomFirst) {
   EXPECT_EQ(join("alice", "c", kOne, -20), std::nullopt) << "no priority makes a share larger";
 }
 
-TEST_F(QueueSharesTest, ManyConnectionsOfOneNetworkKeepNobodyOut) {
+TEST_F(QueueSharesTest, ManyConnectionsOfOneNetworkKeepNoOtherNetworkOut) {
   for (const char* port : {"1", "2", "3", "4"}) {
     join(std::string("10.0.0.1:") + port, port);
   }
@@ -141,7 +141,7 @@ TEST_F(QueueSharesTest, ConnectionsOfOneNetworkShareItsPart) {
 }
 
 // The queue stays within its bounds, no request is lost, and it is empty at the end.
-TEST_F(QueueSharesTest, AnythingMayComeAndGo) {
+TEST_F(QueueSharesTest, RandomRequestsKeepTheBoundsAndLeaveTheQueueEmpty) {
   std::mt19937 random(7);
   const auto draw = [&](int below) { return static_cast<int>(random() % below); };
   for (int i = 0; i < 3000; ++i) {

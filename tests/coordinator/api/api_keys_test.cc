@@ -38,7 +38,7 @@ TEST_F(ApiKeysTest, ABearerOfAKeyIsLetInByItsName) {
   }
 }
 
-TEST_F(ApiKeysTest, NamesAndKeysAreOfPlainLetters) {
+TEST_F(ApiKeysTest, NamesAndKeysMustBePlainLetters) {
   const char* wrong[][2] = {{R"({"alice": "sk-0123456789abcdef"})", "line 1: must be NAME KEY"},
                             {"alice \"sk-0123456789abcdef\"", "KEY must have only letters"},
                             {"alice sk-0123456789abcdef\nbob sk-0123456789abcdef",
@@ -51,7 +51,7 @@ TEST_F(ApiKeysTest, NamesAndKeysAreOfPlainLetters) {
   }
 }
 
-TEST_F(ApiKeysTest, AnythingElseIsNot) {
+TEST_F(ApiKeysTest, AnyOtherHeaderIsRefused) {
   const auto keys = load(std::string("alice ") + kKey);
   ASSERT_TRUE(keys.ok()) << keys.status();
   for (const std::string& wrong :
@@ -62,7 +62,7 @@ TEST_F(ApiKeysTest, AnythingElseIsNot) {
   }
 }
 
-TEST_F(ApiKeysTest, ADigestStandsForItsKey) {
+TEST_F(ApiKeysTest, ADigestReplacesItsKey) {
   // The digest is SHA-256 of "sk-0123456789abcdef".
   const auto keys = load(
       "alice sha256:0000000000000000000000000000000000000000000000000000000000000000\n"
@@ -88,7 +88,7 @@ TEST_F(ApiKeysTest, AKeyIsServedBeforeOthersOnlyWhereItsLineSaysSo) {
   EXPECT_FALSE((*bob)->check_priority(-6).ok());
 }
 
-TEST_F(ApiKeysTest, AKeyHasSoManyRequestsUnderWayAndNotMore) {
+TEST_F(ApiKeysTest, AKeyHasALimitOfRunningRequests) {
   const auto keys = load(std::string("alice ") + kKey + " requests=2");
   ASSERT_TRUE(keys.ok()) << keys.status();
   const std::string bearer = std::string("Bearer ") + kKey;

@@ -11,7 +11,7 @@ namespace {
 
 constexpr int kFloods = 3;
 
-TEST(FloodsTest, TinyFramesLoseNoGroup) {
+TEST(FloodsTest, TinyFramesDoNotLoseTheGroup) {
   Server server({"--workers", "2"});
   const std::vector<pid_t> workers = server.workers();
   const std::string update = http2::frame(http2::kWindowUpdate, 0, 0, http2::big_endian(1, 4));

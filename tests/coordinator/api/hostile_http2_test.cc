@@ -55,7 +55,7 @@ std::string headers_of(const http2::Headers& headers, uint32_t stream) {
   return http2::frame(http2::kHeaders, http2::kEndHeaders, stream, http2::hpack(headers));
 }
 
-TEST(HostileHttp2Test, TenThousandRapidResets) {
+TEST(HostileHttp2Test, TenThousandRapidResetsDoNoHarm) {
   const ApiServer server;
   {
     const Attacker attacker(server.address());
@@ -101,7 +101,7 @@ TEST(HostileHttp2Test, FramesWithoutEndArePaced) {
   }
 }
 
-TEST(HostileHttp2Test, HeadersOfNineKilobytesAndABadTe) {
+TEST(HostileHttp2Test, HeadersOfNineKilobytesAndABadTeDoNoHarm) {
   const ApiServer server;
   const Attacker attacker(server.address());
   http2::Headers headers = http2::call_headers(kGenerate);
@@ -113,7 +113,7 @@ TEST(HostileHttp2Test, HeadersOfNineKilobytesAndABadTe) {
   server.expect_alive();
 }
 
-TEST(HostileHttp2Test, HalfRequestsAndFramesOfNoKind) {
+TEST(HostileHttp2Test, HalfRequestsAndUnknownFramesDoNoHarm) {
   const ApiServer server;
   const Attacker attacker(server.address());
   for (uint32_t stream = 1; stream < 1000; stream += 2) {

@@ -67,7 +67,7 @@ class EndlessSource final : public http::BodySource {
   }
 };
 
-TEST_F(KeyGateTest, WithoutAKeyTheAnswerSaysWhatIsWanted) {
+TEST_F(KeyGateTest, ARequestWithoutAKeyGetsAnErrorWithACode) {
   const auto exchange = call("/v1/models", "Bearer nothing");
   EXPECT_TRUE(held_.empty());
   const http::Response response = exchange->wait();
@@ -75,13 +75,13 @@ TEST_F(KeyGateTest, WithoutAKeyTheAnswerSaysWhatIsWanted) {
   EXPECT_EQ(nlohmann::json::parse(response.body)["error"]["code"], "invalid_api_key");
 }
 
-TEST_F(KeyGateTest, AnOpenPathNeedsNone) {
+TEST_F(KeyGateTest, AnOpenPathNeedsNoKey) {
   call("/readyz", "");
   ASSERT_EQ(held_.size(), 1u);
   EXPECT_EQ(held_[0]->client(), "127.0.0.1:1");
 }
 
-TEST_F(KeyGateTest, TheHandlerIsToldWhoseKeyItIs) {
+TEST_F(KeyGateTest, TheHandlerGetsTheNameOfTheKey) {
   call("/v1/models", std::string("Bearer ") + kKey);
   ASSERT_EQ(held_.size(), 1u);
   EXPECT_EQ(held_[0]->client(), "alice");
@@ -101,7 +101,7 @@ TEST_F(KeyGateTest, ARequestCountsUntilItsAnswerIsComplete) {
   EXPECT_EQ(held_.size(), 1u);
 }
 
-TEST_F(KeyGateTest, WhoHasTheWholeAnswerMaySendTheNextThoughTheHandlerStillHoldsIt) {
+TEST_F(KeyGateTest, AClientThatHasTheWholeAnswerMaySendTheNextRequest) {
   const std::string bearer = std::string("Bearer ") + kKey;
   const auto first = call("/v1/completions", bearer);
   held_[0]->respond({.body = "whole"});
@@ -116,7 +116,7 @@ TEST_F(KeyGateTest, WhoHasTheWholeAnswerMaySendTheNextThoughTheHandlerStillHolds
   EXPECT_EQ(held_.size(), 3u);
 }
 
-TEST_F(KeyGateTest, WhatGoesOnWithARequestIsNotCountedAndNeedsAKey) {
+TEST_F(KeyGateTest, ResumingARequestIsNotCountedAndNeedsAKey) {
   const std::string bearer = std::string("Bearer ") + kKey;
   call("/v1/completions", bearer);
   call("/v1/streams/a", bearer);
@@ -138,7 +138,7 @@ TEST_F(KeyGateTest, ARequestCountsWhileItsPassIsHeldThoughItsClientIsGone) {
   EXPECT_EQ(held_.size(), 1u);
 }
 
-TEST_F(KeyGateTest, AnAnswerIsWokenWhenItsHandlerHasLetGoOfIt) {
+TEST_F(KeyGateTest, AnAnswerIsWokenAfterItsHandlerReleasesIt) {
   const auto exchange = call("/v1/completions", std::string("Bearer ") + kKey);
   std::atomic<bool> told = false;
   const std::function<void()> wake = held_[0]->waker();

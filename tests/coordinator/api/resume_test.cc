@@ -61,7 +61,7 @@ Read resume(ApiServer& server, const std::string& id, uint64_t from, size_t mess
   return read(*server.stub().Resume(&context, request), context, messages);
 }
 
-TEST(ResumeTest, ACallThatIsClosedAtEveryMessageIsJoinedByItsRest) {
+TEST(ResumeTest, ACallClosedAtAnyMessageIsCompletedByResume) {
   ApiServer server;
   const Read uncut = generate(server, story("uncut"));
   EXPECT_TRUE(uncut.status.ok()) << uncut.status.error_message();
@@ -113,7 +113,7 @@ grpc::StatusCode cancel(ApiServer& server, const std::string& id) {
   return server.stub().Cancel(&context, request, &response).error_code();
 }
 
-TEST(ResumeTest, CancellingEndsItWhoeverReadsIt) {
+TEST(ResumeTest, CancellingEndsItForEveryReader) {
   ApiServer server;
   StepGate gate(server.cluster());
   Read whole;
@@ -131,7 +131,7 @@ TEST(ResumeTest, CancellingEndsItWhoeverReadsIt) {
   EXPECT_EQ(cancel(server, ""), grpc::StatusCode::INVALID_ARGUMENT);
 }
 
-TEST(ResumeTest, WhatIsGoneIsOutOfRange) {
+TEST(ResumeTest, AnExpiredStreamIsOutOfRange) {
   ApiServer server({}, 64, {.after_end_ms = 0});
   generate(server, story("story"), 1);
   EXPECT_TRUE(becomes_true([&] { return server.kept().counts().streams == 0; }));
@@ -168,7 +168,7 @@ TEST(ResumeTest, ReadersThatHangUpMakeRoomForOthersAndTheRequestRunsOn) {
   EXPECT_TRUE(becomes_true([&] { return resume(server, id, 0).messages.size() == 40; }));
 }
 
-TEST(ResumeTest, AResumerThatNeverReadsHoldsUpNobody) {
+TEST(ResumeTest, AResumerThatNeverReadsDelaysNoOther) {
   ApiServer server({}, /*pages=*/1024, {.max_bytes = 600 << 10});
   v1::ResumeRequest request;
   request.set_request_id("story");
@@ -195,7 +195,7 @@ TEST(ResumeTest, AResumerThatNeverReadsHoldsUpNobody) {
   server.expect_alive();
 }
 
-TEST(ResumeTest, ClosingThePortEndsThoseWhoWait) {
+TEST(ResumeTest, ClosingThePortEndsWaitingReaders) {
   ApiServer server;
   generate(server, story("story", 1000), 1);
   v1::ResumeRequest request;

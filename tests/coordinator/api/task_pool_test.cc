@@ -86,7 +86,7 @@ struct HeldPool {
   TaskPool pool;
 };
 
-TEST(TaskPoolTest, LongTasksOfOneClientLetThoseOfOthersPass) {
+TEST(TaskPoolTest, LongTasksOfOneClientLetOthersPass) {
   HeldPool held;
   for (int i = 0; i < 3; ++i) EXPECT_TRUE(held.submit("much", kLong, "m" + std::to_string(i)).ok());
   EXPECT_TRUE(held.submit("little", kLong, "little").ok());
@@ -94,7 +94,7 @@ TEST(TaskPoolTest, LongTasksOfOneClientLetThoseOfOthersPass) {
   EXPECT_THAT(held.record.wait_for(4), testing::ElementsAre("m0", "little", "m1", "m2"));
 }
 
-TEST(TaskPoolTest, ATaskThatStillWaitsIsRunAtItsDeadline) {
+TEST(TaskPoolTest, AWaitingTaskRunsAtItsDeadline) {
   HeldPool held;
   const int64_t soon = steady_now_ms() + 20;
   const auto submit = [&](int64_t bytes, const std::string& name, int64_t deadline_ms) {
@@ -132,7 +132,7 @@ TEST(TaskPoolTest, TasksOfOneClientRunInTheirOrder) {
   EXPECT_EQ(held.record.wait_for(20), wanted);
 }
 
-TEST(TaskPoolTest, OneClientMayHaveHalfOfTheRoomAndAllTogetherAllOfIt) {
+TEST(TaskPoolTest, OneClientMayHaveHalfOfTheRoomAndAllClientsAllOfIt) {
   HeldPool held({.threads = 1, .max_tasks = 12, .max_bytes = 1 << 20});
   for (int i = 0; i < 6; ++i) EXPECT_TRUE(held.submit("a", 1, "a").ok());
   const absl::Status seventh = held.submit("a", 1, "a");
@@ -203,7 +203,7 @@ TEST(TaskPoolTest, ShortTextsOfOneClientLeaveRoomForThoseOfOthers) {
   held.record.wait_for(7);
 }
 
-TEST(TaskPoolTest, WhatWasAcceptedIsRunBeforeThePoolGoes) {
+TEST(TaskPoolTest, AcceptedTasksRunBeforeThePoolEnds) {
   Record record;
   {
     TaskPool pool({.threads = 3});

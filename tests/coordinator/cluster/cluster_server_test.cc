@@ -179,7 +179,7 @@ TEST_F(ClusterServerTest, AReplayedNonceIsRefused) {
 }
 
 // The client has no token: a new challenge used to close an old one, so a flood kept workers out.
-TEST_F(ClusterServerTest, ManyChallengesCloseNobodys) {
+TEST_F(ClusterServerTest, ManyChallengesCloseNoOther) {
   const cluster::ChallengeReply oldest = challenge();
   for (int i = 0; i < 200; ++i) challenge();
   const auto worker = join(oldest, proof(oldest));
@@ -225,7 +225,7 @@ class EndedCall {
   grpc::Status status_;
 };
 
-TEST_F(ClusterServerTest, AMessageOf600MegabytesBeforeTheTokenCostsNothing) {
+TEST_F(ClusterServerTest, AMessageOf600MegabytesBeforeTheTokenTakesNoMemory) {
   const grpc::Slice megabyte(std::string(kMiB, 'x'));
   const std::vector<grpc::Slice> slices(600, megabyte);  // All share the same bytes.
   const grpc::ByteBuffer message(slices.data(), slices.size());
@@ -239,7 +239,7 @@ TEST_F(ClusterServerTest, AMessageOf600MegabytesBeforeTheTokenCostsNothing) {
   EXPECT_TRUE(listener_.events().empty());
 }
 
-TEST_F(ClusterServerTest, NothingElseIsServedThere) {
+TEST_F(ClusterServerTest, NoOtherServiceIsServedOnThePort) {
   for (const char* method : {"/grpc.reflection.v1alpha.ServerReflection/ServerReflectionInfo",
                              "/grpc.health.v1.Health/Check", "/lockstep.v1.Generation/Generate"}) {
     const EndedCall call(channel_, method, nullptr);
@@ -256,7 +256,7 @@ TEST_F(ClusterServerTest, AWorkersMessageBeyondTheLimitEndsItsStream) {
   EXPECT_FALSE(worker->stream->Finish().ok());
 }
 
-TEST_F(ClusterServerTest, WhatIsSentBeforeAStreamIsClosedArrives) {
+TEST_F(ClusterServerTest, MessagesSentBeforeAStreamIsClosedArrive) {
   const auto worker = join();
   ASSERT_TRUE(worker->stream->Write(message(1)));
   listener_.wait_for("message 1 1");
@@ -283,7 +283,7 @@ TEST_F(ClusterServerTest, AStreamThatIsCutEndsThoughItsPeerReadsNothing) {
   worker->context.TryCancel();
 }
 
-TEST_F(ClusterServerTest, EndsWithStreamsOpen) {
+TEST_F(ClusterServerTest, TheServerEndsWithStreamsOpen) {
   const auto worker = join();
   ASSERT_TRUE(worker->stream->Write(message(1)));
   listener_.wait_for("message 1 1");
@@ -308,7 +308,7 @@ class FewDescriptors {
 // The port has room for 64 connections.
 class CrowdedClusterServerTest : FewDescriptors, public ClusterServerTest {};
 
-TEST_F(CrowdedClusterServerTest, WhoSaysNothingKeepsNoWorkerOut) {
+TEST_F(CrowdedClusterServerTest, SilentConnectionsKeepNoWorkerOut) {
   const auto worker = join();
   ASSERT_TRUE(worker->stream->Write(message(1)));
   listener_.wait_for("message 1 1");

@@ -29,7 +29,7 @@ LinkId lose_second(absl::StatusCode code, VirtualCluster& cluster) {
   return second;
 }
 
-TEST(HealingTest, BeforeAFirstGroupAnErrorThatATryWouldRepeatIsHopeless) {
+TEST(HealingTest, AnErrorThatARetryWouldRepeatIsHopelessBeforeAFirstGroup) {
   for (const absl::StatusCode code : kPermanent) {
     VirtualCluster cluster(VirtualCluster::default_options());
     cluster.join();
@@ -41,7 +41,7 @@ TEST(HealingTest, BeforeAFirstGroupAnErrorThatATryWouldRepeatIsHopeless) {
   }
 }
 
-TEST(HealingTest, OnceAGroupWasFormedNoErrorIsPermanent) {
+TEST(HealingTest, NoErrorIsPermanentAfterAFirstGroup) {
   for (const absl::StatusCode code : kPermanent) {
     VirtualCluster cluster(VirtualCluster::default_options());
     const LinkId second = lose_second(code, cluster);
@@ -56,7 +56,7 @@ TEST(HealingTest, OnceAGroupWasFormedNoErrorIsPermanent) {
 }
 
 // Otherwise a step that a worker always ends this way would be retried without end.
-TEST(HealingTest, AWorkerDoesNotSayThatNobodyIsToBlame) {
+TEST(HealingTest, AWorkersErrorCodeDoesNotShiftTheBlame) {
   for (const absl::StatusCode code :
        {absl::StatusCode::kAborted, absl::StatusCode::kDeadlineExceeded}) {
     VirtualCluster cluster(VirtualCluster::default_options());
@@ -97,7 +97,7 @@ TEST(HealingTest, AModelThatCannotBeCompiledIsHopelessAtFirstAndRetriedLater) {
   EXPECT_TRUE(cluster.formed());
 }
 
-TEST(HealingTest, FormingIsRetriedWithoutLimitEverMoreRarelyAndAtOnceForANewWorker) {
+TEST(HealingTest, FormingIsRetriedWithGrowingDelaysAndAtOnceForANewWorker) {
   VirtualCluster cluster(VirtualCluster::default_options());
   cluster.join();
   const LinkId second = cluster.join();
@@ -179,7 +179,7 @@ TEST(HealingTest, AStrangeWorkerDoesNotDisturbAGroup) {
   EXPECT_EQ(cluster.lost(), "");
 }
 
-TEST(HealingTest, APeersDeathIsNotTheFaultOfWhoReportsIt) {
+TEST(HealingTest, APeersDeathIsNotTheFaultOfTheRankThatReportsIt) {
   VirtualCluster cluster(VirtualCluster::default_options());
   cluster.join();
   const LinkId second = cluster.join();

@@ -36,7 +36,7 @@ TEST(HostsTest, WorkersOfSeveralHostsLearnEachOthersAddressesAndAKey) {
   }
 }
 
-TEST(HostsTest, OnOneHostNobodyGetsAKey) {
+TEST(HostsTest, WorkersOfOneHostGetNoKey) {
   VirtualCluster cluster(VirtualCluster::default_options());
   const LinkId first = cluster.join(on_host("a", "10.0.0.1:1"));
   cluster.join(on_host("a", "10.0.0.1:2"));
@@ -55,7 +55,7 @@ TEST(HostsTest, CopiesThatDifferOnAnotherHostMakeNoGroup) {
 }
 
 // The contents are only a sample, so on one host the files' times count, too.
-TEST(HostsTest, GroupsOfFilesThatWereWrittenBetweenThemHaveOtherWeights) {
+TEST(HostsTest, AGroupAfterARewriteHasOtherWeights) {
   VirtualCluster cluster(VirtualCluster::default_options());
   const LinkId first = cluster.join();
   const LinkId second = cluster.join();
@@ -74,7 +74,7 @@ TEST(HostsTest, GroupsOfFilesThatWereWrittenBetweenThemHaveOtherWeights) {
   EXPECT_FALSE(cluster.info().weights.same_as(weights));
 }
 
-TEST(HostsTest, RanksOfAHostThatReadFilesOfOtherTimesLoadAgain) {
+TEST(HostsTest, RanksOfAHostThatReadFilesOfDifferentTimesLoadAgain) {
   VirtualCluster cluster(VirtualCluster::default_options());
   const LinkId first = cluster.join();
   cluster.join(VirtualCluster::default_hello(), {.written_at = "one o'clock"});

@@ -163,7 +163,7 @@ TEST_F(RemoteClusterTest, AGroupRunsSteps) {
   EXPECT_EQ((*logits)->size(), 128u);
 }
 
-TEST_F(RemoteClusterTest, AStepUnderWayEndsWhenAWorkerIsLostAndTheNextGroupIsFormed) {
+TEST_F(RemoteClusterTest, ARunningStepEndsWhenAWorkerIsLostAndTheNextGroupIsFormed) {
   for (int round = 0; round < 20; ++round) {
     std::unique_ptr<Group> group = form();
     std::thread killer([&] { transport_.hang_up(last_link_); });
@@ -221,7 +221,7 @@ class FakeProcesses final : public WorkerProcesses {
   std::atomic<int> killed{0};
 };
 
-TEST(RemoteClusterProcessesTest, WorkersAreStartedWithoutBeingAskedFor) {
+TEST(RemoteClusterProcessesTest, WorkersAreStartedWithoutARequestForAGroup) {
   ClusterCoreOptions options = patient_options();
   options.launch = true;
   RemoteCluster cluster(options, nullptr);

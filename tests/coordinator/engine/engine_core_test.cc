@@ -50,7 +50,7 @@ TEST(EngineCoreTest, ACancelDuringAStepEndsTheRequestAndKeepsTheOthers) {
   EXPECT_EQ(driven.core().stats().pages_free, 64);
 }
 
-TEST(EngineCoreTest, WithoutAGroupForTooLongRequestsEndButForThoseWithADeadline) {
+TEST(EngineCoreTest, RequestsWithoutADeadlineEndAfterTooLongWithoutAGroup) {
   EngineOptions options;
   options.max_outage_ms = 1'000;
   Driven driven({}, options);
@@ -109,7 +109,7 @@ TEST(EngineCoreTest, ADrawGoesOnWhenItsLogitsCome) {
   EXPECT_EQ(finish(*last)[0].tokens, tokens_alone(request_of(2, 3, 6)));
 }
 
-TEST(EngineCoreTest, ACancelWhileLogitsAreFetchedHoldsUpNobody) {
+TEST(EngineCoreTest, ACancelWhileLogitsAreFetchedDelaysNoOther) {
   Driven driven;
   const std::shared_ptr<Stream> wide = driven.submit(wide_request());
   const std::shared_ptr<Stream> last = driven.submit(request_of(2, 3, 6));
@@ -124,7 +124,7 @@ TEST(EngineCoreTest, ACancelWhileLogitsAreFetchedHoldsUpNobody) {
   EXPECT_EQ(finish(*last)[0].tokens, tokens_alone(request_of(2, 3, 6)));
 }
 
-TEST(EngineCoreTest, AGroupThatIsForgottenIsAskedForNoLogits) {
+TEST(EngineCoreTest, AGroupThatIsLeftOrLostIsAskedForNoLogits) {
   for (const bool stops : {true, false}) {
     Driven driven;
     driven.submit(wide_request());
@@ -141,7 +141,7 @@ TEST(EngineCoreTest, AGroupThatIsForgottenIsAskedForNoLogits) {
   }
 }
 
-TEST(EngineCoreTest, AnswersThatCannotBeEndTheGroupAndNameTheRank) {
+TEST(EngineCoreTest, InvalidAnswersEndTheGroupAndNameTheRank) {
   using Lie = std::function<void(std::vector<cluster::StepResult>&)>;
   const std::vector<std::pair<std::string, Lie>> lies = {
       {"want results of 2 ranks", [](auto& all) { all.pop_back(); }},
@@ -179,7 +179,7 @@ TEST(EngineCoreTest, AnswersThatCannotBeEndTheGroupAndNameTheRank) {
   }
 }
 
-TEST(EngineCoreTest, NumbersThatAreNoneNeverStopTheProcess) {
+TEST(EngineCoreTest, NanAndInfinityNeverStopTheProcess) {
   for (const float value : {std::nanf(""), INFINITY, -INFINITY}) {
     Driven driven;
     Request request = request_of(1, 3, 4);
@@ -234,7 +234,7 @@ TEST(EngineCoreTest, AnIdleGroupIsAskedWhetherItAnswers) {
   EXPECT_EQ(driven.core().wake_at(), 7010);
 }
 
-TEST(EngineCoreTest, ADrainCancelsAtItsDeadlineWhatHasNotEnded) {
+TEST(EngineCoreTest, ADrainCancelsUnfinishedRequestsAtItsDeadline) {
   Driven driven({}, {.idle_step_ms = 0});
   const std::shared_ptr<Stream> stream = driven.submit(request_of(1, 3, 200));
   driven.core().drain(3000);

@@ -65,7 +65,7 @@ TEST(EngineDrainTest, AnEngineThatStopsFormsNoOtherGroup) {
   EXPECT_EQ(cluster.groups(), 1);
 }
 
-TEST(EngineDrainTest, ItLastsAsLongAsAReaderHoldsItsStream) {
+TEST(EngineDrainTest, ADrainLastsAsLongAsAReaderHoldsItsStream) {
   FakeCluster cluster({});
   Engine engine(&cluster, nullptr, {});
   ASSERT_TRUE(engine.wait_ready().ok());
@@ -82,7 +82,7 @@ TEST(EngineDrainTest, ItLastsAsLongAsAReaderHoldsItsStream) {
   waiter.join();
 }
 
-TEST(EngineDrainTest, WhatIsNotDoneInTimeEndsCancelled) {
+TEST(EngineDrainTest, RequestsThatAreNotDoneInTimeEndCancelled) {
   FakeCluster cluster({});
   Engine engine(&cluster, nullptr, {});
   ASSERT_TRUE(engine.wait_ready().ok());
@@ -116,7 +116,7 @@ TEST(EngineDrainTest, StoppingEndsADrainAtOnce) {
   EXPECT_EQ(stream->status().code(), absl::StatusCode::kCancelled);
 }
 
-TEST(EngineDrainTest, WithoutRequestsAndBeforeAGroupItIsOverAtOnce) {
+TEST(EngineDrainTest, ADrainIsOverAtOnceWithoutRequestsOrAGroup) {
   FakeCluster cluster({});
   cluster.allow_forming(false);
   Engine engine(&cluster, nullptr, {});
@@ -125,7 +125,7 @@ TEST(EngineDrainTest, WithoutRequestsAndBeforeAGroupItIsOverAtOnce) {
   EXPECT_TRUE(engine.wait_end().ok());
 }
 
-TEST(AdmissionTest, TheQueueCountsWhatIsTakenAndNotStarted) {
+TEST(AdmissionTest, TheQueueCountsRequestsThatHaveNotStarted) {
   FakeCluster cluster({.max_sequences = 2});
   Engine engine(
       &cluster, nullptr,

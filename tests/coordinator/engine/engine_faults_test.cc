@@ -25,7 +25,7 @@ std::string text_of(const absl::Status& status) {
   return std::string(status.message().data(), status.message().size());
 }
 
-TEST(EngineFaultsTest, CancelledRequestsFreeTheirPagesAndDisturbNobody) {
+TEST(EngineFaultsTest, CancelledRequestsFreeTheirPagesAndDisturbNoOther) {
   const FakeModel model = {.pages = 300, .max_rows = 256, .max_outputs = 64, .max_sequences = 64};
   FakeCluster cluster(model);
   Engine engine(&cluster, nullptr, {});
@@ -119,7 +119,7 @@ TEST(EngineFaultsTest, ALostGroupsRequestsGoOnWithTheNextOne) {
   EXPECT_THAT(cluster.lies(), IsEmpty());
 }
 
-TEST(EngineFaultsTest, WithoutAGroupRequestsAreBoundedAndEndWhenTheyHaveTo) {
+TEST(EngineFaultsTest, RequestsWithoutAGroupAreBoundedAndEndOnTime) {
   FakeCluster cluster({});
   Engine engine(
       &cluster, nullptr,
@@ -160,7 +160,7 @@ void lose_for(FakeCluster& cluster, const Engine& engine, const FakeModel& next)
   eventually([&] { return engine.stats().ready && engine.stats().group.pages == next.pages; });
 }
 
-TEST(EngineFaultsTest, WhatOnlyFitsTheWholeGroupWaitsForItUntilItsDeadline) {
+TEST(EngineFaultsTest, ARequestThatOnlyFitsTheWholeGroupWaitsUntilItsDeadline) {
   const FakeModel whole = {.ranks = 2, .pages = 20, .page_tokens = 4};
   const FakeModel smaller = {.ranks = 1, .pages = 5, .page_tokens = 4};
   FakeCluster cluster(whole);
@@ -252,7 +252,7 @@ TEST(EngineFaultsTest, DestroyingTheEngineEndsOpenStreams) {
   EXPECT_GT(cancelled, 0);
 }
 
-TEST(EngineFaultsTest, WithoutAGroupRequestsAreRefusedAndWaitersWait) {
+TEST(EngineFaultsTest, RequestsBeforeAGroupAreRefusedAndWaitReadyWaits) {
   FakeCluster cluster({});
   cluster.allow_forming(false);
   Engine engine(&cluster, nullptr, {});
@@ -266,7 +266,7 @@ TEST(EngineFaultsTest, WithoutAGroupRequestsAreRefusedAndWaitersWait) {
   EXPECT_TRUE(ready);
 }
 
-TEST(EngineFaultsTest, AClusterThatCanNeverFormSaysWhyToEverybody) {
+TEST(EngineFaultsTest, AClusterThatCanNeverFormReportsWhyToAllCallers) {
   FakeCluster cluster({});
   cluster.refuse(absl::FailedPreconditionError("model: 9 GB wanted, 4 GB found"));
   Engine engine(&cluster, nullptr, {});
@@ -293,7 +293,7 @@ TEST(EngineFaultsTest, ARowOfNanEndsItsRequestAlone) {
 }
 
 // Other rows of the same step were drawn before: their readers get the tokens, then the loss.
-TEST(EngineFaultsTest, AQuestionForLogitsAtWhichEveryGroupIsLostEndsItsRequestAlone) {
+TEST(EngineFaultsTest, AFetchOfLogitsThatLosesEveryGroupEndsItsRequestAlone) {
   FakeCluster cluster({.ranks = 2, .vocab = 2000, .pages = 1000, .max_context = 16'000});
   Engine engine(&cluster, nullptr, {.max_unread_bytes = int64_t{1} << 30});
   ASSERT_TRUE(engine.wait_ready().ok());
@@ -312,7 +312,7 @@ TEST(EngineFaultsTest, AQuestionForLogitsAtWhichEveryGroupIsLostEndsItsRequestAl
   EXPECT_THAT(cluster.lies(), IsEmpty());
 }
 
-TEST(EngineFaultsTest, OnceThereWasAGroupNoErrorEndsTheEngine) {
+TEST(EngineFaultsTest, NoErrorEndsTheEngineAfterAFirstGroup) {
   FakeCluster cluster({});
   Engine engine(&cluster, nullptr, {});
   ASSERT_TRUE(engine.wait_ready().ok());
@@ -338,7 +338,7 @@ TEST(EngineFaultsTest, AnEngineThatHasServedAndEndsSaysWhy) {
   EXPECT_EQ(engine.wait_end().code(), absl::StatusCode::kInternal);
 }
 
-TEST(EngineFaultsTest, AGroupThatLiesIsLeftAndTheNextOneServes) {
+TEST(EngineFaultsTest, AGroupThatGivesFalseResultsIsLeftAndTheNextOneServes) {
   FakeCluster cluster({});
   Engine engine(&cluster, nullptr, {});
   ASSERT_TRUE(engine.wait_ready().ok());
@@ -363,7 +363,7 @@ TEST(EngineFaultsTest, AGroupThatLiesIsLeftAndTheNextOneServes) {
   EXPECT_EQ(cluster.groups(), 7);
 }
 
-TEST(EngineFaultsTest, AReaderWhoNeverReadsIsCutOffAndOthersStreamOn) {
+TEST(EngineFaultsTest, AReaderThatNeverReadsIsCutOffAndOthersStreamOn) {
   const FakeModel model = {.pages = 400, .max_context = 1000};
   FakeCluster cluster(model);
   Engine engine(&cluster, nullptr, {.max_unread_bytes = 20'000});

@@ -172,7 +172,7 @@ TEST(EngineInProcessTest, AGeneratedTokenHasTheSameLogprobBitsInAPrompt) {
   }
 }
 
-TEST(EngineInProcessTest, ChoicesThatShareAPromptDrawWhatTheyDrawWithoutACache) {
+TEST(EngineInProcessTest, ChoicesThatShareAPromptDrawTheSameAsWithoutACache) {
   Request request;
   std::map<int32_t, Answer> without;
   for (const bool enabled : {false, true}) {

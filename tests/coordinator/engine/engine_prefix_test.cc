@@ -35,7 +35,7 @@ TEST(EnginePrefixTest, TheSameRequestAgainComputesItsLastPageOnly) {
   EXPECT_EQ(hit.tokens, tokens_alone(long_request()));
 }
 
-TEST(EnginePrefixTest, ASecondTurnFindsTheFirstOnesAnswer) {
+TEST(EnginePrefixTest, ASecondTurnFindsTheFirstTurnsAnswer) {
   Driven driven;
   Request turn = long_request();
   const std::shared_ptr<Stream> first = driven.submit(turn);
@@ -50,7 +50,7 @@ TEST(EnginePrefixTest, ASecondTurnFindsTheFirstOnesAnswer) {
   EXPECT_EQ(found.tokens, tokens_alone(turn));
 }
 
-TEST(EnginePrefixTest, EveryChoiceDrawsWhatItDrawsWithoutACache) {
+TEST(EnginePrefixTest, EveryChoiceDrawsTheSameAsWithoutACache) {
   Driven driven;
   Request request = long_request();
   request.n = 5;

@@ -124,7 +124,7 @@ TEST_F(EngineRecoveryTest, ManyLossesChangeNoAnswer) {
   }
 }
 
-TEST_F(EngineRecoveryTest, RequestsThatComeWithoutAGroupAreServedByTheNextOne) {
+TEST_F(EngineRecoveryTest, RequestsThatArriveWithoutAGroupAreServedByTheNextOne) {
   Driven driven(model_, options_, tokenizer_.get());
   driven.core().group_lost(kLost);
   const Streams streams = submit_all(driven, requests_);
@@ -137,7 +137,7 @@ TEST_F(EngineRecoveryTest, RequestsThatComeWithoutAGroupAreServedByTheNextOne) {
   EXPECT_EQ(driven.core().stats().waiting, 0);
 }
 
-TEST_F(EngineRecoveryTest, BeforeTheFirstGroupRequestsAreRefused) {
+TEST_F(EngineRecoveryTest, RequestsAreRefusedBeforeTheFirstGroup) {
   EngineCore core(nullptr, {});
   auto stream = std::make_shared<Stream>();
   core.submit({std::make_shared<PreparedRequest>(requests_[0], model_.vocab), stream});
@@ -147,7 +147,7 @@ TEST_F(EngineRecoveryTest, BeforeTheFirstGroupRequestsAreRefused) {
             absl::StatusCode::kUnavailable);
 }
 
-TEST_F(EngineRecoveryTest, WithoutAGroupRequestsEndByDeadlineCancelAndDrain) {
+TEST_F(EngineRecoveryTest, RequestsEndByDeadlineCancelAndDrainWithoutAGroup) {
   Driven driven(model_);
   Request hurried = request_of(1, 3, 9);
   hurried.deadline_ms = 700;
@@ -186,7 +186,7 @@ GroupInfo changed(GroupInfo info, const std::string& numeric_class, const std::s
   return info;
 }
 
-TEST_F(EngineRecoveryTest, OnlyWhatWasToldBindsARequestToItsNumericClass) {
+TEST_F(EngineRecoveryTest, OnlySentTokensBindARequestToItsNumericClass) {
   Driven driven(model_);
   const std::shared_ptr<Stream> told = driven.submit(request_of(1, 3, 9));
   driven.act();
@@ -228,7 +228,7 @@ TEST_F(EngineRecoveryTest, ProvenKernelsArePartOfTheClass) {
   }
 }
 
-TEST_F(EngineRecoveryTest, NobodyGoesOnWithOtherWeights) {
+TEST_F(EngineRecoveryTest, NoRequestGoesOnWithOtherWeights) {
   Driven driven(model_);
   const std::shared_ptr<Stream> told = driven.submit(request_of(1, 3, 9));
   driven.act();
@@ -240,7 +240,7 @@ TEST_F(EngineRecoveryTest, NobodyGoesOnWithOtherWeights) {
   EXPECT_THAT(message_of(told->status()), HasSubstr("checkpoint was rewritten"));
 }
 
-TEST_F(EngineRecoveryTest, WhatDoesNotFitASmallerGroupWaitsForALargerOne) {
+TEST_F(EngineRecoveryTest, ARequestThatDoesNotFitASmallerGroupWaitsForALargerOne) {
   Driven driven(model_);
   const Request large = request_of(1, 30, 60);
   const Request small = request_of(2, 4, 20);
@@ -312,7 +312,7 @@ TEST_F(EngineRecoveryTest, ADeadlyRequestIsRunAloneAndThenEnds) {
   expect_all(streams);
 }
 
-TEST_F(EngineRecoveryTest, TwoDeadlyRequestsTakeNobodyAlong) {
+TEST_F(EngineRecoveryTest, TwoDeadlyRequestsEndNoOther) {
   Driven driven(model_, options_, tokenizer_.get());
   Streams streams = submit_all(driven, requests_);
   Streams deadly;

@@ -71,7 +71,7 @@ std::vector<Answer> answers_alone() {
   return answers;
 }
 
-TEST(EngineRecurrentTest, PreemptedSequencesGiveWhatEachGivesAloneOnAnyGroup) {
+TEST(EngineRecurrentTest, PreemptedSequencesGiveTheSameAsAloneOnAnyGroup) {
   const std::vector<Answer> alone = answers_alone();
   for (const Place& place : {Place{.ranks = 1, .pages = 14}, Place{.ranks = 3, .prefill_chunk = 7},
                              Place{.ranks = 2, .pages = 9, .prefill_chunk = 5}}) {
@@ -103,7 +103,7 @@ TEST(EngineRecurrentTest, ALostRankChangesNoToken) {
   EXPECT_GT(model.engine->stats().group.epoch, 1u);
 }
 
-TEST(EngineRecurrentTest, ChoicesComputeTheirPromptEach) {
+TEST(EngineRecurrentTest, EachChoiceComputesItsPrompt) {
   Request request = requests()[1];
   request.n = 5;
   const Lfm2 one({}), three({.ranks = 3, .pages = 20, .prefill_chunk = 9});

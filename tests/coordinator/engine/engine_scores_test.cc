@@ -51,7 +51,7 @@ TEST(EngineScoresTest, EveryTokenOfThePromptHasTheModelsLogProbability) {
   }
 }
 
-TEST(EngineScoresTest, WhatWasGeneratedHasTheSameBitsAsAPrompt) {
+TEST(EngineScoresTest, GeneratedTokensHaveTheSameBitsInAPrompt) {
   const Request request = scored_request(7);
   const Answer generated = answer_to(request);
   Request again = request;
@@ -73,7 +73,7 @@ TEST(EngineScoresTest, ChunksRanksAndOutputsDoNotMatter) {
   }
 }
 
-TEST(EngineScoresTest, NothingIsToldTwiceToOneThatWasPreempted) {
+TEST(EngineScoresTest, APreemptedRequestGetsNoScoreTwice) {
   const Answer alone = answer_to(scored_request());
   // There is room for both prompts: the second loses its pages in the middle of its prompt, when
   // the tokens of the first fill the rest.
@@ -96,7 +96,7 @@ TEST(EngineScoresTest, NothingIsToldTwiceToOneThatWasPreempted) {
   }
 }
 
-TEST(EngineScoresTest, AllRowsAreComputedWhateverIsCachedAndAreCachedThen) {
+TEST(EngineScoresTest, AllRowsAreComputedDespiteTheCacheAndAreThenCached) {
   Driven driven;
   driven.submit(request_of(1, 30, 4));
   driven.run();
@@ -113,7 +113,7 @@ TEST(EngineScoresTest, AllRowsAreComputedWhateverIsCachedAndAreCachedThen) {
   EXPECT_EQ(finish(*later)[0].cached_tokens, 28);
 }
 
-TEST(EngineScoresTest, TheFirstChoiceHasThemBeforeAnyChoicesTokens) {
+TEST(EngineScoresTest, TheFirstChoiceHasTheScoresBeforeAnyChoicesTokens) {
   for (const bool enabled : {false, true}) {
     Driven driven({.max_outputs = 2}, {.prefill_chunk = 8, .prefix = {.enabled = enabled}});
     Request request = scored_request();
@@ -128,7 +128,7 @@ TEST(EngineScoresTest, TheFirstChoiceHasThemBeforeAnyChoicesTokens) {
   }
 }
 
-TEST(EngineScoresTest, WithoutATokenToGenerateThePromptIsScoredAlone) {
+TEST(EngineScoresTest, APromptIsScoredAloneWithoutATokenToGenerate) {
   for (const int64_t prompt_tokens : {1, 2, 30}) {
     Request request = scored_request(prompt_tokens);
     request.max_tokens = 0;
@@ -166,7 +166,7 @@ TEST(EngineScoresTest, ATokenWithoutANumberHasProbabilityZero) {
   EXPECT_EQ(answer.prompt_logprobs[1][0].logprob, -std::numeric_limits<float>::infinity());
 }
 
-TEST(EngineScoresTest, ACancelledRequestIsToldNoMore) {
+TEST(EngineScoresTest, ACancelledRequestGetsNoMoreScores) {
   Driven driven({.max_outputs = 8});
   const std::shared_ptr<Stream> stream = driven.submit(scored_request());
   driven.act();

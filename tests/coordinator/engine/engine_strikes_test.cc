@@ -31,7 +31,7 @@ TEST(EngineStrikesTest, ASuspectThatIsCancelledFreesTheOthers) {
   EXPECT_EQ(driven.core().stats().waiting, 0);
 }
 
-TEST(EngineStrikesTest, AGroupThatGrowsOrASilentWorkerStrikesNobody) {
+TEST(EngineStrikesTest, AGroupThatGrowsOrASilentWorkerIsNoStrike) {
   for (const absl::Status& why : {absl::AbortedError("the group grows to 3 ranks"),
                                   absl::DeadlineExceededError("nothing came from rank 1")}) {
     Driven driven(kModel);
@@ -46,7 +46,7 @@ TEST(EngineStrikesTest, AGroupThatGrowsOrASilentWorkerStrikesNobody) {
   }
 }
 
-TEST(EngineStrikesTest, ARequestAtWhichStepsAreAbortedOrTimeOutForEverEnds) {
+TEST(EngineStrikesTest, ARequestWhoseStepsAlwaysAbortOrTimeOutEnds) {
   for (const absl::Status& why : {absl::AbortedError("the step was aborted"),
                                   absl::DeadlineExceededError("a collective took too long")}) {
     Driven driven(kModel);
@@ -86,7 +86,7 @@ TEST(EngineStrikesTest, WorkersThatAreKilledFromOutsideAreNoStrike) {
 }
 
 // The kernel may have killed it because of the memory that the request takes.
-TEST(EngineStrikesTest, ARequestAtWhichWorkersAreKilledForEverEnds) {
+TEST(EngineStrikesTest, ARequestWhoseWorkersAreAlwaysKilledEnds) {
   Driven driven(kModel);
   const std::shared_ptr<Stream> stream = driven.submit(request_of(1, 3, 9));
   uint64_t epoch = 1;
@@ -102,7 +102,7 @@ TEST(EngineStrikesTest, ARequestAtWhichWorkersAreKilledForEverEnds) {
   EXPECT_GT(epoch, 20u);
 }
 
-TEST(EngineStrikesTest, AnIdleGroupThatIsLostStrikesNobody) {
+TEST(EngineStrikesTest, AnIdleGroupThatIsLostIsNoStrike) {
   Driven driven(kModel, {.idle_step_ms = 1000});
   for (uint64_t epoch = 2; epoch < 9; ++epoch) {
     driven.core().tick(static_cast<int64_t>(epoch) * 5000);

@@ -48,7 +48,7 @@ TEST_F(EngineStuckTest, ACancelledRequestEnds) {
   finish(*stream);
 }
 
-TEST_F(EngineStuckTest, OneThatWaitsBehindItEnds) {
+TEST_F(EngineStuckTest, ARequestInTheQueueEnds) {
   const std::shared_ptr<Stream> stuck = get_stuck();
   Request late = request_of(2, 3, 10);
   late.deadline_ms = steady_now_ms() + 50;
@@ -58,7 +58,7 @@ TEST_F(EngineStuckTest, OneThatWaitsBehindItEnds) {
   finish(*left);
 }
 
-TEST_F(EngineStuckTest, WhatCameMeanwhileIsAnsweredAsAlways) {
+TEST_F(EngineStuckTest, ARequestThatArrivesMeanwhileIsAnsweredAsUsual) {
   const auto alone = finish(**engine_.submit(request_of(7, 5, 20)))[0].tokens;
   const std::shared_ptr<Stream> stuck = get_stuck();
   const std::shared_ptr<Stream> late = *engine_.submit(request_of(7, 5, 20));

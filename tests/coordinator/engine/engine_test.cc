@@ -119,7 +119,7 @@ TEST(EngineTest, GreedyIsTheModelsArgmaxTokenByToken) {
   EXPECT_EQ(answer.completion_tokens, 20);
 }
 
-TEST(EngineTest, ChoicesAreWhatTheirSeedsGiveByThemselves) {
+TEST(EngineTest, ChoicesAreTheSameAsTheirSeedsAlone) {
   Served served({});
   Request request = request_of(1, 5, 12);
   request.sampling.temperature = 1;
@@ -181,7 +181,7 @@ TEST(EngineTest, WideNucleiAreDrawnFromAllLogits) {
   EXPECT_GT(served.cluster().logits_fetched(), 0);
 }
 
-TEST(EngineTest, WhatCanNeverFitIsRefusedAndWhatOutgrowsThePagesEndsWithLength) {
+TEST(EngineTest, RequestsThatNeverFitAreRefusedAndThoseThatOutgrowEndWithLength) {
   Served served({.pages = 4, .page_tokens = 4, .max_context = 100});
   EXPECT_EQ(served.engine().submit(request_of(1, 16, 1)).status().code(),
             absl::StatusCode::kInvalidArgument);
@@ -191,7 +191,7 @@ TEST(EngineTest, WhatCanNeverFitIsRefusedAndWhatOutgrowsThePagesEndsWithLength) 
   EXPECT_EQ(answer.tokens.size(), 6u);
 }
 
-TEST(EngineTest, BadRequestsAreRefusedWithOneLineThatNamesTheThing) {
+TEST(EngineTest, BadRequestsAreRefusedWithOneLineThatNamesTheFault) {
   Served served({.vocab = 300, .pages = 100, .max_context = 20});
   const auto message = [&](const Request& request) {
     const absl::Status status = served.engine().submit(request).status();
@@ -215,7 +215,7 @@ TEST(EngineTest, BadRequestsAreRefusedWithOneLineThatNamesTheThing) {
   EXPECT_THAT(message(request), testing::HasSubstr("repetition_penalty"));
 }
 
-TEST(EngineTest, APromptWhoseTokensSeeOneAnotherEndsItsPrefixByATokenAndFitsOneStep) {
+TEST(EngineTest, APrefixOfTokensThatSeeOneAnotherEndsWithATokenAndFitsOneStep) {
   FakeModel model = {.max_rows = 24, .max_sequences = 16, .prefix = {.end = 60, .held = {61, 62}}};
   Served served(model);
   const auto message = [&](const Request& request) {

@@ -54,7 +54,7 @@ TEST(BrowserRulesTest, TheHostsOwnNameIsServed) {
 }
 
 // The server does not know the names that other machines have for this one.
-TEST(BrowserRulesTest, RequestsFromOtherMachinesAreNotLookedAt) {
+TEST(BrowserRulesTest, RequestsFromOtherMachinesAreNotChecked) {
   const auto exchange = std::make_shared<FakeExchange>(
       "POST", "/v1/models", "", Headers{{"Host", "lockstep"}, {"Origin", "http://chat"}});
   exchange->come_from_another_machine();
@@ -142,7 +142,7 @@ TEST(BrowserRulesTest, ValuesOfTheFlagsAreChecked) {
 }
 
 // Without these headers a browser does not show the answer to its page.
-TEST(BrowserRulesTest, WhatIsRefusedBeforeAHandlerSeesItHasThePagesHeaders) {
+TEST(BrowserRulesTest, ARefusalBeforeAHandlerHasThePagesHeaders) {
   const Gate gate = [](const Request&) -> Admission {
     return {.refusal = Refusal{.status = 401, .code = "invalid_api_key", .message = "want a key"}};
   };
@@ -166,7 +166,7 @@ TEST(BrowserRulesTest, WhatIsRefusedBeforeAHandlerSeesItHasThePagesHeaders) {
 }
 
 // A browser on this machine also reaches a port that is bound to every address.
-TEST(BrowserRulesTest, APortOfEveryAddressIsLocalToWhoComesByLoopback) {
+TEST(BrowserRulesTest, APortOfEveryAddressIsLocalToLoopbackClients) {
   const Handler handler = [](const std::shared_ptr<Exchange>& exchange) {
     exchange->respond({.body = exchange->request().on_loopback ? "local" : "remote"});
   };

@@ -8,7 +8,7 @@ namespace lockstep::http {
 namespace {
 
 // The server probes such a client with bytes that clients skip: it may as well have hung up.
-TEST(HalfClosedTest, AClientThatEndsItsSideBehindARequestGetsItsAnswer) {
+TEST(HalfClosedTest, AClientThatEndsItsSideAfterARequestGetsItsAnswer) {
   ScriptedServer server;
   HttpClient waiting(server.address());
   waiting.send(http_request("GET", "/held"));
@@ -32,7 +32,7 @@ TEST(HalfClosedTest, AClientThatEndsItsSideBehindARequestGetsItsAnswer) {
   EXPECT_EQ(server.counts().gone, 0);
 }
 
-TEST(HalfClosedTest, AClientThatEndsItsSideBehindSeveralRequestsGetsAllAnswers) {
+TEST(HalfClosedTest, AClientThatEndsItsSideAfterSeveralRequestsGetsAllAnswers) {
   ScriptedServer server;
   HttpClient client(server.address());
   client.send(http_request("GET", "/held") + http_request("GET", "/quick") +
@@ -47,7 +47,7 @@ TEST(HalfClosedTest, AClientThatEndsItsSideBehindSeveralRequestsGetsAllAnswers) 
   EXPECT_TRUE(client.ends());
 }
 
-TEST(HalfClosedTest, AClientThatEndsItsSideDuringAnAnswerIsClosedBehindIt) {
+TEST(HalfClosedTest, AClientThatEndsItsSideDuringAnAnswerIsClosedAfterIt) {
   ScriptedServer server;
   HttpClient client(server.address());
   // Longer than the system's buffers: the end is seen while the answer is written.

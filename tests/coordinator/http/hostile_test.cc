@@ -7,7 +7,7 @@
 namespace lockstep::http {
 namespace {
 
-TEST(HostileHttpTest, ARequestCutAtAnyByteIsServedOnceItIsWhole) {
+TEST(HostileHttpTest, ARequestCutAtAnyByteIsServedWhenItIsWhole) {
   ScriptedServer server;
   HttpClient client(server.address());
   const std::string request =
@@ -30,7 +30,7 @@ TEST(HostileHttpTest, AClientThatGoesAfterAnyByteLeavesNothing) {
   server.expect_alive();
 }
 
-TEST(HostileHttpTest, WhatIsSmuggledIsRefusedAndNeverReadAsARequest) {
+TEST(HostileHttpTest, SmuggledBytesAreRefusedAndNeverReadAsARequest) {
   ScriptedServer server;
   const std::string hidden = "GET /held HTTP/1.1\r\nHost: x\r\n\r\n";
   const std::string head = "POST /echo HTTP/1.1\r\nHost: x\r\n";
@@ -91,7 +91,7 @@ TEST(HostileHttpTest, ALineThatNeverEndsIsRefusedAt16KiB) {
   EXPECT_EQ(headers.read().status, 431);
 }
 
-TEST(HostileHttpTest, PipelinesWithoutEndAreReadNoFurtherThanTheBound) {
+TEST(HostileHttpTest, EndlessPipelinesAreReadNoFurtherThanTheBound) {
   ScriptedServer server;
   HttpClient client(server.address());
   client.send(http_request("GET", "/held"));

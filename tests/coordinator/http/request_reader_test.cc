@@ -82,7 +82,7 @@ TEST(RequestReaderTest, PathQueryHeadersAndBodyAreRead) {
   EXPECT_EQ(reader.state(), State::kIdle);
 }
 
-TEST(RequestReaderTest, WhereItIsCutChangesNothing) {
+TEST(RequestReaderTest, ACutAtAnyByteChangesNothing) {
   const std::string good =
       "GET /1 HTTP/1.1\r\nHost: x\r\n\r\n"
       "POST /2?q HTTP/1.1\r\nHost: x\r\nContent-Length: 4\r\n\r\nbody"
@@ -117,7 +117,7 @@ TEST(RequestReaderTest, ACutRequestIsNeverWhole) {
   }
 }
 
-TEST(RequestReaderTest, WhatCouldBeReadInTwoWaysIsRefused) {
+TEST(RequestReaderTest, AnAmbiguousRequestIsRefused) {
   for (const char* lines : {
            "Content-Length: 1\r\nTransfer-Encoding: chunked\r\n",
            "Transfer-Encoding: chunked\r\nContent-Length: 1\r\n",
@@ -153,7 +153,7 @@ TEST(RequestReaderTest, WhatCouldBeReadInTwoWaysIsRefused) {
   EXPECT_EQ(status_of("POST /a HTTP/1.0\r\nTransfer-Encoding: chunked\r\n\r\n"), 400);
 }
 
-TEST(RequestReaderTest, ABodyThatIsCompressedIsRefusedAsThat) {
+TEST(RequestReaderTest, ACompressedBodyIsRefusedWithItsOwnStatus) {
   for (const char* encoding : {"gzip", "br", "zstd", "gzip, identity", ""}) {
     RequestReader reader(kLimits);
     reader.feed(
@@ -182,7 +182,7 @@ TEST(RequestReaderTest, RequestLinesAreReadStrictly) {
   EXPECT_EQ(read_all("OPTIONS * HTTP/1.1\r\nHost: x\r\n\r\n")[0], "OPTIONS *?|Host=x|");
 }
 
-TEST(RequestReaderTest, AHostIsWantedOnceAndPossible) {
+TEST(RequestReaderTest, AHostMustBeValidAndAppearOnce) {
   EXPECT_EQ(status_of("GET / HTTP/1.1\r\n\r\n"), 400);
   EXPECT_EQ(status_of("GET / HTTP/1.0\r\n\r\n"), 0);
   for (const char* host : {"a/b", "a b", "user@a", "a?b", "a#b", "\xc3\xa4", "a\\b"}) {
@@ -256,7 +256,7 @@ TEST(RequestReaderTest, BadChunksAreRefused) {
   }
 }
 
-TEST(RequestReaderTest, LinesOfABodyMayEndAnyhow) {
+TEST(RequestReaderTest, LinesOfABodyMayHaveAnyEnding) {
   const std::string body = "{\n \"a\": 1\n}\r\r\n\r\n";
   const std::string request =
       with_head("Content-Length: " + std::to_string(body.size()) + "\r\n") + body;
@@ -290,7 +290,7 @@ TEST(RequestReaderTest, ConnectionsAreKeptAsTheClientAsks) {
   EXPECT_FALSE(keeps("GET / HTTP/1.0\r\nConnection: keep-alive\r\n\r\n"));
 }
 
-TEST(RequestReaderTest, MutatedRequestsGiveTheSameWhereverTheyAreCut) {
+TEST(RequestReaderTest, MutatedRequestsGiveTheSameAtAnyCut) {
   constexpr uint32_t kSeed = 7;
   SCOPED_TRACE(kSeed);
   std::mt19937 draw(kSeed);

@@ -68,7 +68,7 @@ TEST(RouterTest, MethodAndPathFindTheHandler) {
   EXPECT_EQ(ask("HEAD", "/v1/models").body, "models");  // The server drops the body.
 }
 
-TEST(RouterTest, ASegmentInBracesIsAnyThatIsNotEmpty) {
+TEST(RouterTest, ASegmentInBracesMatchesAnyNonEmptyOne) {
   EXPECT_EQ(ask("GET", "/v1/models/llama-2.7b").body, "model=llama-2.7b");
   EXPECT_EQ(ask("GET", "/v1/models/a/b").status, 404);
 }

@@ -31,7 +31,7 @@ TEST(SlowClientsTest, AHeaderThatTakesTooLongIs408) {
   EXPECT_TRUE(client.ends());
 }
 
-TEST(SlowClientsTest, BytesNowAndThenDoNotExtendTheDeadline) {
+TEST(SlowClientsTest, OccasionalBytesDoNotExtendTheDeadline) {
   ScriptedServer server({.header = milliseconds(50), .linger = milliseconds(50)});
   HttpClient client(server.address());
   client.send("GET /quick HTTP/1.1\r\n");
@@ -91,7 +91,7 @@ TEST(SlowClientsTest, AClientThatNeverReadsIsCutOffAndHoldsLittle) {
   EXPECT_LT(server.counts().bytes_given, 16 << 20);
 }
 
-TEST(SlowClientsTest, ManyThatNeverReadLeaveMemoryFlatAndOthersServed) {
+TEST(SlowClientsTest, ManyClientsThatNeverReadLeaveMemoryFlatAndOthersServed) {
   raise_descriptor_limit();
   ScriptedServer server;
   constexpr int kClients = 200;
@@ -144,7 +144,7 @@ TEST(SlowClientsTest, MoreConnectionsThanAllowedAreRefused) {
   }));
 }
 
-TEST(SlowClientsTest, OutOfDescriptorsItRefusesAndGoesOn) {
+TEST(SlowClientsTest, AServerOutOfDescriptorsRefusesAndGoesOn) {
   ScriptedServer server;
   server.expect_alive();
   // It must not count below in place of one that waits to be accepted.

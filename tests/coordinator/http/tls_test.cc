@@ -69,7 +69,7 @@ TEST(HttpTlsTest, AHandshakeThatNeverComesIsCutOff) {
   EXPECT_TRUE(half.ends());
 }
 
-TEST(HttpTlsTest, KeysMayBeUpdatedButNotWithoutEnd) {
+TEST(HttpTlsTest, KeysMayBeUpdatedALimitedNumberOfTimes) {
   TlsSetup setup;
   TlsClient client(setup.server.address(), setup.client());
   for (int i = 0; i < 10; ++i) {
@@ -81,7 +81,7 @@ TEST(HttpTlsTest, KeysMayBeUpdatedButNotWithoutEnd) {
   EXPECT_TRUE(is_quick(TlsClient(setup.server.address(), setup.client()).request(kQuick)));
 }
 
-TEST(HttpTlsTest, WithAnAuthorityOnlyItsClientsAreServed) {
+TEST(HttpTlsTest, OnlyAnAuthoritysClientsAreServed) {
   TlsSetup setup(/*mutual=*/true);
   const Authority stranger;
   for (const int version : {TLS1_2_VERSION, TLS1_3_VERSION}) {
@@ -98,7 +98,7 @@ TEST(HttpTlsTest, WithAnAuthorityOnlyItsClientsAreServed) {
   EXPECT_EQ(setup.server.counts().requests, 2);
 }
 
-TEST(HttpTlsTest, ANewCertificateIsTakenAndNoConnectionIsLost) {
+TEST(HttpTlsTest, ANewCertificateIsUsedAndNoConnectionIsLost) {
   TlsSetup setup;
   TlsClient old(setup.server.address(), setup.client());
   EXPECT_TRUE(is_quick(old.request(kQuick)));

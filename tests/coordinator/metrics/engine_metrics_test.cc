@@ -65,7 +65,7 @@ TEST_F(EngineMetricsTest, EachChoiceHasItsFirstTokenAndGapsBetweenTheOthers) {
   EXPECT_NEAR(value("inter_token_latency_seconds_sum"), 0.03, 1e-9);
 }
 
-TEST_F(EngineMetricsTest, ARequestWaitsOnceWhateverItsChoices) {
+TEST_F(EngineMetricsTest, ARequestWaitsOnceForAnyNumberOfChoices) {
   metrics_.on_submitted(&stream_, {}, 0);
   metrics_.on_started(&stream_, 20 * kMs);
   metrics_.on_started(&stream_, 50 * kMs);
@@ -111,7 +111,7 @@ TEST_F(EngineMetricsTest, PromptsCountWhetherTheyAreCachedOrNot) {
   EXPECT_EQ(value("request_params_max_tokens_sum"), 50);
 }
 
-TEST_F(EngineMetricsTest, AStepsTokensAreThoseThatWereComputed) {
+TEST_F(EngineMetricsTest, AStepCountsTheComputedTokens) {
   metrics_.on_submitted(&stream_, {.prompt_ids = std::vector<int32_t>(30, 7)}, 0);
   StreamEvent first = token_of(0);
   first.cached_tokens = 16;
@@ -137,7 +137,7 @@ TEST_F(EngineMetricsTest, RequestsThatTheQueueRefusedCountByItsBound) {
   EXPECT_EQ(value("admission_rejections_total", "reason=\"max_num_queued_bytes\","), 5);
 }
 
-TEST_F(EngineMetricsTest, WhatWaitsForALargerGroupIsDeferred) {
+TEST_F(EngineMetricsTest, ARequestThatWaitsForALargerGroupCountsAsDeferred) {
   stats_.waiting = 5;
   metrics_.on_submitted(&stream_, {.n = 2}, 0);
   metrics_.on_set_aside(&stream_);
@@ -171,7 +171,7 @@ TEST_F(EngineMetricsTest, StepsAddUpByRankAndPart) {
   EXPECT_NEAR(value("step_seconds_total"), 0.010, 1e-12);
 }
 
-TEST_F(EngineMetricsTest, TheStateIsThatOfTheMoment) {
+TEST_F(EngineMetricsTest, TheStateIsTheCurrentOne) {
   stats_.ready = true;
   stats_.running = 3;
   stats_.waiting = 5;
@@ -183,13 +183,13 @@ TEST_F(EngineMetricsTest, TheStateIsThatOfTheMoment) {
   EXPECT_DOUBLE_EQ(value("kv_cache_usage_perc"), 0.25);
 }
 
-TEST_F(EngineMetricsTest, WhatIsCountedBesideTheEngineIsThereToo) {
+TEST_F(EngineMetricsTest, CountersOutsideTheEngineAreIncluded) {
   const std::string text = metrics_.text(stats_, {.unknown_fields = 3, .log_lines_dropped = 4});
   EXPECT_EQ(value_of(text, "lockstep:unknown_fields_total{model_name=\"story\"}"), 3);
   EXPECT_EQ(value_of(text, "lockstep:log_lines_dropped_total{model_name=\"story\"}"), 4);
 }
 
-TEST_F(EngineMetricsTest, AnotherPrefixAndAHostileNameOfAModelAreWrittenAsTheFormatWants) {
+TEST_F(EngineMetricsTest, AnotherPrefixAndAHostileModelNameKeepTheFormat) {
   const EngineMetrics other("vllm", "a\"b\\c\nd");
   const std::string text = other.text(stats_);
   EXPECT_EQ(value_of(text, "vllm:num_requests_running{model_name=\"a\\\"b\\\\c\\nd\"}"), 0);

@@ -84,7 +84,7 @@ Metrics printed(const std::string& prefix) {
   return result;
 }
 
-TEST(MetricsListTest, TheDocumentHasWhatIsPrintedWithEachPrefix) {
+TEST(MetricsListTest, TheDocumentHasThePrintedMetricsOfEachPrefix) {
   const Metrics expected = documented();
   EXPECT_GT(expected.size(), 30u);
   EXPECT_EQ(printed("lockstep"), expected);

@@ -38,7 +38,7 @@ class ModelFolderTest : public testing::Test {
   const TempFolder folder_;
 };
 
-TEST_F(ModelFolderTest, AFolderWithAConfigOrTheConfigItselfIsTaken) {
+TEST_F(ModelFolderTest, AFolderWithAConfigOrTheConfigItselfIsAccepted) {
   const fs::path config = write("config.json");
   EXPECT_EQ(*find_model_folder(folder_.path()), folder_.path());
   EXPECT_EQ(*find_model_folder(config), folder_.path());
@@ -83,7 +83,7 @@ TEST_F(ModelFolderTest, AFileOfWeightsIsNamed) {
   EXPECT_THAT(refusal(write("a.safetensors")), HasSubstr("name the folder that holds config.json"));
 }
 
-TEST_F(ModelFolderTest, AnAdaptersWeightsAreNoModelsWeights) {
+TEST_F(ModelFolderTest, AnAdaptersWeightsAreNotAModel) {
   write("config.json");
   write("adapter_model.safetensors");
   EXPECT_FALSE(has_weights(folder_.path()));
@@ -100,7 +100,7 @@ TEST_F(ModelFolderTest, AFolderWithoutWeightsSaysHowToGetThem) {
   EXPECT_TRUE(check_weights(folder_.path()).ok());
 }
 
-TEST_F(ModelFolderTest, OfAFolderOfModelsTheNamesAreShown) {
+TEST_F(ModelFolderTest, AFolderOfModelsShowsTheirNames) {
   EXPECT_THAT(refusal(), HasSubstr("has no config.json: name a folder in Hugging Face layout"));
   write("small/config.json");
   EXPECT_THAT(refusal(), HasSubstr("has no config.json, but 1 folder with one: name it (small)"));
@@ -142,7 +142,7 @@ class Variable {
   std::optional<std::string> old_;
 };
 
-TEST_F(ModelFolderTest, TheCacheIsWhereHuggingfaceHubLooks) {
+TEST_F(ModelFolderTest, TheCacheIsTheOneOfHuggingfaceHub) {
   const char* const kNames[] = {"HF_HUB_CACHE", "HUGGINGFACE_HUB_CACHE", "HF_HOME",
                                 "XDG_CACHE_HOME", "HOME"};
   const char* const kBelow[] = {"", "", "/hub", "/huggingface/hub", "/.cache/huggingface/hub"};

@@ -13,7 +13,7 @@
 namespace lockstep::openai {
 namespace {
 
-TEST(OpenAiApiTest, SpecialTokensAreShownWhereTheyAreWanted) {
+TEST(OpenAiApiTest, SpecialTokensAreShownOnRequest) {
   ApiServer server;
   const int32_t special = *server.model().tokenizer()->bos_id();
   OrderedJson body = {{"prompt", "a"},
@@ -60,7 +60,7 @@ TEST(OpenAiApiTest, AModelMayHaveSeveralNames) {
                "model_not_found", "there is no model \"\", this server has first, org/second");
 }
 
-TEST(OpenAiApiTest, TheServersDefaultsAreOfEveryEndpoint) {
+TEST(OpenAiApiTest, TheServersDefaultsApplyToEveryEndpoint) {
   ApiServer server({}, {.defaults = {.max_tokens = 3}});
   for (const auto& [path, body] :
        {std::pair{"/v1/completions", kStory}, std::pair{"/v1/chat/completions", kTalk}}) {
@@ -121,7 +121,7 @@ TEST(OpenAiApiTest, AStreamedCompletionIsTheWholeOneInPieces) {
   EXPECT_EQ(usage["usage"]["completion_tokens"], 60);
 }
 
-TEST(OpenAiApiTest, TheEndsOfOpenAisRangesAreTaken) {
+TEST(OpenAiApiTest, TheEndsOfOpenAisRangesAreAccepted) {
   ApiServer server;
   const OrderedJson greedy =
       server.post_json("/v1/completions", with(kStory, {{"temperature", 0}}))["choices"][0];
@@ -181,7 +181,7 @@ TEST(OpenAiApiTest, SeveralPromptsAreAnsweredInOrder) {
   for (size_t i = 0; i < 4; ++i) EXPECT_EQ(texts[i], answer["choices"][i]["text"]);
 }
 
-TEST(OpenAiApiTest, EchoPutsThePromptFirstAlsoAlone) {
+TEST(OpenAiApiTest, EchoPutsThePromptFirst) {
   ApiServer server;
   const std::string text = server.post_json("/v1/completions", kStory)["choices"][0]["text"];
   const OrderedJson echo = with(kStory, {{"echo", true}});
@@ -312,7 +312,7 @@ TEST(OpenAiApiTest, BadRequestsAre400AndNameTheField) {
                "model", "model_not_found", "there is no model gpt-4o");
 }
 
-TEST(OpenAiApiTest, WhatChangesNothingIsTaken) {
+TEST(OpenAiApiTest, FieldsThatChangeNothingAreAccepted) {
   ApiServer server;
   const OrderedJson plain = server.post_json("/v1/chat/completions", kTalk);
   const OrderedJson answer =

@@ -73,7 +73,7 @@ class Template {
   TempFolder folder_;
 };
 
-TEST(ConversationsTest, EachTemplateGetsWhatTheReferenceWouldHaveToBeGiven) {
+TEST(ConversationsTest, EachTemplateGetsTheMessagesThatTheReferenceNeeds) {
   const auto path =
       std::filesystem::path(LOCKSTEP_SOURCE_DIR) / "tests/data/templates" / "conversations.json";
   std::ifstream file(path);
@@ -158,7 +158,7 @@ std::vector<LeftOut> left_out() {
   };
 }
 
-TEST(ConversationsTest, WhatTheTemplateLeavesOutIsRefusedByItsName) {
+TEST(ConversationsTest, AFieldThatTheTemplateLeavesOutIsRefusedByItsName) {
   for (const LeftOut& each : left_out()) {
     const Template chat_template(each.source);
     ApiServer server({}, {.chat_template = chat_template.path()});
@@ -171,7 +171,7 @@ TEST(ConversationsTest, WhatTheTemplateLeavesOutIsRefusedByItsName) {
 }
 
 // Templates that leave out in some conversations what they usually show.
-TEST(ConversationsTest, WhatIsLeftOutOfOneConversationIsRefusedByItsName) {
+TEST(ConversationsTest, AFieldLeftOutOfOneConversationIsRefusedByItsName) {
   const std::string turns =
       "{% for m in messages %}<{{ m.role }}>{{ m.content }}{% for c in m.tool_calls %}"
       "{{ c.function|tojson }}{% endfor %}{% endfor %}";
@@ -203,7 +203,7 @@ TEST(ConversationsTest, WhatIsLeftOutOfOneConversationIsRefusedByItsName) {
 }
 
 // A template drops by design what its model was trained without: this is not the client's error.
-TEST(ConversationsTest, WhatIsLeftOutOfEarlierTurnsAndBetweenCallsIsTaken) {
+TEST(ConversationsTest, FieldsLeftOutOfEarlierTurnsAndBetweenCallsAreAccepted) {
   const Template early("{% set messages = messages[-3:] %}" + std::string(kEveryTurn));
   ApiServer short_memory({}, {.chat_template = early.path()});
   const OrderedJson turns = {
@@ -219,7 +219,7 @@ TEST(ConversationsTest, WhatIsLeftOutOfEarlierTurnsAndBetweenCallsIsTaken) {
 }
 
 // The text is trimmed, escaped, reordered or without thoughts: nothing else is lost.
-TEST(ConversationsTest, WhatATemplateShowsInAnotherFormIsNoLoss) {
+TEST(ConversationsTest, AFieldShownInAnotherFormIsAccepted) {
   const OrderedJson odd = {{"role", "user"}, {"content", " \"So\"\n\té & <b>? "}};
   const OrderedJson messages = {kSystem, odd, kCall, kResult, kAnswer, odd};
   for (const char* shown : {"m.content|trim", "m.content|tojson", "m.content|upper", "m.content|e",
@@ -251,7 +251,7 @@ TEST(ConversationsTest, ToolsWhoseCallsCannotBeReadAreRefused) {
 }
 
 // Otherwise a client that changes its model in the middle would be stuck.
-TEST(ConversationsTest, AConversationWithCallsGoesOnWhereNoCallsCanBeRead) {
+TEST(ConversationsTest, AConversationWithCallsGoesOnEvenIfNoCallsCanBeRead) {
   const Template chat_template("{% for m in messages %}{{ m }}{% endfor %}{{ tools }}");
   const std::string body = with({{"messages", {kQuestion, kCall, kResult, kAnswer, kQuestion}}},
                                 {{"tools", {kTool}}, {"max_tokens", 1}})
@@ -266,7 +266,7 @@ TEST(ConversationsTest, AConversationWithCallsGoesOnWhereNoCallsCanBeRead) {
   expect_error(answer("error"), 400, "tools", nullptr, "--tool-parser none");
 }
 
-TEST(ConversationsTest, SeveralTextsStayAListWhereTheTemplateTakesOne) {
+TEST(ConversationsTest, SeveralTextsStayAListIfTheTemplateTakesOne) {
   const OrderedJson parts = {{{"type", "text"}, {"text", " A "}}, "", "B"};
   const OrderedJson message = {{"role", "user"}, {"content", parts}};
   const OrderedJson alone = OrderedJson::array({message});
@@ -303,7 +303,7 @@ TEST(ConversationsTest, ToolsAreGivenByTheNameThatTheTemplateReads) {
   }
 }
 
-TEST(ConversationsTest, WhatSaysNothingIsNoLoss) {
+TEST(ConversationsTest, FieldsWithoutEffectAreAccepted) {
   const OrderedJson unknown_name = {{"role", "user"}, {"name", "Ann"}, {"content", "Hi"}};
   OrderedJson thinking = kAnswer;
   thinking["reasoning_content"] = "Hm.";
@@ -323,7 +323,7 @@ TEST(ConversationsTest, WhatSaysNothingIsNoLoss) {
 }
 
 // The template gets everything, and shows what it likes.
-TEST(ConversationsTest, ATemplateOfTheLastMessageIsNotJudged) {
+TEST(ConversationsTest, ATemplateOfTheLastMessageIsNotChecked) {
   const Template chat_template("{{ messages[-1].content }}");
   const auto prompt = chat_template.prompt_of(
       {{"messages", {kSystem, kQuestion, kCall, kResult, kQuestion}}, {"tools", {kTool}}});

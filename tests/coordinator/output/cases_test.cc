@@ -134,7 +134,7 @@ void check_own_case(const OrderedJson& one, const OutputOptions& all) {
   }
 }
 
-TEST(CasesTest, ThoseOfTheTreeHold) {
+TEST(CasesTest, TheCasesOfTheTreeHold) {
   const std::filesystem::path path = test_data("tests/data/parsers/cases.json");
   const OrderedJson file =
       parse_ordered_json(read_file(path, 1 << 26).value(), path.string()).value();
@@ -153,7 +153,7 @@ TEST(CasesTest, ThoseOfTheTreeHold) {
   }
 }
 
-TEST(CasesTest, ThoseOfTheTestDataHold) {
+TEST(CasesTest, TheCasesOfTheTestDataHold) {
   LOCKSTEP_NEEDS_TEST_DATA("parsers/cases.json");
   check_file(test_data("parsers/cases.json"));
 }

@@ -23,7 +23,7 @@ std::string names_of(const std::string& source) {
   return name_of(choice.tools) + "," + name_of(choice.thoughts);
 }
 
-TEST(FormatChoiceTest, AutoTakesWhatTheTemplateShows) {
+TEST(FormatChoiceTest, AutoChoosesTheTemplatesFormat) {
   constexpr char kHermes[] =
       "<tool_call>\n{\"name\": NAME, \"arguments\": ARGUMENTS}\n</tool_call>";
   EXPECT_EQ(names_of(kHermes), "hermes,none");
@@ -67,7 +67,7 @@ TEST(FormatChoiceTest, PublishedTemplatesWithoutToolsShowNoFormat) {
 }
 
 // Other formats with Hermes's tag, and a template with two formats.
-TEST(FormatChoiceTest, AutoTakesNothingWhereItIsNotCertain) {
+TEST(FormatChoiceTest, AutoChoosesNothingIfItIsNotCertain) {
   EXPECT_EQ(names_of("<tool_call>NAME</tool_call>"), "none,none");
   EXPECT_EQ(names_of("]<]minimax[>[<tool_call>]<]minimax[>[<invoke name=\"f\"> \"arguments\""),
             "none,none");
@@ -83,7 +83,7 @@ TEST(FormatChoiceTest, AutoTakesNothingWhereItIsNotCertain) {
             "as text");
 }
 
-TEST(FormatChoiceTest, FlagsAreStronger) {
+TEST(FormatChoiceTest, FlagsOverrideTheTemplate) {
   const FormatChoice named = choose_formats("qwen3.5", "none", nullptr).value();
   EXPECT_EQ(named.line(), "tool parser qwen3_coder, reasoning parser none");
   for (const char* none : {"none", "off"}) {
@@ -100,7 +100,7 @@ TEST(FormatChoiceTest, FlagsAreStronger) {
   EXPECT_TRUE(thoughts.ends_with(", think or none")) << thoughts;
 }
 
-TEST(FormatChoiceTest, OtherServersNamesAreTakenToo) {
+TEST(FormatChoiceTest, OtherServersNamesAreAcceptedToo) {
   for (const auto& [name, own] : {std::pair{"granite", "granite3"},
                                   {"internlm", "internlm2"},
                                   {"llama4_json", "llama3_json"},
@@ -118,7 +118,7 @@ TEST(FormatChoiceTest, OtherServersNamesAreTakenToo) {
   EXPECT_FALSE(choose_formats("qwen3", "none", nullptr).ok()) << "qwen3 has no calls";
 }
 
-TEST(FormatChoiceTest, NoNameIsThatOfTwoFormats) {
+TEST(FormatChoiceTest, NoTwoFormatsShareAName) {
   for (const Format& format : formats()) {
     for (const auto& names : {std::vector(format.names.begin(), format.names.end()),
                               std::vector(format.aliases.begin(), format.aliases.end())}) {

@@ -23,7 +23,7 @@ void expect_parsed(const OutputOptions& options, const std::string& text,
   }
 }
 
-TEST(OutputParserTest, WithoutFormatsEverythingIsContent) {
+TEST(OutputParserTest, EverythingIsContentWithoutFormats) {
   const std::string text = " <think>a</think> <tool_call>{\"name\": \"f\"}</tool_call> \n";
   expect_parsed({}, text, "|" + text);
 }
@@ -52,7 +52,7 @@ TEST(OutputParserTest, HermesCallsAreCutOut) {
                 "||a(1)|b({})");
 }
 
-TEST(OutputParserTest, WhatIsNoCallStaysContent) {
+TEST(OutputParserTest, TextThatIsNotACallStaysContent) {
   const OutputOptions options = {.tools = format_of("hermes")};
   for (const char* text :
        {"1 < 2 <tool", "a <tool_call", "<tool_call>\n", "<tool_call>what?</tool_call>",
@@ -63,7 +63,7 @@ TEST(OutputParserTest, WhatIsNoCallStaysContent) {
   }
 }
 
-TEST(OutputParserTest, ACallThatIsCutShortKeepsWhatCameOfIt) {
+TEST(OutputParserTest, ATruncatedCallKeepsItsBeginning) {
   const OutputOptions options = {.tools = format_of("hermes")};
   expect_parsed(options, "<tool_call>{\"name\": \"f\", \"arguments\": {\"a\": [1, 2",
                 "||f({\"a\": [1, 2)");
@@ -134,14 +134,14 @@ TEST(OutputParserTest, CallsFollowThoughts) {
                 "<think>x</think> {\"name\": \"f\", \"parameters\": {}}", "x||f({})");
 }
 
-TEST(OutputParserTest, OneCallIsKeptWhereOneIsWanted) {
+TEST(OutputParserTest, OnlyTheFirstCallIsKeptIfOneIsAllowed) {
   expect_parsed({.tools = format_of("hermes"), .one_call = true},
                 "<tool_call>{\"name\": \"a\"}</tool_call><tool_call>{\"name\": \"b\"}</tool_call>",
                 "||a({})");
 }
 
 // Pieces of calls and tags of all formats in any order, seed 2.
-TEST(OutputParserTest, AnyTextIsTheSameHoweverItIsCut) {
+TEST(OutputParserTest, AnyTextIsParsedTheSameAtAnyCut) {
   const std::vector<std::string> words = {"{",
                                           "}",
                                           "[",
@@ -210,7 +210,7 @@ TEST(OutputParserTest, TimeIsLinearInTheAnswer) {
 }
 
 // A name is sent when it is whole, arguments as they arrive, and text that is no tag at once.
-TEST(OutputParserTest, NothingIsHeldBackButWhatMayBecomeATag) {
+TEST(OutputParserTest, OnlyTheBeginningOfATagIsHeldBack) {
   OutputParser parser({.thoughts = think(), .tools = format_of("qwen3_coder")});
   EXPECT_EQ(parser.push("a <tool").content, "a");
   EXPECT_EQ(parser.push("box> b").content, " <toolbox> b");
@@ -222,7 +222,7 @@ TEST(OutputParserTest, NothingIsHeldBackButWhatMayBecomeATag) {
   EXPECT_EQ(json.push("\": 1").calls[0].arguments, "\": 1");
 }
 
-TEST(OutputParserTest, AStringsValueIsToldWhileItGrows) {
+TEST(OutputParserTest, AStringsValueIsSentWhileItGrows) {
   const std::string tools[] = {
       R"({"function": {"name": "f", "parameters": {"properties": {"k": {"type": "string"}}}}})"};
   OutputParser parser({.tools = format_of("qwen3_coder"),

@@ -156,7 +156,7 @@ TEST(GrpcFrontTest, MessagesGoBothWaysAtOnce) {
   for (std::thread* thread : {&sender, &answerer, &receiver}) thread->join();
 }
 
-TEST(GrpcFrontTest, GrpcSeesWhoTheClientIs) {
+TEST(GrpcFrontTest, GrpcSeesTheClientsName) {
   Port port;
   const Socket first(port.address());
   const Socket second(port.address(), "127.0.0.2");
@@ -171,7 +171,7 @@ TEST(GrpcFrontTest, GrpcSeesWhoTheClientIs) {
   EXPECT_EQ(network_of(address_of(other)), "127.0.0.2");
 }
 
-TEST(GrpcFrontTest, EndsArePassedOnAfterWhatWasSent) {
+TEST(GrpcFrontTest, EndsArePassedOnAfterAllBytes) {
   Port port;
   const std::string text(100'000, 't');
   {
@@ -214,7 +214,7 @@ TEST(GrpcFrontTest, TheLastBytesAreSentWhenThePortIsClosed) {
 }
 
 // The system's buffers hold up to 10 MiB per TCP connection, beside 64 KiB of the front.
-TEST(GrpcFrontTest, ASlowReaderHoldsUpTheOtherSide) {
+TEST(GrpcFrontTest, ASlowReaderSlowsTheOtherSide) {
   Port port;
   const Socket client(port.address());
   const Inner inner = port.next();
@@ -234,7 +234,7 @@ TEST(GrpcFrontTest, ASlowReaderHoldsUpTheOtherSide) {
   reader.join();
 }
 
-TEST(GrpcFrontTest, AThousandIdleConnections) {
+TEST(GrpcFrontTest, AThousandIdleConnectionsAreServed) {
   raise_descriptor_limit();
   Port port;
   std::vector<Socket> clients;
@@ -263,7 +263,7 @@ struct TlsPort {
   Port port;
 };
 
-TEST(GrpcFrontTest, TlsEndsHere) {
+TEST(GrpcFrontTest, TlsEndsAtTheFront) {
   TlsPort setup;
   for (const int version : {TLS1_2_VERSION, TLS1_3_VERSION}) {
     TlsClientOptions options = setup.client();
@@ -311,7 +311,7 @@ TEST(GrpcFrontTest, GrpcSeesNothingOfClientsThatAreRefused) {
   EXPECT_FALSE(client.request("question").empty());
 }
 
-TEST(GrpcFrontTest, AHandshakeThatIsNotDoneEndsWithThePort) {
+TEST(GrpcFrontTest, AnUnfinishedHandshakeEndsWithThePort) {
   TlsPort setup;
   const Socket silent(setup.port.address());
   const Socket half(setup.port.address());
@@ -323,7 +323,7 @@ TEST(GrpcFrontTest, AHandshakeThatIsNotDoneEndsWithThePort) {
   EXPECT_TRUE(half.is_closed_by_peer());
 }
 
-TEST(GrpcFrontTest, KeysMayNotBeUpdatedWithoutEnd) {
+TEST(GrpcFrontTest, EndlessKeyUpdatesEndTheConnection) {
   TlsPort setup;
   TlsClient client(setup.port.address(), setup.client());
   const Inner inner = setup.port.next();

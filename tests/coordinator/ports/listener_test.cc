@@ -71,7 +71,7 @@ class Host {
   std::vector<int> accepted_ ABSL_GUARDED_BY(mutex_);
 };
 
-TEST(ListenerTest, HandsOverWhatComesNonBlockingAndWithoutDelay) {
+TEST(ListenerTest, ConnectionsAreHandedOverNonBlockingAndWithoutDelay) {
   Host host(10);
   host.start();
   Socket client(host.address());
@@ -126,7 +126,7 @@ std::string name_of(const Socket& client) {
   return fmt::format("127.0.0.1:{}", ntohs(reinterpret_cast<sockaddr_in&>(name).sin_port));
 }
 
-TEST(ListenerTest, WhenFullTheOldestThatNobodyKeepsMakesRoom) {
+TEST(ListenerTest, TheOldestConnectionThatIsNotKeptMakesRoom) {
   Host host(3, "127.0.0.1:0", WhenFull::kCloseOldest);
   host.start();
   std::vector<Socket> clients;
@@ -147,7 +147,7 @@ TEST(ListenerTest, WhenFullTheOldestThatNobodyKeepsMakesRoom) {
   EXPECT_EQ(host.count(), clients.size());
 }
 
-TEST(ListenerTest, OutOfDescriptorsItRefusesAndGoesOn) {
+TEST(ListenerTest, AListenerOutOfDescriptorsRefusesAndGoesOn) {
   Host host(1000);
   std::vector<Socket> clients;
   clients.reserve(30);

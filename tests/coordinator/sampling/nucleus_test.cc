@@ -39,7 +39,7 @@ std::vector<int32_t> kept_by_order(const SamplingParams& params, double mass,
   return ids;
 }
 
-TEST(NucleusTest, KeepsWhatTheOrderedTokensKeep) {
+TEST(NucleusTest, TheNucleusIsThatOfTheSortedTokens) {
   std::mt19937_64 random(20261127);
   std::normal_distribution<float> normal(0, 2);
   int undecided = 0;

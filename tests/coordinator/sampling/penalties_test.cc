@@ -82,7 +82,7 @@ TEST(PenaltiesTest, ChoicesShareTheirRulesAndCountForThemselves) {
   EXPECT_EQ(of_second.edits(0).add(), 2.0f);
 }
 
-TEST(PenaltiesTest, ABadWordsLastTokenIsForbiddenWhileTheOthersWereGeneratedLast) {
+TEST(PenaltiesTest, ABadWordsLastTokenIsForbiddenAfterItsOtherTokens) {
   const SamplingParams params = {.logit_bias = {{9, 1.0f}},
                                  .bad_words = {{5}, {1, 2, 9}, {2, 9}, {300}}};
   const LogitRules rules(params, {}, {}, 100);

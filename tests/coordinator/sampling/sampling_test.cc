@@ -163,7 +163,7 @@ Trial random_trial(uint64_t seed, int64_t vocab) {
   return trial;
 }
 
-TEST(SamplingTest, DrawIsTheDefinitionsForAnyCutAndAnyNumberOfCandidates) {
+TEST(SamplingTest, ADrawMatchesTheDefinitionForAnyShardsAndCandidates) {
   int fetches = 0;
   int draws = 0;
   for (uint64_t seed = 0; seed < 250; ++seed) {
@@ -191,7 +191,7 @@ TEST(SamplingTest, DrawIsTheDefinitionsForAnyCutAndAnyNumberOfCandidates) {
   EXPECT_LT(fetches, draws / 3);
 }
 
-TEST(SamplingTest, AllLogitsDecideAsTheCandidatesDo) {
+TEST(SamplingTest, AllLogitsGiveTheSameDrawAsTheCandidates) {
   for (uint64_t seed = 0; seed < 300; ++seed) {
     const Trial trial = random_trial(seed, 700);
     const cluster::Output whole = question(trial);
@@ -362,7 +362,7 @@ TEST(SamplingTest, LogprobsAreOfTheModelsOwnDistributionAndSumToOne) {
   EXPECT_NEAR(sum, 1, 1e-5);
 }
 
-TEST(SamplingTest, LogprobsComeOnlyWhereAskedFor) {
+TEST(SamplingTest, LogprobsComeOnlyOnRequest) {
   Trial trial = random_trial(3, 300);
   trial.point.logprobs = -1;
   EXPECT_TRUE(draw(trial, question(trial), 2)->logprobs.empty());

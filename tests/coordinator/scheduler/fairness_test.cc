@@ -37,7 +37,7 @@ int steps_until_first_token(Bench& bench, const Sequence* sequence) {
   return -1;
 }
 
-TEST(FairnessTest, ClientsTakeTurnsOfRowsForTheirPrompts) {
+TEST(FairnessTest, ClientsShareTheRowsForPrompts) {
   Bench bench(kLimits);
   Sequence* a = bench.add(of_client("a", 600, 1))[0];
   Sequence* b = bench.add(of_client("b", 100, 1))[0];
@@ -45,7 +45,7 @@ TEST(FairnessTest, ClientsTakeTurnsOfRowsForTheirPrompts) {
   EXPECT_THAT(bench.step(), ElementsAre(Pair(a, 92), Pair(b, 36)));
 }
 
-TEST(FairnessTest, DrawsThatNeedAllLogitsTakeTurnsByClient) {
+TEST(FairnessTest, ClientsShareTheDrawsThatNeedAllLogits) {
   Bench bench(kLimits);
   Sequence* first = bench.add(of_client("first", 4, 300))[0];
   Request request = of_client("many", 4, 300);
@@ -86,14 +86,14 @@ TEST(FairnessTest, FewSequencesStartInAStepWhoseFirstDrawsMayNeedAllLogits) {
   EXPECT_EQ(bench.step().size(), 41);
 }
 
-TEST(FairnessTest, AClientsOwnPromptsAreServedAsTheyCame) {
+TEST(FairnessTest, AClientsPromptsAreServedInTheirOrder) {
   Bench bench(kLimits);
   Sequence* a = bench.add(of_client("a", 200, 1))[0];
   bench.add(of_client("a", 200, 1));
   EXPECT_THAT(bench.step(), ElementsAre(Pair(a, 128)));
 }
 
-TEST(FairnessTest, AClientWithThousandsOfChoicesDelaysNobody) {
+TEST(FairnessTest, AClientWithThousandsOfChoicesDelaysNoOther) {
   Bench bench(kLimits);
   for (int i = 0; i < 20; ++i) {
     Request request = of_client("many", 200, 300);
@@ -108,7 +108,7 @@ TEST(FairnessTest, AClientWithThousandsOfChoicesDelaysNobody) {
   }
 }
 
-TEST(FairnessTest, LittleMemoryIsSharedToo) {
+TEST(FairnessTest, MemoryIsSharedToo) {
   SchedulerLimits limits = kLimits;
   limits.pages = 60;
   Bench bench(limits);
@@ -122,7 +122,7 @@ TEST(FairnessTest, LittleMemoryIsSharedToo) {
   }
 }
 
-TEST(FairnessTest, EqualSharesAreNotTakenFromAnybody) {
+TEST(FairnessTest, NoClientLosesItsEqualShare) {
   SchedulerLimits limits = kLimits;
   limits.running = 4;
   Bench bench(limits);
@@ -165,7 +165,7 @@ TEST(FairnessTest, ALowerPriorityTakesAPlaceFromAHigherOneButTheFirst) {
   EXPECT_EQ(second->state(), Sequence::State::kPreempted);
 }
 
-TEST(FairnessTest, WhoHasNoRoomIsNotPassedForEver) {
+TEST(FairnessTest, ASequenceWithoutRoomIsNotOvertakenForever) {
   SchedulerLimits limits = kLimits;
   limits.pages = 40;
   Bench bench(limits);
@@ -179,7 +179,7 @@ TEST(FairnessTest, WhoHasNoRoomIsNotPassedForEver) {
   EXPECT_EQ(large->state(), Sequence::State::kRunning);
 }
 
-TEST(FairnessTest, NobodyIsPreemptedForOneThatWouldNotFitThen) {
+TEST(FairnessTest, NoSequenceIsPreemptedForOneThatStillWouldNotFit) {
   SchedulerLimits limits = kLimits;
   limits.pages = 40;
   Bench bench(limits);

@@ -85,7 +85,7 @@ int64_t steps_beside(Loaded& loaded, int32_t n) {
 }
 
 // A few clients with endless requests delay no other client; with many, each waits for its turn.
-TEST(OverloadTurnsTest, EveryClientBeginsInItsTurn) {
+TEST(OverloadTurnsTest, EveryClientBeginsWithinABoundedTime) {
   for (const int32_t n : {1, 8}) {
     Loaded few({.name = "", .n = 8, .clients = 3}, 100);
     EXPECT_LE(steps_beside(few, n), 3) << n;
@@ -99,7 +99,7 @@ TEST(OverloadTurnsTest, EveryClientBeginsInItsTurn) {
 class OverloadTest : public ::testing::TestWithParam<Load> {};
 
 // Adding requests beyond those that run at once must not lower the throughput.
-TEST_P(OverloadTest, AsManyAnswersEndAsIfOnlyThoseWereThereThatRun) {
+TEST_P(OverloadTest, OverloadDoesNotLowerTheThroughput) {
   const Load& load = GetParam();
   Loaded enough(load, static_cast<size_t>(kSlots / load.n));
   Loaded many(load, 1000);
@@ -140,7 +140,7 @@ double seconds_beside(int waiting) {
   return thread_seconds() - begin;
 }
 
-TEST(OverloadCostTest, AStepCostsWhatRunsNotWhatWaits) {
+TEST(OverloadCostTest, AStepsCostDependsOnRunningNotOnWaitingSequences) {
   EXPECT_LT(seconds_beside(4000), 4 * seconds_beside(40));
 }
 

@@ -50,7 +50,7 @@ TEST(PrefixSchedulingTest, APromptWithRowsOfEmbeddingsIsNeitherCachedNorFound) {
   EXPECT_THAT(bench.step(), ElementsAre(Pair(same, 10)));
 }
 
-TEST(PrefixSchedulingTest, PagesAreSharedOnlyBetweenSequencesThatTurnAlike) {
+TEST(PrefixSchedulingTest, PagesAreSharedOnlyBetweenSequencesOfEqualFrequencies) {
   SchedulerLimits limits = kRoomy;
   limits.rope = {.lengths = {12}};
   Bench bench(limits);
@@ -82,7 +82,7 @@ TEST(PrefixSchedulingTest, OtherClientsAndOtherSaltsComputeForThemselves) {
   EXPECT_THAT(bench.step(), ElementsAre(Pair(other_client, 9), Pair(other_salt, 9), Pair(same, 1)));
 }
 
-TEST(PrefixSchedulingTest, SharedPrefixesAreOfAllClientsButNotOfAllSalts) {
+TEST(PrefixSchedulingTest, SharedPrefixesSpanClientsButNotSalts) {
   SchedulerLimits limits = kRoomy;
   limits.prefix.shared = true;
   Bench bench(limits);
@@ -93,7 +93,7 @@ TEST(PrefixSchedulingTest, SharedPrefixesAreOfAllClientsButNotOfAllSalts) {
   EXPECT_THAT(bench.step(), ElementsAre(Pair(other_client, 1), Pair(other_salt, 9)));
 }
 
-TEST(PrefixSchedulingTest, WithoutTheCacheNothingIsKept) {
+TEST(PrefixSchedulingTest, NothingIsKeptWithoutTheCache) {
   SchedulerLimits limits = kRoomy;
   limits.prefix.enabled = false;
   Bench bench(limits);
@@ -106,7 +106,7 @@ TEST(PrefixSchedulingTest, WithoutTheCacheNothingIsKept) {
   EXPECT_THAT(bench.step(), ElementsAre(Pair(same, 9)));
 }
 
-TEST(PrefixSchedulingTest, ChoicesWaitForTheFirstOnesPromptAndHoldUpNobody) {
+TEST(PrefixSchedulingTest, ChoicesWaitForTheFirstOnesPromptAndDelayNoOther) {
   SchedulerLimits limits = kRoomy;
   limits.prefill_chunk = 8;
   Bench bench(limits);
@@ -135,7 +135,7 @@ TEST(PrefixSchedulingTest, ChoicesDoNotWaitForAFirstOneThatIsGone) {
   EXPECT_THAT(bench.step(), ElementsAre(Pair(choices[1], 14), Pair(choices[2], 14)));
 }
 
-TEST(PrefixSchedulingTest, CachedPagesAreEvictedBeforeAnybodyIsPreempted) {
+TEST(PrefixSchedulingTest, CachedPagesAreEvictedBeforeASequenceIsPreempted) {
   SchedulerLimits limits = kRoomy;
   limits.pages = 4;
   Bench bench(limits);
@@ -176,7 +176,7 @@ TEST(PrefixSchedulingTest, APreemptedSequenceGoesOnWithWhatIsLeftOfItsPages) {
   EXPECT_EQ(b->cached_tokens(), 0) << "it found none when it began";
 }
 
-TEST(PrefixSchedulingTest, OfTwoThatComputeTheSameTheOldestAloneHasRoom) {
+TEST(PrefixSchedulingTest, TheOldestOfTwoEqualPromptsHasRoomAlone) {
   SchedulerLimits limits = kRoomy;
   limits.pages = 6;
   Bench bench(limits);

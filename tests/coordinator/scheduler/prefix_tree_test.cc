@@ -20,7 +20,7 @@ std::vector<int32_t> evict(PrefixTree& tree, int64_t count) {
   return pages;
 }
 
-TEST(PrefixTreeTest, FindsAPageByEveryTokenBehindItsParent) {
+TEST(PrefixTreeTest, APageIsFoundByAllOfItsTokensAndItsParent) {
   PrefixTree tree;
   tree.insert({}, kNone, {1, 2, 3}, 7);
   tree.insert({}, 7, {1, 2, 3}, 5);
@@ -62,7 +62,7 @@ TEST(PrefixTreeTest, TheLeastRecentlyUsedLeafGoesFirstAndThenItsParent) {
   EXPECT_EQ(tree.find({}, 0, Tokens{2}), kNone) << "its first life left no trace";
 }
 
-TEST(PrefixTreeTest, WhatIsUsedStays) {
+TEST(PrefixTreeTest, AUsedPageStays) {
   PrefixTree tree;
   tree.insert({}, kNone, {1}, 0);
   tree.insert({}, kNone, {2}, 1);
@@ -74,7 +74,7 @@ TEST(PrefixTreeTest, WhatIsUsedStays) {
   EXPECT_EQ(tree.find({}, kNone, Tokens{1}), 0);
 }
 
-TEST(PrefixTreeDeathTest, EvictingWhatIsUsedStopsTheProcess) {
+TEST(PrefixTreeDeathTest, EvictingAUsedPageStopsTheProcess) {
   testing::FLAGS_gtest_death_test_style = "threadsafe";
   PrefixTree tree;
   tree.insert({}, kNone, {1}, 0);

@@ -41,7 +41,7 @@ TEST(SchedulerTest, SequencesLeaveAsSoonAsTheyAreDoneAndTheirPagesAreFree) {
   EXPECT_THAT(bench.step(), IsEmpty());
 }
 
-TEST(SchedulerTest, NoMoreRunThanThereAreRowsOutputsOrPlaces) {
+TEST(SchedulerTest, RunningSequencesAreBoundedByRowsOutputsAndPlaces) {
   for (int limit = 0; limit < 3; ++limit) {
     SchedulerLimits limits = kRoomy;
     (limit == 0 ? limits.rows : limit == 1 ? limits.outputs : limits.running) = 2;
@@ -91,7 +91,7 @@ TEST(SchedulerTest, AWaitingPromptIsNotStartedWithoutPagesForAllOfIt) {
   EXPECT_THAT(bench.step(), ElementsAre(Pair(b, 8)));
 }
 
-TEST(SchedulerTest, RemovingAWaitingOrPreemptedSequenceLeavesNothingBehind) {
+TEST(SchedulerTest, RemovingAWaitingOrPreemptedSequenceLeaksNothing) {
   SchedulerLimits limits = kRoomy;
   limits.pages = 2;
   Bench bench(limits);
@@ -129,7 +129,7 @@ TEST(SchedulerTest, ASequenceThatOutgrowsItsFrequenciesIsComputedAgainInItsSlot)
   EXPECT_EQ(bench.scheduler().preemptions(), 0);
 }
 
-TEST(SchedulerTest, APrefixIsComputedInOneStepWhateverTheChunkIsAndIsNotShared) {
+TEST(SchedulerTest, APrefixIsComputedInOneStepForAnyChunkAndIsNotShared) {
   Bench bench(kRoomy);
   Sequence* a = bench.add(3, 20);
   EXPECT_THAT(bench.step(), ElementsAre(Pair(a, 3)));
@@ -144,7 +144,7 @@ TEST(SchedulerTest, APrefixIsComputedInOneStepWhateverTheChunkIsAndIsNotShared) 
   EXPECT_THAT(bench.step(), ElementsAre(Pair(a, 1), Pair(b, 1), Pair(c, 1), Pair(d, 37)));
 }
 
-TEST(SchedulerTest, FrequenciesOfThePromptsLengthStay) {
+TEST(SchedulerTest, FrequenciesOfThePromptsLengthDoNotChange) {
   SchedulerLimits limits = kRoomy;
   limits.rope = {.of_prompt = true, .lengths = {10}};
   Bench bench(limits);

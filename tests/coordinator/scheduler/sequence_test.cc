@@ -137,7 +137,7 @@ TEST(SequenceTest, TheFirstMinTokensEndNothing) {
   EXPECT_EQ(written->plan().edits_size(), 0);
 }
 
-TEST(SequenceTest, CancellingShowsWhatWasHeldBack) {
+TEST(SequenceTest, CancellingShowsTheTextThatWasHeldBack) {
   const auto tokenizer = tokenizer_of({"x", "stop"});
   Request request = request_of(1, 1, 10);
   request.stop = {"stopped"};
@@ -149,7 +149,7 @@ TEST(SequenceTest, CancellingShowsWhatWasHeldBack) {
   EXPECT_EQ(news.finish_reason, FinishReason::kCancelled);
 }
 
-TEST(SequenceTest, PreemptingDropsOnlyWhatCanBeComputedAgain) {
+TEST(SequenceTest, PreemptingDropsOnlyStateThatCanBeComputedAgain) {
   Request request = request_of(1, 3, 10);
   request.sampling = {.temperature = 1, .presence_penalty = 1, .logit_bias = {}};
   request.seed = 9;

@@ -31,7 +31,7 @@ Sequence* decoding(Bench& bench) {
   return sequence;
 }
 
-TEST(StepBudgetTest, APromptGetsTheTimeThatDecodingLeaves) {
+TEST(StepBudgetTest, APromptGetsTheTimeThatDecodeLeaves) {
   Bench bench(kLimits);
   Sequence* a = decoding(bench);
   Sequence* b = bench.add(800, 3);
@@ -45,14 +45,14 @@ TEST(StepBudgetTest, APromptGetsTheTimeThatDecodingLeaves) {
   EXPECT_NEAR(static_cast<double>(largest), 96, 4);
 }
 
-TEST(StepBudgetTest, WithoutDecodingAPromptGetsTheWholeChunk) {
+TEST(StepBudgetTest, APromptGetsTheWholeChunkWithoutDecode) {
   Bench bench(kLimits);
   bench.scheduler().remove(decoding(bench));
   Sequence* b = bench.add(800, 3);
   EXPECT_THAT(bench.step(), ElementsAre(Pair(b, 512)));
 }
 
-TEST(StepBudgetTest, WithoutDecodingPromptsOfTwoClientsGetFourBudgets) {
+TEST(StepBudgetTest, PromptsOfTwoClientsGetFourBudgetsWithoutDecode) {
   SchedulerLimits limits = kLimits;
   limits.step_budget_ns = 75'000'000;
   Bench bench(limits);
@@ -67,7 +67,7 @@ TEST(StepBudgetTest, WithoutDecodingPromptsOfTwoClientsGetFourBudgets) {
   EXPECT_NEAR(static_cast<double>(rows), 300, 12);
 }
 
-TEST(StepBudgetTest, SixteenRowsArePromptWhateverDecodingTakes) {
+TEST(StepBudgetTest, SixteenRowsArePromptEvenIfDecodeTakesTheBudget) {
   SchedulerLimits limits = kLimits;
   limits.step_budget_ns = 1'000'000;
   Bench bench(limits);
@@ -78,7 +78,7 @@ TEST(StepBudgetTest, SixteenRowsArePromptWhateverDecodingTakes) {
   EXPECT_THAT(bench.step(), ElementsAre(Pair(a, 1), Pair(b, 1), Pair(c, 16)));
 }
 
-TEST(StepBudgetTest, BeforeAnyTimeIsKnownPromptsBesideDecodingAreSmall) {
+TEST(StepBudgetTest, PromptsBesideDecodeAreSmallBeforeAnyTimeIsKnown) {
   Bench bench(kLimits);
   Sequence* a = bench.add(5, 900);
   bench.step();
@@ -86,7 +86,7 @@ TEST(StepBudgetTest, BeforeAnyTimeIsKnownPromptsBesideDecodingAreSmall) {
   EXPECT_THAT(bench.step(), ElementsAre(Pair(a, 1), Pair(b, 16)));
 }
 
-TEST(StepBudgetTest, WithoutABudgetAPromptGetsTheChunkBesideDecoding) {
+TEST(StepBudgetTest, APromptGetsTheChunkBesideDecodeWithoutABudget) {
   SchedulerLimits limits = kLimits;
   limits.step_budget_ns = 0;
   Bench bench(limits);

@@ -48,7 +48,7 @@ void learn_mixed(StepCost& cost, Machine& machine, int steps) {
   }
 }
 
-TEST(StepCostTest, FindsWhatRowsAndKeysCost) {
+TEST(StepCostTest, TheCostOfRowsAndKeysIsLearnt) {
   for (const double noise : {0.0, 0.1}) {
     StepCost cost;
     Machine machine{.noise = noise};
@@ -85,7 +85,7 @@ TEST(StepCostTest, AMachineThatBecameSlowerIsFollowed) {
   expect_near(cost, machine, decode(8, 500).with(0, 100), 0.15);
 }
 
-TEST(StepCostTest, NoTimeIsEverNegativeOrNone) {
+TEST(StepCostTest, NoTimeIsEverNegativeOrZero) {
   StepCost cost;
   std::mt19937 random(3);
   for (int i = 0; i < 20'000; ++i) {
@@ -111,7 +111,7 @@ TEST(StepCostTest, RowsFillTheBudgetAndNoMore) {
   EXPECT_LT(cost.rows_within(200 * kMs, work, 60'000, 512), rows) << "later rows read more keys";
 }
 
-TEST(StepCostTest, NothingIsBelievedFarBeyondWhatWasSeen) {
+TEST(StepCostTest, NoEstimateIsUsedFarBeyondSeenSteps) {
   StepCost cost;
   EXPECT_EQ(cost.rows_within(1000 * kMs, {}, 0, 512), 0);
   cost.learn(decode(1, 5).with(0, 9), kMs);

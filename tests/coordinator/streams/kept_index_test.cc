@@ -27,7 +27,7 @@ absl::StatusCode code_of(const KeptIndex& index, const KeptName& name) {
   return index.find(name).status().code();
 }
 
-TEST(KeptIndexTest, ANameIsOneStreamOfItsOwnerAndNobodyElses) {
+TEST(KeptIndexTest, ANameIsOneStreamOfItsOwnerOnly) {
   KeptIndex index(room_for(9));
   EXPECT_TRUE(index.add(name("a"), nullptr, 0).ok());
   EXPECT_EQ(index.add(name("a"), nullptr, 0).code(), absl::StatusCode::kAlreadyExists);
@@ -60,7 +60,7 @@ TEST(KeptIndexTest, AnEndedStreamIsKeptForItsTimeAndThenRememberedAsGone) {
   EXPECT_TRUE(index.find(name("a")).ok());
 }
 
-TEST(KeptIndexTest, TheOldestEndMakesRoomAndWhatRunsDoesNot) {
+TEST(KeptIndexTest, TheOldestEndedStreamMakesRoomAndARunningOneDoesNot) {
   KeptIndex index(room_for(4));
   for (const char* id : {"first", "second", "runs"}) {
     ASSERT_TRUE(index.add(name(id), nullptr, 0).ok());
@@ -82,7 +82,7 @@ TEST(KeptIndexTest, TheOldestEndMakesRoomAndWhatRunsDoesNot) {
   EXPECT_EQ(index.counts().bytes, 3 * kKeptStreamBytes + 1) << "a refused event does not count";
 }
 
-TEST(KeptIndexTest, NobodyIsPushedOutOfHisShareByOthers) {
+TEST(KeptIndexTest, NoOwnerLosesItsShareToOthers) {
   KeptIndex index(room_for(8));
   for (const char* id : {"1", "2", "3"}) {
     ASSERT_TRUE(index.add(name(id, "bob"), nullptr, 0).ok());
@@ -137,7 +137,7 @@ TEST(KeptIndexTest, ManyTinyStreamsCountAndTheirNamesAreForgotten) {
             absl::StatusCode::kNotFound);
 }
 
-TEST(KeptIndexTest, OneThatNeverBeganLeavesNoTrace) {
+TEST(KeptIndexTest, AStreamThatNeverBeganLeavesNoTrace) {
   KeptIndex index(room_for(1));
   ASSERT_TRUE(index.add(name("a"), nullptr, 0).ok());
   index.remove(name("a"));
@@ -147,7 +147,7 @@ TEST(KeptIndexTest, OneThatNeverBeganLeavesNoTrace) {
   EXPECT_TRUE(index.take_dropped().empty());
 }
 
-TEST(KeptIndexTest, WhateverHappensItsCountsAreThoseOfWhatItHas) {
+TEST(KeptIndexTest, CountsMatchTheStreamsAfterRandomOperations) {
   std::mt19937_64 random(5);
   SCOPED_TRACE("seed 5");
   KeptIndex index(room_for(20));
@@ -198,7 +198,7 @@ TEST(KeptIndexTest, WhateverHappensItsCountsAreThoseOfWhatItHas) {
   EXPECT_EQ(index.counts().streams, 0);
 }
 
-TEST(KeptIndexTest, AnIdFitsAPath) {
+TEST(KeptIndexTest, AnIdMustFitInAPath) {
   for (const char* id : {"a", "chatcmpl-1f", "0A9_~.:-", "550e8400-e29b-41d4-a716-446655440000"}) {
     EXPECT_TRUE(check_kept_id(id).ok()) << id;
   }

@@ -20,7 +20,7 @@ std::unique_ptr<StreamReader> open(const std::shared_ptr<KeptLog>& log, size_t f
   return *std::move(reader);
 }
 
-TEST(KeptLogTest, ReadersFollowItEachFromWhereItLikes) {
+TEST(KeptLogTest, EachReaderFollowsTheLogFromItsOwnOffset) {
   const auto log = std::make_shared<KeptLog>();
   for (int32_t id = 0; id < 3; ++id) log->append(event_of(id));
   const auto first = open(log);
@@ -60,7 +60,7 @@ TEST(KeptLogTest, AReaderGetsPiecesAndTheEndWithTheLastOne) {
   EXPECT_GT(pieces, 10);
 }
 
-TEST(KeptLogTest, BehindTheEndIsOutOfRangeOnceThereIsAnEnd) {
+TEST(KeptLogTest, AnOffsetAfterTheEndIsOutOfRange) {
   const auto log = std::make_shared<KeptLog>();
   log->append(event_of(0));
   const auto waiting = open(log, 1000);
@@ -73,7 +73,7 @@ TEST(KeptLogTest, BehindTheEndIsOutOfRangeOnceThereIsAnEnd) {
   EXPECT_EQ(log->open(3).status().code(), absl::StatusCode::kOutOfRange);
 }
 
-TEST(KeptLogTest, DroppingEndsReadersThatWereNotDone) {
+TEST(KeptLogTest, DroppingALogEndsItsUnfinishedReaders) {
   const auto log = std::make_shared<KeptLog>();
   log->append(event_of(0));
   const auto reader = open(log);
@@ -89,7 +89,7 @@ TEST(KeptLogTest, DroppingEndsReadersThatWereNotDone) {
   EXPECT_EQ(log->open(0).status(), kept_log_is_gone());
 }
 
-TEST(KeptLogTest, SoManyReadersAndNoMore) {
+TEST(KeptLogTest, TheNumberOfReadersIsLimited) {
   const auto log = std::make_shared<KeptLog>();
   std::vector<std::unique_ptr<StreamReader>> readers;
   for (size_t i = 0; i < kMaxKeptReaders; ++i) readers.push_back(open(log));
@@ -128,7 +128,7 @@ TEST(KeptLogTest, AListenerMayEndItsOwnReader) {
   log->append(event_of(1));
 }
 
-TEST(KeptLogTest, AListenerThatWasTakenBackIsNeverCalledAgain) {
+TEST(KeptLogTest, ARemovedListenerIsNeverCalledAgain) {
   const auto log = std::make_shared<KeptLog>();
   std::atomic<bool> stop = false;
   std::thread writer([&] {

@@ -48,7 +48,7 @@ class KeptStreamsTest : public ::testing::Test {
   std::unique_ptr<Engine> engine_;
 };
 
-TEST_F(KeptStreamsTest, ItRunsWithoutAReaderAndIsReadAfterItsEnd) {
+TEST_F(KeptStreamsTest, AStreamRunsWithoutAReaderAndIsReadAfterItsEnd) {
   start();
   const auto kept = submit("a", 30);
   ASSERT_TRUE(kept.ok()) << kept.status();
@@ -76,7 +76,7 @@ TEST_F(KeptStreamsTest, ARequestThatTheEngineRefusesLeavesItsNameFree) {
   EXPECT_EQ(submit("b", 3).status().code(), absl::StatusCode::kAlreadyExists);
 }
 
-TEST_F(KeptStreamsTest, WithoutRoomForMoreItIsCutOffAndItsPagesAreFree) {
+TEST_F(KeptStreamsTest, AStreamWithoutRoomIsCutOffAndFreesItsPages) {
   start({.max_bytes = 3 * kKeptStreamBytes});
   const auto kept = submit("a", 240);
   ASSERT_TRUE(kept.ok()) << kept.status();
@@ -93,7 +93,7 @@ TEST_F(KeptStreamsTest, WithoutRoomForMoreItIsCutOffAndItsPagesAreFree) {
   EXPECT_TRUE(submit("b", 3).ok()) << "its end makes room";
 }
 
-TEST_F(KeptStreamsTest, ItCountsForItsKeyUntilItsEnd) {
+TEST_F(KeptStreamsTest, AStreamCountsForItsKeyUntilItsEnd) {
   start();
   StepGate gate(cluster_);
   struct CountedPass final : Pass {
@@ -112,7 +112,7 @@ TEST_F(KeptStreamsTest, ItCountsForItsKeyUntilItsEnd) {
   eventually([&] { return pass.use_count() == 1; });
 }
 
-TEST_F(KeptStreamsTest, CancellingEndsItWithThatReason) {
+TEST_F(KeptStreamsTest, CancellingEndsAStreamWithThatReason) {
   start();
   StepGate gate(cluster_);
   const auto kept = submit("a", 200);
@@ -125,7 +125,7 @@ TEST_F(KeptStreamsTest, CancellingEndsItWithThatReason) {
   (*kept)->cancel();  // It has no effect.
 }
 
-TEST_F(KeptStreamsTest, DrainingWaitsForIt) {
+TEST_F(KeptStreamsTest, DrainingWaitsForAStream) {
   start();
   StepGate gate(cluster_);
   const auto kept = submit("a", 200);
@@ -138,7 +138,7 @@ TEST_F(KeptStreamsTest, DrainingWaitsForIt) {
   EXPECT_EQ(events, 200u);
 }
 
-TEST_F(KeptStreamsTest, StoppingEndsIt) {
+TEST_F(KeptStreamsTest, StoppingEndsAStream) {
   start();
   StepGate gate(cluster_);
   const auto stopped = submit("a", 200);
@@ -150,7 +150,7 @@ TEST_F(KeptStreamsTest, StoppingEndsIt) {
 }
 
 // ThreadSanitizer checks it for data races.
-TEST_F(KeptStreamsTest, ReadersComeAndGoWhileStreamsRunEndAndGo) {
+TEST_F(KeptStreamsTest, ReadersMayComeAndGoWhileStreamsRunEndAndExpire) {
   start({.max_bytes = 40 * kKeptStreamBytes, .after_end_ms = 3});
   std::atomic<bool> stop = false;
   std::vector<std::thread> readers;

@@ -11,7 +11,7 @@
 namespace lockstep {
 namespace {
 
-TEST(NotifierTest, AReaderIsCalledOnAThreadOfItsOwnOncePerTellingAndNotBefore) {
+TEST(NotifierTest, AReaderIsCalledOnItsOwnThreadOncePerNotification) {
   Notifier notifier;
   const auto stream = std::make_shared<Stream>();
   std::atomic<int> calls = 0;
@@ -31,7 +31,7 @@ TEST(NotifierTest, AReaderIsCalledOnAThreadOfItsOwnOncePerTellingAndNotBefore) {
   EXPECT_NE(caller, std::this_thread::get_id());
 }
 
-TEST(NotifierTest, WhatIsLeftIsToldBeforeItGoes) {
+TEST(NotifierTest, PendingChangesAreDeliveredBeforeTheNotifierEnds) {
   std::atomic<int> calls = 0;
   const auto one = std::make_shared<Stream>();
   const auto other = std::make_shared<Stream>();
@@ -45,7 +45,7 @@ TEST(NotifierTest, WhatIsLeftIsToldBeforeItGoes) {
   EXPECT_EQ(calls, 4);
 }
 
-TEST(NotifierTest, OneWhoseReaderIsBusyHoldsUpNobodyWhoTells) {
+TEST(NotifierTest, ABusyReaderDelaysNoCaller) {
   Notifier notifier;
   std::latch free(1);
   std::atomic<bool> waits = false;

@@ -36,7 +36,7 @@ TEST(StreamTest, TheReaderGoesOnWhereItWasAndSeesTheEndOnce) {
   EXPECT_EQ(stream.status(), absl::UnavailableError("rank 1"));
 }
 
-TEST(StreamTest, MoreUnreadThanTheBoundEndsItAndReadingMakesRoom) {
+TEST(StreamTest, TooManyUnreadEventsEndTheStreamAndReadingMakesRoom) {
   StreamEvent event = event_of(1);
   event.text = std::string(1000, 'x');
   const int64_t bytes = bytes_of(event);
@@ -104,7 +104,7 @@ TEST(StreamTest, WaitingEndsWithAnEventOrTheEnd) {
   writer.join();
 }
 
-TEST(StreamTest, AListenerThatWasTakenBackIsNeverCalledAgain) {
+TEST(StreamTest, ARemovedListenerIsNeverCalledAgain) {
   Stream stream;
   std::atomic<bool> stop = false;
   std::thread writer([&] {

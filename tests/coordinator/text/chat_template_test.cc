@@ -29,7 +29,7 @@ void write(const std::filesystem::path& path, const std::string& text) {
   std::ofstream(path, std::ios::binary) << text;
 }
 
-TEST(ChatTemplateTest, IsFoundInThreePlacesTheFirstOfWhichCounts) {
+TEST(ChatTemplateTest, ATemplateIsFoundInThreePlacesInOrder) {
   const TempFolder folder;
   EXPECT_NE(shown(ChatTemplate::load(folder.path()), request_of(kHello)).find("no chat template"),
             std::string::npos);
@@ -140,7 +140,7 @@ TEST(ChatTemplateTest, SaysWhichVariablesItReads) {
   EXPECT_FALSE(chat->reads("d"));
 }
 
-TEST(ChatTemplateTest, OfAListToolsTakeTheirOwn) {
+TEST(ChatTemplateTest, ToolsUseTheirOwnTemplateOfAList) {
   const auto chat = ChatTemplate::from_json({{{"name", "default"}, {"template", "plain"}},
                                              {{"name", "tool_use"}, {"template", "tools"}}});
   ChatRequest request = request_of(kHello);
@@ -197,7 +197,7 @@ TEST(ChatTemplateTest, ContinuesTheLastMessage) {
   EXPECT_NE(shown(first, request).find("is not in the template's prompt"), std::string::npos);
 }
 
-TEST(ChatTemplateTest, WhatIsNoListOfObjectsIsRefused) {
+TEST(ChatTemplateTest, AValueThatIsNotAListOfObjectsIsRefused) {
   const auto chat = ChatTemplate::from_json("x");
   EXPECT_EQ(shown(chat, request_of({1})), "error: messages: must be a list of objects");
   EXPECT_EQ(shown(chat, request_of("hi")), "error: messages: must be a list of objects");

@@ -134,7 +134,7 @@ const char* const kNormalizers[] = {R"({"type":"NFC"})",
                                     R"({"type":"Nmt"})"};
 
 // Honest requests: their texts contain no part of a special token.
-TEST_F(MarkedEncodeTest, AnHonestRequestIsThePlainEncodingUnderEveryNormalizer) {
+TEST_F(MarkedEncodeTest, AnHonestRequestHasThePlainEncodingUnderEveryNormalizer) {
   constexpr uint32_t kSeed = 31;
   std::mt19937 random(kSeed);
   std::printf("seed %u\n", kSeed);
@@ -160,7 +160,7 @@ TEST_F(MarkedEncodeTest, AnHonestRequestIsThePlainEncodingUnderEveryNormalizer) 
 }
 
 // The token's own normalized form then begins with the prepended text: "_<|end|>".
-TEST_F(MarkedEncodeTest, WhatIsPrependedToATextIsNotPrependedToItsPieces) {
+TEST_F(MarkedEncodeTest, TextPrependedToATextIsNotPrependedToItsPieces) {
   const auto encoder = Tokenizer::parse(
       normalized_spec(R"({"type":"Sequence","normalizers":[{"type":"Prepend","prepend":"_"},)"
                       R"({"type":"Replace","pattern":{"String":" "},"content":"_"}]})"));
@@ -173,7 +173,7 @@ TEST_F(MarkedEncodeTest, WhatIsPrependedToATextIsNotPrependedToItsPieces) {
 }
 
 // Two pieces joined may form text that changes all of the piece before them.
-TEST_F(MarkedEncodeTest, NormalizersThatReachThroughPiecesMakeNoOtherText) {
+TEST_F(MarkedEncodeTest, NormalizersThatReachAcrossPiecesMakeTheSameText) {
   constexpr uint32_t kSeed = 32;
   std::mt19937 random(kSeed);
   std::printf("seed %u\n", kSeed);
@@ -222,7 +222,7 @@ TEST_F(MarkedEncodeTest, ANormalizedSpecialTokenOfARequestNeverBecomesOne) {
             (std::vector<int32_t>{5, 6, 2, 3, 4, 6, 7}));
 }
 
-TEST_F(MarkedEncodeTest, WithoutMarksItIsThePlainEncoding) {
+TEST_F(MarkedEncodeTest, ATextWithoutMarksHasThePlainEncoding) {
   for (const char* name : {"byte_level", "qwen2_like", "sentencepiece_like"}) {
     const auto encoder = load_tokenizer(own_tokenizer(name));
     ASSERT_NE(encoder, nullptr);

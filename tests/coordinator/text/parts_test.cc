@@ -146,7 +146,7 @@ void for_each_character(const json& runs, Use use) {
   }
 }
 
-TEST(NormalizerTest, StripAccentsAndNmtDoWithEachCharacterWhatTheReferenceDoes) {
+TEST(NormalizerTest, StripAccentsAndNmtMatchTheReferenceForEveryCharacter) {
   const auto accents = Normalizer::from_json({{"type", "StripAccents"}});
   const auto nmt = Normalizer::from_json({{"type", "Nmt"}});
   ASSERT_TRUE(accents.ok() && nmt.ok());
@@ -169,7 +169,7 @@ TEST(NormalizerTest, StripAccentsAndNmtDoWithEachCharacterWhatTheReferenceDoes) 
   });
 }
 
-TEST(NormalizerTest, WhatIsRemovedInFrontMovesTheBeginning) {
+TEST(NormalizerTest, CharactersRemovedInFrontMoveTheBeginning) {
   bool at_start = true;
   EXPECT_EQ(normalized(R"({"type":"StripAccents"})", "a\xCC\x81", &at_start), "a");
   EXPECT_EQ(normalized(R"({"type":"Nmt"})", "\tb\x01", &at_start), " b");
@@ -291,7 +291,7 @@ TEST(AddedTokensTest, TheLongestTokenAtTheLeftmostPlaceWins) {
   EXPECT_EQ(ids_with_tokens(tokens, "ayzb"), (std::vector<int32_t>{0, 7, 1}));
 }
 
-TEST(AddedTokensTest, TakesBlanksAndWholeWordsAsAsked) {
+TEST(AddedTokensTest, FlagsTakeBlanksAndWholeWords) {
   const std::string tokens =
       R"({"id":5,"content":"L","lstrip":true},{"id":6,"content":"R","rstrip":true},)"
       R"({"id":7,"content":"W","single_word":true},{"id":8,"content":" "})";
@@ -310,7 +310,7 @@ TEST(AddedTokensTest, ABlankThatTakesBlanksIsLinear) {
   EXPECT_LT(thread_seconds() - begin, 20);
 }
 
-TEST(AddedTokensTest, OfATokenThatIsListedTwiceTheFirstIdAndTheLastFlagsCount) {
+TEST(AddedTokensTest, ATokenListedTwiceHasTheFirstIdAndTheLastFlags) {
   const std::string tokens = R"({"id":5,"content":"<x>","special":true,"normalized":false},)"
                              R"({"id":6,"content":"<y>"},{"id":5,"content":"<x>","rstrip":true})";
   EXPECT_EQ(ids_with_tokens(tokens, "a<x> \tb<y>"), (std::vector<int32_t>{0, 5, 1, 6}));

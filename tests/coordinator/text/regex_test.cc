@@ -119,7 +119,7 @@ TEST(RegexWorkTest, IsLinearForEveryPublishedPattern) {
   for (const json& row : read_patterns("published")) expect_linear_work(row[0]);
 }
 
-TEST(RegexWorkTest, IsLinearWherePerlsEnginesTakePowers) {
+TEST(RegexWorkTest, IsLinearForPatternsThatBacktrackExponentiallyInPerl) {
   for (const char* pattern :
        {"(a+)+$", "(?:a|a)*b", "(?:a*)*b", "(?>a+)b", "(?=(a+)*$)a", "(?<!a*b)a", R"(\s+$)",
         "(?:a|ab|b)*?c", "a*?a*?a*?b", "(?>(?:a|b)+)c", R"((?=.*\d).)", R"((?<=.*)x)", "a++b",
@@ -138,7 +138,7 @@ TEST(RegexTest, AMillionCapitalsAreOneMatch) {
 }
 
 // Patterns with back references run in Oniguruma, which gives up on a text after a bounded time.
-TEST(RegexTest, WhatIsNotLinearFailsForTheTextAlone) {
+TEST(RegexTest, ANonLinearPatternFailsForTheTextAlone) {
   const auto regex = Regex::compile(R"((a*)*\1$)");
   ASSERT_TRUE(regex.ok()) << regex.status();
   EXPECT_FALSE(regex->is_linear());

@@ -67,7 +67,7 @@ TEST(TokenTextsTest, TokensOfAPublishedTokenizersGoldensAreTheirText) {
 }
 
 // Bytes in any order: a whole character shows at its end, a broken one when the next token comes.
-TEST(TokenTextsTest, OffsetsCountTheTextWhateverIsWritten) {
+TEST(TokenTextsTest, OffsetsCountTheTextForAnyBytes) {
   std::mt19937_64 random(3);
   for (const char* name : {"sentencepiece_like", "byte_level"}) {
     const auto tokenizer = load_tokenizer(own_tokenizer(name));
@@ -114,7 +114,7 @@ TEST(TokenTextsTest, PartsOfACharacterHaveTheirBytesAndTheLastOneTheCharacter) {
   EXPECT_EQ(texts.push(tokenizer->token_id("a").value()).offset, 1);
 }
 
-TEST(TokenTextsTest, AnotherTokenInItsPlaceLeavesTheTextAsItIs) {
+TEST(TokenTextsTest, AnAlternativeTokenDoesNotChangeTheText) {
   const auto tokenizer = load_tokenizer(own_tokenizer("sentencepiece_like"));
   ASSERT_NE(tokenizer, nullptr);
   TokenTexts texts(tokenizer.get(), true);

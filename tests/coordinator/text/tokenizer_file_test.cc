@@ -176,7 +176,7 @@ TEST(TokenizerFileTest, AnOwnFileCutAnywhereIsAStatus) {
   }
 }
 
-TEST(TokenizerFileTest, AMessageStaysOnOneLineWhateverTheFileNames) {
+TEST(TokenizerFileTest, AMessageStaysOnOneLineForAnyNameInTheFile) {
   EXPECT_THAT(error_of(spec_with(R"("decoder":{"type":"a\n\u0000b"})")), HasSubstr("a\\x0a\\x00b"));
 }
 

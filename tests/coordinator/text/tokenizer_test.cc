@@ -121,7 +121,7 @@ TEST(GoldenTokenizerTest, AgreesOnTheTextsOfEveryGolden) {
   EXPECT_GT(cases, 0);
 }
 
-TEST(GoldenTokenizerTest, GoesOnFromAPromptAsStoriesDo) {
+TEST(GoldenTokenizerTest, ContinuesAPromptLikeTheReference) {
   const auto folder = test_data("models/stories260k");
   LOCKSTEP_NEEDS_TEST_DATA(folder);
   const auto tokenizer = load_tokenizer(folder);

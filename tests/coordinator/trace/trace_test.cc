@@ -68,7 +68,7 @@ nlohmann::json named(const nlohmann::json& events, const std::string& name, int 
   return {};
 }
 
-TEST(TraceJsonTest, ARanksStepIsInTheMiddleBetweenItsSendingAndTheAnswer) {
+TEST(TraceJsonTest, ARanksStepIsCenteredBetweenSendingAndAnswer) {
   const GroupInfo group = group_of_one();
   TraceRecorder recorder;
   recorder.on_part(EnginePart::kDecide, 900, 1'000);
@@ -98,7 +98,7 @@ TEST(TraceJsonTest, AnUntracedStepHasItsRanksWithoutOperators) {
   for (const nlohmann::json& event : events) EXPECT_NE(event["name"], "linear");
 }
 
-TEST(TraceEventTest, AReaderFindsWhatIsWrong) {
+TEST(TraceEventTest, AReaderFindsEachFault) {
   const auto fault = [](const std::string& events) {
     const std::string named =
         R"({"ph":"M","pid":1,"tid":0,"name":"process_name","args":{"name":"p"}},)"
@@ -128,9 +128,9 @@ TEST(TraceEventTest, AReaderFindsWhatIsWrong) {
   }
 }
 
-TEST(TraceJsonTest, NoStepsAreATraceToo) { EXPECT_FALSE(events_of({}).empty()); }
+TEST(TraceJsonTest, ATraceMayHaveNoSteps) { EXPECT_FALSE(events_of({}).empty()); }
 
-TEST(TraceJsonTest, IsGivenInPiecesOfBoundedSize) {
+TEST(TraceJsonTest, ATraceIsWrittenInPiecesOfBoundedSize) {
   const GroupInfo group = group_of_one();
   TraceRecorder recorder;
   for (uint64_t i = 1; i <= TraceRecorder::kMaxSteps; ++i) {
@@ -166,7 +166,7 @@ TEST(TraceRecorderTest, KeepsTheLastStepsAndNoEmptyOnesUnlessTraced) {
   EXPECT_EQ(recorder.last(1).front()->report.step, 9'000u);
 }
 
-TEST(TraceRecorderTest, WantsTracesForAsManyStepsAsWereAskedFor) {
+TEST(TraceRecorderTest, AsksForTracesOfTheRequestedNumberOfSteps) {
   const GroupInfo group = group_of_one();
   TraceRecorder recorder;
   EXPECT_FALSE(recorder.wants_trace());
@@ -180,7 +180,7 @@ TEST(TraceRecorderTest, WantsTracesForAsManyStepsAsWereAskedFor) {
   EXPECT_EQ(recorder.traced(), 2);
 }
 
-TEST(TraceQueryTest, SaysWhatItWants) {
+TEST(TraceQueryTest, AQueryHasStepsAndATimeoutAndNothingElse) {
   const TraceQuery query = parse_trace_query("timeout=2&steps=5").value();
   EXPECT_EQ(query.steps, 5);
   EXPECT_EQ(query.timeout_s, 2);
@@ -215,7 +215,7 @@ class TraceRequestsTest : public ::testing::Test {
   TraceRequests requests_{&recorder_, &engine_};
 };
 
-TEST_F(TraceRequestsTest, AnIdleServerAnswersAtOnceWithTheStepsThereWere) {
+TEST_F(TraceRequestsTest, AnIdleServerAnswersAtOnceWithThePastSteps) {
   EXPECT_EQ(steps_in(ask("")->wait()), 0);
   const auto stream = engine_.submit(request_of(1, 3, 4));
   finish(**stream);
@@ -224,7 +224,7 @@ TEST_F(TraceRequestsTest, AnIdleServerAnswersAtOnceWithTheStepsThereWere) {
   EXPECT_EQ(steps_in(ask("?steps=3")->wait()), 3);
 }
 
-TEST_F(TraceRequestsTest, WithATimeoutItWaitsForSteps) {
+TEST_F(TraceRequestsTest, ARequestWithATimeoutWaitsForSteps) {
   EXPECT_EQ(steps_in(ask("?steps=4&timeout=60")->wait()), 4);  // These steps are empty.
   EXPECT_EQ(steps_in(ask("?steps=4&timeout=0")->wait()), 4);
   eventually([&] { return !recorder_.wants_trace(); });

@@ -41,7 +41,7 @@ void expect_refused(const absl::Status& status, const std::string& text) {
   EXPECT_EQ(message_of(status).find('\n'), std::string::npos) << status;
 }
 
-TEST(ChatPromptTest, TheTemplateGetsMessagesAsOpenAiHasThemWithArgumentsAsObjects) {
+TEST(ChatPromptTest, TheTemplateGetsOpenAisMessagesWithArgumentsAsObjects) {
   v1::ChatMessages chat;
   add(&chat, "user", "Hi")->set_name("Ann");
   v1::ChatMessage* call = chat.add_messages();
@@ -92,7 +92,7 @@ int64_t pairing_time_ns(int calls, bool same_id) {
 }
 
 // Four times as many take four times as long, and not sixteen times.
-TEST(ChatPromptTest, CallsAreGivenTheirResultsInLinearTime) {
+TEST(ChatPromptTest, CallsFindTheirResultsInLinearTime) {
   for (const bool same_id : {true, false}) {
     const int64_t few = pairing_time_ns(10'000, same_id);
     EXPECT_LT(pairing_time_ns(40'000, same_id), 10 * few);
@@ -124,14 +124,14 @@ TEST(ChatPromptTest, AnEmptyMessageGoesOnUnderATemplateOfParts) {
   EXPECT_EQ(text->bytes, "<user>Hi</><assistant>");
 }
 
-TEST(ChatPromptTest, WhatHasToBeJsonIsRefusedByItsName) {
+TEST(ChatPromptTest, AFieldThatMustBeJsonIsRefusedByItsName) {
   v1::ChatMessages chat;
   add(&chat, "user", "Hi");
   chat.add_tools("{");
   expect_refused(to_chat_request(chat, {}).status(), "chat.tools[0]");
 }
 
-TEST(ChatPromptTest, ArgumentsOfTheHistoryAreTakenWhateverTheyAre) {
+TEST(ChatPromptTest, ArgumentsOfTheHistoryAreAcceptedEvenIfInvalid) {
   v1::ChatMessages chat;
   v1::ToolCall* call = add(&chat, "assistant", "")->add_tool_calls();
   call->set_name("f");
@@ -162,7 +162,7 @@ TEST(ChatPromptTest, SpecialTokensInAMessageStayText) {
             "<|story|>Once <|end|><|story|><|end|>");
 }
 
-TEST(ChatPromptTest, WhatTheTemplateRefusesIsTheRequestsFault) {
+TEST(ChatPromptTest, ARefusalByTheTemplateIsTheRequestsFault) {
   const auto model = model_with("\n{{ raise_exception('no ' ~ messages[0].role) }}");
   v1::GenerateRequest message;
   add(message.mutable_chat(), "judge", "");
@@ -181,7 +181,7 @@ TEST(ChatPromptTest, APromptThatCannotFitIsRefusedBeforeItIsTokenized) {
   EXPECT_TRUE(is_too_long(status));
 }
 
-TEST(ChatPromptTest, ATokenBeyondTheEmbeddingIsRefusedWhereAPromptHasIt) {
+TEST(ChatPromptTest, ATokenBeyondTheEmbeddingIsRefusedInAPrompt) {
   const TempFolder folder;
   for (const char* name : {"config.json", "tokenizer.json", "model.safetensors"}) {
     std::filesystem::create_symlink(std::filesystem::path(LOCKSTEP_SOURCE_DIR) / "demo" / name,

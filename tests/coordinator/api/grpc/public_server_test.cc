@@ -81,7 +81,7 @@ TEST(PublicServerTest, MalformedMessagesAndTextThatIsNotUtf8AreInvalidArgument) 
   EXPECT_EQ(testing::internal::GetCapturedStderr(), "");  // There is no log line per call.
 }
 
-TEST(PublicServerTest, FieldsThatItDoesNotKnowAreIgnored) {
+TEST(PublicServerTest, UnknownFieldsAreIgnored) {
   const ApiServer server;
   const std::string unknown =
       "\xc2\x3e\x03"
@@ -112,7 +112,7 @@ TEST(PublicServerTest, HealthAndReflectionAnswerAndUnknownMethodsAreUnimplemente
   }
 }
 
-TEST(PublicServerTest, ReflectionLooksUpNoLongNames) {
+TEST(PublicServerTest, ReflectionRefusesLongNames) {
   const ApiServer server;
   std::string name;
   while (name.size() < 200'000) name += "a.";
@@ -126,7 +126,7 @@ TEST(PublicServerTest, ReflectionLooksUpNoLongNames) {
   EXPECT_EQ(answer.bytes, "");
 }
 
-TEST(PublicServerTest, ReflectionHas16CallsAtOnce) {
+TEST(PublicServerTest, ReflectionAllows16CallsAtOnce) {
   const ApiServer server;
   std::vector<std::unique_ptr<OpenCall>> calls;
   for (int i = 0; i < 16; ++i) {
@@ -138,7 +138,7 @@ TEST(PublicServerTest, ReflectionHas16CallsAtOnce) {
   while (!server.call(kReflection, kListServices).status.ok()) std::this_thread::yield();
 }
 
-TEST(PublicServerTest, ReflectionNeedsAKeyWhereCallsDo) {
+TEST(PublicServerTest, ReflectionNeedsAKeyIfCallsDo) {
   const TempFolder folder;
   std::ofstream(folder.path() / "keys") << "alice sk-0123456789abcdef\n";
   const auto keys = ApiKeys::load(folder.path() / "keys");
@@ -151,7 +151,7 @@ TEST(PublicServerTest, ReflectionNeedsAKeyWhereCallsDo) {
   EXPECT_NE(known.bytes.find("lockstep.v1.Generation"), std::string::npos);
 }
 
-TEST(PublicServerTest, GenerateStreamsEachTokenOnceAndTellsHowItEnded) {
+TEST(PublicServerTest, GenerateStreamsEachTokenOnceAndReportsItsEnd) {
   ApiServer server;
   v1::GenerateRequest request = story(20);
   request.set_n(3);
@@ -206,7 +206,7 @@ TEST(PublicServerTest, TokensHaveTheirBytesAndThePromptItsIdsOnce) {
   }
 }
 
-TEST(PublicServerTest, TheContextIsWhatThePagesHold) {
+TEST(PublicServerTest, TheContextIsLimitedByThePages) {
   const ApiServer server({}, /*pages=*/10);
   v1::GetModelResponse model;
   const auto answer = server.call(kGeneration + "GetModel", "");
@@ -226,7 +226,7 @@ TEST(PublicServerTest, AFullQueueRefusesRequestsUnread) {
 }
 
 // HTTP/2's windows bound what gRPC buffers, and the engine bounds what the stream keeps.
-TEST(PublicServerTest, AReaderWhoNeverReadsIsCutOffAndToldWhy) {
+TEST(PublicServerTest, AReaderThatNeverReadsIsCutOffWithTheReason) {
   ApiServer server(EngineOptions{.max_unread_bytes = 4096}, /*pages=*/1024);
   v1::GenerateRequest request = story(1000);
   request.set_n(8);
@@ -247,7 +247,7 @@ TEST(PublicServerTest, AReaderWhoNeverReadsIsCutOffAndToldWhy) {
   EXPECT_NE(status.error_message().find("too slow"), std::string::npos) << status.error_message();
 }
 
-TEST(PublicServerTest, CallsCancelledAtAnyMomentLeaveNothingBehind) {
+TEST(PublicServerTest, CallsCancelledAtAnyMomentLeakNothing) {
   ApiServer server;
   std::vector<std::thread> clients;
   for (int c = 0; c < 4; ++c) {

@@ -66,7 +66,7 @@ TEST_F(ChallengesTest, ANonceIsValidOnce) {
   EXPECT_EQ(verify(4'999, first), absl::StatusCode::kUnavailable);
 }
 
-TEST_F(ChallengesTest, AWrongProofLeavesNothingBehind) {
+TEST_F(ChallengesTest, AWrongProofLeavesTheChallengeUsable) {
   const Answer right = answer(1, 0);
   Answer wrong = right;
   wrong.proof = to_hex("wrong");
@@ -99,7 +99,7 @@ TEST_F(ChallengesTest, ANonceServesTheAddressAndTheWorkerThatAskedForIt) {
   EXPECT_EQ(verify(0, first), absl::StatusCode::kOk);
 }
 
-TEST_F(ChallengesTest, NobodyElseMakesANonce) {
+TEST_F(ChallengesTest, AForgedNonceIsRefused) {
   std::string nonce = from_hex(answer(1, 0).nonce).value();
   for (size_t i = 0; i < nonce.size(); ++i) {
     nonce[i] = static_cast<char>(nonce[i] ^ 1);
@@ -118,7 +118,7 @@ TEST_F(ChallengesTest, NobodyElseMakesANonce) {
             absl::StatusCode::kUnavailable);
 }
 
-TEST_F(ChallengesTest, WhatIsNoNonceIsRefused) {
+TEST_F(ChallengesTest, AMalformedNonceIsRefused) {
   for (const std::string& nonce : {std::string(), std::string("zz"), std::string(63, 'a'),
                                    to_hex(std::string(31, 'a')), std::string(5'000, 'a')}) {
     EXPECT_EQ(challenges_.open(0, kHere, nonce, salt_of(1)).status().code(),

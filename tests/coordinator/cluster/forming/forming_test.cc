@@ -21,7 +21,7 @@ cluster::Hello hello_of_rank(int rank) {
   return hello;
 }
 
-TEST(FormingTest, AGroupIsFormedOnceEnoughWorkersJoined) {
+TEST(FormingTest, AGroupIsFormedWhenEnoughWorkersJoined) {
   VirtualCluster cluster(VirtualCluster::default_options());
   cluster.want_group();
   cluster.join();
@@ -34,7 +34,7 @@ TEST(FormingTest, AGroupIsFormedOnceEnoughWorkersJoined) {
   EXPECT_EQ(cluster.info().numeric_class, "f32.v1");
 }
 
-TEST(FormingTest, EveryRankIsToldAlikeButForItsProgram) {
+TEST(FormingTest, EveryRankGetsTheSameAssignmentExceptItsProgram) {
   VirtualCluster cluster(VirtualCluster::default_options());
   const LinkId first = cluster.join();
   const LinkId second = cluster.join();
@@ -52,7 +52,7 @@ TEST(FormingTest, EveryRankIsToldAlikeButForItsProgram) {
   EXPECT_EQ(a.SerializeAsString(), b.SerializeAsString());
 }
 
-TEST(FormingTest, ARankGoesToWhoAsksForIt) {
+TEST(FormingTest, ARankGoesToTheWorkerThatAsksForIt) {
   VirtualCluster cluster(VirtualCluster::default_options());
   const LinkId second = cluster.join(hello_of_rank(1));
   const LinkId first = cluster.join(hello_of_rank(0));
@@ -138,7 +138,7 @@ TEST(FormingTest, CheckpointsThatDifferAfterLoadingAgainFailTheTryAndNotTheServe
 
 // ---- Messages that a worker may not send ----
 
-TEST(HostileWorkerTest, WithoutPagesIsRefusedByNameBeforeAGroupIsFormed) {
+TEST(HostileWorkerTest, AWorkerWithoutPagesIsRefusedByNameBeforeAGroupIsFormed) {
   for (const int64_t pages : {int64_t{0}, int64_t{-5}, INT64_MIN}) {
     VirtualCluster cluster(VirtualCluster::default_options());
     cluster.join();
@@ -154,7 +154,7 @@ TEST(HostileWorkerTest, WithoutPagesIsRefusedByNameBeforeAGroupIsFormed) {
   }
 }
 
-TEST(HostileWorkerTest, ASecondOfOneRankOrOneBeyondTheRanksDoesNotDisturbAGroup) {
+TEST(HostileWorkerTest, ADuplicateOrExcessRankDoesNotDisturbAGroup) {
   VirtualCluster cluster(VirtualCluster::default_options());
   const LinkId first = cluster.join(hello_of_rank(0));
   cluster.join(hello_of_rank(1));
@@ -172,7 +172,7 @@ TEST(HostileWorkerTest, ASecondOfOneRankOrOneBeyondTheRanksDoesNotDisturbAGroup)
   EXPECT_TRUE(cluster.formed());  // The second worker of rank 0 takes its place.
 }
 
-TEST(HostileWorkerTest, OfAnotherProtocolIsRefused) {
+TEST(HostileWorkerTest, AWorkerOfAnotherProtocolIsRefused) {
   VirtualCluster cluster(VirtualCluster::default_options());
   cluster::Hello hello = VirtualCluster::default_hello();
   hello.set_protocol(1);
@@ -212,7 +212,7 @@ TEST(HostileWorkerTest, AMessageBeforeHelloOrASecondHelloEndsTheStream) {
   EXPECT_EQ(cluster.core().joined(), 0);
 }
 
-TEST(HostileWorkerTest, WithoutHelloIsDisconnectedAfterFiveSeconds) {
+TEST(HostileWorkerTest, AWorkerWithoutHelloIsDisconnectedAfterFiveSeconds) {
   VirtualCluster cluster(VirtualCluster::default_options());
   const LinkId silent = cluster.open();
   cluster.pass(4'900);
@@ -259,14 +259,14 @@ class HostileAnswerTest : public ::testing::Test {
   LinkId liar_ = 0;
 };
 
-TEST_F(HostileAnswerTest, AnHonestOneIsTaken) {
+TEST_F(HostileAnswerTest, AnHonestAnswerIsAccepted) {
   cluster::WorkerMessage message = result();
   add_top(&message, 127);
   EXPECT_EQ(lost_by(message), "");
   EXPECT_TRUE(cluster_.replied());
 }
 
-TEST_F(HostileAnswerTest, AnotherStepEndsTheGroup) {
+TEST_F(HostileAnswerTest, AnAnswerToAnotherStepEndsTheGroup) {
   cluster::WorkerMessage message = result();
   message.mutable_result()->set_step(5);
   EXPECT_THAT(lost_by(message), HasSubstr("wanted 4, found 5"));
@@ -296,13 +296,13 @@ TEST_F(HostileAnswerTest, LogitsOfAnotherSizeEndTheGroup) {
   EXPECT_THAT(lost_by(message), HasSubstr("found 516 bytes"));
 }
 
-TEST_F(HostileAnswerTest, ATraceThatNobodyAskedForEndsTheGroup) {
+TEST_F(HostileAnswerTest, AnUnrequestedTraceEndsTheGroup) {
   cluster::WorkerMessage message = result();
   message.mutable_result()->mutable_trace();
   EXPECT_THAT(lost_by(message), HasSubstr("StepResult.trace: wanted none"));
 }
 
-TEST_F(HostileAnswerTest, ValuesThatNobodyAskedForEndTheGroup) {
+TEST_F(HostileAnswerTest, UnrequestedValuesEndTheGroup) {
   cluster::WorkerMessage message = result();
   message.mutable_result()->add_values();
   EXPECT_THAT(lost_by(message), HasSubstr("StepResult.values: wanted none, found 1"));
@@ -317,7 +317,7 @@ struct LyingTrace {
 };
 constexpr int64_t kHuge = INT64_MAX;
 const LyingTrace kLyingTraces[] = {
-    {"AnInstructionThatIsNot", "instructions", [](auto& t) { t.set_instructions(1, 3); }},
+    {"AnInstructionThatDoesNotExist", "instructions", [](auto& t) { t.set_instructions(1, 3); }},
     {"AnInstructionBelowZero", "instructions", [](auto& t) { t.set_instructions(0, -1); }},
     {"AnInstructionTwice", "instructions", [](auto& t) { t.set_instructions(1, 0); }},
     {"MoreThanTheProgramHas", "instructions",

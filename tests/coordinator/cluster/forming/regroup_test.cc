@@ -68,7 +68,7 @@ TEST_F(RegroupTest, TheFirstGroupWaitsForAll) {
   EXPECT_TRUE(cluster_.formed());
 }
 
-TEST_F(RegroupTest, AfterTheGraceAGroupOfFewerRanksForms) {
+TEST_F(RegroupTest, AGroupOfFewerRanksFormsAfterTheGrace) {
   form();
   cluster_.hang_up(links_[1]);
   cluster_.want_group();
@@ -105,7 +105,7 @@ TEST_F(RegroupTest, AWorkerThatIsLostWhileItLoadsHasItsGraceToo) {
   EXPECT_EQ(cluster_.info().ranks, 2);
 }
 
-TEST_F(RegroupTest, WorkersThatDieAsTheyLoadDoNotHoldUpTheOthersForEver) {
+TEST_F(RegroupTest, WorkersThatDieWhileLoadingDoNotDelayTheOthersForever) {
   form();
   cluster_.hang_up(links_[1]);
   cluster_.want_group();
@@ -145,7 +145,7 @@ TEST_F(RegroupTest, ASpareIsNotUsedWhileThereAreEnoughOthers) {
   EXPECT_EQ(cluster_.lost(), "");  // Nor does a group of all ranks grow.
 }
 
-TEST_F(RegroupTest, ASpareCompletesTheFirstGroupIfNobodyElseComes) {
+TEST_F(RegroupTest, ASpareCompletesTheFirstGroupIfNoOtherWorkerJoins) {
   cluster_.want_group();
   cluster_.join(spare());
   cluster_.join();
@@ -155,7 +155,7 @@ TEST_F(RegroupTest, ASpareCompletesTheFirstGroupIfNobodyElseComes) {
   EXPECT_TRUE(cluster_.formed());
 }
 
-TEST_F(RegroupTest, ASpareThatWorksIsNoSpareAnyMore) {
+TEST_F(RegroupTest, ASpareThatGotARankIsNoLongerASpare) {
   form();
   const LinkId idle = cluster_.join(spare());
   cluster_.hang_up(links_[1]);
@@ -167,7 +167,7 @@ TEST_F(RegroupTest, ASpareThatWorksIsNoSpareAnyMore) {
   EXPECT_EQ(cluster_.worker(idle).assignment().program().rank(), 1);  // It has the rank's weights.
 }
 
-TEST_F(RegroupTest, FewerThanMinWorkersAreNoGroup) {
+TEST_F(RegroupTest, FewerThanMinWorkersFormNoGroup) {
   ClusterCoreOptions least = options();
   least.min_workers = 2;
   VirtualCluster cluster(least);
@@ -201,7 +201,7 @@ TEST_F(RegroupTest, AModelThatDoesNotFitOnFewerRanksWaitsForMore) {
   EXPECT_EQ(cluster_.info().ranks, 3);
 }
 
-TEST_F(RegroupTest, WhatDidNotFitIsTriedAgainAfterALongTime) {
+TEST_F(RegroupTest, AModelThatDidNotFitIsTriedAgainMuchLater) {
   form();
   cluster_.hang_up(links_[1]);
   cluster_.worker(links_[0]).failure = failure_of(absl::StatusCode::kResourceExhausted);
@@ -277,7 +277,7 @@ TEST_F(RegroupTest, AGroupWithRequestsGrowsAMinuteAfterTheWorkerJoined) {
   EXPECT_EQ(cluster_.lost(), "the group grows to 3 ranks");
 }
 
-TEST_F(RegroupTest, AGroupGrowsWhenAllRequestsThatAreLeftWaitForThat) {
+TEST_F(RegroupTest, AGroupGrowsWhenAllRemainingRequestsWaitForIt) {
   form();
   lose_one();
   note_demand(Demand::kRuns);
@@ -287,7 +287,7 @@ TEST_F(RegroupTest, AGroupGrowsWhenAllRequestsThatAreLeftWaitForThat) {
   EXPECT_EQ(cluster_.lost(), "the group grows to 3 ranks");
 }
 
-TEST_F(RegroupTest, SeveralThatComeBackOneAfterTheOtherAreUsedTogether) {
+TEST_F(RegroupTest, WorkersThatReturnOneAfterAnotherAreUsedTogether) {
   form();
   cluster_.hang_up(links_[1]);
   cluster_.hang_up(links_[2]);
@@ -302,7 +302,7 @@ TEST_F(RegroupTest, SeveralThatComeBackOneAfterTheOtherAreUsedTogether) {
   EXPECT_EQ(cluster_.lost(), "the group grows to 3 ranks");
 }
 
-TEST_F(RegroupTest, AGroupThatCannotGrowIsNotTriedInACircle) {
+TEST_F(RegroupTest, AGroupThatCannotGrowIsNotRetriedInALoop) {
   form();
   lose_one();
   note_demand(Demand::kNone);
@@ -340,7 +340,7 @@ TEST_F(RegroupTest, AWorkerThatDiesInEveryGroupItJoinsIsTriedOncePerMinute) {
 
 // ---- Numeric classes ----
 
-TEST_F(RegroupTest, RequestsKeepTheirClassWhereAllCanComputeInIt) {
+TEST_F(RegroupTest, RequestsKeepTheirClassIfAllCanComputeInIt) {
   form(of_class("amx.v1"));
   EXPECT_EQ(cluster_.info().numeric_class, "amx.v1");
   cluster_.hang_up(links_[1]);
@@ -370,7 +370,7 @@ TEST_F(RegroupTest, AGroupOfTheRequestsClassIsPreferredToALargerOneOfAnother) {
   EXPECT_EQ(cluster_.worker(other).epoch, cluster_.info().epoch);
 }
 
-TEST_F(RegroupTest, WithoutAWorkerOfTheRequestsClassTheCommonOneIsTakenAfterTheGrace) {
+TEST_F(RegroupTest, TheCommonClassIsUsedAfterTheGraceIfTheRequestsClassIsGone) {
   ClusterCoreOptions all = options();
   all.min_workers = 3;
   VirtualCluster cluster(all);

@@ -63,12 +63,12 @@ TEST_F(GoodbyeTest, TheWorkerIsLostAtOnceAndTheNextGroupSaysWhy) {
   EXPECT_EQ(cluster_.info().ranks, 2);
 }
 
-TEST_F(GoodbyeTest, AStreamThatJustEndsIsNoGoodbye) {
+TEST_F(GoodbyeTest, AStreamThatOnlyEndsIsNotAGoodbye) {
   cluster_.hang_up(links_[1]);
   EXPECT_FALSE(follows_a_kill());
 }
 
-TEST_F(GoodbyeTest, ItCountsOnceWhateverComesBehindIt) {
+TEST_F(GoodbyeTest, AGoodbyeCountsOnceWithAnyMessagesAfterIt) {
   cluster_.say(links_[1], goodbye());
   cluster_.say(links_[1], goodbye());
   cluster_.hang_up(links_[1]);
@@ -78,7 +78,7 @@ TEST_F(GoodbyeTest, ItCountsOnceWhateverComesBehindIt) {
   EXPECT_FALSE(follows_a_kill());
 }
 
-TEST_F(GoodbyeTest, OfAnotherEpochItCountsAsWell) {
+TEST_F(GoodbyeTest, AGoodbyeOfAnotherEpochCounts) {
   cluster::WorkerMessage message = goodbye();
   message.set_epoch(77);
   cluster_.say(links_[1], message);
@@ -86,7 +86,7 @@ TEST_F(GoodbyeTest, OfAnotherEpochItCountsAsWell) {
 }
 
 // Its peer first reported that it made no progress.
-TEST_F(GoodbyeTest, ItCountsWhereAPeersFailureCameBeforeIt) {
+TEST_F(GoodbyeTest, AGoodbyeCountsAfterAPeersFailure) {
   cluster::WorkerMessage failure;
   failure.mutable_failure()->set_code(static_cast<int32_t>(absl::StatusCode::kUnavailable));
   failure.mutable_failure()->set_peer_lost(true);
@@ -96,7 +96,7 @@ TEST_F(GoodbyeTest, ItCountsWhereAPeersFailureCameBeforeIt) {
   EXPECT_TRUE(follows_a_kill());
 }
 
-TEST_F(GoodbyeTest, WhileTheNextGroupLoadsItIsThatGroupsLoss) {
+TEST_F(GoodbyeTest, AGoodbyeDuringALoadIsTheNextGroupsLoss) {
   cluster_.hang_up(links_[2]);
   cluster_.pass(2'000);
   const LinkId newcomer = cluster_.join(hello(), {.loads = false});
@@ -119,7 +119,7 @@ TEST_F(GoodbyeTest, AWorkerWithoutARankLeavesWithoutDisturbingTheGroup) {
   EXPECT_FALSE(follows_a_kill());
 }
 
-TEST_F(GoodbyeTest, BeforeAHelloItIsRefused) {
+TEST_F(GoodbyeTest, AGoodbyeBeforeAHelloIsRefused) {
   const LinkId link = cluster_.open();
   cluster_.say(link, goodbye());
   EXPECT_EQ(cluster_.worker(link).refusal(), "its first message is no Hello");
@@ -139,7 +139,7 @@ TEST_F(GoodbyeTest, ASpareTakesThePlaceAtOnce) {
 
 // The worker may restart soon, while a group of fewer ranks reads weights and later reads them all
 // back.
-TEST_F(GoodbyeTest, WithoutASpareItHasTheGraceToComeBack) {
+TEST_F(GoodbyeTest, AWorkerThatSaidGoodbyeHasTheGraceToComeBack) {
   cluster_.say(links_[1], goodbye());
   cluster_.want_group();
   cluster_.pass(1'400);
@@ -149,7 +149,7 @@ TEST_F(GoodbyeTest, WithoutASpareItHasTheGraceToComeBack) {
   EXPECT_EQ(cluster_.info().ranks, 3);
 }
 
-TEST_F(GoodbyeTest, AfterTheEndItIsNoNews) {
+TEST_F(GoodbyeTest, AGoodbyeAfterShutdownIsNotLogged) {
   cluster_.core().shutdown(cluster_.now());
   const std::string before = cluster_.log();
   cluster_.say(links_[1], goodbye());
@@ -208,7 +208,7 @@ TEST_F(LaunchedGoodbyeTest, AGoodbyeAndTheExitCodeThatFollowsCountOnce) {
 }
 
 // Meanwhile a worker that the coordinator did not start took its place.
-TEST_F(LaunchedGoodbyeTest, AnExitCodeThatComesAfterTheNextGroupSaysNothingOfThatOne) {
+TEST_F(LaunchedGoodbyeTest, AnExitCodeAfterTheNextGroupFormedDoesNotCountForIt) {
   cluster_.join();
   cluster_.say(second_, goodbye());
   EXPECT_TRUE(follows_a_kill());
@@ -219,7 +219,7 @@ TEST_F(LaunchedGoodbyeTest, AnExitCodeThatComesAfterTheNextGroupSaysNothingOfTha
   EXPECT_FALSE(follows_a_kill());
 }
 
-TEST_F(LaunchedGoodbyeTest, AWorkerThatSaysGoodbyeAndDoesNotGoIsKilledAndStartedAgain) {
+TEST_F(LaunchedGoodbyeTest, AWorkerThatSaysGoodbyeAndStaysIsKilledAndRestarted) {
   cluster_.say(second_, goodbye());
   cluster_.pass(900);
   EXPECT_THAT(cluster_.take_killed(), IsEmpty());

@@ -88,7 +88,7 @@ TEST_F(SparesTest, APreloadIsTheAssignmentThatWouldFollow) {
             told.preload().program().SerializeAsString());
 }
 
-TEST_F(SparesTest, SeveralHoldDifferentRanksAndTheOneWhoseRankIsLostIsTaken) {
+TEST_F(SparesTest, SeveralSparesHoldDifferentRanksAndTheLostRanksIsUsed) {
   form();
   const LinkId first = join_spare(), second = join_spare(), third = join_spare();
   EXPECT_EQ(cluster_.worker(first).preload(), 2);
@@ -101,7 +101,7 @@ TEST_F(SparesTest, SeveralHoldDifferentRanksAndTheOneWhoseRankIsLostIsTaken) {
   EXPECT_EQ(cluster_.worker(third).epoch, 0u);
 }
 
-TEST_F(SparesTest, AnotherRanksPlaceIsTakenToo) {
+TEST_F(SparesTest, ASpareAlsoTakesAnotherRanksPlace) {
   form();
   const LinkId idle = join_spare();
   lose(0);
@@ -110,7 +110,7 @@ TEST_F(SparesTest, AnotherRanksPlaceIsTakenToo) {
   EXPECT_THAT(cluster_.log(), Not(HasSubstr("goes to a spare that holds")));
 }
 
-TEST_F(SparesTest, InTheNextGroupASpareKeepsItsRankAndIsToldAnew) {
+TEST_F(SparesTest, ASpareKeepsItsRankInTheNextGroupAndIsAskedAgain) {
   form();
   const LinkId first = join_spare(), second = join_spare();
   cluster_.pass(10'000);
@@ -128,7 +128,7 @@ TEST_F(SparesTest, ARankOfTheSparesOwnHostGoesFirst) {
   EXPECT_EQ(cluster_.worker(join_spare({}, spare("one"))).preload(), 0);
 }
 
-TEST_F(SparesTest, ARankThatNobodyStartsAgainGoesFirst) {
+TEST_F(SparesTest, ARankThatIsNotLaunchedGoesFirst) {
   ClusterCoreOptions launching = options();
   launching.launch = true;
   VirtualCluster cluster(launching);
@@ -159,13 +159,13 @@ TEST_F(SparesTest, ASpareThatAsksForARankHoldsThatOne) {
   EXPECT_EQ(cluster_.worker(join_spare({}, hello)).preload(), 1);
 }
 
-TEST_F(SparesTest, WhoIsNoSpareHoldsNothing) {
+TEST_F(SparesTest, AWorkerThatIsNotASpareHoldsNothing) {
   form();
   const LinkId other = join_spare({}, VirtualCluster::default_hello());
   EXPECT_EQ(cluster_.worker(other).preload(), -1);
 }
 
-TEST_F(SparesTest, ThereIsNothingToHoldOfAGroupThatIsToGrow) {
+TEST_F(SparesTest, ASpareHoldsNothingForAGroupThatWillGrow) {
   ClusterCoreOptions growing = options();
   growing.workers = 4;
   VirtualCluster cluster(growing);
@@ -183,7 +183,7 @@ TEST_F(SparesTest, ThereIsNothingToHoldOfAGroupThatIsToGrow) {
   EXPECT_EQ(cluster.lost(), "");
 }
 
-TEST_F(SparesTest, OneThatIgnoresItStaysASpare) {
+TEST_F(SparesTest, AWorkerThatIgnoresAPreloadStaysASpare) {
   form();
   const LinkId idle = join_spare({.preloads = false});
   cluster_.pass(60'000);
@@ -196,7 +196,7 @@ TEST_F(SparesTest, OneThatIgnoresItStaysASpare) {
   EXPECT_EQ(cluster_.worker(idle).assignment().program().rank(), 1);
 }
 
-TEST_F(SparesTest, AFailureIsLoggedOnceAndHarmsNobody) {
+TEST_F(SparesTest, AFailureIsLoggedOnceAndDoesNoHarm) {
   form();
   cluster::Failure failure;
   failure.set_message("rank 2: no room\nfor it");
@@ -218,14 +218,14 @@ TEST_F(SparesTest, AFailureIsLoggedOnceAndHarmsNobody) {
   EXPECT_THAT(cluster_.log().substr(before), Not(HasSubstr("no room")));
 }
 
-TEST_F(SparesTest, AnAnswerThatCannotBeIsRefused) {
+TEST_F(SparesTest, AnInvalidAnswerIsRefused) {
   form();
   const LinkId idle = join_spare({.weight_bytes = -1});
   EXPECT_THAT(cluster_.worker(idle).refusal(), HasSubstr("Preloaded.weight_bytes"));
   EXPECT_EQ(cluster_.lost(), "");
 }
 
-TEST_F(SparesTest, AnswersToWhatNobodyAskedCountForNothing) {
+TEST_F(SparesTest, UnrequestedAnswersAreIgnored) {
   form();
   const LinkId idle = join_spare({.preloads = false});
   cluster::WorkerMessage answer;
@@ -238,7 +238,7 @@ TEST_F(SparesTest, AnswersToWhatNobodyAskedCountForNothing) {
 }
 
 // A program may depend on its worker, for instance on its measured speed.
-TEST_F(SparesTest, WhoComputesOtherwiseHasTheProgramOfTheGroupWithIt) {
+TEST_F(SparesTest, ASpareThatDiffersGetsTheProgramOfTheGroupWithIt) {
   ClusterCoreOptions uneven = options();
   const auto compile = uneven.compile;
   uneven.compile = [&](const std::vector<WorkerFacts>& workers) {

@@ -24,7 +24,7 @@ std::vector<Listed> list(VirtualCluster& cluster) {
 
 int64_t pid_of(LinkId link) { return 100 + static_cast<int64_t>(link); }
 
-TEST(WorkersTest, AreListedByRankWithWhatEachIsFor) {
+TEST(WorkersTest, WorkersAreListedByRankWithTheirRoles) {
   VirtualCluster cluster(VirtualCluster::default_options());
   const LinkId first = cluster.join();
   EXPECT_THAT(list(cluster), ElementsAre(Listed(Role::kWaiting, -1, pid_of(first), 0)));
@@ -47,7 +47,7 @@ TEST(WorkersTest, AreListedByRankWithWhatEachIsFor) {
                                          Listed(Role::kLoading, 1, pid_of(second), 1'000)));
 }
 
-TEST(WorkersTest, SinceWhenAndHowLongAgoCountFromTheirMessages) {
+TEST(WorkersTest, TimesCountFromTheWorkersMessages) {
   VirtualCluster cluster(VirtualCluster::default_options());
   cluster.join();
   cluster.pass(5'000);

@@ -54,7 +54,7 @@ TEST(HttpServerTest, TheGateLooksAtTheHeadAlone) {
 }
 
 // Otherwise one client could keep out others' bodies with bodies that it never ends.
-TEST(HttpServerTest, OneClientMayHaveHalfOfWhatIsBeingReceived) {
+TEST(HttpServerTest, OneClientMayHaveHalfOfTheBodiesBeingReceived) {
   const Gate gate = [](const Request& head) -> Admission {
     return {.refusal = std::nullopt, .client = std::string(head.header("Client"))};
   };
@@ -79,7 +79,7 @@ TEST(HttpServerTest, OneClientMayHaveHalfOfWhatIsBeingReceived) {
   EXPECT_LT(refused, 30);
 }
 
-TEST(HttpServerTest, AnIdleConnectionMakesRoomForANewOneWhereThatIsWanted) {
+TEST(HttpServerTest, AnIdleConnectionMakesRoomForANewOneIfSoConfigured) {
   ScriptedServer server(
       ServerOptions{.threads = 1, .max_connections = 4, .when_full = WhenFull::kCloseOldest});
   HttpClient first(server.address());
@@ -106,7 +106,7 @@ TEST(HttpServerTest, PipelinedRequestsAreAnsweredInOrder) {
   for (int i = 0; i < 200; ++i) EXPECT_EQ(client.read().body, std::to_string(i));
 }
 
-TEST(HttpServerTest, ARequestBehindOneThatIsHeldWaitsForIt) {
+TEST(HttpServerTest, ARequestAfterAHeldOneWaitsForIt) {
   ScriptedServer server;
   HttpClient client(server.address());
   client.send(http_request("GET", "/held") + http_request("GET", "/quick"));
@@ -150,7 +150,7 @@ TEST(HttpServerTest, AStreamIsSentPieceByPiece) {
   EXPECT_EQ(server.counts().gone, 0);
 }
 
-TEST(HttpServerTest, ToHttp10AStreamEndsWithTheConnection) {
+TEST(HttpServerTest, AStreamToHttp10EndsWithTheConnection) {
   ScriptedServer server;
   HttpClient client(server.address());
   client.send("GET /stream HTTP/1.0\r\n\r\n");
@@ -162,7 +162,7 @@ TEST(HttpServerTest, ToHttp10AStreamEndsWithTheConnection) {
   EXPECT_EQ(answer.headers.at("connection"), "close");
 }
 
-TEST(HttpServerTest, TheVersionOfARequestBehindItChangesNothingForAStream) {
+TEST(HttpServerTest, TheVersionOfALaterRequestChangesNothingForAStream) {
   ScriptedServer server;
   HttpClient client(server.address());
   client.send(http_request("GET", "/stream"));
@@ -175,7 +175,7 @@ TEST(HttpServerTest, TheVersionOfARequestBehindItChangesNothingForAStream) {
   EXPECT_EQ(client.read().body, "quick");
 }
 
-TEST(HttpServerTest, AClientThatWaitsForContinueIsTold) {
+TEST(HttpServerTest, AClientThatWaitsForContinueGetsIt) {
   ScriptedServer server;
   HttpClient client(server.address());
   client.send(
@@ -246,7 +246,7 @@ TEST(HttpServerTest, AClientThatGoesDuringAStreamEndsItsSource) {
   EXPECT_TRUE(becomes_true([&] { return server.counts().gone == 1; }));
 }
 
-TEST(HttpServerTest, OnGoneIsNotCalledOnceTheAnswerIsOut) {
+TEST(HttpServerTest, OnGoneIsNotCalledAfterTheAnswerIsSent) {
   ScriptedServer server;
   {
     HttpClient client(server.address());

@@ -85,7 +85,7 @@ TEST(OpenAiEndsTest, AClientThatGoesAwayCancels) {
   }
 }
 
-TEST(OpenAiEndsTest, ClientsThatGoAtAnyMomentLeaveNothingBehind) {
+TEST(OpenAiEndsTest, ClientsThatGoAtAnyMomentLeakNothing) {
   ApiServer server;
   for (int i = 0; i < 200; ++i) {
     const auto exchange = server.send(
@@ -179,7 +179,7 @@ TEST(OpenAiEndsTest, ADeadlineInTimeChangesNothing) {
             events_of(server.post("/v1/completions", streamed.dump()).body).size());
 }
 
-TEST(OpenAiEndsTest, ATimeoutThatIsNoneIs400) {
+TEST(OpenAiEndsTest, AnInvalidTimeoutIs400) {
   ApiServer server;
   for (const char* bad : {"0", "-1", "1.5", "soon", "86400001", "99999999999999999999"}) {
     expect_error(send_with_timeout(server, bad, kStory)->wait(), 400, nullptr, nullptr,
@@ -187,7 +187,7 @@ TEST(OpenAiEndsTest, ATimeoutThatIsNoneIs400) {
   }
 }
 
-TEST(OpenAiEndsTest, ClientsThatGoBeforeTheirDeadlineLeaveNothingBehind) {
+TEST(OpenAiEndsTest, ClientsThatGoBeforeTheirDeadlineLeakNothing) {
   ApiServer server;
   for (int i = 0; i < 100; ++i) {
     const auto exchange = send_with_timeout(server, std::to_string(1 + i % 20),
@@ -222,7 +222,7 @@ TEST(OpenAiEndsTest, AFaultIs500BeforeTheAnswerAndAnEventWithinIt) {
   }
 }
 
-TEST(OpenAiEndsTest, WhatEndedAnAnswerIsNamed) {
+TEST(OpenAiEndsTest, AnAnswerNamesTheStopThatEndedIt) {
   ApiServer server;
   const OrderedJson choice = server.post_json("/v1/completions", kStory)["choices"][0];
   EXPECT_TRUE(choice.at("stop_reason").is_null());

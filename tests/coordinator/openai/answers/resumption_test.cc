@@ -99,7 +99,7 @@ Begun begin_random(ApiServer& server, std::mt19937_64& random) {
   return {.exchange = exchange, .id = header(head, "X-Request-Id")};
 }
 
-TEST(ResumptionTest, AThousandStreamsThatAreCutAtRandomBytesJoinToTheUncutOnes) {
+TEST(ResumptionTest, AThousandStreamsCutAtRandomBytesJoinToTheUncutOnes) {
   std::mt19937_64 random(1);
   SCOPED_TRACE("seed 1");
   ApiServer server;
@@ -150,7 +150,7 @@ TEST(ResumptionTest, AClientThatIsKilledAtEveryEventLosesNothing) {
   }
 }
 
-TEST(ResumptionTest, ADroppedClientDoesNotCancelAndAnOffsetThatIsToComeIsWaitedFor) {
+TEST(ResumptionTest, ADroppedClientDoesNotCancelAndAFutureOffsetIsWaitedFor) {
   ApiServer server;
   StepGate gate(server.cluster());
   const auto first = post(server, "/v1/completions", resumable(kStory), "story");
@@ -168,7 +168,7 @@ TEST(ResumptionTest, ADroppedClientDoesNotCancelAndAnOffsetThatIsToComeIsWaitedF
   EXPECT_EQ(server.engine().stats().completion_tokens, 20);
 }
 
-TEST(ResumptionTest, NamesAreTheClientsOrDrawnAndTakenOnce) {
+TEST(ResumptionTest, NamesAreTheClientsOrDrawnAndAreUnique) {
   ApiServer server;
   const auto first = post(server, "/v1/completions", resumable(kStory), "mine");
   EXPECT_EQ(header(first->wait(), "X-Request-Id"), "mine");
@@ -187,7 +187,7 @@ TEST(ResumptionTest, NamesAreTheClientsOrDrawnAndTakenOnce) {
   EXPECT_EQ(post(server, "/v1/completions", kStory, "mine")->wait().status, 200);
 }
 
-TEST(ResumptionTest, WhatCannotBeResumedIsSaid) {
+TEST(ResumptionTest, AStreamThatCannotBeResumedSaysWhy) {
   ApiServer server;
   const auto refused = [&](const OrderedJson& body) {
     return post(server, "/v1/completions", body)->wait();
@@ -213,7 +213,7 @@ TEST(ResumptionTest, WhatCannotBeResumedIsSaid) {
                "must be an offset");
 }
 
-TEST(ResumptionTest, TheHeaderIsNewerThanTheQuery) {
+TEST(ResumptionTest, TheHeaderOverridesTheQuery) {
   const auto offset = [](const std::string& query, const http::Headers& headers) {
     const FakeExchange exchange("GET", with_query("/", query), "", headers);
     return resume_offset(exchange.request()).value();
@@ -225,7 +225,7 @@ TEST(ResumptionTest, TheHeaderIsNewerThanTheQuery) {
   EXPECT_EQ(offset("xfrom=7&fromage=3", {}), 0u);
 }
 
-TEST(ResumptionTest, AfterItsTimeItIs410AndWithinTheAnswerAnError) {
+TEST(ResumptionTest, AnExpiredStreamIs410OrAnErrorWithinTheAnswer) {
   ApiServer server({}, {}, {}, {.after_end_ms = 0});
   StepGate gate(server.cluster());
   const auto first = post(server, "/v1/completions", resumable(kStory), "story");

@@ -75,7 +75,7 @@ TEST(StreamLinesTest, AnErrorWithinAStreamIsData) {
 }
 
 // A benchmark that waits in the queue for 15 s also reads the bytes that fill the silence.
-TEST(StreamLinesTest, WhatFillsSilenceIsNoPiece) {
+TEST(StreamLinesTest, TheBytesThatFillSilenceAreNoPiece) {
   const auto facts = std::make_shared<const AnswerFacts>(AnswerFacts{.id = "cmpl-1"});
   const auto log = std::make_shared<KeptLog>();
   std::vector<std::unique_ptr<StreamReader>> readers;
@@ -96,7 +96,7 @@ TEST(StreamLinesTest, WhatFillsSilenceIsNoPiece) {
       << "a role, three texts, a reason and [DONE]: " << stream;
 }
 
-TEST(StreamLinesTest, AResponseHasTypesBesideItsDataAndIdsWhereItIsResumable) {
+TEST(StreamLinesTest, AResponseHasTypesBesideItsDataAndIdsIfItIsResumable) {
   ApiServer server;
   const OrderedJson body = {{"input", "Once upon a time"}, {"max_output_tokens", 20}, {"seed", 1}};
   const auto kinds_of = [](const std::string& stream) {

@@ -121,7 +121,7 @@ TEST_F(TokensTest, ATokensBytesInChatAreItsOwn) {
   EXPECT_GT(single, 0) << "the test must see parts of characters";
 }
 
-TEST_F(TokensTest, ThePromptsIdsHaveTheAnswerOfItsText) {
+TEST_F(TokensTest, APromptsIdsHaveTheSameAnswerAsItsText) {
   const OrderedJson ids = server_.post_json("/tokenize", {{"prompt", "Once upon"}})["tokens"];
   const int32_t the = id("\xE2\x96\x81the");
   for (const OrderedJson& prompt : {OrderedJson("Once upon"), ids}) {
@@ -135,7 +135,7 @@ TEST_F(TokensTest, ThePromptsIdsHaveTheAnswerOfItsText) {
   }
 }
 
-TEST_F(TokensTest, IdsThatCameOutHaveTheirLogprobsWhenTheyAreScored) {
+TEST_F(TokensTest, GeneratedIdsHaveTheSameLogprobsWhenTheyAreScored) {
   for (const char* path : {"/v1/completions", "/v1/chat/completions"}) {
     const bool is_chat = std::string_view(path) == "/v1/chat/completions";
     const OrderedJson body =
@@ -231,7 +231,7 @@ TEST_F(TokensTest, TheEndTokenIsShownWithIdsAlone) {
   EXPECT_EQ(shown["logprobs"]["tokens"].size(), 1u);
 }
 
-TEST_F(TokensTest, NamedIdsComeInPlaceOfTheBest) {
+TEST_F(TokensTest, NamedIdsReplaceTheBest) {
   const std::vector<int> ids = {400, 3, 131};
   const OrderedJson one = choice({{"logprobs", 5},
                                   {"logprob_token_ids", ids},
@@ -270,7 +270,7 @@ TEST_F(TokensTest, NothingButAllowedIdsIsDrawnAndNoBadWord) {
   expect_refused({{"bad_words", "the"}}, "bad_words", "a list");
 }
 
-TEST_F(TokensTest, APromptIsCutAndHasTheBeginTokenThatIsAskedFor) {
+TEST_F(TokensTest, APromptIsTruncatedAndHasItsBeginTokenOnRequest) {
   const auto prompt_of = [&](const OrderedJson& more) {
     const OrderedJson one = choice(with(more, {{"return_token_ids", true}, {"max_tokens", 1}}));
     return one["prompt_token_ids"].get<std::vector<int32_t>>();

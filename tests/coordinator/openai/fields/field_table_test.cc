@@ -25,7 +25,7 @@
 namespace lockstep::openai {
 namespace {
 
-TEST(FieldTableTest, EveryGrpcFieldOfTheTableIsThereAndMostOfThemAreInTheTable) {
+TEST(FieldTableTest, TheTablesGrpcFieldsExistAndNoneIsMissing) {
   std::string all;
   for (const Field& field : fields()) {
     all += std::string(" ") + field.grpc + ",";
@@ -62,7 +62,7 @@ TEST(FieldTableTest, AFieldIsInOneRowOfEachEndpoint) {
   }
 }
 
-TEST(FieldTableTest, WhatIsRefusedIs400ByItsNameUnlessItAsksForNothing) {
+TEST(FieldTableTest, ARefusedFieldIs400ByItsNameUnlessItIsNeutral) {
   ApiServer server;
   for (const Field& field : fields()) {
     for (const BodyPath& path : kBodyPaths) {
@@ -81,7 +81,7 @@ TEST(FieldTableTest, WhatIsRefusedIs400ByItsNameUnlessItAsksForNothing) {
   }
 }
 
-TEST(FieldTableTest, WhatIsHarmlessChangesNothing) {
+TEST(FieldTableTest, HarmlessFieldsChangeNothing) {
   ApiServer server;
   for (const BodyPath& path : std::span(kBodyPaths).first(3)) {
     OrderedJson body = with(path.body, {{"seed", 1}});
@@ -102,7 +102,7 @@ TEST(FieldTableTest, WhatIsHarmlessChangesNothing) {
   }
 }
 
-TEST(FieldTableTest, ToolsOfAnEmptyListAreRefusedButInResponses) {
+TEST(FieldTableTest, AnEmptyListOfToolsIsRefusedExceptInResponses) {
   ApiServer server;
   const OrderedJson none = {{"tools", OrderedJson::array()}};
   expect_error(server.post("/v1/chat/completions", with(kTalk, none).dump()), 400, "tools", nullptr,
@@ -167,7 +167,7 @@ TEST(FieldTableTest, AFieldThatNoTableHasIsLoggedOncePerClient) {
   EXPECT_NE(text.find(R"("field":"odd")"), std::string::npos) << text;
 }
 
-TEST(FieldTableTest, AFieldThatNoTableHasIsAnErrorWhereTheServerSaysSo) {
+TEST(FieldTableTest, AFieldThatNoTableHasIsAnErrorIfSoConfigured) {
   ApiServer server({}, {}, {.unknown_fields = "error"});
   for (const BodyPath& path : kBodyPaths) {
     EXPECT_EQ(server.post(path.path, path.body.dump()).status, 200) << path.path;
