@@ -66,7 +66,7 @@ class Story {
   std::unique_ptr<ObservedServer> server_;
   JoinPoint join_point_;
   std::unique_ptr<Clients> clients_;
-  std::vector<std::unique_ptr<Stranger>> strangers_;  // Of this fault.
+  std::vector<std::unique_ptr<Stranger>> strangers_;  // This fault's strangers.
   std::vector<std::unique_ptr<testing::Process>> spares_;
   pid_t held_ = 0;            // Stopped, so that the null step lasts; 0: none.
   int served_ = 0;            // The checkpoint variant that was served last.

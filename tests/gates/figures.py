@@ -3,7 +3,7 @@
 """The figures of docs/reliability.md, measured at a server with the demo model on two workers.
 
     tests/gates/figures.py build/cpu/bin/lockstep            # all, some minutes
-    tests/gates/figures.py build/cpu/bin/lockstep r6 r9      # these
+    tests/gates/figures.py build/cpu/bin/lockstep r6 r9      # only these gates
 
 Prints one line per gate. Needs a quiet machine; r9 needs root, for a network namespace.
 """

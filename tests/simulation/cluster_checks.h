@@ -22,8 +22,8 @@ class ClusterChecks {
   void received(const Link& link, const ToCoordinator& message);
   void sends(const std::vector<Link*>& links, const cluster::CoordinatorMessage& message);
   void cuts(const Link& link);
-  // The coordinator has a stream of a worker that cannot be in a group with ours: whichever came
-  // later may be refused.
+  // The coordinator has a stream of a worker that cannot be in a group with ours: either may be
+  // refused, depending on which came first.
   void unfit_joined(bool joined) { unfit_joined_ = joined; }
   void formed(const GroupInfo& info);
   void lost(const absl::Status& why);

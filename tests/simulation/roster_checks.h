@@ -49,7 +49,7 @@ class RosterChecks {
     std::vector<const Link*> ranks;       // The last epoch's.
     bool formed_once = false;
     int gone = 0;          // Used workers that left since the last group.
-    int64_t gone_at = -1;  // When one of the last epoch's ranks left.
+    int64_t gone_at = -1;  // When one of `ranks` left last.
     bool growing = false;
     int ranks_before = 0;
     int64_t grew_at = -1;

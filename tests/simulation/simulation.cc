@@ -8,7 +8,7 @@
 namespace lockstep::simulation {
 namespace {
 
-constexpr int64_t kCalmMs = 8'000;  // Faults end.
+constexpr int64_t kCalmMs = 8'000;  // The time when faults end.
 // After the last fault. A stuck rank is found after 10 s, and only then does a request that ends
 // every group get its tries.
 constexpr int64_t kServesAgainMs = 20'000;
@@ -46,7 +46,7 @@ int64_t draw_grace_ms(World& world) {
   return world.one_in(3) ? 1'500 : world.one_in(3) ? 0 : world.between(50, 800);
 }
 
-// Mostly one is enough.
+// The minimum is mostly one.
 int draw_least(World& world, int ranks) {
   return world.one_in(3) ? static_cast<int>(world.between(1, ranks)) : 1;
 }

@@ -100,7 +100,7 @@ TEST_F(QueueSharesTest, EveryRequestWithoutRoomIsCountedByTheBound) {
   EXPECT_EQ(shares_.refused().bytes, 0);
 }
 
-// It does not fit even if bob is cut to his share: then no request is turned away for it.
+// It would get more room than bob keeps: it is refused, and no request is turned away in vain.
 TEST_F(QueueSharesTest, ALargeRequestTakesNoMoreThanItsShare) {
   fill("bob", 3);
   EXPECT_EQ(join("alice", "large", {.requests = 1, .prompt_tokens = 80}), std::nullopt);

@@ -82,7 +82,7 @@ struct Join {
 class ClusterServerTest : public ::testing::Test {
  protected:
   ClusterServerTest() {
-    // The public port of the same process has both.
+    // The public port of the same process enables both.
     grpc::reflection::InitProtoReflectionServerBuilderPlugin();
     grpc::EnableDefaultHealthCheckService(true);
     auto server = ClusterServer::start(

@@ -223,7 +223,7 @@ TEST(SlowClientsTest, StreamsThatWaitToBeReadAreBoundedTogether) {
   EXPECT_GT(read(slow[4]), LongEvent::kBytes);
 }
 
-// Each connection first gets an answer for another client: an answer counts for its own request's.
+// Each connection serves two clients' requests: an answer counts for its own request's client.
 TEST(SlowClientsTest, OneClientMayHaveHalfOfTheAnswersThatAreNotRead) {
   const Gate gate = [](const Request& head) -> Admission {
     return {.refusal = std::nullopt, .client = std::string(head.header("Client"))};

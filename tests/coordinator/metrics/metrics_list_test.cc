@@ -16,7 +16,7 @@ namespace {
 
 struct Metric {
   std::string kind;
-  std::set<std::string> labels;  // Without the model's name, which all have.
+  std::set<std::string> labels;  // Except the model's name, which all have.
   bool operator==(const Metric&) const = default;
 };
 using Metrics = std::map<std::string, Metric>;

@@ -227,7 +227,7 @@ TEST(OpenAiApiTest, LogprobsHaveTheShapeOfEachEndpoint) {
   EXPECT_EQ(flat["text_offset"][0], 0);
   EXPECT_GE(flat["top_logprobs"][0].size(), 2u);
   for (size_t i = 0; i < flat["tokens"].size(); ++i) {
-    EXPECT_EQ(flat["top_logprobs"][i].begin().key(), flat["tokens"][i]) << "its own one is first";
+    EXPECT_EQ(flat["top_logprobs"][i].begin().key(), flat["tokens"][i]) << "its own comes first";
   }
   EXPECT_EQ(flat["top_logprobs"][0][flat["tokens"][0].get<std::string>()],
             flat["token_logprobs"][0]);

@@ -84,7 +84,7 @@ TEST(SchedulerTest, AWaitingPromptIsNotStartedWithoutPagesForAllOfIt) {
   limits.pages = 10;
   Bench bench(limits);
   Sequence* a = bench.add(24, 1);  // Six pages, two at a time.
-  Sequence* b = bench.add(20, 1);  // Five: more than a will leave.
+  Sequence* b = bench.add(20, 1);  // Five pages: more than a leaves free.
   EXPECT_THAT(bench.step(), ElementsAre(Pair(a, 8)));
   EXPECT_THAT(bench.step(), ElementsAre(Pair(a, 8)));
   EXPECT_THAT(bench.step(), ElementsAre(Pair(a, 8)));

@@ -50,7 +50,7 @@ TEST(StreamTest, TooManyUnreadEventsEndTheStreamAndReadingMakesRoom) {
   EXPECT_TRUE(stream.append(other).ok()) << "the bound is per choice";
   const absl::Status full = stream.append(event);
   EXPECT_EQ(full.code(), absl::StatusCode::kResourceExhausted);
-  EXPECT_EQ(stream.append(other), full) << "nothing is left out in the middle";
+  EXPECT_EQ(stream.append(other), full) << "no event in the middle is skipped";
   stream.close(absl::OkStatus());
   EXPECT_TRUE(stream.read(2, &events));
   EXPECT_EQ(events.size(), 4u);

@@ -130,7 +130,7 @@ TEST(RegexWorkTest, IsLinearForPatternsThatBacktrackExponentiallyInPerl) {
 
 TEST(RegexTest, AMillionCapitalsAreOneMatch) {
   const json published = read_patterns("published");
-  const auto regex = Regex::compile(published[6][0].get<std::string>());  // o200k's.
+  const auto regex = Regex::compile(published[6][0].get<std::string>());  // The pattern of o200k.
   ASSERT_TRUE(regex.ok()) << regex.status();
   const auto spans = regex->find_all(std::string(1'000'000, 'A'));
   ASSERT_TRUE(spans.ok()) << spans.status();

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Conversations: what the template is given, and what becomes of special tokens in them.
+// Conversations: what the template gets, and how special tokens in them are encoded.
 #include "coordinator/api/chat/chat_prompt.h"
 
 #include <gtest/gtest.h>
@@ -68,7 +68,7 @@ TEST(ChatPromptTest, TheTemplateGetsOpenAisMessagesWithArgumentsAsObjects) {
   EXPECT_TRUE(request->add_generation_prompt);
 }
 
-// The time that it takes to give a message's calls their results.
+// The time that it takes to match a message's calls with their results.
 int64_t pairing_time_ns(int calls, bool same_id) {
   v1::ChatMessages chat;
   v1::ChatMessage* message = chat.add_messages();
@@ -91,7 +91,7 @@ int64_t pairing_time_ns(int calls, bool same_id) {
   return time_ns;
 }
 
-// Four times as many take four times as long, and not sixteen times.
+// Four times as many calls take four times as long, not sixteen times.
 TEST(ChatPromptTest, CallsFindTheirResultsInLinearTime) {
   for (const bool same_id : {true, false}) {
     const int64_t few = pairing_time_ns(10'000, same_id);
@@ -156,7 +156,7 @@ TEST(ChatPromptTest, SpecialTokensInAMessageStayText) {
   const auto request = to_request(message, *model);
   ASSERT_TRUE(request.ok()) << request.status();
   const std::vector<int32_t>& ids = request->prompt_ids;
-  EXPECT_EQ(std::ranges::count(ids, 0), 1);  // <|story|>, the template's.
+  EXPECT_EQ(std::ranges::count(ids, 0), 1);  // <|story|>, from the template.
   EXPECT_EQ(std::ranges::count(ids, 1), 1);  // <|end|>
   EXPECT_EQ(model->tokenizer()->decode(ids, /*skip_special=*/false),
             "<|story|>Once <|end|><|story|><|end|>");

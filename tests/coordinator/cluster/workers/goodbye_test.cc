@@ -85,7 +85,7 @@ TEST_F(GoodbyeTest, AGoodbyeOfAnotherEpochCounts) {
   EXPECT_TRUE(follows_a_kill());
 }
 
-// Its peer first reported that it made no progress.
+// A peer reported it as lost before.
 TEST_F(GoodbyeTest, AGoodbyeCountsAfterAPeersFailure) {
   cluster::WorkerMessage failure;
   failure.mutable_failure()->set_code(static_cast<int32_t>(absl::StatusCode::kUnavailable));

@@ -72,7 +72,7 @@ TEST(SpeedsTest, ConfiguredSpeedsPrecedeMeasuredOnes) {
   EXPECT_THAT(chosen(speeds, {a, b}), ElementsAre(2, 3));
   Speeds given({8, 4}, true);
   EXPECT_THAT(chosen(given, {a, b}), ElementsAre(8, 4));
-  EXPECT_THAT(chosen(given, {a}), ElementsAre(0));  // Its rank there is unknown.
+  EXPECT_THAT(chosen(given, {a}), ElementsAre(0));  // Its own one is unknown.
 }
 
 TEST(SpeedsTest, MeasurementsAreIgnoredIfBitsDependOnTheShards) {
