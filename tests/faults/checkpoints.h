@@ -15,8 +15,8 @@ inline constexpr int kVariants = 2;
 // file's bytes, so that a concurrent reader sees some of each.
 enum class Rewrite { kRename, kOverwrite };
 
-// The demo model's tokenizer on a larger Llama of random weights, so that a load and a step take
-// some hundred milliseconds each. Or a shape: a folder of config.json and tokenizer.json; workers
+// The demo model's tokenizer on a larger Llama of random weights, so that a load takes some hundred
+// milliseconds and a step a few. Or a shape: a folder of config.json and tokenizer.json; workers
 // draw its weights, so these are never rewritten.
 class Checkpoints {
  public:

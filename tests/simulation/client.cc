@@ -216,7 +216,7 @@ bool Client::expected(const absl::Status& status) const {
 
 void Client::close(const absl::Status& status) {
   world_.tell("client {}: closed, {}", number_, status.ok() ? "OK" : message_of(status));
-  if (status == displaced() && offset_ == 0) {  // As if the queue had been full at first.
+  if (status == displaced() && offset_ == 0) {  // It counts as refused.
     stream_ = nullptr;
     return try_again();
   }

@@ -12,7 +12,7 @@ namespace {
 
 constexpr int kCallers = 40;
 #ifdef __SANITIZE_ADDRESS__
-constexpr size_t kTextBytes = 1'000'000;  // As slow as four times as many bytes elsewhere.
+constexpr size_t kTextBytes = 1'000'000;  // Takes as long as 4 MB elsewhere.
 #else
 constexpr size_t kTextBytes = 4'000'000;
 #endif
