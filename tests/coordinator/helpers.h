@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Small requests, a small tokenizer and what a stream came to, for the tests of this folder.
+// Small requests, a small tokenizer and the results of streams, for the tests of this folder.
 #pragma once
 
 #include <gtest/gtest.h>
@@ -18,7 +18,7 @@
 
 namespace lockstep {
 
-// Ids in order: the given texts, each one token, which joined are the decoding.
+// A tokenizer whose ids are the indices of `texts`; decoding joins the tokens' texts.
 inline std::unique_ptr<Tokenizer> tokenizer_of(const std::vector<std::string>& texts,
                                                bool byte_fallback = false) {
   nlohmann::json spec;
@@ -39,7 +39,7 @@ inline std::unique_ptr<Tokenizer> tokenizer_of(const std::vector<std::string>& t
   return *std::move(tokenizer);
 }
 
-// Greedy, from `seed`'s own prompt.
+// A greedy request; `seed` makes its prompt.
 inline Request request_of(int32_t seed, int64_t prompt_tokens, int32_t max_tokens) {
   Request request;
   request.id = std::to_string(seed);
@@ -51,7 +51,7 @@ inline Request request_of(int32_t seed, int64_t prompt_tokens, int32_t max_token
   return request;
 }
 
-// What became of one choice.
+// The result of one choice.
 struct Answer {
   std::vector<int32_t> tokens;
   std::string text;
@@ -101,7 +101,7 @@ inline void expect_same(const std::vector<std::vector<Logprob>>& logprobs,
   }
 }
 
-// In all that a client is told but how much of the prompt was cached.
+// Compares all that a client receives, except how much of the prompt was cached.
 inline void expect_same(const Answer& answer, const Answer& expected) {
   EXPECT_EQ(answer.tokens, expected.tokens);
   EXPECT_EQ(answer.text, expected.text);
@@ -127,7 +127,7 @@ inline std::map<int32_t, Answer> finish(Stream& stream) {
   return answers_of(all);
 }
 
-// Submits what `make(i)` gives until one is refused, or `max` were taken. How it was refused.
+// Submits make(i) until one is refused or `max` are accepted. Returns the refusal.
 template <typename Make>
 absl::Status submit_until_refused(Engine& engine, int32_t max, const Make& make,
                                   std::vector<std::shared_ptr<Stream>>* streams) {
@@ -139,7 +139,7 @@ absl::Status submit_until_refused(Engine& engine, int32_t max, const Make& make,
   return absl::OkStatus();
 }
 
-// Fails if it does not come to hold.
+// Fails if the condition does not become true.
 template <typename Condition>
 void eventually(const Condition& condition) {
   if (!becomes_true(condition)) ADD_FAILURE() << "never came true";

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Broken manifests: for each rule, changes to rendered overlays that it has to find."""
+"""Broken manifests: for each rule, changes to rendered overlays that it must find."""
 
 
 def only(manifest, kind):
@@ -34,7 +34,7 @@ def policy(manifest):
 
 OTHER = {"app.kubernetes.io/name": "another"}
 
-# Rule, overlay, change.
+# Each entry: rule, overlay, change.
 BROKEN = [
     ("selectors_find_pods", "cpu",
      lambda m: only(m, "Service")["spec"].update(selector=OTHER)),

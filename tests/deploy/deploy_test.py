@@ -1,9 +1,9 @@
 # SPDX-License-Identifier: Apache-2.0
-"""deploy/: what it renders to is up to date, valid, and fits itself and the server.
+"""The rendered manifests of deploy/ are up to date and valid, and fit each other and the server.
 
     deploy_test.py SOURCE LOCKSTEP
 
-SOURCE is the tree, LOCKSTEP the binary whose help says which options and variables there are."""
+SOURCE is the tree; the help of the binary LOCKSTEP lists the options and variables."""
 
 import copy
 import functools
@@ -28,7 +28,7 @@ from rules import RULES  # noqa: E402
 from server import read_server  # noqa: E402
 
 KUBERNETES = ("1.29", "1.33", "1.37")
-NO_SCHEMA = {"ServiceMonitor"}  # Of Prometheus' operator, which no version of Kubernetes brings.
+NO_SCHEMA = {"ServiceMonitor"}  # Prometheus' operator has it; no version of Kubernetes does.
 
 
 @functools.cache
@@ -46,7 +46,7 @@ def read_rendered(overlay):
 
 
 def rendered(overlay):
-    """A copy, which the caller may change."""
+    """Returns a copy, which the caller may change."""
     return copy.deepcopy(read_rendered(overlay))
 
 
@@ -65,18 +65,18 @@ def kubectl_renders():
 
 
 class RenderedTest(unittest.TestCase):
-    def test_every_overlay_is_there_and_nothing_else(self):
+    def test_every_overlay_is_rendered_and_no_other_file_is_present(self):
         files = {path.name for path in (K8S / "rendered").iterdir()}
         self.assertEqual(files, {f"{each}.yaml" for each in overlays()} | {"SHA256SUMS"})
 
-    def test_it_was_made_of_these_sources(self):
+    def test_the_rendered_files_were_made_from_these_sources(self):
         lines = (K8S / "rendered" / "SHA256SUMS").read_text().splitlines()
         recorded = {line.split()[1]: line.split()[0] for line in lines}
         self.assertEqual(recorded, sources(), "run deploy/render.sh")
 
-    def test_it_renders_the_same_again(self):
+    def test_the_overlays_render_to_the_same_files(self):
         if not kubectl_renders():
-            self.skipTest("no kubectl with kustomize 5: the recorded hashes were compared alone")
+            self.skipTest("no kubectl with kustomize 5: only the recorded hashes were compared")
         for overlay in overlays():
             again = subprocess.run(["kubectl", "kustomize", str(K8S / "overlays" / overlay)],
                                    capture_output=True, text=True, check=True).stdout
@@ -116,7 +116,7 @@ class SchemaTest(unittest.TestCase):
                         if each["kind"] not in NO_SCHEMA:
                             kubernetes_validate.validate(each, version, strict=True)
 
-    def test_a_field_that_is_no_field_is_found(self):
+    def test_an_unknown_field_is_found(self):
         try:
             import kubernetes_validate
         except ImportError:
@@ -137,7 +137,7 @@ class RulesTest(unittest.TestCase):
 
     def test_every_broken_manifest_is_found(self):
         by_name = {rule.__name__: rule for rule in RULES}
-        self.assertEqual({name for name, _, _ in BROKEN}, set(by_name), "a rule that nothing tests")
+        self.assertEqual({name for name, _, _ in BROKEN}, set(by_name), "a rule has no test")
         for number, (name, overlay, change) in enumerate(BROKEN):
             with self.subTest(rule=name, overlay=overlay, number=number):
                 manifest = rendered(overlay)
@@ -154,15 +154,15 @@ class ImageTest(unittest.TestCase):
         dockerfile = (SOURCE / "deploy" / "Dockerfile").read_text().split()
         for library in re.findall(r"NEEDED\s+(\S+)", headers):
             if re.match(r"lib(a|t|ub)san|libc\.so|libm\.so|libgcc_s|ld-linux", library):
-                continue  # Of a sanitizer's build; of Debian's base.
+                continue  # Libraries of a sanitizer's build, or of Debian's base.
             found = subprocess.run(["dpkg-query", "-S", f"/*-linux-gnu/{library}"],
                                    capture_output=True, text=True).stdout
             packages = {line.split(":")[0] for line in found.splitlines()}
-            self.assertTrue(packages & set(dockerfile), f"{library} of {packages}")
+            self.assertTrue(packages & set(dockerfile), f"{library}: no package of {packages}")
 
 
 class DownloadTest(unittest.TestCase):
-    """components/model-download/download.sh, against a server on loopback."""
+    """Tests components/model-download/download.sh with a server on loopback."""
 
     def setUp(self):
         if shutil.which("curl") is None:
@@ -180,7 +180,7 @@ class DownloadTest(unittest.TestCase):
 
         handler = functools.partial(Handler, directory=str(origin))
         http_server = http.server.ThreadingHTTPServer(("127.0.0.1", 0), handler)
-        http_server.handle_error = lambda *arguments: None  # curl hangs up where it cannot resume.
+        http_server.handle_error = lambda *arguments: None  # curl hangs up if it cannot resume.
         threading.Thread(target=http_server.serve_forever, daemon=True).start()
         self.addCleanup(http_server.server_close)
         self.addCleanup(http_server.shutdown)
@@ -195,7 +195,7 @@ class DownloadTest(unittest.TestCase):
                                str(self.folder / "model")], capture_output=True, text=True,
                               env={**os.environ, "MODEL_URL": self.url, "MODEL_TOKEN": "secret"})
 
-    def test_files_come_once_with_the_token(self):
+    def test_files_are_downloaded_once_with_the_token(self):
         self.assertEqual(self.download(self.sums).returncode, 0)
         for name in self.sums:
             self.assertEqual((self.folder / "model" / name).read_bytes(),
@@ -205,14 +205,14 @@ class DownloadTest(unittest.TestCase):
         self.assertEqual(self.download(self.sums).returncode, 0)
         self.assertEqual(self.asked, [])
 
-    def test_another_file_than_listed_is_not_kept(self):
+    def test_a_file_that_differs_from_the_list_is_not_kept(self):
         result = self.download({**self.sums, "config.json": "0" * 64})
         self.assertEqual(result.returncode, 1)
         self.assertIn("config.json has another SHA-256", result.stderr)
         self.assertFalse((self.folder / "model" / "config.json").exists())
         self.assertFalse((self.folder / "model" / "config.json.part").exists())
 
-    def test_a_download_that_broke_is_finished_also_where_the_server_cannot_resume(self):
+    def test_a_broken_download_is_finished_even_if_the_server_cannot_resume(self):
         (self.folder / "model" / "sub").mkdir(parents=True)
         (self.folder / "model" / "sub" / "weights.part").write_bytes(bytes(range(256)))
         result = self.download(self.sums)

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Rendered objects of Kubernetes, and how to look into them."""
+"""Rendered objects of Kubernetes, and functions to read them."""
 
 import yaml
 
@@ -24,12 +24,12 @@ class Manifest:
 
     @staticmethod
     def servers(workload):
-        """The containers that run `lockstep serve`."""
+        """Returns the containers that run `lockstep serve`."""
         return [container for container in workload["spec"]["template"]["spec"]["containers"]
                 if container.get("args", [""])[0] == "serve"]
 
     def variables(self, container):
-        """A container's environment, but for what secrets give."""
+        """Returns a container's environment, except values from secrets."""
         variables = {}
         for source in container.get("envFrom", []):
             for config in self.of_kind("ConfigMap"):
@@ -44,7 +44,7 @@ def pod_labels(workload):
 
 
 def selects(wanted, labels):
-    """Whether a selector with at least one label finds what has these."""
+    """True if the selector has at least one label and matches these labels."""
     return bool(wanted) and all(labels.get(key) == value for key, value in wanted.items())
 
 
@@ -53,6 +53,6 @@ def container_ports(container):
 
 
 def probes(container):
-    """(name, httpGet) of each probe."""
+    """Returns (name, httpGet) of each probe."""
     return [(name, container[name]["httpGet"])
             for name in ("startupProbe", "livenessProbe", "readinessProbe")]

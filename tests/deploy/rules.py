@@ -1,12 +1,12 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What a schema cannot know of our manifests: that their parts fit each other, and the server.
+"""Rules that no schema has: the parts of our manifests fit each other and the server.
 
-A rule is a function of a Manifest and a Server, and returns findings, one line each."""
+A rule is a function of a Manifest and a Server that returns findings, one line each."""
 
 from manifest import container_ports, pod_labels, probes, selects
 
 GRACE_TO_END_S = 10
-# Made by the user or by cert-manager: docs/deploy.md.
+# The user or cert-manager makes them: docs/deploy.md.
 SECRETS = {"lockstep-tls", "lockstep-model-token", "lockstep-keys"}
 
 
@@ -31,7 +31,7 @@ def selectors_find_pods(manifest, server):
 
 
 def listening_ports(container, manifest):
-    """The ports on which the server listens for others, by its variables."""
+    """The ports on which the server listens for other hosts, according to its variables."""
     variables = manifest.variables(container)
     for name in ("LOCKSTEP_HTTP", "LOCKSTEP_GRPC", "LOCKSTEP_CLUSTER", "LOCKSTEP_ADMIN"):
         host, _, port = variables.get(name, "").rpartition(":")
@@ -50,7 +50,7 @@ def ports_have_listeners(manifest, server):
                 if port not in listens:
                     yield f"{manifest.name(workload)}: nothing listens on its port {name}, {port}"
             for port in listens - set(ports.values()):
-                yield f"{manifest.name(workload)}: it listens on {port}, which is no port of it"
+                yield f"{manifest.name(workload)}: it listens on {port}, not one of its ports"
             for probe, get in probes(container):
                 if get["port"] not in set(ports) | set(ports.values()):
                     yield f"{manifest.name(workload)}: {probe} asks on an unknown port"
@@ -96,7 +96,7 @@ def arguments_are_in_help(manifest, server):
 
 
 def pods_are_restricted(manifest, server):
-    """Pod Security "restricted", and a root file system that nobody writes."""
+    """Pods keep Pod Security "restricted", and cannot write their root file system."""
     for workload in manifest.workloads():
         name, pod = manifest.name(workload), workload["spec"]["template"]["spec"]
         context = pod.get("securityContext", {})
@@ -138,7 +138,7 @@ def drain_fits_the_grace(manifest, server):
 
 
 def names_are_there(manifest, server):
-    """What a pod takes from other objects: their kind and name."""
+    """Every object that a pod refers to by kind and name exists."""
     there = {(each["kind"], each["metadata"]["name"]) for each in manifest.objects}
     there |= {("Secret", name) for name in SECRETS}
     for workload in manifest.workloads():
@@ -168,7 +168,7 @@ def names_are_there(manifest, server):
 
 
 def folders_are_mounted(manifest, server):
-    """What the server reads and writes beside its image; it writes where a mount lets it."""
+    """The server's files outside its image are on mounts, which it may write if it must."""
     for workload in manifest.workloads():
         for container in manifest.servers(workload):
             variables = manifest.variables(container)
@@ -193,18 +193,18 @@ def plaintext_is_meant(manifest, server):
             name, variables = manifest.name(workload), manifest.variables(container)
             tls = bool(variables.get("LOCKSTEP_TLS_CERT"))
             if tls == bool(variables.get("LOCKSTEP_INSECURE")):
-                yield f"{name}: wanted either LOCKSTEP_TLS_CERT or LOCKSTEP_INSECURE"
+                yield f"{name}: must set either LOCKSTEP_TLS_CERT or LOCKSTEP_INSECURE"
             for probe, get in probes(container):
                 if (get.get("scheme") == "HTTPS") != tls:
-                    yield f"{name}: {probe} speaks {get.get('scheme', 'HTTP')}, the server not"
+                    yield f"{name}: {probe} uses {get.get('scheme', 'HTTP')}, the server does not"
             for monitor in manifest.of_kind("ServiceMonitor"):
                 for endpoint in monitor["spec"]["endpoints"]:
                     if (endpoint.get("scheme") == "https") != tls:
-                        yield f"{manifest.name(monitor)}: wanted the server's scheme"
+                        yield f"{manifest.name(monitor)}: must use the server's scheme"
 
 
 def scrapes_show_a_key(manifest, server):
-    """/metrics is behind the API keys where there are any."""
+    """/metrics needs an API key if the server has keys."""
     for workload in manifest.workloads():
         for container in manifest.servers(workload):
             has_keys = bool(manifest.variables(container).get("LOCKSTEP_API_KEYS"))
@@ -212,9 +212,9 @@ def scrapes_show_a_key(manifest, server):
                 for endpoint in monitor["spec"]["endpoints"]:
                     shown = endpoint.get("authorization", {}).get("credentials", {}).get("name")
                     if has_keys and shown not in SECRETS:
-                        yield f"{manifest.name(monitor)}: it shows no key of a secret"
+                        yield f"{manifest.name(monitor)}: it must send a key from a secret"
                     if shown and not has_keys:
-                        yield f"{manifest.name(monitor)}: it shows a key to a server without keys"
+                        yield f"{manifest.name(monitor)}: it sends a key to a server without keys"
 
 
 def workers_have_gpus(manifest, server):
@@ -228,7 +228,7 @@ def workers_have_gpus(manifest, server):
             if gpus != wanted:
                 yield f"{manifest.name(workload)}: {workers} workers and {gpus} GPUs"
             if "memory" not in limits:
-                yield f"{manifest.name(workload)}: no limit of memory, by which it plans"
+                yield f"{manifest.name(workload)}: must have a memory limit to plan with"
 
 
 RULES = [selectors_find_pods, ports_have_listeners, paths_are_served, arguments_are_in_help,

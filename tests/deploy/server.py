@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What the server is able to do, as manifests may rely on it: read from its help and its source."""
+"""The server's flags, variables and paths, read from its help and its source."""
 
 import re
 import subprocess
@@ -11,7 +11,7 @@ from pathlib import Path
 class Server:
     flags: set  # "--http"
     variables: set  # "LOCKSTEP_HTTP"
-    paths: set  # "/livez": of the tables of routes.
+    paths: set  # "/livez", from the tables of routes.
 
 
 def read_server(lockstep, source):

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// A model whose folder can be given other weights of the same shape at any moment.
+// A model whose folder can get other weights of the same shape at any moment.
 #pragma once
 
 #include <array>
@@ -11,25 +11,25 @@ namespace lockstep::faults {
 
 inline constexpr int kVariants = 2;
 
-// How a checkpoint is rewritten: the new file takes the old one's name, or the old file's bytes are
-// overwritten, so that who reads it meanwhile sees some of each.
+// How a checkpoint is rewritten: the new file takes the old one's name, or overwrites the old
+// file's bytes, so that a concurrent reader sees some of each.
 enum class Rewrite { kRename, kOverwrite };
 
-// The demo model's tokenizer on a larger Llama of random weights, so that loading takes some
-// hundred milliseconds and a step some. Or a shape: somebody's folder of config.json and
-// tokenizer.json, whose weights are drawn by the workers, and so never rewritten.
+// The demo model's tokenizer on a larger Llama of random weights, so that a load takes some hundred
+// milliseconds and a step a few. Or a shape: a folder of config.json and tokenizer.json; workers
+// draw its weights, so these are never rewritten.
 class Checkpoints {
  public:
   explicit Checkpoints(std::string shape);
   const std::string& folder() const { return shape_.empty() ? folder_.path() : shape_; }
   int variants() const { return shape_.empty() ? kVariants : 1; }
-  int variant() const { return variant_; }  // That the folder has now.
+  int variant() const { return variant_; }  // The variant in the folder now.
   void put(int variant, Rewrite how);
 
  private:
   const std::string shape_;
   testing::TemporaryFolder folder_;
-  std::array<std::string, kVariants> bytes_;  // Of model.safetensors.
+  std::array<std::string, kVariants> bytes_;  // The bytes of model.safetensors.
   int variant_ = 0;
 };
 

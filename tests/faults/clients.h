@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Clients that ask one question after another, whatever happens to the server.
+// Clients that send one question after another, whatever happens to the server.
 #pragma once
 
 #include <atomic>
@@ -16,23 +16,23 @@ namespace lockstep::faults {
 
 struct ClientTally {
   int64_t served = 0;              // In full.
-  int64_t rewritten = 0;           // Ended since another checkpoint was loaded meanwhile.
-  std::vector<int64_t> pauses_ms;  // The longest one of each answer in full, in order.
+  int64_t rewritten = 0;           // Ended because another checkpoint was loaded meanwhile.
+  std::vector<int64_t> pauses_ms;  // The longest pause of each full answer, in order.
 };
 
 class Clients {
  public:
-  // `questions` outlive it. A call that takes longer than `patience` breaks the server's promise.
+  // `questions` must outlive it. A call longer than `patience` breaks the server's promise.
   Clients(std::shared_ptr<grpc::Channel> channel, const std::vector<Question>& questions, int count,
           std::chrono::seconds patience);
-  // Waits for the calls that are open.
+  // Waits for the open calls.
   ~Clients();
 
-  // No new calls.
+  // Stops new calls.
   void pause();
   void resume();
   ClientTally tally() const;
-  // "": every stream so far ended in full with the right bits, or since the checkpoint changed.
+  // "" if every stream so far ended in full with the right bits, or because the checkpoint changed.
   std::string broken_promise() const;
 
  private:

@@ -57,7 +57,7 @@ int FaultDraw::deal(std::vector<int>& pile, const std::vector<int>& all) {
   return dealt;
 }
 
-// Pauses are shorter and longer than --silent-ms, successors die before they join and after.
+// Pauses are shorter or longer than --silent-ms; successors die before or after they join.
 Act FaultDraw::act(Kind kind, int rank) {
   const bool pauses = kind == Kind::kPause || kind == Kind::kHold;
   const int delay_ms = pauses ? 50 + draw(2'500) : draw(800);
@@ -68,11 +68,11 @@ Fault FaultDraw::next() {
   Fault fault{.phase = static_cast<Phase>(deal(phases_, all_phases_)),
               .healing_rank = draw(workers_),
               .delay_ms = draw(150)};
-  // Half of the time the one that has just been started again.
+  // Half of the time this is the rank that has just been restarted.
   const int first = draw(2) == 0 ? fault.healing_rank : draw(workers_);
   fault.acts.push_back(act(static_cast<Kind>(deal(kinds_, all_kinds_)), first));
   if (all_kinds_.size() == 1) return fault;
-  // A stranger alone disturbs nothing: half of them come when a rank is lost.
+  // A stranger alone disturbs nothing: half of them arrive when a rank is lost.
   const bool two = draw(is_stranger(fault.acts[0].kind) ? 2 : 4) == 0;
   const auto second = static_cast<Kind>(draw(static_cast<int>(Kind::kKillAll)));
   if (two) fault.acts.push_back(act(second, draw(workers_)));

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// What may go wrong, and the seeded draw of it.
+// The kinds of faults, and the seeded draw of them.
 #pragma once
 
 #include <cstdint>
@@ -16,15 +16,15 @@ enum class Kind {
   kTerminate,
   kStop,       // SIGSTOP, for good.
   kPause,      // SIGSTOP, and SIGCONT after the delay.
-  kKillTwice,  // And again when its successor has lived for the delay.
+  kKillTwice,  // Kills the rank, and its successor after the delay.
   kKillAll,
-  // The checkpoint's file gives its name to another one; then a rank is killed, if there is a
+  // Another file takes the name of the checkpoint's file; then a rank is killed, if there is a
   // group.
   kRename,
-  kOverwrite,  // The file is written over, whoever reads it meanwhile; then a rank is killed.
+  kOverwrite,  // The file is overwritten even while it is read; then a rank is killed.
   kSpare,      // A worker started by hand replaces a killed rank, and is killed after the delay.
   kHold,       // The server itself is stopped for the delay.
-  kOtherHost,  // A stranger, see StrangerKind; so are those below.
+  kOtherHost,  // A stranger, see StrangerKind; so are the kinds below.
   kOtherDevice,
   kOldProtocol,
   kWrongToken,
@@ -43,7 +43,7 @@ struct Act {
 
 struct Fault {
   Phase phase;
-  int healing_rank;       // Killed first where the phase is one of forming a group.
+  int healing_rank;       // Killed first if the phase is one of forming a group.
   int delay_ms;           // From the phase's beginning.
   std::vector<Act> acts;  // One, or two at once.
 
@@ -53,9 +53,9 @@ struct Fault {
 
 class FaultDraw {
  public:
-  // Of these kinds and phases; empty: of all.
+  // Draws from these kinds and phases; empty: from all.
   FaultDraw(uint64_t seed, int workers, std::vector<int> kinds, std::vector<int> phases);
-  // Kinds and phases come in turn, each round in another order, so that none is rare.
+  // Deals every kind and phase once per round, each round in another order, so that none is rare.
   Fault next();
 
  private:

@@ -30,7 +30,7 @@ struct Flags {
   std::string log;
 };
 
-// How long it took, by kind and by phase.
+// The times until the server served again, by kind and by phase.
 class Times {
  public:
   void add(const Fault& fault, const Outcome& outcome) {
@@ -59,7 +59,7 @@ class Times {
   std::map<std::string, std::vector<int64_t>> by_kind_, by_phase_;
 };
 
-// Of the server, after each fault: a leak grows with their number.
+// The server's resources after each fault: a leak grows with the number of faults.
 class Growth {
  public:
   void add(const Footprint& now) { seen_.push_back(now); }
@@ -71,7 +71,7 @@ class Growth {
         "last\n",
         early.descriptors, early.resident_mb, late.descriptors, late.resident_mb);
     constexpr int64_t kDescriptors = 20, kMegabytes = 64;
-    constexpr size_t kEnough = 100;  // Before, an allocator still grows into its size.
+    constexpr size_t kEnough = 100;  // With fewer faults the allocator is still growing.
     if (late.descriptors > early.descriptors + kDescriptors) {
       return absl::InternalError("its descriptors grow");
     }
@@ -112,7 +112,7 @@ StoryOptions options_of(const Flags& flags) {
   return options;
 }
 
-// Of those that were asked for; a shape has no files that could be rewritten.
+// The requested kinds; a shape has no files that could be rewritten.
 std::vector<int> kinds_of(const Flags& flags) {
   std::vector<int> kinds = flags.kinds;
   if (flags.shape.empty()) return kinds;
@@ -149,14 +149,14 @@ absl::Status tell_all(const Flags& flags, Story& story) {
   const int64_t descriptors = story.server().descriptors_of_workers();
   RETURN_IF_ERROR(story.end());
   times.print();
-  fmt::print("clients: {} answers in full, {} ended since the checkpoint was rewritten\n",
+  fmt::print("clients: {} answers in full, {} ended because the checkpoint was rewritten\n",
              tally.served, tally.rewritten);
   if (!tally.pauses_ms.empty()) {
     const size_t last = tally.pauses_ms.size() - 1;
     fmt::print("the longest pause in each answer: median {} ms, p99 {} ms, at most {} ms\n",
                tally.pauses_ms[last / 2], tally.pauses_ms[last * 99 / 100], tally.pauses_ms[last]);
   }
-  fmt::print("a worker had {} descriptors at most in the end\n", descriptors);
+  fmt::print("a worker had at most {} descriptors at the end\n", descriptors);
   return growth.check();
 }
 
@@ -189,26 +189,25 @@ int main(int argc, char** argv) {
   using lockstep::faults::Kind, lockstep::faults::Phase;
   CLI::App app("Draws faults from a seed and causes them on a real server with real workers.");
   lockstep::faults::Flags flags;
-  app.add_option("--faults", flags.faults, "How many")->capture_default_str();
-  app.add_option("--seed", flags.seed, "They are drawn from it")->capture_default_str();
-  app.add_option("--limit-s", flags.limit_s, "Until the server has to serve again")
+  app.add_option("--faults", flags.faults, "The number of faults")->capture_default_str();
+  app.add_option("--seed", flags.seed, "The seed of the draw")->capture_default_str();
+  app.add_option("--limit-s", flags.limit_s, "The limit until the server serves again")
       ->capture_default_str();
-  app.add_option("--workers", flags.workers, "Ranks of the server")->capture_default_str();
-  app.add_option("--clients", flags.clients, "That ask all the time")->capture_default_str();
-  app.add_option("--kinds", flags.kinds, "Only these")
+  app.add_option("--workers", flags.workers, "The server's ranks")->capture_default_str();
+  app.add_option("--clients", flags.clients, "Clients that always ask")->capture_default_str();
+  app.add_option("--kinds", flags.kinds, "Draw only these kinds")
       ->delimiter(',')
       ->transform(CLI::Transformer(numbers_by_name<Kind>(lockstep::faults::kKinds)));
-  app.add_option("--phases", flags.phases, "Only in these")
+  app.add_option("--phases", flags.phases, "Strike only in these phases")
       ->delimiter(',')
       ->transform(CLI::Transformer(numbers_by_name<Phase>(lockstep::faults::kPhases)));
-  app.add_option("--silent-ms", flags.silent_ms, "Of the server (default: its own)");
-  app.add_option("--stuck-ms", flags.stuck_ms, "Of the server (default: its own)");
+  app.add_option("--silent-ms", flags.silent_ms, "The server's flag (default: its own)");
+  app.add_option("--stuck-ms", flags.stuck_ms, "The server's flag (default: its own)");
   app.add_option(
          "--shape", flags.shape,
-         "A folder with config.json and tokenizer.json, whose weights are drawn; nothing is "
-         "rewritten then")
+         "A folder with config.json and tokenizer.json; weights are drawn and never rewritten")
       ->check(CLI::ExistingDirectory);
-  app.add_option("--weight-cache", flags.weight_cache, "Of the server")->capture_default_str();
+  app.add_option("--weight-cache", flags.weight_cache, "The server's flag")->capture_default_str();
   app.add_option("--log", flags.log, "A file for the server's log");
   CLI11_PARSE(app, argc, argv);
   if (!flags.shape.empty() && !flags.kinds.empty() && lockstep::faults::kinds_of(flags).empty()) {

@@ -19,7 +19,7 @@ namespace {
 
 namespace fs = std::filesystem;
 
-// Of a list whose items end with a zero byte, as command lines and environments are.
+// Splits a list whose items end with a zero byte, as in command lines and environments.
 std::vector<std::string> items_of(const std::string& bytes) {
   std::vector<std::string> items;
   std::istringstream stream(bytes);
@@ -31,7 +31,7 @@ std::string proc(pid_t pid, const char* name) {
   return testing::read_file(fmt::format("/proc/{}/{}", pid, name));
 }
 
-// "": the process has no such argument.
+// Returns "" if the process has no such argument.
 std::string argument_of(pid_t pid, const std::string& flag) {
   const std::vector<std::string> arguments = items_of(proc(pid, "cmdline"));
   const auto found = std::find(arguments.begin(), arguments.end(), flag);
@@ -200,11 +200,11 @@ std::string ObservedServer::odd_processes() const {
   std::vector<int> count(workers_);
   for (const pid_t pid : testing::children_of(process_.pid())) {
     const std::string rank = argument_of(pid, "--rank");
-    if (rank.empty() || std::stoi(rank) >= workers_) return fmt::format("pid {} is no worker", pid);
+    if (rank.empty() || std::stoi(rank) >= workers_) return fmt::format("pid {} has no rank", pid);
     ++count[std::stoi(rank)];
   }
   for (int rank = 0; rank < workers_; ++rank) {
-    if (count[rank] != 1) return fmt::format("worker {} is there {} times", rank, count[rank]);
+    if (count[rank] != 1) return fmt::format("worker {} runs {} times", rank, count[rank]);
   }
   return "";
 }

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// A `lockstep serve` process with local workers, and what can be seen of it from outside: its log,
-// its processes, its health.
+// A `lockstep serve` process with local workers, seen from outside: its log, its processes, its
+// health.
 #pragma once
 
 #include <sys/types.h>
@@ -20,7 +20,7 @@ enum class Phase { kJoining, kLoading, kNullStep, kIdle, kStep };
 inline constexpr int kPhases = 5;
 const char* name_of(Phase phase);
 
-// Where and with what workers join: from the command line and the environment of one that did.
+// The address and token with which workers join, from a worker's command line and environment.
 struct JoinPoint {
   std::string address;
   std::string token;
@@ -31,40 +31,40 @@ struct Footprint {
   int64_t resident_mb = 0;
 };
 
-// One thread.
+// For one thread.
 class ObservedServer {
  public:
-  // Waits until it is ready. ended(): it is not.
+  // Waits until the server is ready; otherwise ended() is true.
   ObservedServer(const std::string& model, int workers, std::vector<std::string> more);
 
   bool ended() { return process_.wait(std::chrono::seconds(0)) != -1; }
-  // Ends it as Ctrl-C does; its exit code.
+  // Ends it as Ctrl-C does; returns its exit code.
   int end();
   std::string log() const { return process_.err(); }
   const std::shared_ptr<grpc::Channel>& channel() const { return channel_; }
   Stub& stub() { return *stub_; }
 
-  // As the log has it so far; kStep: there is a group.
+  // The phase according to the log so far; kStep if there is a group.
   Phase logged_phase();
-  // Asks the server as well: kIdle where there is a group and no request.
+  // Asks the server as well: kIdle if there is a group and no request.
   Phase phase();
-  // How many groups were begun, as the log has it.
+  // The number of groups begun, according to the log.
   int epochs();
   bool has_joined(pid_t pid);
-  // Why the last group was lost, as its clients were told.
+  // The reason of the last group's loss, as sent to its clients.
   const std::string& last_loss();
-  // SIGSTOP and SIGCONT, to the server itself.
+  // Sends SIGSTOP or SIGCONT to the server itself.
   void signal(int number) { process_.signal(number); }
   bool is_serving();
 
-  // The live process of `lockstep worker --rank RANK`; 0: there is none.
+  // The live process of `lockstep worker --rank RANK`; 0 if there is none.
   pid_t worker(int rank) const;
   std::optional<JoinPoint> join_point() const;
-  // "": it has each of its workers once and no zombie; else what is wrong.
+  // "" if each worker runs once and there is no zombie; otherwise the fault.
   std::string odd_processes() const;
   Footprint footprint() const;
   int64_t descriptors_of_workers() const;  // The largest number.
-  // What the private folder of the socket is in.
+  // The parent of the socket's private folder.
   const std::string& runtime_folder() const { return runtime_.path(); }
 
  private:

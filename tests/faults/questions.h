@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// What clients ask, and how an answer is compared: by tokens and by the bits of their
+// The clients' questions, and how answers are compared: by tokens and by the bits of their
 // log-probabilities, which no fault may change.
 #pragma once
 
@@ -36,28 +36,28 @@ using Choices = std::map<int32_t, Choice>;  // By index.
 
 struct Answer {
   grpc::Status status;
-  Choices choices;                     // As much as came.
+  Choices choices;                     // All that arrived.
   std::chrono::milliseconds pause{0};  // The longest one before or between messages.
 };
 
-// `patience` is the call's deadline: one that hangs ends with DEADLINE_EXCEEDED.
+// `patience` is the call's deadline: a call that hangs ends with DEADLINE_EXCEEDED.
 Answer ask(Stub& stub, const v1::GenerateRequest& request, std::chrono::seconds patience);
 
 struct Question {
   v1::GenerateRequest request;
-  // By variant of the checkpoint; learnt from a server that nothing happens to.
+  // By the checkpoint's variant; learnt from a server without faults.
   std::array<Choices, kVariants> answers;
 
-  // -1: neither variant's.
+  // The variant with this answer, or -1.
   int variant_of(const Choices& choices) const;
   bool begins_an_answer(const Choices& choices) const;
 };
 
-// Short and long ones, greedy and drawn, with several choices, stop strings, penalties; the first
-// is short.
+// Short and long questions, greedy and drawn, with several choices, stop strings, penalties; the
+// first is short.
 std::vector<Question> make_questions();
 
-// True: the server loaded another checkpoint meanwhile, and says so.
+// True if the server reports that it loaded another checkpoint meanwhile.
 bool was_rewritten(const grpc::Status& status);
 
 }  // namespace lockstep::faults

@@ -16,8 +16,8 @@ using std::chrono::seconds;
 
 namespace {
 
-constexpr milliseconds kMeeting{60};  // From the assignment until all ranks have met, and more.
-constexpr milliseconds kHold{800};    // For a rank that is not to count as silent.
+constexpr milliseconds kMeeting{60};  // More than from the assignment until all ranks have met.
+constexpr milliseconds kHold{800};    // Short enough that a rank does not count as silent.
 
 }  // namespace
 
@@ -26,9 +26,9 @@ Story::Story(const StoryOptions& options)
 
 Story::~Story() = default;
 
-// ---- The beginning ----
+// ---- The start ----
 
-// A server of one worker, to which nothing happens, for each checkpoint.
+// Runs a server of one worker without faults for each checkpoint.
 absl::Status Story::learn() {
   for (int variant = checkpoints_.variants() - 1; variant >= 0; --variant) {
     checkpoints_.put(variant, Rewrite::kRename);
@@ -36,7 +36,7 @@ absl::Status Story::learn() {
     for (Question& question : questions_) {
       const Answer answer = ask(server.stub(), question.request, seconds(120));
       if (!answer.status.ok()) {
-        return unavailable("the server without faults: {}\n{}", answer.status.error_message(),
+        return unavailable("without faults it failed: {}\n{}", answer.status.error_message(),
                            server.log());
       }
       question.answers[variant] = answer.choices;
@@ -56,7 +56,7 @@ absl::Status Story::begin() {
                                        2 * options_.limit + seconds(60));
   RETURN_IF_ERROR(serve_again(Clock::now() + options_.limit));
   const std::optional<JoinPoint> join_point = server_->join_point();
-  if (!join_point.has_value()) return absl::InternalError("no worker says where it joined");
+  if (!join_point.has_value()) return absl::InternalError("no worker has an address and a token");
   join_point_ = *join_point;
   return absl::OkStatus();
 }
@@ -95,7 +95,7 @@ bool Story::until(const std::function<bool()>& holds) {
   return true;
 }
 
-// Where the phase is not reached, the fault comes in another one, and is counted there.
+// If the phase is not reached, the fault strikes in another one, and counts for that one.
 void Story::approach(const Fault& fault) {
   const milliseconds delay(fault.delay_ms);
   if (fault.phase == Phase::kStep || fault.phase == Phase::kIdle) {
@@ -119,15 +119,14 @@ void Story::approach(const Fault& fault) {
     until([&] { return Clock::now() >= end || server_->logged_phase() != Phase::kLoading; });
   };
   if (fault.phase == Phase::kLoading) return load_for(delay);
-  // A null step takes a millisecond. It takes longer while a rank is stopped that has nothing to
-  // load.
+  // A null step takes a millisecond. It takes longer while a rank with nothing to load is stopped.
   load_for(kMeeting);
   if (options_.workers > 1) held_ = server_->worker((fault.healing_rank + 1) % options_.workers);
   if (held_ != 0) kill(held_, SIGSTOP);
   load_for(kHold);
 }
 
-// The rank that held up the null step goes on, unless the fault stopped it too.
+// Continues the rank that held up the null step, unless the fault stopped it, too.
 void Story::release(const Fault& fault) {
   const pid_t held = std::exchange(held_, 0);
   for (const Act& act : fault.acts) {
@@ -203,7 +202,7 @@ void Story::follow_up(const Act& act) {
     return server_->signal(SIGCONT);
   }
   if (act.kind != Kind::kKillTwice) return;
-  // It was killed just now, so this is either the dead one, not yet reaped, or its successor.
+  // It was killed just now: this is either the dead process, not yet reaped, or its successor.
   const Clock::time_point end = Clock::now() + milliseconds(act.delay_ms);
   const pid_t lost = server_->worker(act.rank);
   until([&] {
@@ -214,25 +213,25 @@ void Story::follow_up(const Act& act) {
   signal(act.rank, SIGKILL);
 }
 
-// ---- What has to be so after it ----
+// ---- The checks after a fault ----
 
 absl::Status Story::check_answer(const Answer& answer) {
   const int variant = questions_[0].variant_of(answer.choices);
   if (variant < 0) return absl::InternalError("the answer has other bits than before");
   const bool current = variant == checkpoints_.variant();
   if (!current && (must_reload_ || variant != served_)) {
-    return absl::InternalError("the answer is of the checkpoint that was replaced");
+    return absl::InternalError("the answer comes from the replaced checkpoint");
   }
   served_ = variant;
   return absl::OkStatus();
 }
 
-// Health says so, and a request of a new client is answered in full.
+// Health reports SERVING, and a new client's request is answered in full.
 absl::Status Story::serve_again(Clock::time_point deadline) {
   const auto patience = [&] {
     return std::chrono::ceil<seconds>(deadline - Clock::now()) + seconds(1);
   };
-  std::string last = "health does not say SERVING";
+  std::string last = "health does not report SERVING";
   while (Clock::now() < deadline) {
     if (server_->ended()) return absl::InternalError("the server ended");
     if (const std::string broken = clients_ == nullptr ? "" : clients_->broken_promise();
@@ -251,16 +250,16 @@ absl::Status Story::serve_again(Clock::time_point deadline) {
       return absl::InternalError("a request ended with: " + last);
     }
   }
-  return absl::DeadlineExceededError("it does not serve again: " + last);
+  return absl::DeadlineExceededError("the server does not serve again: " + last);
 }
 
 absl::Status Story::check_loss(const std::string& pid) {
   if (server_->last_loss().find(pid) != std::string::npos) return absl::OkStatus();
   return absl::InternalError(
-      fmt::format("{} was killed, and the log says: {}", pid, server_->last_loss()));
+      fmt::format("{} was killed, but the log says: {}", pid, server_->last_loss()));
 }
 
-// Every worker is there once, and nobody is left who does not belong there.
+// Checks that every worker runs once, and that no other process or stranger is left.
 absl::Status Story::tidy(Clock::time_point deadline) {
   std::string odd;
   do {
@@ -270,7 +269,7 @@ absl::Status Story::tidy(Clock::time_point deadline) {
     }
     if (!odd.empty()) std::this_thread::sleep_for(milliseconds(5));
   } while (!odd.empty() && Clock::now() < deadline);
-  if (!odd.empty()) return absl::InternalError("it serves, but " + odd);
+  if (!odd.empty()) return absl::InternalError("the server serves, but " + odd);
   for (const auto& stranger : strangers_) {
     if (stranger->is_unwelcome() && !stranger->complaint().empty()) {
       return absl::InternalError(stranger->complaint());
@@ -288,7 +287,7 @@ absl::Status Story::end() {
   workers.reserve(options_.workers);
   for (int rank = 0; rank < options_.workers; ++rank) workers.push_back(server_->worker(rank));
   const int code = server_->end();
-  if (code != 0) return absl::InternalError(fmt::format("Ctrl-C ended it with code {}", code));
+  if (code != 0) return absl::InternalError(fmt::format("after Ctrl-C it exits with {}", code));
   for (const pid_t worker : workers) {
     if (testing::is_alive(worker)) {
       return absl::InternalError(fmt::format("worker {} outlives the server", worker));

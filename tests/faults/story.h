@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// A server, its clients, and one fault after the other. After each of them the server has to serve
-// again, with the right bits, within the limit.
+// A server, its clients, and one fault after another. After each fault the server must serve again,
+// with the right bits, within the limit.
 #pragma once
 
 #include <chrono>
@@ -24,7 +24,7 @@ struct StoryOptions {
 };
 
 struct Outcome {
-  Phase phase;                     // That the fault hit.
+  Phase phase;                     // The phase that the fault hit.
   std::chrono::milliseconds took;  // From its first act until the server served again.
 };
 
@@ -33,14 +33,14 @@ class Story {
   explicit Story(const StoryOptions& options);
   ~Story();
 
-  // Learns the right answers and starts the server. Errors say what went wrong.
+  // Learns the right answers and starts the server. Errors say what failed.
   absl::Status begin();
   absl::StatusOr<Outcome> tell(const Fault& fault);
-  // Ends the server. An error where anything is left of it.
+  // Ends the server. Returns an error if anything of it is left.
   absl::Status end();
 
   ObservedServer& server() { return *server_; }
-  // "": it was not started.
+  // "" if it was not started.
   std::string log() const { return server_ == nullptr ? "" : server_->log(); }
   ClientTally tally() const { return clients_->tally(); }
 
@@ -66,10 +66,10 @@ class Story {
   std::unique_ptr<ObservedServer> server_;
   JoinPoint join_point_;
   std::unique_ptr<Clients> clients_;
-  std::vector<std::unique_ptr<Stranger>> strangers_;  // Of this fault.
+  std::vector<std::unique_ptr<Stranger>> strangers_;  // This fault's strangers.
   std::vector<std::unique_ptr<testing::Process>> spares_;
   pid_t held_ = 0;            // Stopped, so that the null step lasts; 0: none.
-  int served_ = 0;            // The variant of the checkpoint that was served last.
+  int served_ = 0;            // The checkpoint variant that was served last.
   bool must_reload_ = false;  // A rank was lost after the checkpoint was rewritten.
 };
 

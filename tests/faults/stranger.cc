@@ -12,7 +12,7 @@
 namespace lockstep::faults {
 namespace {
 
-// Joins without the token; what became of the call.
+// Joins without the token; returns the call's status.
 grpc::Status join_without_token(const std::string& address) {
   const auto stub =
       cluster::Cluster::NewStub(grpc::CreateChannel(address, grpc::InsecureChannelCredentials()));
@@ -40,7 +40,7 @@ grpc::Status join_without_token(const std::string& address) {
   return stream->Finish();
 }
 
-// Part of the reason for which such a worker has to be refused.
+// A part of the reason that the refusal of such a worker must have.
 const char* reason_for(StrangerKind kind) {
   switch (kind) {
     case StrangerKind::kOtherHost:
@@ -86,14 +86,14 @@ void Stranger::run(const JoinPoint& at, int workers) {
   std::thread heart([this, workers] { introduce(workers); });
   const std::string refusal = read_refusal();
   if (!leaving_ && refusal.find(reason_for(kind_)) == std::string::npos) {
-    complaint_ = fmt::format("wanted a refusal for \"{}\", got \"{}\"", reason_for(kind_), refusal);
+    complaint_ = fmt::format("the refusal must say \"{}\", not \"{}\"", reason_for(kind_), refusal);
   }
   leaving_ = true;
   heart.join();
   static_cast<void>(link_->finish());
 }
 
-// And keeps sending heartbeats, so that nobody takes it for dead.
+// Introduces the worker and sends heartbeats, so that the coordinator does not take it for dead.
 void Stranger::introduce(int workers) {
   using std::chrono::milliseconds;
   const Backend backend = cpu_backend();

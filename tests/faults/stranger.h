@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Workers that should not join, or join and do no work: made by hand, over the real port.
+// Workers that must not join, or join and do no work: played by the test, over the real port.
 #pragma once
 
 #include <grpcpp/grpcpp.h>
@@ -16,37 +16,37 @@
 namespace lockstep::faults {
 
 enum class StrangerKind {
-  kOtherHost,    // Computes alike, but cannot share memory with the others.
+  kOtherHost,    // Has the same kernels, but cannot share memory with the others.
   kOtherDevice,  // A GPU: another numeric class.
   kOldProtocol,
   kWrongToken,
-  kNoHello,  // Proves the token, then says nothing.
-  kMute,     // Joins well and sends heartbeats, but never answers.
+  kNoHello,  // Proves the token, then sends nothing.
+  kMute,     // Joins correctly and sends heartbeats, but never answers.
 };
 
-// A thread of its own, which ends when the coordinator sends it away, or with the object.
+// Runs on its own thread, which ends when the coordinator disconnects it, or with the object.
 class Stranger {
  public:
   Stranger(StrangerKind kind, const JoinPoint& at, int workers);
   ~Stranger();
 
   bool ended() const { return ended_; }
-  // Once it ended: "" if it was sent away as such a worker should be; else what was wrong.
+  // After it ended: "" if the coordinator refused it correctly; otherwise the error.
   const std::string& complaint() const { return complaint_; }
-  // Whether the coordinator should send it away of its own accord.
+  // True if the coordinator must refuse it by itself.
   bool is_unwelcome() const { return kind_ != StrangerKind::kMute; }
 
  private:
   void run(const JoinPoint& at, int workers);
   void introduce(int workers);
-  // Reads until the stream ends; the refusal's reason, "" where there was none.
+  // Reads until the stream ends; returns the refusal's reason, or "" if there was none.
   std::string read_refusal();
 
   const StrangerKind kind_;
   std::atomic<bool> ended_{false};
   std::atomic<bool> leaving_{false};
   std::string complaint_;
-  std::unique_ptr<Link> link_;  // Null: it was not let in.
+  std::unique_ptr<Link> link_;  // Null if it could not join.
   std::thread thread_;
 };
 

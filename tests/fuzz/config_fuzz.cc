@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// The text of a config.json, read as describe_model() reads it: under the rules of the architecture
-// that it names. What they accept becomes a graph; what they refuse is an error of one line. There
-// is a seed for every architecture.
+// The text of a config.json, read as describe_model() reads it, under the rules of the architecture
+// that it names. An accepted text becomes a graph; a refusal is an error of one line. There is a
+// seed for every architecture.
 #include <cstddef>
 #include <cstdint>
 #include <string_view>
@@ -21,7 +21,7 @@ int refused(const absl::Status& status) {
 }  // namespace
 
 extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
-  using namespace lockstep;  // NOLINT: the one function here.
+  using namespace lockstep;  // This is the file's only function.
   const std::string_view text(reinterpret_cast<const char*>(data), size);
   auto json = parse_python_json(text, "fuzz", {.depth = 16, .values = 10'000});
   if (!json.ok()) return refused(json.status());
@@ -32,7 +32,7 @@ extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
   const auto model =
       read_model(**architecture, *json, {.object = part->object, .beside = part->beside}, 0);
   if (!model.ok()) return refused(model.status());
-  if (model->config.layers > 8) return 0;  // More of the same.
+  if (model->config.layers > 8) return 0;  // More layers test nothing new.
   Graph graph;
   build(graph, model->model);
   LOCKSTEP_CHECK(!graph.nodes().empty());

@@ -8,7 +8,7 @@
 
 namespace lockstep {
 
-// Numbers and texts out of bytes; 0 and "" at their end.
+// Draws numbers and texts from bytes; 0 and "" after their end.
 class Draw {
  public:
   explicit Draw(std::string_view bytes) : bytes_(bytes) {}

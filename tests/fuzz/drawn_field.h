@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// A fuzzer's bytes as a field of a body: its name, and its value.
+// A fuzzer's bytes as a field of a body: its name and its value.
 #pragma once
 
 #include <string>

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// What holds for the fields of any body, on every endpoint that reads one: for the fuzzer and its
-// twin. An input is an endpoint, and then fields that are added to a small body of it.
+// Checks for the fields of any body, on every endpoint that reads one, for the fuzzer and its twin.
+// An input is an endpoint, and then fields that are added to a small body of it.
 #pragma once
 
 #include <fmt/format.h>
@@ -21,10 +21,10 @@
 
 namespace lockstep::openai {
 
-// Two servers of one model: one names fields that no table has, the other one refuses them.
+// Two servers of one model: one names unknown fields, the other refuses them.
 class FieldsCheck {
  public:
-  // A fault of the answers to the body that the bytes make; "": none.
+  // Returns a fault in the answers to the body that the bytes make, or "".
   std::string fault_of(std::string_view bytes) {
     Draw draw(bytes);
     const BodyPath& path = kBodyPaths[draw.number() % std::size(kBodyPaths)];
@@ -42,7 +42,7 @@ class FieldsCheck {
     return fmt::format("{}: {} {}: {} {}; strict: {} {}", fault, path.path, body.dump(),
                        answer.status, answer.body, strict.status, strict.body);
   }
-  int taken() const { return taken_; }  // Answers that were 200.
+  int taken() const { return taken_; }  // The number of answers with 200.
 
  private:
   static const Field* row_of(std::string_view name, Endpoint endpoint) {
@@ -82,7 +82,7 @@ class FieldsCheck {
     return kind_of(*row) == FieldKind::kHarmless ? "a harmless field is to blame" : "";
   }
 
-  // The answer of the server that passes over unknown fields.
+  // Checks the answer of the server that ignores unknown fields.
   static std::string fault_in(Endpoint endpoint, const OrderedJson& body,
                               const http::Response& answer) {
     if (answer.status != 200) return fault_in_error(endpoint, body, answer);

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// What a peer sends between hosts. The first bytes of an input say what is expected and how the
-// stream is cut; then come bytes of the stream, in which 0xff 0xfe begins a header that is right
-// but for the next byte, so that more than first headers are reached.
+// A peer's bytes between hosts. The first bytes of an input say what is expected and how the stream
+// is cut; the others are the stream, in which 0xff 0xfe begins a header that is right except for
+// the next byte, so that later headers are reached, too.
 #include <algorithm>
 #include <array>
 #include <cstddef>
@@ -38,7 +38,7 @@ std::string stream_of(const uint8_t* data, size_t size, const Call& call, int64_
   return stream;
 }
 
-// Every byte goes where the piece is, and no byte more than there is.
+// Writes the stream to the reader's parts, at most `most` bytes at a time.
 void read(FrameReader& reader, std::string stream, size_t most) {
   while (!reader.done() && !stream.empty()) {
     std::array<iovec, 3> parts;

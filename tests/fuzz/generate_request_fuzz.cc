@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Bytes of a GenerateRequest: parse, check, convert. Anything may be refused; what is taken keeps
+// Bytes of a GenerateRequest: parse, check, convert. Any input may be refused; accepted ones keep
 // the table of limits. Its unit-test twin is GenerateRequestTest.MutatedBytesAreRefusedOrKeep...
 #include "tests/fuzz/generate_request_input.h"
 

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// What holds for any bytes that a caller may send to Generate: for the fuzzer and its twin.
+// Checks for any bytes that a caller may send to Generate, for the fuzzer and its twin.
 #pragma once
 
 #include <google/protobuf/stubs/logging.h>
@@ -12,9 +12,9 @@
 
 namespace lockstep {
 
-// Reads the bytes as the server does. Whether they are a request; if so, it keeps the limits.
+// Reads the bytes as the server does. Returns true for a request, which then keeps the limits.
 inline bool check_generate_request_input(const std::string& bytes, const Model& model) {
-  const google::protobuf::LogSilencer silent;  // Most bytes are no message.
+  const google::protobuf::LogSilencer silent;  // Most bytes are not a message.
   v1::GenerateRequest message;
   if (!message.ParseFromString(bytes)) return false;
   const absl::StatusOr<Request> request = to_request(message, model);

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Bytes of a connection: requests and refusals, the same wherever the bytes are cut. The first byte
-// of an input says how; the rest is what a client sends.
+// Bytes of a connection give the same requests and refusals wherever they are cut. The first byte
+// of an input chooses the cut; the others are the client's bytes.
 #include <algorithm>
 #include <cstddef>
 #include <cstdint>
@@ -55,7 +55,7 @@ std::vector<std::string> read(std::string_view bytes, size_t piece) {
     LOCKSTEP_CHECK(refusal.message.find('\n') == std::string::npos);
     all.push_back(std::to_string(refusal.status));
   } else {
-    // What waits for more stays within the limits, and what came at once.
+    // Unread bytes stay within the limits plus the bytes that arrived at once.
     LOCKSTEP_CHECK(reader.bytes() <=
                    4 * (kLimits.header_bytes + kLimits.body_bytes) + 256 + 2 * largest);
   }

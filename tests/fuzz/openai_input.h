@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// What holds for any body that a client may send: for the fuzzer and its twin.
+// Checks for any body that a client may send, for the fuzzer and its twin.
 #pragma once
 
 #include <string>
@@ -11,8 +11,8 @@
 
 namespace lockstep::openai {
 
-// Reads it as the server does. Whether it is a request; if not, the error is the client's and has
-// all of its members.
+// Reads the body as the server does. Returns true for a request; otherwise the error is the
+// client's and has all of its members.
 inline bool check_openai_input(Endpoint endpoint, const std::string& body, const Model& model) {
   const auto check_error = [&](const absl::Status& status) {
     const http::Response response = error_response(status);

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // An answer in one of the formats, in pieces. Its unit-test twin is
-// OutputParserTest.AnyTextIsTheSameHoweverItIsCut.
+// OutputParserTest.AnyTextIsParsedTheSameAtAnyCut.
 #include "tests/fuzz/parser_input.h"
 
 extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {

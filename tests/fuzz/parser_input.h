@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// What holds for any answer in any format: for the fuzzer and its twin. An input is a format, what
-// the prompt opened, a seed of cuts, and the answer, in which bytes from 0x80 on are tags.
+// Checks for any answer in any format, for the fuzzer and its twin. An input is a format, what the
+// prompt opened, a seed of cuts, and the answer, in which bytes from 0x80 on are tags.
 #pragma once
 
 #include <algorithm>
@@ -15,7 +15,7 @@
 
 namespace lockstep {
 
-// Thoughts, content and calls of an answer, with marks between them that no answer has.
+// The thoughts, content and calls of an answer, separated by marks that no answer has.
 inline std::string parsed(const OutputOptions& options, std::string_view text, unsigned max_piece,
                           bool is_cut) {
   OutputParser parser(options);

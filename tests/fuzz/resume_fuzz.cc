@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// A stream's events, where it is cut, and what a client says to go on. Its unit-test twin is
-// ResumptionTest.RandomStreamsAreJoinedAtRandomCuts.
+// A stream's events, the place of the cut, and the client's request to resume. Its unit-test twin
+// is ResumptionTest.RandomStreamsAreJoinedAtRandomCuts.
 #include "tests/fuzz/resume_input.h"
 
 extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// What holds for any stream, cut anywhere, and for whatever a client says of where it was: for the
-// fuzzer and its twin. An input has one stream and one cut of it.
+// Checks for any stream, cut anywhere, and for any offset that a client sends, for the fuzzer and
+// its twin. An input has one stream and one cut of it.
 #pragma once
 
 #include <memory>
@@ -35,7 +35,7 @@ inline std::shared_ptr<const AnswerFacts> draw_facts(Draw* draw) {
   return std::make_shared<const AnswerFacts>(std::move(facts));
 }
 
-// The text alone.
+// An event that has only a text.
 inline StreamEvent draw_event(unsigned kind, Draw* draw) {
   constexpr const char* kTags[] = {"",
                                    "<think>",
@@ -46,7 +46,7 @@ inline StreamEvent draw_event(unsigned kind, Draw* draw) {
                                    "}}"};
   StreamEvent event = {.text = kTags[kind % 7]};
   if (kind % 7 == 0) event.text = draw->text(20);
-  // What the engine gives is UTF-8.
+  // The engine gives valid UTF-8.
   std::erase_if(event.text, [](char c) { return static_cast<unsigned char>(c) >= 0x80; });
   return event;
 }
@@ -63,7 +63,7 @@ inline std::string read_from(size_t from, const std::shared_ptr<KeptLog>& log,
   return bytes;
 }
 
-// Behind the last whole event with an id, and that id plus 1.
+// The end of the last whole event with an id, and that id plus 1.
 struct Whole {
   size_t bytes = 0;
   size_t next = 0;
@@ -78,8 +78,8 @@ inline Whole whole_of(std::string_view received) {
   return whole;
 }
 
-// A stream that is cut, also before its first event, is joined by what is read from there. It has
-// as many events as there are bytes for, so that short inputs cost little.
+// A cut stream, even if cut before its first event, is completed by reading from there. It has as
+// many events as the bytes allow, so that short inputs cost little.
 inline void check_cut(Draw* draw) {
   constexpr size_t kMaxEvents = 10;
   const auto facts = draw_facts(draw);
@@ -107,7 +107,7 @@ inline void check_cut(Draw* draw) {
   LOCKSTEP_CHECK(!log->open(events + 2).ok());
 }
 
-// What a client says is an offset, or refused as its fault.
+// A client's value is an offset, or is refused as the client's error.
 inline void check_offset(Draw* draw) {
   http::Request request;
   request.query = draw->text(40);

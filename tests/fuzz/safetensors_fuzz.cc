@@ -17,7 +17,7 @@ extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
     LOCKSTEP_CHECK(tensors.status().message().size() < 1000);
     return 0;
   }
-  // What parses is within the file and covers it.
+  // Accepted tensors lie within the file and cover it.
   int64_t reached = 8 + static_cast<int64_t>(header.size());
   for (const lockstep::TensorInfo& tensor : *tensors) {
     LOCKSTEP_CHECK(tensor.begin == reached && tensor.begin <= tensor.end);

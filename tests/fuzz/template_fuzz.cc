@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // Fuzzes chat templates. An input is a template up to the first NUL byte, and then the JSON of its
-// variables. The outcome is a text whose marks fit it, or an error of one line that names the
+// variables. The result is a text with marks that fit it, or an error of one line that names the
 // template's line; never a crash, and never more time or memory than the limits allow.
 #include <cstddef>
 #include <cstdint>
@@ -12,7 +12,7 @@
 
 namespace {
 
-// A tenth of what is allowed elsewhere, so that inputs that run into limits are quick too.
+// A tenth of the usual limits, so that inputs that reach a limit are quick, too.
 constexpr lockstep::jinja::Limits kLimits = {
     .steps = 100'000, .text_bytes = 400'000, .memory_bytes = 16 << 20};
 
@@ -38,7 +38,7 @@ void check_text(const lockstep::MarkedText& text) {
 }  // namespace
 
 extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
-  using namespace lockstep;  // NOLINT: the one function here.
+  using namespace lockstep;  // This is the file's only function.
   const std::string_view input(reinterpret_cast<const char*>(data), size);
   const size_t end = input.find('\0');
   const auto parsed = jinja::Template::parse(input.substr(0, end), kLimits);

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Fuzzes tokenizer.json and what is done with it. An input is a tokenizer.json up to the first NUL
-// byte, which no JSON has, and then a text. The outcome is a Status or an answer, never a crash.
+// Fuzzes tokenizer.json and its use. An input is a tokenizer.json up to the first NUL byte, which
+// no JSON has, and then a text. The result is a Status or an answer, never a crash.
 #include <cstddef>
 #include <cstdint>
 #include <string_view>
@@ -11,7 +11,7 @@
 #include "coordinator/text/unicode/unicode.h"
 
 extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
-  using namespace lockstep;  // NOLINT: the one function here.
+  using namespace lockstep;  // This is the file's only function.
   const std::string_view input(reinterpret_cast<const char*>(data), size);
   const size_t end = input.find('\0');
   const std::string_view text = end == std::string_view::npos ? "" : input.substr(end + 1);

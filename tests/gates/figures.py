@@ -3,7 +3,7 @@
 """The figures of docs/reliability.md, measured at a server with the demo model on two workers.
 
     tests/gates/figures.py build/cpu/bin/lockstep            # all, some minutes
-    tests/gates/figures.py build/cpu/bin/lockstep r6 r9      # these
+    tests/gates/figures.py build/cpu/bin/lockstep r6 r9      # only these gates
 
 Prints one line per gate. Needs a quiet machine; r9 needs root, for a network namespace.
 """
@@ -35,7 +35,7 @@ def p99(values: list[float]) -> float:
 
 
 async def idle(server: Server, until: float = 60) -> float:
-    """Waits until no request is left; the seconds that it took."""
+    """Waits until no request is left; returns the seconds that it took."""
     begin = time.monotonic()
     while time.monotonic() < begin + until:
         try:
@@ -43,13 +43,13 @@ async def idle(server: Server, until: float = 60) -> float:
             if state["running"] == state["waiting"] == 0:
                 break
         except (OSError, EOFError):
-            pass  # Too many connections, still.
+            pass  # There are still too many connections.
         await asyncio.sleep(0.005)
     return time.monotonic() - begin
 
 
 async def gaps_of(port: int, request: dict, gaps: list[float]) -> None:
-    """Streams, and adds the seconds between the events."""
+    """Streams an answer, and appends the seconds between its events."""
     last = None
     async for _ in events(port, request):
         now = time.monotonic()
@@ -114,7 +114,7 @@ async def r6_overload(lockstep: str, choices: int = 1) -> str:
                 refusals.append(time.monotonic() - begin)
 
         tasks = []
-        begin = time.monotonic() + 15  # Until then the queue fills, and the first answers end.
+        begin = time.monotonic() + 15  # Then the queue is full and the first answers ended.
         while time.monotonic() < begin + 45:
             tasks.append(asyncio.create_task(one()))
             await asyncio.sleep(1 / (10 * peak))
@@ -166,7 +166,7 @@ async def r8_slow_readers(lockstep: str) -> str:
             writer.transport.pause_reading()
             writer.write(head_of("POST", COMPLETIONS, body) + body)
             writers.append(writer)
-        await idle(server)  # What they asked for waits in logs and sockets.
+        await idle(server)  # The answers that they asked for wait in logs and sockets.
         growth = (server.memory() - memory) / 2**20
         for _ in range(5):
             await gaps_of(server.port, STORY, beside)
@@ -181,7 +181,7 @@ def ip(*arguments: str) -> None:
 
 
 async def r9_half_open(lockstep: str) -> str:
-    """A client in a namespace of its own whose link goes down while it is served."""
+    """A client in its own namespace, whose link goes down while it is served."""
     if os.geteuid() != 0:
         return "needs root"
     ip("netns", "add", "gates")
@@ -230,7 +230,7 @@ async def r32_metrics(lockstep: str) -> str:
 
 
 async def r6_choices(lockstep: str) -> str:
-    """With eight choices to a request."""
+    """Measures r6 with eight choices per request."""
     return await r6_overload(lockstep, choices=8)
 
 

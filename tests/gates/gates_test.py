@@ -1,10 +1,10 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: Apache-2.0
-"""Gates of docs/reliability.md that need a whole server: what many or hostile clients may do to it.
+"""The gates of docs/reliability.md that need a whole server, under many or hostile clients.
 
     tests/gates/gates_test.py LOCKSTEP
 
-No figure here depends on how fast the machine is: those are on the page.
+No figure here depends on the machine's speed: such figures are on the page.
 """
 import asyncio
 import json
@@ -32,7 +32,7 @@ async def state_of(server: Server) -> dict:
 
 
 async def settle(server: Server, descriptors: int) -> None:
-    """Waits until nothing of any request is left; fails after a time."""
+    """Waits until nothing of any request is left; fails after PATIENCE_S."""
     state = {}
     end = time.monotonic() + PATIENCE_S
     while time.monotonic() < end:
@@ -40,7 +40,7 @@ async def settle(server: Server, descriptors: int) -> None:
         open_now = server.descriptors()
         pages = state["pages"]
         if (state["running"] == state["waiting"] == 0 and pages["free"] == pages["total"]
-                and open_now <= descriptors + 2):  # That of this question, and of the last.
+                and open_now <= descriptors + 2):  # This request's, and the last one's.
             return
         await asyncio.sleep(0.05)
     raise AssertionError(f"left: {state['running']} running, {state['waiting']} waiting, "
@@ -63,8 +63,8 @@ class GatesTest(unittest.IsolatedAsyncioTestCase):
         await asyncio.sleep(0.1)  # Its connection is closed by now.
         self.descriptors = self.server.descriptors()
 
-    async def test_r6_a_flood_is_served_or_refused_with_retry_after_and_then_all_is_well(self):
-        """Four times what the queue takes at once."""
+    async def test_r6_a_flood_is_served_or_refused_with_retry_after_and_leaves_nothing(self):
+        """Sends four times as many requests as the queue holds."""
         memory = self.server.memory()
         request = {**STORY, "n": 64, "max_tokens": 2}
 
@@ -83,7 +83,7 @@ class GatesTest(unittest.IsolatedAsyncioTestCase):
         self.assertIn(429, found)
         await settle(self.server, self.descriptors)
         self.assertEqual(await streamed_text(self.port, STORY), self.alone)
-        # With what AddressSanitizer keeps of freed memory.
+        # AddressSanitizer keeps freed memory, which is included.
         self.assertLess(self.server.memory() - memory, 512 << 20)
 
     async def test_r7_five_hundred_clients_hang_up_and_leave_nothing(self):
@@ -104,7 +104,7 @@ class GatesTest(unittest.IsolatedAsyncioTestCase):
         await settle(self.server, self.descriptors)
         self.assertEqual(await streamed_text(self.port, STORY), self.alone)
 
-    async def test_r8_who_does_not_read_is_bounded_and_disturbs_nobody(self):
+    async def test_r8_a_client_that_does_not_read_is_bounded_and_disturbs_no_other(self):
         memory = self.server.memory()
         body = json.dumps({**STORY, "n": 64, "max_tokens": 400, "stream": True}).encode()
         sockets = []
@@ -155,7 +155,7 @@ class GatesTest(unittest.IsolatedAsyncioTestCase):
         self.assertEqual(await streamed_text(self.port, STORY), self.alone)
 
     async def test_special_tokens_in_a_message_stay_text(self):
-        """As many prompt tokens as other text of that length has, not one per special token."""
+        """A text has as many prompt tokens as others of its length, not one per special token."""
         async def tokens(text):
             message = {"role": "user", "content": text}
             answer = await call(self.port, CHAT, {"messages": [message], "max_tokens": 1})
@@ -165,9 +165,9 @@ class GatesTest(unittest.IsolatedAsyncioTestCase):
 
 
 class OddPlacesTest(unittest.IsolatedAsyncioTestCase):
-    """Servers of their own, each with little of something."""
+    """Each test has its own server, which lacks a resource."""
 
-    async def test_r24_with_64_descriptors_it_says_what_is_missing_or_serves(self):
+    async def test_r24_a_server_with_64_descriptors_serves_or_names_what_is_missing(self):
         def few():
             resource.setrlimit(resource.RLIMIT_NOFILE, (64, 64))
 
@@ -184,7 +184,7 @@ class OddPlacesTest(unittest.IsolatedAsyncioTestCase):
                 try:
                     return await streamed_text(server.port, STORY)
                 except (Lost, OSError, EOFError):
-                    return None  # Refused.
+                    return None  # It was refused.
 
             found = await asyncio.gather(*(one() for _ in range(200)))
             self.assertIn(alone, found)

@@ -1,16 +1,16 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: Apache-2.0
-"""Many streams of server-sent events for a long time: is anything lost, does anything grow?
+"""Runs many streams of server-sent events for a long time: is anything lost, does anything grow?
 
     tests/gates/soak.py build/cpu/bin/lockstep                  # 10 minutes
     tests/gates/soak.py build/cpu/bin/lockstep --minutes 1 --idle 100 --busy 32
 
 Starts `lockstep serve` with the demo model on two workers. `--busy` clients stream one answer after
-the other, over a new connection each; `--idle` clients wait in the queue behind them all the time,
-kept alive by empty lines, and are served when the busy ones have stopped. Each answer is compared
-with what the same request gave alone. Prints, twice a minute, what was streamed, the server's
-memory and descriptors, and how long the page and its state took. Exit code 1 where an answer was
-lost or differs, or the memory of the second half grew by more than --growth.
+another, each over a new connection; `--idle` clients wait in the queue after them all the time,
+kept alive by empty lines, and are served after the busy ones have stopped. Each answer is compared
+with that of the same request alone. Prints twice a minute the streamed events, the server's memory
+and descriptors, and the times of the page and its state. Exits with 1 if an answer was lost or
+differs, or if memory grew by more than --growth in the second half.
 """
 
 import argparse
@@ -28,7 +28,7 @@ PERIOD_S = 30
 
 
 def request_of(number: int, priority: int) -> dict:
-    """One of a dozen requests, so that each answer is known."""
+    """One of a dozen requests, whose answers are known."""
     return {"model": "demo", "prompt": PROMPTS[number % len(PROMPTS)], "seed": number % 4,
             "max_tokens": TOKENS[number % len(TOKENS)], "priority": priority}
 
@@ -63,7 +63,7 @@ class Soak:
         try:
             text = await streamed_text(self.server.port, request_of(number, priority), self.count)
             if text != self.alone[kind_of(number)]:
-                raise Lost("another text than alone")
+                raise Lost("the text differs from the one alone")
             self.answers += 1
         except (Lost, OSError, EOFError, ValueError) as error:
             self.losses.append(str(error))
@@ -75,7 +75,7 @@ class Soak:
             number += self.options.busy + 1
 
     async def watch(self, begin: float) -> list[tuple[float, int]]:
-        """Prints a line per period, and gives the memory by time."""
+        """Prints a line per period, and returns the memory by time."""
         print("   min  answers  events/s   fillers  lost  memory  descriptors   page  /cluster")
         memory = []
         events = 0
@@ -98,7 +98,7 @@ class Soak:
         begin = time.monotonic()
         self.end = begin + 60 * self.options.minutes
         tasks = [asyncio.create_task(self.busy(client)) for client in range(self.options.busy)]
-        await asyncio.sleep(1)  # The busy ones run; whoever comes now waits behind them.
+        await asyncio.sleep(1)  # The busy clients run; a client that connects now waits after them.
         tasks += [asyncio.create_task(self.one(number, priority=1000))
                   for number in range(self.options.idle)]
         memory = await self.watch(begin)
@@ -123,7 +123,7 @@ def main() -> int:
     parser.add_argument("--busy", type=int, default=256)
     parser.add_argument("--growth", type=float, default=8, metavar="MIB")
     options = parser.parse_args()
-    # A machine that others share may leave a worker without a processor for a second.
+    # On a shared machine a worker may get no processor for a second.
     server = Server(options.binary, "--max-running", str(options.busy), "--silent-ms", "10000")
     try:
         good = asyncio.run(Soak(server, options).run())

@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-"""A server and workers of several hosts, as processes: hosts that are made up, over loopback, or
-network namespaces, as root."""
+"""A server and workers of several hosts, as processes: simulated hosts over loopback, or network
+namespaces, which need root."""
 import json
 import os
 import re
@@ -18,7 +18,7 @@ TOKEN = "a token of the test"
 
 
 class Loopback:
-    """Where processes of a host run, and its address."""
+    """The command prefix of a host's processes, and the host's address."""
 
     def command(self, _host: int) -> list:
         return []
@@ -34,7 +34,7 @@ class Loopback:
 
 
 class Namespaces(Loopback):
-    """Those of tools/bench/namespaces.sh, from `with` on."""
+    """The namespaces of tools/bench/namespaces.sh, within a `with` block."""
 
     def __init__(self, count: int):
         self.count = count
@@ -57,7 +57,7 @@ class Namespaces(Loopback):
 
 
 class Process:
-    """Its log is read and kept."""
+    """A process whose log is read and kept."""
 
     def __init__(self, command: list):
         self.popen = subprocess.Popen(command, stderr=subprocess.PIPE, text=True,
@@ -74,7 +74,7 @@ class Process:
                 self.changed.notify_all()
 
     def wait_for(self, pattern: str, begin: int = 0) -> re.Match:
-        """The first line from `begin` on that has the pattern."""
+        """Waits for the first line from `begin` on that matches the pattern."""
         end = time.monotonic() + PATIENCE_S
         with self.changed:
             while time.monotonic() < end:
@@ -117,7 +117,7 @@ class Cluster:
             raise
 
     def process(self, host: int, *arguments: str) -> Process:
-        """lockstep there."""
+        """Starts lockstep on the host."""
         return Process([*self.network.command(host), self.lockstep, *arguments])
 
     def worker(self, rank: int) -> Process:
@@ -128,21 +128,21 @@ class Cluster:
                             *self.worker_flags)
 
     def get(self, path: str, *arguments: str) -> dict:
-        """Where the network is another one, curl goes there."""
+        """Runs curl on host 0, which may be in another network."""
         answer = subprocess.run(
             [*self.network.command(0), "curl", "-sS", f"http://{self.http}{path}", *arguments],
             capture_output=True, text=True, check=True, timeout=PATIENCE_S)
         return json.loads(answer.stdout)
 
     def text(self, tokens: int = 40) -> str:
-        """Of a greedy completion."""
+        """Returns the text of a greedy completion."""
         body = json.dumps({"model": self.model, "prompt": PROMPT, "max_tokens": tokens,
                            "temperature": 0, "ignore_eos": True})
         answer = self.get("/v1/completions", "-H", "Content-Type: application/json", "-d", body)
         return answer["choices"][0]["text"]
 
     def wait_for_all(self) -> None:
-        """Until the group has all workers again."""
+        """Waits until the group has all workers again."""
         end = time.monotonic() + PATIENCE_S
         while time.monotonic() < end:
             found = self.get("/cluster")
@@ -152,14 +152,14 @@ class Cluster:
         raise AssertionError(f"{len(found['ranks'])} ranks: " + "".join(self.server.log[-20:]))
 
     def eventually(self, tokens: int = 40) -> str:
-        """The text as soon as the server serves again."""
+        """Returns the text as soon as the server serves again."""
         end = time.monotonic() + PATIENCE_S
         while time.monotonic() < end:
             try:
                 return self.text(tokens)
             except (KeyError, json.JSONDecodeError, subprocess.SubprocessError):
                 time.sleep(0.1)
-        raise AssertionError("it serves no more: " + "".join(self.server.log[-20:]))
+        raise AssertionError("it does not serve again: " + "".join(self.server.log[-20:]))
 
     def close(self) -> None:
         for process in [*self.workers, self.server]:

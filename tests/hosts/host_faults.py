@@ -1,13 +1,13 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: Apache-2.0
-"""Hosts are killed, cut off and slowed down, one after the other, while their cluster answers.
+"""Kills, cuts off and slows down hosts, one after another, while their cluster answers.
 
     tests/hosts/host_faults.py LOCKSTEP                # the demo model on two and on three hosts
     tests/hosts/host_faults.py LOCKSTEP --shape tinyllama --tokens 60
 
-As root: hosts are network namespaces, with a worker on each, and the coordinator on the first.
-Every fault happens somewhere in an answer, at a moment drawn from --seed; the answer has to be the
-one that a single process gives. Prints a line per fault, and exits with 1 where an answer differs.
+Needs root: hosts are network namespaces, with a worker on each, and the coordinator on the first.
+Every fault strikes during an answer, at a moment drawn from --seed; the answer must be the same as
+that of a single process. Prints a line per fault, and exits with 1 if an answer differs.
 """
 import argparse
 import json
@@ -25,11 +25,11 @@ sys.path.insert(0, str(ROOT / "tools/bench"))
 from compare import model_folder  # noqa: E402
 from shapes import SHAPES  # noqa: E402
 
-CUT_S = 4  # Longer than a silent worker is waited for.
+CUT_S = 4  # This is longer than the limit for a silent worker.
 
 
 def kill(cluster: Cluster, host: int, ended: threading.Event) -> None:
-    """All workers there; they are started again when they are known to be lost."""
+    """Kills all workers on the host, and restarts them after the coordinator lost them."""
     ranks = [rank for rank, at in enumerate(cluster.hosts) if at == host]
     begin = len(cluster.server.log)
     for rank in ranks:
@@ -46,7 +46,7 @@ def cut(cluster: Cluster, host: int, ended: threading.Event) -> None:
 
 
 def slow(cluster: Cluster, host: int, ended: threading.Event) -> None:
-    """Until the answer is there."""
+    """Slows the host down until the answer is complete."""
     queue = ["dev", f"lk{host + 1}", "root"]
     rate = "3mbit" if cluster.model == "demo" else "100mbit"
     cluster.network.run(host, "tc", "qdisc", "add", *queue, "tbf", "rate", rate, "burst", "32kbit",
@@ -56,8 +56,8 @@ def slow(cluster: Cluster, host: int, ended: threading.Event) -> None:
 
 
 def answer_during(fault, cluster: Cluster, host: int, tokens: int, after_s: float) -> tuple:
-    """The text, when the fault came, and when the text was there: a fault that comes too late comes
-    earlier in another try."""
+    """Returns the text, and the times of the fault and of the answer. If the answer ends before the
+    fault, it is asked again with an earlier fault."""
     answers, ended, begin = [], threading.Event(), time.monotonic()
 
     def ask() -> None:
@@ -78,7 +78,7 @@ def answer_during(fault, cluster: Cluster, host: int, tokens: int, after_s: floa
 
 
 def strike_all(cluster: Cluster, tokens: int, want: str, draw: random.Random) -> int:
-    """Answers that differ."""
+    """Returns the number of answers that differ."""
     wrong = 0
     for fault in (kill, cut, slow):
         for host in sorted(set(cluster.hosts), reverse=True):

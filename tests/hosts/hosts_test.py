@@ -1,11 +1,11 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: Apache-2.0
-"""A cluster whose workers are on several hosts: the same bits as one process, and it heals.
+"""A cluster with workers on several hosts has the same bits as one process, and recovers.
 
-    tests/hosts/hosts_test.py LOCKSTEP                 hosts that are made up, over loopback
+    tests/hosts/hosts_test.py LOCKSTEP                 simulated hosts, over loopback
     tests/hosts/hosts_test.py LOCKSTEP --namespaces    network namespaces, as root
 
-No figure here depends on how fast the machine is.
+No figure here depends on the machine's speed.
 """
 import signal
 import sys

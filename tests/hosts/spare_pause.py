@@ -5,10 +5,10 @@
     tests/hosts/spare_pause.py LOCKSTEP                        # a shape of 1.1 billion weights
     tests/hosts/spare_pause.py LOCKSTEP --shape '' --rounds 9  # the demo model
 
-The spare holds the lost rank's weights, or another one's, and then has to load them, from the
-weight cache or without. Prints a line per case: the longest time between two events of a stream,
-in the rounds' median, and that between events while the spare loads in the background. Exits with 1
-where a text differs from the undisturbed one.
+The spare holds the lost rank's weights; or it holds another rank's and must load them, with or
+without the weight cache. Prints a line per case: the longest time between two events of a stream,
+as the rounds' median, and the time between events while the spare loads in the background. Exits
+with 1 if a text differs from the undisturbed one.
 """
 import argparse
 import json
@@ -27,11 +27,11 @@ from compare import model_folder  # noqa: E402
 from shapes import SHAPES  # noqa: E402
 
 LOST = 1  # The rank whose worker is killed.
-# What a spare does, whose weights it holds, and its flags.
+# A spare's behaviour, the rank whose weights it holds, and its flags.
 CASES = {"holds": ("holds the rank's weights", LOST, []),
          "cache": ("loads them from the cache", 0, []),
          "anew": ("loads them anew", 0, ["--weight-cache", "off"])}
-SEEN = "holds the weights"  # In the server's log, once the spare has loaded.
+SEEN = "holds the weights"  # The server's log has this after the spare has loaded.
 
 
 class Stream:
@@ -46,7 +46,7 @@ class Stream:
         self.text, self.times = "", []
 
     def read(self, events: int = sys.maxsize, until=lambda: False) -> "Stream":
-        """So many more, or until that is true."""
+        """Reads `events` more events, or until until() is true."""
         for line in self.answer:
             if not line.startswith(b"data: {"):
                 continue
@@ -67,8 +67,8 @@ def start_spare(cluster: Cluster, rank: int, *flags: str) -> Process:
 
 
 def run_round(options, model: Path, flags: list, held: int, cache: list) -> tuple:
-    """The text, the longest pause, and the median times between events before and while the spare
-    loads."""
+    """Returns whether the texts are equal, the longest pause, and the median times between events
+    before and while the spare loads."""
     with Cluster(options.lockstep, Loopback(), [0] * options.workers, *flags,
                  model=model, worker_flags=cache) as cluster:
         quiet = Stream(cluster, options.tokens).read()

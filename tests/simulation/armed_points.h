@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Which fault points fire in one simulation: a seed arms each with probability 1/4, and an armed
-// one fires with probability 1/4 each time it is reached.
+// The fault points that fire in one simulation: a seed arms each with probability 1/4, and an armed
+// point fires with probability 1/4 each time it is reached.
 #pragma once
 
 #include <cstdint>
@@ -14,7 +14,7 @@ namespace lockstep::simulation {
 
 using PointCounts = std::map<std::string, int64_t>;  // How often each fired, by name.
 
-// This thread's points while it lives.
+// The points of this thread during the object's lifetime.
 class ArmedPoints final : public FaultPoints {
  public:
   explicit ArmedPoints(World* world) : world_(*world) { fault_points = this; }

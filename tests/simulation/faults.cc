@@ -40,7 +40,7 @@ Faults::Drawn Faults::draw() {
               .two = world_.one_in(5)};
   if (drawn.fault == Fault::kLeave) drawn.again = world_.between(0, kMaxAgain);
   if (static_cast<int>(drawn.phase) >= kPhases) drawn.phase = Phase::kAny;
-  // Only then ranks can have different ones.
+  // Only then can ranks have different ones.
   if (drawn.fault == Fault::kRewrite && world_.one_in(2)) drawn.phase = Phase::kLoading;
   if (drawn.fault == Fault::kHoldUp && world_.one_in(2)) drawn.phase = Phase::kJoining;
   return drawn;
@@ -85,8 +85,8 @@ void Faults::strike(const Drawn& drawn, Process* victim) {
   waiting_.push_back({.fault = drawn.fault, .phase = Phase::kStep, .again = drawn.again - 1});
 }
 
-// Some faults are noticed only after the limit for stuck workers: no more of them than can be
-// noticed, one after the other, within the time in which the server has to serve again.
+// Some faults are noticed only after the limit for stuck workers: there must be no more of them
+// than can be noticed one after the other before the server must serve again.
 bool Faults::affordable(Fault fault, const Process& victim) {
   const bool joins = victim.link() == nullptr || victim.link()->id == 0;
   const bool lasts = fault == Fault::kStuck || fault == Fault::kHalfOpenDown ||
@@ -175,7 +175,7 @@ void Faults::inject_link(Fault fault, Process& victim) {
     case Fault::kHalfOpenDown:
       victim.excuse(kForever);
       fault == Fault::kHalfOpenUp ? link->up.drop() : link->down.drop();
-      // Keepalive pings of 5 s, whose answers are waited for 10 s.
+      // Keepalive pings come every 5 s, and an answer is due within 10 s.
       return world_.after(world_.between(5'000, 15'000), [link] { link->notice(); });
     case Fault::kSlow: {
       const int64_t time = world_.between(100, 3'000);

@@ -1,6 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// What goes wrong in a simulation: drawn by the seed, in every phase of a worker, two at once at
-// times.
+// The faults of a simulation: drawn by the seed, in every phase of a worker, sometimes two at once.
 #pragma once
 
 #include <array>
@@ -13,28 +12,28 @@ namespace lockstep::simulation {
 
 enum class Fault {
   kKill,
-  kLeave,         // SIGTERM, at times to one worker after the other.
+  kLeave,         // SIGTERM, sometimes to one worker after another.
   kStop,          // SIGSTOP for good.
   kPause,         // SIGSTOP, SIGCONT.
   kStuck,         // Its work never ends; it sends heartbeats.
-  kDevice,        // It fails, and the process with it.
+  kDevice,        // The device fails, and the process with it.
   kError,         // Its next work fails.
   kCut,           // Both sides see their stream closed.
-  kHalfOpenUp,    // What the worker sends is lost.
-  kHalfOpenDown,  // What it is sent.
+  kHalfOpenUp,    // The worker's messages are lost.
+  kHalfOpenDown,  // The messages to it are lost.
   kSlow,          // Messages take up to 1.5 s.
-  kLie,           // An answer that cannot be.
+  kLie,           // An impossible answer.
   kRewrite,       // The checkpoint's folder changes.
   kUnfit,         // A worker of another host, numeric class or protocol joins.
   kGuest,         // A worker that fits joins uninvited, and leaves.
   kNoStart,       // The next worker cannot be launched.
-  kEcho,          // A message of an old epoch comes again.
+  kEcho,          // A message of an old epoch arrives again.
   kHoldUp,        // The coordinator's own process is held up.
   kBadDisk,       // It cannot load weights any more.
 };
 inline constexpr int kFaults = 19;
 inline constexpr const char* kFaultNames[kFaults] = {"killed",
-                                                     "told to leave",
+                                                     "asked to leave",
                                                      "stopped",
                                                      "paused",
                                                      "stuck",
@@ -62,7 +61,7 @@ struct FaultCounts {
 
 class Faults {
  public:
-  // Until `calm_ms`, when calm() has to be called.
+  // Faults strike until `calm_ms`, when calm() must be called.
   Faults(Host* host, ClusterSide* cluster, int64_t calm_ms);
 
   void calm();
@@ -73,8 +72,8 @@ class Faults {
   struct Drawn {
     Fault fault = Fault::kKill;
     Phase phase = Phase::kAny;
-    bool two = false;   // And another one at once.
-    int64_t again = 0;  // Times that it comes again, each in the next step.
+    bool two = false;   // Another fault strikes at once.
+    int64_t again = 0;  // Repetitions, each in the next step.
   };
   Drawn draw();
   // A worker has entered a phase for which a fault may wait.
@@ -91,8 +90,8 @@ class Faults {
   Host& host_;
   World& world_;
   ClusterSide& cluster_;
-  std::vector<Drawn> waiting_;    // For their phases.
-  int64_t patience_ms_ = 10'000;  // For faults that take the coordinator's limit of time to see.
+  std::vector<Drawn> waiting_;    // They wait for their phases.
+  int64_t patience_ms_ = 10'000;  // For faults that the coordinator sees only after its limit.
   FaultCounts counts_;
 };
 

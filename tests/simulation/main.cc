@@ -1,8 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // simulation --seeds 500            runs that many stories, from --first on; exit 1 names a seed
-// simulation --seed 17 --trace      tells one of them line by line
-// simulation --plants               plants one bug after the other; exit 1 names one that is not
-// found
+// simulation --seed 17 --trace      prints one of them line by line
+// simulation --plants               plants each bug in turn; exit 1 names one that is not found
 #include <fmt/ranges.h>
 
 #include <CLI/CLI.hpp>
@@ -21,7 +20,7 @@
 namespace lockstep::simulation {
 namespace {
 
-// A check of the product that fails ends the process: this names the seed first.
+// If a check of the product fails, the process ends: this prints the seed first.
 thread_local uint64_t current_seed = 0;
 void on_abort(int) {
   fmt::print("seed {}: a check of the product failed\n", current_seed);
@@ -39,7 +38,7 @@ struct Flags {
   Plant plant = Plant::kNone;
 };
 
-// All seeds on `jobs` threads; the lowest failing seed and what it broke.
+// Runs all seeds on `jobs` threads; keeps the lowest failing seed and the promise that it broke.
 struct Outcome {
   Tally tally;
   std::string failure;
@@ -87,12 +86,12 @@ void print(const Flags& flags, const Tally& tally) {
       tally.groups, tally.groups_lost, tally.preemptions, tally.cached, tally.fetches, tally.drains,
       tally.struck_out);
   fmt::print(
-      "{} processes, {} loads, {} with kept weights, {} with some, {} long works, {} reloads, "
-      "{} refusals, {} late ticks, {} servers without hope\n",
+      "{} processes, {} loads, {} with kept weights, {} with some, {} long tasks, {} reloads, "
+      "{} refusals, {} late ticks, {} hopeless servers\n",
       tally.processes, tally.loads + tally.keeps, tally.keeps, tally.reuses, tally.long_works,
       tally.reloads, tally.refusals, tally.late_ticks, tally.restarts);
   fmt::print(
-      "{} groups of fewer ranks, {} grown, {} places taken by spares, {} of them by the one that "
+      "{} groups of fewer ranks, {} grown, {} places taken by spares, {} of them by a spare that "
       "held the weights, {} preloads, {} loads without room, {} epochs of uneven parts\n",
       tally.smaller, tally.grown, tally.spares, tally.covered, tally.preloads, tally.too_few,
       tally.uneven);
@@ -111,7 +110,7 @@ void print(const Flags& flags, const Tally& tally) {
   fmt::print("\n");
 }
 
-// Every bug is found within the seeds.
+// Every bug must be found within the seeds.
 int run_plants(Flags flags) {
   int missed = 0;
   for (int i = 1; i < kPlants; ++i) {
@@ -130,7 +129,7 @@ int run(Flags flags) {
   if (flags.plants) return run_plants(flags);
   const auto plant = std::find(std::begin(kPlantNames), std::end(kPlantNames), flags.plant_name);
   if (plant == std::end(kPlantNames)) {
-    fmt::print("--plant {}: wanted one of {}\n", flags.plant_name, fmt::join(kPlantNames, ", "));
+    fmt::print("--plant {}: must be one of {}\n", flags.plant_name, fmt::join(kPlantNames, ", "));
     return 2;
   }
   flags.plant = static_cast<Plant>(plant - std::begin(kPlantNames));
@@ -141,7 +140,7 @@ int run(Flags flags) {
   const Outcome outcome = run_all(flags);
   print(flags, outcome.tally);
   if (outcome.failure.empty()) return 0;
-  fmt::print("seed {}: {}\nfor the story: simulation --seed {} --trace\n", outcome.failing_seed,
+  fmt::print("seed {}: {}\nits story: simulation --seed {} --trace\n", outcome.failing_seed,
              outcome.failure, outcome.failing_seed);
   return 1;
 }
@@ -152,13 +151,13 @@ int run(Flags flags) {
 int main(int argc, char** argv) {
   CLI::App app("Runs the cores of engine, cluster and workers on virtual time.");
   lockstep::simulation::Flags flags;
-  app.add_option("--seeds", flags.seeds, "How many")->capture_default_str();
-  app.add_option("--first", flags.first, "The first of them")->capture_default_str();
-  app.add_option("--seed", flags.seed, "Only this one");
-  app.add_flag("--trace", flags.trace, "Print what happens");
-  app.add_option("--plant", flags.plant_name, "Plant this bug: a seed has to find it");
-  app.add_flag("--plants", flags.plants, "Plant each bug: all have to be found");
-  app.add_option("--jobs", flags.jobs, "Threads")->capture_default_str();
+  app.add_option("--seeds", flags.seeds, "The number of seeds")->capture_default_str();
+  app.add_option("--first", flags.first, "The first seed")->capture_default_str();
+  app.add_option("--seed", flags.seed, "Run only this seed");
+  app.add_flag("--trace", flags.trace, "Print each event");
+  app.add_option("--plant", flags.plant_name, "Plant this bug: a seed must find it");
+  app.add_flag("--plants", flags.plants, "Plant each bug: all must be found");
+  app.add_option("--jobs", flags.jobs, "The number of threads")->capture_default_str();
   CLI11_PARSE(app, argc, argv);
   std::signal(SIGABRT, lockstep::simulation::on_abort);
   return lockstep::simulation::run(flags);

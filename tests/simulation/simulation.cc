@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// How a story is drawn, and how it has to end.
+// How a story is drawn, and how it must end.
 #include "tests/simulation/simulation.h"
 
 #include <algorithm>
@@ -8,11 +8,11 @@
 namespace lockstep::simulation {
 namespace {
 
-constexpr int64_t kCalmMs = 8'000;  // Faults end.
-// After the last fault. A rank that is stuck is found after 10 s, and only then a request that ends
-// every group has its turns.
+constexpr int64_t kCalmMs = 8'000;  // The time when faults end.
+// After the last fault. A stuck rank is found after 10 s, and only then does a request that ends
+// every group get its tries.
 constexpr int64_t kServesAgainMs = 20'000;
-constexpr int64_t kShutdownMs = 1'000;  // Watched for what must not happen any more.
+constexpr int64_t kShutdownMs = 1'000;  // Time to watch that nothing happens any more.
 
 FakeModel draw_model(World& world) {
   const int64_t vocab = world.one_in(3) ? 200 : 70;
@@ -37,7 +37,7 @@ FakeModel draw_model(World& world) {
   return model;
 }
 
-// The default is seen least: it takes long.
+// The default is the rarest: it takes long.
 int64_t draw_stuck_ms(World& world) {
   return world.one_in(4) ? 10'000 : world.one_in(4) ? 4'000 : 1'500;
 }
@@ -46,12 +46,12 @@ int64_t draw_grace_ms(World& world) {
   return world.one_in(3) ? 1'500 : world.one_in(3) ? 0 : world.between(50, 800);
 }
 
-// Mostly one is enough.
+// The minimum is mostly one.
 int draw_least(World& world, int ranks) {
   return world.one_in(3) ? static_cast<int>(world.between(1, ranks)) : 1;
 }
 
-// Hosts are mostly alike, or there is one.
+// Hosts are mostly equal, or there is only one.
 int64_t draw_other_read_rate(World& world) {
   if (!world.one_in(2)) return 0;
   return world.one_in(3) ? kReadRate / 2 : kReadRate;
@@ -98,7 +98,7 @@ Simulation::Simulation(uint64_t seed, bool trace, Plant plant)
   drains_ = world_.one_in(8);
 }
 
-// By hand: all of them where none are launched, and others that come late.
+// Starts workers by hand: all if none are launched, and others that join late.
 void Simulation::start_workers() {
   const auto start = [this](cluster::Hello hello) {
     if (host_.other_read_rate > 0 && world_.one_in(2)) {
@@ -150,7 +150,7 @@ std::string Simulation::run() {
   return world_.failure();
 }
 
-// Faults, then calm: everything that was asked for ends, and a new request is served.
+// Faults, then calm: every request ends, and a new one is served.
 void Simulation::run_calm() {
   bool calm = false;
   world_.after(kCalmMs, [&] {
@@ -169,7 +169,7 @@ void Simulation::calm_down() {
   for (const auto& client : clients_) client->wake();
 }
 
-// What is there goes on, what is not done in time is cancelled, nothing new is taken.
+// Running work goes on, unfinished work is cancelled at the deadline, new work is refused.
 void Simulation::run_drain() {
   bool over = false;
   const int64_t time = world_.between(0, 600);
@@ -177,13 +177,13 @@ void Simulation::run_drain() {
     engine_.drain(time);
     faults_.draining();
     if (engine_.ready()) world_.broken("ready while draining");
-    // A step that is under way at the deadline is waited for.
+    // A step that runs at the deadline is waited for.
     world_.after(time + 1, [&] { over = true; });
   });
   run_until("the drain", kCalmMs, [&] { return over; });
   const EngineStats stats = engine_.stats();
   if (stats.running + stats.waiting > 0) {
-    world_.broken("{} choices after the drain", stats.running + stats.waiting);
+    world_.broken("{} choices are left after the drain", stats.running + stats.waiting);
   }
   calm_down();
   run_until("every stream ends after the drain", kServesAgainMs, [&] { return all_done(); });
@@ -196,7 +196,7 @@ void Simulation::check_end() {
   if (!world_.failure().empty()) return;
   const EngineStats stats = engine_.stats();
   if (stats.running + stats.waiting != 0) {
-    world_.broken("all clients are done, and {} choices run and {} wait", stats.running,
+    world_.broken("all clients are done, but {} choices run and {} wait", stats.running,
                   stats.waiting);
   }
 }

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // One story: EngineCore, ClusterCore and a SessionCore per worker, with clients, on virtual time;
-// faults for some seconds and calm afterwards. A promise that is broken at any moment ends it.
+// first faults for some seconds, then calm. The first broken promise ends it.
 #pragma once
 
 #include <cstdint>
@@ -17,7 +17,7 @@
 
 namespace lockstep::simulation {
 
-// Summed over simulations: a simulator in which nothing happens proves nothing.
+// Sums over simulations: a simulator in which nothing happens proves nothing.
 struct Tally {
   int64_t requests = 0;
   int64_t served = 0;
@@ -27,7 +27,7 @@ struct Tally {
   int64_t preemptions = 0;
   int64_t cached = 0;  // Tokens that were not computed again.
   int64_t fetches = 0;
-  int64_t struck_out = 0;  // Requests that ended since groups were lost at them.
+  int64_t struck_out = 0;  // Requests ended because groups were lost at them.
   int64_t drains = 0;
   int64_t processes = 0;
   int64_t loads = 0;
@@ -35,18 +35,18 @@ struct Tally {
   int64_t reuses = 0;
   int64_t long_works = 0;
   int64_t reloads = 0;
-  int64_t uneven = 0;  // Epochs whose parts were cut by what workers measured.
+  int64_t uneven = 0;  // Epochs with measured weighted shards.
   int64_t refusals = 0;
   int64_t late_ticks = 0;
-  int64_t turned_false = 0;      // Times that readiness did, after a loss or a wedge;
-  int64_t slowest_false_ms = 0;  // and how long that took at most.
+  int64_t turned_false = 0;      // How often readiness turned false after a fault,
+  int64_t slowest_false_ms = 0;  // and the longest time until then.
   int64_t restarts = 0;
-  int64_t smaller = 0;  // Groups of fewer ranks than are wanted.
+  int64_t smaller = 0;  // Groups of fewer ranks than configured.
   int64_t grown = 0;    // Groups that replaced one of fewer ranks.
-  int64_t spares = 0;   // That took a place,
-  int64_t covered = 0;  // for which they held the weights.
+  int64_t spares = 0;   // Spares that took a place,
+  int64_t covered = 0;  // and had its weights.
   int64_t preloads = 0;
-  int64_t too_few = 0;  // Loads of a model that does not fit into so few ranks.
+  int64_t too_few = 0;  // Loads of a model that does not fit on so few ranks.
   FaultCounts faults;
   PointCounts points;
 
@@ -58,12 +58,12 @@ class Simulation {
   Simulation(uint64_t seed, bool trace, Plant plant);
   ~Simulation();
 
-  // The first broken promise; empty: all were kept.
+  // Returns the first broken promise; empty if all were kept.
   std::string run();
   void add_to(Tally* tally);
 
  private:
-  // Runs until `over()`, which has to come true within this time.
+  // Runs until over() is true, which must happen within this time.
   template <typename Over>
   void run_until(const char* what, int64_t limit_ms, const Over& over);
   bool all_done() const;

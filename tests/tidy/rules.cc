@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Texts of bad examples are split where the tree's own rules would take them for the real thing.
+// Bad examples are split where the rules would find them in this file.
 #include "tests/tidy/rules.h"
 
 #include <algorithm>
@@ -26,11 +26,11 @@ std::vector<Finding> has_licence(const SourceFile& file) {
   if (at < file.lines.size() && file.lines[at] == mark + " SPDX-License-Identifier: Apache-2.0") {
     return {};
   }
-  return {{at + 1, "no SPDX line"}};
+  return {{at + 1, "the SPDX line is missing"}};
 }
 
 std::vector<Finding> file_is_short(const SourceFile& file) {
-  // A family's file is as long as the family's config and graph are.
+  // A family's file is as long as the family's config and graph.
   if (!file.is_code() || file.path.starts_with("models/families/")) return {};
   const size_t max = file.is_header() ? kHeaderLines : kFileLines;
   if (file.lines.size() <= max) return {};
@@ -39,7 +39,7 @@ std::vector<Finding> file_is_short(const SourceFile& file) {
 
 size_t columns_of(const std::string& line) {
   return static_cast<size_t>(std::count_if(line.begin(), line.end(), [](char c) {
-    return (static_cast<unsigned char>(c) & 0xc0) != 0x80;  // Not a byte inside a character.
+    return (static_cast<unsigned char>(c) & 0xc0) != 0x80;  // It is not a byte inside a character.
   }));
 }
 
@@ -52,7 +52,7 @@ std::vector<Finding> lines_are_short(const SourceFile& file) {
   return findings;
 }
 
-// Of a page all lines but tables, links and code, which Markdown cannot wrap.
+// Checks all lines of a page except tables, links and code, which Markdown cannot wrap.
 std::vector<Finding> prose_is_short(const SourceFile& file) {
   std::vector<Finding> findings;
   bool code = false;
@@ -69,8 +69,8 @@ std::vector<Finding> prose_is_short(const SourceFile& file) {
   return findings;
 }
 
-// In code formatted by clang-format: the first line of a function has a word or an attribute at
-// column 0, the last line is a `}` there and nothing else. Namespaces and structs end with more.
+// In code formatted by clang-format, a function's first line has a word or an attribute at column
+// 0, and its last line is only `}`. Namespaces and structs end with more.
 std::vector<Finding> functions_are_short(const SourceFile& file) {
   std::vector<Finding> findings;
   size_t begin = 0;
@@ -83,7 +83,7 @@ std::vector<Finding> functions_are_short(const SourceFile& file) {
     } else if (!line.empty() &&
                (std::string_view("_~[").find(line[0]) != std::string_view::npos ||
                 std::isalpha(line[0]) != 0) &&
-               !line.ends_with(':')) {  // A label or a public: is no beginning.
+               !line.ends_with(':')) {  // A label or `public:` begins no function.
       begin = i;
     }
   }
@@ -94,7 +94,7 @@ std::vector<Finding> header_is_guarded(const SourceFile& file) {
   if (!file.is_header() || std::count(file.lines.begin(), file.lines.end(), "#pragma once") == 1) {
     return {};
   }
-  return {{1, "no #pragma once"}};
+  return {{1, "#pragma once is missing"}};
 }
 
 std::vector<Finding> instruction_sets_stay_in_vec(const SourceFile& file) {
@@ -102,7 +102,7 @@ std::vector<Finding> instruction_sets_stay_in_vec(const SourceFile& file) {
   if (file.path.starts_with("worker/kernels/cpu/vec")) return {};
   for (size_t i = 0; i < file.lines.size() && file.is_cpp(); ++i) {
     if (code_of(file.lines[i]).find("__AVX") != std::string::npos) {
-      findings.push_back({i + 1, "asks for the ISA: only worker/kernels/cpu/vec*.h may"});
+      findings.push_back({i + 1, "uses __AVX: only worker/kernels/cpu/vec*.h may"});
     }
   }
   return findings;
@@ -126,7 +126,7 @@ std::vector<Finding> includes_follow_layers(const SourceFile& file) {
   for (size_t i = 0; i < file.lines.size() && file.is_cpp(); ++i) {
     const std::string name = included_name(file.lines[i]);
     const Layer* to = layer_of(name);
-    if (to == nullptr || to == from) continue;  // The world's, or its own.
+    if (to == nullptr || to == from) continue;  // A system header, or its own layer.
     if (from == nullptr || std::count(from->may_include.begin(), from->may_include.end(),
                                       std::string(to->folder)) == 0) {
       findings.push_back({i + 1, "may not include " + name});
@@ -181,22 +181,22 @@ std::vector<Finding> models_know_no_ranks(const SourceFile& file) {
   return findings;
 }
 
-// A back end of worker/kernels: what is shared belongs into the folder above. Tests may look
-// inside.
+// Only a back end may include its own folder; shared code belongs in the folder above. Tests may
+// look inside.
 std::vector<Finding> back_ends_are_apart(const SourceFile& file) {
   std::vector<Finding> findings;
   for (size_t i = 0; i < file.lines.size() && file.is_cpp() && !file.is_in("tests"); ++i) {
     const std::string name = included_name(file.lines[i]);
     for (const char* folder : {"worker/kernels/cpu", "worker/kernels/cuda"}) {
       if (name.starts_with(std::string(folder) + "/") && !file.is_in(folder)) {
-        findings.push_back({i + 1, std::string("outside of ") + folder + ", includes " + name});
+        findings.push_back({i + 1, std::string("is outside of ") + folder + ", includes " + name});
       }
     }
   }
   return findings;
 }
 
-// worker/kernels/cpu is compiled once per ISA but for these, which hold tables and layouts.
+// worker/kernels/cpu is compiled once per ISA except for these files of tables and layouts.
 bool is_compiled_per_isa(const SourceFile& file) {
   for (const char* other :
        {"table", "none_x86", "pack", "pack_quantized", "rope_table", "sizes", "twins/table"}) {
@@ -217,13 +217,13 @@ std::vector<Finding> isa_files_include_little(const SourceFile& file) {
     }
     const bool of_c = name == "immintrin.h" || name == "cstdint" || name == "cstddef" ||
                       name == "cstring" || name == "cmath";
-    if (!of_c) findings.push_back({i + 1, "compiled for one ISA and includes " + name});
+    if (!of_c) findings.push_back({i + 1, "is compiled for one ISA and includes " + name});
   }
   return findings;
 }
 
-// Beside their own folder they know kernel.h, quantized_rows.h, choose_experts.h, what is constexpr
-// in base, and CUDA.
+// They may include their own folder, kernel.h, quantized_rows.h, choose_experts.h, constexpr
+// headers of base, and CUDA.
 std::vector<Finding> cuda_files_include_little(const SourceFile& file) {
   std::vector<Finding> findings;
   if (!file.has_extension({".cu"})) return findings;
@@ -234,7 +234,7 @@ std::vector<Finding> cuda_files_include_little(const SourceFile& file) {
                       name == "worker/kernels/quantized_rows.h" ||
                       name == "worker/kernels/choose_experts.h" || name == "base/numbers/exact.h" ||
                       name == "base/numbers/noise.h" || name == "base/numbers/float16.h";
-    if (!fits) findings.push_back({i + 1, "compiled for a GPU and includes " + name});
+    if (!fits) findings.push_back({i + 1, "is compiled for a GPU and includes " + name});
   }
   return findings;
 }

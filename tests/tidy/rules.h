@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// What CONTRIBUTING.md and ARCHITECTURE.md ask of a file, as functions of its text.
+// The rules of CONTRIBUTING.md and ARCHITECTURE.md for a file, as functions of its text.
 #pragma once
 
 #include <map>
@@ -20,16 +20,16 @@ struct Finding {
 struct Rule {
   const char* name;
   std::vector<Finding> (*find)(const SourceFile& file);
-  // A file that breaks the rule: a rule that does not see it is blind.
+  // A file that breaks the rule, which the rule must find.
   const char* bad_path;
   std::string bad_text;
 };
 
-// Every rule, made once.
+// All rules; the list is made on first use.
 const std::vector<Rule>& rules();
 
-// A folder and those whose headers its files may include. A file belongs to the longest folder
-// that its path is in; its own folder is always allowed.
+// A folder, and the folders whose headers its files may include. A file belongs to the longest
+// folder of its path; its own folder is always allowed.
 struct Layer {
   const char* folder;
   std::vector<std::string> may_include;

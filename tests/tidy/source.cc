@@ -17,7 +17,7 @@ constexpr const char* kFolders[] = {
     "base", "proto", "checkpoint",  "models", "sharding", "worker",    "tools", "tests",
     "docs", "cmake", "coordinator", "demo",   ".ci",      "operators", "web",   "deploy"};
 
-// Empty where this is no checkout or there is no git.
+// Empty if this is not a checkout or there is no git.
 std::vector<std::string> paths_by_git(const std::string& top) {
   const std::string command = "git -C '" + top +
                               "' ls-files -z --cached --others --exclude-standard"
@@ -35,7 +35,7 @@ std::vector<std::string> paths_by_git(const std::string& top) {
        begin = end + 1) {
     paths.push_back(output.substr(begin, end - begin));
   }
-  // A checkout around this tree that ignores it, or knows only other things, does not count.
+  // A checkout around this tree that ignores it, or has only other files, does not count.
   if (std::find(paths.begin(), paths.end(), "CMakeLists.txt") == paths.end()) paths.clear();
   return paths;
 }
@@ -99,7 +99,7 @@ std::vector<SourceFile> read_tree(const std::string& top) {
   std::vector<SourceFile> files;
   for (std::string& path : paths) {
     std::ifstream stream(fs::path(top) / path, std::ios::binary);
-    if (is_data(path) || !stream) continue;  // git still names a file that was just removed.
+    if (is_data(path) || !stream) continue;  // git still lists a file that was just removed.
     const std::string text{std::istreambuf_iterator<char>(stream), {}};
     files.push_back(make_source(std::move(path), text));
   }

@@ -13,13 +13,13 @@
 
 namespace lockstep::testing {
 
-// Found by GoogleTest beside Rule.
+// GoogleTest finds it beside Rule.
 static void PrintTo(const Rule& rule, std::ostream* stream) { *stream << rule.name; }
 
 namespace {
 
-// Files that may break a rule, each with its reason. The list may only shrink: an exception that
-// is no longer needed fails.
+// Files that may break a rule, each with its reason. The list may only shrink: an exception that is
+// no longer needed fails the test.
 struct Exception {
   const char* rule;
   const char* path;
@@ -50,12 +50,12 @@ bool is_exception(const Rule& rule, const std::string& path) {
 
 class TidyTest : public ::testing::TestWithParam<Rule> {};
 
-TEST_P(TidyTest, HoldsInEveryFileButTheExceptions) {
+TEST_P(TidyTest, HoldsInEveryFileExceptTheExceptions) {
   for (const SourceFile& file : tree()) {
     const std::vector<Finding> findings = GetParam().find(file);
     if (is_exception(GetParam(), file.path)) {
       EXPECT_FALSE(findings.empty())
-          << file.path << " keeps the rule now: remove its exception from " << __FILE__;
+          << file.path << " now follows the rule: remove its exception from " << __FILE__;
       continue;
     }
     for (const Finding& finding : findings) {
@@ -71,7 +71,7 @@ TEST_P(TidyTest, SeesItsBadExample) {
 INSTANTIATE_TEST_SUITE_P(Rules, TidyTest, ::testing::ValuesIn(rules()),
                          [](const auto& info) { return std::string(info.param.name); });
 
-TEST(TidyTreeTest, ExceptionsNameRulesAndFilesThatAreThere) {
+TEST(TidyTreeTest, ExceptionsNameExistingRulesAndFiles) {
   std::set<std::string> known;
   for (const Rule& rule : rules()) known.insert(rule.name);
   for (const SourceFile& file : tree()) known.insert(file.path);
@@ -102,7 +102,7 @@ TEST(TidyTreeTest, ANounIsAllFilesOfOneNameInOneFolder) {
   EXPECT_EQ(nouns_by_folder(files), nouns);
 }
 
-TEST(TidyTreeTest, LayersFormNoCircle) {
+TEST(TidyTreeTest, LayersHaveNoCyclicIncludes) {
   std::set<std::string> known;
   std::vector<Layer> left = layers();
   for (bool progress = true; progress && !left.empty();) {
@@ -117,7 +117,7 @@ TEST(TidyTreeTest, LayersFormNoCircle) {
       break;
     }
   }
-  for (const Layer& layer : left) ADD_FAILURE() << layer.folder << " includes what includes it";
+  for (const Layer& layer : left) ADD_FAILURE() << layer.folder << ": its includes form a circle";
 }
 
 TEST(TidyTreeTest, TheWholeTreeIsRead) {
@@ -132,8 +132,8 @@ TEST(TidyTreeTest, TheWholeTreeIsRead) {
 }
 
 // A row of docs/security.md is only as true as the test that it names.
-TEST(TidyTreeTest, TestsThatThePageOfAttemptsNamesAreThere) {
-  std::string page, tests;  // In one line each.
+TEST(TidyTreeTest, TestsNamedByTheSecurityPageExist) {
+  std::string page, tests;  // Each is one line.
   for (const SourceFile& file : tree()) {
     const bool is_page = file.path == "docs/security.md";
     if (!is_page && !(file.is_in("tests") && file.is_cpp())) continue;
@@ -157,7 +157,7 @@ TEST(TidyTreeTest, TestsThatThePageOfAttemptsNamesAreThere) {
   EXPECT_GT(named, 30);
 }
 
-TEST(TidyTreeTest, CodeIsWhatIsNeitherStringNorComment) {
+TEST(TidyTreeTest, CodeExcludesStringsAndComments) {
   EXPECT_EQ(code_of(R"(call("a // \" b", '"', c);  // "d")"), R"(call("", '', c);  )");
   EXPECT_EQ(included_name("#include \"operators/op.h\"  // Why."), "operators/op.h");
   EXPECT_TRUE(contains_word("std::sprintf(x)", "sprintf(", false));

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Who finds room in a full queue, and at whose cost.
+// Which requests find room in a full queue, and which make room for them.
 #include "coordinator/admission/queue_shares.h"
 
 #include <gmock/gmock.h>
@@ -23,7 +23,7 @@ constexpr QueueLoad kOne = {.requests = 1, .choices = 1, .prompt_tokens = 10, .b
 
 class QueueSharesTest : public testing::Test {
  protected:
-  // The names of the requests that made room; nothing: it was refused, and why_ says why.
+  // The names of the requests that made room; nullopt if it was refused, for the reason in why_.
   std::optional<std::vector<std::string>> join(const std::string& client, const std::string& name,
                                                const QueueLoad& load = kOne, int32_t priority = 0) {
     streams_[name] = std::make_shared<Stream>();
@@ -52,14 +52,14 @@ class QueueSharesTest : public testing::Test {
   std::string why_;
 };
 
-TEST_F(QueueSharesTest, OneClientMayHaveAllOfIt) {
+TEST_F(QueueSharesTest, OneClientMayFillTheQueue) {
   fill("bob", 4);
   EXPECT_EQ(join("bob", "late"), std::nullopt);
   EXPECT_THAT(why_, HasSubstr("4 requests wait, this request adds 1, the max is 4"));
   EXPECT_EQ(shares_.all().requests, 4);
 }
 
-TEST_F(QueueSharesTest, AnotherTakesThePlaceOfItsNewest) {
+TEST_F(QueueSharesTest, AnotherClientTakesThePlaceOfItsNewestRequest) {
   fill("bob", 4);
   EXPECT_TRUE(shares_.check("alice").ok());
   EXPECT_FALSE(shares_.check("bob").ok());
@@ -70,7 +70,7 @@ TEST_F(QueueSharesTest, AnotherTakesThePlaceOfItsNewest) {
   EXPECT_EQ(shares_.all().requests, 4);
 }
 
-TEST_F(QueueSharesTest, WhoseRequestsBeganMakesNoRoom) {
+TEST_F(QueueSharesTest, RequestsThatBeganMakeNoRoom) {
   fill("bob", 4);
   shares_.leave(streams_["bob3"].get());
   shares_.leave(streams_["bob3"].get());
@@ -100,7 +100,7 @@ TEST_F(QueueSharesTest, EveryRequestWithoutRoomIsCountedByTheBound) {
   EXPECT_EQ(shares_.refused().bytes, 0);
 }
 
-// It would have more than bob is left with: no request is turned away for nothing.
+// It would get more room than bob keeps: it is refused, and no request is turned away in vain.
 TEST_F(QueueSharesTest, ALargeRequestTakesNoMoreThanItsShare) {
   fill("bob", 3);
   EXPECT_EQ(join("alice", "large", {.requests = 1, .prompt_tokens = 80}), std::nullopt);
@@ -108,7 +108,7 @@ TEST_F(QueueSharesTest, ALargeRequestTakesNoMoreThanItsShare) {
   EXPECT_EQ(shares_.all().requests, 3);
 }
 
-// bob's urgent request came last, and what he can spare goes first.
+// bob's urgent request is his newest, but his requests of the worst priority make room first.
 TEST_F(QueueSharesTest, TheWorstPriorityMakesRoomFirst) {
   join("bob", "spare", kOne, 10);
   join("bob", "sparer", kOne, 10);
@@ -119,7 +119,7 @@ TEST_F(QueueSharesTest, TheWorstPriorityMakesRoomFirst) {
   EXPECT_EQ(join("alice", "c", kOne, -20), std::nullopt) << "no priority makes a share larger";
 }
 
-TEST_F(QueueSharesTest, ManyConnectionsOfOneNetworkKeepNobodyOut) {
+TEST_F(QueueSharesTest, ManyConnectionsOfOneNetworkKeepNoOtherNetworkOut) {
   for (const char* port : {"1", "2", "3", "4"}) {
     join(std::string("10.0.0.1:") + port, port);
   }
@@ -127,7 +127,7 @@ TEST_F(QueueSharesTest, ManyConnectionsOfOneNetworkKeepNobodyOut) {
   EXPECT_THAT(join("10.0.0.2:1", "other").value(), ElementsAre("4"));
   EXPECT_THAT(join("[fd00::1]:1", "third").value(), ElementsAre("3"));
   EXPECT_EQ(join("10.0.0.1:6", "6"), std::nullopt);
-  EXPECT_EQ(join("[fd00::2]:1", "neighbour"), std::nullopt) << "of one network of 64 bits";
+  EXPECT_EQ(join("[fd00::2]:1", "neighbour"), std::nullopt) << "both are in one network of 64 bits";
 }
 
 // Two clients of one proxy share as if there were no other network.
@@ -140,8 +140,8 @@ TEST_F(QueueSharesTest, ConnectionsOfOneNetworkShareItsPart) {
   EXPECT_EQ(shares_.all().requests, 4);
 }
 
-// The queue stays within its bounds, no request is lost, and it is empty in the end.
-TEST_F(QueueSharesTest, AnythingMayComeAndGo) {
+// The queue stays within its bounds, no request is lost, and it is empty at the end.
+TEST_F(QueueSharesTest, RandomRequestsKeepTheBoundsAndLeaveTheQueueEmpty) {
   std::mt19937 random(7);
   const auto draw = [&](int below) { return static_cast<int>(random() % below); };
   for (int i = 0; i < 3000; ++i) {

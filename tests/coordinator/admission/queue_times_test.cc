@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Estimates of waits against a queue that is served at a known pace, on virtual time.
+// Estimates of waits in a queue that is served at a known rate, on virtual time.
 #include "coordinator/admission/queue_times.h"
 
 #include <gmock/gmock.h>
@@ -36,7 +36,7 @@ class QueueTimesTest : public ::testing::Test {
       waiting_.push_back(streams_.back().get());
     }
   }
-  // So many milliseconds; the oldest begins first.
+  // Advances the clock by `ms`; the oldest requests begin first.
   void pass(int64_t ms) {
     for (; ms > 0; ms -= 10) {
       now_ns_ += 10 * kMs;
@@ -54,7 +54,7 @@ class QueueTimesTest : public ::testing::Test {
   std::deque<const Stream*> waiting_;
 };
 
-TEST_F(QueueTimesTest, WhatWaitsForALargerGroupDelaysNobody) {
+TEST_F(QueueTimesTest, ARequestThatWaitsForALargerGroupDelaysNoOther) {
   come(of("a"), 20);
   pass(300);
   come(of("b"));
@@ -66,7 +66,7 @@ TEST_F(QueueTimesTest, WhatWaitsForALargerGroupDelaysNobody) {
   EXPECT_LE(wait_ms(of("c")), 20);
 }
 
-TEST_F(QueueTimesTest, AnEmptyOrUnknownQueueDelaysNobody) {
+TEST_F(QueueTimesTest, AnEmptyOrUnknownQueueMeansNoWait) {
   EXPECT_EQ(wait_ms(of("a")), 0);
   come(of("a"), 5000);
   EXPECT_TRUE(times_.check(of("b", 0, now_ms() + 1), now_ns_).ok()) << "nothing has begun yet";
@@ -75,26 +75,26 @@ TEST_F(QueueTimesTest, AnEmptyOrUnknownQueueDelaysNobody) {
   EXPECT_EQ(wait_ms(of("a")), 0);
 }
 
-TEST_F(QueueTimesTest, TheWaitIsThatOfThoseBefore) {
+TEST_F(QueueTimesTest, TheWaitIsTheTimeOfEarlierRequests) {
   for (int i = 0; i < 2000; ++i) come(of(std::to_string(i)));
   pass(1000);
   EXPECT_NEAR(wait_ms(of("new")), 19'000, 500);
   pass(10'000);
   EXPECT_NEAR(wait_ms(of("new")), 9'000, 500);
-  now_ns_ += 5'000 * kMs;  // Nothing begins any more.
+  now_ns_ += 5'000 * kMs;  // No request begins any more.
   EXPECT_GT(wait_ms(of("new")), 12'000);
 }
 
-TEST_F(QueueTimesTest, WhoSendsMuchDelaysHimself) {
+TEST_F(QueueTimesTest, AClientWithManyRequestsDelaysOnlyItself) {
   come(of("many"), 1000);
   come(of("few"), 10);
   pass(100);
-  EXPECT_NEAR(wait_ms(of("new")), 20, 5) << "one of each client's";
+  EXPECT_NEAR(wait_ms(of("new")), 20, 5) << "one request of each client";
   EXPECT_NEAR(wait_ms(of("few")), 10 * (10 + 11), 20);
   EXPECT_NEAR(wait_ms(of("many")), 10 * (990 + 10), 50);
 }
 
-TEST_F(QueueTimesTest, PrioritiesWaitForBetterOnesAlone) {
+TEST_F(QueueTimesTest, APriorityWaitsOnlyForBetterOrEqualOnes) {
   for (int i = 0; i < 100; ++i) come(of(std::to_string(i), /*priority=*/0));
   for (int i = 0; i < 300; ++i) come(of(std::to_string(i), /*priority=*/5));
   pass(100);
@@ -103,7 +103,7 @@ TEST_F(QueueTimesTest, PrioritiesWaitForBetterOnesAlone) {
   EXPECT_NEAR(wait_ms(of("new", 5)), 3900, 80);
 }
 
-TEST_F(QueueTimesTest, ARequestThatWouldBeginTooLateIsToldWhenToComeBack) {
+TEST_F(QueueTimesTest, ARequestThatWouldBeginTooLateIsRefusedWithARetryTime) {
   for (int i = 0; i < 2000; ++i) come(of(std::to_string(i)));
   pass(1000);  // A request waits for 19 s.
   EXPECT_TRUE(times_.check(of("new"), now_ns_).ok());
@@ -119,7 +119,7 @@ TEST_F(QueueTimesTest, ARequestThatWouldBeginTooLateIsToldWhenToComeBack) {
   EXPECT_EQ(retry_after_of(absl::ResourceExhaustedError("full")), 1);
 }
 
-TEST_F(QueueTimesTest, WhatGoesAwayWithoutHavingBegunCountsNoMore) {
+TEST_F(QueueTimesTest, ARequestThatLeavesBeforeItBeginsCountsNoMore) {
   for (int i = 0; i < 500; ++i) come(of(std::to_string(i)));
   pass(1000);
   for (const Stream* stream : waiting_) times_.on_closed(stream, absl::OkStatus(), now_ns_);

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Who is let in, by the file of keys.
+// Who is let in, according to the file of keys.
 #include "coordinator/api/api_keys.h"
 
 #include <gmock/gmock.h>
@@ -38,7 +38,7 @@ TEST_F(ApiKeysTest, ABearerOfAKeyIsLetInByItsName) {
   }
 }
 
-TEST_F(ApiKeysTest, NamesAndKeysAreOfPlainLetters) {
+TEST_F(ApiKeysTest, NamesAndKeysMustBePlainLetters) {
   const char* wrong[][2] = {{R"({"alice": "sk-0123456789abcdef"})", "line 1: must be NAME KEY"},
                             {"alice \"sk-0123456789abcdef\"", "KEY must have only letters"},
                             {"alice sk-0123456789abcdef\nbob sk-0123456789abcdef",
@@ -51,7 +51,7 @@ TEST_F(ApiKeysTest, NamesAndKeysAreOfPlainLetters) {
   }
 }
 
-TEST_F(ApiKeysTest, AnythingElseIsNot) {
+TEST_F(ApiKeysTest, AnyOtherHeaderIsRefused) {
   const auto keys = load(std::string("alice ") + kKey);
   ASSERT_TRUE(keys.ok()) << keys.status();
   for (const std::string& wrong :
@@ -62,8 +62,8 @@ TEST_F(ApiKeysTest, AnythingElseIsNot) {
   }
 }
 
-TEST_F(ApiKeysTest, ADigestStandsForItsKey) {
-  // SHA-256 of "sk-0123456789abcdef".
+TEST_F(ApiKeysTest, ADigestReplacesItsKey) {
+  // The digest is SHA-256 of "sk-0123456789abcdef".
   const auto keys = load(
       "alice sha256:0000000000000000000000000000000000000000000000000000000000000000\n"
       "bob sha256:221df437bc4f8c4d9718bd7a9ec4c1021c72fd69dfb2a5f568ecf4607c824bee\n");
@@ -88,7 +88,7 @@ TEST_F(ApiKeysTest, AKeyIsServedBeforeOthersOnlyWhereItsLineSaysSo) {
   EXPECT_FALSE((*bob)->check_priority(-6).ok());
 }
 
-TEST_F(ApiKeysTest, AKeyHasSoManyRequestsUnderWayAndNotMore) {
+TEST_F(ApiKeysTest, AKeyHasALimitOfRunningRequests) {
   const auto keys = load(std::string("alice ") + kKey + " requests=2");
   ASSERT_TRUE(keys.ok()) << keys.status();
   const std::string bearer = std::string("Bearer ") + kKey;

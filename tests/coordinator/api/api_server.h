@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // The public port in this process, in front of the real engine and workers that do no arithmetic: a
-// test says when a step may run.
+// test decides when a step may run.
 #pragma once
 
 #include <grpcpp/generic/generic_stub.h>
@@ -50,12 +50,12 @@ class ApiServer {
   // Ends the public port; the engine goes on.
   void close() { server_.reset(); }
 
-  // A connection of its own.
+  // Opens a connection of its own.
   std::shared_ptr<grpc::Channel> new_channel(grpc::ChannelArguments arguments = {}) const {
     arguments.SetInt(GRPC_ARG_USE_LOCAL_SUBCHANNEL_POOL, 1);
     return grpc::CreateCustomChannel(address(), grpc::InsecureChannelCredentials(), arguments);
   }
-  // That a new client is served.
+  // Checks that a new client is served.
   void expect_alive() const {
     grpc::ClientContext context;
     v1::GetModelResponse response;
@@ -65,9 +65,9 @@ class ApiServer {
   }
   struct Answer {
     grpc::Status status;
-    std::string bytes;  // Of all messages, one after the other.
+    std::string bytes;  // All messages, concatenated.
   };
-  // Sends bytes as the method's message, whether they are one or not.
+  // Sends bytes as the method's message, valid or not.
   Answer call(const std::string& path, const std::string& bytes,
               const std::string& authorization = "") const {
     grpc::GenericStub stub(channel_);

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// A server that runs out of descriptors refuses connections, and answers as soon as there are some.
+// A server out of file descriptors refuses connections, and answers again when some are free.
 #include "base/system/descriptors.h"
 
 #include <csignal>
@@ -12,7 +12,7 @@ namespace {
 
 const ProcessOptions kFewDescriptors{.wrapper = with_descriptors(100)};
 
-// A connection of its own, which waits for the server.
+// Asks over a connection of its own, which waits for the server.
 grpc::Status get_model_anew(const std::string& address) {
   grpc::ChannelArguments arguments;
   arguments.SetInt(GRPC_ARG_USE_LOCAL_SUBCHANNEL_POOL, 1);
@@ -25,7 +25,7 @@ grpc::Status get_model_anew(const std::string& address) {
   return v1::Generation::NewStub(channel)->GetModel(&context, {}, &response);
 }
 
-// Open connections, each accepted, and greeted with the server's settings, or closed.
+// Opens connections; each is accepted and gets the server's settings, or is closed.
 std::vector<Socket> flood_of(int count, const std::string& address) {
   std::vector<Socket> flood;
   flood.reserve(static_cast<size_t>(count));
@@ -46,7 +46,7 @@ TEST(DescriptorsTest, AFloodOfConnectionsLeavesTheServerListening) {
 TEST(DescriptorsTest, AWorkerLostDuringTheFloodComesBack) {
   raise_descriptor_limit();
   Server server({"--workers", "2"}, kFewDescriptors);
-  EXPECT_TRUE(server.model().ready());  // Over a connection that is there before the flood.
+  EXPECT_TRUE(server.model().ready());  // This connection exists before the flood.
   const std::vector<Socket> flood = flood_of(300, server.address());
   const pid_t worker = server.workers().at(0);
   kill(worker, SIGKILL);

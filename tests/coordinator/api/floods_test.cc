@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// A client that sends without end delays neither workers' heartbeats nor the answers of others.
+// A client that sends without end delays neither workers' heartbeats nor others' answers.
 #include <thread>
 
 #include "tests/support/network/http2.h"
@@ -11,7 +11,7 @@ namespace {
 
 constexpr int kFloods = 3;
 
-TEST(FloodsTest, TinyFramesLoseNoGroup) {
+TEST(FloodsTest, TinyFramesDoNotLoseTheGroup) {
   Server server({"--workers", "2"});
   const std::vector<pid_t> workers = server.workers();
   const std::string update = http2::frame(http2::kWindowUpdate, 0, 0, http2::big_endian(1, 4));
@@ -30,7 +30,7 @@ TEST(FloodsTest, TinyFramesLoseNoGroup) {
       }
     });
   }
-  // Two heartbeats would be missing at the end.
+  // Three seconds are long enough for two heartbeats to be missed.
   const auto end = std::chrono::steady_clock::now() + std::chrono::seconds(3);
   while (std::chrono::steady_clock::now() < end) {
     const Answered answer = server.generate(story(16, 1));

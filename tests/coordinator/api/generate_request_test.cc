@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// What callers send -> what the engine takes, on the demo model.
+// The conversion of callers' requests to the engine's, on the demo model.
 #include "coordinator/api/generate_request.h"
 
 #include <gtest/gtest.h>
@@ -43,19 +43,19 @@ class GenerateRequestTest : public ::testing::Test {
   v1::GenerateRequest message_;
 };
 
-TEST_F(GenerateRequestTest, WhatIsNotSetTakesTheDefaults) {
+TEST_F(GenerateRequestTest, UnsetFieldsTakeTheDefaults) {
   const Request request = accepted();
   EXPECT_GT(request.prompt_ids.size(), 1u);
   EXPECT_EQ(request.max_tokens, model_->generation_config().max_new_tokens.value_or(128));
   EXPECT_EQ(request.n, 1);
   EXPECT_EQ(request.logprobs, -1);
   EXPECT_EQ(request.sampling.top_k, 0);
-  EXPECT_FALSE(request.stop_ids.empty());  // The model's own end.
+  EXPECT_FALSE(request.stop_ids.empty());  // The model's own end token.
   EXPECT_FALSE(request.id.empty());
   EXPECT_NE(accepted().id, request.id);
 }
 
-TEST_F(GenerateRequestTest, TheServersDefaultsGoOverTheModels) {
+TEST_F(GenerateRequestTest, TheServersDefaultsOverrideTheModels) {
   const RequestDefaults defaults = {
       .sampling = R"({"temperature": 0.25, "presence_penalty": 0.5, "frequency_penalty": -0.5})",
       .max_tokens = 77};
@@ -73,7 +73,7 @@ TEST_F(GenerateRequestTest, TheServersDefaultsGoOverTheModels) {
   EXPECT_EQ(accepted().max_tokens, 3);
 }
 
-TEST_F(GenerateRequestTest, RowsOfEmbeddingsAreAsManyAsIdsOfMinusOne) {
+TEST_F(GenerateRequestTest, RowsOfEmbeddingsMatchIdsOfMinusOneInNumber) {
   message_.clear_prompt();
   for (const int32_t id : {5, -1, -1}) message_.mutable_prompt_ids()->add_ids(id);
   expect_refused("prompt_ids");
@@ -100,7 +100,7 @@ TEST_F(GenerateRequestTest, RowsOfEmbeddingsAreAsManyAsIdsOfMinusOne) {
   expect_refused("prompt_ids");
 }
 
-TEST_F(GenerateRequestTest, WhatIsSetIsTaken) {
+TEST_F(GenerateRequestTest, SetFieldsAreUsed) {
   message_.set_max_tokens(7);
   message_.set_min_tokens(3);
   message_.set_temperature(0.5f);
@@ -175,7 +175,7 @@ TEST_F(GenerateRequestTest, ABadWordIsTheTokensOfItsTextWithAndWithoutABlank) {
   expect_refused("bad_words: must be 1 to 256 bytes, found 0");
 }
 
-TEST_F(GenerateRequestTest, IdsOfLogprobsAndOfWhatIsAllowedAreTheVocabularys) {
+TEST_F(GenerateRequestTest, IdsOfLogprobsAndAllowedIdsMustBeInTheVocabulary) {
   message_.add_allowed_ids(3);
   message_.add_logprob_ids(4);
   expect_refused("logprob_ids: must be sent with logprobs, found none");
@@ -214,7 +214,7 @@ TEST_F(GenerateRequestTest, ChatsAndPromptsEndAtTheirOwnEndTokens) {
   EXPECT_EQ(accepted().stop_ids, (std::vector<int32_t>{9, 1}));
 }
 
-TEST_F(GenerateRequestTest, OnePromptIsWanted) {
+TEST_F(GenerateRequestTest, ARequestMustHaveExactlyOnePrompt) {
   message_.mutable_prompt_ids()->add_ids(5);
   expect_refused("must be one of prompt, prompt_ids and chat, found several");
   message_.clear_prompt();
@@ -225,7 +225,7 @@ TEST_F(GenerateRequestTest, OnePromptIsWanted) {
   expect_refused("the prompt: must have at least one token");
 }
 
-TEST_F(GenerateRequestTest, IdsAreOfTheVocabulary) {
+TEST_F(GenerateRequestTest, IdsMustBeInTheVocabulary) {
   const int32_t vocabulary = static_cast<int32_t>(model_->config().vocab_size);
   message_.clear_prompt();
   for (const int32_t bad : {-1, vocabulary}) {
@@ -243,7 +243,7 @@ TEST_F(GenerateRequestTest, IdsAreOfTheVocabulary) {
   }
 }
 
-// That it was not tokenized shows in the text, which no tokenizer takes.
+// The invalid text shows that it was not tokenized: no tokenizer accepts it.
 TEST_F(GenerateRequestTest, APromptThatCannotFitIsRefusedBeforeItIsTokenized) {
   const size_t most = model_->max_context() * kPromptBytesPerToken;
   message_.set_prompt(std::string(most, '\xff'));
@@ -265,7 +265,7 @@ TEST_F(GenerateRequestTest, LinesOfJsonAreTheSameMessage) {
   }
 }
 
-// The fuzzer's twin: mutations of a good message, seed 1.
+// The same checks as the fuzzer's: mutations of a valid message, seed 1.
 TEST_F(GenerateRequestTest, MutatedBytesAreRefusedOrKeepTheLimits) {
   message_.set_n(3);
   message_.add_stop("stop");

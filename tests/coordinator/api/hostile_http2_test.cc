@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// What no gRPC client sends: afterwards others are served.
+// Frames that no gRPC client sends: the server goes on and serves others.
 #include <gtest/gtest.h>
 #include <sys/socket.h>
 
@@ -18,7 +18,7 @@ namespace http2 = testing::http2;
 
 const std::string kGenerate = "/lockstep.v1.Generation/Generate";
 
-// A connection that reads all that comes, so that the server never waits for it.
+// A connection that reads all that arrives, so that the server never waits for it.
 class Attacker {
  public:
   explicit Attacker(const std::string& address) : socket_(address) {
@@ -33,14 +33,14 @@ class Attacker {
     reader_.join();
   }
   bool send(const std::string& bytes) const { return socket_.send(bytes); }
-  // Sends the frames from `begin` on, as far as they are taken now. How much that was.
+  // Sends as much of the frames from `begin` on as the socket takes now; returns the bytes sent.
   size_t send_some(const std::string& frames, size_t begin) const {
     const ssize_t count = ::send(socket_.descriptor(), frames.data() + begin, frames.size() - begin,
                                  MSG_NOSIGNAL | MSG_DONTWAIT);
     if (count < 0) std::this_thread::sleep_for(std::chrono::milliseconds(1));
     return count < 0 ? 0 : static_cast<size_t>(count);
   }
-  // Returns when the server has closed the connection.
+  // Returns after the server has closed the connection.
   void wait_until_closed() {
     reader_.join();
     reader_ = std::thread([] {});
@@ -55,7 +55,7 @@ std::string headers_of(const http2::Headers& headers, uint32_t stream) {
   return http2::frame(http2::kHeaders, http2::kEndHeaders, stream, http2::hpack(headers));
 }
 
-TEST(HostileHttp2Test, TenThousandRapidResets) {
+TEST(HostileHttp2Test, TenThousandRapidResetsDoNoHarm) {
   const ApiServer server;
   {
     const Attacker attacker(server.address());
@@ -80,8 +80,8 @@ TEST(HostileHttp2Test, PingsWithoutEndAreCutOff) {
   server.expect_alive();
 }
 
-// It would keep a thread of gRPC, which workers' heartbeats need as well. The system's buffers take
-// up to 10 MiB.
+// Unpaced, they would occupy a thread of gRPC, which workers' heartbeats need as well. The system's
+// buffers hold up to 10 MiB.
 TEST(HostileHttp2Test, FramesWithoutEndArePaced) {
   const ApiServer server;
   const std::string update = http2::frame(http2::kWindowUpdate, 0, 0, http2::big_endian(1, 4));
@@ -101,7 +101,7 @@ TEST(HostileHttp2Test, FramesWithoutEndArePaced) {
   }
 }
 
-TEST(HostileHttp2Test, HeadersOfNineKilobytesAndABadTe) {
+TEST(HostileHttp2Test, HeadersOfNineKilobytesAndABadTeDoNoHarm) {
   const ApiServer server;
   const Attacker attacker(server.address());
   http2::Headers headers = http2::call_headers(kGenerate);
@@ -113,7 +113,7 @@ TEST(HostileHttp2Test, HeadersOfNineKilobytesAndABadTe) {
   server.expect_alive();
 }
 
-TEST(HostileHttp2Test, HalfRequestsAndFramesOfNoKind) {
+TEST(HostileHttp2Test, HalfRequestsAndUnknownFramesDoNoHarm) {
   const ApiServer server;
   const Attacker attacker(server.address());
   for (uint32_t stream = 1; stream < 1000; stream += 2) {

@@ -19,7 +19,7 @@ using testing::FakeExchange;
 
 constexpr const char* kKey = "sk-0123456789abcdef";
 
-// Says something once it is told to.
+// Writes one piece after the test sets its flag.
 class ToldSource final : public http::BodySource {
  public:
   explicit ToldSource(const std::atomic<bool>* told) : told_(told) {}
@@ -55,10 +55,10 @@ class KeyGateTest : public ::testing::Test {
   TempFolder folder_;
   std::unique_ptr<ApiKeys> keys_;
   http::Handler gate_;
-  std::vector<std::shared_ptr<http::Exchange>> held_;  // That the handler was given.
+  std::vector<std::shared_ptr<http::Exchange>> held_;  // Exchanges that reached the handler.
 };
 
-// Never at its end.
+// A source without an end.
 class EndlessSource final : public http::BodySource {
  public:
   State read(std::string* bytes) override {
@@ -67,7 +67,7 @@ class EndlessSource final : public http::BodySource {
   }
 };
 
-TEST_F(KeyGateTest, WithoutAKeyTheAnswerSaysWhatIsWanted) {
+TEST_F(KeyGateTest, ARequestWithoutAKeyGetsAnErrorWithACode) {
   const auto exchange = call("/v1/models", "Bearer nothing");
   EXPECT_TRUE(held_.empty());
   const http::Response response = exchange->wait();
@@ -75,13 +75,13 @@ TEST_F(KeyGateTest, WithoutAKeyTheAnswerSaysWhatIsWanted) {
   EXPECT_EQ(nlohmann::json::parse(response.body)["error"]["code"], "invalid_api_key");
 }
 
-TEST_F(KeyGateTest, AnOpenPathNeedsNone) {
+TEST_F(KeyGateTest, AnOpenPathNeedsNoKey) {
   call("/readyz", "");
   ASSERT_EQ(held_.size(), 1u);
   EXPECT_EQ(held_[0]->client(), "127.0.0.1:1");
 }
 
-TEST_F(KeyGateTest, TheHandlerIsToldWhoseKeyItIs) {
+TEST_F(KeyGateTest, TheHandlerGetsTheNameOfTheKey) {
   call("/v1/models", std::string("Bearer ") + kKey);
   ASSERT_EQ(held_.size(), 1u);
   EXPECT_EQ(held_[0]->client(), "alice");
@@ -92,7 +92,7 @@ TEST_F(KeyGateTest, ARequestCountsUntilItsAnswerIsComplete) {
   const auto first = call("/v1/completions", bearer);
   ASSERT_EQ(held_.size(), 1u);
   held_[0]->stream({}, std::make_unique<EndlessSource>());
-  held_.clear();  // The handler has let go of it; the stream goes on.
+  held_.clear();  // The handler releases it; the stream goes on.
   const http::Response refused = call("/v1/completions", bearer)->wait();
   EXPECT_EQ(refused.status, 429);
   EXPECT_EQ(nlohmann::json::parse(refused.body)["error"]["type"], "rate_limit_error");
@@ -101,7 +101,7 @@ TEST_F(KeyGateTest, ARequestCountsUntilItsAnswerIsComplete) {
   EXPECT_EQ(held_.size(), 1u);
 }
 
-TEST_F(KeyGateTest, WhoHasTheWholeAnswerMaySendTheNextThoughTheHandlerStillHoldsIt) {
+TEST_F(KeyGateTest, AClientThatHasTheWholeAnswerMaySendTheNextRequest) {
   const std::string bearer = std::string("Bearer ") + kKey;
   const auto first = call("/v1/completions", bearer);
   held_[0]->respond({.body = "whole"});
@@ -116,7 +116,7 @@ TEST_F(KeyGateTest, WhoHasTheWholeAnswerMaySendTheNextThoughTheHandlerStillHolds
   EXPECT_EQ(held_.size(), 3u);
 }
 
-TEST_F(KeyGateTest, WhatGoesOnWithARequestIsNotCountedAndNeedsAKey) {
+TEST_F(KeyGateTest, ResumingARequestIsNotCountedAndNeedsAKey) {
   const std::string bearer = std::string("Bearer ") + kKey;
   call("/v1/completions", bearer);
   call("/v1/streams/a", bearer);
@@ -138,7 +138,7 @@ TEST_F(KeyGateTest, ARequestCountsWhileItsPassIsHeldThoughItsClientIsGone) {
   EXPECT_EQ(held_.size(), 1u);
 }
 
-TEST_F(KeyGateTest, AnAnswerIsWokenWhenItsHandlerHasLetGoOfIt) {
+TEST_F(KeyGateTest, AnAnswerIsWokenAfterItsHandlerReleasesIt) {
   const auto exchange = call("/v1/completions", std::string("Bearer ") + kKey);
   std::atomic<bool> told = false;
   const std::function<void()> wake = held_[0]->waker();

@@ -29,9 +29,9 @@ void expect_refused(const Message& message, const std::string& text) {
   EXPECT_EQ(message_of(status), text);
 }
 
-TEST(LimitsTest, EveryRowIsAFieldAndIsSaidInTheCommentOfTheField) {
+TEST(LimitsTest, EveryRowIsAFieldWhoseCommentStatesTheLimit) {
   std::ifstream file(LOCKSTEP_SOURCE_DIR "/proto/generate.proto");
-  std::map<std::string, std::string> comments;  // By "Message.field": lines above, and its own.
+  std::map<std::string, std::string> comments;  // Keys are "Message.field"; values, all its lines.
   std::string message;
   std::string above;
   for (std::string line; std::getline(file, line);) {
@@ -52,7 +52,7 @@ TEST(LimitsTest, EveryRowIsAFieldAndIsSaidInTheCommentOfTheField) {
   }
 }
 
-TEST(LimitsTest, BothEndsOfEveryNumberAreTakenAndWhatIsBeyondIsNot) {
+TEST(LimitsTest, BothEndsOfEveryRangeAreAcceptedAndNothingBeyond) {
   for (const FieldLimit& limit : field_limits()) {
     if (limit.measure != Measure::kValue || limit.field == std::string("logit_bias")) continue;
     v1::GenerateRequest message = good();
@@ -87,7 +87,7 @@ TEST(LimitsTest, IntegersAreComparedExactly) {
   expect_refused(message, "max_tokens: must be 0 to 1073741824, found 2147483647");
 }
 
-TEST(LimitsTest, MessagesSayWhatIsWantedAndWhatWasFound) {
+TEST(LimitsTest, MessagesSayWhatMustBeAndWhatWasFound) {
   v1::GenerateRequest message = good();
   message.set_top_p(1.5f);
   expect_refused(message, "top_p: must be 0 to 1, found 1.5");

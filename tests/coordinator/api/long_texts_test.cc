@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Texts of megabytes cost those who send them, and nobody else: gRPC's threads stay free to answer
-// health checks and the pings of workers and clients.
+// Texts of megabytes delay only their senders: gRPC's threads stay free to answer health checks and
+// the pings of workers and clients.
 #include <grpcpp/generic/generic_stub.h>
 
 #include <atomic>
@@ -12,7 +12,7 @@ namespace {
 
 constexpr int kCallers = 40;
 #ifdef __SANITIZE_ADDRESS__
-constexpr size_t kTextBytes = 1'000'000;  // Takes as long there as four times as much elsewhere.
+constexpr size_t kTextBytes = 1'000'000;  // Takes as long as 4 MB elsewhere.
 #else
 constexpr size_t kTextBytes = 4'000'000;
 #endif

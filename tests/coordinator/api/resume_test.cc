@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Resumable calls of the public port: what they leave behind is read again, message by message.
+// Resumable calls of the public port: after a call is gone its messages can be read again.
 #include <fmt/format.h>
 #include <gtest/gtest.h>
 
@@ -27,7 +27,7 @@ struct Read {
   std::vector<v1::GenerateResponse> messages;
   grpc::Status status;
 
-  // All of them as bytes.
+  // The bytes of all messages.
   std::string bytes() const {
     std::string all;
     for (const v1::GenerateResponse& message : messages) all += message.SerializeAsString();
@@ -35,7 +35,7 @@ struct Read {
   }
 };
 
-// Hangs up after so many messages.
+// Hangs up after `messages` messages.
 template <typename Reader>
 Read read(Reader& reader, grpc::ClientContext& context, size_t messages = SIZE_MAX) {
   Read read;
@@ -61,7 +61,7 @@ Read resume(ApiServer& server, const std::string& id, uint64_t from, size_t mess
   return read(*server.stub().Resume(&context, request), context, messages);
 }
 
-TEST(ResumeTest, ACallThatIsClosedAtEveryMessageIsJoinedByItsRest) {
+TEST(ResumeTest, ACallClosedAtAnyMessageIsCompletedByResume) {
   ApiServer server;
   const Read uncut = generate(server, story("uncut"));
   EXPECT_TRUE(uncut.status.ok()) << uncut.status.error_message();
@@ -75,7 +75,7 @@ TEST(ResumeTest, ACallThatIsClosedAtEveryMessageIsJoinedByItsRest) {
     EXPECT_TRUE(rest.status.ok()) << rest.status.error_message();
     first.messages.insert(first.messages.end(), rest.messages.begin(), rest.messages.end());
     for (v1::GenerateResponse& message : first.messages) message.set_request_id("uncut");
-    // What came from the cache depends on what came before, the answer does not.
+    // The cached tokens depend on earlier requests, the answer does not.
     for (v1::GenerateResponse& message : first.messages) {
       if (message.has_usage()) message.mutable_usage()->set_cached_tokens(0);
     }
@@ -113,7 +113,7 @@ grpc::StatusCode cancel(ApiServer& server, const std::string& id) {
   return server.stub().Cancel(&context, request, &response).error_code();
 }
 
-TEST(ResumeTest, CancellingEndsItWhoeverReadsIt) {
+TEST(ResumeTest, CancellingEndsItForEveryReader) {
   ApiServer server;
   StepGate gate(server.cluster());
   Read whole;
@@ -131,7 +131,7 @@ TEST(ResumeTest, CancellingEndsItWhoeverReadsIt) {
   EXPECT_EQ(cancel(server, ""), grpc::StatusCode::INVALID_ARGUMENT);
 }
 
-TEST(ResumeTest, WhatIsGoneIsOutOfRange) {
+TEST(ResumeTest, AnExpiredStreamIsOutOfRange) {
   ApiServer server({}, 64, {.after_end_ms = 0});
   generate(server, story("story"), 1);
   EXPECT_TRUE(becomes_true([&] { return server.kept().counts().streams == 0; }));
@@ -144,7 +144,7 @@ TEST(ResumeTest, WhatIsGoneIsOutOfRange) {
 TEST(ResumeTest, ReadersThatHangUpMakeRoomForOthersAndTheRequestRunsOn) {
   ApiServer server;
   StepGate gate(server.cluster());
-  // Until one is begun within its deadline: that is the call's, not the request's.
+  // Repeat until a request begins within the deadline, which ends the call and not the request.
   std::string id;
   for (int ms = 100; server.kept().counts().streams == 0; ms *= 2) {
     id = fmt::format("within-{}-ms", ms);
@@ -168,7 +168,7 @@ TEST(ResumeTest, ReadersThatHangUpMakeRoomForOthersAndTheRequestRunsOn) {
   EXPECT_TRUE(becomes_true([&] { return resume(server, id, 0).messages.size() == 40; }));
 }
 
-TEST(ResumeTest, AResumerThatNeverReadsHoldsUpNobody) {
+TEST(ResumeTest, AResumerThatNeverReadsDelaysNoOther) {
   ApiServer server({}, /*pages=*/1024, {.max_bytes = 600 << 10});
   v1::ResumeRequest request;
   request.set_request_id("story");
@@ -195,7 +195,7 @@ TEST(ResumeTest, AResumerThatNeverReadsHoldsUpNobody) {
   server.expect_alive();
 }
 
-TEST(ResumeTest, ClosingThePortEndsThoseWhoWait) {
+TEST(ResumeTest, ClosingThePortEndsWaitingReaders) {
   ApiServer server;
   generate(server, story("story", 1000), 1);
   v1::ResumeRequest request;

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Who comes next, who is refused, and that nobody waits for ever. Threads are held by tasks that
-// wait for the test; nothing here depends on time.
+// Which task runs next, which is refused, and that no task waits forever. Tasks that wait for the
+// test hold the threads; nothing here depends on time.
 #include "coordinator/api/task_pool.h"
 
 #include <gmock/gmock.h>
@@ -43,7 +43,7 @@ class Gate {
   int arrived_ ABSL_GUARDED_BY(mutex_) = 0;
 };
 
-// What ran, in order.
+// The names of the tasks that ran, in order.
 class Record {
  public:
   std::function<void()> task(std::string name) {
@@ -65,7 +65,7 @@ class Record {
   std::vector<std::string> names_ ABSL_GUARDED_BY(mutex_);
 };
 
-// One thread for all tasks, one for short ones; both held at the gate.
+// One thread for all tasks and one for short ones; the gate holds both.
 struct HeldPool {
   explicit HeldPool(TaskPoolOptions options = {.threads = 1}) : pool(options) {
     hold(kLong);
@@ -86,7 +86,7 @@ struct HeldPool {
   TaskPool pool;
 };
 
-TEST(TaskPoolTest, LongTasksOfOneClientLetThoseOfOthersPass) {
+TEST(TaskPoolTest, LongTasksOfOneClientLetOthersPass) {
   HeldPool held;
   for (int i = 0; i < 3; ++i) EXPECT_TRUE(held.submit("much", kLong, "m" + std::to_string(i)).ok());
   EXPECT_TRUE(held.submit("little", kLong, "little").ok());
@@ -94,7 +94,7 @@ TEST(TaskPoolTest, LongTasksOfOneClientLetThoseOfOthersPass) {
   EXPECT_THAT(held.record.wait_for(4), testing::ElementsAre("m0", "little", "m1", "m2"));
 }
 
-TEST(TaskPoolTest, ATaskThatStillWaitsIsRunAtItsDeadline) {
+TEST(TaskPoolTest, AWaitingTaskRunsAtItsDeadline) {
   HeldPool held;
   const int64_t soon = steady_now_ms() + 20;
   const auto submit = [&](int64_t bytes, const std::string& name, int64_t deadline_ms) {
@@ -117,7 +117,7 @@ TEST(TaskPoolTest, AShortTaskPassesLongOnesThatCameBefore) {
   EXPECT_TRUE(pool.submit("a", kLong, [&] { gate.pass(); }).ok());
   for (int i = 0; i < 5; ++i) EXPECT_TRUE(pool.submit("a", kLong, record.task("long")).ok());
   EXPECT_TRUE(pool.submit("b", 10, record.task("short")).ok());
-  EXPECT_EQ(record.wait_for(1)[0], "short");  // While a long one holds the thread for those.
+  EXPECT_EQ(record.wait_for(1)[0], "short");  // A long task holds the thread for long ones.
   gate.open();
 }
 
@@ -132,7 +132,7 @@ TEST(TaskPoolTest, TasksOfOneClientRunInTheirOrder) {
   EXPECT_EQ(held.record.wait_for(20), wanted);
 }
 
-TEST(TaskPoolTest, OneClientMayHaveHalfOfTheRoomAndAllTogetherAllOfIt) {
+TEST(TaskPoolTest, OneClientMayHaveHalfOfTheRoomAndAllClientsAllOfIt) {
   HeldPool held({.threads = 1, .max_tasks = 12, .max_bytes = 1 << 20});
   for (int i = 0; i < 6; ++i) EXPECT_TRUE(held.submit("a", 1, "a").ok());
   const absl::Status seventh = held.submit("a", 1, "a");
@@ -180,7 +180,7 @@ TEST(TaskPoolTest, BytesAreBoundedAndFreeAgainWhenATaskHasRun) {
 
 TEST(TaskPoolTest, LongTextsLeaveRoomForShortOnes) {
   HeldPool held({.threads = 1, .max_tasks = 100, .max_bytes = 20 * kLong});
-  int taken = 1;  // The holder's.
+  int taken = 1;  // The holder's task.
   for (int client = 0; client < 40; ++client) {
     taken += held.submit(std::to_string(client), kLong, "long").ok() ? 1 : 0;
   }
@@ -203,7 +203,7 @@ TEST(TaskPoolTest, ShortTextsOfOneClientLeaveRoomForThoseOfOthers) {
   held.record.wait_for(7);
 }
 
-TEST(TaskPoolTest, WhatWasAcceptedIsRunBeforeThePoolGoes) {
+TEST(TaskPoolTest, AcceptedTasksRunBeforeThePoolEnds) {
   Record record;
   {
     TaskPool pool({.threads = 3});

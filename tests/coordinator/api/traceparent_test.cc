@@ -14,12 +14,12 @@ std::string with(size_t at, char c) {
   return changed;
 }
 
-TEST(TraceparentTest, AValueOfTheStandardIsTakenAsItIs) {
+TEST(TraceparentTest, AStandardValueIsKeptUnchanged) {
   EXPECT_EQ(traceparent_of(kGood), kGood);
   EXPECT_EQ(traceparent_of(with(54, '0')), with(54, '0'));
 }
 
-TEST(TraceparentTest, ALaterVersionMaySayMore) {
+TEST(TraceparentTest, ALaterVersionMayHaveMoreFields) {
   const std::string later = "cc" + kGood.substr(2);
   EXPECT_EQ(traceparent_of(later), later);
   EXPECT_EQ(traceparent_of(later + "-5a"), later + "-5a");
@@ -29,7 +29,7 @@ TEST(TraceparentTest, ALaterVersionMaySayMore) {
   EXPECT_EQ(traceparent_of(kGood + "-5a"), "");
 }
 
-TEST(TraceparentTest, AnythingElseIsNone) {
+TEST(TraceparentTest, AnInvalidValueIsIgnored) {
   EXPECT_EQ(traceparent_of(""), "");
   EXPECT_EQ(traceparent_of("ff" + kGood.substr(2)), "");
   EXPECT_EQ(traceparent_of("00-" + std::string(32, '0') + kGood.substr(35)), "");

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// The port where workers join, over real sockets: who gets in, and what it costs to keep the others
-// out.
+// The port where workers join, over real sockets: which workers join, and the cost of refusing
+// others.
 #include "coordinator/cluster/cluster_server.h"
 
 #include <gmock/gmock.h>
@@ -28,7 +28,7 @@ using ::testing::HasSubstr;
 
 constexpr int64_t kMiB = 1 << 20;
 
-// Remembers what it is told, and lets a test wait for it.
+// Records its events, and lets a test wait for one.
 class RecordingListener final : public LinkListener {
  public:
   void on_opened(LinkId link) override { add(fmt::format("opened {}", link)); }
@@ -72,7 +72,7 @@ int64_t resident_bytes() {
   return 0;
 }
 
-// A worker of the test's own making.
+// A worker that the test plays.
 using Stream = grpc::ClientReaderWriter<cluster::WorkerMessage, cluster::CoordinatorMessage>;
 struct Join {
   grpc::ClientContext context;
@@ -82,7 +82,7 @@ struct Join {
 class ClusterServerTest : public ::testing::Test {
  protected:
   ClusterServerTest() {
-    // The public port of the same process has both.
+    // The public port of the same process enables both.
     grpc::reflection::InitProtoReflectionServerBuilderPlugin();
     grpc::EnableDefaultHealthCheckService(true);
     auto server = ClusterServer::start(
@@ -178,8 +178,8 @@ TEST_F(ClusterServerTest, AReplayedNonceIsRefused) {
   worker->context.TryCancel();
 }
 
-// Without the token: each used to close an older one, so that a flood kept workers out.
-TEST_F(ClusterServerTest, ManyChallengesCloseNobodys) {
+// The client has no token: a new challenge used to close an old one, so a flood kept workers out.
+TEST_F(ClusterServerTest, ManyChallengesCloseNoOther) {
   const cluster::ChallengeReply oldest = challenge();
   for (int i = 0; i < 200; ++i) challenge();
   const auto worker = join(oldest, proof(oldest));
@@ -225,7 +225,7 @@ class EndedCall {
   grpc::Status status_;
 };
 
-TEST_F(ClusterServerTest, AMessageOf600MegabytesBeforeTheTokenCostsNothing) {
+TEST_F(ClusterServerTest, AMessageOf600MegabytesBeforeTheTokenTakesNoMemory) {
   const grpc::Slice megabyte(std::string(kMiB, 'x'));
   const std::vector<grpc::Slice> slices(600, megabyte);  // All share the same bytes.
   const grpc::ByteBuffer message(slices.data(), slices.size());
@@ -239,7 +239,7 @@ TEST_F(ClusterServerTest, AMessageOf600MegabytesBeforeTheTokenCostsNothing) {
   EXPECT_TRUE(listener_.events().empty());
 }
 
-TEST_F(ClusterServerTest, NothingElseIsServedThere) {
+TEST_F(ClusterServerTest, NoOtherServiceIsServedOnThePort) {
   for (const char* method : {"/grpc.reflection.v1alpha.ServerReflection/ServerReflectionInfo",
                              "/grpc.health.v1.Health/Check", "/lockstep.v1.Generation/Generate"}) {
     const EndedCall call(channel_, method, nullptr);
@@ -256,7 +256,7 @@ TEST_F(ClusterServerTest, AWorkersMessageBeyondTheLimitEndsItsStream) {
   EXPECT_FALSE(worker->stream->Finish().ok());
 }
 
-TEST_F(ClusterServerTest, WhatIsSentBeforeAStreamIsClosedArrives) {
+TEST_F(ClusterServerTest, MessagesSentBeforeAStreamIsClosedArrive) {
   const auto worker = join();
   ASSERT_TRUE(worker->stream->Write(message(1)));
   listener_.wait_for("message 1 1");
@@ -283,7 +283,7 @@ TEST_F(ClusterServerTest, AStreamThatIsCutEndsThoughItsPeerReadsNothing) {
   worker->context.TryCancel();
 }
 
-TEST_F(ClusterServerTest, EndsWithStreamsOpen) {
+TEST_F(ClusterServerTest, TheServerEndsWithStreamsOpen) {
   const auto worker = join();
   ASSERT_TRUE(worker->stream->Write(message(1)));
   listener_.wait_for("message 1 1");
@@ -305,17 +305,17 @@ class FewDescriptors {
   rlimit before_ = {};
 };
 
-// Whose port has room for 64 connections.
+// The port has room for 64 connections.
 class CrowdedClusterServerTest : FewDescriptors, public ClusterServerTest {};
 
-TEST_F(CrowdedClusterServerTest, WhoSaysNothingKeepsNoWorkerOut) {
+TEST_F(CrowdedClusterServerTest, SilentConnectionsKeepNoWorkerOut) {
   const auto worker = join();
   ASSERT_TRUE(worker->stream->Write(message(1)));
   listener_.wait_for("message 1 1");
   std::vector<testing::Socket> strangers;
   strangers.reserve(150);
   for (int i = 0; i < 150; ++i) strangers.emplace_back(server_->address());
-  while (!strangers.front().receive().empty()) {  // gRPC's settings, until it closes.
+  while (!strangers.front().receive().empty()) {  // Read gRPC's settings until the port closes it.
   }
 
   grpc::ChannelArguments arguments;

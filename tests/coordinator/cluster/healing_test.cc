@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Once a group was formed no error ends the server; before that, one that another try would only
-// repeat does.
+// After a first group was formed no error ends the server; before that, an error ends it if a retry
+// would only repeat it.
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
@@ -18,7 +18,7 @@ constexpr absl::StatusCode kPermanent[] = {
     absl::StatusCode::kInvalidArgument, absl::StatusCode::kFailedPrecondition,
     absl::StatusCode::kResourceExhausted, absl::StatusCode::kNotFound, absl::StatusCode::kInternal};
 
-// A group of two is formed and loses its second worker to this error.
+// Forms a group of two, which loses its second worker to this error.
 LinkId lose_second(absl::StatusCode code, VirtualCluster& cluster) {
   cluster.join();
   const LinkId second = cluster.join();
@@ -29,7 +29,7 @@ LinkId lose_second(absl::StatusCode code, VirtualCluster& cluster) {
   return second;
 }
 
-TEST(HealingTest, BeforeAFirstGroupAnErrorThatATryWouldRepeatIsHopeless) {
+TEST(HealingTest, AnErrorThatARetryWouldRepeatIsHopelessBeforeAFirstGroup) {
   for (const absl::StatusCode code : kPermanent) {
     VirtualCluster cluster(VirtualCluster::default_options());
     cluster.join();
@@ -41,7 +41,7 @@ TEST(HealingTest, BeforeAFirstGroupAnErrorThatATryWouldRepeatIsHopeless) {
   }
 }
 
-TEST(HealingTest, OnceAGroupWasFormedNoErrorIsPermanent) {
+TEST(HealingTest, NoErrorIsPermanentAfterAFirstGroup) {
   for (const absl::StatusCode code : kPermanent) {
     VirtualCluster cluster(VirtualCluster::default_options());
     const LinkId second = lose_second(code, cluster);
@@ -55,8 +55,8 @@ TEST(HealingTest, OnceAGroupWasFormedNoErrorIsPermanent) {
   }
 }
 
-// Else a step that a worker ends so each time would be tried without end.
-TEST(HealingTest, AWorkerDoesNotSayThatNobodyIsToBlame) {
+// Otherwise a step that a worker always ends this way would be retried without end.
+TEST(HealingTest, AWorkersErrorCodeDoesNotShiftTheBlame) {
   for (const absl::StatusCode code :
        {absl::StatusCode::kAborted, absl::StatusCode::kDeadlineExceeded}) {
     VirtualCluster cluster(VirtualCluster::default_options());
@@ -97,7 +97,7 @@ TEST(HealingTest, AModelThatCannotBeCompiledIsHopelessAtFirstAndRetriedLater) {
   EXPECT_TRUE(cluster.formed());
 }
 
-TEST(HealingTest, FormingIsRetriedWithoutLimitEverMoreRarelyAndAtOnceForANewWorker) {
+TEST(HealingTest, FormingIsRetriedWithGrowingDelaysAndAtOnceForANewWorker) {
   VirtualCluster cluster(VirtualCluster::default_options());
   cluster.join();
   const LinkId second = cluster.join();
@@ -116,8 +116,8 @@ TEST(HealingTest, FormingIsRetriedWithoutLimitEverMoreRarelyAndAtOnceForANewWork
     longest = std::max(longest, cluster.now() - last);
     last = cluster.now();
   }
-  EXPECT_GT(tries, 150u);  // Without limit,
-  EXPECT_LT(tries, 250u);  // but not in a circle.
+  EXPECT_GT(tries, 150u);  // Retries have no limit,
+  EXPECT_LT(tries, 250u);  // but a growing delay.
   EXPECT_LE(longest, 3'100);
   const LinkId good = cluster.join();
   EXPECT_TRUE(cluster.formed());
@@ -179,7 +179,7 @@ TEST(HealingTest, AStrangeWorkerDoesNotDisturbAGroup) {
   EXPECT_EQ(cluster.lost(), "");
 }
 
-TEST(HealingTest, APeersDeathIsNotTheFaultOfWhoReportsIt) {
+TEST(HealingTest, APeersDeathIsNotTheFaultOfTheRankThatReportsIt) {
   VirtualCluster cluster(VirtualCluster::default_options());
   cluster.join();
   const LinkId second = cluster.join();

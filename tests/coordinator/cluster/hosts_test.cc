@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Groups whose workers are on several hosts: what they are told, and who fits.
+// Groups with workers on several hosts: the addresses and keys they get, and which may join.
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
@@ -26,7 +26,7 @@ TEST(HostsTest, WorkersOfSeveralHostsLearnEachOthersAddressesAndAKey) {
   const LinkId first = cluster.join(on_host("a", "10.0.0.1:1"));
   const LinkId second = cluster.join(on_host("b", "10.0.0.2:2"));
   cluster.want_group();
-  EXPECT_TRUE(cluster.formed());  // A copy of the same files serves.
+  EXPECT_TRUE(cluster.formed());  // A copy of the same files is accepted.
   for (const LinkId link : {first, second}) {
     const cluster::Assignment& assignment = cluster.worker(link).assignment();
     ASSERT_EQ(assignment.data_addresses_size(), 2);
@@ -36,7 +36,7 @@ TEST(HostsTest, WorkersOfSeveralHostsLearnEachOthersAddressesAndAKey) {
   }
 }
 
-TEST(HostsTest, OnOneHostNobodyGetsAKey) {
+TEST(HostsTest, WorkersOfOneHostGetNoKey) {
   VirtualCluster cluster(VirtualCluster::default_options());
   const LinkId first = cluster.join(on_host("a", "10.0.0.1:1"));
   cluster.join(on_host("a", "10.0.0.1:2"));
@@ -54,8 +54,8 @@ TEST(HostsTest, CopiesThatDifferOnAnotherHostMakeNoGroup) {
   EXPECT_THAT(cluster.log(), HasSubstr("ranks 0 and 1 loaded different checkpoints"));
 }
 
-// Contents are a sample: of the files of a host their times count, too.
-TEST(HostsTest, GroupsOfFilesThatWereWrittenBetweenThemHaveOtherWeights) {
+// The contents are only a sample, so on one host the files' times count, too.
+TEST(HostsTest, AGroupAfterARewriteHasOtherWeights) {
   VirtualCluster cluster(VirtualCluster::default_options());
   const LinkId first = cluster.join();
   const LinkId second = cluster.join();
@@ -74,7 +74,7 @@ TEST(HostsTest, GroupsOfFilesThatWereWrittenBetweenThemHaveOtherWeights) {
   EXPECT_FALSE(cluster.info().weights.same_as(weights));
 }
 
-TEST(HostsTest, RanksOfAHostThatReadFilesOfOtherTimesLoadAgain) {
+TEST(HostsTest, RanksOfAHostThatReadFilesOfDifferentTimesLoadAgain) {
   VirtualCluster cluster(VirtualCluster::default_options());
   const LinkId first = cluster.join();
   cluster.join(VirtualCluster::default_hello(), {.written_at = "one o'clock"});

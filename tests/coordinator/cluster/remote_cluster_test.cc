@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// The threads around ClusterCore, over streams and processes that are made up: no gRPC, so that
-// ThreadSanitizer sees all of it.
+// The threads around ClusterCore, with fake streams and processes: without gRPC ThreadSanitizer
+// sees all of the code.
 #include "coordinator/cluster/remote_cluster.h"
 
 #include <gmock/gmock.h>
@@ -19,7 +19,7 @@ namespace {
 
 using ::testing::HasSubstr;
 
-// Workers on a thread of their own: it takes what was sent, and answers.
+// Fake workers: a thread takes the messages that were sent, and answers them.
 class FakeTransport final : public WorkerTransport {
  public:
   explicit FakeTransport(RemoteCluster* cluster) : cluster_(cluster), thread_([this] { run(); }) {}
@@ -48,7 +48,7 @@ class FakeTransport final : public WorkerTransport {
     }
     cluster_->on_closed(link);
   }
-  // Whether steps and questions for logits stay without an answer.
+  // While stalled, steps and fetches of logits get no answer.
   void stall(bool stalled = true) {
     MutexLock lock(&mutex_);
     stalled_ = stalled;
@@ -118,7 +118,7 @@ class FakeTransport final : public WorkerTransport {
   std::thread thread_;
 };
 
-// Silence is not what these tests are about, and other processes may hold up this one.
+// These tests do not check silence, and other processes may delay this one.
 ClusterCoreOptions patient_options() {
   ClusterCoreOptions options = VirtualCluster::default_options();
   options.silent_ms = options.stuck_ms = 600'000;
@@ -150,7 +150,7 @@ class RemoteClusterTest : public ::testing::Test {
 
 TEST_F(RemoteClusterTest, AGroupRunsSteps) {
   const std::unique_ptr<Group> group = form();
-  while (!cluster_.healthy()) std::this_thread::yield();  // This process may be held up.
+  while (!cluster_.healthy()) std::this_thread::yield();  // Other processes may delay this one.
   for (uint64_t number = 1; number <= 300; ++number) {
     const auto results = group->run(step(number));
     ASSERT_EQ(message_of(results.status()), "");
@@ -163,7 +163,7 @@ TEST_F(RemoteClusterTest, AGroupRunsSteps) {
   EXPECT_EQ((*logits)->size(), 128u);
 }
 
-TEST_F(RemoteClusterTest, AStepUnderWayEndsWhenAWorkerIsLostAndTheNextGroupIsFormed) {
+TEST_F(RemoteClusterTest, ARunningStepEndsWhenAWorkerIsLostAndTheNextGroupIsFormed) {
   for (int round = 0; round < 20; ++round) {
     std::unique_ptr<Group> group = form();
     std::thread killer([&] { transport_.hang_up(last_link_); });
@@ -212,7 +212,7 @@ TEST_F(RemoteClusterTest, ShutdownEndsFormingAndSteps) {
   EXPECT_EQ(cluster_.form({}).status().code(), absl::StatusCode::kCancelled);
 }
 
-// Processes that say they run, and end when they are killed.
+// Fake processes that report a start, and end when they are killed.
 class FakeProcesses final : public WorkerProcesses {
  public:
   void start(int) override { ++started; }
@@ -221,7 +221,7 @@ class FakeProcesses final : public WorkerProcesses {
   std::atomic<int> killed{0};
 };
 
-TEST(RemoteClusterProcessesTest, WorkersAreStartedWithoutBeingAskedFor) {
+TEST(RemoteClusterProcessesTest, WorkersAreStartedWithoutARequestForAGroup) {
   ClusterCoreOptions options = patient_options();
   options.launch = true;
   RemoteCluster cluster(options, nullptr);

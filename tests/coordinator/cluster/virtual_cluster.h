@@ -1,6 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// A ClusterCore on virtual time with workers that do what they are told, or what a test makes of
-// them. One thread.
+// A ClusterCore on virtual time with workers that obey it, unless a test changes them. One thread.
 #pragma once
 
 #include <cstdint>
@@ -13,39 +12,39 @@
 
 namespace lockstep::testing {
 
-// What one worker does; a test changes it at any time.
+// The behaviour of one worker; a test changes it at any time.
 struct VirtualWorker {
   LinkId link = 0;
   cluster::Hello hello;
-  bool open = true;       // Its stream.
+  bool open = true;       // Its stream is open.
   bool loads = true;      // Answers an Assignment with Ready.
   bool steps = true;      // Answers Steps and LogitsRequests.
-  bool preloads = true;   // Answers a preload; else it ignores it.
+  bool preloads = true;   // Answers a preload; otherwise ignores it.
   bool beats = true;      // Sends heartbeats.
   bool advances = false;  // Its heartbeats report progress.
-  bool waits = false;     // They say that it waits for a peer.
+  bool waits = false;     // Its heartbeats say that it waits for a peer.
   int64_t pages = 10;
   int64_t weight_bytes = 1'000;
   std::string contents = "checkpoint 1";
   std::string written_at = "noon";
-  // Of each linear, all that it has proven: it computes by the first, or by what it is told.
+  // The proven kernels of each linear: it uses the first, or the one that it is assigned.
   std::vector<std::vector<std::string>> kernels = {};
-  bool obeys = true;  // What it is told of kernels.
+  bool obeys = true;  // Uses assigned kernels.
   // Its answer to the next Assignment, preload or Step.
   std::optional<cluster::Failure> failure;
 
-  uint64_t epoch = 0;  // Of its last Assignment.
+  uint64_t epoch = 0;  // Its last Assignment's.
   uint64_t progress = 0;
   std::vector<cluster::CoordinatorMessage> received;
 
   const cluster::Assignment& assignment() const;
-  // The rank that it was last told to hold; -1: none.
+  // The rank of its last preload, or -1.
   int preload() const;
-  // What it was refused for; "": it was not.
+  // The reason if it was refused, or "".
   std::string refusal() const;
 };
 
-cluster::Failure failure_of(absl::StatusCode code);  // That "it went wrong".
+cluster::Failure failure_of(absl::StatusCode code);  // It says "it went wrong".
 
 class VirtualCluster {
  public:
@@ -58,38 +57,38 @@ class VirtualCluster {
   int64_t now() const { return now_; }
   VirtualWorker& worker(LinkId link) { return workers_.at(link); }
 
-  // A worker opens a stream and says Hello. Its pid is 100 + link unless the hello has one.
+  // A worker opens a stream and sends Hello. Its pid is 100 + link unless the hello has one.
   LinkId join(cluster::Hello hello = default_hello(), VirtualWorker worker = {});
-  // One that opens a stream and says nothing.
+  // A worker opens a stream and sends nothing.
   LinkId open();
   void say(LinkId link, cluster::WorkerMessage message);
   void hang_up(LinkId link);  // Its process died: the stream ends.
 
   void want_group(const GroupWish& wish = {});
-  // GroupFormed came since want_group().
+  // True if a GroupFormed arrived since want_group().
   bool formed() const { return formed_.has_value(); }
   const GroupInfo& info() const { return *formed_; }
-  // "": it was not lost.
+  // The reason of the loss, or "".
   std::string lost() const { return lost_.has_value() ? std::string(lost_->message()) : ""; }
   absl::StatusCode lost_code() const { return lost_.value_or(absl::OkStatus()).code(); }
   std::string hopeless() const { return hopeless_ ? std::string(hopeless_->message()) : ""; }
-  // Sends an empty step; answered at once if all workers answer.
+  // Sends an empty step, which is answered at once if all workers answer.
   void step(uint64_t number);
   bool replied() const { return replied_; }
 
-  // Lets time pass, in ticks of 50 ms; heartbeats every 250 ms.
+  // Advances time in ticks of 50 ms, with heartbeats every 250 ms.
   void pass(int64_t ms);
-  // Time passes without a tick: the machine was suspended.
+  // Advances time without a tick: the machine was suspended.
   void suspend(int64_t ms) { now_ += ms; }
-  // Carries out all actions, and lets workers answer, until there are none.
+  // Carries out all actions, and lets workers answer, until none is left.
   void settle();
 
   std::vector<int> take_started();
   std::vector<int> take_killed();
-  // A started process: it runs, and what becomes of it.
+  // A process was started, or has ended.
   void process_started(int index, int pid);
   void process_exited(int index, const ProcessEnd& end);
-  // All lines so far, one per line.
+  // All log messages so far, one per line.
   const std::string& log() const { return log_; }
 
  private:

@@ -16,7 +16,7 @@
 
 namespace lockstep {
 
-// A core with a group of fake workers; events are gathered by stream.
+// A core with a group of fake workers; events are collected per stream.
 class Driven {
  public:
   explicit Driven(const FakeModel& model = {}, const EngineOptions& options = {},
@@ -25,7 +25,7 @@ class Driven {
     form(1);
   }
 
-  // A group whose workers know nothing yet.
+  // Forms a group whose workers have no state yet.
   void form(uint64_t epoch) { form(fake_info(model_, epoch)); }
   void form(const GroupInfo& info) {
     workers_ = FakeWorkers(model_);
@@ -37,7 +37,7 @@ class Driven {
     core_.submit({std::make_shared<PreparedRequest>(std::move(request), model_.vocab), stream});
     return stream;
   }
-  // Takes the actions; what the group is wanted for is kept, events go to their streams.
+  // Takes the actions: keeps a step or a fetch for the group, appends events to their streams.
   void act() {
     step_ = nullptr;
     fetch_.reset();
@@ -63,7 +63,7 @@ class Driven {
     EXPECT_TRUE(results.ok()) << results.status();
     return *std::move(results);
   }
-  // Answers what the group is wanted for, and takes the actions that follow. False: for nothing.
+  // Answers the pending step or fetch and takes the actions that follow. False: none is pending.
   bool answer() {
     if (step_ == nullptr && !fetch_.has_value()) return false;
     if (fetch_.has_value()) {
@@ -74,7 +74,7 @@ class Driven {
     act();
     return true;
   }
-  // Until nothing is wanted of the group any more.
+  // Runs until no step or fetch is pending.
   void run() {
     for (act(); answer();) {
     }
@@ -96,7 +96,7 @@ class Driven {
   absl::Status left_;
 };
 
-// What a choice of the request comes to with nobody beside it.
+// The tokens of a choice of the request if no other request runs.
 inline std::vector<int32_t> tokens_alone(const Request& request, int32_t choice = 0) {
   Driven driven;
   const std::shared_ptr<Stream> stream = driven.submit(request);

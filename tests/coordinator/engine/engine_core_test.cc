@@ -1,6 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// The core by itself: events in any order, also while a step is under way, and the actions that
-// follow.
+// The core by itself: events in any order, also while a step runs, and the actions that follow.
 #include "coordinator/engine/engine_core.h"
 
 #include <gmock/gmock.h>
@@ -42,7 +41,7 @@ TEST(EngineCoreTest, ACancelDuringAStepEndsTheRequestAndKeepsTheOthers) {
   driven.core().cancel(cancelled.get());
   const std::shared_ptr<Stream> late = driven.submit(request_of(3, 2, 9));
   driven.act();
-  EXPECT_EQ(driven.step(), nullptr) << "one is under way";
+  EXPECT_EQ(driven.step(), nullptr) << "one step is running";
   EXPECT_EQ(finish(*cancelled)[0].finish_reason, FinishReason::kCancelled);
   driven.core().results(answers);
   driven.run();
@@ -51,7 +50,7 @@ TEST(EngineCoreTest, ACancelDuringAStepEndsTheRequestAndKeepsTheOthers) {
   EXPECT_EQ(driven.core().stats().pages_free, 64);
 }
 
-TEST(EngineCoreTest, WithoutAGroupForTooLongRequestsEndButForThoseWithADeadline) {
+TEST(EngineCoreTest, RequestsWithoutADeadlineEndAfterTooLongWithoutAGroup) {
   EngineOptions options;
   options.max_outage_ms = 1'000;
   Driven driven({}, options);
@@ -62,7 +61,7 @@ TEST(EngineCoreTest, WithoutAGroupForTooLongRequestsEndButForThoseWithADeadline)
   driven.act();
   driven.core().group_lost(absl::UnavailableError("rank 1"));
   driven.act();
-  EXPECT_EQ(driven.core().wake_at(), 0) << "it has no clock: tick() says when that was";
+  EXPECT_EQ(driven.core().wake_at(), 0) << "the core has no clock: tick() gives the time";
   driven.core().tick(10'000);
   EXPECT_EQ(driven.core().wake_at(), 11'000);
   driven.core().tick(10'999);
@@ -84,7 +83,7 @@ TEST(EngineCoreTest, WithoutAGroupForTooLongRequestsEndButForThoseWithADeadline)
   EXPECT_EQ(finish(*late)[0].tokens, tokens_alone(request_of(2, 5, 9)));
 }
 
-// Its nucleus is wider than the candidates.
+// A request whose nucleus is wider than the candidates.
 Request wide_request() {
   Request request = request_of(4, 3, 6);
   request.sampling.temperature = 3;
@@ -110,7 +109,7 @@ TEST(EngineCoreTest, ADrawGoesOnWhenItsLogitsCome) {
   EXPECT_EQ(finish(*last)[0].tokens, tokens_alone(request_of(2, 3, 6)));
 }
 
-TEST(EngineCoreTest, ACancelWhileLogitsAreFetchedHoldsUpNobody) {
+TEST(EngineCoreTest, ACancelWhileLogitsAreFetchedDelaysNoOther) {
   Driven driven;
   const std::shared_ptr<Stream> wide = driven.submit(wide_request());
   const std::shared_ptr<Stream> last = driven.submit(request_of(2, 3, 6));
@@ -125,12 +124,12 @@ TEST(EngineCoreTest, ACancelWhileLogitsAreFetchedHoldsUpNobody) {
   EXPECT_EQ(finish(*last)[0].tokens, tokens_alone(request_of(2, 3, 6)));
 }
 
-TEST(EngineCoreTest, AGroupThatIsForgottenIsAskedForNoLogits) {
+TEST(EngineCoreTest, AGroupThatIsLeftOrLostIsAskedForNoLogits) {
   for (const bool stops : {true, false}) {
     Driven driven;
     driven.submit(wide_request());
     driven.act();
-    driven.core().results(driven.answers());  // It wants logits, and nobody has taken that yet.
+    driven.core().results(driven.answers());  // It needs logits; they are not fetched yet.
     if (stops) {
       driven.core().stop();
     } else {
@@ -142,7 +141,7 @@ TEST(EngineCoreTest, AGroupThatIsForgottenIsAskedForNoLogits) {
   }
 }
 
-TEST(EngineCoreTest, AnswersThatCannotBeEndTheGroupAndNameTheRank) {
+TEST(EngineCoreTest, InvalidAnswersEndTheGroupAndNameTheRank) {
   using Lie = std::function<void(std::vector<cluster::StepResult>&)>;
   const std::vector<std::pair<std::string, Lie>> lies = {
       {"must have results of 2 ranks", [](auto& all) { all.pop_back(); }},
@@ -180,7 +179,7 @@ TEST(EngineCoreTest, AnswersThatCannotBeEndTheGroupAndNameTheRank) {
   }
 }
 
-TEST(EngineCoreTest, NumbersThatAreNoneNeverStopTheProcess) {
+TEST(EngineCoreTest, NanAndInfinityNeverStopTheProcess) {
   for (const float value : {std::nanf(""), INFINITY, -INFINITY}) {
     Driven driven;
     Request request = request_of(1, 3, 4);
@@ -235,21 +234,21 @@ TEST(EngineCoreTest, AnIdleGroupIsAskedWhetherItAnswers) {
   EXPECT_EQ(driven.core().wake_at(), 7010);
 }
 
-TEST(EngineCoreTest, ADrainCancelsAtItsDeadlineWhatHasNotEnded) {
+TEST(EngineCoreTest, ADrainCancelsUnfinishedRequestsAtItsDeadline) {
   Driven driven({}, {.idle_step_ms = 0});
   const std::shared_ptr<Stream> stream = driven.submit(request_of(1, 3, 200));
   driven.core().drain(3000);
   driven.core().tick(2999);
   driven.act();
   ASSERT_NE(driven.step(), nullptr);
-  EXPECT_EQ(driven.core().wake_at(), 3000) << "although a step is under way";
+  EXPECT_EQ(driven.core().wake_at(), 3000) << "although a step is running";
   driven.core().tick(3000);
   driven.act();
   EXPECT_EQ(finish(*stream)[0].finish_reason, FinishReason::kCancelled);
   EXPECT_EQ(stream->status(), absl::CancelledError("the server is stopping"));
 }
 
-// In the queue, in its prompt, while it decodes: how many steps ran before.
+// The deadline passes in the queue, in the prompt or in decode: `steps` steps ran before.
 TEST(EngineCoreTest, ADeadlineEndsARequestAtAnyStage) {
   for (const int steps : {0, 1, 4}) {
     Driven driven({}, {.prefill_chunk = 8, .idle_step_ms = 0});
@@ -265,7 +264,7 @@ TEST(EngineCoreTest, ADeadlineEndsARequestAtAnyStage) {
     }
     if (steps > 0) {
       driven.act();
-      EXPECT_EQ(driven.core().wake_at(), 5000) << "although a step is under way";
+      EXPECT_EQ(driven.core().wake_at(), 5000) << "although a step is running";
     }
     driven.core().tick(5000);
     if (steps > 0) driven.core().results(driven.answers());

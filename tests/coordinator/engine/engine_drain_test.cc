@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Draining: what is there goes on, nothing new is taken, and what takes too long is cancelled.
+// Draining: running work goes on, new work is refused, and work that takes too long is cancelled.
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
@@ -36,7 +36,7 @@ TEST(EngineDrainTest, RunningAndQueuedStreamsGoOnToTheirEnd) {
     EXPECT_EQ(finish(*stream)[0].tokens.size(), 20u);
     EXPECT_TRUE(stream->status().ok());
   }
-  streams.clear();  // Until then their readers may have something to send.
+  streams.clear();  // A stream's reader may still have events to send, so the drain waits for it.
   EXPECT_TRUE(engine.wait_end().ok());
 }
 
@@ -65,7 +65,7 @@ TEST(EngineDrainTest, AnEngineThatStopsFormsNoOtherGroup) {
   EXPECT_EQ(cluster.groups(), 1);
 }
 
-TEST(EngineDrainTest, ItLastsAsLongAsAReaderHoldsItsStream) {
+TEST(EngineDrainTest, ADrainLastsAsLongAsAReaderHoldsItsStream) {
   FakeCluster cluster({});
   Engine engine(&cluster, nullptr, {});
   ASSERT_TRUE(engine.wait_ready().ok());
@@ -82,7 +82,7 @@ TEST(EngineDrainTest, ItLastsAsLongAsAReaderHoldsItsStream) {
   waiter.join();
 }
 
-TEST(EngineDrainTest, WhatIsNotDoneInTimeEndsCancelled) {
+TEST(EngineDrainTest, RequestsThatAreNotDoneInTimeEndCancelled) {
   FakeCluster cluster({});
   Engine engine(&cluster, nullptr, {});
   ASSERT_TRUE(engine.wait_ready().ok());
@@ -111,12 +111,12 @@ TEST(EngineDrainTest, StoppingEndsADrainAtOnce) {
   engine.drain(hours(1));
   EXPECT_TRUE(engine.wait_end().ok());
   const FinishReason reason = finish(*stream)[0].finish_reason;
-  if (reason == FinishReason::kLength) return;  // It was faster.
+  if (reason == FinishReason::kLength) return;  // It ended before the stop.
   EXPECT_EQ(reason, FinishReason::kCancelled);
   EXPECT_EQ(stream->status().code(), absl::StatusCode::kCancelled);
 }
 
-TEST(EngineDrainTest, WithoutRequestsAndBeforeAGroupItIsOverAtOnce) {
+TEST(EngineDrainTest, ADrainIsOverAtOnceWithoutRequestsOrAGroup) {
   FakeCluster cluster({});
   cluster.allow_forming(false);
   Engine engine(&cluster, nullptr, {});
@@ -125,7 +125,7 @@ TEST(EngineDrainTest, WithoutRequestsAndBeforeAGroupItIsOverAtOnce) {
   EXPECT_TRUE(engine.wait_end().ok());
 }
 
-TEST(AdmissionTest, TheQueueCountsWhatIsTakenAndNotStarted) {
+TEST(AdmissionTest, TheQueueCountsRequestsThatHaveNotStarted) {
   FakeCluster cluster({.max_sequences = 2});
   Engine engine(
       &cluster, nullptr,

@@ -25,7 +25,7 @@ std::string text_of(const absl::Status& status) {
   return std::string(status.message().data(), status.message().size());
 }
 
-TEST(EngineFaultsTest, CancelledRequestsFreeTheirPagesAndDisturbNobody) {
+TEST(EngineFaultsTest, CancelledRequestsFreeTheirPagesAndDisturbNoOther) {
   const FakeModel model = {.pages = 300, .max_rows = 256, .max_outputs = 64, .max_sequences = 64};
   FakeCluster cluster(model);
   Engine engine(&cluster, nullptr, {});
@@ -45,7 +45,7 @@ TEST(EngineFaultsTest, CancelledRequestsFreeTheirPagesAndDisturbNobody) {
       if (random() % 2 == 0) stream->wait(random() % 5);
       engine.cancel(stream);
     }
-    engine.cancel(streams[0]);  // Twice does no harm.
+    engine.cancel(streams[0]);  // A second cancel does no harm.
     for (const std::shared_ptr<Stream>& stream : streams) {
       for (const auto& [index, answer] : finish(*stream)) {
         EXPECT_EQ(answer.finish_reason, FinishReason::kCancelled);
@@ -54,7 +54,7 @@ TEST(EngineFaultsTest, CancelledRequestsFreeTheirPagesAndDisturbNobody) {
       EXPECT_TRUE(stream->status().ok());
     }
     EXPECT_EQ(finish(*kept)[0].tokens, alone.tokens);
-    engine.cancel(kept);  // It has ended.
+    engine.cancel(kept);  // It has ended already.
     eventually([&] {
       const EngineStats stats = engine.stats();
       return stats.pages_free == model.pages && stats.running == 0 && stats.waiting == 0;
@@ -77,7 +77,7 @@ TEST(EngineFaultsTest, ACancelledRequestIsGoneBeforeTheNextStep) {
   eventually([&] { return steps == 3; });
   engine.cancel(stream);
   cancelled.set_value();
-  EXPECT_EQ(finish(*stream)[0].tokens.size(), 3u) << "the step under way is the last";
+  EXPECT_EQ(finish(*stream)[0].tokens.size(), 3u) << "the running step is the last";
   eventually([&] { return engine.stats().pages_free == 64; });
   EXPECT_EQ(steps, 3);
 }
@@ -99,7 +99,7 @@ TEST(EngineFaultsTest, ALostGroupsRequestsGoOnWithTheNextOne) {
     });
     std::vector<std::shared_ptr<Stream>> streams;
     streams.reserve(16);
-    for (int32_t i = 0; i < 12; ++i) {  // Running, waiting and not yet taken ones.
+    for (int32_t i = 0; i < 12; ++i) {  // Some run, some wait, some are not yet taken.
       streams.push_back(*engine.submit(request_of(i, 8, 30)));
     }
     eventually([&] { return !engine.stats().ready; });
@@ -119,7 +119,7 @@ TEST(EngineFaultsTest, ALostGroupsRequestsGoOnWithTheNextOne) {
   EXPECT_THAT(cluster.lies(), IsEmpty());
 }
 
-TEST(EngineFaultsTest, WithoutAGroupRequestsAreBoundedAndEndWhenTheyHaveTo) {
+TEST(EngineFaultsTest, RequestsWithoutAGroupAreBoundedAndEndOnTime) {
   FakeCluster cluster({});
   Engine engine(
       &cluster, nullptr,
@@ -150,7 +150,7 @@ TEST(EngineFaultsTest, WithoutAGroupRequestsAreBoundedAndEndWhenTheyHaveTo) {
   EXPECT_EQ(streams[4]->status().code(), absl::StatusCode::kCancelled);
 }
 
-// The group is lost; the next one is of this.
+// Loses the group and waits until the next one is formed with the model `next`.
 void lose_for(FakeCluster& cluster, const Engine& engine, const FakeModel& next) {
   const int64_t lost = engine.stats().groups_lost;
   cluster.change(next);
@@ -160,7 +160,7 @@ void lose_for(FakeCluster& cluster, const Engine& engine, const FakeModel& next)
   eventually([&] { return engine.stats().ready && engine.stats().group.pages == next.pages; });
 }
 
-TEST(EngineFaultsTest, WhatOnlyFitsTheWholeGroupWaitsForItUntilItsDeadline) {
+TEST(EngineFaultsTest, ARequestThatOnlyFitsTheWholeGroupWaitsUntilItsDeadline) {
   const FakeModel whole = {.ranks = 2, .pages = 20, .page_tokens = 4};
   const FakeModel smaller = {.ranks = 1, .pages = 5, .page_tokens = 4};
   FakeCluster cluster(whole);
@@ -244,7 +244,7 @@ TEST(EngineFaultsTest, DestroyingTheEngineEndsOpenStreams) {
   int cancelled = 0;
   for (const std::shared_ptr<Stream>& stream : streams) {
     const FinishReason reason = finish(*stream)[0].finish_reason;
-    if (reason == FinishReason::kLength) continue;  // Was faster.
+    if (reason == FinishReason::kLength) continue;  // It ended before the engine.
     ++cancelled;
     EXPECT_EQ(reason, FinishReason::kCancelled);
     EXPECT_EQ(stream->status().code(), absl::StatusCode::kCancelled);
@@ -252,7 +252,7 @@ TEST(EngineFaultsTest, DestroyingTheEngineEndsOpenStreams) {
   EXPECT_GT(cancelled, 0);
 }
 
-TEST(EngineFaultsTest, WithoutAGroupRequestsAreRefusedAndWaitersWait) {
+TEST(EngineFaultsTest, RequestsBeforeAGroupAreRefusedAndWaitReadyWaits) {
   FakeCluster cluster({});
   cluster.allow_forming(false);
   Engine engine(&cluster, nullptr, {});
@@ -266,7 +266,7 @@ TEST(EngineFaultsTest, WithoutAGroupRequestsAreRefusedAndWaitersWait) {
   EXPECT_TRUE(ready);
 }
 
-TEST(EngineFaultsTest, AClusterThatCanNeverFormSaysWhyToEverybody) {
+TEST(EngineFaultsTest, AClusterThatCanNeverFormReportsWhyToAllCallers) {
   FakeCluster cluster({});
   cluster.refuse(absl::FailedPreconditionError("model: 9 GB wanted, 4 GB found"));
   Engine engine(&cluster, nullptr, {});
@@ -292,8 +292,8 @@ TEST(EngineFaultsTest, ARowOfNanEndsItsRequestAlone) {
   EXPECT_EQ(cluster.groups(), 1);
 }
 
-// Others of the same step were drawn before: their readers are told, and then of the loss.
-TEST(EngineFaultsTest, AQuestionForLogitsAtWhichEveryGroupIsLostEndsItsRequestAlone) {
+// Other rows of the same step were drawn before: their readers get the tokens, then the loss.
+TEST(EngineFaultsTest, AFetchOfLogitsThatLosesEveryGroupEndsItsRequestAlone) {
   FakeCluster cluster({.ranks = 2, .vocab = 2000, .pages = 1000, .max_context = 16'000});
   Engine engine(&cluster, nullptr, {.max_unread_bytes = int64_t{1} << 30});
   ASSERT_TRUE(engine.wait_ready().ok());
@@ -312,7 +312,7 @@ TEST(EngineFaultsTest, AQuestionForLogitsAtWhichEveryGroupIsLostEndsItsRequestAl
   EXPECT_THAT(cluster.lies(), IsEmpty());
 }
 
-TEST(EngineFaultsTest, OnceThereWasAGroupNoErrorEndsTheEngine) {
+TEST(EngineFaultsTest, NoErrorEndsTheEngineAfterAFirstGroup) {
   FakeCluster cluster({});
   Engine engine(&cluster, nullptr, {});
   ASSERT_TRUE(engine.wait_ready().ok());
@@ -333,12 +333,12 @@ TEST(EngineFaultsTest, AnEngineThatHasServedAndEndsSaysWhy) {
   FakeCluster cluster({});
   Engine engine(&cluster, nullptr, {.idle_step_ms = 1});
   ASSERT_TRUE(engine.wait_ready().ok());
-  cluster.shutdown();  // By nobody who told the engine.
+  cluster.shutdown();  // The engine did not ask for it.
   cluster.set_hook([](const cluster::Step&) { return absl::UnavailableError("all ranks left"); });
   EXPECT_EQ(engine.wait_end().code(), absl::StatusCode::kInternal);
 }
 
-TEST(EngineFaultsTest, AGroupThatLiesIsLeftAndTheNextOneServes) {
+TEST(EngineFaultsTest, AGroupThatGivesFalseResultsIsLeftAndTheNextOneServes) {
   FakeCluster cluster({});
   Engine engine(&cluster, nullptr, {});
   ASSERT_TRUE(engine.wait_ready().ok());
@@ -355,7 +355,7 @@ TEST(EngineFaultsTest, AGroupThatLiesIsLeftAndTheNextOneServes) {
       EXPECT_EQ(answer.tokens, alone.tokens);
       continue;
     }
-    EXPECT_EQ(stream->status().code(), absl::StatusCode::kInternal) << "who asks only meets liars";
+    EXPECT_EQ(stream->status().code(), absl::StatusCode::kInternal) << "no honest group ran it";
     EXPECT_THAT(text_of(stream->status()),
                 HasSubstr("Candidate.id: must be 0 to 299, found 1048576"));
   }
@@ -363,7 +363,7 @@ TEST(EngineFaultsTest, AGroupThatLiesIsLeftAndTheNextOneServes) {
   EXPECT_EQ(cluster.groups(), 7);
 }
 
-TEST(EngineFaultsTest, AReaderWhoNeverReadsIsCutOffAndOthersStreamOn) {
+TEST(EngineFaultsTest, AReaderThatNeverReadsIsCutOffAndOthersStreamOn) {
   const FakeModel model = {.pages = 400, .max_context = 1000};
   FakeCluster cluster(model);
   Engine engine(&cluster, nullptr, {.max_unread_bytes = 20'000});
@@ -375,7 +375,7 @@ TEST(EngineFaultsTest, AReaderWhoNeverReadsIsCutOffAndOthersStreamOn) {
   const std::shared_ptr<Stream> other = *engine.submit(request_of(2, 5, 40));
   EXPECT_EQ(finish(*other)[0].tokens, alone.tokens);
   EXPECT_TRUE(other->status().ok());
-  unread->wait(std::numeric_limits<size_t>::max());  // Until it is closed.
+  unread->wait(std::numeric_limits<size_t>::max());  // Blocks until the stream is closed.
   EXPECT_EQ(unread->status().code(), absl::StatusCode::kResourceExhausted);
   EXPECT_THAT(text_of(unread->status()),
               HasSubstr("unread bytes of a choice must be at most 20000"));

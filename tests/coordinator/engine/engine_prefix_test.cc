@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// The core with a prefix cache: what requests share, and what is said of it.
+// The core with a prefix cache: what requests share, and what their answers report of it.
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
@@ -35,7 +35,7 @@ TEST(EnginePrefixTest, TheSameRequestAgainComputesItsLastPageOnly) {
   EXPECT_EQ(hit.tokens, tokens_alone(long_request()));
 }
 
-TEST(EnginePrefixTest, ASecondTurnFindsTheFirstOnesAnswer) {
+TEST(EnginePrefixTest, ASecondTurnFindsTheFirstTurnsAnswer) {
   Driven driven;
   Request turn = long_request();
   const std::shared_ptr<Stream> first = driven.submit(turn);
@@ -46,11 +46,11 @@ TEST(EnginePrefixTest, ASecondTurnFindsTheFirstOnesAnswer) {
   const std::shared_ptr<Stream> second = driven.submit(turn);
   driven.run();
   const Answer found = finish(*second)[0];
-  EXPECT_EQ(found.cached_tokens, 36) << "of 30 + 9 tokens, of which the last was not computed";
+  EXPECT_EQ(found.cached_tokens, 36) << "the last of 30 + 9 tokens was not computed";
   EXPECT_EQ(found.tokens, tokens_alone(turn));
 }
 
-TEST(EnginePrefixTest, EveryChoiceDrawsWhatItDrawsWithoutACache) {
+TEST(EnginePrefixTest, EveryChoiceDrawsTheSameAsWithoutACache) {
   Driven driven;
   Request request = long_request();
   request.n = 5;
@@ -98,7 +98,7 @@ TEST(EnginePrefixTest, ACancelledRequestLeavesWhatItsStepsComputed) {
   const std::shared_ptr<Stream> cancelled = driven.submit(long_request());
   driven.act();
   driven.core().results(driven.answers());
-  driven.act();  // The second step, of 14 rows, is under way.
+  driven.act();  // The second step, of 14 rows, runs.
   const std::vector<cluster::StepResult> answers = driven.answers();
   driven.core().cancel(cancelled.get());
   driven.core().results(answers);

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// A group may be lost at any moment: every answer is the one that it would have been.
+// A group may be lost at any moment: every answer is the same as without the loss.
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
@@ -15,7 +15,7 @@ using Streams = std::vector<std::shared_ptr<Stream>>;
 
 const absl::Status kLost = absl::UnavailableError("rank 1 (pid 7) was lost");
 
-// Of every kind: greedy, drawn, with all logits, several choices, scores, penalties, none at all.
+// Every kind: greedy, drawn, with all logits, several choices, scores, penalties, no tokens at all.
 std::vector<Request> requests_of_all_kinds() {
   std::vector<Request> requests;
   requests.reserve(9);
@@ -84,7 +84,7 @@ class EngineRecoveryTest : public ::testing::Test {
   std::vector<std::map<int32_t, Answer>> alone_;
 };
 
-// Before the answers of a step, behind them, at a question for logits.
+// The loss comes before the answers of a step, after them, or while logits are fetched.
 TEST_F(EngineRecoveryTest, ALossAtAnyMomentChangesNoAnswer) {
   int moments = 0;
   for (bool over = false; !over; ++moments) {
@@ -124,7 +124,7 @@ TEST_F(EngineRecoveryTest, ManyLossesChangeNoAnswer) {
   }
 }
 
-TEST_F(EngineRecoveryTest, RequestsThatComeWithoutAGroupAreServedByTheNextOne) {
+TEST_F(EngineRecoveryTest, RequestsThatArriveWithoutAGroupAreServedByTheNextOne) {
   Driven driven(model_, options_, tokenizer_.get());
   driven.core().group_lost(kLost);
   const Streams streams = submit_all(driven, requests_);
@@ -137,7 +137,7 @@ TEST_F(EngineRecoveryTest, RequestsThatComeWithoutAGroupAreServedByTheNextOne) {
   EXPECT_EQ(driven.core().stats().waiting, 0);
 }
 
-TEST_F(EngineRecoveryTest, BeforeTheFirstGroupRequestsAreRefused) {
+TEST_F(EngineRecoveryTest, RequestsAreRefusedBeforeTheFirstGroup) {
   EngineCore core(nullptr, {});
   auto stream = std::make_shared<Stream>();
   core.submit({std::make_shared<PreparedRequest>(requests_[0], model_.vocab), stream});
@@ -147,7 +147,7 @@ TEST_F(EngineRecoveryTest, BeforeTheFirstGroupRequestsAreRefused) {
             absl::StatusCode::kUnavailable);
 }
 
-TEST_F(EngineRecoveryTest, WithoutAGroupRequestsEndByDeadlineCancelAndDrain) {
+TEST_F(EngineRecoveryTest, RequestsEndByDeadlineCancelAndDrainWithoutAGroup) {
   Driven driven(model_);
   Request hurried = request_of(1, 3, 9);
   hurried.deadline_ms = 700;
@@ -178,7 +178,7 @@ TEST_F(EngineRecoveryTest, WithoutAGroupRequestsEndByDeadlineCancelAndDrain) {
   EXPECT_EQ(driven.core().wake_at(), std::nullopt);
 }
 
-// ---- The next group is another one ----
+// ---- The next group differs ----
 
 GroupInfo changed(GroupInfo info, const std::string& numeric_class, const std::string& weights) {
   info.numeric_class = numeric_class;
@@ -186,7 +186,7 @@ GroupInfo changed(GroupInfo info, const std::string& numeric_class, const std::s
   return info;
 }
 
-TEST_F(EngineRecoveryTest, OnlyWhatWasToldBindsARequestToItsNumericClass) {
+TEST_F(EngineRecoveryTest, OnlySentTokensBindARequestToItsNumericClass) {
   Driven driven(model_);
   const std::shared_ptr<Stream> told = driven.submit(request_of(1, 3, 9));
   driven.act();
@@ -203,7 +203,7 @@ TEST_F(EngineRecoveryTest, OnlyWhatWasToldBindsARequestToItsNumericClass) {
   EXPECT_EQ(driven.core().wish().numeric_class, "");
 }
 
-// Of a class that promises bits; in the fast one a request goes on.
+// This holds in a class that promises bits; in the fast class a request goes on.
 TEST_F(EngineRecoveryTest, ProvenKernelsArePartOfTheClass) {
   for (const std::string numeric_class : {"cuda.exact.v1@x", "cuda.fast.v1@x"}) {
     Driven driven(model_);
@@ -228,7 +228,7 @@ TEST_F(EngineRecoveryTest, ProvenKernelsArePartOfTheClass) {
   }
 }
 
-TEST_F(EngineRecoveryTest, NobodyGoesOnWithOtherWeights) {
+TEST_F(EngineRecoveryTest, NoRequestGoesOnWithOtherWeights) {
   Driven driven(model_);
   const std::shared_ptr<Stream> told = driven.submit(request_of(1, 3, 9));
   driven.act();
@@ -240,7 +240,7 @@ TEST_F(EngineRecoveryTest, NobodyGoesOnWithOtherWeights) {
   EXPECT_THAT(message_of(told->status()), HasSubstr("checkpoint was rewritten"));
 }
 
-TEST_F(EngineRecoveryTest, WhatDoesNotFitASmallerGroupWaitsForALargerOne) {
+TEST_F(EngineRecoveryTest, ARequestThatDoesNotFitASmallerGroupWaitsForALargerOne) {
   Driven driven(model_);
   const Request large = request_of(1, 30, 60);
   const Request small = request_of(2, 4, 20);
@@ -250,7 +250,7 @@ TEST_F(EngineRecoveryTest, WhatDoesNotFitASmallerGroupWaitsForALargerOne) {
   for (int i = 0; i < 5; ++i) driven.answer();
   for (uint64_t epoch = 2; epoch < 4; ++epoch) {
     driven.core().group_lost(kLost);
-    EXPECT_EQ(driven.core().demand(), Demand::kRuns) << "in the next group, for all that is known";
+    EXPECT_EQ(driven.core().demand(), Demand::kRuns) << "the next group may have room";
     GroupInfo info = fake_info(model_, epoch);
     info.pages = 20;
     driven.form(info);
@@ -258,7 +258,7 @@ TEST_F(EngineRecoveryTest, WhatDoesNotFitASmallerGroupWaitsForALargerOne) {
     EXPECT_EQ(message_of(fits->status()), "");
     EXPECT_EQ(driven.core().demand(), Demand::kLarger);
     EXPECT_EQ(driven.core().stats().waiting, 1);
-    EXPECT_EQ(driven.core().wake_at(), 1000) << "nothing to do but to ask whether all still answer";
+    EXPECT_EQ(driven.core().wake_at(), 1000) << "only to ask whether all ranks answer";
   }
   driven.core().group_lost(kLost);
   driven.form(4);
@@ -271,9 +271,9 @@ TEST_F(EngineRecoveryTest, WhatDoesNotFitASmallerGroupWaitsForALargerOne) {
   EXPECT_EQ(finish(*fits)[0].tokens.size(), 20u);
 }
 
-// ---- A request for which groups are lost ----
+// ---- A request that makes groups fail ----
 
-// Runs a group until it meets the token; how many times it was lost for that.
+// Runs to the end and loses the group at each step with the token; returns the number of losses.
 int run_with_deadly_token(Driven& driven, int32_t deadly, std::vector<int>* sequences_at_loss) {
   int losses = 0;
   driven.act();
@@ -312,7 +312,7 @@ TEST_F(EngineRecoveryTest, ADeadlyRequestIsRunAloneAndThenEnds) {
   expect_all(streams);
 }
 
-TEST_F(EngineRecoveryTest, TwoDeadlyRequestsTakeNobodyAlong) {
+TEST_F(EngineRecoveryTest, TwoDeadlyRequestsEndNoOther) {
   Driven driven(model_, options_, tokenizer_.get());
   Streams streams = submit_all(driven, requests_);
   Streams deadly;

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Log-probabilities of a prompt's tokens: those of the model, once each, however the prompt is
-// computed.
+// Log-probabilities of a prompt's tokens: the model's own, each reported once, however the prompt
+// is computed.
 #include <gmock/gmock.h>
 
 #include <cmath>
@@ -51,7 +51,7 @@ TEST(EngineScoresTest, EveryTokenOfThePromptHasTheModelsLogProbability) {
   }
 }
 
-TEST(EngineScoresTest, WhatWasGeneratedHasTheSameBitsAsAPrompt) {
+TEST(EngineScoresTest, GeneratedTokensHaveTheSameBitsInAPrompt) {
   const Request request = scored_request(7);
   const Answer generated = answer_to(request);
   Request again = request;
@@ -73,10 +73,10 @@ TEST(EngineScoresTest, ChunksRanksAndOutputsDoNotMatter) {
   }
 }
 
-TEST(EngineScoresTest, NothingIsToldTwiceToOneThatWasPreempted) {
+TEST(EngineScoresTest, APreemptedRequestGetsNoScoreTwice) {
   const Answer alone = answer_to(scored_request());
-  // Room for both prompts: the second loses its pages in the middle of its own, when the first one
-  // has generated as much as fits beside it.
+  // There is room for both prompts: the second loses its pages in the middle of its prompt, when
+  // the tokens of the first fill the rest.
   Driven driven({.pages = 16}, {.prefill_chunk = 2});
   std::vector<std::shared_ptr<Stream>> streams;
   for (int i = 0; i < 2; ++i) {
@@ -96,7 +96,7 @@ TEST(EngineScoresTest, NothingIsToldTwiceToOneThatWasPreempted) {
   }
 }
 
-TEST(EngineScoresTest, AllRowsAreComputedWhateverIsCachedAndAreCachedThen) {
+TEST(EngineScoresTest, AllRowsAreComputedDespiteTheCacheAndAreThenCached) {
   Driven driven;
   driven.submit(request_of(1, 30, 4));
   driven.run();
@@ -113,14 +113,14 @@ TEST(EngineScoresTest, AllRowsAreComputedWhateverIsCachedAndAreCachedThen) {
   EXPECT_EQ(finish(*later)[0].cached_tokens, 28);
 }
 
-TEST(EngineScoresTest, TheFirstChoiceHasThemBeforeAnyChoicesTokens) {
+TEST(EngineScoresTest, TheFirstChoiceHasTheScoresBeforeAnyChoicesTokens) {
   for (const bool enabled : {false, true}) {
     Driven driven({.max_outputs = 2}, {.prefill_chunk = 8, .prefix = {.enabled = enabled}});
     Request request = scored_request();
     request.n = 3;
     const std::shared_ptr<Stream> stream = driven.submit(request);
     driven.run();
-    const std::map<int32_t, Answer> answers = finish(*stream);  // Looks at the order.
+    const std::map<int32_t, Answer> answers = finish(*stream);  // finish() checks the order.
     ASSERT_EQ(answers.size(), 3u);
     expect_same(answers.at(0).prompt_logprobs, answer_to(scored_request()).prompt_logprobs);
     EXPECT_TRUE(answers.at(1).prompt_logprobs.empty() && answers.at(2).prompt_logprobs.empty());
@@ -128,7 +128,7 @@ TEST(EngineScoresTest, TheFirstChoiceHasThemBeforeAnyChoicesTokens) {
   }
 }
 
-TEST(EngineScoresTest, WithoutATokenToGenerateThePromptIsScoredAlone) {
+TEST(EngineScoresTest, APromptIsScoredAloneWithoutATokenToGenerate) {
   for (const int64_t prompt_tokens : {1, 2, 30}) {
     Request request = scored_request(prompt_tokens);
     request.max_tokens = 0;
@@ -166,7 +166,7 @@ TEST(EngineScoresTest, ATokenWithoutANumberHasProbabilityZero) {
   EXPECT_EQ(answer.prompt_logprobs[1][0].logprob, -std::numeric_limits<float>::infinity());
 }
 
-TEST(EngineScoresTest, ACancelledRequestIsToldNoMore) {
+TEST(EngineScoresTest, ACancelledRequestGetsNoMoreScores) {
   Driven driven({.max_outputs = 8});
   const std::shared_ptr<Stream> stream = driven.submit(scored_request());
   driven.act();

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Which losses of groups count against a request, and when they no longer do.
+// Which losses of groups count as strikes against a request, and when strikes expire.
 #include <gtest/gtest.h>
 
 #include "base/status.h"
@@ -31,7 +31,7 @@ TEST(EngineStrikesTest, ASuspectThatIsCancelledFreesTheOthers) {
   EXPECT_EQ(driven.core().stats().waiting, 0);
 }
 
-TEST(EngineStrikesTest, AGroupThatGrowsOrASilentWorkerStrikesNobody) {
+TEST(EngineStrikesTest, AGroupThatGrowsOrASilentWorkerIsNoStrike) {
   for (const absl::Status& why : {absl::AbortedError("the group grows to 3 ranks"),
                                   absl::DeadlineExceededError("nothing came from rank 1")}) {
     Driven driven(kModel);
@@ -46,7 +46,7 @@ TEST(EngineStrikesTest, AGroupThatGrowsOrASilentWorkerStrikesNobody) {
   }
 }
 
-TEST(EngineStrikesTest, ARequestAtWhichStepsAreAbortedOrTimeOutForEverEnds) {
+TEST(EngineStrikesTest, ARequestWhoseStepsAlwaysAbortOrTimeOutEnds) {
   for (const absl::Status& why : {absl::AbortedError("the step was aborted"),
                                   absl::DeadlineExceededError("a collective took too long")}) {
     Driven driven(kModel);
@@ -63,7 +63,7 @@ TEST(EngineStrikesTest, ARequestAtWhichStepsAreAbortedOrTimeOutForEverEnds) {
   }
 }
 
-// Five kills before its next token, then three losses without.
+// There are five kills before the request's next token, then three other losses without a kill.
 TEST(EngineStrikesTest, WorkersThatAreKilledFromOutsideAreNoStrike) {
   Driven driven(kModel);
   const std::shared_ptr<Stream> stream = driven.submit(request_of(1, 3, 9));
@@ -85,8 +85,8 @@ TEST(EngineStrikesTest, WorkersThatAreKilledFromOutsideAreNoStrike) {
   EXPECT_EQ(stream->status().code(), absl::StatusCode::kInternal);
 }
 
-// Who kills it may be the kernel, for what the request takes.
-TEST(EngineStrikesTest, ARequestAtWhichWorkersAreKilledForEverEnds) {
+// The kernel may have killed it because of the memory that the request takes.
+TEST(EngineStrikesTest, ARequestWhoseWorkersAreAlwaysKilledEnds) {
   Driven driven(kModel);
   const std::shared_ptr<Stream> stream = driven.submit(request_of(1, 3, 9));
   uint64_t epoch = 1;
@@ -102,7 +102,7 @@ TEST(EngineStrikesTest, ARequestAtWhichWorkersAreKilledForEverEnds) {
   EXPECT_GT(epoch, 20u);
 }
 
-TEST(EngineStrikesTest, AnIdleGroupThatIsLostStrikesNobody) {
+TEST(EngineStrikesTest, AnIdleGroupThatIsLostIsNoStrike) {
   Driven driven(kModel, {.idle_step_ms = 1000});
   for (uint64_t epoch = 2; epoch < 9; ++epoch) {
     driven.core().tick(static_cast<int64_t>(epoch) * 5000);

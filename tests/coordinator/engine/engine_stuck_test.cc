@@ -1,6 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// While workers do not answer, requests still end by the clock, by their clients and with the
-// server.
+// While workers do not answer, requests still end by deadline, by cancellation and with the server.
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
@@ -20,7 +19,7 @@ class EngineStuckTest : public testing::Test {
   EngineStuckTest() { EXPECT_TRUE(engine_.wait_ready().ok()); }
   ~EngineStuckTest() override { cluster_.hold(false); }
 
-  // A request that is under way in a step which is not answered.
+  // A request that runs in a step that the workers do not answer.
   std::shared_ptr<Stream> get_stuck(Request request = request_of(1, 3, 100)) {
     cluster_.hold(true);
     std::shared_ptr<Stream> stream = *engine_.submit(std::move(request));
@@ -38,7 +37,7 @@ class EngineStuckTest : public testing::Test {
 
 TEST_F(EngineStuckTest, ADeadlineIsKept) {
   Request request = request_of(1, 3, 100);
-  request.deadline_ms = steady_now_ms() + 2'000;  // It runs by then.
+  request.deadline_ms = steady_now_ms() + 2'000;  // It runs before its deadline.
   ends_with(*get_stuck(std::move(request)), absl::StatusCode::kDeadlineExceeded);
   EXPECT_EQ(cluster_.groups(), 1);
 }
@@ -49,7 +48,7 @@ TEST_F(EngineStuckTest, ACancelledRequestEnds) {
   finish(*stream);
 }
 
-TEST_F(EngineStuckTest, OneThatWaitsBehindItEnds) {
+TEST_F(EngineStuckTest, ARequestInTheQueueEnds) {
   const std::shared_ptr<Stream> stuck = get_stuck();
   Request late = request_of(2, 3, 10);
   late.deadline_ms = steady_now_ms() + 50;
@@ -59,7 +58,7 @@ TEST_F(EngineStuckTest, OneThatWaitsBehindItEnds) {
   finish(*left);
 }
 
-TEST_F(EngineStuckTest, WhatCameMeanwhileIsAnsweredAsAlways) {
+TEST_F(EngineStuckTest, ARequestThatArrivesMeanwhileIsAnsweredAsUsual) {
   const auto alone = finish(**engine_.submit(request_of(7, 5, 20)))[0].tokens;
   const std::shared_ptr<Stream> stuck = get_stuck();
   const std::shared_ptr<Stream> late = *engine_.submit(request_of(7, 5, 20));

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// What readers are told of a step, while the next one is under way.
+// The events that readers get of one step while the next one runs.
 #include <gtest/gtest.h>
 
 #include "base/status.h"
@@ -11,7 +11,7 @@ namespace {
 using engine_action::AppendEvent;
 using engine_action::RunStep;
 
-TEST(EngineTellingTest, TheNextStepIsChosenBeforeReadersAreToldOfTheLast) {
+TEST(EngineTellingTest, TheNextStepIsSentBeforeReadersGetTheLastStepsEvents) {
   Driven driven;
   const std::shared_ptr<Stream> stream = driven.submit(request_of(1, 3, 4));
   driven.act();
@@ -21,7 +21,7 @@ TEST(EngineTellingTest, TheNextStepIsChosenBeforeReadersAreToldOfTheLast) {
   ASSERT_EQ(first.size(), 1u);
   const auto step = std::get<RunStep>(first[0]).step;
   EXPECT_EQ(step->tokens_size(), 1);
-  EXPECT_EQ(driven.core().wake_at(), 0) << "there is something to tell";
+  EXPECT_EQ(driven.core().wake_at(), 0) << "there are events to deliver";
   std::vector<EngineAction> second = driven.core().take_actions();
   ASSERT_EQ(second.size(), 1u);
   const StreamEvent& event = std::get<AppendEvent>(second[0]).event;
@@ -38,7 +38,7 @@ std::unique_ptr<Tokenizer> lettered_tokenizer(int64_t vocab) {
   return tokenizer_of(texts);
 }
 
-TEST(EngineTellingTest, AStopStringEndsTheTextThereAndWhatWasDrawnBehindItIsDropped) {
+TEST(EngineTellingTest, AStopStringEndsTheTextAndDropsTheTokensAfterIt) {
   const auto tokenizer = lettered_tokenizer(300);
   const auto run = [&](const Request& request, int64_t* rows) {
     Driven driven({}, {}, tokenizer.get());
@@ -59,10 +59,10 @@ TEST(EngineTellingTest, AStopStringEndsTheTextThereAndWhatWasDrawnBehindItIsDrop
   EXPECT_EQ(stopped.finish_reason, FinishReason::kStop);
   EXPECT_EQ(stopped.tokens.size(), stopped.text.size() / 2 + 1);
   EXPECT_EQ(stopped.completion_tokens, static_cast<int32_t>(stopped.tokens.size()));
-  EXPECT_EQ(drawn, stopped.completion_tokens) << "the row behind the end draws nothing";
+  EXPECT_EQ(drawn, stopped.completion_tokens) << "the row after the end draws nothing";
 }
 
-TEST(EngineTellingTest, WhatWasDrawnIsToldBeforeACancelOrALoss) {
+TEST(EngineTellingTest, DrawnTokensAreSentBeforeACancelOrALoss) {
   for (const bool lost : {false, true}) {
     Driven driven;
     const std::shared_ptr<Stream> stream = driven.submit(request_of(1, 3, 9));

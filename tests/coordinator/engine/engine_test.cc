@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// The engine with workers that check it: batches give what each request gives alone, and what a
-// reader sees of a request is all there is, once.
+// The engine with workers that check it: a request's answer does not depend on its batch, and a
+// reader gets each event exactly once.
 #include "coordinator/engine/engine.h"
 
 #include <gmock/gmock.h>
@@ -18,7 +18,7 @@ namespace {
 
 using testing::IsEmpty;
 
-// An engine over fake workers; lies fail the test.
+// An engine over fake workers; the test fails if these were sent anything wrong.
 class Served {
  public:
   explicit Served(const FakeModel& model, const EngineOptions& options = {},
@@ -81,7 +81,7 @@ TEST(EngineTest, SixtyFourStreamsAtOnceGiveWhatEachGivesAlone) {
     for (const Request& request : requests) alone.push_back(served.answers(request)[0]);
   }
   for (const int ranks : {1, 2, 3, 5, 7}) {
-    for (const int64_t pages : {1000, 40}) {  // Forty: two of the longest.
+    for (const int64_t pages : {1000, 40}) {  // Forty pages hold two of the longest.
       FakeModel model = roomy;
       model.ranks = ranks;
       model.pages = pages;
@@ -95,7 +95,7 @@ TEST(EngineTest, SixtyFourStreamsAtOnceGiveWhatEachGivesAlone) {
         ASSERT_TRUE(streams[i]->status().ok()) << streams[i]->status();
       }
       eventually([&] { return served.engine().stats().pages_free == pages; });
-      const bool crowded = pages == 40 && ranks != 2;  // By rows of one few run at once.
+      const bool crowded = pages == 40 && ranks != 2;  // With one row per step few run at once.
       EXPECT_EQ(served.engine().stats().preemptions > 0, crowded);
     }
   }
@@ -119,7 +119,7 @@ TEST(EngineTest, GreedyIsTheModelsArgmaxTokenByToken) {
   EXPECT_EQ(answer.completion_tokens, 20);
 }
 
-TEST(EngineTest, ChoicesAreWhatTheirSeedsGiveByThemselves) {
+TEST(EngineTest, ChoicesAreTheSameAsTheirSeedsAlone) {
   Served served({});
   Request request = request_of(1, 5, 12);
   request.sampling.temperature = 1;
@@ -181,7 +181,7 @@ TEST(EngineTest, WideNucleiAreDrawnFromAllLogits) {
   EXPECT_GT(served.cluster().logits_fetched(), 0);
 }
 
-TEST(EngineTest, WhatCanNeverFitIsRefusedAndWhatOutgrowsThePagesEndsWithLength) {
+TEST(EngineTest, RequestsThatNeverFitAreRefusedAndThoseThatOutgrowEndWithLength) {
   Served served({.pages = 4, .page_tokens = 4, .max_context = 100});
   EXPECT_EQ(served.engine().submit(request_of(1, 16, 1)).status().code(),
             absl::StatusCode::kInvalidArgument);
@@ -191,7 +191,7 @@ TEST(EngineTest, WhatCanNeverFitIsRefusedAndWhatOutgrowsThePagesEndsWithLength) 
   EXPECT_EQ(answer.tokens.size(), 6u);
 }
 
-TEST(EngineTest, BadRequestsAreRefusedWithOneLineThatNamesTheThing) {
+TEST(EngineTest, BadRequestsAreRefusedWithOneLineThatNamesTheFault) {
   Served served({.vocab = 300, .pages = 100, .max_context = 20});
   const auto message = [&](const Request& request) {
     const absl::Status status = served.engine().submit(request).status();
@@ -215,7 +215,7 @@ TEST(EngineTest, BadRequestsAreRefusedWithOneLineThatNamesTheThing) {
   EXPECT_THAT(message(request), testing::HasSubstr("repetition_penalty"));
 }
 
-TEST(EngineTest, APromptWhoseTokensSeeOneAnotherEndsItsPrefixByATokenAndFitsOneStep) {
+TEST(EngineTest, APrefixOfTokensThatSeeOneAnotherEndsWithATokenAndFitsOneStep) {
   FakeModel model = {.max_rows = 24, .max_sequences = 16, .prefix = {.end = 60, .held = {61, 62}}};
   Served served(model);
   const auto message = [&](const Request& request) {

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// One line per request, and what is in it.
+// The log has one line per request, with these fields.
 #include "coordinator/engine/request_log.h"
 
 #include <gtest/gtest.h>
@@ -55,7 +55,7 @@ class RequestLogTest : public ::testing::Test {
   Stream stream_;
 };
 
-TEST_F(RequestLogTest, SaysWhatWasRefusedAndNothingElse) {
+TEST_F(RequestLogTest, ARefusalHasOneLineAtInfoAndNoneAbove) {
   log_refused("alice", "/v1/completions", "", absl::ResourceExhaustedError("the queue is full"));
   spdlog::set_level(spdlog::level::warn);
   log_refused("bob", "/v1/completions", "", absl::ResourceExhaustedError("the queue is full"));
@@ -68,7 +68,7 @@ TEST_F(RequestLogTest, SaysWhatWasRefusedAndNothingElse) {
   EXPECT_FALSE(lines[0].contains("traceparent"));
 }
 
-TEST_F(RequestLogTest, SaysWhoseItWasHowItEndedAndHowLongItTook) {
+TEST_F(RequestLogTest, ALineHasTheClientTheEndAndTheTimes) {
   request_.traceparent = "00-4bf92f3577b34da6a3ce929d0e0e4736-00f067aa0ba902b7-01";
   requests_.on_submitted(&stream_, request_, 0);
   requests_.on_started(&stream_, 20 * kMs);
@@ -102,7 +102,7 @@ TEST_F(RequestLogTest, ARequestThatNeverRanHasNoTimesOfTokens) {
   }
 }
 
-TEST_F(RequestLogTest, AboveInfoNothingIsKept) {
+TEST_F(RequestLogTest, NothingIsLoggedAboveInfo) {
   spdlog::set_level(spdlog::level::warn);
   requests_.on_submitted(&stream_, request_, 0);
   spdlog::set_level(spdlog::level::info);

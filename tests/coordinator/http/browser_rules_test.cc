@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Which names and pages are served, and what a page of another origin may read.
+// The hosts that are served, the origins that may call, and what a page of another origin may read.
 #include "coordinator/http/browser_rules.h"
 
 #include <arpa/inet.h>
@@ -46,15 +46,15 @@ TEST(BrowserRulesTest, NamesOfThisMachineAreServed) {
   EXPECT_EQ(ask(kLocal, {}).status, 200) << "HTTP/1.0";
 }
 
-// /etc/hosts often has it for 127.0.1.1.
+// /etc/hosts often maps it to 127.0.1.1.
 TEST(BrowserRulesTest, TheHostsOwnNameIsServed) {
   std::array<char, 256> name = {};
   ASSERT_EQ(gethostname(name.data(), name.size() - 1), 0);
   EXPECT_EQ(ask(kLocal, {{"Host", std::string(name.data()) + ":8000"}}).status, 200);
 }
 
-// The names that other machines have for this one are not known here.
-TEST(BrowserRulesTest, RequestsFromOtherMachinesAreNotLookedAt) {
+// The server does not know the names that other machines have for this one.
+TEST(BrowserRulesTest, RequestsFromOtherMachinesAreNotChecked) {
   const auto exchange = std::make_shared<FakeExchange>(
       "POST", "/v1/models", "", Headers{{"Host", "lockstep"}, {"Origin", "http://chat"}});
   exchange->come_from_another_machine();
@@ -64,7 +64,7 @@ TEST(BrowserRulesTest, RequestsFromOtherMachinesAreNotLookedAt) {
   EXPECT_EQ(exchange->wait().status, 200);
 }
 
-// A page may have any name point to 127.0.0.1 while it runs.
+// A page may point any name to 127.0.0.1 while it runs.
 TEST(BrowserRulesTest, OtherNamesAre403AndTheFlagIsNamed) {
   for (const char* host : {"evil.example:8000", "10.0.0.1", "localhost.evil.example", "[::2]:1",
                            "127.0.0.1.evil.example", "evil-localhost", "[::1]evil.example", "[::1",
@@ -120,7 +120,7 @@ TEST(BrowserRulesTest, PreflightsOfAllowedOriginsAreAnswered) {
   EXPECT_EQ(ask(rules, headers, "OPTIONS").status, 403);
 }
 
-// The port asks for a key, or serves other machines; pages of other origins read nothing.
+// The port asks for a key or serves other machines; pages of other origins read nothing.
 TEST(BrowserRulesTest, PortsWithKeysServeAnyNameAndShareNothing) {
   const Headers page = {{"Host", "chat.example.com"}, {"Origin", "https://evil.example"}};
   const Response answer = ask({}, page);
@@ -141,8 +141,8 @@ TEST(BrowserRulesTest, ValuesOfTheFlagsAreChecked) {
   }
 }
 
-// A browser shows its page no answer without them.
-TEST(BrowserRulesTest, WhatIsRefusedBeforeAHandlerSeesItHasThePagesHeaders) {
+// Without these headers a browser does not show the answer to its page.
+TEST(BrowserRulesTest, ARefusalBeforeAHandlerHasThePagesHeaders) {
   const Gate gate = [](const Request&) -> Admission {
     return {.refusal = Refusal{.status = 401, .code = "invalid_api_key", .message = "want a key"}};
   };
@@ -165,8 +165,8 @@ TEST(BrowserRulesTest, WhatIsRefusedBeforeAHandlerSeesItHasThePagesHeaders) {
   }
 }
 
-// A port that is bound to every address is reached by a browser on this machine, too.
-TEST(BrowserRulesTest, APortOfEveryAddressIsLocalToWhoComesByLoopback) {
+// A browser on this machine also reaches a port that is bound to every address.
+TEST(BrowserRulesTest, APortOfEveryAddressIsLocalToLoopbackClients) {
   const Handler handler = [](const std::shared_ptr<Exchange>& exchange) {
     exchange->respond({.body = exchange->request().on_loopback ? "local" : "remote"});
   };

@@ -24,13 +24,13 @@ TEST(EventStreamTest, LinesOfDataStayWithinTheirEvent) {
   EXPECT_EQ(event("a\n"), "data: a\ndata: \n\n");
 }
 
-TEST(EventStreamTest, TheEndIsOpenAIs) {
+TEST(EventStreamTest, TheLastEventIsOpenAIsDone) {
   std::string bytes = event("x");
   append_done(&bytes);
   EXPECT_EQ(bytes, "data: x\n\ndata: [DONE]\n\n");
 }
 
-TEST(EventStreamTest, SilenceIsFilledWithWhatEndsNoEvent) {
+TEST(EventStreamTest, SilenceIsFilledWithoutEndingAnEvent) {
   class Silent final : public EventSource {
    public:
     using EventSource::EventSource;
@@ -40,7 +40,7 @@ TEST(EventStreamTest, SilenceIsFilledWithWhatEndsNoEvent) {
   EXPECT_EQ(Silent(/*has_ids=*/true).keep_alive(), ": keep-alive\n");
 }
 
-TEST(EventStreamTest, NoCacheKeepsIt) {
+TEST(EventStreamTest, NoCacheMayKeepTheStream) {
   const Response head = event_stream_head();
   EXPECT_EQ(head.headers[0].second.substr(0, 17), "text/event-stream");
   EXPECT_EQ(head.headers[1].second, "no-cache");

@@ -7,8 +7,8 @@
 namespace lockstep::http {
 namespace {
 
-// It is asked whether it is still there by what clients skip: else it may as well have hung up.
-TEST(HalfClosedTest, AClientThatEndsItsSideBehindARequestGetsItsAnswer) {
+// The server probes such a client with bytes that clients skip: it may as well have hung up.
+TEST(HalfClosedTest, AClientThatEndsItsSideAfterARequestGetsItsAnswer) {
   ScriptedServer server;
   HttpClient waiting(server.address());
   waiting.send(http_request("GET", "/held"));
@@ -32,7 +32,7 @@ TEST(HalfClosedTest, AClientThatEndsItsSideBehindARequestGetsItsAnswer) {
   EXPECT_EQ(server.counts().gone, 0);
 }
 
-TEST(HalfClosedTest, AClientThatEndsItsSideBehindSeveralRequestsGetsAllAnswers) {
+TEST(HalfClosedTest, AClientThatEndsItsSideAfterSeveralRequestsGetsAllAnswers) {
   ScriptedServer server;
   HttpClient client(server.address());
   client.send(http_request("GET", "/held") + http_request("GET", "/quick") +
@@ -47,10 +47,10 @@ TEST(HalfClosedTest, AClientThatEndsItsSideBehindSeveralRequestsGetsAllAnswers) 
   EXPECT_TRUE(client.ends());
 }
 
-TEST(HalfClosedTest, AClientThatEndsItsSideDuringAnAnswerIsClosedBehindIt) {
+TEST(HalfClosedTest, AClientThatEndsItsSideDuringAnAnswerIsClosedAfterIt) {
   ScriptedServer server;
   HttpClient client(server.address());
-  // Longer than what the system takes at once: the end is seen while the answer is written.
+  // Longer than the system's buffers: the end is seen while the answer is written.
   const std::string body(4 << 20, 'e');
   client.send(http_request("POST", "/echo", "", body));
   EXPECT_TRUE(client.read_until("\r\n\r\n"));

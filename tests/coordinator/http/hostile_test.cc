@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Bytes on a socket that no client should send: each gets one refusal, and the server goes on.
+// Invalid bytes on a socket: each client gets one refusal, and the server goes on.
 #include <random>
 
 #include "tests/coordinator/http/scripted_server.h"
@@ -7,14 +7,14 @@
 namespace lockstep::http {
 namespace {
 
-TEST(HostileHttpTest, ARequestCutAtAnyByteIsServedOnceItIsWhole) {
+TEST(HostileHttpTest, ARequestCutAtAnyByteIsServedWhenItIsWhole) {
   ScriptedServer server;
   HttpClient client(server.address());
   const std::string request =
       "POST /echo HTTP/1.1\r\nHost: x\r\nTransfer-Encoding: chunked\r\n\r\n3\r\nabc\r\n0\r\n\r\n";
   for (size_t cut = 1; cut < request.size(); ++cut) {
     client.send(std::string_view(request).substr(0, cut));
-    if (cut % 8 == 0) server.expect_alive();  // By then the first part was read.
+    if (cut % 8 == 0) server.expect_alive();  // By then the first part is read.
     client.send(std::string_view(request).substr(cut));
     EXPECT_EQ(client.read().body, "abc") << cut;
   }
@@ -30,7 +30,7 @@ TEST(HostileHttpTest, AClientThatGoesAfterAnyByteLeavesNothing) {
   server.expect_alive();
 }
 
-TEST(HostileHttpTest, WhatIsSmuggledIsRefusedAndNeverReadAsARequest) {
+TEST(HostileHttpTest, SmuggledBytesAreRefusedAndNeverReadAsARequest) {
   ScriptedServer server;
   const std::string hidden = "GET /held HTTP/1.1\r\nHost: x\r\n\r\n";
   const std::string head = "POST /echo HTTP/1.1\r\nHost: x\r\n";
@@ -91,7 +91,7 @@ TEST(HostileHttpTest, ALineThatNeverEndsIsRefusedAt16KiB) {
   EXPECT_EQ(headers.read().status, 431);
 }
 
-TEST(HostileHttpTest, PipelinesWithoutEndAreReadNoFurtherThanTheBound) {
+TEST(HostileHttpTest, EndlessPipelinesAreReadNoFurtherThanTheBound) {
   ScriptedServer server;
   HttpClient client(server.address());
   client.send(http_request("GET", "/held"));

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Bytes of requests: what is read of them, wherever they are cut, and what is refused.
+// How requests are read from bytes, cut at any place, and which are refused.
 #include "coordinator/http/request_reader.h"
 
 #include <gtest/gtest.h>
@@ -15,7 +15,7 @@ using State = RequestReader::State;
 
 constexpr ReadLimits kLimits = {.header_bytes = 400, .body_bytes = 1000};
 
-// What a connection's bytes came to, comparable: one line per request or refusal.
+// The result of a connection's bytes as text: one line per request or refusal.
 std::vector<std::string> outcome_of(RequestReader& reader) {
   std::vector<std::string> all;
   while (reader.state() == State::kWhole) {
@@ -51,7 +51,7 @@ std::vector<size_t> before_every_byte(std::string_view bytes) {
   return cuts;
 }
 
-// 0: nothing was refused.
+// The status of the refusal, or 0.
 int status_of(const std::string& bytes) {
   RequestReader reader(kLimits);
   reader.feed(bytes);
@@ -82,7 +82,7 @@ TEST(RequestReaderTest, PathQueryHeadersAndBodyAreRead) {
   EXPECT_EQ(reader.state(), State::kIdle);
 }
 
-TEST(RequestReaderTest, WhereItIsCutChangesNothing) {
+TEST(RequestReaderTest, ACutAtAnyByteChangesNothing) {
   const std::string good =
       "GET /1 HTTP/1.1\r\nHost: x\r\n\r\n"
       "POST /2?q HTTP/1.1\r\nHost: x\r\nContent-Length: 4\r\n\r\nbody"
@@ -117,7 +117,7 @@ TEST(RequestReaderTest, ACutRequestIsNeverWhole) {
   }
 }
 
-TEST(RequestReaderTest, WhatCouldBeReadInTwoWaysIsRefused) {
+TEST(RequestReaderTest, AnAmbiguousRequestIsRefused) {
   for (const char* lines : {
            "Content-Length: 1\r\nTransfer-Encoding: chunked\r\n",
            "Transfer-Encoding: chunked\r\nContent-Length: 1\r\n",
@@ -153,7 +153,7 @@ TEST(RequestReaderTest, WhatCouldBeReadInTwoWaysIsRefused) {
   EXPECT_EQ(status_of("POST /a HTTP/1.0\r\nTransfer-Encoding: chunked\r\n\r\n"), 400);
 }
 
-TEST(RequestReaderTest, ABodyThatIsCompressedIsRefusedAsThat) {
+TEST(RequestReaderTest, ACompressedBodyIsRefusedWithItsOwnStatus) {
   for (const char* encoding : {"gzip", "br", "zstd", "gzip, identity", ""}) {
     RequestReader reader(kLimits);
     reader.feed(
@@ -182,7 +182,7 @@ TEST(RequestReaderTest, RequestLinesAreReadStrictly) {
   EXPECT_EQ(read_all("OPTIONS * HTTP/1.1\r\nHost: x\r\n\r\n")[0], "OPTIONS *?|Host=x|");
 }
 
-TEST(RequestReaderTest, AHostIsWantedOnceAndPossible) {
+TEST(RequestReaderTest, AHostMustBeValidAndAppearOnce) {
   EXPECT_EQ(status_of("GET / HTTP/1.1\r\n\r\n"), 400);
   EXPECT_EQ(status_of("GET / HTTP/1.0\r\n\r\n"), 0);
   for (const char* host : {"a/b", "a b", "user@a", "a?b", "a#b", "\xc3\xa4", "a\\b"}) {
@@ -212,7 +212,7 @@ TEST(RequestReaderTest, HeadersAboveTheirLimitAreRefused) {
   };
   EXPECT_EQ(status_of(padded(400)), 0);
   EXPECT_EQ(status_of(padded(401)), 431);
-  EXPECT_EQ(status_of("GET /" + std::string(400, 'x')), 431);  // Without an end.
+  EXPECT_EQ(status_of("GET /" + std::string(400, 'x')), 431);  // A line without an end.
   const std::string chunked = with_head("Transfer-Encoding: chunked\r\n");
   EXPECT_EQ(status_of(chunked + "1;" + std::string(400, 'x')), 431);
   EXPECT_EQ(status_of(chunked + "0\r\nX: " + std::string(400, 'x')), 431);
@@ -220,7 +220,7 @@ TEST(RequestReaderTest, HeadersAboveTheirLimitAreRefused) {
 
 TEST(RequestReaderTest, LimitsHoldWhetherBytesComeAtOnceOrOneByOne) {
   const std::string chunked = with_head("Transfer-Encoding: chunked\r\n");
-  // With 399 bytes of padding, what is bounded has 400 to 404 bytes.
+  // With 399 bytes of padding the bounded part has 400 to 404 bytes.
   for (size_t padding = 380; padding < 420; ++padding) {
     const std::string pad(padding, 'x');
     for (const std::string& bytes : {
@@ -256,7 +256,7 @@ TEST(RequestReaderTest, BadChunksAreRefused) {
   }
 }
 
-TEST(RequestReaderTest, LinesOfABodyMayEndAnyhow) {
+TEST(RequestReaderTest, LinesOfABodyMayHaveAnyEnding) {
   const std::string body = "{\n \"a\": 1\n}\r\r\n\r\n";
   const std::string request =
       with_head("Content-Length: " + std::to_string(body.size()) + "\r\n") + body;
@@ -290,7 +290,7 @@ TEST(RequestReaderTest, ConnectionsAreKeptAsTheClientAsks) {
   EXPECT_FALSE(keeps("GET / HTTP/1.0\r\nConnection: keep-alive\r\n\r\n"));
 }
 
-TEST(RequestReaderTest, MutatedRequestsGiveTheSameWhereverTheyAreCut) {
+TEST(RequestReaderTest, MutatedRequestsGiveTheSameAtAnyCut) {
   constexpr uint32_t kSeed = 7;
   SCOPED_TRACE(kSeed);
   std::mt19937 draw(kSeed);

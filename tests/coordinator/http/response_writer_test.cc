@@ -16,7 +16,7 @@ bool has(const std::string& text, const std::string& part) {
   return text.find(part) != std::string::npos;
 }
 
-TEST(ResponseWriterTest, LengthChunksAndCloseAreSaid) {
+TEST(ResponseWriterTest, TheHeadHasLengthChunksAndClose) {
   const Response response{.body = "abc"};
   EXPECT_TRUE(head(response, BodyKind::kLength).starts_with("HTTP/1.1 200 OK\r\nDate: "));
   EXPECT_TRUE(has(head(response, BodyKind::kLength), "\r\nContent-Length: 3\r\n"));
@@ -30,7 +30,7 @@ TEST(ResponseWriterTest, LengthChunksAndCloseAreSaid) {
   EXPECT_TRUE(head({.status = 299}, BodyKind::kLength).starts_with("HTTP/1.1 299 \r\n"));
 }
 
-TEST(ResponseWriterTest, AValueFromARequestBeginsNoHeader) {
+TEST(ResponseWriterTest, AValueFromARequestCannotBeginAHeader) {
   const std::string bytes =
       head({.headers = {{"X-Id", "a\r\nSet-Cookie: b\n\nc"}}}, BodyKind::kNone);
   EXPECT_TRUE(has(bytes, "\r\nX-Id: a  Set-Cookie: b  c\r\n"));

@@ -65,10 +65,10 @@ TEST(RouterTest, MethodAndPathFindTheHandler) {
   EXPECT_EQ(ask("GET", "/v1/models").body, "models");
   EXPECT_EQ(ask("POST", "/v1/models").body, "make");
   EXPECT_EQ(ask("GET", "/").body, "page");
-  EXPECT_EQ(ask("HEAD", "/v1/models").body, "models");  // The server leaves the body out.
+  EXPECT_EQ(ask("HEAD", "/v1/models").body, "models");  // The server drops the body.
 }
 
-TEST(RouterTest, ASegmentInBracesIsAnyThatIsNotEmpty) {
+TEST(RouterTest, ASegmentInBracesMatchesAnyNonEmptyOne) {
   EXPECT_EQ(ask("GET", "/v1/models/llama-2.7b").body, "model=llama-2.7b");
   EXPECT_EQ(ask("GET", "/v1/models/a/b").status, 404);
 }

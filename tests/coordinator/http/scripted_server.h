@@ -22,7 +22,7 @@ using testing::http_request;
 using testing::HttpAnswer;
 using testing::HttpClient;
 
-// What a test says to a stream from outside.
+// The text that a test adds to a stream.
 class Feed {
  public:
   void say(const std::string& text, bool end = false) ABSL_LOCKS_EXCLUDED(mutex_) {
@@ -45,8 +45,8 @@ class Feed {
 struct Counts {
   std::atomic<int> requests{0};
   std::atomic<int> gone{0};
-  std::atomic<int> sources{0};          // That are alive.
-  std::atomic<int64_t> bytes_given{0};  // By endless sources.
+  std::atomic<int> sources{0};          // Sources that are alive.
+  std::atomic<int64_t> bytes_given{0};  // Bytes from endless sources.
 };
 
 class CountedSource : public EventSource {
@@ -79,14 +79,14 @@ class EndlessSource final : public CountedSource {
 };
 
 // /quick answers at once, /echo with the body, /held and /stream when the test says so, /endless
-// without end, /dropped never.
+// sends without end, and /dropped never answers.
 class ScriptedServer {
  public:
   explicit ScriptedServer(const Limits& limits = {}, int64_t max_connections = 5000,
                           const TlsFiles& tls = {})
       : ScriptedServer(
             ServerOptions{.max_connections = max_connections, .limits = limits, .tls = tls}) {}
-  // At a port of its own.
+  // Listens on a port of its own.
   explicit ScriptedServer(ServerOptions options) {
     options.address = "127.0.0.1:0";
     auto server = Server::start(
@@ -94,7 +94,7 @@ class ScriptedServer {
     EXPECT_TRUE(server.ok()) << server.status();
     server_ = *std::move(server);
   }
-  // Its handler uses this object: it ends first.
+  // The server's handler uses this object: the server ends first.
   ~ScriptedServer() { stop(); }
 
   Server& server() { return *server_; }
@@ -102,7 +102,7 @@ class ScriptedServer {
   Counts& counts() { return counts_; }
   void stop() { server_.reset(); }
 
-  // The next request for /held or /stream, once it is there.
+  // Waits for the next request for /held or /stream.
   std::shared_ptr<Exchange> take_held() {
     std::shared_ptr<Exchange> exchange;
     EXPECT_TRUE(becomes_true([&] {

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Clients that are slow, silent or many cost only themselves.
+// A slow or silent client, or many of them, delay no other client.
 #include <sys/resource.h>
 #include <sys/socket.h>
 
@@ -31,11 +31,11 @@ TEST(SlowClientsTest, AHeaderThatTakesTooLongIs408) {
   EXPECT_TRUE(client.ends());
 }
 
-TEST(SlowClientsTest, BytesNowAndThenDoNotExtendTheDeadline) {
+TEST(SlowClientsTest, OccasionalBytesDoNotExtendTheDeadline) {
   ScriptedServer server({.header = milliseconds(50), .linger = milliseconds(50)});
   HttpClient client(server.address());
   client.send("GET /quick HTTP/1.1\r\n");
-  while (!client.socket().was_closed()) {  // Also readable, once the 408 is there.
+  while (!client.socket().was_closed()) {  // It is also readable after the 408 arrives.
     if (!client.send("X: y\r\n")) break;
     char byte = 0;
     if (recv(client.socket().descriptor(), &byte, 1, MSG_DONTWAIT | MSG_PEEK) == 1) break;
@@ -87,11 +87,11 @@ TEST(SlowClientsTest, AClientThatNeverReadsIsCutOffAndHoldsLittle) {
   EXPECT_TRUE(becomes_true([&] { return server.counts().sources == 1; }));
   server.expect_alive();
   EXPECT_TRUE(becomes_true([&] { return server.counts().sources == 0; }));
-  // What it was given is in the system's buffers, of which the client's side is the larger.
+  // The sent bytes are in the system's buffers; the client's buffer is the larger.
   EXPECT_LT(server.counts().bytes_given, 16 << 20);
 }
 
-TEST(SlowClientsTest, ManyThatNeverReadLeaveMemoryFlatAndOthersServed) {
+TEST(SlowClientsTest, ManyClientsThatNeverReadLeaveMemoryFlatAndOthersServed) {
   raise_descriptor_limit();
   ScriptedServer server;
   constexpr int kClients = 200;
@@ -103,13 +103,13 @@ TEST(SlowClientsTest, ManyThatNeverReadLeaveMemoryFlatAndOthersServed) {
     clients.back().send(http_request("GET", "/endless"));
   }
   EXPECT_TRUE(becomes_true([&] { return server.counts().sources == kClients; }));
-  int64_t given = -1;  // Until all of them are full.
+  int64_t given = -1;  // Wait until all clients' buffers are full.
   EXPECT_TRUE(
       becomes_true([&] { return std::exchange(given, server.counts().bytes_given) == given; },
                    milliseconds(50)));
   for (int i = 0; i < 20; ++i) server.expect_alive();
-#ifndef __SANITIZE_ADDRESS__  // Which keeps what was freed.
-  // A piece and its chunk for each, 64 KiB: ThreadSanitizer makes some hundreds of it.
+#ifndef __SANITIZE_ADDRESS__  // The sanitizer keeps freed memory.
+  // Each has a piece and its chunk, 64 KiB; ThreadSanitizer multiplies that several times.
   EXPECT_LT(resident_bytes() - before, int64_t{kClients} << 20);
 #endif
 }
@@ -122,7 +122,7 @@ TEST(SlowClientsTest, AThousandConnectionsAreServedAtOnce) {
   for (int i = 0; i < 1000; ++i) clients.emplace_back(server.address());
   for (HttpClient& client : clients) client.send(http_request("GET", "/quick"));
   for (HttpClient& client : clients) EXPECT_EQ(client.read().body, "quick");
-  for (HttpClient& client : clients) client.send("GET /quick HTTP/1.1\r\nHo");  // And stay there.
+  for (HttpClient& client : clients) client.send("GET /quick HTTP/1.1\r\nHo");  // And stop.
   server.expect_alive();
   EXPECT_GE(server.server().connections(), 1000);
   clients.clear();
@@ -144,10 +144,10 @@ TEST(SlowClientsTest, MoreConnectionsThanAllowedAreRefused) {
   }));
 }
 
-TEST(SlowClientsTest, OutOfDescriptorsItRefusesAndGoesOn) {
+TEST(SlowClientsTest, AServerOutOfDescriptorsRefusesAndGoesOn) {
   ScriptedServer server;
   server.expect_alive();
-  // That one must not be counted below in place of one that waits to be accepted.
+  // It must not count below in place of one that waits to be accepted.
   EXPECT_TRUE(becomes_true([&] { return server.server().connections() == 0; }));
   rlimit limit = {};
   getrlimit(RLIMIT_NOFILE, &limit);
@@ -156,23 +156,23 @@ TEST(SlowClientsTest, OutOfDescriptorsItRefusesAndGoesOn) {
   const rlimit few = {.rlim_cur = static_cast<rlim_t>(clients.back().socket().descriptor() + 60),
                       .rlim_max = limit.rlim_max};
   ASSERT_EQ(setrlimit(RLIMIT_NOFILE, &few), 0);
-  // Each has a descriptor here and one in the server, which is this process too.
+  // Each has a descriptor here and one in the server, which is this process, too.
   for (int i = 0; i < 25; ++i) clients.emplace_back(server.address());
   EXPECT_TRUE(becomes_true([&] { return server.server().connections() == 26; }));
   std::vector<int> others;
   for (int one = dup(0); one >= 0; one = dup(0)) others.push_back(one);
   ::close(others.back());
-  EXPECT_TRUE(HttpClient(server.address()).ends());  // Its own is the last descriptor.
+  EXPECT_TRUE(HttpClient(server.address()).ends());  // It takes the last descriptor.
   for (const int one : others) ::close(one);
   ASSERT_EQ(setrlimit(RLIMIT_NOFILE, &limit), 0);
   server.expect_alive();
   EXPECT_EQ(clients.back().get("/quick").status, 200);
 }
 
-// They would hold any number of large answers, which come whole.
+// Without this bound they could hold any number of large answers: an answer is buffered whole.
 TEST(SlowClientsTest, AnswersThatWaitToBeReadAreBoundedTogether) {
   ScriptedServer server({.all_answer_bytes = 9'000'000});
-  const std::string body(3'000'000, 'a');  // More than the system takes of an answer.
+  const std::string body(3'000'000, 'a');  // More than the system buffers of an answer.
   std::vector<std::unique_ptr<HttpClient>> slow;
   for (int i = 0; i < 3; ++i) {
     slow.push_back(std::make_unique<HttpClient>(server.address()));
@@ -187,19 +187,19 @@ TEST(SlowClientsTest, AnswersThatWaitToBeReadAreBoundedTogether) {
   EXPECT_EQ(HttpClient(server.address()).post("/echo", body).status, 200);
 }
 
-// One event of any size, which comes at once.
+// A stream that writes one large event at once.
 class LongEvent final : public BodySource {
  public:
   State read(std::string* bytes) override {
     bytes->append(kBytes, 'a');
     return State::kEnd;
   }
-  static constexpr size_t kBytes = 3'000'000;  // More than the system takes of an answer.
+  static constexpr size_t kBytes = 3'000'000;  // More than the system buffers of an answer.
 };
 
-// They have begun, and cannot be refused: those for which there is no room are closed.
+// These streams have begun and cannot be refused: those without room are closed.
 TEST(SlowClientsTest, StreamsThatWaitToBeReadAreBoundedTogether) {
-  // One thread serves them in the order in which they came.
+  // One thread serves them in the order of their arrival.
   ScriptedServer server(ServerOptions{
       .threads = 1, .max_connections = 50, .limits = {.all_answer_bytes = 9'500'000}});
   std::vector<testing::Socket> slow;
@@ -223,7 +223,7 @@ TEST(SlowClientsTest, StreamsThatWaitToBeReadAreBoundedTogether) {
   EXPECT_GT(read(slow[4]), LongEvent::kBytes);
 }
 
-// Requests that come whole, on one connection after another's: each answer counts for its own.
+// Each connection serves two clients' requests: an answer counts for its own request's client.
 TEST(SlowClientsTest, OneClientMayHaveHalfOfTheAnswersThatAreNotRead) {
   const Gate gate = [](const Request& head) -> Admission {
     return {.refusal = std::nullopt, .client = std::string(head.header("Client"))};

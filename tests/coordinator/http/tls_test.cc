@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// HTTP over TLS: who is served, by which certificate, and what a change of it does.
+// HTTP over TLS: which clients are served, with which certificate, and how a new one is taken.
 #include <openssl/ssl.h>
 
 #include "base/status.h"
@@ -17,7 +17,7 @@ const std::string kQuick = http_request("GET", "/quick");
 
 bool is_quick(const std::string& answer) { return answer.ends_with("\r\n\r\nquick"); }
 
-// A server with a certificate of an authority of its own.
+// A server whose certificate comes from an authority of its own.
 struct TlsSetup {
   explicit TlsSetup(bool mutual = false, const Limits& limits = {})
       : server(limits, 5000,
@@ -37,7 +37,7 @@ TEST(HttpTlsTest, RequestsAreServedByTls12And13AndNothingOlder) {
     options.version = version;
     TlsClient client(setup.server.address(), options);
     for (int i = 0; i < 3; ++i) EXPECT_TRUE(is_quick(client.request(kQuick)));
-    const std::string body(300'000, 'b');  // Many records each way.
+    const std::string body(300'000, 'b');  // Many records in each direction.
     EXPECT_TRUE(client.request(http_request("POST", "/echo", "", body)).ends_with(body));
   }
   TlsClientOptions old = setup.client();
@@ -69,7 +69,7 @@ TEST(HttpTlsTest, AHandshakeThatNeverComesIsCutOff) {
   EXPECT_TRUE(half.ends());
 }
 
-TEST(HttpTlsTest, KeysMayBeUpdatedButNotWithoutEnd) {
+TEST(HttpTlsTest, KeysMayBeUpdatedALimitedNumberOfTimes) {
   TlsSetup setup;
   TlsClient client(setup.server.address(), setup.client());
   for (int i = 0; i < 10; ++i) {
@@ -81,7 +81,7 @@ TEST(HttpTlsTest, KeysMayBeUpdatedButNotWithoutEnd) {
   EXPECT_TRUE(is_quick(TlsClient(setup.server.address(), setup.client()).request(kQuick)));
 }
 
-TEST(HttpTlsTest, WithAnAuthorityOnlyItsClientsAreServed) {
+TEST(HttpTlsTest, OnlyAnAuthoritysClientsAreServed) {
   TlsSetup setup(/*mutual=*/true);
   const Authority stranger;
   for (const int version : {TLS1_2_VERSION, TLS1_3_VERSION}) {
@@ -98,7 +98,7 @@ TEST(HttpTlsTest, WithAnAuthorityOnlyItsClientsAreServed) {
   EXPECT_EQ(setup.server.counts().requests, 2);
 }
 
-TEST(HttpTlsTest, ANewCertificateIsTakenAndNoConnectionIsLost) {
+TEST(HttpTlsTest, ANewCertificateIsUsedAndNoConnectionIsLost) {
   TlsSetup setup;
   TlsClient old(setup.server.address(), setup.client());
   EXPECT_TRUE(is_quick(old.request(kQuick)));
@@ -106,7 +106,7 @@ TEST(HttpTlsTest, ANewCertificateIsTakenAndNoConnectionIsLost) {
   testing::replace(setup.identity, setup.authority.sign("renewed"));
   EXPECT_TRUE(becomes_true([&] {
     TlsClient fresh(setup.server.address(), setup.client());
-    EXPECT_TRUE(is_quick(fresh.request(kQuick)));  // At any moment.
+    EXPECT_TRUE(is_quick(fresh.request(kQuick)));  // This holds at any moment.
     EXPECT_TRUE(is_quick(old.request(kQuick)));
     return fresh.server_name() == "renewed";
   }));
@@ -115,9 +115,9 @@ TEST(HttpTlsTest, ANewCertificateIsTakenAndNoConnectionIsLost) {
 TEST(HttpTlsTest, AChangeThatDoesNotFitLeavesTheLastGoodCertificate) {
   TlsSetup setup;
   const Authority::Identity other = setup.authority.sign("other");
-  testing::replace({setup.identity.cert, other.key}, other);  // The key stays the old one.
+  testing::replace({setup.identity.cert, other.key}, other);  // The old key stays.
   const auto begin = std::chrono::steady_clock::now();
-  EXPECT_TRUE(becomes_true([&] {  // More than two looks.
+  EXPECT_TRUE(becomes_true([&] {  // It takes longer than two looks at the files.
     TlsClient client(setup.server.address(), setup.client());
     EXPECT_TRUE(is_quick(client.request(kQuick)));
     EXPECT_EQ(client.server_name(), "server");

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// What dashboards read: names, labels, and what is counted when.
+// The names and labels that dashboards read, and when each metric counts.
 #include "coordinator/metrics/engine_metrics.h"
 
 #include <gtest/gtest.h>
@@ -31,7 +31,7 @@ StreamEvent token_of(int32_t index, FinishReason reason = FinishReason::kNone) {
   return event;
 }
 
-// The value of a line of Prometheus' text format; -1: there is no such line.
+// The value of a line of Prometheus' text format; -1 if there is no such line.
 double value_of(const std::string& text, const std::string& series) {
   std::istringstream lines(text);
   for (std::string line; std::getline(lines, line);) {
@@ -65,7 +65,7 @@ TEST_F(EngineMetricsTest, EachChoiceHasItsFirstTokenAndGapsBetweenTheOthers) {
   EXPECT_NEAR(value("inter_token_latency_seconds_sum"), 0.03, 1e-9);
 }
 
-TEST_F(EngineMetricsTest, ARequestWaitsOnceWhateverItsChoices) {
+TEST_F(EngineMetricsTest, ARequestWaitsOnceForAnyNumberOfChoices) {
   metrics_.on_submitted(&stream_, {}, 0);
   metrics_.on_started(&stream_, 20 * kMs);
   metrics_.on_started(&stream_, 50 * kMs);
@@ -100,7 +100,7 @@ TEST_F(EngineMetricsTest, PromptsCountWhetherTheyAreCachedOrNot) {
   EXPECT_NEAR(value("request_prefill_time_seconds_sum"), 0.080, 1e-9);
   EXPECT_NEAR(value("request_decode_time_seconds_sum"), 0.050, 1e-9);
   EXPECT_NEAR(value("request_inference_time_seconds_sum"), 0.130, 1e-9);
-  EXPECT_EQ(value("iteration_tokens_total_count"), 0) << "the step may have more";
+  EXPECT_EQ(value("iteration_tokens_total_count"), 0) << "the step may get more tokens";
   metrics_.on_part(EnginePart::kSend, 0, 1);
   EXPECT_EQ(value("iteration_tokens_total_count"), 0);
   metrics_.on_part(EnginePart::kTell, 1, 2);
@@ -111,7 +111,7 @@ TEST_F(EngineMetricsTest, PromptsCountWhetherTheyAreCachedOrNot) {
   EXPECT_EQ(value("request_params_max_tokens_sum"), 50);
 }
 
-TEST_F(EngineMetricsTest, AStepsTokensAreThoseThatWereComputed) {
+TEST_F(EngineMetricsTest, AStepCountsTheComputedTokens) {
   metrics_.on_submitted(&stream_, {.prompt_ids = std::vector<int32_t>(30, 7)}, 0);
   StreamEvent first = token_of(0);
   first.cached_tokens = 16;
@@ -137,7 +137,7 @@ TEST_F(EngineMetricsTest, RequestsThatTheQueueRefusedCountByItsBound) {
   EXPECT_EQ(value("admission_rejections_total", "reason=\"max_num_queued_bytes\","), 5);
 }
 
-TEST_F(EngineMetricsTest, WhatWaitsForALargerGroupIsDeferred) {
+TEST_F(EngineMetricsTest, ARequestThatWaitsForALargerGroupCountsAsDeferred) {
   stats_.waiting = 5;
   metrics_.on_submitted(&stream_, {.n = 2}, 0);
   metrics_.on_set_aside(&stream_);
@@ -165,13 +165,13 @@ TEST_F(EngineMetricsTest, StepsAddUpByRankAndPart) {
   report.ranks[1].set_wait_ns(1 * kMs);
   metrics_.on_step(report);
   metrics_.on_step(report);
-  metrics_.on_step({.step = 3});  // Asks whether the ranks answer.
+  metrics_.on_step({.step = 3});  // A step that asks whether the ranks answer.
   EXPECT_NEAR(value("worker_seconds_total", "rank=\"1\",part=\"compute\","), 0.006, 1e-12);
   EXPECT_NEAR(value("worker_seconds_total", "rank=\"1\",part=\"wait\","), 0.002, 1e-12);
   EXPECT_NEAR(value("step_seconds_total"), 0.010, 1e-12);
 }
 
-TEST_F(EngineMetricsTest, TheStateIsThatOfTheMoment) {
+TEST_F(EngineMetricsTest, TheStateIsTheCurrentOne) {
   stats_.ready = true;
   stats_.running = 3;
   stats_.waiting = 5;
@@ -183,13 +183,13 @@ TEST_F(EngineMetricsTest, TheStateIsThatOfTheMoment) {
   EXPECT_DOUBLE_EQ(value("kv_cache_usage_perc"), 0.25);
 }
 
-TEST_F(EngineMetricsTest, WhatIsCountedBesideTheEngineIsThereToo) {
+TEST_F(EngineMetricsTest, CountersOutsideTheEngineAreIncluded) {
   const std::string text = metrics_.text(stats_, {.unknown_fields = 3, .log_lines_dropped = 4});
   EXPECT_EQ(value_of(text, "lockstep:unknown_fields_total{model_name=\"story\"}"), 3);
   EXPECT_EQ(value_of(text, "lockstep:log_lines_dropped_total{model_name=\"story\"}"), 4);
 }
 
-TEST_F(EngineMetricsTest, AnotherPrefixAndAHostileNameOfAModelAreWrittenAsTheFormatWants) {
+TEST_F(EngineMetricsTest, AnotherPrefixAndAHostileModelNameKeepTheFormat) {
   const EngineMetrics other("vllm", "a\"b\\c\nd");
   const std::string text = other.text(stats_);
   EXPECT_EQ(value_of(text, "vllm:num_requests_running{model_name=\"a\\\"b\\\\c\\nd\"}"), 0);
@@ -228,13 +228,13 @@ TEST_F(EngineMetricsTest, ThePagesStateNamesSparesAndWhoseWeightsTheyHold) {
   EXPECT_TRUE(state["spares"][1]["holds"].is_null());
 }
 
-// The observer in an engine: nothing of its thread's time is lost.
+// An engine with this observer: the parts add up to all of its thread's time.
 TEST(EngineMetricsInEngineTest, PartsAddUpToTheThreadsTime) {
   EngineMetrics metrics("lockstep", "story");
   FakeCluster cluster(FakeModel{});
   EngineOptions options;
   options.observer = &metrics;
-  options.idle_step_ms = 5;  // So that idle time is known while it lasts.
+  options.idle_step_ms = 5;  // Idle time is reported while it lasts.
   const auto begin = std::chrono::steady_clock::now();
   Engine engine(&cluster, nullptr, options);
   ASSERT_TRUE(engine.wait_ready().ok());

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// The lists of docs/metrics.md: that they have what is printed.
+// The lists of docs/metrics.md name exactly the metrics that are printed.
 #include <gtest/gtest.h>
 
 #include <fstream>
@@ -16,7 +16,7 @@ namespace {
 
 struct Metric {
   std::string kind;
-  std::set<std::string> labels;  // Without the model's name, which all have.
+  std::set<std::string> labels;  // Except the model's name, which all have.
   bool operator==(const Metric&) const = default;
 };
 using Metrics = std::map<std::string, Metric>;
@@ -52,7 +52,7 @@ Metrics documented() {
   return metrics;
 }
 
-// The labels between a series' braces.
+// The labels between the braces of a series.
 std::set<std::string> labels_of(const std::string& series) {
   std::set<std::string> labels;
   std::istringstream parts(piece(series, "{", "}"));
@@ -84,7 +84,7 @@ Metrics printed(const std::string& prefix) {
   return result;
 }
 
-TEST(MetricsListTest, TheDocumentHasWhatIsPrintedWithEachPrefix) {
+TEST(MetricsListTest, TheDocumentHasThePrintedMetricsOfEachPrefix) {
   const Metrics expected = documented();
   EXPECT_GT(expected.size(), 30u);
   EXPECT_EQ(printed("lockstep"), expected);

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Folders that people have and that cannot be served: one line says what is there and the way out.
+// Folders that cannot be served: one line says what the folder has and what the user can do.
 #include "coordinator/model/model_folder.h"
 
 #include <cstdlib>
@@ -38,7 +38,7 @@ class ModelFolderTest : public testing::Test {
   const TempFolder folder_;
 };
 
-TEST_F(ModelFolderTest, AFolderWithAConfigOrTheConfigItselfIsTaken) {
+TEST_F(ModelFolderTest, AFolderWithAConfigOrTheConfigItselfIsAccepted) {
   const fs::path config = write("config.json");
   EXPECT_EQ(*find_model_folder(folder_.path()), folder_.path());
   EXPECT_EQ(*find_model_folder(config), folder_.path());
@@ -83,7 +83,7 @@ TEST_F(ModelFolderTest, AFileOfWeightsIsNamed) {
   EXPECT_THAT(refusal(write("a.safetensors")), HasSubstr("name the folder that holds config.json"));
 }
 
-TEST_F(ModelFolderTest, AnAdaptersWeightsAreNoModelsWeights) {
+TEST_F(ModelFolderTest, AnAdaptersWeightsAreNotAModel) {
   write("config.json");
   write("adapter_model.safetensors");
   EXPECT_FALSE(has_weights(folder_.path()));
@@ -100,7 +100,7 @@ TEST_F(ModelFolderTest, AFolderWithoutWeightsSaysHowToGetThem) {
   EXPECT_TRUE(check_weights(folder_.path()).ok());
 }
 
-TEST_F(ModelFolderTest, OfAFolderOfModelsTheNamesAreShown) {
+TEST_F(ModelFolderTest, AFolderOfModelsShowsTheirNames) {
   EXPECT_THAT(refusal(), HasSubstr("has no config.json: name a folder in Hugging Face layout"));
   write("small/config.json");
   EXPECT_THAT(refusal(), HasSubstr("has no config.json, but 1 folder with one: name it (small)"));
@@ -119,7 +119,7 @@ TEST_F(ModelFolderTest, ATokenizerOfAnotherFormIsNamed) {
   }
 }
 
-// Sets an environment variable, or removes it, until its end.
+// Sets or removes an environment variable for its own lifetime.
 class Variable {
  public:
   Variable(const char* name, const std::optional<std::string>& value) : name_(name) {
@@ -142,13 +142,13 @@ class Variable {
   std::optional<std::string> old_;
 };
 
-TEST_F(ModelFolderTest, TheCacheIsWhereHuggingfaceHubLooks) {
+TEST_F(ModelFolderTest, TheCacheIsTheOneOfHuggingfaceHub) {
   const char* const kNames[] = {"HF_HUB_CACHE", "HUGGINGFACE_HUB_CACHE", "HF_HOME",
                                 "XDG_CACHE_HOME", "HOME"};
   const char* const kBelow[] = {"", "", "/hub", "/huggingface/hub", "/.cache/huggingface/hub"};
   for (size_t first = 0; first < std::size(kNames); ++first) {
     SCOPED_TRACE(kNames[first]);
-    // Variables before it are not set or empty; later ones name another folder.
+    // Earlier variables are unset or empty; later ones name another folder.
     std::vector<std::unique_ptr<Variable>> set;
     for (size_t i = 0; i < std::size(kNames); ++i) {
       const std::string folder = folder_.path().string() + "/" + kNames[i];
@@ -163,7 +163,7 @@ TEST_F(ModelFolderTest, TheCacheIsWhereHuggingfaceHubLooks) {
     write(cache + "/refs/main", "0123\n");
     const fs::path snapshot = write(cache + "/snapshots/0123/config.json").parent_path();
     EXPECT_EQ(*find_model_folder("org/name"), snapshot);
-    // The cache's own folder means the same.
+    // The path of the cache's folder finds the same snapshot.
     EXPECT_EQ(*find_model_folder(folder_.path() / cache), snapshot);
   }
 }

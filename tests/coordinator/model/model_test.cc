@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// What a model makes of the small files in its folder: on copies of the demo.
+// How a model uses the small files of its folder, tested on copies of the demo.
 #include "coordinator/model/model.h"
 
 #include <fstream>
@@ -51,7 +51,7 @@ TEST_F(ModelTest, TheTokenizersEndTokenEndsAnswersBesideTheConfigured) {
   }
 }
 
-TEST_F(ModelTest, InAChatItDoesNotWhereTheTemplateWritesAnotherOne) {
+TEST_F(ModelTest, TheTokenizersEndTokenEndsNoChatIfTheTemplateWritesAnotherOne) {
   write("tokenizer_config.json", R"({"eos_token":"<|story|>"})");
   write("generation_config.json", R"({"eos_token_id":1})");
   write("chat_template.jinja", "{{ messages[-1].content }}<|end|>");
@@ -61,7 +61,7 @@ TEST_F(ModelTest, InAChatItDoesNotWhereTheTemplateWritesAnotherOne) {
   EXPECT_THAT(model->end_ids(true), ElementsAre(1));
 }
 
-TEST_F(ModelTest, WithoutConfiguredEndTokensTheTokenizersIsTheOnlyOne) {
+TEST_F(ModelTest, TheTokenizersEndTokenIsTheOnlyOneIfNoneIsConfigured) {
   fs::remove(folder_.path() / "config.json");
   std::ifstream demo(LOCKSTEP_SOURCE_DIR "/demo/config.json");
   Json config = Json::parse(demo);
@@ -83,7 +83,7 @@ TEST_F(ModelTest, AnEndTokenBeyondTheModelsVocabularyEndsNothing) {
   EXPECT_THAT(model->end_ids(false), ElementsAre(1));
 }
 
-// 3,072 tokens are in the demo's tokenizer.
+// The demo's tokenizer has 3,072 tokens.
 TEST_F(ModelTest, ATokenizerOfFarFewerTokensThanTheModelHasRowsIsAWarning) {
   std::ifstream demo(LOCKSTEP_SOURCE_DIR "/demo/config.json");
   Json config = Json::parse(demo);
@@ -100,7 +100,7 @@ TEST_F(ModelTest, ATokenizerOfFarFewerTokensThanTheModelHasRowsIsAWarning) {
               ElementsAre(HasSubstr("has ids up to 3071, and the model's embedding 3414 rows: ")));
 }
 
-TEST_F(ModelTest, ATagOfTheTemplateThatIsNoTokenIsAWarning) {
+TEST_F(ModelTest, ATagOfTheTemplateThatIsNotATokenIsAWarning) {
   const std::string turns = "{% for m in messages %}{{ m.content }}{% endfor %}";
   write("chat_template.jinja", "<|end|>" + turns);
   EXPECT_THAT(open()->warnings(), IsEmpty());
@@ -131,7 +131,7 @@ TEST_F(ModelTest, ATemplateOfToolsOrCallsAloneIsAWarning) {
   }
 }
 
-TEST_F(ModelTest, AForeignTokenizerIsNamedWhereOneIsMissing) {
+TEST_F(ModelTest, AForeignTokenizerIsNamedIfTokenizerJsonIsMissing) {
   fs::remove(folder_.path() / "tokenizer.json");
   write("tokenizer.model", "");
   const auto model = open();
@@ -141,7 +141,7 @@ TEST_F(ModelTest, AForeignTokenizerIsNamedWhereOneIsMissing) {
               HasSubstr(model->name() + " has no tokenizer.json, and tokenizer.model is not read"));
 }
 
-TEST_F(ModelTest, MissingWeightsAreSaidBeforeAnythingElse) {
+TEST_F(ModelTest, MissingWeightsAreReportedFirst) {
   fs::remove(folder_.path() / "model.safetensors");
   write("model.gguf", "GGUF");
   fs::remove(folder_.path() / "config.json");

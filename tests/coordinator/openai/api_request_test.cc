@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Bodies of requests: what becomes of their fields, and that any is read or refused.
+// Bodies of requests: how their fields are read, and that any body is read or refused.
 #include "coordinator/openai/api_request.h"
 
 #include <gtest/gtest.h>
@@ -62,7 +62,7 @@ TEST_F(ApiRequestTest, DefaultsAreOpenAis) {
   EXPECT_EQ(completion.shared.max_tokens(), 16);
   EXPECT_EQ(completion.n, 1);
   EXPECT_FALSE(completion.stream);
-  // The demo's generation_config.json has a default of its own, which to_request() takes.
+  // The demo's generation_config.json has its own default, which to_request() uses.
   EXPECT_FALSE(
       parsed(kChat, R"({"messages": [{"role": "user", "content": "a"}]})").shared.has_max_tokens());
   EXPECT_EQ(parsed(kChat, R"({"messages": [{"role": "user", "content": "a"}], "max_tokens": 5,
@@ -76,7 +76,7 @@ TEST_F(ApiRequestTest, OtherServersWordsAreOurs) {
       parsed(kCompletions, R"({"prompt": "a", "n_predict": 7, "repeat_penalty": 1.5, "seed": -1})");
   EXPECT_EQ(llama.shared.max_tokens(), 7);
   EXPECT_EQ(llama.shared.repetition_penalty(), 1.5f);
-  EXPECT_FALSE(llama.shared.has_seed()) << "-1 is a seed that is drawn";
+  EXPECT_FALSE(llama.shared.has_seed()) << "-1 asks for a random seed";
   EXPECT_EQ(parsed(kCompletions, R"({"prompt": "a", "n_predict": -1})").shared.max_tokens(),
             kAllTokens);
   EXPECT_EQ(parsed(kCompletions, R"({"prompt": "a", "top_k": -1})").shared.top_k(), 0);
@@ -85,7 +85,7 @@ TEST_F(ApiRequestTest, OtherServersWordsAreOurs) {
                               "n_predict": 6})")
                 .shared.max_tokens(),
             5)
-      << "the field's own name goes before";
+      << "the field's own name takes precedence";
 }
 
 TEST_F(ApiRequestTest, SeedsHave64Bits) {
@@ -118,7 +118,7 @@ TEST_F(ApiRequestTest, SeveralPromptsShareTheOtherFields) {
       parsed(kCompletions, R"({"prompt": ["a", [1, 2]], "stop": ["x", "y"], "max_tokens": 3})");
   ASSERT_EQ(request.prompts.size(), 2u);
   EXPECT_EQ(request.prompts[0].prompt(), "a");
-  EXPECT_FALSE(request.shared.has_prompt()) << "or every other one would copy it";
+  EXPECT_FALSE(request.shared.has_prompt()) << "else each of the others would copy it";
   EXPECT_FALSE(request.message(1).has_prompt());
   EXPECT_EQ(request.message(1).prompt_ids().ids_size(), 2);
   for (const size_t prompt : {0, 1}) {
@@ -196,7 +196,7 @@ OrderedJson random_value(std::mt19937& random, int depth) {
   }
 }
 
-// Seed 1. By the table, with values of any kind, and then with bytes changed.
+// Seed 1: bodies from the table, with values of any kind, and then with changed bytes.
 TEST_F(ApiRequestTest, RandomBodiesAreTakenOrRefusedAsTheClientsFault) {
   std::mt19937 random(1);
   int taken = 0;

@@ -38,7 +38,7 @@ class ApiServer {
     EXPECT_TRUE(api.ok()) << api.status();
     api_ = *std::move(api);
   }
-  // The pool first: its tasks use the rest.
+  // The pool ends first: its tasks use the rest.
   ~ApiServer() { pool_.reset(); }
 
   const Model& model() const { return *model_; }
@@ -76,7 +76,7 @@ class ApiServer {
   http::Response post(const std::string& path, const std::string& body) {
     return send("POST", path, body)->wait();
   }
-  // The answer's body; whatever its status is.
+  // The answer's body, with any status.
   OrderedJson post_json(const std::string& path, const OrderedJson& body) {
     return OrderedJson::parse(post(path, body.dump()).body);
   }
@@ -101,7 +101,7 @@ inline std::vector<SseEvent> events_of(const std::string& bytes) {
   for (size_t at = 0; at < bytes.size();) {
     const size_t end = bytes.find('\n', at);
     if (end == std::string::npos) {
-      ADD_FAILURE() << "a line that does not end";
+      ADD_FAILURE() << "a line without an end";
       break;
     }
     const std::string line = bytes.substr(at, end - at);

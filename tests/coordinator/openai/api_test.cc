@@ -13,7 +13,7 @@
 namespace lockstep::openai {
 namespace {
 
-TEST(OpenAiApiTest, SpecialTokensAreShownWhereTheyAreWanted) {
+TEST(OpenAiApiTest, SpecialTokensAreShownOnRequest) {
   ApiServer server;
   const int32_t special = *server.model().tokenizer()->bos_id();
   OrderedJson body = {{"prompt", "a"},
@@ -60,7 +60,7 @@ TEST(OpenAiApiTest, AModelMayHaveSeveralNames) {
                "model_not_found", "there is no model \"\", this server has first, org/second");
 }
 
-TEST(OpenAiApiTest, TheServersDefaultsAreOfEveryEndpoint) {
+TEST(OpenAiApiTest, TheServersDefaultsApplyToEveryEndpoint) {
   ApiServer server({}, {.defaults = {.max_tokens = 3}});
   for (const auto& [path, body] :
        {std::pair{"/v1/completions", kStory}, std::pair{"/v1/chat/completions", kTalk}}) {
@@ -121,7 +121,7 @@ TEST(OpenAiApiTest, AStreamedCompletionIsTheWholeOneInPieces) {
   EXPECT_EQ(usage["usage"]["completion_tokens"], 60);
 }
 
-TEST(OpenAiApiTest, TheEndsOfOpenAisRangesAreTaken) {
+TEST(OpenAiApiTest, TheEndsOfOpenAisRangesAreAccepted) {
   ApiServer server;
   const OrderedJson greedy =
       server.post_json("/v1/completions", with(kStory, {{"temperature", 0}}))["choices"][0];
@@ -181,7 +181,7 @@ TEST(OpenAiApiTest, SeveralPromptsAreAnsweredInOrder) {
   for (size_t i = 0; i < 4; ++i) EXPECT_EQ(texts[i], answer["choices"][i]["text"]);
 }
 
-TEST(OpenAiApiTest, EchoPutsThePromptFirstAlsoAlone) {
+TEST(OpenAiApiTest, EchoPutsThePromptFirst) {
   ApiServer server;
   const std::string text = server.post_json("/v1/completions", kStory)["choices"][0]["text"];
   const OrderedJson echo = with(kStory, {{"echo", true}});
@@ -289,7 +289,7 @@ TEST(OpenAiApiTest, BadRequestsAre400AndNameTheField) {
           "logit_bias: must have token ids as keys, found x, y");
   refused({{"logit_bias", {{"3072", 1}}}}, "logit_bias",
           "must be token ids of 0 to 3071, found 3072, which is out of vocabulary (3072 tokens)");
-  // Known, and not to be had.
+  // The fields are known but not supported.
   refused({{"response_format", {{"type", "json_object"}}}}, "response_format", "grammar");
   refused({{"tool_choice", "required"}}, "tool_choice", "cannot force a call");
   refused({{"functions", {{{"name", "f"}}}}}, "functions", "former name of tools");
@@ -312,7 +312,7 @@ TEST(OpenAiApiTest, BadRequestsAre400AndNameTheField) {
                "model", "model_not_found", "there is no model gpt-4o");
 }
 
-TEST(OpenAiApiTest, WhatChangesNothingIsTaken) {
+TEST(OpenAiApiTest, FieldsThatChangeNothingAreAccepted) {
   ApiServer server;
   const OrderedJson plain = server.post_json("/v1/chat/completions", kTalk);
   const OrderedJson answer =

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Small bodies, and what answers to them have.
+// Small bodies of requests, and checks of their answers.
 #pragma once
 
 #include <gtest/gtest.h>
@@ -20,7 +20,7 @@ inline const OrderedJson kTalk = {
     {"seed", 1},
     {"ignore_eos", true}};
 
-// An endpoint that reads a body, and a small one.
+// An endpoint that reads a body, and a small body for it.
 struct BodyPath {
   Endpoint endpoint;
   const char* path;

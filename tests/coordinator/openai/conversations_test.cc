@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// A conversation as clients send it becomes the prompt that the model's template means.
+// A client's conversation becomes the prompt that the model's template intends.
 // tests/data/templates has the reference's renders of the messages that each template needs. A text
 // that a template leaves out is a 400.
 #include <gtest/gtest.h>
@@ -42,7 +42,7 @@ const OrderedJson kCall = OrderedJson::parse(R"({"role": "assistant", "content":
     "tool_calls": [{"id": "a", "function": {"name": "look", "arguments": "{}"}}]})");
 const OrderedJson kResult = {{"role", "tool"}, {"tool_call_id", "a"}, {"content", "Here."}};
 
-// A model's folder with this template alone.
+// A model folder that has only this template.
 class Template {
  public:
   explicit Template(const std::string& source, const OrderedJson& bos_token = "<s>",
@@ -73,7 +73,7 @@ class Template {
   TempFolder folder_;
 };
 
-TEST(ConversationsTest, EachTemplateGetsWhatTheReferenceWouldHaveToBeGiven) {
+TEST(ConversationsTest, EachTemplateGetsTheMessagesThatTheReferenceNeeds) {
   const auto path =
       std::filesystem::path(LOCKSTEP_SOURCE_DIR) / "tests/data/templates" / "conversations.json";
   std::ifstream file(path);
@@ -111,7 +111,7 @@ TEST(ConversationsTest, PublishedTemplatesGetHonestConversationsAsTheyAre) {
 struct LeftOut {
   const char* what;
   const char* source;
-  OrderedJson more;  // Fields of the body.
+  OrderedJson more;  // More fields of the body.
   const char* param;
   const char* text;
 };
@@ -158,7 +158,7 @@ std::vector<LeftOut> left_out() {
   };
 }
 
-TEST(ConversationsTest, WhatTheTemplateLeavesOutIsRefusedByItsName) {
+TEST(ConversationsTest, AFieldThatTheTemplateLeavesOutIsRefusedByItsName) {
   for (const LeftOut& each : left_out()) {
     const Template chat_template(each.source);
     ApiServer server({}, {.chat_template = chat_template.path()});
@@ -170,8 +170,8 @@ TEST(ConversationsTest, WhatTheTemplateLeavesOutIsRefusedByItsName) {
   }
 }
 
-// Templates that leave out in some conversations what they show in the usual ones.
-TEST(ConversationsTest, WhatIsLeftOutOfOneConversationIsRefusedByItsName) {
+// Templates that leave out in some conversations what they usually show.
+TEST(ConversationsTest, AFieldLeftOutOfOneConversationIsRefusedByItsName) {
   const std::string turns =
       "{% for m in messages %}<{{ m.role }}>{{ m.content }}{% for c in m.tool_calls %}"
       "{{ c.function|tojson }}{% endfor %}{% endfor %}";
@@ -202,8 +202,8 @@ TEST(ConversationsTest, WhatIsLeftOutOfOneConversationIsRefusedByItsName) {
   }
 }
 
-// A template drops by design what its model was trained without: no error of the client's.
-TEST(ConversationsTest, WhatIsLeftOutOfEarlierTurnsAndBetweenCallsIsTaken) {
+// A template drops by design what its model was trained without: this is not the client's error.
+TEST(ConversationsTest, FieldsLeftOutOfEarlierTurnsAndBetweenCallsAreAccepted) {
   const Template early("{% set messages = messages[-3:] %}" + std::string(kEveryTurn));
   ApiServer short_memory({}, {.chat_template = early.path()});
   const OrderedJson turns = {
@@ -218,8 +218,8 @@ TEST(ConversationsTest, WhatIsLeftOutOfEarlierTurnsAndBetweenCallsIsTaken) {
   EXPECT_EQ(no_tools.post("/tokenize", loop.dump()).status, 200);
 }
 
-// Trimmed, escaped, in another order, without thoughts: all is there.
-TEST(ConversationsTest, WhatATemplateShowsInAnotherFormIsNoLoss) {
+// The text is trimmed, escaped, reordered or without thoughts: nothing else is lost.
+TEST(ConversationsTest, AFieldShownInAnotherFormIsAccepted) {
   const OrderedJson odd = {{"role", "user"}, {"content", " \"So\"\n\té & <b>? "}};
   const OrderedJson messages = {kSystem, odd, kCall, kResult, kAnswer, odd};
   for (const char* shown : {"m.content|trim", "m.content|tojson", "m.content|upper", "m.content|e",
@@ -234,7 +234,7 @@ TEST(ConversationsTest, WhatATemplateShowsInAnotherFormIsNoLoss) {
   }
 }
 
-// A template that shows tools, and no format of calls that is known.
+// The template shows tools, but in no known format of calls.
 TEST(ConversationsTest, ToolsWhoseCallsCannotBeReadAreRefused) {
   const Template chat_template("{{ messages[-1].content }}{{ tools }}");
   const std::string body =
@@ -250,8 +250,8 @@ TEST(ConversationsTest, ToolsWhoseCallsCannotBeReadAreRefused) {
   EXPECT_EQ(answer({}, "/tokenize", body).status, 200);
 }
 
-// A client that changed its model in the middle would be stuck.
-TEST(ConversationsTest, AConversationWithCallsGoesOnWhereNoCallsCanBeRead) {
+// Otherwise a client that changes its model in the middle would be stuck.
+TEST(ConversationsTest, AConversationWithCallsGoesOnEvenIfNoCallsCanBeRead) {
   const Template chat_template("{% for m in messages %}{{ m }}{% endfor %}{{ tools }}");
   const std::string body = with({{"messages", {kQuestion, kCall, kResult, kAnswer, kQuestion}}},
                                 {{"tools", {kTool}}, {"max_tokens", 1}})
@@ -266,7 +266,7 @@ TEST(ConversationsTest, AConversationWithCallsGoesOnWhereNoCallsCanBeRead) {
   expect_error(answer("error"), 400, "tools", nullptr, "--tool-parser none");
 }
 
-TEST(ConversationsTest, SeveralTextsStayAListWhereTheTemplateTakesOne) {
+TEST(ConversationsTest, SeveralTextsStayAListIfTheTemplateTakesOne) {
   const OrderedJson parts = {{{"type", "text"}, {"text", " A "}}, "", "B"};
   const OrderedJson message = {{"role", "user"}, {"content", parts}};
   const OrderedJson alone = OrderedJson::array({message});
@@ -285,7 +285,7 @@ TEST(ConversationsTest, SeveralTextsStayAListWhereTheTemplateTakesOne) {
       *prompt_of("{% if m.role == 'user' %}" + either + "{% else %}{{ m.content }}{% endif %}",
                  alone),
       "<user>[ A \n\nB]");
-  // Instructions that it shows beside a last question alone go before the first text.
+  // If a template shows instructions only beside a last question, they go before the first text.
   const std::string beside_question =
       "{% if m.role != 'system' or messages[-1].role == 'user' %}" + either + "{% endif %}";
   EXPECT_EQ(*prompt_of(beside_question, {kSystem, message, kAnswer}),
@@ -303,7 +303,7 @@ TEST(ConversationsTest, ToolsAreGivenByTheNameThatTheTemplateReads) {
   }
 }
 
-TEST(ConversationsTest, WhatSaysNothingIsNoLoss) {
+TEST(ConversationsTest, FieldsWithoutEffectAreAccepted) {
   const OrderedJson unknown_name = {{"role", "user"}, {"name", "Ann"}, {"content", "Hi"}};
   OrderedJson thinking = kAnswer;
   thinking["reasoning_content"] = "Hm.";
@@ -322,8 +322,8 @@ TEST(ConversationsTest, WhatSaysNothingIsNoLoss) {
   }
 }
 
-// It is given everything, and shows what it likes.
-TEST(ConversationsTest, ATemplateOfTheLastMessageIsNotJudged) {
+// The template gets everything, and shows what it likes.
+TEST(ConversationsTest, ATemplateOfTheLastMessageIsNotChecked) {
   const Template chat_template("{{ messages[-1].content }}");
   const auto prompt = chat_template.prompt_of(
       {{"messages", {kSystem, kQuestion, kCall, kResult, kQuestion}}, {"tools", {kTool}}});

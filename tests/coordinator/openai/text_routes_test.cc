@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Tokens and prompts of requests that are not answered.
+// The routes that give tokens and prompts of requests without running these.
 #include "coordinator/openai/text_routes.h"
 
 #include <fmt/format.h>

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// What published models write, and what has to come out: each case whole, cut at each byte, at
+// Outputs of published models and their expected parts: each case whole, cut at each byte, cut at
 // random, and with tags as single pieces.
 #include <gtest/gtest.h>
 
@@ -15,7 +15,7 @@
 namespace lockstep {
 namespace {
 
-// A text, or texts in this order with blanks between them; null: anything.
+// `wanted` is a text, texts in this order with blanks between them, or null for anything.
 bool is_text(const OrderedJson& wanted, const std::string& found) {
   if (wanted.is_null()) return true;
   if (wanted.is_string()) return trimmed(found) == trimmed(wanted.get<std::string>());
@@ -54,7 +54,7 @@ std::vector<std::string> tags_of(const OrderedJson& family) {
   return tags;
 }
 
-// The text with each tag as one piece.
+// The text in pieces, with each tag as one piece.
 std::vector<std::string_view> by_tags(std::string_view text, const std::vector<std::string>& tags) {
   std::vector<std::string_view> pieces;
   for (size_t at = 0; at < text.size();) {
@@ -134,7 +134,7 @@ void check_own_case(const OrderedJson& one, const OutputOptions& all) {
   }
 }
 
-TEST(CasesTest, ThoseOfTheTreeHold) {
+TEST(CasesTest, TheCasesOfTheTreeHold) {
   const std::filesystem::path path = test_data("tests/data/parsers/cases.json");
   const OrderedJson file =
       parse_ordered_json(read_file(path, 1 << 26).value(), path.string()).value();
@@ -153,7 +153,7 @@ TEST(CasesTest, ThoseOfTheTreeHold) {
   }
 }
 
-TEST(CasesTest, ThoseOfTheTestDataHold) {
+TEST(CasesTest, TheCasesOfTheTestDataHold) {
   LOCKSTEP_NEEDS_TEST_DATA("parsers/cases.json");
   check_file(test_data("parsers/cases.json"));
 }

@@ -23,7 +23,7 @@ std::string names_of(const std::string& source) {
   return name_of(choice.tools) + "," + name_of(choice.thoughts);
 }
 
-TEST(FormatChoiceTest, AutoTakesWhatTheTemplateShows) {
+TEST(FormatChoiceTest, AutoChoosesTheTemplatesFormat) {
   constexpr char kHermes[] =
       "<tool_call>\n{\"name\": NAME, \"arguments\": ARGUMENTS}\n</tool_call>";
   EXPECT_EQ(names_of(kHermes), "hermes,none");
@@ -66,8 +66,8 @@ TEST(FormatChoiceTest, PublishedTemplatesWithoutToolsShowNoFormat) {
   EXPECT_GE(templates, 7);
 }
 
-// Other formats with Hermes's tag, and a template of two formats.
-TEST(FormatChoiceTest, AutoTakesNothingWhereItIsNotCertain) {
+// Other formats with Hermes's tag, and a template with two formats.
+TEST(FormatChoiceTest, AutoChoosesNothingIfItIsNotCertain) {
   EXPECT_EQ(names_of("<tool_call>NAME</tool_call>"), "none,none");
   EXPECT_EQ(names_of("]<]minimax[>[<tool_call>]<]minimax[>[<invoke name=\"f\"> \"arguments\""),
             "none,none");
@@ -83,7 +83,7 @@ TEST(FormatChoiceTest, AutoTakesNothingWhereItIsNotCertain) {
             "as text");
 }
 
-TEST(FormatChoiceTest, FlagsAreStronger) {
+TEST(FormatChoiceTest, FlagsOverrideTheTemplate) {
   const FormatChoice named = choose_formats("qwen3.5", "none", nullptr).value();
   EXPECT_EQ(named.line(), "tool parser qwen3_coder, reasoning parser none");
   for (const char* none : {"none", "off"}) {
@@ -94,13 +94,13 @@ TEST(FormatChoiceTest, FlagsAreStronger) {
   EXPECT_FALSE(choose_formats("auto", "auto", nullptr)->tools_as_text);
   const std::string tools = message_of(choose_formats("x", "auto", nullptr).status());
   EXPECT_TRUE(tools.starts_with("--tool-parser x: must be auto, hermes, granite4, ")) << tools;
-  EXPECT_EQ(tools.find(", think"), std::string::npos) << "it has no calls";
+  EXPECT_EQ(tools.find(", think"), std::string::npos) << "think has no calls";
   const std::string thoughts = message_of(choose_formats("auto", "xlam", nullptr).status());
   EXPECT_TRUE(thoughts.starts_with("--reasoning-parser xlam: must be auto, hermes, ")) << thoughts;
   EXPECT_TRUE(thoughts.ends_with(", think or none")) << thoughts;
 }
 
-TEST(FormatChoiceTest, OtherServersNamesAreTakenToo) {
+TEST(FormatChoiceTest, OtherServersNamesAreAcceptedToo) {
   for (const auto& [name, own] : {std::pair{"granite", "granite3"},
                                   {"internlm", "internlm2"},
                                   {"llama4_json", "llama3_json"},
@@ -115,10 +115,10 @@ TEST(FormatChoiceTest, OtherServersNamesAreTakenToo) {
   for (const char* name : {"qwen3", "deepseek_r1", "deepseek-r1"}) {
     EXPECT_EQ(name_of(choose_formats("none", name, nullptr)->thoughts), "think") << name;
   }
-  EXPECT_FALSE(choose_formats("qwen3", "none", nullptr).ok()) << "it has no calls";
+  EXPECT_FALSE(choose_formats("qwen3", "none", nullptr).ok()) << "qwen3 has no calls";
 }
 
-TEST(FormatChoiceTest, NoNameIsThatOfTwoFormats) {
+TEST(FormatChoiceTest, NoTwoFormatsShareAName) {
   for (const Format& format : formats()) {
     for (const auto& names : {std::vector(format.names.begin(), format.names.end()),
                               std::vector(format.aliases.begin(), format.aliases.end())}) {
@@ -130,7 +130,7 @@ TEST(FormatChoiceTest, NoNameIsThatOfTwoFormats) {
   }
 }
 
-// The tokens by their ids; those with a bracket or a bar are special.
+// A tokenizer with these tokens, ids in order; tokens with a bracket or a bar are special.
 std::unique_ptr<Tokenizer> tokenizer_of(const std::vector<std::string>& tokens) {
   Json vocabulary = Json::object(), added = Json::array();
   for (const std::string& token : tokens) {
@@ -186,7 +186,7 @@ TEST(FormatTest, ThePageHasTheTable) {
                                                           << format_table();
 }
 
-// The parsers rely on it.
+// The parsers rely on this.
 TEST(FormatTest, NoTagLiesWithinAnotherOne) {
   std::set<std::string_view> names;
   for (const Format& format : formats()) {

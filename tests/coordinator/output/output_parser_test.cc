@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Texts as models write them, cut in every way: what is cut out of them is always the same.
+// Models' outputs, cut in every way: the parsed parts are always the same.
 #include "coordinator/output/output_parser.h"
 
 #include <gtest/gtest.h>
@@ -23,7 +23,7 @@ void expect_parsed(const OutputOptions& options, const std::string& text,
   }
 }
 
-TEST(OutputParserTest, WithoutFormatsEverythingIsContent) {
+TEST(OutputParserTest, EverythingIsContentWithoutFormats) {
   const std::string text = " <think>a</think> <tool_call>{\"name\": \"f\"}</tool_call> \n";
   expect_parsed({}, text, "|" + text);
 }
@@ -35,13 +35,13 @@ TEST(OutputParserTest, HermesCallsAreCutOut) {
                 "<tool_call>\n{\"name\": \"get_weather\", \"arguments\": {\"city\": \"Paris\"}}\n"
                 "</tool_call>",
                 "||get_weather({\"city\": \"Paris\"})");
-  // Two, after words.
+  // Two calls after words.
   expect_parsed(options,
                 "Let me look.\n<tool_call>\n{\"name\": \"a\", \"arguments\": {\"x\": [1, {\"y\": "
                 "\"}]\"}]}}\n</tool_call>\n<tool_call>\n{\"name\": \"b\", \"arguments\": {}}\n"
                 "</tool_call>",
                 "|Let me look.|a({\"x\": [1, {\"y\": \"}]\"}]})|b({})");
-  // Arguments first, as a string, and words behind.
+  // The arguments come first, as a string, and words follow.
   expect_parsed(options,
                 "<tool_call>{\"arguments\": \"{\\\"q\\\": \\\"\\u00e9\\\"}\", \"id\": 7, \"name\": "
                 "\"s\"}</tool_call> Done <b>",
@@ -52,7 +52,7 @@ TEST(OutputParserTest, HermesCallsAreCutOut) {
                 "||a(1)|b({})");
 }
 
-TEST(OutputParserTest, WhatIsNoCallStaysContent) {
+TEST(OutputParserTest, TextThatIsNotACallStaysContent) {
   const OutputOptions options = {.tools = format_of("hermes")};
   for (const char* text :
        {"1 < 2 <tool", "a <tool_call", "<tool_call>\n", "<tool_call>what?</tool_call>",
@@ -63,7 +63,7 @@ TEST(OutputParserTest, WhatIsNoCallStaysContent) {
   }
 }
 
-TEST(OutputParserTest, ACallThatIsCutShortKeepsWhatCameOfIt) {
+TEST(OutputParserTest, ATruncatedCallKeepsItsBeginning) {
   const OutputOptions options = {.tools = format_of("hermes")};
   expect_parsed(options, "<tool_call>{\"name\": \"f\", \"arguments\": {\"a\": [1, 2",
                 "||f({\"a\": [1, 2)");
@@ -134,14 +134,14 @@ TEST(OutputParserTest, CallsFollowThoughts) {
                 "<think>x</think> {\"name\": \"f\", \"parameters\": {}}", "x||f({})");
 }
 
-TEST(OutputParserTest, OneCallIsKeptWhereOneIsWanted) {
+TEST(OutputParserTest, OnlyTheFirstCallIsKeptIfOneIsAllowed) {
   expect_parsed({.tools = format_of("hermes"), .one_call = true},
                 "<tool_call>{\"name\": \"a\"}</tool_call><tool_call>{\"name\": \"b\"}</tool_call>",
                 "||a({})");
 }
 
 // Pieces of calls and tags of all formats in any order, seed 2.
-TEST(OutputParserTest, AnyTextIsTheSameHoweverItIsCut) {
+TEST(OutputParserTest, AnyTextIsParsedTheSameAtAnyCut) {
   const std::vector<std::string> words = {"{",
                                           "}",
                                           "[",
@@ -189,7 +189,7 @@ TEST(OutputParserTest, AnyTextIsTheSameHoweverItIsCut) {
   }
 }
 
-// Answers that keep something open: each would take minutes if it took time by its square.
+// Answers that keep something open: in quadratic time each would take minutes.
 TEST(OutputParserTest, TimeIsLinearInTheAnswer) {
   constexpr size_t kBytes = 1 << 16;
   for (const Format& format : formats()) {
@@ -209,8 +209,8 @@ TEST(OutputParserTest, TimeIsLinearInTheAnswer) {
   }
 }
 
-// A name is sent when it is whole, arguments as they come, and text that is no tag at once.
-TEST(OutputParserTest, NothingIsHeldBackButWhatMayBecomeATag) {
+// A name is sent when it is whole, arguments as they arrive, and text that is no tag at once.
+TEST(OutputParserTest, OnlyTheBeginningOfATagIsHeldBack) {
   OutputParser parser({.thoughts = think(), .tools = format_of("qwen3_coder")});
   EXPECT_EQ(parser.push("a <tool").content, "a");
   EXPECT_EQ(parser.push("box> b").content, " <toolbox> b");
@@ -222,7 +222,7 @@ TEST(OutputParserTest, NothingIsHeldBackButWhatMayBecomeATag) {
   EXPECT_EQ(json.push("\": 1").calls[0].arguments, "\": 1");
 }
 
-TEST(OutputParserTest, AStringsValueIsToldWhileItGrows) {
+TEST(OutputParserTest, AStringsValueIsSentWhileItGrows) {
   const std::string tools[] = {
       R"({"function": {"name": "f", "parameters": {"properties": {"k": {"type": "string"}}}}})"};
   OutputParser parser({.tools = format_of("qwen3_coder"),

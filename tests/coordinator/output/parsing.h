@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Parses texts in pieces, and gathers what comes out.
+// Parses texts in pieces, and collects the parts.
 #pragma once
 
 #include <gtest/gtest.h>
@@ -21,7 +21,7 @@ struct Gathered {
 
   bool operator==(const Gathered&) const = default;
 
-  // A call's name comes once, whole, and before its arguments; indices count from 0.
+  // A call's name arrives once, whole, and before its arguments; indices count from 0.
   void add(const OutputDelta& delta) {
     thought += delta.thought;
     content += delta.content;
@@ -54,7 +54,7 @@ inline Gathered parse(const OutputOptions& options, const std::vector<std::strin
   return gathered;
 }
 
-// Cut once at every byte, byte by byte, and 50 times at random (seed 1).
+// The text cut once at every byte, byte by byte, and 50 times at random (seed 1).
 inline std::vector<std::vector<std::string_view>> all_cuts(std::string_view text) {
   std::vector<std::vector<std::string_view>> cuts;
   std::vector<std::string_view> bytes;

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// What is between clients and gRPC carries bytes both ways, bounds them, and passes ends on. The
-// test is gRPC.
+// The relay between clients and gRPC carries bytes both ways, bounds them, and passes ends on. The
+// test plays gRPC.
 #include "coordinator/ports/grpc_front.h"
 
 #include <gtest/gtest.h>
@@ -28,7 +28,7 @@ namespace {
 
 constexpr size_t kMessage = 4 << 20;
 
-// gRPC's end of a connection: it blocks.
+// gRPC's end of a connection, with blocking calls.
 class Inner {
  public:
   explicit Inner(int descriptor) : descriptor_(descriptor) {}
@@ -42,7 +42,7 @@ class Inner {
     EXPECT_EQ(getpeername(descriptor_, reinterpret_cast<sockaddr*>(&name), &bytes), 0);
     return {name.sun_path + 1, bytes - offsetof(sockaddr_un, sun_path) - 1};
   }
-  // Up to `bytes`; less at the end.
+  // Receives `bytes` bytes; fewer at the end.
   std::string receive(size_t bytes) const {
     std::string all(bytes, '\0');
     size_t filled = 0;
@@ -63,7 +63,7 @@ class Inner {
       bytes.remove_prefix(count);
     }
   }
-  // 0: nothing is taken now.
+  // Returns 0 if the socket takes nothing now.
   size_t send_some(std::string_view bytes) const {
     const ssize_t count = ::send(descriptor_, bytes.data(), bytes.size(), MSG_NOSIGNAL);
     return count < 0 ? 0 : static_cast<size_t>(count);
@@ -104,7 +104,7 @@ class Port {
   }
 
   const std::string& address() const { return listener_->address(); }
-  // The next connection, in the order in which they come.
+  // The next connection, in the order of arrival.
   Inner next() {
     const MutexLock lock(&mutex_);
     while (given_.size() <= taken_) changed_.wait(&mutex_);
@@ -156,7 +156,7 @@ TEST(GrpcFrontTest, MessagesGoBothWaysAtOnce) {
   for (std::thread* thread : {&sender, &answerer, &receiver}) thread->join();
 }
 
-TEST(GrpcFrontTest, GrpcSeesWhoTheClientIs) {
+TEST(GrpcFrontTest, GrpcSeesTheClientsName) {
   Port port;
   const Socket first(port.address());
   const Socket second(port.address(), "127.0.0.2");
@@ -171,7 +171,7 @@ TEST(GrpcFrontTest, GrpcSeesWhoTheClientIs) {
   EXPECT_EQ(network_of(address_of(other)), "127.0.0.2");
 }
 
-TEST(GrpcFrontTest, EndsArePassedOnAfterWhatWasSent) {
+TEST(GrpcFrontTest, EndsArePassedOnAfterAllBytes) {
   Port port;
   const std::string text(100'000, 't');
   {
@@ -213,8 +213,8 @@ TEST(GrpcFrontTest, TheLastBytesAreSentWhenThePortIsClosed) {
   EXPECT_EQ(received, text);
 }
 
-// The system's buffers beside 64 KiB of the front: those of TCP grow up to 10 MiB.
-TEST(GrpcFrontTest, ASlowReaderHoldsUpTheOtherSide) {
+// The system's buffers hold up to 10 MiB per TCP connection, beside 64 KiB of the front.
+TEST(GrpcFrontTest, ASlowReaderSlowsTheOtherSide) {
   Port port;
   const Socket client(port.address());
   const Inner inner = port.next();
@@ -234,7 +234,7 @@ TEST(GrpcFrontTest, ASlowReaderHoldsUpTheOtherSide) {
   reader.join();
 }
 
-TEST(GrpcFrontTest, AThousandIdleConnections) {
+TEST(GrpcFrontTest, AThousandIdleConnectionsAreServed) {
   raise_descriptor_limit();
   Port port;
   std::vector<Socket> clients;
@@ -263,7 +263,7 @@ struct TlsPort {
   Port port;
 };
 
-TEST(GrpcFrontTest, TlsEndsHere) {
+TEST(GrpcFrontTest, TlsEndsAtTheFront) {
   TlsPort setup;
   for (const int version : {TLS1_2_VERSION, TLS1_3_VERSION}) {
     TlsClientOptions options = setup.client();
@@ -311,19 +311,19 @@ TEST(GrpcFrontTest, GrpcSeesNothingOfClientsThatAreRefused) {
   EXPECT_FALSE(client.request("question").empty());
 }
 
-TEST(GrpcFrontTest, AHandshakeThatIsNotDoneEndsWithThePort) {
+TEST(GrpcFrontTest, AnUnfinishedHandshakeEndsWithThePort) {
   TlsPort setup;
   const Socket silent(setup.port.address());
   const Socket half(setup.port.address());
   half.send(std::string("\x16\x03\x01\x02\x00\x01", 6));
   const TlsClient third(setup.port.address(), setup.client());
-  EXPECT_TRUE(third.connected());  // The front has the others by now.
+  EXPECT_TRUE(third.connected());  // By now the front has the others.
   setup.port.end();
   EXPECT_TRUE(silent.is_closed_by_peer());
   EXPECT_TRUE(half.is_closed_by_peer());
 }
 
-TEST(GrpcFrontTest, KeysMayNotBeUpdatedWithoutEnd) {
+TEST(GrpcFrontTest, EndlessKeyUpdatesEndTheConnection) {
   TlsPort setup;
   TlsClient client(setup.port.address(), setup.client());
   const Inner inner = setup.port.next();

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// What a client may send to gRPC, and how fast.
+// How much a client may send to gRPC, and how fast.
 #include "coordinator/ports/grpc_pace.h"
 
 #include <gtest/gtest.h>
@@ -22,7 +22,7 @@ constexpr uint32_t kTurnBytes = 64 << 10;
 class Senders {
  public:
   GrpcPace connect() { return {&all_, now_}; }
-  // Content that `pace` lets pass within the time, all of it such frames.
+  // Sends these frames for `time`; returns the bytes that `pace` let pass.
   int64_t send_for(GrpcPace& pace, std::chrono::milliseconds time, const std::string& frames) {
     int64_t sent = 0;
     const Clock::time_point end = now_ + time;
@@ -122,7 +122,7 @@ TEST(GrpcPaceTest, HeadersWithoutEndAreRefused) {
   Http2Frames frames;
   EXPECT_TRUE(frames.read(http2::preface()));
   const std::string part = http2::frame(http2::kContinuation, 0, 1, std::string(16'000, 'h'));
-  for (int i = 0; i < 20; ++i) {  // Long ones are gRPC's matter, as long as they end.
+  for (int i = 0; i < 20; ++i) {  // gRPC handles long headers, as long as they end.
     EXPECT_TRUE(frames.read(http2::frame(http2::kHeaders, 0, 1, "")));
     for (int k = 0; k < 4; ++k) EXPECT_TRUE(frames.read(part));
   }

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Connections come, are refused and go; nothing of it ends the listening.
+// Connections arrive, are refused and close; none of it stops the listener.
 #include "coordinator/ports/listener.h"
 
 #include <fcntl.h>
@@ -24,7 +24,7 @@
 namespace lockstep::testing {
 namespace {
 
-// Keeps what it is given open until it is told to close it.
+// Keeps its connections open until it is asked to close them.
 class Host {
  public:
   explicit Host(int64_t max_connections, const std::string& address = "127.0.0.1:0",
@@ -71,7 +71,7 @@ class Host {
   std::vector<int> accepted_ ABSL_GUARDED_BY(mutex_);
 };
 
-TEST(ListenerTest, HandsOverWhatComesNonBlockingAndWithoutDelay) {
+TEST(ListenerTest, ConnectionsAreHandedOverNonBlockingAndWithoutDelay) {
   Host host(10);
   host.start();
   Socket client(host.address());
@@ -95,7 +95,7 @@ TEST(ListenerTest, ConnectionsAboveTheBoundAreRefusedUntilOneIsClosed) {
   for (int i = 0; i < 20; ++i) EXPECT_TRUE(Socket(host.address()).is_closed_by_peer());
   EXPECT_EQ(host.count(), 3u);
   host.close_all();
-  while (host.count() == 0) {  // The listener looks for closed connections at an interval.
+  while (host.count() == 0) {  // The listener checks for closed connections at an interval.
     const Socket again(host.address());
     while (host.count() == 0 && !again.was_closed()) std::this_thread::yield();
   }
@@ -112,13 +112,13 @@ TEST(ListenerTest, OneNetworkLeavesRoomForOthers) {
   host.wait_for(16);
   EXPECT_TRUE(Socket(host.address(), "127.0.0.3").is_closed_by_peer());
   host.close_all();
-  while (host.count() == 0) {  // The listener looks for closed connections at an interval.
+  while (host.count() == 0) {  // The listener checks for closed connections at an interval.
     const Socket again(host.address());
     while (host.count() == 0 && !again.was_closed()) std::this_thread::yield();
   }
 }
 
-// As its peer sees it.
+// The client's name as its peer sees it.
 std::string name_of(const Socket& client) {
   sockaddr_storage name = {};
   socklen_t bytes = sizeof name;
@@ -126,7 +126,7 @@ std::string name_of(const Socket& client) {
   return fmt::format("127.0.0.1:{}", ntohs(reinterpret_cast<sockaddr_in&>(name).sin_port));
 }
 
-TEST(ListenerTest, WhenFullTheOldestThatNobodyKeepsMakesRoom) {
+TEST(ListenerTest, TheOldestConnectionThatIsNotKeptMakesRoom) {
   Host host(3, "127.0.0.1:0", WhenFull::kCloseOldest);
   host.start();
   std::vector<Socket> clients;
@@ -136,7 +136,7 @@ TEST(ListenerTest, WhenFullTheOldestThatNobodyKeepsMakesRoom) {
   };
   for (int i = 0; i < 3; ++i) connect();
   host.keep(name_of(clients[0]));
-  host.keep("127.0.0.1:1");  // Nobody's.
+  host.keep("127.0.0.1:1");  // It names no connection.
   for (int i = 1; i < 6; ++i) {
     connect();
     EXPECT_TRUE(clients[i].is_closed_by_peer()) << i;
@@ -147,18 +147,18 @@ TEST(ListenerTest, WhenFullTheOldestThatNobodyKeepsMakesRoom) {
   EXPECT_EQ(host.count(), clients.size());
 }
 
-TEST(ListenerTest, OutOfDescriptorsItRefusesAndGoesOn) {
+TEST(ListenerTest, AListenerOutOfDescriptorsRefusesAndGoesOn) {
   Host host(1000);
   std::vector<Socket> clients;
   clients.reserve(30);
-  for (int i = 0; i < 30; ++i) clients.emplace_back(host.address());  // Wait to be accepted.
+  for (int i = 0; i < 30; ++i) clients.emplace_back(host.address());  // They wait to be accepted.
   rlimit limit = {};
   getrlimit(RLIMIT_NOFILE, &limit);
   const rlimit few = {.rlim_cur = static_cast<rlim_t>(clients.back().descriptor() + 6),
                       .rlim_max = limit.rlim_max};
   ASSERT_EQ(setrlimit(RLIMIT_NOFILE, &few), 0);
   host.start();
-  EXPECT_TRUE(clients.back().is_closed_by_peer());  // After all others.
+  EXPECT_TRUE(clients.back().is_closed_by_peer());  // It came after all others.
   EXPECT_GE(std::ranges::count_if(clients, &Socket::was_closed), 15);
   ASSERT_EQ(setrlimit(RLIMIT_NOFILE, &limit), 0);
   host.close_all();

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Selection against the definition: order the tokens, then cut.
+// Selection against its definition: sort the tokens, then cut.
 #include "coordinator/sampling/nucleus.h"
 
 #include <gtest/gtest.h>
@@ -39,7 +39,7 @@ std::vector<int32_t> kept_by_order(const SamplingParams& params, double mass,
   return ids;
 }
 
-TEST(NucleusTest, KeepsWhatTheOrderedTokensKeep) {
+TEST(NucleusTest, TheNucleusIsThatOfTheSortedTokens) {
   std::mt19937_64 random(20261127);
   std::normal_distribution<float> normal(0, 2);
   int undecided = 0;

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// The edits of a sequence, token by token.
+// The edits to a sequence's logits, token by token.
 #include "coordinator/sampling/penalties.h"
 
 #include <gtest/gtest.h>
@@ -54,7 +54,7 @@ TEST(PenaltiesTest, ForbiddenStopsCannotWinButLeaveSumsFinite) {
   Penalties penalties(&rules);
   cluster::Output output = plan_output(params, {.seed = 1});
   penalties.fill(true, &output);
-  EXPECT_EQ(output.edits_size(), 2) << "ids out of the vocabulary are left out";
+  EXPECT_EQ(output.edits_size(), 2) << "ids outside the vocabulary are skipped";
   EXPECT_LT(draw(output), 128);
   cluster::Output after = plan_output(params, {.seed = 1});
   penalties.fill(false, &after);
@@ -82,7 +82,7 @@ TEST(PenaltiesTest, ChoicesShareTheirRulesAndCountForThemselves) {
   EXPECT_EQ(of_second.edits(0).add(), 2.0f);
 }
 
-TEST(PenaltiesTest, ABadWordsLastTokenIsForbiddenWhileTheOthersWereGeneratedLast) {
+TEST(PenaltiesTest, ABadWordsLastTokenIsForbiddenAfterItsOtherTokens) {
   const SamplingParams params = {.logit_bias = {{9, 1.0f}},
                                  .bad_words = {{5}, {1, 2, 9}, {2, 9}, {300}}};
   const LogitRules rules(params, {}, {}, 100);
@@ -96,7 +96,7 @@ TEST(PenaltiesTest, ABadWordsLastTokenIsForbiddenWhileTheOthersWereGeneratedLast
     }
     return ids;
   };
-  EXPECT_EQ(forbidden(), (std::vector<int32_t>{5})) << "300 is out of the vocabulary";
+  EXPECT_EQ(forbidden(), (std::vector<int32_t>{5})) << "300 is outside the vocabulary";
   penalties.append(1);
   EXPECT_EQ(forbidden(), (std::vector<int32_t>{5}));
   penalties.append(2);

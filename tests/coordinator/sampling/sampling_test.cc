@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Draws against a plain definition of what they should be, over every cut of the vocabulary and
-// every number of candidates.
+// Draws against their plain definition, over every cut of the vocabulary and every number of
+// candidates.
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
@@ -56,7 +56,7 @@ absl::StatusOr<Sampled> draw(const Trial& trial, const cluster::Output& output, 
   return sample_from_logits(trial.params, output, trial.point.logprobs, pointers, trial.logits);
 }
 
-// Edited logits by definition.
+// The edited logits by definition.
 std::vector<float> edit(const Trial& trial) {
   std::vector<float> edited = trial.logits;
   for (size_t id = 0; id < edited.size(); ++id) {
@@ -133,11 +133,11 @@ Trial random_trial(uint64_t seed, int64_t vocab) {
   };
   Trial trial;
   trial.logits = fake_logits({.vocab = vocab, .seed = seed}, {});
-  if (random() % 4 == 0) {  // Many ties.
+  if (random() % 4 == 0) {  // There are many ties.
     for (float& x : trial.logits) x = std::floor(x);
   }
   if (random() % 3 == 0) {
-    for (float& x : trial.logits) x *= 4;  // Peaked.
+    for (float& x : trial.logits) x *= 4;  // The distribution is peaked.
   }
   SamplingParams& params = trial.params;
   params.temperature = static_cast<float>(pick(0, 0.5, 1, 1, 1.7, 20));
@@ -163,7 +163,7 @@ Trial random_trial(uint64_t seed, int64_t vocab) {
   return trial;
 }
 
-TEST(SamplingTest, DrawIsTheDefinitionsForAnyCutAndAnyNumberOfCandidates) {
+TEST(SamplingTest, ADrawMatchesTheDefinitionForAnyShardsAndCandidates) {
   int fetches = 0;
   int draws = 0;
   for (uint64_t seed = 0; seed < 250; ++seed) {
@@ -187,15 +187,15 @@ TEST(SamplingTest, DrawIsTheDefinitionsForAnyCutAndAnyNumberOfCandidates) {
       }
     }
   }
-  EXPECT_GT(fetches, draws / 100) << "the test should see both ways";
+  EXPECT_GT(fetches, draws / 100) << "the test must cover both ways";
   EXPECT_LT(fetches, draws / 3);
 }
 
-TEST(SamplingTest, AllLogitsDecideAsTheCandidatesDo) {
+TEST(SamplingTest, AllLogitsGiveTheSameDrawAsTheCandidates) {
   for (uint64_t seed = 0; seed < 300; ++seed) {
     const Trial trial = random_trial(seed, 700);
     const cluster::Output whole = question(trial);
-    cluster::Output few = whole;  // One candidate a rank, and no hint of the overall winner.
+    cluster::Output few = whole;  // One candidate per rank, and no hint of the overall winner.
     if (few.top_count() > 1) few.set_top_count(1);
     if (few.top_count() == 1) few.set_want_noisy(false);
     for (int ranks = 1; ranks <= 7; ++ranks) {
@@ -362,12 +362,12 @@ TEST(SamplingTest, LogprobsAreOfTheModelsOwnDistributionAndSumToOne) {
   EXPECT_NEAR(sum, 1, 1e-5);
 }
 
-TEST(SamplingTest, LogprobsComeOnlyWhereAskedFor) {
+TEST(SamplingTest, LogprobsComeOnlyOnRequest) {
   Trial trial = random_trial(3, 300);
   trial.point.logprobs = -1;
   EXPECT_TRUE(draw(trial, question(trial), 2)->logprobs.empty());
   trial.point.logprobs = 0;
-  EXPECT_EQ(draw(trial, question(trial), 2)->logprobs.size(), 1u) << "the chosen one's";
+  EXPECT_EQ(draw(trial, question(trial), 2)->logprobs.size(), 1u) << "the chosen token's";
 }
 
 TEST(SamplingTest, AMaskedTokenIsNeverDrawn) {

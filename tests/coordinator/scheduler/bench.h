@@ -19,7 +19,7 @@ class Bench {
   Sequence* add(int64_t prompt_tokens, int32_t max_tokens) {
     return add(request_of(static_cast<int32_t>(requests_.size()), prompt_tokens, max_tokens))[0];
   }
-  // Its choices.
+  // Adds a request and returns its choices.
   std::vector<Sequence*> add(Request request, Prefix prefix = {}) {
     requests_.push_back(std::make_unique<PreparedRequest>(std::move(request), 100, prefix));
     std::vector<Sequence*> choices;
@@ -32,7 +32,7 @@ class Bench {
     return choices;
   }
 
-  // One step; (sequence, rows) in its order.
+  // Runs one step; returns (sequence, rows) in the order of the batch.
   std::vector<std::pair<Sequence*, int64_t>> step() {
     const Batch batch = scheduler_.schedule();
     std::vector<std::pair<Sequence*, int64_t>> rows;
@@ -47,7 +47,7 @@ class Bench {
     return rows;
   }
 
-  // Steps take this long from now on: 100 ms and 1 ms for each row, or no known time.
+  // From now on steps take 100 ms and 1 ms per row, or an unknown time.
   void take_time(bool known) { timed_ = known; }
   static int64_t step_ns_of(const StepWork& work) { return (100 + work.rows) * 1'000'000; }
 

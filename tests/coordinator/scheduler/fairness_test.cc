@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Turns between clients, priorities, and who is preempted for whom.
+// Fair shares of clients, priorities, and which sequence is preempted for which.
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
@@ -28,7 +28,7 @@ Request of_client(const std::string& client, int64_t prompt_tokens, int32_t max_
   return request;
 }
 
-// Steps until it has computed its prompt.
+// Runs steps until the sequence's prompt is computed.
 int steps_until_first_token(Bench& bench, const Sequence* sequence) {
   for (int steps = 1; steps < 10'000; ++steps) {
     bench.step();
@@ -37,7 +37,7 @@ int steps_until_first_token(Bench& bench, const Sequence* sequence) {
   return -1;
 }
 
-TEST(FairnessTest, ClientsTakeTurnsOfRowsForTheirPrompts) {
+TEST(FairnessTest, ClientsShareTheRowsForPrompts) {
   Bench bench(kLimits);
   Sequence* a = bench.add(of_client("a", 600, 1))[0];
   Sequence* b = bench.add(of_client("b", 100, 1))[0];
@@ -45,7 +45,7 @@ TEST(FairnessTest, ClientsTakeTurnsOfRowsForTheirPrompts) {
   EXPECT_THAT(bench.step(), ElementsAre(Pair(a, 92), Pair(b, 36)));
 }
 
-TEST(FairnessTest, DrawsThatNeedAllLogitsTakeTurnsByClient) {
+TEST(FairnessTest, ClientsShareTheDrawsThatNeedAllLogits) {
   Bench bench(kLimits);
   Sequence* first = bench.add(of_client("first", 4, 300))[0];
   Request request = of_client("many", 4, 300);
@@ -63,8 +63,8 @@ TEST(FairnessTest, DrawsThatNeedAllLogitsTakeTurnsByClient) {
     EXPECT_EQ(rows.size(), 1 + kFullDraws);
     for (const auto& [sequence, count] : rows) draws[sequence] += static_cast<int>(count);
   }
-  EXPECT_EQ(draws[first], 20);  // Nothing holds it back.
-  EXPECT_EQ(draws[other], 20);  // Its client has one of the turns of each step.
+  EXPECT_EQ(draws[first], 20);  // It runs in every step.
+  EXPECT_EQ(draws[other], 20);  // Its client has one of the full draws of each step.
   for (Sequence* sequence : many) EXPECT_NEAR(draws[sequence], 3, 1);
   for (Sequence* sequence : many) full.note(sequence, false);
   EXPECT_EQ(bench.step().size(), 22);
@@ -86,14 +86,14 @@ TEST(FairnessTest, FewSequencesStartInAStepWhoseFirstDrawsMayNeedAllLogits) {
   EXPECT_EQ(bench.step().size(), 41);
 }
 
-TEST(FairnessTest, AClientsOwnPromptsAreServedAsTheyCame) {
+TEST(FairnessTest, AClientsPromptsAreServedInTheirOrder) {
   Bench bench(kLimits);
   Sequence* a = bench.add(of_client("a", 200, 1))[0];
   bench.add(of_client("a", 200, 1));
   EXPECT_THAT(bench.step(), ElementsAre(Pair(a, 128)));
 }
 
-TEST(FairnessTest, AClientWithThousandsOfChoicesDelaysNobody) {
+TEST(FairnessTest, AClientWithThousandsOfChoicesDelaysNoOther) {
   Bench bench(kLimits);
   for (int i = 0; i < 20; ++i) {
     Request request = of_client("many", 200, 300);
@@ -108,7 +108,7 @@ TEST(FairnessTest, AClientWithThousandsOfChoicesDelaysNobody) {
   }
 }
 
-TEST(FairnessTest, LittleMemoryIsSharedToo) {
+TEST(FairnessTest, MemoryIsSharedToo) {
   SchedulerLimits limits = kLimits;
   limits.pages = 60;
   Bench bench(limits);
@@ -117,12 +117,12 @@ TEST(FairnessTest, LittleMemoryIsSharedToo) {
   Sequence* one = bench.add(of_client("b", 100, 300))[0];
   EXPECT_LE(steps_until_first_token(bench, one), 3);
   for (int steps = 0; one->state() != Sequence::State::kFinished; ++steps) {
-    ASSERT_LE(steps, 320) << "it goes on beside the others";
+    ASSERT_LE(steps, 320) << "it makes progress beside the others";
     bench.step();
   }
 }
 
-TEST(FairnessTest, EqualSharesAreNotTakenFromAnybody) {
+TEST(FairnessTest, NoClientLosesItsEqualShare) {
   SchedulerLimits limits = kLimits;
   limits.running = 4;
   Bench bench(limits);
@@ -131,7 +131,7 @@ TEST(FairnessTest, EqualSharesAreNotTakenFromAnybody) {
   }
   for (int i = 0; i < 100; ++i) bench.step();
   EXPECT_EQ(bench.scheduler().running(), 4);
-  EXPECT_EQ(bench.scheduler().preemptions(), 2) << "b's second for a's third, c's for another";
+  EXPECT_EQ(bench.scheduler().preemptions(), 2) << "b's second for a's third, c's for one more";
 }
 
 TEST(FairnessTest, LowerPrioritiesAreServedFirst) {
@@ -165,7 +165,7 @@ TEST(FairnessTest, ALowerPriorityTakesAPlaceFromAHigherOneButTheFirst) {
   EXPECT_EQ(second->state(), Sequence::State::kPreempted);
 }
 
-TEST(FairnessTest, WhoHasNoRoomIsNotPassedForEver) {
+TEST(FairnessTest, ASequenceWithoutRoomIsNotOvertakenForever) {
   SchedulerLimits limits = kLimits;
   limits.pages = 40;
   Bench bench(limits);
@@ -179,7 +179,7 @@ TEST(FairnessTest, WhoHasNoRoomIsNotPassedForEver) {
   EXPECT_EQ(large->state(), Sequence::State::kRunning);
 }
 
-TEST(FairnessTest, NobodyIsPreemptedForOneThatWouldNotFitThen) {
+TEST(FairnessTest, NoSequenceIsPreemptedForOneThatStillWouldNotFit) {
   SchedulerLimits limits = kLimits;
   limits.pages = 40;
   Bench bench(limits);

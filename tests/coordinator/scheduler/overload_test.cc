@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Many more requests than can be served at once: what was begun ends, and a step costs no more.
+// Many more requests than fit at once: those that began end, and steps do not get slower.
 #include <gtest/gtest.h>
 
 #include <algorithm>
@@ -14,13 +14,13 @@ constexpr int64_t kSlots = 64;
 
 struct Load {
   std::string name;
-  int32_t n = 1;        // Choices of a request.
-  int64_t clients = 0;  // That send requests in turn; 0: each request is a client's only one.
+  int32_t n = 1;        // Choices per request.
+  int64_t clients = 0;  // The clients send alternately; 0: each request has its own client.
   int64_t prompt_tokens = 8;
   int64_t pages = 1000;
 };
 
-// A scheduler that always has so many requests, of different lengths.
+// A scheduler that always has `requests` open requests of different lengths.
 class Loaded {
  public:
   Loaded(const Load& load, size_t requests)
@@ -40,7 +40,7 @@ class Loaded {
     return bench_.add(request);
   }
 
-  // Choices of whole answers in so many steps.
+  // Runs `steps` steps; returns the number of choices of the requests that ended.
   int64_t serve(int64_t steps) {
     int64_t served = 0;
     for (int64_t step = 0; step < steps; ++step) {
@@ -73,7 +73,7 @@ class Loaded {
   int32_t came_ = 0;
 };
 
-// Steps until a client's one request has its first token, beside this load.
+// The number of steps until a new client's only request has its first token, under this load.
 int64_t steps_beside(Loaded& loaded, int32_t n) {
   loaded.serve(200);
   const std::vector<Sequence*> choices = loaded.come_once("new", n);
@@ -84,8 +84,8 @@ int64_t steps_beside(Loaded& loaded, int32_t n) {
   return -1;
 }
 
-// A few clients with requests without end hold up nobody; of more, each waits for its turn.
-TEST(OverloadTurnsTest, EveryClientBeginsInItsTurn) {
+// A few clients with endless requests delay no other client; with many, each waits for its turn.
+TEST(OverloadTurnsTest, EveryClientBeginsWithinABoundedTime) {
   for (const int32_t n : {1, 8}) {
     Loaded few({.name = "", .n = 8, .clients = 3}, 100);
     EXPECT_LE(steps_beside(few, n), 3) << n;
@@ -98,8 +98,8 @@ TEST(OverloadTurnsTest, EveryClientBeginsInItsTurn) {
 
 class OverloadTest : public ::testing::TestWithParam<Load> {};
 
-// As many as run at once are the most that can be served.
-TEST_P(OverloadTest, AsManyAnswersEndAsIfOnlyThoseWereThereThatRun) {
+// Adding requests beyond those that run at once must not lower the throughput.
+TEST_P(OverloadTest, OverloadDoesNotLowerTheThroughput) {
   const Load& load = GetParam();
   Loaded enough(load, static_cast<size_t>(kSlots / load.n));
   Loaded many(load, 1000);
@@ -121,7 +121,7 @@ INSTANTIATE_TEST_SUITE_P(
                       Load{.name = "LittleMemoryOneChoice", .pages = 60}),
     [](const auto& load) { return load.param.name; });
 
-// What 300 steps take while so many clients wait for those that run.
+// The time that 300 steps take while this many clients wait.
 double seconds_beside(int waiting) {
   Bench bench({.rows = 256,
                .prefill_chunk = 128,
@@ -140,7 +140,7 @@ double seconds_beside(int waiting) {
   return thread_seconds() - begin;
 }
 
-TEST(OverloadCostTest, AStepCostsWhatRunsNotWhatWaits) {
+TEST(OverloadCostTest, AStepsCostDependsOnRunningNotOnWaitingSequences) {
   EXPECT_LT(seconds_beside(4000), 4 * seconds_beside(40));
 }
 

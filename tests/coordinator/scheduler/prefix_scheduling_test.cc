@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// What sequences share, worked out by hand: hits, choices of one request, little memory.
+// What sequences share, in cases worked out by hand: hits, choices of one request, little memory.
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
@@ -50,7 +50,7 @@ TEST(PrefixSchedulingTest, APromptWithRowsOfEmbeddingsIsNeitherCachedNorFound) {
   EXPECT_THAT(bench.step(), ElementsAre(Pair(same, 10)));
 }
 
-TEST(PrefixSchedulingTest, PagesAreSharedOnlyBetweenSequencesThatTurnAlike) {
+TEST(PrefixSchedulingTest, PagesAreSharedOnlyBetweenSequencesOfEqualFrequencies) {
   SchedulerLimits limits = kRoomy;
   limits.rope = {.lengths = {12}};
   Bench bench(limits);
@@ -82,7 +82,7 @@ TEST(PrefixSchedulingTest, OtherClientsAndOtherSaltsComputeForThemselves) {
   EXPECT_THAT(bench.step(), ElementsAre(Pair(other_client, 9), Pair(other_salt, 9), Pair(same, 1)));
 }
 
-TEST(PrefixSchedulingTest, SharedPrefixesAreOfAllClientsButNotOfAllSalts) {
+TEST(PrefixSchedulingTest, SharedPrefixesSpanClientsButNotSalts) {
   SchedulerLimits limits = kRoomy;
   limits.prefix.shared = true;
   Bench bench(limits);
@@ -93,20 +93,20 @@ TEST(PrefixSchedulingTest, SharedPrefixesAreOfAllClientsButNotOfAllSalts) {
   EXPECT_THAT(bench.step(), ElementsAre(Pair(other_client, 1), Pair(other_salt, 9)));
 }
 
-TEST(PrefixSchedulingTest, WithoutTheCacheNothingIsKept) {
+TEST(PrefixSchedulingTest, NothingIsKeptWithoutTheCache) {
   SchedulerLimits limits = kRoomy;
   limits.prefix.enabled = false;
   Bench bench(limits);
   Request request = prompt_of(9);
   request.n = 2;
   EXPECT_EQ(bench.add(request).size(), 2u);
-  EXPECT_EQ(bench.step().size(), 2u) << "nobody waits for the first one";
+  EXPECT_EQ(bench.step().size(), 2u) << "no choice waits for the first one";
   EXPECT_EQ(bench.scheduler().pages().cached(), 0);
   Sequence* same = bench.add(prompt_of(9))[0];
   EXPECT_THAT(bench.step(), ElementsAre(Pair(same, 9)));
 }
 
-TEST(PrefixSchedulingTest, ChoicesWaitForTheFirstOnesPromptAndHoldUpNobody) {
+TEST(PrefixSchedulingTest, ChoicesWaitForTheFirstOnesPromptAndDelayNoOther) {
   SchedulerLimits limits = kRoomy;
   limits.prefill_chunk = 8;
   Bench bench(limits);
@@ -135,7 +135,7 @@ TEST(PrefixSchedulingTest, ChoicesDoNotWaitForAFirstOneThatIsGone) {
   EXPECT_THAT(bench.step(), ElementsAre(Pair(choices[1], 14), Pair(choices[2], 14)));
 }
 
-TEST(PrefixSchedulingTest, CachedPagesAreEvictedBeforeAnybodyIsPreempted) {
+TEST(PrefixSchedulingTest, CachedPagesAreEvictedBeforeASequenceIsPreempted) {
   SchedulerLimits limits = kRoomy;
   limits.pages = 4;
   Bench bench(limits);
@@ -173,14 +173,14 @@ TEST(PrefixSchedulingTest, APreemptedSequenceGoesOnWithWhatIsLeftOfItsPages) {
   while (a->state() == Sequence::State::kRunning) bench.step();
   const auto rows = bench.step();
   ASSERT_THAT(rows, ElementsAre(Pair(b, testing::Lt(b->length() - 4))));
-  EXPECT_EQ(b->cached_tokens(), 0) << "that is what it began with";
+  EXPECT_EQ(b->cached_tokens(), 0) << "it found none when it began";
 }
 
-TEST(PrefixSchedulingTest, OfTwoThatComputeTheSameTheOldestAloneHasRoom) {
+TEST(PrefixSchedulingTest, TheOldestOfTwoEqualPromptsHasRoomAlone) {
   SchedulerLimits limits = kRoomy;
   limits.pages = 6;
   Bench bench(limits);
-  // Both compute the same 8 tokens at once: the second one's pages stay its own.
+  // Both compute the same 8 tokens in one step: the second one's pages stay its own.
   bench.add(prompt_of(8));
   Request second = prompt_of(8);
   second.max_tokens = 15;  // Six pages at the end.
@@ -191,7 +191,7 @@ TEST(PrefixSchedulingTest, OfTwoThatComputeTheSameTheOldestAloneHasRoom) {
   }
   EXPECT_THAT(bench.step(), IsEmpty());
   EXPECT_EQ(bench.scheduler().pages().available(), 6);
-  EXPECT_EQ(bench.scheduler().pages().cached(), 5) << "each page of tokens once";
+  EXPECT_EQ(bench.scheduler().pages().cached(), 5) << "each page of tokens is cached once";
 }
 
 }  // namespace

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Which rows run when, on small cases worked out by hand.
+// Which rows run when, in small cases worked out by hand.
 #include "coordinator/scheduler/scheduler.h"
 
 #include <gmock/gmock.h>
@@ -41,7 +41,7 @@ TEST(SchedulerTest, SequencesLeaveAsSoonAsTheyAreDoneAndTheirPagesAreFree) {
   EXPECT_THAT(bench.step(), IsEmpty());
 }
 
-TEST(SchedulerTest, NoMoreRunThanThereAreRowsOutputsOrPlaces) {
+TEST(SchedulerTest, RunningSequencesAreBoundedByRowsOutputsAndPlaces) {
   for (int limit = 0; limit < 3; ++limit) {
     SchedulerLimits limits = kRoomy;
     (limit == 0 ? limits.rows : limit == 1 ? limits.outputs : limits.running) = 2;
@@ -64,7 +64,7 @@ TEST(SchedulerTest, TheYoungestGivesUpItsPagesAndIsFirstInTheQueue) {
   EXPECT_THAT(bench.step(), ElementsAre(Pair(a, 4), Pair(b, 3)));
   EXPECT_THAT(bench.step(), ElementsAre(Pair(a, 1), Pair(b, 1)));
   Sequence* c = bench.add(1, 10);
-  // b needs a second page, none is free, and it is the youngest: it waits with what it has.
+  // b needs a second page and none is free. It is the youngest, so it waits with its pages.
   EXPECT_THAT(bench.step(), ElementsAre(Pair(a, 1)));
   EXPECT_EQ(bench.scheduler().preemptions(), 0);
   EXPECT_THAT(bench.step(), ElementsAre(Pair(a, 1)));
@@ -84,14 +84,14 @@ TEST(SchedulerTest, AWaitingPromptIsNotStartedWithoutPagesForAllOfIt) {
   limits.pages = 10;
   Bench bench(limits);
   Sequence* a = bench.add(24, 1);  // Six pages, two at a time.
-  Sequence* b = bench.add(20, 1);  // Five: more than a will leave.
+  Sequence* b = bench.add(20, 1);  // Five pages: more than a leaves free.
   EXPECT_THAT(bench.step(), ElementsAre(Pair(a, 8)));
   EXPECT_THAT(bench.step(), ElementsAre(Pair(a, 8)));
   EXPECT_THAT(bench.step(), ElementsAre(Pair(a, 8)));
   EXPECT_THAT(bench.step(), ElementsAre(Pair(b, 8)));
 }
 
-TEST(SchedulerTest, RemovingAWaitingOrPreemptedSequenceLeavesNothingBehind) {
+TEST(SchedulerTest, RemovingAWaitingOrPreemptedSequenceLeaksNothing) {
   SchedulerLimits limits = kRoomy;
   limits.pages = 2;
   Bench bench(limits);
@@ -129,7 +129,7 @@ TEST(SchedulerTest, ASequenceThatOutgrowsItsFrequenciesIsComputedAgainInItsSlot)
   EXPECT_EQ(bench.scheduler().preemptions(), 0);
 }
 
-TEST(SchedulerTest, APrefixIsComputedInOneStepWhateverTheChunkIsAndIsNotShared) {
+TEST(SchedulerTest, APrefixIsComputedInOneStepForAnyChunkAndIsNotShared) {
   Bench bench(kRoomy);
   Sequence* a = bench.add(3, 20);
   EXPECT_THAT(bench.step(), ElementsAre(Pair(a, 3)));
@@ -144,7 +144,7 @@ TEST(SchedulerTest, APrefixIsComputedInOneStepWhateverTheChunkIsAndIsNotShared) 
   EXPECT_THAT(bench.step(), ElementsAre(Pair(a, 1), Pair(b, 1), Pair(c, 1), Pair(d, 37)));
 }
 
-TEST(SchedulerTest, FrequenciesOfThePromptsLengthStay) {
+TEST(SchedulerTest, FrequenciesOfThePromptsLengthDoNotChange) {
   SchedulerLimits limits = kRoomy;
   limits.rope = {.of_prompt = true, .lengths = {10}};
   Bench bench(limits);

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // Random schedules: arrivals, cancellations, little memory. Workers check every Step, and every
-// token is compared with what its sequence gives alone.
+// token is compared with the one that its sequence gives alone.
 #include <gtest/gtest.h>
 
 #include <cstdlib>
@@ -26,7 +26,7 @@ class Simulation {
     for (int64_t i = 0; i < count; ++i) add_lives();
   }
 
-  // Until all are served or cancelled. Stops at the first broken promise.
+  // Runs until all are served or cancelled; stops at the first broken promise.
   void run() {
     int64_t bound = 8;  // Steps: the oldest running sequence computes a row in each.
     for (const Life& life : lives_) {
@@ -56,7 +56,7 @@ class Simulation {
     std::shared_ptr<PreparedRequest> request;
     int32_t max_tokens = 0;
     std::unique_ptr<Sequence> sequence;
-    std::vector<int32_t> tokens;  // Prompt and generated ones.
+    std::vector<int32_t> tokens;  // Prompt and generated tokens.
     bool added = false;
     bool started = false;
     bool over = false;
@@ -94,7 +94,7 @@ class Simulation {
             .prefix = {.enabled = between(0, 4) > 0, .shared = between(0, 1) == 1}};
   }
 
-  // A request of one choice or more; many prompts begin alike.
+  // Makes a request of one or more choices; many prompts begin alike.
   void add_lives() {
     const int64_t room = model_.pages * model_.page_tokens;
     Request request;
@@ -139,7 +139,7 @@ class Simulation {
       scheduler_.add(choices);
     }
     if (between(0, 30) > 0 || arrived_ == 0) return;
-    // All choices of a request.
+    // Cancel all choices of a request.
     const Life& one = lives_[static_cast<size_t>(between(0, static_cast<int64_t>(arrived_) - 1))];
     for (Life& life : lives_) {
       if (life.request != one.request || life.over) continue;
@@ -156,7 +156,7 @@ class Simulation {
   }
 
   void check_order(const Batch& batch) {
-    const Life* first = nullptr;  // Of those that run.
+    const Life* first = nullptr;  // The first running life in the order of service.
     for (const Life& life : lives_) {
       if (life.over || life.sequence->state() != Sequence::State::kRunning) continue;
       if (first == nullptr || ServedBefore()(life.sequence.get(), first->sequence.get())) {
@@ -169,8 +169,8 @@ class Simulation {
       }));
     }
     for (const BatchItem& item : batch.items) life_of(item.sequence).started = true;
-    // Nobody starts before one that came earlier, of the same client and priority, or before its
-    // own first choice.
+    // No sequence starts before an earlier one of the same client and priority, or before its
+    // request's first choice.
     std::set<std::pair<std::string, int32_t>> waits;
     for (const Life& life : lives_) {
       if (!life.added || life.over || life.sequence->index() > 0) continue;
@@ -217,7 +217,7 @@ class Simulation {
     ASSERT_EQ(output, step.outputs_size());
   }
 
-  // A page is of the tree and used by any number, or one sequence's own, or available.
+  // A page is in the tree with any number of users, or owned by one sequence, or available.
   void check_pages() {
     std::set<int32_t> shared, own;
     size_t own_count = 0;
@@ -229,7 +229,7 @@ class Simulation {
       own.insert(border, pages.end());
       own_count += static_cast<size_t>(pages.end() - border);
     }
-    ASSERT_EQ(own.size(), own_count) << "a page in two places";
+    ASSERT_EQ(own.size(), own_count) << "two sequences own one page";
     for (const int32_t page : own) ASSERT_FALSE(shared.contains(page)) << page;
     ASSERT_EQ(static_cast<int64_t>(shared.size() + own.size()) + scheduler_.pages().available(),
               model_.pages);
@@ -243,10 +243,10 @@ class Simulation {
   std::vector<Life> lives_;
   size_t arrived_ = 0;
   uint64_t step_ = 0;
-  int64_t scores_ = 0;  // Of prompts' tokens, each of which comes once.
+  int64_t scores_ = 0;  // Scores of prompts' tokens; each token is scored once.
 };
 
-// LOCKSTEP_TEST_SEED runs the one schedule that a failure named.
+// LOCKSTEP_TEST_SEED runs only the schedule that a failure named.
 TEST(ScheduleTest, RandomSchedulesKeepEveryPromise) {
   const char* only = std::getenv("LOCKSTEP_TEST_SEED");
   const uint64_t first = only != nullptr ? std::strtoull(only, nullptr, 10) : 0;

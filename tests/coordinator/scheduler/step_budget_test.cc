@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Prompts beside decoding, on a machine whose steps take 100 ms and 1 ms for each row.
+// Prompts beside decode, on a machine whose steps take 100 ms and 1 ms per row.
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
@@ -19,7 +19,7 @@ constexpr SchedulerLimits kLimits = {.rows = 640,
                                      .page_tokens = 16,
                                      .step_budget_ns = 200'000'000};
 
-// A sequence that decodes, on a scheduler that knows what prompts cost.
+// A sequence in decode, on a scheduler that knows the cost of prompts.
 Sequence* decoding(Bench& bench) {
   bench.take_time(true);
   bench.add(500, 1);
@@ -31,7 +31,7 @@ Sequence* decoding(Bench& bench) {
   return sequence;
 }
 
-TEST(StepBudgetTest, APromptGetsTheTimeThatDecodingLeaves) {
+TEST(StepBudgetTest, APromptGetsTheTimeThatDecodeLeaves) {
   Bench bench(kLimits);
   Sequence* a = decoding(bench);
   Sequence* b = bench.add(800, 3);
@@ -45,14 +45,14 @@ TEST(StepBudgetTest, APromptGetsTheTimeThatDecodingLeaves) {
   EXPECT_NEAR(static_cast<double>(largest), 96, 4);
 }
 
-TEST(StepBudgetTest, WithoutDecodingAPromptGetsTheWholeChunk) {
+TEST(StepBudgetTest, APromptGetsTheWholeChunkWithoutDecode) {
   Bench bench(kLimits);
   bench.scheduler().remove(decoding(bench));
   Sequence* b = bench.add(800, 3);
   EXPECT_THAT(bench.step(), ElementsAre(Pair(b, 512)));
 }
 
-TEST(StepBudgetTest, WithoutDecodingPromptsOfTwoClientsGetFourBudgets) {
+TEST(StepBudgetTest, PromptsOfTwoClientsGetFourBudgetsWithoutDecode) {
   SchedulerLimits limits = kLimits;
   limits.step_budget_ns = 75'000'000;
   Bench bench(limits);
@@ -63,11 +63,11 @@ TEST(StepBudgetTest, WithoutDecodingPromptsOfTwoClientsGetFourBudgets) {
   bench.add(request);
   int64_t rows = 0;
   for (const auto& [sequence, count] : bench.step()) rows += count;
-  // 4 x 75 ms are less than 4 x 101 ms, of the smallest step.
+  // 4 x 75 ms are less than four smallest steps, 4 x 101 ms, which are the bound.
   EXPECT_NEAR(static_cast<double>(rows), 300, 12);
 }
 
-TEST(StepBudgetTest, SixteenRowsArePromptWhateverDecodingTakes) {
+TEST(StepBudgetTest, SixteenRowsArePromptEvenIfDecodeTakesTheBudget) {
   SchedulerLimits limits = kLimits;
   limits.step_budget_ns = 1'000'000;
   Bench bench(limits);
@@ -78,7 +78,7 @@ TEST(StepBudgetTest, SixteenRowsArePromptWhateverDecodingTakes) {
   EXPECT_THAT(bench.step(), ElementsAre(Pair(a, 1), Pair(b, 1), Pair(c, 16)));
 }
 
-TEST(StepBudgetTest, BeforeAnyTimeIsKnownPromptsBesideDecodingAreSmall) {
+TEST(StepBudgetTest, PromptsBesideDecodeAreSmallBeforeAnyTimeIsKnown) {
   Bench bench(kLimits);
   Sequence* a = bench.add(5, 900);
   bench.step();
@@ -86,7 +86,7 @@ TEST(StepBudgetTest, BeforeAnyTimeIsKnownPromptsBesideDecodingAreSmall) {
   EXPECT_THAT(bench.step(), ElementsAre(Pair(a, 1), Pair(b, 16)));
 }
 
-TEST(StepBudgetTest, WithoutABudgetAPromptGetsTheChunkBesideDecoding) {
+TEST(StepBudgetTest, APromptGetsTheChunkBesideDecodeWithoutABudget) {
   SchedulerLimits limits = kLimits;
   limits.step_budget_ns = 0;
   Bench bench(limits);

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Steps of a machine whose costs are known, with noise and pauses.
+// Estimates for a machine whose step costs are known, with noise and pauses.
 #include "coordinator/scheduler/step_cost.h"
 
 #include <gtest/gtest.h>
@@ -11,10 +11,10 @@ namespace {
 
 constexpr int64_t kMs = 1'000'000;
 
-// Milliseconds: 80 per step, 3 per row, 1 per 10,000 keys.
+// A step takes 80 ms, 3 ms per row and 1 ms per 10,000 keys.
 struct Machine {
   double slow = 1;
-  double noise = 0;  // Relative.
+  double noise = 0;  // Relative to the time.
   std::mt19937 random{7};
 
   int64_t run(const StepWork& work) {
@@ -41,14 +41,14 @@ void expect_near(const StepCost& cost, Machine machine, const StepWork& work, do
   EXPECT_NEAR(cost.time_ns(work) / real, 1, tolerance) << work.rows << " rows, " << work.keys;
 }
 
-// Prompts of some lengths, and decoding behind them.
+// Learns from prompts of several lengths and from decode after them.
 void learn_mixed(StepCost& cost, Machine& machine, int steps) {
   for (int i = 0; i < steps; ++i) {
     learn(cost, machine, decode(8, 100 + 10 * i).with(16 * (i % 60), (i % 4) * 40));
   }
 }
 
-TEST(StepCostTest, FindsWhatRowsAndKeysCost) {
+TEST(StepCostTest, TheCostOfRowsAndKeysIsLearnt) {
   for (const double noise : {0.0, 0.1}) {
     StepCost cost;
     Machine machine{.noise = noise};
@@ -85,7 +85,7 @@ TEST(StepCostTest, AMachineThatBecameSlowerIsFollowed) {
   expect_near(cost, machine, decode(8, 500).with(0, 100), 0.15);
 }
 
-TEST(StepCostTest, NoTimeIsEverNegativeOrNone) {
+TEST(StepCostTest, NoTimeIsEverNegativeOrZero) {
   StepCost cost;
   std::mt19937 random(3);
   for (int i = 0; i < 20'000; ++i) {
@@ -108,10 +108,10 @@ TEST(StepCostTest, RowsFillTheBudgetAndNoMore) {
   EXPECT_NEAR(static_cast<double>(rows), (200 - 80 - 24 - 0.8) / 3.05, 4);
   EXPECT_EQ(cost.rows_within(200 * kMs, work, 500, 7), 7);
   EXPECT_EQ(cost.rows_within(50 * kMs, work, 500, 512), 0);
-  EXPECT_LT(cost.rows_within(200 * kMs, work, 60'000, 512), rows) << "more keys are read there";
+  EXPECT_LT(cost.rows_within(200 * kMs, work, 60'000, 512), rows) << "later rows read more keys";
 }
 
-TEST(StepCostTest, NothingIsBelievedFarBeyondWhatWasSeen) {
+TEST(StepCostTest, NoEstimateIsUsedFarBeyondSeenSteps) {
   StepCost cost;
   EXPECT_EQ(cost.rows_within(1000 * kMs, {}, 0, 512), 0);
   cost.learn(decode(1, 5).with(0, 9), kMs);

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Names, times and room of streams that are kept.
+// The names, times and room of kept streams.
 #include "coordinator/streams/kept_index.h"
 
 #include <gtest/gtest.h>
@@ -14,7 +14,7 @@ namespace {
 
 constexpr int64_t kMinute = 60'000;
 
-// Room for this many streams without events.
+// Has room for this many streams without events.
 KeptOptions room_for(int64_t streams) {
   return {.max_bytes = streams * kKeptStreamBytes, .after_end_ms = kMinute};
 }
@@ -27,7 +27,7 @@ absl::StatusCode code_of(const KeptIndex& index, const KeptName& name) {
   return index.find(name).status().code();
 }
 
-TEST(KeptIndexTest, ANameIsOneStreamOfItsOwnerAndNobodyElses) {
+TEST(KeptIndexTest, ANameIsOneStreamOfItsOwnerOnly) {
   KeptIndex index(room_for(9));
   EXPECT_TRUE(index.add(name("a"), nullptr, 0).ok());
   EXPECT_EQ(index.add(name("a"), nullptr, 0).code(), absl::StatusCode::kAlreadyExists);
@@ -37,14 +37,14 @@ TEST(KeptIndexTest, ANameIsOneStreamOfItsOwnerAndNobodyElses) {
   EXPECT_EQ(code_of(index, name("b")), absl::StatusCode::kNotFound);
   index.end(name("a"), 0);
   EXPECT_EQ(index.add(name("a"), nullptr, 0).code(), absl::StatusCode::kAlreadyExists)
-      << "as long as it is kept";
+      << "the name is taken while the stream is kept";
 }
 
 TEST(KeptIndexTest, AnEndedStreamIsKeptForItsTimeAndThenRememberedAsGone) {
   KeptIndex index(room_for(9));
   ASSERT_TRUE(index.add(name("a"), nullptr, 0).ok());
   index.tick(100 * kMinute);
-  EXPECT_TRUE(index.find(name("a")).ok()) << "one that runs has no time";
+  EXPECT_TRUE(index.find(name("a")).ok()) << "a running stream does not expire";
   EXPECT_EQ(index.wake_at(), std::nullopt);
   index.end(name("a"), 7);
   EXPECT_EQ(index.wake_at(), 7 + kMinute);
@@ -60,7 +60,7 @@ TEST(KeptIndexTest, AnEndedStreamIsKeptForItsTimeAndThenRememberedAsGone) {
   EXPECT_TRUE(index.find(name("a")).ok());
 }
 
-TEST(KeptIndexTest, TheOldestEndMakesRoomAndWhatRunsDoesNot) {
+TEST(KeptIndexTest, TheOldestEndedStreamMakesRoomAndARunningOneDoesNot) {
   KeptIndex index(room_for(4));
   for (const char* id : {"first", "second", "runs"}) {
     ASSERT_TRUE(index.add(name(id), nullptr, 0).ok());
@@ -79,10 +79,10 @@ TEST(KeptIndexTest, TheOldestEndMakesRoomAndWhatRunsDoesNot) {
   EXPECT_EQ(index.add(name("more"), nullptr, kKeptStreamBytes).code(),
             absl::StatusCode::kResourceExhausted);
   EXPECT_EQ(index.counts().streams, 2);
-  EXPECT_EQ(index.counts().bytes, 3 * kKeptStreamBytes + 1) << "what was refused does not count";
+  EXPECT_EQ(index.counts().bytes, 3 * kKeptStreamBytes + 1) << "a refused event does not count";
 }
 
-TEST(KeptIndexTest, NobodyIsPushedOutOfHisShareByOthers) {
+TEST(KeptIndexTest, NoOwnerLosesItsShareToOthers) {
   KeptIndex index(room_for(8));
   for (const char* id : {"1", "2", "3"}) {
     ASSERT_TRUE(index.add(name(id, "bob"), nullptr, 0).ok());
@@ -96,10 +96,10 @@ TEST(KeptIndexTest, NobodyIsPushedOutOfHisShareByOthers) {
   for (const char* id : {"1", "2", "3"}) EXPECT_TRUE(index.find(name(id, "bob")).ok()) << id;
   EXPECT_EQ(code_of(index, name("94")), absl::StatusCode::kOutOfRange);
   EXPECT_TRUE(index.find(name("95")).ok());
-  ASSERT_TRUE(index.add(name("4", "bob"), nullptr, 0).ok()) << "of what alice has beyond her share";
+  ASSERT_TRUE(index.add(name("4", "bob"), nullptr, 0).ok()) << "alice is above her share";
   EXPECT_TRUE(index.find(name("1", "bob")).ok());
   EXPECT_EQ(code_of(index, name("95")), absl::StatusCode::kOutOfRange);
-  ASSERT_TRUE(index.add(name("5", "bob"), nullptr, 0).ok()) << "of his own";
+  ASSERT_TRUE(index.add(name("5", "bob"), nullptr, 0).ok()) << "his own oldest goes";
   EXPECT_EQ(code_of(index, name("1", "bob")), absl::StatusCode::kOutOfRange);
   EXPECT_TRUE(index.find(name("96")).ok());
 }
@@ -116,7 +116,7 @@ TEST(KeptIndexTest, AThirdOwnerMakesSharesSmaller) {
   EXPECT_EQ(code_of(index, name("1", "alice")), absl::StatusCode::kOutOfRange);
   EXPECT_EQ(code_of(index, name("1", "bob")), absl::StatusCode::kOutOfRange);
   const absl::Status full = index.add(name("3", "eve"), nullptr, 0);
-  EXPECT_EQ(full.code(), absl::StatusCode::kResourceExhausted) << "hers run";
+  EXPECT_EQ(full.code(), absl::StatusCode::kResourceExhausted) << "all of hers run";
   EXPECT_TRUE(index.find(name("2", "alice")).ok());
 }
 
@@ -137,7 +137,7 @@ TEST(KeptIndexTest, ManyTinyStreamsCountAndTheirNamesAreForgotten) {
             absl::StatusCode::kNotFound);
 }
 
-TEST(KeptIndexTest, OneThatNeverBeganLeavesNoTrace) {
+TEST(KeptIndexTest, AStreamThatNeverBeganLeavesNoTrace) {
   KeptIndex index(room_for(1));
   ASSERT_TRUE(index.add(name("a"), nullptr, 0).ok());
   index.remove(name("a"));
@@ -147,11 +147,11 @@ TEST(KeptIndexTest, OneThatNeverBeganLeavesNoTrace) {
   EXPECT_TRUE(index.take_dropped().empty());
 }
 
-TEST(KeptIndexTest, WhateverHappensItsCountsAreThoseOfWhatItHas) {
+TEST(KeptIndexTest, CountsMatchTheStreamsAfterRandomOperations) {
   std::mt19937_64 random(5);
   SCOPED_TRACE("seed 5");
   KeptIndex index(room_for(20));
-  std::map<KeptName, int64_t> running;  // Bytes.
+  std::map<KeptName, int64_t> running;  // The bytes of each running stream.
   int64_t now = 0;
   int64_t added = 0;
   int64_t refused = 0;
@@ -180,7 +180,7 @@ TEST(KeptIndexTest, WhateverHappensItsCountsAreThoseOfWhatItHas) {
     dropped += static_cast<int64_t>(index.take_dropped().size());
     int64_t bytes = 0;
     for (const auto& [one, size] : running) {
-      ASSERT_TRUE(index.find(one).ok()) << "what runs is there";
+      ASSERT_TRUE(index.find(one).ok()) << "a running stream is always found";
       bytes += size;
     }
     ASSERT_LE(bytes, index.counts().bytes);
@@ -198,7 +198,7 @@ TEST(KeptIndexTest, WhateverHappensItsCountsAreThoseOfWhatItHas) {
   EXPECT_EQ(index.counts().streams, 0);
 }
 
-TEST(KeptIndexTest, AnIdFitsAPath) {
+TEST(KeptIndexTest, AnIdMustFitInAPath) {
   for (const char* id : {"a", "chatcmpl-1f", "0A9_~.:-", "550e8400-e29b-41d4-a716-446655440000"}) {
     EXPECT_TRUE(check_kept_id(id).ok()) << id;
   }

@@ -20,7 +20,7 @@ std::unique_ptr<StreamReader> open(const std::shared_ptr<KeptLog>& log, size_t f
   return *std::move(reader);
 }
 
-TEST(KeptLogTest, ReadersFollowItEachFromWhereItLikes) {
+TEST(KeptLogTest, EachReaderFollowsTheLogFromItsOwnOffset) {
   const auto log = std::make_shared<KeptLog>();
   for (int32_t id = 0; id < 3; ++id) log->append(event_of(id));
   const auto first = open(log);
@@ -32,7 +32,7 @@ TEST(KeptLogTest, ReadersFollowItEachFromWhereItLikes) {
   ASSERT_EQ(events.size(), 1u);
   EXPECT_EQ(events[0].token_ids[0], 2);
   EXPECT_FALSE(first->read(0, &events));
-  EXPECT_EQ(events.size(), 3u) << "nothing is freed by being read";
+  EXPECT_EQ(events.size(), 3u) << "reading frees nothing";
   log->append(event_of(3));
   log->close(absl::UnavailableError("rank 1"));
   EXPECT_TRUE(first->read(3, &events));
@@ -60,20 +60,20 @@ TEST(KeptLogTest, AReaderGetsPiecesAndTheEndWithTheLastOne) {
   EXPECT_GT(pieces, 10);
 }
 
-TEST(KeptLogTest, BehindTheEndIsOutOfRangeOnceThereIsAnEnd) {
+TEST(KeptLogTest, AnOffsetAfterTheEndIsOutOfRange) {
   const auto log = std::make_shared<KeptLog>();
   log->append(event_of(0));
   const auto waiting = open(log, 1000);
   std::vector<StreamEvent> events;
-  EXPECT_FALSE(waiting->read(1000, &events)) << "it may still come";
+  EXPECT_FALSE(waiting->read(1000, &events)) << "the event may still arrive";
   log->close(absl::OkStatus());
   EXPECT_TRUE(waiting->read(1000, &events));
   EXPECT_TRUE(log->open(1).ok());
-  EXPECT_TRUE(log->open(2).ok()) << "behind what is written at the end";
+  EXPECT_TRUE(log->open(2).ok()) << "the offset of the end itself";
   EXPECT_EQ(log->open(3).status().code(), absl::StatusCode::kOutOfRange);
 }
 
-TEST(KeptLogTest, DroppingEndsReadersThatWereNotDone) {
+TEST(KeptLogTest, DroppingALogEndsItsUnfinishedReaders) {
   const auto log = std::make_shared<KeptLog>();
   log->append(event_of(0));
   const auto reader = open(log);
@@ -89,7 +89,7 @@ TEST(KeptLogTest, DroppingEndsReadersThatWereNotDone) {
   EXPECT_EQ(log->open(0).status(), kept_log_is_gone());
 }
 
-TEST(KeptLogTest, SoManyReadersAndNoMore) {
+TEST(KeptLogTest, TheNumberOfReadersIsLimited) {
   const auto log = std::make_shared<KeptLog>();
   std::vector<std::unique_ptr<StreamReader>> readers;
   for (size_t i = 0; i < kMaxKeptReaders; ++i) readers.push_back(open(log));
@@ -128,7 +128,7 @@ TEST(KeptLogTest, AListenerMayEndItsOwnReader) {
   log->append(event_of(1));
 }
 
-TEST(KeptLogTest, AListenerThatWasTakenBackIsNeverCalledAgain) {
+TEST(KeptLogTest, ARemovedListenerIsNeverCalledAgain) {
   const auto log = std::make_shared<KeptLog>();
   std::atomic<bool> stop = false;
   std::thread writer([&] {
@@ -138,7 +138,7 @@ TEST(KeptLogTest, AListenerThatWasTakenBackIsNeverCalledAgain) {
     const auto reader = open(log);
     auto calls = std::make_unique<std::atomic<int>>(0);
     reader->set_listener([counter = calls.get()] { ++*counter; });
-    EXPECT_GE(*calls, 1) << "once at once";
+    EXPECT_GE(*calls, 1) << "the first call is immediate";
     reader->set_listener(nullptr);
     calls.reset();  // A late call would touch freed memory.
   }

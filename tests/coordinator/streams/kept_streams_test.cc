@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Resumable requests of a real engine: they run on, end, make room and go away in time.
+// Resumable requests of a real engine: they run on, end, make room and expire.
 #include "coordinator/streams/kept_streams.h"
 
 #include <gtest/gtest.h>
@@ -28,7 +28,7 @@ class KeptStreamsTest : public ::testing::Test {
     return kept_->submit(engine_.get(), request_of(1, 5, max_tokens),
                          {.name = {.owner = "", .id = id}, .pass = std::move(pass)});
   }
-  // Reads a log to its end. How that was.
+  // Reads a log to its end and returns its status.
   static absl::Status finish(KeptStream& kept, size_t* events) {
     auto reader = kept.log().open(0);
     EXPECT_TRUE(reader.ok()) << reader.status();
@@ -48,7 +48,7 @@ class KeptStreamsTest : public ::testing::Test {
   std::unique_ptr<Engine> engine_;
 };
 
-TEST_F(KeptStreamsTest, ItRunsWithoutAReaderAndIsReadAfterItsEnd) {
+TEST_F(KeptStreamsTest, AStreamRunsWithoutAReaderAndIsReadAfterItsEnd) {
   start();
   const auto kept = submit("a", 30);
   ASSERT_TRUE(kept.ok()) << kept.status();
@@ -58,7 +58,7 @@ TEST_F(KeptStreamsTest, ItRunsWithoutAReaderAndIsReadAfterItsEnd) {
   EXPECT_EQ(events, 30u);
   ASSERT_TRUE(kept_->find({.owner = "", .id = "a"}).ok());
   EXPECT_EQ(kept_->counts().streams, 1);
-  eventually([&] {  // Its end was noted.
+  eventually([&] {  // The index knows that it ended.
     now_ms_ += kMinute;
     return kept_->find({.owner = "", .id = "a"}).status() == kept_log_is_gone();
   });
@@ -76,7 +76,7 @@ TEST_F(KeptStreamsTest, ARequestThatTheEngineRefusesLeavesItsNameFree) {
   EXPECT_EQ(submit("b", 3).status().code(), absl::StatusCode::kAlreadyExists);
 }
 
-TEST_F(KeptStreamsTest, WithoutRoomForMoreItIsCutOffAndItsPagesAreFree) {
+TEST_F(KeptStreamsTest, AStreamWithoutRoomIsCutOffAndFreesItsPages) {
   start({.max_bytes = 3 * kKeptStreamBytes});
   const auto kept = submit("a", 240);
   ASSERT_TRUE(kept.ok()) << kept.status();
@@ -93,7 +93,7 @@ TEST_F(KeptStreamsTest, WithoutRoomForMoreItIsCutOffAndItsPagesAreFree) {
   EXPECT_TRUE(submit("b", 3).ok()) << "its end makes room";
 }
 
-TEST_F(KeptStreamsTest, ItCountsForItsKeyUntilItsEnd) {
+TEST_F(KeptStreamsTest, AStreamCountsForItsKeyUntilItsEnd) {
   start();
   StepGate gate(cluster_);
   struct CountedPass final : Pass {
@@ -108,11 +108,11 @@ TEST_F(KeptStreamsTest, ItCountsForItsKeyUntilItsEnd) {
   gate.open();
   size_t events = 0;
   EXPECT_TRUE(finish(**kept, &events).ok());
-  EXPECT_TRUE(pass->ended) << "whoever has read the end may send the next";
+  EXPECT_TRUE(pass->ended) << "a client that read the end may send the next";
   eventually([&] { return pass.use_count() == 1; });
 }
 
-TEST_F(KeptStreamsTest, CancellingEndsItWithThatReason) {
+TEST_F(KeptStreamsTest, CancellingEndsAStreamWithThatReason) {
   start();
   StepGate gate(cluster_);
   const auto kept = submit("a", 200);
@@ -122,23 +122,23 @@ TEST_F(KeptStreamsTest, CancellingEndsItWithThatReason) {
   size_t events = 0;
   EXPECT_TRUE(finish(**kept, &events).ok());
   EXPECT_LT(events, 200u);
-  (*kept)->cancel();  // Without effect.
+  (*kept)->cancel();  // It has no effect.
 }
 
-TEST_F(KeptStreamsTest, DrainingWaitsForIt) {
+TEST_F(KeptStreamsTest, DrainingWaitsForAStream) {
   start();
   StepGate gate(cluster_);
   const auto kept = submit("a", 200);
   ASSERT_TRUE(kept.ok()) << kept.status();
   engine_->drain(std::chrono::minutes(5));
   gate.open();
-  EXPECT_TRUE(engine_->wait_end().ok()) << "though nobody read it";
+  EXPECT_TRUE(engine_->wait_end().ok()) << "though no client read it";
   size_t events = 0;
   EXPECT_TRUE(finish(**kept, &events).ok());
   EXPECT_EQ(events, 200u);
 }
 
-TEST_F(KeptStreamsTest, StoppingEndsIt) {
+TEST_F(KeptStreamsTest, StoppingEndsAStream) {
   start();
   StepGate gate(cluster_);
   const auto stopped = submit("a", 200);
@@ -149,8 +149,8 @@ TEST_F(KeptStreamsTest, StoppingEndsIt) {
   EXPECT_TRUE(absl::IsCancelled(finish(**stopped, &events)));
 }
 
-// ThreadSanitizer reads along.
-TEST_F(KeptStreamsTest, ReadersComeAndGoWhileStreamsRunEndAndGo) {
+// ThreadSanitizer checks it for data races.
+TEST_F(KeptStreamsTest, ReadersMayComeAndGoWhileStreamsRunEndAndExpire) {
   start({.max_bytes = 40 * kKeptStreamBytes, .after_end_ms = 3});
   std::atomic<bool> stop = false;
   std::vector<std::thread> readers;

@@ -11,11 +11,11 @@
 namespace lockstep {
 namespace {
 
-TEST(NotifierTest, AReaderIsCalledOnAThreadOfItsOwnOncePerTellingAndNotBefore) {
+TEST(NotifierTest, AReaderIsCalledOnItsOwnThreadOncePerNotification) {
   Notifier notifier;
   const auto stream = std::make_shared<Stream>();
   std::atomic<int> calls = 0;
-  std::latch called(2);  // Once at once, and then for all three changes.
+  std::latch called(2);  // One call on registering, and one for all three changes.
   std::thread::id caller;
   stream->set_listener([&] {
     ++calls;
@@ -31,7 +31,7 @@ TEST(NotifierTest, AReaderIsCalledOnAThreadOfItsOwnOncePerTellingAndNotBefore) {
   EXPECT_NE(caller, std::this_thread::get_id());
 }
 
-TEST(NotifierTest, WhatIsLeftIsToldBeforeItGoes) {
+TEST(NotifierTest, PendingChangesAreDeliveredBeforeTheNotifierEnds) {
   std::atomic<int> calls = 0;
   const auto one = std::make_shared<Stream>();
   const auto other = std::make_shared<Stream>();
@@ -45,7 +45,7 @@ TEST(NotifierTest, WhatIsLeftIsToldBeforeItGoes) {
   EXPECT_EQ(calls, 4);
 }
 
-TEST(NotifierTest, OneWhoseReaderIsBusyHoldsUpNobodyWhoTells) {
+TEST(NotifierTest, ABusyReaderDelaysNoCaller) {
   Notifier notifier;
   std::latch free(1);
   std::atomic<bool> waits = false;
@@ -54,7 +54,7 @@ TEST(NotifierTest, OneWhoseReaderIsBusyHoldsUpNobodyWhoTells) {
     if (waits) free.wait();
   });
   waits = true;
-  for (int i = 0; i < 100; ++i) {  // All of them return.
+  for (int i = 0; i < 100; ++i) {  // All calls return.
     notifier.changed(stream);
     notifier.tell();
   }

@@ -29,14 +29,14 @@ TEST(StreamTest, TheReaderGoesOnWhereItWasAndSeesTheEndOnce) {
   ASSERT_EQ(events.size(), 1u);
   EXPECT_EQ(events[0].token_ids[0], 2);
   EXPECT_FALSE(stream.read(0, &events));
-  EXPECT_EQ(events.size(), 1u) << "what is done is gone";
+  EXPECT_EQ(events.size(), 1u) << "read events are gone";
   stream.close(absl::UnavailableError("rank 1"));
   EXPECT_TRUE(stream.read(2, &events));
   EXPECT_TRUE(events.empty());
   EXPECT_EQ(stream.status(), absl::UnavailableError("rank 1"));
 }
 
-TEST(StreamTest, MoreUnreadThanTheBoundEndsItAndReadingMakesRoom) {
+TEST(StreamTest, TooManyUnreadEventsEndTheStreamAndReadingMakesRoom) {
   StreamEvent event = event_of(1);
   event.text = std::string(1000, 'x');
   const int64_t bytes = bytes_of(event);
@@ -50,7 +50,7 @@ TEST(StreamTest, MoreUnreadThanTheBoundEndsItAndReadingMakesRoom) {
   EXPECT_TRUE(stream.append(other).ok()) << "the bound is per choice";
   const absl::Status full = stream.append(event);
   EXPECT_EQ(full.code(), absl::StatusCode::kResourceExhausted);
-  EXPECT_EQ(stream.append(other), full) << "nothing is left out in the middle";
+  EXPECT_EQ(stream.append(other), full) << "no event in the middle is skipped";
   stream.close(absl::OkStatus());
   EXPECT_TRUE(stream.read(2, &events));
   EXPECT_EQ(events.size(), 4u);
@@ -64,7 +64,7 @@ TEST(StreamTest, LogProbabilitiesOfPromptsHaveOneBoundForAllStreams) {
   const auto unread = std::make_shared<UnreadScores>(3 * bytes);
   Stream stream(/*max_unread_bytes=*/bytes / 2, unread);
   auto other = std::make_unique<Stream>(bytes / 2, unread);
-  for (int i = 0; i < 2; ++i) EXPECT_TRUE(stream.append(event).ok()) << "more than tokens may have";
+  for (int i = 0; i < 2; ++i) EXPECT_TRUE(stream.append(event).ok()) << "above the bound of tokens";
   EXPECT_TRUE(stream.append(event_of(1)).ok()) << "tokens have their own bound";
   EXPECT_TRUE(other->append(event).ok());
   EXPECT_EQ(other->append(event).code(), absl::StatusCode::kResourceExhausted);
@@ -72,9 +72,9 @@ TEST(StreamTest, LogProbabilitiesOfPromptsHaveOneBoundForAllStreams) {
   stream.read(1, &events);
   EXPECT_TRUE(stream.append(event).ok()) << "one was read";
   other.reset();
-  EXPECT_TRUE(stream.append(event).ok()) << "the other one's went with it";
+  EXPECT_TRUE(stream.append(event).ok()) << "the other stream freed its bytes";
   stream.read(5, &events);
-  EXPECT_TRUE(unread->take(3 * bytes)) << "nothing is left behind";
+  EXPECT_TRUE(unread->take(3 * bytes)) << "all bytes are free again";
   EXPECT_FALSE(unread->take(1));
 }
 
@@ -100,11 +100,11 @@ TEST(StreamTest, WaitingEndsWithAnEventOrTheEnd) {
     seen += events.size();
   }
   EXPECT_EQ(seen, 100u);
-  stream.wait(1000);  // Closed: returns at once.
+  stream.wait(1000);  // The stream is closed: it returns at once.
   writer.join();
 }
 
-TEST(StreamTest, AListenerThatWasTakenBackIsNeverCalledAgain) {
+TEST(StreamTest, ARemovedListenerIsNeverCalledAgain) {
   Stream stream;
   std::atomic<bool> stop = false;
   std::thread writer([&] {
@@ -113,7 +113,7 @@ TEST(StreamTest, AListenerThatWasTakenBackIsNeverCalledAgain) {
   for (int i = 0; i < 50; ++i) {
     auto calls = std::make_unique<std::atomic<int>>(0);
     stream.set_listener([counter = calls.get()] { ++*counter; });
-    EXPECT_GE(*calls, 1) << "once at once";
+    EXPECT_GE(*calls, 1) << "the first call is immediate";
     stream.set_listener(nullptr);
     calls.reset();  // A late call would touch freed memory.
   }

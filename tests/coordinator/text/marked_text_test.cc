@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Texts that remember what came from a request, and what the tokenizer makes of them.
+// Texts that remember which bytes came from a request, and how the tokenizer encodes them.
 #include "coordinator/text/marked_text.h"
 
 #include <random>
@@ -36,7 +36,7 @@ TEST(MarkedTextTest, TruncatingCutsARange) {
 
 class MarkedEncodeTest : public ::testing::Test {
  protected:
-  // "ab" has ids of its own; "<|end|>" is special, "<note>" is not.
+  // "ab" has an id of its own; "<|end|>" is special, "<note>" is not.
   std::unique_ptr<Tokenizer> tokenizer(const std::string& normalized) {
     const std::string spec = R"({"model":{"type":"BPE","vocab":{"a":0,"b":1,"ab":2,"<":3,"|":4,
       "e":5,"n":6,"d":7,">":8,"o":9,"t":10},"merges":["a b"]},"added_tokens":[
@@ -98,7 +98,7 @@ TEST_F(MarkedEncodeTest, ANormalizedSpecialTokenOfTheTemplateCutsNoOtherBorder) 
               (std::vector<int32_t>{2, 11}));
     EXPECT_EQ(encode(*encoder, text_of({{"<|end|>a", false}, {"b", true}, {"<no", false}})),
               (std::vector<int32_t>{11, 2, 3, 6, 9}));
-    // One of the request's that stays text cuts nothing of the rest, either.
+    // A special token of the request stays text and cuts nothing of the rest, either.
     std::vector<int32_t> both = {2, 11, 2};
     both.insert(both.end(), kSpelled.begin(), kSpelled.end());
     EXPECT_EQ(encode(*encoder,
@@ -107,7 +107,7 @@ TEST_F(MarkedEncodeTest, ANormalizedSpecialTokenOfTheTemplateCutsNoOtherBorder) 
   }
 }
 
-// A special token that is looked for after normalization, under each kind of normalizer.
+// A tokenizer that finds its special token after normalization by `normalizer`.
 std::string normalized_spec(const std::string& normalizer) {
   std::string vocabulary;
   int id = 0;
@@ -133,8 +133,8 @@ const char* const kNormalizers[] = {R"({"type":"NFC"})",
                                     R"({"type":"StripAccents"})",
                                     R"({"type":"Nmt"})"};
 
-// Honest requests: none of their texts has a part of a special token in it.
-TEST_F(MarkedEncodeTest, AnHonestRequestIsThePlainEncodingUnderEveryNormalizer) {
+// Honest requests: their texts contain no part of a special token.
+TEST_F(MarkedEncodeTest, AnHonestRequestHasThePlainEncodingUnderEveryNormalizer) {
   constexpr uint32_t kSeed = 31;
   std::mt19937 random(kSeed);
   std::printf("seed %u\n", kSeed);
@@ -159,8 +159,8 @@ TEST_F(MarkedEncodeTest, AnHonestRequestIsThePlainEncodingUnderEveryNormalizer) 
   }
 }
 
-// The token's own form then begins with what is prepended: "_<|end|>".
-TEST_F(MarkedEncodeTest, WhatIsPrependedToATextIsNotPrependedToItsPieces) {
+// The token's own normalized form then begins with the prepended text: "_<|end|>".
+TEST_F(MarkedEncodeTest, TextPrependedToATextIsNotPrependedToItsPieces) {
   const auto encoder = Tokenizer::parse(
       normalized_spec(R"({"type":"Sequence","normalizers":[{"type":"Prepend","prepend":"_"},)"
                       R"({"type":"Replace","pattern":{"String":" "},"content":"_"}]})"));
@@ -172,8 +172,8 @@ TEST_F(MarkedEncodeTest, WhatIsPrependedToATextIsNotPrependedToItsPieces) {
   EXPECT_EQ(std::ranges::count(encode(**encoder, forged), 20), 1);
 }
 
-// Two pieces may make something that reaches through all of the one before.
-TEST_F(MarkedEncodeTest, NormalizersThatReachThroughPiecesMakeNoOtherText) {
+// Two pieces joined may form text that changes all of the piece before them.
+TEST_F(MarkedEncodeTest, NormalizersThatReachAcrossPiecesMakeTheSameText) {
   constexpr uint32_t kSeed = 32;
   std::mt19937 random(kSeed);
   std::printf("seed %u\n", kSeed);
@@ -191,7 +191,7 @@ TEST_F(MarkedEncodeTest, NormalizersThatReachThroughPiecesMakeNoOtherText) {
         text.append(pool[random() % pool.size()], random() % 2 == 0);
       }
       text.append("<|end|>", false);
-      // Without its end token, which a piece that was put together may hide.
+      // Drop the end token: the text before it may hide it.
       std::vector<int32_t> ids = encode(**encoder, text);
       std::vector<int32_t> plain = *(*encoder)->encode(text.bytes, {.add_special = false});
       ids.resize(std::min(ids.size(), plain.size() - 1));
@@ -222,7 +222,7 @@ TEST_F(MarkedEncodeTest, ANormalizedSpecialTokenOfARequestNeverBecomesOne) {
             (std::vector<int32_t>{5, 6, 2, 3, 4, 6, 7}));
 }
 
-TEST_F(MarkedEncodeTest, WithoutMarksItIsThePlainEncoding) {
+TEST_F(MarkedEncodeTest, ATextWithoutMarksHasThePlainEncoding) {
   for (const char* name : {"byte_level", "qwen2_like", "sentencepiece_like"}) {
     const auto encoder = load_tokenizer(own_tokenizer(name));
     ASSERT_NE(encoder, nullptr);

@@ -37,7 +37,7 @@ inline std::unique_ptr<Tokenizer> load_tokenizer(const std::filesystem::path& fo
   return nullptr;
 }
 
-// The smallest tokenizer.json with these parts, each JSON.
+// The smallest tokenizer.json with these parts; each part is JSON.
 inline std::string spec_with(const std::string& part, const std::string& model_part = "") {
   return R"({"model":{"type":"BPE","vocab":{"a":0,"b":1,"ab":2,"c":3,"<unk>":4},"merges":["a b"])" +
          (model_part.empty() ? "" : "," + model_part) + "}" + (part.empty() ? "" : "," + part) +

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Tokens that the files beside tokenizer.json name: as AutoTokenizer makes them exist, for texts,
+// The files beside tokenizer.json name tokens; these exist as AutoTokenizer makes them, for texts,
 // for decoding and for templates.
 #include "coordinator/text/token_files.h"
 
@@ -35,7 +35,7 @@ std::vector<int32_t> plain_ids(const Tokenizer& tokenizer, const std::string& te
   return ids.ok() ? *ids : std::vector<int32_t>();
 }
 
-TEST(TokenFilesTest, MakeTheTokensThatTheReferenceMakes) {
+TEST(TokenFilesTest, TheFilesMakeTheReferencesTokens) {
   const nlohmann::ordered_json data =
       nlohmann::ordered_json::parse(read_text(own_tokenizer("token_files.json")));
   EXPECT_GT(data["cases"].size(), 70u);
@@ -75,13 +75,13 @@ TEST(TokenFilesTest, AnObjectNamesATokenInEveryList) {
   EXPECT_TRUE(tokenizer->is_special(6));
 }
 
-TEST(TokenFilesTest, AStatedIdCountsWhereItIsFree) {
+TEST(TokenFilesTest, AStatedIdIsUsedIfItIsFree) {
   const auto tokenizer =
       tokenizer_of(kSpec, merge_token_files(R"({"added_tokens_decoder":{"90":{"content":"<x>"},
         "1":{"content":"<y>"},"4":{"content":"<z>"}}})",
                                             "", ""));
   ASSERT_NE(tokenizer, nullptr);
-  EXPECT_EQ(tokenizer->token_id("<y>"), 5);  // The id is another token's.
+  EXPECT_EQ(tokenizer->token_id("<y>"), 5);  // The id belongs to another token.
   EXPECT_EQ(tokenizer->token_id("<z>"), 6);
   EXPECT_EQ(tokenizer->token_id("<x>"), 90);
   EXPECT_EQ(tokenizer->vocab_size(), 91);
@@ -117,7 +117,7 @@ TEST(TokenFilesTest, AWrongValueIsOneLineThatNamesFileAndKey) {
               HasSubstr("extra_special_tokens: must be a text or an object"));
 }
 
-TEST(TokenFilesTest, WhatNamesNoTokenIsPassedOver) {
+TEST(TokenFilesTest, KeysThatNameNoTokenAreIgnored) {
   const auto files = merge_token_files(
       R"({"add_bos_token":true,"pad_token":null,"unk_token":"","extra_special_tokens":null})", "",
       "");

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// What is recorded of an engine, what is written of it, and when an answer comes.
+// The recorded steps, the JSON written of them, and when a request for a trace is answered.
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
@@ -28,7 +28,7 @@ GroupInfo group_of_one() {
                                      .operators = {{"embed", "embedding"}, {"linear", "head"}}}})};
 }
 
-// Sent at 1,000, answered at 2,000.
+// The step is sent at 1,000 and answered at 2,000.
 StepReport report_of(uint64_t step, const GroupInfo& group, bool traced) {
   StepReport report = {.step = step,
                        .sequences = 1,
@@ -68,7 +68,7 @@ nlohmann::json named(const nlohmann::json& events, const std::string& name, int 
   return {};
 }
 
-TEST(TraceJsonTest, ARanksStepIsInTheMiddleBetweenItsSendingAndTheAnswer) {
+TEST(TraceJsonTest, ARanksStepIsCenteredBetweenSendingAndAnswer) {
   const GroupInfo group = group_of_one();
   TraceRecorder recorder;
   recorder.on_part(EnginePart::kDecide, 900, 1'000);
@@ -91,14 +91,14 @@ TEST(TraceJsonTest, AnUntracedStepHasItsRanksWithoutOperators) {
   const GroupInfo group = group_of_one();
   TraceRecorder recorder;
   StepReport report = report_of(7, group, /*traced=*/false);
-  report.ranks[0].set_transfer_ns(INT64_MAX);  // A worker's word: it had at most the whole time.
+  report.ranks[0].set_transfer_ns(INT64_MAX);  // A worker's claim; the step bounds it.
   recorder.on_step(report);
   const nlohmann::json events = events_of(recorder.last(1));
   EXPECT_EQ(named(events, "step", 1)["dur"], 1.0);
   for (const nlohmann::json& event : events) EXPECT_NE(event["name"], "linear");
 }
 
-TEST(TraceEventTest, AReaderFindsWhatIsWrong) {
+TEST(TraceEventTest, AReaderFindsEachFault) {
   const auto fault = [](const std::string& events) {
     const std::string named =
         R"({"ph":"M","pid":1,"tid":0,"name":"process_name","args":{"name":"p"}},)"
@@ -128,9 +128,9 @@ TEST(TraceEventTest, AReaderFindsWhatIsWrong) {
   }
 }
 
-TEST(TraceJsonTest, NoStepsAreATraceToo) { EXPECT_FALSE(events_of({}).empty()); }
+TEST(TraceJsonTest, ATraceMayHaveNoSteps) { EXPECT_FALSE(events_of({}).empty()); }
 
-TEST(TraceJsonTest, IsGivenInPiecesOfBoundedSize) {
+TEST(TraceJsonTest, ATraceIsWrittenInPiecesOfBoundedSize) {
   const GroupInfo group = group_of_one();
   TraceRecorder recorder;
   for (uint64_t i = 1; i <= TraceRecorder::kMaxSteps; ++i) {
@@ -166,12 +166,12 @@ TEST(TraceRecorderTest, KeepsTheLastStepsAndNoEmptyOnesUnlessTraced) {
   EXPECT_EQ(recorder.last(1).front()->report.step, 9'000u);
 }
 
-TEST(TraceRecorderTest, WantsTracesForAsManyStepsAsWereAskedFor) {
+TEST(TraceRecorderTest, AsksForTracesOfTheRequestedNumberOfSteps) {
   const GroupInfo group = group_of_one();
   TraceRecorder recorder;
   EXPECT_FALSE(recorder.wants_trace());
   recorder.trace_next(2);
-  recorder.trace_next(1);  // Is served by the same steps.
+  recorder.trace_next(1);  // The same steps serve it.
   for (uint64_t i = 1; i <= 2; ++i) {
     EXPECT_TRUE(recorder.wants_trace());
     recorder.on_step(report_of(i, group, /*traced=*/true));
@@ -180,7 +180,7 @@ TEST(TraceRecorderTest, WantsTracesForAsManyStepsAsWereAskedFor) {
   EXPECT_EQ(recorder.traced(), 2);
 }
 
-TEST(TraceQueryTest, SaysWhatItWants) {
+TEST(TraceQueryTest, AQueryHasStepsAndATimeoutAndNothingElse) {
   const TraceQuery query = parse_trace_query("timeout=2&steps=5").value();
   EXPECT_EQ(query.steps, 5);
   EXPECT_EQ(query.timeout_s, 2);
@@ -215,7 +215,7 @@ class TraceRequestsTest : public ::testing::Test {
   TraceRequests requests_{&recorder_, &engine_};
 };
 
-TEST_F(TraceRequestsTest, AnIdleServerAnswersAtOnceWithTheStepsThereWere) {
+TEST_F(TraceRequestsTest, AnIdleServerAnswersAtOnceWithThePastSteps) {
   EXPECT_EQ(steps_in(ask("")->wait()), 0);
   const auto stream = engine_.submit(request_of(1, 3, 4));
   finish(**stream);
@@ -224,8 +224,8 @@ TEST_F(TraceRequestsTest, AnIdleServerAnswersAtOnceWithTheStepsThereWere) {
   EXPECT_EQ(steps_in(ask("?steps=3")->wait()), 3);
 }
 
-TEST_F(TraceRequestsTest, WithATimeoutItWaitsForSteps) {
-  EXPECT_EQ(steps_in(ask("?steps=4&timeout=60")->wait()), 4);  // Empty ones.
+TEST_F(TraceRequestsTest, ARequestWithATimeoutWaitsForSteps) {
+  EXPECT_EQ(steps_in(ask("?steps=4&timeout=60")->wait()), 4);  // These steps are empty.
   EXPECT_EQ(steps_in(ask("?steps=4&timeout=0")->wait()), 4);
   eventually([&] { return !recorder_.wants_trace(); });
 }

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// The sampler over the toy model's logits, token by token.
+// Runs the sampler over the toy model's logits, token by token.
 #include "tests/simulation/coordinator/alone.h"
 
 #include <utility>

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// What a request gives when nothing else is there: no batch, no paging, one rank.
+// A request's answer if it runs alone: no batch, no paging, one rank.
 #pragma once
 
 #include <vector>
@@ -14,7 +14,7 @@ struct Alone {
   std::vector<int32_t> tokens;
   std::vector<std::vector<Logprob>> logprobs;
   std::vector<std::vector<Logprob>> prompt_logprobs;
-  FinishReason finish_reason = FinishReason::kNone;  // None: no token can be drawn.
+  FinishReason finish_reason = FinishReason::kNone;  // None if no token can be drawn.
 };
 
 Alone run_alone(const FakeModel& model, const PreparedRequest& request, int32_t choice);

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Requests of all kinds, and what may be said of their ends.
+// Requests of all kinds, and the checks of how they end.
 #include "tests/simulation/coordinator/client.h"
 
 #include <algorithm>
@@ -12,8 +12,8 @@ namespace lockstep::simulation {
 namespace {
 
 constexpr int64_t kLongPause = 1'000'000;  // Milliseconds: longer than any simulation.
-constexpr int64_t kLongestPause = 15;  // A step takes 1 ms or more: less than is unread by then.
-constexpr int64_t kStrikes = 3;        // Groups that may fail at the same rows.
+constexpr int64_t kLongestPause = 15;      // A step takes 1 ms or more: little is unread by then.
+constexpr int64_t kStrikes = 3;            // The number of groups that may fail at the same rows.
 
 bool equal(const std::vector<Logprob>& a, const std::vector<Logprob>& b) {
   return std::ranges::equal(a, b, [](const Logprob& x, const Logprob& y) {
@@ -82,7 +82,7 @@ void Client::submit() {
   if (!stream.ok()) {
     const absl::StatusCode code = stream.status().code();
     if (code == absl::StatusCode::kInvalidArgument) {
-      done_ = true;  // It can never fit: so said the pages.
+      done_ = true;  // It can never fit, according to the pages.
     } else if (code == absl::StatusCode::kUnavailable ||
                code == absl::StatusCode::kResourceExhausted) {
       try_again();
@@ -130,12 +130,12 @@ void Client::read() {
   world_.after(world_.between(1, pause_), [this] { read(); });
 }
 
-// Once each, in order, before any choice's token.
+// The log-probabilities come once each, in order, before any choice's token.
 void Client::take_scores(const StreamEvent& event) {
   if (event.prompt_logprobs.empty()) return;
   for (const Choice& choice : choices_) {
     if (choice.tokens == 0) continue;
-    world_.broken("client {}: the prompt's logprobs come behind tokens", number_);
+    world_.broken("client {}: the prompt's logprobs come after tokens", number_);
   }
   Choice& choice = choices_.at(static_cast<size_t>(event.index));
   const Alone& alone = alone_.at(static_cast<size_t>(event.index));
@@ -165,7 +165,7 @@ void Client::take(const StreamEvent& event) {
     }
     if (request_.logprobs < 0) continue;
     if (!equal(event.logprobs[i], alone.logprobs[choice.tokens])) {
-      world_.broken("client {}: logprobs other than alone", number_);
+      world_.broken("client {}: logprobs differ from those alone", number_);
     }
   }
   choice.finish_reason = event.finish_reason;
@@ -180,12 +180,12 @@ void Client::take(const StreamEvent& event) {
   }
 }
 
-// It ends in time whether or not there is a group.
+// The request ends in time with or without a group.
 void Client::check_deadline() {
   if (!hurries_ || slow_) return;
   world_.after(request_.deadline_ms - world_.now() + 2 * kLongestPause, [this, stream = stream_] {
     if (stream_ != stream) return;
-    world_.broken("client {}: {} ms after its deadline its stream is open", number_,
+    world_.broken("client {}: its stream is still open {} ms after its deadline", number_,
                   world_.now() - request_.deadline_ms);
   });
 }
@@ -216,7 +216,7 @@ bool Client::expected(const absl::Status& status) const {
 
 void Client::close(const absl::Status& status) {
   world_.tell("client {}: closed, {}", number_, status.ok() ? "OK" : message_of(status));
-  if (status == displaced() && offset_ == 0) {  // As if the queue had been full when it came.
+  if (status == displaced() && offset_ == 0) {  // It counts as refused.
     stream_ = nullptr;
     return try_again();
   }

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// One client with one request: random parameters, a reader of some speed or none, perhaps a change
-// of mind. Everything that it reads is compared with what its request gives alone.
+// One client with one request: random parameters, a reader of some speed or none, possibly a
+// cancel. All that it reads is compared with the request's answer alone.
 #pragma once
 
 #include <memory>
@@ -14,10 +14,10 @@ namespace lockstep::simulation {
 
 class Client {
  public:
-  // `patient`: reads fast, never cancels, and asks again until it is served.
+  // A patient client reads fast, never cancels, and retries until it is served.
   Client(World* world, EngineSide* engine, const FakeModel& model, int number, bool patient);
 
-  // A reader who never reads begins to.
+  // Starts a reader that has not read so far.
   void wake();
   bool done() const { return done_; }
   bool served() const { return served_; }  // In full.
@@ -36,7 +36,7 @@ class Client {
   void check_deadline();
 
   struct Choice {
-    size_t scores = 0;  // Of the prompt's tokens.
+    size_t scores = 0;  // The prompt's tokens that have scores.
     size_t tokens = 0;
     FinishReason finish_reason = FinishReason::kNone;
   };
@@ -47,8 +47,8 @@ class Client {
   const int number_;
   const bool patient_;
   Request request_;
-  std::vector<Alone> alone_;  // By choice; filled when it is first needed.
-  bool poisoned_ = false;     // No token of it can be drawn.
+  std::vector<Alone> alone_;  // Per choice; filled on first use.
+  bool poisoned_ = false;     // None of its tokens can be drawn.
   bool deadly_ = false;       // No worker survives its prompt.
   bool cancels_ = false;
   bool hurries_ = false;  // It has a deadline.
@@ -59,8 +59,8 @@ class Client {
   std::shared_ptr<Stream> stream_;
   size_t offset_ = 0;
   std::vector<Choice> choices_;
-  int64_t failed_before_ = 0;   // Groups, when it was submitted.
-  int64_t changed_before_ = 0;  // Those of other weights or class, likewise.
+  int64_t failed_before_ = 0;   // Groups that had failed at submission.
+  int64_t changed_before_ = 0;  // Groups of other weights or class until then.
   bool cancelled_ = false;
   bool done_ = false;
   bool served_ = false;

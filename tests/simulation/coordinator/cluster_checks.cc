@@ -12,12 +12,12 @@
 namespace lockstep::simulation {
 namespace {
 
-// Whatever happened, nobody is told for longer that the server is ready; a slow link takes as much
-// longer as it holds up messages.
+// The server must not report ready for longer than this after a fault, plus the delay of a slow
+// link's messages.
 constexpr int64_t kReadyTooLongMs = 2'000;
-constexpr int64_t kSlackMs = 5'000;  // Heartbeats, slow links, a coordinator that was held up.
+constexpr int64_t kSlackMs = 5'000;  // For heartbeats, slow links, a coordinator that was held up.
 
-// As ClusterCore says it.
+// The reason's wording in ClusterCore.
 bool grows(const std::string& reason) { return reason.starts_with("the group grows"); }
 
 }  // namespace
@@ -30,7 +30,7 @@ ClusterChecks::Member* ClusterChecks::member_of(const Link& link) {
 }
 
 bool ClusterChecks::any_excused() const {
-  // The model does not fit into so few ranks: no worker is at fault.
+  // The model does not fit on this few ranks: no worker is at fault.
   if (static_cast<int>(members_.size()) < host_.fitting_ranks) return true;
   return std::any_of(members_.begin(), members_.end(),
                      [](const Member& member) { return member.link->process.excused(); });
@@ -45,7 +45,7 @@ bool ClusterChecks::only_left() const {
          });
 }
 
-// Ranks have weights of different checkpoints in memory.
+// True if ranks have weights of different checkpoints in memory.
 bool ClusterChecks::mixed() const {
   return std::any_of(members_.begin(), members_.end(), [this](const Member& member) {
     return member.link->process.work().checkpoint() !=
@@ -53,7 +53,7 @@ bool ClusterChecks::mixed() const {
   });
 }
 
-// ---- What comes in ----
+// ---- Messages to the coordinator ----
 
 void ClusterChecks::received(const Link& link, const ToCoordinator& message) {
   if (message.has_hello()) roster_.joined(link);
@@ -79,7 +79,7 @@ void ClusterChecks::ticked() {
   ticked_at_ = now;
 }
 
-// ---- What goes out ----
+// ---- Messages from the coordinator ----
 
 void ClusterChecks::sends(const std::vector<Link*>& links,
                           const cluster::CoordinatorMessage& message) {
@@ -94,7 +94,7 @@ void ClusterChecks::sends(const std::vector<Link*>& links,
   } else if (message.has_preload()) {
     const bool idle = member_of(*links[0]) == nullptr && links[0]->process.options().hello.spare();
     if (!formed_ || message.epoch() != epoch_ || !idle) {
-      host_.world.broken("pid {} is told to preload in epoch {}", links[0]->process.pid(),
+      host_.world.broken("pid {} is asked to preload in epoch {}", links[0]->process.pid(),
                          message.epoch());
     }
     roster_.preloads(*links[0], message);
@@ -102,7 +102,7 @@ void ClusterChecks::sends(const std::vector<Link*>& links,
     refuses(*links[0], message.refusal().reason());
   } else if (message.has_abort() && !owner_acts_ && !grows(message.abort().reason()) &&
              !any_excused() && !mixed()) {
-    host_.world.broken("epoch {} is aborted and nothing was wrong: {}", message.epoch(),
+    host_.world.broken("epoch {} is aborted without a fault: {}", message.epoch(),
                        message.abort().reason());
   }
 }
@@ -117,8 +117,8 @@ void ClusterChecks::assigns(Link* link, const cluster::Assignment& assignment) {
   check_speeds(assignment.program().model());
 }
 
-// Whoever was started anew meanwhile, a group of the same hosts is cut alike: survivors keep their
-// weights. It is not where nothing was measured before, or parts had no room and are even since.
+// A group of the same hosts keeps its shards after restarts: survivors keep their weights. It does
+// not if nothing was measured before, or if weighted shards had no room and are even since.
 void ClusterChecks::check_speeds(const std::string& speeds) {
   std::vector<std::string> hosts;
   for (const Member& member : members_) {
@@ -130,12 +130,12 @@ void ClusterChecks::check_speeds(const std::string& speeds) {
   const bool even = values.size() <= 1;
   const bool alike = std::ranges::adjacent_find(hosts, std::not_equal_to<>()) == hosts.end() ||
                      host_.other_read_rate == kReadRate;
-  if (!even && alike) host_.world.broken("alike workers, and parts by the speeds {}", speeds);
+  if (!even && alike) host_.world.broken("equal workers, but shards by the speeds {}", speeds);
   uneven_ += !even;
   if (even) return;
   const auto known = speeds_.try_emplace(hosts, speeds).first;
   if (known->second != speeds) {
-    host_.world.broken("the same hosts, cut by the speeds {} before, by {} now", known->second,
+    host_.world.broken("the same hosts, shards by the speeds {} before, {} now", known->second,
                        speeds);
   }
 }
@@ -145,15 +145,14 @@ void ClusterChecks::refuses(const Link& link, const std::string& reason) {
   host_.world.tell("cluster: refuses pid {}: {}", link.process.pid(), reason);
   if (link.process.excused()) return;
   if (!unfit_joined_) {
-    host_.world.broken("pid {} is refused and has done nothing wrong: {}", link.process.pid(),
-                       reason);
+    host_.world.broken("pid {} is refused without a fault: {}", link.process.pid(), reason);
   }
   link.process.excuse(kForever);
 }
 
 void ClusterChecks::cuts(const Link& link) {
   if (link.process.excused()) return;
-  host_.world.broken("pid {} is cut off and has done nothing wrong", link.process.pid());
+  host_.world.broken("pid {} is cut off without a fault", link.process.pid());
 }
 
 // ---- The group ----
@@ -162,9 +161,9 @@ void ClusterChecks::formed(const GroupInfo& info) {
   host_.world.tell("cluster: epoch {} is formed", info.epoch);
   formed_ = true;
   asked_at_ = -1;
-  if (info.epoch != epoch_) host_.world.broken("epoch {} is formed in {}", info.epoch, epoch_);
+  if (info.epoch != epoch_) host_.world.broken("epoch {} is formed, not {}", info.epoch, epoch_);
   roster_.formed();
-  if (mixed()) host_.world.broken("a group with weights of different checkpoints");
+  if (mixed()) host_.world.broken("the group has weights of different checkpoints");
 }
 
 void ClusterChecks::lost(const absl::Status& why) {
@@ -186,13 +185,13 @@ void ClusterChecks::after_event(bool ready) {
   const int64_t since = std::max({asked_at_, host_.progressed_at, late_tick_at_});
   const int64_t waited = host_.world.now() - since;
   if (waited > host_.stuck_ms + silent_ms_ + kSlackMs) {
-    host_.world.broken("a lost wake-up: nothing has answered or progressed for {} ms", waited);
+    host_.world.broken("a lost wake-up: no rank answered or made progress for {} ms", waited);
   }
 }
 
-// How long the group has been of no use, as one knows who sees all processes at once: a rank is
-// dead, stopped or cut off, or all that was asked stands still. Without what slow links add; below
-// 0: it is of use.
+// How long the group has been useless, known here because all processes are visible: a rank is
+// dead, stopped or cut off, or no rank makes progress on a step. Delays of slow links are
+// subtracted; below 0: the group is usable.
 int64_t ClusterChecks::over_for() const {
   const int64_t now = host_.world.now();
   int64_t longest = -1, most_extra = 0;
@@ -225,24 +224,24 @@ void ClusterChecks::after_tick() const {
   for (const Member& member : members_) {
     const int64_t silence = host_.world.now() - std::max(member.heard_at, late_tick_at_);
     if (!formed_ || silence < silent_ms_) continue;
-    host_.world.broken("pid {} was silent for {} ms and is in the group",
+    host_.world.broken("pid {} was silent for {} ms and is still a rank",
                        member.link->process.pid(), silence);
   }
 }
 
 void ClusterChecks::check_ready() const {
   const int64_t now = host_.world.now();
-  if (!formed_) return host_.world.broken("ready and no group is formed");
+  if (!formed_) return host_.world.broken("ready, but no group is formed");
   bool progress = asked_at_ < 0;
   for (const Member& member : members_) {
     const int64_t silence = now - std::max(member.heard_at, late_tick_at_);
     if (silence > kReadyHeardMs) {
-      host_.world.broken("ready and pid {} was silent for {} ms", member.link->process.pid(),
+      host_.world.broken("ready, but pid {} was silent for {} ms", member.link->process.pid(),
                          silence);
     }
     progress |= now - std::max(member.progress_at, late_tick_at_) <= kReadyProgressMs;
   }
-  if (!progress) host_.world.broken("ready and no rank makes progress");
+  if (!progress) host_.world.broken("ready, but no rank makes progress");
 }
 
 }  // namespace lockstep::simulation

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// The engine's thread wakes some time after its answer has come.
+// The engine's thread wakes some time after its answer arrives.
 #include "tests/simulation/coordinator/cluster_side.h"
 
 #include <algorithm>
@@ -19,7 +19,7 @@ cluster::WorkerMessage beat(uint64_t epoch) {
   return message;
 }
 
-// What the plan is cut by.
+// The speeds that the plan uses.
 std::string speeds_text(const std::vector<WorkerFacts>& workers) {
   std::string text;
   for (const WorkerFacts& worker : workers) text += fmt::format("{} ", worker.speed);
@@ -120,7 +120,7 @@ void ClusterSide::perform(ClusterAction action) {
     wake_engine();
   } else if (const auto* hopeless = std::get_if<Hopeless>(&action)) {
     world_.tell("cluster: hopeless: {}", message_of(hopeless->why));
-    if (host_.faults == 0) world_.broken("no hope without a fault");
+    if (host_.faults == 0) world_.broken("hopeless without a fault");
     world_.after(200, [this] { restart(); });
   } else if (const auto* log = std::get_if<Log>(&action)) {
     world_.tell("cluster: {}", log->line);
@@ -155,7 +155,7 @@ void ClusterSide::hold_up(int64_t ms) {
   world_.after(ms, [this] { continue_all(); });
 }
 
-// Either thread may run first: the one of the ticks, or the one that reads.
+// Either thread may run first: the one that ticks, or the one that reads.
 void ClusterSide::continue_all() {
   if (time_.runs()) return;
   for (Process* process : machine_.alive()) process->noticed_late(held_up_at_);
@@ -169,11 +169,11 @@ void ClusterSide::continue_all() {
 
 void ClusterSide::calm() { continue_all(); }
 
-// The server ended, since it could not form its first group; its workers see that.
+// The server ended because it could not form its first group; its workers notice that.
 void ClusterSide::restart() {
   if (over_) return;
   ++restarts_;
-  world_.tell("cluster: the server is started anew");
+  world_.tell("cluster: the server is restarted");
   for (const auto& [id, link] : open_) link->down.cut();
   open_.clear();
   machine_.coordinator_ended();
@@ -203,7 +203,7 @@ Link* ClusterSide::open(Process* worker) {
   return link;
 }
 
-// What a core without some rule would make of it.
+// Changes the message so that the core acts as if it lacked a rule.
 void ClusterSide::spoil(ToCoordinator* message) {
   if (world_.planted(Plant::kEpochUnchecked) && message->epoch() > 0) message->set_epoch(epoch_);
   if (world_.planted(Plant::kSpareFirst) && message->has_hello()) {
@@ -328,7 +328,7 @@ bool ClusterSide::healthy() const {
   return late || core_->ready(world_.now());
 }
 
-// A process that is held up answers nobody.
+// A process that is held up does not answer.
 void ClusterSide::note_readiness(bool ready) {
   if (time_.runs()) checks_.readiness(ready);
 }

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// ClusterCore on virtual time: what RemoteCluster's threads, the cluster's port and the engine's
-// calls of it do, as events, and checks around it.
+// ClusterCore on virtual time: the work of RemoteCluster's threads, of the cluster's port and of
+// the engine's calls, as events, and checks around it.
 #pragma once
 
 #include <map>
@@ -35,22 +35,22 @@ class ClusterSide final : public Workers, public Port, public ProcessListener {
 
   Machine& machine() { return machine_; }
   const ClusterChecks& checks() const { return checks_; }
-  // No group could ever be formed, and somebody started the server anew.
+  // How often the server was restarted because it could never form a group.
   int64_t restarts() const { return restarts_; }
-  // The group has all of its ranks, or there are too few workers.
+  // True if the group has all of its ranks, or there are too few workers.
   bool whole() const;
-  // After any event; `ready`: as the server says.
+  // Runs after any event; `ready`: as the server reports.
   void note_readiness(bool ready);
 
   // ---- Faults ----
-  // This process is held up.
+  // Holds up this process.
   void hold_up(int64_t ms);
-  // Those before were the last.
+  // There are no more faults.
   void calm();
 
  private:
   using Replies = std::vector<cluster::WorkerMessage>;
-  enum class Wait { kNothing, kGroup, kResults, kLogits };  // What the engine's thread is in.
+  enum class Wait { kNothing, kGroup, kResults, kLogits };  // The engine's thread waits for it.
 
   ClusterCoreOptions options(bool launch, int64_t max_pages);
   template <typename Event>
@@ -79,16 +79,16 @@ class ClusterSide final : public Workers, public Port, public ProcessListener {
   ClusterChecks checks_;
   const ClusterCoreOptions options_;
   std::unique_ptr<ClusterCore> core_;
-  std::vector<std::unique_ptr<Link>> links_;  // All that there ever were.
+  std::vector<std::unique_ptr<Link>> links_;  // Includes closed ones.
   std::map<LinkId, Link*> open_;
   LinkId last_link_ = 0;
-  uint64_t epoch_ = 0;  // Of the last message that was sent.
+  uint64_t epoch_ = 0;  // The last sent message's.
   int last_group_ = 0;
-  bool tick_due_ = false;  // It would have come while this process was held up.
+  bool tick_due_ = false;  // A tick is due since this process was held up.
   int64_t held_up_at_ = 0;
   int64_t restarts_ = 0;
 
-  // As RemoteCluster's.
+  // Same as in RemoteCluster.
   Wait wait_ = Wait::kNothing;
   bool waking_ = false;
   bool over_ = false;

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// The shell of EngineCore without its thread: every event is fed at once, also while a step is
-// under way.
+// The shell of EngineCore without its thread: every event is passed on at once, also while a step
+// is running.
 #include "tests/simulation/coordinator/engine_side.h"
 
 #include <algorithm>
@@ -11,7 +11,7 @@
 namespace lockstep::simulation {
 namespace {
 
-constexpr int64_t kFirstPause = 100;  // As engine.cc, after a group that answered nothing.
+constexpr int64_t kFirstPause = 100;  // Same as in engine.cc, after a group that answered nothing.
 
 }  // namespace
 
@@ -20,16 +20,16 @@ class EngineSide::Formed final : public Group {
   explicit Formed(GroupInfo info) : info_(std::move(info)) {}
   const GroupInfo& info() const override { return info_; }
   absl::Status send(std::shared_ptr<const cluster::Step>) override {
-    return absl::UnimplementedError("a simulated group is told by events");
+    return absl::UnimplementedError("a simulated group uses events");
   }
   absl::StatusOr<std::optional<RankResults>> receive(int64_t) override {
-    return absl::UnimplementedError("a simulated group is told by events");
+    return absl::UnimplementedError("a simulated group uses events");
   }
   absl::Status ask_logits(uint64_t, int) override {
-    return absl::UnimplementedError("a simulated group is told by events");
+    return absl::UnimplementedError("a simulated group uses events");
   }
   absl::StatusOr<std::optional<std::vector<float>>> receive_logits(int64_t) override {
-    return absl::UnimplementedError("a simulated group is told by events");
+    return absl::UnimplementedError("a simulated group uses events");
   }
   void abort() override {}
 
@@ -49,7 +49,7 @@ void EngineSide::start(Workers* workers) {
 
 absl::StatusOr<std::shared_ptr<Stream>> EngineSide::submit(Request request) {
   absl::StatusOr<std::shared_ptr<Stream>> stream = inbox_->submit(std::move(request));
-  // Requests that come at one moment are taken together.
+  // Requests that arrive at one moment are taken together.
   if (stream.ok()) world_.after(0, [this] { pump(); });
   return stream;
 }
@@ -101,14 +101,14 @@ void EngineSide::form_again() {
 }
 
 void EngineSide::results(std::vector<cluster::StepResult> results) {
-  if (!std::exchange(answering_, false)) world_.broken("results that nobody waits for");
+  if (!std::exchange(answering_, false)) world_.broken("results without a step");
   answered_ = true;
   core_.results(std::move(results), (world_.now() - sent_at_) * 1'000'000);
   pump_if_due();
 }
 
 void EngineSide::logits(const std::vector<float>& logits) {
-  if (!std::exchange(answering_, false)) world_.broken("logits that nobody waits for");
+  if (!std::exchange(answering_, false)) world_.broken("logits without a request");
   core_.logits(logits);
   pump_if_due();
 }
@@ -136,7 +136,7 @@ void EngineSide::pump() {
   do {
     feed();
     core_.tick(world_.now());
-    // Now and then somebody looks at traces.
+    // At times a client asks for traces.
     std::vector<EngineAction> actions = core_.take_actions(/*trace=*/world_.now() % 400 < 100);
     publish();
     for (EngineAction& action : actions) {
@@ -148,7 +148,7 @@ void EngineSide::pump() {
   wake_later();
 }
 
-// As the engine's thread, which sleeps until the core wants to be woken, or a message comes.
+// Like the engine's thread, which sleeps until the core's wake-up time or the next message.
 void EngineSide::pump_if_due() {
   const std::optional<int64_t> wake = core_.wake_at();
   if (wake.has_value() && *wake <= world_.now()) return pump();
@@ -166,7 +166,7 @@ void EngineSide::perform(engine_action::RunStep& action) {
   workers_->run_step(action.step);
 }
 
-// As if a sequence that grows went on with the pages that it has.
+// Acts as if a sequence that outgrows its frequencies kept its pages.
 void EngineSide::keep_outgrown(std::shared_ptr<const cluster::Step>& step) {
   auto changed = std::make_shared<cluster::Step>(*step);
   for (cluster::StepSequence& sequence : *changed->mutable_sequences()) {
@@ -176,7 +176,7 @@ void EngineSide::keep_outgrown(std::shared_ptr<const cluster::Step>& step) {
   step = changed;
 }
 
-// As if it had been free: the last page of the step's first sequence, for its last one.
+// Acts as if the last page of the step's first sequence had been free for its last sequence.
 void EngineSide::share_page(std::shared_ptr<const cluster::Step>& step) {
   auto shared = std::make_shared<cluster::Step>(*step);
   for (const cluster::StepSequence& sequence : shared->sequences()) {
@@ -191,7 +191,7 @@ void EngineSide::share_page(std::shared_ptr<const cluster::Step>& step) {
 }
 
 void EngineSide::perform(engine_action::FetchLogits& action) {
-  if (std::exchange(answering_, true)) world_.broken("logits while a step is under way");
+  if (std::exchange(answering_, true)) world_.broken("logits are fetched while a step is running");
   ++fetches_;
   workers_->fetch_logits(action.step, action.output);
 }
@@ -232,16 +232,16 @@ void EngineSide::wake_later() {
   });
 }
 
-// What holds whenever nothing is left to be done at once.
+// Checks what holds whenever no action is due at once.
 void EngineSide::check() const {
   const EngineStats stats = core_.stats();
   const bool work = stats.running + stats.waiting > 0;
   if (core_.has_group() && work && !answering_) {
-    world_.broken("a lost wake-up: {} choices run and {} wait, but nothing is under way",
+    world_.broken("a lost wake-up: {} choices run and {} wait, but the workers are idle",
                   stats.running, stats.waiting);
   }
   if (core_.has_group() && !work && stats.pages_free != stats.group.pages) {
-    world_.broken("{} of {} KV pages are free and nothing runs", stats.pages_free,
+    world_.broken("only {} of {} KV pages are free, but nothing runs", stats.pages_free,
                   stats.group.pages);
   }
   if (inbox_->stats().ready && (draining_ || !core_.has_group())) {

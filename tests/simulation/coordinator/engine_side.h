@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// EngineCore and Inbox on virtual time: what Engine's thread does, and checks around it.
+// EngineCore and Inbox on virtual time: the work of Engine's thread, and checks around it.
 #pragma once
 
 #include <map>
@@ -15,10 +15,10 @@ namespace lockstep::simulation {
 class EngineSide final : public GroupListener {
  public:
   EngineSide(World* world, const EngineOptions& options);
-  // Before anything else.
+  // Is called before anything else.
   void start(Workers* workers);
 
-  // For clients; the core sees it at once.
+  // For clients; the core sees these at once.
   absl::StatusOr<std::shared_ptr<Stream>> submit(Request request);
   void cancel(const std::shared_ptr<Stream>& stream);
   void drain(int64_t time_ms);
@@ -28,7 +28,7 @@ class EngineSide final : public GroupListener {
   EngineStats stats() const { return core_.stats(); }
   int64_t groups() const { return groups_; }
   int64_t groups_lost() const { return groups_lost_; }
-  // Those of them for which a request may be struck.
+  // The lost groups that may count as a strike against a request.
   int64_t groups_failed() const { return groups_failed_; }
   // Groups with other weights or another numeric class than the group before.
   int64_t changed() const { return changed_; }
@@ -40,10 +40,10 @@ class EngineSide final : public GroupListener {
   void logits(const std::vector<float>& logits) override;
 
  private:
-  // Stands for Group in the inbox, which only asks what it can do.
+  // Stands in for Group in the inbox, which only asks for its capabilities.
   class Formed;
 
-  // Feeds the core what there is, and carries out what it wants.
+  // Passes messages to the core, and carries out its actions.
   void pump();
   void pump_if_due();
   void feed();
@@ -64,7 +64,7 @@ class EngineSide final : public GroupListener {
   Workers* workers_ = nullptr;
   const std::shared_ptr<Inbox> inbox_;
   EngineCore core_;
-  bool answering_ = false;  // A step or logits are wanted of the workers.
+  bool answering_ = false;  // The workers compute a step or logits.
   int64_t sent_at_ = 0;     // The last step.
   bool answered_ = false;   // This group completed a step.
   bool pumping_ = false;
@@ -74,8 +74,8 @@ class EngineSide final : public GroupListener {
   int64_t groups_ = 0;
   int64_t groups_lost_ = 0;
   int64_t groups_failed_ = 0;
-  WeightsOrigin weights_;  // Of the last group,
-  std::string class_;      // as this.
+  WeightsOrigin weights_;  // The last group's weights
+  std::string class_;      // and its class.
   int64_t changed_ = 0;
   int64_t fetches_ = 0;
   std::map<int32_t, int32_t> last_page_;  // By slot.

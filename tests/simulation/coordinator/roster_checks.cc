@@ -23,7 +23,7 @@ bool RosterChecks::is_idle_spare(const Link* link) const {
   return link->process.options().hello.spare() && !now_.used.contains(link);
 }
 
-// Of all ranks the one that the fewest others cover.
+// The rank must be one that the fewest other spares cover.
 void RosterChecks::preloads(const Link& link, const cluster::CoordinatorMessage& message) {
   const int rank = message.preload().program().rank();
   std::vector<int> covers(now_.ranks.size());
@@ -31,7 +31,7 @@ void RosterChecks::preloads(const Link& link, const cluster::CoordinatorMessage&
     if (other != &link && cover.rank < static_cast<int>(covers.size())) ++covers[cover.rank];
   }
   if (covers.at(rank) > *std::ranges::min_element(covers)) {
-    host_.world.broken("pid {} is told to hold rank {}, as {} others", link.process.pid(), rank,
+    host_.world.broken("pid {} is asked to hold rank {}, as {} others", link.process.pid(), rank,
                        covers[rank]);
   }
   now_.covers[&link] = {.epoch = message.epoch(), .rank = rank};
@@ -47,7 +47,7 @@ void RosterChecks::preloaded(const Link& link, const cluster::WorkerMessage& mes
   }
 }
 
-// Who holds a rank's weights takes its place before another spare does.
+// A spare that holds a rank's weights takes its place before another spare does.
 void RosterChecks::check_covers() {
   const auto holds = [this](const Link* link, int rank) {
     const auto found = now_.covers.find(link);
@@ -60,7 +60,7 @@ void RosterChecks::check_covers() {
     if (holds(taker, rank)) continue;
     for (const Link* other : now_.joined) {
       if (!is_idle_spare(other) || !holds(other, rank)) continue;
-      host_.world.broken("rank {} goes to pid {}, and pid {} holds its weights", rank,
+      host_.world.broken("rank {} goes to pid {}, but pid {} holds its weights", rank,
                          taker->process.pid(), other->process.pid());
     }
   }
@@ -79,12 +79,12 @@ void RosterChecks::assigned(const std::vector<const Link*>& ranks) {
   const auto is_idle = [this](const Link* link) { return is_idle_spare(link); };
   const auto idle = std::count_if(ranks.begin(), ranks.end(), is_idle);
   const auto others = std::count_if(now_.joined.begin(), now_.joined.end(), [&](const Link* link) {
-    // A worker that failed is taken after the spares.
+    // A worker that failed is used after the spares.
     const bool sound = !link->process.excused() && link->process.faultless();
     return sound && link->process.work().failed_loads() == 0 && !is_idle_spare(link);
   });
   if (idle > 0 && others >= static_cast<int64_t>(wanted)) {
-    world.broken("{} spares are used, and {} others are there", idle, others);
+    world.broken("{} spares are used, but {} others have joined", idle, others);
   }
   if (now_.formed_once) spares_ += idle;
   now_.ranks = ranks;
@@ -96,18 +96,18 @@ void RosterChecks::assigned(const std::vector<const Link*>& ranks) {
 void RosterChecks::check_smaller() const {
   World& world = host_.world;
   const auto ranks = static_cast<int>(now_.ranks.size());
-  if (!now_.formed_once) world.broken("the first group has {} ranks only", ranks);
+  if (!now_.formed_once) world.broken("the first group has only {} ranks", ranks);
   if (ranks < host_.min_workers) {
-    world.broken("a group of {} ranks, at least {} are of use", ranks, host_.min_workers);
+    world.broken("a group has {} ranks, the minimum is {}", ranks, host_.min_workers);
   }
   if (sound() >= host_.model.ranks) {
-    world.broken("a group of {} ranks, and {} workers are there that did nothing wrong", ranks,
+    world.broken("a group has {} ranks, but {} workers without a fault have joined", ranks,
                  sound());
   }
   const bool in_grace = now_.gone_at >= 0 && now_.gone <= kMaxGraces && !now_.growing &&
                         world.now() - now_.gone_at < host_.grace_ms;
   if (in_grace) {
-    world.broken("a group of {} ranks, {} ms after a worker was lost", ranks,
+    world.broken("a group has only {} ranks {} ms after a worker was lost", ranks,
                  world.now() - now_.gone_at);
   }
 }
@@ -116,7 +116,7 @@ void RosterChecks::formed() {
   const auto ranks = static_cast<int>(now_.ranks.size());
   if (ranks < host_.model.ranks) ++smaller_;
   if (ranks < host_.fitting_ranks) {
-    host_.world.broken("a group of {} ranks, into which the model does not fit", ranks);
+    host_.world.broken("the model does not fit on a group of {} ranks", ranks);
   }
   if (now_.growing && ranks > now_.ranks_before) ++grown_;
   now_.formed_once = true;
@@ -127,12 +127,12 @@ void RosterChecks::formed() {
 
 void RosterChecks::grows() {
   World& world = host_.world;
-  if (now_.joined.size() <= now_.ranks.size()) world.broken("a group grows and nobody is there");
-  // Nobody else is there than at the last try, which brought nothing.
+  if (now_.joined.size() <= now_.ranks.size()) world.broken("a group grows without a worker");
+  // The workers are those of the last try, which brought no more ranks.
   const bool again = now_.grew_at >= 0 && now_.grew_with == now_.joined &&
                      static_cast<int>(now_.ranks.size()) <= now_.ranks_before;
   if (again && world.now() - now_.grew_at < host_.regrow_ms) {
-    world.broken("a group grows in a circle: {} ms after the last try", world.now() - now_.grew_at);
+    world.broken("a group grows in a loop: {} ms after the last try", world.now() - now_.grew_at);
   }
   now_.growing = true;
   now_.ranks_before = static_cast<int>(now_.ranks.size());

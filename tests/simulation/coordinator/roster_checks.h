@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Of whom ClusterCore makes groups, checked from outside: fewer ranks only where a worker is
-// missing and had its time to come back, spares only where they are needed, and no growing in a
-// circle.
+// Which workers ClusterCore makes groups of, checked from outside: fewer ranks only if a worker is
+// missing and had its time to come back, spares only if they are needed, and no growing in a loop.
 #pragma once
 
 #include <cstdint>
@@ -20,16 +19,16 @@ class RosterChecks {
   // ---- Streams, as the core sees them ----
   void joined(const Link& link) { now_.joined.insert(&link); }
   void gone(const Link& link);
-  // A spare is told to hold a rank's weights, and answers.
+  // A spare is asked to hold a rank's weights, and answers.
   void preloads(const Link& link, const cluster::CoordinatorMessage& message);
   void preloaded(const Link& link, const cluster::WorkerMessage& message);
 
   // ---- Epochs ----
   void assigned(const std::vector<const Link*>& ranks);
   void formed();
-  // The group is ended to be larger.
+  // The group ends in order to be larger.
   void grows();
-  // Another core is there.
+  // A new core started.
   void restarted() { now_ = {}; }
 
   int64_t smaller() const { return smaller_; }
@@ -45,20 +44,20 @@ class RosterChecks {
   };
   struct Now {
     std::set<const Link*> joined;
-    std::set<const Link*> used;           // In some epoch.
-    std::map<const Link*, Cover> covers;  // Of workers without a rank.
-    std::vector<const Link*> ranks;       // Of the last epoch.
+    std::set<const Link*> used;           // In any epoch.
+    std::map<const Link*, Cover> covers;  // The workers without a rank.
+    std::vector<const Link*> ranks;       // The last epoch's.
     bool formed_once = false;
-    int gone = 0;          // Since the last group, of those that were used.
-    int64_t gone_at = -1;  // The last one of the last epoch's.
+    int gone = 0;          // Used workers that left since the last group.
+    int64_t gone_at = -1;  // When one of `ranks` left last.
     bool growing = false;
     int ranks_before = 0;
     int64_t grew_at = -1;
-    std::set<const Link*> grew_with;  // Who was there then.
+    std::set<const Link*> grew_with;  // The workers of that time.
   };
   void check_smaller() const;
   void check_covers();
-  // Of those that have joined and did nothing wrong.
+  // The number of joined workers without a fault.
   int64_t sound() const;
   bool is_idle_spare(const Link* link) const;
 
@@ -66,8 +65,8 @@ class RosterChecks {
   Now now_;
   int64_t smaller_ = 0;
   int64_t grown_ = 0;
-  int64_t spares_ = 0;   // That took a lost rank's place,
-  int64_t covered_ = 0;  // and held its weights.
+  int64_t spares_ = 0;   // Spares that took a lost rank's place,
+  int64_t covered_ = 0;  // and had its weights.
 };
 
 }  // namespace lockstep::simulation

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// What stands between the engine and the group in a simulation: what Cluster and Group are in a
-// server, but as events.
+// The interface between the engine and the group in a simulation: the same as Cluster and Group in
+// a server, but with events.
 #pragma once
 
 #include <memory>
@@ -15,7 +15,7 @@ class GroupListener {
  public:
   virtual ~GroupListener() = default;
   virtual void group_formed(const GroupInfo& info) = 0;
-  // Comes where results or logits were wanted, as in a server.
+  // Is called in place of results or logits, as in a server.
   virtual void group_lost(const absl::Status& why) = 0;
   virtual void results(std::vector<cluster::StepResult> results) = 0;
   virtual void logits(const std::vector<float>& logits) = 0;
@@ -28,13 +28,12 @@ class Workers {
   virtual void note_demand(Demand demand) = 0;
   virtual void run_step(std::shared_ptr<const cluster::Step> step) = 0;
   virtual void fetch_logits(uint64_t step, int output) = 0;
-  // The engine is done with the group.
+  // The engine leaves the group.
   virtual void leave_group() = 0;
-  // As Cluster's.
+  // Same as Cluster's.
   virtual void shutdown() = 0;
   virtual bool healthy() const = 0;
-  // The last group was lost, and nothing else was wrong with its workers than that some were told
-  // to leave.
+  // True if the last group was lost only because some of its workers were asked to leave.
   virtual bool only_left() const = 0;
 };
 

@@ -9,7 +9,7 @@ namespace lockstep::simulation {
 namespace {
 
 constexpr int64_t kMeetingMs = 30'000;
-constexpr int64_t kNoticeMs = 50;  // Within which a peer's end is seen.
+constexpr int64_t kNoticeMs = 50;  // The limit until a peer's end is noticed.
 
 }  // namespace
 
@@ -49,7 +49,7 @@ void Collective::check_time() {
   const int64_t limit = met_ ? timeout_ms_ : kMeetingMs;
   for (const auto& [rank, waiter] : waiters_) {
     if (world_.now() - waiter.since < limit) continue;
-    return fail(absl::DeadlineExceededError("a rank did not come"), 0);
+    return fail(absl::DeadlineExceededError("a rank did not arrive"), 0);
   }
 }
 

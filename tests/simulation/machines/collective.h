@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Where the ranks of one group meet, and wait for one another in every step.
+// The ranks of one group meet here, and wait for one another in every step.
 #pragma once
 
 #include <functional>
@@ -14,27 +14,27 @@ namespace lockstep::simulation {
 class Collective {
  public:
   using Done = std::function<void(const absl::Status&)>;
-  // What all ranks have to agree on.
+  // All ranks must agree on these.
   struct Place {
     int64_t step = 0;
-    int checkpoint = 0;  // Of which a rank has its weights; 0: not compared.
+    int checkpoint = 0;  // The checkpoint of a rank's weights; 0: not compared.
     bool operator==(const Place&) const = default;
   };
 
   Collective(World* world, int ranks, int64_t timeout_ms)
       : world_(*world), ranks_(ranks), timeout_ms_(timeout_ms) {}
 
-  // `done` comes once all ranks are there, or with an error: kUnavailable, a peer's process ended;
-  // kAborted, kDeadlineExceeded. A rank that comes to the meeting again takes its old place.
+  // `done` is called after all ranks are there, or with an error: kUnavailable, a peer's process
+  // ended; kAborted, kDeadlineExceeded. A rank that returns to the meeting takes its old place.
   void meet(int rank, Done done);
   void enter(int rank, const Place& place, Done done);
-  // It gives up the meeting: its `done` does not come.
+  // The rank gives up the meeting: its `done` is not called.
   void withdraw(int rank);
-  // A rank's process has ended, which those that have met notice.
+  // A rank's process has ended; the ranks that have met notice.
   void lose(int rank);
-  // On all ranks, now and ever after; not in the meeting.
+  // Fails all ranks now and in all later calls; it does not apply to the meeting.
   void abort();
-  // The time of those that wait may be up.
+  // Fails the ranks that have waited for too long.
   void check_time();
 
  private:

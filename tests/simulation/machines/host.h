@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// What all processes of one simulation share: the machine, the checkpoint's folder, and where
-// groups meet.
+// The state that all processes of one simulation share: the machine, the checkpoint's folder, and
+// where groups meet.
 #pragma once
 
 #include <cstdint>
@@ -17,7 +17,7 @@ namespace lockstep::simulation {
 
 class Process;
 
-// What a worker has just begun: when faults are to happen.
+// The stage that a worker has just begun; faults may wait for one.
 enum class Phase { kJoining, kLoading, kPreloading, kNullStep, kStep, kLogits, kDraining, kAny };
 inline constexpr int64_t kReadRate = 100;
 inline constexpr int kPhases = 8;
@@ -28,18 +28,18 @@ struct Host {
   World& world;
   const FakeModel model;
   const int64_t stuck_ms;
-  const int64_t calm_at;  // When the last fault is over.
+  const int64_t calm_at;  // The last fault is over then.
   const int64_t grace_ms;
   const int64_t regrow_ms;
   const int min_workers;
-  const int fitting_ranks;  // The model has room on no fewer ranks than these.
-  // How fast a worker on the other host reads, beside kReadRate here; 0: all are here.
+  const int fitting_ranks;  // The model does not fit on fewer ranks.
+  // The read rate of a worker on the other host, beside kReadRate here; 0: all are here.
   const int64_t other_read_rate;
 
   int64_t faults = 0;         // So far.
   bool calm = false;          // No more faults, and nothing takes long.
   int checkpoint = 1;         // Its version in the folder.
-  int64_t progressed_at = 0;  // When a rank last got on with its work.
+  int64_t progressed_at = 0;  // The last progress of any rank.
   std::map<std::string, std::shared_ptr<Collective>> groups;  // By Assignment.group.
   std::function<void(Process&, Phase)> on_phase;
 
@@ -48,13 +48,13 @@ struct Host {
     world.tell("fault: the folder has checkpoint {}", checkpoint);
   }
 
-  // For people's eyes and for a simulator in which nothing happens.
-  int64_t long_works = 0;  // Longer than a stuck worker is given.
+  // Counts that people read; they also show whether the simulation does anything.
+  int64_t long_works = 0;  // Work longer than the limit for stuck workers.
   int64_t keeps = 0;       // Loads that used the weights in memory.
   int64_t reuses = 0;      // Loads that began with weights of another program.
-  int64_t preloads = 0;    // Of workers without a rank.
+  int64_t preloads = 0;    // Those of workers without a rank.
   int64_t loads = 0;
-  int64_t too_few = 0;  // Loads of a model that does not fit into so few ranks.
+  int64_t too_few = 0;  // Loads of a model that does not fit on so few ranks.
 };
 
 }  // namespace lockstep::simulation

@@ -9,7 +9,7 @@ namespace lockstep::simulation {
 
 class Process;
 
-// It outlives the simulation's events.
+// Outlives the simulation's events.
 struct Link {
   Link(World* world, ProcessTime* coordinator, ProcessTime* worker, Process* process)
       : up(world, coordinator), down(world, worker), process(*process) {}
@@ -23,7 +23,7 @@ struct Link {
     up.cut();
     down.cut();
   }
-  // Where a direction loses everything: both sides see the end now, as by a keepalive.
+  // If a direction loses everything, both sides see the end now, as by a keepalive.
   void notice() {
     if (up.drops() || down.drops()) {
       up.notice();
@@ -31,7 +31,7 @@ struct Link {
       cut();
     }
   }
-  // No more faults.
+  // There are no more faults.
   void calm() {
     notice();
     up.slow_down(0);

@@ -36,7 +36,7 @@ int64_t Machine::draw_startup() {
 Process& Machine::create(ProcessOptions options) {
   options.startup_ms = draw_startup();
   options.hello.set_pid(++last_pid_);
-  // What is measured is never quite the same.
+  // Measurements vary a little.
   const int64_t rate = options.hello.host() == "here" ? kReadRate : host_.other_read_rate;
   if (!options.launched) {
     options.hello.set_read_rate(static_cast<double>(rate * host_.world.between(90, 110)));
@@ -56,7 +56,7 @@ void Machine::report(int64_t delay, std::function<void()> what) {
                      });
 }
 
-// ---- What the coordinator launches ----
+// ---- Workers that the coordinator launches ----
 
 void Machine::start(int index) {
   coordinator_.after(host_.world.between(0, 20), [this, index, number = coordinators_] {
@@ -81,7 +81,7 @@ void Machine::kill(int index) {
   coordinator_.after(host_.world.between(0, 20), [this, process = launched_.at(index)] {
     if (!process->alive()) return;
     if (!process->excused()) {
-      host_.world.broken("pid {} is killed and has done nothing wrong", process->pid());
+      host_.world.broken("pid {} is killed without a fault", process->pid());
     }
     process->kill();
   });
@@ -106,7 +106,7 @@ void Machine::on_exit(Process& process, const ProcessEnd& end) {
   }
 }
 
-// ---- What somebody starts ----
+// ---- Workers that are started by hand ----
 
 Process& Machine::start_by_hand(cluster::Hello hello, bool uninvited, bool unfit) {
   Process& process = create({.hello = std::move(hello), .uninvited = uninvited, .unfit = unfit});

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// All processes of workers: those that the coordinator launches, as launcher.h does it, and those
-// that somebody starts by hand, and starts again when they end.
+// All processes of workers: those that the coordinator launches, as in launcher.h, and those that
+// are started by hand, and restarted by hand when they end.
 #pragma once
 
 #include <memory>
@@ -14,24 +14,24 @@ namespace lockstep::simulation {
 
 class Machine final : public WorkerProcesses {
  public:
-  // `coordinator`: the time of the launcher's process.
+  // `coordinator` is the time of the launcher's process.
   Machine(Host* host, Port* port, ProcessListener* listener, ProcessTime* coordinator)
       : host_(*host), port_(*port), listener_(*listener), coordinator_(*coordinator) {}
 
   // A worker that fits.
   static cluster::Hello hello();
-  // One that waits for a place.
+  // A worker that waits for a place.
   static cluster::Hello spare();
 
   void start(int index) override;
   void kill(int index) override;
-  // Launched workers die with it, and no news of them comes any more.
+  // Launched workers die with the coordinator, and none is reported any more.
   void coordinator_ended();
 
   Process& start_by_hand(cluster::Hello hello, bool uninvited, bool unfit);
-  // The next one that is launched cannot be.
+  // The next launch fails.
   void refuse_start() { refuses_start_ = true; }
-  // Workers started by hand that would not recover by themselves are started again; guests leave.
+  // Restarts workers started by hand that would not recover by themselves; guests leave.
   void calm();
 
   const std::vector<std::unique_ptr<Process>>& processes() const { return processes_; }
@@ -40,7 +40,7 @@ class Machine final : public WorkerProcesses {
  private:
   Process& create(ProcessOptions options);
   void on_exit(Process& process, const ProcessEnd& end);
-  // News of processes come in order.
+  // Reports arrive in order.
   void report(int64_t delay, std::function<void()> what);
   int64_t draw_startup();
 
@@ -49,7 +49,7 @@ class Machine final : public WorkerProcesses {
   ProcessListener& listener_;
   ProcessTime& coordinator_;
   std::vector<std::unique_ptr<Process>> processes_;
-  std::vector<Process*> launched_;  // By index; null: none was.
+  std::vector<Process*> launched_;  // By index; null if not launched yet.
   int last_pid_ = 100;
   int64_t last_report_ = 0;
   uint64_t coordinators_ = 0;

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// One direction of a stream: messages arrive in order, some time after they were sent; and the
-// faults that a network has.
+// One direction of a stream: messages arrive in order, some time after they are sent, and the
+// network has faults.
 #pragma once
 
 #include <algorithm>
@@ -16,33 +16,33 @@
 namespace lockstep::simulation {
 
 using ToCoordinator = cluster::WorkerMessage;
-using ToWorker = std::shared_ptr<const cluster::CoordinatorMessage>;  // One for several workers.
+using ToWorker = std::shared_ptr<const cluster::CoordinatorMessage>;  // Shared by several workers.
 
 inline uint64_t epoch_of(const ToCoordinator& message) { return message.epoch(); }
 inline uint64_t epoch_of(const ToWorker& message) { return message->epoch(); }
 inline bool is_beat(const ToCoordinator& message) { return message.has_heartbeat(); }
 inline bool is_beat(const ToWorker&) { return false; }
 
-// It outlives the simulation's events.
+// Outlives the simulation's events.
 template <typename Message>
 class Pipe {
  public:
   Pipe(World* world, ProcessTime* receiver) : world_(*world), receiver_(*receiver) {}
 
   std::function<void(Message)> on_message;
-  std::function<void()> on_closed;  // Once, and last.
+  std::function<void()> on_closed;  // Is called once, last.
 
   void send(Message message) {
     if (ending_) return;
     remember(message);
     push(std::move(message));
   }
-  // After what was sent.
+  // Ends the stream after the messages that were sent.
   void close() {
     if (std::exchange(ending_, true)) return;
     push(std::nullopt);
   }
-  // What is under way is lost.
+  // Messages in flight are lost.
   void cut() {
     if (over_ || cut_) return;
     cut_ = ending_ = true;
@@ -59,7 +59,7 @@ class Pipe {
   }
   bool drops() const { return dropping_; }
   int64_t dropped_at() const { return dropped_at_; }
-  // The half-open link is noticed: its end comes.
+  // The half-open link is noticed: its end arrives.
   void notice() {
     if (std::exchange(dropping_, false)) cut_ = false;
   }
@@ -67,16 +67,16 @@ class Pipe {
     extra_ms_ = extra_ms;
     most_extra_ms_ = std::max(most_extra_ms_, extra_ms);
   }
-  // No message was held up for longer by it.
+  // An upper bound of the delay that it added to any message.
   int64_t most_extra_ms() const { return most_extra_ms_; }
-  // A message of this epoch, its first one at times, comes again in the next one.
+  // A message of this epoch, sometimes its first one, arrives again in the next epoch.
   void echo() {
     echoing_ = true;
     if (world_.one_in(2)) kept_ = first_;
   }
 
  private:
-  using Item = std::optional<Message>;  // Nothing: the end.
+  using Item = std::optional<Message>;  // Empty: the end.
 
   void push(Item item) {
     if (dropping_) return;
@@ -88,7 +88,7 @@ class Pipe {
   }
 
   void arrive() {
-    if (under_way_.empty()) return;  // It was cut.
+    if (under_way_.empty()) return;  // The pipe was cut.
     Item item = std::move(under_way_.front());
     under_way_.pop_front();
     if (receiver_.runs()) return give(std::move(item));
@@ -123,18 +123,18 @@ class Pipe {
   World& world_;
   ProcessTime& receiver_;
   std::deque<Item> under_way_;
-  int64_t last_ = 0;  // When the last one arrives.
+  int64_t last_ = 0;  // The arrival time of the last message.
   int64_t extra_ms_ = 0;
   int64_t most_extra_ms_ = 0;
   int64_t dropped_at_ = 0;
-  bool ending_ = false;  // Nothing is sent any more.
+  bool ending_ = false;  // No message is sent any more.
   bool cut_ = false;
   bool dropping_ = false;
   bool over_ = false;  // The receiver knows.
   bool echoing_ = false;
   uint64_t given_epoch_ = 0;
-  std::optional<Message> first_;  // Of the last epoch.
-  std::optional<Message> kept_;   // Comes again.
+  std::optional<Message> first_;  // The first of the last epoch.
+  std::optional<Message> kept_;   // Arrives again.
 };
 
 }  // namespace lockstep::simulation

@@ -11,11 +11,11 @@ namespace lockstep::simulation {
 namespace {
 
 constexpr int64_t kNever = std::numeric_limits<int64_t>::max();
-// As worker/main.cc.
+// Same as in worker/main.cc.
 constexpr int64_t kMinPause = 100;
 constexpr int64_t kMaxPause = 500;
 constexpr int64_t kServed = 2'000;
-// How long a fault has consequences: silence, queues that drain, an epoch that ends.
+// How long the effects of a fault last: silence, queues that drain, an epoch that ends.
 constexpr int64_t kAftermathMs = 3'000;
 
 }  // namespace
@@ -38,7 +38,7 @@ void Process::start() {
 void Process::dial() {
   connected_at_ = host_.world.now();
   Link* const link = link_ = port_.open(this);
-  // What comes late for a session that is over is dropped.
+  // Late messages for a session that is over are dropped.
   link->down.on_message = [this, link](const ToWorker& message) {
     if (link != link_) return;
     cluster::CoordinatorMessage taken = *message;
@@ -103,7 +103,7 @@ void Process::beat_later() {
 }
 
 void Process::end_session() {
-  if (work_.busy()) host_.world.broken("pid {}: a session ended with work under way", pid());
+  if (work_.busy()) host_.world.broken("pid {}: a session ended while work was running", pid());
   const absl::Status status = *std::exchange(over_, std::nullopt);
   host_.world.tell("pid {}: its session is over: {}", pid(),
                    status.ok() ? "OK" : message_of(status));
@@ -145,7 +145,7 @@ void Process::resume() {
 }
 
 void Process::die() {
-  host_.world.tell("pid {} falls over a deadly token", pid());
+  host_.world.tell("pid {} crashes at a deadly token", pid());
   ++host_.faults;
   excuse(kForever);
   end({.how = "killed by signal 11"});

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// One worker's process: SessionCore on virtual time, connection after connection, as Session and
-// worker_main run it; and the faults that a process has.
+// One worker's process: SessionCore on virtual time, one connection after another, as Session and
+// worker_main run it; and the faults of a process.
 #pragma once
 
 #include <functional>
@@ -20,19 +20,19 @@ inline constexpr int64_t kForever = int64_t{1} << 40;  // Milliseconds.
 class Port {
  public:
   virtual ~Port() = default;
-  // A stream whose first message may be sent at once. It outlives the simulation's events.
+  // Opens a stream, which takes its first message at once and outlives the simulation's events.
   virtual Link* open(Process* worker) = 0;
 };
 
 struct ProcessOptions {
   cluster::Hello hello;
-  bool launched = false;    // By the coordinator, which it does not outlive.
+  bool launched = false;    // By the coordinator, and ends with it.
   bool uninvited = false;   // It leaves again.
   bool unfit = false;       // It cannot be in one group with the others.
   int64_t startup_ms = 10;  // Until it dials.
 };
 
-// It outlives the simulation's events.
+// Outlives the simulation's events.
 class Process {
  public:
   Process(Host* host, Port* port, ProcessOptions options,
@@ -40,7 +40,7 @@ class Process {
 
   void start();
   void kill() { end({.how = "killed by signal 9", .from_outside = true}); }
-  // Of what it computes.
+  // Ends the process because of what it computes.
   void die();
   // SIGTERM.
   void leave();
@@ -49,7 +49,7 @@ class Process {
   const ProcessOptions& options() const { return options_; }
   bool alive() const { return !time_.ended(); }
   ProcessTime& time() { return time_; }
-  Link* link() const { return link_; }  // Null: it has none.
+  Link* link() const { return link_; }  // Null if there is none.
   RankWork& work() { return work_; }
   const RankWork& work() const { return work_; }
 
@@ -57,18 +57,18 @@ class Process {
   void stop();
   void resume();
   bool stopped() const { return time_.stopped(); }
-  // Since when nothing happens in it any more; -1: it runs.
+  // The time since when the process stands still; -1 while it runs.
   int64_t halted_at() const { return halted_at_; }
-  // A fault lasts for `for_ms` from now: until some time after that it may be lost.
+  // A fault lasts for `for_ms` from now: until some time after that the worker may be lost.
   void excuse(int64_t for_ms);
   bool excused() const;
-  // It was told to leave.
+  // It was asked to leave.
   bool leaves() const { return leaves_; }
-  // Nothing ever went wrong here.
+  // The process never had a fault.
   bool faultless() const { return excused_until_ < 0; }
-  // No more faults: those that it has got over are no excuse for long.
+  // No more faults: those that are over excuse the process only for a short time.
   void calm();
-  // The coordinator saw nothing since then, and so sees what came of a fault only now.
+  // The coordinator saw nothing since then, and so sees a fault's effects only now.
   void noticed_late(int64_t since);
 
  private:
@@ -88,11 +88,11 @@ class Process {
   RankWork work_;
   KeptWeights kept_;
   std::optional<SessionCore> core_;
-  std::optional<absl::Status> over_;  // What the session ended with.
+  std::optional<absl::Status> over_;  // The session's result.
   Link* link_ = nullptr;
-  uint64_t last_epoch_ = 0;  // That it was assigned over this link.
+  uint64_t last_epoch_ = 0;  // Last assigned over this link.
   int64_t beat_at_ = 0;      // A tick is scheduled for then.
-  uint64_t beats_ = 0;       // Tells it from those before.
+  uint64_t beats_ = 0;       // Distinguishes it from earlier ticks.
   int64_t connected_at_ = 0;
   int64_t pause_ms_ = 0;  // Before it dials again.
   int64_t excused_until_ = -1;

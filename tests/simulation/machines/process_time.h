@@ -18,7 +18,7 @@ class ProcessTime {
   void after(int64_t delay, std::function<void()> what) {
     world_.after(delay, [this, what = std::move(what)]() mutable { at_once(std::move(what)); });
   }
-  // Now, or when it is continued.
+  // Runs `what` now, or when the process is continued.
   void at_once(std::function<void()> what) {
     if (ended_) return;
     if (!stopped_) return what();
@@ -29,7 +29,7 @@ class ProcessTime {
   bool ended() const { return ended_; }
 
   void stop() { stopped_ = true; }
-  // What was held up meanwhile happens now, in order.
+  // Events that were held run now, in order.
   void resume() {
     stopped_ = false;
     while (!held_.empty() && runs()) {

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Steps are computed by the fake kernels, in two parts with a collective between them.
+// The fake kernels compute steps in two parts, with a collective between them.
 #include "tests/simulation/machines/rank_work.h"
 
 #include <algorithm>
@@ -11,7 +11,7 @@
 namespace lockstep::simulation {
 namespace {
 
-constexpr int kParts = 4;  // Of half a step, and of a load: between them progress is seen.
+constexpr int kParts = 4;  // Parts of half a step, or of a load: each shows progress.
 constexpr int64_t kWeightBytes = 1'000;
 constexpr int64_t kShortMs = 12;
 
@@ -79,7 +79,7 @@ void RankWork::calm() {
   if (!busy()) stuck_ = false;
 }
 
-// A device that has failed fails ever after.
+// A device that has failed stays failed.
 void RankWork::fail() {
   const absl::Status why = failure_;
   failed_ = device_;
@@ -87,7 +87,7 @@ void RankWork::fail() {
   finish({.status = why, .device = device_ ? why : absl::OkStatus()});
 }
 
-// A stuck process does nothing of this any more.
+// A stuck process skips it.
 void RankWork::later(int64_t delay, std::function<void()> what) {
   time_.after(delay, [this, number = works_, what = std::move(what)] {
     if (number != works_ || !work_.has_value() || stuck_) return;
@@ -105,7 +105,7 @@ void RankWork::finish(WorkResult result) {
 
 void RankWork::advance(int parts, int64_t each_ms, std::function<void()> part,
                        std::function<void()> then) {
-  // What takes long does so until the last fault only: then the server has to serve again in time.
+  // Long work must end soon after the last fault: then the server must serve again in time.
   const int64_t left = std::max<int64_t>(host_.calm_at - host_.world.now(), kShortMs);
   later(std::min(each_ms, left),
         [this, parts, each_ms, part = std::move(part), then = std::move(then)]() mutable {
@@ -116,14 +116,14 @@ void RankWork::advance(int parts, int64_t each_ms, std::function<void()> part,
         });
 }
 
-// Of one part. At times the whole takes longer than a stuck worker is given.
+// The time of one part. Sometimes the whole takes longer than the limit for stuck workers.
 int64_t RankWork::draw_ms() {
   if (host_.calm || !host_.world.one_in(60)) return host_.world.between(0, kShortMs);
   ++host_.long_works;
   return host_.world.between(host_.stuck_ms / 3, host_.stuck_ms / 2);
 }
 
-// ---- Before the group is formed ----
+// ---- Before a group is formed ----
 
 void RankWork::check() {
   vitals_.load_progress = 0;
@@ -157,7 +157,7 @@ void RankWork::load() {
   });
 }
 
-// Neither the group nor its pages are touched.
+// A preload touches neither the group nor its pages.
 void RankWork::preload() {
   host_.on_phase(process_, Phase::kPreloading);
   ++host_.preloads;
@@ -170,11 +170,11 @@ void RankWork::preload() {
 
 void RankWork::load_or_keep() {
   const std::string program = work_->assignment->program().SerializeAsString();
-  // What a load began to read and did not end is gone, and all is read.
+  // Weights whose load did not end are gone, and all are read again.
   if ((work_->keep || work_->reuse) && weights_.whole) {
     if (work_->assignment->reload() || weights_.checkpoint != checked_ ||
         (work_->keep && weights_.program != program)) {
-      host_.world.broken("weights in memory are kept that do not serve");
+      host_.world.broken("weights in memory are kept but do not fit");
     }
     if (work_->reuse) ++host_.reuses;
   }
@@ -196,7 +196,7 @@ void RankWork::load_or_keep() {
   });
 }
 
-// All of them are those that the folder has now.
+// Reads all weights from the checkpoint that the folder has now.
 void RankWork::read_weights() {
   weights_.checkpoint = host_.checkpoint;
   const auto part = [this] {
@@ -271,15 +271,15 @@ void RankWork::step() {
   });
 }
 
-// Not every rank falls over it.
+// Not every rank crashes.
 bool RankWork::is_deadly(const cluster::Step& step) const {
   const auto& tokens = step.tokens();
   return std::find(tokens.begin(), tokens.end(), host_.model.deadly) != tokens.end() &&
          (rank_ == 0 || host_.world.one_in(3));
 }
 
-// Ranks that are equally far have completed as many instructions. A collective counts with what
-// follows it, as on a device that only queues.
+// Ranks with equal progress have completed as many instructions. A collective counts together with
+// what follows it, as on a device that only queues.
 void RankWork::compute(std::function<void()> then) {
   const int64_t each = draw_ms();
   const int parts = each > host_.stuck_ms / 4 ? kParts : 1;

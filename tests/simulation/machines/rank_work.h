@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// What a worker's process computes, on virtual time: weights in memory, KV pages of its own, and
-// one piece of work at a time, as Session and Worker do it.
+// The work of a worker's process, on virtual time: weights in memory, KV pages of its own, and one
+// piece of work at a time, as in Session and Worker.
 #pragma once
 
 #include <functional>
@@ -14,7 +14,7 @@
 
 namespace lockstep::simulation {
 
-// It outlives the simulation's events.
+// Outlives the simulation's events.
 class RankWork {
  public:
   using Done = std::function<void(WorkResult)>;
@@ -23,16 +23,16 @@ class RankWork {
       : host_(*host), process_(*process), time_(*time) {}
 
   void run(Work work, Done done);
-  // As an AbortRunning: the work under way ends soon, unless it is stuck.
+  // Handles AbortRunning: the running work ends soon, unless it is stuck.
   void abort();
   // The process ended.
   void end();
-  // Some time has passed.
+  // Checks whether a wait has timed out.
   void check_time();
 
   bool busy() const { return work_.has_value(); }
   const Vitals& vitals() const { return vitals_; }
-  // Of the weights in memory; 0: there are none.
+  // The checkpoint of the weights in memory; 0: none.
   int checkpoint() const { return weights_.checkpoint; }
 
   bool has_weights() const { return weights_.whole; }
@@ -43,14 +43,14 @@ class RankWork {
   void lie(Lie lie) { lie_ = lie; }
   bool lies() const { return lie_ != Lie::kNone; }
   void get_stuck() { stuck_ = true; }
-  // Its loads fail until calm().
+  // Loads fail until calm().
   void lose_disk() { disk_ = false; }
-  // In a row, because of its disk: also a repaired one is mistrusted then.
+  // Failed loads in a row because of the disk; a repaired disk is still distrusted then.
   int failed_loads() const { return failed_loads_; }
   bool stuck() const { return stuck_; }
-  // What it does next fails for this reason; all that follows as well if it is the device's.
+  // The next work fails with this status; all later work, too, if it is the device's.
   void fail(absl::Status status, bool device);
-  // Faults that have not shown themselves do not happen.
+  // Drops faults that have not shown yet.
   void calm();
 
  private:
@@ -61,7 +61,7 @@ class RankWork {
   };
 
   void later(int64_t delay, std::function<void()> what);
-  // Instructions, or parts of the weights; `then` follows the last.
+  // Advances through instructions, or parts of the weights; `then` follows the last.
   void advance(int parts, int64_t each_ms, std::function<void()> part, std::function<void()> then);
   void check();
   void load();
@@ -90,9 +90,9 @@ class RankWork {
   std::optional<Work> work_;
   Done done_;
   uint64_t works_ = 0;
-  int checked_ = 0;                         // What the folder had at the last check.
-  std::shared_ptr<Collective> meeting_;     // It is in there now.
-  std::shared_ptr<Collective> collective_;  // Of the group that it met last.
+  int checked_ = 0;                         // The folder's checkpoint at the last check.
+  std::shared_ptr<Collective> meeting_;     // The meeting that it is in now.
+  std::shared_ptr<Collective> collective_;  // The group that it met last.
   Weights weights_;
   std::optional<FakeWorkers> state_;  // KV pages, since Start.
   std::optional<cluster::StepResult> result_;
@@ -103,8 +103,8 @@ class RankWork {
   int failed_loads_ = 0;
   Lie lie_ = Lie::kNone;
   absl::Status failure_;
-  bool device_ = false;  // That is the device's.
-  bool failed_ = false;  // It has been seen.
+  bool device_ = false;  // failure_ is the device's.
+  bool failed_ = false;  // The device's failure was reported.
 };
 
 }  // namespace lockstep::simulation

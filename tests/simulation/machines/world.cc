@@ -1,6 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// The event loop of virtual time; whoever does too much in one second of it is going round in a
-// circle.
+// The event loop of virtual time; too many events within one virtual second are a livelock.
 #include "tests/simulation/machines/world.h"
 
 #include <utility>

@@ -15,7 +15,7 @@
 
 namespace lockstep::simulation {
 
-// What all parts of one simulation share. One thread; the same seed gives the same story.
+// Shared by all parts of one simulation. One thread; the same seed gives the same story.
 class World {
  public:
   World(uint64_t seed, bool trace, Plant plant = Plant::kNone)
@@ -26,10 +26,10 @@ class World {
     events_.push_back({.time = now_ + delay, .number = ++scheduled_, .what = std::move(what)});
     std::push_heap(events_.begin(), events_.end());
   }
-  // Runs the next event; false: none is left.
+  // Runs the next event; returns false if none is left.
   bool run_next();
 
-  // In [low, high].
+  // Draws from [low, high].
   int64_t between(int64_t low, int64_t high) {
     return low + static_cast<int64_t>(random_() % static_cast<uint64_t>(high - low + 1));
   }

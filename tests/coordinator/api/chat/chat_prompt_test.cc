@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Conversations: what the template is given, and what becomes of special tokens in them.
+// Conversations: what the template gets, and how special tokens in them are encoded.
 #include "coordinator/api/chat/chat_prompt.h"
 
 #include <gtest/gtest.h>
@@ -41,7 +41,7 @@ void expect_refused(const absl::Status& status, const std::string& text) {
   EXPECT_EQ(message_of(status).find('\n'), std::string::npos) << status;
 }
 
-TEST(ChatPromptTest, TheTemplateGetsMessagesAsOpenAiHasThemWithArgumentsAsObjects) {
+TEST(ChatPromptTest, TheTemplateGetsOpenAisMessagesWithArgumentsAsObjects) {
   v1::ChatMessages chat;
   add(&chat, "user", "Hi")->set_name("Ann");
   v1::ChatMessage* call = chat.add_messages();
@@ -68,7 +68,7 @@ TEST(ChatPromptTest, TheTemplateGetsMessagesAsOpenAiHasThemWithArgumentsAsObject
   EXPECT_TRUE(request->add_generation_prompt);
 }
 
-// The time that it takes to give a message's calls their results.
+// The time that it takes to match a message's calls with their results.
 int64_t pairing_time_ns(int calls, bool same_id) {
   v1::ChatMessages chat;
   v1::ChatMessage* message = chat.add_messages();
@@ -91,8 +91,8 @@ int64_t pairing_time_ns(int calls, bool same_id) {
   return time_ns;
 }
 
-// Four times as many take four times as long, and not sixteen times.
-TEST(ChatPromptTest, CallsAreGivenTheirResultsInLinearTime) {
+// Four times as many calls take four times as long, not sixteen times.
+TEST(ChatPromptTest, CallsFindTheirResultsInLinearTime) {
   for (const bool same_id : {true, false}) {
     const int64_t few = pairing_time_ns(10'000, same_id);
     EXPECT_LT(pairing_time_ns(40'000, same_id), 10 * few);
@@ -124,14 +124,14 @@ TEST(ChatPromptTest, AnEmptyMessageGoesOnUnderATemplateOfParts) {
   EXPECT_EQ(text->bytes, "<user>Hi</><assistant>");
 }
 
-TEST(ChatPromptTest, WhatHasToBeJsonIsRefusedByItsName) {
+TEST(ChatPromptTest, AFieldThatMustBeJsonIsRefusedByItsName) {
   v1::ChatMessages chat;
   add(&chat, "user", "Hi");
   chat.add_tools("{");
   expect_refused(to_chat_request(chat, {}).status(), "chat.tools[0]");
 }
 
-TEST(ChatPromptTest, ArgumentsOfTheHistoryAreTakenWhateverTheyAre) {
+TEST(ChatPromptTest, ArgumentsOfTheHistoryAreAcceptedEvenIfInvalid) {
   v1::ChatMessages chat;
   v1::ToolCall* call = add(&chat, "assistant", "")->add_tool_calls();
   call->set_name("f");
@@ -156,13 +156,13 @@ TEST(ChatPromptTest, SpecialTokensInAMessageStayText) {
   const auto request = to_request(message, *model);
   ASSERT_TRUE(request.ok()) << request.status();
   const std::vector<int32_t>& ids = request->prompt_ids;
-  EXPECT_EQ(std::ranges::count(ids, 0), 1);  // <|story|>, the template's.
+  EXPECT_EQ(std::ranges::count(ids, 0), 1);  // <|story|>, from the template.
   EXPECT_EQ(std::ranges::count(ids, 1), 1);  // <|end|>
   EXPECT_EQ(model->tokenizer()->decode(ids, /*skip_special=*/false),
             "<|story|>Once <|end|><|story|><|end|>");
 }
 
-TEST(ChatPromptTest, WhatTheTemplateRefusesIsTheRequestsFault) {
+TEST(ChatPromptTest, ARefusalByTheTemplateIsTheRequestsFault) {
   const auto model = model_with("\n{{ raise_exception('no ' ~ messages[0].role) }}");
   v1::GenerateRequest message;
   add(message.mutable_chat(), "judge", "");
@@ -181,7 +181,7 @@ TEST(ChatPromptTest, APromptThatCannotFitIsRefusedBeforeItIsTokenized) {
   EXPECT_TRUE(is_too_long(status));
 }
 
-TEST(ChatPromptTest, ATokenBeyondTheEmbeddingIsRefusedWhereAPromptHasIt) {
+TEST(ChatPromptTest, ATokenBeyondTheEmbeddingIsRefusedInAPrompt) {
   const TempFolder folder;
   for (const char* name : {"config.json", "tokenizer.json", "model.safetensors"}) {
     std::filesystem::create_symlink(std::filesystem::path(LOCKSTEP_SOURCE_DIR) / "demo" / name,

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Which of a request's variables the template is given.
+// Which of a request's variables reach the template.
 #include "coordinator/api/chat/template_variables.h"
 
 #include <gtest/gtest.h>
@@ -21,13 +21,13 @@ std::string passed(const std::string& json, const std::vector<std::string>& name
   return message_of(variables.status());
 }
 
-TEST(TemplateVariablesTest, WhetherToThinkIsPassedWithoutBeingNamed) {
+TEST(TemplateVariablesTest, ThinkingVariablesArePassedWithoutBeingNamed) {
   EXPECT_EQ(passed(""), "{}");
   EXPECT_EQ(passed(R"({"enable_thinking": false, "thinking": [1]})"),
             R"({"enable_thinking":false,"thinking":[1]})");
 }
 
-TEST(TemplateVariablesTest, OthersArePassedWhereTheyAreNamed) {
+TEST(TemplateVariablesTest, OtherVariablesArePassedIfTheyAreNamed) {
   EXPECT_EQ(passed(R"({"mood": "good"})", {"mood"}), R"({"mood":"good"})");
   EXPECT_EQ(passed(R"({"mood": "good"})", {"weather"}),
             "chat.template_variables: mood is not among the variables that this server passes "
@@ -36,9 +36,9 @@ TEST(TemplateVariablesTest, OthersArePassedWhereTheyAreNamed) {
   EXPECT_NE(passed(R"({"messages": []})").find("messages is not among"), std::string::npos);
 }
 
-TEST(TemplateVariablesTest, WhatTheTemplateNeverReadsIsPassedOver) {
+TEST(TemplateVariablesTest, AVariableThatTheTemplateNeverReadsIsIgnored) {
   EXPECT_EQ(passed(R"({"weather": "fine", "thinking": 1})"), R"({"thinking":1})");
-  // An attribute, a key, a text and a comment are no variables.
+  // An attribute, a key, a text and a comment are not variables.
   EXPECT_EQ(passed(R"({"mood": 1})", {}, "{# mood #}{{ x.mood }}{{ x['mood'] }}{{ f(mood=1) }}"),
             "{}");
   for (const char* source : {"{% if 0 %}{{ x[mood] }}{% endif %}", "{% set a = mood %}",
@@ -60,7 +60,7 @@ TEST(TemplateVariablesTest, TheServersDefaultsAreThoseThatTheRequestDoesNotSet) 
             R"({"reasoning_effort":"none","enable_thinking":false})");
 }
 
-TEST(TemplateVariablesTest, AnEffortSaysWhetherToThinkUnlessTheRequestDoes) {
+TEST(TemplateVariablesTest, AnEffortSetsThinkingUnlessTheRequestDoes) {
   EXPECT_EQ(passed(R"({"reasoning_effort": "none"})"),
             R"({"reasoning_effort":"none","enable_thinking":false})");
   EXPECT_EQ(passed(R"({"reasoning_effort": "low"})"),
@@ -70,7 +70,7 @@ TEST(TemplateVariablesTest, AnEffortSaysWhetherToThinkUnlessTheRequestDoes) {
   EXPECT_EQ(passed(R"({"reasoning_effort": null})"), R"({"reasoning_effort":null})");
 }
 
-TEST(TemplateVariablesTest, WhatIsNoObjectIsRefused) {
+TEST(TemplateVariablesTest, AValueThatIsNotAnObjectIsRefused) {
   EXPECT_EQ(passed("[1]"), "chat.template_variables: must be a JSON object, found array");
   EXPECT_NE(passed("{").find("chat.template_variables: not valid JSON"), std::string::npos)
       << passed("{");

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// The public port as well-behaved and not so well-behaved callers see it.
+// The public port with well-behaved callers and with others.
 #include "coordinator/api/grpc/public_server.h"
 
 #include <gtest/gtest.h>
@@ -26,7 +26,7 @@ v1::GenerateRequest story(int32_t max_tokens) {
   return request;
 }
 
-// A call that has had an answer to its first message, and goes on.
+// A call that has an answer to its first message and stays open.
 class OpenCall {
  public:
   OpenCall(const std::shared_ptr<grpc::Channel>& channel, const std::string& path,
@@ -78,10 +78,10 @@ TEST(PublicServerTest, MalformedMessagesAndTextThatIsNotUtf8AreInvalidArgument) 
       EXPECT_EQ(status.error_message().find('\n'), std::string::npos);
     }
   }
-  EXPECT_EQ(::testing::internal::GetCapturedStderr(), "");  // No log line per call.
+  EXPECT_EQ(::testing::internal::GetCapturedStderr(), "");  // There is no log line per call.
 }
 
-TEST(PublicServerTest, FieldsThatItDoesNotKnowAreIgnored) {
+TEST(PublicServerTest, UnknownFieldsAreIgnored) {
   const ApiServer server;
   const std::string unknown =
       "\xc2\x3e\x03"
@@ -112,12 +112,12 @@ TEST(PublicServerTest, HealthAndReflectionAnswerAndUnknownMethodsAreUnimplemente
   }
 }
 
-TEST(PublicServerTest, ReflectionLooksUpNoLongNames) {
+TEST(PublicServerTest, ReflectionRefusesLongNames) {
   const ApiServer server;
   std::string name;
   while (name.size() < 200'000) name += "a.";
-  const std::string varint = {'\xc0', '\x9a', '\x0c'};                   // 200,000.
-  const auto answer = server.call(kReflection, "\x22" + varint + name);  // The file of a symbol.
+  const std::string varint = {'\xc0', '\x9a', '\x0c'};                   // The varint 200,000.
+  const auto answer = server.call(kReflection, "\x22" + varint + name);  // A lookup by symbol.
   EXPECT_EQ(answer.status.error_code(), grpc::StatusCode::INVALID_ARGUMENT);
   EXPECT_NE(
       answer.status.error_message().find("a request must have at most 1024 bytes, found 200004"),
@@ -126,7 +126,7 @@ TEST(PublicServerTest, ReflectionLooksUpNoLongNames) {
   EXPECT_EQ(answer.bytes, "");
 }
 
-TEST(PublicServerTest, ReflectionHas16CallsAtOnce) {
+TEST(PublicServerTest, ReflectionAllows16CallsAtOnce) {
   const ApiServer server;
   std::vector<std::unique_ptr<OpenCall>> calls;
   for (int i = 0; i < 16; ++i) {
@@ -138,7 +138,7 @@ TEST(PublicServerTest, ReflectionHas16CallsAtOnce) {
   while (!server.call(kReflection, kListServices).status.ok()) std::this_thread::yield();
 }
 
-TEST(PublicServerTest, ReflectionNeedsAKeyWhereCallsDo) {
+TEST(PublicServerTest, ReflectionNeedsAKeyIfCallsDo) {
   const TempFolder folder;
   std::ofstream(folder.path() / "keys") << "alice sk-0123456789abcdef\n";
   const auto keys = ApiKeys::load(folder.path() / "keys");
@@ -151,7 +151,7 @@ TEST(PublicServerTest, ReflectionNeedsAKeyWhereCallsDo) {
   EXPECT_NE(known.bytes.find("lockstep.v1.Generation"), std::string::npos);
 }
 
-TEST(PublicServerTest, GenerateStreamsEachTokenOnceAndTellsHowItEnded) {
+TEST(PublicServerTest, GenerateStreamsEachTokenOnceAndReportsItsEnd) {
   ApiServer server;
   v1::GenerateRequest request = story(20);
   request.set_n(3);
@@ -206,7 +206,7 @@ TEST(PublicServerTest, TokensHaveTheirBytesAndThePromptItsIdsOnce) {
   }
 }
 
-TEST(PublicServerTest, TheContextIsWhatThePagesHold) {
+TEST(PublicServerTest, TheContextIsLimitedByThePages) {
   const ApiServer server({}, /*pages=*/10);
   v1::GetModelResponse model;
   const auto answer = server.call(kGeneration + "GetModel", "");
@@ -217,7 +217,7 @@ TEST(PublicServerTest, TheContextIsWhatThePagesHold) {
   EXPECT_EQ(model.context_length(), roomy.model().max_context());
 }
 
-// That it was not read shows in the status: the bytes are no message.
+// The status shows that the request was not read: its bytes are not a message.
 TEST(PublicServerTest, AFullQueueRefusesRequestsUnread) {
   const ApiServer server(EngineOptions{.max_waiting = {}});
   const grpc::Status status = server.call(kGeneration + "Generate", "\x0a\x7f").status;
@@ -225,19 +225,19 @@ TEST(PublicServerTest, AFullQueueRefusesRequestsUnread) {
   EXPECT_NE(status.error_message().find("queue is full"), std::string::npos);
 }
 
-// What gRPC takes of it is bounded by HTTP/2's windows, what the stream keeps by the engine.
-TEST(PublicServerTest, AReaderWhoNeverReadsIsCutOffAndToldWhy) {
+// HTTP/2's windows bound what gRPC buffers, and the engine bounds what the stream keeps.
+TEST(PublicServerTest, AReaderThatNeverReadsIsCutOffWithTheReason) {
   ApiServer server(EngineOptions{.max_unread_bytes = 4096}, /*pages=*/1024);
   v1::GenerateRequest request = story(1000);
   request.set_n(8);
   request.set_logprobs(20);
-  grpc::ChannelArguments arguments;  // A client that takes in 64 KiB ahead of its reader.
+  grpc::ChannelArguments arguments;  // The client receives 64 KiB ahead of its reader.
   arguments.SetInt(GRPC_ARG_HTTP2_BDP_PROBE, 0);
   arguments.SetInt(GRPC_ARG_HTTP2_STREAM_LOOKAHEAD_BYTES, 65535);
   const auto stub = v1::Generation::NewStub(server.new_channel(arguments));
   grpc::ClientContext context;
   const auto reader = stub->Generate(&context, request);
-  reader->WaitForInitialMetadata();  // It has begun.
+  reader->WaitForInitialMetadata();  // The call has begun.
   while (server.engine().stats().running > 0) std::this_thread::yield();
   for (v1::GenerateResponse response; reader->Read(&response);) {
     EXPECT_NE(response.finish_reason(), v1::LENGTH);
@@ -247,7 +247,7 @@ TEST(PublicServerTest, AReaderWhoNeverReadsIsCutOffAndToldWhy) {
   EXPECT_NE(status.error_message().find("too slow"), std::string::npos) << status.error_message();
 }
 
-TEST(PublicServerTest, CallsCancelledAtAnyMomentLeaveNothingBehind) {
+TEST(PublicServerTest, CallsCancelledAtAnyMomentLeakNothing) {
   ApiServer server;
   std::vector<std::thread> clients;
   for (int c = 0; c < 4; ++c) {

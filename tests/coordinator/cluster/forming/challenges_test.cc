@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// What the coordinator makes of nonces and proofs.
+// How the coordinator verifies nonces and proofs.
 #include "coordinator/cluster/forming/challenges.h"
 
 #include <gmock/gmock.h>
@@ -66,7 +66,7 @@ TEST_F(ChallengesTest, ANonceIsValidOnce) {
   EXPECT_EQ(verify(4'999, first), absl::StatusCode::kUnavailable);
 }
 
-TEST_F(ChallengesTest, AWrongProofLeavesNothingBehind) {
+TEST_F(ChallengesTest, AWrongProofLeavesTheChallengeUsable) {
   const Answer right = answer(1, 0);
   Answer wrong = right;
   wrong.proof = to_hex("wrong");
@@ -80,7 +80,7 @@ TEST_F(ChallengesTest, ANonceIsValidForFiveSeconds) {
   EXPECT_EQ(verify(6'000, late), absl::StatusCode::kUnavailable);
 }
 
-// A flood of challenges used to close those of workers.
+// A flood of challenges used to close workers' challenges.
 TEST_F(ChallengesTest, AnyNumberOfChallengesLeavesEachOneOpen) {
   const Answer first = answer(0, 0);
   for (int i = 1; i < 20'000; ++i) answer(i, i / 10);
@@ -99,7 +99,7 @@ TEST_F(ChallengesTest, ANonceServesTheAddressAndTheWorkerThatAskedForIt) {
   EXPECT_EQ(verify(0, first), absl::StatusCode::kOk);
 }
 
-TEST_F(ChallengesTest, NobodyElseMakesANonce) {
+TEST_F(ChallengesTest, AForgedNonceIsRefused) {
   std::string nonce = from_hex(answer(1, 0).nonce).value();
   for (size_t i = 0; i < nonce.size(); ++i) {
     nonce[i] = static_cast<char>(nonce[i] ^ 1);
@@ -118,7 +118,7 @@ TEST_F(ChallengesTest, NobodyElseMakesANonce) {
             absl::StatusCode::kUnavailable);
 }
 
-TEST_F(ChallengesTest, WhatIsNoNonceIsRefused) {
+TEST_F(ChallengesTest, AMalformedNonceIsRefused) {
   for (const std::string& nonce : {std::string(), std::string("zz"), std::string(63, 'a'),
                                    to_hex(std::string(31, 'a')), std::string(5'000, 'a')}) {
     EXPECT_EQ(challenges_.open(0, kHere, nonce, salt_of(1)).status().code(),

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// How groups are formed, and what a worker may not say.
+// How groups are formed, and which messages of workers are refused.
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
@@ -21,7 +21,7 @@ cluster::Hello hello_of_rank(int rank) {
   return hello;
 }
 
-TEST(FormingTest, AGroupIsFormedOnceEnoughWorkersJoined) {
+TEST(FormingTest, AGroupIsFormedWhenEnoughWorkersJoined) {
   VirtualCluster cluster(VirtualCluster::default_options());
   cluster.want_group();
   cluster.join();
@@ -29,12 +29,12 @@ TEST(FormingTest, AGroupIsFormedOnceEnoughWorkersJoined) {
   cluster.join(VirtualCluster::default_hello(), {.pages = 7});
   ASSERT_TRUE(cluster.formed());
   EXPECT_EQ(cluster.info().ranks, 2);
-  EXPECT_EQ(cluster.info().pages, 7);  // What all have room for.
+  EXPECT_EQ(cluster.info().pages, 7);  // The minimum over the ranks.
   EXPECT_EQ(cluster.info().weight_bytes, 2'000);
   EXPECT_EQ(cluster.info().numeric_class, "f32.v1");
 }
 
-TEST(FormingTest, EveryRankIsToldAlikeButForItsProgram) {
+TEST(FormingTest, EveryRankGetsTheSameAssignmentExceptItsProgram) {
   VirtualCluster cluster(VirtualCluster::default_options());
   const LinkId first = cluster.join();
   const LinkId second = cluster.join();
@@ -52,7 +52,7 @@ TEST(FormingTest, EveryRankIsToldAlikeButForItsProgram) {
   EXPECT_EQ(a.SerializeAsString(), b.SerializeAsString());
 }
 
-TEST(FormingTest, ARankGoesToWhoAsksForIt) {
+TEST(FormingTest, ARankGoesToTheWorkerThatAsksForIt) {
   VirtualCluster cluster(VirtualCluster::default_options());
   const LinkId second = cluster.join(hello_of_rank(1));
   const LinkId first = cluster.join(hello_of_rank(0));
@@ -105,7 +105,7 @@ TEST(FormingTest, RanksThatLoadedDifferentCheckpointsAllLoadAgain) {
   const LinkId kept = cluster.join();
   const LinkId fresh = cluster.join(VirtualCluster::default_hello(), {.contents = "checkpoint 2"});
   cluster.worker(kept).received.clear();
-  // The survivor reads the new bytes once it is told to.
+  // The survivor reads the new bytes after it is asked to reload.
   cluster.worker(kept).loads = false;
   cluster.want_group();
   cluster::WorkerMessage ready;
@@ -136,9 +136,9 @@ TEST(FormingTest, CheckpointsThatDifferAfterLoadingAgainFailTheTryAndNotTheServe
   EXPECT_TRUE(cluster.formed());
 }
 
-// ---- What a worker may not say ----
+// ---- Messages that a worker may not send ----
 
-TEST(HostileWorkerTest, WithoutPagesIsRefusedByNameBeforeAGroupIsFormed) {
+TEST(HostileWorkerTest, AWorkerWithoutPagesIsRefusedByNameBeforeAGroupIsFormed) {
   for (const int64_t pages : {int64_t{0}, int64_t{-5}, INT64_MIN}) {
     VirtualCluster cluster(VirtualCluster::default_options());
     cluster.join();
@@ -154,7 +154,7 @@ TEST(HostileWorkerTest, WithoutPagesIsRefusedByNameBeforeAGroupIsFormed) {
   }
 }
 
-TEST(HostileWorkerTest, ASecondOfOneRankOrOneBeyondTheRanksDoesNotDisturbAGroup) {
+TEST(HostileWorkerTest, ADuplicateOrExcessRankDoesNotDisturbAGroup) {
   VirtualCluster cluster(VirtualCluster::default_options());
   const LinkId first = cluster.join(hello_of_rank(0));
   cluster.join(hello_of_rank(1));
@@ -169,10 +169,10 @@ TEST(HostileWorkerTest, ASecondOfOneRankOrOneBeyondTheRanksDoesNotDisturbAGroup)
   EXPECT_EQ(cluster.lost(), "");
   cluster.hang_up(first);
   cluster.want_group();
-  EXPECT_TRUE(cluster.formed());  // The second one of rank 0 takes its place.
+  EXPECT_TRUE(cluster.formed());  // The second worker of rank 0 takes its place.
 }
 
-TEST(HostileWorkerTest, OfAnotherProtocolIsRefused) {
+TEST(HostileWorkerTest, AWorkerOfAnotherProtocolIsRefused) {
   VirtualCluster cluster(VirtualCluster::default_options());
   cluster::Hello hello = VirtualCluster::default_hello();
   hello.set_protocol(1);
@@ -212,7 +212,7 @@ TEST(HostileWorkerTest, AMessageBeforeHelloOrASecondHelloEndsTheStream) {
   EXPECT_EQ(cluster.core().joined(), 0);
 }
 
-TEST(HostileWorkerTest, WithoutHelloIsDisconnectedAfterFiveSeconds) {
+TEST(HostileWorkerTest, AWorkerWithoutHelloIsDisconnectedAfterFiveSeconds) {
   VirtualCluster cluster(VirtualCluster::default_options());
   const LinkId silent = cluster.open();
   cluster.pass(4'900);
@@ -230,7 +230,7 @@ class HostileAnswerTest : public ::testing::Test {
     cluster_.worker(liar_).steps = false;
   }
 
-  // Why the group was lost when its rank 1 answers a step with one output like this.
+  // The reason of the group's loss if its rank 1 answers a step of one output with `answer`.
   std::string lost_by(const cluster::WorkerMessage& answer) {
     cluster::CoordinatorMessage step;
     step.mutable_step()->set_step(4);
@@ -259,14 +259,14 @@ class HostileAnswerTest : public ::testing::Test {
   LinkId liar_ = 0;
 };
 
-TEST_F(HostileAnswerTest, AnHonestOneIsTaken) {
+TEST_F(HostileAnswerTest, AnHonestAnswerIsAccepted) {
   cluster::WorkerMessage message = result();
   add_top(&message, 127);
   EXPECT_EQ(lost_by(message), "");
   EXPECT_TRUE(cluster_.replied());
 }
 
-TEST_F(HostileAnswerTest, AnotherStepEndsTheGroup) {
+TEST_F(HostileAnswerTest, AnAnswerToAnotherStepEndsTheGroup) {
   cluster::WorkerMessage message = result();
   message.mutable_result()->set_step(5);
   EXPECT_THAT(lost_by(message), HasSubstr("wanted 4, found 5"));
@@ -296,19 +296,19 @@ TEST_F(HostileAnswerTest, LogitsOfAnotherSizeEndTheGroup) {
   EXPECT_THAT(lost_by(message), HasSubstr("found 516 bytes"));
 }
 
-TEST_F(HostileAnswerTest, ATraceThatNobodyAskedForEndsTheGroup) {
+TEST_F(HostileAnswerTest, AnUnrequestedTraceEndsTheGroup) {
   cluster::WorkerMessage message = result();
   message.mutable_result()->mutable_trace();
   EXPECT_THAT(lost_by(message), HasSubstr("StepResult.trace: must be none"));
 }
 
-TEST_F(HostileAnswerTest, ValuesThatNobodyAskedForEndTheGroup) {
+TEST_F(HostileAnswerTest, UnrequestedValuesEndTheGroup) {
   cluster::WorkerMessage message = result();
   message.mutable_result()->add_values();
   EXPECT_THAT(lost_by(message), HasSubstr("StepResult.values: must be none, found 1"));
 }
 
-// A program of three instructions; the honest answer has two of them.
+// The program has three instructions; the honest answer has two of them.
 using Lie = void (*)(cluster::StepTrace& trace);
 struct LyingTrace {
   const char* name;
@@ -317,7 +317,7 @@ struct LyingTrace {
 };
 constexpr int64_t kHuge = INT64_MAX;
 const LyingTrace kLyingTraces[] = {
-    {"AnInstructionThatIsNot", "instructions", [](auto& t) { t.set_instructions(1, 3); }},
+    {"AnInstructionThatDoesNotExist", "instructions", [](auto& t) { t.set_instructions(1, 3); }},
     {"AnInstructionBelowZero", "instructions", [](auto& t) { t.set_instructions(0, -1); }},
     {"AnInstructionTwice", "instructions", [](auto& t) { t.set_instructions(1, 0); }},
     {"MoreThanTheProgramHas", "instructions",

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Ranks compute each linear by one kernel that all of them have proven.
+// All ranks compute each linear with one kernel that all of them have proven.
 #include "coordinator/cluster/forming/kernels.h"
 
 #include <gmock/gmock.h>
@@ -18,7 +18,7 @@ LinkId join(VirtualCluster& cluster, std::vector<std::vector<std::string>> kerne
   return cluster.join(VirtualCluster::default_hello(), {.kernels = std::move(kernels)});
 }
 
-TEST(KernelsTest, RanksThatChoseAlikeLoadOnce) {
+TEST(KernelsTest, RanksThatChoseTheSameKernelsLoadOnce) {
   VirtualCluster cluster(VirtualCluster::default_options());
   const LinkId first = join(cluster, {{"mma", "plain"}, {"plain"}});
   join(cluster, {{"mma", "plain"}, {"plain"}});
@@ -29,7 +29,7 @@ TEST(KernelsTest, RanksThatChoseAlikeLoadOnce) {
   EXPECT_EQ(cluster.worker(first).assignment().kernels_size(), 0);
 }
 
-TEST(KernelsTest, OtherwiseAllAreToldWhatAllHaveProven) {
+TEST(KernelsTest, RanksThatDifferAreAssignedKernelsThatAllHaveProven) {
   VirtualCluster cluster(VirtualCluster::default_options());
   const LinkId first = join(cluster, {{"mma", "plain"}, {"mma", "lt", "plain"}});
   const LinkId second = join(cluster, {{"plain"}, {"lt", "mma", "plain"}});
@@ -44,7 +44,7 @@ TEST(KernelsTest, OtherwiseAllAreToldWhatAllHaveProven) {
   EXPECT_THAT(cluster.log(), HasSubstr("the ranks chose different kernels"));
 }
 
-TEST(KernelsTest, AMixIsNoGroup) {
+TEST(KernelsTest, RanksWithDifferentKernelsFormNoGroup) {
   VirtualCluster cluster(VirtualCluster::default_options());
   const LinkId first = join(cluster, {{"mma", "plain"}});
   const LinkId second = join(cluster, {{"plain"}});
@@ -64,7 +64,7 @@ TEST(KernelsTest, AMixIsNoGroup) {
   EXPECT_TRUE(cluster.formed());
 }
 
-TEST(KernelsTest, TheDigestIsOfEachNameInItsPlace) {
+TEST(KernelsTest, TheDigestDependsOnEachNameAndItsPlace) {
   EXPECT_EQ(digest_of({}), "");
   EXPECT_EQ(digest_of({"a", "b"}), digest_of({"a", "b"}));
   EXPECT_NE(digest_of({"a", "b"}), digest_of({"b", "a"}));

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Ways back after a loss: a spare, the old worker, a group of fewer ranks, and a larger one later.
+// Recovery after a loss: a spare, the old worker, a group of fewer ranks, and a larger one later.
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
@@ -24,7 +24,7 @@ cluster::Hello of_class(const std::string& numeric_class) {
   return hello;
 }
 
-// Three workers, of which one is enough.
+// Three workers; a group needs at least one.
 class RegroupTest : public ::testing::Test {
  protected:
   static ClusterCoreOptions options() {
@@ -45,7 +45,7 @@ class RegroupTest : public ::testing::Test {
     cluster_.core().note_demand(cluster_.now(), demand);
     cluster_.settle();
   }
-  // A rank is lost for good, and those left form a group.
+  // Loses a rank for good; the others form a group.
   void lose_one() {
     cluster_.hang_up(links_[1]);
     cluster_.want_group();
@@ -68,7 +68,7 @@ TEST_F(RegroupTest, TheFirstGroupWaitsForAll) {
   EXPECT_TRUE(cluster_.formed());
 }
 
-TEST_F(RegroupTest, AfterTheGraceAGroupOfFewerRanksForms) {
+TEST_F(RegroupTest, AGroupOfFewerRanksFormsAfterTheGrace) {
   form();
   cluster_.hang_up(links_[1]);
   cluster_.want_group();
@@ -105,7 +105,7 @@ TEST_F(RegroupTest, AWorkerThatIsLostWhileItLoadsHasItsGraceToo) {
   EXPECT_EQ(cluster_.info().ranks, 2);
 }
 
-TEST_F(RegroupTest, WorkersThatDieAsTheyLoadDoNotHoldUpTheOthersForEver) {
+TEST_F(RegroupTest, WorkersThatDieWhileLoadingDoNotDelayTheOthersForever) {
   form();
   cluster_.hang_up(links_[1]);
   cluster_.want_group();
@@ -142,10 +142,10 @@ TEST_F(RegroupTest, ASpareIsNotUsedWhileThereAreEnoughOthers) {
   EXPECT_EQ(cluster_.worker(idle).epoch, 0u);
   note_demand(Demand::kNone);
   cluster_.pass(600'000);
-  EXPECT_EQ(cluster_.lost(), "");  // Neither does a group of all ranks grow.
+  EXPECT_EQ(cluster_.lost(), "");  // Nor does a group of all ranks grow.
 }
 
-TEST_F(RegroupTest, ASpareCompletesTheFirstGroupIfNobodyElseComes) {
+TEST_F(RegroupTest, ASpareCompletesTheFirstGroupIfNoOtherWorkerJoins) {
   cluster_.want_group();
   cluster_.join(spare());
   cluster_.join();
@@ -155,7 +155,7 @@ TEST_F(RegroupTest, ASpareCompletesTheFirstGroupIfNobodyElseComes) {
   EXPECT_TRUE(cluster_.formed());
 }
 
-TEST_F(RegroupTest, ASpareThatWorksIsNoSpareAnyMore) {
+TEST_F(RegroupTest, ASpareThatGotARankIsNoLongerASpare) {
   form();
   const LinkId idle = cluster_.join(spare());
   cluster_.hang_up(links_[1]);
@@ -164,10 +164,10 @@ TEST_F(RegroupTest, ASpareThatWorksIsNoSpareAnyMore) {
   cluster_.hang_up(links_[0]);
   cluster_.want_group();
   ASSERT_TRUE(cluster_.formed());
-  EXPECT_EQ(cluster_.worker(idle).assignment().program().rank(), 1);  // It has its weights.
+  EXPECT_EQ(cluster_.worker(idle).assignment().program().rank(), 1);  // It has the rank's weights.
 }
 
-TEST_F(RegroupTest, FewerThanMinWorkersAreNoGroup) {
+TEST_F(RegroupTest, FewerThanMinWorkersFormNoGroup) {
   ClusterCoreOptions least = options();
   least.min_workers = 2;
   VirtualCluster cluster(least);
@@ -194,19 +194,19 @@ TEST_F(RegroupTest, AModelThatDoesNotFitOnFewerRanksWaitsForMore) {
   const uint64_t tries = cluster_.worker(links_[0]).epoch;
   cluster_.pass(30'000);
   EXPECT_FALSE(cluster_.formed());
-  EXPECT_EQ(cluster_.worker(links_[0]).epoch, tries);  // Not tried in a circle.
+  EXPECT_EQ(cluster_.worker(links_[0]).epoch, tries);  // It is not retried in a loop.
   EXPECT_EQ(cluster_.hopeless(), "");
   cluster_.join();
   ASSERT_TRUE(cluster_.formed());
   EXPECT_EQ(cluster_.info().ranks, 3);
 }
 
-TEST_F(RegroupTest, WhatDidNotFitIsTriedAgainAfterALongTime) {
+TEST_F(RegroupTest, AModelThatDidNotFitIsTriedAgainMuchLater) {
   form();
   cluster_.hang_up(links_[1]);
   cluster_.worker(links_[0]).failure = failure_of(absl::StatusCode::kResourceExhausted);
   cluster_.want_group();
-  cluster_.pass(63'000);  // Somebody else may have given memory back.
+  cluster_.pass(63'000);  // Another process may have freed memory.
   ASSERT_TRUE(cluster_.formed());
   EXPECT_EQ(cluster_.info().ranks, 2);
 }
@@ -242,7 +242,7 @@ TEST_F(RegroupTest, AWorkerThatFailsThreeTimesIsLeftOut) {
   ASSERT_TRUE(cluster_.formed());
   EXPECT_EQ(cluster_.info().ranks, 2);
   EXPECT_TRUE(cluster_.worker(links_[1]).open);
-  // It is tried again a minute later if no request runs.
+  // A minute later it is tried again if no request runs.
   cluster_.worker(links_[1]).failure.reset();
   note_demand(Demand::kRuns);
   cluster_.pass(120'000);
@@ -253,7 +253,7 @@ TEST_F(RegroupTest, AWorkerThatFailsThreeTimesIsLeftOut) {
   EXPECT_EQ(cluster_.info().ranks, 3);
 }
 
-// ---- Growing again ----
+// ---- A group grows again ----
 
 TEST_F(RegroupTest, AGroupGrowsAtOnceWhenNoRequestRuns) {
   form();
@@ -277,7 +277,7 @@ TEST_F(RegroupTest, AGroupWithRequestsGrowsAMinuteAfterTheWorkerJoined) {
   EXPECT_EQ(cluster_.lost(), "the group grows to 3 ranks");
 }
 
-TEST_F(RegroupTest, AGroupGrowsWhenAllRequestsThatAreLeftWaitForThat) {
+TEST_F(RegroupTest, AGroupGrowsWhenAllRemainingRequestsWaitForIt) {
   form();
   lose_one();
   note_demand(Demand::kRuns);
@@ -287,7 +287,7 @@ TEST_F(RegroupTest, AGroupGrowsWhenAllRequestsThatAreLeftWaitForThat) {
   EXPECT_EQ(cluster_.lost(), "the group grows to 3 ranks");
 }
 
-TEST_F(RegroupTest, SeveralThatComeBackOneAfterTheOtherAreUsedTogether) {
+TEST_F(RegroupTest, WorkersThatReturnOneAfterAnotherAreUsedTogether) {
   form();
   cluster_.hang_up(links_[1]);
   cluster_.hang_up(links_[2]);
@@ -302,7 +302,7 @@ TEST_F(RegroupTest, SeveralThatComeBackOneAfterTheOtherAreUsedTogether) {
   EXPECT_EQ(cluster_.lost(), "the group grows to 3 ranks");
 }
 
-TEST_F(RegroupTest, AGroupThatCannotGrowIsNotTriedInACircle) {
+TEST_F(RegroupTest, AGroupThatCannotGrowIsNotRetriedInALoop) {
   form();
   lose_one();
   note_demand(Demand::kNone);
@@ -340,7 +340,7 @@ TEST_F(RegroupTest, AWorkerThatDiesInEveryGroupItJoinsIsTriedOncePerMinute) {
 
 // ---- Numeric classes ----
 
-TEST_F(RegroupTest, RequestsKeepTheirClassWhereAllCanComputeInIt) {
+TEST_F(RegroupTest, RequestsKeepTheirClassIfAllCanComputeInIt) {
   form(of_class("amx.v1"));
   EXPECT_EQ(cluster_.info().numeric_class, "amx.v1");
   cluster_.hang_up(links_[1]);
@@ -355,14 +355,14 @@ TEST_F(RegroupTest, AGroupOfTheRequestsClassIsPreferredToALargerOneOfAnother) {
   cluster_.hang_up(links_[1]);
   cluster_.want_group({.numeric_class = "amx.v1"});
   const LinkId other = cluster_.join(of_class("f32.v1"));
-  EXPECT_FALSE(cluster_.formed());  // It is not the one that is waited for.
+  EXPECT_FALSE(cluster_.formed());  // The group waits for another class.
   cluster_.pass(1'500);
   ASSERT_TRUE(cluster_.formed());
   EXPECT_EQ(cluster_.info().numeric_class, "amx.v1");
   EXPECT_EQ(cluster_.info().ranks, 2);
   note_demand(Demand::kRuns);
   cluster_.pass(120'000);
-  EXPECT_EQ(cluster_.lost(), "");  // Requests would not survive that.
+  EXPECT_EQ(cluster_.lost(), "");  // The requests would not survive that.
   note_demand(Demand::kNone);
   EXPECT_EQ(cluster_.lost(), "the group grows to 3 ranks");
   cluster_.want_group();
@@ -370,7 +370,7 @@ TEST_F(RegroupTest, AGroupOfTheRequestsClassIsPreferredToALargerOneOfAnother) {
   EXPECT_EQ(cluster_.worker(other).epoch, cluster_.info().epoch);
 }
 
-TEST_F(RegroupTest, WithoutAWorkerOfTheRequestsClassTheCommonOneIsTakenAfterTheGrace) {
+TEST_F(RegroupTest, TheCommonClassIsUsedAfterTheGraceIfTheRequestsClassIsGone) {
   ClusterCoreOptions all = options();
   all.min_workers = 3;
   VirtualCluster cluster(all);

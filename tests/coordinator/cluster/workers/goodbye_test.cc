@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Workers that say that they were told to end: what follows for the group, and what the next one
-// says of it.
+// Workers that report that they were asked to end: the effect on their group, and what the next
+// group reports.
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
@@ -20,7 +20,7 @@ cluster::WorkerMessage goodbye() {
   return message;
 }
 
-// Three workers that somebody started, each on a host of its own.
+// Three workers that the coordinator did not start, each on a host of its own.
 class GoodbyeTest : public ::testing::Test {
  protected:
   GoodbyeTest() {
@@ -41,7 +41,7 @@ class GoodbyeTest : public ::testing::Test {
     hello.set_spare(spare);
     return hello;
   }
-  // Whether the group that follows comes after a worker that was told to end.
+  // True if the next group reports that it follows a worker that was asked to end.
   bool follows_a_kill() {
     cluster_.want_group();
     while (!cluster_.formed()) cluster_.pass(50);
@@ -63,12 +63,12 @@ TEST_F(GoodbyeTest, TheWorkerIsLostAtOnceAndTheNextGroupSaysWhy) {
   EXPECT_EQ(cluster_.info().ranks, 2);
 }
 
-TEST_F(GoodbyeTest, AStreamThatJustEndsIsNoGoodbye) {
+TEST_F(GoodbyeTest, AStreamThatOnlyEndsIsNotAGoodbye) {
   cluster_.hang_up(links_[1]);
   EXPECT_FALSE(follows_a_kill());
 }
 
-TEST_F(GoodbyeTest, ItCountsOnceWhateverComesBehindIt) {
+TEST_F(GoodbyeTest, AGoodbyeCountsOnceWithAnyMessagesAfterIt) {
   cluster_.say(links_[1], goodbye());
   cluster_.say(links_[1], goodbye());
   cluster_.hang_up(links_[1]);
@@ -78,15 +78,15 @@ TEST_F(GoodbyeTest, ItCountsOnceWhateverComesBehindIt) {
   EXPECT_FALSE(follows_a_kill());
 }
 
-TEST_F(GoodbyeTest, OfAnotherEpochItCountsAsWell) {
+TEST_F(GoodbyeTest, AGoodbyeOfAnotherEpochCounts) {
   cluster::WorkerMessage message = goodbye();
   message.set_epoch(77);
   cluster_.say(links_[1], message);
   EXPECT_TRUE(follows_a_kill());
 }
 
-// Its peer saw first that it did not go on.
-TEST_F(GoodbyeTest, ItCountsWhereAPeersFailureCameBeforeIt) {
+// A peer reported it as lost before.
+TEST_F(GoodbyeTest, AGoodbyeCountsAfterAPeersFailure) {
   cluster::WorkerMessage failure;
   failure.mutable_failure()->set_code(static_cast<int32_t>(absl::StatusCode::kUnavailable));
   failure.mutable_failure()->set_peer_lost(true);
@@ -96,7 +96,7 @@ TEST_F(GoodbyeTest, ItCountsWhereAPeersFailureCameBeforeIt) {
   EXPECT_TRUE(follows_a_kill());
 }
 
-TEST_F(GoodbyeTest, WhileTheNextGroupLoadsItIsThatGroupsLoss) {
+TEST_F(GoodbyeTest, AGoodbyeDuringALoadIsTheNextGroupsLoss) {
   cluster_.hang_up(links_[2]);
   cluster_.pass(2'000);
   const LinkId newcomer = cluster_.join(hello(), {.loads = false});
@@ -119,7 +119,7 @@ TEST_F(GoodbyeTest, AWorkerWithoutARankLeavesWithoutDisturbingTheGroup) {
   EXPECT_FALSE(follows_a_kill());
 }
 
-TEST_F(GoodbyeTest, BeforeAHelloItIsRefused) {
+TEST_F(GoodbyeTest, AGoodbyeBeforeAHelloIsRefused) {
   const LinkId link = cluster_.open();
   cluster_.say(link, goodbye());
   EXPECT_EQ(cluster_.worker(link).refusal(), "its first message is not a Hello");
@@ -137,9 +137,9 @@ TEST_F(GoodbyeTest, ASpareTakesThePlaceAtOnce) {
   EXPECT_EQ(cluster_.worker(spare).assignment().program().rank(), rank);
 }
 
-// Who restarts it may be quick, and a group of fewer ranks reads weights, and later all of that
+// The worker may restart soon, while a group of fewer ranks reads weights and later reads them all
 // back.
-TEST_F(GoodbyeTest, WithoutASpareItHasTheGraceToComeBack) {
+TEST_F(GoodbyeTest, AWorkerThatSaidGoodbyeHasTheGraceToComeBack) {
   cluster_.say(links_[1], goodbye());
   cluster_.want_group();
   cluster_.pass(1'400);
@@ -149,14 +149,14 @@ TEST_F(GoodbyeTest, WithoutASpareItHasTheGraceToComeBack) {
   EXPECT_EQ(cluster_.info().ranks, 3);
 }
 
-TEST_F(GoodbyeTest, AfterTheEndItIsNoNews) {
+TEST_F(GoodbyeTest, AGoodbyeAfterShutdownIsNotLogged) {
   cluster_.core().shutdown(cluster_.now());
   const std::string before = cluster_.log();
   cluster_.say(links_[1], goodbye());
   EXPECT_EQ(cluster_.log(), before);
 }
 
-// ---- Workers that the coordinator starts: their ends are known as well ----
+// ---- Workers that the coordinator starts: their exit codes are known as well ----
 
 class LaunchedGoodbyeTest : public ::testing::Test {
  protected:
@@ -207,8 +207,8 @@ TEST_F(LaunchedGoodbyeTest, AGoodbyeAndTheExitCodeThatFollowsCountOnce) {
   EXPECT_FALSE(follows_a_kill());
 }
 
-// A worker that somebody started took its place meanwhile.
-TEST_F(LaunchedGoodbyeTest, AnExitCodeThatComesAfterTheNextGroupSaysNothingOfThatOne) {
+// Meanwhile a worker that the coordinator did not start took its place.
+TEST_F(LaunchedGoodbyeTest, AnExitCodeAfterTheNextGroupFormedDoesNotCountForIt) {
   cluster_.join();
   cluster_.say(second_, goodbye());
   EXPECT_TRUE(follows_a_kill());
@@ -219,7 +219,7 @@ TEST_F(LaunchedGoodbyeTest, AnExitCodeThatComesAfterTheNextGroupSaysNothingOfTha
   EXPECT_FALSE(follows_a_kill());
 }
 
-TEST_F(LaunchedGoodbyeTest, AWorkerThatSaysGoodbyeAndDoesNotGoIsKilledAndStartedAgain) {
+TEST_F(LaunchedGoodbyeTest, AWorkerThatSaysGoodbyeAndStaysIsKilledAndRestarted) {
   cluster_.say(second_, goodbye());
   cluster_.pass(900);
   EXPECT_THAT(cluster_.take_killed(), IsEmpty());

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Workers that the coordinator starts: when they are started, killed and started again, and what
-// is known of how they ended.
+// Workers that the coordinator starts: when they are started, killed and started again, and how
+// their ends are classified.
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 #include <sys/wait.h>
@@ -45,7 +45,7 @@ class LaunchedTest : public ::testing::Test {
     cluster_.take_started();
     ASSERT_TRUE(cluster_.formed());
   }
-  // Whether the group after this end of worker 1 says so.
+  // True if the group after this end of worker 1 reports that it follows a kill.
   bool follows_a_kill(const ProcessEnd& end) {
     cluster_.process_exited(1, end);
     cluster_.want_group();
@@ -79,7 +79,7 @@ TEST_F(LaunchedTest, ShutdownEndsTheGroupAndStartsNothingMore) {
   cluster_.pass(10'000);
   EXPECT_FALSE(cluster_.formed());
   EXPECT_THAT(cluster_.take_started(), IsEmpty());
-  EXPECT_EQ(cluster_.log(), before);  // What ends as it should is no news.
+  EXPECT_EQ(cluster_.log(), before);  // An expected end is not logged.
 }
 
 TEST_F(LaunchedTest, ADeadWorkerIsStartedAgain) {
@@ -103,13 +103,13 @@ TEST_F(LaunchedTest, TheGroupAfterAKillFromOutsideSaysSo) {
   EXPECT_TRUE(follows_a_kill(killed_));
 }
 
-TEST_F(LaunchedTest, AFaultOfItsOwnIsNoKillFromOutside) {
+TEST_F(LaunchedTest, ACrashIsNotAKillFromOutside) {
   form();
   cluster_.pass(60'000);
   EXPECT_FALSE(follows_a_kill({.how = "killed by signal 11"}));
 }
 
-TEST_F(LaunchedTest, AWorkerThatWeKillIsNoneThatSomebodyKilled) {
+TEST_F(LaunchedTest, AKillByTheCoordinatorIsNotAKillFromOutside) {
   form();
   cluster_.worker(second_).beats = false;
   cluster_.pass(60'000);
@@ -117,16 +117,16 @@ TEST_F(LaunchedTest, AWorkerThatWeKillIsNoneThatSomebodyKilled) {
   EXPECT_FALSE(follows_a_kill(killed_));
 }
 
-// Its stream was cancelled, and it was quicker than the kill.
-TEST_F(LaunchedTest, AWorkerThatEndsAsWeCutItOffIsNoneThatSomebodyKilled) {
+// Its stream was cancelled, and it ended before the kill.
+TEST_F(LaunchedTest, AnEndAfterTheCoordinatorsCutIsNotAKillFromOutside) {
   form();
   cluster_.worker(second_).beats = false;
   while (cluster_.worker(second_).open) cluster_.pass(1);
   EXPECT_FALSE(follows_a_kill({.how = "exit code 0", .from_outside = true}));
 }
 
-// It was started for the next group, and no request can be the cause.
-TEST_F(LaunchedTest, AKillBetweenGroupsSaysNothingOfTheOneBefore) {
+// It was started for the next group, so no request can be the cause.
+TEST_F(LaunchedTest, AKillBetweenGroupsDoesNotCountForTheLastGroup) {
   form();
   cluster_.pass(60'000);
   cluster_.process_exited(1, {.how = "killed by signal 11"});
@@ -153,7 +153,7 @@ TEST_F(LaunchedTest, ASilentWorkerIsKilledAndReplaced) {
   EXPECT_THAT(cluster_.take_killed(), IsEmpty());
 }
 
-TEST_F(LaunchedTest, StrangersOfAnotherHostDoNotReplaceThemWhileAllAreDead) {
+TEST_F(LaunchedTest, WorkersOfAnotherHostDoNotReplaceLaunchedOnesWhileAllAreDead) {
   form();
   cluster_.process_exited(0, {.how = "killed by signal 9"});
   cluster_.process_exited(1, {.how = "killed by signal 9"});
@@ -168,7 +168,7 @@ TEST_F(LaunchedTest, StrangersOfAnotherHostDoNotReplaceThemWhileAllAreDead) {
   EXPECT_TRUE(cluster_.formed());
 }
 
-TEST_F(LaunchedTest, StrangersThatCameFirstMakeNoGroupWithoutThem) {
+TEST_F(LaunchedTest, WorkersThatCameFirstFormNoGroupWithoutLaunchedOnes) {
   cluster::Hello elsewhere = hello(-1, 90);
   elsewhere.set_host("elsewhere");
   const LinkId stranger = cluster_.join(elsewhere);
@@ -180,7 +180,7 @@ TEST_F(LaunchedTest, StrangersThatCameFirstMakeNoGroupWithoutThem) {
   EXPECT_THAT(cluster_.worker(stranger).refusal(), HasSubstr("on another host"));
 }
 
-TEST_F(LaunchedTest, AWorkerOfSomebodyElseIsOnlyDisconnected) {
+TEST_F(LaunchedTest, AWorkerThatWasNotLaunchedIsOnlyDisconnected) {
   VirtualCluster cluster(VirtualCluster::default_options());
   cluster.join();
   const LinkId second = cluster.join();
@@ -210,7 +210,7 @@ TEST_F(LaunchedTest, AWorkerThatNeverJoinsIsKilled) {
   EXPECT_THAT(cluster_.take_killed(), ElementsAre(1));
 }
 
-TEST_F(LaunchedTest, AWorkerThatJoinsBeforeItIsKnownToHaveStartedIsNotKilled) {
+TEST_F(LaunchedTest, AWorkerThatJoinsBeforeItsStartIsReportedIsNotKilled) {
   cluster_.join(hello(0, 50));
   cluster_.process_started(0, 50);
   start(1, 51);
@@ -228,7 +228,7 @@ TEST_F(LaunchedTest, FiveQuickDeathsBeforeAFirstGroupAreHopeless) {
   EXPECT_EQ(cluster_.hopeless(), "worker 0 died 5 times as soon as it started (exit code 2)");
 }
 
-TEST_F(LaunchedTest, OnceAGroupWasFormedQuickDeathsOnlyDelayTheNextStart) {
+TEST_F(LaunchedTest, QuickDeathsAfterAFirstGroupOnlyDelayTheNextStart) {
   form();
   cluster_.hang_up(second_);
   cluster_.want_group();
@@ -257,7 +257,7 @@ TEST_F(LaunchedTest, AProcessThatCannotBeStartedIsTriedAgain) {
   EXPECT_THAT(cluster_.take_started(), ElementsAre(1));
 }
 
-// ---- What waitpid() says ----
+// ---- The status from waitpid() ----
 
 ProcessEnd end_of(int signal, int code = 3) {
   const pid_t child = fork();
@@ -271,23 +271,23 @@ ProcessEnd end_of(int signal, int code = 3) {
   return process_end(status);
 }
 
-TEST(ProcessEndTest, SignalsThatEndProcessesAreFromOutside) {
+TEST(ProcessEndTest, SignalsThatEndProcessesCountAsFromOutside) {
   for (const int signal : {SIGKILL, SIGTERM, SIGINT, SIGHUP}) {
     EXPECT_TRUE(end_of(signal).from_outside) << signal;
   }
   EXPECT_EQ(end_of(SIGKILL).how, "killed by signal 9");
 }
 
-TEST(ProcessEndTest, FaultsOfItsOwnAndErrorsAreNot) {
+TEST(ProcessEndTest, CrashesAndErrorsDoNotCountAsFromOutside) {
   for (const int signal : {SIGABRT, SIGSEGV, SIGBUS, SIGILL, SIGFPE}) {
     EXPECT_FALSE(end_of(signal).from_outside) << signal;
   }
-  const ProcessEnd exited = end_of(SIGCHLD);  // Which ends nothing.
+  const ProcessEnd exited = end_of(SIGCHLD);  // This signal ends nothing.
   EXPECT_FALSE(exited.from_outside);
   EXPECT_EQ(exited.how, "exit code 3");
 }
 
-TEST(ProcessEndTest, AWorkerThatIsToldToEndHasExitCodeZero) {
+TEST(ProcessEndTest, AWorkerThatIsAskedToEndHasExitCodeZero) {
   const ProcessEnd end = end_of(SIGCHLD, 0);
   EXPECT_TRUE(end.from_outside);
   EXPECT_EQ(end.how, "exit code 0");

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Who counts as alive, who as stuck, and when the group counts as ready.
+// Which workers count as alive or stuck, and when the group counts as ready.
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
@@ -41,7 +41,7 @@ TEST_F(LivenessTest, ASilentWorkerIsLostAfterOneSecond) {
   EXPECT_EQ(cluster_.lost(), "");
   cluster_.pass(300);
   EXPECT_THAT(cluster_.lost(), HasSubstr("rank 1 (pid 102) was lost: it sent nothing"));
-  EXPECT_EQ(cluster_.lost_code(), absl::StatusCode::kDeadlineExceeded) << "no request's fault";
+  EXPECT_EQ(cluster_.lost_code(), absl::StatusCode::kDeadlineExceeded) << "no request is at fault";
   EXPECT_FALSE(cluster_.worker(second_).open);
   EXPECT_TRUE(cluster_.worker(first_).open);
 }
@@ -49,7 +49,7 @@ TEST_F(LivenessTest, ASilentWorkerIsLostAfterOneSecond) {
 TEST_F(LivenessTest, AStepThatMakesProgressHasNoLimit) {
   cluster_.worker(first_).steps = cluster_.worker(second_).steps = false;
   cluster_.worker(second_).advances = true;
-  cluster_.worker(first_).waits = true;  // For the slow one.
+  cluster_.worker(first_).waits = true;  // It waits for the slow one.
   cluster_.step(1);
   cluster_.pass(3'600'000);
   EXPECT_EQ(cluster_.lost(), "");
@@ -68,7 +68,7 @@ TEST_F(LivenessTest, OnlyTheRankWithTheLeastProgressIsLost) {
   EXPECT_TRUE(cluster_.worker(first_).open);
 }
 
-TEST_F(LivenessTest, OfTwoAlikeTheOneThatWaitsIsKept) {
+TEST_F(LivenessTest, ARankThatWaitsIsKeptIfBothHaveTheSameProgress) {
   cluster_.worker(first_).steps = cluster_.worker(second_).steps = false;
   cluster_.worker(first_).waits = true;
   cluster_.step(1);
@@ -77,9 +77,9 @@ TEST_F(LivenessTest, OfTwoAlikeTheOneThatWaitsIsKept) {
   EXPECT_TRUE(cluster_.worker(first_).open);
 }
 
-TEST_F(LivenessTest, OneThatWaitsIsNeverLostForOneThatDoesNot) {
+TEST_F(LivenessTest, ARankThatWaitsIsNeverLostBeforeOneThatDoesNot) {
   cluster_.worker(first_).steps = cluster_.worker(second_).steps = false;
-  cluster_.worker(first_).waits = true;  // Behind, but it waits for the other.
+  cluster_.worker(first_).waits = true;  // It is slower, but waits for the other.
   cluster_.worker(second_).progress = 9;
   cluster_.step(1);
   cluster_.pass(11'000);
@@ -95,7 +95,7 @@ TEST_F(LivenessTest, ARankThatHasAnsweredIsNotStuck) {
   EXPECT_TRUE(cluster_.worker(second_).open);
 }
 
-TEST_F(LivenessTest, ARankThatWaitedLongHasTimeOnceTheSlowOneHasAnswered) {
+TEST_F(LivenessTest, ARankThatWaitedLongHasTimeAfterTheSlowOneAnswered) {
   cluster_.worker(first_).steps = cluster_.worker(second_).steps = false;
   cluster_.worker(second_).advances = true;
   cluster_.worker(first_).waits = true;
@@ -111,7 +111,7 @@ TEST_F(LivenessTest, ARankThatWaitedLongHasTimeOnceTheSlowOneHasAnswered) {
   EXPECT_THAT(cluster_.lost(), HasSubstr("rank 0 (pid 101) was lost: it made no progress"));
 }
 
-TEST_F(LivenessTest, ARankThatWaitedLongHasTimeOnceItWaitsNoLonger) {
+TEST_F(LivenessTest, ARankThatWaitedLongHasTimeAfterItStopsWaiting) {
   cluster_.worker(first_).steps = cluster_.worker(second_).steps = false;
   cluster_.worker(second_).advances = true;
   cluster_.worker(first_).waits = true;
@@ -125,7 +125,7 @@ TEST_F(LivenessTest, ARankThatWaitedLongHasTimeOnceItWaitsNoLonger) {
   EXPECT_THAT(cluster_.lost(), HasSubstr("rank 0 (pid 101) was lost: it made no progress"));
 }
 
-TEST_F(LivenessTest, WithoutWorkNobodyIsStuck) {
+TEST_F(LivenessTest, NoRankIsStuckWithoutWork) {
   cluster_.pass(3'600'000);
   EXPECT_EQ(cluster_.lost(), "");
   EXPECT_TRUE(ready());
@@ -145,7 +145,7 @@ TEST_F(LivenessTest, ALoadThatMakesProgressHasNoLimitAndOneThatIsStuckIsFound) {
   EXPECT_THAT(cluster.log(), HasSubstr("rank 0 (pid 101) was lost: it made no progress"));
 }
 
-TEST_F(LivenessTest, WhenTheCoordinatorItselfWasHeldUpSilenceCountsFromThen) {
+TEST_F(LivenessTest, SilenceCountsFromTheEndOfTheCoordinatorsOwnPause) {
   cluster_.worker(first_).steps = cluster_.worker(second_).steps = false;
   cluster_.step(1);
   cluster_.suspend(60'000);

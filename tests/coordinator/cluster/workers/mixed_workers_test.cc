@@ -24,7 +24,7 @@ TEST(MixedWorkersTest, WorkersWithoutACommonNumericClassAreRefusedAndTheOthersGo
   amx.set_numeric_class("amx.v1");
   cluster.join(amx);
   ASSERT_TRUE(cluster.formed());
-  EXPECT_EQ(cluster.info().numeric_class, "f32.v1");  // In which both can compute.
+  EXPECT_EQ(cluster.info().numeric_class, "f32.v1");  // Both can compute in it.
   EXPECT_EQ(cluster.hopeless(), "");
 }
 

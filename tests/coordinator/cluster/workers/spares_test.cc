@@ -89,7 +89,7 @@ TEST_F(SparesTest, APreloadIsTheAssignmentThatWouldFollow) {
             told.preload().program().SerializeAsString());
 }
 
-TEST_F(SparesTest, SeveralHoldDifferentRanksAndTheOneWhoseRankIsLostIsTaken) {
+TEST_F(SparesTest, SeveralSparesHoldDifferentRanksAndTheLostRanksIsUsed) {
   form();
   const LinkId first = join_spare(), second = join_spare(), third = join_spare();
   EXPECT_EQ(cluster_.worker(first).preload(), 2);
@@ -102,7 +102,7 @@ TEST_F(SparesTest, SeveralHoldDifferentRanksAndTheOneWhoseRankIsLostIsTaken) {
   EXPECT_EQ(cluster_.worker(third).epoch, 0u);
 }
 
-TEST_F(SparesTest, AnotherRanksPlaceIsTakenToo) {
+TEST_F(SparesTest, ASpareAlsoTakesAnotherRanksPlace) {
   form();
   const LinkId idle = join_spare();
   lose(0);
@@ -111,7 +111,7 @@ TEST_F(SparesTest, AnotherRanksPlaceIsTakenToo) {
   EXPECT_THAT(cluster_.log(), Not(HasSubstr("is assigned to a spare that holds")));
 }
 
-TEST_F(SparesTest, InTheNextGroupASpareKeepsItsRankAndIsToldAnew) {
+TEST_F(SparesTest, ASpareKeepsItsRankInTheNextGroupAndIsAskedAgain) {
   form();
   const LinkId first = join_spare(), second = join_spare();
   cluster_.pass(10'000);
@@ -121,7 +121,7 @@ TEST_F(SparesTest, InTheNextGroupASpareKeepsItsRankAndIsToldAnew) {
   EXPECT_EQ(cluster_.worker(second).assignment().program().rank(), 1);
   EXPECT_EQ(preloads_of(first), 2);
   EXPECT_EQ(cluster_.worker(first).preload(), 2);
-  EXPECT_GE(state_of(first).holds_ms, 10'000) << "it has held it all the time";
+  EXPECT_GE(state_of(first).holds_ms, 10'000) << "it never dropped the weights";
 }
 
 TEST_F(SparesTest, ARankOfTheSparesOwnHostGoesFirst) {
@@ -129,7 +129,7 @@ TEST_F(SparesTest, ARankOfTheSparesOwnHostGoesFirst) {
   EXPECT_EQ(cluster_.worker(join_spare({}, spare("one"))).preload(), 0);
 }
 
-TEST_F(SparesTest, ARankThatNobodyStartsAgainGoesFirst) {
+TEST_F(SparesTest, ARankThatIsNotLaunchedGoesFirst) {
   ClusterCoreOptions launching = options();
   launching.launch = true;
   VirtualCluster cluster(launching);
@@ -145,7 +145,7 @@ TEST_F(SparesTest, ARankThatNobodyStartsAgainGoesFirst) {
   const LinkId first = cluster.join(spare());
   cluster.pass(kTickMs);
   ASSERT_EQ(cluster.worker(first).preload(), 2);
-  cluster.hang_up(3);  // Rank 2, whose place the spare takes.
+  cluster.hang_up(3);  // Lose rank 2: the spare takes its place.
   cluster.want_group();
   const LinkId second = cluster.join(spare());
   cluster.pass(kTickMs);
@@ -160,13 +160,13 @@ TEST_F(SparesTest, ASpareThatAsksForARankHoldsThatOne) {
   EXPECT_EQ(cluster_.worker(join_spare({}, hello)).preload(), 1);
 }
 
-TEST_F(SparesTest, WhoIsNoSpareHoldsNothing) {
+TEST_F(SparesTest, AWorkerThatIsNotASpareHoldsNothing) {
   form();
   const LinkId other = join_spare({}, VirtualCluster::default_hello());
   EXPECT_EQ(cluster_.worker(other).preload(), -1);
 }
 
-TEST_F(SparesTest, ThereIsNothingToHoldOfAGroupThatIsToGrow) {
+TEST_F(SparesTest, ASpareHoldsNothingForAGroupThatWillGrow) {
   ClusterCoreOptions growing = options();
   growing.workers = 4;
   VirtualCluster cluster(growing);
@@ -184,7 +184,7 @@ TEST_F(SparesTest, ThereIsNothingToHoldOfAGroupThatIsToGrow) {
   EXPECT_EQ(cluster.lost(), "");
 }
 
-TEST_F(SparesTest, OneThatIgnoresItStaysASpare) {
+TEST_F(SparesTest, AWorkerThatIgnoresAPreloadStaysASpare) {
   form();
   const LinkId idle = join_spare({.preloads = false});
   cluster_.pass(60'000);
@@ -197,7 +197,7 @@ TEST_F(SparesTest, OneThatIgnoresItStaysASpare) {
   EXPECT_EQ(cluster_.worker(idle).assignment().program().rank(), 1);
 }
 
-TEST_F(SparesTest, AFailureIsLoggedOnceAndHarmsNobody) {
+TEST_F(SparesTest, AFailureIsLoggedOnceAndDoesNoHarm) {
   form();
   cluster::Failure failure;
   failure.set_message("rank 2: no room\nfor it");
@@ -208,7 +208,7 @@ TEST_F(SparesTest, AFailureIsLoggedOnceAndHarmsNobody) {
   EXPECT_EQ(cluster_.lost(), "");
   cluster_.pass(10'000);
   EXPECT_EQ(preloads_of(idle), 1);
-  const LinkId other = join_spare();  // Nobody holds that rank.
+  const LinkId other = join_spare();  // No spare holds that rank.
   EXPECT_EQ(cluster_.worker(other).preload(), 2);
   cluster_.worker(idle).failure = failure;
   const size_t before = cluster_.log().size();
@@ -219,14 +219,14 @@ TEST_F(SparesTest, AFailureIsLoggedOnceAndHarmsNobody) {
   EXPECT_THAT(cluster_.log().substr(before), Not(HasSubstr("no room")));
 }
 
-TEST_F(SparesTest, AnAnswerThatCannotBeIsRefused) {
+TEST_F(SparesTest, AnInvalidAnswerIsRefused) {
   form();
   const LinkId idle = join_spare({.weight_bytes = -1});
   EXPECT_THAT(cluster_.worker(idle).refusal(), HasSubstr("Preloaded.weight_bytes"));
   EXPECT_EQ(cluster_.lost(), "");
 }
 
-TEST_F(SparesTest, AnswersToWhatNobodyAskedCountForNothing) {
+TEST_F(SparesTest, UnrequestedAnswersAreIgnored) {
   form();
   const LinkId idle = join_spare({.preloads = false});
   cluster::WorkerMessage answer;
@@ -238,8 +238,8 @@ TEST_F(SparesTest, AnswersToWhatNobodyAskedCountForNothing) {
   EXPECT_EQ(cluster_.lost(), "");
 }
 
-// A program may depend on the worker: by what it measured, for instance.
-TEST_F(SparesTest, WhoComputesOtherwiseHasTheProgramOfTheGroupWithIt) {
+// A program may depend on its worker, for instance on its measured speed.
+TEST_F(SparesTest, ASpareThatDiffersGetsTheProgramOfTheGroupWithIt) {
   ClusterCoreOptions uneven = options();
   const auto compile = uneven.compile;
   uneven.compile = [&](const std::vector<WorkerFacts>& workers) {

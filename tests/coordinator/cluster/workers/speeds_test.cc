@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// By which speeds parts are cut: those that were said, or those that were measured and kept.
+// The speeds that weighted shards use: those that were configured, or those measured and kept.
 #include "coordinator/cluster/workers/speeds.h"
 
 #include <gmock/gmock.h>
@@ -31,13 +31,13 @@ std::vector<double> chosen(Speeds& speeds, const std::vector<cluster::Hello>& he
   return speeds.of(ranks).by_rank;
 }
 
-TEST(SpeedsTest, AlikeWorkersOfOneHostHaveOneSpeedWhateverTheyMeasure) {
+TEST(SpeedsTest, EqualWorkersOfOneHostHaveOneSpeedForAnyMeasurements) {
   Speeds speeds({}, true);
   EXPECT_THAT(chosen(speeds, {hello_of("a", 10e9), hello_of("a", 3e9), hello_of("a", 30e9)}),
               ElementsAre(10e9, 10e9, 10e9));
 }
 
-TEST(SpeedsTest, NoiseBetweenHostsIsNone) {
+TEST(SpeedsTest, NoiseBetweenHostsDoesNotCount) {
   Speeds speeds({}, true);
   EXPECT_THAT(chosen(speeds, {hello_of("a", 10e9), hello_of("b", 8.5e9), hello_of("c", 11.5e9)}),
               ElementsAre(10e9, 10e9, 10e9));
@@ -46,41 +46,41 @@ TEST(SpeedsTest, NoiseBetweenHostsIsNone) {
 TEST(SpeedsTest, TheFirstMeasurementOfAHostIsKept) {
   Speeds speeds({}, true);
   chosen(speeds, {hello_of("a", 10e9), hello_of("b", 4e9)});
-  // Both were started anew, on a machine that was busy.
+  // Both were restarted on a busy machine.
   EXPECT_THAT(chosen(speeds, {hello_of("a", 5e9), hello_of("b", 5e9)}), ElementsAre(10e9, 4e9));
 }
 
-TEST(SpeedsTest, WorkersWithMoreThreadsAreOfAnotherKind) {
+TEST(SpeedsTest, WorkersWithMoreThreadsHaveTheirOwnSpeed) {
   Speeds speeds({}, true);
   cluster::Hello wide = hello_of("a", 18e9);
   wide.set_threads(8);
   EXPECT_THAT(chosen(speeds, {hello_of("a", 10e9), wide}), ElementsAre(10e9, 18e9));
 }
 
-TEST(SpeedsTest, OneThatMeasuredNothingMakesPartsEven) {
+TEST(SpeedsTest, AWorkerWithoutAMeasurementMakesShardsEven) {
   Speeds speeds({}, true);
   EXPECT_THAT(chosen(speeds, {hello_of("a", 10e9), hello_of("b", 0)}), ElementsAre(0, 0));
 }
 
-TEST(SpeedsTest, WhatIsSaidCountsBeforeWhatIsMeasured) {
+TEST(SpeedsTest, ConfiguredSpeedsPrecedeMeasuredOnes) {
   Speeds speeds({}, true);
   cluster::Hello a = hello_of("a", 10e9), b = hello_of("b", 4e9);
   a.set_speed(2);
-  // In another unit than the other's measurement.
+  // Its unit differs from that of the other's measurement.
   EXPECT_THAT(chosen(speeds, {a, b}), ElementsAre(10e9, 4e9));
   b.set_speed(3);
   EXPECT_THAT(chosen(speeds, {a, b}), ElementsAre(2, 3));
   Speeds given({8, 4}, true);
   EXPECT_THAT(chosen(given, {a, b}), ElementsAre(8, 4));
-  EXPECT_THAT(chosen(given, {a}), ElementsAre(0));  // Whose it was is not known there.
+  EXPECT_THAT(chosen(given, {a}), ElementsAre(0));  // Its own one is unknown.
 }
 
-TEST(SpeedsTest, WhereBitsDependOnTheCutNothingMeasuredCounts) {
+TEST(SpeedsTest, MeasurementsAreIgnoredIfBitsDependOnTheShards) {
   Speeds speeds({}, false);
   EXPECT_THAT(chosen(speeds, {hello_of("a", 10e9), hello_of("b", 4e9)}), ElementsAre(0, 0));
 }
 
-// ---- In a cluster, whose programs say which speeds they were cut by ----
+// ---- In a cluster, whose programs name the speeds they were compiled for ----
 
 class MeasuredClusterTest : public ::testing::Test {
  protected:
@@ -118,7 +118,7 @@ TEST_F(MeasuredClusterTest, ARestartedWorkerGetsTheSameProgramAndTheSurvivorKeep
   EXPECT_EQ(cluster_.worker(slow).assignment().program().SerializeAsString(), before);
 }
 
-TEST_F(MeasuredClusterTest, WhatComesLaterEndsNoGroup) {
+TEST_F(MeasuredClusterTest, AFasterWorkerThatJoinsLaterEndsNoGroup) {
   cluster_.join(hello_of("a", 10e9));
   cluster_.join(hello_of("b", 10e9));
   cluster_.want_group();
@@ -127,7 +127,7 @@ TEST_F(MeasuredClusterTest, WhatComesLaterEndsNoGroup) {
   EXPECT_EQ(cluster_.lost(), "");
 }
 
-TEST_F(MeasuredClusterTest, PartsThatDoNotFitAreEvenFromThenOn) {
+TEST_F(MeasuredClusterTest, WeightedShardsThatDoNotFitBecomeEven) {
   const LinkId slow = cluster_.join(hello_of("a", 4e9));
   const LinkId fast = cluster_.join(hello_of("b", 10e9),
                                     {.failure = failure_of(absl::StatusCode::kResourceExhausted)});
@@ -141,7 +141,7 @@ TEST_F(MeasuredClusterTest, PartsThatDoNotFitAreEvenFromThenOn) {
   EXPECT_EQ(cluster_.hopeless(), "");
 }
 
-TEST_F(MeasuredClusterTest, EvenPartsThatDoNotFitAreTheUsersAffairAsEver) {
+TEST_F(MeasuredClusterTest, EvenShardsThatDoNotFitAreHopeless) {
   cluster_.join(hello_of("a", 10e9));
   cluster_.join(hello_of("b", 10e9), {.failure = failure_of(absl::StatusCode::kResourceExhausted)});
   cluster_.want_group();

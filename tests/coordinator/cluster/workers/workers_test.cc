@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// What `lockstep workers` lists.
+// The list that `lockstep workers` shows.
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
@@ -24,7 +24,7 @@ std::vector<Listed> list(VirtualCluster& cluster) {
 
 int64_t pid_of(LinkId link) { return 100 + static_cast<int64_t>(link); }
 
-TEST(WorkersTest, AreListedByRankWithWhatEachIsFor) {
+TEST(WorkersTest, WorkersAreListedByRankWithTheirRoles) {
   VirtualCluster cluster(VirtualCluster::default_options());
   const LinkId first = cluster.join();
   EXPECT_THAT(list(cluster), ElementsAre(Listed(Role::kWaiting, -1, pid_of(first), 0)));
@@ -34,20 +34,20 @@ TEST(WorkersTest, AreListedByRankWithWhatEachIsFor) {
   cluster::Hello hello = VirtualCluster::default_hello();
   hello.set_spare(true);
   const LinkId spare = cluster.join(hello);
-  cluster.open();  // It has said nothing, and is not listed.
+  cluster.open();  // It has sent nothing, and is not listed.
   EXPECT_THAT(list(cluster), ElementsAre(Listed(Role::kServing, 0, pid_of(first), 1'000),
                                          Listed(Role::kServing, 1, pid_of(second), 1'000),
                                          Listed(Role::kSpare, -1, pid_of(spare), 0)));
 
   cluster.worker(spare).loads = false;
   cluster.hang_up(first);
-  EXPECT_EQ(std::get<Role>(list(cluster)[0]), Role::kWaiting) << "nobody wants a group yet";
+  EXPECT_EQ(std::get<Role>(list(cluster)[0]), Role::kWaiting) << "no group is needed yet";
   cluster.want_group();
   EXPECT_THAT(list(cluster), ElementsAre(Listed(Role::kLoading, 0, pid_of(spare), 0),
                                          Listed(Role::kLoading, 1, pid_of(second), 1'000)));
 }
 
-TEST(WorkersTest, SinceWhenAndHowLongAgoCountFromTheirMessages) {
+TEST(WorkersTest, TimesCountFromTheWorkersMessages) {
   VirtualCluster cluster(VirtualCluster::default_options());
   cluster.join();
   cluster.pass(5'000);

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Log-probabilities of prompts, and tokens of models whose Steps say more of a sequence, against
-// what the reference computes from the same files.
+// Log-probabilities of prompts, and tokens of models whose steps carry more data per sequence,
+// against the reference's values for the same files.
 #include <gtest/gtest.h>
 
 #include <cmath>
@@ -26,8 +26,8 @@ class EngineGoldenTest : public ::testing::TestWithParam<const char*> {
   }
 };
 
-// The token behind each prompt has the reference's value, whichever it is, and the greedy tokens
-// behind a prompt are the best at their places.
+// Any token after a prompt has the reference's value, and the greedy tokens after a prompt are the
+// best at their positions.
 TEST_P(EngineGoldenTest, AScoredPromptHasTheReferencesValues) {
   const std::string name = std::string("goldens/") + GetParam();
   LOCKSTEP_NEEDS_TEST_DATA(name);
@@ -63,9 +63,8 @@ TEST_P(EngineGoldenTest, AScoredPromptHasTheReferencesValues) {
 
 class EngineSequenceTest : public ::testing::TestWithParam<const char*> {};
 
-// Some grow beyond a length at which rotary frequencies change, some are longer from the beginning;
-// the second time most of each prompt is cached. Of ChatGLM-6B nearly all of a prompt is one
-// prefix.
+// Some sequences grow beyond a length at which rotary frequencies change, some start beyond it; the
+// second time most of each prompt is cached. Nearly all of a ChatGLM-6B prompt is one prefix.
 TEST_P(EngineSequenceTest, SequencesOfAnyLengthInOneBatchHaveTheReferencesTokens) {
   LOCKSTEP_NEEDS_TEST_DATA(GetParam());
   const GoldenCase golden = load_golden_case(GetParam());

@@ -103,7 +103,7 @@ std::vector<Request> mixed_requests(const Tokenizer& tokenizer, int count) {
   return requests;
 }
 
-// Every token of a prompt of four pages and a half, so that each number of pages is a hit once.
+// A prompt of four and a half pages: a hit of each length up to the whole prompt is tested.
 TEST(EngineInProcessTest, AHitOfAnyLengthHasTheBitsOfAMiss) {
   constexpr int64_t kPageTokens = 16;
   constexpr int64_t kPromptTokens = 4 * kPageTokens + 7;
@@ -133,13 +133,13 @@ TEST(EngineInProcessTest, AHitOfAnyLengthHasTheBitsOfAMiss) {
       ASSERT_EQ(hit.cached_tokens, earlier / kPageTokens * kPageTokens);
       expect_same(hit, miss);
       ASSERT_EQ(hit.prompt_logits, miss.prompt_logits) << "bits";
-      ASSERT_FALSE(HasFailure()) << ranks << " ranks, behind " << earlier << " tokens";
+      ASSERT_FALSE(HasFailure()) << ranks << " ranks, after " << earlier << " tokens";
     }
   }
 }
 
-// Of the generated tokens, sent again as a prompt: on any group, in any chunks, behind a cached
-// beginning, beside others.
+// The generated tokens are sent again as a prompt: on any group, in any chunks, after a cached
+// prefix, beside other requests.
 TEST(EngineInProcessTest, AGeneratedTokenHasTheSameLogprobBitsInAPrompt) {
   Request request;
   Answer generated;
@@ -172,7 +172,7 @@ TEST(EngineInProcessTest, AGeneratedTokenHasTheSameLogprobBitsInAPrompt) {
   }
 }
 
-TEST(EngineInProcessTest, ChoicesThatShareAPromptDrawWhatTheyDrawWithoutACache) {
+TEST(EngineInProcessTest, ChoicesThatShareAPromptDrawTheSameAsWithoutACache) {
   Request request;
   std::map<int32_t, Answer> without;
   for (const bool enabled : {false, true}) {
@@ -220,7 +220,7 @@ TEST(EngineInProcessTest, SixtyFourStreamsOnAnyGroupGiveWhatEachGivesAlone) {
   }
 }
 
-// Groups of one rank and of three, in turn.
+// Forms groups of one, two and three ranks alternately.
 class ChangingCluster final : public Cluster {
  public:
   ChangingCluster() {
@@ -237,7 +237,7 @@ class ChangingCluster final : public Cluster {
   void shutdown() override {
     for (const auto& cluster : clusters_) cluster->shutdown();
   }
-  // Of the group that there is.
+  // A rank of the current group.
   void lose_rank() { clusters_[formed_ % clusters_.size()]->fail_next_step(0); }
   size_t formed() const { return formed_; }
 
@@ -262,7 +262,7 @@ TEST(EngineInProcessTest, RequestsSurviveLostRanksWithTheirBitsOnGroupsOfAnySize
     const EngineStats stats = engine.stats();
     return stats.running + stats.waiting == 0;
   };
-  // No more than two groups are lost under a request: a third one could end it.
+  // A request loses two groups at most: a third loss could end it.
   constexpr size_t kTogether = 8, kLosses = 2;
   for (size_t first = 0; first < requests.size(); first += kTogether) {
     std::vector<std::shared_ptr<Stream>> streams;
@@ -271,7 +271,7 @@ TEST(EngineInProcessTest, RequestsSurviveLostRanksWithTheirBitsOnGroupsOfAnySize
     for (size_t lost = 1; lost <= kLosses; ++lost) {
       const int64_t steps = engine.stats().steps;
       eventually([&] { return engine.stats().steps > steps + 5 || idle(); });
-      // One that the requests before did not come to counts, too.
+      // A loss that was not noticed while earlier requests ran counts, too.
       if (cluster.formed() < formed + lost) cluster.lose_rank();
       eventually([&] { return cluster.formed() >= formed + lost || idle(); });
     }

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // The engine over a model whose layers keep state blocks: a sequence that is preempted, or whose
-// group is lost, computes them again from its first token, and nobody starts on another's pages.
+// group is lost, computes them again from its first token; no sequence starts on another's pages.
 #include <gmock/gmock.h>
 
 #include <random>
@@ -47,7 +47,7 @@ class Lfm2 {
   std::unique_ptr<Engine> engine;
 };
 
-// All begin alike, with more than a page, so that they would share pages if they could.
+// All begin with the same tokens, more than a page, so that they would share pages if they could.
 std::vector<Request> requests() {
   std::mt19937_64 random(23);
   std::vector<Request> all;
@@ -71,7 +71,7 @@ std::vector<Answer> answers_alone() {
   return answers;
 }
 
-TEST(EngineRecurrentTest, PreemptedSequencesGiveWhatEachGivesAloneOnAnyGroup) {
+TEST(EngineRecurrentTest, PreemptedSequencesGiveTheSameAsAloneOnAnyGroup) {
   const std::vector<Answer> alone = answers_alone();
   for (const Place& place : {Place{.ranks = 1, .pages = 14}, Place{.ranks = 3, .prefill_chunk = 7},
                              Place{.ranks = 2, .pages = 9, .prefill_chunk = 5}}) {
@@ -103,7 +103,7 @@ TEST(EngineRecurrentTest, ALostRankChangesNoToken) {
   EXPECT_GT(model.engine->stats().group.epoch, 1u);
 }
 
-TEST(EngineRecurrentTest, ChoicesComputeTheirPromptEach) {
+TEST(EngineRecurrentTest, EachChoiceComputesItsPrompt) {
   Request request = requests()[1];
   request.n = 5;
   const Lfm2 one({}), three({.ranks = 3, .pages = 20, .prefill_chunk = 9});

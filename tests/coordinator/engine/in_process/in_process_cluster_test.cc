@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// The in-process group as an engine sees it: what it says of itself, lost ranks, rejoining.
+// The in-process group as an engine sees it: its capabilities, lost ranks, rejoining.
 #include "tests/support/cluster/in_process_cluster.h"
 
 #include <gmock/gmock.h>
@@ -52,7 +52,7 @@ class InProcessClusterTest : public ::testing::Test {
   std::unique_ptr<InProcessCluster> cluster_;
 };
 
-TEST_F(InProcessClusterTest, SaysWhatItCanDo) {
+TEST_F(InProcessClusterTest, TheGroupReportsItsCapabilities) {
   const auto group = cluster_->form({});
   ASSERT_EQ(message_of(group.status()), "");
   const GroupInfo& info = (*group)->info();
@@ -63,7 +63,7 @@ TEST_F(InProcessClusterTest, SaysWhatItCanDo) {
   EXPECT_GT(info.weight_bytes, 0);
 }
 
-TEST_F(InProcessClusterTest, GivesTheWholeVocabularysLogitsAfterAStep) {
+TEST_F(InProcessClusterTest, TheGroupGivesTheWholeVocabularysLogitsAfterAStep) {
   const auto group = cluster_->form({});
   const auto results = (*group)->run(step());
   ASSERT_EQ(message_of(results.status()), "");
@@ -92,7 +92,7 @@ TEST_F(InProcessClusterTest, ALostRankFailsTheStepAndIsNamed) {
   EXPECT_EQ(logits_of(*after, 0), logits_of(*before, 0));
 }
 
-TEST_F(InProcessClusterTest, ManyLostRanksAreManyTimesReplaced) {
+TEST_F(InProcessClusterTest, LostRanksAreReplacedManyTimes) {
   for (int round = 0; round < 20; ++round) {
     auto group = cluster_->form({});
     ASSERT_EQ(message_of(group.status()), "");
@@ -118,7 +118,7 @@ TEST_F(InProcessClusterTest, AnAbortFromAnotherThreadEndsTheGroup) {
   ASSERT_EQ(message_of(cluster_->form({}).status()), "");
 }
 
-TEST_F(InProcessClusterTest, IsShutDownForEver) {
+TEST_F(InProcessClusterTest, AShutdownIsPermanent) {
   cluster_->shutdown();
   EXPECT_EQ(cluster_->form({}).status().code(), absl::StatusCode::kCancelled);
 }

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// The server as well-behaved clients see it.
+// The server with well-behaved clients.
 #include "coordinator/http/connection/server.h"
 
 #include <sys/socket.h>
@@ -53,8 +53,8 @@ TEST(HttpServerTest, TheGateLooksAtTheHeadAlone) {
   EXPECT_EQ(known.read().body, "body");
 }
 
-// With bodies that it never ends a client would keep those of others out.
-TEST(HttpServerTest, OneClientMayHaveHalfOfWhatIsBeingReceived) {
+// Otherwise one client could keep out others' bodies with bodies that it never ends.
+TEST(HttpServerTest, OneClientMayHaveHalfOfTheBodiesBeingReceived) {
   const Gate gate = [](const Request& head) -> Admission {
     return {.refusal = std::nullopt, .client = std::string(head.header("Client"))};
   };
@@ -79,7 +79,7 @@ TEST(HttpServerTest, OneClientMayHaveHalfOfWhatIsBeingReceived) {
   EXPECT_LT(refused, 30);
 }
 
-TEST(HttpServerTest, AnIdleConnectionMakesRoomForANewOneWhereThatIsWanted) {
+TEST(HttpServerTest, AnIdleConnectionMakesRoomForANewOneIfSoConfigured) {
   ScriptedServer server(
       ServerOptions{.threads = 1, .max_connections = 4, .when_full = WhenFull::kCloseOldest});
   HttpClient first(server.address());
@@ -106,7 +106,7 @@ TEST(HttpServerTest, PipelinedRequestsAreAnsweredInOrder) {
   for (int i = 0; i < 200; ++i) EXPECT_EQ(client.read().body, std::to_string(i));
 }
 
-TEST(HttpServerTest, ARequestBehindOneThatIsHeldWaitsForIt) {
+TEST(HttpServerTest, ARequestAfterAHeldOneWaitsForIt) {
   ScriptedServer server;
   HttpClient client(server.address());
   client.send(http_request("GET", "/held") + http_request("GET", "/quick"));
@@ -126,7 +126,7 @@ TEST(HttpServerTest, HeadHasTheLengthAndNoBody) {
   server.begin_stream(server.take_held());
   EXPECT_EQ(client.read(/*no_body=*/true).status, 200);
   EXPECT_EQ(server.counts().sources, 0);
-  EXPECT_EQ(client.get("/quick").body, "quick");  // Nothing of a body came between.
+  EXPECT_EQ(client.get("/quick").body, "quick");  // No bytes of a body came between.
 }
 
 TEST(HttpServerTest, AStreamIsSentPieceByPiece) {
@@ -135,7 +135,7 @@ TEST(HttpServerTest, AStreamIsSentPieceByPiece) {
   client.send(http_request("GET", "/stream"));
   const auto exchange = server.take_held();
   const auto feed = server.begin_stream(exchange);
-  EXPECT_TRUE(client.read_until("\r\n\r\n"));  // The head comes before there is a piece.
+  EXPECT_TRUE(client.read_until("\r\n\r\n"));  // The head arrives before there is a piece.
   for (int i = 0; i < 20; ++i) {
     const std::string text = "data: " + std::to_string(i) + "\n\n";
     feed->say(text);
@@ -150,7 +150,7 @@ TEST(HttpServerTest, AStreamIsSentPieceByPiece) {
   EXPECT_EQ(server.counts().gone, 0);
 }
 
-TEST(HttpServerTest, ToHttp10AStreamEndsWithTheConnection) {
+TEST(HttpServerTest, AStreamToHttp10EndsWithTheConnection) {
   ScriptedServer server;
   HttpClient client(server.address());
   client.send("GET /stream HTTP/1.0\r\n\r\n");
@@ -162,20 +162,20 @@ TEST(HttpServerTest, ToHttp10AStreamEndsWithTheConnection) {
   EXPECT_EQ(answer.headers.at("connection"), "close");
 }
 
-TEST(HttpServerTest, TheVersionOfARequestBehindItChangesNothingForAStream) {
+TEST(HttpServerTest, TheVersionOfALaterRequestChangesNothingForAStream) {
   ScriptedServer server;
   HttpClient client(server.address());
   client.send(http_request("GET", "/stream"));
   const auto exchange = server.take_held();
   client.send("GET /quick HTTP/1.0\r\n\r\n");
-  for (int i = 0; i < 8; ++i) server.expect_alive();  // By then it has been read.
+  for (int i = 0; i < 8; ++i) server.expect_alive();  // By then the request is read.
   server.begin_stream(exchange)->say("all of it", /*end=*/true);
   exchange->wake();
   EXPECT_EQ(client.read().headers.at("transfer-encoding"), "chunked");
   EXPECT_EQ(client.read().body, "quick");
 }
 
-TEST(HttpServerTest, AClientThatWaitsForContinueIsTold) {
+TEST(HttpServerTest, AClientThatWaitsForContinueGetsIt) {
   ScriptedServer server;
   HttpClient client(server.address());
   client.send(
@@ -224,7 +224,7 @@ TEST(HttpServerTest, AClientThatGoesWhileItWaitsIsNoticed) {
   EXPECT_TRUE(becomes_true([&] { return server.server().connections() == 0; }));
   const auto held = server.take_held();
   std::atomic<bool> told = false;
-  held->on_gone([&] { told = true; });  // It has happened: at once.
+  held->on_gone([&] { told = true; });  // The client is gone already: the call is immediate.
   EXPECT_TRUE(becomes_true([&] { return told.load(); }));
   held->respond({.body = "to nobody"});
   held->wake();
@@ -246,14 +246,14 @@ TEST(HttpServerTest, AClientThatGoesDuringAStreamEndsItsSource) {
   EXPECT_TRUE(becomes_true([&] { return server.counts().gone == 1; }));
 }
 
-TEST(HttpServerTest, OnGoneIsNotCalledOnceTheAnswerIsOut) {
+TEST(HttpServerTest, OnGoneIsNotCalledAfterTheAnswerIsSent) {
   ScriptedServer server;
   {
     HttpClient client(server.address());
     client.send(http_request("GET", "/held"));
     server.take_held()->respond({.body = "x"});
     EXPECT_EQ(client.read().body, "x");
-    EXPECT_EQ(client.get("/quick").body, "quick");  // The first one's end is known by now.
+    EXPECT_EQ(client.get("/quick").body, "quick");  // By now the first exchange's end is known.
   }
   EXPECT_TRUE(becomes_true([&] { return server.server().connections() == 0; }));
   EXPECT_EQ(server.counts().gone, 0);
@@ -289,7 +289,7 @@ TEST(HttpServerTest, DrainingClosesIdleConnectionsAndLetsStreamsFinish) {
 
   server.server().drain();
   EXPECT_TRUE(idle.ends());
-  HttpClient probe(server.address());  // Is still told that the server drains.
+  HttpClient probe(server.address());  // It is still served, and closed after that.
   EXPECT_EQ(probe.get("/quick").headers.at("connection"), "close");
   EXPECT_TRUE(probe.ends());
   feed->say("rest", true);
@@ -298,8 +298,8 @@ TEST(HttpServerTest, DrainingClosesIdleConnectionsAndLetsStreamsFinish) {
   EXPECT_TRUE(streaming.ends());
 }
 
-// Whoever has just connected may be about to send: closed then, a client would not know whether its
-// request was taken.
+// A client that has just connected may be about to send: if its connection closed then, it would
+// not know whether its request was taken.
 TEST(HttpServerTest, DrainingLeavesANewConnectionItsFirstRequest) {
   ScriptedServer server;
   HttpClient idle(server.address());
@@ -348,7 +348,7 @@ TEST(HttpServerTest, AnswersComeFromAnyThread) {
     clients.emplace_back([&server, i] {
       HttpClient client(server.address());
       client.send(http_request("GET", "/stream"));
-      const auto exchange = server.take_held();  // Perhaps another client's.
+      const auto exchange = server.take_held();  // It may be another client's.
       const auto feed = server.begin_stream(exchange);
       for (int n = 0; n < 100; ++n) {
         feed->say(std::to_string(n) + " ");

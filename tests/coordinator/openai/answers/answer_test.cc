@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Events that no real model is needed for: calls and thoughts in answers, and that a chunk depends
-// on what came before it alone.
+// Events that need no real model: calls and thoughts in answers, and that a chunk depends only on
+// the events before it.
 #include <gtest/gtest.h>
 
 #include "coordinator/openai/answers/chunk_writer.h"
@@ -23,7 +23,7 @@ AnswerFacts facts() {
           .output = {.thoughts = find_format("think"), .tools = find_format("hermes")}};
 }
 
-// The text in pieces of so many bytes, the last one with the end.
+// The text in pieces of `size` bytes; the last one has the end.
 std::vector<StreamEvent> stream_events(const std::string& text, size_t size) {
   std::vector<StreamEvent> events;
   for (size_t at = 0; at < text.size(); at += size)
@@ -175,7 +175,7 @@ TEST(ChunkWriterTest, AnEventThatShowsNothingHasNoChunk) {
   EXPECT_EQ(writer.chunks({.finish_reason = FinishReason::kLength}, 0).size(), 2u);
 }
 
-TEST(ChunkWriterTest, UsageIsInEachChunkWhereItIsAskedFor) {
+TEST(ChunkWriterTest, UsageIsInEachChunkOnRequest) {
   AnswerFacts counted = facts();
   counted.continuous_usage = true;
   counted.prompt_tokens = {3};
@@ -212,7 +212,7 @@ TEST(ChoiceReaderTest, ThoughtsAreCountedInTokensWithoutTheirTags) {
   }
 }
 
-TEST(WholeAnswerTest, ThoughtsAreNullWhereThereIsNone) {
+TEST(WholeAnswerTest, ThoughtsAreNullIfThereAreNone) {
   WholeAnswer answer(facts(), 1, 1);
   answer.add({.text = "Hi", .finish_reason = FinishReason::kStop}, 0);
   const OrderedJson message = OrderedJson::parse(answer.text())["choices"][0]["message"];
@@ -220,7 +220,7 @@ TEST(WholeAnswerTest, ThoughtsAreNullWhereThereIsNone) {
   EXPECT_TRUE(message.at("reasoning_content").is_null());
 }
 
-TEST(WholeAnswerTest, WhatStoppedItIsNamedWhereTheRequestNamedIt) {
+TEST(WholeAnswerTest, AStopIsNamedIfTheRequestNamedIt) {
   AnswerFacts named = facts();
   named.stop_ids = {8};
   const auto end = [&](const StopCause& stop) {
@@ -234,11 +234,11 @@ TEST(WholeAnswerTest, WhatStoppedItIsNamedWhereTheRequestNamedIt) {
   EXPECT_EQ(end({.text = "x"})["stop_reason"], "x");
 }
 
-TEST(CallIdTest, IsTheModelsWhereItWroteOne) {
+TEST(CallIdTest, ACallIdIsTheModelsOwnIfItWroteOne) {
   EXPECT_EQ(call_id("chatcmpl-1", 0, {.id = "functions.f:0"}), "functions.f:0");
 }
 
-TEST(CallIdTest, IsNineLettersAndDigitsThatDependOnAnswerChoiceAndCall) {
+TEST(CallIdTest, ACallIdHasNineCharactersThatDependOnAnswerChoiceAndCall) {
   const std::string id = call_id("chatcmpl-1", 0, {.index = 0});
   EXPECT_EQ(id, call_id("chatcmpl-1", 0, {.index = 0}));
   EXPECT_EQ(id.size(), 9u);

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// echo with logprobs: what evaluations of language models ask for.
+// echo with logprobs, as evaluations of language models use it.
 #include <gtest/gtest.h>
 
 #include <numeric>
@@ -14,7 +14,7 @@ namespace {
 
 const OrderedJson kEchoed = with(kStory, {{"echo", true}, {"logprobs", 2}});
 
-// What a stream's chunks come to, by choice.
+// A stream's chunks, joined per choice.
 std::vector<OrderedJson> joined(const http::Response& response, size_t choices) {
   std::vector<OrderedJson> all(choices, {{"text", ""}, {"logprobs", nullptr}});
   for (const SseEvent& event : events_of(response.body)) {
@@ -44,7 +44,7 @@ TEST(OpenAiEchoTest, LogprobsBeginWithThoseOfThePrompt) {
     EXPECT_EQ(logprobs[name][prompt + 3], plain["logprobs"][name][3]) << name;
   }
   ASSERT_EQ(logprobs["text_offset"].size(), prompt + 20);
-  EXPECT_EQ(logprobs["text_offset"][prompt], 16) << "behind \"Once upon a time\"";
+  EXPECT_EQ(logprobs["text_offset"][prompt], 16) << "after \"Once upon a time\"";
   EXPECT_TRUE(logprobs["token_logprobs"][0].is_null());
   EXPECT_TRUE(logprobs["top_logprobs"][0].is_null());
   std::string text;
@@ -62,7 +62,7 @@ TEST(OpenAiEchoTest, LogprobsBeginWithThoseOfThePrompt) {
   EXPECT_EQ(text, "Once upon a time");
 }
 
-TEST(OpenAiEchoTest, WithoutATokenToGenerateThereIsThePromptAlone) {
+TEST(OpenAiEchoTest, APromptIsEchoedAloneWithoutATokenToGenerate) {
   ApiServer server;
   const OrderedJson answer =
       server.post_json("/v1/completions", with(kEchoed, {{"max_tokens", 0}}));
@@ -73,7 +73,7 @@ TEST(OpenAiEchoTest, WithoutATokenToGenerateThereIsThePromptAlone) {
   EXPECT_EQ(answer["usage"]["completion_tokens"], 0);
 }
 
-TEST(OpenAiEchoTest, EachChoiceOfEachPromptHasThoseOfItsPrompt) {
+TEST(OpenAiEchoTest, EachChoiceOfEachPromptHasItsPromptsLogprobs) {
   ApiServer server;
   const OrderedJson body =
       with(kEchoed, {{"prompt", {{5, 6, 7}, {8}}}, {"n", 2}, {"max_tokens", 3}});
@@ -88,7 +88,7 @@ TEST(OpenAiEchoTest, EachChoiceOfEachPromptHasThoseOfItsPrompt) {
             choices[1]["logprobs"]["token_logprobs"][2]);
 }
 
-TEST(OpenAiEchoTest, AStreamComesToTheSame) {
+TEST(OpenAiEchoTest, AStreamHasTheSameLogprobs) {
   ApiServer server;
   const OrderedJson prompts = {"Once upon a time", std::vector<int>(200, 7)};
   for (const size_t n : {size_t{1}, size_t{3}}) {
@@ -182,7 +182,7 @@ TEST(OpenAiEchoTest, AChatRepeatsTheAssistantsLastMessage) {
       << "the last message is the user's";
 }
 
-TEST(OpenAiEchoTest, PromptLogprobsThatCannotBeGivenAreRefused) {
+TEST(OpenAiEchoTest, ImpossiblePromptLogprobsAreRefused) {
   ApiServer server;
   const auto expect_refused = [&](const OrderedJson& more, const char* what) {
     expect_error(server.post("/v1/completions", with(kStory, more).dump()), 400, "prompt_logprobs",
@@ -197,7 +197,7 @@ TEST(OpenAiEchoTest, PromptLogprobsThatCannotBeGivenAreRefused) {
   expect_refused({{"prompt_logprobs", 2}, {"prompt", prompts}, {"n", 20}}, "fewer prompts");
 }
 
-TEST(OpenAiEchoTest, WhatWouldBeTooLargeInOneAnswerIsRefusedBeforeItIsComputed) {
+TEST(OpenAiEchoTest, AnAnswerThatWouldBeTooLargeIsRefusedBeforeItIsComputed) {
   ApiServer server;
   std::vector<std::vector<int>> prompts(200, std::vector<int>(100, 7));
   const OrderedJson body = with(kEchoed, {{"prompt", prompts}, {"n", 20}, {"max_tokens", 0}});
@@ -207,7 +207,7 @@ TEST(OpenAiEchoTest, WhatWouldBeTooLargeInOneAnswerIsRefusedBeforeItIsComputed) 
   EXPECT_EQ(server.engine().stats().completion_tokens, 0);
 }
 
-TEST(OpenAiLogprobsTest, MoreThanOneAnswerHoldsIsRefusedBeforeItIsComputed) {
+TEST(OpenAiLogprobsTest, MoreLogprobsThanAnAnswerHoldsAreRefusedBeforeComputation) {
   ApiServer server;
   const OrderedJson many = {{"n", 128}, {"max_tokens", 400}, {"logprobs", true}};
   const OrderedJson chat = with(with(kTalk, many), {{"top_logprobs", 20}});

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Requests that are refused for want of room, given up, or lose their workers.
+// Requests that are refused because there is no room, are cancelled, or lose their workers.
 #include <gtest/gtest.h>
 
 #include <atomic>
@@ -36,7 +36,7 @@ TEST(OpenAiEndsTest, AFullQueueIs429AndADrainingServer503BeforeTheBodyIsRead) {
   EXPECT_EQ(waiting->wait().status, 200);
 }
 
-// The rest of it would be computed in vain.
+// The rest of the batch would be computed in vain.
 TEST(OpenAiEndsTest, ABatchFailsAtOnceAndWholeWhenItLosesAPlaceInTheQueue) {
   EngineOptions options;
   options.max_waiting.requests = 4;
@@ -85,7 +85,7 @@ TEST(OpenAiEndsTest, AClientThatGoesAwayCancels) {
   }
 }
 
-TEST(OpenAiEndsTest, ClientsThatGoAtAnyMomentLeaveNothingBehind) {
+TEST(OpenAiEndsTest, ClientsThatGoAtAnyMomentLeakNothing) {
   ApiServer server;
   for (int i = 0; i < 200; ++i) {
     const auto exchange = server.send(
@@ -103,7 +103,7 @@ TEST(OpenAiEndsTest, ClientsThatGoAtAnyMomentLeaveNothingBehind) {
   EXPECT_TRUE(server.cluster().lies().empty());
 }
 
-// A request to /v1/completions that has this long.
+// A request to /v1/completions with this timeout.
 std::shared_ptr<FakeExchange> send_with_timeout(ApiServer& server, const std::string& ms,
                                                 const OrderedJson& body) {
   return server.send("POST", "/v1/completions", body.dump(), "", {{"X-Request-Timeout-Ms", ms}});
@@ -127,7 +127,7 @@ TEST(OpenAiEndsTest, ADeadlineThatPassesInTheQueueIs408StreamedOrNot) {
 }
 
 TEST(OpenAiEndsTest, ADeadlineThatPassesBeforeTheBodyIsReadIs408AtOnce) {
-  Mutex held;  // By a test that keeps all threads of the pool busy.
+  Mutex held;  // While it is held, all threads of the pool are busy.
   std::atomic<int> arrived = 0;
   ApiServer server;
   held.lock();
@@ -159,7 +159,7 @@ TEST(OpenAiEndsTest, ADeadlineThatPassesWithinAStreamIsItsLastEvent) {
       send_with_timeout(server, "400", with(kStory, {{"stream", true}, {"max_tokens", 900}}));
   until_ms = steady_now_ms() + 400;
   const http::Response response = exchange->wait();
-  // Where the machine is too slow for two steps in that time, it is a 408 of its own.
+  // If the machine is too slow for two steps in that time, the whole answer is a 408.
   if (response.status == 408) return;
   EXPECT_EQ(response.status, 200);
   const std::vector<SseEvent> events = events_of(response.body);
@@ -179,7 +179,7 @@ TEST(OpenAiEndsTest, ADeadlineInTimeChangesNothing) {
             events_of(server.post("/v1/completions", streamed.dump()).body).size());
 }
 
-TEST(OpenAiEndsTest, ATimeoutThatIsNoneIs400) {
+TEST(OpenAiEndsTest, AnInvalidTimeoutIs400) {
   ApiServer server;
   for (const char* bad : {"0", "-1", "1.5", "soon", "86400001", "99999999999999999999"}) {
     expect_error(send_with_timeout(server, bad, kStory)->wait(), 400, nullptr, nullptr,
@@ -187,7 +187,7 @@ TEST(OpenAiEndsTest, ATimeoutThatIsNoneIs400) {
   }
 }
 
-TEST(OpenAiEndsTest, ClientsThatGoBeforeTheirDeadlineLeaveNothingBehind) {
+TEST(OpenAiEndsTest, ClientsThatGoBeforeTheirDeadlineLeakNothing) {
   ApiServer server;
   for (int i = 0; i < 100; ++i) {
     const auto exchange = send_with_timeout(server, std::to_string(1 + i % 20),
@@ -222,7 +222,7 @@ TEST(OpenAiEndsTest, AFaultIs500BeforeTheAnswerAndAnEventWithinIt) {
   }
 }
 
-TEST(OpenAiEndsTest, WhatEndedAnAnswerIsNamed) {
+TEST(OpenAiEndsTest, AnAnswerNamesTheStopThatEndedIt) {
   ApiServer server;
   const OrderedJson choice = server.post_json("/v1/completions", kStory)["choices"][0];
   EXPECT_TRUE(choice.at("stop_reason").is_null());

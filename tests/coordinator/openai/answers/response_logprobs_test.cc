@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// The log-probabilities of /v1/responses, in its events and whole.
+// The log-probabilities of /v1/responses, in its events and in the whole response.
 #include <gtest/gtest.h>
 
 #include "coordinator/openai/answer_bounds.h"
@@ -55,7 +55,7 @@ TEST(ResponseLogprobsTest, AStreamedResponseHasABoundOfLogprobs) {
   EXPECT_TRUE(bound_response(1 << 20, &request).ok());
 }
 
-// The tokens of hidden thoughts wait for a text that shows them: they must not be read for each.
+// The tokens of hidden thoughts wait for a visible text: they must not be read again for each one.
 TEST(ResponseLogprobsTest, ManyHiddenTokensAreReadOnce) {
   const ApiServer server;
   const Tokenizer* tokenizer = server.model().tokenizer();

@@ -91,7 +91,7 @@ TEST(ResponsesTest, ThoughtsAndCallsAreItems) {
   EXPECT_EQ(done, 3u);
 }
 
-TEST(ResponsesTest, WhatWasCancelledDoesNotSayThatItIsComplete) {
+TEST(ResponsesTest, ACancelledResponseIsNotReportedComplete) {
   ResponseWriter writer(std::make_shared<const AnswerFacts>(
       AnswerFacts{.endpoint = kResponses,
                   .id = "resp_1",
@@ -111,7 +111,7 @@ TEST(ResponsesTest, WhatWasCancelledDoesNotSayThatItIsComplete) {
   EXPECT_EQ(done["item"]["status"], "incomplete");
 }
 
-TEST(ResponsesTest, WhatAResponseRepeatsIsBounded) {
+TEST(ResponsesTest, TheFieldsThatAResponseRepeatsAreBounded) {
   ApiServer server;
   const OrderedJson body = {{"input", "a"},
                             {"user", std::string(30'000, 'u')},
@@ -141,7 +141,7 @@ TEST(ResponsesTest, ItemsOfInputBecomeMessages) {
   EXPECT_EQ(chat.tools(0), R"({"type":"function","function":{"name":"f","parameters":{}}})");
 }
 
-TEST(ResponsesTest, WhatIsKeptNowhereIsRefused) {
+TEST(ResponsesTest, UnsupportedFieldsAreRefused) {
   ApiServer server;
   const auto refused = [&](const OrderedJson& more, const OrderedJson& param,
                            const std::string& text) {

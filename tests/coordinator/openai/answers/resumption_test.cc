@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Streams that are cut anywhere and resumed: what a client joins is what an uncut one got.
+// Streams that are cut anywhere and resumed: the joined parts equal the uncut stream.
 #include "coordinator/openai/answers/resumption.h"
 
 #include <gtest/gtest.h>
@@ -46,7 +46,7 @@ std::shared_ptr<FakeExchange> post(ApiServer& server, const std::string& path,
       path, std::make_shared<FakeExchange>("POST", path, body.dump(), std::move(headers)));
 }
 
-// What a client that keeps whole events has of these bytes: up to the last one with an id.
+// The part of the bytes that a client of whole events keeps: up to the last event with an id.
 struct Kept {
   std::string bytes;
   std::string last_id;  // Empty: none.
@@ -65,7 +65,7 @@ Kept kept_of(const std::string& received) {
   return kept;
 }
 
-// Reads at least so many bytes, or to the end, and hangs up.
+// Reads `bytes` bytes, or to the end, and hangs up.
 std::string read_and_cut(FakeExchange& exchange, size_t bytes) {
   std::string received;
   while (received.size() < bytes && exchange.read_more(&received)) {
@@ -99,7 +99,7 @@ Begun begin_random(ApiServer& server, std::mt19937_64& random) {
   return {.exchange = exchange, .id = header(head, "X-Request-Id")};
 }
 
-TEST(ResumptionTest, AThousandStreamsThatAreCutAtRandomBytesJoinToTheUncutOnes) {
+TEST(ResumptionTest, AThousandStreamsCutAtRandomBytesJoinToTheUncutOnes) {
   std::mt19937_64 random(1);
   SCOPED_TRACE("seed 1");
   ApiServer server;
@@ -109,14 +109,14 @@ TEST(ResumptionTest, AThousandStreamsThatAreCutAtRandomBytesJoinToTheUncutOnes) 
     std::string joined;
     std::string received;
     if (i % 2 == 0) {
-      received = read_and_cut(*begun.exchange, random() % 3000);  // Some while it runs.
+      received = read_and_cut(*begun.exchange, random() % 3000);  // Some are cut while they run.
       const Kept kept = kept_of(received);
       const auto rest = call(server, "GET", begun.id, "", kept.last_id);
       live += rest->wait_head().status == 200 ? 1 : 0;
       joined = kept.bytes + rest->wait().body;
       ASSERT_TRUE(joined.starts_with(received)) << i;
     }
-    // Uncut: the first answer, or one from the beginning.
+    // The uncut stream: the first answer, or one read from the beginning.
     const std::string uncut =
         i % 2 == 0 ? call(server, "GET", begun.id)->wait().body : begun.exchange->wait().body;
     if (i % 2 != 0) {
@@ -150,7 +150,7 @@ TEST(ResumptionTest, AClientThatIsKilledAtEveryEventLosesNothing) {
   }
 }
 
-TEST(ResumptionTest, ADroppedClientDoesNotCancelAndAnOffsetThatIsToComeIsWaitedFor) {
+TEST(ResumptionTest, ADroppedClientDoesNotCancelAndAFutureOffsetIsWaitedFor) {
   ApiServer server;
   StepGate gate(server.cluster());
   const auto first = post(server, "/v1/completions", resumable(kStory), "story");
@@ -162,13 +162,13 @@ TEST(ResumptionTest, ADroppedClientDoesNotCancelAndAnOffsetThatIsToComeIsWaitedF
   const std::vector<SseEvent> events = openai::events_of(rest->wait().body);
   ASSERT_EQ(events.size(), 4u);
   EXPECT_EQ(events[0].id, "18");
-  EXPECT_EQ(events[1].id, "") << "the last text: its reason follows, which is of the same event";
+  EXPECT_EQ(events[1].id, "") << "its reason follows as part of the same event";
   EXPECT_EQ(events[2].id, "19");
-  EXPECT_EQ(OrderedJson::parse(events[0].data)["id"], "story") << "one name";
+  EXPECT_EQ(OrderedJson::parse(events[0].data)["id"], "story") << "both use one name";
   EXPECT_EQ(server.engine().stats().completion_tokens, 20);
 }
 
-TEST(ResumptionTest, NamesAreTheClientsOrDrawnAndTakenOnce) {
+TEST(ResumptionTest, NamesAreTheClientsOrDrawnAndAreUnique) {
   ApiServer server;
   const auto first = post(server, "/v1/completions", resumable(kStory), "mine");
   EXPECT_EQ(header(first->wait(), "X-Request-Id"), "mine");
@@ -183,11 +183,11 @@ TEST(ResumptionTest, NamesAreTheClientsOrDrawnAndTakenOnce) {
   }
   EXPECT_EQ(drawn.size(), 20u);
   EXPECT_GE(drawn.begin()->size(), 24u);
-  // Without "resumable" the header names no stream, and so takes no name.
+  // Without "resumable" the header does not name a stream, and so takes no name.
   EXPECT_EQ(post(server, "/v1/completions", kStory, "mine")->wait().status, 200);
 }
 
-TEST(ResumptionTest, WhatCannotBeResumedIsSaid) {
+TEST(ResumptionTest, AStreamThatCannotBeResumedSaysWhy) {
   ApiServer server;
   const auto refused = [&](const OrderedJson& body) {
     return post(server, "/v1/completions", body)->wait();
@@ -213,7 +213,7 @@ TEST(ResumptionTest, WhatCannotBeResumedIsSaid) {
                "must be an offset");
 }
 
-TEST(ResumptionTest, TheHeaderIsNewerThanTheQuery) {
+TEST(ResumptionTest, TheHeaderOverridesTheQuery) {
   const auto offset = [](const std::string& query, const http::Headers& headers) {
     const FakeExchange exchange("GET", with_query("/", query), "", headers);
     return resume_offset(exchange.request()).value();
@@ -225,7 +225,7 @@ TEST(ResumptionTest, TheHeaderIsNewerThanTheQuery) {
   EXPECT_EQ(offset("xfrom=7&fromage=3", {}), 0u);
 }
 
-TEST(ResumptionTest, AfterItsTimeItIs410AndWithinTheAnswerAnError) {
+TEST(ResumptionTest, AnExpiredStreamIs410OrAnErrorWithinTheAnswer) {
   ApiServer server({}, {}, {}, {.after_end_ms = 0});
   StepGate gate(server.cluster());
   const auto first = post(server, "/v1/completions", resumable(kStory), "story");
@@ -234,7 +234,7 @@ TEST(ResumptionTest, AfterItsTimeItIs410AndWithinTheAnswerAnError) {
   EXPECT_TRUE(becomes_true([&] { return server.kept().counts().streams == 0; }));
   expect_error(call(server, "GET", "story")->wait(), 410, nullptr, "stream_gone", "no longer kept");
   expect_error(call(server, "DELETE", "story")->wait(), 410, nullptr, "stream_gone", "");
-  // The first reader may have read all, or some, or nothing by then.
+  // By then the first reader may have read all, or some, or nothing.
   const std::vector<SseEvent> events = openai::events_of(first->wait().body);
   if (events.back().data != "[DONE]") {
     EXPECT_NE(events.back().data.find("no longer kept"), std::string::npos);

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Streams as benchmark clients read them. vLLM's splits at empty lines, SGLang's and llmperf's
-// split at every line end; each piece that is not blank is an event to them: `data: ` and JSON.
+// Streams as benchmark clients read them. vLLM's splits at empty lines, SGLang's and llmperf's at
+// every line end; each piece that is not blank is an event to them: `data: ` and JSON.
 #include <gtest/gtest.h>
 
 #include <algorithm>
@@ -74,8 +74,8 @@ TEST(StreamLinesTest, AnErrorWithinAStreamIsData) {
   expect_data_alone(stream);
 }
 
-// A benchmark that waits in the queue for 15 s sees what fills the silence, too.
-TEST(StreamLinesTest, WhatFillsSilenceIsNoPiece) {
+// A benchmark that waits in the queue for 15 s also reads the bytes that fill the silence.
+TEST(StreamLinesTest, TheBytesThatFillSilenceAreNoPiece) {
   const auto facts = std::make_shared<const AnswerFacts>(AnswerFacts{.id = "cmpl-1"});
   const auto log = std::make_shared<KeptLog>();
   std::vector<std::unique_ptr<StreamReader>> readers;
@@ -96,7 +96,7 @@ TEST(StreamLinesTest, WhatFillsSilenceIsNoPiece) {
       << "a role, three texts, a reason and [DONE]: " << stream;
 }
 
-TEST(StreamLinesTest, AResponseHasTypesBesideItsDataAndIdsWhereItIsResumable) {
+TEST(StreamLinesTest, AResponseHasTypesBesideItsDataAndIdsIfItIsResumable) {
   ApiServer server;
   const OrderedJson body = {{"input", "Once upon a time"}, {"max_output_tokens", 20}, {"seed", 1}};
   const auto kinds_of = [](const std::string& stream) {

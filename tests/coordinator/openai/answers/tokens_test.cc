@@ -16,7 +16,7 @@
 namespace lockstep::openai {
 namespace {
 
-// A model whose tokenizer marks blanks and has single bytes, as SentencePiece's do.
+// A model whose tokenizer marks blanks and has single-byte tokens, as SentencePiece's do.
 class BlankMarkingModel {
  public:
   BlankMarkingModel() {
@@ -47,7 +47,7 @@ class TokensTest : public ::testing::Test {
     EXPECT_TRUE(answer.contains("choices")) << answer;
     return answer.value("choices", OrderedJson::array({OrderedJson::object()}))[0];
   }
-  // The chunks of a stream, but for the last.
+  // The chunks of a stream, except the last.
   std::vector<OrderedJson> chunks(const OrderedJson& more, const char* path = "/v1/completions") {
     const bool is_chat = std::string_view(path) == "/v1/chat/completions";
     const OrderedJson body = with(is_chat ? kTalk : kStory, more);
@@ -68,7 +68,7 @@ class TokensTest : public ::testing::Test {
   ApiServer server_{{}, model_.options()};
 };
 
-// The tokens that are no special ones, which have no place in the text.
+// The tokens except special ones, which are not in the text, join to the text.
 void expect_joined(const OrderedJson& logprobs, const std::string& text) {
   std::string joined;
   for (size_t i = 0; i < logprobs["tokens"].size(); ++i) {
@@ -79,7 +79,7 @@ void expect_joined(const OrderedJson& logprobs, const std::string& text) {
   EXPECT_EQ(joined, text);
 }
 
-// Nothing of these is a single byte, of which characters may be made that are none.
+// Excludes single-byte tokens, which may form invalid characters.
 OrderedJson without_bytes() {
   std::vector<int> ids;
   for (int id = 259; id < 500; ++id) ids.push_back(id);
@@ -92,7 +92,7 @@ TEST_F(TokensTest, TheTokensOfACompletionJoinedAreItsText) {
     const OrderedJson one = choice(body);
     expect_joined(one["logprobs"], one["text"]);
     for (const OrderedJson& top : one["logprobs"]["top_logprobs"]) {
-      EXPECT_TRUE(top.is_null() || top.size() >= 3) << "no two fell together: " << top;
+      EXPECT_TRUE(top.is_null() || top.size() >= 3) << "two have the same text: " << top;
     }
     OrderedJson streamed;
     for (const OrderedJson& chunk : chunks(body)) {
@@ -118,10 +118,10 @@ TEST_F(TokensTest, ATokensBytesInChatAreItsOwn) {
       EXPECT_EQ(entry["top_logprobs"][0]["token"], token);
     }
   }
-  EXPECT_GT(single, 0) << "parts of characters should be seen";
+  EXPECT_GT(single, 0) << "the test must see parts of characters";
 }
 
-TEST_F(TokensTest, ThePromptsIdsHaveTheAnswerOfItsText) {
+TEST_F(TokensTest, APromptsIdsHaveTheSameAnswerAsItsText) {
   const OrderedJson ids = server_.post_json("/tokenize", {{"prompt", "Once upon"}})["tokens"];
   const int32_t the = id("\xE2\x96\x81the");
   for (const OrderedJson& prompt : {OrderedJson("Once upon"), ids}) {
@@ -135,7 +135,7 @@ TEST_F(TokensTest, ThePromptsIdsHaveTheAnswerOfItsText) {
   }
 }
 
-TEST_F(TokensTest, IdsThatCameOutHaveTheirLogprobsWhenTheyAreScored) {
+TEST_F(TokensTest, GeneratedIdsHaveTheSameLogprobsWhenTheyAreScored) {
   for (const char* path : {"/v1/completions", "/v1/chat/completions"}) {
     const bool is_chat = std::string_view(path) == "/v1/chat/completions";
     const OrderedJson body =
@@ -231,7 +231,7 @@ TEST_F(TokensTest, TheEndTokenIsShownWithIdsAlone) {
   EXPECT_EQ(shown["logprobs"]["tokens"].size(), 1u);
 }
 
-TEST_F(TokensTest, NamedIdsComeInPlaceOfTheBest) {
+TEST_F(TokensTest, NamedIdsReplaceTheBest) {
   const std::vector<int> ids = {400, 3, 131};
   const OrderedJson one = choice({{"logprobs", 5},
                                   {"logprob_token_ids", ids},
@@ -270,7 +270,7 @@ TEST_F(TokensTest, NothingButAllowedIdsIsDrawnAndNoBadWord) {
   expect_refused({{"bad_words", "the"}}, "bad_words", "a list");
 }
 
-TEST_F(TokensTest, APromptIsCutAndHasTheBeginTokenThatIsAskedFor) {
+TEST_F(TokensTest, APromptIsTruncatedAndHasItsBeginTokenOnRequest) {
   const auto prompt_of = [&](const OrderedJson& more) {
     const OrderedJson one = choice(with(more, {{"return_token_ids", true}, {"max_tokens", 1}}));
     return one["prompt_token_ids"].get<std::vector<int32_t>>();

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// The table of fields: that it is the documents', and that no field of a request is lost.
+// The table of fields: the documents have the same, and no field of a request is lost.
 #include "coordinator/openai/fields/field_table.h"
 
 #include <fmt/format.h>
@@ -25,7 +25,7 @@
 namespace lockstep::openai {
 namespace {
 
-TEST(FieldTableTest, EveryGrpcFieldOfTheTableIsThereAndMostOfThemAreInTheTable) {
+TEST(FieldTableTest, TheTablesGrpcFieldsExistAndNoneIsMissing) {
   std::string all;
   for (const Field& field : fields()) {
     all += std::string(" ") + field.grpc + ",";
@@ -39,7 +39,7 @@ TEST(FieldTableTest, EveryGrpcFieldOfTheTableIsThereAndMostOfThemAreInTheTable) 
   }
   for (int i = 0; i < v1::GenerateRequest::descriptor()->field_count(); ++i) {
     const std::string name = v1::GenerateRequest::descriptor()->field(i)->name();
-    if (name == "request_id" || name == "chat") continue;  // Made here; its fields are listed.
+    if (name == "request_id" || name == "chat") continue;  // Made here; the table lists its fields.
     EXPECT_NE(all.find(" " + name + ","), std::string::npos) << name;
   }
 }
@@ -62,7 +62,7 @@ TEST(FieldTableTest, AFieldIsInOneRowOfEachEndpoint) {
   }
 }
 
-TEST(FieldTableTest, WhatIsRefusedIs400ByItsNameUnlessItAsksForNothing) {
+TEST(FieldTableTest, ARefusedFieldIs400ByItsNameUnlessItIsNeutral) {
   ApiServer server;
   for (const Field& field : fields()) {
     for (const BodyPath& path : kBodyPaths) {
@@ -81,7 +81,7 @@ TEST(FieldTableTest, WhatIsRefusedIs400ByItsNameUnlessItAsksForNothing) {
   }
 }
 
-TEST(FieldTableTest, WhatIsHarmlessChangesNothing) {
+TEST(FieldTableTest, HarmlessFieldsChangeNothing) {
   ApiServer server;
   for (const BodyPath& path : std::span(kBodyPaths).first(3)) {
     OrderedJson body = with(path.body, {{"seed", 1}});
@@ -102,7 +102,7 @@ TEST(FieldTableTest, WhatIsHarmlessChangesNothing) {
   }
 }
 
-TEST(FieldTableTest, ToolsOfAnEmptyListAreRefusedButInResponses) {
+TEST(FieldTableTest, AnEmptyListOfToolsIsRefusedExceptInResponses) {
   ApiServer server;
   const OrderedJson none = {{"tools", OrderedJson::array()}};
   expect_error(server.post("/v1/chat/completions", with(kTalk, none).dump()), 400, "tools", nullptr,
@@ -167,7 +167,7 @@ TEST(FieldTableTest, AFieldThatNoTableHasIsLoggedOncePerClient) {
   EXPECT_NE(text.find(R"("field":"odd")"), std::string::npos) << text;
 }
 
-TEST(FieldTableTest, AFieldThatNoTableHasIsAnErrorWhereTheServerSaysSo) {
+TEST(FieldTableTest, AFieldThatNoTableHasIsAnErrorIfSoConfigured) {
   ApiServer server({}, {}, {.unknown_fields = "error"});
   for (const BodyPath& path : kBodyPaths) {
     EXPECT_EQ(server.post(path.path, path.body.dump()).status, 200) << path.path;

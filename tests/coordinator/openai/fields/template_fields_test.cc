@@ -17,7 +17,7 @@ class TemplateServer {
       : server_({}, {.chat_template = written(source)}) {}
 
   ApiServer& server() { return server_; }
-  // The prompt that the conversation becomes with these fields.
+  // The prompt of the conversation with these fields.
   std::string prompt(const OrderedJson& fields) {
     const OrderedJson ids =
         server_.post_json("/tokenize", with({{"messages", kTalk["messages"]}}, fields));

@@ -59,7 +59,7 @@ TEST(PythonLiteralTest, ACallHasKeywordArgumentsAlone) {
   }
 }
 
-// The bytes up to which the brackets close for the first time.
+// The number of bytes until the brackets close for the first time.
 size_t end_of(std::string_view text) {
   PythonSpan span;
   for (size_t i = 0; i < text.size(); ++i) {

@@ -10,7 +10,7 @@ std::string json_of(const char* schema, std::string_view text, const char* root 
   return SchemaType(OrderedJson::parse(schema), OrderedJson::parse(root)).json_of(text);
 }
 
-TEST(SchemaTypeTest, AStringIsItsTextWhateverItLooksLike) {
+TEST(SchemaTypeTest, AStringIsItsTextEvenIfItLooksLikeAnotherType) {
   for (const char* schema : {R"({"type": "string"})", R"({"enum": ["a", "b"]})",
                              R"({"anyOf": [{"type": "string"}, {"const": "x"}]})"}) {
     EXPECT_TRUE(SchemaType(OrderedJson::parse(schema), {}).is_string());
@@ -22,7 +22,7 @@ TEST(SchemaTypeTest, AStringIsItsTextWhateverItLooksLike) {
   }
 }
 
-TEST(SchemaTypeTest, WhatFitsNoTypeStaysAString) {
+TEST(SchemaTypeTest, AValueThatFitsNoTypeStaysAString) {
   EXPECT_EQ(json_of(R"({"type": "integer"})", " 12\n"), "12");
   EXPECT_EQ(json_of(R"({"type": "integer"})", "3.0"), "3.0");
   EXPECT_EQ(json_of(R"({"type": "integer"})", "3.5"), "\"3.5\"");
@@ -40,7 +40,7 @@ TEST(SchemaTypeTest, WhatFitsNoTypeStaysAString) {
   EXPECT_EQ(json_of(R"({"type": "object"})", "[]"), "\"[]\"");
 }
 
-TEST(SchemaTypeTest, OfSeveralTypesTheFirstThatFitsIsTaken) {
+TEST(SchemaTypeTest, TheFirstTypeThatFitsIsUsed) {
   const char* either = R"({"anyOf": [{"type": "string"}, {"type": "null"}]})";
   EXPECT_EQ(json_of(either, "null"), "null");
   EXPECT_EQ(json_of(either, "None"), "null");
@@ -51,8 +51,8 @@ TEST(SchemaTypeTest, OfSeveralTypesTheFirstThatFitsIsTaken) {
   EXPECT_EQ(json_of(R"({"oneOf": [{"items": {}}, {"properties": {}}]})", "{}"), "{}");
 }
 
-// Each reference doubles what is to be looked at; a path walks in a circle; lists are long.
-TEST(SchemaTypeTest, HostileSchemasAreLookedAtForABoundedTime) {
+// Each reference doubles the work, a path leads in a circle, lists are long.
+TEST(SchemaTypeTest, HostileSchemasAreReadInBoundedTime) {
   OrderedJson root = {{"a", {{"anyOf", OrderedJson::array()}}}};
   for (int i = 0; i < 1000; ++i) root["a"]["anyOf"].push_back({{"$ref", "#/a"}});
   EXPECT_EQ(SchemaType({{"$ref", "#/a"}}, root).json_of("5"), "5");
@@ -66,7 +66,7 @@ TEST(SchemaTypeTest, HostileSchemasAreLookedAtForABoundedTime) {
   EXPECT_EQ(SchemaType({{"enum", names}}, root).json_of("5"), "\"5\"");
 }
 
-TEST(SchemaTypeTest, WithoutATypeJsonIsReadWhereItIsJson) {
+TEST(SchemaTypeTest, AValueWithoutATypeIsReadAsJsonIfItIsJson) {
   for (const char* schema : {"{}", "null", "5", R"({"type": "date"})", R"({"$ref": "#/none"})"}) {
     EXPECT_EQ(json_of(schema, "5"), "5");
     EXPECT_EQ(json_of(schema, "[1]"), "[1]");

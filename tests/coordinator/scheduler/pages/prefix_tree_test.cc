@@ -20,7 +20,7 @@ std::vector<int32_t> evict(PrefixTree& tree, int64_t count) {
   return pages;
 }
 
-TEST(PrefixTreeTest, FindsAPageByEveryTokenBehindItsParent) {
+TEST(PrefixTreeTest, APageIsFoundByAllOfItsTokensAndItsParent) {
   PrefixTree tree;
   tree.insert({}, kNone, {1, 2, 3}, 7);
   tree.insert({}, 7, {1, 2, 3}, 5);
@@ -59,10 +59,10 @@ TEST(PrefixTreeTest, TheLeastRecentlyUsedLeafGoesFirstAndThenItsParent) {
   EXPECT_THAT(evict(tree, 2), ElementsAre(1, 0));
   EXPECT_EQ(tree.pages(), 0);
   tree.insert({}, kNone, {1}, 0);
-  EXPECT_EQ(tree.find({}, 0, Tokens{2}), kNone) << "nothing is left of its first life";
+  EXPECT_EQ(tree.find({}, 0, Tokens{2}), kNone) << "its first life left no trace";
 }
 
-TEST(PrefixTreeTest, WhatIsUsedStays) {
+TEST(PrefixTreeTest, AUsedPageStays) {
   PrefixTree tree;
   tree.insert({}, kNone, {1}, 0);
   tree.insert({}, kNone, {2}, 1);
@@ -74,7 +74,7 @@ TEST(PrefixTreeTest, WhatIsUsedStays) {
   EXPECT_EQ(tree.find({}, kNone, Tokens{1}), 0);
 }
 
-TEST(PrefixTreeDeathTest, EvictingWhatIsUsedStopsTheProcess) {
+TEST(PrefixTreeDeathTest, EvictingAUsedPageStopsTheProcess) {
   testing::FLAGS_gtest_death_test_style = "threadsafe";
   PrefixTree tree;
   tree.insert({}, kNone, {1}, 0);
@@ -84,7 +84,7 @@ TEST(PrefixTreeDeathTest, EvictingWhatIsUsedStopsTheProcess) {
   EXPECT_DEATH(tree.insert({}, kNone, {2}, 0), "check failed");
 }
 
-// Against a plain list of (path of tokens, page, users, when it was left).
+// Compares with a plain list of (path of tokens, page, users, time of the last use).
 TEST(PrefixTreeTest, RandomLivesAgreeWithAList) {
   struct Entry {
     int32_t parent = kNone;
@@ -98,7 +98,7 @@ TEST(PrefixTreeTest, RandomLivesAgreeWithAList) {
   };
   PrefixTree tree;
   std::map<int32_t, Entry> list;
-  std::vector<std::vector<int32_t>> paths;  // Of the users.
+  std::vector<std::vector<int32_t>> paths;  // The paths of the users.
   uint64_t clock = 0;
   int64_t evicted = 0;
   for (int i = 0; i < 20'000; ++i) {

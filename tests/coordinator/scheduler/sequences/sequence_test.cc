@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Pages, and one sequence by itself: text, stops, limits, preemption.
+// Pages, and a single sequence: text, stops, limits, preemption.
 #include "coordinator/scheduler/sequences/sequence.h"
 
 #include <gmock/gmock.h>
@@ -48,7 +48,7 @@ class Written {
       : request_(std::move(request), 100), sequence_(request_, 0, context, nullptr, tokenizer) {
     sequence_.start(0);
   }
-  // The news of each token, until it is finished.
+  // Appends the token and returns its news; the sequence must not be finished.
   SequenceNews append(int32_t id) {
     sequence_.advance(sequence_.remaining());
     sequence_.append(id);
@@ -108,7 +108,7 @@ TEST(SequenceTest, AStopStringAcrossTokensEndsTheTextBeforeIt) {
   EXPECT_EQ(reason, FinishReason::kStop);
   request.max_tokens = 3;
   EXPECT_EQ(Written(request, tokenizer.get()).text({0, 1, 2}, &reason), "Hello\nUser")
-      << "what only began a stop is shown at the end";
+      << "the unfinished stop is shown at the end";
   EXPECT_EQ(reason, FinishReason::kLength);
 }
 
@@ -137,7 +137,7 @@ TEST(SequenceTest, TheFirstMinTokensEndNothing) {
   EXPECT_EQ(written->plan().edits_size(), 0);
 }
 
-TEST(SequenceTest, CancellingShowsWhatWasHeldBack) {
+TEST(SequenceTest, CancellingShowsTheTextThatWasHeldBack) {
   const auto tokenizer = tokenizer_of({"x", "stop"});
   Request request = request_of(1, 1, 10);
   request.stop = {"stopped"};
@@ -149,7 +149,7 @@ TEST(SequenceTest, CancellingShowsWhatWasHeldBack) {
   EXPECT_EQ(news.finish_reason, FinishReason::kCancelled);
 }
 
-TEST(SequenceTest, PreemptingDropsOnlyWhatCanBeComputedAgain) {
+TEST(SequenceTest, PreemptingDropsOnlyStateThatCanBeComputedAgain) {
   Request request = request_of(1, 3, 10);
   request.sampling = {.temperature = 1, .presence_penalty = 1, .logit_bias = {}};
   request.seed = 9;
@@ -164,7 +164,7 @@ TEST(SequenceTest, PreemptingDropsOnlyWhatCanBeComputedAgain) {
   EXPECT_EQ(written->remaining(), 4);
   EXPECT_EQ(written->token(3), 5);
   written->start(0);
-  EXPECT_EQ(written->plan().SerializeAsString(), plan) << "it draws on from where it was";
+  EXPECT_EQ(written->plan().SerializeAsString(), plan) << "it goes on drawing at the same place";
 }
 
 TEST(SequenceTest, ChoicesDrawWithSeedsOfTheirOwn) {
@@ -174,7 +174,7 @@ TEST(SequenceTest, ChoicesDrawWithSeedsOfTheirOwn) {
   Sequence first(prepared, 0, 10, nullptr, nullptr);
   Sequence second(prepared, 1, 10, nullptr, nullptr);
   EXPECT_EQ(first.seed(), ~uint64_t{0});
-  EXPECT_EQ(second.seed(), 0u) << "around the end";
+  EXPECT_EQ(second.seed(), 0u) << "the seed wraps around";
   EXPECT_EQ(second.plan().seed(), 0u);
 }
 
@@ -196,7 +196,7 @@ TEST(BatchTest, RowsLieEndToEndAndOutputsAtLastTokensOnly) {
   EXPECT_EQ(step.sequences(0).pages_size(), 2);
   ASSERT_EQ(step.outputs_size(), 1);
   EXPECT_EQ(step.outputs(0).row(), 5);
-  EXPECT_EQ(step.outputs(0).position(), 2) << "of the token to be drawn";
+  EXPECT_EQ(step.outputs(0).position(), 2) << "the position of the token to draw";
 }
 
 }  // namespace

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Stop strings over every cut of a text, against a search over the whole of it.
+// Stop strings over every cut of a text, against a search over the whole text.
 #include "coordinator/scheduler/sequences/stop_matcher.h"
 
 #include <gtest/gtest.h>
@@ -24,7 +24,7 @@ std::string until_stop(const std::string& text, const std::vector<std::string>& 
   return text;
 }
 
-TEST(StopMatcherTest, PiecesJoinedAreTheTextBeforeTheFirstStopHoweverItIsCut) {
+TEST(StopMatcherTest, PiecesJoinToTheTextBeforeTheFirstStopAtAnyCut) {
   std::mt19937 random(7);
   for (int trial = 0; trial < 20'000; ++trial) {
     std::vector<std::string> stops(random() % 4);
@@ -72,17 +72,17 @@ TEST(StopMatcherTest, TextThatOnlyBeganAStopIsShownAtTheEnd) {
   EXPECT_FALSE(matcher.stopped());
 }
 
-TEST(StopMatcherTest, StopsOfSeveralBytesACharacterNeverSplitOne) {
+TEST(StopMatcherTest, StopsNeverSplitACharacterOfSeveralBytes) {
   const StopStrings stops({"€uro"});
   StopMatcher matcher(&stops);
   EXPECT_EQ(matcher.push("10 €"), "10 ");
-  EXPECT_EQ(matcher.push("₭"), "€₭") << "shares two of three bytes";
+  EXPECT_EQ(matcher.push("₭"), "€₭") << "it shares two of three bytes";
   EXPECT_EQ(matcher.push("€u"), "");
   EXPECT_EQ(matcher.push("ro!"), "");
   EXPECT_TRUE(matcher.stopped());
 }
 
-TEST(StopMatcherTest, WithoutStopsTextPassesAndEmptyStopsAreLeftOut) {
+TEST(StopMatcherTest, TextPassesWithoutStopsAndEmptyStopsAreIgnored) {
   const StopStrings none_stops({});
   StopMatcher none(&none_stops);
   EXPECT_EQ(none.push("abc"), "abc");

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// When a piece of a stream is shown, and what it says.
+// When the detokenizer shows a piece of a stream, and the text of the piece.
 #include "coordinator/text/detokenizer/detokenizer.h"
 
 #include "gtest/gtest.h"
@@ -75,7 +75,7 @@ TEST_F(SentencePieceDetokenizerTest, ACopyGoesOnByItself) {
 TEST(ByteLevelDetokenizerTest, HoldsAnUnfinishedCharacter) {
   const auto tokenizer = load_tokenizer(own_tokenizer("byte_level"));
   ASSERT_NE(tokenizer, nullptr);
-  const auto ids = tokenizer->encode("\xF0\x9F\x9C\x81");  // No merges: four tokens.
+  const auto ids = tokenizer->encode("\xF0\x9F\x9C\x81");  // There are no merges: four tokens.
   ASSERT_TRUE(ids.ok());
   ASSERT_EQ(ids->size(), 4u);
   Detokenizer stream(tokenizer.get(), true);
@@ -83,11 +83,11 @@ TEST(ByteLevelDetokenizerTest, HoldsAnUnfinishedCharacter) {
   EXPECT_EQ(stream.push((*ids)[3]), "\xF0\x9F\x9C\x81");
   EXPECT_EQ(stream.push((*ids)[0]), "");
   EXPECT_EQ(stream.push((*ids)[1]), "");
-  EXPECT_EQ(stream.push((*ids)[0]), "\xEF\xBF\xBD");  // One for the two that belong together.
+  EXPECT_EQ(stream.push((*ids)[0]), "\xEF\xBF\xBD");  // One for the two bytes of one character.
   EXPECT_EQ(stream.finish(), "\xEF\xBF\xBD");
 }
 
-// Decodes "ab", "c" with the decoder given, and checks that the stream does the same.
+// Decodes "ab", "c" with the given decoder, and checks that a stream gives the same.
 std::string decoded(const std::string& decoder, const std::vector<int32_t>& ids) {
   const auto tokenizer = Tokenizer::parse(spec_with("\"decoder\":" + decoder));
   if (!tokenizer.ok()) return message_of(tokenizer.status());

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Each token's share of a text, against the text that the reference decodes.
+// Each token's share of a text, against the reference's decoding.
 #include "coordinator/text/detokenizer/token_texts.h"
 
 #include <random>
@@ -21,7 +21,7 @@ std::string shown(const Tokenizer& tokenizer, const std::vector<int32_t>& ids, b
   return text + stream.finish();
 }
 
-// Joined texts and bytes are the text, and every offset is where its token's text is.
+// The tokens' texts and bytes join to the text, and every offset is where its token's text begins.
 void expect_text(const Tokenizer& tokenizer, const std::vector<int32_t>& ids, bool continues) {
   const std::string text = shown(tokenizer, ids, continues);
   TokenTexts texts(&tokenizer, continues);
@@ -66,8 +66,8 @@ TEST(TokenTextsTest, TokensOfAPublishedTokenizersGoldensAreTheirText) {
   }
 }
 
-// Bytes in any order: what is whole is shown where it ends, what is broken by what follows it.
-TEST(TokenTextsTest, OffsetsCountTheTextWhateverIsWritten) {
+// Bytes in any order: a whole character shows at its end, a broken one when the next token comes.
+TEST(TokenTextsTest, OffsetsCountTheTextForAnyBytes) {
   std::mt19937_64 random(3);
   for (const char* name : {"sentencepiece_like", "byte_level"}) {
     const auto tokenizer = load_tokenizer(own_tokenizer(name));
@@ -77,7 +77,7 @@ TEST(TokenTextsTest, OffsetsCountTheTextWhateverIsWritten) {
       for (int i = 0; i < 12; ++i) {
         ids.push_back(static_cast<int32_t>(random() % static_cast<uint64_t>(400)));
       }
-      ids.push_back(*tokenizer->token_id("a"));  // Ends a run of bytes.
+      ids.push_back(*tokenizer->token_id("a"));  // It ends a run of bytes.
       const std::string text = shown(*tokenizer, ids, true);
       TokenTexts texts(tokenizer.get(), true);
       for (const int32_t id : ids) texts.push(id);
@@ -114,7 +114,7 @@ TEST(TokenTextsTest, PartsOfACharacterHaveTheirBytesAndTheLastOneTheCharacter) {
   EXPECT_EQ(texts.push(tokenizer->token_id("a").value()).offset, 1);
 }
 
-TEST(TokenTextsTest, AnotherTokenInItsPlaceLeavesTheTextAsItIs) {
+TEST(TokenTextsTest, AnAlternativeTokenDoesNotChangeTheText) {
   const auto tokenizer = load_tokenizer(own_tokenizer("sentencepiece_like"));
   ASSERT_NE(tokenizer, nullptr);
   TokenTexts texts(tokenizer.get(), true);

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Errors are one line with the template's line. What the goldens cannot have is here too: the
-// clock, and where we are stricter than the reference.
+// Errors are one line that names the template's line. Cases that the goldens cannot have are here
+// too: the clock, and cases in which we are stricter than the reference.
 #include "tests/coordinator/text/jinja/render.h"
 
 namespace lockstep::jinja {

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Against what Python's Jinja renders in the reference's environment: cases of our own
-// (tools/testdata/make_templates.py), and published templates where they are at hand.
+// Renderings against Python's Jinja in the reference's environment: our own cases
+// (tools/testdata/make_templates.py), and published templates if their files are present.
 #include <filesystem>
 
 #include "base/source_dir.h"

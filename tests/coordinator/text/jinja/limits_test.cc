@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// A template is a stranger's program: whatever it asks for, it ends, with an error.
+// A template is an untrusted program: whatever it does, it ends with an error.
 #include <filesystem>
 
 #include "base/source_dir.h"
@@ -64,7 +64,7 @@ TEST(TemplateLimitsTest, CallsAreAtMostOneHundredDeep) {
   expect_refused("{% for x in [1] recursive %}{{ loop([1]) }}{% endfor %}", "100 calls");
 }
 
-TEST(TemplateLimitsTest, ThereAreAtMostAMillionSteps) {
+TEST(TemplateLimitsTest, ATemplateRunsAtMostAMillionSteps) {
   expect_refused("{% for a in range(2000) %}{% for b in range(2000) %}{% endfor %}{% endfor %}",
                  "1000000 steps");
   expect_refused(
@@ -116,7 +116,7 @@ TEST(TemplateLimitsTest, TextsAreAtMostFourMebibytes) {
       "4194304 bytes");
 }
 
-TEST(TemplateLimitsTest, MemoryIsBoundedHoweverItIsHeld) {
+TEST(TemplateLimitsTest, MemoryIsBoundedForAllKindsOfValues) {
   const std::string text = "{% set x = 'x' * 4000000 %}";
   expect_refused(text +
                      "{% set ns = namespace(l=[]) %}{% for i in range(1000) %}"

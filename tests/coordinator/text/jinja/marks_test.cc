@@ -1,11 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
-// Bytes that came from the request stay marked, whatever is done with them.
+// Bytes that came from the request stay marked through every operation.
 #include "tests/coordinator/text/jinja/render.h"
 
 namespace lockstep::jinja {
 namespace {
 
-// The text with "[" and "]" around what came from the request.
+// The text with "[" and "]" around the bytes that came from the request.
 std::string marked(std::string_view source, const OrderedJson& variables) {
   const auto text = try_render(source, variables);
   if (!text.ok()) return "error: " + message_of(text.status());

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Patterns against the reference (tools/testdata/make_patterns.py), in both of the matcher's ways,
-// and the work that they take.
+// Patterns against the reference (tools/testdata/make_patterns.py), with and without the matcher's
+// memory, and the number of steps that they take.
 #include "coordinator/text/regex/regex.h"
 
 #include <gmock/gmock.h>
@@ -25,8 +25,7 @@ json read_patterns(const std::string& name) {
   return cases;
 }
 
-// The ends of the parts that a text is cut into, in characters, below zero where a part is no
-// match.
+// The ends, in characters, of the parts that a text is cut into; negative if a part is not a match.
 std::vector<int64_t> cuts_of(const std::vector<Span>& spans, std::string_view text) {
   std::vector<int64_t> cuts;
   size_t byte = 0;
@@ -39,7 +38,7 @@ std::vector<int64_t> cuts_of(const std::vector<Span>& spans, std::string_view te
   return cuts;
 }
 
-// The program of a pattern that has one.
+// The pattern's program, if it has one.
 std::optional<RegexProgram> program_of(const std::string& pattern) {
   auto tree = parse_regex(pattern);
   if (!tree.ok()) return std::nullopt;
@@ -81,7 +80,7 @@ TEST_P(PatternFileTest, CutsAsTheReferenceDoes) {
   }
 }
 
-// A matcher that remembers from its first step on finds what one finds that only goes back.
+// A matcher that remembers from its first step finds the same matches as one that backtracks.
 TEST_P(PatternFileTest, RememberingChangesNoMatch) {
   for (const json& row : read_patterns(GetParam())) {
     const auto program = program_of(row[0]);
@@ -97,7 +96,7 @@ TEST_P(PatternFileTest, RememberingChangesNoMatch) {
 INSTANTIATE_TEST_SUITE_P(All, PatternFileTest, testing::Values("published", "dialect", "random"),
                          [](const auto& info) { return std::string(info.param); });
 
-// Quadratic work would be thousands of steps per character.
+// Quadratic work would take thousands of steps per character.
 void expect_linear_work(const std::string& pattern) {
   constexpr size_t kCharacters = 5'000, kMaxSteps = 150;
   const auto program = program_of(pattern);
@@ -120,7 +119,7 @@ TEST(RegexWorkTest, IsLinearForEveryPublishedPattern) {
   for (const json& row : read_patterns("published")) expect_linear_work(row[0]);
 }
 
-TEST(RegexWorkTest, IsLinearWherePerlsEnginesTakePowers) {
+TEST(RegexWorkTest, IsLinearForPatternsThatBacktrackExponentiallyInPerl) {
   for (const char* pattern :
        {"(a+)+$", "(?:a|a)*b", "(?:a*)*b", "(?>a+)b", "(?=(a+)*$)a", "(?<!a*b)a", R"(\s+$)",
         "(?:a|ab|b)*?c", "a*?a*?a*?b", "(?>(?:a|b)+)c", R"((?=.*\d).)", R"((?<=.*)x)", "a++b",
@@ -131,15 +130,15 @@ TEST(RegexWorkTest, IsLinearWherePerlsEnginesTakePowers) {
 
 TEST(RegexTest, AMillionCapitalsAreOneMatch) {
   const json published = read_patterns("published");
-  const auto regex = Regex::compile(published[6][0].get<std::string>());  // o200k's.
+  const auto regex = Regex::compile(published[6][0].get<std::string>());  // The pattern of o200k.
   ASSERT_TRUE(regex.ok()) << regex.status();
   const auto spans = regex->find_all(std::string(1'000'000, 'A'));
   ASSERT_TRUE(spans.ok()) << spans.status();
   EXPECT_EQ(spans->size(), 1u);
 }
 
-// Back references and the like go to Oniguruma, which gives up on a text in time.
-TEST(RegexTest, WhatIsNotLinearFailsForTheTextAlone) {
+// Patterns with back references run in Oniguruma, which gives up on a text after a bounded time.
+TEST(RegexTest, ANonLinearPatternFailsForTheTextAlone) {
   const auto regex = Regex::compile(R"((a*)*\1$)");
   ASSERT_TRUE(regex.ok()) << regex.status();
   EXPECT_FALSE(regex->is_linear());
@@ -157,7 +156,7 @@ TEST(RegexTest, PatternsOfPublishedTokenizersAreLinear) {
   }
 }
 
-// Thousands of nodes from a few bytes: each is left to Oniguruma, and none takes long.
+// A few bytes unfold to thousands of nodes: such patterns run in Oniguruma, and none takes long.
 TEST(RegexTest, APatternThatUnfoldsWithoutEndIsNotUnfolded) {
   for (const char* pattern : {"(?:(?:(?:){1000}){1000}){1000}", "(?:(?:a{300}){300}b)*c",
                               "(?:(?:(?:(?:a?)*)*)*)*b", "(?i)ssssssssssssssssssssssssssssss"}) {
@@ -179,7 +178,7 @@ TEST(RegexTest, KnowsTheClassesOfTheReference) {
   EXPECT_TRUE(matches(R"([^\P{L}])", "\xF0\x91\x8E\x80"));
   EXPECT_FALSE(matches(R"(\s)", "\xE1\xA0\x8E"));  // U+180E, a blank until Unicode 6.
   EXPECT_TRUE(matches(R"(\S)", "\xE1\xA0\x8E"));
-  EXPECT_FALSE(matches(R"(\p{Han})", "\xE3\x80\x81"));  // The ideographic comma: an extension.
+  EXPECT_FALSE(matches(R"(\p{Han})", "\xE3\x80\x81"));  // The ideographic comma, an extension.
   EXPECT_TRUE(matches(R"(\w)", "\xCC\x81"));
   EXPECT_FALSE(matches(R"(^b)", "ab"));
   EXPECT_TRUE(matches(R"((?i:s))", "\xC5\xBF"));
@@ -253,7 +252,7 @@ TEST(UnicodePropertyTest, NamesAreReadWithoutCaseAndSigns) {
   EXPECT_TRUE(property_set("Han")->contains(0x31350));
 }
 
-// Oniguruma exports functions of the same names, whose dialect knows (?i).
+// Oniguruma exports functions of the same names, but its dialect accepts (?i).
 TEST(OnigurumaTest, TheCLibrarysRegcompStaysItsOwn) {
   regex_t pattern;
   EXPECT_EQ(regcomp(&pattern, "(?i)a", REG_EXTENDED), REG_BADRPT);

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// The hand-written scanners against the engine with the same pattern.
+// The hand-written scanners against the regex engine with the same pattern.
 #include "coordinator/text/regex/split_scanners.h"
 
 #include <random>
@@ -11,7 +11,7 @@
 namespace lockstep {
 namespace {
 
-// Written otherwise, so that nothing chooses the scanner for it.
+// The ends of all pieces as text, so that two ways to split compare as strings.
 std::string piece_ends(const Regex& regex, std::string_view text) {
   const auto spans = regex.find_all(text);
   EXPECT_TRUE(spans.ok()) << spans.status();

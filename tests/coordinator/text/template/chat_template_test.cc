@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Where templates are found, and what a request becomes before they see it.
+// Where templates are found, and how a request is prepared for them.
 #include "coordinator/text/template/chat_template.h"
 
 #include "tests/coordinator/text/test_data.h"
@@ -29,7 +29,7 @@ void write(const std::filesystem::path& path, const std::string& text) {
   std::ofstream(path, std::ios::binary) << text;
 }
 
-TEST(ChatTemplateTest, IsFoundInThreePlacesTheFirstOfWhichCounts) {
+TEST(ChatTemplateTest, ATemplateIsFoundInThreePlacesInOrder) {
   const TempFolder folder;
   EXPECT_NE(shown(ChatTemplate::load(folder.path()), request_of(kHello)).find("no chat template"),
             std::string::npos);
@@ -62,8 +62,8 @@ TEST(ChatTemplateTest, ErrorsNameTheFileAndNotItsFolder) {
       << error();
 }
 
-// The layout that the reference's save_pretrained has written since 4.51, and what its
-// AutoTokenizer makes of it.
+// The layout that the reference's save_pretrained has written since 4.51, read as its AutoTokenizer
+// reads it.
 TEST(ChatTemplateTest, AdditionalTemplatesAreFiles) {
   const TempFolder folder;
   const auto text = [&](const ChatRequest& request) {
@@ -140,7 +140,7 @@ TEST(ChatTemplateTest, SaysWhichVariablesItReads) {
   EXPECT_FALSE(chat->reads("d"));
 }
 
-TEST(ChatTemplateTest, OfAListToolsTakeTheirOwn) {
+TEST(ChatTemplateTest, ToolsUseTheirOwnTemplateOfAList) {
   const auto chat = ChatTemplate::from_json({{{"name", "default"}, {"template", "plain"}},
                                              {{"name", "tool_use"}, {"template", "tools"}}});
   ChatRequest request = request_of(kHello);
@@ -197,7 +197,7 @@ TEST(ChatTemplateTest, ContinuesTheLastMessage) {
   EXPECT_NE(shown(first, request).find("is not in the template's prompt"), std::string::npos);
 }
 
-TEST(ChatTemplateTest, WhatIsNoListOfObjectsIsRefused) {
+TEST(ChatTemplateTest, AValueThatIsNotAListOfObjectsIsRefused) {
   const auto chat = ChatTemplate::from_json("x");
   EXPECT_EQ(shown(chat, request_of({1})), "error: messages: must be a list of objects");
   EXPECT_EQ(shown(chat, request_of("hi")), "error: messages: must be a list of objects");

@@ -31,7 +31,7 @@ TEST(TemplateTagsTest, ATagWithoutATokenIsFoundOnce) {
               ElementsAre("<\uFF5Cturn\uFF5C>"));
 }
 
-TEST(TemplateTagsTest, AllTemplatesOfAListAreLookedAt) {
+TEST(TemplateTagsTest, AllTemplatesOfAListAreChecked) {
   const auto chat = ChatTemplate::from_json({{{"name", "default"}, {"template", "<|a|>"}},
                                              {{"name", "tool_use"}, {"template", "<|b|>"}}});
   ASSERT_TRUE(chat.ok()) << chat.status();
@@ -40,7 +40,7 @@ TEST(TemplateTagsTest, AllTemplatesOfAListAreLookedAt) {
   EXPECT_THAT(tags_without_token(*chat, *tokenizer), ElementsAre("<|a|>", "<|b|>"));
 }
 
-TEST(TemplateTagsTest, WhatPublishedModelsSpellIsNoAlarm) {
+TEST(TemplateTagsTest, TagsThatPublishedModelsSpellOutAreNoAlarm) {
   for (const char* source :
        {"{{ '<|user|>\\n' + messages[0].content + eos_token + '<|assistant|>' }}",
         "{{ '<|' + messages[0].role + '|>' }}", "<|{{ messages[0].role }}|>",

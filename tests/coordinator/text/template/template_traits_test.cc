@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// The answers that templates give. tests/coordinator/openai/conversations_test.cc has what follows
-// from them.
+// The traits that test renderings find. tests/coordinator/openai/conversations_test.cc has what
+// follows from them.
 #include "coordinator/text/template/template_traits.h"
 
 #include <gtest/gtest.h>
@@ -47,7 +47,7 @@ TEST(TemplateTraitsTest, ToolsAndDocumentsAreFoundWhereverTheyAre) {
   EXPECT_EQ(traits.documents, Fate::kShown);
 }
 
-TEST(TemplateTraitsTest, PlacesOfSystemTextsAreToldApart) {
+TEST(TemplateTraitsTest, PlacesOfSystemTextsAreDistinguished) {
   const TemplateTraits replaces = traits_of(
       "{% set ns = namespace(s='') %}{% for m in messages if m.role == 'system' %}"
       "{% set ns.s = m.content %}{% endfor %}{{ ns.s }}"
@@ -72,8 +72,8 @@ TEST(TemplateTraitsTest, RolesInQuotesAreNamed) {
   EXPECT_FALSE(traits.names.contains("content"));
 }
 
-// A list of one text gives what a string gives, and each text of a longer one is shown.
-TEST(TemplateTraitsTest, ListsAreTakenWhereTheyAreShownAsStringsAre) {
+// A list of one text renders as a string does, and a longer list shows each of its texts.
+TEST(TemplateTraitsTest, ListsAreAcceptedIfTheyRenderLikeStrings) {
   const auto form_of = [](const std::string& content, const char* before = "") {
     return traits_of(before + std::string("{% for m in messages %}<{{ m.role }}>") + content +
                      "{% endfor %}")
@@ -89,7 +89,7 @@ TEST(TemplateTraitsTest, ListsAreTakenWhereTheyAreShownAsStringsAre) {
   EXPECT_EQ(form_of("{{ m.content[0].text }}"), ContentForm::kParts);
 }
 
-TEST(TemplateTraitsTest, ATemplateThatShowsNoConversationIsNotAskedFurther) {
+TEST(TemplateTraitsTest, ATemplateThatShowsNoConversationIsNotProbedFurther) {
   for (const char* source : {"{{ messages[-1].content }}", "{{ raise_exception('no') }}", "",
                              "{% for i in range(99999) %}{{ 'x' * 9999 }}{% endfor %}"}) {
     const TemplateTraits traits = traits_of(source);
@@ -99,7 +99,7 @@ TEST(TemplateTraitsTest, ATemplateThatShowsNoConversationIsNotAskedFurther) {
   }
 }
 
-TEST(TemplateTraitsTest, QuestionsAreFew) {
+TEST(TemplateTraitsTest, FewRenderingsFindTheTraits) {
   const auto count = [](const std::string& source) {
     const auto parsed = jinja::Template::parse(source);
     EXPECT_TRUE(parsed.ok()) << parsed.status();
@@ -118,7 +118,7 @@ TEST(TemplateTraitsTest, QuestionsAreFew) {
   EXPECT_LE(count("{% for m in messages %}{{ m.content }}{% endfor %}"), 70);
 }
 
-TEST(TemplateTraitsTest, EachNamedTemplateHasItsOwn) {
+TEST(TemplateTraitsTest, EachNamedTemplateHasItsOwnTraits) {
   const TempFolder folder;
   const OrderedJson turns = "{% for m in messages %}{{ m.content }}{% endfor %}";
   const OrderedJson with_tools = turns.get<std::string>() + "{{ tools|tojson }}";

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// The parts of a tokenizer one by one, against values from the reference.
+// Each part of a tokenizer by itself, against values from the reference.
 #include <gmock/gmock.h>
 
 #include <algorithm>
@@ -126,7 +126,7 @@ TEST(NormalizerTest, AppliesASequenceInOrder) {
   EXPECT_FALSE(at_start);
 }
 
-// The reference's doings with each character, and the places where it cuts texts.
+// The reference's results for each character, and the places where it cuts texts.
 const json& characters() {
   static const json data = [] {
     std::ifstream file(std::filesystem::path(LOCKSTEP_SOURCE_DIR) / "tests" / "data" /
@@ -146,7 +146,7 @@ void for_each_character(const json& runs, Use use) {
   }
 }
 
-TEST(NormalizerTest, StripAccentsAndNmtDoWithEachCharacterWhatTheReferenceDoes) {
+TEST(NormalizerTest, StripAccentsAndNmtMatchTheReferenceForEveryCharacter) {
   const auto accents = Normalizer::from_json({{"type", "StripAccents"}});
   const auto nmt = Normalizer::from_json({{"type", "Nmt"}});
   ASSERT_TRUE(accents.ok() && nmt.ok());
@@ -169,7 +169,7 @@ TEST(NormalizerTest, StripAccentsAndNmtDoWithEachCharacterWhatTheReferenceDoes) 
   });
 }
 
-TEST(NormalizerTest, WhatIsRemovedInFrontMovesTheBeginning) {
+TEST(NormalizerTest, CharactersRemovedInFrontMoveTheBeginning) {
   bool at_start = true;
   EXPECT_EQ(normalized(R"({"type":"StripAccents"})", "a\xCC\x81", &at_start), "a");
   EXPECT_EQ(normalized(R"({"type":"Nmt"})", "\tb\x01", &at_start), " b");
@@ -261,7 +261,7 @@ TEST(BpeTest, HandlesUnknownCharactersByItsOptions) {
                     "\xC3\xA9"
                     "a"),
             (std::vector<int32_t>{2, 3, 0}));
-  // A character that falls back to bytes overtakes the unknown one before it, as in the reference.
+  // A character in fallback bytes passes the unknown one before it, as in the reference.
   EXPECT_EQ(bpe_ids(open + R"(,"byte_fallback":true})",
                     "x\xC3\xA9"
                     "a"),
@@ -291,18 +291,18 @@ TEST(AddedTokensTest, TheLongestTokenAtTheLeftmostPlaceWins) {
   EXPECT_EQ(ids_with_tokens(tokens, "ayzb"), (std::vector<int32_t>{0, 7, 1}));
 }
 
-TEST(AddedTokensTest, TakesBlanksAndWholeWordsAsAsked) {
+TEST(AddedTokensTest, FlagsTakeBlanksAndWholeWords) {
   const std::string tokens =
       R"({"id":5,"content":"L","lstrip":true},{"id":6,"content":"R","rstrip":true},)"
       R"({"id":7,"content":"W","single_word":true},{"id":8,"content":" "})";
   EXPECT_EQ(ids_with_tokens(tokens, "a\tL b"), (std::vector<int32_t>{0, 5, 8, 1}));
-  // The blank is a token itself and comes first, so that less is left to take.
+  // The blank is a token itself and matches first, so that fewer blanks are left to take.
   EXPECT_EQ(ids_with_tokens(tokens, "a\t L b"), (std::vector<int32_t>{0, 8, 5, 8, 1}));
   EXPECT_EQ(ids_with_tokens(tokens, "a R\t\nb"), (std::vector<int32_t>{0, 8, 6, 1}));
   EXPECT_EQ(ids_with_tokens(tokens, "aW W."), (std::vector<int32_t>{0, 8, 7}));
 }
 
-// A walk to the end of 300,000 blanks from each of them took minutes.
+// A walk from each of 300,000 blanks to the end would take minutes.
 TEST(AddedTokensTest, ABlankThatTakesBlanksIsLinear) {
   const std::string tokens = R"({"id":5,"content":" ","rstrip":true})";
   const double begin = thread_seconds();
@@ -310,7 +310,7 @@ TEST(AddedTokensTest, ABlankThatTakesBlanksIsLinear) {
   EXPECT_LT(thread_seconds() - begin, 20);
 }
 
-TEST(AddedTokensTest, OfATokenThatIsListedTwiceTheFirstIdAndTheLastFlagsCount) {
+TEST(AddedTokensTest, ATokenListedTwiceHasTheFirstIdAndTheLastFlags) {
   const std::string tokens = R"({"id":5,"content":"<x>","special":true,"normalized":false},)"
                              R"({"id":6,"content":"<y>"},{"id":5,"content":"<x>","rstrip":true})";
   EXPECT_EQ(ids_with_tokens(tokens, "a<x> \tb<y>"), (std::vector<int32_t>{0, 5, 1, 6}));

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Files that are damaged, hostile or ask for what is not there: one line that names the thing.
+// Damaged, hostile and unsupported files: the error is one line that names the fault.
 #include <algorithm>
 #include <random>
 
@@ -168,7 +168,7 @@ TEST(TokenizerFileTest, AnOwnFileCutAnywhereIsAStatus) {
     std::string file = own_file(name);
     ASSERT_FALSE(file.empty());
     while (file.back() == '\n') file.pop_back();
-    // Every byte of one file; of the others, which are like it, every sixteenth.
+    // Cut one file at every byte; cut the others, which are like it, at every sixteenth.
     const size_t step = std::string_view(name) == "llama3_like" ? 1 : 16;
     for (size_t bytes = 0; bytes < file.size(); bytes += step) {
       ASSERT_FALSE(Tokenizer::parse(std::string_view(file).substr(0, bytes)).ok()) << bytes;
@@ -176,7 +176,7 @@ TEST(TokenizerFileTest, AnOwnFileCutAnywhereIsAStatus) {
   }
 }
 
-TEST(TokenizerFileTest, AMessageStaysOnOneLineWhateverTheFileNames) {
+TEST(TokenizerFileTest, AMessageStaysOnOneLineForAnyNameInTheFile) {
   EXPECT_THAT(error_of(spec_with(R"("decoder":{"type":"a\n\u0000b"})")), HasSubstr("a\\x0a\\x00b"));
 }
 
@@ -216,7 +216,7 @@ TEST(TokenizerFileTest, AMutatedFileIsAStatusOrATokenizer) {
       feed(mutated + kText);
     }
   }
-  EXPECT_GT(loaded, 50);  // Else the mutations are too wild to test anything behind the parser.
+  EXPECT_GT(loaded, 50);  // Else the changes are too wild to get past the parser.
   EXPECT_LT(loaded, 1900);
 }
 

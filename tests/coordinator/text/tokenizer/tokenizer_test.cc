@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Ids and texts against the reference: our small tokenizers always, published ones where they are
-// at hand.
+// Ids and texts against the reference: our small tokenizers always, published ones if their files
+// are present.
 #include "coordinator/text/tokenizer/tokenizer.h"
 
 #include <random>
@@ -16,7 +16,7 @@ namespace {
 
 using nlohmann::json;
 
-// What a stream of these ids shows; every piece must be UTF-8 by itself.
+// The text that a stream of these ids shows; every piece must be UTF-8 by itself.
 std::string streamed(const Tokenizer& tokenizer, const std::vector<int32_t>& ids,
                      bool continues = false) {
   Detokenizer detokenizer(&tokenizer, continues);
@@ -76,7 +76,7 @@ TEST_P(PublishedTokenizerTest, AgreesWithTheReference) {
     expect_ids(*tokenizer, test, "with_special", {});
     const std::vector<int32_t> ids = test["ids"];
     const json& text = test.contains("decoded") ? test["decoded"] : test["text"];
-    // The file's roundtrip keeps special tokens where its text names them.
+    // The expected text keeps the special tokens that the case's text names.
     EXPECT_EQ(tokenizer->decode(ids, false), text) << test["text"];
     EXPECT_EQ(streamed(*tokenizer, ids), tokenizer->decode(ids)) << test["text"];
   }
@@ -91,7 +91,7 @@ TEST_P(PublishedTokenizerTest, StreamsRandomIdsToTheirDecoding) {
   for (int round = 0; round < 500; ++round) {
     std::vector<int32_t> ids(random() % 40);
     for (int32_t& id : ids) {
-      // Half of them low ids, where the single bytes are.
+      // Half of them are low ids, where the single bytes are.
       const uint32_t size = static_cast<uint32_t>(tokenizer->vocab_size()) + 10;
       id = static_cast<int32_t>(random() % (random() % 2 == 0 ? 300 : size));
     }
@@ -121,7 +121,7 @@ TEST(GoldenTokenizerTest, AgreesOnTheTextsOfEveryGolden) {
   EXPECT_GT(cases, 0);
 }
 
-TEST(GoldenTokenizerTest, GoesOnFromAPromptAsStoriesDo) {
+TEST(GoldenTokenizerTest, ContinuesAPromptLikeTheReference) {
   const auto folder = test_data("models/stories260k");
   LOCKSTEP_NEEDS_TEST_DATA(folder);
   const auto tokenizer = load_tokenizer(folder);
@@ -135,8 +135,8 @@ TEST(GoldenTokenizerTest, GoesOnFromAPromptAsStoriesDo) {
     if (!want.starts_with(" ")) {
       EXPECT_EQ(tokenizer->decode(greedy), want);
     }
-    // After a text prompt the first word's blank stays; decode() of all, prompt included, has it
-    // too.
+    // After a text prompt the first word keeps its blank, as it does if prompt and answer are
+    // decoded together.
     std::vector<int32_t> all = test["ids"];
     const std::string prompt = tokenizer->decode(all);
     all.insert(all.end(), greedy.begin(), greedy.end());
@@ -190,7 +190,7 @@ TEST(TokenizerTest, TakesNoNoticeableTimeForLongWords) {
       EXPECT_TRUE(tokenizer->encode(text).ok());
     }
   }
-  // Generous, for sanitizers: 24 texts of 1 MB, each of which would take minutes if it took n^2.
+  // The limit is generous, for sanitizers: 24 texts of 1 MB; each would take minutes in O(n^2).
   EXPECT_LT(thread_seconds() - start, 24 * 2.0);
 }
 
