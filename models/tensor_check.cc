@@ -60,11 +60,11 @@ std::string nearest_tensor(const Checkpoint& checkpoint, const std::set<std::str
                            const std::string& wanted) {
   if (checkpoint.tensors().empty()) return "the checkpoint has no tensors; ";
   const TensorInfo* nearest = nullptr;
-  auto most = std::tuple<int64_t, int64_t, int64_t>(0, 0, 0);  // At least one part must be equal.
+  auto max = std::tuple<int64_t, int64_t, int64_t>(0, 0, 0);  // At least one part must be equal.
   for (const TensorInfo& tensor : checkpoint.tensors()) {
     const auto now = likeness(wanted, tensor.name);
-    if (now <= most || read.contains(tensor.name)) continue;
-    most = now;
+    if (now <= max || read.contains(tensor.name)) continue;
+    max = now;
     nearest = &tensor;
   }
   if (nearest == nullptr) return "";

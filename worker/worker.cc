@@ -227,7 +227,7 @@ absl::Status WorkerImpl::load_weights(const cluster::Assignment& assignment,
 absl::StatusOr<std::optional<PackedCache>> WorkerImpl::open_cache(const WorkerOptions& options,
                                                                   int64_t bytes) {
   const PackedCacheOptions& cache = options.weight_cache;
-  const bool kept = device_.is_host() && !cache.folder.empty() && bytes >= cache.least_bytes;
+  const bool kept = device_.is_host() && !cache.folder.empty() && bytes >= cache.min_bytes;
   if (!kept) return std::nullopt;
   ASSIGN_OR_RETURN(std::string key, weights_key(program_, bindings_, source_));
   return PackedCache(cache, std::move(key), options.progress);

@@ -24,9 +24,9 @@ absl::Status check_ids(const Request& request, int64_t vocab) {
     }
   }
   const std::vector<int32_t>& ids = request.prompt_ids;
-  const int32_t least = request.prompt_embeds.empty() ? 0 : -1;
+  const int32_t min = request.prompt_embeds.empty() ? 0 : -1;
   for (size_t i = 0; i < ids.size(); ++i) {
-    if (least <= ids[i] && ids[i] < vocab) continue;
+    if (min <= ids[i] && ids[i] < vocab) continue;
     return invalid_argument("prompt_ids[{}]: must be a token id below {}, found {}", i, vocab,
                             ids[i]);
   }

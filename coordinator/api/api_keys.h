@@ -31,7 +31,7 @@ class ApiKeys {
   class KeyPass final : public Pass {
    public:
     // `count`: null if this pass does not count.
-    KeyPass(std::string name, std::shared_ptr<class ApiKeyCount> count, int32_t least_priority);
+    KeyPass(std::string name, std::shared_ptr<class ApiKeyCount> count, int32_t min_priority);
     ~KeyPass() override { end(); }
     KeyPass(const KeyPass&) = delete;
     KeyPass& operator=(const KeyPass&) = delete;
@@ -44,7 +44,7 @@ class ApiKeys {
     const std::string name_;
     const std::shared_ptr<class ApiKeyCount> count_;
     std::atomic<bool> counts_;
-    const int32_t least_priority_;
+    const int32_t min_priority_;
   };
 
   // `authorization` is the value of the header or metadata of that name: "Bearer KEY".
@@ -60,7 +60,7 @@ class ApiKeys {
     std::string name;
     Digest digest = {};
     int64_t max_requests = 0;  // 0: no limit.
-    int64_t least_priority = 0;
+    int64_t min_priority = 0;
     std::shared_ptr<class ApiKeyCount> count;
   };
   static absl::StatusOr<Key> parse_line(const std::string& line);

@@ -38,18 +38,18 @@ absl::Status check_choices(const ApiRequest& request) {
 
 absl::Status bound_response(int64_t context, Request* request) {
   if (request->logprobs < 0) return absl::OkStatus();
-  const int64_t most = kMaxResponseScores / scores_per_token(*request);
+  const int64_t max = kMaxResponseScores / scores_per_token(*request);
   const int64_t room = context - std::ssize(request->prompt_ids);
-  if (std::min<int64_t>(room, request->max_tokens) <= most) return absl::OkStatus();
+  if (std::min<int64_t>(room, request->max_tokens) <= max) return absl::OkStatus();
   if (request->max_tokens == kAllTokens) {
-    request->max_tokens = static_cast<int32_t>(most);
+    request->max_tokens = static_cast<int32_t>(max);
     return absl::OkStatus();
   }
   return with_param(
       invalid_argument("max_output_tokens: a streamed response with {} log-probabilities for each "
                        "token must have at most {} tokens, found {}; ask for fewer, or do not "
                        "stream it",
-                       scores_per_token(*request), most, request->max_tokens),
+                       scores_per_token(*request), max, request->max_tokens),
       "max_output_tokens");
 }
 

@@ -190,11 +190,11 @@ int64_t Scheduler::prefix_left(const Sequence& sequence) {
   return std::max<int64_t>(sequence.prefix().rows - position, 0);
 }
 
-int64_t Scheduler::give(Sequence& sequence, int64_t most, Room* room) const {
+int64_t Scheduler::give(Sequence& sequence, int64_t max, Room* room) const {
   const int64_t position = sequence.computed() + sequence.planned();
   const int64_t prefix = prefix_left(sequence);
-  most = std::max(most, prefix);
-  const int64_t wanted = std::min(most, sequence.remaining() - sequence.planned());
+  max = std::max(max, prefix);
+  const int64_t wanted = std::min(max, sequence.remaining() - sequence.planned());
   const int64_t unwanted = std::max<int64_t>(sequence.first_wanted_row() - position, 0);
   int64_t rows = std::min({wanted, std::max(room->rows, prefix), unwanted + outputs_left()});
   if (rows > 1 && fault_point("scheduler.short_chunk")) rows = std::max<int64_t>(prefix, 1);
@@ -315,12 +315,12 @@ int64_t Scheduler::reserve(size_t index, int64_t rows) {
 size_t Scheduler::victim_behind(size_t index) const {
   size_t victim = running_.size() - 1;
   const int32_t priority = running_[victim]->request().priority;
-  int64_t most = std::max(alike_running(*running_[victim]), own_share());
+  int64_t max = std::max(alike_running(*running_[victim]), own_share());
   for (size_t other = victim - 1; other > index; --other) {
     if (running_[other]->request().priority != priority) break;
-    if (alike_running(*running_[other]) <= most) continue;
+    if (alike_running(*running_[other]) <= max) continue;
     victim = other;
-    most = alike_running(*running_[other]);
+    max = alike_running(*running_[other]);
   }
   return victim;
 }

@@ -19,8 +19,8 @@ constexpr std::string_view kSamplingKeys[] = {
     "temperature",      "top_k", "top_p", "min_p", "repetition_penalty", "presence_penalty",
     "frequency_penalty"};
 
-constexpr int64_t kMostBytes = 1 << 20;
-constexpr int64_t kMostTokenId = (1 << 24) - 1;
+constexpr int64_t kMaxBytes = 1 << 20;
+constexpr int64_t kMaxTokenId = (1 << 24) - 1;
 
 bool given(const Json& json, const char* key) { return json.contains(key) && !json[key].is_null(); }
 
@@ -35,14 +35,14 @@ absl::Status read_float(const Json& json, const char* key, double low, double hi
   return absl::OkStatus();
 }
 
-constexpr int64_t kMostCount = 1 << 30;  // Requests have them as 32-bit integers.
+constexpr int64_t kMaxCount = 1 << 30;  // Requests have them as 32-bit integers.
 
 absl::Status read_count(const Json& json, const char* key, int64_t low,
                         std::optional<int64_t>& out) {
   if (!given(json, key)) return absl::OkStatus();
   ASSIGN_OR_RETURN(const int64_t value, get_int(json, key));
-  if (value < low || value > kMostCount) {
-    return invalid_argument("{}: must be {} to {}, found {}", key, low, kMostCount, value);
+  if (value < low || value > kMaxCount) {
+    return invalid_argument("{}: must be {} to {}, found {}", key, low, kMaxCount, value);
   }
   out = value;
   return absl::OkStatus();
@@ -52,7 +52,7 @@ absl::Status read_ids(const Json& json, const char* key, std::vector<int64_t>& o
   if (!given(json, key)) return absl::OkStatus();
   const Json& found = json[key];
   for (const Json& id : found.is_array() ? found : Json::array({found})) {
-    if (!id.is_number_integer() || id < 0 || id > kMostTokenId) {
+    if (!id.is_number_integer() || id < 0 || id > kMaxTokenId) {
       return invalid_argument("{}: must be a token id or a list of them, found {}", key,
                               describe(id));
     }
@@ -90,7 +90,7 @@ absl::StatusOr<GenerationConfig> read_generation_config(const std::filesystem::p
   GenerationConfig out;
   const std::filesystem::path path = folder / "generation_config.json";
   if (std::error_code ignored; !std::filesystem::exists(path, ignored)) return out;
-  ASSIGN_OR_RETURN(const std::string text, read_file(path, kMostBytes));
+  ASSIGN_OR_RETURN(const std::string text, read_file(path, kMaxBytes));
   ASSIGN_OR_RETURN(const Json json, parse_json(text, path.string()));
   const absl::Status status = read_all(json, out);
   if (!status.ok()) return invalid_argument("{}: {}", path.string(), message_of(status));

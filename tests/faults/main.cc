@@ -83,12 +83,12 @@ class Growth {
 
  private:
   Footprint largest(size_t begin, size_t end) const {
-    Footprint most;
+    Footprint max;
     for (size_t i = begin; i < end; ++i) {
-      most.descriptors = std::max(most.descriptors, seen_[i].descriptors);
-      most.resident_mb = std::max(most.resident_mb, seen_[i].resident_mb);
+      max.descriptors = std::max(max.descriptors, seen_[i].descriptors);
+      max.resident_mb = std::max(max.resident_mb, seen_[i].resident_mb);
     }
-    return most;
+    return max;
   }
 
   std::vector<Footprint> seen_;

@@ -217,11 +217,11 @@ Footprint ObservedServer::footprint() const {
 }
 
 int64_t ObservedServer::descriptors_of_workers() const {
-  int64_t most = 0;
+  int64_t max = 0;
   for (const pid_t pid : testing::children_of(process_.pid())) {
-    most = std::max(most, descriptors_of(pid));
+    max = std::max(max, descriptors_of(pid));
   }
-  return most;
+  return max;
 }
 
 }  // namespace lockstep::faults

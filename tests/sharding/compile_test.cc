@@ -40,11 +40,11 @@ std::vector<Case> all_cases() {
 }
 
 float largest(const naive::Logits& logits) {
-  float most = 0;
+  float max = 0;
   for (const std::vector<float>& row : logits) {
-    for (float value : row) most = std::max(most, std::abs(value));
+    for (float value : row) max = std::max(max, std::abs(value));
   }
-  return most;
+  return max;
 }
 
 void expect_near(const naive::Logits& found, const naive::Logits& wanted, float tolerance) {

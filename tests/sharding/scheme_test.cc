@@ -48,14 +48,14 @@ Graph wide_model() {
 const naive::Sequence kSequence = {.tokens = {3, 17, 101, 64, 5, 190}, .outputs = {1, 5}};
 
 float largest_difference(const naive::Logits& a, const naive::Logits& b) {
-  float most = 0;
+  float max = 0;
   EXPECT_EQ(a.size(), b.size());
   for (size_t i = 0; i < a.size(); ++i) {
     for (size_t j = 0; j < a[i].size(); ++j) {
-      most = std::max(most, std::abs(a[i][j] - b[i][j]));
+      max = std::max(max, std::abs(a[i][j] - b[i][j]));
     }
   }
-  return most;
+  return max;
 }
 
 TEST(SchemeTest, NamesAreDifferentAndFindTheirRows) {

@@ -47,7 +47,7 @@ int64_t draw_grace_ms(World& world) {
 }
 
 // The minimum is mostly one.
-int draw_least(World& world, int ranks) {
+int draw_min(World& world, int ranks) {
   return world.one_in(3) ? static_cast<int>(world.between(1, ranks)) : 1;
 }
 
@@ -65,8 +65,8 @@ Host draw_host(World& world) {
           .calm_at = kCalmMs,
           .grace_ms = draw_grace_ms(world),
           .regrow_ms = world.between(500, 2'500),
-          .min_workers = draw_least(world, model.ranks),
-          .fitting_ranks = draw_least(world, model.ranks),
+          .min_workers = draw_min(world, model.ranks),
+          .fitting_ranks = draw_min(world, model.ranks),
           .other_read_rate = draw_other_read_rate(world)};
 }
 

@@ -114,9 +114,8 @@ absl::Status bench(int rank, const std::string& address) {
       RETURN_IF_ERROR(measure(repeats, floor, [&] { return exchange(bare, out, in); }));
       RETURN_IF_ERROR(measure(repeats, gather, [&] { return group.all_gather(args); }));
     }
-    const double least = median(floor), found = median(gather);
-    if (rank == 0)
-      fmt::print("{:>10}{:>12.1f}{:>14.1f}{:>8.2f}\n", bytes, least, found, found / least);
+    const double min = median(floor), found = median(gather);
+    if (rank == 0) fmt::print("{:>10}{:>12.1f}{:>14.1f}{:>8.2f}\n", bytes, min, found, found / min);
   }
   return absl::OkStatus();
 }

@@ -87,8 +87,8 @@ std::unique_ptr<DataChannel> DataPort::take(int rank) {
   return channel;
 }
 
-void DataPort::wait(milliseconds at_most) {
-  const auto deadline = steady_clock::now() + at_most;
+void DataPort::wait(milliseconds timeout) {
+  const auto deadline = steady_clock::now() + timeout;
   const MutexLock lock(&mutex_);
   while (arrived_.empty() && changed_.wait_until(&mutex_, deadline)) {
   }

@@ -74,7 +74,7 @@ class DataPort {
   // The connection of a rank that has proved who it is; null: there is none yet.
   std::unique_ptr<DataChannel> take(int rank) ABSL_LOCKS_EXCLUDED(mutex_);
   // Waits until a rank has connected, but at most this long.
-  void wait(std::chrono::milliseconds at_most) ABSL_LOCKS_EXCLUDED(mutex_);
+  void wait(std::chrono::milliseconds timeout) ABSL_LOCKS_EXCLUDED(mutex_);
 
  private:
   struct Stranger {

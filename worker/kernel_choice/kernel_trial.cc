@@ -21,11 +21,11 @@ namespace {
 
 constexpr double kNormFactor = 2;  // Times the measured norm.
 
-constexpr int64_t kLeastRows = 64, kMostRows = 512;  // Rows that are tried on all columns.
+constexpr int64_t kMinRows = 64, kMaxRows = 512;  // Rows that are tried on all columns.
 constexpr int64_t kWideRows = 8192, kWideCols = 512;
-constexpr int64_t kRowCounts[] = {1, 7, 8, kLeastRows};  // In addition to the maximum.
+constexpr int64_t kRowCounts[] = {1, 7, 8, kMinRows};  // In addition to the maximum.
 constexpr int64_t kTimedNs = 20'000'000;
-constexpr int64_t kMostTimed = 10;
+constexpr int64_t kMaxTimed = 10;
 
 // The largest error of a kernel's output, and its place.
 struct Worst {
@@ -53,8 +53,8 @@ class Trials final : public ShapeTrials {
          const KernelEntry& plain)
       : place_(place), device_(place.device), shape_(shape), plain_(plain) {
     *program_.add_weights() = weight;
-    rows_ = std::clamp(place.most_rows, kLeastRows, kMostRows);
-    if (place.most_rows > kMostRows) wide_rows_ = std::min(place.most_rows, kWideRows);
+    rows_ = std::clamp(place.max_rows, kMinRows, kMaxRows);
+    if (place.max_rows > kMaxRows) wide_rows_ = std::min(place.max_rows, kWideRows);
     wide_cols_ = std::min(shape.cols, kWideCols);
   }
 
@@ -180,7 +180,7 @@ absl::Status Trials::time(const KernelEntry& kernel, const Weights& weights, Tri
   int64_t begin = place_.now_ns();
   RETURN_IF_ERROR(call(kernel, call_args, 1).status());
   tried->ns = std::max<int64_t>(1, place_.now_ns() - begin);
-  const int times = static_cast<int>(std::min(kMostTimed, kTimedNs / tried->ns));
+  const int times = static_cast<int>(std::min(kMaxTimed, kTimedNs / tried->ns));
   if (times < 2) return absl::OkStatus();
   begin = place_.now_ns();
   RETURN_IF_ERROR(call(kernel, call_args, times).status());

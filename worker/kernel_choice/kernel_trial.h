@@ -49,7 +49,7 @@ struct TrialPlace {
   Device& device;
   const WeightSource& source;
   Parallel& parallel;
-  int64_t most_rows = 0;  // Rows of a step.
+  int64_t max_rows = 0;   // Rows of a step.
   bool same_bits = true;  // A row's bits may not depend on the number of rows and columns.
   int64_t (*now_ns)() = steady_now_ns;
   Progress* progress = nullptr;

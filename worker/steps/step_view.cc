@@ -78,8 +78,8 @@ absl::Status check_output(const cluster::Step& step, int index, const StepLimits
   const auto fail = [&](const char* what, auto found) {
     return invalid_argument("step {}: output {}: {}, found {}", step.step(), index, what, found);
   };
-  const int64_t least = index == 0 ? 0 : step.outputs(index - 1).row();
-  if (output.row() < least || output.row() >= step.tokens_size()) {
+  const int64_t min = index == 0 ? 0 : step.outputs(index - 1).row();
+  if (output.row() < min || output.row() >= step.tokens_size()) {
     return fail("row must be one of the step's, not before the last output's", output.row());
   }
   if (!(output.temperature() >= 0) || std::isinf(output.temperature())) {

@@ -35,7 +35,7 @@ namespace fs = std::filesystem;
 constexpr char kMagic[8] = {'L', 'S', 'P', 'A', 'C', 'K', 'E', 'D'};
 constexpr uint64_t kFileVersion = 1;
 constexpr const char* kSuffix = ".lockstep-weights";
-constexpr int64_t kLeastBytes = int64_t{64} << 20;
+constexpr int64_t kMinBytes = int64_t{64} << 20;
 constexpr int64_t kBlockBytes = int64_t{2} << 20;  // A huge page: one thread touches it first.
 constexpr int64_t kUnwrittenBytes = int64_t{256} << 20;
 constexpr auto kFresh = std::chrono::minutes(10);
@@ -190,9 +190,8 @@ PackedCacheOptions packed_cache_options(const std::string& choice, int64_t limit
   } else {
     return {};
   }
-  return {.folder = (folder / "lockstep").string(),
-          .least_bytes = kLeastBytes,
-          .limit_bytes = limit_bytes};
+  return {
+      .folder = (folder / "lockstep").string(), .min_bytes = kMinBytes, .limit_bytes = limit_bytes};
 }
 
 PackedCache::PackedCache(PackedCacheOptions options, std::string key, Progress* progress)

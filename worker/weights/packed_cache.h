@@ -20,7 +20,7 @@ inline constexpr int64_t kPackedCacheLimit = 50'000'000'000;
 
 struct PackedCacheOptions {
   std::string folder = {};                  // "": nothing is kept.
-  int64_t least_bytes = 0;                  // Smaller weights are packed as fast as they are read.
+  int64_t min_bytes = 0;                    // Smaller weights are packed as fast as they are read.
   int64_t limit_bytes = kPackedCacheLimit;  // For all files in the folder.
 };
 

@@ -187,8 +187,8 @@ bool ClusterCore::agree(int64_t now, const std::vector<cluster::WorkerMessage>& 
 void ClusterCore::prove(int64_t now) {
   const std::vector<cluster::WorkerMessage> readies = epoch_.take_answers();
   if (!agree(now, readies)) return;
-  const int64_t most = options_.assignment.max_pages();
-  epoch_.info.pages = most > 0 ? most : INT64_MAX;
+  const int64_t max = options_.assignment.max_pages();
+  epoch_.info.pages = max > 0 ? max : INT64_MAX;
   int other = 0;  // A rank that loaded a different checkpoint than rank 0.
   WeightsOrigin weights;
   std::vector<RankInfo> members;

@@ -173,8 +173,8 @@ void Connection::advance() {
 bool Connection::has_room_for(size_t answer_bytes, const Request& request) {
   if (const Gate& gate = thread_->server().gate) unsent_.belong_to(gate(request).client);
   const HeldBytes::Sums held = unsent_.hold(static_cast<int64_t>(answer_bytes));
-  const int64_t most = limits_.all_answer_bytes;
-  if (held.of_all <= most && held.of_client <= most / 2) return true;
+  const int64_t max = limits_.all_answer_bytes;
+  if (held.of_all <= max && held.of_client <= max / 2) return true;
   unsent_.hold(0);
   return false;
 }

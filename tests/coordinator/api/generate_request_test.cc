@@ -245,10 +245,10 @@ TEST_F(GenerateRequestTest, IdsMustBeInTheVocabulary) {
 
 // The invalid text shows that it was not tokenized: no tokenizer accepts it.
 TEST_F(GenerateRequestTest, APromptThatCannotFitIsRefusedBeforeItIsTokenized) {
-  const size_t most = model_->max_context() * kPromptBytesPerToken;
-  message_.set_prompt(std::string(most, '\xff'));
-  expect_refused("fewer than " + std::to_string(most) + " bytes");
-  message_.set_prompt(std::string(most - 1, '\xff'));
+  const size_t max = model_->max_context() * kPromptBytesPerToken;
+  message_.set_prompt(std::string(max, '\xff'));
+  expect_refused("fewer than " + std::to_string(max) + " bytes");
+  message_.set_prompt(std::string(max - 1, '\xff'));
   expect_refused("UTF-8");
 }
 

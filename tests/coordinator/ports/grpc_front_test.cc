@@ -219,16 +219,16 @@ TEST(GrpcFrontTest, ASlowReaderSlowsTheOtherSide) {
   const Socket client(port.address());
   const Inner inner = port.next();
   const std::string piece(64 << 10, 'p');
-  constexpr size_t kMost = 32 << 20;
+  constexpr size_t kMax = 32 << 20;
   size_t sent = 0;
-  for (int idle = 0; idle < 100 && sent < kMost; ++idle) {
+  for (int idle = 0; idle < 100 && sent < kMax; ++idle) {
     while (const size_t count = inner.send_some(piece)) {
       sent += count;
       idle = 0;
     }
     std::this_thread::sleep_for(std::chrono::milliseconds(1));
   }
-  EXPECT_LT(sent, kMost);
+  EXPECT_LT(sent, kMax);
   std::thread reader([&] { receive_all(client, sent + piece.size()); });
   inner.send(piece);
   reader.join();

@@ -43,8 +43,8 @@ void Client::draw_request() {
     return static_cast<int32_t>(world_.between(0, high));
   };
   request_.id = std::to_string(number_);
-  const int64_t most = world_.one_in(5) ? 40 : 12;
-  const int64_t prompt = world_.between(1, most);
+  const int64_t max = world_.one_in(5) ? 40 : 12;
+  const int64_t prompt = world_.between(1, max);
   const bool common = world_.one_in(2);  // Half of them begin alike.
   for (int64_t i = 0; i < prompt; ++i) {
     const bool odd = !common || world_.one_in(30);

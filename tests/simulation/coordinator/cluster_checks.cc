@@ -194,18 +194,18 @@ void ClusterChecks::after_event(bool ready) {
 // subtracted; below 0: the group is usable.
 int64_t ClusterChecks::over_for() const {
   const int64_t now = host_.world.now();
-  int64_t longest = -1, most_extra = 0;
+  int64_t longest = -1, max_extra = 0;
   for (const Member& member : members_) {
     const auto& up = member.link->up;
-    most_extra = std::max(most_extra, up.most_extra_ms());
+    max_extra = std::max(max_extra, up.max_extra_ms());
     int64_t since = member.link->process.halted_at();
     if (since < 0 && up.drops()) since = up.dropped_at();
     if (since < 0) continue;
-    longest = std::max(longest, now - std::max(since, continued_at_) - up.most_extra_ms());
+    longest = std::max(longest, now - std::max(since, continued_at_) - up.max_extra_ms());
   }
   if (asked_at_ < 0) return longest;
   const int64_t moved = std::max({asked_at_, host_.progressed_at, continued_at_});
-  return std::max(longest, now - moved - most_extra);
+  return std::max(longest, now - moved - max_extra);
 }
 
 void ClusterChecks::readiness(bool ready) {

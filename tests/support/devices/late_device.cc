@@ -222,7 +222,7 @@ class LateDevice final : public Device, public ShimPeers {
 };
 
 // A function for each row of the shim's table, which queues that row.
-constexpr size_t kMostKernels = 96;
+constexpr size_t kMaxKernels = 96;
 
 template <size_t kRow>
 const char* queue_row(const KernelArgs& args) {
@@ -236,9 +236,9 @@ constexpr std::array<KernelFn, sizeof...(kRows)> queue_rows(std::index_sequence<
 }
 
 std::vector<KernelEntry> late_kernels() {
-  constexpr auto kQueue = queue_rows(std::make_index_sequence<kMostKernels>());
+  constexpr auto kQueue = queue_rows(std::make_index_sequence<kMaxKernels>());
   std::vector<KernelEntry> table(cuda_shim_kernels().begin(), cuda_shim_kernels().end());
-  LOCKSTEP_CHECK(table.size() <= kMostKernels);
+  LOCKSTEP_CHECK(table.size() <= kMaxKernels);
   for (size_t row = 0; row < table.size(); ++row) table[row].run = kQueue[row];
   return table;
 }

@@ -40,11 +40,11 @@ Slot slot(const KernelArgs& args, const StepSequence& sequence, int64_t position
 }
 
 // Largest magnitude / most.
-float scale_of(const TensorView& x, int64_t row, int64_t begin, int64_t count, float most) {
+float scale_of(const TensorView& x, int64_t row, int64_t begin, int64_t count, float max) {
   float highest = 0;
   for (int64_t i = 0; i < count; ++i)
     highest = std::max(highest, std::abs(element(x, row, begin + i)));
-  return highest / most;
+  return highest / max;
 }
 
 float code_of(float x, float scale) { return scale == 0 ? 0 : std::nearbyint(x / scale); }

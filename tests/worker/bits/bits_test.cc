@@ -215,8 +215,8 @@ class BitsTest : public ::testing::TestWithParam<std::tuple<Shape, Kind>> {
   void expect_same_bits(const std::vector<Way>& ways, const Way& as = {}) {
     const std::vector<float> alone = logits(as);
     ASSERT_EQ(alone.size(), size_t{(kPromptTokens + 3) * kVocab});
-    const auto [least, most] = std::minmax_element(alone.begin(), alone.end());
-    ASSERT_GT(*most - *least, 0.1f) << "logits that are all alike prove nothing";
+    const auto [min, max] = std::minmax_element(alone.begin(), alone.end());
+    ASSERT_GT(*max - *min, 0.1f) << "logits that are all alike prove nothing";
     for (const Way& way : ways) {
       if (way.ranks > shape().heads) continue;
       const std::vector<float> other = logits(way);

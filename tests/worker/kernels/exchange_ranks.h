@@ -138,7 +138,7 @@ class ExchangeTest : public testing::TestWithParam<Kind> {
     }
   }
   // As many as may run beside each other.
-  int most() const { return GetParam() == Kind::kGpu ? 2 : kMaxPeers; }
+  int max_ranks() const { return GetParam() == Kind::kGpu ? 2 : kMaxPeers; }
 };
 
 }  // namespace lockstep

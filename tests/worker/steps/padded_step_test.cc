@@ -15,11 +15,11 @@ using ::testing::ElementsAre;
 
 TEST(PaddedRowsTest, AreLessThanTwiceTheRowsAndFewDifferentNumbers) {
   std::vector<int64_t> buckets;
-  for (int64_t rows = 1; rows <= kMostPaddedRows; ++rows) {
-    const int64_t bucket = padded_rows(rows, kMostPaddedRows);
+  for (int64_t rows = 1; rows <= kMaxPaddedRows; ++rows) {
+    const int64_t bucket = padded_rows(rows, kMaxPaddedRows);
     EXPECT_GE(bucket, rows);
     EXPECT_LT(bucket, 2 * rows);
-    EXPECT_EQ(padded_rows(bucket, kMostPaddedRows), bucket);
+    EXPECT_EQ(padded_rows(bucket, kMaxPaddedRows), bucket);
     if (buckets.empty() || buckets.back() != bucket) buckets.push_back(bucket);
   }
   EXPECT_THAT(buckets, ElementsAre(1, 2, 4, 8, 16, 32, 64, 128, 192, 256));
@@ -133,7 +133,7 @@ TEST(PaddedStepTest, OtherStepsGoAsTheyAre) {
   Step five(5, 5);
   EXPECT_EQ(padded.take(five.view)->rows, 5) << "as many as may be padded";
   EXPECT_EQ(padded.take(six.view), nullptr);
-  padded.pad_up_to(kMostPaddedRows);
+  padded.pad_up_to(kMaxPaddedRows);
   EXPECT_EQ(padded.take(six.view)->rows, 6);
   StepView prompt = step.view;
   prompt.sequence_count = 2;

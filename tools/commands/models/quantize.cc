@@ -22,7 +22,7 @@ namespace {
 
 namespace fs = std::filesystem;
 
-constexpr int64_t kMostConfigBytes = 16 << 20;
+constexpr int64_t kMaxConfigBytes = 16 << 20;
 constexpr char kTemplates[] = "additional_chat_templates";
 
 struct QuantizeFlags {
@@ -71,7 +71,7 @@ absl::Status copy_templates(const fs::path& from, const fs::path& to) {
 // config.json with the scheme, and with the type that determines the type of KV pages.
 absl::Status write_config(const Model& model, const fs::path& to, const std::string& scheme) {
   const fs::path path = model.folder() / "config.json";
-  ASSIGN_OR_RETURN(const std::string text, read_file(path, kMostConfigBytes));
+  ASSIGN_OR_RETURN(const std::string text, read_file(path, kMaxConfigBytes));
   ASSIGN_OR_RETURN(Json config, parse_python_json(text, path.string()));
   config.erase("dtype");
   config["torch_dtype"] = dtype_name(model.linear_dtype());

@@ -136,7 +136,7 @@ bool TcpLinks::done() const {
 }
 
 // Sleeps until there is something to move, or a connection has ended.
-void TcpLinks::sleep(Clock::duration at_most) const {
+void TcpLinks::sleep(Clock::duration timeout) const {
   std::array<pollfd, 2 * kMaxRegionRanks + 1> polled;
   nfds_t count = 0;
   if (!ending_) polled[count++] = {.fd = wake_.get(), .events = POLLIN, .revents = 0};
@@ -146,7 +146,7 @@ void TcpLinks::sleep(Clock::duration at_most) const {
         channel.events(!link.writer.done() && !link.broken, !link.reader.done() && !link.read_all);
     if (events != 0) polled[count++] = {.fd = channel.socket().get(), .events = events};
   }
-  const auto ms = std::chrono::ceil<std::chrono::milliseconds>(at_most).count();
+  const auto ms = std::chrono::ceil<std::chrono::milliseconds>(timeout).count();
   poll(polled.data(), count, static_cast<int>(ms));
 }
 
@@ -216,9 +216,9 @@ void TcpLinks::end(const Goodbye& goodbye) {
 
 // Called by the connections' thread, as its last work on them. It reads arriving bytes meanwhile:
 // unread bytes would reset the connection and lose the goodbye on its way.
-void TcpLinks::say_goodbye(const Goodbye& goodbye, Clock::duration at_most) {
+void TcpLinks::say_goodbye(const Goodbye& goodbye, Clock::duration timeout) {
   for (Link& link : links_) link.writer.say_goodbye(goodbye);
-  const Clock::time_point deadline = Clock::now() + at_most;
+  const Clock::time_point deadline = Clock::now() + timeout;
   Clock::time_point moved_at = Clock::now();
   while (true) {
     Moved moved = Moved::kNothing;

@@ -64,12 +64,12 @@ class TcpLinks {
   absl::StatusOr<Moved> send(Link& link);
   absl::StatusOr<Moved> receive(Link& link);
   bool done() const;
-  void sleep(Barrier::Clock::duration at_most) const;
+  void sleep(Barrier::Clock::duration timeout) const;
   absl::Status ended(Link& link, const absl::Status& why);
   absl::Status told(const Link& link);
   Moved read_last_words(Link& link);
   Moved say_last_words(Link& link);
-  void say_goodbye(const Goodbye& goodbye, Barrier::Clock::duration at_most);
+  void say_goodbye(const Goodbye& goodbye, Barrier::Clock::duration timeout);
   void interrupt();
   absl::Status late();
   absl::Status fail(Barrier& barrier, const absl::Status& why);

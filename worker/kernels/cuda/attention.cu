@@ -142,10 +142,10 @@ __global__ void __launch_bounds__(kMaxDim) attend_kernel(AttentionParams params)
     __syncthreads();  // The next block may write scores.
   }
   if (params.sinks.data != nullptr) {
-    const float sink = params.sinks.row<float>(0)[head], most = Max::of(highest, sink);
-    const float shrink = exp_of(highest - most);
+    const float sink = params.sinks.row<float>(0)[head], largest = Max::of(highest, sink);
+    const float shrink = exp_of(highest - largest);
     accumulator = accumulator * shrink;
-    total = total * shrink + exp_of(sink - most);
+    total = total * shrink + exp_of(sink - largest);
   }
   if (d < v_dim) set_element(params.out, row, head * v_dim + d, accumulator / total);
 }

@@ -26,7 +26,7 @@ constexpr int kNarrow = 64, kMiddle = 128, kWide = device::kMaxMmaDim;
 template <int kDim>
 constexpr int kKeys = kDim <= kMiddle ? 64 : 32;
 template <int kDim>
-constexpr int kMostWarps = kDim <= kMiddle ? 4 : 2;
+constexpr int kMaxWarps = kDim <= kMiddle ? 4 : 2;
 
 struct alignas(16) Numbers4 {
   float at[4];
@@ -376,11 +376,11 @@ const char* attend(const KernelArgs& args) {
     params.parts = reinterpret_cast<float*>(args.scratch);
     params.splits = splits;
   }
-  params.tile_rows = max(1, (one_warp ? 1 : kMostWarps<kDim>)*kPairs / group);
+  params.tile_rows = max(1, (one_warp ? 1 : kMaxWarps<kDim>)*kPairs / group);
   params.tiles = rows / params.tile_rows + sequences;
   const char* failure = one_warp
                             ? launch_tiles<kDim, 1>(params, has_totals, args.queue)
-                            : launch_tiles<kDim, kMostWarps<kDim>>(params, has_totals, args.queue);
+                            : launch_tiles<kDim, kMaxWarps<kDim>>(params, has_totals, args.queue);
   if (failure != nullptr || !apart) return failure;
   const int64_t threads = (attrs.head_dim + kWarp - 1) / kWarp * kWarp;
   return launch(merge_kernel, {rows, attrs.heads}, static_cast<int>(threads), args.queue, params);

@@ -168,12 +168,12 @@ __global__ void __launch_bounds__(kThreads) reduce_kernel(const __grid_constant_
   }
 }
 
-constexpr int kMostNormThreads = 1024;  // Four floats of a full slot each.
+constexpr int kMaxNormThreads = 1024;  // Four floats of a full slot each.
 
 // A block sums whole rows, in as many exchanges as a row fills slots, and then computes the row's
 // norm. Only one block per multiprocessor, or registers would be too few.
 template <int kFloats>
-__global__ void __launch_bounds__(kMostNormThreads, 1)
+__global__ void __launch_bounds__(kMaxNormThreads, 1)
     reduce_norm_kernel(const __grid_constant__ PeerGroup group, TensorView x, TensorView part,
                        TensorView total, TensorView weight, TensorView out, float eps) {
   using Unit = Floats<kFloats>;
@@ -300,7 +300,7 @@ const char* reduce_add_norm(const PeerGroup& group, const KernelArgs& args) {
   }
   const bool by_four = odds % kAlign == 0 && x.cols % 4 == 0;
   const int64_t units = by_four ? x.cols / 4 : x.cols;
-  const int64_t threads = min((units + kWarp - 1) / kWarp * kWarp, kMostNormThreads);
+  const int64_t threads = min((units + kWarp - 1) / kWarp * kWarp, kMaxNormThreads);
   return launch(by_four ? reduce_norm_kernel<4> : reduce_norm_kernel<1>,
                 {.x = min(x.rows, kPeerChannels)},
                 static_cast<int>(max(threads, norm_threads(x.cols))), args.queue, group, x, part,

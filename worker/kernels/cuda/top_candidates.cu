@@ -87,9 +87,9 @@ __device__ Candidate candidate(const Output& output, int32_t id) {
 
 // The sum over a block of kVocabBlock values, kEach per lane, in the CPU order. NaN counts as -inf.
 __device__ BlockSum block_sum(const float (&values)[kEach]) {
-  float most_here = -kInfinity;
-  for (const float x : values) most_here = x == x ? Max::of(most_here, x) : most_here;
-  const float max = over_lanes<Max, kLanes>(most_here);
+  float max_here = -kInfinity;
+  for (const float x : values) max_here = x == x ? Max::of(max_here, x) : max_here;
+  const float max = over_lanes<Max, kLanes>(max_here);
   float e[kEach];
   for (int j = 0; j < kEach; ++j) {
     e[j] =

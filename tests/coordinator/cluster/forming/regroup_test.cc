@@ -168,9 +168,9 @@ TEST_F(RegroupTest, ASpareThatGotARankIsNoLongerASpare) {
 }
 
 TEST_F(RegroupTest, FewerThanMinWorkersFormNoGroup) {
-  ClusterCoreOptions least = options();
-  least.min_workers = 2;
-  VirtualCluster cluster(least);
+  ClusterCoreOptions min = options();
+  min.min_workers = 2;
+  VirtualCluster cluster(min);
   LinkId links[3];
   for (LinkId& link : links) link = cluster.join();
   cluster.want_group();

@@ -46,11 +46,11 @@ struct Matrix {
 };
 
 // All that a writer sends, in system calls that take `most` bytes each.
-std::string written(FrameWriter& writer, size_t most) {
+std::string written(FrameWriter& writer, size_t max) {
   std::string stream;
   while (!writer.done()) {
     std::array<iovec, 5> parts;
-    size_t left = most, taken = 0;
+    size_t left = max, taken = 0;
     for (size_t i = 0, count = writer.next(parts); i < count && left > 0; ++i) {
       const size_t bytes = std::min(left, parts[i].iov_len);
       stream.append(static_cast<const char*>(parts[i].iov_base), bytes);
@@ -63,12 +63,12 @@ std::string written(FrameWriter& writer, size_t most) {
 }
 
 // Gives the reader as much of the stream as it takes. Not OK, or what is left of the stream.
-absl::StatusOr<std::string> feed(FrameReader& reader, std::string stream, size_t most) {
+absl::StatusOr<std::string> feed(FrameReader& reader, std::string stream, size_t max) {
   while (!reader.done() && !stream.empty()) {
     std::array<iovec, 3> parts;
     size_t taken = 0;
     for (size_t i = 0, count = reader.next(parts); i < count; ++i) {
-      const size_t bytes = std::min({parts[i].iov_len, stream.size() - taken, most - taken});
+      const size_t bytes = std::min({parts[i].iov_len, stream.size() - taken, max - taken});
       std::memcpy(parts[i].iov_base, stream.data() + taken, bytes);
       taken += bytes;
     }
