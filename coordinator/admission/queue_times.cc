@@ -43,9 +43,9 @@ int64_t QueueTimes::wait_ms(const Request& request, int64_t now_ns) const {
       continue;
     }
     const auto own = line.by_client.find(request.client);
-    const int64_t turns = own == line.by_client.end() ? 1 : own->second + 1;
+    const int64_t position = own == line.by_client.end() ? 1 : own->second + 1;
     for (const auto& [count, clients] : line.clients_with) {
-      if (count > turns) break;
+      if (count > position) break;
       before += clients;
     }
   }

@@ -251,7 +251,7 @@ void Engine::Loop::feed(Messages messages) {
   }
   for (const std::shared_ptr<Stream>& stream : messages.cancelled) core_.cancel(stream.get());
   for (const std::shared_ptr<Stream>& stream : messages.displaced) {
-    core_.turn_away(stream.get(), displaced());
+    core_.reject_unstarted(stream.get(), displaced());
   }
   if (messages.drain_ms.has_value()) core_.drain(*messages.drain_ms);
 }

@@ -330,7 +330,7 @@ void EngineCore::end_late(int64_t now_ms) {
   }
 }
 
-void EngineCore::turn_away(const Stream* stream, const absl::Status& why) {
+void EngineCore::reject_unstarted(const Stream* stream, const absl::Status& why) {
   const auto job = jobs_.find(stream);
   if (job != jobs_.end() && !job->second.started) cut_off(stream, why);
 }

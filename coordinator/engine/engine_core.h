@@ -56,7 +56,7 @@ class EngineCore {
   // Closes its stream with `why`, without another event.
   void cut_off(const Stream* stream, const absl::Status& why);
   // The same, unless rows of it were computed.
-  void turn_away(const Stream* stream, const absl::Status& why);
+  void reject_unstarted(const Stream* stream, const absl::Status& why);
 
   // ---- The end: requests that are open at the deadline are cancelled, with status kCancelled ----
   void drain(int64_t deadline_ms);

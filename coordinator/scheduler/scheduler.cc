@@ -159,7 +159,7 @@ int64_t Scheduler::budget_ns(bool decodes) const {
 }
 
 void Scheduler::compute_again_if_outgrown(Sequence& sequence) {
-  if (pages_.turns_as_before(sequence)) return;
+  if (pages_.rotates_as_before(sequence)) return;
   const int32_t slot = sequence.slot();
   pages_.leave(sequence);
   sequence.preempt();

@@ -101,7 +101,7 @@ class Scheduler {
   void keep_output();
   // The rest of its prefix, which can only be computed at once.
   static int64_t prefix_left(const Sequence& sequence);
-  // Gives rows to the next prompt, at most `most` unless its prefix has more, as far as there is
+  // Gives rows to the next prompt, at most `max` unless its prefix has more, as far as there is
   // room. Returns their number.
   int64_t give(Sequence& sequence, int64_t max, Room* room) const;
   // Starts the queue's next sequence, if there is room or room can be made.

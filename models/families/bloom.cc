@@ -20,7 +20,7 @@ LanguageModel bloom(Keys& keys) {
                  .tied = true});
   m.attention.set_bias(true);
   m.attention.slopes = alibi_slopes(m.sizes.heads);
-  m.attention.turn_nothing();
+  m.attention.rotate_nothing();
   m.mlp.bias = true;
   LanguageModel d = m.model(
       grouped_attention(m.attention, "self_attention.query_key_value", "self_attention.dense"),

@@ -105,15 +105,15 @@ Block attention_by_kind(const Attention& of_windows, const FullHeads& heads, int
     const Rope& rope = sees_all ? a.ropes.all : a.ropes.window;
     Kept& kept = pages[sees_all ? 0 : 1];
     const HeadNorm head = {.eps = a.norm.eps, .head_dim = a.head_dim};
-    const auto turned = [&](Value from, const char* name) {
+    const auto rotated = [&](Value from, const char* name) {
       return g.rope(g.head_norm(from, name, head), rope);
     };
-    const Value q = turned(g.linear(x, "q_proj", a.q_axis(), a.qkv_bias), "q_norm");
+    const Value q = rotated(g.linear(x, "q_proj", a.q_axis(), a.qkv_bias), "q_norm");
     if (layer < first_sharing) {
       const Value k = g.linear(x, "k_proj", a.kv_axis(), a.qkv_bias);
       const bool same = sees_all && heads.v_is_k;
       const Value v = same ? k : g.linear(x, "v_proj", a.kv_axis(), a.qkv_bias);
-      kept = {.layer = layer, .k = turned(k, "k_norm"), .v = g.head_norm(v, "", head)};
+      kept = {.layer = layer, .k = rotated(k, "k_norm"), .v = g.head_norm(v, "", head)};
     }
     AttentionSpec spec = attention_spec(a, kept.layer);
     spec.read_only = layer >= first_sharing;

@@ -22,7 +22,7 @@ Llama read_gpt2(Keys& keys, const char* activation) {
                  .activation = activation,
                  .tied = true});
   m.attention.set_bias(true);
-  m.attention.turn_nothing();
+  m.attention.rotate_nothing();
   m.mlp.bias = true;
   if (!keys.flag("scale_attn_weights", true)) m.attention.scale = 1;
   return m;

@@ -174,11 +174,11 @@ constexpr int64_t kMaxCodes = int64_t{1} << 17;
 
 // Whether a piece has whole groups of the source's rows; of its columns if it is transposed.
 bool cuts_no_group(const Quantization& kind, const program::Piece& piece) {
-  const bool turned = piece.transpose();
-  const int64_t before = turned ? matrix_begin(piece) : 0;
-  const int64_t begin = turned ? piece.row_begin() - before : piece.col_begin();
-  const int64_t end = turned ? piece.row_end() - before : piece.col_end();
-  const int64_t all = piece.source_shape(piece.source_shape_size() - (turned ? 2 : 1));
+  const bool transposed = piece.transpose();
+  const int64_t before = transposed ? matrix_begin(piece) : 0;
+  const int64_t begin = transposed ? piece.row_begin() - before : piece.col_begin();
+  const int64_t end = transposed ? piece.row_end() - before : piece.col_end();
+  const int64_t all = piece.source_shape(piece.source_shape_size() - (transposed ? 2 : 1));
   if (kind.group == 0) return begin == 0 && end == all;
   return begin % kind.group == 0 && (end % kind.group == 0 || end == all);
 }

@@ -38,7 +38,7 @@ std::string stream_of(const uint8_t* data, size_t size, const Call& call, int64_
   return stream;
 }
 
-// Writes the stream to the reader's parts, at most `most` bytes at a time.
+// Writes the stream to the reader's parts, at most `max` bytes at a time.
 void read(FrameReader& reader, std::string stream, size_t max) {
   while (!reader.done() && !stream.empty()) {
     std::array<iovec, 3> parts;

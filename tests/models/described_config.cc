@@ -15,8 +15,8 @@ namespace {
 class Walk {
  public:
   Walk(const ModelDescription& model, Described& found) : graph_(model.graph), out_(found) {
-    out_.turns.resize(static_cast<size_t>(out_.layers));
-    out_.attends = out_.has_router = out_.turns;
+    out_.rotates.resize(static_cast<size_t>(out_.layers));
+    out_.attends = out_.has_router = out_.rotates;
     out_.kinds.assign(static_cast<size_t>(out_.layers), '-');
   }
 
@@ -85,7 +85,7 @@ class Walk {
       }
     }
     for (const Node* at = &maker(node.inputs[0]); !at->inputs.empty(); at = &maker(at->inputs[0])) {
-      if (at->op == Op::kJoinHeads) at = &maker(at->inputs[1]);  // Its columns that turn.
+      if (at->op == Op::kJoinHeads) at = &maker(at->inputs[1]);  // Its rotated columns.
       if (at->op == Op::kRope) see_rope(*at, attention, layer);
       if (at->op == Op::kPositionScale) out_.query_scales = at->attributes.position_scale();
       if (is_map(*at, Function::kClamp)) out_.qkv_clamp = at->attributes.map().factor();
@@ -111,8 +111,8 @@ class Walk {
 
   void see_rope(const Node& node, const program::AttentionAttrs& attention, int layer) {
     const program::RopeTableAttrs& table = maker(node.inputs[1]).attributes.rope_table();
-    const bool first = std::ranges::find(out_.turns, true) == out_.turns.end();
-    out_.turns[layer] = true;
+    const bool first = std::ranges::find(out_.rotates, true) == out_.rotates.end();
+    out_.rotates[layer] = true;
     if (first || attention.window() == 0) {
       out_.rotary = node.attributes.rope();
       out_.rope = table;

@@ -24,7 +24,7 @@ absl::StatusOr<ModelDescription> describe_config(const std::string& config,
 // the graph, so that a test says what a key does, not where it is kept.
 struct Described : Config {
   // By layer; windows and chunks are of the layers with attention alone.
-  std::vector<bool> turns;       // Whether q and k are rotated.
+  std::vector<bool> rotates;     // Whether q and k are rotated.
   std::vector<bool> attends;     // Whether it has attention.
   std::vector<bool> has_router;  // Whether it has experts.
   std::string kinds;  // A letter each: * attends, M recurs, E has experts alone, - none of these.

@@ -253,12 +253,12 @@ TEST(FuseGatedLinearTest, ProcessorsFloat32AndOtherReadersKeepThemApart) {
   EXPECT_EQ(count_ops(third.fused(gpus), Op::kGatedLinear), 0);
 }
 
-struct Turned {
+struct RotatedModel {
   Fixture f;
   Value q, k, v;
   AttentionSpec spec = {.head_dim = 4, .heads = 4, .kv_heads = 4, .scale = 0.5f};
 
-  Turned(bool same_table, bool same_columns) {
+  RotatedModel(bool same_table, bool same_columns) {
     const auto heads = [&](const char* name) {
       return f.graph.linear(f.x, name, {Axis::kHeads, 4, 4});
     };
@@ -279,7 +279,7 @@ struct Turned {
 
 TEST(FuseRopeTest, TwoRopesOfOneTableGoWithAttention) {
   const CompileOptions gpus = on_gpus(DType::kF32);
-  const Graph graph = Turned(true, true).fused(gpus);
+  const Graph graph = RotatedModel(true, true).fused(gpus);
   EXPECT_EQ(ops(graph),
             "embed linear rope_table linear linear rope_attention linear select_rows linear "
             "top_candidates");
@@ -288,15 +288,16 @@ TEST(FuseRopeTest, TwoRopesOfOneTableGoWithAttention) {
   std::vector<int> makers;  // Of q, k, v and the table.
   for (const int input : fused.inputs) makers.push_back(graph.values()[input].node);
   EXPECT_EQ(makers, (std::vector<int>{1, 3, 4, 2}));
-  EXPECT_EQ(count_ops(Turned(true, true).fused(options_for(1, Strategy::kGather)), Op::kRope), 2)
+  EXPECT_EQ(count_ops(RotatedModel(true, true).fused(options_for(1, Strategy::kGather)), Op::kRope),
+            2)
       << "on processors";
 }
 
 TEST(FuseRopeTest, OtherTablesOtherColumnsAndOtherReadersKeepTheirRopes) {
   const CompileOptions gpus = on_gpus(DType::kF32);
-  EXPECT_EQ(count_ops(Turned(false, true).fused(gpus), Op::kRope), 2);
-  EXPECT_EQ(count_ops(Turned(true, false).fused(gpus), Op::kRope), 2);
-  Turned shared(true, true);  // Keys that a second attention reads.
+  EXPECT_EQ(count_ops(RotatedModel(false, true).fused(gpus), Op::kRope), 2);
+  EXPECT_EQ(count_ops(RotatedModel(true, false).fused(gpus), Op::kRope), 2);
+  RotatedModel shared(true, true);  // Keys that a second attention reads.
   shared.f.graph.attention(shared.q, shared.k, shared.v, shared.spec);
   EXPECT_EQ(count_ops(shared.fused(gpus), Op::kRopeAttention), 0);
 }

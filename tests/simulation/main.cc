@@ -96,7 +96,7 @@ void print(const Flags& flags, const Tally& tally) {
       tally.smaller, tally.grown, tally.spares, tally.covered, tally.preloads, tally.too_few,
       tally.uneven);
   fmt::print("ready turned false {} times after a loss or a wedge, at most {} ms after it\n",
-             tally.turned_false, tally.slowest_false_ms);
+             tally.became_unready, tally.slowest_false_ms);
   fmt::print("faults:");
   for (int i = 0; i < kFaults; ++i) {
     fmt::print(" {} {},", tally.faults.by_kind[static_cast<size_t>(i)], kFaultNames[i]);

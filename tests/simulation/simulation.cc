@@ -223,7 +223,7 @@ void Simulation::add_to(Tally* tally) {
   tally->uneven += cluster_.checks().uneven();
   tally->refusals += cluster_.checks().refusals();
   tally->late_ticks += cluster_.checks().late_ticks();
-  tally->turned_false += cluster_.checks().turned_false();
+  tally->became_unready += cluster_.checks().became_unready();
   tally->slowest_false_ms = std::max(tally->slowest_false_ms, cluster_.checks().slowest_false_ms());
   tally->restarts += cluster_.restarts();
   tally->smaller += cluster_.checks().roster().smaller();
@@ -256,7 +256,7 @@ Tally& Tally::operator+=(const Tally& other) {
   uneven += other.uneven;
   refusals += other.refusals;
   late_ticks += other.late_ticks;
-  turned_false += other.turned_false;
+  became_unready += other.became_unready;
   slowest_false_ms = std::max(slowest_false_ms, other.slowest_false_ms);
   restarts += other.restarts;
   smaller += other.smaller;

@@ -38,7 +38,7 @@ struct Tally {
   int64_t uneven = 0;  // Epochs with measured weighted shards.
   int64_t refusals = 0;
   int64_t late_ticks = 0;
-  int64_t turned_false = 0;      // How often readiness turned false after a fault,
+  int64_t became_unready = 0;    // How often readiness turned false after a fault,
   int64_t slowest_false_ms = 0;  // and the longest time until then.
   int64_t restarts = 0;
   int64_t smaller = 0;  // Groups of fewer ranks than configured.

@@ -245,11 +245,11 @@ void read_limit(benchmark::State& state) {
 }
 
 void peak_limit(benchmark::State& state, const Peak& peak) {
-  constexpr int64_t kTurns = 1 << 16;
+  constexpr int64_t kRounds = 1 << 16;
   std::vector<int64_t> done(static_cast<size_t>(pool().threads()));
   for (auto _ : state) {
     for_each(pool(), pool().threads(),
-             [&](int64_t index) { done[static_cast<size_t>(index)] = peak.run(kTurns); });
+             [&](int64_t index) { done[static_cast<size_t>(index)] = peak.run(kRounds); });
   }
   report(state, {.bytes = 0, .flops = std::accumulate(done.begin(), done.end(), int64_t{0})});
 }

@@ -15,7 +15,7 @@ namespace lockstep {
 
 // Steps of more rows do not gain from it.
 inline constexpr int64_t kMaxPaddedRows = 256;
-// 1, 2, 4 ... 64, then multiples of 64: less than twice the rows, and at most `most`.
+// 1, 2, 4 ... 64, then multiples of 64: less than twice the rows, and at most `max`.
 int64_t padded_rows(int64_t rows, int64_t max);
 // The longest sequence's positions, rounded up to 256, 512, 1024 ...: the keys for attention.
 int64_t padded_positions(int64_t positions);

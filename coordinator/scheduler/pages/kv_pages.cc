@@ -23,7 +23,7 @@ int64_t KvPages::rope_length(const Sequence& sequence) const {
   return rope_.rope_length(sequence.prompt_tokens(), sequence.length());
 }
 
-bool KvPages::turns_as_before(const Sequence& sequence) const {
+bool KvPages::rotates_as_before(const Sequence& sequence) const {
   return rope_.frequencies(rope_length(sequence)) == rope_.frequencies(sequence.rope_length());
 }
 

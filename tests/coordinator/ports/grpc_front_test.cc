@@ -343,7 +343,7 @@ TEST(GrpcFrontTest, AHandshakeHasTenSeconds) {
   TokenBucket all = GrpcPace::for_all(now);
   GrpcConnection connection({.client = pair[0], .tls = (*context)->open(pair[0])},
                             GrpcPace(&all, now), now);
-  std::vector<char> scratch(GrpcConnection::kTurnBytes);
+  std::vector<char> scratch(GrpcConnection::kMaxReadBytes);
   EXPECT_EQ(connection.time(), now + std::chrono::seconds(10));
   connection.on_time(
       {.now = connection.time() - std::chrono::seconds(1), .scratch = scratch.data()});

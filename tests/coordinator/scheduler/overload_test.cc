@@ -85,7 +85,7 @@ int64_t steps_beside(Loaded& loaded, int32_t n) {
 }
 
 // A few clients with endless requests delay no other client; with many, each waits for its turn.
-TEST(OverloadTurnsTest, EveryClientBeginsWithinABoundedTime) {
+TEST(OverloadSharesTest, EveryClientBeginsWithinABoundedTime) {
   for (const int32_t n : {1, 8}) {
     Loaded few({.name = "", .n = 8, .clients = 3}, 100);
     EXPECT_LE(steps_beside(few, n), 3) << n;

@@ -77,7 +77,7 @@ TEST(ConfigNamesTest, LayersOfAnIndexerSeeAllAsFarAsTheContextGoes) {
       "v_head_dim": 16, "qk_rope_head_dim": 8, "head_dim": 24, "first_k_dense_replace": 1,
       "max_position_embeddings": 4096, "index_topk": 64, "index_n_heads": 2, "index_head_dim": 8,
       "index_topk_freq": 4, "indexer_rope_interleave": true, "moe_router_dtype": "float32"})";
-  EXPECT_EQ(config_of(sparse).head_dim, 8);  // That of the columns that turn, whatever head_dim is.
+  EXPECT_EQ(config_of(sparse).head_dim, 8);  // That of the rotated columns, whatever head_dim is.
   EXPECT_EQ(config_of(sparse).context, 64);
   for (const char* type : {"indexed_attention", "deepseek_sparse_attention"}) {
     Json json = Json::parse(sparse);

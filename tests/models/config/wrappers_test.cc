@@ -114,7 +114,7 @@ TEST(WrappersTest, NothingIsIgnoredInSilence) {
   EXPECT_THAT(error_of(config), HasSubstr("text_config: must be an object, found null"));
 }
 
-// Which of three positions turns which columns is nothing to text, where they are alike.
+// Which of three positions rotates which columns is nothing to text, where they are alike.
 TEST(WrappersTest, ThePositionsOfImagesAreLeftOutWhereTheTextPartHasItsOwnObject) {
   const Json sections = {
       {"mrope_interleaved", true}, {"mrope_section", {24, 20, 20}}, {"rope_type", "default"}};

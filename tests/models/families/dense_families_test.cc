@@ -113,7 +113,7 @@ TEST(NemotronTest, ThePartOfAHeadThatTurnsHasThreeNames) {
   const char* within =
       R"({"rope_parameters": {"rope_type": "default", "partial_rotary_factor": 1}})";
   EXPECT_EQ(config_of(kNemotron, within).rotary.rotary_dim(), 24);
-  // Where the part is said beside a kind that turns whole heads, it is that kind's part.
+  // Where the part is said beside a kind that rotates whole heads, it is that kind's part.
   const Described beside =
       config_of(kNemotron, R"({"rope_parameters": {"rope_type": "proportional"}})");
   EXPECT_GT(beside.rope.inv_freq(5), 0);

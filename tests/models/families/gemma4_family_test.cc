@@ -59,7 +59,7 @@ TEST(Gemma4Test, LayersWithoutAWindowHaveHeadsAndAnglesOfTheirOwn) {
   const auto& frequencies = config.rope.inv_freq();
   ASSERT_EQ(frequencies.size(), 256);
   EXPECT_FLOAT_EQ(frequencies[63], std::pow(1e6f, -126.0f / 512));
-  EXPECT_EQ(frequencies[64], 0);  // A quarter of the pairs turn.
+  EXPECT_EQ(frequencies[64], 0);  // A quarter of the pairs are rotated.
   EXPECT_EQ(tensor_of("model.layers.3.mlp.up_proj.weight", kSmall)[0], 128);
   EXPECT_EQ(tensor_of("model.layers.4.mlp.up_proj.weight", kSmall)[0], 256);
   EXPECT_EQ(config.experts.count, 0);

@@ -209,14 +209,14 @@ int64_t ClusterChecks::over_for() const {
 }
 
 void ClusterChecks::readiness(bool ready) {
-  const bool turned = std::exchange(was_ready_, ready) && !ready;
+  const bool lost_readiness = std::exchange(was_ready_, ready) && !ready;
   if (ready && !formed_) return host_.world.broken("the server says it is ready without a group");
   const int64_t over_ms = over_for();
   if (ready && over_ms > kReadyTooLongMs) {
     host_.world.broken("the server says it is ready {} ms after a loss or a wedge", over_ms);
   }
-  if (!turned || over_ms < 0) return;
-  ++turned_false_;
+  if (!lost_readiness || over_ms < 0) return;
+  ++became_unready_;
   slowest_false_ms_ = std::max(slowest_false_ms_, over_ms);
 }
 

@@ -120,7 +120,7 @@ void EngineSide::feed() {
   for (Submission& submission : messages.submitted) core_.submit(std::move(submission));
   for (const std::shared_ptr<Stream>& stream : messages.cancelled) core_.cancel(stream.get());
   for (const std::shared_ptr<Stream>& stream : messages.displaced) {
-    core_.turn_away(stream.get(), displaced());
+    core_.reject_unstarted(stream.get(), displaced());
   }
   if (messages.drain_ms.has_value()) core_.drain(*messages.drain_ms);
 }

@@ -264,7 +264,7 @@ absl::StatusOr<std::vector<int32_t>> FakeWorkers::read(const cluster::StepSequen
         slots_[static_cast<size_t>(page * model_.page_tokens + p % model_.page_tokens)];
     if (slot.position != p) return absl::InternalError("lie: KV that was never written");
     if (slot.frequencies != model_.rope.frequencies(sequence.rope_length())) {
-      return absl::InternalError("lie: keys that were turned by other frequencies");
+      return absl::InternalError("lie: keys that were rotated by other frequencies");
     }
     tokens.push_back(slot.token);
   }

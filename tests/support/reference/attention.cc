@@ -131,17 +131,17 @@ const char* attention(const KernelArgs& args) {
 const char* rope_attention(const KernelArgs& args) {
   KernelArgs attending = args;
   attending.in[3] = args.in[4];
-  std::vector<float> turned[2];
+  std::vector<float> rotated[2];
   for (int i = 0; i < 2; ++i) {
     const TensorView& x = args.in[i];
-    turned[i].resize(static_cast<size_t>(x.rows * x.cols));
-    KernelArgs turning = args;
-    turning.attrs = rope_of(args.attrs.attention());
-    turning.in[0] = x;
-    turning.in[1] = args.in[3];
-    turning.out[0] = {turned[i].data(), x.rows, x.cols, x.cols, DType::kF32};
-    kernel(Op::kRope)(turning);
-    attending.in[i] = turning.out[0];
+    rotated[i].resize(static_cast<size_t>(x.rows * x.cols));
+    KernelArgs rotating = args;
+    rotating.attrs = rope_of(args.attrs.attention());
+    rotating.in[0] = x;
+    rotating.in[1] = args.in[3];
+    rotating.out[0] = {rotated[i].data(), x.rows, x.cols, x.cols, DType::kF32};
+    kernel(Op::kRope)(rotating);
+    attending.in[i] = rotating.out[0];
   }
   return attention(attending);
 }

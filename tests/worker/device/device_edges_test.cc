@@ -220,7 +220,7 @@ int64_t launches_per_layer(const Kept& kept, bool fused) {
 }
 
 // Norm, cast, q k v, two ropes, append, attend, cast, o, norm, cast, gate up, gated, cast, down; of
-// which the casts, gated, a rope and what turns q go with others. With codes the casts are copies
+// which the casts, gated, a rope and what rotates q go with others. With codes the casts are copies
 // that linears make.
 TEST(DeviceLaunchesTest, OfFifteenKernelsOfALayerOfLlamasEightAreLeft) {
   for (const DType weights : {DType::kBF16, DType::kQ8, DType::kQ4}) {

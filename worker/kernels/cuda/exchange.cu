@@ -16,7 +16,7 @@ constexpr int kThreads = 256;
 static_assert(kThreads >= kMaxPeers);
 constexpr int64_t kMinPieceBytes = 2 << 10;  // A block for less does not pay.
 constexpr int64_t kAlign = 16;
-constexpr unsigned kTurns = 64;  // Polls of a flag before a wait checks all else.
+constexpr unsigned kPollsPerCheck = 64;  // Polls of a flag before a wait checks all else.
 
 // `rows` rows of bytes, addressed as if they were contiguous.
 struct Packed {
@@ -79,13 +79,13 @@ class Channel {
   __device__ bool wait_for(int peer) const {
     const uint64_t* const flag = &own().flags[blockIdx.x][peer];
     uint64_t since = 0;
-    for (unsigned turn = 1;; ++turn) {
+    for (unsigned poll = 1;; ++poll) {
       if (load_acquire(flag) - number_ <= 1) return true;
-      if (turn % kTurns == 0 && !may_wait(peer, since)) {
+      if (poll % kPollsPerCheck == 0 && !may_wait(peer, since)) {
         store_relaxed(&own().ended, 1);
         return false;
       }
-      pause(turn);
+      pause(poll);
     }
   }
 

@@ -45,7 +45,7 @@ struct Matrix {
   RowBytes piece;
 };
 
-// All that a writer sends, in system calls that take `most` bytes each.
+// All that a writer sends, in system calls that take `max` bytes each.
 std::string written(FrameWriter& writer, size_t max) {
   std::string stream;
   while (!writer.done()) {
@@ -83,18 +83,18 @@ TEST(FrameTest, PiecesArriveAsTheyWereSentHoweverTheyWereCut) {
   std::minstd_rand random(kSeed);
   FrameWriter writer;
   FrameReader reader;
-  for (int turn = 0; turn < 300; ++turn) {
-    const int64_t rows = random() % 12, row_bytes = turn % 20 == 0 ? 70'000 : random() % 90;
+  for (int round = 0; round < 300; ++round) {
+    const int64_t rows = random() % 12, row_bytes = round % 20 == 0 ? 70'000 : random() % 90;
     Matrix from(rows, row_bytes, row_bytes + random() % 3);
     Matrix to(rows, row_bytes, row_bytes + random() % 3);
-    from.fill(turn + 1);
+    from.fill(round + 1);
     writer.begin(kCall, from.piece);
     reader.expect(kCall, to.piece);
     const std::string stream = written(writer, 1 + random() % 100'000);
     EXPECT_EQ(feed(reader, stream, 1 + random() % 100'000).value(), "");
     EXPECT_TRUE(reader.done());
     Matrix want(rows, row_bytes, to.piece.rows.stride_bytes);
-    want.fill(turn + 1);
+    want.fill(round + 1);
     EXPECT_EQ(to.bytes, want.bytes);
   }
 }
