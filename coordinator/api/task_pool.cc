@@ -35,12 +35,12 @@ TaskPool::~TaskPool() {
 
 // Long texts leave room for short ones; short ones may also use the room of long ones.
 absl::Status TaskPool::check_room(const std::string& client, int64_t bytes) const {
-  const auto check = [&](const char* whose, const Load& load, int64_t tasks, int64_t max) {
+  const auto check = [&](const char* owner, const Load& load, int64_t tasks, int64_t max) {
     if (load.tasks < tasks && load.bytes + bytes <= max) return absl::OkStatus();
     return resource_exhausted(
         "{} waiting to be read: must be at most {} requests of {} bytes together, found {} of {}; "
         "try again later",
-        whose, tasks, max, load.tasks + 1, load.bytes + bytes);
+        owner, tasks, max, load.tasks + 1, load.bytes + bytes);
   };
   const auto& [threads, tasks, max] = options_;
   const bool is_long = bytes > kLongBytes;

@@ -46,7 +46,7 @@ void ClusterCore::log(LogLevel level, std::string line) {
 // ---- Workers' events ----
 
 void ClusterCore::opened(int64_t now, LinkId link) {
-  members_[link] = {.link = link, .opened_at = now, .heard_at = now};
+  members_[link] = {.link = link, .opened_at = now, .received_at = now};
 }
 
 void ClusterCore::closed(int64_t now, LinkId link) {
@@ -58,7 +58,7 @@ void ClusterCore::message(int64_t now, LinkId link, cluster::WorkerMessage messa
   const auto found = members_.find(link);
   if (found == members_.end() || over_) return;
   Member& member = found->second;
-  member.heard_at = now;
+  member.received_at = now;
   if (message.has_hello()) {
     on_hello(now, member, message.hello());
     try_form(now);
@@ -200,7 +200,7 @@ void ClusterCore::on_answer(int64_t now, int rank, cluster::WorkerMessage messag
     case Epoch::Phase::kProving:
       return enter(now);
     default:
-      actions_.push_back(cluster_action::Replies{epoch_.take_answers()});
+      actions_.push_back(cluster_action::RankReplies{epoch_.take_answers()});
   }
 }
 
@@ -238,14 +238,14 @@ void ClusterCore::worker_exited(int64_t now, int index, const ProcessEnd& end) {
     found = true;
   }
   if (found) lose(now, link, How::kCut, "its process ended, " + end.how);
-  if (last_formed_ == 0 && quick_deaths >= kQuickDeathsHopeless) {
+  if (last_formed_ == 0 && quick_deaths >= kFatalQuickDeaths) {
     give_up(failed_precondition("worker {} died {} times as soon as it started ({})", index,
                                 quick_deaths, end.how));
   }
 }
 
 void ClusterCore::run_local_workers(int64_t now) {
-  for (const int index : local_.take_condemned(now)) {
+  for (const int index : local_.take_to_kill(now)) {
     log(LogLevel::kWarning,
         fmt::format("worker {} (pid {}) does not answer: killing it", index, local_.pid(index)));
     actions_.push_back(cluster_action::KillWorker{index});
@@ -257,11 +257,11 @@ void ClusterCore::run_local_workers(int64_t now) {
 
 // ---- The owner's requests ----
 
-void ClusterCore::want_group(int64_t now, const GroupWish& wish) {
+void ClusterCore::want_group(int64_t now, const GroupRequirements& requirements) {
   if (over_) return;
   if (epoch_.phase == Epoch::Phase::kFormed) end_epoch(now, "a new group is formed");
   wanted_ = true;
-  regroup_.wanted(now, wish);
+  regroup_.wanted(now, requirements);
   try_form(now);
 }
 
@@ -301,9 +301,9 @@ void ClusterCore::tick(int64_t now) {
         fmt::format("the coordinator was delayed for {} ms: workers' silence counts from now",
                     now - last_tick_ - kTickMs));
     for (auto& [link, member] : members_) {
-      member.opened_at = member.heard_at = member.progress_at = now;
+      member.opened_at = member.received_at = member.progress_at = now;
     }
-    local_.forgive(now);
+    local_.restart_join_times(now);
   }
   last_tick_ = now;
   look_for_silence(now);
@@ -320,8 +320,8 @@ void ClusterCore::look_for_silence(int64_t now) {
   for (const auto& [link, member] : members_) {
     if (!member.hello.has_value() && now - member.opened_at >= kHelloMs) {
       lost.emplace_back(link, fmt::format("it sent no Hello for {} ms", now - member.opened_at));
-    } else if (member.hello.has_value() && now - member.heard_at >= options_.silent_ms) {
-      lost.emplace_back(link, fmt::format("it sent nothing for {} ms", now - member.heard_at));
+    } else if (member.hello.has_value() && now - member.received_at >= options_.silent_ms) {
+      lost.emplace_back(link, fmt::format("it sent nothing for {} ms", now - member.received_at));
     }
   }
   for (const auto& [link, why] : lost) lose(now, link, How::kSilent, why);
@@ -330,12 +330,12 @@ void ClusterCore::look_for_silence(int64_t now) {
 void ClusterCore::look_for_stuck(int64_t now) {
   if (!epoch_.question.has_value()) return;
   std::vector<const Member*> ranks;
-  std::vector<bool> owe;
+  std::vector<bool> unanswered;
   for (int rank = 0; rank < epoch_.ranks(); ++rank) {
     ranks.push_back(&member_of(rank));
-    owe.push_back(epoch_.owes(rank));
+    unanswered.push_back(epoch_.owes(rank));
   }
-  const int stuck = find_stuck(ranks, owe, now, options_.stuck_ms);
+  const int stuck = find_stuck(ranks, unanswered, now, options_.stuck_ms);
   if (stuck < 0) return;
   lose(now, epoch_.links[stuck], How::kCut,
        fmt::format("it made no progress for {} ms", now - ranks[stuck]->progress_at));
@@ -346,7 +346,7 @@ bool ClusterCore::ready(int64_t now) const {
   bool progress = !epoch_.question.has_value();
   for (const LinkId link : epoch_.links) {
     const Member& member = members_.at(link);
-    if (now - member.heard_at > kReadyHeardMs) return false;
+    if (now - member.received_at > kReadySilentMs) return false;
     progress |= now - member.progress_at <= kReadyProgressMs;
   }
   return progress;

@@ -4,7 +4,7 @@
 // so that tests run it on virtual time.
 //
 //   want_group, opened, Hello -> Send{Assignment}; Ready of all -> Send{Start}, Send{null step};
-//   StepResult of all -> GroupFormed; exchange -> Send{Step}; StepResult of all -> Replies
+//   StepResult of all -> GroupFormed; exchange -> Send{Step}; StepResult of all -> RankReplies
 //   a worker is lost -> Send{Abort} to the others, GroupLost, KillWorker, StartWorker
 //   it does not come back -> a group of fewer ranks; if it does later -> GroupLost, a group of all
 //   a spare is idle -> Send{preload}; Preloaded -> it is the first to take that rank's place
@@ -48,13 +48,13 @@ class ClusterCore {
   void worker_exited(int64_t now, int index, const ProcessEnd& end);
 
   // ---- Requests of the group's owner ----
-  // Forms a group as soon as there are enough workers: answered by GroupFormed or Hopeless. Ends
-  // the owner's current group.
-  void want_group(int64_t now, const GroupWish& wish = {});
+  // Forms a group as soon as there are enough workers: answered by GroupFormed or
+  // FormingImpossible. Ends the owner's current group.
+  void want_group(int64_t now, const GroupRequirements& requirements = {});
   // While no request runs, a group with fewer ranks than possible is formed again.
   void note_demand(int64_t now, Demand demand);
-  // Sends a Step or a LogitsRequest to every rank, one at a time: answered by Replies or GroupLost.
-  // Dropped if there is no group because GroupLost was given.
+  // Sends a Step or a LogitsRequest to every rank, one at a time: answered by RankReplies or
+  // GroupLost. Dropped if there is no group because GroupLost was given.
   void exchange(int64_t now, cluster::CoordinatorMessage message);
   // The owner releases its group, or needs none any more. GroupLost does not follow.
   void end_epoch(int64_t now, const std::string& reason);

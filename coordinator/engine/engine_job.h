@@ -24,7 +24,7 @@ struct Origin {
 };
 
 // A group was lost while it computed new rows of a request; the last of them ends at `end`.
-struct Accusation {
+struct SuspectedLoss {
   int64_t end = 0;
   absl::Status why;
 };
@@ -35,21 +35,21 @@ struct Job {
   std::shared_ptr<const PreparedRequest> request;
   std::shared_ptr<Stream> stream;
   std::vector<std::unique_ptr<Sequence>> choices = {};
-  int32_t open = 0;                        // Choices that are not finished.
-  bool queued = false;                     // The choices are in the scheduler.
-  bool started = false;                    // Rows of it were computed, or it has ended.
-  std::optional<Origin> origin = {};       // The origin of the events sent so far.
-  std::optional<Accusation> accused = {};  // Until the next group is formed.
+  int32_t open = 0;                             // Choices that are not finished.
+  bool queued = false;                          // The choices are in the scheduler.
+  bool started = false;                         // Rows of it were computed, or it has ended.
+  std::optional<Origin> origin = {};            // The origin of the events sent so far.
+  std::optional<SuspectedLoss> suspected = {};  // Until the next group is formed.
   // The number of groups lost while they computed its rows; 0 after a group has computed the last
   // of these rows.
   int strikes = 0;
-  int64_t struck_at = 0;
-  int pardons = 0;        // Losses that may be chance and were no strikes.
-  absl::Status end = {};  // The stream's status after all choices are finished.
+  int64_t strike_end = 0;
+  int uncounted_losses = 0;  // Losses that may be chance and were no strikes.
+  absl::Status end = {};     // The stream's status after all choices are finished.
 };
 
 // A drawn token of a sequence, not sent to its reader yet.
-struct Untold {
+struct UnsentToken {
   Sequence* sequence = nullptr;
   StreamEvent event;
 };

@@ -21,7 +21,7 @@ enum class EnginePart {
   kWait,    // It waits for the workers.
   kDecide,  // Tokens are drawn from answers, the next step is chosen.
   kSend,    // The step is handed to the transport.
-  kTell,    // Texts, stop strings, events.
+  kEmit,    // Texts, stop strings, events.
 };
 inline constexpr int kEngineParts = 5;
 // "idle", "wait", "decide", "send", "tell".

@@ -204,7 +204,7 @@ void Inbox::formed(absl::StatusOr<std::unique_ptr<Group>> group) {
   changed_.notify_all();
 }
 
-bool Inbox::has_news() const {
+bool Inbox::has_input() const {
   return messages_.stopping || messages_.drain_ms.has_value() || !messages_.submitted.empty() ||
          !messages_.cancelled.empty() || !messages_.displaced.empty() ||
          messages_.formed.has_value();
@@ -212,7 +212,7 @@ bool Inbox::has_news() const {
 
 Messages Inbox::take(std::optional<int64_t> until_ms) {
   MutexLock lock(&mutex_);
-  while (!has_news() && until_ms != 0) {
+  while (!has_input() && until_ms != 0) {
     if (!until_ms.has_value()) {
       changed_.wait(&mutex_);
     } else if (!changed_.wait_until(&mutex_, steady_time(*until_ms))) {

@@ -80,7 +80,7 @@ class Inbox : public std::enable_shared_from_this<Inbox> {
         queue_(options.max_waiting) {}
 
   std::shared_ptr<Stream> make_stream() ABSL_LOCKS_EXCLUDED(mutex_);
-  bool has_news() const ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
+  bool has_input() const ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
   // OK if requests are accepted, else the reason.
   absl::Status check_open() const ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
   // The group, one of these two, in which the request has room; an error: none, or it cannot wait.

@@ -93,16 +93,16 @@ void EngineMetrics::on_event(const Stream* stream, const StreamEvent& event, int
   if (found == requests_.end()) return;
   RequestTimes& times = found->second;
   if (!event.token_ids.empty()) {
-    const auto [told, first] = times.told.try_emplace(event.index, ChoiceTimes{now_ns, now_ns});
-    told_tokens_ += std::ssize(event.token_ids);
-    if (first) told_tokens_ += times.prompt_tokens - event.cached_tokens;
+    const auto [begun, first] = times.begun.try_emplace(event.index, ChoiceTimes{now_ns, now_ns});
+    streamed_tokens_ += std::ssize(event.token_ids);
+    if (first) streamed_tokens_ += times.prompt_tokens - event.cached_tokens;
     if (first) {
       first_token_s_.Observe(seconds(now_ns - times.came_ns));
       MutexLock lock(&mutex_);
       prompt_tokens_total_ += times.prompt_tokens;
     } else {
-      between_tokens_s_.Observe(seconds(now_ns - told->second.last_token_ns));
-      told->second.last_token_ns = now_ns;
+      between_tokens_s_.Observe(seconds(now_ns - begun->second.last_token_ns));
+      begun->second.last_token_ns = now_ns;
     }
   }
   if (event.finish_reason != FinishReason::kNone) observe_end(times, event, now_ns);
@@ -114,16 +114,16 @@ void EngineMetrics::observe_end(const RequestTimes& times, const StreamEvent& ev
   prompt_tokens_.Observe(event.prompt_tokens);
   generation_tokens_.Observe(event.completion_tokens);
   preemptions_.Observe(event.preemptions);
-  const auto told = times.told.find(event.index);
-  if (told != times.told.end()) {
-    const ChoiceTimes& choice = told->second;
+  const auto begun = times.begun.find(event.index);
+  if (begun != times.begun.end()) {
+    const ChoiceTimes& choice = begun->second;
     prefill_s_.Observe(seconds(choice.first_token_ns - times.started_ns));
     decode_s_.Observe(seconds(choice.last_token_ns - choice.first_token_ns));
     inference_s_.Observe(seconds(choice.last_token_ns - times.started_ns));
   }
   MutexLock lock(&mutex_);
   // A choice without tokens only computed its prompt.
-  const bool scored = told == times.told.end() && event.finish_reason != FinishReason::kCancelled;
+  const bool scored = begun == times.begun.end() && event.finish_reason != FinishReason::kCancelled;
   if (scored) prompt_tokens_total_ += times.prompt_tokens;
   ++ended_[ended_as(event.finish_reason)];
 }
@@ -139,8 +139,8 @@ void EngineMetrics::on_closed(const Stream* stream, const absl::Status& status,
 
 // All events of a step are sent within one such part.
 void EngineMetrics::on_part(EnginePart part, int64_t /*begin_ns*/, int64_t /*end_ns*/) {
-  if (part != EnginePart::kTell || told_tokens_ == 0) return;
-  step_tokens_.Observe(static_cast<double>(std::exchange(told_tokens_, 0)));
+  if (part != EnginePart::kEmit || streamed_tokens_ == 0) return;
+  step_tokens_.Observe(static_cast<double>(std::exchange(streamed_tokens_, 0)));
 }
 
 void EngineMetrics::on_step(const StepReport& report) {

@@ -66,7 +66,7 @@ class EngineMetrics final : public EngineObserver {
     int64_t started_ns = 0;  // 0: not yet.
     int64_t prompt_tokens = 0;
     int64_t choices = 0;
-    std::map<int32_t, ChoiceTimes> told;  // The choices that had a token.
+    std::map<int32_t, ChoiceTimes> begun;  // The choices that had a token.
   };
 
   using Families = std::vector<prometheus::MetricFamily>;
@@ -97,7 +97,7 @@ class EngineMetrics final : public EngineObserver {
 
   // Used only by the engine's thread.
   std::unordered_map<const Stream*, RequestTimes> requests_;
-  int64_t told_tokens_ = 0;  // Tokens in this step's events so far.
+  int64_t streamed_tokens_ = 0;  // Tokens in this step's events so far.
 
   // Each histogram has its own lock.
   prometheus::Histogram first_token_s_;

@@ -251,11 +251,11 @@ void Generation::stream_answer() {
   }
   if (deadline_ms_ == 0) return answer_with_events(exchange_, take_facts(), readers_of(streams));
   for (const std::shared_ptr<Stream>& stream : streams) {
-    stream->set_listener([self = shared_from_this()] { self->on_news(); });
+    stream->set_listener([self = shared_from_this()] { self->on_events(); });
   }
 }
 
-void Generation::on_news() {
+void Generation::on_events() {
   std::vector<std::shared_ptr<Stream>> streams;  // Destroyed after the lock.
   absl::Status failure;
   {

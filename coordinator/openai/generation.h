@@ -66,7 +66,7 @@ class Generation : public std::enable_shared_from_this<Generation> {
   void respond() ABSL_LOCKS_EXCLUDED(mutex_);
 
   // These run on the notifier's thread.
-  void on_news() ABSL_LOCKS_EXCLUDED(mutex_);
+  void on_events() ABSL_LOCKS_EXCLUDED(mutex_);
   void read_stream(size_t prompt) ABSL_LOCKS_EXCLUDED(mutex_);
 
   // Runs on an I/O thread: the client is gone.

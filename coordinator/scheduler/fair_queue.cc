@@ -92,7 +92,7 @@ FairQueue::Share* FairQueue::next_in(Ring& ring, bool may_start) const {
   Share* computing = ring.computing.empty() ? nullptr : *ring.computing.begin();
   const ByRound& starters =
       ring.begun.empty() && starters_ == Starters::kAll ? ring.fresh : ring.begun;
-  if (!may_start || starters_ == Starters::kNobody || starters.empty()) return computing;
+  if (!may_start || starters_ == Starters::kNone || starters.empty()) return computing;
   Share* starting = *starters.begin();
   return computing == nullptr || EarlierRound()(starting, computing) ? starting : computing;
 }

@@ -37,7 +37,7 @@ struct ServedBefore {
 class FairQueue {
  public:
   // The sequences that may start in the rest of a step.
-  enum class Starters { kAll, kBegun, kNobody };
+  enum class Starters { kAll, kBegun, kNone };
 
   // For waiting sequences.
   void add(Sequence* sequence);

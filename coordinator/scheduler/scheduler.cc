@@ -42,8 +42,8 @@ void Scheduler::add(std::span<Sequence* const> choices) {
     choice->queued(++added_, choices[0]);
   }
   // The prompt's scores, sent by the first choice, precede any choice's tokens.
-  const bool told_first = choices[0]->request().prompt_logprobs >= 0;
-  const size_t queued = told_first || pages_.can_share(*choices[0]) ? 1 : choices.size();
+  const bool scores_prompt = choices[0]->request().prompt_logprobs >= 0;
+  const size_t queued = scores_prompt || pages_.can_share(*choices[0]) ? 1 : choices.size();
   for (Sequence* choice : choices.first(queued)) queue_.add(choice);
   if (queued == choices.size()) return;
   followers_[choices[0]].assign(choices.begin() + 1, choices.end());
@@ -232,7 +232,7 @@ bool Scheduler::must_wait(const Sequence& sequence) const {
 
 FairQueue::Starters Scheduler::starters() const {
   const int64_t alike = alike_running(*blocked_);
-  if (alike == 0) return FairQueue::Starters::kNobody;
+  if (alike == 0) return FairQueue::Starters::kNone;
   const bool only_begun = blocked_->has_begun() && alike <= own_share();
   return only_begun ? FairQueue::Starters::kBegun : FairQueue::Starters::kAll;
 }

@@ -340,7 +340,7 @@ void ClusterCore::lose(int64_t now, LinkId link, How how, const std::string& why
 
 void ClusterCore::give_up(absl::Status why) {
   over_ = true;
-  actions_.push_back(cluster_action::Hopeless{std::move(why)});
+  actions_.push_back(cluster_action::FormingImpossible{std::move(why)});
 }
 
 }  // namespace lockstep

@@ -22,7 +22,7 @@
 namespace lockstep {
 
 // One token's effects for the reader.
-struct SequenceNews {
+struct SequenceUpdate {
   std::string text = "";  // Text that is now safe to show.
   FinishReason finish_reason = FinishReason::kNone;
   StopCause stop = {};
@@ -111,13 +111,13 @@ class Sequence {
   int64_t scored_by(int64_t computed) const;
   void note_scored(int64_t tokens) { scored_ = tokens; }
   bool draws() const { return request_.max_tokens > 0; }  // False: only the prompt is computed.
-  // Adds a drawn token. True: the sequence ends with it, so no other is drawn. tell(), which
+  // Adds a drawn token. True: the sequence ends with it, so no other is drawn. take_update(), which
   // follows before the next append(), returns the token's effects for the reader.
   bool append(int32_t id);
   // The text of the last drawn token; a stop string ends the sequence only here.
-  SequenceNews tell();
+  SequenceUpdate take_update();
   // Ends the text for a reason other than a token; held-back text is shown.
-  SequenceNews finish(FinishReason reason);
+  SequenceUpdate finish(FinishReason reason);
   FinishReason finish_reason() const { return finish_reason_; }
 
  private:

@@ -188,19 +188,19 @@ GroupInfo changed(GroupInfo info, const std::string& numeric_class, const std::s
 
 TEST_F(EngineRecoveryTest, OnlySentTokensBindARequestToItsNumericClass) {
   Driven driven(model_);
-  const std::shared_ptr<Stream> told = driven.submit(request_of(1, 3, 9));
+  const std::shared_ptr<Stream> streamed = driven.submit(request_of(1, 3, 9));
   driven.act();
   driven.answer();
-  const std::shared_ptr<Stream> untold = driven.submit(request_of(2, 3, 9));
+  const std::shared_ptr<Stream> fresh = driven.submit(request_of(2, 3, 9));
   driven.core().group_lost(kLost);
   driven.act();
-  EXPECT_EQ(driven.core().wish().numeric_class, "fake");
+  EXPECT_EQ(driven.core().requirements().numeric_class, "fake");
   driven.form(changed(fake_info(model_, 2), "other.v1", ""));
   driven.run();
-  EXPECT_EQ(told->status().code(), absl::StatusCode::kUnavailable);
-  EXPECT_THAT(message_of(told->status()), HasSubstr("numeric class fake"));
-  EXPECT_EQ(finish(*untold)[0].tokens.size(), 9u);
-  EXPECT_EQ(driven.core().wish().numeric_class, "");
+  EXPECT_EQ(streamed->status().code(), absl::StatusCode::kUnavailable);
+  EXPECT_THAT(message_of(streamed->status()), HasSubstr("numeric class fake"));
+  EXPECT_EQ(finish(*fresh)[0].tokens.size(), 9u);
+  EXPECT_EQ(driven.core().requirements().numeric_class, "");
 }
 
 // This holds in a class that promises bits; in the fast class a request goes on.
@@ -211,7 +211,7 @@ TEST_F(EngineRecoveryTest, ProvenKernelsArePartOfTheClass) {
     info.kernels = "0a";
     driven.core().group_lost(kLost);
     driven.form(info);
-    const std::shared_ptr<Stream> told = driven.submit(request_of(1, 3, 9));
+    const std::shared_ptr<Stream> streamed = driven.submit(request_of(1, 3, 9));
     driven.act();
     driven.answer();
     driven.core().group_lost(kLost);
@@ -219,9 +219,9 @@ TEST_F(EngineRecoveryTest, ProvenKernelsArePartOfTheClass) {
     driven.form(info);
     driven.run();
     if (is_fast_class(numeric_class)) {
-      EXPECT_EQ(finish(*told)[0].tokens.size(), 9u);
+      EXPECT_EQ(finish(*streamed)[0].tokens.size(), 9u);
     } else {
-      EXPECT_EQ(message_of(told->status()),
+      EXPECT_EQ(message_of(streamed->status()),
                 "the request ran with kernels 0a of numeric class cuda.exact.v1@x, the group at "
                 "hand has proven 0b");
     }
@@ -230,14 +230,14 @@ TEST_F(EngineRecoveryTest, ProvenKernelsArePartOfTheClass) {
 
 TEST_F(EngineRecoveryTest, NoRequestGoesOnWithOtherWeights) {
   Driven driven(model_);
-  const std::shared_ptr<Stream> told = driven.submit(request_of(1, 3, 9));
+  const std::shared_ptr<Stream> streamed = driven.submit(request_of(1, 3, 9));
   driven.act();
   driven.answer();
   driven.core().group_lost(kLost);
   driven.form(changed(fake_info(model_, 2), "fake", "another"));
   driven.run();
-  EXPECT_EQ(told->status().code(), absl::StatusCode::kUnavailable);
-  EXPECT_THAT(message_of(told->status()), HasSubstr("checkpoint was rewritten"));
+  EXPECT_EQ(streamed->status().code(), absl::StatusCode::kUnavailable);
+  EXPECT_THAT(message_of(streamed->status()), HasSubstr("checkpoint was rewritten"));
 }
 
 TEST_F(EngineRecoveryTest, ARequestThatDoesNotFitASmallerGroupWaitsForALargerOne) {

@@ -42,7 +42,7 @@ Alone run_alone(const FakeModel& model, const PreparedRequest& prepared, int32_t
     alone.tokens.push_back(sampled->id);
     if (request.logprobs >= 0) alone.logprobs.push_back(std::move(sampled->logprobs));
     sequence.append(sampled->id);
-    alone.finish_reason = sequence.tell().finish_reason;
+    alone.finish_reason = sequence.take_update().finish_reason;
   }
   return alone;
 }

@@ -60,7 +60,7 @@ void ClusterChecks::received(const Link& link, const ToCoordinator& message) {
   if (message.has_preloaded()) roster_.preloaded(link, message);
   Member* member = member_of(link);
   if (member == nullptr) return;
-  member->heard_at = host_.world.now();
+  member->received_at = host_.world.now();
   if (message.epoch() != epoch_) return;
   const cluster::Heartbeat& beat = message.heartbeat();
   const bool has_waited = member->beat.waiting() && !beat.waiting();
@@ -109,7 +109,7 @@ void ClusterChecks::sends(const std::vector<Link*>& links,
 
 void ClusterChecks::assigns(Link* link, const cluster::Assignment& assignment) {
   const int64_t now = host_.world.now();
-  members_.push_back({.link = link, .heard_at = now, .progress_at = now});
+  members_.push_back({.link = link, .received_at = now, .progress_at = now});
   if (static_cast<int>(members_.size()) < assignment.program().ranks()) return;
   std::vector<const Link*> ranks;
   for (const Member& member : members_) ranks.push_back(member.link);
@@ -222,7 +222,7 @@ void ClusterChecks::readiness(bool ready) {
 
 void ClusterChecks::after_tick() const {
   for (const Member& member : members_) {
-    const int64_t silence = host_.world.now() - std::max(member.heard_at, late_tick_at_);
+    const int64_t silence = host_.world.now() - std::max(member.received_at, late_tick_at_);
     if (!formed_ || silence < silent_ms_) continue;
     host_.world.broken("pid {} was silent for {} ms and is still a rank",
                        member.link->process.pid(), silence);
@@ -234,8 +234,8 @@ void ClusterChecks::check_ready() const {
   if (!formed_) return host_.world.broken("ready, but no group is formed");
   bool progress = asked_at_ < 0;
   for (const Member& member : members_) {
-    const int64_t silence = now - std::max(member.heard_at, late_tick_at_);
-    if (silence > kReadyHeardMs) {
+    const int64_t silence = now - std::max(member.received_at, late_tick_at_);
+    if (silence > kReadySilentMs) {
       host_.world.broken("ready, but pid {} was silent for {} ms", member.link->process.pid(),
                          silence);
     }

@@ -70,7 +70,7 @@ class ClusterChecks {
  private:
   struct Member {
     Link* link = nullptr;
-    int64_t heard_at = 0;
+    int64_t received_at = 0;
     cluster::Heartbeat beat;  // The last heartbeat.
     int64_t progress_at = 0;
   };

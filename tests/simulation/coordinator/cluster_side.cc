@@ -6,7 +6,7 @@
 #include <utility>
 
 #include "base/status.h"
-#include "coordinator/cluster/replies.h"
+#include "coordinator/cluster/rank_replies.h"
 
 namespace lockstep::simulation {
 
@@ -114,12 +114,12 @@ void ClusterSide::perform(ClusterAction action) {
     only_left_ = checks_.only_left();
     lost_ = std::move(lost->why);
     wake_engine();
-  } else if (auto* replies = std::get_if<cluster_action::Replies>(&action)) {
+  } else if (auto* replies = std::get_if<cluster_action::RankReplies>(&action)) {
     checks_.answered();
     replies_ = std::move(replies->messages);
     wake_engine();
-  } else if (const auto* hopeless = std::get_if<Hopeless>(&action)) {
-    world_.tell("cluster: hopeless: {}", message_of(hopeless->why));
+  } else if (const auto* impossible = std::get_if<FormingImpossible>(&action)) {
+    world_.tell("cluster: hopeless: {}", message_of(impossible->why));
     if (host_.faults == 0) world_.broken("hopeless without a fault");
     world_.after(200, [this] { restart(); });
   } else if (const auto* log = std::get_if<Log>(&action)) {
@@ -270,10 +270,10 @@ void ClusterSide::on_exited(int index, const ProcessEnd& end) {
 
 // ---- The group's owner ----
 
-void ClusterSide::want_group(const GroupWish& wish) {
+void ClusterSide::want_group(const GroupRequirements& requirements) {
   wait_ = Wait::kGroup;
   formed_.reset();
-  post([&](ClusterCore& core, int64_t now) { core.want_group(now, wish); });
+  post([&](ClusterCore& core, int64_t now) { core.want_group(now, requirements); });
 }
 
 void ClusterSide::note_demand(Demand demand) {
@@ -354,7 +354,7 @@ void ClusterSide::answer_exchange() {
   if (lost_.ok() && !replies_.has_value()) return;
   const Wait wait = std::exchange(wait_, Wait::kNothing);
   if (!lost_.ok()) return listener_.group_lost(lost_);
-  Replies replies = *std::exchange(replies_, std::nullopt);
+  RankReplies replies = *std::exchange(replies_, std::nullopt);
   if (wait == Wait::kResults) return listener_.results(results_of(std::move(replies)));
   const absl::StatusOr<std::vector<float>> logits = logits_of(replies, formed_->vocab);
   if (logits.ok()) return listener_.logits(*logits);

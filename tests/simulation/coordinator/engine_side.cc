@@ -96,7 +96,7 @@ void EngineSide::group_lost(const absl::Status& why) {
 
 void EngineSide::form_again() {
   world_.after(answered_ ? 0 : kFirstPause, [this] {
-    if (core_.wants_group()) workers_->want_group(core_.wish());
+    if (core_.wants_group()) workers_->want_group(core_.requirements());
   });
 }
 

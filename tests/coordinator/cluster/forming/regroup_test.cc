@@ -195,7 +195,7 @@ TEST_F(RegroupTest, AModelThatDoesNotFitOnFewerRanksWaitsForMore) {
   cluster_.pass(30'000);
   EXPECT_FALSE(cluster_.formed());
   EXPECT_EQ(cluster_.worker(links_[0]).epoch, tries);  // It is not retried in a loop.
-  EXPECT_EQ(cluster_.hopeless(), "");
+  EXPECT_EQ(cluster_.impossible(), "");
   cluster_.join();
   ASSERT_TRUE(cluster_.formed());
   EXPECT_EQ(cluster_.info().ranks, 3);

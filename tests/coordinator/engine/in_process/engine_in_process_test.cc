@@ -231,8 +231,8 @@ class ChangingCluster final : public Cluster {
       clusters_.push_back(*std::move(cluster));
     }
   }
-  absl::StatusOr<std::unique_ptr<Group>> form(const GroupWish& wish) override {
-    return clusters_[++formed_ % clusters_.size()]->form(wish);
+  absl::StatusOr<std::unique_ptr<Group>> form(const GroupRequirements& requirements) override {
+    return clusters_[++formed_ % clusters_.size()]->form(requirements);
   }
   void shutdown() override {
     for (const auto& cluster : clusters_) cluster->shutdown();

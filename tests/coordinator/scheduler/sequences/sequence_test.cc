@@ -49,17 +49,17 @@ class Written {
     sequence_.start(0);
   }
   // Appends the token and returns its news; the sequence must not be finished.
-  SequenceNews append(int32_t id) {
+  SequenceUpdate append(int32_t id) {
     sequence_.advance(sequence_.remaining());
     sequence_.append(id);
-    return sequence_.tell();
+    return sequence_.take_update();
   }
   std::string text(const std::vector<int32_t>& ids, FinishReason* reason) {
     std::string text;
     for (const int32_t id : ids) {
-      const SequenceNews news = append(id);
-      text += news.text;
-      *reason = news.finish_reason;
+      const SequenceUpdate update = append(id);
+      text += update.text;
+      *reason = update.finish_reason;
       if (*reason != FinishReason::kNone) break;
     }
     return text;
@@ -144,9 +144,9 @@ TEST(SequenceTest, CancellingShowsTheTextThatWasHeldBack) {
   Written written(request, tokenizer.get());
   FinishReason reason = FinishReason::kNone;
   EXPECT_EQ(written.text({0, 1}, &reason), "x");
-  const SequenceNews news = written->finish(FinishReason::kCancelled);
-  EXPECT_EQ(news.text, "stop");
-  EXPECT_EQ(news.finish_reason, FinishReason::kCancelled);
+  const SequenceUpdate update = written->finish(FinishReason::kCancelled);
+  EXPECT_EQ(update.text, "stop");
+  EXPECT_EQ(update.finish_reason, FinishReason::kCancelled);
 }
 
 TEST(SequenceTest, PreemptingDropsOnlyStateThatCanBeComputedAgain) {

@@ -32,15 +32,15 @@ struct PromptScores {
 // The events for the reader: some tokens in each.
 std::vector<StreamEvent> score_events(const PromptScores& scores);
 
-// The sequences outlive the flight.
-struct Flight {
+// The sequences outlive it.
+struct StepInFlight {
   struct Draw {
     Sequence* sequence = nullptr;
     int output = 0;
   };
 
   // Marks the pages of `batch` as sent. `trace`: ranks are asked for their operators' times.
-  Flight(Batch batch_to_run, uint64_t number, bool trace);
+  StepInFlight(Batch batch_to_run, uint64_t number, bool trace);
 
   Batch batch;
   std::shared_ptr<const cluster::Step> step;

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "base/threads/standing_thread.h"
+#include "base/threads/task_thread.h"
 
 #include <gtest/gtest.h>
 
@@ -8,10 +8,10 @@
 namespace lockstep {
 namespace {
 
-TEST(StandingThreadTest, TasksRunInOrderAndAllBeforeItsEnd) {
+TEST(TaskThreadTest, TasksRunInOrderAndAllBeforeItsEnd) {
   std::vector<int> ran;
   {
-    StandingThread thread;
+    TaskThread thread;
     for (int i = 0; i < 1'000; ++i) thread.post([&ran, i] { ran.push_back(i); });
   }
   ASSERT_EQ(ran.size(), 1'000u);

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // Outputs are numbered in make_step()'s order: item by item, row by row.
-#include "coordinator/engine/flight.h"
+#include "coordinator/engine/step_in_flight.h"
 
 #include <algorithm>
 #include <utility>
@@ -40,7 +40,8 @@ std::vector<StreamEvent> score_events(const PromptScores& scores) {
   return events;
 }
 
-Flight::Flight(Batch batch_to_run, uint64_t number, bool trace) : batch(std::move(batch_to_run)) {
+StepInFlight::StepInFlight(Batch batch_to_run, uint64_t number, bool trace)
+    : batch(std::move(batch_to_run)) {
   int output = 0;
   for (const BatchItem& item : batch.items) {
     Sequence* sequence = item.sequence;

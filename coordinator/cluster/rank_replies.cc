@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "coordinator/cluster/replies.h"
+#include "coordinator/cluster/rank_replies.h"
 
 #include <string_view>
 #include <utility>

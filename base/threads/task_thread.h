@@ -13,11 +13,11 @@
 namespace lockstep {
 
 // Runs tasks one after the other, in the order of post(). Thread-safe.
-class StandingThread {
+class TaskThread {
  public:
-  StandingThread() : thread_([this] { run(); }) {}
+  TaskThread() : thread_([this] { run(); }) {}
   // Returns after all tasks have run.
-  ~StandingThread() {
+  ~TaskThread() {
     {
       MutexLock lock(&mutex_);
       ending_ = true;
@@ -25,8 +25,8 @@ class StandingThread {
     }
     thread_.join();
   }
-  StandingThread(const StandingThread&) = delete;
-  StandingThread& operator=(const StandingThread&) = delete;
+  TaskThread(const TaskThread&) = delete;
+  TaskThread& operator=(const TaskThread&) = delete;
 
   void post(std::function<void()> task) ABSL_LOCKS_EXCLUDED(mutex_) {
     MutexLock lock(&mutex_);

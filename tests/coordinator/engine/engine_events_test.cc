@@ -11,7 +11,7 @@ namespace {
 using engine_action::AppendEvent;
 using engine_action::RunStep;
 
-TEST(EngineTellingTest, TheNextStepIsSentBeforeReadersGetTheLastStepsEvents) {
+TEST(EngineEventsTest, TheNextStepIsSentBeforeReadersGetTheLastStepsEvents) {
   Driven driven;
   const std::shared_ptr<Stream> stream = driven.submit(request_of(1, 3, 4));
   driven.act();
@@ -38,7 +38,7 @@ std::unique_ptr<Tokenizer> lettered_tokenizer(int64_t vocab) {
   return tokenizer_of(texts);
 }
 
-TEST(EngineTellingTest, AStopStringEndsTheTextAndDropsTheTokensAfterIt) {
+TEST(EngineEventsTest, AStopStringEndsTheTextAndDropsTheTokensAfterIt) {
   const auto tokenizer = lettered_tokenizer(300);
   const auto run = [&](const Request& request, int64_t* rows) {
     Driven driven({}, {}, tokenizer.get());
@@ -62,7 +62,7 @@ TEST(EngineTellingTest, AStopStringEndsTheTextAndDropsTheTokensAfterIt) {
   EXPECT_EQ(drawn, stopped.completion_tokens) << "the row after the end draws nothing";
 }
 
-TEST(EngineTellingTest, DrawnTokensAreSentBeforeACancelOrALoss) {
+TEST(EngineEventsTest, DrawnTokensAreSentBeforeACancelOrALoss) {
   for (const bool lost : {false, true}) {
     Driven driven;
     const std::shared_ptr<Stream> stream = driven.submit(request_of(1, 3, 9));
