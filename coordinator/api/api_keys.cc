@@ -131,26 +131,26 @@ absl::StatusOr<std::unique_ptr<ApiKeys>> ApiKeys::load(const std::string& path) 
   return keys;
 }
 
-ApiKeys::KeyPass::KeyPass(std::string name, std::shared_ptr<ApiKeyCount> count,
-                          int32_t min_priority)
+ApiKeys::KeyPermit::KeyPermit(std::string name, std::shared_ptr<ApiKeyCount> count,
+                              int32_t min_priority)
     : name_(std::move(name)),
       count_(std::move(count)),
       counts_(count_ != nullptr),
       min_priority_(min_priority) {}
 
-void ApiKeys::KeyPass::end() {
+void ApiKeys::KeyPermit::end() {
   if (counts_.exchange(false)) count_->give_back();
 }
 
-absl::Status ApiKeys::KeyPass::check_priority(int32_t priority) const {
+absl::Status ApiKeys::KeyPermit::check_priority(int32_t priority) const {
   if (priority >= min_priority_) return absl::OkStatus();
   return invalid_argument(
       "priority: requests with the API key of {} must have {} or more, found {}", name_,
       min_priority_, priority);
 }
 
-absl::StatusOr<std::unique_ptr<ApiKeys::KeyPass>> ApiKeys::admit(std::string_view authorization,
-                                                                 bool counts) const {
+absl::StatusOr<std::unique_ptr<ApiKeys::KeyPermit>> ApiKeys::admit(std::string_view authorization,
+                                                                   bool counts) const {
   constexpr std::string_view kScheme = "bearer ";  // The case does not matter: RFC 9110, 11.1.
   const bool has_scheme =
       absl::AsciiStrToLower(std::string(authorization.substr(0, kScheme.size()))) == kScheme;
@@ -165,12 +165,12 @@ absl::StatusOr<std::unique_ptr<ApiKeys::KeyPass>> ApiKeys::admit(std::string_vie
         "Authorization: must be \"Bearer KEY\" with an API key of this server");
   }
   const auto min_priority = static_cast<int32_t>(found->min_priority);
-  if (!counts) return std::make_unique<KeyPass>(found->name, nullptr, min_priority);
+  if (!counts) return std::make_unique<KeyPermit>(found->name, nullptr, min_priority);
   if (!found->count->take(found->max_requests)) {
     return resource_exhausted("the API key of {} already has {} running, its limit", found->name,
                               count_of(found->max_requests, "request"));
   }
-  return std::make_unique<KeyPass>(found->name, found->count, min_priority);
+  return std::make_unique<KeyPermit>(found->name, found->count, min_priority);
 }
 
 }  // namespace lockstep

@@ -160,7 +160,7 @@ void EngineMetrics::on_step(const StepReport& report) {
 std::string EngineMetrics::text(const EngineStats& stats, const ServerCounts& counts) const {
   Families families;
   add_state(stats, &families);
-  add_kept(counts.kept, &families);
+  add_resumable(counts.resumable, &families);
   add_totals(stats, &families);
   add_counter("unknown_fields_total", "Unknown fields of requests, which were ignored.",
               static_cast<double>(counts.unknown_fields), &families);
@@ -231,11 +231,11 @@ void EngineMetrics::add_cache(const EngineStats& stats, Families* families) cons
   families->push_back(std::move(cache));
 }
 
-void EngineMetrics::add_kept(const KeptCounts& kept, Families* families) const {
+void EngineMetrics::add_resumable(const ResumableCounts& resumable, Families* families) const {
   add_gauge("kept_streams", "Resumable streams that are running, or kept after their end.",
-            static_cast<double>(kept.streams), families);
+            static_cast<double>(resumable.streams), families);
   add_gauge("kept_stream_bytes", "Bytes of resumable streams, limited by --resume-bytes.",
-            static_cast<double>(kept.bytes), families);
+            static_cast<double>(resumable.bytes), families);
 }
 
 void EngineMetrics::add_totals(const EngineStats& stats, Families* families) const {

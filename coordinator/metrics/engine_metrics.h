@@ -16,7 +16,7 @@
 #include "base/threads/mutex.h"
 #include "coordinator/engine/engine_observer.h"
 #include "coordinator/engine/engine_options.h"
-#include "coordinator/streams/kept_index.h"
+#include "coordinator/streams/resumable_index.h"
 
 namespace lockstep {
 
@@ -31,7 +31,7 @@ struct RankTimes {
 struct ServerCounts {
   int64_t unknown_fields = 0;     // Ignored fields of requests.
   int64_t log_lines_dropped = 0;  // Because the log is read too slowly.
-  KeptCounts kept;                // Resumable streams.
+  ResumableCounts resumable;      // Resumable streams.
 };
 
 // An engine observer; any thread may read it.
@@ -80,7 +80,7 @@ class EngineMetrics final : public EngineObserver {
   void add_cache(const EngineStats& stats, Families* families) const;
   void add_totals(const EngineStats& stats, Families* families) const;
   void add_refused(const QueueLoad& refused, Families* families) const;
-  void add_kept(const KeptCounts& kept, Families* families) const;
+  void add_resumable(const ResumableCounts& resumable, Families* families) const;
   void add_times(const EngineStats& stats, Families* families) const ABSL_LOCKS_EXCLUDED(mutex_);
   void add_histograms(Families* families) const;
 

@@ -52,7 +52,7 @@ class Generation : public std::enable_shared_from_this<Generation> {
   // Adds the streams that it began. An error is the answer; the caller must cancel the streams.
   absl::Status answer(std::vector<std::shared_ptr<Stream>>* streams) ABSL_LOCKS_EXCLUDED(mutex_);
   absl::Status submit(const ApiRequest& request, std::vector<std::shared_ptr<Stream>>* streams);
-  absl::Status start_kept(const ApiRequest& request);
+  absl::Status start_resumable(const ApiRequest& request);
   bool goes_on_without_tools(const ApiRequest& request) const;
   absl::StatusOr<Request> to_engine(const ApiRequest& request, size_t prompt);
   AnswerFacts facts_of(const ApiRequest& request) const;

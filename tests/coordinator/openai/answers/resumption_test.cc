@@ -231,7 +231,7 @@ TEST(ResumptionTest, AnExpiredStreamIs410OrAnErrorWithinTheAnswer) {
   const auto first = post(server, "/v1/completions", resumable(kStory), "story");
   EXPECT_EQ(first->wait_head().status, 200);
   gate.open();
-  EXPECT_TRUE(becomes_true([&] { return server.kept().counts().streams == 0; }));
+  EXPECT_TRUE(becomes_true([&] { return server.resumable().counts().streams == 0; }));
   expect_error(call(server, "GET", "story")->wait(), 410, nullptr, "stream_gone", "no longer kept");
   expect_error(call(server, "DELETE", "story")->wait(), 410, nullptr, "stream_gone", "");
   // By then the first reader may have read all, or some, or nothing.
@@ -256,7 +256,7 @@ TEST(ResumptionTest, DeletingCancels) {
 }
 
 TEST(ResumptionTest, AServerWithoutRoomSaysSoBeforeAndWithinTheAnswer) {
-  ApiServer server({}, {}, {}, {.max_bytes = 6 * kKeptStreamBytes});
+  ApiServer server({}, {}, {}, {.max_bytes = 6 * kResumableStreamBytes});
   const std::string uncut =
       post(server, "/v1/completions", resumable(kStory, {{"max_tokens", 900}}), "story")
           ->wait()

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // No lock of the log is held while a listener runs: a listener may destroy its own reader.
-#include "coordinator/streams/kept_log.h"
+#include "coordinator/streams/event_log.h"
 
 #include <algorithm>
 #include <utility>
@@ -10,13 +10,13 @@
 
 namespace lockstep {
 
-absl::Status kept_log_is_gone() {
+absl::Status event_log_is_gone() {
   return absl::OutOfRangeError("the stream ended a while ago and is no longer kept");
 }
 
-class KeptLog::Reader final : public StreamReader {
+class EventLog::Reader final : public StreamReader {
  public:
-  Reader(std::shared_ptr<KeptLog> log, std::shared_ptr<Listener> listener)
+  Reader(std::shared_ptr<EventLog> log, std::shared_ptr<Listener> listener)
       : log_(std::move(log)), listener_(std::move(listener)) {}
   ~Reader() override { log_->remove(listener_.get()); }
 
@@ -38,18 +38,18 @@ class KeptLog::Reader final : public StreamReader {
   }
 
  private:
-  const std::shared_ptr<KeptLog> log_;
+  const std::shared_ptr<EventLog> log_;
   const std::shared_ptr<Listener> listener_;
   std::atomic<bool> gone_{false};
   absl::Status status_;
 };
 
-void KeptLog::Listener::call() {
+void EventLog::Listener::call() {
   MutexLock lock(&mutex);
   if (function) function();
 }
 
-void KeptLog::append(StreamEvent event) {
+void EventLog::append(StreamEvent event) {
   {
     MutexLock lock(&mutex_);
     LOCKSTEP_CHECK(!closed_);
@@ -58,7 +58,7 @@ void KeptLog::append(StreamEvent event) {
   notify();
 }
 
-void KeptLog::close(absl::Status status) {
+void EventLog::close(absl::Status status) {
   {
     MutexLock lock(&mutex_);
     LOCKSTEP_CHECK(!closed_);
@@ -68,7 +68,7 @@ void KeptLog::close(absl::Status status) {
   notify();
 }
 
-void KeptLog::drop() {
+void EventLog::drop() {
   std::deque<StreamEvent> events;  // Destroyed after the lock is released.
   {
     MutexLock lock(&mutex_);
@@ -79,31 +79,31 @@ void KeptLog::drop() {
   notify();
 }
 
-size_t KeptLog::size() const {
+size_t EventLog::size() const {
   MutexLock lock(&mutex_);
   return events_.size();
 }
 
-absl::StatusOr<std::unique_ptr<StreamReader>> KeptLog::open(size_t from) {
+absl::StatusOr<std::unique_ptr<StreamReader>> EventLog::open(size_t from) {
   MutexLock lock(&mutex_);
-  if (dropped_) return kept_log_is_gone();
+  if (dropped_) return event_log_is_gone();
   if (closed_ && from > events_.size() + 1) {
     return absl::OutOfRangeError(
         fmt::format("from: must be at most {}, where the stream has ended, found {}",
                     events_.size() + 1, from));
   }
-  if (listeners_.size() >= kMaxKeptReaders) {
+  if (listeners_.size() >= kMaxLogReaders) {
     return resource_exhausted("this stream already has {} readers, the limit", listeners_.size());
   }
   listeners_.push_back(std::make_shared<Listener>());
   return std::make_unique<Reader>(shared_from_this(), listeners_.back());
 }
 
-bool KeptLog::read(size_t offset, std::vector<StreamEvent>* events, absl::Status* status) const {
+bool EventLog::read(size_t offset, std::vector<StreamEvent>* events, absl::Status* status) const {
   events->clear();
   MutexLock lock(&mutex_);
   if (dropped_) {
-    *status = kept_log_is_gone();
+    *status = event_log_is_gone();
     return true;
   }
   int64_t bytes = 0;
@@ -116,7 +116,7 @@ bool KeptLog::read(size_t offset, std::vector<StreamEvent>* events, absl::Status
   return true;
 }
 
-void KeptLog::notify() {
+void EventLog::notify() {
   std::vector<std::shared_ptr<Listener>> listeners;
   {
     MutexLock lock(&mutex_);
@@ -125,7 +125,7 @@ void KeptLog::notify() {
   for (const std::shared_ptr<Listener>& listener : listeners) listener->call();
 }
 
-void KeptLog::remove(const Listener* listener) {
+void EventLog::remove(const Listener* listener) {
   MutexLock lock(&mutex_);
   std::erase_if(listeners_, [=](const auto& one) { return one.get() == listener; });
 }

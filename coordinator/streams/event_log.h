@@ -17,12 +17,12 @@
 namespace lockstep {
 
 // Each costs the notifier's thread a call per event.
-inline constexpr size_t kMaxKeptReaders = 8;
+inline constexpr size_t kMaxLogReaders = 8;
 // Max bytes that a reader gets at once.
 inline constexpr int64_t kReaderPieceBytes = 64 << 10;
 
 // Thread-safe. One thread appends.
-class KeptLog : public std::enable_shared_from_this<KeptLog> {
+class EventLog : public std::enable_shared_from_this<EventLog> {
  public:
   void append(StreamEvent event) ABSL_LOCKS_EXCLUDED(mutex_);
   // Ends the log: nothing is appended afterwards.
@@ -33,7 +33,7 @@ class KeptLog : public std::enable_shared_from_this<KeptLog> {
   size_t size() const ABSL_LOCKS_EXCLUDED(mutex_);
 
   // A reader that begins at `from`. kOutOfRange: the log ended before it; the end itself has offset
-  // size(), and the position after the end is one more. kResourceExhausted: it has kMaxKeptReaders.
+  // size(), and the position after the end is one more. kResourceExhausted: it has kMaxLogReaders.
   absl::StatusOr<std::unique_ptr<StreamReader>> open(size_t from) ABSL_LOCKS_EXCLUDED(mutex_);
 
  private:
@@ -60,6 +60,6 @@ class KeptLog : public std::enable_shared_from_this<KeptLog> {
 };
 
 // The error for a log that was freed.
-absl::Status kept_log_is_gone();
+absl::Status event_log_is_gone();
 
 }  // namespace lockstep

@@ -10,9 +10,9 @@ namespace lockstep {
 
 // Counts until end() or its destruction. The sender of an answer's last part calls end() before: a
 // client that has the whole answer may send its next request. Thread-safe.
-class Pass {
+class Permit {
  public:
-  virtual ~Pass() = default;
+  virtual ~Permit() = default;
   virtual void end() = 0;  // May be called repeatedly.
   // kInvalidArgument: the client's key does not allow this priority.
   virtual absl::Status check_priority(int32_t /*priority*/) const { return absl::OkStatus(); }

@@ -1,13 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0
-// The names, times and room of kept streams.
-#include "coordinator/streams/kept_index.h"
+// The names, times and room of resumable streams.
+#include "coordinator/streams/resumable_index.h"
 
 #include <gtest/gtest.h>
 
 #include <map>
 #include <random>
 
-#include "coordinator/streams/kept_log.h"
+#include "coordinator/streams/event_log.h"
 
 namespace lockstep {
 namespace {
@@ -15,20 +15,20 @@ namespace {
 constexpr int64_t kMinute = 60'000;
 
 // Has room for this many streams without events.
-KeptOptions room_for(int64_t streams) {
-  return {.max_bytes = streams * kKeptStreamBytes, .after_end_ms = kMinute};
+ResumableOptions room_for(int64_t streams) {
+  return {.max_bytes = streams * kResumableStreamBytes, .after_end_ms = kMinute};
 }
 
-KeptName name(const std::string& id, const std::string& owner = "alice") {
+ResumableName name(const std::string& id, const std::string& owner = "alice") {
   return {.owner = owner, .id = id};
 }
 
-absl::StatusCode code_of(const KeptIndex& index, const KeptName& name) {
+absl::StatusCode code_of(const ResumableIndex& index, const ResumableName& name) {
   return index.find(name).status().code();
 }
 
-TEST(KeptIndexTest, ANameIsOneStreamOfItsOwnerOnly) {
-  KeptIndex index(room_for(9));
+TEST(ResumableIndexTest, ANameIsOneStreamOfItsOwnerOnly) {
+  ResumableIndex index(room_for(9));
   EXPECT_TRUE(index.add(name("a"), nullptr, 0).ok());
   EXPECT_EQ(index.add(name("a"), nullptr, 0).code(), absl::StatusCode::kAlreadyExists);
   EXPECT_TRUE(index.add(name("a", "bob"), nullptr, 0).ok());
@@ -40,8 +40,8 @@ TEST(KeptIndexTest, ANameIsOneStreamOfItsOwnerOnly) {
       << "the name is taken while the stream is kept";
 }
 
-TEST(KeptIndexTest, AnEndedStreamIsKeptForItsTimeAndThenRememberedAsGone) {
-  KeptIndex index(room_for(9));
+TEST(ResumableIndexTest, AnEndedStreamIsKeptForItsTimeAndThenRememberedAsGone) {
+  ResumableIndex index(room_for(9));
   ASSERT_TRUE(index.add(name("a"), nullptr, 0).ok());
   index.tick(100 * kMinute);
   EXPECT_TRUE(index.find(name("a")).ok()) << "a running stream does not expire";
@@ -51,7 +51,7 @@ TEST(KeptIndexTest, AnEndedStreamIsKeptForItsTimeAndThenRememberedAsGone) {
   index.tick(6 + kMinute);
   EXPECT_TRUE(index.find(name("a")).ok());
   index.tick(7 + kMinute);
-  EXPECT_EQ(index.find(name("a")).status(), kept_log_is_gone());
+  EXPECT_EQ(index.find(name("a")).status(), event_log_is_gone());
   EXPECT_EQ(code_of(index, name("a", "bob")), absl::StatusCode::kNotFound);
   EXPECT_EQ(index.take_dropped().size(), 1u);
   EXPECT_EQ(index.take_dropped().size(), 0u);
@@ -60,36 +60,37 @@ TEST(KeptIndexTest, AnEndedStreamIsKeptForItsTimeAndThenRememberedAsGone) {
   EXPECT_TRUE(index.find(name("a")).ok());
 }
 
-TEST(KeptIndexTest, TheOldestEndedStreamMakesRoomAndARunningOneDoesNot) {
-  KeptIndex index(room_for(4));
+TEST(ResumableIndexTest, TheOldestEndedStreamMakesRoomAndARunningOneDoesNot) {
+  ResumableIndex index(room_for(4));
   for (const char* id : {"first", "second", "runs"}) {
     ASSERT_TRUE(index.add(name(id), nullptr, 0).ok());
   }
   index.end(name("second"), 1);
   index.end(name("first"), 2);
-  EXPECT_TRUE(index.grow(name("runs"), kKeptStreamBytes).ok()) << "there is room";
+  EXPECT_TRUE(index.grow(name("runs"), kResumableStreamBytes).ok()) << "there is room";
   EXPECT_TRUE(index.grow(name("runs"), 1).ok());
   EXPECT_EQ(code_of(index, name("second")), absl::StatusCode::kOutOfRange);
   EXPECT_TRUE(index.find(name("first")).ok());
   EXPECT_TRUE(index.add(name("new"), nullptr, 0).ok());
   EXPECT_EQ(code_of(index, name("first")), absl::StatusCode::kOutOfRange);
-  const absl::Status full = index.grow(name("new"), kKeptStreamBytes);
+  const absl::Status full = index.grow(name("new"), kResumableStreamBytes);
   EXPECT_EQ(full.code(), absl::StatusCode::kResourceExhausted);
   EXPECT_NE(full.message().find("--resume-bytes"), std::string::npos) << full;
-  EXPECT_EQ(index.add(name("more"), nullptr, kKeptStreamBytes).code(),
+  EXPECT_EQ(index.add(name("more"), nullptr, kResumableStreamBytes).code(),
             absl::StatusCode::kResourceExhausted);
   EXPECT_EQ(index.counts().streams, 2);
-  EXPECT_EQ(index.counts().bytes, 3 * kKeptStreamBytes + 1) << "a refused event does not count";
+  EXPECT_EQ(index.counts().bytes, 3 * kResumableStreamBytes + 1)
+      << "a refused event does not count";
 }
 
-TEST(KeptIndexTest, NoOwnerLosesItsShareToOthers) {
-  KeptIndex index(room_for(8));
+TEST(ResumableIndexTest, NoOwnerLosesItsShareToOthers) {
+  ResumableIndex index(room_for(8));
   for (const char* id : {"1", "2", "3"}) {
     ASSERT_TRUE(index.add(name(id, "bob"), nullptr, 0).ok());
     index.end(name(id, "bob"), 0);
   }
   for (int i = 0; i < 100; ++i) {
-    const KeptName one = name(std::to_string(i));
+    const ResumableName one = name(std::to_string(i));
     ASSERT_TRUE(index.add(one, nullptr, 0).ok());
     index.end(one, 1 + i);
   }
@@ -104,8 +105,8 @@ TEST(KeptIndexTest, NoOwnerLosesItsShareToOthers) {
   EXPECT_TRUE(index.find(name("96")).ok());
 }
 
-TEST(KeptIndexTest, AThirdOwnerMakesSharesSmaller) {
-  KeptIndex index(room_for(6));
+TEST(ResumableIndexTest, AThirdOwnerMakesSharesSmaller) {
+  ResumableIndex index(room_for(6));
   for (const char* owner : {"alice", "bob"}) {
     for (const char* id : {"1", "2", "3"}) {
       ASSERT_TRUE(index.add(name(id, owner), nullptr, 0).ok());
@@ -120,10 +121,10 @@ TEST(KeptIndexTest, AThirdOwnerMakesSharesSmaller) {
   EXPECT_TRUE(index.find(name("2", "alice")).ok());
 }
 
-TEST(KeptIndexTest, ManyTinyStreamsCountAndTheirNamesAreForgotten) {
-  KeptIndex index(room_for(16));
+TEST(ResumableIndexTest, ManyTinyStreamsCountAndTheirNamesAreForgotten) {
+  ResumableIndex index(room_for(16));
   for (int i = 0; i < 100'000; ++i) {
-    const KeptName one = name(std::to_string(i));
+    const ResumableName one = name(std::to_string(i));
     ASSERT_TRUE(index.add(one, nullptr, 0).ok());
     index.end(one, 0);
   }
@@ -137,8 +138,8 @@ TEST(KeptIndexTest, ManyTinyStreamsCountAndTheirNamesAreForgotten) {
             absl::StatusCode::kNotFound);
 }
 
-TEST(KeptIndexTest, AStreamThatNeverBeganLeavesNoTrace) {
-  KeptIndex index(room_for(1));
+TEST(ResumableIndexTest, AStreamThatNeverBeganLeavesNoTrace) {
+  ResumableIndex index(room_for(1));
   ASSERT_TRUE(index.add(name("a"), nullptr, 0).ok());
   index.remove(name("a"));
   EXPECT_EQ(index.counts().bytes, 0);
@@ -147,11 +148,11 @@ TEST(KeptIndexTest, AStreamThatNeverBeganLeavesNoTrace) {
   EXPECT_TRUE(index.take_dropped().empty());
 }
 
-TEST(KeptIndexTest, CountsMatchTheStreamsAfterRandomOperations) {
+TEST(ResumableIndexTest, CountsMatchTheStreamsAfterRandomOperations) {
   std::mt19937_64 random(5);
   SCOPED_TRACE("seed 5");
-  KeptIndex index(room_for(20));
-  std::map<KeptName, int64_t> running;  // The bytes of each running stream.
+  ResumableIndex index(room_for(20));
+  std::map<ResumableName, int64_t> running;  // The bytes of each running stream.
   int64_t now = 0;
   int64_t added = 0;
   int64_t refused = 0;
@@ -159,7 +160,7 @@ TEST(KeptIndexTest, CountsMatchTheStreamsAfterRandomOperations) {
   int64_t ended = 0;
   for (int i = 0; i < 20'000; ++i) {
     const uint64_t drawn = random() % 60;
-    const KeptName id = name(std::to_string(drawn), drawn < 40 ? "alice" : "bob");
+    const ResumableName id = name(std::to_string(drawn), drawn < 40 ? "alice" : "bob");
     const auto found = running.find(id);
     now += static_cast<int64_t>(random() % 3000);
     index.tick(now);
@@ -167,7 +168,7 @@ TEST(KeptIndexTest, CountsMatchTheStreamsAfterRandomOperations) {
       const int64_t bytes = static_cast<int64_t>(random() % 5000);
       const absl::Status status = index.add(id, nullptr, bytes);
       refused += absl::IsResourceExhausted(status) ? 1 : 0;
-      if (status.ok()) running[id] = bytes + kKeptStreamBytes;
+      if (status.ok()) running[id] = bytes + kResumableStreamBytes;
       added += status.ok() ? 1 : 0;
     } else if (random() % 3 != 0) {
       const int64_t bytes = static_cast<int64_t>(random() % 3000);
@@ -184,7 +185,7 @@ TEST(KeptIndexTest, CountsMatchTheStreamsAfterRandomOperations) {
       bytes += size;
     }
     ASSERT_LE(bytes, index.counts().bytes);
-    ASSERT_LE(index.counts().bytes, 20 * kKeptStreamBytes);
+    ASSERT_LE(index.counts().bytes, 20 * kResumableStreamBytes);
     ASSERT_EQ(index.counts().streams, added - dropped);
   }
   EXPECT_GT(refused, 100);
@@ -198,15 +199,15 @@ TEST(KeptIndexTest, CountsMatchTheStreamsAfterRandomOperations) {
   EXPECT_EQ(index.counts().streams, 0);
 }
 
-TEST(KeptIndexTest, AnIdMustFitInAPath) {
+TEST(ResumableIndexTest, AnIdMustFitInAPath) {
   for (const char* id : {"a", "chatcmpl-1f", "0A9_~.:-", "550e8400-e29b-41d4-a716-446655440000"}) {
-    EXPECT_TRUE(check_kept_id(id).ok()) << id;
+    EXPECT_TRUE(check_resumable_id(id).ok()) << id;
   }
-  EXPECT_TRUE(check_kept_id(std::string(128, 'x')).ok());
+  EXPECT_TRUE(check_resumable_id(std::string(128, 'x')).ok());
   const std::string long_id(129, 'x');
   for (const char* id :
        {"", ".", "..", "-a", "a/b", "a b", "a%2f", "a?b", "a\r\nb", "\xc3\xa4", long_id.c_str()}) {
-    EXPECT_EQ(check_kept_id(id).code(), absl::StatusCode::kInvalidArgument) << id;
+    EXPECT_EQ(check_resumable_id(id).code(), absl::StatusCode::kInvalidArgument) << id;
   }
 }
 

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "coordinator/streams/kept_index.h"
+#include "coordinator/streams/resumable_index.h"
 
 #include <algorithm>
 #include <utility>
@@ -7,7 +7,7 @@
 #include "absl/strings/ascii.h"
 #include "base/check.h"
 #include "base/status.h"
-#include "coordinator/streams/kept_log.h"
+#include "coordinator/streams/event_log.h"
 
 namespace lockstep {
 namespace {
@@ -16,7 +16,7 @@ constexpr size_t kMaxIdBytes = 128;
 
 }  // namespace
 
-absl::Status check_kept_id(std::string_view id) {
+absl::Status check_resumable_id(std::string_view id) {
   const auto belongs = [](char c) {
     return absl::ascii_isalnum(c) || std::string_view("-_.:~").find(c) != std::string_view::npos;
   };
@@ -30,13 +30,13 @@ absl::Status check_kept_id(std::string_view id) {
       kMaxIdBytes, printable(id.substr(0, kMaxIdBytes)));
 }
 
-absl::Status KeptIndex::add(const KeptName& name, std::shared_ptr<KeptStream> stream,
-                            int64_t bytes) {
+absl::Status ResumableIndex::add(const ResumableName& name, std::shared_ptr<ResumableStream> stream,
+                                 int64_t bytes) {
   if (entries_.contains(name)) {
     return absl::AlreadyExistsError(
         fmt::format("request_id: {} is the name of a kept stream", name.id));
   }
-  bytes += kKeptStreamBytes;
+  bytes += kResumableStreamBytes;
   RETURN_IF_ERROR(make_room(name.owner, bytes));
   if (const auto gone = gone_by_name_.find(name); gone != gone_by_name_.end()) {
     gone_.erase(gone->second);
@@ -47,7 +47,7 @@ absl::Status KeptIndex::add(const KeptName& name, std::shared_ptr<KeptStream> st
   return absl::OkStatus();
 }
 
-void KeptIndex::count(const std::string& owner, int64_t streams, int64_t bytes) {
+void ResumableIndex::count(const std::string& owner, int64_t streams, int64_t bytes) {
   counts_.streams += streams;
   counts_.bytes += bytes;
   const auto found = owners_.try_emplace(owner).first;
@@ -56,26 +56,26 @@ void KeptIndex::count(const std::string& owner, int64_t streams, int64_t bytes) 
   if (found->second.streams == 0) owners_.erase(found);
 }
 
-void KeptIndex::remove(const KeptName& name) {
+void ResumableIndex::remove(const ResumableName& name) {
   const auto entry = entries_.find(name);
   LOCKSTEP_CHECK(entry != entries_.end());
   count(name.owner, -1, -entry->second.bytes);
   entries_.erase(entry);
 }
 
-absl::Status KeptIndex::grow(const KeptName& name, int64_t bytes) {
+absl::Status ResumableIndex::grow(const ResumableName& name, int64_t bytes) {
   RETURN_IF_ERROR(make_room(name.owner, bytes));
   entries_.at(name).bytes += bytes;
   count(name.owner, 0, bytes);
   return absl::OkStatus();
 }
 
-void KeptIndex::end(const KeptName& name, int64_t now_ms) {
+void ResumableIndex::end(const ResumableName& name, int64_t now_ms) {
   LOCKSTEP_CHECK(entries_.contains(name));
   owners_.at(name.owner).ends.push_back({.id = name.id, .trim_ms = now_ms + options_.after_end_ms});
 }
 
-void KeptIndex::tick(int64_t now_ms) {
+void ResumableIndex::tick(int64_t now_ms) {
   for (auto owner = owners_.begin(); owner != owners_.end();) {
     const auto next = std::next(owner);
     const std::deque<End>& ends = owner->second.ends;
@@ -87,14 +87,15 @@ void KeptIndex::tick(int64_t now_ms) {
   }
 }
 
-absl::StatusOr<std::shared_ptr<KeptStream>> KeptIndex::find(const KeptName& name) const {
+absl::StatusOr<std::shared_ptr<ResumableStream>> ResumableIndex::find(
+    const ResumableName& name) const {
   if (const auto entry = entries_.find(name); entry != entries_.end()) return entry->second.stream;
-  if (gone_by_name_.contains(name)) return kept_log_is_gone();
+  if (gone_by_name_.contains(name)) return event_log_is_gone();
   return absl::NotFoundError(
       fmt::format("there is no resumable stream {}", printable(name.id.substr(0, kMaxIdBytes))));
 }
 
-std::optional<int64_t> KeptIndex::wake_at() const {
+std::optional<int64_t> ResumableIndex::wake_at() const {
   std::optional<int64_t> first;
   for (const auto& [name, owner] : owners_) {
     if (owner.ends.empty()) continue;
@@ -104,11 +105,11 @@ std::optional<int64_t> KeptIndex::wake_at() const {
   return first;
 }
 
-std::vector<std::shared_ptr<KeptStream>> KeptIndex::take_dropped() {
+std::vector<std::shared_ptr<ResumableStream>> ResumableIndex::take_dropped() {
   return std::exchange(dropped_, {});
 }
 
-absl::Status KeptIndex::make_room(const std::string& owner, int64_t bytes) {
+absl::Status ResumableIndex::make_room(const std::string& owner, int64_t bytes) {
   while (counts_.bytes + bytes > options_.max_bytes) {
     const int64_t owners = std::ssize(owners_) + (owners_.contains(owner) ? 0 : 1);
     const auto found = oldest_end_beyond(options_.max_bytes / owners, owner, bytes);
@@ -122,8 +123,9 @@ absl::Status KeptIndex::make_room(const std::string& owner, int64_t bytes) {
       counts_.bytes, options_.max_bytes, bytes);
 }
 
-KeptIndex::Owners::iterator KeptIndex::oldest_end_beyond(int64_t share, const std::string& wanting,
-                                                         int64_t wanted) {
+ResumableIndex::Owners::iterator ResumableIndex::oldest_end_beyond(int64_t share,
+                                                                   const std::string& wanting,
+                                                                   int64_t wanted) {
   auto oldest = owners_.end();
   for (auto owner = owners_.begin(); owner != owners_.end(); ++owner) {
     const auto& [name, has] = *owner;
@@ -135,8 +137,9 @@ KeptIndex::Owners::iterator KeptIndex::oldest_end_beyond(int64_t share, const st
   return oldest;
 }
 
-void KeptIndex::drop_oldest_end(Owners::iterator owner) {
-  const KeptName name = {.owner = owner->first, .id = std::move(owner->second.ends.front().id)};
+void ResumableIndex::drop_oldest_end(Owners::iterator owner) {
+  const ResumableName name = {.owner = owner->first,
+                              .id = std::move(owner->second.ends.front().id)};
   owner->second.ends.pop_front();
   const auto entry = entries_.find(name);
   count(name.owner, -1, -entry->second.bytes);
@@ -145,7 +148,7 @@ void KeptIndex::drop_oldest_end(Owners::iterator owner) {
   entries_.erase(entry);
 }
 
-void KeptIndex::remember_gone(const KeptName& name) {
+void ResumableIndex::remember_gone(const ResumableName& name) {
   gone_by_name_[name] = gone_.insert(gone_.end(), name);
   if (gone_.size() <= kMaxGoneNames) return;
   gone_by_name_.erase(gone_.front());

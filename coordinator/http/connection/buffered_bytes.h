@@ -12,7 +12,7 @@
 namespace lockstep::http {
 
 // Thread-safe. Outlives its shares.
-class HeldBytes {
+class BufferedBytes {
  public:
   struct Sums {
     int64_t of_client = 0;  // 0 without a client.
@@ -22,7 +22,7 @@ class HeldBytes {
   // The bytes that one connection holds. Used only by its thread.
   class Share {
    public:
-    explicit Share(HeldBytes* all) : all_(*all) {}
+    explicit Share(BufferedBytes* all) : all_(*all) {}
     ~Share() {
       if (bytes_ != 0) hold(0);
     }
@@ -34,7 +34,7 @@ class HeldBytes {
     void belong_to(const std::string& client);
 
    private:
-    HeldBytes& all_;
+    BufferedBytes& all_;
     std::string client_;
     int64_t bytes_ = 0;
   };

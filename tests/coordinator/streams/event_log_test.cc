@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // A log with several readers: offsets, pieces, ends, listeners.
-#include "coordinator/streams/kept_log.h"
+#include "coordinator/streams/event_log.h"
 
 #include <gtest/gtest.h>
 
@@ -14,14 +14,14 @@ StreamEvent event_of(int32_t id, size_t text_bytes = 0) {
   return {.token_ids = {id}, .text = std::string(text_bytes, 'x')};
 }
 
-std::unique_ptr<StreamReader> open(const std::shared_ptr<KeptLog>& log, size_t from = 0) {
+std::unique_ptr<StreamReader> open(const std::shared_ptr<EventLog>& log, size_t from = 0) {
   absl::StatusOr<std::unique_ptr<StreamReader>> reader = log->open(from);
   EXPECT_TRUE(reader.ok()) << reader.status();
   return *std::move(reader);
 }
 
-TEST(KeptLogTest, EachReaderFollowsTheLogFromItsOwnOffset) {
-  const auto log = std::make_shared<KeptLog>();
+TEST(EventLogTest, EachReaderFollowsTheLogFromItsOwnOffset) {
+  const auto log = std::make_shared<EventLog>();
   for (int32_t id = 0; id < 3; ++id) log->append(event_of(id));
   const auto first = open(log);
   const auto second = open(log, 2);
@@ -42,8 +42,8 @@ TEST(KeptLogTest, EachReaderFollowsTheLogFromItsOwnOffset) {
   EXPECT_TRUE(events.empty());
 }
 
-TEST(KeptLogTest, AReaderGetsPiecesAndTheEndWithTheLastOne) {
-  const auto log = std::make_shared<KeptLog>();
+TEST(EventLogTest, AReaderGetsPiecesAndTheEndWithTheLastOne) {
+  const auto log = std::make_shared<EventLog>();
   for (int32_t id = 0; id < 100; ++id) log->append(event_of(id, 10'000));
   log->close(absl::OkStatus());
   const auto reader = open(log);
@@ -60,8 +60,8 @@ TEST(KeptLogTest, AReaderGetsPiecesAndTheEndWithTheLastOne) {
   EXPECT_GT(pieces, 10);
 }
 
-TEST(KeptLogTest, AnOffsetAfterTheEndIsOutOfRange) {
-  const auto log = std::make_shared<KeptLog>();
+TEST(EventLogTest, AnOffsetAfterTheEndIsOutOfRange) {
+  const auto log = std::make_shared<EventLog>();
   log->append(event_of(0));
   const auto waiting = open(log, 1000);
   std::vector<StreamEvent> events;
@@ -73,8 +73,8 @@ TEST(KeptLogTest, AnOffsetAfterTheEndIsOutOfRange) {
   EXPECT_EQ(log->open(3).status().code(), absl::StatusCode::kOutOfRange);
 }
 
-TEST(KeptLogTest, DroppingALogEndsItsUnfinishedReaders) {
-  const auto log = std::make_shared<KeptLog>();
+TEST(EventLogTest, DroppingALogEndsItsUnfinishedReaders) {
+  const auto log = std::make_shared<EventLog>();
   log->append(event_of(0));
   const auto reader = open(log);
   log->close(absl::OkStatus());
@@ -85,21 +85,21 @@ TEST(KeptLogTest, DroppingALogEndsItsUnfinishedReaders) {
   std::vector<StreamEvent> events;
   EXPECT_TRUE(reader->read(0, &events));
   EXPECT_TRUE(events.empty());
-  EXPECT_EQ(reader->status(), kept_log_is_gone());
-  EXPECT_EQ(log->open(0).status(), kept_log_is_gone());
+  EXPECT_EQ(reader->status(), event_log_is_gone());
+  EXPECT_EQ(log->open(0).status(), event_log_is_gone());
 }
 
-TEST(KeptLogTest, TheNumberOfReadersIsLimited) {
-  const auto log = std::make_shared<KeptLog>();
+TEST(EventLogTest, TheNumberOfReadersIsLimited) {
+  const auto log = std::make_shared<EventLog>();
   std::vector<std::unique_ptr<StreamReader>> readers;
-  for (size_t i = 0; i < kMaxKeptReaders; ++i) readers.push_back(open(log));
+  for (size_t i = 0; i < kMaxLogReaders; ++i) readers.push_back(open(log));
   EXPECT_EQ(log->open(0).status().code(), absl::StatusCode::kResourceExhausted);
   readers.pop_back();
   EXPECT_TRUE(log->open(0).ok());
 }
 
-TEST(KeptLogTest, AReaderWhoseClientIsGoneEndsAloneAndAtOnce) {
-  const auto log = std::make_shared<KeptLog>();
+TEST(EventLogTest, AReaderWhoseClientIsGoneEndsAloneAndAtOnce) {
+  const auto log = std::make_shared<EventLog>();
   log->append(event_of(0));
   const auto gone = open(log);
   const auto other = open(log);
@@ -115,8 +115,8 @@ TEST(KeptLogTest, AReaderWhoseClientIsGoneEndsAloneAndAtOnce) {
   EXPECT_EQ(events.size(), 1u);
 }
 
-TEST(KeptLogTest, AListenerMayEndItsOwnReader) {
-  const auto log = std::make_shared<KeptLog>();
+TEST(EventLogTest, AListenerMayEndItsOwnReader) {
+  const auto log = std::make_shared<EventLog>();
   std::unique_ptr<StreamReader> reader = open(log);
   bool armed = false;
   reader->set_listener([&] {
@@ -128,8 +128,8 @@ TEST(KeptLogTest, AListenerMayEndItsOwnReader) {
   log->append(event_of(1));
 }
 
-TEST(KeptLogTest, ARemovedListenerIsNeverCalledAgain) {
-  const auto log = std::make_shared<KeptLog>();
+TEST(EventLogTest, ARemovedListenerIsNeverCalledAgain) {
+  const auto log = std::make_shared<EventLog>();
   std::atomic<bool> stop = false;
   std::thread writer([&] {
     while (!stop) log->append(event_of(1));

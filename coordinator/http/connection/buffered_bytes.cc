@@ -1,15 +1,15 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "coordinator/http/connection/held_bytes.h"
+#include "coordinator/http/connection/buffered_bytes.h"
 
 #include <utility>
 
 namespace lockstep::http {
 
-HeldBytes::Sums HeldBytes::Share::hold(int64_t bytes) {
+BufferedBytes::Sums BufferedBytes::Share::hold(int64_t bytes) {
   return all_.add(client_, bytes - std::exchange(bytes_, bytes));
 }
 
-void HeldBytes::Share::belong_to(const std::string& client) {
+void BufferedBytes::Share::belong_to(const std::string& client) {
   if (client == client_) return;
   const int64_t bytes = bytes_;
   hold(0);
@@ -17,7 +17,7 @@ void HeldBytes::Share::belong_to(const std::string& client) {
   hold(bytes);
 }
 
-HeldBytes::Sums HeldBytes::add(const std::string& client, int64_t bytes) {
+BufferedBytes::Sums BufferedBytes::add(const std::string& client, int64_t bytes) {
   MutexLock lock(&mutex_);
   all_ += bytes;
   if (client.empty()) return {.of_client = 0, .of_all = all_};
