@@ -138,7 +138,7 @@ absl::StatusOr<std::string> WeightSource::stamp() const {
   return std::get<Checkpoint>(from_).stamp();
 }
 
-absl::StatusOr<std::string> WeightSource::contents(const SignOfLife& alive) const {
+absl::StatusOr<std::string> WeightSource::contents(const ProgressCallback& alive) const {
   const auto* checkpoint = std::get_if<Checkpoint>(&from_);
   return checkpoint == nullptr ? stamp() : checkpoint->contents(alive);
 }

@@ -87,8 +87,8 @@ class WorkerImpl final : public Worker {
         progress_(options.progress) {}
 
   absl::Status load(const cluster::Assignment& assignment, const WorkerOptions& options);
-  absl::StatusOr<std::unique_ptr<HeldWeights>> preload(const cluster::Assignment& assignment,
-                                                       const WorkerOptions& options);
+  absl::StatusOr<std::unique_ptr<RetainedWeights>> preload(const cluster::Assignment& assignment,
+                                                           const WorkerOptions& options);
 
   int64_t weight_bytes() const override { return weights_->bytes(); }
   const SourceMark& source() const override { return source_; }
@@ -101,7 +101,7 @@ class WorkerImpl final : public Worker {
                       std::unique_ptr<Collective> collective) override;
   absl::StatusOr<cluster::StepResult> step(const cluster::Step& step) override;
   absl::StatusOr<cluster::LogitsReply> logits(const cluster::LogitsRequest& request) override;
-  std::unique_ptr<HeldWeights> release() override;
+  std::unique_ptr<RetainedWeights> release() override;
   void abort() override {
     const std::lock_guard lock(collective_mutex_);
     collective_->abort();
@@ -154,7 +154,7 @@ absl::Status WorkerImpl::load(const cluster::Assignment& assignment, const Worke
   return count_pages(assignment);
 }
 
-absl::StatusOr<std::unique_ptr<HeldWeights>> WorkerImpl::preload(
+absl::StatusOr<std::unique_ptr<RetainedWeights>> WorkerImpl::preload(
     const cluster::Assignment& assignment, const WorkerOptions& options) {
   RETURN_IF_ERROR(prepare(assignment, options));
   RETURN_IF_ERROR(count_pages(assignment));
@@ -194,24 +194,25 @@ absl::Status WorkerImpl::load_weights(const cluster::Assignment& assignment,
   if (device_.is_host()) buffers += threads * plan.block_bytes;
   int64_t free_bytes =
       options.memory_free_bytes > 0 ? options.memory_free_bytes : free_bytes_of(device_);
-  std::unique_ptr<HeldWeights> none;
-  std::unique_ptr<HeldWeights>& held = options.held != nullptr ? *options.held : none;
-  if (held != nullptr && held->stamp != source_.stamp) held.reset();
-  if (held != nullptr && held->serve_all(program_, bindings_)) {
+  std::unique_ptr<RetainedWeights> none;
+  std::unique_ptr<RetainedWeights>& retained =
+      options.retained != nullptr ? *options.retained : none;
+  if (retained != nullptr && retained->stamp != source_.stamp) retained.reset();
+  if (retained != nullptr && retained->serve_all(program_, bindings_)) {
     RETURN_IF_ERROR(check_memory(device_, 0, buffers, assignment.loading_here(), free_bytes));
     spdlog::info("weights: all {} are in memory: nothing is read",
-                 memory_text(held->weights.bytes()));
-    weights_ = std::move(held->weights);
+                 memory_text(retained->weights.bytes()));
+    weights_ = std::move(retained->weights);
     weights_->drop_files();
-    held.reset();
+    retained.reset();
     return absl::OkStatus();
   }
   // All ranks here may have both for a while.
   const bool fits =
       check_memory(device_, plan.bytes, buffers, ranks_here(assignment), free_bytes).ok();
-  if (held != nullptr && !(fits && device_.is_host())) {
-    if (free_bytes > 0) free_bytes += held->weights.bytes();
-    held.reset();
+  if (retained != nullptr && !(fits && device_.is_host())) {
+    if (free_bytes > 0) free_bytes += retained->weights.bytes();
+    retained.reset();
   }
   RETURN_IF_ERROR(
       check_memory(device_, plan.bytes, buffers, assignment.loading_here(), free_bytes));
@@ -220,7 +221,7 @@ absl::Status WorkerImpl::load_weights(const cluster::Assignment& assignment,
                                            {.progress = options.progress,
                                             .cancelled = options.cancelled,
                                             .cache = cache.has_value() ? &*cache : nullptr,
-                                            .held = &held}));
+                                            .retained = &retained}));
   return absl::OkStatus();
 }
 
@@ -233,15 +234,15 @@ absl::StatusOr<std::optional<PackedCache>> WorkerImpl::open_cache(const WorkerOp
   return PackedCache(cache, std::move(key), options.progress);
 }
 
-std::unique_ptr<HeldWeights> WorkerImpl::release() {
+std::unique_ptr<RetainedWeights> WorkerImpl::release() {
   drop_pages();
   executor_.reset();
-  auto held = std::make_unique<HeldWeights>();
-  held->stamp = source_.stamp;
-  *held->program.mutable_weights() = program_.weights();
-  held->bindings = std::move(bindings_);
-  held->weights = *std::move(weights_);
-  return held;
+  auto retained = std::make_unique<RetainedWeights>();
+  retained->stamp = source_.stamp;
+  *retained->program.mutable_weights() = program_.weights();
+  retained->bindings = std::move(bindings_);
+  retained->weights = *std::move(weights_);
+  return retained;
 }
 
 absl::Status WorkerImpl::count_pages(const cluster::Assignment& assignment) {
@@ -383,13 +384,14 @@ absl::StatusOr<std::unique_ptr<Worker>> Worker::load(const cluster::Assignment& 
   return worker;
 }
 
-absl::StatusOr<std::unique_ptr<HeldWeights>> Worker::preload(const cluster::Assignment& assignment,
-                                                             const WorkerOptions& options) {
+absl::StatusOr<std::unique_ptr<RetainedWeights>> Worker::preload(
+    const cluster::Assignment& assignment, const WorkerOptions& options) {
   const Program& program = assignment.program();
   if (absl::Status status = check_load(assignment); !status.ok()) return of_rank(program, status);
-  auto held = WorkerImpl(assignment, /*collective=*/nullptr, options).preload(assignment, options);
-  if (!held.ok()) return of_rank(program, held.status());
-  return held;
+  auto retained =
+      WorkerImpl(assignment, /*collective=*/nullptr, options).preload(assignment, options);
+  if (!retained.ok()) return of_rank(program, retained.status());
+  return retained;
 }
 
 }  // namespace lockstep

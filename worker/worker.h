@@ -15,8 +15,8 @@
 #include "worker/backend.h"
 #include "worker/collectives/collective.h"
 #include "worker/progress.h"
-#include "worker/weights/held_weights.h"
 #include "worker/weights/packed_cache.h"
+#include "worker/weights/retained_weights.h"
 
 namespace lockstep {
 
@@ -35,7 +35,7 @@ struct WorkerOptions {
   // Weights of an earlier program: weights the new program can reuse are not read again. They are
   // freed after the worker has loaded, or before if they have another source, or there is no room
   // for both. Null: there are none.
-  std::unique_ptr<HeldWeights>* held = nullptr;
+  std::unique_ptr<RetainedWeights>* retained = nullptr;
 };
 
 class Worker {
@@ -49,8 +49,8 @@ class Worker {
                                                       const WorkerOptions& options);
   // The weights of a rank that this worker prepares for, read and checked like load(), including
   // the count of pages, but without joining peers.
-  static absl::StatusOr<std::unique_ptr<HeldWeights>> preload(const cluster::Assignment& assignment,
-                                                              const WorkerOptions& options);
+  static absl::StatusOr<std::unique_ptr<RetainedWeights>> preload(
+      const cluster::Assignment& assignment, const WorkerOptions& options);
   virtual ~Worker() = default;
 
   virtual int64_t weight_bytes() const = 0;
@@ -76,7 +76,7 @@ class Worker {
                               std::unique_ptr<Collective> collective) = 0;
 
   // Its weights, for a worker with another program. This worker cannot be used any more.
-  virtual std::unique_ptr<HeldWeights> release() = 0;
+  virtual std::unique_ptr<RetainedWeights> release() = 0;
 
   // Runs one step and returns this rank's candidates. An invalid Step (page or token ids out of
   // range, more rows than planned) is kInvalidArgument and changes nothing. An empty Step (no rows)

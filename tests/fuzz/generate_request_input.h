@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Checks for any bytes that a caller may send to Generate, for the fuzzer and its twin.
+// Checks for any bytes that a caller may send to Generate, for the fuzzer and its unit test.
 #pragma once
 
 #include <google/protobuf/stubs/logging.h>

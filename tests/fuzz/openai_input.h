@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Checks for any body that a client may send, for the fuzzer and its twin.
+// Checks for any body that a client may send, for the fuzzer and its unit test.
 #pragma once
 
 #include <string>

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // Checks for any stream, cut anywhere, and for any offset that a client sends, for the fuzzer and
-// its twin. An input has one stream and one cut of it.
+// its unit test. An input has one stream and one cut of it.
 #pragma once
 
 #include <memory>

@@ -164,7 +164,7 @@ void Simulation::run_calm() {
 }
 
 void Simulation::calm_down() {
-  world_.tell("from now on no faults");
+  world_.log("from now on no faults");
   faults_.calm();
   for (const auto& client : clients_) client->wake();
 }

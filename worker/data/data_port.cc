@@ -23,13 +23,13 @@ using std::chrono::steady_clock;
 }  // namespace
 
 absl::StatusOr<std::unique_ptr<DataPort>> DataPort::open(const std::string& address,
-                                                         const std::string& told_host,
+                                                         const std::string& advertised_host,
                                                          std::unique_ptr<DataTls> tls) {
   std::unique_ptr<DataPort> port(new DataPort(std::move(tls)));
   ASSIGN_OR_RETURN(port->listener_, listen_tcp(address, kMaxStrangers));
   port->address_ = local_address(port->listener_.get());
   ASSIGN_OR_RETURN(const HostAndPort bound, split_address(port->address_));
-  if (is_any_host(bound.host)) port->address_ = join_address(told_host, bound.port);
+  if (is_any_host(bound.host)) port->address_ = join_address(advertised_host, bound.port);
   port->bell_ = FileDescriptor(eventfd(0, EFD_NONBLOCK | EFD_CLOEXEC));
   if (!port->bell_.valid()) return resource_exhausted("no file descriptor for the data port");
   port->thread_ = std::thread([raw = port.get()] { raw->run(); });
@@ -119,7 +119,7 @@ void DataPort::run() {
       if (stopping_) return;
     }
     accept_strangers();
-    std::erase_if(strangers_, [this](Stranger& one) { return hear(one) == Fate::kGoes; });
+    std::erase_if(strangers_, [this](Stranger& one) { return receive_from(one) == Fate::kGoes; });
   }
 }
 
@@ -154,19 +154,19 @@ absl::StatusOr<DataPort::Stranger> DataPort::accept_stranger() const {
 }
 
 // Bytes after a hello may be in the channel already, which poll() does not see.
-DataPort::Fate DataPort::hear(Stranger& stranger) {
+DataPort::Fate DataPort::receive_from(Stranger& stranger) {
   DataListening& handshake = stranger.handshake;
   const Fate unfinished = steady_clock::now() >= stranger.deadline ? Fate::kGoes : Fate::kStays;
   if (!handshake.answered()) {
-    const absl::Status heard = receive(*stranger.channel, handshake.hello);
-    if (!heard.ok()) return on_end(stranger, heard);
+    const absl::Status received = receive(*stranger.channel, handshake.hello);
+    if (!received.ok()) return on_end(stranger, received);
     if (handshake.hello.missing() > 0 || unfinished == Fate::kGoes) return unfinished;
     const MutexLock lock(&mutex_);
     if (on_hello(stranger) == Fate::kGoes) return Fate::kGoes;
     if (!handshake.answered()) return Fate::kStays;
   }
-  const absl::Status heard = receive(*stranger.channel, handshake.proof);
-  if (!heard.ok()) return on_end(stranger, heard);
+  const absl::Status received = receive(*stranger.channel, handshake.proof);
+  if (!received.ok()) return on_end(stranger, received);
   if (handshake.proof.missing() > 0) return unfinished;
   const MutexLock lock(&mutex_);
   return on_proof(stranger);

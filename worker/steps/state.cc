@@ -112,7 +112,7 @@ absl::StatusOr<State> State::allocate(const Program& program, const Bindings& bi
     if (!block) pages.push_back(view);
   }
   if (device.is_host() && room.pages * page_bytes_of(program, bindings) >= kMinPrefaultBytes) {
-    state.ahead_ = std::make_unique<PagesAhead>(std::move(pages));
+    state.prefaulter_ = std::make_unique<PagePrefaulter>(std::move(pages));
   }
   return state;
 }

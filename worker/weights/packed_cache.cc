@@ -153,25 +153,25 @@ class NewFile {
   bool kept_ = false;
 };
 
-struct KeptFile {
+struct CachedFile {
   fs::path path;
   fs::file_time_type used;
   int64_t bytes = 0;
 };
 
 // Our files in the folder, complete ones and unfinished ones; the oldest first.
-std::vector<KeptFile> kept_files(const fs::path& folder) {
-  std::vector<KeptFile> files;
+std::vector<CachedFile> kept_files(const fs::path& folder) {
+  std::vector<CachedFile> files;
   std::error_code error;
   for (fs::directory_iterator it(folder, error), end; !error && it != end; it.increment(error)) {
     std::error_code gone;  // Removed by another process.
-    KeptFile file{.path = it->path(), .used = it->last_write_time(gone)};
+    CachedFile file{.path = it->path(), .used = it->last_write_time(gone)};
     if (!gone) file.bytes = static_cast<int64_t>(it->file_size(gone));
     const bool ours = file.path.filename().string().find(kSuffix) != std::string::npos;
     if (!gone && ours) files.push_back(std::move(file));
   }
   std::sort(files.begin(), files.end(),
-            [](const KeptFile& a, const KeptFile& b) { return a.used < b.used; });
+            [](const CachedFile& a, const CachedFile& b) { return a.used < b.used; });
   return files;
 }
 
@@ -265,11 +265,11 @@ absl::Status PackedCache::make_room(int64_t bytes) const {
     return failed_precondition("needs {}, found a limit of {}: raise --weight-cache-limit",
                                memory_text(bytes), memory_text(options_.limit_bytes));
   }
-  const std::vector<KeptFile> files = kept_files(options_.folder);
+  const std::vector<CachedFile> files = kept_files(options_.folder);
   int64_t total = bytes;
-  for (const KeptFile& file : files) total += file.path == path_ ? 0 : file.bytes;
+  for (const CachedFile& file : files) total += file.path == path_ ? 0 : file.bytes;
   const auto fresh = fs::file_time_type::clock::now() - kFresh;
-  for (const KeptFile& file : files) {
+  for (const CachedFile& file : files) {
     if (file.used > fresh) break;
     const bool abandoned = file.path.extension() != kSuffix;  // By a writer that was killed.
     if (file.path == path_ || (total <= options_.limit_bytes && !abandoned)) continue;

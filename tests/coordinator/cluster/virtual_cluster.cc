@@ -194,10 +194,10 @@ void VirtualCluster::answer(VirtualWorker& worker, const cluster::CoordinatorMes
     reply.mutable_ready()->set_written_at(worker.written_at);
     for (size_t i = 0; i < worker.kernels.size(); ++i) {
       std::string all;
-      const bool told = worker.obeys && message.assignment().kernels_size() > 0;
-      if (told) all = message.assignment().kernels(static_cast<int>(i));
+      const bool assigned = worker.obeys && message.assignment().kernels_size() > 0;
+      if (assigned) all = message.assignment().kernels(static_cast<int>(i));
       for (const std::string& kernel : worker.kernels[i]) {
-        if (!told || kernel != message.assignment().kernels(static_cast<int>(i))) {
+        if (!assigned || kernel != message.assignment().kernels(static_cast<int>(i))) {
           all += (all.empty() ? "" : ",") + kernel;
         }
       }

@@ -91,8 +91,8 @@ void Client::submit() {
     }
     return;
   }
-  world_.tell("client {}: {} tokens, {} choices, {} to draw", number_, request_.prompt_ids.size(),
-              request_.n, request_.max_tokens);
+  world_.log("client {}: {} tokens, {} choices, {} to draw", number_, request_.prompt_ids.size(),
+             request_.n, request_.max_tokens);
   stream_ = *std::move(stream);
   failed_before_ = engine_.groups_failed();
   changed_before_ = engine_.changed();
@@ -100,7 +100,7 @@ void Client::submit() {
   if (cancels_) {
     world_.after(cancel_after_, [this] {
       if (done_) return;
-      world_.tell("client {}: cancels", number_);
+      world_.log("client {}: cancels", number_);
       cancelled_ = true;
       engine_.cancel(stream_);
     });
@@ -215,7 +215,7 @@ bool Client::expected(const absl::Status& status) const {
 }
 
 void Client::close(const absl::Status& status) {
-  world_.tell("client {}: closed, {}", number_, status.ok() ? "OK" : message_of(status));
+  world_.log("client {}: closed, {}", number_, status.ok() ? "OK" : message_of(status));
   if (status == displaced() && offset_ == 0) {  // It counts as refused.
     stream_ = nullptr;
     return try_again();

@@ -142,7 +142,7 @@ void ClusterChecks::check_speeds(const std::string& speeds) {
 
 void ClusterChecks::refuses(const Link& link, const std::string& reason) {
   ++refusals_;
-  host_.world.tell("cluster: refuses pid {}: {}", link.process.pid(), reason);
+  host_.world.log("cluster: refuses pid {}: {}", link.process.pid(), reason);
   if (link.process.excused()) return;
   if (!unfit_joined_) {
     host_.world.broken("pid {} is refused without a fault: {}", link.process.pid(), reason);
@@ -158,7 +158,7 @@ void ClusterChecks::cuts(const Link& link) {
 // ---- The group ----
 
 void ClusterChecks::formed(const GroupInfo& info) {
-  host_.world.tell("cluster: epoch {} is formed", info.epoch);
+  host_.world.log("cluster: epoch {} is formed", info.epoch);
   formed_ = true;
   asked_at_ = -1;
   if (info.epoch != epoch_) host_.world.broken("epoch {} is formed, not {}", info.epoch, epoch_);
@@ -167,7 +167,7 @@ void ClusterChecks::formed(const GroupInfo& info) {
 }
 
 void ClusterChecks::lost(const absl::Status& why) {
-  host_.world.tell("cluster: epoch {} is lost: {}", epoch_, message_of(why));
+  host_.world.log("cluster: epoch {} is lost: {}", epoch_, message_of(why));
   formed_ = false;
   asked_at_ = -1;
   if (grows(message_of(why))) return roster_.grows();

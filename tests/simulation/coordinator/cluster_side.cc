@@ -119,11 +119,11 @@ void ClusterSide::perform(ClusterAction action) {
     replies_ = std::move(replies->messages);
     wake_engine();
   } else if (const auto* impossible = std::get_if<FormingImpossible>(&action)) {
-    world_.tell("cluster: hopeless: {}", message_of(impossible->why));
+    world_.log("cluster: hopeless: {}", message_of(impossible->why));
     if (host_.faults == 0) world_.broken("hopeless without a fault");
     world_.after(200, [this] { restart(); });
   } else if (const auto* log = std::get_if<Log>(&action)) {
-    world_.tell("cluster: {}", log->line);
+    world_.log("cluster: {}", log->line);
   }
 }
 
@@ -149,7 +149,7 @@ void ClusterSide::run_tick() {
 
 void ClusterSide::hold_up(int64_t ms) {
   if (!time_.runs()) return;
-  world_.tell("cluster: held up for {} ms", ms);
+  world_.log("cluster: held up for {} ms", ms);
   time_.stop();
   held_up_at_ = world_.now();
   world_.after(ms, [this] { continue_all(); });
@@ -173,7 +173,7 @@ void ClusterSide::calm() { continue_all(); }
 void ClusterSide::restart() {
   if (over_) return;
   ++restarts_;
-  world_.tell("cluster: the server is restarted");
+  world_.log("cluster: the server is restarted");
   for (const auto& [id, link] : open_) link->down.cut();
   open_.clear();
   machine_.coordinator_ended();

@@ -17,7 +17,7 @@
 #include "tests/support/steps.h"
 #include "tests/worker/bits/bits_families.h"
 #include "tests/worker/bits/bits_shapes.h"
-#include "worker/kernels/cpu/twins/table.h"
+#include "worker/kernels/cpu/emulated/table.h"
 #include "worker/kernels/find.h"
 
 namespace lockstep {
@@ -67,7 +67,7 @@ constexpr char kEmulated[] = "amx_emulated";
 
 Backend emulated_backend() {
   static const std::vector<KernelEntry> kernels = [] {
-    std::vector<KernelEntry> all(amx_twins().begin(), amx_twins().end());
+    std::vector<KernelEntry> all(emulated_amx_kernels().begin(), emulated_amx_kernels().end());
     for (const KernelEntry& kernel : cpu_kernels()) {
       if (kernel.isa != Isa::kAmx && machine_runs(kernel.isa)) all.push_back(kernel);
     }

@@ -374,7 +374,7 @@ TEST(AttentionTypesTest, Int8PagesAreWithinTwoPercentOfFloat32) {
   EXPECT_GT(std::sqrt(error / size), 0.001);
 }
 
-// Its twins need instructions of AVX-512, which not every machine has.
+// Its emulation needs instructions of AVX-512, which not every machine has.
 GTEST_ALLOW_UNINSTANTIATED_PARAMETERIZED_TEST(AttentionTest);
 INSTANTIATE_TEST_SUITE_P(Cpu, AttentionTest, testing::ValuesIn(kernels_of(Op::kAttention)),
                          kernel_name);

@@ -303,7 +303,7 @@ TEST_P(RouteTest, EqualScoresGoToTheLowerNumberAndNanIsAChoiceToo) {
   }
 }
 
-// Twins have no such kernels.
+// Emulated kernels have no such rows.
 GTEST_ALLOW_UNINSTANTIATED_PARAMETERIZED_TEST(RouteTest);
 INSTANTIATE_TEST_SUITE_P(Cpu, RouteTest, testing::ValuesIn(kernels_of(Op::kRoute)), kernel_name);
 

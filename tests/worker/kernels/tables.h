@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // Which kernels a program of tests is about, and where they run. The same tests are built three
-// times: with cpu_tables.cc for the CPU's, with twin_tables.cc for those of its instructions that
-// replace others, with cuda_tables.cc for those of .cu files.
+// times: with cpu_tables.cc for the CPU's, with emulated_tables.cc for those of its instructions
+// that replace others, with cuda_tables.cc for those of .cu files.
 #pragma once
 
 #include <vector>

@@ -119,7 +119,7 @@ absl::StatusOr<TcpLinks::Moved> TcpLinks::receive(Link& link) {
     if (*bytes == 0) return moved;
     const absl::Status status = link.reader.received(*bytes);
     link.read_all = !status.ok();
-    if (link.reader.goodbye().has_value()) return told(link);
+    if (link.reader.goodbye().has_value()) return goodbye_status(link);
     if (!status.ok()) {
       failure_ = absl::IsInternal(status) ? Failure::kMismatch : Failure::kDamaged;
       return absl::Status(status.code(), fmt::format("rank {} at {} {}", link.end.route.rank,
@@ -153,7 +153,7 @@ void TcpLinks::sleep(Clock::duration timeout) const {
 absl::Status TcpLinks::ended(Link& link, const absl::Status& why) {
   link.broken = true;
   read_last_words(link);
-  if (link.reader.goodbye().has_value()) return told(link);
+  if (link.reader.goodbye().has_value()) return goodbye_status(link);
   failure_ = absl::IsDataLoss(why) ? Failure::kDamaged : Failure::kLeft;
   return unavailable("rank {} at {} is gone: {}", link.end.route.rank, link.end.address,
                      message_of(why));
@@ -174,7 +174,7 @@ TcpLinks::Moved TcpLinks::read_last_words(Link& link) {
   return moved;
 }
 
-absl::Status TcpLinks::told(const Link& link) {
+absl::Status TcpLinks::goodbye_status(const Link& link) {
   const Goodbye& goodbye = *link.reader.goodbye();
   failure_ = goodbye.failure;
   culprit_ = static_cast<int>(goodbye.number);

@@ -66,7 +66,7 @@ class TcpLinks {
   bool done() const;
   void sleep(Barrier::Clock::duration timeout) const;
   absl::Status ended(Link& link, const absl::Status& why);
-  absl::Status told(const Link& link);
+  absl::Status goodbye_status(const Link& link);
   Moved read_last_words(Link& link);
   Moved say_last_words(Link& link);
   void say_goodbye(const Goodbye& goodbye, Barrier::Clock::duration timeout);

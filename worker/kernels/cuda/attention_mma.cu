@@ -119,9 +119,9 @@ __device__ void multiply_keys(const BF16* keys, const Words4 (&queries)[kDim / 1
 // Replaces the scores of one pair by probabilities relative to the highest so far, in pairs of
 // bfloat16. Returns the factor by which the earlier sums are rescaled.
 template <int kKeyCount>
-__device__ float soften(const AttentionAttrs& attrs, const Pair& pair, int half, int first_key,
-                        Softmax& softmax, Products<kKeyCount>& scores,
-                        uint32_t (&probabilities)[kKeyCount / 8][2]) {
+__device__ float update_softmax(const AttentionAttrs& attrs, const Pair& pair, int half,
+                                int first_key, Softmax& softmax, Products<kKeyCount>& scores,
+                                uint32_t (&probabilities)[kKeyCount / 8][2]) {
   float highest = softmax.highest;
 #pragma unroll
   for (int i = 0; i < kKeyCount / 4; ++i) {
@@ -210,8 +210,8 @@ __device__ void attend_block(const TiledAttention& params, const Tile& tile, con
 #pragma unroll
   for (int half = 0; half < 2; ++half) {
     const int own = first + static_cast<int>(threadIdx.x % 4) * 2;
-    const float shrink =
-        soften<kCount>(params.attrs, pairs[half], half, own, softmax[half], scores, probabilities);
+    const float shrink = update_softmax<kCount>(params.attrs, pairs[half], half, own, softmax[half],
+                                                scores, probabilities);
 #pragma unroll
     for (int i = 0; i < kDim / 4; ++i) {
       float& sum = sums[i / 2][half * 2 + i % 2];

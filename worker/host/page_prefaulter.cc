@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "worker/host/pages_ahead.h"
+#include "worker/host/page_prefaulter.h"
 
 #include <sys/mman.h>
 
@@ -26,13 +26,13 @@ int64_t page_bytes(const std::vector<StateView>& views) {
 
 }  // namespace
 
-PagesAhead::PagesAhead(std::vector<StateView> views, int64_t bytes)
+PagePrefaulter::PagePrefaulter(std::vector<StateView> views, int64_t bytes)
     : views_(std::move(views)),
       ahead_(std::max<int64_t>(bytes / page_bytes(views_), 1)),
       wanted_(ahead_),
       thread_([this] { run(); }) {}
 
-PagesAhead::~PagesAhead() {
+PagePrefaulter::~PagePrefaulter() {
   {
     const MutexLock lock(&mutex_);
     stopping_ = true;
@@ -41,7 +41,7 @@ PagesAhead::~PagesAhead() {
   thread_.join();
 }
 
-void PagesAhead::use(int64_t pages) {
+void PagePrefaulter::use(int64_t pages) {
   if (pages <= used_) return;
   used_ = pages;
   const MutexLock lock(&mutex_);
@@ -49,7 +49,7 @@ void PagesAhead::use(int64_t pages) {
   changed_.notify_all();
 }
 
-void PagesAhead::run() {
+void PagePrefaulter::run() {
   lower_thread_priority();
   const int64_t piece = std::max<int64_t>(kPiece / page_bytes(views_), 1);
   for (int64_t done = 0;;) {
@@ -66,7 +66,7 @@ void PagesAhead::run() {
   }
 }
 
-bool PagesAhead::populate(int64_t first, int64_t end) {
+bool PagePrefaulter::populate(int64_t first, int64_t end) {
   for (const StateView& view : views_) {
     const int64_t pages = std::min(end, view.pages) - first;
     if (pages <= 0) return false;
@@ -83,7 +83,7 @@ bool PagesAhead::populate(int64_t first, int64_t end) {
   return true;
 }
 
-bool PagesAhead::rest_after(std::chrono::nanoseconds work) {
+bool PagePrefaulter::rest_after(std::chrono::nanoseconds work) {
   const MutexLock lock(&mutex_);
   if (wanted_ == ahead_ || work < kFound) return !stopping_;
   const auto end = std::chrono::steady_clock::now() + kRest * work;

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // Changes are detected by the files' bytes: two versions may have the same modification time.
-#include "base/tls/last_good_tls.h"
+#include "base/tls/reloading_tls.h"
 
 #include <spdlog/spdlog.h>
 
@@ -18,40 +18,41 @@ constexpr std::chrono::seconds kInterval{1};  // Between checks.
 
 }  // namespace
 
-LastGoodTls::LastGoodTls(const TlsFiles& files, Options options)
+ReloadingTls::ReloadingTls(const TlsFiles& files, Options options)
     : files_(files), options_(std::move(options)), seen_(read_tls_bytes(files)) {}
 
-absl::StatusOr<std::unique_ptr<LastGoodTls>> LastGoodTls::load(const TlsFiles& files,
-                                                               Options options) {
-  std::unique_ptr<LastGoodTls> loaded(new LastGoodTls(files, std::move(options)));
+absl::StatusOr<std::unique_ptr<ReloadingTls>> ReloadingTls::load(const TlsFiles& files,
+                                                                 Options options) {
+  std::unique_ptr<ReloadingTls> loaded(new ReloadingTls(files, std::move(options)));
   {
-    const MutexLock looking(&loaded->looking_);
+    const MutexLock looking(&loaded->checking_);
     RETURN_IF_ERROR(loaded->seen_.status());
     const MutexLock lock(&loaded->mutex_);
-    ASSIGN_OR_RETURN(loaded->good_, loaded->make(*loaded->seen_));
+    ASSIGN_OR_RETURN(loaded->loaded_, loaded->make(*loaded->seen_));
   }
-  if (loaded->options_.looks == Looks::kEverySecond) {
+  if (loaded->options_.reload == Reload::kEverySecond) {
     loaded->watcher_ = std::jthread([raw = loaded.get()](const std::stop_token& stop) {
-      while (wait(kInterval, stop)) raw->look();
+      while (wait(kInterval, stop)) raw->check_files();
     });
   }
   return loaded;
 }
 
-std::shared_ptr<const GoodTls> LastGoodTls::get() {
-  if (options_.looks == Looks::kWhenAsked) look();
+std::shared_ptr<const LoadedTls> ReloadingTls::get() {
+  if (options_.reload == Reload::kOnGet) check_files();
   const MutexLock lock(&mutex_);
-  return good_;
+  return loaded_;
 }
 
-absl::StatusOr<std::shared_ptr<const GoodTls>> LastGoodTls::make(const TlsBytes& bytes) const {
+absl::StatusOr<std::shared_ptr<const LoadedTls>> ReloadingTls::make(const TlsBytes& bytes) const {
   ASSIGN_OR_RETURN(std::shared_ptr<ssl_ctx_st> context, make_tls_context(files_, bytes));
   if (options_.prepare != nullptr) options_.prepare(context.get());
-  return std::make_shared<const GoodTls>(GoodTls{.bytes = bytes, .context = std::move(context)});
+  return std::make_shared<const LoadedTls>(
+      LoadedTls{.bytes = bytes, .context = std::move(context)});
 }
 
-void LastGoodTls::look() {
-  const MutexLock looking(&looking_);
+void ReloadingTls::check_files() {
+  const MutexLock looking(&checking_);
   absl::StatusOr<TlsBytes> now = read_tls_bytes(files_);
   if (now == seen_) return;
   seen_ = std::move(now);
@@ -62,7 +63,7 @@ void LastGoodTls::look() {
     return;
   }
   const MutexLock lock(&mutex_);
-  good_ = *std::move(made);
+  loaded_ = *std::move(made);
 }
 
 }  // namespace lockstep

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "worker/weights/held_weights.h"
+#include "worker/weights/retained_weights.h"
 
 #include <algorithm>
 #include <cstddef>
@@ -64,7 +64,7 @@ std::string recipe_of(const Weight& weight, const KernelEntry* packer, const Pan
 
 }  // namespace
 
-bool HeldWeights::serve_all(const program::Program& other, const Bindings& wanted) const {
+bool RetainedWeights::serve_all(const program::Program& other, const Bindings& wanted) const {
   if (bindings.used != wanted.used || bindings.packers != wanted.packers) return false;
   for (int i = 0; i < other.weights_size(); ++i) {
     if (program.weights(i).SerializeAsString() != other.weights(i).SerializeAsString()) {
@@ -74,20 +74,20 @@ bool HeldWeights::serve_all(const program::Program& other, const Bindings& wante
   return true;
 }
 
-HeldPanels::HeldPanels(const HeldWeights& held) {
-  for (int i = 0; i < held.program.weights_size(); ++i) {
-    if (!held.bindings.used[i]) continue;
-    const Weight& weight = held.program.weights(i);
-    const KernelEntry* packer = held.bindings.packers[i];
-    const auto* data = static_cast<const std::byte*>(held.weights.view(i).data);
+RetainedPanels::RetainedPanels(const RetainedWeights& retained) {
+  for (int i = 0; i < retained.program.weights_size(); ++i) {
+    if (!retained.bindings.used[i]) continue;
+    const Weight& weight = retained.program.weights(i);
+    const KernelEntry* packer = retained.bindings.packers[i];
+    const auto* data = static_cast<const std::byte*>(retained.weights.view(i).data);
     for_each_panel(weight, packer, [&](const Panel& panel) {
       panels_.emplace(recipe_of(weight, packer, panel), data + panel.offset);
     });
   }
 }
 
-const std::byte* HeldPanels::find(const Weight& weight, const KernelEntry* packer,
-                                  const Panel& panel) const {
+const std::byte* RetainedPanels::find(const Weight& weight, const KernelEntry* packer,
+                                      const Panel& panel) const {
   const auto found = panels_.find(recipe_of(weight, packer, panel));
   return found == panels_.end() ? nullptr : found->second;
 }

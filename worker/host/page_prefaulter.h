@@ -14,16 +14,16 @@
 
 namespace lockstep {
 
-class PagesAhead {
+class PagePrefaulter {
  public:
   // A thread keeps memory for this many bytes of pages ahead of those in use: at once before the
   // first step, later for at most a twentieth of the time. The views are of host memory, which
   // outlives this.
   static constexpr int64_t kBytes = int64_t{128} << 20;
-  explicit PagesAhead(std::vector<StateView> views, int64_t bytes = kBytes);
-  ~PagesAhead();
-  PagesAhead(const PagesAhead&) = delete;
-  PagesAhead& operator=(const PagesAhead&) = delete;
+  explicit PagePrefaulter(std::vector<StateView> views, int64_t bytes = kBytes);
+  ~PagePrefaulter();
+  PagePrefaulter(const PagePrefaulter&) = delete;
+  PagePrefaulter& operator=(const PagePrefaulter&) = delete;
 
   // From now on pages with ids below this are in use. For one thread; does not wait for the memory.
   void use(int64_t pages);

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "worker/kernels/cpu/twins/table.h"
+#include "worker/kernels/cpu/emulated/table.h"
 
 #include "worker/kernels/cpu/table.h"
 
@@ -17,15 +17,15 @@
 
 namespace lockstep {
 
-std::span<const KernelEntry> amx_twins() {
-  static constexpr auto kTwins = merge(amx_emulated::code_rows(), amx_emulated::pair_rows());
-  return kTwins;
+std::span<const KernelEntry> emulated_amx_kernels() {
+  static constexpr auto kEmulated = merge(amx_emulated::code_rows(), amx_emulated::pair_rows());
+  return kEmulated;
 }
 
-std::span<const KernelEntry> avx2_vnni_twins() {
+std::span<const KernelEntry> emulated_vnni_kernels() {
 #if defined(__x86_64__)
-  static constexpr auto kTwins = merge(avx2_vnni_evex::code_rows(), avx2_vnni_evex::word_rows());
-  return kTwins;
+  static constexpr auto kEmulated = merge(avx2_vnni_evex::code_rows(), avx2_vnni_evex::word_rows());
+  return kEmulated;
 #else
   return {};
 #endif

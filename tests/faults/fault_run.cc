@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "tests/faults/story.h"
+#include "tests/faults/fault_run.h"
 
 #include <csignal>
 #include <filesystem>
@@ -21,15 +21,15 @@ constexpr milliseconds kHold{800};    // Short enough that a rank does not count
 
 }  // namespace
 
-Story::Story(const StoryOptions& options)
+FaultRun::FaultRun(const FaultRunOptions& options)
     : options_(options), checkpoints_(options.shape), questions_(make_questions()) {}
 
-Story::~Story() = default;
+FaultRun::~FaultRun() = default;
 
 // ---- The start ----
 
 // Runs a server of one worker without faults for each checkpoint.
-absl::Status Story::learn() {
+absl::Status FaultRun::learn() {
   for (int variant = checkpoints_.variants() - 1; variant >= 0; --variant) {
     checkpoints_.put(variant, Rewrite::kRename);
     ObservedServer server(checkpoints_.folder(), 1, options_.serve_flags);
@@ -48,7 +48,7 @@ absl::Status Story::learn() {
   return absl::OkStatus();
 }
 
-absl::Status Story::begin() {
+absl::Status FaultRun::begin() {
   RETURN_IF_ERROR(learn());
   server_ = std::make_unique<ObservedServer>(checkpoints_.folder(), options_.workers,
                                              options_.serve_flags);
@@ -63,7 +63,7 @@ absl::Status Story::begin() {
 
 // ---- A fault ----
 
-absl::StatusOr<Outcome> Story::tell(const Fault& fault) {
+absl::StatusOr<Outcome> FaultRun::run(const Fault& fault) {
   must_reload_ = false;
   approach(fault);
   const Phase before = server_->phase();
@@ -86,7 +86,7 @@ absl::StatusOr<Outcome> Story::tell(const Fault& fault) {
   return Outcome{.phase = missed ? Phase::kStep : before, .took = took};
 }
 
-bool Story::until(const std::function<bool()>& holds) {
+bool FaultRun::until(const std::function<bool()>& holds) {
   const Clock::time_point deadline = Clock::now() + options_.limit;
   while (!holds()) {
     if (Clock::now() >= deadline || server_->ended()) return false;
@@ -96,7 +96,7 @@ bool Story::until(const std::function<bool()>& holds) {
 }
 
 // If the phase is not reached, the fault strikes in another one, and counts for that one.
-void Story::approach(const Fault& fault) {
+void FaultRun::approach(const Fault& fault) {
   const milliseconds delay(fault.delay_ms);
   if (fault.phase == Phase::kStep || fault.phase == Phase::kIdle) {
     if (fault.phase == Phase::kIdle) clients_->pause();
@@ -127,7 +127,7 @@ void Story::approach(const Fault& fault) {
 }
 
 // Continues the rank that held up the null step, unless the fault stopped it, too.
-void Story::release(const Fault& fault) {
+void FaultRun::release(const Fault& fault) {
   const pid_t held = std::exchange(held_, 0);
   for (const Act& act : fault.acts) {
     const bool stops = act.kind == Kind::kStop || act.kind == Kind::kPause;
@@ -136,12 +136,12 @@ void Story::release(const Fault& fault) {
   if (held != 0) kill(held, SIGCONT);
 }
 
-void Story::signal(int rank, int number) {
+void FaultRun::signal(int rank, int number) {
   const pid_t pid = server_->worker(rank);
   if (pid != 0) kill(pid, number);
 }
 
-void Story::inject(const Act& act) {
+void FaultRun::inject(const Act& act) {
   const auto rewrite = [&](Rewrite how) {
     checkpoints_.put((checkpoints_.variant() + 1) % checkpoints_.variants(), how);
   };
@@ -179,7 +179,7 @@ void Story::inject(const Act& act) {
   strangers_.push_back(std::make_unique<Stranger>(stranger, join_point_, options_.workers));
 }
 
-void Story::bring_spare(const Act& act) {
+void FaultRun::bring_spare(const Act& act) {
   spares_.push_back(std::make_unique<testing::Process>(
       std::vector<std::string>{testing::lockstep_binary(), "worker", "--coordinator",
                                join_point_.address, "--threads", "1", "--weight-cache", "off"},
@@ -188,7 +188,7 @@ void Story::bring_spare(const Act& act) {
   signal(act.rank, SIGKILL);
 }
 
-void Story::follow_up(const Act& act) {
+void FaultRun::follow_up(const Act& act) {
   if (act.kind == Kind::kSpare) {
     std::this_thread::sleep_for(milliseconds(act.delay_ms));
     return spares_.clear();
@@ -215,7 +215,7 @@ void Story::follow_up(const Act& act) {
 
 // ---- The checks after a fault ----
 
-absl::Status Story::check_answer(const Answer& answer) {
+absl::Status FaultRun::check_answer(const Answer& answer) {
   const int variant = questions_[0].variant_of(answer.choices);
   if (variant < 0) return absl::InternalError("the answer has other bits than before");
   const bool current = variant == checkpoints_.variant();
@@ -227,7 +227,7 @@ absl::Status Story::check_answer(const Answer& answer) {
 }
 
 // Health reports SERVING, and a new client's request is answered in full.
-absl::Status Story::serve_again(Clock::time_point deadline) {
+absl::Status FaultRun::serve_again(Clock::time_point deadline) {
   const auto patience = [&] {
     return std::chrono::ceil<seconds>(deadline - Clock::now()) + seconds(1);
   };
@@ -253,14 +253,14 @@ absl::Status Story::serve_again(Clock::time_point deadline) {
   return absl::DeadlineExceededError("the server does not serve again: " + last);
 }
 
-absl::Status Story::check_loss(const std::string& pid) {
+absl::Status FaultRun::check_loss(const std::string& pid) {
   if (server_->last_loss().find(pid) != std::string::npos) return absl::OkStatus();
   return absl::InternalError(
       fmt::format("{} was killed, but the log says: {}", pid, server_->last_loss()));
 }
 
 // Checks that every worker runs once, and that no other process or stranger is left.
-absl::Status Story::tidy(Clock::time_point deadline) {
+absl::Status FaultRun::tidy(Clock::time_point deadline) {
   std::string odd;
   do {
     odd = server_->odd_processes();
@@ -281,7 +281,7 @@ absl::Status Story::tidy(Clock::time_point deadline) {
 
 // ---- The end ----
 
-absl::Status Story::end() {
+absl::Status FaultRun::end() {
   clients_.reset();
   std::vector<pid_t> workers;
   workers.reserve(options_.workers);

@@ -1,16 +1,16 @@
 // SPDX-License-Identifier: Apache-2.0
-// The twins of kernels whose instructions this machine may lack.
+// The emulated kernels whose instructions this machine may lack.
 #include "base/system/cpu.h"
 #include "tests/worker/kernels/run_on_host.h"
 #include "tests/worker/kernels/tables.h"
-#include "worker/kernels/cpu/twins/table.h"
+#include "worker/kernels/cpu/emulated/table.h"
 
 namespace lockstep {
 
 std::vector<KernelEntry> kernels_under_test() {
-  std::vector<KernelEntry> found(amx_twins().begin(), amx_twins().end());
+  std::vector<KernelEntry> found(emulated_amx_kernels().begin(), emulated_amx_kernels().end());
   if (machine_runs(Isa::kAvx512Vnni)) {
-    found.insert(found.end(), avx2_vnni_twins().begin(), avx2_vnni_twins().end());
+    found.insert(found.end(), emulated_vnni_kernels().begin(), emulated_vnni_kernels().end());
   }
   return found;
 }

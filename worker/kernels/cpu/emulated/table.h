@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // For tests: kernels for instructions that a machine may lack, compiled from the same sources in a
 // form that more machines run. AMX's tiles are emulated (tile_emulated.h), with portable vectors;
-// AVX-VNNI's instructions use AVX-512's encoding. A twin's entry names the ISA that it replaces.
+// AVX-VNNI's instructions use AVX-512's encoding. An entry names the ISA that it replaces.
 #pragma once
 
 #include <span>
@@ -10,7 +10,9 @@
 
 namespace lockstep {
 
-std::span<const KernelEntry> amx_twins();        // Every machine runs them.
-std::span<const KernelEntry> avx2_vnni_twins();  // Need Isa::kAvx512Vnni; empty on other machines.
+// Every machine runs them.
+std::span<const KernelEntry> emulated_amx_kernels();
+// They need Isa::kAvx512Vnni; empty on other machines.
+std::span<const KernelEntry> emulated_vnni_kernels();
 
 }  // namespace lockstep

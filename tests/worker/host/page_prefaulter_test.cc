@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "worker/host/pages_ahead.h"
+#include "worker/host/page_prefaulter.h"
 
 #include <gtest/gtest.h>
 #include <sys/mman.h>
@@ -17,7 +17,7 @@ constexpr int64_t kPageBytes = kMiB / 4, kPages = 128, kLayers = 2;
 constexpr int64_t kLayerBytes = kPages * kPageBytes, kAllBytes = kLayers * kLayerBytes + 2 * kMiB;
 
 // Layers of 32 MiB; huge pages are 2 MiB, of which each layer has whole ones.
-class PagesAheadTest : public ::testing::Test {
+class PagePrefaulterTest : public ::testing::Test {
  protected:
   void SetUp() override {
     for (int layer = 0; layer < kLayers; ++layer) {
@@ -45,8 +45,8 @@ class PagesAheadTest : public ::testing::Test {
   std::vector<StateView> views_;
 };
 
-TEST_F(PagesAheadTest, PagesHaveMemoryBeforeTheyAreUsed) {
-  PagesAhead ahead(views_, kLayers * 4 * kMiB);
+TEST_F(PagePrefaulterTest, PagesHaveMemoryBeforeTheyAreUsed) {
+  PagePrefaulter ahead(views_, kLayers * 4 * kMiB);
   EXPECT_TRUE(becomes_resident(4 * kMiB));
   ahead.use(16);
   EXPECT_TRUE(becomes_resident(8 * kMiB));
@@ -55,11 +55,11 @@ TEST_F(PagesAheadTest, PagesHaveMemoryBeforeTheyAreUsed) {
   EXPECT_TRUE(becomes_resident(14 * kMiB));
 }
 
-TEST_F(PagesAheadTest, WhatWasWrittenStaysAndTheLastPageIsTheEnd) {
+TEST_F(PagePrefaulterTest, WhatWasWrittenStaysAndTheLastPageIsTheEnd) {
   for (int64_t page = 0; page < kPages; page += 3) {
     views_[1].data[page * kPageBytes + 7] = std::byte{5};
   }
-  PagesAhead ahead(views_, kMiB);
+  PagePrefaulter ahead(views_, kMiB);
   ahead.use(kPages);
   EXPECT_TRUE(becomes_resident(kLayerBytes));
   for (int64_t page = 0; page < kPages; ++page) {
@@ -68,7 +68,9 @@ TEST_F(PagesAheadTest, WhatWasWrittenStaysAndTheLastPageIsTheEnd) {
   }
 }
 
-TEST_F(PagesAheadTest, EndsInTheMiddleOfItsWork) { const PagesAhead ahead(views_, 64 * kMiB); }
+TEST_F(PagePrefaulterTest, EndsInTheMiddleOfItsWork) {
+  const PagePrefaulter ahead(views_, 64 * kMiB);
+}
 
 }  // namespace
 }  // namespace lockstep

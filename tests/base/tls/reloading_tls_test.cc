@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "base/tls/last_good_tls.h"
+#include "base/tls/reloading_tls.h"
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
@@ -24,7 +24,7 @@ namespace {
 using testing::Authority;
 using testing::kSpoilers;
 using testing::Spoiler;
-using Looks = LastGoodTls::Looks;
+using Reload = ReloadingTls::Reload;
 
 // What is logged goes here, as long as this lives.
 class CaughtLog {
@@ -42,11 +42,11 @@ class CaughtLog {
   const std::shared_ptr<spdlog::logger> before_;
 };
 
-class LastGoodTlsTest : public ::testing::Test {
+class ReloadingTlsTest : public ::testing::Test {
  protected:
-  std::unique_ptr<LastGoodTls> load(Looks looks, void (*prepare)(ssl_ctx_st*) = nullptr) const {
+  std::unique_ptr<ReloadingTls> load(Reload reload, void (*prepare)(ssl_ctx_st*) = nullptr) const {
     auto loaded =
-        LastGoodTls::load(files_, {.user = "the test", .prepare = prepare, .looks = looks});
+        ReloadingTls::load(files_, {.user = "the test", .prepare = prepare, .reload = reload});
     EXPECT_TRUE(loaded.ok()) << loaded.status();
     return loaded.ok() ? *std::move(loaded) : nullptr;
   }
@@ -57,9 +57,9 @@ class LastGoodTlsTest : public ::testing::Test {
   const TlsFiles files_ = {identity_.cert, identity_.key, authority_.path()};
 };
 
-TEST_F(LastGoodTlsTest, WhateverHappensToAFileTheLastGoodOnesStayWithOneLine) {
-  const auto tls = load(Looks::kWhenAsked);
-  const std::shared_ptr<const GoodTls> good = tls->get();
+TEST_F(ReloadingTlsTest, WhateverHappensToAFileTheLastGoodOnesStayWithOneLine) {
+  const auto tls = load(Reload::kOnGet);
+  const std::shared_ptr<const LoadedTls> good = tls->get();
   CaughtLog log;
   for (const std::string& path : {files_.cert, files_.key, files_.ca}) {
     for (const Spoiler& spoiler : kSpoilers) {
@@ -77,21 +77,21 @@ TEST_F(LastGoodTlsTest, WhateverHappensToAFileTheLastGoodOnesStayWithOneLine) {
   EXPECT_EQ(log.take(), "");
 }
 
-TEST_F(LastGoodTlsTest, AGoodChangeIsTakenAndWhatWasGivenStaysValid) {
-  const auto tls = load(Looks::kWhenAsked);
-  const std::shared_ptr<const GoodTls> before = tls->get();
+TEST_F(ReloadingTlsTest, AGoodChangeIsTakenAndWhatWasGivenStaysValid) {
+  const auto tls = load(Reload::kOnGet);
+  const std::shared_ptr<const LoadedTls> before = tls->get();
   EXPECT_EQ(tls->get(), before);
   replace(identity_, authority_.sign("renewed"));
-  const std::shared_ptr<const GoodTls> after = tls->get();
+  const std::shared_ptr<const LoadedTls> after = tls->get();
   EXPECT_NE(after, before);
   EXPECT_NE(after->bytes, before->bytes);
   EXPECT_NE(after->context, before->context);
   EXPECT_EQ(tls->get(), after);
 }
 
-TEST_F(LastGoodTlsTest, HalfOfAChangeIsNoneAndItsOtherHalfCompletesIt) {
-  const auto tls = load(Looks::kWhenAsked);
-  const std::shared_ptr<const GoodTls> before = tls->get();
+TEST_F(ReloadingTlsTest, HalfOfAChangeIsNoneAndItsOtherHalfCompletesIt) {
+  const auto tls = load(Reload::kOnGet);
+  const std::shared_ptr<const LoadedTls> before = tls->get();
   const Authority::Identity renewed = authority_.sign("renewed");
   replace({identity_.cert, renewed.key}, renewed);  // The key stays the old one.
   EXPECT_EQ(tls->get(), before);
@@ -99,36 +99,36 @@ TEST_F(LastGoodTlsTest, HalfOfAChangeIsNoneAndItsOtherHalfCompletesIt) {
   EXPECT_NE(tls->get(), before);
 }
 
-TEST_F(LastGoodTlsTest, EachContextIsPreparedBeforeItIsGiven) {
+TEST_F(ReloadingTlsTest, EachContextIsPreparedBeforeItIsGiven) {
   static int prepared;
   prepared = 0;
-  const auto tls = load(Looks::kWhenAsked, [](ssl_ctx_st*) { ++prepared; });
+  const auto tls = load(Reload::kOnGet, [](ssl_ctx_st*) { ++prepared; });
   EXPECT_EQ(prepared, 1);
   replace(identity_, authority_.sign("renewed"));
   tls->get();
   EXPECT_EQ(prepared, 2);
 }
 
-TEST_F(LastGoodTlsTest, AThreadLooksWhereAskingMustNotWait) {
-  const auto tls = load(Looks::kEverySecond);
-  const std::shared_ptr<const GoodTls> before = tls->get();
+TEST_F(ReloadingTlsTest, AThreadLooksWhereAskingMustNotWait) {
+  const auto tls = load(Reload::kEverySecond);
+  const std::shared_ptr<const LoadedTls> before = tls->get();
   replace(identity_, others_.sign("renewed"));
   EXPECT_TRUE(becomes_true([&] { return tls->get() != before; }));
 }
 
-TEST_F(LastGoodTlsTest, ThereIsNoneWhereTheFirstFilesCannotBeUsed) {
+TEST_F(ReloadingTlsTest, ThereIsNoneWhereTheFirstFilesCannotBeUsed) {
   for (const Spoiler& spoiler : kSpoilers) {
     const testing::SpoiledFile spoiled(files_.key, spoiler);
-    const absl::Status status = LastGoodTls::load(files_, {.user = "the test"}).status();
+    const absl::Status status = ReloadingTls::load(files_, {.user = "the test"}).status();
     EXPECT_TRUE(absl::IsInvalidArgument(status)) << status;
   }
 }
 
 // Two changes of one size within the clock's tick: their times are the same.
-TEST_F(LastGoodTlsTest, AChangeThatTheFilesTimesDoNotShowIsSeen) {
-  const auto tls = load(Looks::kWhenAsked);
+TEST_F(ReloadingTlsTest, AChangeThatTheFilesTimesDoNotShowIsSeen) {
+  const auto tls = load(Reload::kOnGet);
   const auto time = std::filesystem::last_write_time(files_.ca);
-  const std::shared_ptr<const GoodTls> before = tls->get();
+  const std::shared_ptr<const LoadedTls> before = tls->get();
   std::filesystem::copy_file(others_.path(), files_.ca,
                              std::filesystem::copy_options::overwrite_existing);
   std::filesystem::last_write_time(files_.ca, time);

@@ -33,9 +33,9 @@ struct Ahead {
   }
 };
 
-// A tile of rows by a chunk of a panel. `sums` [rows][32] has the running sums, which the pass adds
-// to.
-struct Pass {
+// A tile of rows by a chunk of a panel. `sums` [rows][32] has the running sums, which the
+// kernel adds to.
+struct TileWork {
   const std::byte* x;
   const std::byte* panel;
   int64_t units;

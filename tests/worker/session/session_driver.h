@@ -14,14 +14,14 @@
 namespace lockstep {
 
 // Drives a core, and writes down its actions: "send hello", "run load keep", "abort", "end OK".
-class SessionStory : public testing::Test {
+class SessionDriver : public testing::Test {
  protected:
-  SessionStory() : core_(named_hello(), &kept_) {
+  SessionDriver() : core_(named_hello(), &in_memory_) {
     core_.connected(now_);
-    EXPECT_EQ(actions(), Story({"send hello 0"}));
+    EXPECT_EQ(actions(), Actions({"send hello 0"}));
   }
 
-  using Story = std::vector<std::string>;
+  using Actions = std::vector<std::string>;
 
   static cluster::Hello named_hello() {
     cluster::Hello hello;
@@ -47,13 +47,13 @@ class SessionStory : public testing::Test {
   }
 
   // Since the last call.
-  Story actions() {
-    Story story;
+  Actions actions() {
+    Actions actions;
     for (SessionAction& action : core_.take_actions()) {
-      story.push_back(name_of(action));
+      actions.push_back(name_of(action));
       if (auto* send = std::get_if<session_action::Send>(&action)) last_ = std::move(send->message);
     }
-    return story;
+    return actions;
   }
 
   static cluster::CoordinatorMessage of(uint64_t epoch) {
@@ -89,34 +89,34 @@ class SessionStory : public testing::Test {
     return message;
   }
 
-  Story on(cluster::CoordinatorMessage message) {
+  Actions on(cluster::CoordinatorMessage message) {
     core_.message(now_, std::move(message));
     return actions();
   }
-  Story done(WorkResult result = {}) {
+  Actions done(WorkResult result = {}) {
     core_.work_done(now_, std::move(result));
     return actions();
   }
-  Story step_done(uint64_t number = 1) {
+  Actions step_done(uint64_t number = 1) {
     WorkResult result;
     result.reply.mutable_result()->set_step(number);
     return done(std::move(result));
   }
-  Story tick(const Vitals& vitals = {}) {
-    core_.tick(now_, vitals);
+  Actions tick(const HeartbeatStats& heartbeat_stats = {}) {
+    core_.tick(now_, heartbeat_stats);
     return actions();
   }
   // From an assignment to Ready.
   void load(uint64_t epoch, const std::string& stamp = "i", bool keep = false) {
-    EXPECT_EQ(on(assignment(epoch)), Story({fmt::format("run check {}", epoch)}));
+    EXPECT_EQ(on(assignment(epoch)), Actions({fmt::format("run check {}", epoch)}));
     EXPECT_EQ(done({.stamp = stamp}),
-              Story({fmt::format("run load {}{}", epoch, keep ? " keep" : "")}));
-    EXPECT_EQ(done(loaded(stamp)), Story({fmt::format("send ready {}", epoch)}));
+              Actions({fmt::format("run load {}{}", epoch, keep ? " keep" : "")}));
+    EXPECT_EQ(done(loaded(stamp)), Actions({fmt::format("send ready {}", epoch)}));
   }
   void load_and_start(uint64_t epoch) {
     load(epoch);
-    EXPECT_EQ(on(start(epoch)), Story({fmt::format("run start {}", epoch)}));
-    EXPECT_EQ(done(), Story());
+    EXPECT_EQ(on(start(epoch)), Actions({fmt::format("run start {}", epoch)}));
+    EXPECT_EQ(done(), Actions());
   }
   static WorkResult loaded(const std::string& stamp) {
     WorkResult result{.stamp = stamp};
@@ -125,7 +125,7 @@ class SessionStory : public testing::Test {
   }
 
   int64_t now_ = 1000;
-  KeptWeights kept_;
+  WeightsInMemory in_memory_;
   SessionCore core_;
   cluster::WorkerMessage last_;  // That was sent.
 };

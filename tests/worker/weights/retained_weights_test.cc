@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // What a rank has in memory of its old program and what it reads for the new one: together they are
 // just what it would have read.
-#include "worker/weights/held_weights.h"
+#include "worker/weights/retained_weights.h"
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
@@ -60,22 +60,23 @@ struct Loaded {
   int64_t read = 0;  // Bytes.
 };
 
-class HeldWeightsTest : public ::testing::Test {
+class RetainedWeightsTest : public ::testing::Test {
  protected:
   Loaded load(const Slice& slice, const Slice* before = nullptr,
               const PackedCache* cache = nullptr) {
-    std::unique_ptr<HeldWeights> held;
+    std::unique_ptr<RetainedWeights> retained;
     if (before != nullptr) {
-      held = std::make_unique<HeldWeights>(HeldWeights{.program = before->program,
-                                                       .bindings = before->bindings,
-                                                       .weights = load(*before).weights});
+      retained =
+          std::make_unique<RetainedWeights>(RetainedWeights{.program = before->program,
+                                                            .bindings = before->bindings,
+                                                            .weights = load(*before).weights});
     }
     Progress progress;
     absl::StatusOr<Weights> weights = Weights::load(
         slice.program, slice.bindings, plan_weights(slice.program, slice.bindings), source_,
-        *device_, pool_, {.progress = &progress, .cache = cache, .held = &held});
+        *device_, pool_, {.progress = &progress, .cache = cache, .retained = &retained});
     EXPECT_TRUE(weights.ok()) << weights.status();
-    EXPECT_EQ(held, nullptr);
+    EXPECT_EQ(retained, nullptr);
     return {*std::move(weights), progress.bytes_loaded};
   }
   // Bytes that are read for `after` where `before` is held.
@@ -96,7 +97,7 @@ class HeldWeightsTest : public ::testing::Test {
 
 constexpr DType kDTypes[] = {DType::kF32, DType::kBF16, DType::kQ4, DType::kQ8};
 
-TEST_F(HeldWeightsTest, OfALargerPartOnlyTheNewRowsAreRead) {
+TEST_F(RetainedWeightsTest, OfALargerPartOnlyTheNewRowsAreRead) {
   for (const DType dtype : kDTypes) {
     for (const Op op : {Op::kLinear, Op::kEmbed}) {
       SCOPED_TRACE(dtype_name(dtype));
@@ -110,7 +111,7 @@ TEST_F(HeldWeightsTest, OfALargerPartOnlyTheNewRowsAreRead) {
   }
 }
 
-TEST_F(HeldWeightsTest, OfASmallerPartNothingIsRead) {
+TEST_F(RetainedWeightsTest, OfASmallerPartNothingIsRead) {
   for (const DType dtype : kDTypes) {
     Slice before, after;
     before.linear("up", 0, 1000, dtype);
@@ -119,7 +120,7 @@ TEST_F(HeldWeightsTest, OfASmallerPartNothingIsRead) {
   }
 }
 
-TEST_F(HeldWeightsTest, RowsThatAreInOtherPanelsNowAreReadAgain) {
+TEST_F(RetainedWeightsTest, RowsThatAreInOtherPanelsNowAreReadAgain) {
   Slice before, after;
   before.linear("up", 0, 320, DType::kQ4);
   after.linear("up", 16, 320, DType::kQ4);
@@ -131,7 +132,7 @@ TEST_F(HeldWeightsTest, RowsThatAreInOtherPanelsNowAreReadAgain) {
   EXPECT_EQ(read(before, longer), matrix_bytes(DType::kQ4, 32, kCols));
 }
 
-TEST_F(HeldWeightsTest, PanelsOfPairsServeWhereBothHalvesOfTheirRowsAreTheSame) {
+TEST_F(RetainedWeightsTest, PanelsOfPairsServeWhereBothHalvesOfTheirRowsAreTheSame) {
   const auto gate_up = [](int64_t begin, int64_t end, bool paired) {
     Slice slice;
     program::Weight& weight = slice.add(Op::kLinear, program::LINEAR_WEIGHT, DType::kQ4);
@@ -146,7 +147,7 @@ TEST_F(HeldWeightsTest, PanelsOfPairsServeWhereBothHalvesOfTheirRowsAreTheSame) 
 }
 
 // As q, k and v in one: a panel may have rows of several.
-TEST_F(HeldWeightsTest, PanelsOfSeveralPiecesServeWhereAllTheirRowsAreTheSame) {
+TEST_F(RetainedWeightsTest, PanelsOfSeveralPiecesServeWhereAllTheirRowsAreTheSame) {
   const auto fused = [](int64_t q_begin, int64_t q_end, int64_t k_begin, int64_t k_end) {
     Slice slice;
     program::Weight& weight = slice.add(Op::kLinear, program::LINEAR_WEIGHT, DType::kF32);
@@ -161,7 +162,7 @@ TEST_F(HeldWeightsTest, PanelsOfSeveralPiecesServeWhereAllTheirRowsAreTheSame) {
   EXPECT_EQ(read(fused(0, 80, 0, 80), fused(0, 80, 8, 88)), 96 * kCols * 4);
 }
 
-TEST_F(HeldWeightsTest, WhatIsMadeOfTheSameRowsInAnotherWayIsReadAgain) {
+TEST_F(RetainedWeightsTest, WhatIsMadeOfTheSameRowsInAnotherWayIsReadAgain) {
   Slice before;
   before.linear("up", 0, 320, DType::kF32);
   const auto with = [&](const std::function<void(Slice&)>& change) {
@@ -180,7 +181,7 @@ TEST_F(HeldWeightsTest, WhatIsMadeOfTheSameRowsInAnotherWayIsReadAgain) {
   });
 }
 
-TEST_F(HeldWeightsTest, PanelsOfTransposedRowsServeToo) {
+TEST_F(RetainedWeightsTest, PanelsOfTransposedRowsServeToo) {
   const auto transposed = [](int64_t begin, int64_t end) {
     Slice slice;
     program::Weight& weight = slice.add(Op::kLinear, program::LINEAR_WEIGHT, DType::kBF16);
@@ -198,7 +199,7 @@ TEST_F(HeldWeightsTest, PanelsOfTransposedRowsServeToo) {
   EXPECT_EQ(read(transposed(64, 128), transposed(32, 160)), matrix_bytes(DType::kBF16, 64, kCols));
 }
 
-TEST_F(HeldWeightsTest, ExpertsAreCutEachByItself) {
+TEST_F(RetainedWeightsTest, ExpertsAreCutEachByItself) {
   const auto experts = [](int64_t begin, int64_t end) {
     Slice slice;
     program::Weight& weight = slice.add(Op::kExpertLinear, program::LINEAR_WEIGHT, DType::kQ4);
@@ -209,7 +210,7 @@ TEST_F(HeldWeightsTest, ExpertsAreCutEachByItself) {
   EXPECT_EQ(read(experts(32, 96), experts(32, 130)), 3 * matrix_bytes(DType::kQ4, 34, kCols));
 }
 
-TEST_F(HeldWeightsTest, NormsAndBiasesServeWhole) {
+TEST_F(RetainedWeightsTest, NormsAndBiasesServeWhole) {
   const auto vectors = [](int64_t begin, int64_t end) {
     Slice slice;
     for (const auto role : {program::NORM, program::BIAS}) {
@@ -237,7 +238,7 @@ void change_byte(const std::string& path, int64_t at) {
   file.put(static_cast<char>(byte ^ 1));
 }
 
-TEST_F(HeldWeightsTest, TheCacheIsReadForTheRestAlone) {
+TEST_F(RetainedWeightsTest, TheCacheIsReadForTheRestAlone) {
   const TempFolder folder;
   Slice before, after;
   for (int i = 0; i < 14; ++i) {  // 5.5 MB, in blocks of 2 MiB.

@@ -13,7 +13,7 @@
 
 namespace lockstep {
 
-struct HeldWeights {
+struct RetainedWeights {
   std::string stamp;         // source_stamp() of their source.
   program::Program program;  // Only its weights are used.
   Bindings bindings;
@@ -24,10 +24,10 @@ struct HeldWeights {
 };
 
 // Panels by their contents: the rows of tensors that they were made of, and the packer.
-class HeldPanels {
+class RetainedPanels {
  public:
-  // `held`, the weights of a CPU, outlives it.
-  explicit HeldPanels(const HeldWeights& held);
+  // `retained`, the weights of a CPU, outlives it.
+  explicit RetainedPanels(const RetainedWeights& retained);
 
   // The panel's bytes; null: they are not held.
   const std::byte* find(const program::Weight& weight, const KernelEntry* packer,

@@ -15,7 +15,7 @@
 
 namespace lockstep::faults {
 
-struct StoryOptions {
+struct FaultRunOptions {
   int workers = 3;
   int clients = 3;
   std::chrono::seconds limit{15};
@@ -28,14 +28,14 @@ struct Outcome {
   std::chrono::milliseconds took;  // From its first act until the server served again.
 };
 
-class Story {
+class FaultRun {
  public:
-  explicit Story(const StoryOptions& options);
-  ~Story();
+  explicit FaultRun(const FaultRunOptions& options);
+  ~FaultRun();
 
   // Learns the right answers and starts the server. Errors say what failed.
   absl::Status begin();
-  absl::StatusOr<Outcome> tell(const Fault& fault);
+  absl::StatusOr<Outcome> run(const Fault& fault);
   // Ends the server. Returns an error if anything of it is left.
   absl::Status end();
 
@@ -60,7 +60,7 @@ class Story {
   absl::Status check_loss(const std::string& pid);
   absl::Status tidy(Clock::time_point deadline);
 
-  const StoryOptions options_;
+  const FaultRunOptions options_;
   Checkpoints checkpoints_;
   std::vector<Question> questions_;
   std::unique_ptr<ObservedServer> server_;
