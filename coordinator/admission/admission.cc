@@ -15,7 +15,7 @@ namespace {
 constexpr char kTooLong[] = "lockstep/too_long";
 constexpr char kRetryAfter[] = "lockstep/retry_after";  // In seconds.
 
-absl::Status check_ids(const Request& request, int64_t vocab) {
+absl::Status check_ids(const EngineRequest& request, int64_t vocab) {
   for (const auto& [name, ids] : {std::pair("allowed_ids", &request.sampling.allowed_ids),
                                   std::pair("logprob_ids", &request.logprob_ids)}) {
     for (const int32_t id : *ids) {
@@ -81,7 +81,7 @@ int64_t retry_after_of(const absl::Status& refusal) {
   return seconds.has_value() ? std::stoll(std::string(*seconds)) : 1;
 }
 
-absl::Status check_length(const Request& request, const GroupInfo& group) {
+absl::Status check_length(const EngineRequest& request, const GroupInfo& group) {
   const int64_t prompt = static_cast<int64_t>(request.prompt_ids.size());
   const int64_t first = request.max_tokens > 0 ? 1 : 0;
   if (prompt + first > group.max_context) {
@@ -103,7 +103,7 @@ absl::Status check_length(const Request& request, const GroupInfo& group) {
 }
 
 // The prefix is computed in one step, next to rows of all other sequences.
-absl::Status check_prefix(const Request& request, const GroupInfo& group) {
+absl::Status check_prefix(const EngineRequest& request, const GroupInfo& group) {
   ASSIGN_OR_RETURN(const Prefix prefix, group.prefix.find(request.prompt_ids));
   if (prefix.rows > group.max_prefix_rows()) {
     return too_long(
@@ -118,7 +118,7 @@ absl::Status check_prefix(const Request& request, const GroupInfo& group) {
       "no probabilities");
 }
 
-absl::Status check_request(const Request& request, const GroupInfo& group) {
+absl::Status check_request(const EngineRequest& request, const GroupInfo& group) {
   if (request.prompt_ids.empty()) {
     return invalid_argument("prompt: must have at least one token, found none");
   }

@@ -16,7 +16,7 @@ constexpr double kEnoughStarts = 8;  // With fewer samples there is no estimate.
 
 }  // namespace
 
-absl::Status QueueTimes::check(const Request& request, int64_t now_ns) const {
+absl::Status QueueTimes::check(const EngineRequest& request, int64_t now_ns) const {
   const int64_t left_ms = request.deadline_ms - now_ns / 1'000'000;
   const bool has_deadline = request.deadline_ms > 0;
   const int64_t bound_ms = max_wait_ms_ > 0 ? max_wait_ms_ : INT64_MAX;
@@ -32,7 +32,7 @@ absl::Status QueueTimes::check(const Request& request, int64_t now_ns) const {
       (wait_ms - max_ms + 999) / 1000);
 }
 
-int64_t QueueTimes::wait_ms(const Request& request, int64_t now_ns) const {
+int64_t QueueTimes::wait_ms(const EngineRequest& request, int64_t now_ns) const {
   MutexLock lock(&mutex_);
   if (started_ < kEnoughStarts) return 0;
   int64_t before = 0;
@@ -53,7 +53,7 @@ int64_t QueueTimes::wait_ms(const Request& request, int64_t now_ns) const {
   return std::llround(static_cast<double>(before) * busy_ns / started_ / 1e6);
 }
 
-void QueueTimes::on_submitted(const Stream* stream, const Request& request, int64_t came_ns) {
+void QueueTimes::on_submitted(const Stream* stream, const EngineRequest& request, int64_t came_ns) {
   MutexLock lock(&mutex_);
   pass(came_ns);
   const Place& place = waiting_[stream] = {.priority = request.priority, .client = request.client};

@@ -75,7 +75,7 @@ absl::Status check_prompt(const v1::GenerateRequest& message, const Model& model
 }
 
 absl::Status fill_prompt_embeds(const v1::GenerateRequest& message, const Model& model,
-                                Request* request) {
+                                EngineRequest* request) {
   if (!message.has_prompt_embeds()) return absl::OkStatus();
   if (!model.options().takes_prompt_embeds) {
     return invalid_argument(
@@ -117,7 +117,7 @@ absl::Status check_text(std::string_view text, const Model& model) {
 }
 
 // A tokenizer may have tokens for which the model has no row.
-absl::Status check_tokens(const Request& request, const char* field, const Model& model) {
+absl::Status check_tokens(const EngineRequest& request, const char* field, const Model& model) {
   const int64_t rows = model.config().vocab_size;
   for (const int32_t id : request.prompt_ids) {
     if (id < rows) continue;
@@ -129,7 +129,8 @@ absl::Status check_tokens(const Request& request, const char* field, const Model
   return absl::OkStatus();
 }
 
-absl::Status fill_prompt(const v1::GenerateRequest& message, const Model& model, Request* request) {
+absl::Status fill_prompt(const v1::GenerateRequest& message, const Model& model,
+                         EngineRequest* request) {
   if (message.has_prompt()) {
     RETURN_IF_ERROR(check_text(message.prompt(), model));
     const EncodeOptions options = {.add_special =
@@ -151,7 +152,8 @@ absl::Status fill_prompt(const v1::GenerateRequest& message, const Model& model,
 }
 
 // If max_tokens leaves no room at all, it counts as one token.
-void truncate_prompt(const v1::GenerateRequest& message, const Model& model, Request* request) {
+void truncate_prompt(const v1::GenerateRequest& message, const Model& model,
+                     EngineRequest* request) {
   if (!message.has_truncate_prompt_tokens()) return;
   int64_t wanted = message.truncate_prompt_tokens();
   if (wanted < 0) {
@@ -168,7 +170,7 @@ void truncate_prompt(const v1::GenerateRequest& message, const Model& model, Req
 // Forbids the tokens of a word as it is, and as it is after other words if that gives the same
 // number of tokens, as vLLM does.
 absl::Status fill_bad_words(const v1::GenerateRequest& message, const Model& model,
-                            Request* request) {
+                            EngineRequest* request) {
   if (message.bad_words().empty()) return absl::OkStatus();
   const Tokenizer* tokenizer = model.tokenizer();
   if (tokenizer == nullptr) return invalid_argument("bad_words: {}", model.without_tokenizer());
@@ -222,13 +224,13 @@ std::string draw_request_id() { return "request-" + to_hex(draw_nonce().substr(0
 
 }  // namespace
 
-absl::StatusOr<Request> to_request(const v1::GenerateRequest& message, const Model& model) {
+absl::StatusOr<EngineRequest> to_request(const v1::GenerateRequest& message, const Model& model) {
   RETURN_IF_ERROR(check_limits(message));
   RETURN_IF_ERROR(check_prompt(message, model));
   RETURN_IF_ERROR(check_ids(message, model.config().vocab_size));
   RETURN_IF_ERROR(check_logprob_ids(message));
   RETURN_IF_ERROR(check_truncation(message));
-  Request request;
+  EngineRequest request;
   RETURN_IF_ERROR(fill_prompt(message, model, &request));
   RETURN_IF_ERROR(fill_prompt_embeds(message, model, &request));
   request.id = message.has_request_id() ? message.request_id() : draw_request_id();

@@ -66,7 +66,7 @@ class Search {
 };
 
 // Returns false if something is missing, which may be an error.
-bool has_all(const v1::ChatMessages& chat, const ChatRequest& request, bool with_tools,
+bool has_all(const v1::ChatMessages& chat, const TemplateInput& request, bool with_tools,
              std::string_view prompt) {
   Search search(prompt);
   for (const v1::ChatMessage& message : chat.messages()) {
@@ -165,7 +165,7 @@ void log_loss(const std::string& line) {
   }
 }
 
-absl::Status check_losses(const v1::ChatMessages& chat, const ChatRequest& request,
+absl::Status check_losses(const v1::ChatMessages& chat, const TemplateInput& request,
                           const TemplateTraits& traits, std::string_view prompt,
                           RenderChat render) {
   if (!traits.asked || chat.messages().empty()) return absl::OkStatus();

@@ -24,7 +24,7 @@ struct ServedModel {
   const QueueTimes* queue = nullptr;      // Refuses requests that would wait too long.
 
   // Whether the request is expected to begin in time; OK if there is no estimate.
-  absl::Status check_wait(const Request& request) const {
+  absl::Status check_wait(const EngineRequest& request) const {
     return queue != nullptr ? queue->check(request, steady_now_ns()) : absl::OkStatus();
   }
   // OK if requests may be resumable.

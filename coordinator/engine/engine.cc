@@ -350,7 +350,7 @@ Engine::Engine(Cluster* cluster, const Tokenizer* tokenizer, const EngineOptions
 
 Engine::~Engine() = default;
 
-absl::StatusOr<std::shared_ptr<Stream>> Engine::submit(Request request) {
+absl::StatusOr<std::shared_ptr<Stream>> Engine::submit(EngineRequest request) {
   return loop_->inbox().submit(std::move(request));
 }
 

@@ -153,7 +153,7 @@ void EngineCore::draw_rest(const std::vector<float>* logits) {
 // False: all logits of the row are needed first. An error: a rank's answer is invalid.
 absl::StatusOr<bool> EngineCore::draw(Sequence& sequence, int output,
                                       const std::vector<float>* logits) {
-  const Request& request = sequence.request();
+  const EngineRequest& request = sequence.request();
   const cluster::Output& question = in_flight_->step->outputs(output);
   const RankCandidates ranks = answers_to(output, *in_flight_->results);
   UnsentToken unsent{.sequence = &sequence};
@@ -205,7 +205,7 @@ absl::Status EngineCore::check_logits(const std::vector<float>& logits) const {
 
 void EngineCore::submit(Submission submission) {
   had_event_ = true;
-  const Request& request = submission.request->request();
+  const EngineRequest& request = submission.request->request();
   if (info_.ranks == 0) {
     act<CloseStream>(std::move(submission.stream),
                      unavailable("there was no group of workers yet"));

@@ -29,7 +29,8 @@ int64_t coordinator_ns(const EngineTimes& times) {
   return sum;
 }
 
-void EngineObservers::on_submitted(const Stream* stream, const Request& request, int64_t came_ns) {
+void EngineObservers::on_submitted(const Stream* stream, const EngineRequest& request,
+                                   int64_t came_ns) {
   for (EngineObserver* one : observers_) one->on_submitted(stream, request, came_ns);
 }
 

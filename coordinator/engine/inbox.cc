@@ -70,7 +70,8 @@ std::shared_ptr<Stream> Inbox::make_stream() {
 }
 
 // A request without a deadline would wait for a group that may never form, and fill the queue.
-absl::StatusOr<const GroupInfo*> Inbox::group_for(const Request& request, const GroupInfo& serving,
+absl::StatusOr<const GroupInfo*> Inbox::group_for(const EngineRequest& request,
+                                                  const GroupInfo& serving,
                                                   const GroupInfo& largest) {
   const absl::Status status = check_request(request, serving);
   if (status.ok()) return &serving;
@@ -83,7 +84,7 @@ absl::StatusOr<const GroupInfo*> Inbox::group_for(const Request& request, const 
       request.prompt_ids.size(), largest.ranks, serving.ranks);
 }
 
-absl::StatusOr<std::shared_ptr<Stream>> Inbox::submit(Request request) {
+absl::StatusOr<std::shared_ptr<Stream>> Inbox::submit(EngineRequest request) {
   RETURN_IF_ERROR(accepting(request.client));
   GroupInfo serving, largest;
   {

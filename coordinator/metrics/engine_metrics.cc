@@ -60,7 +60,8 @@ EngineMetrics::EngineMetrics(std::string prefix, const std::string& model_name)
 
 // ---- Events ----
 
-void EngineMetrics::on_submitted(const Stream* stream, const Request& request, int64_t came_ns) {
+void EngineMetrics::on_submitted(const Stream* stream, const EngineRequest& request,
+                                 int64_t came_ns) {
   requests_[stream] = {
       .came_ns = came_ns, .prompt_tokens = std::ssize(request.prompt_ids), .choices = request.n};
   choices_.Observe(request.n);

@@ -40,7 +40,7 @@ class EngineMetrics final : public EngineObserver {
   // Names begin with `prefix` and a colon.
   EngineMetrics(std::string prefix, const std::string& model_name);
 
-  void on_submitted(const Stream* stream, const Request& request, int64_t came_ns) override;
+  void on_submitted(const Stream* stream, const EngineRequest& request, int64_t came_ns) override;
   void on_set_aside(const Stream* stream) override;
   void on_started(const Stream* stream, int64_t now_ns) override;
   void on_event(const Stream* stream, const StreamEvent& event, int64_t now_ns) override;

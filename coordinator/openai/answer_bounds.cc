@@ -19,7 +19,7 @@ constexpr int64_t kMaxScores = 1 << 20;
 constexpr int64_t kMaxResponseScores = 1 << 17;
 
 // The number of log-probabilities of one token of an answer.
-int64_t scores_per_token(const Request& request) {
+int64_t scores_per_token(const EngineRequest& request) {
   return 1 + (request.logprob_ids.empty() ? request.logprobs : std::ssize(request.logprob_ids));
 }
 
@@ -36,7 +36,7 @@ absl::Status check_choices(const ApiRequest& request) {
       "prompt");
 }
 
-absl::Status bound_response(int64_t context, Request* request) {
+absl::Status bound_response(int64_t context, EngineRequest* request) {
   if (request->logprobs < 0) return absl::OkStatus();
   const int64_t max = kMaxResponseScores / scores_per_token(*request);
   const int64_t room = context - std::ssize(request->prompt_ids);
@@ -53,7 +53,8 @@ absl::Status bound_response(int64_t context, Request* request) {
       "max_output_tokens");
 }
 
-absl::Status ScoreCount::add(const ApiRequest& request, const Request& prompt, int64_t context) {
+absl::Status ScoreCount::add(const ApiRequest& request, const EngineRequest& prompt,
+                             int64_t context) {
   const auto tokens = std::ssize(prompt.prompt_ids);
   if (prompt.prompt_logprobs >= 0) of_prompts_ += tokens * (1 + prompt.prompt_logprobs) * request.n;
   if (of_prompts_ > kMaxScores) {

@@ -134,7 +134,7 @@ absl::Status Generation::submit(const ApiRequest& request,
   RETURN_IF_ERROR(check_choices(request));
   ScoreCount scores;
   for (size_t prompt = 0; prompt < request.prompts.size(); ++prompt) {
-    ASSIGN_OR_RETURN(Request one, to_engine(request, prompt));
+    ASSIGN_OR_RETURN(EngineRequest one, to_engine(request, prompt));
     if (!request.stream) {
       RETURN_IF_ERROR(scores.add(request, one, context_->served.model->max_context()));
     }
@@ -154,7 +154,7 @@ absl::Status Generation::start_resumable(const ApiRequest& request) {
   const std::string_view given = exchange_->request().header("X-Request-Id");
   const absl::Status named = given.empty() ? absl::OkStatus() : check_resumable_id(given);
   if (!named.ok()) return with_param(named, "X-Request-Id");
-  ASSIGN_OR_RETURN(Request one, to_engine(request, 0));
+  ASSIGN_OR_RETURN(EngineRequest one, to_engine(request, 0));
   RETURN_IF_ERROR(served.check_wait(one));
   const std::shared_ptr<const AnswerFacts> facts = take_facts();
   ResumableParams wanted = {.name = {.owner = served.owner_of(one.client), .id = facts->id},
@@ -205,9 +205,9 @@ AnswerFacts Generation::facts_of(const ApiRequest& request) const {
 }
 
 // Checks, renders and tokenizes; adds the facts that need the tokens.
-absl::StatusOr<Request> Generation::to_engine(const ApiRequest& request, size_t prompt) {
+absl::StatusOr<EngineRequest> Generation::to_engine(const ApiRequest& request, size_t prompt) {
   const Model& model = *context_->served.model;
-  ASSIGN_OR_RETURN(Request one, to_request(request.message(prompt), model));
+  ASSIGN_OR_RETURN(EngineRequest one, to_request(request.message(prompt), model));
   if (endpoint_ == kResponses && request.stream) {
     RETURN_IF_ERROR(bound_response(model.max_context(), &one));
   }

@@ -54,7 +54,7 @@ class Generation : public std::enable_shared_from_this<Generation> {
   absl::Status submit(const ApiRequest& request, std::vector<std::shared_ptr<Stream>>* streams);
   absl::Status start_resumable(const ApiRequest& request);
   bool goes_on_without_tools(const ApiRequest& request) const;
-  absl::StatusOr<Request> to_engine(const ApiRequest& request, size_t prompt);
+  absl::StatusOr<EngineRequest> to_engine(const ApiRequest& request, size_t prompt);
   AnswerFacts facts_of(const ApiRequest& request) const;
   absl::Status check_deadline() const;
   void stream_answer() ABSL_LOCKS_EXCLUDED(mutex_);

@@ -7,7 +7,7 @@
 #include <optional>
 #include <vector>
 
-#include "coordinator/engine/request.h"
+#include "coordinator/engine/engine_request.h"
 #include "coordinator/sampling/ranking.h"
 
 namespace lockstep {

@@ -12,7 +12,7 @@ namespace lockstep {
 namespace {
 
 // Appends the embeddings of those rows from `begin` on that have no id.
-void add_embeddings(const Request& request, int64_t begin, int64_t rows, std::string* to) {
+void add_embeddings(const EngineRequest& request, int64_t begin, int64_t rows, std::string* to) {
   const std::span<const int32_t> ids = request.prompt_ids;
   const auto length = static_cast<int64_t>(ids.size());
   if (request.prompt_embeds.empty() || begin >= length) return;

@@ -9,7 +9,7 @@
 namespace lockstep {
 
 FairQueue::Share& FairQueue::share_of(const Sequence& sequence) {
-  const Request& request = sequence.request();
+  const EngineRequest& request = sequence.request();
   const auto [found, is_new] = rings_[request.priority].shares.try_emplace(request.client);
   Share& share = found->second;
   if (is_new) {

@@ -277,13 +277,13 @@ void Scheduler::make_room(const Sequence& sequence) {
 }
 
 int64_t Scheduler::alike_running(const Sequence& sequence) const {
-  const Request& request = sequence.request();
+  const EngineRequest& request = sequence.request();
   const auto found = running_by_client_.find({request.priority, request.client});
   return found == running_by_client_.end() ? 0 : found->second;
 }
 
 void Scheduler::count_running(const Sequence& sequence, int64_t change) {
-  const Request& request = sequence.request();
+  const EngineRequest& request = sequence.request();
   const auto entry = running_by_client_.try_emplace({request.priority, request.client}).first;
   entry->second += change;
   if (entry->second == 0) running_by_client_.erase(entry);

@@ -33,7 +33,7 @@ ResumableStreams::~ResumableStreams() {
 }
 
 absl::StatusOr<std::shared_ptr<ResumableStream>> ResumableStreams::submit(Engine* engine,
-                                                                          Request request,
+                                                                          EngineRequest request,
                                                                           ResumableParams wanted) {
   RETURN_IF_ERROR(check_resumable_id(wanted.name.id));
   auto resumable =

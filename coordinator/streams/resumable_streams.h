@@ -77,7 +77,7 @@ class ResumableStreams {
   ~ResumableStreams();
 
   // Submits the request and keeps its answer. Errors: the engine's and ResumableIndex::add()'s.
-  absl::StatusOr<std::shared_ptr<ResumableStream>> submit(Engine* engine, Request request,
+  absl::StatusOr<std::shared_ptr<ResumableStream>> submit(Engine* engine, EngineRequest request,
                                                           ResumableParams resumable)
       ABSL_LOCKS_EXCLUDED(mutex_);
   // See ResumableIndex::find().

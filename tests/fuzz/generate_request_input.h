@@ -17,7 +17,7 @@ inline bool check_generate_request_input(const std::string& bytes, const Model& 
   const google::protobuf::LogSilencer silent;  // Most bytes are not a message.
   v1::GenerateRequest message;
   if (!message.ParseFromString(bytes)) return false;
-  const absl::StatusOr<Request> request = to_request(message, model);
+  const absl::StatusOr<EngineRequest> request = to_request(message, model);
   if (!request.ok()) {
     LOCKSTEP_CHECK(request.status().message().find('\n') == absl::string_view::npos);
     return false;

@@ -44,7 +44,7 @@ struct Setup {
   std::vector<Memory*> owned;
   std::vector<int32_t> tokens, positions, sequence_of_row, pages, output_rows, kv_head_of;
   std::vector<float> inv_freq;
-  std::vector<OutputRequest> outputs;
+  std::vector<OutputSpec> outputs;
   std::vector<Candidate> candidates;
   std::vector<BlockSum> sums;
   int64_t copies = 1;  // The pages or the block, like those of other layers.

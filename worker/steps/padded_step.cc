@@ -55,7 +55,7 @@ StepView* PaddedStep::take(const StepView& step) {
   std::fill(positions_.begin() + rows, positions_.begin() + count, 0);
   std::fill(output_rows_.begin() + outputs, output_rows_.begin() + count,
             static_cast<int32_t>(count - 1));
-  std::fill(outputs_.begin() + outputs, outputs_.begin() + count, OutputRequest{});
+  std::fill(outputs_.begin() + outputs, outputs_.begin() + count, OutputSpec{});
   int64_t longest = 1;
   for (int64_t i = 0; i < count; ++i) {
     sequence_of_row_[i] = static_cast<int32_t>(i);

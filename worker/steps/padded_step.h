@@ -45,7 +45,7 @@ class PaddedStep {
   bool has_spare_ = false;
   std::vector<int32_t> tokens_, positions_, sequence_of_row_, output_rows_;
   std::vector<StepSequence> sequences_;
-  std::vector<OutputRequest> outputs_;
+  std::vector<OutputSpec> outputs_;
   StepView view_;
 };
 

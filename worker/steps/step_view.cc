@@ -226,7 +226,7 @@ void StepBuffers::reserve_answers(const cluster::Step& step) {
   edits_taken_ = candidates_taken_ = sums_taken_ = logits_taken_ = 0;
 }
 
-void StepBuffers::take_output(const cluster::Output& output, OutputRequest& request) {
+void StepBuffers::take_output(const cluster::Output& output, OutputSpec& request) {
   request = {};
   request.temperature = output.temperature();
   request.seed = output.seed();
@@ -254,7 +254,7 @@ void StepBuffers::take_output(const cluster::Output& output, OutputRequest& requ
 
 void StepBuffers::give(const cluster::Step& step, cluster::StepResult* result) const {
   for (int i = 0; i < step.outputs_size(); ++i) {
-    const OutputRequest& request = requests_[i];
+    const OutputSpec& request = requests_[i];
     cluster::Candidates* answer = result->add_outputs();
     if (request.top_found > 0) {
       cluster::CandidateList* top = answer->mutable_top();

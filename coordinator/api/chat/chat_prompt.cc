@@ -30,10 +30,10 @@ absl::StatusOr<OrderedJson> parse_objects(
 
 }  // namespace
 
-absl::StatusOr<ChatRequest> to_chat_request(const v1::ChatMessages& chat, OrderedJson variables,
-                                            const TemplateTraits& traits) {
+absl::StatusOr<TemplateInput> to_template_input(const v1::ChatMessages& chat, OrderedJson variables,
+                                                const TemplateTraits& traits) {
   RETURN_IF_ERROR(check_shown(chat, traits));
-  ChatRequest request;
+  TemplateInput request;
   request.variables = std::move(variables);
   ASSIGN_OR_RETURN(request.messages, to_template_messages(chat, traits));
   ASSIGN_OR_RETURN(request.tools, parse_objects(chat.tools(), "tools"));
@@ -54,7 +54,7 @@ absl::StatusOr<MarkedText> render_chat(const v1::ChatMessages& chat, const Model
   ASSIGN_OR_RETURN(const OrderedJson variables,
                    template_variables(chat.template_variables(), model.options().template_variables,
                                       *chat_template, model.template_defaults()));
-  ASSIGN_OR_RETURN(const ChatRequest request, to_chat_request(chat, variables, traits));
+  ASSIGN_OR_RETURN(const TemplateInput request, to_template_input(chat, variables, traits));
   const std::time_t seconds = std::time(nullptr);
   std::tm now{};
   localtime_r(&seconds, &now);
@@ -64,7 +64,7 @@ absl::StatusOr<MarkedText> render_chat(const v1::ChatMessages& chat, const Model
                             message_of(text.status()));
   }
   const auto render = [&](const v1::ChatMessages& other) -> absl::StatusOr<std::string> {
-    ASSIGN_OR_RETURN(const ChatRequest made, to_chat_request(other, variables, traits));
+    ASSIGN_OR_RETURN(const TemplateInput made, to_template_input(other, variables, traits));
     ASSIGN_OR_RETURN(MarkedText rendered, chat_template->render(made, now));
     return std::move(rendered.bytes);
   };

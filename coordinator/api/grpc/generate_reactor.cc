@@ -66,7 +66,7 @@ void GenerateReactor::refuse(const absl::Status& status) {
 absl::Status GenerateReactor::submit(grpc::ByteBuffer* body) {
   v1::GenerateRequest message;
   RETURN_IF_ERROR(parse(body, &message));
-  ASSIGN_OR_RETURN(Request request, to_request(message, *served_.model));
+  ASSIGN_OR_RETURN(EngineRequest request, to_request(message, *served_.model));
   if (caller_.permit != nullptr) RETURN_IF_ERROR(caller_.permit->check_priority(request.priority));
   std::string id = request.id;
   request.client = caller_.client;
@@ -88,7 +88,7 @@ absl::Status GenerateReactor::submit(grpc::ByteBuffer* body) {
 // The resumable request runs on without this call, so it does not take the call's deadline. It
 // counts as a request of its key until it ends.
 absl::StatusOr<std::unique_ptr<StreamReader>> GenerateReactor::submit_resumable(
-    const v1::GenerateRequest& message, Request request) {
+    const v1::GenerateRequest& message, EngineRequest request) {
   RETURN_IF_ERROR(served_.check_resumable());
   ResumableParams wanted = {.name = {.owner = served_.owner_of(caller_.client), .id = request.id},
                             .facts = {.is_chat = message.has_chat(),

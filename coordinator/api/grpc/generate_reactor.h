@@ -21,7 +21,7 @@ class GenerateReactor final : public StreamReactor {
   absl::Status submit(grpc::ByteBuffer* body);
   void refuse(const absl::Status& status);
   absl::StatusOr<std::unique_ptr<StreamReader>> submit_resumable(const v1::GenerateRequest& message,
-                                                                 Request request);
+                                                                 EngineRequest request);
 };
 
 }  // namespace lockstep

@@ -11,7 +11,7 @@
 namespace lockstep {
 
 TreeKey KvPages::key_of(const Sequence& sequence) const {
-  const Request& request = sequence.request();
+  const EngineRequest& request = sequence.request();
   const bool runs = sequence.state() == Sequence::State::kRunning;
   const int64_t length = runs ? sequence.rope_length() : rope_length(sequence);
   return {.client = options_.shared ? "" : request.client,

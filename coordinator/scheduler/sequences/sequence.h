@@ -10,7 +10,7 @@
 #include <string>
 #include <vector>
 
-#include "coordinator/engine/request.h"
+#include "coordinator/engine/engine_request.h"
 #include "coordinator/sampling/penalties.h"
 #include "coordinator/scheduler/sequences/prepared_request.h"
 #include "coordinator/scheduler/sequences/stop_matcher.h"
@@ -43,7 +43,7 @@ class Sequence {
   Sequence(const PreparedRequest& request, int32_t index, int64_t context, Stream* stream,
            const Tokenizer* tokenizer);
 
-  const Request& request() const { return request_; }
+  const EngineRequest& request() const { return request_; }
   Stream* stream() const { return stream_; }
   int32_t index() const { return index_; }
   uint64_t seed() const { return request_.seed + static_cast<uint64_t>(index_); }
@@ -125,7 +125,7 @@ class Sequence {
   std::string show(std::string_view text);
 
   const PreparedRequest& prepared_;
-  const Request& request_;
+  const EngineRequest& request_;
   int32_t index_;
   int64_t context_;
   Stream* stream_;

@@ -40,7 +40,7 @@ std::unique_ptr<Tokenizer> lettered_tokenizer(int64_t vocab) {
 
 TEST(EngineEventsTest, AStopStringEndsTheTextAndDropsTheTokensAfterIt) {
   const auto tokenizer = lettered_tokenizer(300);
-  const auto run = [&](const Request& request, int64_t* rows) {
+  const auto run = [&](const EngineRequest& request, int64_t* rows) {
     Driven driven({}, {}, tokenizer.get());
     const std::shared_ptr<Stream> stream = driven.submit(request);
     driven.run();
@@ -50,7 +50,7 @@ TEST(EngineEventsTest, AStopStringEndsTheTextAndDropsTheTokensAfterIt) {
     return finish(*stream)[0];
   };
   int64_t drawn = 0;
-  Request request = request_of(1, 3, 9);
+  EngineRequest request = request_of(1, 3, 9);
   const Answer whole = run(request, &drawn);
   EXPECT_EQ(drawn, 9);
   request.stop = {whole.text.substr(6, 2)};

@@ -88,7 +88,8 @@ TEST_F(EngineMetricsTest, EndsAreCountedByTheirReason) {
 }
 
 TEST_F(EngineMetricsTest, PromptsCountWhetherTheyAreCachedOrNot) {
-  const Request request = {.prompt_ids = std::vector<int32_t>(30, 7), .max_tokens = 50, .n = 2};
+  const EngineRequest request = {
+      .prompt_ids = std::vector<int32_t>(30, 7), .max_tokens = 50, .n = 2};
   metrics_.on_submitted(&stream_, request, 0);
   metrics_.on_started(&stream_, 20 * kMs);
   metrics_.on_event(&stream_, token_of(0), 100 * kMs);

@@ -20,7 +20,7 @@ class Bench {
     return add(request_of(static_cast<int32_t>(requests_.size()), prompt_tokens, max_tokens))[0];
   }
   // Adds a request and returns its choices.
-  std::vector<Sequence*> add(Request request, Prefix prefix = {}) {
+  std::vector<Sequence*> add(EngineRequest request, Prefix prefix = {}) {
     requests_.push_back(std::make_unique<PreparedRequest>(std::move(request), 100, prefix));
     std::vector<Sequence*> choices;
     for (int32_t i = 0; i < requests_.back()->request().n; ++i) {

@@ -97,7 +97,7 @@ class Simulation {
   // Makes a request of one or more choices; many prompts begin alike.
   void add_lives() {
     const int64_t room = model_.pages * model_.page_tokens;
-    Request request;
+    EngineRequest request;
     const int64_t prompt = between(1, std::min<int64_t>(room - 1, 14));
     for (int64_t i = 0; i < prompt; ++i) {
       const bool odd = between(0, 9) == 0;
@@ -174,7 +174,7 @@ class Simulation {
     std::set<std::pair<std::string, int32_t>> waits;
     for (const Life& life : lives_) {
       if (!life.added || life.over || life.sequence->index() > 0) continue;
-      const Request& request = life.request->request();
+      const EngineRequest& request = life.request->request();
       ASSERT_FALSE(life.started && waits.contains({request.client, request.priority}));
       if (!life.started) waits.insert({request.client, request.priority});
     }

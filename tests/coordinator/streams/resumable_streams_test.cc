@@ -68,7 +68,7 @@ TEST_F(ResumableStreamsTest, AStreamRunsWithoutAReaderAndIsReadAfterItsEnd) {
 
 TEST_F(ResumableStreamsTest, ARequestThatTheEngineRefusesLeavesItsNameFree) {
   start();
-  Request empty = request_of(1, 5, 3);
+  EngineRequest empty = request_of(1, 5, 3);
   empty.prompt_ids.clear();
   EXPECT_FALSE(resumable_->submit(engine_.get(), empty, {.name = {.owner = "", .id = "b"}}).ok());
   EXPECT_EQ(resumable_->find({.owner = "", .id = "b"}).status().code(),

@@ -10,7 +10,7 @@
 namespace lockstep::simulation {
 
 Alone run_alone(const FakeModel& model, const PreparedRequest& prepared, int32_t choice) {
-  const Request& request = prepared.request();
+  const EngineRequest& request = prepared.request();
   const int64_t context = fake_info(model, 1).servable_context();
   Sequence sequence(prepared, choice, context, nullptr, nullptr);
   sequence.start(0);

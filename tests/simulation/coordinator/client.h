@@ -46,7 +46,7 @@ class Client {
   const FakeModel& model_;
   const int number_;
   const bool patient_;
-  Request request_;
+  EngineRequest request_;
   std::vector<Alone> alone_;  // Per choice; filled on first use.
   bool poisoned_ = false;     // None of its tokens can be drawn.
   bool deadly_ = false;       // No worker survives its prompt.

@@ -47,7 +47,7 @@ void EngineSide::start(Workers* workers) {
 
 // ---- Clients ----
 
-absl::StatusOr<std::shared_ptr<Stream>> EngineSide::submit(Request request) {
+absl::StatusOr<std::shared_ptr<Stream>> EngineSide::submit(EngineRequest request) {
   absl::StatusOr<std::shared_ptr<Stream>> stream = inbox_->submit(std::move(request));
   // Requests that arrive at one moment are taken together.
   if (stream.ok()) world_.after(0, [this] { pump(); });

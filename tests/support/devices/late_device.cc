@@ -200,7 +200,7 @@ class LateDevice final : public Device, public ShimPeers {
     for (int64_t i = 0; i < step.sequence_count; ++i)
       LOCKSTEP_CHECK(has_still(step.sequences[i].pages));
     for (int64_t i = 0; i < step.output_count; ++i) {
-      const OutputRequest& request = step.outputs[i];
+      const OutputSpec& request = step.outputs[i];
       LOCKSTEP_CHECK(ours(request.edits) && ours(request.mask) && ours(request.top) &&
                      ours(request.raw_top) && ours(request.edited_sums) && ours(request.raw_sums) &&
                      ours(request.logits));

@@ -46,7 +46,7 @@ struct Step {
   std::vector<int32_t> tokens, positions, sequence_of_row, output_rows;
   std::vector<int32_t> pages = {3, 4};
   std::vector<StepSequence> sequences;
-  std::vector<OutputRequest> outputs;
+  std::vector<OutputSpec> outputs;
   StepView view;
 
   Step(int64_t rows, int64_t wanted) {

@@ -51,7 +51,7 @@ std::string logits_to_json(const std::vector<float>& logits) {
 
 }  // namespace
 
-Answer::Answer(const Request& request, std::shared_ptr<Stream> stream)
+Answer::Answer(const EngineRequest& request, std::shared_ptr<Stream> stream)
     : wants_logits_(request.prompt_logits), stream_(std::move(stream)), choices_(request.n) {}
 
 int64_t Answer::completion_tokens() const {

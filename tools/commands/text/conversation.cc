@@ -68,7 +68,7 @@ void Conversation::stop() {
 }
 
 absl::StatusOr<AnswerStats> Conversation::answer(const Show& show) {
-  ASSIGN_OR_RETURN(Request request, to_request(request_, *model_));
+  ASSIGN_OR_RETURN(EngineRequest request, to_request(request_, *model_));
   if (thoughts_ != nullptr) {
     const Tokenizer& tokenizer = *model_->tokenizer();
     request.shown_special_ids =
@@ -88,7 +88,7 @@ absl::StatusOr<AnswerStats> Conversation::answer(const Show& show) {
   return stats;
 }
 
-absl::StatusOr<AnswerStats> Conversation::follow(const Request& request,
+absl::StatusOr<AnswerStats> Conversation::follow(const EngineRequest& request,
                                                  const std::shared_ptr<Stream>& stream,
                                                  const Show& show) {
   const Clock::time_point begin = Clock::now();

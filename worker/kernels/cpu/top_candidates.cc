@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// For every output, as its OutputRequest asks: block sums, the noisy winner, the best by edited and
+// For every output, as its OutputSpec asks: block sums, the noisy winner, the best by edited and
 // by raw logit, and a copy of the logits. First slices of blocks run in parallel (sums, each
 // block's largest value, noise), then the best are found: the k-th largest of the blocks' largest
 // values bounds the k-th best from below, so few blocks are read again. NaN counts as -inf in sums
@@ -31,7 +31,7 @@ struct VocabBlock {
 
 // One output and its place in the logits and in scratch.
 struct OutputTask {
-  OutputRequest& request;
+  OutputSpec& request;
   const float* logits;
   int64_t vocab_begin;
   int64_t cols;
@@ -48,7 +48,7 @@ uint64_t allowed_bits(const uint64_t* mask, int64_t first, int64_t count) {
   return bits;
 }
 
-void apply_edits(const OutputRequest& request, int64_t first, int64_t count, float* values) {
+void apply_edits(const OutputSpec& request, int64_t first, int64_t count, float* values) {
   int64_t low = 0, high = request.edit_count;  // The first edit of an id >= first.
   while (low < high) {
     const int64_t middle = (low + high) / 2;
@@ -67,7 +67,7 @@ void apply_edits(const OutputRequest& request, int64_t first, int64_t count, flo
 }
 
 void load_block(const OutputTask& output, int64_t index, VocabBlock& block) {
-  const OutputRequest& request = output.request;
+  const OutputSpec& request = output.request;
   const int64_t begin = index * kBlock, count = min(kBlock, output.cols - begin);
   block.first = output.vocab_begin + begin;
   block.exists = count < 64 ? (uint64_t{1} << count) - 1 : ~uint64_t{0};
@@ -118,7 +118,7 @@ bool better(const Candidate& a, const Candidate& b) {
   return x > y || (x == y && a.id < b.id);
 }
 
-float noisy_value(const OutputRequest& request, int32_t id, float edited) {
+float noisy_value(const OutputSpec& request, int32_t id, float edited) {
   if (!(request.temperature > 0)) return edited;
   return edited + gumbel_noise(request.seed, request.position, id);
 }
@@ -200,7 +200,7 @@ void take_noisy(const OutputTask& output, const VocabBlock& block, float block_h
 }
 
 void run_slice(const OutputTask& output, int64_t slice) {
-  OutputRequest& request = output.request;
+  OutputSpec& request = output.request;
   const int64_t blocks = (output.cols + kBlock - 1) / kBlock;
   const int64_t end = min(blocks, (slice + 1) * kSliceBlocks);
   const uint64_t key = gumbel_key(request.seed, request.position);
@@ -307,7 +307,7 @@ int64_t select_best(const OutputTask& output, const float* block_highest, float*
 }
 
 void pick_edited(const OutputTask& output, int64_t slices, int64_t blocks) {
-  OutputRequest& request = output.request;
+  OutputSpec& request = output.request;
   request.top_found = select_best<&Candidate::edited>(output, output.edited_highest, output.work,
                                                       request.top, request.top_count);
   request.noisy = Candidate{};
@@ -322,7 +322,7 @@ void pick_edited(const OutputTask& output, int64_t slices, int64_t blocks) {
 }
 
 void pick_raw(const OutputTask& output, int64_t blocks) {
-  OutputRequest& request = output.request;
+  OutputSpec& request = output.request;
   request.raw_top_found = select_best<&Candidate::logit>(
       output, output.raw_highest, output.work + blocks, request.raw_top, request.raw_top_count);
 }

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// For every output, as its OutputRequest asks: block sums, the noisy winner, the best by edited and
+// For every output, as its OutputSpec asks: block sums, the noisy winner, the best by edited and
 // by raw logit, and a copy of the logits. Everything has the CPU's bits.
 // A key has 64 bits: the value's bits changed so that they order as unsigned numbers, then the id's
 // complement. So no two keys are equal, and a larger one is a better candidate (NaN counts as the
@@ -29,7 +29,7 @@ enum class By : uint8_t { kEdited, kRaw };
 
 // One output: its request and its logits.
 struct OutputTask {
-  const OutputRequest& request;
+  const OutputSpec& request;
   const float* logits;
   int64_t vocab_begin;
   int64_t cols;
@@ -50,12 +50,12 @@ __device__ Key key_of(float value, int32_t id) {
 }
 __device__ int32_t id_of(Key key) { return static_cast<int32_t>(~static_cast<uint32_t>(key)); }
 
-__device__ bool is_allowed(const OutputRequest& request, int32_t id) {
+__device__ bool is_allowed(const OutputSpec& request, int32_t id) {
   return request.mask == nullptr || (request.mask[id / 64] >> (id % 64) & 1) != 0;
 }
 
 // A logit after edits, temperature and mask.
-__device__ float edited_logit(const OutputRequest& request, int32_t id, float x) {
+__device__ float edited_logit(const OutputSpec& request, int32_t id, float x) {
   int64_t low = 0, high = request.edit_count;  // The first edit of an id >= ours.
   while (low < high) {
     const int64_t middle = (low + high) / 2;
@@ -74,7 +74,7 @@ __device__ float edited_logit(const OutputRequest& request, int32_t id, float x)
   return is_allowed(request, id) ? x : -kInfinity;
 }
 
-__device__ float noisy_value(const OutputRequest& request, int32_t id, float edited) {
+__device__ float noisy_value(const OutputSpec& request, int32_t id, float edited) {
   if (!(request.temperature > 0)) return edited;
   return edited + exact::gumbel_noise(request.seed, request.position, id);
 }
@@ -101,7 +101,7 @@ __device__ BlockSum block_sum(const float (&values)[kEach]) {
 // Slice blockIdx.x of output blockIdx.y: groups of kLanes threads process blocks of the vocabulary.
 __global__ void slice_kernel(TensorView logits, StepView step, int64_t vocab_begin, Key* best) {
   const OutputTask output = output_at(logits, step, blockIdx.y, vocab_begin);
-  const OutputRequest& request = output.request;
+  const OutputSpec& request = output.request;
   const int64_t lane = threadIdx.x % kLanes, first = int64_t{blockIdx.x} * kSliceBlocks;
   Key winner = 0;
   for (int64_t b = threadIdx.x / kLanes; b < kSliceBlocks; b += kSliceThreads / kLanes) {
@@ -210,7 +210,7 @@ __device__ int64_t select_best(const OutputTask& output, By by, Candidate* list,
 __global__ void __launch_bounds__(kSelectThreads)
     select_kernel(TensorView logits, StepView step, int64_t vocab_begin, const Key* best,
                   int64_t slices) {
-  OutputRequest& request = step.outputs[blockIdx.x];
+  OutputSpec& request = step.outputs[blockIdx.x];
   const OutputTask output = output_at(logits, step, blockIdx.x, vocab_begin);
   if (blockIdx.y == 1) {
     const int64_t found = select_best(output, By::kRaw, request.raw_top, request.raw_top_count);

@@ -22,7 +22,7 @@ struct SamplingParams {
   std::vector<std::vector<int32_t>> bad_words;  // Each one's last id is not drawn after the others.
 };
 
-struct Request {
+struct EngineRequest {
   std::string id;
   std::vector<int32_t> prompt_ids;  // At least one; -1: the next row of prompt_embeds.
   // [ids that are -1, hidden]: rows that replace the embedding table's.
