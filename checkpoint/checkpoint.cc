@@ -62,7 +62,7 @@ absl::StatusOr<WeightMap> read_index(const fs::path& path, const ProgressCallbac
 }
 
 // The folder's only *.safetensors file.
-absl::StatusOr<fs::path> lone_file(const fs::path& folder) {
+absl::StatusOr<fs::path> single_file(const fs::path& folder) {
   std::error_code error;
   std::vector<fs::path> found;
   for (fs::directory_iterator it(folder, error), end; !error && it != end; it.increment(error)) {
@@ -165,7 +165,7 @@ absl::StatusOr<Checkpoint> Checkpoint::open(const fs::path& folder, const Progre
   } else if (fs::exists(folder / kIndexName, ignored)) {
     RETURN_IF_ERROR(checkpoint.open_shards(folder / kIndexName, alive));
   } else {
-    ASSIGN_OR_RETURN(const fs::path path, lone_file(folder));
+    ASSIGN_OR_RETURN(const fs::path path, single_file(folder));
     RETURN_IF_ERROR(checkpoint.add_file(path, alive));
   }
   RETURN_IF_ERROR(checkpoint.sort_tensors());

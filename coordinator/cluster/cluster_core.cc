@@ -50,7 +50,7 @@ void ClusterCore::opened(int64_t now, LinkId link) {
 }
 
 void ClusterCore::closed(int64_t now, LinkId link) {
-  lose(now, link, How::kClosed, "its stream ended");
+  lose(now, link, LossKind::kClosed, "its stream ended");
   try_form(now);
 }
 
@@ -65,7 +65,7 @@ void ClusterCore::message(int64_t now, LinkId link, cluster::WorkerMessage messa
     return try_grow(now);
   }
   if (!member.hello.has_value()) {
-    return lose(now, link, How::kRefused, "its first message is not a Hello");
+    return lose(now, link, LossKind::kRefused, "its first message is not a Hello");
   }
   if (message.has_preloaded()) return on_preloaded(now, member, message);
   if (message.has_goodbye()) return on_goodbye(now, member);
@@ -87,7 +87,9 @@ void ClusterCore::message(int64_t now, LinkId link, cluster::WorkerMessage messa
 }
 
 void ClusterCore::on_hello(int64_t now, Member& member, const cluster::Hello& hello) {
-  const auto refuse = [&](const std::string& why) { lose(now, member.link, How::kRefused, why); };
+  const auto refuse = [&](const std::string& why) {
+    lose(now, member.link, LossKind::kRefused, why);
+  };
   if (member.hello.has_value()) return refuse("it sent Hello twice");
   if (hello.protocol() != kProtocolVersion) {
     return refuse(fmt::format("it uses protocol {}, the coordinator {}: install the same version",
@@ -161,7 +163,7 @@ void ClusterCore::on_failure(int64_t now, int rank, const cluster::Failure& fail
 
 void ClusterCore::on_progress(int64_t now, int rank, const cluster::LoadProgress& progress) {
   if (const absl::Status status = check_progress(progress); !status.ok()) {
-    return lose(now, epoch_.links[rank], How::kRefused, message_of(status));
+    return lose(now, epoch_.links[rank], LossKind::kRefused, message_of(status));
   }
   member_of(rank).progress_at = now;
   epoch_.loaded[rank] = progress;
@@ -180,7 +182,7 @@ void ClusterCore::on_goodbye(int64_t now, const Member& member) {
   log(LogLevel::kInfo, fmt::format("{}{} leaves: its process was asked to end",
                                    name_of(epoch_.rank_of(member.link), member),
                                    place.empty() ? "" : " at " + printable(place)));
-  lose(now, member.link, How::kLeft, "its process was asked to end");
+  lose(now, member.link, LossKind::kLeft, "its process was asked to end");
   try_form(now);
 }
 
@@ -189,7 +191,7 @@ void ClusterCore::on_answer(int64_t now, int rank, cluster::WorkerMessage messag
       epoch_.owes(rank)
           ? check_answer(*epoch_.question, static_cast<int>(epoch_.operators[rank].size()), message)
           : invalid_argument("it answered without a question");
-  if (!status.ok()) return lose(now, epoch_.links[rank], How::kRefused, message_of(status));
+  if (!status.ok()) return lose(now, epoch_.links[rank], LossKind::kRefused, message_of(status));
   if (message.has_ready()) member_of(rank).loaded = true;
   member_of(rank).progress_at = now;
   epoch_.answers[rank] = std::move(message);
@@ -237,7 +239,7 @@ void ClusterCore::worker_exited(int64_t now, int index, const ProcessEnd& end) {
     link = id;
     found = true;
   }
-  if (found) lose(now, link, How::kCut, "its process ended, " + end.how);
+  if (found) lose(now, link, LossKind::kCut, "its process ended, " + end.how);
   if (last_formed_ == 0 && quick_deaths >= kFatalQuickDeaths) {
     give_up(failed_precondition("worker {} died {} times as soon as it started ({})", index,
                                 quick_deaths, end.how));
@@ -324,7 +326,7 @@ void ClusterCore::look_for_silence(int64_t now) {
       lost.emplace_back(link, fmt::format("it sent nothing for {} ms", now - member.received_at));
     }
   }
-  for (const auto& [link, why] : lost) lose(now, link, How::kSilent, why);
+  for (const auto& [link, why] : lost) lose(now, link, LossKind::kSilent, why);
 }
 
 void ClusterCore::look_for_stuck(int64_t now) {
@@ -337,7 +339,7 @@ void ClusterCore::look_for_stuck(int64_t now) {
   }
   const int stuck = find_stuck(ranks, unanswered, now, options_.stuck_ms);
   if (stuck < 0) return;
-  lose(now, epoch_.links[stuck], How::kCut,
+  lose(now, epoch_.links[stuck], LossKind::kCut,
        fmt::format("it made no progress for {} ms", now - ranks[stuck]->progress_at));
 }
 
@@ -433,7 +435,7 @@ void ClusterCore::on_preloaded(int64_t now, Member& member, const cluster::Worke
   if (cover.state != Cover::State::kLoads || message.epoch() != cover.epoch) return;
   const cluster::Preloaded& preloaded = message.preloaded();
   if (const absl::Status status = check_preloaded(preloaded); !status.ok()) {
-    return lose(now, member.link, How::kRefused, message_of(status));
+    return lose(now, member.link, LossKind::kRefused, message_of(status));
   }
   if (preloaded.has_failure()) {
     std::string why = message_of(status_of(preloaded.failure()));

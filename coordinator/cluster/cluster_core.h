@@ -75,7 +75,7 @@ class ClusterCore {
   std::vector<ClusterAction> take_actions();
 
  private:
-  enum class How {
+  enum class LossKind {
     kClosed,   // Its stream is closed already.
     kCut,      // The stream is cancelled, and the process killed if it is ours.
     kSilent,   // Like kCut, but it was silent, so no step can be the cause.
@@ -97,7 +97,7 @@ class ClusterCore {
 
   // From enough workers to a group and back, in forming.cc.
   void try_form(int64_t now);
-  void refuse_odd_ones(int64_t now);
+  void refuse_incompatible(int64_t now);
   void try_grow(int64_t now);
   void open_epoch(int64_t now, Roster roster, bool reload);
   Speeds::Chosen speeds_of(const std::vector<LinkId>& links) const;
@@ -111,7 +111,7 @@ class ClusterCore {
   // Ends the epoch. `permanent`: a retry would fail the same way.
   void fail_epoch(int64_t now, const absl::Status& why, bool permanent = false);
   void abort_members(const std::string& reason);
-  void lose(int64_t now, LinkId link, How how, const std::string& why);
+  void lose(int64_t now, LinkId link, LossKind how, const std::string& why);
   void give_up(absl::Status why);
 
   // Spares that hold the weights of ranks.

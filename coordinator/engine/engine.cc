@@ -23,7 +23,7 @@ constexpr milliseconds kFirstPause{100};  // After an error of form(); doubled e
 constexpr milliseconds kLongestPause{5000};
 // How often messages are read while workers compute. Requests end by deadline, cancellation or
 // hang-up also while a step is stuck.
-constexpr int64_t kGlanceMs = 25;
+constexpr int64_t kPollMs = 25;
 
 // Splits a thread's time by what it does.
 class PartClock {
@@ -198,8 +198,8 @@ void Engine::Loop::enter(std::unique_ptr<Group> group) {
 // Waits for the workers' answer, but only until there is something else to do. False: the group was
 // lost.
 bool Engine::Loop::receive() {
-  const int64_t glance = steady_now_ms() + kGlanceMs;
-  const int64_t until = std::min(glance, core_.wake_at().value_or(glance));
+  const int64_t next_poll = steady_now_ms() + kPollMs;
+  const int64_t until = std::min(next_poll, core_.wake_at().value_or(next_poll));
   const absl::Status status = fetching_ ? receive_logits(until) : receive_results(until);
   if (status.ok()) return true;
   leave(status);

@@ -220,7 +220,7 @@ void EngineCore::submit(Submission submission) {
     job.choices.push_back(
         std::make_unique<Sequence>(*job.request, index, context, job.stream.get(), tokenizer_));
   }
-  parked_ += job.open;
+  unscheduled_ += job.open;
   const Stream* key = job.stream.get();
   if (request.deadline_ms > 0) deadlines_.emplace(request.deadline_ms, key);
   Job& kept = jobs_.emplace(key, std::move(job)).first->second;
@@ -265,7 +265,7 @@ void EngineCore::emit(Sequence& sequence, StreamEvent event, const SequenceUpdat
   act<AppendEvent>(job.stream, std::move(event));
   if (!last) return;
   leave_scheduler(job, sequence);
-  if (!job.queued) --parked_;
+  if (!job.queued) --unscheduled_;
   if (--job.open == 0) close(job, job.end);
 }
 
@@ -339,7 +339,7 @@ void EngineCore::reject_unstarted(const Stream* stream, const absl::Status& why)
 void EngineCore::fail(Job& job, const absl::Status& status) {
   if (job.open == 0) return;  // It has ended.
   for (const std::unique_ptr<Sequence>& choice : job.choices) leave_scheduler(job, *choice);
-  if (!job.queued) parked_ -= job.open;
+  if (!job.queued) unscheduled_ -= job.open;
   job.open = 0;
   close(job, status);
 }
@@ -368,13 +368,13 @@ void EngineCore::stop() {
 
 Demand EngineCore::demand() const {
   if (has_work()) return Demand::kRuns;
-  if (parked_ == 0) return Demand::kNone;
+  if (unscheduled_ == 0) return Demand::kNone;
   return has_group() && !admit_due_ ? Demand::kLarger : Demand::kRuns;
 }
 
 EngineStats EngineCore::stats() const {
   EngineStats stats = stats_;
-  stats.waiting = parked_;
+  stats.waiting = unscheduled_;
   if (!has_group()) return stats;
   stats.pages_free = scheduler_->pages().available();
   stats.pages_cached = scheduler_->pages().cached();
@@ -471,7 +471,7 @@ void EngineCore::enqueue(Job& job) {
   }
   scheduler_->add(choices);
   job.queued = true;
-  parked_ -= job.open;
+  unscheduled_ -= job.open;
 }
 
 void EngineCore::withdraw(Job& job) {
@@ -479,7 +479,7 @@ void EngineCore::withdraw(Job& job) {
     if (choice->state() != Sequence::State::kFinished) scheduler_->withdraw(choice.get());
   }
   job.queued = false;
-  parked_ += job.open;
+  unscheduled_ += job.open;
 }
 
 // Called while no step is running.

@@ -132,7 +132,7 @@ class EngineCore {
   std::unordered_map<const Stream*, Job> jobs_;
   std::set<std::pair<int64_t, const Stream*>> deadlines_;  // The deadlines of open jobs.
   std::vector<const Stream*> closed_;  // Jobs that are deleted when no step is running.
-  int64_t parked_ = 0;                 // Open choices of jobs outside the scheduler.
+  int64_t unscheduled_ = 0;            // Open choices of jobs outside the scheduler.
   bool admit_due_ = false;             // Jobs may have to enter or leave the scheduler.
   Job* alone_ = nullptr;  // The only job in the scheduler, because groups were lost at its rows.
   int64_t suspects_ = 0;  // Open jobs that have strikes.

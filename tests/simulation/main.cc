@@ -84,7 +84,7 @@ void print(const Flags& flags, const Tally& tally) {
       "struck out\n",
       flags.first, flags.first + flags.seeds - 1, tally.requests, tally.served, tally.tokens,
       tally.groups, tally.groups_lost, tally.preemptions, tally.cached, tally.fetches, tally.drains,
-      tally.struck_out);
+      tally.ended_by_strikes);
   fmt::print(
       "{} processes, {} loads, {} with kept weights, {} with some, {} long tasks, {} reloads, "
       "{} refusals, {} late ticks, {} hopeless servers\n",

@@ -212,7 +212,7 @@ void Simulation::add_to(Tally* tally) {
   tally->preemptions += engine_.stats().preemptions;
   tally->cached += engine_.stats().prefix.hits;
   tally->fetches += engine_.fetches();
-  for (const auto& client : clients_) tally->struck_out += client->struck_out() ? 1 : 0;
+  for (const auto& client : clients_) tally->ended_by_strikes += client->ended_by_strikes() ? 1 : 0;
   tally->drains += drains_ ? 1 : 0;
   tally->processes += static_cast<int64_t>(cluster_.machine().processes().size());
   tally->loads += host_.loads;
@@ -245,7 +245,7 @@ Tally& Tally::operator+=(const Tally& other) {
   preemptions += other.preemptions;
   cached += other.cached;
   fetches += other.fetches;
-  struck_out += other.struck_out;
+  ended_by_strikes += other.ended_by_strikes;
   drains += other.drains;
   processes += other.processes;
   loads += other.loads;

@@ -27,7 +27,7 @@ struct Tally {
   int64_t preemptions = 0;
   int64_t cached = 0;  // Tokens that were not computed again.
   int64_t fetches = 0;
-  int64_t struck_out = 0;  // Requests ended because groups were lost at them.
+  int64_t ended_by_strikes = 0;  // Requests ended because groups were lost at them.
   int64_t drains = 0;
   int64_t processes = 0;
   int64_t loads = 0;

@@ -30,8 +30,8 @@ absl::StatusOr<std::unique_ptr<DataPort>> DataPort::open(const std::string& addr
   port->address_ = local_address(port->listener_.get());
   ASSIGN_OR_RETURN(const HostAndPort bound, split_address(port->address_));
   if (is_any_host(bound.host)) port->address_ = join_address(advertised_host, bound.port);
-  port->bell_ = FileDescriptor(eventfd(0, EFD_NONBLOCK | EFD_CLOEXEC));
-  if (!port->bell_.valid()) return resource_exhausted("no file descriptor for the data port");
+  port->doorbell_ = FileDescriptor(eventfd(0, EFD_NONBLOCK | EFD_CLOEXEC));
+  if (!port->doorbell_.valid()) return resource_exhausted("no file descriptor for the data port");
   port->thread_ = std::thread([raw = port.get()] { raw->run(); });
   return port;
 }
@@ -48,7 +48,7 @@ DataPort::~DataPort() {
 
 void DataPort::wake() const {
   const uint64_t one = 1;
-  static_cast<void>(write(bell_.get(), &one, sizeof(one)) < 0);  // Full: it is awake already.
+  static_cast<void>(write(doorbell_.get(), &one, sizeof(one)) < 0);  // Full: it is awake already.
 }
 
 // --- Called by the meeting
@@ -98,7 +98,7 @@ void DataPort::wait(milliseconds timeout) {
 
 void DataPort::run() {
   while (true) {
-    std::vector<pollfd> polled = {{.fd = bell_.get(), .events = POLLIN, .revents = 0},
+    std::vector<pollfd> polled = {{.fd = doorbell_.get(), .events = POLLIN, .revents = 0},
                                   {.fd = listener_.get(), .events = POLLIN, .revents = 0}};
     auto next = steady_clock::time_point::max();
     for (const Stranger& stranger : strangers_) {
@@ -113,7 +113,7 @@ void DataPort::run() {
     poll(polled.data(), polled.size(),
          strangers_.empty() ? -1 : static_cast<int>(std::clamp<int64_t>(left, 0, 60'000)));
     uint64_t rings = 0;
-    static_cast<void>(read(bell_.get(), &rings, sizeof(rings)) < 0);
+    static_cast<void>(read(doorbell_.get(), &rings, sizeof(rings)) < 0);
     {
       const MutexLock lock(&mutex_);
       if (stopping_) return;

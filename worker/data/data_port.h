@@ -97,7 +97,7 @@ class DataPort {
 
   const std::unique_ptr<DataTls> tls_;
   FileDescriptor listener_;
-  FileDescriptor bell_;  // Wakes the thread: an epoch has begun, or the end.
+  FileDescriptor doorbell_;  // Wakes the thread: an epoch has begun, or the end.
   std::string address_;
   std::thread thread_;
 

@@ -203,7 +203,8 @@ PackedCache::PackedCache(PackedCacheOptions options, std::string key, Progress* 
 }
 
 absl::Status PackedCache::read(std::span<std::byte> data, Parallel& parallel,
-                               const std::atomic<bool>* cancelled, const There& there) const {
+                               const std::atomic<bool>* cancelled,
+                               const IsPresent& is_present) const {
   const auto bytes = static_cast<int64_t>(data.size());
   ASSIGN_OR_RETURN(const File file, File::open(path_));
   struct stat info {};
@@ -225,7 +226,7 @@ absl::Status PackedCache::read(std::span<std::byte> data, Parallel& parallel,
   ASSIGN_OR_RETURN(const uint64_t sum,
                    for_blocks(bytes, data.data(), parallel, cancelled, progress_,
                               [&](int64_t begin, int64_t count) {
-                                if (there != nullptr && there(begin, count)) {
+                                if (is_present != nullptr && is_present(begin, count)) {
                                   return absl::OkStatus();
                                 }
                                 return file.read_at(static_cast<int64_t>(sizeof(Header)) + begin,
@@ -245,9 +246,9 @@ bool PackedCache::exists() const {
 }
 
 bool PackedCache::load(std::span<std::byte> data, Parallel& parallel,
-                       const std::atomic<bool>* cancelled, const There& there) const {
+                       const std::atomic<bool>* cancelled, const IsPresent& is_present) const {
   if (!exists()) return false;
-  const absl::Status status = read(data, parallel, cancelled, there);
+  const absl::Status status = read(data, parallel, cancelled, is_present);
   if (status.ok()) {
     spdlog::info("packed weights: {} from {}", memory_text(static_cast<int64_t>(data.size())),
                  path_);

@@ -42,7 +42,7 @@ OrderedJson calls_json(const AnswerFacts& facts, int32_t index,
 
 ChunkWriter::Choice::Choice(const AnswerFacts& facts, size_t prompt)
     : reader(facts.output, facts.include_reasoning),
-      logprobs(facts, LogprobWriter::Of::kAnswer, prompt) {}
+      logprobs(facts, LogprobWriter::TokenSource::kAnswer, prompt) {}
 
 ChunkWriter::ChunkWriter(std::shared_ptr<const AnswerFacts> facts)
     : facts_(std::move(facts)), head_(head_of(*facts_)) {}
@@ -175,7 +175,8 @@ std::string ChunkWriter::chunk_of(const Piece& piece, int32_t index, size_t prom
 // Every choice has the prompt's log-probabilities, before any of its tokens.
 std::vector<std::string> ChunkWriter::prompt_chunks(const StreamEvent& event, size_t prompt) {
   LogprobWriter& echo =
-      echoes_.try_emplace(prompt, *facts_, LogprobWriter::Of::kPrompt, prompt).first->second;
+      echoes_.try_emplace(prompt, *facts_, LogprobWriter::TokenSource::kPrompt, prompt)
+          .first->second;
   const std::string logprobs = write_json(echo.completion(event.prompt_logprobs));
   const int32_t first = static_cast<int32_t>(prompt) * facts_->choices_per_prompt;
   std::vector<std::string> chunks;

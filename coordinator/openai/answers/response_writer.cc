@@ -75,7 +75,7 @@ absl::StatusOr<std::string> repeated_fields(const OrderedJson& request) {
 ResponseWriter::ResponseWriter(std::shared_ptr<const AnswerFacts> facts)
     : facts_(std::move(facts)),
       reader_(facts_->output, facts_->include_reasoning),
-      logprobs_(*facts_, LogprobWriter::Of::kAnswer) {}
+      logprobs_(*facts_, LogprobWriter::TokenSource::kAnswer) {}
 
 void ResponseWriter::write(const StreamEvent& event, size_t, std::optional<uint64_t> id,
                            std::string* bytes) {

@@ -221,14 +221,14 @@ void Client::close(const absl::Status& status) {
     return try_again();
   }
   if (!expected(status)) world_.broken("client {}: closed with {}", number_, status.ToString());
-  struck_out_ = status.code() == absl::StatusCode::kInternal && !poisoned_;
+  ended_by_strikes_ = status.code() == absl::StatusCode::kInternal && !poisoned_;
   const bool whole =
       status.ok() && std::all_of(choices_.begin(), choices_.end(), [](const Choice& choice) {
         return choice.finish_reason != FinishReason::kCancelled;
       });
   served_ = served_ || whole;
   stream_ = nullptr;
-  const bool innocent = struck_out_ && !deadly_;
+  const bool innocent = ended_by_strikes_ && !deadly_;
   if ((innocent || status.code() == absl::StatusCode::kUnavailable) && !cancelled_) {
     return try_again();
   }

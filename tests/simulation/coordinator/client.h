@@ -21,7 +21,7 @@ class Client {
   void wake();
   bool done() const { return done_; }
   bool served() const { return served_; }  // In full.
-  bool struck_out() const { return struck_out_; }
+  bool ended_by_strikes() const { return ended_by_strikes_; }
   int64_t tokens() const { return tokens_; }
 
  private:
@@ -64,7 +64,7 @@ class Client {
   bool cancelled_ = false;
   bool done_ = false;
   bool served_ = false;
-  bool struck_out_ = false;
+  bool ended_by_strikes_ = false;
   int64_t tokens_ = 0;
 };
 

@@ -62,7 +62,7 @@ std::string check_metrics_prefix(const std::string& prefix) {
 }
 
 // Logs how many of the expected workers have joined, until it is destroyed.
-std::jthread say_who_joined(const Log& log, const Cluster& cluster, int wanted) {
+std::jthread log_joined_workers(const Log& log, const Cluster& cluster, int wanted) {
   return std::jthread([&log, &cluster, wanted](const std::stop_token& stop) {
     int64_t said = 0;
     do {
@@ -80,7 +80,7 @@ std::jthread say_who_joined(const Log& log, const Cluster& cluster, int wanted) 
 absl::Status wait_end(const ServeFlags& flags, InferenceService& service, const Log& log) {
   std::jthread joining;
   if (flags.wait_workers > 0) {
-    joining = say_who_joined(log, service.cluster(), flags.wait_workers);
+    joining = log_joined_workers(log, service.cluster(), flags.wait_workers);
   }
   RETURN_IF_ERROR(service.engine().wait_ready());
   joining = {};

@@ -67,9 +67,9 @@ class TcpLinks {
   void sleep(Barrier::Clock::duration timeout) const;
   absl::Status ended(Link& link, const absl::Status& why);
   absl::Status goodbye_status(const Link& link);
-  Moved read_last_words(Link& link);
-  Moved say_last_words(Link& link);
-  void say_goodbye(const Goodbye& goodbye, Barrier::Clock::duration timeout);
+  Moved read_final(Link& link);
+  Moved send_final(Link& link);
+  void send_goodbye(const Goodbye& goodbye, Barrier::Clock::duration timeout);
   void interrupt();
   absl::Status late();
   absl::Status fail(Barrier& barrier, const absl::Status& why);
@@ -81,7 +81,7 @@ class TcpLinks {
   const FileDescriptor wake_;        // Wakes exchange() when end() is called.
   // An error's kind, and the rank that caused it.
   Failure failure_ = Failure::kNone;
-  int culprit_ = -1;
+  int failed_rank_ = -1;
 };
 
 }  // namespace lockstep

@@ -128,7 +128,7 @@ TEST(FrameTest, AGoodbyeComesAfterTheFrameThatHasBegunAndInPlaceOfAllOthers) {
     if (begun > 0) stream = stream.substr(0, std::min<size_t>(begun, parts[0].iov_len));
     if (begun > 0) writer.sent(stream.size());
     if (begun == 0) stream.clear();
-    writer.say_goodbye(kWhy);
+    writer.send_goodbye(kWhy);
     stream += written(writer, 10'000);
     EXPECT_EQ(stream.size(), 2 * sizeof(FrameHeader) + kFrameBytes);
     FrameReader reader;
@@ -146,7 +146,7 @@ TEST(FrameTest, AGoodbyeBetweenTwoCallsIsReadInPlaceOfTheSecond) {
   writer.begin(kCall, from.piece);
   reader.expect(kCall, to.piece);
   EXPECT_EQ(feed(reader, written(writer, 1000), 1000).value(), "");
-  writer.say_goodbye({.failure = Failure::kAborted, .number = 1});
+  writer.send_goodbye({.failure = Failure::kAborted, .number = 1});
   reader.expect(kCall, to.piece);
   EXPECT_TRUE(absl::IsAborted(feed(reader, written(writer, 1000), 7).status()));
   EXPECT_EQ(reader.goodbye(), (Goodbye{.failure = Failure::kAborted, .number = 1}));
@@ -157,7 +157,7 @@ TEST(FrameTest, AGoodbyeOutOfTurnIsNone) {
   FrameWriter writer;
   writer.begin(kCall, from.piece);
   written(writer, 1000);
-  writer.say_goodbye({});
+  writer.send_goodbye({});
   FrameReader reader;
   reader.expect(kCall, to.piece);
   const absl::Status status = feed(reader, written(writer, 1000), 1000).status();
