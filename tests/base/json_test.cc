@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// The JSON guard: limits, duplicates, places in messages, typed members.
+// The JSON guard: limits, duplicates, positions in error messages, typed members.
 #include "base/json.h"
 
 #include <gmock/gmock.h>
@@ -77,7 +77,7 @@ TEST(JsonTest, DuplicateKeysAreRefusedAtEveryDepth) {
   EXPECT_THAT(problem(R"({"a": 1, "b": 2, "a": 3})"), HasSubstr("the key \"a\" appears twice"));
   EXPECT_THAT(problem(R"({"x": [{"a": {}, "a": {}}]})"), HasSubstr("the key \"a\" appears twice"));
   EXPECT_TRUE(parse_json(R"({"a": {"a": 1}, "b": {"a": 1}})", "x").ok());
-  // Spelled in two ways it is the same key.
+  // These are two spellings of the same key.
   EXPECT_THAT(problem(R"({"a": 1, "\u0061": 3})"), HasSubstr("appears twice"));
 }
 

@@ -22,7 +22,7 @@ namespace {
 using ::testing::HasSubstr;
 using ::testing::MatchesRegex;
 
-// A pipe whose reader a test decides about.
+// A pipe that is read only when the test says so.
 class Pipe {
  public:
   Pipe() { EXPECT_EQ(pipe2(ends_.data(), O_CLOEXEC), 0); }
@@ -35,7 +35,7 @@ class Pipe {
   void close_writing() {
     if (ends_[1] >= 0) close(std::exchange(ends_[1], -1));
   }
-  // All lines up to the end, once nobody writes any more.
+  // All lines up to the end, after the last writer has closed the pipe.
   std::vector<std::string> lines() {
     close_writing();
     std::string text;
@@ -104,7 +104,8 @@ TEST_F(LogTest, InTextTheyFollowTheMessage) {
   EXPECT_THAT(end().at(0), HasSubstr("[info] request {\"id\":\"a\"}"));
 }
 
-// More than the pipe and the memory hold, while nobody reads: this test would not end.
+// The lines exceed what the pipe and the memory hold while no one reads. If logging waited for a
+// reader, this test would not end.
 TEST_F(LogTest, WhoLogsDoesNotWaitForAReaderAndTheOldestLinesAreDropped) {
   begin(LogFormat::kJson);
   const std::string text(1000, 'x');
@@ -114,7 +115,7 @@ TEST_F(LogTest, WhoLogsDoesNotWaitForAReaderAndTheOldestLinesAreDropped) {
   const int64_t dropped = log_->dropped();
   std::vector<std::string> lines;
   std::thread reader([&] { lines = pipe_.lines(); });
-  log_.reset();  // What waits is written now that somebody reads.
+  log_.reset();  // The queued lines are written now that the pipe is read.
   reader.join();
   EXPECT_EQ(std::ssize(lines) + dropped, kLines);
   EXPECT_THAT(lines.back(), HasSubstr("line 9999 "));

@@ -21,7 +21,7 @@ TEST(OpTest, EveryOperatorHasANameOfItsOwn) {
   EXPECT_EQ(op_name(Op::kColumns), "columns");
 }
 
-// "kLayerNorm" and "LAYER_NORM" as "layer_norm".
+// "kLayerNorm" and "LAYER_NORM" become "layer_norm".
 std::string word_of(std::string_view spelling) {
   const bool is_constant = spelling.starts_with('k');
   std::string word;

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// The rows of operators, and the page that is written from them.
+// The schemas of operators, and the page that is generated from them.
 #include "operators/schema.h"
 
 #include <gmock/gmock.h>
@@ -112,7 +112,7 @@ TEST(SchemaTest, AGatedLinearHasTwoRowsOfItsWeightForEachColumn) {
 
 TEST(SchemaTest, AttributesOutOfRangeAreFoundBeforeWhatReliesOnThem) {
   OperatorCall call{.in = {shape(8), shape(4)}, .out = {shape(8)}};
-  call.attrs = NormAttrs{.eps = 1e-5f, .head_dim = 0};  // Would be divided by.
+  call.attrs = NormAttrs{.eps = 1e-5f, .head_dim = 0};  // A divisor.
   EXPECT_THAT(check_call(schema_of(Op::kHeadNorm), call), HasSubstr("head_dim must be 1 to"));
   call.attrs.norm().head_dim = 4;
   EXPECT_EQ(check_call(schema_of(Op::kHeadNorm), call), "");
@@ -140,7 +140,7 @@ TEST(SchemaTest, ScalesOfPositionsAreCheckedBeforeTheyAreRead) {
   const OperatorSchema& schema = schema_of(Op::kPositionScale);
   const float scales[] = {1, NAN};
   OperatorCall call{.in = {shape(8)}, .out = {shape(8)}, .attrs = PositionScaleAttrs{}};
-  EXPECT_THAT(check_call(schema, call), HasSubstr("length must be 1 to"));  // Would divide by it.
+  EXPECT_THAT(check_call(schema, call), HasSubstr("length must be 1 to"));  // It is a divisor.
   call.attrs.position_scale().length = 10;
   EXPECT_THAT(check_call(schema, call), HasSubstr("scales count must be 1 to"));
   call.attrs.position_scale().scales = {scales, 1};
@@ -176,7 +176,7 @@ TEST(SchemaTest, RowsOfRoutesGoTogetherByHowManyThereAreForEachToken) {
   EXPECT_EQ(check_call(experts, call), "");
   call.in[0].rows_each = 2;
   EXPECT_THAT(check_call(experts, call), HasSubstr("rows of x for each token must be 1, found 2"));
-  call.in[0].rows_each = 0;  // Of outputs.
+  call.in[0].rows_each = 0;  // The rows of outputs.
   EXPECT_THAT(check_call(experts, call), HasSubstr("rows of x for each token must be 1, found 0"));
   call.in[0].rows_each = 1;
   call.out[0].rows_each = 1;
@@ -194,7 +194,7 @@ TEST(SchemaTest, WhatMultipliesIsKnownByItsMatrix) {
   EXPECT_FALSE(schema_of(Op::kRoute).multiplies());
 }
 
-// LOCKSTEP_REWRITE=1 writes the page instead.
+// LOCKSTEP_REWRITE=1 writes the page instead of checking it.
 TEST(SchemaTest, ThePageOfOperatorsIsWrittenFromTheRows) {
   const std::string path = LOCKSTEP_SOURCE_DIR "/docs/operators.md";
   if (std::getenv("LOCKSTEP_REWRITE") != nullptr) std::ofstream(path) << operators_page();

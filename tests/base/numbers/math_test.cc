@@ -83,7 +83,7 @@ TEST(MathTest, PowServesRotaryFrequencies) {
 }
 
 TEST(GumbelTest, NoiseIsAFunctionOfItsKeysAlone) {
-  // Fixed for ever: a change would change what users' seeds give.
+  // These values may never change: a change would alter what users' seeds give.
   EXPECT_EQ(gumbel_noise(0, 0, 0), gumbel_noise(0, 0, 0));
   EXPECT_NE(gumbel_noise(0, 0, 0), gumbel_noise(1, 0, 0));
   EXPECT_NE(gumbel_noise(0, 0, 0), gumbel_noise(0, 1, 0));

@@ -16,7 +16,7 @@ namespace lockstep {
 namespace {
 
 constexpr DType kKinds[] = {DType::kQ8, DType::kQ8C, DType::kQ4, DType::kQ4M};
-// Relative error of rounding to bfloat16.
+// The relative error of rounding to bfloat16.
 constexpr float kBf16 = 0x1p-8f;
 
 struct Matrix {
@@ -65,7 +65,7 @@ Codes quantized(DType dtype, const Matrix& matrix) {
   return codes;
 }
 
-// Sum of squares of the errors of row `row`, group `group`.
+// The sum of the squared errors of row `row`, group `group`.
 double group_error(const Matrix& matrix, const std::vector<float>& back, const Quantization& kind,
                    int64_t row, int64_t group) {
   double error = 0;
@@ -77,7 +77,7 @@ double group_error(const Matrix& matrix, const std::vector<float>& back, const Q
   return error;
 }
 
-// The textbook's int4: the largest magnitude becomes -8; with a minimum, the range is 0 to 15.
+// Textbook int4: the largest magnitude becomes -8; with a minimum, the range is 0 to 15.
 std::vector<float> plainly_rounded(const Matrix& matrix, const Quantization& kind) {
   std::vector<float> back(matrix.values.size());
   for (int64_t row = 0; row < matrix.rows; ++row) {
@@ -100,11 +100,11 @@ std::vector<float> plainly_rounded(const Matrix& matrix, const Quantization& kin
 }
 
 TEST(QuantizationTest, Int8KnownVector) {
-  // The largest magnitude is 127 steps of 1/64, which bfloat16 holds.
+  // The largest magnitude is 127 steps of 1/64, which bfloat16 represents exactly.
   const Matrix matrix{1, 5, {127 / 64.f, -1 / 64.f, 0.5f / 64, 1.5f / 64, -127 / 64.f}};
   const Codes codes = quantized(DType::kQ8, matrix);
   EXPECT_EQ(bf16_to_float(codes.scales[0]), 1 / 64.f);
-  // Ties go to the even code.
+  // Ties round to the even code.
   EXPECT_EQ(codes.codes, (std::vector<int8_t>{127, -1, 0, 2, -127}));
 }
 
@@ -115,12 +115,12 @@ TEST(QuantizationTest, Int4KnownVectors) {
   EXPECT_EQ(codes.dequantized(), matrix.values);
   EXPECT_EQ(codes.codes[0], -8);
   EXPECT_EQ(bf16_to_float(codes.scales[0]), 0.25f);
-  // The other way round the scale is negative.
+  // With the opposite signs the scale is negative.
   for (float& value : matrix.values) value = -value;
   codes = quantized(DType::kQ4, matrix);
   EXPECT_EQ(codes.dequantized(), matrix.values);
   EXPECT_EQ(bf16_to_float(codes.scales[0]), -0.25f);
-  // A range that does not hold zero has use for a minimum.
+  // A range without zero needs a minimum.
   for (int i = 0; i < 16; ++i) matrix.values[i] = 3 + i * 0.125f;
   codes = quantized(DType::kQ4M, matrix);
   EXPECT_EQ(codes.dequantized(), matrix.values);
@@ -133,7 +133,7 @@ TEST(QuantizationTest, Int8IsWithinHalfAStepOfEveryElement) {
     Codes codes = quantized(dtype, matrix);
     const std::vector<float> back = codes.dequantized();
     for (int64_t i = 0; i < 7 * 300; ++i) {
-      // The scale's own rounding moves nothing beyond: codes are chosen with the rounded one. The
+      // Rounding the scale adds no error here, because codes are chosen with the rounded scale. The
       // quotient is rounded twice in float32.
       const float half = codes.scale(i / 300, i % 300) / 2;
       EXPECT_LE(std::abs(back[i] - matrix.values[i]), half * (1 + 127 * 0x1p-21f))
@@ -170,11 +170,11 @@ TEST(QuantizationTest, Int4IsNeverWorseThanPlainRounding) {
   for (const DType dtype : kKinds) {
     const Quantization kind = *quantization(dtype);
     if (kind.bits != 4) continue;
-    double shares = 0;  // Of plain rounding's error; sums would be those of the outlier's group.
+    double shares = 0;  // Shares of plain rounding's error; the outlier would dominate a sum.
     int groups = 0;
     for (const float spread : {1.0f, 1e-12f, 1e12f}) {
       Matrix matrix = random_matrix(10, 333, 4, spread);
-      matrix.values[5] *= 20;  // An outlier, and a row without a sign.
+      matrix.values[5] *= 20;  // An outlier, and a row of one sign.
       for (int64_t k = 0; k < 333; ++k) matrix.values[333 + k] = std::abs(matrix.values[333 + k]);
       const std::vector<float> back = quantized(dtype, matrix).dequantized();
       const std::vector<float> plain_back = plainly_rounded(matrix, kind);
@@ -182,7 +182,7 @@ TEST(QuantizationTest, Int4IsNeverWorseThanPlainRounding) {
         for (int64_t group = 0; group < group_count(kind, 333); ++group) {
           const double error = group_error(matrix, back, kind, row, group);
           const double bound = group_error(matrix, plain_back, kind, row, group);
-          // Errors are summed in float32: 32 roundings, and as many of the squares.
+          // Errors are summed in float32: 32 roundings, and 32 more of the squares.
           EXPECT_LE(error, bound * (1 + 64 * 0x1p-23))
               << dtype_name(dtype) << " row " << row << " group " << group;
           if (bound == 0) continue;
@@ -248,7 +248,7 @@ TEST(QuantizationTest, AShortLastGroupIsAGroupOfItsOwn) {
   }
 }
 
-// A rank, a thread or a block of another size may quantize any of the rows.
+// Ranks, threads and blocks of other sizes may quantize any subset of the rows.
 TEST(QuantizationTest, ARowIsTheSameWhateverRowsComeWithIt) {
   for (const DType dtype : kKinds) {
     const Matrix matrix = random_matrix(9, 257, 7);

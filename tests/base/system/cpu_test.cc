@@ -12,7 +12,7 @@ namespace {
 
 constexpr int64_t kMiB = 1 << 20;
 
-// A folder with files as /proc and /sys would have them.
+// A folder that imitates /proc and /sys.
 class FakeSystem {
  public:
   explicit FakeSystem(const std::string& name)
@@ -108,7 +108,7 @@ TEST(CpuTest, ThisMachineHasACoreAndMemoryAndAName) {
   EXPECT_EQ(cpu_model_name("/nonexistent"), "unknown");
 }
 
-// Sets LOCKSTEP_ISA for one test and puts the old value back.
+// Sets LOCKSTEP_ISA for one test and restores the old value.
 class IsaVariable {
  public:
   explicit IsaVariable(const char* value) {

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Files read by pread and by mapping.
+// Files read with pread and with mmap.
 #include "base/system/mapped_file.h"
 
 #include <gmock/gmock.h>
@@ -53,7 +53,7 @@ TEST(FileTest, OnlyRegularFilesOpen) {
   const TempFolder folder;
   EXPECT_THAT(message_of(File::open(folder.path() / "none").status()), HasSubstr("No such file"));
   EXPECT_THAT(message_of(File::open(folder.path()).status()), HasSubstr("found a folder"));
-  ASSERT_EQ(mkfifo((folder.path() / "fifo").c_str(), 0600), 0);  // Must not hang.
+  ASSERT_EQ(mkfifo((folder.path() / "fifo").c_str(), 0600), 0);  // Opening it must not block.
   EXPECT_THAT(message_of(File::open(folder.path() / "fifo").status()), HasSubstr("pipe"));
 }
 

@@ -16,7 +16,7 @@ namespace {
 }
 [[noreturn]] void fail() { throw 1; }
 
-// No caller catches what `how` throws.
+// No caller catches the exception of `how`.
 void end_by(void (*how)()) noexcept { how(); }
 
 TEST(OutOfMemoryTest, ARequestThatRunsOutOfItIsRefused) {

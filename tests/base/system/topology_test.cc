@@ -15,8 +15,8 @@ namespace {
 
 namespace fs = std::filesystem;
 
-// A machine of two nodes of two cores of two threads, counted as Linux mostly does: first all first
-// threads, 0-3, then all second ones, 4-7.
+// A machine with two nodes of two cores of two threads, numbered as Linux usually does: all first
+// threads are 0-3, all second threads 4-7.
 class TopologyTest : public testing::Test {
  protected:
   TopologyTest() {

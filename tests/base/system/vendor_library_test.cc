@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Where a GPU's libraries are looked for.
+// The places where a GPU's libraries are searched for.
 #include "base/system/vendor_library.h"
 
 #include <gmock/gmock.h>
@@ -21,7 +21,7 @@ constexpr VendorLibrary kLibrary = {.file = "liblockstep-none.so.7",
                                     .package_folders = kFolders,
                                     .variable = "LOCKSTEP_TEST_LIBRARY"};
 
-// The environment as it was, at the end.
+// Restores the environment at the end.
 class Variable {
  public:
   Variable(const char* name, const std::string& value) : name_(name) {

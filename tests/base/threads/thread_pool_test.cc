@@ -20,7 +20,7 @@ TEST_P(ThreadPoolTest, EveryIndexRunsOnceOnAThreadThatExists) {
   ThreadPool pool(GetParam());
   EXPECT_EQ(pool.threads(), GetParam());
   for (const int64_t count : {0, 1, 2, 3, 7, 64, 1000}) {
-    std::vector<int> runs(static_cast<size_t>(count), 0);  // Each index is one thread's: no lock.
+    std::vector<int> runs(static_cast<size_t>(count), 0);  // One thread runs each index: no lock.
     std::atomic<int> bad_threads = 0;
     for_each(pool, count, [&](int64_t i, int thread) {
       ++runs[static_cast<size_t>(i)];
@@ -59,7 +59,7 @@ TEST_P(ThreadPoolTest, SleepsAndSpinsInterleave) {
     std::atomic<int64_t> total = 0;
     for_each(pool, 100, [&](int64_t i) { total += i; });
     ASSERT_EQ(total, 4950);
-    // Around the time after which helpers stop spinning.
+    // Pauses are around the time after which helpers stop spinning.
     std::this_thread::sleep_for(std::chrono::microseconds(loop % 70));
   }
 }
@@ -81,7 +81,7 @@ TEST(ThreadPoolLifeTest, AThreadKeepsItsNumberWithinALoop) {
       EXPECT_EQ(id, std::this_thread::get_id());
     });
   }
-  // The others may have been so quick that nothing was left for the caller.
+  // The others may have been so fast that no index was left for the caller.
   EXPECT_TRUE(ids[0] == std::thread::id() || ids[0] == std::this_thread::get_id());
 }
 
@@ -94,7 +94,7 @@ TEST(ThreadPoolLifeTest, ThreadsAreBoundToTheirProcessorsAndTheCallerIsFreeAgain
     for_each(pool, threads, [&](int64_t, int thread) {
       EXPECT_EQ(thread_processors(), std::vector<int>{usable[static_cast<size_t>(thread)]});
       ++begun;
-      while (begun < threads) std::this_thread::yield();  // One index a thread.
+      while (begun < threads) std::this_thread::yield();  // One index per thread.
     });
   }
   EXPECT_EQ(thread_processors(), usable);

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// What the system is told of a connection: that it keeps little, and finds a client that is gone.
+// A connection's socket options, so that the system buffers little and finds a client that is gone,
+// and its reads and writes.
 #include "base/tls/channel.h"
 
 #include <gtest/gtest.h>
@@ -43,7 +44,7 @@ TEST(ChannelTest, NothingToReadIsNoEndAndAClosedPeerIs) {
   shutdown(ends[1], SHUT_WR);
   EXPECT_EQ(channel.read(bytes, sizeof bytes).outcome, Channel::Outcome::kEnd);
   close(ends[1]);
-  EXPECT_EQ(channel.write(piece).outcome, Channel::Outcome::kFailed);  // And no SIGPIPE.
+  EXPECT_EQ(channel.write(piece).outcome, Channel::Outcome::kFailed);  // Without a SIGPIPE.
   close(ends[0]);
 }
 

@@ -26,7 +26,7 @@ using testing::kSpoilers;
 using testing::Spoiler;
 using Looks = LastGoodTls::Looks;
 
-// What is logged goes here, as long as this lives.
+// Catches the log while this object lives.
 class CaughtLog {
  public:
   CaughtLog() : before_(spdlog::default_logger()) {
@@ -34,7 +34,7 @@ class CaughtLog {
         "caught", std::make_shared<spdlog::sinks::ostream_sink_mt>(text_)));
   }
   ~CaughtLog() { spdlog::set_default_logger(before_); }
-  // Since the last call. The caller knows that nobody logs meanwhile.
+  // The text since the last call. The caller makes sure that no thread logs meanwhile.
   std::string take() { return std::exchange(text_, std::ostringstream()).str(); }
 
  private:
@@ -72,7 +72,7 @@ TEST_F(LastGoodTlsTest, WhateverHappensToAFileTheLastGoodOnesStayWithOneLine) {
       EXPECT_THAT(line, ::testing::HasSubstr("; for the test the last good certificate stays"));
     }
   }
-  EXPECT_EQ(tls->get()->bytes, good->bytes);  // All as before.
+  EXPECT_EQ(tls->get()->bytes, good->bytes);  // Nothing has changed.
   EXPECT_EQ(log.take(), "");
 }
 
@@ -92,7 +92,7 @@ TEST_F(LastGoodTlsTest, HalfOfAChangeIsNoneAndItsOtherHalfCompletesIt) {
   const auto tls = load(Looks::kWhenAsked);
   const std::shared_ptr<const GoodTls> before = tls->get();
   const Authority::Identity renewed = authority_.sign("renewed");
-  replace({identity_.cert, renewed.key}, renewed);  // The key stays the old one.
+  replace({identity_.cert, renewed.key}, renewed);  // The old key stays.
   EXPECT_EQ(tls->get(), before);
   replace(identity_, renewed);
   EXPECT_NE(tls->get(), before);
@@ -123,7 +123,7 @@ TEST_F(LastGoodTlsTest, ThereIsNoneWhereTheFirstFilesCannotBeUsed) {
   }
 }
 
-// Two changes of one size within the clock's tick: their times are the same.
+// Simulates two changes of one size within the clock's tick: their times are equal.
 TEST_F(LastGoodTlsTest, AChangeThatTheFilesTimesDoNotShowIsSeen) {
   const auto tls = load(Looks::kWhenAsked);
   const auto time = std::filesystem::last_write_time(files_.ca);

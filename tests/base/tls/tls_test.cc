@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// What is said of certificates and keys that cannot be used, and what is made of the others.
+// The errors for certificates and keys that cannot be used, and how usable ones are read.
 #include "base/tls/tls.h"
 
 #include <gmock/gmock.h>
@@ -48,7 +48,7 @@ class TlsFilesTest : public ::testing::Test {
   std::string cert_error(const std::string& path) const { return error({path, own_.key}); }
   std::string key_error(const std::string& path) const { return error({own_.cert, path}); }
 
-  // The key of own_, as other programs write it with a passphrase.
+  // The key of own_, encrypted as other programs write it with a passphrase.
   std::string encrypted_key(const std::string& name, bool traditional) const {
     const std::unique_ptr<FILE, decltype(&std::fclose)> from(std::fopen(own_.key.c_str(), "r"),
                                                              std::fclose);
@@ -82,7 +82,7 @@ TEST_F(TlsFilesTest, AFileThatCannotBeReadIsNamedWithTheSystemsReason) {
 TEST_F(TlsFilesTest, AFileWithoutPemOfItsKindIsToldWhatIsWanted) {
   const std::string wants_cert = ": want PEM (-----BEGIN CERTIFICATE-----), found none";
   const std::string wants_key = ": want PEM (-----BEGIN PRIVATE KEY-----), found none";
-  // The last one is whole, but for gRPC it would be nothing.
+  // The last one contains whole PEM, but gRPC would find none, because it begins with a zero byte.
   for (const std::string& bytes :
        {std::string(), std::string("hello\n"), std::string("\x30\x82\x01\x0a\x02\x82", 6),
         std::string(1, '\0') + "\n" + content_of(own_.cert) + content_of(own_.key)}) {
@@ -104,7 +104,7 @@ TEST_F(TlsFilesTest, AFileThatIsCutOffIsNamed) {
     EXPECT_THAT(cert_error(cut(own_.cert)), StartsWith("TLS certificate "));
     EXPECT_THAT(key_error(cut(own_.key)), HasSubstr("its PEM is cut off, broken or of"));
   }
-  // In a chain it is the second one that is broken, not missing.
+  // The second certificate of a chain is broken, not missing.
   const std::string chain = content_of(own_.cert) + content_of(authority_.path());
   EXPECT_THAT(cert_error(write("chain", chain.substr(0, chain.size() - 40))),
               HasSubstr("its PEM is cut off or broken: "));
