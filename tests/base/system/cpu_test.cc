@@ -149,7 +149,7 @@ TEST(IsaTest, AnEmptyValueIsNone) {
 
 TEST(IsaTest, OneThatTheMachineLacksBelowItsBestIsReported) {
   if (machine_runs(Isa::kAvx2Vnni) || machine_isa() < Isa::kAvx2Vnni) {
-    GTEST_SKIP() << "what this machine has is without gaps";
+    GTEST_SKIP() << "this machine lacks no instruction set below its best";
   }
   const IsaVariable variable("avx2_vnni");
   EXPECT_TRUE(isa_problem());
@@ -171,7 +171,7 @@ TEST(IsaTest, AnUnknownValueIsReportedAndPassedOver) {
 }
 
 TEST(IsaTest, MoreThanTheMachineHasIsReported) {
-  if (machine_runs(Isa::kAmx)) GTEST_SKIP() << "this machine has the best there is";
+  if (machine_runs(Isa::kAmx)) GTEST_SKIP() << "this machine has the best instruction set";
   const IsaVariable variable("amx");
   EXPECT_NE(isa_problem().value_or("").find("amx is not what this processor has"),
             std::string::npos);

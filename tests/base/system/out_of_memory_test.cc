@@ -33,7 +33,7 @@ TEST(OutOfMemoryDeathTest, AProcessThatEndsForWantOfItSaysSoInOneLine) {
   EXPECT_EXIT(end_by(run_out), testing::ExitedWithCode(2), "^lockstep: out of memory: [^\n]*\n$");
   EXPECT_EXIT(end_by(fail_to_start_a_thread), testing::ExitedWithCode(2),
               "^lockstep: a thread cannot be started: [^\n]*\n$");
-  EXPECT_DEATH(end_by(fail), "") << "a fault of ours aborts as ever";
+  EXPECT_DEATH(end_by(fail), "") << "our own bug still aborts";
 }
 
 }  // namespace

@@ -109,7 +109,7 @@ void pump(End& first, End& second) {
                                                        end->in.size() < end->wanted)});
     }
     if (polled.empty()) return;
-    ASSERT_GT(poll(polled.data(), polled.size(), 60'000), 0) << "both wait for ever";
+    ASSERT_GT(poll(polled.data(), polled.size(), 60'000), 0) << "both ends wait forever";
   }
 }
 
