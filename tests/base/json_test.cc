@@ -50,7 +50,7 @@ TEST(JsonTest, InvalidUtf8IsRefused) {
   EXPECT_FALSE(parse_json(R"("\ud800")", "x").ok());
 }
 
-TEST(JsonTest, WhatJsonDoesNotHaveIsRefused) {
+TEST(JsonTest, SyntaxThatJsonDoesNotHaveIsRefused) {
   for (const char* bad : {"{'a': 1}", "[1,]", "{\"a\": 1,}", "NaN", "[Infinity]", "// c\n1", "01",
                           "1e999", "{", "]", "[1}", "tru"}) {
     EXPECT_FALSE(parse_json(bad, "x").ok()) << bad;
@@ -81,7 +81,7 @@ TEST(JsonTest, DuplicateKeysAreRefusedAtEveryDepth) {
   EXPECT_THAT(problem(R"({"a": 1, "\u0061": 3})"), HasSubstr("appears twice"));
 }
 
-TEST(JsonTest, WhereDuplicatesAreAllowedTheLastWins) {
+TEST(JsonTest, TheLastDuplicateWinsIfDuplicatesAreAllowed) {
   const auto json = parse_json(R"({"a": {"b": 1}, "a": 3})", "x", {.reject_duplicate_keys = false});
   ASSERT_TRUE(json.ok());
   EXPECT_EQ(*json, (Json{{"a", 3}}));
@@ -99,7 +99,7 @@ TEST(JsonTest, OrderedObjectsKeepTheOrderOfTheirKeys) {
   EXPECT_EQ(last->dump(), R"({"b":3,"a":2})");
 }
 
-TEST(JsonTest, MembersComeByType) {
+TEST(JsonTest, MembersAreReadByType) {
   const Json json = *parse_json(R"({"i": -3, "b": true, "d": 1.5, "s": "t", "n": null})", "x");
   EXPECT_EQ(*get_int(json, "i"), -3);
   EXPECT_EQ(*get_bool(json, "b"), true);
@@ -108,7 +108,7 @@ TEST(JsonTest, MembersComeByType) {
   EXPECT_EQ(*get_string(json, "s"), "t");
 }
 
-TEST(JsonTest, MissingAndNullMembersAreTheFallback) {
+TEST(JsonTest, MissingAndNullMembersGiveTheFallback) {
   const Json json = *parse_json(R"({"n": null})", "x");
   for (const char* key : {"n", "gone"}) {
     EXPECT_EQ(*get_int(json, key, 7), 7);

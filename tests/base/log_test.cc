@@ -70,7 +70,7 @@ class LogTest : public ::testing::Test {
   std::optional<Log> log_;
 };
 
-TEST_F(LogTest, AJsonLineIsOneObjectWhateverItSays) {
+TEST_F(LogTest, AJsonLineIsOneObjectForAnyMessage) {
   begin(LogFormat::kJson);
   spdlog::warn("a \"quote\", a\nline, a byte \xff and {{}}");
   spdlog::debug("not at this level");
@@ -98,7 +98,7 @@ TEST_F(LogTest, FieldsAreMembersOfTheObject) {
   EXPECT_EQ(OrderedJson::parse(lines[1]).size(), 3u);
 }
 
-TEST_F(LogTest, InTextTheyFollowTheMessage) {
+TEST_F(LogTest, FieldsFollowTheMessageInText) {
   begin(LogFormat::kText);
   log_fields("request", {{"id", "a"}});
   EXPECT_THAT(end().at(0), HasSubstr("[info] request {\"id\":\"a\"}"));
@@ -106,7 +106,7 @@ TEST_F(LogTest, InTextTheyFollowTheMessage) {
 
 // The lines exceed what the pipe and the memory hold while no one reads. If logging waited for a
 // reader, this test would not end.
-TEST_F(LogTest, WhoLogsDoesNotWaitForAReaderAndTheOldestLinesAreDropped) {
+TEST_F(LogTest, LoggingDoesNotWaitForAReaderAndDropsTheOldestLines) {
   begin(LogFormat::kJson);
   const std::string text(1000, 'x');
   constexpr int kLines = 10'000;
@@ -143,7 +143,7 @@ TEST_F(LogTest, ALineSaysHowManyWereDropped) {
   EXPECT_THAT(*said, HasSubstr(std::to_string(dropped) + " log lines were dropped"));
 }
 
-TEST_F(LogTest, ItsEndWaitsForNoReader) {
+TEST_F(LogTest, EndingALogDoesNotWaitForAReader) {
   begin(LogFormat::kText);
   const std::string text(1000, 'x');
   for (int i = 0; i < 1000; ++i) spdlog::warn(text);
@@ -151,7 +151,7 @@ TEST_F(LogTest, ItsEndWaitsForNoReader) {
   EXPECT_FALSE(pipe_.lines().empty());
 }
 
-TEST(LogFormatTest, IsTextOrJson) {
+TEST(LogFormatTest, AFormatIsTextOrJson) {
   EXPECT_EQ(log_format_of("json").value(), LogFormat::kJson);
   EXPECT_EQ(log_format_of("text").value(), LogFormat::kText);
   EXPECT_THAT(std::string(log_format_of("xml").status().message()),

@@ -99,7 +99,7 @@ std::vector<float> plainly_rounded(const Matrix& matrix, const Quantization& kin
   return back;
 }
 
-TEST(QuantizationTest, Int8KnownVector) {
+TEST(QuantizationTest, Int8GivesTheKnownCodesAndScale) {
   // The largest magnitude is 127 steps of 1/64, which bfloat16 represents exactly.
   const Matrix matrix{1, 5, {127 / 64.f, -1 / 64.f, 0.5f / 64, 1.5f / 64, -127 / 64.f}};
   const Codes codes = quantized(DType::kQ8, matrix);
@@ -108,7 +108,7 @@ TEST(QuantizationTest, Int8KnownVector) {
   EXPECT_EQ(codes.codes, (std::vector<int8_t>{127, -1, 0, 2, -127}));
 }
 
-TEST(QuantizationTest, Int4KnownVectors) {
+TEST(QuantizationTest, Int4GivesTheKnownScalesAndMinima) {
   Matrix matrix{1, 16, {}};
   for (int code = -8; code <= 7; ++code) matrix.values.push_back(code * 0.25f);
   Codes codes = quantized(DType::kQ4, matrix);
@@ -142,7 +142,7 @@ TEST(QuantizationTest, Int8IsWithinHalfAStepOfEveryElement) {
   }
 }
 
-TEST(QuantizationTest, Int8ScalesAreTheLargestMagnitudeBy127) {
+TEST(QuantizationTest, Int8ScalesAreTheLargestMagnitudeDividedBy127) {
   const Matrix matrix = random_matrix(3, 64, 2, 1e-3f);
   const Codes codes = quantized(DType::kQ8, matrix);
   for (int64_t group = 0; group < 6; ++group) {
@@ -155,7 +155,7 @@ TEST(QuantizationTest, Int8ScalesAreTheLargestMagnitudeBy127) {
   }
 }
 
-TEST(QuantizationTest, Int8OfWhatItGivesIsTheSameAgain) {
+TEST(QuantizationTest, Int8OfDequantizedValuesGivesTheSameValues) {
   for (const DType dtype : {DType::kQ8, DType::kQ8C}) {
     for (const float spread : {1.0f, 1e-20f, 1e20f}) {
       Codes once = quantized(dtype, random_matrix(9, 200, 3, spread));
@@ -195,7 +195,7 @@ TEST(QuantizationTest, Int4IsNeverWorseThanPlainRounding) {
   }
 }
 
-TEST(QuantizationTest, ZerosStayZeros) {
+TEST(QuantizationTest, ZerosStayZero) {
   for (const DType dtype : kKinds) {
     Codes codes = quantized(dtype, {5, 70, std::vector<float>(350)});
     EXPECT_EQ(codes.dequantized(), std::vector<float>(350)) << dtype_name(dtype);
@@ -203,7 +203,7 @@ TEST(QuantizationTest, ZerosStayZeros) {
   }
 }
 
-TEST(QuantizationTest, VanishingGroupsBecomeZerosAndTheirNeighboursDoNot) {
+TEST(QuantizationTest, TinyGroupsBecomeZeroAndTheirNeighboursDoNot) {
   for (const DType dtype : kKinds) {
     const Quantization kind = *quantization(dtype);
     if (kind.group == 0) continue;
@@ -215,7 +215,7 @@ TEST(QuantizationTest, VanishingGroupsBecomeZerosAndTheirNeighboursDoNot) {
   }
 }
 
-TEST(QuantizationTest, AGroupOfOneElementKeepsItToTheScalesPrecision) {
+TEST(QuantizationTest, AGroupOfOneElementIsAsPreciseAsItsScale) {
   for (const DType dtype : kKinds) {
     const Quantization kind = *quantization(dtype);
     const int64_t cols = kind.group + 1;  // The last group has one element.
@@ -228,7 +228,7 @@ TEST(QuantizationTest, AGroupOfOneElementKeepsItToTheScalesPrecision) {
   }
 }
 
-TEST(QuantizationTest, AShortLastGroupIsAGroupOfItsOwn) {
+TEST(QuantizationTest, AShortLastGroupIsQuantizedAlone) {
   for (const DType dtype : kKinds) {
     const Quantization kind = *quantization(dtype);
     if (kind.group == 0) continue;
@@ -249,7 +249,7 @@ TEST(QuantizationTest, AShortLastGroupIsAGroupOfItsOwn) {
 }
 
 // Ranks, threads and blocks of other sizes may quantize any subset of the rows.
-TEST(QuantizationTest, ARowIsTheSameWhateverRowsComeWithIt) {
+TEST(QuantizationTest, ARowDoesNotDependOnTheOtherRows) {
   for (const DType dtype : kKinds) {
     const Matrix matrix = random_matrix(9, 257, 7);
     const Codes all = quantized(dtype, matrix);
@@ -266,7 +266,7 @@ TEST(QuantizationTest, ARowIsTheSameWhateverRowsComeWithIt) {
   }
 }
 
-TEST(QuantizationTest, ReadsRowsByTheirStride) {
+TEST(QuantizationTest, RowsAreReadByTheirStride) {
   const Matrix wide = random_matrix(3, 100, 8);
   Matrix narrow{3, 40, {}};
   for (int64_t i = 0; i < 120; ++i) narrow.values.push_back(wide.values[i / 40 * 100 + i % 40]);

@@ -30,7 +30,7 @@ TEST(FileTest, ReadsAnyRange) {
   EXPECT_TRUE(file->read_at(10, 0, nullptr).ok());
 }
 
-TEST(FileTest, ReadingPastTheEndNamesFileAndPlace) {
+TEST(FileTest, ReadingPastTheEndNamesTheFileAndTheOffset) {
   const TempFolder folder;
   write_test_file(folder.path() / "f", "0123456789");
   const auto file = File::open(folder.path() / "f");
@@ -40,7 +40,7 @@ TEST(FileTest, ReadingPastTheEndNamesFileAndPlace) {
   EXPECT_THAT(message, HasSubstr("wanted 4 more bytes at byte 10"));
 }
 
-TEST(FileTest, CheckSizeSeesAFileThatShrank) {
+TEST(FileTest, CheckSizeDetectsAFileThatShrank) {
   const TempFolder folder;
   write_test_file(folder.path() / "f", "0123456789");
   const auto file = File::open(folder.path() / "f");
@@ -57,7 +57,7 @@ TEST(FileTest, OnlyRegularFilesOpen) {
   EXPECT_THAT(message_of(File::open(folder.path() / "fifo").status()), HasSubstr("pipe"));
 }
 
-TEST(FileTest, ReadFileIsBounded) {
+TEST(FileTest, ReadFileHasASizeLimit) {
   const TempFolder folder;
   write_test_file(folder.path() / "f", "0123456789");
   EXPECT_EQ(*read_file(folder.path() / "f", 10), "0123456789");
@@ -65,7 +65,7 @@ TEST(FileTest, ReadFileIsBounded) {
               HasSubstr("wanted at most 9 bytes, found 10"));
 }
 
-TEST(MappedFileTest, ShowsTheBytesAndOutlivesMoves) {
+TEST(MappedFileTest, AMappingShowsTheBytesAndSurvivesMoves) {
   const TempFolder folder;
   write_test_file(folder.path() / "f", "hello");
   auto opened = MappedFile::open(folder.path() / "f");
@@ -80,7 +80,7 @@ TEST(MappedFileTest, ShowsTheBytesAndOutlivesMoves) {
   EXPECT_EQ(file.path(), folder.path() / "g");
 }
 
-TEST(MappedFileTest, AnEmptyFileIsEmpty) {
+TEST(MappedFileTest, AnEmptyFileMapsToNoBytes) {
   const TempFolder folder;
   write_test_file(folder.path() / "f", "");
   const auto file = MappedFile::open(folder.path() / "f");

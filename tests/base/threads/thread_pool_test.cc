@@ -16,7 +16,7 @@ namespace {
 
 class ThreadPoolTest : public testing::TestWithParam<int> {};
 
-TEST_P(ThreadPoolTest, EveryIndexRunsOnceOnAThreadThatExists) {
+TEST_P(ThreadPoolTest, EveryIndexRunsOnceOnAThreadOfThePool) {
   ThreadPool pool(GetParam());
   EXPECT_EQ(pool.threads(), GetParam());
   for (const int64_t count : {0, 1, 2, 3, 7, 64, 1000}) {
@@ -43,7 +43,7 @@ TEST_P(ThreadPoolTest, ManySmallLoopsSeeEachOthersResults) {
   }
 }
 
-TEST_P(ThreadPoolTest, WakesAfterALongPause) {
+TEST_P(ThreadPoolTest, ThePoolWakesAfterALongPause) {
   ThreadPool pool(GetParam());
   for (int loop = 0; loop < 20; ++loop) {
     std::atomic<int> runs = 0;
@@ -53,7 +53,7 @@ TEST_P(ThreadPoolTest, WakesAfterALongPause) {
   }
 }
 
-TEST_P(ThreadPoolTest, SleepsAndSpinsInterleave) {
+TEST_P(ThreadPoolTest, SleepingAndSpinningAlternate) {
   ThreadPool pool(GetParam());
   for (int loop = 0; loop < 300; ++loop) {
     std::atomic<int64_t> total = 0;
@@ -67,7 +67,7 @@ TEST_P(ThreadPoolTest, SleepsAndSpinsInterleave) {
 INSTANTIATE_TEST_SUITE_P(Threads, ThreadPoolTest, testing::Values(1, 2, 3, 8),
                          [](const auto& info) { return "Threads" + std::to_string(info.param); });
 
-TEST(ThreadPoolLifeTest, StartsAndStopsWithoutWork) {
+TEST(ThreadPoolLifeTest, APoolStartsAndStopsWithoutWork) {
   for (int i = 0; i < 50; ++i) ThreadPool pool(4);
 }
 
@@ -85,7 +85,7 @@ TEST(ThreadPoolLifeTest, AThreadKeepsItsNumberWithinALoop) {
   EXPECT_TRUE(ids[0] == std::thread::id() || ids[0] == std::this_thread::get_id());
 }
 
-TEST(ThreadPoolLifeTest, ThreadsAreBoundToTheirProcessorsAndTheCallerIsFreeAgain) {
+TEST(ThreadPoolLifeTest, ThreadsAreBoundToTheirProcessorsAndTheCallerIsReleased) {
   const std::vector<int> usable = thread_processors();
   const int threads = static_cast<int>(usable.size());
   {

@@ -19,7 +19,7 @@ int option(int descriptor, int level, int name) {
   return value;
 }
 
-TEST(ChannelTest, AHalfOpenConnectionIsFoundWithin15Seconds) {
+TEST(ChannelTest, AHalfOpenConnectionIsDetectedWithin15Seconds) {
   const int descriptor = socket(AF_INET, SOCK_STREAM, 0);
   set_socket_options(descriptor);
   EXPECT_EQ(option(descriptor, SOL_SOCKET, SO_KEEPALIVE), 1);
@@ -31,7 +31,7 @@ TEST(ChannelTest, AHalfOpenConnectionIsFoundWithin15Seconds) {
   close(descriptor);
 }
 
-TEST(ChannelTest, NothingToReadIsNoEndAndAClosedPeerIs) {
+TEST(ChannelTest, AnIdlePeerIsNotTheEndButAClosedPeerIs) {
   int ends[2];
   ASSERT_EQ(socketpair(AF_UNIX, SOCK_STREAM | SOCK_NONBLOCK, 0, ends), 0);
   Channel channel(ends[0], nullptr);

@@ -141,7 +141,7 @@ class DataTlsTest : public ::testing::Test {
   const Authority authority_;
 };
 
-TEST_F(DataTlsTest, EveryByteArrivesBothWaysAtOnceHoweverItIsCut) {
+TEST_F(DataTlsTest, EveryByteArrivesBothWaysAtOnceForAnyPieces) {
   for (const int64_t records_per_key : {int64_t{3}, DataTls::kRecordsPerKey}) {
     const auto tls = load_tls(files("one"), records_per_key);
     const auto other = load_tls(files("other"), records_per_key);
@@ -157,7 +157,7 @@ TEST_F(DataTlsTest, EveryByteArrivesBothWaysAtOnceHoweverItIsCut) {
   }
 }
 
-TEST_F(DataTlsTest, ManyBytesAreReadOneByOne) {
+TEST_F(DataTlsTest, ManyBytesCanBeReadOneByOne) {
   const auto tls = load_tls(files("one"));
   auto [first, second] = ends(*tls, *tls);
   first.out = random_bytes(20'000, 3);
@@ -167,7 +167,7 @@ TEST_F(DataTlsTest, ManyBytesAreReadOneByOne) {
   EXPECT_TRUE(second.in == first.out) << first.status << second.status;
 }
 
-TEST_F(DataTlsTest, APeerThatIsGoneInMidRecordIsSeenAfterWhatCame) {
+TEST_F(DataTlsTest, APeerLostInMidRecordIsReportedAfterTheReceivedBytes) {
   const auto tls = load_tls(files("one"));
   auto [first, second] = ends(*tls, *tls);
   first.out = "!";
@@ -189,7 +189,7 @@ TEST_F(DataTlsTest, APeerThatIsGoneInMidRecordIsSeenAfterWhatCame) {
   EXPECT_EQ(second.channel->receive({}).status(), second.status);  // The error stays.
 }
 
-TEST_F(DataTlsTest, ACertificateThatDoesNotCountIsRefusedByEitherSide) {
+TEST_F(DataTlsTest, AnUntrustedCertificateIsRefusedByEitherSide) {
   const Authority others;
   const auto good = load_tls(files("good"));
   const auto late = load_tls(files("late", -1));
@@ -217,14 +217,14 @@ TEST_F(DataTlsTest, ACertificateThatDoesNotCountIsRefusedByEitherSide) {
   for (const absl::Status& status : greet(*good, *good)) EXPECT_TRUE(status.ok()) << status;
 }
 
-TEST_F(DataTlsTest, ACertificateForOneUseServesOnEitherSide) {
+TEST_F(DataTlsTest, ACertificateForOneUseWorksOnEitherSide) {
   for (const char* uses : {"serverAuth", "clientAuth"}) {
     const auto tls = load_tls(tls_files(authority_.sign("worker", 1, uses), authority_));
     for (const absl::Status& status : greet(*tls, *tls)) EXPECT_TRUE(status.ok()) << status;
   }
 }
 
-TEST_F(DataTlsTest, WhatIsNotTlsIsRefused) {
+TEST_F(DataTlsTest, APeerThatDoesNotSpeakTlsIsRefused) {
   const auto tls = load_tls(files("one"));
   auto [own, other] = sockets();
   const auto channel = open_channel(*tls, std::move(own), DataTls::Side::kListens);
@@ -236,7 +236,7 @@ TEST_F(DataTlsTest, WhatIsNotTlsIsRefused) {
   EXPECT_THAT(message_of(received.status()), StartsWith("TLS: "));
 }
 
-TEST_F(DataTlsTest, FilesAreReadWhenTheyHaveChangedAndOnlyIfTheyFit) {
+TEST_F(DataTlsTest, ChangedFilesAreReadAndUsedOnlyIfTheyMatch) {
   const Authority others;
   const Authority::Identity identity = authority_.sign("first");
   const auto changing = load_tls(tls_files(identity, authority_));
@@ -254,7 +254,7 @@ TEST_F(DataTlsTest, FilesAreReadWhenTheyHaveChangedAndOnlyIfTheyFit) {
   EXPECT_TRUE(works());
 }
 
-TEST_F(DataTlsTest, FilesThatDoNotFitAreNamedAtTheStart) {
+TEST_F(DataTlsTest, FilesThatDoNotMatchAreNamedAtTheStart) {
   const TlsFiles mixed{.cert = authority_.sign("one").cert,
                        .key = authority_.sign("another").key,
                        .ca = authority_.path()};

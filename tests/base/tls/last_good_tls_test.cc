@@ -57,7 +57,7 @@ class LastGoodTlsTest : public ::testing::Test {
   const TlsFiles files_ = {identity_.cert, identity_.key, authority_.path()};
 };
 
-TEST_F(LastGoodTlsTest, WhateverHappensToAFileTheLastGoodOnesStayWithOneLine) {
+TEST_F(LastGoodTlsTest, ABrokenFileKeepsTheLastGoodOnesAndLogsOneLine) {
   const auto tls = load(Looks::kWhenAsked);
   const std::shared_ptr<const GoodTls> good = tls->get();
   CaughtLog log;
@@ -76,7 +76,7 @@ TEST_F(LastGoodTlsTest, WhateverHappensToAFileTheLastGoodOnesStayWithOneLine) {
   EXPECT_EQ(log.take(), "");
 }
 
-TEST_F(LastGoodTlsTest, AGoodChangeIsTakenAndWhatWasGivenStaysValid) {
+TEST_F(LastGoodTlsTest, AGoodChangeIsUsedAndEarlierContextsStayValid) {
   const auto tls = load(Looks::kWhenAsked);
   const std::shared_ptr<const GoodTls> before = tls->get();
   EXPECT_EQ(tls->get(), before);
@@ -88,7 +88,7 @@ TEST_F(LastGoodTlsTest, AGoodChangeIsTakenAndWhatWasGivenStaysValid) {
   EXPECT_EQ(tls->get(), after);
 }
 
-TEST_F(LastGoodTlsTest, HalfOfAChangeIsNoneAndItsOtherHalfCompletesIt) {
+TEST_F(LastGoodTlsTest, HalfAChangeIsIgnoredUntilTheOtherHalfArrives) {
   const auto tls = load(Looks::kWhenAsked);
   const std::shared_ptr<const GoodTls> before = tls->get();
   const Authority::Identity renewed = authority_.sign("renewed");
@@ -98,7 +98,7 @@ TEST_F(LastGoodTlsTest, HalfOfAChangeIsNoneAndItsOtherHalfCompletesIt) {
   EXPECT_NE(tls->get(), before);
 }
 
-TEST_F(LastGoodTlsTest, EachContextIsPreparedBeforeItIsGiven) {
+TEST_F(LastGoodTlsTest, EachContextIsPreparedBeforeItIsReturned) {
   static int prepared;
   prepared = 0;
   const auto tls = load(Looks::kWhenAsked, [](ssl_ctx_st*) { ++prepared; });
@@ -108,14 +108,14 @@ TEST_F(LastGoodTlsTest, EachContextIsPreparedBeforeItIsGiven) {
   EXPECT_EQ(prepared, 2);
 }
 
-TEST_F(LastGoodTlsTest, AThreadLooksWhereAskingMustNotWait) {
+TEST_F(LastGoodTlsTest, AThreadPollsTheFilesIfGetMustNotWait) {
   const auto tls = load(Looks::kEverySecond);
   const std::shared_ptr<const GoodTls> before = tls->get();
   replace(identity_, others_.sign("renewed"));
   EXPECT_TRUE(becomes_true([&] { return tls->get() != before; }));
 }
 
-TEST_F(LastGoodTlsTest, ThereIsNoneWhereTheFirstFilesCannotBeUsed) {
+TEST_F(LastGoodTlsTest, LoadingFailsIfTheFirstFilesAreUnusable) {
   for (const Spoiler& spoiler : kSpoilers) {
     const testing::SpoiledFile spoiled(files_.key, spoiler);
     const absl::Status status = LastGoodTls::load(files_, {.user = "the test"}).status();
@@ -124,7 +124,7 @@ TEST_F(LastGoodTlsTest, ThereIsNoneWhereTheFirstFilesCannotBeUsed) {
 }
 
 // Simulates two changes of one size within the clock's tick: their times are equal.
-TEST_F(LastGoodTlsTest, AChangeThatTheFilesTimesDoNotShowIsSeen) {
+TEST_F(LastGoodTlsTest, AChangeWithoutANewFileTimeIsDetected) {
   const auto tls = load(Looks::kWhenAsked);
   const auto time = std::filesystem::last_write_time(files_.ca);
   const std::shared_ptr<const GoodTls> before = tls->get();
