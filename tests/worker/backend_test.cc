@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Which device each worker gets, and what is said where there is none for it.
+// The device that each worker gets, and the errors if there is none for it.
 #include "worker/backend.h"
 
 #include <gmock/gmock.h>

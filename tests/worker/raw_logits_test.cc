@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// The logits of ids that an output names.
+// The logits of ids that an output requests by name.
 #include <gtest/gtest.h>
 
 #include "base/status.h"

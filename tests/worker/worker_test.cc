@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// One rank, and two on threads, with programs made by hand and random weights.
+// One rank, and two on threads, with hand-made programs and random weights.
 #include "worker/worker.h"
 
 #include <gmock/gmock.h>
@@ -95,7 +95,7 @@ TEST(WorkerTest, AnswersWithEditsMasksAndSums) {
   output.set_want_raw_sums(true);
   cluster::LogitEdit* edit = output.add_edits();
   edit->set_id(70);
-  edit->set_add(50);  // Repetition 0 reads as 1.
+  edit->set_add(50);  // Repetition 0 means 1.
   std::string mask(16, '\xff');
   mask[0] = '\xfe';  // Id 0 is forbidden.
   output.set_mask(mask);
@@ -270,7 +270,7 @@ TEST(WorkerTest, CountsItsProgressWhileItLoadsAndInSteps) {
   EXPECT_GE((*worker)->weight_bytes(), progress.bytes_loaded);
   EXPECT_EQ(progress.instructions, 0u);
   ASSERT_EQ(message_of((*worker)->start(8)), "");
-  // A null step counts as many as any other.
+  // A null step counts the same number of instructions as any other.
   ASSERT_EQ(message_of((*worker)->step(cluster::Step()).status()), "");
   const uint64_t instructions = progress.instructions;
   EXPECT_GT(instructions, 10u);
@@ -299,7 +299,7 @@ TEST(WorkerTest, ProfilesEveryKernel) {
   }
 }
 
-// Two ranks, each on a thread of its own, run the same steps.
+// Two ranks, each on its own thread, run the same steps.
 class TwoRanks {
  public:
   TwoRanks(program::Program (*make)(int, int), int64_t shared_bytes) {
@@ -323,7 +323,7 @@ class TwoRanks {
     return parts[0] + parts[1];
   }
 
-  // A new epoch, whose ranks share so much memory.
+  // Starts a new epoch, whose ranks share this much memory.
   void rejoin(int64_t shared_bytes) {
     auto collectives = local_collectives(2, kCollectiveTimeout, shared_bytes);
     run([&](int rank) {
@@ -380,7 +380,7 @@ TEST(TwoRanksTest, GiveTheSameBitsWhetherTheirCollectiveHasMemoryToShareOrNot) {
 TEST(TwoRanksTest, AnAbortEndsTheStepOfTheOther) {
   cluster::Step step;
   add_rows(step, {1, 2}, 0, {0});
-  for (int round = 0; round < 20; ++round) {  // Before the step, in it, and while it waits.
+  for (int round = 0; round < 20; ++round) {  // Before the step, during it, and while it waits.
     TwoRanks both(layer_program, 0);
     absl::Status status;
     std::thread waiting([&] { status = both.worker(0).step(step).status(); });

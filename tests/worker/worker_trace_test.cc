@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Times of operators, which a step may ask for.
+// The times of operators, which a step may request.
 #include <gtest/gtest.h>
 
 #include "base/status.h"

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// What operators made, which a step may ask for.
+// The results of operators, which a step may request.
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
@@ -24,7 +24,7 @@ class WorkerValuesTest : public testing::Test {
     EXPECT_EQ(message_of(worker_->start(8)), "");
   }
 
-  // The same three rows each time, and values of instructions [begin, end).
+  // A step with the same three rows each time, which requests values of instructions [begin, end).
   cluster::Step step_for(int begin, int end) {
     cluster::Step step;
     step.set_step(++number_);
@@ -59,10 +59,11 @@ TEST_F(WorkerValuesTest, EveryValueButViewsIsGivenIfTheStepAsksForIt) {
 TEST_F(WorkerValuesTest, WhatIsGivenIsWhatTheNextOperatorsRead) {
   const int count = program_.instructions_size();
   const cluster::StepResult all = worker_->step(step_for(0, count)).value();
-  // The logits, which the last operator reads and gives as an output.
+  // The logits: the last operator reads them and returns them as an output.
   const std::string& logits = all.values(all.values_size() - 1).rows();
   EXPECT_EQ(logits, all.outputs(0).logits());
-  // One instruction at a time gives the same, whatever ran over its memory later.
+  // Requesting one instruction at a time gives the same values, although later ones reuse the
+  // memory.
   int next = 0;
   for (int i = 0; i < count; ++i) {
     const cluster::StepResult one = worker_->step(step_for(i, i + 1)).value();
@@ -85,7 +86,7 @@ TEST_F(WorkerValuesTest, InstructionsThatAreNotEndTheStepBeforeItRuns) {
     const absl::Status status = worker_->step(step_for(begin, end)).status();
     EXPECT_EQ(status.code(), absl::StatusCode::kInvalidArgument);
     EXPECT_THAT(message_of(status), HasSubstr("values must be of instructions 0 to"));
-    --number_;  // It changed nothing.
+    --number_;  // The refused step changed nothing.
   }
   EXPECT_EQ(message_of(worker_->step(step_for(0, count)).status()), "");
 }

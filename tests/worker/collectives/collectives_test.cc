@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Collectives between threads: what they compute, and every way in which a group can end.
+// Collectives between threads: their results, and every way in which a group can end.
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
@@ -74,7 +74,8 @@ TEST(CollectivesTest, AllReduceAddsInRankOrderBitForBit) {
 TEST(CollectivesTest, PayloadsLargerThanASlotGoInChunks) {
   for (const int ranks : {2, 3, 5}) {
     Group group = local_collectives(ranks);
-    // Rows that a chunk's end cuts, and chunks of which some ranks have no part.
+    // The cases include rows cut by the end of a chunk, and chunks in which some ranks have no
+    // part.
     const GatherCase gathers[] = {{3, even(ranks, 500'001), 4, 7, false},
                                   {1, even(ranks, 1'200'000), 2, 0, true},
                                   {70'001, even(ranks, 11), 2, 1, false},
@@ -184,7 +185,7 @@ TEST(CollectivesTest, ADeadlineEndsTheGroup) {
   const absl::Status result = reduce_and_check(*group[0], 1, 100, 0);
   EXPECT_TRUE(absl::IsDeadlineExceeded(result)) << result;
   EXPECT_THAT(message_of(result), HasSubstr("have not arrived: rank 1, rank 2, rank 3"));
-  // Who comes late finds the group ended, and changes nothing any more.
+  // A late rank finds the group ended and changes nothing.
   EXPECT_TRUE(absl::IsDeadlineExceeded(reduce_and_check(*group[1], 1, 100, 0)));
 }
 

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Groups that span hosts: the same bits as in shared memory, whoever is where, and the same ends.
+// Groups that span hosts: the same bits as in shared memory for any placement of ranks, and the
+// same failures.
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
@@ -22,7 +23,7 @@ using ::testing::HasSubstr;
 using testing::host_group;
 using Hosts = std::vector<int>;
 
-// One column of an element that says where it is from, gathered in the memory that ranks share.
+// Gathers elements that encode their position, in the memory that ranks share.
 absl::Status gather_shared(Collective& g, int64_t rows, const std::vector<int64_t>& boundaries,
                            int turn) {
   const std::span<std::byte> shared = g.shared();
@@ -66,7 +67,7 @@ TEST(HostsTest, EveryCollectiveGivesTheSameBitsWhoeverIsWhere) {
         RETURN_IF_ERROR(gather_shared(g, rows, parts, turn));
         RETURN_IF_ERROR(reduce_and_check(g, rows, cols, turn % 2));
       }
-      RETURN_IF_ERROR(reduce_and_check(g, 1, 9'001, 0));   // In slices where there are three.
+      RETURN_IF_ERROR(reduce_and_check(g, 1, 9'001, 0));   // In slices if there are three.
       RETURN_IF_ERROR(reduce_and_check(g, 2, 40'000, 3));  // In chunks.
       return gather_and_check(g, {3, even(g.ranks(), 200'001), 2, 1, false});
     }));
@@ -176,7 +177,7 @@ TEST(HostsTest, MismatchedCallsAreReportedWithBothNames) {
     codes.insert(result.code());
     all += message_of(result);
   }
-  EXPECT_TRUE(codes.contains(absl::StatusCode::kInternal)) << all;  // Whoever saw it first.
+  EXPECT_TRUE(codes.contains(absl::StatusCode::kInternal)) << all;  // The first to notice.
   EXPECT_THAT(all, HasSubstr("called all_reduce 2"));
 }
 

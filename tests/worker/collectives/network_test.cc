@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Groups whose network is bad: the right bits or an ended group, never a wrong value.
+// Groups on a bad network: the right bits or an ended group, never a wrong value.
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
@@ -35,7 +35,7 @@ class NetworkTest : public ::testing::Test {
                                }});
   }
 
-  // The checks see every wrong byte: DATA_LOSS.
+  // DATA_LOSS: the checks found a wrong byte.
   static absl::Status ten_calls(Collective& g) {
     for (int turn = 0; turn < 5; ++turn) {
       RETURN_IF_ERROR(gather_and_check(g, {3, {0, 700, 1900}, 4, 1, false}));
@@ -110,7 +110,7 @@ TEST_F(NetworkTest, AnAbortedRankSaysGoodbyeAndItsPeerIsAbortedToo) {
     Group group = make_group();
     const auto results = run(group, [&](Collective& g) -> absl::Status {
       RETURN_IF_ERROR(gather_and_check(g, {3, {0, 700, 1900}, 4, 1, false}));
-      // Not in a call: nobody but the one that aborts it can say anything.
+      // Rank 0 is not in a call: only abort() can send the goodbye.
       if (g.rank() == 0) group[0]->abort();
       return gather_and_check(g, {3, {0, 700, 1900}, 4, 1, false});
     });
@@ -121,7 +121,7 @@ TEST_F(NetworkTest, AnAbortedRankSaysGoodbyeAndItsPeerIsAbortedToo) {
   }
 }
 
-// Its own part is gone; the peer's stays on the way.
+// This rank's part has been sent; the peer's is stuck in the relay.
 TEST_F(NetworkTest, AnAbortInACallSaysGoodbyeToo) {
   Group group = make_group();
   relay_->faults().stall_at = 20'000;
@@ -134,8 +134,8 @@ TEST_F(NetworkTest, AnAbortInACallSaysGoodbyeToo) {
   for (const absl::Status& result : results) EXPECT_TRUE(absl::IsAborted(result)) << result;
 }
 
-// Frames are under way, both ways. A peer that gets no processor for some time may see the
-// connection's end alone.
+// Frames are in flight both ways. A peer that gets no CPU for some time may see only the end of the
+// connection.
 TEST(BusyNetworkTest, AGoodbyeComesBehindTheFrameThatHasBegun) {
   int aborted = 0;
   constexpr int kTurns = 10;
@@ -172,7 +172,7 @@ TEST_F(NetworkTest, ARankThatLeavesSaysSo) {
   EXPECT_THAT(message_of(results[1]), HasSubstr("says that rank 0 has left the group"));
 }
 
-// Of three hosts, each with a connection to the two others, one pair's is cut.
+// Each of three hosts is connected to the two others; the connection of one pair is cut.
 TEST(NetworkOfThreeTest, AHostPassesOnWhomItLost) {
   std::unique_ptr<Relay> relay;
   Group group = host_group(

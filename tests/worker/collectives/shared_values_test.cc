@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Memory that all ranks see: between threads and between processes, and gathers that move nothing.
+// Memory that all ranks see, between threads and between processes, and gathers that move nothing.
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
@@ -25,7 +25,7 @@ using testing::HasSubstr;
 constexpr uint32_t kSeed = 20261121;
 constexpr int64_t kSharedBytes = 1 << 20;
 
-// Every rank on a thread of its own.
+// Each rank runs on its own thread.
 std::vector<absl::Status> on_all(int ranks, int64_t shared_bytes,
                                  const std::function<absl::Status(Collective&)>& work) {
   auto group = local_collectives(ranks, kCollectiveTimeout, shared_bytes);
@@ -51,14 +51,14 @@ struct GatherCase {
   int64_t rows;
   std::vector<int64_t> boundaries;
   int64_t stride;
-  bool apart;  // The part is elsewhere.
+  bool apart;  // The part is not in shared memory.
 };
 
 float number_at(int turn, int64_t row, int64_t col) {
   return static_cast<float>(turn * 7919 + row * 701 + col);
 }
 
-// Halves of the memory alternate: a rank that goes ahead must not write what another still reads.
+// The halves of the memory alternate: a rank that is ahead must not write what another still reads.
 absl::Status gather_and_check(Collective& g, const GatherCase& c, int turn) {
   const std::span<std::byte> shared = g.shared();
   auto* out = reinterpret_cast<float*>(shared.data() + shared.size() / 2 * (turn % 2));
@@ -129,7 +129,7 @@ class SharedValuesMeetingTest : public testing::Test {
             .collective_timeout = kPatience};
   }
 
-  const int owner_ = getpid();  // Tests may run side by side.
+  const int owner_ = getpid();  // Tests may run in parallel.
 };
 
 TEST_F(SharedValuesMeetingTest, ProcessesSeeTheSameMemory) {

@@ -16,7 +16,7 @@ using Verdict = Watchdog::Verdict;
 
 class WatchdogTest : public ::testing::Test {
  protected:
-  // A call that waits until it is ended.
+  // A call that waits until the watchdog ends it.
   Verdict wait_for_end(Clock::time_point deadline) {
     watchdog_.begin(deadline);
     EXPECT_TRUE(becomes_true([this] { return ends_ > 0; }));
@@ -50,7 +50,7 @@ TEST_F(WatchdogTest, OnceForgottenTheEpochsEndEndsNothing) {
   EXPECT_FALSE(watchdog_.aborted());
 }
 
-// `end` frees what a call uses: one that only queues is over before that.
+// `end` frees what a call uses. Calls that only queue are over before the watchdog would end them.
 TEST_F(WatchdogTest, AnAbortEndsNoneOfManyShortCalls) {
   watchdog_.abort();
   const Clock::time_point end = Clock::now() + std::chrono::seconds(1);

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Proof at load of the kernels of .cu files, on a device without a GPU.
+// The proof of the kernels in .cu files at load, on a device without a GPU.
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
@@ -19,7 +19,7 @@ namespace {
 using ::testing::ElementsAre;
 using ::testing::HasSubstr;
 
-// Of each type of weights one linear, with a bias.
+// One linear for each type of weights, with a bias.
 program::Program linears(const Backend& backend) {
   constexpr int64_t kDepth = 70, kCols = 20;
   ProgramBuilder b(0, 1, 100, kDepth);
@@ -36,7 +36,7 @@ program::Program linears(const Backend& backend) {
   return b.program;
 }
 
-// The same of gated_linear.
+// The same for gated_linear.
 program::Program gated_linears(const Backend& backend) {
   constexpr int64_t kDepth = 70, kCols = 11;
   ProgramBuilder b(0, 1, 100, kDepth);
@@ -72,7 +72,7 @@ Proof proven(const program::Program& program, const Backend& backend) {
   return proof;
 }
 
-// All are proven without a complaint; the names of those that are chosen.
+// Expects all kernels to be proven without a complaint; returns the names of the chosen ones.
 std::vector<std::string> names_proven(const program::Program& program, const Backend& backend) {
   const Proof proof = proven(program, backend);
   EXPECT_TRUE(proof.complete());
@@ -96,7 +96,7 @@ TEST(DeviceProofTest, SoDoThoseOfGatedLinears) {
 
 KernelFn original = nullptr;
 
-// As if a block of threads had the wrong weights.
+// Simulates a block of threads that reads the wrong weights.
 const char* one_column_wrong(const KernelArgs& args) {
   if (const char* failure = original(args); failure != nullptr) return failure;
   KernelArgs again = args;

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// A whole group whose memory is not the host's, without a GPU: kernels of .cu files over the shim,
-// on a device that finds out hosts which touch its memory, or their own too early.
+// A whole group whose memory is not the host's, without a GPU. It runs the kernels of .cu files
+// over the shim, on a device that detects a host that touches its memory, or reads its own too
+// early.
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
@@ -75,7 +76,7 @@ TEST(DeviceBindingTest, HeadsTooWideForTheKernelAreRefusedWhenTheProgramIsBound)
   EXPECT_EQ(message_of(bind(program, cpu_backend()).status()), "");
 }
 
-// A rank is lost in a step while its peer has copies queued; the next group gives the same.
+// A rank is lost in a step while its peer has copies queued; the next group gives the same result.
 TEST(DeviceClusterTest, GoesOnAfterALostRank) {
   LOCKSTEP_NEEDS_TEST_DATA("goldens/llama_gqa");
   InProcessOptions options{.model = test_data("goldens/llama_gqa"),
@@ -136,7 +137,7 @@ std::unique_ptr<Worker> load(const program::Program& program, const Backend* bac
   return std::move(worker).value();
 }
 
-// Two sequences, one with a row given as its embedding, and everything that can be asked for.
+// Two sequences, one with a row given as an embedding, and every optional output.
 cluster::Step rich_step(uint64_t number, int64_t position) {
   cluster::Step step;
   step.set_step(number);
@@ -176,7 +177,7 @@ TEST(DeviceWorkerTest, AnswersWhatTheProcessorAnswers) {
   const Backend backend = late_backend();
   const auto worker = load(layer_program(), &backend);
   const auto processor = load(layer_program(), nullptr);
-  for (uint64_t number = 1; number <= 3; ++number) {  // The later ones attend to what came before.
+  for (uint64_t number = 1; number <= 3; ++number) {  // The later ones attend to the earlier ones.
     const cluster::Step step = rich_step(number, static_cast<int64_t>(number - 1) * 3);
     const auto found = worker->step(step), wanted = processor->step(step);
     ASSERT_EQ(message_of(found.status()), "");

@@ -9,7 +9,7 @@
 namespace lockstep {
 namespace {
 
-// The kernel that a linear on a machine with AMX gets.
+// The kernel for a linear on a machine with AMX.
 std::string kernel_of(program::DType weight, program::DType activation, const char* numbers) {
   ProgramBuilder b(0, 1, 100, 64);
   const int x = b.value("x", 64, program::TOKENS, activation);

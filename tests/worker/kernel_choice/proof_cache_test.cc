@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// What was proven is read again by the next start, and by no other one; whatever becomes of the
-// file costs time alone.
+// The next start with the same facts reads a proof again, and no other start does. A damaged file
+// costs only time.
 #include "worker/kernel_choice/proof_cache.h"
 
 #include <gmock/gmock.h>
@@ -36,7 +36,7 @@ program::Program one_linear(const Backend& backend, int64_t cols) {
   return b.program;
 }
 
-int calls = 0;  // Of the kernel that is proven.
+int calls = 0;  // Calls of the kernel under proof.
 const char* counted(const KernelArgs& args) {
   ++calls;
   return fake_right(args);
@@ -48,7 +48,7 @@ struct Starts {
   FakeBackend fake{{fake_entry("right", counted)}};
   std::vector<std::string> wanted = {};
 
-  // The kernel that computes, and in `calls` how often it was tried.
+  // Returns the chosen kernel; `calls` is the number of times that it was tried.
   std::string start(int64_t cols = 20) {
     calls = 0;
     ThreadPool pool(1);
@@ -60,7 +60,7 @@ struct Starts {
     EXPECT_EQ(kernels.size(), 1u);
     return bindings->kernels.back()->name;
   }
-  // The file, of which there is one.
+  // The only proof file.
   fs::path file() const {
     fs::path found;
     for (const auto& entry : fs::directory_iterator(temp.path())) {
@@ -81,7 +81,7 @@ TEST(ProofCacheTest, TheSecondStartTriesNothing) {
   EXPECT_GT(calls, 0);
   EXPECT_EQ(starts.start(), "right");
   EXPECT_EQ(calls, 0);
-  EXPECT_EQ(starts.start(21), "right");  // Another shape.
+  EXPECT_EQ(starts.start(21), "right");  // It has another shape.
   EXPECT_GT(calls, 0);
 }
 
@@ -89,7 +89,7 @@ TEST(ProofCacheTest, ARefusalIsRemembered) {
   Starts starts;
   starts.fake.table[0].run = fake_wrong_column;
   EXPECT_EQ(starts.start(), "plain");
-  starts.fake.table[0].run = counted;  // As if it were the same build.
+  starts.fake.table[0].run = counted;  // Pretends that this is the same build.
   EXPECT_EQ(starts.start(), "plain");
   EXPECT_EQ(calls, 0);
 }
@@ -108,7 +108,7 @@ TEST(ProofCacheTest, ADamagedFileIsNone) {
     starts.write(text);
     EXPECT_EQ(starts.start(), "right");
     EXPECT_GT(calls, 0);
-    EXPECT_EQ(starts.start(), "right");  // It was written anew.
+    EXPECT_EQ(starts.start(), "right");  // The file was rewritten.
     EXPECT_EQ(calls, 0);
   }
 }
@@ -137,7 +137,7 @@ TEST(ProofCacheTest, TheKeyIsOfAllThatAProofDependsOn) {
   EXPECT_EQ(paths.size(), 6u);
 }
 
-// A kernel that takes the process down twice is not tried a third time.
+// A kernel that ends the process twice is not tried a third time.
 TEST(ProofCacheTest, WhatEndsTheProcessTwiceIsRefused) {
   Starts starts;
   const program::Program program = one_linear(starts.fake.backend, 20);
@@ -146,7 +146,7 @@ TEST(ProofCacheTest, WhatEndsTheProcessTwiceIsRefused) {
     ProofCache cache(starts.temp.path().string(), proof_facts(program, starts.fake.backend), proof);
     cache.load(&proof);
     EXPECT_EQ(proof.trials[0].verdict, Verdict::kUnproven) << ends;
-    cache.begin(proof.trials[0], proof);  // And here it ends.
+    cache.begin(proof.trials[0], proof);  // The process ends here.
   }
   EXPECT_EQ(starts.start(), "plain");
   EXPECT_EQ(calls, 0);

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Which kernels are believed: what disagrees with the plain one, cannot run, or was never tried
-// gives no token.
+// The kernels that a proof allows: one that disagrees with the plain kernel, cannot run or was
+// never tried computes no token.
 #include "worker/kernel_choice/proof.h"
 
 #include <gmock/gmock.h>
@@ -50,7 +50,7 @@ struct Proven {
     return lockstep::prove(program, fake.backend, WeightSource(RandomWeights(7)), pool,
                            {.budget_ms = budget_ms, .now_ns = fake_now}, &proof);
   }
-  // By linear.
+  // The chosen kernels' names, by linear.
   std::vector<std::string> chosen() const {
     std::vector<std::string> names;
     const auto kernels = chosen_kernels(program, fake.backend, proof);
@@ -194,7 +194,7 @@ TEST(ProofTest, WithoutTimeNothingUntriedServes) {
                                                     "s")));
 }
 
-// The smallest comes first; what is left is computed by what was proven there.
+// The smallest shape is proven first; its proven kernel computes the rest.
 TEST(ProofTest, WhenTheTimeIsOverAKernelProvenElsewhereServes) {
   Proven proven({fake_entry("right", fake_right)}, "fake.v1", {20, 90, 33});
   ASSERT_EQ(message_of(proven.prove(1)), "");
@@ -203,7 +203,7 @@ TEST(ProofTest, WhenTheTimeIsOverAKernelProvenElsewhereServes) {
   EXPECT_THAT(proven.chosen(), ElementsAre("right", "right", "right"));
   ASSERT_EQ(proven.lines().size(), 1u);
   EXPECT_THAT(proven.lines()[0], HasSubstr("linear bf16 [90, 40]"));
-  ASSERT_EQ(message_of(proven.prove()), "");  // The next start goes on.
+  ASSERT_EQ(message_of(proven.prove()), "");  // The next start continues.
   EXPECT_TRUE(proven.proof.complete());
   Proven wrong({fake_entry("wrong", fake_wrong_column)}, "fake.v1", {20, 90, 33});
   ASSERT_EQ(message_of(wrong.prove(1)), "");
@@ -226,7 +226,7 @@ TEST(ProofTest, AGroupsChoiceIsKeptAndNoOther) {
               ElementsAre("right,plain"));
 }
 
-// Sums of 14336 products of numbers of bfloat16, in the orders of both kernels.
+// Sums 14336 products of bfloat16 numbers, in the orders of both kernels.
 TEST(ErrorBoundTest, HoldsForBothOrdersAndFindsAMissingSlice) {
   constexpr int64_t kDepth = 14336, kSlice = 1024;
   const LinearShape shape{.weight = DType::kBF16, .x = DType::kBF16, .cols = 1, .depth = kDepth};
@@ -239,7 +239,7 @@ TEST(ErrorBoundTest, HoldsForBothOrdersAndFindsAMissingSlice) {
       for (int64_t k = begin; k < begin + kSlice; ++k) {
         const float w = trial_x(-2, k), product = trial_x(row, k) * w;
         plain += product;
-        // As a tensor core does: it cuts off.
+        // A tensor core truncates.
         slice = std::nextafter(slice + product, 0.0f);
         squares += double{w} * w;
       }

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// What is particular to devices: their tables, a step's way there and back, no GPU.
+// Tests of devices alone: their tables, a step's copies to the device and back, a missing GPU.
 #include <cstring>
 #include <set>
 #include <thread>
@@ -16,9 +16,9 @@ namespace {
 
 TEST(CudaTableTest, EveryOperatorOfTheCpusTableHasAKernelForTheSameTypes) {
   for (const KernelEntry& cpu : cpu_kernels()) {
-    // No GPU takes rows that were rounded before: programs for GPUs have none.
+    // No GPU takes rows that are already rounded: programs for GPUs have none.
     if (cpu.weight == DType::kI8 || cpu.op == Op::kRoundGroups) continue;
-    // float16 weights go with rows of their own type there.
+    // A GPU's float16 weights need rows of the same type.
     const bool half = cpu.op == Op::kLinear && cpu.weight == DType::kF16;
     const DType rows = half ? DType::kF16 : cpu.activation;
     EXPECT_NE(find_kernel(cuda_shim_kernels(), cpu.op, cpu.weight, rows, Isa::kPortable), nullptr)
@@ -26,7 +26,7 @@ TEST(CudaTableTest, EveryOperatorOfTheCpusTableHasAKernelForTheSameTypes) {
   }
 }
 
-// Whose sums are compared with linear's when they are proven.
+// A proof compares gated_linear's sums with linear's, so both must exist.
 TEST(CudaTableTest, GatedLinearIsThereForEveryTypeButFloat32ThatLinearTakes) {
   for (const KernelEntry& entry : cuda_shim_kernels()) {
     const bool gated = entry.op == Op::kGatedLinear;
@@ -176,7 +176,7 @@ TEST(CudaDeviceTest, AskingWhetherItIsDoneIsNoFault) {
   const StagingMemory from(*gpu, kBytes);
   ASSERT_NE(from.data(), nullptr);
   gpu->copy_in(memory.data(), from.data(), kBytes);
-  EXPECT_FALSE(gpu->done());  // Milliseconds of copying.
+  EXPECT_FALSE(gpu->done());  // The copy takes milliseconds.
   while (!gpu->done()) {
   }
   EXPECT_EQ(gpu->synchronize(), nullptr);
@@ -238,7 +238,7 @@ TEST(DeviceStepTest, EverythingAStepPointsToIsOnTheDevice) {
   Step step;
   const StepView* there = on_device.take(step.view);
   ASSERT_NE(there, nullptr);
-  step.tokens = step.positions = {0, 0, 0};  // What is there is a copy.
+  step.tokens = step.positions = {0, 0, 0};  // The device has a copy.
   EXPECT_EQ(there->tokens[1], -1);
   EXPECT_EQ(there->positions[2], 20);
   EXPECT_EQ(there->sequence_of_row[2], 1);
@@ -260,12 +260,12 @@ TEST(DeviceStepTest, AnswersComeBackWhereTheHostWantsThem) {
   const std::unique_ptr<Device> device = host_device();
   DeviceStep on_device(*device, kSizes);
   Step step;
-  for (int round = 1; round <= 2; ++round) {  // The second time the buffer is there already.
+  for (int round = 1; round <= 2; ++round) {  // The second round reuses the buffer.
     StepView* there = on_device.take(step.view);
     OutputRequest& first = there->outputs[0];
     first.top_found = 1;
     first.top[0] = {round, 2, 3, 4};
-    first.top[1] = {99, 9, 9, 9};  // Not found: must not come back.
+    first.top[1] = {99, 9, 9, 9};  // Not found: must not be copied back.
     first.noisy = {7, 0, 0, 0};
     first.logits[99] = 3.5f;
     there->outputs[1].raw_top_found = 1;
@@ -284,7 +284,7 @@ TEST(DeviceStepTest, AnswersComeBackWhereTheHostWantsThem) {
   }
 }
 
-// What a graph of launches keeps of a step.
+// A graph of launches keeps these addresses.
 TEST(DeviceStepTest, WhereArraysAreDependsOnTheirLengthsAlone) {
   const std::unique_ptr<Device> device = host_device();
   DeviceStep on_device(*device, kSizes);

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Functions of single numbers where they are hard: near zero, at the ends of the range, NaN.
+// Functions of single numbers at hard inputs: near zero, at the ends of the range, NaN.
 #include <cmath>
 
 #include "base/numbers/math.h"
@@ -25,7 +25,7 @@ TEST(ElementwiseTest, SiluHoldsAtTheEndsOfTheRange) {
   }
 }
 
-// Units in the last place of a float32 at `wanted`.
+// The error in units in the last place of a float32 at `wanted`.
 double ulps(float found, double wanted) {
   const auto nearest = static_cast<float>(std::abs(wanted));
   const double unit = static_cast<double>(std::nextafterf(nearest, HUGE_VALF)) - double{nearest};

@@ -41,7 +41,7 @@ TEST(EmbedTest, RanksSumToTheRowBitForBit) {
     step.tokens = tokens;
     step.embeddings = embeddings.view().row<float>(0);
     std::vector<Matrix> parts;
-    // The first rank has no rows at all.
+    // The first rank has no rows.
     for (const auto& [begin, end] : {std::pair(0, 0), std::pair(0, 64), std::pair(64, 100)}) {
       parts.emplace_back(7, 33);
       KernelArgs args;

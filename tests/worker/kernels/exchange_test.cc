@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Exchanges between devices, driven from one thread: over the shim everywhere, and between two
-// queues of a GPU where there is one.
+// Exchanges between devices, driven from one thread: over the shim on every machine, and between
+// two queues of a GPU if there is one.
 #include <gtest/gtest.h>
 
 #include <algorithm>
@@ -59,7 +59,7 @@ TEST_P(ExchangeTest, SumsAreInRankOrderForAnySizes) {
   }
 }
 
-// Shared out among the ranks, and in more pieces than there are channels.
+// The first sum is split among the ranks, in more pieces than there are channels.
 TEST_P(ExchangeTest, SumsOfManyNumbersAreThoseOfFew) {
   for (const int count : {2, std::min(3, most())}) {
     Ranks ranks(GetParam(), count, 20s);
@@ -110,10 +110,10 @@ TEST_P(ExchangeTest, GathersPlaceTheColumnsOfAllRanks) {
   }
 }
 
-// A flag that was missed, or a slot that was written too early, gives another sum. Numbers wrap.
+// A missed flag, or a slot that was written too early, gives another sum. Numbers wrap.
 TEST_P(ExchangeTest, ManyInARowAtAnyPaceGiveEachItsSum) {
   constexpr int kTogether = 50, kMost = 900;
-  // Over the shim each is some switches between threads, of which a busy machine makes few.
+  // Over the shim each call needs several thread switches, which are slow on a busy machine.
   const int calls = GetParam() == Kind::kGpu ? 50'000 : 1'000;
   const int count = std::min(3, most());
   Ranks ranks(GetParam(), count, 20s, ~uint64_t{0} - static_cast<uint64_t>(calls) / 2);
@@ -155,7 +155,7 @@ TEST_P(ExchangeTest, ManyInARowAtAnyPaceGiveEachItsSum) {
       }
     }
   }
-  EXPECT_LT(ranks.seen(0)->next[0], static_cast<uint64_t>(calls));  // It has wrapped.
+  EXPECT_LT(ranks.seen(0)->next[0], static_cast<uint64_t>(calls));  // The number has wrapped.
 }
 
 TEST_P(ExchangeTest, WhereARankIsMissingTheOthersLeaveAndRaiseNoFlagAnyMore) {

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// gated_linear has the bits of linear and gated of its even and its odd columns, however many rows
-// and columns there are and however it is cut.
+// gated_linear has the bits of linear followed by gated on its even and odd columns, for any number
+// of rows and columns and any blocks.
 #include <string>
 
 #include "tests/worker/kernels/cast_matrix.h"
@@ -22,7 +22,7 @@ std::vector<KernelEntry> shim_mma_kernels() {
   return found;
 }
 
-// linear by the same weights, of the same kind of kernel: "linear_mma_q8_cuda_shim".
+// The linear for the same weights, of the same kind of kernel: "linear_mma_q8_cuda_shim".
 KernelEntry linear_of(const KernelEntry& kernel) {
   for (const KernelEntry& other : kernels_of(Op::kLinear)) {
     if (std::string("gated_") + other.name == kernel.name) return other;
@@ -37,7 +37,7 @@ KernelEntry gated_of(const KernelEntry& kernel) {
   return {};
 }
 
-// `cols` pairs.
+// A gated_linear with `cols` pairs of columns.
 struct Case {
   Linear linear;
   Function function = Function::kSilu;
@@ -58,7 +58,7 @@ struct Case {
     run(kernel, args);
     return out;
   }
-  // The first rows only.
+  // Computes only the first rows.
   Matrix fused_rows(const KernelEntry& kernel, int64_t count) const {
     Matrix out(count, cols());
     std::vector<std::byte> packed = linear.weight.pack(kernel);
@@ -86,7 +86,7 @@ struct Case {
     run(gated_of(kernel), args);
     return out;
   }
-  // As a rank has it that has pairs [begin, end).
+  // The part of a rank that has pairs [begin, end).
   Case slice(const KernelEntry& kernel, int64_t begin, int64_t end) const {
     Case part(kernel, 0, 0, 0);
     part.function = function;
@@ -144,7 +144,7 @@ TEST_P(GatedLinearTest, ARowHasItsBitsAmongAnyNumberOfOthers) {
 }
 
 TEST_P(GatedLinearTest, SlicesOfKAreAddedBeforeTheFunction) {
-  for (const int64_t depth : {1100, 9 * 1024 + 40}) {  // Of which the block has two rounds.
+  for (const int64_t depth : {1100, 9 * 1024 + 40}) {  // A block needs two rounds for the second.
     const Case one(GetParam(), 3, 5, depth);
     expect_same_bits(one.fused(GetParam()).view(), one.apart(GetParam()).view(),
                      std::to_string(depth));
@@ -192,7 +192,7 @@ TEST(GatedRowsTest, RowsBesideCodesMayBeRoundedBefore) {
   }
 }
 
-// Not over codes, beside which processors round rows to int8.
+// Codes are left out, because CPUs round rows for codes to int8.
 TEST(GatedReferenceTest, KernelsAgreeWithTheReference) {
   for (const KernelEntry& kernel : kernels_of(Op::kGatedLinear)) {
     if (quantization(kernel.weight)) continue;

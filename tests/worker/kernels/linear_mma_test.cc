@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// The linear on tensor cores over the shim: one order of sums, however it is cut into blocks.
+// The linear on tensor cores over the shim: one order of sums for any blocks.
 #include "tests/worker/kernels/mma_ways.h"
 #include "tests/worker/kernels/weights_case.h"
 #include "worker/kernels/cuda/shim/table.h"
@@ -83,7 +83,7 @@ TEST_P(LinearMmaTest, ARowHasItsBitsAloneAndAmongAnyNumberOfOthers) {
   }
 }
 
-// Of rows at multiples of 16 bytes, and of others.
+// Tries rows at multiples of 16 bytes, and others.
 TEST_P(LinearMmaTest, HowRowsLieChangesNoBit) {
   const KernelEntry& kernel = GetParam();
   Linear linear(kernel, 5, 24, 128);
@@ -98,8 +98,8 @@ TEST_P(LinearMmaTest, HowRowsLieChangesNoBit) {
   }
 }
 
-// Slices of 1024 from zero; in each, 32 columns are two steps: of every eight the first four, then
-// the others. Within a step the shim adds columns in the order of the fragments.
+// Slices of 1024 start from zero. In each, 32 columns are two steps: the first four of every eight,
+// then the others. Within a step the shim adds columns in the order of the fragments.
 float canonical_sum(const Linear& linear, int64_t r, int64_t n) {
   const int64_t depth = linear.x.view().cols;
   float total = 0;
@@ -160,7 +160,7 @@ INSTANTIATE_TEST_SUITE_P(Shim, LinearMmaTest, testing::ValuesIn(mma_kernels()), 
 
 bool is_finite(uint16_t bits) { return (bits & 0x7f80) != 0x7f80; }
 
-// Nearest bfloat16 to a number that a long double holds; ties to even.
+// The nearest bfloat16 to a number that a long double represents exactly; ties to even.
 uint16_t nearest_bf16(long double x) {
   if (x == 0) return std::signbit(x) ? 0x8000 : 0;
   int exponent = 0;
@@ -169,7 +169,8 @@ uint16_t nearest_bf16(long double x) {
   return float_to_bf16(static_cast<float>(std::ldexp(std::nearbyint(std::ldexp(x, -unit)), unit)));
 }
 
-// What lane 0's words hold for (row 0, columns 0 and 1) of step 0, from two codes and their scale.
+// The value that lane 0's words hold for (row 0, columns 0 and 1) of step 0, from two codes and
+// their scale.
 template <DType kWeight>
 uint32_t unpacked(int first, int second, uint16_t scale, uint16_t minimum = 0) {
   cuda_shim::WeightWords<kWeight> words{};
@@ -212,9 +213,9 @@ TEST(WeightWordsTest, EveryCodeOfEightBitsTimesScalesIsRoundedAsTheProductIs) {
 }
 
 TEST(WeightWordsTest, WithAMinimumTheSumIsRoundedOnce) {
-  int twice = 0;  // Cases in which rounding to float32 first gives another number.
+  int twice = 0;  // Cases in which rounding to float32 first differs.
   for (uint32_t i = 0; i < 200000; ++i) {
-    // Scales in [1, 2), minima from 2^-40 to 2^8 of either sign.
+    // Scales are in [1, 2), minima from 2^-40 to 2^8 of either sign.
     const auto scale = static_cast<uint16_t>(0x3f80 + i % 128);
     const auto minimum = static_cast<uint16_t>(0x2b80 + i * 2654435761u % 0x1800 + i % 2 * 0x8000);
     const int code = static_cast<int>(i / 7 % 15);

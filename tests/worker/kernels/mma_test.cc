@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// The fragments of a warp's matrices beside whole matrices, by the formulas of the PTX ISA (6.5 to
-// 9.0, "Matrix Fragments for mma.m16n8k16", "ldmatrix"), and copies under way.
+// The fragments of a warp's matrices against whole matrices, by the formulas of the PTX ISA (6.5 to
+// 9.0, "Matrix Fragments for mma.m16n8k16", "ldmatrix"), and asynchronous copies.
 #include "worker/kernels/cuda/mma.h"
 
 #include <gtest/gtest.h>
@@ -23,7 +23,7 @@ uint32_t pair(T low, T high) {
   return low.bits | static_cast<uint32_t>(high.bits) << 16;
 }
 
-// Index i of a lane's fragment, as the ISA counts: numbers, not words.
+// Index i of a lane's fragment counts numbers as in the ISA, not words.
 int row_of_a(int group, int i) { return i % 4 < 2 ? group : group + 8; }
 int col_of_a(int in_group, int i) { return in_group * 2 + i % 2 + (i < 4 ? 0 : 8); }
 int row_of_b(int in_group, int i) { return in_group * 2 + i % 2 + (i < 2 ? 0 : 8); }
@@ -131,7 +131,7 @@ struct Copies {
   uint32_t first_alone[4 * kWarp], all[3][4 * kWarp];
 };
 
-// Three groups, of which the last is cut after 4 bytes of each 16.
+// Copies three groups. The last one copies only the first 4 bytes of each 16.
 __global__ void copy_kernel(Copies* copies) {
   auto* shared = reinterpret_cast<uint32_t*>(dynamic_shared());
   const unsigned at = 4 * threadIdx.x;
@@ -171,7 +171,7 @@ __global__ void hasty_kernel(const uint32_t* from, uint32_t* to) {
   auto* shared = reinterpret_cast<uint32_t*>(dynamic_shared());
   copy_async(shared + 4 * threadIdx.x, from + 4 * threadIdx.x);
   commit_copies();
-  wait_copies<1>();  // Should be 0.
+  wait_copies<1>();  // It should be 0.
   to[threadIdx.x] = shared[4 * threadIdx.x];
 }
 

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Rows that are rounded before a linear, whole or in ranks' parts, give the bits of those that it
-// rounds itself.
+// Rows rounded before a linear, whole or in ranks' parts, give the same bits as rows that the
+// linear rounds itself.
 #include <limits>
 
 #include "tests/worker/kernels/weights_case.h"
@@ -8,7 +8,7 @@
 namespace lockstep {
 namespace {
 
-// A matrix of exactly rows * its groups on the heap.
+// A matrix of rounded groups with exactly its bytes on the heap.
 struct Rounded {
   std::vector<RoundedGroup> groups;
   TensorView view;
@@ -93,7 +93,7 @@ TEST(RoundGroupsTest, PartsOfWholeGroupsAreTheWholesBytes) {
 
 class RoundedLinearTest : public testing::TestWithParam<KernelEntry> {
  protected:
-  // The same call with rows that are rounded before.
+  // Expects the same call with rows rounded beforehand to give the same bits.
   static void expect_same(KernelArgs args, const std::string& what) {
     const KernelEntry& kernel = GetParam();
     const Matrix wanted(args.out[0].rows, args.out[0].cols);
@@ -149,7 +149,7 @@ TEST_P(RoundedLinearTest, GivesTheBitsOfTheLinearThatRounds) {
   }
 }
 
-// Experts' rows are laid out by the same code.
+// Experts are left out; the same code lays out their rows.
 class OneMatrixTest : public RoundedLinearTest {};
 
 TEST_P(OneMatrixTest, RowsThatAreNotFiniteAreNaNAndNoOthersAre) {

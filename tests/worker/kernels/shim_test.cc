@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// The shim keeps CUDA's promises, and notices who relies on more.
+// The shim keeps CUDA's promises, and detects code that relies on more.
 #include "worker/kernels/cuda/shim/shim.h"
 
 #include <gtest/gtest.h>

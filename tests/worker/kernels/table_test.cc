@@ -14,7 +14,7 @@ bool has_kernel(Op op) {
   return schema_of(op).op != Op::kNone && schema_of(op).run_by == RunBy::kKernel;
 }
 
-// Fused for GPUs, from others that every back end has.
+// GPUs fuse these from operators that every back end has.
 bool of_gpus_alone(Op op) { return op == Op::kRopeAttention || op == Op::kGatedLinear; }
 
 TEST(KernelTableTest, EveryOperatorThatComputesHasAPortableKernelAndAReference) {
@@ -166,7 +166,7 @@ TEST(KernelCostTest, AttentionCountsTheKeysInTheWindowOnly) {
   EXPECT_EQ(kernel_cost(*attention, args).bytes, 2 * 5 * 2 * 8 * 4);
   args.attrs.attention().v_dim = 6;
   args.attrs.attention().values_in_keys = true;
-  args.in[1] = args.in[2] = {nullptr, 2, 16, 16, DType::kF32};  // Appended once.
+  args.in[1] = args.in[2] = {nullptr, 2, 16, 16, DType::kF32};  // They are appended once.
   EXPECT_EQ(kernel_cost(*attention, args).flops, 2 * (4 + 4) * 4 * (8 + 6));
   EXPECT_EQ(kernel_cost(*attention, args).bytes, 5 * 2 * 8 * 4 + 2 * 16 * 4);
 }
@@ -176,10 +176,10 @@ TEST(KvPageTest, APageHoldsKeysAndValuesOfAllItsTokens) {
       *find_kernel(cpu_kernels(), Op::kAttention, DType::kF32, DType::kF32, Isa::kPortable);
   EXPECT_EQ(attention.page_bytes({16, 2, 64, 64, DType::kF32}), 2 * 16 * 2 * 64 * 4);
   EXPECT_EQ(attention.page_bytes({16, 1, 5, 5, DType::kBF16}) % 64, 0);
-  // One scale per vector.
+  // There is one scale per vector.
   EXPECT_EQ(attention.page_bytes({32, 2, 64, 64, DType::kI8}), 2 * 32 * 2 * (64 + 4));
   EXPECT_EQ(attention.page_bytes({16, 1, 64, 16, DType::kBF16}), 16 * (64 + 16) * 2);
-  // Values in keys: one vector, one scale.
+  // With values in keys there is one vector and one scale.
   EXPECT_EQ(attention.page_bytes({16, 1, 576, 0, DType::kBF16}), 16 * 576 * 2);
   EXPECT_EQ(attention.page_bytes({16, 1, 576, 0, DType::kI8}), 16 * (576 + 4));
 }

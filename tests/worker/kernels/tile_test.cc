@@ -1,6 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// What is particular to kernels of tile instructions, on the emulated ones, and on the processor's
-// where it has them.
+// Tests of tile kernels alone, on emulated tiles, and on the CPU's if it has them.
 #define LOCKSTEP_ISA amx_emulated
 #include "worker/kernels/cpu/tile.h"
 
@@ -12,7 +11,7 @@
 namespace lockstep {
 namespace {
 
-// The tiles of expert_linear are the same, and a Linear has no routes.
+// expert_linear uses the same tiles, and a Linear has no routes.
 std::vector<KernelEntry> linear_only(std::vector<KernelEntry> kernels) {
   std::erase_if(kernels, [](const KernelEntry& kernel) { return kernel.op != Op::kLinear; });
   return kernels;
@@ -39,7 +38,7 @@ std::vector<KernelEntry> bf16_kernels() {
 
 float flushed(float x) { return std::abs(x) < 0x1p-126f ? std::copysign(0.0f, x) : x; }
 
-// 32 elements of K at a time, odd and even ones for themselves.
+// Adds 32 elements of K at a time, odd and even ones separately.
 float sum_in_tiles(const Linear& linear, int64_t r, int64_t n) {
   const int64_t depth = linear.x.view().cols;
   float sum = 0;

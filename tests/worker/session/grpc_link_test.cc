@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// A worker's connection over gRPC, as a coordinator of the test's own sees it.
+// A worker's connection over gRPC to a coordinator in the test.
 #include "worker/session/grpc_link.h"
 
 #include <gmock/gmock.h>
@@ -35,7 +35,7 @@ std::string metadata(const grpc::ServerContext& context, const char* key) {
   return from_hex(std::string(found->second.data(), found->second.size())).value_or("");
 }
 
-// Answers challenges, and hands the streams of those that know the token to serve().
+// Answers challenges, and passes the streams of workers that know the token to serve().
 class TestServer : public cluster::Cluster::Service {
  public:
   explicit TestServer(std::string token) : token_(std::move(token)) {}
@@ -82,13 +82,13 @@ class TestServer : public cluster::Cluster::Service {
   const TempFolder folder_;
   std::unique_ptr<grpc::Server> server_;
   std::mutex mutex_;
-  std::map<std::string, std::string> worker_nonces_;  // By ours: one may join after the next came.
+  std::map<std::string, std::string> worker_nonces_;  // By our nonce: joins may overlap.
   std::set<std::string> seen_;
 };
 
 constexpr char kToken[] = "the token";
 
-// Forms a group of the one worker that comes, runs steps until `go_on` wants no more or the worker
+// Forms a group with the one worker that connects, runs steps until `go_on` is false or the worker
 // fails, and closes the stream.
 class Coordinator final : public TestServer {
  public:
@@ -98,7 +98,7 @@ class Coordinator final : public TestServer {
   }
   ~Coordinator() override { end(); }
 
-  // What the worker said of its failure, if it did, once it has hung up.
+  // The failure that the worker sent, if any, after it has hung up.
   std::string failure() {
     end();
     return failure_;
@@ -170,12 +170,12 @@ class FaultyDevice final : public WrappedDevice {
   std::atomic<bool> fault{false};
 };
 
-// What became of a worker on a device that fails in step `faulty_step`, if in any.
+// The result of a worker whose device fails in step `faulty_step`, if that is run.
 absl::Status run_worker(int faulty_step, std::string* failure) {
   auto device = std::make_unique<FaultyDevice>();
   FaultyDevice& faulty = *device;
   Backend backend = late_backend();
-  // Kernels are queued where their own device is.
+  // Kernels are queued on their own device.
   backend.device = std::move(device);
   Coordinator coordinator([&](int step) {
     faulty.fault = step == faulty_step;
@@ -223,7 +223,7 @@ TEST(GrpcLinkTest, AnEmptyTokenIsProvedLikeAnyOther) {
   server.end();
 }
 
-// What a coordinator may answer to a worker that it does not want.
+// Answers of a coordinator that refuses a worker.
 class RefusingServer final : public TestServer {
  public:
   RefusingServer(grpc::Status challenge, grpc::Status join)

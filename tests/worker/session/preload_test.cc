@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Weights of a rank that a worker may become: what it does about them on virtual time, and with
-// its threads.
+// Weights of a rank that a worker may become: its actions on virtual time, and the worker with its
+// threads.
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
@@ -137,7 +137,7 @@ TEST_F(PreloadTest, WhilePreloadingItSaysNoProgress) {
   EXPECT_EQ(done({.status = absl::CancelledError("cancelled")}), Story({"end OK"}));
 }
 
-// --- With its threads.
+// --- The worker with its threads.
 
 cluster::CoordinatorMessage preload_of(uint64_t epoch, const program::Program& program) {
   cluster::CoordinatorMessage message;
@@ -168,7 +168,7 @@ TEST(PreloadingSessionTest, TheRankThatFollowsReadsNothingAndComputes) {
   EXPECT_TRUE(worker.next().has_result());
 }
 
-// One of two ranks, whose peer is not there: nobody is met.
+// Preloads for one of two ranks. Its peer is absent and is not needed.
 TEST(PreloadingSessionTest, NobodyIsMet) {
   KeptWorker kept;
   Connection worker(&kept);

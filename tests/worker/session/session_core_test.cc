@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// A worker's side of the protocol on virtual time: what it runs, what it sends, when it gives up.
+// A worker's side of the protocol on virtual time: what it runs and sends, and when it gives up.
 #include <gtest/gtest.h>
 
 #include "tests/worker/session/session_story.h"
@@ -27,7 +27,7 @@ TEST_F(SessionCoreTest, AStartAndAStepThatComeTogetherRunOneAfterTheOther) {
 }
 
 TEST_F(SessionCoreTest, MessagesOfOtherEpochsAreDropped) {
-  EXPECT_EQ(on(step(0)), Story());  // Before any was assigned.
+  EXPECT_EQ(on(step(0)), Story());  // No epoch was assigned yet.
   load_and_start(4);
   for (const uint64_t epoch : {0, 3, 5}) {
     EXPECT_EQ(on(step(epoch)), Story());
@@ -54,7 +54,7 @@ TEST_F(SessionCoreTest, AnAbortReachesTheStepUnderWayAndNothingMoreIsSaidOfTheEp
   load(2, "i", true);
 }
 
-// As after SIGSTOP and SIGCONT: everything that was sent meanwhile arrives at once.
+// This happens after SIGSTOP and SIGCONT: everything that was sent meanwhile arrives at once.
 TEST_F(SessionCoreTest, ANewAssignmentWaitsForTheWorkOfTheOldEpochWhichIsAborted) {
   load_and_start(1);
   on(step(1));
@@ -67,7 +67,7 @@ TEST_F(SessionCoreTest, ANewAssignmentWaitsForTheWorkOfTheOldEpochWhichIsAborted
 TEST_F(SessionCoreTest, AWorkerThatWasStoppedAnswersInItsOldEpoch) {
   load_and_start(1);
   on(step(1));
-  now_ += 60'000;  // It was stopped; the group is long over, which it has not read yet.
+  now_ += 60'000;  // It was suspended. The group has ended, but the worker has not read that.
   EXPECT_EQ(tick(), Story({"send heartbeat 1"}));
   EXPECT_EQ(step_done(), Story({"send result 1"}));
   EXPECT_EQ(on(abort_of(1)), Story());
@@ -98,7 +98,7 @@ TEST_F(SessionCoreTest, StepsAndLogitsBeforeTheStartEndTheEpoch) {
   for (cluster::CoordinatorMessage early : {step(0), logits}) {
     on(assignment(++epoch));
     early.set_epoch(epoch);
-    EXPECT_EQ(on(early), Story());  // While the weights are looked at.
+    EXPECT_EQ(on(early), Story());  // Weights are still being checked.
     done({.stamp = "i"});
     ASSERT_EQ(done(loaded("i")).back(), fmt::format("send failure {}", epoch));
     EXPECT_EQ(last_.failure().code(), static_cast<int>(absl::StatusCode::kFailedPrecondition));
@@ -117,7 +117,7 @@ TEST_F(SessionCoreTest, MoreMessagesThanAnybodySendsEndTheEpoch) {
   EXPECT_EQ(step_done(), Story());
 }
 
-// --- Weights that are kept.
+// --- Kept weights.
 
 TEST_F(SessionCoreTest, KeptWeightsServeTheNextEpochOnlyIfProgramSourceAndStampAreTheSame) {
   load(1);
@@ -195,10 +195,10 @@ TEST_F(SessionCoreTest, ProgressOnlyGrowsWithinAnEpochAndIsComparableOnceStepsRu
     tick(vitals);
     return last_;
   };
-  load_and_start(1);  // Has loaded a lot, a peer may have kept its weights.
+  load_and_start(1);  // It has loaded a lot; a peer may have kept its weights.
   EXPECT_EQ(beat({.load_progress = 1'000'000, .instructions = 0}).heartbeat().progress(),
             kStepsProgress);
-  on(assignment(2));  // The counters are still those of the epoch before.
+  on(assignment(2));  // The counters are still those of the last epoch.
   EXPECT_EQ(beat({.load_progress = 1'000'000, .instructions = 7}).heartbeat().progress(), 0u);
   done({.stamp = "new"});
   EXPECT_EQ(beat({.load_progress = 10, .instructions = 7}).heartbeat().progress(), 10u);
@@ -228,7 +228,7 @@ TEST_F(SessionCoreTest, LoadingIsToldWithHeartbeatsAndItsEndWithReady) {
   EXPECT_EQ(done(std::move(result)), Story({"send progress 1", "send ready 1"}));
 }
 
-// --- Ends.
+// --- Ends of the session.
 
 TEST_F(SessionCoreTest, ARefusalEndsTheConnectionWithItsReason) {
   cluster::CoordinatorMessage message;

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Workers with their threads, and a test in the coordinator's place; no gRPC, so that
-// ThreadSanitizer can follow.
+// Workers with their threads, and a test as the coordinator; no gRPC, so that ThreadSanitizer can
+// follow.
 #include "worker/session/session.h"
 
 #include <gtest/gtest.h>
@@ -51,7 +51,7 @@ TEST(SessionTest, RanksThatAreEquallyFarReportTheSameProgress) {
   pair.form(1);
   uint64_t progress[2];
   for (Connection* one : {&pair.a, &pair.b}) {
-    one->send(cluster::CoordinatorMessage());  // Nothing that this version knows.
+    one->send(cluster::CoordinatorMessage());  // This version knows no such message.
     one->send(step(1, 1));
   }
   for (int i = 0; i < 2; ++i) {
@@ -74,7 +74,7 @@ TEST(SessionTest, AnAbortReachesARankThatWaitsInACollectiveAndItsWeightsAreKept)
   pair.a.send(assign(2, shared_layer_program(0, 2), group));
   pair.b.send(assign(2, shared_layer_program(1, 2), group));
   for (Connection* one : {&pair.a, &pair.b}) {
-    const cluster::WorkerMessage message = one->next();  // Nothing is loaded.
+    const cluster::WorkerMessage message = one->next();  // Nothing was loaded.
     EXPECT_TRUE(message.has_ready()) << message.ShortDebugString();
     EXPECT_EQ(message.epoch(), 2u);
   }
@@ -141,7 +141,7 @@ TEST(SessionTest, KeptWeightsGetThePagesOfTheNewAssignment) {
   Connection first(&kept);
   EXPECT_EQ(first.ready(assign(1, layer_program())).pages(), 4);
   EXPECT_EQ(first.end(), absl::OkStatus());
-  Connection second(&kept);  // Of a coordinator that was started again, with another --kv-memory.
+  Connection second(&kept);  // To a coordinator that restarted with another --kv-memory.
   cluster::CoordinatorMessage more = assign(1, layer_program());
   more.mutable_assignment()->set_max_pages(9);
   EXPECT_EQ(second.ready(more, &loaded).pages(), 9);
@@ -166,7 +166,7 @@ TEST(SessionTest, AnAssignmentCanAskThatKeptWeightsAreLoadedAnew) {
   EXPECT_TRUE(loaded);
 }
 
-// A checkpoint with every tensor that the program wants.
+// Writes a checkpoint with every tensor that the program needs.
 void write_checkpoint(const std::filesystem::path& folder, const program::Program& program,
                       uint32_t seed) {
   TestTensors tensors;
@@ -217,7 +217,7 @@ TEST(SessionTest, ASurvivorOfARewrittenCheckpointLoadsItAnewAndSaysSo) {
   EXPECT_EQ(new_logits, logits(rejoining, 3));
 }
 
-// --- Ends.
+// --- Ends of the session.
 
 TEST(SessionTest, ARefusalIsTheConnectionsError) {
   KeptWorker kept;

@@ -41,7 +41,7 @@ program::Limits limits_of(int64_t rows, int64_t sequences, int64_t outputs) {
   return limits;
 }
 
-// Sequences of one row each, at positions 300, 301 ...; outputs of the first so many.
+// Sequences of one row each, at positions 300, 301 ...; the first `wanted` rows have outputs.
 struct Step {
   std::vector<int32_t> tokens, positions, sequence_of_row, output_rows;
   std::vector<int32_t> pages = {3, 4};

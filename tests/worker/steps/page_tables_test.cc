@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Steps as differences: what a slot has, what may follow it, and what is refused.
+// Steps as differences: a slot's pages, the steps that may follow, and the steps that are refused.
 #include "worker/steps/page_tables.h"
 
 #include <gmock/gmock.h>
@@ -13,7 +13,7 @@ namespace {
 using ::testing::ElementsAre;
 using ::testing::HasSubstr;
 
-// Two slots of at most 10 pages of 4 positions; page ids below 20.
+// Two slots with at most 10 pages of 4 positions each; page ids are below 20.
 class PageTablesTest : public ::testing::Test {
  protected:
   static program::Limits limits() {
@@ -23,7 +23,7 @@ class PageTablesTest : public ::testing::Test {
     limits.set_page_tokens(4);
     return limits;
   }
-  // A step of one sequence.
+  // A step with one sequence.
   static cluster::Step step(uint64_t number, int32_t slot, int64_t first, int64_t rows,
                             const std::vector<int32_t>& pages, bool begins = false) {
     cluster::Step step;

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// How many KV pages fit, and that a large pool costs nothing before it is used.
+// The number of KV pages that fit; a large pool takes no memory before it is used.
 #include "worker/steps/state.h"
 
 #include <gtest/gtest.h>
@@ -10,7 +10,7 @@
 namespace lockstep {
 namespace {
 
-// Of layer_program(): keys and values of 16 positions in whole vectors of float32.
+// A page of layer_program(): keys and values of 16 positions in whole vectors of float32.
 constexpr int64_t kPageBytes = 2 * 16 * 16 * 4;
 
 int64_t pages_of(const program::Program& program, const Bindings& bindings,
@@ -18,7 +18,7 @@ int64_t pages_of(const program::Program& program, const Bindings& bindings,
   return state_that_fits(program, bindings, budget).pages;
 }
 
-// Where layer_program()'s attention has its pages, a convolution's block besides.
+// layer_program() with a convolution's block in addition to attention's pages.
 program::Program program_with_block() {
   program::Program program = layer_program();
   program::State& state = *program.add_states();

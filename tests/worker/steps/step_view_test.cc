@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Steps that lie, one lie at a time, and what honest ones turn into.
+// Invalid steps with one wrong field each, and the views of valid ones.
 #include "worker/steps/step_view.h"
 
 #include <gmock/gmock.h>

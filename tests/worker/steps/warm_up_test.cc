@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// What a worker does before it says how many pages it has room for, on a device without a GPU; and
-// how a fault of the device finds its kernel.
+// The steps that a worker runs before it counts its pages, on a device without a GPU, and how a
+// device fault is traced to its kernel.
 #include "worker/steps/warm_up.h"
 
 #include <gmock/gmock.h>
@@ -45,7 +45,7 @@ cluster::Step step_of(uint64_t number, int64_t position) {
   return step;
 }
 
-// Kernels of the late device, one of which is another one.
+// Kernels of the late device, one of which is replaced.
 struct Changed {
   std::vector<KernelEntry> kernels;
   Backend backend = late_backend();
@@ -95,7 +95,7 @@ TEST(WarmUpTest, RunsKernelsWithTheRowsThatAreAskedForAsFarAsThereMayBe) {
   EXPECT_EQ(progress.instructions.load(), 0u);
 }
 
-// Or a coordinator would take it for stuck: the first use of a kernel may take seconds.
+// Otherwise a coordinator would consider the worker stuck: a kernel's first use may take seconds.
 TEST(WarmUpTest, EachKernelIsProgressOfLoading) {
   const Backend cold = late_backend();
   Backend warm = late_backend();
@@ -106,7 +106,7 @@ TEST(WarmUpTest, EachKernelIsProgressOfLoading) {
   EXPECT_GE(with.load.load(), without.load.load() + 10);
 }
 
-// All but room for some pages.
+// The kernel takes all memory except room for this many pages.
 constexpr int64_t kPagesLeft = 10;
 DeviceMemory taken;
 Device* taken_of = nullptr;
@@ -125,7 +125,7 @@ TEST(WarmUpTest, MemoryThatTheFirstUseOfAKernelTakesIsNotCountedAsRoomForPages) 
   bytes_left = kPagesLeft * page_bytes_of(program, *bind(program, changed.backend));
   auto worker = load(changed.backend);
   ASSERT_EQ(message_of(worker.status()), "");
-  EXPECT_GT((*worker)->pages_possible(), kPagesLeft);  // There is no such room.
+  EXPECT_GT((*worker)->pages_possible(), kPagesLeft);  // It counted memory that the kernel takes.
   worker->reset();
   changed.backend.warm_up_rows = {1};
   worker = load(changed.backend);
@@ -147,7 +147,7 @@ TEST(WarmUpTest, AKernelThatCannotRunIsFoundWhileLoading) {
 
 bool faulted = false;
 const char* fault(const KernelArgs& args) {
-  faulted = true;  // As a GPU has it: the launch is well.
+  faulted = true;  // As on a GPU, the launch itself succeeds.
   return Changed::original(args);
 }
 

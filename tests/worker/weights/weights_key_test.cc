@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Which weights may share a file, and that those from a file are those that were packed.
+// The weights that may share a file; weights from a file are those that were packed.
 #include "worker/weights/weights_key.h"
 
 #include <gtest/gtest.h>
@@ -57,7 +57,7 @@ TEST(WeightsKeyTest, DiffersWithWhatAPackerMakesOfASmallWeight) {
   EXPECT_NE(weights_key(program, bindings, {}).value(), weights_key(program, others, {}).value());
 }
 
-// A checkpoint of the tiny program's sources.
+// A checkpoint with the tiny program's sources.
 struct Source {
   TempFolder folder;
   const program::Program program = tiny_program();
@@ -89,7 +89,7 @@ TEST(WeightsKeyTest, AFileThatWasWrittenAgainIsAnotherSource) {
   EXPECT_NE(key, key_of(source.program, source.open()));
 }
 
-// An image that is pulled again, or a copy by `cp -p`: another inode, perhaps another device.
+// An image pulled again, or a copy by `cp -p`: the inode differs, perhaps the device, too.
 TEST(WeightsKeyTest, ACopyWithItsTimesIsTheSameSource) {
   const Source source;
   const std::string key = key_of(source.program, source.open());
@@ -100,7 +100,7 @@ TEST(WeightsKeyTest, ACopyWithItsTimesIsTheSameSource) {
   EXPECT_EQ(key, key_of(source.program, source.open()));
 }
 
-// Archives and images give all files one time, and file systems give inodes out again.
+// Archives and images give all files one time, and file systems reuse inodes.
 TEST(WeightsKeyTest, OtherWeightsOfTheSameTimeAreAnotherSource) {
   const Source source;
   const std::string key = key_of(source.program, source.open());
@@ -134,7 +134,7 @@ TEST(WeightsKeyTest, WeightsFromAFileHaveTheSameBits) {
     const auto written = fs::last_write_time(cache.path());
     fs::last_write_time(cache.path(), written - std::chrono::hours(1));
     EXPECT_EQ(packed, load(&cache));
-    EXPECT_GE(fs::last_write_time(cache.path()), written);  // It was read, and so is in use.
+    EXPECT_GE(fs::last_write_time(cache.path()), written);  // It was read, and so counts as used.
   }
 }
 

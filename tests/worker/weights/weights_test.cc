@@ -1,6 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Quantized weights on their way from a source to a kernel's layout. The kernel is a fake one that
-// keeps what it is given.
+// Quantized weights from a source to a kernel's layout. The kernel is a fake that stores its input.
 #include "worker/weights/weights.h"
 
 #include <gmock/gmock.h>
@@ -73,7 +72,7 @@ struct Case {
   }
 };
 
-// What the fake kernel should have been given, quantized in one go.
+// The expected input of the fake kernel, quantized in one call.
 std::vector<char> expected(const Case& c, const WeightSource& source) {
   const program::Weight& weight = c.program.weights(0);
   const int64_t rows = weight.rows(), cols = weight.cols();
@@ -107,7 +106,7 @@ TEST(WeightsTest, CodesDoNotDependOnBlocksAndThreads) {
   }
 }
 
-// Matrices of 50 rows, which is no whole number of panels.
+// Matrices of 50 rows, which is not a whole number of panels.
 TEST(WeightsTest, MatricesOfExpertsArePackedEachByItself) {
   constexpr int64_t kExperts = 3, kRows = 50, kCols = 70;
   const WeightSource source(RandomWeights(3));

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Collectives between devices that reach each other's memory: as threads of one process and as
-// processes, with what is said and done where that does not work.
+// Collectives between devices that reach each other's memory: ranks are threads of one process, or
+// processes. Also the fallback and its message if that does not work.
 #include "worker/collectives/devices/direct.h"
 
 #include <gmock/gmock.h>
@@ -27,10 +27,10 @@ using ::testing::StartsWith;
 
 constexpr const char* kDirect = "; sums and small gathers in memory that GPUs share";
 
-// What a missing rank is waited for, and half of it for those that try it out.
+// The timeout for a missing rank; the trial of peer memory has half of it.
 constexpr std::chrono::seconds kShort{4};
 
-// Tests read what a call gives at once.
+// Tests read the result right after the call, so each call also finishes.
 class Finished final : public Collective {
  public:
   Finished(Collective& inner, Device& device) : inner_(inner), device_(device) {}
@@ -66,12 +66,12 @@ struct Met {
   std::vector<CollectiveChoice> choices;
 };
 
-// Each rank on a thread of its own.
+// Each rank has its own thread.
 Met meet(const std::vector<StreamOptions>& options, const Work& work,
          std::chrono::milliseconds timeout = kPatience) {
   const int ranks = static_cast<int>(options.size());
   Met met{std::vector<absl::Status>(options.size()), std::vector<CollectiveChoice>(options.size())};
-  std::vector<std::unique_ptr<Device>> devices;  // Until all are done: peers may be late.
+  std::vector<std::unique_ptr<Device>> devices;  // They live until all are done: peers may be late.
   devices.reserve(options.size());
   for (const StreamOptions& each : options) devices.push_back(stream_device(each));
   auto local = local_collectives(ranks);
@@ -131,7 +131,7 @@ TEST(DirectCollectiveTest, ALargeGatherGoesTheOtherWayAndALargeSumDoesNot) {
             }).results);
 }
 
-// The bits are ExchangeTest's affair.
+// ExchangeTest checks the bits.
 TEST(DirectCollectiveTest, ANormGoesWithASumThatIsNotSharedOut) {
   expect_ok(meet(own_devices(3), [](Collective& collective, Device& device) -> absl::Status {
               constexpr int64_t kCols = 1024;

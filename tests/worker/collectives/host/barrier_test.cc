@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Waiting itself, one call at a time: who is woken, by whom, and what of it is counted.
+// Waits, one call at a time: which rank wakes which, and how the wait is counted.
 #include "worker/collectives/host/barrier.h"
 
 #include <gmock/gmock.h>
@@ -22,7 +22,7 @@ class BarrierTest : public testing::Test {
     for (int rank = 0; rank < ranks; ++rank) ranks_.emplace_back(region_->header(), rank);
   }
 
-  // `rank` arrives and waits on a thread of its own, and sleeps when this returns.
+  // `rank` arrives and waits on its own thread; it sleeps when this returns.
   std::thread sleeper(int rank, absl::Status* status, int64_t* wait_ns) {
     std::thread thread([=, this] {
       ranks_[rank].arrive();
@@ -81,7 +81,7 @@ TEST_F(BarrierTest, ADeadlineNamesTheRanksThatDidNotCome) {
 TEST_F(BarrierTest, WaitingIsCountedAndTheLastToArriveDoesNotWait) {
   constexpr std::chrono::milliseconds kPause(20);
   std::thread thread = sleeper(0, &status_, &wait_ns_);
-  std::this_thread::sleep_for(kPause);  // Time that rank 0 waits for sure.
+  std::this_thread::sleep_for(kPause);  // Rank 0 waits at least this long.
   for (int rank : {1, 2, 3}) ranks_[rank].arrive();
   int64_t last_ns = 0;
   EXPECT_EQ(ranks_[3].wait(Clock::now(), &last_ns), absl::OkStatus());

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Frames without sockets: what arrives, in whatever pieces, and everything that may be wrong.
+// Frames without sockets: how they arrive in pieces of any size, and every way in which they may be
+// wrong.
 #include "worker/collectives/hosts/frame.h"
 
 #include <gmock/gmock.h>
@@ -45,7 +46,7 @@ struct Matrix {
   RowBytes piece;
 };
 
-// All that a writer sends, in system calls that take `most` bytes each.
+// All bytes that a writer sends, in system calls that take `most` bytes each.
 std::string written(FrameWriter& writer, size_t most) {
   std::string stream;
   while (!writer.done()) {
@@ -62,7 +63,8 @@ std::string written(FrameWriter& writer, size_t most) {
   return stream;
 }
 
-// Gives the reader as much of the stream as it takes. Not OK, or what is left of the stream.
+// Gives the reader as much of the stream as it accepts. Returns its error, or the rest of the
+// stream.
 absl::StatusOr<std::string> feed(FrameReader& reader, std::string stream, size_t most) {
   while (!reader.done() && !stream.empty()) {
     std::array<iovec, 3> parts;
@@ -116,7 +118,7 @@ TEST(FrameTest, APartOfAPieceIsSentFromItsMiddle) {
 
 TEST(FrameTest, AGoodbyeComesAfterTheFrameThatHasBegunAndInPlaceOfAllOthers) {
   constexpr Goodbye kWhy{.failure = Failure::kGone, .number = 5};
-  for (const int64_t begun : {0, 1, 200}) {  // Bytes of the first of three frames.
+  for (const int64_t begun : {0, 1, 200}) {  // The bytes already sent of the first of three frames.
     SCOPED_TRACE(begun);
     Matrix from(1, 3 * kFrameBytes, 3 * kFrameBytes), to(1, 3 * kFrameBytes, 3 * kFrameBytes);
     from.fill(2);
@@ -182,7 +184,7 @@ TEST(FrameTest, NoChangedBitIsEverTaken) {
   }
 }
 
-// A header that is whole, but of something else.
+// A header with a valid checksum but other fields.
 std::string with_header(std::string stream, const std::function<void(FrameHeader&)>& change) {
   FrameHeader header;
   std::memcpy(&header, stream.data(), sizeof(header));
