@@ -206,7 +206,8 @@ class BitsTest : public ::testing::TestWithParam<std::tuple<Shape, Kind>> {
     EXPECT_EQ(message_of(group.status()), "");
     if (!group.ok()) return {};
     std::vector<float> logits = run_prompt(**group, way);
-    EXPECT_THAT((*cluster)->profile(0), HasSubstr(expected_kernel(way))) << "what was meant to run";
+    EXPECT_THAT((*cluster)->profile(0), HasSubstr(expected_kernel(way)))
+        << "the expected kernel did not run";
     if (rounds_parts(way)) {
       EXPECT_THAT((*cluster)->profile(0), HasSubstr("round_groups_"));
     }
@@ -217,7 +218,7 @@ class BitsTest : public ::testing::TestWithParam<std::tuple<Shape, Kind>> {
     const std::vector<float> alone = logits(as);
     ASSERT_EQ(alone.size(), size_t{(kPromptTokens + 3) * kVocab});
     const auto [least, most] = std::minmax_element(alone.begin(), alone.end());
-    ASSERT_GT(*most - *least, 0.1f) << "logits that are all alike prove nothing";
+    ASSERT_GT(*most - *least, 0.1f) << "logits that are all equal prove nothing";
     for (const Way& way : ways) {
       if (way.ranks > shape().heads) continue;
       const std::vector<float> other = logits(way);

@@ -24,7 +24,7 @@ std::string kernel_of(program::DType weight, program::DType activation, const ch
 TEST(BindingsTest, KernelsWithBitsOfTheirOwnServeTheirOwnClassAlone) {
   if (find_kernel(cpu_kernels(), Op::kLinear, DType::kBF16, DType::kBF16, Isa::kAmx)->isa !=
       Isa::kAmx) {
-    GTEST_SKIP() << "no kernels for x86 processors in this build";
+    GTEST_SKIP() << "this build has no kernels for x86 CPUs";
   }
   EXPECT_EQ(kernel_of(program::BF16, program::BF16, kAmxClass), "linear_bf16_amx");
   EXPECT_EQ(kernel_of(program::BF16, program::BF16, kCpuClass), "linear_bf16_avx512_bf16");

@@ -127,7 +127,7 @@ TEST(ProofTest, OfAGatedLinearTheProductOfBothSumsIsProven) {
   EXPECT_GT(right.rows[0].error, 0);
   EXPECT_LT(right.rows[0].error, 0.5);
   EXPECT_EQ(right.rows.back().rows, 600);
-  EXPECT_EQ(proof.trials[2].rows[0].error, 0) << "the same order of sums";
+  EXPECT_EQ(proof.trials[2].rows[0].error, 0) << "sums have the same order";
 }
 
 TEST(ProofTest, WhatIsNotWrittenIsNotWhatAnotherKernelLeft) {

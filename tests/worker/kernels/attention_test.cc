@@ -289,7 +289,7 @@ TEST_P(AttentionTest, BitsDoNotDependOnTheOtherSequencesOfTheBatch) {
 }
 
 TEST_P(AttentionTest, EveryIsaGivesTheSameBits) {
-  if (!has_cpu_bits(GetParam())) GTEST_SKIP() << "no CPU kernel: its bits are its device's own";
+  if (!has_cpu_bits(GetParam())) GTEST_SKIP() << "not a CPU kernel: its bits are its device's own";
   const KernelEntry* portable =
       find_kernel(cpu_kernels(), Op::kAttention, GetParam().weight, DType::kF32, Isa::kPortable);
   for (const int64_t dim : {8, 64, 80}) {

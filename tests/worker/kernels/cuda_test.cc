@@ -163,7 +163,7 @@ TEST(CudaDeviceTest, ACaptureThatFailsIsNoFault) {
   EXPECT_EQ(gpu->end_capture(&problem), nullptr);
   EXPECT_NE(problem, "");
   EXPECT_EQ(gpu->synchronize(), nullptr);
-  EXPECT_EQ(gpu->begin_capture(), nullptr) << "another one may follow";
+  EXPECT_EQ(gpu->begin_capture(), nullptr) << "another capture may follow";
   EXPECT_NE(gpu->end_capture(&problem), nullptr) << problem;
 }
 

@@ -69,7 +69,7 @@ TEST_P(ExchangeTest, SumsOfManyNumbersAreThoseOfFew) {
 }
 
 TEST_P(ExchangeTest, GathersPlaceTheColumnsOfAllRanks) {
-  if (GetParam() == Kind::kGpu) GTEST_SKIP() << "kernels that are not loaded yet";
+  if (GetParam() == Kind::kGpu) GTEST_SKIP() << "the GPU's gather kernels are not loaded yet";
   Ranks ranks(GetParam(), 4, 20s);
   struct Case {
     int64_t rows, element;

@@ -97,7 +97,7 @@ class ExpertLinearTest : public testing::TestWithParam<KernelEntry> {
       const std::string name = entry.name;
       if ("expert_" + name == GetParam().name) return entry;
     }
-    ADD_FAILURE() << "no linear beside " << GetParam().name;
+    ADD_FAILURE() << "no linear next to " << GetParam().name;
     return linears[0];
   }
 };

@@ -78,7 +78,7 @@ TEST_P(HeadsTest, AgreesWithTheReference) {
 }
 
 TEST_P(HeadsTest, EveryIsaGivesTheSameBits) {
-  if (!has_cpu_bits(GetParam())) GTEST_SKIP() << "no CPU kernel: its bits are its device's own";
+  if (!has_cpu_bits(GetParam())) GTEST_SKIP() << "not a CPU kernel: its bits are its device's own";
   for (const Shape& shape : shapes()) {
     expect_same_bits(found(shape, 3, GetParam()).view(),
                      found(shape, 1, portable_of(GetParam())).view(), GetParam().name);

@@ -171,7 +171,7 @@ TEST_P(LinearTest, BitsDoNotDependOnThreads) {
 TEST_P(LinearTest, SlicesOfColumnsAreColumnsOfTheWhole) {
   const std::string name = GetParam().name;
   if (name.find("cublas") != std::string::npos) {
-    GTEST_SKIP() << "cuBLASLt's algorithm is a matter of the number of columns too";
+    GTEST_SKIP() << "cuBLASLt's algorithm also depends on the number of columns";
   }
   const Linear whole(GetParam(), 5, 100, 77);
   const Matrix wanted = whole.run_kernel(GetParam());

@@ -162,7 +162,7 @@ TEST(MmaCopyTest, AGroupIsThereOnceItWasWaitedFor) {
     for (uint32_t i = 0; i < 128; ++i) {
       EXPECT_EQ(copies.first_alone[i], (i + 64) % 128 + 1);
       EXPECT_EQ(copies.all[1][i], 128 + i + 1);
-      EXPECT_EQ(copies.all[2][i], i % 4 == 0 ? 256 + i + 1 : 0) << "beyond what was copied";
+      EXPECT_EQ(copies.all[2][i], i % 4 == 0 ? 256 + i + 1 : 0) << "beyond the copied bytes";
     }
   }
 }

@@ -256,7 +256,7 @@ TEST_P(RecurrentTest, AgreesWithTheReference) {
 }
 
 TEST_P(RecurrentTest, EveryIsaGivesTheSameBits) {
-  if (!has_cpu_bits(GetParam())) GTEST_SKIP() << "no CPU kernel: its bits are its device's own";
+  if (!has_cpu_bits(GetParam())) GTEST_SKIP() << "not a CPU kernel: its bits are its device's own";
   for (const Shape& shape : shapes_of(GetParam().op)) {
     expect_all_same(Play(shape).run_all(GetParam(), 8, 2),
                     Play(shape).run_all(portable_of(GetParam()), 1000), GetParam().name);
@@ -289,7 +289,7 @@ TEST_P(RecurrentTest, ASlotsNextSequenceFindsNothingOfTheLastOne) {
 
 // Exponents of both signs for which e^x overflows or underflows.
 TEST_P(RecurrentTest, LargeKeysOverflowNothing) {
-  if (GetParam().op != Op::kWkv) GTEST_SKIP() << "has no exponents";
+  if (GetParam().op != Op::kWkv) GTEST_SKIP() << "this operator has no exponents";
   Play play({.op = Op::kWkv});
   play.scale_input(0, 300);
   for (const Matrix& out : play.run_all(GetParam(), 3)) {

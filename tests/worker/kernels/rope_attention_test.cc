@@ -18,11 +18,11 @@ struct Heads {
 };
 constexpr Heads kHeads[] = {
     {"on tensor cores", 4, 2, 32, 32, 32},
-    {"wide ones", 2, 1, 136, 136, 136},
-    {"a part in the middle, in neighbours, with sinks", 3, 1, 64, 64, 32, 16, true, 0, true},
+    {"wide heads", 2, 1, 136, 136, 136},
+    {"a rotated part in the middle, interleaved, with sinks", 3, 1, 64, 64, 32, 16, true, 0, true},
     {"a window", 5, 5, 16, 16, 8, 0, false, 5},
-    {"plain, by their width", 2, 2, 20, 20, 8, 4},
-    {"plain, by their values", 2, 1, 24, 16, 24, 0, true, 0, true},
+    {"not on tensor cores, because of their width", 2, 2, 20, 20, 8, 4},
+    {"not on tensor cores, because of their values", 2, 1, 24, 16, 24, 0, true, 0, true},
 };
 constexpr int64_t kPageTokens = 16, kPages = 40;
 

@@ -87,7 +87,8 @@ TEST(KernelTestsTest, EveryOperatorWithAKernelHasTests) {
   for (int i = 1; i < kOpCount; ++i) {
     const Op op = static_cast<Op>(i);
     if (schema_of(op).run_by != RunBy::kKernel) continue;
-    EXPECT_TRUE(by_rows(op) || own.contains(op)) << op_name(op) << ": write them, and add it here";
+    EXPECT_TRUE(by_rows(op) || own.contains(op))
+        << op_name(op) << ": write its tests, and add it here";
   }
 }
 
@@ -176,7 +177,7 @@ INSTANTIATE_TEST_SUITE_P(Cpu, RowKernelTest, testing::ValuesIn(row_kernels()), k
 
 TEST_P(RowKernelTest, WorksInPlaceWhereTheOperatorsRowSaysSo) {
   const Op op = GetParam().op;
-  if (!schema_of(op).in_place) GTEST_SKIP() << op_name(op) << " does not";
+  if (!schema_of(op).in_place) GTEST_SKIP() << op_name(op) << " does not work in place";
   for (const int64_t cols : {int64_t{48}, int64_t{96}, int64_t{2064}}) {
     RowCase apart(op, 3, cols, 48), inside(op, 3, cols, 48);
     run(GetParam(), apart.args);

@@ -20,7 +20,7 @@ if(count EQUAL 0)
   message(FATAL_ERROR "${OBJECTS}: no kernels found")
 endif()
 if(usage MATCHES "Function ([^:]+):[^\n]*\n[^\n]*(STACK|LOCAL):[1-9]")
-  message(FATAL_ERROR "${SOURCE}: ${CMAKE_MATCH_1} has something in local memory")
+  message(FATAL_ERROR "${SOURCE}: ${CMAKE_MATCH_1} uses local memory")
 endif()
 
 dump(sass sass)

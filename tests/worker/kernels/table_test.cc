@@ -61,7 +61,7 @@ TEST(KernelTableTest, OfTilesAreOnlyTheLinearsThatTheyMultiply) {
   const auto isa_of = [](Op op, DType weight, DType activation) {
     return find_kernel(cpu_kernels(), op, weight, activation, Isa::kAmx)->isa;
   };
-  if (!machine_runs(Isa::kAvx2)) GTEST_SKIP() << "this machine has the portable kernels alone";
+  if (!machine_runs(Isa::kAvx2)) GTEST_SKIP() << "this machine has only the portable kernels";
   EXPECT_EQ(isa_of(Op::kLinear, DType::kBF16, DType::kBF16), Isa::kAmx);
   EXPECT_EQ(isa_of(Op::kLinear, DType::kQ4M, DType::kF32), Isa::kAmx);
   EXPECT_EQ(isa_of(Op::kAttention, DType::kBF16, DType::kF32), Isa::kAvx512Bf16);

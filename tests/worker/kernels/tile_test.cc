@@ -104,7 +104,7 @@ TEST(TileTest, KernelsGiveTheirRegistersBack) {
 
 TEST(TileTest, TheProcessorsTilesGiveTheBitsOfTheEmulatedOnes) {
   if (!machine_runs(Isa::kAmx)) {
-    GTEST_SKIP() << "this processor has no AMX, or the system refuses it: only emulated here";
+    GTEST_SKIP() << "this CPU has no AMX, or the system refuses it: tiles are only emulated";
   }
   for (const KernelEntry& kernel : native_kernels()) {
     for (const KernelEntry& twin : emulated_kernels()) {

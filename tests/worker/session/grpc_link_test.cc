@@ -53,7 +53,7 @@ class TestServer : public cluster::Cluster::Service {
     const std::lock_guard lock(mutex_);
     const std::string worker_nonce = metadata(*context, kNonceMetadata);
     EXPECT_EQ(worker_nonce.size(), kNonceBytes);
-    EXPECT_TRUE(seen_.insert(worker_nonce).second) << "a nonce came twice";
+    EXPECT_TRUE(seen_.insert(worker_nonce).second) << "a nonce was sent twice";
     const std::string nonce = draw_nonce();
     worker_nonces_[nonce] = worker_nonce;
     reply->set_nonce(nonce);
@@ -65,7 +65,7 @@ class TestServer : public cluster::Cluster::Service {
     {
       const std::lock_guard lock(mutex_);
       const std::string nonce = metadata(*context, kNonceMetadata);
-      EXPECT_TRUE(worker_nonces_.contains(nonce)) << "no challenge of ours";
+      EXPECT_TRUE(worker_nonces_.contains(nonce)) << "not one of our challenges";
       EXPECT_EQ(metadata(*context, kWorkerNonceMetadata), worker_nonces_[nonce]);
       EXPECT_EQ(metadata(*context, kProofMetadata),
                 worker_proof(token_, nonce, worker_nonces_[nonce]));

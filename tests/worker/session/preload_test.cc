@@ -83,8 +83,9 @@ TEST_F(PreloadTest, ThePreloadUnderWayGoesOnForTheAssignmentThatWantsIt) {
   EXPECT_EQ(on(assignment(2)), Story());
   now_ += kHeartbeatMs;
   EXPECT_EQ(tick({.load_progress = 9}), Story({"send heartbeat 2"}));
-  EXPECT_EQ(last_.heartbeat().progress(), 9u) << "else it would be taken for stuck";
-  EXPECT_EQ(done(held()), Story({"run check 2"})) << "nobody waits for the answer";
+  EXPECT_EQ(last_.heartbeat().progress(), 9u)
+      << "without progress the worker would be considered stuck";
+  EXPECT_EQ(done(held()), Story({"run check 2"})) << "the coordinator does not wait for the answer";
   now_ += kHeartbeatMs;
   tick({.load_progress = 9});
   EXPECT_EQ(last_.heartbeat().progress(), 0u);

@@ -167,7 +167,7 @@ TEST_F(SessionCoreTest, AMeetingThatFailsLosesNoWeights) {
   load(1);
   on(assignment(2));
   done({.stamp = "i"});
-  done({.status = absl::DeadlineExceededError("nobody came")});
+  done({.status = absl::DeadlineExceededError("no rank arrived")});
   load(3, "i", true);
 }
 

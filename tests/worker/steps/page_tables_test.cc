@@ -57,7 +57,8 @@ TEST_F(PageTablesTest, ASequenceThatBeginsForgetsItsSlotsPages) {
   EXPECT_EQ(take(step(0, 0, 0, 6, {7, 3}, true)), "");
   EXPECT_EQ(take(step(1, 0, 0, 2, {4}, true)), "");
   EXPECT_THAT(tables_.of(0), ElementsAre(4));
-  EXPECT_EQ(take(step(2, 0, 5, 2, {1, 2}, true)), "") << "behind positions that pages have already";
+  EXPECT_EQ(take(step(2, 0, 5, 2, {1, 2}, true)), "")
+      << "begins after positions whose pages are already filled";
   EXPECT_THAT(tables_.of(0), ElementsAre(1, 2));
   EXPECT_EQ(take(step(3, 0, 7, 1, {})), "");
 }

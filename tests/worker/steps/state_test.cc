@@ -47,7 +47,7 @@ TEST(StateTest, BlocksOfEverySequenceAreCountedBeforePages) {
   const StateRoom all = room(4 * kBlockBytes + 10 * kPageBytes);
   EXPECT_EQ(all.sequences, 4);  // limits.sequences
   EXPECT_EQ(all.pages, 10);
-  EXPECT_EQ(room(5 * kBlockBytes).sequences, 2) << "half of it is for pages";
+  EXPECT_EQ(room(5 * kBlockBytes).sequences, 2) << "half of the memory is for pages";
   EXPECT_EQ(room(kBlockBytes + kPageBytes).sequences, 1);
   EXPECT_EQ(room(kBlockBytes + kPageBytes).pages, 1);
   EXPECT_EQ(room(kBlockBytes - 1).sequences, 0);

@@ -156,7 +156,7 @@ TEST(PackedCacheTest, ManyProcessesAtOnceSeeWholeFilesOrNone) {
       }
       folder.cache().store(bytes, pool, nullptr);
       // A whole file replaces the old one: there is no moment without a file.
-      if (!folder.has(bytes)) return absl::InternalError("found none behind a store");
+      if (!folder.has(bytes)) return absl::InternalError("found none after a store");
     }
     return absl::OkStatus();
   };

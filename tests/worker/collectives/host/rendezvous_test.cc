@@ -307,7 +307,7 @@ TEST_F(RendezvousTest, ADeadlineNamesTheRanksThatNeverCame) {
     const absl::Status status = meet_in_shared_memory(meeting).status();
     third.join();
     if (answer.find("did not come: 1, 3") == std::string::npos) {
-      return absl::DataLossError("rank 2 was not told");
+      return absl::DataLossError("rank 2 was not sent the missing ranks");
     }
     return status;
   });

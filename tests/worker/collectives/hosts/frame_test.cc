@@ -220,7 +220,7 @@ TEST(FrameTest, AHeaderThatIsNotTheNextOneIsRefusedByNameBeforeItsBytes) {
     const absl::Status status = feed(reader, with_header(good, change), 1000).status();
     EXPECT_FALSE(status.ok());
     EXPECT_THAT(message_of(status), HasSubstr(message));
-    EXPECT_EQ(to.bytes, Matrix(2, 40, 50).bytes) << "bytes were taken before: " << message;
+    EXPECT_EQ(to.bytes, Matrix(2, 40, 50).bytes) << "bytes were read before: " << message;
   }
 }
 
