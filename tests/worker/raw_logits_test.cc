@@ -11,7 +11,7 @@
 namespace lockstep {
 namespace {
 
-TEST(RawLogitsTest, NamedIdsHaveTheModelsOwnLogitsInTheirOrderWithoutTheOthers) {
+TEST(RawLogitsTest, RequestedIdsHaveTheModelsUneditedLogitsInRequestOrder) {
   const auto worker = Worker::load(random_assignment(), single_collective(), {}).value();
   ASSERT_EQ(message_of(worker->start(8)), "");
   cluster::Step step;

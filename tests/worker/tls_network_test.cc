@@ -67,7 +67,7 @@ class TlsNetworkTest : public ::testing::Test {
   std::unique_ptr<Relay> relay_;  // The relay of the last pair.
 };
 
-TEST_F(TlsNetworkTest, HostsThatSpeakTlsHaveTheSameBits) {
+TEST_F(TlsNetworkTest, HostsThatUseTlsHaveTheSameBits) {
   for (const std::vector<int>& hosts :
        std::vector<std::vector<int>>{{0, 1}, {0, 0, 1}, {0, 1, 2}, {0, 1, 0, 2, 1}}) {
     SCOPED_TRACE(testing::text_of(hosts));
@@ -85,7 +85,7 @@ TEST_F(TlsNetworkTest, HostsThatSpeakTlsHaveTheSameBits) {
   }
 }
 
-TEST_F(TlsNetworkTest, ARankMayLeaveAsSoonAsItsLastCallIsOver) {
+TEST_F(TlsNetworkTest, ARankMayLeaveRightAfterItsLastCall) {
   for (int turn = 0; turn < 20; ++turn) {
     Group group = make_group({0, 1});
     expect_ok(run(group, [&](Collective& g) {
@@ -96,7 +96,7 @@ TEST_F(TlsNetworkTest, ARankMayLeaveAsSoonAsItsLastCallIsOver) {
   }
 }
 
-TEST_F(TlsNetworkTest, AChangedBitEndsTheGroupWhereverItIs) {
+TEST_F(TlsNetworkTest, AChangedBitAnywhereEndsTheGroup) {
   std::minstd_rand random(kSeed);
   for (int turn = 0; turn < 30; ++turn) {
     const int64_t at = turn < 10 ? turn * 211 : static_cast<int64_t>(random() % 90'000);
@@ -104,7 +104,7 @@ TEST_F(TlsNetworkTest, AChangedBitEndsTheGroupWhereverItIs) {
   }
 }
 
-TEST_F(TlsNetworkTest, AByteThatIsLeftOutEndsTheGroup) {
+TEST_F(TlsNetworkTest, AMissingByteEndsTheGroup) {
   for (const int64_t at : {0, 500, 2'000, 8'000, 30'000}) {
     expect_ended(at, &testing::RelayFaults::drop_at);
   }

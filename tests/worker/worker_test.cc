@@ -51,7 +51,7 @@ std::vector<float> weight_of(const program::Program& program, int index) {
   return rows;
 }
 
-TEST(WorkerTest, ComputesWhatArithmeticSays) {
+TEST(WorkerTest, AWorkersLogitsAgreeWithPlainArithmetic) {
   const program::Program program = tiny_program();
   const std::vector<float> embed = weight_of(program, 0), head = weight_of(program, 1),
                            bias = weight_of(program, 2);
@@ -71,7 +71,7 @@ TEST(WorkerTest, ComputesWhatArithmeticSays) {
   EXPECT_EQ(result.outputs(0).top().logits(0), logits[best]);
 }
 
-TEST(WorkerTest, TakesARowsEmbeddingInPlaceOfAToken) {
+TEST(WorkerTest, ARowMayHaveAnEmbeddingInsteadOfAToken) {
   const program::Program program = tiny_program();
   const std::vector<float> embed = weight_of(program, 0);
   const auto worker = load(program);
@@ -83,7 +83,7 @@ TEST(WorkerTest, TakesARowsEmbeddingInPlaceOfAToken) {
   EXPECT_EQ(told.outputs(0).logits(), given.outputs(0).logits());
 }
 
-TEST(WorkerTest, AnswersWithEditsMasksAndSums) {
+TEST(WorkerTest, AnswersHaveEditsMasksAndSums) {
   const auto worker = load(tiny_program());
   cluster::Step step = step_of({42});
   cluster::Output& output = *step.mutable_outputs(0);
@@ -116,7 +116,7 @@ TEST(WorkerTest, AnswersWithEditsMasksAndSums) {
   EXPECT_NEAR(raw.sum(1), sum, 1e-4 * sum);
 }
 
-TEST(WorkerTest, KeepsTheLastStepsLogits) {
+TEST(WorkerTest, TheLastStepsLogitsAreKept) {
   const auto worker = load(tiny_program());
   const cluster::StepResult result = worker->step(step_of({42})).value();
   cluster::LogitsRequest request;
@@ -132,7 +132,7 @@ TEST(WorkerTest, KeepsTheLastStepsLogits) {
   EXPECT_THAT(message_of(status), HasSubstr("the last completed step is 1"));
 }
 
-TEST(WorkerTest, AStepThatLiesChangesNothing) {
+TEST(WorkerTest, AnInvalidStepChangesNothing) {
   const auto worker = load(layer_program());
   cluster::Step first;
   first.set_step(1);
@@ -167,7 +167,7 @@ TEST(WorkerTest, AnEmptyStepGivesNothing) {
   EXPECT_EQ(result.outputs_size(), 0);
 }
 
-TEST(WorkerTest, RefusesStepsBeforeItIsStarted) {
+TEST(WorkerTest, StepsBeforeTheStartAreRefused) {
   auto worker = Worker::load(assignment_of(tiny_program()), single_collective(), {});
   ASSERT_EQ(message_of(worker.status()), "");
   EXPECT_EQ((*worker)->step(step_of({1})).status().code(), absl::StatusCode::kFailedPrecondition);
@@ -178,7 +178,7 @@ TEST(WorkerTest, RefusesStepsBeforeItIsStarted) {
   EXPECT_EQ((*worker)->start(16).code(), absl::StatusCode::kFailedPrecondition);
 }
 
-TEST(WorkerTest, RejoinsWithItsWeightsAndFreshPages) {
+TEST(WorkerTest, AWorkerRejoinsWithItsWeightsAndFreshPages) {
   const auto worker = load(layer_program());
   cluster::Step step;
   add_rows(step, {1, 2, 3}, 0, {4});
@@ -190,7 +190,7 @@ TEST(WorkerTest, RejoinsWithItsWeightsAndFreshPages) {
   EXPECT_EQ(worker->step(step).value().outputs(0).logits(), before);
 }
 
-TEST(WorkerTest, RefusesWhatItCannotRun) {
+TEST(WorkerTest, ProgramsThatCannotRunAreRefused) {
   program::Program program = tiny_program();
   program.set_numeric_class("int4.v9");
   auto worker = Worker::load(assignment_of(program), single_collective(), {});
@@ -211,7 +211,7 @@ TEST(WorkerTest, RefusesWhatItCannotRun) {
   EXPECT_THAT(message_of(worker.status()), HasSubstr("rank 0: program: vocab must be"));
 }
 
-TEST(WorkerTest, SaysHowMuchMemoryIsMissingBeforeItReads) {
+TEST(WorkerTest, MissingMemoryIsReportedBeforeReading) {
   ProgramBuilder b(0, 1, 100, int64_t{1} << 20);
   const int x = b.value("x", int64_t{1} << 20);
   const int embed = b.weight("embed", program::EMBEDDING, 100, int64_t{1} << 20, 0, 100);
@@ -232,7 +232,7 @@ TEST(WorkerTest, SaysHowMuchMemoryIsMissingBeforeItReads) {
   EXPECT_EQ(message.find('\n'), std::string::npos);
 }
 
-TEST(WorkerTest, CountsTheRanksThatLoadBesideIt) {
+TEST(WorkerTest, MemoryChecksCountTheRanksThatLoadAtTheSameTime) {
   cluster::Assignment assignment = assignment_of(layer_program());
   EXPECT_TRUE(Worker::load(assignment, single_collective(), {.memory_free_bytes = 3 << 20}).ok());
   assignment.set_loading_here(1000);
@@ -241,7 +241,7 @@ TEST(WorkerTest, CountsTheRanksThatLoadBesideIt) {
   EXPECT_THAT(message_of(worker.status()), HasSubstr("the 1000 ranks here"));
 }
 
-TEST(WorkerTest, SaysThatThereIsNoRoomForAPageWhenItLoadsAndWhenItRejoins) {
+TEST(WorkerTest, NoRoomForAPageIsReportedAtLoadAndAtRejoin) {
   cluster::Assignment assignment = assignment_of(layer_program());
   assignment.set_kv_memory_bytes(100);
   const auto loaded = Worker::load(assignment, single_collective(), {});
@@ -252,14 +252,14 @@ TEST(WorkerTest, SaysThatThereIsNoRoomForAPageWhenItLoadsAndWhenItRejoins) {
   }
 }
 
-TEST(WorkerTest, LoadingStopsWhenItIsCancelled) {
+TEST(WorkerTest, LoadingStopsWhenCancelled) {
   const std::atomic<bool> cancelled{true};
   const auto worker =
       Worker::load(assignment_of(tiny_program()), single_collective(), {.cancelled = &cancelled});
   EXPECT_EQ(worker.status().code(), absl::StatusCode::kCancelled);
 }
 
-TEST(WorkerTest, CountsItsProgressWhileItLoadsAndInSteps) {
+TEST(WorkerTest, ProgressIsCountedWhileLoadingAndInSteps) {
   Progress progress;
   const WorkerOptions options{.threads = 2, .progress = &progress};
   const auto worker = Worker::load(assignment_of(layer_program()), single_collective(), options);
@@ -279,7 +279,7 @@ TEST(WorkerTest, CountsItsProgressWhileItLoadsAndInSteps) {
   EXPECT_FALSE(progress.waiting);
 }
 
-TEST(WorkerTest, NamesTheFolderThatHasNoWeights) {
+TEST(WorkerTest, TheErrorNamesAFolderWithoutWeights) {
   cluster::Assignment assignment = assignment_of(tiny_program());
   assignment.set_random_weights(false);
   assignment.set_checkpoint("/nowhere/at/all");
@@ -288,7 +288,7 @@ TEST(WorkerTest, NamesTheFolderThatHasNoWeights) {
   EXPECT_THAT(message_of(worker.status()), HasSubstr("/nowhere/at/all"));
 }
 
-TEST(WorkerTest, ProfilesEveryKernel) {
+TEST(WorkerTest, TheProfileHasEveryKernel) {
   const auto worker = load(layer_program());
   cluster::Step step;
   add_rows(step, {1, 2, 3}, 0, {4});
@@ -345,7 +345,7 @@ class TwoRanks {
   std::unique_ptr<Worker> workers_[2];
 };
 
-TEST(TwoRanksTest, GiveTheBitsOfOne) {
+TEST(TwoRanksTest, TwoRanksGiveTheBitsOfOne) {
   for (const auto make : {tiny_program, layer_program}) {
     const auto alone = load(make(0, 1));
     TwoRanks both(make, 0);
@@ -362,7 +362,7 @@ TEST(TwoRanksTest, GiveTheBitsOfOne) {
   }
 }
 
-TEST(TwoRanksTest, GiveTheSameBitsWhetherTheirCollectiveHasMemoryToShareOrNot) {
+TEST(TwoRanksTest, TwoRanksGiveTheSameBitsWithAndWithoutSharedMemory) {
   const auto alone = load(layer_program(0, 1));
   cluster::Step step;
   add_rows(step, {1, 99, 64, 5}, 0, {7});
@@ -377,7 +377,7 @@ TEST(TwoRanksTest, GiveTheSameBitsWhetherTheirCollectiveHasMemoryToShareOrNot) {
   }
 }
 
-TEST(TwoRanksTest, AnAbortEndsTheStepOfTheOther) {
+TEST(TwoRanksTest, AnAbortEndsTheOtherRanksStep) {
   cluster::Step step;
   add_rows(step, {1, 2}, 0, {0});
   for (int round = 0; round < 20; ++round) {  // Before the step, during it, and while it waits.

@@ -39,7 +39,7 @@ class WorkerValuesTest : public testing::Test {
   uint64_t number_ = 0;
 };
 
-TEST_F(WorkerValuesTest, EveryValueButViewsIsGivenIfTheStepAsksForIt) {
+TEST_F(WorkerValuesTest, EveryValueExceptViewsIsGivenOnRequest) {
   const cluster::StepResult all = worker_->step(step_for(0, program_.instructions_size())).value();
   int next = 0;
   for (int i = 0; i < program_.instructions_size(); ++i) {
@@ -56,7 +56,7 @@ TEST_F(WorkerValuesTest, EveryValueButViewsIsGivenIfTheStepAsksForIt) {
   EXPECT_EQ(next, all.values_size());
 }
 
-TEST_F(WorkerValuesTest, WhatIsGivenIsWhatTheNextOperatorsRead) {
+TEST_F(WorkerValuesTest, GivenValuesAreThoseThatTheNextOperatorsRead) {
   const int count = program_.instructions_size();
   const cluster::StepResult all = worker_->step(step_for(0, count)).value();
   // The logits: the last operator reads them and returns them as an output.
@@ -74,13 +74,13 @@ TEST_F(WorkerValuesTest, WhatIsGivenIsWhatTheNextOperatorsRead) {
   EXPECT_EQ(next, all.values_size());
 }
 
-TEST_F(WorkerValuesTest, NothingIsGivenUnasked) {
+TEST_F(WorkerValuesTest, NoValuesAreGivenWithoutARequest) {
   cluster::Step step = step_for(0, 1);
   step.clear_values();
   EXPECT_EQ(worker_->step(step).value().values_size(), 0);
 }
 
-TEST_F(WorkerValuesTest, InstructionsThatAreNotEndTheStepBeforeItRuns) {
+TEST_F(WorkerValuesTest, AStepThatRequestsUnknownInstructionsIsRefusedBeforeItRuns) {
   const int count = program_.instructions_size();
   for (const auto& [begin, end] : {std::pair{-1, 2}, {3, 2}, {0, count + 1}}) {
     const absl::Status status = worker_->step(step_for(begin, end)).status();
@@ -91,7 +91,7 @@ TEST_F(WorkerValuesTest, InstructionsThatAreNotEndTheStepBeforeItRuns) {
   EXPECT_EQ(message_of(worker_->step(step_for(0, count)).status()), "");
 }
 
-TEST(StepValuesTest, MoreBytesThanAnAnswerCarriesAreRefused) {
+TEST(StepValuesTest, MoreBytesThanAnAnswerMayHoldAreRefused) {
   program::Program program = tiny_program();
   program.mutable_values(1)->set_cols(kMaxValueBytes / 3 / 4);
   cluster::Step step;

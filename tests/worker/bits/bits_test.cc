@@ -231,7 +231,7 @@ class BitsTest : public ::testing::TestWithParam<std::tuple<Shape, Kind>> {
   TempFolder folder_;
 };
 
-TEST_P(BitsTest, AreTheSameForAnyNumberOfRanksAndThreads) {
+TEST_P(BitsTest, LogitsAreTheSameForAnyNumberOfRanksAndThreads) {
   expect_same_bits({{.threads = 2},
                     {.ranks = 2},
                     {.ranks = 2, .threads = 2},
@@ -240,11 +240,11 @@ TEST_P(BitsTest, AreTheSameForAnyNumberOfRanksAndThreads) {
                     {.ranks = 3, .speeds = {1, 2, 0.5}}});
 }
 
-TEST_P(BitsTest, AreTheSameAloneAndInABatch) {
+TEST_P(BitsTest, LogitsAreTheSameAloneAndInABatch) {
   expect_same_bits({{.others = 17}, {.ranks = 2, .threads = 2, .chunk = 64, .others = 17}});
 }
 
-TEST_P(BitsTest, AreTheSameHoweverThePromptIsCut) {
+TEST_P(BitsTest, LogitsAreTheSameForAnyChunksOfThePrompt) {
   expect_same_bits({{.chunk = 1},
                     {.chunk = 7},
                     {.chunk = 64},
@@ -253,12 +253,12 @@ TEST_P(BitsTest, AreTheSameHoweverThePromptIsCut) {
                     {.ranks = 3, .chunk = 7, .others = 5}});
 }
 
-TEST_P(BitsTest, AreTheSameForAnySizeOfPage) {
+TEST_P(BitsTest, LogitsAreTheSameForAnyPageSize) {
   expect_same_bits(
       {{.page_tokens = 32}, {.page_tokens = 64}, {.ranks = 2, .chunk = 7, .page_tokens = 32}});
 }
 
-TEST_P(BitsTest, AreTheSameWithInt8Pages) {
+TEST_P(BitsTest, LogitsAreTheSameWithInt8Pages) {
   const Way int8 = {.kv_dtype = DType::kI8, .isa = common_isa()};
   std::vector<Way> ways = {
       {.threads = 2, .chunk = 7, .others = 5, .kv_dtype = DType::kI8, .isa = common_isa()},
@@ -270,7 +270,7 @@ TEST_P(BitsTest, AreTheSameWithInt8Pages) {
   EXPECT_FALSE(logits(int8) == logits({}));
 }
 
-TEST_P(BitsTest, AreTheSameOnEveryInstructionSet) {
+TEST_P(BitsTest, LogitsAreTheSameOnEveryInstructionSet) {
   std::vector<Way> ways;
   for (int i = 0; i < kIsaCount; ++i) {
     const Isa isa = static_cast<Isa>(i);
@@ -281,7 +281,7 @@ TEST_P(BitsTest, AreTheSameOnEveryInstructionSet) {
   expect_same_bits(ways, {.isa = common_isa()});
 }
 
-TEST_P(BitsTest, OfTilesAreTheSameHoweverTheyAreReached) {
+TEST_P(BitsTest, LogitsOfTilesAreTheSameForAnyRowsThreadsAndRanks) {
   const std::string kernel = kind().kernel;
   if (kernel == "linear_f32_") GTEST_SKIP() << "tiles do not multiply float32";
   const bool own = kernel == "linear_bf16_";
@@ -296,7 +296,7 @@ TEST_P(BitsTest, OfTilesAreTheSameHoweverTheyAreReached) {
   }
 }
 
-TEST_P(BitsTest, OfTheReduceStrategyAreTheSameForOneNumberOfRanks) {
+TEST_P(BitsTest, LogitsOfTheReduceStrategyAreTheSameForAFixedNumberOfRanks) {
   if (!kind().cut_rows) GTEST_SKIP() << kind().name << " has a scale for the whole row";
   // With two ranks, a quantized row has enough groups for each.
   const Way reduce{.ranks = kind().quantized ? 2 : 3, .strategy = Strategy::kReduce};
@@ -315,7 +315,7 @@ TEST_P(BitsTest, OfTheReduceStrategyAreTheSameForOneNumberOfRanks) {
 
 class FamilyBitsTest : public BitsTest {};
 
-TEST_P(FamilyBitsTest, AreTheSameForAnyRanksThreadsChunksAndBatches) {
+TEST_P(FamilyBitsTest, LogitsAreTheSameForAnyRanksThreadsChunksAndBatches) {
   expect_same_bits({{.ranks = 2, .threads = 2, .chunk = 64, .others = 5},
                     {.ranks = 3, .chunk = 7},
                     {.ranks = 5, .chunk = 50, .others = 3},

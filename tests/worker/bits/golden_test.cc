@@ -38,7 +38,7 @@ std::vector<Run> all_runs() {
 
 class GoldenTest : public ::testing::TestWithParam<Run> {};
 
-TEST_P(GoldenTest, GivesTheReferencesTokensAndLogits) {
+TEST_P(GoldenTest, TokensAndLogitsAreTheReferences) {
   LOCKSTEP_NEEDS_TEST_DATA(GetParam().name);
   const GoldenCase golden = load_golden_case(GetParam().name);
   InProcessOptions options{.model = golden.folder,

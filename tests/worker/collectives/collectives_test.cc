@@ -46,7 +46,7 @@ TEST(CollectivesTest, AllGatherPutsTheColumnsOfAllRanksSideBySide) {
   }
 }
 
-TEST(CollectivesTest, OneRankMayHoldAllColumnsAndNobodyAny) {
+TEST(CollectivesTest, OneRankMayHoldAllColumnsAndAllRanksMayHoldNone) {
   Group group = local_collectives(3);
   for (const std::vector<int64_t>& boundaries :
        std::vector<std::vector<int64_t>>{{0, 9, 9, 9}, {0, 0, 9, 9}, {0, 0, 0, 9}, {0, 0, 0, 0}}) {
@@ -71,7 +71,7 @@ TEST(CollectivesTest, AllReduceAddsInRankOrderBitForBit) {
   }
 }
 
-TEST(CollectivesTest, PayloadsLargerThanASlotGoInChunks) {
+TEST(CollectivesTest, PayloadsLargerThanASlotAreSentInChunks) {
   for (const int ranks : {2, 3, 5}) {
     Group group = local_collectives(ranks);
     // The cases include rows cut by the end of a chunk, and chunks in which some ranks have no
@@ -91,7 +91,7 @@ TEST(CollectivesTest, PayloadsLargerThanASlotGoInChunks) {
   }
 }
 
-TEST(CollectivesTest, RowsThatOthersFillWithNegativeZeroStayExact) {
+TEST(CollectivesTest, ARankSumsExactlyIfTheOthersAddNegativeZero) {
   for (const int ranks : kRankCounts) {
     Group group = local_collectives(ranks);
     for (const int64_t count : {int64_t{6}, int64_t{30'000}}) {
@@ -113,7 +113,7 @@ TEST(CollectivesTest, RowsThatOthersFillWithNegativeZeroStayExact) {
   }
 }
 
-TEST(CollectivesTest, ThousandsOfMixedCollectivesInARow) {
+TEST(CollectivesTest, ThousandsOfMixedCollectivesInARowSucceed) {
   SCOPED_TRACE(fmt::format("seed {}", kSeed));
   for (const int ranks : {2, 3, 7}) {
     Group group = local_collectives(ranks);
@@ -189,7 +189,7 @@ TEST(CollectivesTest, ADeadlineEndsTheGroup) {
   EXPECT_TRUE(absl::IsDeadlineExceeded(reduce_and_check(*group[1], 1, 100, 0)));
 }
 
-TEST(CollectivesTest, ARankThatLeavesIsNotWaitedFor) {
+TEST(CollectivesTest, NoRankWaitsForOneThatLeft) {
   Group group = local_collectives(3);
   expect_ok(run(group, [](Collective& g) { return reduce_and_check(g, 1, 100, 0); }));
   group[1].reset();
@@ -200,14 +200,14 @@ TEST(CollectivesTest, ARankThatLeavesIsNotWaitedFor) {
   EXPECT_THAT(message_of(result), HasSubstr("rank 1 has left"));
 }
 
-TEST(CollectivesTest, MovingBytesIsCounted) {
+TEST(CollectivesTest, TransferTimeIsCounted) {
   Group group = local_collectives(2);
   expect_ok(run(group, [](Collective& g) { return reduce_and_check(g, 1, 1000, 0); }));
   EXPECT_GT(group[0]->waited().transfer_ns, 0);
   EXPECT_GT(group[1]->waited().transfer_ns, 0);
 }
 
-TEST(CollectivesTest, ASingleRankNeedsNobody) {
+TEST(CollectivesTest, ASingleRankNeedsNoPeers) {
   Group group = local_collectives(1);
   EXPECT_TRUE(gather_and_check(*group[0], {3, {0, 50}, 2, 4, false}).ok());
   EXPECT_TRUE(reduce_and_check(*group[0], 3, 50, 2).ok());

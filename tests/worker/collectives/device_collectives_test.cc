@@ -142,13 +142,13 @@ Make by_nccl(std::chrono::milliseconds timeout) {
   };
 }
 
-TEST(StagedCollectiveTest, GathersAndReducesByWayOfTheHost) {
+TEST(StagedCollectiveTest, CollectivesThroughTheHostGatherAndReduce) {
   on_all_ranks([](std::unique_ptr<Collective> met,
                   Device& device) { return staged_collective(std::move(met), device); },
                gather_and_reduce);
 }
 
-TEST(StagedCollectiveTest, AloneItPlacesItsOwnColumns) {
+TEST(StagedCollectiveTest, ASingleRankPlacesItsOwnColumns) {
   const std::unique_ptr<Device> device = host_device();
   const auto collective = staged_collective(single_collective(), *device);
   gather(*collective, {0, 9}, 4, 2);
@@ -156,7 +156,7 @@ TEST(StagedCollectiveTest, AloneItPlacesItsOwnColumns) {
   EXPECT_EQ(collective->all_reduce(nullptr, 0, 0, 0).code(), absl::StatusCode::kAborted);
 }
 
-TEST(NcclCollectiveTest, GathersEvenAndUnevenPartsAndReduces) {
+TEST(NcclCollectiveTest, NcclGathersEvenAndUnevenPartsAndReduces) {
   on_all_ranks(by_nccl(kPatience), gather_and_reduce);
 }
 
@@ -199,7 +199,7 @@ class StallingDevice final : public WrappedDevice {
   bool done() override { return !stalls(); }
 };
 
-TEST(NcclCollectiveTest, WhatIsQueuedHasADeadlineAndEndsByAnAbort) {
+TEST(NcclCollectiveTest, QueuedWorkHasADeadlineAndEndsOnAnAbort) {
   auto met = local_collectives(kRanks);
   std::vector<std::thread> threads;
   threads.reserve(kRanks);
@@ -222,7 +222,7 @@ TEST(NcclCollectiveTest, WhatIsQueuedHasADeadlineAndEndsByAnAbort) {
   for (std::thread& thread : threads) thread.join();
 }
 
-TEST(NcclCollectiveTest, AFaultInAStepEndsTheGroupWithOneLineThatSaysWhat) {
+TEST(NcclCollectiveTest, AFaultInAStepEndsTheGroupAndIsNamedInOneLine) {
   on_all_ranks(by_nccl(std::chrono::seconds(2)), [](Collective& collective) {
     static std::barrier connected(kRanks);
     reduce(collective, 2, 5, 5);
@@ -280,7 +280,7 @@ std::array<CollectiveChoice, kRanks> choices_of(const std::array<std::string, kR
 constexpr std::array<const char*, 3> kWell = {LOCKSTEP_FAKE_NCCL, LOCKSTEP_FAKE_NCCL,
                                               LOCKSTEP_FAKE_NCCL};
 
-TEST(DeviceCollectiveTest, RanksWithAGpuAndALibraryEachGoBetweenGpus) {
+TEST(DeviceCollectiveTest, RanksWithTheirOwnGpusAndLibrariesUseNccl) {
   const auto choices = choices_of({kWell[0], kWell[1], kWell[2]}, kPatience);
   for (const CollectiveChoice& choice : choices) {
     EXPECT_EQ(choice.text, "between GPUs, by NCCL 2.28.9");
@@ -288,7 +288,7 @@ TEST(DeviceCollectiveTest, RanksWithAGpuAndALibraryEachGoBetweenGpus) {
   }
 }
 
-TEST(DeviceCollectiveTest, OneRankWithoutALibraryMakesAllGoByWayOfTheHostAndThatIsAWarning) {
+TEST(DeviceCollectiveTest, OneRankWithoutALibraryMakesAllUseTheHostWithAWarning) {
   const auto choices = choices_of({kWell[0], "libnosuchnccl.so.2", kWell[2]}, kPatience);
   EXPECT_EQ(choices[0].text, "through the host: rank 1 has no NCCL");
   EXPECT_THAT(choices[1].text, StartsWith(choices[0].text + " (libnosuchnccl.so.2: "));
@@ -297,14 +297,14 @@ TEST(DeviceCollectiveTest, OneRankWithoutALibraryMakesAllGoByWayOfTheHostAndThat
   for (const CollectiveChoice& choice : choices) EXPECT_TRUE(choice.fell_back);
 }
 
-TEST(DeviceCollectiveTest, WhoSwitchesTheLibraryOffIsNotWarned) {
+TEST(DeviceCollectiveTest, ALibraryThatIsSwitchedOffGivesNoWarning) {
   const auto choices = choices_of({kWell[0], "off", kWell[2]}, kPatience);
   EXPECT_EQ(choices[0].text, "through the host: rank 1 has NCCL switched off");
   EXPECT_EQ(choices[1].text, choices[0].text + " (switched off by LOCKSTEP_NCCL)");
   for (const CollectiveChoice& choice : choices) EXPECT_FALSE(choice.fell_back);
 }
 
-TEST(DeviceCollectiveTest, RanksThatShareAGpuGoByWayOfTheHostWithoutAWarning) {
+TEST(DeviceCollectiveTest, RanksThatShareAGpuUseTheHostWithoutAWarning) {
   const auto choices = choices_of({kWell[0], "libnosuchnccl.so.2", kWell[2]}, kPatience,
                                   {"gpu 0", "gpu 1", "gpu 1"});
   for (const CollectiveChoice& choice : choices) {
@@ -314,7 +314,7 @@ TEST(DeviceCollectiveTest, RanksThatShareAGpuGoByWayOfTheHostWithoutAWarning) {
 }
 
 // NCCL cannot cancel a join that waits for its peers.
-TEST(DeviceCollectiveTest, AProcessThatIsStuckInNcclDoesNotTryAgain) {
+TEST(DeviceCollectiveTest, AProcessThatIsStuckInNcclDoesNotRetry) {
   behave("init stalls");
   aborts();
   auto choices = choices_of({kWell[0], kWell[1], kWell[2]}, std::chrono::seconds(1));
@@ -335,7 +335,7 @@ struct Fault {
   std::string said;
 };
 
-TEST(DeviceCollectiveTest, WhereNcclFailsAllGoByWayOfTheHostAndSayTheSame) {
+TEST(DeviceCollectiveTest, AllRanksUseTheHostAndGiveTheSameReasonIfNcclFails) {
   const std::string words = "NCCL: a fault of the library: no room in /dev/shm";
   aborts();
   for (const Fault& fault :
@@ -380,12 +380,12 @@ void expect_cancelled_while(const char* how) {
   wait_for_left_joinings();
 }
 
-TEST(DeviceCollectiveTest, AnEpochThatIsOverEndsTheConnecting) {
+TEST(DeviceCollectiveTest, TheEndOfAnEpochEndsConnecting) {
   expect_cancelled_while("init stalls");
   expect_cancelled_while("stalls");
 }
 
-TEST(DeviceCollectiveTest, AProcessorsRanksGoOnAsTheyMet) {
+TEST(DeviceCollectiveTest, RanksOnCpusKeepTheCollectiveInWhichTheyMet) {
   const std::unique_ptr<Device> device = host_device();
   std::unique_ptr<Collective> met = single_collective();
   const Collective* before = met.get();

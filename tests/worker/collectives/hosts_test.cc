@@ -53,7 +53,7 @@ absl::Status gather_shared(Collective& g, int64_t rows, const std::vector<int64_
   return absl::OkStatus();
 }
 
-TEST(HostsTest, EveryCollectiveGivesTheSameBitsWhoeverIsWhere) {
+TEST(HostsTest, EveryCollectiveGivesTheSameBitsForAnyPlacementOfRanks) {
   for (const Hosts& hosts : testing::all_host_groups(5)) {
     SCOPED_TRACE(testing::text_of(hosts));
     Group group = host_group(hosts, {.shared_bytes = 1 << 20});
@@ -74,7 +74,7 @@ TEST(HostsTest, EveryCollectiveGivesTheSameBitsWhoeverIsWhere) {
   }
 }
 
-TEST(HostsTest, AThousandMixedCollectivesInARow) {
+TEST(HostsTest, AThousandMixedCollectivesInARowSucceed) {
   for (const Hosts& hosts : {Hosts{0, 1}, Hosts{0, 1, 1}, Hosts{0, 1, 0, 2, 1}}) {
     SCOPED_TRACE(testing::text_of(hosts));
     Group group = host_group(hosts, {.shared_bytes = 1 << 20});
@@ -94,7 +94,7 @@ TEST(HostsTest, AThousandMixedCollectivesInARow) {
   }
 }
 
-TEST(HostsTest, LargeSharedValuesGoInManyFrames) {
+TEST(HostsTest, LargeSharedValuesAreSentInManyFrames) {
   for (const Hosts& hosts : {Hosts{0, 1}, Hosts{0, 0, 1}}) {
     Group group = host_group(hosts, {.shared_bytes = 32 << 20});
     expect_ok(run(group, [](Collective& g) -> absl::Status {
@@ -119,7 +119,7 @@ TEST(HostsTest, AnAbortEndsTheGroupOnEveryHost) {
   }
 }
 
-TEST(HostsTest, ARankThatLeavesIsNotWaitedForAndIsNamed) {
+TEST(HostsTest, NoRankWaitsForOneThatLeftAndItIsNamed) {
   for (const Hosts& hosts : {Hosts{0, 1}, Hosts{0, 1, 0}, Hosts{0, 1, 1}, Hosts{0, 1, 2}}) {
     SCOPED_TRACE(testing::text_of(hosts));
     Group group = host_group(hosts);
@@ -142,7 +142,7 @@ TEST(HostsTest, ARankThatLeavesIsNotWaitedForAndIsNamed) {
   }
 }
 
-TEST(HostsTest, ARankMayLeaveAsSoonAsItsLastCallIsOver) {
+TEST(HostsTest, ARankMayLeaveRightAfterItsLastCall) {
   for (const Hosts& hosts : {Hosts{0, 1}, Hosts{0, 1, 1, 2}}) {
     for (int turn = 0; turn < 50; ++turn) {
       Group group = host_group(hosts);
@@ -155,7 +155,7 @@ TEST(HostsTest, ARankMayLeaveAsSoonAsItsLastCallIsOver) {
   }
 }
 
-TEST(HostsTest, ADeadlineEndsTheGroupAndNamesWhoIsLate) {
+TEST(HostsTest, ADeadlineEndsTheGroupAndNamesTheLateRank) {
   Group group = host_group({0, 1, 0}, {.timeout = milliseconds(1)});
   const absl::Status result = reduce_and_check(*group[0], 1, 100, 0);
   EXPECT_TRUE(absl::IsDeadlineExceeded(result)) << result;

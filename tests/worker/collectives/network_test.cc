@@ -54,7 +54,7 @@ class NetworkTest : public ::testing::Test {
   std::unique_ptr<Relay> relay_;
 };
 
-TEST_F(NetworkTest, AChangedBitEndsTheGroupWhereverItIs) {
+TEST_F(NetworkTest, AChangedBitAnywhereEndsTheGroup) {
   SCOPED_TRACE(fmt::format("seed {}", kSeed));
   std::minstd_rand random(kSeed);
   for (int turn = 0; turn < 60; ++turn) {
@@ -67,7 +67,7 @@ TEST_F(NetworkTest, AChangedBitEndsTheGroupWhereverItIs) {
   }
 }
 
-TEST_F(NetworkTest, AByteThatIsLeftOutEndsTheGroup) {
+TEST_F(NetworkTest, AMissingByteEndsTheGroup) {
   for (const int64_t at : {0, 50, 100, 8'000, 30'000}) {
     Group group = make_group();
     relay_->faults().drop_at = at;
@@ -105,7 +105,7 @@ TEST_F(NetworkTest, AnAbortEndsACallThatStalls) {
   aborter.join();
 }
 
-TEST_F(NetworkTest, AnAbortedRankSaysGoodbyeAndItsPeerIsAbortedToo) {
+TEST_F(NetworkTest, AnAbortedRankSendsAGoodbyeThatAbortsItsPeer) {
   for (int turn = 0; turn < 20; ++turn) {
     Group group = make_group();
     const auto results = run(group, [&](Collective& g) -> absl::Status {
@@ -122,7 +122,7 @@ TEST_F(NetworkTest, AnAbortedRankSaysGoodbyeAndItsPeerIsAbortedToo) {
 }
 
 // This rank's part has been sent; the peer's is stuck in the relay.
-TEST_F(NetworkTest, AnAbortInACallSaysGoodbyeToo) {
+TEST_F(NetworkTest, AnAbortDuringACallSendsAGoodbye) {
   Group group = make_group();
   relay_->faults().stall_at = 20'000;
   std::thread aborter([&] {
@@ -136,7 +136,7 @@ TEST_F(NetworkTest, AnAbortInACallSaysGoodbyeToo) {
 
 // Frames are in flight both ways. A peer that gets no CPU for some time may see only the end of the
 // connection.
-TEST(BusyNetworkTest, AGoodbyeComesBehindTheFrameThatHasBegun) {
+TEST(BusyNetworkTest, AGoodbyeFollowsTheFrameInFlight) {
   int aborted = 0;
   constexpr int kTurns = 10;
   for (int turn = 0; turn < kTurns; ++turn) {
@@ -158,7 +158,7 @@ TEST(BusyNetworkTest, AGoodbyeComesBehindTheFrameThatHasBegun) {
   EXPECT_GT(aborted, 0);
 }
 
-TEST_F(NetworkTest, ARankThatLeavesSaysSo) {
+TEST_F(NetworkTest, ARankThatLeavesSendsAGoodbye) {
   Group group = make_group();
   const auto results = run(group, [&](Collective& g) -> absl::Status {
     RETURN_IF_ERROR(gather_and_check(g, {3, {0, 700, 1900}, 4, 1, false}));
@@ -173,7 +173,7 @@ TEST_F(NetworkTest, ARankThatLeavesSaysSo) {
 }
 
 // Each of three hosts is connected to the two others; the connection of one pair is cut.
-TEST(NetworkOfThreeTest, AHostPassesOnWhomItLost) {
+TEST(NetworkOfThreeTest, AHostReportsALostPeerToTheOthers) {
   std::unique_ptr<Relay> relay;
   Group group = host_group(
       {0, 1, 2}, {.timeout = kPatience, .way = [&](int from, int to, const std::string& address) {

@@ -82,7 +82,7 @@ absl::Status gather_and_check(Collective& g, const GatherCase& c, int turn) {
   return absl::OkStatus();
 }
 
-TEST(SharedValuesTest, ColumnsOfAllRanksAreThereWhenAllHaveCome) {
+TEST(SharedValuesTest, AllColumnsAreVisibleWhenAllRanksHaveArrived) {
   SCOPED_TRACE(fmt::format("seed {}", kSeed));
   for (const int ranks : {2, 3, 7}) {
     const auto results = on_all(ranks, kSharedBytes, [](Collective& g) -> absl::Status {
@@ -100,7 +100,7 @@ TEST(SharedValuesTest, ColumnsOfAllRanksAreThereWhenAllHaveCome) {
   }
 }
 
-TEST(SharedValuesTest, RanksThatGatherAtDifferentPlacesAreToldApart) {
+TEST(SharedValuesTest, GathersAtDifferentPlacesAreRefused) {
   const std::vector<int64_t> boundaries = {0, 1, 2};
   const auto results = on_all(2, kSharedBytes, [&](Collective& g) {
     float* out = reinterpret_cast<float*>(g.shared().data()) + 16 * g.rank();
@@ -110,7 +110,7 @@ TEST(SharedValuesTest, RanksThatGatherAtDifferentPlacesAreToldApart) {
   EXPECT_THAT(message_of(results[0]) + message_of(results[1]), HasSubstr("at another place"));
 }
 
-TEST(SharedValuesTest, AMeetingThatWasAskedForNoneHasNone) {
+TEST(SharedValuesTest, RanksThatRequestNoSharedMemoryHaveNone) {
   for (const int ranks : {1, 2}) {
     for (const auto& one : local_collectives(ranks)) EXPECT_TRUE(one->shared().empty());
   }
@@ -147,7 +147,7 @@ TEST_F(SharedValuesMeetingTest, ProcessesSeeTheSameMemory) {
   for (auto& child : children) EXPECT_EQ(child->result(), absl::OkStatus());
 }
 
-TEST_F(SharedValuesMeetingTest, RanksThatWantDifferentSizesDoNotMeet) {
+TEST_F(SharedValuesMeetingTest, RanksThatNeedDifferentSizesDoNotMeet) {
   const MeetArgs more = args(1, 2, kSharedBytes);
   Child other([more] { return meet_in_shared_memory(more).status(); });
   const auto group = meet_in_shared_memory(args(0, 2, 4096));

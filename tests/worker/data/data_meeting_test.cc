@@ -121,7 +121,7 @@ class DataMeetingTest : public ::testing::Test {
   std::atomic<bool> cancelled_{false};
 };
 
-TEST_F(DataMeetingTest, RanksOfDifferentHostsConnectWhateverTheirNumber) {
+TEST_F(DataMeetingTest, AnyNumberOfRanksOfDifferentHostsConnect) {
   open(5);
   for (const std::vector<int>& hosts :
        std::vector<std::vector<int>>{{0, 1}, {0, 1, 2}, {0, 0, 1}, {1, 0, 0, 1}, {0, 1, 2, 0, 1}}) {
@@ -129,7 +129,7 @@ TEST_F(DataMeetingTest, RanksOfDifferentHostsConnectWhateverTheirNumber) {
   }
 }
 
-TEST_F(DataMeetingTest, TheLowerRankDialsWhereTheHigherOneCannot) {
+TEST_F(DataMeetingTest, TheLowerRankDialsIfTheHigherOneCannot) {
   open(2);
   expect_met({0, 1}, meet({0, 1}, [](DataMeetArgs& args) {
                args.other_way_after = milliseconds(1);
@@ -137,7 +137,7 @@ TEST_F(DataMeetingTest, TheLowerRankDialsWhereTheHigherOneCannot) {
              }));
 }
 
-TEST_F(DataMeetingTest, WhereBothDialOneConnectionCounts) {
+TEST_F(DataMeetingTest, OneConnectionIsUsedIfBothDial) {
   open(2);
   for (int turn = 0; turn < 30; ++turn) {
     expect_met({0, 1},
@@ -160,7 +160,7 @@ TEST_F(DataMeetingTest, APairThatCannotReachEachOtherIsNamedWithBothAddresses) {
   EXPECT_TRUE(absl::IsUnavailable(results[0].status())) << results[0].status();
 }
 
-TEST_F(DataMeetingTest, ARankWithAnotherKeyIsNobody) {
+TEST_F(DataMeetingTest, ARankWithAnotherKeyIsIgnored) {
   open(2);
   const auto results = meet({0, 1}, [](DataMeetArgs& args) {
     args.timeout = milliseconds(400);
@@ -173,7 +173,7 @@ TEST_F(DataMeetingTest, ARankWithAnotherKeyIsNobody) {
   }
 }
 
-TEST_F(DataMeetingTest, AMeetingIsCancelled) {
+TEST_F(DataMeetingTest, AMeetingCanBeCancelled) {
   open(2);
   std::thread other([this] {
     EXPECT_TRUE(absl::IsCancelled(meet_other_hosts(args(1, {0, 1})).status()));
@@ -182,7 +182,7 @@ TEST_F(DataMeetingTest, AMeetingIsCancelled) {
   other.join();
 }
 
-TEST_F(DataMeetingTest, StrangersThatSpeakAnythingElseAreDroppedAndTheMeetingGoesOn) {
+TEST_F(DataMeetingTest, StrangersWithOtherProtocolsAreDroppedAndTheMeetingContinues) {
   open(2);
   std::vector<FileDescriptor> silent;
   for (int i = 0; i < 100; ++i) silent.push_back(dial(0));
@@ -200,13 +200,13 @@ TEST_F(DataMeetingTest, StrangersThatSpeakAnythingElseAreDroppedAndTheMeetingGoe
   expect_met({0, 1}, meet({0, 1}));
 }
 
-TEST_F(DataMeetingTest, AStrangerThatSaysNothingIsDropped) {
+TEST_F(DataMeetingTest, ASilentStrangerIsDropped) {
   open(1);
   const FileDescriptor silent = dial(0);
   EXPECT_EQ(read_to_end(silent), "");
 }
 
-TEST_F(DataMeetingTest, ARecordedHandshakeIsOfNoUseASecondTime) {
+TEST_F(DataMeetingTest, ARecordedHandshakeCannotBeReplayed) {
   open(1);
   ports_[0]->begin({.epoch = 3, .key = kKey, .rank = 0, .ranks = 2});
   DataDialling honest(3, 1, 0);
@@ -227,7 +227,7 @@ TEST_F(DataMeetingTest, ARecordedHandshakeIsOfNoUseASecondTime) {
   EXPECT_TRUE(becomes_true([&] { return ports_[0]->take(1) != nullptr; }));
 }
 
-TEST_F(DataMeetingTest, ARankThatIsAheadIsAnsweredWhenTheOtherHasItsEpoch) {
+TEST_F(DataMeetingTest, ARankThatIsAheadIsAnsweredWhenItsEpochBegins) {
   open(1);
   DataDialling early(3, 1, 0);
   const FileDescriptor socket = dial(0);
@@ -268,7 +268,7 @@ class DataMeetingTlsTest : public DataMeetingTest {
   const testing::Authority authority_;
 };
 
-TEST_F(DataMeetingTlsTest, RanksOfDifferentHostsConnectWhateverTheirNumber) {
+TEST_F(DataMeetingTlsTest, AnyNumberOfRanksOfDifferentHostsConnect) {
   open_tls(5);
   for (const std::vector<int>& hosts :
        std::vector<std::vector<int>>{{0, 1}, {0, 0, 1}, {0, 1, 2, 0, 1}}) {
@@ -276,7 +276,7 @@ TEST_F(DataMeetingTlsTest, RanksOfDifferentHostsConnectWhateverTheirNumber) {
   }
 }
 
-TEST_F(DataMeetingTlsTest, WhereBothDialOneConnectionCounts) {
+TEST_F(DataMeetingTlsTest, OneConnectionIsUsedIfBothDial) {
   open_tls(2);
   for (int turn = 0; turn < 10; ++turn) {
     expect_met({0, 1},
@@ -284,7 +284,7 @@ TEST_F(DataMeetingTlsTest, WhereBothDialOneConnectionCounts) {
   }
 }
 
-TEST_F(DataMeetingTlsTest, TheKeyOfTheEpochIsAskedForAllTheSame) {
+TEST_F(DataMeetingTlsTest, TheKeyOfTheEpochIsStillRequired) {
   open_tls(2);
   const auto results = meet({0, 1}, [](DataMeetArgs& args) {
     args.timeout = milliseconds(5'000);
@@ -295,7 +295,7 @@ TEST_F(DataMeetingTlsTest, TheKeyOfTheEpochIsAskedForAllTheSame) {
               HasSubstr("(the process there does not know the key of this epoch)"));
 }
 
-TEST_F(DataMeetingTlsTest, ARankWhoseCertificateDoesNotCountIsNobody) {
+TEST_F(DataMeetingTlsTest, ARankWithAnUntrustedCertificateIsIgnored) {
   const testing::Authority others;
   open(2, [&](int rank) {
     return rank == 0 ? friendly("friend") : testing::tls_files(others.sign("stranger"), authority_);
@@ -303,7 +303,7 @@ TEST_F(DataMeetingTlsTest, ARankWhoseCertificateDoesNotCountIsNobody) {
   refusals(milliseconds(500));
 }
 
-TEST_F(DataMeetingTlsTest, WhyACertificateDoesNotCountIsSaid) {
+TEST_F(DataMeetingTlsTest, TheErrorSaysWhyACertificateIsNotTrusted) {
   open(2, [&](int rank) { return friendly(fmt::format("rank {}", rank), rank == 0 ? 1 : -1); });
   EXPECT_THAT(refusals(milliseconds(5'000))[0],
               HasSubstr("TLS: its certificate does not count: certificate has expired"));

@@ -98,7 +98,7 @@ std::vector<cluster::Step> conversation() {
 
 class DeviceEdgesTest : public testing::TestWithParam<const char*> {};
 
-TEST_P(DeviceEdgesTest, RoundingWhereALinearWouldAndTurningOnTheWayChangeNoBit) {
+TEST_P(DeviceEdgesTest, RoundingEdgesAndFusingRopeChangeNoBit) {
   const Graph model = model_graph(GetParam());
   for (const Kept& kept : kKept) {
     SCOPED_TRACE(dtype_name(kept.weights));
@@ -147,7 +147,7 @@ std::vector<float> logits_by(int ranks, const std::string& quantize) {
   return logits;
 }
 
-TEST(DeviceRanksTest, RanksThatGatherRoundedPartsHaveTheBitsOfOne) {
+TEST(DeviceRanksTest, RanksThatGatherRoundedPartsHaveTheBitsOfOneRank) {
   for (const char* quantize : {"", "q8"}) {
     const std::vector<float> one = logits_by(1, quantize);
     EXPECT_EQ(one.size(), size_t{5 * 307});
@@ -222,7 +222,7 @@ int64_t launches_per_layer(const Kept& kept, bool fused) {
 // The 15 kernels are: norm, cast, q k v, two ropes, append, attend, cast, o, norm, cast, gate up,
 // gated, cast, down. The casts, gated and both ropes are fused into others. With codes the casts
 // are the copies that linears make.
-TEST(DeviceLaunchesTest, OfFifteenKernelsOfALayerOfLlamasEightAreLeft) {
+TEST(DeviceLaunchesTest, FusionReducesLlamasLayerFromFifteenKernelsToEight) {
   for (const DType weights : {DType::kBF16, DType::kQ8, DType::kQ4}) {
     const Kept kept = {weights, DType::kBF16};
     EXPECT_EQ(launches_per_layer(kept, false), 15) << dtype_name(weights);
@@ -236,7 +236,7 @@ TEST(DeviceLaunchesTest, OfFifteenKernelsOfALayerOfLlamasEightAreLeft) {
 
 // A sum over ranks, the residual's addition and the following norm are one kernel: the norm's,
 // which ranks that meet through the host launch, too.
-TEST(DeviceLaunchesTest, RanksThatSumInMemoryThatTheyShareTakeNoMoreKernelsThanOne) {
+TEST(DeviceLaunchesTest, SumsInPeerMemoryAddNoKernelsToARank) {
   for (const auto& backend : {late_backend, late_peer_backend}) {
     const int64_t of_a_layer = launches_of_ranks(2, backend) - launches_of_ranks(1, backend);
     EXPECT_EQ(of_a_layer, 2 * 8);

@@ -80,14 +80,14 @@ std::vector<std::string> names_proven(const program::Program& program, const Bac
   return chosen_names(program, backend, proof);
 }
 
-TEST(DeviceProofTest, KernelsOnTensorCoresAgreeWithPlainOnes) {
+TEST(DeviceProofTest, TensorCoreKernelsAgreeWithPlainOnes) {
   const Backend backend = late_backend();
   EXPECT_THAT(names_proven(linears(backend), backend),
               ElementsAre("linear_f32_cuda_shim", "linear_mma_bf16_cuda_shim",
                           "linear_mma_f16_cuda_shim", "linear_mma_q4_cuda_shim"));
 }
 
-TEST(DeviceProofTest, SoDoThoseOfGatedLinears) {
+TEST(DeviceProofTest, TensorCoreKernelsOfGatedLinearsAgreeWithPlainOnes) {
   const Backend backend = late_backend();
   EXPECT_THAT(names_proven(gated_linears(backend), backend),
               ElementsAre("gated_linear_mma_bf16_cuda_shim", "gated_linear_mma_q8_cuda_shim",
@@ -106,7 +106,7 @@ const char* one_column_wrong(const KernelArgs& args) {
   return original(again);
 }
 
-TEST(DeviceProofTest, AColumnThatIsAnotherOnesIsFound) {
+TEST(DeviceProofTest, AColumnWithTheValuesOfAnotherIsFound) {
   Backend backend = late_backend();
   std::vector<KernelEntry> kernels(backend.kernels.begin(), backend.kernels.end());
   for (KernelEntry& kernel : kernels) {
@@ -126,7 +126,7 @@ TEST(DeviceProofTest, AColumnThatIsAnotherOnesIsFound) {
                           "linear_mma_f16_cuda_shim", "linear_q4_cuda_shim"));
 }
 
-TEST(DeviceProofTest, AWorkerAnswersByWhatIsProven) {
+TEST(DeviceProofTest, AWorkerComputesWithProvenKernels) {
   std::vector<std::string> answers;
   for (const bool proves : {false, true}) {
     Backend backend = late_backend();

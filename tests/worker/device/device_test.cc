@@ -27,7 +27,7 @@ struct Run {
 
 class DeviceGoldenTest : public ::testing::TestWithParam<Run> {};
 
-TEST_P(DeviceGoldenTest, GivesTheReferencesTokensAndLogits) {
+TEST_P(DeviceGoldenTest, TokensAndLogitsAreTheReferences) {
   LOCKSTEP_NEEDS_TEST_DATA(GetParam().name);
   const GoldenCase golden = load_golden_case(GetParam().name);
   expect_golden(golden, {.model = golden.folder,
@@ -77,7 +77,7 @@ TEST(DeviceBindingTest, HeadsTooWideForTheKernelAreRefusedWhenTheProgramIsBound)
 }
 
 // A rank is lost in a step while its peer has copies queued; the next group gives the same result.
-TEST(DeviceClusterTest, GoesOnAfterALostRank) {
+TEST(DeviceClusterTest, TheNextGroupContinuesAfterALostRank) {
   LOCKSTEP_NEEDS_TEST_DATA("goldens/llama_gqa");
   InProcessOptions options{.model = test_data("goldens/llama_gqa"),
                            .ranks = 2,
@@ -173,7 +173,7 @@ void expect_alike(const cluster::Candidates& found, const cluster::Candidates& w
   EXPECT_THAT(found.raw_sums().max(), Pointwise(FloatNear(1e-4f), wanted.raw_sums().max()));
 }
 
-TEST(DeviceWorkerTest, AnswersWhatTheProcessorAnswers) {
+TEST(DeviceWorkerTest, ADeviceGivesTheCpusAnswers) {
   const Backend backend = late_backend();
   const auto worker = load(layer_program(), &backend);
   const auto processor = load(layer_program(), nullptr);
@@ -194,7 +194,7 @@ TEST(DeviceWorkerTest, AnswersWhatTheProcessorAnswers) {
   EXPECT_THAT(worker->profile(), ::testing::HasSubstr("wait for the device"));
 }
 
-TEST(DeviceWorkerTest, KeepsWeightsThroughARejoin) {
+TEST(DeviceWorkerTest, WeightsAreKeptThroughARejoin) {
   const Backend backend = late_backend();
   const auto worker = load(layer_program(), &backend);
   const auto before = worker->step(rich_step(1, 0));
@@ -206,7 +206,7 @@ TEST(DeviceWorkerTest, KeepsWeightsThroughARejoin) {
   EXPECT_EQ(after->outputs(0).logits(), before->outputs(0).logits());
 }
 
-TEST(DeviceWorkerTest, RefusesAProgramOfTheProcessorsNumericClass) {
+TEST(DeviceWorkerTest, AProgramOfTheCpusNumericClassIsRefused) {
   const Backend backend = late_backend();
   cluster::Assignment assignment;
   *assignment.mutable_program() = layer_program();
@@ -215,7 +215,7 @@ TEST(DeviceWorkerTest, RefusesAProgramOfTheProcessorsNumericClass) {
   EXPECT_THAT(message_of(worker.status()), ::testing::HasSubstr("the same --device"));
 }
 
-TEST(DeviceWorkerTest, SaysWhichDeviceHasTooLittleMemory) {
+TEST(DeviceWorkerTest, TheErrorNamesTheDeviceWithTooLittleMemory) {
   const Backend backend = late_backend();
   cluster::Assignment assignment;
   *assignment.mutable_program() = layer_program();

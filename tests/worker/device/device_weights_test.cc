@@ -163,7 +163,7 @@ TEST(DeviceWeightsTest, AThreadFillsOneBufferWhileTheOtherIsCopied) {
   EXPECT_EQ(device.largest, kBlockBytes);
 }
 
-TEST(DeviceWeightsTest, NoBufferIsFilledBeforeItsCopyHasEndedAndBytesAreTheProcessors) {
+TEST(DeviceWeightsTest, NoBufferIsFilledDuringItsCopyAndTheBytesAreTheCpus) {
   const std::unique_ptr<Device> host = host_device();
   const WeightSource source{RandomWeights(3)};
   const auto wanted = Case().load(source, *host, 1);
@@ -178,7 +178,7 @@ TEST(DeviceWeightsTest, NoBufferIsFilledBeforeItsCopyHasEndedAndBytesAreTheProce
   }
 }
 
-TEST(DeviceWeightsTest, AFileThatEndsTooEarlyIsOneLineAndNothingStaysQueued) {
+TEST(DeviceWeightsTest, ATruncatedFileIsOneLineAndNothingStaysQueued) {
   const TempFolder folder;
   const TestTensor tensor{.shape = {kRows, kCols}, .values = std::vector<float>(kRows * kCols, 1)};
   const std::filesystem::path file = folder.path() / "model.safetensors";
@@ -193,7 +193,7 @@ TEST(DeviceWeightsTest, AFileThatEndsTooEarlyIsOneLineAndNothingStaysQueued) {
   EXPECT_EQ(message_of(weights.status()).find('\n'), std::string::npos);
 }
 
-TEST(DeviceWeightsTest, TooLittleStagingMemoryIsSaid) {
+TEST(DeviceWeightsTest, TheErrorReportsTooLittleStagingMemory) {
   LoggedDevice device;
   device.buffers_left = 3;
   const auto weights = Case().load(WeightSource(RandomWeights(3)), device, 2);
@@ -203,7 +203,7 @@ TEST(DeviceWeightsTest, TooLittleStagingMemoryIsSaid) {
             "locked memory");
 }
 
-TEST(DeviceWeightsTest, AFaultOfTheDeviceEndsTheLoading) {
+TEST(DeviceWeightsTest, ADeviceFaultEndsLoading) {
   LoggedDevice device;
   device.fault = "a fault";
   const auto weights = Case().load(WeightSource(RandomWeights(3)), device, 1);

@@ -75,7 +75,7 @@ INSTANTIATE_TEST_SUITE_P(All, PeerGraphsTest,
                                   std::to_string(info.param.ranks);
                          });
 
-TEST(PeerGraphsTest, ARankWhoseDeviceRefusesMeetsThoseThatReplay) {
+TEST(PeerGraphsTest, ARankThatCannotReplayMeetsThoseThatDo) {
   for (bool Captures::*refused :
        {&Captures::refuse_begin, &Captures::refuse_end, &Captures::refuse_replay}) {
     Talk talk(llama(3, Strategy::kGather), {.make = kPeers});
@@ -89,14 +89,14 @@ TEST(PeerGraphsTest, ARankWhoseDeviceRefusesMeetsThoseThatReplay) {
 }
 
 // Its steps have no padding rows, so the others' must have none either.
-TEST(PeerGraphsTest, WhereARankHasNoGraphsNoneHas) {
+TEST(PeerGraphsTest, NoRankUsesGraphsIfOneHasNone) {
   Talk talk(llama(2, Strategy::kGather), {.make = kPeers, .without = 1});
   talk.run({0, 1, 2}, {});
   for (int i = 0; i < 3; ++i) talk.run({}, {0, 1, 2});
   for (const int rank : {0, 1}) talk.expect_captures(rank, 0, 0);
 }
 
-TEST(PeerGraphsTest, AReplayedStepThatWaitsForALostRankEndsAndTheNextGroupBeginsAnew) {
+TEST(PeerGraphsTest, AReplayThatWaitsForALostRankEndsAndTheNextGroupCapturesAnew) {
   for (const int lost : {0, 1, 2}) {
     Talk talk(llama(3, Strategy::kReduce), {.make = kPeers});
     talk.run({0, 1}, {});
@@ -114,7 +114,7 @@ TEST(PeerGraphsTest, AReplayedStepThatWaitsForALostRankEndsAndTheNextGroupBegins
 constexpr int64_t kColumns = 4096;
 constexpr int64_t kMostRows = kMaxDirectGatherBytes / (kColumns / 2 * 4);
 
-TEST(PeerGraphsTest, AStepWhoseGathersAreTooLargeForThatMemoryIsQueuedKernelByKernel) {
+TEST(PeerGraphsTest, AStepWithGathersTooLargeForPeerMemoryIsQueuedKernelByKernel) {
   static_assert(kMostRows == 64);
   const SmallModel model(64, kColumns);
   InProcessOptions options = model.options(2);

@@ -55,7 +55,7 @@ TEST_F(PagesAheadTest, PagesHaveMemoryBeforeTheyAreUsed) {
   EXPECT_TRUE(becomes_resident(14 * kMiB));
 }
 
-TEST_F(PagesAheadTest, WhatWasWrittenStaysAndTheLastPageIsTheEnd) {
+TEST_F(PagesAheadTest, WrittenPagesStayAndPopulationStopsAtTheLastPage) {
   for (int64_t page = 0; page < kPages; page += 3) {
     views_[1].data[page * kPageBytes + 7] = std::byte{5};
   }
@@ -68,7 +68,9 @@ TEST_F(PagesAheadTest, WhatWasWrittenStaysAndTheLastPageIsTheEnd) {
   }
 }
 
-TEST_F(PagesAheadTest, EndsInTheMiddleOfItsWork) { const PagesAhead ahead(views_, 64 * kMiB); }
+TEST_F(PagesAheadTest, PagesAheadCanEndInTheMiddleOfItsWork) {
+  const PagesAhead ahead(views_, 64 * kMiB);
+}
 
 }  // namespace
 }  // namespace lockstep

@@ -8,7 +8,7 @@
 namespace lockstep {
 namespace {
 
-TEST(ReadRateTest, IsThatOfAMemoryAndCostsLittle) {
+TEST(ReadRateTest, TheReadRateIsPlausibleAndCheapToMeasure) {
   for (const int threads : {1, 3}) {
     const clock_t before = clock();
     const double rate = measure_read_rate(threads, {});

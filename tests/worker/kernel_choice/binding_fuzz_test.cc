@@ -48,7 +48,7 @@ bool load_and_step(const Program& program) {
   return ran;
 }
 
-TEST(BindingFuzzTest, WhatIsAcceptedIsSafe) {
+TEST(BindingFuzzTest, AcceptedProgramsAreSafeToRun) {
   constexpr uint32_t seed = 20261122;
   std::mt19937 random(seed);
   const google::protobuf::LogSilencer quiet;  // Silences warnings about names that are not UTF-8.

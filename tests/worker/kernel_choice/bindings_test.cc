@@ -21,7 +21,7 @@ std::string kernel_of(program::DType weight, program::DType activation, const ch
   return bindings.ok() ? bindings->kernels.back()->name : "";
 }
 
-TEST(BindingsTest, KernelsWithBitsOfTheirOwnServeTheirOwnClassAlone) {
+TEST(BindingsTest, KernelsWithTheirOwnBitsServeOnlyTheirOwnClass) {
   if (find_kernel(cpu_kernels(), Op::kLinear, DType::kBF16, DType::kBF16, Isa::kAmx)->isa !=
       Isa::kAmx) {
     GTEST_SKIP() << "this build has no kernels for x86 CPUs";
@@ -32,7 +32,7 @@ TEST(BindingsTest, KernelsWithBitsOfTheirOwnServeTheirOwnClassAlone) {
   EXPECT_EQ(kernel_of(program::Q8, program::F32, kCpuClass), "linear_q8_amx");
 }
 
-TEST(BindingsTest, AProcessorRefusesToGiveRoundedWhatItsKernelsGiveAsFloat32) {
+TEST(BindingsTest, ACpuRefusesRoundedOutputsOfKernelsThatGiveFloat32) {
   ProgramBuilder b(0, 1, 100, 64);
   const int x = b.value("x", 64), norm = b.weight("w", program::NORM, 1, 64, 0, 64);
   const int y = b.value("y", 64, program::TOKENS, program::BF16);

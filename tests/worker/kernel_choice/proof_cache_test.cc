@@ -75,7 +75,7 @@ struct Starts {
   void write(const std::string& text) const { std::ofstream(file()) << text; }
 };
 
-TEST(ProofCacheTest, TheSecondStartTriesNothing) {
+TEST(ProofCacheTest, TheSecondStartTriesNoKernel) {
   Starts starts;
   EXPECT_EQ(starts.start(), "right");
   EXPECT_GT(calls, 0);
@@ -94,7 +94,7 @@ TEST(ProofCacheTest, ARefusalIsRemembered) {
   EXPECT_EQ(calls, 0);
 }
 
-TEST(ProofCacheTest, ADamagedFileIsNone) {
+TEST(ProofCacheTest, ADamagedFileIsIgnoredAndReplaced) {
   Starts starts;
   ASSERT_EQ(starts.start(), "right");
   const std::string whole = starts.text();
@@ -113,7 +113,7 @@ TEST(ProofCacheTest, ADamagedFileIsNone) {
   }
 }
 
-TEST(ProofCacheTest, TheKeyIsOfAllThatAProofDependsOn) {
+TEST(ProofCacheTest, TheKeyCoversAllThatAProofDependsOn) {
   const TempFolder temp;
   const FakeBackend fake({fake_entry("right", fake_right)});
   const program::Program program = one_linear(fake.backend, 20);
@@ -138,7 +138,7 @@ TEST(ProofCacheTest, TheKeyIsOfAllThatAProofDependsOn) {
 }
 
 // A kernel that ends the process twice is not tried a third time.
-TEST(ProofCacheTest, WhatEndsTheProcessTwiceIsRefused) {
+TEST(ProofCacheTest, AKernelThatEndsTheProcessTwiceIsRefused) {
   Starts starts;
   const program::Program program = one_linear(starts.fake.backend, 20);
   for (const int ends : {1, 2}) {
@@ -169,7 +169,7 @@ TEST(ProofCacheTest, OneProcessWritesAndTheOthersRead) {
   EXPECT_EQ(proof.trials[0].verdict, Verdict::kProven);
 }
 
-TEST(ProofCacheTest, AFolderThatCannotBeWrittenCostsTimeAlone) {
+TEST(ProofCacheTest, AnUnwritableFolderCostsOnlyTime) {
   ThreadPool pool(1);
   const FakeBackend fake({fake_entry("right", fake_right)});
   std::vector<std::string> kernels;
@@ -180,7 +180,7 @@ TEST(ProofCacheTest, AFolderThatCannotBeWrittenCostsTimeAlone) {
   EXPECT_THAT(kernels, ElementsAre("right,plain"));
 }
 
-TEST(ProofCacheTest, WhatIsOnFileIsListed) {
+TEST(ProofCacheTest, StoredProofsAreListed) {
   Starts starts;
   starts.wanted = {"plain"};
   ASSERT_EQ(starts.start(), "plain");
@@ -197,7 +197,7 @@ TEST(ProofCacheTest, WhatIsOnFileIsListed) {
   EXPECT_EQ(records[0].lines[0].trial.rows[0].ns, 10'000);
 }
 
-TEST(ComputesAsTest, ComparesWhatIsChosen) {
+TEST(ComputesAsTest, ChosenKernelsAreCompared) {
   const std::vector<std::string> has = {"a,b", "c"};
   EXPECT_TRUE(computes_as(has, {}));
   EXPECT_TRUE(computes_as(has, std::vector<std::string>{"a", "c"}));

@@ -66,7 +66,7 @@ struct Proven {
   Proof proof;
 };
 
-TEST(ProofTest, WhatAgreesWithThePlainKernelServes) {
+TEST(ProofTest, AKernelThatAgreesWithThePlainOneIsUsed) {
   Proven proven({fake_entry("right", fake_right)});
   ASSERT_EQ(message_of(proven.prove()), "");
   EXPECT_THAT(proven.chosen(), ElementsAre("right"));
@@ -80,7 +80,7 @@ TEST(ProofTest, WhatAgreesWithThePlainKernelServes) {
   EXPECT_EQ(trial.rows[1].ns, 10'000);
 }
 
-TEST(ProofTest, OneProductThatIsMissingInOneColumnIsFound) {
+TEST(ProofTest, OneMissingProductInOneColumnIsFound) {
   Proven proven({fake_entry("wrong", fake_wrong_column), fake_entry("right", fake_right)});
   ASSERT_EQ(message_of(proven.prove()), "");
   EXPECT_THAT(proven.chosen(), ElementsAre("right"));
@@ -107,7 +107,7 @@ program::Program gated_program(const Backend& backend, int64_t cols) {
   return b.program;
 }
 
-TEST(ProofTest, OfAGatedLinearTheProductOfBothSumsIsProven) {
+TEST(ProofTest, AGatedLinearIsProvenByTheProductOfBothSums) {
   FakeBackend fake({fake_gated_entry("wrong", fake_gated<fake_wrong_column>),
                     fake_gated_entry("right", fake_gated<fake_right>),
                     fake_gated_entry("plain_gated", fake_gated<fake_plain>)});
@@ -130,14 +130,14 @@ TEST(ProofTest, OfAGatedLinearTheProductOfBothSumsIsProven) {
   EXPECT_EQ(proof.trials[2].rows[0].error, 0) << "sums have the same order";
 }
 
-TEST(ProofTest, WhatIsNotWrittenIsNotWhatAnotherKernelLeft) {
+TEST(ProofTest, UnwrittenOutputsAreFoundDespiteEarlierResults) {
   Proven proven({fake_entry("unwritten", fake_unwritten)});
   ASSERT_EQ(message_of(proven.prove()), "");
   EXPECT_THAT(proven.chosen(), ElementsAre("plain"));
   EXPECT_THAT(proven.lines(), ElementsAre(HasSubstr("column 19 is ")));
 }
 
-TEST(ProofTest, WhatCannotRunIsNotUsed) {
+TEST(ProofTest, AKernelThatCannotRunIsNotUsed) {
   Proven proven({fake_entry("refusing", fake_refusing)});
   ASSERT_EQ(message_of(proven.prove()), "");
   EXPECT_THAT(proven.chosen(), ElementsAre("plain"));
@@ -146,7 +146,7 @@ TEST(ProofTest, WhatCannotRunIsNotUsed) {
                           "cannot run on 100 rows: no kernel image is available"));
 }
 
-TEST(ProofTest, ExactMeansTheSameBitsBesideAnyRows) {
+TEST(ProofTest, ExactKernelsGiveARowTheSameBitsAmongAnyRows) {
   Proven exact({fake_entry("by_rows", fake_by_rows)});
   ASSERT_EQ(message_of(exact.prove()), "");
   EXPECT_THAT(exact.chosen(), ElementsAre("plain"));
@@ -157,7 +157,7 @@ TEST(ProofTest, ExactMeansTheSameBitsBesideAnyRows) {
   EXPECT_THAT(fast.chosen(), ElementsAre("by_rows"));
 }
 
-TEST(ProofTest, TimeDecidesInTheFastClassAlone) {
+TEST(ProofTest, OnlyTheFastClassChoosesByTime) {
   const std::vector<KernelEntry> kernels = {fake_entry("slow", fake_slow),
                                             fake_entry("right", fake_right)};
   Proven exact(kernels), fast(kernels, "cuda.fast.v1@fake");
@@ -167,7 +167,7 @@ TEST(ProofTest, TimeDecidesInTheFastClassAlone) {
   EXPECT_THAT(fast.chosen(), ElementsAre("right"));
 }
 
-TEST(ProofTest, KernelsWithBitsOfTheirOwnAreTriedInTheFastClassAlone) {
+TEST(ProofTest, KernelsWithTheirOwnBitsAreTriedOnlyInTheFastClass) {
   std::vector<KernelEntry> kernels = {fake_entry("library", fake_right)};
   kernels[0].own_bits = true;
   Proven exact(kernels), fast(kernels, "cuda.fast.v1@fake");
@@ -177,7 +177,7 @@ TEST(ProofTest, KernelsWithBitsOfTheirOwnAreTriedInTheFastClassAlone) {
   EXPECT_THAT(fast.chosen(), ElementsAre("library"));
 }
 
-TEST(ProofTest, ManyRowsAreTriedOnAPartOfTheColumns) {
+TEST(ProofTest, ManyRowsAreTriedOnSomeOfTheColumns) {
   Proven proven({fake_entry("right", fake_right)}, "fake.v1", {513}, 514);
   ASSERT_EQ(message_of(proven.prove()), "");
   const TriedRows& wide = proven.proof.trials[0].rows.back();
@@ -186,7 +186,7 @@ TEST(ProofTest, ManyRowsAreTriedOnAPartOfTheColumns) {
   EXPECT_THAT(proven.chosen(), ElementsAre("right"));
 }
 
-TEST(ProofTest, WithoutTimeNothingUntriedServes) {
+TEST(ProofTest, NoUntriedKernelIsUsedWithoutTime) {
   Proven proven({fake_entry("right", fake_right)});
   ASSERT_EQ(message_of(proven.prove(0)), "");
   EXPECT_THAT(proven.chosen(), ElementsAre("plain"));
@@ -195,7 +195,7 @@ TEST(ProofTest, WithoutTimeNothingUntriedServes) {
 }
 
 // The smallest shape is proven first; its proven kernel computes the rest.
-TEST(ProofTest, WhenTheTimeIsOverAKernelProvenElsewhereServes) {
+TEST(ProofTest, AKernelProvenForAnotherShapeIsUsedAfterTheTimeout) {
   Proven proven({fake_entry("right", fake_right)}, "fake.v1", {20, 90, 33});
   ASSERT_EQ(message_of(proven.prove(1)), "");
   EXPECT_EQ(proven.proof.find(proven.proof.trials[0].shape, "right")->verdict, Verdict::kProven);
@@ -210,7 +210,7 @@ TEST(ProofTest, WhenTheTimeIsOverAKernelProvenElsewhereServes) {
   EXPECT_THAT(wrong.chosen(), ElementsAre("plain", "plain", "plain"));
 }
 
-TEST(ProofTest, AGroupsChoiceIsKeptAndNoOther) {
+TEST(ProofTest, AGroupsChoiceIsUsedAndOthersAreRefused) {
   Proven proven({fake_entry("wrong", fake_wrong_column), fake_entry("right", fake_right)});
   ASSERT_EQ(message_of(proven.prove()), "");
   const auto wanted = [&](std::vector<std::string> names) {
@@ -227,7 +227,7 @@ TEST(ProofTest, AGroupsChoiceIsKeptAndNoOther) {
 }
 
 // Sums 14336 products of bfloat16 numbers, in the orders of both kernels.
-TEST(ErrorBoundTest, HoldsForBothOrdersAndFindsAMissingSlice) {
+TEST(ErrorBoundTest, TheBoundHoldsForBothOrdersAndFindsAMissingSlice) {
   constexpr int64_t kDepth = 14336, kSlice = 1024;
   const LinearShape shape{.weight = DType::kBF16, .x = DType::kBF16, .cols = 1, .depth = kDepth};
   double worst = 0, missing = 0;

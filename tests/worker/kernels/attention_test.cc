@@ -64,14 +64,14 @@ class AttentionTest : public testing::TestWithParam<KernelEntry> {
   }
 };
 
-TEST_P(AttentionTest, AgreesWithTheReferenceForEveryHeadDim) {
+TEST_P(AttentionTest, AttentionAgreesWithTheReferenceForEveryHeadDim) {
   for (const int64_t dim : {1, 8, 15, 16, 17, 33, 64, 80, 96, 128, 256}) {
     expect_reference({.head_dim = dim, .lengths = {70, 3}}, {.chunk = 64, .threads = 2});
     expect_reference({.head_dim = dim, .lengths = {67}}, {.chunk = 1, .page_tokens = 32});
   }
 }
 
-TEST_P(AttentionTest, AgreesWithTheReferenceForEveryGroupOfHeads) {
+TEST_P(AttentionTest, AttentionAgreesWithTheReferenceForEveryGroupOfHeads) {
   for (const auto& [heads, kv_heads] :
        {std::pair(1, 1), std::pair(3, 3), std::pair(4, 2), std::pair(3, 1), std::pair(4, 1),
         std::pair(5, 1), std::pair(6, 1), std::pair(14, 2), std::pair(8, 1), std::pair(32, 4),
@@ -82,18 +82,18 @@ TEST_P(AttentionTest, AgreesWithTheReferenceForEveryGroupOfHeads) {
   }
 }
 
-TEST_P(AttentionTest, AgreesWithTheReferenceWhereOneKeyTakesAll) {
+TEST_P(AttentionTest, AttentionAgreesWithTheReferenceIfOneKeyTakesAllWeight) {
   expect_reference({.lengths = {130}}, {.chunk = 50}, 20);
 }
 
-TEST_P(AttentionTest, ASlidingWindowSeesItsLastPositionsOnly) {
+TEST_P(AttentionTest, ASlidingWindowSeesOnlyItsLastPositions) {
   for (const int64_t window : {1, 2, 63, 65, 127, 128, 129, 1000}) {
     expect_reference({.window = window, .lengths = {300}}, {.chunk = 1000});
     expect_reference({.window = window, .lengths = {300}}, {.chunk = 33, .page_tokens = 64});
   }
 }
 
-TEST_P(AttentionTest, AChunkSeesItsOwnPositionsOnly) {
+TEST_P(AttentionTest, AChunkSeesOnlyItsOwnPositions) {
   for (const int64_t chunk : {1, 9, 64, 1000}) {
     expect_reference({.head_dim = 16, .chunk = chunk, .lengths = {130}},
                      {.chunk = 33, .page_tokens = 64, .threads = 2});
@@ -102,7 +102,7 @@ TEST_P(AttentionTest, AChunkSeesItsOwnPositionsOnly) {
 }
 
 // The last rows' keys are two parts of a chunk, which threads share.
-TEST_P(AttentionTest, ChunksHaveTheSameBitsHoweverTheyAreCut) {
+TEST_P(AttentionTest, ChunksHaveTheSameBitsForAnyStepsOfThePrompt) {
   Conversation conversation(
       {.heads = 2, .kv_heads = 1, .head_dim = 8, .chunk = 1100, .lengths = {1150, 77}});
   const auto wanted = conversation.run_all(GetParam(), {.chunk = 2000});
@@ -142,7 +142,7 @@ TEST_P(AttentionTest, ValuesInKeysAgreeWithTheReference) {
 // Pages that store keys again as values are the reference for values in keys, including int8's
 // scales. The last keys have two parts, which threads share. Tensor cores, which have other bits,
 // do not take 20 columns.
-TEST_P(AttentionTest, ValuesInKeysHaveTheBitsOfKeysThatAreStoredAsValuesToo) {
+TEST_P(AttentionTest, ValuesInKeysHaveTheBitsOfKeysStoredAgainAsValues) {
   Shape shape = {.heads = 2,
                  .kv_heads = 1,
                  .head_dim = 20,
@@ -169,7 +169,7 @@ TEST_P(AttentionTest, ValuesInKeysHaveTheBitsOfKeysThatAreStoredAsValuesToo) {
   }
 }
 
-TEST_P(AttentionTest, WhatOnlyReadsThePagesHasTheBitsOfWhatAppended) {
+TEST_P(AttentionTest, AStepThatOnlyReadsPagesHasTheBitsOfTheStepThatAppended) {
   Conversation conversation({.heads = 6, .kv_heads = 2, .window = 40, .lengths = {150, 7}});
   const auto wanted = conversation.run_all(GetParam(), {.chunk = 33, .threads = 2});
   const Schedule again = {.chunk = 33, .threads = 2, .read_again = true};
@@ -185,14 +185,14 @@ TEST_P(AttentionTest, CappedScoresAgreeWithTheReference) {
   }
 }
 
-TEST_P(AttentionTest, RowsOfAPrefixSeeOneAnother) {
+TEST_P(AttentionTest, RowsOfAPrefixSeeEachOther) {
   for (const int64_t prefix : {1, 2, 17, 64, 65, 130}) {
     expect_reference({.lengths = {150, 40}, .prefix_rows = prefix}, {.chunk = 9, .threads = 2});
     expect_reference({.window = 40, .lengths = {150}, .prefix_rows = prefix}, {.chunk = 1});
   }
 }
 
-TEST_P(AttentionTest, APrefixHasTheSameBitsWhateverFollowsInItsStep) {
+TEST_P(AttentionTest, APrefixHasTheSameBitsForAnyRowsAfterItInItsStep) {
   Conversation conversation(
       {.heads = 3, .kv_heads = 1, .head_dim = 16, .lengths = {580, 77}, .prefix_rows = 530});
   const auto wanted = conversation.run_all(GetParam(), {.chunk = 2000});
@@ -217,7 +217,7 @@ TEST_P(AttentionTest, SlopesAndSinksAgreeWithTheReference) {
   expect_reference({.cap = 5, .slopes = true, .sinks = true, .lengths = {130}}, {.chunk = 50}, 3);
 }
 
-TEST_P(AttentionTest, SlopesAndSinksHaveTheSameBitsHoweverTheyAreCut) {
+TEST_P(AttentionTest, SlopesAndSinksHaveTheSameBitsForAnyCuts) {
   Conversation conversation({.heads = 3,
                              .kv_heads = 1,
                              .head_dim = 16,
@@ -235,7 +235,7 @@ TEST_P(AttentionTest, SlopesAndSinksHaveTheSameBitsHoweverTheyAreCut) {
   expect_all_same(wanted, conversation.run_all(*portable, {.chunk = 64}), GetParam().name);
 }
 
-TEST_P(AttentionTest, HeadsFindTheirKvHeadByTheMapInAnyOrder) {
+TEST_P(AttentionTest, TheMapGivesHeadsTheirKvHeadInAnyOrder) {
   Conversation conversation({.heads = 5, .kv_heads = 3, .lengths = {80}});
   conversation.set_kv_head_of({2, 0, 2, 2, 0});  // KV head 1 has no query head.
   expect_reference(conversation, {.chunk = 30, .threads = 2}, "map");
@@ -260,7 +260,7 @@ TEST_P(AttentionTest, BitsDependNeitherOnChunksNorPagesNorThreads) {
 
 // There are several parts of the keys, which threads share if there are few rows: on CPUs above
 // 1024 keys, on GPUs above 256, where 900 rows are more than a few.
-TEST_P(AttentionTest, LongSequencesAgreeWithTheReferenceAndHaveTheSameBitsHoweverTheyAreCut) {
+TEST_P(AttentionTest, LongSequencesAgreeWithTheReferenceAndHaveTheSameBitsForAnyCuts) {
   Conversation conversation(
       {.heads = 3, .kv_heads = 1, .head_dim = 16, .lengths = lengths({2200, 1025}, {900, 260})});
   const auto wanted = conversation.run_all(GetParam(), {.chunk = 3000});
@@ -271,7 +271,7 @@ TEST_P(AttentionTest, LongSequencesAgreeWithTheReferenceAndHaveTheSameBitsHoweve
   expect_reference(conversation, {.chunk = 3000}, "long");
 }
 
-TEST_P(AttentionTest, BitsDoNotDependOnHowLongTheLongestSequenceMayBe) {
+TEST_P(AttentionTest, BitsDoNotDependOnTheLengthLimitOfSequences) {
   Conversation conversation({.heads = 2, .kv_heads = 1, .lengths = {270, 5}});
   const auto wanted = conversation.run_all(GetParam(), {.chunk = 200});
   for (const int64_t longest : {512, 2048}) {
@@ -331,7 +331,7 @@ TEST_P(AttentionTest, ZeroVectorsAndHugeValuesAgreeWithTheReference) {
 
 // Their products overflow: a whole block of such keys, and a whole part of the keys. In rows that
 // also see other keys they have no weight, as exp(-inf) is 0.
-TEST_P(AttentionTest, BlocksWhoseScoresAreAllMinusInfinityCountForNothing) {
+TEST_P(AttentionTest, BlocksWithOnlyScoresOfMinusInfinityHaveNoWeight) {
   for (const int64_t hidden : {130, 1030}) {
     Conversation conversation(
         {.heads = 2, .kv_heads = 1, .head_dim = 16, .lengths = {hidden + 100}}, 1e-20f);
@@ -343,7 +343,7 @@ TEST_P(AttentionTest, BlocksWhoseScoresAreAllMinusInfinityCountForNothing) {
   }
 }
 
-TEST_P(AttentionTest, NoRowsAndNoHeadsAreNothingToDo) {
+TEST_P(AttentionTest, NoRowsOrNoHeadsWriteNothing) {
   StepView step;
   KernelArgs args;
   args.step = &step;

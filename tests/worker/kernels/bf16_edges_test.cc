@@ -28,7 +28,7 @@ struct Call {
   }
 };
 
-TEST(RoundedOutputTest, HasTheBitsOfACast) {
+TEST(RoundedOutputTest, ARoundedOutputHasTheBitsOfACast) {
   int tested = 0;
   for (const KernelEntry& kernel : kernels_under_test()) {
     const OperatorSchema& schema = schema_of(kernel.op);
@@ -49,7 +49,7 @@ TEST(RoundedOutputTest, HasTheBitsOfACast) {
   EXPECT_GE(tested, 9);
 }
 
-TEST(RoundedOutputTest, OfAnEmbeddingHasTheBitsOfACast) {
+TEST(RoundedOutputTest, ARoundedEmbeddingHasTheBitsOfACast) {
   const int32_t tokens[] = {3, -1, 19, 40}, positions[] = {0, 1, 2, 3};
   const Matrix given = Matrix::random(1, 33, 9);
   for (const KernelEntry& kernel : kernels_of(Op::kEmbed)) {
@@ -74,7 +74,7 @@ TEST(RoundedOutputTest, OfAnEmbeddingHasTheBitsOfACast) {
   }
 }
 
-TEST(RoundedRowsTest, OfALinearOverCodesHaveTheBitsOfThoseThatItRoundsItself) {
+TEST(RoundedRowsTest, RoundedRowsGiveALinearOverCodesTheSameBits) {
   int tested = 0;
   for (const KernelEntry& kernel : kernels_of(Op::kLinear)) {
     if (!kernel.takes_bf16) continue;

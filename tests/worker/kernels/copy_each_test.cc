@@ -40,7 +40,7 @@ void expect_copied(int64_t unit, int64_t count, int64_t rows, int64_t cols, int6
   EXPECT_EQ(whole, wanted) << unit << " " << count << " " << rows << " " << cols << " " << shift;
 }
 
-TEST(CopyEachTest, CopiesWhatManyCopiesWould) {
+TEST(CopyEachTest, OneCallCopiesLikeManySingleCopies) {
   for (const int64_t unit : {1, 2, 4, 6, 8, 16}) {
     for (const int64_t shift : {0, 1}) {
       expect_copied(unit, 3, 5, 7, shift);

@@ -191,7 +191,7 @@ TEST_F(CublasProductsTest, OneAlgorithmMultipliesAnyNumberOfRows) {
   EXPECT_EQ(library_.objects, 0);
 }
 
-TEST_F(CublasProductsTest, MoreRowsThanTheAlgorithmTakesGetAnotherOneWhichIsSaidOnce) {
+TEST_F(CublasProductsTest, MoreRowsThanTheAlgorithmTakesUseAnotherWithOneReport) {
   library_.most_rows = {8192, 1 << 20};
   library_.proposed = {0, 1};
   for (const int64_t rows : {8192, 8193, 10000, 16384, 64}) EXPECT_EQ(run(rows), nullptr);
@@ -203,7 +203,7 @@ TEST_F(CublasProductsTest, MoreRowsThanTheAlgorithmTakesGetAnotherOneWhichIsSaid
                                 HasSubstr("bits may depend"))));
 }
 
-TEST_F(CublasProductsTest, WhereNoAlgorithmTakesAllRowsEachBucketHasItsOwnWhichIsSaidOnce) {
+TEST_F(CublasProductsTest, EachBucketHasItsOwnAlgorithmIfNoneTakesAllRows) {
   library_.most_rows = {4, 100};
   library_.proposed = {0, 1};
   for (const int64_t rows : {1, 4, 5, 64, 64, 65, 128}) EXPECT_EQ(run(rows), nullptr);
@@ -216,14 +216,14 @@ TEST_F(CublasProductsTest, WhereNoAlgorithmTakesAllRowsEachBucketHasItsOwnWhichI
                           AllOf(HasSubstr("65 to 128 rows"), HasSubstr("the plain kernel"))));
 }
 
-TEST_F(CublasProductsTest, AShapeWithoutAnAlgorithmIsPlainForAnyNumberOfRows) {
+TEST_F(CublasProductsTest, AShapeWithoutAnAlgorithmUsesThePlainKernelForAnyRows) {
   library_.proposed = {};
   for (const int64_t rows : {1, 64, 64}) EXPECT_EQ(run(rows), nullptr);
   EXPECT_EQ(library_.plain_calls, 3);
   EXPECT_THAT(library_.reports, ElementsAre(HasSubstr("cuBLASLt has no algorithm for it")));
 }
 
-TEST_F(CublasProductsTest, RowsThatAreNoMultipleOf16BytesArePlainByTheirShapeAlone) {
+TEST_F(CublasProductsTest, RowsThatAreNotAMultipleOf16BytesAlwaysUseThePlainKernel) {
   for (const int64_t rows : {1, 64}) EXPECT_EQ(run(rows, 65), nullptr);
   EXPECT_EQ(library_.plain_calls, 2);
   EXPECT_THAT(library_.reports,
@@ -231,7 +231,7 @@ TEST_F(CublasProductsTest, RowsThatAreNoMultipleOf16BytesArePlainByTheirShapeAlo
 }
 
 // An example is a third of a layer's columns between those of other ranks.
-TEST_F(CublasProductsTest, AnOutputThatIsAlignedToItsElementsOnlyHasAlgorithmsForThat) {
+TEST_F(CublasProductsTest, AnOutputAlignedOnlyToItsElementsUsesMatchingAlgorithms) {
   const std::vector<uint32_t> wanted = {kOperandAlign, kOperandAlign, 4, 4};
   for (const int64_t rows : {1, 64}) EXPECT_EQ(run(rows, 64, 97), nullptr);
   EXPECT_EQ(library_.alignments, wanted);
@@ -243,7 +243,7 @@ TEST_F(CublasProductsTest, AnOutputThatIsAlignedToItsElementsOnlyHasAlgorithmsFo
   EXPECT_THAT(library_.reports, IsEmpty());
 }
 
-TEST_F(CublasProductsTest, AnInputsAddressDecidesNothingButWhetherItIsAligned) {
+TEST_F(CublasProductsTest, AnInputsAddressMattersOnlyForItsAlignment) {
   EXPECT_EQ(run(64), nullptr);
   EXPECT_EQ(run(64, 64, 96, 16), nullptr);
   EXPECT_EQ(library_.calls.size(), 2u);
@@ -258,14 +258,14 @@ TEST_F(CublasProductsTest, ARefusedCallIsAnErrorAndNeverAnotherKernel) {
   EXPECT_EQ(library_.plain_calls, 0);
 }
 
-TEST_F(CublasProductsTest, WithoutAHandleEveryCallFails) {
+TEST_F(CublasProductsTest, EveryCallFailsWithoutAHandle) {
   library_.created = 1;
   EXPECT_STREQ(run(64), "not initialized");
   EXPECT_STREQ(run(1), "not initialized");
   EXPECT_EQ(library_.plain_calls, 0);
 }
 
-TEST_F(CublasProductsTest, WithoutDepthRowsOrColumnsTheLibraryIsNotAsked) {
+TEST_F(CublasProductsTest, TheLibraryIsNotCalledWithoutDepthRowsOrColumns) {
   EXPECT_EQ(run(3, 0), nullptr);
   EXPECT_EQ(library_.plain_calls, 1);
   EXPECT_EQ(run(0), nullptr);
@@ -274,7 +274,7 @@ TEST_F(CublasProductsTest, WithoutDepthRowsOrColumnsTheLibraryIsNotAsked) {
   EXPECT_THAT(library_.calls, IsEmpty());
 }
 
-TEST(CublasLibraryTest, AnotherLibraryOrNoneIsOneLine) {
+TEST(CublasLibraryTest, AWrongOrMissingLibraryIsOneLine) {
   CublasLt loaded;
   std::string problem;
   EXPECT_EQ(load_cublas_lt(open_library_file("libc.so.6", kCublasLibrary), &loaded, &problem),
@@ -284,7 +284,7 @@ TEST(CublasLibraryTest, AnotherLibraryOrNoneIsOneLine) {
   EXPECT_EQ(problem, "switched off by LOCKSTEP_CUBLASLT");
 }
 
-TEST(CublasLibraryTest, TheRealOneHasAllThatIsUsed) {
+TEST(CublasLibraryTest, TheRealLibraryHasAllFunctionsThatAreUsed) {
   const OpenedLibrary opened = open_library(kCublasLibrary);
   if (opened.handle == nullptr) GTEST_SKIP() << opened.problem;
   CublasLt loaded;

@@ -27,7 +27,7 @@ TEST(CudaTableTest, EveryOperatorOfTheCpusTableHasAKernelForTheSameTypes) {
 }
 
 // A proof compares gated_linear's sums with linear's, so both must exist.
-TEST(CudaTableTest, GatedLinearIsThereForEveryTypeButFloat32ThatLinearTakes) {
+TEST(CudaTableTest, GatedLinearHasEveryTypeOfLinearExceptFloat32) {
   for (const KernelEntry& entry : cuda_shim_kernels()) {
     const bool gated = entry.op == Op::kGatedLinear;
     if (!gated && (entry.op != Op::kLinear || entry.weight == DType::kF32)) continue;
@@ -70,7 +70,7 @@ TEST(CudaTableTest, AttentionRefusesHeadsWiderThanItsThreadBlocks) {
   }
 }
 
-TEST(CudaDeviceTest, WithoutAGpuOneLineSaysWhy) {
+TEST(CudaDeviceTest, AMissingGpuIsExplainedInOneLine) {
   std::string problem;
   if (!cuda_devices(&problem).empty()) GTEST_SKIP() << "there is a GPU";
   EXPECT_FALSE(problem.empty());
@@ -78,7 +78,7 @@ TEST(CudaDeviceTest, WithoutAGpuOneLineSaysWhy) {
   EXPECT_EQ(open_cuda_device(0, &problem), nullptr);
 }
 
-TEST(CudaDeviceTest, CopiesGoThereAndBackInOrder) {
+TEST(CudaDeviceTest, CopiesToTheDeviceAndBackRunInOrder) {
   std::string problem;
   const std::unique_ptr<Device> gpu = open_cuda_device(0, &problem);
   const std::unique_ptr<Device> host = host_device();
@@ -97,7 +97,7 @@ TEST(CudaDeviceTest, CopiesGoThereAndBackInOrder) {
   }
 }
 
-TEST(CudaDeviceTest, MoreMemoryThanThereIsIsNullAndNoFault) {
+TEST(CudaDeviceTest, AllocatingTooMuchMemoryGivesNullAndNoFault) {
   std::string problem;
   const std::unique_ptr<Device> gpu = open_cuda_device(0, &problem);
   if (gpu == nullptr) GTEST_SKIP() << problem;
@@ -106,7 +106,7 @@ TEST(CudaDeviceTest, MoreMemoryThanThereIsIsNullAndNoFault) {
   EXPECT_GT(gpu->total_bytes(), gpu->free_bytes() - 1);
 }
 
-TEST(CudaDeviceTest, AMarkIsPassedOnceAllBeforeItHasEndedHoweverManyCameSince) {
+TEST(CudaDeviceTest, AMarkIsPassedWhenAllWorkBeforeItHasEndedDespiteLaterMarks) {
   std::string problem;
   const std::unique_ptr<Device> gpu = open_cuda_device(0, &problem);
   const std::unique_ptr<Device> host = host_device();
@@ -129,7 +129,7 @@ TEST(CudaDeviceTest, AMarkIsPassedOnceAllBeforeItHasEndedHoweverManyCameSince) {
   }
 }
 
-TEST(CudaDeviceTest, WhatWasCapturedIsDoneByEachReplayAndNotBefore) {
+TEST(CudaDeviceTest, CapturedWorkRunsInEachReplayAndNotBefore) {
   std::string problem;
   const std::unique_ptr<Device> gpu = open_cuda_device(0, &problem);
   EXPECT_NE(host_device()->begin_capture(), nullptr);
@@ -152,7 +152,7 @@ TEST(CudaDeviceTest, WhatWasCapturedIsDoneByEachReplayAndNotBefore) {
   }
 }
 
-TEST(CudaDeviceTest, ACaptureThatFailsIsNoFault) {
+TEST(CudaDeviceTest, AFailedCaptureIsNoFault) {
   std::string problem;
   const std::unique_ptr<Device> gpu = open_cuda_device(0, &problem);
   if (gpu == nullptr) GTEST_SKIP() << problem;
@@ -167,7 +167,7 @@ TEST(CudaDeviceTest, ACaptureThatFailsIsNoFault) {
   EXPECT_NE(gpu->end_capture(&problem), nullptr) << problem;
 }
 
-TEST(CudaDeviceTest, AskingWhetherItIsDoneIsNoFault) {
+TEST(CudaDeviceTest, PollingADeviceThatIsBusyIsNoFault) {
   std::string problem;
   const std::unique_ptr<Device> gpu = open_cuda_device(0, &problem);
   if (gpu == nullptr) GTEST_SKIP() << problem;
@@ -182,7 +182,7 @@ TEST(CudaDeviceTest, AskingWhetherItIsDoneIsNoFault) {
   EXPECT_EQ(gpu->synchronize(), nullptr);
 }
 
-TEST(CudaDeviceTest, OtherThreadsNeedNotSayWhichGpuTheyUseForMemory) {
+TEST(CudaDeviceTest, OtherThreadsMayUseMemoryWithoutSelectingTheGpu) {
   std::string problem;
   const std::unique_ptr<Device> gpu = open_cuda_device(0, &problem);
   if (gpu == nullptr) GTEST_SKIP() << problem;
@@ -256,7 +256,7 @@ TEST(DeviceStepTest, EverythingAStepPointsToIsOnTheDevice) {
   EXPECT_EQ(there->outputs[1].logits, nullptr);
 }
 
-TEST(DeviceStepTest, AnswersComeBackWhereTheHostWantsThem) {
+TEST(DeviceStepTest, AnswersAreCopiedToTheHostsAddresses) {
   const std::unique_ptr<Device> device = host_device();
   DeviceStep on_device(*device, kSizes);
   Step step;
@@ -285,7 +285,7 @@ TEST(DeviceStepTest, AnswersComeBackWhereTheHostWantsThem) {
 }
 
 // A graph of launches keeps these addresses.
-TEST(DeviceStepTest, WhereArraysAreDependsOnTheirLengthsAlone) {
+TEST(DeviceStepTest, ArraysAddressesDependOnlyOnTheirLengths) {
   const std::unique_ptr<Device> device = host_device();
   DeviceStep on_device(*device, kSizes);
   Step step;
@@ -308,7 +308,7 @@ TEST(DeviceStepTest, WhereArraysAreDependsOnTheirLengthsAlone) {
   EXPECT_EQ(on_device.take(step.view)->longest, 1024);
 }
 
-TEST(DeviceStepTest, AStepWithoutRowsAndOutputsIsAStep) {
+TEST(DeviceStepTest, AStepWithoutRowsAndOutputsIsValid) {
   const std::unique_ptr<Device> device = host_device();
   DeviceStep on_device(*device, kSizes);
   StepView empty;
@@ -316,7 +316,7 @@ TEST(DeviceStepTest, AStepWithoutRowsAndOutputsIsAStep) {
   EXPECT_EQ(on_device.give(empty), nullptr);
 }
 
-TEST(CastTest, RoundsToFloat16WhereThatIsWanted) {
+TEST(CastTest, ACastRoundsToFloat16) {
   const float values[] = {1.0f, 1.0f + 0x1p-11f, 65520.0f, -0.0f, 3e-7f, std::nanf("")};
   for (const KernelEntry& kernel : kernels_of(Op::kCast)) {
     Matrix x(1, 6), y(1, 6, DType::kF16);

@@ -8,7 +8,7 @@
 namespace lockstep {
 namespace {
 
-TEST(ElementwiseTest, SiluHoldsAtTheEndsOfTheRange) {
+TEST(ElementwiseTest, SiluIsRightAtTheEndsOfTheRange) {
   const float inputs[] = {-1e30f, -200, -100, -88, -87, -1e-8f, 0, 1e-30f, 20, 88, 100, 1e30f};
   const double wanted[] = {0, 0, -3.7e-42, -5.3e-37, -1.4e-36, -5e-9, 0, 5e-31, 20, 88, 100, 1e30};
   for (const KernelEntry& kernel : kernels_of(Op::kMap)) {
@@ -61,7 +61,7 @@ TEST(ElementwiseTest, TanhIsWithinTwoUnitsOfTheLastPlace) {
   }
 }
 
-TEST(ElementwiseTest, FunctionsHoldAtTheEndsOfTheRangeAndKeepNan) {
+TEST(ElementwiseTest, FunctionsAreRightAtTheEndsOfTheRangeAndKeepNan) {
   for (const KernelEntry& kernel : kernels_of(Op::kMap)) {
     EXPECT_EQ(mapped(kernel, Function::kTanh, HUGE_VALF), 1.0f);
     EXPECT_EQ(mapped(kernel, Function::kTanh, -1e30f), -1.0f);
@@ -82,7 +82,7 @@ TEST(ElementwiseTest, FunctionsHoldAtTheEndsOfTheRangeAndKeepNan) {
   }
 }
 
-TEST(CastTest, RoundsToNearestEvenAndKeepsNan) {
+TEST(CastTest, ACastRoundsToNearestEvenAndKeepsNan) {
   const float values[] = {1.0f + 0x1p-8f, 1.0f + 0x3p-8f, std::nanf(""), HUGE_VALF, -0.0f, 3e38f};
   for (const KernelEntry& kernel : kernels_of(Op::kCast)) {
     Matrix x(1, 6), y(1, 6, DType::kBF16);

@@ -97,7 +97,7 @@ void expect_norms(Ranks& ranks, Kind kind, const NormCase& c) {
   }
 }
 
-TEST_P(ExchangeNormTest, ASumsNormHasTheBitsOfTheSumAndThenTheNorm) {
+TEST_P(ExchangeNormTest, AFusedSumAndNormHasTheBitsOfASumThenANorm) {
   for (const int count : {1, 2, 3, 5}) {
     if (count > most()) break;
     Ranks ranks(GetParam(), count, 20s);
@@ -112,7 +112,7 @@ TEST_P(ExchangeNormTest, ASumsNormHasTheBitsOfTheSumAndThenTheNorm) {
 }
 
 // A block has several rows and the maximum number of threads, and a row exceeds a slot.
-TEST_P(ExchangeNormTest, ASumsNormOfManyRowsAndOfWideRowsHasThoseBitsToo) {
+TEST_P(ExchangeNormTest, AFusedSumAndNormOfManyOrWideRowsHasThoseBitsToo) {
   for (const int count : {2, std::min(3, most())}) {
     Ranks ranks(GetParam(), count, 20s);
     expect_norms(ranks, GetParam(), {256, 103, DType::kBF16, 1, false});

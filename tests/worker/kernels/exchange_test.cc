@@ -60,7 +60,7 @@ TEST_P(ExchangeTest, SumsAreInRankOrderForAnySizes) {
 }
 
 // The first sum is split among the ranks, in more pieces than there are channels.
-TEST_P(ExchangeTest, SumsOfManyNumbersAreThoseOfFew) {
+TEST_P(ExchangeTest, LargeSumsAndALaterSmallOneAreRight) {
   for (const int count : {2, std::min(3, most())}) {
     Ranks ranks(GetParam(), count, 20s);
     expect_sums(ranks, 5, 28'000, 28'001);
@@ -111,7 +111,7 @@ TEST_P(ExchangeTest, GathersPlaceTheColumnsOfAllRanks) {
 }
 
 // A missed flag, or a slot that was written too early, gives another sum. Numbers wrap.
-TEST_P(ExchangeTest, ManyInARowAtAnyPaceGiveEachItsSum) {
+TEST_P(ExchangeTest, ManySumsInARowAreRightAtAnyPace) {
   constexpr int kTogether = 50, kMost = 900;
   // Over the shim each call needs several thread switches, which are slow on a busy machine.
   const int calls = GetParam() == Kind::kGpu ? 50'000 : 1'000;
@@ -158,7 +158,7 @@ TEST_P(ExchangeTest, ManyInARowAtAnyPaceGiveEachItsSum) {
   EXPECT_LT(ranks.seen(0)->next[0], static_cast<uint64_t>(calls));  // The number has wrapped.
 }
 
-TEST_P(ExchangeTest, WhereARankIsMissingTheOthersLeaveAndRaiseNoFlagAnyMore) {
+TEST_P(ExchangeTest, RanksLeaveAMissingPeerAndRaiseNoFlagsAfterwards) {
   Ranks ranks(GetParam(), 2, 50ms);
   const DeviceMemory memory(ranks.device(0), 64);
   ranks.reduce(0, memory.data(), 1, 16, 16);
@@ -170,7 +170,7 @@ TEST_P(ExchangeTest, WhereARankIsMissingTheOthersLeaveAndRaiseNoFlagAnyMore) {
   EXPECT_EQ(ranks.raised(), kFirst);
 }
 
-TEST_P(ExchangeTest, AWordOfTheHostEndsAWait) {
+TEST_P(ExchangeTest, TheHostCanEndAWait) {
   Ranks ranks(GetParam(), 2, 1h);
   const DeviceMemory memory(ranks.device(0), 64);
   ranks.reduce(0, memory.data(), 1, 16, 16);
@@ -182,7 +182,7 @@ TEST_P(ExchangeTest, AWordOfTheHostEndsAWait) {
   EXPECT_EQ(*ranks.group(0).ended, kPeersAborted);
 }
 
-TEST_P(ExchangeTest, FlagsOfAnotherGroupAreNoFlags) {
+TEST_P(ExchangeTest, FlagsOfAnotherGroupAreIgnored) {
   for (const uint64_t other : {kFirst - 1, kFirst + 2, kFirst + 1'000'000, uint64_t{0}}) {
     Ranks ranks(GetParam(), 2, 20s);
     ranks.set_flags(0, other);

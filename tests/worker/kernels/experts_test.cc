@@ -102,7 +102,7 @@ class ExpertLinearTest : public testing::TestWithParam<KernelEntry> {
   }
 };
 
-TEST_P(ExpertLinearTest, ARouteHasTheBitsOfALinearOfItsRowAloneByItsExpertsMatrix) {
+TEST_P(ExpertLinearTest, ARouteHasTheBitsOfALinearOfItsRowWithItsExpertsMatrix) {
   std::vector<Sizes> all(std::begin(kSizes), std::end(kSizes));
   all.push_back(kDeep);
   for (const Sizes& sizes : all) {
@@ -160,7 +160,7 @@ TEST(ExpertLinearOfFloatsTest, AgreesWithTheReferenceWithAndWithoutABias) {
   }
 }
 
-TEST_P(ExpertLinearTest, BitsDependNeitherOnThreadsNorOnTheOtherTokens) {
+TEST_P(ExpertLinearTest, BitsDependNeitherOnThreadsNorOnOtherTokens) {
   for (const Sizes& sizes : kSizes) {
     const ExpertCase one(GetParam(), sizes, false);
     const Matrix alone = one.run_kernel(GetParam()), together = one.run_kernel(GetParam(), 3);
@@ -181,7 +181,7 @@ TEST_P(ExpertLinearTest, BitsDependNeitherOnThreadsNorOnTheOtherTokens) {
   }
 }
 
-TEST_P(ExpertLinearTest, AnIdThatIsNoExpertsReadsNothing) {
+TEST_P(ExpertLinearTest, AnIdOutOfRangeReadsNothing) {
   for (const int32_t id : {-1, 4, 1 << 30}) {
     ExpertCase one(GetParam(), {5, 2, 4, 33, 64}, false);
     *one.routes.view().row<int32_t>(3) = id;
@@ -200,7 +200,7 @@ TEST_P(ExpertLinearTest, AnIdThatIsNoExpertsReadsNothing) {
   }
 }
 
-TEST_P(ExpertLinearTest, CostsTheMatricesOfTheExpertsThatAreNamed) {
+TEST_P(ExpertLinearTest, TheCostCountsTheMatricesOfTheUsedExperts) {
   ExpertCase one(GetParam(), {4, 2, 8, 40, 64}, false);
   const std::set<int32_t> named(one.ids.begin(), one.ids.end());
   std::vector<std::byte> packed = one.packed(GetParam());
@@ -267,7 +267,7 @@ std::vector<std::pair<int64_t, RouteAttrs>> ways_to_choose() {
 
 class RouteTest : public testing::TestWithParam<KernelEntry> {};
 
-TEST_P(RouteTest, AgreesWithTheReferenceAndHasTheBitsOfEveryIsaAndAnyThreads) {
+TEST_P(RouteTest, ResultsAgreeWithTheReferenceOnEveryIsaAndAnyThreads) {
   for (const auto& [experts, attrs] : ways_to_choose()) {
     for (const bool with_bias : {false, true}) {
       if (with_bias && attrs.softmax_of_chosen) continue;
@@ -284,7 +284,7 @@ TEST_P(RouteTest, AgreesWithTheReferenceAndHasTheBitsOfEveryIsaAndAnyThreads) {
   }
 }
 
-TEST_P(RouteTest, EqualScoresGoToTheLowerNumberAndNanIsAChoiceToo) {
+TEST_P(RouteTest, EqualScoresChooseTheLowerNumberAndNanCanBeChosen) {
   const RouteAttrs attrs = {.chosen = 3, .groups = 1, .chosen_groups = 1, .scale = 1};
   RouteCase one(3, 8, attrs, false);
   for (int64_t e = 0; e < 8; ++e) {
@@ -309,7 +309,7 @@ INSTANTIATE_TEST_SUITE_P(Cpu, RouteTest, testing::ValuesIn(kernels_of(Op::kRoute
 
 class ExpertScaleTest : public testing::TestWithParam<KernelEntry> {};
 
-TEST_P(ExpertScaleTest, ARowHasItsExpertsNumberAndAnIdThatIsNoExpertsGivesZero) {
+TEST_P(ExpertScaleTest, ARowIsScaledByItsExpertAndAnIdOutOfRangeGivesZero) {
   for (const int64_t cols : {1, 33}) {
     const Matrix x = Matrix::random(40, cols, 1, DType::kF32, cols + 2);
     const Matrix scales = Matrix::random(1, 5, 2);
@@ -341,7 +341,7 @@ INSTANTIATE_TEST_SUITE_P(Cpu, ExpertScaleTest, testing::ValuesIn(kernels_of(Op::
 
 class CombineTest : public testing::TestWithParam<KernelEntry> {};
 
-TEST_P(CombineTest, AgreesWithTheReferenceAndHasTheBitsOfEveryIsaAndAnyThreads) {
+TEST_P(CombineTest, ResultsAgreeWithTheReferenceOnEveryIsaAndAnyThreads) {
   for (const int64_t tokens : {1, 3, 70}) {
     for (const int64_t each : {1, 2, 8}) {
       for (const int64_t cols : {1, 16, 33, 700}) {

@@ -119,7 +119,7 @@ TensorView columns(const Matrix& whole, int64_t begin, int64_t end) {
 class GatedLinearTest : public testing::TestWithParam<KernelEntry> {};
 class GatedMmaTest : public testing::TestWithParam<KernelEntry> {};  // Over the shim.
 
-TEST_P(GatedLinearTest, HasTheBitsOfLinearAndGated) {
+TEST_P(GatedLinearTest, GatedLinearHasTheBitsOfLinearAndGated) {
   int number = 0;
   for (const int64_t cols : {1, 7, 8, 33}) {
     for (const int64_t depth : {40, 200}) {
@@ -134,7 +134,7 @@ TEST_P(GatedLinearTest, HasTheBitsOfLinearAndGated) {
   }
 }
 
-TEST_P(GatedLinearTest, ARowHasItsBitsAmongAnyNumberOfOthers) {
+TEST_P(GatedLinearTest, ARowHasTheSameBitsAmongAnyNumberOfOthers) {
   const Case whole(GetParam(), 130, 9, 72);
   const Matrix wanted = whole.apart(GetParam());
   for (int64_t rows = 1; rows <= 130; ++rows) {
@@ -151,7 +151,7 @@ TEST_P(GatedLinearTest, SlicesOfKAreAddedBeforeTheFunction) {
   }
 }
 
-TEST_P(GatedLinearTest, ARanksColumnsHaveTheBitsThatTheyHaveAmongAll) {
+TEST_P(GatedLinearTest, ARanksColumnsHaveTheBitsOfTheWholesColumns) {
   const Case whole(GetParam(), 5, 70, 72);
   const Matrix wanted = whole.fused(GetParam());
   for (const auto& [begin, end] : {std::pair(0, 1), {1, 70}, {3, 20}, {31, 65}, {69, 70}}) {
@@ -161,7 +161,7 @@ TEST_P(GatedLinearTest, ARanksColumnsHaveTheBitsThatTheyHaveAmongAll) {
   }
 }
 
-TEST_P(GatedLinearTest, GivesTheBitsOfACastWhereItsOutputIsRounded) {
+TEST_P(GatedLinearTest, ARoundedOutputHasTheBitsOfACast) {
   for (const int64_t rows : {4, 80}) {
     const Case one(GetParam(), rows, 21, 64);
     expect_same_bits(one.fused(GetParam(), DType::kBF16).view(),
@@ -169,7 +169,7 @@ TEST_P(GatedLinearTest, GivesTheBitsOfACastWhereItsOutputIsRounded) {
   }
 }
 
-TEST_P(GatedMmaTest, EveryWayOfCuttingItIntoBlocksGivesTheSameBits) {
+TEST_P(GatedMmaTest, AllBlockShapesGiveTheSameBits) {
   for (const int64_t rows : {3, 70, 131}) {
     const Case one(GetParam(), rows, 75, 300);
     const Matrix wanted = one.apart(GetParam());
@@ -182,7 +182,7 @@ TEST_P(GatedMmaTest, EveryWayOfCuttingItIntoBlocksGivesTheSameBits) {
   }
 }
 
-TEST(GatedRowsTest, RowsBesideCodesMayBeRoundedBefore) {
+TEST(GatedRowsTest, RowsForCodesMayBeRoundedBeforehand) {
   for (const KernelEntry& kernel : kernels_of(Op::kGatedLinear)) {
     if (!kernel.takes_bf16) continue;
     Case one(kernel, 20, 13, 77);
@@ -205,7 +205,7 @@ TEST(GatedReferenceTest, KernelsAgreeWithTheReference) {
   }
 }
 
-TEST_P(GatedLinearTest, NoRowsAndNoColumnsAreNothingToDo) {
+TEST_P(GatedLinearTest, NoRowsOrNoColumnsWriteNothing) {
   Case(GetParam(), 0, 4, 32).fused(GetParam());
   Case(GetParam(), 3, 0, 32).fused(GetParam());
 }

@@ -43,7 +43,7 @@ TensorView rows_of(const Matrix& whole, int64_t begin, int64_t rows) {
 
 class LinearMmaTest : public testing::TestWithParam<KernelEntry> {};
 
-TEST_P(LinearMmaTest, EveryWayOfCuttingItIntoBlocksGivesTheSameBits) {
+TEST_P(LinearMmaTest, AllBlockShapesGiveTheSameBits) {
   struct Shape {
     int64_t rows, cols, depth;
   };
@@ -72,7 +72,7 @@ TEST_P(LinearMmaTest, TilesAreTheSameInBothOrdersOfThreads) {
   }
 }
 
-TEST_P(LinearMmaTest, ARowHasItsBitsAloneAndAmongAnyNumberOfOthers) {
+TEST_P(LinearMmaTest, ARowHasTheSameBitsAloneAndAmongAnyNumberOfOthers) {
   const Linear linear(GetParam(), 130, 20, 72);
   const Matrix whole = linear.run_kernel(GetParam());
   for (int64_t rows = 1; rows <= 130; rows += rows < 70 ? 1 : 12) {
@@ -84,7 +84,7 @@ TEST_P(LinearMmaTest, ARowHasItsBitsAloneAndAmongAnyNumberOfOthers) {
 }
 
 // Tries rows at multiples of 16 bytes, and others.
-TEST_P(LinearMmaTest, HowRowsLieChangesNoBit) {
+TEST_P(LinearMmaTest, TheStrideOfRowsChangesNoBit) {
   const KernelEntry& kernel = GetParam();
   Linear linear(kernel, 5, 24, 128);
   const Matrix wanted = linear.run_kernel(kernel);
@@ -120,7 +120,7 @@ float canonical_sum(const Linear& linear, int64_t r, int64_t n) {
   return total;
 }
 
-TEST(LinearMmaOrderTest, SumsAreInSlicesAndStepsAsTheArchitectureSays) {
+TEST(LinearMmaOrderTest, SumsFollowTheDocumentedSlicesAndSteps) {
   for (const KernelEntry& kernel : mma_kernels()) {
     if (quantization(kernel.weight)) continue;
     for (const int64_t depth : {1, 31, 64, 100, 1023, 1024, 1025, 3000}) {
@@ -136,7 +136,7 @@ TEST(LinearMmaOrderTest, SumsAreInSlicesAndStepsAsTheArchitectureSays) {
   }
 }
 
-TEST(LinearMmaOrderTest, MoreSlicesThanWarpsAreAddedInOrderToo) {
+TEST(LinearMmaOrderTest, MoreSlicesThanWarpsAreAddedInOrder) {
   constexpr int64_t kDepth = 10 * 1024 + 70;  // 11 slices: two rounds of six warps.
   const KernelEntry kernel = mma_kernels()[0];
   const Linear linear(kernel, 2, 3, kDepth);
@@ -146,7 +146,7 @@ TEST(LinearMmaOrderTest, MoreSlicesThanWarpsAreAddedInOrderToo) {
   }
 }
 
-TEST(LinearMmaBlocksTest, FewRowsStreamAndManyTakeTilesWhereTheseAreEnough) {
+TEST(LinearMmaBlocksTest, FewRowsStreamAndManyRowsUseTilesIfThereAreEnough) {
   EXPECT_EQ(cuda_shim::mma_blocks(1, 4096), MmaBlocks::kStream8);
   EXPECT_EQ(cuda_shim::mma_blocks(9, 4096), MmaBlocks::kStream16);
   EXPECT_EQ(cuda_shim::mma_blocks(17, 4096), MmaBlocks::kStream32);
@@ -184,7 +184,7 @@ uint32_t unpacked(int first, int second, uint16_t scale, uint16_t minimum = 0) {
   return a[0];
 }
 
-TEST(WeightWordsTest, EveryCodeOfFourBitsTimesEveryScaleIsRoundedAsTheProductIs) {
+TEST(WeightWordsTest, Every4BitCodeTimesEveryScaleIsRoundedOnce) {
   for (uint32_t bits = 0; bits < 0x10000; ++bits) {
     const auto scale = static_cast<uint16_t>(bits);
     if (!is_finite(scale)) continue;
@@ -198,7 +198,7 @@ TEST(WeightWordsTest, EveryCodeOfFourBitsTimesEveryScaleIsRoundedAsTheProductIs)
   }
 }
 
-TEST(WeightWordsTest, EveryCodeOfEightBitsTimesScalesIsRoundedAsTheProductIs) {
+TEST(WeightWordsTest, Every8BitCodeTimesScalesIsRoundedOnce) {
   for (uint32_t bits = 0; bits < 0x10000; bits += 13) {
     const auto scale = static_cast<uint16_t>(bits);
     if (!is_finite(scale)) continue;
@@ -212,7 +212,7 @@ TEST(WeightWordsTest, EveryCodeOfEightBitsTimesScalesIsRoundedAsTheProductIs) {
   }
 }
 
-TEST(WeightWordsTest, WithAMinimumTheSumIsRoundedOnce) {
+TEST(WeightWordsTest, ACodeTimesItsScalePlusAMinimumIsRoundedOnce) {
   int twice = 0;  // Cases in which rounding to float32 first differs.
   for (uint32_t i = 0; i < 200000; ++i) {
     // Scales are in [1, 2), minima from 2^-40 to 2^8 of either sign.

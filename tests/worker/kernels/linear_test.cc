@@ -105,7 +105,7 @@ void expect_agrees(const KernelEntry& kernel, int64_t rows, int64_t cols, int64_
 
 class LinearTest : public testing::TestWithParam<KernelEntry> {};
 
-TEST_P(LinearTest, AgreesWithTheReferenceAroundTheBordersOfTilesPanelsAndGroups) {
+TEST_P(LinearTest, LinearAgreesWithTheReferenceAtTheEdgesOfTilesPanelsAndGroups) {
   const KernelEntry& kernel = GetParam();
   for (const int64_t rows : {1, 2, 3, 4, 5, 6, 7, 8, 9, 15, 16, 17, 31, 32, 33, 64, 65}) {
     expect_agrees(kernel, rows, 33, 65);
@@ -121,7 +121,7 @@ TEST_P(LinearTest, AgreesWithTheReferenceAroundTheBordersOfTilesPanelsAndGroups)
   }
 }
 
-TEST_P(LinearTest, AgreesWithTheReferenceOnARealRow) {
+TEST_P(LinearTest, LinearAgreesWithTheReferenceOnARowOfRealSize) {
   expect_agrees(GetParam(), 3, 96, 2048, 2);
   expect_agrees(GetParam(), 18, 33, 2048, 2);
 }
@@ -168,7 +168,7 @@ TEST_P(LinearTest, BitsDoNotDependOnThreads) {
   }
 }
 
-TEST_P(LinearTest, SlicesOfColumnsAreColumnsOfTheWhole) {
+TEST_P(LinearTest, SlicesOfColumnsHaveTheBitsOfTheWhole) {
   const std::string name = GetParam().name;
   if (name.find("cublas") != std::string::npos) {
     GTEST_SKIP() << "cuBLASLt's algorithm also depends on the number of columns";
@@ -198,7 +198,7 @@ TEST_P(LinearTest, EveryIsaGivesTheSameBits) {
   }
 }
 
-TEST_P(LinearTest, EveryIsaTreatsDenormalsAlike) {
+TEST_P(LinearTest, EveryIsaTreatsDenormalsTheSame) {
   if (!has_cpu_bits(GetParam())) GTEST_SKIP() << "its bits are its device's own";
   Linear linear(GetParam(), 3, 33, 70);
   for (int64_t r = 0; r < 3; ++r) {
@@ -212,7 +212,7 @@ TEST_P(LinearTest, EveryIsaTreatsDenormalsAlike) {
 }
 
 // The NaN that a sum of two NaNs gives is unspecified.
-TEST_P(LinearTest, EveryIsaTreatsTheLargestAndInfiniteNumbersAlike) {
+TEST_P(LinearTest, EveryIsaTreatsTheLargestAndInfiniteNumbersTheSame) {
   if (!has_cpu_bits(GetParam())) GTEST_SKIP() << "its bits are its device's own";
   constexpr float kInfinity = std::numeric_limits<float>::infinity();
   for (const float special : {0x1.fcp127f, -0x1.fcp127f, kInfinity, -kInfinity, 0x1p-126f, -0.0f}) {
@@ -233,14 +233,14 @@ TEST_P(LinearTest, EveryIsaTreatsTheLargestAndInfiniteNumbersAlike) {
   }
 }
 
-TEST_P(LinearTest, NoRowsAndNoColumnsAreNothingToDo) {
+TEST_P(LinearTest, NoRowsOrNoColumnsWriteNothing) {
   for (const auto& [rows, cols] : {std::pair(0, 8), std::pair(3, 0), std::pair(0, 0)}) {
     const Linear linear(GetParam(), rows, cols, 16);
     linear.run_kernel(GetParam(), 2);
   }
 }
 
-TEST_P(LinearTest, WithoutDepthOnlyTheBiasIsLeft) {
+TEST_P(LinearTest, AnEmptyDepthGivesTheBias) {
   const Linear linear(GetParam(), 2, 20, 0);
   const Matrix found = linear.run_kernel(GetParam());
   for (int64_t c = 0; c < 20; ++c) EXPECT_EQ(found.at(1, c), linear.bias.at(0, c));
@@ -248,7 +248,7 @@ TEST_P(LinearTest, WithoutDepthOnlyTheBiasIsLeft) {
 
 INSTANTIATE_TEST_SUITE_P(Cpu, LinearTest, testing::ValuesIn(kernels_of(Op::kLinear)), kernel_name);
 
-TEST(LinearF16Test, GivesTheBitsOfTheSameWeightsAsFloat32) {
+TEST(LinearF16Test, Float16WeightsGiveTheBitsOfTheSameWeightsInFloat32) {
   const Weights narrow = Weights::random(50, 77, 5, DType::kF16);
   for (const KernelEntry& kernel : kernels_of(Op::kLinear)) {
     // A GPU multiplies float16 by float16.

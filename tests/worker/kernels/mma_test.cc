@@ -69,7 +69,7 @@ class MmaTest : public testing::Test {};
 using Types = testing::Types<BF16, F16>;
 TYPED_TEST_SUITE(MmaTest, Types);
 
-TYPED_TEST(MmaTest, FragmentsLieAsTheIsaSaysAndAreAddedInOrderOfK) {
+TYPED_TEST(MmaTest, FragmentsFollowTheIsaAndAreAddedInOrderOfK) {
   for (uint32_t seed = 0; seed < 3; ++seed) {
     const Product<TypeParam> before = random_product<TypeParam>(seed);
     Product<TypeParam> after = before;
@@ -86,7 +86,7 @@ TYPED_TEST(MmaTest, FragmentsLieAsTheIsaSaysAndAreAddedInOrderOfK) {
   }
 }
 
-TYPED_TEST(MmaTest, APairIsRoundedAsEachOfItsNumbers) {
+TYPED_TEST(MmaTest, APairIsRoundedLikeEachOfItsNumbers) {
   for (const float x : {1.0f, -3.14159f, 1.0f + 0x1p-8f, 1.0f + 0x1.8p-8f, 0x1p-20f, -0.0f}) {
     TypeParam one, other;
     narrow(x, one);
@@ -155,7 +155,7 @@ Copies run_copies() {
   return copies;
 }
 
-TEST(MmaCopyTest, AGroupIsThereOnceItWasWaitedFor) {
+TEST(MmaCopyTest, AGroupIsCopiedAfterTheWaitForIt) {
   for (const shim::Order order : {shim::Order::kAscending, shim::Order::kDescending}) {
     shim::set_order(order);
     const Copies copies = run_copies();
@@ -175,7 +175,7 @@ __global__ void hasty_kernel(const uint32_t* from, uint32_t* to) {
   to[threadIdx.x] = shared[4 * threadIdx.x];
 }
 
-TEST(MmaCopyTest, AWaitForTooLittleShowsInOneOfTheOrders) {
+TEST(MmaCopyTest, ATooShortWaitShowsInOneOfTheOrders) {
   std::vector<uint32_t> to[2];
   alignas(16) const uint32_t from[4 * kWarp] = {5};
   for (const int order : {0, 1}) {
@@ -189,7 +189,7 @@ TEST(MmaCopyTest, AWaitForTooLittleShowsInOneOfTheOrders) {
 
 __global__ void crooked_kernel(const uint32_t* from) { copy_async(dynamic_shared(), from + 1); }
 
-TEST(MmaDeathTest, WhatIsNotAtSixteenBytesAndTooMuchSharedMemoryAreBugs) {
+TEST(MmaDeathTest, MisalignedCopiesAndTooMuchSharedMemoryAreBugs) {
   alignas(16) const uint32_t from[8] = {};
   EXPECT_DEATH(launch(crooked_kernel, {1, 1, 16}, kWarp, nullptr, &from[0]), "check failed");
   EXPECT_DEATH(launch(crooked_kernel, {1, 1, kMaxSharedBytes + 16}, kWarp, nullptr, &from[0]),

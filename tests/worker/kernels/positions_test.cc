@@ -57,7 +57,7 @@ TEST(RopeTableTest, ASequencesLengthChoosesItsFrequencies) {
   for (int r = 0; r < 5; ++r) EXPECT_NEAR(found.at(r, 3), std::sin(3 * own[r]), 1e-6) << r;
 }
 
-TEST(RopeTableTest, APositionIsTheRowsOwnHeldBehindAPrefixOrCountedFromItsEnd) {
+TEST(RopeTableTest, APositionIsTheRowsOwnHeldAfterAPrefixOrCountedFromItsEnd) {
   const float inv_freq[] = {0.1f};
   PositionedStep step({0, 4, 5, 6, 9}, {{.prefix_rows = 5, .held_position = 3}});
   const std::vector<std::vector<int>> positions = {
@@ -74,7 +74,7 @@ TEST(RopeTableTest, APositionIsTheRowsOwnHeldBehindAPrefixOrCountedFromItsEnd) {
   }
 }
 
-TEST(RopeTableTest, IsCosAndSinOfTheFloatAngle) {
+TEST(RopeTableTest, TheTableHasCosAndSinOfTheFloatAngle) {
   std::vector<float> inv_freq(32);
   for (int i = 0; i < 32; ++i) inv_freq[i] = static_cast<float>(std::pow(1e4, -i / 32.0));
   PositionedStep step({0, 1, 4095, 131071});
@@ -86,7 +86,7 @@ TEST(RopeTableTest, IsCosAndSinOfTheFloatAngle) {
   EXPECT_EQ(found.at(0, 32), 0.0f);
 }
 
-TEST(RopeTableTest, DynamicStretchesTheBaseBeyondTheOriginalLengthOnly) {
+TEST(RopeTableTest, DynamicScalingStretchesTheBaseOnlyBeyondTheOriginalLength) {
   PositionedStep step({0, 99, 100, 350});
   std::vector<float> inv_freq(8);
   for (int i = 0; i < 8; ++i) inv_freq[i] = static_cast<float>(std::pow(1e4, -i / 8.0));
@@ -104,7 +104,7 @@ TEST(RopeTableTest, DynamicStretchesTheBaseBeyondTheOriginalLengthOnly) {
   EXPECT_GT(std::abs(found.at(3, 3) - plain.at(3, 3)), 1e-2);
 }
 
-TEST(PositionScaleTest, ARowsScaleIsThatOfItsPositionOrTheLast) {
+TEST(PositionScaleTest, ARowHasTheScaleOfItsPositionOrTheLastScale) {
   const float scales[] = {1, 1.25f, -0.7f};
   const float of_rows[] = {1, 1, 1.25f, -0.7f, -0.7f, -0.7f};
   PositionedStep step({0, 8, 9, 28, 29, 4000});  // The offset adds one.
@@ -131,7 +131,7 @@ TEST(PositionScaleTest, ARowsScaleIsThatOfItsPositionOrTheLast) {
   }
 }
 
-TEST(PositionScaleTest, FromALengthOnItIsTheLogarithmOfThePosition) {
+TEST(PositionScaleTest, TheScaleIsTheLogarithmOfThePositionFromALengthOn) {
   PositionedStep step({0, 15, 16, 17, 1000, 32767, 16777215});
   const float factor = 1 / std::log(16.0f);
   const Matrix x = Matrix::random(7, 37, 1, DType::kF32, 40);

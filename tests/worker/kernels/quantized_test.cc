@@ -86,7 +86,7 @@ TEST_P(QuantizedTest, TinyAndHugeScalesAreScaledExactly) {
   }
 }
 
-TEST_P(QuantizedTest, ARowThatIsNotFiniteIsNaNAndNoOtherIs) {
+TEST_P(QuantizedTest, OnlyARowThatIsNotFiniteBecomesNan) {
   const float infinity = std::numeric_limits<float>::infinity();
   for (const float value : {std::nanf(""), infinity, -infinity}) {
     Linear linear(GetParam(), 10, 40, 300);

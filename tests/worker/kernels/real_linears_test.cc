@@ -188,7 +188,7 @@ TEST_P(RealLinearTest, ARowsBitsDoNotDependOnTheOtherRows) {
 
 INSTANTIATE_TEST_SUITE_P(Gpu, RealLinearTest, testing::ValuesIn(linears_of_gpu()), kernel_name);
 
-TEST(SmallLinearTest, OverTheShimTheSameCheckHolds) {
+TEST(SmallLinearTest, TheSameCheckHoldsOverTheShim) {
   const std::unique_ptr<Device> host = host_device();
   for (const KernelEntry& kernel : linears_of(cuda_shim_kernels())) {
     expect_bits(*host, kernel, 40, 96, 70);

@@ -280,7 +280,7 @@ TEST_P(RecurrentTest, BitsDoNotDependOnTheOtherSequencesOfTheBatch) {
   expect_same_bits(together[0].view(), alone[0].view(), "sequence 0");
 }
 
-TEST_P(RecurrentTest, ASlotsNextSequenceFindsNothingOfTheLastOne) {
+TEST_P(RecurrentTest, ASlotsNextSequenceDoesNotSeeTheLastOne) {
   const Shape shape = {.op = GetParam().op};
   Play play(shape);
   const std::vector<Matrix> first = play.run_all(GetParam(), 5);
@@ -288,7 +288,7 @@ TEST_P(RecurrentTest, ASlotsNextSequenceFindsNothingOfTheLastOne) {
 }
 
 // Exponents of both signs for which e^x overflows or underflows.
-TEST_P(RecurrentTest, LargeKeysOverflowNothing) {
+TEST_P(RecurrentTest, LargeKeysDoNotOverflow) {
   if (GetParam().op != Op::kWkv) GTEST_SKIP() << "this operator has no exponents";
   Play play({.op = Op::kWkv});
   play.scale_input(0, 300);

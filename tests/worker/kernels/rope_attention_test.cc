@@ -179,7 +179,7 @@ std::vector<Rows> long_rows() {
 
 class RopeAttentionTest : public testing::TestWithParam<KernelEntry> {};
 
-TEST_P(RopeAttentionTest, HasTheBitsOfRopeAndAttention) {
+TEST_P(RopeAttentionTest, RopeAttentionHasTheBitsOfRopeAndAttention) {
   for (const Heads& heads : kHeads) {
     Layer found(GetParam(), heads), wanted(GetParam(), heads);
     for (Rows& rows : all_rows()) {
@@ -204,7 +204,7 @@ TEST_P(RopeAttentionTest, AgreesWithTheReference) {
   }
 }
 
-TEST_P(RopeAttentionTest, GivesTheBitsOfACastWhereItsOutputIsRounded) {
+TEST_P(RopeAttentionTest, ARoundedOutputHasTheBitsOfACast) {
   for (const Heads& heads : kHeads) {
     for (const bool fused : {true, false}) {
       Layer exact(GetParam(), heads), rounding(GetParam(), heads);
@@ -219,7 +219,7 @@ TEST_P(RopeAttentionTest, GivesTheBitsOfACastWhereItsOutputIsRounded) {
   }
 }
 
-TEST_P(RopeAttentionTest, HasTheSameBitsWhereSplitsOfKeysAreMerged) {
+TEST_P(RopeAttentionTest, MergingSplitsOfKeysChangesNoBit) {
   const Heads heads = {"long", 2, 1, 16, 16, 16};
   Layer found(GetParam(), heads), wanted(GetParam(), heads);
   for (Rows& rows : long_rows()) {
@@ -228,7 +228,7 @@ TEST_P(RopeAttentionTest, HasTheSameBitsWhereSplitsOfKeysAreMerged) {
   }
 }
 
-TEST_P(RopeAttentionTest, NoRowsAndNoHeadsAreNothingToDo) {
+TEST_P(RopeAttentionTest, NoRowsOrNoHeadsWriteNothing) {
   StepView step;
   KernelArgs args;
   args.step = &step;

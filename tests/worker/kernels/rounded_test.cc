@@ -54,7 +54,7 @@ std::vector<KernelEntry> rounding_kernels() {
   return found;
 }
 
-TEST(RoundGroupsTest, AgreesWithTheReferenceByteForByte) {
+TEST(RoundGroupsTest, RoundingAgreesWithTheReferenceByteForByte) {
   for (const KernelEntry& kernel : rounding_kernels()) {
     for (const DType dtype : {DType::kA8, DType::kA8P}) {
       for (const int64_t cols : {1, 15, 31, 32, 33, 64, 100}) {
@@ -76,7 +76,7 @@ TEST(RoundGroupsTest, AgreesWithTheReferenceByteForByte) {
   }
 }
 
-TEST(RoundGroupsTest, PartsOfWholeGroupsAreTheWholesBytes) {
+TEST(RoundGroupsTest, PartsOfWholeGroupsHaveTheWholesBytes) {
   for (const KernelEntry& kernel : rounding_kernels()) {
     const Matrix x = odd_rows(150);
     const Rounded whole(10, 150, DType::kA8), parts(10, 150, DType::kA8);
@@ -117,7 +117,7 @@ class RoundedLinearTest : public testing::TestWithParam<KernelEntry> {
   }
 };
 
-TEST_P(RoundedLinearTest, GivesTheBitsOfTheLinearThatRounds) {
+TEST_P(RoundedLinearTest, RoundedRowsGiveTheBitsOfTheLinearThatRounds) {
   for (const int64_t rows : {1, 3, 8, 17, 64}) {
     for (const int64_t depth : {31, 64, 300}) {
       Linear linear(GetParam(), rows, 40, depth);
@@ -152,7 +152,7 @@ TEST_P(RoundedLinearTest, GivesTheBitsOfTheLinearThatRounds) {
 // Experts are left out; the same code lays out their rows.
 class OneMatrixTest : public RoundedLinearTest {};
 
-TEST_P(OneMatrixTest, RowsThatAreNotFiniteAreNaNAndNoOthersAre) {
+TEST_P(OneMatrixTest, OnlyRowsThatAreNotFiniteBecomeNan) {
   Linear linear(GetParam(), 10, 33, 100);
   linear.x = odd_rows(100);
   std::vector<std::byte> packed = linear.weight.pack(GetParam());
@@ -161,7 +161,7 @@ TEST_P(OneMatrixTest, RowsThatAreNotFiniteAreNaNAndNoOthersAre) {
   expect_same(args, "odd rows");
 }
 
-TEST_P(OneMatrixTest, AgreesWithTheReferenceOfRoundedRows) {
+TEST_P(OneMatrixTest, LinearsAgreeWithTheReferenceOfRoundedRows) {
   const Linear linear(GetParam(), 5, 40, 70);
   const Rounded rounded(5, 70, rounded_rows(GetParam().weight));
   round_columns(rounding_kernels()[0], linear.x.view(), rounded, 0, 70);

@@ -175,7 +175,7 @@ TEST_P(RowKernelTest, ARowsBitsDoNotDependOnTheOtherRows) {
 
 INSTANTIATE_TEST_SUITE_P(Cpu, RowKernelTest, testing::ValuesIn(row_kernels()), kernel_name);
 
-TEST_P(RowKernelTest, WorksInPlaceWhereTheOperatorsRowSaysSo) {
+TEST_P(RowKernelTest, AnOperatorWorksInPlaceIfItsSchemaSaysSo) {
   const Op op = GetParam().op;
   if (!schema_of(op).in_place) GTEST_SKIP() << op_name(op) << " does not work in place";
   for (const int64_t cols : {int64_t{48}, int64_t{96}, int64_t{2064}}) {
@@ -205,7 +205,7 @@ TEST_P(RowKernelTest, OptionalOperandsMayBeAbsent) {
   }
 }
 
-TEST(BroadcastTest, GivesEveryRowTheWeight) {
+TEST(BroadcastTest, BroadcastGivesEveryRowTheWeight) {
   for (const KernelEntry& kernel : kernels_of(Op::kBroadcast)) {
     for (const int64_t cols : kWidths) {
       const Matrix weight = Matrix::random(1, cols, 1);
@@ -237,7 +237,7 @@ struct RopeCase {
   }
 };
 
-TEST(RopeTest, AgreesWithTheReferenceOnEveryIsaInPlaceAndNot) {
+TEST(RopeTest, RopeAgreesWithTheReferenceOnEveryIsaAndInPlace) {
   for (const int64_t dim : kHeadDims) {
     for (const int64_t rotary : {dim, dim / 2, dim / 4}) {
       for (const bool interleaved : {false, true}) {
@@ -274,7 +274,7 @@ TEST(EmbedTest, PackingKeepsRowsPlain) {
   }
 }
 
-TEST(SelectRowsTest, CopiesTheRowsAskedFor) {
+TEST(SelectRowsTest, SelectRowsCopiesTheRequestedRows) {
   const int32_t rows[] = {0, 2, 6};
   OutputRequest requests[3];
   StepView step;

@@ -29,7 +29,7 @@ TEST(KernelTableTest, EveryOperatorThatComputesHasAPortableKernelAndAReference) 
   }
 }
 
-TEST(KernelTableTest, NamesAreUniqueAndSayOperatorAndIsa) {
+TEST(KernelTableTest, NamesAreUniqueAndIncludeTheOperatorAndTheIsa) {
   std::set<std::string> names;
   for (const KernelEntry& entry : cpu_kernels()) {
     const std::string name = entry.name;
@@ -40,7 +40,7 @@ TEST(KernelTableTest, NamesAreUniqueAndSayOperatorAndIsa) {
   }
 }
 
-TEST(KernelTableTest, TheBestComesFirstAndNothingAboveTheIsaIsFound) {
+TEST(KernelTableTest, TheBestKernelComesFirstAndNoneAboveTheIsaIsFound) {
   for (int i = 0; i < kIsaCount; ++i) {
     const Isa isa = static_cast<Isa>(i);
     const KernelEntry* codes =
@@ -57,7 +57,7 @@ TEST(KernelTableTest, TheBestComesFirstAndNothingAboveTheIsaIsFound) {
   }
 }
 
-TEST(KernelTableTest, OfTilesAreOnlyTheLinearsThatTheyMultiply) {
+TEST(KernelTableTest, OnlyLinearsThatTilesCanMultiplyUseThem) {
   const auto isa_of = [](Op op, DType weight, DType activation) {
     return find_kernel(cpu_kernels(), op, weight, activation, Isa::kAmx)->isa;
   };
@@ -87,7 +87,7 @@ TEST(KernelTableTest, TypesWithoutAKernelAreNotFound) {
   EXPECT_NE(find(Op::kRopeTable, DType::kNone, DType::kNone), nullptr);
 }
 
-TEST(KernelTableTest, RowsThatWereRoundedGoToTheKernelThatRoundsThem) {
+TEST(KernelTableTest, RoundedRowsUseTheKernelThatRoundsThem) {
   for (const Op op : {Op::kLinear, Op::kExpertLinear}) {
     for (const DType weight : {DType::kQ8, DType::kQ4, DType::kQ4M}) {
       const auto* rounds = find_kernel(cpu_kernels(), op, weight, DType::kF32, Isa::kAvx2);
@@ -105,14 +105,14 @@ TEST(KernelTableTest, EntriesWithAWeightMatrixPackItAndOthersDoNot) {
   }
 }
 
-TEST(KernelTableTest, AttentionAloneSizesPagesAndTakesAnyWidth) {
+TEST(KernelTableTest, OnlyAttentionSizesPagesAndItTakesAnyWidth) {
   for (const KernelEntry& entry : cpu_kernels()) {
     EXPECT_EQ(entry.page_bytes != nullptr, entry.op == Op::kAttention) << entry.name;
     EXPECT_EQ(entry.fits, nullptr) << entry.name;
   }
 }
 
-TEST(KernelTableTest, EveryTypeOfAWeightHasAnEmbeddingAndALinear) {
+TEST(KernelTableTest, EveryWeightTypeHasAnEmbeddingAndALinear) {
   for (int i = 0; i < kDTypeEnd; ++i) {
     const DType dtype = static_cast<DType>(i);
     const bool is_weight = dtype == DType::kF32 || dtype == DType::kBF16 || dtype == DType::kF16 ||
@@ -149,7 +149,7 @@ TEST(KernelCostTest, PackedWeightsOfSmallIntegersHoldTheirScales) {
   EXPECT_EQ(bytes(DType::kQ4M), 64 * 128 + 64 * 8 * 4);
 }
 
-TEST(KernelCostTest, AttentionCountsTheKeysInTheWindowOnly) {
+TEST(KernelCostTest, AttentionCountsOnlyTheKeysInTheWindow) {
   const KernelEntry* attention =
       find_kernel(cpu_kernels(), Op::kAttention, DType::kF32, DType::kF32, Isa::kPortable);
   StepSequence sequence = {.first_row = 0, .rows = 2, .first_position = 9, .pages = nullptr};

@@ -66,7 +66,7 @@ void expect_sums_in_tiles(const Linear& linear) {
   }
 }
 
-TEST(TileTest, BFloatsAreAddedInTheDocumentedOrder) {
+TEST(TileTest, Bfloat16ProductsAreAddedInTheDocumentedOrder) {
   for (const int64_t rows : {1, 16, 17, 33}) {
     for (const int64_t depth : {1, 31, 32, 64, 700}) {
       expect_sums_in_tiles(Linear(bf16_kernels()[0], rows, 40, depth));
@@ -74,7 +74,7 @@ TEST(TileTest, BFloatsAreAddedInTheDocumentedOrder) {
   }
 }
 
-TEST(TileTest, TheDocumentedOrderIsNotThatOfVectors) {
+TEST(TileTest, TheDocumentedOrderDiffersFromThatOfVectors) {
   const Linear linear(bf16_kernels()[0], 3, 33, 700);
   const KernelEntry& vectors =
       *find_kernel(cpu_kernels(), Op::kLinear, DType::kBF16, DType::kBF16, Isa::kPortable);
@@ -84,7 +84,7 @@ TEST(TileTest, TheDocumentedOrderIsNotThatOfVectors) {
   EXPECT_GT(different, 0);
 }
 
-TEST(TileTest, DenormalsOfBFloatsCountAsZero) {
+TEST(TileTest, Bfloat16DenormalsCountAsZero) {
   Linear linear(bf16_kernels()[0], 3, 33, 70);
   for (int64_t r = 0; r < 3; ++r) {
     for (int64_t k = 0; k < 70; ++k) {
@@ -95,14 +95,14 @@ TEST(TileTest, DenormalsOfBFloatsCountAsZero) {
   expect_sums_in_tiles(linear);
 }
 
-TEST(TileTest, KernelsGiveTheirRegistersBack) {
+TEST(TileTest, KernelsReleaseTheirTileRegisters) {
   for (const KernelEntry& kernel : emulated_kernels()) {
     Linear(kernel, 40, 70, 100).run_kernel(kernel);
     EXPECT_FALSE(amx_emulated::emulated_tiles.configured) << kernel.name;
   }
 }
 
-TEST(TileTest, TheProcessorsTilesGiveTheBitsOfTheEmulatedOnes) {
+TEST(TileTest, TheCpusTilesGiveTheBitsOfTheEmulatedOnes) {
   if (!machine_runs(Isa::kAmx)) {
     GTEST_SKIP() << "this CPU has no AMX, or the system refuses it: tiles are only emulated";
   }
@@ -118,7 +118,7 @@ TEST(TileTest, TheProcessorsTilesGiveTheBitsOfTheEmulatedOnes) {
   }
 }
 
-TEST(TileTest, ChangingTheShapeOfRowsIsAllowedAtAnyTime) {
+TEST(TileTest, TheShapeOfRowsMayChangeAtAnyTime) {
   amx_emulated::Tiles<64> tiles;
   int32_t sums[32][16] = {};
   for (const int64_t rows : {1, 32, 17, 16}) {
@@ -129,7 +129,7 @@ TEST(TileTest, ChangingTheShapeOfRowsIsAllowedAtAnyTime) {
   }
 }
 
-TEST(TileDeathTest, WhatTheProcessorRefusesEndsTheProgram) {
+TEST(TileDeathTest, UsesThatTheCpuRefusesEndTheProgram) {
   using namespace amx_emulated;
   const auto without_shapes = [] { tile_zero<0>(); };
   const auto beyond_the_rows = [] {

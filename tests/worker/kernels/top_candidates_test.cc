@@ -143,7 +143,7 @@ TEST_P(TopCandidatesTest, TiesGoToTheLowestId) {
   EXPECT_EQ(call.requests[0].top[1].id, 5);
 }
 
-TEST_P(TopCandidatesTest, AppliesEditsAndMaskInASliceOfTheVocabulary) {
+TEST_P(TopCandidatesTest, EditsAndMasksApplyInASliceOfTheVocabulary) {
   for (const int64_t begin : {0, 64, 640, 100}) {
     Call call(5, 500);
     call.vocab_begin = begin;
@@ -162,7 +162,7 @@ TEST_P(TopCandidatesTest, AppliesEditsAndMaskInASliceOfTheVocabulary) {
 }
 
 // A prompt's token is scored this way.
-TEST_P(TopCandidatesTest, AnInfiniteEditMakesItsTokenWinUnlessItsLogitIsNoNumber) {
+TEST_P(TopCandidatesTest, AnInfiniteEditMakesItsTokenWinUnlessItsLogitIsNan) {
   for (const int32_t id : {0, 63, 64, 200, 499}) {
     const LogitEdit edit = {id, 1.0f, kInfinity};
     Call call(3, 500);
@@ -193,7 +193,7 @@ TEST_P(TopCandidatesTest, AMaskThatAllowsNothingGivesNoCandidate) {
   EXPECT_EQ(call.edited_sums[1][0].sum, 0);
 }
 
-TEST_P(TopCandidatesTest, NanComesAfterAllNumbersAndInfinitiesAreNumbers) {
+TEST_P(TopCandidatesTest, NanRanksAfterAllNumbersAndInfinitiesRankAsNumbers) {
   Call call(3, 200);
   for (int64_t r = 0; r < 3; ++r) {
     float* row = call.logits.view().row<float>(r);
@@ -209,7 +209,7 @@ TEST_P(TopCandidatesTest, NanComesAfterAllNumbersAndInfinitiesAreNumbers) {
   expect_reference(all_nan, 3);
 }
 
-TEST_P(TopCandidatesTest, TheNoisyWinnerIsThatOfAFullSearch) {
+TEST_P(TopCandidatesTest, TheNoisyWinnerAgreesWithAFullSearch) {
   // Many draws: flat logits, for which large noise matters, steep ones, for which little does, and
   // large ones, for which the sum rounds.
   const KernelEntry& kernel = GetParam();
@@ -242,7 +242,7 @@ TEST_P(TopCandidatesTest, BitsDependNeitherOnThreadsNorOnIsaNorOnTheCutOfTheVoca
   }
 }
 
-TEST_P(TopCandidatesTest, NothingWantedAndNoColumnsAreNothingToDo) {
+TEST_P(TopCandidatesTest, NoRequestsOrNoColumnsWriteNothing) {
   Call call(2, 0);
   call.run_kernel(GetParam(), 3);
   EXPECT_EQ(call.requests[0].top_found, 0);

@@ -187,13 +187,13 @@ absl::Status run_worker(int faulty_step, std::string* failure) {
   return status;
 }
 
-TEST(GrpcLinkTest, EndsWellWhenTheCoordinatorGoes) {
+TEST(GrpcLinkTest, TheSessionEndsWithoutAnErrorWhenTheCoordinatorLeaves) {
   std::string failure;
   EXPECT_EQ(message_of(run_worker(0, &failure)), "");
   EXPECT_EQ(failure, "");
 }
 
-TEST(GrpcLinkTest, AWorkerWhoseDeviceFailedSaysSoAndEndsItsProcess) {
+TEST(GrpcLinkTest, AWorkerWithAFailedDeviceReportsItAndEndsItsProcess) {
   std::string failure;
   const absl::Status status = run_worker(2, &failure);
   EXPECT_EQ(status.code(), absl::StatusCode::kInternal);
@@ -251,14 +251,14 @@ TEST(GrpcLinkTest, ARefusedJoinNamesTheTokensVariable) {
   }
 }
 
-TEST(GrpcLinkTest, ACoordinatorOfAnotherVersionIsNamedAsThat) {
+TEST(GrpcLinkTest, ACoordinatorOfAnotherVersionIsReportedAsSuch) {
   const RefusingServer server(grpc::Status(grpc::StatusCode::UNIMPLEMENTED, ""), grpc::Status::OK);
   const absl::Status status = dial({.coordinator = server.address(), .token = kToken}, {}).status();
   EXPECT_EQ(status.code(), absl::StatusCode::kPermissionDenied);
   EXPECT_THAT(message_of(status), HasSubstr("install one version on both sides"));
 }
 
-TEST(GrpcLinkTest, ABusyOrAbsentCoordinatorIsWorthAnotherTry) {
+TEST(GrpcLinkTest, ABusyOrAbsentCoordinatorIsRetried) {
   for (const auto code : {grpc::StatusCode::RESOURCE_EXHAUSTED, grpc::StatusCode::UNAVAILABLE}) {
     const RefusingServer server(grpc::Status(code, "later"), grpc::Status::OK);
     EXPECT_TRUE(
@@ -267,7 +267,7 @@ TEST(GrpcLinkTest, ABusyOrAbsentCoordinatorIsWorthAnotherTry) {
   EXPECT_TRUE(absl::IsUnavailable(dial({.coordinator = "unix:/nowhere/at/all"}, {}).status()));
 }
 
-TEST(GrpcLinkTest, DiallingEndsWhenTheWorkerIsToldToStop) {
+TEST(GrpcLinkTest, DiallingEndsWhenTheWorkerIsStopped) {
   std::stop_source stop;
   stop.request_stop();
   EXPECT_TRUE(

@@ -14,7 +14,7 @@ namespace {
 
 using ::testing::HasSubstr;
 
-TEST(HostileCoordinatorTest, HostileAssignmentsAreRefusedAndTheWorkerStaysWell) {
+TEST(HostileCoordinatorTest, HostileAssignmentsAreRefusedAndTheWorkerSurvives) {
   using Mutation = std::function<void(cluster::Assignment&)>;
   constexpr int64_t kMin = std::numeric_limits<int64_t>::min(), kHuge = int64_t{1} << 62;
   const Mutation mutations[] = {

@@ -22,7 +22,7 @@ class PreloadTest : public SessionStory {
   uint64_t epoch_ = 0;
 };
 
-TEST_F(PreloadTest, WhatWasPreloadedIsKeptByTheRank) {
+TEST_F(PreloadTest, ARankKeepsPreloadedWeights) {
   EXPECT_EQ(on(preload(5)), Story({"run check 5"}));
   EXPECT_EQ(done({.stamp = "i"}), Story({"run preload 5"}));
   EXPECT_EQ(done(held()), Story({"send preloaded 5"}));
@@ -30,7 +30,7 @@ TEST_F(PreloadTest, WhatWasPreloadedIsKeptByTheRank) {
   load(6, "i", true);
 }
 
-TEST_F(PreloadTest, APreloadOfTheNextGroupKeepsWhatItCan) {
+TEST_F(PreloadTest, APreloadOfTheNextGroupKeepsReusableWeights) {
   on(preload(1));
   done({.stamp = "i"});
   done(held());
@@ -44,7 +44,7 @@ TEST_F(PreloadTest, APreloadOfTheNextGroupKeepsWhatItCan) {
   EXPECT_EQ(done({.stamp = "another checkpoint"}), Story({"run preload 4"}));
 }
 
-TEST_F(PreloadTest, APreloadThatFailsSaysWhyAndEndsNothing) {
+TEST_F(PreloadTest, AFailedPreloadSaysWhyAndEndsNothing) {
   on(preload(3));
   EXPECT_EQ(done({.status = absl::InvalidArgumentError("a bad program")}),
             Story({"send preloaded 3"}));
@@ -58,7 +58,7 @@ TEST_F(PreloadTest, APreloadThatFailsSaysWhyAndEndsNothing) {
   load_and_start(5);
 }
 
-TEST_F(PreloadTest, AnAssignmentOfOtherWeightsEndsThePreloadUnderWay) {
+TEST_F(PreloadTest, AnAssignmentOfOtherWeightsEndsARunningPreload) {
   cluster::CoordinatorMessage reload = assignment(2);
   reload.mutable_assignment()->set_reload(true);
   cluster::CoordinatorMessage other_part = assignment(2);
@@ -77,7 +77,7 @@ TEST_F(PreloadTest, AnAssignmentOfOtherWeightsEndsThePreloadUnderWay) {
   }
 }
 
-TEST_F(PreloadTest, ThePreloadUnderWayGoesOnForTheAssignmentThatWantsIt) {
+TEST_F(PreloadTest, ARunningPreloadContinuesForAnAssignmentOfItsWeights) {
   on(preload(1));
   done({.stamp = "i"});
   EXPECT_EQ(on(assignment(2)), Story());
@@ -92,7 +92,7 @@ TEST_F(PreloadTest, ThePreloadUnderWayGoesOnForTheAssignmentThatWantsIt) {
   EXPECT_EQ(done({.stamp = "i"}), Story({"run load 2 keep"}));
 }
 
-TEST_F(PreloadTest, APreloadThatGoesOnEndsWithTheEpochThatWantsIt) {
+TEST_F(PreloadTest, AContinuedPreloadEndsWithTheEpochThatNeedsIt) {
   on(preload(1));
   done({.stamp = "i"});
   on(assignment(2));
@@ -101,7 +101,7 @@ TEST_F(PreloadTest, APreloadThatGoesOnEndsWithTheEpochThatWantsIt) {
   EXPECT_EQ(done({.status = absl::CancelledError("cancelled")}), Story());
 }
 
-TEST_F(PreloadTest, WhatAPreloadThatGoesOnCouldNotLoadIsLoaded) {
+TEST_F(PreloadTest, WeightsThatAContinuedPreloadCouldNotLoadAreLoaded) {
   on(preload(1));
   done({.stamp = "i"});
   on(assignment(2));
@@ -109,7 +109,7 @@ TEST_F(PreloadTest, WhatAPreloadThatGoesOnCouldNotLoadIsLoaded) {
   EXPECT_EQ(done({.stamp = "i"}), Story({"run load 2"}));
 }
 
-TEST_F(PreloadTest, TheLastOfSeveralPreloadsCounts) {
+TEST_F(PreloadTest, OnlyTheLastOfSeveralPreloadsRuns) {
   on(preload(1));
   EXPECT_EQ(on(preload(2)), Story({"abort"}));
   EXPECT_EQ(on(preload(3)), Story());
@@ -126,7 +126,7 @@ TEST_F(PreloadTest, ARankPreloadsNothing) {
   EXPECT_EQ(on(preload(2)), Story({"run check 2"}));
 }
 
-TEST_F(PreloadTest, WhilePreloadingItSaysNoProgress) {
+TEST_F(PreloadTest, APreloadReportsNoProgress) {
   on(preload(1));
   done({.stamp = "i"});
   now_ += kHeartbeatMs;
@@ -155,7 +155,7 @@ cluster::Preloaded preloaded(Connection& worker, uint64_t epoch, const program::
   return answer.preloaded();
 }
 
-TEST(PreloadingSessionTest, TheRankThatFollowsReadsNothingAndComputes) {
+TEST(PreloadingSessionTest, ARankAfterAPreloadReadsNothingAndComputes) {
   KeptWorker kept;
   Connection worker(&kept);
   const cluster::Preloaded held = preloaded(worker, 4, layer_program());
@@ -170,14 +170,14 @@ TEST(PreloadingSessionTest, TheRankThatFollowsReadsNothingAndComputes) {
 }
 
 // Preloads for one of two ranks. Its peer is absent and is not needed.
-TEST(PreloadingSessionTest, NobodyIsMet) {
+TEST(PreloadingSessionTest, APreloadNeedsNoPeers) {
   KeptWorker kept;
   Connection worker(&kept);
   EXPECT_FALSE(preloaded(worker, 4, shared_layer_program(1, 2)).has_failure());
   EXPECT_FALSE(preloaded(worker, 5, shared_layer_program(0, 2)).has_failure());
 }
 
-TEST(PreloadingSessionTest, ItIsHeldForTheNextCoordinatorToo) {
+TEST(PreloadingSessionTest, PreloadedWeightsAreKeptForTheNextCoordinator) {
   KeptWorker kept;
   Connection first(&kept);
   EXPECT_FALSE(preloaded(first, 9, layer_program()).has_failure());
@@ -188,7 +188,7 @@ TEST(PreloadingSessionTest, ItIsHeldForTheNextCoordinatorToo) {
   EXPECT_FALSE(loaded);
 }
 
-TEST(PreloadingSessionTest, WhoWasARankKeepsItsWeightsForIt) {
+TEST(PreloadingSessionTest, APreloadAfterARankKeepsTheRanksWeights) {
   KeptWorker kept;
   Connection worker(&kept);
   worker.ready(assign(1, layer_program()));
@@ -200,7 +200,7 @@ TEST(PreloadingSessionTest, WhoWasARankKeepsItsWeightsForIt) {
   EXPECT_FALSE(loaded);
 }
 
-TEST(PreloadingSessionTest, WithoutRoomItSaysSoInOneLineAndStays) {
+TEST(PreloadingSessionTest, APreloadWithoutRoomFailsInOneLineAndTheWorkerStays) {
   KeptWorker kept;
   Connection worker(&kept);
   cluster::CoordinatorMessage message = preload_of(1, layer_program());
@@ -212,7 +212,7 @@ TEST(PreloadingSessionTest, WithoutRoomItSaysSoInOneLineAndStays) {
   worker.ready(assign(2, layer_program()));
 }
 
-TEST(PreloadingSessionTest, AProgramThatLiesIsRefusedAndTheWorkerStays) {
+TEST(PreloadingSessionTest, AnInvalidProgramIsRefusedAndTheWorkerStays) {
   KeptWorker kept;
   Connection worker(&kept);
   program::Program program = layer_program();

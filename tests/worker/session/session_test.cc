@@ -46,7 +46,7 @@ TEST(SessionTest, TwoRanksMeetLoadAndRunSteps) {
   EXPECT_EQ(pair.b.end(), absl::OkStatus());
 }
 
-TEST(SessionTest, RanksThatAreEquallyFarReportTheSameProgress) {
+TEST(SessionTest, RanksAtTheSamePointReportTheSameProgress) {
   Pair pair;
   pair.form(1);
   uint64_t progress[2];
@@ -105,7 +105,7 @@ TEST(SessionTest, WeightsOutliveTheConnection) {
   EXPECT_TRUE(second.next().has_result());
 }
 
-TEST(SessionTest, AnotherProgramThatWantsTheSameWeightsReadsNone) {
+TEST(SessionTest, AnotherProgramWithTheSameWeightsReadsNone) {
   KeptWorker kept;
   Connection worker(&kept);
   bool loaded = false;
@@ -120,7 +120,7 @@ TEST(SessionTest, AnotherProgramThatWantsTheSameWeightsReadsNone) {
   EXPECT_TRUE(worker.next().has_result());
 }
 
-TEST(SessionTest, AnEpochThatEndsBeforeItsRanksHaveMetCostsNoWeights) {
+TEST(SessionTest, WeightsSurviveAnEpochThatEndsBeforeItsRanksMeet) {
   KeptWorker kept;
   Connection worker(&kept);
   bool loaded = false;
@@ -155,7 +155,7 @@ TEST(SessionTest, KeptWeightsGetThePagesOfTheNewAssignment) {
   EXPECT_TRUE(second.next().has_result());
 }
 
-TEST(SessionTest, AnAssignmentCanAskThatKeptWeightsAreLoadedAnew) {
+TEST(SessionTest, AnAssignmentCanRequestAReloadOfKeptWeights) {
   KeptWorker kept;
   Connection worker(&kept);
   bool loaded = false;
@@ -186,7 +186,7 @@ void write_checkpoint(const std::filesystem::path& folder, const program::Progra
   write_safetensors(folder / "model.safetensors", tensors);
 }
 
-TEST(SessionTest, ASurvivorOfARewrittenCheckpointLoadsItAnewAndSaysSo) {
+TEST(SessionTest, ASurvivorReloadsARewrittenCheckpointAndReportsNewContents) {
   const TempFolder folder;
   const auto of_checkpoint = [&folder](uint64_t epoch) {
     cluster::CoordinatorMessage message = assign(epoch, layer_program());
@@ -228,14 +228,14 @@ TEST(SessionTest, ARefusalIsTheConnectionsError) {
   EXPECT_EQ(worker.join(), absl::PermissionDeniedError("install one version"));
 }
 
-TEST(SessionTest, AStreamThatIsRefusedIsTheConnectionsErrorAsWell) {
+TEST(SessionTest, ARefusedStreamIsTheConnectionsError) {
   KeptWorker kept;
   Connection worker(&kept);
   worker.link().refusal = absl::PermissionDeniedError("wrong token");
   EXPECT_EQ(worker.end(), absl::PermissionDeniedError("wrong token"));
 }
 
-TEST(SessionTest, AWorkerInACollectiveStopsWhenItIsToldTo) {
+TEST(SessionTest, AWorkerInACollectiveCanBeStopped) {
   Pair pair;
   pair.form(1);
   pair.a.send(step(1, 1));
@@ -244,7 +244,7 @@ TEST(SessionTest, AWorkerInACollectiveStopsWhenItIsToldTo) {
   EXPECT_EQ(pair.a.join(), absl::OkStatus());
 }
 
-TEST(SessionTest, AWorkerThatIsToldToStopSaysGoodbyeBeforeItEnds) {
+TEST(SessionTest, AStoppedWorkerSendsAGoodbyeBeforeItEnds) {
   KeptWorker kept;
   Connection worker(&kept);
   std::thread signal([&] { worker.stop(); });

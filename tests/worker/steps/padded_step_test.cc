@@ -13,7 +13,7 @@ namespace {
 using ::testing::Each;
 using ::testing::ElementsAre;
 
-TEST(PaddedRowsTest, AreLessThanTwiceTheRowsAndFewDifferentNumbers) {
+TEST(PaddedRowsTest, PaddedRowsAreLessThanTwiceTheRowsAndHaveFewSizes) {
   std::vector<int64_t> buckets;
   for (int64_t rows = 1; rows <= kMostPaddedRows; ++rows) {
     const int64_t bucket = padded_rows(rows, kMostPaddedRows);
@@ -26,7 +26,7 @@ TEST(PaddedRowsTest, AreLessThanTwiceTheRowsAndFewDifferentNumbers) {
   EXPECT_EQ(padded_rows(33, 48), 48);
 }
 
-TEST(PaddedPositionsTest, ArePowersOfTwoThatAreEnough) {
+TEST(PaddedPositionsTest, PaddedPositionsAreSufficientPowersOfTwo) {
   EXPECT_EQ(padded_positions(1), 256);
   EXPECT_EQ(padded_positions(256), 256);
   EXPECT_EQ(padded_positions(257), 512);
@@ -75,7 +75,7 @@ struct Step {
 
 constexpr StateRoom kRoom = {.pages = 20, .sequences = 9, .spare = 1};
 
-TEST(PaddedStepTest, BeginsWithTheStepAndEndsWithRowsOfTheSparePageAndSlot) {
+TEST(PaddedStepTest, APaddedStepEndsWithRowsOfTheSparePageAndSlot) {
   PaddedStep padded(limits_of(64, 8, 8));
   padded.use(kRoom);
   Step step(3, 2);
@@ -103,7 +103,7 @@ TEST(PaddedStepTest, BeginsWithTheStepAndEndsWithRowsOfTheSparePageAndSlot) {
   EXPECT_EQ(found->outputs[3].seed, 0u);
 }
 
-TEST(PaddedStepTest, WhatWasInTheLastStepIsNotInTheNext) {
+TEST(PaddedStepTest, APaddedStepContainsNothingOfTheLastOne) {
   PaddedStep padded(limits_of(64, 8, 8));
   padded.use(kRoom);
   Step eight(8, 8), five(5, 5);
@@ -117,7 +117,7 @@ TEST(PaddedStepTest, WhatWasInTheLastStepIsNotInTheNext) {
   }
 }
 
-TEST(PaddedStepTest, OtherStepsGoAsTheyAre) {
+TEST(PaddedStepTest, OtherStepsAreNotPadded) {
   PaddedStep padded(limits_of(64, 8, 6));
   Step step(3, 3);
   EXPECT_EQ(padded.take(step.view), nullptr) << "there is no spare page";

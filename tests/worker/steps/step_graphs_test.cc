@@ -75,7 +75,7 @@ TEST_P(StepGraphsFamilyTest, ReplaysHaveTheBitsOfKernelsQueuedOneByOne) {
 INSTANTIATE_TEST_SUITE_P(All, StepGraphsFamilyTest, ::testing::ValuesIn(kFamilies),
                          [](const auto& info) { return std::string(info.param.name); });
 
-TEST(StepGraphsTest, EveryNumberOfRowsAroundABucketsBorderHasItsBits) {
+TEST(StepGraphsTest, EveryNumberOfRowsAroundABucketsEdgeHasTheSameBits) {
   const SmallModel model(64);
   InProcessOptions options = model.options();
   options.limits.set_rows(80);
@@ -97,7 +97,7 @@ TEST(StepGraphsTest, EveryNumberOfRowsAroundABucketsBorderHasItsBits) {
   EXPECT_EQ(pair.captures[0].begun, 6) << "buckets 1, 2, 4, 8, 64 and 80";
 }
 
-TEST(StepGraphsTest, RanksThatMeetByWayOfTheHostCaptureNothing) {
+TEST(StepGraphsTest, RanksThatMeetThroughTheHostCaptureNothing) {
   const SmallModel model(64);
   Pair pair(model.options(2));
   for (int position = 0; position < 4; ++position) {
@@ -163,7 +163,7 @@ void expect_alike(OneRank& graphs, OneRank& direct, int steps) {
 }
 
 // The late device ends the test if a kernel is given memory that was released.
-TEST(StepGraphsTest, NothingIsReplayedOnceThePagesAreOthers) {
+TEST(StepGraphsTest, NothingIsReplayedAfterThePagesChange) {
   Captures captures;
   OneRank graphs(graph_backend(captures)), direct(late_backend());
   expect_alike(graphs, direct, 3);
@@ -175,7 +175,7 @@ TEST(StepGraphsTest, NothingIsReplayedOnceThePagesAreOthers) {
   EXPECT_EQ(captures.replayed, 4);
 }
 
-TEST(StepGraphsTest, ATracedStepTellsOfEveryOperator) {
+TEST(StepGraphsTest, ATracedStepReportsEveryOperator) {
   Captures captures;
   OneRank graphs(graph_backend(captures)), direct(late_backend());
   expect_alike(graphs, direct, 3);
@@ -187,7 +187,7 @@ TEST(StepGraphsTest, ATracedStepTellsOfEveryOperator) {
   EXPECT_EQ(captures.replayed, 3);
 }
 
-TEST(StepGraphsTest, NothingIsReplayedOnceAStepsArraysAreElsewhere) {
+TEST(StepGraphsTest, NothingIsReplayedAfterAStepsArraysMove) {
   const SmallModel model(2048);
   InProcessOptions options = model.options();
   options.limits.set_sequences(64);
@@ -235,7 +235,7 @@ struct Refusal {
 
 class StepGraphsRefusalTest : public ::testing::TestWithParam<Refusal> {};
 
-TEST_P(StepGraphsRefusalTest, KernelsAreQueuedOneByOneFromThenOnAndOneLineSaysWhy) {
+TEST_P(StepGraphsRefusalTest, AfterARefusalKernelsAreQueuedOneByOneAndOneLineSaysWhy) {
   const Log log;
   Captures captures;
   captures.*GetParam().what = true;

@@ -123,7 +123,7 @@ INSTANTIATE_TEST_SUITE_P(
     }),
     [](const auto& info) { return info.param.name; });
 
-TEST(StepBuffersTest, LayOutRowsOfAllSequencesEndToEnd) {
+TEST(StepBuffersTest, BuffersHoldTheRowsOfAllSequencesEndToEnd) {
   const cluster::Step step = honest_step();
   PageTables known = tables();
   known.take(step);
@@ -141,7 +141,7 @@ TEST(StepBuffersTest, LayOutRowsOfAllSequencesEndToEnd) {
   EXPECT_EQ(view.outputs[1].mask[1], ~uint64_t{0});
 }
 
-TEST(StepBuffersTest, GiveNoMoreCandidatesThanThereAreIds) {
+TEST(StepBuffersTest, CandidatesAreLimitedToTheNumberOfIds) {
   cluster::Step step = honest_step();
   step.mutable_outputs(0)->set_top_count(INT32_MAX);
   PageTables known = tables();
@@ -150,7 +150,7 @@ TEST(StepBuffersTest, GiveNoMoreCandidatesThanThereAreIds) {
   EXPECT_EQ(buffers.take(step, known).outputs[0].top_count, 100);
 }
 
-TEST(StepBuffersTest, AllowOneRowToBeWantedTwice) {
+TEST(StepBuffersTest, OneRowMayHaveTwoOutputs) {
   cluster::Step step = honest_step();
   step.mutable_outputs(0)->set_row(4);
   EXPECT_EQ(message_of(check_step(step, limits(), tables())), "");

@@ -62,7 +62,7 @@ struct Changed {
   static inline KernelFn original = nullptr;
 };
 
-TEST(WarmUpTest, ChangesNothingOfWhatAWorkerAnswers) {
+TEST(WarmUpTest, WarmUpChangesNoAnswer) {
   const Backend cold = late_backend();
   Backend warm = late_backend();
   warm.warm_up_rows.assign(std::begin(kWarmUpRows), std::end(kWarmUpRows));
@@ -85,7 +85,7 @@ const char* note_rows(const KernelArgs& args) {
   return Changed::original(args);
 }
 
-TEST(WarmUpTest, RunsKernelsWithTheRowsThatAreAskedForAsFarAsThereMayBe) {
+TEST(WarmUpTest, WarmUpRunsKernelsWithTheRequestedRowsUpToTheLimit) {
   Changed changed(Op::kEmbed, note_rows);
   changed.backend.warm_up_rows.assign(std::begin(kWarmUpRows), std::end(kWarmUpRows));
   rows_seen.clear();
@@ -96,7 +96,7 @@ TEST(WarmUpTest, RunsKernelsWithTheRowsThatAreAskedForAsFarAsThereMayBe) {
 }
 
 // Otherwise a coordinator would consider the worker stuck: a kernel's first use may take seconds.
-TEST(WarmUpTest, EachKernelIsProgressOfLoading) {
+TEST(WarmUpTest, EachKernelCountsAsLoadProgress) {
   const Backend cold = late_backend();
   Backend warm = late_backend();
   warm.warm_up_rows = {1};
@@ -118,7 +118,7 @@ const char* take_memory(const KernelArgs& args) {
   return Changed::original(args);
 }
 
-TEST(WarmUpTest, MemoryThatTheFirstUseOfAKernelTakesIsNotCountedAsRoomForPages) {
+TEST(WarmUpTest, MemoryOfAKernelsFirstUseIsNotCountedAsRoomForPages) {
   Changed changed(Op::kLinear, take_memory);
   taken_of = changed.backend.device.get();
   const program::Program program = layer_program();
@@ -160,7 +160,7 @@ class FaultyDevice final : public WrappedDevice {
   }
 };
 
-TEST(KernelFaultTest, NamesTheKernelWhereEachIsChecked) {
+TEST(KernelFaultTest, AFaultNamesItsKernelIfEachIsChecked) {
   for (const bool checks : {false, true}) {
     faulted = false;
     Changed changed(Op::kRmsNorm, fault);

@@ -96,7 +96,7 @@ class HeldWeightsTest : public ::testing::Test {
 
 constexpr DType kDTypes[] = {DType::kF32, DType::kBF16, DType::kQ4, DType::kQ8};
 
-TEST_F(HeldWeightsTest, OfALargerPartOnlyTheNewRowsAreRead) {
+TEST_F(HeldWeightsTest, ALargerPartReadsOnlyItsNewRows) {
   for (const DType dtype : kDTypes) {
     for (const Op op : {Op::kLinear, Op::kEmbed}) {
       SCOPED_TRACE(dtype_name(dtype));
@@ -110,7 +110,7 @@ TEST_F(HeldWeightsTest, OfALargerPartOnlyTheNewRowsAreRead) {
   }
 }
 
-TEST_F(HeldWeightsTest, OfASmallerPartNothingIsRead) {
+TEST_F(HeldWeightsTest, ASmallerPartReadsNothing) {
   for (const DType dtype : kDTypes) {
     Slice before, after;
     before.linear("up", 0, 1000, dtype);
@@ -119,7 +119,7 @@ TEST_F(HeldWeightsTest, OfASmallerPartNothingIsRead) {
   }
 }
 
-TEST_F(HeldWeightsTest, RowsThatAreInOtherPanelsNowAreReadAgain) {
+TEST_F(HeldWeightsTest, RowsThatMoveToOtherPanelsAreReadAgain) {
   Slice before, after;
   before.linear("up", 0, 320, DType::kQ4);
   after.linear("up", 16, 320, DType::kQ4);
@@ -131,7 +131,7 @@ TEST_F(HeldWeightsTest, RowsThatAreInOtherPanelsNowAreReadAgain) {
   EXPECT_EQ(read(before, longer), matrix_bytes(DType::kQ4, 32, kCols));
 }
 
-TEST_F(HeldWeightsTest, PanelsOfPairsServeWhereBothHalvesOfTheirRowsAreTheSame) {
+TEST_F(HeldWeightsTest, PanelsOfPairsAreReusedIfBothHalvesHaveTheSameRows) {
   const auto gate_up = [](int64_t begin, int64_t end, bool paired) {
     Slice slice;
     program::Weight& weight = slice.add(Op::kLinear, program::LINEAR_WEIGHT, DType::kQ4);
@@ -146,7 +146,7 @@ TEST_F(HeldWeightsTest, PanelsOfPairsServeWhereBothHalvesOfTheirRowsAreTheSame) 
 }
 
 // This is like q, k and v in one weight: a panel may have rows of several.
-TEST_F(HeldWeightsTest, PanelsOfSeveralPiecesServeWhereAllTheirRowsAreTheSame) {
+TEST_F(HeldWeightsTest, PanelsOfSeveralPiecesAreReusedIfAllTheirRowsAreTheSame) {
   const auto fused = [](int64_t q_begin, int64_t q_end, int64_t k_begin, int64_t k_end) {
     Slice slice;
     program::Weight& weight = slice.add(Op::kLinear, program::LINEAR_WEIGHT, DType::kF32);
@@ -161,7 +161,7 @@ TEST_F(HeldWeightsTest, PanelsOfSeveralPiecesServeWhereAllTheirRowsAreTheSame) {
   EXPECT_EQ(read(fused(0, 80, 0, 80), fused(0, 80, 8, 88)), 96 * kCols * 4);
 }
 
-TEST_F(HeldWeightsTest, WhatIsMadeOfTheSameRowsInAnotherWayIsReadAgain) {
+TEST_F(HeldWeightsTest, AWeightMadeOfTheSameRowsInAnotherWayIsReadAgain) {
   Slice before;
   before.linear("up", 0, 320, DType::kF32);
   const auto with = [&](const std::function<void(Slice&)>& change) {
@@ -180,7 +180,7 @@ TEST_F(HeldWeightsTest, WhatIsMadeOfTheSameRowsInAnotherWayIsReadAgain) {
   });
 }
 
-TEST_F(HeldWeightsTest, PanelsOfTransposedRowsServeToo) {
+TEST_F(HeldWeightsTest, PanelsOfTransposedRowsAreReused) {
   const auto transposed = [](int64_t begin, int64_t end) {
     Slice slice;
     program::Weight& weight = slice.add(Op::kLinear, program::LINEAR_WEIGHT, DType::kBF16);
@@ -198,7 +198,7 @@ TEST_F(HeldWeightsTest, PanelsOfTransposedRowsServeToo) {
   EXPECT_EQ(read(transposed(64, 128), transposed(32, 160)), matrix_bytes(DType::kBF16, 64, kCols));
 }
 
-TEST_F(HeldWeightsTest, ExpertsAreCutEachByItself) {
+TEST_F(HeldWeightsTest, EachExpertIsSplitSeparately) {
   const auto experts = [](int64_t begin, int64_t end) {
     Slice slice;
     program::Weight& weight = slice.add(Op::kExpertLinear, program::LINEAR_WEIGHT, DType::kQ4);
@@ -209,7 +209,7 @@ TEST_F(HeldWeightsTest, ExpertsAreCutEachByItself) {
   EXPECT_EQ(read(experts(32, 96), experts(32, 130)), 3 * matrix_bytes(DType::kQ4, 34, kCols));
 }
 
-TEST_F(HeldWeightsTest, NormsAndBiasesServeWhole) {
+TEST_F(HeldWeightsTest, NormsAndBiasesAreReusedOnlyWhole) {
   const auto vectors = [](int64_t begin, int64_t end) {
     Slice slice;
     for (const auto role : {program::NORM, program::BIAS}) {
@@ -237,7 +237,7 @@ void change_byte(const std::string& path, int64_t at) {
   file.put(static_cast<char>(byte ^ 1));
 }
 
-TEST_F(HeldWeightsTest, TheCacheIsReadForTheRestAlone) {
+TEST_F(HeldWeightsTest, OnlyTheRestIsReadFromTheCache) {
   const TempFolder folder;
   Slice before, after;
   for (int i = 0; i < 14; ++i) {  // 5.5 MB, in blocks of 2 MiB.

@@ -74,7 +74,7 @@ struct Model {
   }
 };
 
-TEST(MappedWeightTest, AnEmbeddingInTheFileGivesTheBitsOfOneInMemoryAndTakesNone) {
+TEST(MappedWeightTest, AnEmbeddingInTheFileHasTheBitsOfOneInMemoryAndTakesNoMemory) {
   for (const Type& type : kTypes) {
     const Model model(type);
     int64_t in_memory = 0, in_file = 0;
@@ -85,7 +85,7 @@ TEST(MappedWeightTest, AnEmbeddingInTheFileGivesTheBitsOfOneInMemoryAndTakesNone
   }
 }
 
-TEST(MappedWeightTest, ARanksSliceIsItsRowsOfTheFile) {
+TEST(MappedWeightTest, ARanksSliceConsistsOfItsRowsInTheFile) {
   const Model model(kTypes[1], 1, 2);
   Bindings bindings = bind(model.program, cpu_backend(Isa::kPortable)).value();
   const WeightSource source = model.open();
@@ -112,7 +112,7 @@ bool stays_in_memory(const program::Program& program, const WeightSource& source
   return map_embeddings(program, source, &bindings).empty() && bindings.used == used;
 }
 
-TEST(MappedWeightTest, WhatTheFileHasOtherwiseStaysInMemory) {
+TEST(MappedWeightTest, AnEmbeddingThatTheFileStoresDifferentlyIsLoaded) {
   const Model model(kTypes[1]);
   EXPECT_FALSE(stays_in_memory(model.program, model.open()));
   EXPECT_TRUE(stays_in_memory(model.program, WeightSource(RandomWeights(1))));
@@ -125,7 +125,7 @@ TEST(MappedWeightTest, WhatTheFileHasOtherwiseStaysInMemory) {
   }
 }
 
-TEST(MappedWeightTest, AnEmbeddingOffItsBorderStaysInMemory) {
+TEST(MappedWeightTest, AMisalignedEmbeddingIsLoaded) {
   const Model model(kTypes[1]);
   const std::filesystem::path path = model.folder.path() / "model.safetensors";
   std::ifstream stream(path, std::ios::binary);

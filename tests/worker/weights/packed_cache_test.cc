@@ -76,7 +76,7 @@ void make_old(const std::string& path, int hours) {
   fs::last_write_time(path, fs::file_time_type::clock::now() - std::chrono::hours(hours));
 }
 
-TEST(PackedCacheTest, WhatWasKeptComesBack) {
+TEST(PackedCacheTest, StoredBytesAreLoaded) {
   const Folder folder;
   const auto bytes = some_bytes(1);
   EXPECT_TRUE(folder.has_none());  // The folder does not exist yet.
@@ -89,7 +89,7 @@ TEST(PackedCacheTest, WhatWasKeptComesBack) {
   EXPECT_EQ(info.st_mode & 0777, 0600u);
 }
 
-TEST(PackedCacheTest, AChangedByteIsSeenWhereverItIsAndTheFileIsWrittenAnew) {
+TEST(PackedCacheTest, AChangedByteAnywhereIsDetectedAndTheFileIsRewritten) {
   const Folder folder;
   const auto bytes = some_bytes(2);
   for (const int64_t at :
@@ -103,7 +103,7 @@ TEST(PackedCacheTest, AChangedByteIsSeenWhereverItIsAndTheFileIsWrittenAnew) {
   }
 }
 
-TEST(PackedCacheTest, BlocksThatChangedPlacesAreSeen) {
+TEST(PackedCacheTest, SwappedBlocksAreDetected) {
   const Folder folder;
   auto bytes = some_bytes(3);
   ASSERT_TRUE(folder.store(bytes));
@@ -116,7 +116,7 @@ TEST(PackedCacheTest, BlocksThatChangedPlacesAreSeen) {
   EXPECT_TRUE(folder.has_none());
 }
 
-TEST(PackedCacheTest, ACutALongerAndAForeignFileAreNotTaken) {
+TEST(PackedCacheTest, TruncatedLongerAndForeignFilesAreIgnored) {
   const Folder folder;
   const auto bytes = some_bytes(4);
   for (const int64_t size :
@@ -137,7 +137,7 @@ TEST(PackedCacheTest, ACutALongerAndAForeignFileAreNotTaken) {
   EXPECT_TRUE(folder.has_none(kBytes - 64));
 }
 
-TEST(PackedCacheTest, AnotherUsersFileIsNotTaken) {
+TEST(PackedCacheTest, AnotherUsersFileIsIgnored) {
   if (geteuid() != 0) GTEST_SKIP() << "only root can give files away";
   const Folder folder;
   ASSERT_TRUE(folder.store(some_bytes(5)));
@@ -145,7 +145,7 @@ TEST(PackedCacheTest, AnotherUsersFileIsNotTaken) {
   EXPECT_TRUE(folder.has_none());
 }
 
-TEST(PackedCacheTest, ManyProcessesAtOnceSeeWholeFilesOrNone) {
+TEST(PackedCacheTest, ConcurrentProcessesSeeWholeFilesOrNone) {
   const Folder folder;
   const auto bytes = some_bytes(6);
   const auto life = [&]() -> absl::Status {
@@ -166,7 +166,7 @@ TEST(PackedCacheTest, ManyProcessesAtOnceSeeWholeFilesOrNone) {
   EXPECT_EQ(folder.files(), 1);
 }
 
-TEST(PackedCacheTest, AWriterThatIsKilledLeavesNothingThatIsTaken) {
+TEST(PackedCacheTest, AKilledWriterLeavesNoFileThatIsUsed) {
   const Folder folder;
   const auto bytes = some_bytes(7);
   {
@@ -188,7 +188,7 @@ TEST(PackedCacheTest, AWriterThatIsKilledLeavesNothingThatIsTaken) {
   EXPECT_FALSE(fs::exists(part));
 }
 
-TEST(PackedCacheTest, ADiskThatIsFullLeavesNoFile) {
+TEST(PackedCacheTest, AFullDiskLeavesNoFile) {
   const Folder folder;
   const auto bytes = some_bytes(8);
   Child child([&] {
@@ -202,7 +202,7 @@ TEST(PackedCacheTest, ADiskThatIsFullLeavesNoFile) {
   EXPECT_TRUE(folder.store(bytes));
 }
 
-TEST(PackedCacheTest, AFolderThatCannotBeWrittenIsSurvived) {
+TEST(PackedCacheTest, AnUnwritableFolderIsSurvived) {
   Folder folder;
   const auto bytes = some_bytes(9);
   folder.options.folder = "/proc/lockstep";  // Not even root can create folders there.
@@ -220,7 +220,7 @@ TEST(PackedCacheTest, AFolderThatCannotBeWrittenIsSurvived) {
   fs::permissions(folder.temp.path(), fs::perms::owner_all);
 }
 
-TEST(PackedCacheTest, WhatWasUsedLongestAgoMakesRoom) {
+TEST(PackedCacheTest, TheLeastRecentlyUsedFileIsEvicted) {
   Folder folder;
   folder.options.limit_bytes = 3 * kFileBytes;
   const auto bytes = some_bytes(10);
@@ -254,7 +254,7 @@ TEST(PackedCacheTest, ACancelledLoadGivesNothingAndACancelledStoreKeepsNothing) 
   EXPECT_FALSE(folder.load("k1", kBytes, &cancelled).has_value());
 }
 
-TEST(PackedCacheTest, TheChoiceNamesTheFolder) {
+TEST(PackedCacheTest, TheOptionSelectsTheFolder) {
   setenv("XDG_CACHE_HOME", "/x", 1);
   setenv("HOME", "/me", 1);
   EXPECT_EQ(packed_cache_options("auto", 7).folder, "/x/lockstep");

@@ -33,7 +33,7 @@ program::Program in_kind(program::DType dtype) {
   return program;
 }
 
-TEST(WeightsKeyTest, DiffersWithWhateverDecidesTheBytes) {
+TEST(WeightsKeyTest, TheKeyDiffersWithEveryInputThatAffectsTheBytes) {
   const WeightSource random(RandomWeights(1));
   const std::string key = key_of(tiny_program(), random);
   EXPECT_EQ(key.size(), 64u);
@@ -46,7 +46,7 @@ TEST(WeightsKeyTest, DiffersWithWhateverDecidesTheBytes) {
   EXPECT_NE(key, key_of(unused, random));
 }
 
-TEST(WeightsKeyTest, DiffersWithWhatAPackerMakesOfASmallWeight) {
+TEST(WeightsKeyTest, TheKeyDiffersWithAPackersResultForASmallWeight) {
   const WeightSource random(RandomWeights(1));
   const program::Program program = tiny_program();
   const Bindings bindings = bind(program, cpu_backend(Isa::kPortable)).value();
@@ -81,7 +81,7 @@ struct Source {
   WeightSource open() const { return WeightSource(Checkpoint::open(folder.path()).value()); }
 };
 
-TEST(WeightsKeyTest, AFileThatWasWrittenAgainIsAnotherSource) {
+TEST(WeightsKeyTest, ARewrittenFileIsAnotherSource) {
   const Source source;
   const std::string key = key_of(source.program, source.open());
   EXPECT_EQ(key, key_of(source.program, source.open()));
@@ -90,7 +90,7 @@ TEST(WeightsKeyTest, AFileThatWasWrittenAgainIsAnotherSource) {
 }
 
 // An image pulled again, or a copy by `cp -p`: the inode differs, perhaps the device, too.
-TEST(WeightsKeyTest, ACopyWithItsTimesIsTheSameSource) {
+TEST(WeightsKeyTest, ACopyWithTheSameTimesIsTheSameSource) {
   const Source source;
   const std::string key = key_of(source.program, source.open());
   const auto time = fs::last_write_time(source.path());
@@ -101,7 +101,7 @@ TEST(WeightsKeyTest, ACopyWithItsTimesIsTheSameSource) {
 }
 
 // Archives and images give all files one time, and file systems reuse inodes.
-TEST(WeightsKeyTest, OtherWeightsOfTheSameTimeAreAnotherSource) {
+TEST(WeightsKeyTest, OtherWeightsWithTheSameTimeAreAnotherSource) {
   const Source source;
   const std::string key = key_of(source.program, source.open());
   const auto time = fs::last_write_time(source.path());

@@ -107,7 +107,7 @@ TEST(WeightsTest, CodesDoNotDependOnBlocksAndThreads) {
 }
 
 // Matrices of 50 rows, which is not a whole number of panels.
-TEST(WeightsTest, MatricesOfExpertsArePackedEachByItself) {
+TEST(WeightsTest, EachExpertsMatrixIsPackedSeparately) {
   constexpr int64_t kExperts = 3, kRows = 50, kCols = 70;
   const WeightSource source(RandomWeights(3));
   for (const DType dtype : {DType::kF32, DType::kQ4}) {
@@ -133,14 +133,14 @@ TEST(WeightsTest, MatricesOfExpertsArePackedEachByItself) {
   }
 }
 
-TEST(WeightsTest, ABlockIsCountedWithItsCodes) {
+TEST(WeightsTest, ABlocksMemoryIncludesItsCodes) {
   const Case c(kWithMinimum, 32, 64);
   const WeightPlan plan = plan_weights(c.program, c.bindings);
   EXPECT_EQ(plan.block_bytes, 32 * (64 * 4 + 64 + 2 * 2 * 2));
   EXPECT_GE(plan.bytes, fake_bytes(32, 64));
 }
 
-TEST(WeightsTest, WhatIsNoNumberIsNamedAndNotPacked) {
+TEST(WeightsTest, AWeightWithNonFiniteNumbersIsNamedAndNotPacked) {
   TestTensor tensor{.shape = {32, 64}, .values = std::vector<float>(32 * 64, 1.0f)};
   tensor.values[77] = std::numeric_limits<float>::infinity();
   const TempFolder folder;
@@ -151,7 +151,7 @@ TEST(WeightsTest, WhatIsNoNumberIsNamedAndNotPacked) {
   EXPECT_THAT(weights.status().message(), HasSubstr("w: wanted finite numbers to quantize"));
 }
 
-TEST(WeightsTest, ProgressCountsBytesOfTheKind) {
+TEST(WeightsTest, ProgressCountsBytesInTheTargetType) {
   const Case c(kSymmetric, 64, 64);
   ThreadPool pool(1);
   Progress progress;

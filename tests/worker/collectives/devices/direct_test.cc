@@ -111,7 +111,7 @@ absl::Status gather_and_reduce(Collective& collective, Device& device) {
   return absl::OkStatus();
 }
 
-TEST(DirectCollectiveTest, GivesTheBitsOfSumsInRankOrder) {
+TEST(DirectCollectiveTest, SumsHaveTheBitsOfRankOrder) {
   for (const int ranks : {2, 3, kMaxPeers}) {
     const Met met = meet(own_devices(ranks), gather_and_reduce);
     expect_ok(met.results);
@@ -122,7 +122,7 @@ TEST(DirectCollectiveTest, GivesTheBitsOfSumsInRankOrder) {
   }
 }
 
-TEST(DirectCollectiveTest, ALargeGatherGoesTheOtherWayAndALargeSumDoesNot) {
+TEST(DirectCollectiveTest, ALargeGatherUsesTheFallbackAndALargeSumDoesNot) {
   expect_ok(meet(own_devices(3), [](Collective& collective, Device& device) -> absl::Status {
               Finished finished(collective, device);
               RETURN_IF_ERROR(gather_and_check(finished, {5, even(3, 400'000), 1, 0, false}));
@@ -132,7 +132,7 @@ TEST(DirectCollectiveTest, ALargeGatherGoesTheOtherWayAndALargeSumDoesNot) {
 }
 
 // ExchangeTest checks the bits.
-TEST(DirectCollectiveTest, ANormGoesWithASumThatIsNotSharedOut) {
+TEST(DirectCollectiveTest, ANormIsFusedWithASumThatIsNotSplitAmongRanks) {
   expect_ok(meet(own_devices(3), [](Collective& collective, Device& device) -> absl::Status {
               constexpr int64_t kCols = 1024;
               constexpr int64_t kRows = kMinSharedSumBytes / kCols / 4;
@@ -155,13 +155,13 @@ TEST(DirectCollectiveTest, ANormGoesWithASumThatIsNotSharedOut) {
             }).results);
 }
 
-TEST(DirectCollectiveTest, NoNormGoesWithASumByWayOfTheHost) {
+TEST(DirectCollectiveTest, NoNormIsFusedWithASumThroughTheHost) {
   const auto device = stream_device();
   const auto collective = staged_collective(std::move(local_collectives(2)[0]), *device);
   EXPECT_FALSE(*collective->reduce_add_norm({}));
 }
 
-TEST(DirectCollectiveTest, WhereARankCannotAllGoTheOldWayAndSayTheSame) {
+TEST(DirectCollectiveTest, AllRanksFallBackAndGiveTheSameReasonIfOneCannotReachAPeer) {
   struct Case {
     std::function<void(StreamOptions&)> spoil;
     std::string said;
@@ -185,7 +185,7 @@ TEST(DirectCollectiveTest, WhereARankCannotAllGoTheOldWayAndSayTheSame) {
   }
 }
 
-TEST(DirectCollectiveTest, RanksThatShareAGpuNeverWaitForEachOtherOnIt) {
+TEST(DirectCollectiveTest, RanksThatShareAGpuUseTheHost) {
   std::vector<StreamOptions> options = own_devices(3);
   options[2].address = options[0].address;
   const Met met = meet(options, gather_and_reduce);
@@ -194,7 +194,7 @@ TEST(DirectCollectiveTest, RanksThatShareAGpuNeverWaitForEachOtherOnIt) {
   EXPECT_THAT(met.choices[0].text, ::testing::Not(HasSubstr("memory")));
 }
 
-TEST(DirectCollectiveTest, TheEnvironmentSwitchesItOff) {
+TEST(DirectCollectiveTest, TheEnvironmentSwitchesPeerMemoryOff) {
   setenv("LOCKSTEP_PEER_MEMORY", "off", 1);
   const Met met = meet(own_devices(2), gather_and_reduce);
   unsetenv("LOCKSTEP_PEER_MEMORY");
@@ -216,7 +216,7 @@ TEST(DirectCollectiveTest, AnAbortFromAnotherThreadEndsTheWaitForAPeer) {
   EXPECT_EQ(met.results[0].code(), absl::StatusCode::kAborted);
 }
 
-TEST(DirectCollectiveTest, APeerThatDoesNotComeIsWaitedForUntilTheDeadline) {
+TEST(DirectCollectiveTest, AMissingPeerTimesOutAtTheDeadline) {
   const Met met = meet(
       own_devices(2),
       [](Collective& collective, Device&) -> absl::Status {

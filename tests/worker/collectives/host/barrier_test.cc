@@ -51,7 +51,7 @@ TEST_F(BarrierTest, OnlyTheLastToArriveWakesASleeper) {
   EXPECT_EQ(status_, absl::OkStatus());
 }
 
-TEST_F(BarrierTest, NobodyIsWokenWhereNobodySleeps) {
+TEST_F(BarrierTest, NoRankIsWokenIfNoneSleeps) {
   const uint32_t before = bell();
   for (Barrier& rank : ranks_) rank.arrive();
   EXPECT_EQ(bell(), before);
@@ -67,7 +67,7 @@ TEST_F(BarrierTest, AnAbortWakesSleepers) {
   EXPECT_THAT(message_of(status_), HasSubstr("aborted by rank 2"));
 }
 
-TEST_F(BarrierTest, ADeadlineNamesTheRanksThatDidNotCome) {
+TEST_F(BarrierTest, ADeadlineNamesTheRanksThatDidNotArrive) {
   ranks_[0].arrive();
   ranks_[3].arrive();
   const absl::Status status = ranks_[0].wait(Clock::now(), &wait_ns_);
@@ -78,7 +78,7 @@ TEST_F(BarrierTest, ADeadlineNamesTheRanksThatDidNotCome) {
       absl::IsDeadlineExceeded(ranks_[3].wait(Clock::now() + std::chrono::hours(1), &wait_ns_)));
 }
 
-TEST_F(BarrierTest, WaitingIsCountedAndTheLastToArriveDoesNotWait) {
+TEST_F(BarrierTest, WaitTimeIsCountedAndTheLastToArriveDoesNotWait) {
   constexpr std::chrono::milliseconds kPause(20);
   std::thread thread = sleeper(0, &status_, &wait_ns_);
   std::this_thread::sleep_for(kPause);  // Rank 0 waits at least this long.

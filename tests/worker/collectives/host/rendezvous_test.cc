@@ -169,7 +169,7 @@ TEST_F(RendezvousTest, AKilledRankIsNamedByTheOthers) {
   }
 }
 
-TEST_F(RendezvousTest, AStoppedRankIsADeadlineAndFindsTheGroupEnded) {
+TEST_F(RendezvousTest, AStoppedRankCausesADeadlineAndFindsTheGroupEnded) {
   MeetArgs first = args(0, 2);
   first.collective_timeout = milliseconds(3000);  // No running rank is this late.
   const auto stopped = start(args(1, 2), sum_for_ever);
@@ -199,7 +199,7 @@ TEST_F(RendezvousTest, AnAbortReachesRanksThatSleepInOtherProcesses) {
   EXPECT_TRUE(absl::IsAborted(other->result()));
 }
 
-TEST_F(RendezvousTest, WhoDoesNotBelongIsRefusedAndTheOthersMeet) {
+TEST_F(RendezvousTest, ProcessesThatDoNotBelongAreRefusedAndTheOthersMeet) {
   const auto first = start(args(0, 3), sum_once);
   const int early = join_raw(1, 3);
   MeetArgs wrong = args(2, 3);
@@ -259,7 +259,7 @@ TEST_F(RendezvousTest, RanksOutOfRangeAndOtherEpochsAreRefused) {
   EXPECT_EQ(host->result(), absl::OkStatus());
 }
 
-TEST_F(RendezvousTest, RanksMeetAmongSilentAndBabblingStrangers) {
+TEST_F(RendezvousTest, RanksMeetDespiteStrangersThatAreSilentOrSendGarbage) {
   const auto host = start(args(0, 3), sum_once);
   std::vector<int> strangers;
   for (int i = 0; i < 100; ++i) {
@@ -277,7 +277,7 @@ TEST_F(RendezvousTest, RanksMeetAmongSilentAndBabblingStrangers) {
   }
 }
 
-TEST_F(RendezvousTest, ARankThatDiedInTheMeetingMayComeAgain) {
+TEST_F(RendezvousTest, ARankThatDiedInTheMeetingMayRejoin) {
   const auto first = start(args(0, 3), sum_once);
   close(join_raw(1, 3));
   const auto again = start(args(1, 3), sum_once);
@@ -286,7 +286,7 @@ TEST_F(RendezvousTest, ARankThatDiedInTheMeetingMayComeAgain) {
   EXPECT_EQ(first->result(), absl::OkStatus());
 }
 
-TEST_F(RendezvousTest, ADeadlineNamesTheRanksThatNeverCame) {
+TEST_F(RendezvousTest, ADeadlineNamesTheRanksThatNeverArrived) {
   Child first([this]() -> absl::Status {
     MeetArgs meeting = args(0, 4);
     // The clock stands still until rank 2 has sent its Hello. It expires some reads later, after
@@ -333,7 +333,7 @@ TEST_F(RendezvousTest, ACancelledMeetingEnds) {
   }
 }
 
-TEST_F(RendezvousTest, AKilledRank0LeavesNothingInTheWayOfTheNext) {
+TEST_F(RendezvousTest, AKilledRank0DoesNotBlockTheNext) {
   {
     const auto killed = start(args(0, 2));
     close(connect_raw());
@@ -374,7 +374,7 @@ TEST_F(RendezvousTest, BadArgumentsAreRefused) {
   EXPECT_EQ(code(bad), absl::StatusCode::kInvalidArgument);
 }
 
-TEST_F(RendezvousTest, WithNoFileDescriptorsLeftTheErrorSaysSo) {
+TEST_F(RendezvousTest, TheErrorSaysThatNoFileDescriptorsAreLeft) {
   Child child([this]() -> absl::Status {
     const rlimit none{.rlim_cur = 3, .rlim_max = 3};
     setrlimit(RLIMIT_NOFILE, &none);

@@ -80,7 +80,7 @@ absl::StatusOr<std::string> feed(FrameReader& reader, std::string stream, size_t
   return stream;
 }
 
-TEST(FrameTest, PiecesArriveAsTheyWereSentHoweverTheyWereCut) {
+TEST(FrameTest, PiecesArriveAsTheyWereSentForAnyCuts) {
   SCOPED_TRACE(fmt::format("seed {}", kSeed));
   std::minstd_rand random(kSeed);
   FrameWriter writer;
@@ -101,7 +101,7 @@ TEST(FrameTest, PiecesArriveAsTheyWereSentHoweverTheyWereCut) {
   }
 }
 
-TEST(FrameTest, APartOfAPieceIsSentFromItsMiddle) {
+TEST(FrameTest, AMiddlePartOfAPieceCanBeSent) {
   Matrix from(9, 100, 130), to(9, 100, 107);
   from.fill(1);
   for (Matrix* one : {&from, &to}) one->piece = {one->piece.rows, 333, 250};
@@ -116,7 +116,7 @@ TEST(FrameTest, APartOfAPieceIsSentFromItsMiddle) {
   EXPECT_EQ(sent, got);
 }
 
-TEST(FrameTest, AGoodbyeComesAfterTheFrameThatHasBegunAndInPlaceOfAllOthers) {
+TEST(FrameTest, AGoodbyeFollowsTheStartedFrameAndReplacesTheRest) {
   constexpr Goodbye kWhy{.failure = Failure::kGone, .number = 5};
   for (const int64_t begun : {0, 1, 200}) {  // The bytes already sent of the first of three frames.
     SCOPED_TRACE(begun);
@@ -141,7 +141,7 @@ TEST(FrameTest, AGoodbyeComesAfterTheFrameThatHasBegunAndInPlaceOfAllOthers) {
   }
 }
 
-TEST(FrameTest, AGoodbyeBetweenTwoCallsIsReadInPlaceOfTheSecond) {
+TEST(FrameTest, AGoodbyeBetweenTwoCallsIsReadInsteadOfTheSecond) {
   Matrix from(2, 40, 50), to(2, 40, 50);
   FrameWriter writer;
   FrameReader reader;
@@ -154,7 +154,7 @@ TEST(FrameTest, AGoodbyeBetweenTwoCallsIsReadInPlaceOfTheSecond) {
   EXPECT_EQ(reader.goodbye(), (Goodbye{.failure = Failure::kAborted, .number = 1}));
 }
 
-TEST(FrameTest, AGoodbyeOutOfTurnIsNone) {
+TEST(FrameTest, AGoodbyeOutOfOrderIsRefused) {
   Matrix from(2, 40, 50), to(2, 40, 50);
   FrameWriter writer;
   writer.begin(kCall, from.piece);
@@ -167,7 +167,7 @@ TEST(FrameTest, AGoodbyeOutOfTurnIsNone) {
   EXPECT_FALSE(reader.goodbye().has_value());
 }
 
-TEST(FrameTest, NoChangedBitIsEverTaken) {
+TEST(FrameTest, EveryChangedBitIsRefused) {
   Matrix from(2, 40, 50);
   from.fill(5);
   FrameWriter writer;
@@ -194,7 +194,7 @@ std::string with_header(std::string stream, const std::function<void(FrameHeader
   return stream;
 }
 
-TEST(FrameTest, AHeaderThatIsNotTheNextOneIsRefusedByNameBeforeItsBytes) {
+TEST(FrameTest, AnUnexpectedHeaderIsRefusedByNameBeforeItsBytesAreRead) {
   Matrix from(2, 40, 50);
   from.fill(5);
   FrameWriter writer;
@@ -224,7 +224,7 @@ TEST(FrameTest, AHeaderThatIsNotTheNextOneIsRefusedByNameBeforeItsBytes) {
   }
 }
 
-TEST(FrameTest, AFrameTwiceOrLeftOutIsFound) {
+TEST(FrameTest, ARepeatedOrMissingFrameIsDetected) {
   Matrix from(1, 40, 40);
   FrameWriter writer;
   std::string frames[3];
