@@ -199,7 +199,7 @@ absl::Status FakeWorkers::take_pages(const cluster::StepSequence& sequence) {
   std::vector<int32_t>& table = tables_[static_cast<size_t>(sequence.slot())];
   if (sequence.begins()) table.clear();
   if (sequence.begins() && model_.blocks > 0 && sequence.first_position() > 0) {
-    return absl::InternalError("lie: a state block that nobody computed");
+    return absl::InternalError("lie: a state block that was never computed");
   }
   const int64_t prefix_rows = sequence.prefix_rows(), first = sequence.first_position();
   if (first < prefix_rows && (first > 0 || sequence.rows() < prefix_rows)) {
@@ -264,7 +264,7 @@ absl::StatusOr<std::vector<int32_t>> FakeWorkers::read(const cluster::StepSequen
         slots_[static_cast<size_t>(page * model_.page_tokens + p % model_.page_tokens)];
     if (slot.position != p) return absl::InternalError("lie: KV that was never written");
     if (slot.frequencies != model_.rope.frequencies(sequence.rope_length())) {
-      return absl::InternalError("lie: keys that were turned by other frequencies");
+      return absl::InternalError("lie: keys that were rotated by other frequencies");
     }
     tokens.push_back(slot.token);
   }
