@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Which files make a checkpoint, what an index may say, and rectangles against their definition.
+// The files that make a checkpoint, the entries of an index, and rectangles against their
+// definition.
 #include "checkpoint/checkpoint.h"
 
 #include <gmock/gmock.h>
@@ -20,7 +21,7 @@ TestTensor ramp(std::vector<int64_t> shape, const std::string& dtype = "F32") {
   int64_t count = 1;
   for (const int64_t size : shape) count *= size;
   TestTensor tensor{.dtype = dtype, .shape = std::move(shape), .values = {}};
-  // Small integers, which every type holds.
+  // Small integers, which every type represents exactly.
   for (int64_t i = 0; i < count; ++i) tensor.values.push_back(static_cast<float>(i % 251 - 125));
   return tensor;
 }
@@ -128,7 +129,7 @@ TEST_F(IndexTest, ATensorInTwoShardsIsRefused) {
               HasSubstr("the tensor \"a\" is in two files, s1.safetensors and s2.safetensors"));
 }
 
-// Reads into a matrix with a margin, which must stay.
+// Reads into a matrix with a margin, which must not change.
 void expect_rectangle(const Checkpoint& checkpoint, const TestTensor& expected,
                       const TensorInfo& tensor, const Rectangle& want, bool transposed) {
   const int64_t rows = transposed ? want.cols() : want.rows();

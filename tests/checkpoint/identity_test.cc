@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Stamps and contents differ where files or weights do.
+// Stamps and contents differ if files or weights differ.
 #include <gtest/gtest.h>
 
 #include <chrono>
@@ -13,7 +13,7 @@ namespace {
 
 namespace fs = std::filesystem;
 
-// Three matrices, of which two are larger than what is read of each.
+// Three matrices; two are larger than the sample that is read of each.
 TestTensors three_tensors() {
   TestTensors tensors = {
       {"a", {.shape = {64, 64}}}, {"b", {.shape = {100, 30}}}, {"c", {.shape = {3}}}};
@@ -43,7 +43,7 @@ class IdentityTest : public testing::Test {
   Checkpoint open(const std::string& folder = ".") const {
     return Checkpoint::open(path(folder).parent_path()).value();
   }
-  // With the times that the file had: what archives, images and `touch -r` do.
+  // Keeps the file's times, as archives, images and `touch -r` do.
   void write_in_place(const TestTensors& tensors) const {
     const auto time = fs::last_write_time(path());
     const std::string bytes = safetensors_bytes(tensors);
@@ -87,7 +87,7 @@ TEST_F(IdentityTest, AFileThatIsRewrittenInPlaceWithItsOldTimesHasAnotherStamp) 
   EXPECT_NE(before.stamp().value(), stamp) << "who holds it open sees it, too";
 }
 
-// A process that loads while a copy ends must see what comes after it.
+// A process that loads while a copy ends must notice later writes.
 TEST_F(IdentityTest, AWriteWithinTheClockTickOfTheStampIsSeen) {
   for (int i = 0; i < 10; ++i) {
     write_in_place(with_another("a"));
@@ -97,7 +97,7 @@ TEST_F(IdentityTest, AWriteWithinTheClockTickOfTheStampIsSeen) {
   }
 }
 
-// File systems give inodes out again; the time of change is then another one.
+// File systems reuse inodes; the time of the change then differs.
 TEST_F(IdentityTest, AFileThatTakesAnothersPlaceHasAnotherStamp) {
   const std::string stamp = open().stamp().value();
   const auto time = fs::last_write_time(path());
@@ -113,7 +113,7 @@ TEST_F(IdentityTest, ReadingShowsThatItGoesOn) {
   EXPECT_EQ(signs, 3);
 }
 
-// A header of many MB is read for seconds.
+// Reading a header of many MB takes seconds.
 TEST_F(IdentityTest, OpeningALongHeaderShowsThatItGoesOn) {
   std::string metadata;
   for (int i = 0; i < 20'000; ++i) metadata += fmt::format("{}\"k{}\":\"v\"", i == 0 ? "" : ",", i);

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Codes in a checkpoint: written as `lockstep quantize` does, read as a worker does, and the same
-// as those that are rounded at load.
+// Codes in a checkpoint: written as by `lockstep quantize`, read as by a worker, and equal to codes
+// that are rounded at load.
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
@@ -30,7 +30,7 @@ TestTensor random_tensor(unsigned seed, const std::vector<int64_t>& shape,
   return tensor;
 }
 
-// Of pieces of whole sources [rows, cols], or of columns [begin, end) of them.
+// A weight with pieces of whole sources [rows, cols], or of their columns [begin, end).
 program::Weight weight_of(DType dtype, const std::vector<std::pair<std::string, int64_t>>& sources,
                           int64_t cols, int64_t begin = 0, int64_t end = -1) {
   program::Weight weight;
@@ -84,7 +84,7 @@ class QuantizedTest : public testing::Test {
   void write(const TestTensors& tensors) {
     write_safetensors(folder_.path() / "model.safetensors", tensors);
   }
-  // What is in folder_ with these matrices in `kind`, in a folder of its own.
+  // Writes the contents of folder_ to `to`, with these matrices quantized to `kind`.
   absl::Status quantize(DType kind, const std::vector<std::string>& matrices,
                         const std::filesystem::path& to, int64_t shard_bytes = 1 << 20) {
     ASSIGN_OR_RETURN(const Checkpoint from, Checkpoint::open(folder_.path()));
@@ -133,7 +133,7 @@ TEST_F(QuantizedTest, StoredCodesOfAPairedWeightAlternateAsItsRowsDo) {
   }
 }
 
-// Rows of the stack's matrices are those of one matrix with all of them below each other.
+// The rows of the stack's matrices are those of one matrix with all of them stacked vertically.
 TEST_F(QuantizedTest, AStackIsStoredAsAStack) {
   write({{"a", random_tensor(1, {3, 10, 70})}});
   const WeightSource original = open(folder_.path());

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Recipes that do not add up, as a program from a stranger may bring them.
+// Recipes that do not add up, as an untrusted program may contain them.
 #include "checkpoint/recipe.h"
 
 #include <gmock/gmock.h>

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Widening against the scalar conversions of base, bit for bit; transposing against its definition.
+// Widening against base's scalar conversions, bit for bit; transposing against its definition.
 #include "checkpoint/rectangle.h"
 
 #include <gtest/gtest.h>

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Each check of a safetensors header, by the file that would pass without it.
+// Each check of a safetensors header, with a file that would pass without the check.
 #include "checkpoint/safetensors.h"
 
 #include <fmt/format.h>
@@ -29,13 +29,13 @@ std::string problem(const std::string& header, size_t data_bytes) {
   return message_of(read(header, data_bytes).status());
 }
 
-// Without a file, for headers of many megabytes.
+// Parses a header without a file, for headers of many megabytes.
 std::string problem_of_header(const std::string& header) {
   const auto file_bytes = static_cast<int64_t>(8 + header.size());
   return message_of(parse_safetensors_header(header, file_bytes, "m").status());
 }
 
-// One tensor "w" of the given members.
+// One tensor "w" with the given members.
 std::string entry(const std::string& dtype, const std::string& shape, const std::string& offsets) {
   return R"({"w":{"dtype":)" + dtype + R"(,"shape":)" + shape + R"(,"data_offsets":)" + offsets +
          "}}";
@@ -195,7 +195,7 @@ TEST(SafetensorsTest, RankIsAtMostEight) {
 }
 
 TEST(SafetensorsTest, ShapesThatOverflowAreRefused) {
-  // 2^62 * 4 wraps to 4 elements' worth in 64 bits; a later zero does not save the product.
+  // 2^62 * 4 wraps to 4 elements in 64 bits; a later zero does not make the product valid.
   for (const char* bad :
        {"[4611686018427387905,4]", "[4294967296,4294967296]", "[9223372036854775807]",
         "[4294967296,4294967296,0]", "[3037000500,3037000500,1]"}) {

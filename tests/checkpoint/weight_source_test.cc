@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// A weight's rows from a checkpoint and from random numbers, and what a user reads when checkpoint
-// and config disagree.
+// A weight's rows from a checkpoint and from random numbers, and the errors that users see when
+// checkpoint and config disagree.
 #include "checkpoint/weight_source.h"
 
 #include <gmock/gmock.h>
@@ -22,7 +22,7 @@ program::Weight weight(const std::string& text) {
   return parsed;
 }
 
-// A matrix of `base` + 100 * row + column.
+// A matrix with the values `base` + 100 * row + column.
 TestTensor numbered(float base, int64_t rows, int64_t cols, const std::string& dtype = "F32") {
   TestTensor tensor{.dtype = dtype, .shape = {rows, cols}, .values = {}};
   for (int64_t i = 0; i < rows * cols; ++i) {
@@ -53,7 +53,7 @@ std::vector<float> read(const WeightSource& source, const program::Weight& weigh
   return out;
 }
 
-// Any rows, read alone, are those of the whole.
+// Any rows that are read alone equal those of the whole.
 void expect_each_range(const WeightSource& source, const program::Weight& weight,
                        const std::vector<float>& whole) {
   const int64_t rows = weight.rows(), cols = weight.cols();
@@ -94,7 +94,7 @@ TEST_F(WeightSourceTest, BiasesStandSideBySide) {
   EXPECT_EQ(*source.bytes_to_read(w), 20);
 }
 
-// The halves are three rows each, whatever the pieces are.
+// The halves have three rows each, whatever the pieces are.
 TEST_F(WeightSourceTest, OfAPairedWeightRowsOfBothHalvesAlternate) {
   const WeightSource source = open({{"a", numbered(0, 4, 2)}, {"b", numbered(1000, 2, 3)}});
   const program::Weight w = weight(
@@ -139,7 +139,7 @@ TEST_F(WeightSourceTest, AMatrixOfAStackIsReadAsStoredOrTransposed) {
 
 TEST_F(WeightSourceTest, ColumnsThatAlternateAreReadKindByKind) {
   const WeightSource source = open({{"gate_up", numbered(0, 3, 8)}, {"bias", numbered(0, 1, 8)}});
-  // Columns 1, 3, 5, 7 are of the second kind, which has the places 4 to 8.
+  // Columns 1, 3, 5, 7 are of the second kind, which has the positions 4 to 8.
   const std::string up = "source: 'gate_up' source_shape: [3, 8] interleaved: 2 row_end: 3 ";
   const program::Weight turned = weight("name: 'up' role: LINEAR_WEIGHT rows: 3 cols: 3 pieces { " +
                                         up + "col_begin: 5 col_end: 8 transpose: true }");
@@ -201,7 +201,7 @@ TEST_F(WeightSourceTest, AnotherShapeIsNamedOnBothSides) {
   EXPECT_THAT(message_of(open(tensors).check(weight(kUpProj))),
               HasSubstr("mlp.up_proj.weight: the config asks for [4, 3], the checkpoint has "
                         "[3, 4]; does "));
-  tensors["mlp.up_proj.weight"].shape = {1, 4, 3};  // As many elements, not the same shape.
+  tensors["mlp.up_proj.weight"].shape = {1, 4, 3};  // Same elements, other shape.
   EXPECT_THAT(message_of(open(tensors).check(weight(kUpProj))),
               HasSubstr("the checkpoint has [1, 4, 3]"));
 }

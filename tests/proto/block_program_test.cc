@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// A program by hand with state blocks in it: as it is, and broken one by one.
+// A hand-made program with state blocks: valid as it is, and broken in one way at a time.
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
@@ -20,7 +20,7 @@ using P = Program&;
 using ::testing::HasSubstr;
 
 constexpr int64_t kVocab = 100, kHidden = 8, kTaps = 3;
-// Two value heads of 4 columns over one key head of 8.
+// Two value heads of 4 columns share one key head of 8.
 constexpr int64_t kHeads = 2, kKeyDim = 8, kValueDim = 4;
 
 int block(ProgramBuilder& b, const char* name, int64_t rows, int64_t cols) {
@@ -69,7 +69,7 @@ int delta_rule(ProgramBuilder& b, int x) {
   return out;
 }
 
-// embed, conv, decay, delta_rule, head.
+// The program is embed, conv, decay, delta_rule, head.
 Program block_program() {
   ProgramBuilder b(0, 1, kVocab, kHidden);
   const int embedding = b.weight("embed.weight", program::EMBEDDING, kVocab, kHidden, 0, kVocab);

@@ -23,7 +23,7 @@ std::vector<BlockSum> some_blocks(size_t count) {
   return blocks;
 }
 
-// The groups of blocks that ranks have, each from one of `cuts` to the next.
+// The groups of blocks on ranks, each of which has the blocks from one of `cuts` to the next.
 std::vector<BlockSum> groups_over(const std::vector<BlockSum>& blocks,
                                   const std::vector<size_t>& cuts) {
   std::vector<cluster::BlockSums> ranks(cuts.size() - 1);

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// The handshake's bytes, as Python's hmac module makes them, and what is no hexadecimal text.
+// The handshake's bytes, as Python's hmac module computes them, and invalid hexadecimal text.
 #include "proto/handshake.h"
 
 #include <gtest/gtest.h>

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// A program by hand with what RWKV's layers are made of: as it is, and broken one by one.
+// A hand-made program with the operators of RWKV's layers: valid as it is, and broken in one way at
+// a time.
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
@@ -47,7 +48,7 @@ int recurrence(ProgramBuilder& b, int x, int decay) {
   return out;
 }
 
-// embed, shift, broadcast, lerp, recurrence, head_dot, expand_heads, wkv, head.
+// The program is embed, shift, broadcast, lerp, recurrence, head_dot, expand_heads, wkv, head.
 Program mixing_program() {
   ProgramBuilder b(0, 1, kVocab, kHidden);
   const int embedding = b.weight("embed.weight", program::EMBEDDING, kVocab, kHidden, 0, kVocab);

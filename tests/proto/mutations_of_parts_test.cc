@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Header, limits, values, weights, states and operands, broken one by one.
+// Header, limits, values, weights, states and operands, broken in one way at a time.
 #include <gtest/gtest.h>
 
 #include <array>
@@ -18,7 +18,7 @@ using program::Instruction;
 using program::Program;
 using P = Program&;
 
-// The weight's only piece is of a stack of matrices.
+// Makes the weight's only piece a part of a stack of matrices.
 void stack(P p, const char* name, const std::array<int64_t, 3>& shape) {
   program::Piece& piece = *weight_named(p, name).mutable_pieces(0);
   piece.clear_source_shape();

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Attributes, shapes and the memory plan, broken one by one.
+// Attributes, shapes and the memory plan, broken in one way at a time.
 #include <gtest/gtest.h>
 
 #include <cmath>

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// A program by hand whose linear takes rows that every rank has rounded its part of: as it is, and
-// broken one by one.
+// A hand-made program whose linear takes rows of which every rank has rounded its part: valid as it
+// is, and broken in one way at a time.
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
@@ -22,7 +22,7 @@ using ::testing::HasSubstr;
 
 constexpr int64_t kVocab = 100, kHidden = 80;  // The last group is short.
 
-// embed, this rank's columns of it rounded and gathered, linear, head.
+// The program is embed, this rank's columns of it rounded and gathered, linear, head.
 Program rounded_program(int rank) {
   ProgramBuilder b(rank, 2, kVocab, kHidden);
   const std::vector<int64_t> cuts = {0, 32, kHidden};

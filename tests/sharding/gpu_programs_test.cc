@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Programs for GPUs beside those for processors: edges of bfloat16 and what is fused change no
-// value that the model's graph has.
+// Programs for GPUs against those for CPUs: bfloat16 edges and fused operators change no value of
+// the model's graph.
 #include <gtest/gtest.h>
 
 #include "base/status.h"

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Each pass on its own, on graphs made for it.
+// Each pass alone, on graphs made for it.
 #include "sharding/passes/passes.h"
 
 #include <gtest/gtest.h>
@@ -53,7 +53,7 @@ TEST(StoreWeightsTest, MatricesFollowTheCallerAndVectorsAreFloat32) {
   for (const Parameter& p : graph.parameters()) {
     const bool wide = p.role == program::NORM || p.role == program::BIAS ||
                       p.role == program::HEAD_WEIGHT || p.name.find("down") != std::string::npos;
-    // Rows of an embedding are only copied: float16 may stay.
+    // Embedding rows are only copied: they may stay float16.
     const DType matrix = p.role == program::EMBEDDING ? DType::kF16 : DType::kBF16;
     EXPECT_EQ(p.dtype, wide ? DType::kF32 : matrix) << p.name;
   }
@@ -164,7 +164,7 @@ TEST(RoundInputsTest, OnGpusLinearsOverCodesTakeRoundedRows) {
   EXPECT_EQ(ops(round_inputs(stored, cpus)), "embed linear select_rows linear top_candidates");
 }
 
-// The graph as passes leave it that make casts and fuse them.
+// The graph after the passes that make casts and fuse them.
 Graph with_fused_casts(const Graph& graph, const CompileOptions& options) {
   return fuse_casts(fuse_add_norm(round_inputs(store_weights(graph, options), options), options),
                     options);
@@ -186,7 +186,7 @@ TEST(FuseCastsTest, WhatIsOnlyReadToBeRoundedIsWrittenRounded) {
 }
 
 TEST(FuseCastsTest, WhatSomethingElseReadsTooOrComesOfNoKernelThatMayRoundStays) {
-  Fixture f;  // a reads what the sum reads; b reads what a linear gives.
+  Fixture f;  // a shares its input with the sum; b's input is a linear's output.
   const Value normed = f.graph.rms_norm(f.x, "norm", 1e-5f);
   const Value a = f.graph.linear(normed, "a", kHidden);
   f.finish(f.graph.add(normed, f.graph.linear(a, "b", kHidden)));
@@ -245,10 +245,10 @@ TEST(FuseGatedLinearTest, ProcessorsFloat32AndOtherReadersKeepThemApart) {
       count_ops(Gated().fused(options_for(1, Strategy::kGather, DType::kBF16)), Op::kGatedLinear),
       0);
   EXPECT_EQ(count_ops(Gated().fused(on_gpus(DType::kF32)), Op::kGatedLinear), 0);
-  Gated read;  // Whose gate something else reads, too.
+  Gated read;  // Its gate has another reader.
   read.f.graph.top_candidates(read.gate);
   EXPECT_EQ(count_ops(read.fused(gpus), Op::kGatedLinear), 0);
-  Gated third;  // Beside which a third linear reads x.
+  Gated third;  // A third linear also reads x.
   third.f.finish(third.f.graph.linear(third.f.x, "third", kFfn, true));
   EXPECT_EQ(count_ops(third.fused(gpus), Op::kGatedLinear), 0);
 }
@@ -285,7 +285,7 @@ TEST(FuseRopeTest, TwoRopesOfOneTableGoWithAttention) {
             "top_candidates");
   const Node& fused = graph.nodes()[5];
   EXPECT_EQ(fused.attributes.attention().rotary_dim(), 4);
-  std::vector<int> makers;  // Of q, k, v and the table.
+  std::vector<int> makers;  // The nodes of q, k, v and the table.
   for (const int input : fused.inputs) makers.push_back(graph.values()[input].node);
   EXPECT_EQ(makers, (std::vector<int>{1, 3, 4, 2}));
   EXPECT_EQ(count_ops(Turned(true, true).fused(options_for(1, Strategy::kGather)), Op::kRope), 2)
@@ -296,7 +296,7 @@ TEST(FuseRopeTest, OtherTablesOtherColumnsAndOtherReadersKeepTheirRopes) {
   const CompileOptions gpus = on_gpus(DType::kF32);
   EXPECT_EQ(count_ops(Turned(false, true).fused(gpus), Op::kRope), 2);
   EXPECT_EQ(count_ops(Turned(true, false).fused(gpus), Op::kRope), 2);
-  Turned shared(true, true);  // Keys that a second attention reads.
+  Turned shared(true, true);  // A second attention reads the keys.
   shared.f.graph.attention(shared.q, shared.k, shared.v, shared.spec);
   EXPECT_EQ(count_ops(shared.fused(gpus), Op::kRopeAttention), 0);
 }

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// The rules one by one, and what they make of whole models: where collectives are, and how many.
+// The layout rules one by one, and their results for whole models: the places and numbers of
+// collectives.
 #include "sharding/layout/layout.h"
 
 #include <gtest/gtest.h>
@@ -140,7 +141,7 @@ TEST(CutTest, ExpertsAreCutInsideEachInOneStackOrInTensorsOfTheirOwn) {
   EXPECT_EQ(parameter("gate.weight").rows.columns(), 3);
 }
 
-// A stack that is one piece, as a pass may have made of it.
+// A stack that is one piece, as a pass may have made it.
 TEST(CutTest, OnePieceOfSeveralMatricesIsCutInEach) {
   Parameter whole{.name = "w", .role = program::LINEAR_WEIGHT, .rows = kFfn, .cols = kHidden};
   whole.matrices = 3;
@@ -223,7 +224,7 @@ TEST(SplitTest, GatherGathersFourTimesPerLayerOrThreeInParallelAndReducesTheEmbe
     const Graph model = model_graph(name);
     const int layers = count_layers(model);
     const int gathers = (is_parallel(name) ? 3 : 4) + (norms_all_heads(name) ? 2 : 0);
-    const int more = shared_experts(model) + low_ranks(model);  // What downs and norms read.
+    const int more = shared_experts(model) + low_ranks(model);  // The inputs of downs and norms.
     for (int ranks : {2, 3, 5}) {
       const auto graphs = compile_graphs(model, options_for(ranks, Strategy::kGather));
       ASSERT_TRUE(graphs.ok()) << message_of(graphs.status());
@@ -244,7 +245,7 @@ TEST(SplitTest, ReduceReducesTwicePerLayerOrOnceInParallelAndTheEmbedding) {
       const auto graphs = compile_graphs(model, options_for(ranks, Strategy::kReduce));
       ASSERT_TRUE(graphs.ok()) << message_of(graphs.status());
       for (const Graph& graph : *graphs) {
-        // What is normed whole is multiplied whole: a gather in place of a sum.
+        // A value that is normed whole is multiplied whole: a gather replaces a sum.
         const int gathers = norms_all_heads(name) ? 2 * layers : norms;
         EXPECT_EQ(count_ops(graph, Op::kAllGather), gathers) << name;
         EXPECT_EQ(count_ops(graph, Op::kAllReduce), sums * layers + 1 - norms) << name;
@@ -253,7 +254,7 @@ TEST(SplitTest, ReduceReducesTwicePerLayerOrOnceInParallelAndTheEmbedding) {
   }
 }
 
-// Heads 0-1, 2-3 and 4-5 of two KV heads: rank 1 holds both of them and gives none but the first.
+// Heads 0-1, 2-3 and 4-5 share two KV heads: rank 1 holds both and contributes only the first.
 TEST(SplitTest, ACopyOfAKvHeadIsGivenOnceAndEveryRankTakesItsOwnOfTheWhole) {
   const AxisSize q_axis = {Axis::kHeads, 6, 4}, kv_axis = {Axis::kKvHeads, 2, 4, 6};
   Graph model;
@@ -297,7 +298,7 @@ TEST(SplitTest, ParallelResidualReducesOnce) {
       graph.head(graph.rms_norm(graph.select_rows(sum), "last", 1e-6f), "head", kVocab));
   const absl::StatusOr<Graph> local = split(graph, two_ranks(Strategy::kReduce), 1);
   ASSERT_TRUE(local.ok());
-  EXPECT_EQ(count_ops(*local, Op::kAllReduce), 2);  // The embedding, and both branches at once.
+  EXPECT_EQ(count_ops(*local, Op::kAllReduce), 2);  // The embedding, and both branches together.
 }
 
 TEST(SplitTest, ACollectiveStandsDirectlyBeforeItsFirstReader) {
@@ -320,8 +321,8 @@ TEST(SplitTest, Bfloat16InputsAreGatheredAsBfloat16) {
     const bool half = graphs->front().values()[node.outputs[0]].dtype == DType::kBF16;
     (half ? halves : floats) += 1;
   }
-  EXPECT_EQ(halves, 4);  // Before o_proj and down_proj, two layers;
-  EXPECT_EQ(floats, 4);  // behind them the residual stream is float32.
+  EXPECT_EQ(halves, 4);  // Before o_proj and down_proj in two layers;
+  EXPECT_EQ(floats, 4);  // after them the residual stream is float32.
 }
 
 TEST(SplitTest, ABiasOnAPartialIsRankZerosAddend) {
