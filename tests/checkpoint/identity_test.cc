@@ -84,7 +84,7 @@ TEST_F(IdentityTest, AFileThatIsRewrittenInPlaceWithItsOldTimesHasAnotherStamp) 
   write_in_place(with_another("b"));
   EXPECT_EQ(open().written_at().value(), written_at);
   EXPECT_NE(open().stamp().value(), stamp);
-  EXPECT_NE(before.stamp().value(), stamp) << "who holds it open sees it, too";
+  EXPECT_NE(before.stamp().value(), stamp) << "an open checkpoint sees the change, too";
 }
 
 // A process that loads while a copy ends must notice later writes.

@@ -179,7 +179,8 @@ TEST(FuseCastsTest, WhatIsOnlyReadToBeRoundedIsWrittenRounded) {
   const Graph graph = with_fused_casts(f.graph, gpus);
   EXPECT_EQ(ops(graph), "embed map add_norm linear add select_rows cast linear top_candidates");
   const Node& norm = graph.nodes()[2];
-  EXPECT_EQ(graph.values()[norm.outputs[0]].dtype, DType::kF32) << "the stream";
+  EXPECT_EQ(graph.values()[norm.outputs[0]].dtype, DType::kF32)
+      << "the residual stream stays float32";
   EXPECT_EQ(graph.values()[norm.outputs[1]].dtype, DType::kBF16);
   EXPECT_EQ(graph.values()[norm.outputs[1]].name.find(".bf16") == std::string::npos, false);
   EXPECT_EQ(graph.nodes()[3].inputs[0], norm.outputs[1]);
@@ -289,7 +290,7 @@ TEST(FuseRopeTest, TwoRopesOfOneTableGoWithAttention) {
   for (const int input : fused.inputs) makers.push_back(graph.values()[input].node);
   EXPECT_EQ(makers, (std::vector<int>{1, 3, 4, 2}));
   EXPECT_EQ(count_ops(Turned(true, true).fused(options_for(1, Strategy::kGather)), Op::kRope), 2)
-      << "on processors";
+      << "on CPUs";
 }
 
 TEST(FuseRopeTest, OtherTablesOtherColumnsAndOtherReadersKeepTheirRopes) {

@@ -111,7 +111,8 @@ TEST(RoundPartsTest, AttentionsAndFfnsPartsAreGatheredAsCodes) {
       int64_t planned = 0;
       const auto table = plan_table(wide_model(), options, *compile(wide_model(), options));
       for (const PlanRow& row : table->rows) planned += row.collective_bytes_per_token;
-      EXPECT_EQ(planned, stream + (4 + 10) * 36 + ranks * 64 * 4) << "and the embedding's sum";
+      EXPECT_EQ(planned, stream + (4 + 10) * 36 + ranks * 64 * 4)
+          << "including the embedding's sum";
       const auto graphs = compile_graphs(wide_model(), options);
       for (const Graph& graph : *graphs) {
         EXPECT_EQ(count_ops(graph, Op::kRoundGroups), 2);

@@ -37,7 +37,7 @@ TEST(PlanTest, EveryUnitOfEveryAxisIsCoveredExactlyOnce) {
           EXPECT_EQ(range.begin % axis.unit, 0);
           at = range.end;
           if (axis.axis == Axis::kVocab && range.end != axis.count) {
-            EXPECT_EQ(range.end % 64, 0) << "cut between blocks of 64 ids";
+            EXPECT_EQ(range.end % 64, 0) << "must end between blocks of 64 ids";
           }
           if (axis.count >= ranks && axis.axis != Axis::kVocab) {
             EXPECT_GT(range.size(), 0);
