@@ -63,7 +63,7 @@ class SmallFiles {
   rlimit before_{};
 };
 
-TEST(CheckpointWriterTest, OneFileHoldsEveryTensorWhateverTheOrderOfWriting) {
+TEST(CheckpointWriterTest, OneFileHoldsEveryTensorForAnyOrderOfWriting) {
   const TempFolder folder;
   auto writer = CheckpointWriter::create(folder.path(), kSpecs, 1 << 20);
   ASSERT_TRUE(writer.ok()) << writer.status();
@@ -74,7 +74,7 @@ TEST(CheckpointWriterTest, OneFileHoldsEveryTensorWhateverTheOrderOfWriting) {
   expect_filled(folder.path());
 }
 
-TEST(CheckpointWriterTest, ShardsAreNoLargerThanAskedAndHaveAnIndex) {
+TEST(CheckpointWriterTest, ShardsStayWithinTheSizeLimitAndHaveAnIndex) {
   const TempFolder folder;
   auto writer = CheckpointWriter::create(folder.path(), kSpecs, 13);  // 24; 8 + 5; 4.
   ASSERT_TRUE(writer.ok()) << writer.status();
@@ -84,7 +84,7 @@ TEST(CheckpointWriterTest, ShardsAreNoLargerThanAskedAndHaveAnIndex) {
   expect_filled(folder.path());
 }
 
-TEST(CheckpointWriterTest, AFileThatIsThereIsNeverOverwritten) {
+TEST(CheckpointWriterTest, AnExistingFileIsNeverOverwritten) {
   const TempFolder folder;
   write_test_file(folder.path() / "model.safetensors", "mine");
   const auto writer = CheckpointWriter::create(folder.path(), kSpecs, 1 << 20);

@@ -74,13 +74,13 @@ void expect_refused_wherever_cut(const fs::path& folder, const fs::path& path) {
   EXPECT_TRUE(Checkpoint::open(folder).ok());
 }
 
-TEST(HostileTest, AFileCutAnywhereIsANamedError) {
+TEST(HostileTest, AFileTruncatedAnywhereIsANamedError) {
   const TempFolder folder;
   write_safetensors(folder.path() / "model.safetensors", sample());
   expect_refused_wherever_cut(folder.path(), folder.path() / "model.safetensors");
 }
 
-TEST(HostileTest, AShardCutAnywhereIsANamedError) {
+TEST(HostileTest, AShardTruncatedAnywhereIsANamedError) {
   const TempFolder folder;
   TestTensors first = sample(), second;
   for (const char* layer : {"2", "3"}) {
@@ -112,7 +112,7 @@ std::string listing_of_weights(std::vector<TensorInfo> tensors) {
   return listing(tensors);
 }
 
-TEST(HostileTest, FlippedBitsOfTheHeaderAreAnErrorOrTheSameWeights) {
+TEST(HostileTest, FlippedHeaderBitsGiveAnErrorOrTheSameWeights) {
   constexpr uint64_t kSeed = 20240611;
   std::printf("bit flips: seed %llu\n", static_cast<unsigned long long>(kSeed));
   std::mt19937_64 random(kSeed);
@@ -151,7 +151,7 @@ TEST(HostileTest, FlippedBitsOfTheHeaderAreAnErrorOrTheSameWeights) {
   EXPECT_GT(identical, 0);
 }
 
-TEST(HostileTest, FlippedBitsOfTheLengthAreRefused) {
+TEST(HostileTest, FlippedLengthBitsAreRefused) {
   const TempFolder folder;
   const std::string bytes = safetensors_bytes(sample());
   for (int bit = 0; bit < 64; ++bit) {

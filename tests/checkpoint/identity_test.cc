@@ -56,7 +56,7 @@ class IdentityTest : public testing::Test {
   const TempFolder folder_;
 };
 
-TEST_F(IdentityTest, ContentsDifferWhereOneTensorDoes) {
+TEST_F(IdentityTest, ContentsDifferIfOneTensorDiffers) {
   const std::string contents = open().contents().value();
   for (const std::string name : {"a", "b", "c"}) {
     write_safetensors(path(name), with_another(name));
@@ -64,7 +64,7 @@ TEST_F(IdentityTest, ContentsDifferWhereOneTensorDoes) {
   }
 }
 
-TEST_F(IdentityTest, ContentsAreThoseOfEveryCopy) {
+TEST_F(IdentityTest, ContentsAreTheSameForEveryCopy) {
   fs::copy_file(path(), path("copy"));
   fs::last_write_time(path("copy"), fs::last_write_time(path()) + std::chrono::hours(1));
   EXPECT_EQ(open("copy").contents().value(), open().contents().value());
@@ -72,13 +72,13 @@ TEST_F(IdentityTest, ContentsAreThoseOfEveryCopy) {
   EXPECT_NE(open("copy").stamp().value(), open().stamp().value());
 }
 
-TEST_F(IdentityTest, AFileThatNobodyWroteKeepsItsStamp) {
+TEST_F(IdentityTest, AnUnchangedFileKeepsItsStamp) {
   const std::string stamp = open().stamp().value();
   std::ifstream(path()).get();
   EXPECT_EQ(open().stamp().value(), stamp);
 }
 
-TEST_F(IdentityTest, AFileThatIsRewrittenInPlaceWithItsOldTimesHasAnotherStamp) {
+TEST_F(IdentityTest, AFileRewrittenInPlaceWithItsOldTimesHasAnotherStamp) {
   const Checkpoint before = open();
   const std::string stamp = before.stamp().value(), written_at = before.written_at().value();
   write_in_place(with_another("b"));
@@ -88,7 +88,7 @@ TEST_F(IdentityTest, AFileThatIsRewrittenInPlaceWithItsOldTimesHasAnotherStamp) 
 }
 
 // A process that loads while a copy ends must notice later writes.
-TEST_F(IdentityTest, AWriteWithinTheClockTickOfTheStampIsSeen) {
+TEST_F(IdentityTest, AWriteWithinTheClockTickOfTheStampIsDetected) {
   for (int i = 0; i < 10; ++i) {
     write_in_place(with_another("a"));
     const std::string stamp = open().stamp().value();
@@ -98,7 +98,7 @@ TEST_F(IdentityTest, AWriteWithinTheClockTickOfTheStampIsSeen) {
 }
 
 // File systems reuse inodes; the time of the change then differs.
-TEST_F(IdentityTest, AFileThatTakesAnothersPlaceHasAnotherStamp) {
+TEST_F(IdentityTest, AFileThatReplacesAnotherHasAnotherStamp) {
   const std::string stamp = open().stamp().value();
   const auto time = fs::last_write_time(path());
   fs::remove(path());
@@ -107,14 +107,14 @@ TEST_F(IdentityTest, AFileThatTakesAnothersPlaceHasAnotherStamp) {
   EXPECT_NE(open().stamp().value(), stamp);
 }
 
-TEST_F(IdentityTest, ReadingShowsThatItGoesOn) {
+TEST_F(IdentityTest, ReadingReportsProgress) {
   int signs = 0;
   EXPECT_TRUE(open().contents([&] { ++signs; }).ok());
   EXPECT_EQ(signs, 3);
 }
 
 // Reading a header of many MB takes seconds.
-TEST_F(IdentityTest, OpeningALongHeaderShowsThatItGoesOn) {
+TEST_F(IdentityTest, OpeningALongHeaderReportsProgress) {
   std::string metadata;
   for (int i = 0; i < 20'000; ++i) metadata += fmt::format("{}\"k{}\":\"v\"", i == 0 ? "" : ",", i);
   write_test_file(path("long"), safetensors_bytes("{\"__metadata__\":{" + metadata + "}}", ""));

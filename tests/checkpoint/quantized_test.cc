@@ -115,7 +115,7 @@ TEST_F(QuantizedTest, StoredCodesAreThoseOfRoundingAtLoad) {
   }
 }
 
-TEST_F(QuantizedTest, StoredCodesOfAPairedWeightAlternateAsItsRowsDo) {
+TEST_F(QuantizedTest, StoredCodesOfAPairedWeightAlternateLikeItsRows) {
   write({{"a", random_tensor(1, {33, 391})}, {"b", random_tensor(2, {33, 391})}});
   const WeightSource original = open(folder_.path());
   for (const DType kind : kKinds) {
@@ -149,7 +149,7 @@ TEST_F(QuantizedTest, AStackIsStoredAsAStack) {
   EXPECT_EQ(*wanted, *found);
 }
 
-TEST_F(QuantizedTest, WholeGroupsOfColumnsAreReadAlone) {
+TEST_F(QuantizedTest, WholeGroupsOfColumnsCanBeReadAlone) {
   write({{"a", random_tensor(3, {9, 300})}});
   const WeightSource original = open(folder_.path());
   for (const DType kind : {DType::kQ8, DType::kQ4, DType::kQ4M}) {
@@ -218,21 +218,21 @@ TEST_F(QuantizedTest, AnotherKindThanTheStoredOneIsOneLineThatNamesBoth) {
   EXPECT_THAT(plain.message(), HasSubstr("the checkpoint has it quantized, bfloat16 was asked"));
 }
 
-TEST_F(QuantizedTest, MinimaThatAKindHasAreMissed) {
+TEST_F(QuantizedTest, MissingMinimaAreAnError) {
   write({{"a", random_tensor(6, {4, 256})}});
   ASSERT_TRUE(quantize(DType::kQ4, {"a"}, out_).ok());
   const absl::Status status = open(out_).check(weight_of(DType::kQ4M, {{"a", 4}}, 256));
   EXPECT_THAT(status.message(), HasSubstr("a.minima: q4m is BF16 [4, 8], the checkpoint has none"));
 }
 
-TEST_F(QuantizedTest, MinimaThatAKindDoesNotHaveAreNotPassedOver) {
+TEST_F(QuantizedTest, UnexpectedMinimaAreAnError) {
   write({{"a", random_tensor(7, {4, 64})}});
   ASSERT_TRUE(quantize(DType::kQ4M, {"a"}, out_).ok());
   const absl::Status status = open(out_).check(weight_of(DType::kQ4, {{"a", 4}}, 64));
   EXPECT_THAT(status.message(), HasSubstr("a: q4 has no minima, the checkpoint has some"));
 }
 
-TEST_F(QuantizedTest, CodesAndScalesThatNoQuantizerGivesAreRefused) {
+TEST_F(QuantizedTest, CodesAndScalesThatNoQuantizerWritesAreRefused) {
   const std::string low(64, '\x80');
   const uint16_t one = 0x3f80, infinity = 0x7f80;
   const auto file = [&](const std::string& codes, uint16_t scale) {
@@ -249,7 +249,7 @@ TEST_F(QuantizedTest, CodesAndScalesThatNoQuantizerGivesAreRefused) {
               HasSubstr("a.scales: wanted finite numbers"));
 }
 
-TEST_F(QuantizedTest, WeightsThatAreNoNumbersAreOneLineAndNotCodes) {
+TEST_F(QuantizedTest, NonFiniteWeightsAreOneLineAndNotQuantized) {
   TestTensor tensor = random_tensor(8, {4, 64});
   tensor.values[130] = std::numeric_limits<float>::quiet_NaN();
   write({{"a", tensor}});
@@ -276,7 +276,7 @@ TEST_F(QuantizedTest, TransposedWeightsAreRoundedAlongTheirOwnRows) {
   EXPECT_EQ(*found, *wanted);
 }
 
-TEST_F(QuantizedTest, ProgressCountsWhatTheFileHas) {
+TEST_F(QuantizedTest, ProgressCountsTheBytesInTheFile) {
   write({{"a", random_tensor(10, {4, 64})}});
   EXPECT_EQ(*open(folder_.path()).bytes_to_read(weight_of(DType::kQ4, {{"a", 4}}, 64)), 4 * 64 * 4);
   ASSERT_TRUE(quantize(DType::kQ4, {"a"}, out_).ok());

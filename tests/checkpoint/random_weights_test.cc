@@ -55,7 +55,7 @@ TEST(RandomWeightsTest, AnySliceAgreesWithTheWhole) {
   }
 }
 
-TEST(RandomWeightsTest, TransposedIsTheTranspose) {
+TEST(RandomWeightsTest, ATransposedReadIsTheTranspose) {
   // The matrix is square, so that the number of inputs is the same either way.
   const Rectangle cut{3, 150, 20, 199};
   const std::vector<float> plain =
@@ -69,7 +69,7 @@ TEST(RandomWeightsTest, TransposedIsTheTranspose) {
   }
 }
 
-TEST(RandomWeightsTest, SeedNameRowAndColumnAllCount) {
+TEST(RandomWeightsTest, SeedNameRowAndColumnAllMatter) {
   const Rectangle all{0, 64, 0, 64};
   const auto a = read(1, piece_of("a", {64, 64}, false), program::LINEAR_WEIGHT, all);
   EXPECT_NE(a, read(2, piece_of("a", {64, 64}, false), program::LINEAR_WEIGHT, all));
@@ -77,7 +77,7 @@ TEST(RandomWeightsTest, SeedNameRowAndColumnAllCount) {
   EXPECT_GT(std::set<float>(a.begin(), a.end()).size(), 4090u);  // Out of 4,096 draws of 24 bits.
 }
 
-TEST(RandomWeightsTest, ScalesKeepActivationsTheirSize) {
+TEST(RandomWeightsTest, ScalesPreserveTheSizeOfActivations) {
   const auto check = [](const program::Piece& piece, program::Role role, const Rectangle& all,
                         double mean, double deviation) {
     const Moments found = moments(read(3, piece, role, all));

@@ -91,7 +91,7 @@ program::RecurrenceAttrs& rule_of(P p) {
 }
 program::Piece& piece_of(P p) { return *weight_named(p, "conv.weight").mutable_pieces(0); }
 
-TEST(BlockProgramTest, IsValidAsItIsAndHasBlocks) {
+TEST(BlockProgramTest, TheProgramIsValidAndHasBlocks) {
   const Program program = block_program();
   EXPECT_EQ(message_of(validate(program)), "");
   EXPECT_TRUE(has_blocks(program));
@@ -102,7 +102,7 @@ TEST(BlockProgramTest, IsValidAsItIsAndHasBlocks) {
 
 class BlockMutationTest : public MutationTest {};
 
-TEST_P(BlockMutationTest, IsRefusedAndNamed) {
+TEST_P(BlockMutationTest, ABrokenProgramIsRefusedAndTheFaultIsNamed) {
   Program program = block_program();
   GetParam().apply(program);
   const absl::Status status = validate(program);

@@ -45,7 +45,7 @@ void expect_equal(const std::vector<BlockSum>& found, const std::vector<BlockSum
   }
 }
 
-TEST(BlockSumsTest, GroupsHaveTheSameBitsForEveryCut) {
+TEST(BlockSumsTest, GroupsHaveTheSameBitsForEverySplitOverRanks) {
   for (const size_t count :
        {size_t{1}, size_t{15}, size_t{16}, size_t{17}, size_t{32}, size_t{53}}) {
     SCOPED_TRACE(count);
@@ -71,7 +71,7 @@ TEST(BlockSumsTest, AGroupSumsItsBlocks) {
   EXPECT_NEAR(group.sum, sum, 1e-6 * sum);
 }
 
-TEST(BlockSumsTest, WhatIsNotFiniteAddsNothing) {
+TEST(BlockSumsTest, NonFiniteSumsAddNothing) {
   const float nan = std::nanf("");
   EXPECT_EQ(fold({}).max, -kInfinity);
   for (const BlockSum& none :
@@ -84,7 +84,7 @@ TEST(BlockSumsTest, WhatIsNotFiniteAddsNothing) {
   EXPECT_EQ(fold(std::vector<BlockSum>{{kInfinity, 3}, {2, 5}}).sum, 3);
 }
 
-TEST(BlockSumsTest, WhatDoesNotFitTheVocabularyIsRefused) {
+TEST(BlockSumsTest, SumsThatDoNotMatchTheVocabularyAreRefused) {
   constexpr int64_t kVocab = 40 * kVocabBlock;
   cluster::BlockSums good;
   set_sums(10, some_blocks(24), &good);

@@ -77,7 +77,7 @@ program::RouteAttrs& route_of(P p) {
   return *find(p, program::ROUTE).mutable_attributes()->mutable_route();
 }
 
-TEST(ExpertProgramTest, IsValidAsItIsAndWithoutBiases) {
+TEST(ExpertProgramTest, TheProgramIsValidWithAndWithoutBiases) {
   Program program = expert_program();
   EXPECT_EQ(message_of(validate(program)), "");
   EXPECT_THAT(to_text(program), HasSubstr("route(%1 scores, w2 choice) {chosen 3 groups 2"));
@@ -91,7 +91,7 @@ TEST(ExpertProgramTest, IsValidAsItIsAndWithoutBiases) {
 
 class ExpertMutationTest : public MutationTest {};
 
-TEST_P(ExpertMutationTest, IsRefusedAndNamed) {
+TEST_P(ExpertMutationTest, ABrokenProgramIsRefusedAndTheFaultIsNamed) {
   Program program = expert_program();
   GetParam().apply(program);
   const absl::Status status = validate(program);

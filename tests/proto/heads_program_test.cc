@@ -51,7 +51,7 @@ Program heads_program() {
 program::HeadsAttrs& linear_of(P p) { return heads_of(find(p, program::HEAD_LINEAR)); }
 program::HeadsAttrs& join_of(P p) { return heads_of(find(p, program::JOIN_HEADS)); }
 
-TEST(HeadsProgramTest, IsValidAsItIsAndSaysItsAttributes) {
+TEST(HeadsProgramTest, TheProgramIsValidAndPrintsItsAttributes) {
   Program program = heads_program();
   EXPECT_EQ(message_of(validate(program)), "");
   EXPECT_THAT(to_text(program), HasSubstr("{heads 2 in_dim 3}"));
@@ -62,7 +62,7 @@ TEST(HeadsProgramTest, IsValidAsItIsAndSaysItsAttributes) {
 
 class HeadsMutationTest : public MutationTest {};
 
-TEST_P(HeadsMutationTest, IsRefusedAndNamed) {
+TEST_P(HeadsMutationTest, ABrokenProgramIsRefusedAndTheFaultIsNamed) {
   Program program = heads_program();
   GetParam().apply(program);
   const absl::Status status = validate(program);

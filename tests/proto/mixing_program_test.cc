@@ -102,7 +102,7 @@ program::HeadsAttrs& expand_of(P p) {
   return *find(p, program::EXPAND_HEADS).mutable_attributes()->mutable_heads();
 }
 
-TEST(MixingProgramTest, IsValidAsItIsAndSaysItsAttributes) {
+TEST(MixingProgramTest, TheProgramIsValidAndPrintsItsAttributes) {
   Program program = mixing_program();
   EXPECT_EQ(message_of(validate(program)), "");
   EXPECT_THAT(to_text(program), HasSubstr("{state 0}"));
@@ -112,7 +112,7 @@ TEST(MixingProgramTest, IsValidAsItIsAndSaysItsAttributes) {
   EXPECT_THAT(to_text(program), HasSubstr("v_dim 4 out_before state 1"));
 }
 
-TEST(MixingProgramTest, ChangesAndADecayForEachRowOfTheStateMayBeMissing) {
+TEST(MixingProgramTest, ChangesAndADecayForEachStateRowAreOptional) {
   Program program = mixing_program();
   program::Instruction& instruction = find(program, program::RECURRENCE);
   instruction.mutable_inputs()->RemoveLast();
@@ -126,7 +126,7 @@ TEST(MixingProgramTest, ChangesAndADecayForEachRowOfTheStateMayBeMissing) {
 
 class MixingMutationTest : public MutationTest {};
 
-TEST_P(MixingMutationTest, IsRefusedAndNamed) {
+TEST_P(MixingMutationTest, ABrokenProgramIsRefusedAndTheFaultIsNamed) {
   Program program = mixing_program();
   GetParam().apply(program);
   const absl::Status status = validate(program);

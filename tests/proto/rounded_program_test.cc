@@ -56,7 +56,7 @@ void set_types(P p, program::DType dtype) {
   gathered(p).set_dtype(dtype);
 }
 
-TEST(RoundedProgramTest, IsValidOnEveryRank) {
+TEST(RoundedProgramTest, TheProgramIsValidOnEveryRank) {
   for (const int rank : {0, 1}) {
     const Program program = rounded_program(rank);
     EXPECT_EQ(message_of(validate(program)), "");
@@ -66,7 +66,7 @@ TEST(RoundedProgramTest, IsValidOnEveryRank) {
 
 class RoundedMutationTest : public MutationTest {};
 
-TEST_P(RoundedMutationTest, IsRefusedAndNamed) {
+TEST_P(RoundedMutationTest, ABrokenProgramIsRefusedAndTheFaultIsNamed) {
   Program program = rounded_program(1);
   GetParam().apply(program);
   const absl::Status status = validate(program);

@@ -25,7 +25,7 @@ using program::Instruction;
 using program::Program;
 using ::testing::HasSubstr;
 
-TEST(ValidateTest, AcceptsProgramsMadeByHand) {
+TEST(ValidateTest, HandMadeProgramsAreAccepted) {
   for (const Program& program : {tiny_program(), tiny_program(0, 2), tiny_program(1, 2),
                                  layer_program(), layer_program(0, 2), layer_program(1, 2),
                                  shared_layer_program(0, 2), shared_layer_program(1, 2)}) {
@@ -33,7 +33,7 @@ TEST(ValidateTest, AcceptsProgramsMadeByHand) {
   }
 }
 
-TEST(ValidateTest, AcceptsMatricesOfAStackAsTheyAreAndTransposed) {
+TEST(ValidateTest, MatricesOfAStackAreAcceptedPlainAndTransposed) {
   Program program = layer_program(1, 2);
   program::Piece& plain = *weight_named(program, "embed.weight").mutable_pieces(0);
   plain.clear_source_shape();
@@ -51,7 +51,7 @@ TEST(ValidateTest, AcceptsMatricesOfAStackAsTheyAreAndTransposed) {
   EXPECT_EQ(message_of(validate(program)), "");
 }
 
-TEST_P(MutationTest, IsRefusedAndNamed) {
+TEST_P(MutationTest, ABrokenProgramIsRefusedAndTheFaultIsNamed) {
   Program program = layer_program(1, 2);
   GetParam().apply(program);
   const absl::Status status = validate(program);
@@ -62,7 +62,7 @@ TEST_P(MutationTest, IsRefusedAndNamed) {
 }
 
 // An error about names chosen by the sender is one short line.
-TEST(ValidateTest, NamesThatAreHostileStayOneShortLine) {
+TEST(ValidateTest, HostileNamesGiveOneShortLine) {
   const std::string name = "a\nb\x1b[2J" + std::string(5000, 'x');
   const std::function<void(Program&)> mutations[] = {
       [&](Program& p) { p.set_strategy(name); },
@@ -101,7 +101,7 @@ TEST(ValidateTest, NamesThatAreHostileStayOneShortLine) {
   }
 }
 
-TEST(ValidateTest, AllowsElementwiseOperatorsInPlace) {
+TEST(ValidateTest, ElementwiseOperatorsMayWorkInPlace) {
   Program program = layer_program();
   const Instruction& add = find(program, program::ADD);
   program.mutable_values(add.outputs(0))
@@ -109,7 +109,7 @@ TEST(ValidateTest, AllowsElementwiseOperatorsInPlace) {
   EXPECT_EQ(message_of(validate(program)), "");
 }
 
-TEST(ValidateTest, AllowsAPartToLieWhereItIsGathered) {
+TEST(ValidateTest, APartMayBeAtItsPlaceInTheGatheredValue) {
   for (int rank = 0; rank < 2; ++rank) {
     Program program = layer_program(rank, 2);
     const Instruction& gather = find(program, program::ALL_GATHER, 1);
@@ -129,7 +129,7 @@ std::string message_of_shared(const std::function<void(Program&)>& change) {
   return message_of(validate(program));
 }
 
-TEST(ValidateTest, SharedMemoryIsForWhatIsGatheredAlone) {
+TEST(ValidateTest, OnlyGatheredValuesMayBeInSharedMemory) {
   EXPECT_THAT(message_of_shared([](Program& p) { output_of(p, program::MAP).set_shared(true); }),
               HasSubstr("is shared: it must be what all_gather gives, or a part of it"));
   EXPECT_THAT(message_of_shared([](Program& p) { output_of(p, program::EMBED).set_shared(true); }),
@@ -139,7 +139,7 @@ TEST(ValidateTest, SharedMemoryIsForWhatIsGatheredAlone) {
       HasSubstr("shared of the view"));
 }
 
-TEST(ValidateTest, WhatOthersMayStillReadIsKeptUntilTheNextCollective) {
+TEST(ValidateTest, SharedValuesAreKeptUntilTheNextCollective) {
   // The last read of the attention's whole rows is right after their gather, before the mlp's part
   // is written. Only the gather in between ensures that the other rank has read them, too.
   const auto lay_over = [](Program& p, int earlier, int later) {
@@ -153,7 +153,7 @@ TEST(ValidateTest, WhatOthersMayStillReadIsKeptUntilTheNextCollective) {
   EXPECT_EQ(message_of_shared([&](Program& p) { lay_over(p, 0, 2); }), "");
 }
 
-TEST(ValidateTest, NeverCrashesOnRandomBytes) {
+TEST(ValidateTest, RandomBytesNeverCrashValidation) {
   const uint32_t seed = std::random_device{}();
   SCOPED_TRACE("seed " + std::to_string(seed));
   std::mt19937 random(seed);

@@ -65,7 +65,7 @@ class EqualityTest : public testing::TestWithParam<Case> {};
 // into one part per rank, and each part is rounded to float32: a few units in the last place for
 // each of about ten sums. If values are rounded to bfloat16, such a difference may change one
 // rounding, 2^-8 of an element.
-TEST_P(EqualityTest, AnyNumberOfRanksComputesWhatTheModelsGraphSays) {
+TEST_P(EqualityTest, AnyNumberOfRanksComputesTheModelsGraph) {
   const Case& c = GetParam();
   const Graph model = model_graph(c.model);
   const naive::Tensors tensors = random_tensors(model, 17);
@@ -134,7 +134,7 @@ Graph graph_of_uneven_layers() {
   return g;
 }
 
-TEST(CompileTest, LayersMayDifferInHeadsAndInTheirWidths) {
+TEST(CompileTest, LayersMayDifferInHeadsAndWidths) {
   const Graph model = graph_of_uneven_layers();
   const naive::Tensors tensors = random_tensors(model, 3);
   const naive::Logits wanted = naive::interpret(std::span(&model, 1), tensors, kSequence);
@@ -152,7 +152,7 @@ TEST(CompileTest, LayersMayDifferInHeadsAndInTheirWidths) {
   EXPECT_FALSE(compile(model, options_for(10, Strategy::kGather)).ok());
 }
 
-TEST(CompileTest, AttentionThatOnlyReadsHasTheStateOfTheOneThatAppended) {
+TEST(CompileTest, AttentionThatOnlyReadsUsesTheStateOfTheOneThatAppended) {
   Graph model;
   const AxisSize hidden{Axis::kHidden, 24}, heads{Axis::kHeads, 6, 4}, kv{Axis::kKvHeads, 2, 4, 6};
   Value x = model.embed("embed", {Axis::kVocab, 150}, hidden);
@@ -242,7 +242,7 @@ TEST(CompileTest, EachRanksKvHeadsServeItsQueryHeads) {
   }
 }
 
-TEST(CompileTest, ProgramsNameTheNumericClassThatAllWorkersHaveInCommon) {
+TEST(CompileTest, ProgramsNameTheNumericClassThatAllWorkersShare) {
   const auto class_of = [](std::vector<std::string> classes) {
     CompileOptions options = options_for(static_cast<int>(classes.size()), Strategy::kGather);
     for (size_t rank = 0; rank < classes.size(); ++rank) {
@@ -294,7 +294,7 @@ Graph experts_model(bool stacked) {
   return g;
 }
 
-TEST(CompileTest, ExpertsOfOneTensorComputeWhatTheyDoInTensorsOfTheirOwn) {
+TEST(CompileTest, ExpertsInOneTensorComputeTheSameAsInSeparateTensors) {
   const Graph stacked = experts_model(true), apart = experts_model(false);
   const naive::Tensors tensors = random_tensors(stacked, 23);
   naive::Tensors cut = tensors;
@@ -320,7 +320,7 @@ TEST(CompileTest, ExpertsOfOneTensorComputeWhatTheyDoInTensorsOfTheirOwn) {
   }
 }
 
-TEST(CompileTest, LimitsOutOfRangeAreTheUsersError) {
+TEST(CompileTest, LimitsOutOfRangeAreAUserError) {
   for (const char* field : {"rows", "outputs", "sequences", "context", "page_tokens"}) {
     CompileOptions options = options_for(1, Strategy::kGather);
     const auto* descriptor = program::Limits::descriptor()->FindFieldByName(field);
@@ -347,7 +347,7 @@ TEST(CompileTest, EveryStageIsTracedInOrder) {
 }
 
 // The number of experts in the largest published models: a recipe of 69,120 rectangles.
-TEST(CompileTest, SixtyLayersOf384ExpertsAreCutInsideEachExpert) {
+TEST(CompileTest, SixtyLayersOf384ExpertsAreSplitInsideEachExpert) {
   Graph model;
   const AxisSize hidden = {Axis::kHidden, 7168, 1}, ffn = {Axis::kFfn, 2048, 1};
   Value x = model.embed("embed", {Axis::kVocab, 4096, 1}, hidden);
@@ -374,7 +374,7 @@ TEST(CompileTest, SixtyLayersOf384ExpertsAreCutInsideEachExpert) {
 }
 
 // LOCKSTEP_REGENERATE=1 sharding_test --gtest_filter='*Golden*' writes the files again.
-TEST(CompileTest, GoldenProgramsReadAsTheyDid) {
+TEST(CompileTest, GoldenProgramsHaveNotChanged) {
   struct Golden {
     const char* model;
     int ranks, rank;

@@ -30,7 +30,7 @@ std::string ops(const Graph& graph) {
   return text;
 }
 
-TEST(DropDeadTest, LeavesOutWhatNothingReadsAndItsParameters) {
+TEST(DropDeadTest, UnreadNodesAndTheirParametersAreDropped) {
   Fixture f;
   f.graph.map(f.graph.linear(f.x, "unused", kFfn), Function::kSilu);
   f.finish(f.x);
@@ -39,12 +39,12 @@ TEST(DropDeadTest, LeavesOutWhatNothingReadsAndItsParameters) {
   EXPECT_EQ(graph.parameters().size(), 2u);
 }
 
-TEST(DropDeadTest, KeepsAttentionForItsState) {
+TEST(DropDeadTest, AttentionIsKeptForItsState) {
   const Graph graph = drop_dead(model_graph("llama"), {});
   EXPECT_EQ(count_ops(graph, Op::kAttention), 2);
 }
 
-TEST(StoreWeightsTest, MatricesFollowTheCallerAndVectorsAreFloat32) {
+TEST(StoreWeightsTest, MatricesHaveTheRequestedTypeAndVectorsAreFloat32) {
   const CompileOptions options{.weight_dtype = [](const std::string& source, program::Role role) {
     if (role == program::EMBEDDING || role == program::HEAD_WEIGHT) return DType::kF16;
     return source.find("down_proj") != std::string::npos ? DType::kF32 : DType::kBF16;
@@ -59,7 +59,7 @@ TEST(StoreWeightsTest, MatricesFollowTheCallerAndVectorsAreFloat32) {
   }
 }
 
-TEST(RoundInputsTest, CastsAValueOnceAndLeavesItsOtherReadersExact) {
+TEST(RoundInputsTest, AValueIsCastOnceAndItsOtherReadersStayExact) {
   Fixture f;
   const Value a = f.graph.linear(f.x, "a", kHidden);
   const Value b = f.graph.linear(f.x, "b", kHidden);
@@ -93,7 +93,7 @@ TEST(FuseLinearsTest, LinearsOfOneInputBecomeOneWithViews) {
             "%3 = columns(%1) {begin 16 end 32} : f32 [tokens, hidden 16]");
 }
 
-TEST(FuseLinearsTest, DifferentTypesOrABiasOnOneSideStayApart) {
+TEST(FuseLinearsTest, LinearsWithDifferentTypesOrBiasesStaySeparate) {
   Fixture f;
   const Value a = f.graph.linear(f.x, "a", kHidden, true);
   const Value b = f.graph.linear(f.x, "b", kHidden, false);
@@ -109,7 +109,7 @@ TEST(FuseLinearsTest, DifferentTypesOrABiasOnOneSideStayApart) {
   EXPECT_EQ(count_ops(fuse_linears(store_weights(g.graph, options), {}), Op::kColumns), 0);
 }
 
-TEST(FuseLinearsTest, TheHeadStaysByItself) {
+TEST(FuseLinearsTest, TheHeadStaysSeparate) {
   Fixture f;
   const Value rows = f.graph.select_rows(f.x);
   f.graph.linear(rows, "a", kHidden);
@@ -117,7 +117,7 @@ TEST(FuseLinearsTest, TheHeadStaysByItself) {
   EXPECT_EQ(count_ops(fuse_linears(f.graph, {}), Op::kColumns), 0);
 }
 
-TEST(FuseGatedTest, SiluOnEitherSideOfAProductIsTakenIn) {
+TEST(FuseGatedTest, SiluOnEitherSideOfAProductIsFused) {
   for (bool first : {true, false}) {
     Fixture f;
     const Value gate = f.graph.map(f.x, Function::kSilu);
@@ -129,7 +129,7 @@ TEST(FuseGatedTest, SiluOnEitherSideOfAProductIsTakenIn) {
   }
 }
 
-TEST(FuseGatedTest, ASiluWithAnotherReaderStays) {
+TEST(FuseGatedTest, ASiluWithAnotherReaderIsNotFused) {
   Fixture f;
   const Value gate = f.graph.map(f.x, Function::kSilu);
   f.finish(f.graph.add(gate, f.graph.mul(gate, f.x)));
@@ -154,7 +154,7 @@ CompileOptions on_gpus(DType dtype) {
   return options;
 }
 
-TEST(RoundInputsTest, OnGpusLinearsOverCodesTakeRoundedRows) {
+TEST(RoundInputsTest, LinearsOverCodesTakeRoundedRowsOnGpus) {
   Fixture f;
   f.finish(f.graph.linear(f.x, "a", kHidden));
   const CompileOptions gpus = on_gpus(DType::kQ8), cpus = options_for(1, Strategy::kGather);
@@ -170,7 +170,7 @@ Graph with_fused_casts(const Graph& graph, const CompileOptions& options) {
                     options);
 }
 
-TEST(FuseCastsTest, WhatIsOnlyReadToBeRoundedIsWrittenRounded) {
+TEST(FuseCastsTest, AValueThatIsOnlyReadRoundedIsWrittenRounded) {
   Fixture f;
   const Value sum = f.graph.add(f.x, f.graph.map(f.x, Function::kSilu));
   const Value normed = f.graph.rms_norm(sum, "norm", 1e-5f);
@@ -186,7 +186,7 @@ TEST(FuseCastsTest, WhatIsOnlyReadToBeRoundedIsWrittenRounded) {
   EXPECT_EQ(graph.nodes()[3].inputs[0], norm.outputs[1]);
 }
 
-TEST(FuseCastsTest, WhatSomethingElseReadsTooOrComesOfNoKernelThatMayRoundStays) {
+TEST(FuseCastsTest, AValueWithOtherReadersOrAKernelThatCannotRoundKeepsItsCast) {
   Fixture f;  // a shares its input with the sum; b's input is a linear's output.
   const Value normed = f.graph.rms_norm(f.x, "norm", 1e-5f);
   const Value a = f.graph.linear(normed, "a", kHidden);
@@ -196,7 +196,7 @@ TEST(FuseCastsTest, WhatSomethingElseReadsTooOrComesOfNoKernelThatMayRoundStays)
             "embed rms_norm cast linear cast linear add select_rows cast linear top_candidates");
 }
 
-TEST(FuseCastsTest, ProcessorsKeepTheirCasts) {
+TEST(FuseCastsTest, CpusKeepTheirCasts) {
   const CompileOptions cpus = options_for(1, Strategy::kGather, DType::kBF16);
   const auto graphs = compile_graphs(model_graph("llama"), cpus);
   for (const ValueInfo& value : graphs->front().values()) {
@@ -240,7 +240,7 @@ TEST(FuseGatedLinearTest, GateUpAndTheirProductBecomeOne) {
   }
 }
 
-TEST(FuseGatedLinearTest, ProcessorsFloat32AndOtherReadersKeepThemApart) {
+TEST(FuseGatedLinearTest, CpusFloat32AndOtherReadersPreventFusion) {
   const CompileOptions gpus = on_gpus(DType::kBF16);
   EXPECT_EQ(
       count_ops(Gated().fused(options_for(1, Strategy::kGather, DType::kBF16)), Op::kGatedLinear),
@@ -278,7 +278,7 @@ struct Turned {
   }
 };
 
-TEST(FuseRopeTest, TwoRopesOfOneTableGoWithAttention) {
+TEST(FuseRopeTest, TwoRopesOfOneTableAreFusedWithAttention) {
   const CompileOptions gpus = on_gpus(DType::kF32);
   const Graph graph = Turned(true, true).fused(gpus);
   EXPECT_EQ(ops(graph),
@@ -293,7 +293,7 @@ TEST(FuseRopeTest, TwoRopesOfOneTableGoWithAttention) {
       << "on CPUs";
 }
 
-TEST(FuseRopeTest, OtherTablesOtherColumnsAndOtherReadersKeepTheirRopes) {
+TEST(FuseRopeTest, OtherTablesColumnsOrReadersPreventRopeFusion) {
   const CompileOptions gpus = on_gpus(DType::kF32);
   EXPECT_EQ(count_ops(Turned(false, true).fused(gpus), Op::kRope), 2);
   EXPECT_EQ(count_ops(Turned(true, false).fused(gpus), Op::kRope), 2);

@@ -42,7 +42,7 @@ absl::StatusOr<ModelDescription> describe(const std::string& name) {
   return describe_model(folder.path(), {}, 0);
 }
 
-TEST(PublishedConfigsTest, EachHasItsNumberOfParametersOnOneWorkerAndOnThree) {
+TEST(PublishedConfigsTest, EachModelHasItsNumberOfParametersOnOneWorkerAndOnThree) {
   LOCKSTEP_NEEDS_TEST_DATA("configs");
   const std::map<std::string, double> models = published_models();
   EXPECT_GT(models.size(), 30u);

@@ -58,7 +58,7 @@ float largest_difference(const naive::Logits& a, const naive::Logits& b) {
   return most;
 }
 
-TEST(SchemeTest, NamesAreDifferentAndFindTheirRows) {
+TEST(SchemeTest, NamesAreUniqueAndFindTheirSchemes) {
   std::set<std::string_view> names;
   for (const Scheme& scheme : schemes()) {
     EXPECT_TRUE(names.insert(scheme.name).second);
@@ -74,7 +74,7 @@ TEST(SchemeTest, NamesAreDifferentAndFindTheirRows) {
   EXPECT_EQ(find_scheme("q5"), nullptr);
 }
 
-TEST(SchemeTest, EveryLinearOfANameHasThatKind) {
+TEST(SchemeTest, EveryLinearOfASchemeHasItsKind) {
   for (const Scheme& scheme : schemes()) {
     const std::string kind = dtype_name(scheme.linear);
     EXPECT_EQ(std::string(scheme.name).substr(0, kind.size()), kind);
@@ -100,7 +100,7 @@ int64_t gathered_bytes(const Graph& model, const CompileOptions& options) {
   return bytes;
 }
 
-TEST(RoundPartsTest, AttentionsAndFfnsPartsAreGatheredAsCodes) {
+TEST(RoundPartsTest, PartsOfAttentionAndFfnAreGatheredAsCodes) {
   // Between layers the residual stream stays float32: 64 columns, twice.
   const int64_t stream = 2 * 64 * 4;
   for (const int ranks : {2, 3, 4}) {
@@ -124,7 +124,7 @@ TEST(RoundPartsTest, AttentionsAndFfnsPartsAreGatheredAsCodes) {
   }
 }
 
-TEST(RoundPartsTest, NothingIsRoundedThatWouldNotBeInGroups) {
+TEST(RoundPartsTest, OnlyGatheredValuesWithGroupsAreRounded) {
   const auto rounded = [](const CompileOptions& options) {
     int found = 0;
     const auto graphs = compile_graphs(wide_model(), options);
@@ -140,7 +140,7 @@ TEST(RoundPartsTest, NothingIsRoundedThatWouldNotBeInGroups) {
   EXPECT_EQ(rounded(options_for(2, Strategy::kGather, DType::kBF16)), 0);
 }
 
-TEST(RoundPartsTest, APartThatIsNotWholeGroupsStaysFloat32) {
+TEST(RoundPartsTest, APartWithoutWholeGroupsStaysFloat32) {
   // 5 heads of 8 columns; 124 columns of ffn have enough groups for 3 ranks, but not for 5.
   const auto rounded = [](int ranks) {
     const CompileOptions options = options_for(ranks, Strategy::kGather, DType::kQ8);
@@ -151,7 +151,7 @@ TEST(RoundPartsTest, APartThatIsNotWholeGroupsStaysFloat32) {
   EXPECT_EQ(rounded(5), 0);
 }
 
-TEST(RoundPartsTest, AValueThatSomethingElseReadsStaysFloat32) {
+TEST(RoundPartsTest, AValueWithAnotherReaderStaysFloat32) {
   for (const bool also_mapped : {false, true}) {
     const AxisSize hidden{Axis::kHidden, 64, 1}, vocab{Axis::kVocab, 192, 1};
     Graph g;
@@ -166,7 +166,7 @@ TEST(RoundPartsTest, AValueThatSomethingElseReadsStaysFloat32) {
   }
 }
 
-TEST(RoundPartsTest, LinearsOfDifferentRoundingsReadFloat32) {
+TEST(RoundPartsTest, LinearsWithDifferentRoundingsReadFloat32) {
   for (const DType other : {DType::kQ8, DType::kQ4, DType::kF32}) {
     const AxisSize hidden{Axis::kHidden, 64, 1}, vocab{Axis::kVocab, 192, 1};
     Graph g;
@@ -198,7 +198,7 @@ Graph routed_model() {
   return g;
 }
 
-TEST(RoundRoutedTest, ARowThatSeveralRoutesReadIsRoundedOnceForGateAndUp) {
+TEST(RoundRoutedTest, ARowOfSeveralRoutesIsRoundedOnceForGateAndUp) {
   const auto rounded = [](const CompileOptions& options) {
     const auto graphs = compile_graphs(routed_model(), options);
     EXPECT_TRUE(graphs.ok()) << message_of(graphs.status());
@@ -246,7 +246,7 @@ TEST(SchemeTest, GatherComputesTheSameOnAnyNumberOfRanks) {
 
 // Because ranks are split at groups' boundaries, their codes are those of the whole; only sums are
 // rounded differently.
-TEST(SchemeTest, ReduceCutsBetweenGroupsSoThatCodesAreThoseOfTheWhole) {
+TEST(SchemeTest, ReduceSplitsBetweenGroupsSoCodesAreThoseOfTheWhole) {
   const Graph model = wide_model();
   const naive::Tensors tensors = random_tensors(model, 6);
   for (const char* scheme : {"q8", "q4", "q4m"}) {
@@ -266,7 +266,7 @@ TEST(SchemeTest, ReducePlansMultiplesOfTheGroup) {
   EXPECT_EQ(plan->boundaries({Axis::kHeads, 4, 32}), (std::vector<int64_t>{0, 64, 128}));
 }
 
-TEST(SchemeTest, GatherPlansMultiplesOfTheGroupWhereEveryRankGetsOne) {
+TEST(SchemeTest, GatherPlansMultiplesOfTheGroupIfEveryRankGetsOne) {
   const auto ffn_of = [](const char* scheme, int ranks, const char* device = "cpu") {
     CompileOptions options = options_for_scheme(scheme, ranks, Strategy::kGather);
     for (WorkerFacts& worker : options.workers) worker.device = device;
@@ -305,7 +305,7 @@ TEST(SchemeTest, PlansCountCodesAndScales) {
   EXPECT_EQ(bytes("q4"), ends + rows * (32 + 4) + 64 * (64 + 8) + 64 * (150 + 20));
 }
 
-TEST(SchemeTest, ProgramsThatCutAGroupAreRefused) {
+TEST(SchemeTest, ProgramsThatSplitAGroupAreRefused) {
   auto programs = compile(wide_model(), options_for_scheme("q4", 2, Strategy::kReduce));
   program::Program& program = programs->at(0);
   for (program::Weight& weight : *program.mutable_weights()) {
@@ -317,7 +317,7 @@ TEST(SchemeTest, ProgramsThatCutAGroupAreRefused) {
       << message_of(validate(program));
 }
 
-TEST(SchemeTest, RowsOfOneScaleWhoseSumsCouldOverflowAreRefused) {
+TEST(SchemeTest, RowsWithOneScaleWhoseSumsCouldOverflowAreRefused) {
   auto programs = compile(wide_model(), options_for_scheme("q8c", 1, Strategy::kGather));
   for (program::Weight& weight : *programs->at(0).mutable_weights()) {
     if (weight.dtype() == program::Q8C) weight.set_cols((1 << 17) + 1);

@@ -33,14 +33,14 @@ struct Fixture {
   Value x = graph.embed("embed", kVocab, kHidden);
 };
 
-TEST(LayoutTest, AnEmbeddingOverACutVocabularyIsPartial) {
+TEST(LayoutTest, AnEmbeddingOverASplitVocabularyIsPartial) {
   const Fixture f;
   const Decision decision = decide_last(f.graph, {}, Strategy::kGather);
   EXPECT_EQ(decision.outputs, std::vector<Layout>{kPartialLayout});
   EXPECT_EQ(decision.parameters, std::vector<ParameterCut>{ParameterCut::kRows});
 }
 
-TEST(LayoutTest, ALinearOfAWholeValueIsSplitAsItsOutputAxisIs) {
+TEST(LayoutTest, ALinearOfAWholeValueIsSplitLikeItsOutputAxis) {
   Fixture f;
   f.graph.linear(f.x, "up", kFfn, true);
   const Decision decision = decide_last(f.graph, {kWholeLayout}, Strategy::kReduce);
@@ -64,7 +64,7 @@ TEST(LayoutTest, ALinearOfASplitValueIsPartialUnderReduceAndGathersUnderGather) 
 }
 
 // Scores are whole, and so are routes.
-TEST(LayoutTest, AnExpertsLinearIsCutAsALinearAndIdsAreWhole) {
+TEST(LayoutTest, AnExpertsLinearIsSplitLikeALinearAndIdsAreWhole) {
   Fixture f;
   const Routes routes = f.graph.route(f.graph.router(f.x, "gate", 5), {.chosen = 2});
   EXPECT_EQ(decide_last(f.graph, {kWholeLayout}, Strategy::kGather).outputs,
@@ -87,7 +87,7 @@ TEST(LayoutTest, AnExpertsLinearIsCutAsALinearAndIdsAreWhole) {
   EXPECT_EQ(gather.outputs[0], split_over(Axis::kHidden));
 }
 
-TEST(LayoutTest, ACombinationStaysWhatItsRoutesAre) {
+TEST(LayoutTest, ACombinationKeepsTheLayoutOfItsRoutes) {
   Fixture f;
   const Routes routes = f.graph.route(f.graph.router(f.x, "gate", 5), {.chosen = 2});
   f.graph.combine(f.graph.expert_linear(f.x, routes, {.count = 5, .name = "*.up"}, kFfn), routes);
@@ -99,7 +99,7 @@ TEST(LayoutTest, ACombinationStaysWhatItsRoutesAre) {
 }
 
 // Rank 1's part of three experts of 24 rows: 12 of each.
-TEST(CutTest, ExpertsAreCutInsideEachInOneStackOrInTensorsOfTheirOwn) {
+TEST(CutTest, EachExpertIsSplitInAStackAndInSeparateTensors) {
   Fixture f;
   const Routes routes = f.graph.route(f.graph.router(f.x, "gate", 3), {.chosen = 2});
   f.graph.expert_linear(f.x, routes, {.count = 3, .name = "experts.*.up"}, kFfn, true);
@@ -142,7 +142,7 @@ TEST(CutTest, ExpertsAreCutInsideEachInOneStackOrInTensorsOfTheirOwn) {
 }
 
 // A stack that is one piece, as a pass may have made it.
-TEST(CutTest, OnePieceOfSeveralMatricesIsCutInEach) {
+TEST(CutTest, OnePieceOfSeveralMatricesIsSplitInEach) {
   Parameter whole{.name = "w", .role = program::LINEAR_WEIGHT, .rows = kFfn, .cols = kHidden};
   whole.matrices = 3;
   program::Piece piece;
@@ -158,7 +158,7 @@ TEST(CutTest, OnePieceOfSeveralMatricesIsCutInEach) {
   }
 }
 
-TEST(LayoutTest, NormsAndNonLinearFunctionsRefuseAPartial) {
+TEST(LayoutTest, NormsAndNonLinearFunctionsNeedWholeValuesInsteadOfPartials) {
   Fixture f;
   f.graph.map(f.x, Function::kSilu);
   EXPECT_EQ(decide_last(f.graph, {kPartialLayout}, Strategy::kReduce).inputs[0], kWholeLayout);
@@ -178,7 +178,7 @@ TEST(LayoutTest, NonLinearFunctionsKeepASplit) {
             split_over(Axis::kFfn));
 }
 
-TEST(LayoutTest, AWeightForEachHeadIsCutWithThem) {
+TEST(LayoutTest, AWeightForEachHeadIsSplitWithTheHeads) {
   for (const bool by_head : {false, true}) {
     Fixture f;
     f.graph.head_norm(f.graph.linear(f.x, "q", {Axis::kHeads, 4, 4}), "norm",
@@ -219,7 +219,7 @@ TEST(LayoutTest, WholeLogitsOnSeveralRanksAreAnError) {
                    .ok());
 }
 
-TEST(SplitTest, GatherGathersFourTimesPerLayerOrThreeInParallelAndReducesTheEmbedding) {
+TEST(SplitTest, GatherHasFourGathersPerLayerOrThreeInParallelAndOneReduce) {
   for (const char* name : kModels) {
     const Graph model = model_graph(name);
     const int layers = count_layers(model);
@@ -236,7 +236,7 @@ TEST(SplitTest, GatherGathersFourTimesPerLayerOrThreeInParallelAndReducesTheEmbe
   }
 }
 
-TEST(SplitTest, ReduceReducesTwicePerLayerOrOnceInParallelAndTheEmbedding) {
+TEST(SplitTest, ReduceHasTwoReducesPerLayerOrOneInParallelAndTheEmbeddings) {
   for (const char* name : kModels) {
     const Graph model = model_graph(name);
     const int layers = count_layers(model), norms = group_norms(model);
@@ -255,7 +255,7 @@ TEST(SplitTest, ReduceReducesTwicePerLayerOrOnceInParallelAndTheEmbedding) {
 }
 
 // Heads 0-1, 2-3 and 4-5 share two KV heads: rank 1 holds both and contributes only the first.
-TEST(SplitTest, ACopyOfAKvHeadIsGivenOnceAndEveryRankTakesItsOwnOfTheWhole) {
+TEST(SplitTest, ACopiedKvHeadIsGatheredOnceAndEveryRankTakesItsOwn) {
   const AxisSize q_axis = {Axis::kHeads, 6, 4}, kv_axis = {Axis::kKvHeads, 2, 4, 6};
   Graph model;
   const Value x = model.embed("embed", kVocab, kHidden);
@@ -276,7 +276,7 @@ TEST(SplitTest, ACopyOfAKvHeadIsGivenOnceAndEveryRankTakesItsOwnOfTheWhole) {
   }
 }
 
-TEST(SplitTest, OneRankMeetsNobody) {
+TEST(SplitTest, OneRankHasNoCollectives) {
   for (const char* name : kModels) {
     for (Strategy strategy : {Strategy::kGather, Strategy::kReduce}) {
       const auto graphs = compile_graphs(model_graph(name), options_for(1, strategy));
@@ -301,7 +301,7 @@ TEST(SplitTest, ParallelResidualReducesOnce) {
   EXPECT_EQ(count_ops(*local, Op::kAllReduce), 2);  // The embedding, and both branches together.
 }
 
-TEST(SplitTest, ACollectiveStandsDirectlyBeforeItsFirstReader) {
+TEST(SplitTest, ACollectiveIsDirectlyBeforeItsFirstReader) {
   const auto graphs = compile_graphs(model_graph("qwen2"), options_for(3, Strategy::kGather));
   const Graph& graph = graphs->front();
   for (size_t i = 0; i < graph.nodes().size(); ++i) {
@@ -325,7 +325,7 @@ TEST(SplitTest, Bfloat16InputsAreGatheredAsBfloat16) {
   EXPECT_EQ(floats, 4);  // after them the residual stream is float32.
 }
 
-TEST(SplitTest, ABiasOnAPartialIsRankZerosAddend) {
+TEST(SplitTest, ABiasOnAPartialIsAddedByRankZero) {
   const auto graphs = compile_graphs(model_graph("llama"), options_for(3, Strategy::kReduce));
   for (size_t rank = 0; rank < graphs->size(); ++rank) {
     int biases = 0;
@@ -373,7 +373,7 @@ std::string show(const Parameter& parameter) {
   return text;
 }
 
-TEST(CutTest, RowsRunThroughThePiecesAndColumnsThroughEach) {
+TEST(CutTest, RowsAreSplitAcrossPiecesAndColumnsInEachPiece) {
   const Parameter parameter{
       .name = "w",
       .role = program::LINEAR_WEIGHT,
@@ -388,7 +388,7 @@ TEST(CutTest, RowsRunThroughThePiecesAndColumnsThroughEach) {
   EXPECT_EQ(show(cut_rows(cut_rows(parameter, {2, 9}), {1, 6})), show(cut_rows(parameter, {3, 8})));
 }
 
-TEST(CutTest, PiecesOfARowLieSideBySide) {
+TEST(CutTest, PiecesOfARowAreSideBySide) {
   const Parameter bias{.name = "b",
                        .role = program::BIAS,
                        .rows = {Axis::kNone, 1, 1},

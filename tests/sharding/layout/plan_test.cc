@@ -133,7 +133,7 @@ TEST(PlanTest, MoreRanksThanQueryHeadsIsOneLineThatSaysWhatToDo) {
   EXPECT_FALSE(make_plan(model_graph("llama"), options_for(0, Strategy::kGather)).ok());
 }
 
-TEST(PlanTest, HiddenAndLatentAreCutUnderGatherOnlyAndNothingIsForOneRank) {
+TEST(PlanTest, HiddenAndLatentAreSplitOnlyUnderGatherAndNothingIsForOneRank) {
   for (Axis axis : {Axis::kHidden, Axis::kLatent}) {
     EXPECT_TRUE(plan_of({8, 8}).splits(axis));
     EXPECT_FALSE(plan_of({8, 8}, Strategy::kReduce).splits(axis));
@@ -143,7 +143,7 @@ TEST(PlanTest, HiddenAndLatentAreCutUnderGatherOnlyAndNothingIsForOneRank) {
   }
 }
 
-TEST(CostTest, RanksTogetherHoldEveryWeightOnceButForWhatIsCopied) {
+TEST(CostTest, RanksTogetherHoldEveryWeightOnceExceptCopiedOnes) {
   const Graph graph = model_graph("llama");  // Its KV heads are not shared.
   const auto total = [&](int ranks) {
     const CompileOptions options = options_for(ranks, Strategy::kGather);
@@ -161,7 +161,7 @@ TEST(CostTest, RanksTogetherHoldEveryWeightOnceButForWhatIsCopied) {
 
 // A key is 18 latent and 4 rotary columns. Under gather ranks send q's 20 and the latent columns of
 // each layer once, as well as heads, sums of experts and the inputs and outputs of MLPs.
-TEST(CostTest, LatentPagesHoldKeysAloneAndLowRanksAreSentUnderGather) {
+TEST(CostTest, LatentPagesHoldOnlyKeysAndGatherSendsLowRanks) {
   const Graph graph = model_graph("deepseek_v3");
   constexpr int64_t kLayers = 3, kHidden = 48, kLowRanks = 20 + 18;
   constexpr int64_t kMlps = 60 + 2 * (3 * 13 + 2 * 13);  // Dense; experts' routes and shared ones.

@@ -34,7 +34,7 @@ class ValuePartsTest : public testing::TestWithParam<const char*> {
   std::vector<ValueParts> parts_;
 };
 
-TEST_P(ValuePartsTest, EveryValueHasANameOfItsOwnAndAPartOfItsWidth) {
+TEST_P(ValuePartsTest, EveryValueHasItsOwnNameAndAPartOfItsWidth) {
   for (const Strategy strategy : {Strategy::kGather, Strategy::kReduce}) {
     compile_for(strategy);
     for (int rank = 0; rank < kRanks; ++rank) {
@@ -56,7 +56,7 @@ TEST_P(ValuePartsTest, EveryValueHasANameOfItsOwnAndAPartOfItsWidth) {
   }
 }
 
-TEST_P(ValuePartsTest, RanksPartsOfASplitValueAreAllOfIt) {
+TEST_P(ValuePartsTest, TheRanksPartsOfASplitValueCoverIt) {
   compile_for(Strategy::kGather);
   int split = 0;
   for (const auto& [name, first] : parts_[0]) {

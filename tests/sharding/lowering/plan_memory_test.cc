@@ -160,7 +160,7 @@ bool is_view(const Graph& graph, int value) {
   });
 }
 
-TEST(PlanMemoryTest, WhatIsGatheredIsSharedAndEachRanksPartLiesInItsPlace) {
+TEST(PlanMemoryTest, GatheredValuesAreSharedAndEachRanksPartIsAtItsPlace) {
   for (const auto& [name, dtype] : models_in({DType::kBF16, DType::kQ8})) {
     const CompileOptions options = options_for(3, Strategy::kGather, dtype);
     const auto graphs = compile_graphs(model_graph(name), options);
@@ -223,7 +223,7 @@ std::vector<Stretch> shared_use(const Graph& graph, const MemoryPlan& plan, int6
   return stretches;
 }
 
-TEST(PlanMemoryTest, NoRankWritesWhatAnotherMayStillRead) {
+TEST(PlanMemoryTest, NoRankWritesMemoryThatAnotherMayStillRead) {
   for (const auto& [name, dtype] : models_in({DType::kF32, DType::kQ8})) {
     const CompileOptions options = options_for(3, Strategy::kGather, dtype);
     const auto graphs = compile_graphs(model_graph(name), options);
