@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// What config.json says of a mixture of experts.
+// The keys of config.json for a mixture of experts.
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
@@ -13,7 +13,7 @@ namespace {
 using ::testing::HasSubstr;
 using Layers = std::vector<bool>;
 
-// Four layers of the family.
+// A config with four layers of the family.
 std::string of_family(const std::string& name) {
   return Json{{"architectures", Json::array({name + "ForCausalLM"})},
               {"vocab_size", 320},

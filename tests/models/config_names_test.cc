@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// The spellings that releases of transformers give one thing, and what --ignore-config reaches.
+// The spellings that releases of transformers use for one thing, and the keys that --ignore-config
+// reaches.
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
@@ -24,7 +25,7 @@ absl::StatusOr<ModelDescription> ignoring(const Json& json, const std::vector<st
   return describe_config(json.dump(), "{}", keys);
 }
 
-// The flags of a message, as a shell would read them.
+// The flags in a message, as a shell reads them.
 std::vector<std::string> flags_of(const std::string& message) {
   std::vector<std::string> keys;
   const std::string flag = "--ignore-config ";
@@ -77,7 +78,7 @@ TEST(ConfigNamesTest, LayersOfAnIndexerSeeAllAsFarAsTheContextGoes) {
       "v_head_dim": 16, "qk_rope_head_dim": 8, "head_dim": 24, "first_k_dense_replace": 1,
       "max_position_embeddings": 4096, "index_topk": 64, "index_n_heads": 2, "index_head_dim": 8,
       "index_topk_freq": 4, "indexer_rope_interleave": true, "moe_router_dtype": "float32"})";
-  EXPECT_EQ(config_of(sparse).head_dim, 8);  // That of the columns that turn, whatever head_dim is.
+  EXPECT_EQ(config_of(sparse).head_dim, 8);  // The width of the rotated columns, for any head_dim.
   EXPECT_EQ(config_of(sparse).context, 64);
   for (const char* type : {"indexed_attention", "deepseek_sparse_attention"}) {
     Json json = Json::parse(sparse);
@@ -197,7 +198,7 @@ TEST(ConfigNamesTest, AnIgnoredKeyNeverLeavesASizeToADefault) {
 
 struct Ignored {
   const char* config;
-  const char* size;  // Missing.
+  const char* size;  // The missing key.
   std::vector<const char*> spellings;
 };
 
@@ -231,7 +232,7 @@ TEST(ConfigNamesTest, AnIgnoredKeyOfAnotherMeaningMayGo) {
   json.erase("num_key_value_heads");
   json.erase("head_dim");
   json["n_heads"] = 4;
-  EXPECT_TRUE(ignoring(json, {"n_heads"}).ok());  // num_attention_heads is there.
+  EXPECT_TRUE(ignoring(json, {"n_heads"}).ok());  // num_attention_heads is given.
   Json vision = Json::parse(kVision);
   vision["text_config"].erase("head_dim");
   vision["vision_config"] = {{"head_dim", 72}};

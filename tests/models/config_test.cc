@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// config.json: defaults by family, both forms, and every way to be wrong: one line that names the
-// key.
+// config.json: defaults by family, both forms, and every possible error, which is one line that
+// names the key.
 #include <gtest/gtest.h>
 
 #include <ostream>
@@ -19,7 +19,7 @@ constexpr char kLlama[] = R"({
 struct Wrong {
   const char* name;
   const char* patch;
-  const char* says;  // In the message.
+  const char* says;  // Expected in the message.
 };
 void PrintTo(const Wrong& wrong, std::ostream* out) { *out << wrong.name; }
 
@@ -245,7 +245,7 @@ TEST(ConfigTest, LayersOfSmolLm3WithoutRopeAreThoseThatMayHaveAWindow) {
   EXPECT_EQ(windows.windows, (std::vector<int64_t>{0, 9, 0, 9}));
 }
 
-// What the user passes over must not turn a refusal into wrong numbers.
+// Ignoring a key must not turn a refusal into wrong numbers.
 TEST(ConfigTest, WindowsFollowTheFamily) {
   const std::string qwen = R"({"architectures": ["Qwen2ForCausalLM"], "sliding_window": 32, )";
   using Windows = std::vector<int64_t>;

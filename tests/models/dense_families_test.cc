@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Hunyuan's dense models and Nemotron: what holds where a key is missing, what is refused.
+// Hunyuan's dense models and Nemotron: the defaults of missing keys, and what is refused.
 #include <gtest/gtest.h>
 
 #include <cmath>
@@ -68,7 +68,7 @@ TEST(HunyuanTest, WhatIsNotSupportedIsNamed) {
   refused(R"({"sliding_window": 128})", "sliding_window: unknown here");
 }
 
-// Of any other family an alpha is no more known than before.
+// Other families still refuse an alpha.
 TEST(HunyuanTest, OnlyThisFamilyHasAnAlpha) {
   std::string llama = kHunyuan;
   llama.replace(llama.find("HunYuanDenseV1"), 14, "Llama");
@@ -113,7 +113,7 @@ TEST(NemotronTest, ThePartOfAHeadThatTurnsHasThreeNames) {
   const char* within =
       R"({"rope_parameters": {"rope_type": "default", "partial_rotary_factor": 1}})";
   EXPECT_EQ(config_of(kNemotron, within).rotary.rotary_dim(), 24);
-  // Where the part is said beside a kind that turns whole heads, it is that kind's part.
+  // If the part is given together with a kind that rotates whole heads, it is that kind's part.
   const Described beside =
       config_of(kNemotron, R"({"rope_parameters": {"rope_type": "proportional"}})");
   EXPECT_GT(beside.rope.inv_freq(5), 0);

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Families that name keys in their own way, or have several kinds of models under one architecture.
+// Families with their own names of keys, or with several kinds of models under one architecture.
 #include <gtest/gtest.h>
 
 #include <cmath>
@@ -86,7 +86,7 @@ TEST(ChatGlmTest, OtherBlocksAreRefused) {
   expect_refused(with(kChatGlm, R"("rope_ratio": 0)"), "rope_ratio: must be a number from");
 }
 
-// As ChatGLM-6B is published, but smaller.
+// A smaller ChatGLM-6B in its published form.
 constexpr char kChatGlm1[] = R"({"architectures": ["ChatGLMModel"], "bos_token_id": 314,
   "eos_token_id": 315, "gmask_token_id": 311, "hidden_size": 64, "inner_hidden_size": 192,
   "layernorm_epsilon": 1e-05, "mask_token_id": 310, "max_sequence_length": 256,
@@ -251,7 +251,7 @@ TEST(MptTest, KeysOfItsOwnAreRead) {
   EXPECT_EQ(config.intermediate_size, 192);
   EXPECT_EQ(config.qkv_clamp, 6);
   EXPECT_EQ(config.attention_scale, 0.5f);
-  // Of eight slopes the second, fourth, sixth and eighth, then the first and third.
+  // The second, fourth, sixth and eighth of eight slopes, then the first and third.
   EXPECT_EQ(config.slopes,
             (std::vector<float>{0.25f, 0.0625f, 0.015625f, 0.00390625f, 0.5f, 0.125f}));
 }
@@ -287,7 +287,7 @@ std::vector<int64_t> last_norm(const std::string& config) {
   return tensor_of("model.decoder.final_layer_norm.weight", config);
 }
 
-// OPT-350m is such a one.
+// OPT-350m is such a model.
 TEST(OptTest, NormsMayBeBehindTheBlocksAndEmbeddingsNarrower) {
   EXPECT_EQ(last_norm(kOpt), std::vector<int64_t>{64});
   const std::string behind =

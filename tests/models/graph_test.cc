@@ -62,7 +62,8 @@ Ranges ranges_of(const Parameter& parameter) {
   return ranges;
 }
 
-// One use of each builder. Operators without one are the compiler's own: passes and split add them.
+// One use of each builder. Operators without a builder are the compiler's own: passes and split add
+// them.
 TEST(GraphTest, EveryOperatorThatAModelMayNameHasABuilder) {
   Graph g;
   const AxisSize hidden = {Axis::kHidden, 8, 1}, vocab = {Axis::kVocab, 64, 1};
@@ -185,7 +186,7 @@ TEST(GraphTest, ExpertsAreTensorsOfTheirOwnOrMatricesOfAStack) {
   EXPECT_EQ(bias.all_cols(), 18);
 }
 
-// A domain for each number of experts; a single one has the tokens' rows.
+// Each number of experts has its own domain; a single expert has the tokens' rows.
 TEST(GraphTest, RoutesHaveRowsOfTheirOwnByTheirNumber) {
   Graph g;
   const Value x = g.embed("embed", {Axis::kVocab, 64, 1}, {Axis::kHidden, 8, 1});
@@ -201,7 +202,7 @@ TEST(GraphTest, RoutesHaveRowsOfTheirOwnByTheirNumber) {
 
 TEST(GraphTest, LayersOfQwen2MoeAreDenseWhereTheConfigSaysSo) {
   const Graph graph = own_config("qwen2_moe").graph;
-  EXPECT_EQ(count(graph, Op::kExpertLinear), 3);  // Of layer 1 alone.
+  EXPECT_EQ(count(graph, Op::kExpertLinear), 3);  // Only those of layer 1.
   EXPECT_EQ(count(graph, Op::kCombine), 2);       // And its shared expert.
 }
 

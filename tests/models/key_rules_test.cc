@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Which keys of a config.json decide nothing, and that no rule takes one that changes the maths.
+// Keys of a config.json that have no effect; no rule accepts a key that changes the maths.
 #include "models/config/key_rules.h"
 
 #include <gmock/gmock.h>
@@ -29,7 +29,7 @@ bool reads(const std::string& family, const std::string& key) {
   return false;
 }
 
-// The same of another family.
+// The same for another family.
 absl::StatusOr<ModelDescription> of_family(const std::string& name, const std::string& key,
                                            const Json& value) {
   Json json = Json::parse(kLlama);
@@ -124,7 +124,7 @@ TEST(KeyRulesTest, AFalseWithoutWhichAModelIsAnotherIsUnknown) {
   }
 }
 
-// Biases and parallel halves are read of every config, where a family has them by default, too.
+// Biases and parallel halves are read in every config, also in families that have them by default.
 TEST(KeyRulesTest, AFalseThatWouldTakeAPartAwayIsRefused) {
   for (const auto& [family, key] : {std::pair{"GPTNeoXForCausalLM", "mlp_bias"},
                                     {"Qwen2ForCausalLM", "use_qkv_bias"},
@@ -173,7 +173,7 @@ TEST(KeyRulesTest, WhatIsDoneAnywayDependsOnTheFamily) {
   EXPECT_FALSE(harmless("MixtralForCausalLM", "norm_topk_prob", false));
 }
 
-// These are read by name alone: they decide nothing in any family.
+// These are read only by name: they have no effect in any family.
 TEST(KeyRulesTest, NoRuleTakesAKeyThatSomeFamilyReads) {
   const std::set<std::string> harmless = {"model_max_length",
                                           "bos_token_id",

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Families with latent attention: their config.json as published, and what of it is refused.
+// Families with latent attention: their config.json as published, and what is refused.
 #include <gtest/gtest.h>
 
 #include <cmath>
@@ -10,7 +10,7 @@
 namespace lockstep {
 namespace {
 
-// As DeepSeek-V3 is published, but for its number of layers and its weights in float8.
+// DeepSeek-V3 as published, except its number of layers and its weights in float8.
 constexpr char kV3[] = R"({"architectures": ["DeepseekV3ForCausalLM"], "attention_bias": false,
   "attention_dropout": 0.0, "aux_loss_alpha": 0.001, "bos_token_id": 0, "eos_token_id": 1,
   "ep_size": 1, "first_k_dense_replace": 3, "hidden_act": "silu", "hidden_size": 7168,
@@ -47,7 +47,7 @@ TEST(DeepseekV3Test, IsReadAsItIsPublished) {
 
 TEST(DeepseekV3Test, QueriesMayBeMadeFromTheLayersInput) {
   Json json = Json::parse(kV3);
-  json["q_lora_rank"] = nullptr;  // Absent, it has a default.
+  json["q_lora_rank"] = nullptr;  // If absent, it has a default.
   EXPECT_EQ(tensor_of("model.layers.0.self_attn.q_proj.weight", json.dump()),
             (std::vector<int64_t>{128 * (128 + 64), 7168}));
   const Described plain = config_of(kV3, R"({"rope_scaling": null})");
@@ -71,7 +71,7 @@ TEST(DeepseekV3Test, WhatItDoesNotComputeIsRefused) {
                  "rope_scaling.mscale_all_dim");
 }
 
-// As DeepSeek-V2 is published.
+// DeepSeek-V2 as published.
 constexpr char kV2[] = R"({"architectures": ["DeepseekV2ForCausalLM"], "attention_bias": false,
   "aux_loss_alpha": 0.003, "ep_size": 1, "first_k_dense_replace": 1, "hidden_act": "silu",
   "hidden_size": 5120, "intermediate_size": 12288, "kv_lora_rank": 512,

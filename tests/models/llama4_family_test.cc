@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Llama 4 and Mistral 4: their config.json as published, and what of it is refused.
+// Llama 4 and Mistral 4: their config.json as published, and what is refused.
 #include <gtest/gtest.h>
 
 #include <cmath>
@@ -10,7 +10,7 @@
 namespace lockstep {
 namespace {
 
-// As Llama 4 Maverick's text part is published, but for its number of layers.
+// Llama 4 Maverick's text part as published, except its number of layers.
 constexpr char kMaverick[] = R"({"architectures": ["Llama4ForCausalLM"],
   "attention_bias": false, "attention_chunk_size": 8192, "attention_dropout": 0.0,
   "attn_scale": 0.1, "attn_temperature_tuning": 4, "bos_token_id": 200000,
@@ -36,7 +36,7 @@ TEST(Llama4Test, IsReadAsItIsPublished) {
   EXPECT_EQ(config.intermediate_size, 16384);
   EXPECT_FALSE(config.normed_q);
   EXPECT_TRUE(config.rotary.interleaved());
-  // Positions 0 to 8190 have 1, the next 8192 a little more.
+  // Positions 0 to 8190 have scale 1, the next 8192 slightly more.
   EXPECT_EQ(config.query_scales.length(), 8192);
   EXPECT_EQ(config.query_scales.offset(), 1);
   ASSERT_EQ(config.query_scales.scales_size(), 129u);
@@ -57,7 +57,7 @@ TEST(Llama4Test, WhichLayersSeeTheirChunkAndHaveExpertsMayBeSaidOtherwise) {
   EXPECT_EQ(by_type.has_router, std::vector<bool>(4, false));
 }
 
-// Scout's: nothing lies between what is stretched and what is not.
+// This is Scout's: no frequencies are between the scaled and the unscaled ones.
 TEST(Llama4Test, RotaryScalingMayHaveOneBorder) {
   const Described config = config_of(kMaverick, R"({"rope_scaling": {"factor": 16.0,
       "high_freq_factor": 1.0, "low_freq_factor": 1.0, "original_max_position_embeddings": 8192,
@@ -82,7 +82,7 @@ TEST(Llama4Test, WhatItDoesNotComputeIsRefused) {
   expect_refused(kMaverick, R"({"floor_scale": 2})", "floor_scale: must be at least");
 }
 
-// As the reference writes it.
+// The config as the reference writes it.
 constexpr char kMistral4[] = R"({"architectures": ["Mistral4ForCausalLM"],
   "attention_bias": false, "first_k_dense_replace": 0, "hidden_act": "silu", "hidden_size": 4096,
   "intermediate_size": 12288, "kv_lora_rank": 256, "max_position_embeddings": 1048576,

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Families with Mamba-2: layers, sizes, and what is refused; numbers that only Python's JSON has.
+// Families with Mamba-2: layers, sizes, and what is refused; also numbers that only Python's JSON
+// has.
 #include <gtest/gtest.h>
 
 #include <fstream>
@@ -12,7 +13,7 @@
 namespace lockstep {
 namespace {
 
-// As Granite 4.0 H Tiny is published, with fewer layers.
+// Granite 4.0 H Tiny as published, with fewer layers.
 constexpr char kGranite4[] = R"({"architectures": ["GraniteMoeHybridForCausalLM"],
   "attention_bias": false, "attention_dropout": 0.0, "attention_multiplier": 0.0078125,
   "bos_token_id": 100257, "embedding_multiplier": 12, "eos_token_id": 100257, "hidden_act": "silu",
@@ -28,7 +29,7 @@ constexpr char kGranite4[] = R"({"architectures": ["GraniteMoeHybridForCausalLM"
   "router_aux_loss_coef": 0.0, "shared_intermediate_size": 1024, "tie_word_embeddings": true,
   "torch_dtype": "bfloat16", "use_cache": true, "vocab_size": 100352})";
 
-// As Nemotron Nano 9B v2 is published, with fewer layers.
+// Nemotron Nano 9B v2 as published, with fewer layers.
 constexpr char kNemotron[] = R"({"architectures": ["NemotronHForCausalLM"],
   "attention_bias": false, "attention_dropout": 0.0, "bos_token_id": 1, "chunk_size": 128,
   "conv_kernel": 4, "eos_token_id": 12, "head_dim": 128, "hidden_dropout": 0.0,

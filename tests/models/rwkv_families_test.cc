@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// RWKV: sizes, which the tensors have where config.json lacks them, and what is refused.
+// RWKV: sizes, which are those of the tensors if config.json lacks them, and what is refused.
 #include <gtest/gtest.h>
 
 #include <string>
@@ -10,14 +10,14 @@
 namespace lockstep {
 namespace {
 
-// As RWKV-4 169M is published.
+// RWKV-4 169M as published.
 constexpr char kRwkv4[] = R"({"architectures": ["RwkvForCausalLM"], "attention_hidden_size": 768,
   "bos_token_id": 0, "context_length": 1024, "eos_token_id": 0, "hidden_size": 768,
   "intermediate_size": 3072, "layer_norm_epsilon": 1e-05, "model_type": "rwkv",
   "num_hidden_layers": 12, "rescale_every": 6, "tie_word_embeddings": false,
   "torch_dtype": "float32", "use_cache": true, "vocab_size": 50277})";
 
-// As RWKV-7 191M is published by fla-hub.
+// RWKV-7 191M as published by fla-hub.
 constexpr char kRwkv7[] = R"({"architectures": ["RWKV7ForCausalLM"], "a_low_rank_dim": 64,
   "attn": null, "attn_mode": "chunk", "bos_token_id": 1, "decay_low_rank_dim": 64,
   "eos_token_id": 2, "fuse_cross_entropy": true, "fuse_norm": false, "gate_low_rank_dim": 128,

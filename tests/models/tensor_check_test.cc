@@ -27,7 +27,7 @@ class TensorCheckTest : public testing::Test {
     write_checkpoint(folder_.path(), tensors);
     return check_tensors(*Checkpoint::open(folder_.path()), graph_);
   }
-  // The tensors with these beside them.
+  // The report for a checkpoint with these tensors in addition.
   std::string unread(const std::vector<std::string>& names) {
     naive::Tensors tensors = tensors_;
     for (const std::string& name : names) tensors[name] = {.shape = {2}, .data = {1, 2}};

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// A model whose tensors are spelled in another way has the logits that it has under its own names.
+// A model whose tensors have other names has the same logits as under its own names.
 #include "models/tensor_names.h"
 
 #include <gmock/gmock.h>
@@ -21,7 +21,7 @@ using testing::ElementsAre;
 using testing::HasSubstr;
 using testing::IsEmpty;
 
-// A model of the tree and its tensors, or one of a config alone, whose tensors are random.
+// A model of the tree with its tensors, or a model of a config alone with random tensors.
 struct Spelled {
   ModelDescription model;
   naive::Tensors tensors;
@@ -46,7 +46,7 @@ std::vector<float> logits_of(const Graph& graph, const naive::Tensors& tensors) 
   return naive::interpret(std::span(&graph, 1), tensors, sequence)[0];
 }
 
-// The same graph as a checkpoint of these tensors lets it be read, and what is said of it.
+// The same graph after reading a checkpoint of these tensors, and the messages about it.
 struct Read {
   Graph graph;
   std::vector<std::string> said;
@@ -117,7 +117,7 @@ TEST(TensorNamesTest, AStackOfSquaresIsNotTransposed) {
   expect_same_logits(own, other);
 }
 
-// Also where the stack of gate and up, or the one of down, is square and so has both shapes.
+// This includes stacks of gate and up, or of down, that are square and so have both shapes.
 TEST(TensorNamesTest, StacksOfQwen3VlMayHaveInputsFirstOrOutputsFirst) {
   for (const int size : {16, 24, 32}) {
     Json config = Json::parse(kQwen3Moe);
@@ -214,7 +214,7 @@ TEST(TensorNamesTest, ATextModelMayKeepItsWrappersPrefix) {
   expect_same_logits(own, stacked(renamed(own.tensors, "model.", "model.language_model.")));
 }
 
-// MLX writes it, with 1 added to norms.
+// MLX writes this prefix, with 1 added to norms.
 TEST(TensorNamesTest, APrefixOfOtherWeightsIsNotTaken) {
   const Spelled own = of_golden("qwen3_vl");
   ASSERT_TRUE(own.tensors.contains("model.language_model.norm.weight"));

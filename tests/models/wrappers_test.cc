@@ -74,7 +74,7 @@ TEST(WrappersTest, WhatTheOuterObjectSaysOfWeightsWins) {
   EXPECT_EQ(describe(config)->config.dtype, DType::kBF16);
 }
 
-// Releases of transformers write a default of the outer one.
+// Releases of transformers write a default of the outer key.
 TEST(WrappersTest, AHeadIsTiedWhereNeitherObjectSaysOtherwise) {
   const auto tied = [](const Json& outer, const Json& inner) {
     Json config = Json::parse(kMistral);
@@ -114,7 +114,7 @@ TEST(WrappersTest, NothingIsIgnoredInSilence) {
   EXPECT_THAT(error_of(config), HasSubstr("text_config: must be an object, found null"));
 }
 
-// Which of three positions turns which columns is nothing to text, where they are alike.
+// For text all three positions are equal, so it does not matter which one rotates which columns.
 TEST(WrappersTest, ThePositionsOfImagesAreLeftOutWhereTheTextPartHasItsOwnObject) {
   const Json sections = {
       {"mrope_interleaved", true}, {"mrope_section", {24, 20, 20}}, {"rope_type", "default"}};
@@ -146,7 +146,7 @@ TEST(WrappersTest, ThePositionsOfImagesAreLeftOutWhereTheTextPartHasItsOwnObject
   EXPECT_THAT(error_of(config), HasSubstr("rope_scaling.mrope_other: unknown"));
 }
 
-// A text part of one layer; `more` has what its kind needs besides.
+// A text part with one layer; `more` has the other keys that its kind needs.
 Json text_of(const char* model_type, Json more = Json::object()) {
   Json text = {{"model_type", model_type}, {"vocab_size", 512},
                {"hidden_size", 64},        {"intermediate_size", 96},
@@ -158,7 +158,7 @@ Json text_of(const char* model_type, Json more = Json::object()) {
 
 struct Wrapped {
   const char* wrapper;
-  const char* object;  // That has the text part.
+  const char* object;  // The object with the text part.
   Json text;
   Json beside;
   const char* architecture;
@@ -269,7 +269,8 @@ TEST(WrappersTest, ExpertsOfQwen3VlAreInStacksWithInputsFirst) {
   FAIL() << "no stack of experts";
 }
 
-// Qwen2-VL was published so: without an object for the text part, with rotary scaling of its own.
+// Qwen2-VL was published like this: without an object for the text part, with its own rotary
+// scaling.
 TEST(WrappersTest, AFlatConfigIsTheTextPart) {
   Json config = text_of("qwen2_vl");
   config["architectures"] = {"Qwen2VLForConditionalGeneration"};
@@ -336,7 +337,7 @@ TEST(WrappersTest, AFileOfLlavaOnevisionLeavesSizesToQwen2) {
   EXPECT_EQ(model->config.context, 32768);
 }
 
-// Not even one that the text model's class would fill in.
+// This includes sizes that the text model's class would fill in.
 TEST(WrappersTest, AnIgnoredKeyNeverLeavesASizeToADefault) {
   for (const auto& [wrapper, type] : {std::pair{"LlavaForConditionalGeneration", "llama"},
                                       {"Mistral3ForConditionalGeneration", "mistral"}}) {
