@@ -56,7 +56,7 @@ TEST(Qwen1Test, BeyondTheTrainedLengthPromptsTurnOtherwiseAndQueriesAreScaled) {
   EXPECT_TRUE(config.qkv_bias);
   EXPECT_FALSE(config.output_bias);
   const program::RopeTableAttrs& table = config.rope;
-  ASSERT_EQ(table.lengths_size(), 2) << "of prompts up to 32768 the last set is enough";
+  ASSERT_EQ(table.lengths_size(), 2) << "the last set covers prompts up to 32768";
   EXPECT_EQ(table.lengths(0), 8192);
   EXPECT_EQ(table.lengths(1), 16384);
   ASSERT_EQ(table.inv_freq_size(), 3 * 64);

@@ -45,7 +45,8 @@ TEST(RwkvTest, IsReadAsItIsPublished) {
   EXPECT_EQ(rwkv4->config.eos_token_ids, (std::vector<int64_t>{0}));
   const absl::StatusOr<ModelDescription> rwkv7 = describe_config(kRwkv7, "{}");
   ASSERT_TRUE(rwkv7.ok()) << rwkv7.status();
-  EXPECT_EQ(rwkv7->config.heads, 12) << "heads follow from their size, whatever num_heads says";
+  EXPECT_EQ(rwkv7->config.heads, 12)
+      << "the number of heads follows from their size, not from num_heads";
   EXPECT_EQ(shape_of(*rwkv7, "model.layers.1.attn.v_lora.lora.0.weight")[0], 32);
   EXPECT_EQ(head_norm_eps(*rwkv7), 64e-5f);
 }
