@@ -51,14 +51,14 @@ TEST(ConfigNamesTest, TheNumberOfExpertsHasThreeNames) {
                  "num_local_experts: must be an integer from 1");
 }
 
-TEST(ConfigNamesTest, ALeadingUnderscoreIsAnotherSpelling) {
+TEST(ConfigNamesTest, ALeadingUnderscoreIsAcceptedAsAnotherSpelling) {
   const Described config = config_of(R"({"architectures": ["Cohere2ForCausalLM"], "vocab_size": 320,
       "hidden_size": 64, "intermediate_size": 96, "num_hidden_layers": 4, "num_attention_heads": 4,
       "sliding_window": 8, "_sliding_window_pattern": 2, "max_position_embeddings": 128})");
   EXPECT_EQ(config.windows, (std::vector<int64_t>{8, 0, 8, 0}));
 }
 
-TEST(ConfigNamesTest, AListByLayerSaysHowManyLayersThereAre) {
+TEST(ConfigNamesTest, AListByLayerGivesTheNumberOfLayers) {
   const Described config = config_of(R"({"architectures": ["NemotronHForCausalLM"],
       "vocab_size": 320, "hidden_size": 64, "intermediate_size": 96, "num_attention_heads": 4,
       "num_key_value_heads": 2, "head_dim": 16, "mamba_num_heads": 8, "mamba_head_dim": 16,
@@ -70,7 +70,7 @@ TEST(ConfigNamesTest, AListByLayerSaysHowManyLayersThereAre) {
   EXPECT_EQ(config.kinds, "M*-");
 }
 
-TEST(ConfigNamesTest, LayersOfAnIndexerSeeAllAsFarAsTheContextGoes) {
+TEST(ConfigNamesTest, LayersWithAnIndexerSeeTheWholeContext) {
   const std::string sparse = R"({"architectures": ["GlmMoeDsaForCausalLM"], "vocab_size": 320,
       "hidden_size": 64, "intermediate_size": 96, "moe_intermediate_size": 32,
       "n_routed_experts": 4, "num_experts_per_tok": 2, "num_hidden_layers": 2,
@@ -94,7 +94,7 @@ TEST(ConfigNamesTest, LayersOfAnIndexerSeeAllAsFarAsTheContextGoes) {
                  "num_experts and n_routed_experts are both there");
 }
 
-TEST(ConfigNamesTest, FactorsOfOtherProgramsAreLeftAsTransformersLeavesThem) {
+TEST(ConfigNamesTest, FactorsOfOtherProgramsAreIgnoredAsInTransformers) {
   const std::string yarn = R"({"rope_scaling": {"rope_type": "yarn", "factor": 4.0,
       "original_max_position_embeddings": 32}})";
   const std::string other = R"({"rope_scaling": {"rope_type": "yarn", "factor": 4.0,
@@ -104,20 +104,20 @@ TEST(ConfigNamesTest, FactorsOfOtherProgramsAreLeftAsTransformersLeavesThem) {
   EXPECT_EQ(config.rope.SerializeAsString(), config_of(kMoe, yarn).rope.SerializeAsString());
 }
 
-TEST(ConfigNamesTest, BothFormsOfRotaryScalingMaySayTheSame) {
+TEST(ConfigNamesTest, BothFormsOfRotaryScalingMayAgree) {
   const std::string both = R"({"rope_scaling": {"rope_type": "linear", "factor": 2.0},
       "rope_parameters": {"rope_type": "linear", "factor": 2.0}})";
   EXPECT_TRUE(describe_config(kMoe, both).ok());
 }
 
-TEST(ConfigNamesTest, NamesOfOneActivationAreOneFormula) {
+TEST(ConfigNamesTest, AllNamesOfAnActivationMeanOneFormula) {
   for (const char* name : {"gelu_fast", "gelu_new", "gelu_pytorch_tanh", "gelu_accurate"}) {
     EXPECT_EQ(config_of(kMoe, fmt::format(R"({{"hidden_act": "{}"}})", name)).activation,
               Function::kGeluTanh);
   }
 }
 
-TEST(ConfigNamesTest, AllUnknownKeysAreOneMessageWhoseFlagsWork) {
+TEST(ConfigNamesTest, OneMessageNamesAllUnknownKeysAndItsFlagsWork) {
   Json json = Json::parse(kVision);
   json["fusion_layers"] = 3;
   json["a.name.with.dots"] = 3;
@@ -136,7 +136,7 @@ TEST(ConfigNamesTest, AllUnknownKeysAreOneMessageWhoseFlagsWork) {
   EXPECT_TRUE(ignoring(json, {"a.name.with.dots", "fusion_layers", "other.cap", "qk_shift"}).ok());
 }
 
-TEST(ConfigNamesTest, UnknownKeysOfRotaryScalingAreOneMessageToo) {
+TEST(ConfigNamesTest, OneMessageNamesAllUnknownKeysOfRotaryScaling) {
   Json json = Json::parse(kVision);
   json["text_config"]["rope_parameters"] = {{"rope_type", "default"}, {"shift", 1}, {"tilt", 2}};
   const absl::StatusOr<ModelDescription> model = ignoring(json, {});
@@ -146,7 +146,7 @@ TEST(ConfigNamesTest, UnknownKeysOfRotaryScalingAreOneMessageToo) {
   EXPECT_TRUE(ignoring(json, flags).ok());
 }
 
-TEST(ConfigNamesTest, TheFlagOfARopeByKindOfLayerReachesItsKey) {
+TEST(ConfigNamesTest, TheFlagForARopeByKindOfLayerReachesItsKey) {
   Json text = {{"model_type", "gemma3_text"}, {"vocab_size", 320},       {"hidden_size", 64},
                {"intermediate_size", 96},     {"num_hidden_layers", 2},  {"head_dim", 16},
                {"num_attention_heads", 4},    {"num_key_value_heads", 2}};
@@ -165,14 +165,14 @@ TEST(ConfigNamesTest, TheFlagOfARopeByKindOfLayerReachesItsKey) {
   }
 }
 
-TEST(ConfigNamesTest, AMessageOfAThousandKeysIsCut) {
+TEST(ConfigNamesTest, AMessageWithAThousandKeysIsShortened) {
   Json json = Json::parse(kMoe);
   for (int i = 0; i < 1000; ++i) json[fmt::format("unheard_{}", i)] = i + 1;
   const absl::StatusOr<ModelDescription> model = ignoring(json, {});
   EXPECT_THAT(message_of(model.status()), HasSubstr(" and 968 more: unknown here"));
 }
 
-TEST(ConfigNamesTest, AnIgnoredKeyNeverLeavesASizeToADefault) {
+TEST(ConfigNamesTest, IgnoringAKeyNeverGivesASizeItsDefault) {
   Json json = Json::parse(kMoe);
   json.erase("num_experts");
   for (const char* spelling : {"num_moe_experts", "number_of_experts", "n_experts"}) {
@@ -202,7 +202,7 @@ struct Ignored {
   std::vector<const char*> spellings;
 };
 
-TEST(ConfigNamesTest, ASizeMayBeSpelledInManyWords) {
+TEST(ConfigNamesTest, ASizeMayHaveManyNames) {
   constexpr char kLlama[] = R"({"architectures": ["LlamaForCausalLM"], "vocab_size": 320,
       "hidden_size": 64, "intermediate_size": 96, "num_hidden_layers": 2, "num_attention_heads": 4,
       "num_key_value_heads": 2, "max_position_embeddings": 128})";
@@ -227,7 +227,7 @@ TEST(ConfigNamesTest, ASizeMayBeSpelledInManyWords) {
   }
 }
 
-TEST(ConfigNamesTest, AnIgnoredKeyOfAnotherMeaningMayGo) {
+TEST(ConfigNamesTest, AKeyWithAnotherMeaningMayBeIgnored) {
   Json json = Json::parse(kMoe);
   json.erase("num_key_value_heads");
   json.erase("head_dim");
@@ -252,7 +252,7 @@ TEST(ConfigNamesTest, AnUnknownArchitectureNamesTheNearest) {
   EXPECT_THAT(message_of(model.status()), HasSubstr("docs/models.md"));
 }
 
-TEST(ConfigNamesTest, ParametersAreCountedOnceEach) {
+TEST(ConfigNamesTest, EachParameterIsCountedOnce) {
   const auto count = [](const char* patch) {
     return summarize(describe_config(kMoe, patch)->graph).parameters;
   };

@@ -46,7 +46,7 @@ std::vector<program::AttentionAttrs> attentions(const Graph& graph) {
   return found;
 }
 
-TEST(Gemma4Test, LayersWithoutAWindowHaveHeadsAndAnglesOfTheirOwn) {
+TEST(Gemma4Test, LayersWithoutAWindowHaveTheirOwnHeadsAndAngles) {
   const Described config = config_of(kSmall);
   EXPECT_EQ(config.head_dim, 256);
   EXPECT_EQ(config.windows,
@@ -64,7 +64,7 @@ TEST(Gemma4Test, LayersWithoutAWindowHaveHeadsAndAnglesOfTheirOwn) {
   EXPECT_EQ(config.experts.count, 0);
 }
 
-TEST(Gemma4Test, SharingLayersReadThePagesOfTheLastOneOfTheirKind) {
+TEST(Gemma4Test, SharingLayersReadThePagesOfTheLastLayerOfTheirKind) {
   const absl::StatusOr<ModelDescription> model = describe_config(kSmall);
   ASSERT_TRUE(model.ok()) << model.status();
   const auto found = attentions(model->graph);
@@ -78,7 +78,7 @@ TEST(Gemma4Test, SharingLayersReadThePagesOfTheLastOneOfTheirKind) {
   }
 }
 
-TEST(Gemma4Test, ExpertsValuesOfKeysAndFewerKvHeads) {
+TEST(Gemma4Test, ExpertsValuesFromKeysAndFewerKvHeadsAreRead) {
   const absl::StatusOr<ModelDescription> model = describe_config(kSmall, kExperts);
   ASSERT_TRUE(model.ok()) << model.status();
   EXPECT_EQ(model->config.experts.chosen, 4);
@@ -95,7 +95,7 @@ TEST(Gemma4Test, ExpertsValuesOfKeysAndFewerKvHeads) {
   EXPECT_EQ(attentions(model->graph)[1].kv_heads(), 1);
 }
 
-TEST(Gemma4Test, SizesOfSingleLayersAreAnotherFormOfTheSame) {
+TEST(Gemma4Test, SizesMayBeGivenForSingleLayers) {
   Json json = Json::parse(kSmall);
   json.update(Json::parse(kExperts));
   const std::string before = describe_config(json.dump())->graph.nodes().empty() ? "" : "built";
@@ -152,7 +152,7 @@ TEST(Gemma4Test, ATableByLayerMayHaveMoreRowsThanTheVocabulary) {
   EXPECT_EQ(table->pieces.front().row_end(), 1024);
 }
 
-TEST(Gemma4Test, WhatItDoesNotComputeIsRefused) {
+TEST(Gemma4Test, ModelsThatItCannotComputeAreRefused) {
   expect_refused(kSmall, R"({"use_bidirectional_attention": "all"})",
                  "use_bidirectional_attention: ");
   expect_refused(kSmall, R"({"num_kv_shared_layers": 7})",

@@ -20,7 +20,7 @@ constexpr size_t kGreedyTokens = 16;
 
 class GoldenTest : public testing::TestWithParam<const char*> {};
 
-TEST_P(GoldenTest, ModelGraphGivesTheReferencesLogitsAndGreedyTokens) {
+TEST_P(GoldenTest, AModelsGraphGivesTheReferencesLogitsAndGreedyTokens) {
   LOCKSTEP_NEEDS_TEST_DATA(GetParam());
   const GoldenCase golden = load_golden_case(GetParam());
   const absl::StatusOr<ModelDescription> model = describe_model(golden.folder, {}, 0);

@@ -27,7 +27,7 @@ constexpr char kV3[] = R"({"architectures": ["DeepseekV3ForCausalLM"], "attentio
   "torch_dtype": "bfloat16", "transformers_version": "4.33.1", "use_cache": true,
   "v_head_dim": 128, "vocab_size": 129280})";
 
-TEST(DeepseekV3Test, IsReadAsItIsPublished) {
+TEST(DeepseekV3Test, ThePublishedConfigIsRead) {
   const Described config = config_of(kV3);
   const auto shape = [](const std::string& name) {
     return tensor_of("model.layers.0.self_attn." + name + ".weight", kV3);
@@ -54,7 +54,7 @@ TEST(DeepseekV3Test, QueriesMayBeMadeFromTheLayersInput) {
   EXPECT_FLOAT_EQ(plain.attention_scale, static_cast<float>(1 / std::sqrt(192.0)));
 }
 
-TEST(DeepseekV3Test, WhatItDoesNotComputeIsRefused) {
+TEST(DeepseekV3Test, ModelsThatItCannotComputeAreRefused) {
   expect_refused(kV3, R"({"kv_lora_rank": 0})", "kv_lora_rank: must be");
   expect_refused(kV3, R"({"kv_lora_rank": 961})", "kv_lora_rank: must be");
   expect_refused(kV3, R"({"v_head_dim": 1025})", "v_head_dim: must be");
@@ -86,7 +86,7 @@ constexpr char kV2[] = R"({"architectures": ["DeepseekV2ForCausalLM"], "attentio
   "topk_group": 3, "topk_method": "group_limited_greedy", "torch_dtype": "bfloat16",
   "v_head_dim": 128, "vocab_size": 102400})";
 
-TEST(DeepseekV2Test, IsReadAsItIsPublished) {
+TEST(DeepseekV2Test, ThePublishedConfigIsRead) {
   const Described config = config_of(kV2);
   EXPECT_EQ(config.route.groups(), 8);
   EXPECT_EQ(config.route.chosen_groups(), 3);
@@ -95,13 +95,13 @@ TEST(DeepseekV2Test, IsReadAsItIsPublished) {
   EXPECT_FLOAT_EQ(config.rope.factor(), 1);
 }
 
-TEST(DeepseekV2Test, WhatItDoesNotComputeIsRefused) {
+TEST(DeepseekV2Test, ModelsThatItCannotComputeAreRefused) {
   expect_refused(kV2, R"({"topk_method": "noaux_tc"})", "topk_method");
   expect_refused(kV2, R"({"topk_method": "greedy"})", "n_group");
   expect_refused(kV2, R"({"norm_topk_prob": true})", "norm_topk_prob");
 }
 
-TEST(DeepseekV32Test, AContextEndsWhereTheIndexerWouldChoose) {
+TEST(DeepseekV32Test, TheContextEndsWhereTheIndexerWouldSelectKeys) {
   const std::string sparse = R"({"architectures": ["DeepseekV32ForCausalLM"], "index_topk": 2048,
       "index_n_heads": 64, "index_head_dim": 128})";
   const Described config = config_of(kV3, sparse);

@@ -99,7 +99,7 @@ std::string models_page() {
 }
 
 // LOCKSTEP_REWRITE=1 writes the page instead of checking it.
-TEST(ModelsPageTest, ThePageOfModelsIsWrittenFromTheRowsAndTheGoldens) {
+TEST(ModelsPageTest, TheModelsPageIsGeneratedFromTheTablesAndTheGoldens) {
   for (const GoldenName& golden : kGoldens) LOCKSTEP_NEEDS_TEST_DATA(golden.name);
   const std::string path = std::string(LOCKSTEP_SOURCE_DIR) + "/docs/models.md";
   const std::string wanted = models_page();
@@ -109,7 +109,7 @@ TEST(ModelsPageTest, ThePageOfModelsIsWrittenFromTheRowsAndTheGoldens) {
   EXPECT_EQ(page.str(), wanted) << "run this test with LOCKSTEP_REWRITE=1";
 }
 
-TEST(ModelsPageTest, NothingBothRunsAndIsRefused) {
+TEST(ModelsPageTest, NoArchitectureIsBothSupportedAndRefused) {
   for (const RefusedArchitecture& refused : refused_architectures()) {
     for (const Architecture& known : architectures()) EXPECT_NE(known.name, refused.name);
     for (const std::string_view name : wrapper_names()) EXPECT_NE(name, refused.name);

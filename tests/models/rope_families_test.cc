@@ -21,7 +21,7 @@ constexpr char kPhi4Mini[] = R"({"architectures": ["Phi3ForCausalLM"], "attentio
   "rope_theta": 10000.0, "sliding_window": 262144, "tie_word_embeddings": true,
   "torch_dtype": "bfloat16", "vocab_size": 320})";
 
-TEST(Phi3Test, LongSequencesHaveFrequenciesOfTheirOwn) {
+TEST(Phi3Test, LongSequencesHaveTheirOwnFrequencies) {
   const Described config = config_of(kPhi4Mini);
   EXPECT_EQ(config.context, 131072);
   const program::RopeTableAttrs& table = config.rope;
@@ -49,7 +49,7 @@ constexpr char kQwen1[] = R"({"architectures": ["QWenLMHeadModel"], "auto_map": 
   "use_dynamic_ntk": true, "use_flash_attn": "auto", "use_logn_attn": true,
   "vocab_size": 151936})";
 
-TEST(Qwen1Test, BeyondTheTrainedLengthPromptsTurnOtherwiseAndQueriesAreScaled) {
+TEST(Qwen1Test, PromptsBeyondTheTrainedLengthHaveOtherRopeAndScaledQueries) {
   const Described config = config_of(kQwen1);
   EXPECT_EQ(config.intermediate_size, 11008);
   EXPECT_EQ(config.context, 32768);
@@ -77,7 +77,7 @@ TEST(Qwen1Test, BeyondTheTrainedLengthPromptsTurnOtherwiseAndQueriesAreScaled) {
   EXPECT_EQ(config_of(plain).query_scales.length(), 0);
 }
 
-TEST(Qwen1Test, WhatTheReferenceNeverDoesIsRefused) {
+TEST(Qwen1Test, ConfigsThatTheReferenceCannotRunAreRefused) {
   const auto replaced = [](std::string config, const std::string& old, const std::string& by) {
     return config.replace(config.find(old), old.size(), by);
   };

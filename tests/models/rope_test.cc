@@ -36,7 +36,7 @@ absl::StatusOr<RopeConfig> parse(const std::string& text) {
 
 class RopeKindTest : public testing::TestWithParam<Reference> {};
 
-TEST_P(RopeKindTest, HasTheFrequenciesOfTheReference) {
+TEST_P(RopeKindTest, AKindHasTheFrequenciesOfTheReference) {
   const absl::StatusOr<RopeConfig> rope = parse(GetParam().config);
   ASSERT_TRUE(rope.ok()) << message_of(rope.status());
   const program::RopeTableAttrs& table = rope->rope.table;
@@ -51,7 +51,7 @@ TEST_P(RopeKindTest, HasTheFrequenciesOfTheReference) {
 INSTANTIATE_TEST_SUITE_P(Kinds, RopeKindTest, testing::ValuesIn(kReferences),
                          [](const auto& info) { return std::string(info.param.name); });
 
-TEST(RopeTest, DynamicTurnsAPositionByTheFrequenciesOfItsOwnLength) {
+TEST(RopeTest, DynamicScalingUsesTheFrequenciesOfAPositionsOwnLength) {
   const absl::StatusOr<RopeConfig> rope = parse(
       R"({"max_position_embeddings": 4096,
           "rope_scaling": {"rope_type": "dynamic", "factor": 4}})");

@@ -37,7 +37,7 @@ float head_norm_eps(const ModelDescription& model) {
   return eps;
 }
 
-TEST(RwkvTest, IsReadAsItIsPublished) {
+TEST(RwkvTest, ThePublishedConfigIsRead) {
   const absl::StatusOr<ModelDescription> rwkv4 = describe_config(kRwkv4, "{}");
   ASSERT_TRUE(rwkv4.ok()) << rwkv4.status();
   EXPECT_EQ(shape_of(*rwkv4, "rwkv.blocks.0.attention.key.weight")[0], 768);
@@ -51,13 +51,13 @@ TEST(RwkvTest, IsReadAsItIsPublished) {
   EXPECT_EQ(head_norm_eps(*rwkv7), 64e-5f);
 }
 
-TEST(RwkvTest, NoPositionIsTooFar) {
+TEST(RwkvTest, PositionsAreUnlimited) {
   const absl::StatusOr<ModelDescription> model = describe_config(kRwkv4, "{}");
   ASSERT_TRUE(model.ok()) << model.status();
   EXPECT_EQ(model->config.context, 32768);
 }
 
-TEST(RwkvTest, SizesThatTheConfigLacksAreThoseOfTensors) {
+TEST(RwkvTest, MissingSizesAreThoseOfTheTensors) {
   LOCKSTEP_NEEDS_TEST_DATA("goldens/rwkv7");
   const absl::StatusOr<ModelDescription> model = describe_model(test_data("goldens/rwkv7"), {}, 0);
   ASSERT_TRUE(model.ok()) << model.status();
@@ -68,7 +68,7 @@ TEST(RwkvTest, SizesThatTheConfigLacksAreThoseOfTensors) {
   EXPECT_EQ(shape_of(*model, layer + "g1")[1], 16);
 }
 
-TEST(RwkvTest, WhatIsAnotherModelIsRefused) {
+TEST(RwkvTest, OtherModelsAreRefused) {
   expect_refused(kRwkv4, R"({"hidden_size": null})", "hidden_size");
   expect_refused(kRwkv7, R"({"decay_low_rank_dim": null})", "decay_low_rank_dim");
   expect_refused(kRwkv7, R"({"head_dim": 50})", "head_dim: must be a divisor of hidden_size (768)");

@@ -84,7 +84,7 @@ class SurveyTest : public testing::TestWithParam<Surveyed> {
   const Json model_ = GetParam().model;
 };
 
-TEST_P(SurveyTest, TensorsAreThoseOfItsClassInEveryForm) {
+TEST_P(SurveyTest, TensorsAreThoseOfTheClassInEveryForm) {
   for (const auto& [form, folded] : model_["tensors"].items()) {
     SCOPED_TRACE(form);
     Shapes wanted;
@@ -103,7 +103,7 @@ TEST_P(SurveyTest, TensorsAreThoseOfItsClassInEveryForm) {
 }
 
 // A class that computes angles without a table reports none.
-TEST_P(SurveyTest, HeadsTurnAndSeeAsInItsClass) {
+TEST_P(SurveyTest, RopeAndWindowsAreThoseOfTheClass) {
   const Summary summary = summarize(described().graph);
   const Json& wanted = model_["rotary"];
   EXPECT_TRUE(wanted.empty() || wanted.size() == summary.rotary.size()) << summary.rotary.size();
