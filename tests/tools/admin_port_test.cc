@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// The operator's port of `lockstep serve`: what is there, what is not, and who reaches it.
+// The operator's port of `lockstep serve`: what it serves, and who can reach it.
 #include <fmt/format.h>
 
 #include <algorithm>
@@ -12,7 +12,7 @@
 namespace lockstep::testing {
 namespace {
 
-// Pages may call the API, which wants a key; this port wants none.
+// Pages may call the API, which requires a key; this port requires none.
 TEST(AdminPortTest, NoPageOfAnotherOriginCallsIt) {
   Server server({"--admin", "127.0.0.1:0", "--allow-origin", "*"});
   const std::string origin = "Origin: https://chat.example.com\r\n";

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Bad input: one line on stderr that names the thing, exit code 2, never an abort.
+// Bad input gives one line on stderr that names the thing, and exit code 2, never an abort.
 #include <algorithm>
 #include <cstring>
 #include <filesystem>
@@ -26,7 +26,7 @@ void expect_one_line(const std::vector<std::string>& arguments, const std::strin
   EXPECT_EQ(result.out, "") << shown;
 }
 
-// A copy of the demo model that a test may spoil.
+// A copy of the demo model that a test may modify.
 class SpoiledModel {
  public:
   SpoiledModel() { fs::copy(kDemo, folder_.path(), fs::copy_options::recursive); }
@@ -40,7 +40,7 @@ class SpoiledModel {
     config[key] = value;
     write("config.json", config.dump());
   }
-  // Changes the header; its length stays true.
+  // Changes the header; its length stays right.
   void edit_header(const std::function<void(nlohmann::ordered_json&)>& edit) const {
     const std::string file = read("model.safetensors");
     uint64_t length = 0;
@@ -348,7 +348,7 @@ TEST(BadInputTest, TooLittleMemoryIsSaidBeforeLoading) {
                   "memory");
 }
 
-// A log line beside the error is none of it: a busy machine may warn at any time.
+// Log lines next to the error are not counted: a busy machine may warn at any time.
 TEST(BadInputTest, LinesOfTheLogAreNotCounted) {
   EXPECT_EQ(lines_said("[2026-11-26 16:00:00.000] [lockstep] [warning] held up for 1 s\n"
                        "lockstep: no memory\n"),

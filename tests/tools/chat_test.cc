@@ -20,7 +20,7 @@ const std::vector<std::string> kShort = {"--max-tokens", "12"};
 TEST(ChatCommandTest, EachLineIsAMessageThatTheConversationKeeps) {
   const ProcessResult result = chat("Once upon a time\n/stats\n\nThe next day\n/stats\n", kShort);
   EXPECT_EQ(result.code, 0) << result.err;
-  // The same by hand: the demo's template makes one story of it.
+  // The same conversation by hand: the demo's template joins it into one story.
   const auto first =
       generate_json({"--prompt", "Once upon a time", "--seed", "3", kShort[0], kShort[1]});
   const std::string text = first[0]["text"];
@@ -65,7 +65,7 @@ TEST(ChatCommandTest, AModelWithoutATemplateIsRefusedBeforeItIsLoaded) {
   EXPECT_EQ(result.err.find('\n'), result.err.size() - 1) << result.err;
 }
 
-// The demo model with a context that no answer fills while a test runs.
+// The demo model with a context so large that no answer fills it during a test.
 class EndlessAnswer {
  public:
   EndlessAnswer() {

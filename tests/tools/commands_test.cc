@@ -117,7 +117,8 @@ TEST(CommandsTest, PlanCountsTheCodesThatGoBetweenHosts) {
     for (const auto& host : plan["hosts"]) bytes += host["received_bytes_per_token"].get<int64_t>();
     return bytes;
   };
-  // The demo: 6 layers, 192 columns, 560 of ffn; the sum of embeddings is of whole rows on either.
+  // The demo: 6 layers, 192 columns, 560 of ffn. With both schemes embeddings are summed as whole
+  // rows.
   const int64_t embedding = 2 * 192 * 4;
   EXPECT_EQ(received("q8c"), embedding + 6 * (3 * 192 + 560) * 4);
   EXPECT_EQ(received("q8"), embedding + 6 * (2 * 192 * 4 + (6 + 18) * 36));
@@ -190,13 +191,13 @@ TEST(CommandsTest, AConfigAloneIsEnoughForPlanAndInspect) {
     EXPECT_EQ(inspect.code, 0) << inspect.err;
     EXPECT_NE(inspect.out.find("top_candidates"), std::string::npos);
   }
-  // What runs the model needs its weights.
+  // Commands that run the model need its weights.
   const ProcessResult run = run_lockstep({"generate", folder.path(), "--prompt-ids", "1"});
   EXPECT_EQ(run.code, 2);
   EXPECT_NE(run.err.find("safetensors"), std::string::npos) << run.err;
 }
 
-// How many lines have that in them.
+// The number of lines that contain the word.
 int64_t lines_with(const std::string& text, const std::string& word) {
   std::istringstream lines(text);
   int64_t count = 0;
@@ -216,7 +217,7 @@ TEST(CommandsTest, InspectShowsLayersThatAreAlikeOnce) {
     EXPECT_EQ(all.out.find(": as layer "), std::string::npos);
     EXPECT_EQ(lines_with(all.out, " = attention("), layers) << stage;
     EXPECT_LT(lines_with(folded.out, " = attention("), layers) << stage;
-    // What follows the layers is there.
+    // The text after the layers is complete.
     EXPECT_EQ(lines_with(folded.out, "top_candidates("), 1) << stage;
   }
   const ProcessResult model = run_lockstep({"inspect", "--stage", "model"});

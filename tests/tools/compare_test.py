@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""tools/bench/compare.py, as far as it goes without llama.cpp and without measuring."""
+"""tools/bench/compare.py, as far as it works without llama.cpp and without measuring."""
 
 import io
 import json
@@ -24,13 +24,13 @@ from shapes import limit_seconds, parse_case  # noqa: E402
 LIMITS = {"threads": 1, "placement": "B", "read_gb_per_s": 20.0, "fp32_gop_per_s": 100.0,
           "bf16_gop_per_s": 200.0}
 
-# A build of lockstep: `bin/lockstep bench --cases -` takes as many seconds per case as argv names.
+# A fake build: `bin/lockstep bench --cases -` reports SECONDS seconds for every case.
 FAKE_BUILD = """#!/bin/sh
 echo '{"weight_bytes": 7}'
 while read -r case; do echo "{\\"case\\": \\"$case\\", \\"seconds\\": [SECONDS]}"; done
 """
 
-# Answers as `lockstep bench --cases - --json` does; each case takes a second more than the last.
+# Answers like `lockstep bench --cases - --json`; each case takes a second more than the last.
 ECHO = """
 import json, sys
 print(json.dumps({"weight_bytes": 7}), flush=True)
@@ -40,7 +40,7 @@ for i, line in enumerate(sys.stdin):
 
 
 class FakeContestant:
-    """Takes 1, 2, 3 ... seconds."""
+    """Its runs take 1, 2, 3 ... seconds."""
 
     def __init__(self):
         self.runs = 0
@@ -61,7 +61,7 @@ def pair(this_s, other_s, case="decode:10"):
 
 
 def fake_build(folder, name, seconds):
-    """A build folder whose lockstep says that every case took so many seconds."""
+    """A build folder whose lockstep reports `seconds` for every case."""
     binary = Path(folder) / name / "bin" / "lockstep"
     binary.parent.mkdir(parents=True)
     binary.write_text(FAKE_BUILD.replace("SECONDS", str(seconds)))
@@ -70,7 +70,7 @@ def fake_build(folder, name, seconds):
 
 
 def run_against(folder, this_s, other_s, *more):
-    """Exit code and output of a comparison of two fake builds."""
+    """The exit code and the output of a comparison of two fake builds."""
     said = io.StringIO()
     with redirect_stdout(said), redirect_stderr(io.StringIO()):
         code = compare.main(["--build", fake_build(folder, "this", this_s),
@@ -105,7 +105,7 @@ class CompareTest(unittest.TestCase):
         self.assertAlmostEqual(shape.distinct_mlps(16), 82.4, places=1)
         one = case_bytes(shape, kind, parse_case("decode:1"))
         dense = case_bytes(SHAPES["qwen3-dense"], kind, parse_case("decode:1"))
-        self.assertLess(abs(one / dense - 1), 0.01)  # But for the router.
+        self.assertLess(abs(one / dense - 1), 0.01)  # Except the router.
         sixteen = case_bytes(shape, kind, parse_case("decode:1x16"))
         expert = 3 * shape.hidden * shape.ffn * kind.bits / 8
         self.assertAlmostEqual(sixteen - one, shape.layers * (82.4225 - 8) * expert
@@ -139,7 +139,7 @@ class CompareTest(unittest.TestCase):
         records += [run_record("lockstep 1x1", s) for s in (1.0, 2.0, 3.0)]
         records += [run_record("lockstep 1x1", 9.0, "A"), run_record("lockstep 1x1", 1.0, "mixed")]
         rows = [line for line in report.table(records).splitlines() if "decode:10" in line]
-        self.assertEqual(len(rows), 2)  # B and A; mixed ones count nowhere.
+        self.assertEqual(len(rows), 2)  # B and A; mixed ones are not counted.
         self.assertIn("| B | 2.5 (", rows[0])
         self.assertIn("5.0 (", rows[0])
         self.assertIn("**2.00**", rows[0])
@@ -218,7 +218,7 @@ class CompareTest(unittest.TestCase):
             self.assertIn("commit ", text.split(f"<!-- {block}: begin -->")[1], name)
 
     def test_the_interval_of_the_median_is_between_sorted_ratios(self):
-        # 2 * P(at most 1 of 11 coins) = 0.012, of at most 2 = 0.065: the second from each end.
+        # 2 * P(at most 1 of 11 coins) = 0.012, for at most 2 it is 0.065: the second from each end.
         self.assertEqual(against.interval([float(i) for i in range(11)]), (1.0, 9.0))
         self.assertEqual(against.interval([float(i) for i in range(21)]), (5.0, 15.0))
         self.assertEqual(against.interval([3.0, 1.0, 2.0]), (1.0, 3.0))
@@ -227,10 +227,10 @@ class CompareTest(unittest.TestCase):
         def passed(*ratios):
             return against.verdict("decode:10", [pair(1.0, ratio) for ratio in ratios]).passed
         self.assertTrue(passed(*[1.0] * 11))
-        self.assertTrue(passed(*[0.985] * 11))  # Slower for sure, but by less than 2 %.
+        self.assertTrue(passed(*[0.985] * 11))  # Certainly slower, but by less than 2 %.
         self.assertFalse(passed(*[0.97] * 11))
-        self.assertFalse(passed(*[0.97] * 10, 1.2))  # One round alone is no doubt.
-        self.assertTrue(passed(*[0.97] * 8, *[1.2] * 3))  # That slow, or noise: not known.
+        self.assertFalse(passed(*[0.97] * 10, 1.2))  # One other round does not matter.
+        self.assertTrue(passed(*[0.97] * 8, *[1.2] * 3))  # Slower, or noise: unknown.
         self.assertTrue(passed(*[1.3] * 11))
 
     def test_rates_and_ratios_are_medians_of_the_rounds(self):

@@ -33,7 +33,7 @@ class OpenCall {
   int tokens_ = 0;
 };
 
-// More than a connection holds that is not read.
+// The answer exceeds what a connection buffers while no one reads.
 v1::GenerateRequest long_story(int choices) {
   v1::GenerateRequest request = story(900, 1);
   request.set_n(choices);
@@ -85,7 +85,7 @@ TEST(DrainTest, ASecondSignalEndsTheDrainAtOnce) {
   EXPECT_EQ(server.process().wait(), 0) << server.process().err();
 }
 
-// Other programs write statistics or open their log again at these.
+// Other programs write statistics or reopen their log at these signals.
 TEST(DrainTest, SignalsThatMeanNothingAreIgnoredWithALine) {
   Server server({"--workers", "2"});
   OpenCall call(server, long_story(1));

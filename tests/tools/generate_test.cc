@@ -127,7 +127,7 @@ TEST(GenerateTest, StreamsTextAndSaysHowFast) {
   EXPECT_EQ(result.code, 0);
   EXPECT_GT(result.out.size(), 20u);
   EXPECT_NE(result.err.find("tokens/s"), std::string::npos);
-  EXPECT_EQ(result.err.find('\r'), std::string::npos);  // No progress lines in a file.
+  EXPECT_EQ(result.err.find('\r'), std::string::npos);  // A file gets no progress lines.
 }
 
 }  // namespace

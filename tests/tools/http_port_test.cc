@@ -70,7 +70,7 @@ TEST(HttpPortTest, ItServesAloneWhereGrpcIsOff) {
   EXPECT_EQ(server.wait(), 0) << server.err();
 }
 
-// Each time on a new connection.
+// Uses a new connection each time.
 int cached_tokens(const Server& server, const std::string& headers) {
   std::string prompt;
   for (int i = 0; i < 20; ++i) prompt += "Once upon a time there was a fox. ";
@@ -98,7 +98,7 @@ TEST(HttpPortTest, AKeyFindsOnlyWhatItCachedItself) {
   EXPECT_GT(cached_tokens(server, a), 0);
 }
 
-// Also where the body is not received.
+// This includes answers that are sent before the body is received.
 TEST(HttpPortTest, APageOfAnAllowedOriginReadsWhyItWasRefused) {
   const TemporaryFolder folder;
   Server server({"--api-keys", folder.write("keys", "a sk-0123456789abcdef\n"), "--allow-origin",

@@ -87,7 +87,7 @@ TEST(LogFormatTest, WithoutAKeyTheClientIsItsConnection) {
   EXPECT_TRUE(client.starts_with("127.0.0.1:")) << client;
 }
 
-// The log goes to a pipe that nobody reads once the server is ready: it is full after some 200
+// The log goes to a pipe that no one reads after the server is ready: it is full after about 200
 // lines.
 TEST(LogFormatTest, ALogThatNobodyReadsHoldsUpNoRequestAndNotTheEnd) {
   const TemporaryFolder folder;

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Workers that die, come late or should not come at all.
+// Workers that die, join late, or must not join at all.
 #include <fmt/format.h>
 
 #include <csignal>
@@ -18,7 +18,7 @@
 namespace lockstep::testing {
 namespace {
 
-// Greedy, drawn, with stop strings, penalties and log-probabilities.
+// Requests with greedy decoding, sampling, stop strings, penalties and log-probabilities.
 std::vector<v1::GenerateRequest> stories() {
   std::vector<v1::GenerateRequest> stories;
   stories.reserve(5);
@@ -84,7 +84,7 @@ TEST(LostWorkerTest, AWorkerThatIsKilledSixTimesInARowIsStillStartedAgain) {
       server.eventually([&](const auto&) { return server.generate(story(5, 1)).status.ok(); }));
 }
 
-// A terminal sends it to them, too.
+// A terminal also sends SIGINT to the workers.
 TEST(LostWorkerTest, CtrlCIsTheServersAffairAlone) {
   Server server({"--workers", "2", "--log-level", "info"});
   const std::vector<pid_t> workers = server.workers();
@@ -116,7 +116,7 @@ TEST(LostWorkerTest, WorkersStartedByHandJoinWithTheToken) {
   EXPECT_TRUE(coordinator->wait_for_err("ready;")) << coordinator->err();
 }
 
-// Workers that are started by hand, of a coordinator whose port is known before it is there.
+// Workers that are started by hand, for a coordinator whose port is known before it starts.
 class ByHandTest : public ::testing::Test {
  protected:
   static std::vector<std::string> serve(const std::string& cluster,
@@ -127,7 +127,7 @@ class ByHandTest : public ::testing::Test {
     arguments.insert(arguments.end(), more.begin(), more.end());
     return arguments;
   }
-  // Somebody's port that nobody has any more.
+  // A port that was in use and is free again.
   static std::string free_address() { return join_address(*start_coordinator(2)); }
   static int lines_with(const std::string& text, const std::string& words) {
     int count = 0;
@@ -209,7 +209,7 @@ TEST_F(ByHandTest, ASpareThatHoldsALostWorkersWeightsTakesItsPlaceWithoutLoading
   Answered after;
   std::thread client([&] { after = server.generate(story(400, 5)); });
   EXPECT_TRUE(server.eventually([](const auto& model) { return model.running() == 1; }));
-  workers.at(rank).reset();  // Killed.
+  workers.at(rank).reset();  // Kills it.
   client.join();
   EXPECT_TRUE(after.status.ok()) << after.status.error_message();
   EXPECT_EQ(after.tokens, before.tokens);

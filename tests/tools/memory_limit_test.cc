@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// A server that the system gives no more memory.
+// A server that gets no more memory from the system.
 #include <sys/resource.h>
 #include <unistd.h>
 
@@ -16,7 +16,7 @@ namespace lockstep::testing {
 namespace {
 
 #if defined(__SANITIZE_ADDRESS__) || defined(__SANITIZE_THREAD__)
-constexpr bool kSanitized = true;  // Their address space has no limit that makes sense.
+constexpr bool kSanitized = true;  // A limit on their address space makes no sense.
 #else
 constexpr bool kSanitized = false;
 #endif

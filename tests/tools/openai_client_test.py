@@ -2,7 +2,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """The official openai client against a server with the demo model.
 
-Exits with 77 where the client is not installed.
+Exits with 77 if the client is not installed.
 """
 import json
 import os
@@ -107,8 +107,8 @@ class OpenAiClientTest(unittest.TestCase):
 
             def go_on():
                 while beside.readline() != b"\n" or beside.readline() != b"\n":
-                    pass  # Until an empty line fills the silence.
-                time.sleep(2)  # The other streams' silence is as old.
+                    pass  # Until an empty line keeps the stream alive.
+                time.sleep(2)  # The other streams have been idle as long.
                 signal_children(server.process.pid, signal.SIGCONT)
 
             waker = threading.Thread(target=go_on)

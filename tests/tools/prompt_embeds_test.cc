@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Rows of embeddings in a prompt. Where they are rows of the model's own table, the answer is that
-// of their ids, bit for bit.
+// Prompts with rows of embeddings. If these are rows of the model's own table, the answer is bit
+// for bit that of their ids.
 #include <csignal>
 #include <cstring>
 #include <map>
@@ -16,9 +16,9 @@
 namespace lockstep::testing {
 namespace {
 
-constexpr int64_t kHidden = 192;  // Of the demo model.
+constexpr int64_t kHidden = 192;  // The demo model's.
 
-// Ids 100, 101, ... of which those from `begin` to `end` are given as rows.
+// Ids 100, 101, ...; those from `begin` to `end` are given as rows.
 struct MixedPrompt {
   int64_t tokens, begin, end;
 
@@ -39,7 +39,7 @@ struct MixedPrompt {
   }
 };
 
-// As numpy.save writes it.
+// A file as numpy.save writes it.
 std::string npy(int64_t rows, int64_t cols, const std::string& bytes,
                 const std::string& type = "<f4") {
   std::string header = "{'descr': '" + type + "', 'fortran_order': False, 'shape': (" +

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Quantized models as a user meets them: quantize, plan, generate, compare.
+// Quantized models as a user sees them: quantize, plan, generate, compare.
 #include <cmath>
 #include <filesystem>
 
@@ -43,7 +43,7 @@ int64_t weight_bytes(const std::vector<std::string>& arguments) {
 
 class QuantizeTest : public ::testing::Test {
  protected:
-  // The demo model in `scheme`.
+  // Writes the demo model in `scheme` and returns its folder.
   std::string quantized(const std::string& scheme) const {
     const std::string out = folder_.path() + "/" + scheme;
     const nlohmann::json report = json_of({"quantize", kDemo, out, "--scheme", scheme, "--json"});
@@ -62,7 +62,7 @@ TEST_F(QuantizeTest, WritesAFolderThatKnowsItsScheme) {
   for (const char* name : {"tokenizer.json", "tokenizer_config.json", "generation_config.json"}) {
     EXPECT_EQ(read_file(out + "/" + name), read_file(kDemo + "/" + name)) << name;
   }
-  // Nothing is left beside it.
+  // No other file is left.
   EXPECT_EQ(std::distance(fs::directory_iterator(folder_.path()), fs::directory_iterator()), 1);
   EXPECT_EQ(weight_bytes({"plan", out, "--workers", "1", "--json"}),
             weight_bytes({"plan", "--workers", "1", "--json", "--quantize", "q4m"}));
@@ -104,7 +104,7 @@ TEST_F(QuantizeTest, NeverWritesWhereSomethingIs) {
   expect_refused({"quantize", kDemo, out + "/mine"}, "it exists already");
   EXPECT_EQ(read_file(out + "/mine"), "precious");
   fs::remove(out + "/mine");
-  EXPECT_EQ(run_lockstep({"quantize", kDemo, out + "/"}).code, 0);  // An empty one will do.
+  EXPECT_EQ(run_lockstep({"quantize", kDemo, out + "/"}).code, 0);  // An empty folder is accepted.
   EXPECT_TRUE(fs::exists(out + "/model.safetensors"));
 }
 
@@ -143,7 +143,7 @@ TEST_F(QuantizeTest, ARemovedSchemeAndItsFoldersNameTheOneToUse) {
                  "scheme q4mg64: that scheme was removed: use q4m; quantize the original again");
 }
 
-// Tokens and logits; EXPECT_EQ would print all of them.
+// Compares tokens and logits; EXPECT_EQ would print all of them.
 void expect_same(const nlohmann::json& found, const nlohmann::json& wanted,
                  const std::string& scheme) {
   EXPECT_EQ(found["tokens"], wanted["tokens"]) << scheme;
@@ -207,7 +207,7 @@ TEST_F(QuantizeTest, CompareMeasuresWhatRoundingCosts) {
   EXPECT_LE(rounded["kl_p99"].get<double>(), rounded["kl_max"].get<double>());
 }
 
-// The logits of a request are those that compare reads: perplexity from the one is the other's.
+// compare reads the logits of a request, so both give the same perplexity.
 TEST_F(QuantizeTest, ComparesPerplexityIsThatOfTheModelsLogits) {
   const auto ids = json_of({"tokenize", "--add-special", "--text", kText})["ids"];
   double surprise = 0;

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Resumable streams of `lockstep serve` over real sockets: cut, resumed, by the other API, by keys.
+// Resumable streams of `lockstep serve` over real sockets: interrupted, and resumed by either API
+// and by keys.
 #include <signal.h>
 
 #include <fstream>
@@ -41,7 +42,7 @@ std::string rest_of(const Server& server, const std::string& id, const std::stri
   return answer.body;
 }
 
-// Texts of all chunks, joined.
+// The texts of all chunks, joined.
 std::string text_of(const std::string& events) {
   std::string text;
   for (size_t at = events.find("data: {"); at != events.npos; at = events.find("data: {", at)) {
@@ -99,7 +100,7 @@ TEST(ResumeOverSocketsTest, SocketsThatAreCutAnywhereAreJoinedByTheRest) {
         if (received.find("[DONE]") != received.npos) break;
       }
     }
-    // What is there of events with their ids, without the chunks around them.
+    // Reads the received events with their ids, without the chunks around them.
     std::string last;
     for (size_t at = received.find("id: "); at != received.npos;
          at = received.find("id: ", at + 1)) {
@@ -163,7 +164,7 @@ TEST(ResumeOverSocketsTest, AnotherKeysStreamIsNotThereAndResumingDoesNotCountAs
   const std::string bob = "Authorization: Bearer sk-bob-0123456789abc\r\n";
   const std::string name = "X-Request-Id: story\r\n";
   Json body = body_of(1, false);
-  body["max_tokens"] = 1'000'000;  // It has to run for a while.
+  body["max_tokens"] = 1'000'000;  // It must run for a while.
   body["n"] = 16;
   {
     HttpClient dropped(server.http_address());

@@ -133,7 +133,7 @@ TEST(ServeTest, WorkersDieWithAKilledCoordinator) {
   }
 }
 
-// Else the next file that is opened, such as a checkpoint, is written to as if it were the log.
+// Otherwise log lines would be written to the next file that is opened, such as a checkpoint.
 TEST(ServeTest, StandardDescriptorsThatAreClosedAreOpenedFirst) {
   const std::string command =
       lockstep_binary() + " serve --grpc off --http 127.0.0.1:0 <&- >&- 2>&-";

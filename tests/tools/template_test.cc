@@ -5,7 +5,7 @@
 namespace lockstep::testing {
 namespace {
 
-// One line of input for each object.
+// Passes one line of input for each object.
 std::vector<nlohmann::json> template_lines(const std::vector<nlohmann::ordered_json>& lines,
                                            std::vector<std::string> arguments = {}) {
   std::string input;

@@ -18,7 +18,7 @@
 namespace lockstep::testing {
 namespace {
 
-// A connection of its own.
+// Opens a separate connection.
 std::unique_ptr<v1::Generation::Stub> connect(const std::string& address, const std::string& ca,
                                               const Authority::Identity& identity = {}) {
   grpc::SslCredentialsOptions options;
@@ -73,8 +73,8 @@ TEST(TlsPortsTest, BothAreServedByOneCertificateWhichMayChange) {
   }));
 }
 
-// Spoils each file in three ways, each of which takes a second. Once per change the process says
-// that `user` keeps what was good, and then does what `check` wants, the file being spoiled.
+// Spoils each file in three ways, each for a second. After each change the process must report once
+// that `user` keeps the last good files; `check` then runs while the file is spoiled.
 template <typename Check>
 void spoil_one_by_one(const std::vector<std::string>& paths, Process& process,
                       const std::string& user, const Check& check) {
@@ -163,7 +163,7 @@ TEST(TlsPortsTest, FailedHandshakesAreLoggedOncePerSecondAtMost) {
   for (int i = 0; i < 100; ++i) {
     const Socket stranger(server.address());
     stranger.send("no handshake of TLS at all, which its first byte shows");
-    stranger.receive();  // Until it is hung up on.
+    stranger.receive();  // Until the server hangs up.
   }
   const auto passed = std::chrono::steady_clock::now() - begin;
   EXPECT_TRUE(server.process().wait_for_err("gRPC: ")) << server.process().err();
@@ -175,7 +175,7 @@ TEST(TlsPortsTest, FailedHandshakesAreLoggedOncePerSecondAtMost) {
   EXPECT_LE(lines, std::chrono::ceil<std::chrono::seconds>(passed).count() + 1) << err;
 }
 
-// ---- The port where workers join ----
+// ---- The port at which workers join ----
 
 class ClusterTlsTest : public ::testing::Test {
  protected:
@@ -219,7 +219,7 @@ TEST_F(ClusterTlsTest, OnlyWorkersOfTheAuthorityJoinAndCertificatesMayChange) {
   ASSERT_TRUE(coordinator_->wait_for_err("ready;")) << coordinator_->err();
   replace(server_, authority_.sign("renewed"));
   replace(friendly, authority_.sign("another friend"));
-  first.reset();  // The next one joins with what is there now.
+  first.reset();  // The next one joins with the current files.
   const size_t before = coordinator_->err().size();
   const auto second = worker(flags(friendly, authority_));
   EXPECT_TRUE(becomes_true([&] {
@@ -253,7 +253,7 @@ TEST_F(ClusterTlsTest, WhateverHappensToAFileAWorkerDialsOnAndTakesANewOne) {
 
 TEST_F(ClusterTlsTest, AWorkerWhoseFileIsSpoiledJoinsWithItsLastGoodOnes) {
   const Authority others;
-  replace(server_, others.sign("stranger"));  // The coordinator is one as yet.
+  replace(server_, others.sign("stranger"));  // The coordinator is not trusted yet.
   EXPECT_TRUE(becomes_true([&] {
     return TlsClient(address_, {.ca = others.path(), .protocol = "h2"}).server_name() == "stranger";
   }));
@@ -284,7 +284,7 @@ TEST_F(ClusterTlsTest, WorkersThatAreStartedHereJoinByTls) {
   EXPECT_TRUE(server.generate(story(5, 1)).status.ok());
 }
 
-// Of a story at the public port.
+// The tokens of a story from the public port.
 std::vector<int> tokens_at(Process& coordinator) {
   const std::string words = "gRPC at ";
   const std::string err = coordinator.err();

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// `lockstep verify` with worker processes, against values that transformers computed once
-// (tests/data/verify) and against a Python that says what it is told to.
+// `lockstep verify` with worker processes, against values computed earlier by transformers
+// (tests/data/verify), and with a fake Python.
 #include <gmock/gmock.h>
 #include <sys/stat.h>
 
@@ -33,7 +33,7 @@ TEST(VerifyCommandTest, ThreeWorkersAgreeWithWhatTransformersComputed) {
   EXPECT_EQ(json["workers"], 3);
   EXPECT_EQ(json["tokens"], 7);
   EXPECT_EQ(json["layers"].size(), 4U);
-  // Linears, norms, what attention and the products give, both sums of a layer, the logits.
+  // Linears, norms, the results of attention and products, both sums of a layer, the logits.
   EXPECT_GE(json["compared"], 40);
   for (const auto& layer : json["layers"]) EXPECT_LE(layer["error"], 1e-5) << layer;
 }

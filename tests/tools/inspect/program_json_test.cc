@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// What the page of `inspect --html` is given to show.
+// The data for the page of `inspect --html`.
 #include "tools/inspect/program_json.h"
 
 #include <gtest/gtest.h>
@@ -49,11 +49,11 @@ TEST(ProgramJsonTest, LayoutsAreInWords) {
   const Json values = json_of(program, parts)["values"];
   EXPECT_EQ(values[0][4], "partial: one addend per rank");
   EXPECT_EQ(values[1][4], "whole");
-  EXPECT_EQ(values[2][4], "several values side by side");  // Of which nothing is known.
+  EXPECT_EQ(values[2][4], "several values side by side");  // Its layout is unknown.
   EXPECT_EQ(values[3][4], "split over vocab: 0-99 of 164");
 }
 
-// A weight of `experts` tensors, whose names count up from 7 on.
+// A weight of `experts` tensors, whose names count up from 7.
 program::Program experts_program(int experts) {
   program::Program program = tiny_program();
   program::Weight& weight = *program.mutable_weights(0);
@@ -72,7 +72,7 @@ TEST(ProgramJsonTest, TheSameRectangleOfTensorsThatCountUpIsOneLine) {
   ASSERT_EQ(pieces.size(), 1U);
   EXPECT_EQ(pieces[0][0], "layers.0.experts.{7-11}.w1");
   EXPECT_EQ(pieces[0][7], 5);
-  program.mutable_weights(0)->mutable_pieces(2)->set_row_end(50);  // One that is not the same.
+  program.mutable_weights(0)->mutable_pieces(2)->set_row_end(50);  // One that differs.
   pieces = json_of(program)["weights"][0][7];
   ASSERT_EQ(pieces.size(), 3U);
   EXPECT_EQ(pieces[0][0], "layers.0.experts.{7-8}.w1");

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// `lockstep bench serve` as a person runs it.
+// `lockstep bench serve` as a user runs it.
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
@@ -135,7 +135,7 @@ TEST(BenchServeTest, BadInputIsOneLine) {
 TEST(BenchServeTest, ThePageHasTheHelp) {
   const std::string page = read_file(LOCKSTEP_SOURCE_DIR "/docs/bench-serve.md");
   std::string help = run_lockstep({"bench", "serve", "--help"}).out;
-  help.resize(help.find("\nLatencies count"));  // The page says this in its own words.
+  help.resize(help.find("\nLatencies count"));  // The page words this differently.
   size_t lines = 0;
   for (size_t begin = 0, end; (end = help.find('\n', begin)) != std::string::npos;
        begin = end + 1) {

@@ -33,7 +33,7 @@ std::vector<LoadRecord> run(LoadOptions options, WorkloadOptions workload_option
   return client.run(workload, [](const LoadProgress&) {});
 }
 
-// Of one request that is answered so.
+// The record of one request with this answer.
 LoadRecord record_of(const FakeAnswer& answer, double timeout_s = 100) {
   const FakeOpenAi server([&](const FakeRequest&) { return answer; });
   LoadOptions options = options_for(server);
@@ -71,7 +71,7 @@ TEST(LoadClientTest, RequestsSayWhatTheyAreToldTo) {
   ASSERT_EQ(requests.size(), 1u);
   EXPECT_EQ(requests[0].target, "/v1/chat/completions");
   EXPECT_NE(requests[0].head.find("Authorization: Bearer secret\r\n"), std::string::npos);
-  EXPECT_EQ(requests[0].body["model"], "fake");  // The first that the server listed.
+  EXPECT_EQ(requests[0].body["model"], "fake");  // The first model that the server listed.
   EXPECT_EQ(requests[0].body["max_tokens"], 5);
   EXPECT_EQ(requests[0].body["ignore_eos"], true);
   EXPECT_EQ(requests[0].body["messages"][0]["role"], "user");
@@ -101,7 +101,7 @@ TEST(LoadClientTest, ASilentServerIsGivenUp) {
 }
 
 TEST(LoadClientTest, AServerThatReadsNothingIsGivenUp) {
-  // Connections are made by the system; nobody takes them.
+  // The system makes connections; no one accepts them.
   const int listener = socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0);
   sockaddr_in address{.sin_family = AF_INET};
   address.sin_addr.s_addr = htonl(INADDR_LOOPBACK);
@@ -124,7 +124,7 @@ TEST(LoadClientTest, ALongErrorIsReadToABound) {
 }
 
 TEST(LoadClientTest, OpenArrivalsDoNotWaitForAnswers) {
-  // Nobody is answered until all have asked: a client that waited for answers would hang.
+  // No request is answered before all have arrived: a client that waited for answers would hang.
   Mutex mutex;
   ConditionVariable all_there;
   int there = 0;
@@ -174,7 +174,7 @@ TEST(LoadClientTest, AClosedLoopHasThatManyUnderWay) {
   const auto records = run(options, {.output_tokens = Lengths(2), .requests = 30});
   EXPECT_EQ(records.size(), 30u);
   EXPECT_LE(most, 3);
-  EXPECT_LE(server.connections(), 4);  // Kept and used again.
+  EXPECT_LE(server.connections(), 4);  // Connections are kept and reused.
 }
 
 TEST(LoadClientTest, AConnectionThatWasClosedMeanwhileCostsNoRequest) {
@@ -195,7 +195,7 @@ TEST(LoadClientTest, NothingIsSentAfterTheDuration) {
   size_t in_time = 0;
   for (Workload same(arrivals); same.next()->at_s < 0.1;) ++in_time;
   EXPECT_EQ(run(options, arrivals).size(), in_time);
-  options.concurrency = 2;  // Without a number of requests: it is the duration that ends it.
+  options.concurrency = 2;  // Without a number of requests the duration ends it.
   for (const LoadRecord& record : run(options, {.output_tokens = Lengths(1)})) {
     EXPECT_LT(record.scheduled_s, 0.1);
   }

@@ -34,7 +34,7 @@ Graph fused_model() {
 
 class CounterpartsTest : public testing::Test {
  protected:
-  // Of a reference that has matrices of these names and widths.
+  // The counterparts in a reference that has matrices with these names and widths.
   std::map<std::string, Counterpart> find(const std::map<std::string, int64_t>& widths) {
     TestTensors tensors = {{"tokens", {.dtype = "I64", .shape = {1}, .values = {1}}}};
     for (const auto& [name, cols] : widths) {

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Files of reference values: read as they are meant, and refused in one line.
+// Files of reference values: how they are read, and refused in one line.
 #include "tools/verify/reference.h"
 
 #include <gmock/gmock.h>
