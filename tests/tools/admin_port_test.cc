@@ -141,7 +141,7 @@ TEST(AdminPortTest, OffLoopbackItWantsCertificatesOfClients) {
   const ProcessResult listed = workers(authority.path(), {"--cert", own.cert, "--key", own.key});
   EXPECT_EQ(listed.code, 0) << listed.err;
   EXPECT_EQ(std::ranges::count(listed.out, '\n'), 2) << listed.out;
-  EXPECT_EQ(workers(authority.path(), {}).code, 2) << "the server wants a certificate";
+  EXPECT_EQ(workers(authority.path(), {}).code, 2) << "the server requires a certificate";
   const Authority others;
   EXPECT_EQ(workers(others.path(), {"--cert", own.cert, "--key", own.key}).code, 2);
 }

@@ -36,7 +36,8 @@ TEST(ChatCommandTest, RegenerateAnswersTheLastMessageAgainAndResetForgets) {
   EXPECT_NE(result.err.find("2 messages; "), std::string::npos) << result.err;
   EXPECT_NE(result.err.find("\n0 messages; "), std::string::npos) << result.err;
   const size_t end = result.out.find('\n');
-  EXPECT_NE(result.out.substr(0, end), result.out.substr(end + 1, end)) << "another seed";
+  EXPECT_NE(result.out.substr(0, end), result.out.substr(end + 1, end))
+      << "the new answer has another seed";
   EXPECT_EQ(result.out.find("never"), std::string::npos);
 }
 

@@ -100,7 +100,7 @@ TEST(DrainTest, SignalsThatMeanNothingAreIgnoredWithALine) {
   }
   EXPECT_TRUE(call.finish().ok());
   EXPECT_EQ(call.tokens(), 900);
-  EXPECT_EQ(server.workers(), workers) << "none was lost";
+  EXPECT_EQ(server.workers(), workers) << "no worker was lost";
   server.process().signal(SIGTERM);
   EXPECT_EQ(server.process().wait(), 0) << server.process().err();
 }

@@ -36,7 +36,7 @@ void limit_address_space(pid_t pid, rlim_t bytes) {
 }
 
 TEST(MemoryLimitTest, LargeRequestsEndAndTheServerServesOn) {
-  if (kSanitized) GTEST_SKIP() << "sanitizers want address space of their own";
+  if (kSanitized) GTEST_SKIP() << "sanitizers need much address space";
   Server server;
   const pid_t pid = server.process().pid();
   limit_address_space(pid, address_space_of(pid) + (16 << 20));
@@ -51,7 +51,7 @@ TEST(MemoryLimitTest, LargeRequestsEndAndTheServerServesOn) {
     });
   }
   for (std::thread& client : clients) client.join();
-  EXPECT_GT(refused, 0) << "the limit was not met";
+  EXPECT_GT(refused, 0) << "the limit was not reached";
   limit_address_space(pid, RLIM_INFINITY);
   EXPECT_TRUE(becomes_true([&] {
     return HttpClient(server.http_address()).get("/readyz").status == 200;

@@ -176,7 +176,7 @@ TEST(ResumeOverSocketsTest, AnotherKeysStreamIsNotThereAndResumingDoesNotCountAs
   EXPECT_EQ(call(server, "GET", path, bob).status, 404);
   EXPECT_EQ(call(server, "DELETE", path, bob).status, 404);
   EXPECT_EQ(call(server, "POST", "/v1/completions", alice, body.dump()).status, 429)
-      << "it runs, though nobody reads it";
+      << "it runs although no one reads it";
   {
     HttpClient again(server.http_address());
     EXPECT_TRUE(again.send(http_request("GET", path + "?from=0", alice)));
@@ -184,7 +184,7 @@ TEST(ResumeOverSocketsTest, AnotherKeysStreamIsNotThereAndResumingDoesNotCountAs
   }
   EXPECT_EQ(call(server, "POST", "/v1/completions", bob + name, body_of(2, false).dump()).status,
             200)
-      << "names are each key's own";
+      << "each key has its own names";
   Json plain = body_of(2, false);
   plain.erase("resumable");
   EXPECT_TRUE(call(server, "POST", "/v1/completions", bob, plain.dump()).whole);
