@@ -13,7 +13,7 @@ namespace lockstep::testing {
 namespace {
 
 // Pages may call the API, which requires a key; this port requires none.
-TEST(AdminPortTest, NoPageOfAnotherOriginCallsIt) {
+TEST(AdminPortTest, PagesOfOtherOriginsCannotCallIt) {
   Server server({"--admin", "127.0.0.1:0", "--allow-origin", "*"});
   const std::string origin = "Origin: https://chat.example.com\r\n";
   HttpClient admin(server.admin_address());
@@ -26,7 +26,7 @@ TEST(AdminPortTest, NoPageOfAnotherOriginCallsIt) {
   EXPECT_EQ(api.read().headers["access-control-allow-origin"], "*");
 }
 
-TEST(AdminPortTest, HasMetricsAndProbesAndNothingOfTheApi) {
+TEST(AdminPortTest, ThePortHasMetricsAndProbesButNotTheApi) {
   Server server({"--admin", "127.0.0.1:0"});
   HttpClient client(server.admin_address());
   EXPECT_NE(client.get("/metrics").body.find("lockstep:ready{"), std::string::npos);
@@ -59,7 +59,7 @@ TEST(AdminPortTest, TheLogLevelCanBeChanged) {
   }
 }
 
-TEST(AdminPortTest, ListsTheWorkers) {
+TEST(AdminPortTest, ThePortListsTheWorkers) {
   Server server({"--workers", "2", "--admin", "127.0.0.1:0"});
   const nlohmann::json answer =
       nlohmann::json::parse(HttpClient(server.admin_address()).get("/workers").body);
@@ -82,7 +82,7 @@ TEST(AdminPortTest, ListsTheWorkers) {
   EXPECT_EQ(nlohmann::json::parse(json.out)["workers"].size(), 2u) << json.out;
 }
 
-TEST(AdminPortTest, WhoListsWorkersElsewhereIsToldWhatIsThere) {
+TEST(AdminPortTest, ListingWorkersAtAnotherPortSaysWhatIsThere) {
   Server server;
   const std::string api = "http://" + server.http_address();
   const ProcessResult other_port = run_lockstep({"workers", "--admin", api});
@@ -95,12 +95,12 @@ TEST(AdminPortTest, WhoListsWorkersElsewhereIsToldWhatIsThere) {
   EXPECT_NE(nobody.err.find("is a server running there"), std::string::npos) << nobody.err;
 }
 
-TEST(AdminPortTest, IsOffUnlessAskedFor) {
+TEST(AdminPortTest, ThePortIsOffByDefault) {
   Server server;
   EXPECT_EQ(server.admin_address(), "");
 }
 
-TEST(AdminPortTest, AsksForNoKey) {
+TEST(AdminPortTest, ThePortNeedsNoKey) {
   const TemporaryFolder folder;
   const std::string keys = folder.write("keys", "alice sk-0123456789abcdef\n");
   Server server({"--admin", "127.0.0.1:0", "--api-keys", keys});
@@ -108,7 +108,7 @@ TEST(AdminPortTest, AsksForNoKey) {
   EXPECT_EQ(HttpClient(server.admin_address()).get("/metrics").status, 200);
 }
 
-TEST(AdminPortTest, OffLoopbackItWantsCertificatesOfClients) {
+TEST(AdminPortTest, OffLoopbackThePortRequiresClientCertificates) {
   const auto refused = [](std::vector<std::string> more) {
     std::vector<std::string> arguments = {"serve", "--admin", "0.0.0.0:0"};
     arguments.insert(arguments.end(), more.begin(), more.end());
@@ -146,7 +146,7 @@ TEST(AdminPortTest, OffLoopbackItWantsCertificatesOfClients) {
   EXPECT_EQ(workers(others.path(), {"--cert", own.cert, "--key", own.key}).code, 2);
 }
 
-TEST(AdminPortTest, StaysOpenWhileTheServerDrains) {
+TEST(AdminPortTest, ThePortStaysOpenWhileTheServerDrains) {
   Server server({"--admin", "127.0.0.1:0"});
   HttpClient client(server.admin_address());
   const LongCall call(server);

@@ -48,7 +48,7 @@ TEST(ChatCommandTest, ASystemPromptStaysAfterReset) {
   EXPECT_NE(result.err.find("\n1 messages; "), std::string::npos) << result.err;
 }
 
-TEST(ChatCommandTest, WhatCannotBeAnsweredIsOneLineAndTheChatGoesOn) {
+TEST(ChatCommandTest, AnUnanswerableMessageIsOneLineAndTheChatContinues) {
   const ProcessResult result =
       chat("/regenerate\n" + std::string(70'000, 'a') + "\n/nothing\nOnce upon\n/stats", kShort);
   EXPECT_EQ(result.code, 1);
@@ -92,7 +92,7 @@ class EndlessAnswer {
   std::optional<Process> process_;
 };
 
-TEST(ChatCommandTest, CtrlCStopsAnAnswerAndNotTheChat) {
+TEST(ChatCommandTest, CtrlCStopsAnAnswerButNotTheChat) {
   EndlessAnswer answer;
   answer.process().signal(SIGINT);
   EXPECT_EQ(answer.process().wait(), 0) << answer.process().err();
@@ -100,7 +100,7 @@ TEST(ChatCommandTest, CtrlCStopsAnAnswerAndNotTheChat) {
   EXPECT_NE(answer.process().err().find("2 messages; "), std::string::npos);
 }
 
-TEST(ChatCommandTest, SigtermEndsIt) {
+TEST(ChatCommandTest, SigtermEndsTheChat) {
   EndlessAnswer answer;
   answer.process().signal(SIGTERM);
   EXPECT_EQ(answer.process().wait(), 130) << answer.process().err();

@@ -81,7 +81,7 @@ def run_against(folder, this_s, other_s, *more):
 
 
 class CompareTest(unittest.TestCase):
-    def test_a_case_is_read_as_lockstep_bench_reads_it(self):
+    def test_a_case_is_parsed_like_in_lockstep_bench(self):
         case = parse_case("decode:128@4096x8")
         self.assertEqual((case.steps, case.prompt, case.batch, case.tokens), (128, 4096, 8, 1024))
         case = parse_case("prefill:512")
@@ -124,7 +124,7 @@ class CompareTest(unittest.TestCase):
         self.assertAlmostEqual(limit_seconds(shape, KINDS["q8"], case, LIMITS),
                                case_operations(shape, case) / 100e9)
 
-    def test_a_run_across_which_the_placement_changed_is_repeated(self):
+    def test_a_run_during_which_the_placement_changed_is_repeated(self):
         contestant, said = FakeContestant(), iter(["B", "A", "A", "A"])
         self.assertEqual(compare.measure(contestant, "decode:1", lambda: next(said)), (2.0, "A"))
 
@@ -133,7 +133,7 @@ class CompareTest(unittest.TestCase):
         self.assertEqual(compare.measure(contestant, "decode:1", lambda: next(said))[1], "mixed")
         self.assertEqual(contestant.runs, compare.ATTEMPTS)
 
-    def test_the_table_compares_medians_of_one_class_alone(self):
+    def test_the_table_compares_medians_within_one_class(self):
         records = [{"record": "limits", "limits": [LIMITS]}]
         records += [run_record(report.PEER, s) for s in (2.0, 4.0, 100.0)]
         records += [run_record("lockstep 1x1", s) for s in (1.0, 2.0, 3.0)]
@@ -146,7 +146,7 @@ class CompareTest(unittest.TestCase):
         self.assertIn("| A | - |", rows[1])
         self.assertNotIn("**", rows[1])
 
-    def test_a_contestant_is_told_one_case_at_a_time(self):
+    def test_a_contestant_is_sent_one_case_at_a_time(self):
         with tempfile.TemporaryDirectory() as folder:
             one = Contestant("echo", [sys.executable, "-c", ECHO])
             one.start(Path(folder) / "log")
@@ -154,7 +154,7 @@ class CompareTest(unittest.TestCase):
             self.assertGreater(one.memory_beyond_weights(), 0)
             one.stop()
 
-    def test_a_contestant_that_dies_gives_its_last_words(self):
+    def test_a_contestant_that_ends_early_gives_its_last_output(self):
         with tempfile.TemporaryDirectory() as folder:
             one = Contestant("dead", [sys.executable, "-c", "import sys; sys.exit('no such kind')"])
             with self.assertRaisesRegex(Problem, "dead ended early: no such kind"):
@@ -174,14 +174,14 @@ class CompareTest(unittest.TestCase):
                 self.assertEqual(compare.main(["--print", "--json", str(path)]), 0)
             self.assertIn("**2.00**", printed.getvalue())
 
-    def test_what_it_cannot_do_is_one_line_and_exit_code_2(self):
+    def test_bad_arguments_are_one_line_and_exit_code_2(self):
         for arguments in (["--kinds", "q5"], ["--cases", "decode"], ["--threads", "two"]):
             said = io.StringIO()
             with redirect_stderr(said):
                 self.assertEqual(compare.main(arguments), 2, arguments)
             self.assertEqual(said.getvalue().count("\n"), 1, said.getvalue())
 
-    def test_the_table_is_put_between_the_comments_of_a_page_and_nothing_else_changes(self):
+    def test_the_table_replaces_only_the_text_between_the_comments_of_a_page(self):
         with tempfile.TemporaryDirectory() as folder:
             path = Path(folder) / "figures.jsonl"
             records = compare.Records(path)
@@ -201,7 +201,7 @@ class CompareTest(unittest.TestCase):
             self.assertIn("| lockstep, one worker |", written)
             self.assertNotIn("old", written)
 
-    def test_a_page_without_the_comments_is_left_alone(self):
+    def test_a_page_without_the_comments_is_not_changed(self):
         with tempfile.TemporaryDirectory() as folder:
             text = Path(folder) / "page.md"
             text.write_text("nothing\n")
@@ -223,7 +223,7 @@ class CompareTest(unittest.TestCase):
         self.assertEqual(against.interval([float(i) for i in range(21)]), (5.0, 15.0))
         self.assertEqual(against.interval([3.0, 1.0, 2.0]), (1.0, 3.0))
 
-    def test_a_case_fails_where_it_is_slower_in_the_median_and_in_the_whole_interval(self):
+    def test_a_case_fails_if_it_is_slower_in_the_median_and_in_the_whole_interval(self):
         def passed(*ratios):
             return against.verdict("decode:10", [pair(1.0, ratio) for ratio in ratios]).passed
         self.assertTrue(passed(*[1.0] * 11))
@@ -259,13 +259,13 @@ class CompareTest(unittest.TestCase):
                 self.assertEqual(compare.main(["--print", "--json", str(path)]), 0)
             self.assertIn("| 0.500 | 0.500 to 0.500 | 11 | NO |", printed.getvalue())
 
-    def test_an_earlier_run_in_the_same_file_does_not_count_for_the_gate(self):
+    def test_an_earlier_run_in_the_same_file_is_ignored_by_the_gate(self):
         with tempfile.TemporaryDirectory() as folder:
             path = Path(folder) / "figures.jsonl"
             path.write_text("".join(json.dumps(pair(2.0, 1.0)) + "\n" for _ in range(50)))
             self.assertEqual(run_against(folder, 1, 1, "--json", str(path))[0], 0)
 
-    def test_fewer_rounds_than_the_gate_wants_and_a_missing_build_are_refused(self):
+    def test_fewer_rounds_than_the_gate_needs_and_a_missing_build_are_refused(self):
         with tempfile.TemporaryDirectory() as folder:
             self.assertEqual(run_against(folder, 1, 1, "--rounds", "3")[0], 2)
             said = io.StringIO()

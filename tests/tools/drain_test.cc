@@ -40,7 +40,7 @@ v1::GenerateRequest long_story(int choices) {
   return request;
 }
 
-TEST(DrainTest, SigtermLetsStreamsGoOnToTheirEndAndTakesNoNewOnes) {
+TEST(DrainTest, SigtermFinishesStreamsAndRefusesNewOnes) {
   Server server({"--workers", "2"});
   OpenCall held(server, long_story(8));
   server.process().signal(SIGTERM);
@@ -55,7 +55,7 @@ TEST(DrainTest, SigtermLetsStreamsGoOnToTheirEndAndTakesNoNewOnes) {
   EXPECT_EQ(server.process().wait(), 0) << server.process().err();
 }
 
-TEST(DrainTest, AHangupDrainsAsWell) {
+TEST(DrainTest, SighupAlsoDrains) {
   Server server({"--workers", "2"});
   OpenCall held(server, long_story(1));
   server.process().signal(SIGHUP);
@@ -65,7 +65,7 @@ TEST(DrainTest, AHangupDrainsAsWell) {
   EXPECT_EQ(server.process().wait(), 0) << server.process().err();
 }
 
-TEST(DrainTest, WhatIsCutOffByTheDeadlineEndsCancelled) {
+TEST(DrainTest, StreamsCutOffByTheDeadlineAreCancelled) {
   Server server({"--drain-seconds", "0"});
   OpenCall call(server, long_story(64));
   server.process().signal(SIGTERM);
@@ -86,7 +86,7 @@ TEST(DrainTest, ASecondSignalEndsTheDrainAtOnce) {
 }
 
 // Other programs write statistics or reopen their log at these signals.
-TEST(DrainTest, SignalsThatMeanNothingAreIgnoredWithALine) {
+TEST(DrainTest, SignalsWithoutAMeaningAreIgnoredWithALogLine) {
   Server server({"--workers", "2"});
   OpenCall call(server, long_story(1));
   const std::vector<pid_t> workers = server.workers();
@@ -105,7 +105,7 @@ TEST(DrainTest, SignalsThatMeanNothingAreIgnoredWithALine) {
   EXPECT_EQ(server.process().wait(), 0) << server.process().err();
 }
 
-TEST(DrainTest, WithoutRequestsSigtermEndsAtOnce) {
+TEST(DrainTest, SigtermWithoutRequestsEndsAtOnce) {
   Server server({"--workers", "2"});
   const std::vector<pid_t> workers = server.workers();
   server.process().signal(SIGTERM);

@@ -40,16 +40,16 @@ TEST(EnvironmentTest, ASwitchIsReadAsTrueOrFalse) {
   EXPECT_THAT(refusal_of({{"LOCKSTEP_NO_PIN", "perhaps"}}), HasSubstr("perhaps"));
 }
 
-TEST(EnvironmentTest, TheLineWins) {
+TEST(EnvironmentTest, TheCommandLineOverridesTheEnvironment) {
   EXPECT_THAT(refusal_of({{"LOCKSTEP_DRAIN_SECONDS", "-1"}}, {"--drain-seconds", "-2"}),
               HasSubstr("found -2 (see"));
 }
 
-TEST(EnvironmentTest, AnEmptyVariableIsNone) {
+TEST(EnvironmentTest, AnEmptyVariableIsIgnored) {
   EXPECT_THAT(refusal_of({{"LOCKSTEP_GRPC", ""}, {"LOCKSTEP_WORKERS", "7"}}), HasSubstr("6 heads"));
 }
 
-TEST(EnvironmentTest, OtherCommandsDoNotLook) {
+TEST(EnvironmentTest, OtherCommandsIgnoreTheEnvironment) {
   const ProcessResult result = run_lockstep(
       {"tokenize", "--text", "a"},
       {.environment = {{"LOCKSTEP_WORKERS", "two"}, {"LOCKSTEP_MODEL", "/no/such/folder"}}});

@@ -29,7 +29,7 @@ TEST(HttpPortTest, ProbesAreAnswered) {
   EXPECT_EQ(client.post("/health", "{}").headers.at("allow"), "GET, HEAD, OPTIONS");
 }
 
-TEST(HttpPortTest, WithoutAGroupItIsAliveAndNotReady) {
+TEST(HttpPortTest, AServerWithoutAGroupIsAliveButNotReady) {
   Process server({lockstep_binary(), "serve", "--grpc", "127.0.0.1:0", "--http", "127.0.0.1:0",
                   "--cluster", "127.0.0.1:0", "--wait-workers", "1"},
                  {.environment = {{"LOCKSTEP_JOIN_TOKEN", "sesame, open please"}}});
@@ -48,13 +48,13 @@ TEST(HttpPortTest, WithoutAGroupItIsAliveAndNotReady) {
       << answer.body;
 }
 
-TEST(HttpPortTest, OffOpensNone) {
+TEST(HttpPortTest, OffOpensNoPort) {
   Process server({lockstep_binary(), "serve", "--grpc", "127.0.0.1:0", "--http", "off"});
   EXPECT_TRUE(server.wait_for_err("ready;")) << server.err();
   EXPECT_EQ(server.err().find("HTTP"), std::string::npos) << server.err();
 }
 
-TEST(HttpPortTest, ItServesAloneWhereGrpcIsOff) {
+TEST(HttpPortTest, HttpServesAloneIfGrpcIsOff) {
   Process server({lockstep_binary(), "serve", "--grpc", "off", "--http", "127.0.0.1:0",
                   "--served-model-name", "team/story"});
   ASSERT_TRUE(server.wait_for_err("ready;")) << server.err();
@@ -81,13 +81,13 @@ int cached_tokens(const Server& server, const std::string& headers) {
   return usage.at("prompt_tokens_details").at("cached_tokens").get<int>();
 }
 
-TEST(HttpPortTest, WithoutKeysAConnectionFindsWhatOthersCached) {
+TEST(HttpPortTest, WithoutKeysConnectionsShareThePrefixCache) {
   const Server server;
   EXPECT_EQ(cached_tokens(server, ""), 0);
   EXPECT_GT(cached_tokens(server, ""), 0);
 }
 
-TEST(HttpPortTest, AKeyFindsOnlyWhatItCachedItself) {
+TEST(HttpPortTest, AKeyFindsOnlyItsOwnCachedPrefixes) {
   const TemporaryFolder folder;
   const Server server(
       {"--api-keys", folder.write("keys", "a sk-0123456789abcdef\nb sk-fedcba9876543210\n")});
@@ -99,7 +99,7 @@ TEST(HttpPortTest, AKeyFindsOnlyWhatItCachedItself) {
 }
 
 // This includes answers that are sent before the body is received.
-TEST(HttpPortTest, APageOfAnAllowedOriginReadsWhyItWasRefused) {
+TEST(HttpPortTest, APageOfAnAllowedOriginCanReadWhyItWasRefused) {
   const TemporaryFolder folder;
   Server server({"--api-keys", folder.write("keys", "a sk-0123456789abcdef\n"), "--allow-origin",
                  "https://chat.example.com"});
@@ -120,7 +120,7 @@ TEST(HttpPortTest, NoPortAtAllIsRefused) {
   EXPECT_NE(result.err.find("--grpc off and --http off"), std::string::npos) << result.err;
 }
 
-TEST(HttpPortTest, AtSigtermItIsNotReadyIdleConnectionsGoAndThenAllEnds) {
+TEST(HttpPortTest, SigtermMakesItNotReadyClosesIdleConnectionsAndThenEnds) {
   Server server;
   HttpClient idle(server.http_address());
   EXPECT_EQ(idle.get("/readyz").status, 200);

@@ -35,7 +35,7 @@ void limit_address_space(pid_t pid, rlim_t bytes) {
   ASSERT_EQ(prlimit(pid, RLIMIT_AS, &limit, nullptr), 0);
 }
 
-TEST(MemoryLimitTest, LargeRequestsEndAndTheServerServesOn) {
+TEST(MemoryLimitTest, LargeRequestsFailAndTheServerContinues) {
   if (kSanitized) GTEST_SKIP() << "sanitizers need much address space";
   Server server;
   const pid_t pid = server.process().pid();

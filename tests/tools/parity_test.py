@@ -225,7 +225,7 @@ class ParityTest(unittest.TestCase):
                     each.chosen.logprob for each in [*event.prompt_logprobs, *event.logprobs]]
         return found
 
-    def test_every_field_that_is_taken_does_by_both_what_it_says(self):
+    def test_every_served_field_has_the_same_effect_in_both_apis(self):
         for field, endpoints, _ in table("Served"):
             for endpoint in endpoints:
                 value, fields = TAKEN.get(f"{field}@{endpoint}") or TAKEN[field]
@@ -259,7 +259,7 @@ class ParityTest(unittest.TestCase):
             self.assertEqual(error["param"].split(".")[0], field)
             self.assertEqual(set(error), {"message", "type", "param", "code"})
 
-    def test_what_cannot_be_done_is_400_and_names_the_field(self):
+    def test_refused_fields_are_400_and_named(self):
         for field, endpoints, neutral in table("Refused"):
             for endpoint in endpoints:
                 self.expect_400(endpoint, field, REFUSED)
@@ -270,7 +270,7 @@ class ParityTest(unittest.TestCase):
             for endpoint in endpoints if field in WRONG else ():
                 self.expect_400(endpoint, field, WRONG[field])
 
-    def test_what_is_harmless_changes_nothing(self):
+    def test_harmless_fields_change_nothing(self):
         for endpoint in ENDPOINTS:
             plain = self.curl(endpoint, self.body(endpoint, "seed", 3))[1]
             for field, endpoints, _ in table("Harmless"):

@@ -54,7 +54,7 @@ class QuantizeTest : public ::testing::Test {
   TemporaryFolder folder_;
 };
 
-TEST_F(QuantizeTest, WritesAFolderThatKnowsItsScheme) {
+TEST_F(QuantizeTest, QuantizeWritesAFolderThatNamesItsScheme) {
   const std::string out = quantized("q4m");
   const auto config = nlohmann::json::parse(read_file(out + "/config.json"));
   EXPECT_EQ(config["quantization_config"],
@@ -68,7 +68,7 @@ TEST_F(QuantizeTest, WritesAFolderThatKnowsItsScheme) {
             weight_bytes({"plan", "--workers", "1", "--json", "--quantize", "q4m"}));
 }
 
-TEST_F(QuantizeTest, AFolderKeepsItsTemplatesAndNumbersOfPython) {
+TEST_F(QuantizeTest, AFolderKeepsItsTemplatesAndPythonsNumbers) {
   const std::string model = folder_.path() + "/model";
   fs::copy(LOCKSTEP_SOURCE_DIR "/tests/data/goldens/granite4", model);
   std::string config = read_file(model + "/config.json");
@@ -96,7 +96,7 @@ TEST_F(QuantizeTest, PlanShowsHowMuchSmallerAModelBecomes) {
   EXPECT_LT(bytes({"--quantize", "q4"}), bytes({"--quantize", "q8"}));
 }
 
-TEST_F(QuantizeTest, NeverWritesWhereSomethingIs) {
+TEST_F(QuantizeTest, QuantizeNeverOverwrites) {
   const std::string out = folder_.path() + "/out";
   fs::create_directory(out);
   folder_.write("out/mine", "precious");
@@ -108,7 +108,7 @@ TEST_F(QuantizeTest, NeverWritesWhereSomethingIs) {
   EXPECT_TRUE(fs::exists(out + "/model.safetensors"));
 }
 
-TEST_F(QuantizeTest, WhatCannotBeQuantizedLeavesNothingBehind) {
+TEST_F(QuantizeTest, AFailedQuantizeLeavesNoFiles) {
   const std::string spoiled = folder_.path() + "/spoiled";
   fs::copy(kDemo, spoiled);
   fs::resize_file(spoiled + "/model.safetensors",
@@ -117,7 +117,7 @@ TEST_F(QuantizeTest, WhatCannotBeQuantizedLeavesNothingBehind) {
   EXPECT_EQ(std::distance(fs::directory_iterator(folder_.path()), fs::directory_iterator()), 1);
 }
 
-TEST_F(QuantizeTest, SchemesThatDoNotFitAreOneLine) {
+TEST_F(QuantizeTest, UnsuitableSchemesAreOneLine) {
   const std::string out = quantized("q8");
   expect_refused({"plan", "--quantize", "q5"}, "--quantize q5: wanted one of q8, q4, ");
   expect_refused({"quantize", kDemo, folder_.path() + "/x", "--scheme", "int3"},
@@ -198,7 +198,7 @@ TEST_F(QuantizeTest, CompareFindsNoDifferenceBetweenAModelAndItself) {
   EXPECT_GT(same["positions"].get<int>(), 16);  // More than one window.
 }
 
-TEST_F(QuantizeTest, CompareMeasuresWhatRoundingCosts) {
+TEST_F(QuantizeTest, CompareMeasuresTheErrorOfRounding) {
   const nlohmann::json rounded =
       json_of({"compare", "--dtype", "bfloat16", "--prompt", kText, "--json", "--workers", "2"});
   EXPECT_GT(rounded["kl_mean"].get<double>(), 0);
@@ -208,7 +208,7 @@ TEST_F(QuantizeTest, CompareMeasuresWhatRoundingCosts) {
 }
 
 // compare reads the logits of a request, so both give the same perplexity.
-TEST_F(QuantizeTest, ComparesPerplexityIsThatOfTheModelsLogits) {
+TEST_F(QuantizeTest, ThePerplexityOfCompareIsThatOfTheModelsLogits) {
   const auto ids = json_of({"tokenize", "--add-special", "--text", kText})["ids"];
   double surprise = 0;
   for (size_t i = 1; i < ids.size(); ++i) {
@@ -236,7 +236,7 @@ TEST_F(QuantizeTest, CompareOrdersSchemesByTheirBits) {
   EXPECT_LT(q8, q4);
 }
 
-TEST_F(QuantizeTest, CompareRefusesWhatHasNoFloat32) {
+TEST_F(QuantizeTest, CompareRefusesAModelWithoutFloat32Weights) {
   const std::string out = quantized("q8");
   expect_refused({"compare", out, "--prompt", "a"}, "name the original model and --quantize q8");
   expect_refused({"compare"}, "wanted one of --text FILE and --prompt TEXT, found none");

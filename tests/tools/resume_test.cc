@@ -81,7 +81,7 @@ Messages resume(Server& server, const std::string& id, uint64_t from = 0) {
   return read(*server.stub().Resume(&context, request));
 }
 
-TEST(ResumeOverSocketsTest, SocketsThatAreCutAnywhereAreJoinedByTheRest) {
+TEST(ResumeOverSocketsTest, AStreamCutAnywhereIsCompletedByItsRest) {
   const Server server;
   std::mt19937_64 random(3);
   SCOPED_TRACE("seed 3");
@@ -119,7 +119,7 @@ TEST(ResumeOverSocketsTest, SocketsThatAreCutAnywhereAreJoinedByTheRest) {
   }
 }
 
-TEST(ResumeOverSocketsTest, EitherApiGoesOnWithWhatTheOtherBegan) {
+TEST(ResumeOverSocketsTest, EitherApiContinuesAStreamOfTheOther) {
   Server server({"--workers", "2"});
   v1::GenerateRequest request = story(12, 7);
   request.set_resumable(true);
@@ -155,7 +155,7 @@ TEST(ResumeOverSocketsTest, EitherApiGoesOnWithWhatTheOtherBegan) {
   }
 }
 
-TEST(ResumeOverSocketsTest, AnotherKeysStreamIsNotThereAndResumingDoesNotCountAsARequest) {
+TEST(ResumeOverSocketsTest, AnotherKeysStreamIsHiddenAndResumingIsNotARequest) {
   const TempFolder folder;
   std::ofstream(folder.path() / "keys") << "alice sk-alice-0123456789 requests=1\n"
                                            "bob sk-bob-0123456789abc\n";
@@ -196,7 +196,7 @@ TEST(ResumeOverSocketsTest, AnotherKeysStreamIsNotThereAndResumingDoesNotCountAs
   }));
 }
 
-TEST(ResumeOverSocketsTest, WhatIsKeptIsCountedAndGoesInTime) {
+TEST(ResumeOverSocketsTest, KeptStreamsAreCountedAndExpire) {
   const Server server({"--resume-seconds", "1"});
   const HttpAnswer answer = call(server, "POST", "/v1/completions", "", body_of(1, false).dump());
   EXPECT_EQ(answer.status, 200);
@@ -208,7 +208,7 @@ TEST(ResumeOverSocketsTest, WhatIsKeptIsCountedAndGoesInTime) {
   EXPECT_NE(metrics.find("lockstep:kept_stream_bytes{model_name=\"demo\"} 0\n"), std::string::npos);
 }
 
-TEST(ResumeOverSocketsTest, WithoutMemoryForItNothingIsResumable) {
+TEST(ResumeOverSocketsTest, NoStreamIsResumableWithoutMemoryForIt) {
   Server server({"--resume-bytes", "0"});
   const HttpAnswer answer = call(server, "POST", "/v1/completions", "", body_of(1, false).dump());
   EXPECT_EQ(answer.status, 400);
@@ -221,7 +221,7 @@ TEST(ResumeOverSocketsTest, WithoutMemoryForItNothingIsResumable) {
   EXPECT_EQ(resume(server, "x").status.error_code(), grpc::StatusCode::NOT_FOUND);
 }
 
-TEST(ResumeOverSocketsTest, SigtermLetsADroppedStreamEndAndThenTheServerDoes) {
+TEST(ResumeOverSocketsTest, SigtermLetsADroppedStreamEndBeforeTheServerEnds) {
   Server server;
   Json body = body_of(1, false);
   body["max_tokens"] = 200;

@@ -116,7 +116,7 @@ class EveryWayTest : public SwappedCheckpointTest, public ::testing::WithParamIn
   }
 };
 
-TEST_P(EveryWayTest, TheWeightCacheAnswersForTheFilesThatAreThere) {
+TEST_P(EveryWayTest, TheWeightCacheMatchesTheCurrentFiles) {
   const std::vector<std::string> cache = {"--weight-cache", (folder_.path() / "cache").string()};
   const std::string old_answer = prompt_answer(model_.string(), cache);
   EXPECT_EQ(prompt_answer(model_.string(), cache), old_answer);
@@ -126,7 +126,7 @@ TEST_P(EveryWayTest, TheWeightCacheAnswersForTheFilesThatAreThere) {
   EXPECT_EQ(prompt_answer(model_.string(), cache), new_answer);
 }
 
-TEST_P(EveryWayTest, AGroupThatLosesAWorkerLoadsThemWhole) {
+TEST_P(EveryWayTest, AGroupThatLosesAWorkerLoadsTheNewFilesCompletely) {
   Answered wanted;
   {
     Server tuned({tuned_.string(), "--workers", "2"});

@@ -59,7 +59,7 @@ class TensorNamesTest : public ::testing::Test {
 std::string as_it_is(const std::string& name) { return name; }
 
 // GPT-2, BLOOM and OPT were published like this: "h.0" for "transformer.h.0".
-TEST_F(TensorNamesTest, ACheckpointMayLeaveOutTheNameThatAllBeginWith) {
+TEST_F(TensorNamesTest, ACheckpointMayOmitTheCommonPrefix) {
   const std::string outer = "transformer.";
   expect_golden_tokens(spelled("bloom",
                                [&](const std::string& name) {
@@ -68,7 +68,7 @@ TEST_F(TensorNamesTest, ACheckpointMayLeaveOutTheNameThatAllBeginWith) {
                        "");
 }
 
-TEST_F(TensorNamesTest, ATiedModelWithAHeadOfItsOwnUsesItAndSaysSo) {
+TEST_F(TensorNamesTest, ATiedModelWithItsOwnHeadUsesItAndSaysSo) {
   expect_golden_tokens(spelled("bloom", as_it_is, {{"tie_word_embeddings", true}}),
                        "has another lm_head.weight: that is used");
 }
@@ -93,7 +93,7 @@ TEST_F(TensorNamesTest, MissingTensorsAreFoundBeforeAnythingStarts) {
   }
 }
 
-TEST_F(TensorNamesTest, TensorsThatNothingReadsAreOneWarning) {
+TEST_F(TensorNamesTest, UnreadTensorsAreOneWarning) {
   const std::string folder = spelled("seed_oss", as_it_is, {{"attention_bias", false}});
   for (const std::string command : {"plan", "inspect"}) {
     const ProcessResult result = run_lockstep({command, folder});

@@ -51,7 +51,7 @@ TlsCall get_model(const std::string& address, const std::string& ca,
   return call;
 }
 
-TEST(TlsPortsTest, BothAreServedByOneCertificateWhichMayChange) {
+TEST(TlsPortsTest, BothPortsUseOneCertificateThatMayChange) {
   const Authority authority;
   const Authority::Identity identity = authority.sign("server");
   Server server({"--tls-cert", identity.cert, "--tls-key", identity.key});
@@ -96,7 +96,7 @@ void spoil_one_by_one(const std::vector<std::string>& paths, Process& process,
   }
 }
 
-TEST(TlsPortsTest, WhateverHappensToAFileClientsAreServedWithTheLastGoodOnes) {
+TEST(TlsPortsTest, ClientsAreServedWithTheLastGoodFilesIfAFileIsSpoiled) {
   const Authority authority;
   const Authority::Identity identity = authority.sign("server");
   const Authority::Identity client = authority.sign("friend");
@@ -122,7 +122,7 @@ TEST(TlsPortsTest, WhateverHappensToAFileClientsAreServedWithTheLastGoodOnes) {
   }));
 }
 
-TEST(TlsPortsTest, WithAnAuthorityOnlyItsClientsAreServed) {
+TEST(TlsPortsTest, OnlyTheAuthoritysClientsAreServed) {
   const Authority authority;
   const Authority stranger;
   const Authority::Identity identity = authority.sign("server");
@@ -155,7 +155,7 @@ TEST(TlsPortsTest, TheLargestMessagesPassBothWays) {
   EXPECT_GT(response.ByteSizeLong(), 2U << 20);
 }
 
-TEST(TlsPortsTest, FailedHandshakesAreLoggedOncePerSecondAtMost) {
+TEST(TlsPortsTest, FailedHandshakesAreLoggedAtMostOncePerSecond) {
   const Authority authority;
   const Authority::Identity identity = authority.sign("server");
   Server server({"--tls-cert", identity.cert, "--tls-key", identity.key});
@@ -227,7 +227,7 @@ TEST_F(ClusterTlsTest, OnlyWorkersOfTheAuthorityJoinAndCertificatesMayChange) {
   })) << coordinator_->err();
 }
 
-TEST_F(ClusterTlsTest, WhateverHappensToAFileWorkersAreAcceptedWithTheLastGoodOnes) {
+TEST_F(ClusterTlsTest, WorkersAreAcceptedWithTheLastGoodFilesIfAFileIsSpoiled) {
   const TlsClientOptions friendly = {
       .ca = authority_.path(), .identity = authority_.sign("friend"), .protocol = "h2"};
   const auto name = [&] { return TlsClient(address_, friendly).server_name(); };
@@ -239,7 +239,7 @@ TEST_F(ClusterTlsTest, WhateverHappensToAFileWorkersAreAcceptedWithTheLastGoodOn
   EXPECT_TRUE(coordinator_->wait_for_err("ready;")) << coordinator_->err();
 }
 
-TEST_F(ClusterTlsTest, WhateverHappensToAFileAWorkerDialsOnAndTakesANewOne) {
+TEST_F(ClusterTlsTest, AWorkerKeepsDiallingIfAFileIsSpoiledAndUsesANewOne) {
   const Authority others;
   const Authority::Identity changing = others.sign("stranger");
   const auto dialling = worker(flags(changing, authority_));
@@ -251,7 +251,7 @@ TEST_F(ClusterTlsTest, WhateverHappensToAFileAWorkerDialsOnAndTakesANewOne) {
   EXPECT_TRUE(coordinator_->wait_for_err("ready;")) << dialling->err();
 }
 
-TEST_F(ClusterTlsTest, AWorkerWhoseFileIsSpoiledJoinsWithItsLastGoodOnes) {
+TEST_F(ClusterTlsTest, AWorkerWithASpoiledFileJoinsWithItsLastGoodOnes) {
   const Authority others;
   replace(server_, others.sign("stranger"));  // The coordinator is not trusted yet.
   EXPECT_TRUE(becomes_true([&] {
@@ -266,7 +266,7 @@ TEST_F(ClusterTlsTest, AWorkerWhoseFileIsSpoiledJoinsWithItsLastGoodOnes) {
   EXPECT_TRUE(coordinator_->wait_for_err("ready;")) << coordinator_->err();
 }
 
-TEST_F(ClusterTlsTest, AWorkerWhoseFirstFilesCannotBeUsedEndsWithOneLine) {
+TEST_F(ClusterTlsTest, AWorkerWithUnusableFirstFilesEndsWithOneLine) {
   const Authority::Identity own = authority_.sign("friend");
   for (const Spoiler& spoiler : kSpoilers) {
     const SpoiledFile spoiled(own.key, spoiler);
@@ -276,7 +276,7 @@ TEST_F(ClusterTlsTest, AWorkerWhoseFirstFilesCannotBeUsedEndsWithOneLine) {
   }
 }
 
-TEST_F(ClusterTlsTest, WorkersThatAreStartedHereJoinByTls) {
+TEST_F(ClusterTlsTest, LocallyStartedWorkersJoinOverTls) {
   std::vector<std::string> line = {"--workers", "2", "--cluster", "127.0.0.1:0"};
   const std::vector<std::string> tls = flags(server_, authority_);
   line.insert(line.end(), tls.begin(), tls.end());
@@ -303,7 +303,7 @@ std::vector<int> tokens_at(Process& coordinator) {
   return tokens;
 }
 
-TEST_F(ClusterTlsTest, RanksOfTwoHostsExchangeTheirDataByTlsAndCertificatesMayChange) {
+TEST_F(ClusterTlsTest, RanksOfTwoHostsUseTlsForDataAndCertificatesMayChange) {
   std::vector<std::string> more = flags(server_, authority_);
   more.insert(more.end(), {"--log-level", "info"});
   const auto coordinator = start_coordinator(2, more);
@@ -332,7 +332,7 @@ TEST_F(ClusterTlsTest, RanksOfTwoHostsExchangeTheirDataByTlsAndCertificatesMayCh
   EXPECT_EQ(tokens_at(*coordinator), wanted);
 }
 
-TEST_F(ClusterTlsTest, ADataPortOffLoopbackWantsCertificatesOrConsent) {
+TEST_F(ClusterTlsTest, ADataPortOffLoopbackNeedsCertificatesOrConsent) {
   const ProcessResult plain =
       run_lockstep({"worker", "--coordinator", address_, "--data-listen", "0.0.0.0:0"},
                    {.environment = {{"LOCKSTEP_JOIN_TOKEN", "sesame, open please"}}});
@@ -340,7 +340,7 @@ TEST_F(ClusterTlsTest, ADataPortOffLoopbackWantsCertificatesOrConsent) {
   EXPECT_NE(plain.err.find("in plain text; give --cluster-cert"), std::string::npos) << plain.err;
 }
 
-TEST_F(ClusterTlsTest, HalfOfTheFilesIsAnErrorThatNamesTheOther) {
+TEST_F(ClusterTlsTest, AMissingFileOfAPairIsNamed) {
   const ProcessResult half =
       run_lockstep({"worker", "--coordinator", address_, "--cluster-cert", server_.cert});
   EXPECT_EQ(half.code, 2);

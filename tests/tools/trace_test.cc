@@ -41,7 +41,7 @@ std::set<int> instructions_of(int rank) {
   return found;
 }
 
-TEST(TraceTest, HasEveryOperatorOfEveryRankInEachStep) {
+TEST(TraceTest, ATraceHasEveryOperatorOfEveryRankInEachStep) {
   Server server({"--workers", "2", "--admin", "127.0.0.1:0"});
   std::jthread load([&] { EXPECT_TRUE(server.generate(story(200, 1)).status.ok()); });
   HttpClient client(server.admin_address());
@@ -72,7 +72,7 @@ TEST(TraceTest, HasEveryOperatorOfEveryRankInEachStep) {
   }
 }
 
-TEST(TraceTest, DoesNotChangeWhatIsGenerated) {
+TEST(TraceTest, ATraceDoesNotChangeTheAnswer) {
   Server server({"--workers", "2", "--admin", "127.0.0.1:0"});
   const Answered plain = server.generate(story(60, 3));
   std::jthread trace(
@@ -82,7 +82,7 @@ TEST(TraceTest, DoesNotChangeWhatIsGenerated) {
   EXPECT_TRUE(server.generate(story(400, 4)).status.ok());  // Ends the trace.
 }
 
-TEST(TraceTest, IsNotAtThePublicPort) {
+TEST(TraceTest, ATraceIsNotAvailableAtThePublicPort) {
   Server server({"--admin", "127.0.0.1:0"});
   EXPECT_EQ(HttpClient(server.http_address()).get("/trace").status, 404);
 }

@@ -42,7 +42,7 @@ TEST(AnswerReaderTest, AnAnswerWithoutTextHasItsFirstTokenAtItsEnd) {
   EXPECT_EQ(record.end_s, 2.0);
 }
 
-TEST(AnswerReaderTest, EveryCutBeforeTheEndIsAFailure) {
+TEST(AnswerReaderTest, EveryTruncationBeforeTheEndIsAFailure) {
   const std::string bytes = kToken + kLast + kDone;
   for (size_t cut = 0; cut < bytes.size(); ++cut) {
     LoadRecord record;

@@ -59,7 +59,7 @@ TEST(LoadClientTest, AnAnswerIsCountedAndTimed) {
   }
 }
 
-TEST(LoadClientTest, RequestsSayWhatTheyAreToldTo) {
+TEST(LoadClientTest, RequestsContainTheOptions) {
   const FakeOpenAi server(well);
   LoadOptions options = options_for(server);
   options.concurrency = 1;
@@ -94,13 +94,13 @@ TEST(LoadClientTest, EveryFailureHasItsKind) {
   EXPECT_EQ(record_of(cases[4].first).detail, "lost rank 1");
 }
 
-TEST(LoadClientTest, ASilentServerIsGivenUp) {
+TEST(LoadClientTest, ASilentServerTimesOut) {
   const LoadRecord record = record_of({.fault = FakeFault::kSilence}, 0.05);
   EXPECT_EQ(record.failure, "timeout");
   EXPECT_GE(record.end_s - record.sent_s, 0.05);
 }
 
-TEST(LoadClientTest, AServerThatReadsNothingIsGivenUp) {
+TEST(LoadClientTest, AServerThatReadsNothingTimesOut) {
   // The system makes connections; no one accepts them.
   const int listener = socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0);
   sockaddr_in address{.sin_family = AF_INET};
@@ -117,7 +117,7 @@ TEST(LoadClientTest, AServerThatReadsNothingIsGivenUp) {
   EXPECT_EQ(records[0].failure, "timeout") << records[0].detail;
 }
 
-TEST(LoadClientTest, ALongErrorIsReadToABound) {
+TEST(LoadClientTest, ALongErrorIsReadUpToALimit) {
   const LoadRecord record = record_of({.status = 500, .body = std::string(10 << 20, 'x')});
   EXPECT_EQ(record.failure, "HTTP 500");
   EXPECT_LE(record.detail.size(), 120u);
@@ -146,7 +146,7 @@ TEST(LoadClientTest, OpenArrivalsDoNotWaitForAnswers) {
   EXPECT_LT(last_sent_s, first_end_s);
 }
 
-TEST(LoadClientTest, ArrivalsAreThoseOfTheWorkload) {
+TEST(LoadClientTest, ArrivalsFollowTheWorkload) {
   const FakeOpenAi server(well);
   WorkloadOptions workload{.rate = 500, .output_tokens = Lengths(1), .requests = 20};
   workload.prompt_tokens = Lengths(4);
@@ -159,7 +159,7 @@ TEST(LoadClientTest, ArrivalsAreThoseOfTheWorkload) {
   }
 }
 
-TEST(LoadClientTest, AClosedLoopHasThatManyUnderWay) {
+TEST(LoadClientTest, AClosedLoopKeepsThatManyInFlight) {
   std::atomic<int> now = 0, most = 0;
   const FakeOpenAi server([&](const FakeRequest&) {
     const int count = ++now;
@@ -177,7 +177,7 @@ TEST(LoadClientTest, AClosedLoopHasThatManyUnderWay) {
   EXPECT_LE(server.connections(), 4);  // Connections are kept and reused.
 }
 
-TEST(LoadClientTest, AConnectionThatWasClosedMeanwhileCostsNoRequest) {
+TEST(LoadClientTest, AnIdleConnectionClosedByTheServerCostsNoRequest) {
   const FakeOpenAi server(
       [&](const FakeRequest&) { return FakeAnswer{.fault = FakeFault::kLeave}; });
   LoadOptions options = options_for(server);
@@ -201,7 +201,7 @@ TEST(LoadClientTest, NothingIsSentAfterTheDuration) {
   }
 }
 
-TEST(LoadClientTest, StopLeavesWhatIsUnderWay) {
+TEST(LoadClientTest, StopAbandonsRequestsInFlight) {
   std::atomic<int> asked = 0;
   const FakeOpenAi server([&](const FakeRequest&) {
     return FakeAnswer{.fault = ++asked > 5 ? FakeFault::kSilence : FakeFault::kNone};
@@ -218,7 +218,7 @@ TEST(LoadClientTest, StopLeavesWhatIsUnderWay) {
   EXPECT_EQ(client.in_flight(), 4);
 }
 
-TEST(LoadClientTest, AServerThatIsNotThereIsNamed) {
+TEST(LoadClientTest, AMissingServerIsNamed) {
   std::string url;
   {
     const FakeOpenAi server(well);

@@ -178,7 +178,7 @@ TEST(VerifyPromptTest, APromptMayTakeSeveralSteps) {
   EXPECT_EQ(cut.compared.size(), whole.compared.size());
 }
 
-TEST(VerifyPromptTest, APromptBeyondTheOriginalLengthTurnsByTheFrequenciesOfItsOwn) {
+TEST(VerifyPromptTest, APromptBeyondTheOriginalLengthUsesItsOwnFrequencies) {
   std::vector<int32_t> ids(40);  // The original length is 32.
   for (size_t i = 0; i < ids.size(); ++i) ids[i] = static_cast<int32_t>(3 + 7 * i % 90);
   VerifyBench bench("tests/data/goldens/phi3_longrope", ids);
@@ -190,7 +190,7 @@ TEST(VerifyPromptTest, APromptBeyondTheOriginalLengthTurnsByTheFrequenciesOfItsO
 }
 
 // If the reference lacks values, all operators that may have the fault are named.
-TEST(VerifyPromptTest, BetweenValuesThatAgreeEveryOperatorIsASuspect) {
+TEST(VerifyPromptTest, EveryOperatorBetweenComparedValuesIsASuspect) {
   VerifyBench bench("tests/data/goldens/ministral3");
   TestTensors& reference = bench.reference();
   const std::string layer = "model.layers.1.";
