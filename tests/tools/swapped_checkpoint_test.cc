@@ -147,7 +147,7 @@ TEST_P(EveryWayTest, AGroupThatLosesAWorkerLoadsTheNewFilesCompletely) {
 // No remaining worker knows the old files, and the facts that ranks compare are the same for the
 // new ones.
 TEST_F(SwappedCheckpointTest, NoAnswerBeginsWithOneModelAndEndsWithAnother) {
-  tune(0);  // As before.
+  tune(0);  // Undoes the constructor's change.
   tune(8192);
   Server server({model_.string(), "--workers", "1"});
   v1::GenerateRequest request = story(900, 1);

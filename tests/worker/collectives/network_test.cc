@@ -121,7 +121,7 @@ TEST_F(NetworkTest, AnAbortedRankSendsAGoodbyeThatAbortsItsPeer) {
   }
 }
 
-// This rank's part has been sent; the peer's is stuck in the relay.
+// The aborting rank's part has been sent; the peer's is stuck in the relay.
 TEST_F(NetworkTest, AnAbortDuringACallSendsAGoodbye) {
   Group group = make_group();
   relay_->faults().stall_at = 20'000;

@@ -147,7 +147,7 @@ TEST(WarmUpTest, AKernelThatCannotRunIsFoundWhileLoading) {
 
 bool faulted = false;
 const char* fault(const KernelArgs& args) {
-  faulted = true;  // As on a GPU, the launch itself succeeds.
+  faulted = true;  // The launch itself succeeds, like on a GPU.
   return Changed::original(args);
 }
 
