@@ -146,7 +146,7 @@ INSTANTIATE_TEST_SUITE_P(
          [](P p) { weight_named(p, "head.weight").mutable_pieces(0)->set_flat(true); }},
         {"MatrixRows", "rows of the block must be 16",
          [](P p) { p.mutable_states(1)->mutable_block()->set_rows(8); }},
-        {"KeyHeadBehind", "key_head_of must be 0 to 0",
+        {"KeyHeadBeyondLast", "key_head_of must be 0 to 0",
          [](P p) { rule_of(p).set_key_head_of(1, 1); }},
         {"KeyHeadsMissing", "key_head_of count must be 2",
          [](P p) { rule_of(p).clear_key_head_of(); }},

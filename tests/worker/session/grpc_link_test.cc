@@ -244,10 +244,10 @@ class RefusingServer final : public TestServer {
 
 TEST(GrpcLinkTest, ARefusedJoinNamesTheTokensVariable) {
   for (const auto code : {grpc::StatusCode::UNAUTHENTICATED, grpc::StatusCode::PERMISSION_DENIED}) {
-    const RefusingServer server(grpc::Status::OK, grpc::Status(code, "nobody knows you"));
+    const RefusingServer server(grpc::Status::OK, grpc::Status(code, "this worker is unknown"));
     const absl::Status status = run_session(server.address(), kToken, cpu_backend());
     EXPECT_EQ(status.code(), absl::StatusCode::kPermissionDenied);
-    EXPECT_THAT(message_of(status), HasSubstr("nobody knows you: set LOCKSTEP_JOIN_TOKEN"));
+    EXPECT_THAT(message_of(status), HasSubstr("this worker is unknown: set LOCKSTEP_JOIN_TOKEN"));
   }
 }
 
