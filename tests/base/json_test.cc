@@ -14,7 +14,7 @@ std::string problem(std::string_view text, const JsonLimits& limits = {}) {
   return message_of(parse_json(text, "config.json", limits).status());
 }
 
-TEST(JsonTest, ParsesWhatNlohmannParses) {
+TEST(JsonTest, ParsingAgreesWithNlohmann) {
   const std::string text =
       R"({"a": [1, -2, 3.5, true, null, {"b": []}], "c": {"d": "\u00e9", "e": {}}, "f": 1e3})";
   const auto json = parse_json(text, "x");

@@ -15,7 +15,7 @@ TEST(NearestTest, NamesAreOrderedByTheNumberOfLettersThatDiffer) {
   EXPECT_EQ(nearest("abc", {"xyz", "abd", "abc"}, 3), (Names{"abc", "abd", "xyz"}));
 }
 
-TEST(NearestTest, EachNameAppearsOnceAndNoMoreThanThereAre) {
+TEST(NearestTest, EachNameAppearsOnceEvenIfMoreAreRequested) {
   EXPECT_EQ(nearest("a", {"b", "b", "a"}, 5), (Names{"a", "b"}));
   EXPECT_EQ(nearest("a", {}, 3), Names());
   EXPECT_EQ(nearest("", {"aa", "a"}, 1), Names{"a"});

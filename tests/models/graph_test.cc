@@ -248,7 +248,7 @@ TEST(GraphTest, RowsAreSelectedBeforeTheLastNorm) {
   EXPECT_EQ(nodes[n - 1].op, Op::kTopCandidates);
 }
 
-TEST(GraphTest, BiasesAndNormsAreWhereTheFamilyHasThem) {
+TEST(GraphTest, BiasesAndNormsAreThoseOfTheFamily) {
   const auto biases = [](const std::string& name) {
     int found = 0;
     const Graph graph = own_config(name).graph;

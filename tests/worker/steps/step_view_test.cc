@@ -52,7 +52,7 @@ struct Lie {
 };
 class LieTest : public ::testing::TestWithParam<Lie> {};
 
-TEST_P(LieTest, IsRefusedAndNamed) {
+TEST_P(LieTest, AnInvalidStepIsRefusedAndTheFaultIsNamed) {
   cluster::Step step = honest_step();
   ASSERT_EQ(message_of(check_step(step, limits(), tables())), "");
   GetParam().tell(step);
