@@ -82,7 +82,7 @@ std::string models_page() {
   std::map<std::string, std::string> checked = goldens();
   std::string page = kHead;
   for (const Architecture& known : architectures()) {
-    if (known.is != nullptr) continue;  // It is another name of a row.
+    if (known.is != nullptr) continue;  // An alias of another row.
     const std::string name(known.name);
     page += "| `" + name + "` | " + checked[name] + " |\n";
   }

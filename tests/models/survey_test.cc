@@ -72,7 +72,7 @@ naive::Tensors zeros(const Shapes& shapes) {
 
 class SurveyTest : public testing::TestWithParam<Surveyed> {
  protected:
-  // The model of the config alone, or with the sizes of a checkpoint next to it.
+  // The model of the config alone, or as read with the checkpoint next to it.
   ModelDescription described() {
     std::ofstream(folder_.path() / "config.json") << model_["config"].dump();
     absl::StatusOr<ModelDescription> model = describe_model(folder_.path(), {}, 0);

@@ -117,8 +117,7 @@ TEST(CommandsTest, PlanCountsTheCodesSentBetweenHosts) {
     for (const auto& host : plan["hosts"]) bytes += host["received_bytes_per_token"].get<int64_t>();
     return bytes;
   };
-  // The demo: 6 layers, 192 columns, 560 of ffn. With both schemes embeddings are summed as whole
-  // rows.
+  // The demo: 6 layers, 192 columns, 560 of ffn. Each host receives a whole row to sum embeddings.
   const int64_t embedding = 2 * 192 * 4;
   EXPECT_EQ(received("q8c"), embedding + 6 * (3 * 192 + 560) * 4);
   EXPECT_EQ(received("q8"), embedding + 6 * (2 * 192 * 4 + (6 + 18) * 36));

@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // A whole group whose memory is not the host's, without a GPU. It runs the kernels of .cu files
-// over the shim, on a device that detects a host that touches its memory, or reads its own too
-// early.
+// over the shim, on a device that detects hosts that touch its memory, or their own too early.
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
