@@ -212,12 +212,12 @@ class LateDevice final : public Device, public ShimPeers {
   int64_t used_ = 0;
   int64_t allocated_ = 0;
   std::set<const std::byte*> begins_, released_;  // All memory that ever existed.
-  std::set<std::byte*, std::less<>> staging_;     // The memory that exists now.
+  std::set<std::byte*, std::less<>> staging_;     // The staging memory that exists now.
   std::unique_ptr<Captured> captured_;            // Null: queued work is run, not captured.
   std::mutex working_;                            // Only one thread works at a time.
   std::mutex mutex_;                              // Guards the queue: several threads may wait.
   std::deque<Work> queue_;
-  int64_t done_ = 0;               // Counts all work that was ever queued.
+  int64_t done_ = 0;               // Completed work, out of all that was ever queued.
   const char* failure_ = nullptr;  // A kernel's first failure.
 };
 

@@ -127,7 +127,7 @@ class StreamDevice final : public Device, public ShimPeers {
   std::mutex mutex_;
   std::condition_variable changed_;
   std::deque<std::function<void()>> queue_;
-  int64_t queued_ = 0, done_ = 0;  // Counts of all work so far.
+  int64_t queued_ = 0, done_ = 0;  // Counts of all work ever queued and done.
   std::thread thread_;             // The last member: it uses all others.
 };
 

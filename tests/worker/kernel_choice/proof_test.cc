@@ -1,6 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// The kernels that a proof allows: one that disagrees with the plain kernel, cannot run or was
-// never tried computes no token.
+// A kernel that disagrees with the plain one, cannot run or was never tried computes no token.
 #include "worker/kernel_choice/proof.h"
 
 #include <gmock/gmock.h>

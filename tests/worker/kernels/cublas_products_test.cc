@@ -230,7 +230,7 @@ TEST_F(CublasProductsTest, RowsThatAreNotAMultipleOf16BytesAlwaysUseThePlainKern
               ElementsAre(AllOf(HasSubstr("[96, 65]"), HasSubstr("not a multiple of 16 bytes"))));
 }
 
-// An example is a third of a layer's columns between those of other ranks.
+// Example: a third of a layer's columns, between those of other ranks.
 TEST_F(CublasProductsTest, AnOutputAlignedOnlyToItsElementsUsesMatchingAlgorithms) {
   const std::vector<uint32_t> wanted = {kOperandAlign, kOperandAlign, 4, 4};
   for (const int64_t rows : {1, 64}) EXPECT_EQ(run(rows, 64, 97), nullptr);
