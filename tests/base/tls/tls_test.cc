@@ -80,8 +80,8 @@ TEST_F(TlsFilesTest, AnUnreadableFileIsNamedWithTheSystemsReason) {
 }
 
 TEST_F(TlsFilesTest, AFileWithoutTheRightPemIsNamedWithTheKindItNeeds) {
-  const std::string wants_cert = ": want PEM (-----BEGIN CERTIFICATE-----), found none";
-  const std::string wants_key = ": want PEM (-----BEGIN PRIVATE KEY-----), found none";
+  const std::string wants_cert = ": must be PEM (-----BEGIN CERTIFICATE-----), found none";
+  const std::string wants_key = ": must be PEM (-----BEGIN PRIVATE KEY-----), found none";
   // The last one contains whole PEM, but gRPC would find none, because it begins with a zero byte.
   for (const std::string& bytes :
        {std::string(), std::string("hello\n"), std::string("\x30\x82\x01\x0a\x02\x82", 6),
