@@ -8,7 +8,7 @@
 namespace lockstep {
 namespace {
 
-TEST(TaskThreadTest, TasksRunInOrderAndAllBeforeItsEnd) {
+TEST(TaskThreadTest, TasksRunInOrderAndTheEndWaitsForAll) {
   std::vector<int> ran;
   {
     TaskThread thread;

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// The emulated kernels whose instructions this machine may lack.
+// Emulated kernels, for instructions that this machine may not have.
 #include "base/system/cpu.h"
 #include "tests/worker/kernels/run_on_host.h"
 #include "tests/worker/kernels/tables.h"
