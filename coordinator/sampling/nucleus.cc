@@ -75,8 +75,8 @@ std::optional<size_t> select_below(double allowed, std::span<Weighted> tokens) {
 
 }  // namespace
 
-std::optional<size_t> select_kept(const SamplingParams& params, double mass,
-                                  std::vector<ScoredToken>* tokens) {
+std::optional<size_t> select_nucleus(const SamplingParams& params, double mass,
+                                     std::vector<ScoredToken>* tokens) {
   size_t kept = tokens->size();
   const bool has_top_k = params.top_k > 0 && static_cast<size_t>(params.top_k) < kept;
   if (has_top_k) {

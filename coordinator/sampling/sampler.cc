@@ -154,7 +154,7 @@ std::optional<ScoredToken> decide_from_logits(const SamplingParams& params,
   if (tokens.empty()) return std::nullopt;
   if (output.temperature() == 0 || !filters(params)) return noisy_argmax_of(tokens, output);
   const double mass = mass_of_all(*std::ranges::min_element(tokens, better), ranks);
-  if (const std::optional<size_t> kept = select_kept(params, mass, &tokens); kept.has_value()) {
+  if (const std::optional<size_t> kept = select_nucleus(params, mass, &tokens); kept.has_value()) {
     return noisy_argmax_of(std::span(tokens).first(*kept), output);
   }
   const std::optional<ScoredToken> overall = noisy_argmax(ranks);

@@ -169,7 +169,7 @@ class Walk {
       const bool scaled = is_map(kept, Function::kScale);
       const bool of_norm = is_norm(scaled ? maker(kept.inputs[0]) : kept);
       const bool inside = layer_of(name(kept)) == 0 && name(kept).find(".0.") != std::string::npos;
-      if (of_norm && inside) out_.kept_norm = scaled ? kept.attributes.map().factor() : 1;
+      if (of_norm && inside) out_.normed_residual = scaled ? kept.attributes.map().factor() : 1;
     }
     if (normed.size() == 1) out_.parallel_norms = 1;
     if (normed.size() == 2 && normed[0] == normed[1]) out_.parallel_norms = 2;

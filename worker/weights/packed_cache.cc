@@ -160,7 +160,7 @@ struct CachedFile {
 };
 
 // Our files in the folder, complete ones and unfinished ones; the oldest first.
-std::vector<CachedFile> kept_files(const fs::path& folder) {
+std::vector<CachedFile> cached_files(const fs::path& folder) {
   std::vector<CachedFile> files;
   std::error_code error;
   for (fs::directory_iterator it(folder, error), end; !error && it != end; it.increment(error)) {
@@ -266,7 +266,7 @@ absl::Status PackedCache::make_room(int64_t bytes) const {
     return failed_precondition("needs {}, found a limit of {}: raise --weight-cache-limit",
                                memory_text(bytes), memory_text(options_.limit_bytes));
   }
-  const std::vector<CachedFile> files = kept_files(options_.folder);
+  const std::vector<CachedFile> files = cached_files(options_.folder);
   int64_t total = bytes;
   for (const CachedFile& file : files) total += file.path == path_ ? 0 : file.bytes;
   const auto fresh = fs::file_time_type::clock::now() - kFresh;

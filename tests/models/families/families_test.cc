@@ -99,7 +99,7 @@ TEST(ChatGlmTest, TheFirstGenerationIsRecognizedByItsKeys) {
   ASSERT_TRUE(model.ok()) << model.status();
   const Described config = described(*model);
   EXPECT_TRUE(config.layer_norm && config.norm_bias && config.mlp_bias);
-  EXPECT_EQ(config.kept_norm, 2);
+  EXPECT_EQ(config.normed_residual, 2);
   EXPECT_EQ(config.intermediate_size, 192);
   EXPECT_EQ(config.context, 256);
   EXPECT_EQ(config.rotary.rotary_dim(), 8);
@@ -308,10 +308,10 @@ TEST(OptTest, UnsupportedKeysAreNamed) {
 TEST(BloomTest, AHalfMayAddToItsNormsResult) {
   const std::string bloom = R"({"architectures": ["BloomForCausalLM"], "vocab_size": 320,
       "hidden_size": 64, "n_layer": 2, "n_head": 4})";
-  EXPECT_EQ(config_of(bloom).kept_norm, 0);
+  EXPECT_EQ(config_of(bloom).normed_residual, 0);
   const std::string key = R"("apply_residual_connection_post_layernorm": )";
-  EXPECT_EQ(config_of(with(bloom, key + "false")).kept_norm, 0);
-  EXPECT_EQ(config_of(with(bloom, key + "true")).kept_norm, 1);
+  EXPECT_EQ(config_of(with(bloom, key + "false")).normed_residual, 0);
+  EXPECT_EQ(config_of(with(bloom, key + "true")).normed_residual, 1);
 }
 
 TEST(AlibiTest, SlopesBetweenPowersOfTwoComeFromTheNextPower) {
