@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// Our own bugs stop here, in release builds too: NDEBUG turns assert off, and a wrong token is
-// worse than a restart. The world's errors (files, peers, requests, memory) are absl::Status
-// instead.
+// For our own bugs: stops the process, in release builds too. NDEBUG disables assert, and a wrong
+// token is worse than a restart. Errors of the world (files, peers, requests, memory) are
+// absl::Status.
 #pragma once
 
 #include <cstdio>

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// Places where a simulation has the rare way taken: a cache emptied that need not be, a page not
-// found. Each is right at any time, only slower. The idea is FoundationDB's ("buggify"; Zhou et
-// al., 2021). In the product nobody sets them, and each costs a look at a pointer.
+// Points at which a simulation forces the rare path: it empties a cache or fails to find a page.
+// Each rare path is correct at any time, only slower. The idea is FoundationDB's ("buggify"; Zhou
+// et al., 2021). The product never sets them; each point then costs one check of a pointer.
 #pragma once
 
 namespace lockstep {
@@ -9,11 +9,11 @@ namespace lockstep {
 class FaultPoints {
  public:
   virtual ~FaultPoints() = default;
-  // Whether the rare way is taken at the point of this name, this time.
+  // Whether the rare path is taken this time at the point of this name.
   virtual bool fires(const char* name) = 0;
 };
 
-// This thread's; null: no point fires.
+// The fault points of this thread; null: no point fires.
 inline thread_local FaultPoints* fault_points = nullptr;
 
 inline bool fault_point(const char* name) {

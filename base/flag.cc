@@ -10,7 +10,7 @@
 namespace lockstep {
 namespace {
 
-// "2GiB": the largest unit of which the number is a multiple.
+// "2GiB": the bytes in the largest unit that divides them.
 std::string size_text(int64_t bytes) {
   constexpr const char* kUnits[] = {"", "KiB", "MiB", "GiB", "TiB"};
   size_t unit = 0;

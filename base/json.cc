@@ -35,8 +35,8 @@ class Cursor {
   const char** reached_;
 };
 
-// A new member of an object with this key; null where the key was there before, but for `replace`:
-// then that member again. `seen` has the object's keys so far: an ordered object is a list.
+// Adds a member and returns it. If the key exists: returns that member if `replace`, else null.
+// `seen` maps the keys of an ordered object, which is a list, to places.
 Json* add_member(Json& object, const std::string& key, bool replace,
                  std::unordered_map<std::string, size_t>&) {
   auto [member, fresh] = object.get_ref<Json::object_t&>().try_emplace(key);
@@ -47,14 +47,14 @@ OrderedJson* add_member(OrderedJson& object, const std::string& key, bool replac
                         std::unordered_map<std::string, size_t>& seen) {
   auto& members = object.get_ref<OrderedJson::object_t&>();
   const auto [place, fresh] = seen.try_emplace(key, members.size());
-  // Past the base's emplace, which would compare with all keys.
+  // Calls the base class: OrderedJson's own emplace compares with all keys.
   using List = OrderedJson::object_t::Container;
   if (fresh) static_cast<List&>(members).emplace_back(key, nullptr);
   return fresh || replace ? &members.begin()[static_cast<ptrdiff_t>(place->second)].second
                           : nullptr;
 }
 
-// JSON values of either kind from SAX events.
+// Builds JSON values of either kind from SAX events.
 template <typename Tree>
 class Builder {
  public:
@@ -103,8 +103,8 @@ class Builder {
            fail(fmt::format("more than {} values and keys", limits_.values));
   }
 
-  // Puts a value at the parser's position; null past the budget. The pointer is valid while the
-  // value is open, since its parent gets no other member meanwhile.
+  // Puts a value at the parser's position; null if over the budget. The pointer is valid while the
+  // value is open, because its parent gets no other member until then.
   Tree* add(Tree value) {
     if (!count()) return nullptr;
     if (open_.empty()) {
@@ -122,7 +122,7 @@ class Builder {
 
   bool open(Tree container) {
     if (static_cast<int>(open_.size()) == limits_.depth) {
-      return fail(fmt::format("more than {} objects and arrays within each other", limits_.depth));
+      return fail(fmt::format("more than {} nested objects and arrays", limits_.depth));
     }
     Tree* added = add(std::move(container));
     if (added == nullptr) return false;
@@ -141,7 +141,7 @@ class Builder {
   int64_t values_ = 0;
   Tree root_;
   std::vector<Tree*> open_;
-  std::vector<std::unordered_map<std::string, size_t>> keys_;  // Of the open ones.
+  std::vector<std::unordered_map<std::string, size_t>> keys_;  // One per open container.
   Tree* member_ = nullptr;                                     // The value of the key just read.
   std::string problem_;
 };
@@ -155,7 +155,7 @@ absl::StatusOr<Tree> parse_tree(std::string_view text, std::string_view what,
                                       Cursor(text.data() + text.size(), &reached), &builder);
   if (!parsed && text.starts_with("version https://git-lfs")) {
     return invalid_argument(
-        "{}: it only says where Git LFS has the file: `git lfs pull` fetches it", what);
+        "{}: it is a Git LFS pointer, not the file: run `git lfs pull` to fetch it", what);
   }
   if (!parsed) {
     return invalid_argument("{}: {} (at byte {})", what, builder.problem(), reached - text.data());
@@ -164,14 +164,14 @@ absl::StatusOr<Tree> parse_tree(std::string_view text, std::string_view what,
 }
 
 absl::Status wrong_type(std::string_view key, std::string_view wanted, const Json* found) {
-  return invalid_argument("{}: wanted {}, found {}", printable(key), wanted,
+  return invalid_argument("{}: must be {}, found {}", printable(key), wanted,
                           found == nullptr ? "nothing" : describe(*found));
 }
 
-// The member, or null where it is missing or null.
+// The member; null if it is missing or null.
 absl::StatusOr<const Json*> find(const Json& object, std::string_view key) {
   if (!object.is_object()) {
-    return invalid_argument("{}: wanted a member of an object, found {} instead of the object",
+    return invalid_argument("{}: must be a member of an object, found {} instead of the object",
                             printable(key), describe(object));
   }
   const auto found = object.find(key);
@@ -249,9 +249,9 @@ std::string describe(const Json& value) {
     case Json::value_t::number_unsigned:
       return fmt::format("an integer ({})", value.get<uint64_t>());
     case Json::value_t::number_float:
-      return fmt::format("a number that is no integer ({})", value.get<double>());
+      return fmt::format("a number that is not an integer ({})", value.get<double>());
     default:
-      return "something that JSON does not have";
+      return "a value that is not JSON";
   }
 }
 

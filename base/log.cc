@@ -28,8 +28,8 @@ namespace {
 using std::chrono::milliseconds;
 
 constexpr char kName[] = "lockstep";
-constexpr char kFieldsName[] = "lockstep fields";  // Lines of log_fields(): the payload ends with
-                                                   // an object.
+constexpr char kFieldsName[] = "lockstep fields";  // The logger of log_fields(); its payload ends
+                                                   // with a JSON object.
 constexpr std::chrono::seconds kLastLines{1};
 
 void append(std::string_view text, spdlog::memory_buf_t* line) {
@@ -60,7 +60,7 @@ class JsonFormatter final : public spdlog::formatter {
   std::unique_ptr<spdlog::formatter> clone() const override { return json_formatter(); }
 };
 
-// Everything, however long it takes. What cannot be written is lost.
+// Writes all of the text, however long it takes. Text is lost if writing fails.
 void write_out(int descriptor, std::string_view text) {
   while (!text.empty()) {
     const ssize_t written = ::write(descriptor, text.data(), text.size());
@@ -75,8 +75,8 @@ void write_out(int descriptor, std::string_view text) {
   }
 }
 
-// What the sink and its thread share. The thread may outlive the sink: nobody waits for ever for
-// whoever reads the log.
+// State that the sink and its thread share. The thread may outlive the sink: the destructor does
+// not wait without limit for the reader of the log.
 struct Waiting {
   Mutex mutex;
   ConditionVariable changed;
@@ -86,7 +86,7 @@ struct Waiting {
   bool ended ABSL_GUARDED_BY(mutex) = false;
 };
 
-// Waits for a line. False at the end.
+// Waits for a line. Returns false at the end.
 bool take_line(Waiting& waiting, std::string* line) {
   MutexLock lock(&waiting.mutex);
   while (waiting.lines.empty() && !waiting.stopping) waiting.changed.wait(&waiting.mutex);
@@ -101,8 +101,8 @@ bool take_line(Waiting& waiting, std::string* line) {
   return true;
 }
 
-// To a copy of the descriptor, which this thread may need for longer than its owner; where the
-// process is out of descriptors, to the descriptor itself.
+// Writes to a copy of the descriptor, which this thread may need longer than its owner. If the
+// process has no descriptor left for a copy, it writes to the descriptor itself.
 void write_lines(Waiting& waiting, int descriptor, int copy) {
   for (std::string line; take_line(waiting, &line);) {
     write_out(copy >= 0 ? copy : descriptor, line);
@@ -157,7 +157,7 @@ class BackgroundSink final : public spdlog::sinks::base_sink<std::mutex> {
     if (news > 0 && has_room()) {
       said_ += news;
       const std::string text =
-          fmt::format("{} log lines were dropped: they are read too slowly", news);
+          fmt::format("{} log lines were dropped: the log's reader is too slow", news);
       push_formatted({spdlog::string_view_t(kName), spdlog::level::warn, text});
     }
     push_formatted(message);
@@ -178,14 +178,14 @@ class BackgroundSink final : public spdlog::sinks::base_sink<std::mutex> {
 
   const std::shared_ptr<Waiting> waiting_ = std::make_shared<Waiting>();
   std::atomic<int64_t> dropped_ = 0;
-  int64_t said_ = 0;  // Of those; under the base's lock.
+  int64_t said_ = 0;  // How many drops were logged; under the base's lock.
   std::thread thread_;
 };
 
 absl::StatusOr<LogFormat> log_format_of(std::string_view name) {
   if (name == "text") return LogFormat::kText;
   if (name == "json") return LogFormat::kJson;
-  return invalid_argument("--log-format {}: want text or json", printable(name));
+  return invalid_argument("--log-format {}: must be text or json", printable(name));
 }
 
 std::unique_ptr<spdlog::formatter> json_formatter() { return std::make_unique<JsonFormatter>(); }

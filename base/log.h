@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// How a process' log lines leave it: as text or as one JSON object per line, at once or by a thread
-// of its own, so that nobody who logs waits for whoever reads.
+// How log lines leave a process: as text or as one JSON object per line, written at once or by a
+// background thread, so that logging never waits for the reader of the log.
 #pragma once
 
 #include <spdlog/common.h>
@@ -22,29 +22,29 @@ absl::StatusOr<LogFormat> log_format_of(std::string_view name);
 // {"time": UTC in milliseconds, "level", "message"} and the fields of log_fields().
 std::unique_ptr<spdlog::formatter> json_formatter();
 
-inline constexpr int64_t kMaxLogBytes = 1 << 20;  // That wait to be written.
+inline constexpr int64_t kMaxLogBytes = 1 << 20;  // The max size of queued lines.
 
-// Lines wait in memory, up to kMaxLogBytes, for a thread that writes them. Of more the oldest are
-// dropped, and a line says how many. Thread-safe.
+// Queues lines in memory, up to kMaxLogBytes, for a thread that writes them. If there are more, the
+// oldest are dropped, and a line says how many. Thread-safe.
 class BackgroundSink;
 
-// What spdlog's functions log to from now on, at this process' level. One at a time.
+// Receives what spdlog's functions log from now on, at this process' level. One at a time.
 class Log {
  public:
   struct Options {
     LogFormat format = LogFormat::kText;
-    bool background = false;  // Else lines are written by whoever logs.
-    int descriptor = 2;       // Where background lines go; others go to standard error.
+    bool background = false;  // If false, the thread that logs writes.
+    int descriptor = 2;       // For background lines; others go to standard error.
   };
   explicit Log(const Options& options);
-  // Lines that wait are still written, for a second at most.
+  // Still writes queued lines, for at most one second.
   ~Log();
   Log(const Log&) = delete;
   Log& operator=(const Log&) = delete;
 
-  // A line for whoever started the process, whatever the level: "lockstep: ready; ..." in text.
+  // A line for the user who started the process, at any log level: "lockstep: ready; ..." in text.
   void announce(const std::string& line) const;
-  // Lines that were dropped so far.
+  // The number of lines dropped so far.
   int64_t dropped() const;
 
  private:
@@ -53,8 +53,8 @@ class Log {
   std::shared_ptr<BackgroundSink> background_;
 };
 
-// A line at level info with named values: members of its JSON object, or an object behind the
-// message of a line of text. `fields` is an object, without "time", "level" and "message".
+// Logs a line at level info with named values: members of the JSON object, or, in text, an object
+// after the message. `fields` is an object without "time", "level" and "message".
 void log_fields(std::string_view message, const OrderedJson& fields);
 
 }  // namespace lockstep

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Log lines that strangers can cause come at a bounded rate: one per period, with how many events
-// it speaks for.
+// Bounds the rate of log lines that untrusted clients can cause: one per period, with the number of
+// events that it stands for.
 #pragma once
 
 #include <chrono>
@@ -17,8 +17,8 @@ class LogLimit {
   using Clock = std::chrono::steady_clock;
   explicit LogLimit(std::chrono::milliseconds period) : period_(period) {}
 
-  // Counts one event. The number of events that a line logged now speaks for, this one included;
-  // 0: log nothing.
+  // Counts one event. Returns how many events a line logged now stands for, including this one; 0:
+  // log nothing.
   int64_t count(Clock::time_point now = Clock::now()) ABSL_LOCKS_EXCLUDED(mutex_) {
     MutexLock lock(&mutex_);
     ++events_;

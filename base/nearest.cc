@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Levenshtein's distance, row by row of its table.
+// Levenshtein distance, computed row by row.
 #include "base/nearest.h"
 
 #include <algorithm>
@@ -9,7 +9,7 @@
 namespace lockstep {
 
 size_t edit_distance(std::string_view a, std::string_view b) {
-  std::vector<size_t> row(b.size() + 1);  // From `a` so far to each beginning of `b`.
+  std::vector<size_t> row(b.size() + 1);  // The distances from `a` so far to each prefix of `b`.
   std::iota(row.begin(), row.end(), 0);
   for (size_t i = 0; i < a.size(); ++i) {
     size_t diagonal = std::exchange(row[0], i + 1);
@@ -24,7 +24,7 @@ size_t edit_distance(std::string_view a, std::string_view b) {
 
 std::vector<std::string_view> nearest(std::string_view name, std::vector<std::string_view> names,
                                       size_t count) {
-  constexpr size_t kMaxLetters = 256;  // The table has as many columns as the name has letters.
+  constexpr size_t kMaxLetters = 256;  // The table has one column per letter of `name`.
   name = name.substr(0, kMaxLetters);
   std::vector<std::pair<size_t, std::string_view>> by_distance;
   for (const std::string_view known : names) {

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Names that a wrong one may have meant.
+// Finds the names that a misspelled name may mean.
 #pragma once
 
 #include <cstddef>
@@ -8,11 +8,11 @@
 
 namespace lockstep {
 
-// The fewest insertions, deletions and replacements of letters that make `b` of `a`.
+// The min number of insertions, deletions and replacements of letters that turn `a` into `b`.
 size_t edit_distance(std::string_view a, std::string_view b);
 
-// The `count` names that take the fewest insertions, deletions and replacements of letters to
-// become `name`, the nearest first; of equally near ones those that come first. Each name once.
+// The `count` names with the smallest edit_distance() to `name`, nearest first; ties keep their
+// order. Each name appears once.
 std::vector<std::string_view> nearest(std::string_view name, std::vector<std::string_view> names,
                                       size_t count);
 

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Errors of the world as values. A message is one line that names the thing, what was wanted, what
+// Errors of the world as values. A message is one line that names the thing, what it must be, what
 // was found and how to fix it.
 #pragma once
 
@@ -15,9 +15,9 @@
 
 namespace lockstep {
 
-// Error codes used across the project: kInvalidArgument for what a user gave us (exit 2),
-// kFailedPrecondition for a machine or a checkpoint that does not fit (exit 2), kResourceExhausted
-// for memory (exit 2), kUnavailable for a lost peer, kInternal for a fault of ours (exit 1).
+// The project's error codes: kInvalidArgument for a user's input (exit 2), kFailedPrecondition for
+// an unsuitable machine or checkpoint (exit 2), kResourceExhausted for memory (exit 2),
+// kUnavailable for a lost peer, kInternal for our own bug (exit 1).
 template <typename... Args>
 absl::Status invalid_argument(fmt::format_string<Args...> format, Args&&... args) {
   return absl::InvalidArgumentError(fmt::format(format, std::forward<Args>(args)...));
@@ -40,10 +40,10 @@ inline std::string message_of(const absl::Status& status) {
   return std::string(status.message().data(), status.message().size());
 }
 
-// What an errno means: "No such file or directory". Any thread.
+// The text of an errno: "No such file or directory". Thread-safe.
 std::string error_text(int error);
 
-// A foreign string as messages show it: printable ASCII, at most 120 bytes.
+// An untrusted string as messages show it: printable ASCII, at most 120 bytes.
 std::string printable(std::string_view text);
 
 // "1 worker", "2 workers".

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Finds the files of a checkpoint, checks that index and headers agree, reads rectangles.
+// Finds the files of a checkpoint, checks that index and headers agree, and reads rectangles.
 #include "checkpoint/checkpoint.h"
 
 #include <sys/stat.h>
@@ -29,7 +29,7 @@ constexpr std::string_view kSingleName = "model.safetensors";
 constexpr std::string_view kIndexName = "model.safetensors.index.json";
 constexpr std::string_view kSuffix = ".safetensors";
 
-// Tensor -> shard, as the index says.
+// Tensor -> shard, from the index.
 using WeightMap = std::map<std::string, std::string, std::less<>>;
 
 // A name from the index must not lead out of the folder.
@@ -46,14 +46,14 @@ absl::StatusOr<WeightMap> read_index(const fs::path& path, const SignOfLife& ali
       parse_json(text, path.string(), {.depth = 16, .values = 20 * kMaxTensors, .alive = alive}));
   const auto map = index.is_object() ? index.find("weight_map") : index.end();
   if (map == index.end() || !map->is_object()) {
-    return failed_precondition("{}: weight_map: wanted an object, found {}", path.string(),
+    return failed_precondition("{}: weight_map: must be an object, found {}", path.string(),
                                map == index.end() ? "nothing" : describe(*map));
   }
   WeightMap shards;
   for (const auto& [name, file] : map->items()) {
     if (!file.is_string() || !is_shard_name(file.get_ref<const std::string&>())) {
       return failed_precondition(
-          "{}: \"{}\": wanted the name of a {} file in this folder, found {}", path.string(),
+          "{}: \"{}\": must be the name of a {} file in this folder, found {}", path.string(),
           printable(name), kSuffix, describe(file));
     }
     shards.emplace(name, file.get<std::string>());
@@ -69,33 +69,33 @@ absl::StatusOr<fs::path> lone_file(const fs::path& folder) {
     if (it->path().extension() == kSuffix) found.push_back(it->path());
   }
   if (error) {
-    return failed_precondition("{}: wanted the folder of a checkpoint: {}", folder.string(),
+    return failed_precondition("{}: must be the folder of a checkpoint: {}", folder.string(),
                                error.message());
   }
   if (found.size() != 1) {
     return failed_precondition(
-        "{}: wanted {}, {} or a single {} file, found {} of the last; {}", folder.string(),
+        "{}: must have {}, {} or a single {} file, found {} of the last; {}", folder.string(),
         kSingleName, kIndexName, kSuffix, found.size(),
         found.empty() ? "convert the weights to safetensors, or pass --random-weights SEED"
-                      : "add the index, or leave one");
+                      : "add the index, or keep only one");
   }
   return found.front();
 }
 
 constexpr int64_t kBufferBytes = 256 << 10;
 constexpr int64_t kPageBytes = 4096;
-// Narrow when transposing: a block then has many rows, which are what becomes contiguous.
+// Narrow if transposing: a block then has many rows, which become contiguous.
 constexpr int64_t kTransposedCols = 1024;
 
 // Some columns of a matrix in a file, read in blocks of rows that fit the buffer.
 struct Strip {
   int64_t row_bytes;
-  int64_t width;  // Bytes of a row that are wanted.
+  int64_t width;  // The bytes needed of each row.
 
-  // Where less than a page is between two rows' parts, reading it too touches no further page and
-  // saves calls.
+  // If less than a page is between the parts of two rows, reading the gap too touches no other
+  // page and saves calls.
   bool contiguous() const { return row_bytes - width < kPageBytes; }
-  int64_t pitch() const { return contiguous() ? row_bytes : width; }  // From row to row, in memory.
+  int64_t pitch() const { return contiguous() ? row_bytes : width; }  // Memory from row to row.
   int64_t tallest() const { return (kBufferBytes - width) / pitch() + 1; }
 };
 
@@ -112,7 +112,7 @@ absl::Status read_rows(const File& file, int64_t offset, int64_t rows, const Str
 }
 
 absl::StatusOr<std::string> header_of(const File& file) {
-  uint64_t header_bytes = 0;  // As the format begins; checked when the file was opened.
+  uint64_t header_bytes = 0;  // The format's first field; checked when the file was opened.
   RETURN_IF_ERROR(file.read_at(0, sizeof(header_bytes), &header_bytes));
   std::string header(std::min<uint64_t>(header_bytes, kMaxHeaderBytes), '\0');
   RETURN_IF_ERROR(
@@ -128,7 +128,7 @@ absl::StatusOr<struct stat> stat_of(const File& file) {
 
 constexpr int64_t kBlockBytes = 4096;
 
-// The middle of a tensor: where it begins in its file, and its bytes.
+// The middle of a tensor: its first byte in the file, and its size.
 std::pair<int64_t, int64_t> block_of(const TensorInfo& tensor) {
   const int64_t bytes = std::min(kBlockBytes, tensor.end - tensor.begin);
   return {tensor.begin + (tensor.end - tensor.begin - bytes) / 2, bytes};
@@ -136,8 +136,8 @@ std::pair<int64_t, int64_t> block_of(const TensorInfo& tensor) {
 
 int64_t ns_of(const timespec& time) { return time.tv_sec * 1'000'000'000 + time.tv_nsec; }
 
-// Waits until the file's last change is some ticks ago, by this host's clock: the next has another
-// time. Where the file's times come from another clock, or it changes all the time, as it is.
+// Waits until the file's last change is some ticks old by this host's clock: the next change then
+// has another time. Gives up if the times are another clock's, or the file changes all the time.
 absl::StatusOr<struct stat> settled_stat_of(const File& file) {
   constexpr int64_t kTicksNs = 20'000'000;  // A tick is 1 to 10 ms.
   for (int tries = 0;; ++tries) {
@@ -159,7 +159,7 @@ std::string time_text(const timespec& time) {
 absl::StatusOr<Checkpoint> Checkpoint::open(const fs::path& folder, const SignOfLife& alive) {
   Checkpoint checkpoint;
   checkpoint.folder_ = folder;
-  std::error_code ignored;  // What cannot be examined is reported by the last of the three.
+  std::error_code ignored;  // If a path cannot be examined, the last of the three reports it.
   if (fs::exists(folder / kSingleName, ignored)) {
     RETURN_IF_ERROR(checkpoint.add_file(folder / kSingleName, alive));
   } else if (fs::exists(folder / kIndexName, ignored)) {
@@ -191,19 +191,19 @@ absl::Status Checkpoint::open_shards(const fs::path& index_path, const SignOfLif
     const fs::path path = folder_ / name;
     std::error_code ignored;  // add_file() reports a path that cannot be examined.
     if (fs::status(path, ignored).type() == fs::file_type::not_found) {
-      return failed_precondition("{}: wanted this file, which {} names, found none; fetch it again",
-                                 path.string(), kIndexName);
+      return failed_precondition("{}: missing, but {} names it; fetch it again", path.string(),
+                                 kIndexName);
     }
     RETURN_IF_ERROR(add_file(path, alive));
   }
 
   std::set<std::pair<std::string_view, std::string_view>> stored;         // Shard and tensor.
-  const std::vector<std::string> file_names(names.begin(), names.end());  // As in files_.
+  const std::vector<std::string> file_names(names.begin(), names.end());  // In the order of files_.
   for (const TensorInfo& tensor : tensors_) stored.emplace(file_names[tensor.file], tensor.name);
   for (const auto& [tensor, shard] : shards) {
     if (stored.count({shard, tensor}) == 0) {
       return failed_precondition(
-          "{}: wanted the tensor \"{}\", which {} puts there, found none; do index and shards "
+          "{}: must have the tensor \"{}\", which {} puts there, found none; do index and shards "
           "belong together?",
           (folder_ / shard).string(), printable(tensor), kIndexName);
     }
@@ -218,7 +218,7 @@ absl::Status Checkpoint::sort_tensors() {
       std::adjacent_find(tensors_.begin(), tensors_.end(),
                          [](const TensorInfo& a, const TensorInfo& b) { return a.name == b.name; });
   if (twice == tensors_.end()) return absl::OkStatus();
-  return failed_precondition("{}: the tensor \"{}\" is in two files, {} and {}; leave one",
+  return failed_precondition("{}: the tensor \"{}\" is in two files, {} and {}; keep only one",
                              folder_.string(), printable(twice->name),
                              files_[twice[0].file].path().filename().string(),
                              files_[twice[1].file].path().filename().string());
@@ -281,7 +281,7 @@ absl::Status Checkpoint::read(const TensorInfo& tensor, const Rectangle& rectang
   LOCKSTEP_CHECK(0 <= tensor.file && tensor.file < static_cast<int64_t>(files_.size()));
   if (rectangle.empty()) return absl::OkStatus();
   if (!widens(tensor.dtype)) {
-    return failed_precondition("{}: wanted F32, BF16 or F16, the checkpoint has {}",
+    return failed_precondition("{}: must be F32, BF16 or F16, the checkpoint has {}",
                                printable(tensor.name), tensor.dtype_name);
   }
   const int64_t element = dtype_bytes(tensor.dtype);

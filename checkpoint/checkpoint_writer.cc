@@ -28,7 +28,8 @@ absl::Status write_bytes(int descriptor, const fs::path& path, int64_t offset, c
 absl::StatusOr<int> create_file(const fs::path& path) {
   const int descriptor = open(path.c_str(), O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0666);
   if (descriptor >= 0) return descriptor;
-  return failed_precondition("{}: could not make this file: {}", path.string(), error_text(errno));
+  return failed_precondition("{}: could not create this file: {}", path.string(),
+                             error_text(errno));
 }
 
 absl::Status finish_file(int descriptor, const fs::path& path) {

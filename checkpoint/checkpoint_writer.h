@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Writes a checkpoint: one safetensors file, or shards and their index. The sizes are known before
-// the first byte is written, so tensors may be filled in any order and by any thread.
+// Writes a checkpoint: one safetensors file, or shards and their index. All sizes are known in
+// advance, so tensors may be filled in any order by any thread.
 #pragma once
 
 #include <cstdint>
@@ -13,7 +13,7 @@
 
 namespace lockstep {
 
-// A tensor to be written; dtype as headers spell it: "F32", "I8".
+// A tensor to write; dtype as headers spell it: "F32", "I8".
 struct TensorSpec {
   std::string name;
   std::string dtype;
@@ -21,22 +21,22 @@ struct TensorSpec {
 };
 int64_t stored_bytes(const TensorSpec& tensor);
 
-// What a file begins with: the length, and the JSON that places the tensors one after another.
+// The beginning of a file: the length, and the JSON that places the tensors one after another.
 std::string safetensors_header(const std::vector<TensorSpec>& tensors);
 
 class CheckpointWriter {
  public:
-  // Files of at most `shard_bytes` of tensors each, unless one alone has more. Makes the files in
-  // `folder`, which exists; none of them may.
+  // Creates files of at most `shard_bytes` of tensors each; a larger tensor gets its own file.
+  // `folder` must exist, the files must not.
   static absl::StatusOr<CheckpointWriter> create(const std::filesystem::path& folder,
                                                  const std::vector<TensorSpec>& tensors,
                                                  int64_t shard_bytes);
   CheckpointWriter(CheckpointWriter&&) noexcept;
   ~CheckpointWriter();
 
-  // Bytes [offset, offset + bytes) of the tensor specs[tensor]. Any thread.
+  // Writes bytes [offset, offset + bytes) of the tensor specs[tensor]. Any thread.
   absl::Status write(size_t tensor, int64_t offset, const void* data, int64_t bytes);
-  // Everything is on the disk, with the index where there are several files.
+  // Syncs all files to the disk and, if there are several, writes the index.
   absl::Status finish();
 
  private:

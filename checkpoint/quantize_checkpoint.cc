@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Blocks of rows on all threads: read, quantized, written to their place.
+// Processes blocks of rows on all threads: reads, quantizes and writes each.
 #include "checkpoint/quantize_checkpoint.h"
 
 #include <algorithm>
@@ -17,7 +17,7 @@ namespace {
 
 constexpr int64_t kBlockElements = 1 << 20;
 
-// Rows of a tensor, and the first of its specs in the writer.
+// Rows of a tensor, and the index of its first spec in the writer.
 struct Block {
   const TensorInfo* tensor;
   size_t spec;
@@ -28,7 +28,7 @@ struct Block {
 struct Work {
   std::vector<TensorSpec> specs;
   std::vector<Block> blocks;
-  int64_t bytes = 0;  // To be read.
+  int64_t bytes = 0;  // Bytes to read.
 };
 
 void add_blocks(const TensorInfo& tensor, std::optional<Quantization> kind, Work& work) {

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// A checkpoint with some of its matrices as codes: what `lockstep quantize` writes.
+// Quantizes some of a checkpoint's matrices: the work of `lockstep quantize`.
 #pragma once
 
 #include <cstdint>
@@ -15,14 +15,14 @@
 namespace lockstep {
 
 struct QuantizeOptions {
-  std::map<std::string, DType> kinds;  // By matrix or stack; all others are copied as they are.
+  std::map<std::string, DType> kinds;  // By matrix or stack; all other tensors are copied.
   int64_t shard_bytes = int64_t{4} << 30;
   std::function<void(int64_t done, int64_t total)> progress = {};  // Bytes; the calling thread.
   std::function<bool()> cancelled = {};
 };
 
-// Writes into `folder`, which exists. The codes are those that loading the same matrices in these
-// kinds computes. Returns the bytes of all tensors.
+// Writes into `folder`, which exists. The codes equal those computed when the same matrices are
+// quantized at load. Returns the bytes of all tensors.
 absl::StatusOr<int64_t> quantize_checkpoint(const Checkpoint& from,
                                             const std::filesystem::path& folder,
                                             const QuantizeOptions& options, Parallel& parallel);

@@ -21,7 +21,7 @@ std::string joined(std::string_view name, std::string_view suffix) {
 
 int64_t code_columns(const Quantization& kind, int64_t cols) { return (cols * kind.bits + 7) / 8; }
 
-// Of the groups that a rectangle's columns are.
+// The groups that contain the rectangle's columns.
 Rectangle groups_of(const Quantization& kind, const Rectangle& rectangle) {
   Rectangle groups = rectangle;
   groups.col_begin = kind.group == 0 ? 0 : rectangle.col_begin / kind.group;
@@ -37,9 +37,9 @@ absl::Status read_codes(const Checkpoint& checkpoint, const std::string& name,
     RETURN_IF_ERROR(checkpoint.read_stored(tensor, rectangle, codes));
     const int64_t count = rectangle.rows() * rectangle.cols();
     if (std::find(codes, codes + count, int8_t{-128}) == codes + count) return absl::OkStatus();
-    return failed_precondition("{}: wanted codes of -127 to 127, found -128", printable(name));
+    return failed_precondition("{}: must have codes of -127 to 127, found -128", printable(name));
   }
-  Rectangle bytes = rectangle;  // Groups are of even length, so pairs are never cut.
+  Rectangle bytes = rectangle;  // Groups have an even length, so no pair is split.
   bytes.col_begin = rectangle.col_begin / 2;
   bytes.col_end = (rectangle.col_end + 1) / 2;
   std::vector<uint8_t> pairs(bytes.rows() * bytes.cols());
@@ -62,7 +62,7 @@ absl::Status read_scales(const Checkpoint& checkpoint, const std::string& name,
   const auto infinite = [](uint16_t bits) { return (bits & 0x7f80) == 0x7f80; };
   const int64_t count = groups.rows() * groups.cols();
   if (std::none_of(out, out + count, infinite)) return absl::OkStatus();
-  return failed_precondition("{}: wanted finite numbers, found infinity or NaN", printable(name));
+  return failed_precondition("{}: must be finite numbers, found infinity or NaN", printable(name));
 }
 
 }  // namespace
@@ -94,7 +94,7 @@ absl::Status check_quantized(const Checkpoint& checkpoint, const std::string& na
       continue;
     }
     return failed_precondition(
-        "{}: {} is {} {}, the checkpoint has {}: it was quantized another way; run it in its own "
+        "{}: as {} it must be {} {}, found {}: it was quantized in another way; run it in its own "
         "scheme (no --quantize)",
         printable(wanted.name), dtype_name(dtype), wanted.dtype, shape_text(wanted.shape),
         found == nullptr ? "none"
@@ -102,8 +102,8 @@ absl::Status check_quantized(const Checkpoint& checkpoint, const std::string& na
   }
   if (kind->minimum || checkpoint.find(joined(name, kMinima)) == nullptr) return absl::OkStatus();
   return failed_precondition(
-      "{}: {} has no minima, the checkpoint has some: it was quantized another way; run it in its "
-      "own scheme (no --quantize)",
+      "{}: {} has no minima, the checkpoint has some: it was quantized in another way; run it in "
+      "its own scheme (no --quantize)",
       printable(name), dtype_name(dtype));
 }
 
@@ -132,12 +132,12 @@ std::vector<std::byte> stored_codes(const Quantization& kind, const int8_t* code
 }
 
 absl::Status check_finite(std::string_view name, const float* values, int64_t count) {
-  uint32_t largest = 0;  // Infinity and NaN are those with all bits of the exponent.
+  uint32_t largest = 0;  // Infinity and NaN have all exponent bits set.
   for (int64_t i = 0; i < count; ++i) {
     largest = std::max(largest, std::bit_cast<uint32_t>(values[i]) & 0x7fffffffu);
   }
   if (largest < 0x7f800000u) return absl::OkStatus();
-  return failed_precondition("{}: wanted finite numbers to quantize, found infinity or NaN",
+  return failed_precondition("{}: must be finite numbers to be quantized, found infinity or NaN",
                              printable(name));
 }
 

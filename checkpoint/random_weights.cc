@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// A counter-based generator: a key per row by splitmix64, then 32 bits per column by a short hash
-// without branches or state, which the compiler makes vectors of. All float arithmetic is exact or
-// one rounding.
+// A counter-based generator: splitmix64 gives a key per row, and a short hash without branches or
+// state, which the compiler vectorizes, gives 32 bits per column. All float arithmetic is exact or
+// rounds once.
 #include "checkpoint/random_weights.h"
 
 #include <algorithm>
@@ -20,7 +20,7 @@ struct Distribution {
   float spread;
 };
 
-// The features that an output is summed over.
+// The number of input features that an output sums over.
 int64_t inputs_of(const program::Piece& piece) {
   const int rank = piece.source_shape_size();
   const int axis = piece.transpose() ? rank - 2 : rank - 1;
@@ -28,7 +28,7 @@ int64_t inputs_of(const program::Piece& piece) {
 }
 
 Distribution distribution_of(const program::Piece& piece, program::Role role) {
-  constexpr float kDeviation = 1.7320508f;  // sqrt(3): a spread of 1 has 1 / sqrt(3).
+  constexpr float kDeviation = 1.7320508f;  // sqrt(3): the spread of standard deviation 1.
   switch (role) {
     case program::NORM:
       return {1.0f, 0.1f};
@@ -42,7 +42,7 @@ Distribution distribution_of(const program::Piece& piece, program::Role role) {
   }
 }
 
-uint64_t mix(uint64_t x) {  // splitmix64's.
+uint64_t mix(uint64_t x) {  // The mixer of splitmix64.
   x = (x ^ (x >> 30)) * 0xbf58476d1ce4e5b9u;
   x = (x ^ (x >> 27)) * 0x94d049bb133111ebu;
   return x ^ (x >> 31);
@@ -63,9 +63,9 @@ void fill_row(uint64_t key, int64_t col_begin, int64_t count, Distribution distr
   for (int64_t i = 0; i < count; ++i) {
     uint32_t x = low + (first + static_cast<uint32_t>(i)) * 0x9e3779b9u;
     x = (x ^ (x >> 16)) * 0x7feb352du;
-    x ^= high;  // So that two rows are no shifted copies of each other.
+    x ^= high;  // Otherwise two rows would be shifted copies.
     x = (x ^ (x >> 15)) * 0x846ca68bu;
-    // 24 bits with sign, which a float holds.
+    // 24 bits with sign, which a float represents exactly.
     const int32_t drawn = static_cast<int32_t>(x ^ (x >> 16)) >> 8;
     out[i] = distribution.centre + static_cast<float>(drawn) * scale;
   }

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Weights for `--random-weights SEED`: real shapes without real weights. Any slice that any rank
-// reads agrees with any other, and with itself on any machine.
+// Weights for `--random-weights SEED`: real shapes without real weights. A slice has the same
+// elements on any rank and any machine.
 #pragma once
 
 #include <cstdint>
@@ -10,17 +10,17 @@
 
 namespace lockstep {
 
-// An element is a function of (seed, source's name, row, column of the source, role) alone; columns
-// 2^32 apart repeat. Uniform: NORM in 1 +- 0.1, BIAS in +-0.02, EMBEDDING with standard deviation
-// 1, LINEAR and HEAD with 1 / sqrt(inputs), so that activations keep their scale. The role counts:
-// a tied embedding and head have the same elements, each in its own scale.
+// An element depends only on (seed, source's name, row, column of the source, role); columns 2^32
+// apart repeat. Uniform: NORM in 1 +- 0.1, BIAS in +-0.02, EMBEDDING with standard deviation 1,
+// LINEAR and HEAD with 1 / sqrt(inputs), so that activations keep their scale. A tied embedding and
+// head have the same elements, each scaled by its role.
 class RandomWeights {
  public:
   explicit RandomWeights(uint64_t seed) : seed_(seed) {}
 
   uint64_t seed() const { return seed_; }
 
-  // `rectangle` is of piece's source, and must be inside it. As Checkpoint::read.
+  // `rectangle` must be inside piece's source. Otherwise as Checkpoint::read.
   void read(const program::Piece& piece, program::Role role, const Rectangle& rectangle, float* out,
             int64_t out_stride) const;
 

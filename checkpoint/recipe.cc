@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// The arithmetic of pieces. A program comes from another process: nothing of it is trusted before
+// The arithmetic of pieces. A program comes from another process: nothing in it is trusted before
 // check_recipe.
 #include "checkpoint/recipe.h"
 
@@ -11,14 +11,14 @@
 namespace lockstep {
 namespace {
 
-// Of a tensor or a weight: far above any and far below where sums and bytes would overflow.
+// For a tensor or a weight: far above any real one, far below overflow of sums and bytes.
 constexpr int64_t kMostElements = int64_t{1} << 48;
 
 Rectangle rectangle_of(const program::Piece& piece) {
   return {piece.row_begin(), piece.row_end(), piece.col_begin(), piece.col_end()};
 }
 
-// Of the piece in the weight, so after transposing.
+// The piece's shape in the weight, after transposing.
 MatrixShape placed_shape(const program::Piece& piece) {
   const Rectangle source = rectangle_of(piece);
   return piece.transpose() ? MatrixShape{source.cols(), source.rows()}
@@ -53,7 +53,7 @@ absl::Status check_recipe(const program::Weight& weight) {
                             printable(weight.name()), weight.rows(), weight.cols());
   }
   const bool beside = side_by_side(weight);
-  int64_t stacked = 0;  // Along the direction in which pieces follow each other.
+  int64_t stacked = 0;  // The total along the direction in which pieces follow each other.
   for (const program::Piece& piece : weight.pieces()) {
     ASSIGN_OR_RETURN(const MatrixShape matrix, source_matrix(piece));
     if (!rectangle_of(piece).inside(matrix.rows, matrix.cols)) {
@@ -101,7 +101,7 @@ std::vector<Part> parts_of(const program::Weight& weight, int64_t row_begin, int
   std::vector<Part> parts;
   for (const StackedRows& rows :
        beside ? stacked_rows(weight, 0, weight.cols()) : stacked_rows(weight, row_begin, row_end)) {
-    int64_t begins = 0;  // The piece, among all.
+    int64_t begins = 0;  // The position of this piece in all pieces.
     for (const program::Piece& piece : weight.pieces()) {
       const MatrixShape placed = placed_shape(piece);
       const int64_t size = beside ? placed.cols : placed.rows;
@@ -109,7 +109,7 @@ std::vector<Part> parts_of(const program::Weight& weight, int64_t row_begin, int
       const int64_t last = std::min(begins + size, rows.end);
       if (first < last && (beside ? placed.rows : placed.cols) > 0) {
         Rectangle source = rectangle_of(piece);
-        // The weight's rows are the source's columns where the piece is transposed.
+        // If the piece is transposed, the weight's rows are the source's columns.
         const bool columns = beside != piece.transpose();
         int64_t& begin = columns ? source.col_begin : source.row_begin;
         int64_t& end = columns ? source.col_end : source.row_end;

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Loops without branches, so that the compiler makes vectors of them for any x86-64 or ARM machine.
+// Loops without branches, which the compiler vectorizes for any x86-64 or ARM machine.
 #include "checkpoint/rectangle.h"
 
 #include <algorithm>
@@ -17,9 +17,9 @@ void widen_bf16(const uint16_t* source, int64_t count, float* out) {
   }
 }
 
-// A half is sign, 5 bits of exponent (bias 15), 10 of mantissa. Rebiased by 112 its bits are a
-// float's; infinities and NaNs are rebased twice; a subnormal is its mantissa times 2^-24, which is
-// a normal float, so that no mode of the processor can flush it.
+// A half has a sign, 5 exponent bits (bias 15) and 10 mantissa bits. Adding 112 to the exponent
+// gives a float's bits; infinities and NaNs need it twice. A subnormal is its mantissa times 2^-24,
+// a normal float, which no mode of the processor flushes to zero.
 void widen_f16(const uint16_t* source, int64_t count, float* out) {
   constexpr uint32_t kRebias = 112u << 23;
   for (int64_t i = 0; i < count; ++i) {
@@ -51,7 +51,7 @@ void widen(DType dtype, const void* source, int64_t count, float* out) {
 }
 
 void transpose(const float* source, int64_t rows, int64_t cols, float* out, int64_t out_stride) {
-  constexpr int64_t kTile = 16;  // A cache line of floats each way.
+  constexpr int64_t kTile = 16;  // One cache line of floats in each direction.
   for (int64_t r0 = 0; r0 < rows; r0 += kTile) {
     const int64_t r1 = std::min(r0 + kTile, rows);
     for (int64_t c = 0; c < cols; ++c) {

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// A rectangle of a matrix, and what happens to its elements between a checkpoint and a kernel:
-// widening to float32 and transposing.
+// A rectangle of a matrix, and the steps between a checkpoint and a kernel: widening to float32 and
+// transposing.
 #pragma once
 
 #include <cstdint>
@@ -25,7 +25,7 @@ struct Rectangle {
   }
 };
 
-// What widen() takes: float32, bfloat16, float16.
+// The types that widen() accepts: float32, bfloat16, float16.
 bool widens(DType dtype);
 
 // out[i] = source[i] as float32, exactly; a NaN keeps its bits. `source` is aligned for its type.

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Every check of Trail of Bits' audit of the format and of the published attacks after it.
+// Makes every check of Trail of Bits' audit of the format and of the attacks published after it.
 #include "checkpoint/safetensors.h"
 
 #include <fmt/ranges.h>
@@ -24,7 +24,7 @@ struct StoredType {
   DType dtype;
 };
 
-// Every type of the format. Those of kNone may be in a file but cannot be weights.
+// Every type of the format. A file may contain kNone types, but they cannot be weights.
 constexpr std::array kStoredTypes = {
     StoredType{"F32", 32, DType::kF32},         StoredType{"BF16", 16, DType::kBF16},
     StoredType{"F16", 16, DType::kF16},         StoredType{"F64", 64, DType::kNone},
@@ -39,31 +39,32 @@ constexpr std::array kStoredTypes = {
     StoredType{"F6_E3M2", 6, DType::kNone},     StoredType{"F4", 4, DType::kNone},
 };
 
-// One entry of the header, with errors that name the file and the tensor.
+// One entry of the header. Its errors name the file and the tensor.
 class Entry {
  public:
   Entry(std::string_view what, const std::string& name, const Json& json)
       : what_(what), name_(name), json_(json) {}
 
-  // Fills all of a TensorInfo; the range is still relative to the end of the header.
+  // Fills all of a TensorInfo; the byte range is relative to the end of the header.
   absl::StatusOr<TensorInfo> parse() const {
     TensorInfo info;
     info.name = name_;
-    if (!json_.is_object()) return error("wanted an object, found {}", describe(json_));
+    if (!json_.is_object()) return error("must be an object, found {}", describe(json_));
     ASSIGN_OR_RETURN(const StoredType* type, stored_type());
     info.dtype = type->dtype;
     info.dtype_name = type->name;
     ASSIGN_OR_RETURN(info.shape, integers("shape"));
     if (static_cast<int64_t>(info.shape.size()) > kMaxTensorRank) {
-      return error("wanted at most {} dimensions, found {}", kMaxTensorRank, info.shape.size());
+      return error("must have at most {} dimensions, found {}", kMaxTensorRank, info.shape.size());
     }
     ASSIGN_OR_RETURN(const int64_t bytes, measure(*type, info));
     ASSIGN_OR_RETURN(const std::vector<int64_t> offsets, integers("data_offsets"));
-    if (offsets.size() != 2) return error("data_offsets: wanted 2, found {}", offsets.size());
+    if (offsets.size() != 2)
+      return error("data_offsets: must be 2 numbers, found {}", offsets.size());
     info.begin = offsets[0];
     info.end = offsets[1];
     if (info.begin > info.end) {
-      return error("data_offsets: ends at {}, before it begins at {}", info.end, info.begin);
+      return error("data_offsets: the end {} is before the begin {}", info.end, info.begin);
     }
     if (info.end - info.begin != bytes) {
       return error("{} {} takes {} bytes, but data_offsets give it {}", type->name,
@@ -82,7 +83,7 @@ class Entry {
   absl::StatusOr<const StoredType*> stored_type() const {
     const auto found = json_.find("dtype");
     if (found == json_.end() || !found->is_string()) {
-      return error("dtype: wanted a string, found {}",
+      return error("dtype: must be a string, found {}",
                    found == json_.end() ? "nothing" : describe(*found));
     }
     const auto& name = found->get_ref<const std::string&>();
@@ -93,25 +94,25 @@ class Entry {
                  printable(name));
   }
 
-  // Floats, 1e3, negative numbers (-0 too) and what does not fit into int64 are refused.
+  // Refuses floats, 1e3, negative numbers (-0 too) and numbers above int64.
   absl::StatusOr<std::vector<int64_t>> integers(const char* key) const {
     const auto found = json_.find(key);
     if (found == json_.end() || !found->is_array()) {
-      return error("{}: wanted an array, found {}", key,
+      return error("{}: must be an array, found {}", key,
                    found == json_.end() ? "nothing" : describe(*found));
     }
     std::vector<int64_t> values;
     values.reserve(found->size());
     for (const Json& item : *found) {
       if (!item.is_number_unsigned() || item.get<uint64_t>() > uint64_t{INT64_MAX}) {
-        return error("{}: wanted non-negative integers, found {}", key, describe(item));
+        return error("{}: must be non-negative integers, found {}", key, describe(item));
       }
       values.push_back(item.get<int64_t>());
     }
     return values;
   }
 
-  // Fills rows and cols, returns the bytes that the shape takes.
+  // Fills rows and cols; returns the bytes of the shape.
   absl::StatusOr<int64_t> measure(const StoredType& type, TensorInfo& info) const {
     info.rows = 1;
     info.cols = info.shape.empty() ? 1 : info.shape.back();
@@ -119,13 +120,13 @@ class Entry {
     int64_t bits = 0;
     bool overflow = false;
     for (const int64_t size : info.shape) {
-      info.rows = elements;  // The product of all but the last, in the end.
+      info.rows = elements;  // Finally the product of all sizes but the last.
       overflow |= __builtin_mul_overflow(elements, size, &elements);
     }
     overflow |= __builtin_mul_overflow(elements, type.bits, &bits);
     if (overflow) return error("shape {} overflows 64 bits", shape_text(info.shape));
     if (bits % 8 != 0) {
-      return error("{} {} does not end at a byte", type.name, shape_text(info.shape));
+      return error("{} {} is not a whole number of bytes", type.name, shape_text(info.shape));
     }
     return bits / 8;
   }
@@ -137,27 +138,27 @@ class Entry {
 
 absl::Status check_metadata(const Json& metadata, std::string_view what) {
   if (!metadata.is_object()) {
-    return failed_precondition("{}: __metadata__: wanted an object, found {}", what,
+    return failed_precondition("{}: __metadata__: must be an object, found {}", what,
                                describe(metadata));
   }
   for (const auto& [key, value] : metadata.items()) {
     if (!value.is_string()) {
-      return failed_precondition("{}: __metadata__: \"{}\": wanted a string, found {}", what,
+      return failed_precondition("{}: __metadata__: \"{}\": must be a string, found {}", what,
                                  printable(key), describe(value));
     }
   }
   return absl::OkStatus();
 }
 
-// Tensors in order of place must follow each other without a hole or an overlap and end where the
-// file ends. Those without elements are held to it as well.
+// The tensors, in order of position, must follow each other without holes or overlaps and end where
+// the file ends. This includes tensors without elements.
 absl::Status check_cover(const std::vector<TensorInfo>& tensors, int64_t data_bytes,
                          std::string_view what) {
   int64_t reached = 0;
   for (const TensorInfo& tensor : tensors) {
     if (tensor.begin != reached) {
       return failed_precondition(
-          "{}: tensor \"{}\": wanted it to begin at {}, where the one before ends, found {}; "
+          "{}: tensor \"{}\": must begin at {}, where the one before ends, found {}; "
           "the file has {}",
           what, printable(tensor.name), reached, tensor.begin,
           tensor.begin < reached ? "overlapping tensors" : "a hole");
@@ -184,15 +185,15 @@ absl::StatusOr<std::vector<TensorInfo>> parse_safetensors_header(std::string_vie
                                header_bytes, file_bytes);
   }
   if (!header.starts_with('{')) {
-    return failed_precondition("{}: wanted a header that starts with '{{', found {}", what,
+    return failed_precondition("{}: must have a header that starts with '{{', found {}", what,
                                header.empty() ? "an empty one" : printable(header.substr(0, 1)));
   }
-  // Depth: the map, a tensor, its shape, and one to spare for keys that we do not know.
+  // Depth: the map, a tensor, its shape, and one more for unknown keys.
   ASSIGN_OR_RETURN(
       const Json json,
       parse_json(header, what, {.depth = 4, .values = 20 * kMaxTensors, .alive = alive}));
   if (static_cast<int64_t>(json.size()) > kMaxTensors) {
-    return failed_precondition("{}: wanted at most {} tensors, found {}", what, kMaxTensors,
+    return failed_precondition("{}: must have at most {} tensors, found {}", what, kMaxTensors,
                                json.size());
   }
   std::vector<TensorInfo> tensors;
@@ -221,21 +222,20 @@ absl::StatusOr<std::vector<TensorInfo>> read_safetensors_header(const File& file
                                                                 const SignOfLife& alive) {
   const std::string what = file.path().string();
   if (file.bytes() < kLengthBytes) {
-    return failed_precondition("{}: wanted a safetensors file, found only {} bytes; fetch it again",
-                               what, file.bytes());
+    return failed_precondition(
+        "{}: must be a safetensors file, found only {} bytes; fetch it again", what, file.bytes());
   }
   uint64_t length = 0;
   RETURN_IF_ERROR(file.read_at(0, kLengthBytes, &length));
   const int64_t longest = std::min(kMaxHeaderBytes, file.bytes() - kLengthBytes);
   if (std::memcmp(&length, "version ", kLengthBytes) == 0) {
     return failed_precondition(
-        "{}: it only says where Git LFS has the file: fetch the file itself by `git lfs pull`",
-        what);
+        "{}: it is a Git LFS pointer, not the file: run `git lfs pull` to fetch it", what);
   }
   if (length > static_cast<uint64_t>(longest)) {
     return failed_precondition(
-        "{}: wanted a header of at most {} bytes, found a length of {}; the file has {} bytes: is "
-        "it a safetensors file, and whole?",
+        "{}: must have a header of at most {} bytes, found a length of {}; the file has {} bytes: "
+        "is it a complete safetensors file?",
         what, longest, length, file.bytes());
   }
   std::string header(length, '\0');

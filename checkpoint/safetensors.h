@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // The header of a safetensors file: 8 bytes N (little endian), N bytes of JSON, then the tensors'
-// bytes end to end. Nothing in it is trusted; a header that parses describes exactly the file.
+// bytes end to end. It is not trusted; a header that parses describes the file exactly.
 #pragma once
 
 #include <cstdint>
@@ -15,30 +15,30 @@
 
 namespace lockstep {
 
-// What a tensor is and where its bytes are. Seen as a matrix: cols is the last dimension, rows the
-// product of the others; one dimension is one row, none is one element.
-// Called again and again by what may take seconds, so that a caller can show that it goes on.
+// Called repeatedly by work that may take seconds, so that the caller can report progress.
 using SignOfLife = std::function<void()>;
 
+// A tensor's type, shape and place. Seen as a matrix: cols is the last dimension, rows the product
+// of the others; one dimension is one row, none is one element.
 struct TensorInfo {
   std::string name;
-  DType dtype = DType::kNone;   // kNone: a type that cannot be read as float32, see dtype_name.
-  std::string_view dtype_name;  // As the header spells it, e.g. "BF16", "I64". Never dangles.
+  DType dtype = DType::kNone;   // kNone: not readable as float32, see dtype_name.
+  std::string_view dtype_name;  // In the header, e.g. "BF16", "I64". Static.
   std::vector<int64_t> shape;
   int64_t rows = 0;
   int64_t cols = 0;
   int64_t begin = 0;  // Bytes [begin, end) of the file.
   int64_t end = 0;
-  int32_t file = 0;  // Which of the checkpoint's files.
+  int32_t file = 0;  // The index of the checkpoint's file.
 };
 
 inline constexpr int64_t kMaxHeaderBytes = 100'000'000;  // Hugging Face's own limit.
-// Of a file; the largest models have 150,000 in all. Bounds the memory that a hostile header takes.
+// Per file; the largest models have 150,000 in all. Bounds the memory for a hostile header.
 inline constexpr int64_t kMaxTensors = 250'000;
 inline constexpr int64_t kMaxTensorRank = 8;
 
 // `header` is the JSON alone, `file_bytes` the size of the whole file, `what` its name in errors.
-// In order of place in the file.
+// The result is in order of position in the file.
 absl::StatusOr<std::vector<TensorInfo>> parse_safetensors_header(std::string_view header,
                                                                  int64_t file_bytes,
                                                                  std::string_view what,
@@ -48,7 +48,7 @@ absl::StatusOr<std::vector<TensorInfo>> parse_safetensors_header(std::string_vie
 absl::StatusOr<std::vector<TensorInfo>> read_safetensors_header(const File& file,
                                                                 const SignOfLife& alive = {});
 
-// Bits of an element of a type as headers spell it; 0: the format has no such type.
+// The bits of an element, by the type's name in headers; 0: the format has no such type.
 int64_t stored_bits(std::string_view dtype_name);
 
 // "[2, 3]".

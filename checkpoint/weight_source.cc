@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Recipes meet tensors here; disagreement is the user's error and names both sides.
+// Matches recipes with tensors. A mismatch is the user's error and names both sides.
 #include "checkpoint/weight_source.h"
 
 #include <algorithm>
@@ -21,13 +21,13 @@ std::vector<int64_t> shape_of(const program::Piece& piece) {
 
 DType kind_of(const program::Weight& weight) { return static_cast<DType>(weight.dtype()); }
 
-// A matrix of codes as a weight of that kind, or of none, can use it.
+// An error unless the weight can use this matrix of codes.
 absl::Status check_codes(const Checkpoint& checkpoint, const program::Weight& weight,
                          const program::Piece& piece) {
   const std::string& name = piece.source();
   if (!quantization(kind_of(weight))) {
     return failed_precondition(
-        "{}: the checkpoint has it quantized, {} was asked for; run it in its own scheme",
+        "{}: quantized in the checkpoint, but {} was requested; run it in its own scheme",
         printable(name), dtype_name(kind_of(weight)));
   }
   const bool made = piece.transpose() || piece.interleaved() != 0 || piece.unit_rows();
@@ -40,7 +40,7 @@ absl::Status check_codes(const Checkpoint& checkpoint, const program::Weight& we
   return check_quantized(checkpoint, name, kind_of(weight), shape_of(piece));
 }
 
-// The tensor that a piece asks for, in the shape and type that it can be used in.
+// The tensor of a piece, checked for shape and type.
 absl::StatusOr<const TensorInfo*> source_of(const Checkpoint& checkpoint,
                                             const program::Weight& weight,
                                             const program::Piece& piece) {
@@ -51,19 +51,19 @@ absl::StatusOr<const TensorInfo*> source_of(const Checkpoint& checkpoint,
   return checkpoint.find(piece.source());
 }
 
-// Where it is, but as one row of all its elements.
+// The same tensor as one row of all its elements.
 TensorInfo as_row(TensorInfo tensor) {
   tensor.cols *= tensor.rows;
   tensor.rows = 1;
   return tensor;
 }
 
-// A norm's one row; random ones are as they are used.
+// Not for random weights: they have their final values.
 void add_to_row(float plus, int64_t cols, float* row) {
   for (int64_t i = 0; i < cols; ++i) row[i] = plus + row[i];
 }
 
-// A row without a length stays.
+// Scales a row to length 1; a row of zeros is unchanged.
 void bring_to_length_one(int64_t cols, float* row) {
   double squares = 0;
   for (int64_t i = 0; i < cols; ++i) squares += double{row[i]} * row[i];
@@ -71,7 +71,7 @@ void bring_to_length_one(int64_t cols, float* row) {
   for (int64_t i = 0; length > 0 && i < cols; ++i) row[i] = row[i] / length;
 }
 
-// What is in memory from row `row` on.
+// The memory from row `row` on.
 QuantizedRows rows_from(const QuantizedRows& rows, const Quantization& kind, int64_t row,
                         int64_t cols) {
   const int64_t groups = row * group_count(kind, cols);
@@ -79,7 +79,7 @@ QuantizedRows rows_from(const QuantizedRows& rows, const Quantization& kind, int
           kind.minimum ? rows.minima + groups : nullptr};
 }
 
-// The codes of a part's rows, of which the first one goes to `out`.
+// Reads the codes of a part's rows; the first row goes to `out`.
 absl::Status read_stored(const Checkpoint& checkpoint, const Part& part, const Quantization& kind,
                          const QuantizedRows& out) {
   const std::string& name = part.piece->source();
@@ -112,13 +112,13 @@ absl::Status check_source(const Checkpoint& checkpoint, const program::Piece& pi
   if (is_quantized(checkpoint, piece.source())) return absl::OkStatus();
   if (tensor->shape != shape_of(piece)) {
     return failed_precondition(
-        "{}: the config asks for {}, the checkpoint has {}; does {} belong to these weights?",
+        "{}: the config expects {}, the checkpoint has {}; does {} belong to these weights?",
         printable(piece.source()), shape_text(shape_of(piece)), shape_text(tensor->shape),
         (checkpoint.folder() / "config.json").string());
   }
   if (widens(tensor->dtype)) return absl::OkStatus();
   return failed_precondition(
-      "{}: wanted F32, BF16 or F16, the checkpoint has {}; convert it to one of them",
+      "{}: must be F32, BF16 or F16, the checkpoint has {}; convert it to one of them",
       printable(piece.source()), tensor->dtype_name);
 }
 
@@ -150,18 +150,18 @@ absl::StatusOr<std::string> WeightSource::written_at() const {
 
 absl::StatusOr<StoredRows> WeightSource::stored_rows(const program::Weight& weight) const {
   const auto* checkpoint = std::get_if<Checkpoint>(&from_);
-  if (checkpoint == nullptr) return failed_precondition("random weights are in no file");
+  if (checkpoint == nullptr) return failed_precondition("random weights are not in a file");
   if (weight.pieces_size() != 1 || weight.pieces(0).transpose()) {
-    return failed_precondition("wanted rows of one tensor, found {}",
+    return failed_precondition("must be rows of one tensor, found {}",
                                weight.pieces_size() == 1 ? "its columns" : "several tensors");
   }
   const program::Piece& piece = weight.pieces(0);
   if (piece.plus() != 0 || piece.interleaved() != 0 || piece.unit_rows() || weight.paired()) {
-    return failed_precondition("wanted rows as stored, found others made of them");
+    return failed_precondition("must be rows as stored, found rows computed from them");
   }
   ASSIGN_OR_RETURN(const TensorInfo* tensor, source_of(*checkpoint, weight, piece));
   if (tensor->dtype != kind_of(weight)) {
-    return failed_precondition("wanted {} in the file, found {}", dtype_name(kind_of(weight)),
+    return failed_precondition("must be {} in the file, found {}", dtype_name(kind_of(weight)),
                                tensor->dtype_name);
   }
   const int64_t element = dtype_bytes(tensor->dtype);
@@ -170,7 +170,7 @@ absl::StatusOr<StoredRows> WeightSource::stored_rows(const program::Weight& weig
                         .offset = tensor->begin + first * element,
                         .stride = tensor->cols};
   if (rows.offset % element == 0) return rows;
-  return failed_precondition("wanted it on a border of {} bytes in {}, found byte {}", element,
+  return failed_precondition("must be aligned to {} bytes in {}, found byte {}", element,
                              rows.file->path().string(), rows.offset);
 }
 
@@ -212,7 +212,7 @@ absl::Status WeightSource::read_part(const program::Weight& weight, const Part& 
   RETURN_IF_ERROR(part.piece->interleaved() > 1
                       ? read_interleaved(weight, *part.piece, part.source, out, out_stride)
                       : read(weight, *part.piece, part.source, out, out_stride));
-  if (std::holds_alternative<RandomWeights>(from_)) return absl::OkStatus();  // As they are used.
+  if (std::holds_alternative<RandomWeights>(from_)) return absl::OkStatus();  // Final values.
   if (part.piece->plus() != 0) add_to_row(part.piece->plus(), part.source.cols(), out);
   for (int64_t r = 0; part.piece->unit_rows() && r < part.source.rows(); ++r) {
     bring_to_length_one(part.source.cols(), out + r * out_stride);
@@ -280,9 +280,8 @@ absl::Status WeightSource::read_codes(const program::Weight& weight, int64_t row
   }
   for (const Part& part : parts) {
     if (!stored(part)) {
-      return failed_precondition(
-          "{}: it is not quantized in the checkpoint, but other parts of {} are",
-          printable(part.piece->source()), printable(weight.name()));
+      return failed_precondition("{}: not quantized in the checkpoint, but other parts of {} are",
+                                 printable(part.piece->source()), printable(weight.name()));
     }
     RETURN_IF_ERROR(source_of(*checkpoint, weight, *part.piece).status());
     RETURN_IF_ERROR(

@@ -1,7 +1,7 @@
-# CUDA for the .cu files of worker/kernels/cuda, and the libraries of its host code. Taken for
-# granted is a toolkit alone: nvcc on PATH or in CMAKE_CUDA_COMPILER, no GPU and no driver.
+# CUDA for the .cu files of worker/kernels/cuda, and the libraries of its host code. Needs
+# only a toolkit: nvcc on PATH or in CMAKE_CUDA_COMPILER, no GPU and no driver.
 if(NOT CMAKE_CUDA_ARCHITECTURES)
-  # A100 and H100 as machine code; anything newer compiles the PTX when it is first used.
+  # Machine code for A100 and H100; newer GPUs compile the PTX on first use.
   set(CMAKE_CUDA_ARCHITECTURES 80-real 90)
 endif()
 enable_language(CUDA)
@@ -10,8 +10,8 @@ if(CCACHE)
   set(CMAKE_CUDA_COMPILER_LAUNCHER ${CCACHE})
 endif()
 
-# This CMake knows CUDA's C++ up to 17 only: 20 is said by hand. Like everywhere, a*b+c is two
-# roundings unless the source says fma. constexpr functions of base may be called on the device.
+# This CMake supports C++ in CUDA only up to 17: 20 is set by an option. As everywhere, a*b+c rounds
+# twice unless the source has fma. Device code may call constexpr functions of base.
 set(CMAKE_CUDA_STANDARD_REQUIRED OFF)
 set(CMAKE_CUDA_FLAGS_RELEASE "-O2 -DNDEBUG")
 set(LOCKSTEP_CUDA_OPTIONS -std=c++20 -fmad=false --expt-relaxed-constexpr)

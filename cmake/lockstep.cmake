@@ -1,5 +1,5 @@
-# One function per kind of target. Files are listed by hand; a library is a folder, and its link
-# line says what it may know. All share one include path, so the tidy test reads the includes too.
+# One function per kind of target. Files are listed by hand; a library is a folder, and it may use
+# only what it links. All share one include path, so the tidy test checks the includes, too.
 
 set(CMAKE_CXX_STANDARD 20)
 set(CMAKE_CXX_STANDARD_REQUIRED ON)
@@ -10,26 +10,26 @@ if(NOT CMAKE_BUILD_TYPE)
   set(CMAKE_BUILD_TYPE Release)
 endif()
 
-set(CMAKE_CXX_FLAGS_RELEASE "-O2 -DNDEBUG")  # Kernels are written as vectors: -O3 buys nothing.
+set(CMAKE_CXX_FLAGS_RELEASE "-O2 -DNDEBUG")  # Kernels are written with vectors: -O3 gains nothing.
 
 find_program(CCACHE ccache)
 if(CCACHE)
-  # Paths relative to the tree: what one checkout compiled, another one need not compile.
+  # Paths are relative to the tree, so that checkouts share compiled files.
   set(CMAKE_CXX_COMPILER_LAUNCHER
     ${CMAKE_COMMAND} -E env CCACHE_BASEDIR=${PROJECT_SOURCE_DIR} CCACHE_NOHASHDIR=1
-    # As ccache's manual wants it for precompiled headers.
+    # As required by ccache's manual for precompiled headers.
     CCACHE_SLOPPINESS=pch_defines,time_macros,include_file_mtime,include_file_ctime ${CCACHE})
 endif()
 
-# base/source_dir.h, for what reads files of the tree. As a definition for every file it would make
-# all that is compiled differ by the folder of the checkout.
+# base/source_dir.h, for code that reads files of the tree. As a compiler definition for every file,
+# it would make all compiled files depend on the checkout's folder.
 set(LOCKSTEP_GENERATED ${CMAKE_BINARY_DIR}/generated)
 configure_file(${PROJECT_SOURCE_DIR}/cmake/source_dir.h.in ${LOCKSTEP_GENERATED}/base/source_dir.h)
 
 find_package(Threads REQUIRED)
 
-# Every bit is decided by what the source says: no contraction of a*b+c where the optimiser likes.
-# A designated initialiser names what differs from the defaults: the rest is not "missing".
+# The source determines every bit: the optimiser must not contract a*b+c. A designated initialiser
+# names the fields that differ from the defaults: the others are not "missing".
 set(LOCKSTEP_CXX_OPTIONS -ffp-contract=off -Wall -Wextra -Wno-missing-field-initializers)
 if(LOCKSTEP_WERROR)
   list(APPEND LOCKSTEP_CXX_OPTIONS -Werror)
@@ -38,16 +38,17 @@ add_compile_options("$<$<COMPILE_LANGUAGE:CXX>:${LOCKSTEP_CXX_OPTIONS}>")
 if(LOCKSTEP_CUDA)
   include(cuda)
 endif()
-# Six files of a target at a time: their headers take longer than they do.
+# Six files of a target at a time: reading headers takes longer than the files do. Six tests of the
+# engine compile in 35 s one by one, in 12 s together.
 option(CMAKE_UNITY_BUILD "Compile several files at once" ON)
 set(CMAKE_UNITY_BUILD_BATCH_SIZE 6)
 if(CMAKE_UNITY_BUILD)
-  # A class of a .cc file looks then as if it were a header's.
+  # A class of a .cc file then looks like a header's.
   add_compile_options($<$<CXX_COMPILER_ID:GNU>:-Wno-subobject-linkage>)
 endif()
 if(LOCKSTEP_SANITIZE)
-  # With a sanitizer's calls between them, GCC 12 loses track of which values were set: it warns
-  # without cause, so that the presets of the sanitizers do not make errors of warnings.
+  # With a sanitizer's calls in the code, GCC 12 warns wrongly about unset values, so the presets of
+  # the sanitizers do not turn warnings into errors.
   add_compile_options($<$<CXX_COMPILER_ID:GNU>:-Wno-maybe-uninitialized>)
   add_compile_options(-fsanitize=${LOCKSTEP_SANITIZE} -fno-omit-frame-pointer
                       -fno-sanitize-recover=all)
@@ -64,23 +65,23 @@ if(NOT LOCKSTEP_KERNELS_ONLY)
   find_package(nlohmann_json 3.11 REQUIRED)
   find_package(CLI11 REQUIRED)
   find_package(prometheus-cpp CONFIG REQUIRED)
-  find_package(Boost 1.81 REQUIRED)  # Headers alone: Asio and Beast.
+  find_package(Boost 1.81 REQUIRED)  # Only headers: Asio and Beast.
   find_package(PkgConfig REQUIRED)
   pkg_check_modules(ONIGURUMA REQUIRED IMPORTED_TARGET oniguruma)
-  # Oniguruma exports regcomp and regexec of its own. The C library comes first, so that other
-  # users of these names get one dialect, and AddressSanitizer no mixture of both.
+  # Oniguruma exports its own regcomp and regexec. The C library is first, so that other users of
+  # these names get one dialect, and AddressSanitizer does not mix both.
   set_property(TARGET PkgConfig::ONIGURUMA PROPERTY
     INTERFACE_LINK_LIBRARIES -Wl,-lc ${ONIGURUMA_LINK_LIBRARIES})
   pkg_check_modules(UTF8PROC REQUIRED IMPORTED_TARGET libutf8proc)
 endif()
 
-# Files whose names for themselves are other files' names, too: they are compiled one by one.
+# Files whose local names collide with other files': they are compiled one by one.
 function(lockstep_alone)
   set_source_files_properties(${ARGN} PROPERTIES SKIP_UNITY_BUILD_INCLUSION ON)
 endfunction()
 
-# Reading headers is two thirds of compiling: what most files include is read once for libraries and
-# once for tests. lockstep_precompile(name HEADERS <string> DEPS absl::status OPTIONS -fPIC)
+# Reading headers takes two thirds of compiling: common headers are read once for libraries and once
+# for tests. lockstep_precompile(name HEADERS <string> DEPS absl::status OPTIONS -fPIC)
 function(lockstep_precompile name)
   cmake_parse_arguments(ARG "" "" "HEADERS;DEPS;OPTIONS" ${ARGN})
   file(CONFIGURE OUTPUT ${LOCKSTEP_GENERATED}/precompiled.cc CONTENT "")
@@ -88,7 +89,7 @@ function(lockstep_precompile name)
   target_link_libraries(${name} PRIVATE ${ARG_DEPS})
   target_compile_options(${name} PRIVATE ${ARG_OPTIONS})
   target_precompile_headers(${name} PRIVATE ${ARG_HEADERS})
-  set_target_properties(${name} PROPERTIES POSITION_INDEPENDENT_CODE OFF)  # OPTIONS says which.
+  set_target_properties(${name} PROPERTIES POSITION_INDEPENDENT_CODE OFF)  # OPTIONS sets it.
 endfunction()
 
 set(LOCKSTEP_PRECOMPILED_HEADERS
@@ -119,21 +120,21 @@ function(lockstep_library name)
   endif()
 endfunction()
 
-# Compiles in four fifths of the time that -O2 takes; with sanitizers -O0 saves another quarter.
+# Compiling takes four fifths of -O2's time; with sanitizers -O0 saves another quarter.
 set(LOCKSTEP_TEST_OPTIMIZATION -O1)
 if(LOCKSTEP_SANITIZE)
   set(LOCKSTEP_TEST_OPTIMIZATION -O0)
 endif()
 
-# The folder under tests/ that is being read: the label of its tests, so that ctest sums up their
-# time by folder and `ctest -L worker/kernels` runs one.
+# The current folder under tests/: the label of its tests, so that ctest sums up times by folder and
+# `ctest -L worker/kernels` runs one folder.
 function(lockstep_test_label result)
   file(RELATIVE_PATH label ${PROJECT_SOURCE_DIR}/tests ${CMAKE_CURRENT_SOURCE_DIR})
   set(${result} ${label} PARENT_SCOPE)
 endfunction()
 
-# lockstep_test(name SOURCES a_test.cc DEPS lockstep_base TIMEOUT 60): one program of tests per
-# folder. PREFIX tells its tests from those of another program with the same sources.
+# lockstep_test(name SOURCES a_test.cc DEPS lockstep_base TIMEOUT 60): one test program per
+# folder. PREFIX distinguishes its tests from those of another program with the same sources.
 function(lockstep_test name)
   cmake_parse_arguments(ARG "" "TIMEOUT;PREFIX" "SOURCES;DEPS" ${ARGN})
   if(NOT ARG_TIMEOUT)
@@ -145,16 +146,15 @@ function(lockstep_test name)
   target_precompile_headers(${name} REUSE_FROM lockstep_precompiled_tests)
   target_include_directories(${name} PRIVATE ${LOCKSTEP_GENERATED})
   target_compile_options(${name} PRIVATE ${LOCKSTEP_TEST_OPTIMIZATION})
-  set_target_properties(${name} PROPERTIES
-    UNITY_BUILD OFF RUNTIME_OUTPUT_DIRECTORY ${CMAKE_BINARY_DIR}/tests)
+  set_target_properties(${name} PROPERTIES RUNTIME_OUTPUT_DIRECTORY ${CMAKE_BINARY_DIR}/tests)
   lockstep_test_label(label)
-  # Without pretty values, ctest calls a test by its generated name, not by its parameter's bytes.
+  # Without pretty values, ctest names a test by its generated name, not by its parameter's bytes.
   gtest_discover_tests(${name} DISCOVERY_MODE PRE_TEST TEST_PREFIX "${ARG_PREFIX}" NO_PRETTY_VALUES
     PROPERTIES TIMEOUT ${ARG_TIMEOUT} LABELS ${label})
 endfunction()
 
 # lockstep_embed(page.cc web/chat index.html page.css): page.cc, from page.cc.in, where @index.html@
-# stands for the text of that folder's file. A change of one of them configures again.
+# is replaced by the text of that folder's file. A change of these files configures again.
 function(lockstep_embed output folder)
   foreach(file ${ARGN})
     set(path ${PROJECT_SOURCE_DIR}/${folder}/${file})
@@ -164,7 +164,7 @@ function(lockstep_embed output folder)
   configure_file(${output}.in ${output} @ONLY)
 endfunction()
 
-# lockstep_command_test(name TIMEOUT 60 COMMAND program argument): a test that is no GoogleTest.
+# lockstep_command_test(name TIMEOUT 60 COMMAND program argument): a test without GoogleTest.
 function(lockstep_command_test name)
   cmake_parse_arguments(ARG "" "TIMEOUT" "COMMAND" ${ARGN})
   lockstep_test_label(label)

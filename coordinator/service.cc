@@ -13,7 +13,7 @@ namespace {
 
 std::string random_name() { return to_hex(draw_nonce().substr(0, 16)); }
 
-// Of a worker: the logits of every output of a step, with what comes beside them, and values.
+// The max size of a worker's message: logits and other fields of every output, and values.
 int max_worker_message(const Model& model) {
   const int64_t outputs = std::min(model.options().max_sequences, model.options().max_rows);
   const int64_t vocab = model.config().vocab_size;
@@ -45,7 +45,7 @@ ClusterCoreOptions core_options(const Model& model, ClusterCoreOptions core) {
 absl::Status ClusterHost::listen(const Model& model, ClusterServerOptions options) {
   options.max_message_bytes = max_worker_message(model);
   if (options.address.empty()) {
-    // A socket without a file: nobody can take the name first, nor clean the file away.
+    // An abstract socket: no process can take the name first or delete a file.
     options.address = fmt::format("unix-abstract:lockstep-{}", to_hex(draw_nonce()));
   }
   ASSIGN_OR_RETURN(server_, ClusterServer::start(options, cluster_.get()));
@@ -56,7 +56,7 @@ absl::Status ClusterHost::listen(const Model& model, ClusterServerOptions option
 absl::StatusOr<std::unique_ptr<ClusterHost>> ClusterHost::start(const Model* model,
                                                                 const ServiceOptions& options) {
   const ClusterCoreOptions& cluster = options.cluster;
-  // What the user can fix is said before anything is started.
+  // Errors that the user can fix are reported before anything is started.
   ASSIGN_OR_RETURN(std::vector<WorkerFacts> workers, alike_workers(cluster.workers));
   RETURN_IF_ERROR(model->compile(std::move(workers)).status());
   if (cluster.min_workers > cluster.workers) {
@@ -75,8 +75,8 @@ absl::StatusOr<std::unique_ptr<ClusterHost>> ClusterHost::start(const Model* mod
   ClusterServerOptions server = options.server;
   if (!server.address.empty() && server.token.empty()) {
     return invalid_argument(
-        "LOCKSTEP_JOIN_TOKEN is not set: workers that join at {} have to know it; set it for them "
-        "and for this command, e.g. to what `openssl rand -hex 16` prints",
+        "LOCKSTEP_JOIN_TOKEN: must be set, found none; workers that join at {} must know it: set "
+        "it for them and for this command, e.g. to the output of `openssl rand -hex 16`",
         server.address);
   }
   if (server.token.empty()) server.token = to_hex(draw_nonce());

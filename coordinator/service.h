@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Everything that answers requests, put together: cluster server, local workers, engine. `serve`,
-// `generate` and `bench` are thin around it.
+// Everything that answers requests: cluster server, local workers, engine. `serve`, `generate` and
+// `bench` are thin wrappers.
 #pragma once
 
 #include <functional>
@@ -17,19 +17,19 @@
 namespace lockstep {
 
 struct ServiceOptions {
-  // With `launch` the workers are started here, by `worker_arguments`; else they are awaited. The
-  // service adds what depends on the model.
+  // With `launch` the workers are started here, with `worker_arguments`; else they must join. The
+  // service adds the model's part.
   ClusterCoreOptions cluster;
-  // The port where workers dial in. Address "": a private Unix socket, for local workers only;
-  // token "": drawn, where there is no address.
+  // The port where workers join. Address "": a private Unix socket, for local workers only; token
+  // "": drawn, only without an address.
   ClusterServerOptions server;
   std::function<std::vector<std::string>(int index)> worker_arguments;  // See LauncherOptions.
   EngineOptions engine;
   std::function<void(int64_t done, int64_t total)> load_progress;
 };
 
-// The workers of one model and the port where they dial in, without an engine: who has it forms
-// groups and runs steps itself. Destroying it ends the workers.
+// The workers of one model and the port where they join, without an engine: its owner forms groups
+// and runs steps itself. The destructor ends the workers.
 class ClusterHost {
  public:
   // Returns as soon as workers can join. `model` outlives it.
@@ -39,7 +39,7 @@ class ClusterHost {
 
   RemoteCluster& cluster() { return *cluster_; }
   const std::string& address() const { return address_; }
-  // Null where workers are not started here.
+  // Null if workers are not started here.
   const Launcher* launcher() const { return launcher_.get(); }
 
  private:
@@ -52,7 +52,7 @@ class ClusterHost {
   std::unique_ptr<Launcher> launcher_;
 };
 
-// Thread-safe once started. Destroying it ends the requests and the workers.
+// Thread-safe after start(). The destructor ends the requests and the workers.
 class InferenceService {
  public:
   // Returns as soon as workers can join; wait_ready() waits for the group. `model` outlives it.
@@ -64,7 +64,7 @@ class InferenceService {
   const ServiceOptions& options() const { return options_; }
   const std::string& cluster_address() const { return host_->address(); }
   const Cluster& cluster() const { return host_->cluster(); }
-  // Null where workers are not started here.
+  // Null if workers are not started here.
   const Launcher* launcher() const { return host_->launcher(); }
   absl::Status wait_ready() { return engine_->wait_ready(); }
   // Makes wait_ready() return and ends the requests in flight. Any thread, does not block.
@@ -76,7 +76,7 @@ class InferenceService {
   const Model* model_ = nullptr;
   ServiceOptions options_;
   std::unique_ptr<ClusterHost> host_;
-  std::unique_ptr<Engine> engine_;  // Goes first: that ends the streams and the epoch.
+  std::unique_ptr<Engine> engine_;  // Destroyed first: this ends the streams and the epoch.
 };
 
 }  // namespace lockstep

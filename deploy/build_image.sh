@@ -1,11 +1,11 @@
 #!/usr/bin/env bash
 # SPDX-License-Identifier: Apache-2.0
-# Builds the image of deploy/Dockerfile where there is no registry and no container daemon: Debian's
-# base by debootstrap, the rest by buildah, whose steps run in a chroot. Then the quick start's
-# prompt is answered inside. Needs root, debootstrap and buildah.
+# Builds the image of deploy/Dockerfile without a registry and a container daemon: Debian's base by
+# debootstrap, the rest by buildah, whose steps run in a chroot. Then it answers the quick start's
+# prompt inside. Needs root, debootstrap and buildah.
 #   deploy/build_image.sh [--prebuilt] [--mirror URL] [--target STAGE] [TAG]
-# TAG is lockstep:cpu. --prebuilt takes build/cpu as it is, instead of compiling inside: right where
-# this machine is Debian 12. --target stops at a stage of the Dockerfile, and runs nothing.
+# TAG defaults to lockstep:cpu. --prebuilt uses build/cpu instead of compiling inside: valid only if
+# this machine is Debian 12. --target stops at a stage of the Dockerfile and runs nothing.
 set -euo pipefail
 cd "$(dirname "$0")/.."
 

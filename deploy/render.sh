@@ -1,7 +1,7 @@
 #!/usr/bin/env bash
 # SPDX-License-Identifier: Apache-2.0
-# Writes what each overlay of deploy/k8s renders to, and the hashes of all sources, to
-# deploy/k8s/rendered. Needs kubectl with kustomize 5. tests/deploy fails where it was forgotten.
+# Renders each overlay of deploy/k8s, and writes the hashes of all sources, to deploy/k8s/rendered.
+# Needs kubectl with kustomize 5. If it was not run after a change, tests/deploy fails.
 set -euo pipefail
 cd "$(dirname "$0")/k8s"
 

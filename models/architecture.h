@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Every architecture that the engine knows, and how its config.json is read.
+// Every supported architecture, and how its config.json is read.
 #pragma once
 
 #include <cstdint>
@@ -18,30 +18,30 @@
 namespace lockstep {
 
 struct Architecture {
-  std::string_view name;  // As config.json's `architectures` names it.
-  // Reads a config.json from top to bottom and says what the model is made of.
+  std::string_view name;  // In config.json's `architectures`.
+  // Reads a config.json from top to bottom and returns the model's parts.
   LanguageModel (*read)(Keys& keys);
-  // Where several rows have one name: whether a config.json is of this one. Null: it is, if of none
-  // before.
+  // Distinguishes rows with the same name: whether this row fits a config.json. Null: it fits if no
+  // row before it does.
   bool (*is)(const Json& json) = nullptr;
 };
 
-// Of one family, or of all; they live as long as the program.
+// The rows of one family or of all; they live as long as the program.
 using Architectures = std::span<const Architecture>;
 
-// Those of all families.
+// The rows of all families.
 Architectures architectures();
 
-// The architecture that a config.json names, by whose rules it is read. kInvalidArgument: one line
-// that names the key.
+// The architecture that a config.json names and whose rules it is read by. kInvalidArgument: one
+// line that names the key.
 absl::StatusOr<const Architecture*> find_architecture(const Json& json);
 
-// The keys that an architecture reads of a config.json, in our names; those of all architectures.
+// The keys that an architecture reads from a config.json, in our names; those of all architectures.
 using KeyNames = std::set<std::string, std::less<>>;
 KeyNames keys_of(const Architecture& architecture);
 const KeyNames& keys_of_all();
 
-// An architecture's reading of a config.json, and what is read of any.
+// An architecture's model from a config.json, and the Config that all share.
 struct ReadModel {
   LanguageModel model;
   Config config;

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// What others need to know of a model's config.json once its graph is built.
+// The facts of a model's config.json that other code needs after its graph is built.
 #pragma once
 
 #include <cstdint>
@@ -14,7 +14,7 @@ struct ExpertConfig {
   int64_t count = 0;
   int64_t chosen = 0;
   int64_t size = 0;            // Columns of an expert's gate and up.
-  bool either_layout = false;  // Stacks are stored with inputs first or outputs first.
+  bool either_layout = false;  // Stacks may be stored with inputs first or outputs first.
 };
 
 struct Config {
@@ -28,11 +28,11 @@ struct Config {
   int64_t kv_heads = 0;
   int64_t head_dim = 0;
   ExpertConfig experts;
-  int64_t context = 0;         // Positions that a sequence may have.
-  DType dtype = DType::kNone;  // As the config says the weights are stored, if it does.
-  std::string scheme;          // In which `lockstep quantize` stored them (quantization_config).
+  int64_t context = 0;         // The max positions of a sequence.
+  DType dtype = DType::kNone;  // The stored type of weights, if the config states it.
+  std::string scheme;          // The one used by `lockstep quantize` (quantization_config).
   bool tie_word_embeddings = false;
-  std::string own_head;       // The tensor of a tied model's head, if it had one of its own.
+  std::string own_head;       // The tensor of a tied model's own head, if it has one.
   bool tie_disputed = false;  // Two objects of config.json differ in it: the checkpoint decides.
   std::vector<int64_t> bos_token_ids;
   std::vector<int64_t> eos_token_ids;

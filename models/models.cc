@@ -21,7 +21,7 @@ namespace {
 
 constexpr int64_t kMaxConfigBytes = 16 << 20;
 
-// In the order in which messages name them.
+// In the order of messages.
 constexpr Architectures (*kFamilies[])() = {
     families::llama::rows,      families::qwen::rows,       families::mixtral::rows,
     families::qwen_moe::rows,   families::baichuan::rows,   families::internlm::rows,
@@ -109,8 +109,8 @@ absl::StatusOr<int64_t> context_of(const LanguageModel& model, int64_t override)
   const int64_t max = std::min(static_cast<int64_t>(positions * model.reach), bound);
   if (override >= 1 && override <= max) return override;
   return invalid_argument(
-      "--max-context {}: must be 1 to {}, what max_position_embeddings, the rotary scaling and "
-      "the kinds of attention that there are here allow",
+      "--max-context {}: must be 1 to {}, the limit of max_position_embeddings, the rotary scaling "
+      "and the supported kinds of attention",
       override, max);
 }
 

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// The way from a model's folder to its graph.
+// From a model's folder to its graph.
 #pragma once
 
 #include <cstdint>
@@ -9,7 +9,7 @@
 
 #include "absl/status/statusor.h"
 #include "models/config.h"
-#include "models/graph.h"
+#include "models/graph/graph.h"
 
 namespace lockstep {
 
@@ -19,9 +19,8 @@ struct ModelDescription {
 };
 
 // Reads folder/config.json. kInvalidArgument: one line that names the file and the key.
-// `ignore_config_keys`: keys that the user says decide nothing. `max_context_override`: 0, or the
-// positions that a sequence may have; more than the model was made for (with its rotary scaling) is
-// an error.
+// `ignore_config_keys`: keys that the user declares irrelevant. `max_context_override`: 0, or the
+// max positions of a sequence; more than the model supports (with its rotary scaling) is an error.
 absl::StatusOr<ModelDescription> describe_model(const std::filesystem::path& folder,
                                                 const std::vector<std::string>& ignore_config_keys,
                                                 int64_t max_context_override);

@@ -1,6 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// The figures of a graph that a model is known by, for people and for checks against other
-// programs.
+// Key figures of a graph, for people and for comparison with other programs.
 #pragma once
 
 #include <compare>
@@ -9,11 +8,11 @@
 #include <string>
 #include <vector>
 
-#include "models/graph.h"
+#include "models/graph/graph.h"
 
 namespace lockstep {
 
-// A table of rotary angles: of its (first) set of inverse frequencies those that turn.
+// A table of rotary angles: the nonzero inverse frequencies of its (first) set.
 struct RotarySummary {
   int64_t count = 0;
   float first = 0;
@@ -24,11 +23,11 @@ struct RotarySummary {
 };
 
 struct Summary {
-  std::map<std::string, std::vector<int64_t>> tensors;  // That weights are read from: their shapes.
+  std::map<std::string, std::vector<int64_t>> tensors;  // Sources of weights: their shapes.
   int64_t parameters = 0;                               // Elements of these.
-  std::vector<RotarySummary> rotary;                    // In ascending order, each once.
-  // Of each layer with attention: how many positions a query sees at most, in a window or a run
-  // (AttentionAttrs), or 0: all of them.
+  std::vector<RotarySummary> rotary;                    // In ascending order, without repetition.
+  // For each layer with attention: the max number of positions that a query sees, in a window or a
+  // run (AttentionAttrs); 0: all of them.
   std::map<int, int64_t> windows;
 };
 

@@ -16,21 +16,21 @@
 namespace lockstep {
 namespace {
 
-// Parts of names of tensors that no maths here reads.
+// Parts of names of tensors that no computation here reads.
 constexpr std::string_view kNotRead[] = {
     ".rotary_emb.", ".inv_freq",        // Rotary tables, which are computed.
-    ".attn.bias",   ".attention.bias",  // Causal masks of GPT-2, GPT-NeoX and their like:
-    ".masked_bias", ".causal_mask",     // tables of constants under the name of a bias.
-    ".indexer.",                        // Sparse attention within its context reads all keys.
-    ".0.att.v0",    ".0.att.v1",        // RWKV-7's first layer has no layer before it
+    ".attn.bias",   ".attention.bias",  // Causal masks of GPT-2, GPT-NeoX and similar models:
+    ".masked_bias", ".causal_mask",     // constant tables with the name of a bias.
+    ".indexer.",                        // Sparse attention reads all keys within its context.
+    ".0.att.v0",    ".0.att.v1",        // RWKV-7's first layer has no earlier layer
     ".0.att.v2",                        // whose values it could mix in.
 };
 
-// A layer that reads another one's keys and values (Gemma 4) may have these, too.
+// A layer that reads another one's keys and values (Gemma 4) may also have these.
 constexpr std::string_view kKeysAndValues[] = {"self_attn.k_proj.", "self_attn.v_proj.",
                                                "self_attn.k_norm.", "self_attn.v_norm."};
 
-// Names that only a layer has which drafts further tokens.
+// Names that only layers which draft further tokens have.
 constexpr std::string_view kOfDrafts[] = {"eh_proj.", "enorm.", "shared_head."};
 
 std::vector<std::string_view> parts_of_name(std::string_view name) {
@@ -43,9 +43,8 @@ std::vector<std::string_view> parts_of_name(std::string_view name) {
   return parts;
 }
 
-// By parts that are the same at both ends, then at the end, then by length: two spellings of one
-// tensor have its layer in common, its last words, or both. That both end with "weight" says
-// nothing.
+// Compared by equal parts at both ends, then at the end, then by length: two spellings of one
+// tensor share its layer, its last words, or both. A common "weight" at the end does not count.
 std::tuple<int64_t, int64_t, int64_t> likeness(std::string_view wanted, std::string_view found) {
   std::vector<std::string_view> a = parts_of_name(wanted), b = parts_of_name(found);
   for (auto* parts : {&a, &b}) {
@@ -56,12 +55,12 @@ std::tuple<int64_t, int64_t, int64_t> likeness(std::string_view wanted, std::str
   return {front + back, back, -std::abs(std::ssize(wanted) - std::ssize(found))};
 }
 
-// One that nothing reads: a tensor that is read is no other spelling.
+// Only tensors that nothing reads: a tensor that is read is not another spelling.
 std::string nearest_tensor(const Checkpoint& checkpoint, const std::set<std::string_view>& read,
                            const std::string& wanted) {
-  if (checkpoint.tensors().empty()) return "it has none at all; ";
+  if (checkpoint.tensors().empty()) return "the checkpoint has no tensors; ";
   const TensorInfo* nearest = nullptr;
-  auto most = std::tuple<int64_t, int64_t, int64_t>(0, 0, 0);  // Something must be the same.
+  auto most = std::tuple<int64_t, int64_t, int64_t>(0, 0, 0);  // At least one part must be equal.
   for (const TensorInfo& tensor : checkpoint.tensors()) {
     const auto now = likeness(wanted, tensor.name);
     if (now <= most || read.contains(tensor.name)) continue;
@@ -73,7 +72,7 @@ std::string nearest_tensor(const Checkpoint& checkpoint, const std::set<std::str
                      shape_text(nearest->shape));
 }
 
-// A head that alone is missing is most often the embedding. A tied one is never missing.
+// If only the head is missing, it is usually the embedding. A tied head is never missing.
 std::string_view probable_cause(const Graph& graph, const std::vector<std::string>& missing) {
   const auto head = std::ranges::find(graph.parameters(), program::HEAD_WEIGHT, &Parameter::role);
   const bool is_head = missing.size() == 1 && head != graph.parameters().end() &&
@@ -83,7 +82,7 @@ std::string_view probable_cause(const Graph& graph, const std::vector<std::strin
              : "does its config.json belong to these weights?";
 }
 
-// The place of a tensor: "model.layers.3." of all in that layer, else what is before the last dot.
+// The place of a tensor: "model.layers.3." for all in that layer, else the text up to the last dot.
 std::string_view place_of(std::string_view name) {
   for (size_t begin = 0; begin < name.size();) {
     const size_t end = std::min(name.find('.', begin), name.size());
@@ -98,7 +97,7 @@ std::string_view place_of(std::string_view name) {
 
 using Names = std::set<std::string, std::less<>>;
 
-// "model.layers." of the place of a layer; "": it is another place.
+// "model.layers." for the place of a layer; "" for other places.
 std::string_view layers_of(std::string_view place) {
   place.remove_suffix(place.empty() ? 0 : 1);
   const size_t number = place.rfind('.') + 1;
@@ -106,8 +105,8 @@ std::string_view layers_of(std::string_view place) {
   return is_layer ? place.substr(0, number) : "";
 }
 
-// Places of the tensors that a graph reads, and of draft layers, which follow a model's own under
-// the same name.
+// Places of the tensors that a graph reads, and of draft layers, which follow the model's layers
+// under the same name.
 struct Places {
   std::set<std::string_view> read;
   std::set<std::string_view> layers;  // By layers_of().
@@ -124,7 +123,7 @@ void find_drafts(const Checkpoint& checkpoint, Places& places) {
   }
 }
 
-// Whether a tensor there belongs to what is read: to a place of it, or to a further layer.
+// Whether a place belongs to what is read: it is read itself, or is a further layer.
 bool is_beside(const Places& places, std::string_view place) {
   if (places.read.contains(place)) return true;
   return places.layers.contains(layers_of(place)) && !places.drafts.contains(place);
@@ -193,8 +192,8 @@ std::string unread_tensors(const Checkpoint& checkpoint, const Graph& graph) {
   }
   if (unread.empty()) return "";
   return fmt::format(
-      "{} in the checkpoint's layers or beside what is read {} not read: {}; does config.json "
-      "belong to these weights?",
+      "{} in the checkpoint's layers or beside other read tensors {} not read: {}; does "
+      "config.json belong to these weights?",
       count_of(std::ssize(unread), "tensor"), unread.size() == 1 ? "is" : "are",
       first_names(unread));
 }

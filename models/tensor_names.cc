@@ -8,21 +8,21 @@
 #include <string_view>
 
 #include "base/status.h"
-#include "models/expert_pieces.h"
+#include "models/graph/expert_pieces.h"
 
 namespace lockstep {
 namespace {
 
-// A part of a family's names, and what may be in its place.
+// A part of a family's names, and its alternative.
 struct Spelling {
   std::string_view ours;
   std::string_view other;
 };
 
-// The beginning of a name: each row that holds for it gives one spelling more.
+// The beginning of a name: each row that matches gives one more spelling.
 //
-// `language_model.model.` is no other spelling of Qwen3.5's `model.language_model.`: MLX writes it,
-// with 1 added to the weights of norms.
+// `language_model.model.` is not another spelling of Qwen3.5's `model.language_model.`: MLX writes
+// it, with 1 added to the weights of norms.
 constexpr Spelling kPrefixes[] = {
     // Saved from the class without a head.
     {"model.", ""},
@@ -30,7 +30,7 @@ constexpr Spelling kPrefixes[] = {
     {"gpt_neox.", ""},
     {"backbone.", ""},
     {"rwkv.", ""},
-    // A text model taken out of its wrapper, which keeps the wrapper's names (Qwen3.5), and back.
+    // A text model saved without its wrapper under the wrapper's names (Qwen3.5), and the reverse.
     {"model.", "model.language_model."},
     {"model.language_model.", "model."},
     {"language_model.", ""},
@@ -42,9 +42,9 @@ constexpr Spelling kPrefixes[] = {
     {"embed_out.", "lm_head."},
 };
 
-// Within a name; any number of them. All are names of classes of transformers 5.
+// Inside a name; several may apply. All are names of classes of transformers 5.
 constexpr Spelling kParts[] = {
-    // Mixtral and MiniMax M2, whose w1 is the gate, w3 what it multiplies.
+    // Mixtral and MiniMax M2: w1 is the gate, w3 its factor.
     {".block_sparse_moe.", ".mlp."},
     {".w1.", ".gate_proj."},
     {".w3.", ".up_proj."},
@@ -57,8 +57,8 @@ constexpr Spelling kParts[] = {
     {".layers.", ".blocks."},
 };
 
-// `experts.N.<single>.weight` of all experts, and the stack in which they are share number `share`
-// of `shares` below each other, `experts.<stack>` [experts, shares * rows, columns].
+// `experts.N.<single>.weight` of all experts, and the stack that contains them: share number
+// `share` of `shares`, stacked vertically, in `experts.<stack>` [experts, shares * rows, columns].
 struct Stack {
   std::string_view single;
   std::string_view stack;
@@ -68,12 +68,12 @@ struct Stack {
 constexpr Stack kStacks[] = {
     {"gate_proj", "gate_up_proj", 0, 2},
     {"up_proj", "gate_up_proj", 1, 2},
-    {"up_proj", "up_proj", 0, 1},  // Where there is no gate.
+    {"up_proj", "up_proj", 0, 1},  // If there is no gate.
     {"down_proj", "down_proj", 0, 1},
 };
 constexpr std::string_view kExperts = ".experts.";
 
-// Heads of transformers' classes, whatever the family's own is called.
+// Heads of transformers' classes, whatever the family's name is.
 constexpr std::string_view kHeads[] = {"language_model.lm_head.weight", "lm_head.weight"};
 
 // The name and its other spellings.
@@ -94,8 +94,8 @@ std::vector<std::string> spellings(const std::string& name) {
   return all;
 }
 
-// The place of experts in the checkpoint if not as the family has them: one stack, or one by one.
-// `name`: a spelling of the first one's, or of the stack's.
+// The place of experts in the checkpoint if it differs from the family's: one stack, or one by one.
+// `name`: a spelling of the first expert's name, or of the stack's.
 std::optional<Experts> experts_elsewhere(const Checkpoint& checkpoint, const Parameter& parameter,
                                          const std::string& name) {
   const size_t at = name.find(kExperts);
@@ -139,8 +139,8 @@ void use_names_of(const Checkpoint& checkpoint, Parameter& parameter) {
   }
 }
 
-// Reads a stack with inputs first as one with outputs first where the checkpoint's pair of stacks
-// has these shapes. One of the two may be square, so that it has both; the pair never has.
+// Reads a stack as stored with outputs first, instead of inputs first, if the checkpoint's pair of
+// stacks has these shapes. One of the two may be square and fit both layouts; the pair never does.
 void use_layout_of(const Checkpoint& checkpoint, const Config& config, Parameter& parameter) {
   const program::Piece first = parameter.pieces.front();
   const size_t at = first.source().find(kExperts);
@@ -160,8 +160,8 @@ void use_layout_of(const Checkpoint& checkpoint, const Config& config, Parameter
   parameter.pieces = expert_weight(experts.name, experts, parameter.rows, parameter.cols).pieces;
 }
 
-// Whether the two tensors begin alike. One that was trained differs from the first row on, and the
-// answer decides no more than whether anything is said of it.
+// Whether the two tensors begin with the same bytes. A trained one differs from the first row on;
+// the answer decides only whether the user is informed.
 bool begin_alike(const Checkpoint& checkpoint, const TensorInfo& a, const TensorInfo& b) {
   const int64_t elements = a.rows * a.cols;
   const bool whole_bytes = elements > 0 && (a.end - a.begin) % elements == 0;
@@ -172,8 +172,8 @@ bool begin_alike(const Checkpoint& checkpoint, const TensorInfo& a, const Tensor
          checkpoint.read_stored(b, first, of_b.data()).ok() && of_a == of_b;
 }
 
-// Lets the head be read from what the checkpoint has of it, and says so where that is not what the
-// config says.
+// Selects the head's source among the checkpoint's tensors; returns a line if that contradicts the
+// config.
 std::optional<std::string> choose_head(const Checkpoint& checkpoint, const Config& config,
                                        Graph& graph) {
   auto& all = graph.mutable_parameters();
@@ -199,12 +199,12 @@ std::optional<std::string> choose_head(const Checkpoint& checkpoint, const Confi
   head->pieces.front().set_source(head->name);
   if (rows == nullptr) {
     embedding->pieces.front().set_source(head->name);
-    return fmt::format("{} is missing and the model is tied: {} is the embedding, too",
+    return fmt::format("{} is missing and the model is tied: using {} as the embedding, too",
                        printable(tied), *own);
   }
   if (begin_alike(checkpoint, *rows, *checkpoint.find(*own))) return std::nullopt;
   return fmt::format(
-      "config.json ties the head to the embedding, but the checkpoint has another {}: that is used",
+      "config.json ties the head to the embedding, but the checkpoint has its own {}: using that",
       *own);
 }
 

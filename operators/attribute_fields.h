@@ -1,12 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
-// The fields of attributes one by one, for checks, printers and binding. Kernels do without.
+// The fields of attributes one by one, for checks, printers and binding. Kernels do not use this.
 #pragma once
 
 #include "operators/attributes.h"
 
 namespace lockstep {
 
-// One field of a kind.
+// One field of one kind of attributes.
 struct AttrsField {
   const char* name;
   double min;
@@ -27,8 +27,8 @@ struct AttrsField {
 #define LOCKSTEP_ATTRS_END }
 #include "operators/attributes.inc"
 
-// Calls visit(list) for every list that is not empty: a device's owner copies them without knowing
-// operators. Lists may be changed.
+// Calls visit(list) for every list that is not empty; visit may change it. The code that copies
+// lists to a device thus needs to know no operators.
 template <typename Visit>
 void visit_lists(OperatorAttrs& attrs, const Visit& visit) {
   attrs.apply([&](auto& fields) {
@@ -40,7 +40,7 @@ void visit_lists(OperatorAttrs& attrs, const Visit& visit) {
   });
 }
 
-// The index of the operator's state; -1 where it has none.
+// The index of the operator's state; -1 if it has none.
 inline int state_of(OperatorAttrs attrs) {
   int state = -1;
   attrs.apply([&](const auto& fields) {

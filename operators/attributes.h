@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// An operator's attributes, as checks, printers and kernels read them: a struct for each kind of
-// operators/attributes.inc, such as AttentionAttrs, and OperatorAttrs, which holds one of any kind.
+// An operator's attributes as checks, printers and kernels read them: a struct for each kind of
+// operators/attributes.inc, e.g. AttentionAttrs, and OperatorAttrs, which holds one of any kind.
 // They are bound from program.Attributes (proto/attributes.h).
 #pragma once
 
@@ -11,10 +11,10 @@
 
 namespace lockstep {
 
-// The position of a row for rope_table: program.PositionRow.
+// The position of a row for rope_table, as program.PositionRow.
 enum class PositionRow : int32_t { kOwn = 0, kHeld = 1, kBlock = 2 };
 
-// The elements of a list. They belong to a message or to a device.
+// The elements of a list. A message or a device owns them.
 template <typename T>
 struct ArrayView {
   using Element = T;
@@ -27,14 +27,14 @@ struct ArrayView {
   [[gnu::always_inline]] constexpr bool empty() const { return size == 0; }
 };
 
-// The numbers are those of program.Attributes' fields.
+// The numbers equal those of program.Attributes' fields.
 enum class AttrsKind : uint8_t {
   kNone = 0,
 #define LOCKSTEP_ATTRS(number, kind, word) k##kind = number,
 #include "operators/attributes.inc"
 };
 
-// All fields are 0 at first.
+// All fields start as 0.
 #define LOCKSTEP_ATTRS(number, kind, word) struct kind##Attrs {
 #define LOCKSTEP_FIELD(type, name, min, max, meaning) type name = {};
 #define LOCKSTEP_LIST(type, name, min, max, meaning) ArrayView<type> name = {};
@@ -43,12 +43,12 @@ enum class AttrsKind : uint8_t {
   ;
 #include "operators/attributes.inc"
 
-// The attributes of one operator: attrs = NormAttrs{.eps = 1e-5f}, then attrs.norm().eps. Asking
-// for another kind than it has is our bug, and ends the process.
+// The attributes of one operator: attrs = NormAttrs{.eps = 1e-5f}, then attrs.norm().eps. Reading
+// another kind than the stored one is our bug and ends the process.
 class OperatorAttrs {
  public:
   constexpr OperatorAttrs() : none_() {}
-  // All fields 0.
+  // Sets all fields to 0.
   explicit OperatorAttrs(AttrsKind kind) : none_() {
     switch (kind) {
       case AttrsKind::kNone:
@@ -75,7 +75,7 @@ class OperatorAttrs {
 
   constexpr AttrsKind kind() const { return kind_; }
 
-  // f(the struct), unless there is none.
+  // Calls f(struct), unless the kind is kNone.
   template <typename F>
   void apply(const F& f) {
     switch (kind_) {
@@ -102,7 +102,7 @@ class OperatorAttrs {
   return attrs.inv_freq.size / (attrs.lengths.size + 1) * 2;
 }
 
-// The frequencies of a sequence with this rope_length.
+// The frequencies for a sequence with this rope_length.
 [[gnu::always_inline]] constexpr const float* inv_freq_for(const RopeTableAttrs& attrs,
                                                            int64_t rope_length) {
   int64_t set = 0;
@@ -110,12 +110,12 @@ class OperatorAttrs {
   return attrs.inv_freq.data + set * (rotary_dim_of(attrs) / 2);
 }
 
-// The rotation that rope_attention begins with.
+// The rotation at the start of rope_attention.
 [[gnu::always_inline]] constexpr RopeAttrs rope_of(const AttentionAttrs& attrs) {
   return {attrs.head_dim, attrs.rotary_dim, attrs.offset, attrs.interleaved};
 }
 
-// The first position that a query at this one sees.
+// The first position that a query at `position` sees.
 [[gnu::always_inline]] constexpr int64_t first_seen(const AttentionAttrs& attrs, int64_t position) {
   const bool cut = attrs.window > 0 && attrs.window <= position;
   const int64_t in_window = cut ? position - attrs.window + 1 : 0;

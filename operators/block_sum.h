@@ -1,11 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
-// The sum over some ids of exp(x - max), and max: what of a softmax over the vocabulary is computed
-// where only a part of it is.
+// The sum over some ids of exp(x - max), and max: the part of a softmax over the vocabulary that
+// can be computed from some of the ids.
 #pragma once
 
 namespace lockstep {
 
-// Where no x is more than -infinity: {-inf, 0}.
+// {-inf, 0} if every x is -infinity or NaN.
 struct BlockSum {
   float max;
   float sum;

@@ -1,6 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// The functions of one number that `map`, `gated` and `gated_linear` apply: functions.inc is the
-// list.
+// The elementwise functions of `map`, `gated` and `gated_linear`, which functions.inc lists.
 #pragma once
 
 #include <cstdint>
@@ -32,7 +31,7 @@ inline constexpr int kFunctionCount = 0
 #include "operators/functions.inc"
     ;
 
-// Whether it has a factor; that of all but scale is above 0.
+// Whether it has a factor, which must be above 0 except for scale.
 constexpr bool has_factor(Function function) {
   return function == Function::kScale || function == Function::kCap ||
          function == Function::kClamp || function == Function::kClampAbove;

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Sizes that compiler, worker and kernels agree on. Bounds keep every product of two sizes of a
+// Sizes that compiler, worker and kernels agree on. The bounds keep every product of two sizes of a
 // program within 63 bits.
 #pragma once
 
@@ -12,23 +12,23 @@ inline constexpr int64_t kMaxStepRows = 1 << 20;
 inline constexpr int64_t kMaxContext = 1 << 24;
 inline constexpr int64_t kMaxColumns = int64_t{1} << 31;
 inline constexpr int64_t kMaxArenaBytes = int64_t{1} << 46;
-inline constexpr int64_t kMaxRowsEach = 1024;  // Of a row domain, for each token or output.
-inline constexpr int64_t kMaxExperts = 1024;   // That a row is routed to one of.
+inline constexpr int64_t kMaxRowsEach = 1024;  // In a row domain, per token or output.
+inline constexpr int64_t kMaxExperts = 1024;   // Choices of a route.
 inline constexpr int kMaxRanks = 1024;
 inline constexpr int64_t kMaxHeads = 1 << 16;
 inline constexpr int64_t kMaxHeadColumns = kMaxColumns / kMaxHeads;
-inline constexpr int64_t kMaxTaps = 16;        // Of conv.
+inline constexpr int64_t kMaxTaps = 16;        // Taps of conv.
 inline constexpr int64_t kMaxStateDim = 1024;  // Columns of a key or value head with a state block,
-                                               // and of a head that has a matrix of its own.
+                                               // and of a head with its own matrix.
 inline constexpr int64_t kMaxStateHeads = kMaxColumns / kMaxStateDim;
 inline constexpr float kMaxFloat = FLT_MAX;  // Any finite number.
 
-inline constexpr int64_t kWkvRows = 3;  // Of the state block of wkv: two sums and their scale.
+inline constexpr int64_t kWkvRows = 3;  // Rows of wkv's state block: two sums, their scale.
 
-// The vocabulary is cut between blocks of so many ids.
+// The vocabulary is split between blocks of this many ids.
 inline constexpr int64_t kVocabBlock = 64;
 
-// Operands of an operator.
+// The max number of operands.
 inline constexpr int kMaxInputs = 8;
 inline constexpr int kMaxOutputs = 2;
 

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// Every operator, by one name from a model's builder to its kernel: ops.inc is the list. An
-// operator is what a person would write as one kernel. What each one takes, gives and computes is
-// its row in schema.cc; docs/operators.md lists them.
+// Every operator, with one name from a model's builder to its kernel: ops.inc is the list. An
+// operator is the work of one hand-written kernel. schema.cc has a row for each operator's inputs,
+// outputs and formula; docs/operators.md lists them.
 #pragma once
 
 #include <array>
@@ -25,14 +25,14 @@ inline constexpr int kOpCount = 0
   static_assert(number < kOpCount, "operators/ops.inc: " #word " leaves out a number");
 #include "operators/ops.inc"
 
-// The operator's word: "rms_norm"; "?" for a number that is none.
+// The operator's word: "rms_norm"; "?" for an unknown number.
 std::string_view op_name(Op op);
 
-// Not constant and not there: a table that calls it does not compile.
+// Not constexpr and never defined: a table that calls it does not compile.
 void an_operator_has_two_rows_or_none();
 
-// A table keyed by operator, made of rows in any order, each with a field `op`. An operator without
-// a row has Row{}, whose op is kNone; one with two rows does not compile.
+// Builds a table keyed by operator from rows in any order, each with a field `op`. An operator
+// without a row gets Row{}, whose op is kNone; two rows for one operator do not compile.
 template <typename Row, size_t kRows>
 consteval std::array<Row, kOpCount> table_by_op(const Row (&rows)[kRows]) {
   std::array<Row, kOpCount> table = {};

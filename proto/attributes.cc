@@ -29,7 +29,7 @@ static_assert(program::Op_ARRAYSIZE == kOpCount, "program.proto has more than op
 static_assert(program::Function_ARRAYSIZE == kFunctionCount,
               "program.proto has more than operators/functions.inc");
 
-// read(message, struct) and write(struct, message) of every kind, field by field.
+// Defines read(message, struct) and write(struct, message) for every kind, field by field.
 #define LOCKSTEP_ATTRS(number, kind, word) \
   void read([[maybe_unused]] const program::kind##Attrs& from, kind##Attrs& to) {
 #define LOCKSTEP_FIELD(type, name, min, max, meaning) to.name = static_cast<type>(from.name());
@@ -62,7 +62,7 @@ std::string list_text(const ArrayView<T>& list, bool brief) {
   return fmt::format("[{}]", fmt::join(list.begin(), list.end(), ", "));
 }
 
-// "window 8"; of a flag its name, of an enum its value: "interleaved", "silu".
+// "window 8"; for a flag its name, for an enum its value: "interleaved", "silu".
 template <typename T>
 std::string field_text(const AttrsField& field, const T& value, bool brief) {
   if constexpr (std::is_same_v<T, bool>) {
@@ -85,7 +85,7 @@ bool is_absent(const T& value) {
   }
 }
 
-// The message's own fields.
+// The message's fields as they are.
 OperatorAttrs fields_of(const Attributes& from) {
   OperatorAttrs to(attrs_kind(from));
   switch (to.kind()) {

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Attributes of an operator between their message and the struct that checks and kernels read.
+// Converts an operator's attributes between message and struct, which checks and kernels read.
 #pragma once
 
 #include <string>
@@ -13,12 +13,12 @@ inline AttrsKind attrs_kind(const program::Attributes& attributes) {
   return static_cast<AttrsKind>(attributes.kind_case());
 }
 
-// Lists point into `attributes`, which must stay where it is. Ranges are not checked.
+// Lists point into `attributes`, which must not move. Ranges are not checked.
 OperatorAttrs bind_attributes(const program::Attributes& attributes);
-// The other way round.
+// The reverse of bind_attributes().
 program::Attributes to_message(const OperatorAttrs& attrs);
 
-// "heads 4 kv_heads 2 ..."; "" where there are none. Long lists are shortened if `brief`.
+// "heads 4 kv_heads 2 ..."; "" if there are none. `brief` shortens long lists.
 std::string attributes_text(const program::Attributes& attributes, bool brief = false);
 
 }  // namespace lockstep

@@ -15,8 +15,8 @@ namespace {
 
 constexpr float kNever = -std::numeric_limits<float>::infinity();
 
-// Calls each(place, count): `count` blocks are one sum of a rank's, which has the place-th of its
-// own blocks first; whole groups at once, others one by one.
+// Calls each(place, count) for each sum that a rank sends: it covers `count` of the rank's own
+// blocks from index `place` on. A whole group is one sum; every other block is its own.
 template <typename Each>
 void for_each_sum(int64_t first_block, int64_t blocks, const Each& each) {
   for (int64_t place = 0; place < blocks;) {
@@ -47,7 +47,7 @@ BlockSum fold(std::span<const BlockSum> blocks) {
   exact_exps(std::span(weights).first(blocks.size()));
   double sum = 0;
   for (size_t i = 0; i < blocks.size(); ++i) {
-    const double weight = blocks[i].max == max ? 1.0 : weights[i];  // Of infinite ones, too.
+    const double weight = blocks[i].max == max ? 1.0 : weights[i];  // Infinite ones, too.
     const double part = weight * double{blocks[i].sum};
     sum += part - part == 0 ? part : 0;
   }
@@ -73,18 +73,18 @@ absl::Status check_sums(const cluster::BlockSums& sums, int64_t vocab) {
   const int64_t all = (vocab + kVocabBlock - 1) / kVocabBlock;
   const int64_t first = sums.first_block(), blocks = sums.blocks();
   if (first < 0 || first > all || blocks < 0 || blocks > all - first) {
-    return invalid_argument("BlockSums: wanted blocks of 0 to {}, found {} from {} on", all, blocks,
-                            first);
+    return invalid_argument("BlockSums: must be blocks of 0 to {}, found {} from {} on", all,
+                            blocks, first);
   }
   const int64_t wanted = count_sums(first, blocks);
   if (sums.max_size() == wanted && sums.sum_size() == wanted) return absl::OkStatus();
-  return invalid_argument("BlockSums: wanted {} sums for {} blocks from {} on, found {} and {}",
+  return invalid_argument("BlockSums: must have {} sums for {} blocks from {} on, found {} and {}",
                           wanted, blocks, first, sums.max_size(), sums.sum_size());
 }
 
 std::vector<BlockSum> groups_of(std::span<const cluster::BlockSums* const> ranks) {
   std::vector<BlockSum> groups;
-  std::vector<BlockSum> open;  // Blocks of a group that ranks share.
+  std::vector<BlockSum> open;  // Blocks of a group that several ranks share.
   const auto close = [&] {
     if (!open.empty()) groups.push_back(fold(open));
     open.clear();

@@ -9,7 +9,7 @@
 namespace lockstep {
 namespace {
 
-// `edited`: whether the list has edited logits.
+// `edited`: whether the list must have edited logits.
 absl::Status check_list(std::string_view name, const cluster::CandidateList& list, bool edited,
                         int most, int64_t vocab) {
   const int count = list.ids_size(), with_edited = edited ? count : 0;
@@ -27,7 +27,7 @@ absl::Status check_list(std::string_view name, const cluster::CandidateList& lis
 
 absl::Status check_range(std::string_view name, int64_t found, int64_t least, int64_t most) {
   if (least <= found && found <= most) return absl::OkStatus();
-  return invalid_argument("{}: wanted {} to {}, found {}", name, least, most, found);
+  return invalid_argument("{}: must be {} to {}, found {}", name, least, most, found);
 }
 
 CandidateCounts counts_of(const cluster::Output& output) {
@@ -54,7 +54,7 @@ absl::Status check_logits(std::string_view bytes, int64_t vocab) {
       size <= vocab * static_cast<int64_t>(sizeof(float))) {
     return absl::OkStatus();
   }
-  return invalid_argument("logits: wanted at most {} float32, found {} bytes", vocab, size);
+  return invalid_argument("logits: must be at most {} float32, found {} bytes", vocab, size);
 }
 
 std::vector<float> join_logits(std::span<const std::string_view> slices) {

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Each proof is an HMAC over a label of its own and both nonces, each of fixed length, so that none
-// can be used in another's place.
+// Each proof is an HMAC over its own label and both nonces, all of fixed length, so that no proof
+// can replace another.
 #include "proto/handshake.h"
 
 #include <openssl/crypto.h>
@@ -21,7 +21,7 @@ std::string hmac_sha256(std::string_view key, std::initializer_list<std::string_
   for (const std::string_view part : parts) text += part;
   unsigned char digest[EVP_MAX_MD_SIZE];
   unsigned int bytes = 0;
-  // An empty key may not be null.
+  // An empty key must not be null.
   const char* data = key.empty() ? "" : key.data();
   LOCKSTEP_CHECK(HMAC(EVP_sha256(), data, static_cast<int>(key.size()),
                       reinterpret_cast<const unsigned char*>(text.data()), text.size(), digest,

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// How coordinator and worker prove to each other that they know the join token, which itself never
-// travels: the bytes and names that cluster.proto describes, for both sides.
+// The proofs by which coordinator and worker show that they know the join token, which is never
+// sent: the bytes and names that cluster.proto describes, for both sides.
 #pragma once
 
 #include <cstddef>
@@ -13,7 +13,7 @@
 
 namespace lockstep {
 
-// Of cluster.proto. Raised when an older worker or coordinator could not take part.
+// cluster.proto's version. Raised when an older worker or coordinator cannot take part.
 inline constexpr uint32_t kProtocolVersion = 8;
 
 // Metadata of the calls; values are lower-case hexadecimal digits.
@@ -22,16 +22,16 @@ inline constexpr char kWorkerNonceMetadata[] = "lockstep-worker-nonce";
 inline constexpr char kProofMetadata[] = "lockstep-proof";
 inline constexpr size_t kNonceBytes = 32;
 
-// A stranger who asks for one challenge may try guesses of the token offline: it is no word.
+// An attacker who gets one challenge can test guesses offline, so a token must not be a word.
 inline constexpr size_t kMinTokenBytes = 16;
 // kInvalidArgument: the token is shorter than that.
 absl::Status check_join_token(std::string_view token);
 
-// Nobody can guess it, and none comes twice.
+// Unpredictable and unique.
 std::string draw_nonce();
 
-// A coordinator knows its own nonces by it: `stated` is the rest of the nonce, `peer` the address
-// to which it went.
+// Lets a coordinator recognize its own nonces: `stated` is the rest of the nonce, `peer` the
+// address to which it was sent.
 std::string nonce_mac(std::string_view key, std::string_view stated, std::string_view worker_nonce,
                       std::string_view peer);
 
@@ -41,26 +41,26 @@ std::string coordinator_proof(std::string_view token, std::string_view worker_no
 // Sent by the worker, in answer to a coordinator's nonce.
 std::string worker_proof(std::string_view token, std::string_view coordinator_nonce,
                          std::string_view worker_nonce);
-// By which the ranks of one host know each other when they meet in `group`.
+// The secret by which the ranks of one host recognize each other when they meet in `group`.
 std::string meeting_secret(std::string_view token, std::string_view group);
 
-// By which the two ends of a data connection between hosts prove that they know the epoch's key. Of
-// each connection there are two: the dialling rank's, and the listening one's.
+// The proofs by which both ends of a data connection between hosts show that they know the epoch's
+// key: one from the dialling rank, one from the listening rank.
 struct DataConnection {
   uint64_t epoch = 0;
   int32_t dialler = 0;  // Ranks.
   int32_t listener = 0;
-  std::string_view dialler_nonce;  // Of kNonceBytes each.
+  std::string_view dialler_nonce;  // kNonceBytes each.
   std::string_view listener_nonce;
 };
 std::string dialler_proof(std::string_view key, const DataConnection& connection);
 std::string listener_proof(std::string_view key, const DataConnection& connection);
 
-// Takes equally long wherever they differ.
+// Constant-time.
 bool same_secret(std::string_view a, std::string_view b);
 
 std::string to_hex(std::string_view bytes);
-// Nothing where `text` is not pairs of lower-case hexadecimal digits.
+// nullopt if `text` is not pairs of lower-case hexadecimal digits.
 std::optional<std::string> from_hex(std::string_view text);
 
 }  // namespace lockstep

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// The listing of a Program. Indices that are out of range print as such: a program that validate()
-// refuses is one that people want to read.
+// The listing of a Program. Indices out of range are printed as they are: people read programs that
+// validate() refuses.
 #include "proto/print.h"
 
 #include <fmt/format.h>
@@ -39,7 +39,7 @@ std::string print_piece(const program::Piece& piece) {
                      fmt::join(piece.source_shape(), ", "));
 }
 
-// Of more than so many pieces, which are experts', only the first two and the last are shown.
+// If there are more pieces (those of experts), only the first two and the last are shown.
 constexpr int kMaxPieces = 16;
 
 std::string print_weight(const Program& program, int index) {

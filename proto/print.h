@@ -8,8 +8,8 @@
 
 namespace lockstep {
 
-// Header, limits, weights with their recipes, states, then one line an instruction with the names,
-// types, shapes and places of its values. Takes any Program, valid or not.
+// Header, limits, weights with their recipes, states, then one line per instruction with the names,
+// types, shapes and places of its values. Accepts any Program, valid or not.
 std::string to_text(const program::Program& program);
 
 }  // namespace lockstep

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "proto/row_domains.h"
 
-#include "operators/schema.h"
+#include "operators/schema/schema.h"
 
 namespace lockstep {
 

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// What a step may ask of its values (Step.values), for both ends.
+// The values that a step may request (Step.values), for both sides.
 #pragma once
 
 #include <cstdint>
@@ -10,15 +10,15 @@
 
 namespace lockstep {
 
-// That one answer may carry. Of more, a step is run again for what follows.
+// The max in one answer. For more, the step is run again for the rest.
 inline constexpr int64_t kMaxValueBytes = 32 << 20;
 
-// Of what an instruction makes in a step of so many tokens and outputs: 0 for a view of columns.
+// The bytes that an instruction makes in a step of this many tokens and outputs: 0 for a view.
 int64_t made_bytes(const program::Program& program, int instruction, int64_t tokens,
                    int64_t outputs);
 
-// kInvalidArgument: instructions that the program does not have, or more bytes than may be asked
-// for. The step's rows are in range.
+// kInvalidArgument: the program does not have these instructions, or they make more bytes than
+// allowed. The step's rows must be in range.
 absl::Status check_values(const cluster::Step& step, const program::Program& program);
 
 }  // namespace lockstep

@@ -1,20 +1,21 @@
 // SPDX-License-Identifier: Apache-2.0
-// Nodes against the operators' rows (operators/schema.h), as proto/validate checks instructions.
+// Checks nodes by the operators' rows (operators/schema/schema.h), as proto/validate does
+// instructions.
 #include "sharding/check.h"
 
 #include <string>
 #include <vector>
 
 #include "base/status.h"
-#include "operators/schema.h"
+#include "operators/schema/schema.h"
 #include "proto/attributes.h"
-#include "proto/validate.h"
+#include "proto/validate/validate.h"
 #include "sharding/text.h"
 
 namespace lockstep {
 namespace {
 
-// Operands that exist, outputs made once; "" or what is wrong.
+// Checks that operands exist and outputs are made once; returns the problem, or "".
 std::string check_operands(const Graph& graph, const Node& node, std::vector<bool>& made) {
   const OperatorSchema& schema = schema_of(node.op);
   if (schema.op == Op::kNone) return "no operator";
@@ -29,7 +30,7 @@ std::string check_operands(const Graph& graph, const Node& node, std::vector<boo
   }
   const auto exists = [&](int value) { return 0 <= value && value < std::ssize(made); };
   for (const int input : node.inputs) {
-    if (!exists(input) || !made[input]) return "an input must be made before";
+    if (!exists(input) || !made[input]) return "an input must be made before it is read";
   }
   for (const int id : node.parameters) {
     if (id < 0 || id >= std::ssize(graph.parameters())) return "a parameter must exist";
@@ -48,7 +49,7 @@ std::string check_rows(const Graph& graph, const Node& node) {
   return check_row_rule(schema_of(node.op), in, out);
 }
 
-// Values first, then parameters, as kernels take them.
+// Operands are values first, then parameters, in the kernels' order.
 std::string check_node(const Graph& graph, const Node& node) {
   const OperatorSchema& schema = schema_of(node.op);
   if (attrs_kind(node.attributes) != schema.attrs) return "attributes must be the operator's";
@@ -89,10 +90,11 @@ const char* check_parameter(const Parameter& parameter) {
   for (const program::Piece& piece : parameter.pieces) {
     int64_t rows = piece.row_end() - piece.row_begin();
     int64_t cols = piece.col_end() - piece.col_begin();
-    if (rows < 0 || cols < 0 || piece.row_begin() < 0 || piece.col_begin() < 0) return "a piece";
+    if (rows < 0 || cols < 0 || piece.row_begin() < 0 || piece.col_begin() < 0)
+      return "pieces with ascending rows and columns";
     if (piece.transpose()) std::swap(rows, cols);
     filled += vector ? cols : rows;
-    if (!vector && cols != parameter.cols.columns()) return "columns of a piece";
+    if (!vector && cols != parameter.cols.columns()) return "pieces as wide as itself";
   }
   return filled == wanted ? nullptr : "pieces that add up";
 }
@@ -111,7 +113,7 @@ absl::Status check_graph(const Graph& graph) {
   }
   for (const Parameter& parameter : graph.parameters()) {
     if (const char* problem = check_parameter(parameter); problem != nullptr) {
-      return absl::InternalError(fmt::format("{}: wanted {}", parameter.name, problem));
+      return absl::InternalError(fmt::format("{}: must have {}", parameter.name, problem));
     }
   }
   return absl::OkStatus();

@@ -7,7 +7,7 @@
 
 #include "base/status.h"
 #include "proto/print.h"
-#include "proto/validate.h"
+#include "proto/validate/validate.h"
 #include "sharding/check.h"
 #include "sharding/layout/plan.h"
 #include "sharding/layout/split.h"
@@ -25,14 +25,14 @@ struct Pass {
   Graph (*run)(const Graph& graph, const CompileOptions& options);
 };
 
-// On the model's graph: axes stay.
+// On the model's graph; axes are kept.
 constexpr Pass kBeforeSplit[] = {
     {"drop_dead", drop_dead},
     {"store_weights", store_weights},
     {"round_inputs", round_inputs},
 };
 
-// On each rank's graph: what is rounded before its readers, fusions.
+// On each rank's graph: rounding before readers, then fusions.
 constexpr Pass kAfterSplit[] = {
     {"round_parts", round_parts},
     {"round_routed", round_routed},
@@ -50,7 +50,7 @@ absl::Status check_stage(const char* stage, const Graph& graph) {
   return absl::InternalError(fmt::format("after {}: {}", stage, message_of(status)));
 }
 
-// Dumps and checks what each pass made.
+// Runs the passes; dumps and checks each result.
 absl::StatusOr<Graph> run_passes(std::span<const Pass> passes, Graph graph,
                                  const CompileOptions& options, bool traced) {
   for (const Pass& pass : passes) {
@@ -64,18 +64,18 @@ absl::StatusOr<Graph> run_passes(std::span<const Pass> passes, Graph graph,
 absl::Status check_limits(const program::Limits& limits) {
   const auto check = [](const char* name, int64_t value, int64_t most) {
     if (value >= 1 && value <= most) return absl::OkStatus();
-    return invalid_argument("limits.{}: wanted 1 to {}, found {}", name, most, value);
+    return invalid_argument("limits.{}: must be 1 to {}, found {}", name, most, value);
   };
   RETURN_IF_ERROR(check("rows", limits.rows(), kMaxStepRows));
   RETURN_IF_ERROR(check("outputs", limits.outputs(), kMaxStepRows));
   RETURN_IF_ERROR(check("sequences", limits.sequences(), kMaxStepRows));
   RETURN_IF_ERROR(check("context", limits.context(), kMaxContext));
   if (fits_pages(limits.page_tokens())) return absl::OkStatus();
-  return invalid_argument("limits.page_tokens: wanted 16, 32 or 64, found {}",
+  return invalid_argument("limits.page_tokens: must be 16, 32 or 64, found {}",
                           limits.page_tokens());
 }
 
-// What a Program says of the whole model.
+// A Program's facts about the whole model.
 LowerArgs model_sizes(const Graph& model) {
   LowerArgs args;
   for (const Node& node : model.nodes()) {

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// The choices that a graph is compiled by.
+// The options of compile().
 #pragma once
 
 #include <functional>
@@ -16,15 +16,15 @@ enum class Strategy { kGather, kReduce };
 const char* strategy_name(Strategy strategy);  // "gather", "reduce"
 
 struct CompileOptions {
-  // By rank. Speeds, relative to each other and rounded to eighths, decide how much each one gets.
+  // By rank. Relative speeds, rounded to eighths, decide each rank's part.
   std::vector<WorkerFacts> workers = std::vector<WorkerFacts>(1);
   Strategy strategy = Strategy::kGather;
   program::Limits limits;
-  // The type that a linear's, the embedding's or the head's weight is kept in and computed with;
+  // The type in which a linear's, the embedding's or the head's weight is stored and computed;
   // norms and biases are float32. Called with the checkpoint's name of the (first) piece.
   std::function<DType(const std::string& source, program::Role role)> weight_dtype;
   DType kv_dtype = DType::kF32;
-  // Called with a stage's name ("model", a pass, "program") and its text, of rank `trace_rank`.
+  // Called with each stage's name ("model", a pass, "program") and its text, for rank `trace_rank`.
   std::function<void(const std::string& stage, const std::string& text)> trace;
   int trace_rank = 0;
 };

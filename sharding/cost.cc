@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Sums over a Program, and the plan's ranges.
+// Sums over a Program, and the ranges of the plan.
 #include "sharding/cost.h"
 
 #include "base/check.h"
@@ -24,7 +24,7 @@ PlanRow program_costs(const program::Program& program) {
       row.block_bytes += state.block().rows() * state.block().cols() * bytes_of(state.dtype());
       continue;
     }
-    // One per key, one per value where it is not in the key.
+    // One scale per key, and one per value unless it is in the key.
     const int64_t scales = state.dtype() != program::I8 ? 0 : state.kv().v_dim() == 0 ? 1 : 2;
     row.kv_bytes_per_token +=
         state.kv().kv_heads() *
@@ -45,7 +45,7 @@ PlanRow program_costs(const program::Program& program) {
   return row;
 }
 
-// Columns of every axis that a value or a weight of the model has.
+// The size of each axis: the max over the model's values.
 std::array<AxisSize, kAxisCount> axes_of(const Graph& model) {
   std::array<AxisSize, kAxisCount> axes = {};
   const auto note = [&](AxisSize axis) {

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// What a plan costs each rank: the data of `lockstep plan`.
+// A plan's costs per rank: the data of `lockstep plan`.
 #pragma once
 
 #include <array>
@@ -7,7 +7,7 @@
 #include <string>
 #include <vector>
 
-#include "models/graph.h"
+#include "models/graph/graph.h"
 #include "sharding/layout/plan.h"
 
 namespace lockstep {
@@ -16,12 +16,12 @@ struct PlanRow {
   int rank = 0;
   int64_t weight_bytes = 0;
   int64_t kv_bytes_per_token = 0;
-  int64_t block_bytes = 0;  // Of a sequence, whatever its length.
+  int64_t block_bytes = 0;  // Per sequence of any length.
   int64_t arena_bytes = 0;
-  int64_t gathers = 0;  // Collectives of a step.
+  int64_t gathers = 0;  // Collectives per step.
   int64_t reduces = 0;
-  int64_t collective_bytes_per_token = 0;  // That this rank gives, rows of outputs left out.
-  std::array<Range, kAxisCount> columns;   // By axis; all zero where the model has no such axis.
+  int64_t collective_bytes_per_token = 0;  // Given by this rank, without rows of outputs.
+  std::array<Range, kAxisCount> columns;   // By axis; all zero if the model lacks the axis.
 };
 
 struct PlanTable {
@@ -31,7 +31,7 @@ struct PlanTable {
   std::vector<PlanRow> rows;  // By rank.
 };
 
-// What one of several hosts sends and receives, by its ranks' collectives together.
+// The bytes that one of several hosts sends and receives in all its ranks' collectives.
 struct PlanHost {
   int first_rank = 0;
   int end_rank = 0;
@@ -39,12 +39,12 @@ struct PlanHost {
   int64_t received_bytes_per_token = 0;
 };
 
-// `programs` are what compile() made of `model` with `options`.
+// `programs` are the result of compile() for `model` with `options`.
 absl::StatusOr<PlanTable> plan_table(const Graph& model, const CompileOptions& options,
                                      const std::vector<program::Program>& programs);
 
-// Ranks in their order, as many on one host as on another or one more. A rank's part goes to each
-// other host once (worker/collectives/hosts/routes.h); an all_reduce counts as for a single row.
+// Ranks in order, evenly over the hosts. A rank's part is sent to each other host once
+// (worker/collectives/hosts/routes.h); an all_reduce is counted as if it had a single row.
 std::vector<PlanHost> plan_hosts(const PlanTable& table, int hosts);
 
 }  // namespace lockstep

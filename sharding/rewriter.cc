@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Maps from old to new, filled as nodes are appended.
+// Keeps maps from old to new, filled as nodes are appended.
 #include "sharding/rewriter.h"
 
 #include <string>
@@ -76,7 +76,7 @@ void append_fusion(Rewriter& rewriter, const Fusion& fusion) {
 Graph fuse_nodes(const Graph& graph,
                  const std::function<std::optional<Fusion>(const Node&)>& match) {
   const size_t count = graph.nodes().size();
-  std::vector<std::optional<Fusion>> fusions(count);  // By the first of their nodes.
+  std::vector<std::optional<Fusion>> fusions(count);  // By the first node.
   std::vector<bool> gone(count);
   const auto index = [&](const Node* node) { return node - graph.nodes().data(); };
   for (const Node& node : graph.nodes()) {

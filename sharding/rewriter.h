@@ -1,36 +1,35 @@
 // SPDX-License-Identifier: Apache-2.0
-// What every pass has in common: a new graph grows from an old one, and old values are known by
-// their counterparts.
+// The base of every pass: builds a new graph from an old one and maps old values to new ones.
 #pragma once
 
 #include <functional>
 #include <optional>
 #include <vector>
 
-#include "models/graph.h"
+#include "models/graph/graph.h"
 
 namespace lockstep {
 
-// Lives for one pass. Operands of nodes are the old graph's; results are the new one's.
+// Lives for one pass. Operands of nodes belong to the old graph; results belong to the new one.
 class Rewriter {
  public:
   explicit Rewriter(const Graph& from);
 
-  // Appends the node as it is, or with outputs that are described otherwise.
+  // Appends the node unchanged, or with other descriptions of its outputs.
   void copy(const Node& node);
   void copy(const Node& node, std::vector<ValueInfo> outputs);
   // Appends the node with this value of the new graph as its first operand.
   void copy_reading(int first, const Node& node);
   // The node with the new graph's operands.
   Node translated(const Node& node);
-  // Appends a node whose operands are already the new graph's.
+  // Appends a node whose operands already belong to the new graph.
   std::vector<Value> append(Node node, std::vector<ValueInfo> outputs);
-  // Appends the operator that rounds an old value to a type; what it gives.
+  // Appends the operator that rounds an old value to a type; returns its result.
   int append_rounded(int old, DType dtype);
 
   int value(int old) const;
   void replace(int old, int fresh);
-  int parameter(int old);  // Copied when it is first asked for, so the unused are left behind.
+  int parameter(int old);  // Copied on first use, so unused ones are dropped.
   int add_parameter(Parameter parameter) { return to_.add_parameter(std::move(parameter)); }
 
   const Graph& from() const { return from_; }
@@ -39,30 +38,30 @@ class Rewriter {
  private:
   const Graph& from_;
   Graph to_;
-  std::vector<int> values_;  // Old to new; -1: not there.
+  std::vector<int> values_;  // Old to new; -1: none yet.
   std::vector<int> parameters_;
 };
 
-// Nodes that become one.
+// Nodes that become one node.
 struct Fusion {
-  std::vector<const Node*> nodes;       // It stands where the first of them stood.
+  std::vector<const Node*> nodes;       // The new node takes the place of the first.
   std::function<Node(Rewriter&)> node;  // With the new graph's operands.
-  std::vector<int> outputs;             // The old values that its outputs stand for.
+  std::vector<int> outputs;             // The old values that its outputs replace.
 };
 
-// The graph with every fusion that `match` finds, asked for each node once, in order. Of two with
-// one first node, the first is made.
+// Applies every fusion that `match` returns; it is called once per node, in order. If two fusions
+// have the same first node, the first one counts.
 Graph fuse_nodes(const Graph& graph,
                  const std::function<std::optional<Fusion>(const Node&)>& match);
 
-// A value that is rounded to a type.
+// The description of a value after rounding to a type.
 ValueInfo rounded_info(ValueInfo info, DType dtype);
 
-// How many times each value is an input.
+// The number of times that each value is an input.
 std::vector<int> use_counts(const Graph& graph);
 
-// The node that makes a value, where it is of this operator and the value is an input once; or
-// null. `uses` are use_counts(graph).
+// The node that makes a value, if it is this operator and the value is an input exactly once; else
+// null. `uses` is use_counts(graph).
 const Node* only_maker(const Graph& graph, const std::vector<int>& uses, int value, Op op);
 
 }  // namespace lockstep

@@ -13,7 +13,7 @@ constexpr Scheme kSchemes[] = {
     {.name = "q8c", .linear = DType::kQ8C},
 };
 
-// Schemes that the figures of docs/quantization.md did not justify, and what to use instead.
+// Schemes that the measurements in docs/quantization.md did not justify, and their replacements.
 struct Removed {
   std::string_view name;
   std::string_view instead;
@@ -61,7 +61,7 @@ std::string no_such_scheme(std::string_view name) {
     if (removed.name == name)
       return fmt::format("that scheme was removed: use {}", removed.instead);
   }
-  return "wanted one of " + scheme_names();
+  return "must be one of " + scheme_names();
 }
 
 }  // namespace lockstep

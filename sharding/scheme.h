@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// The ways to quantize a model, by name: which kind each role's weights are kept in. One table;
-// flags, files and documents use its names.
+// The ways to quantize a model, by name: the type in which each role's weights are stored. One
+// table; flags, files and documents use its names.
 #pragma once
 
 #include <span>
@@ -15,8 +15,8 @@ namespace lockstep {
 struct Scheme {
   std::string_view name;
   DType linear = DType::kNone;
-  // These decide a token alone, or are read one row per token: 4 bits would cost more than they
-  // save. Both are of one kind, since a tied model has one matrix for both.
+  // These decide a token directly, or are read one row per token: 4 bits would cost more than they
+  // save. Both have the same type, because a tied model has one matrix for both.
   DType head = DType::kQ8;
   DType embedding = DType::kQ8;
 
@@ -25,12 +25,12 @@ struct Scheme {
 };
 
 std::span<const Scheme> schemes();
-// Null where there is none of that name.
+// Null if there is no scheme with that name.
 const Scheme* find_scheme(std::string_view name);
 std::string scheme_names();  // "q8, q4, ...".
 
-// Why there is no scheme of that name, for the end of a message: "wanted one of q8, ...", or that
-// it was removed and which one to use.
+// Why there is no scheme with that name, for the end of a message: "must be one of q8, ...", or
+// that it was removed and which one to use.
 std::string no_such_scheme(std::string_view name);
 
 }  // namespace lockstep

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// One line a node; attributes in braces, in the words of program.proto.
+// One line per node; attributes in braces, spelled as in program.proto.
 #include "sharding/text.h"
 
 #include <fmt/format.h>

@@ -1,15 +1,15 @@
 // SPDX-License-Identifier: Apache-2.0
-// Graphs and plans for people: lines of text, and a picture in Graphviz' language.
+// Graphs as text for people: lines, and a picture in Graphviz' language.
 #pragma once
 
 #include <string>
 
-#include "models/graph.h"
+#include "models/graph/graph.h"
 
 namespace lockstep {
 
-// A line a node: "%12 = linear(%9, model.layers.0.mlp.up_proj.weight bf16 [124, 64]) : f32 [T, ffn
-// 124]". T: tokens of a step, O: rows whose logits are wanted.
+// One line per node: "%12 = linear(%9, model.layers.0.mlp.up_proj.weight bf16 [124, 64]) : f32 [T,
+// ffn 124]". T: tokens of a step, O: rows whose logits are needed.
 std::string graph_text(const Graph& graph);
 std::string node_text(const Graph& graph, const Node& node);
 

@@ -4,13 +4,13 @@
 #include <algorithm>
 
 #include "base/status.h"
-#include "proto/validate.h"
+#include "proto/validate/validate.h"
 
 namespace lockstep {
 
 absl::Status check_worker_count(int64_t count) {
   if (count >= 1 && count <= kMaxRanks) return absl::OkStatus();
-  return invalid_argument("{} workers asked for: use --workers 1 to {}", count, kMaxRanks);
+  return invalid_argument("{} workers requested: use --workers 1 to {}", count, kMaxRanks);
 }
 
 absl::StatusOr<std::vector<WorkerFacts>> alike_workers(int count) {

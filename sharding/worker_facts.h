@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// What the compiler knows of the workers that a program is for. Filled from a worker's Hello; the
-// defaults are those of a processor that has said nothing else.
+// The compiler's facts about the workers of a program, from a worker's Hello; the defaults describe
+// a processor about which nothing else is known.
 #pragma once
 
 #include <cstdint>
@@ -13,32 +13,31 @@
 namespace lockstep {
 
 struct WorkerFacts {
-  std::string device = "cpu";  // As in Hello: "cpu", or "cuda" and the GPU's address.
+  std::string device = "cpu";  // Hello.device: "cpu", or "cuda" and the GPU's address.
   std::string isa = "";        // The best instruction set of a processor: "avx512"; "": unknown.
-  std::string numeric_class = kCpuClass;  // What its kernels promise.
+  std::string numeric_class = kCpuClass;  // Promised by its kernels.
   int64_t memory_bytes = 0;               // Free for weights and KV pages; 0: unknown.
-  // How fast it computes, in a unit that all of them share: a rank's part is cut by it, in eighths
-  // of the fastest. All parts are alike where one is 0: not known.
+  // Its speed in a unit that all workers share: decides a rank's part, in eighths of the fastest.
+  // If any speed is 0, unknown, all parts are equal.
   double speed = 0;
 
   bool operator==(const WorkerFacts&) const = default;
 };
 
-// kInvalidArgument: no group has so many workers, or so few.
+// kInvalidArgument: too few or too many workers for a group.
 absl::Status check_worker_count(int64_t count);
 
-// `count` processors of equal speed, as commands plan for that start no worker.
+// `count` processors of equal speed, for commands that plan without starting workers.
 absl::StatusOr<std::vector<WorkerFacts>> alike_workers(int count);
 
-// The class in which all of them compute, which a group's programs name. kFailedPrecondition names
-// two ranks that have none in common.
+// The numeric class in which all of them can compute, for a group's programs. kFailedPrecondition
+// names two ranks without a common class.
 absl::StatusOr<std::string> group_class(const std::vector<WorkerFacts>& workers);
 
-// Whether all of them compute in a class of GPUs, whose kernels fuse more and may round what they
-// give.
+// Whether all of them compute in a GPU class, whose kernels fuse more and may round their results.
 bool are_gpus(const std::vector<WorkerFacts>& workers);
 
-// Whether all of them have linears of rows that were rounded before (rounded_rows).
+// Whether all of them have linears that accept rows rounded in advance (rounded_rows).
 bool take_rounded_rows(const std::vector<WorkerFacts>& workers);
 
 }  // namespace lockstep

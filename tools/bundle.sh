@@ -1,10 +1,10 @@
 #!/usr/bin/env bash
 # SPDX-License-Identifier: Apache-2.0
-# Makes an archive that runs on machines without any of the libraries: the binary, the shared
-# libraries it needs beside it (not the C and C++ runtime, nor those of CUDA), the demo model.
+# Makes an archive that runs on machines without the libraries: the binary, the shared libraries
+# that it needs (not the C and C++ runtime, nor those of CUDA), the demo model.
 #   tools/bundle.sh [OUT.tar.gz [BUILD_FOLDER]]
-# OUT is lockstep-VERSION-linux-MACHINE.tar.gz in the current folder where it is not given. Builds
-# preset cpu first; a BUILD_FOLDER that is given is taken as it is.
+# OUT defaults to lockstep-VERSION-linux-MACHINE.tar.gz in the current folder. Builds preset cpu
+# first; a given BUILD_FOLDER is used as it is.
 set -euo pipefail
 top=$(cd "$(dirname "$0")/.." && pwd)
 
@@ -29,7 +29,7 @@ umask 022
 cmake --install "$build" --prefix "$folder" --strip >/dev/null
 cmake --install "$build" --prefix "$folder" --component bundle >/dev/null
 
-# The libraries' licences ask to go with them. Debian keeps one file a package.
+# The libraries' licences must be included. Debian has one file per package.
 if command -v dpkg-query >/dev/null; then
   mkdir -p "$folder/share/doc/lockstep"
   find "$folder/lib" -type f -printf '*/%f\n' | xargs -r dpkg-query -S 2>/dev/null |

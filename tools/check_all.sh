@@ -1,14 +1,17 @@
 #!/usr/bin/env bash
 # SPDX-License-Identifier: Apache-2.0
-# All that tools/test.sh looks at a part of, without its limits: every test under the sanitizers,
-# clang-tidy over every file, long runs of what is random, every architecture against transformers,
-# all of vLLM's HTTP tests.
-# Takes hours.
+# Everything that tools/test.sh checks only in part, without its limits: every test under the
+# sanitizers, clang-tidy over every file, long runs of random tests, every architecture against
+# transformers, all of vLLM's HTTP tests. Takes hours.
 #   tools/check_all.sh [SECONDS]     for each fuzzer; 600 where not given
 set -euo pipefail
 cd "$(dirname "$0")/.."
 
 tools/test.sh release
+if [ -d build/cuda_kernels ]; then  # tools/test.sh compiled to PTX there.
+  cmake -DCMAKE_CUDA_ARCHITECTURES="80-real;90" build/cuda_kernels
+  cmake --build build/cuda_kernels --target lockstep_kernels
+fi
 build/cpu/tests/simulation/simulation --seeds 100000 --jobs "$(nproc)"
 for seed in 1 2 3; do build/cpu/tests/faults/faults --faults 200 --seed "$seed"; done
 tools/survey/survey.py

@@ -1,13 +1,13 @@
 #!/usr/bin/env bash
 # SPDX-License-Identifier: Apache-2.0
-# Clients that others wrote for OpenAI's API, against a server with the demo model and one with a
-# model that calls a tool: litellm, langchain-openai, openai-agents, guidellm, aiperf,
-# lm-evaluation-harness and SGLang's benchmark of serving, which know nothing but the base URL; and
-# vLLM's own HTTP tests, which start servers of their own.
-#   tools/clients.sh [CLIENT...]     all where none is named
-# Installs each into build/clients when it is first run (all: about 7 GB, with torch; sglang alone:
-# 0.9 GB, without; vllm alone: 0.5 GB; aiperf, which has a folder of its own there because it asks
-# for other versions: 1.2 GB); their output is build/clients/NAME.log.
+# Other projects' clients of OpenAI's API, against a server with the demo model and one with a model
+# that calls a tool: litellm, langchain-openai, openai-agents, guidellm, aiperf,
+# lm-evaluation-harness and SGLang's serving benchmark, which get only the base URL; and vLLM's own
+# HTTP tests, which start their own servers.
+#   tools/clients.sh [CLIENT...]     default: all
+# Installs each into build/clients on its first run (all: about 7 GB, with torch; sglang alone: 0.9
+# GB, without; vllm alone: 0.5 GB; aiperf, in its own folder because it needs other versions: 1.2
+# GB); their output is build/clients/NAME.log.
 set -euo pipefail
 cd "$(dirname "$0")/.."
 root=$PWD
@@ -65,12 +65,12 @@ install() {
   [ -x "$folder/bin/pip" ] || python3 -m venv "$folder"
   # shellcheck disable=SC2086 # A list.
   "$folder/bin/pip" install -q ${packages[$1]}
-  # Without what its server needs.
+  # Without the dependencies of its server.
   [ "$1" != sglang ] || "$venv/bin/pip" install -q --no-deps sglang==0.5.23
   touch "$venv/$1.installed"
 }
 
-# What of a client's output says how it went.
+# The lines of a client's output that have the result.
 summary() {
   case "$1" in
     guidellm) grep -m 1 -E "^\| concurrent@4 \| [0-9]+:" "$2" ;;
@@ -79,7 +79,7 @@ summary() {
   esac
 }
 
-# NAME ARGUMENT...: starts a server, whose log is NAME.log; its URL is $started.
+# NAME ARGUMENT...: starts a server with the log NAME.log; its URL is $started.
 servers=()
 stop_servers() {
   kill "${servers[@]}"

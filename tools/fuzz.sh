@@ -1,9 +1,9 @@
 #!/usr/bin/env bash
 # SPDX-License-Identifier: Apache-2.0
-# Builds the fuzzers of tests/fuzz with Clang and runs each, all of them in turn on all cores.
-#   tools/fuzz.sh SECONDS [NAME...]     each that long; all where none is named
-#   tools/fuzz.sh --runs N [NAME...]    each with so many inputs, however long that takes
-# What they find interesting is kept in build/fuzz/corpus; tests/fuzz/seeds/NAME has where to begin.
+# Builds the fuzzers of tests/fuzz with Clang and runs them on all cores.
+#   tools/fuzz.sh SECONDS [NAME...]     each for this time; default: all
+#   tools/fuzz.sh --runs N [NAME...]    each with N inputs, without a time limit
+# Interesting inputs are kept in build/fuzz/corpus; tests/fuzz/seeds/NAME has the first ones.
 set -euo pipefail
 cd "$(dirname "$0")/.."
 
@@ -21,8 +21,8 @@ if [ $# -eq 0 ]; then
   for program in build/fuzz/fuzz/*_fuzz; do set -- "$@" "$(basename "$program" _fuzz)"; done
 fi
 
-# Debian's absl and protobuf are built without the sanitizers: a container that they fill would look
-# as if its memory were not its own.
+# Debian's absl and protobuf are built without the sanitizers: a container that they fill would
+# cause a false report.
 export ASAN_OPTIONS=detect_container_overflow=0:malloc_context_size=3
 export UBSAN_OPTIONS=print_stacktrace=1
 run_one() {

@@ -1,11 +1,11 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: Apache-2.0
-"""Whether `lockstep generate` gives what references say, on whatever device.
+"""Checks that `lockstep generate` gives the references' results, on any device.
 
     tools/golden_check.py LOCKSTEP FOLDER... [-- FLAGS OF generate]
 
-Each FOLDER holds a model and golden.json: prompts as ids, the greedy tokens behind each, and the
-logits of its last position. Exit code 0 where all agree: tokens exactly, logits within 2e-4 of the
+Each FOLDER holds a model and golden.json: prompts as ids, the greedy tokens after each, and the
+logits of its last position. Exit code 0 if all agree: tokens exactly, logits within 2e-4 of the
 largest one.
 """
 import json
@@ -37,7 +37,7 @@ def difference(found, wanted):
 
 
 def check(lockstep, folder, flags):
-    """Whether `folder` agrees with its golden.json, and in words how far it does."""
+    """Whether `folder` agrees with its golden.json, and a description."""
     prompts = json.loads((folder / "golden.json").read_text())["prompts"]
     found = answers(lockstep, folder, prompts, ["--dtype", "float32", *flags])
     tokens = sum(a["tokens"] == p["greedy"] for a, p in zip(found, prompts, strict=True))

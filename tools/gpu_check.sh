@@ -1,21 +1,21 @@
 #!/usr/bin/env bash
 # SPDX-License-Identifier: Apache-2.0
-# Runs everything that wants a GPU on this machine's first one, without a network:
+# Runs everything that needs a GPU on this machine's first one, without a network:
 #   tools/gpu_check.sh FOLDER [PACK] [PART...]
-# PACK is what tools/gpu_pack.sh made elsewhere, where gRPC is. Without it kernels alone are built,
-# tested and measured: g++, nvcc of CUDA 13, CMake and GoogleTest (a package, or its sources in
-# LOCKSTEP_GTEST_SOURCE or /usr/src/googletest). libcublasLt of CUDA 13 is this machine's.
-# Parts, all four unless some are named:
+# PACK was made by tools/gpu_pack.sh on a machine with gRPC. Without it only kernels are built,
+# tested and measured: with g++, nvcc of CUDA 13, CMake and GoogleTest (a package, or its sources in
+# LOCKSTEP_GTEST_SOURCE or /usr/src/googletest). This machine must have libcublasLt of CUDA 13.
+# Parts, all four by default:
 #   tests     the kernels' tests
-#   linears   a row's bits beside 1 to 8192 others in linears of real shapes, kernel by kernel
-#   system    doctor, text, Llama-3-8B's shape in both numeric classes and beside PyTorch, what was
-#             proven of its kernels, the kernels one by one
-#   proof     goldens and text by one rank, with CUDA graphs and without, two and the processor;
+#   linears   the bits of a row among 1 to 8192 others in linears of real shapes, kernel by kernel
+#   system    doctor, text, Llama-3-8B's shape in both numeric classes and compared with PyTorch,
+#             proofs of its kernels, each kernel
+#   proof     goldens and text by one rank, with CUDA graphs and without, two ranks and the CPU;
 #             memcheck and racecheck
-# Each part has LOCKSTEP_GPU_SECONDS (460) and each step a limit of its own; a step that fails stops
-# no other. What has passed is not run again with the same FOLDER, so that a part may be called
-# again until it is complete. FOLDER gets summary.md (also printed, last), results.json and logs.
-# Exit code 0: all is well; 1: something failed or was left out; 2: there is no GPU to run it on.
+# Each part has LOCKSTEP_GPU_SECONDS (460) and each step its own limit; a step that fails does not
+# stop the others. Steps that passed are not repeated with the same FOLDER, so that a part can be
+# run again until it is complete. FOLDER gets summary.md (also printed, last), results.json and
+# logs. Exit code 0: everything passed; 1: something failed or was left out; 2: there is no GPU.
 set -euo pipefail
 cd "$(dirname "$0")/.."
 
@@ -42,7 +42,7 @@ work=$(mktemp -d)
 logs=$results/logs
 touch "$logs/steps.tsv"
 
-# However it ends, what there is is summed up.
+# Always summarizes the available results.
 sum_up() {
   python3 tools/bench/gpu_report.py "$logs" "$results" || true
   rm -rf "$work"
@@ -50,7 +50,7 @@ sum_up() {
 trap sum_up EXIT
 trap 'exit 1' INT TERM
 
-# As if the step had not run.
+# Removes a step's record.
 forget() {
   grep -v "^$1	" "$logs/steps.tsv" >"$work/steps.tsv" || true
   cp "$work/steps.tsv" "$logs/steps.tsv"
@@ -62,8 +62,8 @@ note() {
   echo "gpu_check: $1: $2 ($3 s)"
 }
 passed() { grep -q "^$1	passed	" "$logs/steps.tsv"; }
-# step NAME LIMIT COMMAND...: what it prints goes to NAME.txt. Never fails itself. Exit code
-# 3 of a command says that it is of no use here, in its last line.
+# step NAME LIMIT COMMAND...: writes the output to NAME.txt. Never fails itself. Exit code 3 of the
+# command: it does not apply here; its last line has the reason.
 step() {
   local name=$1 limit=$2 left=$((last - SECONDS)) begin=$SECONDS code=0
   shift 2
@@ -98,7 +98,7 @@ build() {
   cp build/gpu/tests/cuda_kernels_test build/gpu/bin/cuda_bench "$1"
 }
 
-# Llama-3-8B's shape: its weights are drawn, 16 GB of them.
+# Llama-3-8B's shape with random weights, 16 GB.
 write_llama() {
   mkdir -p "$1"
   cat >"$1/config.json" <<'JSON'
@@ -123,15 +123,15 @@ look_around() {
   free -g
 }
 
-# The shim has rows of its own, which other tests run.
+# The shim has its own rows, which other tests run.
 part_tests() {
-  # Two ranks in one process on one GPU: the first run of kernels that wait for one another.
+  # Two ranks in one process on one GPU: the first run of kernels that wait for each other.
   step exchange 60 "$kernels/cuda_kernels_test" --gtest_brief=1 "--gtest_filter=*ExchangeTest*Gpu"
   step tests 400 "$kernels/cuda_kernels_test" --gtest_brief=1 \
     "--gtest_filter=-*cuda_shim*:Shim*:*RealLinear*:SmallLinear*:*ExchangeTest*"
 }
 
-# A step for each kernel.
+# One step per kernel.
 part_linears() {
   local test listed=()
   mapfile -t listed < <("$kernels/cuda_kernels_test" --gtest_list_tests \
@@ -161,8 +161,8 @@ part_system() {
   step kernels 75 "$kernels/cuda_bench"
 }
 
-# same_text NAME [OUTCOME]: the outcome where it is not. Not promised of ranks and processors:
-# cuBLASLt may take another algorithm for a slice of a matrix, and a CPU's sums have another order.
+# same_text NAME [OUTCOME]: the outcome if texts differ. Ranks and CPUs may differ: cuBLASLt may
+# choose another algorithm for a slice of a matrix, and CPUs have another order of sums.
 same_text() {
   local outcome=${2-no}
   passed text_1 && passed "$1" || return 0
@@ -170,7 +170,7 @@ same_text() {
   note "$1 is text_1" $outcome 0
 }
 
-# Two ranks on one GPU meet by way of the host.
+# Two ranks on one GPU communicate through the host.
 answers() {
   local flags=(--device cuda:0 --memory-fraction 0.3)
   step text_1 60 "$lockstep" "${text[@]}" "${flags[@]}"
@@ -188,7 +188,7 @@ answers() {
     --workers 2
 }
 
-# The sanitizers are slower by a factor of tens: the tests of one call each, and few of the others.
+# The sanitizers slow tests down by tens of times: single-call tests, and few of the others.
 part_proof() {
   local some tool
   [ -z "$lockstep" ] || answers
@@ -210,7 +210,7 @@ forget environment
 step environment 30 bash -c look_around
 if [ -n "$pack" ]; then
   kernels=$pack/kernels
-  chmod +x "$kernels"/* 2>/dev/null || true  # Whoever carried them may have dropped that.
+  chmod +x "$kernels"/* 2>/dev/null || true  # Copying may have dropped the permission.
 else
   kernels=$PWD/build/gpu/kernels
   [ -x "$kernels/cuda_bench" ] || forget build  # On another machine.

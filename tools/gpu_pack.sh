@@ -1,10 +1,10 @@
 #!/usr/bin/env bash
 # SPDX-License-Identifier: Apache-2.0
-# Gathers what tools/gpu_check.sh takes to a machine with a GPU and without a network, nothing of
-# which has to be compiled there:
+# Collects everything for tools/gpu_check.sh on a machine with a GPU and without a network; nothing
+# is compiled there:
 #   tools/gpu_pack.sh PACK [GOLDENS]
 # Builds preset cuda and the kernels' tests and benchmark (a CUDA 13 toolkit, no GPU) and puts into
-# the folder PACK: bundle.tar.gz, kernels/, and of GOLDENS the reference models that are checked.
+# the folder PACK: bundle.tar.gz, kernels/, and from GOLDENS the reference models that are checked.
 set -euo pipefail
 cd "$(dirname "$0")/.."
 

@@ -4,9 +4,9 @@
 
 namespace lockstep {
 
-// From now on what gRPC logs, such as a TLS handshake that failed, is one of our lines, and one per
-// second at most: strangers cause them. Where GRPC_VERBOSITY is set somebody looks for a fault, and
-// it goes to stderr as gRPC likes. Call it before threads are started.
+// Turns gRPC's log lines, such as a failed TLS handshake, into ours, at most one per second,
+// because strangers cause them. If GRPC_VERBOSITY is set, a person looks for a fault, and lines go
+// to stderr as usual. Call it before threads are started.
 void limit_grpc_log();
 
 }  // namespace lockstep

@@ -15,7 +15,7 @@
 
 namespace lockstep {
 
-// Shared with a detached thread that lives as long as the process, hence never freed.
+// Shared with a detached thread that lives as long as the process, so never freed.
 struct Interrupt::State {
   absl::Mutex mutex;
   int count ABSL_GUARDED_BY(mutex) = 0;
@@ -39,7 +39,7 @@ sigset_t awaited_signals() {
   return set;
 }
 
-// As under nohup. A signal that is blocked comes all the same.
+// True under nohup. sigwait() returns even ignored signals while they are blocked.
 bool is_ignored(int signal) {
   struct sigaction action = {};
   return sigaction(signal, nullptr, &action) == 0 && action.sa_handler == SIG_IGN;

@@ -1,13 +1,13 @@
 #!/usr/bin/env bash
 # SPDX-License-Identifier: Apache-2.0
-# Serves a model on this machine with a worker on every visible GPU, each a process of its own with
-# a log of its own, near its GPU's memory where numactl is installed. Ctrl-C ends all of it; so does
-# the end of any of them.
+# Serves a model on this machine with a worker on every visible GPU. Each is a separate process with
+# its own log, near its GPU's memory if numactl is installed. Ctrl-C ends all of them; so does the
+# end of any of them.
 #   tools/launch.sh [--device cuda|cpu] [--workers N] [--logs FOLDER] [--lockstep BINARY]
 #                   [--fast] [-- ARGUMENTS OF `lockstep serve`]
-# --device is cuda where `lockstep doctor` finds GPUs, else cpu; --workers is the number of GPUs, or
-# 1. --fast is serve's and the workers'. Logs (coordinator.log, rank0.log, ...) go to lockstep-logs.
-# NCCL_* variables reach the workers; NCCL_DEBUG is WARN where it is not set.
+# --device is cuda if `lockstep doctor` finds GPUs, else cpu; --workers is the number of GPUs, or 1.
+# --fast is passed to serve and the workers. Logs (coordinator.log, rank0.log, ...) go to
+# lockstep-logs. Workers inherit NCCL_* variables; NCCL_DEBUG is WARN if not set.
 set -euo pipefail
 
 fail() { echo "launch: $*" >&2; exit 2; }
@@ -30,7 +30,7 @@ while [ $# -gt 0 ]; do
 done
 [ -x "$lockstep" ] || fail "no lockstep here: build it, or name it with --lockstep"
 
-# One address on the PCI bus per GPU and line.
+# One PCI bus address per GPU and line.
 gpus=()
 if [ "$device" != cpu ]; then
   mapfile -t gpus < <("$lockstep" doctor --json | grep -o '"address":"[^"]*"' | cut -d'"' -f4)
@@ -59,7 +59,7 @@ end_all() {
 trap end_all EXIT
 trap 'exit 130' INT TERM
 
-# The memory node of worker $1, where that means anything.
+# The memory node of worker $1, if known.
 node_of() {
   local node nodes
   if [ "$device" = cuda ]; then

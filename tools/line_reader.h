@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Lines of standard input, for which another thread can end the wait.
+// Lines of standard input; another thread can end the wait.
 #pragma once
 
 #include <optional>
@@ -14,8 +14,8 @@ class LineReader {
   LineReader(const LineReader&) = delete;
   LineReader& operator=(const LineReader&) = delete;
 
-  // Without its line end. Nothing: the input has ended, or stop() was called. A last line without a
-  // line end counts.
+  // The next line, without its line end. Nullopt: the input has ended, or stop() was called. A last
+  // line without a line end counts.
   std::optional<std::string> next();
   // Any thread.
   void stop();

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// `lockstep`: one binary, a subcommand for each thing it does.
+// `lockstep`: one binary with a subcommand for each function.
 #include <spdlog/sinks/stdout_color_sinks.h>
 #include <spdlog/spdlog.h>
 
@@ -26,7 +26,7 @@ constexpr char kAbout[] =
     "  lockstep generate --prompt \"Once upon a time\" --workers 2\n"
     "  lockstep serve MODEL --workers 4";
 
-// Runs before anything else of the process: gRPC opens a descriptor when it is loaded.
+// Runs before everything else in the process: gRPC opens a descriptor when it is loaded.
 [[gnu::section(".preinit_array"),
   gnu::used]] void (*before_libraries)() = lockstep::open_standard_descriptors;
 
@@ -43,14 +43,14 @@ std::string one_line(std::string text) {
   return text;
 }
 
-// A command's figures are no use to anybody who gets half of them and exit code 0.
+// Incomplete output with exit code 0 would mislead the reader: check that all of it was written.
 absl::Status run(const lockstep::Command& command, lockstep::Interrupt& interrupt) {
   try {
     const absl::Status status = command.run(interrupt);
     errno = 0;
     if (!status.ok() || (std::fflush(stdout) == 0 && std::ferror(stdout) == 0)) return status;
-  } catch (const std::system_error& error) {  // fmt::print's, of a stream that takes no more.
-    if (error.code() == std::errc::resource_unavailable_try_again) throw;  // std::thread's.
+  } catch (const std::system_error& error) {  // From fmt::print, if the stream fails.
+    if (error.code() == std::errc::resource_unavailable_try_again) throw;  // From std::thread.
     errno = error.code().value();
   }
   return absl::InternalError(

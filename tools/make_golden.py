@@ -1,16 +1,15 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: Apache-2.0
-"""Makes a reference model: what Hugging Face transformers computes from small random weights.
+"""Makes a reference model: the results of Hugging Face transformers for small random weights.
 
     tools/make_golden.py FOLDER... [--seed N] [--attention sdpa]
 
-Each FOLDER has a config.json of an architecture that transformers knows; torch_dtype says how
-weights are stored. model.safetensors and golden.json are written beside it: prompts as ids, the
-logits of each one's last position, and the greedy tokens behind it, computed in float32 from the
-stored weights. Choose uneven sizes, every kind of layer, and windows shorter than the prompts.
-The seed moves on until no two best logits are closer than 0.01, and not all tokens are alike.
-Needs torch and transformers (PyPI). Kept cases should be below 150 kB.
-"""
+Each FOLDER has a config.json of an architecture that transformers knows; torch_dtype is the type of
+stored weights. Writes model.safetensors and golden.json next to it: prompts as ids, the logits of
+each one's last position, and the greedy tokens after it, computed in float32 from the stored
+weights. Choose uneven sizes, every kind of layer, and windows shorter than the prompts. The seed
+increases until no two best logits are closer than 0.01 and not all tokens are equal. Needs torch
+and transformers (PyPI). Kept cases should be below 150 kB."""
 import argparse
 import json
 import pathlib
@@ -58,10 +57,10 @@ def read_back(architecture, folder, attention="eager"):
 
 
 def answer(model, prompt):
-    """Logits behind the prompt, the greedy tokens, the smallest margin on the way."""
+    """Logits after the prompt, the greedy tokens, the smallest margin among them."""
     ids, margin, first, greedy = list(prompt), float("inf"), None, []
     for _ in range(GREEDY):
-        with torch.no_grad():  # The whole sequence at each step: no cache to trust.
+        with torch.no_grad():  # The whole sequence at each step, without a cache.
             logits = model(torch.tensor([ids]), use_cache=False).logits[0, -1]
         first = logits if first is None else first
         best = torch.topk(logits, 2).values
@@ -72,7 +71,7 @@ def answer(model, prompt):
 
 
 def answered_prompts(model, seed, vocab_size, prepare=lambda length: None):
-    """A prompt of each of LENGTHS with its answer, or none where a margin is too small or an answer
+    """A prompt of each of LENGTHS with its answer, or none if a margin is too small or an answer
     repeats itself. `prepare` is called before each."""
     random = torch.Generator().manual_seed(seed)
     prompts = []

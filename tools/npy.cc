@@ -11,16 +11,16 @@ namespace {
 
 constexpr std::string_view kMagic = "\x93NUMPY";
 
-// Takes the text that says what the array is: behind magic, version and its own length, which has
-// 2 bytes in version 1 and 4 in later ones.
+// Takes the header text, which follows magic, version and its own length; the length has 2 bytes in
+// version 1 and 4 in later ones.
 absl::StatusOr<std::string> take_header(std::string_view* file) {
   const size_t start = kMagic.size() + 2;
   if (file->size() < start + 4 || !file->starts_with(kMagic)) {
-    return invalid_argument("wanted an array that numpy.save wrote, found something else");
+    return invalid_argument("must be an array written by numpy.save, found something else");
   }
   const int version = (*file)[kMagic.size()];
   if (version < 1 || version > 3) {
-    return invalid_argument("wanted format 1 to 3, found {}", version);
+    return invalid_argument("must have format 1 to 3, found {}", version);
   }
   const size_t digits = version == 1 ? 2 : 4;
   size_t length = 0;
@@ -30,7 +30,7 @@ absl::StatusOr<std::string> take_header(std::string_view* file) {
   file->remove_prefix(start + digits);
   constexpr size_t kLongest = 4096;
   if (length > kLongest || length > file->size()) {
-    return invalid_argument("wanted a header of at most {} bytes, found {}",
+    return invalid_argument("must have a header of at most {} bytes, found {}",
                             std::min(kLongest, file->size()), length);
   }
   std::string header(file->substr(0, length));
@@ -38,8 +38,7 @@ absl::StatusOr<std::string> take_header(std::string_view* file) {
   return header;
 }
 
-// What stands behind "'key': " in the header, up to the end of the header; "" if it has no such
-// key.
+// The rest of the header after "'key': "; "" if the header has no such key.
 std::string_view behind(std::string_view header, std::string_view key) {
   const size_t at = header.find(key);
   if (at == std::string_view::npos) return "";
@@ -48,7 +47,7 @@ std::string_view behind(std::string_view header, std::string_view key) {
   return header;
 }
 
-// Takes "(", "," or ")" and a number behind it, with blanks around: -1 where they are not there.
+// Takes `first`, which is "(", "," or ")", and the number after it, with blanks; -1: not found.
 int64_t take_number(std::string_view* text, char first) {
   if (!text->starts_with(first)) return -1;
   text->remove_prefix(1);
@@ -67,20 +66,21 @@ int64_t take_number(std::string_view* text, char first) {
 absl::StatusOr<NpyMatrix> parse_npy(std::string_view file) {
   ASSIGN_OR_RETURN(const std::string header, take_header(&file));
   if (!behind(header, "'descr'").starts_with("'<f4'")) {
-    return invalid_argument("wanted float32 ('<f4'), found {}: save array.astype('<f4')",
+    return invalid_argument("must be float32 ('<f4'), found {}; save array.astype('<f4')",
                             printable(header));
   }
   if (!behind(header, "'fortran_order'").starts_with("False")) {
-    return invalid_argument("wanted its numbers row by row: save numpy.ascontiguousarray(array)");
+    return invalid_argument(
+        "must have its numbers row by row; save numpy.ascontiguousarray(array)");
   }
   std::string_view shape = behind(header, "'shape'");
   const int64_t rows = take_number(&shape, '('), cols = take_number(&shape, ',');
   if (rows < 0 || cols < 0 || !shape.starts_with(')')) {
-    return invalid_argument("wanted an array of two dimensions, found {}", printable(header));
+    return invalid_argument("must be an array of two dimensions, found {}", printable(header));
   }
   const int64_t wanted = rows * cols * int64_t{sizeof(float)};
   if (static_cast<int64_t>(file.size()) != wanted) {
-    return invalid_argument("wanted {} bytes behind the header, as for [{}, {}], found {}", wanted,
+    return invalid_argument("must have {} bytes after the header, for [{}, {}], found {}", wanted,
                             rows, cols, file.size());
   }
   return NpyMatrix{.rows = rows, .cols = cols, .bytes = file};

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// NumPy's file format for one array (numpy.lib.format, versions 1.0 to 3.0), as far as matrices of
-// float32 go.
+// NumPy's file format for one array (numpy.lib.format, versions 1.0 to 3.0), for matrices of
+// float32.
 #pragma once
 
 #include <cstdint>
@@ -15,10 +15,10 @@ namespace lockstep {
 struct NpyMatrix {
   int64_t rows = 0;
   int64_t cols = 0;
-  std::string_view bytes;  // float32, little endian, row by row: part of the file's.
+  std::string_view bytes;  // float32, little endian, row by row: a part of the file.
 };
 
-// What a file has. kInvalidArgument says what was wanted and found.
+// Parses a file. kInvalidArgument names the expected and the found value.
 absl::StatusOr<NpyMatrix> parse_npy(std::string_view file);
 
 }  // namespace lockstep

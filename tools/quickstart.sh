@@ -1,7 +1,7 @@
 #!/usr/bin/env bash
 # SPDX-License-Identifier: Apache-2.0
-# From a fresh Debian 12 to generated text: installs what is missing, builds, and lets two workers
-# run the demo model. Arguments go to `lockstep generate`:
+# From a fresh Debian 12 to generated text: installs missing packages, builds, and runs the demo
+# model with two workers. Arguments go to `lockstep generate`:
 # tools/quickstart.sh --prompt "The old lighthouse"
 set -euo pipefail
 cd "$(dirname "$0")/.."

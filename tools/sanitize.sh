@@ -1,8 +1,8 @@
 #!/usr/bin/env bash
 # SPDX-License-Identifier: Apache-2.0
-# All tests under AddressSanitizer and UndefinedBehaviorSanitizer, then the tests of what runs on
-# threads of one process under ThreadSanitizer.
-#   tools/sanitize.sh [asan|tsan] [--sample]     both, where neither is named
+# All tests under AddressSanitizer and UndefinedBehaviorSanitizer, then the tests of code that runs
+# on threads of one process under ThreadSanitizer.
+#   tools/sanitize.sh [asan|tsan] [--sample]     default: both
 # --sample: under ASan parsers, protocol, coordinator, the worker without its transport, and a
 # twenty-fourth of the kernels' tests; under TSan none of those, and an eighth of the compared bits
 # and goldens.
@@ -11,20 +11,20 @@ cd "$(dirname "$0")/.."
 
 fail() { echo "sanitize: $*" >&2; exit 1; }
 
-# UBSan looks at an object's type by way of a pipe, and reports one where no descriptor is left.
+# UBSan checks an object's type through a pipe, and reports an error if no descriptor is left.
 without_descriptors=OutOfDescriptors
 
-# Folders of tests/ that a sample goes through as a whole.
+# Folders of tests/ that a sample runs completely.
 asan_folders=(base operators proto checkpoint models coordinator)
 
-# gRPC and absl are built without TSan, which sees no order between threads that meet through them:
-# these programs use neither. serve_test and the commands run under ASan alone.
+# gRPC and absl are built without TSan, which cannot see synchronization through them: these
+# programs use neither. serve_test and the commands run only under ASan.
 tsan_programs=(
   base_test collectives_test worker_test golden_test bits_test engine_test
   scheduler_test sampling_test engine_in_process_test cluster_core_test cluster_test
   grpc_front_test http_test)
 
-# Of how many parts of a program's tests a sample runs one.
+# A sample runs one of this many parts of a program's tests.
 parts_of() {
   case "$1" in
     kernels_test) echo 24 ;;
@@ -72,7 +72,7 @@ asan() {
 
 tsan() {
   export TSAN_OPTIONS=second_deadlock_stack=1
-  # The other programs run kernels on threads, too.
+  # The other programs also run kernels on threads.
   [ -n "$sample" ] || tsan_programs+=(kernels_test)
   cmake --preset tsan >/dev/null
   cmake --build --preset tsan --target "${tsan_programs[@]}"

@@ -1,7 +1,7 @@
 #!/usr/bin/env bash
 # SPDX-License-Identifier: Apache-2.0
-# Installs the Debian packages that building and testing need. Does nothing where they are there;
-# uses sudo where it is not run as root. Sourced by quickstart.sh and test.sh.
+# Installs the missing Debian packages for building and testing; uses sudo if it is not run as root.
+# Sourced by quickstart.sh and test.sh.
 set -euo pipefail
 
 lockstep_packages=(
@@ -16,7 +16,7 @@ lockstep_test_packages=(
   libclang-rt-14-dev
 )
 
-# install_packages NAME...: those of them that are missing.
+# install_packages NAME...: installs the missing ones.
 install_packages() {
   local missing=()
   local package
@@ -43,8 +43,8 @@ install_packages() {
     apt-get install -y -qq --no-install-recommends "${missing[@]}" >/dev/null
 }
 
-# Makes build/python, an environment with what tests check manifests by, the official client of
-# OpenAI's API, and what vLLM's HTTP tests import. Without a network there is none, and those tests
+# Makes build/python, an environment with packages that check manifests, the official client of
+# OpenAI's API, and imports of vLLM's HTTP tests. Without a network it is not made, and those tests
 # are skipped.
 install_python_packages() {
   local packages=(

@@ -1,6 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// What a person at a terminal sees while something takes long. Nothing at all where stderr is a
-// file.
+// Progress output for a user at a terminal. Nothing is shown if stderr is not a terminal.
 #pragma once
 
 #include <chrono>
@@ -9,8 +8,8 @@
 
 namespace lockstep {
 
-// A line on stderr. Where it cannot be written, to a full disk or to a reader that is gone, it is
-// dropped: fmt::print() would throw.
+// Prints a line on stderr. If that fails, for instance on a full disk, the line is dropped, while
+// fmt::print() would throw.
 void say(const std::string& line);
 
 // "1.2 GB", "340 MB": decimal, two significant digits or more.
@@ -24,7 +23,7 @@ class ProgressLine {
 
   // "loading weights [#####.....] 1.2 of 2.2 GB"
   void bar(const std::string& what, int64_t done, int64_t total);
-  // A turning stroke and the text.
+  // A rotating line and the text.
   void spin(const std::string& text);
   void clear();
 

@@ -1,15 +1,16 @@
 #!/usr/bin/env bash
 # SPDX-License-Identifier: Apache-2.0
-# What a change has to pass: installs what is missing, then goes through the stages;
-# tools/check_all.sh has them without limits.
-#   tools/test.sh              all stages
-#   tools/test.sh asan tsan    these
+# The checks that a change must pass. Installs what is missing, then runs the stages;
+# tools/check_all.sh runs all of them without limits.
+#   tools/test.sh              release, lint, and alternately asan, or tsan and fuzz
+#   tools/test.sh asan tsan    these stages
 #   tools/test.sh -R Sharding  the release stage, with these arguments for ctest
 # release  builds everything and runs all tests
-# lint     clang-format, clang-tidy and lock annotations of the files that the last landing changed
+# lint     clang-format, clang-tidy and lock annotations: a twelfth of all files, then those that
+#          the last landing changed
 # asan     AddressSanitizer and UndefinedBehaviorSanitizer: parsers, protocol, coordinator, and a
 #          sample of the kernels
-# tsan     ThreadSanitizer: what runs in one process
+# tsan     ThreadSanitizer: code that runs in one process
 # fuzz     every fuzzer for 20 s
 set -euo pipefail
 cd "$(dirname "$0")/.."
@@ -22,21 +23,34 @@ release() {
   cuda_compiles
 }
 
-# Where there is a compiler of CUDA 13, its kernels are compiled too; tools/gpu_check.sh runs them.
+# Where a compiler of CUDA 13 is installed, the CUDA kernels are compiled, too, to PTX: machine code
+# takes four times as long. tools/check_all.sh makes it, and tools/gpu_check.sh runs it.
 cuda_compiles() {
   if nvcc --version 2>/dev/null | grep -qE "release (1[3-9]|[2-9][0-9])\."; then
     cmake -G Ninja -S . -B build/cuda_kernels -DLOCKSTEP_KERNELS_ONLY=ON -DLOCKSTEP_CUDA=ON \
-      -DLOCKSTEP_WERROR=ON -DLOCKSTEP_TESTS=OFF >/dev/null
+      -DCMAKE_CUDA_ARCHITECTURES=90-virtual -DLOCKSTEP_WERROR=ON -DLOCKSTEP_TESTS=OFF >/dev/null
     cmake --build build/cuda_kernels --target lockstep_kernels
   else
     echo "test: no nvcc of CUDA 13 here: CUDA kernels were tested over the shim, not compiled"
   fi
 }
 
-lint() { tools/lint.sh --landing --minutes 4; }
+lint() {
+  tools/lint.sh --part --minutes 15
+  tools/lint.sh --landing --minutes 3 --late-passes
+}
 asan() { tools/sanitize.sh asan --sample; }
 tsan() { tools/sanitize.sh tsan --sample; }
 fuzz() { tools/fuzz.sh 20; }
+
+# The sanitizers that this commit gets: each half of the commits gets one half of them.
+sanitizers() {
+  if [ $(($(git rev-list --count HEAD 2>/dev/null || echo 0) % 2)) -eq 0 ]; then
+    echo asan
+  else
+    echo tsan fuzz
+  fi
+}
 
 times=()
 stage() {
@@ -50,7 +64,7 @@ install_packages "${lockstep_packages[@]}" "${lockstep_test_packages[@]}"
 install_python_packages
 case "${1-}" in
   -*) release "$@"; exit ;;
-  "") stages=(release lint asan tsan fuzz) ;;
+  "") read -ra stages <<<"release lint $(sanitizers)" ;;
   *) stages=("$@") ;;
 esac
 for name in "${stages[@]}"; do

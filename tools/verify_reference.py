@@ -1,21 +1,21 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: Apache-2.0
-"""What Hugging Face transformers computes of a prompt: the reference of `lockstep verify`.
+"""Hugging Face transformers' values for a prompt: the reference of `lockstep verify`.
 
     tools/verify_reference.py MODEL FILE --tokens 1,2,3 [--trust-remote-code]
 
-Loads MODEL in float32 on the processor, runs the tokens once without a cache, and writes FILE, a
-safetensors file of float32 matrices with a row per token: "logits"; NAME, what the module of this
-name gave; "NAME (input)", what it was given. Modules are linears, norms, the embedding and whole
-layers. "tokens" (int64) is the prompt. The last line printed names the version.
-Needs torch and transformers (PyPI).
+Loads MODEL in float32 on the CPU, runs the tokens once without a cache, and writes FILE, a
+safetensors file of float32 matrices with a row per token: "logits"; NAME, the output of the module
+of this name; "NAME (input)", its input. Modules are linears, norms, the embedding and whole layers.
+"tokens" (int64) is the prompt. The last printed line names the version. Needs torch and
+transformers (PyPI).
 """
 import argparse
 import os
 import re
 import sys
 
-os.environ.setdefault("HF_HUB_OFFLINE", "1")  # The folder is all there is.
+os.environ.setdefault("HF_HUB_OFFLINE", "1")  # Nothing is fetched.
 try:
     import torch
     import transformers
@@ -28,20 +28,21 @@ except ImportError as missing:
 
 
 def load(folder, trust_remote_code):
-    """The model with its head: of one that also sees or hears, all of it."""
+    """The model with its head; a multimodal model completely."""
     options = {"dtype": torch.float32, "trust_remote_code": trust_remote_code}
     config = transformers.AutoConfig.from_pretrained(folder, trust_remote_code=trust_remote_code)
     for architecture in config.architectures or []:
         if hasattr(transformers, architecture):
             del options["trust_remote_code"]
             if int(transformers.__version__.split(".")[0]) >= 5:
-                options["experts_implementation"] = "eager"  # Others want sizes of 16 bytes.
+                # Others need sizes that are multiples of 16 bytes.
+                options["experts_implementation"] = "eager"
             return getattr(transformers, architecture).from_pretrained(folder, **options).eval()
     return transformers.AutoModelForCausalLM.from_pretrained(folder, **options).eval()
 
 
 def rows_of(tensor, tokens):
-    """[tokens, columns] of a tensor with heads in whatever order; None if it has other rows."""
+    """[tokens, columns] of a tensor with heads in any order; None if it has other rows."""
     if not isinstance(tensor, torch.Tensor) or not tensor.is_floating_point():
         return None
     if tensor.dim() == 2 and tensor.shape[0] == tokens:
@@ -49,7 +50,7 @@ def rows_of(tensor, tokens):
     if tensor.dim() < 3 or tensor.shape[0] != 1:
         return None
     if tensor.dim() == 4 and tensor.shape[1] == tensor.shape[2]:
-        return None  # As many heads as tokens: which is which?
+        return None  # Heads and tokens have the same number: ambiguous.
     if tensor.shape[1] != tokens and tensor.dim() == 4 and tensor.shape[2] == tokens:
         tensor = tensor.transpose(1, 2)  # [1, heads, tokens, columns]
     return tensor.reshape(tokens, -1) if tensor.shape[1] == tokens else None
@@ -60,7 +61,7 @@ def is_norm(module):
 
 
 class Recorder:
-    """Keeps what modules were given and gave, of those that are called once."""
+    """Keeps inputs and outputs of modules that are called once."""
 
     def __init__(self, model, tokens):
         self.tokens = tokens
@@ -83,7 +84,7 @@ class Recorder:
             given = [one for one in (*positional, *named.values())
                      if isinstance(one, torch.Tensor)]
             if has_input and len(given) != 1:
-                return  # With a gate, for instance: something else than its name says.
+                return  # With a gate, for instance: different from what its name implies.
             self.keep(name, output[0] if isinstance(output, tuple) else output)
             if has_input:
                 self.keep(name + " (input)", given[0])

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Numbers are bounded where they are used in sums; what they ask for is bounded by memory later.
+// Numbers that are used in sums are bounded here; memory limits bound the rest later.
 #include "worker/assignment.h"
 
 #include <algorithm>
@@ -7,7 +7,7 @@
 
 #include "base/status.h"
 #include "proto/handshake.h"
-#include "proto/validate.h"
+#include "proto/validate/validate.h"
 #include "worker/weights/weights_key.h"
 
 namespace lockstep {
@@ -20,11 +20,11 @@ absl::Status check_range(const char* name, int64_t value, int64_t min, int64_t m
 
 absl::Status check_count(const char* name, int found, int ranks) {
   if (found == ranks) return absl::OkStatus();
-  return invalid_argument("assignment: wanted {} of each of the {} ranks, found {}", name, ranks,
-                          found);
+  return invalid_argument("assignment: {} must be given for each of the {} ranks, found {}", name,
+                          ranks, found);
 }
 
-// Where there is more than one, what ranks need to reach each other.
+// If there are several hosts, checks that ranks have what they need to reach each other.
 absl::Status check_hosts(const cluster::Assignment& assignment) {
   const int ranks = assignment.program().ranks();
   if (!spans_hosts(assignment)) return absl::OkStatus();
@@ -32,8 +32,8 @@ absl::Status check_hosts(const cluster::Assignment& assignment) {
   for (int other = 0; other < ranks; ++other) {
     if (!assignment.data_addresses(other).empty()) continue;
     return failed_precondition(
-        "rank {} is on another host than its peers, or they are, and has no port for their data: "
-        "start it with --data-listen ADDRESS:PORT and --cluster-cert or --insecure cluster",
+        "rank {} and its peers are on different hosts, but it has no data port: start it with "
+        "--data-listen ADDRESS:PORT and --cluster-cert or --insecure cluster",
         other);
   }
   if (assignment.data_key().size() == kNonceBytes) return absl::OkStatus();

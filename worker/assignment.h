@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// What a coordinator assigns to this worker: checked before anything of it is used, and the source
+// Checks a coordinator's assignment to this worker before any of it is used. Also opens the source
 // of weights that it names.
 #pragma once
 
@@ -16,37 +16,37 @@ namespace lockstep {
 
 inline constexpr int64_t kMaxCollectiveTimeoutMs = int64_t{24} * 60 * 60 * 1000;
 
-// What weights are loaded and pages are counted by: the program, then limits of memory.
+// Checks what loading weights and counting pages need: the program, then the memory limits.
 absl::Status check_load(const cluster::Assignment& assignment);
 
-// The program first, since its rank is an index into the rest; then every number, and that ranks of
-// different hosts can meet. kInvalidArgument or kFailedPrecondition, one line.
+// Checks the program first, since its rank is an index into the rest, then every number, and that
+// ranks of different hosts can meet. kInvalidArgument or kFailedPrecondition, one line.
 absl::Status check_assignment(const cluster::Assignment& assignment);
 
 bool spans_hosts(const cluster::Assignment& assignment);
 
-// Of each rank a number, equal for ranks of one host.
+// A number for each rank, equal for ranks of one host.
 std::vector<int> hosts_of(const cluster::Assignment& assignment);
 
-// Ranks that share this one's memory: those on its host's same device, or all where that is not
-// told.
+// The number of ranks that share this one's memory: those on the same device of the same host, or
+// all ranks if the assignment does not say.
 int ranks_here(const cluster::Assignment& assignment);
 
-// Opens the checkpoint's files and reads their headers, no weights. Shows `progress` meanwhile,
-// which may be null.
+// Opens the checkpoint's files and reads their headers, no weights. Reports to `progress`, which
+// may be null.
 absl::StatusOr<WeightSource> open_source(const cluster::Assignment& assignment, Progress* progress);
 
-// WeightSource::stamp as 64 hexadecimal digits: whether this process would read again what it read.
+// WeightSource::stamp as 64 hexadecimal digits: equal if this process would read the same again.
 absl::StatusOr<std::string> source_stamp(const WeightSource& source);
 
-// What is known of the weights' source when they are loaded: as of WeightSource, each as 64
+// Identifies the weights' source when they are loaded. Each is WeightSource's, as 64
 // hexadecimal digits.
 struct SourceMark {
   std::string stamp;       // See source_stamp().
-  std::string contents;    // Whether two processes read the same weights, on whatever hosts.
-  std::string written_at;  // Whether two processes of a host did, at whatever times.
+  std::string contents;    // Equal if two processes read the same weights, on any hosts.
+  std::string written_at;  // Equal if two processes of one host did, at any times.
 };
-// Shows `progress` as above.
+// Reports to `progress` as above.
 absl::StatusOr<SourceMark> source_mark(const WeightSource& source, Progress* progress);
 
 }  // namespace lockstep

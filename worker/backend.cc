@@ -17,7 +17,7 @@ namespace {
 
 constexpr int64_t kProofMs = 20'000;
 
-// N of "cuda:N", -1 where it is no such thing.
+// N of "cuda:N", -1 if it has another form.
 int gpu_index(const std::string& device) {
   int index = -1;
   if (!device.starts_with("cuda:")) return -1;
@@ -32,13 +32,14 @@ std::string count_text(const Gpus& gpus) {
 
 absl::Status check_gpu(const std::string& wanted, int index, const Gpus& gpus) {
   if (index >= static_cast<int>(gpus.devices.size())) {
-    return failed_precondition("--device {}: GPUs count from 0, {} here", wanted, count_text(gpus));
+    return failed_precondition("--device {}: GPUs are numbered from 0, {} here", wanted,
+                               count_text(gpus));
   }
   const CudaDeviceInfo& gpu = gpus.devices[index];
   if (gpu.major >= kMinCudaMajor) return absl::OkStatus();
   return failed_precondition(
-      "--device {}: GPU {} ({}) has compute capability {}.{}, wanted {}.0 or more: use --device "
-      "cpu",
+      "--device {0}: compute capability of GPU {1} ({2}) must be {5}.0 or more, found {3}.{4}; use "
+      "--device cpu",
       wanted, index, gpu.name, gpu.major, gpu.minor, kMinCudaMajor);
 }
 
@@ -46,7 +47,7 @@ absl::StatusOr<std::vector<std::string>> gpu_each(const std::string& wanted, int
                                                   const Gpus& gpus) {
   if (workers > static_cast<int>(gpus.devices.size())) {
     return failed_precondition(
-        "--device {}: {} workers want a GPU each, {}: use --workers {}, or --device cuda:0 to "
+        "--device {}: {} workers need one GPU each, {}: use --workers {}, or --device cuda:0 to "
         "share one",
         wanted, workers, count_text(gpus), gpus.devices.size());
   }
@@ -70,7 +71,7 @@ Backend cpu_backend(Isa isa) {
 absl::Status check_class(std::span<const std::string> devices, bool fast) {
   if (!fast || std::ranges::find(devices, "cpu") == devices.end()) return absl::OkStatus();
   return absl::InvalidArgumentError(
-      "--fast: wanted GPUs, found processors, whose kernels have the same bits at full speed; "
+      "--fast: devices must be GPUs, found CPUs, whose kernels have the same bits at full speed; "
       "leave it out, or use --strategy reduce for less communication");
 }
 
@@ -119,7 +120,7 @@ absl::StatusOr<std::vector<std::string>> devices_of_workers(const std::string& w
   }
   const int index = gpu_index(wanted);
   if (wanted != "cuda" && index < 0) {
-    return invalid_argument("--device {}: wanted auto, cpu, cuda or cuda:N", wanted);
+    return invalid_argument("--device {}: must be auto, cpu, cuda or cuda:N", wanted);
   }
   if (gpus.devices.empty()) {
     return failed_precondition("--device {}: {}; use --device cpu", wanted, gpus.problem);

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Connection after connection; the weights in memory are kept between them.
+// Makes one connection after another and keeps the weights in memory between them.
 #include "worker/main.h"
 
 #include <spdlog/spdlog.h>
@@ -30,16 +30,16 @@ using std::chrono::steady_clock;
 
 constexpr milliseconds kMinPause{100};
 constexpr milliseconds kMaxPause{500};
-constexpr milliseconds kServed{2000};  // A connection that lasted this long.
+constexpr milliseconds kServed{2000};  // A connection that lasts this long succeeded.
 
-// A launched worker goes when its launcher goes, however that happens.
+// A launched worker ends when its launcher ends, for any reason.
 bool die_with_parent(int parent_pid) {
   prctl(PR_SET_PDEATHSIG, SIGKILL);
   return getppid() == parent_pid;
 }
 
-// A worker that reaches over several memory nodes reads its weights from all of them alike; one
-// within a node touches them first, and so has them near.
+// A worker on several memory nodes reads its weights from all of them equally; one within a node is
+// the first to touch them, and so has them near.
 void spread_memory(const std::vector<int>& processors) {
   const std::vector<int> nodes =
       nodes_of(locate_processors(processors.empty() ? thread_processors() : processors));
@@ -48,8 +48,8 @@ void spread_memory(const std::vector<int>& processors) {
   }
 }
 
-// Begins at once, beside what a worker does before it joins. What a launcher starts is alike, and
-// is often to take a lost rank's place in no time: it measures nothing.
+// Begins at once, while the worker does what is needed before it joins. Launched workers are alike,
+// and often must replace a lost rank quickly: they measure nothing.
 std::shared_future<double> start_measuring(const WorkerProcessOptions& options,
                                            const Backend& backend) {
   if (options.parent_pid != 0 || options.speed > 0 || !backend.device->is_host()) {
@@ -68,7 +68,7 @@ absl::StatusOr<std::unique_ptr<LastGoodTls>> load_tls(const WorkerProcessOptions
                                          .looks = LastGoodTls::Looks::kWhenAsked});
 }
 
-// One connection, from dialling to its end. True: it is over; false: there was none to be had, and
+// One connection, from dialling to its end. True: it is over; false: there was none, and `why` says
 // why.
 absl::StatusOr<bool> connect_once(const WorkerProcessOptions& options, LastGoodTls* tls,
                                   const Backend& backend,
@@ -92,8 +92,8 @@ absl::StatusOr<bool> connect_once(const WorkerProcessOptions& options, LastGoodT
   return false;
 }
 
-// Left to itself NCCL takes the first interface, by which peers on other hosts may not be reached.
-// Before the first group: no other thread looks at the environment yet.
+// By default NCCL takes the first interface, by which peers on other hosts may not be reachable.
+// Called before the first group: no other thread reads the environment yet.
 void name_interface_to_nccl(const std::string& data_address) {
   const auto parts = split_address(data_address);
   if (!parts.ok() || is_loopback_host(parts->host)) return;
@@ -129,9 +129,9 @@ absl::StatusOr<std::unique_ptr<DataPort>> open_data_port(const WorkerProcessOpti
   if (!parts.ok()) return invalid_argument("--data-listen {}", message_of(parts.status()));
   if (!may_be_reached && !is_loopback_host(parts->host)) {
     return invalid_argument(
-        "--data-listen {}: other machines could reach this port, and what goes over it is in plain "
-        "text; give --cluster-cert, --cluster-key and --cluster-ca, use a 127.0.0.1 address, or "
-        "allow it with --insecure cluster",
+        "--data-listen {}: other machines could reach this port, and its data is in plain text; "
+        "give --cluster-cert, --cluster-key and --cluster-ca, use a 127.0.0.1 address, or allow it "
+        "with --insecure cluster",
         options.data_listen);
   }
   if (!is_any_host(parts->host)) return listen_for_data(options, options.data_listen, parts->host);
@@ -142,7 +142,7 @@ absl::StatusOr<std::unique_ptr<DataPort>> open_data_port(const WorkerProcessOpti
 
 int worker_main(const WorkerProcessOptions& given) {
   WorkerProcessOptions options = given;
-  signal(SIGPIPE, SIG_IGN);  // Whoever read the log may go away.
+  signal(SIGPIPE, SIG_IGN);  // The reader of the log may go away.
   const bool launched = options.parent_pid != 0;
   if (launched && !die_with_parent(options.parent_pid)) return 0;
   spread_memory(options.processor_ids());
@@ -173,7 +173,7 @@ int worker_main(const WorkerProcessOptions& given) {
       port = *std::move(opened);
       options.data_port = port.get();
       if (port != nullptr) {
-        spdlog::info("data port at {}{}", port->address(), port->speaks_tls() ? ", by TLS" : "");
+        spdlog::info("data port at {}{}", port->address(), port->speaks_tls() ? ", with TLS" : "");
         name_interface_to_nccl(port->address());
       }
     }
@@ -193,7 +193,7 @@ int worker_main(const WorkerProcessOptions& given) {
     if (!wait(pause, options.stop)) break;
     pause = std::min(2 * pause, kMaxPause);
   }
-  if (kept.worker != nullptr) spdlog::debug("where the time went: {}", kept.worker->profile());
+  if (kept.worker != nullptr) spdlog::debug("time by kernel: {}", kept.worker->profile());
   return 0;
 }
 

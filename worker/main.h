@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// A worker process: dials the coordinator, takes what rank it is given, runs steps until it is told
-// to stop, and starts over when the coordinator went away.
+// A worker process: dials the coordinator, takes the rank that it is assigned, runs steps until it
+// is stopped, and dials again when the coordinator goes away.
 #pragma once
 
 #include <memory>
@@ -11,11 +11,11 @@
 
 namespace lockstep {
 
-// The worker's data port, or null where it has none. An error is one of what the user said.
+// The worker's data port, or null if it has none. Errors are the user's options.
 absl::StatusOr<std::unique_ptr<DataPort>> open_data_port(const WorkerProcessOptions& options);
 
-// Runs until the coordinator refuses or ends it, or `stop`. At log level debug it says at the end
-// where the time went, by kernel. The exit code: 0, or 2 after a line on stderr.
+// Runs until the coordinator refuses or ends it, or `stop`. At log level debug it prints a profile
+// by kernel at the end. The exit code: 0, or 2 after a line on stderr.
 int worker_main(const WorkerProcessOptions& options);
 
 }  // namespace lockstep

@@ -17,38 +17,38 @@ class DataPort;
 
 struct WorkerProcessOptions {
   std::string coordinator;      // "host:port" or "unix-abstract:name".
-  std::string token;            // The join token; ranks of one host know each other by it as well.
-  TlsFiles tls;                 // Of the cluster, for all its connections; not given: plain.
+  std::string token;            // The join token; ranks of one host also verify each other with it.
+  TlsFiles tls;                 // The cluster's, for all connections; not given: plain.
   int threads = 0;              // 0: one for each usable core.
-  std::string processors = {};  // "0-3,8": one per thread, to be bound to; "": none.
-  std::string device = "auto";  // As open_backend() takes it; "auto" is resolved before.
-  bool fast = false;            // Likewise.
+  std::string processors = {};  // "0-3,8": one per thread, which is bound to it; "": none.
+  std::string device = "auto";  // For open_backend(); "auto" is resolved before.
+  bool fast = false;            // For open_backend().
   double memory_fraction = 0;   // See Backend; 0: the device's own.
-  std::string weight_cache = "auto";  // As packed_cache_options() takes it.
+  std::string weight_cache = "auto";  // For packed_cache_options().
   int64_t weight_cache_limit = kPackedCacheLimit;
   int preferred_rank = -1;  // The rank that it asks for; -1: any.
-  bool spare = false;       // It waits until a rank is lost, and takes its place.
-  double speed = 0;         // As the user says it, see WorkerFacts; 0: he does not.
-  // The name by which hosts that share a kernel differ; "": by its namespaces and users alone.
+  bool spare = false;       // It waits until a rank is lost, and replaces it.
+  double speed = 0;         // The user's value, see WorkerFacts; 0: none.
+  // Distinguishes hosts that share a kernel; "": only its namespaces and users do.
   std::string host_name = {};
   // The port where ranks of other hosts connect: "10.0.0.2:50053", "off", or "": a free one at the
-  // address by which this worker reaches the coordinator, where that is allowed.
+  // address by which this worker reaches the coordinator, if that is allowed.
   std::string data_listen = {};
-  std::vector<std::string> insecure = {};  // "cluster": others may reach a data port without TLS.
+  std::vector<std::string> insecure = {};  // "cluster": data ports need no TLS.
   // The launcher's process: the worker dies with it, and does not wait for another coordinator. 0:
   // started by hand.
   int parent_pid = 0;
   std::string log_level = "info";
   std::string log_format = "text";
-  // The process sets these; they are no flags.
-  double read_rate = 0;           // As measured, bytes per second; 0: not measured.
+  // The process sets these; they are not flags.
+  double read_rate = 0;           // The measured bytes per second; 0: not measured.
   DataPort* data_port = nullptr;  // Outlives the session. Null: other hosts cannot connect.
   std::stop_token stop = {};      // Ends the worker between two steps.
 
   std::vector<int> processor_ids() const {
     return parse_processors(processors).value_or(std::vector<int>());
   }
-  // Commands that start workers have these, too, and pass them on.
+  // Commands that start workers have these flags, too, and pass them on.
   std::vector<Flag> shared_flags();
   std::vector<Flag> flags();
 };
@@ -59,15 +59,15 @@ std::vector<Flag> cluster_tls_flags(TlsFiles& tls);
 inline std::vector<Flag> WorkerProcessOptions::shared_flags() {
   return {
       {"--memory-fraction", &memory_fraction,
-       "Share of the memory left beside the weights that keys and values may take (default: 0.8 on "
-       "processors, 0.9 on GPUs)",
+       "Share of the memory left by the weights that the KV cache may take (default: 0.8 on CPUs, "
+       "0.9 on GPUs)",
        FlagValues{.min = 1e-6, .max = 1}},
       {"--weight-cache", &weight_cache,
        "Folder where each worker keeps its weights packed for this machine, so that the next start "
        "is fast: DIR, auto (lockstep in the user's cache folder, for weights of 64 MiB and more) "
        "or off"},
       {"--weight-cache-limit", &weight_cache_limit,
-       "Largest size of that folder; the files unused for longest are deleted (default: 50 GB)",
+       "Largest size of that folder; the least recently used files are deleted (default: 50 GB)",
        FlagValues{.is_size = true}},
       {"--log-level", &log_level,
        "debug (a worker prints a profile by kernel at the end), info, warning or error"},
@@ -78,10 +78,9 @@ inline std::vector<Flag> cluster_tls_flags(TlsFiles& tls) {
   return {
       {"--cluster-cert", &tls.cert,
        "PEM file of this process's certificate for the port where workers join and for their data; "
-       "coordinator and workers each have one, read anew when it changes"},
+       "coordinator and workers each have one, read again when it changes"},
       {"--cluster-key", &tls.key, "PEM file of its key"},
-      {"--cluster-ca", &tls.ca,
-       "PEM file of the authority that signed the certificates of all of them"},
+      {"--cluster-ca", &tls.ca, "PEM file of the authority that signed all these certificates"},
   };
 }
 
@@ -95,12 +94,11 @@ inline std::vector<Flag> WorkerProcessOptions::flags() {
       {"--device", &device,
        "The device to compute on: cpu, cuda (the GPU whose number is --rank), cuda:N, auto"},
       {"--fast", &fast,
-       "Compute in the GPU's fast numeric class, as all ranks of a group must; `serve --fast` says "
-       "what that means"},
+       "Compute in the GPU's fast numeric class, as all ranks of a group must; see `serve --fast`"},
       {"--data-listen", &data_listen,
        "ADDRESS:PORT where ranks of other hosts connect; port 0 takes a free one, off opens none "
-       "(default: with --cluster-cert or --insecure cluster a free one at the address by which the "
-       "coordinator is reached)"},
+       "(default: with --cluster-cert or --insecure cluster a free one at the address that reaches "
+       "the coordinator)"},
       {"--host-name", &host_name, "Workers with different names count as on different hosts",
        FlagValues{.check = [](const std::string& name) -> std::string {
          return name.size() <= 64 ? "" : "up to 64 bytes";
@@ -110,10 +108,10 @@ inline std::vector<Flag> WorkerProcessOptions::flags() {
        FlagValues{.words = {"cluster"}, .has_commas = true}},
       {"--rank", &preferred_rank, "Rank to ask for (default: any that is free)",
        FlagValues{.min = 0, .max = 65'535}},
-      {"--spare", &spare, "Hold a rank's weights until its worker is lost, and take its place"},
+      {"--spare", &spare, "Hold a rank's weights until its worker is lost, and replace it"},
       {"--speed", &speed,
-       "How fast it is beside the others, which say so, too: one with 8 gets twice the part of one "
-       "with 4 (default: as fast as it reads memory)",
+       "Its relative speed, if the other workers have one, too: a worker with 8 gets twice the "
+       "share of one with 4 (default: how fast it reads memory)",
        FlagValues{.min = 1e-6, .max = 1e15}},
       {"--parent-pid", &parent_pid},
       {"--log-format", &log_format, "text, or json: each line of the log is one object"},

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// How far a rank's work has come. Written by the threads that work, read by the one that sends
-// heartbeats; nothing is ordered by it.
+// The progress of a rank's work. Written by the threads that work, read by the one that sends
+// heartbeats; it orders no other memory.
 #pragma once
 
 #include <atomic>
@@ -11,13 +11,13 @@ namespace lockstep {
 struct alignas(64) Progress {
   // Bytes read, packed and written since the epoch was assigned. Any number of threads.
   std::atomic<uint64_t> load{0};
-  // Of the weights that are loaded from their source, for people.
+  // Bytes of weights that are loaded from their source; for users.
   std::atomic<int64_t> bytes_loaded{0};
   std::atomic<int64_t> bytes_to_load{0};
-  // Completed since the epoch's start of steps, alike on all ranks that are equally far. One
-  // writer. On a device that only queues: those before the last collective or end of a step.
+  // Completed since the epoch's first step; equal on all ranks that are equally far. One writer. On
+  // a device that only queues: those before the last collective or end of a step.
   std::atomic<uint64_t> instructions{0};
-  // In a collective, or meeting the other ranks.
+  // True in a collective, or while meeting the other ranks.
   std::atomic<bool> waiting{false};
 
   void add_load(int64_t bytes) {
@@ -25,7 +25,7 @@ struct alignas(64) Progress {
   }
 };
 
-// While it lives the rank waits for its peers.
+// While it exists the rank waits for its peers.
 class WaitingMark {
  public:
   explicit WaitingMark(Progress& progress) : waiting_(progress.waiting) {

@@ -14,7 +14,7 @@
 #include "base/system/clock.h"
 #include "base/threads/thread_pool.h"
 #include "proto/step_values.h"
-#include "proto/validate.h"
+#include "proto/validate/validate.h"
 #include "worker/assignment.h"
 #include "worker/kernel_choice/proven_kernels.h"
 #include "worker/steps/executor.h"
@@ -38,7 +38,7 @@ StepLimits step_limits(const Program& program) {
   return limits;
 }
 
-// Ranks that load at the same time on one host draw on the same free memory.
+// Ranks that load at the same time on one host share the same free memory.
 absl::Status check_memory(const Device& device, int64_t weights, int64_t buffers, int ranks_loading,
                           int64_t free_bytes) {
   int64_t needed = 0;
@@ -49,12 +49,12 @@ absl::Status check_memory(const Device& device, int64_t weights, int64_t buffers
   if (free_bytes <= 0 || needed <= free_bytes) return absl::OkStatus();
   return resource_exhausted(
       "weights and buffers of {} need {} of memory{}, {} are free: use a smaller --dtype, "
-      "--quantize, a smaller --prefill-chunk, or a machine with more",
+      "--quantize, a smaller --prefill-chunk, or a machine with more memory",
       ranks_loading > 1 ? fmt::format("the {} ranks here", ranks_loading) : "this rank",
       memory_text(needed), device.is_host() ? "" : " on " + device.name(), memory_text(free_bytes));
 }
 
-// Of a step that began and ended at these times.
+// The trace of a step that began and ended at these times.
 void give_trace(const std::vector<OperatorTime>& operators, int64_t begin_ns, int64_t end_ns,
                 bool queued, cluster::StepTrace* trace) {
   trace->set_total_ns(end_ns - begin_ns);
@@ -113,20 +113,20 @@ class WorkerImpl final : public Worker {
   absl::Status prepare(const cluster::Assignment& assignment, const WorkerOptions& options);
   absl::Status load_weights(const cluster::Assignment& assignment, const WorkerOptions& options,
                             const WeightSource& source);
-  // The file that keeps this rank's packed weights; nothing: they are not kept.
+  // The file that keeps this rank's packed weights; empty: they are not kept.
   absl::StatusOr<std::optional<PackedCache>> open_cache(const WorkerOptions& options,
                                                         int64_t bytes);
   absl::Status count_pages(const cluster::Assignment& assignment);
   absl::Status fail(const absl::Status& status) const { return of_rank(program_, status); }
 
   const Program program_;    // Kernels' arguments point into it.
-  const Backend processor_;  // Empty where another was given.
+  const Backend processor_;  // Empty if another was given.
   const Backend& backend_;
   Device& device_;
   const StepLimits limits_;
   StepBuffers buffers_;
   ThreadPool threads_;
-  std::mutex collective_mutex_;  // Against an abort() while rejoin() changes it.
+  std::mutex collective_mutex_;  // Against an abort() during a rejoin() that changes it.
   std::unique_ptr<Collective> collective_;
   Bindings bindings_;
   std::optional<Weights> weights_;
@@ -137,8 +137,8 @@ class WorkerImpl final : public Worker {
   std::optional<State> state_;  // Both from start() to the epoch's end.
   std::optional<PageTables> tables_;
   StateRoom room_;
-  std::vector<OperatorTime> operators_;  // Of the last step, if it was traced.
-  std::optional<uint64_t> last_step_;    // Whose logits are still there.
+  std::vector<OperatorTime> operators_;  // The last step's, if it was traced.
+  std::optional<uint64_t> last_step_;    // The step whose logits are still there.
   int64_t last_outputs_ = 0;
 };
 
@@ -271,7 +271,8 @@ absl::Status WorkerImpl::start(int64_t pages) {
     return fail(absl::FailedPreconditionError("started a second time without a new epoch"));
   }
   if (pages < 1 || pages > room_.pages) {
-    return fail(invalid_argument("start with 1 to {} KV pages, found {}", room_.pages, pages));
+    return fail(
+        invalid_argument("the number of KV pages must be 1 to {}, found {}", room_.pages, pages));
   }
   device_.use_from_this_thread();
   const StateRoom room = {.pages = pages, .sequences = room_.sequences, .spare = room_.spare};
@@ -306,7 +307,7 @@ absl::Status WorkerImpl::rejoin(const cluster::Assignment& assignment,
 absl::StatusOr<cluster::StepResult> WorkerImpl::step(const cluster::Step& step) {
   const int64_t begin_ns = steady_now_ns();
   if (!state_.has_value()) {
-    return fail(absl::FailedPreconditionError("a step came before the group was started"));
+    return fail(absl::FailedPreconditionError("a step arrived before the group was started"));
   }
   if (absl::Status status = check_step(step, limits_, *tables_); !status.ok()) return fail(status);
   if (absl::Status status = check_values(step, program_); !status.ok()) return fail(status);
@@ -347,7 +348,7 @@ absl::StatusOr<cluster::StepResult> WorkerImpl::step(const cluster::Step& step) 
 absl::StatusOr<cluster::LogitsReply> WorkerImpl::logits(const cluster::LogitsRequest& request) {
   if (last_step_ != request.step()) {
     return fail(invalid_argument(
-        "logits of step {} are gone: the last step done is {}", request.step(),
+        "logits of step {} are gone: the last completed step is {}", request.step(),
         last_step_.has_value() ? std::to_string(*last_step_) : std::string("none")));
   }
   if (request.output() < 0 || request.output() >= last_outputs_) {

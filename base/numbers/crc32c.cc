@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
-// An instruction has three cycles of latency and can begin in each, so three blocks are computed
-// side by side and joined: a checksum is linear, and what a block of zeros behind it makes of it is
-// a look-up per byte (Gopal et al., "Fast CRC Computation for iSCSI Polynomial Using CRC32
-// Instruction", Intel 2011).
+// The crc32 instruction has a latency of three cycles and a throughput of one per cycle, so three
+// blocks are computed side by side and joined. A checksum is linear: appending a block of zeros is
+// one table look-up per byte of the state (Gopal et al., "Fast CRC Computation for iSCSI Polynomial
+// Using CRC32 Instruction", Intel 2011).
 #include "base/numbers/crc32c.h"
 
 #include <array>
@@ -27,7 +27,7 @@ constexpr Table make_table() {
 
 constexpr Table kTable = make_table();
 
-// States are without the inversion at begin and end.
+// States here lack the inversion at begin and end.
 uint32_t advance(uint32_t state, const unsigned char* data, size_t bytes) {
   for (size_t i = 0; i < bytes; ++i) state = state >> 8 ^ kTable[(state ^ data[i]) & 0xff];
   return state;

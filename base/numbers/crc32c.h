@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// CRC32C (Castagnoli, as in iSCSI, RFC 3720), by the processor's instruction where it has one.
+// CRC32C (Castagnoli, as in iSCSI, RFC 3720), by the processor's instruction if it has one.
 #pragma once
 
 #include <cstddef>
@@ -7,8 +7,8 @@
 
 namespace lockstep {
 
-// Of `data` behind bytes whose checksum is `before`; 0: there are none. Threads may call it at
-// once.
+// The checksum of `data` appended to bytes whose checksum is `before`; 0: nothing precedes.
+// Thread-safe.
 uint32_t crc32c(const void* data, size_t bytes, uint32_t before = 0);
 
 // The same without special instructions: the specification.

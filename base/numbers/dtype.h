@@ -6,8 +6,8 @@
 
 namespace lockstep {
 
-// From kQ8 on: integers with one scale per group, whose storage base/numbers/quantization.h
-// defines: kQ are of weights alone, kA of values alone. Pages of keys and values may be kI8.
+// From kQ8 on: integers with one scale per group, stored as base/numbers/quantization.h defines. kQ
+// are for weights only, kA for values only. KV pages may be kI8.
 enum class DType : uint8_t {
   kNone = 0,
   kF32 = 1,
@@ -22,7 +22,7 @@ enum class DType : uint8_t {
   kA8 = 15,
   kA8P = 16,
 };
-inline constexpr int kDTypeEnd = 17;  // Above every number; some below it were types once.
+inline constexpr int kDTypeEnd = 17;  // Above every number; some smaller numbers are former types.
 
 // Bytes of one element; 0 for kNone and for the quantized types, whose elements have no whole
 // number of bytes.
@@ -44,7 +44,7 @@ inline constexpr int kDTypeEnd = 17;  // Above every number; some below it were 
 // The name used in flags, configs and listings: float32, bfloat16, float16, int32, int8, q8, a8.
 const char* dtype_name(DType dtype);
 
-// The one of listings of programs: f32, bf16, f16, i32, i8, else as above.
+// The name used in listings of programs: f32, bf16, f16, i32, i8, else as above.
 const char* dtype_short_name(DType dtype);
 
 }  // namespace lockstep

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
-// The bodies of base/numbers/math.h, constexpr so that code on a GPU may call them and gives the
-// same bits. Everybody else takes base/numbers/math.h, which is compiled once. Argument reduction
-// and Taylor series in double. Constants are split so that the products of the reduction are exact:
-// ln 2 in 32 + 53 bits, pi / 2 in 23 + 23 + 23 + 53 bits.
+// The bodies of base/numbers/math.h, constexpr so that GPU code can call them and get the same
+// bits. All other code uses base/numbers/math.h, which is compiled once. Argument reduction and
+// Taylor series in double. Constants are split so that the products of the reduction are exact: ln
+// 2 in 32 + 53 bits, pi / 2 in 23 + 23 + 23 + 53 bits.
 #pragma once
 
 #include <bit>
@@ -25,7 +25,7 @@ constexpr double power_of_two(int64_t exponent) {
 // x rounded to an integer, ties away from zero; |x| < 2^52.
 constexpr int64_t nearest(double x) { return static_cast<int64_t>(x < 0 ? x - 0.5 : x + 0.5); }
 
-// An angle as quarter turns and a remainder of at most pi / 4, high + low.
+// An angle as a number of quarter turns and a remainder high + low of at most pi / 4.
 struct Angle {
   int64_t quarter;
   double high;
@@ -41,7 +41,7 @@ constexpr Angle reduce(double x) {
   const int64_t quarter = nearest(x * kTwoOverPi);
   const auto n = static_cast<double>(quarter);
   const double near = (x - n * kPart1) - n * kPart2;
-  // near - n * part3 without loss: what rounding takes away comes back in `lost`.
+  // Computes near - n * part3 exactly: `lost` is what rounding takes away.
   const double third = -(n * kPart3);
   const double sum = near + third;
   const double shadow = sum - near;
@@ -78,7 +78,7 @@ constexpr double cos_series(double x, double low) {
   return 1 - (0.5 * s - (p * s * s - low * x));
 }
 
-// The sine, `turn` quarter turns further.
+// The sine of x plus `turn` quarter turns.
 constexpr double sin_turned(double x, int64_t turn) {
   if (!(x < 0x1p30 && x > -0x1p30)) return kNan;
   const Angle a = reduce(x);
@@ -87,8 +87,8 @@ constexpr double sin_turned(double x, int64_t turn) {
   return quarter < 2 ? y : -y;
 }
 
-// *series = e^r for |r| <= ln 2 / 2. A Number is a double, or a vector of them as in
-// base/numbers/exact_exps.cc: inlined, so that the caller's instructions do the work.
+// *series = e^r for |r| <= ln 2 / 2. Number is double, or a vector of doubles as in
+// base/numbers/exact_exps.cc: inlined, so that it uses the caller's instruction set.
 template <typename Number>
 [[gnu::always_inline]] inline constexpr void exp_series(const Number& r, Number* series) {
   Number p = Number{} + 1.0 / 87178291200;
@@ -111,7 +111,7 @@ constexpr double exp(double x) {
   const double r = high - static_cast<double>(n) * kLn2Low;
   double series = 0;
   exp_series(r, &series);
-  // In two steps: 2^n itself may be too large or too small where the result is not.
+  // In two steps: 2^n itself may overflow or underflow although the result does not.
   const int64_t half = n / 2;
   return series * power_of_two(half) * power_of_two(n - half);
 }

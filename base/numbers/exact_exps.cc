@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// exact::exp's operations in its order, four numbers side by side: each lane has the bits that the
-// number has alone. A series depends on the operation before at each step, so that one number at a
-// time leaves most of a processor idle.
+// Runs the operations of exact::exp in the same order on four numbers at once; each lane has the
+// bits of a single call. Each step of a series depends on the one before, so one number at a time
+// leaves most of a processor idle.
 #include "base/numbers/exact_exps.h"
 
 #include <cstring>
@@ -32,7 +32,7 @@ __attribute__((target("avx2"))) void exps_of_fours(double* values, size_t count)
     }
     const Longs is_not_zero = x >= -745.14;
     x = reinterpret_cast<Doubles>(reinterpret_cast<Longs>(x) & is_not_zero);
-    // Rounded with ties away from zero: half is added with the number's sign.
+    // Rounds with ties away from zero: adds one half with the number's sign.
     const Doubles scaled = x * exact::kLog2E;
     const Longs sign = reinterpret_cast<Longs>(scaled) & std::numeric_limits<int64_t>::min();
     const auto half = reinterpret_cast<Doubles>(sign | reinterpret_cast<Longs>(Doubles{} + 0.5));
@@ -51,7 +51,7 @@ __attribute__((target("avx2"))) void exps_of_fours(double* values, size_t count)
   }
 }
 
-// How many of the first it has done.
+// Returns how many of the first values it replaced.
 size_t exps_of_many(std::span<double> values) {
   static const bool runs = best_isa() >= Isa::kAvx2;
   if (!runs) return 0;

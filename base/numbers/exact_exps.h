@@ -6,7 +6,7 @@
 
 namespace lockstep {
 
-// Each becomes its exact_exp, with the same bits, several at a time where the machine can.
+// Replaces each value by its exact_exp, with the same bits, several at a time if the machine can.
 void exact_exps(std::span<double> values);
 
 }  // namespace lockstep

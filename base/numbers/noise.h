@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// The bodies of the noise of base/numbers/math.h, constexpr so that code on a GPU may call them and
-// gives the same bits. Everybody else takes base/numbers/math.h, which is compiled once.
+// The noise functions of base/numbers/math.h, constexpr so that GPU code can call them and get the
+// same bits. All other code uses base/numbers/math.h, which is compiled once.
 #pragma once
 
 #include <bit>
@@ -10,7 +10,7 @@
 
 namespace lockstep::exact {
 
-// A bijection of 64 bits that spreads every bit over all (the finalizer of SplitMix64).
+// A bijection of 64 bits in which each bit affects all bits (the finalizer of SplitMix64).
 constexpr uint64_t mix(uint64_t x) {
   x = (x ^ (x >> 30)) * 0xbf58476d1ce4e5b9u;
   x = (x ^ (x >> 27)) * 0x94d049bb133111ebu;
@@ -44,7 +44,7 @@ constexpr uint32_t gumbel_bits(uint64_t seed, int64_t position, int32_t id, uint
 constexpr float gumbel_noise(uint64_t seed, int64_t position, int32_t id) {
   uint32_t low = 0;
   const uint64_t high = gumbel_bits(seed, position, id, &low);
-  const uint64_t bits = high << 20 | low >> 12;  // 52 bits, the middle of one of 2^52 cells.
+  const uint64_t bits = high << 20 | low >> 12;  // 52 bits; u is the middle of one of 2^52 cells.
   const double u = (static_cast<double>(bits) + 0.5) * 0x1p-52;
   return static_cast<float>(-log(-log(u)));
 }

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Numeric classes: kernels of one class give the same bits on all machines. A program names
-// the one that its group computes in.
+// Numeric classes: kernels of one class give the same bits on all machines. A program names the
+// class of its group.
 #pragma once
 
 #include <optional>
@@ -8,11 +8,11 @@
 
 namespace lockstep {
 
-inline constexpr char kCpuClass[] = "f32.v1";  // Every processor computes in it, if it must.
-inline constexpr char kAmxClass[] = "amx.v1";  // As kCpuClass, but for bfloat16 weights.
+inline constexpr char kCpuClass[] = "f32.v1";  // Every processor can compute in it.
+inline constexpr char kAmxClass[] = "amx.v1";  // Like kCpuClass, except for bfloat16 weights.
 // A GPU's class is one of these, "@" and what its kernels' bits depend on (Device::kind()):
-// "cuda.exact.v1@sm_90x132.cublas_13.1.0". In the exact one a row's bits do not depend on what is
-// beside it; in the fast one they may, and kernels are chosen by time.
+// "cuda.exact.v1@sm_90x132.cublas_13.1.0". In the exact class a row's bits do not depend on the
+// other rows; in the fast class they may, and kernels are chosen by speed.
 inline constexpr char kCudaExactClass[] = "cuda.exact.v1";
 inline constexpr char kCudaFastClass[] = "cuda.fast.v1";
 
@@ -23,7 +23,7 @@ constexpr bool is_cuda_class(std::string_view name) {
   return name.substr(0, name.find('@')) == kCudaExactClass || is_fast_class(name);
 }
 
-// The class in which workers of both classes can compute; nothing where there is none.
+// The class in which workers of both classes can compute; nullopt if there is none.
 constexpr std::optional<std::string_view> common_class(std::string_view a, std::string_view b) {
   const auto is_cpu = [](std::string_view c) { return c == kCpuClass || c == kAmxClass; };
   if (a == b) return a;

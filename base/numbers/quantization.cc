@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// int8 goes group by group. int4 takes the same group of four rows at a time, one row per lane: a
-// sum over a group runs in order of its elements, the search is vector code without a horizontal
-// sum, and its bits are the same everywhere.
+// int8 is quantized group by group. int4 takes the same group of four rows at a time, one row per
+// lane: a sum over a group runs in the order of its elements, the search is vector code without a
+// horizontal sum, and the bits are the same everywhere.
 #include "base/numbers/quantization.h"
 
 #include <algorithm>
@@ -24,7 +24,7 @@ constexpr int64_t kMostInGroup = 32;
 // Adding it to a value below 2^22 rounds to the nearest integer, ties to even, in the low bits.
 constexpr float kRounder = 12582912.0f;  // 1.5 * 2^23
 constexpr int32_t kRounderBits = std::bit_cast<int32_t>(kRounder);
-constexpr float kLeast = 0x1p-100f;  // Groups below it are zeros: their scales would be subnormal.
+constexpr float kLeast = 0x1p-100f;  // Groups below it become zeros: scales would be subnormal.
 
 Floats all(float value) { return Floats{value, value, value, value}; }
 Floats select(Ints mask, Floats a, Floats b) { return mask ? a : b; }
@@ -39,7 +39,7 @@ Floats load(const float* from) {
   return result;
 }
 
-// To the nearest bfloat16; finite values.
+// Rounds finite values to the nearest bfloat16.
 Floats to_bf16(Floats x) {
   const Bits bits = std::bit_cast<Bits>(x);
   return std::bit_cast<Floats>((bits + 0x7fffu + ((bits >> 16) & 1u)) & 0xffff0000u);
@@ -60,7 +60,7 @@ float largest_magnitude(const float* x, int64_t count) {
   return result;
 }
 
-// The largest magnitude gives 127: the scale's rounding moves the quotient by 127 * 2^-9 < 0.5.
+// The largest magnitude gives code 127: rounding the scale moves the quotient by 127 * 2^-9 < 0.5.
 void quantize_int8_group(const float* x, int64_t count, int8_t* codes, uint16_t* scale) {
   constexpr int kBlock = 16;
   const float most = largest_magnitude(x, count);
@@ -95,31 +95,31 @@ void quantize_int8(const Quantization& kind, const float* source, int64_t stride
 
 // --- int4.
 
-// The scale that maps the largest magnitude m to the code -8 is m / -8. Trials map it to 7 .. 8.6
-// steps (what is beyond -8 is cut off), and to the other side: which side has few large elements
-// decides. Plain rounding is the first.
+// Plain rounding, the first trial, uses the scale m / -8, which maps the element m of largest
+// magnitude to the code -8. Other trials map m to 7 .. 8.6 steps (codes beyond -8 are clipped),
+// also with the other sign: the better side is the one with few large elements.
 constexpr float kSteps[] = {-8.0f, -7.0f, -7.4f, -7.7f, -8.3f, -8.6f,
                             6.6f,  6.9f,  7.2f,  7.5f,  7.8f,  8.2f};
-// With a minimum the range is divided into this many steps around the same middle: more trials
-// gain nothing, since least squares move both ends.
+// With a minimum, the range is divided into this many steps around the same middle. More trials
+// gain nothing, because least squares moves both ends.
 constexpr float kRanges[] = {15.0f, 14.4f, 16.0f, 17.0f, 18.0f, 19.0f};
-constexpr int kRefinements = 3;  // Least squares for the codes so far, then codes again.
+constexpr int kRefinements = 3;  // Least squares for the codes so far, then new codes.
 
-// A group of each of four rows, in units of a power of two such that the largest is 1 to 4.
+// One group of each of four rows, scaled by a power of two so that the largest magnitude is 1 to 4.
 struct Lane4 {
   Floats x[kMostInGroup];
   int64_t count;
   Floats unit;
   Floats low;
   Floats high;
-  Floats extreme;  // The first of the largest magnitude.
+  Floats extreme;  // The first element of the largest magnitude.
 };
 
 // How a lane's elements become codes: x is about code * scale + minimum.
 struct Fit {
   Floats scale = all(0);
   Floats minimum = all(0);
-  Floats error = all(0);  // Sum of squares.
+  Floats error = all(0);  // The sum of squares.
 
   void take_better(const Fit& other) {
     const Ints better = other.error < error;
@@ -143,7 +143,7 @@ template <bool kMinimum>
   return x - (kMinimum ? back + fit.minimum : back);
 }
 
-// Two at once: one alone would wait for its own sum.
+// Measures two fits at once: a single one would wait for its own sum.
 template <bool kMinimum>
 void measure(const Lane4& lanes, Fit& a, Fit& b) {
   const Floats factor_a = inverse(a.scale), factor_b = inverse(b.scale);
@@ -170,7 +170,7 @@ Floats quotient_or(Floats above, Floats below, Floats otherwise) {
   return select(below == 0, otherwise, above / below);
 }
 
-// The least squares of x over the codes that `fit` gives; the same where one code is all there is.
+// Least squares of x over the codes that `fit` gives; unchanged if all codes are the same.
 template <bool kMinimum>
 Fit refined(const Lane4& lanes, const Fit& fit) {
   const Floats factor = inverse(fit.scale);
@@ -209,7 +209,7 @@ Fit search(const Lane4& lanes) {
   return best;
 }
 
-// `rows` are where the group begins in each lane's row.
+// `rows` points to the beginning of the group in each lane's row.
 void gather(const float* const rows[kLanes], int64_t count, Lane4& lanes) {
   Floats most = all(0);
   lanes.count = count;
@@ -217,7 +217,7 @@ void gather(const float* const rows[kLanes], int64_t count, Lane4& lanes) {
     lanes.x[k] = Floats{rows[0][k], rows[1][k], rows[2][k], rows[3][k]};
     most = larger(most, magnitude(lanes.x[k]));
   }
-  // Powers of two change no bit, and keep squares far from overflow.
+  // Powers of two change no bit of the mantissa and keep squares far from overflow.
   const Bits exponent = std::bit_cast<Bits>(most) & 0x7f800000u;
   const Bits capped = exponent < 0x7e800000u ? exponent : exponent * 0 + 0x7e800000u;
   const Floats factor = select(most < kLeast, all(0), std::bit_cast<Floats>(0x7f000000u - capped));

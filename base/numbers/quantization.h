@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
-// Weights as small integers: a row of K is cut into groups, and a group's elements are
+// Weights as small integers: a row of K elements is divided into groups, and a group's elements are
 //   code * scale            (symmetric: int8 codes -127..127, int4 codes -8..7)
 //   code * scale + minimum  (int4 codes 0..15)
-// with scale and minimum in bfloat16. This is the one definition that files, packers, kernels and
-// the reference share. Pure functions; the same bits on every machine.
+// with scale and minimum in bfloat16. Files, packers, kernels and the reference share this one
+// definition. Pure functions; the same bits on every machine.
 #pragma once
 
 #include <cstdint>
@@ -11,7 +11,7 @@
 
 #include "base/numbers/dtype.h"
 
-// X(kQ8) X(kQ8C) ...: for what is compiled once for each quantized type.
+// Expands X(kQ8) X(kQ8C) ..., for code that is compiled once per quantized type.
 #define LOCKSTEP_EACH_QUANTIZED(X) X(kQ8) X(kQ8C) X(kQ4) X(kQ4M)
 
 namespace lockstep {
@@ -22,7 +22,7 @@ struct Quantization {
   bool minimum = false;
 };
 
-// What a type means; nothing for types that are not quantized.
+// The definition of a type; nullopt for types that are not quantized.
 [[gnu::always_inline]] constexpr std::optional<Quantization> quantization(DType dtype) {
   switch (dtype) {
     case DType::kQ8:
@@ -38,47 +38,47 @@ struct Quantization {
   }
 }
 
-// Groups of a row of `cols` elements; the last one may be short.
+// The number of groups in a row of `cols` elements; the last group may be short.
 [[gnu::always_inline]] constexpr int64_t group_count(const Quantization& kind, int64_t cols) {
   return kind.group == 0 ? (cols > 0 ? 1 : 0) : (cols + kind.group - 1) / kind.group;
 }
 
-// Bytes of rows of `cols` elements: codes (two of 4 bits per byte), scales, minima.
+// The bytes of rows of `cols` elements: codes (two 4-bit codes per byte), scales, minima.
 [[gnu::always_inline]] constexpr int64_t quantized_bytes(const Quantization& kind, int64_t rows,
                                                          int64_t cols) {
   const int64_t scales = group_count(kind, cols) * (kind.minimum ? 2 : 1);
   return rows * ((cols * kind.bits + 7) / 8 + scales * static_cast<int64_t>(sizeof(uint16_t)));
 }
 
-// Bytes of any matrix as files and listings count them.
+// The bytes of any matrix in files and listings.
 [[gnu::always_inline]] constexpr int64_t matrix_bytes(DType dtype, int64_t rows, int64_t cols) {
   if (const auto kind = quantization(dtype)) return quantized_bytes(*kind, rows, cols);
   return rows * cols * dtype_bytes(dtype);
 }
 
-// Values whose next linear rounds its rows anyway, rounded before they are sent to other ranks:
-// groups of 32 columns, each as codes -127..127 and a scale. The last group of a row may be short,
-// its other codes are 0.
-//   kA8   scale = largest magnitude / 127, as linears by int8 weights round
-//   kA8P  scale = a power of two, as those by int4 weights do
+// Values whose next linear rounds its rows anyway are rounded before they are sent to other ranks:
+// groups of 32 columns, each as codes -127..127 and a scale. The last group of a row may be short;
+// its unused codes are 0.
+//   kA8   scale = largest magnitude / 127, as linears with int8 weights round
+//   kA8P  scale = a power of two, as linears with int4 weights round
 inline constexpr int64_t kRoundedGroup = 32;
 struct RoundedGroup {
   int8_t codes[kRoundedGroup];
-  float scale;  // NaN: an element is not finite, or too large; the codes are 0.
+  float scale;  // NaN: an element is not finite or is too large; codes are then 0.
 };
 
 [[gnu::always_inline]] constexpr bool is_rounded(DType dtype) {
   return dtype == DType::kA8 || dtype == DType::kA8P;
 }
 
-// To what a linear by weights of this type rounds its rows; kNone where that is not by such groups.
+// The type to which a linear with such weights rounds its rows; kNone if not by such groups.
 [[gnu::always_inline]] constexpr DType rounded_rows(DType weight) {
   const auto kind = quantization(weight);
   if (!kind || kind->group != kRoundedGroup) return DType::kNone;
   return kind->bits == 8 ? DType::kA8 : DType::kA8P;
 }
 
-// Elements of a row of a value that are stored together, and their bytes.
+// The elements of a row of a value that are stored together, and their bytes.
 [[gnu::always_inline]] constexpr int64_t group_elements(DType dtype) {
   return is_rounded(dtype) ? kRoundedGroup : 1;
 }
@@ -92,18 +92,18 @@ struct RoundedGroup {
   return groups_of(dtype, cols) * group_bytes(dtype);
 }
 
-// A block of rows, one byte per code for 4 bits too. Borrowed memory.
+// A block of rows; one byte per code, for 4-bit codes too. Borrowed memory.
 struct QuantizedRows {
   int8_t* codes = nullptr;     // [rows][cols]
   uint16_t* scales = nullptr;  // [rows][group_count], bfloat16, finite, of either sign
-  uint16_t* minima = nullptr;  // The same where the kind has minima, else null.
+  uint16_t* minima = nullptr;  // The same, if the kind has minima; else null.
 };
 
 // Nearest codes for float32 rows [rows, cols] with `stride`. int8: the scale is the largest
-// magnitude / 127, so code * scale has the same codes and scales again. int4: the
-// scale, and minimum, of least squared error among a fixed set of trials, plain rounding one of
-// them. Scales are rounded before codes are chosen. A group below 2^-100 becomes zeros. Weights are
-// finite: the caller has checked that.
+// magnitude / 127, so quantizing code * scale gives the same codes and scales. int4: the scale and
+// minimum of least squared error among a fixed set of trials, including plain rounding. Scales are
+// rounded before codes are chosen. A group below 2^-100 becomes zeros. The caller has checked that
+// weights are finite.
 void quantize_rows(const Quantization& kind, const float* source, int64_t stride, int64_t rows,
                    int64_t cols, const QuantizedRows& out);
 

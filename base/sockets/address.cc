@@ -53,7 +53,7 @@ absl::StatusOr<HostAndPort> split_address(const std::string& address) {
   const bool bracketed = host.size() >= 2 && host.front() == '[' && host.back() == ']';
   if (bracketed) host = host.substr(1, host.size() - 2);
   if (!digits || std::stoi(port) > 65535 || (!bracketed && host.find(':') != std::string::npos)) {
-    return invalid_argument("{}: want HOST:PORT, e.g. 127.0.0.1:50051 or [fd00::2]:50051",
+    return invalid_argument("{}: must be HOST:PORT, e.g. 127.0.0.1:50051 or [fd00::2]:50051",
                             printable(address));
   }
   return HostAndPort{.host = std::move(host), .port = port};
@@ -95,7 +95,7 @@ std::string address_of_grpc_peer(const std::string& peer) {
   const bool is_relayed = peer.starts_with(kRelayed);
   if (!is_relayed && !peer.starts_with("ipv4:") && !peer.starts_with("ipv6:")) return peer;
   const size_t before = is_relayed ? peer.find('/', kRelayed.size()) : peer.find(':');
-  const std::string address = peer.substr(before + 1);  // All of it, where there is no slash.
+  const std::string address = peer.substr(before + 1);  // If there is no slash: the whole name.
   return absl::StrReplaceAll(address, {{"%5B", "["}, {"%5D", "]"}, {"%25", "%"}});
 }
 

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// The bytes of one data connection between two hosts, plain or not. Nothing of it blocks.
+// The bytes of one data connection between two hosts, plain or encrypted. No function blocks.
 #pragma once
 
 #include <poll.h>
@@ -15,24 +15,24 @@
 
 namespace lockstep {
 
-// One thread at a time, interrupt() any. An error is a clause about the other side, after which the
-// connection is of no more use: kUnavailable, it has ended; kDataLoss, what came is not what a peer
-// would send.
+// One thread at a time; interrupt() from any thread. An error is a clause about the other side,
+// after which the connection is unusable. kUnavailable: the connection has ended; kDataLoss: the
+// bytes received are not what a peer would send.
 class DataChannel {
  public:
-  // A TCP connection, non-blocking.
+  // `socket`: a TCP connection, non-blocking.
   explicit DataChannel(FileDescriptor socket) : socket_(std::move(socket)) {}
   virtual ~DataChannel() = default;
   DataChannel(const DataChannel&) = delete;
   DataChannel& operator=(const DataChannel&) = delete;
 
-  // How many of the first bytes are with the system; 0: it takes none now. What is not begins the
-  // next send, whose parts are no fewer.
+  // Returns how many of the first bytes the system took; 0: it takes none now. The next send begins
+  // with all bytes that it did not take, and may add more.
   virtual absl::StatusOr<size_t> send(std::span<const iovec> parts) = 0;
-  // How many bytes came, to the parts in their order; 0: there are none now. Before a thread sleeps
-  // it reads until then: what is kept here wakes nobody.
+  // Returns how many bytes were received into the parts, in order; 0: none are available now. A
+  // thread reads until 0 before it sleeps: bytes buffered here wake no thread.
   virtual absl::StatusOr<size_t> receive(std::span<const iovec> parts) = 0;
-  // What poll() is to wait for where these gave 0, or were not tried yet.
+  // The events to poll() for after these returned 0, or before the first call.
   virtual short events(bool sends, bool receives) const = 0;
 
   // Ends the connection for both sides. Never blocks; async-signal-safe.
@@ -43,7 +43,7 @@ class DataChannel {
   const FileDescriptor socket_;
 };
 
-// As the bytes are.
+// A channel that does not encrypt.
 std::unique_ptr<DataChannel> plain_channel(FileDescriptor socket);
 
 }  // namespace lockstep

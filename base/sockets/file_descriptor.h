@@ -7,7 +7,7 @@
 
 namespace lockstep {
 
-// Owns a descriptor, and closes it.
+// Owns a descriptor and closes it.
 class FileDescriptor {
  public:
   FileDescriptor() = default;

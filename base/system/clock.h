@@ -8,7 +8,7 @@
 
 namespace lockstep {
 
-// Of a clock that never jumps, the same for all processes of a machine.
+// The time of a clock that never jumps, the same in all processes of a machine.
 inline int64_t steady_now_ns() {
   return std::chrono::duration_cast<std::chrono::nanoseconds>(
              std::chrono::steady_clock::now().time_since_epoch())
@@ -21,14 +21,14 @@ inline std::chrono::steady_clock::time_point steady_time(int64_t ms) {
   return std::chrono::steady_clock::time_point(std::chrono::milliseconds(ms));
 }
 
-// Processor time of this thread, which other threads do not add to.
+// The processor time of this thread alone.
 inline int64_t thread_time_ns() {
   timespec time = {};
   clock_gettime(CLOCK_THREAD_CPUTIME_ID, &time);
   return int64_t{time.tv_sec} * 1'000'000'000 + time.tv_nsec;
 }
 
-// Since 1970.
+// Seconds since 1970.
 inline int64_t unix_seconds() {
   return std::chrono::duration_cast<std::chrono::seconds>(
              std::chrono::system_clock::now().time_since_epoch())

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // Reads cpuid, /proc and the cgroup files. Both cgroup versions are walked from the process' own
-// group up to the root of the mount: inside a container the path of /proc/self/cgroup may be the
-// host's, of which only the root is there to be read, so files that are missing are passed over.
+// group up to the root of the mount. Inside a container, the path in /proc/self/cgroup may be the
+// host's, of which only the root is readable, so missing files are skipped.
 #include "base/system/cpu.h"
 
 #include <sched.h>
@@ -35,7 +35,7 @@ std::optional<std::string> read_file(const std::string& path) {
   return text.str();
 }
 
-// The first number of a file; nothing for "max", -1, or no file.
+// The first number of a file; nullopt for "max", -1 or no file.
 std::optional<int64_t> read_number(const std::string& path) {
   const auto text = read_file(path);
   if (!text) return std::nullopt;
@@ -80,7 +80,7 @@ bool lists(const std::string& controllers, std::string_view controller) {
   return false;
 }
 
-// Every hierarchy that may limit `controller` ("cpu", "memory"). A line of /proc/self/cgroup is
+// The hierarchies that may limit `controller` ("cpu", "memory"). A line of /proc/self/cgroup is
 // id:controllers:path; version 2 has id 0 and no controllers.
 std::vector<Cgroup> cgroups(const std::string& root, std::string_view controller) {
   std::vector<Cgroup> found;
@@ -124,7 +124,7 @@ std::optional<double> folder_quota(int version, const std::string& folder) {
   return quota / period;
 }
 
-// Memory that one folder allows, and that it leaves.
+// The memory limit of one folder, and how much of it is free.
 struct Room {
   int64_t limit;
   int64_t free;
@@ -137,14 +137,14 @@ std::optional<Room> folder_room(int version, const std::string& folder) {
   const int64_t usage =
       read_number(folder + (v2 ? "/memory.current" : "/memory.usage_in_bytes")).value_or(0);
   const std::string stat = read_file(folder + "/memory.stat").value_or("");
-  // Not "file" or "cache": those count shared memory, which cannot be dropped.
+  // Not "file" or "cache": they include shared memory, which cannot be dropped.
   const int64_t cache = read_field(stat, v2 ? "active_file" : "total_active_file").value_or(0) +
                         read_field(stat, v2 ? "inactive_file" : "total_inactive_file").value_or(0);
   const int64_t used = std::max<int64_t>(0, usage - cache);
   return Room{*limit, std::max<int64_t>(0, *limit - used)};
 }
 
-// The minimum of `machine` (0: unknown) and what `pick` sees in every folder.
+// The minimum of `machine` (0: unknown) and the field `pick` of every folder.
 int64_t least_room(const std::string& root, int64_t machine, int64_t Room::*pick) {
   std::optional<int64_t> least;
   if (machine > 0) least = machine;
@@ -167,7 +167,7 @@ bool has_f16c() {
   return __get_cpuid(1, &a, &b, &c, &d) && (c & bit_F16C) != 0;
 }
 
-// Of the processor, and that the system saves tiles when it switches threads.
+// Whether the processor has AMX, and the system saves tiles when it switches threads.
 bool has_amx() {
   unsigned a = 0, b = 0, c = 0, d = 0;
   constexpr unsigned kBf16 = 1u << 22, kTile = 1u << 24, kInt8 = 1u << 25,
@@ -249,11 +249,11 @@ std::optional<std::string> isa_problem() {
   if (!isa) {
     std::string names;
     for (const char* name : kIsaNames) names += std::string(names.empty() ? "" : ", ") + name;
-    return "LOCKSTEP_ISA: wanted one of " + names + ", found \"" + wanted + "\"";
+    return "LOCKSTEP_ISA: must be one of " + names + ", found \"" + wanted + "\"";
   }
   if (!machine_runs(*isa)) {
-    return "LOCKSTEP_ISA: " + std::string(wanted) + " is not what this processor has (" +
-           isa_name(machine_isa()) + " is its best); unset it or choose another";
+    return "LOCKSTEP_ISA: this processor does not support " + std::string(wanted) +
+           " (its best is " + isa_name(machine_isa()) + "); unset it or choose another";
   }
   return std::nullopt;
 }

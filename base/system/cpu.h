@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// What this machine, and the container around the process, gives us: instruction sets, cores,
+// The resources of this machine, or of the container around the process: instruction sets, cores,
 // memory. Nothing is cached; every call reads the system again. Functions with `root` read
-// <root>/proc and <root>/sys, so that tests can lay out files of their own.
+// <root>/proc and <root>/sys, so that tests can use their own files.
 #pragma once
 
 #include <cstdint>
@@ -18,36 +18,36 @@ const char* isa_name(Isa isa);
 std::optional<Isa> find_isa(std::string_view name);
 
 // Whether the processor and the system run it: AVX2 with FMA and F16C; with AVX-VNNI; AVX-512 with
-// F, BW, VL and DQ; with VNNI; with BF16 too; all of these and AMX with INT8 and BF16. The system
-// must be asked for the room that AMX takes in a thread's state: the first call for kAmx does that
-// for the whole process, and where it is refused there is no AMX.
+// F, BW, VL and DQ; with VNNI; with BF16 too; all of these and AMX with INT8 and BF16. AMX needs
+// the system's permission for its larger thread state: the first call for kAmx requests it for the
+// whole process; if it is refused, there is no AMX.
 bool machine_runs(Isa isa);
 
-// The best that it runs.
+// The best one that runs on this machine.
 Isa machine_isa();
 
-// machine_isa(), or what the environment's LOCKSTEP_ISA names instead; machine_isa() again where
-// isa_problem() has something to say.
+// The instruction set in the environment's LOCKSTEP_ISA; machine_isa() if it is not set or
+// isa_problem() returns a problem.
 Isa best_isa();
 
-// Why LOCKSTEP_ISA cannot be followed, in one line; nothing where it can, or is not set.
+// Why LOCKSTEP_ISA cannot be used, in one line; nullopt if it can, or is not set.
 std::optional<std::string> isa_problem();
 
-// "AMD EPYC 9B14"; "unknown" where the system does not say.
+// "AMD EPYC 9B14"; "unknown" if the system does not report it.
 std::string cpu_model_name(const std::string& root = "");
 
-// Cores that this process may keep busy, at least 1: its affinity mask, or the min CPU quota of
-// its cgroup and the ancestors, rounded up, where that is smaller.
+// The number of cores that this process may use, at least 1: its affinity mask, or the min CPU
+// quota of its cgroup and the ancestors, rounded up, if that is smaller.
 int usable_cores();
 
-// The min CPU quota of the cgroup (v1 or v2) and its ancestors, in cores; nothing if unlimited.
+// The min CPU quota of the cgroup (v1 or v2) and its ancestors, in cores; nullopt if unlimited.
 std::optional<double> cpu_quota(const std::string& root = "");
 
-// Memory of the machine or the min limit of the cgroup and its ancestors. 0 if unknown.
+// The memory of the machine, or the min limit of the cgroup and its ancestors. 0 if unknown.
 int64_t memory_total_bytes(const std::string& root = "");
 
-// What can still be had: MemAvailable, or the min (limit - usage) over the cgroup and its
-// ancestors, where page cache counts as free. 0 if unknown.
+// Free memory: MemAvailable, or the min (limit - usage) over the cgroup and its ancestors, where
+// page cache counts as free. 0 if unknown.
 int64_t memory_free_bytes(const std::string& root = "");
 
 }  // namespace lockstep

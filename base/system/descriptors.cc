@@ -12,7 +12,7 @@ namespace lockstep {
 void open_standard_descriptors() {
   for (const int descriptor : {STDIN_FILENO, STDOUT_FILENO, STDERR_FILENO}) {
     if (fcntl(descriptor, F_GETFD) >= 0) continue;
-    open("/dev/null", O_RDONLY);  // It gets the lowest number that is free: this one.
+    open("/dev/null", O_RDONLY);  // It gets the lowest free number: this one.
   }
 }
 
@@ -26,7 +26,7 @@ int64_t raise_descriptor_limit() {
   rlimit limit = {};
   getrlimit(RLIMIT_NOFILE, &limit);
   limit.rlim_cur = limit.rlim_max;
-  setrlimit(RLIMIT_NOFILE, &limit);  // Where it is refused, the old limit holds.
+  setrlimit(RLIMIT_NOFILE, &limit);  // If this is refused, the old limit holds.
   return descriptor_limit();
 }
 

@@ -6,15 +6,15 @@
 
 namespace lockstep {
 
-// Opens /dev/null as standard input, output and error where the process was started without them:
-// else the next file to be opened, a checkpoint or a socket, gets the number, and log lines are
-// written into it. Writing fails, as it did. Call before anything is opened, by libraries too.
+// Opens /dev/null as standard input, output and error if the process was started without them.
+// Without this, the next opened file (a checkpoint, a socket) gets the number, and log lines are
+// written into it. Writing still fails. Call before anything, libraries included, opens a file.
 void open_standard_descriptors();
 
-// How many may be open.
+// The max number of open descriptors.
 int64_t descriptor_limit();
 // Raises the soft limit to the hard one, as any process without select() may; many systems start
-// processes with 1024. Returns the limit that holds from now on. Call before threads start.
+// processes with 1024. Returns the new limit. Call before threads start.
 int64_t raise_descriptor_limit();
 
 }  // namespace lockstep

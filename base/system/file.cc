@@ -28,7 +28,7 @@ absl::StatusOr<File> File::open(const std::filesystem::path& path) {
     return failed_precondition("{}: cannot be examined: {}", path.string(), error_text(errno));
   }
   if (!S_ISREG(info.st_mode)) {
-    return failed_precondition("{}: wanted a regular file, found {}", path.string(),
+    return failed_precondition("{}: must be a regular file, found {}", path.string(),
                                S_ISDIR(info.st_mode) ? "a folder" : "a device, pipe or socket");
   }
   file.bytes_ = info.st_size;
@@ -65,8 +65,8 @@ absl::Status File::read_at(int64_t offset, int64_t bytes, void* out) const {
     }
     if (got == 0) {
       return failed_precondition(
-          "{}: wanted {} more bytes at byte {}, found the end of the file; it had {} bytes when it "
-          "was opened; was it cut while it was read?",
+          "{}: must have {} more bytes at byte {}, found the end of the file; it had {} bytes when "
+          "it was opened; was it truncated while it was read?",
           path_.string(), bytes, offset, bytes_);
     }
     to += got;
@@ -82,7 +82,7 @@ absl::Status File::check_size() const {
     return failed_precondition("{}: cannot be examined: {}", path_.string(), error_text(errno));
   }
   if (info.st_size != bytes_) {
-    return failed_precondition("{}: had {} bytes, now has {}: it changes while it is opened",
+    return failed_precondition("{}: had {} bytes, now has {}: it changed while it was opened",
                                path_.string(), bytes_, info.st_size);
   }
   return absl::OkStatus();
@@ -91,7 +91,7 @@ absl::Status File::check_size() const {
 absl::StatusOr<std::string> read_file(const std::filesystem::path& path, int64_t max_bytes) {
   ASSIGN_OR_RETURN(const File file, File::open(path));
   if (file.bytes() > max_bytes) {
-    return failed_precondition("{}: wanted at most {} bytes, found {}", path.string(), max_bytes,
+    return failed_precondition("{}: must have at most {} bytes, found {}", path.string(), max_bytes,
                                file.bytes());
   }
   std::string text(static_cast<size_t>(file.bytes()), '\0');

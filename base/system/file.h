@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // A regular file opened for reading at any offset. Reading copies, so a file that shrinks or breaks
-// under us is an error and not a SIGBUS.
+// meanwhile is an error and not a SIGBUS.
 #pragma once
 
 #include <cstddef>
@@ -12,10 +12,10 @@
 
 namespace lockstep {
 
-// Owns a file descriptor. Const members may be called from several threads at once.
+// Owns a file descriptor. Const members are thread-safe.
 class File {
  public:
-  // Follows symbolic links; anything but a regular file is an error.
+  // Follows symbolic links. Returns an error for anything but a regular file.
   static absl::StatusOr<File> open(const std::filesystem::path& path);
 
   File(File&& other) noexcept;
@@ -23,16 +23,16 @@ class File {
   ~File();
 
   const std::filesystem::path& path() const { return path_; }
-  int64_t bytes() const { return bytes_; }  // When it was opened.
+  int64_t bytes() const { return bytes_; }  // The size when it was opened.
   int descriptor() const { return descriptor_; }
 
-  // Fills out[0, bytes) from the file's [offset, offset + bytes), or says why not.
+  // Fills out[0, bytes) from the file's [offset, offset + bytes), or returns why it could not.
   absl::Status read_at(int64_t offset, int64_t bytes, void* out) const;
-  // The system begins to read this part, if it likes, and this call does not wait for it: many
-  // parts are then read at once.
+  // Hints that this part is read soon. The system may start to read it; this call does not wait, so
+  // many parts can be read at once.
   void expect_read(int64_t offset, int64_t bytes) const;
 
-  // Fails where the size is no longer bytes().
+  // Returns an error if the size is no longer bytes().
   absl::Status check_size() const;
 
  private:
@@ -43,11 +43,11 @@ class File {
   int64_t bytes_ = 0;
 };
 
-// Writes at `offset` of a file that is open for it: the bytes written, all of them unless it failed
-// (errno says why). Any thread.
+// Writes at `offset` of a file open for writing. Returns the bytes written: all, unless it failed
+// (errno has the reason). Thread-safe.
 int64_t write_at(int descriptor, int64_t offset, const void* data, int64_t bytes);
 
-// The whole of a small file; larger than max_bytes is an error.
+// The content of a small file; an error if it is larger than max_bytes.
 absl::StatusOr<std::string> read_file(const std::filesystem::path& path, int64_t max_bytes);
 
 }  // namespace lockstep

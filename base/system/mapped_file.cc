@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// open, fstat, mmap, and the size once more: a file that is still being written is refused.
+// open, fstat, mmap, then the size again: a file that is still being written is refused.
 #include "base/system/mapped_file.h"
 
 #include <sys/mman.h>
@@ -17,7 +17,7 @@ absl::StatusOr<MappedFile> MappedFile::open(const std::filesystem::path& path) {
 absl::StatusOr<MappedFile> MappedFile::map(const File& file) {
   MappedFile mapped;
   mapped.path_ = file.path();
-  if (file.bytes() > 0) {  // mmap refuses nothing at all.
+  if (file.bytes() > 0) {  // mmap refuses an empty range.
     const auto size = static_cast<size_t>(file.bytes());
     void* data = ::mmap(nullptr, size, PROT_READ, MAP_PRIVATE, file.descriptor(), 0);
     if (data == MAP_FAILED) {

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// A file seen as memory, read only. For large files that are read here and there; small ones are
+// A read-only file mapped into memory. For large files that are read in places; small ones are
 // better read whole (read_file in base/system/file.h).
 #pragma once
 
@@ -13,13 +13,13 @@
 
 namespace lockstep {
 
-// Owns a private mapping; what bytes() and text() point to lives as long as it does, moves
-// included. A file that is cut after open() makes reading past its new end a SIGBUS: map only files
-// that are known not to shrink. Const members may be called from several threads at once.
+// Owns a private mapping. bytes() and text() point into it and stay valid as long as it lives, also
+// when it is moved. If the file shrinks after open(), reading past its new end raises SIGBUS: map
+// only files that do not shrink. Const members are thread-safe.
 class MappedFile {
  public:
   static absl::StatusOr<MappedFile> open(const std::filesystem::path& path);
-  // Of a file that is open, which may be closed then.
+  // Maps an open file, which the caller may then close.
   static absl::StatusOr<MappedFile> map(const File& file);
 
   MappedFile(MappedFile&& other) noexcept;

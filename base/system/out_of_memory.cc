@@ -14,7 +14,7 @@ namespace {
 
 std::terminate_handler otherwise = nullptr;
 
-// Takes no memory.
+// Allocates no memory.
 [[noreturn]] void end_with(std::string_view line) {
   [[maybe_unused]] const ssize_t written = ::write(STDERR_FILENO, line.data(), line.size());
   _exit(2);
@@ -26,15 +26,15 @@ void on_terminate() {
       std::rethrow_exception(error);
     } catch (const std::bad_alloc&) {
       end_with(
-          "lockstep: out of memory: the system gives no more; raise the limit (ulimit -v, the "
-          "container's) or ask for less\n");
+          "lockstep: out of memory: the system has none left; raise the limit (ulimit -v, the "
+          "container's) or use less\n");
     } catch (const std::system_error& failure) {
       if (failure.code() == std::errc::resource_unavailable_try_again) {
         end_with(
             "lockstep: a thread cannot be started: raise the limits of memory and of "
             "processes (ulimit -v, ulimit -u, the container's)\n");
       }
-    } catch (...) {  // A fault of ours, which is said as ever.
+    } catch (...) {  // Our own bug: the default handler reports it.
     }
   }
   otherwise();

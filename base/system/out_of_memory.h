@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// When the system gives no more memory. What asks for it on behalf of one request ends that request
-// alone; elsewhere nothing can be promised any more, and the process ends with one line.
+// The process runs out of memory. An allocation for one request ends that request alone. Elsewhere
+// nothing can be promised, and the process ends with one line.
 #pragma once
 
 #include <new>
@@ -10,10 +10,10 @@
 
 namespace lockstep {
 
-// kUnavailable: the request may be sent again.
+// kUnavailable: the client may retry the request.
 absl::Status out_of_memory();
 
-// Returns work()'s status, or out_of_memory() where it ran out of it. Its values end with it.
+// Returns work()'s status, or out_of_memory() if memory ran out; what it allocated is freed.
 template <typename Work>
 absl::Status within_memory(Work work) {
   try {
@@ -23,8 +23,8 @@ absl::Status within_memory(Work work) {
   }
 }
 
-// From now on a process that ends because there is no memory, or no thread can be started, says so
-// in one line of standard error and ends with exit code 2. Call it once, in main().
+// Installs a handler: a process that ends for lack of memory, or because no thread can be started,
+// says so in one line of standard error and exits with code 2. Call it once, in main().
 void explain_ends_of_memory();
 
 }  // namespace lockstep

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Memory read as fast as plain code reads it: for measurements.
+// Reads memory as fast as plain code can: for measurements.
 #pragma once
 
 #include <cstddef>
@@ -8,7 +8,7 @@
 
 namespace lockstep {
 
-// The sum of the words; of `bytes` whole cache lines. Eight sums: none waits for the one before.
+// The sum of the words in `bytes`, whole cache lines. Eight sums, so that none waits for another.
 inline uint64_t sum_of_words(const std::byte* data, int64_t bytes) {
   uint64_t sums[8] = {};
   for (int64_t at = 0; at < bytes; at += static_cast<int64_t>(sizeof(sums))) {

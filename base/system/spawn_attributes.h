@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// For posix_spawn from a process that blocks signals on all its threads: the child blocks none.
+// For posix_spawn from a process whose threads block signals: the child blocks none.
 #pragma once
 
 #include <spawn.h>

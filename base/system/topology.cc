@@ -25,14 +25,14 @@ std::string first_line(const std::string& path) {
   return line;
 }
 
-// The number at the start of a text: 2048 of "2048K", 0 where there is none.
+// The number at the start of a text: 2048 for "2048K", 0 if there is none.
 int64_t number_of(std::string_view text) {
   int64_t number = 0;
   std::from_chars(text.data(), text.data() + text.size(), number);
   return number;
 }
 
-// Which node each processor belongs to.
+// The memory node of each processor.
 std::map<int, int> nodes_by_processor(const std::string& root) {
   std::map<int, int> nodes;
   std::error_code error;
@@ -42,7 +42,7 @@ std::map<int, int> nodes_by_processor(const std::string& root) {
     const std::string name = it->path().filename().string();
     if (!name.starts_with("node") || name.size() == 4) continue;
     const auto ids = parse_processors(first_line(it->path().string() + "/cpulist"));
-    if (!ids) continue;  // A node of memory alone.
+    if (!ids) continue;  // The node has memory but no processors.
     for (const int id : *ids) nodes[id] = static_cast<int>(number_of(name.substr(4)));
   }
   return nodes;
@@ -66,7 +66,7 @@ std::optional<std::vector<int>> parse_processors(std::string_view text) {
       return std::nullopt;
     }
     for (int id = first; id <= last; ++id) ids.push_back(id);
-    if (part.size() + 1 == text.size()) return std::nullopt;  // Nothing after a comma.
+    if (part.size() + 1 == text.size()) return std::nullopt;  // A comma without a number after it.
     text.remove_prefix(std::min(part.size() + 1, text.size()));
   }
   if (ids.empty()) return std::nullopt;

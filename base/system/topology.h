@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// Where processors, memory nodes and caches are, and binding threads to processors. Read from
-// <root>/sys, so that tests can bring files of their own; nothing is cached. What the system does
-// not report counts as one node, cores of one thread, caches of 0 bytes.
+// The places of processors, memory nodes and caches, and binding threads to processors. Read from
+// <root>/sys, so that tests can use their own files; nothing is cached. If the system reports
+// nothing, there is one node, each core has one thread, and caches have 0 bytes.
 #pragma once
 
 #include <cstdint>
@@ -12,48 +12,48 @@
 
 namespace lockstep {
 
-// "0-3,8" and back, ids ascending. Nothing where the text is not such a list (an empty text is not)
-// or names an id above 4095.
+// Lists of ids such as "0-3,8", ascending. Parsing gives nullopt if the text is not such a list (an
+// empty text is not one) or names an id above 4095.
 std::optional<std::vector<int>> parse_processors(std::string_view text);
 std::string processors_text(const std::vector<int>& ids);
 
 // A hardware thread, as the system counts them.
 struct Processor {
   int id = 0;
-  int node = 0;     // Of memory.
+  int node = 0;     // The memory node.
   int core = 0;     // Hardware threads with the same node and core share one.
-  int sibling = 0;  // 0: the first of its core among those looked at.
+  int sibling = 0;  // 0: the first of its core in the list.
 };
 
-// By node, then core, then id.
+// Sorted by node, then core, then id.
 std::vector<Processor> locate_processors(const std::vector<int>& ids, const std::string& root = "");
 
-// Those of the calling thread's affinity mask.
+// The processors in the calling thread's affinity mask.
 std::vector<int> thread_processors();
 
-// What each thread of worker `worker` is bound to where `workers` of `threads` threads share
-// `usable` (from locate_processors): every worker has a block of its own, of neighbours, and uses
-// whole cores before their second threads. Empty where there are too few.
+// The processors to which the threads of worker `worker` are bound if `workers` workers of
+// `threads` threads share `usable` (from locate_processors). Every worker has its own block of
+// neighbours and uses each core once before any second hardware thread. Empty if there are too few.
 std::vector<int> processors_of_worker(const std::vector<Processor>& usable, int workers,
                                       int threads, int worker);
 
 // The nodes of these processors, ascending.
 std::vector<int> nodes_of(const std::vector<Processor>& processors);
 
-// The calling thread runs on these alone; false where the system refuses.
+// Binds the calling thread to these processors; false if the system refuses.
 bool bind_thread(const std::vector<int>& ids);
 
-// Memory that the calling thread, and threads that it starts from now on, touch first is spread
-// over these nodes page by page. False where the system refuses.
+// Interleaves memory over these nodes, page by page, if the calling thread or a thread that it
+// starts later touches it first. False if the system refuses.
 bool interleave_memory(const std::vector<int>& nodes);
 
 struct Caches {
-  int64_t l2_bytes = 0;  // Of one core.
-  int64_t l3_bytes = 0;  // Of the processors that share it with the first one.
+  int64_t l2_bytes = 0;  // Per core.
+  int64_t l3_bytes = 0;  // Shared by processor 0 and its neighbours.
 };
 Caches cpu_caches(const std::string& root = "");
 
-// Transparent huge pages: "always", "madvise" or "never"; "" where the system does not say.
+// Transparent huge pages: "always", "madvise" or "never"; "" if the system does not report it.
 std::string huge_pages(const std::string& root = "");
 
 }  // namespace lockstep

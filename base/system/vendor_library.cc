@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Python's packages are looked for as its interpreter would: in the environment that is active, in
-// that of the python3 on PATH, then in the user's and the system's own.
+// Searches Python's packages as its interpreter does: the active environment, that of the python3
+// on PATH, then the user's and the system's packages.
 #include "base/system/vendor_library.h"
 
 #include <dlfcn.h>
@@ -18,7 +18,7 @@ std::string environment(const char* name) {
   return value == nullptr ? "" : value;
 }
 
-// The prefix of the first python3 on PATH: it lies in bin.
+// The prefix of the first python3 on PATH, which is in bin.
 std::string python_prefix() {
   const std::string path = environment("PATH");
   for (size_t begin = 0; begin <= path.size();) {
@@ -42,7 +42,7 @@ void add_matches(const std::string& pattern, std::vector<std::string>* found) {
 OpenedLibrary open_path(const std::string& path) {
   OpenedLibrary opened{.handle = dlopen(path.c_str(), RTLD_NOW | RTLD_LOCAL), .path = path};
   if (opened.handle != nullptr) return opened;
-  const char* error = dlerror();  // It names the file.
+  const char* error = dlerror();  // The text names the file.
   opened.problem = error == nullptr ? path + ": cannot be opened" : error;
   return opened;
 }

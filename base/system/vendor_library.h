@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Libraries of a GPU's vendor, opened when they are wanted: nothing is linked, and a machine
-// without them runs all that does not need them.
+// Libraries of a GPU's vendor, opened when needed: nothing is linked, so a machine without them
+// runs everything that does not need them.
 #pragma once
 
 #include <span>
@@ -11,13 +11,13 @@ namespace lockstep {
 
 struct VendorLibrary {
   const char* file;  // "libnccl.so.2".
-  // Where the vendor's Python packages have it, from site-packages: "nvidia/nccl/lib".
+  // Folders of the vendor's Python packages, from site-packages: "nvidia/nccl/lib".
   std::span<const char* const> package_folders;
-  // Of the environment: another file's name, or "off".
+  // The environment variable that gives another file's name, or "off".
   const char* variable;
 };
 
-// What dlopen() gave; it is never closed. Or null, and why in one line.
+// The result of dlopen(), which is never closed; or null and the problem in one line.
 struct OpenedLibrary {
   void* handle = nullptr;
   std::string path;  // The name under which it was found.
@@ -34,13 +34,13 @@ struct OpenedLibrary {
   void* symbol(const char* name) const;
 };
 
-// What the environment names and nothing else; else what the loader finds, what is in the folders
-// of CUDA toolkits, in those of Python's packages.
+// Opens the file that the environment names, and no other. If it names none: searches the loader's
+// folders, those of CUDA toolkits, then those of Python's packages.
 OpenedLibrary open_library(const VendorLibrary& library);
-// This file and no other; "off": none.
+// Opens this file and no other; "off": none.
 OpenedLibrary open_library_file(const std::string& file, const VendorLibrary& library);
 
-// Where else than in the loader's folders open_library() looks, first to last.
+// The places outside the loader's folders that open_library() searches, in order.
 std::vector<std::string> places_of(const VendorLibrary& library);
 
 }  // namespace lockstep

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// A lock that compiler and ThreadSanitizer both understand: the C++ library's, with Clang's
-// annotations (as LevelDB's port::Mutex). absl::Mutex in Debian's library is built without TSan,
-// which therefore sees races where there are none.
+// A lock that both the compiler and ThreadSanitizer understand: std::mutex with Clang's annotations
+// (as LevelDB's port::Mutex). absl::Mutex in Debian's library is built without TSan, which
+// therefore reports races where there are none.
 #pragma once
 
 #include <chrono>
@@ -35,8 +35,8 @@ class ABSL_SCOPED_LOCKABLE MutexLock {
   Mutex* const mutex_;
 };
 
-// Waiting may end without cause: check the condition in a loop. The mutex is locked by the
-// caller, released while it waits, and locked again on return.
+// A wait may end without a notification: check the condition in a loop. The caller holds the mutex;
+// it is released during the wait and locked again on return.
 class ConditionVariable {
  public:
   void wait(Mutex* mutex) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex) {
@@ -44,7 +44,7 @@ class ConditionVariable {
     condition_.wait(lock);
     lock.release();
   }
-  // False once the time is over.
+  // Returns false after the deadline.
   bool wait_until(Mutex* mutex, std::chrono::steady_clock::time_point deadline)
       ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex) {
     std::unique_lock<std::mutex> lock(mutex->mutex_, std::adopt_lock);

@@ -1,14 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0
-// A loop over independent pieces of work, run by however many threads there are. Kernels see this
-// and nothing else of threads: it brings no template of the pool into files compiled for one ISA.
+// A loop over independent pieces of work on any number of threads. Kernels see only this interface
+// of threads: it adds no template of the pool to files compiled for one ISA.
 #pragma once
 
 #include <cstdint>
 
 namespace lockstep {
 
-// A borrowed callable: body(index, thread), with 0 <= thread < threads(). Outlived by what it
-// points to.
+// A borrowed callable: body(index, thread), with 0 <= thread < threads(). `body` must outlive it.
 struct TaskRef {
   const void* body;
   void (*call)(const void* body, int64_t index, int thread);
@@ -17,7 +16,7 @@ struct TaskRef {
 class Parallel {
  public:
   // Calls task for every index in [0, count), in any order on any thread, and returns when all are
-  // done. Which thread runs which index must decide no bit of the result. Not reentrant.
+  // done. The result's bits must not depend on which thread runs which index. Not reentrant.
   virtual void run(int64_t count, TaskRef task) = 0;
   virtual int threads() const = 0;
 

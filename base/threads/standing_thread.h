@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// A thread that is there before it is needed: a process may have no room for one later.
+// A thread started before it is needed: later, the process may be unable to start one.
 #pragma once
 
 #include <deque>
@@ -12,11 +12,11 @@
 
 namespace lockstep {
 
-// Runs one task after the other, in the order in which they came. Thread-safe.
+// Runs tasks one after the other, in the order of post(). Thread-safe.
 class StandingThread {
  public:
   StandingThread() : thread_([this] { run(); }) {}
-  // When all tasks have run.
+  // Returns after all tasks have run.
   ~StandingThread() {
     {
       MutexLock lock(&mutex_);
@@ -35,7 +35,7 @@ class StandingThread {
   }
 
  private:
-  // Empty: the end.
+  // Returns the next task; empty at the end.
   std::function<void()> take() ABSL_LOCKS_EXCLUDED(mutex_) {
     MutexLock lock(&mutex_);
     while (tasks_.empty() && !ending_) changed_.wait(&mutex_);

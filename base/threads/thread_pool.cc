@@ -10,12 +10,12 @@
 namespace lockstep {
 namespace {
 
-// Longer than the pause between two steps of decode: a wake-up of a processor that has halted costs
-// 20 to 40 us on a virtual machine, a hand-over to one that spins 1 us.
+// Longer than the pause between two decode steps: waking a processor that has halted costs 20 to 40
+// us on a virtual machine, a hand-over to one that spins 1 us.
 constexpr auto kSpin = std::chrono::microseconds(300);
-// About 40 us, within which mostly comes what is waited for; later the processor is offered to
-// others. Not before: from Linux 6.17 on whoever yields to a busy program gives it a slice of 3 ms.
-// Not much later: a thread of another rank may want this processor.
+// About 40 us; the awaited event usually happens within this time. After it the thread yields. Not
+// earlier: from Linux 6.17 on, yielding to a busy program gives it a slice of 3 ms. Not much later:
+// a thread of another rank may need this processor.
 constexpr int kFirstPauses = 512;
 
 void pause() {
@@ -26,7 +26,7 @@ void pause() {
 #endif
 }
 
-// Waits for `ready` while spinning is worth it; false if it did not come true.
+// Spins until `ready` or the limit; false if it did not become true.
 template <typename Ready>
 bool spin_until(const Ready& ready, std::chrono::nanoseconds limit) {
   for (int i = 0; i < kFirstPauses; ++i) {
@@ -96,8 +96,8 @@ void ThreadPool::publish(int64_t count, TaskRef task) {
   call_.store(task.call, std::memory_order_release);
   done_.store(0, std::memory_order_relaxed);
   ticket_.store(loop << 32, std::memory_order_seq_cst);
-  // A helper counts itself a sleeper before it looks at the ticket for the last time: one of us
-  // sees the other.
+  // A helper counts itself as a sleeper before its last look at the ticket, so either it sees the
+  // new ticket or we see the sleeper.
   if (sleepers_.load(std::memory_order_seq_cst) == 0) return;
   { const std::lock_guard lock(mutex_); }
   wake_.notify_all();

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Threads that are started once and share out the indices of one loop at a time. A loop costs about
-// a microsecond while the threads are still spinning from the last one.
+// Threads that are started once and share the indices of one loop at a time. A loop costs about a
+// microsecond while the threads still spin after the last one.
 #pragma once
 
 #include <atomic>
@@ -14,13 +14,13 @@
 
 namespace lockstep {
 
-// run() belongs to one thread at a time (the engine's), which works as thread 0. It allocates
-// nothing. A thread without work spins for a moment, yielding the processor meanwhile, and then
-// sleeps; where there are more threads than usable cores nobody spins.
+// One thread at a time (the engine's) calls run() and works as thread 0. run() allocates nothing. A
+// thread without work spins briefly, yields, and then sleeps; if there are more threads than usable
+// cores, no thread spins.
 class ThreadPool final : public Parallel {
  public:
   // At least 1 thread; the caller is one of them. With `processors`, one per thread, thread i is
-  // bound to the i-th, the caller as well until the pool ends.
+  // bound to the i-th; the caller too, until the pool ends.
   explicit ThreadPool(int threads, const std::vector<int>& processors = {});
   ~ThreadPool();
   ThreadPool(const ThreadPool&) = delete;
@@ -35,12 +35,12 @@ class ThreadPool final : public Parallel {
   uint32_t next_loop(uint32_t last);
   void publish(int64_t count, TaskRef task);
 
-  // The loop's number in the upper half, its next index in the lower: an index is claimed by
-  // compare-and-swap, so a thread that comes late cannot take one from a loop it knows nothing of.
+  // The upper half is the loop's number, the lower half its next index. An index is claimed by
+  // compare-and-swap, so a late thread cannot take one from a loop that it has not seen.
   alignas(64) std::atomic<uint64_t> ticket_{kClosed};
   alignas(64) std::atomic<int64_t> done_{0};
-  // Written only while the ticket is closed; release and acquire, so that whoever reads a new value
-  // also finds its old ticket gone.
+  // Written only while the ticket is closed; release and acquire, so that a thread that reads a new
+  // value also sees that its old ticket is invalid.
   alignas(64) std::atomic<int64_t> count_{0};
   std::atomic<const void*> body_{nullptr};
   std::atomic<void (*)(const void*, int64_t, int)> call_{nullptr};
@@ -50,7 +50,7 @@ class ThreadPool final : public Parallel {
   std::mutex mutex_;
   std::condition_variable wake_;
   bool spin_ = false;
-  std::vector<int> unbound_;  // Where the caller ran before; empty where nobody is bound.
+  std::vector<int> unbound_;  // The caller's earlier affinity; empty if threads are not bound.
   std::vector<std::thread> helpers_;
 
   static constexpr uint64_t kClosed = 0xffffffffu;

@@ -5,11 +5,11 @@
 
 namespace lockstep {
 
-// The thread that calls this, and threads that it starts, get a tenth of another thread's share
-// where both want the same processor. Where the system refuses, all stays as it was.
+// Gives the calling thread, and threads that it starts, a tenth of another thread's share of a
+// processor that both need. If the system refuses, nothing changes.
 inline void lower_thread_priority() {
   constexpr int kNice = 10;
-  static_cast<void>(setpriority(PRIO_PROCESS, 0, kNice));  // Of the thread alone, on Linux.
+  static_cast<void>(setpriority(PRIO_PROCESS, 0, kNice));  // On Linux it affects this thread only.
 }
 
 }  // namespace lockstep

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// A pause that ends early where it is to.
+// A pause that can be interrupted.
 #pragma once
 
 #include <chrono>
@@ -9,7 +9,7 @@
 
 namespace lockstep {
 
-// False: it was stopped meanwhile.
+// Returns false if it was stopped.
 inline bool wait(std::chrono::milliseconds pause, const std::stop_token& stop) {
   std::mutex mutex;
   std::condition_variable_any never;

@@ -14,14 +14,14 @@
 namespace lockstep {
 namespace {
 
-constexpr int kSendBuffer = 128 << 10;  // The system takes twice this much.
+constexpr int kSendBuffer = 128 << 10;  // The system allocates twice this much.
 
 Channel::Outcome outcome_of_errno(Channel::Outcome wanted) {
   return errno == EAGAIN || errno == EINTR ? wanted : Channel::Outcome::kFailed;
 }
 
 void set(int descriptor, int level, int name, int value) {
-  setsockopt(descriptor, level, name, &value, sizeof value);  // Some fail on a Unix socket.
+  setsockopt(descriptor, level, name, &value, sizeof value);  // Some options fail on a Unix socket.
 }
 
 }  // namespace

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// A connected socket as something to read and write without blocking, plain or by TLS.
+// A connected socket, read and written without blocking, plain or over TLS.
 #pragma once
 
 #include <cstddef>
@@ -17,8 +17,8 @@ class Channel {
  public:
   enum class Outcome {
     kDone,
-    kWantRead,   // Nothing was done: again when the socket can be read,
-    kWantWrite,  // or written.
+    kWantRead,   // Nothing was done: retry when the socket is readable,
+    kWantWrite,  // or writable.
     kEnd,        // The peer sends no more.
     kFailed,
   };
@@ -27,16 +27,16 @@ class Channel {
     size_t bytes = 0;  // With kDone.
   };
 
-  // `tls`: of TlsContext::open(); the handshake is done by the first reads. Null: plain.
+  // `tls`: from TlsContext::open(); the first reads do the handshake. Null: plain.
   Channel(int descriptor, std::shared_ptr<ssl_st> tls)
       : descriptor_(descriptor), tls_(std::move(tls)) {}
 
   bool is_tls() const { return tls_ != nullptr; }
   Progress read(char* bytes, size_t size);
   Progress write(std::string_view bytes);
-  // Says that nothing more will be sent.
+  // Sends the end of the stream: nothing more will be sent.
   void end_writing();
-  // What is not sent yet is dropped when the descriptor is closed.
+  // Unsent bytes are dropped when the descriptor is closed.
   void reset_on_close();
 
  private:
@@ -44,14 +44,14 @@ class Channel {
 
   const int descriptor_;
   std::shared_ptr<ssl_st> tls_;
-  bool failed_ = false;  // Nothing may be said any more, by TLS's rules.
+  bool failed_ = false;  // TLS then forbids sending anything more.
 };
 
-// Keeps little for a client that reads slowly, finds those that are gone without a word: after 10 s
-// of silence and 5 s without an answer, or 15 s without an acknowledgement.
+// Limits the memory for a slow reader and detects clients that vanished: after 10 s of silence and
+// 5 s without an answer, or 15 s without an acknowledgement.
 void set_socket_options(int descriptor);
 
-// "127.0.0.1:40123", "[::1]:40123"; of a Unix socket "local".
+// "127.0.0.1:40123", "[::1]:40123"; "local" for a Unix socket.
 std::string peer_name(int descriptor);
 
 }  // namespace lockstep

@@ -19,7 +19,7 @@ namespace lockstep {
 namespace {
 
 constexpr size_t kRecordBytes = SSL3_RT_MAX_PLAIN_LENGTH;
-constexpr size_t kReadBytes = 72 * 1024;  // Taken from the system at once: a frame's records.
+constexpr size_t kReadBytes = 72 * 1024;  // The max read from the system: one frame's records.
 
 class TlsChannel final : public DataChannel {
  public:
@@ -40,14 +40,14 @@ class TlsChannel final : public DataChannel {
 
   const std::shared_ptr<SSL> ssl_;
   const int64_t records_per_key_;
-  int64_t records_ = 0;  // Since the last key.
+  int64_t records_ = 0;  // Records since the last key update.
   short send_events_ = POLLOUT;
   short receive_events_ = POLLIN;
-  absl::Status end_;  // After an error nothing may be tried again.
+  absl::Status end_;  // Set after an error: no call may be retried.
   std::array<std::byte, kRecordBytes> record_;
 };
 
-// What a call sees first may have come with bytes that count: their number goes before the end.
+// If a call moved bytes before the end, it returns their number, and the next call returns the end.
 absl::StatusOr<size_t> TlsChannel::send(std::span<const iovec> parts) {
   size_t sent = 0;
   while (end_.ok()) {
@@ -87,8 +87,8 @@ absl::StatusOr<size_t> TlsChannel::receive(std::span<const iovec> parts) {
   return received;
 }
 
-// The bytes of the next record: where they lie, or together where they lie apart. A record that
-// waits for the system is given again with the same bytes, and perhaps more.
+// The bytes of the next record: in place if contiguous, else copied together. A record that waits
+// for the system is passed again with the same bytes, and perhaps more.
 std::span<const std::byte> TlsChannel::record_at(std::span<const iovec> parts, size_t begin) {
   while (!parts.empty() && begin >= parts.front().iov_len) {
     begin -= parts.front().iov_len;
@@ -114,7 +114,7 @@ void TlsChannel::count_record() {
   if (SSL_key_update(ssl_.get(), SSL_KEY_UPDATE_NOT_REQUESTED) == 1) records_ = 0;
 }
 
-// After a call that moved nothing: when to try again, or the end.
+// Handles a call that moved nothing: sets the events for a retry, or the end.
 void TlsChannel::not_now(short* events) {
   const int error = errno;
   switch (SSL_get_error(ssl_.get(), 0)) {
@@ -139,18 +139,18 @@ std::string TlsChannel::problem() const {
   const std::string reason = take_tls_error();
   const long verified = SSL_get_verify_result(ssl_.get());
   if (verified == X509_V_OK) return reason;
-  return fmt::format("its certificate does not count: {}", X509_verify_cert_error_string(verified));
+  return fmt::format("its certificate is not valid: {}", X509_verify_cert_error_string(verified));
 }
 
 void prepare(SSL_CTX* context) {
   SSL_CTX_set_min_proto_version(context, TLS1_3_VERSION);
-  // Each connection looks at certificates; and a ticket that nobody has read when a connection is
-  // closed would reset it.
+  // Each connection verifies certificates. A ticket that is unread when a connection closes would
+  // reset it.
   SSL_CTX_set_session_cache_mode(context, SSL_SESS_CACHE_OFF);
   SSL_CTX_set_num_tickets(context, 0);
   SSL_CTX_set_read_ahead(context, 1);
   SSL_CTX_set_default_read_buffer_len(context, kReadBytes);
-  // A worker is here the one side, there the other.
+  // A worker is the server of some connections and the client of others.
   SSL_CTX_set_purpose(context, X509_PURPOSE_ANY);
 }
 

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// TLS 1.3 on data connections. Both sides show a certificate of the cluster's authority; neither
-// names nor uses are compared, since who a rank is the handshake under the epoch's key says, which
-// goes on inside (data_port.h).
+// TLS 1.3 for data connections. Both sides show a certificate of the cluster's authority. Names and
+// uses are not compared: the handshake under the epoch's key, inside TLS (data_port.h), identifies
+// a rank.
 #pragma once
 
 #include <cstdint>
@@ -19,15 +19,15 @@ class DataTls {
  public:
   enum class Side { kListens, kDials };
 
-  // AES-GCM wants another key before 2^24.5 records (RFC 8446, 5.5).
+  // AES-GCM needs a new key before 2^24.5 records (RFC 8446, 5.5).
   static constexpr int64_t kRecordsPerKey = int64_t{1} << 23;
 
-  // Wants all three files. kInvalidArgument: one cannot be read, or they do not fit each other.
+  // Needs all three files. kInvalidArgument: one cannot be read, or they do not fit each other.
   static absl::StatusOr<std::unique_ptr<DataTls>> load(const TlsFiles& files,
                                                        int64_t records_per_key = kRecordsPerKey);
 
-  // Its handshake is done by the first who sends or receives, with the files as they are now; those
-  // that do not fit are logged, and the last good ones serve.
+  // The first send or receive does the handshake, with the files as they are now; if they do not
+  // fit, it is logged, and the last good ones are used.
   absl::StatusOr<std::unique_ptr<DataChannel>> open(FileDescriptor socket, Side side);
 
  private:

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Changes are seen by the files' bytes, and not by their times: two changes may have the same one.
+// Changes are detected by the files' bytes: two versions may have the same modification time.
 #include "base/tls/last_good_tls.h"
 
 #include <spdlog/spdlog.h>
@@ -14,7 +14,7 @@
 namespace lockstep {
 namespace {
 
-constexpr std::chrono::seconds kInterval{1};  // Between looks.
+constexpr std::chrono::seconds kInterval{1};  // Between checks.
 
 }  // namespace
 
@@ -57,7 +57,7 @@ void LastGoodTls::look() {
   seen_ = std::move(now);
   auto made = seen_.ok() ? make(*seen_) : seen_.status();
   if (!made.ok()) {
-    spdlog::warn("{}; for {} the last good certificate stays", message_of(made.status()),
+    spdlog::warn("{}; the last good certificate is still used for {}", message_of(made.status()),
                  options_.user);
     return;
   }

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// TLS files that may change while they are used, and what they were when they last were good.
+// TLS files that may change while in use, and their last good content.
 #pragma once
 
 #include <memory>
@@ -15,30 +15,30 @@ struct ssl_ctx_st;
 
 namespace lockstep {
 
-// Files that could be read, whose key belongs to the certificate.
+// Readable files whose key belongs to the certificate.
 struct GoodTls {
   TlsBytes bytes;
-  std::shared_ptr<ssl_ctx_st> context;  // Of these bytes.
+  std::shared_ptr<ssl_ctx_st> context;  // Made from `bytes`.
 };
 
-// Where a change cannot be used, as while files are copied one after the other, one line of the log
-// says why, and what was good stays. Thread-safe.
+// If a change cannot be used, e.g. while files are copied one after the other, one log line says
+// why, and the last good content stays. Thread-safe.
 class LastGoodTls {
  public:
   enum class Looks {
-    kEverySecond,  // On a thread of its own: for those who serve, and must not wait for a disk.
+    kEverySecond,  // On a background thread, for servers, which must not wait for a disk.
     kWhenAsked,
   };
   struct Options {
     std::string user;                                // For the log: "data connections".
-    void (*prepare)(ssl_ctx_st* context) = nullptr;  // Sets what that one wants of each context.
+    void (*prepare)(ssl_ctx_st* context) = nullptr;  // Sets the user's options on each context.
     Looks looks = Looks::kEverySecond;
   };
 
   // kInvalidArgument: one line for a file that cannot be used.
   static absl::StatusOr<std::unique_ptr<LastGoodTls>> load(const TlsFiles& files, Options options);
 
-  // Never null. Another one after each change that was good.
+  // Never null. A new object after each good change.
   std::shared_ptr<const GoodTls> get() ABSL_LOCKS_EXCLUDED(looking_, mutex_);
 
  private:
@@ -49,10 +49,10 @@ class LastGoodTls {
   const TlsFiles files_;
   const Options options_;
   Mutex looking_;                                            // Locked before mutex_.
-  absl::StatusOr<TlsBytes> seen_ ABSL_GUARDED_BY(looking_);  // At the last look, good or not.
+  absl::StatusOr<TlsBytes> seen_ ABSL_GUARDED_BY(looking_);  // At the last check, good or not.
   Mutex mutex_;
   std::shared_ptr<const GoodTls> good_ ABSL_GUARDED_BY(mutex_);
-  std::jthread watcher_;  // Goes first: it uses the rest.
+  std::jthread watcher_;  // Destroyed first: it uses the other members.
 };
 
 }  // namespace lockstep

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// A server's certificate for TLS 1.2 and above, read anew when its files change.
+// A server's certificate for TLS 1.2 and above, read again when its files change.
 #pragma once
 
 #include <cstdint>
@@ -14,20 +14,20 @@ struct ssl_st;
 
 namespace lockstep {
 
-// The protocol that ALPN agrees on.
+// The protocol that ALPN negotiates.
 enum class TlsProtocol : uint8_t { kHttp11, kHttp2 };
 
 // Thread-safe.
 class TlsContext {
  public:
-  // One line for a file that cannot be used. Changes are taken as LastGoodTls does, on a thread;
-  // `address`, which is served, is for its lines of the log.
+  // An error is one line about a file that cannot be used. A background thread loads changes, see
+  // LastGoodTls; `address`, which is served, appears in its log lines.
   static absl::StatusOr<std::unique_ptr<TlsContext>> load(const TlsFiles& files,
                                                           const std::string& address,
                                                           TlsProtocol protocol);
 
-  // The server's side of a connection over the socket, with the certificate of this moment. It
-  // stays valid whatever is loaded later. Null where OpenSSL has no memory.
+  // The server's side of a connection over the socket, with the current certificate. It stays valid
+  // when another is loaded. Null if OpenSSL has no memory.
   std::shared_ptr<ssl_st> open(int descriptor);
 
  private:

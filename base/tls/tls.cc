@@ -17,29 +17,28 @@
 namespace lockstep {
 namespace {
 
-// ---- The socket, as OpenSSL reads and writes it: its own way would raise SIGPIPE ----
+// ---- The socket as OpenSSL reads and writes it; its built-in BIO would raise SIGPIPE ----
 
-// The max number of records that are no data, and how many bytes received allow one more. A
-// handshake has six or so; after it only updates of keys are of use, one in gigabytes. OpenSSL
-// reads such records one after the other within one call, and each takes longer than it takes to
-// send.
+// The max number of records that are not data, and how many received bytes allow one more. A
+// handshake has about six; after it only key updates are useful, one per gigabytes. OpenSSL reads
+// such records one after the other within one call, and reading one takes longer than sending it.
 constexpr int64_t kMaxOthers = 256;
 constexpr int64_t kBytesPerOther = 4096;
-// The bytes after which the caller has to ask again: records of data may be empty, and OpenSSL
-// reads on.
+// After this many bytes the caller has to call again: data records may be empty, and OpenSSL would
+// read on.
 constexpr int64_t kBytesPerCall = 256 << 10;
 
 struct TlsSocket {
   int descriptor = -1;
-  int64_t others = 0;  // Records received that are no data.
+  int64_t others = 0;  // Received records that are not data.
   int64_t received = 0;
-  int64_t pause_at = kBytesPerCall;  // The count of `received`.
+  int64_t pause_at = kBytesPerCall;  // A value of `received`.
 };
 
 TlsSocket& socket_of(BIO* bio) { return *static_cast<TlsSocket*>(BIO_get_data(bio)); }
 
-// Looks at what OpenSSL receives, record by record. The header says what is in it; of one that TLS
-// 1.3 encrypts it says data, and what is within follows.
+// Sees each record that OpenSSL receives. The header has the record's type; for a record that TLS
+// 1.3 encrypts it says data, and a second call gives the inner type.
 void count_others(int written, int /*version*/, int type, const void* bytes, size_t size,
                   SSL* /*ssl*/, void* argument) {
   const bool is_kind = type == SSL3_RT_HEADER || type == SSL3_RT_INNER_CONTENT_TYPE;
@@ -51,7 +50,7 @@ void count_others(int written, int /*version*/, int type, const void* bytes, siz
 
 int finish(BIO* bio, ssize_t count, int retry) {
   BIO_clear_retry_flags(bio);
-  if (count == 0) errno = 0;  // The end, and no error: what errno has is an earlier one's.
+  if (count == 0) errno = 0;  // End of the stream, not an error: errno is from an earlier call.
   if (count < 0 && (errno == EAGAIN || errno == EINTR))
     BIO_set_flags(bio, retry | BIO_FLAGS_SHOULD_RETRY);
   return static_cast<int>(count);
@@ -114,13 +113,13 @@ Bio bio_of(const std::string& bytes) {
   return {BIO_new_mem_buf(bytes.data(), static_cast<int>(bytes.size())), BIO_free};
 }
 
-// A key behind a passphrase is an error, not a question on the terminal.
+// A key with a passphrase is an error, not a question on the terminal.
 int refuse_passphrase(char* /*buffer*/, int /*size*/, int /*writing*/, void* was_asked) {
   *static_cast<bool*>(was_asked) = true;
   return 0;
 }
 
-// One at least. A NUL would be the end for who takes the same bytes as a C string.
+// At least one. Refuses a NUL, which ends the text for code that reads it as a C string.
 absl::StatusOr<std::vector<Certificate>> certificates_in(const std::string& bytes) {
   const Bio bio = bio_of(bytes);
   std::vector<Certificate> found;
@@ -131,28 +130,28 @@ absl::StatusOr<std::vector<Certificate>> certificates_in(const std::string& byte
   const std::string reason = take_tls_error();
   if (!at_end) return invalid_argument("its PEM is cut off or broken: {}", reason);
   if (found.empty() || bytes.find('\0') != std::string::npos) {
-    return invalid_argument("want PEM (-----BEGIN CERTIFICATE-----), found none");
+    return invalid_argument("must be PEM (-----BEGIN CERTIFICATE-----), found none");
   }
   return found;
 }
 
-// OpenSSL's reason is "unsupported", whatever is wrong.
+// Checks the text itself: OpenSSL's reason is always "unsupported".
 absl::StatusOr<Key> key_in(const std::string& bytes) {
   const Bio bio = bio_of(bytes);
   bool is_encrypted = false;
   Key key(PEM_read_bio_PrivateKey(bio.get(), nullptr, refuse_passphrase, &is_encrypted),
           EVP_PKEY_free);
   ERR_clear_error();
-  if (is_encrypted) return invalid_argument("it is encrypted: want a key without a passphrase");
+  if (is_encrypted) return invalid_argument("it is encrypted: must be a key without a passphrase");
   if (bytes.find(" PRIVATE KEY-----") == std::string::npos ||
       bytes.find('\0') != std::string::npos) {
-    return invalid_argument("want PEM (-----BEGIN PRIVATE KEY-----), found none");
+    return invalid_argument("must be PEM (-----BEGIN PRIVATE KEY-----), found none");
   }
   if (key == nullptr) return invalid_argument("its PEM is cut off, broken or of an unknown kind");
   return key;
 }
 
-// One's own, and then those that lead to an authority.
+// The server's own certificate, then those that lead to an authority.
 absl::Status use_chain(SSL_CTX* context, const std::string& bytes) {
   ASSIGN_OR_RETURN(std::vector<Certificate> chain, certificates_in(bytes));
   if (SSL_CTX_use_certificate(context, chain[0].get()) != 1) {
@@ -189,7 +188,7 @@ absl::Status use_authorities(SSL_CTX* context, const std::string& bytes) {
   return absl::OkStatus();
 }
 
-// "TLS key k.pem: it is encrypted: want a key without a passphrase".
+// "TLS key k.pem: it is encrypted: must be a key without a passphrase".
 absl::Status about(const char* what, const std::string& path, const absl::Status& status) {
   if (status.ok()) return status;
   return invalid_argument("TLS {} {}: {}", what, path, message_of(status));
@@ -199,7 +198,7 @@ absl::StatusOr<std::string> read(const char* what, const std::string& path) {
   absl::StatusOr<std::string> bytes = read_file(path, kMaxFileBytes);
   if (bytes.ok()) return bytes;
   const std::string why = message_of(bytes.status());
-  return invalid_argument("TLS {} {}", what, why);  // Which begins with the path.
+  return invalid_argument("TLS {} {}", what, why);  // `why` begins with the path.
 }
 
 }  // namespace
@@ -208,7 +207,7 @@ std::string take_tls_error() {
   const unsigned long error = ERR_get_error();
   ERR_clear_error();
   const char* text = ERR_reason_error_string(error);
-  return text != nullptr ? text : "no reason is known";
+  return text != nullptr ? text : "unknown reason";
 }
 
 absl::StatusOr<TlsBytes> read_tls_bytes(const TlsFiles& files) {

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// What all that speaks TLS needs of OpenSSL: certificates from files, and connections over sockets
-// that do not block.
+// OpenSSL functions that all users of TLS share: certificates from files, and connections over
+// non-blocking sockets.
 #pragma once
 
 #include <memory>
@@ -14,22 +14,21 @@ struct ssl_st;
 
 namespace lockstep {
 
-// What the files hold; `ca` is empty where none is named. kInvalidArgument: one line for a file
-// that cannot be read.
+// The files' content; `ca` is empty if none is named. kInvalidArgument: one line about a file that
+// cannot be read.
 absl::StatusOr<TlsBytes> read_tls_bytes(const TlsFiles& files);
 
 // For either side, without renegotiation and compression; with partial writes from memory that may
-// move. kInvalidArgument: one line for bytes that cannot be used, or a key of another certificate;
-// it names the file where they are from.
+// move. kInvalidArgument: one line, with the file's name, about unusable bytes or a key that does
+// not belong to the certificate.
 absl::StatusOr<std::shared_ptr<ssl_ctx_st>> make_tls_context(const TlsFiles& files,
                                                              const TlsBytes& bytes);
 
-// A connection over the socket, which it does not own: neither side's yet. It stays valid without
-// the context's owner. Null where OpenSSL has no memory.
+// A connection over the socket, which it does not own; the caller sets which side it is. It stays
+// valid after the context's owner is gone. Null if OpenSSL has no memory.
 std::shared_ptr<ssl_st> open_tls(ssl_ctx_st* context, int descriptor);
 
-// The first of this thread's errors that OpenSSL has in store, which is the cause of the others;
-// none are left.
+// The first of this thread's queued OpenSSL errors, which caused the others; clears the queue.
 std::string take_tls_error();
 
 }  // namespace lockstep

@@ -1,21 +1,21 @@
 // SPDX-License-Identifier: Apache-2.0
-// Where a certificate lies, for whoever serves or dials with TLS.
+// Paths of a certificate, for servers and clients of TLS.
 #pragma once
 
 #include <string>
 
 namespace lockstep {
 
-// PEM files. Wanted are `cert`, a chain that begins with one's own, and `key`.
+// PEM files. `cert`, a chain that begins with the own certificate, and `key` are required.
 struct TlsFiles {
   std::string cert;
   std::string key;
-  std::string ca;  // Where given, peers have to show a certificate that it signed.
+  std::string ca;  // If given, peers must show a certificate that it signed.
 
   bool given() const { return !cert.empty(); }
 };
 
-// Their content at one moment.
+// The files' content at one moment.
 struct TlsBytes {
   std::string cert;
   std::string key;

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Checks of one request, and of the queue that it would join.
+// Checks a request, and the bounds that it must keep.
 #include "coordinator/admission/admission.h"
 
 #include <algorithm>
@@ -27,7 +27,8 @@ absl::Status check_ids(const Request& request, int64_t vocab) {
   const int32_t least = request.prompt_embeds.empty() ? 0 : -1;
   for (size_t i = 0; i < ids.size(); ++i) {
     if (least <= ids[i] && ids[i] < vocab) continue;
-    return invalid_argument("prompt_ids[{}]: want a token id below {}, found {}", i, vocab, ids[i]);
+    return invalid_argument("prompt_ids[{}]: must be a token id below {}, found {}", i, vocab,
+                            ids[i]);
   }
   return absl::OkStatus();
 }
@@ -46,7 +47,7 @@ absl::Status check_sampling(const SamplingParams& params, int64_t vocab) {
   RETURN_IF_ERROR(number("frequency_penalty", params.frequency_penalty, true));
   for (const auto& [id, bias] : params.logit_bias) {
     if (id < 0 || id >= vocab) {
-      return invalid_argument("logit_bias: want a token id below {}, found {}", vocab, id);
+      return invalid_argument("logit_bias: must have token ids below {}, found {}", vocab, id);
     }
     RETURN_IF_ERROR(number("logit_bias", bias, true));
   }
@@ -60,7 +61,7 @@ absl::Status too_long(absl::Status refusal) {
   return refusal;
 }
 
-// Clients know it by two of its phrases: litellm by the first one, langchain-openai by the second.
+// Clients recognize it by two phrases: litellm by the first one, langchain-openai by the second.
 absl::Status too_long(int64_t context, int64_t found, std::string_view why) {
   return too_long(invalid_argument(
       "This model's maximum context length is {} tokens, but the request has {} (the prompt is too "
@@ -101,7 +102,7 @@ absl::Status check_length(const Request& request, const GroupInfo& group) {
   return absl::OkStatus();
 }
 
-// All of it is computed in one step, beside rows of all other sequences.
+// The prefix is computed in one step, next to rows of all other sequences.
 absl::Status check_prefix(const Request& request, const GroupInfo& group) {
   ASSIGN_OR_RETURN(const Prefix prefix, group.prefix.find(request.prompt_ids));
   if (prefix.rows > group.max_prefix_rows()) {
@@ -119,9 +120,9 @@ absl::Status check_prefix(const Request& request, const GroupInfo& group) {
 
 absl::Status check_request(const Request& request, const GroupInfo& group) {
   if (request.prompt_ids.empty()) {
-    return invalid_argument("prompt: want at least one token, found none");
+    return invalid_argument("prompt: must have at least one token, found none");
   }
-  if (request.n < 1) return invalid_argument("n: want at least 1, found {}", request.n);
+  if (request.n < 1) return invalid_argument("n: must be at least 1, found {}", request.n);
   RETURN_IF_ERROR(check_ids(request, group.vocab));
   RETURN_IF_ERROR(check_sampling(request.sampling, group.vocab));
   RETURN_IF_ERROR(check_length(request, group));

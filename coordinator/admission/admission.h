@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Admission before work: what cannot be served, or would wait behind too much, is refused.
+// Admission before work: refuses requests that cannot be served or would exceed a bound.
 #pragma once
 
 #include <cstdint>
@@ -14,20 +14,20 @@ namespace lockstep {
 // kInvalidArgument: parameters that workers would reject (one bad request must not end the group),
 // or a prompt that can never be served. Any thread.
 absl::Status check_request(const Request& request, const GroupInfo& group);
-// Of these, whether prompt and first token fit the group's context and KV pages; is_too_long().
+// The part of check_request() on whether prompt and first token fit the group; see is_too_long().
 absl::Status check_length(const Request& request, const GroupInfo& group);
 
-// Marks a refusal as one of a prompt that is too long, for which OpenAI has a code of its own.
+// Marks a refusal as a too long prompt, for which OpenAI has its own code.
 absl::Status too_long(absl::Status refusal);
-// The same in the words by which clients of other servers know it; `why` also says how to fix it.
+// The same, worded as clients of other servers know it; `why` also says how to fix it.
 absl::Status too_long(int64_t context, int64_t found, std::string_view why);
 bool is_too_long(const absl::Status& status);
 
-// Says when it is worth another try; 1 where nothing was said.
+// Sets and gets when a retry is worthwhile; 1 if not set.
 absl::Status retry_after(absl::Status refusal, int64_t seconds);
 int64_t retry_after_of(const absl::Status& refusal);
 
-// kUnavailable, of requests without a deadline: EngineOptions::max_outage_ms.
+// kUnavailable, for requests without a deadline: EngineOptions::max_outage_ms.
 absl::Status no_workers_for(int64_t ms);
 
 }  // namespace lockstep

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// A request that counts as under way, against what its sender may have at once.
+// A running request, which counts for the limits of its sender.
 #pragma once
 
 #include <cstdint>
@@ -8,13 +8,13 @@
 
 namespace lockstep {
 
-// Counts until it ends, or goes away. Whoever sends the last of an answer ends it before: a client
-// that has the whole answer may send its next request. Thread-safe.
+// Counts until end() or its destruction. The sender of an answer's last part calls end() before: a
+// client that has the whole answer may send its next request. Thread-safe.
 class Pass {
  public:
   virtual ~Pass() = default;
-  virtual void end() = 0;  // Any number of times.
-  // kInvalidArgument: its sender may not be served before so many others.
+  virtual void end() = 0;  // May be called repeatedly.
+  // kInvalidArgument: the client's key does not allow this priority.
   virtual absl::Status check_priority(int32_t /*priority*/) const { return absl::OkStatus(); }
 };
 

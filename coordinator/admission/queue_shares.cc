@@ -1,6 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Shares are a tree: all, networks, clients. Each keeps its members in order of what they have, by
-// each measure.
+// Shares are a tree: all, networks, clients. Each keeps its members ordered by each measure.
 #include "coordinator/admission/queue_shares.h"
 
 #include <algorithm>
@@ -11,15 +10,15 @@
 
 namespace lockstep {
 
-// One measure of what waits.
+// One measure of waiting requests.
 struct QueueShares::Bound {
   size_t index;  // In Share::ranks.
   const char* what;
   int64_t QueueLoad::*measure;
-  // A request that is larger than the bound is taken while the queue is empty.
+  // A request larger than the bound is accepted while the queue is empty.
   bool takes_one = true;
 
-  // By how much `more` is too much, beside `waiting`.
+  // How far `waiting` and `more` together exceed the bound.
   int64_t excess(const QueueLoad& waiting, const QueueLoad& more, const QueueLoad& max) const {
     if (takes_one && waiting.requests == 0) return 0;
     return std::max<int64_t>(waiting.*measure + more.*measure - max.*measure, 0);
@@ -107,8 +106,8 @@ absl::StatusOr<std::vector<std::shared_ptr<Stream>>> QueueShares::join(
   return displaced;
 }
 
-// Takes from the network that has max, and there from such a client; from the request's own network
-// where no other has more.
+// Takes a request from the network with the most, and there from the client with the most; from the
+// request's own network if no other has more.
 std::shared_ptr<Stream> QueueShares::displace(const Bound& bound, const Names& names,
                                               int64_t more) {
   const Share* share = &root_;

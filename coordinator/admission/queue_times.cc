@@ -12,7 +12,7 @@ namespace lockstep {
 namespace {
 
 constexpr double kMemoryNs = 10e9;
-constexpr double kEnoughStarts = 8;  // Of fewer nothing is concluded.
+constexpr double kEnoughStarts = 8;  // With fewer samples there is no estimate.
 
 }  // namespace
 
@@ -27,7 +27,7 @@ absl::Status QueueTimes::check(const Request& request, int64_t now_ns) const {
   return retry_after(
       resource_exhausted("the queue is full: a request waits about {} s, {} {} s; try again later",
                          (wait_ms + 999) / 1000,
-                         most_ms < bound_ms ? "this one's deadline is in" : "want at most",
+                         most_ms < bound_ms ? "this one's deadline is in" : "the max is",
                          (most_ms + 999) / 1000),
       (wait_ms - most_ms + 999) / 1000);
 }

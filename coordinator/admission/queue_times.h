@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// How long a request would wait in the engine's queue, learned from how fast those before it began:
-// one that would begin after its deadline, or after longer than anybody waits, is refused at once.
+// Estimates a request's wait in the engine's queue from how fast earlier ones began. A request that
+// would begin after its deadline, or after the max wait, is refused at once.
 #pragma once
 
 #include <cstdint>
@@ -15,18 +15,18 @@
 
 namespace lockstep {
 
-// Observes an engine; thread-safe.
+// An engine observer; thread-safe.
 //
-// A request waits for all of better priorities. Of its own, clients take turns
-// (scheduler/fair_queue.h), so that it waits for as many of each client's as its own client has
-// waiting, itself included: who sends much does not make others wait longer.
+// A request waits for all of better priorities. Within its priority clients take turns
+// (scheduler/fair_queue.h): it waits for at most as many of each client as its own client has
+// waiting, itself included. So a client that sends much does not make others wait longer.
 class QueueTimes final : public EngineObserver {
  public:
   explicit QueueTimes(int64_t max_wait_ms) : max_wait_ms_(max_wait_ms) {}
 
-  // kResourceExhausted, with retry_after(): when those before it would be few enough.
+  // kResourceExhausted with retry_after(): when few enough requests would be before it.
   absl::Status check(const Request& request, int64_t now_ns) const ABSL_LOCKS_EXCLUDED(mutex_);
-  // Until this request would begin; 0 where little is known, or nothing is before it.
+  // The time until this request would begin; 0 if unknown, or nothing is before it.
   int64_t wait_ms(const Request& request, int64_t now_ns) const ABSL_LOCKS_EXCLUDED(mutex_);
 
   void on_submitted(const Stream* stream, const Request& request, int64_t came_ns) override;
@@ -35,21 +35,21 @@ class QueueTimes final : public EngineObserver {
   void on_closed(const Stream* stream, const absl::Status& status, int64_t now_ns) override;
 
  private:
-  // Whose request waits.
+  // The priority and client of a waiting request.
   struct Place {
     int32_t priority = 0;
     std::string client;
   };
-  // Those of one priority.
+  // The waiting requests of one priority.
   struct Line {
     int64_t waiting = 0;
     std::unordered_map<std::string, int64_t> by_client;
     std::map<int64_t, int64_t> clients_with;  // [n]: how many clients have n or more waiting.
   };
 
-  // What counts until now is forgotten over kMemoryNs.
+  // Advances the time; earlier counts decay over kMemoryNs.
   void pass(int64_t now_ns) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
-  // It waits no more. Whether it did.
+  // Removes a waiting request; false: it was not waiting.
   bool leave(const Stream* stream) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
   void count(const Place& place, int64_t change) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
 
@@ -57,8 +57,8 @@ class QueueTimes final : public EngineObserver {
   mutable Mutex mutex_;
   std::unordered_map<const Stream*, Place> waiting_ ABSL_GUARDED_BY(mutex_);
   std::map<int32_t, Line> lines_ ABSL_GUARDED_BY(mutex_);  // By priority.
-  double busy_ns_ ABSL_GUARDED_BY(mutex_) = 0;             // In which something waited.
-  double started_ ABSL_GUARDED_BY(mutex_) = 0;             // In that time.
+  double busy_ns_ ABSL_GUARDED_BY(mutex_) = 0;             // Time with waiting requests.
+  double started_ ABSL_GUARDED_BY(mutex_) = 0;             // Requests that began in that time.
   int64_t now_ns_ ABSL_GUARDED_BY(mutex_) = 0;
 };
 

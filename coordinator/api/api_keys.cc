@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Keys are compared by their digests, with all of the file's: what is presented shows neither in
-// time nor in memory which of them it is near to.
+// The digest of a presented key is compared with all digests of the file, in constant time. So
+// neither time nor memory accesses show how close the key is to a valid one.
 #include "coordinator/api/api_keys.h"
 
 #include <openssl/crypto.h>
@@ -19,7 +19,7 @@
 
 namespace lockstep {
 
-// The requests of one key that are under way.
+// Counts the running requests of one key.
 class ApiKeyCount {
  public:
   bool take(int64_t max) ABSL_LOCKS_EXCLUDED(mutex_) {
@@ -41,7 +41,7 @@ class ApiKeyCount {
 namespace {
 
 constexpr std::string_view kDigestPrefix = "sha256:";
-constexpr int64_t kMaxPriority = 1'000;  // As limits.cc has it.
+constexpr int64_t kMaxPriority = 1'000;  // The same as in limits.cc.
 constexpr size_t kMinKeyBytes = 16;
 constexpr size_t kMaxKeyBytes = 512;
 
@@ -64,7 +64,7 @@ absl::StatusOr<ApiKeys::Key> ApiKeys::parse_line(const std::string& line) {
   Key key;
   std::string secret;
   if (!(words >> key.name >> secret)) {
-    return invalid_argument("want NAME KEY [requests=N] [priority=M]");
+    return invalid_argument("must be NAME KEY [requests=N] [priority=M]");
   }
   const auto all_of = [](std::string_view text, std::string_view marks) {
     return std::ranges::all_of(text, [marks](char c) {
@@ -72,20 +72,20 @@ absl::StatusOr<ApiKeys::Key> ApiKeys::parse_line(const std::string& line) {
     });
   };
   if (!all_of(key.name, "._@-")) {
-    return invalid_argument("want NAME KEY, a name of letters, digits and ._@-, found {}",
+    return invalid_argument("NAME must have only letters, digits and ._@-, found {}",
                             printable(key.name));
   }
-  if (!all_of(secret, "._~+/=-:")) {  // RFC 6750's, and the colon of a digest.
-    return invalid_argument("want a key of letters, digits and ._~+/=-");
+  if (!all_of(secret, "._~+/=-:")) {  // The characters of RFC 6750, and the colon of a digest.
+    return invalid_argument("KEY must have only letters, digits and ._~+/=-");
   }
   if (std::string_view(secret).starts_with(kDigestPrefix)) {
     const auto digest = from_hex(absl::AsciiStrToLower(secret.substr(kDigestPrefix.size())));
     if (!digest.has_value() || digest->size() != key.digest.size()) {
-      return invalid_argument("want 64 hex digits behind sha256:");
+      return invalid_argument("KEY must have 64 hex digits after sha256:");
     }
     std::ranges::copy(*digest, key.digest.begin());
   } else if (secret.size() < kMinKeyBytes || secret.size() > kMaxKeyBytes) {
-    return invalid_argument("want a key of {} to {} bytes, found {}", kMinKeyBytes, kMaxKeyBytes,
+    return invalid_argument("KEY must have {} to {} bytes, found {}", kMinKeyBytes, kMaxKeyBytes,
                             secret.size());
   } else {
     digest_of(secret, &key.digest);
@@ -94,7 +94,7 @@ absl::StatusOr<ApiKeys::Key> ApiKeys::parse_line(const std::string& line) {
     const bool known = read_limit(limit, "requests=", 1, &key.max_requests) ||
                        read_limit(limit, "priority=", -kMaxPriority, &key.least_priority);
     if (!known) {
-      return invalid_argument("want requests=N with N from 1, or priority=M, found {}",
+      return invalid_argument("a limit must be requests=N with N from 1, or priority=M, found {}",
                               printable(limit));
     }
   }
@@ -114,10 +114,10 @@ absl::StatusOr<std::unique_ptr<ApiKeys>> ApiKeys::load(const std::string& path) 
     if (begin == line.npos || line[begin] == '#') continue;
     absl::StatusOr<Key> key = parse_line(line);
     if (key.ok() && !names.insert(key->name).second) {
-      key = invalid_argument("the name {} is there twice", printable(key->name));
+      key = invalid_argument("NAME must be unique, found {} twice", printable(key->name));
     }
     if (key.ok() && !digests.insert(key->digest).second) {
-      key = invalid_argument("the key of {} is another name's, too", printable(key->name));
+      key = invalid_argument("KEY must be unique, found that of {} twice", printable(key->name));
     }
     if (!key.ok()) {
       return invalid_argument("--api-keys {}, line {}: {}", printable(path), number,
@@ -126,7 +126,7 @@ absl::StatusOr<std::unique_ptr<ApiKeys>> ApiKeys::load(const std::string& path) 
     keys->keys_.push_back(*std::move(key));
   }
   if (keys->keys_.empty()) {
-    return invalid_argument("--api-keys {}: want at least one line NAME KEY", printable(path));
+    return invalid_argument("--api-keys {}: must have at least one line NAME KEY", printable(path));
   }
   return keys;
 }
@@ -144,13 +144,14 @@ void ApiKeys::KeyPass::end() {
 
 absl::Status ApiKeys::KeyPass::check_priority(int32_t priority) const {
   if (priority >= least_priority_) return absl::OkStatus();
-  return invalid_argument("priority: the API key of {} may ask for {} or more, found {}", name_,
-                          least_priority_, priority);
+  return invalid_argument(
+      "priority: requests with the API key of {} must have {} or more, found {}", name_,
+      least_priority_, priority);
 }
 
 absl::StatusOr<std::unique_ptr<ApiKeys::KeyPass>> ApiKeys::admit(std::string_view authorization,
                                                                  bool counts) const {
-  constexpr std::string_view kScheme = "bearer ";  // In any case: RFC 9110, 11.1.
+  constexpr std::string_view kScheme = "bearer ";  // The case does not matter: RFC 9110, 11.1.
   const bool has_scheme =
       absl::AsciiStrToLower(std::string(authorization.substr(0, kScheme.size()))) == kScheme;
   Digest digest;
@@ -161,12 +162,12 @@ absl::StatusOr<std::unique_ptr<ApiKeys::KeyPass>> ApiKeys::admit(std::string_vie
   }
   if (!has_scheme || found == nullptr) {
     return absl::UnauthenticatedError(
-        "want an API key of this server, as \"Authorization: Bearer KEY\"");
+        "Authorization: must be \"Bearer KEY\" with an API key of this server");
   }
   const auto least_priority = static_cast<int32_t>(found->least_priority);
   if (!counts) return std::make_unique<KeyPass>(found->name, nullptr, least_priority);
   if (!found->count->take(found->max_requests)) {
-    return resource_exhausted("the API key of {}: {} under way, all that it may have", found->name,
+    return resource_exhausted("the API key of {} already has {} running, its limit", found->name,
                               count_of(found->max_requests, "request"));
   }
   return std::make_unique<KeyPass>(found->name, found->count, least_priority);

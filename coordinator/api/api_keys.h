@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Who may call the public ports, and how much at once.
+// The clients that may call the public ports, and the limits of each.
 #pragma once
 
 #include <array>
@@ -18,26 +18,26 @@
 namespace lockstep {
 
 // A file of lines "NAME KEY [requests=N] [priority=M]": the key's bearer is called NAME, has at
-// most N requests under way at once, and gives them priorities of M (0) and above. In place of the
-// key itself the file may have "sha256:" and its SHA-256 in 64 hex digits. Blank lines, and those
-// that begin with '#', are passed over. Thread-safe; immutable but for the counts.
+// most N requests running at once, and gives them priorities of M (default 0) and above. The file
+// may have "sha256:" and the key's SHA-256 in 64 hex digits in place of the key. Blank lines and
+// lines that begin with '#' are skipped. Thread-safe; immutable except for the counts.
 class ApiKeys {
  public:
-  // kInvalidArgument, one line: the file or the line of it, what was wanted, what was found. Never
-  // shows a key.
+  // kInvalidArgument, one line: names the file or its line, what it must be, and what was found.
+  // Never shows a key.
   static absl::StatusOr<std::unique_ptr<ApiKeys>> load(const std::string& path);
 
-  // Counts as a request of its key; may outlive the keys.
+  // Counts as a request of its key until end(); may outlive the ApiKeys.
   class KeyPass final : public Pass {
    public:
-    // `count`: null where it does not.
+    // `count`: null if this pass does not count.
     KeyPass(std::string name, std::shared_ptr<class ApiKeyCount> count, int32_t least_priority);
     ~KeyPass() override { end(); }
     KeyPass(const KeyPass&) = delete;
     KeyPass& operator=(const KeyPass&) = delete;
     void end() override;
     absl::Status check_priority(int32_t priority) const override;
-    // Of the key: who the request is from.
+    // The key's name, which identifies the client.
     const std::string& name() const { return name_; }
 
    private:
@@ -48,9 +48,9 @@ class ApiKeys {
   };
 
   // `authorization` is the value of the header or metadata of that name: "Bearer KEY".
-  // kUnauthenticated: no key, or none of the file. kResourceExhausted: its requests are all under
-  // way. The time that it takes says nothing about keys. `counts`: false for what goes on with a
-  // request that counts already.
+  // kUnauthenticated: there is no key, or it is not in the file. kResourceExhausted: the key
+  // already has its maximum of running requests. The time taken reveals nothing about keys.
+  // `counts`: false for a call that continues a request which is already counted.
   absl::StatusOr<std::unique_ptr<KeyPass>> admit(std::string_view authorization,
                                                  bool counts = true) const;
 
@@ -59,7 +59,7 @@ class ApiKeys {
   struct Key {
     std::string name;
     Digest digest = {};
-    int64_t max_requests = 0;  // 0: no bound.
+    int64_t max_requests = 0;  // 0: no limit.
     int64_t least_priority = 0;
     std::shared_ptr<class ApiKeyCount> count;
   };

@@ -48,7 +48,7 @@ absl::Status check_ids(const v1::GenerateRequest& message, int64_t vocabulary) {
 
 absl::Status check_logprob_ids(const v1::GenerateRequest& message) {
   if (message.logprob_ids().empty() || message.has_logprobs()) return absl::OkStatus();
-  return invalid_argument("logprob_ids: must have logprobs beside them, found none");
+  return invalid_argument("logprob_ids: must be sent with logprobs, found none");
 }
 
 absl::Status check_truncation(const v1::GenerateRequest& message) {
@@ -61,13 +61,13 @@ absl::Status check_truncation(const v1::GenerateRequest& message) {
     return invalid_argument("truncate_prompt_tokens: must be -1, or 1 or more, found 0");
   }
   if (!message.has_prompt_embeds()) return absl::OkStatus();
-  return invalid_argument("truncate_prompt_tokens: must not be beside prompt_embeds");
+  return invalid_argument("truncate_prompt_tokens: must not be sent with prompt_embeds");
 }
 
 absl::Status check_prompt(const v1::GenerateRequest& message, const Model& model) {
   const int given = message.has_prompt() + message.has_prompt_ids() + message.has_chat();
   if (given != 1) {
-    return invalid_argument("want one of prompt, prompt_ids and chat, found {}",
+    return invalid_argument("the prompt: must be one of prompt, prompt_ids and chat, found {}",
                             given == 0 ? "none" : "several");
   }
   if (message.has_prompt_ids() || model.tokenizer() != nullptr) return absl::OkStatus();
@@ -83,14 +83,15 @@ absl::Status fill_prompt_embeds(const v1::GenerateRequest& message, const Model&
         "--prompt-embeds");
   }
   if (message.has_prompt_logprobs()) {
-    return invalid_argument("prompt_embeds: rows have no log-probabilities: ask for these without");
+    return invalid_argument(
+        "prompt_embeds: must not be combined with prompt log-probabilities, found both");
   }
   const auto rows = std::ranges::count(request->prompt_ids, -1);
   const int64_t hidden = model.config().embedding_width;
   const std::string& bytes = message.prompt_embeds();
   if (static_cast<int64_t>(bytes.size()) != rows * hidden * int64_t{sizeof(float)}) {
     return invalid_argument(
-        "prompt_embeds: want {} rows, one for each -1 of prompt_ids, of {} float32: {} bytes, "
+        "prompt_embeds: must be {} rows, one for each -1 of prompt_ids, of {} float32: {} bytes, "
         "found {}",
         rows, hidden, rows * hidden * int64_t{sizeof(float)}, bytes.size());
   }
@@ -98,13 +99,13 @@ absl::Status fill_prompt_embeds(const v1::GenerateRequest& message, const Model&
   std::memcpy(request->prompt_embeds.data(), bytes.data(), bytes.size());
   for (size_t i = 0; i < request->prompt_embeds.size(); ++i) {
     if (std::isfinite(request->prompt_embeds[i])) continue;
-    return invalid_argument("prompt_embeds: want finite numbers, found {} in row {}, column {}",
+    return invalid_argument("prompt_embeds: must be finite numbers, found {} in row {}, column {}",
                             request->prompt_embeds[i], i / hidden, i % hidden);
   }
   return absl::OkStatus();
 }
 
-// Before it is tokenized.
+// Checks the length of the text before it is tokenized.
 absl::Status check_text(std::string_view text, const Model& model) {
   const int64_t bytes = static_cast<int64_t>(text.size());
   const int64_t context = model.max_context();
@@ -115,7 +116,7 @@ absl::Status check_text(std::string_view text, const Model& model) {
                               kPromptBytesPerToken * context, kPromptBytesPerToken, bytes));
 }
 
-// A tokenizer may have tokens that the model has no row for.
+// A tokenizer may have tokens for which the model has no row.
 absl::Status check_tokens(const Request& request, const char* field, const Model& model) {
   const int64_t rows = model.config().vocab_size;
   for (const int32_t id : request.prompt_ids) {
@@ -138,7 +139,7 @@ absl::Status fill_prompt(const v1::GenerateRequest& message, const Model& model,
   } else if (message.has_chat()) {
     ASSIGN_OR_RETURN(const MarkedText text, render_chat(message.chat(), model));
     RETURN_IF_ERROR(check_text(text.bytes, model));
-    // The template writes begin tokens itself: they are not added unless the caller says so.
+    // The template writes begin tokens itself: they are added only if the caller asks for it.
     ASSIGN_OR_RETURN(request->prompt_ids, model.tokenizer()->encode(text, message.add_special()));
     RETURN_IF_ERROR(check_tokens(*request, "chat", model));
   } else {
@@ -146,10 +147,10 @@ absl::Status fill_prompt(const v1::GenerateRequest& message, const Model& model,
                                message.prompt_ids().ids().end());
   }
   if (!request->prompt_ids.empty()) return absl::OkStatus();
-  return invalid_argument("the prompt is empty: want at least one token");
+  return invalid_argument("the prompt: must have at least one token, found none");
 }
 
-// A max_tokens that leaves no room at all counts as one token.
+// If max_tokens leaves no room at all, it counts as one token.
 void truncate_prompt(const v1::GenerateRequest& message, const Model& model, Request* request) {
   if (!message.has_truncate_prompt_tokens()) return;
   int64_t wanted = message.truncate_prompt_tokens();
@@ -164,8 +165,8 @@ void truncate_prompt(const v1::GenerateRequest& message, const Model& model, Req
   ids.erase(first, first + excess);
 }
 
-// A word as it is, and as it is after other words where that is one token as long: the tokens of
-// both are forbidden, as vLLM has it.
+// Forbids the tokens of a word as it is, and as it is after other words if that gives the same
+// number of tokens, as vLLM does.
 absl::Status fill_bad_words(const v1::GenerateRequest& message, const Model& model,
                             Request* request) {
   if (message.bad_words().empty()) return absl::OkStatus();
@@ -174,7 +175,7 @@ absl::Status fill_bad_words(const v1::GenerateRequest& message, const Model& mod
   for (const std::string& word : message.bad_words()) {
     const size_t begin = word.find_first_not_of(" \t\r\n\v\f");
     if (begin == std::string::npos) {
-      return invalid_argument("bad_words: must be words, found blanks alone");
+      return invalid_argument("bad_words: must be words, found only blanks");
     }
     const std::string text = word.substr(begin);
     const EncodeOptions options = {.add_special = false};
@@ -216,7 +217,7 @@ uint64_t draw_seed() {
   return (static_cast<uint64_t>(device()) << 21) ^ device();  // Below 2^53: exact in any JSON.
 }
 
-// Nobody guesses it: it may be all that a client shows to resume the request.
+// The id must be hard to guess: it may be all that a client shows to resume the request.
 std::string draw_request_id() { return "request-" + to_hex(draw_nonce().substr(0, 16)); }
 
 }  // namespace
@@ -260,11 +261,11 @@ absl::StatusOr<v1::GenerateRequest> generate_request_from_json(const std::string
                                                                bool* logits) {
   ASSIGN_OR_RETURN(nlohmann::json object, parse_json(line, "request"));
   if (!object.is_object())
-    return invalid_argument("want a JSON object, found {}", object.type_name());
+    return invalid_argument("request: must be a JSON object, found {}", object.type_name());
   *logits = false;
   if (const auto found = object.find("logits"); found != object.end()) {
     if (!found->is_boolean())
-      return invalid_argument("logits: want true or false, found {}", found->type_name());
+      return invalid_argument("logits: must be true or false, found {}", found->type_name());
     *logits = found->get<bool>();
     object.erase(found);
   }

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// What a caller sends -> what the engine takes: ranges checked, text tokenized, defaults filled in.
-// The same for gRPC, for `lockstep generate` and for a line of its --input.
+// Converts what a caller sends to what the engine takes: checks ranges, tokenizes text, fills in
+// defaults. The same for gRPC, for `lockstep generate` and for a line of its --input.
 #pragma once
 
 #include <string>
@@ -12,7 +12,7 @@
 
 namespace lockstep {
 
-// kInvalidArgument, one line, names the field, what was wanted and what was found. All limits
+// kInvalidArgument, one line: names the field, what it must be and what was found. All limits
 // (limits.h) are checked before anything is copied or tokenized. Thread-safe.
 absl::StatusOr<Request> to_request(const v1::GenerateRequest& message, const Model& model);
 

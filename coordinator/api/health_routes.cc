@@ -7,7 +7,7 @@
 namespace lockstep::http {
 namespace {
 
-// Of the moment: kept by no cache.
+// An answer that no cache may keep: it is true only at this moment.
 Response state_response(const OrderedJson& json, int status = 200) {
   Response response = json_response(json, status);
   response.headers.emplace_back("Cache-Control", "no-store");
@@ -20,7 +20,7 @@ Response unavailable(const std::string& reason) {
   return response;
 }
 
-// A group that is lost is formed again: until then requests wait, and the server needs no help.
+// A lost group is formed again: until then requests wait, and the server needs no help.
 Response health(const Engine& engine) {
   if (engine.stats().group.ranks > 0) return state_response({{"status", "ok"}});
   return unavailable("no group of workers is complete yet");

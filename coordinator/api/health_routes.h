@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// What probes ask: routes that need no model's knowledge.
+// The routes for probes, which need no knowledge of the model.
 #pragma once
 
 #include <vector>
@@ -9,9 +9,9 @@
 
 namespace lockstep::http {
 
-// GET /livez: 200 while the process answers, whatever its workers do. /readyz: 200 while a request
-// would be taken, else 503 with {"status": "unavailable", "reason"}. /health and /ping: 200 from
-// the first whole group of workers on, before it 503. /version.
+// GET /livez: 200 while the process answers, whatever the state of its workers. /readyz: 200 while
+// a request would be accepted, else 503 with {"status": "unavailable", "reason"}. /health and
+// /ping: 503 until the first group of workers is complete, then 200. /version.
 std::vector<Route> health_routes(const ServedModel& served);
 
 }  // namespace lockstep::http

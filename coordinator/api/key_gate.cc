@@ -17,7 +17,7 @@ using http::Response;
 
 using Pass = std::shared_ptr<ApiKeys::KeyPass>;
 
-// Ends the pass before the answer's last piece goes out.
+// Ends the pass before the answer's last piece is sent.
 class PassedSource final : public BodySource {
  public:
   PassedSource(std::unique_ptr<BodySource> source, Pass pass)

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Lets through HTTP requests that have an API key.
+// Accepts only HTTP requests that have an API key.
 #pragma once
 
 #include <string>
@@ -11,14 +11,14 @@
 
 namespace lockstep {
 
-// `handler` behind a look at the key: 401 without one of `keys`, 429 where its requests are all
-// under way. A request counts until its whole answer is there. Exchange::client() is the key's
-// name. Paths in `open` need no key; those that begin with `uncounted` need one and are not
-// counted. The keys outlive the handler.
+// A handler that checks the key and then calls `handler`: 401 without one of `keys`, 429 if the key
+// already has its maximum of running requests. A request counts until its whole answer is
+// available. Exchange::client() is the key's name. Paths in `open` need no key; paths that begin
+// with `uncounted` need one and are not counted. The keys outlive the handler.
 http::Handler with_keys(const ApiKeys* keys, const std::vector<std::string>& open,
                         const std::string& uncounted, const http::Handler& handler);
 
-// Refuses a request without a key of these with 401 as soon as its head is there: the body is not
+// Refuses a request without one of these keys with 401 as soon as its head arrived: the body is not
 // received.
 http::Gate gate_of(const ApiKeys* keys, const std::vector<std::string>& open);
 

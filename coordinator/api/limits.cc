@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Protobuf's own reflection walks the fields, so that a bound is one row in the table and nothing
-// else. All bounds are whole numbers, so that an integer is never compared as a float.
+// Protobuf's reflection walks the fields, so that a limit is only one row in the table. All limits
+// are whole numbers, so that an integer is never compared as a float.
 #include "coordinator/api/limits.h"
 
 #include <string_view>
@@ -74,10 +74,10 @@ absl::Status check(const FieldLimit& limit, Value found) {
   const Wide min = static_cast<Wide>(limit.min);
   const bool above = limit.min_included ? value >= min : value > min;
   if (above && value <= static_cast<Wide>(limit.max)) return absl::OkStatus();
-  return invalid_argument("{}: want {}, found {}", limit.field, describe(limit), found);
+  return invalid_argument("{}: must be {}, found {}", limit.field, describe(limit), found);
 }
 
-// A singular field that is set.
+// Checks a singular field that is set.
 absl::Status check_field(const FieldLimit& limit, const Message& message,
                          const FieldDescriptor* field) {
   const Reflection* reflection = message.GetReflection();
@@ -109,7 +109,7 @@ absl::Status check_entries(const FieldLimit& limit, const Message& message,
   return absl::OkStatus();
 }
 
-// Messages in the message.
+// Checks the messages inside the message.
 absl::Status check_inner(const Message& message, const FieldDescriptor* field) {
   const Reflection* reflection = message.GetReflection();
   const auto check_one = [](const Message& inner, const std::string& name) -> absl::Status {

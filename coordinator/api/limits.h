@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Every bound of what callers send, in one table: the checks, the comments of proto/generate.proto
+// All limits of what callers send, in one table. The checks, the comments of proto/generate.proto
 // (a test compares them) and the fuzzer read it.
 #pragma once
 
@@ -13,17 +13,17 @@
 
 namespace lockstep {
 
-// Of one message on the wire; gRPC refuses more (RESOURCE_EXHAUSTED).
+// The limit of one message on the wire; gRPC refuses larger ones (RESOURCE_EXHAUSTED).
 constexpr int64_t kMaxMessageBytes = 4 << 20;
-// A prompt of more bytes per token of the context cannot fit, and is refused before it is
-// tokenized. No text comes near it: English has about 4 bytes per token.
+// A prompt with more bytes per token of the context cannot fit, and is refused before it is
+// tokenized. No text reaches this limit: English has about 4 bytes per token.
 constexpr int64_t kPromptBytesPerToken = 64;
 
-// What of a field is bounded.
+// The property of a field that is limited.
 enum class Measure {
-  kValue,  // Each number; of a map, each value.
-  kCount,  // Entries.
-  kBytes,  // Of each string.
+  kValue,  // Each number, or each value of a map.
+  kCount,  // The number of entries.
+  kBytes,  // The size of each string.
 };
 
 struct FieldLimit {
@@ -38,8 +38,8 @@ struct FieldLimit {
 std::span<const FieldLimit> field_limits();
 // "0 to 100", "above 0, up to 1", "up to 16 entries", "1 to 4096 bytes".
 std::string describe(const FieldLimit& limit);
-// Checks the fields that are set, those of messages in the message included. kInvalidArgument, one
-// line: the field, what was wanted, what was found.
+// Checks the fields that are set, also those of inner messages. kInvalidArgument, one line: the
+// field, what it must be, what was found.
 absl::Status check_limits(const google::protobuf::Message& message);
 
 }  // namespace lockstep

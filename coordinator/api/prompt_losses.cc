@@ -10,18 +10,19 @@
 #include "base/log_limit.h"
 #include "base/status.h"
 #include "coordinator/api/chat/message_text.h"
-#include "coordinator/text/jinja/characters.h"
+#include "coordinator/text/jinja/strings/characters.h"
 
 namespace lockstep {
 namespace {
 
-// Finds texts in about the order in which the prompt has them.
+// Finds texts in roughly the order in which the prompt has them.
 class Search {
  public:
   explicit Search(std::string_view prompt) : prompt_(prompt) {}
 
   // Whether the text is after those found before (or before them, if `anywhere`), as it is or as
-  // JSON has it, but for blanks around it. False after a few searches in vain: each reads all.
+  // JSON writes it, ignoring blanks around it. False after a few failed searches: each reads the
+  // whole prompt.
   bool finds(std::string_view text, bool anywhere) {
     const size_t begin = jinja::blanks_end(text, 0);
     if (begin == text.size()) return true;
@@ -33,7 +34,7 @@ class Search {
     return json != text && finds_form(json, anywhere);
   }
 
-  // A template that takes lists shows parts apart.
+  // A template that takes lists shows the parts separately.
   bool finds_content(const v1::ChatMessage& message) {
     const auto& parts = message.content_parts();
     if (parts.empty()) return finds(message.content(), /*anywhere=*/true);
@@ -48,7 +49,7 @@ class Search {
   }
   bool finds_after(std::string_view text, size_t begin) {
     if (tries_ == 0) return false;
-    // In linear time, which string_view::find() does not promise.
+    // memmem() takes linear time, which string_view::find() does not promise.
     const void* at =
         memmem(prompt_.data() + begin, prompt_.size() - begin, text.data(), text.size());
     if (at == nullptr) {
@@ -64,7 +65,7 @@ class Search {
   int tries_ = 16;
 };
 
-// Whether nothing is missing. That something is may be an error.
+// Returns false if something is missing, which may be an error.
 bool has_all(const v1::ChatMessages& chat, const ChatRequest& request, bool with_tools,
              std::string_view prompt) {
   Search search(prompt);
@@ -85,8 +86,9 @@ bool has_all(const v1::ChatMessages& chat, const ChatRequest& request, bool with
   return true;
 }
 
-// The texts by which parts of a conversation are known. Letters and digits alone, which no escaping
-// changes; each has an end, so that none begins another one. Four letters say the kind.
+// The texts that replace the parts of a conversation. They have only letters and digits, which no
+// escaping changes; each has an end mark, so that none is a prefix of another. Four letters say the
+// kind.
 constexpr std::string_view kMark = "probe";
 constexpr std::string_view kMarkEnd = "end";
 std::string text_mark(int message) { return fmt::format("{}text{}{}", kMark, message, kMarkEnd); }
@@ -126,7 +128,7 @@ absl::flat_hash_set<std::string> marks_in(std::string_view prompt) {
   return marks;
 }
 
-// An error for a part that is missing and matters, a line in the log for one that does not.
+// Returns an error for a missing part that matters; logs one that does not.
 absl::Status judge(const std::string& field, const std::string& what, bool matters) {
   absl::Status status = invalid_argument(
       "{}: the model's chat template leaves {} out of this conversation", field, what);

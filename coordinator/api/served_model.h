@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// What the public ports serve.
+// The model that the public ports serve.
 #pragma once
 
 #include <algorithm>
@@ -14,37 +14,37 @@
 
 namespace lockstep {
 
-// All outlive the ports.
+// All pointers outlive the ports.
 struct ServedModel {
   const Model* model = nullptr;
   Engine* engine = nullptr;
-  int workers = 1;                    // Of a complete group.
-  const ApiKeys* keys = nullptr;      // That clients need one of; null: none.
-  KeptStreams* kept = nullptr;        // What clients can resume; null: nothing.
-  const QueueTimes* queue = nullptr;  // By which requests that would wait too long are refused.
+  int workers = 1;                    // The number in a complete group.
+  const ApiKeys* keys = nullptr;      // Clients need one of these; null: no key is needed.
+  KeptStreams* kept = nullptr;        // The streams that clients can resume; null: none.
+  const QueueTimes* queue = nullptr;  // Refuses requests that would wait too long.
 
-  // Whether it would begin in time, as far as that is known.
+  // Whether the request is expected to begin in time; OK if there is no estimate.
   absl::Status check_wait(const Request& request) const {
     return queue != nullptr ? queue->check(request, steady_now_ns()) : absl::OkStatus();
   }
-  // Whether a request may be resumable.
+  // OK if requests may be resumable.
   absl::Status check_resumable() const {
     if (kept != nullptr) return absl::OkStatus();
     return absl::FailedPreconditionError(
         "resumable: this server keeps no streams (--resume-bytes 0)");
   }
-  // A client's stream; kNotFound, kept_log_is_gone().
+  // Finds a client's stream. Errors: kNotFound, kept_log_is_gone().
   absl::StatusOr<std::shared_ptr<KeptStream>> find_kept(const std::string& client,
                                                         const std::string& id) const {
     if (kept == nullptr) return absl::NotFoundError("this server keeps no streams");
     return kept->find({.owner = owner_of(client), .id = id});
   }
-  // Tokens that a sequence may have: the model's, or those that the group's pages hold.
+  // The max tokens of a sequence: the model's limit, or that of the group's pages.
   int64_t servable_context() const {
-    const int64_t room = engine->stats().group.servable_context();  // 0 before there is one.
+    const int64_t room = engine->stats().group.servable_context();  // 0 before the first group.
     return room > 0 ? std::min(model->max_context(), room) : model->max_context();
   }
-  // Whose streams a client may resume.
+  // The owner of the streams that this client may resume.
   std::string owner_of(const std::string& client) const { return keys != nullptr ? client : ""; }
 };
 

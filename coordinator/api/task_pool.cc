@@ -11,7 +11,7 @@
 namespace lockstep {
 namespace {
 
-constexpr int64_t kTaskCost = 1024;  // Beside its bytes: no task is free.
+constexpr int64_t kTaskCost = 1024;  // Added to a task's bytes: no task is free.
 
 }  // namespace
 
@@ -33,13 +33,13 @@ TaskPool::~TaskPool() {
   for (std::thread& thread : threads_) thread.join();
 }
 
-// Long texts leave room for short ones, which may fill what long ones leave.
+// Long texts leave room for short ones; short ones may also use the room of long ones.
 absl::Status TaskPool::check_room(const std::string& client, int64_t bytes) const {
   const auto check = [&](const char* whose, const Load& load, int64_t tasks, int64_t most) {
     if (load.tasks < tasks && load.bytes + bytes <= most) return absl::OkStatus();
     return resource_exhausted(
-        "{} waiting to be read: want at most {} requests of {} bytes together, found {} of {}; try "
-        "again later",
+        "{} waiting to be read: must be at most {} requests of {} bytes together, found {} of {}; "
+        "try again later",
         whose, tasks, most, load.tasks + 1, load.bytes + bytes);
   };
   const auto& [threads, tasks, most] = options_;
@@ -108,7 +108,7 @@ TaskPool::Task TaskPool::take(Queue* queue, Queue::iterator task) {
 
 void TaskPool::run(Task task) {
   task.run();
-  task.run = nullptr;  // Its values end before its bytes are free again.
+  task.run = nullptr;  // Destroys the task's values before its bytes count as free.
   MutexLock lock(&mutex_);
   leave(task);
 }
@@ -141,7 +141,7 @@ void TaskPool::run_late_ones() {
           sooner_.wait_until(&mutex_, steady_time(deadlines_.begin()->first.first));
         }
       }
-      if (stopping_) return;  // The others run what is left.
+      if (stopping_) return;  // The other threads run the remaining tasks.
       const auto [deadline, queue] = *deadlines_.begin();
       task = take(queue, queue->find(deadline.second));
     }

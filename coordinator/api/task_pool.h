@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Threads for what takes long, so that gRPC's own threads never do: texts are tokenized, messages
-// parsed and checked here. Bounded and fair.
+// Threads for slow work, so that gRPC's own threads never do it: texts are tokenized, and messages
+// parsed and checked, here. Bounded and fair.
 #pragma once
 
 #include <cstdint>
@@ -20,29 +20,30 @@ namespace lockstep {
 
 struct TaskPoolOptions {
   int threads = 2;  // For tasks of any size; one more thread takes only short ones.
-  // Of all tasks that wait or run. A quarter is kept for short ones: long ones may have the rest.
-  // One client may have half of the tasks, and of the bytes half with long ones and a quarter with
-  // short ones. Clients of one network (network_of()) may together have seven eighths.
+  // The limits of all tasks that wait or run. A quarter is reserved for short tasks; long ones may
+  // use the rest. One client may have half of the tasks; of the bytes, half for long ones and a
+  // quarter for short ones. All clients of one network (network_of()) may together have seven
+  // eighths.
   int64_t max_tasks = 4096;
   int64_t max_bytes = 256 << 20;
 };
 
-// Clients share the threads by bytes: each task gets a tag, the larger of the pool's clock and its
-// client's last tag, plus its size, and the smallest tag is next; the clock is the tag of the task
-// started last (self-clocked fair queueing, Golestani 1994). So a client that sends much, or much
-// at once, delays itself, and a short task of anybody else passes it. Thread-safe.
+// Clients share the threads by bytes. Each task gets a tag: the larger of the pool's clock and its
+// client's last tag, plus its size. The smallest tag is next; the clock is the tag of the task
+// started last (self-clocked fair queueing, Golestani 1994). So a client that sends many or large
+// tasks delays itself, and a short task of another client passes it. Thread-safe.
 class TaskPool {
  public:
-  // A task of more bytes is long: it could keep a thread for longer than a moment.
+  // A task with more bytes is long: it could occupy a thread for a noticeable time.
   static constexpr int64_t kLongBytes = 64 << 10;
 
   explicit TaskPool(const TaskPoolOptions& options);
-  // Runs what was accepted.
+  // Runs all accepted tasks first.
   ~TaskPool();
 
   // Does not block. `bytes`: the task's size, a measure of its time and memory. A task that still
-  // waits at `deadline_ms` (steady_now_ms(); 0: none) is run out of turn, on a thread for that
-  // alone: it sees that it is late. kResourceExhausted: too much waits already.
+  // waits at `deadline_ms` (steady_now_ms(); 0: none) is run early, on a separate thread: it sees
+  // that it is late. kResourceExhausted: too many tasks are waiting already.
   absl::Status submit(const std::string& client, int64_t bytes, std::function<void()> task,
                       int64_t deadline_ms = 0) ABSL_LOCKS_EXCLUDED(mutex_);
 
@@ -54,7 +55,7 @@ class TaskPool {
     int64_t deadline_ms = 0;
   };
   struct Load {
-    int64_t tasks = 0;  // Waiting and running.
+    int64_t tasks = 0;  // Waiting and running tasks.
     int64_t bytes = 0;
   };
   struct Loads {
@@ -65,7 +66,7 @@ class TaskPool {
     Loads loads;
     int64_t last_tag = 0;
   };
-  using Place = std::pair<int64_t, uint64_t>;  // By tag, then in order of arrival.
+  using Place = std::pair<int64_t, uint64_t>;  // The tag, then the order of arrival.
   using Queue = std::map<Place, Task>;
 
   absl::Status check_room(const std::string& client, int64_t bytes) const
@@ -77,7 +78,7 @@ class TaskPool {
   Queue& queue_of(int64_t bytes) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_) {
     return bytes > kLongBytes ? long_ : short_;
   }
-  // The queue whose first task is next; null where there is none.
+  // The queue whose first task is next; null if both are empty.
   Queue* next(bool short_only) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
   void count(const std::string& client, int64_t bytes, int64_t change)
       ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
@@ -88,11 +89,11 @@ class TaskPool {
   ConditionVariable changed_;  // short_, long_, stopping_
   Queue short_ ABSL_GUARDED_BY(mutex_);
   Queue long_ ABSL_GUARDED_BY(mutex_);
-  // By deadline, of the tasks that wait and have one: the task's place, and its queue.
+  // The waiting tasks that have a deadline, by deadline: the task's place and its queue.
   std::map<std::pair<int64_t, Place>, Queue*> deadlines_ ABSL_GUARDED_BY(mutex_);
   ConditionVariable sooner_;  // deadlines_ begins earlier, stopping_
   std::unordered_map<std::string, Client> clients_ ABSL_GUARDED_BY(mutex_);  // Those with tasks.
-  std::unordered_map<std::string, Loads> networks_ ABSL_GUARDED_BY(mutex_);  // The same.
+  std::unordered_map<std::string, Loads> networks_ ABSL_GUARDED_BY(mutex_);  // Those with tasks.
   Loads all_ ABSL_GUARDED_BY(mutex_);
   int64_t clock_ ABSL_GUARDED_BY(mutex_) = 0;
   uint64_t arrivals_ ABSL_GUARDED_BY(mutex_) = 0;

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// W3C Trace Context: which trace of a client's a request belongs to.
+// W3C Trace Context: the client's trace that a request belongs to.
 #pragma once
 
 #include <string>
@@ -7,8 +7,9 @@
 
 namespace lockstep {
 
-// The value of a header `traceparent`, if it is one; else "". Of a version above 00 the part that
-// version 00 knows has to be right, and all of it at most 256 bytes of its characters.
+// The value of a header `traceparent` if it is valid; else "". If its version is above 00, the part
+// that version 00 defines must be valid, and the whole must be at most 256 bytes of the allowed
+// characters.
 // https://www.w3.org/TR/trace-context/#traceparent-header
 std::string traceparent_of(std::string_view value);
 

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// What ClusterCore wants done, as data: whoever owns the core takes the actions after each event
-// and carries them out in order.
+// ClusterCore's actions, as data. The core's owner takes them after each event and carries them out
+// in order.
 #pragma once
 
 #include <cstdint>
@@ -14,21 +14,21 @@
 
 namespace lockstep {
 
-// One stream of one worker. Numbers grow in the order in which streams were opened, and none is
-// used twice.
+// One stream of one worker. Numbers grow in the order in which streams are opened, and are never
+// reused.
 using LinkId = uint64_t;
 
 namespace cluster_action {
 
 struct Send {
-  std::vector<LinkId> links;  // The same message to each.
+  std::vector<LinkId> links;  // Each gets the same message.
   cluster::CoordinatorMessage message;
 };
 
-// closed() need not be called for this link any more; it is ignored.
+// closed() need not be called for this link afterwards; the core ignores it.
 struct Close {
   LinkId link = 0;
-  bool after_sending = false;  // What was sent goes out first; else the stream is cancelled.
+  bool after_sending = false;  // Pending messages are sent first; else the stream is cancelled.
 };
 
 // Answered by worker_started(), later by worker_exited().
@@ -36,7 +36,7 @@ struct StartWorker {
   int index = 0;
 };
 
-// SIGKILL, which ends a stopped process as well. Answered by worker_exited().
+// SIGKILL, which also ends a stopped process. Answered by worker_exited().
 struct KillWorker {
   int index = 0;
 };
@@ -45,20 +45,20 @@ struct GroupFormed {
   GroupInfo info;
 };
 
-// Once for each GroupFormed, unless the owner ended that epoch. kUnavailable names the rank;
-// kDeadlineExceeded: the same, and nothing was heard of the rank, so that what it computed is not
-// to blame; kAborted: nothing is wrong, and the next one will be larger; kCancelled: the cluster
-// was shut down. The next group is formed when want_group() is called.
+// Once per GroupFormed, unless the owner ended that epoch. kUnavailable names the rank.
+// kDeadlineExceeded: the same, but the rank became silent, so its work is not the cause. kAborted:
+// nothing is wrong, and the next group will be larger. kCancelled: the cluster was shut down. The
+// next group is formed after want_group() is called.
 struct GroupLost {
   absl::Status why;
 };
 
-// To exchange(), by rank. Checked: steps, outputs and sizes are those that were asked for.
+// Answers exchange(), by rank. Checked: steps, outputs and sizes match the question.
 struct Replies {
   std::vector<cluster::WorkerMessage> messages;
 };
 
-// No group can ever be formed: another try would only repeat this. Only before the first group;
+// No group can ever be formed: a retry would fail the same way. Only before the first group;
 // nothing follows it.
 struct Hopeless {
   absl::Status why;
@@ -70,7 +70,7 @@ struct Log {
   std::string line;
 };
 
-// Bytes of weights that all ranks together have loaded.
+// Bytes of weights, over all ranks.
 struct Loaded {
   int64_t bytes_done = 0;
   int64_t bytes_total = 0;

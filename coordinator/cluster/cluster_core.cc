@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Events: what workers say, what becomes of their processes, what time brings. How a group is
-// formed and lost is in forming.cc.
+// Events: messages from workers, changes of their processes, and time. Forming and losing a group
+// are in forming.cc.
 #include "coordinator/cluster/cluster_core.h"
 
 #include <algorithm>
@@ -18,7 +18,7 @@ using cluster_action::LogLevel;
 
 namespace {
 
-// Errors that another try would only repeat: the user has to fix something.
+// Errors that a retry would repeat: the user has to fix something.
 bool is_permanent(absl::StatusCode code) {
   return code == absl::StatusCode::kInvalidArgument ||
          code == absl::StatusCode::kFailedPrecondition ||
@@ -43,7 +43,7 @@ void ClusterCore::log(LogLevel level, std::string line) {
   actions_.push_back(cluster_action::Log{level, std::move(line)});
 }
 
-// ---- What workers do ----
+// ---- Workers' events ----
 
 void ClusterCore::opened(int64_t now, LinkId link) {
   members_[link] = {.link = link, .opened_at = now, .heard_at = now};
@@ -65,7 +65,7 @@ void ClusterCore::message(int64_t now, LinkId link, cluster::WorkerMessage messa
     return try_grow(now);
   }
   if (!member.hello.has_value()) {
-    return lose(now, link, How::kRefused, "its first message is no Hello");
+    return lose(now, link, How::kRefused, "its first message is not a Hello");
   }
   if (message.has_preloaded()) return on_preloaded(now, member, message);
   if (message.has_goodbye()) return on_goodbye(now, member);
@@ -88,9 +88,9 @@ void ClusterCore::message(int64_t now, LinkId link, cluster::WorkerMessage messa
 
 void ClusterCore::on_hello(int64_t now, Member& member, const cluster::Hello& hello) {
   const auto refuse = [&](const std::string& why) { lose(now, member.link, How::kRefused, why); };
-  if (member.hello.has_value()) return refuse("it said Hello twice");
+  if (member.hello.has_value()) return refuse("it sent Hello twice");
   if (hello.protocol() != kProtocolVersion) {
-    return refuse(fmt::format("it speaks protocol {}, the coordinator {}: install one version",
+    return refuse(fmt::format("it uses protocol {}, the coordinator {}: install the same version",
                               hello.protocol(), kProtocolVersion));
   }
   if (const absl::Status status = check_hello(hello); !status.ok()) {
@@ -124,7 +124,7 @@ void ClusterCore::on_hello(int64_t now, Member& member, const cluster::Hello& he
 }
 
 void ClusterCore::on_heartbeat(int64_t now, Member& member, const cluster::Heartbeat& heartbeat) {
-  const bool has_waited = member.waiting && !heartbeat.waiting();  // Only now it is its turn.
+  const bool has_waited = member.waiting && !heartbeat.waiting();  // It starts to work only now.
   if (heartbeat.progress() != member.progress || has_waited) member.progress_at = now;
   member.progress = heartbeat.progress();
   member.waiting = heartbeat.waiting();
@@ -134,16 +134,16 @@ void ClusterCore::on_failure(int64_t now, int rank, const cluster::Failure& fail
   const absl::Status status = status_of(failure);
   if (epoch_.phase == Epoch::Phase::kLoading) member_of(rank).loaded = false;
   if (failure.peer_lost()) {
-    return fail_epoch(now, unavailable("rank {} could not go on: {}", rank, message_of(status)));
+    return fail_epoch(now, unavailable("rank {} could not continue: {}", rank, message_of(status)));
   }
-  // Nobody wanted these parts: a measurement did.
+  // The parts came from a measurement, not from the user.
   if (epoch_.uneven_measured && epoch_.phase != Epoch::Phase::kFormed &&
       status.code() == absl::StatusCode::kResourceExhausted) {
     speeds_.ignore_measured();
-    log(LogLevel::kWarning, "parts by how fast workers read memory do not fit: they are even now");
+    log(LogLevel::kWarning, "weighted shards do not fit in memory; using equal shards");
     return fail_epoch(now, status);
   }
-  // Too few ranks for the model are no rank's fault.
+  // Too few ranks for the model: no rank is at fault.
   const bool too_few =
       epoch_.ranks() < options_.workers && status.code() == absl::StatusCode::kResourceExhausted;
   if (!too_few) {
@@ -151,8 +151,8 @@ void ClusterCore::on_failure(int64_t now, int rank, const cluster::Failure& fail
     member_of(rank).failed_at = now;
   }
   if (epoch_.phase != Epoch::Phase::kFormed) regroup_.failed(now, epoch_.links, status.code());
-  // Only the coordinator says that no rank is to blame: a step that a worker ends so each time
-  // would be tried without end.
+  // Only the coordinator may say that no rank is at fault: otherwise a step that a worker always
+  // ends this way would be retried forever.
   if (absl::IsAborted(status) || absl::IsDeadlineExceeded(status)) {
     return fail_epoch(now, unavailable("{}", message_of(status)));
   }
@@ -173,14 +173,14 @@ void ClusterCore::on_progress(int64_t now, int rank, const cluster::LoadProgress
   actions_.push_back(all);
 }
 
-// Its process ends, whatever the epoch: a peer that missed it may have ended its group already.
+// Its process ends, whatever the epoch: a peer may have noticed first and ended the group already.
 void ClusterCore::on_goodbye(int64_t now, const Member& member) {
   was_killed_ |= member.served > 0 && member.served == last_formed_;
   const std::string& place = member.hello->data_address();
-  log(LogLevel::kInfo, fmt::format("{}{} leaves: its process was told to end",
+  log(LogLevel::kInfo, fmt::format("{}{} leaves: its process was asked to end",
                                    name_of(epoch_.rank_of(member.link), member),
                                    place.empty() ? "" : " at " + printable(place)));
-  lose(now, member.link, How::kLeft, "its process was told to end");
+  lose(now, member.link, How::kLeft, "its process was asked to end");
   try_form(now);
 }
 
@@ -188,7 +188,7 @@ void ClusterCore::on_answer(int64_t now, int rank, cluster::WorkerMessage messag
   const absl::Status status =
       epoch_.owes(rank)
           ? check_answer(*epoch_.question, static_cast<int>(epoch_.operators[rank].size()), message)
-          : invalid_argument("it answered what was not asked");
+          : invalid_argument("it answered without a question");
   if (!status.ok()) return lose(now, epoch_.links[rank], How::kRefused, message_of(status));
   if (message.has_ready()) member_of(rank).loaded = true;
   member_of(rank).progress_at = now;
@@ -204,10 +204,10 @@ void ClusterCore::on_answer(int64_t now, int rank, cluster::WorkerMessage messag
   }
 }
 
-// ---- What becomes of processes ----
+// ---- Processes' events ----
 
 void ClusterCore::worker_started(int64_t now, int index, int pid) {
-  bool has_joined = false;  // It may have been quicker than this news.
+  bool has_joined = false;  // It may have joined before this event.
   for (auto& [link, member] : members_) {
     if (!member.hello.has_value() || member.hello->pid() != pid ||
         member.hello->preferred_rank() != index) {
@@ -255,7 +255,7 @@ void ClusterCore::run_local_workers(int64_t now) {
   }
 }
 
-// ---- What the owner wants ----
+// ---- The owner's requests ----
 
 void ClusterCore::want_group(int64_t now, const GroupWish& wish) {
   if (over_) return;
@@ -292,13 +292,13 @@ void ClusterCore::shutdown(int64_t) {
   }
 }
 
-// ---- What time brings ----
+// ---- Time ----
 
 void ClusterCore::tick(int64_t now) {
   if (over_) return;
   if (last_tick_ >= 0 && now - last_tick_ > kTickMs + kLateTickMs) {
     log(LogLevel::kWarning,
-        fmt::format("the coordinator was held up for {} ms: workers' silence counts from now",
+        fmt::format("the coordinator was delayed for {} ms: workers' silence counts from now",
                     now - last_tick_ - kTickMs));
     for (auto& [link, member] : members_) {
       member.opened_at = member.heard_at = member.progress_at = now;
@@ -319,9 +319,9 @@ void ClusterCore::look_for_silence(int64_t now) {
   std::vector<std::pair<LinkId, std::string>> lost;
   for (const auto& [link, member] : members_) {
     if (!member.hello.has_value() && now - member.opened_at >= kHelloMs) {
-      lost.emplace_back(link, fmt::format("it said no Hello for {} ms", now - member.opened_at));
+      lost.emplace_back(link, fmt::format("it sent no Hello for {} ms", now - member.opened_at));
     } else if (member.hello.has_value() && now - member.heard_at >= options_.silent_ms) {
-      lost.emplace_back(link, fmt::format("nothing came from it for {} ms", now - member.heard_at));
+      lost.emplace_back(link, fmt::format("it sent nothing for {} ms", now - member.heard_at));
     }
   }
   for (const auto& [link, why] : lost) lose(now, link, How::kSilent, why);
@@ -370,7 +370,7 @@ std::vector<WorkerState> ClusterCore::workers(int64_t now) const {
     }
     states.push_back(std::move(state));
   }
-  // Those without a rank stay in the order in which they came.
+  // Workers without a rank stay in the order of their arrival.
   std::ranges::stable_sort(states, {}, [](const WorkerState& state) {
     return state.rank < 0 ? std::numeric_limits<int>::max() : state.rank;
   });
@@ -379,13 +379,12 @@ std::vector<WorkerState> ClusterCore::workers(int64_t now) const {
 
 // ---- Spares ----
 //
-// Spares that wait hold the weights of ranks, so that they take their place without loading.
-// Nothing here touches the group: whatever a spare does with a preload, or does not, it stays a
-// spare.
+// Idle spares hold the weights of ranks, so that they can take their place without loading. This
+// never affects the group: whatever a spare does with a preload, it stays a spare.
 
 namespace {
 
-// Both have the same programs of it. How much memory is free decides nothing there.
+// Whether both get the same programs. Free memory does not matter here.
 bool alike(WorkerFacts one, WorkerFacts other) {
   one.memory_bytes = other.memory_bytes = 0;
   return one == other;
@@ -393,7 +392,7 @@ bool alike(WorkerFacts one, WorkerFacts other) {
 
 }  // namespace
 
-// A group of fewer ranks grows soon, and then all parts are others.
+// A smaller group grows soon, and then all parts change.
 void ClusterCore::cover_ranks() {
   if (over_ || epoch_.phase != Epoch::Phase::kFormed || epoch_.ranks() < options_.workers) return;
   for (auto& [link, member] : members_) {
@@ -404,8 +403,8 @@ void ClusterCore::cover_ranks() {
   }
 }
 
-// What it would be assigned if that rank were lost now. Told anew in each epoch: it knows itself
-// what of that it has in memory.
+// Sends the assignment that the spare would get if that rank were lost now, again in each epoch:
+// the spare knows which weights it already has in memory.
 void ClusterCore::preload(Member& spare, int rank) {
   spare.cover.epoch = epoch_.number;
   std::vector<LinkId> links = epoch_.links;

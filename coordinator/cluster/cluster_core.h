@@ -1,14 +1,14 @@
 // SPDX-License-Identifier: Apache-2.0
-// The coordinator's view of its workers as a state machine: who has joined, which of them form the
-// group, who is alive, what is started again. Events go in, actions come out; there is no thread,
-// clock, lock or socket in it, so that tests run it on virtual time.
+// The coordinator's view of its workers as a state machine: which have joined, form the group, are
+// alive or are restarted. Events go in, actions come out; it has no thread, clock, lock or socket,
+// so that tests run it on virtual time.
 //
 //   want_group, opened, Hello -> Send{Assignment}; Ready of all -> Send{Start}, Send{null step};
 //   StepResult of all -> GroupFormed; exchange -> Send{Step}; StepResult of all -> Replies
 //   a worker is lost -> Send{Abort} to the others, GroupLost, KillWorker, StartWorker
-//   it does not come back -> a group of fewer ranks; it does later -> GroupLost, a group of all
-//   a spare is idle -> Send{preload}; Preloaded -> it takes that rank's place first
-//   Goodbye -> that worker is lost, and nothing that it computed is to blame
+//   it does not come back -> a group of fewer ranks; if it does later -> GroupLost, a group of all
+//   a spare is idle -> Send{preload}; Preloaded -> it is the first to take that rank's place
+//   Goodbye -> that worker is lost, and its work is not the cause
 #pragma once
 
 #include <chrono>
@@ -30,46 +30,46 @@
 
 namespace lockstep {
 
-// One thread at a time. `now` is in milliseconds of a steady clock and never goes back. After each
-// call take_actions() says what is to be done, in order.
+// One thread at a time. `now` is in milliseconds of a steady clock and never decreases. After each
+// call take_actions() returns the actions, in order.
 class ClusterCore {
  public:
   explicit ClusterCore(ClusterCoreOptions options);
 
-  // ---- What workers do ----
-  // A worker that proved that it knows the token has opened a stream. Its first message is a Hello.
+  // ---- Workers' events ----
+  // A worker that proved to know the token has opened a stream. Its first message is a Hello.
   void opened(int64_t now, LinkId link);
   void message(int64_t now, LinkId link, cluster::WorkerMessage message);
   void closed(int64_t now, LinkId link);
 
-  // ---- What became of StartWorker ----
+  // ---- Results of StartWorker ----
   void worker_started(int64_t now, int index, int pid);
-  // Also where it could not be started.
+  // Also called if it could not be started.
   void worker_exited(int64_t now, int index, const ProcessEnd& end);
 
-  // ---- What the owner of the group wants ----
-  // A group, as soon as there are workers enough: answered by GroupFormed or Hopeless. One that the
-  // owner still has is ended.
+  // ---- Requests of the group's owner ----
+  // Forms a group as soon as there are enough workers: answered by GroupFormed or Hopeless. Ends
+  // the owner's current group.
   void want_group(int64_t now, const GroupWish& wish = {});
-  // While no request runs, a group of fewer ranks than there could be is formed anew.
+  // While no request runs, a group with fewer ranks than possible is formed anew.
   void note_demand(int64_t now, Demand demand);
-  // A Step or a LogitsRequest for every rank, one at a time: answered by Replies or GroupLost.
-  // Dropped where there is no group, since GroupLost was given.
+  // Sends a Step or a LogitsRequest to every rank, one at a time: answered by Replies or GroupLost.
+  // Dropped if there is no group because GroupLost was given.
   void exchange(int64_t now, cluster::CoordinatorMessage message);
-  // The owner is done with its group, or wants none any more. GroupLost does not follow.
+  // The owner releases its group, or needs none any more. GroupLost does not follow.
   void end_epoch(int64_t now, const std::string& reason);
-  // No group is formed and no worker started any more.
+  // Forms no group and starts no worker afterwards.
   void shutdown(int64_t now);
 
-  // At least every kTickMs. After a tick that is late by kLateTickMs silence counts from then.
+  // At least every kTickMs. After a tick that is late by kLateTickMs, silence counts from then.
   void tick(int64_t now);
 
-  // A group is formed, every rank was heard lately, and one of them makes progress or none has work
-  // to do.
+  // A group is formed, every rank was heard recently, and one of them makes progress or none has
+  // work.
   bool ready(int64_t now) const;
-  // Workers that have said Hello and were not lost.
+  // The number of workers that sent Hello and were not lost.
   int joined() const;
-  // They, ranks of the group or of the one that is being formed first, in rank order.
+  // The same workers, in rank order: first the ranks of the group or of the one being formed.
   std::vector<WorkerState> workers(int64_t now) const;
 
   std::vector<ClusterAction> take_actions();
@@ -78,9 +78,9 @@ class ClusterCore {
   enum class How {
     kClosed,   // Its stream is closed already.
     kCut,      // The stream is cancelled, and the process killed if it is ours.
-    kSilent,   // The same; nothing was heard of it, so that no step can be what it was lost for.
-    kLeft,     // It said goodbye.
-    kRefused,  // It is told why first.
+    kSilent,   // Like kCut, but it was silent, so no step can be the cause.
+    kLeft,     // It sent Goodbye.
+    kRefused,  // It is sent the reason first.
   };
 
   // Events, in cluster_core.cc.
@@ -108,13 +108,13 @@ class ClusterCore {
   void prove(int64_t now);
   void enter(int64_t now);
   void ask(int64_t now, cluster::CoordinatorMessage message);
-  // Ends the epoch. `permanent`: another try would only repeat it.
+  // Ends the epoch. `permanent`: a retry would fail the same way.
   void fail_epoch(int64_t now, const absl::Status& why, bool permanent = false);
   void abort_members(const std::string& reason);
   void lose(int64_t now, LinkId link, How how, const std::string& why);
   void give_up(absl::Status why);
 
-  // Spares hold the weights of a whole group's ranks, in spares.cc.
+  // Spares that hold the weights of ranks.
   void cover_ranks();
   void preload(Member& spare, int rank);
 
@@ -125,19 +125,19 @@ class ClusterCore {
   const ClusterCoreOptions options_;
   LocalWorkers local_;
   Members members_;
-  // Of the worker started here that joined last. Others have to fit it even while all of ours are
-  // dead: they come back.
+  // From the worker started here that joined last. Others must fit it even while all of ours are
+  // dead: ours are restarted.
   std::optional<cluster::Hello> own_;
   Epoch epoch_;
   Regroup regroup_{&options_};
   Speeds speeds_{options_.speeds, options_.measured_speeds};
   uint64_t epochs_ = 0;
   bool wanted_ = false;
-  uint64_t last_formed_ = 0;  // The epoch of the last group that was formed; 0: none was.
-  bool was_killed_ = false;   // That group: see GroupInfo::follows_a_kill.
+  uint64_t last_formed_ = 0;  // The epoch of the last formed group; 0: none.
+  bool was_killed_ = false;   // See GroupInfo::follows_a_kill, for that group.
   bool over_ = false;
-  int64_t form_at_ = INT64_MIN;  // Not before.
-  int failed_tries_ = 0;         // In a row.
+  int64_t form_at_ = INT64_MIN;  // No attempt before this time.
+  int failed_tries_ = 0;         // Consecutive ones.
   int64_t last_tick_ = -1;
   LogLimit refusals_{std::chrono::seconds(1)};
   std::vector<ClusterAction> actions_;

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// What ClusterCore is told once, and its limits of time.
+// ClusterCore's options and time limits.
 #pragma once
 
 #include <cstdint>
@@ -15,37 +15,37 @@
 
 namespace lockstep {
 
-inline constexpr int64_t kTickMs = 50;           // tick() comes at least this often.
-inline constexpr int64_t kLateTickMs = 500;      // Later than this, this process was held up.
+inline constexpr int64_t kTickMs = 50;           // tick() is called at least this often.
+inline constexpr int64_t kLateTickMs = 500;      // A later tick: this process was delayed.
 inline constexpr int64_t kHelloMs = 5'000;       // From opened() to the worker's Hello.
 inline constexpr int64_t kReadyHeardMs = 1'000;  // ready(): every rank was heard within this,
-// and one was heard to progress within this. With a heartbeat's age it stays below two seconds.
+// and one made progress within this. With a heartbeat's age it stays below two seconds.
 inline constexpr int64_t kReadyProgressMs = 1'500;
-inline constexpr int64_t kFirstPauseMs = 100;  // After a failed try; doubles each time,
+inline constexpr int64_t kFirstPauseMs = 100;  // After a failed attempt; doubles each time,
 inline constexpr int64_t kMaxPauseMs = 3'000;  // up to this.
 
 struct ClusterCoreOptions {
-  int workers = 1;      // Ranks of a group, where there are as many.
-  int min_workers = 1;  // Once there was a group, the next one may have this few.
-  bool launch = false;  // They are started here: StartWorker for 0 .. workers - 1.
-  // A worker from which nothing came for this long is lost.
+  int workers = 1;      // Ranks of a group, if that many join.
+  int min_workers = 1;  // After the first group, the next one may have this few.
+  bool launch = false;  // Workers are started here: StartWorker for 0 .. workers - 1.
+  // A worker that was silent for this long is lost.
   int64_t silent_ms = 1'000;
-  // While ranks have work to do: one that holds up the others, and makes no progress for this long,
-  // is lost. A worker that was started here has as long to join.
+  // While ranks have work: one that blocks the others and makes no progress for this long is lost.
+  // A worker that was started here has the same time to join.
   int64_t stuck_ms = 10'000;
   // A lost worker has this long to come back, before a group of fewer ranks forms.
   int64_t grace_ms = 1'500;
   // A worker that could make the group larger waits this long while requests run.
   int64_t regrow_ms = 60'000;
-  int64_t kv_memory_bytes = 0;      // A worker has this for pages and blocks; 0: what is left.
-  std::vector<double> speeds = {};  // See Speeds: by rank, of a group of `workers`.
-  // Parts may be cut by what workers measured. Not where the bits depend on where they are cut.
+  int64_t kv_memory_bytes = 0;      // A worker's memory for pages and blocks; 0: the rest.
+  std::vector<double> speeds = {};  // See Speeds: by rank, for a group of `workers`.
+  // Parts may depend on workers' measurements. Must be false if the bits depend on the parts.
   bool measured_speeds = false;
-  // What every rank is told alike: where the weights are, limits of memory. The core adds the rest.
+  // The part that is equal for all ranks: weights, limits of memory. The core adds the rest.
   cluster::Assignment assignment;
   // One program per rank. A pure function.
   std::function<absl::StatusOr<std::vector<program::Program>>(std::vector<WorkerFacts>)> compile;
-  // A fresh name that nobody can guess, for the ranks of one host to meet under.
+  // An unpredictable fresh name, under which the ranks of one host meet.
   std::function<std::string()> draw_group_name;
   // The fresh key of an epoch that spans hosts.
   std::function<std::string()> draw_data_key;
@@ -57,25 +57,25 @@ inline std::vector<Flag> ClusterCoreOptions::flags() {
   return {
       {"--workers", &workers, "Worker processes that share the model", FlagValues{.min = 1}},
       {"--kv-memory", &kv_memory_bytes,
-       "Memory of each worker for what it keeps of sequences (keys and values, recurrent state), "
-       "e.g. 2GiB (default: what is left)",
+       "Each worker's memory for the state of sequences (keys and values, recurrent state), e.g. "
+       "2GiB (default: the remaining memory)",
        FlagValues{.is_size = true}},
       {"--silent-ms", &silent_ms,
-       "A worker from which nothing comes for this long is lost, and started again",
+       "A worker that sends nothing for this long is lost, and is restarted",
        FlagValues{.min = 500}},
       {"--stuck-ms", &stuck_ms,
-       "A worker that holds up the others, and does nothing for this long, is lost"},
+       "A worker that blocks the others and makes no progress for this long is lost"},
       {"--grace-ms", &grace_ms,
-       "A lost worker has this long to come back; then the others go on without it",
+       "A lost worker has this long to return; then the others continue without it",
        FlagValues{.min = 0, .max = 1e9}},
-      {"--min-workers", &min_workers, "Fewest workers that go on without those that were lost",
+      {"--min-workers", &min_workers, "Min workers that continue without those that were lost",
        FlagValues{.min = 1}},
       {"--regrow-seconds", &regrow_ms,
-       "A worker that comes later is used when no request runs, or after this long",
+       "A worker that joins later is used when no request runs, or after this long",
        FlagValues{.min = 0, .max = 1e6, .unit = 1'000}},
       {"--speeds", &speeds,
-       "How fast the workers are beside each other, by rank, e.g. 8,8,4: one with 8 gets twice the "
-       "part of one with 4 (default: by what workers started by hand measure; others are alike)",
+       "Relative speeds of the workers, by rank, e.g. 8,8,4: one with 8 gets twice the part of one "
+       "with 4 (default: measured by workers that are started by hand, else equal)",
        FlagValues{.min = 1e-6, .max = 1e15, .has_commas = true}},
   };
 }

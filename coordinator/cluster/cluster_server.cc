@@ -18,8 +18,8 @@ namespace {
 constexpr char kChallenge[] = "/lockstep.cluster.Cluster/Challenge";
 constexpr char kJoin[] = "/lockstep.cluster.Cluster/Join";
 
-// Workers have one each; the public port has most of the descriptors. Who has not joined does not
-// keep workers out: there are never so many that the oldest one had not the time for it.
+// Workers have one each; the public port has most of the descriptors. The bound is high enough that
+// a connection has time to join before it is the oldest and closed for a newer one.
 int64_t max_connections() { return std::max<int64_t>(64, connections_within_limit() / 8); }
 
 // "ipv4:10.0.0.1:50052" -> "ipv4:10.0.0.1". A socket of this host stays as it is.
@@ -34,7 +34,7 @@ absl::StatusOr<std::unique_ptr<ClusterServer>> ClusterServer::start(
   std::unique_ptr<ClusterServer> server(new ClusterServer(options, listener));
   grpc::ServerBuilder builder;
   set_limits(builder, {.max_message_bytes = options.max_message_bytes,
-                       .max_streams = 4,  // A worker has one, and one call before it.
+                       .max_streams = 4,  // A worker opens one, after one other call.
                        .handshake_ms = 5'000,
                        .idle_ms = 30'000,
                        .min_ping_interval_ms = 2'000});
@@ -55,7 +55,7 @@ absl::StatusOr<std::unique_ptr<ClusterServer>> ClusterServer::start(
 ClusterServer::~ClusterServer() {
   if (server_ != nullptr) server_->shutdown(std::chrono::milliseconds(0));
   {
-    MutexLock lock(&mutex_);  // A call that is cancelled has yet to be finished on the queue.
+    MutexLock lock(&mutex_);  // A cancelled call must still be finished on the queue.
     while (calls_ > 0) call_gone_.wait(&mutex_);
   }
   if (queue_ != nullptr) queue_->Shutdown();

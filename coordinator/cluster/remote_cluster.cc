@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Actions are carried out with the lock held, so that they reach the transport in the core's order.
+// Actions are carried out under the lock, so that they reach the transport in the core's order.
 #include "coordinator/cluster/remote_cluster.h"
 
 #include <spdlog/spdlog.h>

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// ClusterCore with threads around it: one lock, a thread for the time, and callers that wait for
-// groups and answers. What arrives from workers and processes is handed in; what the core wants
-// done goes to the transport and the launcher.
+// ClusterCore with threads around it: one lock, a timer thread, and callers that wait for groups
+// and answers. Events of workers and processes go to the core; its actions go to the transport and
+// the launcher.
 #pragma once
 
 #include <cstdint>
@@ -18,17 +18,17 @@
 
 namespace lockstep {
 
-// Thread-safe; form() and the group by one thread at a time. Groups must not outlive it.
+// Thread-safe; one thread at a time uses form() and the group. Groups must not outlive it.
 class RemoteCluster final : public Cluster, public LinkListener, public ProcessListener {
  public:
-  // `progress`: bytes of weights that all ranks together have loaded, and in all; called with the
-  // lock held.
+  // `progress`: bytes of weights loaded by all ranks together, and their total; called under the
+  // lock.
   RemoteCluster(ClusterCoreOptions options, std::function<void(int64_t, int64_t)> progress);
   ~RemoteCluster() override;
 
-  // Starts the thread; both outlive it or stop(). `processes` may be null where none are started.
+  // Starts the thread; both outlive it or stop(). `processes` may be null if none are started.
   void run(WorkerTransport* transport, WorkerProcesses* processes) ABSL_LOCKS_EXCLUDED(mutex_);
-  // Shuts down, ends the thread and touches transport and processes no more. Events may still come.
+  // Shuts down, ends the thread and stops using both pointers. Events may still arrive.
   void stop() ABSL_LOCKS_EXCLUDED(mutex_);
 
   absl::StatusOr<std::unique_ptr<Group>> form(const GroupWish& wish) override
@@ -37,7 +37,7 @@ class RemoteCluster final : public Cluster, public LinkListener, public ProcessL
   void shutdown() override ABSL_LOCKS_EXCLUDED(mutex_);
   bool healthy() const override ABSL_LOCKS_EXCLUDED(mutex_);
   std::vector<WorkerState> workers() const override ABSL_LOCKS_EXCLUDED(mutex_);
-  // Workers that have joined and not been lost.
+  // Workers that have joined and were not lost.
   int joined() const ABSL_LOCKS_EXCLUDED(mutex_);
 
   void on_opened(LinkId link) override;
@@ -50,16 +50,16 @@ class RemoteCluster final : public Cluster, public LinkListener, public ProcessL
   class RemoteGroup;
   using Replies = std::vector<cluster::WorkerMessage>;
 
-  // One event: runs it on the core, then does what the core wants.
+  // Runs one event on the core, then carries out the core's actions.
   template <typename Event>
   void post(const Event& event) ABSL_LOCKS_EXCLUDED(mutex_);
   void perform() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
   void perform(ClusterAction action) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
   void tick_until_stopped() ABSL_LOCKS_EXCLUDED(mutex_);
 
-  // Asks the group of that epoch; wait_replies() follows.
+  // Sends a question to the group of that epoch; wait_replies() follows.
   absl::Status ask(uint64_t epoch, cluster::CoordinatorMessage message) ABSL_LOCKS_EXCLUDED(mutex_);
-  // Nothing: they are not there at `until_ms`.
+  // Nullopt: they have not arrived by `until_ms`.
   absl::StatusOr<std::optional<Replies>> wait_replies(int64_t until_ms) ABSL_LOCKS_EXCLUDED(mutex_);
   void leave(uint64_t epoch, const absl::Status& why) ABSL_LOCKS_EXCLUDED(mutex_);
 
@@ -71,10 +71,10 @@ class RemoteCluster final : public Cluster, public LinkListener, public ProcessL
   WorkerTransport* transport_ ABSL_GUARDED_BY(mutex_) = nullptr;
   WorkerProcesses* processes_ ABSL_GUARDED_BY(mutex_) = nullptr;
   bool stopping_ ABSL_GUARDED_BY(mutex_) = false;
-  absl::Status over_ ABSL_GUARDED_BY(mutex_);                // No group any more, and why.
-  std::optional<GroupInfo> formed_ ABSL_GUARDED_BY(mutex_);  // The last one.
-  absl::Status lost_ ABSL_GUARDED_BY(mutex_);                // That one.
-  std::optional<Replies> replies_ ABSL_GUARDED_BY(mutex_);   // To its question.
+  absl::Status over_ ABSL_GUARDED_BY(mutex_);                // Why there will be no more groups.
+  std::optional<GroupInfo> formed_ ABSL_GUARDED_BY(mutex_);  // The last group.
+  absl::Status lost_ ABSL_GUARDED_BY(mutex_);                // Why that group was lost.
+  std::optional<Replies> replies_ ABSL_GUARDED_BY(mutex_);   // To the last question.
   std::thread ticker_;
 };
 

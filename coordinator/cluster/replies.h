@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// From what the ranks replied to what the group's owner asked for. The core has checked that every
-// reply is of the kind, step and size that was asked for.
+// Converts the ranks' replies to the results for the group's owner. The core has checked each
+// reply's kind, step and size.
 #pragma once
 
 #include <cstdint>
@@ -13,7 +13,7 @@ namespace lockstep {
 
 // By rank.
 std::vector<cluster::StepResult> results_of(std::vector<cluster::WorkerMessage> replies);
-// Over the whole vocabulary. kUnavailable: the ranks' slices are not that many logits.
+// Over the whole vocabulary. kUnavailable: the ranks' slices have another total size.
 absl::StatusOr<std::vector<float>> logits_of(const std::vector<cluster::WorkerMessage>& replies,
                                              int64_t vocab);
 

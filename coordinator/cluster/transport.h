@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Between RemoteCluster and what it commands: streams of workers, and their processes. gRPC and
-// Linux are behind these (cluster_server.h, launcher.h); tests put others there.
+// The interfaces between RemoteCluster and the workers' streams and processes. Implemented by gRPC
+// and Linux (cluster_server.h, launcher.h); tests have their own.
 #pragma once
 
 #include <string>
@@ -11,19 +11,19 @@
 
 namespace lockstep {
 
-// Calls come from any thread, must not block, and must not call back before they return.
+// Called from any thread; must not block, nor call back before it returns.
 class WorkerTransport {
  public:
   virtual ~WorkerTransport() = default;
-  // Messages to one link go out in order. Links that are gone are passed over.
+  // Messages to one link are sent in order. Links that are gone are skipped.
   virtual void send(const std::vector<LinkId>& links,
                     const cluster::CoordinatorMessage& message) = 0;
-  // As cluster_action::Close.
+  // See cluster_action::Close.
   virtual void close(LinkId link, bool after_sending) = 0;
 };
 
-// What the transport reports; for one link never at the same time, closed() last. No lock that a
-// call of WorkerTransport takes may be held.
+// The transport's events; for one link never concurrent, on_closed() last. The caller must not hold
+// a lock that a call of WorkerTransport takes.
 class LinkListener {
  public:
   virtual ~LinkListener() = default;
@@ -32,7 +32,7 @@ class LinkListener {
   virtual void on_closed(LinkId link) = 0;
 };
 
-// As WorkerTransport's calls.
+// The same rules as for WorkerTransport.
 class WorkerProcesses {
  public:
   virtual ~WorkerProcesses() = default;
@@ -40,7 +40,7 @@ class WorkerProcesses {
   virtual void kill(int index) = 0;
 };
 
-// What becomes of processes. The same promise as LinkListener's.
+// The processes' events. The same rules as for LinkListener.
 class ProcessListener {
  public:
   virtual ~ProcessListener() = default;

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// One thread carries out what the core wants; while there is no group, another one waits for it.
+// One thread carries out the core's actions; another one forms groups.
 #include "coordinator/engine/engine.h"
 
 #include <spdlog/spdlog.h>
@@ -21,8 +21,8 @@ using std::chrono::milliseconds;
 
 constexpr milliseconds kFirstPause{100};  // After an error of form(); doubled each time.
 constexpr milliseconds kLongestPause{5000};
-// While workers compute, messages are looked for so often: requests end by deadline, cancellation
-// or hang-up while a step is stuck, too.
+// How often messages are read while workers compute. Requests end by deadline, cancellation or
+// hang-up also while a step is stuck.
 constexpr int64_t kGlanceMs = 25;
 
 // Splits a thread's time by what it does.
@@ -30,7 +30,7 @@ class PartClock {
  public:
   explicit PartClock(EngineObserver* observer) : observer_(observer) {}
 
-  // What was done since the last call was this.
+  // The time since the last call counts for `part`.
   void spent(EnginePart part) {
     const int64_t now = steady_now_ns();
     times_[static_cast<size_t>(part)] += now - since_ns_;
@@ -52,7 +52,7 @@ bool begins_with_step(const std::vector<EngineAction>& actions) {
 
 }  // namespace
 
-// All but the inbox belongs to the thread.
+// Everything except the inbox belongs to the engine's thread.
 class Engine::Loop {
  public:
   Loop(Cluster* cluster, const Tokenizer* tokenizer, const EngineOptions& options)
@@ -108,14 +108,14 @@ class Engine::Loop {
   EngineCore core_;
   std::shared_ptr<Group> group_;
   std::unique_ptr<StandingThread> former_ = std::make_unique<StandingThread>();
-  bool forming_ = false;  // There, and the group comes by the inbox.
-  absl::Status lost_;     // With which the group is left when the actions at hand are carried out.
+  bool forming_ = false;  // True while former_ is forming a group; the inbox delivers it.
+  absl::Status lost_;     // If set, leave the group with this error after the pending actions.
   bool formed_before_ = false;
   bool answered_ = true;           // The last group completed a step.
-  Demand demand_ = Demand::kNone;  // As the cluster was told.
-  // Of the step that it was sent and has not answered; null: there is none.
+  Demand demand_ = Demand::kNone;  // The demand last reported to the cluster.
+  // The step that the group is computing; null: none.
   std::shared_ptr<const cluster::Step> computing_;
-  bool fetching_ = false;  // It was asked for logits of its last step, and has not answered.
+  bool fetching_ = false;  // The group was asked for logits of its last step, and has not answered.
   int64_t sent_ns_ = 0;
   PartClock clock_{observer_};
   Notifier notifier_;
@@ -141,7 +141,7 @@ void Engine::Loop::run() {
   }
 }
 
-// An engine that has served ends for nothing but stop().
+// An engine that has served ends only by stop().
 void Engine::Loop::end(const absl::Status& why) {
   former_.reset();  // stop() shut the cluster down.
   Messages rest = inbox_->end(
@@ -158,17 +158,17 @@ void Engine::Loop::end(const absl::Status& why) {
 void Engine::Loop::begin_forming() {
   forming_ = true;
   former_->post([this, wish = core_.wish(), first = !formed_before_, answered = answered_] {
-    // A group that answers nothing must not be formed in a circle as fast as it can.
+    // Pause, so that groups that never answer are not formed in a tight loop.
     if (!answered) inbox_->wait_stopping(kFirstPause);
     inbox_->formed(form(wish, first));
   });
 }
 
-// On the former's thread. Once there was a group, the next one is tried for as long as it takes:
-// what went wrong may be a worker that somebody replaces.
+// Runs on former_'s thread. After the first group, forming is retried without limit: the error may
+// come from a worker that will be replaced.
 absl::StatusOr<std::unique_ptr<Group>> Engine::Loop::form(const GroupWish& wish, bool first) {
   for (milliseconds pause = kFirstPause;; pause = std::min(2 * pause, kLongestPause)) {
-    // Workers would load for nothing, where the cluster is not shut down yet.
+    // Without this check workers would load for nothing while the cluster is not shut down yet.
     if (inbox_->wait_stopping(milliseconds(0))) {
       return absl::CancelledError("the server is stopping");
     }
@@ -182,9 +182,9 @@ absl::StatusOr<std::unique_ptr<Group>> Engine::Loop::form(const GroupWish& wish,
 }
 
 void Engine::Loop::enter(std::unique_ptr<Group> group) {
-  if (std::exchange(formed_before_, true)) {  // At the level at which its loss was logged.
+  if (std::exchange(formed_before_, true)) {  // The same level as the log line of the loss.
     const GroupInfo& info = group->info();
-    spdlog::warn("a group of {} serves again, epoch {}", count_of(info.ranks, "worker"),
+    spdlog::warn("a group of {} is ready again, epoch {}", count_of(info.ranks, "worker"),
                  info.epoch);
   }
   answered_ = false;
@@ -193,8 +193,8 @@ void Engine::Loop::enter(std::unique_ptr<Group> group) {
   core_.group_formed(group_->info());
 }
 
-// Waits for what workers were asked, but only until there is something else to do. False: the group
-// was lost.
+// Waits for the workers' answer, but only until there is something else to do. False: the group was
+// lost.
 bool Engine::Loop::receive() {
   const int64_t glance = steady_now_ms() + kGlanceMs;
   const int64_t until = std::min(glance, core_.wake_at().value_or(glance));
@@ -227,7 +227,7 @@ absl::Status Engine::Loop::receive_logits(int64_t until_ms) {
   return absl::OkStatus();
 }
 
-// Takes the traces out of the results.
+// Moves the traces out of `results`.
 void Engine::Loop::report(std::vector<cluster::StepResult>& results) {
   StepReport report = {.step = computing_->step(),
                        .sequences = computing_->sequences_size(),
@@ -256,8 +256,7 @@ void Engine::Loop::feed(Messages messages) {
   if (messages.drain_ms.has_value()) core_.drain(*messages.drain_ms);
 }
 
-// The group is over, and the next one is formed. What follows from it is carried out by
-// perform_all().
+// Ends the group; the next one is formed later. perform_all() carries out the resulting actions.
 void Engine::Loop::leave(const absl::Status& why) {
   inbox_->lost();
   core_.group_lost(why);
@@ -281,8 +280,8 @@ void Engine::Loop::publish() {
 
 // ---- Actions ----
 
-// The next step goes to the workers before readers are told of the one before. Where the group is
-// lost, what the core had wanted before comes first: its streams are open until then.
+// The next step is sent to the workers before readers get the events of the previous one. If the
+// group is lost, the actions from before the loss come first: their streams are still open.
 void Engine::Loop::perform_all() {
   std::vector<EngineAction> actions = take_actions();
   clock_.spent(begins_with_step(actions) ? EnginePart::kDecide : EnginePart::kTell);
@@ -291,7 +290,7 @@ void Engine::Loop::perform_all() {
     for (EngineAction& action : actions) {
       std::visit([this](auto& one) { perform(one); }, action);
     }
-    clock_.spent(EnginePart::kTell);  // Who reads an event finds it in the metrics.
+    clock_.spent(EnginePart::kTell);  // Metrics are updated before a reader sees the event.
     notifier_.tell();
     if (!lost_.ok()) leave(std::exchange(lost_, absl::OkStatus()));
   }

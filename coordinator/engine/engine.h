@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// What serves requests: a thread, a cluster and the inbox around EngineCore, which decides
-// everything. Other threads hand it messages.
+// Serves requests: a thread, a cluster and an inbox around EngineCore, which makes all decisions.
+// Other threads send it messages.
 #pragma once
 
 #include <chrono>
@@ -12,7 +12,7 @@
 #include "coordinator/engine/engine_options.h"
 #include "coordinator/engine/request.h"
 #include "coordinator/streams/stream.h"
-#include "coordinator/text/tokenizer.h"
+#include "coordinator/text/tokenizer/tokenizer.h"
 
 namespace lockstep {
 
@@ -21,37 +21,37 @@ class Engine {
   // Starts the thread. `tokenizer` may be null (prompts by ids only, no text in events); both
   // outlive the engine.
   Engine(Cluster* cluster, const Tokenizer* tokenizer, const EngineOptions& options);
-  // stop(), and waits for the end.
+  // Calls stop() and waits for the end.
   ~Engine();
 
-  // Any thread; does not block. kInvalidArgument: the prompt with max_tokens' first token can never
-  // fit the context or the pages, or an id is out of the vocabulary. kResourceExhausted: the queue
-  // is full; it names the bound. kUnavailable: there was no group yet, or the server is draining.
-  // Groups that are lost change nothing of the answer: the next one goes on with it. Where that
-  // cannot be (EngineCore::group_formed, group_lost), the stream closes with kUnavailable or
+  // Any thread; does not block. kInvalidArgument: the prompt and the first new token can never fit
+  // the context or the pages, or an id is out of the vocabulary. kResourceExhausted: the queue is
+  // full; the message names the bound. kUnavailable: there was no group yet, or the server is
+  // draining. A lost group does not change the answer: the next one continues it. Where that is not
+  // possible (EngineCore::group_formed, group_lost), the stream closes with kUnavailable or
   // kInternal.
   absl::StatusOr<std::shared_ptr<Stream>> submit(Request request);
-  // Whether the smallest request would be taken now, and if not, why: for whoever has work to do
-  // before it can submit. Any thread.
+  // OK if the smallest request would be accepted now, else the reason; for callers with work to do
+  // before they can submit. Any thread.
   absl::Status accepting() const;
-  // The same of a request of this client, which may take another's place in a queue that is full.
+  // The same for a request of this client, which may displace another client's from a full queue.
   absl::Status accepting(const std::string& client) const;
-  // Ends the request soon, frees its pages; its stream ends with finish reason kCancelled and
-  // status OK. Without effect on one that has ended. Any thread.
+  // Ends the request soon and frees its pages; its stream ends with finish reason kCancelled and
+  // status OK. No effect on a request that has ended. Any thread.
   void cancel(const std::shared_ptr<Stream>& stream);
 
   EngineStats stats() const;
-  // Blocks until a group is formed; an error when none will be. Any thread.
+  // Blocks until a group is formed; an error if there will be none. Any thread.
   absl::Status wait_ready();
 
-  // No more requests are taken, those there are go on. What has not ended after this time is
-  // cancelled, as with stop(). Any thread; does not block.
+  // Accepts no more requests; running ones continue. Those that have not ended after `time` are
+  // cancelled, as by stop(). Any thread; does not block.
   void drain(std::chrono::milliseconds time);
-  // Cluster::shutdown(); open streams end with kCancelled, as finish reason of their choices and as
-  // status. Any thread; does not block.
+  // Calls Cluster::shutdown(). Open streams end with status kCancelled, their choices with finish
+  // reason kCancelled. Any thread; does not block.
   void stop();
-  // Blocks until nothing is left to do. OK: it was drained (nobody holds a stream any more, or the
-  // time is over), or stopped. An error: no group will be formed any more, and why. Any thread.
+  // Blocks until the engine has ended. OK: it was drained (no client holds a stream any more, or
+  // the time is over) or stopped. An error: why no group will be formed any more. Any thread.
   absl::Status wait_end();
 
  private:

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// One step is under way at a time: it is chosen, given to the group, and tokens are drawn from its
+// One step runs at a time: it is chosen and sent to the group, and tokens are drawn from its
 // answers, one output after the other.
 #include "coordinator/engine/engine_core.h"
 
@@ -39,7 +39,7 @@ std::optional<int64_t> EngineCore::wake_at() const {
   return std::min(null_step, end.value_or(null_step));
 }
 
-// When requests end by the clock.
+// When the next request ends by deadline, outage or drain.
 std::optional<int64_t> EngineCore::next_end() const {
   if (!has_open_jobs()) return std::nullopt;
   std::optional<int64_t> end = drain_at_;
@@ -89,7 +89,7 @@ void EngineCore::run_step(bool trace) {
   for (std::shared_ptr<Stream>& stream : started) act<NoteStarted>(std::move(stream));
 }
 
-// Returns the streams of requests whose first rows these are.
+// Returns the streams of the requests whose first rows are in `batch`.
 std::vector<std::shared_ptr<Stream>> EngineCore::note_started(const Batch& batch) {
   std::vector<std::shared_ptr<Stream>> started;
   for (const BatchItem& item : batch.items) {
@@ -116,7 +116,7 @@ void EngineCore::results(std::vector<cluster::StepResult> results, int64_t step_
   draw_rest(nullptr);
 }
 
-// Takes the scores of prompts. Their numbers are worked out when events are sent.
+// Takes the scores of prompts. Log-probabilities are computed later, when events are sent.
 void EngineCore::take_scores() {
   for (PromptScores& scores : flight_->scores) {
     if (scores.sequence->state() == Sequence::State::kFinished) continue;  // It ended meanwhile.
@@ -132,8 +132,7 @@ void EngineCore::logits(const std::vector<float>& logits) {
   draw_rest(&logits);
 }
 
-// Draws for the sequences of the outputs that are left; `logits` are those of the
-// first of these.
+// Draws for the sequences of the remaining outputs; `logits` belong to the first of these.
 void EngineCore::draw_rest(const std::vector<float>* logits) {
   while (flight_->next < flight_->draws.size()) {
     const Flight::Draw next = flight_->draws[flight_->next];
@@ -150,7 +149,7 @@ void EngineCore::draw_rest(const std::vector<float>* logits) {
   flight_.reset();
 }
 
-// False: all logits of the row are wanted first. An error means that a rank answers what cannot be.
+// False: all logits of the row are needed first. An error: a rank's answer is invalid.
 absl::StatusOr<bool> EngineCore::draw(Sequence& sequence, int output,
                                       const std::vector<float>* logits) {
   const Request& request = sequence.request();
@@ -197,8 +196,8 @@ absl::StatusOr<bool> EngineCore::draw(Sequence& sequence, int output,
 
 absl::Status EngineCore::check_logits(const std::vector<float>& logits) const {
   if (static_cast<int64_t>(logits.size()) == info_.vocab) return absl::OkStatus();
-  return absl::InternalError(fmt::format("step {}: want {} logits of all ranks, found {}", step_,
-                                         info_.vocab, logits.size()));
+  return absl::InternalError(fmt::format("step {}: must have {} logits of all ranks, found {}",
+                                         step_, info_.vocab, logits.size()));
 }
 
 // ---- Requests ----
@@ -242,7 +241,7 @@ void EngineCore::tell_all() {
   }
 }
 
-// With a finish reason the choice's pages are free, and the last one closes the stream.
+// If the choice has finished, its pages are already free; the last choice closes the stream.
 void EngineCore::emit(Sequence& sequence, StreamEvent event, const SequenceNews& news) {
   Job& job = jobs_.at(sequence.stream());
   event.index = sequence.index();
@@ -269,20 +268,20 @@ void EngineCore::emit(Sequence& sequence, StreamEvent event, const SequenceNews&
   if (--job.open == 0) close(job, job.end);
 }
 
-// Only a group with the same bits may go on with it.
+// Records the origin: only a group with the same bits may continue the request.
 void EngineCore::note_told(Job& job) {
   if (!job.origin.has_value()) {
     job.origin = {info_.numeric_class, info_.weights, info_.kernels};
   }
 }
 
-// It is finished. While its job is not in the scheduler, it only waits.
+// Finishes the choice. Outside the scheduler it holds no pages, so release() is enough.
 void EngineCore::leave_scheduler(const Job& job, Sequence& choice) {
   if (choice.state() == Sequence::State::kFinished) return;
   job.queued ? scheduler_->remove(&choice) : choice.release();
 }
 
-// The job itself goes away with sweep(): the step under way may still point to its choices.
+// sweep() deletes the job itself: the running step may still point to its choices.
 void EngineCore::close(Job& job, const absl::Status& status) {
   job.started = true;
   act<CloseStream>(job.stream, status);
@@ -387,19 +386,19 @@ EngineStats EngineCore::stats() const {
 
 // ---- Groups ----
 //
-// A request's sequences hold all that decides its next token, so any next group goes on with it
-// once it has computed its tokens again. But a request may be the cause of the loss. A group that
-// is lost while it computes rows for the first time counts as a strike against their request, until
-// these rows are computed. A request with two strikes runs alone until then; the third one ends it.
-// A worker that was killed from outside or fell silent is no strike, up to a number of times; the
-// first of these is known only when the next group forms.
+// A request's sequences hold everything that decides its next token, so any later group continues
+// it after computing its tokens again. But a request may be the cause of the loss. Losing a group
+// while it computes rows for the first time counts as a strike against their request, until these
+// rows are computed. A request with two strikes runs alone until then; the third one ends it. A
+// worker that was killed from outside or became silent is no strike, up to a number of times; a
+// kill is known only when the next group forms.
 
 namespace {
 
 constexpr int kStrikesUntilAlone = 2;
 constexpr int kStrikesUntilOut = 3;
-// The kernel kills as well, where memory runs out, and a step may time out each time: a request
-// that causes this must not go on for ever.
+// The kernel also kills when memory runs out, and a step may time out each time: a request that
+// causes this must not be retried forever.
 constexpr int kPardons = 30;
 
 }  // namespace
@@ -415,7 +414,7 @@ void EngineCore::group_formed(const GroupInfo& info) {
   stats_.group = info;
   stats_.outage = false;
   lost_at_.reset();
-  step_ = 0;  // That of the null step, which it has run.
+  step_ = 0;  // The number of the null step, which the group has run.
   scheduler_ = std::make_unique<Scheduler>(
       SchedulerLimits{.rows = info_.max_rows,
                       .prefill_chunk = options_.prefill_chunk,
@@ -455,9 +454,9 @@ GroupWish EngineCore::wish() const {
   return {};
 }
 
-// ---- Who is in the scheduler ----
+// ---- Which jobs are in the scheduler ----
 
-// Alone it has room, whatever it draws.
+// True if the job alone fits the group, whatever tokens it draws.
 bool EngineCore::fits(const Job& job) const {
   return std::all_of(job.choices.begin(), job.choices.end(), [this](const auto& choice) {
     return choice->extent() <= info_.servable_context();
@@ -482,9 +481,9 @@ void EngineCore::withdraw(Job& job) {
   parked_ += job.open;
 }
 
-// No step is under way.
+// Called while no step is running.
 void EngineCore::admit() {
-  tell_all();  // Now a choice that is open is not finished.
+  tell_all();  // Afterwards every open choice is unfinished.
   const std::vector<Job*> jobs = jobs_in_order();
   const auto suspect = std::find_if(jobs.begin(), jobs.end(), [this](const Job* job) {
     return job->open > 0 && job->strikes >= kStrikesUntilAlone && fits(*job);
@@ -499,7 +498,7 @@ void EngineCore::admit() {
   }
 }
 
-// ---- Who may be to blame ----
+// ---- Which request caused the loss ----
 
 void EngineCore::acquit(Job& job) {
   if (std::exchange(job.strikes, 0) > 0) --struck_;
@@ -508,7 +507,7 @@ void EngineCore::acquit(Job& job) {
   admit_due_ = true;
 }
 
-// The rows of the step under way were computed.
+// The rows of the running step were computed.
 void EngineCore::acquit_computed() {
   if (struck_ == 0) return;
   for (const BatchItem& item : flight_->batch.items) {
@@ -517,15 +516,16 @@ void EngineCore::acquit_computed() {
   }
 }
 
-// The group is lost: at which rows?
+// Finds the rows at which the group was lost.
 void EngineCore::blame(const absl::Status& why) {
   if (!flight_.has_value()) return;
-  if (flight_->results != nullptr) {  // At a question for logits, or at what it answered.
+  if (flight_->results != nullptr) {  // Lost at a request for logits or at its answer.
     if (flight_->next == flight_->draws.size()) return;
     const Sequence& sequence = *flight_->draws[flight_->next].sequence;
     return accuse(jobs_.at(sequence.stream()), sequence.length() + 1, why);
   }
-  std::map<uint64_t, std::pair<Job*, int64_t>> ends;  // The ends of new rows, over all choices.
+  // The end of each job's new rows, over all choices.
+  std::map<uint64_t, std::pair<Job*, int64_t>> ends;
   for (const BatchItem& item : flight_->batch.items) {
     const int64_t end = item.sequence->computed() + item.rows;
     if (end <= item.sequence->reached()) continue;
@@ -541,12 +541,12 @@ void EngineCore::accuse(Job& job, int64_t end, const absl::Status& why) {
   if (job.open > 0) job.accused = {.end = end, .why = why};
 }
 
-// A group is formed: was the one before lost at this request?
+// Called when a group is formed: counts a strike if the last one was lost at this request.
 void EngineCore::judge(Job& job) {
   const std::optional<Accusation> accused = std::exchange(job.accused, std::nullopt);
   if (!accused.has_value() || job.open == 0) return;
-  // A silent worker had no processor or no network, and its neighbours may have neither: that can
-  // happen to the same request three times in a row.
+  // A silent worker got no processor time or no network, and its neighbours may be affected too:
+  // that can happen to the same request three times in a row.
   const bool may_be_chance = info_.follows_a_kill || absl::IsAborted(accused->why) ||
                              absl::IsDeadlineExceeded(accused->why);
   if (may_be_chance && job.pardons < kPardons) {
@@ -562,7 +562,7 @@ void EngineCore::judge(Job& job) {
                             kStrikesUntilOut, job.struck_at, message_of(accused->why))));
 }
 
-// ---- A group goes ----
+// ---- A group is lost ----
 
 void EngineCore::group_lost(const absl::Status& why) {
   if (!has_group()) return;
@@ -583,7 +583,7 @@ void EngineCore::refuse_group(const absl::Status& why) {
 void EngineCore::forget_group() {
   had_event_ = true;
   flight_.reset();
-  // No group would answer it.
+  // No group would answer these.
   std::erase_if(actions_, [](const EngineAction& action) {
     return std::holds_alternative<FetchLogits>(action);
   });

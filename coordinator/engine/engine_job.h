@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// What EngineCore knows of a request.
+// EngineCore's record of a request.
 #pragma once
 
 #include <cstdint>
@@ -10,45 +10,45 @@
 
 #include "absl/status/status.h"
 #include "coordinator/cluster/group.h"
-#include "coordinator/scheduler/prepared_request.h"
-#include "coordinator/scheduler/sequence.h"
+#include "coordinator/scheduler/sequences/prepared_request.h"
+#include "coordinator/scheduler/sequences/sequence.h"
 #include "coordinator/streams/stream.h"
 
 namespace lockstep {
 
-// What decides the bits of a group's answers.
+// What determines the bits of a group's answers.
 struct Origin {
   std::string numeric_class;
   WeightsOrigin weights;
   std::string kernels;  // See GroupInfo.
 };
 
-// A group was lost while it computed new rows of a request, the last one at `end`.
+// A group was lost while it computed new rows of a request; the last of them ends at `end`.
 struct Accusation {
   int64_t end = 0;
   absl::Status why;
 };
 
-// A request under way.
+// A request that has not ended.
 struct Job {
-  uint64_t number = 0;  // Of all, in the order in which they came.
+  uint64_t number = 0;  // Counts all jobs, in the order of arrival.
   std::shared_ptr<const PreparedRequest> request;
   std::shared_ptr<Stream> stream;
   std::vector<std::unique_ptr<Sequence>> choices = {};
   int32_t open = 0;                        // Choices that are not finished.
-  bool queued = false;                     // They are in the scheduler.
+  bool queued = false;                     // The choices are in the scheduler.
   bool started = false;                    // Rows of it were computed, or it has ended.
-  std::optional<Origin> origin = {};       // Of what its reader was told.
+  std::optional<Origin> origin = {};       // The origin of the events sent so far.
   std::optional<Accusation> accused = {};  // Until the next group is formed.
-  // Groups that were lost while they computed its rows, and none has since come to where the last
-  // of these rows ended.
+  // The number of groups lost while they computed its rows; 0 after a group has computed the last
+  // of these rows.
   int strikes = 0;
   int64_t struck_at = 0;
-  int pardons = 0;        // Groups that chance may have ended: no strikes.
-  absl::Status end = {};  // With which the stream closes when all choices are finished.
+  int pardons = 0;        // Losses that may be chance and were no strikes.
+  absl::Status end = {};  // The stream's status after all choices are finished.
 };
 
-// What a step drew for a sequence, and its reader was not told yet.
+// A drawn token of a sequence, not sent to its reader yet.
 struct Untold {
   Sequence* sequence = nullptr;
   StreamEvent event;

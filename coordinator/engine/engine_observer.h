@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// What an engine reports while it works, for metrics and traces.
+// An engine's reports while it works, for metrics and traces.
 #pragma once
 
 #include <array>
@@ -15,49 +15,48 @@
 
 namespace lockstep {
 
-// What the engine's thread does; together all of its time.
+// The activities of the engine's thread; together they cover all of its time.
 enum class EnginePart {
   kIdle,    // There is nothing to do, or no group of workers.
-  kWait,    // For the workers.
+  kWait,    // It waits for the workers.
   kDecide,  // Tokens are drawn from answers, the next step is chosen.
-  kSend,    // The step goes to the transport.
+  kSend,    // The step is handed to the transport.
   kTell,    // Texts, stop strings, events.
 };
 inline constexpr int kEngineParts = 5;
 // "idle", "wait", "decide", "send", "tell".
 const char* engine_part_name(EnginePart part);
 using EngineTimes = std::array<int64_t, kEngineParts>;  // Nanoseconds by part.
-// The coordinator's own share: all but idling and waiting.
+// The coordinator's own share: everything except idling and waiting.
 int64_t coordinator_ns(const EngineTimes& times);
 
 // A step that every rank has answered. Times are nanoseconds of a steady clock.
 struct StepReport {
   uint64_t step = 0;
-  int64_t sequences = 0;  // None: an empty step, which shows that every rank answers.
+  int64_t sequences = 0;  // 0: a null step, which checks that every rank answers.
   int64_t rows = 0;
   int64_t sent_ns = 0;
   int64_t answered_ns = 0;
   std::vector<cluster::StepTimes> ranks;   // In rank order.
   std::vector<cluster::StepTrace> traces;  // In rank order; empty where the step was not traced.
-  const GroupInfo* group = nullptr;        // That ran it; lives as long as the call.
+  const GroupInfo* group = nullptr;        // The group that ran the step; valid during the call.
 };
 
-// Called by the engine's thread, in the order in which things happen; must not block. A stream is
-// the name of a request: it is not touched. Times as StepReport's. An observer overrides what it
-// wants to know.
+// Called by the engine's thread, in the order of events; must not block. A stream only identifies a
+// request: it is not touched. Times are as in StepReport. An observer overrides what it needs.
 class EngineObserver {
  public:
   virtual ~EngineObserver() = default;
-  // The engine took the request, which came at `came_ns`.
+  // The engine accepted the request, which arrived at `came_ns`.
   virtual void on_submitted(const Stream* /*stream*/, const Request& /*request*/,
                             int64_t /*came_ns*/) {}
-  // Follows on_submitted(): it waits for a larger group, and is in nobody's way.
+  // Follows on_submitted(): the request waits for a larger group and blocks no other.
   virtual void on_set_aside(const Stream* /*stream*/) {}
   // The first step with a row of it was sent.
   virtual void on_started(const Stream* /*stream*/, int64_t /*now_ns*/) {}
   virtual void on_event(const Stream* /*stream*/, const StreamEvent& /*event*/,
                         int64_t /*now_ns*/) {}
-  // Follows each on_submitted(), once.
+  // Follows each on_submitted() exactly once.
   virtual void on_closed(const Stream* /*stream*/, const absl::Status& /*status*/,
                          int64_t /*now_ns*/) {}
   virtual void on_step(const StepReport& /*report*/) {}
@@ -67,7 +66,7 @@ class EngineObserver {
   virtual bool wants_trace() const { return false; }
 };
 
-// Hands everything on to several, in their order.
+// Forwards every call to several observers, in their order.
 class EngineObservers final : public EngineObserver {
  public:
   // Each outlives this.

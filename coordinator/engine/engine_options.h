@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// How an engine is set up, what may wait in its queue, and what it reports of itself.
+// An engine's options, the bounds of its queue, and its statistics.
 #pragma once
 
 #include <fmt/format.h>
@@ -12,17 +12,17 @@
 #include "base/numbers/numeric_class.h"
 #include "coordinator/cluster/group.h"
 #include "coordinator/engine/engine_observer.h"
-#include "coordinator/scheduler/prefix_options.h"
+#include "coordinator/scheduler/pages/prefix_options.h"
 #include "coordinator/streams/stream.h"
 
 namespace lockstep {
 
-// Requests that were taken and have not run yet.
+// Requests that were accepted and have not run yet.
 struct QueueLoad {
   int64_t requests = 0;
   int64_t choices = 0;
   int64_t prompt_tokens = 0;
-  int64_t bytes = 0;  // That the requests hold in memory.
+  int64_t bytes = 0;  // Memory that the requests hold.
 
   QueueLoad& operator+=(const QueueLoad& other) {
     requests += other.requests;
@@ -42,39 +42,39 @@ struct QueueLoad {
 
 inline constexpr int64_t kNoBound = int64_t{1} << 62;
 
-// Prompt tokens of a step where --prefill-chunk is auto. More rows keep a GPU's tensor cores busy.
+// Prompt tokens per step if --prefill-chunk is auto. More rows keep a GPU's tensor cores busy.
 inline constexpr int64_t kChunk = 512;
 inline constexpr int64_t kGpuChunk = 4096;
 
 struct EngineOptions {
   int64_t prefill_chunk = kChunk;  // Max prompt tokens of all sequences in one step.
   int64_t max_running = 64;        // Max sequences that hold pages at once.
-  // What a step in which sequences decode is to take, so that a prompt does not hold up others for
-  // longer. 0: as long as it takes; below: 60 on processors, 50 on GPUs.
+  // The target duration of a step with decoding sequences, so that a prompt does not delay others
+  // for longer. 0: no target; negative: 60 on CPUs, 50 on GPUs.
   int64_t step_budget_ms = -1;
   int64_t step_budget_of(const std::string& numeric_class) const {
     if (step_budget_ms >= 0) return step_budget_ms;
     return is_cuda_class(numeric_class) ? 50 : 60;
   }
-  PrefixOptions prefix;  // What happens to pages of tokens that may come again.
-  // What may wait; more is refused with kResourceExhausted. A request that is larger than a bound
-  // on tokens, choices or bytes is taken while the queue is empty.
+  PrefixOptions prefix;  // How pages of earlier tokens are reused.
+  // Bounds of the queue; more is refused with kResourceExhausted. A request larger than a bound on
+  // tokens, choices or bytes is accepted while the queue is empty.
   QueueLoad max_waiting = {.requests = 4096,
                            .choices = 16'384,
                            .prompt_tokens = int64_t{4} << 20,
                            .bytes = int64_t{64} << 20};
   // A stream whose reader leaves more than this unread, in one choice, is closed.
   int64_t max_unread_bytes = kMaxUnreadBytes;
-  // That all readers together may leave unread of log-probabilities of prompts.
+  // Max unread log-probabilities of prompts, of all readers together.
   int64_t max_unread_scores_bytes = kMaxUnreadScoresBytes;
-  // How long without work until an empty step shows that every rank still answers; 0: never.
+  // Idle time after which a null step checks that every rank still answers; 0: never.
   int64_t idle_step_ms = 1000;
-  // How long requests without a deadline wait for workers to form a group again: then they end with
-  // kUnavailable, and others are refused until there is one. 0: as long as it takes.
+  // How long requests without a deadline wait for the next group. After that they end with
+  // kUnavailable, and others are refused until there is a group. 0: no limit.
   int64_t max_outage_ms = 0;
-  EngineObserver* observer = nullptr;  // Outlives the engine; null: nobody.
+  EngineObserver* observer = nullptr;  // Outlives the engine; null: none.
 
-  // Every command that opens a model has these. --prefill-chunk auto is 0 here.
+  // Flags of every command that opens a model. --prefill-chunk auto is 0 here.
   std::vector<Flag> flags();
   std::vector<Flag> serve_flags();
 };
@@ -82,8 +82,8 @@ struct EngineOptions {
 inline std::vector<Flag> EngineOptions::flags() {
   return {
       {"--prefill-chunk", &prefill_chunk,
-       fmt::format("Prompt tokens computed in one step: a number, or auto ({} where this host's "
-                   "workers have GPUs, else {})",
+       fmt::format("Prompt tokens per step: a number, or auto ({} if this host's workers have "
+                   "GPUs, else {})",
                    kGpuChunk, kChunk),
        FlagValues{.min = 1, .max = 65'536, .words = {"auto"}}},
       {"--max-running", &max_running, "Max sequences computed together",
@@ -94,33 +94,33 @@ inline std::vector<Flag> EngineOptions::flags() {
 inline std::vector<Flag> EngineOptions::serve_flags() {
   return {
       {"--step-budget-ms", &step_budget_ms,
-       "What a step may take while texts are written: long prompts get what is left of it, and "
-       "hold up no other for longer; 0: any time (default: 60, on GPUs 50)",
+       "Target time of a step while other requests decode: long prompts get the rest of it, and "
+       "delay others no longer; 0: no limit (default: 60, on GPUs 50)",
        FlagValues{.min = 0, .max = 600'000}},
       {"--queue-seconds", &max_outage_ms,
-       "A request that would wait longer until it begins, as far as that can be known, is refused; "
-       "where all workers are gone for longer, those without a deadline end, too; 0: any time",
+       "A request that would wait longer, by estimate, is refused; if all workers are gone for "
+       "longer, requests without a deadline end, too; 0: no limit",
        FlagValues{.min = 0, .max = 86'400, .unit = 1'000}},
   };
 }
 
-// A consistent picture of a moment, for GetModel, metrics and tests.
+// A consistent snapshot, for GetModel, metrics and tests.
 struct EngineStats {
   bool ready = false;        // A group is formed and healthy, and the engine is not draining.
   bool outage = false;       // There has been no group for longer than EngineOptions allows.
   GroupInfo group;           // The last group that was formed.
-  int64_t pages_free = 0;    // That a new sequence can take.
-  int64_t pages_cached = 0;  // Of these, with tokens of earlier sequences.
-  int64_t running = 0;       // Choices of requests that hold pages, or are about to.
-  int64_t waiting = 0;       // Choices that don't, preempted ones included.
+  int64_t pages_free = 0;    // Available to a new sequence.
+  int64_t pages_cached = 0;  // Included in pages_free: those with tokens of earlier sequences.
+  int64_t running = 0;       // Choices that hold pages, or are about to.
+  int64_t waiting = 0;       // Choices that do not, preempted ones included.
   int64_t preemptions = 0;
-  QueueLoad refused;  // By bound of the queue, the requests that were refused for it.
+  QueueLoad refused;  // Refused requests, counted by the bound that they exceeded.
   int64_t groups_lost = 0;
   int64_t steps = 0;
-  int64_t prompt_tokens = 0;  // Computed, recomputed ones included.
+  int64_t prompt_tokens = 0;  // Computed tokens, recomputed ones included.
   PrefixCounts prefix;
   int64_t completion_tokens = 0;
-  EngineTimes times_ns = {};  // Of the engine's thread.
+  EngineTimes times_ns = {};  // Times of the engine's thread.
 };
 
 }  // namespace lockstep

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Outputs are numbered as make_step() writes them: item by item, row by row.
+// Outputs are numbered in make_step()'s order: item by item, row by row.
 #include "coordinator/engine/flight.h"
 
 #include <algorithm>
@@ -8,8 +8,8 @@
 namespace lockstep {
 namespace {
 
-// Tokens in an event: a reader that keeps up has little unread, and one that asks for 64 choices
-// gets this 64 times in one chunk.
+// Tokens per event: few enough that a reader that keeps up has little unread. A request with 64
+// choices multiplies this by 64 in one chunk.
 constexpr int64_t kScoresPerEvent = 64;
 
 }  // namespace

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// A step that was given to the group, and what is wanted of its answers: which outputs draw tokens,
-// and which score those of a prompt.
+// A step that was sent to the group, and the use of its outputs: some draw tokens, others score
+// tokens of a prompt.
 #pragma once
 
 #include <cstddef>
@@ -20,8 +20,8 @@ using StepResults = std::shared_ptr<const std::vector<cluster::StepResult>>;
 // All ranks' answers to one output. They point into `results`.
 RankCandidates answers_to(int output, const std::vector<cluster::StepResult>& results);
 
-// Tokens [begin, end) of a prompt, which these outputs score, one after the other; the first token
-// of a prompt has none.
+// Tokens [begin, end) of a prompt, scored by successive outputs; the first token of a prompt has no
+// score.
 struct PromptScores {
   Sequence* sequence = nullptr;
   int64_t begin = 0;
@@ -29,25 +29,25 @@ struct PromptScores {
   int first_output = 0;
   StepResults results = nullptr;
 };
-// What its reader gets: some tokens in each event.
+// The events for the reader: some tokens in each.
 std::vector<StreamEvent> score_events(const PromptScores& scores);
 
-// Its sequences live until it is done.
+// The sequences outlive the flight.
 struct Flight {
   struct Draw {
     Sequence* sequence = nullptr;
     int output = 0;
   };
 
-  // Takes the pages of `batch` as sent. `trace`: ranks are asked for their operators' times.
+  // Marks the pages of `batch` as sent. `trace`: ranks are asked for their operators' times.
   Flight(Batch batch_to_run, uint64_t number, bool trace);
 
   Batch batch;
   std::shared_ptr<const cluster::Step> step;
   std::vector<Draw> draws;           // In the order of outputs.
-  std::vector<PromptScores> scores;  // Without results, which come later.
+  std::vector<PromptScores> scores;  // Their `results` are set when the group answers.
   StepResults results;               // Null until the group answered.
-  size_t next = 0;                   // What is drawn next.
+  size_t next = 0;                   // The index of the next draw.
   bool fetching = false;
 };
 

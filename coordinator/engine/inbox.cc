@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// A request is checked and prepared on its caller's thread, without the lock.
+// Requests are checked and prepared on the caller's thread, without the lock.
 #include "coordinator/engine/inbox.h"
 
 #include <algorithm>
@@ -34,8 +34,8 @@ QueueLoad load_of(const PreparedRequest& request) {
 
 absl::Status displaced() {
   return resource_exhausted(
-      "the queue is full, and this client has most of it: its newest requests make room for "
-      "others; try again later");
+      "the queue is full, and this client has the largest part: its newest requests are removed; "
+      "try again later");
 }
 
 absl::Status Inbox::accepting() const {
@@ -52,7 +52,7 @@ absl::Status Inbox::accepting(const std::string& client) {
   return queue_.check(client);
 }
 
-// Counted until its last holder lets go of it.
+// Counts the stream until its last holder releases it.
 std::shared_ptr<Stream> Inbox::make_stream() {
   {
     MutexLock lock(&mutex_);
@@ -69,7 +69,7 @@ std::shared_ptr<Stream> Inbox::make_stream() {
   return {new Stream(options_.max_unread_bytes, unread_scores_), release};
 }
 
-// Whoever has no deadline would wait for a group that may never come, and fill the queue.
+// A request without a deadline would wait for a group that may never form, and fill the queue.
 absl::StatusOr<const GroupInfo*> Inbox::group_for(const Request& request, const GroupInfo& serving,
                                                   const GroupInfo& largest) {
   const absl::Status status = check_request(request, serving);
@@ -116,7 +116,7 @@ absl::StatusOr<std::shared_ptr<Stream>> Inbox::submit(Request request) {
 
 void Inbox::cancel(std::shared_ptr<Stream> stream) {
   MutexLock lock(&mutex_);
-  if (ended_) return;  // Its stream is closed, or about to be.
+  if (ended_) return;  // The stream is closed, or about to be.
   messages_.cancelled.push_back(std::move(stream));
   changed_.notify_all();
 }

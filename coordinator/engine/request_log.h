@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// A log line at level info for each request that ended or was refused: whose it was, how it ended,
-// how much it was and how long it took. Never what it says.
+// A log line at level info for each request that ended or was refused: its client, status, sizes
+// and times. It never contains the request's text.
 #pragma once
 
 #include <cstdint>
@@ -13,12 +13,12 @@
 
 namespace lockstep {
 
-// The line of one that was refused before it reached the queue; `traceparent` and `id` may be
-// empty. Any thread.
+// Logs a request that was refused before it reached the queue; `traceparent` and `id` may be empty.
+// Any thread.
 void log_refused(std::string_view client, std::string_view endpoint, std::string_view traceparent,
                  const absl::Status& status, std::string_view id = {});
 
-// Observes an engine. A request that comes while the level is above info has no line.
+// An engine observer. A request that arrives while the level is above info has no line.
 class RequestLog final : public EngineObserver {
  public:
   void on_submitted(const Stream* stream, const Request& request, int64_t came_ns) override;
@@ -36,7 +36,7 @@ class RequestLog final : public EngineObserver {
     int64_t prompt_tokens = 0;
     int64_t completion_tokens = 0;
     int64_t cached_tokens = 0;
-    FinishReason finish_reason = FinishReason::kNone;  // Of the choice that ended last.
+    FinishReason finish_reason = FinishReason::kNone;  // The last ended choice's.
     int64_t came_ns = 0;
     std::optional<int64_t> started_ns;
     std::optional<int64_t> first_token_ns;

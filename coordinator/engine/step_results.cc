@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// A worker that answers something else ends its group, never this process.
+// A worker that answers anything else ends its group, never this process.
 #include "coordinator/engine/step_results.h"
 
 #include <limits>
@@ -20,7 +20,7 @@ absl::Status internal(fmt::format_string<Args...> format, Args&&... args) {
 absl::Status check_results(const std::vector<cluster::StepResult>& results,
                            const cluster::Step& step, const GroupInfo& group) {
   if (static_cast<int>(results.size()) != group.ranks) {
-    return internal("step {}: want results of {} ranks, found {}", step.step(), group.ranks,
+    return internal("step {}: must have results of {} ranks, found {}", step.step(), group.ranks,
                     results.size());
   }
   for (int rank = 0; rank < group.ranks; ++rank) {
@@ -29,7 +29,7 @@ absl::Status check_results(const std::vector<cluster::StepResult>& results,
       return internal("rank {} answered step {} instead of {}", rank, result.step(), step.step());
     }
     if (result.outputs_size() != step.outputs_size()) {
-      return internal("step {}: want {} outputs of rank {}, found {}", step.step(),
+      return internal("step {}: must have {} outputs of rank {}, found {}", step.step(),
                       step.outputs_size(), rank, result.outputs_size());
     }
     for (int i = 0; i < step.outputs_size(); ++i) {
@@ -46,7 +46,7 @@ absl::Status check_results(const std::vector<cluster::StepResult>& results,
 absl::Status check_group(const GroupInfo& group) {
   const auto check = [](const char* name, int64_t value, int64_t max) {
     if (1 <= value && value <= max) return absl::OkStatus();
-    return internal("a group's {}: want 1 to {}, found {}", name, max, value);
+    return internal("a group's {}: must be 1 to {}, found {}", name, max, value);
   };
   constexpr int64_t kMaxPages = std::numeric_limits<int32_t>::max();
   constexpr int64_t kMax = int64_t{1} << 40;

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// What the ranks answered to a step: checked before anything relies on it.
+// Checks the ranks' answers to a step before anything relies on them.
 #pragma once
 
 #include <vector>
@@ -10,12 +10,12 @@
 
 namespace lockstep {
 
-// OK where every rank answers what `step` asked: its number, as many outputs, and each of them
+// OK if every rank answers what `step` asked: its number and the number of outputs, each of which
 // passes check_candidates().
 absl::Status check_results(const std::vector<cluster::StepResult>& results,
                            const cluster::Step& step, const GroupInfo& group);
 
-// OK where a scheduler can work with such a group.
+// OK if a scheduler can work with such a group.
 absl::Status check_group(const GroupInfo& group);
 
 }  // namespace lockstep

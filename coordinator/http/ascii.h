@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Characters as HTTP has them, whatever the locale is.
+// HTTP's classes of characters, independent of the locale.
 #pragma once
 
 #include <algorithm>
@@ -17,7 +17,7 @@ constexpr bool equal_ignoring_case(std::string_view a, std::string_view b) {
   return std::ranges::equal(a, b, [](char x, char y) { return to_lower(x) == to_lower(y); });
 }
 
-// Of a method, or of a header's name (RFC 9110, section 5.6.2: token).
+// Whether the text is a valid method or header name (RFC 9110, section 5.6.2: token).
 constexpr bool is_token(std::string_view text) {
   return !text.empty() && std::ranges::all_of(text, [](char c) {
     return is_letter_or_digit(c) ||
@@ -25,7 +25,7 @@ constexpr bool is_token(std::string_view text) {
   });
 }
 
-// Without the spaces and tabs around it.
+// The text without the spaces and tabs around it.
 constexpr std::string_view trimmed(std::string_view text) {
   const size_t begin = text.find_first_not_of(" \t");
   if (begin == text.npos) return {};

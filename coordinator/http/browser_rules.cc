@@ -18,7 +18,7 @@
 namespace lockstep::http {
 namespace {
 
-// "localhost:8000" -> "localhost", "[::1]:8000" -> "::1". Any other text stays as it is.
+// "localhost:8000" -> "localhost", "[::1]:8000" -> "::1". Any other text is returned unchanged.
 std::string_view name_of(std::string_view host) {
   const bool is_bracketed = host.starts_with('[');
   const size_t end = host.find(is_bracketed ? ']' : ':');
@@ -30,13 +30,13 @@ std::string_view name_of(std::string_view host) {
   return is_bracketed ? host.substr(1, end - 1) : host.substr(0, end);
 }
 
-// /etc/hosts often has it for 127.0.1.1. A page elsewhere cannot let this name point here.
+// /etc/hosts often maps it to 127.0.1.1. A page elsewhere cannot make this name point here.
 std::string host_name() {
   std::array<char, 256> name = {};
   return gethostname(name.data(), name.size() - 1) == 0 ? name.data() : "";
 }
 
-// Browsers resolve names below "localhost" themselves.
+// Browsers themselves resolve names that end with ".localhost".
 bool is_name_of_this_machine(std::string_view name) {
   std::string lower(name);
   std::ranges::transform(lower, lower.begin(), to_lower);
@@ -44,7 +44,7 @@ bool is_name_of_this_machine(std::string_view name) {
          equal_ignoring_case(lower, host_name());
 }
 
-// "https://chat.example.com" -> "chat.example.com"; nothing: it is no origin of a page.
+// "https://chat.example.com" -> "chat.example.com"; nothing: it is not a page's origin.
 std::optional<std::string_view> authority_of(std::string_view origin) {
   const size_t end = origin.find("://");
   if (end == origin.npos || end == 0) return std::nullopt;
@@ -75,13 +75,13 @@ std::optional<Refusal> check_request(const BrowserRules& rules, const Request& r
     return Refusal{.status = 403,
                    .code = "host_not_allowed",
                    .message = fmt::format("Host: must be a name of this machine, found {}; "
-                                          "--allow-host {} serves this one",
+                                          "to accept it, use --allow-host {}",
                                           printable(host), printable(name_of(host))),
                    .headers = {}};
   }
   if (origin.empty() || is_own(origin, host) || is_allowed(rules, origin)) return std::nullopt;
   const std::string way_out =
-      rules.shares ? fmt::format("--allow-origin {} lets its pages call", printable(origin))
+      rules.shares ? fmt::format("to accept its pages, use --allow-origin {}", printable(origin))
                    : "pages of other origins cannot call this port";
   return Refusal{.status = 403,
                  .code = "origin_not_allowed",
@@ -97,7 +97,7 @@ Headers cors_headers(const BrowserRules& rules, std::string_view origin) {
           {"Vary", "Origin"}};
 }
 
-// Client libraries choose the headers that a page sends: any may come.
+// Allows all headers that the page asks for: client libraries choose which ones they send.
 Response answer_preflight(const BrowserRules& rules, const Request& request) {
   Response response = {.status = 204, .headers = cors_headers(rules, request.header("Origin"))};
   const auto add = [&response](const char* name, std::string value) {
@@ -115,7 +115,7 @@ Response answer_preflight(const BrowserRules& rules, const Request& request) {
   return response;
 }
 
-// Its answers may be read by the page that asked.
+// Its answers may be read by the page that sent the request.
 class SharedExchange final : public ForwardingExchange {
  public:
   SharedExchange(std::shared_ptr<Exchange> exchange, Headers headers)
@@ -142,7 +142,7 @@ absl::Status check(const BrowserRules& rules) {
   for (const std::string& host : rules.hosts) {
     if (!host.empty() && host.find_first_of("/:* ") == host.npos) continue;
     return invalid_argument(
-        "--allow-host {}: must be a name as browsers call it, without a port: chat.example.com",
+        "--allow-host {}: must be the name that browsers use, without a port: chat.example.com",
         printable(host));
   }
   for (const std::string& origin : rules.origins) {

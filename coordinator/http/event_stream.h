@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Server-sent events: an answer that comes event by event (text/event-stream of the HTML standard).
+// Server-sent events: an answer that is sent event by event (text/event-stream of the HTML
+// standard).
 #pragma once
 
 #include <cstdint>
@@ -11,20 +12,20 @@
 
 namespace lockstep::http {
 
-// Status and headers of the answer: kept by no cache, held back by no proxy.
+// Status and headers of the answer: no cache may keep it, and no proxy may delay it.
 Response event_stream_head();
 
-// "id: 7", "event: type", "data: {...}" and an empty line; data of several lines is several
-// `data:`. `type` has no line ends; empty: none.
+// Writes "id: 7", "event: type", "data: {...}" and an empty line; each line of the data gets its
+// own `data:`. `type` has no line ends; empty: none.
 void append_event(std::string_view data, std::optional<uint64_t> id, std::string* bytes,
                   std::string_view type = {});
 // "data: [DONE]", OpenAI's last event.
 void append_done(std::string* bytes);
 
-// A source of events. Silence is filled with a line that all clients skip: an empty one, as those
-// of benchmarks take any other for an event. But after an event with an id the official OpenAI
-// client for Python takes an empty line for an event without data, and fails: there it is a
-// comment.
+// A source of events. Silence is filled with a line that all clients skip. This is an empty line,
+// since benchmark clients take any other line for an event. But after an event with an id, the
+// official OpenAI client for Python takes an empty line for an event without data, and fails: there
+// it is a comment.
 class EventSource : public BodySource {
  public:
   explicit EventSource(bool has_ids = false) : has_ids_(has_ids) {}

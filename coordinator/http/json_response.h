@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// An answer that is JSON.
+// Answers in JSON.
 #pragma once
 
 #include "base/json.h"
@@ -7,9 +7,9 @@
 
 namespace lockstep::http {
 
-// As write_json(), with application/json.
+// The text of write_json(), as application/json.
 Response json_response(const OrderedJson& body, int status = 200);
-// Of JSON that is text already.
+// The same for JSON that is already text.
 Response json_text_response(std::string body, int status = 200);
 
 }  // namespace lockstep::http

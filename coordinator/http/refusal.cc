@@ -17,7 +17,7 @@ Response render_refusal(const Refusal& refusal) {
                              {"type", error_type(refusal.status)},
                              {"param", nullptr},
                              {"code", refusal.code}};
-  // A message may quote what a client sent, which need not be UTF-8: that is replaced.
+  // A message may quote a client's bytes, which need not be UTF-8: wrong bytes are replaced.
   Response response = json_response({{"error", error}}, refusal.status);
   response.headers.insert(response.headers.end(), refusal.headers.begin(), refusal.headers.end());
   return response;

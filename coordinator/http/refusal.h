@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// What is answered to a request that no route gets to see, or that none is for.
+// The answer to a request that is refused before a route, or that has no route.
 #pragma once
 
 #include <functional>
@@ -18,22 +18,22 @@ struct Refusal {
   Headers headers;        // "Allow", "Retry-After".
 };
 
-// A gate's answer to a request whose body is not there yet.
+// A gate's answer to a request whose body was not received yet.
 struct Admission {
-  std::optional<Refusal> refusal;  // With one the body is not received.
-  std::string client;              // That the body is received for; "": none is named.
+  std::optional<Refusal> refusal;  // If set, the body is not received.
+  std::string client;              // The client of the request; "": unknown.
 };
 // Called by an I/O thread; must not block.
 using Gate = std::function<Admission(const Request& head)>;
 
 using RenderRefusal = std::function<Response(const Refusal&)>;
-// The headers of a refusal besides, where a web page of this origin asked.
+// More headers for a refusal, if a web page of this origin sent the request.
 using PageHeaders = std::function<Headers(std::string_view origin)>;
 
-// What an error of this status is called: "rate_limit_error" for 429, and so on.
+// The name of errors with this status: "rate_limit_error" for 429, and so on.
 const char* error_type(int status);
 
-// As OpenAI's API says errors: {"error": {"message", "type", "param", "code"}}.
+// An error in the form of OpenAI's API: {"error": {"message", "type", "param", "code"}}.
 Response render_refusal(const Refusal& refusal);
 
 }  // namespace lockstep::http

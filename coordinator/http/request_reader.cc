@@ -21,12 +21,12 @@ Refusal body_refusal(const beast::error_code& error, const ReadLimits& limits) {
   if (error == beast::http::error::body_limit) {
     return {.status = 413,
             .code = "body_too_large",
-            .message = fmt::format("the body: want up to {} bytes", limits.body_bytes)};
+            .message = fmt::format("the body: must have up to {} bytes", limits.body_bytes)};
   }
   if (error == beast::http::error::header_limit) {
     return {.status = 431,
             .code = "header_too_large",
-            .message = fmt::format("a chunk's line, or trailers: want up to {} bytes",
+            .message = fmt::format("a chunk's line, or trailers: must have up to {} bytes",
                                    limits.header_bytes)};
   }
   return {.code = "malformed_request", .message = error.message()};
@@ -38,23 +38,23 @@ Refusal body_refusal(const beast::error_code& error, const ReadLimits& limits) {
 class RequestReader::Parser final : public beast::http::basic_parser<true> {
  public:
   Parser() {
-    header_limit(UINT32_MAX);  // Bounded before it is parsed.
+    header_limit(UINT32_MAX);  // read_head() checks the size first.
   }
 
   Request request;
   std::string target;
   int minor = 1;
 
-  // What is to be put next of `rest`: a chunk's data, its line, or, where the last chunk's line was
-  // put already (`has_line`), that with all trailers. Nothing: more has to come, or an error. Beast
-  // bounds neither, and reads an extension's quoted text past the end of its line: it gets whole
-  // lines, which were looked at.
+  // The next part of `rest` to give to Beast: a chunk's data or its line, or, if the last chunk's
+  // line was given already (`has_line`), that line with all trailers. Nothing: more bytes are
+  // needed, or there is an error. Beast does not limit lines, and reads an extension's quoted text
+  // past the end of its line: so it only gets whole lines that were checked.
   std::string_view next_part(std::string_view rest, bool has_line, size_t max_bytes,
                              beast::error_code* error) const {
     if (!chunked()) return rest;
     if (chunk_left_ > 0) return rest.substr(0, chunk_left_);
     const std::string_view within = rest.substr(0, max_bytes + 1);
-    const size_t begin = chunks_ > 0 ? 2 : 0;  // Behind the line's end of the chunk before.
+    const size_t begin = chunks_ > 0 ? 2 : 0;  // Skips the line end of the chunk before.
     const size_t end = within.find("\r\n", begin);
     const size_t all = has_line ? within.find("\r\n\r\n", begin) : end;
     if (all == within.npos) {
@@ -101,8 +101,8 @@ class RequestReader::Parser final : public beast::http::basic_parser<true> {
   }
   void on_finish_impl(Error& /*error*/) override {}
 
-  size_t chunks_ = 0;      // Lines of chunks that were read;
-  size_t chunk_left_ = 0;  // of the last one's data, what was not.
+  size_t chunks_ = 0;      // The number of chunk lines read;
+  size_t chunk_left_ = 0;  // the bytes not yet read of the last one.
 };
 
 RequestReader::RequestReader(const ReadLimits& limits, Request blank)
@@ -128,7 +128,7 @@ void RequestReader::drop() {
   parser_.reset();
 }
 
-// An empty line before a request is left over from the one before it (RFC 9112, section 2.2).
+// An empty line before a request belongs to the request before it (RFC 9112, section 2.2).
 void RequestReader::begin() {
   size_t blank = 0;
   while (std::string_view(buffer_).substr(blank).starts_with("\r\n")) blank += 2;
@@ -144,17 +144,17 @@ void RequestReader::read_head() {
   const size_t end = buffer_.find("\r\n\r\n", from);
   const size_t bytes = end == buffer_.npos ? buffer_.size() : end + 4;
   looked_at_ = buffer_.size();
-  // A line that ends otherwise may be the last one that comes: its end is not waited for.
+  // A line with another end may be the last one: the reader must not wait for CR LF.
   const size_t within = std::min(bytes, limits_.header_bytes);
   for (size_t line = buffer_.find('\n', from); line < within; line = buffer_.find('\n', line + 1)) {
     if (line == 0 || buffer_[line - 1] != '\r') {
-      return refuse({.code = "malformed_request", .message = "a line: want it to end with CR LF"});
+      return refuse({.code = "malformed_request", .message = "a line: must end with CR LF"});
     }
   }
   if (bytes > limits_.header_bytes) {
     return refuse({.status = 431,
                    .code = "header_too_large",
-                   .message = fmt::format("request line and headers: want up to {} bytes",
+                   .message = fmt::format("request line and headers: must have up to {} bytes",
                                           limits_.header_bytes)});
   }
   if (end == buffer_.npos) return;
@@ -174,7 +174,7 @@ void RequestReader::finish_head(std::string_view head) {
   }
   Request& request = parser_->request;
   origin_ = request.header("Origin");
-  if (error && error != beast::http::error::body_limit) {  // Which check_headers() says better.
+  if (error && error != beast::http::error::body_limit) {  // check_headers() reports it better.
     return refuse({.code = "malformed_request", .message = error.message()});
   }
   auto refusal = check_headers(request.headers, parser_->minor, limits_.body_bytes, &framing_);
@@ -227,7 +227,7 @@ bool RequestReader::take_continue() { return std::exchange(continue_wanted_, fal
 Request RequestReader::take() {
   LOCKSTEP_CHECK(state_ == State::kWhole);
   state_ = State::kIdle;
-  if (buffer_.empty()) std::string().swap(buffer_);  // A quiet connection costs little.
+  if (buffer_.empty()) std::string().swap(buffer_);  // An idle connection needs little memory.
   return std::move(request_);
 }
 

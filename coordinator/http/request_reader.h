@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// A connection's bytes -> requests. No socket and no clock: the same bytes give the same requests,
-// wherever they were cut.
+// Converts a connection's bytes to requests. Uses no socket and no clock: the same bytes give the
+// same requests, however they are split.
 #pragma once
 
 #include <cstddef>
@@ -14,48 +14,47 @@
 namespace lockstep::http {
 
 struct ReadLimits {
-  // Of the request line and headers. The same holds for what a chunked body has beside its content:
-  // one line with a chunk's size, and all trailers.
+  // For the request line and headers. Also for the parts of a chunked body besides its content: one
+  // line with a chunk's size, and all trailers.
   size_t header_bytes = 16 << 10;
   size_t body_bytes = 4 << 20;
 };
 
-// Beast's parser behind the checks of head.h. One thread.
+// Beast's parser, after the checks of head.h. One thread.
 class RequestReader {
  public:
   enum class State {
-    kIdle,     // Nothing of a request yet.
-    kHeader,   // Within its first part.
-    kBody,     // Within its body.
-    kWhole,    // take() gives it.
-    kRefused,  // For good.
+    kIdle,     // No byte of a request yet.
+    kHeader,   // Inside the head.
+    kBody,     // Inside the body.
+    kWhole,    // take() returns it.
+    kRefused,  // Permanently.
   };
-  // Each request begins as `blank`: what its connection knows of it.
+  // Each request begins as a copy of `blank`, with the connection's data.
   explicit RequestReader(const ReadLimits& limits, Request blank = {});
   ~RequestReader();
 
-  // Reads on with these bytes behind those that are left. In kWhole and kRefused they are only
-  // kept, or dropped.
+  // Appends these bytes and reads on. In kWhole they are only kept, in kRefused dropped.
   State feed(std::string_view bytes);
   State state() const { return state_; }
-  // In kBody: the request without its body.
+  // Only in kBody: the request without its body.
   const Request& head() const;
-  // True once per request that expects it: "100 Continue" is to be sent.
+  // True once per request that expects it: the caller must send "100 Continue".
   bool take_continue();
-  // In kWhole. What follows it is read by the next feed(), which may be of nothing.
+  // Only in kWhole. The next feed(), whose bytes may be empty, reads what follows.
   Request take();
-  // Of the request that was read last: whether it asks for more on this connection, and whether it
+  // For the last request read: whether the connection stays open for another one, and whether it
   // may be answered in chunks.
   bool keeps_alive() const { return keeps_alive_; }
   bool is_http_1_1() const { return framing_.http_1_1; }
-  // In kRefused.
+  // Only in kRefused.
   const Refusal& refusal() const { return refusal_; }
-  // The Origin of the request that is being read or refused; "" without one, and before the end of
-  // its head.
+  // The Origin of the request that is being read or refused; "" if there is none, or before the end
+  // of its head.
   const std::string& origin() const { return origin_; }
-  // Lets go of what is held, for good: kRefused.
+  // Frees all bytes and stays in kRefused.
   void drop();
-  // About what is held here, and of it what belongs to requests behind the one in kWhole.
+  // The memory held, about; and the part of it that belongs to requests after the one in kWhole.
   size_t bytes() const;
   size_t bytes_ahead() const { return buffer_.size(); }
 
@@ -71,8 +70,8 @@ class RequestReader {
   const ReadLimits limits_;
   const Request blank_;
   State state_ = State::kIdle;
-  std::string buffer_;    // Received, and not parsed yet.
-  size_t looked_at_ = 0;  // Of it, for the end of the head.
+  std::string buffer_;    // Received bytes that are not parsed yet.
+  size_t looked_at_ = 0;  // The part already searched for the end of the head.
   std::unique_ptr<Parser> parser_;
   Framing framing_;
   bool continue_wanted_ = false;

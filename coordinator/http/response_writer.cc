@@ -64,7 +64,7 @@ bool is_servers_own(const std::string& name) {
   return false;
 }
 
-// A value may come from a request: it must not begin another header.
+// A value may contain bytes of a request: they must not begin another header.
 void append_line(std::string_view text, std::string* bytes) {
   for (const char c : text) *bytes += c == '\r' || c == '\n' || c == '\0' ? ' ' : c;
 }
@@ -92,7 +92,7 @@ void append_head(const Response& response, BodyKind kind, bool keep_alive, std::
 }
 
 ChunkWriter::ChunkWriter(std::string* bytes) : bytes_(bytes), begin_(bytes->size()) {
-  bytes->append(kChunkDigits, '0');  // Of the size, in base 16.
+  bytes->append(kChunkDigits, '0');  // The size, in base 16.
   *bytes += "\r\n";
 }
 

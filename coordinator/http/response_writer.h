@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Answers as bytes: heads and chunks.
+// Writes answers as bytes: heads and chunks.
 #pragma once
 
 #include <cstddef>
@@ -11,21 +11,21 @@
 namespace lockstep::http {
 
 enum class BodyKind {
-  kNone,      // The answer to HEAD, whatever the length is.
-  kLength,    // As long as Response::body.
+  kNone,      // The answer to HEAD has no body.
+  kLength,    // The length is that of Response::body.
   kChunks,    // Piece by piece.
-  kUntilEnd,  // The same to HTTP/1.0: it ends with the connection.
+  kUntilEnd,  // The same for HTTP/1.0: the end of the connection ends it.
 };
 
-// Status line and headers. Lengths, encoding, connection and date are from here; those of
-// `response` are left out, and a header that would end its line is made harmless.
+// Writes the status line and headers. Lengths, encoding, connection and date are set here and
+// ignored in `response`; line ends in a header's value become blanks.
 void append_head(const Response& response, BodyKind kind, bool keep_alive, std::string* bytes);
 
-// A chunk around what the caller appends: begin, append, end.
+// Makes a chunk of the bytes that the caller appends between the constructor and end().
 class ChunkWriter {
  public:
   explicit ChunkWriter(std::string* bytes);
-  // Whether anything was appended; without, nothing is left of the chunk.
+  // Returns whether any bytes were appended; if not, the chunk is removed.
   bool end();
 
  private:

@@ -12,7 +12,7 @@
 namespace lockstep::http {
 namespace {
 
-// The part up to the next slash, which goes with it.
+// Removes and returns the part up to the next slash, and removes the slash.
 std::string_view take_segment(std::string_view* path) {
   const size_t end = std::min(path->find('/'), path->size());
   const std::string_view segment = path->substr(0, end);
@@ -20,7 +20,7 @@ std::string_view take_segment(std::string_view* path) {
   return segment;
 }
 
-// Nothing: the path is another one.
+// Nothing: the path does not match.
 std::optional<PathParameters> match(std::string_view pattern, std::string_view path) {
   if (std::ranges::count(pattern, '/') != std::ranges::count(path, '/')) return std::nullopt;
   PathParameters parameters;
@@ -36,7 +36,7 @@ std::optional<PathParameters> match(std::string_view pattern, std::string_view p
   return parameters;
 }
 
-// The names of a path: without empty segments, and with or without /v1 before it.
+// The forms of a path: without empty segments, and with or without /v1 in front.
 std::vector<std::string> spellings(std::string_view path) {
   if (path == "*") return {"*"};
   constexpr std::string_view kVersion = "/v1/";
@@ -59,7 +59,7 @@ void allow(const std::string& method, std::string* methods) {
 
 }  // namespace
 
-// "; there are /v1/models, ...": of the same first folder.
+// "; there are /v1/models, ...": paths with the same first segment.
 std::string Router::others_like(std::string_view path) const {
   const std::string_view folder = path.substr(0, path.find('/', 1) + 1);
   std::vector<std::string_view> paths;
@@ -95,11 +95,12 @@ void Router::operator()(std::shared_ptr<Exchange> exchange) const {
   if (method == "OPTIONS") {
     return exchange->respond({.status = 204, .headers = {{"Allow", allowed}}});
   }
-  exchange->respond(refusal_({.status = 405,
-                              .code = "method_not_allowed",
-                              .message = fmt::format("{} {}: want {}", printable(request.method),
-                                                     printable(request.path), allowed),
-                              .headers = {{"Allow", allowed}}}));
+  exchange->respond(
+      refusal_({.status = 405,
+                .code = "method_not_allowed",
+                .message = fmt::format("{} {}: the method must be {}", printable(request.method),
+                                       printable(request.path), allowed),
+                .headers = {{"Allow", allowed}}}));
 }
 
 }  // namespace lockstep::http

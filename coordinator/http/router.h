@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Which handler answers which path: a table that is searched, listed and checked against probes and
+// Maps paths to handlers, in a table that is searched, listed, and compared with probes and
 // documents.
 #pragma once
 
@@ -16,7 +16,7 @@
 
 namespace lockstep::http {
 
-// Of "/v1/streams/{request}": {"request", "cmpl-1"}.
+// For "/v1/streams/{request}": {"request", "cmpl-1"}.
 using PathParameters = std::vector<std::pair<std::string, std::string>>;
 using RouteHandler =
     std::function<void(std::shared_ptr<Exchange> exchange, const PathParameters& parameters)>;
@@ -35,8 +35,8 @@ struct Route {
     }
   }
 
-  std::string method;  // "GET" answers HEAD too.
-  std::string path;    // "{name}" in place of a segment: any segment that is not empty.
+  std::string method;  // "GET" answers HEAD, too.
+  std::string path;    // "{name}" stands for any segment that is not empty.
   RouteHandler handler;
 };
 
@@ -46,9 +46,9 @@ class Router {
   explicit Router(std::vector<Route> routes, RenderRefusal refusal = render_refusal)
       : routes_(std::move(routes)), refusal_(std::move(refusal)) {}
 
-  // A path of the table goes to its handler; with another method it is answered with 405 and
-  // Allow, with OPTIONS with 204 and Allow, any other path with 404. Slashes at the end and doubled
-  // ones count for nothing, and /v1 before a path may be left out, or be one too many.
+  // Calls the handler of the request's path. A path of the table with another method is answered
+  // with 405 and Allow, or with 204 and Allow for OPTIONS; any other path with 404. Slashes at the
+  // end and doubled slashes are ignored; /v1 in front of a path may be missing, or be there twice.
   void operator()(std::shared_ptr<Exchange> exchange) const;
 
   const std::vector<Route>& routes() const { return routes_; }

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Histograms are fed as things happen; all else is read from the engine's own picture of itself
-// when somebody asks, and costs nothing before.
+// Histograms are updated by events; everything else is read from the engine's statistics when
+// metrics are requested.
 #include "coordinator/metrics/engine_metrics.h"
 
 #include <fmt/format.h>
@@ -21,7 +21,7 @@ using prometheus::Histogram;
 using prometheus::MetricFamily;
 using prometheus::MetricType;
 
-// 1, 2.5 and 5 times each power of ten.
+// Each power of ten times 1, 2.5 and 5.
 const Histogram::BucketBoundaries kSeconds = {0.0005, 0.001, 0.0025, 0.005, 0.01, 0.025, 0.05,
                                               0.1,    0.25,  0.5,    1,     2.5,  5,     10,
                                               25,     50,    100,    250,   500,  1000};
@@ -31,7 +31,7 @@ const Histogram::BucketBoundaries kPreemptions = {0, 1, 2, 5, 10, 20};
 
 double seconds(int64_t ns) { return static_cast<double>(ns) * 1e-9; }
 
-// As vLLM calls them.
+// vLLM's names.
 const char* ended_as(FinishReason reason) {
   return reason == FinishReason::kCancelled ? "abort" : finish_reason_name(reason);
 }
@@ -54,11 +54,11 @@ EngineMetrics::EngineMetrics(std::string prefix, const std::string& model_name)
       generation_tokens_(kTokens),
       step_tokens_(kTokens),
       preemptions_(kPreemptions) {
-  // Those that are there from the start can be charted before they count.
+  // Reasons that exist from the start can be charted before the first count.
   for (const char* reason : {"stop", "length", "abort", "error"}) ended_[reason] = 0;
 }
 
-// ---- What happens ----
+// ---- Events ----
 
 void EngineMetrics::on_submitted(const Stream* stream, const Request& request, int64_t came_ns) {
   requests_[stream] = {
@@ -122,7 +122,7 @@ void EngineMetrics::observe_end(const RequestTimes& times, const StreamEvent& ev
     inference_s_.Observe(seconds(choice.last_token_ns - times.started_ns));
   }
   MutexLock lock(&mutex_);
-  // Without tokens its prompt was all that was wanted.
+  // A choice without tokens only computed its prompt.
   const bool scored = told == times.told.end() && event.finish_reason != FinishReason::kCancelled;
   if (scored) prompt_tokens_total_ += times.prompt_tokens;
   ++ended_[ended_as(event.finish_reason)];
@@ -137,7 +137,7 @@ void EngineMetrics::on_closed(const Stream* stream, const absl::Status& status,
   ++ended_["error"];
 }
 
-// All events of a step come in one such part.
+// All events of a step are sent within one such part.
 void EngineMetrics::on_part(EnginePart part, int64_t /*begin_ns*/, int64_t /*end_ns*/) {
   if (part != EnginePart::kTell || told_tokens_ == 0) return;
   step_tokens_.Observe(static_cast<double>(std::exchange(told_tokens_, 0)));
@@ -155,16 +155,17 @@ void EngineMetrics::on_step(const StepReport& report) {
   }
 }
 
-// ---- What is asked ----
+// ---- Output ----
 
 std::string EngineMetrics::text(const EngineStats& stats, const ServerCounts& counts) const {
   Families families;
   add_state(stats, &families);
   add_kept(counts.kept, &families);
   add_totals(stats, &families);
-  add_counter("unknown_fields_total", "Fields of requests that are not known, and were ignored.",
+  add_counter("unknown_fields_total", "Unknown fields of requests, which were ignored.",
               static_cast<double>(counts.unknown_fields), &families);
-  add_counter("log_lines_dropped_total", "Log lines that were dropped: they are read too slowly.",
+  add_counter("log_lines_dropped_total",
+              "Log lines that were dropped because the log is read too slowly.",
               static_cast<double>(counts.log_lines_dropped), &families);
   add_times(stats, &families);
   add_histograms(&families);
@@ -181,14 +182,14 @@ void EngineMetrics::add_state(const EngineStats& stats, Families* families) cons
   families->push_back(std::move(build));
   add_gauge("ready", "1 while requests are taken and every worker answers.", stats.ready ? 1 : 0,
             families);
-  add_gauge("num_requests_running", "Choices of requests that are computed.",
+  add_gauge("num_requests_running", "Choices of requests that are running.",
             static_cast<double>(stats.running), families);
   add_gauge("num_requests_waiting", "Choices of requests that wait for rows or pages.",
             static_cast<double>(stats.waiting), families);
   add_waiting(stats, families);
   add_cache(stats, families);
   const int64_t pages = stats.group.pages;
-  add_gauge("kv_cache_usage_perc", "Share of the KV pages that are in use: 1 is all of them.",
+  add_gauge("kv_cache_usage_perc", "Used share of the KV pages: 1 is all of them.",
             pages > 0 ? 1 - static_cast<double>(stats.pages_free) / static_cast<double>(pages) : 0,
             families);
 }
@@ -231,17 +232,16 @@ void EngineMetrics::add_cache(const EngineStats& stats, Families* families) cons
 }
 
 void EngineMetrics::add_kept(const KeptCounts& kept, Families* families) const {
-  add_gauge("kept_streams", "Resumable streams that run, or have ended and are kept.",
+  add_gauge("kept_streams", "Resumable streams that are running, or kept after their end.",
             static_cast<double>(kept.streams), families);
-  add_gauge("kept_stream_bytes", "What they count against --resume-bytes.",
+  add_gauge("kept_stream_bytes", "Bytes of resumable streams, limited by --resume-bytes.",
             static_cast<double>(kept.bytes), families);
 }
 
 void EngineMetrics::add_totals(const EngineStats& stats, Families* families) const {
   add_counter("groups_lost_total", "Groups of workers that were lost.",
               static_cast<double>(stats.groups_lost), families);
-  add_counter("num_preemptions_total",
-              "Times that a choice gave up its pages to be computed again.",
+  add_counter("num_preemptions_total", "How often a choice lost its pages and was computed again.",
               static_cast<double>(stats.preemptions), families);
   add_refused(stats.refused, families);
   add_counter("prefix_cache_queries_total", "Prompt tokens looked for in the prefix cache.",
@@ -270,8 +270,8 @@ void EngineMetrics::add_totals(const EngineStats& stats, Families* families) con
 
 void EngineMetrics::add_refused(const QueueLoad& refused, Families* families) const {
   MetricFamily rejections =
-      family("admission_rejections_total",
-             "Requests that a bound of the queue refused, by the bound.", MetricType::Counter);
+      family("admission_rejections_total", "Requests refused by a bound of the queue, by bound.",
+             MetricType::Counter);
   for (const auto& [reason, count] :
        {std::pair{"max_num_queued_reqs", refused.requests + refused.choices},
         std::pair{"max_num_queued_tokens", refused.prompt_tokens},
@@ -283,9 +283,9 @@ void EngineMetrics::add_refused(const QueueLoad& refused, Families* families) co
 }
 
 void EngineMetrics::add_times(const EngineStats& stats, Families* families) const {
-  MetricFamily coordinator = family(
-      "coordinator_seconds_total",
-      "Time of the engine's thread, by what it did; together all of it.", MetricType::Counter);
+  MetricFamily coordinator =
+      family("coordinator_seconds_total",
+             "Time of the engine's thread, by activity; together all of it.", MetricType::Counter);
   for (int part = 0; part < kEngineParts; ++part) {
     coordinator.metric.push_back(
         metric({{"part", engine_part_name(static_cast<EnginePart>(part))}}));
@@ -296,10 +296,10 @@ void EngineMetrics::add_times(const EngineStats& stats, Families* families) cons
   MutexLock lock(&mutex_);
   add_counter("step_seconds_total", "From a step's start at the coordinator to its last answer.",
               seconds(step_ns_), families);
-  MetricFamily workers = family("worker_seconds_total",
-                                "Time of steps, by rank and by what it did: compute, wait for "
-                                "peers, transfer bytes.",
-                                MetricType::Counter);
+  MetricFamily workers =
+      family("worker_seconds_total",
+             "Time of steps, by rank and activity: compute, wait for peers, transfer bytes.",
+             MetricType::Counter);
   const auto add = [&](const std::string& rank, const char* part, int64_t ns) {
     workers.metric.push_back(metric({{"rank", rank}, {"part", part}}));
     workers.metric.back().counter.value = seconds(ns);
@@ -328,21 +328,20 @@ void EngineMetrics::add_histograms(Families* families) const {
                 decode_s_, families);
   add_histogram("request_inference_time_seconds",
                 "From a request's first step to a choice's last token.", inference_s_, families);
-  add_histogram("request_params_n", "Choices that requests ask for.", choices_, families);
-  add_histogram("request_params_max_tokens", "Tokens that requests ask for at most.", max_tokens_,
-                families);
+  add_histogram("request_params_n", "Choices per request.", choices_, families);
+  add_histogram("request_params_max_tokens", "Max tokens of requests.", max_tokens_, families);
   add_histogram("request_prompt_tokens", "Prompt tokens of choices that ended.", prompt_tokens_,
                 families);
   add_histogram("request_generation_tokens", "Tokens of choices that ended.", generation_tokens_,
                 families);
   add_histogram("iteration_tokens_total",
-                "Tokens of a step: those drawn, and computed ones of prompts that it ends.",
+                "Tokens of a step: drawn ones, and computed ones of prompts that it ends.",
                 step_tokens_, families);
-  add_histogram("request_num_preemptions", "Times that a choice that ended gave up its pages.",
+  add_histogram("request_num_preemptions", "How often an ended choice lost its pages.",
                 preemptions_, families);
 }
 
-// ---- Prometheus' forms ----
+// ---- Prometheus' types ----
 
 MetricFamily EngineMetrics::family(const char* name, const char* help, MetricType type) const {
   return {.name = prefix_ + ":" + name, .help = help, .type = type, .metric = {}};

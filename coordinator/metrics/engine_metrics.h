@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// What an engine did, in Prometheus' text format, under the names and with the meanings that vLLM's
-// dashboards and endpoint pickers know (docs/metrics.md lists them).
+// An engine's metrics in Prometheus' text format, with the names and meanings that vLLM's
+// dashboards and endpoint pickers expect (docs/metrics.md lists them).
 #pragma once
 
 #include <prometheus/histogram.h>
@@ -20,21 +20,21 @@
 
 namespace lockstep {
 
-// Of all steps, what a rank spent its time on.
+// A rank's time, over all steps.
 struct RankTimes {
   int64_t compute_ns = 0;
   int64_t wait_ns = 0;  // For peers.
   int64_t transfer_ns = 0;
 };
 
-// What is counted beside the engine.
+// Counts from outside the engine.
 struct ServerCounts {
-  int64_t unknown_fields = 0;     // Of requests, which were ignored.
+  int64_t unknown_fields = 0;     // Ignored fields of requests.
   int64_t log_lines_dropped = 0;  // Because the log is read too slowly.
-  KeptCounts kept;                // Of resumable streams.
+  KeptCounts kept;                // Resumable streams.
 };
 
-// Observes an engine, is asked by any thread.
+// An engine observer; any thread may read it.
 class EngineMetrics final : public EngineObserver {
  public:
   // Names begin with `prefix` and a colon.
@@ -48,10 +48,10 @@ class EngineMetrics final : public EngineObserver {
   void on_step(const StepReport& report) override;
   void on_part(EnginePart part, int64_t begin_ns, int64_t end_ns) override;
 
-  // Everything, with the engine's state at this moment. Any thread.
+  // All metrics, with the engine's current state. Any thread.
   std::string text(const EngineStats& stats, const ServerCounts& counts = {}) const;
-  // What a page shows of it: the group and its ranks, pages, queue, where time goes, and those of
-  // `workers` that have no rank. JSON; times are totals in nanoseconds. Any thread.
+  // The state for the page: the group and its ranks, pages, queue, times, and those of `workers`
+  // without a rank. JSON; times are totals in nanoseconds. Any thread.
   std::string state_json(const EngineStats& stats,
                          const std::vector<WorkerState>& workers = {}) const;
 
@@ -60,7 +60,7 @@ class EngineMetrics final : public EngineObserver {
     int64_t first_token_ns = 0;
     int64_t last_token_ns = 0;
   };
-  // Of a request under way.
+  // For a request that has not ended.
   struct RequestTimes {
     int64_t came_ns = 0;
     int64_t started_ns = 0;  // 0: not yet.
@@ -70,7 +70,7 @@ class EngineMetrics final : public EngineObserver {
   };
 
   using Families = std::vector<prometheus::MetricFamily>;
-  // A choice that ended had all of its prompt computed, or found in the cache.
+  // The whole prompt of an ended choice was computed or cached.
   void observe_end(const RequestTimes& times, const StreamEvent& event, int64_t now_ns)
       ABSL_LOCKS_EXCLUDED(mutex_);
   void set_aside(const Stream* stream, bool aside) ABSL_LOCKS_EXCLUDED(mutex_);
@@ -95,11 +95,11 @@ class EngineMetrics final : public EngineObserver {
   const std::string prefix_;
   const std::string model_name_;
 
-  // The engine's thread uses these alone.
+  // Used only by the engine's thread.
   std::unordered_map<const Stream*, RequestTimes> requests_;
-  int64_t told_tokens_ = 0;  // The tokens so far in this step's events.
+  int64_t told_tokens_ = 0;  // Tokens in this step's events so far.
 
-  // Each has a lock of its own.
+  // Each histogram has its own lock.
   prometheus::Histogram first_token_s_;
   prometheus::Histogram between_tokens_s_;
   prometheus::Histogram request_s_;
@@ -118,9 +118,9 @@ class EngineMetrics final : public EngineObserver {
   std::map<std::string, int64_t> ended_ ABSL_GUARDED_BY(mutex_);  // Choices, by reason.
   std::vector<RankTimes> ranks_ ABSL_GUARDED_BY(mutex_);
   int64_t prompt_tokens_total_ ABSL_GUARDED_BY(mutex_) = 0;
-  // Requests that wait for a larger group, with their choices.
+  // Requests that wait for a larger group, with the number of their choices.
   std::unordered_map<const Stream*, int64_t> aside_ ABSL_GUARDED_BY(mutex_);
-  int64_t step_ns_ ABSL_GUARDED_BY(mutex_) = 0;  // From sent to answered, of all steps with rows.
+  int64_t step_ns_ ABSL_GUARDED_BY(mutex_) = 0;  // Sending to last answer, steps with rows.
 };
 
 }  // namespace lockstep

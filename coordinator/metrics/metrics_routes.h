@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// What dashboards and the page ask for.
+// Routes for dashboards and the page.
 #pragma once
 
 #include <functional>

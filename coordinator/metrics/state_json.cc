@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// The state of a cluster for the page at /, which asks for it every second.
+// The state of a cluster for the page at /, which reads it every second.
 #include "base/json.h"
 #include "coordinator/metrics/engine_metrics.h"
 
@@ -56,7 +56,7 @@ std::string EngineMetrics::state_json(const EngineStats& stats,
   for (const WorkerState& worker : workers) {
     if (worker.rank < 0) spares.push_back(spare_json(worker));
   }
-  // Names of hosts and devices come from workers: what is not UTF-8 in them is replaced.
+  // Names of hosts and devices come from workers: bytes that are not UTF-8 are replaced.
   return write_json(
       {{"model", model_name_},
        {"ready", stats.ready},

@@ -31,7 +31,7 @@ http::Route workers_route(const Cluster* cluster) {
             for (const WorkerState& worker : cluster->workers()) {
               workers.push_back(worker_json(worker));
             }
-            // Names of hosts and devices come from workers: what is not UTF-8 is replaced.
+            // Names of hosts and devices come from workers: bytes that are not UTF-8 are replaced.
             exchange->respond(
                 {.headers = {{"Content-Type", "application/json"}, {"Cache-Control", "no-store"}},
                  .body = write_json({{"workers", std::move(workers)}})});

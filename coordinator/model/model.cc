@@ -6,7 +6,7 @@
 #include "base/first_names.h"
 #include "base/status.h"
 #include "coordinator/model/model_folder.h"
-#include "coordinator/text/template_tags.h"
+#include "coordinator/text/template/template_tags.h"
 #include "models/tensor_check.h"
 #include "models/tensor_names.h"
 
@@ -17,7 +17,7 @@ namespace fs = std::filesystem;
 
 constexpr int64_t kPageTokens = 16;
 
-// The types that pages of keys and values may have.
+// The possible types of KV pages.
 std::optional<DType> kv_dtype_named(const std::string& name) {
   for (const DType dtype : {DType::kF32, DType::kBF16, DType::kI8}) {
     if (name == dtype_name(dtype)) return dtype;
@@ -25,21 +25,21 @@ std::optional<DType> kv_dtype_named(const std::string& name) {
   return std::nullopt;
 }
 
-// A note on what a template does not show of conversations; "": it shows everything.
+// A note on the parts of conversations that a template leaves out; "": none.
 std::string note_of(const ChatTemplate& chat_template) {
   const TemplateTraits& traits = chat_template.traits(/*has_tools=*/true);
   if (!chat_template.traits(/*has_tools=*/false).asked) {
-    return "the chat template does not show every turn of a plain conversation: what else it "
-           "leaves out of requests is not looked for";
+    return "the chat template does not show every turn of a plain conversation: other omissions "
+           "are not checked";
   }
   const bool shows_calls = traits.calls == Fate::kShown;
   if (traits.tools == Fate::kLeftOut && shows_calls) {
-    return "the chat template shows calls of tools, but no tools: those of a request are not in "
-           "its prompt";
+    return "the chat template shows tool calls, but no tools: a request's tools are not in its "
+           "prompt";
   }
   if (traits.tools != Fate::kShown || shows_calls) return "";
-  return "the chat template shows tools, but no calls of them: those of earlier turns are written "
-         "as JSON into the text";
+  return "the chat template shows tools, but no tool calls: those of earlier turns are written as "
+         "JSON into the text";
 }
 
 }  // namespace
@@ -48,10 +48,10 @@ absl::StatusOr<std::unique_ptr<Model>> Model::open(const ModelOptions& options) 
   std::unique_ptr<Model> model(new Model);
   model->options_ = options;
   if (options.dtype != "auto" && options.dtype != "float32" && options.dtype != "bfloat16") {
-    return invalid_argument("--dtype {}: wanted auto, float32 or bfloat16", options.dtype);
+    return invalid_argument("--dtype: must be auto, float32 or bfloat16, found {}", options.dtype);
   }
   if (options.kv_dtype != "auto" && !kv_dtype_named(options.kv_dtype).has_value()) {
-    return invalid_argument("--kv-dtype {}: wanted auto, float32, bfloat16 or int8",
+    return invalid_argument("--kv-dtype: must be auto, float32, bfloat16 or int8, found {}",
                             options.kv_dtype);
   }
   ASSIGN_OR_RETURN(model->folder_, find_model_folder(options.path));
@@ -141,10 +141,10 @@ void Model::check_tags() {
   if (tokenizer_ == nullptr || !chat_template_.ok()) return;
   const std::vector<std::string> tags = tags_without_token(*chat_template_, *tokenizer_);
   if (tags.empty()) return;
-  warnings_.push_back(fmt::format(
-      "the chat template writes {}, which the tokenizer has no token for: are all of the "
-      "tokenizer's files there, and is it this model's template?",
-      first_names(tags)));
+  warnings_.push_back(
+      fmt::format("the chat template writes {}, for which the tokenizer has no token: are all "
+                  "files of the tokenizer present, and is it this model's template?",
+                  first_names(tags)));
 }
 
 void Model::check_vocabulary() {
@@ -154,7 +154,7 @@ void Model::check_vocabulary() {
   if (rows - ids > std::max<int64_t>(rows / 10, 256)) {
     warnings_.push_back(
         fmt::format("the tokenizer has ids up to {}, and the model's embedding {} rows: later ids "
-                    "have no text and are left out of answers; is it this model's tokenizer?",
+                    "have no text and are omitted from answers; is it this model's tokenizer?",
                     ids - 1, rows));
   }
   if (ids <= rows) return;

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// The model that is served: found, described, ready to be compiled for any number of ranks. Reads
-// no weight bytes, only the checkpoint's headers.
+// The served model: found, described, ready to be compiled for any number of ranks. Reads only the
+// checkpoint's headers, no weights.
 #pragma once
 
 #include <filesystem>
@@ -13,8 +13,8 @@
 #include "base/json.h"
 #include "checkpoint/checkpoint.h"
 #include "coordinator/model/model_options.h"
-#include "coordinator/text/chat_template.h"
-#include "coordinator/text/tokenizer.h"
+#include "coordinator/text/template/chat_template.h"
+#include "coordinator/text/tokenizer/tokenizer.h"
 #include "models/config/generation_config.h"
 #include "models/models.h"
 #include "sharding/compile.h"
@@ -22,7 +22,7 @@
 
 namespace lockstep {
 
-// Thread-safe once open.
+// Thread-safe after open().
 class Model {
  public:
   static absl::StatusOr<std::unique_ptr<Model>> open(const ModelOptions& options);
@@ -32,40 +32,39 @@ class Model {
   const std::filesystem::path& folder() const { return folder_; }
   const Config& config() const { return description_.config; }
   const Graph& graph() const { return description_.graph; }
-  // With the options' defaults over it.
+  // The model's, overridden by the options' defaults.
   const GenerationConfig& generation_config() const { return generation_config_; }
-  // Variables of the chat template that requests need not set: an object.
+  // Default variables of the chat template: an object.
   const OrderedJson& template_defaults() const { return template_defaults_; }
-  // Null where the folder has no tokenizer: then prompts are ids.
+  // Null if the folder has no tokenizer: then prompts are ids.
   const Tokenizer* tokenizer() const { return tokenizer_.get(); }
   // "NAME has no tokenizer.json": the beginning of a message.
   std::string without_tokenizer() const;
-  // Tokens that end an answer: generation_config.json's, else config.json's, and beside them the
-  // tokenizer's eos_token. In a chat that one does not count where the template writes another of
-  // them and never it.
+  // Tokens that end an answer: generation_config.json's, else config.json's, and the tokenizer's
+  // eos_token. In a chat, eos_token does not count if the template writes another of them and never
+  // it.
   const std::vector<int64_t>& end_ids(bool is_chat) const {
     return is_chat ? chat_end_ids_ : end_ids_;
   }
-  // An error says why there is none: nothing was found, or what was found is no template. The
-  // model outlives it.
+  // An error: no template was found, or it is invalid. The model outlives the result.
   absl::StatusOr<const ChatTemplate*> chat_template() const;
   const ModelOptions& options() const { return options_; }
-  // Null where weights are not quantized.
+  // Null if weights are not quantized.
   const Scheme* scheme() const { return scheme_; }
-  // Null where weights are random, or optional and missing.
+  // Null if weights are random, or optional and missing.
   const Checkpoint* checkpoint() const { return checkpoint_.has_value() ? &*checkpoint_ : nullptr; }
-  // Notes on files that do not fit each other, for the log: one line each.
+  // Notes on files that do not fit together, for the log: one line each.
   const std::vector<std::string>& warnings() const { return warnings_; }
-  // What linears compute in, or would if they were not quantized: the type of KV pages, too, unless
-  // `kv_dtype` names one.
+  // The type of linears' arithmetic, as if they were not quantized; also of KV pages, unless
+  // `kv_dtype` names another.
   DType linear_dtype() const;
   int64_t max_context() const { return limits_.context(); }
-  // KV pages that max_sequences sequences of max_context positions could fill.
+  // KV pages that max_sequences sequences of max_context positions need.
   int64_t max_pages() const;
-  // KV pages that a sequence of so many positions fills.
+  // KV pages that a sequence of `positions` positions needs.
   int64_t pages_of(int64_t positions) const;
 
-  // What compile() takes; the caller sets trace where it wants one. The model outlives it.
+  // The options for compile(); the caller may set trace. The model outlives them.
   CompileOptions compile_options(std::vector<WorkerFacts> workers) const;
   absl::StatusOr<std::vector<program::Program>> compile(std::vector<WorkerFacts> workers) const;
 

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// The Hugging Face cache is found as huggingface_hub finds it.
+// Finds the Hugging Face cache like huggingface_hub does.
 #include "coordinator/model/model_folder.h"
 
 #include <algorithm>
@@ -25,10 +25,10 @@ constexpr std::string_view kOriginal =
 constexpr std::string_view kConvert =
     "convert them (transformers: AutoModelForCausalLM.from_pretrained, then save_pretrained)";
 
-// Files that people have in place of weights in safetensors. The first row that fits a file, or a
-// folder in the model's, says what it is.
+// Weights in other formats than safetensors. The first row that matches a file or subfolder of the
+// model's folder names the format.
 struct Foreign {
-  std::string_view name;  // One '*' is any text.
+  std::string_view name;  // One '*' matches any text.
   std::string_view what;
   std::string_view way_out;
 };
@@ -54,7 +54,7 @@ constexpr Foreign kForeign[] = {
     {"*.msgpack", "weights of JAX are not read", kConvert},
 };
 
-// Tokenizers that are not tokenizer.json.
+// Tokenizers in other formats than tokenizer.json.
 constexpr std::string_view kForeignTokenizers[] = {
     "tokenizer.model", "tekken.json", "tiktoken.model", "spiece.model",
     "*.tiktoken",      "vocab.json",  "vocab.txt",      "rwkv_vocab*.txt"};
@@ -85,7 +85,7 @@ std::optional<std::string> first_fit(const std::vector<std::string>& names,
   return found == names.end() ? std::nullopt : std::optional(*found);
 }
 
-// An error where a row of kForeign fits.
+// An error if a row of kForeign matches.
 absl::Status check_foreign(const fs::path& folder) {
   const std::vector<std::string> names = names_in(folder);
   for (const Foreign& row : kForeign) {
@@ -97,7 +97,7 @@ absl::Status check_foreign(const fs::path& folder) {
   return absl::OkStatus();
 }
 
-// The demo is beside the binary as it is installed, bundled or built.
+// The demo is next to the installed, bundled or built binary.
 std::optional<fs::path> find_demo_model() {
   std::error_code error;
   const fs::path binary = fs::read_symlink("/proc/self/exe", error);
@@ -109,7 +109,7 @@ std::optional<fs::path> find_demo_model() {
   return std::nullopt;
 }
 
-// The variable's folder, with ~ for the user's; nothing where it is unset or empty.
+// The variable's folder, with ~ expanded; nullopt if it is unset or empty.
 std::optional<fs::path> folder_in_environment(const char* variable) {
   const char* value = std::getenv(variable);
   if (value == nullptr || *value == '\0') return std::nullopt;
@@ -138,7 +138,7 @@ fs::path hub_cache() {
   return {};
 }
 
-// The snapshot that the main branch of a folder of the cache, models--org--name, points to.
+// The snapshot of the main branch in a folder of the cache, models--org--name.
 std::optional<fs::path> find_snapshot(const fs::path& folder) {
   std::string revision;
   if (FILE* file = std::fopen((folder / "refs/main").c_str(), "r")) {
@@ -173,7 +173,7 @@ absl::StatusOr<fs::path> check_folder(const fs::path& folder) {
                           folder.string());
 }
 
-// Ollama keeps GGUF files under other names.
+// Ollama stores GGUF files under other names.
 bool is_gguf(const fs::path& path) {
   char magic[4] = {};
   std::ifstream(path, std::ios::binary).read(magic, sizeof(magic));
@@ -200,7 +200,7 @@ absl::StatusOr<fs::path> find_model_folder(const std::string& path) {
   std::error_code error;
   if (path.empty()) {
     if (const auto demo = find_demo_model()) return *demo;
-    return invalid_argument("the demo model is not beside this program: name a model folder");
+    return invalid_argument("the demo model is not next to this program: name a model folder");
   }
   if (fs::is_directory(path, error)) return check_folder(path);
   if (fs::exists(path, error)) {
@@ -231,7 +231,7 @@ absl::Status check_weights(const fs::path& folder) {
   if (has_weights(folder)) return absl::OkStatus();
   RETURN_IF_ERROR(check_foreign(folder));
   return invalid_argument(
-      "{} holds no weights: wanted *.safetensors: `hf download` fetches them, and "
+      "{}: must have weights in *.safetensors, found none; `hf download` fetches them, and "
       "--random-weights SEED runs without",
       folder.string());
 }

@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// The folder of a model: where it is found, and what is said of one that cannot be served. Errors
-// are kInvalidArgument, one line that says what is there and the way out. Free functions, for any
-// thread.
+// Finds a model's folder, and explains why one cannot be served. Errors are kInvalidArgument, one
+// line with what was found and how to fix it. Free functions, for any thread.
 #pragma once
 
 #include <filesystem>
@@ -11,19 +10,19 @@
 
 namespace lockstep {
 
-// The folder that `path` means: a folder with a config.json, that file, `org/name` in the Hugging
-// Face cache, or "" for the demo model.
+// Resolves `path`: a folder with a config.json, that file, `org/name` in the Hugging Face cache, or
+// "" for the demo model.
 absl::StatusOr<std::filesystem::path> find_model_folder(const std::string& path);
 
-// Whether `path` has the form of `org/name`.
+// Whether `path` has the form `org/name`.
 bool looks_like_hub_name(const std::string& path);
 
-// Whether the folder has weights in safetensors; those of an adapter do not count.
+// Whether the folder has weights in safetensors, not counting an adapter's.
 bool has_weights(const std::filesystem::path& folder);
-// An error where it has none.
+// An error if it has none.
 absl::Status check_weights(const std::filesystem::path& folder);
 
-// "has no tokenizer.json", and which tokenizer the folder has in its place.
+// "has no tokenizer.json", and the tokenizer that the folder has instead.
 std::string missing_tokenizer(const std::filesystem::path& folder);
 
 }  // namespace lockstep

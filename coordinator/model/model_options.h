@@ -1,6 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Which model is opened and how its weights, its contexts and its templates are read; and the flags
-// that say it.
+// The options of a model: its path, weights, contexts and templates; and their flags.
 #pragma once
 
 #include <fmt/ranges.h>
@@ -12,20 +11,20 @@
 #include <vector>
 
 #include "base/flag.h"
-#include "coordinator/text/chat_template.h"
-#include "coordinator/text/known_templates.h"
+#include "coordinator/text/template/chat_template.h"
+#include "coordinator/text/template/known_templates.h"
 #include "sharding/compile.h"
 #include "sharding/scheme.h"
 
 namespace lockstep {
 
-// Whether a model can be used without its weights: to look at, not to run.
+// Whether a model may be opened without its weights, for inspection only.
 enum class WeightFiles { kNeeded, kOptional };
 
-// Values for requests that do not say them, over those of the model's files.
+// Defaults for requests, which override those of the model's files.
 struct RequestDefaults {
   std::string sampling;               // A JSON object, see add_sampling_defaults(); "": none.
-  std::optional<int32_t> max_tokens;  // Of every endpoint.
+  std::optional<int32_t> max_tokens;  // For every endpoint.
   std::string template_variables;     // A JSON object for the chat template; "": none.
 };
 
@@ -34,27 +33,27 @@ struct ModelOptions {
   std::string dtype = "auto";              // auto, float32, bfloat16
   std::string quantize;                    // A scheme (sharding/scheme.h); "": the checkpoint's.
   std::string kv_dtype = "auto";           // auto, float32, bfloat16, int8
-  std::optional<uint64_t> random_weights;  // Seed; then config.json is all that is read.
+  std::optional<uint64_t> random_weights;  // The seed; then only config.json is read.
   WeightFiles weight_files = WeightFiles::kNeeded;
   std::vector<std::string> ignore_config;
   std::string chat_template;  // A file, or a known template's name; "": the folder's.
-  // What a request may set beside ChatTemplate::kThinkingVariables.
+  // Variables that a request may set, in addition to ChatTemplate::kThinkingVariables.
   std::vector<std::string> template_variables;
-  bool takes_prompt_embeds = false;  // Requests may bring rows of embeddings.
-  // "file": embeddings are kept as the checkpoint has them, so that workers can leave them there.
+  bool takes_prompt_embeds = false;  // Requests may have rows of embeddings.
+  // "file": embeddings keep the checkpoint's form, so that workers can leave them in the file.
   std::string embedding = "memory";
   Strategy strategy = Strategy::kGather;
-  std::vector<std::string> names;  // The first is in answers; none: the folder's.
+  std::vector<std::string> names;  // Answers have the first; empty: the folder's.
   RequestDefaults defaults;
   int64_t max_context = 0;  // 0: the config's.
-  int64_t max_rows = 512;   // Tokens of a step: a prefill chunk and one for each running sequence.
+  int64_t max_rows = 512;   // Tokens per step: a prefill chunk and one for each running sequence.
   int64_t max_sequences = 256;
 
-  // Every command that opens a model has these.
+  // Flags of every command that opens a model.
   std::vector<Flag> flags();
-  // Commands that render conversations have these.
+  // Flags of commands that render conversations.
   std::vector<Flag> chat_flags();
-  // Defaults of requests, and what a request may bring.
+  // Defaults of requests, and optional fields of requests.
   std::vector<Flag> serve_flags();
 };
 
@@ -67,15 +66,14 @@ inline std::vector<Flag> ModelOptions::flags() {
        "Type of weights in memory: auto (as stored), float32 (and all arithmetic in float32), "
        "bfloat16"},
       {"--quantize", &quantize,
-       "Weights as small integers, rounded as they are loaded: " + scheme_names()},
+       "Weights as small integers, rounded while loading: " + scheme_names()},
       {"--kv-dtype", &kv_dtype,
-       "Type of keys and values in memory: auto (bfloat16 where weights are, else float32), "
-       "float32, bfloat16, int8"},
+       "Type of keys and values in memory: auto (bfloat16 if weights are, else float32), float32, "
+       "bfloat16, int8"},
       {"--embedding", &embedding,
-       "The place of the embedding: memory, or file (rows are read from the checkpoint when tokens "
-       "need "
-       "them, and the file must not change meanwhile). With --quantize, file gives other bits than "
-       "memory: the rows are not rounded",
+       "Where the embedding is stored: memory, or file (rows are read from the checkpoint when "
+       "tokens need them; the file must not change meanwhile). With --quantize, file gives other "
+       "bits than memory: the rows are not rounded",
        FlagValues{.words = {"memory", "file"}}},
       {"--random-weights", &random_weights,
        "Draw the weights from this seed: only config.json is read"},
@@ -88,12 +86,11 @@ inline std::vector<Flag> ModelOptions::flags() {
 inline std::vector<Flag> ModelOptions::chat_flags() {
   return {
       {"--chat-template", &chat_template,
-       fmt::format("A file with a chat template, or one that is known by name ({}), in place of "
-                   "MODEL's",
+       fmt::format("A file with a chat template, or a known name ({}), instead of MODEL's",
                    known_template_names())},
       {"--template-vars", &template_variables,
-       fmt::format("Names of variables that a request may pass to the chat template, with commas "
-                   "between them, beside {}",
+       fmt::format("Comma-separated names of variables that a request may pass to the chat "
+                   "template, in addition to {}",
                    fmt::join(ChatTemplate::kThinkingVariables, ", ")),
        FlagValues{.has_commas = true}},
   };
@@ -102,24 +99,23 @@ inline std::vector<Flag> ModelOptions::chat_flags() {
 inline std::vector<Flag> ModelOptions::serve_flags() {
   return {
       {"--served-model-name", &names,
-       "What clients call the model (default: as its folder is called); repeatable, the first is "
-       "in answers",
+       "The model's name for clients (default: its folder's name); repeatable, answers have the "
+       "first",
        FlagValues{.check = [](const std::string& name) -> std::string {
          const auto plain = [](char c) { return c > ' ' && c <= '~' && c != '"' && c != '\\'; };
          const bool good = !name.empty() && name.size() <= 256 && std::ranges::all_of(name, plain);
          return good ? "" : "up to 256 printable characters without blanks and quotes";
        }}},
       {"--sampling-defaults", &defaults.sampling,
-       "Sampling of requests that do not say it, over the model's generation_config, as JSON: "
+       "Default sampling of requests, which overrides the model's generation_config, as JSON: "
        "{\"temperature\": 0.6, \"presence_penalty\": 1}"},
-      {"--max-tokens-default", &defaults.max_tokens,
-       "Tokens of answers to requests that do not say a number",
+      {"--max-tokens-default", &defaults.max_tokens, "Default max_tokens of requests",
        FlagValues{.min = 1, .max = 1 << 30}},
       {"--chat-template-kwargs", &defaults.template_variables,
        "Variables of the chat template that requests need not set, as JSON: "
        "{\"enable_thinking\": false}"},
       {"--prompt-embeds", &takes_prompt_embeds,
-       "Take rows of embeddings in prompts (prompt_embeds of gRPC's Generate)"},
+       "Accept rows of embeddings in prompts (prompt_embeds of gRPC's Generate)"},
   };
 }
 

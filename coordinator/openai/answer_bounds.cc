@@ -9,15 +9,16 @@
 namespace lockstep::openai {
 namespace {
 
-// A request is taken as one: no queue has room for part of it.
+// A request is accepted as a whole: no queue accepts a part of it.
 constexpr int64_t kMaxChoices = 4'096;
-// About a hundred bytes each as text, which a client takes as one: less than may wait to be read of
-// one key. While a choice is written, several hundred.
+// Each takes about 100 bytes as text, and the client gets the whole text at once: this is less than
+// the unread bytes that one key may have. While a choice is written, each takes several hundred.
 constexpr int64_t kMaxScores = 1 << 20;
-// Four of the last events have them all, and wait to be read with others'.
+// Each of the last four events repeats all of them, and waits to be read with other streams'
+// events.
 constexpr int64_t kMaxResponseScores = 1 << 17;
 
-// The log-probabilities of one token of an answer.
+// The number of log-probabilities of one token of an answer.
 int64_t scores_per_token(const Request& request) {
   return 1 + (request.logprob_ids.empty() ? request.logprobs : std::ssize(request.logprob_ids));
 }
@@ -28,10 +29,11 @@ absl::Status check_choices(const ApiRequest& request) {
   const auto prompts = static_cast<int64_t>(request.prompts.size());
   const int64_t n = request.shared.has_n() ? request.shared.n() : 1;
   if (prompts * n <= kMaxChoices) return absl::OkStatus();
-  return with_param(invalid_argument("prompt: want at most {} choices of one request, found {} "
-                                     "prompts of {}",
-                                     kMaxChoices, prompts, n),
-                    "prompt");
+  return with_param(
+      invalid_argument(
+          "prompt: must have at most {} choices in one request, found {} prompts of {}",
+          kMaxChoices, prompts, n),
+      "prompt");
 }
 
 absl::Status bound_response(int64_t context, Request* request) {
@@ -57,8 +59,8 @@ absl::Status ScoreCount::add(const ApiRequest& request, const Request& prompt, i
   if (of_prompts_ > kMaxScores) {
     const char* field = request.echo ? "echo" : "prompt_logprobs";
     return with_param(
-        invalid_argument("{}: want up to {} log-probabilities of prompts in one answer (for each "
-                         "token 1 + logprobs, n times), found more; stream it (echo), or send "
+        invalid_argument("{}: must be up to {} log-probabilities of prompts in one answer (for "
+                         "each token 1 + logprobs, n times), found more; stream it (echo), or send "
                          "fewer prompts at once",
                          field, kMaxScores),
         field);

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// How much one request may ask for at once.
+// Limits on what one request may ask for.
 #pragma once
 
 #include <cstdint>
@@ -10,21 +10,23 @@
 
 namespace lockstep::openai {
 
-// kInvalidArgument: the prompts and their choices are more than any queue takes at once.
+// kInvalidArgument: the prompts and their choices are more than any queue accepts at once.
 absl::Status check_choices(const ApiRequest& request);
 
-// The log-probabilities of a streamed response, whose last events repeat them all. Where the
-// request has no max_tokens, it gets the most that may have theirs. kInvalidArgument: it asks for
-// more.
+// Limits the log-probabilities of a streamed response, whose last events repeat them all. A request
+// without max_tokens gets the max number of tokens that stays within the limit. kInvalidArgument:
+// it asks for more.
 absl::Status bound_response(int64_t context, Request* request);
 
-// The log-probabilities of an answer that is made whole in memory. Errors are kInvalidArgument.
+// Counts the log-probabilities of an answer that is built whole in memory. Errors are
+// kInvalidArgument.
 class ScoreCount {
  public:
-  // Before anything is computed: those of one more of the request's prompts, and of its answers.
-  // Answers that may go on to the end of the context, as none does, count while they are gathered.
+  // Adds those of one more prompt of the request, and of its answers, before anything is computed.
+  // Answers without max_tokens rarely reach the end of the context, so they are counted as they are
+  // gathered.
   absl::Status add(const ApiRequest& request, const Request& prompt, int64_t context);
-  // The answers' number, while they come.
+  // Checks the number in the answers gathered so far.
   static absl::Status check(int64_t scores);
 
  private:

@@ -30,7 +30,7 @@ OrderedJson model_json(const ApiContext& context, const std::string& name, int64
           {"reasoning_parser", name_of(context.formats.thoughts)}};
 }
 
-// Names may have a slash.
+// A model's name may contain slashes.
 void get_model(const ApiContext& context, int64_t created, const ExchangePtr& exchange,
                const http::PathParameters& parameters) {
   std::string wanted;

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// OpenAI's API, and vLLM's additions to it, in front of an engine: its routes.
+// The routes of OpenAI's API, with vLLM's additions, for an engine.
 #pragma once
 
 #include <memory>
@@ -18,16 +18,17 @@ struct ApiOptions {
   std::string unknown_fields = "pass";  // See UnknownFields::set_mode().
 };
 
-// Outlives whoever calls its handlers, and what they have begun.
+// Outlives the callers of its handlers, and the work that they have begun.
 class Api {
  public:
-  // The served model and the pool outlive it. kInvalidArgument: there is no such parser or mode.
+  // The served model and the pool outlive it. kInvalidArgument: an option names an unknown parser
+  // or mode.
   static absl::StatusOr<std::unique_ptr<Api>> create(const ServedModel& served, TaskPool* pool,
                                                      const ApiOptions& options);
 
   std::vector<http::Route> routes();
   const FormatChoice& formats() const { return context_.formats; }
-  // Of all requests, which were ignored.
+  // The number of unknown fields in all requests, which were ignored.
   int64_t unknown_fields() const { return context_.unknown_fields.count(); }
 
  private:

@@ -27,7 +27,7 @@ absl::Status read_fields(const OrderedJson& body, ApiRequest* request) {
     known.insert(field.name);
     if (value->is_null()) continue;
     RETURN_IF_ERROR(field.read(field, *value, request));
-    // A part of a conversation adds to it, a value takes the place of the one before.
+    // A part of a conversation adds to it; any other value replaces the earlier one.
     if (std::string_view(field.grpc).starts_with("chat.")) {
       request->names.try_emplace(field.grpc, field.name);
     } else {
@@ -40,7 +40,7 @@ absl::Status read_fields(const OrderedJson& body, ApiRequest* request) {
   return absl::OkStatus();
 }
 
-// The field that has all that the model reads.
+// The field that contains all that the model reads.
 const char* whole_of(Endpoint endpoint) {
   switch (endpoint) {
     case kCompletions:
@@ -56,15 +56,15 @@ const char* whole_of(Endpoint endpoint) {
   return "";
 }
 
-// The body as an object; its "model", if given, is a name of this one.
+// The body as an object; its "model", if given, must be a name of this model.
 absl::StatusOr<OrderedJson> parse_body(const std::string& text, const Model& model) {
   ASSIGN_OR_RETURN(OrderedJson json, parse_ordered_json(text, "the body"));
   if (!json.is_object())
-    return invalid_argument("the body: want a JSON object, found another value");
+    return invalid_argument("the body: must be a JSON object, found another value");
   const auto name = json.find("model");
   if (name == json.end() || name->is_null()) return json;
   if (!name->is_string()) {
-    return with_param(invalid_argument("model: want the name of a model"), "model");
+    return with_param(invalid_argument("model: must be the name of a model"), "model");
   }
   RETURN_IF_ERROR(check_model_name(model, name->get<std::string>()));
   return json;
@@ -75,7 +75,7 @@ absl::Status add_defaults(const Model& model, ApiRequest* request) {
   if (request->n == 0) request->n = message.has_n() ? message.n() : 1;
   if (request->endpoint == kCompletions) {
     if (!request->prompts[0].has_prompt() && !request->prompts[0].has_prompt_ids()) {
-      return with_param(invalid_argument("prompt: want one, found none"), "prompt");
+      return with_param(invalid_argument("prompt: must be given, found none"), "prompt");
     }
     if (!message.has_max_tokens() && !model.options().defaults.max_tokens.has_value()) {
       message.set_max_tokens(kCompletionTokens);
@@ -84,7 +84,8 @@ absl::Status add_defaults(const Model& model, ApiRequest* request) {
   }
   if (message.chat().messages().empty()) {
     const char* name = whole_of(request->endpoint);
-    return with_param(invalid_argument("{}: want at least one message, found none", name), name);
+    return with_param(invalid_argument("{}: must have at least one message, found none", name),
+                      name);
   }
   if (!message.has_max_tokens() && !model.generation_config().max_new_tokens.has_value()) {
     message.set_max_tokens(

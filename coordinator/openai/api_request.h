@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// A request's body -> what the engine is asked for, and how the answer is to look. Fields are those
-// of field_table.h.
+// Converts a request's body to the engine's request, and to the options of the answer. The fields
+// are those of field_table.h.
 #pragma once
 
 #include <cstdint>
@@ -25,14 +25,14 @@ enum Endpoint : unsigned {
   kDetokenize = 16,
 };
 
-// max_tokens of a request that ends with the context alone.
+// The max_tokens of a request that only the end of the context limits.
 inline constexpr int32_t kAllTokens = 1 << 30;
 
 struct ApiRequest {
   Endpoint endpoint = kChat;
-  v1::GenerateRequest shared;                // All but the prompts of a completion.
-  std::vector<v1::GenerateRequest> prompts;  // These alone; of a conversation one without fields.
-  int32_t n = 1;                             // Of these the answer has so many.
+  v1::GenerateRequest shared;                // All fields except the prompts of a completion.
+  std::vector<v1::GenerateRequest> prompts;  // Only prompts; for a conversation, one empty message.
+  int32_t n = 1;                             // The number of choices in the answer.
   bool stream = false;
   bool resumable = false;
   bool include_usage = false;
@@ -49,25 +49,25 @@ struct ApiRequest {
   std::string repeated;       // For kResponses: repeated_fields().
   bool return_token_strs = false;
   std::optional<std::vector<int32_t>> tokens;  // For kDetokenize.
-  std::vector<std::string> unknown_fields;     // Names that no table has, which were passed over.
-  // By GenerateRequest's field, the JSON field that it was read from.
+  std::vector<std::string> unknown_fields;     // Names that are in no table; they were ignored.
+  // The JSON field that each field of GenerateRequest was read from.
   std::map<std::string_view, const char*> names;
 
-  // Prompt `index` with what all share. One at a time: a small body may have many prompts and large
-  // fields.
+  // Prompt `index` with the shared fields. Made one at a time: a small body may have many prompts
+  // and large fields.
   v1::GenerateRequest message(size_t index) const;
 };
 
-// kInvalidArgument, with the field as param: no JSON, a value out of its range, or one that is
-// known and that this server can't do, by its name; kNotFound: another model's name. What limits.h
-// has is checked by to_request().
+// kInvalidArgument, with the field as param: the body is not JSON, a value is out of range, or a
+// known field asks for something that this server cannot do. kNotFound: it names another model. The
+// limits of limits.h are checked by to_request().
 absl::StatusOr<ApiRequest> parse_request(Endpoint endpoint, const std::string& body,
                                          const Model& model);
-// A refusal of to_request() or the engine, which names GenerateRequest's fields, in the words of
-// the JSON that it was read from.
+// Rewrites an error of to_request() or the engine, which names GenerateRequest's fields, to name
+// the JSON fields that they were read from.
 absl::Status in_json_words(const absl::Status& status, const ApiRequest& request);
 
-// kNotFound: the model is not called so.
+// kNotFound: the model does not have this name.
 absl::Status check_model_name(const Model& model, const std::string& name);
 
 }  // namespace lockstep::openai

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Errors as OpenAI's API has them: {"error": {"message", "type", "param", "code"}}.
+// Errors in the form of OpenAI's API: {"error": {"message", "type", "param", "code"}}.
 #pragma once
 
 #include <string>
@@ -11,14 +11,14 @@
 
 namespace lockstep::openai {
 
-// Names the JSON field that is wrong, which becomes "param".
+// Adds the name of the wrong JSON field, which becomes "param".
 absl::Status with_param(absl::Status status, std::string_view param);
 
-// kInvalidArgument, kFailedPrecondition, kOutOfRange: 400 (context_length_exceeded where
+// kInvalidArgument, kFailedPrecondition, kOutOfRange: 400 (context_length_exceeded if
 // is_too_long()); kNotFound: 404 model_not_found; kAlreadyExists: 409; kDeadlineExceeded: 408;
 // kResourceExhausted: 429; kUnavailable, kCancelled: 503; else 500. 429 and 503 have Retry-After.
 http::Response error_response(const absl::Status& status);
-// Its body alone, for an event of a stream.
+// Only the body, for an event of a stream.
 OrderedJson error_body(const absl::Status& status);
 
 }  // namespace lockstep::openai

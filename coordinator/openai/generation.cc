@@ -37,7 +37,7 @@ void refuse(http::Exchange& exchange, const absl::Status& status) {
   exchange.respond(std::move(response));
 }
 
-// Whether the reader of a stream has something to see, or there is nothing more to come.
+// Whether a stream's reader has something to see, or the stream has ended.
 bool has_begun(const std::vector<StreamEvent>& events, bool closed, const absl::Status& status) {
   const auto shows = [](const StreamEvent& event) {
     return !event.token_ids.empty() || event.finish_reason != FinishReason::kCancelled;
@@ -91,8 +91,8 @@ void Generation::start() {
   refuse(*exchange_, status);
 }
 
-// A conversation in which another model called tools is answered where calls cannot be read, as it
-// would be stuck: with text alone, and its tools are named as passed over.
+// If the model has no parser for calls, a conversation in which another model called tools would be
+// refused for ever. It is answered with text alone, and "tools" is named as an ignored field.
 bool Generation::goes_on_without_tools(const ApiRequest& request) const {
   return !context_->formats.check_tools().ok() && !context_->unknown_fields.refuses() &&
          std::ranges::any_of(request.shared.chat().messages(), [](const v1::ChatMessage& message) {
@@ -146,7 +146,7 @@ absl::Status Generation::submit(const ApiRequest& request,
   return absl::OkStatus();
 }
 
-// It runs on whatever becomes of its client, and counts as a request of its key for as long.
+// The stream runs on without its client, and counts as a request of its key until it ends.
 absl::Status Generation::start_kept(const ApiRequest& request) {
   const ServedModel& served = context_->served;
   absl::Status resumable = served.check_resumable();
@@ -204,7 +204,7 @@ AnswerFacts Generation::facts_of(const ApiRequest& request) const {
   return facts;
 }
 
-// Checked, rendered, tokenized; what only the tokens say is added to the facts.
+// Checks, renders and tokenizes; adds the facts that need the tokens.
 absl::StatusOr<Request> Generation::to_engine(const ApiRequest& request, size_t prompt) {
   const Model& model = *context_->served.model;
   ASSIGN_OR_RETURN(Request one, to_request(request.message(prompt), model));
@@ -239,15 +239,15 @@ absl::StatusOr<Request> Generation::to_engine(const ApiRequest& request, size_t 
   return one;
 }
 
-// Where a deadline may pass before anything was sent, the head waits for the first event: until
-// then the answer may be a status of its own. Else it goes at once, so that silence can be filled.
+// With a deadline, the head waits for the first event: until then the answer may be an error
+// status. Without one it is sent at once, so that later silence can be filled.
 void Generation::stream_answer() {
   std::vector<std::shared_ptr<Stream>> streams;
   {
     MutexLock lock(&mutex_);
     streams = streams_;
     begun_ = deadline_ms_ == 0;
-    if (begun_) streams_.clear();  // They are the source's, which goes with the client.
+    if (begun_) streams_.clear();  // The source owns them now, and is destroyed with the client.
   }
   if (deadline_ms_ == 0) return answer_with_events(exchange_, take_facts(), readers_of(streams));
   for (const std::shared_ptr<Stream>& stream : streams) {
@@ -256,7 +256,7 @@ void Generation::stream_answer() {
 }
 
 void Generation::on_news() {
-  std::vector<std::shared_ptr<Stream>> streams;  // Goes after the lock.
+  std::vector<std::shared_ptr<Stream>> streams;  // Destroyed after the lock.
   absl::Status failure;
   {
     MutexLock lock(&mutex_);
@@ -310,10 +310,10 @@ void Generation::gather_answer(const ApiRequest& request) {
   }
 }
 
-// The streams keep their listeners, which keep this object, until they are closed: then it lets go
-// of them. One that fails is the end of all: the others' answers would not be read.
+// The streams keep their listeners, which keep this object, until they are closed; then it drops
+// them. If one fails, all end: the other answers would not be read.
 void Generation::read_stream(size_t prompt) {
-  std::vector<std::shared_ptr<Stream>> closed;  // Goes after the lock.
+  std::vector<std::shared_ptr<Stream>> closed;  // Destroyed after the lock.
   bool failed = false;
   absl::Status accepted;
   {

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// One request to generate: its body is read on the pool, its prompts go to the engine, their
-// streams become the answer.
+// One request to generate: its body is read on the pool, its prompts are sent to the engine, and
+// their streams become the answer.
 #pragma once
 
 #include <cstdint>
@@ -19,23 +19,23 @@
 
 namespace lockstep::openai {
 
-// What all requests share; outlives them.
+// The state that all requests share; outlives them.
 struct ApiContext {
   ServedModel served;
   TaskPool* pool = nullptr;
   FormatChoice formats;
-  std::vector<int32_t> special_ids;   // Special tokens, all of them,
-  std::vector<int32_t> tool_tag_ids;  // and those that the parsers have to see.
+  std::vector<int32_t> special_ids;   // All special tokens.
+  std::vector<int32_t> tool_tag_ids;  // The special tokens that the parser of calls must see.
   std::vector<int32_t> thought_tag_ids;
   UnknownFields unknown_fields;
 };
 
 // Keeps itself alive until it has answered, or until the client is gone and its streams are closed.
-// The pool is used no more once the client is gone.
+// Does not use the pool after the client is gone.
 class Generation : public std::enable_shared_from_this<Generation> {
  public:
-  // On an I/O thread: looks for room in the engine's queue before anything is read, and hands the
-  // rest to the pool.
+  // Runs on an I/O thread: checks that the engine's queue has room before anything is read, and
+  // gives the rest to the pool.
   static void begin(Endpoint endpoint, ApiContext* context,
                     const std::shared_ptr<http::Exchange>& exchange);
 
@@ -43,13 +43,13 @@ class Generation : public std::enable_shared_from_this<Generation> {
 
  private:
   struct Progress {
-    size_t offset = 0;  // Events that were read.
+    size_t offset = 0;  // The number of events read.
     bool closed = false;
   };
 
-  // On the pool.
+  // Runs on the pool.
   void start() ABSL_LOCKS_EXCLUDED(mutex_);
-  // Adds the streams that it began; an error is the answer, and they are to be cancelled.
+  // Adds the streams that it began. An error is the answer; the caller must cancel the streams.
   absl::Status answer(std::vector<std::shared_ptr<Stream>>* streams) ABSL_LOCKS_EXCLUDED(mutex_);
   absl::Status submit(const ApiRequest& request, std::vector<std::shared_ptr<Stream>>* streams);
   absl::Status start_kept(const ApiRequest& request);
@@ -58,30 +58,30 @@ class Generation : public std::enable_shared_from_this<Generation> {
   AnswerFacts facts_of(const ApiRequest& request) const;
   absl::Status check_deadline() const;
   void stream_answer() ABSL_LOCKS_EXCLUDED(mutex_);
-  // Once: the answer's writer has them then.
+  // Called once: it moves the facts to the answer's writer.
   std::shared_ptr<const AnswerFacts> take_facts();
   std::vector<std::unique_ptr<StreamReader>> readers_of(
       const std::vector<std::shared_ptr<Stream>>& streams) const;
   void gather_answer(const ApiRequest& request) ABSL_LOCKS_EXCLUDED(mutex_);
   void respond() ABSL_LOCKS_EXCLUDED(mutex_);
 
-  // On the notifier's thread.
+  // These run on the notifier's thread.
   void on_news() ABSL_LOCKS_EXCLUDED(mutex_);
   void read_stream(size_t prompt) ABSL_LOCKS_EXCLUDED(mutex_);
 
-  // On an I/O thread: the client is gone.
+  // Runs on an I/O thread: the client is gone.
   void abandon() ABSL_LOCKS_EXCLUDED(mutex_);
   void cancel_all(const std::vector<std::shared_ptr<Stream>>& streams);
 
   const Endpoint endpoint_;
   ApiContext* const context_;
   const std::shared_ptr<http::Exchange> exchange_;
-  int64_t deadline_ms_ = 0;  // Of a steady clock; 0: none.
-  AnswerFacts facts_;        // Before there are streams.
+  int64_t deadline_ms_ = 0;  // The steady clock's; 0: none.
+  AnswerFacts facts_;        // Used only before the answer begins.
 
   Mutex mutex_;
   bool gone_ ABSL_GUARDED_BY(mutex_) = false;
-  bool begun_ ABSL_GUARDED_BY(mutex_) = false;  // The head of a streamed answer is on its way.
+  bool begun_ ABSL_GUARDED_BY(mutex_) = false;  // The answer's head is sent or soon will be.
   std::vector<std::shared_ptr<Stream>> streams_ ABSL_GUARDED_BY(mutex_);  // By prompt.
   std::vector<Progress> progress_ ABSL_GUARDED_BY(mutex_);                // By prompt.
   std::unique_ptr<WholeAnswer> answer_ ABSL_GUARDED_BY(mutex_);

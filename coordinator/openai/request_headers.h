@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// The headers of a request by which it is found again.
+// The headers that identify a request.
 #pragma once
 
 #include <string>
@@ -8,10 +8,10 @@
 
 namespace lockstep::openai {
 
-// traceparent, as lockstep::traceparent_of() has it; "" for several.
+// The value of traceparent, checked by lockstep::traceparent_of(); "" if there are several.
 std::string traceparent_of(const http::Request& request);
 
-// X-Request-Id, the client's name of its request; "" for none, or one that cannot be a name.
+// X-Request-Id, the client's name for its request; "" if there is none, or it is not a valid name.
 std::string id_of(const http::Request& request);
 
 }  // namespace lockstep::openai

@@ -23,7 +23,7 @@ bool add_special(const ApiRequest& request, bool fallback) {
   return request.shared.has_add_special() ? request.shared.add_special() : fallback;
 }
 
-// Within the limits of a chat that is answered.
+// Renders the prompt within the limits of a chat that is answered.
 absl::StatusOr<MarkedText> chat_prompt(const ApiRequest& request, const Model& model) {
   const auto render = [&]() -> absl::StatusOr<MarkedText> {
     RETURN_IF_ERROR(check_limits(request.shared));
@@ -47,14 +47,14 @@ absl::StatusOr<std::vector<int32_t>> tokens_of(const ApiRequest& request, const 
     return tokens_of_chat(prompt, request, model);
   }
   if (request.prompts.size() != 1 || !request.prompts[0].has_prompt()) {
-    return refusal("prompt", "must be a string, or messages in its place");
+    return refusal("prompt", "must be a string; or send messages");
   }
   EncodeOptions options;
   options.add_special = add_special(request, /*fallback=*/true);
   return tokenizer->encode(request.prompts[0].prompt(), options);
 }
 
-// Texts that one answer shows: as many tokens as are read at once the other way.
+// The max number of texts in one answer: as many as the ids that /detokenize accepts.
 constexpr size_t kMaxTokenTexts = 1 << 18;
 
 absl::StatusOr<OrderedJson> tokenize(const ApiContext& context, const ApiRequest& request) {
@@ -62,14 +62,14 @@ absl::StatusOr<OrderedJson> tokenize(const ApiContext& context, const ApiRequest
   const bool has_prompt =
       request.prompts.size() > 1 || prompt.has_prompt() || prompt.has_prompt_ids();
   if (has_prompt && request.shared.chat().messages_size() > 0) {
-    return refusal("messages", "must be left out beside a prompt");
+    return refusal("messages", "must not be sent with a prompt");
   }
   ASSIGN_OR_RETURN(const std::vector<int32_t> tokens, tokens_of(request, *context.served.model));
   if (request.return_token_strs && tokens.size() > kMaxTokenTexts) {
-    return refusal("return_token_strs",
-                   fmt::format("must be of at most {} tokens, found {}; send less at once, or "
-                               "leave it out",
-                               kMaxTokenTexts, tokens.size()));
+    return refusal(
+        "return_token_strs",
+        fmt::format("must have at most {} tokens, found {}; send less at once, or leave it out",
+                    kMaxTokenTexts, tokens.size()));
   }
   OrderedJson texts;
   for (size_t i = 0; request.return_token_strs && i < tokens.size(); ++i) {
@@ -91,12 +91,12 @@ absl::StatusOr<OrderedJson> detokenize(const ApiContext& context, const ApiReque
   for (const int32_t id : *request.tokens) {
     if (0 <= id && id < vocabulary) continue;
     return refusal("tokens",
-                   fmt::format("want token ids of 0 to {}, found {}", vocabulary - 1, id));
+                   fmt::format("must be token ids of 0 to {}, found {}", vocabulary - 1, id));
   }
   return OrderedJson{{"prompt", tokenizer->decode(*request.tokens, /*skip_special=*/false)}};
 }
 
-// The prompt that a chat would be answered from, and the parsers of the answer.
+// The prompt of a chat, and the parsers of its answer.
 absl::StatusOr<OrderedJson> render(const ApiContext& context, const ApiRequest& request) {
   const Model& model = *context.served.model;
   const v1::ChatMessages& chat = request.shared.chat();
@@ -120,7 +120,7 @@ absl::StatusOr<OrderedJson> count_input(const ApiContext& context, const ApiRequ
   return OrderedJson{{"object", "response.input_tokens"}, {"input_tokens", tokens.size()}};
 }
 
-// Has the pool read the body.
+// A route whose body is read on the pool.
 struct TextCall {
   Endpoint endpoint;
   absl::StatusOr<OrderedJson> (*answer)(const ApiContext& context, const ApiRequest& request);

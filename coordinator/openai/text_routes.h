@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// What of a request can be had without generating: its tokens, its prompt, and texts of tokens.
+// Answers that need no generation: the tokens of a text, its prompt, and the texts of tokens.
 #pragma once
 
 #include <vector>

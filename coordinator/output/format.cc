@@ -123,7 +123,7 @@ constexpr Format kFormats[] = {
                 .end = "</tool_call>"},
      .suffixes = true,
      .marks = {{{"<tool_sep"}}}},
-    // The form is chosen by what follows the tag: a list, or a name.
+    // The text after the tag decides the form: a list, or a name.
     {.names = {"mistral", "mistral_v11"},
      .models = "Mistral since 7B v0.3, Devstral, Magistral, Ministral 3",
      .thoughts = {{{"[THINK]", "[/THINK]"}, kThink}},
@@ -303,7 +303,7 @@ void add(const TagPairs& pairs, std::vector<std::string_view>* all) {
   for (const TagPair& pair : pairs) add(Tags{pair.begin, pair.end}, all);
 }
 
-// Servers write one name with different marks in it.
+// Servers write the same name with different punctuation marks.
 std::string plain(std::string_view name) {
   std::string letters;
   std::ranges::copy_if(name, std::back_inserter(letters),

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// How models write thoughts and tool calls into their text: one table. A row is tags, the notation
-// of calls, and what in a chat template shows that a model was trained on it.
+// One table of how models write thoughts and tool calls in their text. A row has the tags, the
+// notation of calls, and the marks in a chat template that show that a model was trained on it.
 #pragma once
 
 #include <array>
@@ -11,7 +11,7 @@
 
 namespace lockstep {
 
-using Tags = std::array<std::string_view, 4>;  // Empty ones are none.
+using Tags = std::array<std::string_view, 4>;  // Empty ones are unused.
 
 struct TagPair {
   std::string_view begin;
@@ -26,7 +26,7 @@ enum class CallNotation {
   kTagged,   // Name, keys and values between tags, typed by the function's schema.
   kPython,   // f(k="v", n=3), several in a list or one per line.
   kGemma,    // call:f{k:v,n:3} with tags in place of quotes.
-  kHarmony,  // The whole answer is a row of messages with headers, thoughts too.
+  kHarmony,  // The whole answer, also thoughts, is a sequence of messages with headers.
 };
 
 struct JsonTags {
@@ -38,7 +38,7 @@ struct HeadedTags {
   std::string_view id;         // Between name and id.
   std::string_view arguments;  // Before the object.
   std::string_view end;        // After it.
-  // The name is functions.NAME:NUMBER, and this is the call's id.
+  // The name is functions.NAME:NUMBER, which is also the call's id.
   bool is_id = false;
 };
 
@@ -51,37 +51,37 @@ struct TaggedTags {
   std::string_view value;  // Between key_end and the value; may be empty.
   std::string_view value_end;
   std::string_view end;    // After the last value.
-  bool has_lines = false;  // One line break at either end of a value belongs to the tags.
+  bool has_lines = false;  // One line break at each end of a value belongs to the tags.
 };
 
 struct Format {
   Tags names;
   std::array<std::string_view, 5> aliases = {};  // Names in vLLM and SGLang.
-  std::string_view models;                       // Their chat templates or cards have it.
+  std::string_view models;  // Models with this format in their chat templates or cards.
 
   TagPairs thoughts = {};
   bool thinks_again = false;       // Thoughts may follow content, too.
-  bool call_ends_thought = false;  // Where the thought has no end.
-  TagPairs wraps = {};             // Tags around content: no part of it.
+  bool call_ends_thought = false;  // If the thought has no end tag.
+  TagPairs wraps = {};             // Tags around content, not part of it.
   Tags hidden = {};                // Tags that are never shown.
 
   CallNotation notation = CallNotation::kNone;
-  bool has_json = false;  // kJson, too, where a brace follows the begin.
-  bool is_bare = false;   // Calls also begin a text without a tag.
-  bool at_start = false;  // Calls are at the beginning of content alone.
-  Tags begins = {};       // Before the calls,
-  Tags ends = {};         // and after them. Without: a list's or a call's end is theirs.
+  bool has_json = false;  // kJson is also possible, if a brace follows the begin tag.
+  bool is_bare = false;   // Calls may also begin a text without a tag.
+  bool at_start = false;  // Calls are only at the beginning of content.
+  Tags begins = {};       // Before the calls.
+  Tags ends = {};         // After them. Without: the block ends with a list or a call.
   JsonTags json = {};
   HeadedTags headed = {};
   TaggedTags tagged = {};
   std::string_view quote;  // kGemma
   bool suffixes = false;   // Tags may have a suffix: <tag:word>.
 
-  // A template that mentions all of one list, and nothing of `not_marks`, is of this format.
+  // A template has this format if it mentions all of one list, and nothing of `not_marks`.
   std::array<Tags, 2> marks = {};
   Tags not_marks = {};
 
-  // Whether arguments are typed by the functions' schemas.
+  // Whether the functions' schemas give the types of arguments.
   bool has_types() const { return notation == CallNotation::kTagged; }
   bool has_calls() const { return notation != CallNotation::kNone; }
   bool has_thoughts() const {
@@ -90,12 +90,12 @@ struct Format {
 };
 
 std::span<const Format> formats();
-// By a name or an alias, in which - _ and . do not count; null where there is none.
+// Finds a format by name or alias, ignoring - _ and . in it; null if there is none.
 const Format* find_format(std::string_view name);
 
 // The tags before and after the calls.
 std::vector<std::string_view> block_tags(const Format& format);
-// The tags that a parser looks for to find thoughts and content, and to find calls.
+// The tags that a parser looks for, to find thoughts and content, and to find calls.
 std::vector<std::string_view> thought_tags(const Format& format);
 std::vector<std::string_view> call_tags(const Format& format);
 

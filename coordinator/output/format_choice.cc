@@ -27,7 +27,7 @@ bool shows(const ChatTemplate& chat_template, const Format& format) {
 }
 
 bool shows_thoughts(const ChatTemplate& chat_template, const Format& format) {
-  // Its end of a thought ends any message, in other templates, too.
+  // Its end of a thought also ends messages in other templates.
   if (format.notation == CallNotation::kHarmony) return shows(chat_template, format);
   return std::ranges::any_of(format.thoughts, [&](const TagPair& pair) {
     return !pair.end.empty() && chat_template.mentions(pair.end);
@@ -58,20 +58,20 @@ void choose_tools(const ChatTemplate* chat_template, FormatChoice* choice) {
   } else if (chat_template == nullptr) {
     choice->reason = "no chat template";
   } else if (shown.empty()) {
-    choice->reason = "no known form of calls in the chat template";
+    choice->reason = "no known format of calls in the chat template";
   } else {
     choice->reason = fmt::format("{} and {} are both in the chat template", name_of(shown[0]),
                                  name_of(shown[1]));
   }
 }
 
-// Whether a format's thoughts are those of "think" and nothing more.
+// Whether a format's thoughts are exactly those of "think".
 bool only_thinks(const Format& format, const Format& think) {
   return format.thoughts[0].begin == think.thoughts[0].begin && format.thoughts[1].begin.empty() &&
          format.wraps[0].begin.empty() && !format.suffixes;
 }
 
-// The format of the calls is asked first: it knows best what is beside them.
+// The calls' format is tried first: it describes the text around calls best.
 const Format* choose_thoughts(const ChatTemplate* chat_template, const Format* tools) {
   if (chat_template == nullptr) return nullptr;
   const Format* think = find_format("think");
@@ -91,7 +91,7 @@ std::string name_of(const Format* format) {
   return format == nullptr ? "none" : std::string(format->names[0]);
 }
 
-// A client that offers tools waits for calls, and would take text in their place for an answer.
+// A client that offers tools waits for calls, and would take their text for an answer.
 absl::Status FormatChoice::check_tools() const {
   if (tools != nullptr || tools_as_text) return absl::OkStatus();
   return failed_precondition(
@@ -153,7 +153,7 @@ std::vector<int32_t> tag_ids(std::span<const std::string_view> tags,
 
 ThoughtPlace thought_place(std::span<const int32_t> prompt_ids, const Format& format,
                            const Tokenizer& tokenizer) {
-  constexpr size_t kTailTokens = 32;  // Enough for tags that are no tokens, and blanks.
+  constexpr size_t kTailTokens = 32;  // Enough for blanks, and for tags that are not single tokens.
   const auto tail = prompt_ids.last(std::min(prompt_ids.size(), kTailTokens));
   const std::string text = tokenizer.decode(tail, /*skip_special=*/false);
   const std::string_view end = trimmed(text);

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// A state machine over bytes, so that how the text was cut cannot matter.
+// A state machine over bytes, so that the cuts of the text cannot change the result.
 #include "coordinator/output/output_parser.h"
 
 #include <algorithm>
@@ -14,7 +14,7 @@ namespace {
 
 bool has(const Tags& tags, std::string_view tag) { return std::ranges::count(tags, tag) != 0; }
 
-// The pair that a tag begins; null where it begins none.
+// The pair that begins with this tag; null if there is none.
 const TagPair* begun_by(const TagPairs& pairs, std::string_view tag) {
   const auto* found = std::ranges::find(pairs, tag, &TagPair::begin);
   return found == pairs.end() ? nullptr : found;
@@ -198,7 +198,7 @@ void OutputParser::content_byte(char c) {
 void OutputParser::content_tag(std::string_view tag) {
   if (const Format* tools = options_.tools; tools != nullptr) {
     if (has(tools->begins, tag) && (is_fresh_ || !tools->at_start)) return begin_calls(tag);
-    if (has(tools->ends, tag) && sink_.calls() > 0) return;  // It ends a block that is over.
+    if (has(tools->ends, tag) && sink_.calls() > 0) return;  // Its block has ended already.
   }
   for (const Format* format : {options_.thoughts, options_.tools}) {
     if (format == nullptr) continue;

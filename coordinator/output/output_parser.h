@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Cuts thoughts and tool calls out of a model's text as it comes. The pieces, joined, are the same
-// for every way in which the text was cut.
+// Splits a model's text into thoughts, content and tool calls while it arrives. The joined pieces
+// do not depend on how the text was cut.
 #pragma once
 
 #include <memory>
@@ -15,28 +15,29 @@
 
 namespace lockstep {
 
-// The end of the prompt: templates may begin a thought for the model, or give it an empty one.
+// The state at the end of the prompt: templates may begin a thought for the model, or write an
+// empty one.
 enum class ThoughtPlace { kBefore, kWithin, kAfter };
 
 // The formats outlive the options.
 struct OutputOptions {
   const Format* thoughts = nullptr;  // Null: everything is content.
   ThoughtPlace place = ThoughtPlace::kBefore;
-  const Format* tools = nullptr;                               // Null: no call is looked for.
+  const Format* tools = nullptr;                               // Null: the text has no calls.
   bool one_call = false;                                       // Further ones are dropped.
   std::shared_ptr<const FunctionSchemas> functions = nullptr;  // Null: types are unknown.
 };
 
-// Text that looks like a call and is none stays content. Held back are: bytes that may become a
-// tag, calls whose name is not known yet, and in a thought that a call may end all from the call's
-// tag on.
+// Text that looks like a call but is not one stays content. The parser holds back bytes that may
+// become a tag, calls whose name is not complete, and, in a thought that a call may end, all text
+// from the call's tag on.
 class OutputParser {
  public:
   explicit OutputParser(const OutputOptions& options);
 
   OutputDelta push(std::string_view text);
-  // The text is over. `is_cut`: by max_tokens; then a call that was begun between tags and has no
-  // name is left out, else it is content.
+  // The text has ended. `is_cut`: by max_tokens; then an unfinished call that began with a tag and
+  // has no name is dropped. Otherwise it is content.
   OutputDelta finish(bool is_cut = false);
   bool has_calls() const { return sink_.calls() > 0; }
 
@@ -58,12 +59,12 @@ class OutputParser {
   const OutputOptions options_;
   OutputSink sink_;
   Place place_ = Place::kStart;
-  TagFinder tags_;                   // Those of the place.
+  TagFinder tags_;                   // The tags that matter at this place.
   std::string_view thought_end_;     // Empty: any of the format's.
-  bool in_call_of_thought_ = false;  // A call's tag was in the thought:
-  std::string call_of_thought_;      // from there on.
-  bool is_fresh_ = true;             // Content has not begun, but for blanks and wraps.
-  std::string_view wrap_end_;        // Of the wrap that is open.
+  bool in_call_of_thought_ = false;  // A call's tag was found in the thought.
+  std::string call_of_thought_;      // The text from that tag on.
+  bool is_fresh_ = true;             // Content has not begun, except for blanks and wraps.
+  std::string_view wrap_end_;        // The end tag of the open wrap.
   std::unique_ptr<CallReader> calls_;
   bool has_tag_ = false;  // The calls began with a tag.
 };

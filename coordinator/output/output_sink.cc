@@ -93,7 +93,7 @@ void OutputSink::end_call() {
   if (!has_arguments_) add_arguments("{}");
 }
 
-// The last call's delta; null where the call is not wanted.
+// The last call's delta; null if the call is dropped.
 CallDelta* OutputSink::news() {
   if (one_call_ && calls_ > 1) return nullptr;
   if (delta_.calls.empty() || delta_.calls.back().index != calls_ - 1) {

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Finds tags in a text that comes byte by byte.
+// Finds tags in a text that arrives byte by byte.
 #pragma once
 
 #include <cstddef>
@@ -10,16 +10,16 @@
 
 namespace lockstep {
 
-// No tag lies within another one, so that the first match is the only one. Takes time by the bytes
-// pushed times the bytes of the tags.
+// No tag is inside another one, so the first match is the only one. The time is the bytes pushed
+// times the bytes of the tags.
 class TagFinder {
  public:
-  // Empty tags are left out. `suffixes`: a tag that ends with '>' may have a word there
+  // Empty tags are ignored. `suffixes`: a tag that ends with '>' may have a word there
   // (<tool_calls:opensource>).
   explicit TagFinder(std::vector<std::string_view> tags, bool suffixes = false);
 
-  // Appends what cannot become a tag any more to `text`. A tag that ends with this byte is
-  // returned as it is in the list; what was before it is in `text` by then.
+  // Appends the bytes that can no longer become a tag to `text`. If a tag ends with this byte,
+  // returns it as it is in the list, after the earlier bytes were appended to `text`.
   std::optional<std::string_view> push(char c, std::string* text);
 
   // The bytes that may still become a tag.

@@ -1,6 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// The files of the page at /, as they are in this folder, embedded in the program: it needs neither
-// a network nor a folder beside it.
+// The files of the page at /, embedded in the program: it needs neither a network nor a folder.
 #pragma once
 
 #include <span>

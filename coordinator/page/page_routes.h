@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// The page at / and the files that it needs.
+// The routes of the page at / and its files.
 #pragma once
 
 #include <vector>
@@ -8,7 +8,7 @@
 
 namespace lockstep {
 
-// They may load from this server alone, run no script that is not in a file, and be shown in no
+// The files may load only from this server, run scripts only from files, and may not be shown in a
 // frame (Content-Security-Policy).
 std::vector<http::Route> page_routes();
 

@@ -19,7 +19,7 @@ constexpr uint32_t kOut = EPOLLOUT;
 constexpr std::chrono::seconds kHandshake{10};
 constexpr std::chrono::seconds kLinger{5};  // For the client to take the last bytes.
 
-// Writes what waits, or else `bytes`; what the channel does not take waits. False: it failed.
+// Writes `waiting`, or else `bytes`; the rest is left in `waiting`. False: it failed.
 bool write_to(Channel& channel, std::string& waiting, std::string_view bytes = {}) {
   std::string_view left = waiting.empty() ? bytes : waiting;
   while (!left.empty()) {
@@ -32,7 +32,7 @@ bool write_to(Channel& channel, std::string& waiting, std::string_view bytes = {
   return true;
 }
 
-// ALPN is how HTTP/2 is agreed on. gRPC's own TLS refuses clients without it, too.
+// HTTP/2 is negotiated by ALPN. gRPC's own TLS also refuses clients without it.
 bool has_protocol(const SSL* tls) {
   const unsigned char* name = nullptr;
   unsigned size = 0;
@@ -57,7 +57,7 @@ GrpcConnection::~GrpcConnection() {
 }
 
 void GrpcConnection::on_client(uint32_t events, const Turn& turn) {
-  if ((events & (EPOLLERR | EPOLLHUP)) != 0) {  // A reset: nothing can be sent any more.
+  if ((events & (EPOLLERR | EPOLLHUP)) != 0) {  // A reset: nothing more can be sent.
     is_over_ = true;
     return;
   }
@@ -87,7 +87,7 @@ uint32_t GrpcConnection::client_events() const {
 }
 
 std::optional<uint32_t> GrpcConnection::inner_events() const {
-  // epoll would report without end that gRPC has hung up.
+  // epoll would report forever that gRPC has hung up.
   if (ends_.inner < 0 || has_hung_up_) return std::nullopt;
   return (to_client_.empty() ? kIn : 0) | (to_grpc_.empty() ? 0 : kOut);
 }
@@ -127,7 +127,7 @@ void GrpcConnection::receive(const Turn& turn) {
     ++reads;
   } while (outside_.is_tls() && progress.outcome == Outcome::kDone && filled < kTurnBytes);
   wants_write_ = progress.outcome == Outcome::kWantWrite;
-  // OpenSSL may have more of it, of which epoll does not know.
+  // OpenSSL may have buffered more, which epoll does not know.
   if (outside_.is_tls() && progress.outcome == Outcome::kDone) resume_ = turn.now;
 
   const std::string_view content(turn.scratch, filled);
@@ -136,12 +136,12 @@ void GrpcConnection::receive(const Turn& turn) {
                   ? static_cast<int64_t>(BIO_number_read(SSL_get_rbio(ends_.tls.get())))
                   : received_ + static_cast<int64_t>(filled);
   if (!pace_.count(received_ - before, reads, content, turn.now)) {
-    problem_ = "its headers do not end";
+    problem_ = "its headers are too long";
     is_over_ = true;
   }
   if (!inside_.has_value()) finish_handshake();
   if (progress.outcome == Outcome::kFailed) {
-    // A client that hangs up is no error of TLS.
+    // A client that hangs up is not a TLS error.
     if (!inside_.has_value() && ERR_peek_error() != 0) problem_ = take_tls_error();
     is_over_ = true;
   }

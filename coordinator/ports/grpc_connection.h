@@ -18,9 +18,9 @@ struct ssl_st;
 
 namespace lockstep {
 
-// gRPC has one end of a pair of sockets, this has the other. At most 64 KiB wait here in each
-// direction: nothing is read for a side that takes nothing. Level-triggered epoll says what can be
-// done; each call carries at most 64 KiB in each direction. One thread.
+// gRPC has one end of a pair of sockets, this class the other. At most 64 KiB are buffered in each
+// direction: nothing is read for a side that is not reading. Driven by level-triggered epoll; each
+// call carries at most 64 KiB in each direction. One thread.
 class GrpcConnection {
  public:
   using Clock = std::chrono::steady_clock;
@@ -28,15 +28,15 @@ class GrpcConnection {
   static constexpr Clock::time_point kNever = Clock::time_point::max();
 
   // The descriptors are owned and non-blocking. With `tls`, `inner` is -1, and open_inner() makes
-  // it after the handshake; -1: it cannot.
+  // it after the handshake; -1: it failed.
   struct Ends {
     int client = -1;
     int inner = -1;
-    std::shared_ptr<ssl_st> tls = nullptr;  // Null: plain.
+    std::shared_ptr<ssl_st> tls = nullptr;  // Null: plain text.
     std::function<int()> open_inner = nullptr;
   };
   GrpcConnection(Ends ends, const GrpcPace& pace, Clock::time_point now);
-  // Closes both.
+  // Closes both descriptors.
   ~GrpcConnection();
   GrpcConnection(const GrpcConnection&) = delete;
   GrpcConnection& operator=(const GrpcConnection&) = delete;
@@ -53,13 +53,13 @@ class GrpcConnection {
   void on_time(const Turn& turn);
 
   bool is_over() const { return is_over_; }
-  // The events that it waits for. Of inner() nullopt: it is not to be watched.
+  // The events that it waits for. inner_events() is nullopt if inner() must not be watched.
   uint32_t client_events() const;
   std::optional<uint32_t> inner_events() const;
-  // When on_time() is to be called.
+  // When to call on_time().
   Clock::time_point time() const;
-  int64_t received() const { return received_; }  // Bytes of the client's socket.
-  // The reason for which it failed, where it is known.
+  int64_t received() const { return received_; }  // Bytes from the client's socket.
+  // Why it failed, if known.
   const std::string& problem() const { return problem_; }
 
  private:
@@ -76,11 +76,11 @@ class GrpcConnection {
   std::string to_grpc_;
   std::string to_client_;
   int64_t received_ = 0;
-  bool client_ended_ = false;  // It sends no more.
-  bool wants_write_ = false;   // TLS has to send before it receives.
-  bool has_hung_up_ = false;   // gRPC takes no more: what it has sent is carried on.
+  bool client_ended_ = false;  // The client sends no more.
+  bool wants_write_ = false;   // TLS must send before it receives.
+  bool has_hung_up_ = false;   // gRPC reads no more; its output is still carried.
   bool is_over_ = false;
-  Clock::time_point resume_ = kNever;  // Nothing is received before.
+  Clock::time_point resume_ = kNever;  // Nothing is received before this time.
   Clock::time_point deadline_ = kNever;
   std::string problem_;
 };

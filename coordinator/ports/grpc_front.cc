@@ -38,10 +38,10 @@ namespace {
 
 using Clock = std::chrono::steady_clock;
 
-constexpr int kEvents = 64;  // Per look: the system reports descriptors round robin.
+constexpr int kEvents = 64;  // Per call of epoll_wait: the system reports descriptors round robin.
 constexpr std::chrono::seconds kLastBytes{1};
 
-// Gives the socket a name without a file, which its peer can read. False, and errno: it cannot.
+// Binds the socket to an abstract name, which its peer can read. False: it failed, errno is set.
 bool bind_name(int socket, const std::string& name) {
   sockaddr_un place = {};
   place.sun_family = AF_UNIX;
@@ -76,7 +76,7 @@ class GrpcFront::Impl {
   };
   using Connections = std::unordered_map<uint64_t, Watched>;
 
-  // Any thread. This side's end of a pair, of which gRPC has the other one; -1: there is none.
+  // Any thread. Our end of a new pair, of which gRPC has the other one; -1: it failed.
   int open_inner(int client) ABSL_LOCKS_EXCLUDED(handing_over_);
   void wake() const;
   void log(const std::string& peer, const std::string& problem);
@@ -99,7 +99,7 @@ class GrpcFront::Impl {
   const std::string address_;
   const std::unique_ptr<TlsContext> tls_;
   const HandOver hand_over_;
-  const std::string name_;  // No other process' pairs have it.
+  const std::string name_;  // Unique to this process' pairs.
   const int epoll_;
   const int wake_;
   LogLimit problems_{std::chrono::seconds(1)};
@@ -108,15 +108,15 @@ class GrpcFront::Impl {
   bool stopped_ ABSL_GUARDED_BY(handing_over_) = false;
   uint64_t pairs_ ABSL_GUARDED_BY(handing_over_) = 0;
   Mutex mutex_;
-  std::vector<std::pair<int, int>> adopted_ ABSL_GUARDED_BY(mutex_);  // Client's and inner end.
+  std::vector<std::pair<int, int>> adopted_ ABSL_GUARDED_BY(mutex_);  // Client, inner end.
   bool ending_ ABSL_GUARDED_BY(mutex_) = false;
 
-  // The thread's.
+  // Used by the thread.
   Clock::time_point now_ = Clock::now();
   TokenBucket all_ = GrpcPace::for_all(now_);
   std::vector<char> scratch_ = std::vector<char>(GrpcConnection::kTurnBytes);
   Connections connections_;
-  // Among those with the same time, the one that has waited longest for a turn comes first.
+  // Ordered by time, then by the time since the last turn.
   std::set<std::tuple<Clock::time_point, uint64_t, uint64_t>> times_;
   uint64_t last_id_ = 0;
   uint64_t turns_ = 0;
@@ -212,7 +212,7 @@ void GrpcFront::Impl::run() {
   while (now_ < end_ && (end_ == GrpcConnection::kNever || !connections_.empty())) {
     const int count = epoll_wait(epoll_, events.data(), kEvents, wait_ms());
     now_ = Clock::now();
-    // Without memory for it, what was not done is reported again.
+    // Events that fail for lack of memory are reported again.
     within_memory([&] {
       for (int i = 0; i < count; ++i) on_event(events[static_cast<size_t>(i)]);
       on_times();
@@ -230,7 +230,7 @@ int GrpcFront::Impl::wait_ms() const {
   return static_cast<int>(std::chrono::ceil<std::chrono::milliseconds>(first - now_).count());
 }
 
-// The key has the connection's number and which of its ends it is: one that went meanwhile is not
+// The key has the connection's number and which of its ends it is: a connection that is gone is not
 // found.
 void GrpcFront::Impl::on_event(const epoll_event& event) {
   if (event.data.u64 == 0) return take_adopted();
@@ -242,7 +242,7 @@ void GrpcFront::Impl::on_event(const epoll_event& event) {
   });
 }
 
-// Each that is due has one turn: those that are due again then have their next one later.
+// Each due connection gets one turn: those that are due again get their next one later.
 void GrpcFront::Impl::on_times() {
   std::vector<uint64_t> due;
   for (const auto& [time, last_turn, id] : times_) {

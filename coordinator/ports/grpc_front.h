@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// What is between the clients of the public port and gRPC: a thread of ours that ends TLS and
-// paces what gRPC is given (GrpcPace).
+// Our thread between the clients of the public port and gRPC: it ends TLS and paces the input of
+// gRPC (GrpcPace).
 #pragma once
 
 #include <chrono>
@@ -15,23 +15,22 @@ namespace lockstep {
 
 class GrpcFront {
  public:
-  // A connection has three: the client's, and the pair between this and gRPC.
+  // Per connection: the client's, and the pair between this and gRPC.
   static constexpr int64_t kDescriptors = 3;
 
-  // `address` is for the log. `hand_over`: gives gRPC a plain connection, which it then owns and
-  // whose peer is kRelayedPrefix with the client's address. Any thread, one at a time.
+  // `address` is for the log. `hand_over` gives gRPC a plain connection, which it then owns and
+  // whose peer is kRelayedPrefix with the client's address; any thread, one call at a time.
   // kResourceExhausted, one line: no descriptor is left.
   using HandOver = std::function<void(int descriptor)>;
   static absl::StatusOr<std::unique_ptr<GrpcFront>> start(const std::string& address,
                                                           std::unique_ptr<TlsContext> tls,
                                                           HandOver hand_over);
-  // Sends what gRPC has sent, as long as it is taken, at most for a second. gRPC has closed its
-  // connections before.
+  // Sends the rest of gRPC's output, for at most a second. gRPC must have closed its connections.
   ~GrpcFront();
 
-  // Owns the descriptor, which is non-blocking. Any thread.
+  // Takes ownership of the descriptor, which is non-blocking. Any thread.
   void adopt(int descriptor);
-  // Calls hand_over no more: a client whose handshake is not done yet is closed. Any thread.
+  // Stops calling hand_over: a client whose handshake is not done is closed. Any thread.
   void stop();
 
  private:

@@ -6,8 +6,8 @@
 namespace lockstep {
 namespace {
 
-// The largest request is 4 MiB: two of them pass at once, then one per second. gRPC takes tens of
-// these rates with one thread.
+// The largest request is 4 MiB: two of them pass at once, then one per second. One thread of gRPC
+// handles tens of times these rates.
 constexpr double kBurst = 8 << 20;
 constexpr double kPerSecond = 4 << 20;
 constexpr double kBurstOfAll = 64 << 20;
@@ -15,15 +15,15 @@ constexpr double kPerSecondOfAll = 16 << 20;
 // A connection that sends less than this does not wait for others.
 constexpr double kShareBurst = 16 << 10;
 constexpr double kSharePerSecond = 4 << 10;
-// The cost of a frame, a TLS record or a read beside its bytes: 16,000 of them pass per second.
+// The overhead of a frame, a TLS record or a read: 16,000 of them pass per second.
 constexpr double kPieceBytes = 256;
-// Thousands of connections that wait for the rate of all are not looked at more often.
+// A lower bound of a pause, for thousands of connections that wait for the shared rate.
 constexpr std::chrono::milliseconds kMinPause{20};
 
 constexpr size_t kPrefaceBytes = 24;
-constexpr unsigned char kContinuation = 9;  // The type of a frame.
-// Blocks of headers above 16 KiB have CONTINUATION frames; gRPC refuses those above 8 KiB, and
-// keeps them until they end.
+constexpr unsigned char kContinuation = 9;  // A frame type.
+// Header blocks above 16 KiB have CONTINUATION frames; gRPC refuses blocks above 8 KiB, but buffers
+// them until they end.
 constexpr size_t kMaxContinued = 64 << 10;
 
 }  // namespace

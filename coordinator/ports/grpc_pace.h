@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// How fast gRPC is given what clients send. gRPC's threads also serve the workers' port: a client
-// that keeps them busy makes heartbeats late, and healthy workers are killed. No I/O, no clock.
+// Limits the rate of clients' input to gRPC. gRPC's threads also serve the workers' port: a client
+// that keeps them busy delays heartbeats, and healthy workers are killed. No I/O, no clock.
 #pragma once
 
 #include <array>
@@ -11,7 +11,7 @@
 
 namespace lockstep {
 
-// A token bucket, which may be overdrawn: then it is empty for that much longer. One thread.
+// A token bucket that may be overdrawn: then it stays empty for longer. One thread.
 class TokenBucket {
  public:
   using Clock = std::chrono::steady_clock;
@@ -19,7 +19,7 @@ class TokenBucket {
       : burst_(burst), per_second_(per_second), tokens_(burst), filled_(now) {}
 
   void take(double tokens) { tokens_ -= tokens; }
-  // The time until it is not empty. Zero: it is not.
+  // The time until it is not empty; zero: it is not empty.
   Clock::duration wait(Clock::time_point now);
 
  private:
@@ -29,12 +29,11 @@ class TokenBucket {
   Clock::time_point filled_;
 };
 
-// The frames of HTTP/2 in what a client sends, which begins with the preface. The payload is not
-// looked at.
+// Counts the HTTP/2 frames in a client's bytes, which begin with the preface. Payloads are skipped.
 class Http2Frames {
  public:
   Http2Frames();
-  // False: a block of headers is longer than any that gRPC accepts.
+  // False: a header block is longer than any that gRPC accepts.
   bool read(std::string_view bytes);
   int64_t count() const { return count_; }
 
@@ -44,22 +43,22 @@ class Http2Frames {
   std::array<unsigned char, 9> header_ = {};
   size_t header_bytes_ = 0;
   size_t to_skip_;        // The rest of the preface, or of a payload.
-  size_t continued_ = 0;  // In CONTINUATION frames that follow each other.
+  size_t continued_ = 0;  // Bytes of consecutive CONTINUATION frames.
   int64_t count_ = 0;
 };
 
-// One connection's. One thread.
+// One per connection. One thread.
 class GrpcPace {
  public:
   using Clock = TokenBucket::Clock;
-  // The bucket that all connections share.
+  // The bucket shared by all connections.
   static TokenBucket for_all(Clock::time_point now);
   GrpcPace(TokenBucket* all, Clock::time_point now);
 
-  // Counts what was received by `reads` calls: `bytes` of the socket, `content` for gRPC. False:
-  // the connection is to be closed.
+  // Counts the input of `reads` calls: `bytes` of the socket, `content` for gRPC. False: close the
+  // connection.
   bool count(int64_t bytes, int reads, std::string_view content, Clock::time_point now);
-  // The time in which nothing is to be received. Zero: something may.
+  // How long to receive nothing. Zero: receiving is allowed.
   Clock::duration pause(Clock::time_point now);
 
  private:

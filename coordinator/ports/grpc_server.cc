@@ -17,14 +17,14 @@
 namespace lockstep {
 namespace {
 
-// By TLS with the last good files. gRPC asks for them when a connection begins, on one thread at a
-// time: the one that starts the server, then its listener's. (gRPC 1.51's own watcher of files
-// takes what it finds, refuses handshakes by it, and aborts the process where a file is empty.)
+// TLS with the last good files. gRPC requests them when a connection begins, on one thread at a
+// time: the one that starts the server, then its listener's. (gRPC 1.51's own file watcher accepts
+// any file, then refuses handshakes, and aborts the process if a file is empty.)
 class TlsCredentials final : public grpc::ServerCredentials {
  public:
   TlsCredentials(std::unique_ptr<LastGoodTls> files, bool mutual)
       : files_(std::move(files)),
-        // That the authority signed it is enough: a client has no host name to compare.
+        // A signature by the authority is enough: a client has no host name to compare.
         credentials_(grpc_ssl_server_credentials_create_with_options(
             grpc_ssl_server_credentials_create_options_using_config_fetcher(
                 mutual ? GRPC_SSL_REQUEST_AND_REQUIRE_CLIENT_CERTIFICATE_AND_VERIFY
@@ -34,7 +34,7 @@ class TlsCredentials final : public grpc::ServerCredentials {
 
   void SetAuthMetadataProcessor(
       const std::shared_ptr<grpc::AuthMetadataProcessor>& /*processor*/) override {
-    LOCKSTEP_CHECK(false);  // API keys are the services' own.
+    LOCKSTEP_CHECK(false);  // The services check API keys themselves.
   }
 
  private:
@@ -49,7 +49,7 @@ class TlsCredentials final : public grpc::ServerCredentials {
   grpc_ssl_certificate_config_reload_status fetch(grpc_ssl_server_certificate_config** config);
 
   const std::unique_ptr<LastGoodTls> files_;
-  std::shared_ptr<const GoodTls> used_;  // By gRPC; null: none yet.
+  std::shared_ptr<const GoodTls> used_;  // The files that gRPC uses; null: none yet.
   grpc_server_credentials* const credentials_;
 };
 
@@ -60,7 +60,7 @@ grpc_ssl_certificate_config_reload_status TlsCredentials::fetch(
   const TlsBytes& bytes = good->bytes;
   const grpc_ssl_pem_key_cert_pair pair = {.private_key = bytes.key.c_str(),
                                            .cert_chain = bytes.cert.c_str()};
-  // Debian's gRPC asserts that there are authorities, even where no client is asked for anything.
+  // Debian's gRPC asserts that there are authorities, even if no client certificate is requested.
   const std::string& authorities = bytes.ca.empty() ? bytes.cert : bytes.ca;
   *config = grpc_ssl_server_certificate_config_create(authorities.c_str(), &pair, 1);
   used_ = std::move(good);
@@ -92,7 +92,7 @@ void set_limits(grpc::ServerBuilder& builder, const ConnectionLimits& limits) {
   builder.AddChannelArgument(GRPC_ARG_KEEPALIVE_TIME_MS, 5'000);
   builder.AddChannelArgument(GRPC_ARG_KEEPALIVE_TIMEOUT_MS, 10'000);
   builder.AddChannelArgument(GRPC_ARG_KEEPALIVE_PERMIT_WITHOUT_CALLS, 1);
-  builder.AddChannelArgument(GRPC_ARG_HTTP2_MAX_PINGS_WITHOUT_DATA, 0);  // Ours, to a quiet peer.
+  builder.AddChannelArgument(GRPC_ARG_HTTP2_MAX_PINGS_WITHOUT_DATA, 0);  // For our pings.
   builder.AddChannelArgument(GRPC_ARG_HTTP2_MIN_RECV_PING_INTERVAL_WITHOUT_DATA_MS,
                              limits.min_ping_interval_ms);
 }

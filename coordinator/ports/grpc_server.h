@@ -15,56 +15,56 @@
 
 namespace lockstep {
 
-// What one connection may cost. Pings go to quiet connections too, every 5 s: one that does not
-// answer within 10 s is closed. HTTP2_MAX_PING_STRIKES keeps its default: at 0 a client may ping
-// without end.
+// Limits of one connection. Quiet connections are pinged every 5 s, too: one that does not answer
+// within 10 s is closed. HTTP2_MAX_PING_STRIKES keeps its default: at 0 a client may ping without
+// limit.
 struct ConnectionLimits {
-  int max_message_bytes = 0;  // Received; gRPC refuses more.
-  int max_streams = 0;        // Calls open at once.
+  int max_message_bytes = 0;  // Max received size; gRPC refuses larger ones.
+  int max_streams = 0;        // Max calls open at once.
   int handshake_ms = 0;
   int idle_ms = 0;               // Without a call.
-  int min_ping_interval_ms = 0;  // Of the peer's pings while it has no call.
+  int min_ping_interval_ms = 0;  // For the peer's pings without a call.
 };
 void set_limits(grpc::ServerBuilder& builder, const ConnectionLimits& limits);
 
-// Without the services that gRPC adds to every server of a process once one of them has asked for
+// Excludes the services that gRPC adds to every server of a process after one server has requested
 // them: reflection and health.
 void serve_nothing_else(grpc::ServerBuilder& builder);
 
 struct GrpcServerOptions {
   std::string address;  // See Listener::bind.
   int64_t max_connections = 0;
-  TlsFiles tls;  // May change (LastGoodTls). Not given: plain.
+  TlsFiles tls;  // May change (LastGoodTls). If not given: plain text.
   WhenFull when_full = WhenFull::kRefuse;
   bool has_front = false;  // Connections come through a GrpcFront.
 };
 
 class GrpcServer {
  public:
-  // Binds the address, then starts what the builder describes. kInvalidArgument, one line: the
-  // address cannot be bound, or the certificate not be used.
+  // Binds the address, then starts the builder's server. kInvalidArgument, one line: the address
+  // cannot be bound, or the certificate cannot be used.
   static absl::StatusOr<std::unique_ptr<GrpcServer>> start(grpc::ServerBuilder& builder,
                                                            const GrpcServerOptions& options);
-  // As shutdown(), at once, unless that was called.
+  // Calls shutdown() without patience, unless it was called.
   ~GrpcServer();
 
-  // As bound: "127.0.0.1:40123".
+  // The bound address: "127.0.0.1:40123".
   const std::string& address() const { return listener_->address(); }
   grpc::Server& server() { return *server_; }
-  // As Listener's. `peer`: as gRPC's contexts name it, "ipv4:127.0.0.1:40123".
+  // See Listener. `peer`: gRPC's form, "ipv4:127.0.0.1:40123".
   void keep(const std::string& peer);
-  // Takes no more calls; those that are open after `patience` are cancelled. Returns when gRPC is
+  // Accepts no more calls; those still open after `patience` are cancelled. Returns when gRPC is
   // done with all of them.
   void shutdown(std::chrono::milliseconds patience);
 
  private:
   GrpcServer() = default;
 
-  std::shared_ptr<grpc::ServerCredentials> credentials_;  // Goes last: the server asks it.
+  std::shared_ptr<grpc::ServerCredentials> credentials_;  // Destroyed last: the server uses it.
   std::unique_ptr<grpc::experimental::ExternalConnectionAcceptor> acceptor_;
   std::unique_ptr<GrpcFront> front_;  // Null: none. Sends the server's last bytes.
   std::unique_ptr<grpc::Server> server_;
-  std::unique_ptr<Listener> listener_;  // Goes first: its thread uses the rest.
+  std::unique_ptr<Listener> listener_;  // Destroyed first: its thread uses the rest.
   bool stopped_ = false;
 };
 

@@ -30,10 +30,10 @@ namespace {
 
 constexpr int64_t kMaxConnections = 8192;
 constexpr int kBacklog = 4096;
-constexpr std::chrono::milliseconds kPause{20};         // The system is short of something.
-constexpr std::chrono::milliseconds kLookInterval{10};  // Between looks for closed connections.
+constexpr std::chrono::milliseconds kPause{20};  // A pause when the system is out of a resource.
+constexpr std::chrono::milliseconds kLookInterval{10};  // Between checks for closed connections.
 
-// By a name without a file anybody may connect. Connections by others have no credentials.
+// Any user may connect to an abstract name. TCP connections have no credentials.
 bool is_another_users(int connection) {
   ucred peer = {};
   socklen_t bytes = sizeof peer;
@@ -42,19 +42,19 @@ bool is_another_users(int connection) {
 }
 
 absl::Status cannot_listen(const std::string& address, int error) {
-  const char* fix = error == EADDRINUSE      ? "choose another port, or end what has this one"
+  const char* fix = error == EADDRINUSE ? "choose another port, or end the program that uses it"
                     : error == EADDRNOTAVAIL ? "choose an address of this machine"
                     : error == EACCES        ? "choose a port of 1024 and above"
                                              : "choose another";
   return invalid_argument("could not listen on {}: {}; {}", address, error_text(error), fix);
 }
 
-// A listening socket, or -1 and errno.
+// A listening socket, or -1 with errno set.
 int listen_at(const sockaddr* address, socklen_t bytes) {
   const int socket = ::socket(address->sa_family, SOCK_STREAM | SOCK_NONBLOCK | SOCK_CLOEXEC, 0);
   if (socket < 0) return -1;
   const int yes = 1;
-  // Bind although connections of an earlier process linger. SO_REUSEPORT stays off.
+  // Bind even if connections of an earlier process linger. SO_REUSEPORT stays off.
   if (address->sa_family != AF_UNIX) {
     setsockopt(socket, SOL_SOCKET, SO_REUSEADDR, &yes, sizeof yes);
   }
@@ -81,13 +81,13 @@ void set_port(sockaddr* address, in_port_t port) {
   }
 }
 
-// 0 where the descriptor is closed or no socket.
+// 0 if the descriptor is closed or not a socket.
 uint64_t inode_of(int descriptor) {
   struct stat status = {};
   return fstat(descriptor, &status) == 0 && S_ISSOCK(status.st_mode) ? status.st_ino : 0;
 }
 
-// Closed with a reset: nothing lingers in the system for a connection that was refused.
+// Closes with a reset: a refused connection does not linger in the system.
 void refuse(int connection) {
   const linger now = {.l_onoff = 1, .l_linger = 0};
   setsockopt(connection, SOL_SOCKET, SO_LINGER, &now, sizeof now);
@@ -131,10 +131,10 @@ absl::Status Listener::bind_unix(const std::string& address) {
   sockaddr_un place = {};
   place.sun_family = AF_UNIX;
   if (path.empty() || path.size() >= sizeof place.sun_path) {
-    return invalid_argument("{}: want a path of 1 to {} bytes, found {}", address,
+    return invalid_argument("{}: must have a path of 1 to {} bytes, found {}", address,
                             sizeof place.sun_path - 1, path.size());
   }
-  // A name without a file begins with a zero, and ends where its length says.
+  // An abstract name begins with a zero, and its length marks its end.
   std::memcpy(place.sun_path + (is_abstract ? 1 : 0), path.data(), path.size());
   const size_t bytes =
       is_abstract ? offsetof(sockaddr_un, sun_path) + 1 + path.size() : sizeof place;
@@ -160,7 +160,7 @@ absl::Status Listener::bind_tcp(const std::string& address) {
       continue;
     }
     error = errno;
-    // A name may have an address that this machine lacks; a port in use is an error at any.
+    // A name may have an address that this machine lacks; a port in use is an error at any address.
     if (error != EADDRNOTAVAIL && error != EAFNOSUPPORT) return cannot_listen(address, error);
   }
   if (sockets_.empty()) return cannot_listen(address, error);
@@ -210,7 +210,7 @@ void Listener::accept_one(int socket) {
     case ENOBUFS:
     case ENOMEM:
       return pause();
-    default:  // EAGAIN, or the client went away: each an affair of one connection.
+    default:  // EAGAIN, or the client is gone: only this connection is affected.
       return;
   }
 }
@@ -241,7 +241,7 @@ void Listener::refuse_above_bound(int connection, const OpenConnections& open) {
   refuse(connection);
   if (const int64_t count = refusals_.count(); count > 0) {
     spdlog::warn(
-        "{}: {} connections refused: {} are open, {} of them of one network; {} are allowed",
+        "{}: {} connections refused: {} are open, {} of them from one network; {} are allowed",
         address_, count, open.all, open.of_network, max_connections_);
   }
 }
@@ -251,7 +251,7 @@ void Listener::keep(const std::string& peer) {
   for (auto& [descriptor, connection] : open_) connection.kept |= connection.peer == peer;
 }
 
-// Its owner sees that it is over, and closes the descriptor.
+// The owner sees the shutdown and closes the descriptor.
 bool Listener::close_oldest() {
   if (when_full_ != WhenFull::kCloseOldest) return false;
   auto oldest = open_.end();
@@ -264,8 +264,8 @@ bool Listener::close_oldest() {
   if (inode_of(descriptor) == connection.inode) ::shutdown(descriptor, SHUT_RDWR);
   forget(oldest);
   if (const int64_t count = refusals_.count(); count > 0) {
-    spdlog::warn("{}: {} connections closed for newer ones: {} are open, the most that are allowed",
-                 address_, count, max_connections_);
+    spdlog::warn("{}: {} connections closed for newer ones: {} are open, the max", address_, count,
+                 max_connections_);
   }
   return true;
 }
@@ -312,7 +312,7 @@ void Listener::refuse_with_spare(int socket) {
   const int connection = accept4(socket, nullptr, nullptr, SOCK_CLOEXEC);
   if (connection >= 0) refuse(connection);
   spare_ = open_spare();
-  if (connection < 0 || spare_ < 0) pause();  // Another thread was quicker.
+  if (connection < 0 || spare_ < 0) pause();  // Another thread took the descriptor.
 }
 
 void Listener::pause() {

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// A socket that accepts connections and hands them over. gRPC 1.51 closes a listener of its own for
-// good as soon as the process is out of descriptors; this one refuses the connection and goes on.
+// A socket that accepts connections and hands them over. gRPC 1.51 permanently closes its own
+// listener when the process runs out of descriptors; this one refuses the connection and continues.
 #pragma once
 
 #include <chrono>
@@ -20,19 +20,19 @@
 
 namespace lockstep {
 
-// Connections, each of that many descriptors, that leave some for workers, files and other ports:
-// they have three quarters of the limit of this process, and are at most 8192.
+// The number of connections, with `descriptors_each`, that leaves descriptors for workers, files
+// and other ports: they use three quarters of the process's limit, and are at most 8192.
 int64_t connections_within_limit(int64_t descriptors_each = 1);
 
-// Whether only this machine's processes reach "host:port", "unix:/path" or "unix-abstract:name".
+// Whether only this machine can reach "host:port", "unix:/path" or "unix-abstract:name".
 bool is_loopback(const std::string& address);
 
-// The rule for a connection that comes when the max number is open: it is refused, and with kShare
-// already where its network (network_of()) has seven eighths of that number; or the oldest one that
-// is not kept is closed for it.
+// The rule for a new connection when the max number is open: refuse it; kShare also refuses
+// earlier, if its network (network_of()) has seven eighths of that number; kCloseOldest closes the
+// oldest one that is not kept.
 enum class WhenFull : uint8_t { kRefuse, kShare, kCloseOldest };
 
-// Connections that are open.
+// Counts of open connections.
 struct OpenConnections {
   int64_t all = 0;
   int64_t of_network = 0;  // Those of one network.
@@ -41,10 +41,9 @@ struct OpenConnections {
 class Listener {
  public:
   // `address`: "host:port", where port 0 takes a free one and a name is bound at all of its
-  // addresses, "unix:/path", or "unix-abstract:name", a name without a file, at which only this
-  // user's processes and root's are let in. No more than `max_connections` are open at once.
-  // kInvalidArgument, one line: the address cannot be bound. Clients wait from now on; start()
-  // accepts them.
+  // addresses; "unix:/path"; or "unix-abstract:name", an abstract name, which only this user's and
+  // root's processes may use. At most `max_connections` are open at once. kInvalidArgument, one
+  // line: the address cannot be bound. From now on clients wait; start() accepts them.
   static absl::StatusOr<std::unique_ptr<Listener>> bind(const std::string& address,
                                                         int64_t max_connections,
                                                         WhenFull when_full = WhenFull::kRefuse);
@@ -52,19 +51,19 @@ class Listener {
   Listener(const Listener&) = delete;
   Listener& operator=(const Listener&) = delete;
 
-  // As bound: "127.0.0.1:40123".
+  // The bound address: "127.0.0.1:40123".
   const std::string& address() const { return address_; }
 
-  // With WhenFull::kCloseOldest: the connection of this peer stays, "127.0.0.1:40123" or
+  // With WhenFull::kCloseOldest: keeps the connection of this peer, "127.0.0.1:40123" or
   // "[::1]:40123". Any thread.
   void keep(const std::string& peer) ABSL_LOCKS_EXCLUDED(mutex_);
 
-  // Once. `hand_over` is called on the accepting thread and owns the descriptor, which is
-  // non-blocking and close-on-exec; a connection counts as open until that descriptor is closed.
-  // `count_open`: how many are, where its owner knows; else the listener looks at the descriptors.
+  // Call once. `hand_over` is called on the accepting thread and owns the descriptor, which is
+  // non-blocking and close-on-exec; a connection counts as open until that is closed. `count_open`:
+  // the owner's count of open ones; without it the listener checks the descriptors.
   using CountOpen = std::function<OpenConnections(const std::string& network)>;
   void start(std::function<void(int descriptor)> hand_over, CountOpen count_open = nullptr);
-  // Accepts no more: clients are refused by the system, connections handed over are not touched.
+  // Accepts no more: the system refuses new clients; connections handed over are not touched.
   void stop();
 
  private:
@@ -73,15 +72,15 @@ class Listener {
   absl::Status bind_tcp(const std::string& address);
   absl::Status bind_unix(const std::string& address);
 
-  // Handed over, and not known to be closed.
+  // A connection that was handed over and is not known to be closed.
   struct Connection {
-    uint64_t inode = 0;   // It differs once the descriptor is closed, or another file.
-    uint64_t number = 0;  // In the order in which they came.
-    std::string peer;     // "": a Unix socket's, which has no name.
+    uint64_t inode = 0;   // Changes when the descriptor is closed or reused.
+    uint64_t number = 0;  // In the order of arrival.
+    std::string peer;     // "": a Unix socket, which has no name.
     bool kept = false;
   };
 
-  // The accepting thread's.
+  // Used by the accepting thread.
   void run();
   void accept_one(int socket);
   void take(int connection) ABSL_LOCKS_EXCLUDED(mutex_);
@@ -99,8 +98,8 @@ class Listener {
   const WhenFull when_full_;
   std::string address_;
   std::vector<int> sockets_;
-  int wake_ = -1;   // An eventfd: run() is to end.
-  int spare_ = -1;  // /dev/null; -1 while it could not be opened again.
+  int wake_ = -1;   // An eventfd that ends run().
+  int spare_ = -1;  // /dev/null; -1 while it cannot be reopened.
   std::function<void(int)> hand_over_;
   CountOpen count_open_;
   std::thread thread_;
@@ -111,7 +110,7 @@ class Listener {
 
   Mutex mutex_;
   std::map<int, Connection> open_ ABSL_GUARDED_BY(mutex_);                     // By descriptor.
-  std::unordered_map<std::string, int64_t> networks_ ABSL_GUARDED_BY(mutex_);  // Of open_.
+  std::unordered_map<std::string, int64_t> networks_ ABSL_GUARDED_BY(mutex_);  // In open_.
 };
 
 }  // namespace lockstep

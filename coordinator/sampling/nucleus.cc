@@ -10,14 +10,14 @@
 namespace lockstep {
 namespace {
 
-// The relative distance from a bound up to which rounding may decide: far above the error of a sum
+// The relative distance from a bound within which rounding may decide: far above the error of a sum
 // of a million doubles.
 constexpr double kMargin = 1e-9;
-constexpr size_t kOrdered = 64;  // So few tokens are ordered.
+constexpr size_t kOrdered = 64;  // Up to this many tokens are sorted.
 
 struct Weighted {
   ScoredToken token;
-  double weight = 0;  // exp(edited - the best one's).
+  double weight = 0;  // exp(edited - the best edited).
 };
 
 bool before(const Weighted& a, const Weighted& b) { return better(a.token, b.token); }
@@ -27,7 +27,7 @@ std::vector<Weighted> weigh(std::span<const ScoredToken> tokens) {
   std::vector<double> weights(tokens.size());
   for (size_t i = 0; i < tokens.size(); ++i) {
     const double edited = double{tokens[i].edited};
-    weights[i] = edited == best ? 0 : edited - best;  // Infinite ones too.
+    weights[i] = edited == best ? 0 : edited - best;  // For infinite ones, too.
   }
   exact_exps(weights);
   std::vector<Weighted> weighted(tokens.size());
@@ -41,11 +41,11 @@ double sum_of(std::span<const Weighted> tokens) {
   return sum;
 }
 
-// How many of the best are kept while the sum of better ones is below `allowed`; they are moved to
-// the front.
+// The number of best tokens to keep: as long as the sum of better ones is below `allowed`. They are
+// moved to the front. Nullopt: rounding may decide.
 std::optional<size_t> select_below(double allowed, std::span<Weighted> tokens) {
-  size_t begin = 0, end = tokens.size();  // The kept ones end after `begin`, at `end` at most.
-  double sum = 0;                         // Of tokens [0, begin).
+  size_t begin = 0, end = tokens.size();  // The kept ones end after `begin` and at most at `end`.
+  double sum = 0;                         // Over tokens [0, begin).
   const auto is_close = [&](double bound) {
     return !(std::abs(bound - allowed) > kMargin * allowed);
   };

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Rules and counts are two lists in ascending order of ids: an append is a binary search, and the
-// edits, in the order of the wire, are a merge.
+// Rules and counts are two lists in ascending order of ids: an append is a binary search, and
+// fill() merges them in the message's order.
 #include "coordinator/sampling/penalties.h"
 
 #include <algorithm>
@@ -8,8 +8,8 @@
 namespace lockstep {
 namespace {
 
-// Added to what must not be drawn. Finite, so that a block of nothing else keeps finite sums, and
-// so that its quotient by the smallest temperature is still a float.
+// Added to logits of forbidden tokens. Finite, so that a block of only these has finite sums, and
+// its quotient by the smallest temperature is still a float.
 constexpr float kForbidden = -1e30f;
 
 std::string mask_of(std::span<const int32_t> allowed, int64_t vocab) {
@@ -44,7 +44,7 @@ LogitRules::LogitRules(const SamplingParams& params, std::span<const int32_t> pr
   std::erase_if(rules_, [vocab](const Rule& rule) { return rule.id < 0 || rule.id >= vocab; });
   std::sort(rules_.begin(), rules_.end(), [](const Rule& a, const Rule& b) { return a.id < b.id; });
   size_t kept = 0;
-  for (const Rule& rule : rules_) {  // Rules of one id become one.
+  for (const Rule& rule : rules_) {  // Merge the rules of one id.
     if (kept == 0 || rules_[kept - 1].id != rule.id) {
       rules_[kept++] = rule;
       continue;

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// The logit edits of a sequence: what its request says about single tokens, which all its choices
-// share, and what one choice has generated, kept up to date token by token.
+// The logit edits of a sequence: its request's rules for single tokens, shared by all choices, and
+// one choice's generated tokens, updated token by token.
 #pragma once
 
 #include <cstdint>
@@ -13,8 +13,8 @@
 
 namespace lockstep {
 
-// A request's wishes by token id: stop ids, biases, allowed ids, bad words, and the prompt's
-// tokens where the repetition penalty falls on them. Made once per request; immutable.
+// A request's rules by token id: stop ids, biases, allowed ids, bad words, and the prompt's tokens
+// if a repetition penalty applies to them. Made once per request; immutable.
 class LogitRules {
  public:
   struct Rule {
@@ -25,22 +25,22 @@ class LogitRules {
     float bias = 0;
   };
 
-  // Ids outside [0, vocab) are left out.
+  // Ids outside [0, vocab) are dropped.
   LogitRules(const SamplingParams& params, std::span<const int32_t> prompt,
              std::span<const int32_t> stop_ids, int64_t vocab);
 
   std::span<const Rule> rules() const { return rules_; }  // Ascending ids.
-  // A penalty is on, so that generated tokens have to be counted.
+  // A penalty is on, so generated tokens must be counted.
   bool counting() const { return repetition_ != 1 || presence_ != 0 || frequency_ != 0; }
 
-  // How many tokens before the last one of a bad word decide, at most.
+  // The max number of tokens before the last one in a bad word.
   size_t longest_prefix() const { return longest_prefix_; }
-  // Whether a bad word would be whole with this token. `before`: the tokens that were generated
-  // last, up to longest_prefix() of them.
+  // Whether this token completes a bad word. `before`: the last generated tokens, up to
+  // longest_prefix() of them.
   bool completes_bad_word(int32_t id, std::span<const int32_t> before) const;
   const std::string& mask() const { return mask_; }  // See cluster.Output.
 
-  // Adds the edit of one token that was generated this often, where there is one.
+  // Adds the edit, if any, of a token that was generated `generated` times.
   void add_edit(const Rule& rule, int32_t generated, bool is_forbidden,
                 cluster::Output* output) const;
 
@@ -54,9 +54,9 @@ class LogitRules {
   float frequency_;
 };
 
-// As Hugging Face has it, repetition_penalty falls once on every id of the prompt and of what was
-// generated; as OpenAI and vLLM have it, presence_penalty falls once, and frequency_penalty as
-// often as it occurs, on every id that was generated. Used by one thread at a time.
+// Following Hugging Face, repetition_penalty applies once to every id of the prompt and the
+// generated tokens; following OpenAI and vLLM, presence_penalty applies once, and frequency_penalty
+// once per occurrence, to every generated id. Used by one thread at a time.
 class Penalties {
  public:
   // `rules` outlive the penalties.
@@ -65,8 +65,8 @@ class Penalties {
   // A token was generated.
   void append(int32_t id);
 
-  // Writes the edits into `output`, ascending ids, and the mask of allowed ids. No token that
-  // completes a bad word, and with `forbid_stops` no stop id, can win while another one can.
+  // Writes the edits into `output`, in ascending order of ids, and the mask of allowed ids. A token
+  // that completes a bad word, or with `forbid_stops` a stop id, wins only if no other token can.
   void fill(bool forbid_stops, cluster::Output* output) const;
 
  private:
@@ -77,7 +77,7 @@ class Penalties {
 
   const LogitRules& rules_;
   std::vector<Count> counts_;  // Ascending ids.
-  std::vector<int32_t> last_;  // Generated; those that bad words need.
+  std::vector<int32_t> last_;  // The last generated ones, for bad words.
 };
 
 }  // namespace lockstep

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Candidates of all ranks, or a row of logits, as one ordered list; block sums as one log-sum-exp.
+// Orders the candidates of all ranks, or a row of logits; combines block sums to a log-sum-exp.
 #include "coordinator/sampling/ranking.h"
 
 #include <algorithm>
@@ -29,7 +29,7 @@ float apply_edit(float logit, const cluster::LogitEdit& edit) {
   return penalised + edit.add();
 }
 
-// Appends tokens to ordered ones, and orders all. A rank sends its tokens in order.
+// Merges tokens into an ordered list. A rank sends its tokens in order.
 void merge_in(std::span<const ScoredToken> more, std::vector<ScoredToken>* tokens) {
   const auto middle = static_cast<std::ptrdiff_t>(tokens->size());
   tokens->insert(tokens->end(), more.begin(), more.end());
@@ -54,7 +54,7 @@ Ranking rank_candidates(const cluster::Output& output,
     sent.reserve(static_cast<size_t>(top.ids_size()));
     for (int i = 0; i < top.ids_size(); ++i) {
       if (!drawable(top.edited(i))) {
-        more = false;  // All that follow are no better.
+        more = false;  // The rest is no better.
         break;
       }
       last = {.id = top.ids(i), .logit = top.logits(i), .edited = top.edited(i)};
@@ -117,7 +117,7 @@ Sums combine_sums(const std::vector<const cluster::Candidates*>& ranks, bool raw
   for (size_t i = 0; i < groups.size(); ++i) weights[i] = double{groups[i].max} - sums.max;
   exact_exps(weights);
   for (size_t i = 0; i < groups.size(); ++i) {
-    const double weight = groups[i].max == sums.max ? 1.0 : weights[i];  // Of infinite ones, too.
+    const double weight = groups[i].max == sums.max ? 1.0 : weights[i];  // For infinite ones, too.
     const double part = weight * double{groups[i].sum};
     if (std::isfinite(part)) sums.sum += part;
   }

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// The vocabulary in order of edited logit, as far as it is known: a beginning of the order from the
-// ranks' candidates, or all of it from a row's logits. Both are the same list cut at another
-// place, which is why a draw can be decided on either.
+// The vocabulary in order of edited logit, as far as known: a beginning from the ranks' candidates,
+// or all of it from a row's logits. Both are the same list of different length, so a draw can be
+// decided from either.
 #pragma once
 
 #include <cstddef>
@@ -18,35 +18,35 @@ struct ScoredToken {
   float edited = 0;  // After edits and temperature; never NaN or -inf.
 };
 
-// Better first: larger `edited`, then the lower id.
+// Better is first: larger `edited`, then the lower id.
 inline bool better(const ScoredToken& a, const ScoredToken& b) {
   return a.edited > b.edited || (a.edited == b.edited && a.id < b.id);
 }
 
-// tokens[0, known) are the best of the vocabulary in order. Complete: there are no others that may
-// be drawn.
+// tokens[0, known) are the best of the vocabulary, in order. `complete`: no other token may be
+// drawn.
 struct Ranking {
   std::vector<ScoredToken> tokens;
   size_t known = 0;
   bool complete = false;
 };
 
-// Merges what each rank sent. A rank that sent all it was asked for may have more, so that the
-// order is known only up to the worst last token among such ranks.
+// Merges the candidates of all ranks. A rank that sent the full number may have more, so the order
+// is known only up to the best of such ranks' last tokens.
 Ranking rank_candidates(const cluster::Output& output,
                         const std::vector<const cluster::Candidates*>& ranks);
 
 // Every token that may be drawn, unordered (known == 0) until extend_order() is called. The
-// arithmetic is top_candidates' own, operation by operation.
+// arithmetic is the same as in top_candidates, operation by operation.
 Ranking rank_logits(const cluster::Output& output, const std::vector<float>& logits);
 
 // Orders at least the first `count` tokens.
 void extend_order(Ranking* ranking, size_t count);
 
-// sum of exp(x - max) over all tokens, group of blocks by group (proto/block_sums.h). Groups
-// without a finite sum add nothing.
+// The sum of exp(x - max) over all tokens, by groups of blocks (proto/block_sums.h). Groups without
+// a finite sum are left out.
 struct Sums {
-  double max = 0;  // -inf: there is none.
+  double max = 0;  // -inf: no token.
   double sum = 0;  // Relative to max.
 };
 Sums combine_sums(const std::vector<const cluster::Candidates*>& ranks, bool raw);

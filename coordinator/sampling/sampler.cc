@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// The decision: walk the ordered tokens, find where the kept ones end, take the noisiest of them.
+// The decision: go through the ordered tokens, find the end of the kept ones, take the noisiest.
 #include "coordinator/sampling/sampler.h"
 
 #include <algorithm>
@@ -17,7 +17,7 @@
 namespace lockstep {
 namespace {
 
-// Of all logits so many are put in order first: few nuclei are larger.
+// How many logits are sorted first: few nuclei are larger.
 constexpr size_t kFirstOrdered = 1024;
 
 bool filters(const SamplingParams& params) {
@@ -25,7 +25,7 @@ bool filters(const SamplingParams& params) {
 }
 
 double weight_of(const ScoredToken& token, const ScoredToken& best) {
-  if (token.edited == best.edited) return 1;  // Infinite ones too.
+  if (token.edited == best.edited) return 1;  // For infinite ones, too.
   return exact_exp(static_cast<double>(token.edited) - static_cast<double>(best.edited));
 }
 
@@ -34,10 +34,10 @@ float noisy_of(const ScoredToken& token, const cluster::Output& output) {
 }
 
 // Whether a token's noisy value may reach `wanted`, by a bound that costs a fraction of the noise.
-// u is the place in (0, 1) that the noise is drawn at: -log(-log u) <= -log(1 - u), and the upper
-// 32 bits of u say how small 1 - u is at least. What floats round is far below the margin.
+// The noise uses u in (0, 1): -log(-log u) <= -log(1 - u), and the upper 32 bits of u bound 1 - u
+// from below. Float rounding is far below the margin.
 bool may_reach(const ScoredToken& token, const cluster::Output& output, float wanted) {
-  constexpr double kLn2 = 0.6931471805599454;  // Above it.
+  constexpr double kLn2 = 0.6931471805599454;  // Rounded up.
   uint32_t low = 0;
   const uint32_t rest = ~gumbel_bits(output.seed(), output.position(), token.id, &low);
   const int halvings = rest > 0 ? std::countl_zero(rest) + 1 : 53;
@@ -46,8 +46,8 @@ bool may_reach(const ScoredToken& token, const cluster::Output& output, float wa
   return !(edited + halvings * kLn2 + margin < static_cast<double>(wanted));
 }
 
-// The token with the largest noisy value, or for a greedy draw the largest value, of those offered
-// in any order. Ties go to the lower id. The tokens and the output outlive it.
+// The token with the largest noisy value, or for a greedy draw the largest value, among those
+// offered in any order. Ties: the lower id wins. The tokens and the output outlive it.
 class Noisiest {
  public:
   explicit Noisiest(const cluster::Output& output)
@@ -61,7 +61,7 @@ class Noisiest {
       max_ = value;
     }
   }
-  // One token was offered.
+  // At least one token was offered.
   const ScoredToken& winner() const { return *winner_; }
 
  private:
@@ -71,7 +71,7 @@ class Noisiest {
   float max_ = 0;
 };
 
-// The best by noise over the whole vocabulary, from each rank's best.
+// The noisiest token of the whole vocabulary, from each rank's.
 std::optional<ScoredToken> noisiest(const RankCandidates& ranks) {
   const cluster::Candidate* best = nullptr;
   for (const cluster::Candidates* rank : ranks) {
@@ -80,21 +80,21 @@ std::optional<ScoredToken> noisiest(const RankCandidates& ranks) {
     if (candidate.id() < 0 || !(candidate.noisy() > -std::numeric_limits<float>::infinity())) {
       continue;
     }
-    // Ranks are in order of ids, so that a tie stays with the lower one.
+    // Ranks are in order of ids, so the lower one wins a tie.
     if (best == nullptr || candidate.noisy() > best->noisy()) best = &candidate;
   }
   if (best == nullptr) return std::nullopt;
   return ScoredToken{.id = best->id(), .logit = best->logit(), .edited = best->edited()};
 }
 
-// The sum of the probabilities of all tokens, relative to the best one's.
+// The sum of all tokens' probabilities, relative to the best one's.
 double mass_of_all(const ScoredToken& best, const RankCandidates& ranks) {
   const Sums sums = combine_sums(ranks, /*raw=*/false);
   const double mass = sums.sum * exact_exp(sums.max - static_cast<double>(best.edited));
   return std::isfinite(mass) ? mass : 1.0;
 }
 
-// The same of the tokens that top_k keeps. None: the order isn't known far enough.
+// The same for the tokens that top_k keeps. Nullopt: the known order is too short.
 std::optional<double> mass_below_top_p(const SamplingParams& params, const Ranking& ranking,
                                        const RankCandidates& ranks) {
   const ScoredToken& best = ranking.tokens.front();
@@ -109,8 +109,8 @@ std::optional<double> mass_below_top_p(const SamplingParams& params, const Ranki
   return mass;
 }
 
-// The winner among the kept tokens, or nothing where the known part of the order does not show
-// where they end. `overall` is the winner if all were kept.
+// The winner among the kept tokens; nullopt if the known part of the order does not show their end.
+// `overall` is the winner if all were kept.
 std::optional<ScoredToken> decide(const SamplingParams& params, const cluster::Output& output,
                                   const Ranking& ranking, const RankCandidates& ranks,
                                   const std::optional<ScoredToken>& overall) {
@@ -134,7 +134,7 @@ std::optional<ScoredToken> decide(const SamplingParams& params, const cluster::O
   }
   const bool all = ranking.complete && ranking.known == ranking.tokens.size();
   if (all || ranking.known >= limit) return drawn.winner();
-  // What isn't known can't beat the winner of all: if that one is kept, it is drawn.
+  // Unknown tokens cannot beat the overall winner: if that one is kept, it is drawn.
   if (overall.has_value() && overall->id == drawn.winner().id) return drawn.winner();
   return std::nullopt;
 }
@@ -166,7 +166,7 @@ std::optional<ScoredToken> decide_from_logits(const SamplingParams& params,
   }
 }
 
-// The `count` best by the raw logit, in order.
+// The `count` best by raw logit, in order.
 std::vector<ScoredToken> best_of(int32_t count, const RankCandidates& ranks) {
   std::vector<ScoredToken> best;
   for (const cluster::Candidates* rank : ranks) {
@@ -181,7 +181,7 @@ std::vector<ScoredToken> best_of(int32_t count, const RankCandidates& ranks) {
   return best;
 }
 
-// Those that the output names, each from the rank that has it.
+// The tokens that the output names, each from the rank that has it.
 std::vector<ScoredToken> named_of(const cluster::Output& output, const RankCandidates& ranks) {
   std::map<int32_t, float> logits;
   for (const cluster::Candidates* rank : ranks) {
@@ -231,7 +231,7 @@ cluster::Output plan_output(const SamplingParams& params, const DrawPoint& point
   const bool greedy = !(params.temperature >= kMinTemperature);
   output.set_temperature(greedy ? 0 : params.temperature);
   if (greedy || !filters(params)) {
-    output.set_want_noisy(true);  // Without noise where greedy.
+    output.set_want_noisy(true);  // Without noise if greedy.
   } else {
     const bool whole = params.top_k > 0 && params.top_k <= kTopKCandidates;
     output.set_top_count(whole ? params.top_k : candidates);
@@ -282,7 +282,7 @@ cluster::Output plan_score(int32_t token, int32_t logprobs) {
 }
 
 std::vector<Logprob> score(int32_t token, int32_t logprobs, const RankCandidates& ranks) {
-  // Of a logit that is no number, or -inf, nobody sends anything: the probability is 0.
+  // No rank sends a logit that is NaN or -inf: the probability is 0.
   ScoredToken scored = {.id = token, .logit = -std::numeric_limits<float>::infinity()};
   for (const cluster::Candidates* rank : ranks) {
     if (rank->has_noisy() && rank->noisy().id() == token) scored.logit = rank->noisy().logit();

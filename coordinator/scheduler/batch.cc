@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Batch -> Step: rows of all sequences end to end, no padding; of pages those that workers do not
-// know yet.
+// Batch -> Step: the rows of all sequences end to end, without padding; only pages that workers do
+// not know yet.
 #include "coordinator/scheduler/batch.h"
 
 #include <algorithm>
@@ -11,7 +11,7 @@ namespace lockstep {
 
 namespace {
 
-// Of the rows that begin at `begin`, those that have no id.
+// Appends the embeddings of those rows from `begin` on that have no id.
 void add_embeddings(const Request& request, int64_t begin, int64_t rows, std::string* to) {
   const std::span<const int32_t> ids = request.prompt_ids;
   const auto length = static_cast<int64_t>(ids.size());

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// One ring of clients for each priority; a share without work goes away.
+// One ring of clients per priority; a share without work is deleted.
 #include "coordinator/scheduler/fair_queue.h"
 
 #include <algorithm>

@@ -1,14 +1,14 @@
 // SPDX-License-Identifier: Apache-2.0
-// Whose prompt is computed next: priorities first, then deficit round robin between clients
+// The order in which prompts are computed: by priority, then by deficit round robin between clients
 // (Shreedhar and Varghese, 1995), measured in rows.
 //
-// Clients of one priority take turns of kTurnRows rows, for prompts that run and for sequences that
-// wait; each serves its own oldest first. A client that has nothing to compute loses what is left
-// of its turn. So a client that asks for much, or much at once, delays itself.
+// Clients of one priority take turns of kTurnRows rows, both for running prompts and for waiting
+// sequences; each client's oldest is first. A client that has nothing to compute loses the rest of
+// its turn. So a client that sends much, or much at once, delays itself.
 //
-// Of sequences that wait, those of requests that have begun start before all others of their
-// priority: what was begun ends, however many come. A step costs the clients that compute or start
-// in it, not all that wait.
+// Among waiting sequences, those of requests that have begun start before all others of their
+// priority: a request that has begun ends, however many arrive. A step costs time per client that
+// computes or starts in it, not per waiting client.
 #pragma once
 
 #include <cstdint>
@@ -19,13 +19,13 @@
 #include <unordered_map>
 #include <vector>
 
-#include "coordinator/scheduler/sequence.h"
+#include "coordinator/scheduler/sequences/sequence.h"
 
 namespace lockstep {
 
 inline constexpr int64_t kTurnRows = 64;
 
-// The order in which sequences are served, but for turns: by priority, then as they came.
+// The order in which sequences are served, apart from turns: by priority, then by age.
 struct ServedBefore {
   bool operator()(const Sequence* a, const Sequence* b) const {
     const int32_t left = a->request().priority, right = b->request().priority;
@@ -36,28 +36,28 @@ struct ServedBefore {
 // Used by the engine's thread alone.
 class FairQueue {
  public:
-  // Who may start in what is left of a step.
+  // Which sequences may start in the rest of a step.
   enum class Starters { kAll, kBegun, kNobody };
 
-  // Of those that wait.
+  // For waiting sequences.
   void add(Sequence* sequence);
   void remove(Sequence* sequence);
   int64_t size() const { return size_; }
-  // How many clients have something that waits or, in this step, prompt to compute.
+  // The number of clients with waiting sequences or, in this step, prompts to compute.
   int64_t clients() const;
 
-  // A step is planned; these sequences run and have prompt to compute. In order.
+  // Begins the plan of a step. `prompts`: running sequences with prompt to compute, in order.
   void begin(std::span<Sequence* const> prompts);
-  // Who is next, and how many rows of its turn are left; null: nobody.
+  // The next sequence, and how many rows of its turn are left; null: none.
   Sequence* next();
   int64_t rows_left() const { return current_->rows_left; }
-  // The one that is next waits no more: it runs, and is still next.
+  // The next sequence starts to run; it is still the next one.
   void start();
-  // The one that is next runs and got these rows, more than are left of its turn where they had to
+  // The next sequence runs and got `rows` rows, maybe more than are left of its turn if they had to
   // be computed at once; `all`: it can use no more.
   void take(int64_t rows, bool all);
-  // There is no room for the one that is next: in this step none of its client's is started, of its
-  // priority only `others`, and of worse ones nobody.
+  // The next sequence has no room: in this step its client starts none, its priority only `others`,
+  // and worse priorities none.
   void block(Starters others);
 
  private:
@@ -66,34 +66,34 @@ class FairQueue {
     bool operator()(const Share* a, const Share* b) const { return a->turn < b->turn; }
   };
   using Turns = std::set<Share*, EarlierTurn>;
-  // What one client wants at one priority; it wants something, but for a moment.
+  // One client's sequences of one priority; empty only for a moment.
   struct Share {
     int32_t priority = 0;
     std::string client = {};
-    uint64_t turn = 0;  // The lowest has its turn.
+    uint64_t turn = 0;  // The lowest is next.
     std::set<Sequence*, ServedBefore> waiting = {};
-    std::vector<Sequence*> prompts = {};  // Of this step: the oldest is last.
-    int64_t rows_left = 0;                // Of its turn.
+    std::vector<Sequence*> prompts = {};  // In this step; the oldest is last.
+    int64_t rows_left = 0;                // The rest of its turn.
     bool blocked = false;                 // In this step.
     Turns* place = nullptr;               // Where it waits for its turn; null: nowhere.
   };
   struct Ring {
     std::unordered_map<std::string, Share> shares;  // By client.
-    // Those with prompts, and of the others those whose oldest belongs to a request that has begun
-    // or has not; blocked ones are in none.
+    // Shares with prompts, then shares without: the oldest sequence belongs to a request that has
+    // begun (`begun`) or has not (`fresh`). Blocked shares are in none of the three.
     Turns computing, begun, fresh;
   };
 
   Share& share_of(const Sequence& sequence);
-  // What it wants has changed: it waits where it belongs, or goes away.
+  // After a change: moves the share to its place, or deletes it.
   void settle(Share& share);
   Share* next_in(Ring& ring, bool may_start) const;
 
-  std::map<int32_t, Ring> rings_;       // By priority.
-  Share* current_ = nullptr;            // Of what next() gave.
-  std::vector<Share*> blocked_;         // In this step. They have waiting ones, unless these left.
-  int32_t blocked_priority_ = 0;        // Of the last one that was blocked.
-  Starters starters_ = Starters::kAll;  // Of that priority.
+  std::map<int32_t, Ring> rings_;  // By priority.
+  Share* current_ = nullptr;       // The share of next()'s result.
+  std::vector<Share*> blocked_;    // In this step. Non-empty, unless their sequences were removed.
+  int32_t blocked_priority_ = 0;   // The priority of the last blocked one.
+  Starters starters_ = Starters::kAll;  // For that priority.
   uint64_t turns_ = 0;
   int64_t size_ = 0;
 };

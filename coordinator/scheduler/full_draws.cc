@@ -24,7 +24,7 @@ void FullDraws::limit(std::span<Sequence* const> running) {
   }
   const auto last_turn = [this](const Sequence* sequence) { return turns_.at(sequence); };
   std::ranges::stable_sort(full, {}, last_turn);
-  // Each with the number of its client's sequences whose turn is longer ago.
+  // Pairs each with the number of its client's sequences whose last turn is older.
   std::unordered_map<std::string_view, size_t> earlier;
   std::vector<std::pair<size_t, Sequence*>> turns;
   for (Sequence* sequence : full) {

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Turns for draws that only all logits of a row decide (sampling/sampler.h). The engine fetches
-// these and selects from them one after the other: many in one step would hold up all others.
+// Limits draws that need all logits of a row (sampling/sampler.h). The engine fetches these logits
+// one row after the other: many in one step would delay all other sequences.
 #pragma once
 
 #include <cstddef>
@@ -8,26 +8,26 @@
 #include <span>
 #include <unordered_map>
 
-#include "coordinator/scheduler/sequence.h"
+#include "coordinator/scheduler/sequences/sequence.h"
 
 namespace lockstep {
 
-// The max number of such draws in a step, beside first draws and that of the first in order.
+// Max such draws per step, not counting first draws and the first sequence in order.
 inline constexpr size_t kFullDraws = 4;
-// The max number of sequences that start in a step and whose first draw may be one.
+// Max sequences that start in one step and whose first draw may be of this kind.
 inline constexpr int kFirstDraws = 16;
 
 class FullDraws {
  public:
-  // The last draw of a sequence: the next one mostly is of the same kind.
+  // Notes a sequence's last draw: the next one is usually of the same kind.
   void note(const Sequence* sequence, bool needed_all_logits);
   void forget(const Sequence* sequence) { turns_.erase(sequence); }
   // Leaves the rows of running sequences without a turn to a later step. `running` is in order.
-  // Clients take turns, and within a client the sequence whose turn is longest ago is next.
+  // Clients take turns; within a client the sequence with the oldest last turn is next.
   void limit(std::span<Sequence* const> running);
 
  private:
-  std::unordered_map<const Sequence*, uint64_t> turns_;  // Its last one; 0: none yet.
+  std::unordered_map<const Sequence*, uint64_t> turns_;  // The step of its last turn; 0: none.
   uint64_t steps_ = 0;
 };
 

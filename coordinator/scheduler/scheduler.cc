@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// The plan says who computes how much; then pages are taken for it.
+// The plan sets how many rows each sequence computes; then pages are taken for them.
 #include "coordinator/scheduler/scheduler.h"
 
 #include <algorithm>
@@ -13,11 +13,11 @@ namespace lockstep {
 namespace {
 
 // While no sequence decodes, a step of several clients' prompts may take this many budgets, or this
-// many times as long as the smallest step: a client that comes waits for the step that runs.
+// many times as long as the smallest step: a new client waits for the running step.
 constexpr int64_t kPromptBudgets = 4;
 
-// A running sequence may need a row and an output in every step, so that no more run than there
-// are of either. One whose prompt is scored may take all outputs that are left.
+// A running sequence may need a row and an output in every step, so at most as many run as there
+// are of either. One whose prompt is scored may use all remaining outputs.
 SchedulerLimits effective(SchedulerLimits limits) {
   LOCKSTEP_CHECK(limits.rows > 0 && limits.outputs > 0 && limits.running > 0);
   limits.running = std::min({limits.running, limits.rows, limits.outputs});
@@ -41,7 +41,7 @@ void Scheduler::add(std::span<Sequence* const> choices) {
     LOCKSTEP_CHECK(pages_.pages_for(choice->length()) <= pages_.total());
     choice->queued(++added_, choices[0]);
   }
-  // What the first one tells of the prompt comes before any choice's tokens.
+  // The prompt's scores, sent by the first choice, precede any choice's tokens.
   const bool told_first = choices[0]->request().prompt_logprobs >= 0;
   const size_t queued = told_first || pages_.can_share(*choices[0]) ? 1 : choices.size();
   for (Sequence* choice : choices.first(queued)) queue_.add(choice);
@@ -174,7 +174,7 @@ int64_t Scheduler::outputs_left() const {
   return left;
 }
 
-// Others run, fewer than there are outputs: if none is left, one that is scored has several.
+// Fewer sequences run than there are outputs: if none is left, a scored one has several.
 void Scheduler::keep_output() {
   if (outputs_left() > 0) return;
   for (Sequence* sequence : running_) {
@@ -252,10 +252,10 @@ bool Scheduler::start(Sequence* next) {
   return true;
 }
 
-// Nobody is preempted where all that may be would not be enough.
+// If preempting every allowed victim would not be enough, none is preempted.
 void Scheduler::make_room(const Sequence& sequence) {
   const int32_t priority = sequence.request().priority;
-  const int64_t kept = std::max(alike_running(sequence) + 1, own_share());  // Of each client.
+  const int64_t kept = std::max(alike_running(sequence) + 1, own_share());  // By each client.
   std::unordered_map<std::string_view, int64_t> taken;                      // By client.
   int64_t left = pages_.available() - promised_;
   const int64_t needed = pages_.pages_for(sequence.length()) - pages_.shared_if_started(sequence);
@@ -303,7 +303,7 @@ int64_t Scheduler::reserve(size_t index, int64_t rows) {
     preempt(victim_behind(index));
   }
   if (missing() > pages_.available()) {
-    // It is the last: it takes what there is, and keeps what it has until an earlier one needs it.
+    // The last one takes the available pages, and keeps its pages until an earlier one needs them.
     LOCKSTEP_CHECK(index > 0);
     rows = (held + pages_.available()) * pages_.page_tokens() - sequence.computed();
     if (sequence.computed() + rows < sequence.prefix().rows) return 0;

@@ -1,39 +1,41 @@
 // SPDX-License-Identifier: Apache-2.0
 // Continuous batching with chunked prefill (Orca, Yu et al., 2022; Sarathi, Agrawal et al., 2023)
-// over paged KV (vLLM, Kwon et al., 2023): which sequences compute which rows next.
+// over paged KV (vLLM, Kwon et al., 2023): decides which rows of which sequences are computed next.
 //
 // A step is planned in three parts:
 //   1. Every running sequence whose prompt is done computes one row (or waits: full_draws.h).
-//   2. What is left of the step's rows, and of its time while others decode or other clients have
-//      prompts (step_cost.h), is prompt. Clients take turns for it (fair_queue.h), with prompts
-//      that run and with sequences that wait, of which those of requests that have begun come
-//      first. One that waits is started if there is a slot and pages for all its tokens, beside
-//      those that running prompts have yet to take. If there is not, it may preempt running ones of
-//      a worse priority, and of clients that run more than their own share (a part of all that
-//      run), at least two more than its own. If that does not help either, only clients that run
-//      fewer than its own may start any in this step: so nobody is passed for ever.
-//   3. Pages are taken, in order (by priority, then by age), those that only the prefix tree has
-//      included (kv_pages.h). Where there is none, one that is later in order gives up its own: of
-//      the worst priority, of the client that runs most and more than its own share, the youngest;
-//      where none does, the youngest.
-// Who is preempted waits at its old place.
+//   2. Prompts get the rest of the step's rows, and of its time while others decode or other
+//   clients
+//      have prompts (step_cost.h). Clients take turns (fair_queue.h), with running prompts and with
+//      waiting sequences; among these, requests that have begun are first. A waiting sequence
+//      starts if there are a slot and pages for all its tokens, in addition to those that running
+//      prompts still need. If not, it may preempt running ones of a worse priority, and those of
+//      clients that run more than their own share (a part of all that run), at least two more than
+//      its own client. If that does not help, only clients that run fewer than its own may start
+//      any in this step: so no sequence waits forever.
+//   3. Pages are taken in order (by priority, then by age), including pages that only the prefix
+//   tree
+//      holds (kv_pages.h). If there is none, a later sequence is preempted: of the worst priority,
+//      the youngest of the client that runs most and more than its own share; if no client does,
+//      the youngest.
+// A preempted sequence keeps its place in the queue.
 //
-// However many clients wait, requests that have begun end: nobody begins in the room that one of
-// these waits for, unless its client runs more than its own share. So the work that is computed in
-// vain, or has to be computed again, does not grow with the queue.
+// Requests that have begun end, however many clients wait: no request begins in the room that one
+// of them waits for, unless that one's client runs more than its own share. So wasted and repeated
+// work does not grow with the queue.
 //
-// A prompt's prefix, whose rows see one another, is computed in one step, whatever its turn and the
-// chunk are: it fits beside a row of every other sequence that runs.
+// A prompt's prefix, whose rows see one another, is computed in one step, regardless of turn and
+// chunk: it fits next to one row of every other running sequence.
 //
-// A sequence that outgrows its rotary frequencies gives up its pages before the step is planned and
-// is computed again, in its slot, as a prompt.
+// A sequence that outgrows its rotary frequencies releases its pages before the step is planned; it
+// keeps its slot and is computed again as a prompt.
 //
-// There is no deadlock: the first in order of those that run is never preempted, but for one that
-// is before it in order and thus runs instead. It computes a row in every step (in part 2 it gets
-// one whoever has the turn), and so it ends. Alone it has room: its tokens fit into all pages
-// together, and pages of the tree that it does not use are available to it. Nor do sequences
-// preempt each other in circles: one that waits takes nothing from its own client or from one that
-// runs as few, so that each time the clients' shares become more equal; and priorities are strict.
+// There is no deadlock: the first running sequence in order is never preempted, except for one
+// before it in order, which then runs instead. It computes a row in every step (part 2 always gives
+// it one row), so it ends. Alone it has room: its tokens fit into all pages together, and it can
+// take all pages of the tree that it does not use. Nor do sequences preempt each other in circles:
+// a waiting one takes nothing from its own client or from one that runs as few, so each time the
+// clients' shares become more equal; and priorities are strict.
 #pragma once
 
 #include <cstdint>
@@ -47,35 +49,33 @@
 #include "coordinator/scheduler/batch.h"
 #include "coordinator/scheduler/fair_queue.h"
 #include "coordinator/scheduler/full_draws.h"
-#include "coordinator/scheduler/kv_pages.h"
+#include "coordinator/scheduler/pages/kv_pages.h"
 #include "coordinator/scheduler/scheduler_limits.h"
-#include "coordinator/scheduler/sequence.h"
+#include "coordinator/scheduler/sequences/sequence.h"
 
 namespace lockstep {
 
-// A client's own share, which others do not take from it, is this part of all that run, and one at
-// least. So that many clients get room at once, whatever others run; more wait until requests end.
+// A client's own share, which others cannot take: 1/kClientShares of all running, and at least one.
+// So that many clients run at once, whatever others run; more wait until requests end.
 inline constexpr int64_t kClientShares = 16;
 
-// Owns the pages, not the sequences: a sequence is removed before it goes away. Used by the
-// engine's thread alone. A sequence's tokens fit into all pages together: else it would never run.
+// Owns the pages, not the sequences: remove a sequence before deleting it. Used by the engine's
+// thread alone. A sequence's tokens must fit into all pages together, else it would never run.
 class Scheduler {
  public:
   explicit Scheduler(const SchedulerLimits& limits);
 
-  // Puts the choices of one request into the queue, new ones or withdrawn ones. Where they can
-  // share pages, all but the first one wait until it has computed the prompt, and then compute only
-  // what is not shared.
+  // Queues the choices of one request, new or withdrawn ones. If they can share pages, all but the
+  // first wait until it has computed the prompt, and then compute only what is not shared.
   void add(std::span<Sequence* const> choices);
-  // It is finished, or cancelled: its pages are available at once. Of choices that are removed
-  // together, the first one comes first.
+  // The sequence finished or was cancelled: its pages are available at once. When choices are
+  // removed together, the first one must be removed first.
   void remove(Sequence* sequence);
-  // The same, but it may be added again later, here or to another scheduler.
+  // The same, but it may be added again later, also to another scheduler.
   void withdraw(Sequence* sequence);
-  // The next step, empty where nothing waits or runs. Takes pages for it; the caller then runs it.
+  // The next step, empty if nothing waits or runs. Takes pages for it; the caller then runs it.
   Batch schedule();
-  // The step was run, and took this long (0: not known): what it computed may be shared from now
-  // on.
+  // The step was run and took `time_ns` (0: unknown): its computed pages may be shared from now on.
   void computed(const Batch& batch, int64_t time_ns);
 
   FullDraws& full_draws() { return full_draws_; }
@@ -85,61 +85,61 @@ class Scheduler {
   int64_t preemptions() const { return preemptions_; }
 
  private:
-  // What a step has left for prompts.
+  // The room that a step has left for prompts.
   struct Room {
     int64_t rows = 0;
-    int64_t given = 0;      // Of prompts, until now.
-    int64_t budget_ns = 0;  // Of the step; 0: none.
-    StepWork work = {};     // Of the step, until now.
+    int64_t given = 0;      // To prompts so far.
+    int64_t budget_ns = 0;  // For the step; 0: none.
+    StepWork work = {};     // The step's work so far.
   };
 
   void compute_again_if_outgrown(Sequence& sequence);
-  // Parts 1 and 2: says in each running sequence how many rows it is to compute.
+  // Parts 1 and 2: sets the planned rows of each running sequence.
   void plan();
-  int64_t budget_ns(bool decodes) const;  // Of a step; 0: none.
-  // Of the step's outputs, those that nothing planned needs.
+  int64_t budget_ns(bool decodes) const;  // For a step; 0: none.
+  // The step's outputs that no planned row needs.
   int64_t outputs_left() const;
-  // One starts: at least one output is left for it.
+  // Leaves at least one output for a sequence that starts.
   void keep_output();
-  // Rows that it can only get at once.
+  // The rest of its prefix, which can only be computed at once.
   static int64_t prefix_left(const Sequence& sequence);
-  // Rows of a prompt that is next, at most `most` unless its prefix has more, that there is room
-  // for.
+  // Gives rows to the next prompt, at most `most` unless its prefix has more, as far as there is
+  // room. Returns their number.
   int64_t give(Sequence& sequence, int64_t most, Room* room) const;
-  // Starts the one that is next in the queue, if there is room for it, or is made.
+  // Starts the queue's next sequence, if there is room or room can be made.
   bool start(Sequence* next);
   bool fits(const Sequence& sequence) const;
   void make_room(const Sequence& sequence);
-  // Pages that it has yet to take for all its tokens.
+  // The pages that it still needs for all its tokens.
   int64_t missing(const Sequence& sequence) const;
-  // Part 3: pages for `rows` more rows of running_[index], from later ones where need be; how many
-  // rows there is room for.
+  // Part 3: takes pages for `rows` more rows of running_[index], preempting later sequences if
+  // needed. Returns for how many rows there is room.
   int64_t reserve(size_t index, int64_t rows);
   size_t victim_behind(size_t index) const;
   void preempt(size_t index);
-  // How many of its client and priority run.
+  // How many sequences of its client and priority run.
   int64_t alike_running(const Sequence& sequence) const;
   void count_running(const Sequence& sequence, int64_t change);
   int64_t own_share() const;
-  // Somebody had no room in this step, and this one may not pass it.
+  // A sequence had no room in this step, and this one may not pass it.
   bool must_wait(const Sequence& sequence) const;
-  // Who may pass it at all: it is there.
+  // The sequences that may pass blocked_, which must be set.
   FairQueue::Starters starters() const;
   void leave(Sequence* sequence);
-  // The choices that waited for this first one wait for nothing else now.
+  // Queues the choices that waited only for this first one.
   void release_followers(const Sequence* first);
 
   SchedulerLimits limits_;
   KvPages pages_;
   StepCost cost_;
-  std::vector<int32_t> free_slots_;  // The last is given out first.
+  std::vector<int32_t> free_slots_;  // The last one is used first.
   std::vector<Sequence*> running_;   // In order.
   FairQueue queue_;
   FullDraws full_draws_;
-  std::map<std::pair<int32_t, std::string>, int64_t> running_by_client_;  // By priority, too.
-  int64_t promised_ = 0;               // Available pages that running sequences have yet to take.
-  const Sequence* blocked_ = nullptr;  // Had no room in this step; the one whose client runs least.
-  // By a request's first choice: the others, which wait for it.
+  std::map<std::pair<int32_t, std::string>, int64_t> running_by_client_;  // By priority and client.
+  int64_t promised_ = 0;               // Available pages that running sequences still need.
+  const Sequence* blocked_ = nullptr;  // It had no room in this step; its client runs fewest.
+  // By a request's first choice: the other choices, which wait for it.
   std::unordered_map<const Sequence*, std::vector<Sequence*>> followers_;
   int64_t followers_count_ = 0;
   uint64_t added_ = 0;

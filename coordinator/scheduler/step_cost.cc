@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Features have a size of about 1, so that one small number makes the matrix regular.
+// Features are scaled to about 1, so that one small number makes the matrix regular.
 #include "coordinator/scheduler/step_cost.h"
 
 #include <algorithm>
@@ -9,11 +9,11 @@
 namespace lockstep {
 namespace {
 
-constexpr double kForget = 0.05;   // Of what is known along a step's features.
-constexpr double kRegular = 1e-6;  // Information about each cost before the first step.
-constexpr double kOutlier = 3;     // Deviations: what is further off counts less.
+constexpr double kForget = 0.05;   // The part of the information along a step's features.
+constexpr double kRegular = 1e-6;  // The information about each cost before the first step.
+constexpr double kOutlier = 3;     // In deviations: errors beyond have a smaller weight.
 constexpr double kLeastMs = 0.001;
-constexpr double kLeastDeviation = 0.02;  // Of the time that is expected.
+constexpr double kLeastDeviation = 0.02;  // Relative to the expected time.
 
 }  // namespace
 
@@ -25,7 +25,7 @@ double StepCost::dot(const Vector& a, const Vector& b) {
   return a[0] * b[0] + a[1] * b[1] + a[2] * b[2];
 }
 
-// Gauss; the matrix is symmetric and positive.
+// Gaussian elimination; the matrix is symmetric and positive.
 StepCost::Vector StepCost::solve(const Matrix& matrix, const Vector& right) {
   Matrix left = matrix;
   Vector x = right;
@@ -43,7 +43,7 @@ StepCost::Vector StepCost::solve(const Matrix& matrix, const Vector& right) {
   return x;
 }
 
-// Costs below 0 become 0, the least first, and the others what fits best with these.
+// Sets costs below 0 to 0, the smallest first, and fits the others to these.
 StepCost::Vector StepCost::positive(const Matrix& information, const Vector& learned) {
   Matrix left = information;
   Vector right = {};
@@ -76,7 +76,7 @@ void StepCost::learn(const StepWork& work, int64_t time_ns) {
   const double weight = std::abs(error) <= bound ? 1 : bound / std::abs(error);
   deviation_ms_ += 0.1 * (std::min(std::abs(error), bound) - deviation_ms_);
 
-  Vector known = {};  // About this kind of step.
+  Vector known = {};  // The information about this kind of step.
   for (size_t i = 0; i < 3; ++i) known[i] = dot(information_[i], step);
   const double forget = kForget / dot(known, step);
   for (size_t i = 0; i < 3; ++i) {

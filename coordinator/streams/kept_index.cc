@@ -25,8 +25,8 @@ absl::Status check_kept_id(std::string_view id) {
     return absl::OkStatus();
   }
   return invalid_argument(
-      "request_id: of a resumable request want 1 to {} letters, digits and -_.:~, the first a "
-      "letter or digit, found {}",
+      "request_id: must be 1 to {} letters, digits and -_.:~, the first a letter or digit, for a "
+      "resumable request, found {}",
       kMaxIdBytes, printable(id.substr(0, kMaxIdBytes)));
 }
 
@@ -34,7 +34,7 @@ absl::Status KeptIndex::add(const KeptName& name, std::shared_ptr<KeptStream> st
                             int64_t bytes) {
   if (entries_.contains(name)) {
     return absl::AlreadyExistsError(
-        fmt::format("request_id: {} is the name of a stream that is kept", name.id));
+        fmt::format("request_id: {} is the name of a kept stream", name.id));
   }
   bytes += kKeptStreamBytes;
   RETURN_IF_ERROR(make_room(name.owner, bytes));
@@ -79,7 +79,7 @@ void KeptIndex::tick(int64_t now_ms) {
   for (auto owner = owners_.begin(); owner != owners_.end();) {
     const auto next = std::next(owner);
     const std::deque<End>& ends = owner->second.ends;
-    // With its last stream the owner goes.
+    // The owner is deleted with its last stream.
     for (int64_t left = std::ssize(ends); left > 0 && ends.front().trim_ms <= now_ms; --left) {
       drop_oldest_end(owner);
     }
@@ -117,8 +117,8 @@ absl::Status KeptIndex::make_room(const std::string& owner, int64_t bytes) {
   }
   if (counts_.bytes + bytes <= options_.max_bytes) return absl::OkStatus();
   return resource_exhausted(
-      "resumable streams that run, or that other keys may keep, take {} of the {} bytes that "
-      "--resume-bytes gives them, and this one needs {} more",
+      "resumable streams that run, or that other keys may keep, use {} of the {} bytes of "
+      "--resume-bytes, and this one needs {} more",
       counts_.bytes, options_.max_bytes, bytes);
 }
 

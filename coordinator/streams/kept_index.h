@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Which streams are kept so that clients can resume them, under which names, and what makes room
-// for more. No thread, clock or lock is in here: who calls says what time it is.
+// The index of kept streams, which clients can resume by name, and of their memory. It has no
+// thread, clock or lock: the caller passes the time.
 #pragma once
 
 #include <cstdint>
@@ -22,19 +22,19 @@ class KeptStream;
 
 // Two owners may use the same id.
 struct KeptName {
-  std::string owner;  // An API key's name; "" where there are no keys: whoever knows the id.
-  std::string id;     // The request's.
+  std::string owner;  // An API key's name; "" without keys: whoever knows the id.
+  std::string id;     // The request's id.
   friend bool operator<(const KeptName& a, const KeptName& b) {
     return std::tie(a.owner, a.id) < std::tie(b.owner, b.id);
   }
 };
 
-// kInvalidArgument: it could not be a segment of a path. Want 1 to 128 letters, digits and -_.:~,
-// the first of them a letter or digit.
+// kInvalidArgument unless it can be a path segment: 1 to 128 letters, digits and -_.:~, the first
+// of them a letter or digit.
 absl::Status check_kept_id(std::string_view id);
 
 struct KeptOptions {
-  int64_t max_bytes = int64_t{256} << 20;  // Of all streams.
+  int64_t max_bytes = int64_t{256} << 20;  // For all streams.
   int64_t after_end_ms = 60'000;
 };
 
@@ -43,9 +43,9 @@ struct KeptCounts {
   int64_t bytes = 0;
 };
 
-// What a stream costs beside its events and what its request brings: names, locks, first blocks.
+// A stream's cost besides its events and its request: names, locks, first blocks.
 inline constexpr int64_t kKeptStreamBytes = 4096;
-// Names of streams that are kept no more and are remembered as such.
+// How many names of dropped streams are remembered.
 inline constexpr size_t kMaxGoneNames = 4096;
 
 // One thread at a time. Never calls the streams.
@@ -53,24 +53,25 @@ class KeptIndex {
  public:
   explicit KeptIndex(const KeptOptions& options) : options_(options) {}
 
-  // A stream that runs from now on, of so many bytes beside kKeptStreamBytes. kAlreadyExists: the
-  // name is another's. kResourceExhausted: there is no room, though what has ended made way.
+  // Adds a stream that runs from now on; `bytes` is its memory beyond kKeptStreamBytes.
+  // kAlreadyExists: the name is in use. kResourceExhausted: there is no room, even without ended
+  // streams.
   absl::Status add(const KeptName& name, std::shared_ptr<KeptStream> stream, int64_t bytes);
-  // It never began.
+  // The stream never began.
   void remove(const KeptName& name);
-  // It needs more. kResourceExhausted: as add(); nothing was counted.
+  // The stream needs more. kResourceExhausted: as in add(); nothing was counted.
   absl::Status grow(const KeptName& name, int64_t bytes);
-  // It is kept for after_end_ms from now on, or until others need its room. Of owners that have
-  // more than an equal share of all room, the oldest end goes first; nobody else's goes.
+  // The stream is kept for after_end_ms, or until others need its room. Only owners with more than
+  // an equal share of all room lose streams, the oldest end first.
   void end(const KeptName& name, int64_t now_ms);
-  // Lets go of those whose time is over.
+  // Drops the streams whose time is over.
   void tick(int64_t now_ms);
 
-  // kNotFound: there is none of this owner. kOutOfRange: it is kept no more.
+  // kNotFound: the owner has no such stream. kOutOfRange: it is no longer kept.
   absl::StatusOr<std::shared_ptr<KeptStream>> find(const KeptName& name) const;
-  // When tick() has something to do; nothing: not before something ends.
+  // When tick() is due; nullopt: no stream has ended.
   std::optional<int64_t> wake_at() const;
-  // Those that are kept no more since this was last called.
+  // The streams dropped since the last call.
   std::vector<std::shared_ptr<KeptStream>> take_dropped();
   const KeptCounts& counts() const { return counts_; }
 
@@ -83,17 +84,17 @@ class KeptIndex {
     std::string id;
     int64_t trim_ms = 0;
   };
-  // It has a stream.
+  // Every owner here has a stream.
   struct Owner {
     int64_t streams = 0;
     int64_t bytes = 0;
-    std::deque<End> ends;  // Of its streams that have ended, in this order.
+    std::deque<End> ends;  // Its ended streams, in the order of their ends.
   };
   using Owners = std::map<std::string, Owner>;
 
   void count(const std::string& owner, int64_t streams, int64_t bytes);
   absl::Status make_room(const std::string& owner, int64_t bytes);
-  // Of those with more than `share`, `wanted` counted to what `wanting` has; end(): none.
+  // Among owners with more than `share`, where `wanted` is added to `wanting`'s bytes; end(): none.
   Owners::iterator oldest_end_beyond(int64_t share, const std::string& wanting, int64_t wanted);
   void drop_oldest_end(Owners::iterator owner);
   void remember_gone(const KeptName& name);
@@ -102,7 +103,7 @@ class KeptIndex {
   KeptCounts counts_;
   std::map<KeptName, Entry> entries_;
   Owners owners_;
-  std::list<KeptName> gone_;  // The oldest first.
+  std::list<KeptName> gone_;  // The oldest is first.
   std::map<KeptName, std::list<KeptName>::iterator> gone_by_name_;
   std::vector<std::shared_ptr<KeptStream>> dropped_;
 };

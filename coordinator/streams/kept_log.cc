@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// No lock of the log is held while a listener runs: a listener may be what ends its own reader.
+// No lock of the log is held while a listener runs: a listener may destroy its own reader.
 #include "coordinator/streams/kept_log.h"
 
 #include <algorithm>
@@ -69,7 +69,7 @@ void KeptLog::close(absl::Status status) {
 }
 
 void KeptLog::drop() {
-  std::deque<StreamEvent> events;  // Goes after the lock.
+  std::deque<StreamEvent> events;  // Destroyed after the lock is released.
   {
     MutexLock lock(&mutex_);
     LOCKSTEP_CHECK(closed_);
@@ -88,11 +88,12 @@ absl::StatusOr<std::unique_ptr<StreamReader>> KeptLog::open(size_t from) {
   MutexLock lock(&mutex_);
   if (dropped_) return kept_log_is_gone();
   if (closed_ && from > events_.size() + 1) {
-    return absl::OutOfRangeError(fmt::format(
-        "from: want up to {}, the stream has ended there, found {}", events_.size() + 1, from));
+    return absl::OutOfRangeError(
+        fmt::format("from: must be at most {}, where the stream has ended, found {}",
+                    events_.size() + 1, from));
   }
   if (listeners_.size() >= kMaxKeptReaders) {
-    return resource_exhausted("{} clients follow this stream, all that may", listeners_.size());
+    return resource_exhausted("this stream already has {} readers, the limit", listeners_.size());
   }
   listeners_.push_back(std::make_shared<Listener>());
   return std::make_unique<Reader>(shared_from_this(), listeners_.back());

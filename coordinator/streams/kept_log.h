@@ -1,6 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// A log of events that is kept whole, so that several readers can follow it, each from where it
-// likes.
+// A log of events that is kept complete: several readers can follow it, each from any offset.
 #pragma once
 
 #include <atomic>
@@ -19,24 +18,22 @@ namespace lockstep {
 
 // Each costs the notifier's thread a call per event.
 inline constexpr size_t kMaxKeptReaders = 8;
-// Of a log, that a reader is given at once.
+// Max bytes that a reader gets at once.
 inline constexpr int64_t kReaderPieceBytes = 64 << 10;
 
 // Thread-safe. One thread appends.
 class KeptLog : public std::enable_shared_from_this<KeptLog> {
  public:
   void append(StreamEvent event) ABSL_LOCKS_EXCLUDED(mutex_);
-  // Nothing is appended after it.
+  // Ends the log: nothing is appended afterwards.
   void close(absl::Status status) ABSL_LOCKS_EXCLUDED(mutex_);
-  // Frees the events of a closed log. Readers that have not come to the end are ended with
-  // kOutOfRange.
+  // Frees the events of a closed log. Readers that have not reached the end get kOutOfRange.
   void drop() ABSL_LOCKS_EXCLUDED(mutex_);
 
   size_t size() const ABSL_LOCKS_EXCLUDED(mutex_);
 
-  // A reader that will begin at `from`. kOutOfRange: the log has ended before; its end itself has
-  // the offset size(), and what comes behind the end is one more. kResourceExhausted:
-  // kMaxKeptReaders follow it.
+  // A reader that begins at `from`. kOutOfRange: the log ended before it; the end itself has offset
+  // size(), and the position after the end is one more. kResourceExhausted: it has kMaxKeptReaders.
   absl::StatusOr<std::unique_ptr<StreamReader>> open(size_t from) ABSL_LOCKS_EXCLUDED(mutex_);
 
  private:
@@ -49,7 +46,7 @@ class KeptLog : public std::enable_shared_from_this<KeptLog> {
   };
 
   void notify() ABSL_LOCKS_EXCLUDED(mutex_);
-  // As StreamReader::read(). `status`: how it ended, with true.
+  // See StreamReader::read(). `status` is set if it returns true.
   bool read(size_t offset, std::vector<StreamEvent>* events, absl::Status* status) const
       ABSL_LOCKS_EXCLUDED(mutex_);
   void remove(const Listener* listener) ABSL_LOCKS_EXCLUDED(mutex_);
@@ -62,7 +59,7 @@ class KeptLog : public std::enable_shared_from_this<KeptLog> {
   std::vector<std::shared_ptr<Listener>> listeners_ ABSL_GUARDED_BY(mutex_);  // One per reader.
 };
 
-// What all say of a log that was freed.
+// The error for a log that was freed.
 absl::Status kept_log_is_gone();
 
 }  // namespace lockstep

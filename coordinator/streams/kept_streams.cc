@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// The only reader of each engine's stream is here, and is never slow: it moves events to a log that
-// clients read. A thread frees logs whose time is over.
+// The only reader of each engine's stream is here and always fast: it moves events to a log, from
+// which clients read. A thread frees logs whose time is over.
 #include "coordinator/streams/kept_streams.h"
 
 #include <chrono>
@@ -45,7 +45,7 @@ absl::StatusOr<std::shared_ptr<KeptStream>> KeptStreams::submit(Engine* engine, 
   }
   const absl::StatusOr<std::shared_ptr<Stream>> stream = engine->submit(std::move(request));
   if (!stream.ok()) {
-    // Nobody followed it, but somebody may have opened it.
+    // Nothing followed the stream, but a client may have opened its log.
     kept->log().close(stream.status());
     MutexLock lock(&mutex_);
     index_.remove(kept->name());
@@ -59,7 +59,7 @@ absl::StatusOr<std::shared_ptr<KeptStream>> KeptStreams::submit(Engine* engine, 
     cancelled = kept->cancelled_;
   }
   if (cancelled) engine->cancel(*stream);
-  // The stream keeps the listener, which keeps this, until it is closed: then it is let go of.
+  // The stream holds the listener, which holds `kept`, until it is closed and released.
   (*stream)->set_listener([this, kept] { follow(*kept); });
   return kept;
 }
@@ -70,7 +70,7 @@ void KeptStreams::follow(KeptStream& kept) {
     MutexLock lock(&kept.mutex_);
     source = kept.source_;
   }
-  if (source == nullptr) return;  // It was cut off.
+  if (source == nullptr) return;  // It has ended already.
   std::vector<StreamEvent> events;
   const bool closed = source->read(kept.log().size(), &events);
   for (StreamEvent& event : events) {
@@ -85,7 +85,7 @@ void KeptStreams::follow(KeptStream& kept) {
 }
 
 void KeptStreams::end(KeptStream& kept, const absl::Status& status) {
-  std::shared_ptr<Stream> source;  // They go after the locks.
+  std::shared_ptr<Stream> source;  // Both are destroyed after the locks are released.
   std::shared_ptr<Pass> pass;
   {
     MutexLock lock(&kept.mutex_);

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Resumable requests: each runs on whoever reads it, and its log is kept until a while after its
+// Resumable requests: each runs without a reader, too, and its log is kept for a while after its
 // end. All APIs share them.
 #pragma once
 
@@ -24,12 +24,12 @@ namespace openai {
 struct AnswerFacts;
 }
 
-// What decides how an answer is written, as of its first byte.
+// What determines the format of an answer, from its first byte on.
 struct KeptFacts {
   bool is_chat = false;
   bool logprobs = false;
   int64_t created_s = 0;  // Since 1970.
-  // Of a request that came by HTTP; null: it came by gRPC.
+  // Null: the request came by gRPC.
   std::shared_ptr<const openai::AnswerFacts> http;
 };
 
@@ -42,7 +42,7 @@ class KeptStream {
   const KeptName& name() const { return name_; }
   const KeptFacts& facts() const { return facts_; }
   KeptLog& log() const { return *log_; }
-  // Ends it soon, as Engine::cancel(). Without effect once it has ended.
+  // Ends it soon, as Engine::cancel() does. No effect after it has ended.
   void cancel() ABSL_LOCKS_EXCLUDED(mutex_);
 
  private:
@@ -54,17 +54,17 @@ class KeptStream {
   const std::shared_ptr<KeptLog> log_ = std::make_shared<KeptLog>();
   Mutex mutex_;
   bool cancelled_ ABSL_GUARDED_BY(mutex_) = false;
-  // Until it has ended.
+  // Both are set until it has ended.
   std::shared_ptr<Stream> source_ ABSL_GUARDED_BY(mutex_);
   std::shared_ptr<Pass> pass_ ABSL_GUARDED_BY(mutex_);
 };
 
-// A request that is about to be kept.
+// A request that will be kept.
 struct KeptRequest {
   KeptName name;
   KeptFacts facts;
-  int64_t bytes = 0;           // Of the facts, beyond kKeptStreamBytes.
-  std::shared_ptr<Pass> pass;  // Kept while it runs: its key's count of requests. May be null.
+  int64_t bytes = 0;           // Memory of the facts, beyond kKeptStreamBytes.
+  std::shared_ptr<Pass> pass;  // Held while it runs: it counts for its key's limit. May be null.
 };
 
 // Thread-safe. Outlives the engines.
@@ -74,28 +74,28 @@ class KeptStreams {
   explicit KeptStreams(const KeptOptions& options, std::function<int64_t()> now_ms = steady_now_ms);
   ~KeptStreams();
 
-  // Submits it, and keeps what it answers. Errors are the engine's and KeptIndex::add()'s.
+  // Submits the request and keeps its answer. Errors: the engine's and KeptIndex::add()'s.
   absl::StatusOr<std::shared_ptr<KeptStream>> submit(Engine* engine, Request request,
                                                      KeptRequest kept) ABSL_LOCKS_EXCLUDED(mutex_);
-  // As KeptIndex::find().
+  // See KeptIndex::find().
   absl::StatusOr<std::shared_ptr<KeptStream>> find(const KeptName& name)
       ABSL_LOCKS_EXCLUDED(mutex_);
   KeptCounts counts() ABSL_LOCKS_EXCLUDED(mutex_);
 
  private:
-  // On the notifier's thread: what the stream has, goes to its log.
+  // On the notifier's thread: moves the stream's events to its log.
   void follow(KeptStream& kept);
   void end(KeptStream& kept, const absl::Status& status) ABSL_LOCKS_EXCLUDED(mutex_);
   absl::Status grow(const KeptName& name, int64_t bytes) ABSL_LOCKS_EXCLUDED(mutex_);
   void trim() ABSL_LOCKS_EXCLUDED(mutex_);
-  // To be called behind every change of the index.
+  // Call after every change of the index.
   void bury_dropped() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
 
   const std::function<int64_t()> now_ms_;
   Mutex mutex_;
   ConditionVariable changed_;
   KeptIndex index_ ABSL_GUARDED_BY(mutex_);
-  // Dropped, to be freed by the thread: that may take longer than the engine has time.
+  // Dropped streams, which the thread frees: freeing may take longer than the engine can wait.
   std::vector<std::shared_ptr<KeptStream>> buried_ ABSL_GUARDED_BY(mutex_);
   bool stopping_ ABSL_GUARDED_BY(mutex_) = false;
   std::thread thread_;

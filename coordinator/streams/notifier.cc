@@ -19,7 +19,7 @@ Notifier::~Notifier() {
   thread_.join();
 }
 
-// The choices of one request come one after the other.
+// The choices of one request are adjacent.
 void Notifier::changed(const std::shared_ptr<Stream>& stream) {
   if (changed_.empty() || changed_.back() != stream) changed_.push_back(stream);
 }
@@ -33,7 +33,7 @@ void Notifier::tell() {
 }
 
 void Notifier::run() {
-  lower_thread_priority();  // Where processors are short, the next step comes first.
+  lower_thread_priority();  // If CPUs are short, the next step goes first.
   std::vector<std::shared_ptr<Stream>> streams;
   for (;;) {
     {

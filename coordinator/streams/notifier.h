@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Tells readers of streams that there is something new, on a thread of its own: what they do then,
-// mostly a write to a client, would keep the engine from its next step.
+// Notifies readers of streams, on a thread of its own: the readers' work, mostly a write to a
+// client, would delay the engine's next step.
 #pragma once
 
 #include <memory>
@@ -13,20 +13,20 @@
 
 namespace lockstep {
 
-// changed() and tell() belong to one thread.
+// One thread calls changed() and tell().
 class Notifier {
  public:
   Notifier();
-  ~Notifier();  // After all that was handed over has been told.
+  ~Notifier();  // After all pending readers were notified.
 
-  // Its reader is called after the next tell(), once for any number of changes of a step.
+  // tell() calls the stream's reader, once for any number of changes in a step.
   void changed(const std::shared_ptr<Stream>& stream);
   void tell() ABSL_LOCKS_EXCLUDED(mutex_);
 
  private:
   void run() ABSL_LOCKS_EXCLUDED(mutex_);
 
-  std::vector<std::shared_ptr<Stream>> changed_;  // Of the engine's thread.
+  std::vector<std::shared_ptr<Stream>> changed_;  // Used by the engine's thread.
   Mutex mutex_;
   ConditionVariable wake_;  // pending_, stopping_
   std::vector<std::shared_ptr<Stream>> pending_ ABSL_GUARDED_BY(mutex_);

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// The log of a request's events. The listener has a lock of its own, so that it may read.
+// The log of a request's events. The listener has its own lock, so that it may read.
 #include "coordinator/streams/stream.h"
 
 #include <algorithm>
@@ -60,14 +60,14 @@ absl::Status Stream::take_room(const StreamEvent& event) {
     if (unread_scores_->take(bytes)) return absl::OkStatus();
     return resource_exhausted(
         "the readers are too slow: there is no room for {} more bytes of log-probabilities of "
-        "prompts; read as fast as they come, or ask again later",
+        "prompts; read them as they arrive, or try again later",
         bytes);
   }
   int64_t& unread = unread_bytes_[event.index];
   if (unread > 0 && unread + bytes > max_unread_bytes_) {
     return resource_exhausted(
-        "the reader is too slow: want at most {} unread bytes of a choice, found {} of choice {} "
-        "and {} more; read as fast as tokens come",
+        "the reader is too slow: unread bytes of a choice must be at most {}, found {} of choice "
+        "{} and {} more; read tokens as they arrive",
         max_unread_bytes_, unread, event.index, bytes);
   }
   unread += bytes;

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Who follows the log of a request: the border between the engine's answers and those who write
+// A reader of a request's log: the border between the engine's answers and the code that writes
 // them to clients.
 #pragma once
 
@@ -12,25 +12,25 @@
 
 namespace lockstep {
 
-// One thread at a time, but for abandon().
+// One thread at a time, except abandon().
 class StreamReader {
  public:
   virtual ~StreamReader() = default;
 
-  // Copies events from `offset` on, at least one if there is one; the reader is done with all
-  // before. True once the log has ended and these are its last.
+  // Copies events from `offset` on, at least one if available; the reader is done with all before.
+  // True after the log has ended and these are its last.
   virtual bool read(size_t offset, std::vector<StreamEvent>* events) = 0;
-  // How it ended; meaningful once read() returned true.
+  // The final status; valid after read() returned true.
   virtual absl::Status status() const = 0;
-  // Called after changes of the log, from the notifier's thread, and once at once; must not block.
-  // nullptr takes it back: on return it is not running and will not be called again.
+  // Called after changes of the log, from the notifier's thread, and immediately; must not block.
+  // nullptr removes it: on return it is not running and will not be called again.
   virtual void set_listener(std::function<void()> listener) = 0;
-  // The client is gone: the log will end soon, for this reader at least. Any thread.
+  // The client is gone: the log will end soon, at least for this reader. Any thread.
   virtual void abandon() = 0;
 };
 
-// The only reader of a stream. A request that nobody reads is cancelled: by abandon(), and when
-// this goes away before the end.
+// The only reader of a stream. A request without a reader is cancelled: by abandon(), and by the
+// destructor if it has not ended.
 class SoleReader final : public StreamReader {
  public:
   // The engine outlives it.

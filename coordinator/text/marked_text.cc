@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Ranges are kept merged, so that two texts are equal only if their marks are.
+// Ranges are kept merged, so that texts are equal only if their marks are equal.
 #include "coordinator/text/marked_text.h"
 
 #include <algorithm>
@@ -16,7 +16,7 @@ void add_range(std::vector<ByteRange>* ranges, size_t begin, size_t end) {
   }
 }
 
-// The first range that ends behind `offset`.
+// The first range that ends after `offset`.
 auto first_behind(const std::vector<ByteRange>& ranges, size_t offset) {
   return std::upper_bound(ranges.begin(), ranges.end(), offset,
                           [](size_t wanted, const ByteRange& range) { return wanted < range.end; });

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// A text that remembers which of its bytes came from a request: special tokens written there stay
+// A text that records which of its bytes came from a request: special tokens in these bytes stay
 // text, while those of a chat template become tokens.
 #pragma once
 
@@ -25,7 +25,7 @@ struct MarkedText {
 
   void append(std::string_view text, bool from_request);
   void append(const MarkedText& text) { append(text, 0, text.bytes.size()); }
-  // Bytes [begin, end) of a text, which is another one than this.
+  // Appends bytes [begin, end) of another text.
   void append(const MarkedText& text, size_t begin, size_t end);
 
   MarkedText substr(size_t begin, size_t end) const;
@@ -36,8 +36,8 @@ struct MarkedText {
   bool operator==(const MarkedText&) const = default;
 };
 
-// Says for ascending offsets of a text whether the byte there came from the request. The text has
-// to outlive it.
+// Returns, for ascending offsets of a text, whether the byte came from the request. The text must
+// outlive it.
 class MarkCursor {
  public:
   explicit MarkCursor(const MarkedText& text) : ranges_(text.from_request) {}
@@ -51,7 +51,7 @@ class MarkCursor {
   size_t next_ = 0;
 };
 
-// The pieces of [begin, end) that came from the request, and those that did not, in order.
+// Splits [begin, end) into pieces that came from the request and pieces that did not, in order.
 struct MarkedPiece {
   size_t begin;
   size_t end;

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// The order of transformers 5.24 (PreTrainedTokenizerBase._from_pretrained, TokenizersBackend): a
-// tokenizer_config.json with "added_tokens_decoder" has said all, and the two older files count
-// only without. Rows of the decoder come first, then named tokens, then extra ones.
+// The order of transformers 5.24 (PreTrainedTokenizerBase._from_pretrained, TokenizersBackend): if
+// tokenizer_config.json has "added_tokens_decoder", that is complete, and the two older files are
+// ignored. Rows of the decoder are first, then named tokens, then extra ones.
 #include "coordinator/text/token_files.h"
 
 #include <algorithm>
@@ -30,7 +30,7 @@ absl::StatusOr<OrderedJson> parse_object(std::string_view text, const char* file
   ASSIGN_OR_RETURN(OrderedJson json,
                    parse_ordered_json(text, file, {.reject_duplicate_keys = false}));
   if (json.is_object()) return json;
-  return invalid_argument("{}: wanted an object, found {}", file, describe(json));
+  return invalid_argument("{}: must be an object, found {}", file, describe(json));
 }
 
 bool says_something(const OrderedJson& json, const char* key) {
@@ -45,7 +45,7 @@ bool is_token(const OrderedJson& value) {
 
 absl::StatusOr<AddedToken> token_of(const OrderedJson& value, bool special) {
   if (!is_token(value)) {
-    return invalid_argument("wanted a text or an object with \"content\", found {}",
+    return invalid_argument("must be a text or an object with \"content\", found {}",
                             describe(value));
   }
   if (value.is_string()) return AddedToken{.text = value.get<std::string>(), .special = special};
@@ -71,7 +71,7 @@ absl::Status in_key(const char* file, std::string_view key, const absl::Status& 
 
 absl::StatusOr<int32_t> id_of(const OrderedJson& value) {
   if (value.is_number_integer() && value >= 0 && value <= INT32_MAX) return value.get<int32_t>();
-  return invalid_argument("wanted a token id, found {}", describe(value));
+  return invalid_argument("must be a token id, found {}", describe(value));
 }
 
 absl::StatusOr<int32_t> id_of_key(const std::string& key) {
@@ -79,7 +79,7 @@ absl::StatusOr<int32_t> id_of_key(const std::string& key) {
   const char* end = key.data() + key.size();
   if (const auto [stop, error] = std::from_chars(key.data(), end, id);
       error != std::errc() || stop != end || id < 0) {
-    return invalid_argument("wanted a token id as the key");
+    return invalid_argument("the key must be a token id");
   }
   return id;
 }
@@ -97,7 +97,7 @@ class Merger {
     if (has_decoder_) return;
     for (const auto& [key, value] : map.items()) {
       if (is_other_name(key)) {
-        // The map's are listed first, but the config's value counts.
+        // The map's names are listed first, but the config's value counts.
         other_names_.push_back(key);
         if (config_.contains(key) && is_token(config_[key])) continue;
       }
@@ -143,7 +143,7 @@ class Merger {
     return absl::OkStatus();
   }
 
-  // Values of other types, such as null or the flag "add_bos_token", name no token.
+  // Values of other types, such as null or the flag "add_bos_token", are not tokens.
   absl::Status add_name(std::string_view name, const OrderedJson& value) {
     if (!is_token(value)) return absl::OkStatus();
     absl::StatusOr<AddedToken> token = token_of(value, /*special=*/true);
@@ -151,7 +151,7 @@ class Merger {
     files_.names[std::string(name)] = token->text;
     if (token->text.empty()) return absl::OkStatus();
     token->special = true;
-    // The reference makes rows of added_tokens.json special for these names only.
+    // The reference makes rows of added_tokens.json special only for these names.
     if (has_decoder_ || is_common_name(name)) {
       special_texts_.insert(token->text);
     }
@@ -173,7 +173,7 @@ class Merger {
 
   absl::Status read_decoder() {
     if (!config_[kDecoder].is_object()) {
-      return invalid_argument("{}: {}: wanted an object, found {}", kConfig, kDecoder,
+      return invalid_argument("{}: {}: must be an object, found {}", kConfig, kDecoder,
                               describe(config_[kDecoder]));
     }
     for (const auto& [key, value] : config_[kDecoder].items()) {
@@ -202,12 +202,12 @@ class Merger {
     return absl::OkStatus();
   }
 
-  OrderedJson config_;  // With what special_tokens_map.json says.
+  OrderedJson config_;  // Includes the entries of special_tokens_map.json.
   bool has_decoder_ = false;
-  std::vector<std::string> other_names_;  // Those of special_tokens_map.json.
+  std::vector<std::string> other_names_;  // The names in special_tokens_map.json.
   std::vector<AddedToken> named_;
   std::vector<AddedToken> extra_;
-  std::unordered_set<std::string> special_texts_;  // Those that were read so far.
+  std::unordered_set<std::string> special_texts_;  // Those read so far.
   TokenFiles files_;
 };
 

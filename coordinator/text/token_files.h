@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// What the files beside tokenizer.json say of tokens: tokenizer_config.json,
-// special_tokens_map.json and added_tokens.json, merged as the reference (transformers 5's
-// AutoTokenizer) merges them. Free functions, for any thread.
+// Reads the tokens in the other files of a tokenizer: tokenizer_config.json,
+// special_tokens_map.json and added_tokens.json, merged as in the reference (transformers 5's
+// AutoTokenizer). Free functions, for any thread.
 #pragma once
 
 #include <cstdint>
@@ -19,21 +19,21 @@ namespace lockstep {
 struct AddedToken {
   std::string text;
   int32_t id = -1;           // -1: not stated.
-  bool single_word = false;  // Only where no letter or digit touches it.
-  bool lstrip = false;       // Takes the blanks before (behind) it.
+  bool single_word = false;  // Only if no letter or digit is next to it.
+  bool lstrip = false;       // Takes the blanks before (rstrip: after) it.
   bool rstrip = false;
-  bool normalized = false;  // Looked for after normalization.
+  bool normalized = false;  // Matched after normalization.
   bool special = false;     // Controls the model; decoding leaves it out.
 };
 
-// An added token of these files. One that tokenizer.json has too stays as it is there, except:
+// An added token of these files. If tokenizer.json has it, too, that entry stays, except:
 struct DeclaredToken {
   AddedToken token;
   bool replaces = false;       // It gets the flags of `token`.
   bool makes_special = false;  // It becomes special.
 };
 
-// Names that every tokenizer may have; others end with "_token", too.
+// Names that every tokenizer may have; other names that end with "_token" are possible, too.
 inline constexpr std::string_view kTokenNames[] = {
     "bos_token", "eos_token", "unk_token", "sep_token", "pad_token", "cls_token", "mask_token"};
 
@@ -42,7 +42,7 @@ struct TokenFiles {
   std::vector<DeclaredToken> tokens;                      // In the order in which they get ids.
 };
 
-// Files that are missing say nothing. An error is one line that names the file and the key.
+// Missing files are ignored. An error is one line that names the file and the key.
 absl::StatusOr<TokenFiles> read_token_files(const std::filesystem::path& folder);
 
 // The same from the files' contents; an empty one counts as missing.

@@ -12,7 +12,7 @@
 namespace lockstep {
 namespace {
 
-constexpr size_t kCoordinator = 0;  // Process ids: a rank's is its number and one.
+constexpr size_t kCoordinator = 0;  // Process ids: a rank's is its number plus one.
 constexpr int kEngine = 1;          // Threads of the coordinator.
 constexpr int kSteps = 2;
 constexpr int kRankSteps = 1;  // Threads of a rank.
@@ -26,8 +26,7 @@ bool is_traced(const RecordedStep& step, size_t rank) {
   return rank < step.report.traces.size() && step.report.traces[rank].total_ns() > 0;
 }
 
-// How long a rank had the step. What is not traced comes from a worker's sums, which may be
-// anything.
+// How long a rank had the step. Without a trace it is a worker's sum, which may have any value.
 int64_t duration_of(const RecordedStep& step, size_t rank) {
   if (is_traced(step, rank)) return step.report.traces[rank].total_ns();
   const int64_t most = step.report.answered_ns - step.report.sent_ns;

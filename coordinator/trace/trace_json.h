@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Steps as Chrome's trace event JSON, which Perfetto (ui.perfetto.dev) opens: a process for the
-// coordinator and one per rank, and everything that took time as a complete event ("ph": "X").
+// Steps as Chrome's trace event JSON, which Perfetto (ui.perfetto.dev) opens: one process for the
+// coordinator and one per rank; everything that took time is a complete event ("ph": "X").
 #pragma once
 
 #include <cstddef>
@@ -13,9 +13,9 @@ namespace lockstep {
 
 // Written while it is sent, one rank of one step at a time.
 //
-// Ranks' clocks are not the coordinator's. A rank says how long its step took; that much time is
-// placed in the middle between the sending of the step and its last answer, as if both ways took
-// equally long. Operators are placed by the rank's own clock from there on.
+// Ranks' clocks differ from the coordinator's. A rank reports the duration of its step, which is
+// placed in the middle between sending the step and its last answer, as if both ways took equally
+// long. Operators are placed from there by the rank's own clock.
 class TraceJson final : public http::BodySource {
  public:
   explicit TraceJson(RecordedSteps steps);
@@ -32,8 +32,8 @@ class TraceJson final : public http::BodySource {
                    int64_t duration_ns, const std::string& args);
 
   const RecordedSteps steps_;
-  int64_t base_ns_ = 0;  // Times are written from here on.
-  size_t step_ = 0;      // Next is this part of this step: 0 the coordinator, then the ranks.
+  int64_t base_ns_ = 0;  // Times are relative to this.
+  size_t step_ = 0;      // The next part of this step: 0 is the coordinator, then the ranks.
   size_t part_ = 0;
   bool begun_ = false;
   std::string out_;

@@ -8,7 +8,7 @@
 namespace lockstep {
 namespace {
 
-constexpr size_t kMaxSpans = 64;  // Between two steps. Of more, the last ones are kept.
+constexpr size_t kMaxSpans = 64;  // Max spans between two steps; the last ones are kept.
 
 }  // namespace
 

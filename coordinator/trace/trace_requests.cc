@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// The engine's thread tells nobody that a step was traced: while somebody waits, the thread here
-// looks every few milliseconds.
+// The engine's thread does not signal traced steps: while clients wait, the thread here polls every
+// few milliseconds.
 #include "coordinator/trace/trace_requests.h"
 
 #include <charconv>
@@ -24,7 +24,7 @@ absl::StatusOr<int> number_of(std::string_view name, std::string_view text, int 
   const char* end = text.data() + text.size();
   const auto [stop, error] = std::from_chars(text.data(), end, number);
   if (error == std::errc() && stop == end && least <= number && number <= most) return number;
-  return invalid_argument("{}: want {} to {}, found {}", name, least, most, printable(text));
+  return invalid_argument("{}: must be {} to {}, found {}", name, least, most, printable(text));
 }
 
 void refuse(http::Exchange& exchange, int status, const char* code, const std::string& message) {
@@ -48,7 +48,7 @@ absl::StatusOr<TraceQuery> parse_trace_query(std::string_view query) {
       ASSIGN_OR_RETURN(parsed.timeout_s, number_of(name, value, 0, kMaxTimeout));
       parsed.waits = true;
     } else {
-      return invalid_argument("{}: want steps=N and timeout=SECONDS", printable(name));
+      return invalid_argument("{}: must be steps=N or timeout=SECONDS", printable(name));
     }
   }
   return parsed;
@@ -84,13 +84,14 @@ void TraceRequests::take(const std::shared_ptr<http::Exchange>& exchange) {
            .query = *query,
            .traced_before = recorder_->traced(),
            .deadline = steady_clock::now() + std::chrono::seconds(query->timeout_s)});
-      // An idle engine would trace empty steps for it.
+      // With an idle engine it would trace null steps.
       if (!is_due(waiting_.back())) recorder_->trace_next(query->steps);
       changed_.notify_all();
       return;
     }
   }
-  refuse(*exchange, 429, "too_many_traces", "too many traces are waited for at the moment");
+  refuse(*exchange, 429, "too_many_traces",
+         "too many clients are waiting for traces at the moment");
 }
 
 void TraceRequests::run() {

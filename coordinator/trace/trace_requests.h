@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// GET /trace: has the next steps traced, waits for them, and answers with the last ones.
+// GET /trace: traces the next steps, waits for them, and answers with the last ones.
 #pragma once
 
 #include <chrono>
@@ -18,25 +18,25 @@
 
 namespace lockstep {
 
-// What a query asks for: "steps=8&timeout=2".
+// A query's parameters: "steps=8&timeout=2".
 struct TraceQuery {
   int steps = 64;      // 1 to TraceRecorder::kMaxSteps.
   int timeout_s = 10;  // 0 to 60.
-  bool waits = false;  // A timeout was given: it is waited for although nobody sends requests.
+  bool waits = false;  // A timeout was given: waits even if no requests arrive.
 };
 // kInvalidArgument, one line.
 absl::StatusOr<TraceQuery> parse_trace_query(std::string_view query);
 
-// Has a thread that waits. Outlives who calls its routes; requests that wait when it goes away are
-// dropped, which closes their connections.
+// Has a thread that waits. Outlives the users of its routes; the destructor drops waiting requests,
+// which closes their connections.
 class TraceRequests {
  public:
   // Both outlive it.
   TraceRequests(TraceRecorder* recorder, const Engine* engine);
   ~TraceRequests();
 
-  // An answer comes as soon as so many steps were traced, the time is over, or the engine has
-  // nothing to do: then it has those steps that there are, traced or not.
+  // An answer is sent as soon as `steps` steps were traced, the time is over, or the engine is
+  // idle. In the latter cases it has the available steps, traced or not.
   std::vector<http::Route> routes();
 
  private:

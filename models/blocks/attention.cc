@@ -75,7 +75,7 @@ Value turned_attention(Graph& g, const Attention& a, Qkv qkv, int layer, const s
 
 namespace {
 
-// The norm of q or k.
+// Applies the norm of q or k.
 Value qk_norm(Graph& g, const Attention& a, Value x, const std::string& name) {
   switch (a.qk_norm.over) {
     case QkNorm::Over::kNothing:
@@ -137,7 +137,7 @@ Block grouped_attention(const Attention& a, const std::string& qkv, const std::s
       const FusedPart rows = rows_of_runs(name, a.kv_heads, q_rows + 2 * dim, begin, size);
       return g.linear_part(x, qkv, rows, axis, a.qkv_bias);
     };
-    // The order of the nodes: v, k, q.
+    // The nodes are in the order v, k, q.
     const Value v = part("v", q_rows + dim, dim, a.kv_axis());
     const Value k = part("k", q_rows, dim, a.kv_axis());
     return turned_attention(g, a, {part("q", 0, q_rows, a.q_axis()), k, v}, layer, out);
@@ -146,7 +146,7 @@ Block grouped_attention(const Attention& a, const std::string& qkv, const std::s
 
 namespace {
 
-// The i-th slope, from 1 on, of `heads`.
+// The i-th slope (from 1) of `heads`.
 float slope(int64_t i, int64_t heads) {
   return static_cast<float>(
       exact_pow(2, -8.0 * static_cast<double>(i) / static_cast<double>(heads)));
@@ -183,7 +183,7 @@ Windows windows_by_layer(Keys& keys, int layers, int64_t fallback, int64_t first
     first = keys.integer("max_window_layers", INT64_MIN, INT64_MAX, first);
     for (int64_t i = std::max<int64_t>(first, 0); i < layers; ++i) windows[i] = window;
   }
-  // A null is no window for all layers, and the family's own for those that layer_types names.
+  // A null means no window in any layer, but the default for layers that layer_types names.
   const int64_t named = keys.has("sliding_window") ? window : fallback;
   read_layer_types(keys, windows, used ? std::optional(named) : std::nullopt);
   return windows;
@@ -191,7 +191,7 @@ Windows windows_by_layer(Keys& keys, int layers, int64_t fallback, int64_t first
 
 namespace {
 
-// "LLG" for every third layer without a window.
+// "LLG" if every third layer has no window.
 std::string every(int64_t full) { return std::string(static_cast<size_t>(full - 1), 'L') + "G"; }
 
 std::string read_pattern(Keys& keys, int64_t full) {

@@ -10,11 +10,11 @@
 
 #include "models/blocks/rope.h"
 #include "models/blocks/sizes.h"
-#include "models/graph.h"
+#include "models/graph/graph.h"
 
 namespace lockstep {
 
-// One half of a layer: normed x [Rows, hidden] -> what is added to the residual stream.
+// One half of a layer: takes normed x [Rows, hidden], returns what is added to the residual stream.
 using Block = std::function<Value(Graph& graph, Value x, int layer)>;
 
 struct Attention {
@@ -24,83 +24,83 @@ struct Attention {
   int64_t head_dim = 1;
   bool qkv_bias = false;
   bool out_bias = false;
-  QkNorm qk_norm = {};  // They compute as this norm does:
+  QkNorm qk_norm = {};  // They use this norm's settings:
   Norm norm = {};
   float scale = 1;
-  float cap = 0;                   // Scores are capped by it; 0: they are not.
-  float qkv_clamp = 0;             // q, k and v are brought within -qkv_clamp to qkv_clamp; 0: not.
-  std::vector<float> slopes = {};  // [heads], of alibi.
-  std::string sinks = "";          // The tensor of sinks in a layer; "": none.
-  std::vector<int64_t> windows = {};  // [layers]: 0, or how many positions a query sees.
+  float cap = 0;                      // The cap of scores; 0: none.
+  float qkv_clamp = 0;                // q, k and v are clamped to +-qkv_clamp; 0: not clamped.
+  std::vector<float> slopes = {};     // [heads]: the slopes of ALiBi.
+  std::string sinks = "";             // The name of a layer's sinks tensor; "": none.
+  std::vector<int64_t> windows = {};  // [layers]: how many positions a query sees; 0: all.
   std::vector<int64_t> chunks =
-      {};                        // [layers], of runs of positions that see each other, or empty.
+      {};                        // [layers]: positions of a run, which see each other; or empty.
   std::vector<bool> turns = {};  // [layers]: whether q and k are rotated.
   Ropes ropes = {};
 
-  // Every layer sees all positions and turns; the scale is head_dim^-0.5.
+  // Every layer sees all positions and rotates q and k; the scale is head_dim^-0.5.
   Attention(const Sizes& sizes, const Norm& norm);
   void set_bias(bool bias) { qkv_bias = out_bias = bias; }
-  // Norms of q and k before they turn; some files say so.
+  // Sets norms of q and k before rotation, which some files state.
   void norm_heads(Keys& keys, const QkNorm& norms = kHeadNorms);
-  void norm_heads_if_asked(Keys& keys, const QkNorm& norms = kHeadNorms);  // By use_qk_norm.
+  void norm_heads_if_asked(Keys& keys, const QkNorm& norms = kHeadNorms);  // Only if use_qk_norm.
   void turn_nothing() { turns.assign(turns.size(), false); }
-  // If there are windows, layers without one turn nothing.
+  // If there are windows, layers without one do not rotate.
   void turn_with_windows(Keys& keys);
   AxisSize q_axis() const { return {Axis::kHeads, heads, head_dim}; }
   AxisSize kv_axis() const { return {Axis::kKvHeads, kv_heads, head_dim, heads}; }
 };
 
-// With Llama's names: self_attn.q_proj and so on.
+// Uses Llama's names: self_attn.q_proj and so on.
 Block llama_attention(const Attention& attention);
-// q, k and v each a linear, `scope`.q_proj and so on; `out` is the output projection.
+// q, k and v are separate linears, `scope`.q_proj and so on; `out` is the output projection.
 Block separate_attention(const Attention& attention, const std::string& scope,
                          const std::string& out);
-// q, k and v below each other in the one matrix `qkv`.
+// q, k and v are stacked vertically in the one matrix `qkv`.
 Block stacked_attention(const Attention& attention, const std::string& qkv, const std::string& out);
-// In the one matrix `qkv` the rows of each KV head are together: its query heads, then its k, then
-// its v.
+// In the one matrix `qkv`, the rows of each KV head are together: its query heads, its k, then its
+// v.
 Block grouped_attention(const Attention& attention, const std::string& qkv, const std::string& out);
 
-// --- Parts, for attention of a family's own.
+// --- Parts for a family's own attention.
 struct Qkv {
   Value q, k, v;
 };
 Qkv separate_qkv(Graph& graph, const Attention& attention, Value x, const std::string& scope);
-// q and k rotated, where the layer turns, by the table of its kind; q scaled by its position, if
-// that is asked for; attention; the output projection `out`.
+// Rotates q and k by the table of the layer's kind, if the layer rotates; scales q by its position,
+// if configured; then attention and the output projection `out`.
 Value turned_attention(Graph& graph, const Attention& attention, Qkv qkv, int layer,
                        const std::string& out);
 AttentionSpec attention_spec(const Attention& attention, int layer);
-// `size` rows at `begin` of each of `count` runs of `run` rows.
+// `size` rows from `begin` in each of `count` runs of `run` rows.
 FusedPart rows_of_runs(const char* name, int64_t count, int64_t run, int64_t begin, int64_t size);
 
-// x^-0.5, as scores are scaled.
+// x^-0.5, for the scale of scores.
 float inverse_root(float x);
 
-// Attention with linear biases (Press et al., 2022): what is added to a head's scores for each
-// position that a key is away. [heads]: 2^(-8 i / heads) for i = 1 to heads, where that is a power
-// of two; else those of the power of two below, then every second one of twice that.
+// Attention with linear biases (Press et al., 2022): the term added to a head's scores per position
+// of distance to the key. [heads]: 2^(-8 i / heads) for i = 1 to heads if that is a power of two;
+// else the slopes of the next lower power of two, then every second slope of twice that.
 std::vector<float> alibi_slopes(int64_t heads);
 
-// --- Which layers have a window, by layer: 0, or how many positions a query sees.
+// --- Windows by layer: how many positions a query sees; 0: all.
 using Windows = std::vector<int64_t>;
-// sliding_window; 0: none. `fallback` where the key is missing, not null.
+// Reads sliding_window; 0: none. `fallback` applies to a missing key, not to null.
 int64_t read_window(Keys& keys, int64_t fallback);
-// In every layer.
+// The same window in every layer.
 Windows windows_of_all(Keys& keys, int layers, int64_t fallback);
-// In layers from max_window_layers on where use_sliding_window says so, or as layer_types says.
+// In layers from max_window_layers on if use_sliding_window is true, or as in layer_types.
 Windows windows_by_layer(Keys& keys, int layers, int64_t fallback, int64_t first);
-// In all layers but every full_every-th, or as layer_types says. If the family reads it,
-// sliding_window_pattern may be another number, or letters that layers repeat: L has a window, G
-// has none.
+// In all layers except every full_every-th, or as in layer_types. If the family reads
+// sliding_window_pattern, that is another number, or a repeated pattern of letters: L has a window,
+// G has none.
 Windows windows_by_pattern(Keys& keys, int layers, int64_t fallback, int64_t full_every,
                            bool reads_pattern = false);
-// The layers that turn: those of no_rope_layers, or all but every no_rope_layer_interval-th.
+// The layers that rotate: those of no_rope_layers, or all except every no_rope_layer_interval-th.
 std::vector<bool> turns_by_layer(Keys& keys, int layers, int64_t fallback);
-// layer_types by layer: with a window it decides which layers have it; without it must agree with
+// layer_types by layer: with `window` it decides which layers have it; without, it must agree with
 // the windows.
 void read_layer_types(Keys& keys, Windows& windows, std::optional<int64_t> window = std::nullopt);
-// layer_types of a model in which only some layers have attention: those that are no `type`.
+// layer_types of a model in which only layers of other types than `type` have attention.
 void read_recurrent_types(Keys& keys, std::vector<bool>& recurs, const char* type);
 
 }  // namespace lockstep

@@ -6,7 +6,7 @@
 namespace lockstep {
 namespace {
 
-// The layers that have experts: from first_k_dense_replace on, or as mlp_layer_types says.
+// The layers with experts: from first_k_dense_replace on, or as in mlp_layer_types.
 void read_sparse_layers(Keys& keys, Mixture& mixture) {
   std::vector<bool>& sparse = mixture.in_layer;
   const int64_t dense = keys.integer("first_k_dense_replace", INT64_MIN, INT64_MAX, 1);
@@ -20,12 +20,12 @@ void read_sparse_layers(Keys& keys, Mixture& mixture) {
   }
 }
 
-// Groups of experts, shared ones, and the layers before the first that has experts.
+// Reads groups of experts, shared experts, and the number of dense layers before the others.
 void read_grouped(Keys& keys, Mixture& mixture) {
   mixture.groups = keys.count("n_group", mixture.count, 1);
   mixture.chosen_groups = keys.count("topk_group", mixture.groups, 1);
   const int64_t each = mixture.count / mixture.groups;
-  // A group counts by its two best.
+  // A group's score is the sum of its best two.
   if (mixture.count % mixture.groups != 0 || (mixture.groups > 1 && each < 2)) {
     keys.fail("n_group", "must be groups of two or more of {} experts each, found {}",
               mixture.count, mixture.groups);
@@ -39,7 +39,7 @@ void read_grouped(Keys& keys, Mixture& mixture) {
   read_sparse_layers(keys, mixture);
 }
 
-// Every decoder_sparse_step-th layer has experts, but those that mlp_only_layers names.
+// Every decoder_sparse_step-th layer has experts, except those in mlp_only_layers.
 void read_expert_layers(Keys& keys, Mixture& mixture) {
   const auto layers = std::ssize(mixture.in_layer);
   const int64_t step = keys.count("decoder_sparse_step", kMaxWidth, 1);
@@ -147,7 +147,7 @@ Block qwen_experts(const Mixture& m, const Mlp& dense) {
     const RouteSpec spec = {.chosen = m.chosen, .renormalised = m.renormalised};
     const Value routed = gated_experts(g, m, x, g.route(g.router(x, "gate", m.count), spec));
     if (m.shared_size == 0) return routed;
-    // One expert of one, always chosen.
+    // A mixture of one expert, always chosen.
     const Routes only =
         g.route(g.router(x, "shared_expert_gate", 1), {.chosen = 1, .sigmoid = true});
     return g.add(routed, g.combine(scoped_mlp(g, m.shared(), x, "shared_expert"), only));

@@ -42,7 +42,7 @@ void build(Graph& g, const LanguageModel& d) {
     if (d.mlp != nullptr) {
       const Value mlp_in = d.parallel_norms == 1 ? normed : norm(x, d.mlp_norm);
       Value m = scaled(norm(d.mlp(g, mlp_in, layer), d.mlp_out_norm), d.residual_multiplier);
-      // Added before they are made whole: one collective for both.
+      // Added before they are made whole, so one collective serves both.
       if (d.parallel_norms != 0) m = g.add(a, m);
       x = norm(g.add(kept(x, mlp_in), m), d.mlp_end_norm);
     }

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// A whole model as a family's function reads it from a config.json: layers between an embedding and
-// a head, and what others need to know of them.
+// A whole model, as a family's function reads it from a config.json: layers between an embedding
+// and a head, and the facts that other code needs.
 #pragma once
 
 #include <string>
@@ -9,29 +9,28 @@
 #include "models/blocks/experts.h"
 #include "models/blocks/mlp.h"
 #include "models/blocks/sizes.h"
-#include "models/graph.h"
+#include "models/graph/graph.h"
 
 namespace lockstep {
 
-// x += attention(norm(x)); x += mlp(norm(x)); with norms after the two halves where they have
-// names, of what a half adds (out_norm) or of the stream that goes on (end_norm). Parallel halves
-// both read the layer's x: x += attention(norm(x)) + mlp(norm(x)).
+// x += attention(norm(x)); x += mlp(norm(x)). If named, further norms apply to the output of a half
+// (out_norm) or to the stream after it (end_norm). Parallel halves both read the layer's x: x +=
+// attention(norm(x)) + mlp(norm(x)).
 struct LanguageModel {
   Sizes sizes;
   Norm norms;
   Block attention;
   Block mlp = nullptr;  // Null: a layer is one block.
-  // Null, or what is done to the residual stream: to the embeddings (layer -1), and after each
-  // layer.
+  // Changes the residual stream: the embeddings (layer -1), and after each layer. Null: unchanged.
   Block stream = nullptr;
   bool tied = false;  // The head is the embedding.
 
   // Names in the checkpoint.
   const char* embedding = "model.embed_tokens";
-  const char* positions = nullptr;  // Learned ones, of which the first has the row of the offset.
+  const char* positions = nullptr;  // Learned ones; position 0 has row position_offset.
   int64_t position_rows = 0;
   int64_t position_offset = 0;
-  // Between embeddings of embedding_width columns and the stream, both ways.
+  // Projections between embeddings of embedding_width columns and the stream.
   const char* project_in = nullptr;
   const char* project_out = nullptr;
   const char* embedding_norm = nullptr;
@@ -47,25 +46,24 @@ struct LanguageModel {
 
   int64_t embedding_width = 0;  // The width of embedding and head; 0: the stream's.
   float embedding_multiplier = 1;
-  float residual_multiplier = 1;  // Multiplies what attention and MLP add.
+  float residual_multiplier = 1;  // Multiplies the outputs of attention and MLP.
   float logits_multiplier = 1;
   float logits_cap = 0;  // 0: none.
   bool head_bias = false;
-  bool head_unit_rows = false;  // Rows of the head are brought to length 1.
-  // Norms of two halves that read the layer's input: 1 for both or 2; 0: the MLP follows the
-  // attention.
+  bool head_unit_rows = false;  // Rows of the head are scaled to length 1.
+  // The number of norms before parallel halves: 1 shared or 2; 0: the MLP follows the attention.
   int parallel_norms = 0;
-  // The residual stream goes on with what a half's norm gave, times this; 0: as it was.
+  // The residual stream is replaced by the output of a half's norm times this; 0: it is kept.
   float kept_norm = 0;
 
   double reach = 1;           // The max context, in multiples of Sizes::positions.
-  int64_t max_positions = 0;  // A bound of the context; 0: none.
+  int64_t max_positions = 0;  // A limit of the context; 0: none.
   program::SequenceRules sequence_rules = {};
-  Mixture mixture = {};        // The experts, as messages show them.
-  bool either_layout = false;  // Stacks of experts are stored with inputs first or outputs first.
+  Mixture mixture = {};        // The experts, for messages.
+  bool either_layout = false;  // Stacks of experts may have inputs first or outputs first.
 };
 
-// The model with norms after attention and MLP in place of those before them.
+// The model with norms after attention and MLP instead of before them.
 LanguageModel post_norm(LanguageModel model);
 
 // Appends the whole model.

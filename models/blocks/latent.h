@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // Latent attention (DeepSeek-V2, https://arxiv.org/abs/2405.04434): keys and values of all heads
-// are made from one narrow row, which is what is kept.
+// are computed from one narrow row, and only that row is cached.
 #pragma once
 
 #include <cstdint>
@@ -9,20 +9,20 @@
 
 namespace lockstep {
 
-// A head's columns that turn are Attention::head_dim.
+// Attention::head_dim is the number of rotated columns of a head.
 struct Latent {
-  int64_t q_width = 0;   // The row that queries are made from; 0: from the layer's input.
-  int64_t kv_width = 1;  // Of the row that keys and values are made from.
-  int64_t nope_dim = 1;  // Of a query or key head: columns that do not turn.
+  int64_t q_width = 0;   // The row from which queries are computed; 0: they use the layer's input.
+  int64_t kv_width = 1;  // The row from which keys and values are computed.
+  int64_t nope_dim = 1;  // Columns of a query or key head without rotation.
   int64_t v_dim = 1;
 };
-// The scale of scores follows from the sizes and from yarn.
+// Sets the scale of scores from the sizes and YaRN.
 Latent read_latent(Keys& keys, Attention& attention);
 
-// Its absorbed form, for prompts too: a query head is brought into the space of the latent row by
-// its own part of kv_b_proj, so that all heads share one key, [latent | turned], whose first
-// columns are the value; another part of kv_b_proj brings what was summed up into the space of the
-// head's values. Sums are in one order whatever the chunks.
+// The absorbed form, for prompts too: a part of kv_b_proj maps each query head into the space of
+// the latent row, so all heads share one key, [latent | turned], whose first columns are the value;
+// another part of kv_b_proj maps the sums into the space of the head's values. Sums have the same
+// order for any chunks.
 Block latent_attention(const Attention& attention, const Latent& latent);
 
 }  // namespace lockstep

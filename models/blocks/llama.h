@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// The keys that Llama's class reads of a config.json. Most families read the same, and then change
-// what they have otherwise: `Llama m(keys); m.attention.windows = ...; return m.model();`
+// The keys that Llama's class reads from a config.json. Most families read the same keys and then
+// change what differs: `Llama m(keys); m.attention.windows = ...; return m.model();`
 #pragma once
 
 #include <optional>
@@ -12,7 +12,7 @@ namespace lockstep {
 // Defaults of missing keys.
 struct LlamaDefaults {
   SizeDefaults sizes = {};
-  std::optional<Norm> norm = std::nullopt;  // None: an RMS norm of 1e-6.
+  std::optional<Norm> norm = std::nullopt;  // None: an RMS norm with eps 1e-6.
   const char* activation = "silu";
   bool tied = false;
   RopeFacts rope = {};
@@ -27,7 +27,7 @@ struct Llama {
 
   explicit Llama(Keys& keys, const LlamaDefaults& missing = {});
   void set_kv_heads(int64_t heads) { sizes.kv_heads = attention.kv_heads = heads; }
-  // A model of the parts above as they are now; Llama's blocks stand in for null.
+  // A model of the current parts; null means Llama's blocks.
   LanguageModel model(Block attention_block = nullptr, Block mlp_block = nullptr) const;
   LanguageModel model(const Mixture& mixture, Block mlp_block) const;
 };

@@ -6,7 +6,7 @@
 namespace lockstep {
 namespace {
 
-// Steps are not bounded: null, or from 0 to infinity, which JSON has no number for.
+// Steps must be unbounded: null, or from 0 to infinity, for which JSON has no number.
 void check_step_limit(Keys& keys) {
   const Json& limit = keys.json("time_step_limit");
   if (limit.is_null() || limit == Json::array({0, "Infinity"})) return;
@@ -44,10 +44,9 @@ Mamba read_mamba(Keys& keys, const Sizes& sizes, const Norm& norm) {
 }
 
 // Values are scaled by the row's step and decay by e^(-step * e^A_log); B is the key, C the query.
-// The norm is over the heads of a group together.
+// The norm covers the heads of a group together.
 Value mamba_mixer(Graph& g, const Mamba& m, Value x) {
-  // Rows of in_proj, one after the other: the gate, what the convolution mixes (values, B, C),
-  // steps.
+  // Rows of in_proj, in order: the gate, the convolution's channels (values, B, C), steps.
   const int64_t inner = m.heads * m.head_dim, keys = m.groups * m.state_dim;
   const int64_t channels = inner + 2 * keys;
   const AxisSize key_axis = {Axis::kKvHeads, m.groups, m.state_dim, m.heads};

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Mamba-2 (Dao and Gu, 2024, https://arxiv.org/abs/2405.21060): layers that keep a state of fixed
-// size in place of keys and values.
+// Mamba-2 (Dao and Gu, 2024, https://arxiv.org/abs/2405.21060): layers with a state of fixed size
+// instead of keys and values.
 #pragma once
 
 #include <cstdint>
@@ -20,12 +20,12 @@ struct Mamba {
   int64_t head_dim = 1;
   int64_t state_dim = 1;
 };
-// By the names of Bamba and Granite 4.
+// Reads the key names of Bamba and Granite 4.
 Mamba read_mamba(Keys& keys, const Sizes& sizes, const Norm& norm);
 
 // Names are relative to the open scope: in_proj, conv1d, dt_bias, A_log, D, norm, out_proj.
 Value mamba_mixer(Graph& graph, const Mamba& mamba, Value x);
-// Llama's attention in some layers, Mamba-2 where `recurs` says so.
+// Mamba-2 in the layers that `recurs` marks, Llama's attention in others.
 Block mamba_or_attention(const Mamba& mamba, const Attention& attention,
                          const std::vector<bool>& recurs);
 

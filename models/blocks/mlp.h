@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Multilayer perceptrons: the dense one, and a mixture of experts.
+// Multilayer perceptrons (dense).
 #pragma once
 
 #include <cstdint>
@@ -8,7 +8,7 @@
 
 #include "models/blocks/attention.h"
 #include "models/blocks/sizes.h"
-#include "models/graph.h"
+#include "models/graph/graph.h"
 
 namespace lockstep {
 
@@ -18,7 +18,7 @@ struct Mlp {
   Function activation = Function::kSilu;
   bool bias = false;
 };
-// hidden_act and, where the family reads it, mlp_bias are the family's to set.
+// The family sets hidden_act's default and, if it reads mlp_bias, `bias`.
 Mlp read_mlp(Keys& keys, const Sizes& sizes, const char* activation = "silu");
 
 struct MlpNames {
@@ -26,19 +26,19 @@ struct MlpNames {
   std::string up = "mlp.up_proj";
   std::string down = "mlp.down_proj";
 };
-// down(activation(gate(x)) * up(x)); names are relative to `scope`, if there is one.
+// down(activation(gate(x)) * up(x)); names are relative to `scope`, unless it is "".
 Block gated_mlp(const Mlp& mlp, const MlpNames& names = {}, const std::string& scope = "");
 // down(activation(up(x))).
 Block plain_mlp(const Mlp& mlp, const std::string& up, const std::string& down);
-// The gated one with gate and up below each other in the one matrix `gate_up`.
+// The gated one with gate and up stacked vertically in the one matrix `gate_up`.
 Block stacked_mlp(const Mlp& mlp, const std::string& gate_up, const std::string& down);
-// The gated one in `scope`: its names are gate_proj, up_proj and down_proj there.
+// The gated one in `scope`, with the names gate_proj, up_proj and down_proj.
 Value scoped_mlp(Graph& graph, const Mlp& mlp, Value x, const char* scope);
 
-// A linear with a bias whose weight is stored with its inputs as rows.
+// A linear with a bias; its weight is stored with inputs as rows.
 Value transposed_linear(Graph& graph, Value x, const std::string& name, AxisSize out);
-// The same, of which only the columns of `out` from `begin` on are computed; `all_rows` it has.
-// `part` names them.
+// The same, but computes only the columns of `out`, from `begin`, of `all_rows` in total. `part`
+// names them.
 Value transposed_part(Graph& graph, Value x, const std::string& name, const char* part,
                       int64_t begin, int64_t all_rows, AxisSize out);
 

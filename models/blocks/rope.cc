@@ -16,7 +16,7 @@ namespace {
 constexpr double kMinTheta = 1.0001;
 constexpr double kMaxTheta = 1e15;
 
-// Images alone have several positions, each of which turns columns of its own: text has one.
+// Only images have several positions, each of which rotates its own columns; text has one.
 constexpr std::string_view kHarmlessKeys[] = {"rope_type", "type",          "rope_theta",
                                               kRotaryPart, "mrope_section", "mrope_interleaved"};
 
@@ -36,7 +36,7 @@ absl::Status check_keys(const RopeScaling& scaling, const RopeKind& kind) {
   return invalid_argument("{} (of the kind \"{}\")", message_of(status), kind.name);
 }
 
-// The object and what both forms say beside it.
+// The scaling object, and the keys that may be beside it in both forms.
 absl::StatusOr<RopeScaling> find_scaling(const Json& json, const RopeFacts& facts) {
   static const Json kNothing = Json::object();
   RopeScaling scaling{.object = &kNothing,
@@ -80,7 +80,7 @@ absl::StatusOr<RopeScaling> find_scaling(const Json& json, const RopeFacts& fact
   return scaling;
 }
 
-// The columns of a head that turn: the first ones.
+// The rotated columns of a head, which are the first.
 absl::StatusOr<int64_t> rotary_dim(const RopeScaling& scaling, const RopeFacts& facts) {
   if (facts.dim != 0 && facts.dim % 2 != 0) {
     return invalid_argument("rotary_dim: must be an even number, found {}", facts.dim);
@@ -125,8 +125,8 @@ namespace {
 constexpr const char* kKeys[] = {"rope_theta", "rope_scaling", "rope_parameters",
                                  "partial_rotary_factor", "original_max_position_embeddings"};
 
-// How queries are scaled by their position: rope_parameters.llama_4_scaling_beta, which is no
-// rotary scaling and is taken out.
+// The scaling of queries by position: rope_parameters.llama_4_scaling_beta. It is not rotary
+// scaling and is removed from the object.
 struct QueryScaling {
   double beta = 0;
   int64_t length = 0;
@@ -140,7 +140,7 @@ QueryScaling take_query_scaling(Keys& keys, Json& rope) {
     members.ignore("*");
   });
   rope.erase("llama_4_scaling_beta");
-  rope.erase("max_position_embeddings");  // It is repeated there, and nothing reads it.
+  rope.erase("max_position_embeddings");  // Repeated there; nothing reads it.
   return scaling;
 }
 

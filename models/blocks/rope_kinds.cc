@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// With the formulas of transformers 5 (modeling_rope_utils.py), computed in double by functions
-// that give the same bits on every machine.
+// The formulas of transformers 5 (modeling_rope_utils.py), computed in double by functions that
+// give the same bits on every machine.
 #include "models/blocks/rope_kinds.h"
 
 #include <algorithm>
@@ -29,15 +29,15 @@ void set_frequencies(const std::vector<double>& frequencies, RopeConfig& out) {
   }
 }
 
-// Of what a base is multiplied by; `key` asks for it.
+// The exponent of the base's multiplier; errors name `key`.
 absl::StatusOr<double> ntk_exponent(const RopeScaling& scaling, std::string_view key) {
   const double dim = static_cast<double>(scaling.dim);
   if (dim > 2) return dim / (dim - 2);
   return invalid_argument("{}: must be a head_dim above 2, found {}", key, scaling.dim);
 }
 
-// A prompt of up to ntk_length, 2, 4, ... times as many tokens has its base multiplied by a power
-// of 1, 3, 7, ...
+// For a prompt of up to ntk_length, 2, 4, ... times as many tokens, the base is multiplied by a
+// power of 1, 3, 7, ...
 absl::Status ntk_by_prompt(const RopeScaling& scaling, RopeConfig& out) {
   ASSIGN_OR_RETURN(const double exponent, ntk_exponent(scaling, "use_dynamic_ntk"));
   int64_t length = scaling.ntk_length;
@@ -64,11 +64,11 @@ absl::Status linear(const RopeScaling& scaling, RopeConfig& out) {
   return absl::OkStatus();
 }
 
-// The kernel computes the frequencies past max_positions: a function of the position alone.
+// The kernel computes the frequencies beyond max_positions, from the position alone.
 absl::Status dynamic(const RopeScaling& scaling, RopeConfig& out) {
   ASSIGN_OR_RETURN(const double factor, scaling.number("factor", 1, 1e6));
   if (scaling.dim <= 2) {
-    return invalid_argument("{}: dynamic scaling wants a head_dim above 2, found {}", scaling.key,
+    return invalid_argument("{}: dynamic scaling needs a head_dim above 2, found {}", scaling.key,
                             scaling.dim);
   }
   set_frequencies(plain_frequencies(scaling.dim, scaling.theta), out);
@@ -79,7 +79,7 @@ absl::Status dynamic(const RopeScaling& scaling, RopeConfig& out) {
   return absl::OkStatus();
 }
 
-// Such files have a factor of 1, at which the keys of yarn that they have too mean nothing.
+// Files with an alpha have a factor of 1, so their keys of YaRN have no effect.
 absl::Status fixed_alpha(const RopeScaling& scaling, RopeConfig& out) {
   ASSIGN_OR_RETURN(const double exponent, ntk_exponent(scaling, scaling.key + ".alpha"));
   ASSIGN_OR_RETURN(const double alpha, scaling.number("alpha", 1, 1e6));
@@ -115,7 +115,7 @@ absl::Status llama3(const RopeScaling& scaling, RopeConfig& out) {
   return absl::OkStatus();
 }
 
-// YaRN (arXiv 2309.00071): frequencies that turn often stay, slow ones are interpolated.
+// YaRN (arXiv 2309.00071): high frequencies are kept, low ones are interpolated.
 struct Yarn {
   double factor, beta_fast, beta_slow, attention_factor;
   bool truncate;
@@ -132,7 +132,7 @@ absl::StatusOr<Yarn> parse_yarn(const RopeScaling& scaling) {
   ASSIGN_OR_RETURN(yarn.factor, scaling.number("factor", 1e-6, 1e6, implied));
   ASSIGN_OR_RETURN(yarn.beta_fast, scaling.number("beta_fast", 0, 1e6, 32));
   ASSIGN_OR_RETURN(yarn.beta_slow, scaling.number("beta_slow", 0, 1e6, 1));
-  if (yarn.beta_fast == 0) yarn.beta_fast = 32;  // Zero reads as missing, as in the reference.
+  if (yarn.beta_fast == 0) yarn.beta_fast = 32;  // Zero counts as missing, as in the reference.
   if (yarn.beta_slow == 0) yarn.beta_slow = 1;
   ASSIGN_OR_RETURN(const double mscale, scaling.number("mscale", 0, 1e3, 0));
   ASSIGN_OR_RETURN(const double mscale_all_dim, scaling.number("mscale_all_dim", 0, 1e3, 0));
@@ -162,7 +162,7 @@ absl::Status yarn(const RopeScaling& scaling, RopeConfig& out) {
   }
   low = std::max(low, 0.0);
   high = std::min(high, dim - 1);
-  if (low == high) high += 0.001;  // As the reference avoids the division by zero.
+  if (low == high) high += 0.001;  // Avoids the division by zero as the reference does.
 
   std::vector<double> frequencies = plain_frequencies(scaling.dim, scaling.theta);
   for (size_t i = 0; i < frequencies.size(); ++i) {
@@ -177,7 +177,7 @@ absl::Status yarn(const RopeScaling& scaling, RopeConfig& out) {
   return absl::OkStatus();
 }
 
-// What each frequency is divided by.
+// Adds frequencies, each divided by its number in the list `name`.
 absl::Status add_divided(const RopeScaling& scaling, const char* name, RopeConfig& out) {
   const Json found = scaling.object->value(name, Json());
   const auto wanted = static_cast<size_t>(scaling.dim / 2);
@@ -195,8 +195,8 @@ absl::Status add_divided(const RopeScaling& scaling, const char* name, RopeConfi
   return absl::OkStatus();
 }
 
-// LongRoPE (arXiv 2402.13753): a factor for each frequency, others in a sequence that is longer
-// than the original positions, for all of its tokens.
+// LongRoPE (arXiv 2402.13753): one factor per frequency; other factors, for all tokens, in a
+// sequence longer than the original positions.
 absl::Status longrope(const RopeScaling& scaling, RopeConfig& out) {
   const double original = static_cast<double>(scaling.original_positions);
   RETURN_IF_ERROR(add_divided(scaling, "short_factor", out));
@@ -213,7 +213,7 @@ absl::Status longrope(const RopeScaling& scaling, RopeConfig& out) {
   return absl::OkStatus();
 }
 
-// Gemma 4's: of a head's pairs the first part turns, with the frequencies that all would have.
+// Gemma 4: the first part of a head's pairs is rotated, with the frequencies of a full rotation.
 absl::Status proportional(const RopeScaling& scaling, RopeConfig& out) {
   ASSIGN_OR_RETURN(const double factor, scaling.number("factor", 1, 1e6, 1));
   ASSIGN_OR_RETURN(const double part, scaling.number(kRotaryPart, 0, 1, scaling.part));
@@ -234,12 +234,12 @@ constexpr RopeKind kKinds[] = {
     {"llama3", llama3, {"factor", "low_freq_factor", "high_freq_factor", kOriginalPositions}},
     {"yarn",
      yarn,
-     // attn_factor is read by other programs, as a factor of what transformers infers.
+     // Other programs read attn_factor as a factor on what transformers infers.
      {"factor", "attention_factor", "beta_fast", "beta_slow", "mscale", "mscale_all_dim",
       "truncate", "attn_factor"}},
     {"longrope", longrope, {"short_factor", "long_factor", "factor", "attention_factor"}},
     {"proportional", proportional, {"factor"}, /*whole_heads=*/true},
-    {"mrope", plain, {}},  // By three positions, which are alike in text.
+    {"mrope", plain, {}},  // Rotates by three positions, which are equal in text.
 };
 constexpr RopeKind kFixedAlpha = {
     "dynamic",

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// The kinds of rotary scaling, as rope_type names them.
+// The kinds of rotary scaling, named as in rope_type.
 #pragma once
 
 #include <array>
@@ -16,11 +16,11 @@
 
 namespace lockstep {
 
-// Keys that may lie beside the object, too.
+// Keys that may also be beside the object.
 inline constexpr std::string_view kRotaryPart = "partial_rotary_factor";
 inline constexpr std::string_view kOriginalPositions = "original_max_position_embeddings";
 
-// What a config.json says, found and checked as far as all kinds have it.
+// A config.json's scaling, checked as far as all kinds share it.
 struct RopeScaling {
   const Json* object;  // rope_scaling or rope_parameters, or an empty object.
   std::string key;     // Its key, for messages.
@@ -29,7 +29,7 @@ struct RopeScaling {
   int64_t max_positions;
   int64_t original_positions;
   double part;  // partial_rotary_factor beside the object, or the family's.
-  // As in RopeFacts.
+  // See RopeFacts.
   bool yarn_is_longrope;
   bool fixed_alpha;
   int64_t ntk_length;
@@ -52,10 +52,10 @@ struct RopeKind {
   // Sets frequencies, factor and reach.
   absl::Status (*apply)(const RopeScaling& scaling, RopeConfig& out);
   std::array<std::string_view, 8> keys;  // Besides rope_type, type and rope_theta.
-  bool whole_heads = false;              // Which part of a head turns is the kind's own affair.
+  bool whole_heads = false;              // The kind itself decides which part of a head is rotated.
 };
 
-// The kind of that name; "default" where there is none. Errors list what is supported.
+// The kind that rope_type names; "default" without a name. Errors list the supported kinds.
 absl::StatusOr<const RopeKind*> find_rope_kind(const RopeScaling& scaling);
 
 }  // namespace lockstep

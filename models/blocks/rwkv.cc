@@ -7,7 +7,7 @@
 namespace lockstep {
 
 Llama read_rwkv(Keys& keys, const SizeDefaults& missing) {
-  constexpr int64_t kPositions = 32768;  // That a text may have, if the config does not say more.
+  constexpr int64_t kPositions = 32768;  // Allowed, unless the config has more.
   keys.defaults(R"({"num_attention_heads": 1})");
   Llama m(keys, {.sizes = missing, .norm = read_layer_norm(keys), .activation = "relu2"});
   m.sizes.positions = std::max(m.sizes.positions, kPositions);
@@ -42,7 +42,7 @@ Value weights(Graph& g, const TokenShift& rows, const std::string& name) {
   return g.broadcast(name, axis, {1, 1, axis.columns()});
 }
 
-// e^-e^log, the decay of a state from the log of its rate.
+// e^-e^log: the decay of a state from the log of its rate.
 Value decay_of(Graph& g, Value log) {
   return g.map(g.map(g.map(log, Function::kExp), Function::kScale, -1), Function::kExp);
 }
@@ -74,7 +74,7 @@ Value norm_of_heads(Graph& g, const RwkvHeads& h, Value x, const std::string& na
       {.eps = h.norm_eps, .head_dim = h.dim, .centred = true, .bias = true, .by_column = true});
 }
 
-// The row's own k and v count by weights of their own, and decay from the next row on.
+// The row's own k and v have their own weights, and decay only from the next row on.
 Value recurrent_time_mix(Graph& g, const RwkvHeads& h, const TimeMix& mix) {
   const Value first = g.broadcast("time_faaaa", h.axis(), {h.count, h.dim});
   const Value past = g.recurrence(

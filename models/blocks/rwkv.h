@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// RWKV: what its versions share.
+// RWKV: the parts that its versions share.
 #pragma once
 
 #include <cstdint>
@@ -9,10 +9,10 @@
 
 namespace lockstep {
 
-// Sizes and layer norms. Nothing depends on a position: what the model was made for is no bound.
+// Reads sizes and layer norms. Nothing depends on a position: the trained length is no limit.
 Llama read_rwkv(Keys& keys, const SizeDefaults& missing);
 
-// The state's heads, of version 5 on.
+// The heads of the state, in version 5 and later.
 struct RwkvHeads {
   int64_t hidden = 1;
   int64_t count = 1;
@@ -21,10 +21,10 @@ struct RwkvHeads {
 
   AxisSize axis() const { return {Axis::kHeads, count, dim}; }
 };
-// Heads follow from their size: num_attention_heads is another number in published files.
+// Heads follow from their size: num_attention_heads means something else in published files.
 RwkvHeads read_rwkv_heads(Keys& keys, Llama& m);
 
-// Names of the published files of version 5 on.
+// Uses the names of the published files of version 5 and later.
 LanguageModel rwkv_model(const Llama& m, Block time_mix, Block channel_mix);
 
 // A normed row and the one before it.
@@ -34,25 +34,25 @@ struct TokenShift {
 };
 TokenShift token_shift(Graph& graph, Value x);
 
-// x + (before - x) * the vector `name`, stored as [1, 1, columns]; and the other way round, as
+// x + (before - x) * the vector `name`, stored as [1, 1, columns]; mix_own swaps x and before, as
 // versions 4 and 5 store it.
 Value mix_before(Graph& graph, const TokenShift& rows, const std::string& name);
 Value mix_own(Graph& graph, const TokenShift& rows, const std::string& name);
 
-// The linear whose matrix is stored as [in, out], under its bare name.
+// A linear whose matrix is stored as [in, out], named without ".weight".
 Value turned_linear(Graph& graph, Value x, const std::string& name, AxisSize out);
 
-// The norm within each head that follows a recurrence, "`name`.weight" and "`name`.bias".
+// The norm within each head after a recurrence, "`name`.weight" and "`name`.bias".
 Value norm_of_heads(Graph& graph, const RwkvHeads& heads, Value x, const std::string& name);
 
-// What heads receive, their keys and values, the log of their decay's rate, and what their gate is
-// of, of versions 5 and 6.
+// The receptance, keys and values of the heads, the log of their decay's rate, and the gate's
+// input, in versions 5 and 6.
 struct TimeMix {
   Value r, k, v, decay, gate;
 };
 Value recurrent_time_mix(Graph& graph, const RwkvHeads& heads, const TimeMix& mix);
 
-// value(key(k)), which receptance(r) opens as a gate; k and r are mixtures.
+// value(key(k)), gated by receptance(r); k and r are mixtures.
 Value channel_mix(Graph& graph, const Mlp& mlp, Value k, Value r);
 
 }  // namespace lockstep

@@ -4,9 +4,9 @@
 
 #include <cstdint>
 
-#include "models/axis.h"
 #include "models/config/keys.h"
-#include "models/graph.h"
+#include "models/graph/axis.h"
+#include "models/graph/graph.h"
 #include "operators/function.h"
 
 namespace lockstep {
@@ -22,7 +22,7 @@ struct Sizes {
   int64_t positions = 1;
 };
 
-// Defaults of missing keys; 0: the key has to be there, or what the field's comment says.
+// Defaults of missing keys; 0: the key is required, or as the field's comment says.
 struct SizeDefaults {
   double ffn_per_hidden = 0;
   int64_t kv_heads = 0;  // If the key is missing, not null; 0: num_attention_heads.
@@ -34,19 +34,19 @@ Sizes read_sizes(Keys& keys, const SizeDefaults& missing = {});
 inline AxisSize hidden_axis(int64_t columns) { return {Axis::kHidden, columns, 1}; }
 inline AxisSize ffn_axis(int64_t columns) { return {Axis::kFfn, columns, 1}; }
 
-// hidden_act, one of the functions that have a name there.
+// Reads hidden_act, the name of a function.
 Function read_activation(Keys& keys, const char* fallback = "silu");
 
 struct Norm {
   float eps = 1e-6f;
-  bool centred = false;  // A layer norm in place of an RMS norm,
+  bool centred = false;  // A layer norm instead of an RMS norm,
   bool bias = false;     // with biases.
   float plus = 0;        // Added to stored weights.
 };
 Norm read_rms_norm(Keys& keys, double eps = 1e-6);
 Norm read_layer_norm(Keys& keys, bool bias = true);  // The eps is 1e-5.
 
-// The norm of that name; x where `name` is null.
+// Applies the norm with that name; returns x if `name` is null.
 Value apply(Graph& graph, const Norm& norm, Value x, const char* name);
 
 }  // namespace lockstep

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// generation_config.json, field by field with its range.
+// Reads generation_config.json, field by field with its range.
 #include "models/config/generation_config.h"
 
 #include <fmt/ranges.h>
@@ -14,7 +14,7 @@
 namespace lockstep {
 namespace {
 
-// Requests may say these, too.
+// Requests may set these, too.
 constexpr std::string_view kSamplingKeys[] = {
     "temperature",      "top_k", "top_p", "min_p", "repetition_penalty", "presence_penalty",
     "frequency_penalty"};
@@ -29,7 +29,7 @@ absl::Status read_float(const Json& json, const char* key, double low, double hi
   if (!given(json, key)) return absl::OkStatus();
   ASSIGN_OR_RETURN(const double value, get_double(json, key));
   if (value < low || value > high) {
-    return invalid_argument("{}: wanted a number from {} to {}, found {}", key, low, high, value);
+    return invalid_argument("{}: must be a number from {} to {}, found {}", key, low, high, value);
   }
   out = static_cast<float>(value);
   return absl::OkStatus();
@@ -42,7 +42,7 @@ absl::Status read_count(const Json& json, const char* key, int64_t low,
   if (!given(json, key)) return absl::OkStatus();
   ASSIGN_OR_RETURN(const int64_t value, get_int(json, key));
   if (value < low || value > kMostCount) {
-    return invalid_argument("{}: wanted {} to {}, found {}", key, low, kMostCount, value);
+    return invalid_argument("{}: must be {} to {}, found {}", key, low, kMostCount, value);
   }
   out = value;
   return absl::OkStatus();
@@ -53,7 +53,7 @@ absl::Status read_ids(const Json& json, const char* key, std::vector<int64_t>& o
   const Json& found = json[key];
   for (const Json& id : found.is_array() ? found : Json::array({found})) {
     if (!id.is_number_integer() || id < 0 || id > kMostTokenId) {
-      return invalid_argument("{}: wanted a token id or a list of them, found {}", key,
+      return invalid_argument("{}: must be a token id or a list of them, found {}", key,
                               describe(id));
     }
     out.push_back(id.get<int64_t>());
@@ -69,12 +69,12 @@ absl::Status read_sampling(const Json& json, GenerationConfig& out) {
   RETURN_IF_ERROR(read_float(json, "repetition_penalty", 1e-3, 1e3, out.repetition_penalty));
   RETURN_IF_ERROR(read_float(json, "presence_penalty", -2, 2, out.presence_penalty));
   RETURN_IF_ERROR(read_float(json, "frequency_penalty", -2, 2, out.frequency_penalty));
-  if (out.top_k == -1) out.top_k = 0;  // Both are in use for "all".
+  if (out.top_k == -1) out.top_k = 0;  // Both are used for "all".
   return absl::OkStatus();
 }
 
 absl::Status read_all(const Json& json, GenerationConfig& out) {
-  if (!json.is_object()) return invalid_argument("wanted an object, found {}", describe(json));
+  if (!json.is_object()) return invalid_argument("must be an object, found {}", describe(json));
   RETURN_IF_ERROR(read_sampling(json, out));
   RETURN_IF_ERROR(read_count(json, "max_new_tokens", 1, out.max_new_tokens));
   RETURN_IF_ERROR(read_ids(json, "bos_token_id", out.bos_token_ids));
@@ -100,11 +100,12 @@ absl::StatusOr<GenerationConfig> read_generation_config(const std::filesystem::p
 absl::Status add_sampling_defaults(const std::string& json, GenerationConfig* config) {
   ASSIGN_OR_RETURN(const Json defaults, parse_json(json, "the text"));
   if (!defaults.is_object()) {
-    return invalid_argument("wanted a JSON object, found {}", describe(defaults));
+    return invalid_argument("must be a JSON object, found {}", describe(defaults));
   }
   for (const auto& [key, value] : defaults.items()) {
     if (std::ranges::find(kSamplingKeys, key) != std::end(kSamplingKeys)) continue;
-    return invalid_argument("{}: wanted one of {}", printable(key), fmt::join(kSamplingKeys, ", "));
+    return invalid_argument("{}: must be one of {}", printable(key),
+                            fmt::join(kSamplingKeys, ", "));
   }
   return read_sampling(defaults, *config);
 }

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// What a model's generation_config.json says of sampling: defaults of requests that say nothing.
+// A model's sampling defaults, from generation_config.json, for requests that do not set them.
 #pragma once
 
 #include <cstdint>
@@ -12,9 +12,9 @@
 
 namespace lockstep {
 
-// A field that is missing or null is unset. Keys that mean nothing here are not looked at.
+// A field that is missing or null is unset. Other keys are ignored.
 struct GenerationConfig {
-  std::optional<float> temperature;  // 0 where do_sample is false.
+  std::optional<float> temperature;  // 0 if do_sample is false.
   std::optional<int64_t> top_k;      // 0: all.
   std::optional<float> top_p;
   std::optional<float> min_p;
@@ -26,12 +26,12 @@ struct GenerationConfig {
   std::vector<int64_t> eos_token_ids;
 };
 
-// Reads folder/generation_config.json; all unset where there is none. A field of another type or
-// out of its range is kInvalidArgument, one line that names the file and the key.
+// Reads folder/generation_config.json; all fields are unset if there is none. A field of another
+// type or out of its range is kInvalidArgument, one line that names the file and the key.
 absl::StatusOr<GenerationConfig> read_generation_config(const std::filesystem::path& folder);
 
-// Puts the members of a JSON object in place of the config's: temperature, top_k, top_p, min_p and
-// the three penalties. kInvalidArgument names another key, and a value out of its range.
+// Replaces the config's values by the members of a JSON object: temperature, top_k, top_p, min_p
+// and the three penalties. kInvalidArgument names any other key, or a value out of range.
 absl::Status add_sampling_defaults(const std::string& json, GenerationConfig* config);
 
 }  // namespace lockstep

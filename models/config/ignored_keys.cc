@@ -11,7 +11,7 @@
 namespace lockstep {
 namespace {
 
-// Takes the member at this path away; its names may have dots in them. Null: there is none.
+// Removes and returns the member at this path; its names may contain dots. nullopt: there is none.
 std::optional<Json> take(Json& json, std::string_view path) {
   if (!json.is_object()) return std::nullopt;
   if (const auto whole = json.find(std::string(path)); whole != json.end()) {
@@ -27,7 +27,7 @@ std::optional<Json> take(Json& json, std::string_view path) {
   return std::nullopt;
 }
 
-// The path without a text part's object.
+// The path without the text part's object.
 std::string within_text(const std::string& path) {
   for (const std::string_view object : kTextObjects) {
     if (path.starts_with(fmt::format("{}.", object))) return path.substr(object.size() + 1);

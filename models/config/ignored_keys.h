@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Keys of config.json that the user says decide nothing (--ignore-config).
+// Keys of config.json that the user declares irrelevant (--ignore-config).
 #pragma once
 
 #include <string>
@@ -10,9 +10,9 @@
 
 namespace lockstep {
 
-// Takes keys away, and returns them by path: "key", "object.key" for one within an object; those of
-// a text part's object may be and are returned by "key". Names may have dots in them. One that is
-// not there is an error.
+// Removes keys and returns them by path: "key", or "object.key" inside an object. Members of a text
+// part's object may be given, and are returned, as "key". Names may contain dots. A missing key is
+// an error.
 absl::StatusOr<Json> ignore_keys(Json& json, const std::vector<std::string>& keys);
 
 }  // namespace lockstep

@@ -20,12 +20,12 @@ bool matches_key(std::string_view pattern, std::string_view key) {
 
 namespace {
 
-// A rule's word on its keys.
+// A rule's statement about its keys.
 enum class Says {
-  kHarmless,    // They decide nothing, whatever their value.
-  kHarmlessAt,  // Nothing with these values; another is for the rules below.
-  kOnly,        // These values state what is done anyway; another is refused by name.
-  kUnknownAt,   // These values may change what is computed.
+  kHarmless,    // They have no effect, whatever their value.
+  kHarmlessAt,  // No effect with these values; later rules decide on others.
+  kOnly,        // These values state what happens anyway; others are refused by name.
+  kUnknownAt,   // These values may change the computation.
 };
 
 struct KeyRule {
@@ -34,15 +34,15 @@ struct KeyRule {
   std::string_view values;  // A JSON list.
 };
 
-// The first row that has the key and says something of the value decides.
+// The first row that has the key and covers the value decides.
 constexpr KeyRule kRules[] = {
-    // These say what is done anyway.
+    // These state what happens anyway.
     {Says::kOnly, "*non_causal* *noncausal*", "[false]"},
     {Says::kOnly, "*causal*", "[true]"},
     {Says::kOnly, "_remove_final_layer_norm", "[false]"},
     {Says::kOnly, "scale_attn_weights", "[true]"},
     {Says::kOnly, "scale_attn_by_inverse_layer_idx", "[false]"},
-    // States and routers are kept and computed in this type.
+    // States and routers are stored and computed in this type.
     {Says::kOnly, "mamba_ssm_dtype moe_router_dtype router_dtype", R"(["float32"])"},
 
     // Marks of the program that wrote the file.
@@ -51,13 +51,13 @@ constexpr KeyRule kRules[] = {
      "tokenizer_class tokenizer_name unsloth_* is_llama_config is_composition for_llm_compressor "
      "verbose",
      ""},
-    // Classes with other tasks than to predict the next token have these.
+    // Classes for tasks other than predicting the next token have these.
     {Says::kHarmless,
      "problem_type id2label label2id num_labels finetuning_task task_specific_params "
      "summary_* classifier_* is_decoder is_encoder_decoder tie_encoder_decoder pruned_heads "
      "predict_special_tokens prefix ignore_index",
      ""},
-    // How the reference computes the same, and what it gives beside the logits.
+    // How the reference computes the same result, and its outputs other than the logits.
     {Says::kHarmless,
      "attn_implementation use_flash_attn use_cache use_cache_* cache_implementation output_past "
      "return_dict return_dict_in_generate output_attentions output_hidden_states output_scores "
@@ -67,7 +67,7 @@ constexpr KeyRule kRules[] = {
      "bias_dropout_fusion skip_bias_add pad_key_length validate_runner_input",
      ""},
     {Says::kHarmlessAt, "inference_runner use_backbone_lora use_llm_lora", "[0]"},
-    // The reference knows no such attention: it sees all positions.
+    // The reference does not implement this attention: it sees all positions.
     {Says::kHarmless, "dual_chunk_attention_config", ""},
     // Training.
     {Says::kHarmless,
@@ -75,9 +75,9 @@ constexpr KeyRule kRules[] = {
      "router_jitter_noise embedding_fraction initializer_* init_* *_init_std *_init_scale "
      "*_xavier_init",
      ""},
-    // Ids of tokens; begin and end are read.
+    // Token ids; begin and end ids are read elsewhere.
     {Says::kHarmless, "*_token_id *_token_ids *_token_index", ""},
-    // Settings of generation, at their old place: those of generation_config.json count.
+    // Settings of generation in their old place; generation_config.json's are used.
     {Says::kHarmless,
      "temperature top_k top_p min_p typical_p repetition_penalty length_penalty diversity_penalty "
      "do_sample early_stopping max_length min_length max_new_tokens num_beams num_beam_groups "
@@ -96,10 +96,10 @@ constexpr KeyRule kRules[] = {
      "select_layer template system_message use_thumbnail use_mrope",
      ""},
 
-    // A number of what there is none of, and a list of nothing.
+    // A count of zero, and empty values.
     {Says::kHarmlessAt, "num_* n_* *_size", "[0]"},
     {Says::kHarmlessAt, "*", R"([[], {}, ""])"},
-    // Without these a model computes something else; any other false is a part that is not there.
+    // Without these a model computes something else; any other false means that a part is absent.
     {Says::kUnknownAt,
      "rope use_rope use_rotary use_rotary_* rotary use_pos_enc pre_norm *prenorm norm_first "
      "do_layer_norm_before *normalize_before *elementwise_affine rms_norm use_rms_norm rmsnorm "

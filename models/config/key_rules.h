@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Keys of config.json that decide nothing of what is computed here, by rule, each with its reason.
-// What a family reads is asked before: a rule is for the rest.
+// Rules for keys of config.json that do not affect the computation here, each with its reason. They
+// apply to keys that the family does not read.
 #pragma once
 
 #include <string_view>
@@ -10,11 +10,11 @@
 
 namespace lockstep {
 
-// Whether the key is of the pattern, in which a * is any text.
+// Whether the key matches the pattern, in which a * is any text.
 bool matches_key(std::string_view pattern, std::string_view key);
 
-// Whether a rule says that the key decides nothing with this value. kInvalidArgument: one line that
-// names a key whose value says that something else is computed.
+// Whether a rule says that the key has no effect with this value. kInvalidArgument: one line that
+// names a key whose value changes the computation.
 absl::StatusOr<bool> is_harmless(std::string_view key, const Json& value);
 
 }  // namespace lockstep

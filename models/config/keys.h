@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
-// The keys of one config.json, read by a family's function from top to bottom. A value that is
-// wrong records the first error and gives a valid one in its place, so that the function goes on;
-// finish() returns that error. A key that is not read and that no rule (key_rules.h) calls
-// harmless is an error, too.
+// The keys of one config.json, read by a family's function from top to bottom. The first invalid
+// value is recorded as the error and replaced by a valid one, so that the function can continue;
+// finish() returns the error. A key that is neither read nor harmless by a rule (key_rules.h) is an
+// error, too.
 #pragma once
 
 #include <fmt/format.h>
@@ -29,15 +29,15 @@ namespace lockstep {
 class Checkpoint;
 
 inline constexpr int64_t kMaxWidth = 1 << 20;      // Columns of any value.
-inline constexpr int64_t kMaxPositions = 1 << 24;  // Of any sequence.
+inline constexpr int64_t kMaxPositions = 1 << 24;  // Positions of any sequence.
 
 // The origin of the keys.
 struct KeySource {
-  std::filesystem::path folder = {};  // The checkpoint's, which may have sizes; "": none.
+  std::filesystem::path folder = {};  // The checkpoint's, whose tensors may give sizes; "": none.
   std::string object = "";            // The member of the file that has the keys; "": the file.
-  Json beside = Json::object();       // Other members of the file that may matter.
-  Json ignored = Json::object();      // Keys that the user said to ignore, and their values.
-  Json defaults = Json::object();     // Values of missing keys, before those of the family.
+  Json beside = Json::object();       // Other relevant members of the file.
+  Json ignored = Json::object();      // Keys that the user ignores, and their values.
+  Json defaults = Json::object();     // For missing keys, before the family's.
   bool (*known)(std::string_view key) = nullptr;  // Whether any family reads the key.
 };
 
@@ -45,7 +45,7 @@ class Keys {
  public:
   explicit Keys(Json json, KeySource source = {});
 
-  // --- Getters. `fallback` holds where the key is missing or null; without one that is an error.
+  // --- Getters. `fallback` is used if the key is missing or null; without it that is an error.
   int64_t count(std::string_view key, int64_t max, std::optional<int64_t> fallback = std::nullopt) {
     return integer(key, 1, max, fallback);
   }
@@ -58,41 +58,41 @@ class Keys {
   float eps(double fallback);                               // rms_norm_eps.
   bool flag(std::string_view key, bool fallback);
   std::string text(std::string_view key, std::string_view fallback);
-  // A list of `size` entries; an empty one where the key is missing or null.
+  // A list of `size` entries; empty if the key is missing or null.
   Json list(std::string_view key, size_t size);
-  // The layers that a list names; none where the key is missing or null.
+  // The layers in a list; none if the key is missing or null.
   std::vector<size_t> layers(std::string_view key, int64_t layers);
-  // The value as it is; null where the key is missing.
+  // The value as it is; null if the key is missing.
   const Json& json(std::string_view key);
   bool has(std::string_view key) { return !json(key).is_null(); }
-  bool is_missing(std::string_view key);  // Neither there nor null nor given by a default.
+  bool is_missing(std::string_view key);  // Not even null, and without a default.
 
   // --- Statements. `keys` are separated by blanks.
-  // The checkpoint calls ours `published`. Where both are there, they must say the same, unless the
-  // published one wins.
+  // The checkpoint's name for `ours` is `published`. If both are there, they must be equal, unless
+  // `published` wins.
   void rename(std::string_view published, std::string_view ours, bool wins = false);
   // A JSON object of values for keys that are missing or null.
   void defaults(const char* json);
-  // A list by layer says how many layers there are, if num_hidden_layers is missing or null.
+  // Takes the number of layers from a list by layer if num_hidden_layers is missing or null.
   void count_layers();
-  // The size is that of the tensor's dimension where the key is missing or null.
+  // Takes the size of the tensor's dimension if the key is missing or null.
   void default_from_tensor(std::string_view key, std::string_view tensor, size_t dimension);
-  // These values alone are supported. The last statement of a key holds.
+  // Only these values are supported. The last statement about a key holds.
   void only(std::string_view keys, const Json& value) { only_one_of(keys, Json::array({value})); }
   void only_one_of(std::string_view keys, Json values);
-  // The reference reads these, and they change nothing here; a * is any text.
+  // Keys that the reference reads but that have no effect here; a * is any text.
   void ignore(std::string_view keys);
-  // A refusal: "key: message", under the name that the file has for the key.
+  // Refuses a key: "key: message", with the key's name in the file.
   template <typename... Args>
   void fail(std::string_view key, fmt::format_string<Args...> format, Args&&... args) {
     refuse(key, fmt::format(format, std::forward<Args>(args)...));
   }
   void fail(const absl::Status& status);  // Its message begins with "key: " or "key.member: ".
-  // The members of the object `key`, read as keys; what is wrong with them is an error of these.
+  // Reads the members of the object `key`; their errors become errors of these keys.
   void inside(std::string_view key, const std::function<void(Keys&)>& read);
 
   absl::Status finish();
-  // Every key that was asked for or named so far, in the order of the alphabet.
+  // Every key that was read or named so far, sorted.
   const std::set<std::string, std::less<>>& names() const { return names_; }
 
  private:
@@ -111,7 +111,7 @@ class Keys {
 };
 
 // One line that names all keys, with the flags that ignore them; `inside` is the path to them,
-// "text_config." or "". Ok where there are none.
+// "text_config." or "". OK if there are none.
 struct UnknownKeys {
   std::string inside;
   Json keys;

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Python's json module writes numbers that JSON does not have, and published files have them:
-// Infinity, -Infinity and NaN by themselves or, from transformers 5 on, as {"__float__": "NaN"}.
+// Python's json module writes numbers that JSON does not have, and published files contain them:
+// Infinity, -Infinity and NaN directly or, since transformers 5, as {"__float__": "NaN"}.
 #pragma once
 
 #include <string>
@@ -11,10 +11,10 @@
 
 namespace lockstep {
 
-// The text with Infinity, -Infinity and NaN, where they are values, as strings of these names.
+// Turns the values Infinity, -Infinity and NaN in the text into strings.
 std::string without_python_numbers(std::string_view text);
 
-// parse_json(), with these numbers in both of their spellings as strings of these names.
+// parse_json() that returns these numbers, in both spellings, as strings.
 absl::StatusOr<Json> parse_python_json(std::string_view text, std::string_view what,
                                        const JsonLimits& limits = {});
 

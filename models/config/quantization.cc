@@ -44,8 +44,8 @@ absl::Status refuse(std::string_view where, const Json& method) {
                                ? fmt::format("by {}", describe(method))
                                : fmt::format("by the method \"{}\" ({})", known->name, known->what);
   return invalid_argument(
-      "{}: the weights are stored {}, which is not read; take the original model (bfloat16, "
-      "float16 or float32), and --quantize for small integers",
+      "{}: the weights are stored {}, which is not supported; take the original model (bfloat16, "
+      "float16 or float32), with --quantize for small integers",
       where, what);
 }
 

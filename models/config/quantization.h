@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// What a config.json says of weights that are no plain numbers.
+// Quantized weights in a config.json.
 #pragma once
 
 #include <filesystem>
@@ -10,12 +10,12 @@
 
 namespace lockstep {
 
-// The scheme of `lockstep quantize`; "" where weights are plain. Any other method is an error that
-// says what it is and the way out.
+// The scheme of `lockstep quantize`; "" for plain weights. Any other method is an error that names
+// the method and a way out.
 absl::StatusOr<std::string> read_quantization(const Json& quantization_config);
 
-// An error where the folder has NVIDIA's hf_quant_config.json beside a config.json that says
-// nothing of quantization.
+// An error if the folder has NVIDIA's hf_quant_config.json and its config.json does not mention
+// quantization.
 absl::Status check_quantization_file(const std::filesystem::path& folder, const Json& json);
 
 }  // namespace lockstep

@@ -4,12 +4,12 @@
 namespace lockstep {
 namespace {
 
-constexpr std::string_view kStateSpace = "state space layers (Mamba) are missing here";
+constexpr std::string_view kStateSpace = "state space layers (Mamba) are not implemented";
 constexpr std::string_view kEncoderDecoder = "it is an encoder with a decoder";
-constexpr std::string_view kEncoder = "it is an encoder, which writes nothing";
-constexpr std::string_view kDiffusion = "it writes by diffusion, not token by token";
-constexpr std::string_view kSparse = "sparse attention is missing here";
-constexpr std::string_view kStreams = "several residual streams (AltUp) are missing here";
+constexpr std::string_view kEncoder = "it is an encoder, which generates no text";
+constexpr std::string_view kDiffusion = "it generates by diffusion, not token by token";
+constexpr std::string_view kSparse = "sparse attention is not implemented";
+constexpr std::string_view kStreams = "several residual streams (AltUp) are not implemented";
 
 constexpr RefusedArchitecture kRefused[] = {
     {"DeepseekV4ForCausalLM", kSparse},

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Architectures that are known, do not run, and are refused with the reason.
+// Known architectures that are not supported and are refused with a reason.
 #pragma once
 
 #include <span>
@@ -8,7 +8,7 @@
 namespace lockstep {
 
 struct RefusedArchitecture {
-  std::string_view name;  // As config.json's `architectures` names it.
+  std::string_view name;  // In config.json's `architectures`.
   std::string_view because;
 };
 

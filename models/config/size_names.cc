@@ -12,7 +12,7 @@
 namespace lockstep {
 namespace {
 
-// Words of one meaning; "": the word says nothing of which size it is.
+// Words grouped by meaning; "": the word does not identify a size.
 struct Word {
   std::string_view word;
   std::string_view meaning;
@@ -68,9 +68,8 @@ constexpr Word kWords[] = {
 
 using Meanings = std::set<std::string_view>;
 
-// Meanings without those that add nothing beside another: "num_hidden_layers" counts layers as
-// "n_layers" does, "hidden_size" is a width as "n_embd" is, and heads of keys and values are what
-// groups of queries share.
+// Removes meanings that add nothing: "num_hidden_layers" counts layers as "n_layers" does,
+// "hidden_size" is a width as "n_embd" is, and KV heads are what groups of queries share.
 Meanings plain(Meanings meanings) {
   if (meanings.contains("query") && meanings.contains("group")) meanings.insert("kv");
   meanings.erase("query");
@@ -85,7 +84,7 @@ Meanings plain(Meanings meanings) {
   return meanings;
 }
 
-// Empty where a word is none of a size's.
+// Empty if a word is not in the table.
 Meanings meanings_of(std::string_view key) {
   Meanings meanings;
   while (!key.empty()) {
@@ -99,7 +98,7 @@ Meanings meanings_of(std::string_view key) {
   return plain(std::move(meanings));
 }
 
-// The size that the family reads and the config lacks, all of whose meanings are among these; "":
+// A size that the family reads and the config lacks, if all its meanings are in `meanings`; "":
 // none.
 std::string_view missing_size(const Meanings& meanings, const Json& json,
                               const std::set<std::string, std::less<>>& read) {

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Names of sizes in config.json, by the words that they are made of: "num_local_experts" may be
-// another spelling of "num_experts", and "n_kv_heads" of "num_key_value_heads".
+// Names of sizes in config.json, compared by their words: "num_local_experts" may be another
+// spelling of "num_experts", and "n_kv_heads" of "num_key_value_heads".
 #pragma once
 
 #include <functional>
@@ -13,8 +13,8 @@
 
 namespace lockstep {
 
-// An error where a key that the user said to ignore may be another spelling of a size that the
-// family reads and the config lacks: a default would take its place. `json` is in our names.
+// An error if a key that the user ignores may be another spelling of a size that the family reads
+// and the config lacks: a default would replace it. `json` is in our names.
 absl::Status check_ignored_size(std::string_view key, const Json& value, const Json& json,
                                 const std::set<std::string, std::less<>>& read);
 }  // namespace lockstep

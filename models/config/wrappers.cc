@@ -13,7 +13,7 @@ namespace {
 
 struct Wrapper {
   std::string_view name;
-  std::string_view text;                      // The model_type of a text part that has none.
+  std::string_view text;                      // The model_type of a text part without one.
   std::string_view scope = "language_model";  // TextPart::scope.
 };
 
@@ -46,12 +46,12 @@ constexpr Wrapper kWrappers[] = {
 struct TextModel {
   std::string_view model_type;
   std::string_view architecture;
-  const char* defaults = "{}";  // TextPart::defaults, where those of the architecture differ.
+  const char* defaults = "{}";  // TextPart::defaults, if they differ from the architecture's.
   bool divides_hidden =
       false;  // Heads are hidden_size / num_attention_heads wide, as in its class.
 };
 
-// Files of LLaVA have no more than what differs from these.
+// LLaVA's files contain only what differs from these.
 constexpr char kLlama[] = R"({"vocab_size": 32000, "hidden_size": 4096, "intermediate_size": 11008,
     "num_hidden_layers": 32, "num_attention_heads": 32, "max_position_embeddings": 2048})";
 constexpr char kMistral[] = R"({"vocab_size": 32000, "hidden_size": 4096,
@@ -99,11 +99,11 @@ constexpr TextModel kTextModels[] = {
     {"glm4v_moe_text", "Glm4MoeForCausalLM", kGlm4vMoe},
 };
 
-// Of the outer object, which wins.
+// Keys of the outer object, which takes precedence.
 constexpr std::string_view kSharedKeys[] = {"torch_dtype", "dtype", "bos_token_id", "eos_token_id",
                                             "quantization_config"};
 
-// Keys that change the maths of any text model.
+// Keys that change the computation of any text model.
 constexpr std::string_view kTextKeys[] = {
     "vocab_size",
     "hidden_size",
@@ -134,9 +134,9 @@ const TextModel* find_text_model(const Json& model_type) {
   return found == std::end(kTextModels) ? nullptr : found;
 }
 
-// Whether the head is the embedding: where both objects say it and differ, it is not, unless the
-// checkpoint has no head. Releases of transformers write a default of the outer one. True: they
-// differ.
+// Decides whether the head is the embedding: if the two objects differ, it is not, unless the
+// checkpoint has no head. Releases of transformers write a default into the outer object. Returns
+// whether they differ.
 bool tie_text(const Json& outer, Json& text) {
   const Json tied = outer.value("tie_word_embeddings", Json());
   if (tied.is_null()) return false;
@@ -146,7 +146,7 @@ bool tie_text(const Json& outer, Json& text) {
   return differ;
 }
 
-// Sorts the members beside the text part's object: what it shares, what repeats it, what is left.
+// Sorts the members beside the text part's object: shared ones, repeated ones, and the rest.
 absl::Status read_outer(const Json& outer, std::string_view object, Json& text, Json& beside) {
   for (const auto& [key, value] : outer.items()) {
     if (value.is_null() || key == object || key == "architectures") continue;
@@ -162,7 +162,7 @@ absl::Status read_outer(const Json& outer, std::string_view object, Json& text, 
   return absl::OkStatus();
 }
 
-// A head_dim that the class does not read must say what it computes.
+// If the class does not read head_dim, its value must equal the computed one.
 absl::Status check_head_dim(const TextModel& model, const Json& text) {
   const Json head_dim = text.value("head_dim", Json());
   if (!model.divides_hidden || !head_dim.is_number_integer()) return absl::OkStatus();
@@ -195,8 +195,9 @@ absl::StatusOr<TextPart> text_of(const Wrapper& wrapper, Json& json) {
   }
   const TextModel* model = find_text_model(text.value("model_type", Json(wrapper.text)));
   if (model == nullptr) {
-    return invalid_argument("{}.model_type: {} is not supported in {}; docs/models.md has what is",
-                            part.object, describe(text["model_type"]), wrapper.name);
+    return invalid_argument(
+        "{}.model_type: {} is not supported in {}; docs/models.md lists what is", part.object,
+        describe(text["model_type"]), wrapper.name);
   }
   RETURN_IF_ERROR(check_head_dim(*model, text));
   text["architectures"] = Json::array({model->architecture});
@@ -211,7 +212,7 @@ absl::StatusOr<TextPart> text_of(const Wrapper& wrapper, Json& json) {
 absl::StatusOr<TextPart> unwrap_text(Json& json) {
   if (!json.is_object()) return TextPart();
   Json names = json.value("architectures", Json());
-  if (names.is_null()) {  // As transformers 4.57 saves Qwen2-VL.
+  if (names.is_null()) {  // Qwen2-VL saved by transformers 4.57.
     const Json text = json.value("text_config", Json());
     if (text.is_object()) names = text.value("architectures", Json());
   }

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Baichuan 1 and 2, 7B and 13B: Llama's maths, with q, k and v below each other in one matrix.
+// Baichuan 1 and 2, 7B and 13B: Llama's layers, with q, k and v stacked vertically in one matrix.
 #include "models/blocks/llama.h"
 #include "models/families/families.h"
 
@@ -15,8 +15,8 @@ LanguageModel baichuan(Keys& keys) {
   const int64_t positions =
       has_positions ? 0 : keys.count("model_max_length", kMaxPositions, kPositions);
   Llama m(keys, {.sizes = {.positions = positions}});
-  // No key says which kind a model is; the reference's files differ in these. A 13B adds alibi to
-  // scores and turns nothing; a Baichuan 2 brings the rows of its head to length 1.
+  // No key states the kind of a model; the reference's files differ in these keys. A 13B adds ALiBi
+  // to scores and rotates nothing; a Baichuan 2 scales the rows of its head to length 1.
   if (!has_positions || m.sizes.hidden == k13bHiddenSize) {
     m.attention.slopes = alibi_slopes(m.sizes.heads);
     m.attention.turn_nothing();

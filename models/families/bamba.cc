@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Bamba: in most layers Mamba-2 in place of attention, of which half of each head turns.
+// Bamba: Mamba-2 instead of attention in most layers; attention rotates half of each head.
 #include <vector>
 
 #include "models/blocks/llama.h"

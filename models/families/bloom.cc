@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// BLOOM: alibi, a norm behind the embedding.
+// BLOOM: ALiBi, and a norm after the embedding.
 #include "models/blocks/llama.h"
 #include "models/families/families.h"
 

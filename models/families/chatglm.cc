@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// ChatGLM2 and ChatGLM3: neighbouring columns of the first half of each head turn; fused matrices.
+// ChatGLM2 and ChatGLM3: rotated neighbouring columns in each head's first half; fused matrices.
 #include "models/blocks/llama.h"
 #include "models/families/families.h"
 

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// The first ChatGLM: the tokens before `bos` see one another, each half of a head turns by a
-// position of its own, and the residual stream goes on with what a norm gives, times alpha.
+// The first ChatGLM: the tokens before `bos` see each other, each half of a head is rotated by its
+// own position, and the residual stream is replaced by a norm's output times alpha.
 #include <cmath>
 
 #include "models/blocks/llama.h"
@@ -9,7 +9,7 @@
 namespace lockstep::families::chatglm1 {
 namespace {
 
-// The second generation has the same name, and none of these keys.
+// The second generation has the same name but none of these keys.
 bool is_chatglm1(const Json& json) {
   return json.contains("position_encoding_2d") || json.contains("inner_hidden_size");
 }
@@ -27,8 +27,8 @@ LanguageModel chatglm1(Keys& keys) {
                  .rope = {.part = 0.5}});
   m.mlp.bias = true;
   m.attention.set_bias(true);
-  // The first half of a head turns by the position among the prompt's tokens, which ends at that of
-  // the mask, the second one by that in the answer.
+  // The first half of a head is rotated by the position among the prompt's tokens, which ends at
+  // that of the mask; the second half by the position in the answer.
   Ropes& ropes = m.attention.ropes;
   ropes.all.table.set_position_row(program::HELD);
   ropes.second = ropes.all;

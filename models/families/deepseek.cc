@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
-// DeepSeek-V2 and V3 (Kimi K2 is one), and GLM-4.7-Flash: latent attention; experts of groups
-// beside shared ones, after dense first layers. DeepSeek-V3.2 and GLM-5: as V3, but a query sees
-// only the index_topk positions that an indexer chooses. Up to as many positions that is all of
-// them, and the indexer decides nothing: a context ends there, and its tensors are not read.
+// DeepSeek-V2 and V3 (including Kimi K2), and GLM-4.7-Flash: latent attention; grouped experts and
+// shared ones, after dense first layers. DeepSeek-V3.2 and GLM-5: like V3, but a query sees only
+// the index_topk positions that an indexer chooses. With up to index_topk positions the indexer has
+// no effect: the context is limited to that, and the indexer's tensors are not read.
 #include <algorithm>
 #include <utility>
 
@@ -13,7 +13,7 @@
 namespace lockstep::families::deepseek {
 namespace {
 
-// The attention that all have.
+// The attention that all of them share.
 Llama read_deepseek(Keys& keys, const char* defaults, double eps = 1e-6) {
   // The reference sets head_dim to it, whatever the file says.
   keys.rename("qk_rope_head_dim", "head_dim", /*wins=*/true);
@@ -35,7 +35,7 @@ LanguageModel v2(Keys& keys) {
   keys.only("norm_topk_prob", false);
   keys.only("scoring_func", "softmax");
   keys.ignore("rope_interleave");
-  // Group-limited choice is by the groups' best scores; a greedy one knows no groups.
+  // Group-limited choice uses the groups' best scores; a greedy one has no groups.
   keys.only_one_of("topk_method", {"greedy", "group_limited_greedy"});
   if (keys.text("topk_method", "greedy") == "greedy") keys.only("n_group", 1);
   Llama m = read_deepseek(keys, R"({"head_dim": 64, "kv_lora_rank": 512, "qk_nope_head_dim": 128,
@@ -71,9 +71,9 @@ LanguageModel glm4_flash(Keys& keys) {
                   {.count = 64, .chosen = 4, .size = 1536, .renormalised = true, .grouped = true});
 }
 
-// Up to index_topk positions.
+// Limits the context to index_topk positions.
 LanguageModel indexed(Keys& keys, Llama m) {
-  m.mlp.bias = keys.flag("mlp_bias", false);  // The dense layers have it.
+  m.mlp.bias = keys.flag("mlp_bias", false);  // For the dense layers.
   const Json types = keys.list("layer_types", static_cast<size_t>(m.sizes.layers));
   for (size_t i = 0; i < types.size(); ++i) {
     const Json known = {"full_attention", "attention", "indexed_attention",

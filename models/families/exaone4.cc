@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// EXAONE 4: Llama's blocks with a norm per head of q and k, and norms behind attention and MLP in
-// place of those before them.
+// EXAONE 4: Llama's blocks with a norm per head of q and k, and norms after attention and MLP
+// instead of before them.
 #include "models/blocks/llama.h"
 #include "models/families/families.h"
 

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Falcon of 7B (one KV head; one norm feeds attention and MLP), of 40B and 180B (grouped heads, a
-// norm each), of 11B (grouped heads, one norm); and those with alibi.
+// Falcon 7B (one KV head; one norm for both attention and MLP), 40B and 180B (grouped heads, one
+// norm each), 11B (grouped heads, one norm); and models with ALiBi.
 #include "models/blocks/llama.h"
 #include "models/families/families.h"
 
@@ -31,7 +31,7 @@ LanguageModel falcon(Keys& keys) {
     for (float& slope : m.attention.slopes) slope *= m.attention.scale;
     m.attention.turn_nothing();
   }
-  // With one KV head all q, then k, then v.
+  // With one KV head: all q, then k, then v.
   LanguageModel d = m.model(
       grouped_attention(m.attention, "self_attention.query_key_value", "self_attention.dense"),
       plain_mlp(m.mlp, "mlp.dense_h_to_4h", "mlp.dense_4h_to_h"));

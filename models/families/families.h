@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// The model families: a file each, with what is its own of the graph, and its rows in the table of
-// architectures.
+// The model families. Each has one file with its own parts of the graph, and its rows in the table
+// of architectures.
 #pragma once
 
 #include "models/architecture.h"

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Gemma: Llama's blocks, with norms before and after each in Gemma 2 and 3.
+// Gemma: Llama's blocks, with norms before and after each block in Gemma 2 and 3.
 #include <cmath>
 
 #include "models/blocks/llama.h"
@@ -8,7 +8,7 @@
 namespace lockstep::families::gemma {
 namespace {
 
-// The keys that all three read. Norm weights are stored as the w of 1 + w.
+// Reads the keys that all three share. Norm weights are stored as the w of 1 + w.
 Llama read_gemma(Keys& keys, int64_t kv_heads, const RopeFacts& rope = {}) {
   keys.rename("hidden_activation", "hidden_act");
   Norm norm = read_rms_norm(keys);
@@ -49,14 +49,14 @@ LanguageModel gemma2(Keys& keys) {
 }
 
 LanguageModel gemma3(Keys& keys) {
-  // Published wrappers' text_config says no more than what differs.
+  // Published wrappers' text_config contains only what differs from these.
   keys.defaults(R"({"vocab_size": 262208, "hidden_size": 2304, "intermediate_size": 9216,
       "num_hidden_layers": 26, "num_attention_heads": 8, "max_position_embeddings": 131072})");
   const double window_theta = keys.number("rope_local_base_freq", 1, 1e15, 10000);
   Llama m = read_gemma(keys, 4, {.theta = 1e6, .window_theta = window_theta});
   m.attention.norm_heads(keys);
   m.attention.scale = inverse_root(keys.factor("query_pre_attn_scalar", 256));
-  keys.cap("attn_logit_softcapping");  // The reference has the key and caps no scores by it.
+  keys.cap("attn_logit_softcapping");  // The reference has the key but does not cap scores by it.
   m.attention.windows = windows_by_pattern(keys, m.sizes.layers, 4096, 6, /*reads_pattern=*/true);
   LanguageModel d = sandwich_norm(model_of(m));
   d.logits_cap = keys.cap("final_logit_softcapping");

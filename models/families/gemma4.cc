@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// Gemma 4: Gemma 3's order of norms; heads of their own size in layers without a window, which may
-// make values of what keys are made of; last layers that read the pages of those before them;
-// experts beside the MLP; embeddings for each layer, and a factor on what it gives.
+// Gemma 4: Gemma 3's order of norms; own head sizes in layers without a window, which may compute
+// values from the inputs of keys; last layers that read earlier layers' pages; experts beside the
+// MLP; embeddings per layer, and a factor on a layer's output.
 #include <algorithm>
 #include <array>
 #include <cmath>
@@ -19,11 +19,11 @@ float inverse_sqrt(int64_t x) { return static_cast<float>(1 / std::sqrt(static_c
 struct FullHeads {
   int64_t dim = 1;
   int64_t kv_heads = 1;
-  bool v_is_k = false;  // Values are made of what keys are made of.
+  bool v_is_k = false;  // Values are computed from the same linear as keys.
 };
 
-// per_layer_config: what single layers have in place of head_dim and num_key_value_heads. Those of
-// layers without a window, all alike, are how newer configs say global_head_dim.
+// per_layer_config: values of single layers for head_dim and num_key_value_heads. Newer configs
+// give those of layers without a window, all alike, here instead of in global_head_dim.
 void read_per_layer_config(Keys& keys, const Sizes& sizes, FullHeads& full) {
   const Json& layers = keys.json("per_layer_config");
   if (!layers.is_object() || layers.empty() || !layers.begin()->is_object()) {
@@ -70,8 +70,8 @@ FullHeads read_full_heads(Keys& keys, const Sizes& sizes) {
   return full;
 }
 
-// --- Layers that share: from the first one on, they make no keys and values, and read the pages of
-// the last layer of their kind before it.
+// --- Layers that share: from the first one on, they compute no keys and values but read the pages
+// of the last earlier layer of their kind.
 int read_first_sharing(Keys& keys, const Windows& windows) {
   const auto layers = static_cast<int>(windows.size());
   const auto first =
@@ -82,18 +82,18 @@ int read_first_sharing(Keys& keys, const Windows& windows) {
     const auto same = [&](int64_t window) { return (window == 0) == full; };
     if (std::any_of(windows.begin(), own, same)) continue;
     keys.fail("num_kv_shared_layers",
-              "no layer of the kind {} is left that the others could share with",
+              "must leave at least one layer of the kind {} with its own pages",
               full ? "full_attention" : "sliding_attention");
   }
   return first;
 }
 
-// Norms within heads of q, k and v, that of v without a weight.
+// With norms within heads of q, k and v; that of v has no weight.
 Block attention_by_kind(const Attention& of_windows, const FullHeads& heads, int first_sharing) {
   Attention full = of_windows;
   full.head_dim = heads.dim;
   full.kv_heads = heads.kv_heads;
-  // The last layer of each kind that appended keys and values, and these.
+  // The last layer of each kind that appended keys and values, and those values.
   struct Kept {
     int layer = 0;
     Value k, v;
@@ -122,8 +122,8 @@ Block attention_by_kind(const Attention& of_windows, const FullHeads& heads, int
   };
 }
 
-// --- The MLP of the layer's x, which is not normed yet, and beside it experts with norms of their
-// own. Experts are chosen by the layer's x.
+// --- The MLP of the layer's x before its norm, and beside it experts with their own norms. Experts
+// are chosen by the layer's x.
 Value experts(Graph& g, const Mixture& m, const Norm& norm, Value x) {
   const HeadNorm norm_of_all = {.eps = norm.eps, .head_dim = m.hidden};
   const Value scale = g.broadcast("router.scale", hidden_axis(m.hidden), {m.hidden});
@@ -150,11 +150,11 @@ Block mlp_beside_experts(const Llama& m, const Mixture& mixture, int first_shari
   };
 }
 
-// --- Embeddings for each layer.
+// --- Embeddings per layer.
 struct LayerEmbeddings {
-  int64_t width = 0;      // Columns of each layer; 0: there are none.
-  int64_t rows = 0;       // Of the table: the vocabulary's, and more that nothing reads.
-  int64_t absent_id = 0;  // Whose one what came as a row of embeddings has.
+  int64_t width = 0;      // Columns per layer; 0: there are none.
+  int64_t rows = 0;       // The table's: the vocabulary, and more that nothing reads.
+  int64_t absent_id = 0;  // The token id used for rows given as embeddings.
 };
 
 LayerEmbeddings read_layer_embeddings(Keys& keys, const Sizes& sizes) {
@@ -166,10 +166,10 @@ LayerEmbeddings read_layer_embeddings(Keys& keys, const Sizes& sizes) {
   return e;
 }
 
-// [Rows, layers * width]: for each layer a second embedding of the token, and a projection of the
-// first one, x, normed by layer.
+// [Rows, layers * width]: for each layer a second embedding of the token, plus a projection of the
+// first embedding, x, normed per layer.
 Value embed_by_layer(Graph& g, const LayerEmbeddings& e, const Llama& m, Value x) {
-  const AxisSize all = {Axis::kFfn, m.sizes.layers, e.width};  // Cut between layers.
+  const AxisSize all = {Axis::kFfn, m.sizes.layers, e.width};  // Split between layers.
   const Value own =
       g.embed_beside("model.embed_tokens_per_layer", e.rows, {Axis::kVocab, m.sizes.vocab, 1},
                      {Axis::kNone, all.columns(), 1}, e.absent_id);
@@ -184,7 +184,7 @@ Value embed_by_layer(Graph& g, const LayerEmbeddings& e, const Llama& m, Value x
 // x + norm(projection(activation(gate(x)) * the layer's columns of by_layer)).
 Value add_by_layer(Graph& g, const LayerEmbeddings& e, const Llama& m, Value x, Value by_layer,
                    int layer) {
-  const AxisSize narrow = {Axis::kNone, e.width, 1};  // Never cut.
+  const AxisSize narrow = {Axis::kNone, e.width, 1};  // Never split.
   const Value gate = g.map(g.linear(x, "per_layer_input_gate", narrow), m.mlp.activation);
   const Value inner = g.mul(gate, g.columns(by_layer, layer * e.width, (layer + 1) * e.width));
   const Value y = g.linear(inner, "per_layer_projection", hidden_axis(m.sizes.hidden));
@@ -210,7 +210,7 @@ Mixture read_experts(Keys& keys, const Llama& m) {
   return keys.flag("enable_moe_block", false) ? mixture : Mixture();
 }
 
-// A wrapper's text_config says no more than what differs.
+// A wrapper's text_config contains only what differs from these.
 constexpr char kDefaults[] = R"({"vocab_size": 262144, "hidden_size": 2304,
     "intermediate_size": 9216, "num_hidden_layers": 30, "num_attention_heads": 8,
     "max_position_embeddings": 131072, "rope_parameters": {
@@ -222,7 +222,7 @@ LanguageModel gemma4(Keys& keys) {
   keys.rename("hidden_activation", "hidden_act");
   keys.rename("top_k_experts", "num_experts_per_tok");
   keys.defaults(kDefaults);
-  keys.only("use_bidirectional_attention", "vision");  // Not of text.
+  keys.only("use_bidirectional_attention", "vision");  // It does not affect text.
   const SizeDefaults sizes = {.kv_heads = 4, .head_dim = 256};
   const FullHeads full = read_full_heads(keys, read_sizes(keys, sizes));
   Llama m(keys, {.sizes = sizes,

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// GLM-4 in transformers' form: neighbouring columns of the first half of each head turn; gate and
-// up in one matrix; in those of 2025 norms also behind attention and MLP. GLM-4.5: experts as
-// DeepSeek-V3's; halves of the first half of each head turn. dots.llm1: the same, of whole heads.
+// GLM-4 in transformers' form: rotates neighbouring columns of each head's first half; gate and up
+// in one matrix; models of 2025 also have norms after attention and MLP. GLM-4.5: experts like
+// DeepSeek-V3's; rotates halves of each head's first half. dots.llm1: the same with whole heads.
 #include "models/blocks/llama.h"
 #include "models/families/families.h"
 
@@ -37,7 +37,7 @@ LanguageModel glm4(Keys& keys) {
                                    /*qkv_bias=*/false));
 }
 
-// Glm4ForCausalLM with biases and whole heads that turn, each hidden_size / heads wide.
+// Glm4ForCausalLM with biases; whole heads, each hidden_size / heads wide, are rotated.
 LanguageModel glm4v(Keys& keys) {
   return sandwich_norm(stacked_glm(keys,
                                    {.sizes = {.kv_heads = 2},

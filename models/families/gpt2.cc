@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// GPT-2: learned positions, matrices stored with the inputs as rows; and GPT-BigCode (SantaCoder,
+// GPT-2: learned positions, matrices stored with inputs as rows; and GPT-BigCode (SantaCoder,
 // StarCoder), whose matrices are stored as usual and whose heads may share one k and v.
 #include "models/blocks/llama.h"
 #include "models/families/families.h"
@@ -64,7 +64,7 @@ LanguageModel gpt2(Keys& keys) {
 LanguageModel bigcode(Keys& keys) {
   Llama m = read_gpt2(keys, "gelu_pytorch_tanh");
   m.set_kv_heads(keys.flag("multi_query", true) ? 1 : m.sizes.heads);
-  // One KV head: all q, then k, then v; else each head's q, k and v together.
+  // One KV head: all q, then k, then v; otherwise each head's q, k and v together.
   return model_of(m, grouped_attention(m.attention, "attn.c_attn", "attn.c_proj"),
                   plain_mlp(m.mlp, "mlp.c_fc", "mlp.c_proj"));
 }

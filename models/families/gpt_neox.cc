@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// GPT-NeoX, Pythia, RedPajama, Dolly: layer norms, a part of each head turned, q, k and v of each
-// head together in one matrix; the two halves of a layer are parallel, each with a norm, or serial.
+// GPT-NeoX, Pythia, RedPajama, Dolly: layer norms, a part of each head rotated, q, k and v of each
+// head together in one matrix; attention and MLP are parallel, each with its norm, or serial.
 #include "models/blocks/llama.h"
 #include "models/families/families.h"
 

@@ -7,7 +7,7 @@
 namespace lockstep::families::gpt_oss {
 namespace {
 
-// down((up + 1) * gate * sigmoid(1.702 gate)), of which up is bounded on both sides, gate above.
+// down((up + 1) * gate * sigmoid(1.702 gate)); up is clamped on both sides, gate from above.
 Value experts(Graph& g, const Mixture& m, float limit, Value x) {
   const Scope scope(g, "mlp");
   const Routes routes = g.route(g.router(x, "router", m.count, /*bias=*/true),

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// GPT-J, and CodeGen and MOSS, which have its q, k and v in one matrix: one layer norm feeds
-// attention and MLP; neighbouring columns turn.
+// GPT-J, and CodeGen and MOSS, which store its q, k and v in one matrix: one layer norm for both
+// attention and MLP; rotates neighbouring columns.
 #include "models/blocks/llama.h"
 #include "models/families/families.h"
 
@@ -42,7 +42,7 @@ LanguageModel gptj(Keys& keys) {
 }
 
 LanguageModel codegen(Keys& keys) {
-  constexpr int64_t kBlocks = 4;  // Every published model has that many in the matrix.
+  constexpr int64_t kBlocks = 4;  // The number of blocks in the matrix of every published model.
   const Llama m = read_gptj(keys);
   const Attention a = m.attention;
   if (a.heads % kBlocks != 0) {

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Granite 4: in most layers Mamba-2 in place of attention, and an MLP that every token goes
-// through, beside experts where the model has any.
+// Granite 4: Mamba-2 instead of attention in most layers; an MLP for every token, and experts
+// beside it if the model has any.
 #include <optional>
 #include <vector>
 
@@ -12,7 +12,7 @@
 namespace lockstep::families::granite4 {
 namespace {
 
-// intermediate_size is of the experts.
+// intermediate_size is the experts' size.
 Mixture read_experts(Keys& keys, const Llama& m) {
   Mixture mixture{.hidden = m.sizes.hidden, .activation = m.mlp.activation, .size = m.sizes.ffn};
   rename_expert_counts(keys, "num_local_experts");

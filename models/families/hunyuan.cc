@@ -1,6 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Hunyuan's dense models: Llama's blocks, with norms of q and k within each head once they are
-// turned.
+// Hunyuan's dense models: Llama's blocks, with norms within each head of q and k after rotation.
 #include "models/blocks/llama.h"
 #include "models/families/families.h"
 
@@ -22,7 +21,7 @@ LanguageModel hunyuan(Keys& keys) {
   keys.only("use_qk_norm use_rotary_pos_emb", true);
   keys.only("norm_type", "rms");
   keys.only("num_experts", 1);
-  // They are of other tasks, or ids that no one looks for.
+  // For other tasks, or ids that nothing reads.
   keys.ignore(
       "org_vocab_size eod_token_id pad_id text_start_id text_end_id im_start_id im_end_id "
       "im_newline_id mask_init_id cla_share_factor class_num dense_list pool_type");

@@ -1,14 +1,14 @@
 // SPDX-License-Identifier: Apache-2.0
-// InternLM 1, a Llama with biases, and InternLM2: Llama's maths under names of its own, with
-// grouped rows in one matrix of q, k and v.
+// InternLM 1, a Llama with biases, and InternLM2: Llama's layers with other names, and grouped rows
+// in one matrix of q, k and v.
 #include "models/blocks/llama.h"
 #include "models/families/families.h"
 
 namespace lockstep::families::internlm {
 namespace {
 
-// {"type": "dynamic", "base": 10000}: dynamic of factor 1 changes nothing within the positions that
-// the model has, and a context is never longer.
+// {"type": "dynamic", "base": 10000}: dynamic with factor 1 changes nothing within the model's
+// positions, and a context is never longer.
 bool is_plain(const Json& rotary) {
   if (!rotary.is_object()) return rotary.is_null();
   const Json type = rotary.value("type", Json());

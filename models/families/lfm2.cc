@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// LFM2: in most layers a short convolution between two gates, out(C * conv(B * x)), in the others
+// LFM2: in most layers a short convolution between two gates, out(C * conv(B * x)); in the others
 // Llama's attention with a norm per head of q and k.
 #include <cmath>
 
@@ -10,7 +10,7 @@
 namespace lockstep::families::lfm2 {
 namespace {
 
-// The width of the MLP is derived from intermediate_size.
+// Derives the width of the MLP from intermediate_size.
 int64_t read_width(Keys& keys, int64_t given) {
   const bool adjusts = keys.flag("block_auto_adjust_ff_dim", true);
   const double factor = keys.number("block_ffn_dim_multiplier", -1e300, 1e300, 1);
@@ -18,14 +18,14 @@ int64_t read_width(Keys& keys, int64_t given) {
   if (!adjusts) return given;
   const double width = std::floor(factor * std::floor(2 * static_cast<double>(given) / 3));
   if (!(width >= 1 && width <= kMaxWidth)) {
-    keys.fail("block_ffn_dim_multiplier",
-              "must be one that gives an MLP of 1 to {} columns, found {}", kMaxWidth, factor);
+    keys.fail("block_ffn_dim_multiplier", "must give an MLP of 1 to {} columns, found {}",
+              kMaxWidth, factor);
     return given;
   }
   return (static_cast<int64_t>(width) + unit - 1) / unit * unit;
 }
 
-// Each channel by itself from in_proj to out_proj: they are cut anywhere, as an MLP's columns are.
+// Channels are independent from in_proj to out_proj, so they can be split like an MLP's columns.
 Value short_conv(Graph& g, int64_t width, const ConvSpec& spec, Value x) {
   const Scope scope(g, "conv");
   const auto part = [&](const char* name, int64_t index) {

@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Llama 1 to 3; Mistral, which is Llama with a window; Ministral 3, which is Mistral with queries
-// scaled by their position; Seed-OSS, ERNIE 4.5 (neighbouring columns turn), and Arcee, whose MLP
-// has no gate.
+// Llama 1 to 3; Mistral, a Llama with a window; Ministral 3, a Mistral whose queries are scaled by
+// position; Seed-OSS, ERNIE 4.5 (rotates neighbouring columns), and Arcee, whose MLP has no gate.
 #include "models/blocks/llama.h"
 
 #include "models/families/families.h"
@@ -50,7 +49,7 @@ LanguageModel ernie(Keys& keys) {
                  .norm = read_rms_norm(keys, 1e-5),
                  .tied = true,
                  .rope = {.interleaved = true}});
-  keys.rename("use_bias", "attention_bias");  // It is for every linear but the head.
+  keys.rename("use_bias", "attention_bias");  // It applies to every linear but the head.
   m.mlp.bias = keys.flag("attention_bias", false);
   m.attention.set_bias(m.mlp.bias);
   return m.model();

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// Llama 4: most layers turn neighbouring columns, norm q and k by their length and see their own
-// run of positions; the others see all, and scale q by its position. One expert for each token,
-// whose input is scaled, beside a shared one; some layers have a dense MLP.
+// Llama 4: most layers rotate neighbouring columns, norm q and k by their length and see only their
+// own run of positions; the others see all positions and scale q by position. One expert per token,
+// with scaled input, and a shared one; some layers have a dense MLP.
 #include <vector>
 
 #include "models/blocks/llama.h"
@@ -10,7 +10,7 @@
 namespace lockstep::families::llama4 {
 namespace {
 
-// attention_chunk_size in layers that turn, or as layer_types says.
+// attention_chunk_size in layers that rotate, or as in layer_types.
 std::vector<int64_t> read_chunks(Keys& keys, const std::vector<bool>& turns) {
   const int64_t chunk = keys.count("attention_chunk_size", kMaxPositions, 8192);
   std::vector<int64_t> chunks;
@@ -27,11 +27,11 @@ std::vector<int64_t> read_chunks(Keys& keys, const std::vector<bool>& turns) {
   return chunks;
 }
 
-// How q is scaled in layers that do not turn.
+// The scaling of q in layers that do not rotate.
 PositionScales read_temperature(Keys& keys, double positions) {
   keys.ignore("attn_scale floor_scale");
   const Json& tuning = keys.json("attn_temperature_tuning");
-  if (!tuning.is_boolean() && !tuning.is_number_integer()) {  // Early files have a 4 there.
+  if (!tuning.is_boolean() && !tuning.is_number_integer()) {  // Early files have 4 here.
     keys.fail("attn_temperature_tuning", "must be true or false, found {}", describe(tuning));
   }
   if (tuning == false || tuning == 0) return {};
@@ -56,7 +56,7 @@ Value attend(Graph& g, const Attention& a, Value x, int layer) {
                   a.out_bias);
 }
 
-// moe_layers names the layers that have them, else decoder_sparse_step.
+// Experts are in the layers of moe_layers, else as decoder_sparse_step says.
 Mixture read_experts(Keys& keys, const Llama& m) {
   keys.only("num_experts_per_tok", 1);
   Mixture experts = read_mixture(
@@ -73,7 +73,7 @@ Mixture read_experts(Keys& keys, const Llama& m) {
 Value route_and_add(Graph& g, const Mixture& m, Value x) {
   const Scope scope(g, "feed_forward");
   const Routes routes = g.route(g.router(x, "router", m.count), {.chosen = 1, .sigmoid = true});
-  // There is one route for each token: its sum is the scaled input.
+  // Each token has one route, so the sum is the scaled input.
   const Value routed = stacked_experts(g, m, g.combine(x, routes), routes, /*transposed=*/true);
   return g.add(scoped_mlp(g, m.shared(), x, "shared_expert"), routed);
 }

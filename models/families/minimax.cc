@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// MiniMax M2: norms over all of q and of k, a part of each head turns, experts by sigmoid scores
-// with a bias for the choice alone.
+// MiniMax M2: norms over all of q and of k, a part of each head rotated, experts by sigmoid scores
+// with a bias only for the choice.
 #include "models/blocks/llama.h"
 #include "models/families/families.h"
 
@@ -13,11 +13,11 @@ LanguageModel minimax(Keys& keys) {
   keys.only("scoring_func", "sigmoid");
   keys.only("shared_intermediate_size", 0);
   keys.only("layernorm_full_attention_beta layernorm_mlp_beta", 1.0);
-  // Of what no layer has: linear attention, a dense or shared MLP.
+  // For parts that no layer has: linear attention, a dense or shared MLP.
   keys.ignore("layernorm_linear_attention_beta mlp_intermediate_size shared_moe_mode");
   if (const Json& kinds = keys.json("attn_type_list"); kinds.is_array()) {
     for (const Json& kind : kinds) {
-      if (kind == 1) continue;  // Attention; others are not.
+      if (kind == 1) continue;  // 1 is attention; other kinds are not supported.
       keys.fail("attn_type_list", "{} is not supported; supported: 1", describe(kind));
     }
   }

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Mistral 4 (Mistral Small 4): DeepSeek-V3's latent attention with queries scaled by their
-// position; experts by softmax, in stacks, beside shared ones.
+// Mistral 4 (Mistral Small 4): DeepSeek-V3's latent attention with queries scaled by position;
+// experts by softmax, in stacks, and shared ones.
 #include "models/blocks/latent.h"
 #include "models/blocks/llama.h"
 #include "models/families/families.h"
@@ -16,7 +16,7 @@ LanguageModel mistral4(Keys& keys) {
       "beta_slow": 1.0, "original_max_position_embeddings": 8192, "mscale_all_dim": 1.0,
       "mscale": 1.0, "llama_4_scaling_beta": 0.1}})");
   keys.only("rope_interleave", true);
-  keys.ignore("llama_4_scaling_beta");  // That of rope_parameters counts.
+  keys.ignore("llama_4_scaling_beta");  // The one in rope_parameters is used.
   Llama m(keys, {.sizes = {.positions = 1048576},
                  .rope = {.interleaved = true, .scales_queries = true, .whole_heads = true}});
   m.attention.set_bias(keys.flag("attention_bias", false));

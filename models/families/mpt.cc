@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// MPT with alibi: no biases, norms included.
+// MPT with ALiBi: no biases, also in norms.
 #include <bit>
 
 #include "models/blocks/llama.h"
@@ -8,8 +8,8 @@
 namespace lockstep::families::mpt {
 namespace {
 
-// If heads are no power of two: every second slope of the power of two above, from the second on,
-// then every second one from the first on.
+// If the number of heads is not a power of two: every second slope of the next higher power of two,
+// from the second on, then every second one from the first on.
 std::vector<float> mpt_slopes(int64_t heads) {
   const auto above = static_cast<int64_t>(std::bit_ceil(static_cast<uint64_t>(heads)));
   const std::vector<float> all = alibi_slopes(above);
@@ -28,7 +28,7 @@ LanguageModel mpt(Keys& keys) {
   keys.rename("max_seq_len", "max_position_embeddings");
   keys.rename("layer_norm_epsilon", "rms_norm_eps");
   keys.only("no_bias", true);
-  keys.ignore("learned_pos_emb");  // With alibi no position is learned, whatever it says.
+  keys.ignore("learned_pos_emb");  // With ALiBi no position is learned, whatever it says.
   Llama m(keys, {.sizes = {.ffn_per_hidden = 4, .positions = 2048},
                  .norm = read_layer_norm(keys, /*bias=*/false),
                  .activation = "gelu",
@@ -39,7 +39,7 @@ LanguageModel mpt(Keys& keys) {
     own.only("attn_type", "multihead_attention");
     own.only("qk_ln prefix_lm rope", false);
     own.only("sliding_window_size", -1);
-    // Nothing turns, however it would.
+    // Nothing is rotated, so these have no effect.
     own.ignore("attn_impl rope_impl rope_dail_config rope_hf_config rope_theta dtype");
     m.attention.qkv_clamp = static_cast<float>(own.number("clip_qkv", 0, 1e6, 0));
     const double scale = own.number("softmax_scale", 0, 1e6, 0);

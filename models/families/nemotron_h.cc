@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // Nemotron-H (https://arxiv.org/abs/2504.03624): a layer is one block, x += block(norm(x)): Mamba-2
-// (M), attention that turns nothing (*), an MLP (-) or experts (E), by a pattern.
+// (M), attention without rotation (*), an MLP (-) or experts (E), by a pattern.
 #include <map>
 #include <string>
 
@@ -11,7 +11,7 @@
 namespace lockstep::families::nemotron_h {
 namespace {
 
-// hybrid_override_pattern has a letter for each layer, layers_block_type a word.
+// hybrid_override_pattern has one letter per layer, layers_block_type one word.
 std::string read_block_pattern(Keys& keys, int layers) {
   const std::map<std::string, char> letters = {
       {"linear_attention", 'M'}, {"mamba", 'M'}, {"full_attention", '*'},

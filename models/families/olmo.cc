@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// OLMoE: experts, norms of q and k over all heads together, and a bound on them and v. OLMo 2 and
-// 3: norms behind attention and MLP in place of those before them, and of q and k over all heads
-// together. OLMo 3 has windows, and scales rotary angles where there is none.
+// OLMoE: experts, norms of q and k over all heads together, and a clamp on q, k and v. OLMo 2 and
+// 3: norms after attention and MLP instead of before them, and of q and k over all heads together.
+// OLMo 3 has windows, and scales rotary angles in layers without one.
 #include "models/blocks/llama.h"
 #include "models/families/families.h"
 
@@ -26,8 +26,7 @@ LanguageModel olmoe(Keys& keys) {
 LanguageModel olmo2(Keys& keys) { return post_norm(read_olmo(keys).model()); }
 
 LanguageModel olmo3(Keys& keys) {
-  Llama m =
-      read_olmo(keys, {.theta = 500000, .window_theta = 500000});  // rope_theta is not for windows.
+  Llama m = read_olmo(keys, {.theta = 500000, .window_theta = 500000});  // Not rope_theta.
   m.attention.windows = windows_by_pattern(keys, m.sizes.layers, 4096, 4);
   return post_norm(m.model());
 }

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// OPT: learned positions, of which the first has row 2; norms before the blocks, or after them
-// (350m, which also has narrow embeddings, projected both ways).
+// OPT: learned positions, the first of which has row 2; norms before the blocks, or after them
+// (350m, which also has narrow embeddings, projected in and out).
 #include <utility>
 
 #include "models/blocks/llama.h"

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Phi-1 to Phi-2: one layer norm feeds attention and MLP; a part of each head turns.
+// Phi-1 to Phi-2: one layer norm for both attention and MLP; a part of each head is rotated.
 #include "models/blocks/llama.h"
 #include "models/families/families.h"
 

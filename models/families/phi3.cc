@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Phi-3 to Phi-4: Llama's maths over fused matrices, with a window, a part of each head rotated and
-// other frequencies in long sequences where the config says so.
+// Phi-3 to Phi-4: Llama's layers over fused matrices, with a window, a part of each head rotated,
+// and other frequencies in long sequences if the config says so.
 #include "models/blocks/llama.h"
 #include "models/families/families.h"
 

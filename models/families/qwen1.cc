@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// The first Qwen: Llama's maths with q, k and v in one matrix and the activation on the second of
-// the MLP's two. Beyond seq_length queries are scaled by position (log-n) and turned by frequencies
-// that depend on the prompt's length (dynamic NTK).
+// The first Qwen: Llama's layers with q, k and v in one matrix and the activation on the MLP's
+// second linear. Beyond seq_length, queries are scaled by position (log-n) and rotated with
+// frequencies that depend on the prompt's length (dynamic NTK).
 #include "base/numbers/math.h"
 #include "models/blocks/llama.h"
 #include "models/families/families.h"

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Qwen3-Next and Qwen3.5: in three of four layers the gated delta rule, in the others attention
-// whose output has a gate. Norm weights are the w of 1 + w, but for that of the delta rule.
+// Qwen3-Next and Qwen3.5: the gated delta rule in three of four layers, attention with a gate on
+// its output in the others. Norm weights are the w of 1 + w, except that of the delta rule.
 #include <cmath>
 
 #include "models/blocks/llama.h"
@@ -16,7 +16,7 @@ struct DeltaNet {
   float norm_eps;
 
   int64_t keys() const { return key_heads * k_dim; }
-  // Columns of q and k; of v, the gate and what comes out; of what has one for each value head.
+  // Columns of q and k; of v, the gate and the output; of values with one column per value head.
   AxisSize key_axis() const { return {Axis::kKvHeads, key_heads, k_dim, heads}; }
   AxisSize value_axis() const { return {Axis::kHeads, heads, v_dim}; }
   AxisSize head_axis() const { return {Axis::kHeads, heads, 1}; }
@@ -40,12 +40,12 @@ DeltaNet read_delta_net(Keys& keys, const Llama& m) {
 // Linears of a layer's x, in the axes above.
 struct DeltaInputs {
   Value q, k, v;  // Before the convolution.
-  Value z;        // The gate of what comes out.
-  Value a, b;     // What decay and rate are made from.
+  Value z;        // The gate of the output.
+  Value a, b;     // The inputs of decay and rate.
 };
 using Project = DeltaInputs (*)(Graph& graph, const DeltaNet& net, Value x);
 
-// By key head: its q, its k, the v and the z of the heads that it serves; their b, their a.
+// By key head: its q, its k, the v and z of the heads that it serves; in in_proj_ba their b and a.
 DeltaInputs project_by_head(Graph& g, const DeltaNet& n, Value x) {
   const int64_t group = n.heads / n.key_heads, values = group * n.v_dim, k = n.k_dim;
   const auto part = [&](const char* name, int64_t begin, int64_t size, AxisSize axis) {
@@ -64,7 +64,7 @@ DeltaInputs project_by_head(Graph& g, const DeltaNet& n, Value x) {
           .b = by_head("b", 0)};
 }
 
-// All q, all k, all v in one matrix, the others apart.
+// All q, all k and all v in one matrix, the others separate.
 DeltaInputs project_apart(Graph& g, const DeltaNet& n, Value x) {
   const int64_t all = 2 * n.keys() + n.heads * n.v_dim;
   const auto part = [&](const char* name, int64_t begin, AxisSize axis) {
@@ -99,7 +99,7 @@ Value delta_net(Graph& g, const DeltaNet& n, const DeltaInputs& in) {
   return g.linear(g.mul(g.map(in.z, Function::kSilu), normed), "out_proj", hidden_axis(n.hidden));
 }
 
-// Attention whose output is multiplied by sigmoid(gate): q_proj has by head its q, then its gate.
+// Attention whose output is multiplied by sigmoid(gate): per head, q_proj has its q, then its gate.
 Value gated_attention(Graph& g, const Attention& a, Value x, int layer) {
   const Scope scope(g, "self_attn");
   const auto part = [&](const char* name, int64_t begin) {
@@ -132,7 +132,7 @@ Llama read_qwen(Keys& keys, double ffn_per_hidden = 0) {
   return m;
 }
 
-// Every full_attention_interval-th layer has attention, or as layer_types says.
+// Every full_attention_interval-th layer has attention, or as in layer_types.
 Block mixer(Keys& keys, const Llama& m, Project project) {
   const DeltaNet net = read_delta_net(keys, m);
   const int64_t every = keys.count("full_attention_interval", 1024, 4);
@@ -161,7 +161,7 @@ LanguageModel qwen3_5(Keys& keys) {
   return m.model(mixer(keys, m, project_apart));
 }
 
-// Experts in every layer: there is no width of a dense MLP.
+// Every layer has experts, so there is no dense MLP's width.
 LanguageModel qwen3_5_moe(Keys& keys) {
   const Llama m = read_qwen(keys, 1);
   const Mixture experts = read_mixture(

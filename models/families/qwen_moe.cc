@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // Qwen2-MoE and Qwen3-MoE: the attention of Qwen2 and Qwen3; some layers may have a dense MLP;
-// Qwen2 has a shared expert beside the chosen ones. In Qwen3-VL the experts are in stacks, inputs
-// first as published, outputs first as transformers 5 saves them.
+// Qwen2 adds a shared expert to the chosen ones. Qwen3-VL stores experts in stacks: inputs first as
+// published, outputs first as transformers 5 saves them.
 #include "models/blocks/llama.h"
 #include "models/families/families.h"
 
@@ -14,11 +14,11 @@ LanguageModel qwen2_moe(Keys& keys) {
   m.attention.qkv_bias = keys.flag("use_qkv_bias", true);
   m.attention.windows = windows_by_layer(keys, m.sizes.layers, 4096, 0);
   // Without layer_types, transformers 4 has the window in every layer, transformers 5 in every
-  // second one below max_window_layers.
+  // second layer below max_window_layers.
   if (keys.flag("use_sliding_window", false) && !keys.has("layer_types")) {
     keys.fail("use_sliding_window",
-              "releases of transformers differ in which layers have the window: the config must "
-              "have layer_types, which says it, found nothing");
+              "releases of transformers differ in the layers that have the window: the config must "
+              "have layer_types, found nothing");
   }
   const Mixture experts =
       read_mixture(keys, m.sizes, m.mlp, "num_experts",

@@ -27,7 +27,7 @@ Value mlp(Graph& g, const Mlp& m, Value x) {
 LanguageModel rwkv4(Keys& keys) {
   keys.rename("layer_norm_epsilon", "rms_norm_eps");
   keys.rename("context_length", "max_position_embeddings");
-  // Halves of it keep float16 in its range, and change nothing else.
+  // It halves values to keep float16 in its range and has no other effect.
   keys.ignore("rescale_every");
   const Llama m = read_rwkv(  // Nothing has heads.
       keys, {.ffn_per_hidden = 4, .head_dim = 2, .positions = 1024});

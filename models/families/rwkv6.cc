@@ -17,8 +17,8 @@ struct Widths {
 
 AxisSize narrow(int64_t columns) { return {Axis::kNone, columns, 1}; }
 
-// The weight is the vector time_maa_`part` and a narrow product of `mixture`, whose matrices
-// lie with those of the other parts: `part` has the number `index`.
+// The weight is the vector time_maa_`part` plus a narrow product of `mixture`, whose matrices are
+// stored with those of the other parts: `part` has the number `index`.
 Value mixed(Graph& g, int64_t width, int64_t between, const TokenShift& rows, Value mixture,
             int64_t index, const std::string& part) {
   const FusedPart first = {.name = part,
@@ -34,7 +34,7 @@ Value mixed(Graph& g, int64_t width, int64_t between, const TokenShift& rows, Va
                             .matrix = index,
                             .bare_name = true};
   const Value inner = g.linear_part(mixture, "time_maa_w1", first, narrow(between));
-  // Small enough to be computed by all: it meets rows that are whole.
+  // Small enough to be computed everywhere: it is combined with whole rows.
   const Value weight =
       g.linear_part(g.map(inner, Function::kTanh), "time_maa_w2", second, narrow(width));
   return g.lerp(rows.x, rows.before, g.biased(weight, "time_maa_" + part, {1, 1, width}));

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// RWKV 7 (Goose, https://arxiv.org/abs/2503.14456) with the names of the published files, and with
-// those of flash-linear-attention.
+// RWKV 7 (Goose, https://arxiv.org/abs/2503.14456), with the names of the published files or those
+// of flash-linear-attention.
 #include <cmath>
 #include <string>
 #include <vector>
@@ -12,7 +12,7 @@ namespace lockstep::families::rwkv7 {
 namespace {
 
 // Names in the checkpoint. Narrow products are "w1", "w2" and the bias "w0", stored as [in, out],
-// or with `lora` the linears "w_lora.lora.0" and "w_lora.lora.2".
+// or, with `lora`, the linears "w_lora.lora.0" and "w_lora.lora.2".
 struct Names {
   const char* attention;
   const char* r;
@@ -28,18 +28,18 @@ constexpr Names kFlaNames = {"attn", "r_proj", "k_proj", "v_proj", "o_proj", "g_
 struct Rwkv7 {
   Names names;
   RwkvHeads heads;
-  // Columns between the two small matrices of a narrow product, by what it makes.
+  // Columns between the two small matrices of a narrow product, by its result.
   int64_t decay_rank, rate_rank, gate_rank, value_rank;
 };
 
-// A vector of heads' columns, with the shape that it is stored in.
+// A vector over the heads' columns, with its stored shape.
 Value vector_of(Graph& g, const Rwkv7& m, const std::string& name, AxisSize axis) {
   using Shape = std::vector<int64_t>;
   return g.broadcast(name, axis,
                      m.names.lora ? Shape{axis.columns()} : Shape{1, 1, axis.columns()});
 }
 
-// out(f(in(x))) through few columns.
+// out(f(in(x))) through a few columns.
 Value low_rank(Graph& g, const Rwkv7& m, Value x, const std::string& name, int64_t between,
                Function f, bool bias) {
   const AxisSize narrow = {Axis::kNone, between, 1}, out = m.heads.axis();
@@ -52,14 +52,14 @@ Value low_rank(Graph& g, const Rwkv7& m, Value x, const std::string& name, int64
   return bias ? g.biased(y, name + "0", {1, 1, m.heads.hidden}) : y;
 }
 
-// Keys of length 1, which is what a state forgets.
+// Keys of length 1, along which the state forgets.
 Value unit_keys(Graph& g, const RwkvHeads& h, Value k) {
   const auto dim = static_cast<float>(h.dim);
   const Value normed = g.head_norm(k, "", {.eps = 1e-24f / dim, .head_dim = h.dim});
   return g.map(normed, Function::kScale, 1 / std::sqrt(dim));
 }
 
-// From the second layer on values are drawn towards those of the first one, `first_v`.
+// From the second layer on, values are mixed with those of the first layer, `first_v`.
 Value time_mix(Graph& g, const Rwkv7& m, Value x, int layer, Value& first_v) {
   const RwkvHeads& h = m.heads;
   const Scope scope(g, m.names.attention);
@@ -78,7 +78,7 @@ Value time_mix(Graph& g, const Rwkv7& m, Value x, int layer, Value& first_v) {
     v = g.lerp(v, first_v, g.map(share, Function::kSigmoid));
   }
   const Value log = product(mix_before(g, rows, "x_w"), "w", m.decay_rank, Function::kTanh);
-  // Decay is e^(-e^-0.5 * sigmoid(log)): a row leaves at least 0.545 of what was there.
+  // Decay is e^(-e^-0.5 * sigmoid(log)): a row keeps at least 0.545 of the state.
   const Value decay =
       g.map(g.map(g.map(log, Function::kSigmoid), Function::kScale, -0.60653066f), Function::kExp);
   const Value rate = g.map(product(mix_before(g, rows, "x_a"), "a", m.rate_rank, Function::kNone),
@@ -139,7 +139,7 @@ LanguageModel rwkv7(Keys& keys) {
   return model_of(model, m);
 }
 
-// value_dim is a width, or one for each layer.
+// value_dim is one width, or one per layer.
 void check_value_width(Keys& keys, int64_t hidden) {
   const Json& found = keys.json("value_dim");
   for (const Json& width : found.is_array() ? found : Json::array({found})) {

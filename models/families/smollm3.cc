@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// SmolLM3: Llama with layers that turn nothing; these alone may have a window.
+// SmolLM3: Llama with layers that do not rotate; only these may have a window.
 #include "models/blocks/llama.h"
 #include "models/families/families.h"
 

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// A parameter is a stack of rectangles: a cut across the stack keeps some of them and trims two, a
+// A parameter is a stack of rectangles: a cut across the stack keeps some of them and trims two; a
 // cut along it trims all.
 #include "sharding/layout/cut.h"
 
@@ -11,8 +11,8 @@
 namespace lockstep {
 namespace {
 
-// The rectangle's extent in rows (or columns) of the parameter: a transposed piece has them as the
-// source's columns (or rows).
+// The rectangle's extent in rows (or columns) of the parameter, which are the source's columns (or
+// rows) if the piece is transposed.
 Range extent(const program::Piece& piece, bool rows) {
   if (rows != piece.transpose()) return {piece.row_begin(), piece.row_end()};
   return {piece.col_begin(), piece.col_end()};
@@ -28,12 +28,12 @@ void set_extent(program::Piece& piece, bool rows, Range range) {
   }
 }
 
-// Pieces one after another, matrices of `each` rows (or columns): what meets `wanted` of any of
-// them, trimmed to it.
+// The pieces, one after another, form matrices of `each` rows (or columns). Keeps the pieces that
+// overlap `wanted` in any matrix, trimmed to it.
 std::vector<program::Piece> cut_across(const std::vector<program::Piece>& pieces, bool rows,
                                        Range wanted, int64_t each) {
   std::vector<program::Piece> kept;
-  int64_t before = 0;  // Of the matrix that a piece begins in.
+  int64_t before = 0;  // In the current matrix.
   for (const program::Piece& piece : pieces) {
     const Range own = extent(piece, rows);
     for (int64_t done = 0; done < own.size();) {

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// The rules, and the operators that have one of their own.
+// The layout rules of operators that have their own.
 #include "sharding/layout/layout.h"
 
 #include <algorithm>
@@ -25,22 +25,22 @@ Layout split_if_cut(const Plan& plan, Axis axis) {
   return plan.splits(axis) ? split_over(axis) : kWholeLayout;
 }
 
-// Every input whole, every output whole, every parameter too.
+// Inputs, outputs and parameters are all whole.
 Decision all_whole(const Context& c) {
   return {.inputs = std::vector<Layout>(c.inputs.size(), kWholeLayout),
           .outputs = std::vector<Layout>(c.node.outputs.size(), kWholeLayout),
           .parameters = std::vector<ParameterCut>(c.node.parameters.size(), ParameterCut::kWhole)};
 }
 
-// Rows of the vocabulary that a rank does not own give -0.0, which changes no bit of a sum.
+// Ids that a rank does not own give -0.0, which changes no bit of a sum.
 Decision embed(const Context& c) {
   const Parameter& weight = c.graph.parameters()[c.node.parameters[0]];
   if (!c.plan.splits(weight.rows.axis)) return all_whole(c);
   return {.inputs = {}, .outputs = {kPartialLayout}, .parameters = {ParameterCut::kRows}};
 }
 
-// Whole in: cut as the output is. Split in: under reduce the contracted axis is cut and the output
-// is partial; under gather the input is made whole, so that one rank computes an element wholly.
+// Whole input: split like the output. Split input: reduce splits the contracted axis, and the
+// output is partial; gather makes the input whole, so that one rank computes an element completely.
 Decision linear(const Context& c) {
   const bool contracts =
       c.inputs[0].kind == LayoutKind::kSplit && c.plan.strategy == Strategy::kReduce;
@@ -60,20 +60,20 @@ Decision linear(const Context& c) {
   return decision;
 }
 
-// As linear inside every expert; ids are whole.
+// Like linear, inside every expert; ids are whole.
 Decision expert_linear(const Context& c) {
   Decision decision = linear(c);
   decision.inputs.push_back(kWholeLayout);
   return decision;
 }
 
-// Columns of x each by itself, and linear in x: a split stays, a partial too.
+// Columns of x are independent, and the result is linear in x: split and partial inputs are kept.
 Decision combine(const Context& c) {
   return {.inputs = {c.inputs[0], kWholeLayout}, .outputs = {c.inputs[0]}, .parameters = {}};
 }
 
-// Columns each by themselves, with what is stored of them: values that are split alike stay so, a
-// partial is refused.
+// Columns are independent, also in the stored state: inputs with the same split keep it; a partial
+// is made whole.
 Decision by_column(const Context& c) {
   const Layout first = c.inputs[0];
   const bool alike = std::all_of(c.inputs.begin(), c.inputs.end(),
@@ -84,26 +84,26 @@ Decision by_column(const Context& c) {
           .parameters = std::vector<ParameterCut>(c.node.parameters.size(), ParameterCut::kCols)};
 }
 
-// A sum of addends is an addend of the sum.
+// The sum of two addends is an addend of the sum.
 Decision add(const Context& c) {
   if (c.inputs[0] != kPartialLayout || c.inputs[1] != kPartialLayout) return by_column(c);
   return {
       .inputs = {kPartialLayout, kPartialLayout}, .outputs = {kPartialLayout}, .parameters = {}};
 }
 
-// By column; and the product of addends with a factor is an addend of the product.
+// By column; but for scale, an addend times the factor is an addend of the product.
 Decision map(const Context& c) {
   const bool linear = c.node.attributes.map().function() == program::SCALE;
   if (!linear || c.inputs[0] != kPartialLayout) return by_column(c);
   return {.inputs = {kPartialLayout}, .outputs = {kPartialLayout}, .parameters = {}};
 }
 
-// Linear in rows: whatever its input is.
+// Linear in rows: keeps the input's layout.
 Decision select_rows(const Context& c) {
   return {.inputs = {c.inputs[0]}, .outputs = {c.inputs[0]}, .parameters = {}};
 }
 
-// Heads of the first input each by themselves: of a whole value a rank computes its own only.
+// Heads of the first input are independent: if it is whole, a rank computes only its own heads.
 Decision by_head(const Context& c) {
   const Axis axis = c.graph.values()[c.node.inputs[0]].axis.axis;
   const bool of_heads = axis == Axis::kHeads || axis == Axis::kKvHeads;
@@ -116,8 +116,8 @@ Decision by_head(const Context& c) {
   return decision;
 }
 
-// A weight for each head is cut with them, one for all is on every rank. What is normed over
-// several heads together is whole.
+// A weight per head is split with the heads; one weight for all heads is on every rank. A norm over
+// several heads together needs a whole input.
 Decision head_norm(const Context& c) {
   const AxisSize heads = c.output_axis();
   if (heads.unit > 1 && heads.unit < c.node.attributes.norm().head_dim()) return all_whole(c);
@@ -130,8 +130,8 @@ Decision head_norm(const Context& c) {
   return decision;
 }
 
-// Heads stay where they are: q as the plan cuts heads, k and v as it covers them with KV heads.
-// Of what is whole every rank takes its own.
+// Heads stay on their ranks: q is split by heads, k and v by the KV heads that cover them. Every
+// rank takes its own part of a whole input.
 absl::StatusOr<Decision> attention(const Context& c) {
   const Layout heads = split_if_cut(c.plan, Axis::kHeads);
   const Layout kv_heads = split_if_cut(c.plan, Axis::kKvHeads);
@@ -141,17 +141,17 @@ absl::StatusOr<Decision> attention(const Context& c) {
   };
   if (!fits(0, Axis::kHeads, heads) || !fits(1, Axis::kKvHeads, kv_heads) ||
       !fits(2, Axis::kKvHeads, kv_heads)) {
-    return absl::InternalError("attention: q, k and v are not cut as the plan cuts heads");
+    return absl::InternalError("attention: q, k and v must be split as the plan splits heads");
   }
-  const bool cut = heads.kind == LayoutKind::kSplit;  // And the sinks with the heads.
+  const bool cut = heads.kind == LayoutKind::kSplit;  // The sinks are split with the heads.
   return Decision{.inputs = {heads, kv_heads, kv_heads},
                   .outputs = {heads},
                   .parameters = std::vector<ParameterCut>(
                       c.node.parameters.size(), cut ? ParameterCut::kCols : ParameterCut::kWhole)};
 }
 
-// Heads each by themselves, with their matrices. Of what is whole a rank takes its own, where heads
-// are cut; other values (the one key of latent attention) stay whole.
+// Heads are independent and have their own matrices. If heads are split, a rank takes its part of a
+// whole input; other values (the one key of latent attention) stay whole.
 Decision each_head(const Context& c) {
   Decision decision = all_whole(c);
   const Layout heads = split_if_cut(c.plan, Axis::kHeads);
@@ -165,8 +165,8 @@ Decision each_head(const Context& c) {
   return decision;
 }
 
-// The same for every row, beside values that are cut as the plan cuts their axis; those of the
-// hidden axis are what a layer's norms give, which is whole.
+// The same for every row: split as the plan splits its axis, as the values that it is combined
+// with. The hidden axis is whole, as the results of a layer's norms are.
 Decision broadcast(const Context& c) {
   const Axis axis = c.output_axis().axis;
   const Layout out = axis == Axis::kHidden ? kWholeLayout : split_if_cut(c.plan, axis);
@@ -176,8 +176,8 @@ Decision broadcast(const Context& c) {
           .parameters = {cut ? ParameterCut::kCols : ParameterCut::kWhole}};
 }
 
-// Heads stay where they are, each input as the plan cuts its axis; of what is whole every rank
-// takes its own.
+// Heads stay on their ranks: each input is split as the plan splits its axis; every rank takes its
+// own part of a whole input.
 absl::StatusOr<Decision> recurrence(const Context& c) {
   Decision decision = {
       .inputs = {}, .outputs = {split_if_cut(c.plan, Axis::kHeads)}, .parameters = {}};
@@ -187,7 +187,7 @@ absl::StatusOr<Decision> recurrence(const Context& c) {
     const bool of_heads = axis == Axis::kHeads || (axis == Axis::kKvHeads && i < 2);
     if (!of_heads || (c.inputs[i] != wanted && c.inputs[i] != kWholeLayout)) {
       return absl::InternalError(
-          fmt::format("{}: input {} is not cut by heads", op_name(c.node.op), i));
+          fmt::format("{}: input {} must be split by heads", op_name(c.node.op), i));
     }
     decision.inputs.push_back(wanted);
   }
@@ -198,13 +198,13 @@ absl::StatusOr<Decision> recurrence(const Context& c) {
 absl::StatusOr<Decision> top_candidates(const Context& c) {
   const Layout vocab = split_if_cut(c.plan, Axis::kVocab);
   if (c.inputs[0] != vocab) {
-    return absl::InternalError("top_candidates: logits are not cut as the plan cuts vocab");
+    return absl::InternalError("top_candidates: logits must be split as the plan splits vocab");
   }
   return Decision{.inputs = {vocab}, .outputs = {}, .parameters = {}};
 }
 
-// A rank without ids begins at the end, so that the one rank that begins at 0 has some: it is the
-// one that adds embeddings which come with a step.
+// A rank without ids begins at the end. So the one rank that begins at 0 has ids: it adds the
+// embeddings that are given with a step.
 Range vocab_of(AxisSize vocab, const Plan& plan, int rank) {
   const Range range = plan.columns(vocab, rank);
   return range.size() == 0 ? Range{vocab.columns(), vocab.columns()} : range;
@@ -219,11 +219,11 @@ void local_embed(const Context& c, int rank, program::EmbedAttrs& local) {
 void local_top_candidates(const Context& c, int rank, program::TopCandidatesAttrs& local) {
   const AxisSize vocab = c.graph.values()[c.node.inputs[0]].axis;
   const int64_t begin = vocab_of(vocab, c.plan, rank).begin;
-  const int64_t whole_blocks = (begin + kVocabBlock - 1) / kVocabBlock;  // Past the last one's end.
+  const int64_t whole_blocks = (begin + kVocabBlock - 1) / kVocabBlock;  // Rounds up.
   local.set_vocab_begin(whole_blocks * kVocabBlock);
 }
 
-// A rank's query heads, the KV heads that cover them, and the map between, counted from its first.
+// A rank's query heads, the KV heads that they use, and the map between, from the rank's first.
 void local_attention(const Context& c, int rank, program::AttentionAttrs& local) {
   const program::AttentionAttrs& model = c.node.attributes.attention();
   const Range heads = c.plan.units({Axis::kHeads, model.heads(), 1}, rank);
@@ -260,7 +260,7 @@ void local_heads(const Context& c, int rank, program::HeadsAttrs& local) {
   local.set_heads(heads.size());
 }
 
-// A rule that cannot fail.
+// Adapts a rule that cannot fail.
 template <Decision (*rule)(const Context&)>
 absl::StatusOr<Decision> plain(const Context& context) {
   return rule(context);
@@ -268,11 +268,11 @@ absl::StatusOr<Decision> plain(const Context& context) {
 
 struct Rule {
   Op op = Op::kNone;
-  // Null: an operator that no model has, the compiler's own.
+  // Null: an operator that only the compiler makes, never a model.
   absl::StatusOr<Decision> (*decide)(const Context& context) = nullptr;
 };
 
-// Operators without a row are computed by column where their schema says so, else whole.
+// Operators without a row are computed by column if their schema says so, else whole.
 constexpr auto kRules = table_by_op<Rule>({
     {Op::kEmbed, plain<embed>},
     {Op::kLinear, plain<linear>},

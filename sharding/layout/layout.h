@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// How a value is laid out on the ranks, and one local rule per operator over that: all there is to
-// sharding. A rule sees its own node only.
+// The layout of a value on the ranks, and one local rule per operator: this is all of sharding. A
+// rule sees only its own node.
 #pragma once
 
 #include <cstdint>
@@ -8,7 +8,7 @@
 #include <vector>
 
 #include "absl/status/statusor.h"
-#include "models/graph.h"
+#include "models/graph/graph.h"
 #include "sharding/layout/plan.h"
 
 namespace lockstep {
@@ -21,7 +21,7 @@ enum class LayoutKind : uint8_t {
 
 struct Layout {
   LayoutKind kind = LayoutKind::kWhole;
-  Axis axis = Axis::kNone;  // Of kSplit.
+  Axis axis = Axis::kNone;  // For kSplit.
   bool operator==(const Layout&) const = default;
 };
 inline constexpr Layout kWholeLayout = {};
@@ -32,20 +32,20 @@ enum class ParameterCut : uint8_t {
   kWhole,
   kRows,
   kCols,
-  kFirstRank,  // Rank 0 alone has it: a bias on a partial is one rank's addend.
+  kFirstRank,  // Only rank 0 has it: one rank adds the bias to a partial.
 };
 
 struct Decision {
-  std::vector<Layout> inputs;  // As they are, or kWholeLayout where the operator needs that.
+  std::vector<Layout> inputs;  // Unchanged, or kWholeLayout if the operator needs it.
   std::vector<Layout> outputs;
   std::vector<ParameterCut> parameters;
 };
 
-// `inputs` are the layouts of the node's values. Our bug (kInternal): an operator that has no rule.
+// `inputs` are the layouts of the node's values. kInternal, our bug: an operator without a rule.
 absl::StatusOr<Decision> decide(const Graph& graph, const Node& node,
                                 std::span<const Layout> inputs, const Plan& plan);
 
-// What one rank's node says instead of the model's: its heads, its first id.
+// The attributes of one rank's node: its heads, its first id.
 program::Attributes local_attributes(const Graph& graph, const Node& node, const Plan& plan,
                                      int rank);
 

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Boundaries by largest remainder over speeds in eighths; the vocabulary in blocks of 64 ids, axes
-// that quantized weights contract in whole groups.
+// Boundaries by largest remainder over speeds in eighths. The vocabulary is split in blocks of 64
+// ids; axes that quantized weights contract are split in whole groups.
 #include "sharding/layout/plan.h"
 
 #include <algorithm>
@@ -11,8 +11,8 @@
 #include "base/check.h"
 #include "base/numbers/quantization.h"
 #include "base/status.h"
-#include "operators/schema.h"
-#include "proto/validate.h"
+#include "operators/schema/schema.h"
+#include "proto/validate/validate.h"
 
 namespace lockstep {
 namespace {
@@ -23,7 +23,7 @@ absl::StatusOr<std::vector<int64_t>> to_eighths(const std::vector<WorkerFacts>& 
   for (size_t rank = 0; rank < workers.size(); ++rank) {
     const double speed = workers[rank].speed;
     if (!std::isfinite(speed) || speed < 0) {
-      return invalid_argument("speed of rank {}: wanted a finite number of 0 or more, found {}",
+      return invalid_argument("speed of rank {}: must be a finite number of 0 or more, found {}",
                               rank, speed);
     }
     measured &= speed > 0;
@@ -38,7 +38,7 @@ absl::StatusOr<std::vector<int64_t>> to_eighths(const std::vector<WorkerFacts>& 
   return eighths;
 }
 
-// The largest number of heads that a layer has; 0 where none has any.
+// The max number of heads of a layer; 0 if no layer has any.
 int64_t max_heads(const Graph& graph) {
   int64_t heads = 0;
   for (const Node& node : graph.nodes()) {
@@ -48,10 +48,10 @@ int64_t max_heads(const Graph& graph) {
   return heads;
 }
 
-// Under gather, ffn columns that a quantized linear reads are cut between groups too, so that a
+// Under gather, ffn columns that a quantized linear reads are also split between groups, so that a
 // rank's part can be rounded before it is sent (passes/round_parts.cc). Weights are stored in
-// panels of as many columns, so that no rank of several alike has more work; but each is to have
-// some.
+// panels of this many columns, so equal ranks still have equal work. Not done if a rank would get
+// no columns.
 void find_ffn_grain(const Graph& graph, const CompileOptions& options, Plan& plan) {
   if (!take_rounded_rows(options.workers)) return;
   bool rounded = false;
@@ -66,7 +66,7 @@ void find_ffn_grain(const Graph& graph, const CompileOptions& options, Plan& pla
   if (rounded) plan.grains[static_cast<size_t>(Axis::kFfn)] = kRoundedGroup;
 }
 
-// Linears whose contracted axis is cut: the cuts are between groups.
+// If a linear's contracted axis is split, it is split between groups.
 absl::Status find_grains(const Graph& graph, const CompileOptions& options, Plan& plan) {
   if (!options.weight_dtype) return absl::OkStatus();
   if (plan.strategy == Strategy::kGather) {
@@ -85,8 +85,8 @@ absl::Status find_grains(const Graph& graph, const CompileOptions& options, Plan
     grain = std::lcm(grain, group / std::gcd(group, axis.unit));
     if ((axis.count + grain - 1) / grain >= plan.ranks) continue;
     return invalid_argument(
-        "--strategy reduce cuts the {} columns of {} among {} workers, but {} weights have groups "
-        "of {}, which are never cut: use --strategy gather",
+        "--strategy reduce splits the {} columns of {} over {} workers, but {} weights have groups "
+        "of {}, which are never split: use --strategy gather",
         axis.columns(), axis_name(axis.axis), plan.ranks, dtype_name(dtype), group);
   }
   return absl::OkStatus();
@@ -180,7 +180,7 @@ absl::StatusOr<Plan> make_plan(const Graph& graph, const CompileOptions& options
   const int64_t heads = max_heads(graph);
   if (heads != 0 && plan.ranks > heads) {
     return invalid_argument(
-        "{} workers asked for, but the model has {} heads: use --workers {} or fewer", plan.ranks,
+        "{} workers requested, but the model has {} heads: use --workers {} or fewer", plan.ranks,
         heads, heads);
   }
   RETURN_IF_ERROR(find_grains(graph, options, plan));

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Which rank holds what: the boundaries of every axis between ranks. A function of the graph's
-// axes, the number of ranks and their speeds in eighths, so that a restart makes the same plan.
+// The boundaries of every axis between ranks. They depend only on the graph's axes, the number of
+// ranks and their speeds in eighths, so a restart makes the same plan.
 #pragma once
 
 #include <array>
@@ -9,8 +9,8 @@
 #include <vector>
 
 #include "absl/status/statusor.h"
-#include "models/graph.h"
-#include "proto/validate.h"
+#include "models/graph/graph.h"
+#include "proto/validate/validate.h"
 #include "sharding/compile_options.h"
 
 namespace lockstep {
@@ -25,29 +25,29 @@ struct Range {
 struct Plan {
   int ranks = 1;
   Strategy strategy = Strategy::kGather;
-  std::vector<int64_t> eighths = {};  // [ranks]: speed, the fastest being 8.
-  // By axis: boundaries are multiples of so many units. A group of quantized weights is never cut.
+  std::vector<int64_t> eighths = {};  // [ranks]: speeds; the fastest is 8.
+  // By axis: boundaries are multiples of this many units. Groups of quantized weights stay whole.
   std::array<int64_t, kAxisCount> grains = {1, 1, 1, 1, 1, 1, kVocabBlock};
 
-  // Whether values over this axis are cut: none for one rank, hidden and latent under gather only.
+  // Whether values over this axis are split: never on one rank; hidden, latent under gather only.
   bool splits(Axis axis) const;
-  // The units of `rank`. Those of kKvHeads cover the rank's query heads and may overlap.
+  // The units of `rank`. For kKvHeads, they cover the rank's query heads and may overlap.
   Range units(AxisSize axis, int rank) const;
   Range columns(AxisSize axis, int rank) const;
-  // Those of its units that a rank gives where a value is made whole: all but copies of KV heads,
-  // which the last of the ranks that hold one gives. They are the first of its units.
+  // The first of its units, which it gives to make a value whole: all except copies of KV heads. If
+  // several ranks have a KV head, the last one gives it.
   Range owned(AxisSize axis, int rank) const;
   bool has_copies(AxisSize axis) const;  // Whether a rank has units that it does not own.
-  // [ranks + 1], columns: where the owned ones begin.
+  // [ranks + 1], columns: the beginnings of the owned ones.
   std::vector<int64_t> boundaries(AxisSize axis) const;
 };
 
-// `count` units by largest remainder; ties go to the lower rank. Where there are enough units,
-// every rank gets one at least.
+// Distributes `count` units by largest remainder; ties go to the lower rank. If there are enough
+// units, every rank gets at least one.
 std::vector<int64_t> apportion(int64_t count, std::span<const int64_t> eighths);
 
-// kInvalidArgument: fewer than one rank, more ranks than query heads or than groups of quantized
-// weights along an axis that is contracted in parts, speeds that are negative or not finite.
+// kInvalidArgument: fewer than one rank, more ranks than query heads, more ranks than groups of
+// quantized weights along an axis that is contracted in parts, or speeds negative or not finite.
 absl::StatusOr<Plan> make_plan(const Graph& graph, const CompileOptions& options);
 
 }  // namespace lockstep

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Walks the model once with each value's layout and its counterpart on this rank.
+// Walks the model once; tracks each value's layout and its counterpart on this rank.
 #include "sharding/layout/split.h"
 
 #include <utility>
@@ -28,8 +28,8 @@ class Splitter {
   struct State {
     Layout layout;
     int local = -1;  // In graph_, in this layout.
-    int whole = -1;  // Made whole, once somebody needed it.
-    int own = -1;    // Of the whole one this rank's columns, once somebody needed them.
+    int whole = -1;  // The whole value; made on first use.
+    int own = -1;    // This rank's columns of `whole`; made on first use.
   };
 
   absl::StatusOr<int> in_layout(int value, Layout wanted);
@@ -43,12 +43,12 @@ class Splitter {
   const Graph& model_;
   const Plan& plan_;
   const int rank_;
-  ValueParts* const parts_;    // Null: nobody asks.
+  ValueParts* const parts_;    // Null: not requested.
   std::vector<State> states_;  // By value of the model.
   Graph graph_;
 };
 
-// The value of the rank's graph has so many columns of one that has `axis` in the model's.
+// Records that a value of the rank's graph has this many columns of a model's value over `axis`.
 void Splitter::note(const std::string& name, Layout layout, AxisSize axis, int64_t columns) {
   if (parts_ == nullptr) return;
   const bool cut = layout.kind == LayoutKind::kSplit;
@@ -83,7 +83,7 @@ int Splitter::view(int local, ValueInfo info, Range columns) {
   return graph_.append(std::move(node), {std::move(info)}).front().id;
 }
 
-// All ranks have a view before the gather as soon as one has copies to leave out.
+// If any rank has copies to leave out, all ranks have a view before the gather.
 int Splitter::make_whole(int value) {
   State& state = states_[value];
   if (state.layout == kWholeLayout) return state.local;
@@ -110,7 +110,7 @@ int Splitter::make_whole(int value) {
   const bool summed = node.op == Op::kAllReduce;
   note(info.name, kWholeLayout, info.axis, info.axis.columns());
   state.whole = graph_.append(std::move(node), {std::move(info)}).front().id;
-  // From here on a sum is the value itself; a split stays usable as it is.
+  // From now on the sum replaces the value; a split value stays usable.
   if (summed) state = {.layout = kWholeLayout, .local = state.whole, .whole = state.whole};
   return state.whole;
 }
@@ -133,7 +133,7 @@ absl::StatusOr<int> Splitter::in_layout(int value, Layout wanted) {
   if (wanted == kWholeLayout) return make_whole(value);
   if (wanted == split_over(info.axis.axis)) return cut_whole(value);
   return absl::InternalError(
-      fmt::format("{} cannot be cut over {}", info.name, axis_name(wanted.axis)));
+      fmt::format("{} cannot be split over {}", info.name, axis_name(wanted.axis)));
 }
 
 absl::Status Splitter::add(const Node& node) {

@@ -1,6 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// What of a model's values each rank has: how the parts that ranks give are put together again, and
-// what `lockstep inspect` shows of a layout.
+// Each rank's part of the model's values, for joining the parts again and for `lockstep inspect`.
 #pragma once
 
 #include <cstdint>
@@ -16,15 +15,15 @@ namespace lockstep {
 
 struct ValuePart {
   Layout layout;
-  Range columns;            // Of the model's value, that this rank has (whole, partial: all).
-  int64_t all_columns = 0;  // Of the model's value.
+  Range columns;            // This rank's, of the model's value (whole, partial: all).
+  int64_t all_columns = 0;  // The model's value's.
 };
 
-// By the name of a value in the rank's program. Values of several that one linear makes at once
-// ("q_proj+k_proj+v_proj") are not here: views of their columns are.
+// By the name of a value in the rank's program. The joint result of fused linears
+// ("q_proj+k_proj+v_proj") is not included; the views of its columns are.
 using ValueParts = std::map<std::string, ValuePart>;
 
-// By rank; of the programs that compile() makes.
+// By rank, for the programs that compile() makes.
 absl::StatusOr<std::vector<ValueParts>> value_parts(const Graph& graph,
                                                     const CompileOptions& options);
 

@@ -1,12 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
-// One for one: values, parameters as weights, nodes as instructions.
+// Maps one to one: values, parameters to weights, nodes to instructions.
 #include "sharding/lowering/lower.h"
 
 #include <map>
 
 #include "base/check.h"
-#include "operators/schema.h"
-#include "proto/validate.h"
+#include "operators/schema/schema.h"
+#include "proto/validate/validate.h"
 
 namespace lockstep {
 namespace {
@@ -41,7 +41,7 @@ void lower_weights(const Graph& graph, program::Program& program) {
   }
 }
 
-// The state of a layer, made when its attention comes; another one that only reads it finds it.
+// The state of a layer, made for its first attention; one that only reads it finds it by name.
 int state_of(const program::AttentionAttrs& attention, DType dtype, program::Program& program) {
   const std::string name = "layer." + std::to_string(attention.state());
   for (int i = 0; i < program.states_size() && attention.read_only(); ++i) {
@@ -59,7 +59,7 @@ int state_of(const program::AttentionAttrs& attention, DType dtype, program::Pro
   return program.states_size() - 1;
 }
 
-// The block of an operator that keeps something of every sequence, named after what it makes.
+// A state block for an operator, named after its output.
 int block_of(const std::string& name, int64_t rows, int64_t cols, program::Program& program) {
   program::State& state = *program.add_states();
   state.set_name(name);
@@ -69,7 +69,7 @@ int block_of(const std::string& name, int64_t rows, int64_t cols, program::Progr
   return program.states_size() - 1;
 }
 
-// Says in the attributes of an operator that has a state which one it is.
+// If the operator has a state, sets its index in the attributes.
 void lower_state(const Graph& graph, const Node& node, DType kv_dtype,
                  program::Attributes& attributes, program::Program& program) {
   if (schema_of(node.op).state == StateKind::kNone) return;

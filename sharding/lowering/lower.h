@@ -1,12 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
-// A rank's graph as the Program that its worker runs: values placed in the arena, weights with
-// their recipes, one state per layer, instructions in order. Columns stay as instructions without
-// work: they say what a view is of.
+// Turns a rank's graph into the Program that its worker runs: values placed in the arena, weights
+// with their recipes, one state per layer, instructions in order. `columns` stays as an instruction
+// without work, which defines a view.
 #pragma once
 
 #include <string>
 
-#include "models/graph.h"
+#include "models/graph/graph.h"
 #include "sharding/compile_options.h"
 #include "sharding/lowering/plan_memory.h"
 
@@ -15,8 +15,8 @@ namespace lockstep {
 struct LowerArgs {
   int rank = 0;
   int ranks = 1;
-  std::string numeric_class = {};  // Of the whole group.
-  int64_t vocab = 0;               // Of the whole model.
+  std::string numeric_class = {};  // The whole group's.
+  int64_t vocab = 0;               // The whole model's.
   int64_t hidden = 0;
 };
 

@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
-// Values that share memory form a block: a value, views of its columns, what is computed in place,
-// this rank's part of what is gathered. Blocks are placed largest first, each at the lowest place
-// that is free as long as it lives ("greedy by size", Pisarchyk and Lee, arXiv 2001.03288). Those
-// that ranks share live from their first part's writing until the collective behind which all ranks
-// have read them, and have the same bytes and nodes on every rank: so they are placed alike.
+// Values that share memory form a block: a value, views of its columns, results computed in place,
+// this rank's part of a gathered value. Blocks are placed largest first, each at the lowest offset
+// that is free during its life ("greedy by size", Pisarchyk and Lee, arXiv 2001.03288). A block
+// shared by ranks lives from the first write until the collective after which all ranks have read
+// it. It has the same bytes and nodes on every rank, so all ranks place it alike.
 #include "sharding/lowering/plan_memory.h"
 
 #include <algorithm>
@@ -12,13 +12,13 @@
 
 #include "base/check.h"
 #include "base/numbers/quantization.h"
-#include "operators/schema.h"
+#include "operators/schema/schema.h"
 #include "proto/row_domains.h"
 
 namespace lockstep {
 namespace {
 
-constexpr int64_t kAlignment = 256;  // As GPUs read fastest; a cache line is 64.
+constexpr int64_t kAlignment = 256;  // The fastest for GPUs; a cache line is 64.
 constexpr int kForever = std::numeric_limits<int>::max();
 
 // Columns [begin, begin + cols) of a block.
@@ -28,9 +28,9 @@ struct Place {
 };
 
 struct Block {
-  int root = -1;  // The value whose rows are the block's.
-  int first = 0;  // Nodes: from where it is written
-  int last = 0;   // to where any of its values is read last.
+  int root = -1;  // The value whose rows the block has.
+  int first = 0;  // Nodes: from the write
+  int last = 0;   // to the last read of any of its values.
   int64_t bytes = 0;
   int64_t offset = 0;
   bool shared = false;
@@ -80,7 +80,7 @@ void Planner::find_last_uses() {
 
 bool is_collective(Op op) { return op == Op::kAllGather || op == Op::kAllReduce; }
 
-// A part has a home where a kernel makes it and the gather is the last to read it.
+// A part has a home if a kernel makes it and the gather reads it last.
 void Planner::find_homes() {
   homes_.resize(graph_.values().size());
   for (size_t i = 0; i < graph_.nodes().size(); ++i) {
@@ -95,13 +95,13 @@ void Planner::find_homes() {
   }
 }
 
-// Before the first collective others may still be at the end of the step before.
+// Before the first collective, other ranks may still run the end of the previous step.
 bool Planner::may_share(int node) const {
   return !collectives_.empty() && collectives_.front() < node;
 }
 
-// Whether the first output may be placed where `input` is: the same shape, and nobody reads these
-// columns afterwards, neither by this name nor through another view.
+// Whether the first output may use the memory of `input`: they have the same shape, and nothing
+// reads these columns later, by this name or through another view.
 bool Planner::dies_for(const Node& node, int index, int input) const {
   const ValueInfo& in = graph_.values()[input];
   const ValueInfo& out = graph_.values()[node.outputs[0]];
@@ -114,7 +114,7 @@ bool Planner::dies_for(const Node& node, int index, int input) const {
     const int64_t begin = places_[other].begin;
     const bool apart = begin + cols(other) <= place.begin || place.begin + cols(input) <= begin;
     if (!apart && last_uses_[other] > index) return false;
-    // Another operand in other columns of the same place would be overwritten while it is read.
+    // Another operand in other columns of the same block would be overwritten while it is read.
     const bool operand =
         std::find(node.inputs.begin(), node.inputs.end(), other) != node.inputs.end();
     if (!apart && operand && begin != place.begin) return false;
@@ -148,7 +148,7 @@ void Planner::place(const Node& node, int index) {
   }
   for (size_t i = 0; i < node.outputs.size(); ++i) {
     const int output = node.outputs[i];
-    if (places_[output].block >= 0) continue;  // Gathered, in its place already.
+    if (places_[output].block >= 0) continue;  // Gathered; already placed.
     if (const Node* gather = homes_[output]; gather != nullptr) {
       open(gather->outputs[0], index, true);
       share(output,
@@ -168,7 +168,7 @@ void Planner::place(const Node& node, int index) {
   }
 }
 
-// A rank that goes ahead meets the others at the next collective.
+// A rank that runs ahead waits for the others at the next collective.
 void Planner::outlive_readers() {
   for (Block& block : blocks_) {
     if (!block.shared) continue;
@@ -177,7 +177,7 @@ void Planner::outlive_readers() {
   }
 }
 
-// Returns the bytes that they take.
+// Returns the bytes that the blocks need.
 int64_t Planner::assign_offsets(bool shared) {
   int64_t all_bytes = 0;
   std::vector<int> order(blocks_.size());

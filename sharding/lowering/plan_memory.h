@@ -1,12 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
-// Where every value is, in its rank's arena or in the memory that ranks share: planned once, for
-// the largest step.
+// The place of every value, in its rank's arena or in the memory that ranks share: planned once,
+// for the largest step.
 #pragma once
 
 #include <cstdint>
 #include <vector>
 
-#include "models/graph.h"
+#include "models/graph/graph.h"
 
 namespace lockstep {
 
@@ -22,11 +22,11 @@ struct MemoryPlan {
   int64_t shared_bytes = 0;
 };
 
-// Values that live at once share no byte, but for views of columns and for what is computed in
-// place over an input that dies. Logits are kept to the end of the step and beyond.
-// What all_gather gives is shared, at the same place for all ranks, and what a rank gives for it is
-// computed where it belongs there, so that nothing is copied. Between two collectives no rank
-// writes shared memory that another may still read, nor before a step's first one.
+// Values that live at the same time share no byte, except views of columns and results computed in
+// place over an input that is not read again. Logits are kept after the step.
+// The result of all_gather is shared, at the same offset for all ranks, and a rank's part is
+// computed in its place there, so nothing is copied. Between two collectives, and before a step's
+// first one, no rank writes shared memory that another may still read.
 MemoryPlan plan_memory(const Graph& graph, const program::Limits& limits, int rank);
 
 }  // namespace lockstep

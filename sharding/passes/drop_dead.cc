@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
-// Backwards from the nodes that have an effect: what feeds them lives.
+// Walks backwards from the nodes with an effect: their inputs live.
 #include <vector>
 
-#include "operators/schema.h"
+#include "operators/schema/schema.h"
 #include "sharding/passes/passes.h"
 #include "sharding/rewriter.h"
 

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// The sum is in the cache when its norm is taken. The first norm of a sum goes with it; others
-// stay.
+// The sum is still in the cache when the norm reads it. The first norm of a sum is fused with it;
+// others stay.
 #include <optional>
 #include <vector>
 

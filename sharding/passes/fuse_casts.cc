@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// The bits are those of the cast, which is one kernel less and half of the bytes, twice: written
-// and read.
+// The bits equal those of the cast. It saves one kernel and half of the bytes of one write and one
+// read.
 #include <optional>
 #include <utility>
 #include <vector>

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// The product's two factors commute exactly, so the function may be on either side.
+// The product's factors commute exactly, so the function may be on either side.
 #include <optional>
 #include <vector>
 

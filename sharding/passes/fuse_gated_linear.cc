@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Gate and up never leave the kernel that makes them: rows of both alternate in the weight, so that
-// whoever has one sum of a pair has the other. Bits are those of linear and gated.
+// Gate and up stay inside the kernel that computes them: their rows alternate in the weight, so one
+// thread has both sums of a pair. The bits are those of linear and gated.
 #include <optional>
 #include <utility>
 #include <vector>
@@ -12,9 +12,9 @@
 namespace lockstep {
 namespace {
 
-// A linear of which `gated` takes one half as its gate, the other as its up.
+// A linear whose halves are the gate and the up of a `gated` node.
 struct Halves {
-  const Node* linear = nullptr;  // Null: it does not.
+  const Node* linear = nullptr;  // Null: not such a linear.
   bool up_first = false;
 };
 

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// One wide product instead of several: its input is read once, and a step starts fewer kernels. No
-// column's arithmetic changes.
+// One wide product replaces several: the input is read once, and a step starts fewer kernels. The
+// arithmetic of each column is unchanged.
 #include <map>
 #include <tuple>
 #include <vector>
@@ -22,7 +22,7 @@ Key key_of(const Graph& graph, const Node& node) {
   return {node.inputs[0], graph.parameters()[node.parameters[0]].dtype, node.parameters.size() > 1};
 }
 
-// One below the other (biases side by side).
+// Stacks weights vertically, biases side by side.
 Parameter stack(const Graph& graph, const std::vector<const Node*>& members, size_t which) {
   Parameter result = graph.parameters()[members[0]->parameters[which]];
   AxisSize& axis = which == 0 ? result.rows : result.cols;

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Keys are turned on their way to the pages, queries on theirs to the products: three kernels
-// become one, and neither is written as float32 and read again.
+// Keys are rotated on the way to the pages, queries on the way to the products: three kernels
+// become one, and rotated values are not written as float32 and read again.
 #include <optional>
 #include <utility>
 #include <vector>
@@ -16,7 +16,7 @@ bool alike(const program::RopeAttrs& a, const program::RopeAttrs& b) {
          a.interleaved() == b.interleaved() && a.offset() == b.offset();
 }
 
-// Those of q and k, or nulls.
+// The ropes of q and k, or nulls.
 std::pair<const Node*, const Node*> ropes_of(const Graph& graph, const std::vector<int>& uses,
                                              const Node& node) {
   if (node.op != Op::kAttention) return {};

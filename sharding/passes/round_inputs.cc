@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// A bfloat16 dot product rounds its input on every ISA, a GPU's linear that of codes, too; as an
-// operator of its own it is done once per value, and a collective behind it moves half the bytes.
+// A bfloat16 dot product rounds its input on every ISA, and so does a GPU's linear with quantized
+// weights. A separate operator does it once per value, and a later collective moves half the bytes.
 #include <vector>
 
 #include "base/numbers/quantization.h"
@@ -10,7 +10,7 @@
 namespace lockstep {
 namespace {
 
-// Whether a product by weights of this type rounds its rows to bfloat16, wherever they come from.
+// Whether a product with weights of this type rounds any input rows to bfloat16.
 bool rounds_rows(Op op, DType weight, bool gpus) {
   return weight == DType::kBF16 || (gpus && op == Op::kLinear && quantization(weight).has_value());
 }

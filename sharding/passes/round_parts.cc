@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// Rounding takes each group of a row by itself, so that a rank's columns, whole groups, have the
-// codes that the whole row would have. They are rounded once and not by every rank, and what ranks
-// send each other is 3.6 times less.
+// Each group of a row is rounded separately, so a rank's columns, which are whole groups, get the
+// codes of the whole row. They are rounded once instead of on every rank, and ranks send 3.6 times
+// fewer bytes.
 #include <algorithm>
 #include <vector>
 
@@ -12,7 +12,7 @@
 namespace lockstep {
 namespace {
 
-// To what all readers of a value round it, or kNone where one of them does not, or otherwise.
+// The type to which all readers of a value round it; kNone if one does not, or rounds differently.
 std::vector<DType> common_rounding(const Graph& graph) {
   std::vector<DType> common(graph.values().size());
   std::vector<bool> read(graph.values().size());
@@ -29,7 +29,7 @@ std::vector<DType> common_rounding(const Graph& graph) {
   return common;
 }
 
-// Whether ranks' parts are whole groups; the last one of a row may be short.
+// Whether the ranks' parts are whole groups; the last group of a row may be short.
 bool between_groups(const Node& gather) {
   const auto& boundaries = gather.attributes.gather().boundaries();
   const int64_t cols = *boundaries.rbegin();

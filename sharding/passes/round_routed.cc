@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Experts' linears round a row once for each of its routes, and each linear again: gate and up of 8
-// experts 16 times. A row that is rounded before them is rounded once, to the same codes.
+// Experts' linears round a row once per route and per linear: 16 times for gate and up of 8
+// experts. A row rounded before them is rounded once, to the same codes.
 #include <map>
 #include <utility>
 
@@ -11,7 +11,7 @@
 namespace lockstep {
 namespace {
 
-// To what a node rounds the rows that several of its routes read; kNone: it does not.
+// The type to which a node rounds rows that several of its routes read; kNone if it does not.
 DType routed_rounding(const Graph& graph, const Node& node) {
   if (node.op != Op::kExpertLinear) return DType::kNone;
   const ValueInfo& x = graph.values()[node.inputs[0]];

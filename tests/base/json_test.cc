@@ -60,7 +60,7 @@ TEST(JsonTest, WhatJsonDoesNotHaveIsRefused) {
 TEST(JsonTest, DepthIsBounded) {
   EXPECT_TRUE(parse_json("[[[]]]", "x", {.depth = 3}).ok());
   EXPECT_THAT(problem("[[[[]]]]", {.depth = 3}),
-              HasSubstr("more than 3 objects and arrays within each other (at byte 4)"));
+              HasSubstr("more than 3 nested objects and arrays (at byte 4)"));
   EXPECT_FALSE(parse_json(std::string(1'000'000, '['), "x").ok());
   std::string objects;
   for (int i = 0; i < 100; ++i) objects += "{\"a\":";
@@ -116,7 +116,7 @@ TEST(JsonTest, MissingAndNullMembersAreTheFallback) {
     EXPECT_EQ(*get_double(json, key, 0.5), 0.5);
     EXPECT_EQ(*get_string(json, key, "d"), "d");
     EXPECT_EQ(message_of(get_int(json, key).status()),
-              std::string(key) + ": wanted an integer, found nothing");
+              std::string(key) + ": must be an integer, found nothing");
     EXPECT_FALSE(get_bool(json, key).ok());
     EXPECT_FALSE(get_double(json, key).ok());
     EXPECT_FALSE(get_string(json, key).ok());
@@ -127,16 +127,16 @@ TEST(JsonTest, WrongTypesAreErrorsEvenWithAFallback) {
   const Json json =
       *parse_json(R"({"s": "4096", "f": 2.5, "i": 1, "o": {}, "u": 18446744073709551615})", "x");
   EXPECT_EQ(message_of(get_int(json, "s", 1).status()),
-            "s: wanted an integer, found a string (\"4096\")");
+            "s: must be an integer, found a string (\"4096\")");
   EXPECT_EQ(message_of(get_int(json, "f").status()),
-            "f: wanted an integer, found a number that is no integer (2.5)");
+            "f: must be an integer, found a number that is not an integer (2.5)");
   EXPECT_EQ(message_of(get_int(json, "u").status()),
-            "u: wanted an integer below 2^63, found an integer (18446744073709551615)");
+            "u: must be an integer below 2^63, found an integer (18446744073709551615)");
   EXPECT_EQ(message_of(get_bool(json, "i", true).status()),
-            "i: wanted true or false, found an integer (1)");
+            "i: must be true or false, found an integer (1)");
   EXPECT_EQ(message_of(get_double(json, "s", 1.0).status()),
-            "s: wanted a number, found a string (\"4096\")");
-  EXPECT_EQ(message_of(get_string(json, "o", "").status()), "o: wanted a string, found an object");
+            "s: must be a number, found a string (\"4096\")");
+  EXPECT_EQ(message_of(get_string(json, "o", "").status()), "o: must be a string, found an object");
   EXPECT_THAT(message_of(get_int(Json::array(), "k", 1).status()), HasSubstr("found an array"));
 }
 

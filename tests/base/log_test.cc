@@ -154,7 +154,7 @@ TEST(LogFormatTest, IsTextOrJson) {
   EXPECT_EQ(log_format_of("json").value(), LogFormat::kJson);
   EXPECT_EQ(log_format_of("text").value(), LogFormat::kText);
   EXPECT_THAT(std::string(log_format_of("xml").status().message()),
-              HasSubstr("--log-format xml: want text or json"));
+              HasSubstr("--log-format xml: must be text or json"));
 }
 
 }  // namespace

@@ -8,7 +8,7 @@
 #include <fstream>
 #include <random>
 
-#include "tests/support/safetensors_writer.h"
+#include "tests/support/files/safetensors_writer.h"
 
 namespace lockstep {
 namespace {
@@ -74,7 +74,7 @@ TEST(CheckpointTest, AFolderWithoutWeightsSaysWhatToDo) {
   const TempFolder folder;
   write_test_file(folder.path() / "pytorch_model.bin", "x");
   EXPECT_THAT(problem(folder.path()), HasSubstr("convert the weights to safetensors"));
-  EXPECT_THAT(problem(folder.path() / "none"), HasSubstr("wanted the folder of a checkpoint"));
+  EXPECT_THAT(problem(folder.path() / "none"), HasSubstr("must be the folder of a checkpoint"));
 }
 
 class IndexTest : public testing::Test {
@@ -96,14 +96,14 @@ TEST_F(IndexTest, MayNotLeadOutOfTheFolder) {
        {"../s1.safetensors", "/etc/passwd", "x/s1.safetensors", "..", "", "s1.bin", ".safetensors",
         "..safetensors", "a\\\\b.safetensors", "s1\\u0000.safetensors"}) {
     EXPECT_THAT(problem_of(std::string(R"({"weight_map":{"a":")") + bad + "\"}}"),
-                HasSubstr("\"a\": wanted the name of a .safetensors file in this folder"))
+                HasSubstr("\"a\": must be the name of a .safetensors file in this folder"))
         << bad;
   }
 }
 
 TEST_F(IndexTest, HasAMapOfNames) {
-  EXPECT_THAT(problem_of("{}"), HasSubstr("weight_map: wanted an object, found nothing"));
-  EXPECT_THAT(problem_of("[]"), HasSubstr("weight_map: wanted an object, found nothing"));
+  EXPECT_THAT(problem_of("{}"), HasSubstr("weight_map: must be an object, found nothing"));
+  EXPECT_THAT(problem_of("[]"), HasSubstr("weight_map: must be an object, found nothing"));
   EXPECT_THAT(problem_of(R"({"weight_map":[]})"), HasSubstr("found an array"));
   EXPECT_THAT(problem_of(R"({"weight_map":{"a":1}})"), HasSubstr("found an integer (1)"));
   EXPECT_THAT(problem_of("{"), HasSubstr("not valid JSON"));
@@ -113,13 +113,12 @@ TEST_F(IndexTest, HasAMapOfNames) {
 
 TEST_F(IndexTest, AgreesWithTheShards) {
   EXPECT_THAT(problem_of(R"({"weight_map":{"b":"s1.safetensors"}})"),
-              HasSubstr("s1.safetensors: wanted the tensor \"b\""));
+              HasSubstr("s1.safetensors: must have the tensor \"b\""));
   EXPECT_THAT(problem_of(R"({"weight_map":{"b":"s1.safetensors","a":"s2.safetensors"}})"),
-              HasSubstr("wanted the tensor"));
-  EXPECT_THAT(
-      problem_of(R"({"weight_map":{"a":"s3.safetensors"}})"),
-      HasSubstr("s3.safetensors: wanted this file, which model.safetensors.index.json names, "
-                "found none; fetch it again"));
+              HasSubstr("must have the tensor"));
+  EXPECT_THAT(problem_of(R"({"weight_map":{"a":"s3.safetensors"}})"),
+              HasSubstr("s3.safetensors: missing, but model.safetensors.index.json names it; "
+                        "fetch it again"));
 }
 
 TEST_F(IndexTest, ATensorInTwoShardsIsRefused) {
@@ -196,7 +195,7 @@ TEST(CheckpointTest, OtherTypesCannotBeRead) {
   const auto checkpoint = Checkpoint::open(folder.path());
   float out[4];
   EXPECT_THAT(message_of(checkpoint->read(*checkpoint->find("ids"), {0, 1, 0, 4}, false, out, 4)),
-              HasSubstr("ids: wanted F32, BF16 or F16, the checkpoint has I64"));
+              HasSubstr("ids: must be F32, BF16 or F16, the checkpoint has I64"));
 }
 
 TEST(CheckpointTest, AFileCutAfterOpeningIsAnErrorAndNoSignal) {
@@ -212,7 +211,7 @@ TEST(CheckpointTest, AFileCutAfterOpeningIsAnErrorAndNoSignal) {
     const std::string message =
         message_of(checkpoint->read(a, {0, 100, 0, 100}, transposed, out.data(), 100));
     EXPECT_THAT(message, HasSubstr(path.string()));
-    EXPECT_THAT(message, HasSubstr("was it cut while it was read?"));
+    EXPECT_THAT(message, HasSubstr("was it truncated while it was read?"));
   }
 }
 

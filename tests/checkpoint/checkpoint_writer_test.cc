@@ -8,7 +8,7 @@
 #include <csignal>
 
 #include "checkpoint/checkpoint.h"
-#include "tests/support/safetensors_writer.h"
+#include "tests/support/files/safetensors_writer.h"
 
 namespace lockstep {
 namespace {
@@ -88,7 +88,8 @@ TEST(CheckpointWriterTest, AFileThatIsThereIsNeverOverwritten) {
   const TempFolder folder;
   write_test_file(folder.path() / "model.safetensors", "mine");
   const auto writer = CheckpointWriter::create(folder.path(), kSpecs, 1 << 20);
-  EXPECT_THAT(writer.status().message(), HasSubstr("model.safetensors: could not make this file"));
+  EXPECT_THAT(writer.status().message(),
+              HasSubstr("model.safetensors: could not create this file"));
   EXPECT_EQ(std::filesystem::file_size(folder.path() / "model.safetensors"), 4u);
 }
 

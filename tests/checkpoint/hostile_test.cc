@@ -11,8 +11,8 @@
 #include <sstream>
 
 #include "checkpoint/checkpoint.h"
-#include "tests/support/safetensors_writer.h"
-#include "tests/support/test_data.h"
+#include "tests/support/files/safetensors_writer.h"
+#include "tests/support/files/test_data.h"
 
 namespace lockstep {
 namespace {

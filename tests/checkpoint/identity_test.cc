@@ -6,7 +6,7 @@
 #include <fstream>
 
 #include "checkpoint/checkpoint.h"
-#include "tests/support/safetensors_writer.h"
+#include "tests/support/files/safetensors_writer.h"
 
 namespace lockstep {
 namespace {

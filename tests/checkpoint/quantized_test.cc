@@ -10,7 +10,7 @@
 #include "checkpoint/quantize_checkpoint.h"
 #include "checkpoint/quantized_tensor.h"
 #include "checkpoint/weight_source.h"
-#include "tests/support/safetensors_writer.h"
+#include "tests/support/files/safetensors_writer.h"
 
 namespace lockstep {
 namespace {
@@ -208,14 +208,16 @@ TEST_F(QuantizedTest, AnotherKindThanTheStoredOneIsOneLineThatNamesBoth) {
   ASSERT_TRUE(quantize(DType::kQ8C, {"a"}, out_).ok());
   const WeightSource stored = open(out_);
   const absl::Status other = stored.check(weight_of(DType::kQ8, {{"a", 4}}, 256));
-  EXPECT_EQ(other.message(),
-            "a.scales: q8 is BF16 [4, 8], the checkpoint has BF16 [4, 1]: it was quantized another "
-            "way; run it in its own scheme (no --quantize)");
+  EXPECT_EQ(
+      other.message(),
+      "a.scales: as q8 it must be BF16 [4, 8], found BF16 [4, 1]: it was quantized in another "
+      "way; run it in its own scheme (no --quantize)");
   const absl::Status narrower = stored.check(weight_of(DType::kQ4, {{"a", 4}}, 256));
   EXPECT_THAT(narrower.message(),
               HasSubstr("a: q4 is U8 [4, 128], the checkpoint has I8 [4, 256]"));
   const absl::Status plain = stored.check(weight_of(DType::kBF16, {{"a", 4}}, 256));
-  EXPECT_THAT(plain.message(), HasSubstr("the checkpoint has it quantized, bfloat16 was asked"));
+  EXPECT_THAT(plain.message(),
+              HasSubstr("quantized in the checkpoint, but bfloat16 was requested"));
 }
 
 TEST_F(QuantizedTest, MinimaThatAKindHasAreMissed) {
@@ -244,9 +246,9 @@ TEST_F(QuantizedTest, CodesAndScalesThatNoQuantizerGivesAreRefused) {
     return read_codes(open(folder_.path()), weight_of(DType::kQ8, {{"a", 1}}, 64), 0, 1).status();
   };
   EXPECT_TRUE(file(std::string(64, '\x81'), one).ok());
-  EXPECT_THAT(file(low, one).message(), HasSubstr("a: wanted codes of -127 to 127, found -128"));
+  EXPECT_THAT(file(low, one).message(), HasSubstr("a: must have codes of -127 to 127, found -128"));
   EXPECT_THAT(file(std::string(64, '\x01'), infinity).message(),
-              HasSubstr("a.scales: wanted finite numbers"));
+              HasSubstr("a.scales: must be finite numbers"));
 }
 
 TEST_F(QuantizedTest, WeightsThatAreNoNumbersAreOneLineAndNotCodes) {
@@ -254,9 +256,9 @@ TEST_F(QuantizedTest, WeightsThatAreNoNumbersAreOneLineAndNotCodes) {
   tensor.values[130] = std::numeric_limits<float>::quiet_NaN();
   write({{"a", tensor}});
   EXPECT_THAT(quantize(DType::kQ4, {"a"}, out_).message(),
-              HasSubstr("a: wanted finite numbers to quantize, found infinity or NaN"));
+              HasSubstr("a: must be finite numbers to be quantized, found infinity or NaN"));
   const auto codes = read_codes(open(folder_.path()), weight_of(DType::kQ8, {{"a", 4}}, 64), 0, 4);
-  EXPECT_THAT(codes.status().message(), HasSubstr("wanted finite numbers to quantize"));
+  EXPECT_THAT(codes.status().message(), HasSubstr("must be finite numbers to be quantized"));
 }
 
 TEST_F(QuantizedTest, TransposedWeightsAreRoundedAlongTheirOwnRows) {

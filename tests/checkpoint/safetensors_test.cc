@@ -6,7 +6,7 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
-#include "tests/support/safetensors_writer.h"
+#include "tests/support/files/safetensors_writer.h"
 
 namespace lockstep {
 namespace {
@@ -86,7 +86,7 @@ TEST(SafetensorsTest, AFileBelowEightBytesIsRefused) {
   for (size_t size = 0; size < 8; ++size) {
     EXPECT_THAT(message_of(read_bytes(std::string(size, '\0')).status()),
                 HasSubstr(fmt::format(
-                    "wanted a safetensors file, found only {} bytes; fetch it again", size)));
+                    "must be a safetensors file, found only {} bytes; fetch it again", size)));
   }
 }
 
@@ -130,7 +130,7 @@ TEST(SafetensorsTest, AHeaderIsUtf8Json) {
 }
 
 TEST(SafetensorsTest, AHeaderIsAtMostFourDeep) {
-  EXPECT_THAT(problem(R"({"w":{"shape":[[[1]]]}})", 0), HasSubstr("within each other"));
+  EXPECT_THAT(problem(R"({"w":{"shape":[[[1]]]}})", 0), HasSubstr("nested objects and arrays"));
 }
 
 TEST(SafetensorsTest, DuplicateKeysAreRefused) {
@@ -153,37 +153,38 @@ TEST(SafetensorsTest, AnAbsurdNumberOfValuesIsRefused) {
 }
 
 TEST(SafetensorsTest, MetadataIsAMapOfStrings) {
-  EXPECT_THAT(problem(R"({"__metadata__":[]})", 0), HasSubstr("__metadata__: wanted an object"));
-  EXPECT_THAT(problem(R"({"__metadata__":{"a":1}})", 0), HasSubstr("wanted a string, found an in"));
+  EXPECT_THAT(problem(R"({"__metadata__":[]})", 0), HasSubstr("__metadata__: must be an object"));
+  EXPECT_THAT(problem(R"({"__metadata__":{"a":1}})", 0),
+              HasSubstr("must be a string, found an in"));
 }
 
 TEST(SafetensorsTest, AnEntryIsAnObjectWithThreeMembers) {
-  EXPECT_THAT(problem(R"({"w":3})", 0), HasSubstr("tensor \"w\": wanted an object"));
+  EXPECT_THAT(problem(R"({"w":3})", 0), HasSubstr("tensor \"w\": must be an object"));
   EXPECT_THAT(problem(R"({"w":{"shape":[1],"data_offsets":[0,4]}})", 4),
-              HasSubstr("dtype: wanted a string, found nothing"));
+              HasSubstr("dtype: must be a string, found nothing"));
   EXPECT_THAT(problem(R"({"w":{"dtype":"F32","data_offsets":[0,4]}})", 4),
-              HasSubstr("shape: wanted an array, found nothing"));
+              HasSubstr("shape: must be an array, found nothing"));
   EXPECT_THAT(problem(R"({"w":{"dtype":"F32","shape":[1]}})", 4),
-              HasSubstr("data_offsets: wanted an array, found nothing"));
+              HasSubstr("data_offsets: must be an array, found nothing"));
 }
 
 TEST(SafetensorsTest, TypesAreAClosedList) {
   EXPECT_THAT(problem(entry("\"F31\"", "[1]", "[0,4]"), 4), HasSubstr("\"F31\" is not a type"));
   EXPECT_THAT(problem(entry("\"f32\"", "[1]", "[0,4]"), 4), HasSubstr("is not a type"));
-  EXPECT_THAT(problem(entry("1", "[1]", "[0,4]"), 4), HasSubstr("dtype: wanted a string"));
+  EXPECT_THAT(problem(entry("1", "[1]", "[0,4]"), 4), HasSubstr("dtype: must be a string"));
 }
 
 TEST(SafetensorsTest, DimensionsAndOffsetsAreNonNegativeIntegers) {
   for (const char* bad : {"[-1]", "[-0]", "[1.0]", "[1e3]", "[true]", "[null]", "[\"1\"]", "[[1]]",
                           "[9223372036854775808]", "[18446744073709551616]"}) {
     EXPECT_THAT(problem(entry("\"F32\"", bad, "[0,4]"), 4),
-                HasSubstr("shape: wanted non-negative integers"))
+                HasSubstr("shape: must be non-negative integers"))
         << bad;
   }
-  EXPECT_THAT(problem(entry("\"F32\"", "{}", "[0,4]"), 4), HasSubstr("shape: wanted an array"));
+  EXPECT_THAT(problem(entry("\"F32\"", "{}", "[0,4]"), 4), HasSubstr("shape: must be an array"));
   for (const char* bad : {"[0,-4]", "[0,4.0]", "[0,18446744073709551615]"}) {
     EXPECT_THAT(problem(entry("\"F32\"", "[1]", bad), 4),
-                HasSubstr("data_offsets: wanted non-negative integers"))
+                HasSubstr("data_offsets: must be non-negative integers"))
         << bad;
   }
 }
@@ -204,15 +205,17 @@ TEST(SafetensorsTest, ShapesThatOverflowAreRefused) {
 }
 
 TEST(SafetensorsTest, OffsetsAreTwoInOrder) {
-  EXPECT_THAT(problem(entry("\"F32\"", "[1]", "[0]"), 4), HasSubstr("wanted 2, found 1"));
-  EXPECT_THAT(problem(entry("\"F32\"", "[1]", "[0,4,8]"), 4), HasSubstr("wanted 2, found 3"));
-  EXPECT_THAT(problem(entry("\"F32\"", "[1]", "[4,0]"), 4), HasSubstr("before it begins"));
+  EXPECT_THAT(problem(entry("\"F32\"", "[1]", "[0]"), 4), HasSubstr("must be 2 numbers, found 1"));
+  EXPECT_THAT(problem(entry("\"F32\"", "[1]", "[0,4,8]"), 4),
+              HasSubstr("must be 2 numbers, found 3"));
+  EXPECT_THAT(problem(entry("\"F32\"", "[1]", "[4,0]"), 4), HasSubstr("is before the begin"));
 }
 
 TEST(SafetensorsTest, ARangeHoldsExactlyTheShape) {
   EXPECT_THAT(problem(entry("\"F32\"", "[2]", "[0,4]"), 4),
               HasSubstr("F32 [2] takes 8 bytes, but data_offsets give it 4"));
-  EXPECT_THAT(problem(entry("\"F4\"", "[3]", "[0,2]"), 2), HasSubstr("does not end at a byte"));
+  EXPECT_THAT(problem(entry("\"F4\"", "[3]", "[0,2]"), 2),
+              HasSubstr("is not a whole number of bytes"));
 }
 
 std::string two(const std::string& a, const std::string& b) {

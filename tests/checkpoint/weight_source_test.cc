@@ -9,7 +9,7 @@
 
 #include <thread>
 
-#include "tests/support/safetensors_writer.h"
+#include "tests/support/files/safetensors_writer.h"
 
 namespace lockstep {
 namespace {
@@ -134,7 +134,7 @@ TEST_F(WeightSourceTest, AMatrixOfAStackIsReadAsStoredOrTransposed) {
       "role: LINEAR_WEIGHT rows: 6 cols: 3 pieces { source: 'experts' source_shape: [6, 3] "
       "row_end: 6 col_end: 3 }");
   EXPECT_THAT(message_of(source.check(flat)),
-              HasSubstr("experts: the config asks for [6, 3], the checkpoint has [3, 2, 3]"));
+              HasSubstr("experts: the config expects [6, 3], the checkpoint has [3, 2, 3]"));
 }
 
 TEST_F(WeightSourceTest, ColumnsThatAlternateAreReadKindByKind) {
@@ -199,7 +199,7 @@ TEST_F(WeightSourceTest, AMissingTensorIsNamedWithTheFolder) {
 TEST_F(WeightSourceTest, AnotherShapeIsNamedOnBothSides) {
   TestTensors tensors = {{"mlp.up_proj.weight", numbered(0, 3, 4)}};
   EXPECT_THAT(message_of(open(tensors).check(weight(kUpProj))),
-              HasSubstr("mlp.up_proj.weight: the config asks for [4, 3], the checkpoint has "
+              HasSubstr("mlp.up_proj.weight: the config expects [4, 3], the checkpoint has "
                         "[3, 4]; does "));
   tensors["mlp.up_proj.weight"].shape = {1, 4, 3};  // As many elements, not the same shape.
   EXPECT_THAT(message_of(open(tensors).check(weight(kUpProj))),
@@ -209,7 +209,7 @@ TEST_F(WeightSourceTest, AnotherShapeIsNamedOnBothSides) {
 TEST_F(WeightSourceTest, AnotherTypeIsNamed) {
   EXPECT_THAT(
       message_of(open({{"mlp.up_proj.weight", numbered(0, 4, 3, "I64")}}).check(weight(kUpProj))),
-      HasSubstr("mlp.up_proj.weight: wanted F32, BF16 or F16, the checkpoint has I64"));
+      HasSubstr("mlp.up_proj.weight: must be F32, BF16 or F16, the checkpoint has I64"));
 }
 
 TEST_F(WeightSourceTest, ABadRecipeIsAnErrorNotACrash) {

@@ -12,8 +12,8 @@
 #include <vector>
 
 #include "coordinator/engine/engine.h"
-#include "coordinator/text/tokenizer.h"
-#include "tests/support/fake_cluster.h"
+#include "coordinator/text/tokenizer/tokenizer.h"
+#include "tests/support/cluster/fake_cluster.h"
 #include "tests/support/patience.h"
 
 namespace lockstep {

@@ -5,7 +5,7 @@
 #include <array>
 #include <string>
 
-#include "tests/support/process.h"
+#include "tests/support/processes/process.h"
 
 namespace lockstep::faults {
 

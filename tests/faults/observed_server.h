@@ -12,7 +12,7 @@
 #include <vector>
 
 #include "tests/faults/questions.h"
-#include "tests/support/process.h"
+#include "tests/support/processes/process.h"
 
 namespace lockstep::faults {
 

@@ -10,7 +10,7 @@
 #include <string>
 
 #include "proto/print.h"
-#include "proto/validate.h"
+#include "proto/validate/validate.h"
 #include "tests/support/tiny_program.h"
 
 extern "C" size_t LLVMFuzzerMutate(uint8_t* data, size_t size, size_t max_size);

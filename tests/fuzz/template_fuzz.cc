@@ -8,7 +8,7 @@
 
 #include "base/check.h"
 #include "coordinator/text/jinja/template.h"
-#include "coordinator/text/unicode.h"
+#include "coordinator/text/unicode/unicode.h"
 
 namespace {
 

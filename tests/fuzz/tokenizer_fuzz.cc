@@ -6,9 +6,9 @@
 #include <string_view>
 
 #include "base/check.h"
-#include "coordinator/text/detokenizer.h"
-#include "coordinator/text/tokenizer.h"
-#include "coordinator/text/unicode.h"
+#include "coordinator/text/detokenizer/detokenizer.h"
+#include "coordinator/text/tokenizer/tokenizer.h"
+#include "coordinator/text/unicode/unicode.h"
 
 extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
   using namespace lockstep;  // NOLINT: the one function here.

@@ -82,7 +82,7 @@ def run_round(options, model: Path, flags: list, held: int, cache: list) -> tupl
         cluster.workers[LOST].close()
         stream.read()
         cluster.server.wait_for(f"rank {LOST} (.*) was lost")
-        takes = any("goes to a spare that holds" in line for line in cluster.server.log)
+        takes = any("is assigned to a spare that holds" in line for line in cluster.server.log)
         assert takes == (held == LOST), "".join(cluster.server.log[-20:])
         same = stream.text == quiet.text
         return (same, max(stream.gaps(options.tokens // 2 - 2)), statistics.median(quiet.gaps()),

@@ -6,7 +6,7 @@
 #include <optional>
 
 #include "models/summary.h"
-#include "tests/support/temp_folder.h"
+#include "tests/support/files/temp_folder.h"
 
 namespace lockstep {
 namespace {

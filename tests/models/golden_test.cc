@@ -8,9 +8,9 @@
 #include "base/status.h"
 #include "models/models.h"
 #include "proto/sequence_rules.h"
-#include "tests/support/golden_case.h"
-#include "tests/support/golden_names.h"
-#include "tests/support/test_data.h"
+#include "tests/support/files/test_data.h"
+#include "tests/support/goldens/golden_case.h"
+#include "tests/support/goldens/golden_names.h"
 
 namespace lockstep {
 namespace {

@@ -13,8 +13,8 @@
 #include "models/architecture.h"
 #include "models/config/refused.h"
 #include "models/config/wrappers.h"
-#include "tests/support/golden_names.h"
-#include "tests/support/test_data.h"
+#include "tests/support/files/test_data.h"
+#include "tests/support/goldens/golden_names.h"
 
 namespace lockstep {
 namespace {

@@ -8,8 +8,8 @@
 #include <string>
 #include <vector>
 
-#include "tests/support/interpret.h"
-#include "tests/support/safetensors_writer.h"
+#include "tests/support/files/safetensors_writer.h"
+#include "tests/support/goldens/interpret.h"
 
 namespace lockstep {
 

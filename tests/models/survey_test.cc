@@ -20,7 +20,7 @@
 #include "models/tensor_check.h"
 #include "models/tensor_names.h"
 #include "tests/models/spelled_tensors.h"
-#include "tests/support/test_data.h"
+#include "tests/support/files/test_data.h"
 
 namespace lockstep {
 namespace {

@@ -7,8 +7,8 @@
 #include "base/status.h"
 #include "tests/models/described_config.h"
 #include "tests/models/spelled_tensors.h"
-#include "tests/support/random_tensors.h"
-#include "tests/support/test_data.h"
+#include "tests/support/files/test_data.h"
+#include "tests/support/goldens/random_tensors.h"
 
 namespace lockstep {
 namespace {
@@ -96,26 +96,28 @@ TEST_F(TensorCheckTest, AHeadThatAloneIsMissingMayBeTheEmbedding) {
 TEST_F(TensorCheckTest, AnotherShapeIsNamedOnBothSides) {
   naive::Tensors other = tensors_;
   other["model.norm.weight"].shape = {2, 16};
-  EXPECT_THAT(
-      message_of(check(other)),
-      StartsWith("model.norm.weight: the config asks for [32], the checkpoint has [2, 16]"));
+  EXPECT_THAT(message_of(check(other)),
+              StartsWith("model.norm.weight: the config expects [32], the checkpoint has [2, 16]"));
 }
 
 TEST_F(TensorCheckTest, TensorsOfTheTextPartThatNothingReadsAreOneLine) {
   EXPECT_EQ(unread({}), "");
-  EXPECT_THAT(unread({"model.layers.0.self_attn.q_proj.bias"}),
-              StartsWith("1 tensor in the checkpoint's layers or beside what is read is not read: "
-                         "model.layers.0.self_attn.q_proj.bias; "));
-  EXPECT_THAT(unread({"model.layers.0.a", "model.layers.0.b", "model.norm.bias", "lm_head.bias"}),
-              StartsWith("4 tensors in the checkpoint's layers or beside what is read are not "
-                         "read: lm_head.bias, model.layers.0.a, model.layers.0.b and 1 more; "));
+  EXPECT_THAT(
+      unread({"model.layers.0.self_attn.q_proj.bias"}),
+      StartsWith("1 tensor in the checkpoint's layers or beside other read tensors is not read: "
+                 "model.layers.0.self_attn.q_proj.bias; "));
+  EXPECT_THAT(
+      unread({"model.layers.0.a", "model.layers.0.b", "model.norm.bias", "lm_head.bias"}),
+      StartsWith("4 tensors in the checkpoint's layers or beside other read tensors are not "
+                 "read: lm_head.bias, model.layers.0.a, model.layers.0.b and 1 more; "));
 }
 
 TEST_F(TensorCheckTest, FurtherLayersAreNotRead) {
-  EXPECT_THAT(unread({"model.layers.1.input_layernorm.weight", "model.layers.1.mlp.gate.weight",
-                      "model.layers.9.self_attn.k_proj.weight"}),
-              StartsWith("3 tensors in the checkpoint's layers or beside what is read are not "
-                         "read: model.layers.1.input_layernorm.weight, "));
+  EXPECT_THAT(
+      unread({"model.layers.1.input_layernorm.weight", "model.layers.1.mlp.gate.weight",
+              "model.layers.9.self_attn.k_proj.weight"}),
+      StartsWith("3 tensors in the checkpoint's layers or beside other read tensors are not "
+                 "read: model.layers.1.input_layernorm.weight, "));
   for (const char* draft : {"eh_proj.weight", "enorm.weight", "shared_head.norm.weight"}) {
     const std::string layer = "model.layers.1.";
     EXPECT_EQ(unread({layer + draft, layer + "input_layernorm.weight"}), "") << draft;

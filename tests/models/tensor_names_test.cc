@@ -10,9 +10,9 @@
 #include "models/tensor_check.h"
 #include "tests/models/described_config.h"
 #include "tests/models/spelled_tensors.h"
-#include "tests/support/golden_case.h"
-#include "tests/support/random_tensors.h"
-#include "tests/support/test_data.h"
+#include "tests/support/files/test_data.h"
+#include "tests/support/goldens/golden_case.h"
+#include "tests/support/goldens/random_tensors.h"
 
 namespace lockstep {
 namespace {
@@ -240,7 +240,7 @@ TEST(TensorNamesTest, ATiedModelWithAHeadOfItsOwnUsesItAndSaysSo) {
   const Spelled untied = of_config(config.replace(config.find("true"), 4, "false"));
   const Read read = read_from(tied.model, untied.tensors);
   EXPECT_TRUE(read.found.ok()) << read.found;
-  EXPECT_THAT(read.said, ElementsAre(HasSubstr("has another lm_head.weight: that is used")));
+  EXPECT_THAT(read.said, ElementsAre(HasSubstr("has its own lm_head.weight: using that")));
   EXPECT_EQ(logits_of(read.graph, untied.tensors), logits_of(untied.model.graph, untied.tensors));
 }
 
@@ -296,7 +296,7 @@ TEST(TensorNamesTest, ATiedModelWithTheHeadAloneHasItAsItsEmbedding) {
   const naive::Tensors other = renamed(tied.tensors, "model.embed_tokens.", "lm_head.");
   const Read read = read_from(tied.model, other);
   EXPECT_TRUE(read.found.ok()) << read.found;
-  EXPECT_THAT(read.said, ElementsAre(HasSubstr("lm_head.weight is the embedding, too")));
+  EXPECT_THAT(read.said, ElementsAre(HasSubstr("lm_head.weight as the embedding, too")));
   EXPECT_EQ(logits_of(read.graph, other), logits_of(tied.model.graph, tied.tensors));
 }
 

@@ -10,7 +10,7 @@
 
 #include "absl/strings/ascii.h"
 #include "operators/attribute_fields.h"
-#include "operators/schema.h"
+#include "operators/schema/schema.h"
 
 namespace lockstep {
 namespace {
@@ -95,7 +95,7 @@ TEST(AttributesTest, EveryKindBelongsToAnOperator) {
       const AttrsKind kind = schema_of(static_cast<Op>(i)).attrs;
       found = found || static_cast<int>(kind) == kinds.field(k)->number();
     }
-    EXPECT_TRUE(found) << kinds.field(k)->name() << ": no row of operators/schema.cc has it";
+    EXPECT_TRUE(found) << kinds.field(k)->name() << ": no row of operators/schema/schema.cc has it";
   }
 }
 

@@ -13,7 +13,7 @@
 #include "base/source_dir.h"
 #include "base/status.h"
 #include "proto/print.h"
-#include "proto/validate.h"
+#include "proto/validate/validate.h"
 #include "tests/sharding/test_models.h"
 
 namespace lockstep {

@@ -4,7 +4,7 @@
 #include <gtest/gtest.h>
 
 #include "base/status.h"
-#include "proto/validate.h"
+#include "proto/validate/validate.h"
 #include "tests/sharding/test_models.h"
 
 namespace lockstep {

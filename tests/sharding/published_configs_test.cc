@@ -13,8 +13,8 @@
 #include "base/status.h"
 #include "models/summary.h"
 #include "tests/sharding/test_models.h"
-#include "tests/support/temp_folder.h"
-#include "tests/support/test_data.h"
+#include "tests/support/files/temp_folder.h"
+#include "tests/support/files/test_data.h"
 
 namespace lockstep {
 namespace {

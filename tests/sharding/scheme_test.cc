@@ -8,7 +8,7 @@
 
 #include "base/numbers/quantization.h"
 #include "base/status.h"
-#include "proto/validate.h"
+#include "proto/validate/validate.h"
 #include "sharding/cost.h"
 #include "sharding/layout/plan.h"
 #include "tests/sharding/test_models.h"
@@ -218,7 +218,7 @@ TEST(RoundRoutedTest, ARowThatSeveralRoutesReadIsRoundedOnceForGateAndUp) {
 
 TEST(SchemeTest, ARemovedNameSaysWhichOneToUse) {
   EXPECT_EQ(no_such_scheme("q4mg64"), "that scheme was removed: use q4m");
-  EXPECT_EQ(no_such_scheme("q5"), "wanted one of q8, q4, q4m, q8c");
+  EXPECT_EQ(no_such_scheme("q5"), "must be one of q8, q4, q4m, q8c");
   for (const char* name : {"q8g128", "q4a16", "q4g64", "q4g128", "q4mg64", "q4mg128"}) {
     EXPECT_EQ(find_scheme(name), nullptr) << name;
     const std::string message = no_such_scheme(name);
@@ -284,8 +284,8 @@ TEST(SchemeTest, ReduceOverFewerGroupsThanRanksIsOneLineThatNamesGather) {
   const auto plan = make_plan(wide_model(), options_for_scheme("q8c", 2, Strategy::kReduce));
   EXPECT_EQ(plan.status().code(), absl::StatusCode::kInvalidArgument);
   EXPECT_EQ(message_of(plan.status()),
-            "--strategy reduce cuts the 128 columns of heads among 2 workers, but q8c weights "
-            "have groups of 128, which are never cut: use --strategy gather");
+            "--strategy reduce splits the 128 columns of heads over 2 workers, but q8c weights "
+            "have groups of 128, which are never split: use --strategy gather");
   EXPECT_TRUE(compile(wide_model(), options_for_scheme("q8c", 1, Strategy::kReduce)).ok());
 }
 

@@ -10,7 +10,7 @@
 #include "base/source_dir.h"
 #include "models/models.h"
 #include "sharding/compile.h"
-#include "tests/support/random_tensors.h"
+#include "tests/support/goldens/random_tensors.h"
 
 namespace lockstep {
 

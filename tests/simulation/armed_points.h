@@ -8,7 +8,7 @@
 #include <string>
 
 #include "base/fault_point.h"
-#include "tests/simulation/world.h"
+#include "tests/simulation/machines/world.h"
 
 namespace lockstep::simulation {
 

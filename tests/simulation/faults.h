@@ -7,7 +7,7 @@
 #include <cstdint>
 #include <vector>
 
-#include "tests/simulation/cluster_side.h"
+#include "tests/simulation/coordinator/cluster_side.h"
 
 namespace lockstep::simulation {
 

@@ -9,11 +9,11 @@
 #include <vector>
 
 #include "tests/simulation/armed_points.h"
-#include "tests/simulation/client.h"
-#include "tests/simulation/cluster_side.h"
-#include "tests/simulation/engine_side.h"
+#include "tests/simulation/coordinator/client.h"
+#include "tests/simulation/coordinator/cluster_side.h"
+#include "tests/simulation/coordinator/engine_side.h"
 #include "tests/simulation/faults.h"
-#include "tests/simulation/world.h"
+#include "tests/simulation/machines/world.h"
 
 namespace lockstep::simulation {
 

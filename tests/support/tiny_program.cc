@@ -4,7 +4,7 @@
 #include <utility>
 
 #include "proto/row_domains.h"
-#include "proto/validate.h"
+#include "proto/validate/validate.h"
 
 namespace lockstep {
 namespace {

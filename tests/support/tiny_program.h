@@ -7,7 +7,7 @@
 #include <string>
 #include <vector>
 
-#include "operators/schema.h"
+#include "operators/schema/schema.h"
 #include "proto/cluster.pb.h"
 #include "proto/program.pb.h"
 

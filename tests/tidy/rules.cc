@@ -303,6 +303,17 @@ const std::vector<Layer>& layers() {
   return table;
 }
 
+std::map<std::string, std::set<std::string>> nouns_by_folder(std::span<const SourceFile> files) {
+  std::map<std::string, std::set<std::string>> nouns;
+  for (const SourceFile& file : files) {
+    const size_t slash = file.path.find_last_of('/');
+    if (!file.is_cpp() || slash == std::string::npos) continue;
+    const std::string name = file.path.substr(slash + 1);
+    nouns[file.path.substr(0, slash)].insert(name.substr(0, name.find('.')));
+  }
+  return nouns;
+}
+
 const std::vector<Rule>& rules() {
   static const std::vector<Rule> table = {
       {"HasLicence", has_licence, "base/a.sh", "#!/usr/bin/env bash\necho\n"},

@@ -2,6 +2,8 @@
 // What CONTRIBUTING.md and ARCHITECTURE.md ask of a file, as functions of its text.
 #pragma once
 
+#include <map>
+#include <set>
 #include <span>
 #include <string>
 #include <vector>
@@ -33,5 +35,8 @@ struct Layer {
   std::vector<std::string> may_include;
 };
 const std::vector<Layer>& layers();
+
+// The nouns of each folder with C++: names of its files without what follows the first dot.
+std::map<std::string, std::set<std::string>> nouns_by_folder(std::span<const SourceFile> files);
 
 }  // namespace lockstep::testing

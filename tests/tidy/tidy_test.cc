@@ -3,6 +3,7 @@
 #include <gtest/gtest.h>
 
 #include <algorithm>
+#include <map>
 #include <ostream>
 #include <set>
 #include <string>
@@ -30,6 +31,11 @@ constexpr Exception kExceptions[] = {
     {"IsaFilesIncludeLittle", "worker/kernels/cpu/top_candidates.cc",
      "base/numbers/math.h declares plain functions only: nothing inline to compile for an ISA"},
 };
+
+constexpr size_t kNouns = 12;
+// Folders that may have more nouns: matrices, whose files are alike. CONTRIBUTING.md names them.
+constexpr const char* kMatrices[] = {"models/families", "tests/fuzz", "tests/worker/kernels",
+                                     "worker/kernels/cpu", "worker/kernels/cuda"};
 
 const std::vector<SourceFile>& tree() {
   static const std::vector<SourceFile> files = read_tree(LOCKSTEP_SOURCE_DIR);
@@ -74,6 +80,26 @@ TEST(TidyTreeTest, ExceptionsNameRulesAndFilesThatAreThere) {
     EXPECT_TRUE(known.contains(exception.path)) << exception.path;
     EXPECT_GT(std::string_view(exception.reason).size(), 10u);
   }
+}
+
+TEST(TidyTreeTest, FoldersButMatricesHaveFewNouns) {
+  for (const auto& [folder, nouns] : nouns_by_folder(tree())) {
+    if (std::count(std::begin(kMatrices), std::end(kMatrices), folder) > 0) {
+      EXPECT_GT(nouns.size(), kNouns) << folder << " is small now: remove it from kMatrices";
+    } else {
+      EXPECT_LE(nouns.size(), kNouns) << folder << ": move some files to a folder of their own";
+    }
+  }
+}
+
+TEST(TidyTreeTest, ANounIsAllFilesOfOneNameInOneFolder) {
+  const std::vector<SourceFile> files = {{.path = "a/b.h", .lines = {}},
+                                         {.path = "a/b.cc", .lines = {}},
+                                         {.path = "a/c.inc", .lines = {}},
+                                         {.path = "a/d/b.h", .lines = {}},
+                                         {.path = "a/e.py", .lines = {}}};
+  const std::map<std::string, std::set<std::string>> nouns = {{"a", {"b", "c"}}, {"a/d", {"b"}}};
+  EXPECT_EQ(nouns_by_folder(files), nouns);
 }
 
 TEST(TidyTreeTest, LayersFormNoCircle) {

@@ -83,7 +83,7 @@ def check_operator(page):
     page.row("model.layers.1.self_attn.o_proj").click()
     text = page.detail()
     for wanted in ("x * weight^T", "LINEAR_WEIGHT", "model.layers.1.self_attn.o_proj.weight",
-                   "split over hidden", "one token behind", "read by"):
+                   "split over hidden", "one token after", "read by"):
         assert wanted in text, (wanted, text)
     assert "#i" in page.browser.current_url
     tensor = page.find("#detail .tensor span")

@@ -46,13 +46,13 @@ TEST(DevicesOfWorkersTest, SaysWhatIsMissing) {
   EXPECT_EQ(error("cuda", 1, gpus({})),
             "--device cuda: no NVIDIA driver is loaded; use --device cpu");
   EXPECT_EQ(error("cuda", 3, gpus({8})),
-            "--device cuda: 3 workers want a GPU each, there is 1: use --workers 1, or --device "
+            "--device cuda: 3 workers need one GPU each, there is 1: use --workers 1, or --device "
             "cuda:0 to share one");
   EXPECT_EQ(error("cuda:2", 1, gpus({8, 8})),
-            "--device cuda:2: GPUs count from 0, there are 2 here");
-  EXPECT_THAT(error("cuda", 1, gpus({7})), HasSubstr("has compute capability 7.0, wanted 8.0"));
+            "--device cuda:2: GPUs are numbered from 0, there are 2 here");
+  EXPECT_THAT(error("cuda", 1, gpus({7})), HasSubstr("must be 8.0 or more, found 7.0"));
   for (const char* wrong : {"gpu", "cuda:", "cuda:x", "cuda:-1", ""}) {
-    EXPECT_THAT(error(wrong, 1, gpus({8})), HasSubstr("wanted auto, cpu, cuda or cuda:N"));
+    EXPECT_THAT(error(wrong, 1, gpus({8})), HasSubstr("must be auto, cpu, cuda or cuda:N"));
   }
 }
 

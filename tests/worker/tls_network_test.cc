@@ -10,10 +10,10 @@
 #include <vector>
 
 #include "base/status.h"
-#include "tests/support/data_tls.h"
-#include "tests/support/host_group.h"
+#include "tests/support/network/data_tls.h"
+#include "tests/support/network/host_group.h"
+#include "tests/support/network/relay.h"
 #include "tests/support/patience.h"
-#include "tests/support/relay.h"
 #include "tests/worker/collectives/checks.h"
 
 namespace lockstep {

@@ -129,7 +129,7 @@ TEST(WorkerTest, KeepsTheLastStepsLogits) {
   request.set_step(2);
   const absl::Status status = worker->logits(request).status();
   EXPECT_EQ(status.code(), absl::StatusCode::kInvalidArgument);
-  EXPECT_THAT(message_of(status), HasSubstr("the last step done is 1"));
+  EXPECT_THAT(message_of(status), HasSubstr("the last completed step is 1"));
 }
 
 TEST(WorkerTest, AStepThatLiesChangesNothing) {

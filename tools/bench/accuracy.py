@@ -1,16 +1,16 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: Apache-2.0
-"""What small integers cost: every scheme of `lockstep compare`, and llama.cpp's Q8_0 and Q4_0.
+"""The accuracy of small integers: schemes of `lockstep compare`, and llama.cpp's Q8_0 and Q4_0.
 
     tools/demo/corpus.py --seed 99 --count 20 > held_out.txt
     tools/bench/accuracy.py --model demo MODEL --text held_out.txt --write docs/quantization.md
 
 Each program is compared with itself in float32 on the same tokens, in the same windows, with keys
-and values in float32 on both sides, so that weights and the rounding of activations are all that
-differs. Both programs' float32 must have the same perplexity, else nothing is printed. --write
-puts the table into a page, between its two comments, and names the commit that was measured.
+and values in float32 on both sides, so that only weights and the rounding of activations differ.
+Both programs' float32 must have the same perplexity, else nothing is printed. --write puts the
+table into a page, between its two comments, and names the measured commit.
 
-llama.cpp is built under --work on the first run, as compare.py does it.
+llama.cpp is built under --work on the first run, as in compare.py.
 """
 
 import argparse
@@ -26,7 +26,7 @@ from report import markdown
 
 HERE = Path(__file__).resolve().parent
 SCHEMES = "q8,q8c,q4m,q4"
-SAME_PERPLEXITY = 1e-4  # Relative: both compute in float32, in another order.
+SAME_PERPLEXITY = 1e-4  # Relative: both compute in float32, in different order.
 
 
 def parse_arguments() -> argparse.Namespace:
@@ -56,7 +56,7 @@ def output_of(command: list[str], given: str = "") -> str:
 
 
 def make_windows(lockstep: str, model: Path, options: argparse.Namespace) -> list[list[int]]:
-    """The text's tokens as `lockstep compare` cuts them."""
+    """The text's tokens, split as in `lockstep compare`."""
     def ids(text: str, *flags: str) -> list[int]:
         given = json.dumps(text)
         return json.loads(output_of(
@@ -92,7 +92,7 @@ def check_same_model(model: Path, found: dict, peer: dict, positions: int) -> No
 
 
 def measure(lockstep: str, model: Path, options) -> tuple[dict, str]:
-    """The cells of one model by row, and what was measured in words."""
+    """The cells of one model by row, and a description of the measurement."""
     windows = make_windows(lockstep, model, options)
     positions = sum(map(len, windows))
     rows, peer = {}, None

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""How far llama.cpp's Q8_0 and Q4_0 of a Llama are from its float32: accuracy_peer.py MODEL.
+"""The distance of llama.cpp's Q8_0 and Q4_0 of a Llama from its float32: accuracy_peer.py MODEL.
 
 Standard input has windows of token ids as JSON; a JSON object of figures is printed. The model is
 written as a GGUF in float32 and quantized by llama.cpp itself.
@@ -19,7 +19,7 @@ from gguf_model import add_settings
 from peer import Batch, only_errors
 from shapes import Shape, config as config_of
 
-BLOCK = 32  # Of Q8_0 and Q4_0: a matrix whose columns are no multiple is left alone.
+BLOCK = 32  # The block size of Q8_0 and Q4_0: matrices with other columns are not quantized.
 FILE_TYPES = {"Q8_0": api.LLAMA_FTYPE_MOSTLY_Q8_0, "Q4_0": api.LLAMA_FTYPE_MOSTLY_Q4_0}
 NAMES = {
     "self_attn.q_proj": "attn_q",
@@ -35,7 +35,7 @@ NAMES = {
 
 
 def read_tensors(path: Path) -> dict[str, np.ndarray]:
-    """Of a safetensors file in F32 or BF16, as float32."""
+    """The tensors of a safetensors file in F32 or BF16, as float32."""
     data = path.read_bytes()
     begin = 8 + int.from_bytes(data[:8], "little")
     tensors = {}
@@ -71,20 +71,20 @@ def read_shape(config: dict) -> Shape:
 
 
 def by_pairs(rows: np.ndarray, heads: int) -> np.ndarray:
-    """llama.cpp turns neighbours by one angle, checkpoints have them half a head apart."""
+    """llama.cpp rotates pairs of neighbours; in checkpoints a pair is half a head apart."""
     halves = rows.reshape(heads, 2, -1, rows.shape[1])
     return np.ascontiguousarray(halves.swapaxes(1, 2)).reshape(rows.shape)
 
 
 def padded(values: np.ndarray, shape: Shape, axis: int) -> np.ndarray:
-    """Zero columns of ffn up to whole blocks, which change no result."""
+    """Zero columns of ffn up to whole blocks; they do not change results."""
     missing = [(0, 0), (0, 0)]
     missing[axis] = (0, shape.ffn - values.shape[axis])
     return np.pad(values, missing)
 
 
 def converted(tensors: dict[str, np.ndarray], shape: Shape):
-    """Names and values as llama.cpp wants them."""
+    """Names and values in llama.cpp's form."""
     yield "token_embd.weight", tensors["model.embed_tokens.weight"]
     yield "output_norm.weight", tensors["model.norm.weight"]
     if not shape.tied:
@@ -121,7 +121,7 @@ def quantize(source: Path, name: str) -> Path:
 
 
 class Model:
-    """Logits of one window after another, keys and values in float32."""
+    """Computes the logits of windows one after the other, keys and values in float32."""
 
     def __init__(self, path: Path, window: int):
         params = api.llama_model_default_params()

@@ -1,11 +1,11 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Two builds of lockstep, interleaved: the ratio of their times, and whether one got slower.
+"""Two builds of lockstep, interleaved: the ratio of their times, and whether one became slower.
 
-Both builds are loaded at once and measure each case once per round, every second round in the
-other order. A round gives one ratio per case: the other build's time by this build's, above 1
-where this build is faster. The gate looks at the median of the rounds' ratios and at the interval
-that holds the true median with 95 % confidence, whatever the ratios' distribution (between two of
-the sorted ratios, as the binomial distribution says).
+Both builds are loaded at once and measure each case once per round, in alternating order. A round
+gives one ratio per case: the other build's time divided by this build's, above 1 if this build is
+faster. The gate uses the median of the rounds' ratios and the interval that holds the true median
+with 95 % confidence for any distribution of ratios (between two of the sorted ratios, by the
+binomial distribution).
 """
 
 from dataclasses import asdict, dataclass
@@ -28,7 +28,7 @@ CONFIDENCE = 0.95
 
 
 def interval(ratios: list[float]) -> tuple[float, float]:
-    """Where the median of all possible rounds is, with CONFIDENCE; the extremes for a few."""
+    """The interval of the true median, with CONFIDENCE; the extremes for a few rounds."""
     ordered, count = sorted(ratios), len(ratios)
     outside, index = 2 * 0.5 ** count, 0
     while outside + 2 * comb(count, index + 1) * 0.5 ** count <= 1 - CONFIDENCE:
@@ -39,7 +39,7 @@ def interval(ratios: list[float]) -> tuple[float, float]:
 
 @dataclass(frozen=True)
 class Verdict:
-    """What the rounds of one case say."""
+    """The result of one case's rounds."""
 
     this_per_s: float
     other_per_s: float
@@ -80,7 +80,7 @@ def table(records: list[dict]) -> str:
 
 
 def command(options, build: Path, kind: str, threads: int) -> list[str]:
-    """`lockstep bench` of a build, waiting for cases."""
+    """A build's `lockstep bench`, which reads cases."""
     shape = SHAPES[options.shape]
     positions = max(case.batch * (case.prompt + case.steps + 64) for case in options.cases)
     return [str(built(build, "lockstep")), "bench", str(options.work / options.shape),
@@ -117,7 +117,7 @@ def measure_kind(options, kind: str, threads: int, records) -> None:
 
 
 def measure(options, records) -> bool:
-    """Whether every case passed the gate. Prints the table of this run; records keep all of it."""
+    """Whether every case passed the gate. Prints the table of this run; all records are kept."""
     if options.rounds < MIN_ROUNDS:
         raise Problem(f"--rounds {options.rounds}: --against wants {MIN_ROUNDS} or more")
     before = len(records.all)

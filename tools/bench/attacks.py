@@ -1,11 +1,12 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: Apache-2.0
-"""What hostile clients cost the public port of a running `lockstep serve`, in memory.
+"""The memory cost of hostile clients for the public port of a running `lockstep serve`.
 
     tools/bench/attacks.py --server 127.0.0.1:50051 --pid $(pgrep -of 'lockstep serve')
 
-Prints one row per attack: what was sent, the coordinator's memory before, at its peak and after,
-and whether a new client was still served. For docs/security.md; needs no packages. Ends nothing.
+Prints one row per attack: the bytes sent, the coordinator's memory before, at its peak and after,
+and whether a new client was still served. For docs/security.md; needs no packages. Does not stop
+the server.
 """
 import argparse
 import socket
@@ -40,7 +41,7 @@ def call_headers(method):
 
 
 class Connection:
-    """Reads and drops all that comes, so that the server is never blocked."""
+    """Reads and drops all input, so that the server is never blocked."""
 
     def __init__(self, address, source=""):
         host, port = address.rsplit(":", 1)
@@ -108,7 +109,7 @@ def rapid_resets(address):
 
 
 def is_served(address):
-    """Whether a client of another network is: one network has seven eighths of the connections."""
+    """Whether a client of another network is served: one network has at most seven eighths."""
     connection = Connection(address, "127.0.0.2" if address.startswith("127.") else "")
     connection.send(PREFACE + frame(HEADERS, END_HEADERS, 1, call_headers("GetModel")) +
                     frame(DATA, END_STREAM, 1, bytes(5)))

@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 // Median microseconds of all_gather and all_reduce between forked processes, by message size.
 //   collectives_bench [--ranks N] [--json]
-// all_gather's size is what every rank ends up with, all_reduce's what every rank gives. Read a
-// figure together with the machine: two processors may be one core's threads. Each rank is bound to
-// a processor of its own while there are enough.
+// all_gather's size is the result on every rank, all_reduce's the input of every rank. Interpret a
+// figure together with the machine: two CPUs may be one core's threads. Each rank is pinned to its
+// own CPU if there are enough.
 #include <fmt/format.h>
 #include <sched.h>
 #include <sys/wait.h>
@@ -71,7 +71,7 @@ absl::StatusOr<std::vector<Median>> measure(Collective& group) {
   return medians;
 }
 
-// Otherwise the scheduler may keep two ranks that wake one another on one processor.
+// Otherwise the scheduler may keep two ranks that wake each other on one CPU.
 void bind_to_processor(int rank, int ranks) {
   cpu_set_t usable, own;
   if (sched_getaffinity(0, sizeof(usable), &usable) != 0 || CPU_COUNT(&usable) < ranks) return;
@@ -138,7 +138,7 @@ int main(int argc, char** argv) {
     }
   }
   if (ranks < 1 || ranks > lockstep::kMaxRegionRanks) {
-    fmt::print(stderr, "--ranks: wanted 1 to {}\n", lockstep::kMaxRegionRanks);
+    fmt::print(stderr, "--ranks: must be 1 to {}\n", lockstep::kMaxRegionRanks);
     return 2;
   }
   return lockstep::bench(ranks, json);

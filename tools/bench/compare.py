@@ -8,14 +8,14 @@
     tools/bench/compare.py --against ../main/build/cpu             # the whole gate
 
 Makes a config.json and a GGUF of the shape (random weights), starts both programs once, and lets
-them measure each case alternately, several rounds. Where a machine's two processors are to one
-another is probed before and after every run (bench/limits.cc); a run across which it changed is
-repeated, and only runs of one class are compared. The table has medians in tokens per second, in
-parentheses the share of what memory and multipliers allow, in bold the ratio to llama.cpp.
+them measure each case alternately in several rounds. The placement of the machine's two CPUs is
+probed before and after every run (bench/limits.cc); a run during which it changed is repeated, and
+only runs of one class are compared. The table has medians in tokens per second, in parentheses the
+share of the limits of memory and multipliers, in bold the ratio to llama.cpp.
 llama.cpp is built under --work on the first run, which needs the network, g++ and cmake.
 
 --against BUILD compares this build with another build folder of lockstep, without llama.cpp: the
-ratio of their times per round, its median and its 95 % interval. Exit code 1 where a case got
+ratio of their times per round, its median and its 95 % interval. Exit code 1 if a case became
 slower: the median is below 0.98 and the interval does not contain 1.
 """
 
@@ -40,8 +40,8 @@ HERE = Path(__file__).resolve().parent
 CASES = ("prefill:512", "decode:128", "decode:64@4096", "decode:32x4", "decode:32x8",
          "decode:32x16", "decode:32x32")
 QUICK_CASES = ("prefill:128", "decode:16", "decode:16@256", "decode:8x4")
-ATTEMPTS = 4  # At a run across which the placement stays.
-SETTLE_S = 0.02  # After a run: helper threads spin a moment before they sleep.
+ATTEMPTS = 4  # To get a run with a constant placement.
+SETTLE_S = 0.02  # After a run: helper threads spin for a moment before they sleep.
 
 
 def parse_arguments(arguments: list[str]) -> argparse.Namespace:
@@ -88,7 +88,7 @@ def parse_arguments(arguments: list[str]) -> argparse.Namespace:
 
 
 def set_defaults(options: argparse.Namespace) -> None:
-    """What was not given, for either kind of comparison."""
+    """Sets defaults for either kind of comparison."""
     if options.against:
         kinds, rounds = against.KINDS_COMPARED, against.MIN_ROUNDS
         cases = against.QUICK_CASES if options.quick else against.CASES
@@ -103,7 +103,7 @@ def set_defaults(options: argparse.Namespace) -> None:
 
 
 class Machine:
-    """The probe, and what it said."""
+    """The probe and its results."""
 
     def __init__(self, limits: Path):
         self.program = str(limits)
@@ -119,7 +119,7 @@ class Machine:
 
 
 def measure(contestant, case: str, placement) -> tuple[float, str]:
-    """Seconds and the class of placement, which held from begin to end; else "mixed"."""
+    """Seconds and the class of placement, if it stayed the same; else "mixed"."""
     for _ in range(ATTEMPTS):
         before = placement()
         seconds = contestant.seconds(case)
@@ -137,7 +137,7 @@ def config_folder(work: Path, name: str, shape: Shape) -> Path:
 
 
 def model_folder(work: Path, name: str, shape: Shape) -> Path:
-    """With a tokenizer.json, too: a server can be started with it, whose weights are drawn."""
+    """Has a tokenizer.json, too, so that a server can be started with it."""
     folder = config_folder(work, name, shape)
     (folder / "tokenizer.json").write_text(json.dumps(tokenizer(shape.vocab)))
     return folder
@@ -170,9 +170,9 @@ def contestants(options, kind: str, threads: int, python: Path) -> list[Contesta
         found.append(Contestant(
             f"lockstep {workers}x{each}",
             [str(environment.built(options.build, "lockstep")), "bench", str(folder),
-             "--random-weights", "1", "--weight-cache", "off",  # Starts are first ones.
+             "--random-weights", "1", "--weight-cache", "off",  # Every start is a first one.
              "--workers", str(workers), "--threads", str(each),
-             # Twice: the first sequences run on until the last is done.
+             # Twice: the first sequences continue until the last one is done.
              "--max-context", str(CONTEXT),
              "--kv-memory", str(2 * kv_bytes(shape, options.cases, spare=64)),
              "--cases", "-", "--repeat", "1", "--json", *KINDS[kind].flags]))
@@ -180,7 +180,7 @@ def contestants(options, kind: str, threads: int, python: Path) -> list[Contesta
 
 
 class Records:
-    """What was measured; also lines of a file, where one is given."""
+    """The measurements; also stored in a file, if one is given."""
 
     def __init__(self, path: Path | None):
         self.path = path

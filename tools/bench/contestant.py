@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""A program that measures cases: it is started once and told one case at a time."""
+"""A program that measures cases: it is started once and reads one case at a time."""
 
 import json
 import subprocess
@@ -13,7 +13,8 @@ from memory import children, pss_bytes
 
 @dataclass
 class Contestant:
-    """Speaks the lines of `lockstep bench --cases - --json`: itself first, then one per case."""
+    """Uses the lines of `lockstep bench --cases - --json`: first about itself, then one per
+    case."""
 
     name: str
     command: list[str]
@@ -22,7 +23,7 @@ class Contestant:
     _process: subprocess.Popen | None = None
 
     def start(self, log: Path) -> None:
-        """Until it has computed a first token, whose time counts from here."""
+        """Waits until it has computed a first token; first_token_s counts from here."""
         begin = time.perf_counter()
         with log.open("ab") as errors:
             self._process = subprocess.Popen(
@@ -51,11 +52,11 @@ class Contestant:
         return self._answer(self._log)["seconds"][0]
 
     def memory_beyond_weights(self) -> int:
-        """Bytes of all its processes, less the weights and what its interpreter had before."""
+        """Bytes of all its processes, without the weights and its interpreter's initial memory."""
         held = pss_bytes(children(self._process.pid))
         return held - self.about["weight_bytes"] - self.about.get("own_bytes", 0)
 
     def stop(self) -> None:
         if self._process is None:
             return
-        self._process.communicate()  # The end of its input is the end of its work.
+        self._process.communicate()  # It ends when its input ends.

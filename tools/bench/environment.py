@@ -6,13 +6,13 @@ import subprocess
 import sys
 from pathlib import Path
 
-# One version each, so that figures of different days are of the same llama.cpp.
+# Fixed versions, so that figures of different days have the same llama.cpp.
 PACKAGES = ("numpy", "gguf==0.19.0")
 LLAMA_CPP = "llama-cpp-python==0.3.36"
 
 
 class Problem(Exception):
-    """The world's error: one line that names the thing, what was wanted and how to fix it."""
+    """An external error: one line that names the thing, the expected value and how to fix it."""
 
 
 def say(text: str) -> None:
@@ -35,7 +35,7 @@ def has_packages(python: Path) -> bool:
     return done.returncode == 0
 
 
-# What llama.cpp is built for, by what LOCKSTEP_ISA says; "": this machine.
+# llama.cpp's flags, by LOCKSTEP_ISA; "": this machine.
 PEER_FLAGS = {
     "": "-DGGML_NATIVE=ON",
     "avx2": "-DGGML_NATIVE=OFF -DGGML_AVX=ON -DGGML_AVX2=ON -DGGML_FMA=ON -DGGML_F16C=ON "
@@ -44,7 +44,7 @@ PEER_FLAGS = {
 
 
 def peer_python(work: Path, isa: str = "") -> Path:
-    """A Python that has llama.cpp; made under `work` on the first call, which needs the network."""
+    """A Python with llama.cpp; made under `work` on the first call, which needs the network."""
     work = work / isa
     python = work / "venv" / "bin" / "python"
     if has_packages(python):
@@ -63,7 +63,7 @@ def peer_python(work: Path, isa: str = "") -> Path:
 
 
 def llama_server(work: Path) -> Path:
-    """llama.cpp's own server, of the source inside that package; made on the first call."""
+    """llama.cpp's own server, from the source in that package; built on the first call."""
     folder = work / "llama-server"
     program = folder / "build" / "bin" / "llama-server"
     if program.exists():
@@ -78,7 +78,7 @@ def llama_server(work: Path) -> Path:
     source = next(folder.glob("llama_cpp_python-*/vendor/llama.cpp"))
     flags = ["-DCMAKE_BUILD_TYPE=Release", "-DGGML_NATIVE=ON", "-DLLAMA_BUILD_TESTS=OFF",
              "-DLLAMA_BUILD_EXAMPLES=OFF", "-DLLAMA_BUILD_UI=OFF", "-DLLAMA_OPENSSL=OFF"]
-    if "amx_tile" in Path("/proc/cpuinfo").read_text():  # Its AMX code ends with a fault there.
+    if "amx_tile" in Path("/proc/cpuinfo").read_text():  # Its AMX code crashes there.
         without = "-mno-amx-tile -mno-amx-int8 -mno-amx-bf16"
         flags += [f"-DCMAKE_C_FLAGS={without}", f"-DCMAKE_CXX_FLAGS={without}"]
     run(["cmake", "-S", str(source), "-B", str(folder / "build"), *flags], "cmake", log, {})
@@ -88,7 +88,7 @@ def llama_server(work: Path) -> Path:
 
 
 def built(build: Path, name: str) -> Path:
-    """A program of ours."""
+    """The path of one of our programs."""
     path = build / "bin" / name
     if not path.exists():
         raise Problem(f"{path}: wanted a built program, found none; cmake --build {build} makes it")

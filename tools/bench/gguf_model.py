@@ -1,8 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """Writes a GGUF of a shape with random weights: gguf_model.py OUT SHAPE KIND [--vocabulary].
-
-Weights are random bits of the stored type itself: their values don't matter to the time, but that
-they are numbers of an ordinary size does. Without --vocabulary it has tokens without texts.
+Weights are random bits of the stored type: the time does not depend on their values, as long as
+they are normal numbers. Without --vocabulary it has tokens without texts.
 """
 
 import sys
@@ -14,24 +13,24 @@ from gguf import GGMLQuantizationType, GGUFWriter, TokenType
 from shapes import CONTEXT, FAMILIES, KINDS, SHAPES, Shape
 from vocabulary import SPECIAL, pieces
 
-SCALE = np.float16(0.002)  # Of a block of small integers.
+SCALE = np.float16(0.002)  # For a block of small integers.
 
 
 def random_rows(rng: np.random.Generator, name: str, rows: int, cols: int) -> np.ndarray:
-    """Rows of bytes as the type `name` lays them out."""
+    """Rows of bytes in the layout of the type `name`."""
     if name == "BF16":
         values = rng.standard_normal((rows, cols), dtype=np.float32) * np.float32(0.02)
         return (values.view(np.uint32) >> 16).astype(np.uint16).view(np.uint8)
     code_bytes = {"Q8_0": 32, "Q4_0": 16}[name]
     codes = rng.integers(0, 256, (rows, cols // 32, code_bytes), dtype=np.uint8)
     if name == "Q8_0":
-        codes[codes == 128] = 127  # -128 is none of its codes.
+        codes[codes == 128] = 127  # -128 is not one of its codes.
     scales = np.broadcast_to(np.array([SCALE]).view(np.uint8), (rows, cols // 32, 2))
     return np.concatenate([scales, codes], axis=2).reshape(rows, -1)
 
 
 def mlp_matrices(shape: Shape) -> list[tuple[str, int, int, int]]:
-    """Of one layer: name, how many of them there are in one tensor, rows, columns."""
+    """For one layer: name, the number of matrices in one tensor, rows, columns."""
     end = "_exps" if shape.experts else ""
     count = shape.experts or 1
     return [
@@ -42,7 +41,7 @@ def mlp_matrices(shape: Shape) -> list[tuple[str, int, int, int]]:
 
 
 def matrices(shape: Shape) -> list[tuple[str, int, int, int]]:
-    """Name, how many of them there are in one tensor, rows, columns of every matrix."""
+    """Every matrix: name, the number of matrices in one tensor, rows, columns."""
     q, kv = shape.heads * shape.head_dim, shape.kv_heads * shape.head_dim
     found = [("token_embd", 1, shape.vocab, shape.hidden)]
     if not shape.tied:
@@ -60,7 +59,7 @@ def matrices(shape: Shape) -> list[tuple[str, int, int, int]]:
 
 
 def float32(shape: Shape, rng: np.random.Generator) -> list[tuple[str, np.ndarray]]:
-    """What is kept as it is: norms, routers, and biases where the family has them."""
+    """Unquantized tensors: norms, routers, and biases if the family has them."""
     ones = np.ones(shape.hidden, dtype=np.float32)
     found = [("output_norm.weight", ones)]
     q, kv = shape.heads * shape.head_dim, shape.kv_heads * shape.head_dim
@@ -82,7 +81,7 @@ def float32(shape: Shape, rng: np.random.Generator) -> list[tuple[str, np.ndarra
 
 
 def add_vocabulary(writer: GGUFWriter, size: int) -> None:
-    """That of vocabulary.py, as a SentencePiece model has it."""
+    """Adds the vocabulary of vocabulary.py in SentencePiece's form."""
     texts = pieces(size)
     byte, normal = TokenType.BYTE, TokenType.NORMAL
     kinds = [TokenType.UNKNOWN] + [TokenType.CONTROL] * (len(SPECIAL) - 1)
@@ -122,7 +121,7 @@ def add_settings(writer: GGUFWriter, shape: Shape, vocabulary: bool = False) -> 
 
 
 def write(path: Path, shape: Shape, type_name: str, vocabulary: bool) -> None:
-    """Writes it beside itself first, so that a file of that name is a whole one."""
+    """Writes a temporary file first, so that a file of that name is complete."""
     partial = path.with_suffix(".partial")
     writer = GGUFWriter(partial, FAMILIES[shape.family].gguf)
     add_settings(writer, shape, vocabulary)

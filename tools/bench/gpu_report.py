@@ -1,11 +1,11 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: Apache-2.0
-"""What tools/gpu_check.sh found, as results.json and summary.md; prints the summary's short part.
+"""Writes the results of tools/gpu_check.sh as results.json and summary.md; prints the short part.
 
     tools/bench/gpu_report.py LOGS FOLDER
 
-LOGS holds steps.tsv (name, outcome, seconds) and a file of output per step; JSON objects in lines
-of their own are figures.
+LOGS holds steps.tsv (name, outcome, seconds) and a file of output per step; lines that are JSON
+objects are figures.
 """
 import datetime
 import json
@@ -14,7 +14,7 @@ import sys
 
 
 def figures(file):
-    """The JSON objects among the lines of a log; none where there is no log."""
+    """The JSON objects among the lines of a log; empty without a log."""
     found = []
     for line in file.read_text(errors="replace").splitlines() if file.exists() else []:
         if not line.startswith("{"):
@@ -22,7 +22,7 @@ def figures(file):
         try:
             found.append(json.loads(line))
         except json.JSONDecodeError:
-            pass  # Cut off where the step ended.
+            pass  # Truncated when the step ended.
     return found
 
 
@@ -58,7 +58,7 @@ def case_rows(results):
                f"{mine / peer:.2f}" if mine and peer else "-"]
 
 
-# What the same bits beside any rows cost.
+# The cost of bits that do not depend on other rows.
 def class_rows(results):
     exact, fast = rates(results["bench"]), rates(results["bench_fast"])
     for case in exact:

@@ -5,9 +5,10 @@
     tools/bench/namespaces.sh up 2
     ip netns exec lockstep1 tools/bench/hosts.py [--rounds 7] [--build build/cpu]
 
-Both servers are up at once, with random weights of TinyLlama's shape in q8 and one thread per rank,
-and answer alternately: a prompt of 512 tokens and one token, then 128 tokens behind a prompt of
-one. Figures are medians over the rounds; a ratio is shared memory's time by the namespaces' time.
+Both servers run at once, with random weights of TinyLlama's shape in q8 and one thread per rank,
+and answer alternately: a prompt of 512 tokens and one token, then 128 tokens after a prompt of one.
+Figures are medians over the rounds; a ratio is shared memory's time divided by the namespaces'
+time.
 """
 import argparse
 import json
@@ -83,7 +84,7 @@ def measure(servers: list, rounds: int) -> list:
     """Seconds by server, then by case."""
     draw = random.Random(1)
     times = [{"prefill:512": [], "decode:128": []} for _ in servers]
-    for turn in range(rounds + 1):  # The first warms up.
+    for turn in range(rounds + 1):  # The first one warms up.
         for i in [0, 1] if turn % 2 else [1, 0]:
             prompt = [draw.randrange(300, SHAPE.vocab) for _ in range(512)]
             first = servers[i].seconds(prompt, 1)

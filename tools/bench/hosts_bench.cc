@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
-// Median microseconds of an all_gather between two hosts, beside what the same two ends need for
-// as many bytes both ways on a bare socket that spins: the floor.
+// Median microseconds of an all_gather between two hosts, and the floor: the same bytes in both
+// directions on a bare socket that spins.
 //   hosts_bench --rank 0 --address 10.0.0.1:7000     on the first host, which listens
 //   hosts_bench --rank 1 --address 10.0.0.1:7000     on the second
-// Sizes are those of one rank's part. Floor and all_gather take turns, so that what disturbs one
-// disturbs the other. tools/bench/namespaces.sh makes two hosts of one machine.
+// Sizes are those of one rank's part. Floor and all_gather alternate, so that a disturbance affects
+// both. tools/bench/namespaces.sh makes two hosts of one machine.
 #include <fmt/format.h>
 #include <poll.h>
 #include <sys/socket.h>
@@ -30,7 +30,7 @@ using Clock = std::chrono::steady_clock;
 constexpr int64_t kSizes[] = {2 << 10, 8 << 10, 64 << 10, 512 << 10};
 constexpr int kTurns = 20;
 
-// In rank 0 the next caller, in rank 1 a connection.
+// On rank 0 accepts the next caller, on rank 1 connects.
 absl::StatusOr<FileDescriptor> connection(int rank, const FileDescriptor& listener,
                                           const std::string& address) {
   while (rank == 0) {

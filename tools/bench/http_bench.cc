@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// What the HTTP port costs by itself: many event streams, each with so many events per second, read
-// by a process of their own. Prints the server's processor time per event and its memory.
+// The cost of the HTTP port alone: many event streams, each with the same number of events per
+// second, read by a separate process. Prints the server's CPU time per event and its memory.
 //   http_bench [STREAMS [EVENTS_PER_SECOND [SECONDS]]]
 #include <arpa/inet.h>
 #include <fmt/format.h>
@@ -30,7 +30,7 @@ namespace {
 using namespace lockstep;  // NOLINT: one program.
 using Clock = std::chrono::steady_clock;
 
-// As long as a chunk of a chat completion.
+// The length of a chat completion's chunk.
 const std::string kEvent =
     R"({"id":"chatcmpl-0123456789abcdef","object":"chat.completion.chunk","created":1700000000,)"
     R"("model":"demo","choices":[{"index":0,"delta":{"content":" lighthouse"},)"
@@ -58,7 +58,7 @@ class PacedSource final : public http::EventSource {
   int given_ = 0;
 };
 
-// Reads `streams` answers to their ends and exits: 0 where each had `events` events.
+// Reads `streams` answers to their ends and exits: 0 if each had `events` events.
 [[noreturn]] void read_all(int port, size_t streams, int64_t events) {
   const std::string request = "GET / HTTP/1.1\r\nHost: bench\r\nConnection: close\r\n\r\n";
   sockaddr_in address = {.sin_family = AF_INET, .sin_port = htons(static_cast<uint16_t>(port))};
@@ -82,7 +82,7 @@ class PacedSource final : public http::EventSource {
       return false;
     });
   }
-  constexpr int64_t kBraces = 3;  // Of one event.
+  constexpr int64_t kBraces = 3;  // Per event.
   _exit(seen == kBraces * events * static_cast<int64_t>(streams) ? 0 : 1);
 }
 

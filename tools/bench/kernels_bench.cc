@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
-// Walks the table of CPU kernels, but for linear's (linear_bench.cc), over real shapes and prints
-// GB/s and GFLOP/s beside the machine's own limits. Flags are Google Benchmark's, e.g.
-// --benchmark_filter=attention_bf16; threads come from LOCKSTEP_BENCH_THREADS (1). Keys and values
-// are cycled through more memory than the caches hold.
+// Measures all CPU kernels except linear's (linear_bench.cc) over real shapes and prints GB/s and
+// GFLOP/s and the machine's own limits. Flags are Google Benchmark's, e.g.
+// --benchmark_filter=attention_bf16; the number of threads is LOCKSTEP_BENCH_THREADS (1). Keys and
+// values rotate through more memory than the caches hold.
 #include <benchmark/benchmark.h>
 
 #include <algorithm>
@@ -13,7 +13,7 @@
 #include <vector>
 
 #include "base/system/cpu.h"
-#include "operators/schema.h"
+#include "operators/schema/schema.h"
 #include "tools/bench/memory.h"
 #include "tools/bench/peaks.h"
 #include "worker/kernels/find.h"
@@ -24,12 +24,12 @@ namespace {
 constexpr int64_t kHidden = 2048, kVocab = 32000;  // TinyLlama 1.1B
 constexpr int64_t kHeads = 32, kKvHeads = 4, kHeadDim = 64, kPageTokens = 16;
 
-// What a kernel is called with. Only attention looks at heads other than TinyLlama's.
+// A kernel's parameters. Only attention uses heads other than TinyLlama's.
 struct Heads {
   int64_t query = kHeads;
   int64_t kv = kKvHeads;
   int64_t dim = kHeadDim;
-  int64_t latent = 0;  // If not 0, values are the first so many columns of keys.
+  int64_t latent = 0;  // If not 0, values are the first `latent` columns of keys.
 };
 struct Case {
   int64_t rows = 1;
@@ -37,7 +37,7 @@ struct Case {
   Heads heads = {};
 };
 
-// What a call of any operator needs, for `rows` tokens of one sequence that ends at `context`.
+// The arguments of any operator's call, for `rows` tokens of one sequence that ends at `context`.
 struct Setup {
   int64_t rows;
   Heads heads;
@@ -47,7 +47,7 @@ struct Setup {
   std::vector<OutputRequest> outputs;
   std::vector<Candidate> candidates;
   std::vector<BlockSum> sums;
-  int64_t copies = 1;  // Of the pages, or of the block, as if of other layers.
+  int64_t copies = 1;  // Of the pages or the block, like those of other layers.
   StepSequence sequence;
   StepView step;
   KernelArgs args;
@@ -237,9 +237,9 @@ void run_kernel(benchmark::State& state, const KernelEntry& kernel, int64_t rows
   report(state, kernel_cost(kernel, setup.args));
 }
 
-// The machine's own limits: all threads add up 512 MiB, or multiply and add in registers.
+// The machine's own limits: all threads sum up 512 MiB, or multiply and add in registers.
 void read_limit(benchmark::State& state) {
-  read_cycled();  // The first time fills the memory.
+  read_cycled();  // The first call fills the memory.
   for (auto _ : state) read_cycled();
   report(state, {.bytes = kCycledBytes, .flops = 0});
 }
@@ -254,9 +254,9 @@ void peak_limit(benchmark::State& state, const Peak& peak) {
   report(state, {.bytes = 0, .flops = std::accumulate(done.begin(), done.end(), int64_t{0})});
 }
 
-// Decode, and prefill of 512 rows, at small and large depth, by query heads a KV head: those of
-// TinyLlama, Llama 3.2 1B, Qwen2.5 0.5B, Llama 3 8B, and one each; DeepSeek-V3's latent attention,
-// and an eighth of its heads.
+// Decode, and prefill of 512 rows, with short and long context, by the shapes of heads: TinyLlama,
+// Llama 3.2 1B, Qwen2.5 0.5B, Llama 3 8B, one query head per KV head; DeepSeek-V3's latent
+// attention, and an eighth of its heads.
 void register_attention(const KernelEntry& kernel) {
   for (const Heads& heads :
        {Heads{32, 4, 64}, Heads{32, 8, 64}, Heads{14, 2, 64}, Heads{32, 8, 128}, Heads{32, 32, 64},

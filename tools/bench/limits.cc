@@ -1,12 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
-// What this machine can do at most: bytes per second read from memory, multiply-adds per second,
-// each with one thread and with two; and how near to one another the two processors are.
+// This machine's limits: bytes per second read from memory and multiply-adds per second, each with
+// one thread and with two; and the distance of the two CPUs.
 //   limits [--placement]      one JSON object on one line
-// LOCKSTEP_ISA=avx2 and the like: what it can do with these instructions.
-// A virtual machine's processors move: two of them may be threads of one core now and cores with
-// separate caches a second later. The time that a cache line takes back and forth between them
-// sorts placements into classes, and only measurements of one class are comparable.
-// --placement takes about 2 ms and tells that alone.
+// LOCKSTEP_ISA=avx2 and others: the limits with these instructions. A virtual machine's CPUs move:
+// two of them may be threads of one core now and cores with separate caches a second later. The
+// round-trip time of a cache line between them sorts placements into classes, and only measurements
+// of one class are comparable. --placement takes about 2 ms and prints only the placement.
 #include <fmt/format.h>
 #include <sched.h>
 #include <sys/mman.h>
@@ -54,8 +53,8 @@ std::vector<int> usable_processors() {
   return processors;
 }
 
-// Runs body(thread) on the first processors, a thread each; the seconds from the moment when all of
-// them are there until the last one is done.
+// Runs body(thread) on the first CPUs, one thread each; returns the seconds from the moment when
+// all threads are ready until the last one is done.
 double timed(const std::vector<int>& processors, int threads,
              const std::function<void(int)>& body) {
   Clock::time_point start;
@@ -75,7 +74,7 @@ double timed(const std::vector<int>& processors, int threads,
   return seconds_since(start);
 }
 
-// Nanoseconds for a word to go to the other processor and back; the median of some batches.
+// Nanoseconds of a word's round trip between the CPUs; the median of some batches.
 double ping_pong_ns(const std::vector<int>& processors) {
   constexpr int kBatches = 9, kTrips = 600;
   alignas(64) std::atomic<int> word{0};
@@ -96,7 +95,7 @@ double ping_pong_ns(const std::vector<int>& processors) {
 
 // A: two threads of one core. B: cores that share a cache. C: cores further apart.
 struct Placement {
-  const char* name = "one";  // A single processor.
+  const char* name = "one";  // A single CPU.
   double ns = 0;
 };
 
@@ -107,7 +106,7 @@ Placement find_placement(const std::vector<int>& processors) {
   return {ns < kOneCoreNs ? "A" : ns < kOneCacheNs ? "B" : "C", ns};
 }
 
-// Memory in huge pages where the system gives them, filled; lives until the program ends.
+// Memory in huge pages if possible, filled; lives until the program ends.
 const std::byte* fill_memory() {
   const auto bytes = static_cast<size_t>(kReadBytes + kHugePage);
   void* memory = mmap(nullptr, bytes, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
@@ -172,7 +171,7 @@ int print_limits() {
   const std::vector<int> processors = usable_processors();
   const std::byte* memory = fill_memory();
   if (processors.empty() || memory == nullptr) {
-    fmt::print(stderr, "limits: wanted a processor and {} bytes of memory, found {} processors{}\n",
+    fmt::print(stderr, "limits: must have a CPU and {} bytes of memory, found {} CPUs{}\n",
                kReadBytes, processors.size(), memory == nullptr ? " and no such memory" : "");
     return 1;
   }

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
-// Linear kernels of every weight type over the matrices of a TinyLlama layer, for a few rows and
-// for many: bytes and operations per second, and what share they are of a loop that only reads and
-// of one that only multiplies, run just before. Flags are Google Benchmark's, e.g.
-// --benchmark_filter=linear_q8_avx512_bf16; threads come from LOCKSTEP_BENCH_THREADS (1).
+// Linear kernels of every weight type over the matrices of a TinyLlama layer, for few and for many
+// rows: bytes and operations per second, and their share of a loop that only reads and of one that
+// only multiplies, run just before. Flags are Google Benchmark's, e.g.
+// --benchmark_filter=linear_q8_avx512_bf16; the number of threads is LOCKSTEP_BENCH_THREADS (1).
 #include <benchmark/benchmark.h>
 
 #include <algorithm>
@@ -29,7 +29,7 @@ constexpr std::array<Shape, 4> kShapes = {
     {{2560, 2048}, {2048, 2048}, {11264, 2048}, {2048, 5632}}};
 constexpr int64_t kMostDepth = 5632, kMostCols = 11264;
 
-// The best of a few runs of `body`, which does the `work` that it returns, per second.
+// The best rate of a few runs of `body`, which returns the amount of its work.
 template <typename Body>
 double best_rate(const Body& body) {
   double best = 0;
@@ -50,7 +50,7 @@ double read_rate() {
   });
 }
 
-// Operations per second of all threads, of the products that the kernel is made of.
+// Operations per second of all threads, for the kernel's kind of products.
 double multiply_rate(const KernelEntry& kernel) {
   const bool pairs = kernel.activation == DType::kBF16;
   const std::string_view kind = pairs ? "bf16" : quantization(kernel.weight) ? "int8" : "fp32";

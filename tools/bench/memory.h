@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// What benchmarks of kernels share: threads, and memory like that of weights.
+// Shared by kernel benchmarks: threads, and memory like that of weights.
 #pragma once
 
 #include <benchmark/benchmark.h>
@@ -17,14 +17,14 @@
 
 namespace lockstep {
 
-// As many threads as LOCKSTEP_BENCH_THREADS says (1).
+// LOCKSTEP_BENCH_THREADS threads (1).
 inline ThreadPool& pool() {
   const char* threads = std::getenv("LOCKSTEP_BENCH_THREADS");
   static ThreadPool instance(threads == nullptr ? 1 : std::max(1, std::atoi(threads)));
   return instance;
 }
 
-// Huge pages where the system gives them, filled with what any type takes for small numbers.
+// Huge pages if possible, filled with bits that are small numbers in any type.
 class Memory {
  public:
   explicit Memory(int64_t bytes) : bytes_(static_cast<size_t>(bytes)) {
@@ -46,14 +46,14 @@ class Memory {
   void* data_;
 };
 
-// More than caches hold: weights are taken from it in rotation.
+// More than caches hold: weights rotate through it.
 constexpr int64_t kCycledBytes = 512 << 20;
 inline const Memory& cycled() {
   static const Memory memory(kCycledBytes);
   return memory;
 }
 
-// All threads add up all of it once.
+// All threads together sum it up once.
 inline void read_cycled() {
   constexpr int64_t kPiece = 4 << 20;
   std::atomic<uint64_t> sum{0};

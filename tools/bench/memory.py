@@ -1,11 +1,11 @@
 # SPDX-License-Identifier: Apache-2.0
-"""How much memory processes hold."""
+"""The memory of processes."""
 
 from pathlib import Path
 
 
 def children(pid: int) -> list[int]:
-    """The process and all below it."""
+    """The process and its descendants."""
     found = [pid]
     for task in Path(f"/proc/{pid}/task").glob("*/children"):
         for child in task.read_text().split():
@@ -14,7 +14,7 @@ def children(pid: int) -> list[int]:
 
 
 def pss_bytes(pids: list) -> int:
-    """Of all of them; a page that several hold counts once."""
+    """The total of all of them; shared pages count once."""
     total = 0
     for pid in pids:
         for line in Path(f"/proc/{pid}/smaps_rollup").read_text().splitlines():

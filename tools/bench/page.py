@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Tables in pages: a block between two comments, which the command that measured it replaces."""
+"""Tables in pages: a block between two comments, which the measuring command replaces."""
 
 import subprocess
 from datetime import date
@@ -9,7 +9,7 @@ from environment import Problem
 
 
 def commit_of(folder: Path) -> str:
-    """Of the checkout that holds the folder, with "-dirty" where tracked files were changed."""
+    """The commit of the checkout with the folder, with "-dirty" if tracked files were changed."""
     git = ["git", "-C", str(folder), "describe", "--always", "--dirty", "--abbrev=10"]
     done = subprocess.run(git, capture_output=True, text=True, check=False)
     return done.stdout.strip() or "no git checkout"
@@ -20,7 +20,7 @@ def measured_at(build: Path) -> str:
 
 
 def split_page(page: Path, name: str) -> tuple[str, str, str]:
-    """Before, in and behind the block from `<!-- NAME: begin -->` to `<!-- NAME: end -->`."""
+    """Before, in and after the block from `<!-- NAME: begin -->` to `<!-- NAME: end -->`."""
     begin, end = f"<!-- {name}: begin -->\n", f"<!-- {name}: end -->\n"
     whole = page.read_text() if page.exists() else ""
     if whole.count(begin) != 1 or whole.count(end) != 1 or whole.index(end) < whole.index(begin):

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Each function is compiled for the ISA that it names, so that the program runs everywhere; the
-// operands go through empty asm statements, so that nothing is known of them beforehand.
+// Each function is compiled for the ISA in its name, so that the program runs everywhere. Operands
+// pass through empty asm statements, so that the compiler knows nothing about them.
 #include "tools/bench/peaks.h"
 
 #ifdef __x86_64__
@@ -14,7 +14,7 @@ namespace {
 
 constexpr int kChains = 12;
 
-// The compiler has to believe that the value was read and changed.
+// Makes the compiler assume that the value was read and changed.
 template <typename T>
 [[gnu::always_inline]] inline void hide(T& value) {
   asm volatile("" : "+m"(value));
@@ -45,8 +45,8 @@ __attribute__((target("avx2,fma"))) int64_t fp32_avx2(int64_t iterations) {
   return iterations * kChains * 8 * 2;
 }
 
-// Products of bytes, two added to a word, kSums of them in 16 bits (where one factor has four bits,
-// eight fit), then to 32 bits. Each product is written out: the compiler would do it once for all.
+// Products of bytes, two added to a word, kSums of them in 16 bits (if one factor has four bits,
+// eight fit), then to 32 bits. Each product is written out, or the compiler would compute one.
 template <int kSums>
 __attribute__((target("avx2"))) int64_t bytes_avx2(int64_t iterations) {
   __m256i factor = _mm256_set1_epi8(7), ones = _mm256_set1_epi16(1), sums[6] = {};
@@ -80,8 +80,8 @@ __attribute__((target("avx512f"))) int64_t fp32_avx512(int64_t iterations) {
   return iterations * kChains * 16 * 2;
 }
 
-// Accumulators are the registers 0 to 11, whatever is in them: g++ 12 would copy those of the
-// intrinsics to and fro in every turn.
+// Accumulators are the registers 0 to 11 with any contents: g++ 12 would copy those of the
+// intrinsics back and forth in every iteration.
 #define TWELVE_TIMES(instruction, factor)                                                          \
   asm volatile(".irp sum,0,1,2,3,4,5,6,7,8,9,10,11\n\t" instruction " %0, %0, %%zmm\\sum\n\t.endr" \
                :                                                                                   \
@@ -116,8 +116,8 @@ __attribute__((target("avx2"))) int64_t int8_avx2_vnni(int64_t iterations) {
   return iterations * kChains * 32 * 2;
 }
 
-// Four independent sums, as in the kernels. Tiles are zeros: how long a product takes does not
-// depend on numbers.
+// Four independent sums, as in the kernels. Tiles are zeros: a product's time does not depend on
+// numbers.
 #define FOUR_PRODUCTS(instruction)                              \
   asm volatile(instruction " %tmm6, %tmm4, %tmm0\n" instruction \
                            " %tmm7, %tmm4, %tmm1\n" instruction \

@@ -1,8 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
-"""llama.cpp behind the interface of `lockstep bench --cases - --json`: peer.py GGUF THREADS.
-
-A line about itself first; then, for each case read from standard input, a line with its seconds.
-Timed is llama_decode alone, as in llama-bench: no sampling, no tokenizer, batches laid out before.
+"""llama.cpp with the interface of `lockstep bench --cases - --json`: peer.py GGUF THREADS. Prints a
+line about itself first; then, for each case read from standard input, a line with its seconds. Only
+llama_decode is timed, as in llama-bench: no sampling, no tokenizer, batches made before.
 """
 
 import ctypes
@@ -15,7 +14,7 @@ import llama_cpp as api
 from memory import pss_bytes
 from shapes import Case, parse_case
 
-CHUNK = 512  # Prompt tokens a call, llama.cpp's own n_ubatch.
+CHUNK = 512  # Prompt tokens per call, llama.cpp's own n_ubatch.
 
 
 class Batch:
@@ -45,7 +44,7 @@ class Peer:
     def __init__(self, path: str, threads: int):
         self.threads = threads
         params = api.llama_model_default_params()
-        params.load_mode = api.LLAMA_LOAD_MODE_NONE  # Pages of a mapped file may be taken away.
+        params.load_mode = api.LLAMA_LOAD_MODE_NONE  # Pages of a mapped file may be evicted.
         self.model = api.llama_model_load_from_file(path.encode(), params)
         if not self.model:
             raise RuntimeError(f"llama.cpp does not load {path}")
@@ -56,7 +55,7 @@ class Peer:
         return 7919 * (i + 1) % self.vocab
 
     def open_context(self, case: Case):
-        """With its prompts computed, where it is to decode behind them."""
+        """Computes the case's prompts, if decode steps follow."""
         params = api.llama_context_default_params()
         params.n_ctx = case.batch * (case.prompt + case.steps + 256)
         params.n_batch = max(CHUNK, case.prompt)
@@ -72,7 +71,7 @@ class Peer:
         return context
 
     def prefill(self, context, case: Case) -> float:
-        """Seconds for all prompts."""
+        """The seconds for all prompts."""
         rows = [
             [(self.token(i), i, sequence) for i in range(case.prompt)]
             for sequence in range(case.batch)

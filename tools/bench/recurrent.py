@@ -4,9 +4,9 @@
 
     tools/bench/recurrent.py [--kinds q8,bf16] [--threads 1] [--rounds 5] [--build build/cpu]
 
-Random weights. In every round the machine's read loop (bench/limits.cc) and each model take their
-turn; a figure is the median over rounds, a share the median of the rounds' own. Of the embedding
-one row is read per token; what layers keep of a sequence is not counted.
+Random weights. In every round the machine's read loop (bench/limits.cc) and each model run in turn;
+a figure is the median over rounds, a share the median of the rounds' own. One row of the embedding
+is read per token; the layers' state is not counted.
 """
 import argparse
 import json
@@ -25,7 +25,7 @@ CASE = parse_case("decode:64")
 
 
 def read_bytes(config: dict, kind: str, weight_bytes: int) -> float:
-    """Of the weights, by one step."""
+    """The bytes of weights that one step reads."""
     return weight_bytes - config["vocab_size"] * config["hidden_size"] * KINDS[kind].bits / 8
 
 

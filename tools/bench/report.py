@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""From records of single runs to a table of medians, shares of the machine's limits and ratios."""
+"""Converts records of runs to a table of medians, shares of the machine's limits and ratios."""
 
 from statistics import median
 
@@ -11,14 +11,14 @@ COLUMNS = (PEER, ONE_WORKER, WORKERS)
 
 
 def column_of(contestant: str) -> str:
-    """Of "lockstep WORKERSxTHREADS", or of another program."""
+    """The column of "lockstep WORKERSxTHREADS", or of another program."""
     if not contestant.startswith("lockstep "):
         return contestant
     return ONE_WORKER if contestant.startswith("lockstep 1x") else WORKERS
 
 
 def markdown(header: tuple, rows: list[tuple]) -> str:
-    """A table; nothing where there are no rows."""
+    """A table; "" without rows."""
     if not rows:
         return ""
     lines = [" | ".join(header), " | ".join(["---"] * len(header)), *map(" | ".join, rows)]
@@ -35,7 +35,7 @@ def medians(records: list[dict], key) -> dict:
 
 
 def limits_of(records: list[dict], threads: int, placement: str) -> dict:
-    """Median limits of that class of placement; of all of them where it was never caught."""
+    """Median limits of that class of placement; of all classes if it never occurred."""
     rows = [row for record in records for row in record["limits"] if row["threads"] == threads]
     of_class = [row for row in rows if row["placement"] == placement]
     names = [name for name in rows[0] if name.endswith("_per_s")]
@@ -80,7 +80,7 @@ def table(records: list[dict]) -> str:
 
 
 def start_table(records: list[dict]) -> str:
-    """Seconds to the first token and memory beyond the model's own, medians per contestant."""
+    """Seconds to the first token and memory without the model's own, medians per contestant."""
     starts = [record for record in records if record["record"] == "start"]
 
     def key(name: str):
@@ -95,7 +95,7 @@ def start_table(records: list[dict]) -> str:
 
 
 def limit_table(records: list[dict]) -> str:
-    """What the machine gave while all this ran."""
+    """The machine's limits during the runs."""
     rows = [row for r in records if r["record"] == "limits" for row in r["limits"]]
     if not rows:
         return ""

@@ -4,11 +4,11 @@
 
     tools/bench/serving.py --kinds q4,q8,bf16 --streams 16
 
-Both serve the same shape with random weights and the same made-up vocabulary, with as many threads,
-and answer over HTTP as many streams at once as --streams says; `lockstep bench serve` is the client
-of both. The table has medians over the rounds: tokens per second, and the 99th percentile between
-two events of a stream. llama-server is built under --work on the first run, which needs the
-network, g++ and cmake.
+Both serve the same shape with random weights and the same artificial vocabulary, with the same
+number of threads and of concurrent streams over HTTP; `lockstep bench serve` is the client of both.
+The table has medians over the rounds: tokens per second, and the 99th percentile between two events
+of a stream. llama-server is built under --work on the first run, which needs the network, g++ and
+cmake.
 """
 
 import argparse
@@ -31,12 +31,12 @@ PATIENCE_S = 300
 
 @dataclass
 class Server:
-    """A process that speaks OpenAI's HTTP interface on a port of ours."""
+    """A process with OpenAI's HTTP interface on one of our ports."""
 
     name: str
     command: list[str]
     port: int
-    ready: str  # The path that answers 200 then.
+    ready: str  # The path that answers 200 when it is ready.
     body: dict
     tokens_per_s: list[float] = field(default_factory=list)
     gap_p99_ms: list[float] = field(default_factory=list)
@@ -57,7 +57,7 @@ class Server:
         raise Problem(f"{self.name} did not get ready; {log} says why")
 
     def load(self, client: Path, options: argparse.Namespace, round_: int) -> None:
-        """One round, whose figures are added. Each has prompts that no cache has seen."""
+        """Runs one round and adds its figures. Each round has prompts that no cache has seen."""
         command = [
             str(client), "bench", "serve", "--url", f"http://127.0.0.1:{self.port}",
             "--concurrency", str(options.streams), "--requests", str(2 * options.streams),
@@ -90,7 +90,7 @@ def gguf_file(work: Path, name: str, kind: str) -> Path:
 
 
 def servers(options: argparse.Namespace, kind: str) -> list[Server]:
-    """Greedy, so that neither has to sort a vocabulary."""
+    """Greedy, so that neither sorts the vocabulary."""
     body = {"ignore_eos": True, "temperature": 0}
     threads = str(options.threads)
     folder = model_folder(options.work, f"{options.shape}-served", SHAPES[options.shape])
@@ -109,7 +109,7 @@ def servers(options: argparse.Namespace, kind: str) -> list[Server]:
 
 
 def compare(options: argparse.Namespace, kind: str) -> str:
-    """The table's row of one kind."""
+    """The table's row for one kind."""
     both = servers(options, kind)
     try:
         for server in both:
@@ -118,7 +118,7 @@ def compare(options: argparse.Namespace, kind: str) -> str:
         for round_ in range(options.rounds + 1):
             for server in both:
                 server.load(client, options, round_)
-            if round_ == 0:  # To warm up.
+            if round_ == 0:  # A warm-up.
                 for server in both:
                     server.tokens_per_s.clear()
                     server.gap_p99_ms.clear()

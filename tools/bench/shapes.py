@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The models that are compared, by shape alone, and what their arithmetic costs at least."""
+"""The compared models, by shape alone, and lower bounds of their arithmetic."""
 
 import re
 from dataclasses import dataclass
@@ -7,7 +7,7 @@ from dataclasses import dataclass
 
 @dataclass(frozen=True)
 class Shape:
-    """A decoder of gated MLPs or of experts, one of FAMILIES; `ffn` is the width of one MLP."""
+    """A decoder with gated MLPs or experts, one of FAMILIES; `ffn` is the width of one MLP."""
 
     hidden: int
     layers: int
@@ -19,11 +19,11 @@ class Shape:
     tied: bool = False
     family: str = "llama"
     experts: int = 0
-    chosen: int = 1  # MLPs that a row goes through.
+    chosen: int = 1  # MLPs used by a row.
 
     @property
     def layer_weights(self) -> int:
-        """Elements of the matrices of all layers that a row is multiplied by."""
+        """Elements of all layers' matrices that one row is multiplied by."""
         return self.layer_weights_of(self.chosen)
 
     def layer_weights_of(self, mlps: float) -> float:
@@ -31,7 +31,7 @@ class Shape:
         return self.layers * (attention + self.hidden * (self.experts + 3 * mlps * self.ffn))
 
     def distinct_mlps(self, rows: int) -> float:
-        """That rows of one step go through, where each expert is as likely as the others."""
+        """The number used by the rows of one step, if all experts are equally likely."""
         if self.experts == 0:
             return 1
         return self.experts * (1 - (1 - self.chosen / self.experts) ** rows)
@@ -42,16 +42,16 @@ class Shape:
 
     @property
     def kv_bytes(self) -> int:
-        """Of one position, in a type of 16 bits, as both programs keep it."""
+        """Bytes per position, in a type of 16 bits, as in both programs."""
         return self.layers * 2 * self.kv_heads * self.head_dim * 2
 
 
 @dataclass(frozen=True)
 class Kind:
-    """How matrices are stored; both programs take the same number of bits."""
+    """The storage of matrices; both programs use the same number of bits."""
 
     bits: float
-    dot: str  # Whose peak in limits' figures bounds the arithmetic.
+    dot: str  # The kind in limits' figures whose peak bounds the arithmetic.
     gguf: str  # llama.cpp's name.
     flags: tuple[str, ...]  # lockstep's.
 
@@ -76,14 +76,14 @@ SHAPES = {
     "llama32-1b": Shape(2048, 16, 32, 8, 64, 8192, 128256, tied=True),
     "qwen25-05b": Shape(896, 24, 14, 2, 64, 4864, 151936, tied=True, family="qwen2"),
     "llama2-7b-q4": Shape(4096, 32, 32, 32, 128, 11008, 32000),
-    # Four of Qwen3-30B-A3B's 48 layers, and a dense model of as many weights per row.
+    # Four of Qwen3-30B-A3B's 48 layers, and a dense model with the same number of weights per row.
     "qwen3-30b-a3b": Shape(2048, 4, 32, 4, 128, 768, 151936, family="qwen3_moe", experts=128,
                            chosen=8),
     "qwen3-dense": Shape(2048, 4, 32, 4, 128, 8 * 768, 151936, family="qwen3"),
-    "tiny": Shape(128, 2, 4, 2, 32, 256, 512),  # For trying the tool itself.
+    "tiny": Shape(128, 2, 4, 2, 32, 256, 512),  # For testing the tool.
 }
 
-# Models with recurrent layers, by their config.json: RWKV 7 of 1.5 billion weights; eight of
+# Models with recurrent layers, by their config.json: RWKV 7 with 1.5 billion weights; eight of
 # Qwen3.5's layers, six of them gated delta rules, with a smaller vocabulary.
 RECURRENT = {
     "rwkv7-1b5": {
@@ -112,12 +112,12 @@ KINDS = {
     "q4": Kind(4.5, "int4", "Q4_0", ("--quantize", "q4")),
 }
 
-CONTEXT = 8192  # That both are told the models have.
+CONTEXT = 8192  # The context that both programs assume.
 
 
 @dataclass(frozen=True)
 class Case:
-    """`batch` sequences: prompts of `prompt` tokens, or (steps > 0) steps of decoding behind."""
+    """`batch` sequences: prompts of `prompt` tokens, then `steps` decode steps, if any."""
 
     name: str
     prompt: int
@@ -130,7 +130,7 @@ class Case:
 
 
 def parse_case(name: str) -> Case:
-    """As `lockstep bench --cases` reads it. ValueError where it is none."""
+    """Parses like `lockstep bench --cases`. ValueError if invalid."""
     match = re.fullmatch(r"(?:prefill:(\d+)|decode:(\d+)(?:@(\d+))?)(?:x(\d+))?", name)
     if not match or 0 in (int(number) for number in match.groups() if number):
         raise ValueError(f'wanted a case such as prefill:512 or decode:128@4096x8, found "{name}"')
@@ -167,9 +167,8 @@ def config(shape: Shape) -> dict:
 
 
 def case_bytes(shape: Shape, kind: Kind, case: Case) -> float:
-    """Bytes that the timed part reads: weights once per step, keys and values per sequence.
-
-    Of experts, those that a step's rows choose.
+    """Bytes that the timed part reads: weights once per step, keys and values per sequence. Only
+    the experts chosen by a step's rows count.
     """
     steps = case.steps or 1
     depth = case.prompt + case.steps / 2 if case.steps else case.prompt / 2
@@ -188,7 +187,7 @@ def case_operations(shape: Shape, case: Case) -> float:
 
 
 def limit_seconds(shape: Shape, kind: Kind, case: Case, limits: dict) -> float:
-    """The least time that the machine's limits (one row of them) allow."""
+    """The min time that the machine's limits (one row of them) allow."""
     dots = limits.get(f"{kind.dot}_gop_per_s", limits["fp32_gop_per_s"])
     return max(
         case_bytes(shape, kind, case) / (limits["read_gb_per_s"] * 1e9),

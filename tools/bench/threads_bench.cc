@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
-// What handing work to a pool's threads costs, by how long they have been idle.
+// The cost of handing work to a pool's threads, by how long they have been idle.
 //   threads_bench [--threads N] [--no-pin]
-// A hand-over is a loop of one index a thread in which each waits until all have begun. The
-// processors' distance is told first, as the time of one way of a ping-pong between two of them:
-// on a virtual machine it moves, and only figures of the same distance compare.
+// A hand-over is a loop of one index per thread in which each waits until all have begun. The
+// distance of two CPUs is printed first, as half the time of a ping-pong between them: on a virtual
+// machine it changes, and only figures with the same distance are comparable.
 #include <sys/resource.h>
 
 #include <algorithm>
@@ -96,7 +96,7 @@ void bench(int threads, bool pin) {
   }
   const double before = cpu_seconds();
   std::this_thread::sleep_for(std::chrono::milliseconds(500));
-  std::printf("half a second of idleness used %.2f ms of processor\n",
+  std::printf("half a second of idleness used %.2f ms of CPU time\n",
               (cpu_seconds() - before) * 1000);
 }
 

@@ -1,14 +1,14 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: Apache-2.0
-"""What PyTorch makes of a Llama's shape on the first GPU: a JSON object a line.
+"""PyTorch's speed with a Llama's shape on the first GPU: one JSON object per line.
 
     tools/bench/torch_peer.py CONFIG.json [--cases prefill:512,decode:64,decode:32x64]
                               [--repeat 2] [--device cpu]
 
-Random bfloat16 weights. Prompts in one go, attention by scaled_dot_product_attention; decoding
-steps are one CUDA graph, greedy, behind a prompt of one token. First, on a GPU, what it reaches:
-a copy within its memory (bytes read and written) and a matrix product. Exit code 3, after a line
-that says why, where there is no PyTorch or no GPU.
+Random bfloat16 weights. Prompts in one step, attention by scaled_dot_product_attention; decode
+steps are one CUDA graph, greedy, after a prompt of one token. On a GPU, its own rates are measured
+first: a copy within its memory (bytes read and written) and a matrix product. Exit code 3, after a
+line with the reason, if there is no PyTorch or no GPU.
 """
 import argparse
 import json
@@ -27,7 +27,7 @@ except ImportError:
 
 
 def seconds(device, call):
-    """Of one call, all that it queues included."""
+    """The time of one call, including everything that it queues."""
     def wait():
         if device.type == "cuda":
             torch.cuda.synchronize()
@@ -71,7 +71,7 @@ class Llama:
         return linear(found.transpose(1, 2).reshape(batch, rows, -1), layer["o"])
 
     def next(self, tokens, positions):
-        """The best tokens behind `tokens` [batch, rows]; a whole prompt, or one row at the end."""
+        """The best tokens after `tokens` [batch, rows]; a whole prompt, or one row at the end."""
         width, eps = (self.config["hidden_size"],), self.config["rms_norm_eps"]
         mask = None
         if tokens.shape[1] == 1:

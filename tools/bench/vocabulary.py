@@ -1,13 +1,13 @@
 # SPDX-License-Identifier: Apache-2.0
-"""A made-up vocabulary of any size, which two programs read alike: every byte is a token, and no
-two tokens merge, so a text has as many tokens in one as in the other."""
+"""An artificial vocabulary of any size, which two programs read in the same way: every byte is a
+token, and no two tokens merge, so a text has the same number of tokens in both."""
 
 SPECIAL = ("<unk>", "<s>", "</s>")
 
 
 def pieces(size: int) -> list[str]:
     """The tokens' texts in the order of their ids: special ones, bytes, and words that no merge of
-    two shorter ones leads to."""
+    two shorter ones produces."""
     bytes_ = [f"<0x{byte:02X}>" for byte in range(256)]
     words = [f"word-{number}\u2581" for number in range(size - len(SPECIAL) - len(bytes_))]
     return [*SPECIAL, *bytes_, *words]

@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-"""aiperf against the server whose URL is the first argument, by the tokenizer in the folder of the
-second: 20 requests of each API, whole and streamed, with the usage that the server counts."""
+"""aiperf against the server whose URL is the first argument, with the tokenizer in the folder of
+the second: 20 requests of each API, whole and streamed, with the usage that the server counts."""
 import json
 import subprocess
 import sys
@@ -25,7 +25,7 @@ def profile(url: str, tokenizer: str, api: str, *flags: str) -> dict:
 def check(api: str, *flags: str) -> str:
     report = profile(*sys.argv[1:], api, *flags)
     assert report["request_count"]["avg"] == REQUESTS and not report.get("error_summary"), report
-    # It reads the text again, and may find other tokens than were drawn.
+    # It tokenizes the text again and may find other tokens.
     assert abs(report["output_sequence_length"]["avg"] - 16) < 1, report["output_sequence_length"]
     return f"{api} {report['request_throughput']['avg']:.0f}/s"
 

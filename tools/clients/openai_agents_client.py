@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 """openai-agents against the server whose base URL is the argument, which has the scripted model:
-agents that call a tool, by both APIs, whole and streamed, and a second turn of a session."""
+agents that call a tool, with both APIs, whole and streamed, and a second turn of a session."""
 import asyncio
 import sys
 

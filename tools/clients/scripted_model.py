@@ -1,11 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Writes a model that says a script into the folder of the argument: what follows a token is always
-the same token. It thinks, calls the tool add with 2 and 3, and names the sum once it has a result;
-without tools it names the sum at once.
-
-Its embeddings are the unit vectors, its layer adds nothing, and its head has one large weight a
-row.
-"""
+"""Writes a model with a fixed script into the folder of the argument: each token is always followed
+by the same token. It thinks, calls the tool add with 2 and 3, and names the sum when it has a
+result; without tools it names the sum at once. Its embeddings are the unit vectors, its layer adds
+nothing, and its head has one large weight per row."""
 import json
 import struct
 import sys
@@ -27,11 +24,11 @@ Call one as <tool_call>{"name": NAME, "arguments": {...}}</tool_call>.{% endif -
   {{- '<|call|>' if tools and messages[-1].role == 'user' else '<|answer|>' }}
 {%- endif %}
 {#- Thoughts are written <think>...</think>. -#}"""
-SIZE = 320  # The vocabulary's, and a token's vector's.
+SIZE = 320  # Of the vocabulary and of a token's vector.
 
 
 def byte_letters() -> list[str]:
-    """The letter that stands for each byte in the vocabulary of GPT-2's kind."""
+    """The letter of each byte in a vocabulary of GPT-2's kind."""
     shown = [*range(33, 127), *range(161, 173), *range(174, 256)]
     hidden = [byte for byte in range(256) if byte not in shown]
     letters = {byte: chr(byte) for byte in shown}

@@ -1,10 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
-"""SGLang's benchmark of serving (formerly bench_serving) against the server whose URL is the first
-argument, by the tokenizer in the folder of the second: 40 streams of completions, then 40 of chat.
-
-Its package and what it takes from the server's side would import torch. Both are replaced: the
-package by its folder alone, the constant that is needed by itself.
-"""
+"""SGLang's serving benchmark (formerly bench_serving) against the server whose URL is the first
+argument, with the tokenizer in the folder of the second: 40 streams of completions, then 40 of
+chat. Its package and its imports from the server's side would import torch. Both are replaced: the
+package by its folder alone, the imported constant by its value."""
 import importlib.util
 import json
 import runpy

@@ -28,8 +28,8 @@ absl::StatusOr<std::unique_ptr<Model>> open_model(const ModelOptions& options) {
 
 namespace {
 
-// The processors that the threads of a worker are bound to. None where a quota says that they are
-// shared with others, who may be bound to the same ones.
+// The CPUs to which the worker's threads are pinned. None under a CPU quota: the CPUs are shared
+// with others, who may be pinned to the same ones.
 std::vector<int> processors_for(int workers, int threads, int index) {
   const std::vector<int> usable = thread_processors();
   if (usable_cores() < static_cast<int>(usable.size())) return {};
@@ -47,13 +47,13 @@ RunOptions::RunOptions() {
 std::vector<Flag> RunOptions::model_flags() {
   const std::vector<Flag> cut = {
       {"--strategy", &strategy,
-       "How matrices are cut: gather (the same bits for any number of workers) or reduce (less "
+       "How matrices are sharded: gather (the same bits for any number of workers) or reduce (less "
        "communication; the bits depend on the number of workers); default: gather, reduce with "
        "--fast",
        FlagValues{.words = {"", "gather", "reduce"}}},
       {"--fast", &worker.fast,
        "GPUs compute in their fast numeric class: kernels are chosen by time, and the bits of a "
-       "request may depend on what runs beside it"},
+       "request may depend on other requests"},
   };
   return join(join(model.flags(), cut), service.engine.flags());
 }
@@ -63,11 +63,11 @@ std::vector<Flag> RunOptions::group_flags() {
       {"--threads", &worker.threads, "Threads of each worker (default: cores / workers)",
        FlagValues{.min = 0, .max = 1024}},
       {"--no-pin", &no_pin,
-       "Let the system move threads between processors (default: each is bound to one where there "
-       "are enough)"},
+       "Let the system move threads between CPUs (default: each is pinned to one if there are "
+       "enough)"},
       {"--device", &worker.device,
-       "The device of workers: cpu; cuda, one GPU per worker; cuda:N, one GPU for all; auto, "
-       "cuda where there are enough GPUs"},
+       "The device of workers: cpu; cuda, one GPU per worker; cuda:N, one GPU for all; auto, cuda "
+       "if there are enough GPUs"},
   };
   return join(join(service.cluster.flags(), local), worker.shared_flags());
 }
@@ -130,7 +130,7 @@ void add_chat_flags(CLI::App& app, ModelOptions& model) {
 absl::Status set_log_level(const std::string& name) {
   constexpr std::string_view kNames[] = {"debug", "info", "warning", "error"};
   if (std::ranges::count(kNames, name) == 0) {
-    return invalid_argument("--log-level {}: wanted debug, info, warning or error", name);
+    return invalid_argument("--log-level: must be debug, info, warning or error, found {}", name);
   }
   spdlog::set_level(spdlog::level::from_str(name));
   return absl::OkStatus();
@@ -142,12 +142,12 @@ absl::Status check_cluster_tls(TlsFiles tls) {
     const std::string path = text_of(flag);
     if (path.empty()) {
       return invalid_argument(
-          "{}: want a file, found none; with one of --cluster-cert, "
-          "--cluster-key and --cluster-ca give all three",
+          "{}: must be a file, found none; with one of --cluster-cert, --cluster-key and "
+          "--cluster-ca give all three",
           flag.name);
     }
     if (access(path.c_str(), R_OK) != 0) {
-      return invalid_argument("{} {}: want a file that can be read, found: {}", flag.name, path,
+      return invalid_argument("{}: must be a readable file, found {}: {}", flag.name, path,
                               error_text(errno));
     }
   }
@@ -161,7 +161,7 @@ void read_environment(CLI::App& app) {
     for (char& c : name) c = c == '-' ? '_' : absl::ascii_toupper(static_cast<unsigned char>(c));
     option->envname("LOCKSTEP_" + name);
   }
-  // CLI11 reads the variables of every command, parsed or not, but for those with this callback.
+  // CLI11 reads the variables of every command, parsed or not, except those with this callback.
   app.parse_complete_callback([] {});
 }
 
@@ -173,7 +173,7 @@ absl::StatusOr<std::unique_ptr<InferenceService>> start_service(const Model& mod
     line->bar("loading weights", done, total);
     if (done >= total) line->clear();
   };
-  // The requests are this process' own, and are read when their turn comes.
+  // The requests are this process' own, and are read one after the other.
   options.engine.max_waiting = {kNoBound, kNoBound, kNoBound, kNoBound};
   options.engine.max_unread_bytes = kNoBound;
   ASSIGN_OR_RETURN(std::unique_ptr<InferenceService> service,

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// What the subcommands of `lockstep` share. Each adds its flags to the application and leaves in
-// `Command::run` what is to be done once they are parsed.
+// Shared by the subcommands of `lockstep`. Each adds its flags to the application and sets
+// `Command::run` for after parsing.
 #pragma once
 
 #include <CLI/CLI.hpp>
@@ -19,7 +19,7 @@ namespace lockstep {
 struct Command {
   CLI::App* app = nullptr;
   std::function<absl::Status(Interrupt&)> run;
-  int exit_code = 0;  // Where a command ends with another code than its status says.
+  int exit_code = 0;  // For a command whose exit code differs from its status.
 };
 
 std::shared_ptr<Command> add_serve(CLI::App& parent);
@@ -38,43 +38,43 @@ std::shared_ptr<Command> add_workers(CLI::App& parent);
 std::shared_ptr<Command> add_doctor(CLI::App& parent);
 std::shared_ptr<Command> add_verify(CLI::App& parent);
 
-// Opens it, and says on stderr what a user should know of its checkpoint.
+// Opens the model and prints warnings about its checkpoint on stderr.
 absl::StatusOr<std::unique_ptr<Model>> open_model(const ModelOptions& options);
 
-// MODEL, how it is read and cut, and the group of workers that runs it.
+// The model, its options, and the group of workers that runs it.
 struct RunOptions {
   ModelOptions model;
   ServiceOptions service;
-  WorkerProcessOptions worker;  // Each local worker has these.
+  WorkerProcessOptions worker;  // For each local worker.
   std::string strategy;         // "": gather, or reduce with worker.fast.
   bool no_pin = false;
 
   RunOptions();
-  // Every command that opens a model has these.
+  // Flags of every command that opens a model.
   std::vector<Flag> model_flags();
-  // Commands that run it have these, too.
+  // Additional flags of commands that run it.
   std::vector<Flag> group_flags();
 
   absl::StatusOr<std::unique_ptr<Model>> open(WeightFiles files = WeightFiles::kNeeded) const;
-  // --prefill-chunk; where it is auto, the chunk for the devices of local workers.
+  // --prefill-chunk; if it is auto, the chunk for the devices of local workers.
   int64_t prefill_chunk() const;
   // The same for --threads and --device.
   int threads() const;
   absl::StatusOr<std::vector<std::string>> devices() const;
-  // `service`, complete.
+  // `service`, completed.
   absl::StatusOr<ServiceOptions> service_options() const;
 };
 
 void add_chat_flags(CLI::App& app, ModelOptions& model);
 
-// Of this process, by --log-level's names.
+// The level of this process, by --log-level's names.
 absl::Status set_log_level(const std::string& name);
 
 absl::Status check_cluster_tls(TlsFiles tls);
 
-// Lets each option of the command be given by the environment too: --drain-seconds by
-// LOCKSTEP_DRAIN_SECONDS, MODEL by LOCKSTEP_MODEL. The line wins; a variable that is empty is none.
-// Call it when all options are there. Other commands do not look at these variables.
+// Lets the environment set each option of the command: LOCKSTEP_DRAIN_SECONDS sets --drain-seconds,
+// LOCKSTEP_MODEL sets MODEL. The command line has precedence; an empty variable is ignored. Call it
+// after all options are added. Other commands do not read these variables.
 void read_environment(CLI::App& app);
 
 // Starts the group and waits until it is ready, with a progress bar on a terminal. kCancelled on
@@ -83,7 +83,7 @@ absl::StatusOr<std::unique_ptr<InferenceService>> start_service(const Model& mod
                                                                 ServiceOptions options,
                                                                 Interrupt& interrupt);
 
-// 0, 2 for what the user can fix, 1 for a fault of ours.
+// 0 for success, 2 for errors that the user can fix, 1 for our own faults.
 int exit_code_of(const absl::Status& status);
 
 }  // namespace lockstep

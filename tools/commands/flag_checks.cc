@@ -22,7 +22,7 @@
 namespace lockstep {
 namespace {
 
-// The power of 1024 that a unit stands for.
+// The power of 1024 of a unit.
 std::optional<int> power_of(std::string unit) {
   absl::AsciiStrToLower(&unit);
   constexpr std::string_view kLetters = "kmgtp";
@@ -73,7 +73,7 @@ std::string wanted_text(const FlagValues& values) {
   return text;
 }
 
-// The number, in the variable's unit; none: the flag takes no such value.
+// The number, in the variable's unit; nullopt: not a value of this flag.
 template <typename T>
 std::optional<T> number_of(const FlagValues& values, const std::string& text) {
   T number = 0;
@@ -92,7 +92,7 @@ std::optional<T> number_of(const FlagValues& values, const std::string& text) {
   return number * static_cast<T>(values.unit);
 }
 
-// Returns "", or what is wrong with a value's text, which it rewrites as CLI11 reads it.
+// Returns "" or an error about a value, which it rewrites to the form that CLI11 reads.
 template <typename T>
 std::string read_value(const FlagValues& values, std::string& text) {
   const bool is_word = std::ranges::count(values.words, text) > 0;
@@ -120,7 +120,7 @@ CLI::Validator reader(const FlagValues& values, bool may_be_empty = false) {
   return {read, ""};
 }
 
-// The type of the values that a variable holds.
+// The type of a variable's values.
 template <typename T>
 T value_in(const T*);
 template <typename T>
@@ -135,7 +135,7 @@ CLI::Option* add_flag(CLI::App& app, const Flag& flag, T* variable) {
   const bool is_list = option->get_expected_max() > 1;
   if (is_list) option->allow_extra_args(false);
   if (flag.values.has_commas) option->delimiter(',');
-  // An empty text is none for an optional without bounds.
+  // For an optional without bounds, an empty text means no value.
   const bool is_optional = !std::is_same_v<T, Value> && !is_list;
   option->transform(reader<Value>(flag.values, is_optional && !std::isfinite(flag.values.min)));
   const std::string shown = text_of(flag);
@@ -153,10 +153,10 @@ CLI::Option* add_flag(CLI::App& app, const Flag& flag, const std::function<void(
   return app.add_option_function(flag.name, call, flag.help)->transform(reader<T>(flag.values));
 }
 
-// A flag of other servers for something that is here, too.
+// Another server's flag, and ours for the same thing.
 struct ForeignFlag {
   std::string_view theirs;
-  std::string_view ours;  // A flag, with an example of its value; or MODEL.
+  std::string_view ours;  // A flag with an example of its value, or MODEL.
 };
 constexpr ForeignFlag kForeignFlags[] = {
     {"--host", "--http HOST:PORT"},
@@ -185,7 +185,7 @@ constexpr ForeignFlag kForeignFlags[] = {
     {"-p", "--prompt TEXT"},
 };
 
-// Our name of another server's flag; "": it is none, or the command has no such flag.
+// Our name of another server's flag; "": not known, or the command has no such flag.
 std::string ours(std::string_view written, const CLI::App& command) {
   const auto known = std::ranges::find(kForeignFlags, written, &ForeignFlag::theirs);
   if (known == std::end(kForeignFlags)) return "";
@@ -194,8 +194,8 @@ std::string ours(std::string_view written, const CLI::App& command) {
   return name == known->ours ? fmt::format("the argument {}", name) : std::string(known->ours);
 }
 
-// The shortest flag of the command that begins so, else the one that a few letters make of what was
-// written; "": none is near.
+// The shortest flag of the command that begins with `written`, else the flag with the smallest edit
+// distance; "": none is near.
 std::string nearest_flag(std::string_view written, const CLI::App& command) {
   constexpr size_t kMinWritten = 4;  // With both dashes.
   std::string begun, best;
@@ -223,7 +223,7 @@ std::string unknown_text(const std::string& written, const CLI::App& command) {
                                      : "");
 }
 
-// " (from LOCKSTEP_WORKERS)": where the value that was refused came from, if not from the line.
+// " (from LOCKSTEP_WORKERS)", if the refused value is from the environment.
 std::string source_of(const std::string& message, const CLI::App& command) {
   for (const CLI::Option* option : command.get_options()) {
     if (option->get_envname().empty() || option->get_lnames().empty()) continue;

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// The command line, read by flags. A refusal is one line: what a flag must be, and what was found.
+// Reads the command line into flags. A refusal is one line: the expected and the found value.
 #pragma once
 
 #include <CLI/CLI.hpp>
@@ -10,11 +10,11 @@
 
 namespace lockstep {
 
-// Each default is shown that is not 0 or empty, and of which the help does not speak.
+// Shows each default that is not 0 or empty, unless the help text has it.
 void add_flags(CLI::App& app, const std::vector<Flag>& flags);
 
-// What the parser refused, in one line that says where to read on: of `app`, to which `error`
-// belongs, or of its command that was named.
+// The parser's refusal in one line, with the command whose --help explains more: `app`, to which
+// `error` belongs, or the command that was given.
 std::string explain(const CLI::ParseError& error, const CLI::App& app);
 
 }  // namespace lockstep

@@ -12,7 +12,7 @@ from transformers import AutoTokenizer, LlamaForCausalLM
 
 from model import Llama
 
-# Of each list the first two are taken whose greedy tokens no rounding can change.
+# The first two of each list are taken whose greedy tokens no rounding can change.
 LEAST_MARGIN = 0.01
 SHORT = (",", ":")
 OPENINGS = [
@@ -28,7 +28,7 @@ TEXTS = [
 
 
 def greedy(model, ids, count):
-    """Returns `count` greedy tokens after `ids`, the last logits of `ids`, the least margin."""
+    """Returns `count` greedy tokens after `ids`, the last logits of `ids`, the min margin."""
     first, margin, tokens, cache = None, float("inf"), [], None
     for _ in range(count):
         out = model(torch.tensor([ids]), past_key_values=cache, use_cache=True)

@@ -17,7 +17,7 @@ from words import ANIMALS, ELDERS, HE_KINDS, HE_NAMES, LISTS, ODD, PEOPLE, SHE_K
 #   {name}    an entry of the list `name`, chosen once per story; {name2} is another one
 #   {name.1}  field 1 of that entry ("a ~ b ~ c"); {name.n} its last word
 #   {h} {f} {r} {e} {x}   hero, friend, rival, elder, passer-by; with .he .his .kind and so on
-# A capital letter in a slot ({H.he}) capitalises what it gives.
+# A capital letter in a slot ({H.he}) capitalises its result.
 ROLES = "hfrex"
 PRONOUNS = {
     "she": {"he": "she", "him": "her", "his": "her", "self": "herself"},
@@ -57,7 +57,7 @@ PLOTS = load_plots(HOME) + load_plots(AWAY)
 
 
 class Being:
-    """A person of the story, with the forms in which the text may speak of it."""
+    """A person of the story, with the forms that the text may use for it."""
 
     def __init__(self, rng, role, taken, named):
         self.role = role
@@ -91,7 +91,7 @@ class Being:
         return SHE_KINDS if self.sex == "she" else HE_KINDS
 
     def form(self, rng, what):
-        """Returns the wording asked for; the first mention introduces the being."""
+        """Returns the requested wording; the first mention introduces the being."""
         if what in PRONOUNS["she"]:
             return PRONOUNS[self.sex][what]
         if what == "":
@@ -127,7 +127,7 @@ class Being:
 
 
 class Story:
-    """One story in the making: what has been chosen so far, and the expansion of templates."""
+    """A story being made: the choices so far, and the expansion of templates."""
 
     def __init__(self, rng, template):
         self.rng = rng
@@ -152,7 +152,7 @@ class Story:
         return entry
 
     def slot(self, key):
-        """Returns the text for the slot `key`, which stood between braces."""
+        """Returns the text for the slot `key`, which was between braces."""
         if key.startswith("@"):
             return self.expand(self.pick(key[1:]))
         lower = key.lower()
@@ -207,7 +207,7 @@ def split_options(text, at):
 
 
 def polish(text):
-    """Returns `text` with articles and capitals put right."""
+    """Returns `text` with corrected articles and capitals."""
     text = re.sub(r" +", " ", text).strip().replace(" ,", ",")
     text = ARTICLE.sub(r"\1n ", text)
     return SENTENCE.sub(lambda match: match.group(1) + match.group(2).upper(), text)

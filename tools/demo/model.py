@@ -15,7 +15,7 @@ def rope_tables(length, dim, theta):
 
 
 def rotate(x, cos, sin):
-    """Returns `x` [batch, heads, length, dim] turned by its position, pairs (i, i + dim/2)."""
+    """Returns `x` [batch, heads, length, dim] rotated by its position, pairs (i, i + dim/2)."""
     low, high = x.chunk(2, dim=-1)
     return x * cos + torch.cat((-high, low), dim=-1) * sin
 

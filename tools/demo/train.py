@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Makes the demo model: writes the stories, trains tokenizer and model, saves all of it."""
+"""Makes the demo model: writes the stories, trains tokenizer and model, saves everything."""
 
 import argparse
 import json
@@ -169,7 +169,7 @@ def rate_at(progress, warm, floor=0.02):
 
 
 class Average:
-    """A moving average of a model's weights, which reads better than the weights themselves."""
+    """A moving average of a model's weights, which writes better than the weights themselves."""
 
     def __init__(self, model):
         self.weights = {name: weight.clone() for name, weight in model.state_dict().items()}

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// The number of a layer is the first part of a name that is a number: "model.layers.3.mlp.up_proj".
+// A layer's number is the first part of a name that is a number: "model.layers.3.mlp.up_proj".
 #include "tools/inspect/layer_groups.h"
 
 #include <fmt/format.h>

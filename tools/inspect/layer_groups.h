@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// The instructions of a program by the layer that they are of.
+// A program's instructions, grouped by layer.
 #pragma once
 
 #include <string>
@@ -16,8 +16,8 @@ struct LayerGroup {
 };
 
 // A layer begins at the first instruction that makes a value, or reads a weight, with its number in
-// the name; what names none belongs to the layer before it, behind the last layer to none. All
-// instructions, in their order. A layer's number may come again.
+// the name. Instructions without a number belong to the layer before; after the last layer, to
+// none. All instructions, in their order. A layer's number may occur again.
 std::vector<LayerGroup> layer_groups(const program::Program& program);
 
 }  // namespace lockstep

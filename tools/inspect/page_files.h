@@ -1,6 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// The files of the page that `lockstep inspect --html` writes, as they are in this folder,
-// embedded.
+// The embedded files of the page that `lockstep inspect --html` writes.
 #pragma once
 
 #include <string_view>

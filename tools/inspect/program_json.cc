@@ -10,7 +10,7 @@
 #include "base/numbers/dtype.h"
 #include "base/numbers/quantization.h"
 #include "operators/attribute_fields.h"
-#include "operators/schema.h"
+#include "operators/schema/schema.h"
 #include "proto/attributes.h"
 #include "tools/inspect/layer_groups.h"
 
@@ -55,13 +55,14 @@ std::string changes_text(const program::Piece& piece) {
   };
   if (piece.transpose()) add("transposed");
   if (piece.plus() != 0) add(fmt::format("plus {:g}", piece.plus()));
-  if (piece.interleaved() > 0) add(fmt::format("{} kinds of columns apart", piece.interleaved()));
-  if (piece.unit_rows()) add("rows brought to length 1");
+  if (piece.interleaved() > 0)
+    add(fmt::format("{} kinds of columns separated", piece.interleaved()));
+  if (piece.unit_rows()) add("rows normalized to length 1");
   if (piece.flat()) add("as one row");
   return text;
 }
 
-// "experts.3.up_proj" and "experts.4.up_proj" -> where the number is. Nothing where more differs.
+// Finds the number in which "experts.3.up_proj" and "experts.4.up_proj" differ. -1: more differs.
 struct Counted {
   std::string_view before, after;
   int64_t number = -1;
@@ -76,7 +77,7 @@ Counted count_at(std::string_view name, size_t begin) {
   return {name.substr(0, begin), name.substr(end), end == begin ? -1 : number};
 }
 
-// The places of numbers in a name, from the last one on.
+// The numbers in a name with their places, the last one first.
 std::vector<Counted> numbers_of(std::string_view name) {
   std::vector<Counted> numbers;
   for (size_t i = name.size(); i-- > 0;) {
@@ -92,7 +93,7 @@ bool same_rectangle(program::Piece a, const program::Piece& b) {
   return a.SerializeAsString() == b.SerializeAsString();
 }
 
-// How many pieces from `first` on are the same rectangle of tensors that are counted up: experts.
+// How many pieces from `first` on are the same rectangle of numbered tensors, as of experts.
 int run_of(const program::Weight& weight, int first, Counted& counted) {
   const program::Piece& begin = weight.pieces(first);
   for (const Counted& place : numbers_of(begin.source())) {
@@ -111,7 +112,7 @@ int run_of(const program::Weight& weight, int first, Counted& counted) {
   return 1;
 }
 
-// [tensor, its shape, first row, end, first column, end, what is done to its numbers, tensors]
+// [tensor, its shape, first row, end, first column, end, changes of its numbers, tensors]
 Json pieces_json(const program::Weight& weight) {
   Json pieces = Json::array();
   for (int i = 0; i < weight.pieces_size();) {
@@ -183,7 +184,7 @@ Json instructions_json(const InspectedProgram& inspected) {
   return instructions;
 }
 
-// Formulas of the operators that occur.
+// The formulas of the operators in the program.
 Json formulas_json(const Program& program) {
   Json formulas = Json::object();
   for (const program::Instruction& instruction : program.instructions()) {
@@ -229,7 +230,7 @@ std::string program_json(const InspectedProgram& inspected) {
   json["values"] = values_json(inspected);
   json["weights"] = weights_json(program);
   json["instructions"] = instructions_json(inspected);
-  // Names come from files: "</script>" in one ends nothing.
+  // Names come from files: "</script>" in one must not end the script element.
   std::string text;
   for (const char c : json.dump(-1, ' ', false, Json::error_handler_t::replace)) {
     if (c == '<') {

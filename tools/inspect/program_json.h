@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// A rank's program as JSON, for the page of `lockstep inspect --html`: all that the page shows, in
-// lists without names, since a large model has thousands of each.
+// A rank's program as JSON, for the page of `lockstep inspect --html`. It uses lists without names,
+// since a large model has thousands of each.
 #pragma once
 
 #include <cstdint>
@@ -14,20 +14,20 @@
 
 namespace lockstep {
 
-// What the program's instructions cost in a step that is worth looking at.
+// The costs of the program's instructions in an example step.
 struct PricedStep {
-  std::string name;               // "one token behind 1,023"
+  std::string name;               // "one token after 1,023"
   std::vector<KernelCost> costs;  // By instruction.
 };
 
 struct InspectedProgram {
   const program::Program* program = nullptr;
-  const ValueParts* parts = nullptr;  // Of its rank.
+  const ValueParts* parts = nullptr;  // The rank's parts.
   PlanRow totals;
   std::vector<PricedStep> steps;
 };
 
-// On one line; page.js says what is where. Nothing in it ends a script element.
+// On one line; page.js describes the layout. Nothing in it ends a script element.
 std::string program_json(const InspectedProgram& inspected);
 
 }  // namespace lockstep

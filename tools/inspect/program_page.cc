@@ -15,7 +15,7 @@
 namespace lockstep {
 namespace {
 
-// As a Content-Security-Policy names what is allowed: 'sha256-...', in base64.
+// A source for a Content-Security-Policy: 'sha256-...', in base64.
 std::string source_hash(std::string_view text) {
   std::array<unsigned char, SHA256_DIGEST_LENGTH> digest = {};
   SHA256(reinterpret_cast<const unsigned char*>(text.data()), text.size(), digest.data());

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// The page of `lockstep inspect --html`: one file, which loads nothing from anywhere.
+// The page of `lockstep inspect --html`: one file, which loads nothing else.
 #pragma once
 
 #include <string>
@@ -8,8 +8,8 @@
 
 namespace lockstep {
 
-// HTML with its style, its script and the program in it. Its policy lets run what is in it by hash,
-// and nothing else, so it may also be served where inline scripts are forbidden by default.
+// HTML that contains its style, its script and the program. Its policy allows only these, by hash,
+// so it may also be served where inline scripts are forbidden by default.
 std::string program_page(const InspectedProgram& inspected);
 
 }  // namespace lockstep

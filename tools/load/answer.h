@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// One streamed answer, followed while its bytes come.
+// Reads one streamed answer as its bytes arrive.
 #pragma once
 
 #include <string>
@@ -11,14 +11,14 @@
 
 namespace lockstep {
 
-// Writes what it sees into a record, which has to outlive it.
+// Writes its results into a record, which must outlive it.
 class AnswerReader {
  public:
   explicit AnswerReader(LoadRecord* record) : record_(record) {}
 
-  // Bytes of the body that came at this time. Nothing changes once the record has a failure.
+  // Bytes of the body that arrived at this time. Ignored after the record has a failure.
   void feed(std::string_view bytes, double now_s);
-  // The body has ended: an answer whose end was not said is a failure.
+  // The body has ended: an answer without an end marker is a failure.
   void end(double now_s);
   void fail(std::string kind, std::string detail, double now_s);
 
@@ -27,8 +27,8 @@ class AnswerReader {
 
   LoadRecord* const record_;
   SseParser sse_;
-  bool finished_ = false;  // A finish_reason or [DONE] came.
-  bool done_ = false;      // [DONE] came: the answer has ended, whatever the connection does.
+  bool finished_ = false;  // A finish_reason or [DONE] arrived.
+  bool done_ = false;      // [DONE] arrived: the answer has ended, whatever the connection does.
 };
 
 }  // namespace lockstep

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// One thread runs everything: a coroutine per request, and one for the arrivals or one per place of
-// a closed loop. Connections are kept and used again, as clients do.
+// One thread runs everything: a coroutine per request, and one for the arrivals or one per client
+// of a closed loop. Connections are reused, as real clients do.
 #include "tools/load/client.h"
 
 #include <array>
@@ -37,7 +37,7 @@ constexpr auto kTuple = asio::as_tuple(asio::use_awaitable);  // Errors as value
 constexpr auto kProgressInterval = std::chrono::milliseconds(100);
 constexpr auto kFindModelTimeout = std::chrono::seconds(10);
 constexpr uint32_t kHeadBytes = 64 << 10;
-constexpr size_t kErrorBytes = 64 << 10;  // Of a body that is no stream.
+constexpr size_t kErrorBytes = 64 << 10;  // For a body that is not a stream.
 constexpr size_t kPieceBytes = 16 << 10;
 
 struct Connection {
@@ -46,7 +46,7 @@ struct Connection {
   beast::flat_buffer buffer;
 };
 
-// A request under way: the connection that it has, and the answer whose head was read.
+// A running request: its connection, and the answer after its head was read.
 struct Exchange {
   std::unique_ptr<Connection> connection;
   std::optional<Response> response;
@@ -56,7 +56,7 @@ Clock::duration seconds(double count) {
   return std::chrono::duration_cast<Clock::duration>(std::chrono::duration<double>(count));
 }
 
-// The peer had closed the connection before the request came.
+// The peer closed the connection before the request arrived.
 bool was_closed(const Error& error) {
   return error == http::error::end_of_stream || error == asio::error::connection_reset ||
          error == asio::error::broken_pipe;
@@ -138,8 +138,8 @@ asio::awaitable<Error> LoadClient::Impl::connect(Exchange* exchange, Clock::time
   co_return Error();
 }
 
-// Until the answer's head is there. A connection that was kept, and that the server closed
-// meanwhile, is no fault of either: the request goes over another one.
+// Sends the request and reads the answer's head. If the server closed a kept connection meanwhile,
+// no side is at fault: the request is sent on another one.
 asio::awaitable<Error> LoadClient::Impl::begin(const Request& request, Clock::time_point deadline,
                                                Exchange* exchange) {
   for (;;) {
@@ -148,7 +148,7 @@ asio::awaitable<Error> LoadClient::Impl::begin(const Request& request, Clock::ti
     Connection& connection = *exchange->connection;
     const auto [not_sent, sent] = co_await http::async_write(connection.stream, request, kTuple);
     if (not_sent == beast::error::timeout) co_return not_sent;
-    // After any other error the answer is still read: a server may refuse before it took all.
+    // After any other error the answer is still read: a server may refuse an unfinished request.
     exchange->response.emplace();
     exchange->response->header_limit(kHeadBytes);
     exchange->response->body_limit(boost::none);
@@ -158,7 +158,7 @@ asio::awaitable<Error> LoadClient::Impl::begin(const Request& request, Clock::ti
   }
 }
 
-// What has come of the body, in `piece`; "" once it has ended.
+// Reads the next part of the body into `piece`; "" after its end.
 asio::awaitable<Error> LoadClient::Impl::read_piece(Exchange* exchange, std::string* piece) {
   Response& response = *exchange->response;
   Connection& connection = *exchange->connection;
@@ -185,7 +185,7 @@ asio::awaitable<std::string> LoadClient::Impl::read_body(Exchange* exchange) {
 
 void LoadClient::Impl::keep(Exchange* exchange) {
   if (!exchange->response->is_done() || !exchange->response->keep_alive()) return;
-  if (exchange->connection->buffer.size() > 0) return;  // More than an answer came.
+  if (exchange->connection->buffer.size() > 0) return;  // More than an answer arrived.
   idle_.push_back(std::move(exchange->connection));
 }
 

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Puts a load on a server that speaks OpenAI's HTTP interface, and records what comes back.
+// Puts a load on a server with OpenAI's HTTP interface, and records the answers.
 #pragma once
 
 #include <functional>
@@ -17,13 +17,13 @@ namespace lockstep {
 
 struct LoadOptions {
   Url url;
-  std::string api_key;  // Empty: none is sent.
+  std::string api_key;  // Empty: no key is sent.
   Endpoint endpoint = Endpoint::kCompletions;
   std::string model;                 // Empty: the first one that the server lists.
-  Json extra = Json::object();       // Members of every request's body.
-  int concurrency = 0;               // Requests at a time; 0: each at the time when it arrives.
-  std::optional<double> duration_s;  // Nothing new is sent after it.
-  double timeout_s = 600;            // Of one request, from being sent.
+  Json extra = Json::object();       // Added to every request's body.
+  int concurrency = 0;               // Requests at a time; 0: each is sent at its arrival time.
+  std::optional<double> duration_s;  // No request is sent after this.
+  double timeout_s = 600;            // Per request, from sending it.
 };
 
 struct LoadProgress {
@@ -34,22 +34,22 @@ struct LoadProgress {
   int64_t text_events = 0;
 };
 
-// One run. All of it happens on the thread that calls.
+// One run. Everything happens on the calling thread.
 class LoadClient {
  public:
   explicit LoadClient(LoadOptions options);
   ~LoadClient();
 
-  // Before run(): finds the host, and asks for the first model that the server lists where none was
-  // named. An error names the server: nothing listens there, or it speaks another interface.
+  // Call before run(): resolves the host and, without a given model, gets the first model that the
+  // server lists. An error names the server: nothing listens there, or it has another interface.
   absl::Status prepare();
   const std::string& model() const;
 
   // Sends the requests and waits for their ends. `progress` is called ten times per second. The
-  // records are in order of their ends.
+  // records are ordered by their ends.
   std::vector<LoadRecord> run(Workload& workload,
                               const std::function<void(const LoadProgress&)>& progress);
-  // Requests that stop() left without an end.
+  // Requests that stop() left unfinished.
   int64_t in_flight() const;
 
   // Any thread: ends run() soon, without waiting for answers.

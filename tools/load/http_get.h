@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// One GET.
+// A single GET request.
 #pragma once
 
 #include <chrono>
@@ -10,10 +10,10 @@
 
 namespace lockstep {
 
-// The body of an answer of status 200, up to 16 MiB. An error names the URL: nobody listens there,
-// the time is over, or it has another answer. Of https: the server's certificate is to be of
-// `tls.ca`'s authority (none: of one that the system knows) and name the URL's host; `tls.cert` and
-// `tls.key` are shown, if given.
+// The body of an answer with status 200, up to 16 MiB. An error names the URL: nothing listens
+// there, the time is over, or the status is another. For https: the server's certificate must be
+// signed by `tls.ca` (none: by an authority that the system knows) and name the URL's host;
+// `tls.cert` and `tls.key` are presented, if given.
 absl::StatusOr<std::string> http_get(const Url& url, std::chrono::milliseconds timeout,
                                      const TlsFiles& tls = {});
 

@@ -1,6 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Draws are made from a generator's bits by formulas of our own: the standard library's
-// distributions differ from library to library.
+// Uses its own formulas on a generator's bits: the distributions of standard libraries differ.
 #include "tools/load/lengths.h"
 
 #include <algorithm>
@@ -27,7 +26,7 @@ bool is_length(std::optional<int64_t> length) {
   return length.has_value() && *length >= 1 && *length <= Lengths::kMax;
 }
 
-// Box and Muller's.
+// By Box and Muller's method.
 double draw_normal(std::mt19937_64& random) {
   const double radius = std::sqrt(-2 * exact_log(draw_uniform(random)));
   return radius * exact_cos(2 * std::numbers::pi * draw_uniform(random));
@@ -62,8 +61,8 @@ absl::StatusOr<Lengths> Lengths::parse(std::string_view flag, std::string_view t
     if (is_length(last) && *last >= *first) return lengths;
   }
   return invalid_argument(
-      "{} {}: wanted 128, 64:512 (uniform) or lognormal:MEDIAN:SIGMA, with 1 to {} tokens and a "
-      "sigma of 0 to 5",
+      "{0}: must be 128, 64:512 (uniform) or lognormal:MEDIAN:SIGMA, with 1 to {2} tokens and a "
+      "sigma of 0 to 5, found {1}",
       flag, printable(text), kMax);
 }
 

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// How long a load's prompts and answers are, in tokens.
+// The lengths of a load's prompts and answers, in tokens.
 #pragma once
 
 #include <cstdint>
@@ -10,7 +10,7 @@
 
 namespace lockstep {
 
-// Uniform in (0, 1); the same on every machine.
+// Uniform in (0, 1); equal on every machine.
 double draw_uniform(std::mt19937_64& random);
 
 // A distribution of lengths, which are 1 or more. A value.
@@ -19,7 +19,7 @@ class Lengths {
   static constexpr int64_t kMax = 10'000'000;
 
   explicit Lengths(int64_t fixed) : low_(fixed), high_(fixed) {}
-  // "128": each; "64:512": uniform, both included; "lognormal:MEDIAN:SIGMA": the logarithm is
+  // "128": fixed; "64:512": uniform, both ends included; "lognormal:MEDIAN:SIGMA": the logarithm is
   // normal with this deviation. `flag` names the text in errors.
   static absl::StatusOr<Lengths> parse(std::string_view flag, std::string_view text);
 
@@ -28,7 +28,7 @@ class Lengths {
  private:
   int64_t low_;
   int64_t high_;
-  double median_ = 0;  // Of a lognormal, whose draws are cut off at low_ and high_.
+  double median_ = 0;  // For a lognormal, whose draws are limited to [low_, high_].
   double sigma_ = 0;
 };
 

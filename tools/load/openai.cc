@@ -4,7 +4,7 @@
 namespace lockstep {
 namespace {
 
-// An answer comes from a stranger: no key need be there, and any value may have any type.
+// Answers are not trusted: any key may be missing, and any value may have any type.
 const Json* member(const Json& value, const char* key) {
   if (!value.is_object()) return nullptr;
   const auto found = value.find(key);
@@ -60,7 +60,7 @@ std::string make_body(Endpoint endpoint, const std::string& model, const LoadReq
     body["prompt"] = request.prompt;
   }
   body.update(extra);
-  // Bytes of a prompt that are not UTF-8 are the server's to refuse, but JSON cannot carry them.
+  // The server should refuse a prompt's bytes that are not UTF-8, but JSON cannot carry them.
   return body.dump(-1, ' ', false, Json::error_handler_t::replace);
 }
 
@@ -71,7 +71,8 @@ absl::StatusOr<AnswerEvent> parse_answer_event(std::string_view data) {
     return event;
   }
   ASSIGN_OR_RETURN(const Json json, parse_json(data, "an event", {.reject_duplicate_keys = false}));
-  if (!json.is_object()) return invalid_argument("an event is {}", describe(json));
+  if (!json.is_object())
+    return invalid_argument("an event must be an object, found {}", describe(json));
   if (const Json* error = member(json, "error"); error != nullptr && !error->is_null()) {
     event.error = message_in(*error);
   }
@@ -101,7 +102,7 @@ absl::StatusOr<std::string> first_model(std::string_view body) {
     const Json* id = member((*list)[0], "id");
     if (id != nullptr && id->is_string()) return id->get<std::string>();
   }
-  return invalid_argument("the list of models has no data[0].id");
+  return invalid_argument("the list of models must have data[0].id, found none");
 }
 
 }  // namespace lockstep

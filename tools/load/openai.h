@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// What a load says in OpenAI's terms: a request's body, and an event of the answer.
+// OpenAI's format for a load: a request's body, and an event of the answer.
 #pragma once
 
 #include <cstdint>
@@ -16,20 +16,20 @@ enum class Endpoint { kCompletions, kChat };
 
 const char* path_of(Endpoint endpoint);  // "/completions", "/chat/completions".
 
-// `extra`: an object whose members are added, and win.
+// `extra`: an object whose members are added and replace others.
 std::string make_body(Endpoint endpoint, const std::string& model, const LoadRequest& request,
                       const Json& extra);
 
 struct AnswerEvent {
-  bool has_text = false;                 // Of the answer, of thoughts or of a tool call.
+  bool has_text = false;                 // Text of the answer, of thoughts or of a tool call.
   bool finished = false;                 // It has a finish_reason.
   bool done = false;                     // "[DONE]".
-  std::optional<int64_t> prompt_tokens;  // Of the usage.
+  std::optional<int64_t> prompt_tokens;  // From the usage.
   std::optional<int64_t> output_tokens;
   std::optional<std::string> error;  // The server's message.
 };
 
-// The data of one server-sent event. An error says what no server of this interface would send.
+// The data of one server-sent event. An error: no server of this interface would send it.
 absl::StatusOr<AnswerEvent> parse_answer_event(std::string_view data);
 
 // "message" of {"error": {"message": ...}} or {"message": ...}, else the text's beginning.

@@ -6,7 +6,7 @@
 namespace lockstep {
 namespace {
 
-// A client this busy measures itself: it is one thread.
+// A client this busy measures itself: it has one thread.
 constexpr double kBusyClient = 0.7;
 
 OrderedJson to_json(const Distribution& values) {
@@ -35,17 +35,17 @@ std::string slo_text(const Slo& slo) {
 std::string warnings(const LoadReport& report) {
   std::string text;
   if (report.summary.uncounted > 0) {
-    text += fmt::format(
-        "note        {} answers came without usage: their events are counted as tokens\n",
-        report.summary.uncounted);
+    text += fmt::format("note        {} answers had no usage: their events are counted as tokens\n",
+                        report.summary.uncounted);
   }
   if (report.client_cpu > kBusyClient) {
     text += fmt::format(
-        "note        the client itself was busy for {:.0f} % of the time: figures may be its own\n",
+        "note        the client itself was busy for {:.0f} % of the time: it may limit the "
+        "figures\n",
         100 * report.client_cpu);
   }
   if (report.in_flight > 0) {
-    text += fmt::format("note        interrupted: {} requests were under way and are left out\n",
+    text += fmt::format("note        interrupted: {} requests were in flight and are not counted\n",
                         report.in_flight);
   }
   return text;
@@ -103,7 +103,7 @@ std::string to_text(const LoadReport& report) {
   text += fmt::format("\n{:<24}{:>10}{:>10}{:>10}{:>10}{:>10}\n", "ms", "mean", "p50", "p90", "p99",
                       "max");
   text += table_row("to the first token", summary.ttft_ms);
-  text += table_row("per token behind it", summary.tpot_ms);
+  text += table_row("per token after it", summary.tpot_ms);
   text += table_row("between events", summary.gap_ms);
   text += table_row("to the end", summary.e2e_ms);
   text += table_row("sent late", summary.late_ms);

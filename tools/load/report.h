@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// A load's figures for people and machines.
+// A load's figures as text and JSON.
 #pragma once
 
 #include <string>
@@ -9,7 +9,7 @@
 
 namespace lockstep {
 
-// What the figures are of.
+// The figures and their conditions.
 struct LoadReport {
   std::string url;
   std::string model;
@@ -17,8 +17,8 @@ struct LoadReport {
   std::string load;      // "Poisson, 10 requests/s, seed 1".
   Slo slo;
   LoadSummary summary;
-  int64_t in_flight = 0;  // Not waited for, since a person ended the load.
-  double client_cpu = 0;  // Seconds of processor time per second that the client itself took.
+  int64_t in_flight = 0;  // Not finished, because the user interrupted the load.
+  double client_cpu = 0;  // Seconds of CPU time per second used by the client itself.
 };
 
 OrderedJson to_json(const LoadReport& report);

@@ -8,7 +8,7 @@ namespace lockstep {
 absl::Status SseParser::feed(std::string_view bytes,
                              const std::function<void(std::string_view)>& on_data) {
   while (!bytes.empty()) {
-    if (std::exchange(after_cr_, false) && bytes[0] == '\n') {  // "\r\n" is one end.
+    if (std::exchange(after_cr_, false) && bytes[0] == '\n') {  // "\r\n" is one line end.
       bytes.remove_prefix(1);
       continue;
     }

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Server-sent events out of bytes (HTML standard, section 9.2.6).
+// Parses server-sent events (HTML standard, section 9.2.6).
 #pragma once
 
 #include <functional>
@@ -10,20 +10,20 @@
 
 namespace lockstep {
 
-// One stream. The pieces in which its bytes come make no difference.
+// One stream. The result does not depend on how its bytes are split.
 class SseParser {
  public:
   static constexpr size_t kMaxEventBytes = 16 << 20;
 
-  // Calls `on_data` with the data of each event that these bytes end. An event above
-  // kMaxEventBytes is an error, after which the stream is of no more use.
+  // Calls `on_data` with the data of each event that these bytes complete. An event above
+  // kMaxEventBytes is an error, after which the stream is unusable.
   absl::Status feed(std::string_view bytes, const std::function<void(std::string_view)>& on_data);
 
  private:
   void end_line(const std::function<void(std::string_view)>& on_data);
 
-  std::string line_;  // Without its end, which has not come.
-  std::string data_;  // Of the event that has not ended, with '\n' behind each line.
+  std::string line_;  // Without its end, which has not arrived.
+  std::string data_;  // The incomplete event's, with '\n' after each line.
   bool after_cr_ = false;
   bool first_line_ = true;
 };

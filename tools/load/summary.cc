@@ -8,7 +8,7 @@
 namespace lockstep {
 namespace {
 
-// By nearest rank, of sorted values of which there is one or more.
+// By nearest rank, for sorted values; at least one.
 double percentile(std::span<const double> sorted, double percent) {
   const double rank = std::ceil(percent / 100 * static_cast<double>(sorted.size()));
   return sorted[static_cast<size_t>(std::max(rank, 1.0)) - 1];

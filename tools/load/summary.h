@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Figures of a load from its records.
+// A load's figures, computed from its records.
 #pragma once
 
 #include <map>
@@ -12,7 +12,7 @@
 
 namespace lockstep {
 
-// What a request has to keep to count as good. Without any bound each answer does.
+// The bounds for a good request. Without any bound each answer is good.
 struct Slo {
   std::optional<double> ttft_ms;
   std::optional<double> tpot_ms;
@@ -41,11 +41,11 @@ struct LoadSummary {
   double duration_s = 0;  // From the first arrival to the last end.
   int64_t prompt_tokens = 0;
   int64_t output_tokens = 0;
-  int64_t uncounted = 0;  // Answers without usage: their events with text are taken for tokens.
-  // Of what was answered. ttft: from the scheduled arrival to the first text. tpot: a request's
-  // mean time per token behind its first, of requests with two or more. gap: between events.
+  int64_t uncounted = 0;  // Answers without usage: their events with text count as tokens.
+  // For answered requests. ttft: from the scheduled arrival to the first text. tpot: a request's
+  // mean time per token after its first, for requests with two or more. gap: between events.
   Distribution ttft_ms, tpot_ms, gap_ms, e2e_ms;
-  Distribution late_ms;  // Of all: how long after its arrival the client began with it.
+  Distribution late_ms;  // For all: the delay from arrival to sending.
   std::map<std::string, LoadFailure> failures;
 
   double per_second(int64_t count) const;

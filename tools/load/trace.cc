@@ -29,24 +29,24 @@ std::vector<std::string_view> lines_of(std::string_view text) {
 absl::StatusOr<int64_t> get_length(const Json& line, const char* key) {
   ASSIGN_OR_RETURN(const int64_t length, get_int(line, key));
   if (length >= 1 && length <= Lengths::kMax) return length;
-  return invalid_argument("{} is {}: wanted 1 to {}", key, length, Lengths::kMax);
+  return invalid_argument("{0}: must be 1 to {2}, found {1}", key, length, Lengths::kMax);
 }
 
 absl::StatusOr<TraceEntry> parse_entry(std::string_view text) {
   ASSIGN_OR_RETURN(const Json line, parse_json(text, "the line"));
-  if (!line.is_object()) return invalid_argument("wanted an object, found {}", describe(line));
+  if (!line.is_object()) return invalid_argument("must be an object, found {}", describe(line));
   TraceEntry entry;
   ASSIGN_OR_RETURN(entry.at_s, get_double(line, "at_s"));
   if (entry.at_s < 0 || entry.at_s > kMaxSeconds) {
-    return invalid_argument("at_s is {}: wanted 0 to {} seconds", entry.at_s, kMaxSeconds);
+    return invalid_argument("at_s: must be 0 to {1} seconds, found {0}", entry.at_s, kMaxSeconds);
   }
   ASSIGN_OR_RETURN(entry.max_tokens, get_length(line, "max_tokens"));
   if (line.contains("prompt") == line.contains("prompt_tokens")) {
-    return invalid_argument("wanted either prompt or prompt_tokens");
+    return invalid_argument("must have either prompt or prompt_tokens");
   }
   if (line.contains("prompt")) {
     ASSIGN_OR_RETURN(entry.prompt, get_string(line, "prompt"));
-    if (entry.prompt.empty()) return invalid_argument("prompt is empty");
+    if (entry.prompt.empty()) return invalid_argument("prompt: must not be empty");
   } else {
     ASSIGN_OR_RETURN(entry.prompt_tokens, get_length(line, "prompt_tokens"));
   }
@@ -67,7 +67,8 @@ absl::StatusOr<std::vector<TraceEntry>> parse_trace(std::string_view text, std::
     }
     trace.push_back(*std::move(entry));
   }
-  if (trace.empty()) return invalid_argument("{}: no request in it", what);
+  if (trace.empty())
+    return invalid_argument("{}: must have at least one request, found none", what);
   std::ranges::stable_sort(trace, {}, &TraceEntry::at_s);
   return trace;
 }
@@ -83,7 +84,8 @@ absl::StatusOr<std::vector<std::string>> read_prompts(const std::filesystem::pat
   for (const std::string_view line : lines_of(text)) {
     if (!line.empty()) prompts.emplace_back(line);
   }
-  if (prompts.empty()) return invalid_argument("{}: no prompt in it", path.string());
+  if (prompts.empty())
+    return invalid_argument("{}: must have at least one prompt, found none", path.string());
   return prompts;
 }
 

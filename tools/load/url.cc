@@ -11,7 +11,7 @@ std::string Url::authority() const { return join_address(host, port); }
 
 absl::StatusOr<Url> parse_url(std::string_view flag, std::string_view text) {
   const absl::Status refusal = invalid_argument(
-      "{} {}: wanted http://HOST:PORT or https://HOST:PORT", flag, printable(text));
+      "{}: must be http://HOST:PORT or https://HOST:PORT, found {}", flag, printable(text));
   const bool tls = text.starts_with("https://");
   // Printable ASCII without blanks: it is written into a request's head.
   const auto belongs = [](char c) { return c > ' ' && c <= '~' && c != '?' && c != '#'; };

@@ -48,7 +48,7 @@ LoadRequest Workload::next_of_trace() {
 std::optional<LoadRequest> Workload::next() {
   if (options_.requests > 0 && made_ == options_.requests) return std::nullopt;
   if (!options_.trace.empty()) return next_of_trace();
-  // The first one comes at once: nothing is learned from waiting for it.
+  // The first one arrives at once: waiting for it would measure nothing.
   if (options_.rate > 0 && made_ > 0) at_s_ -= exact_log(draw_uniform(arrivals_)) / options_.rate;
   LoadRequest request{.at_s = at_s_, .max_tokens = options_.output_tokens.draw(texts_)};
   if (options_.prompts.empty()) {

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// The requests of a load, drawn from a seed one after the other.
+// The requests of a load, drawn one after the other from a seed.
 #pragma once
 
 #include <optional>
@@ -13,28 +13,28 @@
 namespace lockstep {
 
 struct WorkloadOptions {
-  double rate = 0;                   // Requests per second, Poisson; 0: as soon as they are taken.
-  std::vector<TraceEntry> trace;     // In place of rate, lengths and requests, if not empty.
-  std::vector<std::string> prompts;  // In turn, in place of prompts of drawn words.
+  double rate = 0;                   // Requests per second, Poisson; 0: as fast as they are taken.
+  std::vector<TraceEntry> trace;     // If not empty, replaces rate, lengths and requests.
+  std::vector<std::string> prompts;  // Used in turn, instead of prompts of drawn words.
   Lengths prompt_tokens{128};
   Lengths output_tokens{128};
-  int64_t requests = 0;  // How many; 0: no end.
+  int64_t requests = 0;  // Their number; 0: no limit.
   uint64_t seed = 1;
 };
 
 struct LoadRequest {
-  double at_s = 0;  // When it arrives, since the start.
+  double at_s = 0;  // Its arrival, since the start.
   std::string prompt;
   int64_t max_tokens = 0;
 };
 
-// The same requests for the same options. Arrivals and texts are drawn apart: another rate brings
-// the same texts.
+// The same options give the same requests. Arrivals and texts are drawn separately: another rate
+// gives the same texts.
 class Workload {
  public:
   explicit Workload(WorkloadOptions options);
 
-  // nullopt: that was all.
+  // Nullopt: no more requests.
   std::optional<LoadRequest> next();
 
  private:

@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
 """Small models of every architecture that transformers knows, with every part that it can have.
 
-Sizes are uneven, windows are shorter than the prompts, and a row says what a config of its class
-has beside the defaults of that class. Keys are spelled as in transformers 4; 5 reads both.
+Sizes are uneven, windows are shorter than the prompts, and a row has the settings that differ from
+the defaults of its class. Keys are spelled as in transformers 4; 5 reads both.
 """
 
 from dataclasses import dataclass
@@ -51,9 +51,9 @@ TOWERS = ("vision", "multi_modal")
 
 @dataclass(frozen=True)
 class Row:
-    """`settings` are arguments of the class of the config. `unread`: what the names of tensors
-    contain that are no part of the model that runs here. `since`: the first major release that
-    can build and run it, and computes what later ones do."""
+    """`settings` are arguments of the config's class. `unread`: parts of names of tensors that do
+    not belong to the model that runs here. `since`: the first major release that can build and run
+    it, and gives the same results as later ones."""
 
     architecture: str
     settings: dict
@@ -297,7 +297,7 @@ ROWS = {
         vision_config=None, audio_config=None), ("vision", "audio")),
 }
 
-# Architectures that transformers has none of: their code comes with the published model.
+# Architectures that transformers does not have: the published model brings their code.
 REMOTE_CODE = (
     "BaiChuanForCausalLM", "BaichuanForCausalLM", "InternLMForCausalLM", "InternLM2ForCausalLM",
     "ChatGLMModel", "ChatGLMForConditionalGeneration", "MossForCausalLM",

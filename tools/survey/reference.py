@@ -1,15 +1,14 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: Apache-2.0
-"""What this interpreter's release of transformers says of the small models of architectures.py.
+"""This interpreter's transformers' results for the small models of architectures.py.
 
     reference.py FOLDER [--only NAME]...
 
-Writes FOLDER/NAME/FORM of each: config.json as the class saves it, random weights, golden.json as
-tools/make_golden.py has it. The form "published" is what save_pretrained writes by default;
-"in_memory" has the names that version 5 has in memory (save_original_format=False).
-FOLDER/NAME/facts.json is what the class says of the config: parameters, tensors, rotary
-frequencies, windows. A line is printed for each: NAME, or NAME, a tab and what went wrong.
-Needs torch and transformers (PyPI).
+Writes FOLDER/NAME/FORM for each: config.json as saved by the class, random weights, golden.json as
+in tools/make_golden.py. The form "published" is what save_pretrained writes by default; "in_memory"
+has the names that version 5 has in memory (save_original_format=False). FOLDER/NAME/facts.json has
+the class's properties: parameters, tensors, rotary frequencies, windows. Prints a line for each:
+NAME, or NAME, a tab and the error. Needs torch and transformers (PyPI).
 """
 import argparse
 import json
@@ -52,11 +51,11 @@ def parameters_of(architecture, config, unread):
 
 
 def rotary_of(model, unread):
-    """Of every rotary table the inverse frequencies and what cos and sin are multiplied by. The
-    model has seen no prompt yet: long ones change tables."""
+    """For every rotary table: the inverse frequencies and the factor of cos and sin. The model has
+    seen no prompt yet: long prompts change tables."""
     text = model.config.get_text_config()
     if getattr(text, "alibi", False) or getattr(text, "position_embedding_type", "") == "nope":
-        return []  # A table may be there, but turns nothing.
+        return []  # A table may exist, but rotates nothing.
     tables = set()
     for name, buffer in model.named_buffers():
         if not name.endswith("inv_freq") or "original" in name or \
@@ -65,13 +64,13 @@ def rotary_of(model, unread):
         owner, _, own = name.rpartition(".")
         scaling = own.removesuffix("inv_freq") + "attention_scaling"
         factor = getattr(model.get_submodule(owner), scaling, 1.0)
-        turning = buffer[buffer != 0].tolist()  # Zeros are columns that do not turn.
+        turning = buffer[buffer != 0].tolist()  # Columns with zeros do not rotate.
         tables.add((len(turning), turning[0], turning[-1], float(factor)))
     return [dict(zip(("count", "first", "last", "factor"), table)) for table in sorted(tables)]
 
 
 def windows_of(text):
-    """By layer: how many positions a query sees, where not all."""
+    """By layer: how many positions a query sees, if not all."""
     windows = {}
     for layer in range(text.num_hidden_layers):
         types = getattr(text, "layer_types", None)
@@ -90,7 +89,7 @@ def forms():
 
 
 def text_model(model):
-    """The part that answers: Llama 4's class with a tower fails on text alone."""
+    """The part that answers: Llama 4's class with a tower fails with text alone."""
     inner = getattr(model, "language_model", model)
     return inner if hasattr(inner, "lm_head") else model
 
@@ -139,7 +138,7 @@ def main():
         try:
             examine(row, arguments.folder / name)
             print(name, flush=True)
-        except Exception as error:  # noqa: BLE001: whatever it is, the others are examined.
+        except Exception as error:  # noqa: BLE001: after any error, the others are examined.
             traceback.print_exc()
             said = " ".join(str(error).split())
             print(f"{name}\t{type(error).__name__}: {said[:300]}", flush=True)

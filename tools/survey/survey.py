@@ -1,15 +1,15 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: Apache-2.0
-"""Whether every architecture of docs/models.md reads what transformers writes.
+"""Checks that every architecture of docs/models.md reads what transformers writes.
 
     tools/survey/survey.py [--transformers VERSION]... [--only NAME]... [--write FOLDER]
 
 For small models of architectures.py: the config.json that its class saves is accepted; parameters,
-names and shapes of tensors, rotary frequencies and windows by layer are the class's; tokens and
-logits are, from every form that the class saves, on 1 and 3 workers. One line for each model that
-differs; exit code 1 if there is one. Makes an environment for each release of transformers under
-build/survey (torch is about 6 GB there); --write keeps the configs and facts in FOLDER, where
-tests/models/survey_test.cc finds them: tests/data/survey.
+names and shapes of tensors, rotary frequencies and windows by layer agree with the class; tokens
+and logits do too, from every form that the class saves, on 1 and 3 workers. Prints one line for
+each model that differs; the exit code is then 1. Makes an environment for each release of
+transformers under build/survey (torch is about 6 GB there); --write keeps the configs and facts in
+FOLDER, where tests/models/survey_test.cc finds them: tests/data/survey.
 """
 import argparse
 import json
@@ -33,13 +33,13 @@ NEAR = 1e-6  # Relative: frequencies are float32.
 
 
 def say(text, end="\n"):
-    """To a terminal only, in place of what was said before."""
+    """Prints to a terminal only, in place of the previous text."""
     if sys.stderr.isatty():
         print(f"\r\x1b[K{text}", end=end, file=sys.stderr, flush=True)
 
 
 def interpreter(release):
-    """Python with that release of transformers; installed where it is missing."""
+    """Python with that release of transformers; installed if missing."""
     folder = BUILD / f"transformers-{release}"
     python = folder / "bin/python"
     if not python.exists():
@@ -51,14 +51,14 @@ def interpreter(release):
 
 
 def listed_architectures():
-    """Those that docs/models.md says run."""
+    """The supported ones in docs/models.md."""
     page = (ROOT / "docs/models.md").read_text()
     runs = page[:page.index("These are refused")]
     return re.findall(r"^(?:\||-) `(\w+)`", runs, re.MULTILINE)
 
 
 def names_differ(found, wanted):
-    """In a few words how two lists of tensors by name differ; "" if they do not."""
+    """A short description of how two lists of tensors by name differ; "" if they do not."""
     missing = sorted(wanted.keys() - found.keys())
     extra = sorted(found.keys() - wanted.keys())
     shapes = [name for name in sorted(wanted.keys() & found.keys())
@@ -70,7 +70,7 @@ def names_differ(found, wanted):
 
 
 def rotary_differs(found, wanted):
-    """The tables of both; classes that have none, but compute the angles, agree with any."""
+    """Both tables, if they differ; a class that computes its angles, without a table, agrees."""
     alike = len(found) == len(wanted) and all(
         abs(one[key] - other[key]) <= NEAR * abs(other[key])
         for one, other in zip(found, wanted) for key in other)
@@ -78,7 +78,7 @@ def rotary_differs(found, wanted):
 
 
 def inspect(lockstep, folder):
-    """The model as `lockstep inspect --json` describes it, or the error."""
+    """The model's description by `lockstep inspect --json`, or the error."""
     ended = subprocess.run([lockstep, "inspect", folder, "--json"], capture_output=True, text=True)
     if ended.returncode != 0:
         return None, ended.stderr.strip().removeprefix("lockstep: ")
@@ -86,7 +86,7 @@ def inspect(lockstep, folder):
 
 
 def form_differs(lockstep, folder, facts):
-    """How a folder differs from the class that saved it, in a list of words."""
+    """How a folder differs from the class that saved it, as a list of texts."""
     found, refusal = inspect(lockstep, folder)
     if found is None:
         return [refusal]
@@ -136,7 +136,7 @@ def survey(release, lockstep, only):
 
 
 def kept_line(name, facts):
-    """A model as tests keep it, in one line; a form that repeats another one is left out."""
+    """A model's line in the tests' file; a form that repeats another one is left out."""
     tensors = {form: fold(shapes) for form, shapes in facts["tensors"].items()
                if form == "published" or shapes != facts["tensors"]["published"]}
     kept = {"name": name, **facts, "tensors": tensors}

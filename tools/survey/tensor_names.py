@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Names of tensors in few words: "layers.{0-2}.up_proj.weight" for three of the same shape."""
+"""Names of tensors in short form: "layers.{0-2}.up_proj.weight" for three of the same shape."""
 
 import re
 
@@ -7,7 +7,7 @@ NUMBER = re.compile(r"(?<![^.])\d+(?![^.])")  # Between dots: not one that is fo
 
 
 def fold_last(shapes):
-    """Runs of the last number of each name as one name."""
+    """Folds runs of the last number of each name into one name."""
     folded, runs = {}, {}
     for name, shape in shapes.items():
         numbers = list(NUMBER.finditer(name))

@@ -2,10 +2,10 @@
 """Makes tests/data/templates/builtins.json: every filter, test, function and method of Python's
 Jinja in the reference's environment, over one list of values.
 
-"values" are expressions; "calls" has for each call the texts that it gives with these as `v`, by
-their place: null, or none at all, for an error; true where Python shows its own objects' addresses
-or where we differ on purpose (docs/chat_templates.md). Run it from the root of the repository after
-`pip install transformers==5.24.0 jinja2==3.1.6`; with a file's name it writes there.
+"values" are expressions; "calls" has for each call the texts of its results with these as `v`, in
+order: null, or no list at all, for an error; true if Python shows its own objects' addresses or if
+we differ on purpose (docs/chat_templates.md). Run it from the root of the repository after `pip
+install transformers==5.24.0 jinja2==3.1.6`; with a file's name it writes there.
 """
 
 import json
@@ -102,7 +102,7 @@ METHOD_ARGUMENTS = {
     "remove": ["1"], "setdefault": ["'x', 1"], "update": ["{'x': 1}", "x=1"], "sort": ["",
         "reverse=true"],
 }
-# What stands beside tables: operators, items, attributes, functions.
+# Everything without a table: operators, items, attributes, functions.
 CALLS = [
     "v", "v ~ v", "v + v", "v * 2", "v - 1", "v / 2", "v // 2", "v % 2", "v ** 2", "-v", "+v",
     "not v", "v == v", "v < v", "v in v",
@@ -129,7 +129,7 @@ CALLS = [
 ]
 WALKED = {"batch", "slice", "map", "select", "reject", "selectattr", "rejectattr", "unique",
     "reverse", "items"}
-# What a template has no use for.
+# Functions that templates do not need.
 UNSUPPORTED = {"filesizeformat", "pprint", "random", "striptags", "urlize", "wordwrap", "xmlattr",
                "as_integer_ratio", "encode", "from_bytes", "fromhex", "fromkeys", "hex",
                "maketrans",
@@ -137,7 +137,8 @@ UNSUPPORTED = {"filesizeformat", "pprint", "random", "striptags", "urlize", "wor
 
 
 def is_compared(value, call):
-    """Ranges, iterators and views are no keys and not ordered here; a part of a range is a list."""
+    """Here ranges, iterators and views are not keys and have no order; a slice of a range is a
+    list."""
     kind = {"range(5)": "range", "{'k': 'v'}.items()": "view"}.get(value, "")
     kind = "iterator" if value.endswith("map('abs')") else kind
     is_slice = call.startswith("v[") and ":" in call
@@ -174,7 +175,7 @@ def render(value, call):
     try:
         source = "{% set v = " + value + " %}{{ " + call + " }}"
         text = chat_template_utils._compile_jinja_template(source).render()
-    except Exception:  # Of any kind: that there is one is what counts.
+    except Exception:  # Any error counts as the same result.
         return None
     return True if VAGUE.search(text) else text
 

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Makes tests/data/tokenizers/characters.json: what the reference does with every character.
+"""Makes tests/data/tokenizers/characters.json: the reference's results for every character.
 
 Run it from the root of the repository after `pip install tokenizers==0.23.3`.
 """
@@ -20,7 +20,7 @@ SCRIPT_TEXTS = ["", " ", "  ", " a", "a ", "a b", "a, b", "1a", "a1б", "ab  你
 
 
 def runs(values):
-    """[[first character, value], ...] where the value changes."""
+    """[[first character, value], ...] at each change of the value."""
     found = []
     for character, value in zip(CHARACTERS, values):
         if not found or found[-1][1] != value:
@@ -29,7 +29,7 @@ def runs(values):
 
 
 def normalized(normalizer):
-    """By character: what is made of it between two letters."""
+    """By character: its normalized form between two letters."""
     return [normalizer.normalize_str("a" + c + "b")[1:-1] for c in CHARACTERS]
 
 
@@ -38,7 +38,7 @@ def is_cut(first, second):
 
 
 def scripts():
-    """By character: the number of its script, -1 where it cuts nothing."""
+    """By character: the number of its script, -1 if it cuts nothing."""
     first_of = []  # A character of each script.
     numbers = []
     for c in CHARACTERS:

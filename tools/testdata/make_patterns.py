@@ -3,8 +3,8 @@
 
 published.json has the split patterns of published tokenizers, dialect.json every construct of
 Oniguruma's dialect, random.json random patterns. A case is a pattern and texts, each with the ends
-of its parts, counted in characters: below zero where a part is no match. A pattern without texts is
-one that the reference refuses. Run it from the root of the repository after `pip install
+of its parts, counted in characters: negative if a part is not a match. The reference refuses a
+pattern without texts. Run it from the root of the repository after `pip install
 tokenizers==0.23.3`; the same version writes the same files.
 """
 
@@ -105,12 +105,12 @@ TEXTS = [
     "e\u0301 😀👍🏽 \U00011380\U00011f04\U00010d50 \U0001e030", "   a  12 345a 6789  .,;  ",
     "ABCdefGHI camelCase HTTPServer_x A", "<0x0A>IMGIMGABZ ▁▁a<sentinel:12>",
 ]
-# Text in which every character, or nearly, begins or ends what a pattern may take.
+# Text in which nearly every character begins or ends a possible match.
 UNITS = ["A", "a", "1", " ", "\n", " \n", "'", "漢", "e\u0301", "aB", "1,"]
 
 
 def cuts(pattern, text):
-    """None where the reference gives up."""
+    """None if the reference fails."""
     try:
         parts = pre_tokenizers.Split(pattern, "isolated").pre_tokenize_str(text)
         matches = {place for _, place in
@@ -130,8 +130,8 @@ def case(pattern, texts):
 
 
 class RandomPatterns:
-    """Patterns of all constructs, without the corners where the reference has its own mistakes:
-    a set that is all of Unicode, and counts of what may be empty."""
+    """Patterns of all constructs, without those in which the reference has bugs: a set that is all
+    of Unicode, and counts of expressions that may be empty."""
 
     def __init__(self, seed):
         self.draw = random.Random(seed)

@@ -1,12 +1,12 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Makes tests/data/templates: templates, variables, and what the reference renders.
+"""Makes tests/data/templates: templates, variables, and the reference's output.
 
-A case has a template, variables beside those of its file, and the text, or true as its error.
-language.json, chats.json and conversations.json are written by hand but for that result: to add a
-case, add its template and run this. A case of conversations.json also has the request, of which
-Lockstep makes the variables. The others are random. Run it from the root of the repository after
-`pip install transformers==5.23.0 jinja2==3.1.6`: what renders is the environment of transformers'
-chat templates.
+A case has a template, variables in addition to those of its file, and the text, or true as its
+error. language.json, chats.json and conversations.json are written by hand except for that result:
+to add a case, add its template and run this. A case of conversations.json also has the request from
+which Lockstep makes the variables. The others are random. Run it from the root of the repository
+after `pip install transformers==5.23.0 jinja2==3.1.6`: the renderer is the environment of
+transformers' chat templates.
 """
 
 import json
@@ -19,7 +19,7 @@ from transformers.utils import chat_template_utils
 import random_templates
 
 OUT = pathlib.Path(__file__).resolve().parents[2] / "tests" / "data" / "templates"
-# What differs from run to run, or shows Python's own objects.
+# Output that differs between runs, or shows Python's own objects.
 VAGUE = re.compile(r"object at 0x|<built-in|<bound|<Macro|<function|Loop|Markup")
 
 
@@ -27,12 +27,12 @@ def render(template, variables):
     try:
         compiled = chat_template_utils._compile_jinja_template(template)
         return {"text": compiled.render(**variables)}
-    except Exception:  # Of any kind: that there is one is what counts.
+    except Exception:  # Any error counts as the same result.
         return {"error": True}
 
 
 def random_cases(seed, count, make):
-    """That many cases that render, and those that failed on the way, but no more of them."""
+    """`count` cases that render, and those that failed on the way, but not more of them."""
     generator = random_templates.Generator(random.Random(seed))
     kept = {"text": [], "error": []}
     while len(kept["text"]) < count:

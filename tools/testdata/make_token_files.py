@@ -1,9 +1,9 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Makes tests/data/tokenizers/token_files.json: tokens that files beside tokenizer.json name.
+"""Makes tests/data/tokenizers/token_files.json: tokens named by files next to tokenizer.json.
 
-Each case has such files and what AutoTokenizer makes of them: names, ids, texts. Run it from the
-root of the repository after `pip install transformers==5.24.0`; the same version writes the same
-file. Left out is what the reference refuses, and ids with gaps, which it closes and we keep.
+Each case has such files and AutoTokenizer's result: names, ids, texts. Run it from the root of the
+repository after `pip install transformers==5.24.0`; the same version writes the same file. Excluded
+are cases that the reference refuses, and ids with gaps, which it closes and we keep.
 """
 
 import json
@@ -107,7 +107,7 @@ def random_cases(draw):
         files = {"tokenizer_config.json": config}
         more = rows(*(token(text, **flags()) for text in known + new))
         for row, old in zip(more, listed):
-            row["normalized"] = old["normalized"]  # Else decoding shows the older form.
+            row["normalized"] = old["normalized"]  # Otherwise decoding shows the older form.
         if draw.random() < 0.5:
             kept = [row for row in more if row["content"] not in known or draw.random() < 0.6]
             config["added_tokens_decoder"] = decoder(kept)

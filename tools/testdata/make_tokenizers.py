@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
 """Makes the small tokenizers of tests/data/tokenizers, with cases from the reference.
 
-Each folder gets tokenizer.json, tokenizer_config.json and cases.json: texts, and what PyPI's
-`tokenizers` makes of them. Run it from the root of the repository after `pip install
+Each folder gets tokenizer.json, tokenizer_config.json and cases.json: texts, and the results of
+PyPI's `tokenizers` for them. Run it from the root of the repository after `pip install
 tokenizers==0.23.3`; the same version writes the same files.
 """
 
@@ -50,7 +50,7 @@ def train(tokenizer, size, **options):
 
 
 def byte_level():
-    """GPT-2's kind, with NFC and runs of blanks as tokens that are not special, as in GPT-NeoX."""
+    """GPT-2's kind, with NFC and runs of blanks as non-special tokens, as in GPT-NeoX."""
     tokenizer = Tokenizer(models.BPE())
     tokenizer.normalizer = normalizers.NFC()
     tokenizer.pre_tokenizer = pre_tokenizers.ByteLevel(add_prefix_space=False)

@@ -12,14 +12,14 @@ namespace {
 
 using Run = Counterpart::Run;
 
-// Of "model.layers.0.mlp.up_proj.weight": the module, whose output has a column for each row.
+// The module of "model.layers.0.mlp.up_proj.weight"; its output has a column for each row.
 std::string module_of(const program::Piece& piece) {
   const std::string& source = piece.source();
   constexpr std::string_view kWeight = ".weight";
   return source.ends_with(kWeight) ? source.substr(0, source.size() - kWeight.size()) : source;
 }
 
-// "model.layers.3" of "model.layers.3.mlp.up_proj"; "" of a name without a layer.
+// "model.layers.3" from "model.layers.3.mlp.up_proj"; "" for a name without a layer.
 std::string layer_of(std::string_view name) {
   for (size_t begin = 0; begin < name.size();) {
     const size_t end = std::min(name.find('.', begin), name.size());
@@ -33,7 +33,7 @@ std::string layer_of(std::string_view name) {
   return "";
 }
 
-// What is a module of its own wherever it is: others may be given something else.
+// Operators that are separate modules in every model: other modules may have different inputs.
 bool is_module(Op op) {
   return op == Op::kLinear || op == Op::kRmsNorm || op == Op::kLayerNorm || op == Op::kHeadNorm;
 }
@@ -72,7 +72,7 @@ class Finder {
                                [&](const program::Piece& piece) { return piece.source() == own; });
   }
 
-  // Readers of its inputs, and what its layer has made so far.
+  // Notes the readers of its inputs, and its layer's last value.
   void note(const Node& node) {
     for (const int input : node.inputs) {
       if (node.op == Op::kTopCandidates) readers_[input].insert("logits");
@@ -127,7 +127,7 @@ class Finder {
 
   const Graph& model_;
   const Reference& reference_;
-  std::map<int, std::set<std::string>> readers_;  // By value: names of the reference.
+  std::map<int, std::set<std::string>> readers_;  // By value: the reference's names.
   std::map<std::string, int> last_;               // By layer: the last value that it makes.
   std::map<std::string, Counterpart> found_;
 };

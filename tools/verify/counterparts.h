@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Which of a reference's matrices hold a value of the model: found by the names that both have.
+// Finds the reference's matrices that hold a value of the model, by common names.
 #pragma once
 
 #include <cstdint>
@@ -7,13 +7,13 @@
 #include <string>
 #include <vector>
 
-#include "models/graph.h"
+#include "models/graph/graph.h"
 #include "tools/verify/reference.h"
 
 namespace lockstep {
 
-// The model's value, as columns of the reference's: one run, or several where the reference keeps
-// in one matrix what is several linears here, or heads in another order.
+// The model's value, as columns of the reference's: one run, or several if the reference has one
+// matrix for several linears, or another order of heads.
 struct Counterpart {
   struct Run {
     const TensorInfo* tensor = nullptr;
@@ -24,9 +24,9 @@ struct Counterpart {
   std::string name;  // "model.layers.0.self_attn.o_proj (input)"
 };
 
-// By the model's values' names: those that the reference has, in this order, as
+// By the name of the model's value: the first of these that the reference has:
 //  - the output of the module of that name, unless a bias is added that the module does not have;
-//  - the outputs of the modules whose weights' rows the value is made with;
+//  - the outputs of the modules whose weights' rows make the value;
 //  - the output of the layer, if the value is the last that the layer makes;
 //  - the input of a module that reads it; the logits.
 std::map<std::string, Counterpart> find_counterparts(const Graph& model,

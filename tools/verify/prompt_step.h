@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// A prompt computed for its own sake, without a scheduler.
+// The step of a prompt that runs alone, without a scheduler.
 #pragma once
 
 #include <cstdint>
@@ -9,9 +9,8 @@
 
 namespace lockstep {
 
-// Rows [first, first + rows) of a prompt that has slot 0 and pages 0, 1, ... to itself; those
-// before were computed by steps before. Every row's logits are wanted. Its number is the caller's
-// to set.
+// Rows [first, first + rows) of a prompt that has slot 0 and pages 0, 1, ... for itself; earlier
+// steps computed the rows before. Every row has logits. The caller sets the step's number.
 cluster::Step prompt_step(std::span<const int32_t> prompt, int64_t first, int64_t rows,
                           const GroupInfo& info);
 

@@ -18,7 +18,7 @@ namespace {
 
 using program::Program;
 
-// Where the instructions end that one answer has room for, from `begin` on.
+// The end of the instructions whose values fit one answer, from `begin` on.
 absl::StatusOr<int> window_end(std::span<const Program> programs, int begin, int end,
                                int64_t rows) {
   std::vector<int64_t> bytes(programs.size());
@@ -28,8 +28,7 @@ absl::StatusOr<int> window_end(std::span<const Program> programs, int begin, int
       if (bytes[rank] <= kMaxValueBytes) continue;
       if (i > begin) return i;
       return invalid_argument(
-          "{} rows make {} bytes in one instruction, of which {} can be given: use a smaller "
-          "--prefill-chunk",
+          "{} rows make {} bytes in one instruction, the max is {}; use a smaller --prefill-chunk",
           rows, bytes[rank], kMaxValueBytes);
     }
   }
@@ -52,7 +51,7 @@ void widen(const char* from, DType dtype, size_t count, float* to) {
   }
 }
 
-// Of one rank, its answer to a step of so many rows.
+// Reads one rank's answer to a step of `rows` rows.
 class Reader {
  public:
   Reader(const Program& program, int64_t rows) : program_(program), rows_(rows) {
@@ -81,7 +80,7 @@ class Reader {
     const int64_t count = rows * value.cols();
     if (dtype_bytes(dtype) == 0 ||
         static_cast<int64_t>(given.rows().size()) != count * dtype_bytes(dtype)) {
-      return absl::InternalError(fmt::format("rank {}: {}: wanted {} elements, found {} bytes",
+      return absl::InternalError(fmt::format("rank {}: {}: must have {} elements, found {} bytes",
                                              program_.rank(), value.name(), count,
                                              given.rows().size()));
     }
@@ -96,7 +95,7 @@ class Reader {
     return absl::OkStatus();
   }
 
-  // Views of what was made, and views of these: nobody makes them.
+  // Adds views of a value, and views of these: no instruction's answer has them.
   void add_views(size_t of) {
     for (const program::Instruction& instruction : program_.instructions()) {
       const bool view = instruction.op() == program::COLUMNS;
@@ -140,10 +139,10 @@ absl::Status run_for_values(std::span<const Program> programs, std::span<const i
   const int64_t page_tokens = group.info().page_tokens;
   const auto pages = static_cast<int>((count + page_tokens - 1) / page_tokens);
   if (pages > group.info().pages) {
-    return invalid_argument("the prompt fills {} KV pages, there is room for {}", pages,
+    return invalid_argument("the prompt needs {} KV pages, the max is {}", pages,
                             group.info().pages);
   }
-  uint64_t number = 0;  // That of the null step.
+  uint64_t number = 0;  // The number of the null step.
   for (int begin = 0, end = 0; begin < instructions; begin = end) {
     ASSIGN_OR_RETURN(end, window_end(programs, begin, instructions, std::min(rows, count)));
     for (int64_t first = 0; first < count; first += rows) {
@@ -159,7 +158,7 @@ absl::Status run_for_values(std::span<const Program> programs, std::span<const i
       step.mutable_values()->set_end(end);
       ASSIGN_OR_RETURN(made.results, group.run(step));
       if (made.results.size() != programs.size()) {
-        return absl::InternalError(fmt::format("wanted answers of {} ranks, found {}",
+        return absl::InternalError(fmt::format("must have answers of {} ranks, found {}",
                                                programs.size(), made.results.size()));
       }
       for (size_t rank = 0; rank < programs.size(); ++rank) {

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// A prompt run by a group, again and again until every instruction of every rank's program has
-// given what it made: Step.values, some instructions at a time.
+// Runs a prompt with a group repeatedly, until every instruction of every rank's program has
+// returned its values: Step.values, some instructions at a time.
 #pragma once
 
 #include <cstdint>
@@ -14,27 +14,27 @@
 
 namespace lockstep {
 
-// What one rank made of one value in one step, as float32 whatever its type.
+// One rank's rows of one value in one step, converted to float32.
 struct RankValue {
-  int instruction = 0;  // That made it; of a view, that made what it is a view of.
-  int value = 0;        // Of the rank's program.
+  int instruction = 0;  // It made the value; for a view, the viewed value.
+  int value = 0;        // In the rank's program.
   int64_t rows = 0;
   int64_t cols = 0;
   std::vector<float> data;  // [rows, cols]
 };
 
-// Some rows of the prompt, and of each rank what consecutive instructions made of them.
+// Some rows of the prompt, and by rank the values that consecutive instructions made of them.
 struct RankValues {
-  std::span<const int32_t> tokens;  // Of the step.
-  int64_t first_row = 0;            // Of the prompt.
-  bool last = false;                // The last instructions are among them.
+  std::span<const int32_t> tokens;  // The step's.
+  int64_t first_row = 0;            // In the prompt.
+  bool last = false;                // The last instructions are included.
   std::vector<std::vector<RankValue>> ranks;
   std::vector<cluster::StepResult> results;  // Outputs: every row's, with logits and best token.
 };
 
-// Runs `prompt` in steps of at most `rows` rows each and calls `take` with what was made: for
-// instructions in ascending order, for all steps of the prompt each. The group has run nothing yet.
-// kInvalidArgument: a step of so many rows makes too much at once; the group's and take's errors.
+// Runs `prompt` in steps of at most `rows` rows and calls `take` with the values: for instructions
+// in ascending order, each for all steps of the prompt. The group must not have run anything.
+// kInvalidArgument: that many rows make too much at once; else the errors of group and take().
 absl::Status run_for_values(std::span<const program::Program> programs,
                             std::span<const int32_t> prompt, int64_t rows, Group& group,
                             const std::function<absl::Status(const RankValues&)>& take);

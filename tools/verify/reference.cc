@@ -37,25 +37,25 @@ absl::StatusOr<Reference> Reference::open(const std::filesystem::path& path) {
     } else if (tensor.dtype == DType::kF32) {
       reference.tensors_[part_that_counts(tensor.name)] = std::move(tensor);
     } else {
-      return invalid_argument("{}: tensor {}: wanted F32, found {}", path.string(),
+      return invalid_argument("{}: tensor {}: must be F32, found {}", path.string(),
                               printable(tensor.name), tensor.dtype_name);
     }
   }
   if (prompt) return reference;
-  return invalid_argument("{}: wanted a tensor \"tokens\" with the prompt, found none",
+  return invalid_argument("{}: must have a tensor \"tokens\" with the prompt, found none",
                           path.string());
 }
 
 absl::Status Reference::read_tokens(const TensorInfo& tensor) {
   if (tensor.dtype_name != "I64" || tensor.shape.size() != 1 || tensor.cols < 1) {
-    return invalid_argument("{}: tokens: wanted I64 [1 or more], found {} {}",
+    return invalid_argument("{}: tokens: must be I64 [1 or more], found {} {}",
                             file_.path().string(), tensor.dtype_name, shape_text(tensor.shape));
   }
   std::vector<int64_t> ids(static_cast<size_t>(tensor.cols));
   RETURN_IF_ERROR(file_.read_at(tensor.begin, tensor.end - tensor.begin, ids.data()));
   for (const int64_t id : ids) {
     if (id < 0 || id > std::numeric_limits<int32_t>::max()) {
-      return invalid_argument("{}: tokens: wanted ids of 0 or more, found {}",
+      return invalid_argument("{}: tokens: must be ids of 0 or more, found {}",
                               file_.path().string(), id);
     }
     tokens_.push_back(static_cast<int32_t>(id));

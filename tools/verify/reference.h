@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// What another implementation computes of a prompt: a safetensors file of float32 matrices by the
-// names of the other's modules, as tools/verify_reference.py writes it.
+// Another implementation's values for a prompt: a safetensors file of float32 matrices, named after
+// the other's modules, as written by tools/verify_reference.py.
 #pragma once
 
 #include <cstdint>
@@ -16,15 +16,15 @@
 
 namespace lockstep {
 
-// Names in the file: "tokens" is the prompt, int64 [rows]; "logits" [rows, vocabulary]; NAME what
-// the module of this name gave; NAME (input) what it was given. All but tokens may be missing.
+// Names in the file: "tokens" is the prompt, int64 [rows]; "logits" [rows, vocabulary]; NAME is a
+// module's output; NAME (input) its input. All except tokens may be missing.
 class Reference {
  public:
   static absl::StatusOr<Reference> open(const std::filesystem::path& path);
 
   const std::vector<int32_t>& tokens() const { return tokens_; }
-  // Null where there is none. What is before a name for all modules alike does not count:
-  // "transformer.h.0" is "h.0", "model.language_model.layers.0" is "model.layers.0".
+  // Null if there is none. A prefix common to all modules is ignored: "transformer.h.0" is "h.0",
+  // "model.language_model.layers.0" is "model.layers.0".
   const TensorInfo* find(std::string_view name) const;
   absl::StatusOr<std::vector<float>> read(const TensorInfo& tensor) const;
 
@@ -33,7 +33,7 @@ class Reference {
   absl::Status read_tokens(const TensorInfo& tensor);
 
   File file_;
-  std::map<std::string, TensorInfo> tensors_;  // By the part of the name that counts.
+  std::map<std::string, TensorInfo> tensors_;  // By the significant part of the name.
   std::vector<int32_t> tokens_;
 };
 

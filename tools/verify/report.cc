@@ -16,7 +16,7 @@ namespace {
 
 using Json = nlohmann::ordered_json;
 
-// Of one layer: how many values were compared, and the worst of them (null: none).
+// For one layer: the number of compared values, and the worst of them (null: none).
 struct LayerErrors {
   std::string name;
   int64_t compared = 0;
@@ -40,7 +40,7 @@ std::vector<LayerErrors> by_layer(const Verification& verification,
 
 std::string where_text(const Comparison& one) {
   const std::string rank = one.rank < 0 ? "" : fmt::format(", made by rank {}", one.rank);
-  return fmt::format("row {}, column {}{}: found {:g}, wanted {:g}", one.row, one.column, rank,
+  return fmt::format("row {}, column {}{}: found {:g}, must be {:g}", one.row, one.column, rank,
                      one.found, one.wanted);
 }
 
@@ -51,7 +51,7 @@ std::string first_text(const Verification& verification) {
       "  compared with {}: error {:.1e}\n  {}\n",
       first.op, first.name, first.reference, first.error, where_text(first));
   if (verification.suspects.size() < 2) return text;
-  text += "  The reference lacks the values on the way to it, so it may also be\n";
+  text += "  The reference lacks the values before it, so the cause may also be\n";
   for (const Suspect& suspect : verification.suspects) {
     if (suspect.instruction == first.instruction) continue;
     text += fmt::format("    {} ({})\n", suspect.op, suspect.name);
@@ -91,7 +91,7 @@ Json first_json(const Verification& verification) {
 
 std::string verify_text(const Verification& verification, const VerifyContext& context) {
   const program::Program& program = *context.program;
-  std::string text = fmt::format("{} on {}, {}, {} tokens, beside {}\n\n", program.model(),
+  std::string text = fmt::format("{} on {}, {}, {} tokens, compared with {}\n\n", program.model(),
                                  count_of(program.ranks(), "worker"), program.strategy(),
                                  context.tokens, context.reference);
   text += fmt::format("{:<18}  {:>8}  {:>13}  {}\n", "", "compared", "largest error", "at");

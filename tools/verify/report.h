@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// A verification for people, and for programs.
+// A verification as text and JSON.
 #pragma once
 
 #include <cstdint>
@@ -10,16 +10,16 @@
 
 namespace lockstep {
 
-// What was compared with what.
+// The two sides of a verification.
 struct VerifyContext {
   const program::Program* program = nullptr;  // Rank 0's.
   std::string reference;                      // "transformers 5.23.0", or a file.
-  int64_t tokens = 0;                         // Of the prompt.
+  int64_t tokens = 0;                         // In the prompt.
   double tolerance = 0;
 };
 
-// A line per layer with its largest error, then the first difference, if any, and what may have
-// made it. Ends with a line feed.
+// A line per layer with its largest error, then the first difference, if any, and its possible
+// causes. Ends with a line feed.
 std::string verify_text(const Verification& verification, const VerifyContext& context);
 
 // One object on one line.

@@ -25,7 +25,7 @@ namespace fs = std::filesystem;
 
 constexpr int64_t kMaxOutputBytes = 16 << 20;
 
-// Beside the binary as it is installed or bundled, or where it was built.
+// Next to the installed or bundled binary, or in the source tree.
 std::optional<fs::path> find_script() {
   std::error_code error;
   const fs::path folder = fs::read_symlink("/proc/self/exe", error).parent_path();
@@ -42,7 +42,7 @@ std::string last_line(std::string_view text) {
   return std::string(begin == std::string_view::npos ? text : text.substr(begin + 1));
 }
 
-// Runs it with both outputs in files. Its exit code; an error where it could not be started.
+// Runs the command with both outputs in files. Returns its exit code; an error: it did not start.
 absl::StatusOr<int> run(const std::vector<std::string>& words, const fs::path& out,
                         const fs::path& err) {
   std::vector<char*> arguments;
@@ -74,7 +74,7 @@ absl::StatusOr<std::string> run_transformers(const TransformersOptions& options,
                                              std::span<const int32_t> prompt,
                                              const fs::path& file) {
   const std::optional<fs::path> script = find_script();
-  if (!script) return failed_precondition("verify_reference.py is not beside this program");
+  if (!script) return failed_precondition("verify_reference.py is not next to this program");
   std::vector<std::string> words = {
       options.python, script->string(), options.model.string(),
       file.string(),  "--tokens",       fmt::format("{}", fmt::join(prompt, ","))};

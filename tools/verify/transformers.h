@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Hugging Face transformers, run by tools/verify_reference.py in a process of its own.
+// Hugging Face transformers, run by tools/verify_reference.py in another process.
 #pragma once
 
 #include <cstdint>
@@ -14,12 +14,12 @@ namespace lockstep {
 struct TransformersOptions {
   std::string python = "python3";  // An interpreter that has torch and transformers.
   std::filesystem::path model;     // A folder.
-  bool trust_remote_code = false;  // Of the folder: it is run.
+  bool trust_remote_code = false;  // Runs code from the folder.
 };
 
-// Computes the prompt in float32 on the processor and writes what the modules gave to `file`, as
-// Reference reads it. Returns what computed: "transformers 5.23.0". kFailedPrecondition, one line:
-// the interpreter or a package is missing, and how to install it, or what transformers said.
+// Computes the prompt in float32 on the CPU and writes the modules' outputs to `file`, for
+// Reference. Returns the version: "transformers 5.23.0". kFailedPrecondition, one line: the
+// interpreter or a package is missing, and how to install it, or the error of transformers.
 absl::StatusOr<std::string> run_transformers(const TransformersOptions& options,
                                              std::span<const int32_t> prompt,
                                              const std::filesystem::path& file);

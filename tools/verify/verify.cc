@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Values that all ranks have whole are compared on each; parts with their columns; addends summed.
+// Whole values are compared on each rank; parts with their columns; addends are summed first.
 #include "tools/verify/verify.h"
 
 #include <algorithm>
@@ -20,7 +20,7 @@ namespace {
 
 using program::Program;
 
-// The reference's matrix of one value: all rows of the prompt, or of its routes.
+// The reference's matrix for one value: all rows of the prompt, or of its routes.
 struct Wanted {
   int64_t rows = 0;
   int64_t cols = 0;
@@ -58,13 +58,13 @@ class Verifier {
   const Reference& reference_;
   const VerifyOptions& options_;
   const std::map<std::string, Counterpart> counterparts_;
-  std::set<std::string> names_;            // Of the model's values.
+  std::set<std::string> names_;            // The names of the model's values.
   std::map<std::string, Wanted> wanted_;   // Read so far, by the model's value.
   std::map<int, Comparison> comparisons_;  // By rank 0's value.
-  std::optional<Comparison> candidates_;   // Of top_candidates, which makes no value.
+  std::optional<Comparison> candidates_;   // For top_candidates, which makes no value.
 };
 
-// "model.layers.0.mlp.down_proj" of what is its sum, or it gathered: "....down_proj.bf16.all".
+// "model.layers.0.mlp.down_proj" for its sum or gathered value: "....down_proj.bf16.all".
 std::string Verifier::name_of_model(const std::string& name) const {
   std::string known = name;
   while (!known.empty() && !names_.contains(known)) {
@@ -115,14 +115,14 @@ Comparison& Verifier::comparison_of(const RankValue& value, const std::string& r
   return comparison;
 }
 
-// Columns of `value` are the rank's part of what is wanted; rank -1 has all of them.
+// `value` has the rank's columns of `wanted`; rank -1 has all of them.
 void Verifier::compare_rows(const RankValues& made, const RankValue& value, int rank,
                             const Wanted& wanted, Comparison& comparison) const {
   const auto& parts = parts_[static_cast<size_t>(std::max(rank, 0))];
   const auto& program = programs_[static_cast<size_t>(std::max(rank, 0))];
   const int64_t begin = parts.at(program.values(value.value).name()).columns.begin;
   const auto tokens = static_cast<int64_t>(made.tokens.size());
-  const int64_t each = value.rows / std::max<int64_t>(1, tokens);  // Routes of a token.
+  const int64_t each = value.rows / std::max<int64_t>(1, tokens);  // Routes per token.
   for (int64_t row = 0; row < value.rows; ++row) {
     const float* want = wanted.data.data() + (made.first_row * each + row) * wanted.cols + begin;
     const float* found = value.data.data() + row * value.cols;
@@ -142,12 +142,13 @@ void Verifier::compare_rows(const RankValues& made, const RankValue& value, int 
   }
 }
 
-// The value at `index` of what rank 0 made, on all ranks.
+// Compares the value at `index` of rank 0's list, on all ranks.
 absl::Status Verifier::compare(const RankValues& made, size_t index) {
   const RankValue& first = made.ranks[0][index];
   const std::string& name = programs_[0].values(first.value).name();
   const auto part = parts_[0].find(name);
-  if (part == parts_[0].end()) return absl::OkStatus();  // Several at once: views are compared.
+  // Several values in one: their views are compared.
+  if (part == parts_[0].end()) return absl::OkStatus();
   const std::string model_name = name_of_model(name);
   ASSIGN_OR_RETURN(const Wanted* wanted, wanted_for(model_name));
   if (wanted == nullptr || wanted->cols != part->second.all_columns) return absl::OkStatus();
@@ -177,7 +178,7 @@ absl::Status Verifier::compare(const RankValues& made, size_t index) {
   return absl::OkStatus();
 }
 
-// The best token of each rank has the largest of its logits.
+// Checks that each rank's best token has its largest logit.
 void Verifier::check_candidates(const RankValues& made) {
   const Program& program = programs_[0];
   if (!candidates_) {
@@ -216,7 +217,7 @@ absl::Status Verifier::take(const RankValues& made) {
   return absl::OkStatus();
 }
 
-// Backwards from what made it, up to values that agree.
+// Goes backwards from the operator of `first`, up to values that agree.
 std::vector<Suspect> Verifier::suspects_of(const Comparison& first) const {
   const Program& program = programs_[0];
   std::vector<int> makers(static_cast<size_t>(program.values_size()), -1);
@@ -254,10 +255,8 @@ absl::StatusOr<Verification> Verifier::result() && {
     result.values += parts_[0].contains(value.name()) ? 1 : 0;
   }
   if (comparisons_.empty()) {
-    return invalid_argument(
-        "the reference has none of the model's {} values by a name that is "
-        "known here",
-        result.values);
+    return invalid_argument("the reference has none of the model's {} values under a known name",
+                            result.values);
   }
   for (auto& [value, comparison] : comparisons_) result.compared.push_back(std::move(comparison));
   std::stable_sort(

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// The page at /: a chat over the server's own OpenAI API, and the cluster as /cluster tells it.
-// What models and servers write is shown as text, never as HTML.
+// The page at /: a chat over the server's own OpenAI API, and the state of the cluster from
+// /cluster. Text from models and servers is shown as text, never as HTML.
 "use strict";
 
 const $ = (id) => document.getElementById(id);
@@ -22,7 +22,7 @@ function askForKey() {
   $("key").focus();
 }
 
-// What went wrong, in the user's words. fetch() and a broken stream throw a TypeError.
+// The error in the user's words. fetch() and a broken stream throw a TypeError.
 function messageOf(problem) {
   const silent = problem instanceof TypeError || problem.name === "TimeoutError";
   return silent ? "the server does not answer" : problem.message;
@@ -32,7 +32,7 @@ function messageOf(problem) {
 
 const turns = []; // {role, content}
 let running = null; // The AbortController of the answer that is being written.
-let model; // Undefined, and so left out of requests, until the server has told it.
+let model; // Undefined, and so left out of requests, until the server has sent it.
 
 function show(role, text) {
   const item = element("li", role, text);
@@ -70,7 +70,7 @@ function requestBody() {
   return JSON.stringify(body);
 }
 
-// Calls `take` with each event's data of a stream of server-sent events.
+// Calls `take` with the data of each event in a stream of server-sent events.
 async function readEvents(response, take) {
   const reader = response.body.pipeThrough(new TextDecoderStream()).getReader();
   let rest = "";
@@ -102,7 +102,7 @@ class Answer {
     this.thought = null;
     this.text = document.createTextNode("");
     this.item.append(this.text);
-    this.content = ""; // As the model wrote it; shown without the white space that it begins with.
+    this.content = ""; // The model's text; shown without its leading white space.
     this.cut = false;
     this.began = performance.now();
     this.first = 0;
@@ -146,7 +146,7 @@ class Answer {
     scrollDown();
   }
 
-  // Keeps what was written as a turn, and says whether it was cut.
+  // Keeps the text as a turn, and shows whether it was cut off.
   end() {
     if (this.text.data) turns.push({ role: "assistant", content: this.content });
     if (!this.text.data && !this.thought) this.item.remove();
@@ -193,7 +193,7 @@ async function answerLast() {
   } catch (problem) {
     if (problem.name !== "AbortError" && running === mine) show("error", messageOf(problem));
   }
-  if (running !== mine) return; // The conversation that it belonged to was cleared.
+  if (running !== mine) return; // Its conversation was cleared.
   answer.end();
   $("figures").textContent = answer.figures();
   setRunning(null);
@@ -228,7 +228,7 @@ function clearChat() {
 
 function showHint() {
   const what = $("mode").value === "text" ?
-    'Begin a text, such as "Once upon a time": the model goes on with it.' :
+    'Begin a text, such as "Once upon a time": the model continues it.' :
     'Ask something, or begin a story: "Once upon a time".';
   $("prompt").placeholder = what + " Enter sends it, Shift+Enter begins a new line.";
 }
@@ -259,8 +259,8 @@ $("theme").addEventListener("click", () => {
 
 const kParts = ["compute", "wait", "transfer"];
 const kPatienceMs = 5000;
-let before = null; // The state a second ago, to know what happened since.
-let askedForKey = false; // Once, not each second: the user may be elsewhere by then.
+let before = null; // The state a second ago, to show the changes since.
+let askedForKey = false; // Asked once, not each second: the user may be elsewhere by then.
 
 function counted(count, noun) {
   return `${count} ${noun}${count === 1 ? "" : "s"}`;
@@ -316,7 +316,7 @@ function showPages(pages) {
   $("pages").setAttribute("aria-label", text);
 }
 
-// Shares of what the steps took since `past`; of all steps where there was none since.
+// Shares of the steps' time since `past`; of all steps if there was none since.
 function sharesOf(rank, past, stepNs) {
   return kParts.map((part) => [part, (rank[part + "_ns"] - (past ? past[part + "_ns"] : 0)) /
     stepNs]);

@@ -1,12 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
-// The page of `lockstep inspect --html`: shows the program that is embedded in it. Operators of a
-// layer are made when it is opened first, so that a page of 80 layers is there at once.
+// The page of `lockstep inspect --html`: shows the embedded program. The operators of a layer are
+// created when it is first opened, so that a page of 80 layers appears at once.
 "use strict";
 
 const $ = (id) => document.getElementById(id);
 const program = JSON.parse($("program").textContent);
 
-// As program_json.cc writes them.
+// The positions in the lists that program_json.cc writes.
 const NAME = 0;
 const GROUP = { name: 0, first: 1, end: 2 };
 const VALUE = { dtype: 1, rows: 2, cols: 3, layout: 4, memory: 5 };
@@ -16,14 +16,14 @@ const PIECE = { source: 0, shape: 1, rowBegin: 2, rowEnd: 3, colBegin: 4, colEnd
   tensors: 7 };
 const CALL = { op: 0, made: 1, read: 2, weights: 3, attributes: 4, state: 5, costs: 6 };
 
-const makers = []; // By value: the instruction that makes it.
+const makers = []; // For each value: the instruction that makes it.
 const readers = program.values.map(() => []);
 program.instructions.forEach((call, index) => {
   for (const value of call[CALL.made]) makers[value] = index;
   for (const value of call[CALL.read]) readers[value].push(index);
 });
 
-let step = 0; // Whose costs are shown.
+let step = 0; // The step whose costs are shown.
 const layers = []; // {element, first, end, rows: null until it was opened}
 const detail = element("section");
 detail.id = "detail";
@@ -62,13 +62,13 @@ function shapeText(value) {
   return `${one[VALUE.dtype]} [${one[VALUE.rows]}, ${one[VALUE.cols]}]`;
 }
 
-// What a row is called: the value that it makes, or else the one that it reads.
+// The name of a row: the value that it makes, or else the one that it reads.
 function nameOf(call) {
   const value = [...call[CALL.made], ...call[CALL.read]][0];
   return value === undefined ? "" : program.values[value][NAME];
 }
 
-// Below its layer, which has a number: "self_attn.q_proj+self_attn.k_proj".
+// The name inside its layer, which has a number: "self_attn.q_proj+self_attn.k_proj".
 const shortName = (name) => name.split("+").map((one) => one.replace(/^.*?\.\d+\./, "")).join("+");
 
 // ---- Head ----
@@ -190,7 +190,7 @@ function valueItem(value, isMade) {
   return item;
 }
 
-// The tensor, and in it the rectangle that this rank reads.
+// The tensor, and the rectangle of it that this rank reads.
 function drawRectangle(piece) {
   const shape = piece[PIECE.shape];
   const cols = Math.max(1, shape[shape.length - 1]);
@@ -283,7 +283,7 @@ function choose(index, follows) {
   if (chosen) chosen.setAttribute("aria-expanded", "false");
   openLayer(layer, true);
   chosen = layer.rows[index - layer.first];
-  chosen.hidden = layer.element.hidden = false;  // It may not be what is looked for.
+  chosen.hidden = layer.element.hidden = false;  // The search may have hidden it.
   chosen.setAttribute("aria-expanded", "true");
   showDetail(index);
   chosen.after(detail);
@@ -307,7 +307,7 @@ function textOf(call) {
   }
   return [call[CALL.op], ...names].join("\n").toLowerCase();
 }
-let texts = null; // By instruction, once somebody looks for something.
+let texts = null; // By instruction; filled at the first search.
 
 function find() {
   const wanted = $("find").value.trim().toLowerCase();
@@ -325,7 +325,7 @@ function find() {
 
 // ---- Keyboard and buttons ----
 
-// What can have the focus now, in order.
+// The elements that can have the focus now, in order.
 function stops() {
   return [...$("layers").querySelectorAll("summary, details[open] > .operator")].filter(
     (stop) => !stop.hidden && !stop.closest("details").hidden);
@@ -338,7 +338,7 @@ function move(by) {
   if (next) next.focus();
 }
 
-// Right opens what has the focus, left closes it or goes to its layer.
+// The right key opens the focused element, the left key closes it or moves to its layer.
 function turn(opens) {
   const at = document.activeElement;
   const layer = layers.find((one) => one.element.contains(at));

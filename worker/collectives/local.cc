@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// The in-process group, and the group of one.
+// The in-process group, and the group of one rank.
 #include "worker/collectives/local.h"
 
 #include <atomic>

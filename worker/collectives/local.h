@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Collectives that need no meeting: between threads of one process, and of a rank that is alone.
+// Collectives that need no meeting: between threads of one process, and for a single rank.
 #pragma once
 
 #include <chrono>
@@ -12,8 +12,8 @@
 
 namespace lockstep {
 
-// One a rank, to be used by one thread each. They share their memory and may end in any order.
-// With one rank nothing is shared. At most kMaxRegionRanks. shared() has `shared_bytes`.
+// One per rank, each for one thread. They share their memory and may end in any order. One rank
+// shares nothing. At most kMaxRegionRanks. shared() has `shared_bytes`.
 std::vector<std::unique_ptr<Collective>> local_collectives(
     int ranks, std::chrono::nanoseconds timeout = kCollectiveTimeout, int64_t shared_bytes = 0);
 

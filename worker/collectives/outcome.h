@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// How something went on each rank, so that all of them do the same about it.
+// How something went on each rank, so that all of them act alike.
 #pragma once
 
 #include <string>
@@ -9,9 +9,9 @@
 
 namespace lockstep {
 
-// "" where it went well on all ranks, else one line about the worst: "rank 1: ...". The same on
-// every rank. A rank that failed says more than one that waited in vain (kDeadlineExceeded). A
-// collective call; its errors are `met`'s.
+// "" if it succeeded on all ranks, else one line about the worst: "rank 1: ...". The same on every
+// rank. A failed rank counts before one that waited in vain (kDeadlineExceeded). A collective call;
+// its errors are `met`'s.
 absl::StatusOr<std::string> share_outcome(Collective& met, const absl::Status& own);
 
 }  // namespace lockstep

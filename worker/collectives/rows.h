@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// A matrix as bytes: rows that are apart in memory, read and written as if they were end to end.
+// A matrix as bytes: rows that are apart in memory, read and written as if they were contiguous.
 #pragma once
 
 #include <algorithm>
@@ -16,7 +16,7 @@ struct Rows {
   int64_t stride_bytes = 0;
 };
 
-// Some of its packed bytes: [begin, begin + bytes).
+// A part of its packed bytes: [begin, begin + bytes).
 struct RowBytes {
   Rows rows;
   int64_t begin = 0;
@@ -24,7 +24,7 @@ struct RowBytes {
 };
 
 // Calls body(place in memory, place in the piece's packed bytes, length) for each run of bytes that
-// are together in memory.
+// is contiguous in memory.
 template <typename Body>
 void for_each_run(const RowBytes& piece, const Body& body) {
   const auto [rows, begin, bytes] = piece;

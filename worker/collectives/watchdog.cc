@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// A call only writes down its deadline, since it should cost nothing: the thread looks at it now
-// and then, and whoever aborts wakes it.
+// A call only stores its deadline, so that it costs nothing: the watchdog's thread polls it, and
+// abort() wakes the thread.
 #include "worker/collectives/watchdog.h"
 
 #include <utility>
@@ -9,7 +9,7 @@ namespace lockstep {
 namespace {
 
 constexpr std::chrono::milliseconds kPause{20};
-// Looks, not time: of a process that was stopped for a while neither thread has gone on.
+// Counts polls, not time: while the process is suspended, neither thread advances.
 constexpr int kLooksBeforeEnd = 20;
 
 }  // namespace

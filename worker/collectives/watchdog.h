@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Ends calls that may block for ever, from a thread of its own.
+// Ends calls that may block for ever, from its own thread.
 #pragma once
 
 #include <atomic>
@@ -16,21 +16,21 @@ class Watchdog {
   using Clock = std::chrono::steady_clock;
   enum class Verdict { kInTime, kLate, kAborted };
 
-  // `end` makes the call under way return. It is called at most once, on the watchdog's thread:
-  // when a call has lasted beyond its deadline, or abort() was called before or during it, or
-  // `cancelled` was true: until forget_cancelled(), null: nobody cancels. It may free what the call
-  // uses: so a call is ended only after some 400 ms, when one that waits for nobody has returned.
+  // `end` makes the running call return. The watchdog's thread calls it at most once: if a call has
+  // lasted beyond its deadline, or abort() was called before or during it, or `cancelled` was true
+  // (until forget_cancelled(); null: never). It may free what the call uses: so a call is ended
+  // only after some 400 ms, when one that waits for no peer has returned.
   Watchdog(std::function<void()> end, const std::atomic<bool>* cancelled);
   ~Watchdog();
   Watchdog(const Watchdog&) = delete;
   Watchdog& operator=(const Watchdog&) = delete;
 
-  // Around a call, by one thread. over() waits for an `end` under way; once it has said anything
-  // but kInTime, or aborted() has said true, there may be no further call.
+  // One thread calls these around a call. over() waits for a running `end`; after it has returned
+  // another value than kInTime, or aborted() has returned true, there may be no further call.
   void begin(Clock::time_point deadline);
   Verdict over();
 
-  // Any thread; never blocks.
+  // Callable from any thread; never blocks.
   void abort() {
     aborted_.store(true);
     changed_.notify_all();
@@ -50,7 +50,7 @@ class Watchdog {
   std::mutex mutex_;
   std::condition_variable changed_;
   bool calling_ = false;
-  int looks_ = 0;  // At the call under way.
+  int looks_ = 0;  // Polls during the current call.
   bool stopped_ = false;
   Clock::time_point deadline_;
   Verdict verdict_ = Verdict::kInTime;

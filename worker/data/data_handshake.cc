@@ -27,11 +27,11 @@ std::array<char, kBytes> array_of(std::string_view text) {
 
 absl::Status DataListening::check_hello() const {
   const DataHello& found = hello.message();
-  if (found.magic != kDataMagic) return absl::InvalidArgumentError("it is no rank");
+  if (found.magic != kDataMagic) return absl::InvalidArgumentError("it is not a rank");
   if (found.version != kDataVersion) {
     return invalid_argument(
-        "it speaks version {} of the data connection, wanted {}: install one "
-        "version on all hosts",
+        "its version of the data connection must be {1}, found {0}: install one version on all "
+        "hosts",
         found.version, kDataVersion);
   }
   return absl::OkStatus();

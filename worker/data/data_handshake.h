@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // The messages by which two ranks of different hosts prove to each other that they belong to one
-// epoch, and what is checked of them; data_port.h has their order. Sizes are fixed, so that a side
-// never takes more than it expects. There is no socket here, only what bytes go over.
+// epoch, and the checks of them; data_port.h has their order. Sizes are fixed, so that a side never
+// reads more than it expects. This file has no socket, only channels of bytes.
 #pragma once
 
 #include <array>
@@ -54,7 +54,7 @@ class Arriving {
   size_t received_ = 0;
 };
 
-// What has come of a message, and no byte behind it.
+// Receives what has arrived of a message, and no byte after it.
 template <typename Message>
 absl::Status receive(DataChannel& channel, Arriving<Message>& message) {
   const iovec rest{.iov_base = message.next(), .iov_len = message.missing()};
@@ -64,15 +64,15 @@ absl::Status receive(DataChannel& channel, Arriving<Message>& message) {
   return bytes.status();
 }
 
-// Whether it is gone; false: it may be tried again. A message is smaller than what the system
-// buffers, and goes as a whole or not at all.
+// True: it is sent; false: try again. A message is smaller than the system's buffer, and is sent
+// whole or not at all.
 template <typename Message>
 absl::StatusOr<bool> send(DataChannel& channel, const Message& message) {
   const iovec all{.iov_base = const_cast<Message*>(&message), .iov_len = sizeof(message)};
   const absl::StatusOr<size_t> bytes = channel.send({&all, 1});
   if (!bytes.ok()) return bytes.status();
   if (*bytes == 0 || *bytes == sizeof(message)) return *bytes > 0;
-  return absl::UnavailableError("it took a part of a message");
+  return absl::UnavailableError("it took only a part of a message");
 }
 
 // The listening side of one connection.
@@ -81,11 +81,11 @@ class DataListening {
   Arriving<DataHello> hello;
   Arriving<DataProof> proof;
 
-  // Of the hello: OK, or why nothing more is to be heard.
+  // Checks the hello: OK, or why nothing more is received.
   absl::Status check_hello() const;
   int dialler() const { return hello.message().dialler; }
   bool answered() const { return answered_; }
-  // `key` is of the hello's epoch.
+  // `key` is the one of the hello's epoch.
   DataAnswer answer(const std::string& key);
   bool is_proved(const std::string& key) const;
 
@@ -106,7 +106,7 @@ class DataDialling {
   Arriving<char> end;
 
   const DataHello& hello() const { return hello_; }
-  // Whether the answer is that of the rank that was dialled.
+  // Whether the answer is from the rank that was dialled.
   bool is_proved(const std::string& key) const;
   DataProof proof(const std::string& key) const;
 

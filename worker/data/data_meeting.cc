@@ -21,18 +21,18 @@ using std::chrono::milliseconds;
 using Clock = std::chrono::steady_clock;
 
 constexpr milliseconds kPoll{10};
-constexpr milliseconds kPause{100};          // After a try that failed.
-constexpr milliseconds kConnectTime{2'000};  // An address that swallows packets says nothing.
+constexpr milliseconds kPause{100};          // After a failed try.
+constexpr milliseconds kConnectTime{2'000};  // An address that drops packets gives no error.
 
-// One try after the other to reach one rank.
+// Tries to reach one rank, again and again.
 class Dialler {
  public:
   Dialler(const DataMeetArgs& args, int rank)
       : args_(args), rank_(rank), address_(args.addresses[rank]) {}
 
-  // Goes on without waiting. The connection, once it counts.
+  // Makes progress without waiting. Returns the connection when it counts.
   std::unique_ptr<DataChannel> step(Clock::time_point now);
-  // Since when no try has reached anything; nothing: the last one did.
+  // The time since which every try has failed; unset: the last one got through.
   std::optional<Clock::time_point> failing_since() const { return failing_since_; }
   const std::string& problem() const { return problem_; }
 
@@ -53,9 +53,9 @@ class Dialler {
   const int rank_;
   const std::string address_;
   State state_ = State::kPause;
-  Clock::time_point next_{};     // kPause: when to try again,
-  Clock::time_point started_{};  // else: when this try began.
-  FileDescriptor socket_;        // kConnecting; then it is the channel's.
+  Clock::time_point next_{};     // kPause: when to try again.
+  Clock::time_point started_{};  // Else: when this try began.
+  FileDescriptor socket_;        // For kConnecting; the channel has it later.
   std::unique_ptr<DataChannel> channel_;
   DataDialling handshake_;
   bool claimed_ = false;
@@ -84,7 +84,7 @@ void Dialler::start(Clock::time_point now) {
 void Dialler::connect(Clock::time_point now) {
   pollfd polled{.fd = socket_.get(), .events = POLLOUT, .revents = 0};
   if (poll(&polled, 1, 0) <= 0) {
-    if (now - started_ >= kConnectTime) give_up(now, "nobody answers there");
+    if (now - started_ >= kConnectTime) give_up(now, "there is no answer");
     return;
   }
   const int error = connect_error(socket_);
@@ -96,13 +96,13 @@ void Dialler::connect(Clock::time_point now) {
   state_ = State::kGreeting;
 }
 
-// Goes on with TLS until the hello can be sent.
+// Continues TLS until the hello can be sent.
 void Dialler::greet(Clock::time_point now) {
   const absl::StatusOr<bool> sent = send(*channel_, handshake_.hello());
   if (!sent.ok()) return give_up(now, message_of(sent.status()));
   if (!*sent) {
     if (now - started_ >= DataPort::kStrangerTime)
-      give_up(now, "who answers there goes no further");
+      give_up(now, "the process there does not continue the handshake");
     return;
   }
   failing_since_.reset();
@@ -122,15 +122,15 @@ bool Dialler::receive_whole(Clock::time_point now, Arriving<Message>& message) {
 void Dialler::hear_answer(Clock::time_point now) {
   if (!receive_whole(now, handshake_.answer)) return;
   if (!handshake_.is_proved(args_.epoch.key)) {
-    return give_up(now, "who answers there does not know the key of this epoch");
+    return give_up(now, "the process there does not know the key of this epoch");
   }
   if (decides()) {
-    if (!args_.port->claim(rank_)) return give_up(now, "it has come the other way");
+    if (!args_.port->claim(rank_)) return give_up(now, "it has connected the other way");
     claimed_ = true;
   }
   const DataProof proof = handshake_.proof(args_.epoch.key);
   const absl::StatusOr<bool> sent = send(*channel_, proof);
-  if (!sent.ok() || !*sent) return give_up(now, "the connection took no more");
+  if (!sent.ok() || !*sent) return give_up(now, "the connection takes no more data");
   state_ = State::kEnding;
 }
 
@@ -223,8 +223,8 @@ absl::Status HostMeeting::check(Clock::time_point now) const {
 absl::Status HostMeeting::unreachable(const Missing& one) const {
   const int other = one.route.rank;
   return unavailable(
-      "ranks {} and {} cannot reach each other: rank {} could not dial {} ({}), and nobody dialled "
-      "rank {} at {}: let one of the two through",
+      "ranks {} and {} cannot reach each other: rank {} could not dial {} ({}), and rank {} was "
+      "not dialled at {}: allow one of the two connections",
       own_, other, own_, args_.addresses[other], one.dialler.problem(), own_,
       args_.addresses[own_]);
 }

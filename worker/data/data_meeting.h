@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// How ranks of different hosts meet: of a pair the higher rank dials the other one's data port; if
-// that does not work, the lower one dials as well.
+// How ranks of different hosts meet: the higher rank of a pair dials the other one's data port; if
+// that fails, the lower one dials as well.
 #pragma once
 
 #include <atomic>
@@ -16,14 +16,14 @@ namespace lockstep {
 
 struct DataMeetArgs {
   DataEpoch epoch;
-  std::vector<int> hosts;              // Of every rank.
-  std::vector<std::string> addresses;  // Of every rank's data port.
-  DataPort* port = nullptr;            // This rank's.
+  std::vector<int> hosts;              // Each rank's host.
+  std::vector<std::string> addresses;  // Each rank's data port.
+  DataPort* port = nullptr;            // This rank's port.
   std::chrono::milliseconds timeout{30'000};
-  // The lower rank begins to dial, and an address that cannot be reached is given up.
+  // When the lower rank begins to dial, and when an address that cannot be reached is given up.
   std::chrono::milliseconds other_way_after{1'000};
   std::chrono::milliseconds unreachable_after{5'000};
-  const std::atomic<bool>* cancelled = nullptr;  // Ends it within about 50 ms, with kCancelled.
+  const std::atomic<bool>* cancelled = nullptr;  // True: ends with kCancelled in about 50 ms.
 };
 
 // A connection for each of routes_of(hosts, rank). kUnavailable: a pair cannot reach each other;

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// One thread accepts and hears strangers, and sleeps while there are none. Nothing that it does
-// blocks: messages are smaller than what the system buffers.
+// One thread accepts strangers and receives from them, and sleeps while there are none. It never
+// blocks: messages are smaller than the system's buffers.
 #include "worker/data/data_port.h"
 
 #include <poll.h>
@@ -51,7 +51,7 @@ void DataPort::wake() const {
   static_cast<void>(write(bell_.get(), &one, sizeof(one)) < 0);  // Full: it is awake already.
 }
 
-// --- The meeting's side
+// --- Called by the meeting
 
 absl::StatusOr<std::unique_ptr<DataChannel>> DataPort::dialled(FileDescriptor socket) const {
   if (tls_ == nullptr) return plain_channel(std::move(socket));
@@ -63,7 +63,7 @@ void DataPort::begin(DataEpoch epoch) {
   epoch_ = std::move(epoch);
   claimed_.clear();
   arrived_.clear();
-  wake();  // Those of this epoch may have come already.
+  wake();  // Ranks of this epoch may have connected already.
 }
 
 void DataPort::end() { begin({}); }
@@ -102,7 +102,7 @@ void DataPort::run() {
                                   {.fd = listener_.get(), .events = POLLIN, .revents = 0}};
     auto next = steady_clock::time_point::max();
     for (const Stranger& stranger : strangers_) {
-      // A whole hello waits for its epoch: what comes behind it is not heard.
+      // A complete hello waits for its epoch: nothing after it is read.
       const bool waits = stranger.handshake.hello.missing() == 0 && !stranger.handshake.answered();
       polled.push_back({.fd = waits ? -1 : stranger.channel->socket().get(),
                         .events = stranger.channel->events(false, true),
@@ -131,7 +131,7 @@ void DataPort::accept_strangers() {
         spdlog::warn("data port: {}; {} times since the last such line",
                      message_of(stranger.status()), times);
       }
-      std::this_thread::sleep_for(milliseconds(20));  // The system is short of something.
+      std::this_thread::sleep_for(milliseconds(20));  // Descriptors or memory are short.
       return;
     }
     if (stranger->channel == nullptr) return;
@@ -140,7 +140,7 @@ void DataPort::accept_strangers() {
   }
 }
 
-// Without a channel: nobody has come.
+// Without a channel: no connection is waiting.
 absl::StatusOr<DataPort::Stranger> DataPort::accept_stranger() const {
   Stranger stranger{.channel = nullptr, .deadline = steady_clock::now() + kStrangerTime};
   ASSIGN_OR_RETURN(FileDescriptor socket, accept_tcp(listener_));
@@ -153,7 +153,7 @@ absl::StatusOr<DataPort::Stranger> DataPort::accept_stranger() const {
   return stranger;
 }
 
-// What came behind a hello may be in the channel already, which poll() does not see.
+// Bytes after a hello may be in the channel already, which poll() does not see.
 DataPort::Fate DataPort::hear(Stranger& stranger) {
   DataListening& handshake = stranger.handshake;
   const Fate unfinished = steady_clock::now() >= stranger.deadline ? Fate::kGoes : Fate::kStays;
@@ -172,7 +172,7 @@ DataPort::Fate DataPort::hear(Stranger& stranger) {
   return on_proof(stranger);
 }
 
-// Who only goes is no news.
+// A stranger that only disconnects is not logged.
 DataPort::Fate DataPort::on_end(const Stranger& stranger, const absl::Status& why) {
   if (absl::IsDataLoss(why)) refuse(stranger, message_of(why));
   return Fate::kGoes;
@@ -185,7 +185,7 @@ DataPort::Fate DataPort::on_hello(Stranger& stranger) {
     return Fate::kGoes;
   }
   const DataHello& hello = stranger.handshake.hello.message();
-  if (hello.epoch > epoch_.epoch) return Fate::kStays;  // It is ahead of this rank.
+  if (hello.epoch > epoch_.epoch) return Fate::kStays;  // This rank is not in that epoch yet.
   const bool fits = hello.epoch == epoch_.epoch && hello.listener == epoch_.rank &&
                     hello.dialler != epoch_.rank && 0 <= hello.dialler &&
                     hello.dialler < epoch_.ranks;

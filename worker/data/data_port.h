@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
-// The port where ranks of other hosts connect for the data of collectives. A worker has one for as
-// long as it lives. Who connects has to prove that it knows the epoch's key; nothing else of its
-// bytes is looked at before, and no more of them taken than that proof has. With certificates all
-// of it is inside TLS (data_tls.h).
+// The port where ranks of other hosts connect for the data of collectives. It lives as long as its
+// worker. A stranger must prove that it knows the epoch's key; until then nothing else that it
+// sends is used, and no more bytes are read than that proof has. With certificates all of it is
+// inside TLS (data_tls.h).
 //
 //   dialling rank                       listening rank
 //   DataHello (epoch, ranks, nonce) ->
@@ -34,46 +34,46 @@
 
 namespace lockstep {
 
-// What the port needs to know of the epoch whose ranks may connect.
+// The epoch whose ranks may connect.
 struct DataEpoch {
   uint64_t epoch = 0;
   std::string key;
-  int rank = 0;  // This one's,
+  int rank = 0;  // This rank.
   int ranks = 0;
 };
 
 class DataPort {
  public:
   static constexpr std::chrono::milliseconds kStrangerTime{5'000};  // From connecting to the proof.
-  static constexpr size_t kMaxStrangers = 64;                       // The oldest go first.
+  static constexpr size_t kMaxStrangers = 64;                       // The oldest is dropped first.
 
-  // Listens at `address` ("10.0.0.2:0": a free port). kInvalidArgument: it cannot.
-  // `told_host` is what peers dial where the address is that of no interface: "0.0.0.0". `tls` may
-  // be null: connections are plain.
+  // Listens at `address` ("10.0.0.2:0": a free port). kInvalidArgument: it cannot. Peers dial
+  // `told_host` if the address is no interface's: "0.0.0.0". `tls` may be null: connections are
+  // plain.
   static absl::StatusOr<std::unique_ptr<DataPort>> open(const std::string& address,
                                                         const std::string& told_host,
                                                         std::unique_ptr<DataTls> tls = nullptr);
   ~DataPort();
 
-  // As peers dial it: "10.0.0.2:40123".
+  // The address that peers dial: "10.0.0.2:40123".
   const std::string& address() const { return address_; }
   bool speaks_tls() const { return tls_ != nullptr; }
 
-  // A connection to the port of a peer, which speaks as this one.
+  // A connection to a peer's port; it uses TLS if this port does.
   absl::StatusOr<std::unique_ptr<DataChannel>> dialled(FileDescriptor socket) const;
 
-  // From now on this epoch's ranks may connect, and no others.
+  // From now on only this epoch's ranks may connect.
   void begin(DataEpoch epoch) ABSL_LOCKS_EXCLUDED(mutex_);
   void end() ABSL_LOCKS_EXCLUDED(mutex_);
 
-  // Of a pair of ranks the lower one decides which connection counts: the first that asks. True:
-  // this one. Given back where nothing came of it.
+  // The lower rank of a pair decides which connection counts: the first that claims. True: this
+  // one. unclaim() if it failed.
   bool claim(int rank) ABSL_LOCKS_EXCLUDED(mutex_);
   void unclaim(int rank) ABSL_LOCKS_EXCLUDED(mutex_);
 
-  // The connection of a rank that has proved who it is; null: it has not come.
+  // The connection of a rank that has proved who it is; null: there is none yet.
   std::unique_ptr<DataChannel> take(int rank) ABSL_LOCKS_EXCLUDED(mutex_);
-  // Waits until somebody has come, but not for longer.
+  // Waits until a rank has connected, but at most this long.
   void wait(std::chrono::milliseconds at_most) ABSL_LOCKS_EXCLUDED(mutex_);
 
  private:
@@ -101,10 +101,10 @@ class DataPort {
   std::string address_;
   std::thread thread_;
 
-  // Of the thread.
+  // Used by the thread alone.
   std::vector<Stranger> strangers_;
   LogLimit refusals_{std::chrono::seconds(10)};
-  LogLimit shortages_{std::chrono::seconds(10)};  // Of descriptors or memory.
+  LogLimit shortages_{std::chrono::seconds(10)};  // Shortages of descriptors or memory.
 
   Mutex mutex_;
   ConditionVariable changed_;

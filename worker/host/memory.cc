@@ -39,8 +39,9 @@ absl::StatusOr<DeviceMemory> allocate_memory(Device& device, int64_t bytes, cons
   if (device.is_host()) {
     return allocate<DeviceMemory>(device, bytes, what, "the system", "raise the limit on memory");
   }
-  return allocate<DeviceMemory>(device, bytes, what, device.name(),
-                                "end what else uses it, or use a smaller --memory-fraction");
+  return allocate<DeviceMemory>(
+      device, bytes, what, device.name(),
+      "end other processes that use it, or use a smaller --memory-fraction");
 }
 
 absl::StatusOr<StagingMemory> allocate_staging(Device& device, int64_t bytes, const char* what) {

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Memory of a rank's own, on its device: weights, KV pages, values, scratch.
+// A rank's memory on its device: weights, KV pages, values, scratch.
 #pragma once
 
 #include <cstddef>
@@ -20,16 +20,15 @@ constexpr int64_t align_memory(int64_t bytes) {
 // "12.3 GiB", for messages.
 std::string memory_text(int64_t bytes);
 
-// What can still be had of it, and what there is in all: for a processor those of the machine or
-// container. 0: unknown.
+// Free and total memory of the device; for a CPU those of the machine or container. 0: unknown.
 int64_t free_bytes_of(const Device& device);
 int64_t total_bytes_of(const Device& device);
 
-// Cleared. kResourceExhausted names `what`. 0 bytes are no memory, but data() is not null.
+// The memory is cleared. kResourceExhausted names `what`. 0 bytes: data() is not null.
 absl::StatusOr<DeviceMemory> allocate_memory(Device& device, int64_t bytes, const char* what);
 absl::StatusOr<StagingMemory> allocate_staging(Device& device, int64_t bytes, const char* what);
 
-// What Device::synchronize() or wait() came back with: kInternal names the device.
+// The status for the result of Device::synchronize() or wait(): kInternal names the device.
 absl::Status device_status(const char* failure, const Device& device);
 
 }  // namespace lockstep

@@ -14,10 +14,10 @@ namespace {
 
 constexpr int64_t kMemoryPage = 4096;
 constexpr int64_t kPiece = int64_t{2} << 20;  // Bytes of all layers, touched one after the other.
-constexpr std::chrono::microseconds kFound{20};  // What takes less had its memory already.
-constexpr int kRest = 20;                        // Times as long as the work before.
+constexpr std::chrono::microseconds kFound{20};  // Less time: the memory was already there.
+constexpr int kRest = 20;                        // The rest is this many times the work before it.
 
-// All layers'.
+// Bytes of a page in all layers.
 int64_t page_bytes(const std::vector<StateView>& views) {
   int64_t bytes = 0;
   for (const StateView& view : views) bytes += view.page_bytes;
@@ -74,7 +74,7 @@ bool PagesAhead::populate(int64_t first, int64_t end) {
     const int64_t bytes = pages * view.page_bytes;
     const auto before = static_cast<int64_t>(reinterpret_cast<uintptr_t>(begin) % kMemoryPage);
     const int64_t since = thread_time_ns();
-    // Linux 5.14.
+    // Needs Linux 5.14.
     if (madvise(begin - before, static_cast<size_t>(before + bytes), MADV_POPULATE_WRITE) != 0) {
       return false;
     }

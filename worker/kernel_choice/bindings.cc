@@ -1,11 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
-// Look-up in the table of kernels for every instruction of a program.
+// Looks up the kernel of every instruction of a program.
 #include "worker/kernel_choice/bindings.h"
 
 #include "base/numbers/numeric_class.h"
 #include "base/status.h"
 #include "operators/attribute_fields.h"
-#include "operators/schema.h"
+#include "operators/schema/schema.h"
 #include "proto/attributes.h"
 #include "worker/kernels/find.h"
 
@@ -26,8 +26,7 @@ absl::Status note_weights(const Program& program, const Instruction& instruction
     const KernelEntry* before = bindings.packers[index];
     if (bindings.used[index] && packer != nullptr && before->pack != packer->pack) {
       return failed_precondition(
-          "weight {}: {} and {} want it in different layouts; the program "
-          "must name it twice",
+          "weight {}: {} and {} need it in different layouts; the program must name it twice",
           weight.name(), before->name, packer->name);
     }
     bindings.used[index] = true;
@@ -36,7 +35,7 @@ absl::Status note_weights(const Program& program, const Instruction& instruction
   return absl::OkStatus();
 }
 
-// Only a GPU's kernels round what they give, where the operator's row allows it.
+// Only GPU kernels round their outputs, if the operator's row allows it.
 absl::Status check_rounding(const Program& program, int index, const Backend& backend) {
   const Instruction& instruction = program.instructions(index);
   const OperatorSchema& schema = schema_of(op_of(instruction));
@@ -44,17 +43,17 @@ absl::Status check_rounding(const Program& program, int index, const Backend& ba
   const program::Value& last = program.values(*instruction.outputs().rbegin());
   if (dtype_of(last.dtype()) == DType::kF32) return absl::OkStatus();
   return failed_precondition(
-      "instruction {}: {} gives float32 in numeric class {}, the program wants {}; run the same "
-      "version everywhere",
+      "instruction {0}: the output of {1} in numeric class {2} must be float32, found {3} in the "
+      "program; run the same version everywhere",
       index, op_name(schema.op), backend.numeric_class, dtype_name(dtype_of(last.dtype())));
 }
 
-// Whether a kernel's bits are those that a numeric class promises.
+// Whether a kernel has the bits that a numeric class promises.
 bool serves_class(const KernelEntry& kernel, std::string_view numeric_class) {
   return !kernel.own_bits || numeric_class == kAmxClass || is_fast_class(numeric_class);
 }
 
-// The first kernel that there is for the instruction's types.
+// The first kernel for the instruction's types.
 absl::StatusOr<const KernelEntry*> first_kernel(const Program& program, int index,
                                                 const Backend& backend) {
   const Instruction& instruction = program.instructions(index);
@@ -83,8 +82,7 @@ absl::Status check_fit(const KernelEntry& kernel, const Instruction& instruction
 
 }  // namespace
 
-// The type of the state of an operator that has one, else that of the first weight which is a
-// matrix.
+// The type of the operator's state if it has one, else that of the first weight that is a matrix.
 DType weight_dtype(const Program& program, const Instruction& instruction) {
   if (schema_of(op_of(instruction)).state == StateKind::kKvPages) {
     return dtype_of(program.states(state_of(bind_attributes(instruction.attributes()))).dtype());

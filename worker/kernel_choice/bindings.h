@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Which kernel runs each instruction, and which packs each weight: decided once, before anything is
+// The kernels that run each instruction and pack each weight: decided once, before anything is
 // allocated.
 #pragma once
 
@@ -14,27 +14,27 @@
 namespace lockstep {
 
 struct Bindings {
-  // By instruction; null for collectives and views.
+  // One per instruction; null for collectives and views.
   std::vector<const KernelEntry*> kernels;
-  // By weight: the kernel that reads it, whose pack() lays it out. Null: plain float32 rows (norms
-  // and biases). Weights that nothing reads are not `used` and not loaded.
+  // One per weight: the kernel that reads it, and whose pack() lays it out. Null: plain float32
+  // rows (norms and biases). Weights that no instruction reads are not `used` and not loaded.
   std::vector<const KernelEntry*> packers;
   std::vector<bool> used;
-  // By state: the attention kernel whose pages it has; null where nothing reads it.
+  // One per state: the attention kernel that uses its pages; null if no instruction reads it.
   std::vector<const KernelEntry*> states;
 };
 
 // kFailedPrecondition names an operator and the types for which there is no kernel, or what a
-// kernel wants of the attributes. The program has passed validate(). `chosen`, by instruction, are
-// kernels that were chosen before; null, or none at all: the table's first.
+// kernel needs of the attributes. The program has passed validate(). `chosen`, one per instruction,
+// are kernels that were chosen before; for null, or if it is empty, the table's first is used.
 absl::StatusOr<Bindings> bind(const program::Program& program, const Backend& backend,
                               std::span<const KernelEntry* const> chosen = {});
 
 // The types by which an instruction's kernel is looked up.
 DType weight_dtype(const program::Program& program, const program::Instruction& instruction);
 DType activation_dtype(const program::Program& program, const program::Instruction& instruction);
-// The backend's kernels for these types whose bits are those that the program's numeric class
-// promises, best first.
+// The backend's kernels for these types that have the bits of the program's numeric class, best
+// first.
 std::vector<const KernelEntry*> kernels_for(const program::Program& program, const Backend& backend,
                                             Op op, DType weight, DType activation);
 

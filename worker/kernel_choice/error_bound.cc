@@ -1,26 +1,27 @@
 // SPDX-License-Identifier: Apache-2.0
-// How far two right kernels may be apart. u is 2^-24, w a row of the weight, |w| its norm.
+// How much the results of two correct kernels may differ. u is 2^-24, w a row of the weight, |w|
+// its norm.
 //
-// x is drawn from [-1, 1], symmetric and independent, so that by Hoeffding's inequality a sum of
-// any of the products x_k * w_k is beyond t * |w| with a probability of at most 2 exp(-t^2 / 2):
-// with t = 9 none of 10^12 sums is. Products of two numbers of 16 bits, codes times scales among
-// them, are exact in float32; those of float32 are rounded together with the sum, by fma.
+// x is drawn from [-1, 1], symmetric and independent, so by Hoeffding's inequality a sum of any
+// products x_k * w_k exceeds t * |w| with a probability of at most 2 exp(-t^2 / 2): for t = 9 none
+// of 10^12 sums does. Products of two 16-bit numbers, codes times scales too, are exact in float32;
+// those of float32 are rounded together with the sum, by fma.
 //
 //   plain kernel: K sums in order, each rounded by u of itself:      K * u * t * |w|
 //   any other order in float32:                                      the same
 //   tensor cores: a step adds 16 products to a sum and cuts off each of these 17 numbers by at most
-//   2^-23 of the largest, which is no larger than t * |w_j|, w_j being the part of w in the sum's
-//   slice. With n steps a slice, N = K / 16 in all, and Cauchy's inequality:
+//   2^-23 of the largest, which is no larger than t * |w_j|, where w_j is the part of w in the
+//   sum's slice. With n steps per slice, N = K / 16 in all, and Cauchy's inequality:
 //       34 * u * t * (sum over slices of n |w_j|)  <=  34 * u * t * sqrt(n * N) * |w|
 //   slices, then the bias, are added in order:           (slices + 2) * u * (t * |w| + |bias|)
 //
-// The bound of a difference is the sum of both kernels'. |w| is not read from the weight, which is
-// packed, but measured: the mean square of the plain kernel's outputs is |w|^2 / 3, and from 64
-// rows and more it is not off by half.
+// The bound of a difference is the sum of both kernels' bounds. |w| is not read from the weight,
+// which is packed, but measured: the mean square of the plain kernel's outputs is |w|^2 / 3, and
+// from 64 rows on it is less than half off.
 //
-// What is tried of gated_linear is the product of two sums. The plain kernel gives them as a and b;
-// with bounds A and B of their differences the product is at most P = |a| B + |b| A + A B off, and
-// for rounding it on both sides 3 u (P + |a b|).
+// A trial of gated_linear compares the product of two sums. The plain kernel gives them as a and b;
+// with bounds A and B of their differences the product is off by at most P = |a| B + |b| A + A B,
+// and by 3 u (P + |a b|) for rounding on both sides.
 #include "worker/kernel_choice/error_bound.h"
 
 #include <fmt/format.h>
@@ -32,7 +33,7 @@ namespace lockstep {
 namespace {
 
 constexpr double kUnit = 0x1p-24;
-constexpr double kSpread = 9;  // t.
+constexpr double kSpread = 9;  // t in the comment above.
 constexpr int64_t kSliceDepth = 1024;
 constexpr int64_t kStepDepth = 16;
 constexpr int64_t kStepsPerSlice = kSliceDepth / kStepDepth;

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// The shapes of linears that kernels are tried at, and how far two right kernels may be apart.
+// The shapes of linears for trials of kernels, and how much two correct kernels may differ.
 #pragma once
 
 #include <compare>
@@ -14,7 +14,7 @@ namespace lockstep {
 struct LinearShape {
   DType weight = DType::kNone;
   DType x = DType::kNone;
-  int64_t cols = 0;  // Of the product: the weight's rows.
+  int64_t cols = 0;  // Columns of the product: the weight's rows.
   int64_t depth = 0;
   bool bias = false;
   Op op = Op::kLinear;                                   // Or kGatedLinear.
@@ -22,18 +22,18 @@ struct LinearShape {
 };
 std::string text_of(const LinearShape& shape);  // "linear bf16 [14336, 4096] with bias".
 
-// The most that a kernel's output may differ from the plain one's, for x of trial_x(), a weight's
-// row of that norm and a bias of that size. Derived in error_bound.cc. `slices`: its sums are in
-// slices of K (fragments.h), else in one of which nothing is known.
+// The maximum difference of a kernel's output from the plain one's, for x of trial_x(), a weight's
+// row of that norm and a bias of that size. Derived in error_bound.cc. `slices`: it sums in slices
+// of K (fragments.h), else in one order that is unknown.
 double error_bound(const LinearShape& shape, bool slices, double norm, double bias);
 
-// What an output should be, and how far off it may be.
+// The expected output, and its maximum error.
 struct Bounded {
   float value;
   double bound;
 };
 
-// What gated_linear gives of two sums where its function changes nothing.
+// gated_linear's result for two sums if its function changes nothing.
 Bounded product_of(const Bounded& a, const Bounded& b);
 
 }  // namespace lockstep

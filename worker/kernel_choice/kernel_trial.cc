@@ -19,22 +19,22 @@
 namespace lockstep {
 namespace {
 
-constexpr double kNormFactor = 2;  // Of what is measured.
+constexpr double kNormFactor = 2;  // Times the measured norm.
 
-constexpr int64_t kLeastRows = 64, kMostRows = 512;  // On all columns.
+constexpr int64_t kLeastRows = 64, kMostRows = 512;  // Rows that are tried on all columns.
 constexpr int64_t kWideRows = 8192, kWideCols = 512;
-constexpr int64_t kRowCounts[] = {1, 7, 8, kLeastRows};  // Beside the most.
+constexpr int64_t kRowCounts[] = {1, 7, 8, kLeastRows};  // In addition to the maximum.
 constexpr int64_t kTimedNs = 20'000'000;
 constexpr int64_t kMostTimed = 10;
 
-// Where a kernel is farthest from what is wanted.
+// The largest error of a kernel's output, and its place.
 struct Worst {
-  double error = 0;  // In parts of the bound.
+  double error = 0;  // In units of the bound.
   int64_t row = 0;
   int64_t col = 0;
 };
 
-// A matrix of outputs, here.
+// A matrix of outputs in host memory.
 struct Outputs {
   int64_t rows = 0;
   int64_t cols = 0;
@@ -67,7 +67,7 @@ class Trials final : public ShapeTrials {
   void measure_norms();
   KernelArgs args(const KernelEntry& kernel, const Weights& weights, int64_t rows,
                   int64_t cols) const;
-  // Runs a kernel, and waits. Null, or why it could not be queued.
+  // Runs a kernel and waits. Null, or why it could not be queued.
   absl::StatusOr<const char*> call(const KernelEntry& kernel, const KernelArgs& args, int times);
   absl::StatusOr<bool> compute(const KernelEntry& kernel, const Weights& weights, int64_t rows,
                                int64_t cols, Outputs* found, Trial* trial);
@@ -83,14 +83,14 @@ class Trials final : public ShapeTrials {
   Device& device_;
   const LinearShape shape_;
   const KernelEntry& plain_;
-  program::Program program_;  // Of this weight alone.
+  program::Program program_;  // With this weight alone.
   int64_t rows_ = 0;
-  int64_t wide_rows_ = 0;  // 0: steps never have so many.
+  int64_t wide_rows_ = 0;  // 0: steps never have that many.
   int64_t wide_cols_ = 0;
   std::optional<Weights> plain_weights_;
   DeviceMemory x_, bias_, out_, scratch_;
   std::vector<float> biases_;
-  std::vector<double> norms_;  // By column.
+  std::vector<double> norms_;  // One per column.
   Outputs wanted_, wide_wanted_;
 };
 
@@ -127,7 +127,7 @@ absl::Status Trials::place_operands() {
   return device_status(device_.synchronize(), device_);
 }
 
-// For the first `cols` rows of the weight.
+// Arguments for the first `cols` rows of the weight.
 KernelArgs Trials::args(const KernelEntry& kernel, const Weights& weights, int64_t rows,
                         int64_t cols) const {
   const bool gated = kernel.op == Op::kGatedLinear;
@@ -135,7 +135,7 @@ KernelArgs Trials::args(const KernelEntry& kernel, const Weights& weights, int64
   KernelArgs args;
   args.in[0] = {x_.data(), rows, shape_.depth, shape_.depth, shape_.x};
   args.in[1] = weights.view(0);
-  args.in[1].rows = cols;  // The first of them lie alike in every layout.
+  args.in[1].rows = cols;  // Every layout stores the first rows alike.
   if (shape_.bias) args.in[2] = {bias_.data(), 1, cols, cols, DType::kF32};
   args.out[0] = {out_.data(), rows, out_cols, out_cols, DType::kF32};
   if (gated) args.attrs = MapAttrs{.function = Function::kScale, .factor = 1};
@@ -157,12 +157,12 @@ absl::StatusOr<const char*> Trials::call(const KernelEntry& kernel, const Kernel
   return refused;
 }
 
-// False: it could not be queued, as the trial says.
+// False: it could not be queued; the trial has the reason.
 absl::StatusOr<bool> Trials::compute(const KernelEntry& kernel, const Weights& weights,
                                      int64_t rows, int64_t cols, Outputs* found, Trial* trial) {
   const KernelArgs call_args = args(kernel, weights, rows, cols);
   const int64_t out_cols = call_args.out[0].cols;
-  device_.clear(out_.data(), rows * out_cols * 4);  // Of what is not written nothing is right.
+  device_.clear(out_.data(), rows * out_cols * 4);  // So that unwritten rows are wrong.
   ASSIGN_OR_RETURN(const char* const refused, call(kernel, call_args, 1));
   if (refused != nullptr) {
     trial->verdict = Verdict::kRefused;
@@ -256,7 +256,7 @@ Worst Trials::compare(const Outputs& found, const Outputs& sums, bool slices) co
   });
 }
 
-// Error 1: a bit is another one.
+// Error 1: a bit differs.
 Worst Trials::compare_bits(const Outputs& found, const Outputs& whole) const {
   return worst_of(std::min(found.rows, whole.rows), [&](int64_t row) {
     for (int64_t col = 0; col < found.cols; ++col) {
@@ -266,7 +266,7 @@ Worst Trials::compare_bits(const Outputs& found, const Outputs& whole) const {
   });
 }
 
-// `whole` is filled by the first call and compared by the others.
+// The first call fills `whole`; the others compare with it.
 absl::Status Trials::try_rows(const KernelEntry& kernel, const Weights& weights, int64_t rows,
                               int64_t cols, Outputs* whole, Trial* trial) {
   Outputs found;
@@ -277,14 +277,14 @@ absl::Status Trials::try_rows(const KernelEntry& kernel, const Weights& weights,
   TriedRows tried{.rows = rows, .cols = cols, .error = worst.error};
   if (worst.error > 1) {
     trial->verdict = Verdict::kRefused;
-    trial->problem = fmt::format("of {} rows, row {}, column {} is {:.3g} times its bound off",
+    trial->problem = fmt::format("of {} rows, row {}, column {} is off by {:.3g} times its bound",
                                  rows, worst.row, worst.col, worst.error);
   } else if (place_.same_bits && whole->rows > 0) {
     const Worst other = compare_bits(found, *whole);
     if (other.error > 0) {
       trial->verdict = Verdict::kRefused;
       trial->problem = fmt::format(
-          "row {}, column {} has other bits among {} rows and {} columns than among {} and {}: "
+          "row {}, column {} has other bits with {} rows and {} columns than with {} and {}: "
           "--fast allows that",
           other.row, other.col, rows, found.cols, whole->rows, whole->cols);
     }

@@ -11,7 +11,7 @@
 #include "base/check.h"
 #include "base/numbers/numeric_class.h"
 #include "base/status.h"
-#include "operators/schema.h"
+#include "operators/schema/schema.h"
 #include "worker/kernel_choice/bindings.h"
 
 namespace lockstep {
@@ -48,7 +48,7 @@ std::optional<Linear> linear_of(const Program& program, const Instruction& instr
   return linear;
 }
 
-// Of each shape the first weight that has it. A rank without columns has nothing to compute.
+// The first weight of each shape. A rank without columns has nothing to compute.
 std::map<LinearShape, int> shapes_of(const Program& program) {
   std::map<LinearShape, int> shapes;
   for (const Instruction& instruction : program.instructions()) {
@@ -64,8 +64,8 @@ std::vector<const KernelEntry*> candidates_of(const Program& program, const Back
   return kernels_for(program, backend, shape.op, shape.weight, shape.x);
 }
 
-// What sums are compared with: of either operator linear's plain kernel, which every table has for
-// the types that gated_linear takes.
+// The kernel that gives the expected sums for both operators: linear's plain one. Every table has
+// it for the types that gated_linear takes.
 const KernelEntry& plain_linear(const Program& program, const Backend& backend,
                                 const LinearShape& shape) {
   const auto linears = kernels_for(program, backend, Op::kLinear, shape.weight, shape.x);
@@ -73,7 +73,7 @@ const KernelEntry& plain_linear(const Program& program, const Backend& backend,
   return *linears.back();
 }
 
-// Proven at a shape and refused at none.
+// Proven at one shape and refused at none.
 bool is_trusted(const Proof& proof, const std::string& kernel) {
   bool proven = false;
   for (const Trial& trial : proof.trials) {
@@ -85,13 +85,13 @@ bool is_trusted(const Proof& proof, const std::string& kernel) {
 }
 
 bool may_serve(const Proof& proof, const LinearShape& shape, const std::string& kernel) {
-  if (shape.cols == 0 || shape.depth == 0) return true;  // A rank without a share: nothing to do.
+  if (shape.cols == 0 || shape.depth == 0) return true;  // A rank without a share computes nothing.
   const Trial* trial = proof.find(shape, kernel);
   if (trial == nullptr || trial->verdict == Verdict::kUnproven) return is_trusted(proof, kernel);
   return trial->verdict == Verdict::kProven;
 }
 
-// The mean of a kernel's times, each in parts of the fastest for so many rows.
+// The mean of a kernel's times, each relative to the fastest for that number of rows.
 double mean_of_times(const Proof& proof, const Trial& trial) {
   double sum = 0;
   int count = 0;
@@ -138,7 +138,7 @@ std::string names_of(const std::vector<const KernelEntry*>& candidates) {
   return names;
 }
 
-// All kernels of one shape. What there is no room for stays unproven.
+// Tries all kernels of one shape. A kernel for which memory is short stays unproven.
 class Prover {
  public:
   Prover(const TrialPlace& place, const ProofOptions& options, Proof& proof)
@@ -225,7 +225,7 @@ absl::Status prove(const Program& program, const Backend& backend, const WeightS
   Prover prover(place, options, *proof);
   for (const auto& [shape, weight] : ordered) {
     const auto candidates = candidates_of(program, backend, shape);
-    if (candidates.empty()) continue;  // As bind() says.
+    if (candidates.empty()) continue;  // bind() reports it.
     RETURN_IF_ERROR(prover.prove(shape, program.weights(weight), candidates,
                                  plain_linear(program, backend, shape)));
   }
@@ -249,11 +249,11 @@ std::vector<std::string> complaints(const Proof& proof, int64_t budget_ms) {
                         trial.problem.empty() ? "" : " (" + trial.problem + ")");
   }
   if (shapes == 0) return lines;
-  lines.push_back(fmt::format(
-      "kernels of {} shapes are not proven in the {} s that a start has for it, and the "
-      "next start goes on: {}; computed by kernels proven at other shapes, else by "
-      "plain ones, many times slower",
-      shapes, static_cast<double>(budget_ms) / 1000, left));
+  lines.push_back(
+      fmt::format("kernels of {} shapes are not proven in the {} s of one start, and the next "
+                  "start continues: {}; until then kernels proven at other shapes compute them, "
+                  "else plain ones, many times slower",
+                  shapes, static_cast<double>(budget_ms) / 1000, left));
   return lines;
 }
 
@@ -269,14 +269,14 @@ absl::StatusOr<std::vector<const KernelEntry*>> chosen_kernels(
     const size_t number = linears++;
     const LinearShape& shape = linear->shape;
     const auto candidates = candidates_of(program, backend, shape);
-    if (candidates.empty()) continue;  // As bind() says.
+    if (candidates.empty()) continue;  // bind() reports it.
     chosen.back() = choose(candidates, shape, proof, is_fast_class(program.numeric_class()));
     if (wanted.empty()) continue;
     const std::string name = number < wanted.size() ? wanted[number] : "";
     const auto found = std::ranges::find_if(
         candidates, [&](const KernelEntry* kernel) { return name == kernel->name; });
     if (found == candidates.end()) {
-      return failed_precondition("kernel of linear {}: wanted one of {}, found \"{}\"", number,
+      return failed_precondition("kernel of linear {}: must be one of {}, found \"{}\"", number,
                                  names_of(candidates), printable(name));
     }
     if (const Trial* trial = proof.find(shape, name);
@@ -287,7 +287,8 @@ absl::StatusOr<std::vector<const KernelEntry*>> chosen_kernels(
     chosen.back() = *found;
   }
   if (wanted.empty() || linears == wanted.size()) return chosen;
-  return failed_precondition("kernels of {} linears wanted, found {}", linears, wanted.size());
+  return failed_precondition("kernels must be given for {} linears, found {}", linears,
+                             wanted.size());
 }
 
 std::map<LinearShape, std::string> by_shape(const Program& program,

@@ -1,14 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0
-// Proof at load: which kernel computes each linear and gated_linear of a program is decided by what
-// kernels do on this device. One that was never tried here, or disagrees with the plain kernel,
-// gives no token.
+// Proof at load: trials on this device decide which kernel computes each linear and gated_linear of
+// a program. A kernel that was never tried here, or disagrees with the plain kernel, computes no
+// token.
 //
-// The exact class takes the table's first that is proven, whatever its time: the choice must not
-// depend on how a matrix is cut. The fast class takes the one with the least mean of its times,
-// each in parts of the fastest for so many rows; an earlier one of the table unless another is by a
-// twentieth faster. What the time did not suffice for, and a kernel of which no more is known, is
-// computed by a kernel that was proven at another shape of this program and refused at none; where
-// there is none, by the plain one.
+// The exact class uses the table's first proven kernel, whatever its time: the choice must not
+// depend on how a matrix is sharded. The fast class uses the kernel with the smallest mean of its
+// times, each relative to the fastest for that number of rows; a later one of the table must be
+// faster by a twentieth. A shape for which the time was too short is computed by a kernel that was
+// proven at another shape of this program and refused at none; without one, by the plain kernel.
 #pragma once
 
 #include <atomic>
@@ -25,15 +24,15 @@
 
 namespace lockstep {
 
-// By shape; of each the kernels in the order of their table, the plain one last.
+// The trials by shape; for each shape the kernels in the table's order, the plain one last.
 struct Proof {
   std::vector<Trial> trials;
 
   const Trial* find(const LinearShape& shape, const std::string& kernel) const;
-  bool complete() const;  // Every kernel is proven, or refused.
+  bool complete() const;  // Every kernel is proven or refused.
 };
 
-// Every shape of the program with every candidate, nothing of it tried.
+// Every shape of the program with every candidate, all of them untried.
 Proof untried(const program::Program& program, const Backend& backend);
 
 struct ProofOptions {
@@ -41,21 +40,21 @@ struct ProofOptions {
   int64_t (*now_ns)() = steady_now_ns;
   Progress* progress = nullptr;
   const std::atomic<bool>* cancelled = nullptr;
-  // Before each trial, with what is known: where the process may end is on record. Null: nowhere.
+  // Called before each trial, so that it is on record if the process ends in it. May be null.
   std::function<void(const Trial& next)> begins = nullptr;
 };
 
-// Tries what is not known, the smallest weights first, as long as the time suffices. An error is
-// the device's, which is then of no more use, or kCancelled; `proof` has what was found by then.
+// Tries what is not known, the smallest weights first, until the time is over. An error is the
+// device's, which is then unusable, or kCancelled; `proof` has what was found before.
 absl::Status prove(const program::Program& program, const Backend& backend,
                    const WeightSource& source, Parallel& parallel, const ProofOptions& options,
                    Proof* proof);
 
-// Lines for the log: a warning for each kernel that is refused and one for all that is left.
+// Lines for the log: a warning for each kernel that is refused, and one for all that are unproven.
 std::vector<std::string> complaints(const Proof& proof, int64_t budget_ms);
 
-// By instruction; null: it is no linear. `wanted`, of each linear, are the kernels that the group
-// agreed on; none: this rank's own choice. kFailedPrecondition: there is no such kernel.
+// One per instruction; null: it is no linear. `wanted`, one per linear, are the kernels that the
+// group agreed on; empty: this rank chooses. kFailedPrecondition: there is no such kernel.
 absl::StatusOr<std::vector<const KernelEntry*>> chosen_kernels(
     const program::Program& program, const Backend& backend, const Proof& proof,
     std::span<const std::string> wanted = {});
@@ -64,7 +63,7 @@ absl::StatusOr<std::vector<const KernelEntry*>> chosen_kernels(
 std::map<LinearShape, std::string> by_shape(const program::Program& program,
                                             const std::vector<const KernelEntry*>& chosen);
 
-// Of each linear, as cluster.Ready has them: the kernel that computes it, then others that could.
+// For each linear, as in cluster.Ready: the kernel that computes it, then others that could.
 std::vector<std::string> kernels_text(const program::Program& program, const Backend& backend,
                                       const Proof& proof,
                                       const std::vector<const KernelEntry*>& chosen);

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
-// A line of magic, version, key and checksum, then JSON. It is written under another name and
-// renamed. A process that a kernel takes down cannot say so: the file says before each trial that
-// it begins, and a start that finds one begun and not ended counts it. Twice, since a user may have
-// ended the first one.
+// A line with magic, version, key and checksum, then JSON, written under another name and renamed.
+// A process that a kernel kills cannot report it: so the file records the start of each trial, and
+// the next process counts a trial that was started and not ended. A kernel is refused after two,
+// since a user may have ended the first process.
 #include "worker/kernel_choice/proof_cache.h"
 
 #include <elf.h>
@@ -65,7 +65,7 @@ std::string build_id() {
   return id;
 }
 
-// Where there is no identifier: size and time of the program's file.
+// Without an identifier: size and time of the program's file.
 std::string build_text() {
   if (std::string id = build_id(); !id.empty()) return id;
   struct stat info {};
@@ -107,7 +107,7 @@ OrderedJson json_of(const ProofRecord& record) {
   for (const ProofRecord::Line& line : record.lines) {
     OrderedJson rows = OrderedJson::array();
     for (const TriedRows& tried : line.trial.rows) {
-      // An error without bound is no number of JSON.
+      // JSON has no infinity.
       rows.push_back({{"rows", tried.rows},
                       {"cols", tried.cols},
                       {"ns", tried.ns},
@@ -173,13 +173,14 @@ std::string head_of(const std::string& key, const std::string& body) {
 absl::StatusOr<ProofRecord> read_record(const std::string& path, const std::string& key) {
   struct stat info {};
   if (::stat(path.c_str(), &info) != 0 || info.st_uid != ::geteuid()) {
-    return failed_precondition("{}: wanted a file of this user's own", path);
+    return failed_precondition("{}: the file must be this user's own", path);
   }
   ASSIGN_OR_RETURN(const std::string text, read_file(path, kMostProofBytes));
   const size_t end = std::min(text.find('\n'), text.size() - 1);
   const std::string body = text.empty() ? "" : text.substr(end + 1);
   if (body.empty() || text.substr(0, end + 1) != head_of(key, body)) {
-    return failed_precondition("{}: wanted a whole file of this version, found another head", path);
+    return failed_precondition("{}: must be a complete file of this version, found another header",
+                               path);
   }
   return record_of_json(body, path);
 }
@@ -198,7 +199,7 @@ ProofCache::ProofCache(const std::string& folder, ProofFacts facts, const Proof&
     : facts_(std::move(facts)) {
   if (folder.empty()) return;
   std::error_code error;
-  fs::create_directories(folder, error);  // What cannot be written is said once there is something.
+  fs::create_directories(folder, error);  // The first write reports an error.
   key_ = key_of(facts_, untried);
   path_ = (fs::path(folder) / (key_ + kProofSuffix)).string();
   lock_ = ::open((path_ + ".lock").c_str(), O_RDWR | O_CREAT | O_CLOEXEC, 0600);
@@ -220,7 +221,7 @@ void ProofCache::load(Proof* proof) {
   if (path_.empty() || !fs::exists(path_, error)) return;
   const absl::StatusOr<ProofRecord> record = read_record(path_, key_);
   if (!record.ok()) {
-    spdlog::warn("proof of kernels: {}; they are proven anew", message_of(record.status()));
+    spdlog::warn("proof of kernels: {}; they are proven again", message_of(record.status()));
     return;
   }
   for (Trial& trial : proof->trials) {

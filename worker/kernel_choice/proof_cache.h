@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
-// What was proven on a device, as a file that the next start reads: <key>.lockstep-proof in the
-// folder of packed weights. The key is of all that a proof depends on: the GPU, its driver, the
-// numeric class with the library's version, this very build, and the program's shapes. A file that
-// is not whole, or not this user's, is none. One line of the log says what goes wrong.
+// The proof for a device, in a file that the next start reads: <key>.lockstep-proof in the folder
+// of packed weights. The key covers all that a proof depends on: the GPU, its driver, the numeric
+// class with the library's version, this build, and the program's shapes. A file that is
+// incomplete, or another user's, is ignored. Errors are one line of the log.
 #pragma once
 
 #include <cstdint>
@@ -19,38 +19,38 @@ namespace lockstep {
 
 struct ProofFacts {
   std::string device;         // Name and address.
-  std::string driver;         // As cuda_driver_version().
+  std::string driver;         // cuda_driver_version().
   std::string numeric_class;  // With the chip and the library's version.
-  std::string build;          // Kernels of another one are others.
-  int64_t most_rows = 0;      // Of a step.
+  std::string build;          // Another build has other kernels.
+  int64_t most_rows = 0;      // Rows of a step.
 };
-// Those of a program on a device, by this build.
+// The facts of a program on a device, for this build.
 ProofFacts proof_facts(const program::Program& program, const Backend& backend);
 
 // A file's contents.
 struct ProofRecord {
   ProofFacts facts;
   struct Line {
-    std::string shape;  // As text_of() has it.
-    Trial trial;        // But for its shape.
-    int ends = 0;       // Of processes, while it was tried.
+    std::string shape;  // The result of text_of().
+    Trial trial;        // Without its shape.
+    int ends = 0;       // How often the process ended while it was tried.
     bool chosen = false;
   };
   std::vector<Line> lines;
 };
 
-// One file, of one process at a time: where another one has it open it is read and left alone.
+// One file, for one process at a time: if another one has it open, it is only read.
 class ProofCache {
  public:
-  // "": nothing is kept. `untried`: the shapes and kernels in question.
+  // "": nothing is stored. `untried`: the shapes and kernels in question.
   ProofCache(const std::string& folder, ProofFacts facts, const Proof& untried);
   ~ProofCache();
   ProofCache(const ProofCache&) = delete;
   ProofCache& operator=(const ProofCache&) = delete;
 
-  // Fills in what is known. A kernel during whose trial the process ended twice is refused.
+  // Fills in what is known. A kernel is refused if the process ended twice during its trial.
   void load(Proof* proof);
-  // Says that the process may end now.
+  // Records that this trial begins and may end the process.
   void begin(const Trial& next, const Proof& proof);
   void store(const Proof& proof, const std::map<LinearShape, std::string>& chosen);
 
@@ -62,12 +62,12 @@ class ProofCache {
 
   ProofFacts facts_;
   std::string key_;
-  std::string path_;  // "": nothing is kept.
+  std::string path_;  // "": nothing is stored.
   int lock_ = -1;     // A descriptor; -1: another process has the file.
   std::map<std::pair<std::string, std::string>, int> ends_;  // By shape and kernel.
 };
 
-// Of all files in the folder that are whole, by name.
+// All complete files of the folder, by name.
 std::vector<ProofRecord> read_proofs(const std::string& folder);
 
 }  // namespace lockstep

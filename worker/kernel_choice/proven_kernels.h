@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// What a worker does about proof (proof.h) when it loads: what is on file, the rest tried on the
-// device, the choice, and what the log has to say of it.
+// A worker's part of proof (proof.h) when it loads: reads the file, tries the rest on the device,
+// chooses the kernels, and logs the result.
 #pragma once
 
 #include <atomic>
@@ -15,23 +15,23 @@
 namespace lockstep {
 
 struct ProvenOptions {
-  std::string folder = {};  // Of the file; "": none.
-  // Of each linear, that the group agreed on; none: this rank's own choice.
+  std::string folder = {};  // The file's folder; "": no file.
+  // The kernels that the group agreed on, one per linear; empty: this rank chooses.
   std::vector<std::string> wanted = {};
   int64_t (*now_ns)() = steady_now_ns;
   Progress* progress = nullptr;
   const std::atomic<bool>* cancelled = nullptr;
 };
 
-// As bind(), with kernels that are proven, where the backend wants that; `kernels` are then
-// kernels_text(). Other errors than bind()'s are the device's, kCancelled, or kFailedPrecondition:
-// a kernel is wanted that there is not.
+// Like bind(), with proven kernels if the backend requires proof; then `kernels` are
+// kernels_text(). Errors other than bind()'s are the device's, kCancelled, or kFailedPrecondition:
+// a kernel of `wanted` does not exist.
 absl::StatusOr<Bindings> bind_proven(const program::Program& program, const Backend& backend,
                                      const WeightSource& source, Parallel& parallel,
                                      const ProvenOptions& options,
                                      std::vector<std::string>* kernels);
 
-// Whether linears of these texts are computed as the group agreed, if it did.
+// Whether linears with these texts are computed as the group agreed; true if it agreed on nothing.
 bool computes_as(std::span<const std::string> text, std::span<const std::string> wanted);
 
 }  // namespace lockstep

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// Which experts a row is routed to, given each one's key: the same steps on every back end. Keys
-// that are equal go to the lower number; NaN is chosen where it comes first, so that there are
-// always as many experts as wanted. Internal linkage, since files of every ISA include it.
+// Chooses the experts of a row from each one's key, with the same steps on every back end. Among
+// equal keys the lower number is chosen; NaN is chosen if it is first, so that there are always as
+// many experts as needed. Internal linkage, since files of every ISA include it.
 #pragma once
 
 #include "worker/kernels/kernel.h"
@@ -11,10 +11,10 @@ namespace {
 
 enum class Pick : uint8_t { kOpen, kChosen, kOut };
 
-// One row's.
+// The scores and choices of one row.
 struct RouteRow {
   float scores[kMaxExperts];
-  float keys[kMaxExperts];  // Scores, and what is added for the choice alone.
+  float keys[kMaxExperts];  // Scores plus what is added for the choice alone.
   float group_keys[kMaxExperts];
   Pick experts[kMaxExperts];
   Pick groups[kMaxExperts];
@@ -62,10 +62,10 @@ struct RouteRow {
   pick_best(row.keys, count, attrs.chosen, row.experts);
 }
 
-// What the chosen weights are divided by: their sum, which sigmoids may make 0.
+// Added to the sum that divides the chosen weights: sigmoids may make it 0.
 constexpr float kLeastSum = 1e-20f;
 
-// Scores of the chosen experts, ascending, into ids and weights `stride` elements apart.
+// Writes the chosen experts, ascending, to ids and weights that are `stride` elements apart.
 [[maybe_unused, gnu::always_inline]] constexpr void list_chosen(const RouteAttrs& attrs,
                                                                 int64_t count, const RouteRow& row,
                                                                 int32_t* ids, int64_t id_stride,

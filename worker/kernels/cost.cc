@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
-// The minimum that kernels must move and compute.
+// The minimum of bytes and operations that a kernel needs.
 #include <algorithm>
 
-#include "operators/schema.h"
+#include "operators/schema/schema.h"
 #include "worker/kernels/find.h"
 
 namespace lockstep {
@@ -17,8 +17,8 @@ int64_t operand_bytes(const KernelArgs& args) {
   return bytes;
 }
 
-// Keys that the step's queries see, summed over rows; and those that must be read at least once,
-// summed over sequences.
+// The keys that the step's queries see, summed over rows, and the keys that must be read at least
+// once, summed over sequences.
 struct KeyCounts {
   int64_t seen = 0;
   int64_t read = 0;
@@ -53,13 +53,13 @@ KernelCost attention_cost(const KernelEntry& kernel, const KernelArgs& args) {
           .flops = 2 * keys.seen * attrs.heads * (attrs.head_dim + attrs.v_dim)};
 }
 
-// The rows that are looked up, not the whole weight.
+// Counts the rows that are looked up, not the whole weight.
 KernelCost embed_cost(const KernelEntry& kernel, const KernelArgs& args) {
   const TensorView& out = args.out[0];
   return {.bytes = kernel.packed_bytes(out.rows, out.cols) + view_bytes(out), .flops = 0};
 }
 
-// The weight as it was packed: whole panels, with scales.
+// Counts the packed weight: whole panels, with scales.
 KernelCost linear_cost(const KernelEntry& kernel, const KernelArgs& args) {
   const TensorView &x = args.in[0], &bias = args.in[2], &out = args.out[0];
   return {.bytes = view_bytes(x) + kernel.packed_bytes(out.cols, x.cols) + view_bytes(bias) +
@@ -67,7 +67,7 @@ KernelCost linear_cost(const KernelEntry& kernel, const KernelArgs& args) {
           .flops = 2 * x.rows * x.cols * out.cols};
 }
 
-// That of the linear, and of the function of half its columns.
+// The cost of the linear, and of the function of half its columns.
 KernelCost gated_linear_cost(const KernelEntry& kernel, const KernelArgs& args) {
   const TensorView &x = args.in[0], &out = args.out[0];
   return {.bytes = view_bytes(x) + kernel.packed_bytes(2 * out.cols, x.cols) +
@@ -75,7 +75,7 @@ KernelCost gated_linear_cost(const KernelEntry& kernel, const KernelArgs& args) 
           .flops = (4 * x.cols + schema_of(Op::kGated).flops_per_element) * x.rows * out.cols};
 }
 
-// Experts that the routes name; as many as there may be where ids are a device's.
+// The experts that the routes name; the maximum if ids are on a device.
 int64_t expert_count(const KernelArgs& args) {
   const TensorView& ids = args.in[1];
   const int64_t experts = args.attrs.expert().experts, most = std::min(experts, ids.rows);
@@ -91,7 +91,7 @@ int64_t expert_count(const KernelArgs& args) {
   return count;
 }
 
-// The matrices of the experts that were chosen, each as a linear's.
+// The matrices of the chosen experts, each counted like a linear's.
 KernelCost expert_linear_cost(const KernelEntry& kernel, const KernelArgs& args) {
   const TensorView &x = args.in[0], &out = args.out[0];
   const int64_t matrix = kernel.packed_bytes(out.cols, x.cols);
@@ -101,7 +101,7 @@ KernelCost expert_linear_cost(const KernelEntry& kernel, const KernelArgs& args)
           .flops = 2 * out.rows * x.cols * out.cols};
 }
 
-// Each sequence's block is read, but for one that begins, and written.
+// Each sequence's block is written, and is read unless the sequence begins.
 int64_t moved_block_bytes(const KernelArgs& args) {
   if (args.step == nullptr) return 0;
   int64_t moves = args.step->sequence_count;

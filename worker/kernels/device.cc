@@ -1,6 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// The processor as a device. Huge pages are worth 10 to 15 % of the speed at which weights are
-// read.
+// The CPU as a device. Huge pages make reading weights 10 to 15 % faster.
 #include "worker/kernels/device.h"
 
 #include <sys/mman.h>
@@ -17,7 +16,7 @@ namespace {
 constexpr int64_t kPage = 4096;
 constexpr int64_t kHugePage = int64_t{2} << 20;
 
-// AddressSanitizer does not track mappings: it is told where ours end.
+// AddressSanitizer does not track mappings: it must know where ours end.
 #ifdef __SANITIZE_ADDRESS__
 constexpr int64_t kGuard = kPage;
 void forbid(const std::byte* memory, int64_t bytes) {
@@ -48,7 +47,7 @@ void unmap(std::byte* memory, int64_t bytes) {
   if (bytes > 0) munmap(memory, static_cast<size_t>(bytes));
 }
 
-// A mapping aligned to huge pages: more is mapped, and both ends are unmapped.
+// A mapping aligned to huge pages: maps more, and unmaps both ends.
 std::byte* map_huge(int64_t bytes) {
   std::byte* memory = map(bytes + kHugePage);
   if (memory == nullptr) return nullptr;
@@ -56,7 +55,7 @@ std::byte* map_huge(int64_t bytes) {
   const auto before = static_cast<int64_t>((kHugePage - address % kHugePage) % kHugePage);
   unmap(memory, before);
   unmap(memory + before + bytes, kHugePage - before);
-  // Advice only: without huge pages everything works, a little slower.
+  // Only advice: without huge pages everything works, slightly slower.
   static_cast<void>(madvise(memory + before, static_cast<size_t>(bytes), MADV_HUGEPAGE));
   return memory + before;
 }

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// Where kernels run and their operands are: the processor and its memory, or a GPU and its memory.
-// Weights, states, values and scratch are allocated here; a step is copied in, its answers out.
-// No absl, so that kernels and their tests build on a bare machine; errors are one line of text.
+// The place of kernels and their operands: the CPU and its memory, or a GPU and its memory.
+// Weights, states, values and scratch are allocated here; a step is copied in, its answers out. No
+// absl, so that kernels and their tests build on a bare machine; errors are one line of text.
 #pragma once
 
 #include <cstddef>
@@ -18,7 +18,7 @@ class PeerAccess;  // peer_memory.h
 
 inline constexpr int64_t kDeviceAlign = 256;
 
-// Rows of bytes with a stride on either side; each side is the device's memory or staging memory.
+// Copies rows of bytes with a stride on each side; each side is device memory or staging memory.
 struct RowCopy {
   void* to = nullptr;
   int64_t to_stride = 0;
@@ -28,52 +28,52 @@ struct RowCopy {
   int64_t rows = 0;
 };
 
-// What was queued on a device while it was captured. The device outlives it.
+// The work that was queued on a device while it was captured. The device outlives it.
 class CapturedQueue {
  public:
   virtual ~CapturedQueue() = default;
-  // Queues all of it again, with the addresses and values of then, however often. Null, or why
-  // nothing was queued.
+  // Queues all of it again, with the captured addresses and values, any number of times. Null, or
+  // why nothing was queued.
   virtual const char* replay() = 0;
 };
 
-// One thread at a time, except for wait(). Copies and kernels take effect in the order in which
-// they were queued; host memory that they use must stay valid until they have.
+// For one thread at a time, except wait(). Copies and kernels take effect in the order in which
+// they were queued; host memory that they use must stay valid until then.
 class Device {
  public:
   virtual ~Device() = default;
   virtual std::string name() const = 0;
-  // Tells it from the host's other devices; "" for the host itself.
+  // Distinguishes it from the host's other devices; "" for the host itself.
   virtual std::string address() const { return ""; }
-  // What its kernels' bits depend on beside their sources: the chip, versions of libraries. "" for
-  // the host.
+  // Its kernels' bits depend on this and their sources only: the chip, versions of libraries.
+  // "" for the host.
   virtual std::string kind() const { return ""; }
   virtual int64_t total_bytes() const = 0;  // 0: unknown.
   virtual int64_t free_bytes() const = 0;
-  // Its memory is the host's: kernels read operands there, and nothing has to be copied for them.
+  // Its memory is the host's: kernels read operands there, and nothing must be copied for them.
   virtual bool is_host() const { return false; }
 
-  // The device's memory, cleared, aligned to kDeviceAlign; null where there is no room. release()
-  // does not wait for queued work: call synchronize() first. `bytes` as when it was allocated.
+  // The device's memory, cleared, aligned to kDeviceAlign; null if there is no room. release() does
+  // not wait for queued work: call synchronize() first. `bytes` must equal the allocation's.
   virtual std::byte* allocate(int64_t bytes) = 0;
   virtual void release(std::byte* memory, int64_t bytes) = 0;
-  // Host memory that copies are fastest from and to; null where there is none.
+  // Host memory that is the fastest for copies in both directions; null if there is no room.
   virtual std::byte* allocate_staging(int64_t bytes) = 0;
   virtual void release_staging(std::byte* memory, int64_t bytes) = 0;
 
   virtual void copy_in(std::byte* to, const void* from, int64_t bytes) = 0;
   virtual void copy_out(void* to, const std::byte* from, int64_t bytes) = 0;
   virtual void copy_rows(const RowCopy& copy) = 0;
-  // Several that do not overlap, in any order, all within the device's memory.
+  // Several copies that do not overlap, in any order, all within the device's memory.
   virtual void copy_each(std::span<const RowCopy> copies) {
     for (const RowCopy& copy : copies) copy_rows(copy);
   }
   virtual void clear(std::byte* memory, int64_t bytes) = 0;  // To zeros.
 
-  // What is queued until end_capture() is kept there and not done. Meanwhile nobody allocates,
-  // releases, marks or waits. Null, or why it cannot be: nothing has begun.
+  // Work queued until end_capture() is recorded and not done. Meanwhile no thread may allocate,
+  // release, mark or wait. Null, or why capturing did not begin.
   virtual const char* begin_capture() { return "no queue that can be captured"; }
-  // Null where something that was queued could not be captured, and `problem` says in one line why.
+  // Null if some queued work could not be captured; `problem` has the reason in one line.
   virtual std::unique_ptr<CapturedQueue> end_capture(std::string* problem) {
     *problem = "nothing was captured";
     return nullptr;
@@ -82,22 +82,22 @@ class Device {
   // How its kernels reach memory of other devices of the host; null: they cannot.
   virtual PeerAccess* peer_access() { return nullptr; }
 
-  // What kernels get as KernelArgs::queue.
+  // The value of KernelArgs::queue.
   virtual void* queue() const = 0;
-  // Without waiting: whether all that was queued has ended, well or not.
+  // Whether all queued work has ended, with or without success. Does not wait.
   virtual bool done() = 0;
-  // Waits for all that was queued. Null, or the first thing that went wrong since the device was
-  // opened: the contents of memory are then undefined, and the device cannot be used any more.
+  // Waits for all queued work. Null, or the first error since the device was opened: the contents
+  // of memory are then undefined, and the device cannot be used any more.
   virtual const char* synchronize() = 0;
-  // A place in the queue, after all that was queued. wait() returns once the device has passed it:
-  // null, or what went wrong. Other threads may queue meanwhile, and wait for marks of their own.
+  // A mark after all queued work. wait() returns when the device has passed it: null, or the error.
+  // Other threads may queue meanwhile, and wait for marks of their own.
   virtual int64_t mark() = 0;
   virtual const char* wait(int64_t mark) = 0;
-  // To be called first by any thread that launches kernels and did not open the device.
+  // A thread that launches kernels and did not open the device must call this first.
   virtual void use_from_this_thread() = 0;
 };
 
-// Memory that is released at the end. Empty where there was no room. The device outlives it.
+// Memory that is released at the end. Empty if there was no room. The device outlives it.
 template <auto kAllocate, auto kRelease>
 class OwnedMemory {
  public:
@@ -125,9 +125,9 @@ class OwnedMemory {
 using DeviceMemory = OwnedMemory<&Device::allocate, &Device::release>;
 using StagingMemory = OwnedMemory<&Device::allocate_staging, &Device::release_staging>;
 
-// The processor: memory is the host's and everything is done when a call returns. Memory comes
-// straight from the system: nothing of it is real before it is touched, and from 2 MiB on it asks
-// for huge pages. Any number of threads.
+// The CPU: memory is the host's and all work is done when a call returns. Memory comes straight
+// from the system, which provides a page at its first use; from 2 MiB on it asks for huge pages.
+// Any number of threads may use it.
 std::unique_ptr<Device> host_device();
 
 struct CudaDeviceInfo {
@@ -140,11 +140,11 @@ struct CudaDeviceInfo {
 // The minimum compute capability that kernels are compiled for.
 inline constexpr int kMinCudaMajor = 8;
 
-// GPUs that this process may see; `problem` says in one line why there are none.
+// The GPUs that this process may see; if there are none, `problem` has the reason in one line.
 std::vector<CudaDeviceInfo> cuda_devices(std::string* problem);
-// "13.0": the CUDA that the driver knows; "" without a driver, or in a build without CUDA.
+// "13.0": the CUDA version of the driver; "" without a driver, or in a build without CUDA.
 std::string cuda_driver_version();
-// Null, and why in one line.
+// Null on an error; `problem` has the reason in one line.
 std::unique_ptr<Device> open_cuda_device(int index, std::string* problem);
 
 }  // namespace lockstep

@@ -4,16 +4,16 @@
 // one buffer: one copy, from staging memory, brings it in before the first kernel, and one copy
 // brings the answers out after the last.
 //
-//   DeviceStep on_device(device, sizes);          // Once.
+//   DeviceStep on_device(device, sizes);          // When the program is loaded.
 //   StepView* view = on_device.take(step);        // Queued before the kernels.
 //   args.step = view; ...                         // For every kernel's call.
 //   const char* failure = on_device.give(step);   // Waits; fills the host's requests.
 //
-// What a StepView points to itself comes first in the buffer: where it is depends on how many rows,
-// sequences and outputs there are, as long as the buffer need not grow.
+// The arrays of a StepView itself are first in the buffer: their place depends only on the numbers
+// of rows, sequences and outputs, as long as the buffer need not grow.
 //
-// Attributes are not the step's: kv_head_of and inv_freq have to be copied once, when a program is
-// bound. kernel_cost() reads the host's StepView.
+// Attributes do not belong to the step: kv_head_of and inv_freq must be copied once, when a program
+// is bound. kernel_cost() reads the host's StepView.
 #pragma once
 
 #include <cstddef>
@@ -27,26 +27,26 @@ namespace lockstep {
 // Lengths of arrays that a StepView only points to.
 struct StepSizes {
   int64_t page_tokens = 0;    // Positions per page.
-  int64_t vocab = 0;          // Of all ranks: bits of a mask.
-  int64_t slice_columns = 0;  // Of this rank.
+  int64_t vocab = 0;          // For all ranks: bits of a mask.
+  int64_t slice_columns = 0;  // For this rank.
   int64_t hidden = 0;         // Columns of an embedding.
 };
 
-// One thread at a time. Its buffer grows to the largest step that was ever taken.
+// For one thread at a time. Its buffer grows to the largest step so far.
 class DeviceStep {
  public:
   DeviceStep(Device& device, const StepSizes& sizes) : device_(device), sizes_(sizes) {}
   DeviceStep(const DeviceStep&) = delete;
   DeviceStep& operator=(const DeviceStep&) = delete;
 
-  // Valid until the next take(); null where the device has no room for it.
+  // Valid until the next take(); null if the device has no room for it.
   StepView* take(const StepView& step);
-  // The same step, once its kernels are queued. Null, or what went wrong: the requests are then
-  // as they were.
+  // The same step, after its kernels are queued. Null, or the error: the requests are then
+  // unchanged.
   const char* give(StepView& step);
 
  private:
-  // The same place here, in staging memory, and there. Nothing is `here` while sizes are summed.
+  // The same place in staging memory and on the device. `here` is null while sizes are summed.
   template <typename T>
   struct Place {
     T* here;
@@ -58,12 +58,12 @@ class DeviceStep {
   T* put(const T* from, int64_t count);
   bool reserve(int64_t bytes);
   void lay_out(const StepView& step);
-  // To `here`, unless sizes are summed.
+  // Copies to `here`, unless it is null.
   void lay_out_sequences(const StepView& step, StepSequence* here);
   void lay_out_requests(const StepView& step, OutputRequest* here);
   OutputRequest with_inputs(const OutputRequest& request);
   void add_answers(OutputRequest& request);
-  // Where an answer has come to in staging memory.
+  // The place of an answer in staging memory.
   template <typename T>
   const T* returned(const T* there) const;
 

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Look-up in the tables of kernels, and what a kernel costs. Thread-safe: tables are constant.
+// Look-up in the tables of kernels, and the cost of a kernel. Thread-safe: tables are constant.
 #pragma once
 
 #include <span>
@@ -8,10 +8,10 @@
 
 namespace lockstep {
 
-// All CPU kernels, best first among those of one (operator, weight, activation).
+// All CPU kernels, for each (operator, weight, activation) the best first.
 std::span<const KernelEntry> cpu_kernels();
-// All kernels of a GPU, best first; none in a build without CUDA. Their operands, and what
-// attributes and step point to, are the device's (device.h, device_step.h).
+// All kernels of a GPU, the best first; none in a build without CUDA. Their operands, and the
+// targets of pointers in attributes and step, are the device's (device.h, device_step.h).
 std::span<const KernelEntry> cuda_kernels();
 
 // The first row for these types whose ISA is at most `isa`, or null. A row's kNone matches any
@@ -19,7 +19,7 @@ std::span<const KernelEntry> cuda_kernels();
 const KernelEntry* find_kernel(std::span<const KernelEntry> table, Op op, DType weight,
                                DType activation, Isa isa);
 
-// entry.scratch_bytes(), or 0 where there is none.
+// entry.scratch_bytes(), or 0 if it is null.
 int64_t scratch_bytes(const KernelEntry& kernel, const KernelArgs& largest, int threads);
 
 // The minimum that a call must move and compute: each operand once, a multiply-add as two flops.

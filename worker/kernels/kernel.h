@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// What a kernel is: a function of plain views, bound once at load and called every step. No
-// containers and no inline code worth keeping, so that files compiled for one ISA leak nothing into
-// the others.
+// A kernel: a function of plain views, bound once at load and called in every step. No containers
+// and no inline functions that the linker keeps, so that files compiled for one ISA leak nothing
+// into the others.
 #pragma once
 
 #include <cstddef>
@@ -20,9 +20,9 @@ namespace lockstep {
 
 class Device;  // device.h
 
-// A matrix in memory: rows of `cols` elements, `stride` elements from one row to the next. Where
-// these are rounded (base/numbers/quantization.h), a row is RoundedGroups and the stride whole
-// groups.
+// A matrix in memory: rows of `cols` elements, `stride` elements from one row to the next. If
+// elements are rounded (base/numbers/quantization.h), a row is RoundedGroups and the stride is
+// whole groups.
 struct TensorView {
   void* data = nullptr;
   int64_t rows = 0;
@@ -46,13 +46,13 @@ struct Half {
 
 // One layer's KV pages on this rank: `pages` of page_bytes, which the attention kernel's entry
 // computes. Only the kernel knows the layout within a page. Or a state block for each of `pages`
-// slots, float32 [rows, cols] as program.Block says: what is in it before position 0 of a sequence
-// is void, and read as zeros.
+// slots, float32 [rows, cols] as in program.Block: its contents before position 0 of a sequence are
+// undefined, and read as zeros.
 struct StateView {
   std::byte* data = nullptr;
   int64_t page_bytes = 0;
   int64_t pages = 0;
-  int64_t page_tokens = 0;  // Positions a page holds: 16, 32 or 64.
+  int64_t page_tokens = 0;  // Positions per page: 16, 32 or 64.
   DType dtype = DType::kNone;
 
   [[gnu::always_inline]] constexpr float* block(int64_t slot) const {
@@ -68,7 +68,7 @@ struct LogitEdit {
 };
 
 // A token of this rank's slice. `logit` is the model's own; `edited` has the edits and the
-// temperature (edited / temperature where temperature > 0). `noisy` adds the Gumbel noise, 0 where
+// temperature (edited / temperature if temperature > 0). `noisy` adds the Gumbel noise, 0 if
 // temperature is 0.
 struct Candidate {
   int32_t id = -1;  // -1: none.
@@ -77,24 +77,24 @@ struct Candidate {
   float noisy = 0;
 };
 
-// What is computed from one row of logits, and where the answer goes. Ids are those of the whole
-// vocabulary. Order is by the named value, descending; ties go to the lowest id. The kernel fills
-// *_found.
+// A request for answers from one row of logits, and the places for them. Ids are those of the
+// whole vocabulary. Order is by the named value, descending; among ties the lowest id is first. The
+// kernel fills *_found.
 struct OutputRequest {
   float temperature = 0;  // 0: greedy.
   uint64_t seed = 0;      // Noise is keyed by (seed, position, token id).
   int64_t position = 0;
-  const LogitEdit* edits = nullptr;  // Ascending ids, the whole vocabulary's.
+  const LogitEdit* edits = nullptr;  // Ascending ids of the whole vocabulary.
   int64_t edit_count = 0;
   const uint64_t* mask = nullptr;  // Bit id set: allowed. Null: all are.
 
   Candidate* top = nullptr;  // The best by `edited`.
   int64_t top_count = 0;
   int64_t top_found = 0;
-  Candidate* raw_top = nullptr;  // The best by `logit`, mask and edits left out.
+  Candidate* raw_top = nullptr;  // The best by `logit`, without mask and edits.
   int64_t raw_top_count = 0;
   int64_t raw_top_found = 0;
-  bool want_noisy = false;  // The best by `noisy` over the whole slice.
+  bool want_noisy = false;  // Whether `noisy` is filled: the best over the whole slice.
   Candidate noisy;
   BlockSum* edited_sums = nullptr;  // One per block of kVocabBlock ids of this slice, or null.
   BlockSum* raw_sums = nullptr;
@@ -102,17 +102,17 @@ struct OutputRequest {
 };
 
 // The rows of a step, shared by all its kernels. Rows of a sequence are consecutive, with
-// consecutive positions; pages of a sequence in order, so position p is in pages[p / page_tokens].
+// consecutive positions; its pages are in order, so position p is in pages[p / page_tokens].
 struct StepSequence {
   int64_t first_row = 0;
   int64_t rows = 0;
   int64_t first_position = 0;
   const int32_t* pages = nullptr;
-  int64_t slot = 0;         // Of its state blocks.
-  int64_t rope_length = 0;  // What its rotary frequencies depend on.
-  // The first so many positions see one another: all their rows are in one step.
+  int64_t slot = 0;         // The number of its state blocks.
+  int64_t rope_length = 0;  // The rotary frequencies depend on it.
+  // The first positions, this many, see one another: all their rows are in one step.
   int64_t prefix_rows = 0;
-  int64_t held_position = 0;  // PositionRow::kHeld: of rows behind the prefix.
+  int64_t held_position = 0;  // PositionRow::kHeld of rows after the prefix.
 
   // The last position that a row sees.
   [[gnu::always_inline]] constexpr int64_t last_seen(int64_t position) const {
@@ -136,14 +136,14 @@ struct StepView {
   OutputRequest* outputs = nullptr;      // [outputs]
   int64_t output_count = 0;
   const float* embeddings = nullptr;  // [rows with token -1, hidden], in order of rows, or null
-  int64_t longest = 0;  // On a device no sequence has more positions (DeviceStep sees to it).
+  int64_t longest = 0;                // The maximum of positions in a sequence; DeviceStep sets it.
 };
 
-// Inputs and outputs in the order of the operator's row (operators/schema.cc, docs/operators.md);
-// an optional operand that is absent has no data. A weight is [output columns, input columns], a
-// norm or a bias [1, columns]; rope_table gives columns 0 .. d/2-1 cos, d/2 .. d-1 sin.
-// Views may have no columns (a rank without a share): the kernel then does nothing. Where the
-// row says so, kernels may work in place (out[0].data == in[0].data).
+// Inputs and outputs in the order of the operator's row (operators/schema/schema.cc,
+// docs/operators.md); an absent optional operand has no data. A weight is [output columns, input
+// columns], a norm or a bias [1, columns]; rope_table gives columns 0 .. d/2-1 cos, d/2 .. d-1 sin.
+// Views may have no columns (a rank without a share): the kernel then does nothing. If the
+// operator's row allows it, kernels may work in place (out[0].data == in[0].data).
 struct KernelArgs {
   TensorView in[kMaxInputs];
   TensorView out[kMaxOutputs];
@@ -156,15 +156,15 @@ struct KernelArgs {
   void* queue = nullptr;  // The device's queue; null on CPU.
 };
 
-// Null, or one line of static text that says why the kernel could not run or be queued. What goes
-// wrong later, on a device, is found by Device::synchronize().
+// Null, or one line of static text that says why the kernel could not run or be queued.
+// Device::synchronize() reports later errors on a device.
 using KernelFn = const char* (*)(const KernelArgs& args);
 
 // Weights are laid out once at load in the order in which their kernel reads them. packed_bytes:
-// room for a matrix [rows, cols]. pack: rows [row_begin, row_end) of it, given as float32 [row_end
-// - row_begin, cols] with stride `source_stride`, or as `quantized` where the weight's type is,
-// into their place; row_begin is a multiple of kPackRows and so is row_end, unless it is `rows`.
-// Memory past the last row is zeroed by whoever allocates it.
+// the size of a matrix [rows, cols]. pack: puts rows [row_begin, row_end) of it in their place,
+// given as float32 [row_end - row_begin, cols] with stride `source_stride`, or as `quantized` if
+// the weight's type is; row_begin is a multiple of kPackRows and so is row_end, unless it is
+// `rows`. The code that allocates memory clears it after the last row.
 inline constexpr int64_t kPackRows = 32;
 struct PackArgs {
   const float* source = nullptr;
@@ -179,12 +179,12 @@ struct PackArgs {
 using PackFn = void (*)(const PackArgs& args);
 using PackedBytesFn = int64_t (*)(int64_t rows, int64_t cols);
 
-// Scratch that a call with these arguments may use, over all threads. Smaller calls need no more.
-// Reads the views' shapes and types and the attributes, never `step` or data.
+// The scratch that a call with these arguments may use, over all threads. Smaller calls need no
+// more. Reads the views' shapes and types and the attributes, never `step` or data.
 using ScratchBytesFn = int64_t (*)(const KernelArgs& largest, int threads);
 
-// What one layer keeps of `tokens` positions on a rank: for each KV head, keys of k_dim and values
-// of v_dim elements; with a v_dim of 0 values are the first columns of keys.
+// The data that one layer stores for `tokens` positions on a rank: for each KV head, keys of k_dim
+// and values of v_dim elements; if v_dim is 0, values are the first columns of keys.
 struct PageShape {
   int64_t tokens = 0;
   int64_t kv_heads = 0;
@@ -195,13 +195,13 @@ struct PageShape {
 using PageBytesFn = int64_t (*)(const PageShape& page);
 
 // Null if the kernel can run on the device with these attributes, or static text that says what it
-// wants: "head_dim up to 1024". Asked when a program is bound; reads no tables of the attributes.
+// needs: "head_dim up to 1024". Called when a program is bound; reads no tables of the attributes.
 using FitsFn = const char* (*)(const OperatorAttrs& attrs, const Device& device);
 
 // One row of a back end's table. `weight` is the type of the weight matrix (of the KV pages for
-// attention, kNone where there is neither), `activation` that of in[0], kNone where the operator's
-// own rule about types is enough: a linear with a quantized weight rounds float32 rows to int8
-// itself, or takes rows that were rounded so before.
+// attention, kNone without either), `activation` that of in[0], kNone if the operator's own rule
+// about types suffices: a linear with a quantized weight rounds float32 rows to int8 itself, or
+// takes rows that are already rounded so.
 struct KernelEntry {
   Op op = Op::kNone;
   DType weight = DType::kNone;
@@ -212,11 +212,11 @@ struct KernelEntry {
   PackFn pack = nullptr;
   PackedBytesFn packed_bytes = nullptr;
   ScratchBytesFn scratch_bytes = nullptr;  // Null: none.
-  PageBytesFn page_bytes = nullptr;        // Of attention.
-  FitsFn fits = nullptr;                   // Null: it always does.
-  bool takes_rounded = false;              // in[0] may be of rounded_rows(weight), too.
-  bool takes_bf16 = false;                 // in[0] may be of bfloat16, too.
-  bool own_bits = false;                   // Not those of the portable kernel for the same types.
+  PageBytesFn page_bytes = nullptr;        // For attention.
+  FitsFn fits = nullptr;                   // Null: it always fits.
+  bool takes_rounded = false;              // in[0] may have rounded_rows(weight), too.
+  bool takes_bf16 = false;                 // in[0] may be bfloat16, too.
+  bool own_bits = false;                   // The portable kernel for the same types has other bits.
 };
 
 }  // namespace lockstep

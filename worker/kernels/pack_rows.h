@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Packing of weights as plain rows [N][K]: floats, or codes as quantized_rows.h lays them out. Done
+// Packing of weights as plain rows [N][K]: floats, or codes as laid out in quantized_rows.h. Done
 // on the host for every device.
 #pragma once
 

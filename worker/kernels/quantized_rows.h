@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
-// How plain rows of quantized weights are stored: the scales, then the minima where the kind has
-// them, as bfloat16; then the codes, for int4 two per byte, the earlier one low; filled up to 4
-// bytes. Read by embed on every back end and by linear on CUDA. Internal linkage, since files of
-// every ISA include it.
+// How plain rows of quantized weights are stored: the scales, then the minima if the kind has them,
+// as bfloat16; then the codes, for int4 two per byte, the earlier one low; filled up to 4 bytes.
+// embed reads them on every back end and linear on CUDA. Internal linkage, since files of every ISA
+// include it.
 #pragma once
 
 #include "worker/kernels/kernel.h"
@@ -10,7 +10,7 @@
 namespace lockstep {
 namespace {
 
-// Where the codes of a row of `cols` begin, and the bytes of the row.
+// The offset of the codes in a row of `cols`, and the bytes of the row.
 [[maybe_unused, gnu::always_inline]] constexpr int64_t row_codes_begin(const Quantization& kind,
                                                                        int64_t cols) {
   return 2 * group_count(kind, cols) * (kind.minimum ? 2 : 1);

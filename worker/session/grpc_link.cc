@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// The synchronous stream is the simplest thing that works here: one call, one reader, one writer.
+// The synchronous stream is the simplest solution: one call, one reader, one writer.
 #include "worker/session/grpc_link.h"
 
 #include <grpcpp/grpcpp.h>
@@ -20,14 +20,14 @@ namespace {
 
 constexpr std::chrono::seconds kChallengeTimeout{5};
 
-// What a refusal by gRPC means; "" if it means nothing but that another try may help.
+// The meaning of a refusal by gRPC; "" if another try may help.
 std::string why_refused(const grpc::Status& status) {
   switch (status.error_code()) {
     case grpc::StatusCode::UNAUTHENTICATED:
     case grpc::StatusCode::PERMISSION_DENIED:
       return fmt::format(
-          "the coordinator refused this worker: {}: set LOCKSTEP_JOIN_TOKEN to the same "
-          "on both sides",
+          "the coordinator refused this worker: {}: set LOCKSTEP_JOIN_TOKEN to the same value on "
+          "both sides",
           status.error_message());
     case grpc::StatusCode::UNIMPLEMENTED:
       return fmt::format(
@@ -39,8 +39,8 @@ std::string why_refused(const grpc::Status& status) {
   }
 }
 
-// Of the files as they are now, if those are good: the next link has a channel of its own, and asks
-// anew. A watcher of gRPC 1.51 would abort the process where a file is empty.
+// Uses the files as they are now, if they are good: the next link has its own channel, and reads
+// them again. A watcher of gRPC 1.51 would abort the process if a file is empty.
 std::shared_ptr<grpc::ChannelCredentials> credentials_of(const DialOptions& dial) {
   if (dial.tls == nullptr) return grpc::InsecureChannelCredentials();
   using grpc::experimental::IdentityKeyCertPair;
@@ -115,7 +115,7 @@ absl::Status GrpcLink::open(const std::string& token, const std::stop_token& sto
       !same_secret(reply.proof(), coordinator_proof(token, nonce, reply.nonce()))) {
     return absl::PermissionDeniedError(
         "the coordinator does not know this worker's join token: set LOCKSTEP_JOIN_TOKEN to the "
-        "same on both sides");
+        "same value on both sides");
   }
   context_.AddMetadata(kNonceMetadata, to_hex(reply.nonce()));
   context_.AddMetadata(kWorkerNonceMetadata, to_hex(nonce));

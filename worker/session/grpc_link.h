@@ -16,13 +16,13 @@ namespace lockstep {
 struct DialOptions {
   std::string coordinator;  // "host:port", "unix:/path" or "unix-abstract:name".
   std::string token;
-  // Null: plain. Else the coordinator's certificate is of its authority, and names the host.
+  // Null: plain. Else the coordinator's certificate must be of its authority, and name the host.
   LastGoodTls* tls = nullptr;
-  bool knows_coordinator = false;  // It started this worker: the host is not looked at.
+  bool knows_coordinator = false;  // It started this worker: the host is not checked.
 };
 
-// kUnavailable: nobody answers there now, so that another try may help. kPermissionDenied: it does
-// not know the token, or is of another version. kCancelled: `stop` was requested.
+// kUnavailable: there is no answer now, another try may help. kPermissionDenied: it does not know
+// the token, or has another version. kCancelled: `stop` was requested.
 absl::StatusOr<std::unique_ptr<Link>> dial(const DialOptions& options, const std::stop_token& stop);
 
 }  // namespace lockstep

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// The core decides under mutex_, which is held for moments only; work and writing go on without it.
+// The core decides under mutex_, which is held only for moments; work and writing run without it.
 #include "worker/session/session.h"
 
 #include <spdlog/spdlog.h>
@@ -37,8 +37,8 @@ std::string link_target(const char* path) {
   return std::string(target, length > 0 ? static_cast<size_t>(length) : 0);
 }
 
-// Ranks with the same name can meet in shared memory: one kernel, one namespace of sockets, one
-// user, and nobody said that they are on different hosts.
+// Ranks with the same name can meet in shared memory: they have one kernel, one namespace of
+// sockets and one user, and no user said that they are on different hosts.
 std::string host_name(const std::string& said) {
   std::string boot;
   std::ifstream("/proc/sys/kernel/random/boot_id") >> boot;
@@ -91,7 +91,7 @@ absl::Status Session::run() {
       write_out();
     }
   }
-  if (!is_closed()) link_.cancel();  // Where it is, its status says why.
+  if (!is_closed()) link_.cancel();  // If it is closed, its status says why.
   heart.join();
   reader.join();
   const absl::Status refused = link_.finish();
@@ -137,8 +137,8 @@ void Session::take(SessionAction action) {
   }
 }
 
-// The thread of heartbeats says goodbye. A coordinator that reads nothing holds it up, and whoever
-// else writes.
+// The heartbeat thread sends the goodbye. A coordinator that reads nothing blocks it, and every
+// other writer.
 void Session::stop() {
   on([](SessionCore& core) { core.stop(steady_now_ms()); });
   beat_changed_.notify_all();
@@ -158,7 +158,7 @@ void Session::read_all() {
   while (link_.read(&message)) {
     const bool answers =
         on([&](SessionCore& core) { core.message(steady_now_ms(), std::move(message)); });
-    if (answers) beat_changed_.notify_all();  // Another thread writes: this one goes on reading.
+    if (answers) beat_changed_.notify_all();  // Another thread writes: this one continues reading.
     message.Clear();
   }
   {
@@ -184,7 +184,7 @@ void Session::send_heartbeats() {
   }
 }
 
-// What others have put there meanwhile goes out as well.
+// Also sends what other threads add meanwhile.
 void Session::write_out() {
   const MutexLock write(&write_mutex_);
   while (true) {
@@ -196,7 +196,7 @@ void Session::write_out() {
       outbox_.pop_front();
     }
     if (message.has_value()) {
-      link_.write(*message);  // A broken stream ends the reading as well.
+      link_.write(*message);  // A broken stream ends the reading, too.
     } else {
       link_.finish_writing();
     }
@@ -224,7 +224,7 @@ WorkResult Session::perform(const Work& work) {
   absl::StatusOr<WorkResult> result = try_perform(work);
   if (result.ok()) return *std::move(result);
   WorkResult failed{.status = result.status()};
-  // A device's fault stays with its process: the next one finds it well again.
+  // A device's fault ends with its process: the next process can use the device again.
   if (const char* fault = backend_.device->synchronize(); fault != nullptr) {
     failed.device = device_status(fault, *backend_.device);
   }
@@ -259,25 +259,25 @@ absl::StatusOr<WorkResult> Session::try_perform(const Work& work) {
       return result;
     }
   }
-  return absl::InternalError("no such work");
+  return absl::InternalError("unknown kind of work");
 }
 
 // ---- Loading ----
 
 namespace {
 
-// The meeting takes this memory before the weights are looked at.
+// The meeting allocates this memory before any weight is loaded.
 absl::Status check_shared_bytes(const program::Program& program, int64_t memory_free) {
   const int64_t bytes = program.shared_bytes();
   if (memory_free <= 0 || bytes <= memory_free) return absl::OkStatus();
   return resource_exhausted(
-      "values that ranks share need {}, {} are free: use a smaller "
-      "--prefill-chunk, or a machine with more",
+      "values that ranks share need {}, {} are free: use a smaller --prefill-chunk, or a machine "
+      "with more memory",
       memory_text(bytes), memory_text(memory_free));
 }
 
-// Whether all ranks here may have old weights and new ones for a while. A GPU has the new ones
-// alone.
+// Whether all ranks here may hold old weights and new ones for a while. A GPU holds only the new
+// ones.
 bool has_room_beside(const cluster::Assignment& assignment, const Backend& backend) {
   if (!backend.device->is_host()) return false;
   int64_t bytes = 0;
@@ -285,11 +285,11 @@ bool has_room_beside(const cluster::Assignment& assignment, const Backend& backe
     bytes += matrix_bytes(dtype_of(weight.dtype()), weight.rows(), weight.cols());
   }
   const int64_t memory_free = free_bytes_of(*backend.device);
-  // Twice: for buffers, and for peers that count meanwhile what is left for KV pages.
+  // Twice: for buffers, and for peers that meanwhile count the memory left for KV pages.
   return memory_free <= 0 || 2 * bytes <= memory_free / ranks_here(assignment);
 }
 
-// On a thread of its own, so that this one stays as it is: ranks of this host go first.
+// Runs it on a new thread, so that this one keeps its priority: ranks of this host come first.
 template <typename Function>
 void at_low_priority(const Function& function) {
   std::thread([&] {
@@ -300,7 +300,7 @@ void at_low_priority(const Function& function) {
 
 }  // namespace
 
-// What the next epoch has no use for is freed before its ranks meet: they count what is free then.
+// Frees what the next epoch does not need before its ranks meet: they count the free memory then.
 void Session::leave_last_epoch(const Work& work) {
   {
     const MutexLock lock(&mutex_);
@@ -316,7 +316,7 @@ void Session::leave_last_epoch(const Work& work) {
 
 absl::StatusOr<WorkResult> Session::load(const Work& work) {
   leave_last_epoch(work);
-  // Nobody loads before all have met: a later look would see what peers have taken by then.
+  // No rank loads before all have met: a later look would miss what peers have taken by then.
   const int64_t memory_free = free_bytes_of(*backend_.device);
   RETURN_IF_ERROR(check_shared_bytes(work.assignment->program(), memory_free));
   ASSIGN_OR_RETURN(std::unique_ptr<Collective> met, meet(work));
@@ -363,13 +363,13 @@ absl::StatusOr<std::unique_ptr<Collective>> Session::meet(const Work& work) {
   return collective;
 }
 
-// First those of this host, then each rank the others to which it sends, or from which it receives.
+// First ranks of this host meet, then each connects to the others that it exchanges data with.
 absl::StatusOr<std::unique_ptr<Collective>> Session::meet_over_hosts(const Work& work,
                                                                      MeetArgs meeting) {
   const cluster::Assignment& assignment = *work.assignment;
   if (options_.data_port == nullptr) {
     return failed_precondition(
-        "rank {} has no port for the data of ranks on other hosts: start it with --data-listen "
+        "rank {} has no data port for ranks on other hosts: start it with --data-listen "
         "ADDRESS:PORT and --cluster-cert or --insecure cluster",
         meeting.rank);
   }
@@ -412,7 +412,7 @@ absl::Status Session::load_worker(const Work& work, std::unique_ptr<Collective> 
   const std::vector<std::string> wanted(work.assignment->kernels().begin(),
                                         work.assignment->kernels().end());
   if (kept_->worker != nullptr && !computes_as(kept_->worker->kernels(), wanted)) {
-    kept_->worker.reset();  // The group agreed on other kernels, for which weights lie otherwise.
+    kept_->worker.reset();  // The group agreed on kernels that lay out weights differently.
   }
   if (work.keep && kept_->worker != nullptr) {
     RETURN_IF_ERROR(kept_->worker->rejoin(*work.assignment, std::move(met)));
@@ -426,7 +426,7 @@ absl::Status Session::load_worker(const Work& work, std::unique_ptr<Collective> 
   return absl::OkStatus();
 }
 
-// What was a rank with this very program is one whose pages are dropped.
+// A worker that was a rank with the same program only drops its pages.
 absl::StatusOr<WorkResult> Session::preload(const Work& work) {
   leave_last_epoch(work);
   if (kept_->worker == nullptr) {

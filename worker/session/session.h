@@ -26,26 +26,26 @@
 
 namespace lockstep {
 
-// What survives epochs and connections: weights in memory serve the next epoch that wants them.
+// Survives epochs and connections: the next epoch that needs the weights reuses them.
 struct KeptWorker {
-  Progress progress;  // The worker's.
+  Progress progress;  // The worker's progress.
   std::unique_ptr<Worker> worker;
-  std::unique_ptr<HeldWeights> held;  // Of a worker whose program is over, in its place.
+  std::unique_ptr<HeldWeights> held;  // Replaces a worker whose program is over.
   KeptWeights weights;
 };
 
 // How this process introduces itself to a coordinator.
 cluster::Hello hello_of(const WorkerProcessOptions& options, const Backend& backend);
 
-// One connection. Everything it is given outlives it.
+// One connection. All arguments outlive it.
 class Session {
  public:
   Session(const WorkerProcessOptions& options, const Backend& backend, KeptWorker* kept,
           Link& link);
 
   // Joins and serves until the stream ends. OK: the coordinator went away, or options.stop.
-  // kPermissionDenied: it refused this worker, and why. kInternal: the device failed, and is of no
-  // more use to this process.
+  // kPermissionDenied: it refused this worker, and why. kInternal: the device failed, and this
+  // process cannot use it any more.
   absl::Status run();
 
  private:
@@ -64,7 +64,7 @@ class Session {
   WorkResult perform(const Work& work);
   absl::StatusOr<WorkResult> try_perform(const Work& work);
 
-  // Weights, in session_loading.cc.
+  // Loading of weights.
   absl::StatusOr<WorkResult> load(const Work& work);
   absl::StatusOr<WorkResult> preload(const Work& work);
   WorkerOptions worker_options(int64_t memory_free);
@@ -78,18 +78,18 @@ class Session {
   KeptWorker* const kept_;
   Link& link_;
   Progress& progress_;
-  std::atomic<bool> cancelled_{false};  // The work under way was aborted.
+  std::atomic<bool> cancelled_{false};  // The running work was aborted.
 
   Mutex mutex_;
   ConditionVariable work_changed_;  // Work to do, or the end.
   ConditionVariable beat_changed_;  // Something to write, or the end.
   SessionCore core_ ABSL_GUARDED_BY(mutex_);
   std::optional<Work> work_ ABSL_GUARDED_BY(mutex_);
-  // In order; nothing: the end of writing.
+  // In order; empty: the end of writing.
   std::deque<std::optional<cluster::WorkerMessage>> outbox_ ABSL_GUARDED_BY(mutex_);
   bool closed_ ABSL_GUARDED_BY(mutex_) = false;  // The other side ended the stream.
   std::optional<absl::Status> end_ ABSL_GUARDED_BY(mutex_);
-  Worker* running_ ABSL_GUARDED_BY(mutex_) = nullptr;  // What an abort has to reach.
+  Worker* running_ ABSL_GUARDED_BY(mutex_) = nullptr;  // An abort must reach it.
 
   Mutex write_mutex_;  // Held while writing, so that messages leave in order.
 };

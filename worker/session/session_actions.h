@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// What SessionCore wants done, as data, and what it is told of it: whoever owns the core takes the
-// actions after each event and carries them out in order.
+// SessionCore's requests, as data, and their results. The owner of the core takes the actions after
+// each event and carries them out in order.
 #pragma once
 
 #include <cstdint>
@@ -16,41 +16,41 @@ namespace lockstep {
 // Describes the weights in memory, which outlive epochs and connections. Empty: there are none.
 struct KeptWeights {
   std::string program;  // Serialized.
-  std::string source;   // Folder, or the seed of random weights, and how they were read.
-  std::string stamp;    // Of their source, see source_stamp().
-  // The files were written after these weights or earlier ones had been read; until a Ready says
-  // so.
+  std::string source;   // Folder or seed of random weights, and how they were read.
+  std::string stamp;    // Their source's, see source_stamp().
+  // The files were written after these weights or earlier ones had been read, and no Ready has said
+  // so yet.
   bool rewritten = false;
 };
 
-// One long action. At most one is under way; each is answered by exactly one work_done().
+// One long action. At most one is running; each is answered by exactly one work_done().
 struct Work {
   enum Kind {
-    kCheck,    // Check the assignment; WorkResult::stamp says what its weights are now.
+    kCheck,    // Check the assignment; WorkResult::stamp is its weights' stamp now.
     kLoad,     // Meet the other ranks, then load the weights, see `keep`. Reply: Ready.
     kStart,    // Allocate KV pages. No reply.
     kStep,     // Reply: StepResult.
     kLogits,   // Reply: LogitsReply.
-    kPreload,  // As kLoad, but meet nobody, and leave the processors to others. Reply: Preloaded.
+    kPreload,  // Like kLoad, without a meeting and at low priority. Reply: Preloaded.
   };
   Kind kind = kCheck;
   uint64_t epoch = 0;
-  std::shared_ptr<const cluster::Assignment> assignment;  // Of the epoch.
-  // kLoad, kPreload: the weights in memory are all that are wanted, if they are still there.
+  std::shared_ptr<const cluster::Assignment> assignment;  // The epoch's.
+  // kLoad, kPreload: if the weights in memory are still there, no others are needed.
   bool keep = false;
-  bool reuse = false;  // They are of the same checkpoint, and some of them may serve.
+  bool reuse = false;                   // They are of the same checkpoint, and some can be reused.
   cluster::CoordinatorMessage message;  // kStart, kStep, kLogits.
 };
 
 struct WorkResult {
   absl::Status status = {};
   cluster::WorkerMessage reply = {};  // The core adds the epoch.
-  std::string stamp = {};             // kCheck: of the source; loads: of what is in memory.
+  std::string stamp = {};             // kCheck: of the source; loads: of the weights in memory.
   int64_t bytes_loaded = 0;           // kLoad: for the last LoadProgress; 0: none.
-  absl::Status device = {};           // Not OK: it is of no more use to this process.
+  absl::Status device = {};           // Not OK: this process cannot use it any more.
 };
 
-// What heartbeats report, read from counters that the working threads write.
+// The contents of heartbeats, read from counters that the working threads write.
 struct Vitals {
   uint64_t load_progress = 0;  // Bytes read, packed and written for this epoch.
   uint64_t instructions = 0;   // Completed since the epoch's Start.
@@ -68,11 +68,11 @@ struct Send {
 struct Run {
   Work work;
 };
-// Make the work under way end soon. It is still answered by work_done().
+// Make the running work end soon. work_done() still answers it.
 struct AbortRunning {};
-// Send nothing more; what came before is still sent. Reading goes on.
+// Send nothing more; earlier messages are still sent. Reading continues.
 struct FinishSending {};
-// The connection is over. Comes once and last, with no work under way. OK: the coordinator went
+// The connection is over. The last action, once, when no work is running. OK: the coordinator went
 // away, or stop(). kPermissionDenied: it refused this worker. kInternal: the device failed.
 struct End {
   absl::Status status;

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Whatever was asked for in an epoch is answered with that epoch's number, however late, so that
-// the coordinator can tell what belongs to the past.
+// A request of an epoch is answered with that epoch's number, however late, so that the coordinator
+// can recognize answers to past epochs.
 #include "worker/session/session_core.h"
 
 #include <algorithm>
@@ -19,16 +19,16 @@ using session_action::FinishSending;
 using session_action::Run;
 using session_action::Send;
 
-// The coordinator sends a Start and the null step at once, and else waits for answers.
+// The coordinator sends a Start and the null step together, and otherwise waits for answers.
 constexpr size_t kMaxQueued = 16;
 
-// The weights' place and how they are read: all that their stamp does not say.
+// The weights' place and how they are read: everything that their stamp does not include.
 std::string source_of(const cluster::Assignment& assignment) {
   return fmt::format("{}#{}#{}#{}", assignment.checkpoint(), assignment.random_weights(),
                      assignment.random_seed(), assignment.embedding_in_file());
 }
 
-// Errors that follow from another rank's end, or from an abort: not this rank's fault.
+// Errors that result from another rank's end, or from an abort: not this rank's fault.
 bool is_peers_fault(absl::StatusCode code) {
   return code == absl::StatusCode::kUnavailable || code == absl::StatusCode::kAborted ||
          code == absl::StatusCode::kCancelled || code == absl::StatusCode::kDeadlineExceeded;
@@ -61,7 +61,7 @@ void SessionCore::connected(int64_t now) {
   next_tick_ = now + kHeartbeatMs;
 }
 
-// --- What the coordinator sends.
+// --- Messages of the coordinator
 
 void SessionCore::message(int64_t, cluster::CoordinatorMessage message) {
   if (ending_.has_value()) return;
@@ -76,7 +76,7 @@ void SessionCore::message(int64_t, cluster::CoordinatorMessage message) {
   if (message.has_abort()) return end_epoch();
   if (!message.has_start() && !message.has_step() && !message.has_logits()) return;
   if (queue_.size() >= kMaxQueued) {
-    return fail(invalid_argument("{} messages wait behind the one under way, wanted {} at most",
+    return fail(invalid_argument("messages that wait must be at most {1}, found {0}",
                                  queue_.size() + 1, kMaxQueued));
   }
   queue_.push_back(std::move(message));
@@ -86,7 +86,8 @@ void SessionCore::message(int64_t, cluster::CoordinatorMessage message) {
 void SessionCore::on_assignment(uint64_t epoch, cluster::Assignment assignment) {
   if (epoch <= epoch_) {
     if (epoch > 0) return;
-    return send(0, failure_of(invalid_argument("an assignment has an epoch from 1 on, found 0")));
+    return send(0,
+                failure_of(invalid_argument("an assignment's epoch must be 1 or more, found 0")));
   }
   if (!preload_serves(assignment)) abort_running();
   queue_.clear();
@@ -102,7 +103,7 @@ bool SessionCore::preload_runs() const {
   return running_.has_value() && running_->kind == Work::kPreload;
 }
 
-// It loads the very weights that this assignment wants, which keeps them then.
+// It loads the weights that this assignment needs, which then keeps them.
 bool SessionCore::preload_serves(const cluster::Assignment& assignment) const {
   if (!preload_runs() || assignment.reload()) return false;
   const cluster::Assignment& preload = *running_->task.assignment;
@@ -110,7 +111,7 @@ bool SessionCore::preload_serves(const cluster::Assignment& assignment) const {
          preload.program().SerializeAsString() == assignment.program().SerializeAsString();
 }
 
-// A rank is told nothing of the kind.
+// Only a worker that runs no rank is sent a preload.
 void SessionCore::on_preload(uint64_t epoch, cluster::Assignment assignment) {
   if (phase_ != Phase::kOver) return;
   abort_running();
@@ -119,7 +120,7 @@ void SessionCore::on_preload(uint64_t epoch, cluster::Assignment assignment) {
   run_next();
 }
 
-// --- Work, one piece at a time.
+// --- Work, one piece at a time
 
 void SessionCore::run_next() {
   if (running_.has_value()) return;
@@ -137,7 +138,7 @@ void SessionCore::run_next() {
 void SessionCore::run_message(cluster::CoordinatorMessage message) {
   const Phase wanted = message.has_start() ? Phase::kReady : Phase::kStarted;
   if (phase_ != wanted) {
-    return fail(failed_precondition("a {} came {}", name_of(message),
+    return fail(failed_precondition("a {} arrived {}", name_of(message),
                                     phase_ == Phase::kStarted ? "after the group was started"
                                                               : "before the group was started"));
   }
@@ -175,7 +176,7 @@ void SessionCore::work_done(int64_t now, WorkResult result) {
   run_next();
 }
 
-// What is in memory is so whether or not anybody still wants it.
+// Weights are in memory whether or not they are still needed.
 void SessionCore::remember(const Running& done, const WorkResult& result) {
   const bool loads = done.kind == Work::kLoad || done.kind == Work::kPreload;
   if (!loads || !result.status.ok()) return;
@@ -184,7 +185,7 @@ void SessionCore::remember(const Running& done, const WorkResult& result) {
             .stamp = result.stamp};
 }
 
-// The assignment is sound, and its weights are now those of this stamp.
+// The assignment is valid, and its weights now have this stamp.
 void SessionCore::run_load(const Task& task, const std::string& stamp) {
   const cluster::Assignment& assignment = *task.assignment;
   const bool same = !assignment.reload() && !stamp.empty() && kept_->stamp == stamp &&
@@ -196,7 +197,7 @@ void SessionCore::run_load(const Task& task, const std::string& stamp) {
       task);
 }
 
-// Nobody wants it any more where another task came meanwhile.
+// If another task has arrived meanwhile, the result is dropped.
 void SessionCore::on_preload_done(const Running& done, WorkResult result) {
   if (!preload_.has_value() || preload_->assignment != done.task.assignment) return;
   if (result.status.ok() && done.kind == Work::kCheck) return run_load(*preload_, result.stamp);
@@ -224,7 +225,7 @@ void SessionCore::on_reply(const Running& done, WorkResult result) {
   send(done.task.epoch, std::move(result.reply));
 }
 
-// --- Ends: of an epoch, of the connection.
+// --- Ends of an epoch and of the connection
 
 void SessionCore::fail(const absl::Status& status) {
   send(epoch_, failure_of(status));
@@ -242,14 +243,14 @@ void SessionCore::abort_running() {
   actions_.push_back(AbortRunning{});
 }
 
-// The device is of no more use.
+// This process cannot use the device any more.
 void SessionCore::give_up(int64_t now, const Running& done, const WorkResult& result) {
   if (ending_.has_value()) return;
   send(done.task.epoch, failure_of(result.status.ok() ? result.device : result.status));
   hang_up(now, kHangUpMs, result.device);
 }
 
-// A call that is cancelled drops what is still on its way: the coordinator has to hear it first.
+// Cancelling a call drops messages in flight: the coordinator must receive them first.
 void SessionCore::hang_up(int64_t now, int64_t patience_ms, absl::Status why) {
   actions_.push_back(FinishSending{});
   ending_ = std::move(why);
@@ -284,9 +285,9 @@ void SessionCore::end_if_idle() {
   actions_.push_back(End{*ending_});
 }
 
-// --- What is sent without being asked for.
+// --- Unrequested messages
 
-// Counters still have the last epoch's values before this one's assignment was checked.
+// Until this epoch's assignment was checked, counters still have the last epoch's values.
 uint64_t SessionCore::progress(const Vitals& vitals) const {
   if (phase_ == Phase::kStarted) return kStepsProgress + vitals.instructions;
   const bool waits_for_preload = phase_ == Phase::kChecking && preload_runs();

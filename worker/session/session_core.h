@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// What a worker does about one connection to the coordinator, as a state machine: events go in,
-// actions come out. There is no thread, clock, lock or stream in it: session.h has those, and a
-// simulation runs many of these on virtual time.
+// A worker's side of one connection to the coordinator, as a state machine: events go in, actions
+// come out. It has no thread, clock, lock or stream: session.h has those, and a simulation runs
+// many of these on virtual time.
 //
 //   connected -> Send{Hello}
 //   Assignment -> Run{kCheck} .. work_done -> Run{kLoad} .. work_done -> Send{Ready}
@@ -28,38 +28,38 @@
 namespace lockstep {
 
 inline constexpr int64_t kHeartbeatMs = 250;
-// How long a worker that gives up waits for the coordinator to have read why.
+// How long a worker that gives up waits until the coordinator has read why.
 inline constexpr int64_t kHangUpMs = 5000;
-// How long one that is told to end waits for the coordinator to have read its goodbye.
+// How long a worker that is stopped waits until the coordinator has read its goodbye.
 inline constexpr int64_t kGoodbyeMs = 1000;
-// Progress of a rank that runs steps begins here: it is further than any rank that still loads.
+// The progress of a rank that runs steps begins here: it exceeds that of any rank that still loads.
 inline constexpr uint64_t kStepsProgress = uint64_t{1} << 48;
 
-// One thread at a time. `now` is in milliseconds of a steady clock. After each event
-// take_actions() says what is to be done, in order.
+// For one thread at a time. `now` is in milliseconds of a steady clock. After each event
+// take_actions() returns the actions to carry out, in order.
 class SessionCore {
  public:
-  // `kept` outlives it, and is changed by events only.
+  // `kept` outlives it; only events change it.
   SessionCore(cluster::Hello hello, KeptWeights* kept);
 
   void connected(int64_t now);
   void message(int64_t now, cluster::CoordinatorMessage message);
   void work_done(int64_t now, WorkResult result);
-  // The stream is over, whoever ended it.
+  // The stream is over; either side may have ended it.
   void closed();
-  // The user wants this worker to end: it says goodbye first.
+  // The user ends this worker: it says goodbye first.
   void stop(int64_t now);
   void tick(int64_t now, const Vitals& vitals);
-  // When tick() has something to do next. An earlier one does nothing.
+  // The time at which tick() next has something to do. An earlier call does nothing.
   int64_t next_tick() const { return next_tick_; }
 
   std::vector<SessionAction> take_actions();
 
  private:
-  // Of the epoch. kOver: aborted, failed, or there was none yet.
+  // The epoch's phase. kOver: aborted, failed, or there was none yet.
   enum class Phase { kOver, kChecking, kLoading, kReady, kStarted };
 
-  // What a worker is told to be, or, without a rank, to be ready for.
+  // The assignment that a worker runs, or, without a rank, prepares for.
   struct Task {
     uint64_t epoch = 0;
     std::shared_ptr<const cluster::Assignment> assignment;
@@ -97,14 +97,14 @@ class SessionCore {
   std::vector<SessionAction> actions_;
   uint64_t epoch_ = 0;  // The last one assigned.
   Phase phase_ = Phase::kOver;
-  Task task_;                                      // Of the epoch.
+  Task task_;                                      // The epoch's.
   std::optional<Task> preload_;                    // Only between epochs.
-  std::deque<cluster::CoordinatorMessage> queue_;  // Of the epoch, to be run one by one.
+  std::deque<cluster::CoordinatorMessage> queue_;  // Messages of the epoch, to be run one by one.
   std::optional<Running> running_;
   int64_t bytes_reported_ = 0;
   int64_t next_tick_ = std::numeric_limits<int64_t>::max();
-  std::optional<int64_t> hang_up_at_;   // The last message was sent: end then, or when closed.
-  std::optional<absl::Status> ending_;  // What to end with.
+  std::optional<int64_t> hang_up_at_;   // After the last message: the time to end, unless closed.
+  std::optional<absl::Status> ending_;  // The status to end with.
   bool ended_ = false;
 };
 

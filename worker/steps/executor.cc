@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Binding first: operands to memory, attributes to kernels. Then the loop over calls.
+// First binds operands to memory and attributes to kernels, then loops over calls.
 #include "worker/steps/executor.h"
 
 #include <algorithm>
@@ -9,7 +9,7 @@
 #include "base/status.h"
 #include "base/system/clock.h"
 #include "operators/attribute_fields.h"
-#include "operators/schema.h"
+#include "operators/schema/schema.h"
 #include "proto/attributes.h"
 #include "proto/row_domains.h"
 #include "worker/kernels/find.h"
@@ -43,7 +43,7 @@ absl::Status kernel_status(const KernelEntry& kernel, const char* failure) {
   return absl::InternalError(fmt::format("kernel {}: {}", kernel.name, failure));
 }
 
-// By row domain.
+// One number per row domain.
 void count_rows(const Program& program, const StepView& step, std::vector<int64_t>& domain_rows) {
   for (int i = 0; i < program.row_domains_size(); ++i) {
     domain_rows[i] = rows_in(program.row_domains(i), step.rows, step.output_count);
@@ -57,7 +57,7 @@ KernelCost moved_bytes(const KernelArgs& args) {
 
 }  // namespace
 
-// Everything but addresses, for the largest step.
+// Everything except addresses, for the largest step.
 Executor::Call Executor::shape(const Program& program, const Instruction& instruction,
                                const KernelEntry* kernel) {
   Call call;
@@ -100,7 +100,7 @@ int64_t buffer_bytes(const Program& program, const Bindings& bindings, int threa
          align_memory(scratch);
 }
 
-// Operands are there or not, which their addresses say; of experts the ids are not known.
+// Addresses show which operands exist; experts' ids are not known.
 std::vector<KernelCost> instruction_costs(const Program& program, const Bindings& bindings,
                                           const StepView& step) {
   StepView view = step;
@@ -171,7 +171,7 @@ absl::StatusOr<std::unique_ptr<Executor>> Executor::make(const Program& program,
   return executor;
 }
 
-// Copies what attributes point to, and points them there.
+// Copies the tables that attributes point to, and changes the pointers.
 absl::Status Executor::place_tables() {
   int64_t bytes = 0;
   const auto each_table = [this](const auto& visit) {
@@ -192,7 +192,7 @@ absl::Status Executor::place_tables() {
   return device_status(device_.synchronize(), device_);
 }
 
-// All but the values' addresses.
+// Sets all except the values' addresses.
 void Executor::connect(const Instruction& instruction, const Weights& weights, Call& call) {
   for (int i = 0; i < instruction.inputs_size(); ++i) {
     const program::Operand& operand = instruction.inputs(i);
@@ -212,7 +212,7 @@ void Executor::connect(const Instruction& instruction, const Weights& weights, C
       call.kernel != nullptr ? call.kernel->name : std::string(op_name(op_of(instruction))));
 }
 
-// A collective may take one with the sum that it reads.
+// A collective may combine a sum with the add_norm that reads it.
 void Executor::find_norms() {
   for (size_t i = 0; i + 1 < calls_.size(); ++i) {
     const Instruction& sum = program_.instructions(calls_[i].instruction);
@@ -287,7 +287,7 @@ absl::Status Executor::run(StepView& step, std::vector<OperatorTime>* times, Mad
     status = collective_->finish();
   }
   if (!status.ok()) {
-    static_cast<void>(device_.synchronize());  // What was queued uses memory that may go now.
+    static_cast<void>(device_.synchronize());  // Queued work uses memory that may be freed now.
     return status;
   }
   const char* failure = device_step_.give(step);
@@ -296,15 +296,14 @@ absl::Status Executor::run(StepView& step, std::vector<OperatorTime>* times, Mad
   return device_status(failure, device_);
 }
 
-// `on_device` is the step as kernels see it. On a device that is not the processor the profile
-// holds what queueing takes.
+// `on_device` is the step as kernels see it. On a GPU the profile has the times of queueing.
 absl::Status Executor::run_calls(StepView& step, StepView& on_device,
                                  std::vector<OperatorTime>* times, MadeValues* values) {
   count_rows(program_, step, domain_rows_);
   const bool queued = !device_.is_host();
   int64_t before_ns = steady_now_ns();
   int64_t done = 0;
-  bool is_normed = false;  // The call is an add_norm that its sum has taken with it.
+  bool is_normed = false;  // The call is an add_norm that was combined with its sum.
   for (Call& call : calls_) {
     ++done;
     set_rows(domain_rows_, call);
@@ -323,7 +322,7 @@ absl::Status Executor::run_calls(StepView& step, StepView& on_device,
       LOCKSTEP_CHECK(collective_ != nullptr);
       const WaitingMark waiting(*progress_);
       const int64_t waited_ns = collective_->waited().wait_ns;
-      Call* const norm = values == nullptr ? call.norm : nullptr;  // Sums are to be seen as well.
+      Call* const norm = values == nullptr ? call.norm : nullptr;  // The sums must be visible, too.
       RETURN_IF_ERROR(call.kind == Kind::kAllReduce ? reduce(call, norm, &is_normed)
                                                     : gather(call));
       if (checks_each_) RETURN_IF_ERROR(collective_->finish());
@@ -341,7 +340,7 @@ absl::Status Executor::run_calls(StepView& step, StepView& on_device,
     if (times != nullptr) times->push_back({call.instruction, before_ns, after_ns, wait_ns});
     before_ns = after_ns;
   }
-  if (!queued) completed(done);  // Calls that were left out at the end count as well.
+  if (!queued) completed(done);  // Calls that were left out at the end count, too.
   return absl::OkStatus();
 }
 

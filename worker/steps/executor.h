@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// A program as a list of calls whose arguments are complete but for the number of rows. A step sets
-// those and runs the list: it allocates nothing and looks nothing up.
+// A program as a list of calls whose arguments are complete except for the number of rows. A step
+// sets those and runs the list: it allocates nothing and looks nothing up.
 #pragma once
 
 #include <memory>
@@ -9,7 +9,7 @@
 
 #include "absl/status/statusor.h"
 #include "base/threads/parallel.h"
-#include "operators/schema.h"
+#include "operators/schema/schema.h"
 #include "proto/program.pb.h"
 #include "worker/collectives/collective.h"
 #include "worker/host/memory.h"
@@ -24,74 +24,74 @@
 
 namespace lockstep {
 
-// The arena, what ranks share and the kernels' scratch for the largest step.
+// The arena, the values that ranks share and the kernels' scratch for the largest step.
 int64_t buffer_bytes(const program::Program& program, const Bindings& bindings, int threads);
 
-// What each instruction has to move and compute in a step of these rows; nothing of it runs. A
-// view costs nothing, a collective the bytes that it makes.
+// The minimum that each instruction moves and computes in a step of these rows. A view costs
+// nothing, a collective the bytes that it produces. Runs none of them.
 std::vector<KernelCost> instruction_costs(const program::Program& program, const Bindings& bindings,
                                           const StepView& step);
 
-// When an operator of a run began and ended, by steady_now_ns().
+// The times at which an operator of a run began and ended, by steady_now_ns().
 struct OperatorTime {
-  int instruction = 0;  // Of the program.
+  int instruction = 0;  // Index in the program.
   int64_t begin_ns = 0;
   int64_t end_ns = 0;
-  int64_t wait_ns = 0;  // Of that, for peers.
+  int64_t wait_ns = 0;  // The part spent waiting for peers.
 };
 
-// One thread at a time. Everything it is given must outlive it.
+// For one thread at a time. All arguments must outlive it.
 class Executor {
  public:
-  // The program has passed validate(). Values, scratch and what attributes point to are on the
+  // The program has passed validate(). Values, scratch and the tables of attributes are on the
   // device.
   static absl::StatusOr<std::unique_ptr<Executor>> make(const program::Program& program,
                                                         const Bindings& bindings,
                                                         const Weights& weights, Device& device,
                                                         Parallel& parallel);
-  // Both before the first run, and again when they change.
+  // Call both before the first run, and again when they change.
   void use(const State& state);
   void use(Collective* collective);
-  // Where every run adds to instructions and marks when it waits. Null: nowhere.
+  // Every run adds to its instructions and marks when it waits. May be null.
   void use(Progress* progress) { progress_ = progress != nullptr ? progress : &no_progress_; }
 
-  // From now on each call adds to the progress of loading. Null: no more.
+  // From now on each call adds to the progress of loading. Null: not any more.
   void count_as_loading(Progress* progress) { loading_ = progress; }
-  // From now on each kernel is waited for as soon as it is queued, so that a fault of the device is
+  // From now on waits for each kernel right after it is queued, so that a fault of the device is
   // found with the kernel that caused it. Slow.
   void check_each_kernel() { checks_each_ = !device_.is_host(); }
-  // From now on steps that generate are padded and replayed. Before use() of what they use.
+  // From now on decode steps are padded and replayed. Call it before use() of what they use.
   void use_graphs() { graphs_ = std::make_unique<StepGraphs>(device_, program_); }
 
-  // Every instruction in order. Kernels without rows are left out, collectives never. Answers are
-  // in the step's requests when it returns. An error is the first collective's that failed, or the
-  // device's; what values hold is then undefined. Operators that ran are appended to `times`,
-  // unless it is null; on a device that is not the processor the times are those of queueing.
-  // What is wanted of values is appended to `values`, unless it is null.
+  // Runs every instruction in order. Kernels without rows are left out, collectives never. Answers
+  // are in the step's requests when it returns. An error is that of the first collective that
+  // failed, or the device's; values are then undefined. Operators that ran are appended to `times`,
+  // unless it is null; on a GPU these are the times of queueing. The requested values are appended
+  // to `values`, unless it is null.
   absl::Status run(StepView& step, std::vector<OperatorTime>* times = nullptr,
                    MadeValues* values = nullptr);
 
-  // This rank's raw logits of an output of the last run.
+  // This rank's raw logits for one output of the last run.
   absl::StatusOr<std::string> logits(int64_t output);
   std::string profile() const { return profile_.to_text(); }
   void forget_times() { profile_.clear(); }
 
  private:
   enum class Kind : uint8_t { kKernel, kAllReduce, kAllGather };
-  static constexpr int kFixedRows = -1;  // Of weights; else an index into row_domains.
+  static constexpr int kFixedRows = -1;  // For weights; else an index into row_domains.
   struct Call {
     Kind kind = Kind::kKernel;
     int in_rows[kMaxInputs] = {};  // Row domains.
     int out_rows[kMaxOutputs] = {};
-    int rows = kTokenRows;  // Without any of these there is nothing to do.
+    int rows = kTokenRows;  // Without any of these rows there is nothing to do.
     const KernelEntry* kernel = nullptr;
     KernelArgs args;
-    std::vector<int64_t> boundaries;  // all_gather: in groups of columns that are stored together
-    bool shared = false;              // all_gather: its result is where all ranks see it.
-    Call* norm = nullptr;             // all_reduce: the next call, where that is its add_norm.
-    int state = -1;                   // Of operators that have one.
+    std::vector<int64_t> boundaries;  // all_gather: in groups of columns stored together
+    bool shared = false;              // all_gather: all ranks see its result.
+    Call* norm = nullptr;             // all_reduce: the next call, if that is its add_norm.
+    int state = -1;                   // For operators that have one.
     int profile_row = 0;
-    int instruction = 0;  // Of the program.
+    int instruction = 0;  // Index in the program.
   };
 
   Executor(Device& device, const program::Program& program);
@@ -107,22 +107,22 @@ class Executor {
   static void set_rows(const std::vector<int64_t>& domain_rows, Call& call);
   absl::Status run_calls(StepView& step, StepView& on_device, std::vector<OperatorTime>* times,
                          MadeValues* values);
-  // With `norm`, unless it is null, where the collective does both: *is_normed.
+  // If `norm` is not null and the collective can do both, it does: *is_normed.
   absl::Status reduce(const Call& call, Call* norm, bool* is_normed);
   absl::Status gather(const Call& call);
-  // This many calls of the run are completed.
+  // Reports that this many calls of the run are completed.
   void completed(int64_t calls);
 
   Device& device_;
   const program::Program& program_;
   DeviceMemory arena_;
-  DeviceMemory shared_;  // Values that ranks share, where their collective has no memory for them.
+  DeviceMemory shared_;  // Values that ranks share, if their collective has no memory for them.
   DeviceMemory scratch_;
   DeviceMemory tables_;
   DeviceStep device_step_;
   StagingMemory answer_;
   std::vector<Call> calls_;
-  std::vector<int64_t> domain_rows_;  // Of the step that runs, by row domain.
+  std::vector<int64_t> domain_rows_;  // The running step's, by row domain.
   TensorView logits_;
   Collective* collective_ = nullptr;
   bool checks_each_ = false;
@@ -130,10 +130,10 @@ class Executor {
   Progress no_progress_;
   Progress* progress_ = &no_progress_;
   Progress* loading_ = nullptr;
-  std::unique_ptr<StepGraphs> graphs_;  // Null: every call of every step is made.
-  uint64_t instructions_before_ = 0;    // The run.
+  std::unique_ptr<StepGraphs> graphs_;  // Null: every step makes every call.
+  uint64_t instructions_before_ = 0;    // Before this run.
   Profile profile_;
-  // Of the profile: waiting in collectives, and for what a device has queued.
+  // Rows of the profile: waiting in collectives, and for a device's queued work.
   int peers_row_ = -1;
   int wait_row_ = -1;
 };

@@ -16,7 +16,7 @@ absl::Status keep_values(const program::Program& program, int instruction,
   const auto& outputs = program.instructions(instruction).outputs();
   for (int i = 0; i < outputs.size(); ++i) {
     const TensorView& view = views[static_cast<size_t>(i)];
-    if (is_rounded(view.dtype)) continue;  // What was rounded is among the values.
+    if (is_rounded(view.dtype)) continue;  // The source of the rounding is among the values.
     const int64_t element = dtype_bytes(view.dtype), row_bytes = view.cols * element;
     MadeValues::Made made{.value = outputs[i], .rows = {}};
     made.rows.resize(static_cast<size_t>(view.rows * row_bytes));
@@ -30,7 +30,7 @@ absl::Status keep_values(const program::Program& program, int instruction,
         device.copy_out(to, from, row_bytes);
       }
     }
-    // Before the bytes move: until then they are where the copies go.
+    // Waits before `made` is moved: the copies still write to it.
     RETURN_IF_ERROR(device_status(device.synchronize(), device));
     values.made.push_back(std::move(made));
   }

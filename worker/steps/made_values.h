@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Values of a step as they were when they were made: for who compares them.
+// A step's values as they were when they were computed, for comparisons.
 #pragma once
 
 #include <span>
@@ -13,11 +13,11 @@
 
 namespace lockstep {
 
-// What instructions [begin, end) of a run made: kernels' and collectives' outputs, as they were
-// before the next one ran.
+// The outputs of instructions [begin, end) of a run, of kernels and collectives, as they were
+// before the next instruction ran.
 struct MadeValues {
   struct Made {
-    int value = 0;     // Of the program.
+    int value = 0;     // Index in the program.
     std::string rows;  // Its bytes, row by row without gaps.
   };
   int begin = 0;
@@ -25,8 +25,8 @@ struct MadeValues {
   std::vector<Made> made;
 };
 
-// Appends what this instruction has just made, where it is wanted: `views` begin with its outputs.
-// Waits for the device. Errors are the device's.
+// Appends this instruction's outputs, with which `views` begin, if it is in [begin, end). Waits for
+// the device. Errors are the device's.
 absl::Status keep_values(const program::Program& program, int instruction,
                          std::span<const TensorView> views, Device& device, MadeValues& values);
 

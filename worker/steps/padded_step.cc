@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Rows that fill up are alike, so that experts see one more token and not several.
+// Padding rows are equal, so that experts see one more token and not several.
 #include "worker/steps/padded_step.h"
 
 #include <algorithm>
@@ -8,8 +8,8 @@
 namespace lockstep {
 namespace {
 
-constexpr int64_t kWide = 64;        // Rows from which buckets grow by as many.
-constexpr int64_t kPositions = 256;  // Of the first bucket.
+constexpr int64_t kWide = 64;        // From this many rows on, buckets are multiples of it.
+constexpr int64_t kPositions = 256;  // The first bucket's.
 
 int64_t power_of_two(int64_t least) {
   return static_cast<int64_t>(std::bit_ceil(static_cast<uint64_t>(least)));

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Steps that generate, in few shapes: one whose sequences have a row each is filled up with rows
-// that mean nothing, so that what a device is given to do depends on a bucket alone.
+// Decode steps in few shapes: a step with one row per sequence is padded with meaningless rows, so
+// that a device's work depends only on a bucket.
 #pragma once
 
 #include <algorithm>
@@ -13,28 +13,28 @@
 
 namespace lockstep {
 
-// More rows are worth their launches.
+// Steps of more rows do not gain from it.
 inline constexpr int64_t kMostPaddedRows = 256;
-// 1, 2, 4 ... 64, then multiples of 64: less than twice the rows, and `most` at most.
+// 1, 2, 4 ... 64, then multiples of 64: less than twice the rows, and at most `most`.
 int64_t padded_rows(int64_t rows, int64_t most);
-// The longest sequence's positions, 256, 512, 1024 ...: attention has a part for so many keys.
+// The longest sequence's positions, rounded up to 256, 512, 1024 ...: the keys for attention.
 int64_t padded_positions(int64_t positions);
 
-// One thread at a time.
+// For one thread at a time.
 class PaddedStep {
  public:
   explicit PaddedStep(const program::Limits& limits);
 
-  // Rows that fill up write to the spare page and block.
+  // Padding rows write to the spare page and block.
   void use(const StateRoom& room);
-  // Steps of more rows go as they are from now on.
+  // From now on steps of more rows are not padded.
   void pad_up_to(int64_t rows) { most_ = std::min(rows, limit_); }
 
-  // As many rows, sequences and outputs as the bucket has: first those of `step`, whose pointers
-  // are used, then sequences of one row at position 0, with one token, and outputs of which nothing
-  // is wanted. Nothing of the step's own rows depends on the others. Null: the step goes as it is,
-  // for it has rows of prompts, embeddings, too many rows or none, or there is no spare page. Valid
-  // until the next call.
+  // A step with the bucket's number of rows, sequences and outputs: first those of `step`, whose
+  // pointers are used, then sequences of one row at position 0, with one token, and outputs that
+  // request nothing. The step's own rows do not depend on the others. Null: the step is not padded,
+  // because it has rows of prompts, embeddings, too many rows or none, or there is no spare page.
+  // Valid until the next call.
   StepView* take(const StepView& step);
 
  private:

@@ -17,14 +17,14 @@ PageTables::PageTables(const program::Limits& limits, const StateRoom& room, boo
 
 absl::Status PageTables::check(const cluster::Step& step) const {
   if (last_step_.has_value() && step.step() != *last_step_ + 1) {
-    return invalid_argument("step {}: want the one behind step {}", step.step(), *last_step_);
+    return invalid_argument("step {}: must be the one after step {}", step.step(), *last_step_);
   }
   std::vector<bool> used(slots_.size());
   for (int i = 0; i < step.sequences_size(); ++i) {
     RETURN_IF_ERROR(check_sequence(step, i));
     const size_t slot = static_cast<size_t>(step.sequences(i).slot());
     if (used[slot]) {
-      return invalid_argument("step {}: sequence {}: slot {} is another sequence's of this step",
+      return invalid_argument("step {}: sequence {}: slot {} is another sequence's in this step",
                               step.step(), i, slot);
     }
     used[slot] = true;
@@ -74,7 +74,7 @@ absl::Status PageTables::check_sequence(const cluster::Step& step, int index) co
   return absl::OkStatus();
 }
 
-// Rows that see one another are computed in one step, so that keys are there before they are seen.
+// Rows that see one another are computed in one step, so that keys are stored before they are read.
 absl::Status PageTables::check_prefix(const cluster::Step& step, int index) const {
   const cluster::StepSequence& sequence = step.sequences(index);
   const int64_t rows = sequence.prefix_rows();

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Which KV pages every sequence has, as the steps of an epoch said: a Step names new pages only.
+// The KV pages of every sequence, collected from an epoch's steps: a Step names only new pages.
 #pragma once
 
 #include <cstdint>
@@ -14,20 +14,20 @@
 
 namespace lockstep {
 
-// One thread at a time.
+// For one thread at a time.
 class PageTables {
  public:
-  // Of an epoch: no slot has a sequence. Page ids and slots are below `room`'s. Where layers have
-  // state blocks, nothing that another sequence computed can stand for a sequence's first
-  // positions: it begins at 0.
+  // For a new epoch: no slot has a sequence. Page ids and slots are below `room`'s. If layers have
+  // state blocks, another sequence's pages cannot replace a sequence's first positions: it begins
+  // at 0.
   PageTables(const program::Limits& limits, const StateRoom& room, bool begins_at_zero);
 
   // kInvalidArgument: `step` does not follow the last one, or one of its sequences does not follow
-  // what its slot has; names the sequence, the field, what was wanted and found. Changes nothing.
+  // its slot; names the sequence, the field, what it must be and was. Changes nothing.
   absl::Status check(const cluster::Step& step) const;
-  // Of a step that passed check().
+  // The step must have passed check().
   void take(const cluster::Step& step);
-  // In order of positions; valid until the next take().
+  // Pages in order of positions; valid until the next take().
   std::span<const int32_t> of(int32_t slot) const {
     return slots_[static_cast<size_t>(slot)].pages;
   }
@@ -37,9 +37,9 @@ class PageTables {
  private:
   struct Slot {
     std::vector<int32_t> pages;
-    int64_t positions = 0;    // That were computed,
-    int64_t rope_length = 0;  // and turned by the frequencies of this length,
-    int64_t prefix_rows = 0;  // these among them at once.
+    int64_t positions = 0;    // Computed positions.
+    int64_t rope_length = 0;  // They were rotated by the frequencies of this length.
+    int64_t prefix_rows = 0;  // The first of them, computed in one step.
   };
   absl::Status check_sequence(const cluster::Step& step, int index) const;
   absl::Status check_prefix(const cluster::Step& step, int index) const;

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// The table of times for people.
+// The table of times for users.
 #include "worker/steps/profile.h"
 
 #include <fmt/format.h>

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Where the time of steps goes, by kernel. Always on: an operator costs one look at the clock and
-// some additions. Used by the thread that runs steps alone.
+// The time of steps by kernel. Always on: an operator costs one reading of the clock and a few
+// additions. Only the thread that runs steps uses it.
 #pragma once
 
 #include <cstdint>
@@ -14,7 +14,7 @@ namespace lockstep {
 
 class Profile {
  public:
-  // The row of that name, a new one where there is none. At load.
+  // The row of that name, a new one if there is none. Called at load.
   int row(const std::string& name);
 
   void add(int row, int64_t ns, const KernelCost& cost) {
@@ -25,13 +25,13 @@ class Profile {
     to.flops += cost.flops;
   }
   void add_step() { ++steps_; }
-  // As if nothing had been added.
+  // Forgets all that was added.
   void clear() {
     for (Row& row : rows_) row = {.name = std::move(row.name)};
     steps_ = 0;
   }
 
-  // A line a row, the slowest first: calls, time, share, GB/s, GFLOP/s.
+  // One line per row, the slowest first: calls, time, share, GB/s, GFLOP/s.
   std::string to_text() const;
 
  private:

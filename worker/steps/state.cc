@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// One mapping for all layers, a layer's pages or blocks side by side.
+// One mapping for all layers, one layer's pages or blocks after the other.
 #include "worker/steps/state.h"
 
 #include <algorithm>
@@ -16,7 +16,7 @@ using program::Program;
 // Page ids are int32.
 constexpr int64_t kMostPages = std::numeric_limits<int32_t>::max();
 
-// Less is not worth a thread.
+// For less memory a thread is not worth it.
 constexpr int64_t kLeastBytesAhead = int64_t{16} << 20;
 
 int64_t layer_page_bytes(const Program& program, const Bindings& bindings, int index) {
@@ -30,18 +30,18 @@ int64_t layer_page_bytes(const Program& program, const Bindings& bindings, int i
                              .dtype = dtype_of(state.dtype())});
 }
 
-// Of a layer's blocks one: 0 if it has pages.
+// The bytes of one block of a layer; 0 if it has pages.
 int64_t layer_block_bytes(const Program& program, const Bindings& bindings, int index) {
   const program::Block& block = program.states(index).block();
   if (bindings.states[index] == nullptr) return 0;
   return align_memory(block.rows() * block.cols() * static_cast<int64_t>(sizeof(float)));
 }
 
-// Of a rank's memory what KV pages and state blocks may have.
+// The part of a rank's memory for KV pages and state blocks.
 int64_t room_for_state(const PageBudget& budget) {
   int64_t bytes = budget.memory_bytes;
   if (bytes > 0) return budget.free_bytes > 0 ? std::min(bytes, budget.free_bytes) : bytes;
-  // Ranks that share the memory may be loading still: what is free now is not all ours, and what
+  // Ranks that share the memory may still be loading: what is free now is not all ours, and what
   // they have not taken yet is theirs.
   bytes = std::numeric_limits<int64_t>::max();
   if (budget.free_bytes > 0) bytes = budget.free_bytes / budget.ranks_here;
@@ -74,7 +74,7 @@ StateRoom state_that_fits(const Program& program, const Bindings& bindings,
   StateRoom room = {.pages = std::min(kMostPages, pages_a_sequence * limits.sequences()),
                     .sequences = limits.sequences(),
                     .spare = budget.spare};
-  // The coordinator knows better: it may keep prefixes of sequences that are over.
+  // The coordinator knows better: it may keep prefixes of finished sequences.
   if (budget.max_pages > 0) room.pages = std::min(kMostPages, budget.max_pages);
   const int64_t page_bytes = page_bytes_of(program, bindings);
   const int64_t block_bytes = block_bytes_of(program, bindings);

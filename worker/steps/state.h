@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// KV pages and state blocks of all layers of this rank. Which sequence has which page is the
-// coordinator's affair; a page id means the same page in every layer. A sequence's blocks are those
-// of its slot.
+// KV pages and state blocks of all layers of this rank. The coordinator decides which sequence has
+// which page; a page id means the same page in every layer. A sequence's blocks are those of its
+// slot.
 #pragma once
 
 #include <cstdint>
@@ -18,32 +18,31 @@
 
 namespace lockstep {
 
-// Bytes of one page over all layers, as their kernels size them; 0 without layers that keep
-// anything.
+// Bytes of one page over all layers, as their kernels size them; 0 if no layer keeps anything.
 int64_t page_bytes_of(const program::Program& program, const Bindings& bindings);
 
-// Bytes of a sequence's blocks over all layers, likewise.
+// Bytes of a sequence's blocks over all layers, as above.
 int64_t block_bytes_of(const program::Program& program, const Bindings& bindings);
 
-// What decides how much there is room for.
+// Decides how many pages and blocks fit.
 struct PageBudget {
-  int64_t memory_bytes = 0;  // At most this much; 0: a share of what is free.
+  int64_t memory_bytes = 0;  // The maximum; 0: a share of what is free.
   int64_t free_bytes = 0;    // Now, after the weights; 0: unknown.
-  int64_t total_bytes = 0;   // Of the machine or container; 0: unknown.
-  int64_t weight_bytes = 0;  // Of this rank.
-  int ranks_here = 1;        // That share this memory.
-  double fraction = 0.8;     // Of this rank's part, where memory_bytes does not say how much.
-  int64_t max_pages = 0;     // More would never be used; 0: as many as fit.
+  int64_t total_bytes = 0;   // The machine's or container's; 0: unknown.
+  int64_t weight_bytes = 0;  // This rank's.
+  int ranks_here = 1;        // Ranks that share this memory.
+  double fraction = 0.8;     // The share of this rank's part, if memory_bytes is 0.
+  int64_t max_pages = 0;     // More would never be used; 0: no limit.
   int64_t spare = 0;         // See StateRoom.
 };
-// Either may be 0. Blocks get half of the memory at most where there are pages too.
+// Either may be 0. Blocks get at most half of the memory if there are pages, too.
 StateRoom state_that_fits(const program::Program& program, const Bindings& bindings,
                           const PageBudget& budget);
 
 class State {
  public:
-  // A processor reserves addresses for all of it, and takes memory as pages and blocks are written:
-  // from some size on ahead of that (PagesAhead).
+  // On the host it reserves addresses for all of it, and memory is taken when pages and blocks are
+  // written; from some size on ahead of that (PagesAhead).
   static absl::StatusOr<State> allocate(const program::Program& program, const Bindings& bindings,
                                         Device& device, const StateRoom& room);
 
@@ -59,7 +58,7 @@ class State {
   StateRoom room_;
   DeviceMemory memory_;
   std::vector<StateView> views_;
-  std::unique_ptr<PagesAhead> ahead_;  // The first to go.
+  std::unique_ptr<PagesAhead> ahead_;  // Destroyed first.
 };
 
 }  // namespace lockstep

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// What a rank has room for of what sequences leave behind from step to step.
+// A rank's room for what sequences keep from step to step.
 #pragma once
 
 #include <cstdint>
@@ -7,9 +7,9 @@
 namespace lockstep {
 
 struct StateRoom {
-  int64_t pages = 0;      // Of KV.
-  int64_t sequences = 0;  // That have state blocks at once; limits.sequences where there are none.
-  // Of each so many more, behind the others, which no sequence has: 1 where steps are padded.
+  int64_t pages = 0;      // KV pages.
+  int64_t sequences = 0;  // With state blocks at once; limits.sequences if no layer has any.
+  // This many more of each, after the others, which no sequence has: 1 if steps are padded.
   int64_t spare = 0;
 };
 

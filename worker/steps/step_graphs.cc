@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// A shape is everything that calls get by value: where it is the same, a replay does what the calls
-// would. Other than that they read memory, whose contents may differ from step to step.
+// A shape is everything that calls get by value: if it is equal, a replay does what the calls
+// would. Otherwise they read memory, whose contents may differ from step to step.
 #include "worker/steps/step_graphs.h"
 
 #include <spdlog/spdlog.h>
@@ -12,7 +12,7 @@
 #include "base/check.h"
 #include "base/numbers/quantization.h"
 #include "base/status.h"
-#include "operators/schema.h"
+#include "operators/schema/schema.h"
 #include "proto/row_domains.h"
 #include "worker/kernel_choice/bindings.h"
 
@@ -21,7 +21,7 @@ namespace {
 
 using program::Program;
 
-// Each takes memory of the driver's. Then all begin anew.
+// Each takes memory of the driver. When there are more, all are dropped.
 constexpr size_t kMostShapes = 64;
 
 static_assert(std::has_unique_object_representations_v<StepView>);
@@ -29,7 +29,7 @@ bool same(const StepView& one, const StepView& other) {
   return std::memcmp(&one, &other, sizeof(StepView)) == 0;
 }
 
-// Whether all collectives of a padded step of so many rows can be captured.
+// Whether all collectives of a padded step of this many rows can be captured.
 bool can_capture(const Program& program, const Collective& collective, int64_t rows) {
   return std::ranges::all_of(program.instructions(), [&](const program::Instruction& instruction) {
     if (schema_of(op_of(instruction)).run_by != RunBy::kCollective) return true;
@@ -58,7 +58,7 @@ void StepGraphs::use(const Collective& collective) {
   while (rows > 0 && !can_capture(program_, collective, rows)) --rows;
   padded_.pad_up_to(rows);
   if (rows > 0) return;
-  spdlog::info("{}: steps are queued kernel by kernel: not all ranks can capture how they meet",
+  spdlog::info("{}: steps are queued kernel by kernel: not all ranks can capture their collectives",
                device_.name());
 }
 

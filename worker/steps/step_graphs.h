@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// What a device is given to do in steps of one shape, captured once and replayed: one call of the
-// driver in place of hundreds.
+// A device's work in steps of one shape, captured once and replayed: one call of the driver in
+// place of hundreds.
 #pragma once
 
 #include <functional>
@@ -16,26 +16,27 @@
 
 namespace lockstep {
 
-// Of one program and its weights. One thread at a time, between steps but for run(). Device and
-// program outlive it.
+// For one program and its weights. For one thread at a time, between steps except for run(). Device
+// and program outlive it.
 class StepGraphs {
  public:
   StepGraphs(Device& device, const program::Program& program);
 
-  // Operands have moved, or collectives are others: what was captured is void. Steps are padded up
-  // to the most rows with which all their collectives can be captured; where these never can, no
-  // step is, and a log line says so.
+  // Operands have moved, or collectives have changed: earlier captures are dropped. Steps are
+  // padded up to the maximum of rows with which all their collectives can be captured; if these
+  // never can, no step is padded, and a log line says so.
   void use(const StateRoom& room);
   void use(const Collective& collective);
 
-  // See PaddedStep::take(). Nothing of it depends on what this rank's device refuses: ranks that
-  // meet have the same rows, and each may replay or not.
+  // See PaddedStep::take(). The result does not depend on what this rank's device refuses: ranks
+  // that meet have the same rows, and each may replay or not.
   StepView* pad(const StepView& step) { return padded_.take(step); }
 
-  // Queues a padded step, which `direct` would do call by call: of the step calls get what
-  // `on_device` holds, by value. The first step of a shape goes that way, since what a driver or a
-  // library does at a first use cannot be captured; the second is captured and replayed. Where the
-  // device refuses, all goes the direct way from then on, with a log line. Errors are direct's.
+  // Queues a padded step, which `direct` would run call by call: calls get the contents of
+  // `on_device` by value. The first step of a shape is run directly, since what a driver or a
+  // library does at a first use cannot be captured; the second is captured and replayed. If the
+  // device refuses, this and all later steps are run directly, with a log line. Errors are
+  // direct's.
   absl::Status run(const StepView& on_device, const std::function<absl::Status()>& direct);
 
  private:

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Between messages and kernels. Tokens, masks and embeddings are read in place from the message.
+// Converts messages to kernels' views. Tokens, masks and embeddings are read in place.
 #include "worker/steps/step_view.h"
 
 #include <algorithm>
@@ -18,7 +18,7 @@ static_assert(std::endian::native == std::endian::little, "messages carry little
 
 absl::Status check_tokens(const cluster::Step& step, const StepLimits& limits) {
   if (step.tokens_size() > limits.limits.rows()) {
-    return invalid_argument("step {}: at most {} rows were planned for, found {}", step.step(),
+    return invalid_argument("step {}: rows must be at most {}, found {}", step.step(),
                             limits.limits.rows(), step.tokens_size());
   }
   int64_t embedded = 0;
@@ -38,7 +38,7 @@ absl::Status check_tokens(const cluster::Step& step, const StepLimits& limits) {
 
 absl::Status check_sequences(const cluster::Step& step, const StepLimits& limits) {
   if (step.sequences_size() > limits.limits.sequences()) {
-    return invalid_argument("step {}: at most {} sequences were planned for, found {}", step.step(),
+    return invalid_argument("step {}: sequences must be at most {}, found {}", step.step(),
                             limits.limits.sequences(), step.sequences_size());
   }
   int64_t rows = 0;
@@ -65,8 +65,9 @@ absl::Status check_edits(const cluster::Step& step, int index, const StepLimits&
     before = edit.id();
     const float repetition = edit.repetition();
     if (!(repetition >= 0) || std::isinf(repetition) || std::isnan(edit.add())) {
-      return invalid_argument("step {}: output {}: edit of id {} must be of numbers, found {}, {}",
-                              step.step(), index, edit.id(), repetition, edit.add());
+      return invalid_argument(
+          "step {}: output {}: edit of id {} must have valid numbers, found {}, {}", step.step(),
+          index, edit.id(), repetition, edit.add());
     }
   }
   return absl::OkStatus();
@@ -79,7 +80,7 @@ absl::Status check_output(const cluster::Step& step, int index, const StepLimits
   };
   const int64_t least = index == 0 ? 0 : step.outputs(index - 1).row();
   if (output.row() < least || output.row() >= step.tokens_size()) {
-    return fail("row must be one of the step's, none before the last output's", output.row());
+    return fail("row must be one of the step's, not before the last output's", output.row());
   }
   if (!(output.temperature() >= 0) || std::isinf(output.temperature())) {
     return fail("temperature must be 0 or more", output.temperature());
@@ -90,10 +91,10 @@ absl::Status check_output(const cluster::Step& step, int index, const StepLimits
   }
   const size_t mask_bytes = (limits.vocab + 63) / 64 * sizeof(uint64_t);
   if (!output.mask().empty() && output.mask().size() != mask_bytes) {
-    return fail("mask must be a bit an id in words of 64, or empty", output.mask().size());
+    return fail("mask must be one bit per id in words of 64, or empty", output.mask().size());
   }
   for (const int32_t id : output.raw_ids()) {
-    if (id < 0 || id >= limits.vocab) return fail("raw_ids must be of the vocabulary", id);
+    if (id < 0 || id >= limits.vocab) return fail("raw_ids must be in the vocabulary", id);
   }
   return check_edits(step, index, limits);
 }
@@ -115,12 +116,12 @@ void set_list(std::span<const Candidate> from, cluster::CandidateList* to) {
   }
 }
 
-// All of a row's are copied where some are: the kernels know no more.
+// All of a row's logits are copied if some are needed: kernels cannot select.
 bool wants_logits(const cluster::Output& output) {
   return output.want_logits() || output.raw_ids_size() > 0;
 }
 
-// The next `count` of a buffer that is large enough.
+// The next `count` elements of a buffer that is large enough.
 template <typename T>
 T* share(std::vector<T>& buffer, int64_t& taken, int64_t count) {
   if (count == 0) return nullptr;
@@ -143,7 +144,7 @@ absl::Status check_step(const cluster::Step& step, const StepLimits& limits,
   RETURN_IF_ERROR(check_sequences(step, limits));
   RETURN_IF_ERROR(tables.check(step));
   if (step.outputs_size() > limits.limits.outputs()) {
-    return invalid_argument("step {}: at most {} outputs were planned for, found {}", step.step(),
+    return invalid_argument("step {}: outputs must be at most {}, found {}", step.step(),
                             limits.limits.outputs(), step.outputs_size());
   }
   for (int i = 0; i < step.outputs_size(); ++i) RETURN_IF_ERROR(check_output(step, i, limits));

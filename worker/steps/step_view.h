@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// A cluster::Step as kernels see it, and what they found as cluster::Candidates. The buffers
-// between are made once, for the largest step.
+// Converts a cluster::Step to the kernels' view, and their results to cluster::Candidates. The
+// buffers for it are made once, for the largest step.
 #pragma once
 
 #include <cstdint>
@@ -14,21 +14,21 @@
 
 namespace lockstep {
 
-// What a step is checked against.
+// The limits that a step is checked against.
 struct StepLimits {
   program::Limits limits = {};
-  int64_t vocab = 0;        // Of all ranks.
+  int64_t vocab = 0;        // For all ranks.
   int64_t hidden = 0;       // Columns of an embedding row.
   int64_t slice_begin = 0;  // This rank's first id, a multiple of kVocabBlock.
   int64_t slice_columns = 0;
 };
 
-// Everything that kernels rely on, in one pass and before anything changes: kInvalidArgument names
-// the sequence, output or row and what is wrong with it.
+// Checks everything that kernels rely on, in one pass and before anything changes: kInvalidArgument
+// names the sequence, output or row and what is wrong with it.
 absl::Status check_step(const cluster::Step& step, const StepLimits& limits,
                         const PageTables& tables);
 
-// One thread at a time.
+// For one thread at a time.
 class StepBuffers {
  public:
   explicit StepBuffers(const StepLimits& limits);
@@ -36,7 +36,7 @@ class StepBuffers {
   // Takes a step that passed check_step() and was taken by `tables`; both must outlive its run. The
   // view is valid until the next take().
   StepView& take(const cluster::Step& step, const PageTables& tables);
-  // What the run has found, in the order of the step's outputs.
+  // Writes the run's results, in the order of the step's outputs.
   void give(const cluster::Step& step, cluster::StepResult* result) const;
 
  private:
@@ -46,15 +46,15 @@ class StepBuffers {
   void reserve_answers(const cluster::Step& step);
 
   const int64_t columns_;
-  const int64_t first_block_;  // Of kVocabBlock ids, of this rank's part,
-  const int64_t blocks_;       // which has so many.
+  const int64_t first_block_;  // First block of kVocabBlock ids in this rank's part.
+  const int64_t blocks_;       // The number of them.
 
   std::vector<int32_t> positions_;
   std::vector<int32_t> sequence_of_row_;
   std::vector<StepSequence> sequences_;
   std::vector<int32_t> output_rows_;
   std::vector<OutputRequest> requests_;
-  // Shared out to the requests; they grow to the most that was ever wanted.
+  // Divided among the requests; they grow to the largest size so far.
   std::vector<LogitEdit> edits_;
   std::vector<Candidate> candidates_;
   std::vector<BlockSum> sums_;

@@ -30,7 +30,7 @@ class NoCollective final : public Collective {
   const int rank_, ranks_;
 };
 
-// Rows as even as may be over as many sequences as there may be.
+// Rows divided as evenly as possible over the maximum number of sequences.
 class EmptyStep {
  public:
   EmptyStep(const program::Limits& limits, int64_t wanted) {

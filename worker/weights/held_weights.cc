@@ -13,7 +13,7 @@ namespace {
 using program::Piece;
 using program::Weight;
 
-// Rows of a piece among those of its weight.
+// The number of rows that a piece has in its weight.
 int64_t rows_of(const Piece& piece) {
   return piece.transpose() ? piece.col_end() - piece.col_begin()
                            : piece.row_end() - piece.row_begin();
@@ -29,8 +29,8 @@ void restrict_rows(int64_t begin, int64_t end, Piece* piece) {
   }
 }
 
-// Two panels with the same text have the same bytes. Every part has its length, so that no two
-// lists of parts read the same.
+// Two panels with the same text have the same bytes. Every part is preceded by its length, so that
+// no two lists of parts give the same text.
 std::string recipe_of(const Weight& weight, const KernelEntry* packer, const Panel& panel) {
   std::string text =
       fmt::format("{} {} {} {} {}:", packer != nullptr ? packer->name : "rows", weight.dtype(),
@@ -48,7 +48,7 @@ std::string recipe_of(const Weight& weight, const KernelEntry* packer, const Pan
   }
   for (const StackedRows& stacked :
        stacked_rows(weight, above + panel.row_begin, above + panel.row_end)) {
-    int64_t row = 0;  // At which the piece begins, among all.
+    int64_t row = 0;  // The first row of the piece, among all rows.
     for (Piece piece : weight.pieces()) {
       const int64_t rows = rows_of(piece);
       const int64_t begin = std::max(stacked.begin - row, int64_t{0});

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // Weights of a program that is over, still in memory. The next program of the same checkpoint, for
-// fewer or more ranks, mostly wants many of the same rows: their panels are copied, not read again.
+// fewer or more ranks, mostly needs many of the same rows: their panels are copied, not read again.
 #pragma once
 
 #include <string>
@@ -15,18 +15,18 @@ namespace lockstep {
 
 struct HeldWeights {
   std::string stamp;         // source_stamp() of their source.
-  program::Program program;  // Of which only the weights count.
+  program::Program program;  // Only its weights are used.
   Bindings bindings;
   Weights weights;
 
-  // They are all that another program wants, and as it wants them.
+  // True if another program needs exactly these weights, in this layout.
   bool serve_all(const program::Program& other, const Bindings& wanted) const;
 };
 
-// By what the panels were made of: which rows of which tensors, for which packer.
+// Panels by their contents: the rows of tensors that they were made of, and the packer.
 class HeldPanels {
  public:
-  // `held` outlives it: weights of a processor.
+  // `held`, the weights of a CPU, outlives it.
   explicit HeldPanels(const HeldWeights& held);
 
   // The panel's bytes; null: they are not held.

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Weights that stay in the checkpoint's file: kernels read their rows through a mapping, a page at
-// a time as tokens ask for them.
+// Weights that stay in the checkpoint's file: kernels read their rows through a mapping, which
+// loads a page when a token needs it.
 #pragma once
 
 #include <vector>
@@ -14,14 +14,14 @@
 namespace lockstep {
 
 struct MappedWeight {
-  int weight = 0;   // Of the program.
-  TensorView view;  // Into the file; rows may be further apart than they are long.
+  int weight = 0;   // Index in the program.
+  TensorView view;  // Into the file; there may be gaps between rows.
   MappedFile file;
 };
 
-// The embeddings that the file has just as their kernel reads them. They are no longer `used` in
-// the bindings: no memory is planned for them and nothing is loaded. An embedding that has to be in
-// memory after all is told in one line of the log.
+// The embeddings that the file stores exactly as their kernel reads them. They are no longer `used`
+// in the bindings: no memory is planned for them and nothing is loaded. An embedding that must be
+// in memory after all is reported in one line of the log.
 std::vector<MappedWeight> map_embeddings(const program::Program& program,
                                          const WeightSource& source, Bindings* bindings);
 

@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
-// The file is read into memory of our own, on huge pages, and not mapped. A mapping starts 0.1 s a
-// gigabyte sooner, but what kernels then read it at is the file system's affair: a loop over it ran
-// at 81 to 102 % of the speed over huge pages on ext4 with large folios, and pages that the system
-// took back are read from the disk in the middle of a step. And it would change, or raise SIGBUS,
-// with the file. The sums cost nothing: what was just read is still in the caches.
+// The file is read into our own memory, on huge pages, and not mapped. A mapping starts 0.1 s per
+// gigabyte sooner, but then the file system decides the kernels' speed: a loop over it ran at 81 to
+// 102 % of the speed over huge pages on ext4 with large folios, and evicted pages are read from the
+// disk in the middle of a step. And it would change, or raise SIGBUS, with the file. The sums cost
+// nothing: what was just read is still in the caches.
 #include "worker/weights/packed_cache.h"
 
 #include <fcntl.h>
@@ -46,7 +46,7 @@ struct Header {
   uint64_t version = 0;
   int64_t data_bytes = 0;
   uint64_t data_sum = 0;
-  uint64_t header_sum = 0;  // With 0 in this place.
+  uint64_t header_sum = 0;  // Computed with 0 in this place.
   char key[128] = {};
   char rest[4096 - 168] = {};
 };
@@ -54,8 +54,8 @@ static_assert(sizeof(Header) == 4096);
 
 constexpr uint64_t kOdd = 0x9e3779b97f4a7c15;
 
-// Eight sums side by side, so that multiplications don't wait for each other. An odd factor loses
-// no bit: whatever changes within one word of 8 bytes changes the sum.
+// Eight sums side by side, so that multiplications do not wait for each other. An odd factor loses
+// no bit: any change within one word of 8 bytes changes the sum.
 uint64_t sum_of(const void* data, int64_t bytes, uint64_t seed) {
   LOCKSTEP_CHECK(bytes % kMemoryAlign == 0);
   uint64_t sums[8];
@@ -76,8 +76,8 @@ uint64_t header_sum(Header header) {
   return sum_of(&header, sizeof(header), 0);
 }
 
-// run(offset, bytes) gives the Status of a block; the first error stops all. Adds up the blocks'
-// sums, each of which has its place for a seed.
+// run(offset, bytes) returns the Status of a block; the first error stops all. Adds the blocks'
+// sums, each with the block's number as its seed.
 template <typename Run>
 absl::StatusOr<uint64_t> for_blocks(int64_t bytes, const std::byte* data, Parallel& parallel,
                                     const std::atomic<bool>* cancelled, Progress* progress,
@@ -112,17 +112,17 @@ absl::Status write_bytes(int descriptor, int64_t offset, int64_t bytes, const vo
                              error_text(errno));
 }
 
-// Waits until the block kUnwrittenBytes before this one is on the disk: the fsync at the end, which
-// reports no progress, then has little left to do.
+// Waits until the block kUnwrittenBytes before this one is on the disk: then the fsync at the end,
+// which reports no progress, has little left to write.
 void limit_unwritten(int descriptor, int64_t offset, int64_t bytes) {
   if (offset < kUnwrittenBytes) return;
   constexpr unsigned kAll =
       SYNC_FILE_RANGE_WAIT_BEFORE | SYNC_FILE_RANGE_WRITE | SYNC_FILE_RANGE_WAIT_AFTER;
-  // Where a file system cannot, the fsync does it all.
+  // If a file system does not support it, the fsync writes all.
   (void)::sync_file_range(descriptor, offset - kUnwrittenBytes, bytes, kAll);
 }
 
-// A file under a name of its own beside `path`, until keep() gives it that one.
+// A file under a temporary name beside `path`; keep() renames it to `path`.
 class NewFile {
  public:
   explicit NewFile(const std::string& path)
@@ -137,7 +137,7 @@ class NewFile {
   NewFile(const NewFile&) = delete;
   NewFile& operator=(const NewFile&) = delete;
 
-  int descriptor() const { return descriptor_; }  // -1: errno says why.
+  int descriptor() const { return descriptor_; }  // -1: errno has the reason.
   absl::Status keep() {
     if (::fsync(descriptor_) != 0)
       return failed_precondition("cannot be made durable: {}", error_text(errno));
@@ -159,12 +159,12 @@ struct KeptFile {
   int64_t bytes = 0;
 };
 
-// Ours in the folder, whole ones and those that are being written; the oldest first.
+// Our files in the folder, complete ones and unfinished ones; the oldest first.
 std::vector<KeptFile> kept_files(const fs::path& folder) {
   std::vector<KeptFile> files;
   std::error_code error;
   for (fs::directory_iterator it(folder, error), end; !error && it != end; it.increment(error)) {
-    std::error_code gone;  // By another process.
+    std::error_code gone;  // Removed by another process.
     KeptFile file{.path = it->path(), .used = it->last_write_time(gone)};
     if (!gone) file.bytes = static_cast<int64_t>(it->file_size(gone));
     const bool ours = file.path.filename().string().find(kSuffix) != std::string::npos;
@@ -183,7 +183,7 @@ PackedCacheOptions packed_cache_options(const std::string& choice, int64_t limit
   const char* cache = std::getenv("XDG_CACHE_HOME");
   const char* home = std::getenv("HOME");
   fs::path folder;
-  if (cache != nullptr && cache[0] == '/') {  // The standard has others ignored.
+  if (cache != nullptr && cache[0] == '/') {  // The standard says to ignore others.
     folder = cache;
   } else if (home != nullptr && home[0] == '/') {
     folder = fs::path(home) / ".cache";
@@ -209,10 +209,10 @@ absl::Status PackedCache::read(std::span<std::byte> data, Parallel& parallel,
   ASSIGN_OR_RETURN(const File file, File::open(path_));
   struct stat info {};
   if (::fstat(file.descriptor(), &info) != 0 || info.st_uid != ::geteuid()) {
-    return failed_precondition("{}: wanted a file of this user's own", path_);
+    return failed_precondition("{}: the file must be this user's own", path_);
   }
   if (file.bytes() != static_cast<int64_t>(sizeof(Header)) + bytes) {
-    return failed_precondition("{}: wanted {} bytes, found {}", path_, sizeof(Header) + bytes,
+    return failed_precondition("{}: must have {} bytes, found {}", path_, sizeof(Header) + bytes,
                                file.bytes());
   }
   Header header;
@@ -220,7 +220,7 @@ absl::Status PackedCache::read(std::span<std::byte> data, Parallel& parallel,
   if (std::memcmp(header.magic, kMagic, sizeof(kMagic)) != 0 || header.version != kFileVersion ||
       header.header_sum != header_sum(header) || header.data_bytes != bytes ||
       std::strncmp(header.key, key_.c_str(), sizeof(header.key)) != 0) {
-    return failed_precondition("{}: wanted packed weights of this name, found another header",
+    return failed_precondition("{}: must have packed weights of this name, found another header",
                                path_);
   }
   ASSIGN_OR_RETURN(const uint64_t sum,
@@ -233,10 +233,10 @@ absl::Status PackedCache::read(std::span<std::byte> data, Parallel& parallel,
                                                     count, data.data() + begin);
                               }));
   if (sum != header.data_sum) {
-    return failed_precondition("{}: wanted bytes with the sum {:016x}, found {:016x}", path_,
+    return failed_precondition("{}: the sum of its bytes must be {:016x}, found {:016x}", path_,
                                header.data_sum, sum);
   }
-  (void)::futimens(file.descriptor(), nullptr);  // Used now: what goes first is what was not.
+  (void)::futimens(file.descriptor(), nullptr);  // Used now: the unused are removed first.
   return absl::OkStatus();
 }
 
@@ -256,14 +256,14 @@ bool PackedCache::load(std::span<std::byte> data, Parallel& parallel,
   }
   std::fill(data.begin(), data.end(), std::byte{0});
   if (cancelled == nullptr || !cancelled->load()) {
-    spdlog::warn("packed weights: {}; they are packed anew", message_of(status));
+    spdlog::warn("packed weights: {}; they are packed again", message_of(status));
   }
   return false;
 }
 
 absl::Status PackedCache::make_room(int64_t bytes) const {
   if (bytes > options_.limit_bytes) {
-    return failed_precondition("wanted {}, found a limit of {}: raise --weight-cache-limit",
+    return failed_precondition("needs {}, found a limit of {}: raise --weight-cache-limit",
                                memory_text(bytes), memory_text(options_.limit_bytes));
   }
   const std::vector<KeptFile> files = kept_files(options_.folder);
@@ -279,14 +279,14 @@ absl::Status PackedCache::make_room(int64_t bytes) const {
   }
   if (total > options_.limit_bytes) {
     return failed_precondition(
-        "wanted {}, found the limit of {} filled by files in use: raise --weight-cache-limit",
+        "needs {}, found the limit of {} filled by files in use: raise --weight-cache-limit",
         memory_text(bytes), memory_text(options_.limit_bytes));
   }
   std::error_code error;
   const fs::space_info space = fs::space(options_.folder, error);
   if (!error && static_cast<int64_t>(space.available / 2) < bytes) {
-    return failed_precondition("wanted {} and as much again, found {} free on the disk",
-                               memory_text(bytes), memory_text(space.available));
+    return failed_precondition("needs twice {} of free disk space, found {}", memory_text(bytes),
+                               memory_text(space.available));
   }
   return absl::OkStatus();
 }
@@ -295,15 +295,15 @@ absl::Status PackedCache::write(std::span<const std::byte> data, Parallel& paral
                                 const std::atomic<bool>* cancelled) const {
   std::error_code error;
   fs::create_directories(options_.folder, error);
-  if (error) return failed_precondition("the folder cannot be made: {}", error.message());
+  if (error) return failed_precondition("the folder cannot be created: {}", error.message());
   const auto bytes = static_cast<int64_t>(data.size());
   RETURN_IF_ERROR(make_room(bytes));
   NewFile file(path_);
-  if (file.descriptor() < 0) return failed_precondition("cannot be made: {}", error_text(errno));
+  if (file.descriptor() < 0) return failed_precondition("cannot be created: {}", error_text(errno));
   const auto data_begin = static_cast<int64_t>(sizeof(Header));
-  // A full disk is noticed here, where the file system can tell.
+  // A full disk is noticed here, if the file system can report it.
   if (::fallocate(file.descriptor(), 0, 0, data_begin + bytes) != 0 && errno != EOPNOTSUPP) {
-    return failed_precondition("{} cannot be had: {}", memory_text(bytes), error_text(errno));
+    return failed_precondition("{} cannot be allocated: {}", memory_text(bytes), error_text(errno));
   }
   Header header;
   std::memcpy(header.magic, kMagic, sizeof(kMagic));

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// A rank's packed weights as a file, kept from one start to the next: a second start reads and
-// packs nothing.
+// A rank's packed weights as a file, kept from one start to the next: a second start reads no
+// checkpoint and packs nothing.
 #pragma once
 
 #include <atomic>
@@ -21,36 +21,36 @@ inline constexpr int64_t kPackedCacheLimit = 50'000'000'000;
 struct PackedCacheOptions {
   std::string folder = {};                  // "": nothing is kept.
   int64_t least_bytes = 0;                  // Smaller weights are packed as fast as they are read.
-  int64_t limit_bytes = kPackedCacheLimit;  // Of all files in the folder.
+  int64_t limit_bytes = kPackedCacheLimit;  // For all files in the folder.
 };
 
-// What a `--weight-cache` means: "off", a folder, or "auto", which is $XDG_CACHE_HOME/lockstep,
+// The meaning of `--weight-cache`: "off", a folder, or "auto", which is $XDG_CACHE_HOME/lockstep,
 // else ~/.cache/lockstep, for weights of 64 MiB and more.
 PackedCacheOptions packed_cache_options(const std::string& choice, int64_t limit_bytes);
 
 // One file of the folder, <key>.lockstep-weights: a page with magic, version, key, sizes and sums,
-// then the bytes as they are in memory. It appears whole (written under another name, made durable,
-// renamed) and is believed only if every sum is right, so any number of processes may share the
-// folder, and whatever becomes of a file costs time alone. What goes wrong is said in one line of
-// the log.
+// then the bytes as they are in memory. It appears complete (written under another name, made
+// durable, renamed) and is used only if every sum is right. So any number of processes may share
+// the folder, and a damaged file costs only time. Errors are one line of the log.
 class PackedCache {
  public:
-  // `key`: letters and digits; whoever has the same key wants the same bytes. `progress` may be
-  // null, and outlives it.
+  // `key`: letters and digits; equal keys mean equal bytes. `progress` may be null, and outlives
+  // it.
   PackedCache(PackedCacheOptions options, std::string key, Progress* progress = nullptr);
 
   bool exists() const;
 
-  // Whether these bytes of the data are as they are to be.
+  // Whether these bytes of the data are already correct.
   using There = std::function<bool(int64_t begin, int64_t bytes)>;
 
-  // Fills `data`; of what is `there` already only sums are taken. False, and `data` is zeros, where
-  // there is no file that has just so many bytes, or loading was cancelled.
+  // Fills `data`; bytes that are `there` are only summed. False, and `data` is zeros, if there is
+  // no file with exactly that many bytes, or loading was cancelled.
   bool load(std::span<std::byte> data, Parallel& parallel, const std::atomic<bool>* cancelled,
             const There& there = nullptr) const;
 
-  // Keeps the bytes. Files that were used longest ago make room, but none of the last ten minutes:
-  // the ranks of one model would take turns. A file takes at most half of what the disk has free.
+  // Keeps the bytes. The least recently used files make room, but none of the last ten minutes:
+  // else the ranks of one model would replace each other's. A file takes at most half of the free
+  // disk space.
   void store(std::span<const std::byte> data, Parallel& parallel,
              const std::atomic<bool>* cancelled) const;
 

@@ -1,23 +1,23 @@
 // SPDX-License-Identifier: Apache-2.0
-// A weight in memory is panels of kPackRows rows, end to end, matrix after matrix: what is in one
-// depends on its rows alone.
+// A weight in memory is panels of kPackRows rows, one after the other, matrix after matrix: a panel
+// depends only on its rows.
 #pragma once
 
 #include <algorithm>
 #include <cstdint>
 
 #include "proto/program.pb.h"
-#include "proto/validate.h"
+#include "proto/validate/validate.h"
 #include "worker/kernels/kernel.h"
 
 namespace lockstep {
 
-// Matrices that are packed each by itself: those of experts. `packer` null: rows of float32.
+// Matrices that are packed separately: those of experts. `packer` null: rows of float32.
 inline int64_t packed_matrices(const program::Weight& weight, const KernelEntry* packer) {
   return packer == nullptr ? 1 : matrices_of(weight);
 }
 
-// Of the first `rows` rows of one matrix.
+// The bytes of the first `rows` rows of one matrix.
 inline int64_t bytes_in_memory(const program::Weight& weight, const KernelEntry* packer,
                                int64_t rows) {
   if (packer != nullptr) return packer->packed_bytes(rows, weight.cols());
@@ -26,9 +26,9 @@ inline int64_t bytes_in_memory(const program::Weight& weight, const KernelEntry*
 
 struct Panel {
   int64_t matrix = 0;
-  int64_t row_begin = 0;  // Of the matrix.
+  int64_t row_begin = 0;  // Within the matrix.
   int64_t row_end = 0;
-  int64_t offset = 0;  // Of the weight's memory.
+  int64_t offset = 0;  // Within the weight's memory.
   int64_t bytes = 0;
 };
 

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
-// All weights are in one piece of memory. A block of rows is read as float32 into a buffer of the
-// thread's own, quantized there where its kind is, and packed, so a weight is never in memory
-// twice. A device's packed rows are stored end to end: a block is packed as if it were a weight of
-// its own into one of its thread's two buffers, and copied from there while the thread fills the
+// All weights are in one piece of memory. A block of rows is read as float32 into its thread's
+// buffer, quantized there if its kind is, and packed, so a weight is never in memory twice. A
+// device's packed rows are stored one after the other: a block is packed as if it were a separate
+// weight into one of its thread's two buffers, and copied from there while the thread fills the
 // other.
 #include "worker/weights/weights.h"
 
@@ -17,7 +17,7 @@
 
 #include "base/numbers/quantization.h"
 #include "base/status.h"
-#include "proto/validate.h"
+#include "proto/validate/validate.h"
 #include "worker/weights/held_weights.h"
 #include "worker/weights/weight_panels.h"
 
@@ -28,7 +28,7 @@ using program::Program;
 using program::Weight;
 
 constexpr int64_t kBlockFloats = 1 << 20;
-// A block of a transposed weight visits all rows of its source: it had better be large.
+// A block of a transposed weight reads all rows of its source: so it should be large.
 constexpr int64_t kTransposedRows = 512;
 
 int64_t add_saturating(int64_t a, int64_t b) {
@@ -40,7 +40,7 @@ std::optional<Quantization> quantized(const Weight& weight) {
   return quantization(dtype_of(weight.dtype()));
 }
 
-// What a thread holds of a block besides its float32 values.
+// The bytes that a thread holds for a block in addition to its float32 values.
 int64_t code_bytes(const Weight& weight, int64_t rows) {
   const std::optional<Quantization> kind = quantized(weight);
   if (!kind) return 0;
@@ -62,7 +62,7 @@ struct Block {
   int64_t row_end;
 };
 
-// Bytes that are held, and where they go: places in the memory of all weights.
+// Held bytes and their destination, an offset in the memory of all weights.
 struct Copy {
   const std::byte* from;
   int64_t to;
@@ -70,20 +70,20 @@ struct Copy {
 };
 constexpr int64_t kCopyBytes = 4 << 20;
 
-// Where a block is packed on its way to a device. Free again once the device has passed the mark.
+// A block is packed here on its way to a device. Free again after the device passed the mark.
 struct Buffer {
   StagingMemory memory;
-  int64_t mark = -1;  // -1: nothing was copied from it yet.
+  int64_t mark = -1;  // -1: nothing has been copied from it yet.
 };
 
-// What one thread reads a block into before it is packed. Grows to the largest block.
+// A thread reads a block into this before it is packed. Grows to the largest block.
 struct Staging {
   std::vector<float> floats;
   std::vector<int8_t> codes;
   std::vector<uint16_t> scales;
   std::vector<uint16_t> minima;
-  std::array<Buffer, 2> buffers;  // Empty where blocks are packed in place.
-  int next = 0;                   // The buffer that was filled longer ago.
+  std::array<Buffer, 2> buffers;  // Empty if blocks are packed in place.
+  int next = 0;                   // The buffer that was filled earlier.
 
   void fit(int64_t rows, int64_t cols, const std::optional<Quantization>& kind) {
     const auto grow = [](auto& buffer, int64_t count) {
@@ -97,7 +97,7 @@ struct Staging {
   }
 };
 
-// What the threads that load share.
+// Shared by the threads that load.
 class Loader {
  public:
   Loader(const Program& program, const Bindings& bindings, const std::vector<TensorView>& views,
@@ -109,7 +109,7 @@ class Loader {
         device_(device),
         options_(options) {}
 
-  // What is to be read, and what is held.
+  // Plans which bytes are read, and which are copied.
   void plan(const WeightPlan& plan, const HeldWeights* weights) {
     std::optional<HeldPanels> held;
     if (weights != nullptr) held.emplace(*weights);
@@ -163,7 +163,7 @@ class Loader {
       for (Buffer& buffer : one.buffers) {
         if (device_.is_host()) continue;
         ASSIGN_OR_RETURN(buffer.memory,
-                         allocate_staging(device_, plan.packed_bytes, "weights on their way"));
+                         allocate_staging(device_, plan.packed_bytes, "copies of weights"));
       }
     }
     for_each(parallel, static_cast<int64_t>(blocks_.size()), [&](int64_t index, int thread) {
@@ -177,7 +177,7 @@ class Loader {
       options_.progress->add_load(bytes(blocks_[index]));
       if (told) options_.progress->bytes_loaded += bytes(blocks_[index]);
     });
-    // Buffers go now, so whatever went wrong, all that was queued is waited for.
+    // Buffers are freed now, so even after an error all queued work must end first.
     if (absl::Status status = device_status(device_.synchronize(), device_); !status.ok()) {
       stop(std::move(status));
     }
@@ -191,7 +191,7 @@ class Loader {
     int64_t end = 0;
   };
 
-  // To what comes before, where both places are together.
+  // Extends the last copy if both places are contiguous.
   void add_copy(const Copy& copy) {
     if (!copies_.empty()) {
       Copy& last = copies_.back();
@@ -204,7 +204,7 @@ class Loader {
     copies_.push_back(copy);
   }
 
-  // Blocks begin where a weight without held panels has them, and so do those after a held one.
+  // Blocks begin where those of a weight without held panels do, and after a held panel.
   void add_panel(int weight, const Panel& panel, int64_t to) {
     const Weight& whole = program_.weights(weight);
     const int64_t rows = whole.rows() / packed_matrices(whole, bindings_.packers[weight]);
@@ -247,7 +247,7 @@ class Loader {
     return absl::OkStatus();
   }
 
-  // Reads the block as rows from `begin` on of a matrix of `rows` rows that is stored in `packed`.
+  // Reads the block as the rows from `begin` on of a matrix of `rows` rows stored in `packed`.
   absl::Status pack(const Block& block, int64_t begin, int64_t rows, Staging& staging,
                     std::byte* packed) const {
     const Weight& weight = program_.weights(block.weight);
@@ -341,7 +341,7 @@ absl::StatusOr<Weights> Weights::load(const Program& program, const Bindings& bi
   loader.plan(plan, options.held == nullptr ? nullptr : options.held->get());
   if (options.held != nullptr && *options.held != nullptr) {
     loader.copy(parallel, memory.data());
-    spdlog::info("weights: {} in memory serve again, {} are to be had",
+    spdlog::info("weights: reused {} from memory, {} still to load",
                  memory_text(loader.bytes_held()), memory_text(loader.bytes_to_read()));
     options.held->reset();
     if (!loader.reads_any()) return weights;

@@ -23,47 +23,46 @@ namespace lockstep {
 
 struct HeldWeights;  // held_weights.h
 
-// Where each weight will be, and what loading takes. Sums that would overflow are INT64_MAX.
+// The place of each weight, and the memory for loading. Sums that would overflow are INT64_MAX.
 struct WeightPlan {
-  std::vector<int64_t> offsets;  // By weight.
-  int64_t bytes = 0;             // Of all weights.
-  int64_t block_bytes = 0;       // The largest block that a thread holds while it is packed.
-  int64_t packed_bytes = 0;      // The largest block once it is packed.
+  std::vector<int64_t> offsets;  // One per weight.
+  int64_t bytes = 0;             // The bytes of all weights.
+  int64_t block_bytes = 0;       // The largest block that a thread holds before it is packed.
+  int64_t packed_bytes = 0;      // The largest packed block.
 };
 WeightPlan plan_weights(const program::Program& program, const Bindings& bindings);
 
 struct LoadOptions {
-  Progress* progress = nullptr;  // What is loaded, as it goes on.
+  Progress* progress = nullptr;  // Reports what is loaded.
   const std::atomic<bool>* cancelled = nullptr;
-  const PackedCache* cache =
-      nullptr;  // Where packed weights may be, or are kept once they are packed.
-  // Of the same source, and on a processor: what serves of them is copied, then they go. Null, or
-  // null in it: there are none.
+  const PackedCache* cache = nullptr;  // The file of packed weights, which is read or written.
+  // From the same source, on a CPU: usable panels are copied, then all are freed. Either pointer
+  // may be null: there are none.
   std::unique_ptr<HeldWeights>* held = nullptr;
-  bool for_trial = false;  // Its bytes are none of those that people are told of.
+  bool for_trial = false;  // Its bytes are not reported to users.
 };
 
 class Weights {
  public:
   // Checks every weight with the source before memory is allocated for any, copies what is held,
-  // takes the rest from the cache, or else reads it as blocks of rows, on all threads. The first
-  // error stops all; kCancelled once `cancelled` is true. Where
-  // the device is not the processor, each thread has two buffers of staging memory, of
-  // plan.packed_bytes: it reads and packs into one while the other is copied.
+  // reads the rest from the cache, or else from the source as blocks of rows, on all threads. The
+  // first error stops all; kCancelled after `cancelled` turned true. On a GPU each thread has two
+  // buffers of staging memory, of plan.packed_bytes: it reads and packs into one while the other is
+  // copied.
   static absl::StatusOr<Weights> load(const program::Program& program, const Bindings& bindings,
                                       const WeightPlan& plan, const WeightSource& source,
                                       Device& device, Parallel& parallel,
                                       const LoadOptions& options);
 
-  // Files of its own and what is in memory, under a program that wants the very same weights.
+  // Drops mapped files: a program that reuses what is in memory maps its own.
   void drop_files() { files_.clear(); }
 
-  // As kernels take it. Valid as long as the Weights are, moves included.
+  // The weight as kernels take it. Valid as long as the Weights are, moves included.
   const TensorView& view(int weight) const { return views_[weight]; }
   int64_t bytes() const { return memory_.bytes(); }
-  // A weight that was not loaded is this one from now on.
+  // Replaces a weight that was not loaded.
   void take(MappedWeight weight);
-  // All of them as they are in memory, of a processor.
+  // All of them as they are in memory; only for a CPU.
   std::span<const std::byte> contents() const {
     return {memory_.data(), static_cast<size_t>(memory_.bytes())};
   }

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// A build that draws, rounds or packs otherwise must not find its predecessor's files, and nobody
-// remembers to raise a version. So every packer in use packs a small weight, and the key has that.
+// A build that draws, rounds or packs differently must not find its predecessor's files, and no one
+// remembers to raise a version. So every packer in use packs a small weight for the key.
 #include "worker/weights/weights_key.h"
 
 #include <openssl/evp.h>
@@ -69,7 +69,7 @@ std::string sha256(const std::string& text) {
 
 absl::StatusOr<std::string> weights_key(const Program& program, const Bindings& bindings,
                                         const SourceMark& source) {
-  // Every part with its length, so that no two lists of parts read the same.
+  // Every part is preceded by its length, so that no two lists of parts give the same text.
   std::string text;
   const auto add = [&text](const std::string& part) {
     text += fmt::format("{}:", part.size());

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// The name of a rank's packed weights: different wherever their bytes could be.
+// The name of a rank's packed weights: it differs whenever their bytes could.
 #pragma once
 
 #include <string>
@@ -11,16 +11,16 @@
 
 namespace lockstep {
 
-// To be raised when weights are stored otherwise in a way that small ones do not show (see the
-// .cc file).
+// Raise it if weights are stored differently in a way that small weights do not show (see the .cc
+// file).
 inline constexpr int kPackingVersion = 1;
 
-// As 64 hexadecimal digits.
+// The digest as 64 hexadecimal digits.
 std::string sha256(const std::string& text);
 
-// SHA-256 of the weights' source, their recipes, the kernels that pack them, and what those make of
-// small weights. A source's contents are a sample, which misses a few rows that a fine-tune
-// changed, so the times at which its files were written count, too.
+// SHA-256 of the weights' source, their recipes, the kernels that pack them, and the packed bytes
+// of small weights. A source's contents are a sample, which may miss rows that a fine-tune changed,
+// so the times at which its files were written are included.
 absl::StatusOr<std::string> weights_key(const program::Program& program, const Bindings& bindings,
                                         const SourceMark& source);
 

@@ -13,10 +13,10 @@ namespace {
 absl::StatusOr<OrderedJson> parse_object(const std::string& text, const std::string& what) {
   ASSIGN_OR_RETURN(OrderedJson json, parse_ordered_json(text, what));
   if (json.is_object()) return json;
-  return invalid_argument("{}: want a JSON object, found {}", what, json.type_name());
+  return invalid_argument("{}: must be a JSON object, found {}", what, json.type_name());
 }
 
-// Null where there is none.
+// Null if `texts` is empty.
 absl::StatusOr<OrderedJson> parse_objects(
     const google::protobuf::RepeatedPtrField<std::string>& texts, const char* what) {
   OrderedJson objects;

@@ -1,17 +1,17 @@
 // SPDX-License-Identifier: Apache-2.0
-// A request's conversation -> the prompt, by the model's chat template.
+// Converts a request's conversation to the prompt, by the model's chat template.
 #pragma once
 
 #include "absl/status/statusor.h"
 #include "coordinator/model/model.h"
-#include "coordinator/text/chat_template.h"
+#include "coordinator/text/template/chat_template.h"
 #include "proto/generate.pb.h"
 
 namespace lockstep {
 
-// The request to a template of these traits, with these variables (template_variables.h).
-// kInvalidArgument names the field: what has to be JSON is none, or the template leaves it out. The
-// limits have to be checked before.
+// Makes the request for a template with these traits and variables (template_variables.h).
+// kInvalidArgument names the field: a field that must be JSON is not, or the template leaves it
+// out. The limits must have been checked before.
 absl::StatusOr<ChatRequest> to_chat_request(const v1::ChatMessages& chat,
                                             OrderedJson variables = OrderedJson::object(),
                                             const TemplateTraits& traits = {});

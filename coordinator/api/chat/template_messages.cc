@@ -22,7 +22,7 @@ bool is_instruction(const v1::ChatMessage& message) {
   return message.role() == "system" || message.role() == "developer";
 }
 
-// The role under which the template shows an instruction in a place, and its fate there.
+// The role under which the template shows an instruction at a place, and the instruction's fate.
 struct Role {
   const char* name;
   Fate fate;
@@ -33,7 +33,7 @@ Role best_role(const v1::ChatMessage& message, Place place, const TemplateTraits
   const Role developer = {"developer", traits.developer[static_cast<size_t>(place)]};
   if (message.role() == "system") return system;
   if (!traits.asked) return developer;
-  // A template that shows any role was made for models that know the usual ones alone.
+  // A template that shows unknown roles was made for models that know only the usual ones.
   const bool is_known = traits.names.contains("developer") || system.fate != Fate::kShown;
   return is_known && developer.fate == Fate::kShown ? developer : system;
 }
@@ -80,7 +80,7 @@ class Conversation {
   const int first_other_;
 };
 
-// Parsed where it is an object.
+// The parsed arguments, if they are an object.
 std::optional<OrderedJson> object_of(const std::string& arguments) {
   if (arguments.empty()) return OrderedJson::object();
   auto json = parse_ordered_json(arguments, "arguments", {.reject_duplicate_keys = false});
@@ -109,7 +109,7 @@ class Writer {
   }
 
  private:
-  // The last message of a user, where others follow it; else -1.
+  // The user's last message, if others follow it; else -1.
   int question_that_is_not_last() const {
     int index = messages_.size() - 1;
     while (index >= 0 && messages_[index].role() != "user") --index;
@@ -121,8 +121,8 @@ class Writer {
     const std::string name = fmt::format("chat.messages[{}]", index);
     const bool is_moved = calls_as_text_ && message.role() == "tool";
     if (message.has_content() && message.content_parts_size() > 0) {
-      return invalid_argument("{}.content_parts: found content beside it: set one of the two",
-                              name);
+      return invalid_argument(
+          "{}.content_parts: must not be sent with content; send one of the two", name);
     }
     if (!is_moved && has_text(message) && conversation_.fate_of_role(index) == Fate::kLeftOut) {
       return role_left_out(name, index);
@@ -130,7 +130,9 @@ class Writer {
     const int calls = message.tool_calls_size();
     if (calls > 1 && !calls_as_text_ && traits_.several_calls == Pairing::kOneOnly) {
       return invalid_argument(
-          "{}.tool_calls: the model's chat template shows one call alone, found {}", name, calls);
+          "{}.tool_calls: must be at most one call, as the model's chat template shows no more, "
+          "found {}",
+          name, calls);
     }
     return absl::OkStatus();
   }
@@ -143,8 +145,8 @@ class Writer {
     return invalid_argument(
         "{}.role: the model's chat template leaves out messages of the role {}{}", name,
         printable(message.role()),
-        at_start                  ? ", but for those before all others"
-        : is_instruction(message) ? " there: put the text into the user's"
+        at_start                  ? ", except those before all others"
+        : is_instruction(message) ? " there; put the text into the user's"
                                   : "");
   }
 
@@ -155,8 +157,8 @@ class Writer {
     return parts;
   }
 
-  // The message's own, with `before` in front. Several parts stay a list where the template takes
-  // one.
+  // The message's own content, with `before` in front. Several parts stay a list if the template
+  // takes one.
   OrderedJson content_of(const v1::ChatMessage& message, std::string before, ContentForm form,
                          bool is_open) const {
     if (message.content_parts_size() < 2 || form == ContentForm::kText) {
@@ -192,7 +194,7 @@ class Writer {
          {"content", content_of(joined_instructions(), traits_.instruction_content)}});
   }
 
-  // All of a message but its calls.
+  // A message without its calls.
   OrderedJson plain(int index) const {
     const v1::ChatMessage& message = messages_[index];
     std::string role = message.role();
@@ -213,7 +215,7 @@ class Writer {
     return json;
   }
 
-  // The call in the form of OpenAI's API, but for its arguments.
+  // The call in the form of OpenAI's API; only its arguments may differ.
   OrderedJson call_of(int index, int number) const {
     const v1::ToolCall& call = messages_[index].tool_calls(number);
     const std::optional<OrderedJson> object = object_of(call.arguments());
@@ -223,10 +225,10 @@ class Writer {
     } else if (traits_.arguments_as_text) {
       arguments = call.arguments().empty() ? "{}" : call.arguments();
     } else {
-      log_loss(fmt::format(
-          "chat.messages[{}].tool_calls[{}].arguments: no JSON object, and the model's chat "
-          "template takes no text: passed as {{}}",
-          index, number));
+      log_loss(
+          fmt::format("chat.messages[{}].tool_calls[{}].arguments: not a JSON object, and the "
+                      "model's chat template does not take text; passed as {{}}",
+                      index, number));
     }
     return {{"id", call.id()},
             {"type", "function"},
@@ -244,7 +246,7 @@ class Writer {
     written_.push_back(std::move(json));
   }
 
-  // A message, and the results of its calls where these are taken apart. Returns the next index.
+  // Adds a message, and the results of its calls if these are split. Returns the next index.
   int add(int index) {
     const v1::ChatMessage& message = messages_[index];
     if (calls_as_text_ && (message.tool_calls_size() > 0 || message.role() == "tool")) {
@@ -261,9 +263,10 @@ class Writer {
         written_.push_back(json);
         json = {{"role", message.role()}};
       } else {
-        log_loss(fmt::format(
-            "chat.messages[{}].content: left out, as the model's chat template does beside calls",
-            index));
+        log_loss(
+            fmt::format("chat.messages[{}].content: left out, because the model's chat template "
+                        "does not show it with calls",
+                        index));
       }
       json["content"] = content_of({}, traits_.turn_content);
     }
@@ -274,7 +277,8 @@ class Writer {
     return add_one_by_one(std::move(json), index);
   }
 
-  // For a template that shows no calls: a line of JSON for each, after the message's text.
+  // For a template that does not show calls: adds a line of JSON for each, after the message's
+  // text.
   int add_calls_as_text(int index) {
     const v1::ChatMessage& message = messages_[index];
     std::string text = text_of(message);
@@ -285,8 +289,8 @@ class Writer {
       append_text(json.dump(), "\n", &text);
     }
     log_loss(
-        fmt::format("chat.messages[{}].tool_calls: written as text, as the model's chat template "
-                    "shows no calls",
+        fmt::format("chat.messages[{}].tool_calls: written as text, because the model's chat "
+                    "template does not show calls",
                     index));
     OrderedJson json = plain(index);
     json["content"] = content_of(text, traits_.turn_content);
@@ -294,7 +298,7 @@ class Writer {
     return index + 1;
   }
 
-  // The results of calls that are text: as they are, or as one message of the user where the
+  // Adds the results of calls that are text: unchanged, or as one message of the user if the
   // template does not take their role. Returns the next index.
   int add_results_as_text(int index) {
     if (traits_.results == Fate::kShown) {
@@ -312,11 +316,11 @@ class Writer {
     return index;
   }
 
-  // Each call before its results, which have its id or, without ids, its number. Of several calls
-  // of one id each has one result, the last has all others.
+  // Puts each call before its results, which have its id or, without ids, its number. If several
+  // calls have the same id, each gets one result and the last gets all others.
   int add_one_by_one(OrderedJson json, int index) {
     const v1::ChatMessage& message = messages_[index];
-    std::unordered_map<std::string_view, std::deque<int>> results;  // By id, those not yet added.
+    std::unordered_map<std::string_view, std::deque<int>> results;  // By id; results not yet added.
     int end = index + 1;
     for (; end < messages_.size() && messages_[end].role() == "tool"; ++end) {
       const std::string& id = messages_[end].tool_call_id();
@@ -348,9 +352,9 @@ class Writer {
   }
 
   const Messages& messages_;
-  const bool continues_;      // With the last message.
-  const bool calls_as_text_;  // The template shows none.
-  int question_ = -1;         // The message that the instructions are moved into.
+  const bool continues_;      // The answer continues the last message.
+  const bool calls_as_text_;  // The template does not show calls.
+  int question_ = -1;         // The message that receives the instructions.
   const TemplateTraits& traits_;
   const Conversation conversation_;
   OrderedJson written_ = OrderedJson::array();
@@ -366,11 +370,11 @@ absl::StatusOr<OrderedJson> to_template_messages(const v1::ChatMessages& chat,
 absl::Status check_shown(const v1::ChatMessages& chat, const TemplateTraits& traits) {
   const auto left_out = [](const char* field) {
     return invalid_argument(
-        "chat.{}: the model's chat template shows none: leave them out, or name a template that "
-        "shows them with --chat-template",
+        "chat.{}: the model's chat template does not show them; leave them out, or use "
+        "--chat-template with a template that shows them",
         field);
   };
-  // DeepSeek's templates show calls alone: what tools there are is in the text of their clients.
+  // DeepSeek's templates show only calls: their clients describe the tools in the text.
   const bool shows_tools = traits.tools != Fate::kLeftOut || traits.calls == Fate::kShown;
   if (chat.tools_size() > 0 && !shows_tools) return left_out("tools");
   if (chat.documents_size() > 0 && traits.documents == Fate::kLeftOut) return left_out("documents");

@@ -23,7 +23,7 @@ absl::Status add_given(const std::string& json, const std::vector<std::string>& 
                        const ChatTemplate& chat_template, OrderedJson* variables) {
   ASSIGN_OR_RETURN(const OrderedJson given, parse_ordered_json(json, kField));
   if (!given.is_object()) {
-    return invalid_argument("{}: want a JSON object, found {}", kField, given.type_name());
+    return invalid_argument("{}: must be a JSON object, found {}", kField, given.type_name());
   }
   std::vector<std::string> passed(std::begin(ChatTemplate::kThinkingVariables),
                                   std::end(ChatTemplate::kThinkingVariables));

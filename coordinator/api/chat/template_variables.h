@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// The variables that a request sets for the chat template, beside its conversation.
+// The variables that a request sets for the chat template, in addition to its conversation.
 #pragma once
 
 #include <string>
@@ -7,14 +7,14 @@
 
 #include "absl/status/statusor.h"
 #include "base/json.h"
-#include "coordinator/text/chat_template.h"
+#include "coordinator/text/template/chat_template.h"
 
 namespace lockstep {
 
-// From a JSON object, or "", those of ChatTemplate::kThinkingVariables and those that are `named`.
-// Others are left out where the template never reads them, else kInvalidArgument. A
-// reasoning_effort says enable_thinking, too, unless the request does: false for "none".
-// `defaults` are those that the request does not set: any, as an object.
+// Takes ChatTemplate::kThinkingVariables and the `named` variables from a JSON object, or "". Other
+// variables are ignored if the template never reads them, else kInvalidArgument. A reasoning_effort
+// also sets enable_thinking, unless the request does: to false for "none". `defaults` is an object
+// of any variables; it applies to those that the request does not set.
 absl::StatusOr<OrderedJson> template_variables(const std::string& json,
                                                const std::vector<std::string>& named,
                                                const ChatTemplate& chat_template,

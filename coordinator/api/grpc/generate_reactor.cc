@@ -26,7 +26,7 @@ int64_t steady_deadline_ms(std::chrono::system_clock::time_point deadline) {
   return std::max<int64_t>(steady_now_ms() + left_ms, 1);
 }
 
-// Of its metadata; of several none counts.
+// The call's metadata `traceparent`; "" if there are several.
 std::string traceparent_in(const grpc::CallbackServerContext& context) {
   const auto [first, last] = context.client_metadata().equal_range("traceparent");
   if (first == last || std::next(first) != last) return "";
@@ -85,8 +85,8 @@ absl::Status GenerateReactor::submit(grpc::ByteBuffer* body) {
   return absl::OkStatus();
 }
 
-// It runs on without this call, whose deadline is not its own, and counts as a request of its key
-// for as long.
+// The kept request runs on without this call, so it does not take the call's deadline. It counts as
+// a request of its key until it ends.
 absl::StatusOr<std::unique_ptr<StreamReader>> GenerateReactor::submit_kept(
     const v1::GenerateRequest& message, Request request) {
   RETURN_IF_ERROR(served_.check_resumable());

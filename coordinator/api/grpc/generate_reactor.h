@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// One Generate call: has its request read on the pool, then follows its answer.
+// One Generate call: has its request read on the pool, then writes its answer.
 #pragma once
 
 #include "coordinator/api/grpc/stream_reactor.h"
@@ -9,14 +9,14 @@ namespace lockstep {
 
 class GenerateReactor final : public StreamReactor {
  public:
-  // On gRPC's thread: looks for room in the engine's queue, and hands the bytes to the pool. Pool
-  // and context outlive the call.
+  // Runs on gRPC's thread: checks that the engine's queue has room, and gives the bytes to the
+  // pool. Pool and context outlive the call.
   GenerateReactor(const ServedModel& served, TaskPool* pool, grpc::CallbackServerContext* context,
                   const grpc::ByteBuffer& body);
 
  private:
   absl::Status hand_over(TaskPool* pool, const grpc::ByteBuffer& body);
-  // On the pool: parses, checks, tokenizes, submits.
+  // Runs on the pool: parses, checks, tokenizes, submits.
   void start(grpc::ByteBuffer body);
   absl::Status submit(grpc::ByteBuffer* body);
   void refuse(const absl::Status& status);

@@ -14,7 +14,7 @@
 namespace lockstep {
 namespace {
 
-constexpr size_t kMaxSmallBytes = 4096;  // Of a message with small fields: it may have others.
+constexpr size_t kMaxSmallBytes = 4096;  // The limit of messages whose fields are small.
 
 absl::StatusOr<const Tokenizer*> tokenizer_of(const Model& model) {
   if (model.tokenizer() != nullptr) return model.tokenizer();
@@ -41,8 +41,8 @@ absl::Status detokenize(const Model& model, const v1::DetokenizeRequest& request
 
 absl::Status parse_small(grpc::ByteBuffer bytes, google::protobuf::Message* message) {
   if (bytes.Length() <= kMaxSmallBytes) return parse(&bytes, message);
-  return invalid_argument("{}: want up to {} bytes, found {}", message->GetDescriptor()->name(),
-                          kMaxSmallBytes, bytes.Length());
+  return invalid_argument("{}: must have up to {} bytes, found {}",
+                          message->GetDescriptor()->name(), kMaxSmallBytes, bytes.Length());
 }
 
 v1::GetModelResponse describe(const ServedModel& served) {
@@ -73,7 +73,7 @@ v1::GetModelResponse describe(const ServedModel& served) {
   return response;
 }
 
-// Has the pool parse the bytes and `answer` them; ends the call with what that says.
+// Has the pool parse the bytes and `answer` them; ends the call with the returned status.
 template <typename Request, typename Response>
 grpc::ServerUnaryReactor* answer_on_pool(
     const ApiKeys* keys, TaskPool* pool, grpc::CallbackServerContext* context,
@@ -112,7 +112,7 @@ grpc::ServerUnaryReactor* answer_on_pool(
 grpc::ServerWriteReactor<grpc::ByteBuffer>* GenerationService::Generate(
     grpc::CallbackServerContext* context, const grpc::ByteBuffer* body) {
   auto* reactor = new GenerateReactor(served_, pool_, context, *body);
-  // gRPC would keep the bytes until the call is over; the reactor has a reference of its own.
+  // gRPC would keep the bytes until the call ends; the reactor has its own reference to them.
   const_cast<grpc::ByteBuffer*>(body)->Clear();
   return reactor;
 }
@@ -140,7 +140,7 @@ grpc::ServerUnaryReactor* GenerationService::Detokenize(grpc::CallbackServerCont
       });
 }
 
-// These are answered here, whatever the pool has to do: it takes microseconds.
+// The next two are answered on this thread, even if the pool is busy: they take microseconds.
 grpc::ServerUnaryReactor* GenerationService::GetModel(grpc::CallbackServerContext* context,
                                                       const grpc::ByteBuffer* body,
                                                       grpc::ByteBuffer* response) {

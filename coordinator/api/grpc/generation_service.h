@@ -10,7 +10,7 @@
 
 namespace lockstep {
 
-// Methods take and give bytes; see wire.h. Thread-safe; nothing here blocks or takes long.
+// Methods take and return bytes; see wire.h. Thread-safe; no method blocks or takes long.
 class GenerationService final
     : public v1::Generation::WithRawCallbackMethod_Generate<
           v1::Generation::WithRawCallbackMethod_Resume<v1::Generation::WithRawCallbackMethod_Cancel<

@@ -17,7 +17,7 @@ namespace {
 
 constexpr std::chrono::milliseconds kReadinessPoll{50};
 
-// docs/security.md says what each is for.
+// docs/security.md explains each limit.
 constexpr ConnectionLimits kConnectionLimits = {.max_message_bytes = kMaxMessageBytes,
                                                 .max_streams = 256,
                                                 .handshake_ms = 10'000,

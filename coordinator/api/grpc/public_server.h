@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// The port that clients call: Generation, the standard health service (serving while there
-// is a group of workers) and reflection.
+// The port that clients call: Generation, the standard health service (serving while there is a
+// group of workers) and reflection.
 #pragma once
 
 #include <grpcpp/grpcpp.h>
@@ -18,23 +18,23 @@
 namespace lockstep {
 
 struct PublicServerOptions {
-  std::string address;          // As Listener::bind takes it.
-  int64_t max_connections = 0;  // More are refused; 0: PublicServer::max_connections().
-  TlsFiles tls;                 // Not given: plain.
+  std::string address;          // In the form that Listener::bind() takes.
+  int64_t max_connections = 0;  // Further ones are refused; 0: max_connections().
+  TlsFiles tls;                 // Not set: plain TCP.
 };
 
 class PublicServer {
  public:
-  // Those for which this process has descriptors, beside other things that need them.
+  // The number for which this process has descriptors, besides its other uses of them.
   static int64_t max_connections();
-  // The pool outlives it: its tasks end calls.
+  // The pool outlives the server: its tasks end calls.
   static absl::StatusOr<std::unique_ptr<PublicServer>> start(const ServedModel& served,
                                                              TaskPool* pool,
                                                              const PublicServerOptions& options);
   // Ends open calls.
   ~PublicServer();
 
-  // As bound: "127.0.0.1:40123".
+  // The bound address: "127.0.0.1:40123".
   const std::string& address() const { return server_->address(); }
 
  private:

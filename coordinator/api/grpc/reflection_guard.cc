@@ -39,7 +39,7 @@ class Guard final : public Interceptor {
       auto* request = static_cast<google::protobuf::Message*>(methods->GetRecvMessage());
       if (request != nullptr) {
         end_unless(check_request(*request));
-        if (ended_) request->Clear();  // The service still reads it: it has nothing to look up.
+        if (ended_) request->Clear();  // The service still reads it, but has nothing to look up.
       }
     }
     methods->Proceed();
@@ -70,7 +70,7 @@ class Guard final : public Interceptor {
   const ApiKeys* const keys_;
   const std::shared_ptr<std::atomic<int>> calls_;
   grpc::ServerContextBase* const context_;
-  const int number_;  // Calls that were open when it began, with it.
+  const int number_;  // The number of open calls when this one began, including this one.
   bool ended_ = false;
 };
 

@@ -13,10 +13,10 @@ ResumeReactor::ResumeReactor(const ServedModel& served, grpc::CallbackServerCont
 }
 
 absl::Status ResumeReactor::begin(grpc::ByteBuffer* body) {
-  constexpr size_t kMaxBytes = 4096;  // What is longer has unknown fields.
+  constexpr size_t kMaxBytes = 4096;  // A longer message has unknown fields.
   ASSIGN_OR_RETURN(caller_, admit(served_.keys, *context_, /*counts=*/false));
   if (body->Length() > kMaxBytes) {
-    return invalid_argument("ResumeRequest: want up to {} bytes, found {}", kMaxBytes,
+    return invalid_argument("ResumeRequest: must have up to {} bytes, found {}", kMaxBytes,
                             body->Length());
   }
   v1::ResumeRequest message;

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// One Resume call: the rest of a stream that is kept.
+// One Resume call: the rest of a kept stream.
 #pragma once
 
 #include "coordinator/api/grpc/stream_reactor.h"
@@ -8,7 +8,7 @@ namespace lockstep {
 
 class ResumeReactor final : public StreamReactor {
  public:
-  // On gRPC's thread: it takes microseconds. The context outlives the call.
+  // Runs on gRPC's thread: it takes microseconds. The context outlives the call.
   ResumeReactor(const ServedModel& served, grpc::CallbackServerContext* context,
                 grpc::ByteBuffer body);
 

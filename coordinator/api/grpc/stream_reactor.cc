@@ -8,7 +8,7 @@
 #include <utility>
 
 #include "base/status.h"
-#include "coordinator/text/token_texts.h"
+#include "coordinator/text/detokenizer/token_texts.h"
 
 namespace lockstep {
 namespace {
@@ -27,8 +27,8 @@ v1::FinishReason to_proto(FinishReason reason) {
   return v1::FINISH_REASON_UNSPECIFIED;
 }
 
-// `texts`: null without a tokenizer. A call that resumes has not seen the tokens before, so each
-// token is shown as it is within any text.
+// `texts`: null without a tokenizer. A call that resumes has not seen the earlier tokens, so each
+// token is shown as it appears within any text.
 void fill(const Logprob& logprob, const TokenTexts* texts, v1::TokenLogprob* message) {
   message->set_id(logprob.id);
   message->set_logprob(logprob.logprob);
@@ -129,7 +129,7 @@ void StreamReactor::OnWriteDone(bool ok) {
   {
     MutexLock lock(&mutex_);
     writing_ = false;
-    if (!ok) pending_.clear();  // The caller is gone; OnCancel ends the rest.
+    if (!ok) pending_.clear();  // The caller is gone; OnCancel() ends the rest.
   }
   pump();
 }

@@ -39,8 +39,8 @@ absl::Status parse(grpc::ByteBuffer* bytes, google::protobuf::Message* message) 
   bytes->Clear();
   if (parsed) return check_limits(*message);
   return invalid_argument(
-      "{}: want a protobuf message of lockstep.v1 with text in UTF-8, found {} bytes that are not "
-      "one",
+      "{}: must be a protobuf message of lockstep.v1 with text in UTF-8, found {} bytes that are "
+      "not one",
       message->GetDescriptor()->name(), size);
 }
 

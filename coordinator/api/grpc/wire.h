@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Messages as bytes: parsed by us, on threads of ours, so that what is malformed gets a status that
-// says so. (gRPC's generated methods parse on gRPC's threads and answer UNIMPLEMENTED.)
+// Messages as bytes: parsed on our threads, so that a malformed message gets a status that says so.
+// (gRPC's generated methods parse on gRPC's threads and answer UNIMPLEMENTED.)
 #pragma once
 
 #include <google/protobuf/message.h>
@@ -16,26 +16,26 @@ namespace lockstep {
 
 grpc::Status to_grpc(const absl::Status& status);
 
-// Who calls. It may, while this lives.
+// The caller, who is admitted while this lives.
 struct Caller {
-  std::string client;          // The name of its key, or its connection.
-  std::shared_ptr<Pass> pass;  // Null: no key is wanted.
+  std::string client;          // The name of its key, or its connection's address.
+  std::shared_ptr<Pass> pass;  // Null: no key is needed.
 
-  // Before the last of its answer.
+  // Called before the last message of the answer is sent.
   void end_pass() const {
     if (pass != nullptr) pass->end();
   }
 };
-// By the metadata "authorization"; see ApiKeys::admit(). `keys` may be null.
+// Reads the metadata "authorization"; see ApiKeys::admit(). `keys` may be null.
 absl::StatusOr<Caller> admit(const ApiKeys* keys, const grpc::ServerContextBase& context,
                              bool counts = true);
 
-// Parses and checks the limits of its fields. Empties `bytes`. kInvalidArgument, one line: the
-// bytes are no such message, its text is not UTF-8, or a field is out of its limits.
+// Parses the message and checks the limits of its fields. Empties `bytes`. kInvalidArgument, one
+// line: the bytes are not such a message, its text is not UTF-8, or a field is outside its limits.
 absl::Status parse(grpc::ByteBuffer* bytes, google::protobuf::Message* message);
 grpc::ByteBuffer serialize(const google::protobuf::Message& message);
 
-// From now on libprotobuf's complaints about messages are debug lines: parse() says what is wrong,
+// From now on libprotobuf's messages about bad input are debug log lines: parse() reports the error
 // to the caller.
 void quieten_protobuf();
 

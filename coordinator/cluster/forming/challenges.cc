@@ -54,19 +54,20 @@ absl::Status Challenges::verify(int64_t now, std::string_view peer, const JoinPr
   if (!nonce.has_value() || nonce->size() != kNonceBytes || !worker_nonce.has_value() ||
       worker_nonce->size() != kNonceBytes || !proof.has_value()) {
     return absl::PermissionDeniedError(
-        "a worker joins with two nonces and a proof, which are not there: is it of another "
+        "a worker must join with two nonces and a proof, found none: does it have another "
         "version?");
   }
   std::erase_if(used_, [now](const auto& used) { return used.second <= now; });
   const std::string_view stated = std::string_view(*nonce).substr(0, kStatedBytes);
   if (!same_secret(std::string_view(*nonce).substr(kStatedBytes),
                    mac(stated, peer, *worker_nonce))) {
-    return unavailable("the nonce is not one that this coordinator gave {}: ask for another", peer);
+    return unavailable("the nonce is not one that this coordinator sent to {}: request another",
+                       peer);
   }
   int64_t begin = 0;
   std::memcpy(&begin, stated.data(), sizeof(begin));
   if (begin + kNonceMs <= now || used_.count(*nonce) > 0) {
-    return unavailable("the nonce was used, or is older than {} ms: ask for another", kNonceMs);
+    return unavailable("the nonce was used, or is older than {} ms: request another", kNonceMs);
   }
   if (!same_secret(*proof, worker_proof(token_, *nonce, *worker_nonce))) {
     return absl::PermissionDeniedError("the join token is not the coordinator's");

@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// The coordinator's side of the handshake that cluster.proto describes. A nonce that it gives out
-// is its own proof: it carries its time and a MAC of it, so any number may be open and none is
-// kept.
+// The coordinator's side of the handshake in cluster.proto. A nonce is its own proof: it carries
+// its time and a MAC, so any number can be open and none is stored.
 #pragma once
 
 #include <cstdint>
@@ -24,18 +23,18 @@ struct JoinProof {
 };
 
 // One thread at a time. `now` is in milliseconds of a steady clock; `peer` is the caller's address
-// without its port: a nonce serves the address that asked for it.
+// without its port: a nonce is valid only for the address that requested it.
 class Challenges {
  public:
-  // `key` is kNonceBytes of draw_nonce(), this process' own.
+  // `key` is kNonceBytes of draw_nonce(), unique to this process.
   Challenges(std::string token, std::string key);
 
-  // `worker_nonce` as in the call's metadata; `salt` is kSaltBytes that no other call has.
-  // kInvalidArgument: it is no nonce.
+  // `worker_nonce` is the call's metadata; `salt` is kSaltBytes, unique per call. kInvalidArgument:
+  // it is not a nonce.
   absl::StatusOr<cluster::ChallengeReply> open(int64_t now, std::string_view peer,
                                                std::string_view worker_nonce,
                                                std::string_view salt) const;
-  // A nonce whose proof was right is used up. kUnavailable: the nonce is used, too old, another
+  // A nonce with a correct proof is used up. kUnavailable: the nonce is used, too old, another
   // address's or another process's, so another challenge helps. kPermissionDenied: another token.
   absl::Status verify(int64_t now, std::string_view peer, const JoinProof& join);
 
@@ -48,7 +47,8 @@ class Challenges {
 
   const std::string token_;
   const std::string key_;
-  std::map<std::string, int64_t> used_;  // Until when. Only who knows the token adds to it.
+  // By nonce: its end. Only callers who know the token add to it.
+  std::map<std::string, int64_t> used_;
 };
 
 }  // namespace lockstep

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// One try at a group: its members by rank, what they were asked and what they answered. Messages of
+// One attempt at a group: its members by rank, the current question and the answers. Messages of
 // other epochs never get here.
 #pragma once
 
@@ -20,28 +20,28 @@ namespace lockstep {
 struct Epoch {
   enum class Phase {
     kNone,     // No epoch is open.
-    kLoading,  // Every rank was assigned its program; Ready is awaited.
-    kProving,  // A null step crosses all ranks.
+    kLoading,  // Every rank was assigned its program; they are loading.
+    kProving,  // A null step is crossing all ranks.
     kFormed,   // The owner has the group.
   };
   Phase phase = Phase::kNone;
   uint64_t number = 0;
-  bool reload = false;               // Kept weights were not to be used.
+  bool reload = false;               // Kept weights must not be used.
   std::vector<LinkId> links;         // By rank.
-  std::string numeric_class;         // That every rank was told to compute in; "": the common one.
-  std::vector<std::string> kernels;  // That every rank was told to compute by; none: its own.
-  bool uneven_measured = false;      // Parts differ by what the ranks' workers measured.
-  // By rank: what the compiler knew, and what it made of that.
+  std::string numeric_class;         // All ranks compute in it; "": the common one.
+  std::vector<std::string> kernels;  // All ranks use them; empty: their own choice.
+  bool uneven_measured = false;      // Parts differ because of workers' measurements.
+  // By rank: the compiler's input and output.
   std::vector<WorkerFacts> facts;
   std::vector<program::Program> programs;
   GroupInfo info;
   std::vector<std::vector<OperatorName>> operators;  // By rank and instruction.
   std::vector<cluster::LoadProgress> loaded;         // By rank.
-  std::optional<Question> question;  // What every rank owes an answer to; none: idle.
+  std::optional<Question> question;                  // The question to every rank; none: idle.
   std::vector<std::optional<cluster::WorkerMessage>> answers;  // By rank.
 
   int ranks() const { return static_cast<int>(links.size()); }
-  // -1: it is no member.
+  // -1: not a member.
   int rank_of(LinkId link) const {
     const auto found = std::find(links.begin(), links.end(), link);
     return found == links.end() ? -1 : static_cast<int>(found - links.begin());
@@ -56,7 +56,7 @@ struct Epoch {
     return question.has_value() &&
            std::all_of(answers.begin(), answers.end(), [](const auto& a) { return a.has_value(); });
   }
-  // Once complete: by rank. Nothing is owed afterwards.
+  // Requires complete(). The answers by rank; afterwards no rank owes one.
   std::vector<cluster::WorkerMessage> take_answers() {
     std::vector<cluster::WorkerMessage> taken;
     for (auto& answer : answers) taken.push_back(std::move(*answer));

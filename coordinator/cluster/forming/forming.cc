@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// From enough workers to a group, and back: an epoch is opened, its ranks load and cross a null
-// step, and one day it is lost. Epochs fence the past: no message of another one counts.
+// From enough workers to a group and back: an epoch is opened, its ranks load and run a null step,
+// and later it is lost. Epochs fence off the past: messages of other epochs are ignored.
 #include <algorithm>
 #include <utility>
 
@@ -31,13 +31,13 @@ std::vector<OperatorName> operators_of(const program::Program& program) {
 
 void ClusterCore::try_form(int64_t now) {
   if (over_ || !wanted_ || epoch_.phase != Epoch::Phase::kNone || now < form_at_) return;
-  if (options_.launch && !own_.has_value()) return;  // Ours decide who fits.
+  if (options_.launch && !own_.has_value()) return;  // Local workers decide which others fit.
   if (joined() >= options_.workers) refuse_odd_ones(now);
   Roster roster = choose_roster(members_, regroup_.rules(now));
   if (roster.ranks() > 0) open_epoch(now, std::move(roster), /*reload=*/false);
 }
 
-// The owner is told that its group is over, and wants the next one.
+// The owner gets GroupLost and then requests the next group.
 void ClusterCore::try_grow(int64_t now) {
   if (over_ || epoch_.phase != Epoch::Phase::kFormed) return;
   const int ranks = regroup_.growth(now, members_, epoch_.links, epoch_.info.numeric_class);
@@ -46,7 +46,7 @@ void ClusterCore::try_grow(int64_t now) {
   fail_epoch(now, absl::AbortedError(fmt::format("the group grows to {} ranks", ranks)));
 }
 
-// Those that cannot be in one group with the others.
+// Refuses workers that cannot be in one group with the others.
 void ClusterCore::refuse_odd_ones(int64_t now) {
   const std::vector<LinkId> together = choose_compatible(members_);
   const cluster::Hello peer = *members_.at(together.front()).hello;
@@ -68,9 +68,9 @@ void ClusterCore::open_epoch(int64_t now, Roster roster, bool reload) {
   for (int rank = 0; rank < epoch_.ranks(); ++rank) {
     Member& member = member_of(rank);
     if (member.cover.state == Cover::State::kHolds && member.cover.rank == rank) {
-      log(LogLevel::kInfo, fmt::format("epoch {}: rank {} goes to a spare that holds its weights, "
-                                       "pid {}",
-                                       epoch_.number, rank, member.hello->pid()));
+      log(LogLevel::kInfo,
+          fmt::format("epoch {}: rank {} is assigned to a spare that holds its weights, pid {}",
+                      epoch_.number, rank, member.hello->pid()));
     }
     member.cover = {};
     member.last_rank = rank;
@@ -108,7 +108,7 @@ Speeds::Chosen ClusterCore::speeds_of(const std::vector<LinkId>& links) const {
   return speeds_.of(hellos);
 }
 
-// What the compiler may know of an epoch's ranks, in their order.
+// The compiler's facts about an epoch's ranks, in their order.
 std::vector<WorkerFacts> ClusterCore::facts_of(const std::vector<LinkId>& links) const {
   const Speeds::Chosen speeds = speeds_of(links);
   std::vector<WorkerFacts> facts;
@@ -124,11 +124,11 @@ std::vector<WorkerFacts> ClusterCore::facts_of(const std::vector<LinkId>& links)
   return facts;
 }
 
-// What ranks of these workers are told alike.
+// The part of the assignment that is equal for these workers' ranks.
 cluster::Assignment ClusterCore::assignment_of(const std::vector<LinkId>& links) const {
   cluster::Assignment shared = options_.assignment;
   shared.set_group(options_.draw_group_name());
-  shared.set_collective_timeout_ms(3 * options_.stuck_ms);  // Who is stuck is found out before.
+  shared.set_collective_timeout_ms(3 * options_.stuck_ms);  // After the check for stuck ranks.
   bool spans_hosts = false;
   for (const LinkId link : links) {
     shared.add_hosts(members_.at(link).hello->host());
@@ -160,12 +160,12 @@ void ClusterCore::assign() {
   }
 }
 
-// Whether all ranks compute their linears alike. If not, they are told what all have proven; those
-// that did not choose it load again.
+// Whether all ranks use the same kernels for their linears. If not, they are sent kernels that all
+// have proven; ranks that did not choose them load again.
 bool ClusterCore::agree(int64_t now, const std::vector<cluster::WorkerMessage>& readies) {
   absl::StatusOr<Agreement> agreement = agree_on_kernels(readies);
   if (agreement.ok() && !agreement->unanimous && !epoch_.kernels.empty()) {
-    agreement = failed_precondition("the ranks do not compute by the kernels they were told");
+    agreement = failed_precondition("a rank uses other kernels than those assigned");
   }
   if (!agreement.ok()) {
     fail_epoch(now, agreement.status());
@@ -174,7 +174,7 @@ bool ClusterCore::agree(int64_t now, const std::vector<cluster::WorkerMessage>& 
   epoch_.info.kernels = digest_of(agreement->kernels);
   if (agreement->unanimous) return true;
   log(LogLevel::kWarning,
-      "the ranks chose different kernels: each is told which ones all have proven");
+      "the ranks chose different kernels: each is sent those that all have proven");
   Roster roster{.links = epoch_.links,
                 .numeric_class = epoch_.numeric_class,
                 .kernels = std::move(agreement->kernels)};
@@ -183,13 +183,13 @@ bool ClusterCore::agree(int64_t now, const std::vector<cluster::WorkerMessage>& 
   return false;
 }
 
-// All are ready: a null step crosses them before the group counts.
+// All are ready: a null step crosses them before the group counts as formed.
 void ClusterCore::prove(int64_t now) {
   const std::vector<cluster::WorkerMessage> readies = epoch_.take_answers();
   if (!agree(now, readies)) return;
   const int64_t most = options_.assignment.max_pages();
   epoch_.info.pages = most > 0 ? most : INT64_MAX;
-  int other = 0;  // A rank that loaded another checkpoint than rank 0.
+  int other = 0;  // A rank that loaded a different checkpoint than rank 0.
   WeightsOrigin weights;
   std::vector<RankInfo> members;
   for (int rank = 0; rank < epoch_.ranks(); ++rank) {
@@ -267,7 +267,7 @@ void ClusterCore::ask(int64_t now, cluster::CoordinatorMessage message) {
   send(epoch_.links, std::move(message));
 }
 
-// ---- And back ----
+// ---- From a group back to workers ----
 
 void ClusterCore::fail_epoch(int64_t now, const absl::Status& why, bool permanent) {
   const bool formed = epoch_.phase == Epoch::Phase::kFormed;

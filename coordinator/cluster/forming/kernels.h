@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// The kernels of a group's linears, where workers prove them: ranks whose linears are computed by
-// different ones would not have the same values where they must.
+// The kernels of a group's linears, if workers prove them: with different kernels, ranks would
+// compute different values where they must be equal.
 #pragma once
 
 #include <string>
@@ -12,15 +12,15 @@
 namespace lockstep {
 
 struct Agreement {
-  std::vector<std::string> kernels;  // Of each linear; empty: nobody proves any.
-  bool unanimous = true;             // Every rank computes so already.
+  std::vector<std::string> kernels;  // By linear; empty: no rank proves any.
+  bool unanimous = true;             // Every rank already uses them.
 };
 
-// By what the ranks are ready with: each linear's first of rank 0 that all have proven.
-// kFailedPrecondition names two ranks that have none in common.
+// From the ranks' Ready messages: for each linear, rank 0's first kernel that all have proven.
+// kFailedPrecondition names two ranks without a common one.
 absl::StatusOr<Agreement> agree_on_kernels(const std::vector<cluster::WorkerMessage>& readies);
 
-// Tells one choice from another, in one word; "" where there is none.
+// A short digest that differs between choices; "" if there are none.
 std::string digest_of(const std::vector<std::string>& kernels);
 
 }  // namespace lockstep

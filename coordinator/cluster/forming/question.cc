@@ -11,19 +11,19 @@
 namespace lockstep {
 namespace {
 
-constexpr size_t kMaxReason = 1'000;              // Of a worker's failure: it goes into a log.
-constexpr size_t kMaxText = 256;                  // Of Hello and Ready.
-constexpr int64_t kMaxLinears = 65'536;           // Of a program.
+constexpr size_t kMaxReason = 1'000;              // For a worker's failure, which is logged.
+constexpr size_t kMaxText = 256;                  // For Hello and Ready.
+constexpr int64_t kMaxLinears = 65'536;           // For a program.
 constexpr int64_t kMaxStepNs = int64_t{1} << 50;  // Twelve days: sums of it stay in range.
 
 absl::Status check_speed(std::string_view name, double found) {
   if (std::isfinite(found) && found >= 0) return absl::OkStatus();
-  return invalid_argument("{}: wanted 0 or more, found {}", name, found);
+  return invalid_argument("{}: must be 0 or more, found {}", name, found);
 }
 
 absl::Status check_text(std::string_view name, std::string_view text) {
   if (text.size() <= kMaxText) return absl::OkStatus();
-  return invalid_argument("{}: wanted at most {} bytes, found {}", name, kMaxText, text.size());
+  return invalid_argument("{}: must be at most {} bytes, found {}", name, kMaxText, text.size());
 }
 
 absl::Status check_ready(const cluster::Ready& ready) {
@@ -38,7 +38,7 @@ absl::Status check_ready(const cluster::Ready& ready) {
   return check_text("Ready.contents", ready.contents());
 }
 
-// Operators in their order, one after the other, within the step.
+// Operators must be in order, without overlap, within the step.
 absl::Status check_trace(const cluster::StepTrace& trace, int instructions) {
   RETURN_IF_ERROR(check_range("StepTrace.total_ns", trace.total_ns(), 0, kMaxStepNs));
   const int count = trace.instructions_size();
@@ -47,7 +47,7 @@ absl::Status check_trace(const cluster::StepTrace& trace, int instructions) {
   RETURN_IF_ERROR(check_range("StepTrace.duration_ns", trace.duration_ns_size(), count, count));
   RETURN_IF_ERROR(check_range("StepTrace.wait_ns", trace.wait_ns_size(), count, count));
   int next = 0;
-  int64_t free_ns = 0;  // From here on.
+  int64_t free_ns = 0;  // The end of the previous operator.
   for (int i = 0; i < count; ++i) {
     const int64_t begin = trace.begin_ns(i), duration = trace.duration_ns(i);
     RETURN_IF_ERROR(
@@ -64,7 +64,7 @@ absl::Status check_trace(const cluster::StepTrace& trace, int instructions) {
 absl::Status check_result(const Question& question, int instructions,
                           const cluster::StepResult& result) {
   if (result.step() != question.step) {
-    return invalid_argument("StepResult.step: wanted {}, found {}", question.step, result.step());
+    return invalid_argument("StepResult.step: must be {}, found {}", question.step, result.step());
   }
   const auto outputs = static_cast<int>(question.outputs.size());
   RETURN_IF_ERROR(check_range("StepResult.outputs", result.outputs_size(), outputs, outputs));
@@ -76,16 +76,16 @@ absl::Status check_result(const Question& question, int instructions,
   RETURN_IF_ERROR(check_range("StepTimes.wait_ns", times.wait_ns(), 0, INT64_MAX));
   RETURN_IF_ERROR(check_range("StepTimes.transfer_ns", times.transfer_ns(), 0, INT64_MAX));
   if (!question.values && result.values_size() > 0) {
-    return invalid_argument("StepResult.values: wanted none, found {}", result.values_size());
+    return invalid_argument("StepResult.values: must be none, found {}", result.values_size());
   }
   if (!result.has_trace()) return absl::OkStatus();
-  if (!question.trace) return invalid_argument("StepResult.trace: wanted none, found one");
+  if (!question.trace) return invalid_argument("StepResult.trace: must be none, found one");
   return check_trace(result.trace(), instructions);
 }
 
 absl::Status check_reply(const Question& question, const cluster::LogitsReply& reply) {
   if (reply.step() != question.step || reply.output() != question.output) {
-    return invalid_argument("LogitsReply: wanted output {} of step {}, found {} of {}",
+    return invalid_argument("LogitsReply: must be output {} of step {}, found {} of {}",
                             question.output, question.step, reply.output(), reply.step());
   }
   return check_logits(reply.logits(), question.vocab);
@@ -115,13 +115,14 @@ absl::Status check_answer(const Question& question, int instructions,
   switch (question.kind) {
     case Question::Kind::kReady:
       if (answer.has_ready()) return check_ready(answer.ready());
-      return invalid_argument("wanted Ready, found another message");
+      return invalid_argument("must be Ready, found another message");
     case Question::Kind::kStep:
       if (answer.has_result()) return check_result(question, instructions, answer.result());
-      return invalid_argument("wanted the result of step {}, found another message", question.step);
+      return invalid_argument("must be the result of step {}, found another message",
+                              question.step);
     case Question::Kind::kLogits:
       if (answer.has_logits()) return check_reply(question, answer.logits());
-      return invalid_argument("wanted logits of step {}, found another message", question.step);
+      return invalid_argument("must be logits of step {}, found another message", question.step);
   }
   return absl::OkStatus();
 }

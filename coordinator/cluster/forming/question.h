@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// What is asked of all ranks, and whether an answer fits it: a worker may send anything, and
-// nothing of it is used before it was checked.
+// The question to all ranks, and the check of their answers: a worker may send anything, and
+// nothing is used before it is checked.
 #pragma once
 
 #include <cstdint>
@@ -12,7 +12,7 @@
 
 namespace lockstep {
 
-inline constexpr int64_t kMaxWeightBytes = int64_t{1} << 50;  // Of one rank: more is no weight.
+inline constexpr int64_t kMaxWeightBytes = int64_t{1} << 50;  // Max for one rank.
 
 struct Question {
   enum class Kind { kReady, kStep, kLogits };
@@ -21,21 +21,21 @@ struct Question {
   int output = 0;                        // kLogits.
   std::vector<CandidateCounts> outputs;  // kStep.
   int64_t vocab = 0;
-  bool trace = false;   // kStep: times of operators are wanted.
-  bool values = false;  // kStep: what instructions made is wanted.
+  bool trace = false;   // kStep: ranks report their operators' times.
+  bool values = false;  // kStep: ranks report instructions' values.
 };
 
-// A Step's or a LogitsRequest's.
+// The question of a Step or a LogitsRequest.
 Question question_of(const cluster::CoordinatorMessage& message, int64_t vocab);
 
-// One line that says what was wanted and what was found. `instructions`: of the program of the rank
-// that answers.
+// An error is one line that names the expected and the found value. `instructions`: of the
+// answering rank's program.
 absl::Status check_answer(const Question& question, int instructions,
                           const cluster::WorkerMessage& answer);
 absl::Status check_hello(const cluster::Hello& hello);
 absl::Status check_progress(const cluster::LoadProgress& progress);
 absl::Status check_preloaded(const cluster::Preloaded& preloaded);
-// A worker's failure as it may go into a log. Never OK.
+// A worker's failure, safe to log. Never OK.
 absl::Status status_of(const cluster::Failure& failure);
 
 }  // namespace lockstep

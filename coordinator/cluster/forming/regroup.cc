@@ -6,7 +6,7 @@
 
 namespace lockstep {
 
-// ---- What happens ----
+// ---- Events ----
 
 void Regroup::joined(int64_t now) {
   joined_at_ = now;
@@ -24,7 +24,7 @@ void Regroup::wanted(int64_t now, const GroupWish& wish) {
   numeric_class_ = wish.numeric_class;
 }
 
-// A group that was to be larger may fail for one rank's sake, and is not tried again with that one.
+// An attempt to grow may fail because of one rank, and is not repeated with the same ranks.
 void Regroup::failed(int64_t now, const std::vector<LinkId>& links, absl::StatusCode code) {
   const auto ranks = static_cast<int>(links.size());
   const bool grows = ranks == growing_to_;
@@ -35,11 +35,11 @@ void Regroup::failed(int64_t now, const std::vector<LinkId>& links, absl::Status
   } else {
     failed_.insert({links.begin(), links.end()});
   }
-  // A try of other ranks comes before, however long its pause is.
+  // Attempts with other ranks come first, however long the pause is.
   forget_at_ = now + (grows ? options_.regrow_ms : std::max(options_.regrow_ms, 2 * kMaxPauseMs));
 }
 
-// A try to grow that came to nothing is not repeated at once, whoever joins again meanwhile.
+// An attempt to grow that gained no rank is not repeated at once, even if workers join again.
 void Regroup::formed(int64_t now, int ranks) {
   if (growing_to_ > 0) {
     if (ranks < growing_to_) grow_at_ = now + options_.regrow_ms;
@@ -53,7 +53,7 @@ void Regroup::formed(int64_t now, int ranks) {
   grace_until_ = INT64_MIN;
 }
 
-// Neither is one whose group did not last.
+// The same holds if the larger group did not last.
 void Regroup::group_lost(int64_t now) {
   const int64_t grown_at = std::exchange(grown_at_, INT64_MIN);
   if (grown_at != INT64_MIN && now - grown_at < options_.regrow_ms) {
@@ -67,9 +67,9 @@ void Regroup::grows(int64_t now, int ranks) {
   growing_to_ = ranks;
 }
 
-// ---- What follows ----
+// ---- Decisions ----
 
-// One that failed may have got well. Requests are not disturbed to find that out.
+// A worker that failed may work again. Running requests are not interrupted to find out.
 int64_t Regroup::forgiven(int64_t now) const {
   return idle() ? now - options_.regrow_ms : INT64_MIN;
 }
@@ -94,18 +94,18 @@ int Regroup::growth(int64_t now, const Members& members, const std::vector<LinkI
   RosterRules rules = this->rules(now);
   rules.grace_over = true;
   rules.forgive_before = forgiven(now);
-  // Requests go on in their class; with none, any will do.
+  // Running requests keep their class; without any, every class is allowed.
   rules.numeric_class = demand_ == Demand::kNone ? "" : numeric_class;
   rules.class_grace_over = false;
   const Roster roster = choose_roster(members, rules);
   if (roster.ranks() <= ranks) return 0;
-  int64_t first_at = now;  // Of the newcomers.
+  int64_t first_at = now;  // The first of the new workers.
   for (const LinkId link : roster.links) {
     if (std::find(links.begin(), links.end(), link) != links.end()) continue;
     first_at = std::min(first_at, members.at(link).joined_at);
   }
   if (now - first_at >= options_.regrow_ms) return roster.ranks();
-  // Several that were lost together come back one after the other: once is enough for all.
+  // Workers that were lost together return one after the other: grow once for all of them.
   const bool all_came = roster.ranks() == options_.workers || now - joined_at_ >= options_.grace_ms;
   return idle() && all_came ? roster.ranks() : 0;
 }

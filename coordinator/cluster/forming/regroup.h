@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// When the next group may have fewer ranks than are wanted, and when a group of fewer is formed
-// anew to have more. A state machine as ClusterCore, whose part it is.
+// Decides when the next group may have fewer ranks, and when a smaller group is formed anew to have
+// more. A state machine and a part of ClusterCore.
 #pragma once
 
 #include <cstdint>
@@ -14,36 +14,36 @@
 
 namespace lockstep {
 
-inline constexpr int kMaxGraces = 3;  // Between two groups: workers that die as they load.
+inline constexpr int kMaxGraces = 3;  // Between two groups, against workers that die while loading.
 
-// One thread at a time; `now` as of ClusterCore.
+// One thread at a time; `now` is ClusterCore's.
 class Regroup {
  public:
   // `options` outlives it.
   explicit Regroup(const ClusterCoreOptions* options) : options_(*options) {}
 
-  // ---- What happens ----
-  // A worker said Hello.
+  // ---- Events ----
+  // A worker sent Hello.
   void joined(int64_t now);
-  // A worker that was in a group is gone. It has the grace to come back, unless it was to make the
-  // group larger, or many were lost since the last group.
+  // A worker that was in a group is gone. Others wait for it for the grace period, unless the group
+  // was growing, or too many were lost since the last group.
   void left(int64_t now);
   void wanted(int64_t now, const GroupWish& wish);
-  // A group of fewer ranks than are wanted cannot be compiled, or one of its ranks could not load.
-  // It is not tried again until another worker joins, or regrow_ms have passed, 6 s at least.
+  // A smaller group cannot be compiled, or one of its ranks could not load. It is not tried again
+  // until another worker joins or regrow_ms, at least 6 s, have passed.
   void failed(int64_t now, const std::vector<LinkId>& links, absl::StatusCode code);
   void formed(int64_t now, int ranks);
-  // The group that was formed is over.
+  // The formed group is over.
   void group_lost(int64_t now);
-  // The group was ended to have `ranks` instead.
+  // The group was ended to form one of `ranks` ranks.
   void grows(int64_t now, int ranks);
   void note_demand(Demand demand) { demand_ = demand; }
 
-  // ---- What follows ----
-  // For the next group.
+  // ---- Decisions ----
+  // The rules for the next group.
   RosterRules rules(int64_t now) const;
-  // How many ranks a formed group of `links`, which computes in `numeric_class`, should rather
-  // have; 0: it stays as it is.
+  // The better number of ranks for a formed group of `links` that computes in `numeric_class`; 0:
+  // it stays as it is.
   int growth(int64_t now, const Members& members, const std::vector<LinkId>& links,
              const std::string& numeric_class) const;
 
@@ -53,19 +53,19 @@ class Regroup {
 
   const ClusterCoreOptions& options_;
   bool formed_once_ = false;
-  std::string numeric_class_;  // Wished for.
+  std::string numeric_class_;  // Requested by the owner.
   int64_t wanted_at_ = 0;
-  int64_t joined_at_ = 0;  // The last one.
+  int64_t joined_at_ = 0;  // The last worker's time.
   int64_t grace_until_ = INT64_MIN;
   int graces_ = 0;  // Since the last group.
   int too_few_ = 0;
   std::set<std::set<LinkId>> failed_;
-  int64_t forget_at_ = INT64_MAX;  // What failed.
-  Demand demand_ = Demand::kNone;  // Of the owner.
+  int64_t forget_at_ = INT64_MAX;  // The end of too_few_ and failed_.
+  Demand demand_ = Demand::kNone;  // The owner's.
   int growing_to_ = 0;
   int64_t forgive_before_ = INT64_MIN;  // While it grows.
-  int64_t grown_at_ = INT64_MIN;        // A group formed that was larger than the one before.
-  int64_t grow_at_ = INT64_MIN;         // Not before.
+  int64_t grown_at_ = INT64_MIN;        // When a larger group than before was formed.
+  int64_t grow_at_ = INT64_MIN;         // No growth before this time.
 };
 
 }  // namespace lockstep

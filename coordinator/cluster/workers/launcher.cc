@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// posix_spawn, not fork: gRPC's threads hold locks that a forked child would inherit.
+// posix_spawn, not fork: a forked child would inherit the locks of gRPC's threads.
 #include "coordinator/cluster/workers/launcher.h"
 
 #include <spawn.h>
@@ -52,7 +52,7 @@ std::vector<std::string> arguments_for(const LauncherOptions& options, int index
   return arguments;
 }
 
-// 0 on failure, which errno explains.
+// 0 on failure, with errno set.
 pid_t spawn_worker(const LauncherOptions& options, int index) {
   std::vector<std::string> arguments = arguments_for(options, index);
   std::vector<std::string> variables = environment_with(options.token);

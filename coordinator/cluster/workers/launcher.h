@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Workers of this machine: starts them as processes of this same program when it is told to, says
-// when one ended, ends them all. They die with this process however it ends.
+// This machine's workers: starts them as processes of this program on request, reports when one
+// ends, and ends them all. They die with this process, however it ends.
 #pragma once
 
 #include <sys/types.h>
@@ -17,26 +17,26 @@ namespace lockstep {
 
 struct LauncherOptions {
   int workers = 1;
-  // The arguments of `lockstep worker` number `index`, but for the coordinator's address, the rank
+  // The arguments of `lockstep worker` number `index`, except the coordinator's address, the rank
   // and the parent, which the launcher adds.
   std::function<std::vector<std::string>(int index)> arguments;
   std::string coordinator;  // Its address.
-  std::string token;        // Handed over in the environment, where other users cannot read it.
+  std::string token;        // Passed in the environment, where other users cannot read it.
 };
 
-// One thread starts, kills and reaps: Linux sends a child its parent's death when the thread that
-// made it ends, so it lives as long as the launcher. Thread-safe.
+// One thread starts, kills and reaps: Linux signals a parent's death when the thread that made the
+// child ends, so this thread lives as long as the launcher. Thread-safe.
 class Launcher final : public WorkerProcesses {
  public:
   // `listener` is called on the launcher's thread and outlives it.
   Launcher(LauncherOptions options, ProcessListener* listener);
-  // Ends all workers: politely, then after 2 s by force. They are gone when it returns.
+  // Ends all workers: by SIGTERM, after 2 s by SIGKILL. They are gone when it returns.
   ~Launcher() override;
 
   void start(int index) override ABSL_LOCKS_EXCLUDED(mutex_);
   void kill(int index) override ABSL_LOCKS_EXCLUDED(mutex_);
 
-  // Process ids by worker, 0 for one that is down; for tests and for people.
+  // Process ids by worker, 0 for one that is down; for tests and logs.
   std::vector<pid_t> pids() const ABSL_LOCKS_EXCLUDED(mutex_);
 
  private:

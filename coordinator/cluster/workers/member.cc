@@ -62,7 +62,7 @@ std::string why_incompatible(const cluster::Hello& hello, const cluster::Hello& 
   if (!hello.data_address().empty() && !peer.data_address().empty() &&
       hello.data_tls() != peer.data_tls()) {
     return fmt::format(
-        "its data port speaks {}, and its peers' {}: start all workers with --cluster-cert, "
+        "its data port uses {}, and its peers' {}: start all workers with --cluster-cert, "
         "--cluster-key and --cluster-ca, or none",
         hello.data_tls() ? "TLS" : "plain text", peer.data_tls() ? "TLS" : "plain text");
   }
@@ -108,7 +108,7 @@ std::vector<LinkId> choose_ranks(const Members& members, const std::vector<LinkI
   std::vector<LinkId> chosen(ranks, 0);
   std::vector<bool> taken(ranks, false);
   for (const auto& [order, links] : by_order) {
-    std::vector<LinkId> others;  // The oldest last.
+    std::vector<LinkId> others;  // The oldest is last.
     for (auto link = links.rbegin(); link != links.rend(); ++link) {
       const Member& member = members.at(*link);
       const int asked = member.hello->preferred_rank();

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// How a process of ours ended.
+// How one of our processes ended.
 #pragma once
 
 #include <string>
@@ -7,14 +7,14 @@
 namespace lockstep {
 
 struct ProcessEnd {
-  std::string how;  // For people: "killed by signal 9", "exit code 2".
-  // Somebody wanted it to end: by a signal that no fault of its own raises (SIGKILL, SIGTERM,
-  // SIGINT or SIGHUP), or with exit code 0, as a worker ends at SIGTERM, or if its coordinator goes
-  // away. The kernel sends SIGKILL as well, to free memory.
+  std::string how;  // Readable: "killed by signal 9", "exit code 2".
+  // It was ended on purpose: by a signal that its own faults do not raise (SIGKILL, SIGTERM, SIGINT
+  // or SIGHUP), or with exit code 0, as after SIGTERM or when its coordinator is gone. The kernel
+  // also sends SIGKILL to free memory.
   bool from_outside = false;
 };
 
-// Of a status that waitpid() gave.
+// From a status of waitpid().
 ProcessEnd process_end(int status);
 
 }  // namespace lockstep

@@ -10,7 +10,7 @@
 namespace lockstep {
 namespace {
 
-// By rank; empty: they form no group yet.
+// By rank; empty: no group yet.
 std::vector<LinkId> choose(const Members& members, const std::vector<LinkId>& candidates,
                            const RosterRules& rules) {
   const auto count = [&](const auto& holds) {
@@ -35,7 +35,7 @@ std::vector<LinkId> choose(const Members& members, const std::vector<LinkId>& ca
     std::vector<LinkId> links = choose_ranks(members, candidates, ranks);
     if (!rules.failed.contains({links.begin(), links.end()})) return links;
   }
-  return all();  // What fails may not fail for ever.
+  return all();  // A failed group is retried in the end.
 }
 
 }  // namespace

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Of which workers the next group is made: all that are wanted where there are enough, fewer once
-// those that were lost had their time to come back.
+// The choice of workers for the next group: the full number if there are enough, fewer after lost
+// ones had their time to return.
 #pragma once
 
 #include <cstdint>
@@ -12,38 +12,38 @@
 
 namespace lockstep {
 
-// Epochs in a row that a worker may end through its own fault before a group forms without it.
+// After this many failures in a row, a group forms without the worker.
 inline constexpr int kMaxFailures = 3;
 
-// What decides beside the workers that joined.
+// The conditions, in addition to the workers that joined.
 struct RosterRules {
-  int workers = 1;                // Ranks that are wanted.
-  int min_workers = 1;            // A group of fewer is of no use.
+  int workers = 1;                // The full number of ranks.
+  int min_workers = 1;            // A smaller group is of no use.
   bool first = false;             // There was no group yet: the first one waits for all.
-  bool spares_may_start = false;  // Nobody joined lately: spares complete the first group.
-  bool grace_over = false;        // Those that were lost had their time to come back.
-  // In which requests were computed: the group computes in it where that can be; "": any will do.
+  bool spares_may_start = false;  // No worker joined recently: spares complete the first group.
+  bool grace_over = false;        // Lost workers had their time to return.
+  // The class of running requests, used for the group if possible; "": any.
   std::string numeric_class;
-  bool class_grace_over = false;       // Workers of that class had their time to come.
-  int64_t forgive_before = INT64_MIN;  // Failures of then count no more.
-  int too_few = 0;                     // The model does not fit into this many ranks, or fewer.
-  std::set<std::set<LinkId>> failed;   // Groups that cannot be, by their members.
+  bool class_grace_over = false;       // Workers of that class had their time to return.
+  int64_t forgive_before = INT64_MIN;  // Failures before this no longer count.
+  int too_few = 0;                     // The model does not fit this many ranks, or fewer.
+  std::set<std::set<LinkId>> failed;   // Groups that failed, by their members.
 };
 
 struct Roster {
-  std::vector<LinkId> links;  // By rank; empty: no group yet.
-  std::string numeric_class;  // That every rank is to compute in; "": the one common to all.
-  std::vector<std::string> kernels = {};  // As Assignment has them; none: not agreed on yet.
+  std::vector<LinkId> links;              // By rank; empty: no group yet.
+  std::string numeric_class;              // All ranks must compute in it; "": the common one.
+  std::vector<std::string> kernels = {};  // See Assignment; empty: not agreed yet.
 
   int ranks() const { return static_cast<int>(links.size()); }
 };
 
 Roster choose_roster(const Members& members, const RosterRules& rules);
 
-// Whose weights a worker without a rank had better hold, of a group of `ranks`: the rank that it
-// asks for; else the one that the fewest others cover. Of several the one that it covers already,
-// then one whose worker nobody here starts again, then one on its own host, so that the group stays
-// as near together as it was, then the one that takes longest to load.
+// The rank of a group whose weights a worker without a rank should hold: the rank that it requests;
+// else the one covered by the fewest others. Among several: the one that it covers already, then
+// one whose worker is not restarted here, then one on its own host, so that the group stays close
+// together, then the one that takes longest to load.
 int choose_cover(const Members& members, const std::vector<LinkId>& ranks, LinkId spare);
 
 }  // namespace lockstep

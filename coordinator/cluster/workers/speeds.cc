@@ -7,7 +7,7 @@
 namespace lockstep {
 namespace {
 
-constexpr size_t kMaxKinds = 4'096;  // Whoever knows the join token may name any host.
+constexpr size_t kMaxKinds = 4'096;  // Anyone with the join token may name any host.
 
 double ratio(double a, double b) { return std::max(a, b) / std::min(a, b); }
 
@@ -17,7 +17,7 @@ bool all_known(const std::vector<double>& speeds) {
 
 }  // namespace
 
-// Workers of one kind are alike: their device, instruction set and number of threads.
+// Workers of one kind are alike: same host, device, instruction set and number of threads.
 Speeds::Kind Speeds::kind_of(const cluster::Hello& hello) {
   return {hello.host(), hello.device(), hello.isa(), hello.threads()};
 }

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// How fast the ranks of a group are beside each other: what its plan is cut by. Said by the user,
-// or measured by workers; a measurement is kept, so that a restart makes the same plan.
+// The relative speeds of a group's ranks, which determine its plan. Given by the user, or measured
+// by workers; a measurement is kept, so that a restart makes the same plan.
 #pragma once
 
 #include <map>
@@ -19,23 +19,23 @@ inline constexpr double kAlikeRates = 1.25;
 // A part of ClusterCore. One thread at a time.
 class Speeds {
  public:
-  // `given`: by rank of a whole group; where there are any, nothing else counts, and a group of
-  // another size has even parts. `measured`: else what workers measured may count.
+  // `given`: by rank of a full group; if any are given, nothing else counts, and a group of another
+  // size has even parts. `measured`: otherwise workers' measurements may count.
   Speeds(std::vector<double> given, bool measured)
       : given_(std::move(given)), measured_(measured && given_.empty()) {}
 
-  // A worker joined. What the first of its kind on its host measured holds for all of that kind,
-  // as long as this lives; where that is noise beside what another kind measured, it is that.
+  // A worker joined. The first measurement of its kind on its host counts for the whole kind, as
+  // long as this object lives; a rate close to another kind's is replaced by that one.
   void joined(const cluster::Hello& hello);
-  // No part is cut by what was measured any more.
+  // From now on no part depends on measurements.
   void ignore_measured() { measured_ = false; }
 
   struct Chosen {
-    std::vector<double> by_rank;   // As WorkerFacts has them; all 0: parts are even.
-    bool uneven_measured = false;  // They differ, and were measured.
+    std::vector<double> by_rank;   // See WorkerFacts; all 0: even parts.
+    bool uneven_measured = false;  // They differ and were measured.
   };
-  // What was given, else what the workers were told with --speed, if all were, else what they
-  // measured, if all have.
+  // The given speeds, else the workers' --speed if all have it, else the measurements if all have
+  // one.
   Chosen of(const std::vector<const cluster::Hello*>& ranks) const;
 
  private:

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// One write is outstanding at a time, as gRPC wants it; Finish is called once, after the last.
+// gRPC requires one outstanding write at a time; Finish is called once, after the last.
 #include "coordinator/cluster/workers/worker_call.h"
 
 #include <grpcpp/support/proto_buffer_reader.h>
@@ -36,7 +36,7 @@ void WorkerCall::on(Event event, bool ok) {
   switch (event) {
     case Event::kAccepted:
       if (ok) return server_->take(*this);
-      done_ = true;  // The server ends.
+      done_ = true;  // The server is shutting down.
       break;
     case Event::kRead:
       on_read(ok);
@@ -44,7 +44,7 @@ void WorkerCall::on(Event event, bool ok) {
     case Event::kWritten: {
       MutexLock lock(&mutex_);
       outgoing_.pop_front();
-      if (!ok) outgoing_.clear();  // The stream is broken: the pending read fails too and closes.
+      if (!ok) outgoing_.clear();  // The stream is broken: the pending read fails and closes it.
       write_or_finish();
       break;
     }
@@ -62,7 +62,7 @@ void WorkerCall::on_read(bool ok) {
     if (message.ParseFromZeroCopyStream(&reader)) {
       server_->listener_->on_message(link_, std::move(message));
     } else {
-      context_.TryCancel();  // What it says makes no sense: the next read fails.
+      context_.TryCancel();  // The message cannot be parsed: the next read fails.
     }
     incoming_.Clear();
     return stream_.Read(&incoming_, &read_);

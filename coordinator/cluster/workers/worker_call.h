@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// One call on the cluster's port. It is answered at once, or becomes a link: messages go out in
-// order, what comes in is handed on.
+// One call on the cluster's port. It is answered at once, or becomes a link: messages are sent in
+// order, received ones are passed on.
 #pragma once
 
 #include <grpcpp/generic/async_generic_service.h>
@@ -17,38 +17,38 @@ namespace lockstep {
 
 class ClusterServer;
 
-// Keeps itself alive until gRPC is done with it. Thread-safe, but for what is said to be of the
+// Keeps itself alive until gRPC is done with it. Thread-safe, except what is marked as used by the
 // queue's thread.
 class WorkerCall {
  public:
   enum class Event { kAccepted, kRead, kWritten, kFinished };
-  struct Tag {  // What the completion queue gives back.
+  struct Tag {  // The completion queue returns these.
     WorkerCall* call = nullptr;
     Event event = Event::kAccepted;
   };
 
   ~WorkerCall();
 
-  // Waits for the next call that comes.
+  // Waits for the next call.
   static void accept(ClusterServer* server, grpc::AsyncGenericService* service,
                      grpc::ServerCompletionQueue* queue);
 
-  // ---- Of the queue's thread ----
+  // ---- The queue's thread ----
   void on(Event event, bool ok);
   const std::string& method() const { return context_.method(); }
   std::string peer() const { return context_.peer(); }
-  // "" where the caller sent none.
+  // "" if the caller sent none.
   std::string metadata(const char* name) const;
-  // Both end the call, of which nothing was read.
+  // Both end the call; nothing was read from it.
   void reply(const google::protobuf::MessageLite& message);
   void refuse(const grpc::Status& status);
-  // From now on it is a link, and reads. The shared pointer is the sender's.
+  // Makes the call a link, which reads. The shared pointer is the sender's.
   std::shared_ptr<WorkerCall> open(LinkId link);
 
-  // ---- Of any thread ----
-  // Dropped once the call is over.
+  // ---- Any thread ----
+  // Dropped if the call is over.
   void send(grpc::ByteBuffer message) ABSL_LOCKS_EXCLUDED(mutex_);
-  // Ends it: once what was sent is on its way, or at once.
+  // Ends it: after pending messages were sent, or at once.
   void close(bool after_sending) ABSL_LOCKS_EXCLUDED(mutex_);
 
  private:
@@ -66,8 +66,8 @@ class WorkerCall {
   grpc::GenericServerContext context_;
   grpc::GenericServerAsyncReaderWriter stream_{&context_};
 
-  // Of the queue's thread.
-  LinkId link_ = 0;  // 0: it is none.
+  // Used by the queue's thread.
+  LinkId link_ = 0;  // 0: not a link.
   grpc::ByteBuffer incoming_;
   bool reading_ = false;
   bool done_ = false;

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// A worker as the coordinator sees it at one moment, for people: `lockstep workers`.
+// The coordinator's view of a worker at one moment, for `lockstep workers`.
 #pragma once
 
 #include <cstdint>
@@ -10,24 +10,24 @@ namespace lockstep {
 struct WorkerState {
   enum class Role {
     kServing,  // A rank of the group.
-    kLoading,  // A rank of the group that is being formed.
-    kSpare,    // It waits for a rank that is lost.
+    kLoading,  // A rank of the group being formed.
+    kSpare,    // It waits to replace a lost rank.
     kWaiting,  // It waits for a group.
   };
   Role role = Role::kWaiting;
-  int rank = -1;  // Of kServing and kLoading.
-  // From its Hello.
+  int rank = -1;  // For kServing and kLoading.
+  // These are from its Hello.
   std::string host;
   int64_t pid = 0;
   std::string device;
   std::string isa;
   std::string numeric_class;
-  std::string data_address;  // "": it meets its peers on its own host only.
+  std::string data_address;  // "": it meets peers on its own host only.
   int64_t memory_bytes = 0;
 
-  int64_t weight_bytes = 0;  // That it holds, also for a later group.
-  int holds = -1;            // Whose rank's weights these are, while it has none; -1: nobody's.
-  int64_t holds_ms = 0;      // Since it does.
+  int64_t weight_bytes = 0;  // In its memory, possibly for a later group.
+  int holds = -1;            // The rank whose weights it preloaded; -1: none.
+  int64_t holds_ms = 0;      // Time since then.
   int64_t joined_ms = 0;     // Since it joined.
   int64_t heard_ms = 0;      // Since its last message.
 };

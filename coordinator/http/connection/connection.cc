@@ -16,9 +16,9 @@ using Socket = boost::asio::posix::stream_descriptor;
 
 constexpr Clock::time_point kNever = Clock::time_point::max();
 constexpr char kContinue[] = "HTTP/1.1 100 Continue\r\n\r\n";
-constexpr int kRounds = 8;                 // Of one connection, then it is the others' turn.
-constexpr size_t kSmallAnswer = 64 << 10;  // There is always room for one.
-constexpr size_t kKeptBuffer = 32 << 10;   // For the next answer; more is given back.
+constexpr int kRounds = 8;                 // For one connection; then others are served.
+constexpr size_t kSmallAnswer = 64 << 10;  // An answer of this size is always accepted.
+constexpr size_t kKeptBuffer = 32 << 10;   // Kept for the next answer; a larger buffer is freed.
 
 }  // namespace
 
@@ -37,11 +37,11 @@ Connection::Connection(IoThread* thread, int descriptor, std::string network)
 
 void Connection::start(int descriptor) {
   boost::system::error_code error;
-  if (socket_.assign(descriptor, error); error) {  // The system is out of what epoll needs.
+  if (socket_.assign(descriptor, error); error) {  // The system lacks resources for epoll.
     ::close(descriptor);
     return close();
   }
-  // Without memory for TLS nothing is read, and above all not as plain text.
+  // Without memory for TLS nothing is read, in particular not as plain text.
   if (channel_.is_tls() != (thread_->server().tls != nullptr)) return close();
   set_deadline(limits_.header);
   wait_readable();
@@ -65,7 +65,7 @@ void Connection::close() {
   unsent_.hold(0);
   boost::system::error_code ignored;
   socket_.close(ignored);
-  // Both may end what holds this connection's last other owner: nothing of it is used behind them.
+  // Destroying these may release the last owner of this connection, so no member is used after it.
   auto exchange = exchange_ != nullptr ? std::move(exchange_) : waiting_.lock();
   auto source = std::move(source_);
   thread_->forget(this);
@@ -93,7 +93,7 @@ void Connection::read_rounds() {
   for (int round = 0; round < kRounds; ++round) {
     if (mode_ == Mode::kLingering) return discard();
     if (mode_ == Mode::kClosed || peer_ended_) return;
-    // Enough is read ahead: on with it once this request is answered.
+    // Enough is read ahead: reading continues after this request is answered.
     if (mode_ != Mode::kReading && reader_.bytes_ahead() > limits_.pipelined_bytes) return;
     const auto [outcome, bytes] = channel_.read(scratch.data(), scratch.size());
     if (outcome == Channel::Outcome::kWantRead) return wait_readable();
@@ -105,23 +105,24 @@ void Connection::read_rounds() {
     reader_.feed(std::string_view(scratch).substr(0, bytes));
     if (mode_ != Mode::kReading) continue;
     advance();
-    // What is answered at once is on its way before an end of input is seen.
+    // An immediate answer is sent before an end of input is noticed.
     if (mode_ == Mode::kAnswering) return wait_readable();
   }
   boost::asio::post(thread_->context(), [self = shared_from_this()] { self->receive(); });
 }
 
-// The client has hung up, or ended its side only and waits for its answer.
+// The client has closed the connection, or only its sending side and waits for its answer.
 void Connection::on_end_of_input(Channel::Outcome outcome) {
   peer_ended_ = true;
-  if (mode_ == Mode::kWriting) return;  // The rest of the answer shows which.
+  if (mode_ == Mode::kWriting) return;  // Writing the rest of the answer shows which.
   const bool may_be_probed =
       mode_ == Mode::kStreaming || (mode_ == Mode::kAnswering && is_http_1_1_);
   if (outcome != Channel::Outcome::kEnd || !may_be_probed) return close();
   probe();
 }
 
-// Sends what clients skip: one that has hung up resets the connection, which is an error here.
+// Sends bytes that clients skip: a client that has closed resets the connection, which is an error
+// here.
 void Connection::probe() {
   socket_.async_wait(Socket::wait_error, [self = shared_from_this()](const auto& error) {
     if (!error) self->close();
@@ -134,7 +135,7 @@ void Connection::say_continue() {
   flush();
 }
 
-// Acts on what was read.
+// Acts on the bytes read so far.
 void Connection::advance() {
   account();
   if (mode_ != Mode::kReading) return;
@@ -168,7 +169,7 @@ void Connection::advance() {
   }
 }
 
-// An answer is held until the client has taken all of it.
+// An answer counts as held until the client has taken all of it.
 bool Connection::has_room_for(size_t answer_bytes, const Request& request) {
   if (const Gate& gate = thread_->server().gate) unsent_.belong_to(gate(request).client);
   const HeldBytes::Sums held = unsent_.hold(static_cast<int64_t>(answer_bytes));
@@ -198,7 +199,7 @@ void Connection::hand_over() {
   is_head_ = request.method == "HEAD";
   is_http_1_1_ = reader_.is_http_1_1();
   close_after_ = !reader_.keeps_alive();
-  received_.belong_to("");  // The next request's head says whose bytes are read ahead.
+  received_.belong_to("");  // The next request's head names the client of bytes read ahead.
   account();
   ++thread_->server().answers;
   owes_answer_ = true;
@@ -252,7 +253,7 @@ void Connection::respond(std::shared_ptr<PendingExchange> exchange, const Respon
     return respond(std::move(exchange),
                    refusal_of({.status = 503,
                                .code = "overloaded",
-                               .message = "too much of answers waits to be read; try again",
+                               .message = "too many bytes of answers wait to be read; try again",
                                .headers = {{"Retry-After", "1"}}}));
   }
   begin_answer(std::move(exchange), response, /*streamed=*/false);
@@ -284,7 +285,7 @@ void Connection::pump() {
     const size_t before = out_.size();
     append_piece();
     if (mode_ == Mode::kClosed) return;
-    if (source_ == nullptr) {  // What is left of the answer is known.
+    if (source_ == nullptr) {  // The rest of the answer is known.
       mode_ = Mode::kWriting;
       return on_written();
     }
@@ -294,7 +295,7 @@ void Connection::pump() {
   boost::asio::post(thread_->context(), [self = shared_from_this()] { self->pump(); });
 }
 
-// Of the source, what it has by now.
+// Appends the bytes that the source has now.
 void Connection::append_piece() {
   exchange_->heard();
   BodySource::State state = BodySource::State::kMore;
@@ -305,7 +306,7 @@ void Connection::append_piece() {
   } else {
     state = source_->read(&out_);
   }
-  // An event may be of any size, and one that is read slowly waits here.
+  // An event may have any size, and stays in out_ while the client reads slowly.
   if (out_.size() > kSmallAnswer && !has_room_for(out_.size(), exchange_->request())) {
     return close();
   }
@@ -314,7 +315,7 @@ void Connection::append_piece() {
   if (chunked_) out_ += kLastChunk;
 }
 
-// Whether all of out_ is with the system.
+// Returns whether the system has taken all of out_.
 bool Connection::flush() {
   while (sent_ < out_.size()) {
     const auto [outcome, bytes] = channel_.write(std::string_view(out_).substr(sent_));
@@ -349,7 +350,7 @@ void Connection::wait_writable() {
   });
 }
 
-// Writes on, and goes on with what comes behind it.
+// Writes the rest of out_, then does what follows.
 void Connection::on_written() {
   if (mode_ == Mode::kClosed || !flush()) return;
   if (mode_ == Mode::kWriting) return finish_answer();
@@ -369,7 +370,7 @@ void Connection::finish_answer() {
   idle_since_ = Clock::now();
   reader_.feed({});
   advance();
-  // The client sends no more, and what it sent is answered.
+  // The client sends no more, and all its requests are answered.
   if (mode_ == Mode::kReading && peer_ended_) return close();
   wait_readable();
 }
@@ -378,7 +379,7 @@ void Connection::settle() {
   if (std::exchange(owes_answer_, false)) --thread_->server().answers;
 }
 
-// A socket that is closed with bytes unread is reset, which may cost the client its answer.
+// Closing a socket with unread bytes resets it, and the client may lose its answer.
 void Connection::linger() {
   if (peer_ended_) return close();
   mode_ = Mode::kLingering;

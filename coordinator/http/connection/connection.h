@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// One connection: reads requests one after the other, hands each to the handler, writes its answer.
-// It always listens to the client, so that one that is gone is noticed at once. All of it runs on
-// its IoThread. Private to this folder.
+// One connection: reads requests one after the other, gives each to the handler, and writes its
+// answer. It always listens to the client, so that a client that closes is noticed at once. Runs
+// only on its IoThread. Private to this folder.
 #pragma once
 
 #include <boost/asio/posix/stream_descriptor.hpp>
@@ -18,34 +18,35 @@ namespace lockstep::http {
 
 class Connection : public std::enable_shared_from_this<Connection> {
  public:
-  // Owns the descriptor from start() on. `network`: that it comes from.
+  // Owns the descriptor from start() on. `network`: the network of the client.
   Connection(IoThread* thread, int descriptor, std::string network);
 
   const std::string& network() const { return network_; }
 
   void start(int descriptor);
-  // Looks at the deadlines.
+  // Checks the deadlines.
   void tick(Clock::time_point now);
   void drain();
-  // Since when it has waited for the end of a request's head. Nothing: that is there.
+  // The time since which it waits for the end of a request's head; nothing: the head was received.
   std::optional<Clock::time_point> idle_since() const;
-  // At once: its exchange's client is gone. Without effect a second time.
+  // Closes at once and reports to the exchange that its client is gone. Does nothing the second
+  // time.
   void close();
 
-  // What became of its exchange.
+  // These are called for its exchange:
   void respond(std::shared_ptr<PendingExchange> exchange, const Response& response);
   void stream(std::shared_ptr<PendingExchange> exchange, const Response& head,
               std::unique_ptr<BodySource> source);
   void pump();     // The source may have something.
-  void abandon();  // It will not be answered.
+  void abandon();  // The exchange will not be answered.
 
  private:
   enum class Mode {
-    kReading,    // A request, or nothing.
-    kAnswering,  // Until the handler says something.
-    kWriting,    // An answer of known length.
+    kReading,    // A request is read, or awaited.
+    kAnswering,  // The handler has not answered yet.
+    kWriting,    // An answer of known length is written.
     kStreaming,
-    kLingering,  // All is said; the client closes.
+    kLingering,  // All is sent; the client should close.
     kClosed,
   };
 
@@ -79,29 +80,29 @@ class Connection : public std::enable_shared_from_this<Connection> {
   boost::asio::posix::stream_descriptor socket_;
   Channel channel_;
   RequestReader reader_;
-  RequestReader::State reading_ = RequestReader::State::kIdle;  // As of the last look.
+  RequestReader::State reading_ = RequestReader::State::kIdle;  // The state at the last check.
   Mode mode_ = Mode::kReading;
   HeldBytes::Share received_;
-  HeldBytes::Share unsent_;  // A whole answer's bytes.
+  HeldBytes::Share unsent_;  // The bytes of a whole answer.
 
-  std::weak_ptr<PendingExchange> waiting_;     // Until it is answered.
-  std::shared_ptr<PendingExchange> exchange_;  // While its answer is written.
-  std::unique_ptr<BodySource> source_;         // Until its end.
+  std::weak_ptr<PendingExchange> waiting_;     // Set until the exchange is answered.
+  std::shared_ptr<PendingExchange> exchange_;  // Set while its answer is written.
+  std::unique_ptr<BodySource> source_;         // Set until it ends.
   bool was_answered_ = false;                  // It had a request, and waits for another one.
   bool owes_answer_ = false;                   // Counted in ServerState::answers.
-  bool is_head_ = false;                       // Asked for by HEAD: the answer has no body.
-  bool is_http_1_1_ = true;                    // The reader may be at the next request by now.
+  bool is_head_ = false;                       // The request was HEAD: the answer has no body.
+  bool is_http_1_1_ = true;  // Kept here, because the reader may be at the next request already.
   bool chunked_ = false;
   bool close_after_ = false;
   bool peer_ended_ = false;
 
-  std::string out_;  // To be sent, from sent_ on.
+  std::string out_;  // Bytes to be sent, beginning at sent_.
   size_t sent_ = 0;
   bool read_armed_ = false;
   bool write_armed_ = false;
-  bool read_wants_write_ = false;  // TLS has something to say before it reads on.
-  Clock::time_point deadline_ = Clock::time_point::max();        // Of what is read.
-  Clock::time_point write_deadline_ = Clock::time_point::max();  // While out_ waits.
+  bool read_wants_write_ = false;                          // TLS must write before it can read on.
+  Clock::time_point deadline_ = Clock::time_point::max();  // For reading.
+  Clock::time_point write_deadline_ = Clock::time_point::max();  // Set while out_ waits.
   Clock::time_point last_write_;
   Clock::time_point idle_since_ = Clock::now();
 };

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// How many connections are open: all together, and of each network that they come from.
+// Counts the open connections: all of them, and those of each client network.
 #pragma once
 
 #include <atomic>
@@ -16,7 +16,7 @@ namespace lockstep::http {
 class ConnectionCounts {
  public:
   int64_t all() const { return all_; }
-  // Returns all.
+  // Returns the number of all connections.
   int64_t add(const std::string& network) ABSL_LOCKS_EXCLUDED(mutex_) {
     MutexLock lock(&mutex_);
     ++by_network_[network];

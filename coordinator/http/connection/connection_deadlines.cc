@@ -1,12 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
-// The deadlines of a connection, and the bytes that fill its silence.
+// A connection's deadlines, and the bytes that fill its silence.
 #include "coordinator/http/connection/connection.h"
 #include "coordinator/http/response_writer.h"
 
 namespace lockstep::http {
 namespace {
 
-constexpr std::chrono::milliseconds kProbe{1'000};  // Between looks for a client's end.
+constexpr std::chrono::milliseconds kProbe{1'000};  // Between checks whether the client is gone.
 
 }  // namespace
 
@@ -20,7 +20,7 @@ void Connection::tick(Clock::time_point now) {
     if (!half_read) return close();
     return refuse({.status = 408, .code = "timeout", .message = "the request took too long"});
   }
-  // A relay between takes the first of what a client that is gone should have refused.
+  // A relay in between may accept the first probe although the client is gone: more are sent.
   const Clock::duration silence = peer_ended_ ? std::min(limits_.silence, kProbe) : limits_.silence;
   if (now - last_write_ < silence) return;
   if (mode_ == Mode::kStreaming) fill_silence();

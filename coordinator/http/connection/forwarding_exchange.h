@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// An exchange in front of another one, for code that stands before a handler: it overrides what it
+// An exchange that wraps another one, for code in front of a handler: a subclass overrides what it
 // changes.
 #pragma once
 

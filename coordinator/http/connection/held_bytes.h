@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// The bytes that connections hold of requests that are being received, or of answers that are being
-// sent: of all of them together, and of each client that the server's gate names.
+// Counts the bytes that connections hold of requests being received, or of answers being sent: in
+// total, and for each client that the server's gate names.
 #pragma once
 
 #include <cstdint>
@@ -19,7 +19,7 @@ class HeldBytes {
     int64_t of_all = 0;
   };
 
-  // The bytes that one connection holds. Used by its thread alone.
+  // The bytes that one connection holds. Used only by its thread.
   class Share {
    public:
     explicit Share(HeldBytes* all) : all_(*all) {}
@@ -30,7 +30,7 @@ class HeldBytes {
     Share& operator=(const Share&) = delete;
 
     Sums hold(int64_t bytes);
-    // This client holds the bytes from here on; "": no client.
+    // From now on, this client holds the bytes; "": no client.
     void belong_to(const std::string& client);
 
    private:

@@ -14,7 +14,7 @@ namespace {
 
 constexpr size_t kScratchBytes = 64 << 10;
 
-// A deadline is met within a quarter of it, and not looked at more often than worth while.
+// Deadlines are checked every 5 to 250 ms: they are met within a quarter of the shortest limit.
 Clock::duration tick_time_of(const Limits& limits) {
   const auto shortest = std::min(
       {limits.header, limits.body, limits.idle, limits.write, limits.linger, limits.silence});
@@ -42,7 +42,7 @@ IoThread::~IoThread() {
     for_each([](Connection& connection) { connection.close(); });
     work_.reset();
   });
-  postbox_->close();  // run() still does what was posted before.
+  postbox_->close();  // run() still executes the work posted before.
   thread_.join();
 }
 
@@ -89,7 +89,7 @@ void IoThread::forget(Connection* connection) {
   connections_.erase(known);
 }
 
-// Some of them may go meanwhile.
+// Acts on a copy: connections may be removed meanwhile.
 template <typename Act>
 void IoThread::for_each(const Act& act) {
   std::vector<std::shared_ptr<Connection>> all;

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// A thread with an io_context of its own, and the connections that it serves. A connection stays
-// with its thread, so what it does needs neither locks nor strands. Private to this folder: few
-// files pay for Asio's headers.
+// A thread with its own io_context, and the connections that it serves. A connection stays with its
+// thread, so it needs neither locks nor strands. Private to this folder, so that few files compile
+// Asio's headers.
 #pragma once
 
 #include <atomic>
@@ -24,7 +24,7 @@ namespace lockstep::http {
 
 using Clock = std::chrono::steady_clock;
 
-// What all connections of a server share. Outlives its threads.
+// The state that all connections of a server share. Outlives its threads.
 struct ServerState {
   std::shared_ptr<ssl_st> open_tls(int descriptor) const {
     return tls != nullptr ? tls->open(descriptor) : nullptr;
@@ -35,15 +35,15 @@ struct ServerState {
   RenderRefusal refusal;
   Gate gate;
   PageHeaders page_headers;
-  std::unique_ptr<TlsContext> tls;  // Null: plain.
+  std::unique_ptr<TlsContext> tls;  // Null: plain TCP.
   HeldBytes received;
   HeldBytes unsent;
   ConnectionCounts connections;
-  std::atomic<int64_t> answers{0};  // Requests that were handed over and are not answered in full.
+  std::atomic<int64_t> answers{0};  // Requests given to the handler whose answer is not complete.
   std::atomic<bool> draining{false};
 };
 
-// The way to an I/O thread for those who may outlive it. Thread-safe.
+// Posts work to an I/O thread that may have ended. Thread-safe.
 class Postbox {
  public:
   explicit Postbox(boost::asio::io_context* context) : context_(context) {}
@@ -80,11 +80,11 @@ class IoThread {
   // Closes the connection that has waited longest for a request, if any waits.
   void close_idlest();
 
-  // Its own thread.
+  // For its own thread.
   ServerState& server() { return *server_; }
   boost::asio::io_context& context() { return context_; }
   const std::shared_ptr<Postbox>& postbox() const { return postbox_; }
-  // What was read just now, whoever reads: an idle connection has no buffer.
+  // The bytes just read by any connection: an idle connection has no buffer.
   std::string& scratch() { return scratch_; }
   void forget(Connection* connection);
 
@@ -92,8 +92,8 @@ class IoThread {
   template <typename Act>
   void for_each(const Act& act);
   void open(int descriptor, const std::string& network);
-  // Until the end. Work that runs out of memory is one connection's, which goes with its client or
-  // its deadline.
+  // Runs until the end. Work that runs out of memory concerns one connection, which ends with its
+  // client or at its deadline.
   void run();
   void tick();
 
@@ -101,7 +101,7 @@ class IoThread {
   boost::asio::io_context context_{1};
   boost::asio::executor_work_guard<boost::asio::io_context::executor_type> work_;
   const std::shared_ptr<Postbox> postbox_;
-  // Deadlines are looked at in turn: with thousands of streams that costs less than a timer each.
+  // Checks all deadlines: with thousands of streams this costs less than one timer for each.
   boost::asio::steady_timer ticker_;
   const Clock::duration tick_time_;
   std::string scratch_;

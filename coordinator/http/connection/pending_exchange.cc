@@ -57,7 +57,7 @@ void PendingExchange::on_gone(std::function<void()> gone) {
 }
 
 void PendingExchange::finish() {
-  std::function<void()> gone;  // May hold what holds this exchange.
+  std::function<void()> gone;  // Destroyed after the lock: it may own this exchange's owner.
   MutexLock lock(&mutex_);
   end_ = End::kFinished;
   gone.swap(gone_);

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// The exchange as handlers hold it, from any thread, while its connection belongs to an I/O thread.
+// The exchange that handlers hold, on any thread, while its connection belongs to an I/O thread.
 // Private to this folder.
 #pragma once
 
@@ -32,15 +32,15 @@ class PendingExchange final : public Exchange,
   std::function<void()> waker() override;
   void on_gone(std::function<void()> gone) override ABSL_LOCKS_EXCLUDED(mutex_);
 
-  // The connection's side. The source is about to be read: wake() counts from now on.
+  // For the connection. It is about to read the source: wake() counts from now on.
   void heard() { woken_ = false; }
-  // It is over: the client has its answer, or is gone.
+  // The exchange is over: the client has its answer, or is gone.
   void finish() ABSL_LOCKS_EXCLUDED(mutex_);
   void lose() ABSL_LOCKS_EXCLUDED(mutex_);
 
  private:
   enum class End { kOpen, kFinished, kGone };
-  // The client is gone, without anybody who would say so.
+  // If the work could not be posted, the client is gone, but no other thread would report it.
   void lose_unless_posted(bool posted) {
     if (!posted) lose();
   }

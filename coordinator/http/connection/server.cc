@@ -13,7 +13,7 @@ namespace lockstep::http {
 
 namespace {
 
-constexpr std::chrono::milliseconds kPoll{2};  // Of the end's last moments.
+constexpr std::chrono::milliseconds kPoll{2};  // The interval of checks in wait_answered().
 constexpr int64_t kComing = 8;
 
 }  // namespace
@@ -60,7 +60,7 @@ class Server::Impl {
   ServerState state_;
   std::unique_ptr<Listener> listener_;
   std::vector<std::unique_ptr<IoThread>> threads_;
-  size_t next_ = 0;  // The accepting thread's.
+  size_t next_ = 0;  // Used only by the accepting thread.
 };
 
 Server::Server(std::unique_ptr<Impl> impl) : impl_(std::move(impl)) {}
@@ -70,7 +70,7 @@ absl::StatusOr<std::unique_ptr<Server>> Server::start(const ServerOptions& optio
                                                       Handler handler) {
   const int64_t connections =
       options.max_connections > 0 ? options.max_connections : connections_within_limit();
-  // Those that come while idle ones are closed are above the bound for a moment.
+  // New connections may exceed the limit for a moment, while idle ones are closed.
   const bool closes = options.when_full == WhenFull::kCloseOldest;
   ASSIGN_OR_RETURN(auto listener,
                    Listener::bind(options.address, connections + (closes ? kComing : 0),
@@ -82,7 +82,7 @@ absl::StatusOr<std::unique_ptr<Server>> Server::start(const ServerOptions& optio
   try {
     return std::unique_ptr<Server>(new Server(
         std::make_unique<Impl>(options, std::move(handler), std::move(listener), std::move(tls))));
-  } catch (const std::system_error& error) {  // Threads, and descriptors of io_contexts.
+  } catch (const std::system_error& error) {  // From threads, or io_contexts' descriptors.
     return resource_exhausted("could not serve HTTP at {}: {}", options.address, error.what());
   }
 }

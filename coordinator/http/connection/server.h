@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// An HTTP/1.1 port: sockets, limits and deadlines. What is answered is the handler's matter.
+// An HTTP/1.1 port: sockets, limits and deadlines. The handler makes the answers.
 #pragma once
 
 #include <chrono>
@@ -18,47 +18,49 @@ namespace lockstep::http {
 
 struct Limits {
   ReadLimits read;
-  int64_t all_body_bytes = 256 << 20;        // Of all requests that are being received.
-  int64_t all_answer_bytes = 256 << 20;      // Of answers and pieces above 64 KiB, until sent.
-  size_t pipelined_bytes = 64 << 10;         // Read ahead while a request is answered.
-  std::chrono::milliseconds header{10'000};  // From its first byte; of a first request from accept.
-  std::chrono::milliseconds body{30'000};    // From the end of the headers.
-  std::chrono::milliseconds idle{75'000};    // Between requests.
-  std::chrono::milliseconds write{15'000};   // In which the client takes nothing of what is sent.
-  std::chrono::milliseconds linger{2'000};   // For the client to read a last answer.
+  int64_t all_body_bytes = 256 << 20;         // For all requests being received.
+  int64_t all_answer_bytes = 256 << 20;       // For answers and pieces above 64 KiB, until sent.
+  size_t pipelined_bytes = 64 << 10;          // Read ahead while a request is answered.
+  std::chrono::milliseconds header{10'000};   // From its first byte; at first, from accept.
+  std::chrono::milliseconds body{30'000};     // From the end of the headers.
+  std::chrono::milliseconds idle{75'000};     // Between requests.
+  std::chrono::milliseconds write{15'000};    // The time without progress in sending.
+  std::chrono::milliseconds linger{2'000};    // For the client to read a last answer.
   std::chrono::milliseconds silence{15'000};  // See BodySource::keep_alive().
 };
 
 struct ServerOptions {
-  std::string address;  // As Listener::bind takes it.
+  std::string address;  // In the form that Listener::bind() takes.
   int threads = 2;
-  int64_t max_connections = 0;  // More are refused; 0: connections_within_limit().
+  int64_t max_connections = 0;  // Further ones are refused; 0: connections_within_limit().
   Limits limits;
   RenderRefusal refusal = render_refusal;
   Gate gate = {};                 // Null: every body is received.
-  PageHeaders page_headers = {};  // Of what is refused before a handler sees it. Null: none.
-  // kCloseOldest: where more come, each thread closes the connection that has been idle longest.
+  PageHeaders page_headers = {};  // For refusals made before the handler. Null: none.
+  // kCloseOldest: for each new one above the limit, each thread closes its longest idle connection.
   WhenFull when_full = WhenFull::kRefuse;
-  TlsFiles tls;  // Not given: plain.
+  TlsFiles tls;  // Not set: plain TCP.
 };
 
 class Server {
  public:
-  // Accepts from now on. kInvalidArgument, one line: the address cannot be bound, or the
-  // certificate not be used.
+  // Accepts connections from now on. kInvalidArgument, one line: the address cannot be bound, or
+  // the certificate cannot be used.
   static absl::StatusOr<std::unique_ptr<Server>> start(const ServerOptions& options,
                                                        Handler handler);
-  // Closes all connections; exchanges may outlive it, and what they are told is dropped.
+  // Closes all connections. Exchanges may outlive the server; calls of their methods have no
+  // effect.
   ~Server();
 
-  // As bound: "127.0.0.1:40123".
+  // The bound address: "127.0.0.1:40123".
   const std::string& address() const;
-  // Closes idle connections, and others as soon as their request is answered: also those that have
-  // not had any yet, and new ones, since probes have to hear that the server drains. Any thread.
+  // Closes idle connections, and others as soon as their request is answered. Connections without a
+  // request so far, and new ones, still get one answer: probes must learn that the server drains.
+  // Any thread.
   void drain();
-  // Waits until no request is being answered, at most this long. Any thread but its own.
+  // Waits until no request is being answered, at most this long. Any thread except its own.
   void wait_answered(std::chrono::milliseconds patience);
-  // Connections that are open. Any thread.
+  // The number of open connections. Any thread.
   int64_t connections() const;
 
  private:

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// What an answer is made of, and the shapes that whole answers and chunks share.
+// The facts of an answer, and the JSON that whole answers and chunks share.
 #pragma once
 
 #include <cstdint>
@@ -11,11 +11,11 @@
 #include "coordinator/openai/api_request.h"
 #include "coordinator/output/output_parser.h"
 #include "coordinator/streams/stream.h"
-#include "coordinator/text/tokenizer.h"
+#include "coordinator/text/tokenizer/tokenizer.h"
 
 namespace lockstep::openai {
 
-// Fixed when the answer begins. The tokenizer and the formats outlive it.
+// The facts that are fixed when the answer begins. The tokenizer and the formats outlive it.
 struct AnswerFacts {
   Endpoint endpoint = kChat;
   std::string id;  // "chatcmpl-..."
@@ -27,48 +27,48 @@ struct AnswerFacts {
   bool continuous_usage = false;  // In each chunk.
   bool include_reasoning = true;
   bool logprobs = false;
-  bool prompt_logprobs = false;   // In a field of their own.
-  bool echoes = false;            // Prompts, with their log-probabilities if there are any.
+  bool prompt_logprobs = false;   // They are a separate field.
+  bool echoes = false;            // The answer has the prompts, with any log-probabilities of them.
   std::vector<std::string> echo;  // By prompt, before each of its answers; empty: none.
   bool token_ids = false;         // The ids of prompts and choices are shown.
   bool tokens_as_ids = false;     // Log-probabilities name tokens "token_id:5".
   std::vector<std::vector<int32_t>> prompt_ids;  // By prompt; empty unless `token_ids`.
   std::vector<int64_t> prompt_tokens;            // By prompt.
-  std::vector<int32_t> stop_ids;                 // That the request named.
+  std::vector<int32_t> stop_ids;                 // Those that the request named.
   OutputOptions output;
   std::string ignored_fields;  // See UnknownFields::take().
-  std::string repeated;  // What a response repeats of its request, as repeated_fields() has it.
+  std::string repeated;  // The fields that a response repeats of its request: repeated_fields().
   const Tokenizer* tokenizer = nullptr;
 
   const std::string& echo_of(size_t prompt) const {
     static const std::string none;
     return echo.empty() ? none : echo[prompt];
   }
-  // A list of ids has it, and log-probabilities go with ids one by one.
+  // Lists of ids include the end token; then its log-probability is shown, too.
   bool shows_end_token() const { return token_ids || tokens_as_ids; }
 };
 
-// The memory of it that grows with the request.
+// The part of its memory that grows with the request.
 int64_t bytes_of(const AnswerFacts& facts);
 
-// X-Request-Id, and what the request had that no table knows.
+// Adds X-Request-Id, and the header that names unknown fields.
 void add_headers(const AnswerFacts& facts, http::Response* response);
 
 struct UsageCounts {
   int64_t prompt_tokens = 0;
-  int64_t cached_tokens = 0;  // Of the prompt's, that need not be computed.
+  int64_t cached_tokens = 0;  // Tokens of the prompt that need no computation.
   int64_t completion_tokens = 0;
-  int64_t reasoning_tokens = 0;  // Those of thoughts among them.
+  int64_t reasoning_tokens = 0;  // Completion tokens that are thoughts.
 };
 OrderedJson usage_json(const UsageCounts& usage);
 
-// "finish_reason" ("stop", "length", "tool_calls"; null for none), "stop_reason" as vLLM has it
-// (the text, or the token that the request named, else null) and "matched_stop" as SGLang (the text
-// or any token).
+// Adds "finish_reason" ("stop", "length", "tool_calls"; null for none), "stop_reason" as in vLLM
+// (the text, or the token that the request named, else null) and "matched_stop" as in SGLang (the
+// text or any token).
 void add_end(const AnswerFacts& facts, const StreamEvent& event, bool has_calls, OrderedJson* json);
 
-// The model's own id, else nine letters and digits, which templates of Mistral need; the same for
-// the same call.
+// The model's own id, else nine letters and digits, which Mistral's templates need; the same call
+// always gets the same id.
 std::string call_id(const std::string& answer_id, int32_t choice, const CallDelta& call);
 
 }  // namespace lockstep::openai

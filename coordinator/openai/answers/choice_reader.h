@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// One choice's events -> thoughts, content and calls, and how many tokens were thoughts.
+// Splits one choice's events into thoughts, content and calls, and counts the tokens of thoughts.
 #pragma once
 
 #include <cstdint>
@@ -11,22 +11,22 @@ namespace lockstep::openai {
 
 class ChoiceReader {
  public:
-  // `shows_thoughts`: else they are counted and dropped.
+  // `shows_thoughts`: if false, thoughts are counted and dropped.
   explicit ChoiceReader(const OutputOptions& options, bool shows_thoughts = true)
       : parser_(options), shows_thoughts_(shows_thoughts) {}
 
-  // The text that the event adds; with a finish reason also the text that was held back.
+  // The text that the event adds. With a finish reason, also the text that was held back.
   OutputDelta read(const StreamEvent& event);
 
   bool has_calls() const { return parser_.has_calls(); }
-  // Tokens from the first one that showed a thought to the last one: tags do not count.
+  // The number of tokens from the first to the last one that showed a thought: tags do not count.
   int64_t reasoning_tokens() const { return reasoning_tokens_; }
 
  private:
   OutputParser parser_;
   const bool shows_thoughts_;
   int64_t reasoning_tokens_ = 0;
-  int64_t tokens_since_ = 0;  // The last one that showed a thought.
+  int64_t tokens_since_ = 0;  // The number of tokens after the last one that showed a thought.
 };
 
 }  // namespace lockstep::openai

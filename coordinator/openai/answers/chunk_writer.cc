@@ -66,7 +66,7 @@ void ChunkWriter::fail(const absl::Status& status, std::string* bytes) {
   http::append_event(write_json(error_body(status)), std::nullopt, bytes);
 }
 
-// Each delta says whether it has a thought, where these are looked for.
+// If the model has thoughts, each delta says whether it contains one.
 OrderedJson ChunkWriter::delta(OrderedJson members, const std::string& thought) const {
   if (facts_->output.thoughts == nullptr) return members;
   for (const char* key : {"reasoning", "reasoning_content"}) {
@@ -75,7 +75,7 @@ OrderedJson ChunkWriter::delta(OrderedJson members, const std::string& thought) 
   return members;
 }
 
-// Whether the event has something of its tokens to show, beside their text.
+// Whether the event has data of its tokens to show, besides their text.
 bool ChunkWriter::shows_tokens(const StreamEvent& event) const {
   const bool has_ids = facts_->token_ids && !event.token_ids.empty();
   return has_ids || (facts_->logprobs && !shown_logprobs(*facts_, event).empty());
@@ -124,7 +124,7 @@ std::vector<ChunkWriter::Piece> ChunkWriter::text_pieces(const StreamEvent& even
 ChunkWriter::Piece ChunkWriter::last_piece(const StreamEvent& event, const Choice& choice) const {
   Piece last = {.key = "text", .value = "", .end = OrderedJson::object(), .tokens = choice.tokens};
   if (facts_->endpoint == kChat) {
-    // Loops that read either thoughts or content need a text here, too.
+    // Clients' loops that read either thoughts or content need a text here, too.
     const bool has_thoughts = facts_->output.thoughts != nullptr;
     last.key = "delta";
     last.value = has_thoughts ? delta({{"content", ""}}) : OrderedJson::object();
@@ -149,7 +149,7 @@ void ChunkWriter::count(const StreamEvent& event, Choice* choice) {
   usage_.reasoning_tokens += choice->reader.reasoning_tokens();
 }
 
-// A completion has its prompt's ids in the choice, a chat beside its choices.
+// A completion has its prompt's ids in the choice; a chat has them next to its choices.
 std::string ChunkWriter::chunk_of(const Piece& piece, int32_t index, size_t prompt) const {
   const bool has_prompt_ids = facts_->token_ids && piece.is_first;
   const std::string prompt_ids =
@@ -172,7 +172,7 @@ std::string ChunkWriter::chunk_of(const Piece& piece, int32_t index, size_t prom
          (facts_->include_usage ? ",\"usage\":" + usage : "") + "}";
 }
 
-// Every choice has the prompt's log-probabilities, which come before any of its tokens.
+// Every choice has the prompt's log-probabilities, before any of its tokens.
 std::vector<std::string> ChunkWriter::prompt_chunks(const StreamEvent& event, size_t prompt) {
   LogprobWriter& echo =
       echoes_.try_emplace(prompt, *facts_, LogprobWriter::Of::kPrompt, prompt).first->second;
@@ -198,7 +198,7 @@ std::vector<std::string> ChunkWriter::chunks(const StreamEvent& event, size_t pr
   std::vector<Piece> pieces =
       is_chat ? chat_pieces(event, index, &choice) : text_pieces(event, prompt, &choice);
   count(event, &choice);
-  // Ids and log-probabilities of the tokens go with the first piece that shows their text.
+  // The first piece that shows the tokens' text also has their ids and log-probabilities.
   const auto first = std::ranges::find(pieces, false, &Piece::is_role);
   if (first != pieces.end()) {
     first->token_ids = event.token_ids;

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// A stream's events as chunks of OpenAI's API, one after the other: what an event becomes depends
-// on the facts and on the events before it, on nothing else.
+// Writes a stream's events as chunks of OpenAI's API, one after the other. The chunks of an event
+// depend only on the facts and on the earlier events.
 #pragma once
 
 #include <map>
@@ -16,9 +16,9 @@
 
 namespace lockstep::openai {
 
-// An event is some chunks of one choice each, or none. A choice of chat begins with its role alone,
-// and each choice ends with a chunk that has nothing but the reason. After the last one comes the
-// usage, if it was asked for, and [DONE].
+// An event becomes zero or more chunks of one choice each. A chat's choice begins with a chunk that
+// has only its role, and each choice ends with a chunk that has only the reason. After the last
+// event follow the usage, if the request asks for it, and [DONE].
 class ChunkWriter final : public EventWriter {
  public:
   explicit ChunkWriter(std::shared_ptr<const AnswerFacts> facts);
@@ -29,9 +29,9 @@ class ChunkWriter final : public EventWriter {
   void done(std::string* bytes) override;
   void fail(const absl::Status& status, std::string* bytes) override;
 
-  // Those of an event; none where it says nothing that is shown, such as a part of a tag.
+  // The chunks of an event; none if nothing of it is shown, for instance a part of a tag.
   std::vector<std::string> chunks(const StreamEvent& event, size_t prompt);
-  // The last one, with the usage of all, where it was asked for.
+  // The last chunk, with the usage of all choices, if the request asks for it.
   std::optional<std::string> usage_chunk() const;
 
  private:
@@ -42,14 +42,14 @@ class ChunkWriter final : public EventWriter {
     bool begun = false;
     int64_t tokens = 0;
   };
-  // The news of a choice in one chunk.
+  // The new part of a choice in one chunk.
   struct Piece {
     const char* key;  // "text", "delta"
     OrderedJson value;
-    bool is_role = false;           // Or an echo: nothing of the event's tokens.
+    bool is_role = false;           // A role or an echo: it shows none of the event's tokens.
     std::string logprobs = "null";  // JSON.
     OrderedJson end = {{"finish_reason", nullptr}};
-    int64_t tokens = 0;  // Of the choice so far.
+    int64_t tokens = 0;  // Those of the choice so far.
     std::vector<int32_t> token_ids = {};
     bool is_first = false;  // The choice's first chunk.
   };
@@ -65,7 +65,7 @@ class ChunkWriter final : public EventWriter {
   std::string chunk_of(const Piece& piece, int32_t index, size_t prompt) const;
 
   const std::shared_ptr<const AnswerFacts> facts_;
-  const std::string head_;  // What all chunks begin with.
+  const std::string head_;  // The beginning of every chunk.
   std::map<int32_t, Choice> choices_;
   std::map<size_t, LogprobWriter> echoes_;  // By prompt.
   UsageCounts usage_;

@@ -9,7 +9,7 @@
 namespace lockstep::openai {
 namespace {
 
-// How many of the ids are begin tokens that a text would get: they are no part of its echo.
+// The number of begin tokens in front of the ids that a text would get: the echo leaves them out.
 size_t added_begin(const ApiRequest& request, const std::vector<int32_t>& ids,
                    const Tokenizer& tokenizer) {
   if (request.shared.has_add_special() && !request.shared.add_special()) return 0;

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// The text before an answer, where a request asks for it ("echo").
+// The text before an answer, if a request asks for it ("echo").
 #pragma once
 
 #include <cstdint>
@@ -7,12 +7,12 @@
 #include <vector>
 
 #include "coordinator/openai/api_request.h"
-#include "coordinator/text/tokenizer.h"
+#include "coordinator/text/tokenizer/tokenizer.h"
 
 namespace lockstep::openai {
 
-// A completion's prompt `index`, whose tokens are `ids`; a chat's last message, where it is the
-// assistant's.
+// For a completion its prompt `index`, whose tokens are `ids`; for a chat its last message, if that
+// is the assistant's.
 std::string echo_of(const ApiRequest& request, size_t index, const std::vector<int32_t>& ids,
                     const Tokenizer& tokenizer);
 

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// What a stream's events become on the wire: one form per API.
+// Writes a stream's events in the form of an API.
 #pragma once
 
 #include <cstddef>
@@ -13,26 +13,26 @@
 
 namespace lockstep::openai {
 
-// Server-sent events. What is written depends on what is fixed when the answer begins and on the
-// events so far, on nothing else.
+// Server-sent events. The bytes depend only on the facts fixed when the answer begins and on the
+// events so far.
 class EventWriter {
  public:
   virtual ~EventWriter() = default;
 
-  // Appends what an event becomes; nothing where it says nothing that is shown. `id`: its offset in
-  // the stream's log, where the answer is resumable.
+  // Appends the bytes of an event; none if nothing of it is shown. `id`: its offset in the stream's
+  // log, if the answer is resumable.
   virtual void write(const StreamEvent& event, size_t prompt, std::optional<uint64_t> id,
                      std::string* bytes) = 0;
-  // All choices are finished; `id`: how many events there were.
+  // Called when all choices are finished; `id`: the number of events.
   virtual void end(std::optional<uint64_t> id, std::string* bytes) = 0;
-  // Behind the end.
+  // Called after end().
   virtual void done(std::string* bytes) = 0;
-  // In place of the end.
+  // Called instead of end().
   virtual void fail(const absl::Status& status, std::string* bytes) = 0;
 };
 
 struct AnswerFacts;
-// In the form of the endpoint.
+// Makes the writer for the endpoint.
 std::unique_ptr<EventWriter> make_writer(std::shared_ptr<const AnswerFacts> facts);
 
 }  // namespace lockstep::openai

@@ -5,7 +5,7 @@
 #include <string_view>
 #include <utility>
 
-#include "coordinator/text/unicode.h"
+#include "coordinator/text/unicode/unicode.h"
 
 namespace lockstep::openai {
 namespace {
@@ -82,7 +82,8 @@ OrderedJson LogprobWriter::completion(TokenLogprobs tokens) {
   return json;
 }
 
-// The token itself comes first. Of several with one text, each but the first goes by its id.
+// The token itself is first. If several tokens have the same text, all except the first are named
+// by id.
 void LogprobWriter::add_completion(const std::vector<Logprob>& token, OrderedJson* json) {
   const std::vector<TokenText> texts = texts_of(token);
   const std::string own = name(token[0].id, texts[0]);

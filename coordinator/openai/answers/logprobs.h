@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Log-probabilities of tokens as the APIs write them.
+// Writes log-probabilities of tokens in the form of each API.
 #pragma once
 
 #include <cstdint>
@@ -11,37 +11,37 @@
 #include "base/json.h"
 #include "coordinator/openai/answers/answer_format.h"
 #include "coordinator/streams/stream.h"
-#include "coordinator/text/token_texts.h"
+#include "coordinator/text/detokenizer/token_texts.h"
 
 namespace lockstep::openai {
 
-// For each token: the token itself, then the others.
+// Each token has a list: the token itself, then the others.
 using TokenLogprobs = std::span<const std::vector<Logprob>>;
 
-// The tokens of an event that its answer shows: the one that ends the text is no part of it, but
-// for answers that show token ids.
+// The tokens of an event that its answer shows: without the one that ends the text, except for
+// answers that show token ids.
 TokenLogprobs shown_logprobs(const AnswerFacts& facts, const StreamEvent& event);
 
-// Writes those of one text, some tokens at a time, in order. One thread at a time; the facts
-// outlive it.
+// Writes the log-probabilities of one text, some tokens at a time, in order. One thread at a time;
+// the facts outlive it.
 class LogprobWriter {
  public:
-  // A prompt's first token has no log-probability: nothing comes before it. An answer's text begins
-  // after the echo of its prompt.
+  // A prompt's first token has no log-probability, because nothing is before it. An answer's text
+  // begins after the echo of its prompt.
   enum class Of { kPrompt, kAnswer };
   LogprobWriter(const AnswerFacts& facts, Of of, size_t prompt = 0);
 
-  // A list of objects, as chat and responses have it.
+  // A list of objects, as in chat and responses.
   OrderedJson entries(TokenLogprobs tokens);
   // The value of a choice's "logprobs".
   OrderedJson chat(TokenLogprobs tokens);
   OrderedJson completion(TokenLogprobs tokens);
-  // A prompt's as vLLM gives them: for each token an object by token id, its own first; a rank is
-  // known of the best ones alone.
+  // A prompt's log-probabilities as in vLLM: for each token an object by token id, its own first.
+  // Only the best tokens have a rank.
   OrderedJson prompt(TokenLogprobs tokens);
 
  private:
-  // Those of one token, each in its place in the text.
+  // The texts of one token and its alternatives, at their place in the text.
   std::vector<TokenText> texts_of(const std::vector<Logprob>& token);
   std::string name(int32_t id, const TokenText& text) const;
   OrderedJson entry(const Logprob& logprob, const TokenText& text) const;
@@ -50,10 +50,10 @@ class LogprobWriter {
   const AnswerFacts& facts_;
   const int64_t offset_;
   bool has_begun_;
-  std::optional<TokenTexts> texts_;  // None without a tokenizer.
+  std::optional<TokenTexts> texts_;  // Null without a tokenizer.
 };
 
-// Appends what follows to what came before, which may be null.
+// Appends `more` to the earlier ones, which may be null.
 void append_logprobs(OrderedJson more, OrderedJson* logprobs);
 
 }  // namespace lockstep::openai

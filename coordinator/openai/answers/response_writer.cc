@@ -11,11 +11,12 @@ namespace lockstep::openai {
 
 namespace {
 
-// Three events of a stream have it.
+// Three events of a stream repeat it.
 constexpr size_t kMaxRepeatedBytes = 64 << 10;
 
-// The text of an object with one more member, whose value is the text of JSON. Log-probabilities
-// are many: as text they take a fraction of what they take as values, and nothing is copied twice.
+// The text of an object with one more member, whose value is JSON text. There are many
+// log-probabilities: they take far less memory as text than as JSON values, and none is copied
+// twice.
 std::string with_member(const OrderedJson& object, const char* name, std::string_view value) {
   std::string text = write_json(object);
   text.pop_back();
@@ -26,7 +27,7 @@ std::string with_member(const OrderedJson& object, const char* name, std::string
   return text;
 }
 
-// To the entries of a list.
+// Appends an entry to the text of a list.
 void append_entry(std::string_view entry, std::string* list) {
   if (!list->empty()) *list += ',';
   *list += entry;
@@ -63,8 +64,8 @@ absl::StatusOr<std::string> repeated_fields(const OrderedJson& request) {
     if (!is_prompt) bytes += write_json(*found).size();
     if (bytes <= kMaxRepeatedBytes) continue;
     return with_param(
-        invalid_argument("{}: all that a response repeats of its request, but for instructions and "
-                         "tools, must be at most {} bytes of JSON, found more",
+        invalid_argument("{}: the fields that a response repeats, except instructions and tools, "
+                         "must be at most {} bytes of JSON, found more",
                          field.key(), kMaxRepeatedBytes),
         field.key());
   }
@@ -97,7 +98,7 @@ void ResponseWriter::done(std::string*) {}
 
 void ResponseWriter::fail(const absl::Status& status, std::string* bytes) {
   OrderedJson error = error_body(status)["error"];
-  error.erase("type");  // It is the event's.
+  error.erase("type");  // The event's own type takes its place.
   emit("error", error);
   flush(std::nullopt, bytes);
 }
@@ -108,8 +109,8 @@ std::string ResponseWriter::response(std::span<const StreamEvent> all) {
   return response_text(final_status());
 }
 
-// A token before the text that comes now shows part of a tag or of a blank that is
-// dropped, and so is what came with thoughts and calls alone.
+// A token before this text shows part of a tag, or a blank that is dropped; so does one that only
+// produced thoughts or calls. Both are left out.
 std::string ResponseWriter::take_logprobs(const std::string& text) {
   std::string tokens;
   for (const ScoredToken& one : unshown_) tokens += one.token;
@@ -276,7 +277,7 @@ const char* ResponseWriter::final_status() const {
   }
 }
 
-// Of the item that ends now: one behind which something came is whole.
+// The status of the item that ends now. An item is complete if another one follows it.
 const char* ResponseWriter::item_status() const {
   const bool is_whole =
       finish_reason_ == FinishReason::kNone || finish_reason_ == FinishReason::kStop;

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// A stream's events as those of /v1/responses: items of output that begin, grow and end.
+// Writes a stream's events as those of /v1/responses: output items that begin, grow and end.
 #pragma once
 
 #include <memory>
@@ -15,11 +15,12 @@
 
 namespace lockstep::openai {
 
-// What a response repeats of its request, with the defaults, as the text of an object: it is kept
-// until the end, and JSON takes many times the memory of its text. kInvalidArgument: it is long.
+// The fields that a response repeats of its request, with the defaults, as the text of an object.
+// It is kept until the end, and JSON values take many times the memory of text. kInvalidArgument:
+// too long.
 absl::StatusOr<std::string> repeated_fields(const OrderedJson& request);
 
-// For one choice. The last event that a stream's event becomes has its id.
+// Writes one choice. A stream's event may become several events; the last of them has its id.
 class ResponseWriter final : public EventWriter {
  public:
   explicit ResponseWriter(std::shared_ptr<const AnswerFacts> facts);
@@ -30,7 +31,7 @@ class ResponseWriter final : public EventWriter {
   void done(std::string* bytes) override;
   void fail(const absl::Status& status, std::string* bytes) override;
 
-  // The text of the whole response: of all its events, or of what they said.
+  // The text of the whole response, from all its events or from their output.
   std::string response(std::span<const StreamEvent> all);
   std::string response(const OutputDelta& all, FinishReason reason, const UsageCounts& usage);
 
@@ -39,17 +40,17 @@ class ResponseWriter final : public EventWriter {
   struct Item {
     Kind kind = Kind::kMessage;
     std::string id;
-    std::string text;  // A call's arguments.
-    std::string name;  // Of a call.
+    std::string text;  // For a call: its arguments.
+    std::string name;  // The name of a call.
     std::string call_id;
-    std::string logprobs;  // A message's: entries of a list, as JSON.
+    std::string logprobs;  // For a message: entries of a list, as JSON.
   };
   struct ScoredToken {
     std::string token;
     std::string json;
   };
 
-  // Those of the tokens that show this text of a message, as entries of a list.
+  // The log-probabilities of the tokens that show this text of a message, as entries of a list.
   std::string take_logprobs(const std::string& text);
   void take(const StreamEvent& event);
   void take(const OutputDelta& news);
@@ -58,7 +59,7 @@ class ResponseWriter final : public EventWriter {
   void add_call(const CallDelta& call);
   void open(Item item);
   void close();
-  // All of an item but its content; its content's only part; all of it.
+  // An item without its content; its content's only part; the whole item.
   static OrderedJson item_head(const Item& item, const char* status);
   static std::string part_text(const Item& item);
   static std::string item_text(const Item& item, const char* status);
@@ -66,9 +67,9 @@ class ResponseWriter final : public EventWriter {
   OrderedJson usage_json() const;
   const char* final_status() const;
   const char* item_status() const;
-  // Of the item that is open.
+  // The position of the open item.
   OrderedJson place() const;
-  // With one more member, where it has a name: its value is the text of JSON.
+  // Adds one more member if `name` is given; `value` is JSON text.
   void emit(const char* type, const OrderedJson& event, const char* name = nullptr,
             std::string_view value = {});
   void emit_response(const char* type, const char* status);
@@ -77,15 +78,15 @@ class ResponseWriter final : public EventWriter {
   const std::shared_ptr<const AnswerFacts> facts_;
   ChoiceReader reader_;
   LogprobWriter logprobs_;
-  std::vector<ScoredToken> unshown_;  // Tokens whose text is still to come.
-  bool tells_ = true;                 // Events, and not the whole response alone.
+  std::vector<ScoredToken> unshown_;  // Tokens whose text was not shown yet.
+  bool tells_ = true;                 // False if only the whole response is needed.
   std::vector<Item> items_;
-  bool is_open_ = false;  // The last item.
+  bool is_open_ = false;  // Whether the last item is open.
   bool begun_ = false;
   FinishReason finish_reason_ = FinishReason::kNone;
   UsageCounts usage_;
   int64_t sequence_ = 0;
-  std::vector<std::pair<const char*, std::string>> events_;  // Type and data, to be written.
+  std::vector<std::pair<const char*, std::string>> events_;  // Their type and data, to be written.
 };
 
 }  // namespace lockstep::openai

@@ -17,13 +17,13 @@ namespace {
 
 using ExchangePtr = std::shared_ptr<http::Exchange>;
 
-// What an event costs that is read again and not sent, as if it were this much text to tokenize.
+// The cost of an event that is read again and not sent, in bytes of text to tokenize.
 constexpr int64_t kBytesPerEvent = 64;
 
 absl::StatusOr<size_t> as_offset(const char* name, std::string_view text) {
   if (text.empty() || text.size() > 18 || !std::ranges::all_of(text, http::is_digit)) {
     return with_param(
-        invalid_argument("{}: want an offset of the stream, found {}", name, printable(text)),
+        invalid_argument("{}: must be an offset of the stream, found {}", name, printable(text)),
         name);
   }
   size_t value = 0;
@@ -42,7 +42,7 @@ void refuse(http::Exchange& exchange, const absl::Status& status) {
   exchange.respond(error_response(is_behind ? with_param(status, "from") : status));
 }
 
-// As it was begun. One that came by gRPC is text alone.
+// The facts with which the stream began. A stream that began over gRPC has only text.
 std::shared_ptr<const AnswerFacts> facts_of(const KeptStream& kept, const Model& model) {
   const KeptFacts& facts = kept.facts();
   if (facts.http != nullptr) return facts.http;

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// What clients ask of a stream that is kept: its rest, and its end.
+// Requests for a kept stream: its rest, and its end.
 #pragma once
 
 #include <cstddef>
@@ -11,16 +11,17 @@
 
 namespace lockstep::openai {
 
-// The offset that a request for the rest names: one behind its Last-Event-ID, else `from` of its
-// query, else 0. A client that comes back by itself repeats the query, so its header is the newer.
-// kInvalidArgument: one of them is no number.
+// The offset at which the rest begins: one after its Last-Event-ID, else `from` of its query, else
+// 0. A client that reconnects automatically repeats the query, so the header is the newer value.
+// kInvalidArgument: one of them is not a number.
 absl::StatusOr<size_t> resume_offset(const http::Request& request);
 
-// GET of a stream: the rest, byte for byte what its first answer would have sent from there.
-// 404: the client's key has none of this name. 410: it is kept no more. 400: it has ended before.
+// GET of a stream: the rest, byte for byte as the first answer would have sent it. 404: the
+// client's key has no stream of this name. 410: it is no longer kept. 400: it ended before that
+// offset.
 void resume_stream(ApiContext* context, const std::shared_ptr<http::Exchange>& exchange,
                    const std::string& id);
-// DELETE of a stream: 204, and it ends soon, if it has not. 404, 410 as above.
+// DELETE of a stream: 204; the stream ends soon, if it has not ended. 404, 410 as above.
 void cancel_stream(ApiContext* context, const std::shared_ptr<http::Exchange>& exchange,
                    const std::string& id);
 

@@ -80,7 +80,7 @@ OrderedJson WholeAnswer::message_json(const Choice& choice, int32_t index) const
   return message;
 }
 
-// To each choice of a completion, and to a chat beside its choices.
+// Adds the prompt's data: to each choice of a completion, or next to the choices of a chat.
 void WholeAnswer::add_prompt(size_t prompt, OrderedJson* json) const {
   (*json)["prompt_logprobs"] = nullptr;
   if (facts_.prompt_logprobs) {
@@ -119,7 +119,8 @@ std::string WholeAnswer::response_text() const {
   return writer.response(choice.output, choice.end.finish_reason, usage_);
 }
 
-// A choice becomes text before the next one is built: values take many times the memory of text.
+// Each choice becomes text before the next one is built: JSON values take many times the memory of
+// text.
 std::string WholeAnswer::choices_text() const {
   std::string text;
   int32_t index = 0;
@@ -145,7 +146,7 @@ std::string WholeAnswer::text() const {
                                  {"created", facts_.created},
                                  {"model", facts_.model},
                                  {"system_fingerprint", nullptr}});
-  text.back() = ',';  // The object goes on.
+  text.back() = ',';  // The object continues.
   text += R"("choices":[)" + choices_text() + "],";
   OrderedJson rest = {{"usage", usage_json(usage_)}};
   if (is_chat) {

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// An answer that is given at once, gathered from its streams.
+// An answer that is sent at once, gathered from its streams.
 #pragma once
 
 #include <deque>
@@ -14,13 +14,13 @@ namespace lockstep::openai {
 // One thread at a time.
 class WholeAnswer {
  public:
-  // `drawn`: choices of each prompt, of which the likeliest facts.choices_per_prompt are shown.
+  // `drawn`: the number of choices per prompt; the likeliest facts.choices_per_prompt are shown.
   WholeAnswer(AnswerFacts facts, size_t prompts, int32_t drawn);
 
   void add(const StreamEvent& event, size_t prompt);
-  // Log-probabilities that were added, but for prompts'.
+  // The number of log-probabilities added so far, without those of prompts.
   int64_t scores() const { return scores_; }
-  // After the last event of all choices.
+  // Called after the last event of all choices.
   std::string text() const;
   const AnswerFacts& facts() const { return facts_; }
 
@@ -31,10 +31,10 @@ class WholeAnswer {
     OutputDelta output;
     std::vector<int32_t> token_ids;
     std::vector<std::vector<Logprob>> logprobs;  // One entry for each drawn token.
-    size_t shown_logprobs = 0;                   // How many of these the answer has.
+    size_t shown_logprobs = 0;                   // The number of these that the answer shows.
     StreamEvent end;  // The last event, without its text and log-probabilities.
   };
-  // Those of one prompt that are shown.
+  // The choices of one prompt that are shown.
   std::vector<const Choice*> shown(const std::deque<Choice>& choices) const;
   std::string response_text() const;
   std::string choices_text() const;
@@ -45,8 +45,8 @@ class WholeAnswer {
 
   const AnswerFacts facts_;
   std::vector<std::deque<Choice>> choices_;                         // By prompt.
-  std::vector<std::vector<std::vector<Logprob>>> prompt_logprobs_;  // By prompt, of its tokens.
-  std::vector<StreamEvent> events_;  // Of a response with log-probabilities: each has its place.
+  std::vector<std::vector<std::vector<Logprob>>> prompt_logprobs_;  // By prompt and token.
+  std::vector<StreamEvent> events_;  // Kept only for a response with log-probabilities.
   int64_t scores_ = 0;
   UsageCounts usage_;
 };

@@ -8,7 +8,7 @@
 namespace lockstep::openai::read {
 namespace {
 
-// A member of an object that is true or false, where it is there.
+// Reads a member of an object that must be true or false, if it is given.
 absl::Status set_flag(const char* field, const OrderedJson& object, const char* name, bool* flag) {
   const OrderedJson* found = member(object, name);
   if (found == nullptr) return absl::OkStatus();
@@ -33,35 +33,36 @@ absl::Status parallel_tool_calls(const Field& field, const OrderedJson& value,
 absl::Status resumable(const Field& field, const OrderedJson& value, ApiRequest* request) {
   ASSIGN_OR_RETURN(request->resumable, as_bool(field.name, value));
   if (!request->resumable) return absl::OkStatus();
-  if (!request->stream) return refusal(field.name, "wants \"stream\": true beside it");
+  if (!request->stream) return refusal(field.name, "must be sent with \"stream\": true");
   const size_t prompts = request->prompts.size();
-  if (prompts > 1) return refusal(field.name, fmt::format("want one prompt, found {}", prompts));
+  if (prompts > 1)
+    return refusal(field.name, fmt::format("must have one prompt, found {}", prompts));
   request->shared.set_resumable(true);
   return absl::OkStatus();
 }
 
 absl::Status stream_options(const Field& field, const OrderedJson& value, ApiRequest* request) {
   if (!value.is_object()) return wrong_value(field.name, "an object", value);
-  if (!request->stream) return refusal(field.name, "wants \"stream\": true beside it");
-  if (request->endpoint == kResponses) return absl::OkStatus();  // Usage is always there.
+  if (!request->stream) return refusal(field.name, "must be sent with \"stream\": true");
+  if (request->endpoint == kResponses) return absl::OkStatus();  // Usage is always included.
   RETURN_IF_ERROR(set_flag(field.name, value, "include_usage", &request->include_usage));
   return set_flag(field.name, value, "continuous_usage_stats", &request->continuous_usage);
 }
 
 absl::Status prompt_logprobs(const Field& field, const OrderedJson& value, ApiRequest* request) {
-  if (request->stream) return refusal(field.name, "wants an answer that is not streamed");
+  if (request->stream) return refusal(field.name, "must not be sent with \"stream\": true");
   request->prompt_logprobs = true;
   return scalar(field, value, request);
 }
 
-// Read after prompt_logprobs: both are the same log-probabilities.
+// Read after prompt_logprobs: both give the same log-probabilities.
 absl::Status echo(const Field& field, const OrderedJson& value, ApiRequest* request) {
   ASSIGN_OR_RETURN(request->echo, as_bool(field.name, value));
   if (!request->echo || !request->logprobs) return absl::OkStatus();
   v1::GenerateRequest& message = request->shared;
   if (request->prompt_logprobs && message.prompt_logprobs() != message.logprobs()) {
     return refusal("prompt_logprobs",
-                   fmt::format("beside echo wants as many as logprobs ({}), found {}",
+                   fmt::format("must be the same as logprobs ({}) with echo, found {}",
                                message.logprobs(), message.prompt_logprobs()));
   }
   message.set_prompt_logprobs(message.logprobs());

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// A message's content: a string, or a list of parts, as OpenAI's two APIs and others write them.
+// Reads a message's content: a string, or a list of parts, as OpenAI's APIs and others write it.
 #include <utility>
 
 #include "base/status.h"
@@ -10,7 +10,7 @@ namespace {
 
 struct PartType {
   const char* type;
-  const char* member;  // It has the text: a string, or a list of objects with a "text".
+  const char* member;  // The member with the text: a string, or a list of objects with a "text".
   bool is_thought;
 };
 
@@ -34,7 +34,7 @@ void append_line(const std::string& line, std::string* text) {
   *text += line;
 }
 
-// A string, or the texts of a list's objects.
+// A string, or the texts of the objects in a list.
 absl::StatusOr<std::string> text_in(const std::string& field, const OrderedJson& value) {
   if (!value.is_array()) return as_string(field, value);
   std::string text;

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// How each field of the table is read.
+// The functions that read the fields of the table.
 #pragma once
 
 #include "absl/status/status.h"
@@ -9,24 +9,24 @@
 
 namespace lockstep::openai::read {
 
-// Why what asks for a form of the answer is refused.
+// The reason for refusing fields that ask for a form of the output.
 inline constexpr char kNoGrammar[] = "this server does not constrain output to a grammar yet";
 
 #define LOCKSTEP_FIELD_READER(name) \
   absl::Status name(const Field& field, const OrderedJson& value, ApiRequest* request)
 
-// true or false, which is a member of ApiRequest.
+// Reads true or false into a member of ApiRequest.
 template <bool ApiRequest::*kMember>
 LOCKSTEP_FIELD_READER(flag) {
   ASSIGN_OR_RETURN(request->*kMember, as_bool(field.name, value));
   return absl::OkStatus();
 }
 
-// sampling_fields.cc: what GenerateRequest has, or nearly.
+// sampling_fields.cc: fields that are the same, or nearly, in GenerateRequest.
 LOCKSTEP_FIELD_READER(scalar);
-LOCKSTEP_FIELD_READER(scalar_or_off);      // -1 is 0.
-LOCKSTEP_FIELD_READER(scalar_or_all);      // -1 is as many as there may be.
-LOCKSTEP_FIELD_READER(scalar_or_default);  // -1 is a field that is not given.
+LOCKSTEP_FIELD_READER(scalar_or_off);      // -1 means 0.
+LOCKSTEP_FIELD_READER(scalar_or_all);      // -1 means no limit.
+LOCKSTEP_FIELD_READER(scalar_or_default);  // -1 means that the field is not given.
 LOCKSTEP_FIELD_READER(stop);
 LOCKSTEP_FIELD_READER(stop_token_ids);
 LOCKSTEP_FIELD_READER(logit_bias);
@@ -34,8 +34,8 @@ LOCKSTEP_FIELD_READER(best_of);
 
 // token_fields.cc: single tokens and their log-probabilities.
 LOCKSTEP_FIELD_READER(logprobs);
-LOCKSTEP_FIELD_READER(include);       // Turns those of a response on.
-LOCKSTEP_FIELD_READER(top_logprobs);  // After what turns them on.
+LOCKSTEP_FIELD_READER(include);       // Turns on those of a response.
+LOCKSTEP_FIELD_READER(top_logprobs);  // Read after the field that turns them on.
 LOCKSTEP_FIELD_READER(logprob_token_ids);
 LOCKSTEP_FIELD_READER(allowed_token_ids);
 LOCKSTEP_FIELD_READER(bad_words);
@@ -61,7 +61,7 @@ LOCKSTEP_FIELD_READER(stream_options);
 LOCKSTEP_FIELD_READER(prompt_logprobs);
 LOCKSTEP_FIELD_READER(echo);
 LOCKSTEP_FIELD_READER(text);
-LOCKSTEP_FIELD_READER(model);  // Nothing: parse_body() has checked it.
+LOCKSTEP_FIELD_READER(model);  // Does nothing: parse_body() has checked it.
 LOCKSTEP_FIELD_READER(refused);
 LOCKSTEP_FIELD_READER(harmless);
 

@@ -10,7 +10,7 @@
 namespace lockstep::openai {
 namespace {
 
-using namespace read;  // NOLINT(google-build-using-namespace): the table names little else.
+using namespace read;  // NOLINT(google-build-using-namespace): the table uses few other names.
 
 constexpr unsigned kBoth = kCompletions | kChat;
 constexpr unsigned kTalks = kChat | kResponses;
@@ -20,14 +20,14 @@ constexpr unsigned kTemplated = kChat | kTokenize;
 
 constexpr char kKeepsNone[] = "this server keeps no responses: send all input";
 constexpr char kChatHasIt[] = "use it with /v1/chat/completions";
-constexpr char kTextAlone[] = "this server writes text alone";
+constexpr char kTextAlone[] = "this server writes only text";
 constexpr char kTokenByToken[] =
-    "this server draws by temperature, top_k, top_p and min_p: use these";
+    "this server samples with temperature, top_k, top_p and min_p: use these";
 constexpr char kPenalties[] =
     "this server has repetition_penalty, presence_penalty and frequency_penalty: use these";
-constexpr char kHidden[] = "this server shows special tokens to parsers alone";
+constexpr char kHidden[] = "this server shows special tokens only to parsers";
 constexpr char kByCommand[] = "this server runs no code and loads no weights of requests";
-constexpr char kNotUsed[] = "Taken and not used";
+constexpr char kNotUsed[] = "Accepted and ignored";
 
 constexpr Field kFields[] = {
     {"model", kAll | kTokenize | kDetokenize, "", model,
@@ -35,7 +35,7 @@ constexpr Field kFields[] = {
     // ---- Prompts and conversations ----
     {"prompt", kText, "prompt, prompt_ids", prompt,
      "Text, token ids, or a list of up to 1024 of these; /tokenize takes text"},
-    {"tokens", kDetokenize, "", tokens, "Token ids, of /detokenize alone"},
+    {"tokens", kDetokenize, "", tokens, "Token ids, only for /detokenize"},
     {"messages", kTemplated, "chat.messages", messages, "Content as text, or a list of its parts"},
     {"input", kResponses, "chat.messages", input, "Text, or messages, calls and their outputs"},
     {"instructions", kResponses, "chat.messages", instructions, "The system message"},
@@ -50,29 +50,29 @@ constexpr Field kFields[] = {
      ""},
     {"chat_template_kwargs", kTalks | kTokenize, "chat.template_variables", chat_template_kwargs,
      "`enable_thinking`, `thinking`, `reasoning_effort`, and what `--template-vars` names; others "
-     "are 400, unless the template reads none of that name"},
+     "are 400, unless the template does not read them"},
     {"reasoning_effort", kTemplated, "chat.template_variables", effort,
      "`none`, `minimal`, `low`, `medium`, `high`, `xhigh` or `max`, for templates that read it; "
      "sets `enable_thinking`, too, unless it is set: false for `none`"},
     {"reasoning", kResponses, "chat.template_variables", effort,
-     "Its `effort`, as chat's `reasoning_effort`"},
+     "Its `effort` is the same as chat's `reasoning_effort`"},
     {"add_special_tokens", kAll | kTokenize, "add_special", scalar,
-     "Begin and end tokens; default: true of `prompt`, false of `messages`, whose template writes "
-     "them"},
+     "Begin and end tokens; default: true for `prompt`, false for `messages`, whose template "
+     "writes them"},
     {"truncate_prompt_tokens", kAll, "truncate_prompt_tokens", scalar,
-     "-1: what the context has room for beside max_tokens"},
+     "-1: as many as the context has room for after max_tokens"},
     {"truncation_side", kAll, "truncation_side", scalar,
      "`left` (default): the last tokens stay; `right`"},
     {"return_token_strs", kTokenize, "", flag<&ApiRequest::return_token_strs>,
      "Each token's text as well, up to 262144"},
     // ---- Sampling ----
-    {"n_predict", kAll, "max_tokens", scalar_or_all, "llama.cpp's `max_tokens`; -1: no end"},
-    {"max_new_tokens", kAll, "max_tokens", scalar, "`max_tokens` of others"},
+    {"n_predict", kAll, "max_tokens", scalar_or_all, "llama.cpp's `max_tokens`; -1: no limit"},
+    {"max_new_tokens", kAll, "max_tokens", scalar, "Another name of `max_tokens`"},
     {"max_tokens", kAll, "max_tokens", scalar,
-     "Default: what `--max-tokens-default` says; else 16 for completions, for others the model's, "
-     "else what the context has room for. An answer ends with the context, too"},
-    {"max_completion_tokens", kChat, "max_tokens", scalar, "Goes before max_tokens"},
-    {"max_output_tokens", kResponses, "max_tokens", scalar, "Goes before max_tokens"},
+     "Default: `--max-tokens-default`; else 16 for completions, for others the model's default, "
+     "else the rest of the context. An answer also ends with the context"},
+    {"max_completion_tokens", kChat, "max_tokens", scalar, "Overrides max_tokens"},
+    {"max_output_tokens", kResponses, "max_tokens", scalar, "Overrides max_tokens"},
     {"min_tokens", kAll, "min_tokens", scalar, ""},
     {"temperature", kAll, "temperature", scalar, ""},
     {"top_p", kAll, "top_p", scalar, ""},
@@ -83,24 +83,23 @@ constexpr Field kFields[] = {
     {"presence_penalty", kAll, "presence_penalty", scalar, ""},
     {"frequency_penalty", kAll, "frequency_penalty", scalar, ""},
     {"logit_bias", kAll, "logit_bias", logit_bias, ""},
-    {"seed", kAll, "seed", scalar_or_default, "Choice i draws with seed + i; -1: drawn"},
+    {"seed", kAll, "seed", scalar_or_default, "Choice i samples with seed + i; -1: a random seed"},
     {"stop", kAll, "stop", stop, "A string or a list"},
     {"stop_token_ids", kAll, "stop_ids", stop_token_ids, ""},
     {"ignore_eos", kAll, "ignore_eos", scalar, ""},
-    {"allowed_token_ids", kAll, "allowed_ids", allowed_token_ids, "Nothing else is drawn"},
-    {"bad_words", kAll, "bad_words", bad_words, "Words that the answer does not get"},
+    {"allowed_token_ids", kAll, "allowed_ids", allowed_token_ids, "No other token is sampled"},
+    {"bad_words", kAll, "bad_words", bad_words, "Words that the answer must not contain"},
     {"priority", kAll, "priority", scalar, "Lower is served first"},
-    {"cache_salt", kAll, "cache_salt", scalar, "Cached prompts serve the same salt only"},
+    {"cache_salt", kAll, "cache_salt", scalar, "Cached prompts are reused only for the same salt"},
     // ---- The answer's form ----
     {"stream", kAll, "", flag<&ApiRequest::stream>, "gRPC always streams"},
     {"resumable", kAll, "resumable", resumable,
      "With `stream`, one prompt: runs on without its client, see [Streams](#streams-that-resume)"},
     {"stream_options", kAll, "", stream_options,
-     "`include_usage`, and with it `continuous_usage_stats`: usage so far in every chunk. In "
-     "responses it says nothing"},
+     "`include_usage`, and with it `continuous_usage_stats`: usage so far in every chunk. It has "
+     "no effect for responses"},
     {"logprobs", kBoth, "logprobs", logprobs, "A number for completions, true for chat"},
-    {"include", kResponses, "", include,
-     "`message.output_text.logprobs`; others are taken and not used"},
+    {"include", kResponses, "", include, "`message.output_text.logprobs`; others are ignored"},
     {"top_logprobs", kTalks, "logprobs", top_logprobs, "With `logprobs`, or with `include`"},
     {"logprob_token_ids", kBoth, "logprob_ids", logprob_token_ids,
      "With `logprobs`: these tokens in place of the best ones"},
@@ -109,27 +108,28 @@ constexpr Field kFields[] = {
     {"return_tokens_as_token_ids", kBoth, "", flag<&ApiRequest::tokens_as_ids>,
      "Log-probabilities name tokens `token_id:5`"},
     {"skip_special_tokens", kBoth, "", flag<&ApiRequest::skips_special>,
-     "false: special tokens are in the text, but for the end token"},
+     "false: special tokens are in the text, except the end token"},
     {"n", kBoth, "n", scalar, ""},
-    {"best_of", kCompletions, "n", best_of, "Answers that are drawn; `n` of them are returned"},
+    {"best_of", kCompletions, "n", best_of, "Answers that are sampled; the best `n` are returned"},
     {"prompt_logprobs", kBoth, "prompt_logprobs", prompt_logprobs,
-     "As vLLM gives them, in each choice, or beside those of a chat; not streamed"},
+     "As in vLLM, in each choice, or next to the choices of a chat; not streamed"},
     {"echo", kCompletions, "prompt_logprobs", echo,
      "With `logprobs` also those of the prompt's tokens"},
     {"echo", kChat, "", flag<&ApiRequest::echo>,
-     "The last message before the answer, where it is the assistant's"},
+     "The last message before the answer, if it is the assistant's"},
     {"include_reasoning", kTalks, "", flag<&ApiRequest::include_reasoning>,
      "false: thoughts are dropped"},
     {"text", kResponses, "", text,
      "Its `format` is text and its `verbosity` medium; others are 400"},
     // ---- Refused ----
-    {"prompt_embeds", kAll, "prompt_embeds", refused, "this server takes embeddings over gRPC"},
-    {"input_embeds", kAll, "", refused, "this server takes embeddings over gRPC"},
+    {"prompt_embeds", kAll, "prompt_embeds", refused,
+     "this server takes embeddings only over gRPC"},
+    {"input_embeds", kAll, "", refused, "this server takes embeddings only over gRPC"},
     {"input_ids", kAll, "", refused, "use prompt, of /v1/completions, with a list of token ids"},
     {"prompt", kResponses, "", refused, "this server keeps no prompts: use input"},
     {"suffix", kCompletions, "", refused, "this server does not insert text before a suffix"},
     {"chat_template", kTalks | kTokenize, "", refused,
-     "this server takes one as it starts: --chat-template"},
+     "this server takes one only when it starts: --chat-template"},
     {"functions", kTalks, "", refused, "is the former name of tools: use that"},
     {"function_call", kTalks, "", refused, "is the former name of tool_choice: use that"},
     {"response_format", kAll, "", refused, kNoGrammar, R"({"type": "text"})"},
@@ -156,7 +156,7 @@ constexpr Field kFields[] = {
     {"xtc_probability", kAll, "", refused, kTokenByToken, "0"},
     {"samplers", kAll, "", refused, kTokenByToken},
     {"dry_multiplier", kAll, "", refused, kPenalties, "0"},
-    {"repeat_last_n", kAll, "", refused, "repetition_penalty looks at all tokens here", "-1"},
+    {"repeat_last_n", kAll, "", refused, "repetition_penalty applies to all tokens here", "-1"},
     {"repetition_detection", kAll, "", refused, kPenalties},
     {"custom_logit_processor", kAll, "", refused, kByCommand},
     {"logits_processors", kAll, "", refused, kByCommand},
@@ -166,8 +166,8 @@ constexpr Field kFields[] = {
     {"thinking_token_budget", kAll, "", refused,
      "this server does not end thoughts: use reasoning_effort, or max_tokens"},
     {"separate_reasoning", kAll, "", refused,
-     "this server takes that as it starts: --reasoning-parser none", "true"},
-    {"stream_reasoning", kAll, "", refused, "this server streams thoughts as they come", "true"},
+     "this server takes that only when it starts: --reasoning-parser none", "true"},
+    {"stream_reasoning", kAll, "", refused, "this server always streams thoughts", "true"},
     {"skip_special_tokens", kResponses, "", refused, kHidden, "true"},
     {"include_stop_str_in_output", kAll, "", refused,
      "this server ends the text before a stop string", "false"},
@@ -176,8 +176,10 @@ constexpr Field kFields[] = {
     {"return_hidden_states", kAll, "", refused, kTextAlone, "false"},
     {"t_max_predict_ms", kAll, "", refused, "use the header X-Request-Timeout-Ms", "-1, 0"},
     {"echo", kResponses, "", refused, kChatHasIt, "false"},
-    {"prompt_logprobs", kResponses, "", refused, "this server scores prompts of /v1/completions"},
-    {"best_of", kTalks, "", refused, "this server chooses among answers of /v1/completions", "1"},
+    {"prompt_logprobs", kResponses, "", refused,
+     "this server scores prompts only of /v1/completions"},
+    {"best_of", kTalks, "", refused, "this server chooses among answers only for /v1/completions",
+     "1"},
     {"n", kResponses, "", refused, "a response has one answer: use /v1/chat/completions", "1"},
     {"logprobs", kResponses, "", refused, "use include, with message.output_text.logprobs",
      "false"},
@@ -187,26 +189,28 @@ constexpr Field kFields[] = {
     {"previous_response_id", kResponses, "", refused, kKeepsNone},
     {"conversation", kResponses, "", refused, "this server keeps no conversations: send all input"},
     {"background", kResponses, "", refused, kKeepsNone, "false"},
-    {"context_management", kResponses, "", refused, "nothing is cut: send what is to be read"},
+    {"context_management", kResponses, "", refused,
+     "nothing is truncated: send only what the model should read"},
     {"modalities", kChat, "", refused, kTextAlone, R"(["text"])"},
     {"audio", kChat, "", refused, kTextAlone},
     {"verbosity", kChat, "", refused, "say in a message how long the answer should be",
      "\"medium\""},
-    {"web_search_options", kChat, "", refused, "this server searches nothing"},
+    {"web_search_options", kChat, "", refused, "this server has no web search"},
     // ---- Harmless ----
     {"user", kAll, "", harmless, kNotUsed},
     {"store", kAll, "", harmless, "Nothing is stored"},
-    {"metadata", kAll, "", harmless, "Taken and not used, but that a response repeats it"},
+    {"metadata", kAll, "", harmless, "Accepted and ignored, except that a response repeats it"},
     {"service_tier", kAll, "", harmless, kNotUsed},
     {"safety_identifier", kAll, "", harmless, kNotUsed},
     {"prompt_cache_key", kAll, "", harmless, "Prompts with the same beginning share it anyway"},
-    {"prompt_cache_retention", kAll, "", harmless, "What is cached stays while there is room"},
+    {"prompt_cache_retention", kAll, "", harmless, "A prompt stays cached while there is room"},
     {"cache_prompt", kAll, "", harmless, "Bits are the same with a cached prompt"},
-    {"prediction", kChat, "", harmless, "It would be faster, not another answer"},
+    {"prediction", kChat, "", harmless, "It would change the speed, not the answer"},
     {"request_id", kAll, "", harmless, "The header X-Request-Id names a request"},
     {"rid", kAll, "", harmless, "The header X-Request-Id names a request"},
-    {"truncation", kResponses, "", harmless, "Nothing is cut: what is too long is refused"},
-    {"max_tool_calls", kResponses, "", harmless, "It bounds calls of hosted tools, which are 400"},
+    {"truncation", kResponses, "", harmless,
+     "Nothing is truncated: a prompt that is too long is refused"},
+    {"max_tool_calls", kResponses, "", harmless, "It limits calls of hosted tools, which are 400"},
     {"length_penalty", kAll, "", harmless, "It belongs to use_beam_search, which is 400"},
     {"early_stopping", kAll, "", harmless, "It belongs to use_beam_search, which is 400"},
     {"mirostat_tau", kAll, "", harmless, "It belongs to mirostat, which is 400"},
@@ -220,9 +224,9 @@ constexpr Field kFields[] = {
     {"guided_decoding_backend", kAll, "", harmless, "It belongs to guided_json, which is 400"},
     {"guided_whitespace_pattern", kAll, "", harmless, "It belongs to guided_json, which is 400"},
     {"spaces_between_special_tokens", kAll, "", harmless, "Special tokens are not shown"},
-    {"n_keep", kAll, "", harmless, "Nothing is cut: what is too long is refused"},
-    {"n_discard", kAll, "", harmless, "Nothing is cut: what is too long is refused"},
-    {"id_slot", kAll, "", harmless, "The scheduler knows no slots"},
+    {"n_keep", kAll, "", harmless, "Nothing is truncated: a prompt that is too long is refused"},
+    {"n_discard", kAll, "", harmless, "Nothing is truncated: a prompt that is too long is refused"},
+    {"id_slot", kAll, "", harmless, "Requests cannot choose a slot"},
     {"mm_processor_kwargs", kAll | kTokenize, "", harmless, "Images, audio and files are 400"},
     {"media_io_kwargs", kAll, "", harmless, "Images, audio and files are 400"},
 };

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Every JSON field that a request may have, on each endpoint: the only place that knows them. The
+// All JSON fields that a request may have, on each endpoint: the only place that lists them. The
 // lists in docs/http.md are made from it.
 #pragma once
 
@@ -17,18 +17,18 @@ struct Field {
 
   const char* name;
   unsigned endpoints;
-  const char* grpc;  // GenerateRequest's field that it becomes; "": the HTTP interface's own.
-  Read read;         // A field that is null counts as not given.
-  const char* note;  // Of one that is refused: why, and what to use instead.
-  // Of one that is refused: JSON values, with commas between them, that ask for nothing. "": an
-  // empty text, an empty list and false.
+  const char* grpc;  // The field of GenerateRequest that it sets; "": none, it is HTTP's own.
+  Read read;         // A null field counts as not given.
+  const char* note;  // If the field is refused: the reason, and what to use instead.
+  // If the field is refused: JSON values, separated by commas, that ask for nothing. "": an empty
+  // text, an empty list and false.
   const char* neutral = "";
 };
 
 enum class FieldKind { kServed, kRefused, kHarmless };
 FieldKind kind_of(const Field& field);
 
-// In the order in which they are read: of two that become the same, the second one wins.
+// In the order in which they are read: if two set the same value, the second one wins.
 std::span<const Field> fields();
 
 // The lists of docs/http.md.

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// The input of /v1/responses -> ChatMessages: messages, calls, and what calls gave.
+// Converts the input of /v1/responses to ChatMessages: messages, calls, and results of calls.
 #include "base/status.h"
 #include "coordinator/openai/fields/values.h"
 
@@ -12,7 +12,7 @@ absl::StatusOr<std::string> text_at(const std::string& field, const OrderedJson&
   return as_string(field + "." + name, found == nullptr ? OrderedJson() : *found);
 }
 
-// Into the message's text and thoughts. `thought` is what came before it.
+// Sets the message's text and thoughts. `thought` is an earlier item's.
 absl::Status read_message_content(const std::string& field, const OrderedJson* content,
                                   std::string thought, v1::ChatMessage* message) {
   ASSIGN_OR_RETURN(ContentText read,
@@ -23,7 +23,7 @@ absl::Status read_message_content(const std::string& field, const OrderedJson* c
   return absl::OkStatus();
 }
 
-// Calls that follow one another are one message.
+// Successive calls become one message.
 absl::Status read_call(const std::string& field, const OrderedJson& item, std::string thought,
                        v1::ChatMessages* chat) {
   auto* messages = chat->mutable_messages();
@@ -39,7 +39,7 @@ absl::Status read_call(const std::string& field, const OrderedJson& item, std::s
   return absl::OkStatus();
 }
 
-// A reasoning item's thoughts, else its summary.
+// The thoughts of a reasoning item, else its summary.
 absl::StatusOr<std::string> read_thought(const std::string& field, const OrderedJson& item) {
   for (const char* name : {"content", "summary"}) {
     const OrderedJson* parts = member(item, name);
@@ -50,7 +50,7 @@ absl::StatusOr<std::string> read_thought(const std::string& field, const Ordered
   return std::string();
 }
 
-// `thought` is that of the item before, and becomes this one's.
+// `thought` is that of the item before; this item may replace it.
 absl::Status read_item(const std::string& field, const OrderedJson& item, std::string* thought,
                        v1::ChatMessages* chat) {
   if (!item.is_object()) return wrong_value(field, "an object", item);

@@ -19,12 +19,12 @@ absl::Status prompt(const Field& field, const OrderedJson& value, ApiRequest* re
   const OrderedJson list = is_list ? value : OrderedJson::array({value});
   if (list.size() > kMaxPrompts) {
     return refusal(field.name,
-                   fmt::format("want up to {} prompts, found {}", kMaxPrompts, list.size()));
+                   fmt::format("must be up to {} prompts, found {}", kMaxPrompts, list.size()));
   }
   request->prompts.resize(list.size());
   for (size_t i = 0; i < list.size(); ++i) {
     if (list[i] == "" || list[i] == OrderedJson::array()) {
-      return refusal(field.name, "want text or token ids, found an empty prompt");
+      return refusal(field.name, "must be text or token ids, found an empty prompt");
     }
     if (list[i].is_string()) {
       request->prompts[i].set_prompt(list[i].get<std::string>());
@@ -51,7 +51,7 @@ absl::Status input(const Field&, const OrderedJson& value, ApiRequest* request) 
   return read_input(value, chat_of(request));
 }
 
-// Read after the input, and put before it.
+// Read after the input, and put in front of it.
 absl::Status instructions(const Field& field, const OrderedJson& value, ApiRequest* request) {
   ASSIGN_OR_RETURN(std::string text, as_string(field.name, value));
   auto* messages = chat_of(request)->mutable_messages();
@@ -66,7 +66,7 @@ absl::Status tools(const Field& field, const OrderedJson& value, ApiRequest* req
   const bool is_flat = request->endpoint == kResponses;
   RETURN_IF_ERROR(is_flat ? read_flat_tools(value, chat_of(request))
                           : read_tools(value, chat_of(request)));
-  // OpenAI takes an empty list in responses alone.
+  // OpenAI accepts an empty list only in responses.
   if (value.empty() && !is_flat)
     return refusal(field.name, "must have at least one tool, found none");
   request->parses_tools = !value.empty();
@@ -114,7 +114,8 @@ absl::Status chat_template_kwargs(const Field& field, const OrderedJson& value,
   return absl::OkStatus();
 }
 
-// Read after chat_template_kwargs, and put in place of its value. A response has it in an object.
+// Read after chat_template_kwargs, and replaces its value. In a response it is a member of an
+// object.
 absl::Status effort(const Field& field, const OrderedJson& value, ApiRequest* request) {
   constexpr std::string_view kEfforts[] = {"none", "minimal", "low", "medium",
                                            "high", "xhigh",   "max"};

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// OpenAI's messages and tools -> ChatMessages.
+// Converts OpenAI's messages and tools to ChatMessages.
 #include "base/status.h"
 #include "coordinator/openai/error.h"
 #include "coordinator/openai/fields/values.h"
@@ -7,7 +7,7 @@
 namespace lockstep::openai {
 namespace {
 
-// The name and the arguments of a call.
+// Reads the name and the arguments of a call.
 absl::Status read_function(const std::string& field, const OrderedJson& function,
                            v1::ToolCall* call) {
   if (!function.is_object()) return wrong_value(field, "an object with \"name\"", function);
@@ -30,8 +30,9 @@ absl::Status read_tool_call(const std::string& field, const OrderedJson& value,
   return read_function(field + ".function", *function, call);
 }
 
-// The calls of a message: "tool_calls", or the one of its former form, "function_call", which gets
-// an id of the message's place. Nine letters and digits: Mistral's templates take no other.
+// Reads the calls of a message: "tool_calls", or the former "function_call", which gets an id made
+// from the message's index. It has nine letters and digits, because Mistral's templates accept no
+// other.
 absl::Status read_calls(const std::string& field, const OrderedJson& value, size_t index,
                         v1::ChatMessage* message) {
   const OrderedJson* calls = member(value, "tool_calls");
@@ -49,7 +50,8 @@ absl::Status read_calls(const std::string& field, const OrderedJson& value, size
   return read_function(field + ".function_call", *function_call, call);
 }
 
-// A result of the former form, role "function", is one of a tool: of the call before it.
+// A result in the former form, role "function", becomes a tool's result: that of the call before
+// it.
 void use_tool_role(const google::protobuf::RepeatedPtrField<v1::ChatMessage>& before,
                    v1::ChatMessage* message) {
   if (message->role() != "function") return;
@@ -96,7 +98,7 @@ absl::Status read_message(const std::string& field, const OrderedJson& value, si
 
 absl::Status read_messages(const OrderedJson& value, v1::ChatMessages* chat) {
   if (!value.is_array()) return wrong_value("messages", "a list of messages", value);
-  if (value.empty()) return refusal("messages", "want at least one message, found none");
+  if (value.empty()) return refusal("messages", "must have at least one message, found none");
   for (size_t i = 0; i < value.size(); ++i) {
     v1::ChatMessage message;
     RETURN_IF_ERROR(read_message(fmt::format("messages[{}]", i), value[i], i, &message));

@@ -64,10 +64,11 @@ absl::Status best_of(const Field& field, const OrderedJson& value, ApiRequest* r
   ASSIGN_OR_RETURN(const int32_t count, as_int32(field.name, value));
   const int32_t n = message.has_n() ? message.n() : 1;
   if (n < 1) return wrong_value("n", "1 or more", OrderedJson(n));
-  if (count < n) return refusal(field.name, fmt::format("want n ({}) or more, found {}", n, count));
+  if (count < n)
+    return refusal(field.name, fmt::format("must be n ({}) or more, found {}", n, count));
   if (count == n) return absl::OkStatus();
-  if (request->stream) return refusal(field.name, "cannot choose among answers that are streamed");
-  // The best are those whose tokens are likeliest.
+  if (request->stream) return refusal(field.name, "cannot choose among streamed answers");
+  // The best answers are those whose tokens are likeliest.
   if (!message.has_logprobs()) message.set_logprobs(0);
   message.set_n(count);
   request->n = n;

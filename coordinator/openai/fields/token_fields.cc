@@ -15,12 +15,12 @@ absl::Status logprobs(const Field& field, const OrderedJson& value, ApiRequest* 
   return absl::OkStatus();
 }
 
-// A response has them where `include` names them.
+// A response has log-probabilities if `include` names them.
 absl::Status top_logprobs(const Field& field, const OrderedJson& value, ApiRequest* request) {
   if (value == 0) return absl::OkStatus();
   const bool is_chat = request->endpoint == kChat;
   if (is_chat && !request->logprobs) {
-    return refusal(field.name, "wants \"logprobs\": true beside it");
+    return refusal(field.name, "must be sent with \"logprobs\": true");
   }
   ASSIGN_OR_RETURN(const int32_t count, as_int32(field.name, value));
   if (count < 0 || count > 20) return wrong_value(field.name, "0 to 20", value);
@@ -32,9 +32,9 @@ absl::Status top_logprobs(const Field& field, const OrderedJson& value, ApiReque
 absl::Status logprob_token_ids(const Field& field, const OrderedJson& value, ApiRequest* request) {
   ASSIGN_OR_RETURN(const std::vector<int32_t> ids, as_ids(field.name, value));
   if (ids.empty()) return absl::OkStatus();
-  if (!request->logprobs) return refusal(field.name, "must have logprobs beside it");
+  if (!request->logprobs) return refusal(field.name, "must be sent with logprobs");
   if (request->shared.has_max_tokens() && request->shared.max_tokens() == 0) {
-    return refusal(field.name, "must be of tokens that are generated, found max_tokens 0");
+    return refusal(field.name, "must be sent with max_tokens above 0, found 0");
   }
   request->shared.mutable_logprob_ids()->Add(ids.begin(), ids.end());
   return absl::OkStatus();

@@ -10,12 +10,12 @@
 namespace lockstep::openai {
 namespace {
 
-// The max number of names in a header: clients and proxies bound its bytes.
+// The max number of names in a header: clients and proxies limit its size.
 constexpr size_t kMaxNames = 64;
 constexpr size_t kMaxNameBytes = 64;
-constexpr size_t kMaxLogged = 4096;  // All clients together.
+constexpr size_t kMaxLogged = 4096;  // For all clients together.
 
-// A name in the characters of a header.
+// The name, with only characters that a header allows.
 std::string header_name(std::string name) {
   name.resize(std::min(name.size(), kMaxNameBytes));
   std::ranges::replace_if(
@@ -23,7 +23,7 @@ std::string header_name(std::string name) {
   return name.empty() ? "?" : name;
 }
 
-// Without keys a client is its host: each connection has another port.
+// Without keys a client is its host: each connection has a different port.
 std::string client_of(const http::Exchange& exchange) {
   const std::string& client = exchange.client();
   return client == exchange.request().peer ? client.substr(0, client.rfind(':')) : client;
@@ -59,7 +59,7 @@ absl::StatusOr<std::string> UnknownFields::take(const http::Exchange& exchange,
     const std::string name = header_name(sent);
     value += (value.empty() ? "" : ", ") + name;
     if (!is_new(client, name)) continue;
-    log_fields("a field that is not known was passed over",
+    log_fields("ignored an unknown field",
                {{"client", client}, {"endpoint", exchange.request().path}, {"field", name}});
   }
   return value;

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Fields that no table has: they are passed over and named, or refused.
+// Fields that are in no table: they are ignored and named in the answer, or refused.
 #pragma once
 
 #include <atomic>
@@ -22,14 +22,14 @@ inline constexpr char kIgnoredFields[] = "X-Ignored-Fields";
 // Thread-safe.
 class UnknownFields {
  public:
-  // `mode`: "pass" or "error"; kInvalidArgument, with the flag's name, is another.
+  // `mode`: "pass" or "error"; others are kInvalidArgument, with the flag's name.
   absl::Status set_mode(const std::string& mode);
 
   bool refuses() const { return refuses_; }
 
   // Counts the names of one request, and logs each at info the first time that its client sends it.
-  // Returns kIgnoredFields' value, "" for none. kInvalidArgument, with one of them as param: they
-  // are refused, or too many for a header.
+  // Returns kIgnoredFields' value, "" for none. kInvalidArgument, with one of the names as param:
+  // they are refused, or are too many for a header.
   absl::StatusOr<std::string> take(const http::Exchange& exchange,
                                    const std::vector<std::string>& names)
       ABSL_LOCKS_EXCLUDED(mutex_);

@@ -32,7 +32,7 @@ absl::StatusOr<int64_t> timeout_of(std::string_view header) {
   const char* end = header.data() + header.size();
   const auto [stop, error] = std::from_chars(header.data(), end, ms);
   if (error == std::errc() && stop == end && 1 <= ms && ms <= kMaxMs) return ms;
-  return invalid_argument("{}: want 1 to {} milliseconds, found {}", kTimeoutHeader, kMaxMs,
+  return invalid_argument("{}: must be 1 to {} milliseconds, found {}", kTimeoutHeader, kMaxMs,
                           printable(header));
 }
 
@@ -42,7 +42,7 @@ absl::Status refusal(const std::string& field, const std::string& text) {
 
 absl::Status wrong_value(const std::string& field, const std::string& wanted,
                          const OrderedJson& found) {
-  return refusal(field, fmt::format("want {}, found {}", wanted, shown(found)));
+  return refusal(field, fmt::format("must be {}, found {}", wanted, shown(found)));
 }
 
 absl::StatusOr<bool> as_bool(const std::string& field, const OrderedJson& value) {
@@ -129,7 +129,7 @@ absl::Status set_scalar(const std::string& field, const OrderedJson& value, cons
       return absl::OkStatus();
     }
     default:
-      LOCKSTEP_CHECK(!"a field of the table is no scalar");
+      LOCKSTEP_CHECK(!"a field of the table is not a scalar");
   }
 }
 

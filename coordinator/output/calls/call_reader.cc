@@ -26,8 +26,8 @@ std::unique_ptr<CallReader> make_one(const Format& format, CallNotation notation
   }
 }
 
-// Waits for the first byte that is neither of the begin tag nor a blank nor a bracket: a brace
-// begins JSON, anything else the format's own notation.
+// Waits for the first byte after the begin tag that is neither a blank nor a bracket. A brace
+// begins JSON, any other byte the format's own notation.
 class EitherCalls final : public CallReader {
  public:
   EitherCalls(const Format& format, const FunctionSchemas* functions)

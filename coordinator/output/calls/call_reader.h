@@ -18,23 +18,24 @@ class CallReader {
  public:
   enum class State {
     kMore,
-    kDone,  // The block is over with this byte.
-    kText,  // It is over, or was none: take_text() is content.
+    kDone,  // The block ends with this byte.
+    kText,  // It has ended, or was not a block: take_text() is content.
   };
 
   virtual ~CallReader() = default;
 
-  // Neither after kDone nor after kText.
+  // Must not be called after kDone or kText.
   virtual State push(char c, OutputSink* sink) = 0;
-  // The answer is over; `is_cut`: by max_tokens. What is complete but for its end tag counts.
+  // The answer has ended; `is_cut`: by max_tokens. A call that lacks only its end tag counts as
+  // complete.
   virtual void finish(bool is_cut, OutputSink* sink) = 0;
 
-  // The bytes since the last call, which belong to none.
+  // The bytes since the last call that belong to no call.
   std::string take_text() { return std::exchange(text_, {}); }
 
  protected:
-  // Hands a byte on by way of `tags`: at_text(char) gets the text that is no tag, at_tag(tag) a
-  // tag. Where at_text() ends the block, the bytes after its byte are in text_.
+  // Passes a byte on through `tags`: at_text(char) gets text outside tags, at_tag(tag) gets tags.
+  // If at_text() ends the block, the later bytes are stored in text_.
   template <typename AtText, typename AtTag>
   State read(char c, TagFinder* tags, const AtText& at_text, const AtTag& at_tag) {
     std::string text;

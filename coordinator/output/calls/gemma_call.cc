@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// JSON is written while the call comes. Bytes that do not fit are left out: nothing can be taken
-// back.
+// JSON is written while the call arrives. Unexpected bytes are dropped, since nothing already sent
+// can be withdrawn.
 #include "coordinator/output/calls/gemma_call.h"
 
 #include <algorithm>
@@ -15,7 +15,7 @@ namespace {
 constexpr std::string_view kCall = "call:";
 constexpr size_t kMaxHead = 256;
 
-// Numbers, true, false and null are themselves, other words are strings.
+// Numbers, true, false and null are kept, other words become strings.
 std::string json_of_bare(std::string_view word) {
   const absl::StatusOr<Json> json = parse_json(word, "");
   if (json.ok() && json->is_primitive()) return std::string(word);
@@ -182,7 +182,7 @@ void GemmaCalls::close(OutputSink* sink) {
   after_call_ = true;
 }
 
-// Before a value of a list.
+// Writes the comma before a value of a list.
 void GemmaCalls::separate(OutputSink* sink) {
   if (brackets_.back() != '[') return;
   if (filled_.back()) sink->add_arguments(", ");

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Calls as Gemma writes them: call:f{k:v,n:3,l:[1],o:{x:1}}. A string stands between two quote
-// tags, and nothing in it is escaped; keys and other values are bare.
+// Calls as Gemma writes them: call:f{k:v,n:3,l:[1],o:{x:1}}. A string is between two quote tags,
+// without escapes; keys and other values are bare.
 #pragma once
 
 #include <string>
@@ -38,11 +38,11 @@ class GemmaCalls final : public CallReader {
   Place place_ = Place::kBetween;
   bool after_call_ = false;
   std::string head_;            // The text before the call's brace.
-  std::string bare_;            // A key, or a value that is no string.
+  std::string bare_;            // A key, or a value that is not a string.
   bool is_key_ = false;         // The string is a key.
   bool has_value_ = false;      // The value is written.
-  std::vector<char> brackets_;  // That are open.
-  std::vector<bool> filled_;    // Whether there is something in each.
+  std::vector<char> brackets_;  // The open brackets.
+  std::vector<bool> filled_;    // Whether each of them has a value already.
 };
 
 }  // namespace lockstep

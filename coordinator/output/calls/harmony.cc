@@ -11,7 +11,7 @@ constexpr std::string_view kChannel = "<|channel|>", kMessage = "<|message|>", k
                            kConstrain = "<|constrain|>",
                            kRecipient = "to=", kFunctions = "functions.";
 
-// The word after a mark in a header; empty where there is none.
+// The word after a mark in a header; empty if there is none.
 std::string_view word_after(std::string_view header, std::string_view mark) {
   const size_t found = header.find(mark);
   if (found == std::string_view::npos) return "";
@@ -30,7 +30,7 @@ Harmony::Harmony(const Format& format, const Options& options, OutputSink* sink)
 }
 
 CallReader::State Harmony::push(char c, OutputSink* sink) {
-  // A tag within a string of the arguments is the string's.
+  // A tag inside a string of the arguments belongs to the string.
   if (place_ == Place::kCall && is_object_ && !is_over_) {
     in_call(c, sink);
     return State::kMore;
@@ -49,7 +49,7 @@ void Harmony::add_text(char c, OutputSink* sink) {
       header_ += c;
       if (header_ == kRecipient) place_ = Place::kHeader;
       if (kRecipient.starts_with(header_)) return;
-      place_ = Place::kContent;  // A text without a header.
+      place_ = Place::kContent;  // The text has no header.
       sink->drop_blanks();
       return sink->add_content(std::exchange(header_, {}));
     case Place::kHeader:
@@ -69,7 +69,7 @@ void Harmony::in_call(char c, OutputSink* sink) {
   if (!is_object_) {
     if (is_blank(c)) return;
     is_object_ = c == '{';
-    is_over_ = !is_object_;  // Words after the header are no arguments.
+    is_over_ = !is_object_;  // Words after the header are not arguments.
     if (is_over_) return;
   }
   const JsonSpan::State state = arguments_.push(c);
@@ -91,7 +91,7 @@ void Harmony::at_tag(std::string_view tag, OutputSink* sink) {
     place_ = Place::kHeader;
     return;
   }
-  header_.clear();  // An end.
+  header_.clear();  // The message has ended.
   place_ = Place::kOpen;
 }
 
@@ -101,7 +101,7 @@ void Harmony::begin_body(OutputSink* sink) {
   const bool is_call =
       options_.calls && recipient.starts_with(kFunctions) && recipient.size() > kFunctions.size();
   const bool is_thought = word_after(header, kChannel) == "analysis";
-  // Messages to tools of the model's own are for no client.
+  // Messages to the model's own tools are shown to no client.
   const bool is_hidden = options_.calls && !recipient.empty() && !is_call;
   if (is_call) {
     recipient.remove_prefix(kFunctions.size());

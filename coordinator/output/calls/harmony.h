@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// gpt-oss's answers: a row of messages, each a header with a channel and perhaps a recipient, and a
-// body. analysis is a thought, a recipient functions.f makes a call, all else is content.
+// gpt-oss's answers: a sequence of messages, each with a header (a channel, and perhaps a
+// recipient) and a body. The channel analysis is a thought, a recipient functions.f is a call, and
+// all else is content.
 #pragma once
 
 #include <string>
@@ -11,13 +12,13 @@
 
 namespace lockstep {
 
-// Never done: it reads the whole answer.
+// Never returns kDone: it reads the whole answer.
 class Harmony final : public CallReader {
  public:
   struct Options {
-    bool thoughts = true;     // Else a thought is content,
-    bool calls = true;        // and so is a call.
-    bool in_thought = false;  // The prompt ends within one.
+    bool thoughts = true;     // False: a thought is content.
+    bool calls = true;        // False: a call is content.
+    bool in_thought = false;  // The prompt ends inside a thought.
   };
   Harmony(const Format& format, const Options& options, OutputSink* sink);
 
@@ -25,7 +26,7 @@ class Harmony final : public CallReader {
   void finish(bool is_cut, OutputSink* sink) override;
 
  private:
-  // kOpen: where a header may begin or be left out.
+  // kOpen: a header may begin or be missing.
   enum class Place { kOpen, kHeader, kThought, kContent, kCall };
 
   void add_text(char c, OutputSink* sink);
@@ -39,8 +40,8 @@ class Harmony final : public CallReader {
   Place place_ = Place::kOpen;
   std::string header_;
   JsonSpan arguments_;
-  bool is_object_ = false;  // The arguments have begun, as an object,
-  bool is_over_ = false;    // which has ended.
+  bool is_object_ = false;  // The arguments have begun, and are an object.
+  bool is_over_ = false;    // That object has ended.
 };
 
 }  // namespace lockstep

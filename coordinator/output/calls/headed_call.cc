@@ -9,7 +9,7 @@ namespace {
 
 constexpr size_t kMaxHead = 256;
 
-// functions.NAME:NUMBER -> NAME. A number alone names nothing.
+// functions.NAME:NUMBER -> NAME. A number alone is not a name.
 std::string_view name_of_id(std::string_view id) {
   constexpr std::string_view kPrefix = "functions.";
   if (id.starts_with(kPrefix)) id.remove_prefix(kPrefix.size());
@@ -19,7 +19,7 @@ std::string_view name_of_id(std::string_view id) {
   return std::ranges::all_of(id, is_digit) ? "" : id;
 }
 
-// Between the tag and the object DeepSeek V3 has the name and a fence: the head is a word then.
+// DeepSeek V3 writes the name and a fence between the tag and the object; the head is another word.
 std::string_view name_before_fence(std::string_view tail) {
   return trimmed(tail.substr(0, tail.find_first_of("`\n")));
 }
@@ -62,7 +62,7 @@ CallReader::State HeadedCalls::text_byte(char c, OutputSink* sink) {
   std::string& part = place_ == Place::kBeforeBody ? tail_ : head_;
   if (place_ != Place::kId) part += c;
   const bool is_too_long = text_.size() > 2 * kMaxHead;
-  // A head that may be followed by a brace is a name from the first byte on.
+  // A head that a brace may follow must look like a name from its first byte on.
   const bool is_prose =
       !needs_tag && place_ == Place::kHead && !is_name(trimmed(head_)) && !trimmed(head_).empty();
   return is_too_long || is_prose ? State::kText : State::kMore;
@@ -86,7 +86,7 @@ CallReader::State HeadedCalls::at_tag(std::string_view tag, OutputSink* sink) {
   return State::kMore;
 }
 
-// False where there is no name.
+// False if there is no name.
 bool HeadedCalls::begin_call(OutputSink* sink) {
   const std::string_view head = trimmed(head_);
   const std::string_view later = name_before_fence(trimmed(tail_));

@@ -87,14 +87,14 @@ CallScanner::State CallScanner::in_value(char c) {
     return State::kMore;
   }
   if (is_blank(c) || c == ',' || c == '}') {
-    const State state = end_value();  // A number or a word ends before this.
+    const State state = end_value();  // A number or a word ends before this byte.
     return state == State::kMore ? push(c) : state;
   }
   value_ += c;
   return c == '<' || c == '"' ? fail() : State::kMore;
 }
 
-// Text between brackets is handed on as the model wrote it.
+// Text between brackets is passed on as the model wrote it.
 CallScanner::State CallScanner::in_span(char c) {
   const JsonSpan::State state = span_.push(c);
   if (state == JsonSpan::State::kBad) return fail();
@@ -172,7 +172,7 @@ CallReader::State JsonCalls::in_call(char c, OutputSink* sink) {
   sink->end_call();
   in_call_ = false;
   after_call_ = true;
-  if (state == CallScanner::State::kFailed) return between(c, sink);  // It belongs to what follows.
+  if (state == CallScanner::State::kFailed) return between(c, sink);  // c belongs to what follows.
   return State::kMore;
 }
 

@@ -12,24 +12,24 @@
 
 namespace lockstep {
 
-// One object, its members in any order, others among them. "parameters" is another word for
-// arguments; arguments that are a string are its content.
+// One object with its members in any order; other members are allowed. "parameters" means the same
+// as "arguments". If the arguments are a string, its content is used.
 class CallScanner {
  public:
   enum class State { kMore, kDone, kFailed };
 
-  // `name_key`: the member that has the name; empty: the first member's key is the name, and its
-  // value the arguments.
+  // `name_key`: the member with the name. Empty: the first member's key is the name, and its value
+  // the arguments.
   explicit CallScanner(std::string_view name_key) : name_key_(name_key) {}
 
-  // From the opening brace on. Neither after kDone nor after kFailed.
+  // Called from the opening brace on; not after kDone or kFailed.
   State push(char c);
 
-  // Complete; empty: not known yet.
+  // The complete name; empty while it is not known.
   const std::string& name() const { return name_; }
-  // The arguments' bytes since the last time, as the model wrote them.
+  // The bytes of the arguments since the last call, as the model wrote them.
   std::string take_arguments() { return std::exchange(arguments_, {}); }
-  // Whether there was something of them.
+  // Whether any arguments were read.
   bool has_arguments() const { return has_arguments_; }
 
  private:
@@ -47,7 +47,7 @@ class CallScanner {
   std::string key_;         // In quotes while it is read.
   std::string value_;       // A string, in quotes; or a number or word.
   bool is_span_ = false;    // The value is an object or a list.
-  bool is_string_ = false;  // It is a string.
+  bool is_string_ = false;  // The value is a string.
   bool is_arguments_ = false;
   bool escaped_ = false;
   JsonSpan span_;
@@ -73,8 +73,8 @@ class JsonCalls final : public CallReader {
   TagFinder tags_;
   bool in_call_ = false;
   CallScanner scanner_;
-  bool named_ = false;       // The name of the call that is read is sent.
-  bool after_call_ = false;  // There was one.
+  bool named_ = false;       // The name of the current call was sent.
+  bool after_call_ = false;  // There was a call.
 };
 
 }  // namespace lockstep

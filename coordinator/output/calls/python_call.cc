@@ -35,7 +35,7 @@ CallReader::State PythonCalls::between(char c) {
   return begins || separates ? State::kMore : State::kText;
 }
 
-// Ends where the text can be no call any more.
+// Returns kText as soon as the text cannot be a call.
 CallReader::State PythonCalls::in_call(char c, OutputSink* sink) {
   text_ += c;
   call_ += c;

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Calls in Python: [f(k="v", n=3), g()], or one per line. A call is sent when it is whole.
+// Calls in Python: [f(k="v", n=3), g()], or one per line. Each call is sent when it is complete.
 #pragma once
 
 #include <string>
@@ -18,7 +18,7 @@ class PythonCalls final : public CallReader {
   void finish(bool is_cut, OutputSink* sink) override;
 
  private:
-  // A name; behind its parenthesis an argument's name, or the end; a value.
+  // kKey: an argument's name, or the closing parenthesis.
   enum class Place { kBetween, kName, kKey, kValue };
 
   State between(char c);

@@ -8,7 +8,7 @@
 #include <cstdlib>
 
 #include "coordinator/output/calls/json_text.h"
-#include "coordinator/text/unicode.h"
+#include "coordinator/text/unicode/unicode.h"
 
 namespace lockstep {
 namespace {
@@ -21,8 +21,8 @@ constexpr std::pair<std::string_view, std::string_view> kWords[] = {
     {"True", "true"}, {"False", "false"}, {"None", "null"},
     {"true", "true"}, {"false", "false"}, {"null", "null"}};
 
-// Reads literals off the front of a text and writes them as JSON. Every read is false where the
-// text is none.
+// Reads literals from the front of a text and writes them as JSON. Each read returns false if the
+// text is not such a literal.
 class Reader {
  public:
   explicit Reader(std::string_view text) : text_(text) {}
@@ -134,7 +134,7 @@ class Reader {
       has_comma |= more;
       if (!more && (text_.empty() || text_.front() != end)) return false;
     }
-    const bool is_plain = end == ')' && !has_comma && items.size() > 1;  // (1) is 1.
+    const bool is_plain = end == ')' && !has_comma && items.size() > 1;  // (1) is the same as 1.
     *json += is_plain ? items.substr(1) : items + "]";
     return true;
   }
@@ -176,7 +176,7 @@ class Reader {
     return true;
   }
 
-  // An escape that Python does not know keeps its backslash.
+  // An unknown escape keeps its backslash, as in Python.
   bool escape(std::string* content) {
     constexpr std::string_view kLetters = "\\'\"abfnrtv", kBytes = "\\'\"\a\b\f\n\r\t\v";
     text_.remove_prefix(1);
@@ -196,7 +196,7 @@ class Reader {
   bool code_point(size_t digits, std::string* content) {
     uint32_t point = 0;
     if (!hexadecimal(digits, &point)) return false;
-    uint32_t low = 0;  // Two halves, as JSON writes characters beyond 16 bits.
+    uint32_t low = 0;  // A surrogate pair, as JSON writes characters above 16 bits.
     if (digits == 4 && 0xd800 <= point && point < 0xdc00 && text_.starts_with("\\u")) {
       text_.remove_prefix(2);
       if (!hexadecimal(4, &low)) return false;

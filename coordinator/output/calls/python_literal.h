@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Values and calls as Python writes them.
+// Values and calls in Python's notation.
 #pragma once
 
 #include <optional>
@@ -9,7 +9,7 @@
 namespace lockstep {
 
 // The JSON of a literal: strings, numbers, True, False, None (and JSON's words), lists, tuples and
-// dicts. None where it is no literal, or has no JSON (1e999, bytes).
+// dicts. Nothing if it is not a literal, or has no JSON form (1e999, bytes).
 std::optional<std::string> json_of_python(std::string_view text);
 
 struct PythonCall {
@@ -19,21 +19,21 @@ struct PythonCall {
 // f(k=1, l="a"): keyword arguments that are literals.
 std::optional<PythonCall> parse_python_call(std::string_view text);
 
-// Whether a byte may be of a name; names have dots and hyphens.
+// Whether a name may contain this byte; names may have dots and hyphens.
 bool is_of_name(char c);
 
-// Follows the brackets and quotes of a literal or call that comes byte by byte.
+// Follows the brackets and quotes of a literal or call, byte by byte.
 class PythonSpan {
  public:
-  // The brackets that are open after this byte.
+  // Returns the number of open brackets after this byte.
   int push(char c);
   bool in_string() const { return state_ != State::kPlain && state_ != State::kOpenedTwice; }
 
  private:
   enum class State {
     kPlain,        // Outside of strings.
-    kOpened,       // After one quote,
-    kOpenedTwice,  // and after two: a string without content, or three quotes.
+    kOpened,       // After one quote.
+    kOpenedTwice,  // After two: an empty string, or the start of three quotes.
     kSingle,
     kTriple,
   };
@@ -42,7 +42,7 @@ class PythonSpan {
   State state_ = State::kPlain;
   int depth_ = 0;
   char quote_ = 0;
-  int closing_ = 0;  // Quotes in a row that may end the string.
+  int closing_ = 0;  // Successive quotes that may end the string.
   bool escaped_ = false;
 };
 

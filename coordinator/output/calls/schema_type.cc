@@ -14,8 +14,8 @@ namespace {
 
 using Kind = SchemaType::Kind;
 
-constexpr int kMaxDepth = 16;   // Schemas within each other, and references.
-constexpr int kMaxSteps = 512;  // Without it references make a tree without end of a few bytes.
+constexpr int kMaxDepth = 16;   // Nested schemas, and references.
+constexpr int kMaxSteps = 512;  // References could make a small schema an endless tree.
 
 constexpr std::pair<std::string_view, Kind> kNames[] = {
     {"string", Kind::kString},   {"integer", Kind::kInteger}, {"number", Kind::kNumber},
@@ -30,7 +30,7 @@ Kind kind_of(const OrderedJson& value) {
   return value.is_object() ? Kind::kObject : Kind::kString;
 }
 
-// "#/$defs/Name" in the root; null where it is not there, or too deep.
+// Finds "#/$defs/Name" in the root; null if it does not exist, or is too deep.
 const OrderedJson* find_reference(const OrderedJson& reference, const OrderedJson& root,
                                   int* steps) {
   if (!reference.is_string()) return nullptr;
@@ -49,7 +49,7 @@ const OrderedJson* find_reference(const OrderedJson& reference, const OrderedJso
   return nullptr;
 }
 
-// A value that was read as JSON, or else as Python, and its text as JSON.
+// A value that was read as JSON, else as Python, and its text as JSON.
 struct Read {
   Kind kind;
   bool is_whole = false;  // A number without a fraction.
@@ -68,13 +68,13 @@ std::optional<Read> read_value(std::string_view text) {
     value = parse_ordered_json(json, "", limits);
     if (!value.ok()) return std::nullopt;
   }
-  // A number of more digits than a double has stays as it was written.
+  // A number with more digits than a double is kept as it was written.
   const bool is_integer = json.find_first_not_of("-0123456789") == std::string::npos;
   const bool is_whole = value->is_number_float() && std::trunc(value->get<double>()) == *value;
   return Read{is_integer ? Kind::kInteger : kind_of(*value), is_whole, std::move(json)};
 }
 
-// A text is a string as it is, whatever quotes it has.
+// A string takes the text as it is, with any quotes, so it is not matched here.
 bool fits(const Read& value, Kind wanted) {
   if (wanted == Kind::kString) return false;
   if (wanted == Kind::kNumber && value.kind == Kind::kInteger) return true;
@@ -144,7 +144,7 @@ std::string SchemaType::json_of(std::string_view text) const {
 // ---- Functions ----
 
 FunctionSchemas::FunctionSchemas(std::span<const std::string> tools) {
-  constexpr int64_t kBytesPerByte = 16;  // A value takes more room than its text.
+  constexpr int64_t kBytesPerByte = 16;  // JSON values take more memory than their text.
   for (const std::string& tool : tools) {
     bytes_ += kBytesPerByte * static_cast<int64_t>(tool.size());
     absl::StatusOr<OrderedJson> json = parse_ordered_json(tool, "a tool");

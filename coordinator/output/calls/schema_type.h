@@ -13,23 +13,24 @@
 
 namespace lockstep {
 
-// The types that a parameter may have, in the order of its schema, each once; none: not known.
-// A schema is looked at for a bounded time, whatever it refers to.
+// The types that a parameter may have, in the order of its schema, without duplicates; none:
+// unknown. Reading a schema takes bounded time, whatever it refers to.
 class SchemaType {
  public:
   enum class Kind { kString, kInteger, kNumber, kBoolean, kArray, kObject, kNull };
 
   SchemaType() = default;
-  // `root`: the parameters' whole schema, in which "$ref" looks.
+  // `root`: the whole schema of the parameters, to which "$ref" refers.
   SchemaType(const OrderedJson& schema, const OrderedJson& root);
 
-  // A string and nothing else: its text is the value as it is.
+  // The only type is string: the text is the value, unchanged.
   bool is_string() const { return kinds_.size() == 1 && kinds_[0] == Kind::kString; }
-  // The JSON of a value that a model wrote as a text. What fits no other type is a string.
+  // The JSON of a value that a model wrote as text. A text that fits no other type becomes a
+  // string.
   std::string json_of(std::string_view text) const;
 
  private:
-  // `steps`: how many more schemas, names and values are looked at.
+  // `steps`: how many more schemas, names and values may be read.
   void add(const OrderedJson& schema, const OrderedJson& root, int depth, int* steps);
   void add(Kind kind);
   void add_named(const OrderedJson& name);
@@ -40,13 +41,13 @@ class SchemaType {
 // The functions that a request offers.
 class FunctionSchemas {
  public:
-  // Each the JSON of {"type": "function", "function": {"name": ..., "parameters": ...}}. Others
-  // are left out.
+  // Each is the JSON of {"type": "function", "function": {"name": ..., "parameters": ...}}. Others
+  // are ignored.
   explicit FunctionSchemas(std::span<const std::string> tools);
 
-  // About the memory that they take.
+  // Their approximate memory.
   int64_t bytes() const { return bytes_; }
-  // Unknown where there is no such function or parameter.
+  // Unknown if there is no such function or parameter.
   SchemaType type_of(std::string_view function, std::string_view parameter) const;
 
  private:

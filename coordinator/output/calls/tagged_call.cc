@@ -15,7 +15,7 @@ std::string_view unquoted(std::string_view text) {
   return is_quoted ? text.substr(1, text.size() - 2) : text;
 }
 
-// The name before a tag's attributes: NAME, 'NAME' or "NAME".
+// The name in front of a tag's attributes: NAME, 'NAME' or "NAME".
 std::string_view name_of(std::string_view head) {
   head = trimmed(head);
   if (head.ends_with('/')) head = trimmed(head.substr(0, head.size() - 1));
@@ -67,7 +67,7 @@ CallReader::State TaggedCalls::at_text(char c, OutputSink* sink) {
         body_ = {};
         return at_text(c, sink);
       }
-      return State::kMore;  // It belongs to nothing.
+      return State::kMore;  // The byte belongs to nothing.
     case Place::kValue:
       add_to_value({&c, 1}, sink);
       return State::kMore;
@@ -114,7 +114,7 @@ CallReader::State TaggedCalls::at_tag(std::string_view tag, OutputSink* sink) {
   return State::kMore;
 }
 
-// The end of a call, of the block, or a tag that has nothing to do here.
+// Handles the end of a call or of the block, or a tag that means nothing here.
 CallReader::State TaggedCalls::at_end(std::string_view tag, OutputSink* sink) {
   const bool ends_block = std::ranges::count(format_.ends, tag) != 0;
   if (ends_block || tag == format_.tagged.end) {
@@ -178,8 +178,8 @@ void TaggedCalls::add_to_value(std::string_view text, OutputSink* sink) {
   }
 }
 
-// Whether a tag is a part of the value. A value that may be on lines and lacks its end tag ends
-// before the next key or the call's end, which are on a line of their own where the value is.
+// Whether a tag is part of the value. A value without its end tag ends before the next key or the
+// call's end. If the value began on its own line, these must be on their own line, too.
 bool TaggedCalls::in_value(std::string_view tag, OutputSink* sink) {
   const TaggedTags& tags = format_.tagged;
   const bool is_next = tags.has_lines && (tag == tags.key || tag == tags.end);

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Calls whose name, keys and values stand between tags. Values are typed by the function's schema.
+// Calls whose name, keys and values are between tags. The function's schema gives the values'
+// types.
 #pragma once
 
 #include <string>
@@ -40,15 +41,15 @@ class TaggedCalls final : public CallReader {
   std::string head_;  // The text of a name or a key, while it is read.
   std::string name_;
   size_t keys_ = 0;
-  JsonSpan body_;  // An object in place of keys and values.
+  JsonSpan body_;  // An object instead of keys and values.
   bool has_body_ = false;
 
   SchemaType type_;
-  bool streams_ = false;  // The value is a string, which is sent as it comes.
-  std::string value_;     // Else it is gathered.
+  bool streams_ = false;  // The value is a string, which is sent as it arrives.
+  std::string value_;     // The value, if it is not streamed.
   bool has_value_ = false;
   bool on_lines_ = false;   // It began with a line break.
-  bool line_held_ = false;  // A line break that is the value's where something follows.
+  bool line_held_ = false;  // A line break that belongs to the value if more text follows.
 };
 
 }  // namespace lockstep

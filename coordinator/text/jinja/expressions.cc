@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "coordinator/text/jinja/format.h"
 #include "coordinator/text/jinja/interpreter.h"
-#include "coordinator/text/jinja/operators.h"
+#include "coordinator/text/jinja/values/format.h"
+#include "coordinator/text/jinja/values/operators.h"
 
 namespace lockstep::jinja {
 
@@ -11,9 +11,9 @@ Value Interpreter::evaluate(const Expression& expression, Scope* scope) {
   if (expression.kind == Kind::kConstant) return expression.constant;
   const Level level(&frames_);
   budget_.spend(expression.kind == Kind::kName ? 0 : 1);
-  // A macro may be in an expression that is in a macro: a tree's own depth does not bound this.
+  // An expression in a macro may call a macro: the depth of one tree does not limit this.
   if (frames_ > 20 * budget_.limits().depth) {
-    budget_.exhausted("the template is too deep in itself");
+    budget_.exhausted("the template is nested too deeply");
   }
   Value value;
   if (budget_.ok()) value = dispatch(expression, scope);
@@ -78,7 +78,7 @@ Value Interpreter::evaluate_name(const Expression& expression, Scope* scope) {
   return Value::undefined(fmt::format("'{}' is undefined", expression.name));
 }
 
-// The values of all operands, of which each is a step.
+// The values of all operands; each is a step.
 std::vector<Value> Interpreter::evaluate_all(const Expression& expression, Scope* scope) {
   std::vector<Value> values;
   budget_.spend(static_cast<int64_t>(expression.operands.size()));
@@ -120,7 +120,7 @@ Value Interpreter::evaluate_builtin(const Expression& expression, Scope* scope) 
   return run_builtin(runtime_, *expression.builtin, value, arguments);
 }
 
-// The operand that decides, as in Python, and not just true or false.
+// Returns the operand that decides, as in Python, not just true or false.
 Value Interpreter::evaluate_logic(const Expression& expression, Scope* scope) {
   const bool decides = expression.kind == Kind::kOr;
   Value value;

@@ -1,13 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0
 // Runs a template's tree: evaluates expressions, executes statements, calls macros. Used once, by
-// one thread. Where something fails, the runtime's budget has the error, and all ends.
+// one thread. After a failure, the runtime's budget has the error, and all work ends.
 #pragma once
 
 #include <string_view>
 #include <utility>
 
-#include "coordinator/text/jinja/builtin.h"
-#include "coordinator/text/jinja/runtime.h"
+#include "coordinator/text/jinja/values/builtin.h"
+#include "coordinator/text/jinja/values/runtime.h"
 
 namespace lockstep::jinja {
 
@@ -17,11 +17,12 @@ class Interpreter {
 
   // Executes the template with these variables.
   MarkedText run(const Body& body, Scope* variables);
-  // The line at which the budget failed; 0: it did not.
+  // The line at which the budget failed; 0: it did not fail.
   int error_line() const { return error_line_; }
 
  private:
-  // After a statement comes the next one, or the end of a loop's body or of a loop.
+  // The next action after a statement: the next statement, or the end of a loop's body or of a
+  // loop.
   enum class Flow : uint8_t { kNext, kContinue, kBreak };
 
   // Statements (statements.cc).
@@ -37,7 +38,7 @@ class Interpreter {
   void unpack(const Expression& target, const Value& value, Scope* scope);
   void assign_attribute(const Expression& target, const Value& value, Scope* scope);
   void print(const Value& value);
-  // Runs this; returns what it printed and how it ended.
+  // Runs `run`; returns what it printed and how it ended.
   template <typename F>
   std::pair<MarkedText, Flow> capture(F&& run);
 
@@ -65,10 +66,10 @@ class Interpreter {
 
   Runtime& runtime_;
   Budget& budget_;
-  MarkedText* output_ = nullptr;  // Receives what is printed.
-  const Value* piped_ = nullptr;  // The block's text, for its first filter.
-  int frames_ = 0;                // Calls of evaluate and execute in each other.
-  int calls_ = 0;                 // Calls of macros and loops in each other.
+  MarkedText* output_ = nullptr;  // Receives the printed text.
+  const Value* piped_ = nullptr;  // The block's text, the input of its first filter.
+  int frames_ = 0;                // The nesting of evaluate() and execute().
+  int calls_ = 0;                 // The nesting of macros and loops.
   int error_line_ = 0;
 };
 

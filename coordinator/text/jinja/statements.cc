@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <algorithm>
 
-#include "coordinator/text/jinja/format.h"
 #include "coordinator/text/jinja/interpreter.h"
-#include "coordinator/text/jinja/operators.h"
+#include "coordinator/text/jinja/values/format.h"
+#include "coordinator/text/jinja/values/operators.h"
 
 namespace lockstep::jinja {
 namespace {
@@ -123,7 +123,7 @@ Interpreter::Flow Interpreter::execute_for(const Statement& statement, const Val
   Loop* loop = runtime_.keep(Loop(&budget_, std::move(all), std::move(condition),
                                   statement.recursive ? &statement : nullptr, scope, depth0));
   Scope* inner = runtime_.scope(scope);
-  // Jinja also runs the else block where no iteration came to its end.
+  // Jinja also runs the else block if no iteration reached its end.
   bool completed = false;
   while (budget_.ok()) {
     const std::optional<Value> item = loop->next();
@@ -140,7 +140,7 @@ Interpreter::Flow Interpreter::execute_for(const Statement& statement, const Val
   return completed ? Flow::kNext : execute(statement.otherwise, runtime_.scope(scope));
 }
 
-// A block of set or filter: its text, or what filters make of it, is assigned or printed.
+// A block of set or filter: its text, or the filters' result, is assigned or printed.
 Interpreter::Flow Interpreter::execute_captured(const Statement& statement, Scope* scope) {
   const bool is_set = statement.kind == Kind::kSetBlock;
   Scope* inner = runtime_.scope(scope);
@@ -157,7 +157,7 @@ Interpreter::Flow Interpreter::execute_captured(const Statement& statement, Scop
   } else if (value.text() != nullptr) {
     print(value);
   } else {
-    budget_.refuse("the filter of a block has to give a string, not {}", value.type_name());
+    budget_.refuse("the filter of a block must return a string, not {}", value.type_name());
   }
   return Flow::kNext;
 }
@@ -219,7 +219,7 @@ Value Interpreter::call(const Value& callee, const Arguments& arguments) {
   }
   const Level level(&calls_);
   const int max = budget_.limits().depth;
-  if (calls_ > max) return budget_.exhausted("more than {} calls in each other", max);
+  if (calls_ > max) return budget_.exhausted("more than {} nested calls", max);
   if (const auto* macro = callee.get_if<const Macro*>()) {
     return runtime_.text(call_macro(**macro, arguments));
   }
@@ -235,7 +235,7 @@ MarkedText Interpreter::call_macro(const Macro& macro, const Arguments& argument
   return capture([&] { return execute(macro.syntax->body, scope); }).first;
 }
 
-// Gives the parameters their values, and varargs, kwargs and caller theirs where the body asks.
+// Sets the parameters, and varargs, kwargs and caller if the body uses them.
 void Interpreter::bind(const MacroSyntax& macro, const Arguments& arguments, Scope* scope) {
   const auto& positional = arguments.positional;
   const size_t bound = std::min(macro.parameters.size(), positional.size());
@@ -280,13 +280,13 @@ void Interpreter::bind_defaults(const MacroSyntax& macro, Scope* scope) {
   }
 }
 
-// loop(items): the body of a recursive loop again, with other items.
+// loop(items): runs the body of a recursive loop again, with other items.
 MarkedText Interpreter::call_loop(const Loop& loop, const Arguments& arguments) {
   if (loop.statement == nullptr) {
     return budget_.refuse("The loop must have the 'recursive' marker to be called recursively.");
   }
   if (arguments.positional.size() != 1 || !arguments.named.empty()) {
-    return budget_.refuse("loop: wanted one argument, the items");
+    return budget_.refuse("loop: must have one argument, the items");
   }
   const auto run = [&] {
     return execute_for(*loop.statement, arguments.positional[0], loop.scope, loop.depth0 + 1);

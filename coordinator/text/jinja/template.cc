@@ -2,8 +2,8 @@
 #include "coordinator/text/jinja/template.h"
 
 #include "coordinator/text/jinja/interpreter.h"
-#include "coordinator/text/jinja/parser.h"
-#include "coordinator/text/unicode.h"
+#include "coordinator/text/jinja/parser/parser.h"
+#include "coordinator/text/unicode/unicode.h"
 
 namespace lockstep::jinja {
 
@@ -14,8 +14,8 @@ struct Syntax {
 
 namespace {
 
-// The JSON was read with a bound on its depth, which bounds the recursion. `key` is that of the
-// object in which it is.
+// The JSON was read with a limit on its depth, which limits this recursion. `key` is the key of
+// this value in its object.
 Value from_json(Runtime& runtime, const OrderedJson& json, std::string_view key,
                 IsFromRequest is_from_request) {
   if (!runtime.budget.ok()) return {};

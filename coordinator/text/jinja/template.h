@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
-// A Jinja template: parsed once, rendered with variables. It gives what Python's Jinja gives in the
-// reference's sandbox (trim_blocks, lstrip_blocks, loop controls, no changes of values), reaches
-// nothing outside, and is bounded in everything: a template is a stranger's program.
+// A Jinja template: parsed once, rendered with variables. It gives the same text as Python's Jinja
+// in the reference's sandbox (trim_blocks, lstrip_blocks, loop controls, immutable values). It
+// cannot access anything outside, and all its costs are limited: a template is an untrusted
+// program.
 #pragma once
 
 #include <ctime>
@@ -11,7 +12,7 @@
 #include <vector>
 
 #include "base/json.h"
-#include "coordinator/text/jinja/budget.h"
+#include "coordinator/text/jinja/strings/budget.h"
 #include "coordinator/text/marked_text.h"
 
 namespace lockstep::jinja {
@@ -27,18 +28,18 @@ struct Variable {
   IsFromRequest is_from_request;
 };
 
-// Immutable once parsed: any thread may render it.
+// Immutable after parsing: any thread may render it.
 class Template {
  public:
-  // "line 3: what" is the form of all errors, here and in render.
+  // "line 3: what" is the form of all errors, here and in render().
   static absl::StatusOr<Template> parse(std::string_view source, const Limits& limits = {});
 
-  // Whether it looks at a variable of this name anywhere.
+  // Whether any expression reads a variable of this name.
   bool reads(std::string_view name) const;
 
-  // The text that it prints, with the ranges that came from the request. `now` is the local time
-  // that strftime_now shows. kInvalidArgument for the template's errors, raise_exception among
-  // them; kResourceExhausted where it asks for too much.
+  // The printed text, with the ranges that came from the request. `now` is the local time for
+  // strftime_now. kInvalidArgument for the template's errors, including raise_exception;
+  // kResourceExhausted if it exceeds a limit.
   absl::StatusOr<MarkedText> render(const std::vector<Variable>& variables,
                                     const std::tm& now) const;
 

@@ -10,7 +10,7 @@
 #include <vector>
 
 #include "base/numbers/float16.h"
-#include "tests/support/dequantize.h"
+#include "tests/support/goldens/dequantize.h"
 
 namespace lockstep {
 namespace {

@@ -9,7 +9,7 @@
 #include <type_traits>
 
 #include "base/system/file.h"
-#include "tests/support/safetensors_writer.h"
+#include "tests/support/files/safetensors_writer.h"
 
 namespace lockstep {
 namespace {
@@ -37,7 +37,7 @@ TEST(FileTest, ReadingPastTheEndNamesFileAndPlace) {
   char out[8];
   const std::string message = message_of(file->read_at(6, 8, out));
   EXPECT_THAT(message, HasSubstr((folder.path() / "f").string()));
-  EXPECT_THAT(message, HasSubstr("wanted 4 more bytes at byte 10"));
+  EXPECT_THAT(message, HasSubstr("must have 4 more bytes at byte 10"));
 }
 
 TEST(FileTest, CheckSizeSeesAFileThatShrank) {
@@ -62,7 +62,7 @@ TEST(FileTest, ReadFileIsBounded) {
   write_test_file(folder.path() / "f", "0123456789");
   EXPECT_EQ(*read_file(folder.path() / "f", 10), "0123456789");
   EXPECT_THAT(message_of(read_file(folder.path() / "f", 9).status()),
-              HasSubstr("wanted at most 9 bytes, found 10"));
+              HasSubstr("must have at most 9 bytes, found 10"));
 }
 
 TEST(MappedFileTest, ShowsTheBytesAndOutlivesMoves) {

@@ -8,7 +8,7 @@
 #include <set>
 #include <thread>
 
-#include "tests/support/temp_folder.h"
+#include "tests/support/files/temp_folder.h"
 
 namespace lockstep {
 namespace {

@@ -17,7 +17,7 @@
 
 #include "base/sockets/data_channel.h"
 #include "base/status.h"
-#include "tests/support/data_tls.h"
+#include "tests/support/network/data_tls.h"
 
 namespace lockstep::testing {
 namespace {
@@ -201,12 +201,12 @@ TEST_F(DataTlsTest, ACertificateThatDoesNotCountIsRefusedByEitherSide) {
     int finds;  // 0: who listens, 1: who dials.
     const char* what;
   } cases[] = {
-      {*good, *late, 0, "TLS: its certificate does not count: certificate has expired"},
-      {*late, *good, 1, "TLS: its certificate does not count: certificate has expired"},
-      {*good, *stranger, 0, "TLS: its certificate does not count: "},
-      {*stranger, *good, 1, "TLS: its certificate does not count: "},
-      {*misled, *good, 0, "TLS: its certificate does not count: "},
-      {*good, *misled, 1, "TLS: its certificate does not count: "},
+      {*good, *late, 0, "TLS: its certificate is not valid: certificate has expired"},
+      {*late, *good, 1, "TLS: its certificate is not valid: certificate has expired"},
+      {*good, *stranger, 0, "TLS: its certificate is not valid: "},
+      {*stranger, *good, 1, "TLS: its certificate is not valid: "},
+      {*misled, *good, 0, "TLS: its certificate is not valid: "},
+      {*good, *misled, 1, "TLS: its certificate is not valid: "},
   };
   for (const auto& one : cases) {
     const auto found = greet(one.listening, one.dialling);

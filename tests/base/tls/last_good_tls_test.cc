@@ -14,9 +14,9 @@
 #include <utility>
 
 #include "base/status.h"
-#include "tests/support/certificates.h"
+#include "tests/support/files/spoiled_files.h"
+#include "tests/support/network/certificates.h"
 #include "tests/support/patience.h"
-#include "tests/support/spoiled_files.h"
 
 namespace lockstep {
 namespace {
@@ -69,7 +69,8 @@ TEST_F(LastGoodTlsTest, WhateverHappensToAFileTheLastGoodOnesStayWithOneLine) {
       const std::string line = log.take();
       EXPECT_EQ(std::ranges::count(line, '\n'), 1) << line;
       EXPECT_THAT(line, ::testing::HasSubstr(path + ": "));
-      EXPECT_THAT(line, ::testing::HasSubstr("; for the test the last good certificate stays"));
+      EXPECT_THAT(line,
+                  ::testing::HasSubstr("; the last good certificate is still used for the test"));
     }
   }
   EXPECT_EQ(tls->get()->bytes, good->bytes);  // All as before.

@@ -13,9 +13,9 @@
 #include <string>
 
 #include "base/status.h"
-#include "tests/support/certificates.h"
-#include "tests/support/spoiled_files.h"
-#include "tests/support/temp_folder.h"
+#include "tests/support/files/spoiled_files.h"
+#include "tests/support/files/temp_folder.h"
+#include "tests/support/network/certificates.h"
 
 namespace lockstep {
 namespace {
@@ -76,12 +76,12 @@ TEST_F(TlsFilesTest, AFileThatCannotBeReadIsNamedWithTheSystemsReason) {
   EXPECT_EQ(error({own_.cert, own_.key, none}), "TLS authority " + reason);
   const std::string folder = folder_.path().string();
   EXPECT_EQ(cert_error(folder),
-            "TLS certificate " + folder + ": wanted a regular file, found a folder");
+            "TLS certificate " + folder + ": must be a regular file, found a folder");
 }
 
 TEST_F(TlsFilesTest, AFileWithoutPemOfItsKindIsToldWhatIsWanted) {
-  const std::string wants_cert = ": want PEM (-----BEGIN CERTIFICATE-----), found none";
-  const std::string wants_key = ": want PEM (-----BEGIN PRIVATE KEY-----), found none";
+  const std::string wants_cert = ": must be PEM (-----BEGIN CERTIFICATE-----), found none";
+  const std::string wants_key = ": must be PEM (-----BEGIN PRIVATE KEY-----), found none";
   // The last one is whole, but for gRPC it would be nothing.
   for (const std::string& bytes :
        {std::string(), std::string("hello\n"), std::string("\x30\x82\x01\x0a\x02\x82", 6),
@@ -114,7 +114,7 @@ TEST_F(TlsFilesTest, AKeyBehindAPassphraseIsRefusedAsThat) {
   for (const bool traditional : {false, true}) {
     const std::string path = encrypted_key("secret.key", traditional);
     EXPECT_EQ(key_error(path),
-              "TLS key " + path + ": it is encrypted: want a key without a passphrase");
+              "TLS key " + path + ": it is encrypted: must be a key without a passphrase");
   }
 }
 

@@ -215,7 +215,7 @@ TEST(EngineSharesTest, AClientThatFillsTheQueueMakesRoomForAnother) {
   EXPECT_EQ(finish(*other)[0].tokens.size(), 5u);
   finish(*streams.back());
   EXPECT_EQ(streams.back()->status().code(), absl::StatusCode::kResourceExhausted);
-  EXPECT_THAT(message_of(streams.back()->status()), HasSubstr("make room for others"));
+  EXPECT_THAT(message_of(streams.back()->status()), HasSubstr("newest requests are removed"));
   streams.pop_back();
   for (const std::shared_ptr<Stream>& stream : streams) {
     EXPECT_EQ(finish(*stream)[0].tokens.size(), 5u);

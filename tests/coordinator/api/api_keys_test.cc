@@ -8,7 +8,7 @@
 #include <fstream>
 
 #include "base/status.h"
-#include "tests/support/temp_folder.h"
+#include "tests/support/files/temp_folder.h"
 
 namespace lockstep {
 namespace {
@@ -39,10 +39,10 @@ TEST_F(ApiKeysTest, ABearerOfAKeyIsLetInByItsName) {
 }
 
 TEST_F(ApiKeysTest, NamesAndKeysAreOfPlainLetters) {
-  const char* wrong[][2] = {
-      {R"({"alice": "sk-0123456789abcdef"})", "line 1: want NAME KEY"},
-      {"alice \"sk-0123456789abcdef\"", "want a key of letters"},
-      {"alice sk-0123456789abcdef\nbob sk-0123456789abcdef", "line 2: the key of bob is another"}};
+  const char* wrong[][2] = {{R"({"alice": "sk-0123456789abcdef"})", "line 1: must be NAME KEY"},
+                            {"alice \"sk-0123456789abcdef\"", "KEY must have only letters"},
+                            {"alice sk-0123456789abcdef\nbob sk-0123456789abcdef",
+                             "line 2: KEY must be unique, found that of bob"}};
   for (const auto& [text, says] : wrong) {
     const auto keys = load(text);
     ASSERT_FALSE(keys.ok()) << text;
@@ -81,8 +81,9 @@ TEST_F(ApiKeysTest, AKeyIsServedBeforeOthersOnlyWhereItsLineSaysSo) {
   ASSERT_TRUE(alice.ok() && bob.ok());
   EXPECT_TRUE((*alice)->check_priority(0).ok());
   EXPECT_TRUE((*alice)->check_priority(7).ok());
-  EXPECT_THAT(message_of((*alice)->check_priority(-1)),
-              HasSubstr("priority: the API key of alice may ask for 0 or more, found -1"));
+  EXPECT_THAT(
+      message_of((*alice)->check_priority(-1)),
+      HasSubstr("priority: requests with the API key of alice must have 0 or more, found -1"));
   EXPECT_TRUE((*bob)->check_priority(-5).ok());
   EXPECT_FALSE((*bob)->check_priority(-6).ok());
 }
@@ -101,14 +102,15 @@ TEST_F(ApiKeysTest, AKeyHasSoManyRequestsUnderWayAndNotMore) {
 
 TEST_F(ApiKeysTest, AFileThatIsWrongNamesItsLineAndShowsNoKey) {
   for (const auto& [text, wanted] : std::vector<std::pair<std::string, std::string>>{
-           {"", "want at least one line"},
-           {"alice\n", "line 1: want NAME KEY"},
-           {"# a\nalice short-secret\n", "line 2: want a key of 16 to 512 bytes, found 12"},
+           {"", "must have at least one line"},
+           {"alice\n", "line 1: must be NAME KEY"},
+           {"# a\nalice short-secret\n", "line 2: KEY must have 16 to 512 bytes, found 12"},
            {std::string("alice ") + kKey + " requests=0", "requests=N with N from 1"},
            {std::string("alice ") + kKey + " requests=9x", "requests=N with N from 1"},
            {std::string("alice ") + kKey + " requests=2 more", "found more"},
            {"alice sha256:12", "64 hex digits"},
-           {std::string("alice ") + kKey + "\nalice " + kKey + "2", "alice is there twice"}}) {
+           {std::string("alice ") + kKey + "\nalice " + kKey + "2",
+            "NAME must be unique, found alice twice"}}) {
     const absl::Status status = load(text).status();
     EXPECT_EQ(status.code(), absl::StatusCode::kInvalidArgument) << text;
     EXPECT_THAT(message_of(status), HasSubstr(wanted)) << text;

@@ -12,7 +12,7 @@
 
 #include "coordinator/api/grpc/public_server.h"
 #include "proto/generate.grpc.pb.h"
-#include "tests/support/fake_cluster.h"
+#include "tests/support/cluster/fake_cluster.h"
 
 namespace lockstep {
 

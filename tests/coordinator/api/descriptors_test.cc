@@ -4,8 +4,8 @@
 
 #include <csignal>
 
-#include "tests/support/server.h"
-#include "tests/support/socket.h"
+#include "tests/support/network/socket.h"
+#include "tests/support/processes/server.h"
 
 namespace lockstep::testing {
 namespace {

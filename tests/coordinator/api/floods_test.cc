@@ -2,9 +2,9 @@
 // A client that sends without end delays neither workers' heartbeats nor the answers of others.
 #include <thread>
 
-#include "tests/support/http2.h"
-#include "tests/support/server.h"
-#include "tests/support/socket.h"
+#include "tests/support/network/http2.h"
+#include "tests/support/network/socket.h"
+#include "tests/support/processes/server.h"
 
 namespace lockstep::testing {
 namespace {

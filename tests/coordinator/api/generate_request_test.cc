@@ -13,7 +13,7 @@
 #include "base/status.h"
 #include "coordinator/api/limits.h"
 #include "tests/fuzz/generate_request_input.h"
-#include "tests/support/temp_folder.h"
+#include "tests/support/files/temp_folder.h"
 
 namespace lockstep {
 namespace {
@@ -88,9 +88,9 @@ TEST_F(GenerateRequestTest, RowsOfEmbeddingsAreAsManyAsIdsOfMinusOne) {
   expect_refused("log-probabilities");
   message_.clear_prompt_logprobs();
   message_.mutable_prompt_embeds()->pop_back();
-  expect_refused("want 2 rows");
+  expect_refused("must be 2 rows");
   message_.set_prompt_embeds("");
-  expect_refused("want 2 rows");
+  expect_refused("must be 2 rows");
   const float bad = std::numeric_limits<float>::quiet_NaN();
   std::string rows(2 * 192 * sizeof(float), '\0');
   std::memcpy(rows.data() + 193 * sizeof(float), &bad, sizeof bad);
@@ -157,7 +157,7 @@ TEST_F(GenerateRequestTest, APromptIsCutToItsLastOrFirstTokens) {
   message_.set_max_tokens(5000);
   EXPECT_EQ(accepted().prompt_ids.size(), 1023u);
   message_.set_prompt_embeds("a");
-  expect_refused("truncate_prompt_tokens: must not be beside prompt_embeds");
+  expect_refused("truncate_prompt_tokens: must not be sent with prompt_embeds");
 }
 
 TEST_F(GenerateRequestTest, ABadWordIsTheTokensOfItsTextWithAndWithoutABlank) {
@@ -170,15 +170,15 @@ TEST_F(GenerateRequestTest, ABadWordIsTheTokensOfItsTextWithAndWithoutABlank) {
   if (later.size() == word.size()) expected.push_back(later);
   EXPECT_EQ(accepted().sampling.bad_words, expected);
   message_.add_bad_words("\t ");
-  expect_refused("bad_words: must be words, found blanks alone");
+  expect_refused("bad_words: must be words, found only blanks");
   message_.add_bad_words("");
-  expect_refused("bad_words: want 1 to 256 bytes, found 0");
+  expect_refused("bad_words: must be 1 to 256 bytes, found 0");
 }
 
 TEST_F(GenerateRequestTest, IdsOfLogprobsAndOfWhatIsAllowedAreTheVocabularys) {
   message_.add_allowed_ids(3);
   message_.add_logprob_ids(4);
-  expect_refused("logprob_ids: must have logprobs beside them, found none");
+  expect_refused("logprob_ids: must be sent with logprobs, found none");
   message_.set_logprobs(2);
   EXPECT_EQ(accepted().sampling.allowed_ids, std::vector<int32_t>{3});
   EXPECT_EQ(accepted().logprob_ids, std::vector<int32_t>{4});
@@ -216,13 +216,13 @@ TEST_F(GenerateRequestTest, ChatsAndPromptsEndAtTheirOwnEndTokens) {
 
 TEST_F(GenerateRequestTest, OnePromptIsWanted) {
   message_.mutable_prompt_ids()->add_ids(5);
-  expect_refused("want one of prompt, prompt_ids and chat, found several");
+  expect_refused("must be one of prompt, prompt_ids and chat, found several");
   message_.clear_prompt();
   EXPECT_EQ(accepted().prompt_ids, std::vector<int32_t>{5});
   message_.clear_prompt_ids();
-  expect_refused("want one of prompt, prompt_ids and chat, found none");
+  expect_refused("must be one of prompt, prompt_ids and chat, found none");
   message_.mutable_prompt_ids();
-  expect_refused("the prompt is empty");
+  expect_refused("the prompt: must have at least one token");
 }
 
 TEST_F(GenerateRequestTest, IdsAreOfTheVocabulary) {

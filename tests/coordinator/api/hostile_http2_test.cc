@@ -7,8 +7,8 @@
 #include <thread>
 
 #include "tests/coordinator/api/api_server.h"
-#include "tests/support/http2.h"
-#include "tests/support/socket.h"
+#include "tests/support/network/http2.h"
+#include "tests/support/network/socket.h"
 
 namespace lockstep {
 namespace {

@@ -9,8 +9,8 @@
 #include <nlohmann/json.hpp>
 #include <thread>
 
-#include "tests/support/fake_exchange.h"
-#include "tests/support/temp_folder.h"
+#include "tests/support/files/temp_folder.h"
+#include "tests/support/network/fake_exchange.h"
 
 namespace lockstep {
 namespace {

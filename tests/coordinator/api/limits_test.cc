@@ -48,7 +48,7 @@ TEST(LimitsTest, EveryRowIsAFieldAndIsSaidInTheCommentOfTheField) {
     const std::string name = std::string(limit.message) + "." + limit.field;
     ASSERT_TRUE(comments.contains(name)) << name;
     EXPECT_NE(comments[name].find(describe(limit)), std::string::npos)
-        << name << ": want \"" << describe(limit) << "\" in: " << comments[name];
+        << name << ": must be \"" << describe(limit) << "\" in: " << comments[name];
   }
 }
 
@@ -82,29 +82,29 @@ TEST(LimitsTest, BothEndsOfEveryNumberAreTakenAndWhatIsBeyondIsNot) {
 TEST(LimitsTest, IntegersAreComparedExactly) {
   v1::GenerateRequest message = good();
   message.set_max_tokens((1 << 30) + 40);
-  expect_refused(message, "max_tokens: want 0 to 1073741824, found 1073741864");
+  expect_refused(message, "max_tokens: must be 0 to 1073741824, found 1073741864");
   message.set_max_tokens(std::numeric_limits<int32_t>::max());
-  expect_refused(message, "max_tokens: want 0 to 1073741824, found 2147483647");
+  expect_refused(message, "max_tokens: must be 0 to 1073741824, found 2147483647");
 }
 
 TEST(LimitsTest, MessagesSayWhatIsWantedAndWhatWasFound) {
   v1::GenerateRequest message = good();
   message.set_top_p(1.5f);
-  expect_refused(message, "top_p: want 0 to 1, found 1.5");
+  expect_refused(message, "top_p: must be 0 to 1, found 1.5");
   message = good();
   message.set_n(129);
-  expect_refused(message, "n: want 1 to 128, found 129");
+  expect_refused(message, "n: must be 1 to 128, found 129");
   message = good();
   (*message.mutable_logit_bias())[7] = 101;
-  expect_refused(message, "logit_bias: want -100 to 100, found 101");
+  expect_refused(message, "logit_bias: must be -100 to 100, found 101");
   message = good();
   message.add_stop("");
-  expect_refused(message, "stop: want 1 to 4096 bytes, found 0");
+  expect_refused(message, "stop: must be 1 to 4096 bytes, found 0");
   message.set_stop(0, std::string(4097, 'a'));
-  expect_refused(message, "stop: want 1 to 4096 bytes, found 4097");
+  expect_refused(message, "stop: must be 1 to 4096 bytes, found 4097");
   message = good();
   message.set_request_id(std::string(129, 'a'));
-  expect_refused(message, "request_id: want up to 128 bytes, found 129");
+  expect_refused(message, "request_id: must be up to 128 bytes, found 129");
 }
 
 TEST(LimitsTest, MessagesInListsAreCheckedAndNamedByTheirPlace) {
@@ -112,12 +112,12 @@ TEST(LimitsTest, MessagesInListsAreCheckedAndNamedByTheirPlace) {
   message.mutable_chat()->add_messages()->set_role("user");
   EXPECT_TRUE(check_limits(message).ok());
   v1::ChatMessage* second = message.mutable_chat()->add_messages();
-  expect_refused(message, "chat.messages[1].role: want 1 to 64 bytes, found 0");
+  expect_refused(message, "chat.messages[1].role: must be 1 to 64 bytes, found 0");
   second->set_role("assistant");
   second->add_tool_calls()->set_name("f");
   EXPECT_TRUE(check_limits(message).ok());
   second->add_tool_calls()->set_name(std::string(257, 'f'));
-  expect_refused(message, "chat.messages[1].tool_calls[1].name: want 1 to 256 bytes, found 257");
+  expect_refused(message, "chat.messages[1].tool_calls[1].name: must be 1 to 256 bytes, found 257");
 }
 
 TEST(LimitsTest, CountsOfEntriesAreBounded) {
@@ -125,22 +125,22 @@ TEST(LimitsTest, CountsOfEntriesAreBounded) {
   for (int i = 0; i < 1024; ++i) message.add_stop_ids(5);
   EXPECT_TRUE(check_limits(message).ok());
   message.add_stop_ids(5);
-  expect_refused(message, "stop_ids: want up to 1024 entries, found 1025");
+  expect_refused(message, "stop_ids: must be up to 1024 entries, found 1025");
   message = good();
   for (int i = 0; i < 65; ++i) message.add_stop("a");
-  expect_refused(message, "stop: want up to 64 entries, found 65");
+  expect_refused(message, "stop: must be up to 64 entries, found 65");
   message = good();
   for (int i = 0; i < 1025; ++i) (*message.mutable_logit_bias())[i] = 1;
-  expect_refused(message, "logit_bias: want up to 1024 entries, found 1025");
+  expect_refused(message, "logit_bias: must be up to 1024 entries, found 1025");
   message.Clear();
   message.mutable_prompt_ids()->mutable_ids()->Resize((1 << 20) + 1, 1);
-  expect_refused(message, "prompt_ids.ids: want up to 1048576 entries, found 1048577");
+  expect_refused(message, "prompt_ids.ids: must be up to 1048576 entries, found 1048577");
   message.Clear();
   message.mutable_chat();
-  expect_refused(message, "chat.messages: want 1 to 16384 entries, found 0");
+  expect_refused(message, "chat.messages: must be 1 to 16384 entries, found 0");
   v1::DetokenizeRequest detokenize;
   detokenize.mutable_ids()->Resize((1 << 18) + 1, 1);
-  expect_refused(detokenize, "ids: want up to 262144 entries, found 262145");
+  expect_refused(detokenize, "ids: must be up to 262144 entries, found 262145");
 }
 
 }  // namespace

@@ -5,7 +5,7 @@
 
 #include <atomic>
 
-#include "tests/support/server.h"
+#include "tests/support/processes/server.h"
 
 namespace lockstep::testing {
 namespace {

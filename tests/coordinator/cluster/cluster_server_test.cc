@@ -18,8 +18,8 @@
 #include "base/status.h"
 #include "proto/cluster.grpc.pb.h"
 #include "proto/handshake.h"
-#include "tests/support/socket.h"
-#include "tests/support/temp_folder.h"
+#include "tests/support/files/temp_folder.h"
+#include "tests/support/network/socket.h"
 
 namespace lockstep {
 namespace {

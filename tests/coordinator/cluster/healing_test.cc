@@ -188,7 +188,7 @@ TEST(HealingTest, APeersDeathIsNotTheFaultOfWhoReportsIt) {
   failure.set_peer_lost(true);
   cluster.worker(second).failure = failure;
   cluster.step(1);
-  EXPECT_THAT(cluster.lost(), HasSubstr("rank 1 could not go on"));
+  EXPECT_THAT(cluster.lost(), HasSubstr("rank 1 could not continue"));
   EXPECT_TRUE(cluster.worker(second).open);
 }
 

@@ -12,7 +12,7 @@
 
 #include "coordinator/engine/engine_core.h"
 #include "tests/coordinator/helpers.h"
-#include "tests/support/fake_group.h"
+#include "tests/support/cluster/fake_group.h"
 
 namespace lockstep {
 

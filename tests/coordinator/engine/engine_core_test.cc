@@ -145,18 +145,18 @@ TEST(EngineCoreTest, AGroupThatIsForgottenIsAskedForNoLogits) {
 TEST(EngineCoreTest, AnswersThatCannotBeEndTheGroupAndNameTheRank) {
   using Lie = std::function<void(std::vector<cluster::StepResult>&)>;
   const std::vector<std::pair<std::string, Lie>> lies = {
-      {"want results of 2 ranks", [](auto& all) { all.pop_back(); }},
+      {"must have results of 2 ranks", [](auto& all) { all.pop_back(); }},
       {"rank 1 answered step 7", [](auto& all) { all[1].set_step(7); }},
-      {"want 1 outputs of rank 1", [](auto& all) { all[1].clear_outputs(); }},
-      {"Candidate.id: wanted 0 to 299, found -1",
+      {"must have 1 outputs of rank 1", [](auto& all) { all[1].clear_outputs(); }},
+      {"Candidate.id: must be 0 to 299, found -1",
        [](auto& all) { all[1].mutable_outputs(0)->mutable_raw_top()->set_ids(0, -1); }},
-      {"Candidate.id: wanted 0 to 299, found 300",
+      {"Candidate.id: must be 0 to 299, found 300",
        [](auto& all) { all[1].mutable_outputs(0)->mutable_noisy()->set_id(300); }},
-      {"Candidates.raw_top: wanted 0 to 2, found 3",
+      {"Candidates.raw_top: must be 0 to 2, found 3",
        [](auto& all) { all[0].mutable_outputs(0)->mutable_raw_top()->add_ids(0); }},
-      {"Candidates.raw_logits: wanted 0 to 0, found 1",
+      {"Candidates.raw_logits: must be 0 to 0, found 1",
        [](auto& all) { all[0].mutable_outputs(0)->mutable_raw_logits()->add_ids(0); }},
-      {"CandidateList.logits: wanted 2 to 2, found 1",
+      {"CandidateList.logits: must be 2 to 2, found 1",
        [](auto& all) {
          all[0].mutable_outputs(0)->mutable_raw_top()->mutable_logits()->RemoveLast();
        }},

@@ -8,7 +8,7 @@
 #include "base/status.h"
 #include "coordinator/admission/admission.h"
 #include "tests/coordinator/helpers.h"
-#include "tests/support/fake_cluster.h"
+#include "tests/support/cluster/fake_cluster.h"
 
 namespace lockstep {
 namespace {

@@ -13,7 +13,7 @@
 #include "base/status.h"
 #include "base/system/clock.h"
 #include "tests/coordinator/helpers.h"
-#include "tests/support/fake_cluster.h"
+#include "tests/support/cluster/fake_cluster.h"
 
 namespace lockstep {
 namespace {
@@ -357,7 +357,7 @@ TEST(EngineFaultsTest, AGroupThatLiesIsLeftAndTheNextOneServes) {
     }
     EXPECT_EQ(stream->status().code(), absl::StatusCode::kInternal) << "who asks only meets liars";
     EXPECT_THAT(text_of(stream->status()),
-                HasSubstr("Candidate.id: wanted 0 to 299, found 1048576"));
+                HasSubstr("Candidate.id: must be 0 to 299, found 1048576"));
   }
   EXPECT_EQ(finish(**engine.submit(request_of(1, 4, 10)))[0].tokens.size(), 10u);
   EXPECT_EQ(cluster.groups(), 7);
@@ -377,7 +377,8 @@ TEST(EngineFaultsTest, AReaderWhoNeverReadsIsCutOffAndOthersStreamOn) {
   EXPECT_TRUE(other->status().ok());
   unread->wait(std::numeric_limits<size_t>::max());  // Until it is closed.
   EXPECT_EQ(unread->status().code(), absl::StatusCode::kResourceExhausted);
-  EXPECT_THAT(text_of(unread->status()), HasSubstr("want at most 20000 unread bytes of a choice"));
+  EXPECT_THAT(text_of(unread->status()),
+              HasSubstr("unread bytes of a choice must be at most 20000"));
   eventually([&] { return engine.stats().pages_free == model.pages; });
   EXPECT_EQ(cluster.groups(), 1);
 }

@@ -10,7 +10,7 @@
 #include "base/system/clock.h"
 #include "coordinator/engine/engine.h"
 #include "tests/coordinator/helpers.h"
-#include "tests/support/fake_cluster.h"
+#include "tests/support/cluster/fake_cluster.h"
 
 namespace lockstep {
 namespace {

@@ -11,7 +11,7 @@
 #include <thread>
 
 #include "tests/coordinator/helpers.h"
-#include "tests/support/fake_cluster.h"
+#include "tests/support/cluster/fake_cluster.h"
 
 namespace lockstep {
 namespace {
@@ -222,9 +222,9 @@ TEST(EngineTest, APromptWhoseTokensSeeOneAnotherEndsItsPrefixByATokenAndFitsOneS
     return std::string(served.engine().submit(request).status().message());
   };
   Request request = request_of(1, 12, 5);
-  EXPECT_THAT(message(request), testing::HasSubstr("prompt: want the token 60"));
+  EXPECT_THAT(message(request), testing::HasSubstr("prompt: must have the token 60"));
   request.prompt_ids[9] = 60;
-  EXPECT_THAT(message(request), testing::HasSubstr("prompt: want one of the tokens 61, 62"));
+  EXPECT_THAT(message(request), testing::HasSubstr("prompt: must have one of the tokens 61, 62"));
   request.prompt_ids[8] = 62;
   EXPECT_EQ(served.answers(request)[0].tokens.size(), 5u);
   EXPECT_EQ(served.answers(request)[0].cached_tokens, 0);

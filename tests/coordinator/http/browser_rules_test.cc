@@ -12,7 +12,7 @@
 
 #include "base/status.h"
 #include "tests/coordinator/http/scripted_server.h"
-#include "tests/support/fake_exchange.h"
+#include "tests/support/network/fake_exchange.h"
 
 namespace lockstep::http {
 namespace {

@@ -13,7 +13,7 @@
 #include "base/threads/mutex.h"
 #include "coordinator/http/connection/server.h"
 #include "coordinator/http/event_stream.h"
-#include "tests/support/http_client.h"
+#include "tests/support/network/http_client.h"
 #include "tests/support/patience.h"
 
 namespace lockstep::http {

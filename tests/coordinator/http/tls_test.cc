@@ -4,7 +4,7 @@
 
 #include "base/status.h"
 #include "tests/coordinator/http/scripted_server.h"
-#include "tests/support/tls_client.h"
+#include "tests/support/network/tls_client.h"
 
 namespace lockstep::http {
 namespace {

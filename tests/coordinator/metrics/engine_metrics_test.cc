@@ -13,7 +13,7 @@
 #include "base/status.h"
 #include "coordinator/engine/engine.h"
 #include "tests/coordinator/helpers.h"
-#include "tests/support/fake_cluster.h"
+#include "tests/support/cluster/fake_cluster.h"
 #include "tests/support/patience.h"
 
 namespace lockstep {

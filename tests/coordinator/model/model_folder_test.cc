@@ -8,7 +8,7 @@
 
 #include "base/status.h"
 #include "gmock/gmock.h"
-#include "tests/support/temp_folder.h"
+#include "tests/support/files/temp_folder.h"
 
 namespace lockstep {
 namespace {
@@ -94,7 +94,7 @@ TEST_F(ModelFolderTest, AnAdaptersWeightsAreNoModelsWeights) {
 TEST_F(ModelFolderTest, AFolderWithoutWeightsSaysHowToGetThem) {
   write("config.json");
   write("training_args.bin");
-  EXPECT_THAT(weights_refusal(), AllOf(HasSubstr("holds no weights"), HasSubstr("hf download"),
+  EXPECT_THAT(weights_refusal(), AllOf(HasSubstr("must have weights"), HasSubstr("hf download"),
                                        HasSubstr("--random-weights")));
   write("model.safetensors.index.json");
   EXPECT_TRUE(check_weights(folder_.path()).ok());

@@ -8,7 +8,7 @@
 #include "base/source_dir.h"
 #include "base/status.h"
 #include "gmock/gmock.h"
-#include "tests/support/temp_folder.h"
+#include "tests/support/files/temp_folder.h"
 
 namespace lockstep {
 namespace {
@@ -107,7 +107,7 @@ TEST_F(ModelTest, ATagOfTheTemplateThatIsNoTokenIsAWarning) {
   write("chat_template.jinja", "<|a|><|b|>" + turns + "<|c|><|d|><|e|>");
   EXPECT_THAT(open()->warnings(),
               ElementsAre(HasSubstr("the chat template writes <|a|>, <|b|>, <|c|> and 2 more, "
-                                    "which the tokenizer has no token for")));
+                                    "for which the tokenizer has no token")));
   write("tokenizer_config.json", R"({"extra_special_tokens":["<|a|>","<|b|>","<|c|>"]})");
   EXPECT_THAT(open()->warnings(), ElementsAre(HasSubstr("writes <|d|>, <|e|>, which"),
                                               HasSubstr("a prompt with <|a|> or a later one")));
@@ -124,10 +124,10 @@ TEST_F(ModelTest, ATemplateOfToolsOrCallsAloneIsAWarning) {
   write("chat_template.jinja", "{% set refuses = true %}" + turns + end);
   EXPECT_THAT(open()->warnings(), IsEmpty());
   write("chat_template.jinja", turns + "{{ m.tool_calls }}" + end);
-  EXPECT_THAT(open()->warnings(), ElementsAre(HasSubstr("shows calls of tools, but no tools")));
+  EXPECT_THAT(open()->warnings(), ElementsAre(HasSubstr("shows tool calls, but no tools")));
   for (const char* refuses : {"", "{% set refuses = true %}"}) {
     write("chat_template.jinja", refuses + turns + end + tools);
-    EXPECT_THAT(open()->warnings(), ElementsAre(HasSubstr("shows tools, but no calls of them")));
+    EXPECT_THAT(open()->warnings(), ElementsAre(HasSubstr("shows tools, but no tool calls")));
   }
 }
 

@@ -9,8 +9,8 @@
 #include <vector>
 
 #include "coordinator/openai/api.h"
-#include "tests/support/fake_cluster.h"
-#include "tests/support/fake_exchange.h"
+#include "tests/support/cluster/fake_cluster.h"
+#include "tests/support/network/fake_exchange.h"
 
 namespace lockstep::openai {
 

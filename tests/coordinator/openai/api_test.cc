@@ -261,27 +261,28 @@ TEST(OpenAiApiTest, BadRequestsAre400AndNameTheField) {
     expect_error(server.post("/v1/chat/completions", with(kTalk, more).dump()), 400, param, nullptr,
                  text);
   };
-  refused({{"temperature", 101}}, "temperature", "temperature: want 0 to 100, found 101");
-  refused({{"temperature", "hot"}}, "temperature", "want a number, found \"hot\"");
-  refused({{"max_tokens", -1}}, "max_tokens", "max_tokens: want 0 to");
+  refused({{"temperature", 101}}, "temperature", "temperature: must be 0 to 100, found 101");
+  refused({{"temperature", "hot"}}, "temperature", "must be a number, found \"hot\"");
+  refused({{"max_tokens", -1}}, "max_tokens", "max_tokens: must be 0 to");
   refused({{"stop_token_ids", {99999}}}, "stop_token_ids",
           "stop_token_ids: must be token ids of 0");
   refused({{"messages", OrderedJson::array()}}, "messages", "at least one message, found none");
   refused({{"top_k", UINT64_MAX}}, "top_k",
-          "want an integer of 64 bits, found 18446744073709551615");
+          "must be an integer of 64 bits, found 18446744073709551615");
   refused({{"messages", {{{"role", ""}, {"content", "a"}}}}}, "messages[0].role",
-          "messages[0].role: want 1 to 64 bytes");
+          "messages[0].role: must be 1 to 64 bytes");
   refused({{"messages", {{{"role", "user"}}}}}, "messages[0].content", "found null");
   refused({{"messages", {{{"role", "user"}, {"content", {{{"type", "image_url"}}}}}}}},
           "messages[0].content[0].type", "reads no images");
   refused({{"tools", {{{"type", "retrieval"}}}}}, "tools[0].type",
-          "want \"function\" (this server has no tools of its own), found \"retrieval\"");
+          "must be \"function\" (this server has no tools of its own), found \"retrieval\"");
   refused({{"tools", {OrderedJson::object()}}}, "tools[0].type", "found null");
   refused({{"tools", {{{"type", "function"}}}}}, "tools[0]", "\"name\"");
   refused({{"chat_template_kwargs", {{"messages", 1}}}}, "chat_template_kwargs", "--template-vars");
-  refused({{"reasoning_effort", "huge"}}, "reasoning_effort",
-          "reasoning_effort: want none, minimal, low, medium, high, xhigh or max, found \"huge\"");
-  refused({{"reasoning_effort", 3}}, "reasoning_effort", "want a string, found 3");
+  refused(
+      {{"reasoning_effort", "huge"}}, "reasoning_effort",
+      "reasoning_effort: must be none, minimal, low, medium, high, xhigh or max, found \"huge\"");
+  refused({{"reasoning_effort", 3}}, "reasoning_effort", "must be a string, found 3");
   refused({{"stream_options", {{"include_usage", true}}}}, "stream_options", "\"stream\": true");
   refused({{"top_logprobs", 3}}, "top_logprobs", "\"logprobs\": true");
   refused({{"logit_bias", {{"x", 1}, {"5", 1}, {"y", 2}}}}, "logit_bias",
@@ -294,8 +295,9 @@ TEST(OpenAiApiTest, BadRequestsAre400AndNameTheField) {
   refused({{"functions", {{{"name", "f"}}}}}, "functions", "former name of tools");
   expect_error(server.post("/v1/completions", "{\"prompt\": NaN}"), 400, nullptr, nullptr,
                "not valid JSON");
-  expect_error(server.post("/v1/completions", "[]"), 400, nullptr, nullptr, "want a JSON object");
-  expect_error(server.post("/v1/completions", "{}"), 400, "prompt", nullptr, "want one");
+  expect_error(server.post("/v1/completions", "[]"), 400, nullptr, nullptr,
+               "must be a JSON object");
+  expect_error(server.post("/v1/completions", "{}"), 400, "prompt", nullptr, "must be given");
   expect_error(server.post("/v1/completions", "{\"prompt\": \"\\ud800\"}"), 400, nullptr, nullptr,
                "not valid JSON");
   for (const char* body : {"{\"prompt\": \"\"}", "{\"prompt\": []}", "{\"prompt\": [[]]}",
@@ -303,9 +305,9 @@ TEST(OpenAiApiTest, BadRequestsAre400AndNameTheField) {
     expect_error(server.post("/v1/completions", body), 400, "prompt", nullptr, "empty prompt");
   }
   expect_error(server.post("/v1/completions", with(kStory, {{"best_of", 2}, {"n", 3}}).dump()), 400,
-               "best_of", nullptr, "want n (3) or more");
+               "best_of", nullptr, "must be n (3) or more");
   expect_error(server.post("/v1/completions", with(kStory, {{"best_of", 3}, {"n", -2}}).dump()),
-               400, "n", nullptr, "want 1 or more, found -2");
+               400, "n", nullptr, "must be 1 or more, found -2");
   expect_error(server.post("/v1/completions", with(kStory, {{"model", "gpt-4o"}}).dump()), 404,
                "model", "model_not_found", "there is no model gpt-4o");
 }

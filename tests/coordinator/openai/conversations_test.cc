@@ -12,8 +12,8 @@
 #include "coordinator/openai/fields/values.h"
 #include "tests/coordinator/openai/api_server.h"
 #include "tests/coordinator/openai/bodies.h"
-#include "tests/support/temp_folder.h"
-#include "tests/support/test_data.h"
+#include "tests/support/files/temp_folder.h"
+#include "tests/support/files/test_data.h"
 
 namespace lockstep::openai {
 namespace {
@@ -119,8 +119,12 @@ struct LeftOut {
 std::vector<LeftOut> left_out() {
   const OrderedJson critic = {{"role", "critic"}, {"content", "Good."}};
   return {
-      {"tools", kEveryTurn, {{"tools", {kTool}}}, "tools", "shows none"},
-      {"documents", kEveryTurn, {{"documents", {{{"text", "a"}}}}}, "documents", "shows none"},
+      {"tools", kEveryTurn, {{"tools", {kTool}}}, "tools", "does not show them"},
+      {"documents",
+       kEveryTurn,
+       {{"documents", {{{"text", "a"}}}}},
+       "documents",
+       "does not show them"},
       {"a result",
        kCallsAlone,
        {{"messages", {kQuestion, kCall, kResult}}},
@@ -135,7 +139,7 @@ std::vector<LeftOut> left_out() {
        kSystemFirst,
        {{"messages", {kSystem, kQuestion, kAnswer, kSystem, kQuestion}}},
        "messages[3].role",
-       "but for those before all others"},
+       "except those before all others"},
       {"an unknown role",
        kThreeRoles,
        {{"messages", {kQuestion, critic}}},

@@ -29,13 +29,13 @@ TEST(TextRoutesTest, TokenizeAndDetokenizeHaveVllmsShapes) {
   expect_error(server.post("/tokenize", "{}"), 400, "prompt", nullptr, "must be a string");
   const OrderedJson both = {{"prompt", "Once"}, {"messages", kTalk["messages"]}};
   expect_error(server.post("/tokenize", both.dump()), 400, "messages", nullptr,
-               "must be left out beside a prompt");
+               "must not be sent with a prompt");
   for (const char* id : {"-1", "3072"}) {
     expect_error(server.post("/detokenize", fmt::format("{{\"tokens\": [1, {}]}}", id)), 400,
-                 "tokens", nullptr, std::string("want token ids of 0 to 3071, found ") + id);
+                 "tokens", nullptr, std::string("must be token ids of 0 to 3071, found ") + id);
   }
   expect_error(server.post("/detokenize", "{\"tokens\": [\"a\"]}"), 400, "tokens", nullptr,
-               "want an integer");
+               "must be an integer");
 }
 
 TEST(TextRoutesTest, TextsOfTokensAreBounded) {
@@ -45,7 +45,7 @@ TEST(TextRoutesTest, TextsOfTokensAreBounded) {
   const OrderedJson body = {{"prompt", text}, {"add_special_tokens", false}};
   EXPECT_GT(server.post_json("/tokenize", body)["count"], 262'144);
   expect_error(server.post("/tokenize", with(body, {{"return_token_strs", true}}).dump()), 400,
-               "return_token_strs", nullptr, "must be of at most 262144 tokens, found ");
+               "return_token_strs", nullptr, "must have at most 262144 tokens, found ");
 }
 
 TEST(TextRoutesTest, ARequestShowsItsPromptWithoutAnAnswer) {
@@ -80,7 +80,7 @@ TEST(TextRoutesTest, AConversationHasTheLimitsOfAChat) {
   const OrderedJson long_one = {{"messages", OrderedJson(16'385, one)}};
   for (const char* path : {"/tokenize", "/v1/chat/completions/render", "/v1/chat/completions"}) {
     expect_error(server.post(path, with_calls.dump()), 400, "messages[1].tool_calls", nullptr,
-                 "want up to 256 entries, found 257");
+                 "must be up to 256 entries, found 257");
     expect_error(server.post(path, long_one.dump()), 400, "messages", nullptr,
                  "1 to 16384 entries, found 16385");
   }

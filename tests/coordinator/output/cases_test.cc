@@ -10,7 +10,7 @@
 #include "base/system/file.h"
 #include "coordinator/output/calls/json_text.h"
 #include "tests/coordinator/output/parsing.h"
-#include "tests/support/test_data.h"
+#include "tests/support/files/test_data.h"
 
 namespace lockstep {
 namespace {

@@ -8,7 +8,7 @@
 
 #include "base/status.h"
 #include "base/system/file.h"
-#include "tests/support/test_data.h"
+#include "tests/support/files/test_data.h"
 
 namespace lockstep {
 namespace {

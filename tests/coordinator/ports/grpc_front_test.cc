@@ -19,9 +19,9 @@
 #include "base/threads/mutex.h"
 #include "coordinator/ports/grpc_connection.h"
 #include "coordinator/ports/listener.h"
+#include "tests/support/network/socket.h"
+#include "tests/support/network/tls_client.h"
 #include "tests/support/patience.h"
-#include "tests/support/socket.h"
-#include "tests/support/tls_client.h"
 
 namespace lockstep::testing {
 namespace {

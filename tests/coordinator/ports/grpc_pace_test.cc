@@ -6,7 +6,7 @@
 
 #include <string>
 
-#include "tests/support/http2.h"
+#include "tests/support/network/http2.h"
 
 namespace lockstep {
 namespace {

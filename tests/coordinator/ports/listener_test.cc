@@ -18,8 +18,8 @@
 #include "base/status.h"
 #include "base/system/descriptors.h"
 #include "base/threads/mutex.h"
-#include "tests/support/socket.h"
-#include "tests/support/temp_folder.h"
+#include "tests/support/files/temp_folder.h"
+#include "tests/support/network/socket.h"
 
 namespace lockstep::testing {
 namespace {

@@ -6,7 +6,7 @@
 #include <limits>
 
 #include "coordinator/sampling/sampler.h"
-#include "tests/support/fake_group.h"
+#include "tests/support/cluster/fake_group.h"
 
 namespace lockstep {
 namespace {

@@ -7,7 +7,7 @@
 #include <algorithm>
 
 #include "coordinator/sampling/sampler.h"
-#include "tests/support/fake_group.h"
+#include "tests/support/cluster/fake_group.h"
 
 namespace lockstep {
 namespace {

@@ -13,7 +13,7 @@
 #include "base/numbers/math.h"
 #include "coordinator/sampling/penalties.h"
 #include "coordinator/sampling/sampler.h"
-#include "tests/support/fake_group.h"
+#include "tests/support/cluster/fake_group.h"
 
 namespace lockstep {
 namespace {

@@ -9,7 +9,7 @@
 
 #include "coordinator/scheduler/scheduler.h"
 #include "tests/coordinator/helpers.h"
-#include "tests/support/fake_group.h"
+#include "tests/support/cluster/fake_group.h"
 
 namespace lockstep {
 namespace {

@@ -10,9 +10,9 @@
 #include <string>
 
 #include "base/source_dir.h"
-#include "coordinator/text/tokenizer.h"
+#include "coordinator/text/tokenizer/tokenizer.h"
 #include "gtest/gtest.h"
-#include "tests/support/test_data.h"
+#include "tests/support/files/test_data.h"
 
 namespace lockstep {
 

@@ -3,10 +3,10 @@
 // for decoding and for templates.
 #include "coordinator/text/token_files.h"
 
-#include "coordinator/text/chat_template.h"
+#include "coordinator/text/template/chat_template.h"
 #include "gmock/gmock.h"
 #include "tests/coordinator/text/test_data.h"
-#include "tests/support/temp_folder.h"
+#include "tests/support/files/temp_folder.h"
 
 namespace lockstep {
 namespace {
@@ -101,20 +101,20 @@ TEST(TokenFilesTest, AWrongValueIsOneLineThatNamesFileAndKey) {
     EXPECT_EQ(message_of(files.status()).find('\n'), std::string::npos);
     return message_of(files.status());
   };
-  EXPECT_EQ(error_of("[]", "", ""), "tokenizer_config.json: wanted an object, found an array");
+  EXPECT_EQ(error_of("[]", "", ""), "tokenizer_config.json: must be an object, found an array");
   EXPECT_THAT(error_of("", "{", ""), HasSubstr("special_tokens_map.json: not valid JSON"));
   EXPECT_EQ(error_of("", "", R"({"<x>":-1})"),
-            "added_tokens.json: <x>: wanted a token id, found an integer (-1)");
+            "added_tokens.json: <x>: must be a token id, found an integer (-1)");
   EXPECT_EQ(error_of(R"({"added_tokens_decoder":[]})", "", ""),
-            "tokenizer_config.json: added_tokens_decoder: wanted an object, found an array");
+            "tokenizer_config.json: added_tokens_decoder: must be an object, found an array");
   EXPECT_EQ(error_of(R"({"added_tokens_decoder":{"five":{"content":"<x>"}}})", "", ""),
-            "tokenizer_config.json: added_tokens_decoder: five: wanted a token id as the key");
+            "tokenizer_config.json: added_tokens_decoder: five: the key must be a token id");
   EXPECT_THAT(error_of(R"({"added_tokens_decoder":{"5":{"lstrip":true}}})", "", ""),
-              HasSubstr("added_tokens_decoder: 5: wanted a text or an object with \"content\""));
+              HasSubstr("added_tokens_decoder: 5: must be a text or an object with \"content\""));
   EXPECT_THAT(error_of(R"({"eos_token":{"content":"<x>","rstrip":"yes"}})", "", ""),
               HasSubstr("eos_token: rstrip: wanted"));
   EXPECT_THAT(error_of(R"({"extra_special_tokens":[7]})", "", ""),
-              HasSubstr("extra_special_tokens: wanted a text or an object"));
+              HasSubstr("extra_special_tokens: must be a text or an object"));
 }
 
 TEST(TokenFilesTest, WhatNamesNoTokenIsPassedOver) {
@@ -147,14 +147,15 @@ TEST(TokenFilesTest, AFoldersFilesReachTokenizerAndTemplate) {
   write("added_tokens.json", "7");
   const auto refused = Tokenizer::load(folder.path());
   EXPECT_THAT(message_of(refused.status()),
-              HasSubstr((folder.path() / "added_tokens.json").string() + ": wanted an object"));
+              HasSubstr((folder.path() / "added_tokens.json").string() + ": must be an object"));
 }
 
 TEST(TokenFilesTest, APointerOfGitLfsIsNamed) {
   const auto tokenizer = Tokenizer::parse(
       "version https://git-lfs.github.com/spec/v1\noid sha256:0123\nsize 9000000\n");
-  EXPECT_EQ(message_of(tokenizer.status()),
-            "tokenizer.json: it only says where Git LFS has the file: `git lfs pull` fetches it");
+  EXPECT_EQ(
+      message_of(tokenizer.status()),
+      "tokenizer.json: it is a Git LFS pointer, not the file: run `git lfs pull` to fetch it");
 }
 
 }  // namespace

@@ -10,7 +10,7 @@
 #include "coordinator/trace/trace_json.h"
 #include "coordinator/trace/trace_requests.h"
 #include "tests/coordinator/helpers.h"
-#include "tests/support/fake_exchange.h"
+#include "tests/support/network/fake_exchange.h"
 #include "tests/support/trace_event.h"
 
 namespace lockstep {
@@ -244,7 +244,7 @@ TEST_F(TraceRequestsTest, ManyWaitForTheSameStepsAndMoreAreRefused) {
 TEST_F(TraceRequestsTest, ABadQueryIsRefusedInOneLine) {
   const http::Response response = ask("?steps=many")->wait();
   EXPECT_EQ(response.status, 400);
-  EXPECT_THAT(response.body, HasSubstr("steps: want 1 to 256, found many"));
+  EXPECT_THAT(response.body, HasSubstr("steps: must be 1 to 256, found many"));
 }
 
 }  // namespace

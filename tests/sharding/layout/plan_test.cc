@@ -111,8 +111,9 @@ TEST(PlanTest, SpeedsAreRoundedToEighthsOfTheFastest) {
   EXPECT_EQ(plan_for({100, 98, 0.001})->eighths, (std::vector<int64_t>{8, 8, 1}));
   EXPECT_EQ(plan_for({3, 0, 1})->eighths, (std::vector<int64_t>{8, 8, 8}));  // One not measured.
   for (const double wrong : {-1.0, std::numeric_limits<double>::quiet_NaN()}) {
-    EXPECT_EQ(message_of(plan_for({1, 2, wrong}).status()),
-              fmt::format("speed of rank 2: wanted a finite number of 0 or more, found {}", wrong));
+    EXPECT_EQ(
+        message_of(plan_for({1, 2, wrong}).status()),
+        fmt::format("speed of rank 2: must be a finite number of 0 or more, found {}", wrong));
   }
 }
 
@@ -129,7 +130,7 @@ TEST(PlanTest, MoreRanksThanQueryHeadsIsOneLineThatSaysWhatToDo) {
       make_plan(model_graph("llama"), options_for(7, Strategy::kGather));
   EXPECT_EQ(plan.status().code(), absl::StatusCode::kInvalidArgument);
   EXPECT_EQ(message_of(plan.status()),
-            "7 workers asked for, but the model has 5 heads: use --workers 5 or fewer");
+            "7 workers requested, but the model has 5 heads: use --workers 5 or fewer");
   EXPECT_FALSE(make_plan(model_graph("llama"), options_for(0, Strategy::kGather)).ok());
 }
 

@@ -5,7 +5,7 @@
 #include <numeric>
 
 #include "base/check.h"
-#include "operators/schema.h"
+#include "operators/schema/schema.h"
 #include "tests/support/reference/reference.h"
 
 namespace lockstep::naive {

@@ -34,7 +34,7 @@ struct OperatorArgs {
   int64_t held_position = 0;
 };
 
-// Fills `outputs`, whose shapes fit the operator's row (operators/schema.cc).
+// Fills `outputs`, whose shapes fit the operator's row (operators/schema/schema.cc).
 // All operators but collectives and top_candidates.
 void run_operator(Op op, const OperatorArgs& args, std::span<Matrix> outputs);
 

@@ -51,7 +51,7 @@ TEST(LengthsTest, AnythingElseIsRefusedByItsFlag) {
                            "lognormal:5:nan", "lognormal:0:1", "99999999999999999999"}) {
     const absl::StatusOr<Lengths> lengths = Lengths::parse("--prompt-tokens", text);
     ASSERT_FALSE(lengths.ok()) << text;
-    EXPECT_EQ(message_of(lengths.status()).find("--prompt-tokens " + std::string(text) + ":"), 0u);
+    EXPECT_EQ(message_of(lengths.status()).find("--prompt-tokens: must be "), 0u);
   }
 }
 

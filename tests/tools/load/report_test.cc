@@ -58,8 +58,8 @@ TEST(LoadReportTest, WhatMakesFiguresDoubtfulIsSaid) {
   doubtful.summary.uncounted = 1;
   const std::string text = to_text(doubtful);
   EXPECT_THAT(text, HasSubstr("busy for 95 %"));
-  EXPECT_THAT(text, HasSubstr("3 requests were under way"));
-  EXPECT_THAT(text, HasSubstr("1 answers came without usage"));
+  EXPECT_THAT(text, HasSubstr("3 requests were in flight"));
+  EXPECT_THAT(text, HasSubstr("1 answers had no usage"));
 }
 
 }  // namespace

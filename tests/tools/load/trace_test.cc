@@ -5,7 +5,7 @@
 
 #include <fstream>
 
-#include "tests/support/temp_folder.h"
+#include "tests/support/files/temp_folder.h"
 
 namespace lockstep {
 namespace {
@@ -31,7 +31,7 @@ TEST(TraceTest, ABadLineIsNamed) {
       {"{", "JSON"},
       {"[]", "an object"},
       {"{\"prompt_tokens\": 1, \"max_tokens\": 1}", "at_s"},
-      {"{\"at_s\": -1, \"prompt_tokens\": 1, \"max_tokens\": 1}", "at_s is -1"},
+      {"{\"at_s\": -1, \"prompt_tokens\": 1, \"max_tokens\": 1}", "at_s: must be 0"},
       {"{\"at_s\": \"0\", \"prompt_tokens\": 1, \"max_tokens\": 1}", "at_s"},
       {"{\"at_s\": 0, \"max_tokens\": 1}", "either prompt or prompt_tokens"},
       {"{\"at_s\": 0, \"prompt\": \"a\", \"prompt_tokens\": 1, \"max_tokens\": 1}", "either"},

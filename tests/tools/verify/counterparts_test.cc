@@ -8,7 +8,7 @@
 #include <vector>
 
 #include "base/status.h"
-#include "tests/support/safetensors_writer.h"
+#include "tests/support/files/safetensors_writer.h"
 
 namespace lockstep {
 namespace {

@@ -6,7 +6,7 @@
 #include <gtest/gtest.h>
 
 #include "base/status.h"
-#include "tests/support/safetensors_writer.h"
+#include "tests/support/files/safetensors_writer.h"
 
 namespace lockstep {
 namespace {
@@ -37,17 +37,17 @@ TEST(ReferenceTest, ValuesAreFoundByThePartOfTheirNameThatCounts) {
 }
 
 TEST(ReferenceTest, WhatIsNoReferenceIsRefusedInOneLine) {
-  EXPECT_THAT(message_of(open_with({{"a", kMatrix}}).status()), HasSubstr("wanted a tensor"));
+  EXPECT_THAT(message_of(open_with({{"a", kMatrix}}).status()), HasSubstr("must have a tensor"));
   EXPECT_THAT(message_of(open_with({{"tokens", kMatrix}}).status()),
-              HasSubstr("tokens: wanted I64 [1 or more], found F32 [3, 2]"));
+              HasSubstr("tokens: must be I64 [1 or more], found F32 [3, 2]"));
   TestTensor negative = kTokens;
   negative.values[1] = -1;
   EXPECT_THAT(message_of(open_with({{"tokens", negative}}).status()),
-              HasSubstr("wanted ids of 0 or more, found -1"));
+              HasSubstr("must be ids of 0 or more, found -1"));
   TestTensor halves = kMatrix;
   halves.dtype = "BF16";
   EXPECT_THAT(message_of(open_with({{"tokens", kTokens}, {"a", halves}}).status()),
-              HasSubstr("tensor a: wanted F32, found BF16"));
+              HasSubstr("tensor a: must be F32, found BF16"));
   EXPECT_THAT(message_of(Reference::open("/none/of it").status()), HasSubstr("/none/of it"));
 }
 

@@ -12,10 +12,10 @@
 
 #include "base/status.h"
 #include "models/models.h"
-#include "tests/support/golden_case.h"
-#include "tests/support/in_process_cluster.h"
-#include "tests/support/safetensors_writer.h"
-#include "tests/support/test_data.h"
+#include "tests/support/cluster/in_process_cluster.h"
+#include "tests/support/files/safetensors_writer.h"
+#include "tests/support/files/test_data.h"
+#include "tests/support/goldens/golden_case.h"
 #include "tools/verify/verify.h"
 
 namespace lockstep {

@@ -12,8 +12,8 @@
 
 #include "base/status.h"
 #include "base/system/cpu.h"
-#include "tests/support/in_process_cluster.h"
-#include "tests/support/safetensors_writer.h"
+#include "tests/support/cluster/in_process_cluster.h"
+#include "tests/support/files/safetensors_writer.h"
 #include "tests/support/steps.h"
 #include "tests/worker/bits/bits_families.h"
 #include "tests/worker/bits/bits_shapes.h"

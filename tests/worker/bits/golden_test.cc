@@ -3,9 +3,9 @@
 // token, and the logits of the prompt, for several numbers of ranks and both strategies.
 #include <gtest/gtest.h>
 
-#include "tests/support/golden_names.h"
-#include "tests/support/golden_run.h"
-#include "tests/support/test_data.h"
+#include "tests/support/files/test_data.h"
+#include "tests/support/goldens/golden_names.h"
+#include "tests/support/goldens/golden_run.h"
 
 namespace lockstep {
 namespace {

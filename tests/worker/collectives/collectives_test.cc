@@ -183,7 +183,7 @@ TEST(CollectivesTest, ADeadlineEndsTheGroup) {
   Group group = local_collectives(4, milliseconds(1));
   const absl::Status result = reduce_and_check(*group[0], 1, 100, 0);
   EXPECT_TRUE(absl::IsDeadlineExceeded(result)) << result;
-  EXPECT_THAT(message_of(result), HasSubstr("have not come: rank 1, rank 2, rank 3"));
+  EXPECT_THAT(message_of(result), HasSubstr("have not arrived: rank 1, rank 2, rank 3"));
   // Who comes late finds the group ended, and changes nothing any more.
   EXPECT_TRUE(absl::IsDeadlineExceeded(reduce_and_check(*group[1], 1, 100, 0)));
 }

@@ -11,8 +11,8 @@
 #include <thread>
 
 #include "base/status.h"
+#include "tests/support/devices/wrapped_device.h"
 #include "tests/support/patience.h"
-#include "tests/support/wrapped_device.h"
 #include "worker/collectives/devices/choice.h"
 #include "worker/collectives/devices/nccl.h"
 #include "worker/collectives/devices/nccl_joining.h"
@@ -290,7 +290,7 @@ TEST(DeviceCollectiveTest, RanksWithAGpuAndALibraryEachGoBetweenGpus) {
 
 TEST(DeviceCollectiveTest, OneRankWithoutALibraryMakesAllGoByWayOfTheHostAndThatIsAWarning) {
   const auto choices = choices_of({kWell[0], "libnosuchnccl.so.2", kWell[2]}, kPatience);
-  EXPECT_EQ(choices[0].text, "by way of the host: rank 1 has no NCCL");
+  EXPECT_EQ(choices[0].text, "through the host: rank 1 has no NCCL");
   EXPECT_THAT(choices[1].text, StartsWith(choices[0].text + " (libnosuchnccl.so.2: "));
   EXPECT_THAT(choices[1].text, HasSubstr("pip install nvidia-nccl-cu13"));
   EXPECT_EQ(choices[2].text, choices[0].text);
@@ -299,7 +299,7 @@ TEST(DeviceCollectiveTest, OneRankWithoutALibraryMakesAllGoByWayOfTheHostAndThat
 
 TEST(DeviceCollectiveTest, WhoSwitchesTheLibraryOffIsNotWarned) {
   const auto choices = choices_of({kWell[0], "off", kWell[2]}, kPatience);
-  EXPECT_EQ(choices[0].text, "by way of the host: rank 1 has NCCL switched off");
+  EXPECT_EQ(choices[0].text, "through the host: rank 1 has NCCL switched off");
   EXPECT_EQ(choices[1].text, choices[0].text + " (switched off by LOCKSTEP_NCCL)");
   for (const CollectiveChoice& choice : choices) EXPECT_FALSE(choice.fell_back);
 }
@@ -308,7 +308,7 @@ TEST(DeviceCollectiveTest, RanksThatShareAGpuGoByWayOfTheHostWithoutAWarning) {
   const auto choices = choices_of({kWell[0], "libnosuchnccl.so.2", kWell[2]}, kPatience,
                                   {"gpu 0", "gpu 1", "gpu 1"});
   for (const CollectiveChoice& choice : choices) {
-    EXPECT_THAT(choice.text, StartsWith("by way of the host: ranks 1 and 2 share a GPU"));
+    EXPECT_THAT(choice.text, StartsWith("through the host: ranks 1 and 2 share a GPU"));
     EXPECT_FALSE(choice.fell_back);
   }
 }
@@ -342,14 +342,14 @@ TEST(DeviceCollectiveTest, WhereNcclFailsAllGoByWayOfTheHostAndSayTheSame) {
        {Fault{"no id", 0, "rank 0: " + words}, Fault{"init fails", 1, "rank 1: " + words},
         Fault{"init stalls", -1, "rank 0: waited 0."}, Fault{"calls fail", 2, "rank 2: " + words},
         Fault{"stalls", -1, "rank 0: waited 0."},
-        Fault{"lies", 1, "rank 1: NCCL gathered 257 where rank 0 gave 1"}}) {
+        Fault{"lies", 1, "rank 1: NCCL gathered 257, but rank 0 gave 1"}}) {
     behave(fault.how, fault.rank);
     const std::string how = fault.how;
     // Where nothing is waited for in vain there is time enough for a busy machine.
     const std::chrono::seconds timeout(how.ends_with("stalls") ? 1 : 4);
     const auto choices = choices_of({kWell[0], kWell[1], kWell[2]}, timeout);
     for (const CollectiveChoice& choice : choices) {
-      EXPECT_THAT(choice.text, StartsWith("by way of the host: NCCL 2.28.9 failed, " + fault.said));
+      EXPECT_THAT(choice.text, StartsWith("through the host: NCCL 2.28.9 failed, " + fault.said));
       EXPECT_EQ(choice.text, choices[0].text);
       EXPECT_TRUE(choice.fell_back);
     }

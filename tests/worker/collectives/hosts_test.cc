@@ -11,7 +11,7 @@
 #include <vector>
 
 #include "base/status.h"
-#include "tests/support/host_group.h"
+#include "tests/support/network/host_group.h"
 #include "tests/worker/collectives/checks.h"
 
 namespace lockstep {

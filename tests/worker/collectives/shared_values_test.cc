@@ -13,14 +13,14 @@
 #include <vector>
 
 #include "base/status.h"
-#include "tests/support/child_process.h"
+#include "tests/support/processes/child_process.h"
 #include "worker/collectives/host/rendezvous.h"
 #include "worker/collectives/local.h"
 
 namespace lockstep {
 namespace {
 
-using testing::HasSubstr;
+using ::testing::HasSubstr;
 
 constexpr uint32_t kSeed = 20261121;
 constexpr int64_t kSharedBytes = 1 << 20;
@@ -116,7 +116,7 @@ TEST(SharedValuesTest, AMeetingThatWasAskedForNoneHasNone) {
   }
 }
 
-class SharedValuesMeetingTest : public testing::Test {
+class SharedValuesMeetingTest : public ::testing::Test {
  protected:
   MeetArgs args(int rank, int ranks, int64_t shared_bytes) const {
     return {.rank = rank,

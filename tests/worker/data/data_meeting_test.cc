@@ -15,7 +15,7 @@
 #include <vector>
 
 #include "base/status.h"
-#include "tests/support/data_tls.h"
+#include "tests/support/network/data_tls.h"
 #include "tests/support/patience.h"
 #include "worker/collectives/hosts/routes.h"
 #include "worker/collectives/hosts/tcp_socket.h"
@@ -155,7 +155,7 @@ TEST_F(DataMeetingTest, APairThatCannotReachEachOtherIsNamedWithBothAddresses) {
   EXPECT_TRUE(absl::IsUnavailable(results[1].status())) << results[1].status();
   EXPECT_THAT(message_of(results[1].status()),
               HasSubstr("ranks 1 and 0 cannot reach each other: rank 1 could not dial 127.0.0.1:1 "
-                        "(Connection refused), and nobody dialled rank 1 at " +
+                        "(Connection refused), and rank 1 was not dialled at " +
                         addresses_[1]));
   EXPECT_TRUE(absl::IsUnavailable(results[0].status())) << results[0].status();
 }
@@ -292,7 +292,7 @@ TEST_F(DataMeetingTlsTest, TheKeyOfTheEpochIsAskedForAllTheSame) {
   });
   for (const auto& result : results) EXPECT_TRUE(absl::IsDeadlineExceeded(result.status()));
   EXPECT_THAT(message_of(results[1].status()),
-              HasSubstr("(who answers there does not know the key of this epoch)"));
+              HasSubstr("(the process there does not know the key of this epoch)"));
 }
 
 TEST_F(DataMeetingTlsTest, ARankWhoseCertificateDoesNotCountIsNobody) {
@@ -306,7 +306,7 @@ TEST_F(DataMeetingTlsTest, ARankWhoseCertificateDoesNotCountIsNobody) {
 TEST_F(DataMeetingTlsTest, WhyACertificateDoesNotCountIsSaid) {
   open(2, [&](int rank) { return friendly(fmt::format("rank {}", rank), rank == 0 ? 1 : -1); });
   EXPECT_THAT(refusals(milliseconds(5'000))[0],
-              HasSubstr("TLS: its certificate does not count: certificate has expired"));
+              HasSubstr("TLS: its certificate is not valid: certificate has expired"));
 }
 
 TEST_F(DataMeetingTlsTest, PlainAndTlsDoNotMeet) {

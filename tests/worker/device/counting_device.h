@@ -7,7 +7,7 @@
 #include <string>
 #include <utility>
 
-#include "tests/support/wrapped_device.h"
+#include "tests/support/devices/wrapped_device.h"
 
 namespace lockstep {
 

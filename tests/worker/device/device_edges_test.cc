@@ -8,10 +8,10 @@
 
 #include "base/status.h"
 #include "tests/sharding/test_models.h"
-#include "tests/support/in_process_cluster.h"
-#include "tests/support/late_device.h"
+#include "tests/support/cluster/in_process_cluster.h"
+#include "tests/support/devices/late_device.h"
+#include "tests/support/files/temp_folder.h"
 #include "tests/support/steps.h"
-#include "tests/support/temp_folder.h"
 #include "worker/collectives/devices/staged.h"
 #include "worker/collectives/local.h"
 #include "worker/kernels/cuda/shim/shim.h"

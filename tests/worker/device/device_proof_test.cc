@@ -5,7 +5,7 @@
 
 #include "base/status.h"
 #include "base/threads/thread_pool.h"
-#include "tests/support/late_device.h"
+#include "tests/support/devices/late_device.h"
 #include "tests/support/steps.h"
 #include "tests/support/tiny_program.h"
 #include "worker/collectives/devices/staged.h"

@@ -6,10 +6,10 @@
 
 #include "base/status.h"
 #include "proto/attributes.h"
-#include "tests/support/golden_run.h"
-#include "tests/support/late_device.h"
+#include "tests/support/devices/late_device.h"
+#include "tests/support/files/test_data.h"
+#include "tests/support/goldens/golden_run.h"
 #include "tests/support/steps.h"
-#include "tests/support/test_data.h"
 #include "tests/support/tiny_program.h"
 #include "worker/collectives/devices/staged.h"
 #include "worker/collectives/local.h"

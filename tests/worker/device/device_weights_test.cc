@@ -8,9 +8,9 @@
 
 #include "base/status.h"
 #include "base/threads/thread_pool.h"
-#include "tests/support/late_device.h"
-#include "tests/support/safetensors_writer.h"
-#include "tests/support/wrapped_device.h"
+#include "tests/support/devices/late_device.h"
+#include "tests/support/devices/wrapped_device.h"
+#include "tests/support/files/safetensors_writer.h"
 #include "worker/kernels/pack_rows.h"
 #include "worker/weights/weights.h"
 
@@ -198,8 +198,8 @@ TEST(DeviceWeightsTest, TooLittleStagingMemoryIsSaid) {
   const auto weights = Case().load(WeightSource(RandomWeights(3)), device, 2);
   EXPECT_EQ(weights.status().code(), absl::StatusCode::kResourceExhausted);
   EXPECT_EQ(message_of(weights.status()),
-            "the system refused 1.2 MiB for weights on their way; raise the limits on memory and "
-            "on locked memory");
+            "the system refused 1.2 MiB for copies of weights; raise the limits on memory and on "
+            "locked memory");
 }
 
 TEST(DeviceWeightsTest, AFaultOfTheDeviceEndsTheLoading) {

@@ -16,10 +16,10 @@
 #include <vector>
 
 #include "base/status.h"
-#include "tests/support/in_process_cluster.h"
-#include "tests/support/late_device.h"
+#include "tests/support/cluster/in_process_cluster.h"
+#include "tests/support/devices/late_device.h"
+#include "tests/support/files/temp_folder.h"
 #include "tests/support/steps.h"
-#include "tests/support/temp_folder.h"
 #include "tests/worker/device/counting_device.h"
 
 namespace lockstep {

@@ -8,7 +8,7 @@
 #include <utility>
 
 #include "sharding/compile.h"
-#include "tests/support/test_data.h"
+#include "tests/support/files/test_data.h"
 #include "tests/worker/device/graph_pair.h"
 #include "worker/collectives/devices/direct.h"
 

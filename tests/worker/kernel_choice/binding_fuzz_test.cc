@@ -7,7 +7,7 @@
 #include <random>
 
 #include "base/status.h"
-#include "proto/validate.h"
+#include "proto/validate/validate.h"
 #include "tests/support/steps.h"
 #include "tests/support/tiny_program.h"
 #include "worker/collectives/local.h"

@@ -38,8 +38,8 @@ TEST(BindingsTest, AProcessorRefusesToGiveRoundedWhatItsKernelsGiveAsFloat32) {
   const int y = b.value("y", 64, program::TOKENS, program::BF16);
   b.add(program::RMS_NORM, {x}, {norm}, {y});
   EXPECT_EQ(bind(b.program, cpu_backend(Isa::kPortable)).status().message(),
-            "instruction 0: rms_norm gives float32 in numeric class f32.v1, the program wants "
-            "bfloat16; run the same version everywhere");
+            "instruction 0: the output of rms_norm in numeric class f32.v1 must be float32, found "
+            "bfloat16 in the program; run the same version everywhere");
   b.program.mutable_values(y)->set_dtype(program::F32);
   EXPECT_TRUE(bind(b.program, cpu_backend(Isa::kPortable)).ok());
 }

@@ -12,7 +12,7 @@
 
 #include "base/status.h"
 #include "base/threads/thread_pool.h"
-#include "tests/support/temp_folder.h"
+#include "tests/support/files/temp_folder.h"
 #include "tests/support/tiny_program.h"
 #include "tests/worker/kernel_choice/fake_linears.h"
 #include "worker/kernel_choice/proven_kernels.h"

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // Edges of bfloat16: what a GPU's kernels give rounded has the bits of a cast of what they give
 // else, and linears over codes read such rows as if they had rounded them themselves.
-#include "operators/schema.h"
+#include "operators/schema/schema.h"
 #include "tests/worker/kernels/cast_matrix.h"
 #include "tests/worker/kernels/weights_case.h"
 

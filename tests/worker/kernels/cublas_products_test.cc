@@ -227,7 +227,7 @@ TEST_F(CublasProductsTest, RowsThatAreNoMultipleOf16BytesArePlainByTheirShapeAlo
   for (const int64_t rows : {1, 64}) EXPECT_EQ(run(rows, 65), nullptr);
   EXPECT_EQ(library_.plain_calls, 2);
   EXPECT_THAT(library_.reports,
-              ElementsAre(AllOf(HasSubstr("[96, 65]"), HasSubstr("no multiple of 16 bytes"))));
+              ElementsAre(AllOf(HasSubstr("[96, 65]"), HasSubstr("not a multiple of 16 bytes"))));
 }
 
 // A third of a layer's columns, say, among those of other ranks.
@@ -249,7 +249,7 @@ TEST_F(CublasProductsTest, AnInputsAddressDecidesNothingButWhetherItIsAligned) {
   EXPECT_EQ(library_.calls.size(), 2u);
   for (int i = 0; i < 2; ++i) EXPECT_EQ(run(64, 64, 96, 8), nullptr);
   EXPECT_EQ(library_.plain_calls, 2);
-  EXPECT_THAT(library_.reports, ElementsAre(HasSubstr("begins within 16 bytes")));
+  EXPECT_THAT(library_.reports, ElementsAre(HasSubstr("not aligned to 16 bytes")));
 }
 
 TEST_F(CublasProductsTest, ARefusedCallIsAnErrorAndNeverAnotherKernel) {

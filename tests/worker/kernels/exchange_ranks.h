@@ -14,7 +14,7 @@
 #include <string>
 #include <vector>
 
-#include "tests/support/stream_device.h"
+#include "tests/support/devices/stream_device.h"
 #include "worker/kernels/kernel.h"
 #include "worker/kernels/peer_memory.h"
 

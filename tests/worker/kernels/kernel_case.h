@@ -15,7 +15,7 @@
 #include <vector>
 
 #include "base/numbers/float16.h"
-#include "operators/schema.h"
+#include "operators/schema/schema.h"
 #include "tests/support/reference/reference.h"
 #include "tests/worker/kernels/tables.h"
 #include "worker/kernels/find.h"

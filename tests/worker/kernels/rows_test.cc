@@ -3,7 +3,7 @@
 #include <set>
 
 #include "base/numbers/math.h"
-#include "operators/schema.h"
+#include "operators/schema/schema.h"
 #include "tests/worker/kernels/weights_case.h"
 
 namespace lockstep {

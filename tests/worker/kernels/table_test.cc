@@ -3,7 +3,7 @@
 #include <string>
 
 #include "base/system/cpu.h"
-#include "operators/schema.h"
+#include "operators/schema/schema.h"
 #include "tests/worker/kernels/kernel_case.h"
 #include "worker/kernels/device.h"
 

@@ -13,7 +13,7 @@
 #include <utility>
 
 #include "base/status.h"
-#include "tests/support/fake_link.h"
+#include "tests/support/cluster/fake_link.h"
 #include "tests/support/steps.h"
 #include "worker/session/session.h"
 

@@ -15,11 +15,11 @@
 #include "base/status.h"
 #include "proto/cluster.grpc.pb.h"
 #include "proto/handshake.h"
-#include "tests/support/late_device.h"
+#include "tests/support/devices/late_device.h"
+#include "tests/support/devices/wrapped_device.h"
+#include "tests/support/files/temp_folder.h"
 #include "tests/support/steps.h"
-#include "tests/support/temp_folder.h"
 #include "tests/support/tiny_program.h"
-#include "tests/support/wrapped_device.h"
 #include "worker/session/session.h"
 
 namespace lockstep {
@@ -208,10 +208,9 @@ TEST(GrpcLinkTest, ACoordinatorThatDoesNotKnowTheTokenIsRefused) {
   server.begin();
   const absl::Status status = dial({.coordinator = server.address(), .token = kToken}, {}).status();
   EXPECT_EQ(status.code(), absl::StatusCode::kPermissionDenied);
-  EXPECT_EQ(
-      message_of(status),
-      "the coordinator does not know this worker's join token: set LOCKSTEP_JOIN_TOKEN to the "
-      "same on both sides");
+  EXPECT_EQ(message_of(status),
+            "the coordinator does not know this worker's join token: set LOCKSTEP_JOIN_TOKEN to "
+            "the same value on both sides");
   server.end();
 }
 

@@ -55,9 +55,10 @@ TEST(HostileCoordinatorTest, HostileAssignmentsAreRefusedAndTheWorkerStaysWell) 
     mutate(*message.mutable_assignment());
     const cluster::Failure failure = worker.failure(message);
     EXPECT_FALSE(failure.peer_lost()) << "mutation " << epoch << ": " << failure.message();
-    EXPECT_THAT(failure.message(), testing::Not(HasSubstr("\n")));
+    EXPECT_THAT(failure.message(), ::testing::Not(HasSubstr("\n")));
   }
-  EXPECT_THAT(worker.failure(assign(0, layer_program())).message(), HasSubstr("epoch from 1 on"));
+  EXPECT_THAT(worker.failure(assign(0, layer_program())).message(),
+              HasSubstr("epoch must be 1 or more"));
   // Large numbers that are true are as much as there is.
   cluster::CoordinatorMessage message = assign(++epoch, layer_program());
   message.mutable_assignment()->set_max_pages(kHuge);
@@ -76,16 +77,16 @@ TEST(HostileCoordinatorTest, RanksOnDifferentHostsThatCannotMeetAreRefused) {
     message.set_epoch(++epoch);
     EXPECT_THAT(worker.failure(message).message(), HasSubstr(words));
   };
-  expect("wanted the data address of each of the 2 ranks, found 0");
+  expect("the data address must be given for each of the 2 ranks, found 0");
   assignment.add_data_addresses("127.0.0.1:1");
   assignment.add_data_addresses("");
-  expect("rank 1 is on another host than its peers, or they are, and has no port for their data");
+  expect("rank 1 and its peers are on different hosts, but it has no data port");
   assignment.set_data_addresses(1, "127.0.0.1:2");
   expect("data_key must have 32 bytes, found 0");
   assignment.set_data_key(std::string(31, 'k'));
   expect("data_key must have 32 bytes, found 31");
   assignment.set_data_key(std::string(32, 'k'));
-  expect("rank 0 has no port for the data of ranks on other hosts: start it with --data-listen");
+  expect("rank 0 has no data port for ranks on other hosts: start it with --data-listen");
 }
 
 TEST(HostileCoordinatorTest, HostileMessagesOfAnEpochAreRefused) {
@@ -96,7 +97,8 @@ TEST(HostileCoordinatorTest, HostileMessagesOfAnEpochAreRefused) {
   worker.send(step(0, 1));  // Before any assignment: dropped.
   for (const int64_t pages : {int64_t{0}, int64_t{-1}, kHuge, -kHuge}) {
     worker.ready(assign(++epoch, layer_program()));
-    EXPECT_THAT(worker.failure(start(epoch, pages)).message(), HasSubstr("start with 1 to 4"));
+    EXPECT_THAT(worker.failure(start(epoch, pages)).message(),
+                HasSubstr("KV pages must be 1 to 4"));
   }
   cluster::CoordinatorMessage logits;
   logits.mutable_logits()->set_output(-1);

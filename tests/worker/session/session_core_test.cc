@@ -41,7 +41,7 @@ TEST_F(SessionCoreTest, MessagesOfOtherEpochsAreDropped) {
 
 TEST_F(SessionCoreTest, AnAssignmentWithoutAnEpochIsRefused) {
   EXPECT_EQ(on(assignment(0)), Story({"send failure 0"}));
-  EXPECT_EQ(last_.failure().message(), "an assignment has an epoch from 1 on, found 0");
+  EXPECT_EQ(last_.failure().message(), "an assignment's epoch must be 1 or more, found 0");
 }
 
 TEST_F(SessionCoreTest, AnAbortReachesTheStepUnderWayAndNothingMoreIsSaidOfTheEpoch) {

@@ -9,7 +9,7 @@
 #include <string>
 #include <thread>
 
-#include "tests/support/safetensors_writer.h"
+#include "tests/support/files/safetensors_writer.h"
 #include "tests/support/tiny_program.h"
 #include "tests/worker/session/connection.h"
 

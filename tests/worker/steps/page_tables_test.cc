@@ -73,7 +73,7 @@ TEST_F(PageTablesTest, KnowsBelowWhichIdAllPagesAreThatWereEverUsed) {
 TEST_F(PageTablesTest, AStepThatIsNotTheNextIsRefused) {
   EXPECT_EQ(take(step(7, 0, 0, 1, {1}, true)), "");
   for (const uint64_t number : {uint64_t{0}, uint64_t{7}, uint64_t{9}, ~uint64_t{0}}) {
-    EXPECT_THAT(take(step(number, 0, 1, 1, {})), HasSubstr("want the one behind step 7"));
+    EXPECT_THAT(take(step(number, 0, 1, 1, {})), HasSubstr("must be the one after step 7"));
   }
   EXPECT_EQ(take(step(8, 0, 1, 1, {})), "");
 }
@@ -136,7 +136,7 @@ TEST_F(PageTablesTest, APrefixIsComputedInTheStepInWhichItsSequenceBegins) {
 TEST_F(PageTablesTest, OneSlotIsOneSequenceOfAStep) {
   cluster::Step twice = step(0, 1, 0, 1, {1}, true);
   *twice.add_sequences() = twice.sequences(0);
-  EXPECT_THAT(take(twice), HasSubstr("sequence 1: slot 1 is another sequence's of this step"));
+  EXPECT_THAT(take(twice), HasSubstr("sequence 1: slot 1 is another sequence's in this step"));
   twice.mutable_sequences(1)->set_slot(0);
   EXPECT_EQ(take(twice), "");
 }

@@ -12,9 +12,9 @@
 #include <sstream>
 
 #include "base/status.h"
-#include "tests/support/late_device.h"
+#include "tests/support/devices/late_device.h"
+#include "tests/support/files/test_data.h"
 #include "tests/support/steps.h"
-#include "tests/support/test_data.h"
 #include "tests/support/tiny_program.h"
 #include "tests/worker/device/graph_pair.h"
 #include "worker/collectives/devices/staged.h"

@@ -71,12 +71,12 @@ INSTANTIATE_TEST_SUITE_P(
         {"EmbeddingsMissing", "need 32 bytes of embeddings, found 0",
          [](S s) { s.clear_embeddings(); }},
         {"EmbeddingsUnasked", "0 rows with token -1", [](S s) { s.set_tokens(4, 3); }},
-        {"TooManyRows", "at most 8 rows",
+        {"TooManyRows", "rows must be at most 8",
          [](S s) {
            for (int i = 0; i < 4; ++i) s.add_tokens(1);
          }},
         {"RowsBesideSequences", "must add up to 6 tokens, found 5", [](S s) { s.add_tokens(1); }},
-        {"TooManySequences", "at most 2 sequences",
+        {"TooManySequences", "sequences must be at most 2",
          [](S s) { *s.add_sequences() = cluster::StepSequence(s.sequences(0)); }},
         {"NoRowsInSequence", "sequence 1: rows must be 1",
          [](S s) { s.mutable_sequences(1)->set_rows(0); }},
@@ -94,7 +94,7 @@ INSTANTIATE_TEST_SUITE_P(
          [](S s) { s.mutable_sequences(0)->set_pages(1, -1); }},
         {"PageBehindLast", "page must be 0 to 4, found 5",
          [](S s) { s.mutable_sequences(0)->set_pages(1, 5); }},
-        {"TooManyOutputs", "at most 3 outputs",
+        {"TooManyOutputs", "outputs must be at most 3",
          [](S s) {
            for (int i = 0; i < 2; ++i) s.add_outputs()->set_row(4);
          }},
@@ -109,7 +109,7 @@ INSTANTIATE_TEST_SUITE_P(
          [](S s) { s.mutable_outputs(0)->set_top_count(-1); }},
         {"RawTopNegative", "raw_top_count must be",
          [](S s) { s.mutable_outputs(0)->set_raw_top_count(-1); }},
-        {"RawIdBehindVocab", "raw_ids must be of the vocabulary, found 100",
+        {"RawIdBehindVocab", "raw_ids must be in the vocabulary, found 100",
          [](S s) { s.mutable_outputs(0)->add_raw_ids(100); }},
         {"MaskShort", "mask must be", [](S s) { s.mutable_outputs(1)->set_mask("12345678"); }},
         {"EditTwice", "edits must have ids ascending",
@@ -118,7 +118,7 @@ INSTANTIATE_TEST_SUITE_P(
          [](S s) { s.mutable_outputs(1)->mutable_edits(1)->set_id(100); }},
         {"EditNegative", "edits must have ids",
          [](S s) { s.mutable_outputs(1)->mutable_edits(0)->set_id(-5); }},
-        {"RepetitionNan", "edit of id 99 must be of numbers",
+        {"RepetitionNan", "edit of id 99 must have valid numbers",
          [](S s) { s.mutable_outputs(1)->mutable_edits(1)->set_repetition(NAN); }},
     }),
     [](const auto& info) { return info.param.name; });

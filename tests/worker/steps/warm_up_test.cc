@@ -7,10 +7,10 @@
 #include <gtest/gtest.h>
 
 #include "base/status.h"
-#include "tests/support/late_device.h"
+#include "tests/support/devices/late_device.h"
+#include "tests/support/devices/wrapped_device.h"
 #include "tests/support/steps.h"
 #include "tests/support/tiny_program.h"
-#include "tests/support/wrapped_device.h"
 #include "worker/collectives/devices/staged.h"
 #include "worker/collectives/local.h"
 #include "worker/steps/state.h"

@@ -11,7 +11,7 @@
 #include <fstream>
 
 #include "base/threads/thread_pool.h"
-#include "tests/support/temp_folder.h"
+#include "tests/support/files/temp_folder.h"
 #include "worker/kernels/find.h"
 #include "worker/weights/weights_key.h"
 

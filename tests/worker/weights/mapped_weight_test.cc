@@ -8,7 +8,7 @@
 #include <fstream>
 
 #include "base/numbers/float16.h"
-#include "tests/support/safetensors_writer.h"
+#include "tests/support/files/safetensors_writer.h"
 #include "tests/support/steps.h"
 #include "tests/support/tiny_program.h"
 #include "worker/collectives/local.h"

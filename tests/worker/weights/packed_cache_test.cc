@@ -17,8 +17,8 @@
 #include <vector>
 
 #include "base/threads/thread_pool.h"
-#include "tests/support/child_process.h"
-#include "tests/support/temp_folder.h"
+#include "tests/support/files/temp_folder.h"
+#include "tests/support/processes/child_process.h"
 
 namespace lockstep {
 namespace {

@@ -8,7 +8,7 @@
 #include <cstring>
 
 #include "base/threads/thread_pool.h"
-#include "tests/support/safetensors_writer.h"
+#include "tests/support/files/safetensors_writer.h"
 #include "tests/support/tiny_program.h"
 #include "worker/weights/weights.h"
 

@@ -10,7 +10,7 @@
 #include <numeric>
 
 #include "base/threads/thread_pool.h"
-#include "tests/support/safetensors_writer.h"
+#include "tests/support/files/safetensors_writer.h"
 #include "worker/kernels/find.h"
 
 namespace lockstep {
@@ -149,7 +149,7 @@ TEST(WeightsTest, WhatIsNoNumberIsNamedAndNotPacked) {
   auto checkpoint = Checkpoint::open(folder.path());
   ASSERT_TRUE(checkpoint.ok());
   const auto weights = Case(kSymmetric, 32, 64).load(WeightSource(*std::move(checkpoint)), 1);
-  EXPECT_THAT(weights.status().message(), HasSubstr("w: wanted finite numbers to quantize"));
+  EXPECT_THAT(weights.status().message(), HasSubstr("w: must be finite numbers to be quantized"));
 }
 
 TEST(WeightsTest, ProgressCountsBytesOfTheKind) {

@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 // Copies, then the table of CUDA kernels over shapes of an 8-billion-parameter Llama: microseconds,
-// GB/s and GFLOP/s of each, a JSON object a line. Every figure is the median of several runs of
-// many calls in a row; weights and pages are as many as the GPU's cache cannot hold, and of small
-// random numbers. Of quantized weights two kinds.
-//   cuda_bench            all of that
-//   cuda_bench --devices  the GPUs that can be used; exit code 2 and why where there are none
+// GB/s and GFLOP/s of each, one JSON object per line. Every figure is the median of several runs of
+// many consecutive calls; weights and pages exceed the GPU's cache and hold small random numbers.
+// Two kinds of quantized weights are measured.
+//   cuda_bench            everything
+//   cuda_bench --devices  the usable GPUs; exit code 2 and the reason if there are none
 #include <algorithm>
 #include <chrono>
 #include <cstdio>
@@ -14,7 +14,7 @@
 #include <string>
 #include <vector>
 
-#include "operators/schema.h"
+#include "operators/schema/schema.h"
 #include "worker/kernels/device.h"
 #include "worker/kernels/device_step.h"
 #include "worker/kernels/find.h"
@@ -40,8 +40,8 @@ class Bench {
     }
   }
 
-  // Sixteen bits make a number of 0.0078 to 0.12 of either sign as bf16, and two of them one as
-  // float32; as codes they are what they are.
+  // As bf16, 16 bits are a number of 0.0078 to 0.12 of either sign, and so are two of them as
+  // float32; as codes any bits are valid.
   TensorView matrix(int64_t rows, int64_t cols, DType dtype) {
     return {filled(rows * cols * dtype_bytes(dtype)), rows, cols, cols, dtype};
   }
@@ -61,7 +61,7 @@ class Bench {
   void finish() {
     if (const char* failure = device_.synchronize(); failure != nullptr) fail(failure);
   }
-  // Microseconds of one call, the median.
+  // Microseconds per call, the median.
   template <typename Call>
   double microseconds(const Call& call) {
     std::vector<double> found;
@@ -89,7 +89,7 @@ class Bench {
         "%.1f}\n",
         kernel, shape.c_str(), time, static_cast<double>(bytes) / time / 1e3,
         static_cast<double>(flops) / time / 1e3);
-    std::fflush(stdout);  // Whoever ends it too early has the rest.
+    std::fflush(stdout);  // If the process is killed, earlier results are kept.
   }
   void release() { memory_.clear(); }
   Device& device() { return device_; }
@@ -105,7 +105,7 @@ class Bench {
   std::vector<DeviceMemory> memory_;
 };
 
-// Calls take the weight at args.in[1] and its copies behind it in rotation.
+// Calls use the weight at args.in[1] and its copies after it in rotation.
 void run(Bench& bench, const KernelEntry& kernel, KernelArgs args, const StepView* step,
          const std::string& shape, int64_t weight_copies = 1, int64_t weight_bytes = 0) {
   DeviceStep on_device(
@@ -230,7 +230,7 @@ void run_candidates(Bench& bench, const KernelEntry& kernel, int64_t outputs) {
   run(bench, kernel, args, &step, std::to_string(outputs) + " x " + std::to_string(kVocab));
 }
 
-// Bytes of a copy within the GPU count twice: read and written.
+// Copies within the GPU count their bytes twice: read and written.
 void run_copies(Bench& bench) {
   Device& device = bench.device();
   std::byte *to = bench.own(kCycledBytes), *from = bench.filled(kCycledBytes);

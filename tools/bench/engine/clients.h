@@ -9,8 +9,8 @@
 
 namespace lockstep::bench {
 
-// Runs `streams` copies of the request at once and waits for their ends; tokens and failures are
-// counted in the timeline.
+// Runs `streams` copies of the request at once and waits for their ends; counts tokens and failures
+// in the timeline.
 void run_clients(const std::string& address, const v1::GenerateRequest& request, int streams,
                  Timeline& timeline);
 

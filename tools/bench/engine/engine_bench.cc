@@ -1,15 +1,14 @@
 // SPDX-License-Identifier: Apache-2.0
-// What the coordinator costs: the real engine, cluster port and public port, between ranks that
-// answer at once and clients that read at once, all in processes of their own.
+// The cost of the coordinator: the real engine, cluster port and public port, between ranks that
+// answer at once and clients that read at once, all in separate processes.
 //   engine_bench [--streams 1,8,64] [--sampling greedy,temperature,top_p,logprobs] [--ranks 2]
 //                [--tokens 200] [--compute-us 0] [--model MODEL] [--json]
-// gap: from the last rank's answer to a step until the last rank has the next one, as the ranks see
-// it, while all streams draw a token in each step. wire: the same where a step is empty and no
-// engine is asked. The goal for gap: 150 us and 3 us per stream, and 15 us more per stream with
-// top_p or logprobs. --compute-us: ranks answer after so long, as workers do that compute; the
-// clients of the step before have read by then, where at once they take the processors that the
-// engine is waiting for. cpu: processor time of the coordinator's process per token that clients
-// read.
+// gap: from the last rank's answer to a step until the last rank has the next one, measured by the
+// ranks, while all streams draw a token in each step. wire: the same with empty steps and without
+// an engine. The goal for gap: 150 us and 3 us per stream, and 15 us more per stream with top_p or
+// logprobs. --compute-us: ranks answer after this time, like workers that compute; meanwhile the
+// clients of the previous step have read, while with 0 they compete with the engine for CPUs. cpu:
+// CPU time of the coordinator's process per token that clients read.
 #include <spdlog/spdlog.h>
 #include <sys/resource.h>
 #include <sys/wait.h>
@@ -57,7 +56,7 @@ constexpr char kConfig[] = R"({"architectures": ["LlamaForCausalLM"], "model_typ
 struct Case {
   int streams = 1;
   std::string sampling;
-  // Of the goal, in microseconds.
+  // The goal in microseconds.
   double goal() const {
     const bool wide = sampling == "top_p" || sampling == "logprobs";
     return 150 + streams * (wide ? 18.0 : 3.0);
@@ -69,7 +68,7 @@ struct Result {
   double gap_p99_us = 0;
   double cpu_us = 0;  // Per token.
   double tokens_per_s = 0;
-  int64_t steps = 0;  // That were looked at.
+  int64_t steps = 0;  // The measured ones.
 };
 
 v1::GenerateRequest request_of(const Case& one, const Flags& flags) {
@@ -94,7 +93,7 @@ double cpu_seconds() {
   return seconds(usage.ru_utime) + seconds(usage.ru_stime);
 }
 
-// A process that waits for a line, an address, before it does its work.
+// A process that waits for a line, an address, before it works.
 class Child {
  public:
   template <typename Work>
@@ -137,7 +136,7 @@ double percentile(std::vector<double>& values, double share) {
   return *place;
 }
 
-// Microseconds from each step since `begin_ns` to the next, where both have so many outputs.
+// Microseconds from each step since `begin_ns` to the next, if both have `outputs` outputs.
 std::vector<double> gaps(Timeline& timeline, int ranks, int64_t begin_ns, int outputs) {
   std::vector<double> found;
   for (uint64_t step = 1; step < kMaxSteps; ++step) {
@@ -175,7 +174,7 @@ Result run_case(const Case& one, const Child& client, InferenceService& service,
           .steps = static_cast<int64_t>(found.size())};
 }
 
-// Without an engine: empty steps as fast as they go.
+// Without an engine: empty steps, as fast as possible.
 absl::StatusOr<double> measure_wire(const Model& model, const ServiceOptions& options,
                                     const std::vector<Child>& ranks, Timeline& timeline) {
   ASSIGN_OR_RETURN(const std::unique_ptr<ClusterHost> host, ClusterHost::start(&model, options));
@@ -224,7 +223,7 @@ void print(const Case& one, const Result& result, const Flags& flags) {
 }
 
 absl::Status run(const Flags& flags, const std::string& model_path, Timeline& timeline) {
-  // All processes are there before this one has a thread.
+  // All processes are forked before this one has a thread.
   const std::vector<Child> wire_ranks = start_ranks(flags.ranks, timeline);
   const std::vector<Child> ranks = start_ranks(flags.ranks, timeline);
   std::vector<Case> cases;
@@ -274,7 +273,7 @@ absl::Status run(const Flags& flags, const std::string& model_path, Timeline& ti
 
 absl::Status main_of(const Flags& flags) {
   if (flags.ranks < 1 || flags.ranks > kMaxRanks) {
-    return invalid_argument("--ranks {}: want 1 to {}", flags.ranks, kMaxRanks);
+    return invalid_argument("--ranks: must be 1 to {1}, found {0}", flags.ranks, kMaxRanks);
   }
   spdlog::set_level(spdlog::level::warn);
   Timeline* timeline = Timeline::share();
@@ -293,17 +292,19 @@ absl::Status main_of(const Flags& flags) {
 }  // namespace lockstep::bench
 
 int main(int argc, char** argv) {
-  CLI::App app("What the coordinator costs per step and token, with workers that answer at once.");
+  CLI::App app("The coordinator's cost per step and token, with workers that answer at once.");
   lockstep::bench::Flags flags;
-  app.add_option("--streams", flags.streams, "At once, one case for each")->delimiter(',');
+  app.add_option("--streams", flags.streams, "Concurrent streams; one case for each")
+      ->delimiter(',');
   app.add_option("--sampling", flags.sampling, "greedy, temperature, top_p, logprobs")
       ->delimiter(',');
   app.add_option("--ranks", flags.ranks)->capture_default_str();
-  app.add_option("--tokens", flags.tokens, "Of each stream")->capture_default_str();
-  app.add_option("--compute-us", flags.compute_us, "That a rank takes for a step")
+  app.add_option("--tokens", flags.tokens, "Tokens of each stream")->capture_default_str();
+  app.add_option("--compute-us", flags.compute_us, "A rank's time for a step")
       ->check(CLI::Range(0, 1000000))
       ->capture_default_str();
-  app.add_option("--model", flags.model, "Whose tokenizer and shape (default: a 1B shape, ids)");
+  app.add_option("--model", flags.model,
+                 "The model with the tokenizer and shape (default: a 1B shape, ids)");
   app.add_flag("--json", flags.json);
   CLI11_PARSE(app, argc, argv);
   const absl::Status status = lockstep::bench::main_of(flags);

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Answers are made before they are asked for where their size allows it: one per kind of output.
+// If the size allows it, answers are made in advance: one per kind of output.
 #include "tools/bench/engine/instant_rank.h"
 
 #include <unistd.h>
@@ -22,7 +22,7 @@ namespace {
 
 constexpr int64_t kPages = 1 << 20;
 
-// The rank's slice of the vocabulary, of whole blocks; the last rank has the rest.
+// The rank's slice of the vocabulary, in whole blocks; the last rank has the rest.
 struct Slice {
   int64_t begin = 0;
   int64_t end = 0;
@@ -108,7 +108,7 @@ class InstantRank {
     stamp.answered_ns = steady_now_ns();
   }
 
-  // The same for every output that asks alike: nine tenths of the probability are in few ids.
+  // The same for every output with equal requests: nine tenths of the probability are in few ids.
   const cluster::Candidates& answer_of(const cluster::Output& output) {
     if (made_for_.top_count() == output.top_count() &&
         made_for_.raw_top_count() == output.raw_top_count() &&

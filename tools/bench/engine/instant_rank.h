@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // A worker that computes nothing: it answers each Step at once, or after Timeline::compute_us, with
-// candidates of the sizes that were asked for, so that all the time from its answer to the next
-// Step is the coordinator's and the wire's.
+// candidates of the requested sizes. So all the time from its answer to the next Step is spent in
+// the coordinator and the network.
 #pragma once
 
 #include <string>
@@ -11,7 +11,7 @@
 
 namespace lockstep::bench {
 
-// Joins and serves until the coordinator goes away.
+// Joins and serves until the coordinator is gone.
 absl::Status run_instant_rank(const std::string& coordinator, const std::string& token,
                               Timeline& timeline);
 

@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
-// What a long prompt does to others on a running server, and what the prefix cache saves:
+// The effect of a long prompt on others on a running server, and the savings of the prefix cache:
 //   lockstep serve SHAPE --random-weights 1 --quantize q8 --threads 2 --grpc 127.0.0.1:50051 &
 //   latency_bench --grpc 127.0.0.1:50051 [--streams 8] [--prompt 4000] [--shared 2000]
-// It prints JSON, times in ms: between two tokens of a stream, while the streams are alone and
-// while the long prompt is computed; the long prompt's first token; the first token of a prompt,
-// and of another one that begins with the same tokens.
+// Prints JSON, times in ms: between two tokens of a stream, while the streams are alone and while
+// the long prompt is computed; the long prompt's first token; the first token of a prompt, and of
+// another one that begins with the same tokens.
 #include <fmt/format.h>
 #include <grpcpp/grpcpp.h>
 
@@ -47,7 +47,7 @@ v1::GenerateRequest request_of(int seed, int prompt, int max_tokens) {
   return request;
 }
 
-// A call that was started; times of its tokens.
+// A started call and the times of its tokens.
 class Call {
  public:
   Call(const std::string& address, const v1::GenerateRequest& request)
@@ -74,7 +74,7 @@ class Call {
     const std::scoped_lock lock(mutex_);
     return times_.empty() ? -1 : ms_between(begin_, times_[0]);
   }
-  // Between two tokens, of which the second came in (begin, end].
+  // Times between two tokens, if the second arrived in (begin, end].
   std::vector<double> gaps(Clock::time_point begin, Clock::time_point end) const {
     const std::scoped_lock lock(mutex_);
     std::vector<double> found;
@@ -143,14 +143,14 @@ nlohmann::json measure_long_prompt(const Flags& flags) {
   return result;
 }
 
-// The second prompt ends otherwise.
+// The second prompt has a different end.
 nlohmann::json measure_shared(const Flags& flags) {
   v1::GenerateRequest request = request_of(200, flags.shared, 1);
   request.mutable_prompt_ids()->add_ids(5);
   const auto stub = v1::Generation::NewStub(
       grpc::CreateChannel(flags.address, grpc::InsecureChannelCredentials()));
   std::vector<double> times;
-  for (int i = 0; i < 2; ++i) {  // On one connection: that is one client.
+  for (int i = 0; i < 2; ++i) {  // On one connection: this is one client.
     request.mutable_prompt_ids()->set_ids(flags.shared, 5 + i);
     grpc::ClientContext context;
     v1::GenerateResponse response;
@@ -170,12 +170,12 @@ nlohmann::json measure_shared(const Flags& flags) {
 }  // namespace lockstep::bench
 
 int main(int argc, char** argv) {
-  CLI::App app("Times between tokens beside a long prompt, and behind a shared one.");
+  CLI::App app("Times between tokens during a long prompt, and after a shared one.");
   lockstep::bench::Flags flags;
-  app.add_option("--grpc", flags.address, "Where the server answers")->capture_default_str();
-  app.add_option("--streams", flags.streams, "That decode")->capture_default_str();
+  app.add_option("--grpc", flags.address, "The server's address")->capture_default_str();
+  app.add_option("--streams", flags.streams, "Streams that decode")->capture_default_str();
   app.add_option("--prompt", flags.prompt, "Tokens of the long prompt")->capture_default_str();
-  app.add_option("--shared", flags.shared, "Tokens with which two prompts begin")
+  app.add_option("--shared", flags.shared, "Tokens at the beginning of two prompts")
       ->capture_default_str();
   app.add_option("--alone", flags.alone, "Tokens of each stream before the long prompt")
       ->capture_default_str();

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// What instant ranks note of every step, in memory that the bench's processes share.
+// Instant ranks' records of every step, in memory that the bench's processes share.
 #pragma once
 
 #include <sys/mman.h>
@@ -20,13 +20,13 @@ struct Timeline {
     std::atomic<int32_t> outputs{0};
   };
   Stamp stamps[kMaxRanks][kMaxSteps];
-  std::atomic<int64_t> tokens{0};    // That clients read.
-  std::atomic<int64_t> failures{0};  // Of clients.
+  std::atomic<int64_t> tokens{0};    // Read by clients.
+  std::atomic<int64_t> failures{0};  // Failures of clients.
   int64_t compute_us = 0;            // Set before the processes fork.
 
   Stamp& at(int rank, uint64_t step) { return stamps[rank][step % kMaxSteps]; }
 
-  // Before the processes fork; lives until the last of them ends.
+  // Call before the processes fork; lives until the last of them ends.
   static Timeline* share() {
     void* memory =
         mmap(nullptr, sizeof(Timeline), PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);

@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The folders of vLLM's source package that test a server over HTTP, in the folder of the first
-argument. The package comes from PyPI; pip would build it, which needs torch."""
+"""Downloads the folders of vLLM's source package that test a server over HTTP into the folder of
+the first argument. The package comes from PyPI; pip would build it, which needs torch."""
 import io
 import re
 import sys
@@ -11,13 +11,13 @@ from pathlib import Path
 
 VERSION = "0.33.0"
 INDEX = "https://pypi.org/simple/vllm/"
-# Prefixes in the package. tests/conftest.py and tests/utils.py load the engine: plugin.py has what
-# the tests need of them.
+# Prefixes in the package. tests/conftest.py and tests/utils.py load the engine: plugin.py has the
+# parts that the tests need.
 WANTED = ("tests/__init__.py", "tests/entrypoints/__init__.py", "tests/entrypoints/conftest.py",
           "tests/entrypoints/openai/", "tests/entrypoints/serve/__init__.py",
           "tests/entrypoints/serve/tokenize/", "tests/entrypoints/serve/instrumentator/",
           "tests/tool_use/", "examples/")
-# They need a grader, schemathesis or torch.
+# These need a grader, schemathesis or torch.
 UNWANTED = ("tests/entrypoints/openai/correctness/",
             "tests/entrypoints/openai/test_openai_schema.py",
             "tests/entrypoints/openai/completion/test_completion_with_prompt_embeds.py")

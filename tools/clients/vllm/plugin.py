@@ -1,9 +1,9 @@
 # SPDX-License-Identifier: Apache-2.0
 """A pytest plugin: vLLM's own HTTP tests against `lockstep serve`.
 
-It takes the place of vLLM's package and of its tests' fixture. Each RemoteOpenAIServer of a test is
-a server of the model in $SUITE_MODEL, by the name that the test asks for. A test that starts no
-server is vLLM's own matter and is left out.
+It replaces vLLM's package and its tests' fixture. Each RemoteOpenAIServer of a test is a server of
+the model in $SUITE_MODEL, with the name that the test requests. Tests that start no server test
+vLLM itself and are skipped.
 """
 import functools
 import importlib.abc
@@ -25,8 +25,8 @@ MODEL = os.environ["SUITE_MODEL"]
 BINARY = os.environ["SUITE_BINARY"]
 SOURCE = Path(os.environ["SUITE_SOURCE"])
 
-# vLLM's flags: ours, or None for those that change no answer of these tests here. A test whose
-# server has another flag is skipped.
+# vLLM's flags: ours, or None for those that change no answer of these tests. A test whose server
+# has another flag is skipped.
 FLAGS = {
     "--api-key": "--api-keys",
     "--chat-template": "--chat-template",
@@ -48,7 +48,7 @@ FLAGS = {
         "--tensor-parallel-size", "--tokenizer-mode", "--trust-remote-code",
         "--trust-request-chat-template")),
 }
-# The demo's tokenizer has 3,072 tokens: a prompt is some three times as long as vLLM's authors saw.
+# The demo's tokenizer has 3,072 tokens: prompts are about three times longer than elsewhere.
 MIN_CONTEXT = 8192
 
 
@@ -141,7 +141,7 @@ transformers.AutoTokenizer.from_pretrained = get_tokenizer
 
 
 class ModelConfig:
-    """Answers the tests' question: how many tokens the model has."""
+    """Answers the tests' question for the size of the vocabulary."""
     def __init__(self, *_, **__):
         self.config = json.loads((Path(MODEL) / "config.json").read_text())
 
@@ -150,7 +150,7 @@ class ModelConfig:
 
 
 class Absent:
-    """Stands for a name of vLLM's engine: false, every member and call the same again."""
+    """Replaces a name of vLLM's engine: false, every member and call is the same again."""
     def __getattr__(self, name):
         if name.startswith("__"):
             raise AttributeError(name)
@@ -183,7 +183,7 @@ def absent_module(name: str) -> types.ModuleType:
 
 
 class AbsentPackages(importlib.abc.MetaPathFinder, importlib.abc.Loader):
-    """Finds vllm, torch and what only its engine's tests import."""
+    """Finds vllm, torch and packages that only its engine's tests import."""
     ROOTS = {"vllm", "torch", "schemathesis", "starlette", "fastapi", "uvicorn", "openai_harmony"}
 
     def find_spec(self, name, path=None, target=None):

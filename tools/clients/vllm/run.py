@@ -1,13 +1,13 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Runs vLLM's HTTP tests (fetch.py) by plugin.py against the binary of the first argument.
+"""Runs vLLM's HTTP tests (fetch.py) with plugin.py against the binary of the first argument.
 
     run.py BINARY [ARGUMENT OF pytest]...
     run.py BINARY --ci
 
 Prints how many passed, are not applicable, are known gaps or are faults, and each fault. The states
-of tests that fail are in outcomes.txt; a test that fails and is not there is a fault, and makes the
-exit code 1. With --ci it runs the tests of ci.txt, of which each must pass; the exit code
-is 77 where they cannot be fetched or run.
+of tests that fail are in outcomes.txt; a test that fails and is not there is a fault, and sets the
+exit code to 1. With --ci it runs the tests of ci.txt, each of which must pass; the exit code is 77
+if they cannot be fetched or run.
 """
 import collections
 import fnmatch
@@ -29,7 +29,7 @@ NEEDED = ("openai", "prometheus_client", "pybase64", "pytest", "pytest_asyncio",
 
 
 def suite_model() -> Path:
-    """The demo model with a longer context: the tests' prompts are long, its answers any."""
+    """The demo model with a longer context: the tests' prompts are long, and any answer is fine."""
     folder = WORK / "model"
     folder.mkdir(parents=True, exist_ok=True)
     for file in (ROOT / "demo").iterdir():
@@ -43,14 +43,14 @@ def suite_model() -> Path:
 
 
 def test_files(source: Path) -> list[Path]:
-    """Those whose tests call a server by a client or a fixture of one."""
+    """Files whose tests call a server through a client or a client's fixture."""
     return [path for path in sorted(source.rglob("test_*.py"))
             if "RemoteOpenAIServer" in (text := path.read_text()) or "client.responses" in text
             or "client.chat" in text]
 
 
 def known_outcomes() -> list[tuple[str, str]]:
-    """(pattern of a test's name, state) as in outcomes.txt; the first that fits counts."""
+    """(pattern of a test's name, state) from outcomes.txt; the first match counts."""
     rows = []
     for line in (HERE / "outcomes.txt").read_text().splitlines():
         if line and not line.startswith("#"):
@@ -80,7 +80,7 @@ def ci_tests() -> list[Path]:
 
 
 def report_ci(found: dict[str, tuple[str, str]], code: int) -> int:
-    """One that is skipped says as little as one that fails."""
+    """A skipped test counts as a failed one."""
     others = {name: result for name, result in found.items() if result[0] != "passed"}
     for name, (state, why) in sorted(others.items()):
         print(f"{state}: {name}: {why}")

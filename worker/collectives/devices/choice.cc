@@ -19,14 +19,14 @@
 namespace lockstep {
 namespace {
 
-// Of a rank.
+// The state of a rank's NCCL.
 enum class Library : int32_t { kThere, kMissing, kSwitchedOff, kStuck };
 
-// What every rank tells the others.
+// Every rank sends its card to the others.
 struct Card {
-  std::array<char, 32> address{};  // Of its GPU.
+  std::array<char, 32> address{};  // The GPU's address.
   Library library = Library::kThere;
-  int32_t nccl_version = 0;  // Where it is there.
+  int32_t nccl_version = 0;  // Set if it is there.
   int32_t host = 0;
 };
 
@@ -42,12 +42,12 @@ const char* text_of(Library library) {
 }
 
 struct Obstacle {
-  std::string text;        // "": there is none.
-  bool on_purpose = true;  // Nobody expected NCCL.
+  std::string text;        // Empty if there is none.
+  bool on_purpose = true;  // NCCL was not expected to work.
 };
 
-// Two ranks with one GPU: kernels of theirs that wait for each other might never run beside each
-// other. "": there are none.
+// Names two ranks with one GPU: kernels that wait for each other might never run at the same time
+// there. "" if there are none.
 std::string shared_gpu_of(const std::vector<Card>& cards) {
   for (size_t rank = 0; rank < cards.size(); ++rank) {
     for (size_t other = 0; other < rank; ++other) {
@@ -59,7 +59,7 @@ std::string shared_gpu_of(const std::vector<Card>& cards) {
   return "";
 }
 
-// Why these ranks cannot use NCCL. The same on every rank.
+// Why these ranks cannot use NCCL, or "". The same on every rank.
 Obstacle obstacle_of(const std::vector<Card>& cards) {
   if (std::string shared = shared_gpu_of(cards); !shared.empty()) return {std::move(shared)};
   for (size_t rank = 0; rank < cards.size(); ++rank) {
@@ -88,7 +88,7 @@ Card card_of(const Device& device, const DeviceMeeting& meeting, const absl::Sta
   return card;
 }
 
-// By memory that GPUs share, where all ranks can. Null, and the same on all of them, where not.
+// A link through memory that GPUs share. Null, on all ranks alike, if one of them cannot use it.
 absl::StatusOr<std::unique_ptr<PeerLink>> link_of(const std::vector<Card>& cards, Collective& met,
                                                   Device& device, const DeviceMeeting& meeting,
                                                   std::string* problem) {
@@ -105,7 +105,7 @@ absl::StatusOr<std::unique_ptr<PeerLink>> link_of(const std::vector<Card>& cards
                            problem);
 }
 
-// NCCL or the host.
+// Collectives by NCCL, or else through the host.
 absl::StatusOr<std::unique_ptr<Collective>> library_or_host(
     std::unique_ptr<Collective> met, Device& device, const DeviceMeeting& meeting,
     const absl::StatusOr<Nccl>& nccl, Obstacle obstacle, CollectiveChoice* choice) {
@@ -120,12 +120,12 @@ absl::StatusOr<std::unique_ptr<Collective>> library_or_host(
     obstacle = {library + " failed, " + problem, false};
   } else if (absl::IsNotFound(nccl.status())) {
     obstacle.text += " (" + message_of(nccl.status()) +
-                     "; pip install nvidia-nccl-cu13 has it, and LOCKSTEP_NCCL names a file)";
+                     "; pip install nvidia-nccl-cu13, or name a file with LOCKSTEP_NCCL)";
   } else if (!nccl.ok()) {
     obstacle.text += " (" + message_of(nccl.status()) + ")";
   }
   choice->fell_back = !obstacle.on_purpose;
-  choice->text = "by way of the host: " + obstacle.text;
+  choice->text = "through the host: " + obstacle.text;
   return staged_collective(std::move(met), device);
 }
 

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// How ranks whose operands are on devices meet: decided together, so that all choose alike.
+// How ranks with operands on devices meet: they decide together, so that all choose alike.
 #pragma once
 
 #include <atomic>
@@ -15,24 +15,23 @@
 namespace lockstep {
 
 struct DeviceMeeting {
-  std::chrono::nanoseconds timeout = kCollectiveTimeout;  // Of setting up, and of every step.
-  const std::atomic<bool>* cancelled = nullptr;           // Ends the setting up once it is true.
-  std::string nccl;   // Which library to look for: see load_nccl().
-  int host = 0;       // A number of this rank's host: GPUs of two hosts may have one address.
+  std::chrono::nanoseconds timeout = kCollectiveTimeout;  // For setting up, and for every step.
+  const std::atomic<bool>* cancelled = nullptr;           // If it turns true, setting up ends.
+  std::string nccl;   // The library to look for: see load_nccl().
+  int host = 0;       // A number of this rank's host: GPUs of two hosts may have equal addresses.
   bool pads = false;  // See PeerLinkArgs.
 };
 
 struct CollectiveChoice {
-  std::string text;  // What it came to and why, in some words; "": there was no choice.
-  // NCCL should have done it: it failed, or is not there though each rank has a GPU of its own.
+  std::string text;  // The choice and its reason, in a few words; "" if there was no choice.
+  // NCCL was expected but failed, or is missing although each rank has its own GPU.
   bool fell_back = false;
 };
 
-// `met` joins the ranks on the host; every rank calls this next. A processor's ranks go on with it
-// as it is. GPUs take NCCL where each rank has one of its own and a library and all could connect
-// by it, else they go by way of the host. Where in addition all reach each other's memory, sums and
-// small gathers go there. All choose alike, with the same words but for what a rank says of its own
-// library.
+// `met` joins the ranks on the host; every rank calls this next. Ranks on CPUs keep `met`. GPUs use
+// NCCL if each rank has its own GPU and the library and all could connect, else they go through the
+// host. If all also reach each other's memory, sums and small gathers use it. All choose alike, and
+// say so in the same words, except for what a rank says about its own library.
 absl::StatusOr<std::unique_ptr<Collective>> device_collective(std::unique_ptr<Collective> met,
                                                               Device& device,
                                                               const DeviceMeeting& meeting,

@@ -28,8 +28,8 @@ class DirectCollective final : public Collective {
     return waited;
   }
 
-  // What a launch gets by value depends on the operands alone: exchanges are counted, and ended, in
-  // memory.
+  // A launch's arguments by value depend on the operands alone: the count of exchanges and the end
+  // of the group are in memory.
   bool can_be_captured(int64_t gather_bytes) const override {
     return link_->all_pad() && gather_bytes <= kMaxDirectGatherBytes;
   }
@@ -43,7 +43,7 @@ class DirectCollective final : public Collective {
                               .rows = rows});
   }
 
-  // Of sums that are not shared out, so that a rank has whole rows.
+  // Only for sums that each rank computes whole, so that it has whole rows.
   absl::StatusOr<bool> reduce_add_norm(const KernelArgs& args) override {
     const TensorView& sum = args.in[1];
     const int64_t bytes = sum.rows * sum.cols * static_cast<int64_t>(sizeof(float));
@@ -66,7 +66,7 @@ class DirectCollective final : public Collective {
     return link_->all_gather(gather);
   }
 
-  // The other one's first: what it has queued may never end by itself.
+  // Finishes other_ first: what it has queued may never end by itself.
   absl::Status finish() override {
     const absl::Status status = other_->finish();
     if (!status.ok()) link_->abort();
@@ -78,7 +78,7 @@ class DirectCollective final : public Collective {
 
  private:
   const std::unique_ptr<PeerLink> link_;
-  std::unique_ptr<Collective> other_;  // The first to go: the link waits for the device.
+  std::unique_ptr<Collective> other_;  // Destroyed first: the link waits for the device.
   std::atomic<int64_t> wait_ns_{0};
 };
 

@@ -9,11 +9,11 @@
 
 namespace lockstep {
 
-// Gathers of more go by the other collective, which may move them in better ways.
-inline constexpr int64_t kMaxDirectGatherBytes = 512 << 10;  // Of the rank that gives the most.
+// Larger gathers use the other collective, which may be faster for them.
+inline constexpr int64_t kMaxDirectGatherBytes = 512 << 10;  // Bytes of the widest rank.
 
-// all_reduce adds in rank order, whatever the sizes: the bits of the host's. Operands are on
-// `link`'s device; what is not done there goes by `other`.
+// all_reduce adds in rank order at every size, so it has the host's bits. Operands are on `link`'s
+// device; what this class does not do goes to `other`.
 std::unique_ptr<Collective> direct_collective(std::unique_ptr<PeerLink> link,
                                               std::unique_ptr<Collective> other);
 

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
-// The communicator blocks: one that does not lets a thread launch each of its calls. What it may
-// wait for is always its peers, so a watchdog aborts it where a call takes too long. Only joining
-// cannot be aborted, before there is anything to abort: a thread of its own does it, and is left to
-// itself where it does not come back in time.
+// The communicator is a blocking one: a non-blocking one makes a thread launch each of its calls.
+// Only its peers can make it wait, so a watchdog aborts it if a call takes too long. Joining cannot
+// be aborted, since there is no communicator yet: its own thread does it, and is abandoned if it
+// does not return in time.
 #include "worker/collectives/devices/nccl.h"
 
 #include <algorithm>
@@ -23,7 +23,7 @@ namespace {
 using Clock = std::chrono::steady_clock;
 
 constexpr int kSuccess = 0, kInProgress = 7;
-constexpr int kBytes = 1, kFloat = 7;  // Types: uint8, float32.
+constexpr int kBytes = 1, kFloat = 7;  // NCCL's types uint8, float32.
 constexpr int kSum = 0;
 
 class NcclCollective final : public Collective {
@@ -38,7 +38,7 @@ class NcclCollective final : public Collective {
         watchdog_([this] { end_communicator(); }, cancelled) {}
   ~NcclCollective() override { end_communicator(); }
 
-  // "", or in a line why these ranks go by another way: the same on all of them.
+  // Returns "", or one line that says why these ranks use another way: the same on all of them.
   absl::StatusOr<std::string> connect();
   std::unique_ptr<Collective> give_back() { return std::move(met_); }
 
@@ -59,7 +59,7 @@ class NcclCollective final : public Collective {
   absl::Status try_gather();
   absl::Status gather_parts(const GatherArgs& args, std::byte* out);
   absl::Status reserve(int64_t bytes);
-  // Waits until the device has done all that is queued, and asks the communicator meanwhile.
+  // Waits until the device has done all queued work, and polls the communicator meanwhile.
   absl::Status settle();
   Clock::time_point deadline() const { return std::min(connect_by_, Clock::now() + timeout_); }
   absl::Status late(Clock::time_point since) {
@@ -71,7 +71,7 @@ class NcclCollective final : public Collective {
     return fail(absl::AbortedError(fmt::format("aborted on rank {}", rank())));
   }
 
-  // A call that queues, and may wait for its peers.
+  // Makes a call that queues, and may wait for its peers.
   template <typename Function>
   absl::Status call(const Function& function) {
     if (watchdog_.aborted()) return ended();
@@ -84,20 +84,20 @@ class NcclCollective final : public Collective {
     if (verdict == Watchdog::Verdict::kLate) return late(begin);
     return result == kSuccess || result == kInProgress ? absl::OkStatus() : fail(error_of(result));
   }
-  // The library's own words, and those on what it met with, as far as they go on one line.
+  // NCCL's text and its last error, as much as fits one line.
   absl::Status error_of(int result) const {
     const char* met_with = nccl_.last_error(comm_.load());
     std::string text = fmt::format("NCCL: {}", nccl_.error_text(result));
     if (met_with != nullptr && met_with[0] != 0) text += fmt::format(": {}", met_with);
     return absl::UnavailableError(text.substr(0, text.find('\n')));
   }
-  // Ends the communicator; the first reason stays.
+  // Ends the communicator; the first reason is kept.
   absl::Status fail(absl::Status reason) {
     if (failure_.ok()) failure_ = std::move(reason);
     end_communicator();
     return failure_;
   }
-  // Also on the watchdog's thread, while a call is under way.
+  // Called by the watchdog's thread, too, while a call is running.
   void end_communicator() {
     if (const Nccl::Comm comm = comm_.exchange(nullptr); comm != nullptr) nccl_.abort(comm);
   }
@@ -110,18 +110,18 @@ class NcclCollective final : public Collective {
   std::atomic<Nccl::Comm> comm_{nullptr};
   std::vector<RowCopy> unpacked_;
   DeviceMemory packed_;  // A matrix of several rows, stored rank by rank.
-  StagingMemory trial_;  // While ranks connect.
+  StagingMemory trial_;  // Used while ranks connect.
   std::atomic<int64_t> wait_ns_{0};
   absl::Status failure_;
-  Watchdog watchdog_;  // The first to go.
+  Watchdog watchdog_;  // Destroyed first.
 };
 
-// A peer that is not there is only noticed by its silence: ranks give up on each other in half the
-// time, so that those which failed at once still wait for them when they tell what became of it.
+// Only a timeout shows that a peer is missing. Ranks give up on each other in half the time, so
+// that ranks that failed at once still wait for them when they share the outcome.
 absl::StatusOr<std::string> NcclCollective::connect() {
   Nccl::Id own_id;
   const int result = rank() == 0 ? nccl_.get_unique_id(&own_id) : kSuccess;
-  if (result != kSuccess) own_id = {};  // All take part, whatever rank 0 has found.
+  if (result != kSuccess) own_id = {};  // All ranks take part, whether or not rank 0 got an id.
   ASSIGN_OR_RETURN(const std::vector<Nccl::Id> ids, share(*met_, own_id));
   const absl::Status own = result == kSuccess ? try_out(ids[0]) : error_of(result);
   if (own.code() == absl::StatusCode::kAborted) return own;
@@ -133,11 +133,11 @@ absl::StatusOr<std::string> NcclCollective::connect() {
 
 absl::Status NcclCollective::try_out(const Nccl::Id& id) {
   if (id.bytes == Nccl::Id().bytes) {
-    return absl::DeadlineExceededError("rank 0 has no id of a communicator");
+    return absl::DeadlineExceededError("rank 0 got no communicator id");
   }
   RETURN_IF_ERROR(join(id));
   const absl::Status status = try_gather();
-  // The memory of the trial is about to go, or to be used again.
+  // The trial's memory is about to be freed or reused.
   const char* failure = device_.synchronize();
   if (status.ok() && failure != nullptr) return fail(absl::UnavailableError(failure));
   return status;
@@ -159,7 +159,7 @@ absl::Status NcclCollective::join(const Nccl::Id& id) {
   return result == kSuccess ? absl::OkStatus() : fail(error_of(result));
 }
 
-// NCCL connects lazily, at the first call. Element i must arrive as i.
+// NCCL connects lazily, at the first call, so this gathers. Element i must arrive as i.
 absl::Status NcclCollective::try_gather() {
   constexpr int64_t kNumbers = 1024, kBytes = kNumbers * sizeof(int32_t);
   const int64_t total = ranks() * kNumbers;
@@ -183,7 +183,7 @@ absl::Status NcclCollective::try_gather() {
   for (int64_t i = 0; i < total; ++i) {
     if (numbers[i] == i) continue;
     return fail(absl::UnavailableError(
-        fmt::format("NCCL gathered {} where rank {} gave {}", numbers[i], i / kNumbers, i)));
+        fmt::format("NCCL gathered {}, but rank {} gave {}", numbers[i], i / kNumbers, i)));
   }
   trial_ = StagingMemory();
   return absl::OkStatus();
@@ -208,10 +208,10 @@ absl::Status NcclCollective::settle() {
 
 absl::Status NcclCollective::finish() { return settle(); }
 
-// Grows to the largest matrix that ever went through.
+// Grows to the largest matrix seen so far.
 absl::Status NcclCollective::reserve(int64_t bytes) {
   if (bytes <= packed_.bytes() && packed_.data() != nullptr) return absl::OkStatus();
-  RETURN_IF_ERROR(settle());  // What is queued still uses it.
+  RETURN_IF_ERROR(settle());  // Queued work still uses it.
   packed_ = DeviceMemory();
   packed_ = DeviceMemory(device_, bytes);
   if (packed_.data() != nullptr) return absl::OkStatus();
@@ -250,7 +250,7 @@ absl::Status NcclCollective::all_reduce(float* data, int64_t rows, int64_t cols,
 }
 
 // Rank r's part, without gaps, goes to out + rows * boundaries[r] elements on every rank; this
-// rank's is there already, or in args.in where that has no gaps.
+// rank's is already there, or in args.in if that has no gaps.
 absl::Status NcclCollective::gather_parts(const GatherArgs& args, std::byte* out) {
   const auto part = [&](int r) {
     return out + args.rows * args.boundaries[r] * args.element_bytes;
@@ -267,7 +267,7 @@ absl::Status NcclCollective::gather_parts(const GatherArgs& args, std::byte* out
     int first = nccl_.group_start();
     for (int r = 0; r < ranks() && first == kSuccess; ++r) {
       if (bytes(r) == 0) continue;
-      // Within a group nothing is known of a call before the group ends.
+      // Within a group the result of a call is unknown before the group ends.
       const int result = nccl_.broadcast(r == rank() ? own : part(r), part(r), bytes(r), kBytes, r,
                                          comm, device_.queue());
       if (result != kInProgress) first = result;
@@ -283,7 +283,7 @@ absl::Status NcclCollective::all_gather(const GatherArgs& args) {
   if (args.rows * total == 0) return absl::OkStatus();
   if (args.rows == 1) return gather_parts(args, static_cast<std::byte*>(args.out));
   RETURN_IF_ERROR(reserve(args.rows * total * element));
-  // A rank's columns as a matrix of their own.
+  // A rank's columns as a separate matrix without gaps.
   const auto packed = [&](int r, const void* data, int64_t stride) {
     const int64_t cols = args.boundaries[r + 1] - args.boundaries[r];
     return RowCopy{.to = packed_.data() + args.rows * args.boundaries[r] * element,

@@ -34,7 +34,7 @@ void NcclJoining::set(const Change& change) {
 }
 
 void NcclJoining::run(int ranks, const Nccl::Id& id, int rank, Device& device) {
-  device.use_from_this_thread();  // NCCL takes the GPU that its thread uses.
+  device.use_from_this_thread();  // NCCL takes the calling thread's GPU.
   set([this] { began_ = true; });
   Nccl::Config config;
   Nccl::Comm comm = nullptr;

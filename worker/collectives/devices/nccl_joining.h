@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// A rank becomes part of a communicator: a call of NCCL that waits for all ranks, for ever if need
-// be, and cannot be aborted. So a thread of its own makes it, which may be left to itself.
+// A rank joins a communicator: a call of NCCL that waits for all ranks, possibly for ever, and
+// cannot be aborted. So its own thread makes it, which may be abandoned.
 #pragma once
 
 #include <condition_variable>
@@ -14,13 +14,13 @@ namespace lockstep {
 
 class NcclJoining {
  public:
-  // Begins. Returns once the device is not needed any more.
+  // Begins. Returns when the device is not needed any more.
   static std::shared_ptr<NcclJoining> start(const Nccl& nccl, int ranks, const Nccl::Id& id,
                                             int rank, Device& device);
 
-  // For a moment at most. True: it has ended, with this result.
+  // Waits for a moment at most. True: it has ended, with this result.
   bool wait(int* result, Nccl::Comm* comm);
-  // Nobody waits any more: a communicator that comes of it is aborted.
+  // Stops waiting for it: a communicator that results is aborted.
   void leave();
 
  private:
@@ -36,7 +36,7 @@ class NcclJoining {
   Nccl::Comm comm_ = nullptr;
 };
 
-// Whether a thread of this process is still in a joining that was left: it does not try again.
+// Whether a thread of this process is still in an abandoned joining: it does not try again then.
 bool nccl_is_stuck();
 
 }  // namespace lockstep

@@ -27,7 +27,7 @@ absl::StatusOr<Nccl> load_nccl(const std::string& file) {
   int (*get_version)(int*) = nullptr;
   if (!library.find("ncclGetVersion", get_version) || get_version(&nccl.version) != 0 ||
       nccl.version < kLeastVersion) {
-    return failed_precondition("{}: wanted NCCL {} or later, found {}", library.path,
+    return failed_precondition("{}: must be NCCL {} or later, found {}", library.path,
                                nccl_version_text(kLeastVersion), nccl_version_text(nccl.version));
   }
   if (library.find("ncclGetUniqueId", nccl.get_unique_id) &&

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// NCCL, a library that is looked for when it is wanted: nothing is linked. Its functions are
-// declared here as its version 2.18 and later have them.
+// NCCL, a library that is looked for when it is needed: nothing is linked. Its functions are
+// declared here as version 2.18 and later have them.
 #pragma once
 
 #include <array>
@@ -17,14 +17,13 @@ struct Nccl {
   struct Id {
     std::array<char, 128> bytes{};
   };
-  // The fields of version 2.18: NCCL reads as many as `size` says and gives later ones their
-  // default.
+  // The fields of version 2.18: NCCL reads `size` bytes and gives later fields their defaults.
   struct Config {
     size_t size = sizeof(Config);
     unsigned magic = 0xcafebeef;
     unsigned version = 21800;
     int blocking = 1;
-    int cga_cluster_size = INT_MIN;  // INT_MIN and null: as NCCL likes.
+    int cga_cluster_size = INT_MIN;  // INT_MIN and null: NCCL's choice.
     int min_ctas = INT_MIN;
     int max_ctas = INT_MIN;
     const char* net_name = nullptr;
@@ -52,9 +51,9 @@ struct Nccl {
 
 std::string nccl_version_text(int version);
 
-// "": what LOCKSTEP_NCCL names, else as base/system/vendor_library.h finds it; or this file, or
-// "off". kNotFound, kFailedPrecondition: no such library, or one that is too old. kCancelled: it
-// was switched off. It is never closed.
+// `file` is the library's path or "off"; "" means the file that LOCKSTEP_NCCL names, else the one
+// that base/system/vendor_library.h finds. kNotFound, kFailedPrecondition: no such library, or a
+// too old one. kCancelled: it is switched off. The library is never closed.
 absl::StatusOr<Nccl> load_nccl(const std::string& file);
 
 }  // namespace lockstep

@@ -13,11 +13,11 @@
 namespace lockstep {
 namespace {
 
-// What every rank tells the others.
+// Every rank sends its card to the others.
 struct Card {
   PeerHandle handle;
-  uint64_t first = 0;  // Of the exchanges' numbers: rank 0's counts.
-  bool can = false;    // Its device is of the kind.
+  uint64_t first = 0;  // First number of exchanges; rank 0's is used.
+  bool can = false;    // Its device can reach peers' memory.
   bool pads = false;   // See PeerLinkArgs.
 };
 
@@ -67,7 +67,7 @@ absl::StatusOr<std::unique_ptr<PeerLink>> PeerLink::connect(Collective& met, Dev
   Card card{.first = drawn(), .can = link->access_ != nullptr, .pads = args.pads};
   absl::Status own;
   if (!card.can) {
-    own = absl::UnavailableError("its device cannot reach the memory of others");
+    own = absl::UnavailableError("its device cannot reach the memory of other devices");
   } else if (!args.off.empty()) {
     own = absl::UnavailableError(args.off);
   } else if (link->ended_.data() == nullptr) {
@@ -76,7 +76,7 @@ absl::StatusOr<std::unique_ptr<PeerLink>> PeerLink::connect(Collective& met, Dev
     std::string text;
     link->group_.memory[met.rank()] = link->access_->own(&card.handle, &text);
     if (link->group_.memory[met.rank()] == nullptr) own = unavailable_because(text);
-    // It is cleared before anybody may write there.
+    // It is cleared before any rank may write there.
     if (const char* failure = device.synchronize(); failure != nullptr) {
       own = absl::UnavailableError(failure);
     }
@@ -111,7 +111,7 @@ absl::Status PeerLink::open(const std::vector<PeerHandle>& handles, uint64_t fir
       return unavailable_because(fmt::format("the memory of rank {}: {}", rank, text));
     }
   }
-  // The channels' numbers, and that this group has not ended. Flags stay as they are.
+  // The channels' numbers, and the word that says the group has not ended. Flags stay as they are.
   constexpr int64_t kBytes = offsetof(PeerMemory, ended) + sizeof(PeerMemory::ended);
   const StagingMemory staging(device_, sizeof(PeerMemory::next) + sizeof(uint64_t));
   if (staging.data() == nullptr) return unavailable_because("the system refused locked memory");
@@ -123,22 +123,22 @@ absl::Status PeerLink::open(const std::vector<PeerHandle>& handles, uint64_t fir
   return failure == nullptr ? absl::OkStatus() : unavailable_because(failure);
 }
 
-// Sums over one channel and over all of them, each slot used twice: what a GPU writes must be what
-// another one reads, whatever that has read there before.
+// Sums over one channel and over all, each slot used twice: one GPU must read what another writes,
+// whatever it read there before.
 absl::Status PeerLink::try_out() {
   constexpr int64_t kMost = kPeerChannels * kPeerSlotBytes / 4 / sizeof(float);
   const DeviceMemory on_device(device_, kMost * sizeof(float));
   const StagingMemory here(device_, kMost * sizeof(float));
   absl::Status status;
   if (on_device.data() == nullptr || here.data() == nullptr) {
-    status = unavailable_because("no memory to try it out");
+    status = unavailable_because("no memory for a trial");
   }
   group_.patience_ns = static_cast<uint64_t>(timeout_.count() / 2);
   for (const int64_t numbers : {int64_t{100}, kMost, kMost, kMost - 1, int64_t{3}}) {
     if (!status.ok()) break;
     status = try_sum(on_device.data(), reinterpret_cast<float*>(here.data()), numbers);
   }
-  const char* failure = device_.synchronize();  // The memory is about to go.
+  const char* failure = device_.synchronize();  // The memory is about to be freed.
   return failure == nullptr ? status : unavailable_because(failure);
 }
 
@@ -159,7 +159,8 @@ absl::Status PeerLink::try_sum(std::byte* on_device, float* here, int64_t number
     float wanted = 0;
     for (int rank = 0; rank < group_.ranks; ++rank) wanted = wanted + number_of(rank, i);
     if (here[i] == wanted) continue;
-    return unavailable_because(fmt::format("found {} where the ranks' sum is {}", here[i], wanted));
+    return unavailable_because(
+        fmt::format("the ranks' sum must be {1}, found {0}", here[i], wanted));
   }
   return absl::OkStatus();
 }
@@ -167,7 +168,7 @@ absl::Status PeerLink::try_sum(std::byte* on_device, float* here, int64_t number
 absl::Status PeerLink::queued(const char* failure) {
   if (failure == nullptr) return absl::OkStatus();
   failure_ = absl::InternalError(fmt::format("{}: {}", device_.name(), failure));
-  abort();  // What is queued waits for nobody any more.
+  abort();  // Queued work must not wait for peers any more.
   return failure_;
 }
 

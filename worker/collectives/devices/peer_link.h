@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Ranks of one host whose devices reach each other's memory (peer_memory.h): found out together,
-// tried out, and ended by whoever comes first of a deadline and abort().
+// Ranks of one host whose devices reach each other's memory (peer_memory.h). They find this out
+// together and try it out. A deadline or abort() ends the link, whichever is first.
 #pragma once
 
 #include <atomic>
@@ -17,35 +17,35 @@
 namespace lockstep {
 
 struct PeerLinkArgs {
-  std::chrono::nanoseconds timeout{};            // Of every wait for a peer; trying out has half.
-  const std::atomic<bool>* cancelled = nullptr;  // Ends the trying out once it is true.
-  std::string off;    // Not empty: this rank wants none, for this reason.
+  std::chrono::nanoseconds timeout{};            // For every wait for a peer; trying out has half.
+  const std::atomic<bool>* cancelled = nullptr;  // If it turns true, trying out ends.
+  std::string off;    // If not empty, the reason why this rank does not use the link.
   bool pads = false;  // This rank pads steps that may be captured (Backend::graphs).
 };
 
 class PeerLink {
  public:
-  // Null where one of them cannot: all ranks then have the same *problem, "" where none of their
-  // devices could ever. `met`'s ranks are 2 to kMaxPeers of one host with a device each. Errors are
-  // `met`'s, or kAborted once `cancelled` is true. The device outlives the link.
+  // Null if one of the ranks cannot: all ranks then have the same *problem, "" if none of their
+  // devices ever could. `met` has 2 to kMaxPeers ranks of one host with a device each. Errors are
+  // `met`'s, or kAborted after `cancelled` turned true. The device outlives the link.
   static absl::StatusOr<std::unique_ptr<PeerLink>> connect(Collective& met, Device& device,
                                                            const PeerLinkArgs& args,
                                                            std::string* problem);
-  // Waits for the device: by then nothing else may be queued there that might never end.
+  // Waits for the device: nothing that might never end may be queued there by then.
   ~PeerLink();
   PeerLink(const PeerLink&) = delete;
   PeerLink& operator=(const PeerLink&) = delete;
 
-  // All ranks pad steps: operands are of the same rows on each.
+  // Whether all ranks pad steps: then operands have the same rows on each.
   bool all_pad() const { return all_pad_; }
 
-  // Queued, as PeerAccess says. After an error, also one that finish() found, all calls fail.
+  // Queue work, as PeerAccess says. After an error, also one that finish() found, all calls fail.
   absl::Status all_reduce(const PeerSum& sum);
   absl::Status all_gather(const PeerGather& gather);
   absl::Status reduce_add_norm(const KernelArgs& args);
-  // Waits for all that is queued. kAborted, kDeadlineExceeded: the values are undefined.
+  // Waits for all queued work. kAborted, kDeadlineExceeded: the values are undefined.
   absl::Status finish();
-  // Any thread; never blocks. Kernels that wait leave within a moment.
+  // Callable from any thread; never blocks. Waiting kernels leave within a moment.
   void abort();
 
  private:
@@ -64,7 +64,7 @@ class PeerLink {
   PeerGroup group_;
   std::vector<PeerHandle> handles_;
   bool all_pad_ = false;
-  StagingMemory ended_;  // PeerGroup's word.
+  StagingMemory ended_;  // The word PeerGroup::ended.
   absl::Status failure_;
 };
 

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// The matrix is in staging memory without gaps. It is written again only by a copy that is queued
-// behind the one which read it.
+// The matrix is in staging memory without gaps. Only a copy queued after the one that read it
+// writes it again.
 #include "worker/collectives/devices/staged.h"
 
 #include <algorithm>
@@ -20,7 +20,7 @@ class StagedCollective final : public Collective {
   int ranks() const override { return host_->ranks(); }
   void abort() override { host_->abort(); }
   Waited waited() const override { return host_->waited(); }
-  // Without peers at most a copy is queued.
+  // Without peers at most one copy is queued.
   bool can_be_captured(int64_t) const override { return ranks() == 1; }
 
   absl::Status all_reduce(float* data, int64_t rows, int64_t cols, int64_t stride) override {
@@ -71,7 +71,7 @@ class StagedCollective final : public Collective {
   }
 
  private:
-  // Without peers nothing has to leave the device.
+  // Without peers nothing must leave the device.
   absl::Status place_own(const GatherArgs& args) {
     if (args.in != args.out) {
       device_.copy_rows({.to = args.out,
@@ -81,7 +81,7 @@ class StagedCollective final : public Collective {
                          .row_bytes = args.boundaries.back() * args.element_bytes,
                          .rows = args.rows});
     }
-    return host_->all_reduce(nullptr, 0, 0, 0);  // Whether it was aborted.
+    return host_->all_reduce(nullptr, 0, 0, 0);  // Returns an error if it was aborted.
   }
 
   absl::Status wait() {
@@ -90,11 +90,11 @@ class StagedCollective final : public Collective {
     return absl::InternalError(fmt::format("{}: {}", device_.name(), failure));
   }
 
-  // Grows to the largest matrix that ever went through.
+  // Grows to the largest matrix seen so far.
   absl::Status reserve(int64_t bytes) {
     if (bytes <= staging_.bytes() && staging_.data() != nullptr) return absl::OkStatus();
     const int64_t wanted = std::max(bytes, 2 * staging_.bytes());
-    RETURN_IF_ERROR(wait());  // Until it is read to the end.
+    RETURN_IF_ERROR(wait());  // Queued copies still read it.
     staging_ = StagingMemory();
     staging_ = StagingMemory(device_, wanted);
     if (staging_.data() != nullptr) return absl::OkStatus();

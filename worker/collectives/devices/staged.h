@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Collectives between devices by way of the host: out of the device, a collective of the host's,
-// and in again. For ranks that share a GPU, and where NCCL is not to be had.
+// Collectives between devices through the host: copy out, a collective on the host, copy in. For
+// ranks that share a GPU, and for hosts without NCCL.
 #pragma once
 
 #include <memory>
@@ -10,8 +10,8 @@
 
 namespace lockstep {
 
-// Operands of its collectives are on the device, which outlives it. Errors, abort() and waited()
-// are the host's collective's.
+// Operands are on the device, which outlives the collective. Errors, abort() and waited() are the
+// host's collective's.
 std::unique_ptr<Collective> staged_collective(std::unique_ptr<Collective> host, Device& device);
 
 }  // namespace lockstep

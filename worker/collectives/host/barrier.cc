@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Arriving is a store to a cache line of one's own; only the last to arrive rings the bell, and
-// only where somebody sleeps.
+// Arriving is a store to the rank's own cache line; only the last to arrive rings the bell, and
+// only if a rank sleeps.
 #include "worker/collectives/host/barrier.h"
 
 #include <limits.h>
@@ -22,12 +22,12 @@ namespace {
 
 using std::chrono::nanoseconds;
 
-// Of the order of a wake-up on a virtual machine whose idle processors halt: a wait then costs at
-// most about twice the best choice.
+// About the time of a wake-up on a virtual machine whose idle CPUs halt: a wait then costs at most
+// about twice the best choice.
 constexpr nanoseconds kSpin = std::chrono::microseconds(30);
 constexpr nanoseconds kPeerCheck = std::chrono::milliseconds(20);
 
-// Shared futexes: the words are in memory of several processes.
+// Shared futexes: several processes map the words.
 void futex_wait(std::atomic<uint32_t>& word, uint32_t value, nanoseconds timeout) {
   static_assert(sizeof(word) == 4);
   const int64_t ns = std::max<int64_t>(timeout.count(), 1);
@@ -47,7 +47,7 @@ void relax() {
 #endif
 }
 
-// Of the processor this thread runs on; glibc reads it from memory.
+// The CPU this thread runs on, plus 1; glibc reads it from memory.
 uint32_t cpu_word() { return static_cast<uint32_t>(sched_getcpu() + 1); }
 
 }  // namespace
@@ -58,9 +58,9 @@ Barrier::Barrier(RegionHeader& region, int rank) : region_(region), rank_(rank) 
 
 void Barrier::arrive() {
   region_.at[rank_].cpu.store(cpu_word(), std::memory_order_relaxed);
-  // Sequentially consistent, as are the sleeper's steps: it counts itself and then looks at the
-  // sequences, we move ours and then look for sleepers, so one of the two sees the other. Of
-  // several that arrive at once the last in that order sees all the others, and rings.
+  // Sequentially consistent, like the sleeper's steps: it counts itself and then reads the
+  // sequences, we write ours and then read the sleepers, so one of the two sees the other. If
+  // several arrive at once, the last in that order sees all the others, and rings.
   region_.at[rank_].sequence.exchange(++sequence_);
   if (region_.sleepers.load() != 0 && all_arrived()) ring();
 }
@@ -72,8 +72,8 @@ bool Barrier::all_arrived() const {
   return true;
 }
 
-// Not where an awaited rank was last seen on this very processor: with more ranks than processors,
-// or where the scheduler has put two on one, spinning would only keep it from running.
+// False if an awaited rank was last seen on this CPU: with more ranks than CPUs, or if the
+// scheduler has put two on one, spinning would only keep it from running.
 bool Barrier::worth_spinning() const {
   const uint32_t here = cpu_word();
   for (int rank = 0; rank < region_.ranks; ++rank) {
@@ -111,7 +111,7 @@ absl::Status Barrier::sleep(Clock::time_point deadline) {
   Clock::time_point next_check = Clock::now() + kPeerCheck;
   absl::Status status;
   for (;;) {
-    // Read before all that it stands for: a ring after this line lets the futex return at once.
+    // Read first: if the bell rings after this line the futex returns at once.
     const uint32_t bell = region_.bell.load();
     if (all_arrived()) break;
     status = failure();
@@ -132,7 +132,7 @@ absl::Status Barrier::sleep(Clock::time_point deadline) {
 
 void Barrier::check_peers() {
   for (int rank = 0; rank < region_.ranks; ++rank) {
-    // A rank that ended after it had arrived has not failed the group: read `sequence` last.
+    // A rank that ended after it arrived has not failed the group: read `sequence` last.
     const bool left = region_.at[rank].left.load() != 0;
     const bool gone = is_gone(region_.processes[rank_], region_.processes[rank]);
     if (!left && !gone) continue;
@@ -155,7 +155,7 @@ void Barrier::ring() {
 
 void Barrier::leave() {
   region_.at[rank_].left.store(1);
-  // The sleepers look at their peers at the next check: leaving is not worth a faster path.
+  // Sleepers see it when they next check their peers: leaving needs no faster path.
 }
 
 absl::Status Barrier::failure() const {
@@ -175,7 +175,7 @@ Goodbye Barrier::goodbye() const {
 }
 
 absl::Status Barrier::failure_status(uint32_t word) const {
-  const auto named = [this](int64_t number) {  // With its process, if that is one of this host.
+  const auto named = [this](int64_t number) {  // Adds the process, if it is on this host.
     const std::span<const int64_t> numbers(region_.numbers, region_.ranks);
     const auto found = std::ranges::find(numbers, number);
     const int64_t pid = found == numbers.end() ? 0 : region_.processes[found - numbers.begin()].pid;
@@ -194,13 +194,13 @@ absl::Status Barrier::failure_status(uint32_t word) const {
         missing += (missing.empty() ? "" : ", ") + named(region_.numbers[other]);
       }
       return absl::DeadlineExceededError(
-          fmt::format("{} waited to its deadline; ranks that have not come: {}", name,
-                      missing.empty() ? "none by now" : missing));
+          fmt::format("{} timed out; ranks that have not arrived: {}", name,
+                      missing.empty() ? "none any more" : missing));
     }
     case Failure::kMismatch:
       return absl::InternalError(fmt::format("{} found that the ranks' calls do not match", name));
     case Failure::kDamaged:
-      return unavailable("what {} sent came damaged", name);
+      return unavailable("data from {} arrived damaged", name);
     default:
       return absl::AbortedError(fmt::format("aborted by {}", name));
   }

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // How ranks wait for one another in a region: arrive, then wait until all have arrived as often.
-// Spins briefly, then sleeps on a futex; every way in which a group can end wakes the sleepers.
+// Spins briefly, then sleeps on a futex; every end of a group wakes the sleepers.
 #pragma once
 
 #include <chrono>
@@ -11,37 +11,37 @@
 
 namespace lockstep {
 
-// One rank's side, by its place on this host. arrive() and wait() belong to one thread; fail() and
-// failure() to any. What a rank wrote before arrive() is seen by the others after their wait(). The
-// region outlives it.
+// This is one rank's side, identified by its place on this host. arrive() and wait() are for one
+// thread, fail() and failure() for any. After their wait() the others see what a rank wrote before
+// arrive(). The region outlives the barrier.
 class Barrier {
  public:
   using Clock = std::chrono::steady_clock;
 
   Barrier(RegionHeader& region, int rank);
 
-  // This rank's in the group.
+  // This rank's number in the group.
   int64_t number() const { return region_.numbers[rank_]; }
 
-  // One store where nobody sleeps, one system call where somebody does.
+  // One store if no rank sleeps, else one system call.
   void arrive();
 
-  // OK once all ranks have arrived as often as this one, even where the group has ended since.
+  // OK if all ranks have arrived as often as this one, even if the group has ended since. Otherwise
   // kAborted, kUnavailable (a rank is gone or has left), kDeadlineExceeded or kInternal (the ranks'
-  // calls did not match) otherwise; the message names the ranks. A lost peer is noticed within
-  // 50 ms. Adds what it waited to *wait_ns.
+  // calls do not match); the message names the ranks. Detects a lost peer within 50 ms. Adds the
+  // time that it waited to *wait_ns.
   absl::Status wait(Clock::time_point deadline, int64_t* wait_ns);
 
-  // Ends the group on all ranks of this host; names a rank by its number in the group. The first
-  // cause wins. Async-signal-safe.
+  // Ends the group on all ranks of this host; `number` is a rank's in the group. The first cause
+  // wins. Async-signal-safe.
   void fail(Failure failure, int64_t number);
 
   // OK while the group has not ended.
   absl::Status failure() const;
-  // Why it has, for ranks of other hosts; what concerns ranks here alone is an abort to them.
+  // Why it has ended, for ranks of other hosts; causes within this host are sent as an abort.
   Goodbye goodbye() const;
 
-  // Peers that come to wait for this rank need not wait any longer.
+  // Peers that wait for this rank later need not wait any longer.
   void leave();
 
  private:

@@ -43,7 +43,7 @@ Stat parse(std::string_view line) {
 Stat read_stat(int64_t pid) {
   const std::string path = "/proc/" + std::to_string(pid) + "/stat";
   const int file = open(path.c_str(), O_RDONLY | O_CLOEXEC);
-  // Out of descriptors says nothing of the peer.
+  // Having no free descriptors says nothing about the peer.
   if (file < 0) return {.outcome = errno == ENOENT ? Stat::kMissing : Stat::kUnknown};
   char line[1024];
   const ssize_t bytes = read(file, line, sizeof(line));
@@ -53,7 +53,7 @@ Stat read_stat(int64_t pid) {
   return parse({line, static_cast<size_t>(bytes)});
 }
 
-// In a new pid namespace under an old /proc, /proc/<pid> would be some other process.
+// In a new pid namespace under an old /proc, /proc/<pid> would be another process.
 bool proc_is_ours() {
   char target[32];
   const ssize_t bytes = readlink("/proc/self", target, sizeof(target));
@@ -78,8 +78,8 @@ bool is_gone(const ProcessIdentity& self, const ProcessIdentity& other) {
   if (self.start_ticks == 0 || other.start_ticks == 0) return false;
   const Stat stat = read_stat(other.pid);
   if (stat.outcome != Stat::kRead) return stat.outcome == Stat::kMissing;
-  // The kernel's PF_EXITING: a killed process that gives back many gigabytes takes seconds to
-  // become a zombie, but carries this flag from the first moment.
+  // The kernel's PF_EXITING: a killed process that frees many gigabytes takes seconds to become a
+  // zombie, but has this flag from the first moment.
   constexpr uint64_t kExiting = 0x4;
   return stat.start_ticks != other.start_ticks || stat.state == 'Z' || stat.state == 'X' ||
          (stat.flags & kExiting) != 0;

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Making and mapping regions. /dev/shm is not used: containers give it 64 MiB or nothing.
+// Makes and maps regions. /dev/shm is not used: containers give it 64 MiB or nothing.
 #include "worker/collectives/host/region.h"
 
 #include <errno.h>
@@ -16,7 +16,7 @@
 namespace lockstep {
 namespace {
 
-constexpr uint64_t kMagic = 0x3330706574736b4cull;  // "Lkstep03": the digits are the layout's.
+constexpr uint64_t kMagic = 0x3330706574736b4cull;  // "Lkstep03": 03 is the layout's version.
 constexpr size_t kPageBytes = 4096;
 constexpr int kSeals = F_SEAL_SHRINK | F_SEAL_GROW | F_SEAL_SEAL;
 
@@ -26,7 +26,7 @@ size_t header_bytes() { return whole_pages(sizeof(RegionHeader)); }
 
 int slots_of(const RegionShape& shape) { return shape.slots == 0 ? shape.ranks : shape.slots; }
 
-// Where the shared values begin.
+// The offset of the shared values.
 size_t shared_begin(int slots) {
   return header_bytes() + whole_pages(static_cast<size_t>(slots) * 2 * sizeof(Slot));
 }
@@ -51,7 +51,7 @@ void start(void* memory, size_t bytes, const RegionShape& shape) {
 }
 
 absl::StatusOr<int> make_memfd(size_t bytes) {
-  constexpr unsigned kNoExec = 0x8;  // MFD_NOEXEC_SEAL: since Linux 6.3, demanded by some set-ups.
+  constexpr unsigned kNoExec = 0x8;  // MFD_NOEXEC_SEAL: since Linux 6.3, required by some systems.
   const unsigned flags = MFD_CLOEXEC | MFD_ALLOW_SEALING;
   int fd = memfd_create("lockstep", flags | kNoExec);
   if (fd < 0 && errno == EINVAL) fd = memfd_create("lockstep", flags);
@@ -90,11 +90,11 @@ absl::StatusOr<std::shared_ptr<Region>> Region::create(const RegionShape& shape,
 absl::StatusOr<std::shared_ptr<Region>> Region::attach(int fd, const RegionShape& shape) {
   const size_t bytes = region_bytes(shape);
   struct stat info;
-  // Without the seals the giver could cut the file off under us, and a load would be a SIGBUS.
+  // Without the seals the sender could truncate the file, and a load here would be a SIGBUS.
   if (fstat(fd, &info) != 0 || info.st_size != static_cast<off_t>(bytes) ||
       (fcntl(fd, F_GET_SEALS) & kSeals) != kSeals) {
     return failed_precondition(
-        "the first rank gave no sealed shared memory of {} bytes: is it of another version?",
+        "the first rank sent no sealed shared memory of {} bytes: does it have another version?",
         bytes);
   }
   ASSIGN_OR_RETURN(void* memory, map(fd, bytes));
@@ -103,7 +103,8 @@ absl::StatusOr<std::shared_ptr<Region>> Region::attach(int fd, const RegionShape
   if (header.magic != kMagic || header.bytes != bytes || header.ranks != shape.ranks ||
       header.slots != slots_of(shape) || header.epoch != shape.epoch) {
     return failed_precondition(
-        "the first rank gave shared memory of {} ranks in epoch {}, wanted {} ranks in epoch {}",
+        "shared memory of the first rank: must be for {2} ranks in epoch {3}, found {0} ranks in "
+        "epoch {1}",
         header.ranks, header.epoch, shape.ranks, shape.epoch);
   }
   return region;

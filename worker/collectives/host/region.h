@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // The memory that the ranks of one host share: a header, two slots for what each rank of the group
-// sends, then values that all of them see. What ranks of other hosts send is put into their slots
-// by whoever receives it here. Processes map one sealed memfd, threads use plain memory; the layout
+// sends, then values that all of them see. A rank here that receives what ranks of other hosts send
+// writes it into their slots. Processes map one sealed memfd, threads use plain memory; the layout
 // is the same.
 #pragma once
 
@@ -22,19 +22,19 @@ inline constexpr int kMaxRegionRanks = 64;
 // A slot holds 256 KiB: slot, source and destination of a chunk stay within a core's L2 together.
 inline constexpr int64_t kSlotBytes = 256 * 1024;
 
-// Why a group has ended. The first cause stays; a region is never used again after it.
+// Why a group has ended. The first cause is kept; the region is never used again.
 enum class Failure : uint32_t { kNone, kAborted, kGone, kLeft, kDeadline, kMismatch, kDamaged };
 
-// The same, as one host tells another one.
+// The same, as one host sends it to another.
 struct Goodbye {
   Failure failure = Failure::kAborted;  // Or kGone, kLeft.
-  int64_t number = 0;                   // Of the rank that aborted the group, or was lost.
+  int64_t number = 0;                   // The rank that aborted the group, or was lost.
 
   bool operator==(const Goodbye&) const = default;
 };
 
-// No checksum: this is memory of one machine, guarded by its own ECC like every other byte that a
-// step touches, and sizes are taken from the reader's own arguments, never from here. TCP has one.
+// No checksum: this is memory of one machine, protected by its ECC like all that a step touches,
+// and sizes are computed from the reader's own arguments, never read here. TCP has a checksum.
 struct alignas(64) Slot {
   Call call;
   alignas(64) std::byte data[kSlotBytes];
@@ -44,22 +44,22 @@ struct RegionHeader {
   uint64_t magic = 0;
   uint64_t bytes = 0;
   uint64_t epoch = 0;
-  int64_t ranks = 0;  // That map it: those of one host. Below they are counted from 0.
+  int64_t ranks = 0;  // Ranks that map it, of one host. Indices below count from 0.
   int64_t slots = 0;  // One for each rank of the group.
   // Written by the first rank before any other attaches.
-  int64_t numbers[kMaxRegionRanks];  // In the group, ascending.
+  int64_t numbers[kMaxRegionRanks];  // Ranks' numbers in the group, ascending.
   ProcessIdentity processes[kMaxRegionRanks];
 
-  // Read in every call, written only when somebody sleeps or fails.
-  // Failure, and the group's number of the rank that it names << 8.
+  // Read in every call, written only if a rank sleeps or fails.
+  // The failure, and the number in the group of the rank that it names << 8.
   alignas(128) std::atomic<uint32_t> failure{0};
   std::atomic<uint32_t> sleepers{0};
-  std::atomic<uint32_t> bell{0};  // The futex: moves whenever sleepers are to look again.
+  std::atomic<uint32_t> bell{0};  // The futex: changes when sleepers must look again.
 
-  // 128 bytes each, since processors fetch lines in pairs.
+  // 128 bytes each, since CPUs fetch lines in pairs.
   struct alignas(128) Rank {
     std::atomic<uint64_t> sequence{0};  // How often this rank has arrived.
-    std::atomic<uint32_t> cpu{0};       // On which it was then, and 1; 0: unknown.
+    std::atomic<uint32_t> cpu{0};       // The CPU that it was on then, plus 1; 0: unknown.
     std::atomic<uint32_t> left{0};
   };
   Rank at[kMaxRegionRanks];
@@ -67,22 +67,22 @@ struct RegionHeader {
 static_assert(std::atomic<uint64_t>::is_always_lock_free);
 
 struct RegionShape {
-  int ranks = 1;  // Of this host.
+  int ranks = 1;  // Ranks of this host.
   uint64_t epoch = 0;
   int64_t shared_bytes = 0;
-  std::vector<int> numbers = {};  // Of the host's ranks in the group; empty: 0, 1, ...
-  int slots = 0;                  // Ranks of the group; 0: those of this host are all.
+  std::vector<int> numbers = {};  // Numbers in the group of the host's ranks; empty: 0, 1, ...
+  int slots = 0;                  // Ranks of the group; 0: all are on this host.
 };
 
-// Owns one mapping of a region. The last owner's end unmaps it; peers keep theirs.
+// Owns one mapping of a region and unmaps it at the end; peers keep theirs.
 class Region {
  public:
-  // A region of a memfd, all of it allocated at once: memory that is short is an error here and not
-  // a SIGBUS in a step. *fd is the caller's to pass on and close.
+  // A region in a memfd, allocated at once: a lack of memory is an error here and not a SIGBUS in a
+  // step. The caller passes *fd on and closes it.
   static absl::StatusOr<std::shared_ptr<Region>> create(const RegionShape& shape, int* fd);
-  // Maps what another process made. Does not take `fd`. Refuses what is not such a region.
+  // Maps what another process made. Does not take `fd`. Fails if it is not such a region.
   static absl::StatusOr<std::shared_ptr<Region>> attach(int fd, const RegionShape& shape);
-  // For threads of one process.
+  // A region for threads of one process.
   static std::shared_ptr<Region> in_process(const RegionShape& shape);
 
   Region(const Region&) = delete;
@@ -90,8 +90,8 @@ class Region {
   ~Region();
 
   RegionHeader& header() { return *static_cast<RegionHeader*>(memory_); }
-  Slot& slot(int number, int buffer);  // Of a rank's number in the group.
-  std::span<std::byte> shared();       // Begins on a page.
+  Slot& slot(int number, int buffer);  // `number`: a rank's in the group.
+  std::span<std::byte> shared();       // Begins on a page boundary.
 
  private:
   Region(void* memory, size_t bytes, int64_t shared_bytes, bool mapped);

@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
-// Messages have fixed sizes: a peer's Hello, answered at once by a refusal or, when all have come,
-// by an Answer that carries the memfd. Both ends run on one machine and check that they were built
-// of one version, so plain structs do. The socket's name can be read by every user of the machine
-// while rank 0 listens, but only then, so that nobody can take it first; processes of other users
-// are dropped when they connect.
+// Messages have fixed sizes: a peer's Hello, answered at once by a refusal or, when all ranks are
+// there, by an Answer that carries the memfd. Both ends run on one machine and check that their
+// versions are equal, so plain structs suffice. Every user of the machine can read the socket's
+// name, but only while rank 0 listens, so that no one can take it first; connections from other
+// users' processes are dropped.
 #include "worker/collectives/host/rendezvous.h"
 
 #include <poll.h>
@@ -31,9 +31,9 @@ using std::chrono::milliseconds;
 constexpr uint32_t kVersion = 2;
 constexpr std::array<char, 8> kHelloMagic = {'l', 'k', 's', 't', 'e', 'p', '-', 'm'};
 constexpr size_t kSecretBytes = 256;
-constexpr milliseconds kPoll{20};          // How often a waiting rank looks at `cancelled`.
+constexpr milliseconds kPoll{20};          // How often a waiting rank reads `cancelled`.
 constexpr milliseconds kHelloTime{2'000};  // From a peer's connection to its Hello.
-constexpr size_t kMaxUnverified = 64;      // Peers without a Hello, at a time.
+constexpr size_t kMaxUnverified = 64;      // Peers that have not sent a Hello, at one time.
 
 struct Hello {
   std::array<char, 8> magic = kHelloMagic;
@@ -50,7 +50,7 @@ static_assert(std::is_trivially_copyable_v<Hello>);
 struct Answer {
   std::array<char, 8> magic = kHelloMagic;
   uint32_t version = kVersion;
-  uint32_t code = 0;  // Of absl::StatusCode; with kOk comes the memfd.
+  uint32_t code = 0;  // An absl::StatusCode; kOk carries the memfd.
   std::array<char, 240> message{};
 };
 static_assert(std::is_trivially_copyable_v<Answer>);
@@ -65,7 +65,7 @@ std::span<char> bytes_of(Message& message) {
   return {reinterpret_cast<char*>(&message), sizeof(message)};
 }
 
-// In constant time.
+// Runs in constant time.
 bool same_secret(const Hello& a, const Hello& b) {
   uint32_t difference = a.secret_bytes ^ b.secret_bytes;
   for (size_t i = 0; i < kSecretBytes; ++i) {
@@ -86,7 +86,7 @@ Hello hello_of(const MeetArgs& args) {
 
 absl::Status check(const MeetArgs& args) {
   if (args.ranks < 1 || args.ranks > kMaxRegionRanks || args.rank < 0 || args.rank >= args.ranks) {
-    return invalid_argument("rank {} of {}: wanted 0 <= rank < ranks <= {}", args.rank, args.ranks,
+    return invalid_argument("rank {} of {}: must be 0 <= rank < ranks <= {}", args.rank, args.ranks,
                             kMaxRegionRanks);
   }
   LOCKSTEP_CHECK(args.here.empty() || std::ranges::count(args.here, args.rank) == 1);
@@ -94,11 +94,11 @@ absl::Status check(const MeetArgs& args) {
     return ('0' <= c && c <= '9') || ('a' <= c && c <= 'z') || c == '-';
   });
   if (!plain || args.group.size() < 8 || args.group.size() > 64) {
-    return invalid_argument("a group's name is 8 to 64 of 0-9, a-z and -, found {} bytes",
+    return invalid_argument("a group's name must be 8 to 64 of 0-9, a-z and -, found {} bytes",
                             args.group.size());
   }
   if (args.secret.empty() || args.secret.size() > kSecretBytes) {
-    return invalid_argument("a group's secret has 1 to {} bytes, found {}", kSecretBytes,
+    return invalid_argument("a group's secret must have 1 to {} bytes, found {}", kSecretBytes,
                             args.secret.size());
   }
   return absl::OkStatus();
@@ -111,11 +111,11 @@ std::vector<int> ranks_here(const MeetArgs& args) {
   return all;
 }
 
-// The one that listens.
+// The rank that listens.
 int first_rank(const MeetArgs& args) { return args.here.empty() ? 0 : args.here.front(); }
 
-// The epoch keeps a rank that hangs in an old meeting out of the way of the next, the first rank
-// two hosts that are one machine.
+// The epoch separates a rank that hangs in an old meeting from the next meeting, the first rank
+// separates two hosts that are one machine.
 std::string socket_name(const MeetArgs& args) {
   return fmt::format("lockstep-{}-{}-{}", args.group, args.epoch, first_rank(args));
 }
@@ -157,11 +157,11 @@ class Meeting {
   void wait_for_input() const;
   absl::Status accept_peers();
   void receive_from_peers();
-  bool receive(Peer& peer);  // False: disconnect it.
+  bool receive(Peer& peer);  // False: the caller disconnects it.
   absl::Status verify(const Hello& hello, size_t bytes) const;
   void refuse(const Peer& peer, const absl::Status& status) const;
   bool is_present(int rank) const;
-  std::string missing() const;  // "1, 3"; empty when all are there.
+  std::string missing() const;  // "1, 3"; empty if all are there.
   absl::StatusOr<std::shared_ptr<Region>> send_region();
 
   const MeetArgs& args_;
@@ -228,7 +228,7 @@ bool Meeting::receive(Peer& peer) {
   Hello hello;
   const Received received = receive_message(peer.socket, bytes_of(hello), nullptr);
   if (received.outcome == Received::kGone) return false;
-  if (peer.rank >= 0) return received.outcome == Received::kNothing;  // One Hello is all.
+  if (peer.rank >= 0) return received.outcome == Received::kNothing;  // A peer sends one Hello.
   if (received.outcome == Received::kNothing) return args_.now() < peer.hello_deadline;
   const absl::Status status = verify(hello, received.bytes);
   if (!status.ok()) {
@@ -237,7 +237,7 @@ bool Meeting::receive(Peer& peer) {
   }
   peer.rank = hello.rank;
   peer.process = hello.process;
-  return receive(peer);  // It may be gone already, and its successor be the next in the list.
+  return receive(peer);  // It may be gone already, and its rank's new process next in the list.
 }
 
 void Meeting::refuse(const Peer& peer, const absl::Status& status) const {
@@ -249,22 +249,22 @@ void Meeting::refuse(const Peer& peer, const absl::Status& status) const {
 
 absl::Status Meeting::verify(const Hello& hello, size_t bytes) const {
   if (bytes != sizeof(Hello) || hello.magic != kHelloMagic || hello.version != kVersion) {
-    return failed_precondition("rank {} speaks version {} of the meeting, its peer does not",
+    return failed_precondition("rank {} uses version {} of the meeting, its peer does not",
                                args_.rank, kVersion);
   }
   if (!same_secret(hello, self_)) {
     return absl::PermissionDeniedError("wrong secret: the ranks have different join tokens");
   }
   if (hello.ranks != args_.ranks || hello.epoch != args_.epoch) {
-    return failed_precondition("rank {} meets {} ranks in epoch {}, not {} in epoch {}", args_.rank,
-                               args_.ranks, args_.epoch, hello.ranks, hello.epoch);
+    return failed_precondition("rank {} expects {} ranks in epoch {}, found {} in epoch {}",
+                               args_.rank, args_.ranks, args_.epoch, hello.ranks, hello.epoch);
   }
   if (hello.rank == args_.rank || std::ranges::count(here_, hello.rank) == 0) {
     return invalid_argument("no rank {} in a group of {}{}", hello.rank, args_.ranks,
                             args_.here.empty() ? "" : " on this host");
   }
   if (is_present(hello.rank)) {
-    return absl::AlreadyExistsError(fmt::format("rank {} has come already", hello.rank));
+    return absl::AlreadyExistsError(fmt::format("rank {} has already joined", hello.rank));
   }
   return absl::OkStatus();
 }
@@ -296,14 +296,15 @@ absl::StatusOr<std::shared_ptr<Region>> Meeting::send_region() {
   const Answer answer{};
   for (const Peer& peer : peers_) {
     if (peer.rank < 0 || send_message(peer.socket, bytes_of(answer), memory.get())) continue;
-    // It went a moment ago. Those that have the region already learn it from there.
+    // It went a moment ago. Ranks that have the region already read it there.
     Barrier(header, 0).fail(Failure::kGone, peer.rank);
-    return unavailable("rank {} (pid {}) went away in the meeting", peer.rank, peer.process.pid);
+    return unavailable("rank {} (pid {}) went away during the meeting", peer.rank,
+                       peer.process.pid);
   }
   return region;
 }
 
-// The other ranks' side: one connection to rank 0. Null (not an error): nobody listens yet.
+// The other ranks' side: one connection to rank 0. Null (not an error): no rank listens yet.
 absl::StatusOr<std::shared_ptr<Region>> request_region(const MeetArgs& args,
                                                        Clock::time_point deadline) {
   absl::StatusOr<FileDescriptor> socket = connect_to(socket_name(args));
@@ -322,11 +323,11 @@ absl::StatusOr<std::shared_ptr<Region>> request_region(const MeetArgs& args,
     FileDescriptor memory;
     const Received received = receive_message(*socket, bytes_of(answer), &memory);
     if (received.outcome == Received::kNothing) continue;
-    if (received.outcome == Received::kGone) return nullptr;  // Perhaps it is started again.
+    if (received.outcome == Received::kGone) return nullptr;  // It may be restarted.
     if (received.bytes != sizeof(answer) || answer.magic != kHelloMagic ||
         answer.version != kVersion) {
-      return failed_precondition("rank {} does not speak version {} of the meeting",
-                                 first_rank(args), kVersion);
+      return failed_precondition("rank {} does not use version {} of the meeting", first_rank(args),
+                                 kVersion);
     }
     if (answer.code != 0) {
       answer.message.back() = '\0';

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// How the ranks of one host meet: on a Unix socket without a file, whose name nobody outside the
-// group can guess. The first of them (rank 0, where the group is on one host) listens, verifies
-// each peer by user, secret, rank and epoch, and when all are there sends them a sealed memfd.
+// How the ranks of one host meet: on a Unix socket without a file, whose name only the group can
+// guess. The first of them (rank 0, if the group is on one host) listens, verifies each peer's
+// user, secret, rank and epoch, and sends them a sealed memfd when all are there.
 #pragma once
 
 #include <atomic>
@@ -21,29 +21,29 @@ namespace lockstep {
 
 struct MeetArgs {
   int rank = 0;
-  int ranks = 1;  // Of the group, at most kMaxRegionRanks.
-  // Those of this host, ascending, `rank` among them; empty: all.
+  int ranks = 1;  // Ranks of the group, at most kMaxRegionRanks.
+  // Ranks of this host, ascending, `rank` among them; empty: all.
   std::vector<int> here = {};
   uint64_t epoch = 0;
   std::string group = {};    // Random, known to the group: 8 to 64 of [0-9a-z-].
-  std::string secret = {};   // By which ranks know one another: 1 to 256 bytes.
-  int64_t shared_bytes = 0;  // Of the collective's shared(); the same for all ranks.
-  std::chrono::milliseconds timeout{30'000};  // Of the whole meeting.
+  std::string secret = {};   // Ranks prove with it that they are of the group: 1 to 256 bytes.
+  int64_t shared_bytes = 0;  // Size of the collective's shared(); the same for all ranks.
+  std::chrono::milliseconds timeout{30'000};  // For the whole meeting.
   std::chrono::nanoseconds collective_timeout = kCollectiveTimeout;
-  // If it turns true the meeting ends within about 50 ms, with kCancelled.
+  // If it turns true the meeting ends with kCancelled, within about 50 ms.
   const std::atomic<bool>* cancelled = nullptr;
-  // What `timeout` is measured by.
+  // The clock for `timeout`.
   std::function<std::chrono::steady_clock::time_point()> now = std::chrono::steady_clock::now;
 };
 
-// Returns on every rank once all are there. Ranks may come in any order; one that died in the
+// Returns on every rank when all are there. Ranks may come in any order; one that died in the
 // meeting may come again. kPermissionDenied, kInvalidArgument, kAlreadyExists: the first rank
-// refused this one (wrong secret; no such rank; the rank is there already), and the others go on
-// meeting. kDeadlineExceeded names the ranks that did not come. kFailedPrecondition,
+// refused this one (wrong secret; no such rank; the rank is there already), and the others
+// continue. kDeadlineExceeded names the ranks that did not come. kFailedPrecondition,
 // kResourceExhausted: this machine gives no socket or memory.
 absl::StatusOr<std::unique_ptr<Collective>> meet_in_shared_memory(const MeetArgs& args);
 
-// The same for the ranks of this host alone: the memory that they share now.
+// The same for the ranks of this host alone; returns the memory that they now share.
 absl::StatusOr<std::shared_ptr<Region>> meet_on_host(const MeetArgs& args);
 
 }  // namespace lockstep

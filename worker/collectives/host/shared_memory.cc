@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// all_gather and all_reduce over slots. Every size is computed from the caller's own arguments; a
-// peer's words can make a call fail, never read or write out of bounds.
+// all_gather and all_reduce over slots. Every size is computed from the caller's own arguments;
+// wrong values from a peer can make a call fail, never read or write out of bounds.
 #include "worker/collectives/host/shared_memory.h"
 
 #include <algorithm>
@@ -12,7 +12,7 @@
 namespace lockstep {
 namespace {
 
-// From here on a chunk is added by all ranks together: the second wait costs less than the reads.
+// From this size on, all ranks add a chunk together: the second wait costs less than the reads.
 constexpr int64_t kShareBytes = 32 * 1024;
 constexpr int64_t kLineBytes = 64;
 
@@ -90,7 +90,7 @@ absl::Status SharedMemoryCollective::enter(Call call) {
 
 absl::Status SharedMemoryCollective::leave(absl::Status status) {
   const int64_t total_ns = (Barrier::Clock::now() - start_).count();
-  const auto add = [](std::atomic<int64_t>& counter, int64_t ns) {  // One writer.
+  const auto add = [](std::atomic<int64_t>& counter, int64_t ns) {  // Only one thread writes it.
     counter.store(counter.load(std::memory_order_relaxed) + ns, std::memory_order_relaxed);
   };
   add(wait_ns_, call_wait_ns_);
@@ -98,7 +98,7 @@ absl::Status SharedMemoryCollective::leave(absl::Status status) {
   if (status.ok()) [[likely]] {
     return status;
   }
-  if (links_ != nullptr) links_->end(barrier_.goodbye());  // Ranks of other hosts learn it by that.
+  if (links_ != nullptr) links_->end(barrier_.goodbye());  // Informs ranks of other hosts.
   return absl::Status(status.code(), fmt::format("{}, rank {} of {}: {}", describe(call_), rank_,
                                                  ranks_, message_of(status)));
 }
@@ -131,7 +131,7 @@ absl::Status SharedMemoryCollective::check_calls() {
   return absl::OkStatus();
 }
 
-// Of what a rank has in its slot.
+// A piece of what a rank has in its slot.
 RowBytes SharedMemoryCollective::slot_piece(int rank, int64_t begin, int64_t end) {
   return {.rows = {slot(rank).data, kSlotBytes, kSlotBytes}, .begin = begin, .bytes = end - begin};
 }
@@ -177,7 +177,7 @@ absl::Status SharedMemoryCollective::gather_chunks(const GatherArgs& args, int64
   const Rows own{const_cast<std::byte*>(static_cast<const std::byte*>(args.in)), columns(rank_),
                  args.in_stride * args.element_bytes};
   for (int64_t begin = 0; begin == 0 || begin < largest; begin += kSlotBytes) {
-    const auto part = [&](int r) {  // Of a rank's bytes, in this chunk.
+    const auto part = [&](int r) {  // A rank's bytes in this chunk.
       return std::clamp<int64_t>(args.rows * columns(r) - begin, 0, kSlotBytes);
     };
     const auto in_slot = [&](int r) { return slot_piece(r, 0, part(r)); };
@@ -250,13 +250,13 @@ absl::Status SharedMemoryCollective::add_chunk(const RowBytes& chunk) {
   return absl::OkStatus();
 }
 
-// Each rank adds one slice, leaves it in its own slot, where nobody else reads these bytes before
-// the second wait, and takes the other slices from theirs. The slices of a host are together, so
-// that another host's ranks send it nothing but these.
+// Each rank adds one slice, leaves it in its own slot, where no other rank reads these bytes before
+// the second wait, and takes the other slices from theirs. The slices of one host are adjacent, so
+// that ranks of another host send it only these.
 absl::Status SharedMemoryCollective::add_and_share_chunk(const RowBytes& chunk) {
   const int64_t lines = (chunk.bytes + ranks_ * kLineBytes - 1) / (ranks_ * kLineBytes);
   const auto first = [&](int place) { return std::min(place * lines * kLineBytes, chunk.bytes); };
-  const auto for_host_of = [&](int of, int to) {  // What rank `of` has for the host of `to`.
+  const auto for_host_of = [&](int of, int to) {  // Rank `of` sends it to the host of `to`.
     return slot_piece(of, first(slices_[to].host_begin), first(slices_[to].host_end));
   };
   RETURN_IF_ERROR(arrive([&](int to) { return for_host_of(rank_, to); },
@@ -279,7 +279,7 @@ absl::Status SharedMemoryCollective::add_and_share_chunk(const RowBytes& chunk) 
 
 void SharedMemoryCollective::add_slots(int64_t begin, int64_t bytes, std::byte* out) {
   // In blocks, so that the running sum stays in L1 and `out` is written once, after every slot has
-  // been read there. The order is the ranks', whatever the block.
+  // been read there. The order is the ranks', in every block.
   constexpr int64_t kBlock = 1024;
   alignas(64) float sum[kBlock];
   float* target = reinterpret_cast<float*>(out);
@@ -292,7 +292,7 @@ void SharedMemoryCollective::add_slots(int64_t begin, int64_t bytes, std::byte* 
       const float* addend = floats(r) + start;
       float* after = r == ranks_ - 1 ? target + start : sum;
 #ifndef __clang__
-#pragma GCC ivdep  // `after` is apart from both or the very same.
+#pragma GCC ivdep  // `after` and each of them are disjoint or equal.
 #endif
       for (int64_t i = 0; i < n; ++i) after[i] = before[i] + addend[i];
       before = sum;

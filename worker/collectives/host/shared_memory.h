@@ -1,23 +1,24 @@
 // SPDX-License-Identifier: Apache-2.0
-// Collectives through a region of shared memory, between processes of one host and between threads
-// of one process alike; and between hosts, each with such a region.
+// Collectives through a region of shared memory: between processes of one host, threads of one
+// process, and hosts that each have such a region.
 //
-// Each rank copies its part into a slot of its own, arrives, waits for the others and reads their
-// slots. Slots are double-buffered: who writes a buffer again has waited once since, and no rank
-// arrives there before it has read, so one wait a chunk is enough. Payloads go in chunks of
-// kSlotBytes a rank. With N ranks and n bytes (n_r of rank r), a rank pays
+// Each rank copies its part into its own slot, arrives, waits for the others and reads their slots.
+// Slots are double-buffered: before a rank writes a buffer again it has waited once, and no rank
+// arrives before it has read, so one wait per chunk is enough. Chunks have kSlotBytes per rank.
+// With N ranks and n bytes (n_r of rank r), a rank pays
 //
-//   all_gather                  1 wait a chunk    writes n_r            reads the other ranks' n_r
-//   all_gather in shared()      1 wait            -                     -
-//   all_reduce, N = 2 or small  1 wait a chunk    writes n              reads N n
-//   all_reduce, else            2 waits a chunk   writes n + n / N      reads 2 n
+//   all_gather                  1 wait per chunk   writes n_r            reads the other ranks' n_r
+//   all_gather in shared()      1 wait             -                     -
+//   all_reduce, N = 2 or small  1 wait per chunk   writes n              reads N n
+//   all_reduce, else            2 waits per chunk  writes n + n / N      reads 2 n
 //
 // and copies its own columns to their place while the others arrive.
 //
-// Where the group spans hosts, a part that a rank writes here goes to each other host as well, to
-// one rank, which receives it straight to its place in shared() or into the sender's slot there,
-// and arrives only then (routes.h, tcp_links.h). An all_reduce of 2 waits sends n / H and then n /
-// N to each of the other H - 1 hosts, one of 1 wait sends n. Sums are in rank order either way.
+// If the group spans hosts, a rank sends each part that it writes here to one rank of each other
+// host, too. That rank receives it straight into its place in shared() or into the sender's slot
+// there, and only then arrives (routes.h, tcp_links.h). An all_reduce with 2 waits sends n / H and
+// then n / N to each of the other H - 1 hosts, one with 1 wait sends n. Sums are in rank order
+// either way.
 #pragma once
 
 #include <atomic>
@@ -39,13 +40,13 @@ namespace lockstep {
 inline constexpr std::chrono::seconds kCollectiveTimeout{30};
 
 // After any error the group has ended on every rank: all later calls fail, with the first cause.
-// Buffers of a failed call hold anything. Its destruction tells the peers that the rank has left.
+// Buffers of a failed call are undefined. The destructor informs peers that the rank has left.
 class SharedMemoryCollective final : public Collective {
  public:
-  // `place` is the rank's among those of the host.
+  // `place` is the rank's index among the ranks of the host.
   SharedMemoryCollective(std::shared_ptr<Region> region, int place,
                          std::chrono::nanoseconds timeout);
-  // hosts[r] tells the host of rank r of the group; `links` are as routes_of() says.
+  // hosts[r] is the host of rank r of the group; `links` are for the routes of routes_of().
   SharedMemoryCollective(std::shared_ptr<Region> region, int place,
                          std::chrono::nanoseconds timeout, std::span<const int> hosts,
                          std::unique_ptr<TcpLinks> links);
@@ -66,13 +67,13 @@ class SharedMemoryCollective final : public Collective {
   void place_own(const GatherArgs& args) const;
   absl::Status add_chunk(const RowBytes& chunk);
   absl::Status add_and_share_chunk(const RowBytes& chunk);
-  // Adds the slots' bytes [begin, begin + bytes) into `out`, which may be a slot's same bytes.
+  // Adds the slots' bytes [begin, begin + bytes) into `out`, which may be the same bytes of a slot.
   void add_slots(int64_t begin, int64_t bytes, std::byte* out);
 
-  // The frame of every collective: refuses an ended group, starts the clock; and back.
+  // Begins every collective: fails if the group has ended, starts the clock. leave() ends it.
   absl::Status enter(Call call);
   absl::Status leave(absl::Status status);
-  // Sends and receives what goes between hosts, then arrives.
+  // Sends and receives what other hosts need and send, then arrives.
   absl::Status arrive(TcpLinks::RowBytesOf out, TcpLinks::RowBytesOf in);
   absl::Status wait_for_peers();
   absl::Status check_calls();
@@ -84,8 +85,8 @@ class SharedMemoryCollective final : public Collective {
   const int rank_;
   const int ranks_;
   const std::chrono::nanoseconds timeout_;
-  const std::unique_ptr<TcpLinks> links_;  // Null: all ranks are here.
-  // Where the ranks are in the order of hosts, and where each one's host begins and ends there.
+  const std::unique_ptr<TcpLinks> links_;  // Null: all ranks are on this host.
+  // Each rank's place in the order of hosts, and where its host's ranks begin and end.
   struct Slice {
     int place, host_begin, host_end;
   };

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Unix sockets, none of which ever blocks or raises SIGPIPE.
+// Unix sockets. None of them blocks or raises SIGPIPE.
 #include "worker/collectives/host/unix_socket.h"
 
 #include <errno.h>
@@ -15,7 +15,7 @@
 namespace lockstep {
 namespace {
 
-// An abstract name begins with a zero byte and has no end but its length.
+// An abstract name begins with a zero byte and ends only by its length.
 struct Address {
   sockaddr_un name{.sun_family = AF_UNIX, .sun_path = {}};
   socklen_t bytes = 0;
@@ -26,7 +26,7 @@ struct Address {
 absl::StatusOr<Address> address_of(const std::string& name) {
   Address address;
   if (name.size() + 1 > sizeof(address.name.sun_path)) {
-    return invalid_argument("the name of a socket has at most {} bytes, found {}",
+    return invalid_argument("the name of a socket must have at most {} bytes, found {}",
                             sizeof(address.name.sun_path) - 1, name.size());
   }
   std::memcpy(address.name.sun_path + 1, name.data(), name.size());
@@ -49,7 +49,7 @@ absl::StatusOr<FileDescriptor> listen_at(const std::string& name, int backlog) {
     return fd;
   }
   if (errno == EADDRINUSE) {
-    return absl::AlreadyExistsError("another rank 0 of this group is meeting");
+    return absl::AlreadyExistsError("another rank 0 of this group is listening");
   }
   return failed_precondition("cannot listen on a Unix socket: {}", error_text(errno));
 }
@@ -59,8 +59,9 @@ absl::StatusOr<FileDescriptor> connect_to(const std::string& name) {
   ASSIGN_OR_RETURN(FileDescriptor fd, make_socket());
   if (connect(fd.get(), address.generic(), address.bytes) == 0) return fd;
   const int error = errno;
-  if (error == ECONNREFUSED) return absl::NotFoundError("nobody listens");
-  if (error == EAGAIN || error == EINTR) return unavailable("too many wait: {}", error_text(error));
+  if (error == ECONNREFUSED) return absl::NotFoundError("no process listens");
+  if (error == EAGAIN || error == EINTR)
+    return unavailable("too many connections wait: {}", error_text(error));
   return failed_precondition("cannot connect to rank 0: {}", error_text(error));
 }
 
@@ -104,7 +105,7 @@ Received receive_message(const FileDescriptor& socket, std::span<char> buffer,
   msghdr header{};
   header.msg_iov = &part;
   header.msg_iovlen = 1;
-  if (passed != nullptr) {  // With no room for control data the kernel closes what came.
+  if (passed != nullptr) {  // Without room for control data the kernel closes a passed descriptor.
     header.msg_control = control;
     header.msg_controllen = sizeof(control);
   }

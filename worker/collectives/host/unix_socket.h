@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// What the meeting of ranks needs of Unix sockets: names without files, messages that come whole
-// (SOCK_SEQPACKET) and a descriptor that travels with one.
+// The Unix sockets for the meeting of ranks: names without files, messages that arrive whole
+// (SOCK_SEQPACKET), and a descriptor that is passed with one.
 #pragma once
 
 #include <span>
@@ -13,11 +13,11 @@
 
 namespace lockstep {
 
-// Listens under a name of Linux's abstract namespace, which is gone with its last descriptor and
-// belongs to the network namespace, all users alike: check who connects. kAlreadyExists where
-// somebody has it. Nothing of these sockets blocks.
+// Listens under a name of Linux's abstract namespace, which ends with its last descriptor. All
+// users of the network namespace share it: check who connects. kAlreadyExists if another process
+// has the name. None of these sockets blocks.
 absl::StatusOr<FileDescriptor> listen_at(const std::string& name, int backlog);
-// kNotFound while nobody listens there, kUnavailable if too many wait: worth another try.
+// kNotFound while no process listens there, kUnavailable if too many wait: try again.
 absl::StatusOr<FileDescriptor> connect_to(const std::string& name);
 // The next caller, or an invalid descriptor if there is none now.
 absl::StatusOr<FileDescriptor> accept_from(const FileDescriptor& listener);
@@ -28,12 +28,12 @@ bool peer_is_same_user(const FileDescriptor& socket);
 // One message, with a descriptor unless `passed` is negative. False if the peer does not take it.
 bool send_message(const FileDescriptor& socket, std::span<const char> message, int passed);
 
-// One message of at most buffer.size() bytes, cut off there. 0 bytes: the peer has gone. A
-// descriptor that came with it goes to *passed, which may be null: then it is closed.
+// One message of at most buffer.size() bytes, truncated there. 0 bytes: the peer has gone. A
+// descriptor in the message is put in *passed, which may be null: then it is closed.
 struct Received {
   enum { kMessage, kNothing, kGone } outcome;
   size_t bytes = 0;
-  bool descriptor_lost = false;  // One was sent, and this process had no room for it.
+  bool descriptor_lost = false;  // One was sent, but this process had no room for it.
 };
 Received receive_message(const FileDescriptor& socket, std::span<char> buffer,
                          FileDescriptor* passed);

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// What a rank says of the collective that it is in, beside its data, so that ranks which no longer
-// agree notice it before they use a byte.
+// A rank sends this about its current collective with its data, so that ranks that do not agree
+// notice it before they use a byte.
 #pragma once
 
 #include <cstdint>
@@ -12,12 +12,12 @@ struct Call {
   enum Kind : uint64_t { kAllReduce = 1, kAllGather = 2 };
   uint64_t kind = 0;
   uint64_t epoch = 0;
-  uint64_t number = 0;  // Of this collective, from 1.
+  uint64_t number = 0;  // The collective's number, from 1.
   int64_t rows = 0;
-  int64_t cols = 0;  // Of all ranks together.
+  int64_t cols = 0;  // Columns of all ranks together.
   int64_t element_bytes = 0;
   uint64_t boundaries_hash = 0;
-  int64_t place = -1;  // In the shared values' bytes, if it is there.
+  int64_t place = -1;  // Offset in the shared values, in bytes; -1 if not there.
 
   bool operator==(const Call&) const = default;
 };
@@ -25,7 +25,7 @@ struct Call {
 // "all_gather 7 of 3 x 64 elements of 4 bytes in epoch 2"
 std::string describe(const Call& call);
 
-// What another rank called in place of `own`, as a clause about it.
+// The call that another rank made in place of `own`, as a clause about that rank.
 std::string describe_other(const Call& other, const Call& own);
 
 }  // namespace lockstep

@@ -13,18 +13,18 @@
 namespace lockstep {
 namespace {
 
-static_assert(std::endian::native == std::endian::little, "frames travel as they are in memory");
+static_assert(std::endian::native == std::endian::little, "frames are sent as they are in memory");
 
 uint32_t header_checksum(const FrameHeader& header) {
   return crc32c(&header, offsetof(FrameHeader, header_checksum));
 }
 
-// The rank of a goodbye is a number in a message, and no index.
+// The rank in a goodbye is only named in a message, never an index.
 constexpr uint64_t kGoodbyeRanks = 1 << 16;
 
-// The first `bytes` of the piece, as far as `parts` reaches.
+// Lists the first `bytes` of the piece, as many as `parts` can hold.
 size_t list_runs(RowBytes piece, int64_t bytes, std::span<iovec> parts) {
-  // A run needs a part of its own: of rows that are apart, no more than fit.
+  // Each run needs its own part: of separate rows, only as many as fit.
   const Rows& rows = piece.rows;
   piece.bytes = bytes;
   if (bytes > 0 && rows.row_bytes != rows.stride_bytes) {
@@ -46,7 +46,7 @@ void drop_front(RowBytes& piece, int64_t bytes) {
 
 }  // namespace
 
-// --- Out
+// --- Sending
 
 void FrameWriter::begin(const Call& call, const RowBytes& piece) {
   LOCKSTEP_CHECK(done_);
@@ -109,7 +109,7 @@ void FrameWriter::sent(size_t bytes) {
   done_ = true;
 }
 
-// --- In
+// --- Receiving
 
 void FrameReader::expect(const Call& call, const RowBytes& piece) {
   LOCKSTEP_CHECK(done_);
@@ -155,19 +155,18 @@ absl::Status FrameReader::take_header(size_t bytes) {
 absl::Status FrameReader::check_header() {
   const bool goodbye = header_.magic == FrameHeader::kGoodbye;
   if (header_.magic != FrameHeader::kMagic && !goodbye) {
-    return unavailable("sent what begins no frame: 0x{:08x}", header_.magic);
+    return unavailable("sent bytes that begin no frame: 0x{:08x}", header_.magic);
   }
   const uint32_t found = header_checksum(header_);
   if (header_.header_checksum != found) {
     return unavailable(
-        "sent a frame whose header was changed on its way: CRC32C 0x{:08x}, of what "
-        "came 0x{:08x}",
+        "sent a frame whose header was changed on its way: CRC32C must be 0x{:08x}, found 0x{:08x}",
         header_.header_checksum, found);
   }
   if (!goodbye && header_.call != call_)
     return absl::InternalError(describe_other(header_.call, call_));
   if (header_.number != frames_) {
-    return unavailable("sent frame {} where frame {} was next", header_.number, frames_);
+    return unavailable("sent frame {}, but frame {} was next", header_.number, frames_);
   }
   if (goodbye) {
     const auto failure = static_cast<Failure>(header_.call.kind);
@@ -177,7 +176,7 @@ absl::Status FrameReader::check_header() {
     return absl::AbortedError("said goodbye");
   }
   if (header_.bytes != static_cast<uint64_t>(frame_left_)) {
-    return absl::InternalError(fmt::format("sent a frame of {} bytes in {}, wanted {}",
+    return absl::InternalError(fmt::format("sent a frame of {} bytes in {}, must be {}",
                                            header_.bytes, describe(call_), frame_left_));
   }
   return absl::OkStatus();
@@ -194,8 +193,8 @@ absl::Status FrameReader::take(int64_t bytes) {
   if (frame_left_ > 0) return absl::OkStatus();
   if (checksum_ != header_.checksum) {
     return unavailable(
-        "sent a frame whose bytes were changed on their way: CRC32C 0x{:08x}, of "
-        "what came 0x{:08x}",
+        "sent a frame whose bytes were changed on their way: CRC32C must be 0x{:08x}, found "
+        "0x{:08x}",
         header_.checksum, checksum_);
   }
   if (piece_.bytes > 0) {

@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
-// How a rank's part of a collective travels between hosts: cut into frames, each a header and some
-// bytes. Both ends know from their own arguments how many bytes of which call come next, so a
-// header only confirms it: no size is ever taken from the wire, and nothing goes where it belongs
-// before the header that announces it was checked. The last frame of a connection may be a goodbye:
-// the group has ended, and why. There is no socket here; frames come and go as bytes.
+// How a rank's part of a collective is sent between hosts: as frames, each a header and some bytes.
+// Both ends know from their own arguments how many bytes of which call come next, so a header only
+// confirms it: no size is ever taken from the wire, and no byte is put in its place before its
+// header was checked. The last frame of a connection may be a goodbye: the group has ended, and
+// why. This file has no socket; frames are bytes.
 #pragma once
 
 #include <sys/uio.h>
@@ -22,36 +22,36 @@
 
 namespace lockstep {
 
-// A frame's bytes stay in L2 between the checksum and the system call.
+// Bytes per frame: they stay in L2 between the checksum and the system call.
 inline constexpr int64_t kFrameBytes = 64 * 1024;
 
-// Little endian, as all machines that this is built for.
+// Little endian, like all machines that this is built for.
 struct FrameHeader {
-  static constexpr uint32_t kMagic = 0x31664b4cu;    // "LKf1": the digit is the layout's.
-  static constexpr uint32_t kGoodbye = 0x31674b4cu;  // "LKg1": no bytes follow, nor another frame.
+  static constexpr uint32_t kMagic = 0x31664b4cu;    // "LKf1": 1 is the layout's version.
+  static constexpr uint32_t kGoodbye = 0x31674b4cu;  // "LKg1": no bytes and no frame follow.
 
   uint32_t magic = kMagic;
-  uint32_t bytes = 0;   // That follow.
-  uint64_t number = 0;  // Of the frame on its connection, from 0.
+  uint32_t bytes = 0;   // The bytes that follow.
+  uint64_t number = 0;  // The frame's number on its connection, from 0.
   Call call;
   uint32_t checksum = 0;         // CRC32C of these bytes.
   uint32_t header_checksum = 0;  // CRC32C of all above.
 };
 static_assert(sizeof(FrameHeader) == 88 && std::is_trivially_copyable_v<FrameHeader>);
 
-// What leaves on one connection.
+// The sending side of one connection.
 class FrameWriter {
  public:
-  // A piece that all are done with: one frame or several; one without bytes if there are none. Its
-  // memory stays as it is until done().
+  // Begins a piece, only if done(): one or more frames, one without bytes if it is empty. Its
+  // memory must not change until done().
   void begin(const Call& call, const RowBytes& piece);
-  // Nothing follows but that, once a frame that has begun is complete.
+  // Sends this as the last frame, after the current one is complete.
   void say_goodbye(const Goodbye& goodbye);
   bool done() const { return done_; }
 
-  // Where the next bytes are: fills `parts`, and gives how many it filled. Not if done().
+  // Fills `parts` with the next bytes' places, and returns how many parts it filled. Not if done().
   size_t next(std::span<iovec> parts) const;
-  // So many of them are gone.
+  // Reports that this many of them were sent.
   void sent(size_t bytes);
 
  private:
@@ -59,28 +59,28 @@ class FrameWriter {
   void start_goodbye();
 
   FrameHeader header_;
-  RowBytes piece_;               // What is left, the frame's bytes included.
-  std::optional<Call> goodbye_;  // To be sent next.
-  uint64_t frames_ = 0;          // Begun.
-  size_t header_sent_ = 0;       // Bytes.
+  RowBytes piece_;               // The rest, the frame's bytes included.
+  std::optional<Call> goodbye_;  // The next to send.
+  uint64_t frames_ = 0;          // Frames that were begun.
+  size_t header_sent_ = 0;       // In bytes.
   int64_t frame_left_ = 0;
   bool done_ = true;
 };
 
-// What arrives on one connection.
+// The receiving side of one connection.
 class FrameReader {
  public:
-  // The piece of this call comes next, and goes there.
+  // Expects this call's piece next, and puts it there.
   void expect(const Call& call, const RowBytes& piece);
   bool done() const { return done_; }
 
-  // Where the next bytes go, never more than belong there: a header's, with the frame's first ones
-  // to a place of its own, or a frame's after its header was found right. `parts` has two or more.
+  // The places for the next bytes, never more than belong there: a header's, with the frame's first
+  // bytes in a buffer apart, or a frame's after its header was verified. `parts` has two or more.
   // Not if done().
   size_t next(std::span<iovec> parts);
-  // So many have come. kUnavailable: they were changed on their way. kInternal: the other side is
-  // in another call. kAborted: it said goodbye. As clauses about the other side; nothing more may
-  // be read after an error.
+  // Reports that this many bytes were received. kUnavailable: they were changed on their way.
+  // kInternal: the other side is in another call. kAborted: it said goodbye. Messages are clauses
+  // about the other side; nothing more may be read after an error.
   absl::Status received(size_t bytes);
   const std::optional<Goodbye>& goodbye() const { return goodbye_; }
 
@@ -99,7 +99,7 @@ class FrameReader {
   uint32_t checksum_ = 0;
   bool done_ = true;
   std::optional<Goodbye> goodbye_;
-  // A frame's first bytes come with its header, which saves a system call; they are copied.
+  // A frame's first bytes are read with its header, which saves a system call, and then copied.
   std::array<std::byte, 8 * 1024> first_;
 };
 

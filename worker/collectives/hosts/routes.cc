@@ -8,7 +8,7 @@
 namespace lockstep {
 namespace {
 
-// Of host `to`, the rank that receives what `rank` sends.
+// The rank of host `to` that receives what `rank` sends.
 int receiver_of(std::span<const int> hosts, int rank, int to) {
   const std::vector<int> here = ranks_of_host(hosts, hosts[rank]);
   const std::vector<int> there = ranks_of_host(hosts, to);

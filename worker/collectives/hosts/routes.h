@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// Who sends what to whom in a group that spans hosts. Ranks of one host share memory, so a rank's
-// part goes once to each other host: to the rank there whose place on its host is the sender's on
-// its own, modulo their number.
+// Who sends what to whom in a group that spans hosts. Ranks of one host share memory, so a rank
+// sends its part once to each other host: to the rank there with the sender's place on its host,
+// modulo their number.
 #pragma once
 
 #include <cstdint>
@@ -10,11 +10,11 @@
 
 namespace lockstep {
 
-// Another host's rank to which a rank is connected.
+// A rank of another host to which a rank is connected.
 struct Route {
   int rank = 0;
-  bool sends = false;     // The rank's part goes there,
-  bool receives = false;  // and that one's comes here, for all ranks of this host.
+  bool sends = false;     // The rank's part is sent there.
+  bool receives = false;  // That rank's part is received here, for all ranks of this host.
 
   bool operator==(const Route&) const = default;
 };
@@ -22,10 +22,10 @@ struct Route {
 // hosts[r] is equal for ranks of one host and different for others.
 std::vector<int> ranks_of_host(std::span<const int> hosts, int host);
 
-// Of `rank`, in the order of the others' ranks. Both ends of a connection agree.
+// The routes of `rank`, in the order of the others' ranks. Both ends of a connection agree.
 std::vector<Route> routes_of(std::span<const int> hosts, int rank);
 
-// Ranks in the order of their hosts' first ranks, then of their own: those of a host are together.
+// Ranks in the order of their hosts' first ranks, then of their own: a host's ranks are adjacent.
 std::vector<int> by_host(std::span<const int> hosts);
 
 }  // namespace lockstep

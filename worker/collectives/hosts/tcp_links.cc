@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// One thread moves bytes on all connections, both ways at once: a peer that first sends all that it
-// has never waits for one that does the same.
+// One thread moves bytes on all connections, in both directions at once, so that two peers that
+// first send all their data never wait for each other.
 #include "worker/collectives/hosts/tcp_links.h"
 
 #include <poll.h>
@@ -18,14 +18,14 @@ namespace {
 
 using Clock = Barrier::Clock;
 
-// See the barrier. Nothing is yielded meanwhile: on a busy machine who yields comes after everybody
-// else, but who sleeps comes first when bytes arrive.
+// The same as the barrier's. The thread does not yield: on a busy machine a thread that yields
+// runs last, but one that sleeps runs first when bytes arrive.
 constexpr auto kSpin = std::chrono::microseconds(50);
-// How often a sleeping rank looks whether its group has ended.
+// How often a sleeping rank checks whether its group has ended.
 constexpr auto kLook = std::chrono::milliseconds(20);
 constexpr size_t kParts = 64;  // Runs of memory per system call.
 constexpr auto kGoodbyeTime = std::chrono::milliseconds(20);
-constexpr auto kQuiet = std::chrono::milliseconds(2);  // A peer that sends more would have.
+constexpr auto kQuiet = std::chrono::milliseconds(2);  // A peer silent for this time has sent all.
 
 }  // namespace
 
@@ -98,7 +98,7 @@ absl::StatusOr<TcpLinks::Moved> TcpLinks::move() {
   return moved;
 }
 
-// One frame at most, so that both ways go on alike.
+// At most one frame, so that both directions progress alike.
 absl::StatusOr<TcpLinks::Moved> TcpLinks::send(Link& link) {
   std::array<iovec, kParts> parts;
   const absl::StatusOr<size_t> bytes =
@@ -135,7 +135,7 @@ bool TcpLinks::done() const {
       links_, [](const Link& link) { return link.writer.done() && link.reader.done(); });
 }
 
-// Until there is something to move, or a connection has ended.
+// Sleeps until there is something to move, or a connection has ended.
 void TcpLinks::sleep(Clock::duration at_most) const {
   std::array<pollfd, 2 * kMaxRegionRanks + 1> polled;
   nfds_t count = 0;
@@ -159,11 +159,11 @@ absl::Status TcpLinks::ended(Link& link, const absl::Status& why) {
                      message_of(why));
 }
 
-// A peer that has ended is often found by what cannot be sent to it: it may have said why before.
+// A failed send often shows that a peer has ended: it may have sent the reason before.
 TcpLinks::Moved TcpLinks::read_last_words(Link& link) {
   Moved moved = Moved::kNothing;
   while (!link.read_all) {
-    if (link.reader.done()) link.reader.expect({}, {});  // No call: nothing but a goodbye fits.
+    if (link.reader.done()) link.reader.expect({}, {});  // No call: only a goodbye fits.
     std::array<iovec, kParts> parts;
     const absl::StatusOr<size_t> bytes =
         link.end.channel->receive(std::span(parts).first(link.reader.next(parts)));
@@ -194,12 +194,12 @@ absl::Status TcpLinks::late() {
     if (link.writer.done() && link.reader.done()) continue;
     missing +=
         fmt::format("{}rank {} at {} {}", missing.empty() ? "" : ", ", link.end.route.rank,
-                    link.end.address, link.reader.done() ? "took too little" : "sent too little");
+                    link.end.address, link.reader.done() ? "read too little" : "sent too little");
   }
-  return absl::DeadlineExceededError(fmt::format("waited to its deadline: {}", missing));
+  return absl::DeadlineExceededError(fmt::format("timed out: {}", missing));
 }
 
-// What this rank saw first; an abort closes the connections, too.
+// Ends the group with what this rank saw first; an abort closes the connections, too.
 absl::Status TcpLinks::fail(Barrier& barrier, const absl::Status& why) {
   RETURN_IF_ERROR(barrier.failure());
   const bool own = failure_ == Failure::kDeadline || failure_ == Failure::kMismatch;
@@ -214,9 +214,8 @@ void TcpLinks::end(const Goodbye& goodbye) {
   [[maybe_unused]] const ssize_t written = write(wake_.get(), &kOne, sizeof(kOne));
 }
 
-// By the thread to which the connections belong, and the last that it does with them. What still
-// comes is read meanwhile: bytes that nobody reads would reset the connection, and the goodbye on
-// its way with it.
+// Called by the connections' thread, as its last work on them. It reads arriving bytes meanwhile:
+// unread bytes would reset the connection and lose the goodbye on its way.
 void TcpLinks::say_goodbye(const Goodbye& goodbye, Clock::duration at_most) {
   for (Link& link : links_) link.writer.say_goodbye(goodbye);
   const Clock::time_point deadline = Clock::now() + at_most;

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// A rank's connections to ranks of other hosts, and how parts travel on them.
+// A rank's connections to ranks of other hosts, and how parts are sent on them.
 #pragma once
 
 #include <atomic>
@@ -16,37 +16,37 @@
 
 namespace lockstep {
 
-// Both ends have proved who they are.
+// A connection; both ends have proved who they are.
 struct DataLink {
   Route route;
   std::unique_ptr<DataChannel> channel;
-  std::string address;  // Of the other end, for messages.
+  std::string address;  // The other end's address, for messages.
 };
 
-// exchange() belongs to one thread, end() to any.
+// exchange() is for one thread, end() for any.
 class TcpLinks {
  public:
   explicit TcpLinks(std::vector<DataLink> links);
 
-  // What goes to a rank, or where its part goes.
+  // The bytes to send to a rank, or the place for its part.
   using RowBytesOf = absl::FunctionRef<RowBytes(int rank)>;
 
   // Sends out(rank) to each rank that this one sends to, receives in(rank) from each from which it
-  // receives, and ends when all that is done: what is to be sent may be written over then. Spins
-  // briefly, then sleeps. Where it fails the group has ended on this host, by `barrier`, and on the
-  // other ones as soon as they look. kUnavailable: a peer is gone, or its bytes were changed on
-  // their way; kInternal: it is in another call; kAborted: a peer said that the group was aborted;
-  // kDeadlineExceeded; or what has ended the group here. Messages name the peer and its address.
-  // Adds what it waited to *wait_ns.
+  // receives, and returns when all is done: what was sent may be written over then. Spins briefly,
+  // then sleeps. After an error the group has ended on this host, through `barrier`, and on the
+  // others when they next check. kUnavailable: a peer is gone, or its bytes were changed on their
+  // way; kInternal: it is in another call; kAborted: a peer said that the group was aborted;
+  // kDeadlineExceeded; or the error that ended the group here. Messages name the peer and its
+  // address. Adds the time that it waited to *wait_ns.
   absl::Status exchange(const Call& call, RowBytesOf out, RowBytesOf in, Barrier& barrier,
                         Barrier::Clock::time_point deadline, int64_t* wait_ns);
 
-  // The ranks whose parts come here.
+  // The ranks whose parts are received here.
   const std::vector<int>& senders() const { return senders_; }
 
-  // The group has ended, by `barrier` too: says so on every connection that takes it at once, and
-  // ends all of them, so that peers do not wait any longer. Never blocks. A thread that is in
-  // exchange() does it in its place, and completes the frames under way if it can within 20 ms.
+  // The group has ended, also in `barrier`: says goodbye on every connection that takes it at once,
+  // and ends all of them, so that peers stop waiting. Never blocks. A thread that is in exchange()
+  // does this instead, and completes begun frames if it can within 20 ms.
   void end(const Goodbye& goodbye);
 
  private:
@@ -55,7 +55,7 @@ class TcpLinks {
     FrameWriter writer;
     FrameReader reader;
     bool broken = false;    // Nothing can be sent on it any more.
-    bool read_all = false;  // Nothing can be read.
+    bool read_all = false;  // Nothing more can be read.
   };
   enum class Moved { kNothing, kSome };
 
@@ -76,10 +76,10 @@ class TcpLinks {
 
   std::vector<Link> links_;
   std::vector<int> senders_;
-  std::atomic<bool> busy_{false};  // Of the connections one thread at a time; for ever at the end.
+  std::atomic<bool> busy_{false};    // One thread has the connections; stays true at the end.
   std::atomic<bool> ending_{false};  // end() was called.
-  const FileDescriptor wake_;        // Wakes exchange() for it.
-  // Of an error: what it is, and the rank that it is about.
+  const FileDescriptor wake_;        // Wakes exchange() when end() is called.
+  // An error's kind, and the rank that caused it.
   Failure failure_ = Failure::kNone;
   int culprit_ = -1;
 };

@@ -44,9 +44,8 @@ void set_option(const FileDescriptor& fd, int level, int option) {
   setsockopt(fd.get(), level, option, &yes, sizeof(yes));
 }
 
-// BBR paces by what a steady flow of bytes would have got, and a collective is a burst after a
-// pause: bytes then wait for the pacer, and come out of order. cubic may have to be allowed; reno
-// always is.
+// BBR paces by the rate of a steady flow, but a collective is a burst after a pause: bytes then
+// wait for the pacer, and arrive out of order. A system may forbid cubic; it always allows reno.
 void leave_bbr(const FileDescriptor& fd) {
   char name[16] = "";  // TCP_CA_NAME_MAX
   socklen_t bytes = sizeof(name);
@@ -68,7 +67,7 @@ void make_prompt(const FileDescriptor& fd) {
 absl::StatusOr<FileDescriptor> listen_tcp(const std::string& address, int backlog) {
   ASSIGN_OR_RETURN(const Found found, look_up(address, SOCK_STREAM, AI_PASSIVE));
   ASSIGN_OR_RETURN(FileDescriptor fd, make_socket(*found));
-  set_option(fd, SOL_SOCKET, SO_REUSEADDR);  // Although connections of an earlier process linger.
+  set_option(fd, SOL_SOCKET, SO_REUSEADDR);  // Connections of an earlier process may linger.
   if (bind(fd.get(), found->ai_addr, found->ai_addrlen) == 0 && listen(fd.get(), backlog) == 0) {
     return fd;
   }
@@ -101,7 +100,7 @@ int connect_error(const FileDescriptor& socket) {
   return getsockopt(socket.get(), SOL_SOCKET, SO_ERROR, &error, &bytes) == 0 ? error : errno;
 }
 
-// A datagram socket that is connected has sent nothing, but has its address.
+// A connected datagram socket has sent nothing, but has a local address.
 absl::StatusOr<std::string> local_host_towards(const std::string& address) {
   ASSIGN_OR_RETURN(const Found found, look_up(address, SOCK_DGRAM, 0));
   ASSIGN_OR_RETURN(const FileDescriptor fd, make_socket(*found));

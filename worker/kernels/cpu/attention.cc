@@ -1,12 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
-// Appends k and v of the step's rows to the layer's pages, then for every row and query head
-// out = sum over keys j of softmax(scale * q . k_j, capped, plus slope * distance) v_j, over the
-// keys up to the row's own position (the last `window` of them, or those of its chunk), and the
-// head's sink; rows of the sequence's prefix see all of it. Where read_only nothing is appended.
-// Keys are taken in blocks of kKeyBlock from position 0 on, with a running maximum and sum; those
-// of every kPart positions are then merged, in order. So the bits depend on the position alone, and
-// threads may share the keys of one row. Where values are in keys, a block's are read out of them
-// once for all queries of a task.
+// Appends k and v of the step's rows to the layer's pages (not if read_only), then for every row
+// and query head: out = sum over keys j of softmax(scale * q . k_j, capped, plus slope * distance)
+// v_j, over the keys up to the row's own position (the last `window` of them, or those of its
+// chunk), and the head's sink; rows of the sequence's prefix see all of it. Keys are processed in
+// blocks of kKeyBlock from position 0 on, with a running maximum and sum; the sums of every kPart
+// positions are then merged, in order. So the bits depend on the position alone, and threads may
+// share the keys of one row. If values are in keys, those of a block are extracted once for all
+// queries of a task.
 #include "worker/kernels/cpu/attention_pages.h"
 #include "worker/kernels/cpu/attention_queries.h"
 #include "worker/kernels/cpu/attention_scores.h"
@@ -16,15 +16,15 @@
 namespace lockstep::LOCKSTEP_ISA {
 namespace {
 
-// Handles a pair of keys of which only `key` is visible (the mask's edge): the other's value is
-// cleared, as even 0 * NaN would be NaN.
+// Adds the one visible `key` of a pair at the mask's edge: the other's value is cleared, since even
+// 0 * NaN would be NaN.
 template <typename F>
 void add_pv_edge(float* accumulator, int64_t padded, const typename F::Factor* weights,
                  const KeyBlock<F>& block, int64_t key) {
   static_assert(F::kPack == 2);
   const int64_t first = key / 2 * 2;
   const uint32_t seen = key == first ? 0x0000ffffu : 0xffff0000u;
-  const auto weight = F::splat(weights + first);  // The hidden one's is 0.
+  const auto weight = F::splat(weights + first);  // The hidden key's is 0.
   const typename F::Element* from =
       block.values[key / kChunk] + value_at<F>(first % kChunk, 0, block.v_stride);
   for (int64_t d = 0; d < padded; d += Vec::kLanes) {
@@ -54,10 +54,10 @@ void add_pv_alone(float* accumulator, int64_t padded, const typename F::Factor* 
   }
 }
 
-// The PV product of a block. Keys that all queries of the tile see are taken together, those before
-// and after for each query alone: each query takes its own keys in order, and never reads a value
-// that it does not see. Integer sums do not depend on order and codes are never NaN, so there all
-// keys are taken together.
+// The PV product of a block. Keys that all queries of the tile see are processed together, those
+// before and after for each query alone: each query adds its own keys in order, and never reads a
+// value that it does not see. Integer sums do not depend on order and codes are never NaN, so with
+// codes all keys are processed together.
 template <typename F, int kQueries>
 void add_pv_tile(const Queries<F>& all, int64_t query, const KeyBlock<F>& block,
                  const KeyBlock<F>& ahead, const KeyRange (&seen)[kQueries], KeyRange any) {
@@ -87,7 +87,7 @@ void add_pv_tile(const Queries<F>& all, int64_t query, const KeyBlock<F>& block,
   }
 }
 
-// The block at `begin` for queries [query, query + kQueries).
+// Processes the block at `begin` for queries [query, query + kQueries).
 template <typename F, int kQueries>
 void attend_tile(const AttentionJob<F>& job, Queries<F>& all, int64_t query,
                  const KeyBlock<F>& block, const KeyBlock<F>& ahead, int64_t begin) {
@@ -112,8 +112,8 @@ void attend_tile(const AttentionJob<F>& job, Queries<F>& all, int64_t query,
   add_pv_tile<F, kQueries>(all, query, block, ahead, seen, any);
 }
 
-// All queries from `query` on, in tiles of kQueries, then of fewer. The first tile prefetches the
-// block ahead.
+// Processes all queries from `query` on, in tiles of kQueries, then of fewer. The first tile
+// prefetches the block ahead.
 template <typename F, int kQueries>
 void attend_block(const AttentionJob<F>& job, Queries<F>& all, int64_t query,
                   const KeyBlock<F>& block, const KeyBlock<F>& ahead, int64_t begin) {
@@ -123,7 +123,7 @@ void attend_block(const AttentionJob<F>& job, Queries<F>& all, int64_t query,
   if constexpr (kQueries > 1) attend_block<F, kQueries - 1>(job, all, query, block, ahead, begin);
 }
 
-// The keys of part `part` into all.part.
+// Processes the keys of part `part` into all.part.
 template <typename F>
 void attend_part(const VisibleKeys<F>& keys, Queries<F>& all, int64_t part) {
   all.part.clear(all.count, all.v_padded);
@@ -138,8 +138,8 @@ void attend_part(const VisibleKeys<F>& keys, Queries<F>& all, int64_t part) {
   }
 }
 
-// Collects the queries of rows from `row` on that are of the same sequence and before `end`, and
-// returns the row after them.
+// Collects the queries of rows in [row, end) of the same sequence as `row`, and returns the row
+// after them.
 template <typename F>
 int64_t collect(const AttentionJob<F>& job, Queries<F>& all, int64_t row, int64_t end,
                 int64_t kv_head) {
@@ -187,7 +187,7 @@ void finish_queries(const AttentionJob<F>& job, const Queries<F>& all) {
   finish(all.whole, all.out, all.count, job.attrs.v_dim, all.v_padded);
 }
 
-// Rows [begin, end) for one KV head: each run of rows of the same sequence in turn.
+// Rows [begin, end) for one KV head: one run of rows of the same sequence after the other.
 template <typename F>
 void attend_rows(const AttentionJob<F>& job, Queries<F>& all, int64_t begin, int64_t end,
                  int64_t kv_head) {
@@ -298,12 +298,12 @@ const char* attention(const KernelArgs& args) {
     shared_parts.run(parallel);
     return nullptr;
   }
-  // Large tasks read keys once for many rows; but every thread wants some.
+  // Large tasks read keys once for many rows, but every thread needs a task.
   const int64_t shared = rows * attrs.kv_heads / (4 * threads);
   const int64_t rows_each = max(1, min(kTaskQueries / group, shared));
   const int64_t row_blocks = (rows + rows_each - 1) / rows_each;
   for_each(parallel, row_blocks * attrs.kv_heads, [&](int64_t task, int thread) {
-    // Late rows see the most keys: they go first.
+    // Late rows see the most keys: they are processed first.
     const int64_t row = (row_blocks - 1 - task / attrs.kv_heads) * rows_each;
     Queries<F> all = lay_out<F>(args.scratch + thread * sizes.thread_bytes, sizes);
     attend_rows(job, all, row, min(rows, row + rows_each), task % attrs.kv_heads);

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Where attention finds the keys and values of a layer's pages, and how rows are appended to them.
+// The places of keys and values in a layer's pages, and how rows are appended.
 #pragma once
 
 #include "worker/kernels/cpu/attention_scratch.h"
@@ -8,8 +8,8 @@
 
 namespace lockstep::LOCKSTEP_ISA {
 
-// Within each run of this many pages, one KV head's chunks are contiguous. The pages of a sequence
-// are mostly neighbours, so its keys are long stretches of memory, which prefetchers like best.
+// Within each run of this many pages, one KV head's chunks are contiguous. A sequence's pages are
+// mostly neighbours, so its keys are long runs of memory, which suit prefetchers.
 constexpr int64_t kRunPages = 16;
 
 template <typename F>
@@ -21,7 +21,7 @@ struct AttentionJob {
   int64_t v_stride;
   int64_t chunk_bytes;
   int page_shift;      // A page has 1 << page_shift chunks.
-  float max_factor;    // Of a query: a sum of k_padded products with 8-bit codes fits 31 bits.
+  float max_factor;    // For query codes: a sum of k_padded products with 8-bit codes fits 31 bits.
   const float* sinks;  // [heads], or null.
 
   explicit AttentionJob(const KernelArgs& kernel_args)
@@ -47,8 +47,8 @@ struct AttentionJob {
   }
 };
 
-// The keys of a KV head that some queries see, [first, last], and where they are; room for the
-// values of a block, where these are in the keys.
+// The keys of a KV head that some queries see, [first, last], and their places; also a buffer for
+// the values of a block if values are in the keys.
 template <typename F>
 struct VisibleKeys {
   const AttentionJob<F>& job;
@@ -56,9 +56,9 @@ struct VisibleKeys {
   int64_t kv_head;
   int64_t first;
   int64_t last;
-  typename F::Element* values;  // Else null.
+  typename F::Element* values;  // Null if values are not in the keys.
 
-  // Pages of chunks that no query sees may be freed already: chunks that are seen replace them.
+  // Pages of chunks that no query sees may be freed already: visible chunks replace those.
   KeyBlock<F> block(int64_t begin) const {
     KeyBlock<F> found;
     found.v_stride = job.v_stride;
@@ -70,7 +70,7 @@ struct VisibleKeys {
     }
     return found;
   }
-  // Of the block at `begin`, where values are in keys; of chunks that some query sees.
+  // Extracts values of the block at `begin` from its keys, for chunks that some query sees.
   void take_values(const KeyBlock<F>& block, int64_t begin) const {
     for (int64_t i = 0; i < kBlockChunks; ++i) {
       const int64_t position = begin + i * kChunk;
@@ -81,8 +81,7 @@ struct VisibleKeys {
   }
 };
 
-// A key or a value of `dim` columns, as those of slot `slot` are stored; at(d) is where column d
-// is.
+// Stores a key or a value of `dim` columns in its slot; at(d) is the place of column d.
 template <typename F, typename At>
 float store_row(const float* x, int64_t dim, int64_t padded, typename F::Element* to,
                 const At& at) {
@@ -114,7 +113,7 @@ void append_row(const AttentionJob<F>& job, int64_t row) {
                        values, [&](int64_t d) { return value_at<F>(slot, d, job.v_stride); });
       if constexpr (F::kScaled) {
         scales_of(values, job.v_stride)[slot] = v_scale;
-        k_scale = k_scale + v_scale * 0;  // A NaN among the values shows in the score.
+        k_scale = k_scale + v_scale * 0;  // The score shows a NaN among the values.
       }
     }
     if constexpr (F::kScaled) scales_of(keys, job.k_padded)[slot] = k_scale;

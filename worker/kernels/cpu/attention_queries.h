@@ -9,7 +9,7 @@
 
 namespace lockstep::LOCKSTEP_ISA {
 
-// Keys of this many positions have sums of their own, merged later; a multiple of kKeyBlock.
+// The keys of this many positions have separate sums, merged later; a multiple of kKeyBlock.
 inline constexpr int64_t kPart = 8 * kKeyBlock;
 
 // Keys [begin, end), relative to a block.
@@ -24,21 +24,21 @@ struct KeyRange {
 template <typename F>
 struct Queries {
   int64_t count = 0;
-  int64_t prefix_rows = 0;  // Of their sequence.
+  int64_t prefix_rows = 0;  // Those of the queries' sequence.
   int64_t k_padded;
   int64_t v_padded;
   typename F::Factor* query;    // [count][k_padded]
-  float* scale;                 // [count] what scores are multiplied by, 1 / ln 2 included
-  float* slope;                 // [count] of alibi, 1 / ln 2 included
-  float* sink;                  // [count] likewise
+  float* scale;                 // [count] the factor of scores, 1 / ln 2 included
+  float* slope;                 // [count] alibi's slope, 1 / ln 2 included
+  float* sink;                  // [count] the sink's score, 1 / ln 2 included
   float** out;                  // [count]
   int64_t* position;            // [count], ascending
-  Softmax part;                 // Over the keys of this part,
-  Softmax whole;                // and of the parts before it.
+  Softmax part;                 // Over the keys of this part.
+  Softmax whole;                // Over the parts before it.
   float* scores;                // [tile][kKeyBlock]
   typename F::Factor* weights;  // [tile][kKeyBlock]
   float* fit;                   // [tile], kScaled: the weights' scale
-  typename F::Element* values;  // Of a block, chunk by chunk, where they are in keys; else null.
+  typename F::Element* values;  // A block's, by chunk, if they are in keys; else null.
 };
 
 inline Softmax lay_out_sums(std::byte* at, int64_t queries, int64_t padded) {

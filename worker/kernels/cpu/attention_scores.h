@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// From the scores of a tile's queries over a block of keys to weights: what changes scores, and
-// their softmax.
+// From scores of a tile's queries over a block of keys to weights: changes of the scores, and their
+// softmax.
 #pragma once
 
 #include "worker/kernels/cpu/attention_queries.h"
@@ -35,7 +35,7 @@ void add_slopes(const Queries<F>& all, int64_t query, int queries, KeyRange any,
 }
 
 // kScaled: p times its value's scale, as codes. A value that is not seen has weight 0, even if its
-// scale is NaN. Returns the scale of the codes; 0 where all weights are nearly 0.
+// scale is NaN. Returns the scale of the codes; 0 if all weights are nearly 0.
 template <typename F>
 float store_weights(const Vec (&p)[kBlockChunks], const KeyBlock<F>& block,
                     typename F::Factor* weights) {
@@ -54,7 +54,7 @@ float store_weights(const Vec (&p)[kBlockChunks], const KeyBlock<F>& block,
   return any ? max_weight / F::kMaxFactor : 0.0f;
 }
 
-// Sets the numbers of a block's keys outside of `range`.
+// Sets the entries of a block's keys outside of `range` to `number`.
 [[gnu::always_inline]] inline void hide(Vec (&s)[kBlockChunks], KeyRange range, float number) {
   if (range.begin == 0 && range.end == kKeyBlock) return;
   constexpr float kLane[Vec::kLanes] = {0, 1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12, 13, 14, 15};
@@ -67,8 +67,8 @@ float store_weights(const Vec (&p)[kBlockChunks], const KeyBlock<F>& block,
   }
 }
 
-// The softmax of one block: turns the scores of a tile's queries [query, query + count) into
-// weights relative to their new running maximum (0 where a key is not seen), rescales their sums to
+// The softmax of one block: replaces the scores of a tile's queries [query, query + count) by
+// weights relative to their new running maximum (0 if a key is not seen), rescales their sums to
 // that maximum and adds the weights to the totals.
 template <typename F>
 void softmax_block(Queries<F>& all, int64_t query, int64_t count, const KeyBlock<F>& block,
@@ -85,13 +85,13 @@ void softmax_block(Queries<F>& all, int64_t query, int64_t count, const KeyBlock
     const float block_highest = max_block(s);
     const float before = all.part.highest[query + q];
     const float highest = before > block_highest ? before : block_highest;
-    // So far only keys with -inf, which count for nothing; and -inf - -inf would be NaN.
+    // All scores so far are -inf, which count for nothing; and -inf - -inf would be NaN.
     const bool none = highest == -kInfinity;
     const Vec from = Vec::splat(none ? 0.0f : highest);
 #pragma GCC unroll 8
     for (int i = 0; i < kBlockChunks; ++i) s[i] = exp2_below(s[i] - from);
     if (none) {
-      for (Vec& p : s) p = p * Vec::zero();  // Those of NaN stay.
+      for (Vec& p : s) p = p * Vec::zero();  // NaN stays NaN.
     }
     hide(s, seen[q], 0);
     typename F::Factor* weights = all.weights + q * kKeyBlock;

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// How attention divides its scratch and KV pages, on which its kernels and sizes.cc must agree.
-// Internal linkage, since files of every ISA include it.
+// The layout of attention's scratch and KV pages, which its kernels and sizes.cc share. Internal
+// linkage, since files of every ISA include it.
 #pragma once
 
 #include "worker/kernels/cpu/scratch.h"
@@ -9,37 +9,37 @@
 namespace lockstep {
 namespace {
 
-// Keys are taken in blocks of this many absolute positions, independent of page, chunk
-// and batch.
+// Keys are processed in blocks of this many absolute positions, independent of page, chunk and
+// batch.
 constexpr int64_t kKeyBlock = 128;
-// A thread's queries. A query is one head of one row; a task is the queries of one KV head, of up
-// to kTaskQueries or of one row. Each query has a copy of its own, its sums over the current part
-// of the keys and over all parts so far, and five numbers; each tile of queries has the scores and
-// weights of a block. Where values are in keys there are those of a block, too.
+// The scratch of a thread. A query is one head of one row; a task is the queries of one KV head, up
+// to kTaskQueries or those of one row. Each query has its own copy, sums over the current part of
+// the keys and over all parts so far, and five numbers; each tile of queries has the scores and
+// weights of a block. If values are in keys, a thread also has those of a block.
 constexpr int64_t kTaskQueries = 64;
 constexpr int64_t kMaxTileQueries = 8;
 
 [[maybe_unused, gnu::always_inline]] inline int64_t padded_dim(int64_t head_dim) {
   return (head_dim + 15) / 16 * 16;
 }
-// The keys of one KV head and 16 positions, or their values, with int8's scales.
+// The bytes of one KV head's keys or values at 16 positions, with int8's scales.
 constexpr int64_t kKvChunk = 16;
 [[maybe_unused, gnu::always_inline]] inline int64_t kv_part_bytes(int64_t dim, DType dtype) {
   const int64_t scales = dtype == DType::kI8 ? kKvChunk * 4 : 0;
   return kKvChunk * padded_dim(dim) * dtype_bytes(dtype) + scales;
 }
-// Both; with a v_dim of 0 values are in the keys.
+// The bytes of both; if v_dim is 0 the values are in the keys.
 [[maybe_unused]] int64_t kv_chunk_bytes(int64_t k_dim, int64_t v_dim, DType dtype) {
   return kv_part_bytes(k_dim, dtype) + (v_dim == 0 ? 0 : kv_part_bytes(v_dim, dtype));
 }
 
-// Elements from one slot's values to the next (slots in packs). Those that were read out of keys
-// are a vector further apart: with the 512 columns of published models they would share cache sets.
+// Elements from one slot's values to the next (slots in packs). Values extracted from keys are a
+// vector further apart: the 512 columns of published models would share cache sets.
 [[maybe_unused, gnu::always_inline]] inline int64_t value_stride(const AttentionAttrs& attrs) {
   return padded_dim(attrs.v_dim) + (attrs.values_in_keys ? 16 : 0);
 }
 
-// Parts of a few rows' keys that are in work at a time, per thread.
+// Parts of a few rows' keys that are processed at a time, per thread.
 constexpr int64_t kThreadPartials = 4;
 
 struct AttentionScratch {
@@ -47,10 +47,10 @@ struct AttentionScratch {
   int64_t queries;
   int64_t k_padded;
   int64_t v_padded;
-  int64_t values_bytes;   // Of a block, where values are in keys.
+  int64_t values_bytes;   // A block's, if values are in keys.
   int64_t sums_bytes;     // Sums of `queries`.
   int64_t partial_bytes;  // Sums of `heads`.
-  int64_t thread_bytes;   // All of one thread's.
+  int64_t thread_bytes;   // One thread's scratch.
 };
 [[maybe_unused]] AttentionScratch attention_scratch(const AttentionAttrs& attrs) {
   constexpr int64_t kFloat = sizeof(float);

@@ -7,7 +7,7 @@
 
 namespace lockstep::LOCKSTEP_ISA {
 
-// Vectors of sums that fit the registers, for each query of a tile.
+// Vectors of sums per query of a tile that fit the registers.
 constexpr int tile_vectors(int queries) {
   const int most = kTileSums / queries;
   return most >= 4 ? 4 : most >= 2 ? 2 : 1;
@@ -64,8 +64,8 @@ void score(const typename F::Factor* queries, int64_t padded, const KeyBlock<F>&
 }
 
 // accumulator[q] += weight[q][j] * value[j] over keys j in [begin, end), whole packs, in order, for
-// kVecs vectors of columns from `column` on. kScaled: the sum is an integer, multiplied by
-// fit[q]; where that is 0 nothing is added.
+// kVecs vectors of columns from `column` on. kScaled: the sum is an integer, multiplied by fit[q];
+// if that is 0 nothing is added.
 template <typename F, int kQueries, int kVecs>
 void add_pv_columns(float* accumulator, int64_t padded, const typename F::Factor* weights,
                     const float* fit, const KeyBlock<F>& block, const KeyBlock<F>& ahead,

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // out[r][c] = bias[c] + sum over taps j, in order, of weight[c][j] * x[r - taps + 1 + j][c] over
 // the rows of a sequence. Its state block has the last taps - 1 rows of x. A column's sums depend
-// on no other column, so a thread takes sixteen of one sequence through all its rows.
+// on no other column, so a thread processes sixteen columns of one sequence through all its rows.
 #include "worker/kernels/cpu/vec.h"
 #include "worker/kernels/kernel.h"
 
@@ -9,7 +9,7 @@ namespace lockstep::LOCKSTEP_ISA {
 namespace {
 
 struct Taps {
-  Vec weight[kMaxTaps];  // Of sixteen columns each; the last one is that of the row itself.
+  Vec weight[kMaxTaps];  // Sixteen columns each; the last is for the row itself.
   Vec bias;
   int64_t count;
 
@@ -25,7 +25,7 @@ struct Taps {
   }
 };
 
-// Columns [column, column + columns) of a sequence's rows.
+// Computes columns [column, column + columns) of a sequence's rows.
 void convolve(const KernelArgs& args, const StepSequence& sequence, int64_t column,
               int64_t columns) {
   const TensorView &x = args.in[0], &out = args.out[0];
@@ -52,7 +52,7 @@ void convolve(const KernelArgs& args, const StepSequence& sequence, int64_t colu
 const char* conv(const KernelArgs& args) {
   const int64_t cols = args.in[0].cols;
   if (cols <= 0) return nullptr;
-  constexpr int64_t kColumns = 8 * Vec::kLanes;  // Of a piece of work.
+  constexpr int64_t kColumns = 8 * Vec::kLanes;  // Columns of one task.
   const int64_t pieces = (cols + kColumns - 1) / kColumns;
   for_each(*args.parallel, args.step->sequence_count * pieces, [&](int64_t index) {
     const StepSequence& sequence = args.step->sequences[index / pieces];

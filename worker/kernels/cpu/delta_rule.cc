@@ -7,7 +7,7 @@
 namespace lockstep::LOCKSTEP_ISA {
 namespace {
 
-// The row's head divided by its length and times `scale`.
+// Writes the row's head divided by its length and times `scale`.
 void to_length(const float* from, int64_t n, float scale, float eps, float* to) {
   Vec squares = Vec::zero();
   for (int64_t i = 0; i < n; i += Vec::kLanes) {
@@ -20,7 +20,7 @@ void to_length(const float* from, int64_t n, float scale, float eps, float* to) 
   }
 }
 
-// A row's step: S and `out` from its v.
+// One row's step: S and `out` from its v.
 template <int kVecs>
 void step(const StateColumns<kVecs>& columns, const float* q, const float* k, const float* values,
           Vec decay, Vec rate, float* out) {

@@ -1,23 +1,22 @@
 // SPDX-License-Identifier: Apache-2.0
 // Dot products of short integers and floats within the lanes of a vector, of the ISA that
-// LOCKSTEP_ISA names, with the same bits on every ISA: the definition is that of the processors'
-// instructions, and where those are missing it is spelled out.
+// LOCKSTEP_ISA names, with the same bits on every ISA: the CPUs' instructions define them, and ISAs
+// without those compute the same.
 //
 //   Pairs: sixteen lanes of two bfloat16. Pairs::load(p): 32 of them; Pairs::splat(p): the two at p
 //   in every lane. dot_pairs(a, b, c): in each lane fma(a0, b0, fma(a1, b1, c)): the *odd* element
-//   goes first, denormals count as zero (vdpbf16ps does so). To add k = 0, 1, 2, ... in order a
-//   pair therefore holds (k + 1, k).
-//   store_normal(v, p): v.store(p) for a v without denormals, which the processors' own rounding
-//   would drop.
+//   is first, denormals count as zero (as in vdpbf16ps). To add k = 0, 1, 2, ... in order a pair
+//   therefore holds (k + 1, k).
+//   store_normal(v, p): v.store(p) for a v without denormals, which the CPUs' rounding would drop.
 //   even_of(a), odd_of(a): one element of every pair as a Vec.
-//   Quads: sixteen lanes of four bytes, load and splat alike. Sums: sixteen int32.
+//   Quads: sixteen lanes of four bytes, with the same load and splat. Sums: sixteen int32.
 //   dot_quads(u, s, c): c plus the four products, u as unsigned and s as signed bytes; nothing
 //   saturates, sums wrap around. low_nibbles(a), high_nibbles(a): the halves of every byte.
 //   as_sums(v): the same bits. to_float(sums), to_int(v): |v| < 2^22, to nearest even.
 //   magnitude(v): the bits of |v|, which order as the numbers do, NaN above all. times_power(v, n
-//   << 23): v * 2^n, both of them normal. FlushDenormals: while one lives on a thread, its float32
-//   arithmetic takes and gives denormals as zeros. Wherever dot_pairs runs one must live, or the
-//   ISAs differ.
+//   << 23): v * 2^n, both of them normal. FlushDenormals: while an object of it exists on a thread,
+//   the thread's float32 arithmetic reads and writes denormals as zeros. One must exist wherever
+//   dot_pairs runs, or the ISAs differ.
 #pragma once
 
 #include "worker/kernels/cpu/vec.h"
@@ -42,7 +41,7 @@ class FlushDenormals {
 class FlushDenormals {};
 #endif
 
-// Where nothing of the kind is wanted.
+// For kernels that keep denormals.
 struct KeepDenormals {};
 
 }  // namespace lockstep::LOCKSTEP_ISA

@@ -46,7 +46,7 @@ struct Sums {
     _mm256_storeu_si256(both + 1, high);
   }
   void store_bytes(int8_t* p) const {
-    // Packing works within halves of a register: put the quarters in order again.
+    // Packing works within halves of a register: restore the order of the quarters.
     const __m256i words = _mm256_permute4x64_epi64(_mm256_packs_epi32(low, high), 0xd8);
     const __m128i bytes =
         _mm_packs_epi16(_mm256_castsi256_si128(words), _mm256_extracti128_si256(words, 1));

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Dot products in arrays: what the others must agree with.
+// Dot products in arrays: the definition that the others must match.
 #pragma once
 
 #include "worker/kernels/cpu/vec_portable.h"

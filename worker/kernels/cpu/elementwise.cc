@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// map: f(x), f a function of operators/function.h; gated: f(gate) * up; mul: x * y; add: x + y;
-// lerp: x + (y - x) * weight; decay: e^(-e^weight * x); cast: float32 to bfloat16. Lane by lane, in
-// place or not. broadcast: copies.
+// map: f(x), where f is a function of operators/function.h; gated: f(gate) * up; mul: x * y;
+// add: x + y; lerp: x + (y - x) * weight; decay: e^(-e^weight * x); cast: float32 to bfloat16.
+// These work lane by lane, in place or not. broadcast: copies.
 #include "worker/kernels/cpu/chunks.h"
 #include "worker/kernels/cpu/vec.h"
 #include "worker/kernels/cpu/vec_math.h"
@@ -37,14 +37,14 @@ const char* by_two(const KernelArgs& args, const F& f) {
   return nullptr;
 }
 
-// What is no number stays.
+// NaN stays NaN.
 Vec clamp_above(Vec x, Vec bound) { return select_less(bound, x, bound, x); }
 Vec clamp_below(Vec x, Vec bound) {
   const Vec least = Vec::zero() - bound;
   return select_less(x, least, least, x);
 }
 
-// run(f) with the function that the attributes name.
+// Calls run(f) with the function that the attributes name.
 template <typename Run>
 const char* with_function(const MapAttrs& attrs, const Run& run) {
   const Vec factor = Vec::splat(attrs.factor);
@@ -100,8 +100,8 @@ const char* add(const KernelArgs& args) {
 const char* decay(const KernelArgs& args) {
   const TensorView& weight = args.in[1];
   KernelArgs of_rows = args;
-  of_rows.in[1].stride = 0;  // The same row for all.
-  if (weight.rows != 1) return "decay wants one row of weights";
+  of_rows.in[1].stride = 0;  // Every row uses the same weights.
+  if (weight.rows != 1) return "decay needs one row of weights";
   return by_two(of_rows, [](Vec x, Vec w) { return exp(Vec::zero() - exp(w) * x); });
 }
 const char* lerp(const KernelArgs& args) {

@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
-// out[r] = weight[token of r - vocab_begin], or weight[position of r + offset], weight being plain
-// rows; -0.0 for tokens that other
-// ranks hold, so that the sum over ranks is the row bit for bit. Token -1 takes the next row of
-// step->embeddings, on the rank that holds id 0, or (beside) is absent_id. Quantized rows
-// (quantized_rows.h has their layout) become code * scale, or fma(code, scale, minimum).
+// out[r] = weight[token of r - vocab_begin], or weight[position of r + offset], where weight is
+// plain rows; -0.0 for tokens that other ranks hold, so that the sum over ranks is the row bit for
+// bit. Token -1 takes the next row of step->embeddings, on the rank that holds id 0, or (`beside`)
+// is absent_id. Quantized rows (laid out as in quantized_rows.h) become code * scale, or fma(code,
+// scale, minimum).
 #include "worker/kernels/cpu/chunks.h"
 #include "worker/kernels/cpu/vec.h"
 #include "worker/kernels/kernel.h"
@@ -19,14 +19,14 @@ void copy_row(const T* from, float* to, int64_t cols) {
   }
 }
 
-// How many rows before this one have an embedding given by the request.
+// The number of rows before this one whose embedding is in the request.
 int64_t embeddings_before(const StepView& step, int64_t row) {
   int64_t count = 0;
   for (int64_t r = 0; r < row; ++r) count += step.tokens[r] == -1;
   return count;
 }
 
-// copy(row of the weight, to) for the rows that are looked up.
+// Calls copy(row of the weight, to) for the rows that are looked up.
 template <typename Copy>
 const char* embed(const KernelArgs& args, const Copy& copy) {
   const TensorView &weight = args.in[0], &out = args.out[0];

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// expert_linear: each route's row by its expert's matrix. Routes are sorted by expert, and the rows
-// of an expert are a linear (linear.h) of their own: so a row's bits are those of linear, whatever
-// other rows its expert has. A group is an expert's rows, or kGroupRows of them.
+// expert_linear: each route's row times its expert's matrix. Routes are sorted by expert, and an
+// expert's rows are a linear (linear.h): so a row's bits are those of linear, whatever other rows
+// its expert has. A group is an expert's rows, or kGroupRows of them.
 #pragma once
 
 #include "worker/kernels/cpu/linear.h"
@@ -18,7 +18,7 @@ struct RoutedRows {
   int64_t of_out(int64_t row) const { return order[row]; }
 };
 
-// Sorts routes by expert; the number of groups, -1 where an id is no expert's.
+// Sorts routes by expert; returns the number of groups, or -1 if an id is no expert's.
 int64_t group_routes(const TensorView& ids, int64_t experts, int32_t* order, int32_t* begins,
                      ExpertGroup* groups) {
   for (int64_t e = 0; e <= experts; ++e) begins[e] = 0;
@@ -36,7 +36,7 @@ int64_t group_routes(const TensorView& ids, int64_t experts, int32_t* order, int
     }
     begins[e + 1] = end;
   }
-  for (int64_t r = 0; r < ids.rows; ++r) {  // Each moves where its expert's next row goes.
+  for (int64_t r = 0; r < ids.rows; ++r) {  // begins[id] becomes the place of its next row.
     order[begins[*ids.row<int32_t>(r)]++] = static_cast<int32_t>(r);
   }
   return count;
@@ -53,7 +53,7 @@ struct ExpertCall {
     return reinterpret_cast<T*>(args.scratch + offset);
   }
 
-  // `weight` is where the job finds its matrix: it must outlive the job.
+  // The job reads its matrix through `weight`, which must outlive it.
   Job job(const ExpertGroup& group, TensorView& weight) const {
     const TensorView &x = args.in[0], &bias = args.in[3], &out = args.out[0];
     const int64_t bytes = ceil_div(out.cols, kPanel) * Job::kPacked.panel_bytes(x.cols);

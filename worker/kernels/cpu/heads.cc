@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
-// head_linear: each head's columns of a row by its own matrix. By [in, out]: fma from 0 over the
-// columns of x, in order. By [out, in]: sixteen partial sums in the order of the columns, then the
-// lanes' tree. A thread reads a part of a head's matrix once for a few rows at a time.
-// head_dot: the sum of x * y * weight over each head, sixteen partial sums as above, times its v.
-// join_heads, expand_heads: copies.
+// head_linear: each head's columns of a row times the head's matrix. If it is [in, out]: fma from 0
+// over the columns of x, in order. If [out, in]: sixteen partial sums in the order of the columns,
+// then the tree over the lanes. A thread reads a part of a head's matrix once for a few rows at a
+// time. head_dot: the sum of x * y * weight over each head, in sixteen partial sums as above, times
+// v. join_heads, expand_heads: copies.
 #include "worker/kernels/cpu/chunks.h"
 #include "worker/kernels/cpu/vec.h"
 #include "worker/kernels/kernel.h"
@@ -12,18 +12,18 @@ namespace lockstep::LOCKSTEP_ISA {
 namespace {
 
 constexpr int64_t kTileRows = 4;
-constexpr int64_t kColumns = 4 * Vec::kLanes;  // Of a piece of work.
+constexpr int64_t kColumns = 4 * Vec::kLanes;  // Columns of one task.
 
 struct HeadJob {
   const TensorView& x;
   const TensorView& out;
-  int64_t x_dim;   // Columns of a head of x,
-  int64_t in_dim;  // of which so many are multiplied.
+  int64_t x_dim;   // Columns of a head of x.
+  int64_t in_dim;  // The first of them, which are multiplied.
   int64_t out_dim;
   bool transposed;
   const float* weight;
 
-  // Columns [begin, end) of a head for kRows rows from `row` on.
+  // Computes columns [begin, end) of a head for kRows rows from `row` on.
   template <int kRows>
   void run(int64_t head, int64_t row, int64_t begin, int64_t end) const {
     const float* matrix = weight + head * in_dim * out_dim;

@@ -1,18 +1,18 @@
 // SPDX-License-Identifier: Apache-2.0
-// How keys and values of one type are stored in pages, and how they are multiplied. Pages hold, for
-// every KV head and every kChunk positions, a chunk: keys [padded / kPack][kChunk][kPack], so that
-// a key is a lane, then values [kChunk / kPack][padded][kPack], so that a column is a lane; padded
-// is the dimension in whole vectors, filled up with zeros. One dot() adds kPack products to every
-// lane. Where values are the first columns of keys, a chunk has keys alone.
+// How keys and values of one type are stored in pages and multiplied. Pages hold a chunk for every
+// KV head and every kChunk positions: keys [padded / kPack][kChunk][kPack], so that a key is a
+// lane, then values [kChunk / kPack][padded][kPack], so that a column is a lane; padded is the
+// dimension in whole vectors, filled up with zeros. One dot() adds kPack products to every lane. If
+// values are the first columns of keys, a chunk has only keys.
 //
-// Where kScaled, a key or a value is codes times a scale of its own, and the scales [kChunk] are
-// behind the keys, and behind the values.
+// If kScaled, a key or a value is codes times its own scale, and the scales [kChunk] are stored
+// after the keys, and after the values.
 //
-//   Element: what pages hold; Factor: what queries and weights are rounded to; Operand: one vector
+//   Element: what pages hold; Factor: the type of rounded queries and weights; Operand: one vector
 //   of kPack elements per lane; Sum: sixteen sums of dot(), initially zero(); Guard: an object of
-//   it lives wherever dot() runs. scale_of(x, dim, limit): the scale that brings dim numbers to
+//   it must exist wherever dot() runs. scale_of(x, dim, limit): the scale that makes dim numbers
 //   codes of at most `limit`; encode(x, scale, to): sixteen numbers as elements or factors;
-//   store_weights(p, to): the same for results of exp(), where not kScaled.
+//   store_weights(p, to): the same for results of exp(), if not kScaled.
 #pragma once
 
 #include "worker/kernels/cpu/attention_scratch.h"
@@ -25,7 +25,7 @@ namespace lockstep::LOCKSTEP_ISA {
 inline constexpr int64_t kChunk = Vec::kLanes;
 inline constexpr int64_t kBlockChunks = kKeyBlock / kChunk;
 
-// float32 and bfloat16: numbers as they are.
+// float32 and bfloat16: unscaled numbers.
 template <typename T, typename Lanes, typename Lifetime, int64_t kElements>
 struct KvPlain {
   using Element = T;
@@ -56,8 +56,8 @@ struct KvBF16 : KvPlain<uint16_t, Pairs, FlushDenormals, 2> {
   static Vec dot(Pairs a, Pairs b, Vec c) { return dot_pairs(a, b, c); }
 };
 
-// int8: queries and weights are 16-bit codes, so that both products are exact integers: at most
-// 512 * 128 * 32767 in a score (wider heads take smaller queries).
+// int8: queries and weights are 16-bit codes, so both products are exact integers: at most
+// 512 * 128 * 32767 in a score (the queries of wider heads have smaller codes).
 struct KvI8 {
   using Element = int8_t;
   using Factor = int16_t;
@@ -73,7 +73,7 @@ struct KvI8 {
   static Words splat(const int16_t* p) { return Words::splat(p); }
   static Sums dot(Words a, Words b, Sums c) { return dot_words(a, b, c); }
 
-  // 0 where all numbers are (nearly) 0; NaN where one is not finite.
+  // 0 if all numbers are (nearly) 0; NaN if one is not finite.
   static float scale_of(const float* x, int64_t dim, float limit) {
     Vec highest = Vec::zero(), bad = Vec::zero();
     for (int64_t d = 0; d < dim; d += Vec::kLanes) {
@@ -94,7 +94,7 @@ struct KvI8 {
   }
 };
 
-// Where the element of key `slot` (of value `slot`) and column d is among a chunk's keys (values).
+// The place of the element of key (or value) `slot` and column d among a chunk's keys (values).
 template <typename F>
 int64_t key_at(int64_t slot, int64_t d) {
   return (d / F::kPack * kChunk + slot) * F::kPack + d % F::kPack;
@@ -112,8 +112,8 @@ inline const float* scales_of(const int8_t* codes, int64_t stride) {
   return reinterpret_cast<const float*>(codes + kChunk * stride);
 }
 
-// Elements of a chunk's keys, or of its values, with their scales; where there are some, elements
-// are bytes.
+// The number of elements of a chunk's keys, or of its values, with their scales; with scales,
+// elements are bytes.
 template <typename F>
 int64_t part_elements(int64_t stride) {
   return kChunk * (stride + (F::kScaled ? int64_t{sizeof(float)} : 0));

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Rows and weights that are floats: fma from 0 over k = 0 .. K - 1. float16 weights are widened as
-// they are read. bfloat16 by bfloat16 goes through dot_pairs, so denormals count as zero there.
+// Rows and weights that are floats: fma from 0 over k = 0 .. K - 1. float16 weights are widened
+// when they are read. bfloat16 times bfloat16 uses dot_pairs, so denormals count as zero there.
 #include "worker/kernels/cpu/expert_linear.h"
 #include "worker/kernels/cpu/linear_units.h"
 #if LOCKSTEP_LEVEL_OF(LOCKSTEP_ISA) == 1

@@ -1,19 +1,20 @@
 // SPDX-License-Identifier: Apache-2.0
-// What every kernel of linear shares. out[r][n] = sum over k of x[r][k] * weight[n][k] (+ bias[n]):
-// each output is one lane that runs over k in order, so bits do not depend on rows, tiles or
-// threads. Weights are panels (panels.h); a Format says how a tile of a few rows by a panel is
-// multiplied. K is cut into chunks such that a panel's part of one fits the first-level cache; all
-// tiles of rows are multiplied by one chunk before the next, their sums kept in between. x is laid
-// out first, once, as [chunk][tile][unit][row], so that a tile reads one stream.
+// All kernels of linear share this. out[r][n] = sum over k of x[r][k] * weight[n][k] (+ bias[n]):
+// each output is one lane that adds over k in order, so bits do not depend on rows, tiles or
+// threads. Weights are panels (panels.h); a Format multiplies a tile of a few rows by a panel. K is
+// cut into chunks such that a panel's part of one fits the L1 cache; all tiles of rows are
+// multiplied by one chunk before the next, and their sums are stored in between. x is first laid
+// out, once, as [chunk][tile][unit][row], so that a tile reads one stream.
 //
 // A Format has: kLayout, kTileRows (rows of the largest tile), kAheadRows (a single tile of at
-// least this many rows prefetches its panel), Activation, Guard (one lives in every task),
-//   row_value(x, cols): of a row before it is laid out,
-//   lay_out(x, count, to, r, rows, value): its next unit, as row r of `rows`; `count` elements
-//   left, run<kRows>(pass), and finish(left, right, header, value): rescales the sums of a row.
+// least this many rows prefetches its panel), Activation, Guard (one exists in every task),
+//   row_value(x, cols): a row's value before it is laid out,
+//   lay_out(x, count, to, r, rows, value): stores its next unit, `count` elements being left, as
+//   row r of `rows`, run<kRows>(pass), and
+//   finish(left, right, header, value): rescales the sums of a row.
 // A format of tile instructions (linear_tiles.cc) has run(rows, pass, guard) instead; its unit may
-// be several of the packed ones (kPacked), and it may unpack a chunk for all rows: unpack(panel,
-// units, guard).
+// be several packed ones (kPacked), and it may unpack a chunk for all rows: unpack(panel, units,
+// guard).
 #pragma once
 
 #include "worker/kernels/cpu/linear_pass.h"
@@ -21,14 +22,14 @@
 namespace lockstep::LOCKSTEP_ISA {
 namespace {
 
-// Pieces of work per thread: a fast core helps a slow one, and each still reads long streams.
+// Tasks per thread: a fast core helps a slow one, and each still reads long streams.
 constexpr int64_t kPiecesPerThread = 4;
-constexpr int64_t kChunkBytes = 17 << 10;  // Of a panel, at most.
+constexpr int64_t kChunkBytes = 17 << 10;  // Maximum for one panel.
 constexpr int64_t kAheadBytes = 12 << 10;
 
 int64_t ceil_div(int64_t a, int64_t b) { return (a + b - 1) / b; }
 
-// `size` cut evenly into `count` parts between multiples of `step`, the longer ones first.
+// `size` cut evenly into `count` parts at multiples of `step`, the longer parts first.
 struct Parts {
   int64_t size, count, step, each, longer;
   Parts(int64_t size, int64_t count, int64_t step = 1)
@@ -40,8 +41,8 @@ struct Parts {
   int64_t begin(int64_t part) const { return min(size, (part * each + min(part, longer)) * step); }
 };
 
-// Whether the processor reads a stream ahead too shortly for few rows, which multiply as fast as
-// memory gives. Measured on Xeons: a row by int4 takes two thirds of the time with prefetching.
+// Whether the CPU's own prefetching is too short for few rows, which multiply as fast as memory
+// delivers. Measured on Xeons: a row by int4 takes two thirds of the time with prefetching here.
 inline bool reads_short() {
 #if defined(__x86_64__)
   return __builtin_cpu_is("intel") != 0;
@@ -69,21 +70,21 @@ void run_rows(int64_t rows, const Pass& pass) {
   Format::template run<kRows>(pass);
 }
 
-// Formats that round float32 rows in groups take rows that are rounded already, too: lay_out has a
-// second form, of RoundedGroups.
+// Formats that round float32 rows in groups also take rounded rows: lay_out has a second form for
+// RoundedGroups.
 template <typename Format>
 concept TakesRounded = requires {
   Format::kRounded;
 }
 &&Format::kRounded != DType::kNone;
 
-// Which rows of x and of the output are a job's: here all of them, in order.
+// The rows of x and of the output that belong to a job: here all of them, in order.
 struct AllRows {
   static int64_t of_x(int64_t row) { return row; }
   static int64_t of_out(int64_t row) { return row; }
 };
 
-// Rows by a matrix, and the parts that they are cut into.
+// The product of rows and a matrix, and the parts that they are cut into.
 template <typename Format, typename Rows = AllRows>
 struct LinearJob {
   using Activation = typename Format::Activation;
@@ -108,7 +109,7 @@ struct LinearJob {
     lay_out_rows<Activation, 1>(tile);
   }
 
-  // X: so many elements of x.
+  // An X holds kElements elements of x.
   template <typename X, int64_t kElements>
   void lay_out_rows(int64_t tile) const {
     const int64_t first = tiles.begin(tile), count = tiles.begin(tile + 1) - first;
@@ -127,8 +128,8 @@ struct LinearJob {
     }
   }
 
-  // Tiles [first, last) by one panel, whose first column is `col`. `sums` and `guard` are this
-  // thread's.
+  // Multiplies tiles [first, last) by one panel, whose first column is `col`. `sums` and `guard`
+  // are this thread's.
   void run_panel(int64_t col, int64_t first, int64_t last, float* sums, Guard& guard) const {
     const int64_t bytes = kPacked.panel_bytes(x.cols);
     const auto* header = static_cast<const std::byte*>(weight.data) + col / kPanel * bytes;
@@ -163,8 +164,8 @@ struct LinearJob {
     }
   }
 
-  // A single tile prefetches what it will use soon; of several, the first two prefetch half of the
-  // next chunk each.
+  // A single tile prefetches what it will use soon; of several tiles, each of the first two
+  // prefetches half of the next chunk.
   static Ahead ahead_of(int64_t tile, int64_t tiles, int64_t rows, int64_t units) {
     if (tiles == 1) return {rows >= Format::kAheadRows || reads_short() ? kAheadBytes : 0};
     if (tile < 2) return {units * kLayout.bytes + tile * 64, false};
@@ -220,8 +221,8 @@ Parts cut_rows(int64_t rows) {
   return {rows, count};
 }
 
-// With one tile no part of a panel is read twice, so K is not cut; but a format of tile
-// instructions has limited room to unpack into.
+// One tile reads each part of a panel once, so K is not cut; but a format of tile instructions has
+// a limited buffer for unpacked weights.
 template <typename Format>
 Parts cut_depth(int64_t units, int64_t tiles) {
   constexpr int64_t kUnitBytes = Format::kLayout.bytes;

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// bfloat16 by bfloat16, as dot_pairs multiplies: x is widened when it is laid out.
+// bfloat16 times bfloat16, with the bits of dot_pairs: x is widened when it is laid out.
 #pragma once
 
 #include "worker/kernels/cpu/quarters_avx2.h"
@@ -13,7 +13,7 @@ struct NarrowBFloats : PlainSums {
   static constexpr PanelLayout kLayout = narrow_layout(DType::kBF16);
   static constexpr int kTileRows = 6;
   static constexpr int64_t kAheadRows = 1;
-  // Units that both halves of a panel go through before the next: they stay in the nearest cache.
+  // Both halves of a panel process this many units before the next ones: they stay in L1.
   static constexpr int64_t kBlockUnits = 64;
 
   static void lay_out(const uint16_t* x, int64_t count, std::byte* to, int64_t r, int64_t,
@@ -35,7 +35,7 @@ struct NarrowBFloats : PlainSums {
     }
   }
 
-  // Units [begin, end) of so many quarters of the panel, from `first` on.
+  // Processes units [begin, end) of kCount quarters of the panel, from `first` on.
   template <int kRows, int kCount>
   static void columns(const Pass& pass, int64_t begin, int64_t end, int first) {
     float* to = pass.sums + first * kQuarter;
@@ -51,8 +51,7 @@ struct NarrowBFloats : PlainSums {
       ahead.prefetch(panel);
       const auto add = [&]<bool kEarlier>() {
         const std::byte* from = panel + 32 * first;
-        asm(""
-            : "+r"(from));  // Loaded twice: kept in between, a register of sums would be missing.
+        asm("" : "+r"(from));  // Loaded twice: keeping it would cost a register of sums.
         __m256 weights[kCount];
 #pragma GCC unroll 4
         for (int q = 0; q < kCount; ++q) {

@@ -1,13 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0
-// What the kernels of rows by quantized weights share: how a row is rounded (or was before, by
+// Common code for kernels of rows by quantized weights: how a row is rounded (or was before, by
 // round_groups), and how sums are scaled. A row is rounded to int8 in the weight's groups, so that
 // the products of a group add up exactly in 32 bits, in any order; then, group by group in order,
 //   sum = fma(dot, weight scale * x scale, sum), and with minima fma(minimum, x scale * codes, sum)
 // where codes is the sum of the group's codes of x. x scale is largest / 127, or for int4 a power
 // of two, which is added to the exponent of the weight's scale. q8c has one scale for all of a row
-// (of K <= 131072, or 32 bits overflow) and is scaled once, at the end.
+// (K <= 131072, or 32 bits overflow) and is scaled once, at the end.
 // A row with an element that is not finite, or for int4 above 127 * 2^62, gives NaN.
-// Weights are unsigned here, +128 or +8: the sum of a group starts at minus what that adds.
+// Weights are unsigned here, +128 or +8: a group's sum starts at minus what that adds.
 #pragma once
 
 #include "worker/kernels/cpu/linear.h"
@@ -16,7 +16,7 @@
 namespace lockstep::LOCKSTEP_ISA {
 namespace {
 
-// kDepth: elements of K in a unit, as the format has them.
+// kDepth: elements of K in a unit of the format.
 template <DType kWeight, int64_t kDepth>
 struct CodeRows {
   using Activation = float;
@@ -24,8 +24,8 @@ struct CodeRows {
   static constexpr bool kWhole = kKind.group == 0, kPower = kKind.bits == 4;
   static constexpr int32_t kZero = kKind.bits == 8 ? 128 : kKind.minimum ? 0 : 8;
   static constexpr int64_t kScaleBytes = kWhole ? 0 : kPanelScales * (kKind.minimum ? 2 : 1);
-  // 4-byte numbers that a row has beside its codes in a group: its scale, or the exponent of it;
-  // the initial value of the sum; what the minimum is multiplied by.
+  // A row's 4-byte numbers in a group, beside its codes: its scale, or the scale's exponent; the
+  // initial value of the sum; the factor of the minimum.
   static constexpr int64_t kNumbers = kWhole ? 0 : kKind.minimum ? 3 : 2;
 
   static constexpr DType kRounded = rounded_rows(kWeight);
@@ -38,7 +38,8 @@ struct CodeRows {
     return {.value = scale.valid ? scale.scale : __builtin_nanf(""), .inverse = scale.inverse};
   }
 
-  // Row `r` of a unit: the codes of all rows, [rows][kDepth], then each of the numbers of all rows.
+  // Row `r` of a unit: the codes of all rows, [rows][kDepth], then each of the numbers for all
+  // rows.
   template <typename X>
   static void lay_out(const X* x, int64_t count, std::byte* to, int64_t r, int64_t rows,
                       RowValue& value) {
@@ -46,7 +47,7 @@ struct CodeRows {
     round(x, count, codes, to + rows * kDepth, r, rows, value);
   }
 
-  // A row's next unit as codes, and its place among the numbers of all rows.
+  // Rounds a row's next unit to codes, and puts its numbers among those of all rows.
   [[gnu::always_inline]] static void round(const float* x, int64_t count, int8_t* codes,
                                            std::byte* numbers, int64_t r, int64_t rows,
                                            RowValue& value) {
@@ -62,7 +63,7 @@ struct CodeRows {
     put_numbers(scale, round_codes<kDepth>(x, n, scale, codes), numbers, r, rows, value);
   }
 
-  // The same of a group that is rounded.
+  // The same for a group that is already rounded.
   [[gnu::always_inline]] static void round(const RoundedGroup* x, int64_t, int8_t* codes,
                                            std::byte* numbers, int64_t r, int64_t rows,
                                            RowValue& value) {
@@ -94,7 +95,7 @@ struct CodeRows {
     }
   }
 
-  // Scales and minima of a group of a panel's left and right half.
+  // The scales and minima of a group, for the left and the right half of a panel.
   struct Scales {
     Vec left, right, left_minima, right_minima;
     explicit Scales(const std::byte* panel) {
@@ -107,7 +108,7 @@ struct CodeRows {
     }
   };
 
-  // A group's dot products of one row times its scales, added to the row's sums. `numbers`: the
+  // Adds a group's dot products of one row, times its scales, to the row's sums. `numbers`: the
   // row's, `stride` apart.
   [[gnu::always_inline]] static void scale_row(const Scales& scales, const std::byte* numbers,
                                                int64_t stride, const Sums& left, const Sums& right,
@@ -133,7 +134,7 @@ struct CodeRows {
       left = to_float(as_sums(left)) * (even_of(scales) * factor);
       right = to_float(as_sums(right)) * (odd_of(scales) * factor);
     } else {
-      left = left + factor;  // 0, or NaN.
+      left = left + factor;  // 0 or NaN.
       right = right + factor;
     }
   }

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// float32 rows by codes. Those of x by int8 weights lie as int16 in the order of elements 0, 2, 1,
-// 3 of every four: products of 16 bits add two of them without saturating. Products of int4 weights
-// are below 15 * 127: eight additions of two stay within 16 bits.
+// float32 rows by codes. For int8 weights the codes of x are stored as int16 in the order of
+// elements 0, 2, 1, 3 of every four: 16-bit products add two of them without saturating. Products
+// with int4 weights are below 15 * 127: eight sums of two fit 16 bits.
 #pragma once
 
 #include "worker/kernels/cpu/linear_codes.h"
@@ -17,9 +17,9 @@ struct NarrowCodes : CodeRows<kWeight, narrow_layout(kWeight).depth> {
   using Rows = CodeRows<kWeight, kDepth>;
   using Guard = KeepDenormals;
   using Rows::kKind, Rows::kWhole, Rows::kScaleBytes, Rows::kPower;
-  static constexpr int64_t kSteps = kDepth * kKind.bits / 32;  // Of 128 bytes.
+  static constexpr int64_t kSteps = kDepth * kKind.bits / 32;  // Steps have 128 bytes each.
   static constexpr int64_t kCodeBytes = kKind.bits == 8 ? 2 : 1;
-  static constexpr int64_t kRowCodes = kDepth * kCodeBytes;  // Bytes.
+  static constexpr int64_t kRowCodes = kDepth * kCodeBytes;  // In bytes.
   static constexpr int kTileRows = 8;
   static constexpr int64_t kAheadRows = 1;
   static_assert(kKind.bits == 8 || kSteps <= 4);
@@ -39,7 +39,7 @@ struct NarrowCodes : CodeRows<kWeight, narrow_layout(kWeight).depth> {
     }
   }
 
-  // The products of a group by quarter `q` of the panel, added to `sums`.
+  // Adds the products of a group with quarter `q` of the panel to `sums`.
   template <int kRows>
   [[gnu::always_inline]] static void multiply(const std::byte* codes, const std::byte* weights,
                                               const Ahead& ahead, __m256i* sums) {
@@ -83,7 +83,7 @@ struct NarrowCodes : CodeRows<kWeight, narrow_layout(kWeight).depth> {
     }
   }
 
-  // A panel's bfloat16 scales or minima of quarter `q`; see scale_index.
+  // A panel's bfloat16 scales or minima for quarter `q`; see scale_index.
   [[gnu::always_inline]] static __m256 scales_of(const std::byte* scales, int q) {
     const __m256i pairs = load_bits(scales + q % 2 * 32);
     return q < 2 ? later_of(pairs) : earlier_of(pairs);

@@ -10,8 +10,8 @@ namespace {
 
 constexpr int64_t kPanel = kPackRows;
 
-// Prefetches a line that will be written. GCC compiles the builtin to a prefetch for reading unless
-// it may use prefetchw, and that gains nothing; x86-64 without prefetchw executes a nop.
+// Prefetches a line that will be written. Unless GCC may use prefetchw, it compiles the builtin to
+// a prefetch for reading, which gains nothing; x86-64 CPUs without prefetchw treat it as a nop.
 [[gnu::always_inline]] inline void fetch_to_write(const void* line) {
 #if defined(__x86_64__)
   asm volatile("prefetchw (%0)" ::"r"(line));
@@ -23,9 +23,9 @@ constexpr int64_t kPanel = kPackRows;
 // How many bytes ahead of its use a panel is prefetched; 0: not at all.
 struct Ahead {
   int64_t distance = 0;
-  bool every_line = true;  // Or every other one.
+  bool every_line = true;  // False: every other one.
 
-  // To be called for every 128 bytes that are used.
+  // Called for every 128 bytes that are used.
   [[gnu::always_inline]] void prefetch(const std::byte* weights) const {
     if (distance == 0) return;
     __builtin_prefetch(weights + distance, 0, 2);
@@ -33,16 +33,16 @@ struct Ahead {
   }
 };
 
-// A tile of rows by a chunk of a panel. `sums` [rows][32] holds the running sums and is accumulated
-// into.
+// A tile of rows by a chunk of a panel. `sums` [rows][32] has the running sums, which the pass adds
+// to.
 struct Pass {
   const std::byte* x;
   const std::byte* panel;
   int64_t units;
   float* sums;
   Ahead ahead;
-  const std::byte* weights;    // The chunk as the format unpacked it, or `panel`.
-  const std::byte* panel_end;  // The chunk's last unit may be cut short there.
+  const std::byte* weights;    // The chunk as the format has unpacked it, or `panel`.
+  const std::byte* panel_end;  // The chunk's last unit may be truncated there.
 };
 
 // For formats whose sums need no final rescaling.

@@ -16,7 +16,7 @@ struct Codes : CodeRows<kWeight, panel_layout(kWeight).depth> {
   using Rows = CodeRows<kWeight, kDepth>;
   using Guard = KeepDenormals;
   using Rows::kKind, Rows::kWhole, Rows::kScaleBytes;
-  static constexpr int64_t kSteps = kDepth * kKind.bits / 32;  // Of 128 bytes.
+  static constexpr int64_t kSteps = kDepth * kKind.bits / 32;  // Steps have 128 bytes each.
   static constexpr int kTileRows = kWhole ? kTileRowsCodes : kTileRowsGroups;
   static constexpr int64_t kAheadRows = kKind.bits == 8 ? 5 : 3;
 

@@ -1,17 +1,19 @@
 // SPDX-License-Identifier: Apache-2.0
-// linear by products of tiles (tile.h): 32 rows by a panel, two tiles of rows by two of weights, so
-// that each one loaded serves two products. A panel's codes are already in the order that such a
-// tile wants; int4 is unpacked to bytes first, a chunk at a time for all its rows.
-// float32 rows by codes (linear_codes.h): sums of codes are exact, and the rest goes in the order
-// of linear_quantized.cc, so the bits are the same. By the count of instructions (a product of
-// tiles takes 16 cycles, two vector instructions one) a group of 32 by a panel takes 12 cycles
-// per row there; here 32 cycles for 16 rows, and 4 more per row to scale. Below kMinRows both wait
-// for memory: there is nothing to gain. bfloat16 by bfloat16 is added in the order of the
-// instruction, 32 elements of K per product, which is not that of vector instructions: so tiles
-// serve every number of rows, even one, and a row's bits do not depend on whether the instruction
-// does what its description says. A single row leaves most of a tile idle and still waits for
-// memory: 2 KiB of weights take 3 loads and 2 products, 32 to 60 cycles, and ten times that to
-// arrive at 10 GB/s.
+// linear as products of tiles (tile.h): 32 rows by a panel, two tiles of rows by two of weights, so
+// that each loaded tile is used in two products. A panel's codes already have a weight tile's
+// order; int4 is first unpacked to bytes, a chunk at a time for all its rows.
+//
+// float32 rows by codes (linear_codes.h): sums of codes are exact, and the rest has the order of
+// linear_quantized.cc, so the bits are the same. Counted in instructions (a product of tiles takes
+// 16 cycles, two vector instructions one), a group of 32 by a panel takes 12 cycles per row there;
+// here 32 cycles for 16 rows, and 4 more per row to scale. Below kMinRows both wait for memory, and
+// tiles gain nothing.
+//
+// bfloat16 by bfloat16 is added in the instruction's order, 32 elements of K per product, unlike
+// with vector instructions: so tiles compute every number of rows, even one, and a row's bits do
+// not depend on whether the instruction does what its description says. A single row leaves most of
+// a tile idle and still waits for memory: 2 KiB of weights take 3 loads and 2 products, 32 to 60
+// cycles, and ten times that to arrive at 10 GB/s.
 #include "worker/kernels/cpu/expert_linear.h"
 #include "worker/kernels/cpu/linear_codes.h"
 #include "worker/kernels/cpu/tile.h"
@@ -27,9 +29,9 @@ namespace lockstep::LOCKSTEP_ISA {
 namespace {
 
 constexpr int64_t kMinRows = 8;
-constexpr int64_t kPanelStride = kPanel * 4;  // From one row of a tile of weights, or sums, on.
+constexpr int64_t kPanelStride = kPanel * 4;  // Bytes between rows of a tile of weights, or sums.
 
-// Bytes of a row in one product, of `row_bytes` in a unit.
+// The bytes of a row in one product, if it has `row_bytes` in a unit.
 constexpr int64_t product_bytes(int64_t row_bytes) {
   return row_bytes < kTileBytes ? row_bytes : kTileBytes;
 }
@@ -42,7 +44,7 @@ inline void zero_sums(bool both) {
   tile_zero<3>();
 }
 
-// Of rows [32][32].
+// The sums of rows [32][32].
 inline void load_sums(const void* from, bool both) {
   const auto* sums = static_cast<const std::byte*>(from);
   tile_load<0>(sums, kPanelStride);
@@ -86,7 +88,7 @@ template <Product kProduct, int64_t kRowBytes>
   for (int64_t at = 0; at < bytes; at += 128) ahead.prefetch(panel + at);
 }
 
-// A pass without scales in between: sums stay in their tiles.
+// A pass that does not scale in between: sums stay in their tiles.
 template <Product kProduct, typename Format>
 void run_whole(int64_t rows, const Pass& pass) {
   constexpr int64_t kBytes = Format::kLayout.bytes, kRowBytes = Format::kLayout.row_bytes;
@@ -115,14 +117,14 @@ struct TileCodes : CodeRows<kWeight, tile_layout(kWeight).depth> {
   static constexpr int64_t kDepth = kLayout.depth;
   using Rows = CodeRows<kWeight, kDepth>;
   using Rows::kKind, Rows::kWhole, Rows::kScaleBytes;
-  static constexpr int64_t kUnitBytes = kScaleBytes + kDepth * kPanel;  // Unpacked.
+  static constexpr int64_t kUnitBytes = kScaleBytes + kDepth * kPanel;  // When unpacked.
   static constexpr int64_t kChunkUnits = kChunkBytes / kUnitBytes;
   static constexpr int kTileRows = 2 * kTileSide, kRowStep = kTileSide;
   static constexpr int64_t kAheadRows = 1;
 
   struct Guard {
     Tiles<product_bytes(kDepth)> tiles;
-    // Of one group and of the one before it.
+    // The products of one group and of the one before it.
     alignas(64) int32_t products[2][kWhole ? 1 : kTileRows * kPanel];
     alignas(64) std::byte unpacked[kKind.bits == 8 ? 1 : kChunkUnits * kUnitBytes];
   };
@@ -144,7 +146,7 @@ struct TileCodes : CodeRows<kWeight, tile_layout(kWeight).depth> {
     return guard.unpacked;
   }
 
-  // A group's products times its scales, added to the sums.
+  // Adds a group's products, times its scales, to the sums.
   static void scale(int64_t rows, const std::byte* x, const std::byte* panel,
                     const int32_t* products, float* sums) {
     const typename Rows::Scales scales(panel);
@@ -159,7 +161,7 @@ struct TileCodes : CodeRows<kWeight, tile_layout(kWeight).depth> {
     }
   }
 
-  // Tiles take one group while vectors scale the one before it.
+  // Tile instructions compute one group while vector instructions scale the one before it.
   static void run_groups(int64_t rows, const Pass& pass, Guard& guard) {
     const bool both = rows > kTileSide;
     const int64_t x_bytes = rows * kLayout.row_bytes;
@@ -204,7 +206,7 @@ struct TileBFloats : PlainSums {
     Tiles<kLayout.row_bytes> tiles;
   };
 
-  // Pairs the other way round, as the panel has them.
+  // Swaps the elements of each pair, as in the panel.
   static void lay_out(const uint16_t* x, int64_t count, std::byte* to, int64_t r, int64_t,
                       RowValue&) {
     uint32_t pairs[kLayout.depth / 2] = {};
@@ -227,7 +229,7 @@ const char* linear_quantized(const KernelArgs& args) {
   return linear<TileCodes<kWeight>>(args);
 }
 
-// By the rows that an expert has on average.
+// Chooses by the number of rows that an expert has on average.
 template <DType kWeight>
 const char* expert_linear_quantized(const KernelArgs& args) {
   if (args.out[0].rows < kMinRows * args.attrs.expert().experts) {

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// The table in place of table.cc on a machine that is no x86: the portable kernels alone.
+// Replaces table.cc on machines other than x86: only the portable kernels.
 #include "worker/kernels/cpu/table.h"
 
 #define LOCKSTEP_ISA portable

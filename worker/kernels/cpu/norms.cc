@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
-// y = x / sqrt(mean of x^2 + eps) * weight over a row (rms_norm), or over x + y, which is given too
-// (add_norm); y = (x - mean) / sqrt(mean of (x - mean)^2 + eps) * weight (+ bias) over a row
+// y = x / sqrt(mean of x^2 + eps) * weight over a row (rms_norm), or over x + y, which is also an
+// output (add_norm); y = (x - mean) / sqrt(mean of (x - mean)^2 + eps) * weight (+ bias) over a row
 // (layer_norm); either of them over each head of a row (head_norm). Sixteen partial sums in the
-// order of the columns, then the lanes' tree.
+// order of the columns, then the tree over the lanes.
 #include "worker/kernels/cpu/chunks.h"
 #include "worker/kernels/cpu/vec.h"
 #include "worker/kernels/kernel.h"
@@ -10,7 +10,7 @@
 namespace lockstep::LOCKSTEP_ISA {
 namespace {
 
-// Of the columns from i on; 1 where there is no weight.
+// The weights of the columns from i on; 1 if there is no weight.
 Vec factor_at(const float* weight, int64_t i, int64_t n) {
   return weight == nullptr ? Vec::splat(1.0f) : Vec::load(weight + i, n - i);
 }
@@ -35,7 +35,7 @@ void centred_norm(const float* x, const float* weight, const float* bias, float*
   Vec values = Vec::zero();
   for (int64_t i = 0; i < n; i += Vec::kLanes) values = values + Vec::load(x + i, n - i);
   const Vec mean = Vec::splat(sum(values) / static_cast<float>(n));
-  // Stored and loaded again, so that the lanes behind the last column are zero.
+  // Stored and loaded again, so that the lanes after the last column are zero.
   for (int64_t i = 0; i < n; i += Vec::kLanes) {
     (Vec::load(x + i, n - i) - mean).store(y + i, n - i);
   }
@@ -53,7 +53,7 @@ void centred_norm(const float* x, const float* weight, const float* bias, float*
   }
 }
 
-// `begin` columns on.
+// The row from column `begin` on, or null.
 const float* row_or_null(const TensorView& weight, int64_t begin = 0) {
   return weight.data == nullptr ? nullptr : weight.row<float>(0) + begin;
 }
@@ -81,7 +81,7 @@ const char* layer_norm(const KernelArgs& args) {
 const char* head_norm(const KernelArgs& args) {
   const TensorView &x = args.in[0], &weight = args.in[1], &y = args.out[0];
   const int64_t dim = args.attrs.norm().head_dim;
-  const bool by_head = weight.cols == x.cols;  // A weight for each head, not one for all.
+  const bool by_head = weight.cols == x.cols;  // One weight per head, not one for all.
   for_rows(*args.parallel, x.rows, x.cols, [&](int64_t r) {
     for (int64_t head = 0; head + dim <= x.cols; head += dim) {
       const int64_t own = by_head ? head : 0;

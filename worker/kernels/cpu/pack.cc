@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Weights that are floats.
+// Packs weights that are floats.
 #include "worker/kernels/cpu/pack.h"
 
 #include <algorithm>
@@ -12,7 +12,7 @@ namespace {
 
 constexpr int64_t kDepthEach = 16;  // A cache line of every source row at a time.
 
-// Where element k of a panel's column goes, for units of 1 or 2 elements.
+// The place of element k of a panel's column, for units of 1 or 2 elements.
 template <DType kWeight>
 int64_t place(int64_t k, int64_t column) {
   constexpr int64_t kDepth = panel_layout(kWeight).depth;

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Weights that are codes and scales already, into panels.
+// Packs weights that are already codes and scales into panels.
 #include <algorithm>
 #include <cstring>
 
@@ -9,9 +9,9 @@
 namespace lockstep::cpu {
 namespace {
 
-constexpr uint16_t kOne = 0x3f80;  // As bfloat16.
+constexpr uint16_t kOne = 0x3f80;  // bfloat16.
 
-// Limits scales of int4 weights to the range of panels.h; 0: all of the group is 0.
+// Limits scales of int4 weights to the range of panels.h; returns 0 if all of the group is 0.
 uint16_t usable_scale(const Quantization& kind, uint16_t scale) {
   if (kind.bits == 8) return scale;
   const int exponent = (scale >> 7 & 0xff) - 127;
@@ -20,14 +20,14 @@ uint16_t usable_scale(const Quantization& kind, uint16_t scale) {
   return static_cast<uint16_t>((scale & 0x8000) | (127 + kMaxScale - 1) << 7 | 0x7f);
 }
 
-// One column of a panel: a row of the matrix, or padding only.
+// One column of a panel: a row of the matrix, or only padding.
 struct Column {
   const int8_t* codes = nullptr;
   const uint16_t* scales = nullptr;
   const uint16_t* minima = nullptr;
 };
 
-// The code of element k as it is stored; zero: that of the number 0.
+// The stored code of element k; zero: the code of the number 0.
 uint8_t stored_code(const Column& column, int64_t k, int64_t cols, bool zero, int zero_code) {
   const int code = zero || k >= cols ? 0 : column.codes[k];
   return static_cast<uint8_t>(code + zero_code);
@@ -65,7 +65,7 @@ void pack_column(const Column& column, int64_t n, int64_t cols, uint8_t* panel) 
   }
 }
 
-// Row r of the block that the caller gave.
+// Row r of the caller's block.
 Column column_of(const Quantization& kind, const PackArgs& args, int64_t r) {
   const int64_t groups = group_count(kind, args.cols);
   const QuantizedRows& rows = args.quantized;

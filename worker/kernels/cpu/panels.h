@@ -1,16 +1,16 @@
 // SPDX-License-Identifier: Apache-2.0
-// How the operands of linear are stored, on which packers, kernels and sizes.cc agree.
+// How the operands of linear are stored; packers, kernels and sizes.cc share this.
 // A matrix [N, K] is panels of 32 columns (rows of N); a panel is an optional header and then units
 // of K in order. A unit holds, for 32 columns:
 //   float32, float16  1 element of K, [32]
-//   bfloat16          2 elements, [32][2], the later one first (dot.h says why); odd K: + 0
-//   quantized         a group: bfloat16 scales, then minima where the kind has them, each
-//                     interleaved as columns 0, 16, 1, 17, ...; then codes as below. K is filled up
-//                     to whole groups with codes that mean 0.
+//   bfloat16          2 elements, [32][2], the later one first (dot.h has the reason); odd K: + 0
+//   quantized         a group: bfloat16 scales, then minima if the kind has them, each interleaved
+//                     as columns 0, 16, 1, 17, ...; then codes as below. K is filled up to whole
+//                     groups with codes that mean 0.
 //     int8            [group / 4][32][4], code + 128
 //     int4            [group / 8][32][4] bytes: the low half is the code of element k of the
 //                     group's first half, the high one that of k + group / 2; code + 8, or the code
-//                     itself (0 .. 15) where there are minima
+//                     itself (0 .. 15) if there are minima
 //   q8c               32 elements, [8][32][4], code + 128; the scales are the panel's header
 // Internal linkage, since files of every ISA include it.
 #pragma once
@@ -22,9 +22,9 @@ namespace {
 
 struct PanelLayout {
   int64_t depth = 1;         // Elements of K in a unit.
-  int64_t bytes = 0;         // Of a unit of a panel.
-  int64_t header_bytes = 0;  // Of a panel.
-  int64_t row_bytes = 0;     // Of a row of x in a unit, as the kernel lays it out.
+  int64_t bytes = 0;         // Bytes of a unit of a panel.
+  int64_t header_bytes = 0;  // Bytes before a panel's first unit.
+  int64_t row_bytes = 0;     // Bytes of a row of x in a unit, as the kernel lays it out.
 
   [[gnu::always_inline]] constexpr int64_t units(int64_t cols) const {
     return (cols + depth - 1) / depth;
@@ -34,10 +34,10 @@ struct PanelLayout {
   }
 };
 
-constexpr int64_t kPanelScales = kPackRows * 2;  // Bytes.
+constexpr int64_t kPanelScales = kPackRows * 2;  // In bytes.
 
-// x: int8 codes of a group after a scale, what its sum starts at and, with minima, what these are
-// multiplied by.
+// x has a group's int8 codes, its scale, the initial value of its sum and, with minima, their
+// factor.
 [[gnu::always_inline]] constexpr PanelLayout quantized_layout(const Quantization& kind) {
   if (kind.group == 0) return {32, 32 * kPackRows, kPanelScales, 32};
   const int64_t values = kind.minimum ? 2 : 1;
@@ -51,8 +51,8 @@ constexpr int64_t kPanelScales = kPackRows * 2;  // Bytes.
   return {1, dtype_bytes(weight) * kPackRows, 0, 4};
 }
 
-// As kernels for sixteen registers take it (quarters_avx2.h): x in bfloat16 is widened to float32,
-// its codes to int16.
+// The layout for kernels with sixteen registers (quarters_avx2.h): x in bfloat16 is widened to
+// float32, its codes to int16.
 [[gnu::always_inline]] constexpr PanelLayout narrow_layout(DType weight) {
   PanelLayout layout = panel_layout(weight);
   const auto kind = quantization(weight);
@@ -61,8 +61,8 @@ constexpr int64_t kPanelScales = kPackRows * 2;  // Bytes.
   return layout;
 }
 
-// As kernels of tile instructions take it: units without scales in between are merged until a row
-// has 64 bytes of x in one.
+// The layout for kernels with tile instructions: units without scales in between are merged until a
+// row of x has 64 bytes in one.
 [[gnu::always_inline]] constexpr PanelLayout tile_layout(DType weight) {
   const PanelLayout layout = panel_layout(weight);
   const auto kind = quantization(weight);
@@ -71,13 +71,13 @@ constexpr int64_t kPanelScales = kPackRows * 2;  // Bytes.
   return {layout.depth * merged, layout.bytes * merged, layout.header_bytes, 64};
 }
 
-// Column n of a panel among its interleaved scales.
+// The index of column n of a panel among its interleaved scales.
 [[maybe_unused, gnu::always_inline]] constexpr int64_t scale_index(int64_t n) {
   return n % 16 * 2 + n / 16;
 }
 
 // int4 kinds times int8: an exponent is added to a scale, so both stay in a range in which the
-// result is a normal number. Scales of weights below 2^-66 count as zero, above 2^66 as just below;
+// result is a normal number. Weight scales below 2^-66 count as zero, above 2^66 as just below it;
 // those of activations are 2^-60 .. 2^62.
 constexpr int kMinPower = -60, kMaxPower = 62;
 constexpr int kMinScale = -66, kMaxScale = 66;

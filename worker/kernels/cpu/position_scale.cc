@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// y = x * the scale of the row's position + offset: one for every `length` positions, the last one
-// for all that follow; or with log_factor 1 before position `length`, then
+// y = x * the scale of the row's position + offset: one scale for every `length` positions, the
+// last one for all later ones; or with log_factor: 1 before position `length`, then
 // log(position + 1) * log_factor.
 #include "worker/kernels/cpu/chunks.h"
 #include "worker/kernels/cpu/vec.h"
@@ -10,7 +10,7 @@
 namespace lockstep::LOCKSTEP_ISA {
 namespace {
 
-// log n, 1 <= n <= 2^24: of n = m * 2^e, 1 <= m < 2.
+// log n for 1 <= n <= 2^24, from n = m * 2^e with 1 <= m < 2.
 Vec log_of(int64_t n) {
   const int e = 63 - __builtin_clzll(static_cast<unsigned long long>(n));
   const float m = static_cast<float>(n) / static_cast<float>(int64_t{1} << e);

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
-// float32 elements that share a scale as int8 codes -127 .. 127, rounded to nearest even: how
-// linears by codes round rows, or round_groups for them. Exact on every ISA. All is inlined: a
-// group of 32 is so little work that function calls, which return through memory, took half of the
-// time.
+// float32 elements as int8 codes -127 .. 127 that share a scale, rounded to nearest even. Linears
+// by codes round their rows so, or round_groups does it for them. Exact on every ISA. All is
+// inlined: a group of 32 is so little work that function calls, which return through memory, took
+// half of the time.
 #pragma once
 
 #include "worker/kernels/cpu/dot.h"
@@ -15,7 +15,7 @@ namespace {
 struct Scale {
   float scale = 0;
   float inverse = 0;
-  int32_t power = 0;  // Of scale = 2^power, where it is one.
+  int32_t power = 0;  // If scale = 2^power.
   bool valid = true;
 };
 
@@ -55,7 +55,7 @@ float power_of_two(int32_t power) {
   return {.scale = power_of_two(power), .inverse = power_of_two(-power), .power = power};
 }
 
-// Of a rounded group, eight codes at a time: as unsigned bytes, added up in fields of 16 bits.
+// The sum of a rounded group's codes, eight at a time: unsigned bytes, added in fields of 16 bits.
 [[maybe_unused, gnu::always_inline]] inline int32_t sum_of_codes(const int8_t* codes) {
   constexpr uint64_t kSigns = 0x8080808080808080, kEven = 0x00ff00ff00ff00ff;
   uint64_t fields = 0;
@@ -69,7 +69,7 @@ float power_of_two(int32_t power) {
   return static_cast<int32_t>(fields * 0x0001000100010001 >> 48) - 128 * kRoundedGroup;
 }
 
-// Codes of x[0, n), zeros up to kCount, a multiple of 16; returns the sum of the codes.
+// Writes codes of x[0, n), then zeros up to kCount, a multiple of 16; returns the codes' sum.
 template <int64_t kCount>
 [[gnu::always_inline]] inline int32_t round_codes(const float* x, int64_t n, const Scale& scale,
                                                   int8_t* codes) {

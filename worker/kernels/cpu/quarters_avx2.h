@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
-// Quarters of a panel in one ymm register, for formats of linear that fill sixteen of them: a
-// quarter, or half a panel, by as many rows as there are registers for sums. What is read of x once
-// for each of these parts is laid out ready for use, in more bytes than other ISAs take
-// (narrow_layout of panels.h). The bits are those of linear.cc and linear_quantized.cc: the same
-// products, added in the same order, or of integers that add up exactly in any.
+// Quarters of a panel, one ymm register each, for formats of linear that use all sixteen registers:
+// a quarter, or half a panel, by as many rows as there are registers for sums. Each part reads all
+// of x, so x is laid out ready for use, in more bytes than on other ISAs (narrow_layout of
+// panels.h). The bits are those of linear.cc and linear_quantized.cc: the same products, added in
+// the same order, or integers, which add up exactly in any order.
 #pragma once
 
 #include "worker/kernels/cpu/linear.h"
@@ -11,7 +11,7 @@
 namespace lockstep::LOCKSTEP_ISA {
 namespace {
 
-constexpr int64_t kQuarter = 8;  // Columns.
+constexpr int64_t kQuarter = 8;  // In columns.
 constexpr int kQuarters = 4;
 
 [[gnu::always_inline]] inline __m256i load_bits(const std::byte* p) {

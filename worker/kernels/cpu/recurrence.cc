@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 // A state that decays and grows, row by row: for each value head, S = decay * S + b * (a^T S)
-// + k * v^T, decay being one number or one for each row of S; out = q^T S, of S after the row or
-// before it. What linear attention (Katharopoulos et al., 2020), its gated forms and RWKV-5, 6 and
-// 7 (Peng et al., 2024 and 2025) have in common. Sums over k_dim are in order.
+// + k * v^T, where decay is one number or one for each row of S; out = q^T S, with S after the row
+// or before it. Linear attention (Katharopoulos et al., 2020), its gated forms and RWKV-5, 6 and 7
+// (Peng et al., 2024 and 2025) are special cases. Sums over k_dim are in order.
 #include "worker/kernels/cpu/state_columns.h"
 
 namespace lockstep::LOCKSTEP_ISA {
@@ -15,7 +15,7 @@ struct HeadRow {
   bool out_before;
 };
 
-// A row's step: S and `out` from its v.
+// One row's step: S and `out` from its v.
 template <int kVecs>
 void step(const StateColumns<kVecs>& columns, const HeadRow& row, const float* values, float* out) {
   Vec value[kVecs], known[kVecs], sums[kVecs];
@@ -53,7 +53,7 @@ void step(const StateColumns<kVecs>& columns, const HeadRow& row, const float* v
 const char* recurrence(const KernelArgs& args) {
   const RecurrenceAttrs& attrs = args.attrs.recurrence();
   const int64_t k_dim = attrs.k_dim;
-  // Columns of decay for each head; with one head of one column it is the same.
+  // The columns of decay for each head; one head with one column is covered, too.
   const int64_t decays = args.in[3].cols == attrs.heads ? 1 : k_dim;
   for_state_columns(
       args, [&](const auto& columns, const StepSequence& sequence, int64_t head, int64_t column) {

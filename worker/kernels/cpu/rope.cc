@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// Every pair (a, b) of a head's rotary_dim columns from `offset` on is rotated by its row's angle:
+// Rotates every pair (a, b) of a head's rotary_dim columns from `offset` on by its row's angle:
 // a' = a cos - b sin, b' = b cos + a sin. Pairs are (i, i + rotary_dim / 2), or (2i, 2i + 1)
-// where interleaved. The rest of a head is copied. The table's row is rotary_dim / 2 cosines, then
+// if interleaved. The rest of a head is copied. The table's row is rotary_dim / 2 cosines, then
 // rotary_dim / 2 sines.
 #include "worker/kernels/cpu/chunks.h"
 #include "worker/kernels/cpu/vec.h"

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Rows in groups of 32 columns as int8 codes and a scale, just as a linear by quantized weights
-// rounds its rows itself (linear_codes.h): [group][32 codes, float32 scale].
+// Rounds rows in groups of 32 columns to int8 codes and a scale, exactly as a linear by quantized
+// weights rounds its rows (linear_codes.h): [group][32 codes, float32 scale].
 #include "worker/kernels/cpu/chunks.h"
 #include "worker/kernels/cpu/quantize.h"
 

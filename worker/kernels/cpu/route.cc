@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// route: scores to experts and their weights, a row by itself, sums in the order of experts.
+// route: from scores to experts and their weights, each row alone, sums in the order of experts.
 // expert_scale: rows times the number of the expert that they are routed to.
 // combine: the weighted sum of a token's routes, in their order, column by column.
 #include "worker/kernels/choose_experts.h"
@@ -11,9 +11,9 @@
 namespace lockstep::LOCKSTEP_ISA {
 namespace {
 
-constexpr int64_t kScoreCost = 64;  // Elements of plain arithmetic that an expert's score is worth.
+constexpr int64_t kScoreCost = 64;  // The cost of an expert's score in plain elements.
 
-// Of those that are `wanted`; the others become 0. A row's picks are null where all are.
+// The softmax over the chosen entries, or over all if `picks` is null. Others become meaningless.
 void softmax(float* x, int64_t count, const Pick* picks) {
   float most = -kInfinity, sum = 0;
   const auto counts = [&](int64_t i) { return picks == nullptr || picks[i] == Pick::kChosen; };

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// How kernels divide their scratch, on which they and sizes.cc must agree; attention's has a file
-// of its own. Internal linkage, since files of every ISA include it.
+// The layout of kernels' scratch, which they share with sizes.cc; attention's is in
+// attention_scratch.h. Internal linkage, since files of every ISA include it.
 #pragma once
 
 #include "worker/kernels/cpu/panels.h"
@@ -15,11 +15,11 @@ constexpr int64_t kScratchAlign = 64;
   return (bytes + kScratchAlign - 1) / kScratchAlign * kScratchAlign;
 }
 
-// linear: x laid out, what a format keeps for each row, and for each thread one panel's sums.
+// linear: x laid out, a format's value for each row, and one panel's sums for each thread.
 struct RowValue {
   float value = 0;
   float inverse = 0;
-  int32_t start = 0;  // Of every sum of the row.
+  int32_t start = 0;  // For every sum of the row.
 };
 [[maybe_unused]] int64_t linear_x_bytes(const PanelLayout& layout, int64_t rows, int64_t depth) {
   return align_scratch(rows * layout.units(depth) * layout.row_bytes);
@@ -36,12 +36,13 @@ struct RowValue {
          threads * linear_sum_bytes(rows);
 }
 
-// expert_linear: routes sorted by expert, in groups of one expert's rows, kGroupRows at most. As
-// linear for all routes, then the order of routes, the groups, and where each expert's rows begin.
+// expert_linear: routes sorted by expert, in groups of at most kGroupRows rows of one expert.
+// linear's layout for all routes, then the order of routes, the groups, and where each expert's
+// rows begin.
 constexpr int64_t kGroupRows = 512;
 struct ExpertGroup {
   int32_t expert;
-  int32_t begin;  // In the order.
+  int32_t begin;  // In the order of routes.
   int32_t rows;
 };
 struct ExpertScratch {
@@ -68,13 +69,13 @@ struct ExpertScratch {
 }
 
 // top_candidates: each output's largest value of every block, edited and raw, a working copy of
-// either, and the noisy winner of every slice of blocks.
+// both, and the noisy winner of every slice of blocks.
 constexpr int64_t kSliceBlocks = 64;
 
 struct CandidateScratch {
   int64_t blocks;
   int64_t slices;
-  int64_t output_bytes;  // All of one output's.
+  int64_t output_bytes;  // For one output.
 };
 [[maybe_unused]] CandidateScratch candidate_scratch(int64_t vocab) {
   const int64_t blocks = (vocab + kVocabBlock - 1) / kVocabBlock;

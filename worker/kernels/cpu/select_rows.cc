@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// out[i] = x[output_rows[i]]: the rows whose logits are wanted.
+// out[i] = x[output_rows[i]]: the rows whose logits are needed.
 #include "worker/kernels/cpu/chunks.h"
 #include "worker/kernels/kernel.h"
 

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // out[r] = x[r - 1] over the rows of a sequence; its state block has the last row of x. A thread
-// takes some columns of one sequence through all its rows.
+// processes some columns of one sequence through all its rows.
 #include "worker/kernels/cpu/vec.h"
 #include "worker/kernels/kernel.h"
 
@@ -8,7 +8,7 @@ namespace lockstep::LOCKSTEP_ISA {
 
 const char* shift(const KernelArgs& args) {
   const TensorView &x = args.in[0], &out = args.out[0];
-  constexpr int64_t kColumns = 1024;  // Of a piece of work.
+  constexpr int64_t kColumns = 1024;  // Columns of one task.
   const int64_t pieces = (x.cols + kColumns - 1) / kColumns;
   if (pieces <= 0) return nullptr;
   for_each(*args.parallel, args.step->sequence_count * pieces, [&](int64_t index) {

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // Matrices of state blocks, S [k_dim][v_dim] for each head. Columns of S do not depend on each
-// other, so a thread takes a few through all rows of a sequence, which keeps them in its cache.
+// other, so a thread processes a few through all rows of a sequence, which keeps them in its cache.
 #pragma once
 
 #include "worker/kernels/cpu/vec.h"
@@ -8,7 +8,7 @@
 
 namespace lockstep::LOCKSTEP_ISA {
 
-// Some columns of one head's S, `n` of kVecs vectors, `stride` floats from row to row.
+// Columns of one head's S: `n` of them in kVecs vectors, `stride` floats from row to row.
 template <int kVecs>
 struct StateColumns {
   float* s;
@@ -31,8 +31,8 @@ struct StateColumns {
   }
 };
 
-// body(columns, sequence, head, first column of the head) for all columns of all heads of every
-// sequence, in pieces of up to four vectors; the columns of a new sequence are cleared first.
+// Calls body(columns, sequence, head, first column of the head) for all columns of all heads of
+// every sequence, in pieces of up to four vectors; the columns of a new sequence are cleared first.
 template <typename Body>
 void for_state_columns(const KernelArgs& args, const Body& body) {
   constexpr int64_t kColumns = 4 * Vec::kLanes;

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Every CPU kernel of an x86 machine. Lookup takes the first row that fits, so the best come first.
+// Every CPU kernel of an x86 machine. Lookup takes the first row that fits, so the best are first.
 // Tests and benchmarks walk this same array.
 #include "worker/kernels/cpu/table.h"
 

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// What the tables of rows.inc and dot_rows.inc share.
+// Common code for the tables of rows.inc and dot_rows.inc.
 #pragma once
 
 #include <array>

@@ -1,15 +1,14 @@
 // SPDX-License-Identifier: Apache-2.0
 // Products of tiles, registers of 16 rows of 64 bytes, of the ISA that LOCKSTEP_ISA names: AMX, or
-// what the instructions are documented to do, spelled out.
+// an emulation of its documented instructions.
 //
 //   A product takes rows [rows][4 * depth bytes] and weights [depth][16 columns][4 bytes] and adds
 //   to sums [rows][16]. tile_dot<Product::kCodes>: int32 sums of signed bytes of a row by unsigned
-//   ones of a weight; wraps around. kPairs: of bfloat16. Of each product of tiles the first
-//   elements of pairs and the second ones have a sum each, from 0 in order by fma; then both are
-//   added, then the previous sum: not as dot_pairs (dot.h) does. Denormals count as zero,
-//   independent of the thread's settings. tile_zero<t>(), tile_load<t>(p, stride),
-//   tile_store<t>(p, stride): a register of the shape it was given; stride in bytes.
-//   LOCKSTEP_FEW_ROWS: the ISA that serves what tiles are not for.
+//   ones of a weight; wraps around. kPairs: bfloat16. Each product of tiles adds the first elements
+//   of pairs and the second ones apart, from 0 in order by fma; then it adds both sums, then the
+//   previous sum, unlike dot_pairs (dot.h). Denormals count as zero, independent of the thread's
+//   settings. tile_zero<t>(), tile_load<t>(p, stride), tile_store<t>(p, stride): a register of the
+//   shape it was given; stride in bytes. LOCKSTEP_FEW_ROWS: the ISA used for few rows.
 #pragma once
 
 #include "worker/kernels/cpu/dot.h"
@@ -18,11 +17,11 @@ namespace lockstep::LOCKSTEP_ISA {
 namespace {
 
 constexpr int64_t kTileSide = 16;   // Rows and columns of a tile of sums.
-constexpr int64_t kTileBytes = 64;  // Of a row.
+constexpr int64_t kTileBytes = 64;  // Bytes per row.
 
 enum class Product { kCodes, kPairs };
 
-// As the processor takes it.
+// The CPU's format.
 struct TileConfig {
   uint8_t palette = 1;
   uint8_t start_row = 0;
@@ -43,11 +42,11 @@ struct TileConfig {
 namespace lockstep::LOCKSTEP_ISA {
 namespace {
 
-// Registers: sums of two times 16 rows by either half of a panel (2 * rows' half + panel's half),
-// the rows' halves, the panel's.
+// Registers: sums of two times 16 rows by each half of a panel (2 * rows' half + panel's half),
+// then the halves of the rows, then those of the panel.
 constexpr int kRowTile = 4, kWeightTile = 6;
 
-// While one lives the thread's registers are its own. kBytes: of a row in a product.
+// While an object exists the thread's tile registers belong to it. kBytes: of a row in a product.
 template <int64_t kBytes>
 class Tiles {
  public:
@@ -58,7 +57,7 @@ class Tiles {
     if (rows_ != 0) tile_release();
   }
 
-  // Gives registers the shapes for 1 to 32 rows. What they held is lost if that is a change.
+  // Gives registers the shapes for 1 to 32 rows. If that is a change, their contents are lost.
   void shape(int64_t rows) {
     if (rows == rows_) return;
     rows_ = rows;

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// Tiles of AMX. Written out, since GCC 12's intrinsics take no tile from a template's parameter and
-// do not say that a load reads memory. The compiler uses no tile register of its own, so it neither
-// saves nor moves one.
+// Tiles of AMX, in assembly: GCC 12's intrinsics take no tile number from a template's parameter
+// and do not declare that a load reads memory. The compiler itself uses no tile register, so it
+// neither saves nor moves one.
 #pragma once
 
 #define LOCKSTEP_FEW_ROWS avx512_bf16

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// Tiles in memory, for tests on machines without them: the operation of each instruction as Intel's
-// Software Developer's Manual has it (LDTILECFG, TILELOADD, TILESTORED, TDPBSUD, TDPBF16PS). What
-// the processor refuses with an exception ends the program here, too.
+// Tiles in memory, for tests on machines without them: each instruction as in Intel's Software
+// Developer's Manual (LDTILECFG, TILELOADD, TILESTORED, TDPBSUD, TDPBF16PS). What the CPU refuses
+// with an exception ends the program here, too.
 #pragma once
 
 #include "worker/kernels/cpu/dot.h"
@@ -27,7 +27,7 @@ struct EmulatedTile {
   }
 };
 
-// This thread's registers. A test may look whether a kernel has given them back.
+// This thread's registers. A test may check whether a kernel has released them.
 struct EmulatedTiles {
   bool configured = false;
   EmulatedTile tile[8];

@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
-// For every output: block sums, the noisy winner, the best by edited and by raw logit, and a copy
-// of the logits, as its OutputRequest asks. First slices of blocks in parallel (sums, each block's
-// largest value, noise), then the best: the k-th largest of the blocks' largest values bounds the
-// k-th best from below, so few blocks need a second look. NaN counts as -inf in sums and comes
-// after all numbers.
+// For every output, as its OutputRequest asks: block sums, the noisy winner, the best by edited and
+// by raw logit, and a copy of the logits. First slices of blocks run in parallel (sums, each
+// block's largest value, noise), then the best are found: the k-th largest of the blocks' largest
+// values bounds the k-th best from below, so few blocks are read again. NaN counts as -inf in sums
+// and is ordered after all numbers.
 #include "base/numbers/math.h"
 #include "worker/kernels/cpu/scratch.h"
 #include "worker/kernels/cpu/vec.h"
@@ -18,11 +18,11 @@ constexpr int64_t kVecs = kBlock / Vec::kLanes;
 // -log(-log(u)) is at most 36.74: u is at most 1 - 2^-53.
 constexpr float kMaxNoise = 37.0f;
 
-// A block's logits, and what edits, temperature and mask make of them. Bit i of `allowed`: id
-// first + i exists and the mask lets it pass; the others are -inf in `edited`, and in `raw` where
-// there is no such id.
+// A block's logits, and the same after edits, temperature and mask. Bit i of `allowed`: id first +
+// i exists and the mask allows it; the others are -inf in `edited`, and in `raw` if there is no
+// such id.
 struct VocabBlock {
-  int64_t first;  // Id in the whole vocabulary.
+  int64_t first;  // An id in the whole vocabulary.
   uint64_t exists;
   uint64_t allowed;
   float raw[kBlock];
@@ -157,8 +157,8 @@ void lower_bounds(uint64_t key, int64_t first, float* bounds) {
   }
 }
 
-// An id can win only if -log(u) <= exp(edited - best), and -log(u) >= 1 - u. Bits of those ids, and
-// of some more, to allow for rounding.
+// An id can win only if -log(u) <= exp(edited - best), and -log(u) >= 1 - u. Returns the bits of
+// those ids, and of some more, to allow for rounding.
 uint64_t may_win(const VocabBlock& block, uint64_t key, float best) {
   float bounds[kBlock], keep[kBlock];
   lower_bounds(key, block.first, bounds);
@@ -225,7 +225,7 @@ void run_slice(const Output& output, int64_t slice) {
   output.noisy[slice] = noisy;
 }
 
-// A heap with its worst at the root: moves the root down to its place.
+// The heap has its worst entry at the root: moves the root down to its place.
 template <typename T, typename Before>
 void sift_down(T* heap, int64_t size, const Before& before) {
   int64_t at = 0;
@@ -250,7 +250,7 @@ void push(T* heap, int64_t& size, const T& value, const Before& before) {
   heap[at] = value;
 }
 
-// The count-th largest of values, or -inf where there are fewer.
+// The count-th largest of `values`, or -inf if there are fewer.
 float bound_of(const float* values, int64_t size, int64_t count, float* heap) {
   if (count >= size) return -kInfinity;
   const auto before = [](float a, float b) { return a > b; };
@@ -294,7 +294,7 @@ int64_t select_best(const Output& output, const float* block_highest, float* wor
       }
     }
   }
-  for (int64_t size = held; size > 1;) {  // The worst goes last, and so on.
+  for (int64_t size = held; size > 1;) {  // Sorts: the worst goes last, and so on.
     const Candidate worst = top[0];
     top[0] = top[--size];
     top[size] = worst;

@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
-// A chunk's values where they are the first columns of its keys: the same numbers in the order of
-// values (kv_format.h). Turned once per block for all queries of a task, they cost a few percent of
-// what these compute, and sums have the bits of values that are stored.
+// A chunk's values if they are the first columns of its keys: the same numbers in the order of
+// values (kv_format.h). Transposed once per block for all queries of a task, they cost a few
+// percent of the queries' time, and sums have the bits of stored values.
 //
-//   turn_columns<F>(keys, values, stride): 16 columns of a chunk; `keys` is where they begin among
-//   its keys, `values` where they do among its values.
+//   turn_columns<F>(keys, values, stride): transposes 16 columns of a chunk, from `keys` among its
+//   keys to `values` among its values.
 #pragma once
 
 #include "worker/kernels/cpu/kv_format.h"

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// turn_columns() in ymm registers. Both halves of a register are transposed alike, so that no
-// shuffle crosses them: it is loaded as two rows that are half a register of values apart.
+// turn_columns() in ymm registers. A register is loaded as two rows that are half a register of
+// values apart: both halves are transposed alike, and no shuffle crosses them.
 #pragma once
 
 #include <immintrin.h>
@@ -15,7 +15,7 @@ namespace lockstep::LOCKSTEP_ISA {
       _mm_loadu_si128(static_cast<const __m128i*>(high)), 1);
 }
 
-// Rows of four words in each half: row i becomes column i, stored `step` elements after i - 1.
+// Transposes rows of four words in each half: row i becomes column i, `step` elements after i - 1.
 template <typename T>
 [[gnu::always_inline]] inline void store_turned(__m256i a, __m256i b, __m256i c, __m256i d, T* to,
                                                 int64_t step) {
@@ -44,8 +44,8 @@ requires(F::kPack == 1) void turn_columns(const float* keys, float* values, int6
   }
 }
 
-// Of two slots and two columns in 16 or 8 bits each, the inner two numbers change places; then
-// words of both are transposed.
+// Swaps the inner two numbers of two slots and two columns, 16 or 8 bits each; then transposes
+// words of both.
 template <typename F>
 requires(F::kPack == 2 && sizeof(typename F::Element) == 2) void turn_columns(const uint16_t* keys,
                                                                               uint16_t* values,

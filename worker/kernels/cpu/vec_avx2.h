@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Vec as two ymm registers: AVX2 with FMA. Partial loads and stores go by masks of 32-bit lanes,
-// those of bfloat16 by a copy on the stack.
+// Vec as two ymm registers: AVX2 with FMA. Partial loads and stores use masks of 32-bit lanes,
+// those of bfloat16 a copy on the stack.
 #pragma once
 
 #include <immintrin.h>
@@ -16,7 +16,7 @@ struct Vec {
   __m256 low;
   __m256 high;
 
-  // Lanes i with begin + i < n.
+  // A mask of the lanes i with begin + i < n.
   static __m256i mask(int64_t begin, int64_t n) {
     const auto left = static_cast<int>(n < kLanes ? n - begin : kLanes);
     return _mm256_cmpgt_epi32(_mm256_set1_epi32(left), _mm256_setr_epi32(0, 1, 2, 3, 4, 5, 6, 7));
@@ -74,7 +74,7 @@ struct Vec {
     return _mm256_blendv_epi8(rounded, quiet, nan);
   }
   void store(uint16_t* p) const {
-    // Packing works within halves of a register: put the quarters in order again.
+    // Packing works within halves of a register: restore the order of the quarters.
     const __m256i packed = _mm256_packus_epi32(narrow(low), narrow(high));
     _mm256_storeu_si256(reinterpret_cast<__m256i*>(p), _mm256_permute4x64_epi64(packed, 0xd8));
   }

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Functions of Vec that need more than one instruction, the same steps on every ISA.
+// Functions of Vec that need several instructions, with the same steps on every ISA.
 #pragma once
 
 #include "worker/kernels/cpu/vec.h"
@@ -44,7 +44,7 @@ inline Vec sigmoid(Vec x) {
 
 inline Vec relu(Vec x) { return select_number(x, max(x, Vec::zero()), x); }
 
-// Highest power first.
+// The coefficient of the highest power is first.
 template <int kCount>
 Vec polynomial(Vec x, const float (&coefficients)[kCount]) {
   Vec y = Vec::splat(coefficients[0]);
@@ -67,10 +67,10 @@ inline constexpr float kErfcFar[] = {
     -1.047766399936249e+1f, 1.297719955372516e+1f, -7.495518717768503e+0f, 2.921019019210786e+0f,
     -1.015265279202700e+0f, 4.218463358204948e-1f, -2.820767439740514e-1f, 5.641895067754075e-1f};
 
-// y, which is positive, with the sign of x.
+// The positive y with the sign of x.
 inline Vec with_sign_of(Vec x, Vec y) { return select_less(x, Vec::zero(), Vec::zero() - y, y); }
 
-// Within 2 ulp: a polynomial below 0.625, else by e^2x.
+// Within 2 ulp: a polynomial below 0.625, else through e^2x.
 inline Vec tanh(Vec x) {
   const Vec one = Vec::splat(1.0f), z = x * x, size = max(x, Vec::zero() - x);
   const Vec near = fma(polynomial(z, kTanhNear) * z, x, x);
@@ -78,7 +78,7 @@ inline Vec tanh(Vec x) {
   return select_number(x, select_less(size, Vec::splat(0.625f), near, with_sign_of(x, far)), x);
 }
 
-// Within 2 ulp: a polynomial below 1, else 1 - e^(-x^2) / |x| * one of two in 1 / x^2.
+// Within 2 ulp: a polynomial below 1, else 1 - e^(-x^2) / |x| * one of two polynomials in 1 / x^2.
 inline Vec erf(Vec x) {
   const Vec one = Vec::splat(1.0f), z = x * x, size = max(x, Vec::zero() - x);
   const Vec near = x * polynomial(z, kErfNear);
@@ -116,7 +116,7 @@ inline Vec gelu_tanh(Vec x) {
   return x / (Vec::splat(1.0f) + exp(Vec::zero() - twice_u));
 }
 
-// Combines vectors in pairs of neighbours until one is left. kCount is a power of two.
+// Combines pairs of neighbours until one vector is left. kCount is a power of two.
 template <int kCount, typename Combine>
 Vec fold(const Vec (&v)[kCount], const Combine& combine) {
   Vec all[kCount];
@@ -130,7 +130,7 @@ Vec fold(const Vec (&v)[kCount], const Combine& combine) {
   return all[0];
 }
 
-// Over all lanes of several vectors, in the order of every such block.
+// The sum over all lanes of several vectors, in the order of every such block.
 template <int kCount>
 float sum_block(const Vec (&v)[kCount]) {
   return sum(fold(v, [](Vec a, Vec b) { return a + b; }));

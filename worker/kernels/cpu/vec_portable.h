@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Vec as an array: what the others must agree with, and what runs where there is nothing better.
+// Vec as an array: the definition that the others must match, and the fallback.
 #pragma once
 
 #include <cstdint>
@@ -43,7 +43,7 @@ struct Vec {
     for (int64_t i = 0; i < (n < kLanes ? n : kLanes); ++i) v.lane[i] = widen(p[i]);
     return v;
   }
-  // The exponent is moved by a multiplication, which makes denormals normal, too.
+  // A multiplication shifts the exponent and makes denormals normal, too.
   static float widen(Half half) {
     const uint32_t sign = (half.bits & 0x8000u) << 16, rest = half.bits & 0x7fffu;
     const float moved = __builtin_bit_cast(float, rest << 13) * 0x1p112f;

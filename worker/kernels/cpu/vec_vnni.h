@@ -1,12 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
-// Dot products of integers in a ymm register: AVX-VNNI's, or spelled out where LOCKSTEP_ISA has
-// none.
+// Dot products of integers in a ymm register, by AVX-VNNI's instructions or, if LOCKSTEP_ISA has
+// none, by others.
 #pragma once
 
 #include <immintrin.h>
 
-// Before an instruction of AVX-VNNI, to mean its own form and not that of AVX-512, which only the
-// twin for processors with nothing else has.
+// A prefix of instructions for AVX-VNNI's encoding, not that of AVX-512; only the twin, for CPUs
+// without AVX-VNNI, uses the latter.
 #if defined(__AVX512VNNI__)
 #define LOCKSTEP_VNNI ""
 #else
@@ -16,7 +16,7 @@
 namespace lockstep::LOCKSTEP_ISA {
 
 #if LOCKSTEP_LEVEL_OF(LOCKSTEP_ISA) >= 2
-// Written out, as with AVX-512: no copies of sums, and no doubt about its form.
+// In assembly, as with AVX-512: no copies of sums, and the encoding is certain.
 inline __m256i dot_quads(__m256i u, __m256i s, __m256i c) {
   asm(LOCKSTEP_VNNI "vpdpbusd %2, %1, %0" : "+x"(c) : "x"(u), "x"(s));
   return c;
@@ -26,7 +26,7 @@ inline __m256i dot_words(__m256i a, __m256i b, __m256i c) {
   return c;
 }
 #else
-// Even and odd bytes as 16 bits: a product of two bytes, and the sum of two, need 17.
+// Even and odd bytes as 16 bits: the sum of two products of two bytes needs 17.
 inline __m256i dot_quads(__m256i u, __m256i s, __m256i c) {
   const __m256i even = _mm256_madd_epi16(_mm256_and_si256(u, _mm256_set1_epi16(0xff)),
                                          _mm256_srai_epi16(_mm256_slli_epi16(s, 8), 8));

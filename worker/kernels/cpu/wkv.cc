@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
-// RWKV-4's mean (Peng et al., 2023, https://arxiv.org/abs/2305.13048), column by column: of the v
-// of the rows so far, weighted by e^(k - age * e^decay), and of the row's own by e^(k + first).
-// Both sums are kept divided by e^scale, scale being the largest exponent, so that nothing
-// overflows. A thread takes sixteen columns of one sequence through all its rows.
+// RWKV-4's mean (Peng et al., 2023, https://arxiv.org/abs/2305.13048), column by column: the v of
+// the rows so far have the weights e^(k - age * e^decay), the row's own has e^(k + first). Both
+// sums are stored divided by e^scale, where scale is the largest exponent, so that nothing
+// overflows. A thread processes sixteen columns of one sequence through all its rows.
 #include "worker/kernels/cpu/vec.h"
 #include "worker/kernels/cpu/vec_math.h"
 #include "worker/kernels/kernel.h"
@@ -13,11 +13,11 @@ namespace {
 constexpr float kLeast = -1e38f;  // The scale of empty sums.
 
 struct Sums {
-  Vec above;  // Of weights times v,
-  Vec below;  // of weights.
+  Vec above;  // The sum of weights times v.
+  Vec below;  // The sum of weights.
   Vec scale;
 
-  // With v, whose weight is e^exponent, and all that is here as e^shift of what it was.
+  // Adds v with the weight e^exponent, after the present sums are multiplied by e^shift.
   Sums with(Vec v, Vec exponent, Vec shift) const {
     const Vec old = scale + shift, largest = max(old, exponent);
     const Vec kept = exp(old - largest), added = exp(exponent - largest);

@@ -29,7 +29,7 @@ inline void store_words(Vec v, int16_t* p) {
   const __m256i lower = _mm256_set1_epi32(0xffff);
   const __m256i packed = _mm256_packus_epi32(_mm256_and_si256(_mm256_castps_si256(t.low), lower),
                                              _mm256_and_si256(_mm256_castps_si256(t.high), lower));
-  // Packing works within halves of a register: put the quarters in order again.
+  // Packing works within halves of a register: restore the order of the quarters.
   _mm256_storeu_si256(reinterpret_cast<__m256i*>(p), _mm256_permute4x64_epi64(packed, 0xd8));
 }
 

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Words as arrays: what the others must agree with.
+// Words as arrays: the definition that the others must match.
 #pragma once
 
 #include "worker/kernels/cpu/dot_portable.h"

@@ -1,12 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
-// Appends k and v of the step's rows to the layer's pages, then for every row and query head
-// out = sum over keys j of softmax(scale * q . k_j, capped, plus slope * distance) v_j, over the
-// keys up to the row's own position (the last `window` of them, or those of its chunk), and the
-// head's sink; rows of the sequence's prefix see all of it. Where read_only nothing is appended.
-// Queries are rounded to the pages' type. rope_attention turns q and k first, on the way of the
-// keys to their pages and of the queries to scratch. attention_mma.cu computes what it takes; here,
-// keys are taken in blocks of kKeyBlock from position 0 on, with a running maximum and sum, so that
-// bits depend on the position alone: a thread computes a key's score, then a column's sum.
+// Appends k and v of the step's rows to the layer's pages (not if read_only), then for every row
+// and query head: out = sum over keys j of softmax(scale * q . k_j, capped, plus slope * distance)
+// v_j, over the keys up to the row's own position (the last `window` of them, or those of its
+// chunk), and the head's sink; rows of the sequence's prefix see all of it. Queries are rounded to
+// the pages' type. rope_attention first rotates k, into the pages, and q, into scratch.
+// attention_mma.cu computes the attributes that it supports; here, keys are processed in blocks of
+// kKeyBlock from position 0 on, with a running maximum and sum, so that bits depend on the position
+// alone: a thread computes a key's score, then a column's sum.
 #include "worker/kernels/cuda/attention_mma.h"
 #include "worker/kernels/cuda/attention_pages.h"
 #include "worker/kernels/cuda/sizes.h"
@@ -18,7 +18,7 @@ namespace {
 constexpr int64_t kKeyBlock = 64;
 constexpr int64_t kMaxDim = device::kMaxHeadDim;  // One thread per column.
 
-// Where a row's key of a KV head goes.
+// The place of a row's key of a KV head.
 template <typename T>
 __device__ T* key_of(const AttentionParams& params, int64_t row, int64_t kv_head) {
   const int64_t position = params.step.positions[row];
@@ -46,8 +46,8 @@ __global__ void append_kernel(AttentionParams params) {
   if (!params.attrs.values_in_keys) append_value<T>(params, row, kv_head);
 }
 
-// A head of a row: the KV heads' keys are turned and appended with their values, then come the
-// query heads, which are turned into `turned`.
+// Rotates one head of a row: first the KV heads, whose keys are rotated and appended with their
+// values, then the query heads, which are rotated into `turned`.
 template <typename T>
 __global__ void turn_kernel(AttentionParams params, TensorView table, TensorView turned) {
   const int64_t row = blockIdx.x, kv_heads = params.attrs.kv_heads, dim = params.attrs.head_dim;
@@ -75,7 +75,7 @@ __device__ float dot(const AttentionParams& params, const StepSequence& sequence
   return sum;
 }
 
-// PV: sum + the values' column d of positions [begin, end), each times its probability.
+// PV: returns sum + column d of the values at positions [begin, end), each times its probability.
 template <typename T>
 __device__ float add_pv(const AttentionParams& params, const StepSequence& sequence, int64_t begin,
                         int64_t end, int64_t kv_head, int64_t d, const float* probabilities,
@@ -92,7 +92,7 @@ __device__ float add_pv(const AttentionParams& params, const StepSequence& seque
   return sum;
 }
 
-// A column of q as the pages have keys.
+// An element of q, rounded to the pages' type.
 template <typename T>
 __device__ float query_of(const TensorView& q, int64_t row, int64_t col) {
   if (q.dtype == DType::kBF16) return widen(q.row<BF16>(row)[col]);
@@ -101,11 +101,11 @@ __device__ float query_of(const TensorView& q, int64_t row, int64_t col) {
   return widen(rounded);
 }
 
-// One row and query head. At least kKeyBlock threads, and one per column.
+// One row and query head. Needs at least kKeyBlock threads, and one per column.
 template <typename T>
 __global__ void __launch_bounds__(kMaxDim) attend_kernel(AttentionParams params) {
   __shared__ float query[kMaxDim], scores[kKeyBlock];
-  const int64_t row = gridDim.x - 1 - blockIdx.x;  // Late rows see the most keys: they go first.
+  const int64_t row = gridDim.x - 1 - blockIdx.x;  // Late rows see the most keys: they are first.
   const int64_t head = blockIdx.y, d = threadIdx.x;
   const int64_t dim = params.attrs.head_dim, v_dim = params.attrs.v_dim;
   const int64_t kv_head = params.attrs.kv_head_of[head], position = params.step.positions[row];
@@ -127,7 +127,7 @@ __global__ void __launch_bounds__(kMaxDim) attend_kernel(AttentionParams params)
     const float before = highest;
     for (int64_t j = 0; j < count; ++j) highest = Max::of(highest, scores[j]);
     __syncthreads();
-    // So far only keys with -inf, which count for nothing: -inf - -inf would be NaN.
+    // All scores so far are -inf, which count for nothing: -inf - -inf would be NaN.
     const float from = highest == -kInfinity ? 0.0f : highest;
     if (mine < end) scores[threadIdx.x] = exp_of(scores[threadIdx.x] - from);
     __syncthreads();
@@ -139,7 +139,7 @@ __global__ void __launch_bounds__(kMaxDim) attend_kernel(AttentionParams params)
       accumulator =
           add_pv<T>(params, sequence, begin, end, kv_head, d, scores, accumulator * shrink);
     }
-    __syncthreads();  // The next block's scores may come.
+    __syncthreads();  // The next block may write scores.
   }
   if (params.sinks.data != nullptr) {
     const float sink = params.sinks.row<float>(0)[head], most = Max::of(highest, sink);
@@ -157,7 +157,7 @@ const char* append(const KernelArgs& args) {
                 args.queue, attention_params(args));
 }
 
-// Starts turn_kernel, and leaves what is then to be attended to.
+// Starts turn_kernel, and changes `args` to those of plain attention.
 template <typename T>
 const char* turn(KernelArgs& args) {
   constexpr DType kPages = std::is_same_v<T, float> ? DType::kF32 : DType::kBF16;

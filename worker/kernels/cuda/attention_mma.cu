@@ -1,13 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0
 // Attention on tensor cores, for bfloat16 pages (FlashAttention-2, Dao 2023, arXiv:2307.08691).
 //
-// A block of threads goes through the keys of its tile in blocks that begin at multiples of their
-// size. Scores are softened as they come, from nothing in each split of kSplitKeys positions;
-// splits are merged in order. All sums of a pair thus have one order, whatever else is in the tile,
-// the step or the chunk. Where there are few rows, each split has a block of threads of its own:
-// sums then go to scratch, and merge_kernel merges them as the tile's own block would.
+// A block of threads processes the keys of its tile in blocks that begin at multiples of their
+// size. Online softmax; each split of kSplitKeys positions starts with an empty state; splits are
+// merged in order. So all sums of a pair have one order, whatever else is in the tile, the step or
+// the chunk. If there are few rows, each split has its own block of threads: sums are then stored
+// in scratch, and merge_kernel merges them as the tile's block would.
 //
-// Keys that nobody in the tile sees count as zeros, since what a page holds there is void.
+// Keys that no pair of the tile sees are loaded as zeros, since pages are undefined there.
 // Probabilities are rounded to bfloat16, in numerator and denominator.
 #include "worker/kernels/cuda/attention_mma.h"
 #include "worker/kernels/cuda/attention_tile.h"
@@ -18,11 +18,11 @@
 namespace lockstep::LOCKSTEP_TARGET {
 namespace {
 
-constexpr int kPairs = 16;  // Of a warp.
+constexpr int kPairs = 16;  // Per warp.
 constexpr int kSplitKeys = device::kSplitKeys;
 constexpr int kNarrow = 64, kMiddle = 128, kWide = device::kMaxMmaDim;
 
-// Keys of a block, and warps of a full tile: wide heads leave less room.
+// Keys of a block, and warps of a full tile: wide heads leave less shared memory.
 template <int kDim>
 constexpr int kKeys = kDim <= kMiddle ? 64 : 32;
 template <int kDim>
@@ -32,12 +32,12 @@ struct alignas(16) Numbers4 {
   float at[4];
 };
 
-// What a thread has of the products: of two pairs, two of every eight columns.
+// A thread's elements of the products: for two pairs, two of every eight columns.
 template <int kCols>
 using Products = float[kCols / 8][4];
 
-// Of a block of threads. `totals` are there only where a tile's splits are all its own, behind
-// whatever is there the query heads.
+// The shared memory of a block of threads. `totals` exists only if the block computes several
+// splits itself; the list of query heads is stored after the rest.
 template <int kDim, int kWarps>
 struct Shared {
   BF16 keys[kKeys<kDim> * kDim];
@@ -48,14 +48,14 @@ struct Shared {
   Numbers4 totals[kWarps][kDim / 8][kWarp];
 };
 
-// Where eight columns of a row are in a block of keys or values: the same columns of eight rows are
-// in different banks.
+// The place of eight columns of a row in a block of keys or values: the same columns of eight rows
+// are in different banks.
 template <int kDim>
 __device__ int place_of(int row, int chunk) {
   return (row * (kDim / 8) + (chunk ^ row % 8)) * 8;
 }
 
-// Starts copying a block of keys (`side` 0) or values (1).
+// Starts to copy a block of keys (`side` 0) or values (1).
 template <int kDim, int kThreads>
 __device__ void copy_block(const TiledAttention& params, const Tile& tile, int block, int side,
                            BF16* to) {
@@ -76,7 +76,7 @@ __device__ void copy_block(const TiledAttention& params, const Tile& tile, int b
   }
 }
 
-// Two pairs' queries, rounded as keys are.
+// Two pairs' queries, rounded like keys.
 template <int kDim>
 __device__ void load_queries(const TiledAttention& params, const Pair (&pairs)[2],
                              Words4 (&queries)[kDim / 16][kWarp]) {
@@ -116,8 +116,8 @@ __device__ void multiply_keys(const BF16* keys, const Words4 (&queries)[kDim / 1
   }
 }
 
-// Of one pair: scores become probabilities relative to the highest so far, in pairs of bfloat16.
-// The result is by how much what was summed before shrinks.
+// Replaces the scores of one pair by probabilities relative to the highest so far, in pairs of
+// bfloat16. Returns the factor by which the earlier sums are rescaled.
 template <int kKeyCount>
 __device__ float soften(const AttentionAttrs& attrs, const Pair& pair, int half, int first_key,
                         Softmax& softmax, Products<kKeyCount>& scores,
@@ -131,7 +131,7 @@ __device__ float soften(const AttentionAttrs& attrs, const Pair& pair, int half,
     highest = Max::of(highest, score);
   }
   highest = over_lanes<Max, 4>(highest);
-  // So far only keys with -inf, which count for nothing: -inf - -inf would be NaN.
+  // All scores so far are -inf, which count for nothing: -inf - -inf would be NaN.
   const float from = highest == -kInfinity ? 0.0f : highest;
   float total = 0;
 #pragma unroll
@@ -149,7 +149,7 @@ __device__ float soften(const AttentionAttrs& attrs, const Pair& pair, int half,
 __device__ inline bool is_finite(BF16 x) { return (x.bits & 0x7f80) != 0x7f80; }
 
 // A probability of 0 times a value that is not finite would be NaN. In a block that not all pairs
-// see, such values become zeros, and the output of a pair that sees one NaN. All threads call it.
+// see, such values become zeros, and a pair that sees one gets NaN. All threads call it.
 template <int kDim, int kWarps>
 __device__ void take_out_nan(const Pair (&pairs)[2], int first_key, Shared<kDim, kWarps>& shared,
                              Softmax (&softmax)[2]) {
@@ -189,8 +189,8 @@ __device__ void add_values(const BF16* values, const uint32_t (&probabilities)[k
   }
 }
 
-// One block of keys, which are on their way to shared memory; those of the next are behind it, if
-// there is one.
+// Processes one block of keys, whose copies to shared memory have begun; begins those of the next
+// block if there is one.
 template <int kDim, int kWarps>
 __device__ void attend_block(const TiledAttention& params, const Tile& tile, const Pair (&pairs)[2],
                              int block, bool has_next, Shared<kDim, kWarps>& shared,
@@ -227,7 +227,7 @@ __device__ void attend_block(const TiledAttention& params, const Tile& tile, con
   __syncthreads();  // All have read them.
 }
 
-// sums, of a split, become those of all splits so far.
+// Merges the sums of one split with those of all splits before it, into `sums`.
 template <int kDim>
 __device__ void add_totals(const Numbers4 (&totals)[kDim / 8][kWarp], Softmax (&before)[2],
                            const Softmax (&split)[2], Products<kDim>& sums) {
@@ -250,7 +250,7 @@ __device__ inline Quotient quotient_of(const TiledAttention& params, const Softm
   return {softmax, params.sinks.data == nullptr ? nullptr : params.sinks.row<float>(0) + head};
 }
 
-// A pair's output, or its part in scratch.
+// Stores a pair's output, or its part in scratch.
 template <int kDim>
 __device__ void store(const TiledAttention& params, const Pair& pair, int half, int split,
                       const Softmax& softmax, const Products<kDim>& sums) {
@@ -273,7 +273,7 @@ __device__ void store(const TiledAttention& params, const Pair& pair, int half, 
   }
 }
 
-// Blocks of keys [begin, end), of which there is at least one.
+// Processes blocks of keys [begin, end); there is at least one.
 template <int kDim, int kWarps>
 __device__ void attend_pairs(const TiledAttention& params, const Tile& tile, const Pair (&pairs)[2],
                              int begin, int end, Shared<kDim, kWarps>& shared) {

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// How attention's kernels find keys and values. A page holds, for every KV head, keys
+// The places of keys and values for attention's kernels. A page holds, for every KV head, keys
 // [page_tokens][head_dim] and values [page_tokens][v_dim], unless these are in the keys.
 #pragma once
 
@@ -29,7 +29,7 @@ __device__ T* keys_of(const AttentionParams& params, const StepSequence& sequenc
          kv_head * (params.attrs.head_dim + own_values) * params.state.page_tokens;
 }
 
-// Its values, and how far it is from one position's to the next's.
+// The values of the same, and the elements from one position's values to the next.
 template <typename T>
 __device__ T* values_of(const AttentionParams& params, const StepSequence& sequence,
                         int64_t position, int64_t kv_head) {

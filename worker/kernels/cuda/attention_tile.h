@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// What a block of threads of attention_mma.cu computes: a tile, some rows of one sequence with all
-// query heads of one KV head (blockIdx.y), of which each pair of a row and a head is a row of the
-// products.
+// The work of a block of threads of attention_mma.cu: a tile, some rows of one sequence with all
+// query heads of one KV head (blockIdx.y). Each pair of a row and a head is a row of the products.
 #pragma once
 
 #include "worker/kernels/cuda/attention_pages.h"
@@ -9,14 +8,14 @@
 namespace lockstep::LOCKSTEP_TARGET {
 
 struct TiledAttention : AttentionParams {
-  float* parts = nullptr;  // Sums of splits that are blocks' own; null where they are not.
-  int64_t splits = 1;      // Of the longest sequence, where they are blocks' own.
-  int64_t tile_rows = 1;   // At most.
-  int64_t tiles = 0;       // At least as many as there are.
-  int64_t heads_at = 0;    // Where list_heads() puts them in shared memory.
+  float* parts = nullptr;  // Sums of splits, if each has its own block; else null.
+  int64_t splits = 1;      // The longest sequence's, if each has its own block.
+  int64_t tile_rows = 1;   // The maximum.
+  int64_t tiles = 0;       // An upper bound.
+  int64_t heads_at = 0;    // Offset of list_heads()'s result in shared memory.
 };
 
-// The keys that any of its rows sees are first_key to last_key; all of them see all_from to all_to.
+// Its rows together see the keys first_key to last_key; every row sees all_from to all_to.
 struct Tile {
   StepSequence sequence;
   int32_t first_row = 0;
@@ -25,8 +24,8 @@ struct Tile {
   int32_t all_from = 0, all_to = -1;
 };
 
-// Sequence i's tiles have the numbers from first_row / tile_rows + i, which leaves room for all;
-// behind a sequence's last one there may be one without rows.
+// Sequence i's tiles have the numbers from first_row / tile_rows + i on, enough for all; there may
+// be one without rows after a sequence's last tile.
 __device__ inline Tile tile_of(const TiledAttention& params, int64_t number) {
   int64_t low = 0, high = params.step.sequence_count;  // The sequence is in [low, high).
   while (high - low > 1) {
@@ -48,7 +47,7 @@ __device__ inline Tile tile_of(const TiledAttention& params, int64_t number) {
   return tile;
 }
 
-// Sees keys first to last; none where row is -1.
+// Sees keys first to last; none if row is -1.
 struct Pair {
   int32_t row = -1;
   int32_t head = 0;
@@ -58,7 +57,7 @@ struct Pair {
   __device__ bool sees(int32_t key) const { return first <= key && key <= last; }
 };
 
-// `heads` as list_heads() leaves them.
+// `heads` is the result of list_heads().
 __device__ inline Pair pair_of(const TiledAttention& params, const Tile& tile, const int32_t* heads,
                                int32_t head_count, int32_t number) {
   Pair pair;
@@ -74,7 +73,7 @@ __device__ inline Pair pair_of(const TiledAttention& params, const Tile& tile, c
   return pair;
 }
 
-// The query heads of the block's KV head, in whichever order the map has them. All threads call it.
+// The query heads of the block's KV head, in the map's order. All threads call it.
 __device__ inline void list_heads(const AttentionAttrs& attrs, int32_t* heads, int32_t& count) {
   if (threadIdx.x == 0) {
     count = 0;

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // out[r][c] = bias[c] + sum over taps j, in order, of weight[c][j] * x[r - taps + 1 + j][c] over
 // the rows of a sequence; its state block has the last taps - 1 rows of x. One thread per column of
-// a sequence, through all its rows; the CPU's bits.
+// a sequence, through all its rows; the bits are the CPU's.
 #include "worker/kernels/cuda/scalar.h"
 
 namespace lockstep::LOCKSTEP_TARGET {
@@ -14,7 +14,7 @@ __global__ void conv_kernel(TensorView x, TensorView weight, TensorView bias, Te
   for (int64_t c = int64_t{blockIdx.y} * blockDim.x + threadIdx.x; c < x.cols; c += stride) {
     const float* factors = weight.row<float>(0) + c * taps;
     float* block = state.block(sequence.slot) + c;
-    float past[kMaxTaps];  // The rows before, the oldest first, then the row itself.
+    float past[kMaxTaps];  // The rows before, oldest first, then the row itself.
     for (int64_t j = 0; j < before; ++j) {
       past[j] = sequence.first_position == 0 ? 0.0f : block[j * x.cols];
     }

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Matrices from place to place, up to kMost of them by one launch: a block copies a row of one, in
-// the widest units that all addresses, strides and rows are multiples of.
+// Copies matrices, up to kMost of them per launch: a block copies one row, in the widest units that
+// divide all addresses, strides and row sizes.
 #include "worker/kernels/cuda/copy_each.h"
 
 namespace lockstep::LOCKSTEP_TARGET {
@@ -28,7 +28,7 @@ __global__ void copy_each_kernel(Copies copies) {
   for (int64_t i = threadIdx.x; i < units; i += blockDim.x) to[i] = from[i];
 }
 
-// What is no multiple of 16, 8, ... of anything that decides where an element is.
+// The OR of all addresses, strides and row sizes: a power of two that divides it divides them all.
 uint64_t odds_of(const RowCopy& copy) {
   return reinterpret_cast<uintptr_t>(copy.to) | reinterpret_cast<uintptr_t>(copy.from) |
          static_cast<uint64_t>(copy.to_stride | copy.from_stride | copy.row_bytes);

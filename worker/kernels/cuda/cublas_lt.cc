@@ -44,7 +44,7 @@ const CublasLt* load_cublas_lt(const OpenedLibrary& library, CublasLt* loaded,
   }
   const size_t version = lt.version();
   if (kLeastVersion <= version && version < kVersionsEnd) return loaded;
-  *problem = library.path + ": wanted cuBLASLt 13, found " + cublas_version_text(version);
+  *problem = library.path + ": must be cuBLASLt 13, found " + cublas_version_text(version);
   return nullptr;
 }
 

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// cuBLASLt, opened when it is wanted: nothing is linked. What is used of it is declared here as
-// CUDA 13 has it, so that builds and tests without a toolkit know it too; where there is a toolkit,
+// cuBLASLt, opened when it is needed: nothing is linked. The functions that are used are declared
+// here as in CUDA 13, so that builds and tests without a toolkit have them; with a toolkit,
 // linear_cublas.cc compares.
 #pragma once
 
@@ -12,7 +12,7 @@
 
 namespace lockstep::cuda {
 
-// Results are cuBLAS' own, 0 is success. Operations, layouts and preferences are its objects.
+// Results are cuBLAS's own, 0 is success. Operations, layouts and preferences are its objects.
 struct CublasLt {
   struct Algorithm {
     uint64_t data[8] = {};
@@ -48,7 +48,7 @@ struct CublasLt {
                   size_t workspace_bytes, void* queue) = nullptr;
 };
 
-// Its numbers.
+// cuBLASLt's constants.
 namespace cublas {
 inline constexpr int kF32 = 0, kF16 = 2, kBF16 = 14;            // cudaDataType
 inline constexpr int kCompute32F = 68;                          // cublasComputeType_t
@@ -64,7 +64,7 @@ inline constexpr int kMinAlignmentC = 7, kMinAlignmentD = 8;
 
 extern const VendorLibrary kCublasLibrary;
 
-// Null: it is not there, or not what is wanted, and `problem` says why in one line.
+// Null: it is missing or has another version; `problem` says so in one line.
 const CublasLt* load_cublas_lt(const OpenedLibrary& library, CublasLt* loaded,
                                std::string* problem);
 

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// To cuBLASLt matrices are columns: out^T [N, rows] = weight [N, K] * x^T [K, rows].
+// cuBLASLt's matrices are column-major: out^T [N, rows] = weight [N, K] * x^T [K, rows].
 #include "worker/kernels/cuda/cublas_products.h"
 
 #include <algorithm>
@@ -70,7 +70,7 @@ struct CublasProducts::Product {
     return library.set_layout(x, cublas::kLayoutCols, &count, sizeof(count)) == 0 &&
            library.set_layout(out, cublas::kLayoutCols, &count, sizeof(count)) == 0;
   }
-  // In order, the library's best first, for the number of rows that is set.
+  // The library's proposals for the number of rows that is set, its best first.
   std::vector<Algorithm> proposals(void* handle, bool out_aligned) const {
     void* wanted = nullptr;
     if (library.create_preference(&wanted) != 0) return {};
@@ -112,11 +112,11 @@ struct CublasProducts::Memory {
 
   const ProductShape shape;
   Product product;
-  bool plain = false;  // For any number of rows.
+  bool plain = false;  // For every number of rows.
   bool said_unaligned = false;
   std::vector<Algorithm> proposed;                 // For kModelRows.
-  std::optional<Algorithm> common;                 // Accepts all that is checked.
-  std::map<int, std::optional<Algorithm>> chosen;  // By bucket; nothing: the plain kernel.
+  std::optional<Algorithm> common;                 // Accepts all row counts that are checked.
+  std::map<int, std::optional<Algorithm>> chosen;  // By bucket; empty: the plain kernel.
 };
 
 CublasProducts::CublasProducts(const CublasLt& library)
@@ -139,7 +139,7 @@ void CublasProducts::choose(Memory& memory) {
   Product& product = memory.product;
   if (uneven(memory.shape.depth * element) || uneven(memory.shape.x_stride * element)) {
     memory.plain = true;
-    return report(text_of(memory.shape) + ": rows of an input are no multiple of " +
+    return report(text_of(memory.shape) + ": rows of an input are not a multiple of " +
                   std::to_string(kOperandAlign) + " bytes" + kPlainText);
   }
   if (product.ready && product.set_rows(kModelRows))
@@ -162,7 +162,7 @@ void CublasProducts::choose(Memory& memory) {
          " rows: several are used, and a row's bits may depend on how many rows there are");
 }
 
-// Of what was proposed for kModelRows, then of what is for these.
+// Tries the proposals for kModelRows, then those for these rows.
 std::optional<CublasLt::Algorithm> CublasProducts::first_accepted(Memory& memory,
                                                                   int64_t least_rows,
                                                                   int64_t most_rows) {
@@ -210,7 +210,7 @@ std::optional<CublasLt::Algorithm> CublasProducts::for_rows(Memory& memory, int6
 const char* CublasProducts::run(const KernelArgs& args, KernelFn plain) {
   const TensorView &x = args.in[0], &weight = args.in[1], &bias = args.in[2], &out = args.out[0];
   if (x.rows <= 0 || out.cols <= 0) return nullptr;
-  if (x.cols == 0) return plain(args);  // Nothing is multiplied.
+  if (x.cols == 0) return plain(args);  // Nothing to multiply.
   const std::lock_guard lock(mutex_);
   if (handle_ == nullptr) return library_.status_text(created_);
   Memory& memory = memory_of({.type = x.dtype,
@@ -221,11 +221,11 @@ const char* CublasProducts::run(const KernelArgs& args, KernelFn plain) {
                               .out_aligned = is_aligned(out.data) && is_aligned(out.row<float>(1)),
                               .has_bias = bias.data != nullptr});
   if (memory.plain) return plain(args);
-  // A view's place is the program's, whatever the number of rows.
+  // A view's place is the program's, for any number of rows.
   if (!is_aligned(x.data) || !is_aligned(weight.data)) {
     if (!std::exchange(memory.said_unaligned, true)) {
-      report(text_of(memory.shape) + ": an input begins within " + std::to_string(kOperandAlign) +
-             " bytes" + kPlainText);
+      report(text_of(memory.shape) + ": an input is not aligned to " +
+             std::to_string(kOperandAlign) + " bytes" + kPlainText);
     }
     return plain(args);
   }

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 // The gated delta rule, row by row: for each value head, with q and k of length 1 and q times
-// scale, S = decay * S; S = S + k * (rate * (v - k^T S)); out = q^T S. The state block has
-// S [k_dim][v_dim] of each head. One block per sequence and head, one thread per column of S, which
-// goes through all rows; sums over k_dim are in order.
+// scale, S = decay * S; S = S + k * (rate * (v - k^T S)); out = q^T S. The state block has S
+// [k_dim][v_dim] of each head. One block per sequence and head, one thread per column of S, through
+// all rows; sums over k_dim are in order.
 #include "worker/kernels/cuda/scalar.h"
 
 namespace lockstep::LOCKSTEP_TARGET {
@@ -15,7 +15,7 @@ struct DeltaParams {
   StepView step;
 };
 
-// The head divided by its length and times `scale`, by all threads of the block.
+// Writes the head divided by its length and times `scale`; all threads of the block call it.
 __device__ void to_length(const float* from, int64_t n, float scale, float eps, float* to) {
   float squares = 0;
   for (int64_t i = threadIdx.x; i < n; i += blockDim.x) squares = fmaf(from[i], from[i], squares);
@@ -33,7 +33,7 @@ __global__ void delta_rule_kernel(DeltaParams params) {
     for (int64_t i = threadIdx.x; i < k_dim * v_dim; i += blockDim.x) matrix[i] = 0.0f;
   }
   for (int64_t r = sequence.first_row; r < sequence.first_row + sequence.rows; ++r) {
-    __syncthreads();  // The last row is done with q and k, and the matrix is cleared.
+    __syncthreads();  // No thread reads the last row's q and k any more, and the matrix is cleared.
     to_length(params.q.row<float>(r) + keys, k_dim, params.attrs.scale, params.attrs.eps, q);
     to_length(params.k.row<float>(r) + keys, k_dim, 1.0f, params.attrs.eps, k);
     __syncthreads();

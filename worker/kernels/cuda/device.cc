@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// One GPU and one stream. The first error is kept, but for those of a capture, which is then over
+// One GPU and one stream. The first error is kept, except those of a capture: a failed capture ends
 // and has done nothing.
 #include "worker/kernels/device.h"
 
@@ -21,13 +21,13 @@ const char* copy_each(std::span<const RowCopy> copies, void* queue);
 
 namespace {
 
-// Of a number like 13000.
+// The text of a number like 13000.
 std::string version_text(int version) {
   return std::to_string(version / 1000) + "." + std::to_string(version % 1000 / 10);
 }
 
-// Events of marks: a mark reuses that of the kEvents-th mark before it. A thread that still waits
-// for the older mark then waits for the newer, which is later and therefore correct.
+// Events for marks: a mark reuses the event of the kEvents-th mark before it. A thread that still
+// waits for the older mark then waits for the newer one, which is later and therefore correct.
 constexpr int64_t kEvents = 64;
 
 class CudaGraph final : public CapturedQueue {
@@ -42,7 +42,7 @@ class CudaGraph final : public CapturedQueue {
   const char* replay() override {
     const cudaError_t error = cudaGraphLaunch(graph_, stream_);
     if (error == cudaSuccess) return nullptr;
-    static_cast<void>(cudaGetLastError());  // A device that has failed says so again.
+    static_cast<void>(cudaGetLastError());  // A failed device reports it again.
     return cudaGetErrorString(error);
   }
 
@@ -73,8 +73,7 @@ class CudaDevice final : public Device {
 
   std::string name() const override { return info_.name; }
   std::string address() const override { return info_.address; }
-  // cuBLASLt's choices are those of the chip, of how many multiprocessors it has and of its
-  // version.
+  // cuBLASLt's choices depend on the chip, its number of multiprocessors and the library's version.
   std::string kind() const override {
     const cuda::CublasLt* const library = cuda::cublas_lt();
     return "sm_" + std::to_string(info_.major) + std::to_string(info_.minor) + "x" +
@@ -85,11 +84,11 @@ class CudaDevice final : public Device {
   int64_t total_bytes() const override { return memory().second; }
   int64_t free_bytes() const override { return memory().first; }
 
-  // Without this a thread would open the first GPU: memory is allocated and released by any thread.
+  // Any thread allocates and releases memory; without this call it would open the first GPU.
   std::byte* allocate(int64_t bytes) override {
     use_from_this_thread();
     void* memory = nullptr;
-    // Too little memory is a result, not a failure: synchronize() must not find it.
+    // Too little memory is a result, not a failure: synchronize() must not report it.
     if (cudaMalloc(&memory, static_cast<size_t>(bytes > 0 ? bytes : 1)) != cudaSuccess) {
       static_cast<void>(cudaGetLastError());
       return nullptr;
@@ -124,7 +123,7 @@ class CudaDevice final : public Device {
   void copy_rows(const RowCopy& copy) override {
     const auto bytes = static_cast<size_t>(copy.row_bytes), rows = static_cast<size_t>(copy.rows);
     if (bytes == 0 || rows == 0) return;
-    // The address tells where memory is: staging memory is known to the driver.
+    // The address shows where memory is: the driver knows staging memory.
     if (rows == 1) {
       note_queued(cudaMemcpyAsync(copy.to, copy.from, bytes, cudaMemcpyDefault, stream_));
     } else {
@@ -134,14 +133,14 @@ class CudaDevice final : public Device {
     }
   }
   void copy_each(std::span<const RowCopy> copies) override {
-    // A launch that was refused is found by done() and synchronize().
+    // done() and synchronize() report a refused launch.
     static_cast<void>(cuda::copy_each(copies, stream_));
   }
   void clear(std::byte* memory, int64_t bytes) override {
     if (bytes > 0) note_queued(cudaMemsetAsync(memory, 0, static_cast<size_t>(bytes), stream_));
   }
 
-  // Threads of other devices may allocate meanwhile: only this one is held to what can be captured.
+  // Threads of other devices may allocate meanwhile: only this one is restricted.
   const char* begin_capture() override {
     const cudaError_t error = cudaStreamBeginCapture(stream_, cudaStreamCaptureModeThreadLocal);
     if (error == cudaSuccess) {
@@ -160,7 +159,7 @@ class CudaDevice final : public Device {
     capturing_ = false;
     if (error == cudaSuccess) error = cudaGraphInstantiateWithFlags(&graph, captured, 0);
     if (captured != nullptr) static_cast<void>(cudaGraphDestroy(captured));
-    // Nothing was done of what was refused, so that synchronize() must not find it.
+    // A refused call has done nothing: synchronize() must not report it.
     const cudaError_t refused = cudaGetLastError();
     if (error == cudaSuccess) error = refused;
     if (error == cudaSuccess) return std::make_unique<CudaGraph>(graph, stream_, index_);
@@ -173,10 +172,10 @@ class CudaDevice final : public Device {
 
   void* queue() const override { return stream_; }
   bool done() override {
-    note(cudaGetLastError());  // A launch that was refused, before the query hides it.
+    note(cudaGetLastError());  // Reports a refused launch before the query hides it.
     const cudaError_t state = cudaStreamQuery(stream_);
     if (state == cudaErrorNotReady) {
-      // To the driver that was an error, which synchronize() must not find.
+      // The driver counts that as an error, which synchronize() must not report.
       static_cast<void>(cudaGetLastError());
       return false;
     }
@@ -185,7 +184,7 @@ class CudaDevice final : public Device {
   }
   const char* synchronize() override {
     note(cudaStreamSynchronize(stream_));
-    note(cudaGetLastError());  // A launch that was refused.
+    note(cudaGetLastError());  // A refused launch.
     return text_of(error_);
   }
   int64_t mark() override {
@@ -204,7 +203,7 @@ class CudaDevice final : public Device {
     cudaError_t none = cudaSuccess;
     error_.compare_exchange_strong(none, error);
   }
-  // Of what a capture takes, too.
+  // Also notes errors of calls that a capture takes.
   void note_queued(cudaError_t error) {
     if (!capturing_) return note(error);
     if (capture_error_ == cudaSuccess) capture_error_ = error;
@@ -250,7 +249,7 @@ std::vector<CudaDeviceInfo> cuda_devices(std::string* problem) {
   if (driver == 0) {
     *problem = "no NVIDIA driver is loaded";
   } else if (driver / 1000 < CUDART_VERSION / 1000) {
-    *problem = "the driver is for CUDA " + version_text(driver) + ", wanted " +
+    *problem = "the driver's CUDA version: found " + version_text(driver) + ", must be " +
                version_text(CUDART_VERSION / 1000 * 1000) + " or newer: update the driver";
   } else if (error != cudaSuccess) {
     *problem = std::string("no GPU can be used: ") + cudaGetErrorString(error);
@@ -275,13 +274,13 @@ std::unique_ptr<Device> open_cuda_device(int index, std::string* problem) {
   const std::vector<CudaDeviceInfo> devices = cuda_devices(problem);
   if (devices.empty()) return nullptr;
   if (index < 0 || index >= static_cast<int>(devices.size())) {
-    *problem =
-        "GPU " + std::to_string(index) + ": want a number below " + std::to_string(devices.size());
+    *problem = "GPU " + std::to_string(index) + ": must be a number below " +
+               std::to_string(devices.size());
     return nullptr;
   }
   const CudaDeviceInfo& info = devices[static_cast<size_t>(index)];
   if (info.major < kMinCudaMajor) {
-    *problem = info.name + ": want compute capability " + std::to_string(kMinCudaMajor) +
+    *problem = info.name + ": compute capability must be " + std::to_string(kMinCudaMajor) +
                ".0 or more, found " + std::to_string(info.major) + "." + std::to_string(info.minor);
     return nullptr;
   }

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// map: f(x), f a function of operators/function.h; gated: f(gate) * up; mul: x * y; add: x + y;
-// lerp: x + (y - x) * weight; decay: e^(-e^weight * x); cast: float32 to bfloat16 or float16;
-// broadcast: copies. Threads stride over elements, in place or not; the CPU's bits.
+// map: f(x), where f is a function of operators/function.h; gated: f(gate) * up; mul: x * y;
+// add: x + y; lerp: x + (y - x) * weight; decay: e^(-e^weight * x); cast: float32 to bfloat16 or
+// float16; broadcast: copies. Threads stride over elements, in place or not, with the CPU's bits.
 #include "worker/kernels/cuda/functions.h"
 
 namespace lockstep::LOCKSTEP_TARGET {
@@ -14,7 +14,7 @@ struct Same {
   __device__ static float of(float x, float) { return x; }
 };
 
-// f(x), and times y where there is one.
+// f(x), times y if there is one.
 __global__ void function_kernel(TensorView x, TensorView y, TensorView out, Function function,
                                 float factor) {
   const int64_t row = blockIdx.x, step = int64_t{gridDim.y} * blockDim.x;

@@ -1,13 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0
-// out[r] = weight[token of r - vocab_begin], weight being plain rows; -0.0 for tokens that other
+// out[r] = weight[token of r - vocab_begin], where weight is plain rows; -0.0 for tokens that other
 // ranks hold, so that the sum over ranks is the row bit for bit. Token -1 takes the next row of
-// step->embeddings, on the rank that holds id 0, or (beside) is absent_id.
+// step->embeddings, on the rank that holds id 0, or (`beside`) is absent_id.
 #include "worker/kernels/cuda/matrix.h"
 
 namespace lockstep::LOCKSTEP_TARGET {
 namespace {
 
-// How many rows before this one have an embedding given by the request.
+// The number of rows before this one whose embedding is in the request.
 __device__ int64_t embeddings_before(const StepView& step, int64_t row) {
   int64_t count = 0;
   for (int64_t r = 0; r < row; ++r) count += step.tokens[r] == -1;

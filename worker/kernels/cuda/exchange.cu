@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
-// Sums and gathers over memory that devices share (peer_memory.h). A block is a channel, and takes
-// every kPeerChannels-th piece of what there is: it copies its rank's part of the piece into its
-// slot, meets the same block of the other ranks, and reads their slots. Sums are by rank, from 0
-// on, whoever adds them and however they are cut: the same bits on every rank and for any rows. A
-// small sum may take the add_norm with it that reads it. Nothing is read through caches that
-// others' writes pass by: an acquire stands before every read of a slot.
+// Sums and gathers over memory that devices share (peer_memory.h). A block is a channel, and
+// processes every kPeerChannels-th piece of the data: it copies its rank's part of the piece into
+// its slot, meets the same block of the other ranks, and reads their slots. Sums are in rank order
+// from 0, whichever rank adds and however data is cut: the same bits on every rank and for any
+// rows. A small sum may be combined with the add_norm that reads it. Reads bypass stale caches: an
+// acquire precedes every read of a slot.
 #include "worker/kernels/cuda/exchange.h"
 #include "worker/kernels/cuda/norm_row.h"
 #include "worker/kernels/cuda/system_scope.h"
@@ -14,11 +14,11 @@ namespace {
 
 constexpr int kThreads = 256;
 static_assert(kThreads >= kMaxPeers);
-constexpr int64_t kMinPieceBytes = 2 << 10;  // Of less, another block would not be sooner done.
+constexpr int64_t kMinPieceBytes = 2 << 10;  // A block for less does not pay.
 constexpr int64_t kAlign = 16;
-constexpr unsigned kTurns = 64;  // Looks at a flag until a wait looks at all else.
+constexpr unsigned kTurns = 64;  // Polls of a flag before a wait checks all else.
 
-// Bytes of so many rows as if they were end to end.
+// `rows` rows of bytes, addressed as if they were contiguous.
 struct Packed {
   std::byte* data;
   int64_t stride;
@@ -32,7 +32,7 @@ struct Packed {
   }
 };
 
-// What all threads of a block do together, in the same order on every rank.
+// All threads of a block call these together, in the same order on every rank.
 class Channel {
  public:
   __device__ explicit Channel(const PeerGroup& group) : group_(group) {
@@ -40,24 +40,24 @@ class Channel {
     __shared__ uint32_t is_over;
     if (threadIdx.x == 0) {
       first = own().next[blockIdx.x];
-      is_over = load_relaxed(&own().ended);  // Other blocks may write it now: one looks for all.
+      is_over = load_relaxed(&own().ended);  // Others may write it now: one thread reads for all.
     }
     __syncthreads();
     number_ = first;
     ended = is_over != 0;
   }
 
-  // Of this rank, to be written before the next meet().
+  // This rank's slot, to be written before the next meet().
   __device__ std::byte* slot() const { return own().slots[number_ % 2][blockIdx.x]; }
-  // Of any, to be read after it, until the one after.
+  // Any rank's slot, to be read after meet() and before the next one.
   __device__ const std::byte* slot_of(int rank) const {
     return group_.memory[rank]->slots[(number_ - 1) % 2][blockIdx.x];
   }
 
-  // False: somebody did not come, or must not be waited for. There may be no further call then.
+  // False: a rank did not come, or must not be waited for. No further call is allowed then.
   __device__ bool meet() {
     __shared__ uint32_t came[kMaxPeers];
-    __syncthreads();  // The slot is whole, and what the meeting before was for has been read.
+    __syncthreads();  // The slot is complete, and slots of the last meeting were read.
     const auto peer = static_cast<int>(threadIdx.x);
     if (peer < group_.ranks) {
       store_release(&group_.memory[peer]->flags[blockIdx.x][group_.rank], number_);
@@ -102,7 +102,7 @@ class Channel {
   uint64_t number_;
 };
 
-// f(place) for each Unit of [begin, end), shared out among the block's threads.
+// Calls f(place) for each Unit of [begin, end), divided among the block's threads.
 template <typename Unit, typename F>
 __device__ void each_unit(int64_t begin, int64_t end, const F& f) {
   constexpr int64_t kBytes = sizeof(Unit);
@@ -114,7 +114,7 @@ struct alignas(kFloats * 4) Floats {
   float at[kFloats];
 };
 
-// Of all ranks' slots, at a place.
+// The sum of all ranks' slots at a place.
 template <int kFloats>
 __device__ Floats<kFloats> sum_of(const Channel& channel, int ranks, int64_t place) {
   using Unit = Floats<kFloats>;
@@ -134,7 +134,7 @@ __device__ Floats<kFloats> sum_of(const Channel& channel, int ranks, int64_t pla
   return sum;
 }
 
-// `shares`: in a first exchange each rank adds up a share of the piece, in a second all get it.
+// `shares`: in a first exchange each rank sums a share of the piece, in a second all read it.
 template <int kFloats>
 __global__ void __launch_bounds__(kThreads) reduce_kernel(const __grid_constant__ PeerGroup group,
                                                           Packed data, int64_t piece, bool shares) {
@@ -168,10 +168,10 @@ __global__ void __launch_bounds__(kThreads) reduce_kernel(const __grid_constant_
   }
 }
 
-constexpr int kMostNormThreads = 1024;  // Four floats of a full slot for each.
+constexpr int kMostNormThreads = 1024;  // Four floats of a full slot each.
 
-// A block has whole rows, and takes the norm of each once it is summed up: in as many exchanges as
-// it fills slots. One block at a time on a multiprocessor, or registers would not suffice.
+// A block sums whole rows, in as many exchanges as a row fills slots, and then computes the row's
+// norm. Only one block per multiprocessor, or registers would be too few.
 template <int kFloats>
 __global__ void __launch_bounds__(kMostNormThreads, 1)
     reduce_norm_kernel(const __grid_constant__ PeerGroup group, TensorView x, TensorView part,
@@ -214,7 +214,7 @@ __device__ Packed columns_of(const PeerGather& gather, int rank) {
           gather.boundaries[rank + 1] - gather.boundaries[rank], gather.rows};
 }
 
-// `bytes` are those of the rank that has the most. `placed`: this rank's are in `to`.
+// `bytes` are those of the widest rank. `placed`: this rank's are already in `to`.
 template <typename Unit>
 __global__ void __launch_bounds__(kThreads)
     gather_kernel(const __grid_constant__ PeerGroup group,
@@ -242,7 +242,7 @@ __global__ void __launch_bounds__(kThreads)
   }
 }
 
-// How so many bytes of a rank are cut: by their number alone, so that all ranks do alike.
+// How a rank's bytes are cut: by their number alone, so that all ranks cut alike.
 struct Cut {
   int64_t blocks;
   int64_t piece;

@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
-// Each route's row by its expert's matrix: one block sorts routes by expert into tiles of rows of
-// one expert. On tensor cores their rows of x are then copied in that order, rounded where weights
-// are codes, and a block multiplies stripes of the expert's weights by a tile as linear_mma.cu
-// does: a row has the bits of a linear of it alone. float32 is computed as linear.cu does it, one
-// accumulator per output over k in order. An id that is no expert's gives no row.
+// Each route's row times its expert's matrix: one block sorts routes by expert into tiles of rows
+// of one expert. On tensor cores the tiles' rows of x are then copied in that order, rounded if
+// weights are codes, and a block multiplies stripes of the expert's weights by a tile like
+// linear_mma.cu: a row has the bits of a linear of that row alone. float32 is computed like
+// linear.cu, one accumulator per output over k in order. An id that is no expert's gives no row.
 #include "worker/kernels/cuda/linear_stream.h"
 #include "worker/kernels/cuda/matrix.h"
 #include "worker/kernels/cuda/sizes.h"
@@ -17,9 +17,9 @@ constexpr int kTile = 16;
 constexpr int kDepth = 32;
 constexpr int kSortThreads = 256;
 
-// A thread counts an expert's routes, one places the experts one behind the other, then each lists
-// its own: `order`, and the tiles. What is left of the tiles has no rows, of the order no route:
-// -1.
+// One thread per expert counts its routes, one thread computes where each expert begins, then each
+// thread lists its expert's: `order`, and the tiles. The remaining tiles have no rows, and the
+// remaining entries of the order are -1.
 __global__ void sort_kernel(TensorView ids, int64_t experts, int32_t* order, ExpertTile* tiles,
                             int64_t max_tiles, int32_t tile_rows) {
   __shared__ int32_t begins[kMaxExperts + 1], tile_begins[kMaxExperts + 1];
@@ -54,12 +54,12 @@ __global__ void sort_kernel(TensorView ids, int64_t experts, int32_t* order, Exp
   for (int64_t at = begins[experts] + threadIdx.x; at < ids.rows; at += blockDim.x) order[at] = -1;
 }
 
-// What a call has in its scratch, and what sorting fills there.
+// A call's scratch, and what sorting stores there.
 struct Sorted {
   int64_t tiles;
   int32_t* order;
   ExpertTile* list;
-  std::byte* rows;  // Those of x, sorted.
+  std::byte* rows;  // The sorted rows of x.
 };
 
 const char* sort(const KernelArgs& args, int64_t tile_rows, Sorted* sorted) {
@@ -106,7 +106,7 @@ __global__ void expert_kernel(Numbers<float> rows, Numbers<float> weight, Tensor
   out.row<float>(order[tile.begin + r])[first_col + n] = sum;
 }
 
-// Row i of `to` is that of route order[i]; each `each` routes have one row.
+// Row i of `to` is the row of route order[i]; each `each` routes share one row.
 template <typename From, typename To>
 __global__ void copy_sorted_kernel(TensorView from, TensorView to, const int32_t* order,
                                    int64_t each) {
@@ -173,7 +173,7 @@ const char* expert_linear_f32(const KernelArgs& args) {
                 sorted.order, sorted.list, out.rows / x.rows);
 }
 
-// Tiles of as many rows as an expert has if routes are even: a choice that changes no bit.
+// Tiles have as many rows as an expert has if routes are even: the choice changes no bit.
 template <DType kWeight>
 const char* expert_linear_mma(const KernelArgs& args) {
   const TensorView &x = args.in[0], &out = args.out[0];

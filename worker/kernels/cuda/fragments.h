@@ -1,11 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
-// How the weights of linear_mma.cu lie in memory: as tensor cores take them, so that a lane reads
-// 16 bytes at a time and a warp one piece of memory from its beginning to its end. 16 rows are a
-// stripe, 64 columns of it a unit, 2 KiB of 16-bit numbers; short ones are filled up with zeros. A
-// unit is four steps of mma.m16n8k16. Lane 4g + t of step 2j + s has of rows g and g + 8 the four
-// columns from 32j + 8t + 4s on: of x, lane 4g + t then takes eight neighbours for both steps of j.
-// Of weights in pairs (gated_linear) rows 2g and 2g + 1 of a stripe are its rows g and g + 8, so
-// that a lane has both sums of a pair.
+// The layout of the weights of linear_mma.cu: as tensor cores take them, so that a lane reads 16
+// bytes at a time and a warp one contiguous piece of memory. 16 rows are a stripe, 64 columns of it
+// a unit, 2 KiB of 16-bit numbers; short ones are filled up with zeros. A unit is four steps of
+// mma.m16n8k16. Lane 4g + t of step 2j + s has the four columns from 32j + 8t + 4s on, of rows g
+// and g + 8: so lane 4g + t takes eight neighbours of x for both steps of j. If weights are in
+// pairs (gated_linear), rows 2g and 2g + 1 of a stripe are stored as its rows g and g + 8, so that
+// a lane has both sums of a pair.
 #pragma once
 
 #include "worker/kernels/kernel.h"
@@ -15,7 +15,7 @@ namespace lockstep::device {
 inline constexpr int64_t kStripeRows = 16;
 inline constexpr int64_t kUnitDepth = 64;
 // The canonical order of sums: K in slices, each from zero in order of its steps, the slices added
-// in order. Whoever computes a slice, where, and beside what else, changes no bit.
+// in order. It does not matter to the bits which block computes a slice, or what else it computes.
 inline constexpr int64_t kSliceUnits = 16;
 
 constexpr int64_t stripes_of(int64_t rows) { return (rows + kStripeRows - 1) / kStripeRows; }
@@ -24,7 +24,7 @@ constexpr int64_t slices_of(int64_t depth) {
   return (units_of(depth) + kSliceUnits - 1) / kSliceUnits;
 }
 
-// Where a number of a unit is: its lane, and which number of the lane's part of A it is.
+// The place of a number of a unit: its lane, and its number in the lane's part of A.
 struct FragmentPlace {
   int step;
   int lane;
@@ -39,8 +39,8 @@ constexpr FragmentPlace fragment_place(int64_t row, int64_t col) {
           .half = k % 2};
 }
 
-// Behind a unit's numbers or codes are its scales, then its minima, each [row % 8][row / 8][group
-// of 32]; kQ8C has one scale per row, in front of the stripe's first unit.
+// After a unit's numbers or codes its scales are stored, then its minima, each [row % 8][row /
+// 8][group of 32]; kQ8C has one scale per row, before the stripe's first unit.
 template <DType kWeight>
 struct FragmentBytes {
   static constexpr Quantization kKind = quantization(kWeight).value_or(Quantization{.bits = 16});
@@ -66,10 +66,10 @@ void pack_fragments(const PackArgs& args);
 template <DType kWeight>
 void pack_paired_fragments(const PackArgs& args);
 
-// Rows of x are read eight numbers at a time, from multiples of 16 bytes. Those that are float32,
-// or do not lie so, are copied into scratch as rows of this many 16-bit numbers.
+// Rows of x are read eight numbers at a time, from multiples of 16 bytes. Rows that are float32, or
+// not so aligned, are copied into scratch as rows of this many 16-bit numbers.
 constexpr int64_t copied_stride(int64_t depth) { return (depth + 7) / 8 * 8; }
-// A ScratchBytesFn. Where rows are a part of wider ones, only their address says whether they do.
+// A ScratchBytesFn. It assumes a copy of parts of wider rows: their address decides that later.
 int64_t mma_scratch_bytes(const KernelArgs& largest, int threads);
 
 }  // namespace lockstep::device

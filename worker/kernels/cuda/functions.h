@@ -11,7 +11,7 @@ __device__ inline float silu_of(float x) { return x / (1.0f + exp_of(0.0f - x));
 __device__ inline float sigmoid_of(float x) { return 1.0f / (1.0f + exp_of(0.0f - x)); }
 __device__ inline float relu_of(float x) { return x != x ? x : x > 0.0f ? x : 0.0f; }
 
-// Highest power first.
+// The coefficient of the highest power is first.
 template <int kCount>
 __device__ float polynomial(float x, const float (&coefficients)[kCount]) {
   float y = coefficients[0];
@@ -106,8 +106,8 @@ __device__ inline float function_of(Function function, float factor, float x) {
   return x;
 }
 
-// Columns of the product of a linear, or of a gated_linear: its function takes two for one.
-// The function of a gated_linear's pairs; kNone of a linear, which has no attributes.
+// Columns of the product of a linear, or of a gated_linear, whose function makes one of two.
+// The function of a gated_linear's pairs; kNone for a linear, which has no attributes.
 inline MapAttrs map_of(const OperatorAttrs& attrs) {
   return attrs.kind() == AttrsKind::kMap ? attrs.map() : MapAttrs{};
 }

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
-// head_linear: each head's columns of a row by its own matrix, an output column per thread, with
-// the CPU's bits: by [in, out] one sum over the columns of x, by [out, in] sixteen, which are then
-// added by halves. head_dot: each head's sum of x * y * weight, sixteen again, times its v.
-// join_heads, expand_heads: copies.
+// head_linear: each head's columns of a row times the head's matrix, an output column per thread,
+// with the CPU's bits: if it is [in, out], one sum over the columns of x; if [out, in], sixteen,
+// which are then added by halves. head_dot: each head's sum of x * y * weight, sixteen sums again,
+// times v. join_heads, expand_heads: copies.
 #include "worker/kernels/cuda/scalar.h"
 
 namespace lockstep::LOCKSTEP_TARGET {
@@ -52,7 +52,7 @@ __global__ void join_heads_kernel(TensorView x, TensorView y, TensorView out, in
   }
 }
 
-// One thread per head: it adds up, then writes the head's columns.
+// One thread per head: it sums, then writes the head's columns.
 __global__ void head_dot_kernel(TensorView x, TensorView y, TensorView weight, TensorView v,
                                 TensorView out, int64_t heads) {
   const int64_t row = blockIdx.x, stride = int64_t{gridDim.y} * blockDim.x;

@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
-// out[r][n] = sum over k of x[r][k] * weight[n][k] (+ bias[n]), weight being plain rows: one
-// accumulator per output, over k in order by fma, independent of the number of rows. Codes and the
-// rows beside them are rounded to bfloat16. Used for float32 where cuBLASLt has no algorithm, and
-// to test the others. A block computes a tile of 16 rows by 16 columns, and reads 32 of k at a time
-// into shared memory. gated_linear is the same, and at its end gated of every two columns.
+// out[r][n] = sum over k of x[r][k] * weight[n][k] (+ bias[n]), where weight is plain rows: one
+// accumulator per output, over k in order by fma, independent of the number of rows. Codes, and
+// rows that they multiply, are rounded to bfloat16. Used for float32 if cuBLASLt has no algorithm,
+// and to test the others. A block computes a tile of 16 rows by 16 columns, and reads 32 of k at a
+// time into shared memory. gated_linear is the same, followed by gated of every two columns.
 #include "worker/kernels/cuda/functions.h"
 #include "worker/kernels/cuda/matrix.h"
 
@@ -13,7 +13,7 @@ namespace {
 constexpr int kTile = 16;
 constexpr int kDepth = 32;
 
-// Rows [first, first + kTile) by columns [depth, depth + kDepth) of a matrix, as far as it goes.
+// Rows [first, first + kTile) by columns [depth, depth + kDepth) of a matrix, where they exist.
 template <bool kRounds, typename Matrix>
 __device__ void read_tile(const Matrix& from, int64_t rows, int64_t first, int64_t depth,
                           float (&to)[kTile][kDepth + 1]) {

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// linear by cuBLASLt where that is found, else by the plain kernel: cublas_products.h says what is
-// promised. Each GPU has choices of its own.
+// linear by cuBLASLt if it is found, else by the plain kernel: cublas_products.h has the promises.
+// Each GPU has its own choices.
 #include <cublasLt.h>
 #include <cuda_runtime.h>
 
@@ -18,12 +18,12 @@ const char* linear_f32(const KernelArgs& args);
 const char* linear_bf16(const KernelArgs& args);
 const char* linear_f16(const KernelArgs& args);
 
-// Opens the library at the first call, on any thread. Null: it was not found, as was reported.
+// Opens the library at the first call, on any thread. Null: it was not found, which was reported.
 const CublasLt* cublas_lt();
 
 namespace {
 
-// What cublas_lt.h says without the header is what the header says.
+// The constants of cublas_lt.h must equal the library's header.
 static_assert(cublas::kF32 == CUDA_R_32F && cublas::kF16 == CUDA_R_16F);
 static_assert(cublas::kBF16 == CUDA_R_16BF && cublas::kCompute32F == CUBLAS_COMPUTE_32F);
 static_assert(cublas::kTransposed == CUBLAS_OP_T);
@@ -79,9 +79,9 @@ const CublasLt* cublas_lt() {
     if (found == nullptr) {
       report("no cuBLASLt (" + problem +
              "): linears are computed by plain kernels, many times slower" +
-             (opened.switched_off ? ""
-                                  : "; pip install nvidia-cublas has it, and "
-                                    "LOCKSTEP_CUBLASLT names a file"));
+             (opened.switched_off
+                  ? ""
+                  : "; pip install nvidia-cublas, or name a file with LOCKSTEP_CUBLASLT"));
     }
     return found;
   }();

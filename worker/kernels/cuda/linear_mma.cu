@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 // out[r][n] = sum over k of x[r][k] * weight[n][k] (+ bias[n]) on tensor cores, for weights of 16
 // bits or codes; weights are A, rows of x are B, so that few rows waste little. Every kernel adds
-// an output's products in the order that fragments.h says: the number of rows, of columns and of
-// ranks changes no bit. Of gated_linear, which has a function, weights are in pairs, and what is
-// stored is gated of both sums of each (linear_product.h). Rows of float32 beside codes are rounded
-// to bfloat16 first, into scratch.
+// an output's products in the order of fragments.h: the number of rows, of columns and of ranks
+// changes no bit. gated_linear has a function and weights in pairs, and stores gated of both sums
+// of each pair (linear_product.h). Rows of float32 that are multiplied by codes are first rounded
+// to bfloat16, into scratch.
 #include "worker/kernels/cuda/linear_mma.h"
 #include "worker/kernels/cuda/linear_stream.h"
 #include "worker/kernels/cuda/linear_tile.h"
@@ -12,7 +12,7 @@
 namespace lockstep::LOCKSTEP_TARGET {
 namespace {
 
-// Of fewer tiles a GPU's multiprocessors would be left without work.
+// With fewer tiles some of a GPU's multiprocessors would have no work.
 constexpr int64_t kMinTiles = 64;
 
 template <typename From, typename To>
@@ -34,7 +34,7 @@ bool is_whole(const TensorView& x) {
          reinterpret_cast<uintptr_t>(x.data) % 16 == 0;
 }
 
-// Blocks of the same stripes run beside one another, so that memory is read once for all rows.
+// Blocks of the same stripes run at the same time, so that memory is read once for all rows.
 template <DType kWeight, typename T, int kStripes, int kTiles>
 __global__ void __launch_bounds__(kMaxStreamWarps* kWarp)
     stream_kernel(Product product, unsigned of_rows) {

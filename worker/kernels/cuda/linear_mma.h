@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// linear and gated_linear on tensor cores. How it is cut into blocks is chosen by shape alone and
-// changes no bit: tests ask for each way.
+// linear and gated_linear on tensor cores. The shape alone chooses how they are cut into blocks,
+// which changes no bit: tests ask for each way.
 #pragma once
 
 #include "worker/kernels/cuda/target.h"
@@ -8,14 +8,14 @@
 namespace lockstep::LOCKSTEP_TARGET {
 
 enum class MmaBlocks {
-  kStream8,  // So many rows of x, by all of K.
+  kStream8,  // That many rows of x, by all of K.
   kStream16,
   kStream32,
   kStream64,
   kTile128,
 };
 
-MmaBlocks mma_blocks(int64_t rows, int64_t cols);  // Of the product.
+MmaBlocks mma_blocks(int64_t rows, int64_t cols);  // `cols` of the product.
 
 template <DType kWeight>
 const char* linear_mma_by(MmaBlocks blocks, const KernelArgs& args);

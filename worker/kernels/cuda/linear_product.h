@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// One product of linear_mma.cu, or of an expert's rows, as its kernels get it, and how they read x
-// and write what they sum: as it is, or the function of one sum times the other of each pair.
+// One product of linear_mma.cu, or of an expert's rows, as kernels get it; how they read x and
+// write sums: unchanged, or for each pair the function of one sum times the other sum.
 #pragma once
 
 #include "worker/kernels/cuda/functions.h"
@@ -9,12 +9,12 @@
 namespace lockstep::LOCKSTEP_TARGET {
 
 struct Product {
-  TensorView x;             // Of 16-bit numbers, eight at multiples of 16 bytes.
-  const std::byte* weight;  // Stripes, one behind the other.
+  TensorView x;             // 16-bit numbers; eight begin at a multiple of 16 bytes.
+  const std::byte* weight;  // Stripes, one after the other.
   TensorView bias;
   TensorView out;
-  const int32_t* to_row = nullptr;      // Which row of `out` is for a row of x; null: the same.
-  Function function = Function::kNone;  // Of pairs; kNone: sums are not in pairs.
+  const int32_t* to_row = nullptr;      // The row of `out` for each row of x; null: the same.
+  Function function = Function::kNone;  // For pairs; kNone: sums are not in pairs.
   float factor = 0;
 
   constexpr bool in_pairs() const { return function != Function::kNone; }
@@ -28,7 +28,7 @@ struct Product {
     float* to = out.row<float>(to_row == nullptr ? row : to_row[row]);
     to[col] = biased(col, sum);
   }
-  // The sums 2 * col and 2 * col + 1 of a row.
+  // Stores the sums 2 * col and 2 * col + 1 of a row.
   __device__ void store_pair(int64_t row, int64_t col, float gate, float up) const {
     if (row >= x.rows || col >= out.cols) return;
     const float found = function_of(function, factor, biased(2 * col, gate));

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// The product for few rows: it takes as long as reading the weights does. A warp reads kStripes of
-// them over one slice of K straight into registers, some units ahead, and x from the cache; a
-// block's warps have different slices of the same stripes, and add them up in shared memory.
+// The product for few rows: it takes as long as reading the weights. A warp reads kStripes of them
+// over one slice of K straight into registers, some units ahead, and x from the cache; a block's
+// warps have different slices of the same stripes, and add their sums in shared memory.
 #pragma once
 
 #include "worker/kernels/cuda/streamed_slice.h"
@@ -16,8 +16,8 @@ struct StreamPlace {
   int64_t first_row;
 };
 
-// The partial sums of `count` slices, which are added in their order to `totals`: nobody has
-// written these before the first round.
+// The partial sums of `count` slices, which are added in order to `totals`. These are undefined
+// before the first round.
 template <int kSums>
 struct Partials {
   const float* of_slices;
@@ -32,10 +32,10 @@ struct Partials {
   }
 };
 
-// Of a sum of the block: its row of x, and the weight's rows.
+// The place of one sum of the block: its row of x, and the weight's rows.
 template <int kTiles>
 struct SumPlace {
-  int number;  // Of C.
+  int number;  // Its number in C.
   int64_t row;
   int stripe;
   int group;
@@ -72,7 +72,7 @@ __device__ void store_pairs(const Product& product, const StreamPlace& place,
   }
 }
 
-// The work of a block, whose shared memory is the sums of each warp, then the totals.
+// The work of a block. Its shared memory has the sums of each warp, then the totals.
 template <DType kWeight, typename T, int kStripes, int kTiles>
 __device__ void stream_block(const Product& product, const StreamPlace& place) {
   constexpr int kSums = kStreamSums<kStripes, kTiles>;
@@ -103,12 +103,12 @@ __device__ void stream_block(const Product& product, const StreamPlace& place) {
     } else {
       store_sums<kStripes, kTiles>(product, place, round);
     }
-    __syncthreads();  // The partial sums' memory is free again.
+    __syncthreads();  // The partial sums' memory may be reused.
     begin += warps;
   } while (begin < slices);
 }
 
-// How many warps a block has, and its shared memory, for so many columns of x.
+// A block's number of warps and its shared memory, for a number of columns of x.
 struct StreamBlock {
   int warps;
   int64_t shared_bytes;

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // The product for many rows: a block computes 128 columns for 128 rows. Units of its eight stripes
-// and of its rows come into shared memory two ahead, by cp.async; each of eight warps has 2 stripes
-// and 64 rows, the slice's sums and the totals in registers.
+// and of its rows are copied to shared memory two ahead, by cp.async; each of eight warps has 2
+// stripes and 64 rows, with the slice's sums and the totals in registers.
 #pragma once
 
 #include "worker/kernels/cuda/linear_tile_stage.h"
@@ -11,7 +11,7 @@ namespace lockstep::LOCKSTEP_TARGET {
 template <DType kWeight, typename T>
 struct WarpTile {
   static constexpr int kStripes = 2, kTiles = 8;
-  int stripe;  // Of the block's.
+  int stripe;  // Among the block's.
   int row;
   int lane;
   WeightWords<kWeight> words[kStripes];
@@ -75,8 +75,8 @@ struct WarpTile {
           totals[s][tile][i]);
     });
   }
-  // By way of `own`, the thread's numbers in shared memory, which a loop may walk: unrolled it
-  // would have the function 32 times.
+  // Uses `own`, the thread's numbers in shared memory, which a loop can index: an unrolled loop
+  // would contain the function 32 times.
   __device__ void store_pairs(const Product& product, const TilePlace& place, float* own) {
 #pragma unroll
     for (int s = 0; s < kStripes; ++s) {
@@ -109,7 +109,7 @@ __global__ void __launch_bounds__(kTileThreads) tile_kernel(Product product) {
   }
   for (int unit = 0; unit < units; ++unit) {
     wait_copies<kTileStages - 2>();
-    __syncthreads();  // The unit is there, and all are done with the stage that is filled next.
+    __syncthreads();  // The unit is there, and no thread reads the stage that is filled next.
     const int next = unit + kTileStages - 1;
     if (next < units) {
       fill_stage<kWeight>(product, place, next, stages + next % kTileStages * kBytes);
@@ -120,7 +120,7 @@ __global__ void __launch_bounds__(kTileThreads) tile_kernel(Product product) {
   }
   if (!product.in_pairs()) return tile.store(product, place);
   static_assert(WarpTile<kWeight, T>::kTiles * 4 * kTileThreads * 4 <= kTileStages * kBytes);
-  __syncthreads();  // The stages' memory is free again.
+  __syncthreads();  // The stages' memory may be reused.
   tile.store_pairs(product, place, reinterpret_cast<float*>(stages) + threadIdx.x);
 }
 

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// A block's tile of linear_tile.h: which one it is, and its operands' way into shared memory.
+// A block's tile of linear_tile.h: which one it is, and how its operands get into shared memory.
 #pragma once
 
 #include "worker/kernels/cuda/linear_product.h"
@@ -10,7 +10,7 @@ inline constexpr int kTileThreads = 256;
 inline constexpr int kTileStripes = 8;
 inline constexpr int kTileRows = 128;
 inline constexpr int kTileStages = 3;
-inline constexpr int kTileGroup = 8;  // Tiles of rows whose blocks run beside one another.
+inline constexpr int kTileGroup = 8;  // Tiles of rows whose blocks run at the same time.
 
 constexpr int64_t tiles_of_cols(int64_t cols) {
   constexpr int64_t kCols = kTileStripes * device::kStripeRows;
@@ -18,7 +18,7 @@ constexpr int64_t tiles_of_cols(int64_t cols) {
 }
 constexpr int64_t tiles_of_rows(int64_t rows) { return (rows + kTileRows - 1) / kTileRows; }
 
-// A stage: the stripes' units as they are, then rows of 128 bytes. Odd rows have their halves
+// A stage: the stripes' units unchanged, then rows of 128 bytes. Odd rows have their halves
 // exchanged: lanes 0 to 7, say, read four neighbouring pieces of 16 bytes of each of two rows.
 template <DType kWeight>
 struct TileStage {
@@ -33,7 +33,7 @@ struct TileStage {
   }
 };
 
-// Which tile a block has: weights are read once for kTileGroup tiles of rows, and rows stay in the
+// The tile of a block: weights are read once for kTileGroup tiles of rows, and rows stay in the
 // cache from one tile of columns to the next.
 struct TilePlace {
   int first_stripe;
@@ -50,14 +50,14 @@ struct TilePlace {
   }
 };
 
-// All threads together: begins to fill a stage.
+// Begins to fill a stage; all threads call it together.
 template <DType kWeight>
 __device__ void fill_stage(const Product& product, const TilePlace& place, int unit,
                            std::byte* stage) {
   using Bytes = device::FragmentBytes<kWeight>;
   using Stage = TileStage<kWeight>;
   constexpr int kPieces = Stage::kUnit / 16, kRowPieces = Stage::kRow / 16;
-  constexpr int kRows = kTileThreads / kRowPieces;  // At a time; even, so halves lie alike.
+  constexpr int kRows = kTileThreads / kRowPieces;  // Even, so all keep the order of halves.
   const int thread = static_cast<int>(threadIdx.x);
   const int left = product.stripes() - place.first_stripe;
   const std::byte* weights = product.weight + Bytes::kHead + unit * Bytes::kUnit +

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Elements of a matrix as float32, or rounded to bfloat16 once: stored as numbers, or as codes and
+// Elements of a matrix as float32, or rounded once to bfloat16: stored as numbers, or as codes and
 // scales (quantized_rows.h).
 #pragma once
 
@@ -30,7 +30,7 @@ struct Codes {
     if constexpr (kMinimum) return fmaf(e.code, widen(e.scale), widen(e.minimum));
     return e.code * widen(e.scale);
   }
-  // Of the sum itself: at() has been rounded before.
+  // Rounds the exact sum: at() has already rounded it.
   __device__ BF16 rounded(int64_t row, int64_t col) const {
     const Element e = element(row, col);
     BF16 code;
@@ -65,7 +65,7 @@ struct Codes {
   }
 };
 
-// Rounded to bfloat16 where that is wanted.
+// Rounded to bfloat16 if kRounds.
 template <bool kRounds, typename Matrix>
 __device__ float operand(const Matrix& matrix, int64_t row, int64_t col) {
   if constexpr (kRounds) return widen(matrix.rounded(row, col));

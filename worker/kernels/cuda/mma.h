@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
-// What a warp does together on tensor cores, and copies into shared memory that nobody waits for:
+// Operations of a warp on tensor cores, and asynchronous copies into shared memory:
 // mma.sync.m16n8k16, ldmatrix and cp.async of compute capability 8.0, as PTX on a GPU, emulated
-// over the shim. All threads of a warp call its functions together. Lane 4g + t has of
-//   A [16, 16]  words 0 to 3: rows g, g + 8, g, g + 8; columns 2t and 2t + 1, of words 2 and 3
+// over the shim. All threads of a warp call its functions together. Lane 4g + t has:
+//   A [16, 16]  words 0 to 3: rows g, g + 8, g, g + 8; columns 2t and 2t + 1, in words 2 and 3
 //               those plus 8
-//   B [16, 8]   words 0 and 1: column g; rows 2t and 2t + 1, of word 1 those plus 8
+//   B [16, 8]   words 0 and 1: column g; rows 2t and 2t + 1, in word 1 those plus 8
 //   C [16, 8]   numbers 0 to 3: rows g, g, g + 8, g + 8; columns 2t, 2t + 1, 2t, 2t + 1
 // A word is two numbers of 16 bits, the earlier column of A or row of B in its low half.
 #pragma once
@@ -17,8 +17,8 @@ struct alignas(16) Words4 {
   uint32_t at[4];
 };
 
-// C += A * B. Products are exact, their sum is float32. A GPU aligns the 17 numbers and cuts them
-// off, each kind in its own way; the shim adds to C in order of k, each product by one fma.
+// C += A * B. Products are exact, their sum is float32. A GPU aligns the 17 numbers and truncates
+// them, each kind in its own way; the shim adds to C in order of k, each product by one fma.
 template <typename T>
 __device__ inline void multiply_add(float (&c)[4], const uint32_t (&a)[4], uint32_t b0,
                                     uint32_t b1) {
@@ -62,7 +62,7 @@ __device__ inline uint32_t rounded_pair(float low, float high) {
 #endif
 }
 
-// a * b + c of two bfloat16 in a word each, rounded once.
+// a * b + c of two bfloat16 in each word, rounded once.
 __device__ inline uint32_t fma_pairs(uint32_t a, uint32_t b, uint32_t c) {
 #ifdef __CUDACC__
   uint32_t sum;
@@ -79,9 +79,9 @@ __device__ inline uint32_t shared_address(const void* shared) {
 }
 #endif
 
-// Four matrices of 8 rows of 8 numbers of 16 bits from shared memory: lane i says where row i % 8
-// of matrix i / 8 is, at a multiple of 16 bytes. Of matrix m, to[m] has row g, columns 2t and 2t +
-// 1: a part of A stored by rows, or of B stored by columns.
+// Loads four matrices of 8 rows of 8 16-bit numbers from shared memory: lane i has the address of
+// row i % 8 of matrix i / 8, a multiple of 16 bytes. to[m] is row g, columns 2t and 2t + 1 of
+// matrix m: a part of A stored by rows, or of B stored by columns.
 __device__ inline void load_matrices(uint32_t (&to)[4], const void* row) {
 #ifdef __CUDACC__
   asm volatile("ldmatrix.sync.aligned.m8n8.x4.shared.b16 {%0, %1, %2, %3}, [%4];"
@@ -93,7 +93,7 @@ __device__ inline void load_matrices(uint32_t (&to)[4], const void* row) {
 #endif
 }
 
-// The same of matrices turned over: to[m] has rows 2t and 2t + 1, column g.
+// The same, transposed: to[m] has rows 2t and 2t + 1, column g.
 __device__ inline void load_matrices_transposed(uint32_t (&to)[4], const void* row) {
 #ifdef __CUDACC__
   asm volatile("ldmatrix.sync.aligned.m8n8.x4.trans.shared.b16 {%0, %1, %2, %3}, [%4];"
@@ -105,9 +105,9 @@ __device__ inline void load_matrices_transposed(uint32_t (&to)[4], const void* r
 #endif
 }
 
-// 16 bytes from global to shared memory, both at multiples of 16: `bytes` of them, then zeros.
-// Nothing is read where `bytes` is 0. They are there for this thread once wait_copies() has
-// returned, for others after a __syncthreads() behind it.
+// Copies 16 bytes from global to shared memory, both at multiples of 16: `bytes` of them, then
+// zeros. If `bytes` is 0 nothing is read. This thread may read them after wait_copies(), others
+// after a __syncthreads() that follows it.
 __device__ inline void copy_async(void* shared, const void* global, int bytes = 16) {
 #ifdef __CUDACC__
   asm volatile("cp.async.cg.shared.global [%0], [%1], 16, %2;"
@@ -119,7 +119,7 @@ __device__ inline void copy_async(void* shared, const void* global, int bytes = 
 #endif
 }
 
-// This thread's copies since the last commit are one group, be it empty.
+// This thread's copies since the last commit form one group, which may be empty.
 __device__ inline void commit_copies() {
 #ifdef __CUDACC__
   asm volatile("cp.async.commit_group;" : : : "memory");
@@ -128,7 +128,7 @@ __device__ inline void commit_copies() {
 #endif
 }
 
-// Waits until no more than the latest kUnderWay groups of this thread are under way.
+// Waits until at most the latest kUnderWay groups of this thread are unfinished.
 template <int kUnderWay>
 __device__ inline void wait_copies() {
 #ifdef __CUDACC__

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// In place of table.cc and device.cc in a build without CUDA.
+// Replaces table.cc and device.cc in a build without CUDA.
 #include "worker/kernels/device.h"
 #include "worker/kernels/find.h"
 

@@ -1,18 +1,18 @@
 // SPDX-License-Identifier: Apache-2.0
-// The norm of a row, or of a head's columns of one, by a block of threads: of every kernel that
-// takes one.
+// The norm of a row, or of a head's columns of one, by a block of threads, for every kernel that
+// computes one.
 #pragma once
 
 #include "worker/kernels/cuda/scalar.h"
 
 namespace lockstep::LOCKSTEP_TARGET {
 
-// The number of threads that add decides bits: it follows from the width alone.
+// The number of threads that add decides bits: so it depends on the width alone.
 constexpr int norm_threads(int64_t width) { return width <= 256 ? kWarp : 256; }
 
 // Columns [begin, begin + width) of out's row are from / sqrt(mean of from^2 + eps) * factor;
-// `factor` may be null. All threads of the block call it: norm_threads(width) or more, of which
-// those beyond add nothing.
+// `factor` may be null. All threads of the block call it, norm_threads(width) or more; the others
+// add nothing.
 __device__ inline void norm_row(const float* from, const float* factor, int64_t width, float eps,
                                 const TensorView& out, int64_t row, int64_t begin) {
   const int64_t threads = norm_threads(width);

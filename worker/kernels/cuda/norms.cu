@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// y = x / sqrt(mean of x^2 + eps) * weight over a row (rms_norm), or over x + y, which is given too
-// (add_norm); y = (x - mean) / sqrt(mean of (x - mean)^2 + eps) * weight (+ bias) over a row
+// y = x / sqrt(mean of x^2 + eps) * weight over a row (rms_norm), or over x + y, which is also an
+// output (add_norm); y = (x - mean) / sqrt(mean of (x - mean)^2 + eps) * weight (+ bias) over a row
 // (layer_norm); either of them over each head of a row (head_norm). One block per row or head; its
 // threads' sums are added in an order that depends on the width alone.
 #include "worker/kernels/cuda/norm_row.h"
@@ -8,15 +8,15 @@
 namespace lockstep::LOCKSTEP_TARGET {
 namespace {
 
-// A block's columns of a weight or bias that has as many columns as x or is the same for all
-// blocks; null where there is none.
+// A block's columns of a weight or bias, which has as many columns as x or is the same for all
+// blocks; null if there is none.
 __device__ const float* own_part(const TensorView& weight, const TensorView& x, int64_t begin) {
   if (weight.data == nullptr) return nullptr;
   return weight.row<float>(0) + (weight.cols == x.cols ? begin : 0);
 }
 
-// Columns [blockIdx.y * width, + width) of row blockIdx.x, by own_part() of the weight. With an
-// addend x + addend is stored to `total` first; every thread reads back only what it wrote.
+// Columns [blockIdx.y * width, + width) of row blockIdx.x, with own_part() of the weight. If there
+// is an addend, x + addend is first stored in `total`; every thread reads back only what it wrote.
 __global__ void norm_kernel(TensorView x, TensorView addend, TensorView total, TensorView weight,
                             TensorView out, int64_t width, float eps) {
   const int64_t row = blockIdx.x, begin = blockIdx.y * width;

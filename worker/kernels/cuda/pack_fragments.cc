@@ -8,17 +8,17 @@
 namespace lockstep::device {
 namespace {
 
-// The weights of one unit; `rows` and `cols` of it are there, the rest stays zero.
+// The weights of one unit: `rows` and `cols` of it exist, the rest stays zero.
 struct Unit {
   uint8_t* bytes;
-  int64_t first_row;  // Of the arguments' source.
+  int64_t first_row;  // In the arguments' source.
   int64_t rows;
   int64_t first_col;
   int64_t cols;
   bool paired;
 };
 
-// Where a row of the weight is in its stripe.
+// The place of a row of the weight in its stripe.
 int64_t row_place(bool paired, int64_t row) { return paired ? row / 2 + row % 2 * 8 : row; }
 
 template <DType kWeight>
@@ -34,8 +34,8 @@ void pack_numbers(const PackArgs& args, const Unit& unit) {
   }
 }
 
-// int8: a lane has of each two steps 16 bytes, four codes a word, those of A's even words in bytes
-// 0 and 2. int4: a word per step, eight codes, those of A's word w in bits 4w and 16 + 4w.
+// int8: a lane has 16 bytes for each two steps, four codes per word, those of A's even words in
+// bytes 0 and 2. int4: one word per step, eight codes, those of A's word w in bits 4w and 16 + 4w.
 template <DType kWeight>
 void put_code(const Unit& unit, int64_t row, int64_t col, int code) {
   constexpr Quantization kKind = *quantization(kWeight);

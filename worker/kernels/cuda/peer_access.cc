@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// GPUs reach each other's memory by CUDA's handles between processes, and within one by address. A
-// driver that refuses has refused that call only: its error is cleared, so that synchronize() does
-// not find it.
+// GPUs reach each other's memory by CUDA's handles between processes, and within one process by
+// address. A refusal by the driver concerns that call only: its error is cleared, so that
+// synchronize() does not report it.
 #include "worker/kernels/cuda/peer_access.h"
 
 #include <cuda_runtime.h>
@@ -60,7 +60,7 @@ class CudaPeerAccess final : public PeerAccess {
   void close(const PeerHandle& peer, PeerMemory* memory) override {
     if (peer.process == this_process()) return;
     device_.use_from_this_thread();
-    std::string problem;  // The peer's end may have been the memory's: nothing is left to do.
+    std::string problem;  // If the peer's end released the memory, nothing is left to do.
     works(cudaIpcCloseMemHandle(memory), &problem);
   }
 
@@ -82,7 +82,7 @@ class CudaPeerAccess final : public PeerAccess {
     return false;
   }
 
-  // Memory of another GPU of this process.
+  // Enables access to the memory of another GPU of this process.
   bool reaches(int other, std::string* problem) const {
     if (other == index_) return true;
     int can = 0;

@@ -8,7 +8,7 @@
 
 namespace lockstep::cuda {
 
-// Of the GPU with this index, whose memory is `device`'s.
+// The access for the GPU with this index, whose memory is `device`'s.
 std::unique_ptr<PeerAccess> peer_access(Device& device, int index);
 
 }  // namespace lockstep::cuda

@@ -1,14 +1,14 @@
 // SPDX-License-Identifier: Apache-2.0
-// y = x * the scale of the row's position + offset: one for every `length` positions, the last one
-// for all that follow; or with log_factor 1 before position `length`, then
-// log(position + 1) * log_factor. The CPU's bits.
+// y = x * the scale of the row's position + offset: one scale for every `length` positions, the
+// last one for all later ones; or with log_factor: 1 before position `length`, then
+// log(position + 1) * log_factor. The bits are the CPU's.
 #include "worker/kernels/cuda/functions.h"
 #include "worker/kernels/cuda/scalar.h"
 
 namespace lockstep::LOCKSTEP_TARGET {
 namespace {
 
-// log n, 1 <= n <= 2^24: of n = m * 2^e, 1 <= m < 2.
+// log n for 1 <= n <= 2^24, from n = m * 2^e with 1 <= m < 2.
 __device__ float log_of(int64_t n) {
   int e = 0;
   while (n >> (e + 1) > 0) ++e;

@@ -1,13 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0
-// route: a block per row; its threads take scores, one thread sums and chooses (choose_experts.h).
-// combine: the weighted sum of a token's routes, in their order. The CPU's bits.
+// route: a block per row; its threads compute scores, one sums and chooses (choose_experts.h).
+// combine: the weighted sum of a token's routes, in their order. The bits are the CPU's.
 #include "worker/kernels/choose_experts.h"
 #include "worker/kernels/cuda/scalar.h"
 
 namespace lockstep::LOCKSTEP_TARGET {
 namespace {
 
-// Over those that are chosen, or all where `picks` is null: what each is divided by.
+// The sum over the chosen entries, or over all if `picks` is null.
 __device__ float sum_of(const float* x, int64_t count, const Pick* picks) {
   float sum = 0;
   for (int64_t i = 0; i < count; ++i) {

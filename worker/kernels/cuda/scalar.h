@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Numbers on the device: storage types, functions with the CPU kernels' bits, and reductions over
-// the threads of a block or over sixteen lanes, always in one order.
+// Numbers on the device: storage types, functions with the CPU kernels' bits, and reductions over a
+// block's threads or over sixteen lanes, always in one order.
 #pragma once
 
 #include <type_traits>
@@ -10,7 +10,7 @@
 
 namespace lockstep::LOCKSTEP_TARGET {
 
-// Elements of matrices as they are stored.
+// Elements of matrices as stored.
 struct BF16 {
   uint16_t bits;
 };
@@ -25,7 +25,7 @@ __device__ inline void narrow(float x, float& to) { to = x; }
 __device__ inline void narrow(float x, BF16& to) { to.bits = float_to_bf16(x); }
 __device__ inline void narrow(float x, F16& to) { to.bits = float_to_f16(x); }
 
-// Of a value of float32 or bfloat16.
+// `to` is float32 or bfloat16.
 __device__ inline void set_element(const TensorView& to, int64_t row, int64_t col, float x) {
   if (to.dtype == DType::kBF16) {
     narrow(x, to.row<BF16>(row)[col]);
@@ -37,7 +37,7 @@ __device__ inline void set_element(const TensorView& to, int64_t row, int64_t co
 constexpr int64_t min(int64_t a, int64_t b) { return a < b ? a : b; }
 constexpr int64_t max(int64_t a, int64_t b) { return a > b ? a : b; }
 
-// The steps of cpu/vec_math.h.
+// e^x with the steps of cpu/vec_math.h.
 __device__ inline float exp_of(float x) {
   constexpr float kLog2E = 0x1.715476p+0f;
   constexpr float kLn2High = 0x1.62e43p-1f, kLn2Low = -0x1.05c61p-29f;
@@ -71,8 +71,8 @@ struct Max {
   }
 };
 
-// Over groups of kLanes neighbouring threads, by halves: every one gets the result, and sixteen
-// lanes add up as a CPU's vector does. All threads of the warp call it.
+// Reduces over groups of kLanes neighbouring threads, by halves: each thread gets the result, and
+// sixteen lanes are added in the order of a CPU's vector. All threads of the warp call it.
 template <typename F, int kLanes, typename T>
 __device__ T over_lanes(T x) {
   for (int half = kLanes / 2; half > 0; half /= 2) {
@@ -81,7 +81,7 @@ __device__ T over_lanes(T x) {
   return x;
 }
 
-// Over all threads of the block, which all call it and all get the result.
+// Reduces over all threads of the block, which all call it and all get the result.
 template <typename F, typename T>
 __device__ T over_block(T x) {
   __shared__ T of_warps[kWarp];
@@ -90,7 +90,7 @@ __device__ T over_block(T x) {
   __syncthreads();
   x = of_warps[0];
   for (unsigned warp = 1; warp < blockDim.x / kWarp; ++warp) x = F::of(x, of_warps[warp]);
-  __syncthreads();  // The array is free again.
+  __syncthreads();  // The array may be reused.
   return x;
 }
 

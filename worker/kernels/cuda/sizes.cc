@@ -11,7 +11,7 @@ int64_t page_bytes(const PageShape& page) {
 
 const char* attention_fits(const OperatorAttrs& operator_attrs, const Device&) {
   const AttentionAttrs& attrs = operator_attrs.attention();
-  static_assert(kMaxHeadDim == 1024);  // As the text says.
+  static_assert(kMaxHeadDim == 1024);  // The text names it.
   if (attrs.head_dim > kMaxHeadDim) return "head_dim up to 1024";
   return attrs.v_dim > kMaxHeadDim ? "v_dim up to 1024" : nullptr;
 }

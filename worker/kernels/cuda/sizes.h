@@ -1,32 +1,32 @@
 // SPDX-License-Identifier: Apache-2.0
-// What the entries of .cu kernels say of memory and of what they can do, and the constants and
-// formulas by which their kernels divide that memory.
+// The memory that .cu kernels' entries need and the attributes that they support, and the constants
+// and formulas of that memory's layout.
 #pragma once
 
 #include "worker/kernels/kernel.h"
 
 namespace lockstep::device {
 
-// attention: a page holds the keys and values of one KV head after another. A block has one thread
+// attention: a page has the keys and values of one KV head after another. A block has one thread
 // per column of a head.
 inline constexpr int64_t kMaxHeadDim = 1024;
 int64_t page_bytes(const PageShape& page);
 const char* attention_fits(const OperatorAttrs& attrs, const Device& device);
 
-// attention on tensor cores: keys in splits of so many positions, whose sums of a row and head are
-// a part in scratch, [head_dim] and the softmax's two, where there is room for all of a step.
+// attention on tensor cores: keys in splits of this many positions. A split's sums of a row and
+// head are a part in scratch, [head_dim] and the softmax's two, if there is room for all of a step.
 inline constexpr int kSplitKeys = 256;
 inline constexpr int kMaxMmaDim = 256;
 inline constexpr int64_t kMaxParts = int64_t{8} << 10;
 constexpr int64_t part_floats(int64_t head_dim) { return head_dim + 2; }
-// Whether heads of these attributes are computed there; reads no tables.
+// Whether tensor cores compute heads with these attributes; reads no tables.
 constexpr bool takes_mma(const AttentionAttrs& attrs) {
   return attrs.head_dim % 8 == 0 && attrs.head_dim <= kMaxMmaDim && attrs.v_dim == attrs.head_dim &&
          !attrs.values_in_keys;
 }
 int64_t attention_scratch_bytes(const KernelArgs& largest, int threads);
 
-// rope_attention: first the queries, turned and as the pages have keys, then attention's scratch.
+// rope_attention: first the queries, rotated and rounded as in the pages, then attention's scratch.
 constexpr int64_t turned_bytes(const TensorView& q, DType pages) {
   return (q.rows * q.cols * dtype_bytes(pages) + 255) / 256 * 256;
 }
@@ -36,17 +36,17 @@ int64_t rope_attention_scratch_bytes(const KernelArgs& largest, int threads) {
   return turned_bytes(largest.in[0], kPages) + rest;
 }
 
-// linear: what cuBLASLt's kernels may use beside their operands; on sm_90 the best of them want as
-// much. The scratch begins with it.
+// linear: what cuBLASLt's kernels may use in addition to their operands; the best ones on sm_90
+// need that much. The scratch begins with it.
 inline constexpr int64_t kProductBytes = int64_t{32} << 20;
 int64_t product_scratch_bytes(const KernelArgs& largest, int threads);
 
-// expert_linear: routes sorted by expert, then tiles of one expert's rows, as many as there may be
-// of the smallest tiles; then on tensor cores the rows of x in that order.
+// expert_linear: routes sorted by expert, then tiles of one expert's rows, the maximum number of
+// the smallest tiles; then on tensor cores the rows of x in that order.
 inline constexpr int64_t kMinExpertTileRows = 8;
 struct ExpertTile {
   int32_t expert = 0;
-  int32_t begin = 0;  // In the order.
+  int32_t begin = 0;  // In the order of routes.
   int32_t rows = 0;
 };
 constexpr int64_t expert_tile_count(int64_t routes, int64_t experts, int64_t tile_rows) {
@@ -61,8 +61,8 @@ constexpr int64_t expert_list_bytes(int64_t routes, int64_t experts) {
 int64_t expert_scratch_bytes(const KernelArgs& largest, int threads);
 int64_t expert_mma_scratch_bytes(const KernelArgs& largest, int threads);
 
-// top_candidates: for each output the best key of each slice of the vocabulary, which is this many
-// blocks of kVocabBlock ids.
+// top_candidates: for each output the best key of each slice of the vocabulary. A slice is this
+// many blocks of kVocabBlock ids.
 inline constexpr int64_t kSliceBlocks = 64;
 inline constexpr int64_t kCandidateKeyBytes = 8;
 constexpr int64_t slice_count(int64_t vocab) {

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Softmax over keys that come in splits: how sums of probabilities times values, each relative to
-// the highest score of its split, become one (FlashAttention-2, Dao 2023, arXiv:2307.08691).
+// Softmax over splits of the keys: merges sums of probabilities times values, each relative to the
+// highest score of its split (FlashAttention-2, Dao 2023, arXiv:2307.08691).
 #pragma once
 
 #include "worker/kernels/cuda/scalar.h"
@@ -13,8 +13,8 @@ struct Softmax {
   float total = 0;
 };
 
-// Adds a split to those before it; of() does the same for a sum. A split in which a row sees no key
-// changes nothing.
+// Merges a split with those before it; of() does the same for a sum. A split in which a row sees no
+// key changes nothing.
 class Merge {
  public:
   __device__ Merge(Softmax& before, const Softmax& split) {
@@ -30,7 +30,7 @@ class Merge {
   float keep_, add_;
 };
 
-// A sum divided by the probabilities', to which a sink, where there is one, adds its own.
+// A sum divided by the sum of probabilities, which includes the sink's if there is one.
 class Quotient {
  public:
   __device__ Quotient(const Softmax& softmax, const float* sink) : total_(softmax.total) {
@@ -39,7 +39,7 @@ class Quotient {
     shrink_ = exp_of(softmax.highest - most);
     total_ = fmaf(total_, shrink_, exp_of(*sink - most));
   }
-  // Never -0, which would tell whether zeros were added.
+  // Never -0, which would show whether zeros were added.
   __device__ float of(float sum) const { return sum * shrink_ / total_ + 0.0f; }
 
  private:

@@ -7,20 +7,20 @@
 
 namespace lockstep::LOCKSTEP_TARGET {
 
-// Sums of a warp, in float32: [stripe][tile][number of C][lane].
+// The number of a warp's sums, in float32: [stripe][tile][number of C][lane].
 template <int kStripes, int kTiles>
 inline constexpr int kStreamSums = kStripes* kTiles * 4 * kWarp;
 
 template <DType kWeight, typename T, int kStripes, int kTiles>
 struct StreamedSlice {
-  // 2 to 8 KiB of a warp's weights are on their way, and x for some halves of units.
+  // 2 to 8 KiB of a warp's weights are loaded ahead, and x for some halves of units.
   static constexpr int kAhead = WeightWords<kWeight>::kKind.bits == 16 || kStripes > 1 ? 2 : 4;
   static constexpr int kHalvesAhead = kTiles <= 2 ? 4 : 2;
   static_assert(2 * kAhead % kHalvesAhead == 0);
   const std::byte* stripes[kStripes];
-  const uint16_t* x;  // This lane's row and column of the first tile's first half.
+  const uint16_t* x;  // At this lane's row and column of the first tile's first half.
   int64_t x_tile;     // Numbers from one tile to the next.
-  int rows;           // From this lane's on.
+  int rows;           // From this lane's row on.
   int cols;
   int lane;
   WeightWords<kWeight> ahead[kAhead][kStripes];
@@ -50,7 +50,7 @@ struct StreamedSlice {
       words[i].template load<true>(stripes[i] + Bytes::kHead + unit * Bytes::kUnit, lane);
     }
   }
-  // Zeros where there is no such row or column.
+  // Loads zeros if there is no such row or column.
   __device__ void load_x(Words4 (&words)[kTiles], int half) const {
 #pragma unroll
     for (int tile = 0; tile < kTiles; ++tile) {

@@ -1,15 +1,15 @@
 // SPDX-License-Identifier: Apache-2.0
-// How devices and the host speak to each other in memory that they share, word by word: PTX at
-// system scope on a GPU, atomics of the compiler over the shim.
+// Exchange of single words between devices and the host in memory that they share: PTX at system
+// scope on a GPU, the compiler's atomics over the shim.
 #pragma once
 
 #include "worker/kernels/cuda/target.h"
 
 namespace lockstep::LOCKSTEP_TARGET {
 
-// Whatever the storing thread had done or seen before store_release(), its block's threads' work
-// before a __syncthreads() included, is seen by the one whose load_acquire() finds the value, and
-// by those whom it meets in a __syncthreads() then.
+// A thread whose load_acquire() reads the value sees all that the storing thread had done or seen
+// before store_release(), including its block's work before a __syncthreads(). So do the threads
+// that the loading thread then meets in a __syncthreads().
 __device__ inline void store_release(uint64_t* to, uint64_t value) {
 #ifdef __CUDACC__
   asm volatile("st.release.sys.global.u64 [%0], %1;"
@@ -33,7 +33,7 @@ __device__ inline uint64_t load_acquire(const uint64_t* from) {
 #endif
 }
 
-// A word alone, which says nothing of others.
+// One word alone; it orders no other memory.
 __device__ inline void store_relaxed(uint32_t* to, uint32_t value) {
 #ifdef __CUDACC__
   asm volatile("st.relaxed.sys.global.u32 [%0], %1;"
@@ -57,7 +57,7 @@ __device__ inline uint32_t load_relaxed(const uint32_t* from) {
 #endif
 }
 
-// Of a clock that runs on while a kernel does.
+// A clock that advances while a kernel runs.
 __device__ inline uint64_t nanoseconds() {
 #ifdef __CUDACC__
   uint64_t now;
@@ -68,7 +68,7 @@ __device__ inline uint64_t nanoseconds() {
 #endif
 }
 
-// Between two looks at a word that others will write.
+// Waits between two polls of a word that others will write.
 __device__ inline void pause(unsigned turn) {
 #ifdef __CUDACC__
   static_cast<void>(turn);

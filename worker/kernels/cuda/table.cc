@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Every kernel of a GPU. Lookup takes the first row that fits: of linears our own on tensor cores,
+// Every kernel of a GPU. Lookup takes the first row that fits: for linears our own on tensor cores,
 // then cuBLASLt's, then the plain one.
 #include <array>
 
@@ -21,7 +21,7 @@ const char* linear_cublas_f16(const KernelArgs& args);
 
 constexpr auto cublas_rows() {
   constexpr DType kF32 = DType::kF32, kBF16 = DType::kBF16, kF16 = DType::kF16;
-  constexpr bool kOwnBits = true;  // In the fast class alone.
+  constexpr bool kOwnBits = true;  // Only for the fast class.
   return std::to_array<KernelEntry>({
       {Op::kLinear, kF32, kF32, Isa::kPortable, linear_cublas_f32, "linear_f32_cublas",
        pack_plain_rows<kF32>, plain_row_bytes<kF32>, device::product_scratch_bytes},

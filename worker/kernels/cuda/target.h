@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
-// What a .cu file is written in: CUDA, or the shim that runs the same sources on the CPU in tests.
-// A kernel is a __global__ function over views by value, started by launch(); every pointer in its
-// views, attributes and step is the device's. Of ours, .cu files include this folder, kernel.h,
-// quantized_rows.h, choose_experts.h and what is constexpr in base.
-// LOCKSTEP_TARGET is the namespace of everything that is compiled for either.
+// The language of .cu files: CUDA, or the shim that runs the same sources on the CPU in tests. A
+// kernel is a __global__ function over views by value, started by launch(); every pointer in its
+// views, attributes and step is the device's. From our headers, .cu files include this folder,
+// kernel.h, quantized_rows.h, choose_experts.h and what is constexpr in base.
+// LOCKSTEP_TARGET is the namespace of everything that is compiled for either target.
 #pragma once
 
 #include "worker/kernels/kernel.h"
@@ -21,8 +21,8 @@ namespace lockstep::LOCKSTEP_TARGET {
 inline constexpr int kWarp = 32;
 inline constexpr float kInfinity = __builtin_inff();
 
-// Blocks of a launch. `x` may be any number of rows, `y` at most 65535. None: no launch. Each has
-// `shared_bytes` at dynamic_shared(): every GPU gives a block up to 99 KiB.
+// The blocks of a launch. `x` may be any number of rows, `y` at most 65535; with 0 there is no
+// launch. Each block has `shared_bytes` at dynamic_shared(): every GPU allows up to 99 KiB.
 struct Grid {
   int64_t x = 1;
   int64_t y = 1;
@@ -30,7 +30,7 @@ struct Grid {
 };
 inline constexpr int64_t kMaxSharedBytes = 99 << 10;
 
-// At a multiple of 16 bytes.
+// Aligned to 16 bytes.
 __device__ inline std::byte* dynamic_shared() {
 #ifdef __CUDACC__
   extern __shared__ uint4 lockstep_dynamic_shared[];
@@ -48,9 +48,8 @@ inline Grid row_grid(int64_t rows, int64_t cols) {
 }
 
 // Starts a kernel in the order of the queue with `threads` (a multiple of kWarp) per block; a
-// kernel started with more than 256 needs __launch_bounds__, or registers might not suffice. Null,
-// or why it could not be started; what goes wrong while it runs is found by the Device's next
-// synchronize().
+// kernel started with more than 256 needs __launch_bounds__, or it might lack registers. Null, or
+// why it could not be started; the Device's next synchronize() reports errors while it runs.
 template <typename... Params, typename... Args>
 const char* launch(void (*kernel)(Params...), Grid grid, int threads, void* queue,
                    const Args&... args) {

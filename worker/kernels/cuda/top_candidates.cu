@@ -1,11 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
-// For every output: block sums, the noisy winner, the best by edited and by raw logit, and a copy
-// of the logits, as its OutputRequest asks. Everything has the CPU's bits.
-// An order is a number of 64 bits: the value's bits made to count upwards, then the id's
-// complement; so no two are equal and a larger one is a better candidate (NaN counts as the
-// lowest value). One kernel takes slices of the vocabulary: sums, copies and the slice's best noisy
-// key, kept in scratch. Another takes a whole row twice: the key of the last that is wanted is
-// found eight bits at a time, all that are not below it are gathered, and those few sorted.
+// For every output, as its OutputRequest asks: block sums, the noisy winner, the best by edited and
+// by raw logit, and a copy of the logits. Everything has the CPU's bits.
+// A key has 64 bits: the value's bits changed so that they order as unsigned numbers, then the id's
+// complement. So no two keys are equal, and a larger one is a better candidate (NaN counts as the
+// lowest value). One kernel processes slices of the vocabulary: sums, copies and the slice's best
+// noisy key, kept in scratch. Another reads a whole row twice: it finds the key of the last
+// candidate that is needed, eight bits at a time, then gathers all keys that are not below it and
+// sorts those few.
 #include "base/numbers/noise.h"
 #include "worker/kernels/cuda/scalar.h"
 #include "worker/kernels/cuda/sizes.h"
@@ -18,7 +19,7 @@ static_assert(sizeof(Key) == device::kCandidateKeyBytes);
 
 using device::kSliceBlocks;
 
-constexpr int kLanes = 16;  // Threads that share a block of the vocabulary, as a CPU's vector does.
+constexpr int kLanes = 16;  // Threads that share a block of the vocabulary, like a CPU vector's.
 constexpr int kEach = kVocabBlock / kLanes;
 constexpr int kSliceThreads = 256;
 constexpr int kSelectThreads = 512;
@@ -26,7 +27,7 @@ constexpr int kDigit = 256;
 
 enum class By : uint8_t { kEdited, kRaw };
 
-// One output's logits, its request and its keys of slices.
+// One output: its request and its logits.
 struct Output {
   const OutputRequest& request;
   const float* logits;
@@ -53,7 +54,7 @@ __device__ bool is_allowed(const OutputRequest& request, int32_t id) {
   return request.mask == nullptr || (request.mask[id / 64] >> (id % 64) & 1) != 0;
 }
 
-// What edits, temperature and mask make of a logit.
+// A logit after edits, temperature and mask.
 __device__ float edited_logit(const OutputRequest& request, int32_t id, float x) {
   int64_t low = 0, high = request.edit_count;  // The first edit of an id >= ours.
   while (low < high) {
@@ -84,7 +85,7 @@ __device__ Candidate candidate(const Output& output, int32_t id) {
   return {id, raw, edited, noisy_value(output.request, id, edited)};
 }
 
-// The sum over a block of kVocabBlock values, kEach per lane; the CPU's order. NaN counts as -inf.
+// The sum over a block of kVocabBlock values, kEach per lane, in the CPU order. NaN counts as -inf.
 __device__ BlockSum block_sum(const float (&values)[kEach]) {
   float most_here = -kInfinity;
   for (const float x : values) most_here = x == x ? Max::of(most_here, x) : most_here;
@@ -97,14 +98,14 @@ __device__ BlockSum block_sum(const float (&values)[kEach]) {
   return {max, over_lanes<Sum, kLanes>((e[0] + e[1]) + (e[2] + e[3]))};
 }
 
-// Slice blockIdx.x of output blockIdx.y: blocks of the vocabulary by groups of kLanes threads.
+// Slice blockIdx.x of output blockIdx.y: groups of kLanes threads process blocks of the vocabulary.
 __global__ void slice_kernel(TensorView logits, StepView step, int64_t vocab_begin, Key* best) {
   const Output output = output_at(logits, step, blockIdx.y, vocab_begin);
   const OutputRequest& request = output.request;
   const int64_t lane = threadIdx.x % kLanes, first = int64_t{blockIdx.x} * kSliceBlocks;
   Key winner = 0;
   for (int64_t b = threadIdx.x / kLanes; b < kSliceBlocks; b += kSliceThreads / kLanes) {
-    const int64_t begin = (first + b) * kVocabBlock;  // May be beyond the end: nothing is there.
+    const int64_t begin = (first + b) * kVocabBlock;  // May be after the end: the block is empty.
     float raw[kEach], edited[kEach];
     for (int j = 0; j < kEach; ++j) {
       const int64_t i = begin + j * kLanes + lane;
@@ -137,8 +138,8 @@ __device__ Key key_of(const Candidate& c, By by) {
   return key_of(by == By::kRaw ? c.logit : c.edited, c.id);
 }
 
-// The wanted-th largest key of a row, wanted > 0; 1 where there are fewer: from the highest
-// digit down, how many keys with the digits found so far have which next one.
+// The wanted-th largest key of a row, wanted > 0; 1 if there are fewer. From the highest digit
+// down, it counts the keys with the digits found so far by their next digit.
 __device__ Key last_wanted(const Output& output, By by, int64_t wanted) {
   __shared__ int counts[kDigit];
   __shared__ int digit, above;
@@ -154,7 +155,7 @@ __device__ Key last_wanted(const Output& output, By by, int64_t wanted) {
     }
     __syncthreads();
     if (threadIdx.x == 0) {
-      above = 0;  // Keys whose digit is larger.
+      above = 0;  // The number of keys with a larger digit.
       for (digit = kDigit - 1; digit >= 0 && above + counts[digit] < wanted; --digit) {
         above += counts[digit];
       }
@@ -168,8 +169,8 @@ __device__ Key last_wanted(const Output& output, By by, int64_t wanted) {
   return found;
 }
 
-// Best first: a bitonic network of mirrored merges. Places beyond `count` would hold the worst and
-// never move, so any count will do.
+// Best first: a bitonic network of mirrored merges. Entries after `count` would be the worst and
+// never move, so any count works.
 __device__ void sort_best_first(Candidate* list, int64_t count, By by) {
   const auto order = [&](int64_t i, int64_t j) {
     if (j <= i || j >= count || key_of(list[i], by) >= key_of(list[j], by)) return;
@@ -204,8 +205,8 @@ __device__ int64_t select_best(const Output& output, By by, Candidate* list, int
   return taken;
 }
 
-// Output blockIdx.x: by edited logit and the noisy winner where blockIdx.y is 0, by raw logit where
-// it is 1.
+// Output blockIdx.x: by edited logit and the noisy winner if blockIdx.y is 0, by raw logit if it is
+// 1.
 __global__ void __launch_bounds__(kSelectThreads)
     select_kernel(TensorView logits, StepView step, int64_t vocab_begin, const Key* best,
                   int64_t slices) {

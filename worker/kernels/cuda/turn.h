@@ -1,13 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0
-// How a head of q or k is turned: rope, alone and on the way to attention.
+// Rotates a head of q or k: for rope alone and as a part of attention.
 #pragma once
 
 #include "worker/kernels/cuda/scalar.h"
 
 namespace lockstep::LOCKSTEP_TARGET {
 
-// All columns of a head, rounded where T is; `turns` is the row's of the table. In place or not:
-// the threads of a block share the columns, and each reads its own before it writes them.
+// Writes all columns of a head, rounded if T is; `turns` is the row's of the table. In place or
+// not: the threads of a block share the columns, and each reads its own before it writes them.
 template <typename T>
 __device__ void turn_head(const float* from, const float* turns, const RopeAttrs& attrs, T* to) {
   const int64_t half = attrs.rotary_dim / 2;

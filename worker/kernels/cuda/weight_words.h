@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// A lane's part of a unit of weights (fragments.h), and how A is made of it in registers: a code
-// times its scale (plus its minimum), rounded to bfloat16 once.
+// A lane's part of a unit of weights (fragments.h), and its conversion to A in registers: a code
+// times its scale (plus its minimum), rounded once to bfloat16.
 #pragma once
 
 #include "worker/kernels/cuda/fragments.h"
@@ -12,7 +12,7 @@ struct alignas(8) Words2 {
   uint32_t at[2];
 };
 
-// 16 bytes of global memory that nobody reads again.
+// Loads 16 bytes of global memory that are not read again.
 __device__ inline Words4 load_once(const std::byte* from) {
 #ifdef __CUDACC__
   Words4 words;
@@ -25,16 +25,16 @@ __device__ inline Words4 load_once(const std::byte* from) {
 #endif
 }
 
-// The words 0 to 3 of A at a step, of a kind of weight; what is loaded is in registers before.
+// The words 0 to 3 of A at a step, for one kind of weight; the loaded data is kept in registers.
 template <DType kWeight>
 struct WeightWords {
   static constexpr Quantization kKind = device::FragmentBytes<kWeight>::kKind;
   static constexpr int kLoads = static_cast<int>(device::FragmentBytes<kWeight>::kCodes / 512);
   Words4 codes[kLoads];
-  Words2 scales;  // Of rows g and g + 8, a word each: the unit's first group low.
+  Words2 scales;  // One word each for rows g and g + 8, the unit's first group low.
   Words2 minima;
 
-  // kOnce: from global memory, and not to be kept in its cache.
+  // kOnce: from global memory, without keeping it in the cache.
   template <bool kOnce>
   __device__ void load(const std::byte* unit, int lane) {
     using Bytes = device::FragmentBytes<kWeight>;
@@ -50,7 +50,7 @@ struct WeightWords {
     }
   }
 
-  // The scales of a row for all its columns, which stand in front of its stripe.
+  // Loads a row's scales for all its columns, which are stored before its stripe.
   __device__ void load_head(const std::byte* stripe, int lane) {
     if constexpr (device::FragmentBytes<kWeight>::kHead > 0) {
       const auto* of_rows = reinterpret_cast<const uint16_t*>(stripe);
@@ -72,7 +72,7 @@ struct WeightWords {
  private:
   __device__ uint32_t scaled(int step, int w) const {
     constexpr uint32_t kOne = 0x3f803f80, kNoSum = 0x80008000;  // -0: x + -0 is x.
-    // 128 + x is x in the low bits of a bfloat16, for x below 128.
+    // 128 + x has x in the low bits of a bfloat16, if x is below 128.
     uint32_t code, less;
     if constexpr (kKind.bits == 4) {
       code = (codes[0].at[step] >> 4 * w & 0x000f000f) | 0x43004300;
@@ -80,7 +80,7 @@ struct WeightWords {
     } else {
       const uint32_t pair = codes[step / 2].at[step % 2 * 2 + w / 2] >> 8 * (w % 2);
       code = (pair & 0x007f007f) | 0x43004300;
-      less = (pair & 0x00800080) | 0xc300c300;  // -128; -256 for the negative ones.
+      less = (pair & 0x00800080) | 0xc300c300;  // -128; -256 for negative codes.
     }
     code = fma_pairs(code, kOne, less);
     const uint32_t scale = of_group(scales.at[w % 2], step / 2);

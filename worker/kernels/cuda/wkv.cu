@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// RWKV-4's mean, column by column, as cpu/wkv.cc computes it and with its bits. One thread per
+// RWKV-4's mean, column by column, computed as in cpu/wkv.cc and with its bits. One thread per
 // column of a sequence, through all its rows.
 #include "worker/kernels/cuda/scalar.h"
 

@@ -13,7 +13,7 @@
 #include "coordinator/admission/admission.h"
 #include "coordinator/api/chat/template_messages.h"
 #include "coordinator/api/generate_request.h"
-#include "tests/support/temp_folder.h"
+#include "tests/support/files/temp_folder.h"
 
 namespace lockstep {
 namespace {
@@ -214,7 +214,7 @@ TEST(ChatPromptTest, AModelWithoutATemplateSaysHowToGiveItOne) {
   add(message.mutable_chat(), "user", "Hi");
   const absl::Status status = to_request(message, **model).status();
   expect_refused(status, "chat: the model has no chat template (chat_template.jinja, ");
-  expect_refused(status, "give it one with --chat-template FILE, or one that is known by name");
+  expect_refused(status, "use --chat-template FILE, or a known name");
   EXPECT_EQ(message_of(status).find(folder.path().string()), std::string::npos) << status;
   const auto named = Model::open({.path = folder.path(), .chat_template = "chatml"});
   ASSERT_TRUE(named.ok()) << named.status();

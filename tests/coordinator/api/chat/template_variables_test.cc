@@ -71,7 +71,7 @@ TEST(TemplateVariablesTest, AnEffortSaysWhetherToThinkUnlessTheRequestDoes) {
 }
 
 TEST(TemplateVariablesTest, WhatIsNoObjectIsRefused) {
-  EXPECT_EQ(passed("[1]"), "chat.template_variables: want a JSON object, found array");
+  EXPECT_EQ(passed("[1]"), "chat.template_variables: must be a JSON object, found array");
   EXPECT_NE(passed("{").find("chat.template_variables: not valid JSON"), std::string::npos)
       << passed("{");
 }

@@ -9,7 +9,7 @@
 #include <thread>
 
 #include "tests/coordinator/api/api_server.h"
-#include "tests/support/temp_folder.h"
+#include "tests/support/files/temp_folder.h"
 
 namespace lockstep {
 namespace {
@@ -66,19 +66,19 @@ TEST(PublicServerTest, MalformedMessagesAndTextThatIsNotUtf8AreInvalidArgument) 
   const std::string not_utf8 = "\x0a\x03\xff\xfe\xfd";
   const std::string cut_short = "\x0a\x7f";
   const std::string no_field = "\xff\xff\xff\xff\xff\xff\xff\xff\xff\xff\xff";
-  testing::internal::CaptureStderr();
+  ::testing::internal::CaptureStderr();
   for (const std::string method : {"Generate", "Resume", "Tokenize", "Detokenize", "GetModel"}) {
     for (const std::string& bytes : {not_utf8, cut_short, no_field}) {
       const bool has_text = method != "Detokenize" && method != "GetModel";
       if (bytes == not_utf8 && !has_text) continue;
       const grpc::Status status = server.call(kGeneration + method, bytes).status;
       EXPECT_EQ(status.error_code(), grpc::StatusCode::INVALID_ARGUMENT) << method;
-      EXPECT_NE(status.error_message().find("want a protobuf message"), std::string::npos)
+      EXPECT_NE(status.error_message().find("must be a protobuf message"), std::string::npos)
           << method << ": " << status.error_message();
       EXPECT_EQ(status.error_message().find('\n'), std::string::npos);
     }
   }
-  EXPECT_EQ(testing::internal::GetCapturedStderr(), "");  // No log line per call.
+  EXPECT_EQ(::testing::internal::GetCapturedStderr(), "");  // No log line per call.
 }
 
 TEST(PublicServerTest, FieldsThatItDoesNotKnowAreIgnored) {

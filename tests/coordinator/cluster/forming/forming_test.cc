@@ -281,13 +281,13 @@ TEST_F(HostileAnswerTest, MissingOutputsEndTheGroup) {
 TEST_F(HostileAnswerTest, AnIdOutsideOfTheVocabularyEndsTheGroup) {
   cluster::WorkerMessage message = result();
   add_top(&message, 128);
-  EXPECT_THAT(lost_by(message), HasSubstr("Candidate.id: wanted 0 to 127, found 128"));
+  EXPECT_THAT(lost_by(message), HasSubstr("Candidate.id: must be 0 to 127, found 128"));
 }
 
 TEST_F(HostileAnswerTest, MoreCandidatesThanAskedForEndTheGroup) {
   cluster::WorkerMessage message = result();
   for (int i = 0; i < 3; ++i) add_top(&message, i);
-  EXPECT_THAT(lost_by(message), HasSubstr("Candidates.top: wanted 0 to 2, found 3"));
+  EXPECT_THAT(lost_by(message), HasSubstr("Candidates.top: must be 0 to 2, found 3"));
 }
 
 TEST_F(HostileAnswerTest, LogitsOfAnotherSizeEndTheGroup) {
@@ -299,13 +299,13 @@ TEST_F(HostileAnswerTest, LogitsOfAnotherSizeEndTheGroup) {
 TEST_F(HostileAnswerTest, ATraceThatNobodyAskedForEndsTheGroup) {
   cluster::WorkerMessage message = result();
   message.mutable_result()->mutable_trace();
-  EXPECT_THAT(lost_by(message), HasSubstr("StepResult.trace: wanted none"));
+  EXPECT_THAT(lost_by(message), HasSubstr("StepResult.trace: must be none"));
 }
 
 TEST_F(HostileAnswerTest, ValuesThatNobodyAskedForEndTheGroup) {
   cluster::WorkerMessage message = result();
   message.mutable_result()->add_values();
-  EXPECT_THAT(lost_by(message), HasSubstr("StepResult.values: wanted none, found 1"));
+  EXPECT_THAT(lost_by(message), HasSubstr("StepResult.values: must be none, found 1"));
 }
 
 // A program of three instructions; the honest answer has two of them.
@@ -364,13 +364,13 @@ INSTANTIATE_TEST_SUITE_P(All, LyingTraceTest, ::testing::ValuesIn(kLyingTraces),
 TEST_F(HostileAnswerTest, ASecondAnswerEndsTheGroup) {
   EXPECT_EQ(lost_by(result()), "");
   cluster_.say(liar_, result());
-  EXPECT_THAT(cluster_.lost(), HasSubstr("not asked"));
+  EXPECT_THAT(cluster_.lost(), HasSubstr("without a question"));
 }
 
 TEST_F(HostileAnswerTest, AnotherKindOfMessageEndsTheGroup) {
   cluster::WorkerMessage message;
   message.mutable_logits()->set_step(4);
-  EXPECT_THAT(lost_by(message), HasSubstr("wanted the result of step 4"));
+  EXPECT_THAT(lost_by(message), HasSubstr("must be the result of step 4"));
 }
 
 TEST_F(HostileAnswerTest, LoadedBytesBelowZeroEndTheGroup) {

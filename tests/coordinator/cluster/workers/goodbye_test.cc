@@ -54,11 +54,11 @@ class GoodbyeTest : public ::testing::Test {
 
 TEST_F(GoodbyeTest, TheWorkerIsLostAtOnceAndTheNextGroupSaysWhy) {
   cluster_.say(links_[1], goodbye());
-  EXPECT_EQ(cluster_.lost(), "rank 1 (pid 102) was lost: its process was told to end");
+  EXPECT_EQ(cluster_.lost(), "rank 1 (pid 102) was lost: its process was asked to end");
   EXPECT_EQ(cluster_.lost_code(), absl::StatusCode::kUnavailable);
   EXPECT_FALSE(cluster_.worker(links_[1]).open);
   EXPECT_THAT(cluster_.log(), HasSubstr("rank 1 (pid 102) at 10.0.0.2:50053 leaves: its process "
-                                        "was told to end\n"));
+                                        "was asked to end\n"));
   EXPECT_TRUE(follows_a_kill());
   EXPECT_EQ(cluster_.info().ranks, 2);
 }
@@ -91,7 +91,7 @@ TEST_F(GoodbyeTest, ItCountsWhereAPeersFailureCameBeforeIt) {
   failure.mutable_failure()->set_code(static_cast<int32_t>(absl::StatusCode::kUnavailable));
   failure.mutable_failure()->set_peer_lost(true);
   cluster_.say(links_[0], failure);
-  EXPECT_THAT(cluster_.lost(), HasSubstr("rank 0 could not go on"));
+  EXPECT_THAT(cluster_.lost(), HasSubstr("rank 0 could not continue"));
   cluster_.say(links_[1], goodbye());
   EXPECT_TRUE(follows_a_kill());
 }
@@ -104,7 +104,7 @@ TEST_F(GoodbyeTest, WhileTheNextGroupLoadsItIsThatGroupsLoss) {
   EXPECT_FALSE(cluster_.formed());
   cluster_.say(newcomer, goodbye());
   EXPECT_THAT(cluster_.log(), HasSubstr("no group yet: rank 2 (pid 104) was lost: its process was "
-                                        "told to end"));
+                                        "asked to end"));
   EXPECT_FALSE(follows_a_kill()) << "it was not in the group that was lost";
 }
 
@@ -122,7 +122,7 @@ TEST_F(GoodbyeTest, AWorkerWithoutARankLeavesWithoutDisturbingTheGroup) {
 TEST_F(GoodbyeTest, BeforeAHelloItIsRefused) {
   const LinkId link = cluster_.open();
   cluster_.say(link, goodbye());
-  EXPECT_EQ(cluster_.worker(link).refusal(), "its first message is no Hello");
+  EXPECT_EQ(cluster_.worker(link).refusal(), "its first message is not a Hello");
   EXPECT_THAT(cluster_.log(), Not(HasSubstr("leaves")));
 }
 

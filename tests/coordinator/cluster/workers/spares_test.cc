@@ -71,7 +71,8 @@ TEST_F(SparesTest, ASpareHoldsTheLargestPartAndTakesItsPlace) {
   lose(2);
   ASSERT_TRUE(cluster_.formed());
   EXPECT_EQ(cluster_.worker(idle).assignment().program().rank(), 2);
-  EXPECT_THAT(cluster_.log(), HasSubstr("epoch 2: rank 2 goes to a spare that holds its weights"));
+  EXPECT_THAT(cluster_.log(),
+              HasSubstr("epoch 2: rank 2 is assigned to a spare that holds its weights"));
   EXPECT_EQ(state_of(idle).holds, -1);
 }
 
@@ -107,7 +108,7 @@ TEST_F(SparesTest, AnotherRanksPlaceIsTakenToo) {
   lose(0);
   ASSERT_TRUE(cluster_.formed());
   EXPECT_EQ(cluster_.worker(idle).assignment().program().rank(), 0);
-  EXPECT_THAT(cluster_.log(), Not(HasSubstr("goes to a spare that holds")));
+  EXPECT_THAT(cluster_.log(), Not(HasSubstr("is assigned to a spare that holds")));
 }
 
 TEST_F(SparesTest, InTheNextGroupASpareKeepsItsRankAndIsToldAnew) {

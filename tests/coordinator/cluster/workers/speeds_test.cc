@@ -133,7 +133,7 @@ TEST_F(MeasuredClusterTest, PartsThatDoNotFitAreEvenFromThenOn) {
                                     {.failure = failure_of(absl::StatusCode::kResourceExhausted)});
   cluster_.want_group();
   EXPECT_FALSE(cluster_.formed());
-  EXPECT_THAT(cluster_.log(), HasSubstr("parts by how fast workers read memory do not fit"));
+  EXPECT_THAT(cluster_.log(), HasSubstr("weighted shards do not fit in memory"));
   cluster_.pass(200);
   ASSERT_TRUE(cluster_.formed());
   EXPECT_EQ(speed_of(slow), "0.00");

@@ -24,7 +24,7 @@ AnswerFacts facts() {
 }
 
 // The text in pieces of so many bytes, the last one with the end.
-std::vector<StreamEvent> events_of(const std::string& text, size_t size) {
+std::vector<StreamEvent> stream_events(const std::string& text, size_t size) {
   std::vector<StreamEvent> events;
   for (size_t at = 0; at < text.size(); at += size)
     events.push_back({.text = text.substr(at, size)});
@@ -36,7 +36,7 @@ std::vector<StreamEvent> events_of(const std::string& text, size_t size) {
 
 TEST(WholeAnswerTest, ThoughtsAndCallsAreFieldsOfTheMessage) {
   WholeAnswer answer(facts(), 1, 1);
-  for (const StreamEvent& event : events_of(kText, 7)) answer.add(event, 0);
+  for (const StreamEvent& event : stream_events(kText, 7)) answer.add(event, 0);
   const OrderedJson choice = OrderedJson::parse(answer.text())["choices"][0];
   EXPECT_EQ(choice["finish_reason"], "tool_calls");
   const OrderedJson& message = choice["message"];
@@ -55,7 +55,7 @@ TEST(WholeAnswerTest, ThoughtsAndCallsAreFieldsOfTheMessage) {
 
 TEST(WholeAnswerTest, AnAnswerOfCallsAloneHasNoContent) {
   WholeAnswer answer(facts(), 1, 1);
-  for (const auto& event : events_of("<tool_call>{\"name\": \"now\"}</tool_call>", 100)) {
+  for (const auto& event : stream_events("<tool_call>{\"name\": \"now\"}</tool_call>", 100)) {
     answer.add(event, 0);
   }
   EXPECT_TRUE(OrderedJson::parse(answer.text())["choices"][0]["message"]["content"].is_null());
@@ -101,7 +101,7 @@ TEST(ChunkWriterTest, DeltasAddUpToTheWholeMessage) {
     WholeAnswer whole(facts(), 1, 1);
     OrderedJson message = OrderedJson::object();
     OrderedJson reason;
-    for (const StreamEvent& event : events_of(kText, size)) {
+    for (const StreamEvent& event : stream_events(kText, size)) {
       whole.add(event, 0);
       for (const OrderedJson& choice : choices_of(&writer, event)) {
         EXPECT_TRUE(reason.is_null());
@@ -162,7 +162,7 @@ TEST(ChunkWriterTest, ThoughtsAndContentAreChunksOfTheirOwnUnderBothNames) {
 TEST(ChunkWriterTest, TheSameEventsAreTheSameBytes) {
   ChunkWriter first(std::make_shared<const AnswerFacts>(facts()));
   ChunkWriter second(std::make_shared<const AnswerFacts>(facts()));
-  for (const StreamEvent& event : events_of(kText, 3)) {
+  for (const StreamEvent& event : stream_events(kText, 3)) {
     EXPECT_EQ(first.chunks(event, 0), second.chunks(event, 0));
   }
   EXPECT_EQ(first.usage_chunk(), second.usage_chunk());

@@ -191,7 +191,8 @@ TEST(OpenAiEchoTest, PromptLogprobsThatCannotBeGivenAreRefused) {
   expect_refused({{"prompt_logprobs", 1}, {"stream", true}}, "not streamed");
   expect_refused({{"prompt_logprobs", 21}}, "0 to 20");
   expect_refused({{"prompt_logprobs", "all"}}, "");
-  expect_refused({{"prompt_logprobs", 1}, {"echo", true}, {"logprobs", 2}}, "as many as logprobs");
+  expect_refused({{"prompt_logprobs", 1}, {"echo", true}, {"logprobs", 2}},
+                 "must be the same as logprobs");
   std::vector<std::vector<int>> prompts(200, std::vector<int>(100, 7));
   expect_refused({{"prompt_logprobs", 2}, {"prompt", prompts}, {"n", 20}}, "fewer prompts");
 }
@@ -202,7 +203,7 @@ TEST(OpenAiEchoTest, WhatWouldBeTooLargeInOneAnswerIsRefusedBeforeItIsComputed) 
   const OrderedJson body = with(kEchoed, {{"prompt", prompts}, {"n", 20}, {"max_tokens", 0}});
   expect_error(server.post("/v1/completions", body.dump()), 400, "echo", nullptr, "stream it");
   expect_error(server.post("/v1/completions", with(body, {{"n", 21}}).dump()), 400, "prompt",
-               nullptr, "4096 choices of one request, found 200 prompts of 21");
+               nullptr, "4096 choices in one request, found 200 prompts of 21");
   EXPECT_EQ(server.engine().stats().completion_tokens, 0);
 }
 

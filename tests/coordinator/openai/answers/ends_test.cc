@@ -57,7 +57,7 @@ TEST(OpenAiEndsTest, ABatchFailsAtOnceAndWholeWhenItLosesAPlaceInTheQueue) {
   const auto fills = server.engine().submit(other);
   const auto displaces = server.engine().submit(other);
   ASSERT_TRUE(fills.ok() && displaces.ok()) << displaces.status();
-  expect_error(batch->wait(), 429, nullptr, "rate_limit_exceeded", "make room for others");
+  expect_error(batch->wait(), 429, nullptr, "rate_limit_exceeded", "newest requests are removed");
   server.cluster().hold(false);
   EXPECT_TRUE(becomes_true([&] {
     const EngineStats stats = server.engine().stats();
@@ -183,7 +183,7 @@ TEST(OpenAiEndsTest, ATimeoutThatIsNoneIs400) {
   ApiServer server;
   for (const char* bad : {"0", "-1", "1.5", "soon", "86400001", "99999999999999999999"}) {
     expect_error(send_with_timeout(server, bad, kStory)->wait(), 400, nullptr, nullptr,
-                 "X-Request-Timeout-Ms: want 1 to 86400000");
+                 "X-Request-Timeout-Ms: must be 1 to 86400000");
   }
 }
 

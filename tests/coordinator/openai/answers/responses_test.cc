@@ -150,12 +150,12 @@ TEST(ResponsesTest, WhatIsKeptNowhereIsRefused) {
   refused({{"previous_response_id", "resp_1"}}, "previous_response_id", "keeps no responses");
   refused({{"background", true}}, "background", "keeps no responses");
   refused({{"text", {{"format", {{"type", "json_schema"}}}}}}, "text.format", "grammar");
-  refused({{"input", {{{"type", "computer_call"}}}}}, "input[0].type", "want message");
+  refused({{"input", {{{"type", "computer_call"}}}}}, "input[0].type", "must be message");
   refused({{"tools", {{{"type", "function"}, {"name", "f"}}, {{"type", "web_search"}}}}},
           "tools[1].type", "found \"web_search\"");
   refused({{"tools", {{{"type", "function"}}}}}, "tools[0]", "\"name\"");
-  refused({{"input", 5}}, "input", "want a string");
-  refused({{"max_output_tokens", -1}}, "max_output_tokens", "max_output_tokens: want 0 to");
+  refused({{"input", 5}}, "input", "must be a string");
+  refused({{"max_output_tokens", -1}}, "max_output_tokens", "max_output_tokens: must be 0 to");
   expect_error(server.post("/v1/responses", "{}"), 400, "input", nullptr, "at least one message");
 }
 

@@ -194,7 +194,7 @@ TEST(ResumptionTest, WhatCannotBeResumedIsSaid) {
   };
   expect_error(refused(with(kStory, {{"resumable", true}})), 400, "resumable", nullptr, "stream");
   expect_error(refused(resumable(kStory, {{"prompt", {"a", "b"}}})), 400, "resumable", nullptr,
-               "want one prompt, found 2");
+               "must have one prompt, found 2");
   expect_error(refused(resumable(kStory, {{"resumable", 1}})), 400, "resumable", nullptr, "");
   EXPECT_EQ(refused(with(kStory, {{"resumable", false}})).status, 200);
   post(server, "/v1/completions", resumable(kStory), "story")->wait();
@@ -207,10 +207,10 @@ TEST(ResumptionTest, WhatCannotBeResumedIsSaid) {
   for (const char* query :
        {"from=", "from=-1", "from=1x", "from=%31", "from=9999999999999999999"}) {
     expect_error(call(server, "GET", "story", query)->wait(), 400, "from", nullptr,
-                 "want an offset");
+                 "must be an offset");
   }
   expect_error(call(server, "GET", "story", "from=1", "x")->wait(), 400, "Last-Event-ID", nullptr,
-               "want an offset");
+               "must be an offset");
 }
 
 TEST(ResumptionTest, TheHeaderIsNewerThanTheQuery) {

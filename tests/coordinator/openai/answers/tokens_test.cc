@@ -8,10 +8,10 @@
 #include "coordinator/openai/answers/chunk_writer.h"
 #include "coordinator/openai/answers/logprobs.h"
 #include "coordinator/openai/answers/response_writer.h"
-#include "coordinator/text/unicode.h"
+#include "coordinator/text/unicode/unicode.h"
 #include "tests/coordinator/openai/api_server.h"
 #include "tests/coordinator/openai/bodies.h"
-#include "tests/support/temp_folder.h"
+#include "tests/support/files/temp_folder.h"
 
 namespace lockstep::openai {
 namespace {
@@ -244,12 +244,12 @@ TEST_F(TokensTest, NamedIdsComeInPlaceOfTheBest) {
   const OrderedJson chat = choice({{"logprobs", true}, {"logprob_token_ids", ids}},
                                   "/v1/chat/completions")["logprobs"]["content"];
   for (const OrderedJson& entry : chat) EXPECT_EQ(entry["top_logprobs"].size(), 3u);
-  expect_refused({{"logprob_token_ids", ids}}, "logprob_token_ids", "logprobs beside it");
+  expect_refused({{"logprob_token_ids", ids}}, "logprob_token_ids", "must be sent with logprobs");
   expect_refused({{"logprobs", 1}, {"logprob_token_ids", {512}}}, "logprob_token_ids", "0 to 511");
   expect_refused({{"logprobs", 1}, {"logprob_token_ids", std::vector<int>(129, 1)}},
                  "logprob_token_ids", "128 entries");
   expect_refused({{"logprobs", 1}, {"logprob_token_ids", ids}, {"max_tokens", 0}, {"echo", true}},
-                 "logprob_token_ids", "max_tokens 0");
+                 "logprob_token_ids", "max_tokens above 0, found 0");
 }
 
 TEST_F(TokensTest, NothingButAllowedIdsIsDrawnAndNoBadWord) {

@@ -5,7 +5,7 @@
 #include "base/source_dir.h"
 #include "tests/coordinator/openai/api_server.h"
 #include "tests/coordinator/openai/bodies.h"
-#include "tests/support/temp_folder.h"
+#include "tests/support/files/temp_folder.h"
 
 namespace lockstep::openai {
 namespace {
@@ -66,9 +66,9 @@ TEST(TemplateFieldsTest, AResponsesEffortIsAMemberOfItsReasoning) {
   EXPECT_EQ(variables(R"({"effort": null})"), "");
   EXPECT_EQ(variables("{}"), "");
   EXPECT_EQ(variables(R"({"effort": "huge"})"),
-            "reasoning.effort: want none, minimal, low, medium, high, xhigh or max, found "
+            "reasoning.effort: must be none, minimal, low, medium, high, xhigh or max, found "
             "\"huge\"");
-  EXPECT_NE(variables("true").find("reasoning: want an object"), std::string::npos);
+  EXPECT_NE(variables("true").find("reasoning: must be an object"), std::string::npos);
 }
 
 TEST(TemplateFieldsTest, AModelWithoutATemplateSaysWhatToDoAndNotWhereItIs) {

@@ -11,9 +11,9 @@ TEST(TemplateErrorTest, NamesTheLineOfTheExpression) {
             "error: line 3: unsupported operand type(s) for +: 'int' and 'NoneType'");
   EXPECT_EQ(render("{% macro m() %}\n\n{{ x.y }}{% endmacro %}\n{{ m() }}"),
             "error: line 3: 'x' is undefined");
-  EXPECT_EQ(render("\n{{ 1 +\n }}"), "error: line 3: wanted an expression, found '}}'");
+  EXPECT_EQ(render("\n{{ 1 +\n }}"), "error: line 3: expected an expression, found '}}'");
   EXPECT_EQ(render("\n\n{% for x in y %}"),
-            "error: line 3: the template ends where 'else' is missing");
+            "error: line 3: the template ends, but 'else' is missing");
 }
 
 TEST(TemplateErrorTest, ARaisedExceptionIsItsMessageOnOneLine) {
@@ -33,7 +33,9 @@ TEST(TemplateErrorTest, NamesWhatIsUndefined) {
 TEST(TemplateErrorTest, RefusesTagsThatReachForOtherTemplates) {
   for (const char* tag : {"include 'a'", "import 'a' as b", "extends 'a'", "block a"}) {
     const std::string error = render(fmt::format("{{% {} %}}", tag));
-    EXPECT_NE(error.find("is not supported: a template stands alone"), std::string::npos) << error;
+    EXPECT_NE(error.find("is not supported: templates cannot use other templates"),
+              std::string::npos)
+        << error;
   }
 }
 

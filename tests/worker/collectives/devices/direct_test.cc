@@ -10,8 +10,8 @@
 #include <functional>
 #include <thread>
 
-#include "tests/support/child_process.h"
-#include "tests/support/stream_device.h"
+#include "tests/support/devices/stream_device.h"
+#include "tests/support/processes/child_process.h"
 #include "tests/worker/collectives/checks.h"
 #include "worker/collectives/devices/choice.h"
 #include "worker/collectives/devices/staged.h"
@@ -169,8 +169,9 @@ TEST(DirectCollectiveTest, WhereARankCannotAllGoTheOldWayAndSayTheSame) {
   for (const Case& c :
        {Case{[](StreamOptions& rank) { rank.refusal = "not between these"; },
              " (GPUs share no memory: rank 1: the memory of rank 0: not between these)"},
-        Case{[](StreamOptions& rank) { rank.has_peers = false; },
-             " (GPUs share no memory: rank 1: its device cannot reach the memory of others)"},
+        Case{
+            [](StreamOptions& rank) { rank.has_peers = false; },
+            " (GPUs share no memory: rank 1: its device cannot reach the memory of other devices)"},
         Case{[](StreamOptions& rank) { rank.lies = true; },
              " (GPUs share no memory: rank 0: found "}}) {
     std::vector<StreamOptions> options = own_devices(3);
@@ -189,7 +190,7 @@ TEST(DirectCollectiveTest, RanksThatShareAGpuNeverWaitForEachOtherOnIt) {
   options[2].address = options[0].address;
   const Met met = meet(options, gather_and_reduce);
   expect_ok(met.results);
-  EXPECT_THAT(met.choices[0].text, StartsWith("by way of the host: ranks 0 and 2 share a GPU"));
+  EXPECT_THAT(met.choices[0].text, StartsWith("through the host: ranks 0 and 2 share a GPU"));
   EXPECT_THAT(met.choices[0].text, ::testing::Not(HasSubstr("memory")));
 }
 

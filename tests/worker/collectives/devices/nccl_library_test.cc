@@ -34,7 +34,7 @@ TEST(NcclLibraryTest, AMissingLibraryIsOneLine) {
 }
 
 TEST(NcclLibraryTest, AnotherLibraryIsRefused) {
-  EXPECT_THAT(message_of(load_nccl("libc.so.6").status()), HasSubstr("wanted NCCL 2.18.0"));
+  EXPECT_THAT(message_of(load_nccl("libc.so.6").status()), HasSubstr("must be NCCL 2.18.0"));
 }
 
 }  // namespace

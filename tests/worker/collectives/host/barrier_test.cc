@@ -72,8 +72,8 @@ TEST_F(BarrierTest, ADeadlineNamesTheRanksThatDidNotCome) {
   ranks_[3].arrive();
   const absl::Status status = ranks_[0].wait(Clock::now(), &wait_ns_);
   EXPECT_TRUE(absl::IsDeadlineExceeded(status)) << status;
-  EXPECT_THAT(message_of(status), HasSubstr("rank 0 waited to its deadline; ranks that have not "
-                                            "come: rank 1, rank 2"));
+  EXPECT_THAT(message_of(status),
+              HasSubstr("rank 0 timed out; ranks that have not arrived: rank 1, rank 2"));
   EXPECT_TRUE(
       absl::IsDeadlineExceeded(ranks_[3].wait(Clock::now() + std::chrono::hours(1), &wait_ns_)));
 }

@@ -22,14 +22,14 @@
 #include <vector>
 
 #include "base/status.h"
-#include "tests/support/child_process.h"
+#include "tests/support/processes/child_process.h"
 #include "worker/collectives/host/process.h"
 
 namespace lockstep {
 namespace {
 
 using std::chrono::milliseconds;
-using testing::HasSubstr;
+using ::testing::HasSubstr;
 using Clock = std::chrono::steady_clock;
 
 // The bytes of a peer's first message, written down a second time on purpose.
@@ -42,7 +42,7 @@ struct RawHello {
   char secret[256] = "a secret";
 };
 
-class RendezvousTest : public testing::Test {
+class RendezvousTest : public ::testing::Test {
  protected:
   MeetArgs args(int rank, int ranks) const {
     return {.rank = rank,
@@ -179,7 +179,7 @@ TEST_F(RendezvousTest, AStoppedRankIsADeadlineAndFindsTheGroupEnded) {
   const absl::Status status = sum_for_ever(**group);
   EXPECT_TRUE(absl::IsDeadlineExceeded(status)) << status;
   EXPECT_THAT(message_of(status),
-              HasSubstr(fmt::format("have not come: rank 1 (pid {})", stopped->pid())));
+              HasSubstr(fmt::format("have not arrived: rank 1 (pid {})", stopped->pid())));
   kill(stopped->pid(), SIGCONT);
   EXPECT_TRUE(absl::IsDeadlineExceeded(stopped->result()));
 }
@@ -204,10 +204,10 @@ TEST_F(RendezvousTest, WhoDoesNotBelongIsRefusedAndTheOthersMeet) {
   MeetArgs wrong = args(2, 3);
   wrong.secret = "a secres";
   EXPECT_TRUE(absl::IsPermissionDenied(start(wrong)->result()));
-  EXPECT_THAT(message_of(start(args(6, 7))->result()), HasSubstr("meets 3 ranks in epoch 5"));
+  EXPECT_THAT(message_of(start(args(6, 7))->result()), HasSubstr("expects 3 ranks in epoch 5"));
   const absl::Status twice = start(args(1, 3))->result();
   EXPECT_TRUE(absl::IsAlreadyExists(twice)) << twice;
-  EXPECT_THAT(message_of(twice), HasSubstr("rank 1 has come already"));
+  EXPECT_THAT(message_of(twice), HasSubstr("rank 1 has already joined"));
   EXPECT_TRUE(absl::IsAlreadyExists(start(args(0, 3))->result()));
   close(early);
   const auto second = start(args(1, 3), sum_once);
@@ -250,7 +250,7 @@ TEST_F(RendezvousTest, RanksOutOfRangeAndOtherEpochsAreRefused) {
   }
   hello.rank = 1;
   hello.epoch = 4;
-  EXPECT_THAT(answer_to(hello), HasSubstr("not 2 in epoch 4"));
+  EXPECT_THAT(answer_to(hello), HasSubstr("found 2 in epoch 4"));
   hello.epoch = 5;
   hello.version = 3;
   EXPECT_THAT(answer_to(hello), HasSubstr("version"));

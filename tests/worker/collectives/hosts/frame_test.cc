@@ -199,8 +199,8 @@ TEST(FrameTest, AHeaderThatIsNotTheNextOneIsRefusedByNameBeforeItsBytes) {
   writer.begin(kCall, from.piece);
   const std::string good = written(writer, 1000);
   const std::pair<std::function<void(FrameHeader&)>, const char*> cases[] = {
-      {[](FrameHeader& h) { h.magic = 7; }, "begins no frame"},
-      {[](FrameHeader& h) { h.number = 1; }, "sent frame 1 where frame 0 was next"},
+      {[](FrameHeader& h) { h.magic = 7; }, "begin no frame"},
+      {[](FrameHeader& h) { h.number = 1; }, "sent frame 1, but frame 0 was next"},
       {[](FrameHeader& h) { h.bytes = 81; }, "sent a frame of 81 bytes in all_gather 7"},
       {[](FrameHeader& h) { h.bytes = 79; }, "sent a frame of 79 bytes"},
       {[](FrameHeader& h) { h.bytes = 0xffffffffu; }, "sent a frame of 4294967295 bytes"},
@@ -238,8 +238,8 @@ TEST(FrameTest, AFrameTwiceOrLeftOutIsFound) {
     return feed(reader, second, 1000).status();
   };
   EXPECT_EQ(read(frames[1]), absl::OkStatus());
-  EXPECT_THAT(message_of(read(frames[0])), HasSubstr("sent frame 0 where frame 1 was next"));
-  EXPECT_THAT(message_of(read(frames[2])), HasSubstr("sent frame 2 where frame 1 was next"));
+  EXPECT_THAT(message_of(read(frames[0])), HasSubstr("sent frame 0, but frame 1 was next"));
+  EXPECT_THAT(message_of(read(frames[2])), HasSubstr("sent frame 2, but frame 1 was next"));
 }
 
 }  // namespace

@@ -6,7 +6,7 @@
 #include <algorithm>
 #include <set>
 
-#include "tests/support/host_group.h"
+#include "tests/support/network/host_group.h"
 
 namespace lockstep {
 namespace {

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// Kernels for instructions that a machine may lack, compiled from the same sources in a form that
-// more machines run: for tests. Tiles of AMX emulated (tile_emulated.h), beside portable vectors;
-// AVX-VNNI's instructions as AVX-512 spells them. A twin's entry names the ISA that it replaces.
+// For tests: kernels for instructions that a machine may lack, compiled from the same sources in a
+// form that more machines run. AMX's tiles are emulated (tile_emulated.h), with portable vectors;
+// AVX-VNNI's instructions use AVX-512's encoding. A twin's entry names the ISA that it replaces.
 #pragma once
 
 #include <span>
@@ -10,7 +10,7 @@
 
 namespace lockstep {
 
-std::span<const KernelEntry> amx_twins();        // Run everywhere.
-std::span<const KernelEntry> avx2_vnni_twins();  // Need Isa::kAvx512Vnni; none on other machines.
+std::span<const KernelEntry> amx_twins();        // Every machine runs them.
+std::span<const KernelEntry> avx2_vnni_twins();  // Need Isa::kAvx512Vnni; empty on other machines.
 
 }  // namespace lockstep

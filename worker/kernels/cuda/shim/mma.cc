@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// A warp's matrices: each thread gives the others what it has of them, and computes or takes what
-// it gets.
+// A warp's matrices: each thread gives the others its part of them, and computes or takes its part
+// of the result.
 #include <bit>
 #include <cmath>
 #include <cstring>
@@ -33,8 +33,8 @@ const char* row_of(int matrix, int row) {
   return static_cast<const char*>(given(matrix * 8 + row));
 }
 
-// a * b + c rounded once: float32 on the way is rounded to odd, which rounding to far fewer bits
-// does not notice.
+// a * b + c rounded once: the intermediate float32 is rounded to odd, so rounding it to far fewer
+// bits is exact.
 uint16_t bf16_of_fma(float a, float b, float c) {
   const double product = static_cast<double>(a) * b, addend = c;
   const double sum = product + addend;
@@ -43,7 +43,7 @@ uint16_t bf16_of_fma(float a, float b, float c) {
   const auto near = static_cast<float>(sum);
   const double missing = (sum - static_cast<double>(near)) + lost;
   const auto bits = std::bit_cast<uint32_t>(near);
-  const bool exact = !(missing < 0 || missing > 0);  // So is what is not a number.
+  const bool exact = !(missing < 0 || missing > 0);  // Also for NaN.
   if (exact || bits % 2 == 1) return float_to_bf16(near);
   return float_to_bf16(std::nextafter(near, missing > 0 ? INFINITY : -INFINITY));
 }

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // Fibers by a switch of stacks: every thread of a block has one, and runs until it waits or ends.
-// Once none can run, those that wait for the block go on if all do, and those that wait for their
-// warp if all of it does; anything else is a kernel that would hang, or worse, on a GPU.
+// When none can run, threads that wait for the block continue if all do, and threads that wait for
+// their warp if all of it does; a kernel for which neither holds would hang, or worse, on a GPU.
 #include "worker/kernels/cuda/shim/shim.h"
 
 #include <algorithm>
@@ -19,7 +19,7 @@
 
 thread_local constinit lockstep::shim::Index threadIdx, blockIdx, blockDim, gridDim;
 
-// Saves the registers that a call preserves and the stack in *from, goes on with those of `to`.
+// Saves the stack and the registers that a call preserves in *from; continues with `to`.
 extern "C" void lockstep_shim_switch(void** from, void* to);
 asm(R"(
 .text
@@ -49,7 +49,7 @@ namespace {
 constexpr int kWarp = 32;
 constexpr size_t kStackBytes = 128 << 10;
 constexpr size_t kCopyBytes = 16;
-constexpr int64_t kMaxSharedBytes = 99 << 10;  // What every GPU of compute capability 8 and 9 has.
+constexpr int64_t kMaxSharedBytes = 99 << 10;  // Every GPU of compute capability 8 and 9 has it.
 
 enum class State { kReady, kWaitsForBlock, kWaitsForWarp, kDone };
 
@@ -67,13 +67,13 @@ struct Fiber {
   std::unique_ptr<char[]> memory{new char[kStackBytes]};
   void* stack = nullptr;
   State state = State::kReady;
-  Given given[2];       // In turn: who has given again may be ahead of others by one.
-  bool second = false;  // Of `given`: what was given last.
-  std::vector<std::vector<Copy>> copies;  // Groups under way, the last one still open.
+  Given given[2];       // Used alternately: a thread may be one give() ahead of others.
+  bool second = false;  // The index of the latest in `given`.
+  std::vector<std::vector<Copy>> copies;  // Unfinished groups, the last one still open.
   void* sanitizer_stack = nullptr;
 };
 
-// AddressSanitizer is told of every switch. `leaving` is null where a fiber ends.
+// AddressSanitizer must know every switch. `leaving` is null when a fiber ends.
 #ifdef __SANITIZE_ADDRESS__
 void before_switch(void** leaving, const void* bottom, size_t bytes) {
   __sanitizer_start_switch_fiber(leaving, bottom, bytes);
@@ -87,7 +87,7 @@ void after_switch(void*, const void**, size_t*) {}
 #endif
 
 struct ThreadBlock {
-  std::vector<Fiber> fibers;  // Kept from run to run.
+  std::vector<Fiber> fibers;  // Reused in every run.
   int count = 0;
   int current = 0;
   Order order = Order::kAscending;
@@ -103,7 +103,7 @@ std::atomic<int64_t> launch_count = 0;
 
 Fiber& running() { return block.fibers[static_cast<size_t>(block.current)]; }
 
-// From the running fiber back to the scheduler.
+// Switches from the running fiber to the scheduler.
 void leave(State state) {
   Fiber& fiber = running();
   fiber.state = state;
@@ -119,7 +119,7 @@ void enter() {
   leave(State::kDone);
 }
 
-// As if the fiber had just called lockstep_shim_switch() from enter()'s first instruction.
+// Makes the fiber look as if enter() had called lockstep_shim_switch() as its first instruction.
 void prepare(Fiber& fiber) {
   auto top = reinterpret_cast<uintptr_t>(fiber.memory.get() + kStackBytes) & ~uintptr_t{15};
   auto** stack = reinterpret_cast<void**>(top - 64);
@@ -141,8 +141,8 @@ void resume(int index) {
   after_switch(block.scheduler_sanitizer_stack, nullptr, nullptr);
 }
 
-// Lets threads [begin, end) go on that all wait in `state`; those that have ended wait for nobody
-// at a block's border, but a warp must be whole.
+// Lets threads [begin, end) continue if all of them wait in `state`. A barrier of the block does
+// not wait for threads that have ended, but no thread of a waiting warp may have ended.
 bool release(int begin, int end, State state) {
   int waiting = 0, done = 0;
   for (int i = begin; i < end; ++i) {
@@ -180,7 +180,7 @@ void run_block() {
       done += block.fibers[static_cast<size_t>(i)].state == State::kDone;
     }
     if (done == block.count) return;
-    LOCKSTEP_CHECK(any);  // Else some wait for others that wait elsewhere.
+    LOCKSTEP_CHECK(any);  // Else threads wait for others that wait elsewhere.
   }
 }
 
@@ -248,7 +248,7 @@ uint64_t nanoseconds() {
 }
 
 void pause(unsigned turn) {
-  constexpr unsigned kShort = 200;  // So many first looks are for a peer that is about to come.
+  constexpr unsigned kShort = 200;  // The first polls, while a peer is probably about to arrive.
   if (turn < kShort) return std::this_thread::yield();
   std::this_thread::sleep_for(std::chrono::microseconds(50));
 }

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
-// CUDA's words for code that runs on the CPU, so that tests can run kernels where there is no GPU:
-// a block's threads are fibers, switched where they wait for each other; blocks run one after
-// another. Host threads run kernels of their own beside each other; x86-64 only. Nothing but what
-// our kernels use.
+// CUDA's names for code that runs on the CPU, so that tests can run kernels without a GPU: a
+// block's threads are fibers, switched where they wait for each other; blocks run one after
+// another. Host threads run their own kernels at the same time; x86-64 only. Only what our kernels
+// use.
 #pragma once
 
 #include <bit>
@@ -16,7 +16,7 @@
 #define __device__
 #define __launch_bounds__(...)
 #define __grid_constant__
-#define __shared__ static thread_local  // Of the block that runs: one at a time on a host thread.
+#define __shared__ static thread_local  // The running block's: one at a time per host thread.
 // NOLINTEND(bugprone-reserved-identifier)
 
 namespace lockstep::shim {
@@ -26,31 +26,31 @@ struct Index {
   unsigned y = 0;
 };
 
-// What one thread runs.
+// The function that one thread runs.
 struct Body {
   const void* self;
   void (*call)(const void* self);
 };
 
-// In which order a block's threads run between two waits. A kernel whose results depend on it lacks
-// a __syncthreads(). Ascending, asynchronous copies are done as late as they may be; descending, at
-// once. Of this host thread's kernels.
+// The order in which a block's threads run between two waits. A kernel whose results depend on it
+// lacks a __syncthreads(). kAscending does asynchronous copies as late as possible, kDescending at
+// once. For this host thread's kernels.
 enum class Order { kAscending, kDescending };
 void set_order(Order order);
 
-// `shared_bytes` is the size of dynamic_shared(), whose contents every block finds to be 0xff.
+// `shared_bytes` is the size of dynamic_shared(), filled with 0xff when a block begins.
 void run(int64_t blocks_x, int64_t blocks_y, int threads, int64_t shared_bytes, Body body);
 std::byte* dynamic_shared();
-// How many kernels were run so far.
+// The number of kernels that have run so far.
 int64_t launches();
 
 // Gives bytes to the threads of the warp, and returns when all of them have given theirs: all must
-// call it. given() is what thread `lane` of the warp gave, until this thread gives again.
+// call it. given() returns what thread `lane` of the warp gave, until this thread gives again.
 inline constexpr size_t kMaxGivenBytes = 48;
 void give(const void* from, size_t bytes);
 const void* given(int lane);
 
-// The functions of cuda/mma.h. `widen` says what 16 bits mean.
+// The functions of cuda/mma.h. `widen` converts 16 bits to their number.
 void multiply_add(float (&c)[4], const uint32_t (&a)[4], uint32_t b0, uint32_t b1,
                   float (*widen)(uint16_t bits));
 uint32_t fma_pairs(uint32_t a, uint32_t b, uint32_t c);
@@ -66,7 +66,7 @@ void pause(unsigned turn);
 
 }  // namespace lockstep::shim
 
-// Of the thread that runs.
+// The running thread's indices.
 extern thread_local constinit lockstep::shim::Index threadIdx, blockIdx, blockDim, gridDim;
 
 // NOLINTBEGIN(bugprone-reserved-identifier): CUDA's names.

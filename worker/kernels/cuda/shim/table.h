@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// The .cu kernels as they run on the CPU, for tests. Their memory is the host's, their queue null.
+// The .cu kernels compiled for the CPU, for tests. Their memory is the host's, their queue null.
 #pragma once
 
 #include <span>

@@ -1,0 +1,72 @@
+// SPDX-License-Identifier: Apache-2.0
+// All KV pages of a group: free ones, those of running sequences, and cached ones with the tokens
+// of earlier sequences. A sequence with the same beginning uses these instead of computing it.
+//
+// A full page never changes again: it may be in the prefix tree, and any number of sequences may
+// read it. A sequence writes only after the pages that it took from the tree. If two sequences
+// compute the same page at the same time, the first one's is put into the tree; the other keeps its
+// own until it ends.
+#pragma once
+
+#include <cstdint>
+#include <utility>
+#include <vector>
+
+#include "coordinator/scheduler/pages/pages.h"
+#include "coordinator/scheduler/pages/prefix_options.h"
+#include "coordinator/scheduler/pages/prefix_tree.h"
+#include "coordinator/scheduler/sequences/sequence.h"
+
+namespace lockstep {
+
+// Used by the engine's thread alone.
+class KvPages {
+ public:
+  KvPages(int64_t pages, int64_t page_tokens, RopeRule rope, PrefixOptions options)
+      : rope_(std::move(rope)), options_(options), allocator_(pages, page_tokens) {}
+
+  int64_t total() const { return allocator_.total(); }
+  int64_t page_tokens() const { return allocator_.page_tokens(); }
+  int64_t pages_for(int64_t positions) const { return allocator_.pages_for(positions); }
+  // Available to a sequence: cached pages that no running sequence uses are evicted for it.
+  int64_t available() const { return allocator_.free() + tree_.unused(); }
+  int64_t cached() const { return tree_.unused(); }  // Included in available().
+  const PrefixCounts& counts() const { return counts_; }
+
+  // Whether another sequence with the same prompt could use a page of this one's.
+  bool can_share(const Sequence& sequence) const;
+  // Pages that `sequence` would share with running sequences if it started now.
+  int64_t shared_if_started(const Sequence& sequence) const;
+  // Whether the pages of a running sequence have the rotary frequencies that it now needs.
+  bool turns_as_before(const Sequence& sequence) const;
+  // Starts it on its longest cached beginning; rows whose logits are needed are always computed.
+  void start(Sequence& sequence, int32_t slot);
+  // Appends `count` pages to the sequence's; they must be available.
+  void take(int64_t count, Sequence& sequence);
+  // Call after it computed rows: its new full pages may be shared from now on.
+  void publish(Sequence& sequence);
+  // It ends or is preempted: all its pages become available; full ones stay cached.
+  void leave(Sequence& sequence);
+
+ private:
+  // The tree finds pages by their tokens: rows of embeddings have none, and the rows of a prefix
+  // depend on later tokens.
+  bool has_tree(const Sequence& sequence) const;
+  TreeKey key_of(const Sequence& sequence) const;
+  // Its value if the sequence started now.
+  int64_t rope_length(const Sequence& sequence) const;
+  // Rows that are computed for their logits are not taken from the cache.
+  int64_t usable_pages(const Sequence& sequence) const {
+    return has_tree(sequence) ? sequence.first_wanted_row() / page_tokens() : 0;
+  }
+  std::vector<int32_t> tokens_of(const Sequence& sequence, int64_t page) const;
+  std::vector<int32_t> find(const Sequence& sequence) const;
+
+  const RopeRule rope_;
+  const PrefixOptions options_;
+  PageAllocator allocator_;  // Pages in the tree count as used here.
+  PrefixTree tree_;
+  PrefixCounts counts_;
+};
+
+}  // namespace lockstep

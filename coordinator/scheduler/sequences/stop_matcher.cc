@@ -1,0 +1,61 @@
+// SPDX-License-Identifier: Apache-2.0
+// Holds back the longest end of the text that begins a stop string. A stop string begins with the
+// first byte of a code point, so released text never ends within one.
+#include "coordinator/scheduler/sequences/stop_matcher.h"
+
+#include <algorithm>
+#include <utility>
+
+namespace lockstep {
+
+StopStrings::StopStrings(std::vector<std::string> stops) {
+  std::sort(stops.begin(), stops.end());
+  stops.erase(std::unique(stops.begin(), stops.end()), stops.end());
+  for (std::string& stop : stops) {
+    if (stop.empty()) continue;
+    const size_t size = stop.size();
+    patterns_.push_back({.text = std::move(stop), .failure = std::vector<uint32_t>(size + 1)});
+    size_t matched = 0;
+    for (size_t i = 1; i < size; ++i) {
+      matched = advance(patterns_.size() - 1, matched, patterns_.back().text[i]);
+      patterns_.back().failure[i + 1] = static_cast<uint32_t>(matched);
+    }
+  }
+}
+
+size_t StopStrings::advance(size_t index, size_t matched, char byte) const {
+  const Pattern& pattern = patterns_[index];
+  while (matched > 0 && pattern.text[matched] != byte) matched = pattern.failure[matched];
+  return matched + (pattern.text[matched] == byte ? 1 : 0);
+}
+
+std::string StopMatcher::push(std::string_view text) {
+  if (stopped()) return "";
+  if (stops_.size() == 0) return std::string(text);
+  size_t pending = 0;  // The length of the text's end that may begin a stop string.
+  for (const char byte : text) {
+    held_.push_back(byte);
+    pending = 0;
+    size_t found = 0;
+    for (size_t i = 0; i < stops_.size(); ++i) {
+      matched_[i] = stops_.advance(i, matched_[i], byte);
+      pending = std::max(pending, matched_[i]);
+      if (matched_[i] == stops_.length(i)) found = std::max(found, matched_[i]);
+    }
+    if (found == 0) continue;
+    found_ = held_.substr(held_.size() - found);
+    held_.erase(held_.size() - found);
+    return std::exchange(held_, "");
+  }
+  if (text.empty()) return "";
+  std::string safe = held_.substr(0, held_.size() - pending);
+  held_.erase(0, safe.size());
+  return safe;
+}
+
+std::string StopMatcher::finish() {
+  if (stopped()) return "";
+  return std::exchange(held_, "");
+}
+
+}  // namespace lockstep

@@ -1,0 +1,42 @@
+// SPDX-License-Identifier: Apache-2.0
+// Converts one sequence's generated tokens to text as they arrive.
+#pragma once
+
+#include <cstdint>
+#include <span>
+#include <string>
+
+#include "coordinator/text/tokenizer/decoder.h"
+#include "coordinator/text/tokenizer/tokenizer.h"
+
+namespace lockstep {
+
+// The joined pieces are exactly Tokenizer::decode(ids, skip_special true), except that a text that
+// continues other text keeps the blank at its beginning, which decode() drops at the start of a
+// whole text. Every piece is well-formed UTF-8. The time for a token depends only on its own
+// length, not on that of the sequence.
+//
+// Special tokens in `shown_special_ids` are still shown.
+//
+// One thread at a time; the tokenizer and the ids must outlive it. A copy continues from the same
+// place, independently.
+class Detokenizer {
+ public:
+  Detokenizer(const Tokenizer* tokenizer, bool continues,
+              std::span<const int32_t> shown_special_ids = {});
+
+  // The text that is now certain. Empty while a character, or a run of single-byte tokens, is
+  // incomplete, and for special tokens and ids without a token.
+  std::string push(int32_t id);
+
+  // The text that was held back. The sequence ends: neither method may be called again.
+  std::string finish();
+
+ private:
+  const Tokenizer* tokenizer_;
+  std::span<const int32_t> shown_special_ids_;
+  Decoder::State state_;
+  bool finished_ = false;
+};
+
+}  // namespace lockstep

@@ -1,0 +1,49 @@
+// SPDX-License-Identifier: Apache-2.0
+// Python's dict, and its possible keys.
+#pragma once
+
+#include <string_view>
+#include <utility>
+#include <vector>
+
+#include "absl/container/flat_hash_map.h"
+#include "coordinator/text/jinja/values/value.h"
+
+namespace lockstep::jinja {
+
+// Values that are equal as Python's keys have equal hashes: 1, 1.0 and True do.
+struct KeyHash {
+  using is_transparent = void;
+  size_t operator()(const Value& key) const;
+  size_t operator()(std::string_view key) const;
+};
+struct KeyEqual {
+  using is_transparent = void;
+  bool operator()(const Value& a, const Value& b) const;
+  bool operator()(const Value& a, std::string_view b) const;
+};
+// Whether it may be a key, as in Python; only short, flat tuples are allowed. Charges for the
+// lookup.
+bool is_hashable(Budget& budget, const Value& key);
+// The same; fails if it may not be a key.
+bool check_hashable(Budget& budget, const Value& key);
+
+// Keys in the order in which they were added.
+struct Dict {
+  std::vector<std::pair<Value, Value>> entries;
+  int depth = 1;
+  Charge charge;
+
+  // Adds a key or replaces its value. The key must be hashable.
+  void set(Value key, Value value);
+  template <typename Key>  // Value or std::string_view
+  const Value* find(const Key& key) const {
+    const auto found = index_.find(key);
+    return found == index_.end() ? nullptr : &entries[found->second].second;
+  }
+
+ private:
+  absl::flat_hash_map<Value, size_t, KeyHash, KeyEqual> index_;
+};
+
+}  // namespace lockstep::jinja

@@ -1,0 +1,20 @@
+// SPDX-License-Identifier: Apache-2.0
+// Checks whether a chat template and a tokenizer fit together. Free functions, for any thread.
+#pragma once
+
+#include <string>
+#include <vector>
+
+#include "coordinator/text/template/chat_template.h"
+#include "coordinator/text/tokenizer/tokenizer.h"
+
+namespace lockstep {
+
+// Tags of the template, such as <|im_start|>, for which the tokenizer has no token and which it
+// splits: the model sees another text than in training, and may never write the tag that ends its
+// answer. Only tags between "<|" and "|>" (or DeepSeek's bars) count, except tags that name a role:
+// published models (Zephyr, OLMo 2, Falcon 3) split these.
+std::vector<std::string> tags_without_token(const ChatTemplate& chat_template,
+                                            const Tokenizer& tokenizer);
+
+}  // namespace lockstep

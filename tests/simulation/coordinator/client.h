@@ -1,0 +1,71 @@
+// SPDX-License-Identifier: Apache-2.0
+// One client with one request: random parameters, a reader of some speed or none, perhaps a change
+// of mind. Everything that it reads is compared with what its request gives alone.
+#pragma once
+
+#include <memory>
+#include <vector>
+
+#include "tests/simulation/coordinator/alone.h"
+#include "tests/simulation/coordinator/engine_side.h"
+#include "tests/simulation/machines/world.h"
+
+namespace lockstep::simulation {
+
+class Client {
+ public:
+  // `patient`: reads fast, never cancels, and asks again until it is served.
+  Client(World* world, EngineSide* engine, const FakeModel& model, int number, bool patient);
+
+  // A reader who never reads begins to.
+  void wake();
+  bool done() const { return done_; }
+  bool served() const { return served_; }  // In full.
+  bool struck_out() const { return struck_out_; }
+  int64_t tokens() const { return tokens_; }
+
+ private:
+  void draw_request();
+  void submit();
+  void try_again();
+  void read();
+  void take(const StreamEvent& event);
+  void take_scores(const StreamEvent& event);
+  void close(const absl::Status& status);
+  bool expected(const absl::Status& status) const;
+  void check_deadline();
+
+  struct Choice {
+    size_t scores = 0;  // Of the prompt's tokens.
+    size_t tokens = 0;
+    FinishReason finish_reason = FinishReason::kNone;
+  };
+
+  World& world_;
+  EngineSide& engine_;
+  const FakeModel& model_;
+  const int number_;
+  const bool patient_;
+  Request request_;
+  std::vector<Alone> alone_;  // By choice; filled when it is first needed.
+  bool poisoned_ = false;     // No token of it can be drawn.
+  bool deadly_ = false;       // No worker survives its prompt.
+  bool cancels_ = false;
+  bool hurries_ = false;  // It has a deadline.
+  bool slow_ = false;     // Reads nothing until it is woken.
+  int64_t cancel_after_ = 0;
+  int64_t pause_ = 0;  // Between two reads.
+
+  std::shared_ptr<Stream> stream_;
+  size_t offset_ = 0;
+  std::vector<Choice> choices_;
+  int64_t failed_before_ = 0;   // Groups, when it was submitted.
+  int64_t changed_before_ = 0;  // Those of other weights or class, likewise.
+  bool cancelled_ = false;
+  bool done_ = false;
+  bool served_ = false;
+  bool struck_out_ = false;
+  int64_t tokens_ = 0;
+};
+
+}  // namespace lockstep::simulation

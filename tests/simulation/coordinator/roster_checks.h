@@ -1,0 +1,73 @@
+// SPDX-License-Identifier: Apache-2.0
+// Of whom ClusterCore makes groups, checked from outside: fewer ranks only where a worker is
+// missing and had its time to come back, spares only where they are needed, and no growing in a
+// circle.
+#pragma once
+
+#include <cstdint>
+#include <map>
+#include <set>
+#include <vector>
+
+#include "tests/simulation/machines/machine.h"
+
+namespace lockstep::simulation {
+
+class RosterChecks {
+ public:
+  explicit RosterChecks(Host* host) : host_(*host) {}
+
+  // ---- Streams, as the core sees them ----
+  void joined(const Link& link) { now_.joined.insert(&link); }
+  void gone(const Link& link);
+  // A spare is told to hold a rank's weights, and answers.
+  void preloads(const Link& link, const cluster::CoordinatorMessage& message);
+  void preloaded(const Link& link, const cluster::WorkerMessage& message);
+
+  // ---- Epochs ----
+  void assigned(const std::vector<const Link*>& ranks);
+  void formed();
+  // The group is ended to be larger.
+  void grows();
+  // Another core is there.
+  void restarted() { now_ = {}; }
+
+  int64_t smaller() const { return smaller_; }
+  int64_t grown() const { return grown_; }
+  int64_t spares() const { return spares_; }
+  int64_t covered() const { return covered_; }
+
+ private:
+  struct Cover {
+    uint64_t epoch = 0;
+    int rank = -1;
+    bool holds = false;
+  };
+  struct Now {
+    std::set<const Link*> joined;
+    std::set<const Link*> used;           // In some epoch.
+    std::map<const Link*, Cover> covers;  // Of workers without a rank.
+    std::vector<const Link*> ranks;       // Of the last epoch.
+    bool formed_once = false;
+    int gone = 0;          // Since the last group, of those that were used.
+    int64_t gone_at = -1;  // The last one of the last epoch's.
+    bool growing = false;
+    int ranks_before = 0;
+    int64_t grew_at = -1;
+    std::set<const Link*> grew_with;  // Who was there then.
+  };
+  void check_smaller() const;
+  void check_covers();
+  // Of those that have joined and did nothing wrong.
+  int64_t sound() const;
+  bool is_idle_spare(const Link* link) const;
+
+  Host& host_;
+  Now now_;
+  int64_t smaller_ = 0;
+  int64_t grown_ = 0;
+  int64_t spares_ = 0;   // That took a lost rank's place,
+  int64_t covered_ = 0;  // and held its weights.
+};
+
+}  // namespace lockstep::simulation

@@ -1,0 +1,42 @@
+// SPDX-License-Identifier: Apache-2.0
+// The stream between a worker and the coordinator: a pipe in each direction.
+#pragma once
+
+#include "coordinator/cluster/cluster_actions.h"
+#include "tests/simulation/machines/pipe.h"
+
+namespace lockstep::simulation {
+
+class Process;
+
+// It outlives the simulation's events.
+struct Link {
+  Link(World* world, ProcessTime* coordinator, ProcessTime* worker, Process* process)
+      : up(world, coordinator), down(world, worker), process(*process) {}
+
+  Pipe<ToCoordinator> up;
+  Pipe<ToWorker> down;
+  Process& process;
+  LinkId id = 0;  // 0: the coordinator has not seen it yet.
+
+  void cut() {
+    up.cut();
+    down.cut();
+  }
+  // Where a direction loses everything: both sides see the end now, as by a keepalive.
+  void notice() {
+    if (up.drops() || down.drops()) {
+      up.notice();
+      down.notice();
+      cut();
+    }
+  }
+  // No more faults.
+  void calm() {
+    notice();
+    up.slow_down(0);
+    down.slow_down(0);
+  }
+};
+
+}  // namespace lockstep::simulation

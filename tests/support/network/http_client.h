@@ -1,0 +1,49 @@
+// SPDX-License-Identifier: Apache-2.0
+// HTTP/1.1 as a client sees it, over a socket: for tests that send what no library sends.
+#pragma once
+
+#include <map>
+#include <string>
+#include <string_view>
+
+#include "tests/support/network/socket.h"
+
+namespace lockstep::testing {
+
+struct HttpAnswer {
+  int status = 0;                              // 0: the connection ended before its head did.
+  std::map<std::string, std::string> headers;  // By name in lower case.
+  std::string body;                            // Without chunks' lines.
+  bool whole = false;                          // As long as its head said; with its last chunk.
+};
+
+// One thread.
+class HttpClient {
+ public:
+  explicit HttpClient(const std::string& address);
+
+  const Socket& socket() const { return socket_; }
+  bool send(std::string_view bytes) const { return socket_.send(bytes); }
+  // Waits for the next answer. `no_body`: of a HEAD.
+  HttpAnswer read(bool no_body = false);
+  HttpAnswer get(const std::string& path);
+  HttpAnswer post(const std::string& path, const std::string& body);
+  // Reads until the text has come, and takes it and all before it. False: the end came first.
+  bool read_until(std::string_view text);
+  // Whether the server closes without another byte.
+  bool ends() { return received_.empty() && socket_.is_closed_by_peer(); }
+
+ private:
+  bool more();  // Waits for bytes; false at the end.
+  std::string take(size_t bytes);
+  bool read_chunks(std::string* body);
+
+  Socket socket_;
+  std::string received_;
+};
+
+// "GET /path HTTP/1.1", Host and these lines, each with its CR LF.
+std::string http_request(const std::string& method, const std::string& path,
+                         const std::string& lines = "", const std::string& body = "");
+
+}  // namespace lockstep::testing

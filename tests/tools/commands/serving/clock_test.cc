@@ -1,0 +1,64 @@
+// SPDX-License-Identifier: Apache-2.0
+// The clock on the wall jumps while a server runs: its limits of time count by another one.
+#include <gtest/gtest.h>
+
+#include <filesystem>
+#include <fstream>
+#include <thread>
+
+#include "tests/support/processes/server.h"
+
+namespace lockstep::testing {
+namespace {
+
+constexpr char kFakeTime[] = "/usr/lib/x86_64-linux-gnu/faketime/libfaketimeMT.so.1";
+
+// What processes under libfaketime take for the time.
+class WallClock {
+ public:
+  WallClock() { jump("+0"); }
+  // To so many seconds from now: "-3600".
+  void jump(const std::string& offset) {
+    std::ofstream(file() + ".new") << offset << "\n";
+    std::filesystem::rename(file() + ".new", file());
+  }
+  ProcessOptions options() const {
+    return {.input = "",
+            .environment = {{"LD_PRELOAD", kFakeTime},
+                            {"FAKETIME_TIMESTAMP_FILE", file()},
+                            {"FAKETIME_DONT_FAKE_MONOTONIC", "1"},
+                            {"FAKETIME_NO_CACHE", "1"}}};
+  }
+
+ private:
+  std::string file() const { return folder_.path() + "/offset"; }
+  TemporaryFolder folder_;
+};
+
+TEST(ClockTest, AnHourBackOrForthChangesNothing) {
+  if (!std::filesystem::exists(kFakeTime)) GTEST_SKIP() << "libfaketime is not installed";
+  WallClock clock;
+  Server server({"--workers", "2", "--log-format", "json"}, clock.options());
+  const std::vector<pid_t> workers = server.workers();
+  const v1::GenerateRequest request = story(400, 3);
+  const Answered alone = server.generate(request);
+  ASSERT_TRUE(alone.status.ok());
+  for (const char* offset : {"+3600", "-3600", "+0"}) {
+    Answered answer;
+    std::thread client([&] { answer = server.generate(request); });
+    EXPECT_TRUE(server.eventually([](const auto& model) { return model.running() > 0; }));
+    clock.jump(offset);
+    client.join();
+    EXPECT_TRUE(answer.status.ok()) << offset << ": " << answer.status.error_message();
+    EXPECT_EQ(answer.tokens, alone.tokens) << offset;
+    EXPECT_TRUE(server.model().ready()) << offset;
+    // Limits of a second and more have passed by then.
+    std::this_thread::sleep_for(std::chrono::milliseconds(1'500));
+    EXPECT_EQ(server.workers(), workers) << offset << ": " << server.process().err();
+  }
+  server.process().signal(SIGTERM);
+  EXPECT_EQ(server.process().wait(), 0) << server.process().err();
+}
+
+}  // namespace
+}  // namespace lockstep::testing

@@ -1,0 +1,16 @@
+// SPDX-License-Identifier: Apache-2.0
+// Shortens the listing of a graph or a program: equal layers are shown once.
+#pragma once
+
+#include <string>
+#include <string_view>
+
+namespace lockstep {
+
+// `listing` with one line, "layers 2-21: as layer 1", in place of each run of layers whose lines
+// equal those of the layer before, apart from the layer's number, indices and places in memory. A
+// layer begins at the first line that names it ("model.layers.2.mlp"): lines without a name belong
+// to the layer above them. Pure.
+std::string fold_layers(std::string_view listing);
+
+}  // namespace lockstep
