@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// What EngineCore is given and what it wants done, as data: whoever owns the core takes the actions
-// after each event and carries them out in order.
+// EngineCore's actions, as data: its owner takes them after each event and carries them out in
+// order.
 #pragma once
 
 #include <cstdint>
@@ -9,19 +9,10 @@
 
 #include "absl/status/status.h"
 #include "coordinator/engine/engine_options.h"
-#include "coordinator/scheduler/prepared_request.h"
 #include "coordinator/streams/stream.h"
 #include "proto/cluster.pb.h"
 
 namespace lockstep {
-
-struct Submission {
-  std::shared_ptr<const PreparedRequest> request;
-  std::shared_ptr<Stream> stream;  // A name for the request: the core never calls it.
-  int64_t came_ns = 0;             // Of a steady clock, when the caller gave it.
-  int64_t context = 0;             // Tokens that it may have; 0: what the core's group can serve.
-  bool needs_larger = false;       // It has no room in the group that serves as it comes.
-};
 
 namespace engine_action {
 

@@ -9,7 +9,7 @@
 // compute meanwhile. A stop string is thus found one step late: what that step drew is dropped.
 //
 // A group that is lost takes nothing along but KV pages: the next one computes the tokens of all
-// requests again and goes on (engine_recovery.cc).
+// requests again and goes on.
 #pragma once
 
 #include <cstdint>
@@ -50,7 +50,7 @@ class EngineCore {
   void logits(const std::vector<float>& logits);  // Over the whole vocabulary.
 
   // ---- Requests. Before the first group one that is submitted ends with kUnavailable. ----
-  void submit(Submission submission);
+  void submit(std::unique_ptr<Job> job);
   // Its choices end with kCancelled, its stream with `status`. Without effect once it has ended.
   void cancel(const Stream* stream, const absl::Status& status = absl::OkStatus());
   // Closes its stream with `why`, without a further event.
@@ -83,7 +83,7 @@ class EngineCore {
     actions_.emplace_back(std::in_place_type<Action>, Action{std::forward<Args>(args)...});
   }
 
-  // engine_core.cc: the group and its steps.
+  // The group and its steps.
   void run_step(bool trace);
   std::vector<std::shared_ptr<Stream>> note_started(const Batch& batch);
   void take_scores();
@@ -91,10 +91,11 @@ class EngineCore {
   absl::StatusOr<bool> draw(Sequence& sequence, int output, const std::vector<float>* logits);
   absl::Status check_logits(const std::vector<float>& logits) const;
   void refuse_group(const absl::Status& why);
+  Job& job_of(const Sequence& sequence) { return *jobs_.at(sequence.stream()); }
   bool has_open_jobs() const { return jobs_.size() > closed_.size(); }
   bool has_work() const { return has_group() && scheduler_->running() + scheduler_->waiting() > 0; }
 
-  // engine_recovery.cc: from a lost group to the next.
+  // From a lost group to the next.
   bool fits(const Job& job) const;
   void enqueue(Job& job);
   void withdraw(Job& job);
@@ -106,7 +107,7 @@ class EngineCore {
   void judge(Job& job);
   void forget_group();
 
-  // engine_requests.cc: requests, what their readers are told, and their ends.
+  // Requests, what their readers are told, and their ends.
   void tell_all();
   void emit(Sequence& sequence, StreamEvent event, const SequenceNews& news);
   void note_told(Job& job);
@@ -129,7 +130,7 @@ class EngineCore {
   StepResults answers_;  // To the last step: freed while the next one is computed.
   std::vector<PromptScores> untold_scores_;  // Told before what was drawn.
   std::vector<Untold> untold_;
-  std::unordered_map<const Stream*, Job> jobs_;
+  std::unordered_map<const Stream*, std::unique_ptr<Job>> jobs_;
   std::set<std::pair<int64_t, const Stream*>> deadlines_;  // Of open jobs that have one.
   std::vector<const Stream*> closed_;  // Jobs that go away when no step is under way.
   int64_t parked_ = 0;                 // Open choices of jobs that are not in the scheduler.

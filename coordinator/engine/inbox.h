@@ -20,7 +20,7 @@ namespace lockstep {
 
 // What the engine's thread takes at once. A cancellation comes with, or after, its submission.
 struct Messages {
-  std::vector<Submission> submitted;
+  std::vector<std::unique_ptr<Job>> submitted;
   std::vector<std::shared_ptr<Stream>> cancelled;
   // They made room in the queue for others: displaced() is their end, unless they have begun.
   std::vector<std::shared_ptr<Stream>> displaced;

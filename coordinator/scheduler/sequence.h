@@ -39,7 +39,7 @@ class Sequence {
   };
 
   // `context`: tokens that it can have, the drawn ones included. `request`, `stream` and
-  // `tokenizer` (null: no text) outlive the sequence.
+  // `tokenizer` (null: no text) outlive it.
   Sequence(const PreparedRequest& request, int32_t index, int64_t context, Stream* stream,
            const Tokenizer* tokenizer);
 
@@ -53,7 +53,7 @@ class Sequence {
   uint64_t number() const { return number_; }
   void queued(uint64_t number, const Sequence* first) { number_ = number, first_ = first; }
   bool has_begun() const { return first_->state_ != State::kWaiting; }  // Of its request, any.
-  int64_t planned() const { return planned_; }  // Rows of the step that is planned.
+  int64_t planned() const { return planned_; }  // Rows in the next step, or the one that runs.
   void set_planned(int64_t rows) { planned_ = rows; }
 
   // Tokens, prompt and generated ones.
@@ -65,8 +65,8 @@ class Sequence {
   // Positions [0, computed) are in the pages. A step that computes the last token draws the next.
   int64_t computed() const { return computed_; }
   int64_t remaining() const { return length() - computed_; }
-  int64_t reached() const { return reached_; }  // The most that was ever computed.
-  int64_t extent() const;                       // Tokens that it can have at the end.
+  int64_t reached() const { return reached_; }                 // The most that was ever computed.
+  int64_t extent() const;  // Tokens that it can have at the end.
   // Of the prompt's tokens, the first so many have had their log-probabilities told; 0 for all
   // time where none are wanted of this choice.
   int64_t scored() const { return scored_; }
