@@ -7,6 +7,7 @@
 #include <string>
 
 #include "absl/strings/cord.h"
+#include "base/field_error.h"
 #include "base/status.h"
 
 namespace lockstep {
@@ -20,14 +21,15 @@ absl::Status check_ids(const Request& request, int64_t vocab) {
                                   std::pair("logprob_ids", &request.logprob_ids)}) {
     for (const int32_t id : *ids) {
       if (0 <= id && id < vocab) continue;
-      return invalid_argument("{}: must be token ids below {}, found {}", name, vocab, id);
+      return field_error(name, "must be token ids below {}, found {}", vocab, id);
     }
   }
   const std::vector<int32_t>& ids = request.prompt_ids;
   const int32_t least = request.prompt_embeds.empty() ? 0 : -1;
   for (size_t i = 0; i < ids.size(); ++i) {
     if (least <= ids[i] && ids[i] < vocab) continue;
-    return invalid_argument("prompt_ids[{}]: want a token id below {}, found {}", i, vocab, ids[i]);
+    return field_error(fmt::format("prompt_ids[{}]", i), "want a token id below {}, found {}",
+                       vocab, ids[i]);
   }
   return absl::OkStatus();
 }
@@ -35,7 +37,7 @@ absl::Status check_ids(const Request& request, int64_t vocab) {
 absl::Status check_sampling(const SamplingParams& params, int64_t vocab) {
   const auto number = [](const char* name, float value, bool in_range) {
     return in_range && std::isfinite(value) ? absl::OkStatus()
-                                            : invalid_argument("{}: out of range: {}", name, value);
+                                            : field_error(name, "out of range: {}", value);
   };
   const float repetition = params.repetition_penalty;
   RETURN_IF_ERROR(number("temperature", params.temperature, params.temperature >= 0));
@@ -46,7 +48,7 @@ absl::Status check_sampling(const SamplingParams& params, int64_t vocab) {
   RETURN_IF_ERROR(number("frequency_penalty", params.frequency_penalty, true));
   for (const auto& [id, bias] : params.logit_bias) {
     if (id < 0 || id >= vocab) {
-      return invalid_argument("logit_bias: want a token id below {}, found {}", vocab, id);
+      return field_error("logit_bias", "want a token id below {}, found {}", vocab, id);
     }
     RETURN_IF_ERROR(number("logit_bias", bias, true));
   }
@@ -112,16 +114,16 @@ absl::Status check_prefix(const Request& request, const GroupInfo& group) {
                     group.max_prefix_rows(), group.prefix.end));
   }
   if (!group.prefix.any() || request.prompt_logprobs < 0) return absl::OkStatus();
-  return invalid_argument(
-      "prompt_logprobs: in this model the tokens of a prompt see those that follow, so they have "
-      "no probabilities");
+  return field_error("prompt_logprobs",
+                     "in this model the tokens of a prompt see those that follow, so they have "
+                     "no probabilities");
 }
 
 absl::Status check_request(const Request& request, const GroupInfo& group) {
   if (request.prompt_ids.empty()) {
-    return invalid_argument("prompt: want at least one token, found none");
+    return field_error("prompt", "want at least one token, found none");
   }
-  if (request.n < 1) return invalid_argument("n: want at least 1, found {}", request.n);
+  if (request.n < 1) return field_error("n", "want at least 1, found {}", request.n);
   RETURN_IF_ERROR(check_ids(request, group.vocab));
   RETURN_IF_ERROR(check_sampling(request.sampling, group.vocab));
   RETURN_IF_ERROR(check_length(request, group));

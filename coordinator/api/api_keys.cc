@@ -14,6 +14,7 @@
 #include <utility>
 
 #include "absl/strings/ascii.h"
+#include "base/field_error.h"
 #include "base/status.h"
 #include "proto/handshake.h"
 
@@ -144,8 +145,8 @@ void ApiKeys::KeyPass::end() {
 
 absl::Status ApiKeys::KeyPass::check_priority(int32_t priority) const {
   if (priority >= least_priority_) return absl::OkStatus();
-  return invalid_argument("priority: the API key of {} may ask for {} or more, found {}", name_,
-                          least_priority_, priority);
+  return field_error("priority", "the API key of {} may ask for {} or more, found {}", name_,
+                     least_priority_, priority);
 }
 
 absl::StatusOr<std::unique_ptr<ApiKeys::KeyPass>> ApiKeys::admit(std::string_view authorization,

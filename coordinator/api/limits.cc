@@ -5,6 +5,7 @@
 
 #include <string_view>
 
+#include "base/field_error.h"
 #include "base/status.h"
 
 namespace lockstep {
@@ -74,7 +75,7 @@ absl::Status check(const FieldLimit& limit, Value found) {
   const Wide min = static_cast<Wide>(limit.min);
   const bool above = limit.min_included ? value >= min : value > min;
   if (above && value <= static_cast<Wide>(limit.max)) return absl::OkStatus();
-  return invalid_argument("{}: want {}, found {}", limit.field, describe(limit), found);
+  return field_error(limit.field, "want {}, found {}", describe(limit), found);
 }
 
 // A singular field that is set.
@@ -114,7 +115,7 @@ absl::Status check_inner(const Message& message, const FieldDescriptor* field) {
   const Reflection* reflection = message.GetReflection();
   const auto check_one = [](const Message& inner, const std::string& name) -> absl::Status {
     const absl::Status status = check_limits(inner);
-    return status.ok() ? status : invalid_argument("{}.{}", name, message_of(status));
+    return status.ok() ? status : with_field(status, fmt::format("{}.{}", name, field_of(status)));
   };
   if (!field->is_repeated()) {
     if (!reflection->HasField(message, field)) return absl::OkStatus();

@@ -11,6 +11,9 @@
 
 namespace lockstep {
 
+// The JSON object that a field of a request holds as text.
+absl::StatusOr<OrderedJson> parse_object_field(const std::string& text, const std::string& field);
+
 // From a JSON object, or "", those of ChatTemplate::kThinkingVariables and those that are `named`.
 // Others are left out where the template never reads them, else kInvalidArgument. A
 // reasoning_effort says enable_thinking, too, unless the request does: false for "none".
