@@ -5,10 +5,12 @@
 #include <algorithm>
 #include <cmath>
 #include <string>
+#include <utility>
 
 #include "absl/strings/cord.h"
 #include "base/field_error.h"
 #include "base/status.h"
+#include "proto/sampling_ranges.h"
 
 namespace lockstep {
 namespace {
@@ -34,23 +36,30 @@ absl::Status check_ids(const Request& request, int64_t vocab) {
   return absl::OkStatus();
 }
 
+absl::Status check_number(std::string_view field, float value, bool in_range) {
+  if (in_range && std::isfinite(value)) return absl::OkStatus();
+  return field_error(field, "out of range: {}", value);
+}
+
+// The upper ends are the callers' affair: requests and defaults have different ones.
 absl::Status check_sampling(const SamplingParams& params, int64_t vocab) {
-  const auto number = [](const char* name, float value, bool in_range) {
-    return in_range && std::isfinite(value) ? absl::OkStatus()
-                                            : field_error(name, "out of range: {}", value);
-  };
-  const float repetition = params.repetition_penalty;
-  RETURN_IF_ERROR(number("temperature", params.temperature, params.temperature >= 0));
-  RETURN_IF_ERROR(number("top_p", params.top_p, params.top_p >= 0));
-  RETURN_IF_ERROR(number("min_p", params.min_p, params.min_p >= 0));
-  RETURN_IF_ERROR(number("repetition_penalty", repetition, repetition > 0));
-  RETURN_IF_ERROR(number("presence_penalty", params.presence_penalty, true));
-  RETURN_IF_ERROR(number("frequency_penalty", params.frequency_penalty, true));
+  const std::pair<std::string_view, float> numbers[] = {
+      {"temperature", params.temperature},
+      {"top_p", params.top_p},
+      {"min_p", params.min_p},
+      {"repetition_penalty", params.repetition_penalty},
+      {"presence_penalty", params.presence_penalty},
+      {"frequency_penalty", params.frequency_penalty}};
+  for (const auto& [field, value] : numbers) {
+    const SamplingRange& range = sampling_range(field);
+    const float min = static_cast<float>(range.min);
+    RETURN_IF_ERROR(check_number(field, value, range.min_included ? value >= min : value > min));
+  }
   for (const auto& [id, bias] : params.logit_bias) {
     if (id < 0 || id >= vocab) {
       return field_error("logit_bias", "want a token id below {}, found {}", vocab, id);
     }
-    RETURN_IF_ERROR(number("logit_bias", bias, true));
+    RETURN_IF_ERROR(check_number("logit_bias", bias, true));
   }
   return absl::OkStatus();
 }
