@@ -46,8 +46,8 @@ class Graph {
              bool unit_rows = false);
   // The linear that gives scores of experts: in float32.
   Value router(Value x, const std::string& name, int64_t experts, bool bias = false);
-  // `bias`: the name of the vector that is added to scores for the choice alone, or none.
-  Routes route(Value scores, const RouteSpec& spec, const std::string& bias = "");
+  // `bias` is added to scores for the choice alone, "": none. Groups and scale of 0 read as 1.
+  Routes route(Value scores, RouteAttrs attrs, const std::string& bias = "");
   // x: the tokens' rows, or rows of routes. The result has a row for each route.
   Value expert_linear(Value x, const Routes& routes, const Experts& experts, AxisSize out,
                       bool bias = false);
@@ -60,7 +60,8 @@ class Graph {
   Value head_norm(Value x, const std::string& name, const HeadNorm& norm);
   Value rope(Value x, const Rope& rope);  // The table is made once for equal attributes.
   Value position_scale(Value x, const PositionScales& by_position);
-  Value attention(Value q, Value k, Value v, const AttentionSpec& spec);
+  // `sinks`: a vector of scores without values, "": none. The builder fills attrs.kv_head_of.
+  Value attention(Value q, Value k, Value v, AttentionAttrs attrs, const std::string& sinks = "");
   // A sum over the rows before and the row itself, column by column (graph_recurrent.cc).
   Value conv(Value x, const std::string& name, const ConvSpec& spec);
   // q and k over spec.key_heads, v over spec.heads; decay and rate have a column for each of these.

@@ -70,7 +70,7 @@ Qkv separate_qkv(Graph& graph, const Attention& attention, Value x, const std::s
 // that is asked for; attention; the output projection `out`.
 Value turned_attention(Graph& graph, const Attention& attention, Qkv qkv, int layer,
                        const std::string& out);
-AttentionSpec attention_spec(const Attention& attention, int layer);
+AttentionAttrs attention_attrs(const Attention& attention, int layer);  // Slopes are a view.
 // `size` rows at `begin` of each of `count` runs of `run` rows.
 FusedPart rows_of_runs(const char* name, int64_t count, int64_t run, int64_t begin, int64_t size);
 

@@ -60,15 +60,15 @@ Value gated_experts(Graph& graph, const Mixture& mixture, Value x, const Routes&
 Value stacked_experts(Graph& graph, const Mixture& mixture, Value x, const Routes& routes,
                       bool transposed = false);
 // The choice as the config says it.
-RouteSpec routing(const Mixture& mixture);
+RouteAttrs routing(const Mixture& mixture);
 // The choice of DeepSeek-V3 and its like: by a sigmoid of each score, within groups.
-RouteSpec biased_routing(const Mixture& mixture);
+RouteAttrs biased_routing(const Mixture& mixture);
 
 // Experts where `mixture` says that the layer has them, else the dense MLP.
 Block sparse(const Mixture& mixture, const Mlp& dense, const Block& experts);
 // DeepSeek's MLP: experts of groups beside shared ones, in some layers a dense one. `routes` says
 // how scores become weights; `bias` is what its choice adds to them, or none.
-Block grouped_experts(const Mixture& mixture, const Mlp& dense, const RouteSpec& routes,
+Block grouped_experts(const Mixture& mixture, const Mlp& dense, const RouteAttrs& routes,
                       const std::string& bias = "");
 // The same as of DeepSeek-V3 on: a sigmoid of each score, and a learned bias of the choice.
 Block biased_experts(const Mixture& mixture, const Mlp& dense);

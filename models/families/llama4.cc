@@ -52,7 +52,7 @@ Value attend(Graph& g, const Attention& a, Value x, int layer) {
   } else if (a.ropes.query_scales.length > 0) {
     q = g.position_scale(q, a.ropes.query_scales);
   }
-  return g.linear(g.attention(q, k, v, attention_spec(a, layer)), "o_proj", hidden_axis(a.hidden),
+  return g.linear(g.attention(q, k, v, attention_attrs(a, layer)), "o_proj", hidden_axis(a.hidden),
                   a.out_bias);
 }
 
