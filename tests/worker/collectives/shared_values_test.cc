@@ -14,8 +14,8 @@
 
 #include "base/status.h"
 #include "tests/support/child_process.h"
+#include "tests/support/local_collectives.h"
 #include "worker/collectives/host/rendezvous.h"
-#include "worker/collectives/local.h"
 
 namespace lockstep {
 namespace {

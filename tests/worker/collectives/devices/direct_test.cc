@@ -11,12 +11,12 @@
 #include <thread>
 
 #include "tests/support/child_process.h"
+#include "tests/support/local_collectives.h"
 #include "tests/support/stream_device.h"
 #include "tests/worker/collectives/checks.h"
 #include "worker/collectives/devices/choice.h"
 #include "worker/collectives/devices/staged.h"
 #include "worker/collectives/host/rendezvous.h"
-#include "worker/collectives/local.h"
 #include "worker/kernels/kernel.h"
 
 namespace lockstep {
