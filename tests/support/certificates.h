@@ -4,6 +4,7 @@
 
 #include <string>
 
+#include "base/tls/tls_files.h"
 #include "tests/support/temp_folder.h"
 
 namespace lockstep::testing {
@@ -28,6 +29,11 @@ class Authority {
 
   TempFolder folder_;
 };
+
+// The files of one who asks peers for certificates of `authority`.
+inline TlsFiles tls_files(const Authority::Identity& identity, const Authority& authority) {
+  return {.cert = identity.cert, .key = identity.key, .ca = authority.path()};
+}
 
 // Has the files of `to` be those of `from`, as a whole: each is written beside it and renamed.
 void replace(const Authority::Identity& to, const Authority::Identity& from);

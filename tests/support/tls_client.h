@@ -20,6 +20,20 @@ struct TlsClientOptions {
   std::string protocol;          // ALPN; "": none is offered.
 };
 
+// The TLS of a server in a test: a certificate of an authority of its own.
+struct ServerTls {
+  // `mutual`: clients need a certificate of the authority.
+  TlsFiles files(bool mutual = false) const {
+    return {identity.cert, identity.key, mutual ? authority.path() : std::string()};
+  }
+  TlsClientOptions client(const std::string& protocol = "") const {
+    return {.ca = authority.path(), .protocol = protocol};
+  }
+
+  Authority authority;
+  Authority::Identity identity = authority.sign("server");
+};
+
 // One thread.
 class TlsClient {
  public:
