@@ -14,6 +14,7 @@
 #include <utility>
 
 #include "absl/strings/ascii.h"
+#include "base/field_error.h"
 #include "base/status.h"
 #include "proto/handshake.h"
 
@@ -144,9 +145,8 @@ void ApiKeys::KeyPass::end() {
 
 absl::Status ApiKeys::KeyPass::check_priority(int32_t priority) const {
   if (priority >= least_priority_) return absl::OkStatus();
-  return invalid_argument(
-      "priority: requests with the API key of {} must have {} or more, found {}", name_,
-      least_priority_, priority);
+  return field_error("priority", "requests with the API key of {} must have {} or more, found {}",
+                     name_, least_priority_, priority);
 }
 
 absl::StatusOr<std::unique_ptr<ApiKeys::KeyPass>> ApiKeys::admit(std::string_view authorization,
