@@ -5,20 +5,14 @@
 #include <spdlog/spdlog.h>
 
 #include <algorithm>
-#include <mutex>
-#include <optional>
 #include <string>
 
 #include "base/check.h"
 #include "base/status.h"
 #include "base/system/clock.h"
-#include "base/threads/thread_pool.h"
 #include "proto/step_values.h"
 #include "proto/validate/validate.h"
-#include "worker/assignment.h"
 #include "worker/kernel_choice/proven_kernels.h"
-#include "worker/steps/executor.h"
-#include "worker/steps/step_view.h"
 #include "worker/steps/warm_up.h"
 #include "worker/weights/weights_key.h"
 
@@ -72,77 +66,21 @@ absl::Status of_rank(const Program& program, const absl::Status& status) {
                       fmt::format("rank {}: {}", program.rank(), message_of(status)));
 }
 
-class WorkerImpl final : public Worker {
- public:
-  WorkerImpl(const cluster::Assignment& assignment, std::unique_ptr<Collective> collective,
-             const WorkerOptions& options)
-      : program_(assignment.program()),
-        processor_(options.backend == nullptr ? cpu_backend() : Backend()),
-        backend_(options.backend == nullptr ? processor_ : *options.backend),
-        device_(*backend_.device),
-        limits_(step_limits(program_)),
-        buffers_(limits_),
-        threads_(options.threads, options.processors),
-        collective_(std::move(collective)),
-        progress_(options.progress) {}
+}  // namespace
 
-  absl::Status load(const cluster::Assignment& assignment, const WorkerOptions& options);
-  absl::StatusOr<std::unique_ptr<RetainedWeights>> preload(const cluster::Assignment& assignment,
-                                                           const WorkerOptions& options);
+Worker::Worker(const cluster::Assignment& assignment, std::unique_ptr<Collective> collective,
+               const WorkerOptions& options)
+    : program_(assignment.program()),
+      processor_(options.backend == nullptr ? cpu_backend() : Backend()),
+      backend_(options.backend == nullptr ? processor_ : *options.backend),
+      device_(*backend_.device),
+      limits_(step_limits(program_)),
+      buffers_(limits_),
+      threads_(options.threads, options.processors),
+      collective_(std::move(collective)),
+      progress_(options.progress) {}
 
-  int64_t weight_bytes() const override { return weights_->bytes(); }
-  const SourceMark& source() const override { return source_; }
-  const std::vector<std::string>& kernels() const override { return kernels_; }
-  int64_t pages_possible() const override { return room_.pages; }
-  int64_t sequences_possible() const override { return room_.sequences; }
-  absl::Status start(int64_t pages) override;
-  void drop_pages() override;
-  absl::Status rejoin(const cluster::Assignment& assignment,
-                      std::unique_ptr<Collective> collective) override;
-  absl::StatusOr<cluster::StepResult> step(const cluster::Step& step) override;
-  absl::StatusOr<cluster::LogitsReply> logits(const cluster::LogitsRequest& request) override;
-  std::unique_ptr<RetainedWeights> release() override;
-  void abort() override {
-    const std::lock_guard lock(collective_mutex_);
-    collective_->abort();
-  }
-  std::string profile() const override { return executor_->profile(); }
-
- private:
-  // Binds the program and loads its weights.
-  absl::Status prepare(const cluster::Assignment& assignment, const WorkerOptions& options);
-  absl::Status load_weights(const cluster::Assignment& assignment, const WorkerOptions& options,
-                            const WeightSource& source);
-  // The file that keeps this rank's packed weights; empty: they are not kept.
-  absl::StatusOr<std::optional<PackedCache>> open_cache(const WorkerOptions& options,
-                                                        int64_t bytes);
-  absl::Status count_pages(const cluster::Assignment& assignment);
-  absl::Status fail(const absl::Status& status) const { return of_rank(program_, status); }
-
-  const Program program_;    // Kernels' arguments point into it.
-  const Backend processor_;  // Empty if another was given.
-  const Backend& backend_;
-  Device& device_;
-  const StepLimits limits_;
-  StepBuffers buffers_;
-  ThreadPool threads_;
-  std::mutex collective_mutex_;  // Against an abort() during a rejoin() that changes it.
-  std::unique_ptr<Collective> collective_;
-  Bindings bindings_;
-  std::optional<Weights> weights_;
-  SourceMark source_;
-  std::vector<std::string> kernels_;
-  std::unique_ptr<Executor> executor_;
-  Progress* progress_;
-  std::optional<State> state_;  // Both from start() to the epoch's end.
-  std::optional<PageTables> tables_;
-  StateRoom room_;
-  std::vector<OperatorTime> operators_;  // The last step's, if it was traced.
-  std::optional<uint64_t> last_step_;    // The step whose logits are still there.
-  int64_t last_outputs_ = 0;
-};
-
-absl::Status WorkerImpl::load(const cluster::Assignment& assignment, const WorkerOptions& options) {
+absl::Status Worker::load(const cluster::Assignment& assignment, const WorkerOptions& options) {
   RETURN_IF_ERROR(prepare(assignment, options));
   ASSIGN_OR_RETURN(executor_, Executor::make(program_, bindings_, *weights_, device_, threads_));
   if (backend_.check_each_kernel) executor_->check_each_kernel();
@@ -154,15 +92,7 @@ absl::Status WorkerImpl::load(const cluster::Assignment& assignment, const Worke
   return count_pages(assignment);
 }
 
-absl::StatusOr<std::unique_ptr<RetainedWeights>> WorkerImpl::preload(
-    const cluster::Assignment& assignment, const WorkerOptions& options) {
-  RETURN_IF_ERROR(prepare(assignment, options));
-  RETURN_IF_ERROR(count_pages(assignment));
-  return release();
-}
-
-absl::Status WorkerImpl::prepare(const cluster::Assignment& assignment,
-                                 const WorkerOptions& options) {
+absl::Status Worker::prepare(const cluster::Assignment& assignment, const WorkerOptions& options) {
   RETURN_IF_ERROR(check_serves(backend_, program_.numeric_class()));
   device_.use_from_this_thread();
   ASSIGN_OR_RETURN(const WeightSource source, open_source(assignment, options.progress));
@@ -186,8 +116,8 @@ absl::Status WorkerImpl::prepare(const cluster::Assignment& assignment,
   return absl::OkStatus();
 }
 
-absl::Status WorkerImpl::load_weights(const cluster::Assignment& assignment,
-                                      const WorkerOptions& options, const WeightSource& source) {
+absl::Status Worker::load_weights(const cluster::Assignment& assignment,
+                                  const WorkerOptions& options, const WeightSource& source) {
   const WeightPlan plan = plan_weights(program_, bindings_);
   const int threads = threads_.threads();
   int64_t buffers = buffer_bytes(program_, bindings_, threads);
@@ -225,8 +155,8 @@ absl::Status WorkerImpl::load_weights(const cluster::Assignment& assignment,
   return absl::OkStatus();
 }
 
-absl::StatusOr<std::optional<PackedCache>> WorkerImpl::open_cache(const WorkerOptions& options,
-                                                                  int64_t bytes) {
+absl::StatusOr<std::optional<PackedCache>> Worker::open_cache(const WorkerOptions& options,
+                                                              int64_t bytes) {
   const PackedCacheOptions& cache = options.weight_cache;
   const bool kept = device_.is_host() && !cache.folder.empty() && bytes >= cache.min_bytes;
   if (!kept) return std::nullopt;
@@ -234,7 +164,7 @@ absl::StatusOr<std::optional<PackedCache>> WorkerImpl::open_cache(const WorkerOp
   return PackedCache(cache, std::move(key), options.progress);
 }
 
-std::unique_ptr<RetainedWeights> WorkerImpl::release() {
+std::unique_ptr<RetainedWeights> Worker::release() {
   drop_pages();
   executor_.reset();
   auto retained = std::make_unique<RetainedWeights>();
@@ -245,7 +175,7 @@ std::unique_ptr<RetainedWeights> WorkerImpl::release() {
   return retained;
 }
 
-absl::Status WorkerImpl::count_pages(const cluster::Assignment& assignment) {
+absl::Status Worker::count_pages(const cluster::Assignment& assignment) {
   const PageBudget budget{.memory_bytes = assignment.kv_memory_bytes(),
                           .free_bytes = free_bytes_of(device_),
                           .total_bytes = total_bytes_of(device_),
@@ -267,7 +197,7 @@ absl::Status WorkerImpl::count_pages(const cluster::Assignment& assignment) {
       budget.memory_bytes > 0 ? memory_text(budget.memory_bytes) : "not set");
 }
 
-absl::Status WorkerImpl::start(int64_t pages) {
+absl::Status Worker::start(int64_t pages) {
   if (state_.has_value()) {
     return fail(absl::FailedPreconditionError("started a second time without a new epoch"));
   }
@@ -286,14 +216,21 @@ absl::Status WorkerImpl::start(int64_t pages) {
   return absl::OkStatus();
 }
 
-void WorkerImpl::drop_pages() {
+absl::Status Worker::fail(const absl::Status& status) const { return of_rank(program_, status); }
+
+void Worker::abort() {
+  const std::lock_guard lock(collective_mutex_);
+  collective_->abort();
+}
+
+void Worker::drop_pages() {
   state_.reset();
   tables_.reset();
   last_step_.reset();
 }
 
-absl::Status WorkerImpl::rejoin(const cluster::Assignment& assignment,
-                                std::unique_ptr<Collective> collective) {
+absl::Status Worker::rejoin(const cluster::Assignment& assignment,
+                            std::unique_ptr<Collective> collective) {
   LOCKSTEP_CHECK(collective->rank() == program_.rank() && collective->ranks() == program_.ranks());
   drop_pages();
   {
@@ -305,7 +242,7 @@ absl::Status WorkerImpl::rejoin(const cluster::Assignment& assignment,
   return status.ok() ? status : fail(status);
 }
 
-absl::StatusOr<cluster::StepResult> WorkerImpl::step(const cluster::Step& step) {
+absl::StatusOr<cluster::StepResult> Worker::step(const cluster::Step& step) {
   const int64_t begin_ns = steady_now_ns();
   if (!state_.has_value()) {
     return fail(absl::FailedPreconditionError("a step arrived before the group was started"));
@@ -346,7 +283,7 @@ absl::StatusOr<cluster::StepResult> WorkerImpl::step(const cluster::Step& step) 
   return result;
 }
 
-absl::StatusOr<cluster::LogitsReply> WorkerImpl::logits(const cluster::LogitsRequest& request) {
+absl::StatusOr<cluster::LogitsReply> Worker::logits(const cluster::LogitsRequest& request) {
   if (last_step_ != request.step()) {
     return fail(invalid_argument(
         "logits of step {} are gone: the last completed step is {}", request.step(),
@@ -366,8 +303,6 @@ absl::StatusOr<cluster::LogitsReply> WorkerImpl::logits(const cluster::LogitsReq
   return reply;
 }
 
-}  // namespace
-
 absl::StatusOr<std::unique_ptr<Worker>> Worker::load(const cluster::Assignment& assignment,
                                                      std::unique_ptr<Collective> collective,
                                                      const WorkerOptions& options) {
@@ -379,7 +314,7 @@ absl::StatusOr<std::unique_ptr<Worker>> Worker::load(const cluster::Assignment& 
                                   program.rank(), program.ranks(), collective->rank(),
                                   collective->ranks()));
   }
-  auto worker = std::make_unique<WorkerImpl>(assignment, std::move(collective), options);
+  std::unique_ptr<Worker> worker(new Worker(assignment, std::move(collective), options));
   if (absl::Status status = worker->load(assignment, options); !status.ok()) return named(status);
   return worker;
 }
@@ -388,10 +323,11 @@ absl::StatusOr<std::unique_ptr<RetainedWeights>> Worker::preload(
     const cluster::Assignment& assignment, const WorkerOptions& options) {
   const Program& program = assignment.program();
   if (absl::Status status = check_load(assignment); !status.ok()) return of_rank(program, status);
-  auto retained =
-      WorkerImpl(assignment, /*collective=*/nullptr, options).preload(assignment, options);
-  if (!retained.ok()) return of_rank(program, retained.status());
-  return retained;
+  Worker worker(assignment, /*collective=*/nullptr, options);
+  absl::Status status = worker.prepare(assignment, options);
+  if (status.ok()) status = worker.count_pages(assignment);
+  if (!status.ok()) return of_rank(program, status);
+  return worker.release();
 }
 
 }  // namespace lockstep

@@ -14,6 +14,7 @@
 #include <utility>
 
 #include "absl/strings/ascii.h"
+#include "base/field_error.h"
 #include "base/status.h"
 #include "proto/handshake.h"
 
@@ -144,9 +145,8 @@ void ApiKeys::KeyPermit::end() {
 
 absl::Status ApiKeys::KeyPermit::check_priority(int32_t priority) const {
   if (priority >= min_priority_) return absl::OkStatus();
-  return invalid_argument(
-      "priority: requests with the API key of {} must have {} or more, found {}", name_,
-      min_priority_, priority);
+  return field_error("priority", "requests with the API key of {} must have {} or more, found {}",
+                     name_, min_priority_, priority);
 }
 
 absl::StatusOr<std::unique_ptr<ApiKeys::KeyPermit>> ApiKeys::admit(std::string_view authorization,

@@ -7,6 +7,7 @@
 #include <cstring>
 
 #include "absl/container/flat_hash_set.h"
+#include "base/field_error.h"
 #include "base/log_limit.h"
 #include "base/status.h"
 #include "coordinator/api/chat/message_text.h"
@@ -130,8 +131,8 @@ absl::flat_hash_set<std::string> marks_in(std::string_view prompt) {
 
 // Returns an error for a missing part that matters; logs one that does not.
 absl::Status report_loss(const std::string& field, const std::string& what, bool matters) {
-  absl::Status status = invalid_argument(
-      "{}: the model's chat template leaves {} out of this conversation", field, what);
+  absl::Status status =
+      field_error(field, "the model's chat template leaves {} out of this conversation", what);
   if (matters) return status;
   log_loss(message_of(status));
   return absl::OkStatus();

@@ -245,11 +245,10 @@ void Engine::Loop::report(std::vector<cluster::StepResult>& results) {
 }
 
 void Engine::Loop::feed(Messages messages) {
-  for (Submission& submission : messages.submitted) {
-    observer_->on_submitted(submission.stream.get(), submission.request->request(),
-                            submission.came_ns);
-    if (submission.needs_larger) observer_->on_set_aside(submission.stream.get());
-    core_.submit(std::move(submission));
+  for (std::unique_ptr<Job>& job : messages.submitted) {
+    observer_->on_submitted(job->stream.get(), job->request(), job->came_ns);
+    if (job->needs_larger) observer_->on_set_aside(job->stream.get());
+    core_.submit(std::move(job));
   }
   for (const std::shared_ptr<Stream>& stream : messages.cancelled) core_.cancel(stream.get());
   for (const std::shared_ptr<Stream>& stream : messages.displaced) {

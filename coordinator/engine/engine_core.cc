@@ -83,7 +83,7 @@ void EngineCore::run_step(bool trace) {
   null_step_due_ = false;
   Batch batch = scheduler_->schedule();
   std::vector<std::shared_ptr<Stream>> started = note_started(batch);
-  if (!batch.items.empty()) ++stats_.steps;
+  if (!batch.sequences.empty()) ++stats_.steps;
   in_flight_.emplace(std::move(batch), ++step_, trace);
   act<RunStep>(in_flight_->step);
   for (std::shared_ptr<Stream>& stream : started) act<NoteStarted>(std::move(stream));
@@ -92,12 +92,11 @@ void EngineCore::run_step(bool trace) {
 // Returns the streams of the requests whose first rows are in `batch`.
 std::vector<std::shared_ptr<Stream>> EngineCore::note_started(const Batch& batch) {
   std::vector<std::shared_ptr<Stream>> started;
-  for (const BatchItem& item : batch.items) {
-    const Sequence& sequence = *item.sequence;
-    const int64_t decoded = sequence.remaining() == 1 && sequence.generated_tokens() > 0 ? 1 : 0;
-    stats_.prompt_tokens += item.rows - decoded;
-    if (sequence.pages_sent().has_value() || sequence.generated_tokens() > 0) continue;
-    Job& job = jobs_.at(sequence.stream());
+  for (const Sequence* sequence : batch.sequences) {
+    const int64_t decoded = sequence->remaining() == 1 && sequence->generated_tokens() > 0 ? 1 : 0;
+    stats_.prompt_tokens += sequence->planned() - decoded;
+    if (sequence->pages_sent().has_value() || sequence->generated_tokens() > 0) continue;
+    Job& job = job_of(*sequence);
     if (std::exchange(job.started, true)) continue;
     started.push_back(job.stream);
   }
@@ -179,7 +178,7 @@ absl::StatusOr<bool> EngineCore::draw(Sequence& sequence, int output,
           sample_from_logits(request.sampling, question, request.logprobs, ranks, *logits);
       if (!drawn.ok()) {
         send_events();
-        fail(jobs_.at(sequence.stream()), drawn.status());
+        fail(job_of(sequence), drawn.status());
         return true;
       }
       sampled = *std::move(drawn);
@@ -203,34 +202,30 @@ absl::Status EngineCore::check_logits(const std::vector<float>& logits) const {
 
 // ---- Requests ----
 
-void EngineCore::submit(Submission submission) {
+void EngineCore::submit(std::unique_ptr<Job> submitted) {
   had_event_ = true;
-  const EngineRequest& request = submission.request->request();
   if (info_.ranks == 0) {
-    act<CloseStream>(std::move(submission.stream),
-                     unavailable("there was no group of workers yet"));
+    act<CloseStream>(submitted->stream, unavailable("there was no group of workers yet"));
     return;
   }
-  Job job = {.number = ++submitted_,
-             .request = std::move(submission.request),
-             .stream = std::move(submission.stream),
-             .open = request.n};
-  const int64_t context = submission.context > 0 ? submission.context : info_.servable_context();
+  const Stream* key = submitted->stream.get();
+  Job& job = *jobs_.emplace(key, std::move(submitted)).first->second;
+  job.number = ++submitted_;
+  job.open = job.request().n;
+  const int64_t context = job.context > 0 ? job.context : info_.servable_context();
   for (int32_t index = 0; index < job.open; ++index) {
     job.choices.push_back(
-        std::make_unique<Sequence>(*job.request, index, context, job.stream.get(), tokenizer_));
+        std::make_unique<Sequence>(job.prepared, index, context, job.stream.get(), tokenizer_));
   }
   unscheduled_ += job.open;
-  const Stream* key = job.stream.get();
-  if (request.deadline_ms > 0) deadlines_.emplace(request.deadline_ms, key);
-  Job& kept = jobs_.emplace(key, std::move(job)).first->second;
-  if (has_group() && alone_ == nullptr && fits(kept)) enqueue(kept);
+  if (job.request().deadline_ms > 0) deadlines_.emplace(job.request().deadline_ms, key);
+  if (has_group() && alone_ == nullptr && fits(job)) enqueue(job);
 }
 
 void EngineCore::send_events() {
   answers_ = nullptr;
   for (const PromptScores& scores : std::exchange(unsent_scores_, {})) {
-    Job& job = jobs_.at(scores.sequence->stream());
+    Job& job = job_of(*scores.sequence);
     record_origin(job);
     for (StreamEvent& event : score_events(scores)) act<AppendEvent>(job.stream, std::move(event));
   }
@@ -244,7 +239,7 @@ void EngineCore::send_events() {
 
 // If the choice has finished, its pages are already free; the last choice closes the stream.
 void EngineCore::emit(Sequence& sequence, StreamEvent event, const SequenceUpdate& update) {
-  Job& job = jobs_.at(sequence.stream());
+  Job& job = job_of(sequence);
   event.index = sequence.index();
   event.seed = sequence.seed();
   event.text = update.text;
@@ -288,14 +283,14 @@ void EngineCore::close(Job& job, const absl::Status& status) {
   act<CloseStream>(job.stream, status);
   closed_.push_back(job.stream.get());
   clear_strikes(job);
-  deadlines_.erase({job.request->request().deadline_ms, job.stream.get()});
+  deadlines_.erase({job.request().deadline_ms, job.stream.get()});
 }
 
 void EngineCore::cancel(const Stream* stream, const absl::Status& status) {
   had_event_ = true;
   send_events();
   const auto job = jobs_.find(stream);
-  if (job != jobs_.end()) cancel(job->second, status);
+  if (job != jobs_.end()) cancel(*job->second, status);
 }
 
 void EngineCore::cancel(Job& job, const absl::Status& status) {
@@ -310,13 +305,13 @@ void EngineCore::cut_off(const Stream* stream, const absl::Status& why) {
   had_event_ = true;
   send_events();
   const auto job = jobs_.find(stream);
-  if (job != jobs_.end()) fail(job->second, why);
+  if (job != jobs_.end()) fail(*job->second, why);
 }
 
 void EngineCore::end_late(int64_t now_ms) {
   if (!deadlines_.empty() && deadlines_.begin()->first <= now_ms) send_events();
   while (!deadlines_.empty() && deadlines_.begin()->first <= now_ms) {
-    cancel(jobs_.at(deadlines_.begin()->second),
+    cancel(*jobs_.at(deadlines_.begin()->second),
            absl::DeadlineExceededError("the request's deadline passed"));
   }
   if (!group_is_lost() || options_.max_outage_ms == 0) return;
@@ -326,14 +321,13 @@ void EngineCore::end_late(int64_t now_ms) {
   send_events();
   for (Job* job : jobs_in_order()) {
     // A request with a deadline waits until then.
-    if (job->request->request().deadline_ms == 0)
-      fail(*job, no_workers_for(options_.max_outage_ms));
+    if (job->request().deadline_ms == 0) fail(*job, no_workers_for(options_.max_outage_ms));
   }
 }
 
 void EngineCore::reject_unstarted(const Stream* stream, const absl::Status& why) {
   const auto job = jobs_.find(stream);
-  if (job != jobs_.end() && !job->second.started) cut_off(stream, why);
+  if (job != jobs_.end() && !job->second->started) cut_off(stream, why);
 }
 
 void EngineCore::fail(Job& job, const absl::Status& status) {
@@ -346,7 +340,7 @@ void EngineCore::fail(Job& job, const absl::Status& status) {
 
 std::vector<Job*> EngineCore::jobs_in_order() {
   std::vector<Job*> jobs;
-  for (auto& [stream, job] : jobs_) jobs.push_back(&job);
+  for (auto& [stream, job] : jobs_) jobs.push_back(job.get());
   std::sort(jobs.begin(), jobs.end(),
             [](const Job* a, const Job* b) { return a->number < b->number; });
   return jobs;
@@ -448,8 +442,8 @@ void EngineCore::group_formed(const GroupInfo& info) {
 
 GroupRequirements EngineCore::requirements() const {
   for (const auto& [stream, job] : jobs_) {
-    if (job.open > 0 && job.origin.has_value()) {
-      return {.numeric_class = job.origin->numeric_class};
+    if (job->open > 0 && job->origin.has_value()) {
+      return {.numeric_class = job->origin->numeric_class};
     }
   }
   return {};
@@ -511,9 +505,10 @@ void EngineCore::clear_strikes(Job& job) {
 // The rows of the running step were computed.
 void EngineCore::clear_computed_strikes() {
   if (suspects_ == 0) return;
-  for (const BatchItem& item : in_flight_->batch.items) {
-    Job& job = jobs_.at(item.sequence->stream());
-    if (job.open > 0 && item.sequence->computed() + item.rows >= job.strike_end) clear_strikes(job);
+  for (const Sequence* sequence : in_flight_->batch.sequences) {
+    Job& job = job_of(*sequence);
+    if (job.open > 0 && sequence->computed() + sequence->planned() >= job.strike_end)
+      clear_strikes(job);
   }
 }
 
@@ -523,14 +518,14 @@ void EngineCore::find_suspects(const absl::Status& why) {
   if (in_flight_->results != nullptr) {  // Lost at a request for logits or at its answer.
     if (in_flight_->next == in_flight_->draws.size()) return;
     const Sequence& sequence = *in_flight_->draws[in_flight_->next].sequence;
-    return mark_suspected(jobs_.at(sequence.stream()), sequence.length() + 1, why);
+    return mark_suspected(job_of(sequence), sequence.length() + 1, why);
   }
   // The end of each job's new rows, over all choices.
   std::map<uint64_t, std::pair<Job*, int64_t>> ends;
-  for (const BatchItem& item : in_flight_->batch.items) {
-    const int64_t end = item.sequence->computed() + item.rows;
-    if (end <= item.sequence->reached()) continue;
-    Job& job = jobs_.at(item.sequence->stream());
+  for (const Sequence* sequence : in_flight_->batch.sequences) {
+    const int64_t end = sequence->computed() + sequence->planned();
+    if (end <= sequence->reached()) continue;
+    Job& job = job_of(*sequence);
     auto& [suspected, last] = ends[job.number];
     suspected = &job;
     last = std::max(last, end);

@@ -50,7 +50,7 @@ class EngineCore {
   void logits(const std::vector<float>& logits);  // Logits of the whole vocabulary.
 
   // ---- Requests. One submitted before the first group ends with kUnavailable. ----
-  void submit(Submission submission);
+  void submit(std::unique_ptr<Job> job);
   // Its choices end with kCancelled, its stream with `status`. No effect after it has ended.
   void cancel(const Stream* stream, const absl::Status& status = absl::OkStatus());
   // Closes its stream with `why`, without another event.
@@ -91,6 +91,7 @@ class EngineCore {
   absl::StatusOr<bool> draw(Sequence& sequence, int output, const std::vector<float>* logits);
   absl::Status check_logits(const std::vector<float>& logits) const;
   void refuse_group(const absl::Status& why);
+  Job& job_of(const Sequence& sequence) { return *jobs_.at(sequence.stream()); }
   bool has_open_jobs() const { return jobs_.size() > closed_.size(); }
   bool has_work() const { return has_group() && scheduler_->running() + scheduler_->waiting() > 0; }
 
@@ -129,7 +130,7 @@ class EngineCore {
   StepResults answers_;  // Answers to the last step: freed while the next one runs.
   std::vector<PromptScores> unsent_scores_;  // Sent before drawn tokens.
   std::vector<UnsentToken> unsent_tokens_;
-  std::unordered_map<const Stream*, Job> jobs_;
+  std::unordered_map<const Stream*, std::unique_ptr<Job>> jobs_;
   std::set<std::pair<int64_t, const Stream*>> deadlines_;  // The deadlines of open jobs.
   std::vector<const Stream*> closed_;  // Jobs that are deleted when no step is running.
   int64_t unscheduled_ = 0;            // Open choices of jobs outside the scheduler.

@@ -95,21 +95,18 @@ absl::StatusOr<std::shared_ptr<Stream>> Inbox::submit(EngineRequest request) {
   }
   ASSIGN_OR_RETURN(const GroupInfo* group, group_for(request, serving, largest));
   ASSIGN_OR_RETURN(const Prefix prefix, group->prefix.find(request.prompt_ids));
-  const auto prepared =
-      std::make_shared<const PreparedRequest>(std::move(request), group->vocab, prefix);
-  const QueueLoad load = load_of(*prepared);
   std::shared_ptr<Stream> stream = make_stream();
-  Submission submission = {.request = prepared,
-                           .stream = stream,
-                           .came_ns = steady_now_ns(),
-                           .context = group->servable_context(),
-                           .needs_larger = group == &largest};
+  auto job = std::make_unique<Job>(std::move(request), group->vocab, prefix, stream);
+  job->came_ns = steady_now_ns();
+  job->context = group->servable_context();
+  job->needs_larger = group == &largest;
+  const QueueLoad load = load_of(job->prepared);
   MutexLock lock(&mutex_);
   RETURN_IF_ERROR(check_open());
   ASSIGN_OR_RETURN(std::vector<std::shared_ptr<Stream>> displaced,
-                   queue_.join(prepared->request(), load, stream));
+                   queue_.join(job->request(), load, stream));
   std::ranges::move(displaced, std::back_inserter(messages_.displaced));
-  messages_.submitted.push_back(std::move(submission));
+  messages_.submitted.push_back(std::move(job));
   untaken_choices_ += load.choices;
   changed_.notify_all();
   return stream;

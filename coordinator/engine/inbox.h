@@ -20,7 +20,7 @@ namespace lockstep {
 
 // Messages for the engine's thread. A cancellation never precedes its submission.
 struct Messages {
-  std::vector<Submission> submitted;
+  std::vector<std::unique_ptr<Job>> submitted;
   std::vector<std::shared_ptr<Stream>> cancelled;
   // They are displaced from the queue: they end with displaced(), unless they have begun.
   std::vector<std::shared_ptr<Stream>> displaced;

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Outputs are numbered in make_step()'s order: item by item, row by row.
+// Outputs are numbered in make_step()'s order: sequence by sequence, row by row.
 #include "coordinator/engine/step_in_flight.h"
 
 #include <algorithm>
@@ -43,11 +43,10 @@ std::vector<StreamEvent> score_events(const PromptScores& scores) {
 StepInFlight::StepInFlight(Batch batch_to_run, uint64_t number, bool trace)
     : batch(std::move(batch_to_run)) {
   int output = 0;
-  for (const BatchItem& item : batch.items) {
-    Sequence* sequence = item.sequence;
+  for (Sequence* sequence : batch.sequences) {
     const int64_t computed = sequence->computed();
-    const int64_t wanted = sequence->wanted_rows(computed, item.rows);
-    const int64_t scored = sequence->scored_by(computed + item.rows);
+    const int64_t wanted = sequence->wanted_rows(computed, sequence->planned());
+    const int64_t scored = sequence->scored_by(computed + sequence->planned());
     if (scored > sequence->scored()) {
       scores.push_back({.sequence = sequence,
                         .begin = sequence->scored(),
@@ -55,7 +54,8 @@ StepInFlight::StepInFlight(Batch batch_to_run, uint64_t number, bool trace)
                         .first_output = output});
     }
     output += static_cast<int>(wanted);
-    if (computes_last(item)) draws.push_back({.sequence = sequence, .output = output - 1});
+    const bool is_last = sequence->planned() == sequence->remaining();
+    if (is_last) draws.push_back({.sequence = sequence, .output = output - 1});
   }
   cluster::Step message = make_step(batch, number);
   message.set_trace(trace);

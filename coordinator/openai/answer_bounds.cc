@@ -3,6 +3,7 @@
 
 #include <algorithm>
 
+#include "base/field_error.h"
 #include "base/status.h"
 #include "coordinator/openai/error.h"
 
@@ -30,9 +31,8 @@ absl::Status check_choices(const ApiRequest& request) {
   const int64_t n = request.shared.has_n() ? request.shared.n() : 1;
   if (prompts * n <= kMaxChoices) return absl::OkStatus();
   return with_param(
-      invalid_argument(
-          "prompt: must have at most {} choices in one request, found {} prompts of {}",
-          kMaxChoices, prompts, n),
+      field_error("prompt", "must have at most {} choices in one request, found {} prompts of {}",
+                  kMaxChoices, prompts, n),
       "prompt");
 }
 
@@ -60,10 +60,11 @@ absl::Status ScoreCount::add(const ApiRequest& request, const EngineRequest& pro
   if (of_prompts_ > kMaxScores) {
     const char* field = request.echo ? "echo" : "prompt_logprobs";
     return with_param(
-        invalid_argument("{}: must be up to {} log-probabilities of prompts in one answer (for "
-                         "each token 1 + logprobs, n times), found more; stream it (echo), or send "
-                         "fewer prompts at once",
-                         field, kMaxScores),
+        field_error(field,
+                    "must be up to {} log-probabilities of prompts in one answer (for each token "
+                    "1 + logprobs, n times), found more; stream it (echo), or send fewer prompts "
+                    "at once",
+                    kMaxScores),
         field);
   }
   if (prompt.logprobs < 0 || prompt.max_tokens == kAllTokens) return absl::OkStatus();
@@ -75,9 +76,10 @@ absl::Status ScoreCount::add(const ApiRequest& request, const EngineRequest& pro
 absl::Status ScoreCount::check(int64_t scores) {
   if (scores <= kMaxScores) return absl::OkStatus();
   return with_param(
-      invalid_argument("logprobs: one answer must have at most {} log-probabilities (choices times "
-                       "max_tokens times 1 + logprobs), found {}; stream it, or ask for fewer",
-                       kMaxScores, scores),
+      field_error("logprobs",
+                  "one answer must have at most {} log-probabilities (choices times "
+                  "max_tokens times 1 + logprobs), found {}; stream it, or ask for fewer",
+                  kMaxScores, scores),
       "logprobs");
 }
 

@@ -83,12 +83,11 @@ void Scheduler::withdraw(Sequence* sequence) {
 
 void Scheduler::computed(const Batch& batch, int64_t time_ns) {
   if (time_ns > 0 && batch.rows > 0) cost_.learn(batch.work, time_ns);
-  for (const BatchItem& item : batch.items) {
-    Sequence& sequence = *item.sequence;
-    if (sequence.state() != Sequence::State::kRunning) continue;  // It ended meanwhile.
-    sequence.advance(item.rows);
-    pages_.publish(sequence);
-    if (sequence.computed() >= sequence.prompt_tokens()) release_followers(&sequence);
+  for (Sequence* sequence : batch.sequences) {
+    if (sequence->state() != Sequence::State::kRunning) continue;  // It ended meanwhile.
+    sequence->advance(sequence->planned());
+    pages_.publish(*sequence);
+    if (sequence->computed() >= sequence->prompt_tokens()) release_followers(sequence);
   }
 }
 
@@ -97,10 +96,10 @@ Batch Scheduler::schedule() {
   Batch batch;
   for (size_t index = 0; index < running_.size(); ++index) {
     Sequence* sequence = running_[index];
-    const int64_t rows = reserve(index, sequence->planned());
-    if (rows == 0) continue;
-    batch.items.push_back({.sequence = sequence, .rows = rows});
-    batch.work = batch.work.with(sequence->computed(), rows);
+    sequence->set_planned(reserve(index, sequence->planned()));
+    if (sequence->planned() == 0) continue;
+    batch.sequences.push_back(sequence);
+    batch.work = batch.work.with(sequence->computed(), sequence->planned());
   }
   batch.rows = batch.work.rows;
   LOCKSTEP_CHECK(batch.rows <= limits_.rows);

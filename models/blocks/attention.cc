@@ -33,19 +33,16 @@ void Attention::rotate_with_windows(Keys& keys) {
   for (size_t i = 0; i < rotates.size(); ++i) rotates[i] = windows[i] > 0;
 }
 
-AttentionSpec attention_spec(const Attention& a, int layer) {
-  return {
-      .head_dim = a.head_dim,
-      .heads = a.heads,
-      .kv_heads = a.kv_heads,
-      .scale = a.scale,
-      .window = a.windows[layer],
-      .cap = a.cap,
-      .layer = layer,
-      .slopes = a.slopes,
-      .sinks = a.sinks,
-      .chunk = a.chunks.empty() ? 0 : a.chunks[layer],
-  };
+AttentionAttrs attention_attrs(const Attention& a, int layer) {
+  return {.heads = a.heads,
+          .kv_heads = a.kv_heads,
+          .head_dim = a.head_dim,
+          .scale = a.scale,
+          .state = layer,
+          .window = a.windows[layer],
+          .chunk = a.chunks.empty() ? 0 : a.chunks[layer],
+          .cap = a.cap,
+          .slopes = {a.slopes.data(), static_cast<int64_t>(a.slopes.size())}};
 }
 
 Qkv separate_qkv(Graph& g, const Attention& a, Value x, const std::string& scope) {
@@ -69,8 +66,8 @@ Value rotated_attention(Graph& g, const Attention& a, Qkv qkv, int layer, const 
     }
   }
   if (a.ropes.query_scales.length > 0) q = g.position_scale(q, a.ropes.query_scales);
-  return g.linear(g.attention(q, k, v, attention_spec(a, layer)), out, hidden_axis(a.hidden),
-                  a.out_bias);
+  return g.linear(g.attention(q, k, v, attention_attrs(a, layer), a.sinks), out,
+                  hidden_axis(a.hidden), a.out_bias);
 }
 
 namespace {

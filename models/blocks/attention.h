@@ -70,7 +70,8 @@ Qkv separate_qkv(Graph& graph, const Attention& attention, Value x, const std::s
 // if configured; then attention and the output projection `out`.
 Value rotated_attention(Graph& graph, const Attention& attention, Qkv qkv, int layer,
                         const std::string& out);
-AttentionSpec attention_spec(const Attention& attention, int layer);
+// The slopes are a view of `attention`.
+AttentionAttrs attention_attrs(const Attention& attention, int layer);
 // `size` rows from `begin` in each of `count` runs of `run` rows.
 FusedPart rows_of_runs(const char* name, int64_t count, int64_t run, int64_t begin, int64_t size);
 

@@ -115,9 +115,9 @@ Block attention_by_kind(const Attention& of_windows, const FullHeads& heads, int
       const Value v = same ? k : g.linear(x, "v_proj", a.kv_axis(), a.qkv_bias);
       stored = {.layer = layer, .k = rotated(k, "k_norm"), .v = g.head_norm(v, "", head)};
     }
-    AttentionSpec spec = attention_spec(a, stored.layer);
-    spec.read_only = layer >= first_sharing;
-    const Value y = g.attention(q, stored.k, stored.v, spec);
+    AttentionAttrs attrs = attention_attrs(a, stored.layer);
+    attrs.read_only = layer >= first_sharing;
+    const Value y = g.attention(q, stored.k, stored.v, attrs);
     return g.linear(y, "o_proj", hidden_axis(a.hidden), a.out_bias);
   };
 }

@@ -14,6 +14,7 @@ namespace {
 std::vector<int64_t> read_chunks(Keys& keys, const std::vector<bool>& rotates) {
   const int64_t chunk = keys.count("attention_chunk_size", kMaxPositions, 8192);
   std::vector<int64_t> chunks;
+  chunks.reserve(rotates.size());
   for (const bool rotated : rotates) chunks.push_back(rotated ? chunk : 0);
   const Json types = keys.list("layer_types", rotates.size());
   for (size_t i = 0; i < types.size(); ++i) {
@@ -34,7 +35,8 @@ PositionScales read_temperature(Keys& keys, double positions) {
   if (!tuning.is_boolean() && !tuning.is_number_integer()) {  // Early files have 4 here.
     keys.fail("attn_temperature_tuning", "must be true or false, found {}", describe(tuning));
   }
-  if (tuning == false || tuning == 0) return {};
+  const bool tunes = tuning.is_boolean() ? tuning.get<bool>() : tuning != 0;
+  if (!tunes) return {};
   const double beta = keys.number("attn_scale", 0, 1000, 0.1);
   const int64_t length = keys.count("floor_scale", kMaxPositions, 8192);
   return scales_of_log(keys, "floor_scale", beta, length, 1, positions);
@@ -52,7 +54,7 @@ Value attend(Graph& g, const Attention& a, Value x, int layer) {
   } else if (a.ropes.query_scales.length > 0) {
     q = g.position_scale(q, a.ropes.query_scales);
   }
-  return g.linear(g.attention(q, k, v, attention_spec(a, layer)), "o_proj", hidden_axis(a.hidden),
+  return g.linear(g.attention(q, k, v, attention_attrs(a, layer)), "o_proj", hidden_axis(a.hidden),
                   a.out_bias);
 }
 

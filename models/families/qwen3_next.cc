@@ -114,7 +114,7 @@ Value gated_attention(Graph& g, const Attention& a, Value x, int layer) {
   const Value k = g.linear(x, "k_proj", a.kv_axis(), a.qkv_bias);
   const Value v = g.linear(x, "v_proj", a.kv_axis(), a.qkv_bias);
   const Value key = rotated(k, "k_norm");
-  const Value y = g.attention(rotated(q, "q_norm"), key, v, attention_spec(a, layer));
+  const Value y = g.attention(rotated(q, "q_norm"), key, v, attention_attrs(a, layer));
   return g.linear(g.mul(g.map(gate, Function::kSigmoid), y), "o_proj", hidden_axis(a.hidden),
                   a.out_bias);
 }

@@ -257,7 +257,7 @@ TEST(FuseGatedLinearTest, CpusFloat32AndOtherReadersPreventFusion) {
 struct RotatedModel {
   Fixture f;
   Value q, k, v;
-  AttentionSpec spec = {.head_dim = 4, .heads = 4, .kv_heads = 4, .scale = 0.5f};
+  AttentionAttrs attrs = {.heads = 4, .kv_heads = 4, .head_dim = 4, .scale = 0.5f};
 
   RotatedModel(bool same_table, bool same_columns) {
     const auto heads = [&](const char* name) {
@@ -273,7 +273,7 @@ struct RotatedModel {
     v = heads("v");
   }
   Graph fused(const CompileOptions& options) {
-    f.finish(f.graph.linear(f.graph.attention(q, k, v, spec), "o", kHidden));
+    f.finish(f.graph.linear(f.graph.attention(q, k, v, attrs), "o", kHidden));
     return fuse_rope(f.graph, options);
   }
 };
@@ -299,7 +299,7 @@ TEST(FuseRopeTest, OtherTablesColumnsOrReadersPreventRopeFusion) {
   EXPECT_EQ(count_ops(RotatedModel(false, true).fused(gpus), Op::kRope), 2);
   EXPECT_EQ(count_ops(RotatedModel(true, false).fused(gpus), Op::kRope), 2);
   RotatedModel shared(true, true);  // A second attention reads the keys.
-  shared.f.graph.attention(shared.q, shared.k, shared.v, shared.spec);
+  shared.f.graph.attention(shared.q, shared.k, shared.v, shared.attrs);
   EXPECT_EQ(count_ops(shared.fused(gpus), Op::kRopeAttention), 0);
 }
 

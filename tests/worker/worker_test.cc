@@ -11,9 +11,9 @@
 
 #include "base/status.h"
 #include "checkpoint/weight_source.h"
+#include "tests/support/cluster/local_collectives.h"
 #include "tests/support/steps.h"
 #include "tests/support/tiny_program.h"
-#include "worker/collectives/local.h"
 #include "worker/kernels/find.h"
 
 namespace lockstep {

@@ -39,7 +39,7 @@ class Sequence {
   };
 
   // `context`: its token limit, drawn tokens included. `request`, `stream` and `tokenizer` (null:
-  // no text) outlive the sequence.
+  // no text) outlive it.
   Sequence(const PreparedRequest& request, int32_t index, int64_t context, Stream* stream,
            const Tokenizer* tokenizer);
 
@@ -53,7 +53,7 @@ class Sequence {
   uint64_t number() const { return number_; }
   void queued(uint64_t number, const Sequence* first) { number_ = number, first_ = first; }
   bool has_begun() const { return first_->state_ != State::kWaiting; }  // Its request has begun.
-  int64_t planned() const { return planned_; }  // Rows in the step being planned.
+  int64_t planned() const { return planned_; }  // Rows in the next step, or in the running one.
   void set_planned(int64_t rows) { planned_ = rows; }
 
   // Prompt and generated tokens.

@@ -54,7 +54,7 @@ class ReloadingTlsTest : public ::testing::Test {
   const Authority authority_;
   const Authority others_;
   const Authority::Identity identity_ = authority_.sign("own");
-  const TlsFiles files_ = {identity_.cert, identity_.key, authority_.path()};
+  const TlsFiles files_ = tls_files(identity_, authority_);
 };
 
 TEST_F(ReloadingTlsTest, ABrokenFileKeepsTheLastGoodOnesAndLogsOneLine) {

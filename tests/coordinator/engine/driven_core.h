@@ -34,7 +34,7 @@ class Driven {
 
   std::shared_ptr<Stream> submit(EngineRequest request) {
     auto stream = std::make_shared<Stream>();
-    core_.submit({std::make_shared<PreparedRequest>(std::move(request), model_.vocab), stream});
+    core_.submit(std::make_unique<Job>(std::move(request), model_.vocab, Prefix{}, stream));
     return stream;
   }
   // Takes the actions: keeps a step or a fetch for the group, appends events to their streams.

@@ -140,7 +140,7 @@ TEST_F(EngineRecoveryTest, RequestsThatArriveWithoutAGroupAreServedByTheNextOne)
 TEST_F(EngineRecoveryTest, RequestsAreRefusedBeforeTheFirstGroup) {
   EngineCore core(nullptr, {});
   auto stream = std::make_shared<Stream>();
-  core.submit({std::make_shared<PreparedRequest>(requests_[0], model_.vocab), stream});
+  core.submit(std::make_unique<Job>(requests_[0], model_.vocab, Prefix{}, stream));
   const std::vector<EngineAction> actions = core.take_actions();
   ASSERT_EQ(actions.size(), 1u);
   EXPECT_EQ(std::get<engine_action::CloseStream>(actions[0]).status.code(),

@@ -253,13 +253,10 @@ TEST(GrpcFrontTest, AThousandIdleConnectionsAreServed) {
 
 // ---- TLS ----
 
-struct TlsPort {
-  explicit TlsPort(bool mutual = false)
-      : port({identity.cert, identity.key, mutual ? authority.path() : std::string()}) {}
-  TlsClientOptions client() const { return {.ca = authority.path(), .protocol = "h2"}; }
+struct TlsPort : ServerTls {
+  explicit TlsPort(bool mutual = false) : port(files(mutual)) {}
+  TlsClientOptions client() const { return ServerTls::client("h2"); }
 
-  Authority authority;
-  Authority::Identity identity = authority.sign("server");
   Port port;
 };
 
@@ -332,10 +329,8 @@ TEST(GrpcFrontTest, EndlessKeyUpdatesEndTheConnection) {
 }
 
 TEST(GrpcFrontTest, AHandshakeHasTenSeconds) {
-  const Authority authority;
-  const Authority::Identity identity = authority.sign("server");
-  const auto context =
-      TlsContext::load({identity.cert, identity.key, ""}, "test", TlsProtocol::kHttp2);
+  const ServerTls server;
+  const auto context = TlsContext::load(server.files(), "test", TlsProtocol::kHttp2);
   ASSERT_TRUE(context.ok()) << context.status();
   int pair[2];
   ASSERT_EQ(socketpair(AF_UNIX, SOCK_STREAM | SOCK_NONBLOCK, 0, pair), 0);

@@ -36,13 +36,11 @@ class Bench {
   std::vector<std::pair<Sequence*, int64_t>> step() {
     const Batch batch = scheduler_.schedule();
     std::vector<std::pair<Sequence*, int64_t>> rows;
-    for (const BatchItem& item : batch.items) {
-      rows.emplace_back(item.sequence, item.rows);
-    }
+    for (Sequence* sequence : batch.sequences) rows.emplace_back(sequence, sequence->planned());
     scheduler_.computed(batch, step_ns(batch.work));
-    for (const BatchItem& item : batch.items) {
-      if (item.sequence->remaining() > 0) continue;
-      if (item.sequence->append(7)) scheduler_.remove(item.sequence);
+    for (Sequence* sequence : batch.sequences) {
+      if (sequence->remaining() > 0) continue;
+      if (sequence->append(7)) scheduler_.remove(sequence);
     }
     return rows;
   }

@@ -117,7 +117,7 @@ void EngineSide::logits(const std::vector<float>& logits) {
 
 void EngineSide::feed() {
   Messages messages = inbox_->take(0);
-  for (Submission& submission : messages.submitted) core_.submit(std::move(submission));
+  for (std::unique_ptr<Job>& job : messages.submitted) core_.submit(std::move(job));
   for (const std::shared_ptr<Stream>& stream : messages.cancelled) core_.cancel(stream.get());
   for (const std::shared_ptr<Stream>& stream : messages.displaced) {
     core_.reject_unstarted(stream.get(), displaced());

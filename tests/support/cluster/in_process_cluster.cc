@@ -10,8 +10,8 @@
 #include "models/models.h"
 #include "models/tensor_names.h"
 #include "sharding/scheme.h"
+#include "tests/support/cluster/local_collectives.h"
 #include "worker/collectives/devices/choice.h"
-#include "worker/collectives/local.h"
 
 namespace lockstep {
 namespace {

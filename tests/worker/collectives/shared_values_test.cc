@@ -13,9 +13,9 @@
 #include <vector>
 
 #include "base/status.h"
+#include "tests/support/cluster/local_collectives.h"
 #include "tests/support/processes/child_process.h"
 #include "worker/collectives/host/rendezvous.h"
-#include "worker/collectives/local.h"
 
 namespace lockstep {
 namespace {

@@ -20,7 +20,7 @@
 #include "base/status.h"
 #include "worker/collectives/host/region.h"
 #include "worker/collectives/host/unix_socket.h"
-#include "worker/collectives/local.h"
+#include "worker/collectives/single.h"
 
 namespace lockstep {
 namespace {

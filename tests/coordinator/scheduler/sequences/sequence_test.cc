@@ -189,7 +189,9 @@ TEST(BatchTest, RowsLieEndToEndAndOutputsAtLastTokensOnly) {
   a.advance(1);
   a.pages() = {3, 1};
   b.pages() = {0};
-  const cluster::Step step = make_step({.items = {{&a, 4}, {&b, 2}}, .rows = 6}, 17);
+  a.set_planned(4);
+  b.set_planned(2);
+  const cluster::Step step = make_step({.sequences = {&a, &b}, .rows = 6}, 17);
   EXPECT_EQ(step.step(), 17u);
   EXPECT_EQ(step.tokens_size(), 6);
   EXPECT_EQ(step.tokens(0), long_prompt.request().prompt_ids[1]);

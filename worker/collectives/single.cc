@@ -1,6 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// The in-process group, and the group of one rank.
-#include "worker/collectives/local.h"
+#include "worker/collectives/single.h"
 
 #include <atomic>
 #include <cstring>
@@ -46,22 +45,5 @@ class SingleCollective final : public Collective {
 }  // namespace
 
 std::unique_ptr<Collective> single_collective() { return std::make_unique<SingleCollective>(); }
-
-std::vector<std::unique_ptr<Collective>> local_collectives(int ranks,
-                                                           std::chrono::nanoseconds timeout,
-                                                           int64_t shared_bytes) {
-  LOCKSTEP_CHECK(ranks >= 1);
-  std::vector<std::unique_ptr<Collective>> group;
-  if (ranks == 1) {
-    group.push_back(single_collective());
-    return group;
-  }
-  const std::shared_ptr<Region> region =
-      Region::in_process({.ranks = ranks, .shared_bytes = shared_bytes});
-  for (int rank = 0; rank < ranks; ++rank) {
-    group.push_back(std::make_unique<SharedMemoryCollective>(region, rank, timeout));
-  }
-  return group;
-}
 
 }  // namespace lockstep
