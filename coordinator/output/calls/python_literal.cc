@@ -144,6 +144,11 @@ class Reader {
     *json += '{';
     bool is_first = true;
     for (skip_blanks(); !take('}'); is_first = false) {
+      // Python has no list or dict as a key. A tuple is refused, too: each level of keys within
+      // keys would double the backslashes of the JSON of the one below.
+      if (text_.empty() || std::string_view("[({").find(text_.front()) != std::string_view::npos) {
+        return false;
+      }
       std::string key;
       if (!value(&key)) return false;
       if (!is_first) *json += ", ";
