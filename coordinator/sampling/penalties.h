@@ -21,8 +21,9 @@ class LogitRules {
     int32_t id = 0;
     bool in_prompt = false;
     bool stop = false;
-    bool ends_bad_word = false;
     float bias = 0;
+    int32_t first_bad_word = 0;
+    int32_t bad_words = 0;  // From that one on: those that end with this id.
   };
 
   // Ids outside [0, vocab) are left out.
@@ -35,9 +36,9 @@ class LogitRules {
 
   // How many tokens before the last one of a bad word decide, at most.
   size_t longest_prefix() const { return longest_prefix_; }
-  // Whether a bad word would be whole with this token. `before`: the tokens that were generated
-  // last, up to longest_prefix() of them.
-  bool completes_bad_word(int32_t id, std::span<const int32_t> before) const;
+  // Whether a bad word would be whole with this rule's token. `before`: the tokens that were
+  // generated last, up to longest_prefix() of them.
+  bool completes_bad_word(const Rule& rule, std::span<const int32_t> before) const;
   const std::string& mask() const { return mask_; }  // See cluster.Output.
 
   // Adds the edit of one token that was generated this often, where there is one.
@@ -46,7 +47,7 @@ class LogitRules {
 
  private:
   std::vector<Rule> rules_;
-  std::vector<std::vector<int32_t>> bad_words_;
+  std::vector<std::vector<int32_t>> bad_words_;  // By their last ids.
   size_t longest_prefix_ = 0;
   std::string mask_;
   float repetition_;
