@@ -33,11 +33,11 @@ constexpr int kBacklog = 4096;
 constexpr std::chrono::milliseconds kPause{20};         // The system is short of something.
 constexpr std::chrono::milliseconds kLookInterval{10};  // Between looks for closed connections.
 
-// By a name without a file anybody may connect. Connections by others have no credentials.
+// By a name without a file anybody may connect. The pid of one of another namespace is 0.
 bool is_another_users(int connection) {
   ucred peer = {};
   socklen_t bytes = sizeof peer;
-  return getsockopt(connection, SOL_SOCKET, SO_PEERCRED, &peer, &bytes) == 0 && peer.pid != 0 &&
+  return getsockopt(connection, SOL_SOCKET, SO_PEERCRED, &peer, &bytes) == 0 &&
          peer.uid != geteuid() && peer.uid != 0;
 }
 
