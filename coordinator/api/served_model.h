@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <string>
 
+#include "base/status.h"
 #include "base/system/clock.h"
 #include "coordinator/admission/queue_times.h"
 #include "coordinator/api/api_keys.h"
@@ -22,10 +23,20 @@ struct ServedModel {
   const ApiKeys* keys = nullptr;      // That clients need one of; null: none.
   KeptStreams* kept = nullptr;        // What clients can resume; null: nothing.
   const QueueTimes* queue = nullptr;  // By which requests that would wait too long are refused.
+  int32_t lowest_priority = 0;        // Of clients without keys.
 
   // Whether it would begin in time, as far as that is known.
   absl::Status check_wait(const Request& request) const {
     return queue != nullptr ? queue->check(request, steady_now_ns()) : absl::OkStatus();
+  }
+  // Whether a request may be served before so many others. `pass`: of its key; null: it has none.
+  absl::Status check_priority(const Pass* pass, int32_t priority) const {
+    if (pass != nullptr) return pass->check_priority(priority);
+    if (priority >= lowest_priority) return absl::OkStatus();
+    return invalid_argument(
+        "priority: must be {} or more, found {}; start the server with --lowest-priority {}, or "
+        "with --api-keys",
+        lowest_priority, priority, priority);
   }
   // Whether a request may be resumable.
   absl::Status check_resumable() const {

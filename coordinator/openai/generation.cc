@@ -212,9 +212,7 @@ absl::StatusOr<Request> Generation::to_engine(const ApiRequest& request, size_t 
     RETURN_IF_ERROR(bound_response(model.max_context(), &one));
   }
   one.id = facts_.id;
-  if (const std::shared_ptr<Pass> pass = exchange_->pass(); pass != nullptr) {
-    RETURN_IF_ERROR(pass->check_priority(one.priority));
-  }
+  RETURN_IF_ERROR(context_->served.check_priority(exchange_->pass().get(), one.priority));
   one.client = exchange_->client();
   one.endpoint = exchange_->request().path;
   one.traceparent = traceparent_of(exchange_->request());

@@ -126,6 +126,10 @@ std::vector<Flag> PortFlags::flags() {
        "File of lines NAME KEY [requests=N] [priority=M]: clients of both ports need one of the "
        "keys (Authorization: Bearer KEY), have at most N requests at once, and may ask for "
        "priorities of M (0) and above"},
+      {"--lowest-priority", &lowest_priority,
+       "The lowest priority that clients may ask for without --api-keys: lower ones are served "
+       "first",
+       FlagValues{.min = -1000, .max = 0}},
       {"--allow-host", &browsers.hosts,
        "Names that a browser may call the HTTP ports by where they are reached from this machine "
        "alone and without a key, as by a proxy here: chat.example.com",
@@ -170,6 +174,7 @@ absl::StatusOr<std::unique_ptr<ServedPorts>> ServedPorts::start(ServedModel serv
     ASSIGN_OR_RETURN(ports->keys_, ApiKeys::load(flags.api_keys));
     served.keys = ports->keys_.get();
   }
+  served.lowest_priority = flags.lowest_priority;
   ports->pool_ = std::make_unique<TaskPool>(TaskPoolOptions{.threads = flags.api_threads});
   const bool has_grpc = flags.grpc_address != "off";
   const bool has_http = flags.http_address != "off";

@@ -41,6 +41,7 @@ struct PortFlags {
   TlsFiles tls;                       // Of all three.
   std::vector<std::string> insecure;  // Ports that may be plain off loopback.
   std::string api_keys;               // A file; "": everybody may call.
+  int lowest_priority = 0;            // Without keys.
   http::BrowserRules browsers;
   openai::ApiOptions openai;
 

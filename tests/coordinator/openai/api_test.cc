@@ -264,6 +264,7 @@ TEST(OpenAiApiTest, BadRequestsAre400AndNameTheField) {
   refused({{"temperature", 101}}, "temperature", "temperature: want 0 to 100, found 101");
   refused({{"temperature", "hot"}}, "temperature", "want a number, found \"hot\"");
   refused({{"max_tokens", -1}}, "max_tokens", "max_tokens: want 0 to");
+  refused({{"priority", -1}}, "priority", "priority: must be 0 or more, found -1");
   refused({{"stop_token_ids", {99999}}}, "stop_token_ids",
           "stop_token_ids: must be token ids of 0");
   refused({{"messages", OrderedJson::array()}}, "messages", "at least one message, found none");
