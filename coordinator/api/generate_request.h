@@ -3,7 +3,9 @@
 // The same for gRPC, for `lockstep generate` and for a line of its --input.
 #pragma once
 
+#include <optional>
 #include <string>
+#include <utility>
 
 #include "absl/status/statusor.h"
 #include "coordinator/engine/request.h"
@@ -15,6 +17,22 @@ namespace lockstep {
 // kInvalidArgument, one line, names the field, what was wanted and what was found. All limits
 // (limits.h) are checked before anything is copied or tokenized. Thread-safe.
 absl::StatusOr<Request> to_request(const v1::GenerateRequest& message, const Model& model);
+
+// Requests that differ in their prompts alone: the lists that they share, which may be large, are
+// checked and read with the first. One thread.
+class RequestBatch {
+ public:
+  // `model` outlives it.
+  RequestBatch(v1::GenerateRequest shared, const Model& model)
+      : shared_(std::move(shared)), model_(model) {}
+  // As to_request(); `prompt` has the fields that are its own.
+  absl::StatusOr<Request> add(const v1::GenerateRequest& prompt);
+
+ private:
+  v1::GenerateRequest shared_;  // After the first without lists.
+  const Model& model_;
+  std::optional<Request> first_;  // Its lists.
+};
 
 // One JSON object in GenerateRequest's spellings (prompt_ids as a list), plus "logits": true.
 absl::StatusOr<v1::GenerateRequest> generate_request_from_json(const std::string& line,

@@ -52,10 +52,6 @@ struct ApiRequest {
   std::vector<std::string> unknown_fields;     // Names that no table has, which were passed over.
   // By GenerateRequest's field, the JSON field that it was read from.
   std::map<std::string_view, const char*> names;
-
-  // Prompt `index` with what all share. One at a time: a small body may have many prompts and large
-  // fields.
-  v1::GenerateRequest message(size_t index) const;
 };
 
 // kInvalidArgument, with the field as param: no JSON, a value out of its range, or one that is

@@ -133,8 +133,9 @@ absl::Status Generation::submit(const ApiRequest& request,
                                 std::vector<std::shared_ptr<Stream>>* streams) {
   RETURN_IF_ERROR(check_choices(request));
   ScoreCount scores;
+  RequestBatch batch(request.shared, *context_->served.model);
   for (size_t prompt = 0; prompt < request.prompts.size(); ++prompt) {
-    ASSIGN_OR_RETURN(Request one, to_engine(request, prompt));
+    ASSIGN_OR_RETURN(Request one, to_engine(request, prompt, &batch));
     if (!request.stream) {
       RETURN_IF_ERROR(scores.add(request, one, context_->served.model->max_context()));
     }
@@ -154,7 +155,8 @@ absl::Status Generation::start_kept(const ApiRequest& request) {
   const std::string_view given = exchange_->request().header("X-Request-Id");
   const absl::Status named = given.empty() ? absl::OkStatus() : check_kept_id(given);
   if (!named.ok()) return with_param(named, "X-Request-Id");
-  ASSIGN_OR_RETURN(Request one, to_engine(request, 0));
+  RequestBatch batch(request.shared, *served.model);
+  ASSIGN_OR_RETURN(Request one, to_engine(request, 0, &batch));
   RETURN_IF_ERROR(served.check_wait(one));
   const std::shared_ptr<const AnswerFacts> facts = take_facts();
   KeptRequest wanted = {.name = {.owner = served.owner_of(one.client), .id = facts->id},
@@ -205,9 +207,10 @@ AnswerFacts Generation::facts_of(const ApiRequest& request) const {
 }
 
 // Checked, rendered, tokenized; what only the tokens say is added to the facts.
-absl::StatusOr<Request> Generation::to_engine(const ApiRequest& request, size_t prompt) {
+absl::StatusOr<Request> Generation::to_engine(const ApiRequest& request, size_t prompt,
+                                              RequestBatch* batch) {
   const Model& model = *context_->served.model;
-  ASSIGN_OR_RETURN(Request one, to_request(request.message(prompt), model));
+  ASSIGN_OR_RETURN(Request one, batch->add(request.prompts[prompt]));
   if (endpoint_ == kResponses && request.stream) {
     RETURN_IF_ERROR(bound_response(model.max_context(), &one));
   }
