@@ -16,6 +16,8 @@ constexpr int64_t kMaxChoices = 4'096;
 constexpr int64_t kMaxScores = 1 << 20;
 // Four of the last events have them all, and wait to be read with others'.
 constexpr int64_t kMaxResponseScores = 1 << 17;
+// Twice as much is in memory for a moment.
+constexpr int64_t kMaxRepeated = 64 << 20;
 
 // The log-probabilities of one token of an answer.
 int64_t scores_per_token(const Request& request) {
@@ -49,6 +51,17 @@ absl::Status bound_response(int64_t context, Request* request) {
                        "stream it",
                        scores_per_token(*request), most, request->max_tokens),
       "max_output_tokens");
+}
+
+absl::Status RepeatCount::add(const ApiRequest& request, int64_t prompt_bytes) {
+  bytes_ += request.n * prompt_bytes;
+  if (bytes_ <= kMaxRepeated) return absl::OkStatus();
+  const char* field = request.echo ? "echo" : "return_token_ids";
+  return with_param(
+      invalid_argument("{}: one answer must repeat at most {} bytes of prompts in its "
+                       "choices, found more; stream it, or ask for fewer",
+                       field, kMaxRepeated),
+      field);
 }
 
 absl::Status ScoreCount::add(const ApiRequest& request, const Request& prompt, int64_t context) {

@@ -18,6 +18,18 @@ absl::Status check_choices(const ApiRequest& request);
 // more.
 absl::Status bound_response(int64_t context, Request* request);
 
+// What an answer that is made whole in memory repeats of its prompts: each choice has the prompt's
+// text (echo) and ids (return_token_ids).
+class RepeatCount {
+ public:
+  // Before anything is computed. `prompt_bytes`: in one choice, as JSON. kInvalidArgument: the
+  // answer would be too large.
+  absl::Status add(const ApiRequest& request, int64_t prompt_bytes);
+
+ private:
+  int64_t bytes_ = 0;
+};
+
 // The log-probabilities of an answer that is made whole in memory. Errors are kInvalidArgument.
 class ScoreCount {
  public:

@@ -129,15 +129,26 @@ absl::Status Generation::answer(std::vector<std::shared_ptr<Stream>>* streams) {
   return absl::OkStatus();
 }
 
+// The JSON of the newest prompt in each choice of a whole answer.
+int64_t Generation::repeated_bytes() const {
+  constexpr int64_t kIdBytes = 8;
+  int64_t bytes = 0;
+  if (!facts_.echo.empty()) bytes += std::ssize(write_json(facts_.echo.back()));
+  const bool has_ids = facts_.token_ids && endpoint_ == kCompletions;
+  return has_ids ? bytes + kIdBytes * std::ssize(facts_.prompt_ids.back()) : bytes;
+}
+
 absl::Status Generation::submit(const ApiRequest& request,
                                 std::vector<std::shared_ptr<Stream>>* streams) {
   RETURN_IF_ERROR(check_choices(request));
   ScoreCount scores;
+  RepeatCount repeats;
   RequestBatch batch(request.shared, *context_->served.model);
   for (size_t prompt = 0; prompt < request.prompts.size(); ++prompt) {
     ASSIGN_OR_RETURN(Request one, to_engine(request, prompt, &batch));
     if (!request.stream) {
       RETURN_IF_ERROR(scores.add(request, one, context_->served.model->max_context()));
+      RETURN_IF_ERROR(repeats.add(request, repeated_bytes()));
     }
     RETURN_IF_ERROR(context_->served.check_wait(one));
     ASSIGN_OR_RETURN(std::shared_ptr<Stream> stream,

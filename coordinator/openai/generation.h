@@ -56,6 +56,7 @@ class Generation : public std::enable_shared_from_this<Generation> {
   absl::Status start_kept(const ApiRequest& request);
   bool goes_on_without_tools(const ApiRequest& request) const;
   absl::StatusOr<Request> to_engine(const ApiRequest& request, size_t prompt, RequestBatch* batch);
+  int64_t repeated_bytes() const;
   AnswerFacts facts_of(const ApiRequest& request) const;
   absl::Status check_deadline() const;
   void stream_answer() ABSL_LOCKS_EXCLUDED(mutex_);

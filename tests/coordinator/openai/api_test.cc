@@ -311,6 +311,22 @@ TEST(OpenAiApiTest, BadRequestsAre400AndNameTheField) {
                "model", "model_not_found", "there is no model gpt-4o");
 }
 
+TEST(OpenAiApiTest, WhatAWholeAnswerRepeatsOfItsPromptsIsBounded) {
+  ApiServer server;
+  const Tokenizer& tokenizer = *server.model().tokenizer();
+  int32_t longest = 0;
+  for (int32_t id = 0; id < 3072; ++id) {
+    if (tokenizer.token_text(id).size() > tokenizer.token_text(longest).size()) longest = id;
+  }
+  OrderedJson body = {{"prompt", std::vector(32, std::vector<int32_t>(900, longest))},
+                      {"n", 128},
+                      {"max_tokens", 1},
+                      {"echo", true},
+                      {"return_token_ids", true}};
+  expect_error(server.post("/v1/completions", body.dump()), 400, "echo", nullptr,
+               "echo: one answer must repeat at most 67108864 bytes of prompts in its choices");
+}
+
 TEST(OpenAiApiTest, WhatChangesNothingIsTaken) {
   ApiServer server;
   const OrderedJson plain = server.post_json("/v1/chat/completions", kTalk);
