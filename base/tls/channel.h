@@ -32,6 +32,10 @@ class Channel {
       : descriptor_(descriptor), tls_(std::move(tls)) {}
 
   bool is_tls() const { return tls_ != nullptr; }
+  // Whether the next read goes on with a handshake.
+  bool is_handshaking() const;
+  // Whether it has not begun, and the peer has ended its side: it will never be done.
+  bool is_abandoned() const;
   Progress read(char* bytes, size_t size);
   Progress write(std::string_view bytes);
   // Says that nothing more will be sent.

@@ -20,6 +20,9 @@ struct TlsClientOptions {
   std::string protocol;          // ALPN; "": none is offered.
 };
 
+// What the server sends to a client whose ClientHello comes together with the end of its side.
+std::string answer_to_abandoned_hello(const std::string& address);
+
 // One thread.
 class TlsClient {
  public:

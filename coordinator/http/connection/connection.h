@@ -24,6 +24,8 @@ class Connection : public std::enable_shared_from_this<Connection> {
   const std::string& network() const { return network_; }
 
   void start(int descriptor);
+  // Goes on with the handshake, at its turn (IoThread::await_handshake()).
+  void shake_hands();
   // Looks at the deadlines.
   void tick(Clock::time_point now);
   void drain();
@@ -52,6 +54,7 @@ class Connection : public std::enable_shared_from_this<Connection> {
   void wait_readable();
   void wait_writable();
   void receive();
+  void read_within_memory();
   void read_rounds();
   void discard();
   void on_end_of_input(Channel::Outcome outcome);
