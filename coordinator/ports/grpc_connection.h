@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// A client's connection to the public gRPC port: its bytes are carried to gRPC and back.
+// A client's connection to a gRPC port: its bytes are carried to gRPC and back.
 #pragma once
 
 #include <chrono>
@@ -34,6 +34,7 @@ class GrpcConnection {
     int inner = -1;
     std::shared_ptr<ssl_st> tls = nullptr;  // Null: plain.
     std::function<int()> open_inner = nullptr;
+    bool wants_proof = false;  // It ends after 10 s without trust().
   };
   GrpcConnection(Ends ends, const GrpcPace& pace, Clock::time_point now);
   // Closes both.
@@ -51,8 +52,15 @@ class GrpcConnection {
   void on_client(uint32_t events, const Turn& turn);
   void on_inner(uint32_t events, const Turn& turn);
   void on_time(const Turn& turn);
+  // Goes on with the handshake, if waits_for_turn().
+  void on_turn(const Turn& turn);
+  // Its peer has proved who it is: it is paced no more.
+  void trust(Clock::time_point now);
 
   bool is_over() const { return is_over_; }
+  // Whether it has something to do that takes long: on_turn() is to be called, when others had
+  // their turns.
+  bool waits_for_turn() const { return waits_for_turn_; }
   // The events that it waits for. Of inner() nullopt: it is not to be watched.
   uint32_t client_events() const;
   std::optional<uint32_t> inner_events() const;
@@ -72,13 +80,14 @@ class GrpcConnection {
   Ends ends_;
   Channel outside_;
   std::optional<Channel> inside_;
-  GrpcPace pace_;
+  std::optional<GrpcPace> pace_;  // Nothing: it is trusted.
   std::string to_grpc_;
   std::string to_client_;
   int64_t received_ = 0;
   bool client_ended_ = false;  // It sends no more.
   bool wants_write_ = false;   // TLS has to send before it receives.
-  bool has_hung_up_ = false;   // gRPC takes no more: what it has sent is carried on.
+  bool waits_for_turn_ = false;
+  bool has_hung_up_ = false;  // gRPC takes no more: what it has sent is carried on.
   bool is_over_ = false;
   Clock::time_point resume_ = kNever;  // Nothing is received before.
   Clock::time_point deadline_ = kNever;

@@ -31,12 +31,16 @@ void set_limits(grpc::ServerBuilder& builder, const ConnectionLimits& limits);
 // them: reflection and health.
 void serve_nothing_else(grpc::ServerBuilder& builder);
 
+// Whether connections come through a GrpcFront, which ends TLS and paces clients: all of them, or
+// those that are not kept, which then have 10 s. kNone is for clients that need neither.
+enum class Front : uint8_t { kNone, kPaced, kPacedUntilKept };
+
 struct GrpcServerOptions {
   std::string address;  // See Listener::bind.
   int64_t max_connections = 0;
   TlsFiles tls;  // May change (LastGoodTls). Not given: plain.
   WhenFull when_full = WhenFull::kRefuse;
-  bool has_front = false;  // Connections come through a GrpcFront.
+  Front front = Front::kPaced;
 };
 
 class GrpcServer {
@@ -51,7 +55,8 @@ class GrpcServer {
   // As bound: "127.0.0.1:40123".
   const std::string& address() const { return listener_->address(); }
   grpc::Server& server() { return *server_; }
-  // As Listener's. `peer`: as gRPC's contexts name it, "ipv4:127.0.0.1:40123".
+  // The client has proved who it is: as Listener::keep(), and paced no more where others are.
+  // `peer`: as gRPC's contexts name it, "ipv4:127.0.0.1:40123".
   void keep(const std::string& peer);
   // Takes no more calls; those that are open after `patience` are cancelled. Returns when gRPC is
   // done with all of them.
@@ -60,7 +65,6 @@ class GrpcServer {
  private:
   GrpcServer() = default;
 
-  std::shared_ptr<grpc::ServerCredentials> credentials_;  // Goes last: the server asks it.
   std::unique_ptr<grpc::experimental::ExternalConnectionAcceptor> acceptor_;
   std::unique_ptr<GrpcFront> front_;  // Null: none. Sends the server's last bytes.
   std::unique_ptr<grpc::Server> server_;
