@@ -25,7 +25,7 @@ class RequestBatch {
   // `model` outlives it.
   RequestBatch(v1::GenerateRequest shared, const Model& model)
       : shared_(std::move(shared)), model_(model) {}
-  // As to_request(); `prompt` has the fields that are its own.
+  // Like to_request(); `prompt` has the fields that are its own.
   absl::StatusOr<Request> add(const v1::GenerateRequest& prompt);
 
  private:

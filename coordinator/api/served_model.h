@@ -29,7 +29,7 @@ struct ServedModel {
   absl::Status check_wait(const Request& request) const {
     return queue != nullptr ? queue->check(request, steady_now_ns()) : absl::OkStatus();
   }
-  // Whether a request may be served before so many others. `pass`: of its key; null: it has none.
+  // Whether a request may have this priority. `pass`: of its key; null: it has none.
   absl::Status check_priority(const Pass* pass, int32_t priority) const {
     if (pass != nullptr) return pass->check_priority(priority);
     if (priority >= lowest_priority) return absl::OkStatus();

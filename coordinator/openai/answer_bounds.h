@@ -18,8 +18,8 @@ absl::Status check_choices(const ApiRequest& request);
 // more.
 absl::Status bound_response(int64_t context, Request* request);
 
-// What an answer that is made whole in memory repeats of its prompts: each choice has the prompt's
-// text (echo) and ids (return_token_ids).
+// The prompts that an answer made whole in memory repeats: each choice has its prompt's text (echo)
+// and ids (return_token_ids).
 class RepeatCount {
  public:
   // Before anything is computed. `prompt_bytes`: in one choice, as JSON. kInvalidArgument: the

@@ -16,7 +16,7 @@ namespace {
 
 constexpr uint32_t kIn = EPOLLIN;
 constexpr uint32_t kOut = EPOLLOUT;
-constexpr std::chrono::seconds kHandshake{10};  // Of TLS, and of who has to prove who it is.
+constexpr std::chrono::seconds kHandshake{10};  // The time for TLS, and for a proof.
 constexpr std::chrono::seconds kLinger{5};      // For the client to take the last bytes.
 
 // Writes what waits, or else `bytes`; what the channel does not take waits. False: it failed.

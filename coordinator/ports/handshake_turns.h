@@ -15,7 +15,7 @@ namespace lockstep {
 
 // Connections that wait for their turn, in which they go on with their handshake. Networks
 // (network_of()) take turns, and all together get half of the thread's time: between two turns
-// that take long the thread does what else is to be done. One thread.
+// that take long the thread does its other work. One thread.
 template <typename Connection>
 class HandshakeTurns {
  public:

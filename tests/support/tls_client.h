@@ -20,7 +20,8 @@ struct TlsClientOptions {
   std::string protocol;          // ALPN; "": none is offered.
 };
 
-// What the server sends to a client whose ClientHello comes together with the end of its side.
+// The first bytes that the server sends to a client whose ClientHello comes together with the end
+// of its side.
 std::string answer_to_abandoned_hello(const std::string& address);
 
 // One thread.

@@ -89,7 +89,7 @@ constexpr Field kFields[] = {
     {"ignore_eos", kAll, "ignore_eos", scalar, ""},
     {"allowed_token_ids", kAll, "allowed_ids", allowed_token_ids, "Nothing else is drawn"},
     {"bad_words", kAll, "bad_words", bad_words, "Words that the answer does not get"},
-    {"priority", kAll, "priority", scalar, "Lower is served first; below 0 if the server allows it"},
+    {"priority", kAll, "priority", scalar, "Lower is served first; below 0 where it is allowed"},
     {"cache_salt", kAll, "cache_salt", scalar, "Cached prompts serve the same salt only"},
     // ---- The answer's form ----
     {"stream", kAll, "", flag<&ApiRequest::stream>, "gRPC always streams"},

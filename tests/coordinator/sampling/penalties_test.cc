@@ -109,7 +109,7 @@ TEST(PenaltiesTest, ABadWordsLastTokenIsForbiddenWhileTheOthersWereGeneratedLast
 }
 
 TEST(PenaltiesTest, AStepLooksAtEachBadWordOnce) {
-  // The cost of steps with so many words, each with a last id of its own.
+  // The cost of steps with this number of words, each with a last id of its own.
   const auto cost = [](int32_t words) {
     SamplingParams params;
     for (int32_t id = 0; id < words; ++id) params.bad_words.push_back({1, 2, id});
