@@ -20,6 +20,10 @@ struct TlsClientOptions {
   std::string protocol;          // ALPN; "": none is offered.
 };
 
+// Sends a ClientHello and closes the sending side at once; returns the first bytes of the server's
+// answer.
+std::string answer_to_abandoned_hello(const std::string& address);
+
 // Only one thread may use it.
 class TlsClient {
  public:
