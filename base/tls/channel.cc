@@ -5,6 +5,7 @@
 #include <netinet/tcp.h>
 #include <openssl/err.h>
 #include <openssl/ssl.h>
+#include <poll.h>
 #include <sys/socket.h>
 
 #include <cerrno>
@@ -25,6 +26,16 @@ void set(int descriptor, int level, int name, int value) {
 }
 
 }  // namespace
+
+bool Channel::is_handshaking() const {
+  return tls_ != nullptr && SSL_is_init_finished(tls_.get()) == 0;
+}
+
+bool Channel::is_abandoned() const {
+  if (tls_ == nullptr || SSL_in_before(tls_.get()) == 0) return false;
+  pollfd peer = {.fd = descriptor_, .events = POLLRDHUP};
+  return poll(&peer, 1, 0) == 1;
+}
 
 Channel::Outcome Channel::outcome_of_tls(int result) {
   switch (SSL_get_error(tls_.get(), result)) {

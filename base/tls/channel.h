@@ -32,6 +32,10 @@ class Channel {
       : descriptor_(descriptor), tls_(std::move(tls)) {}
 
   bool is_tls() const { return tls_ != nullptr; }
+  // Whether the next read continues a handshake.
+  bool is_handshaking() const;
+  // Whether the peer closed its side before the handshake began, so it can never complete.
+  bool is_abandoned() const;
   Progress read(char* bytes, size_t size);
   Progress write(std::string_view bytes);
   // Sends the end of the stream: nothing more will be sent.

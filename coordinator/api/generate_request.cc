@@ -211,7 +211,10 @@ SamplingParams sampling_of(const v1::GenerateRequest& message, const GenerationC
   sampling.frequency_penalty = pick(message.has_frequency_penalty(), message.frequency_penalty(),
                                     defaults.frequency_penalty, standard.frequency_penalty);
   sampling.logit_bias.insert(message.logit_bias().begin(), message.logit_bias().end());
-  sampling.allowed_ids.assign(message.allowed_ids().begin(), message.allowed_ids().end());
+  std::vector<int32_t>& allowed = sampling.allowed_ids;
+  allowed.assign(message.allowed_ids().begin(), message.allowed_ids().end());
+  std::ranges::sort(allowed);
+  allowed.erase(std::unique(allowed.begin(), allowed.end()), allowed.end());
   return sampling;
 }
 
@@ -257,6 +260,30 @@ absl::StatusOr<EngineRequest> to_request(const v1::GenerateRequest& message, con
   request.prompt_logprobs = message.has_prompt_logprobs() ? message.prompt_logprobs() : -1;
   request.priority = message.priority();
   request.cache_salt = message.cache_salt();
+  return request;
+}
+
+absl::StatusOr<EngineRequest> RequestBatch::add(const v1::GenerateRequest& prompt) {
+  v1::GenerateRequest message = shared_;
+  message.MergeFrom(prompt);
+  ASSIGN_OR_RETURN(EngineRequest request, to_request(message, model_));
+  if (first_.has_value()) {
+    request.sampling = first_->sampling;
+    request.stop = first_->stop;
+    request.stop_ids = first_->stop_ids;
+    request.logprob_ids = first_->logprob_ids;
+    return request;
+  }
+  first_ = EngineRequest{.sampling = request.sampling,
+                         .stop = request.stop,
+                         .stop_ids = request.stop_ids,
+                         .logprob_ids = request.logprob_ids};
+  shared_.clear_logit_bias();
+  shared_.clear_allowed_ids();
+  shared_.clear_bad_words();
+  shared_.clear_stop();
+  shared_.clear_stop_ids();
+  shared_.clear_logprob_ids();
   return request;
 }
 

@@ -3,7 +3,9 @@
 // defaults. The same for gRPC, for `lockstep generate` and for a line of its --input.
 #pragma once
 
+#include <optional>
 #include <string>
+#include <utility>
 
 #include "absl/status/statusor.h"
 #include "coordinator/engine/engine_request.h"
@@ -15,6 +17,22 @@ namespace lockstep {
 // kInvalidArgument, one line: names the field, what it must be and what was found. All limits
 // (limits.h) are checked before anything is copied or tokenized. Thread-safe.
 absl::StatusOr<EngineRequest> to_request(const v1::GenerateRequest& message, const Model& model);
+
+// Requests that differ only in their prompts. The lists that they share may be large, so they are
+// checked and read once, with the first request. Only one thread may use it.
+class RequestBatch {
+ public:
+  // `model` outlives it.
+  RequestBatch(v1::GenerateRequest shared, const Model& model)
+      : shared_(std::move(shared)), model_(model) {}
+  // Like to_request(); `prompt` has the fields that are not shared.
+  absl::StatusOr<EngineRequest> add(const v1::GenerateRequest& prompt);
+
+ private:
+  v1::GenerateRequest shared_;  // Without lists after the first request.
+  const Model& model_;
+  std::optional<EngineRequest> first_;  // The lists of the first request.
+};
 
 // One JSON object in GenerateRequest's spellings (prompt_ids as a list), plus "logits": true.
 absl::StatusOr<v1::GenerateRequest> generate_request_from_json(const std::string& line,

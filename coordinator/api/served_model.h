@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <string>
 
+#include "base/status.h"
 #include "base/system/clock.h"
 #include "coordinator/admission/queue_times.h"
 #include "coordinator/api/api_keys.h"
@@ -22,10 +23,20 @@ struct ServedModel {
   const ApiKeys* keys = nullptr;          // Clients need one of these; null: no key is needed.
   ResumableStreams* resumable = nullptr;  // The streams that clients can resume; null: none.
   const QueueTimes* queue = nullptr;      // Refuses requests that would wait too long.
+  int32_t lowest_priority = 0;            // The lowest one for clients without keys.
 
   // Whether the request is expected to begin in time; OK if there is no estimate.
   absl::Status check_wait(const EngineRequest& request) const {
     return queue != nullptr ? queue->check(request, steady_now_ns()) : absl::OkStatus();
+  }
+  // OK if a request may have this priority. `permit`: the pass of its key; null: it has no key.
+  absl::Status check_priority(const Permit* permit, int32_t priority) const {
+    if (permit != nullptr) return permit->check_priority(priority);
+    if (priority >= lowest_priority) return absl::OkStatus();
+    return invalid_argument(
+        "priority: must be {} or more, found {}; start the server with --lowest-priority {}, or "
+        "with --api-keys",
+        lowest_priority, priority, priority);
   }
   // OK if requests may be resumable.
   absl::Status check_resumable() const {

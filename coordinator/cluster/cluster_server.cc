@@ -7,6 +7,7 @@
 #include <chrono>
 #include <utility>
 
+#include "base/sockets/address.h"
 #include "base/status.h"
 #include "base/system/clock.h"
 #include "coordinator/cluster/workers/worker_call.h"
@@ -20,11 +21,21 @@ constexpr char kJoin[] = "/lockstep.cluster.Cluster/Join";
 
 // Workers have one each; the public port has most of the descriptors. The bound is high enough that
 // a connection has time to join before it is the oldest and closed for a newer one.
-int64_t max_connections() { return std::max<int64_t>(64, connections_within_limit() / 8); }
+int64_t max_connections() {
+  return std::max<int64_t>(64, connections_within_limit(GrpcFront::kDescriptors) / 8);
+}
 
-// "ipv4:10.0.0.1:50052" -> "ipv4:10.0.0.1". A socket of this host stays as it is.
-std::string without_port(const std::string& peer) {
-  return peer.starts_with("ip") ? peer.substr(0, peer.rfind(':')) : peer;
+// "10.0.0.1" for "ipv4:10.0.0.1:50052" and for the name that a front gives to that peer. The name
+// of a Unix socket is not changed.
+std::string host_of(const std::string& peer) {
+  const std::string address = address_of_grpc_peer(peer);
+  return is_unix_address(address) ? address : address.substr(0, address.rfind(':'));
+}
+
+// An abstract name accepts only processes of this user, so it needs no front.
+Front front_of(const ClusterServerOptions& options) {
+  const bool is_private = options.address.starts_with(kAbstractPrefix) && !options.tls.given();
+  return is_private ? Front::kNone : Front::kPacedUntilKept;
 }
 
 }  // namespace
@@ -46,7 +57,8 @@ absl::StatusOr<std::unique_ptr<ClusterServer>> ClusterServer::start(
                    GrpcServer::start(builder, {.address = options.address,
                                                .max_connections = max_connections(),
                                                .tls = options.tls,
-                                               .when_full = WhenFull::kCloseOldest}));
+                                               .when_full = WhenFull::kCloseOldest,
+                                               .front = front_of(options)}));
   WorkerCall::accept(server.get(), &server->service_, server->queue_.get());
   server->thread_ = std::thread([raw = server.get()] { raw->serve(); });
   return server;
@@ -78,7 +90,7 @@ void ClusterServer::serve() {
 
 void ClusterServer::take(WorkerCall& call) {
   const std::string nonce = call.metadata(kNonceMetadata);
-  const std::string peer = without_port(call.peer());
+  const std::string peer = host_of(call.peer());
   if (call.method() == kChallenge) {
     const std::string salt = draw_nonce().substr(0, Challenges::kSaltBytes);
     const auto reply = challenges_.open(steady_now_ms(), peer, nonce, salt);
@@ -100,7 +112,8 @@ void ClusterServer::take(WorkerCall& call) {
 
 void ClusterServer::refuse(WorkerCall& call, const absl::Status& why) {
   if (const int64_t calls = refusals_.count(); calls > 0) {
-    spdlog::warn("refused a call of {} from {}{}: {}", printable(call.method()), call.peer(),
+    spdlog::warn("refused a call of {} from {}{}: {}", printable(call.method()),
+                 address_of_grpc_peer(call.peer()),
                  calls > 1 ? fmt::format(" and {} others", calls - 1) : "", message_of(why));
   }
   call.refuse(grpc::Status(static_cast<grpc::StatusCode>(why.code()), message_of(why)));

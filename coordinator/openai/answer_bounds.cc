@@ -18,6 +18,8 @@ constexpr int64_t kMaxScores = 1 << 20;
 // Each of the last four events repeats all of them, and waits to be read with other streams'
 // events.
 constexpr int64_t kMaxResponseScores = 1 << 17;
+// Twice this size is in memory for a moment.
+constexpr int64_t kMaxRepeated = 64 << 20;
 
 // The number of log-probabilities of one token of an answer.
 int64_t scores_per_token(const EngineRequest& request) {
@@ -51,6 +53,17 @@ absl::Status bound_response(int64_t context, EngineRequest* request) {
                        "stream it",
                        scores_per_token(*request), max, request->max_tokens),
       "max_output_tokens");
+}
+
+absl::Status RepeatCount::add(const ApiRequest& request, int64_t prompt_bytes) {
+  bytes_ += request.n * prompt_bytes;
+  if (bytes_ <= kMaxRepeated) return absl::OkStatus();
+  const char* field = request.echo ? "echo" : "return_token_ids";
+  return with_param(
+      invalid_argument("{}: one answer must repeat at most {} bytes of prompts in its "
+                       "choices, found more; set stream, or send fewer prompts or choices",
+                       field, kMaxRepeated),
+      field);
 }
 
 absl::Status ScoreCount::add(const ApiRequest& request, const EngineRequest& prompt,

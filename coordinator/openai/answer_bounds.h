@@ -18,6 +18,18 @@ absl::Status check_choices(const ApiRequest& request);
 // it asks for more.
 absl::Status bound_response(int64_t context, EngineRequest* request);
 
+// Counts the prompts that an answer built whole in memory repeats: each choice has its prompt's
+// text (echo) and ids (return_token_ids).
+class RepeatCount {
+ public:
+  // Adds one more prompt of the request, before anything is computed. `prompt_bytes` is its size in
+  // one choice, as JSON. kInvalidArgument: the answer would be too large.
+  absl::Status add(const ApiRequest& request, int64_t prompt_bytes);
+
+ private:
+  int64_t bytes_ = 0;
+};
+
 // Counts the log-probabilities of an answer that is built whole in memory. Errors are
 // kInvalidArgument.
 class ScoreCount {

@@ -114,12 +114,6 @@ absl::Status check_model_name(const Model& model, const std::string& name) {
                     "model");
 }
 
-v1::GenerateRequest ApiRequest::message(size_t index) const {
-  v1::GenerateRequest message = shared;
-  message.MergeFrom(prompts[index]);
-  return message;
-}
-
 absl::StatusOr<ApiRequest> parse_request(Endpoint endpoint, const std::string& text,
                                          const Model& model) {
   ASSIGN_OR_RETURN(const OrderedJson body, parse_body(text, model));

@@ -52,10 +52,6 @@ struct ApiRequest {
   std::vector<std::string> unknown_fields;     // Names that are in no table; they were ignored.
   // The JSON field that each field of GenerateRequest was read from.
   std::map<std::string_view, const char*> names;
-
-  // Prompt `index` with the shared fields. Made one at a time: a small body may have many prompts
-  // and large fields.
-  v1::GenerateRequest message(size_t index) const;
 };
 
 // kInvalidArgument, with the field as param: the body is not JSON, a value is out of range, or a

@@ -129,14 +129,26 @@ absl::Status Generation::answer(std::vector<std::shared_ptr<Stream>>* streams) {
   return absl::OkStatus();
 }
 
+// The JSON bytes of the newest prompt in each choice of a whole answer.
+int64_t Generation::repeated_bytes() const {
+  constexpr int64_t kIdBytes = 8;
+  int64_t bytes = 0;
+  if (!facts_.echo.empty()) bytes += std::ssize(write_json(facts_.echo.back()));
+  const bool has_ids = facts_.token_ids && endpoint_ == kCompletions;
+  return has_ids ? bytes + kIdBytes * std::ssize(facts_.prompt_ids.back()) : bytes;
+}
+
 absl::Status Generation::submit(const ApiRequest& request,
                                 std::vector<std::shared_ptr<Stream>>* streams) {
   RETURN_IF_ERROR(check_choices(request));
   ScoreCount scores;
+  RepeatCount repeats;
+  RequestBatch batch(request.shared, *context_->served.model);
   for (size_t prompt = 0; prompt < request.prompts.size(); ++prompt) {
-    ASSIGN_OR_RETURN(EngineRequest one, to_engine(request, prompt));
+    ASSIGN_OR_RETURN(EngineRequest one, to_engine(request, prompt, &batch));
     if (!request.stream) {
       RETURN_IF_ERROR(scores.add(request, one, context_->served.model->max_context()));
+      RETURN_IF_ERROR(repeats.add(request, repeated_bytes()));
     }
     RETURN_IF_ERROR(context_->served.check_wait(one));
     ASSIGN_OR_RETURN(std::shared_ptr<Stream> stream,
@@ -154,7 +166,8 @@ absl::Status Generation::start_resumable(const ApiRequest& request) {
   const std::string_view given = exchange_->request().header("X-Request-Id");
   const absl::Status named = given.empty() ? absl::OkStatus() : check_resumable_id(given);
   if (!named.ok()) return with_param(named, "X-Request-Id");
-  ASSIGN_OR_RETURN(EngineRequest one, to_engine(request, 0));
+  RequestBatch batch(request.shared, *served.model);
+  ASSIGN_OR_RETURN(EngineRequest one, to_engine(request, 0, &batch));
   RETURN_IF_ERROR(served.check_wait(one));
   const std::shared_ptr<const AnswerFacts> facts = take_facts();
   ResumableParams wanted = {.name = {.owner = served.owner_of(one.client), .id = facts->id},
@@ -205,16 +218,15 @@ AnswerFacts Generation::facts_of(const ApiRequest& request) const {
 }
 
 // Checks, renders and tokenizes; adds the facts that need the tokens.
-absl::StatusOr<EngineRequest> Generation::to_engine(const ApiRequest& request, size_t prompt) {
+absl::StatusOr<EngineRequest> Generation::to_engine(const ApiRequest& request, size_t prompt,
+                                                    RequestBatch* batch) {
   const Model& model = *context_->served.model;
-  ASSIGN_OR_RETURN(EngineRequest one, to_request(request.message(prompt), model));
+  ASSIGN_OR_RETURN(EngineRequest one, batch->add(request.prompts[prompt]));
   if (endpoint_ == kResponses && request.stream) {
     RETURN_IF_ERROR(bound_response(model.max_context(), &one));
   }
   one.id = facts_.id;
-  if (const std::shared_ptr<Permit> permit = exchange_->permit(); permit != nullptr) {
-    RETURN_IF_ERROR(permit->check_priority(one.priority));
-  }
+  RETURN_IF_ERROR(context_->served.check_priority(exchange_->permit().get(), one.priority));
   one.client = exchange_->client();
   one.endpoint = exchange_->request().path;
   one.traceparent = traceparent_of(exchange_->request());

@@ -9,6 +9,7 @@
 
 #include "absl/base/thread_annotations.h"
 #include "base/threads/mutex.h"
+#include "coordinator/api/generate_request.h"
 #include "coordinator/api/served_model.h"
 #include "coordinator/api/task_pool.h"
 #include "coordinator/http/exchange.h"
@@ -54,7 +55,9 @@ class Generation : public std::enable_shared_from_this<Generation> {
   absl::Status submit(const ApiRequest& request, std::vector<std::shared_ptr<Stream>>* streams);
   absl::Status start_resumable(const ApiRequest& request);
   bool goes_on_without_tools(const ApiRequest& request) const;
-  absl::StatusOr<EngineRequest> to_engine(const ApiRequest& request, size_t prompt);
+  absl::StatusOr<EngineRequest> to_engine(const ApiRequest& request, size_t prompt,
+                                          RequestBatch* batch);
+  int64_t repeated_bytes() const;
   AnswerFacts facts_of(const ApiRequest& request) const;
   absl::Status check_deadline() const;
   void stream_answer() ABSL_LOCKS_EXCLUDED(mutex_);

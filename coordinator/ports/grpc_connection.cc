@@ -16,8 +16,8 @@ namespace {
 
 constexpr uint32_t kIn = EPOLLIN;
 constexpr uint32_t kOut = EPOLLOUT;
-constexpr std::chrono::seconds kHandshake{10};
-constexpr std::chrono::seconds kLinger{5};  // For the client to take the last bytes.
+constexpr std::chrono::seconds kHandshake{10};  // For TLS, and for a proof.
+constexpr std::chrono::seconds kLinger{5};      // For the client to take the last bytes.
 
 // Writes `waiting`, or else `bytes`; the rest is left in `waiting`. False: it failed.
 bool write_to(Channel& channel, std::string& waiting, std::string_view bytes = {}) {
@@ -44,11 +44,8 @@ bool has_protocol(const SSL* tls) {
 
 GrpcConnection::GrpcConnection(Ends ends, const GrpcPace& pace, Clock::time_point now)
     : ends_(std::move(ends)), outside_(ends_.client, ends_.tls), pace_(pace) {
-  if (ends_.tls != nullptr) {
-    deadline_ = now + kHandshake;
-  } else {
-    inside_.emplace(ends_.inner, nullptr);
-  }
+  if (ends_.tls != nullptr || ends_.wants_proof) deadline_ = now + kHandshake;
+  if (ends_.tls == nullptr) inside_.emplace(ends_.inner, nullptr);
 }
 
 GrpcConnection::~GrpcConnection() {
@@ -59,6 +56,10 @@ GrpcConnection::~GrpcConnection() {
 void GrpcConnection::on_client(uint32_t events, const EventContext& context) {
   if ((events & (EPOLLERR | EPOLLHUP)) != 0) {  // A reset: nothing more can be sent.
     is_over_ = true;
+    return;
+  }
+  if (!inside_.has_value()) {
+    waits_for_turn_ = true;
     return;
   }
   if ((events & EPOLLOUT) != 0) carry_out(context);
@@ -76,12 +77,33 @@ void GrpcConnection::on_time(const EventContext& context) {
     is_over_ = true;
     return;
   }
-  if (context.now >= resume_) carry_in(context);
+  if (context.now >= resume_) {
+    if (inside_.has_value()) {
+      carry_in(context);
+    } else {
+      resume_ = kNever;
+      waits_for_turn_ = true;
+    }
+  }
   if (has_hung_up_ && !is_over_) carry_out(context);
 }
 
+void GrpcConnection::on_turn(const EventContext& context) {
+  waits_for_turn_ = false;
+  is_over_ |= outside_.is_abandoned();
+  if (!is_over_) carry_in(context);
+}
+
+void GrpcConnection::trust(Clock::time_point now) {
+  pace_.reset();
+  if (has_hung_up_) return;
+  deadline_ = kNever;
+  if (resume_ != kNever) resume_ = now;
+}
+
 uint32_t GrpcConnection::client_events() const {
-  const bool receives = !client_ended_ && !has_hung_up_ && to_grpc_.empty() && resume_ == kNever;
+  const bool receives =
+      !client_ended_ && !has_hung_up_ && to_grpc_.empty() && resume_ == kNever && !waits_for_turn_;
   const uint32_t in = wants_write_ ? kOut : kIn;
   return (receives ? in : 0) | (to_client_.empty() ? 0 : kOut);
 }
@@ -108,7 +130,8 @@ void GrpcConnection::carry_in(const EventContext& context) {
     if (client_ended_) inside_->end_writing();
   }
   if (client_ended_) return;
-  const Clock::duration pause = pace_.pause(context.now);
+  const Clock::duration pause =
+      pace_.has_value() ? pace_->pause(context.now) : Clock::duration::zero();
   if (pause > Clock::duration::zero()) {
     resume_ = context.now + pause;
   } else {
@@ -135,7 +158,7 @@ void GrpcConnection::receive(const EventContext& context) {
   received_ = outside_.is_tls()
                   ? static_cast<int64_t>(BIO_number_read(SSL_get_rbio(ends_.tls.get())))
                   : received_ + static_cast<int64_t>(filled);
-  if (!pace_.count(received_ - before, reads, content, context.now)) {
+  if (pace_.has_value() && !pace_->count(received_ - before, reads, content, context.now)) {
     problem_ = "its headers are too long";
     is_over_ = true;
   }
@@ -162,7 +185,7 @@ void GrpcConnection::finish_handshake() {
   } else {
     problem_ = "the client offers no protocol by ALPN; offer h2";
   }
-  deadline_ = kNever;
+  if (!ends_.wants_proof) deadline_ = kNever;
   is_over_ |= ends_.inner < 0;
   if (ends_.inner >= 0) inside_.emplace(ends_.inner, nullptr);
 }

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// A client's connection to the public gRPC port: its bytes are carried to gRPC and back.
+// A client's connection to a gRPC port: its bytes are carried to gRPC and back.
 #pragma once
 
 #include <chrono>
@@ -34,6 +34,7 @@ class GrpcConnection {
     int inner = -1;
     std::shared_ptr<ssl_st> tls = nullptr;  // Null: plain text.
     std::function<int()> open_inner = nullptr;
+    bool wants_proof = false;  // If set, it ends after 10 s without trust().
   };
   GrpcConnection(Ends ends, const GrpcPace& pace, Clock::time_point now);
   // Closes both descriptors.
@@ -51,8 +52,14 @@ class GrpcConnection {
   void on_client(uint32_t events, const EventContext& context);
   void on_inner(uint32_t events, const EventContext& context);
   void on_time(const EventContext& context);
+  // Continues the handshake, if waits_for_turn().
+  void on_turn(const EventContext& context);
+  // Ends the pacing, because the peer has proved who it is.
+  void trust(Clock::time_point now);
 
   bool is_over() const { return is_over_; }
+  // Whether a handshake waits, which takes long: call on_turn() after the turns of others.
+  bool waits_for_turn() const { return waits_for_turn_; }
   // The events that it waits for. inner_events() is nullopt if inner() must not be watched.
   uint32_t client_events() const;
   std::optional<uint32_t> inner_events() const;
@@ -72,13 +79,14 @@ class GrpcConnection {
   Ends ends_;
   Channel outside_;
   std::optional<Channel> inside_;
-  GrpcPace pace_;
+  std::optional<GrpcPace> pace_;  // Nullopt: the peer is trusted.
   std::string to_grpc_;
   std::string to_client_;
   int64_t received_ = 0;
   bool client_ended_ = false;  // The client sends no more.
   bool wants_write_ = false;   // TLS must send before it receives.
-  bool has_hung_up_ = false;   // gRPC reads no more; its output is still carried.
+  bool waits_for_turn_ = false;
+  bool has_hung_up_ = false;  // gRPC reads no more; its output is still carried.
   bool is_over_ = false;
   Clock::time_point resume_ = kNever;  // Nothing is received before this time.
   Clock::time_point deadline_ = kNever;

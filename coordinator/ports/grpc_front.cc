@@ -31,6 +31,7 @@
 #include "base/threads/mutex.h"
 #include "coordinator/ports/grpc_connection.h"
 #include "coordinator/ports/grpc_pace.h"
+#include "coordinator/ports/handshake_turns.h"
 #include "proto/handshake.h"
 
 namespace lockstep {
@@ -52,16 +53,28 @@ bool bind_name(int socket, const std::string& name) {
          0;
 }
 
+// Whether `peer` is gRPC's name for this socket. gRPC escapes some characters of an address,
+// so only the part that is unique to the pair is compared.
+bool is_name_of(int socket, std::string_view peer) {
+  sockaddr_un place = {};
+  socklen_t bytes = sizeof place;
+  if (getsockname(socket, reinterpret_cast<sockaddr*>(&place), &bytes) != 0) return false;
+  const std::string_view name(place.sun_path + 1, bytes - offsetof(sockaddr_un, sun_path) - 1);
+  peer.remove_prefix(std::min(peer.size(), kAbstractPrefix.size()));
+  return peer.starts_with(name.substr(0, name.find('/', kRelayedName.size()) + 1));
+}
+
 }  // namespace
 
 class GrpcFront::Impl {
  public:
   // Owns both descriptors.
-  Impl(const std::string& address, std::unique_ptr<TlsContext> tls, HandOver hand_over, int epoll,
-       int wake);
+  Impl(const std::string& address, std::unique_ptr<TlsContext> tls, HandOver hand_over,
+       bool wants_proof, int epoll, int wake);
   ~Impl();
 
   void adopt(int client) ABSL_LOCKS_EXCLUDED(mutex_, handing_over_);
+  void trust(const std::string& peer) ABSL_LOCKS_EXCLUDED(mutex_);
   void stop() ABSL_LOCKS_EXCLUDED(handing_over_);
 
  private:
@@ -86,7 +99,7 @@ class GrpcFront::Impl {
   int wait_ms() const;
   void on_event(const epoll_event& event);
   void on_times();
-  void take_adopted() ABSL_LOCKS_EXCLUDED(mutex_);
+  void on_wake() ABSL_LOCKS_EXCLUDED(mutex_);
   void open(int client, int inner);
   template <typename Act>
   void act_on(Connections::iterator found, const Act& act);
@@ -99,6 +112,7 @@ class GrpcFront::Impl {
   const std::string address_;
   const std::unique_ptr<TlsContext> tls_;
   const HandOver hand_over_;
+  const bool wants_proof_;
   const std::string name_;  // Unique to this process' pairs.
   const int epoll_;
   const int wake_;
@@ -109,6 +123,7 @@ class GrpcFront::Impl {
   uint64_t pairs_ ABSL_GUARDED_BY(handing_over_) = 0;
   Mutex mutex_;
   std::vector<std::pair<int, int>> adopted_ ABSL_GUARDED_BY(mutex_);  // Client, inner end.
+  std::vector<std::string> trusted_ ABSL_GUARDED_BY(mutex_);          // The names that gRPC uses.
   bool ending_ ABSL_GUARDED_BY(mutex_) = false;
 
   // Used by the thread.
@@ -118,6 +133,7 @@ class GrpcFront::Impl {
   Connections connections_;
   // Ordered by time, then by the time since the last read.
   std::set<std::tuple<Clock::time_point, uint64_t, uint64_t>> times_;
+  HandshakeTurns<uint64_t> handshakes_;
   uint64_t last_id_ = 0;
   uint64_t reads_ = 0;
   Clock::time_point end_ = GrpcConnection::kNever;
@@ -125,10 +141,11 @@ class GrpcFront::Impl {
 };
 
 GrpcFront::Impl::Impl(const std::string& address, std::unique_ptr<TlsContext> tls,
-                      HandOver hand_over, int epoll, int wake)
+                      HandOver hand_over, bool wants_proof, int epoll, int wake)
     : address_(address),
       tls_(std::move(tls)),
       hand_over_(std::move(hand_over)),
+      wants_proof_(wants_proof),
       name_(fmt::format("{}{}-", kRelayedName, to_hex(draw_nonce().substr(0, 8)))),
       epoll_(epoll),
       wake_(wake) {
@@ -163,6 +180,14 @@ void GrpcFront::Impl::adopt(int client) {
   {
     const MutexLock lock(&mutex_);
     adopted_.emplace_back(client, inner);
+  }
+  wake();
+}
+
+void GrpcFront::Impl::trust(const std::string& peer) {
+  {
+    const MutexLock lock(&mutex_);
+    trusted_.push_back(peer);
   }
   wake();
 }
@@ -216,6 +241,13 @@ void GrpcFront::Impl::run() {
     within_memory([&] {
       for (int i = 0; i < count; ++i) on_event(events[static_cast<size_t>(i)]);
       on_times();
+      handshakes_.run([this](uint64_t id) {
+        const auto found = connections_.find(id);
+        if (found == connections_.end()) return;
+        act_on(found, [](GrpcConnection& connection, const GrpcConnection::EventContext& context) {
+          connection.on_turn(context);
+        });
+      });
       return absl::OkStatus();
     }).IgnoreError();
   }
@@ -223,8 +255,9 @@ void GrpcFront::Impl::run() {
 }
 
 int GrpcFront::Impl::wait_ms() const {
+  const Clock::time_point due = std::min(end_, handshakes_.time());
   const Clock::time_point first =
-      times_.empty() ? end_ : std::min(end_, std::get<0>(*times_.begin()));
+      times_.empty() ? due : std::min(due, std::get<0>(*times_.begin()));
   if (first == GrpcConnection::kNever) return -1;
   if (first <= now_) return 0;
   return static_cast<int>(std::chrono::ceil<std::chrono::milliseconds>(first - now_).count());
@@ -233,7 +266,7 @@ int GrpcFront::Impl::wait_ms() const {
 // The key has the connection's number and which of its ends it is: a connection that is gone is not
 // found.
 void GrpcFront::Impl::on_event(const epoll_event& event) {
-  if (event.data.u64 == 0) return take_adopted();
+  if (event.data.u64 == 0) return on_wake();
   const auto found = connections_.find(event.data.u64 / 2);
   if (found == connections_.end()) return;
   act_on(found, [&](GrpcConnection& connection, const GrpcConnection::EventContext& context) {
@@ -257,17 +290,28 @@ void GrpcFront::Impl::on_times() {
   }
 }
 
-void GrpcFront::Impl::take_adopted() {
+void GrpcFront::Impl::on_wake() {
   uint64_t count = 0;
   LOCKSTEP_CHECK(read(wake_, &count, sizeof count) == sizeof count);
   std::vector<std::pair<int, int>> adopted;
+  std::vector<std::string> trusted;
   bool ending = false;
   {
     const MutexLock lock(&mutex_);
     adopted.swap(adopted_);
+    trusted.swap(trusted_);
     ending = ending_;
   }
   for (const auto& [client, inner] : adopted) open(client, inner);
+  for (const std::string& peer : trusted) {
+    const auto found = std::ranges::find_if(connections_, [&peer](const auto& one) {
+      return is_name_of(one.second.connection.inner(), peer);
+    });
+    if (found == connections_.end()) continue;
+    act_on(found, [](GrpcConnection& connection, const GrpcConnection::EventContext& context) {
+      connection.trust(context.now);
+    });
+  }
   if (!ending) return;
   end_ = now_ + kLastBytes;
   for (auto one = connections_.begin(); one != connections_.end();) {
@@ -277,7 +321,7 @@ void GrpcFront::Impl::take_adopted() {
 
 void GrpcFront::Impl::open(int client, int inner) {
   const uint64_t id = ++last_id_;
-  GrpcConnection::Ends ends = {.client = client, .inner = inner};
+  GrpcConnection::Ends ends = {.client = client, .inner = inner, .wants_proof = wants_proof_};
   const absl::Status made = within_memory([&]() -> absl::Status {
     if (tls_ != nullptr) {
       ends.tls = tls_->open(client);
@@ -301,11 +345,16 @@ void GrpcFront::Impl::act_on(Connections::iterator found, const Act& act) {
   auto& [id, watched] = *found;
   GrpcConnection& connection = watched.connection;
   const int64_t before = connection.received();
-  const bool goes_on = within_memory([&] {
-                         act(connection, {.now = now_, .scratch = scratch_.data()});
-                         return absl::OkStatus();
-                       }).ok() &&
-                       !connection.is_over();
+  const bool waited = connection.waits_for_turn();
+  const bool goes_on =
+      within_memory([&] {
+        act(connection, {.now = now_, .scratch = scratch_.data()});
+        if (!waited && connection.waits_for_turn()) {
+          handshakes_.add(network_of(peer_address(connection.client())), found->first);
+        }
+        return absl::OkStatus();
+      }).ok() &&
+      !connection.is_over();
   if (connection.received() != before) watched.last_read = ++reads_;
   if (!connection.problem().empty()) log(peer_address(connection.client()), connection.problem());
   if (goes_on && watch(id, watched)) return set_time(id, watched, connection.time());
@@ -347,7 +396,7 @@ GrpcFront::~GrpcFront() = default;
 
 absl::StatusOr<std::unique_ptr<GrpcFront>> GrpcFront::start(const std::string& address,
                                                             std::unique_ptr<TlsContext> tls,
-                                                            HandOver hand_over) {
+                                                            HandOver hand_over, bool wants_proof) {
   const int epoll = epoll_create1(EPOLL_CLOEXEC);
   const int wake = eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK);
   if (epoll < 0 || wake < 0) {
@@ -357,11 +406,12 @@ absl::StatusOr<std::unique_ptr<GrpcFront>> GrpcFront::start(const std::string& a
     return resource_exhausted("{}: out of descriptors, the limit is {}; raise it (ulimit -n)",
                               address, descriptor_limit());
   }
-  return std::unique_ptr<GrpcFront>(new GrpcFront(
-      std::make_unique<Impl>(address, std::move(tls), std::move(hand_over), epoll, wake)));
+  return std::unique_ptr<GrpcFront>(new GrpcFront(std::make_unique<Impl>(
+      address, std::move(tls), std::move(hand_over), wants_proof, epoll, wake)));
 }
 
 void GrpcFront::adopt(int descriptor) { impl_->adopt(descriptor); }
+void GrpcFront::trust(const std::string& peer) { impl_->trust(peer); }
 void GrpcFront::stop() { impl_->stop(); }
 
 }  // namespace lockstep

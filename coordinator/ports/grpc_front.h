@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Our thread between the clients of the public port and gRPC: it ends TLS and paces the input of
-// gRPC (GrpcPace).
+// Our thread between the clients of a port and gRPC: it ends TLS and paces the input of gRPC
+// (GrpcPace).
 #pragma once
 
 #include <chrono>
@@ -20,16 +20,20 @@ class GrpcFront {
 
   // `address` is for the log. `hand_over` gives gRPC a plain connection, which it then owns and
   // whose peer is kRelayedPrefix with the client's address; any thread, one call at a time.
+  // `wants_proof`: a client is closed after 10 s without trust().
   // kResourceExhausted, one line: no descriptor is left.
   using HandOver = std::function<void(int descriptor)>;
   static absl::StatusOr<std::unique_ptr<GrpcFront>> start(const std::string& address,
                                                           std::unique_ptr<TlsContext> tls,
-                                                          HandOver hand_over);
+                                                          HandOver hand_over,
+                                                          bool wants_proof = false);
   // Sends the rest of gRPC's output, for at most a second. gRPC must have closed its connections.
   ~GrpcFront();
 
   // Takes ownership of the descriptor, which is non-blocking. Any thread.
   void adopt(int descriptor);
+  // Ends the pacing of a client. `peer` is its name in gRPC's contexts. Any thread.
+  void trust(const std::string& peer);
   // Stops calling hand_over: a client whose handshake is not done is closed. Any thread.
   void stop();
 

@@ -31,12 +31,17 @@ void set_limits(grpc::ServerBuilder& builder, const ConnectionLimits& limits);
 // them: reflection and health.
 void serve_nothing_else(grpc::ServerBuilder& builder);
 
+// Whether connections pass through a GrpcFront, which ends TLS and paces clients. kPaced paces all;
+// kPacedUntilKept paces a connection until keep() and closes it after 10 s without. kNone has no
+// front, so no TLS either.
+enum class Front : uint8_t { kNone, kPaced, kPacedUntilKept };
+
 struct GrpcServerOptions {
   std::string address;  // See Listener::bind.
   int64_t max_connections = 0;
   TlsFiles tls;  // May change (ReloadingTls). If not given: plain text.
   WhenFull when_full = WhenFull::kRefuse;
-  bool has_front = false;  // Connections come through a GrpcFront.
+  Front front = Front::kPaced;
 };
 
 class GrpcServer {
@@ -51,7 +56,8 @@ class GrpcServer {
   // The bound address: "127.0.0.1:40123".
   const std::string& address() const { return listener_->address(); }
   grpc::Server& server() { return *server_; }
-  // See Listener. `peer`: gRPC's form, "ipv4:127.0.0.1:40123".
+  // Marks a client that has proved who it is: see Listener::keep(). Its front stops pacing it.
+  // `peer`: gRPC's form, "ipv4:127.0.0.1:40123".
   void keep(const std::string& peer);
   // Accepts no more calls; those still open after `patience` are cancelled. Returns when gRPC is
   // done with all of them.
@@ -60,7 +66,6 @@ class GrpcServer {
  private:
   GrpcServer() = default;
 
-  std::shared_ptr<grpc::ServerCredentials> credentials_;  // Destroyed last: the server uses it.
   std::unique_ptr<grpc::experimental::ExternalConnectionAcceptor> acceptor_;
   std::unique_ptr<GrpcFront> front_;  // Null: none. Sends the server's last bytes.
   std::unique_ptr<grpc::Server> server_;

@@ -33,11 +33,12 @@ constexpr int kBacklog = 4096;
 constexpr std::chrono::milliseconds kPause{20};  // A pause when the system is out of a resource.
 constexpr std::chrono::milliseconds kLookInterval{10};  // Between checks for closed connections.
 
-// Any user may connect to an abstract name. TCP connections have no credentials.
+// Any user may connect to an abstract name. TCP connections have no credentials. The pid of a peer
+// in another PID namespace is 0.
 bool is_another_users(int connection) {
   ucred peer = {};
   socklen_t bytes = sizeof peer;
-  return getsockopt(connection, SOL_SOCKET, SO_PEERCRED, &peer, &bytes) == 0 && peer.pid != 0 &&
+  return getsockopt(connection, SOL_SOCKET, SO_PEERCRED, &peer, &bytes) == 0 &&
          peer.uid != geteuid() && peer.uid != 0;
 }
 

@@ -34,8 +34,11 @@ LogitRules::LogitRules(const SamplingParams& params, std::span<const int32_t> pr
       frequency_(params.frequency_penalty) {
   for (const int32_t id : stop_ids) rules_.push_back({.id = id, .stop = true});
   for (const auto& [id, bias] : params.logit_bias) rules_.push_back({.id = id, .bias = bias});
-  for (const std::vector<int32_t>& word : bad_words_) {
-    rules_.push_back({.id = word.back(), .ends_bad_word = true});
+  const auto last_id = [](const std::vector<int32_t>& word) { return word.back(); };
+  std::ranges::sort(bad_words_, {}, last_id);
+  for (int32_t i = 0; i < std::ssize(bad_words_); ++i) {
+    const std::vector<int32_t>& word = bad_words_[static_cast<size_t>(i)];
+    rules_.push_back({.id = word.back(), .first_bad_word = i, .bad_words = 1});
     longest_prefix_ = std::max(longest_prefix_, word.size() - 1);
   }
   if (repetition_ != 1) {
@@ -52,18 +55,24 @@ LogitRules::LogitRules(const SamplingParams& params, std::span<const int32_t> pr
     Rule& joined = rules_[kept - 1];
     joined.in_prompt = joined.in_prompt || rule.in_prompt;
     joined.stop = joined.stop || rule.stop;
-    joined.ends_bad_word = joined.ends_bad_word || rule.ends_bad_word;
+    if (joined.bad_words == 0 ||
+        (rule.bad_words > 0 && rule.first_bad_word < joined.first_bad_word)) {
+      joined.first_bad_word = rule.first_bad_word;
+    }
+    joined.bad_words += rule.bad_words;
     if (rule.bias != 0) joined.bias = rule.bias;
   }
   rules_.resize(kept);
   rules_.shrink_to_fit();
 }
 
-bool LogitRules::completes_bad_word(int32_t id, std::span<const int32_t> before) const {
-  return std::ranges::any_of(bad_words_, [&](const std::vector<int32_t>& word) {
+bool LogitRules::completes_bad_word(const Rule& rule, std::span<const int32_t> before) const {
+  const auto words =
+      std::span(bad_words_)
+          .subspan(static_cast<size_t>(rule.first_bad_word), static_cast<size_t>(rule.bad_words));
+  return std::ranges::any_of(words, [&](const std::vector<int32_t>& word) {
     const std::span<const int32_t> prefix(word.data(), word.size() - 1);
-    return word.back() == id && prefix.size() <= before.size() &&
-           std::ranges::equal(prefix, before.last(prefix.size()));
+    return prefix.size() <= before.size() && std::ranges::equal(prefix, before.last(prefix.size()));
   });
 }
 
@@ -102,8 +111,7 @@ void Penalties::fill(bool forbid_stops, cluster::Output* output) const {
     const bool counted = rule == last_rule || (count != counts_.end() && count->id <= rule->id);
     const LogitRules::Rule plain = {.id = counted ? count->id : 0};
     const LogitRules::Rule& one = ruled ? *rule : plain;
-    const bool is_forbidden = (forbid_stops && one.stop) ||
-                              (one.ends_bad_word && rules_.completes_bad_word(one.id, last_));
+    const bool is_forbidden = (forbid_stops && one.stop) || rules_.completes_bad_word(one, last_);
     rules_.add_edit(one, counted ? count->generated : 0, is_forbidden, output);
     if (ruled) ++rule;
     if (counted) ++count;

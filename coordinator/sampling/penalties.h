@@ -21,8 +21,9 @@ class LogitRules {
     int32_t id = 0;
     bool in_prompt = false;
     bool stop = false;
-    bool ends_bad_word = false;
     float bias = 0;
+    int32_t first_bad_word = 0;
+    int32_t bad_words = 0;  // The number from first_bad_word on; they end with this id.
   };
 
   // Ids outside [0, vocab) are dropped.
@@ -35,9 +36,9 @@ class LogitRules {
 
   // The max number of tokens before the last one in a bad word.
   size_t longest_prefix() const { return longest_prefix_; }
-  // Whether this token completes a bad word. `before`: the last generated tokens, up to
+  // Whether this rule's token completes a bad word. `before`: the last generated tokens, up to
   // longest_prefix() of them.
-  bool completes_bad_word(int32_t id, std::span<const int32_t> before) const;
+  bool completes_bad_word(const Rule& rule, std::span<const int32_t> before) const;
   const std::string& mask() const { return mask_; }  // See cluster.Output.
 
   // Adds the edit, if any, of a token that was generated `generated` times.
@@ -46,7 +47,7 @@ class LogitRules {
 
  private:
   std::vector<Rule> rules_;
-  std::vector<std::vector<int32_t>> bad_words_;
+  std::vector<std::vector<int32_t>> bad_words_;  // Sorted by their last ids.
   size_t longest_prefix_ = 0;
   std::string mask_;
   float repetition_;

@@ -29,8 +29,9 @@ inline bool check_openai_input(Endpoint endpoint, const std::string& body, const
     return false;
   }
   LOCKSTEP_CHECK(!request->prompts.empty());
+  RequestBatch batch(request->shared, model);
   for (size_t prompt = 0; prompt < request->prompts.size(); ++prompt) {
-    const absl::StatusOr<EngineRequest> one = to_request(request->message(prompt), model);
+    const absl::StatusOr<EngineRequest> one = batch.add(request->prompts[prompt]);
     if (one.ok()) continue;
     check_error(in_json_words(one.status(), *request));
     return false;

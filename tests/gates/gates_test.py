@@ -50,7 +50,7 @@ async def settle(server: Server, descriptors: int) -> None:
 class GatesTest(unittest.IsolatedAsyncioTestCase):
     @classmethod
     def setUpClass(cls):
-        cls.server = Server(LOCKSTEP)
+        cls.server = Server(LOCKSTEP, "--lowest-priority", "-1")
         cls.port = cls.server.port
 
     @classmethod

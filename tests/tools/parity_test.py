@@ -142,7 +142,8 @@ class ParityTest(unittest.TestCase):
     @classmethod
     def setUpClass(cls):
         template = SOURCE / "tests/tools/stories_with_tools.jinja"
-        cls.server = Server(LOCKSTEP, "--chat-template", str(template), "--tool-parser", "hermes")
+        cls.server = Server(LOCKSTEP, "--chat-template", str(template), "--tool-parser", "hermes",
+                            "--lowest-priority", "-2")
         cls.channel = grpc.insecure_channel(cls.server.grpc_address)
 
     @classmethod

@@ -67,7 +67,7 @@ absl::Status GenerateReactor::submit(grpc::ByteBuffer* body) {
   v1::GenerateRequest message;
   RETURN_IF_ERROR(parse(body, &message));
   ASSIGN_OR_RETURN(EngineRequest request, to_request(message, *served_.model));
-  if (caller_.permit != nullptr) RETURN_IF_ERROR(caller_.permit->check_priority(request.priority));
+  RETURN_IF_ERROR(served_.check_priority(caller_.permit.get(), request.priority));
   std::string id = request.id;
   request.client = caller_.client;
   request.endpoint = kGenerateMethod;

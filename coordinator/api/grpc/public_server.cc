@@ -48,8 +48,7 @@ absl::StatusOr<std::unique_ptr<PublicServer>> PublicServer::start(
                                                                       ? options.max_connections
                                                                       : max_connections(),
                                                .tls = options.tls,
-                                               .when_full = WhenFull::kShare,
-                                               .has_front = true}));
+                                               .when_full = WhenFull::kShare}));
   server->readiness_ = std::thread([raw = server.get()] { raw->follow_readiness(); });
   return server;
 }

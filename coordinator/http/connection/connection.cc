@@ -84,6 +84,16 @@ void Connection::wait_readable() {
 }
 
 void Connection::receive() {
+  if (channel_.is_handshaking()) return thread_->await_handshake(weak_from_this());
+  read_within_memory();
+}
+
+void Connection::shake_hands() {
+  if (mode_ == Mode::kClosed) return;
+  channel_.is_abandoned() ? close() : read_within_memory();
+}
+
+void Connection::read_within_memory() {
   const auto read = [this] { return read_rounds(), absl::OkStatus(); };
   if (!within_memory(read).ok()) close();
 }

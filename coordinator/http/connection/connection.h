@@ -24,6 +24,8 @@ class Connection : public std::enable_shared_from_this<Connection> {
   const std::string& network() const { return network_; }
 
   void start(int descriptor);
+  // Continues the handshake when its turn comes (IoThread::await_handshake()).
+  void shake_hands();
   // Checks the deadlines.
   void tick(Clock::time_point now);
   void drain();
@@ -53,6 +55,7 @@ class Connection : public std::enable_shared_from_this<Connection> {
   void wait_readable();
   void wait_writable();
   void receive();
+  void read_within_memory();
   void read_rounds();
   void discard();
   void on_end_of_input(Channel::Outcome outcome);

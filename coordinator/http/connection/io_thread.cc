@@ -30,6 +30,7 @@ IoThread::IoThread(ServerState* server)
       mailbox_(std::make_shared<Mailbox>(&context_)),
       ticker_(context_),
       tick_time_(tick_time_of(server->limits)),
+      handshake_timer_(context_),
       scratch_(kScratchBytes, '\0') {
   tick();
   thread_ = std::thread([this] { run(); });
@@ -39,6 +40,7 @@ IoThread::~IoThread() {
   mailbox_->post([this] {
     stopping_ = true;
     ticker_.cancel();
+    handshake_timer_.cancel();
     for_each([](Connection& connection) { connection.close(); });
     work_.reset();
   });
@@ -96,6 +98,26 @@ void IoThread::for_each(const Act& act) {
   all.reserve(connections_.size());
   for (const auto& [key, connection] : connections_) all.push_back(connection);
   for (const auto& connection : all) act(*connection);
+}
+
+void IoThread::await_handshake(const std::weak_ptr<Connection>& connection) {
+  if (const auto one = connection.lock()) handshakes_.add(one->network(), connection);
+  run_handshakes();
+}
+
+// Asio handles the sockets that are ready before the timer.
+void IoThread::run_handshakes() {
+  if (handshake_armed_ || stopping_ || handshakes_.time() == Clock::time_point::max()) return;
+  handshake_armed_ = true;
+  handshake_timer_.expires_at(handshakes_.time());
+  handshake_timer_.async_wait([this](const boost::system::error_code& error) {
+    handshake_armed_ = false;
+    if (error) return;
+    handshakes_.run([](const std::weak_ptr<Connection>& one) {
+      if (const auto connection = one.lock()) connection->shake_hands();
+    });
+    run_handshakes();
+  });
 }
 
 void IoThread::tick() {

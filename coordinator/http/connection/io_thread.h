@@ -19,6 +19,7 @@
 #include "coordinator/http/connection/buffered_bytes.h"
 #include "coordinator/http/connection/connection_counts.h"
 #include "coordinator/http/connection/server.h"
+#include "coordinator/ports/handshake_turns.h"
 
 namespace lockstep::http {
 
@@ -87,6 +88,8 @@ class IoThread {
   // The bytes just read by any connection: an idle connection has no buffer.
   std::string& scratch() { return scratch_; }
   void forget(Connection* connection);
+  // Queues the connection for a turn of its handshake.
+  void await_handshake(const std::weak_ptr<Connection>& connection);
 
  private:
   template <typename Act>
@@ -96,6 +99,7 @@ class IoThread {
   // client or at its deadline.
   void run();
   void tick();
+  void run_handshakes();
 
   ServerState* const server_;
   boost::asio::io_context context_{1};
@@ -104,6 +108,9 @@ class IoThread {
   // Checks all deadlines: with thousands of streams this costs less than one timer for each.
   boost::asio::steady_timer ticker_;
   const Clock::duration tick_time_;
+  HandshakeTurns<std::weak_ptr<Connection>> handshakes_;
+  boost::asio::steady_timer handshake_timer_;
+  bool handshake_armed_ = false;
   std::string scratch_;
   std::unordered_map<Connection*, std::shared_ptr<Connection>> connections_;
   bool stopping_ = false;

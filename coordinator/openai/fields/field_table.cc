@@ -89,7 +89,7 @@ constexpr Field kFields[] = {
     {"ignore_eos", kAll, "ignore_eos", scalar, ""},
     {"allowed_token_ids", kAll, "allowed_ids", allowed_token_ids, "No other token is sampled"},
     {"bad_words", kAll, "bad_words", bad_words, "Words that the answer must not contain"},
-    {"priority", kAll, "priority", scalar, "Lower is served first"},
+    {"priority", kAll, "priority", scalar, "Lower is served first; below 0 only if allowed"},
     {"cache_salt", kAll, "cache_salt", scalar, "Cached prompts are reused only for the same salt"},
     // ---- The answer's form ----
     {"stream", kAll, "", flag<&ApiRequest::stream>, "gRPC always streams"},

@@ -144,6 +144,11 @@ class Reader {
     *json += '{';
     bool is_first = true;
     for (skip_blanks(); !take('}'); is_first = false) {
+      // Python refuses lists and dicts as keys. Tuples are refused here, too: each level of nested
+      // keys would double the backslashes in the JSON of the level below.
+      if (text_.empty() || std::string_view("[({").find(text_.front()) != std::string_view::npos) {
+        return false;
+      }
       std::string key;
       if (!value(&key)) return false;
       if (!is_first) *json += ", ";

@@ -8,12 +8,14 @@
 #include <fstream>
 #include <limits>
 #include <random>
+#include <utility>
 
 #include "base/source_dir.h"
 #include "base/status.h"
 #include "coordinator/api/limits.h"
 #include "tests/fuzz/generate_request_input.h"
 #include "tests/support/files/temp_folder.h"
+#include "tests/support/processor_time.h"
 
 namespace lockstep {
 namespace {
@@ -187,6 +189,35 @@ TEST_F(GenerateRequestTest, IdsOfLogprobsAndAllowedIdsMustBeInTheVocabulary) {
   message_.clear_logprob_ids();
   message_.add_allowed_ids(-1);
   expect_refused("allowed_ids: must be token ids of 0 to 3071, found -1");
+}
+
+TEST_F(GenerateRequestTest, ABatchReadsItsSharedListsOnce) {
+  for (int i = 0; i < 1 << 20; ++i) message_.add_allowed_ids(3 + i % 1000);
+  for (int i = 0; i < 1024; ++i) message_.add_bad_words("word" + std::to_string(i));
+  (*message_.mutable_logit_bias())[5] = 1;
+  message_.add_stop("end");
+  message_.add_stop_ids(7);
+  message_.set_logprobs(1);
+  message_.add_logprob_ids(9);
+  message_.clear_prompt();
+  RequestBatch batch(message_, *model_);
+  double last = thread_seconds();
+  double first_cost = 0;
+  for (int prompt = 0; prompt < 200; ++prompt) {
+    if (prompt == 1) first_cost = thread_seconds() - std::exchange(last, thread_seconds());
+    v1::GenerateRequest own;
+    own.mutable_prompt_ids()->add_ids(prompt);
+    const absl::StatusOr<EngineRequest> one = batch.add(own);
+    ASSERT_TRUE(one.ok()) << one.status();
+    EXPECT_EQ(one->prompt_ids, std::vector<int32_t>{prompt});
+    EXPECT_EQ(one->sampling.allowed_ids.size(), 1000u);
+    EXPECT_GE(one->sampling.bad_words.size(), 1024u);
+    EXPECT_EQ(one->sampling.logit_bias.at(5), 1);
+    EXPECT_EQ(one->stop, std::vector<std::string>{"end"});
+    EXPECT_EQ(one->stop_ids.front(), 7);
+    EXPECT_EQ(one->logprob_ids, std::vector<int32_t>{9});
+  }
+  EXPECT_LT(thread_seconds() - last, 20 * first_cost) << "the cost of 199 prompts";
 }
 
 TEST_F(GenerateRequestTest, ChatsAndPromptsEndAtTheirOwnEndTokens) {

@@ -9,6 +9,7 @@
 #include <grpcpp/health_check_service_interface.h>
 #include <gtest/gtest.h>
 #include <sys/resource.h>
+#include <sys/socket.h>
 
 #include <algorithm>
 #include <fstream>
@@ -19,11 +20,13 @@
 #include "proto/cluster.grpc.pb.h"
 #include "proto/handshake.h"
 #include "tests/support/files/temp_folder.h"
+#include "tests/support/network/http2.h"
 #include "tests/support/network/socket.h"
 
 namespace lockstep {
 namespace {
 
+namespace http2 = testing::http2;
 using ::testing::HasSubstr;
 
 constexpr int64_t kMiB = 1 << 20;
@@ -304,6 +307,27 @@ class FewDescriptors {
  private:
   rlimit before_ = {};
 };
+
+TEST_F(ClusterServerTest, EndlessFramesOfAConnectionWithoutProofArePaced) {
+  const auto worker = join();
+  const testing::Socket stranger(server_->address());
+  ASSERT_TRUE(stranger.send(http2::preface()));
+  const std::string update = http2::frame(http2::kWindowUpdate, 0, 0, http2::big_endian(1, 4));
+  std::string frames;
+  while (frames.size() < 1 << 20) frames += update;
+  size_t sent = 0;
+  const auto end = std::chrono::steady_clock::now() + std::chrono::seconds(2);
+  while (std::chrono::steady_clock::now() < end && sent < 128 << 20) {
+    const std::string_view rest = std::string_view(frames).substr(sent % frames.size());
+    const ssize_t count =
+        ::send(stranger.descriptor(), rest.data(), rest.size(), MSG_NOSIGNAL | MSG_DONTWAIT);
+    if (count > 0) sent += static_cast<size_t>(count);
+  }
+  EXPECT_LT(sent, 32U << 20);
+  ASSERT_TRUE(worker->stream->Write(message(1)));
+  listener_.wait_for("message 1 1");
+  worker->context.TryCancel();
+}
 
 // The port has room for 64 connections.
 class CrowdedClusterServerTest : FewDescriptors, public ClusterServerTest {};

@@ -62,6 +62,13 @@ TEST(HttpTlsTest, AHandshakeThatNeverComesIsCutOff) {
   EXPECT_TRUE(half.ends());
 }
 
+TEST(HttpTlsTest, AClientThatIsGoneGetsNoHandshake) {
+  TlsSetup setup;
+  for (int i = 0; i < 10; ++i) {
+    EXPECT_EQ(testing::answer_to_abandoned_hello(setup.server.address()), "");
+  }
+}
+
 TEST(HttpTlsTest, KeysMayBeUpdatedALimitedNumberOfTimes) {
   TlsSetup setup;
   TlsClient client(setup.server.address(), setup.client());

@@ -12,6 +12,13 @@
 namespace lockstep::openai {
 namespace {
 
+// Prompt `index` with the shared fields.
+v1::GenerateRequest message_of_prompt(const ApiRequest& request, size_t index) {
+  v1::GenerateRequest message = request.shared;
+  message.MergeFrom(request.prompts[index]);
+  return message;
+}
+
 class ApiRequestTest : public ::testing::Test {
  protected:
   void SetUp() override {
@@ -35,7 +42,7 @@ TEST_F(ApiRequestTest, FieldsBecomeGenerateRequests) {
           "frequency_penalty": -1, "logit_bias": {"7": 2, "8": -3.5}, "seed": 11, "stop": "x",
           "stop_token_ids": [1, 2], "ignore_eos": true, "n": 2, "logprobs": 3})");
   ASSERT_EQ(request.prompts.size(), 1u);
-  const v1::GenerateRequest message = request.message(0);
+  const v1::GenerateRequest message = message_of_prompt(request, 0);
   EXPECT_EQ(message.prompt(), "a");
   EXPECT_EQ(message.max_tokens(), 5);
   EXPECT_EQ(message.min_tokens(), 1);
@@ -101,7 +108,7 @@ TEST_F(ApiRequestTest, ARefusalHasTheNameThatTheClientUsed) {
   const auto param = [&](const std::string& more) {
     const ApiRequest request =
         parsed(kChat, R"({"messages": [{"role": "user", "content": "a"}], )" + more + "}");
-    const auto one = to_request(request.message(0), *model_);
+    const auto one = to_request(message_of_prompt(request, 0), *model_);
     EXPECT_FALSE(one.ok());
     const http::Response response = error_response(in_json_words(one.status(), request));
     return OrderedJson::parse(response.body)["error"]["param"].get<std::string>();
@@ -119,11 +126,11 @@ TEST_F(ApiRequestTest, SeveralPromptsShareTheOtherFields) {
   ASSERT_EQ(request.prompts.size(), 2u);
   EXPECT_EQ(request.prompts[0].prompt(), "a");
   EXPECT_FALSE(request.shared.has_prompt()) << "else each of the others would copy it";
-  EXPECT_FALSE(request.message(1).has_prompt());
-  EXPECT_EQ(request.message(1).prompt_ids().ids_size(), 2);
+  EXPECT_FALSE(message_of_prompt(request, 1).has_prompt());
+  EXPECT_EQ(message_of_prompt(request, 1).prompt_ids().ids_size(), 2);
   for (const size_t prompt : {0, 1}) {
-    EXPECT_EQ(request.message(prompt).stop_size(), 2);
-    EXPECT_EQ(request.message(prompt).max_tokens(), 3);
+    EXPECT_EQ(message_of_prompt(request, prompt).stop_size(), 2);
+    EXPECT_EQ(message_of_prompt(request, prompt).max_tokens(), 3);
   }
 }
 

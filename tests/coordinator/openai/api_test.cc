@@ -264,6 +264,7 @@ TEST(OpenAiApiTest, BadRequestsAre400AndNameTheField) {
   refused({{"temperature", 101}}, "temperature", "temperature: must be 0 to 100, found 101");
   refused({{"temperature", "hot"}}, "temperature", "must be a number, found \"hot\"");
   refused({{"max_tokens", -1}}, "max_tokens", "max_tokens: must be 0 to");
+  refused({{"priority", -1}}, "priority", "priority: must be 0 or more, found -1");
   refused({{"stop_token_ids", {99999}}}, "stop_token_ids",
           "stop_token_ids: must be token ids of 0");
   refused({{"messages", OrderedJson::array()}}, "messages", "at least one message, found none");
@@ -310,6 +311,22 @@ TEST(OpenAiApiTest, BadRequestsAre400AndNameTheField) {
                400, "n", nullptr, "must be 1 or more, found -2");
   expect_error(server.post("/v1/completions", with(kStory, {{"model", "gpt-4o"}}).dump()), 404,
                "model", "model_not_found", "there is no model gpt-4o");
+}
+
+TEST(OpenAiApiTest, ThePromptsThatAWholeAnswerRepeatsAreBounded) {
+  ApiServer server;
+  const Tokenizer& tokenizer = *server.model().tokenizer();
+  int32_t longest = 0;
+  for (int32_t id = 0; id < 3072; ++id) {
+    if (tokenizer.token_text(id).size() > tokenizer.token_text(longest).size()) longest = id;
+  }
+  OrderedJson body = {{"prompt", std::vector(32, std::vector<int32_t>(900, longest))},
+                      {"n", 128},
+                      {"max_tokens", 1},
+                      {"echo", true},
+                      {"return_token_ids", true}};
+  expect_error(server.post("/v1/completions", body.dump()), 400, "echo", nullptr,
+               "echo: one answer must repeat at most 67108864 bytes of prompts in its choices");
 }
 
 TEST(OpenAiApiTest, FieldsThatChangeNothingAreAccepted) {

@@ -6,10 +6,12 @@
 #include <gtest/gtest.h>
 #include <openssl/ssl.h>
 #include <poll.h>
+#include <sys/epoll.h>
 #include <sys/socket.h>
 #include <sys/un.h>
 #include <unistd.h>
 
+#include <array>
 #include <cstddef>
 #include <thread>
 #include <vector>
@@ -83,17 +85,18 @@ class Inner {
 // A port with a front.
 class Port {
  public:
-  explicit Port(const TlsFiles& tls = {}) {
+  explicit Port(const TlsFiles& tls = {}, bool wants_proof = false) {
     auto listener = Listener::bind("127.0.0.1:0", 10'000, WhenFull::kShare);
     EXPECT_TRUE(listener.ok()) << listener.status();
     listener_ = *std::move(listener);
     std::unique_ptr<TlsContext> context;
     if (tls.given()) context = *TlsContext::load(tls, address(), TlsProtocol::kHttp2);
-    auto front = GrpcFront::start(address(), std::move(context), [this](int descriptor) {
+    const auto hand_over = [this](int descriptor) {
       const MutexLock lock(&mutex_);
       given_.emplace_back(descriptor);
       changed_.notify_all();
-    });
+    };
+    auto front = GrpcFront::start(address(), std::move(context), hand_over, wants_proof);
     EXPECT_TRUE(front.ok()) << front.status();
     front_ = *std::move(front);
     listener_->start([this](int descriptor) { front_->adopt(descriptor); });
@@ -114,6 +117,7 @@ class Port {
     const MutexLock lock(&mutex_);
     return given_.size();
   }
+  void trust(const std::string& peer) { front_->trust(peer); }
   void end() {
     listener_->stop();
     front_.reset();
@@ -320,6 +324,13 @@ TEST(GrpcFrontTest, AnUnfinishedHandshakeEndsWithThePort) {
   EXPECT_TRUE(half.is_closed_by_peer());
 }
 
+TEST(GrpcFrontTest, AClientThatIsGoneGetsNoHandshake) {
+  TlsPort setup;
+  for (int i = 0; i < 10; ++i) {
+    EXPECT_EQ(answer_to_abandoned_hello(setup.port.address()), "");
+  }
+}
+
 TEST(GrpcFrontTest, EndlessKeyUpdatesEndTheConnection) {
   TlsPort setup;
   TlsClient client(setup.port.address(), setup.client());
@@ -346,6 +357,83 @@ TEST(GrpcFrontTest, AHandshakeHasTenSeconds) {
   connection.on_time({.now = connection.time(), .scratch = scratch.data()});
   EXPECT_TRUE(connection.is_over());
   close(pair[1]);
+}
+
+// ---- Clients that must prove who they are ----
+
+// A connection without a front, on a clock that advances only by hand.
+struct Stranger {
+  explicit Stranger(bool wants_proof = true)
+      : connection({.client = outer[0], .inner = inner[0], .wants_proof = wants_proof},
+                   GrpcPace(&all, now), now) {}
+  ~Stranger() {
+    close(outer[1]);
+    close(inner[1]);
+  }
+  static std::array<int, 2> pair() {
+    std::array<int, 2> ends;
+    EXPECT_EQ(socketpair(AF_UNIX, SOCK_STREAM | SOCK_NONBLOCK, 0, ends.data()), 0);
+    return ends;
+  }
+  GrpcConnection::EventContext turn() { return {.now = now, .scratch = scratch.data()}; }
+  // Sends 32 MiB; returns the number of bytes that reach gRPC.
+  size_t carry() {
+    const std::string bytes(GrpcConnection::kMaxReadBytes, '\0');
+    size_t carried = 0;
+    for (int i = 0; i < 512; ++i) {
+      EXPECT_EQ(::send(outer[1], bytes.data(), bytes.size(), 0), std::ssize(bytes));
+      while ((connection.client_events() & EPOLLIN) != 0) {
+        connection.on_client(EPOLLIN, turn());
+        const ssize_t count = recv(inner[1], scratch.data(), scratch.size(), 0);
+        if (count <= 0) break;
+        carried += static_cast<size_t>(count);
+      }
+      if ((connection.client_events() & EPOLLIN) == 0) break;
+    }
+    return carried;
+  }
+
+  std::array<int, 2> outer = pair();
+  std::array<int, 2> inner = pair();
+  GrpcConnection::Clock::time_point now;
+  TokenBucket all = GrpcPace::for_all(now);
+  std::vector<char> scratch = std::vector<char>(GrpcConnection::kMaxReadBytes);
+  GrpcConnection connection;
+};
+
+TEST(GrpcFrontTest, AProofHasTenSeconds) {
+  Stranger stranger;
+  EXPECT_EQ(stranger.connection.time(), stranger.now + std::chrono::seconds(10));
+  Stranger worker;
+  worker.connection.trust(worker.now);
+  EXPECT_EQ(worker.connection.time(), GrpcConnection::kNever);
+  for (Stranger* one : {&stranger, &worker}) {
+    one->now += std::chrono::seconds(10);
+    one->connection.on_time(one->turn());
+  }
+  EXPECT_TRUE(stranger.connection.is_over());
+  EXPECT_FALSE(worker.connection.is_over());
+  EXPECT_EQ(Stranger(/*wants_proof=*/false).connection.time(), GrpcConnection::kNever);
+}
+
+TEST(GrpcFrontTest, ATrustedConnectionIsNotPaced) {
+  Stranger worker;
+  worker.connection.trust(worker.now);
+  EXPECT_EQ(worker.carry(), 32U << 20);
+  Stranger stranger;
+  EXPECT_LT(stranger.carry(), 16U << 20);
+  EXPECT_GT(stranger.connection.time(), stranger.now);
+  stranger.connection.trust(stranger.now);
+  EXPECT_EQ(stranger.connection.time(), stranger.now) << "the pause is over";
+}
+
+TEST(GrpcFrontTest, TrustFindsAConnectionByTheNameThatGrpcUses) {
+  Port port({}, /*wants_proof=*/true);
+  const Socket client(port.address());
+  const Inner inner = port.next();
+  port.trust("unix-abstract:" + inner.peer());
+  client.send("question");
+  EXPECT_EQ(inner.receive(8), "question");
 }
 
 }  // namespace

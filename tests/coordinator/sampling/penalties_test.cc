@@ -8,6 +8,7 @@
 
 #include "coordinator/sampling/sampler.h"
 #include "tests/support/cluster/fake_group.h"
+#include "tests/support/processor_time.h"
 
 namespace lockstep {
 namespace {
@@ -105,6 +106,29 @@ TEST(PenaltiesTest, ABadWordsLastTokenIsForbiddenAfterItsOtherTokens) {
   EXPECT_EQ(forbidden(), (std::vector<int32_t>{5}));
   penalties.append(2);
   EXPECT_EQ(forbidden(), (std::vector<int32_t>{5, 9})) << "the shorter word";
+}
+
+TEST(PenaltiesTest, AStepChecksEachBadWordOnce) {
+  // The time of 200 steps with this number of words, which all have different last ids.
+  const auto cost = [](int32_t words) {
+    SamplingParams params;
+    for (int32_t id = 0; id < words; ++id) params.bad_words.push_back({1, 2, id});
+    const LogitRules rules(params, {}, {}, 10'000);
+    Penalties penalties(&rules);
+    for (const int32_t id : {1, 1}) penalties.append(id);
+    double best = 1e9;
+    for (int i = 0; i < 3; ++i) {
+      const double before = thread_seconds();
+      for (int step = 0; step < 200; ++step) {
+        cluster::Output output;
+        penalties.fill(false, &output);
+        EXPECT_EQ(output.edits_size(), 0);
+      }
+      best = std::min(best, thread_seconds() - before);
+    }
+    return best;
+  };
+  EXPECT_LT(cost(2048), 24 * cost(256)) << "eight times as many words";
 }
 
 TEST(PenaltiesTest, AllowedIdsAreABitEachInWordsOf64) {

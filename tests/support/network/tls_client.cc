@@ -2,12 +2,29 @@
 #include "tests/support/network/tls_client.h"
 
 #include <openssl/ssl.h>
+#include <sys/socket.h>
 
 #include <csignal>
 
 #include "base/check.h"
 
 namespace lockstep::testing {
+
+std::string answer_to_abandoned_hello(const std::string& address) {
+  const std::unique_ptr<SSL_CTX, decltype(&SSL_CTX_free)> context(SSL_CTX_new(TLS_client_method()),
+                                                                  SSL_CTX_free);
+  const std::unique_ptr<SSL, decltype(&SSL_free)> tls(SSL_new(context.get()), SSL_free);
+  BIO* sent = BIO_new(BIO_s_mem());
+  SSL_set_bio(tls.get(), BIO_new(BIO_s_mem()), sent);
+  SSL_connect(tls.get());
+  char hello[4096];
+  const int bytes = BIO_read(sent, hello, sizeof hello);
+  LOCKSTEP_CHECK(bytes > 0);
+  const Socket socket(address);
+  ::send(socket.descriptor(), hello, static_cast<size_t>(bytes), MSG_MORE);
+  shutdown(socket.descriptor(), SHUT_WR);
+  return socket.receive();
+}
 
 TlsClient::TlsClient(const std::string& address, const TlsClientOptions& options)
     : socket_(address) {

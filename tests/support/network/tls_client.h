@@ -34,6 +34,10 @@ struct ServerTls {
   Authority::Identity identity = authority.sign("server");
 };
 
+// Sends a ClientHello and closes the sending side at once; returns the first bytes of the server's
+// answer.
+std::string answer_to_abandoned_hello(const std::string& address);
+
 // Only one thread may use it.
 class TlsClient {
  public:

@@ -125,6 +125,10 @@ std::vector<Flag> PortFlags::flags() {
        "File of lines NAME KEY [requests=N] [priority=M]: clients of both ports need one of the "
        "keys (Authorization: Bearer KEY), have at most N requests at once, and may request "
        "priorities of M (0) and above"},
+      {"--lowest-priority", &lowest_priority,
+       "The lowest priority that clients may request without --api-keys; lower ones are served "
+       "first",
+       FlagValues{.min = -1000, .max = 0}},
       {"--allow-host", &browsers.hosts,
        "Host names that browsers may use for HTTP ports that only this machine can reach and that "
        "need no key, for instance through a local proxy: chat.example.com",
@@ -170,6 +174,7 @@ absl::StatusOr<std::unique_ptr<ServedPorts>> ServedPorts::start(ServedModel serv
     ASSIGN_OR_RETURN(ports->keys_, ApiKeys::load(flags.api_keys));
     served.keys = ports->keys_.get();
   }
+  served.lowest_priority = flags.lowest_priority;
   ports->pool_ = std::make_unique<TaskPool>(TaskPoolOptions{.threads = flags.api_threads});
   const bool has_grpc = flags.grpc_address != "off";
   const bool has_http = flags.http_address != "off";

@@ -40,6 +40,7 @@ struct PortFlags {
   TlsFiles tls;                       // For all three.
   std::vector<std::string> insecure;  // Ports that may use plain text off loopback.
   std::string api_keys;               // A file; "": any client may call.
+  int lowest_priority = 0;            // The lowest one without keys.
   http::BrowserRules browsers;
   openai::ApiOptions openai;
 

@@ -48,6 +48,16 @@ TEST(PythonLiteralTest, ListsTuplesAndDictsBecomeListsAndObjects) {
   EXPECT_EQ(json_of(std::string(100, '[') + std::string(100, ']')), "none");
 }
 
+TEST(PythonLiteralTest, ListsTuplesAndDictsCannotBeKeys) {
+  EXPECT_EQ(json_of("{1: 2, None: 3, 'a': 4}"), "{\"1\": 2, \"null\": 3, \"a\": 4}");
+  for (const char* text : {"{[]: 1}", "{ (1, 2): 1}", "{{1: 2}: 1}", "{1: 2, {}: 3}", "{"}) {
+    EXPECT_EQ(json_of(text), "none") << text;
+  }
+  std::string text = "2";
+  for (int depth = 0; depth < 20; ++depth) text = "{" + text + ": 1}";
+  EXPECT_EQ(json_of(text), "none");  // It would be 2 MB of JSON.
+}
+
 TEST(PythonLiteralTest, ACallHasKeywordArgumentsAlone) {
   const auto call = parse_python_call("lamp.dim(room='hall', level=3,)");
   ASSERT_TRUE(call.has_value());
