@@ -12,7 +12,7 @@ namespace {
 constexpr char kMask = '~';
 constexpr size_t kNone = std::string::npos;
 
-// Replaces what stands between two of `quote` in one paragraph; a quote without a partner stays.
+// Masks text from one quote to the next in a paragraph; a quote without a partner stays.
 void mask(char quote, std::string* words) {
   for (size_t begin = 0; (begin = words->find(quote, begin)) != std::string::npos; ++begin) {
     const size_t end = words->find(quote, begin + 1);
@@ -82,7 +82,7 @@ class Reader {
     texts_.push_back({.kind = kind, .line = at_ + 1, .words = std::string(words)});
   }
 
-  // A comment after code begins a text; one below it in the same column goes on with it.
+  // A comment after code begins a text; a comment below it in the same column continues it.
   void add_comment(std::string_view line, size_t column, size_t mark, bool code) {
     add(Text::Kind::kComment, trimmed(line.substr(column + mark)), code || column != column_);
     column_ = column;

@@ -76,7 +76,7 @@ constexpr char kPage[] = R"(
 | not | but |
 | --- | --- |
 | opening: Of, In which | the subject |
-| told, a rank a | sent |
+| zounds, a rank by a | sent |
 )";
 
 // The findings as "line phrase", one after the other.
@@ -90,36 +90,36 @@ std::string found(const char* path, const char* text) {
 }
 
 TEST(WordsTest, FindsWordsInComments) {
-  EXPECT_EQ(found("a.h", R"(// It was told.
-int a;  // Told.
+  EXPECT_EQ(found("a.h", R"(// It was zounds.
+int a;  // Zounds.
 )"),
-            "1 told; 2 told; ");
-  EXPECT_EQ(found("a.py", R"(x = 1  # It was told.)"), "1 told; ");
-  EXPECT_EQ(found("a.sh", R"(# told)"), "1 told; ");
-  EXPECT_EQ(found("CMakeLists.txt", R"(# a rank a host)"), "1 a rank a; ");
+            "1 zounds; 2 zounds; ");
+  EXPECT_EQ(found("a.py", R"(x = 1  # It was zounds.)"), "1 zounds; ");
+  EXPECT_EQ(found("a.sh", R"(# zounds)"), "1 zounds; ");
+  EXPECT_EQ(found("CMakeLists.txt", R"(# a rank by a host)"), "1 a rank by a; ");
   EXPECT_EQ(found("a.proto", R"(int32 a = 1;  // There is a rank
-              // a host.)"),
-            "1 a rank a; ");
+              // by a host.)"),
+            "1 a rank by a; ");
 }
 
 TEST(WordsTest, FindsWordsInMessagesAndDocstrings) {
-  EXPECT_EQ(found("a.cc", R"(f("it's", '"', "It was told", "so"
-  " and told");)"),
-            "1 told; 2 told; ");
-  EXPECT_EQ(found("a.py", "def f():\n  \"\"\"Says it.\n\n  Of what was told.\"\"\"\n"),
-            "4 opening: of; 4 told; ");
+  EXPECT_EQ(found("a.cc", R"(f("it's", '"', "It was zounds", "so"
+  " and zounds");)"),
+            "1 zounds; 2 zounds; ");
+  EXPECT_EQ(found("a.py", "def f():\n  \"\"\"Says it.\n\n  Of what was zounds.\"\"\"\n"),
+            "4 opening: of; 4 zounds; ");
 }
 
 TEST(WordsTest, FindsWordsInPages) {
-  EXPECT_EQ(found("a.md", R"(# Told
+  EXPECT_EQ(found("a.md", R"(# Zounds
 
 It was
-told.
+zounds.
 - In which case
 
-| told | x |
+| zounds | x |
 )"),
-            "1 told; 4 told; 5 opening: in which; 7 told; ");
+            "1 zounds; 4 zounds; 5 opening: in which; 7 zounds; ");
 }
 
 TEST(WordsTest, FindsOpeningsOfCommentsAndSentences) {
@@ -148,12 +148,14 @@ int a;  // The number
 }
 
 TEST(WordsTest, NamesQuotesAndDataAreNoWords) {
-  EXPECT_EQ(found("a.h", R"(// Call told(), `told` or x.told: "it was told". `Of` is a word.)"),
+  EXPECT_EQ(
+      found("a.h", R"(// Call zounds(), `zounds` or x.zounds: "it was zounds". `Of` is a word.)"),
+      "");
+  EXPECT_EQ(found("a.cc", R"(f("zounds", is_zounds, zounds);)"), "");
+  EXPECT_EQ(found("a.cc", "f(R\"(It was zounds)\", R\"x(\nIt was zounds\n)x\");"), "");
+  EXPECT_EQ(found("a.py", "TEXT = \"\"\"It was\nzounds\"\"\"\n"), "");
+  EXPECT_EQ(found("a.md", "```\nzounds\n```\n\n    zounds\n\n> zounds\n\nSee [it](zounds.md).\n"),
             "");
-  EXPECT_EQ(found("a.cc", R"(f("told", is_told, told);)"), "");
-  EXPECT_EQ(found("a.cc", "f(R\"(It was told)\", R\"x(\nIt was told\n)x\");"), "");
-  EXPECT_EQ(found("a.py", "TEXT = \"\"\"It was\ntold\"\"\"\n"), "");
-  EXPECT_EQ(found("a.md", "```\ntold\n```\n\n    told\n\n> told\n\nSee [it](told.md).\n"), "");
 }
 
 }  // namespace
