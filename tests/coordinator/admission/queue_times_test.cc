@@ -114,7 +114,7 @@ TEST_F(QueueTimesTest, ARequestThatWouldBeginTooLateIsRefusedWithARetryTime) {
   EXPECT_NEAR(retry_after_of(late), 14, 1);
   for (int i = 2000; i < 10'000; ++i) come(of(std::to_string(i)));
   const absl::Status full = times_.check(of("new"), now_ns_);
-  EXPECT_THAT(message_of(full), HasSubstr("want at most 60 s"));
+  EXPECT_THAT(message_of(full), HasSubstr("the max is 60 s"));
   EXPECT_NEAR(retry_after_of(full), 39, 2);
   EXPECT_EQ(retry_after_of(absl::ResourceExhaustedError("full")), 1);
 }

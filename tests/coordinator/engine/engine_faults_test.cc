@@ -268,12 +268,12 @@ TEST(EngineFaultsTest, RequestsBeforeAGroupAreRefusedAndWaitReadyWaits) {
 
 TEST(EngineFaultsTest, AClusterThatCanNeverFormReportsWhyToAllCallers) {
   FakeCluster cluster({});
-  cluster.refuse(absl::FailedPreconditionError("model: 9 GB wanted, 4 GB found"));
+  cluster.refuse(absl::FailedPreconditionError("model: needs 9 GB, found 4 GB"));
   Engine engine(&cluster, nullptr, {});
-  EXPECT_EQ(engine.wait_ready(), absl::FailedPreconditionError("model: 9 GB wanted, 4 GB found"));
+  EXPECT_EQ(engine.wait_ready(), absl::FailedPreconditionError("model: needs 9 GB, found 4 GB"));
   const absl::Status status = engine.submit(request_of(1, 3, 5)).status();
   EXPECT_EQ(status.code(), absl::StatusCode::kUnavailable);
-  EXPECT_THAT(text_of(status), HasSubstr("9 GB wanted"));
+  EXPECT_THAT(text_of(status), HasSubstr("needs 9 GB"));
 }
 
 TEST(EngineFaultsTest, ARowOfNanEndsItsRequestAlone) {

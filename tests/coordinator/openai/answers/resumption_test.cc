@@ -175,7 +175,7 @@ TEST(ResumptionTest, NamesAreTheClientsOrDrawnAndAreUnique) {
   expect_error(post(server, "/v1/completions", resumable(kStory), "mine")->wait(), 409, nullptr,
                "request_id_in_use", "mine");
   expect_error(post(server, "/v1/completions", resumable(kStory), "a/b")->wait(), 400,
-               "X-Request-Id", nullptr, "want 1 to 128");
+               "X-Request-Id", nullptr, "must be 1 to 128");
   std::set<std::string> drawn;
   for (int i = 0; i < 20; ++i) {
     drawn.insert(
@@ -201,7 +201,7 @@ TEST(ResumptionTest, AStreamThatCannotBeResumedSaysWhy) {
   expect_error(call(server, "GET", "nobody")->wait(), 404, nullptr, "stream_not_found", "nobody");
   expect_error(call(server, "DELETE", "nobody")->wait(), 404, nullptr, "stream_not_found", "");
   expect_error(call(server, "GET", "story", "from=22")->wait(), 400, "from", nullptr,
-               "want up to 21");
+               "must be at most 21");
   EXPECT_EQ(call(server, "GET", "story", "from=20")->wait().body, "data: [DONE]\n\n");
   EXPECT_EQ(call(server, "GET", "story", "from=21")->wait().body, "data: [DONE]\n\n");
   for (const char* query :
