@@ -23,7 +23,7 @@ release() {
   cuda_compiles
 }
 
-# Where a compiler of CUDA 13 is installed, the CUDA kernels are compiled, too, to PTX: machine code
+# If a compiler of CUDA 13 is installed, the CUDA kernels are compiled, too, to PTX: machine code
 # takes four times as long. tools/check_all.sh makes it, and tools/gpu_check.sh runs it.
 cuda_compiles() {
   if nvcc --version 2>/dev/null | grep -qE "release (1[3-9]|[2-9][0-9])\."; then

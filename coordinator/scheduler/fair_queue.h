@@ -75,7 +75,7 @@ class FairQueue {
     std::vector<Sequence*> prompts = {};  // In this step; the oldest is last.
     int64_t rows_left = 0;                // The rest of its turn.
     bool blocked = false;                 // In this step.
-    Turns* place = nullptr;               // Where it waits for its turn; null: nowhere.
+    Turns* place = nullptr;               // The ring in which it waits; null: none.
   };
   struct Ring {
     std::unordered_map<std::string, Share> shares;  // By client.
