@@ -18,17 +18,12 @@ namespace {
 
 // Parts of names of tensors that no computation here reads.
 constexpr std::string_view kNotRead[] = {
-    ".rotary_emb.",
-    ".inv_freq",  // Rotary tables, which are computed.
-    ".attn.bias",
-    ".attention.bias",  // Causal masks of GPT-2, GPT-NeoX and similar models:
-    ".masked_bias",
-    ".causal_mask",  // constant tables with the name of a bias.
-    ".indexer.",     // Sparse attention reads all keys within its context.
-    // RWKV-7's first layer has no earlier layer whose values it could mix in.
-    ".0.att.v0",
-    ".0.att.v1",
-    ".0.att.v2",
+    ".rotary_emb.", ".inv_freq",        // Rotary tables, which are computed.
+    ".attn.bias",   ".attention.bias",  // Causal masks of GPT-2, GPT-NeoX and similar models:
+    ".masked_bias", ".causal_mask",     // constant tables with the name of a bias.
+    ".indexer.",                        // Sparse attention reads all keys within its context.
+    ".0.att.v0",    ".0.att.v1",        // RWKV-7's first layer has no earlier layer
+    ".0.att.v2",                        // with values that it could mix in.
 };
 
 // A layer that reads another one's keys and values (Gemma 4) may also have these.
