@@ -46,6 +46,16 @@ if(CMAKE_UNITY_BUILD)
   # A class of a .cc file then looks like a header's.
   add_compile_options($<$<CXX_COMPILER_ID:GNU>:-Wno-subobject-linkage>)
 endif()
+# A server that reads what strangers send is hardened: bounds of containers, of libc's copies and of
+# the stack are checked, and the linker's tables are read-only. The kernels' hot loops are not
+# (LOCKSTEP_UNHARDENED): they read nothing that a client sent. Sanitizers check more.
+set(LOCKSTEP_UNHARDENED -U_FORTIFY_SOURCE -U_GLIBCXX_ASSERTIONS -fno-stack-protector)
+if(CMAKE_BUILD_TYPE STREQUAL Release AND NOT LOCKSTEP_SANITIZE)
+  add_compile_options("$<$<COMPILE_LANGUAGE:CXX>:-D_FORTIFY_SOURCE=3;-D_GLIBCXX_ASSERTIONS;-fstack-protector-strong>")
+  add_link_options(-Wl,-z,relro -Wl,-z,now)
+  include(CheckPIESupported)
+  check_pie_supported()
+endif()
 if(LOCKSTEP_SANITIZE)
   # With a sanitizer's calls in the code, GCC 12 warns wrongly about unset values, so the presets of
   # the sanitizers do not turn warnings into errors.

@@ -8,7 +8,7 @@
 namespace lockstep {
 namespace {
 
-TEST(FirstNamesTest, WhatIsNotNamedIsCounted) {
+TEST(FirstNamesTest, NamesBeyondTheFirstFewAreCounted) {
   const std::vector<std::string> names = {"a", "b\n", "c", "d"};
   EXPECT_EQ(first_names(names), "a, b?, c and 1 more");
   EXPECT_EQ(first_names(names, 2), "a, b? and 2 more");

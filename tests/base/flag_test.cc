@@ -35,7 +35,7 @@ struct Options {
   }
 };
 
-TEST(FlagTest, ATextIsInTheUnitOfTheFlag) {
+TEST(FlagTest, AFlagsTextUsesTheFlagsUnit) {
   Options options;
   std::vector<std::string> texts;
   for (const Flag& flag : options.flags()) texts.push_back(text_of(flag));
@@ -54,7 +54,7 @@ TEST(FlagTest, ATextIsInTheUnitOfTheFlag) {
   EXPECT_THAT(texts, ElementsAre("true", "3", "2", "7", "1500", "0.85", "a b", "0", "8,0.5"));
 }
 
-TEST(FlagTest, ArgumentsAreWhatDiffersFromTheDefaults) {
+TEST(FlagTest, OnlyValuesThatDifferFromTheDefaultsBecomeArguments) {
   Options options, defaults;
   EXPECT_THAT(arguments_of(options.flags(), defaults.flags()), IsEmpty());
   options.fast = true;

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// The JSON guard: limits, duplicates, places in messages, typed members.
+// The JSON guard: limits, duplicates, positions in error messages, typed members.
 #include "base/json.h"
 
 #include <gmock/gmock.h>
@@ -14,7 +14,7 @@ std::string problem(std::string_view text, const JsonLimits& limits = {}) {
   return message_of(parse_json(text, "config.json", limits).status());
 }
 
-TEST(JsonTest, ParsesWhatNlohmannParses) {
+TEST(JsonTest, ParsingAgreesWithNlohmann) {
   const std::string text =
       R"({"a": [1, -2, 3.5, true, null, {"b": []}], "c": {"d": "\u00e9", "e": {}}, "f": 1e3})";
   const auto json = parse_json(text, "x");
@@ -50,7 +50,7 @@ TEST(JsonTest, InvalidUtf8IsRefused) {
   EXPECT_FALSE(parse_json(R"("\ud800")", "x").ok());
 }
 
-TEST(JsonTest, WhatJsonDoesNotHaveIsRefused) {
+TEST(JsonTest, SyntaxThatJsonDoesNotHaveIsRefused) {
   for (const char* bad : {"{'a': 1}", "[1,]", "{\"a\": 1,}", "NaN", "[Infinity]", "// c\n1", "01",
                           "1e999", "{", "]", "[1}", "tru"}) {
     EXPECT_FALSE(parse_json(bad, "x").ok()) << bad;
@@ -77,11 +77,11 @@ TEST(JsonTest, DuplicateKeysAreRefusedAtEveryDepth) {
   EXPECT_THAT(problem(R"({"a": 1, "b": 2, "a": 3})"), HasSubstr("the key \"a\" appears twice"));
   EXPECT_THAT(problem(R"({"x": [{"a": {}, "a": {}}]})"), HasSubstr("the key \"a\" appears twice"));
   EXPECT_TRUE(parse_json(R"({"a": {"a": 1}, "b": {"a": 1}})", "x").ok());
-  // Spelled in two ways it is the same key.
+  // These are two spellings of the same key.
   EXPECT_THAT(problem(R"({"a": 1, "\u0061": 3})"), HasSubstr("appears twice"));
 }
 
-TEST(JsonTest, WhereDuplicatesAreAllowedTheLastWins) {
+TEST(JsonTest, TheLastDuplicateWinsIfDuplicatesAreAllowed) {
   const auto json = parse_json(R"({"a": {"b": 1}, "a": 3})", "x", {.reject_duplicate_keys = false});
   ASSERT_TRUE(json.ok());
   EXPECT_EQ(*json, (Json{{"a", 3}}));
@@ -99,7 +99,7 @@ TEST(JsonTest, OrderedObjectsKeepTheOrderOfTheirKeys) {
   EXPECT_EQ(last->dump(), R"({"b":3,"a":2})");
 }
 
-TEST(JsonTest, MembersComeByType) {
+TEST(JsonTest, MembersAreReadByType) {
   const Json json = *parse_json(R"({"i": -3, "b": true, "d": 1.5, "s": "t", "n": null})", "x");
   EXPECT_EQ(*get_int(json, "i"), -3);
   EXPECT_EQ(*get_bool(json, "b"), true);
@@ -108,7 +108,7 @@ TEST(JsonTest, MembersComeByType) {
   EXPECT_EQ(*get_string(json, "s"), "t");
 }
 
-TEST(JsonTest, MissingAndNullMembersAreTheFallback) {
+TEST(JsonTest, MissingAndNullMembersGiveTheFallback) {
   const Json json = *parse_json(R"({"n": null})", "x");
   for (const char* key : {"n", "gone"}) {
     EXPECT_EQ(*get_int(json, key, 7), 7);

@@ -22,7 +22,7 @@ namespace {
 using ::testing::HasSubstr;
 using ::testing::MatchesRegex;
 
-// A pipe whose reader a test decides about.
+// A pipe that is read only when the test says so.
 class Pipe {
  public:
   Pipe() { EXPECT_EQ(pipe2(ends_.data(), O_CLOEXEC), 0); }
@@ -35,7 +35,7 @@ class Pipe {
   void close_writing() {
     if (ends_[1] >= 0) close(std::exchange(ends_[1], -1));
   }
-  // All lines up to the end, once nobody writes any more.
+  // All lines up to the end, after the last writer has closed the pipe.
   std::vector<std::string> lines() {
     close_writing();
     std::string text;
@@ -70,7 +70,7 @@ class LogTest : public ::testing::Test {
   std::optional<Log> log_;
 };
 
-TEST_F(LogTest, AJsonLineIsOneObjectWhateverItSays) {
+TEST_F(LogTest, AJsonLineIsOneObjectForAnyMessage) {
   begin(LogFormat::kJson);
   spdlog::warn("a \"quote\", a\nline, a byte \xff and {{}}");
   spdlog::debug("not at this level");
@@ -98,14 +98,15 @@ TEST_F(LogTest, FieldsAreMembersOfTheObject) {
   EXPECT_EQ(OrderedJson::parse(lines[1]).size(), 3u);
 }
 
-TEST_F(LogTest, InTextTheyFollowTheMessage) {
+TEST_F(LogTest, FieldsFollowTheMessageInText) {
   begin(LogFormat::kText);
   log_fields("request", {{"id", "a"}});
   EXPECT_THAT(end().at(0), HasSubstr("[info] request {\"id\":\"a\"}"));
 }
 
-// More than the pipe and the memory hold, while nobody reads: this test would not end.
-TEST_F(LogTest, WhoLogsDoesNotWaitForAReaderAndTheOldestLinesAreDropped) {
+// The lines exceed what the pipe and the memory hold while no one reads. If logging waited for a
+// reader, this test would not end.
+TEST_F(LogTest, LoggingDoesNotWaitForAReaderAndDropsTheOldestLines) {
   begin(LogFormat::kJson);
   const std::string text(1000, 'x');
   constexpr int kLines = 10'000;
@@ -114,7 +115,7 @@ TEST_F(LogTest, WhoLogsDoesNotWaitForAReaderAndTheOldestLinesAreDropped) {
   const int64_t dropped = log_->dropped();
   std::vector<std::string> lines;
   std::thread reader([&] { lines = pipe_.lines(); });
-  log_.reset();  // What waits is written now that somebody reads.
+  log_.reset();  // The queued lines are written now that the pipe is read.
   reader.join();
   EXPECT_EQ(std::ssize(lines) + dropped, kLines);
   EXPECT_THAT(lines.back(), HasSubstr("line 9999 "));
@@ -142,7 +143,7 @@ TEST_F(LogTest, ALineSaysHowManyWereDropped) {
   EXPECT_THAT(*said, HasSubstr(std::to_string(dropped) + " log lines were dropped"));
 }
 
-TEST_F(LogTest, ItsEndWaitsForNoReader) {
+TEST_F(LogTest, EndingALogDoesNotWaitForAReader) {
   begin(LogFormat::kText);
   const std::string text(1000, 'x');
   for (int i = 0; i < 1000; ++i) spdlog::warn(text);
@@ -150,7 +151,7 @@ TEST_F(LogTest, ItsEndWaitsForNoReader) {
   EXPECT_FALSE(pipe_.lines().empty());
 }
 
-TEST(LogFormatTest, IsTextOrJson) {
+TEST(LogFormatTest, AFormatIsTextOrJson) {
   EXPECT_EQ(log_format_of("json").value(), LogFormat::kJson);
   EXPECT_EQ(log_format_of("text").value(), LogFormat::kText);
   EXPECT_THAT(std::string(log_format_of("xml").status().message()),

@@ -10,18 +10,18 @@ namespace {
 
 using Names = std::vector<std::string_view>;
 
-TEST(NearestTest, NamesAreOrderedByTheLettersThatDiffer) {
+TEST(NearestTest, NamesAreOrderedByTheNumberOfLettersThatDiffer) {
   EXPECT_EQ(nearest("llama", {"mamba", "lama", "gpt2", "llama2"}, 2), (Names{"lama", "llama2"}));
   EXPECT_EQ(nearest("abc", {"xyz", "abd", "abc"}, 3), (Names{"abc", "abd", "xyz"}));
 }
 
-TEST(NearestTest, EachNameComesOnceAndNoMoreThanThereAre) {
+TEST(NearestTest, EachNameAppearsOnceEvenIfMoreAreRequested) {
   EXPECT_EQ(nearest("a", {"b", "b", "a"}, 5), (Names{"a", "b"}));
   EXPECT_EQ(nearest("a", {}, 3), Names());
   EXPECT_EQ(nearest("", {"aa", "a"}, 1), Names{"a"});
 }
 
-TEST(NearestTest, AnEndlessNameIsCut) {
+TEST(NearestTest, AVeryLongNameIsCut) {
   const std::string endless(10'000'000, 'a');
   EXPECT_EQ(nearest(endless, {"b", "aaa"}, 1), Names{"aaa"});
 }

@@ -6,7 +6,7 @@
 namespace lockstep {
 namespace {
 
-TEST(StatusTest, PrintableIsShortAndOneLine) {
+TEST(StatusTest, PrintableTextIsShortAndOnOneLine) {
   EXPECT_EQ(printable("a\nb\x01\xff"), "a?b??");
   EXPECT_EQ(printable(std::string(500, 'x')).size(), 120u);
 }

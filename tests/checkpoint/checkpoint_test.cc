@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Which files make a checkpoint, what an index may say, and rectangles against their definition.
+// The files that make a checkpoint, the entries of an index, and rectangles against their
+// definition.
 #include "checkpoint/checkpoint.h"
 
 #include <gmock/gmock.h>
@@ -20,7 +21,7 @@ TestTensor ramp(std::vector<int64_t> shape, const std::string& dtype = "F32") {
   int64_t count = 1;
   for (const int64_t size : shape) count *= size;
   TestTensor tensor{.dtype = dtype, .shape = std::move(shape), .values = {}};
-  // Small integers, which every type holds.
+  // Small integers, which every type represents exactly.
   for (int64_t i = 0; i < count; ++i) tensor.values.push_back(static_cast<float>(i % 251 - 125));
   return tensor;
 }
@@ -29,7 +30,7 @@ std::string problem(const fs::path& folder) {
   return message_of(Checkpoint::open(folder).status());
 }
 
-TEST(CheckpointTest, OpensASingleFile) {
+TEST(CheckpointTest, ASingleFileOpens) {
   const TempFolder folder;
   write_safetensors(folder.path() / "model.safetensors",
                     {{"b", ramp({3})}, {"a", ramp({2, 2})}, {"ids", ramp({4}, "I64")}});
@@ -42,7 +43,7 @@ TEST(CheckpointTest, OpensASingleFile) {
   EXPECT_EQ(checkpoint->find(""), nullptr);
 }
 
-TEST(CheckpointTest, OpensShardsByTheirIndex) {
+TEST(CheckpointTest, ShardsOpenByTheirIndex) {
   const TempFolder folder;
   write_shards(folder.path(), {{{"x", ramp({2, 3})}}, {{"a", ramp({4})}, {"z", ramp({1})}}});
   const auto checkpoint = Checkpoint::open(folder.path());
@@ -53,7 +54,7 @@ TEST(CheckpointTest, OpensShardsByTheirIndex) {
   EXPECT_EQ(out, ramp({4}).values);
 }
 
-TEST(CheckpointTest, OpensTheOnlyFileWhateverItsName) {
+TEST(CheckpointTest, TheOnlyFileOpensUnderAnyName) {
   const TempFolder folder;
   write_safetensors(folder.path() / "rwkv-7.safetensors", {{"a", ramp({1})}});
   EXPECT_TRUE(Checkpoint::open(folder.path()).ok());
@@ -61,7 +62,7 @@ TEST(CheckpointTest, OpensTheOnlyFileWhateverItsName) {
   EXPECT_THAT(problem(folder.path()), HasSubstr("found 2 of the last; add the index"));
 }
 
-TEST(CheckpointTest, FollowsSymbolicLinksAsInTheHubCache) {
+TEST(CheckpointTest, SymbolicLinksAreFollowedAsInTheHubCache) {
   const TempFolder folder;
   fs::create_directory(folder.path() / "blobs");
   fs::create_directory(folder.path() / "snapshot");
@@ -90,7 +91,7 @@ class IndexTest : public testing::Test {
   const TempFolder folder_;
 };
 
-TEST_F(IndexTest, MayNotLeadOutOfTheFolder) {
+TEST_F(IndexTest, AnIndexMayNotLeadOutOfTheFolder) {
   EXPECT_EQ(problem_of(R"({"weight_map":{"a":"s1.safetensors"}})"), "");
   for (const char* bad :
        {"../s1.safetensors", "/etc/passwd", "x/s1.safetensors", "..", "", "s1.bin", ".safetensors",
@@ -101,9 +102,9 @@ TEST_F(IndexTest, MayNotLeadOutOfTheFolder) {
   }
 }
 
-TEST_F(IndexTest, HasAMapOfNames) {
-  EXPECT_THAT(problem_of("{}"), HasSubstr("weight_map: must be an object, found nothing"));
-  EXPECT_THAT(problem_of("[]"), HasSubstr("weight_map: must be an object, found nothing"));
+TEST_F(IndexTest, AnIndexHasAMapOfNames) {
+  EXPECT_THAT(problem_of("{}"), HasSubstr("weight_map: wanted an object, found nothing"));
+  EXPECT_THAT(problem_of("[]"), HasSubstr("weight_map: wanted an object, found nothing"));
   EXPECT_THAT(problem_of(R"({"weight_map":[]})"), HasSubstr("found an array"));
   EXPECT_THAT(problem_of(R"({"weight_map":{"a":1}})"), HasSubstr("found an integer (1)"));
   EXPECT_THAT(problem_of("{"), HasSubstr("not valid JSON"));
@@ -111,7 +112,7 @@ TEST_F(IndexTest, HasAMapOfNames) {
               HasSubstr("appears twice"));
 }
 
-TEST_F(IndexTest, AgreesWithTheShards) {
+TEST_F(IndexTest, AnIndexAgreesWithTheShards) {
   EXPECT_THAT(problem_of(R"({"weight_map":{"b":"s1.safetensors"}})"),
               HasSubstr("s1.safetensors: must have the tensor \"b\""));
   EXPECT_THAT(problem_of(R"({"weight_map":{"b":"s1.safetensors","a":"s2.safetensors"}})"),
@@ -127,7 +128,7 @@ TEST_F(IndexTest, ATensorInTwoShardsIsRefused) {
               HasSubstr("the tensor \"a\" is in two files, s1.safetensors and s2.safetensors"));
 }
 
-// Reads into a matrix with a margin, which must stay.
+// Reads into a matrix with a margin, which must not change.
 void expect_rectangle(const Checkpoint& checkpoint, const TestTensor& expected,
                       const TensorInfo& tensor, const Rectangle& want, bool transposed) {
   const int64_t rows = transposed ? want.cols() : want.rows();
@@ -146,7 +147,7 @@ void expect_rectangle(const Checkpoint& checkpoint, const TestTensor& expected,
   }
 }
 
-TEST(CheckpointTest, ReadsAnyRectangleOfAnyType) {
+TEST(CheckpointTest, AnyRectangleOfAnyTypeCanBeRead) {
   const TempFolder folder;
   TestTensors tensors;
   for (const char* dtype : {"F32", "BF16", "F16"}) {
@@ -176,7 +177,7 @@ TEST(CheckpointTest, ReadsAnyRectangleOfAnyType) {
   }
 }
 
-TEST(CheckpointTest, NansAndInfinitiesAreWeightsLikeOthers) {
+TEST(CheckpointTest, NansAndInfinitiesAreReadLikeOtherWeights) {
   const TempFolder folder;
   const float infinity = std::numeric_limits<float>::infinity();
   write_safetensors(folder.path() / "model.safetensors",
@@ -198,7 +199,7 @@ TEST(CheckpointTest, OtherTypesCannotBeRead) {
               HasSubstr("ids: must be F32, BF16 or F16, the checkpoint has I64"));
 }
 
-TEST(CheckpointTest, AFileCutAfterOpeningIsAnErrorAndNoSignal) {
+TEST(CheckpointTest, AFileTruncatedAfterOpeningIsAnErrorAndNoSignal) {
   const TempFolder folder;
   const fs::path path = folder.path() / "model.safetensors";
   write_safetensors(path, {{"a", ramp({100, 100})}});

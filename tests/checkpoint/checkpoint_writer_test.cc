@@ -18,7 +18,7 @@ using testing::HasSubstr;
 const std::vector<TensorSpec> kSpecs = {
     {"a", "F32", {2, 3}}, {"b", "BF16", {4}}, {"c", "I8", {5, 1}}, {"d", "F32", {}}};
 
-// Every tensor filled with bytes that name it, the last half first.
+// Fills every tensor with its own byte, the last half first.
 void fill(CheckpointWriter& writer) {
   for (size_t i = 0; i < kSpecs.size(); ++i) {
     const std::string bytes(stored_bytes(kSpecs[i]), static_cast<char>('a' + i));
@@ -45,7 +45,7 @@ void expect_filled(const std::filesystem::path& folder) {
   }
 }
 
-// While it lives, this process writes no file beyond so many bytes.
+// Limits the size of the files that this process writes while the object lives.
 class SmallFiles {
  public:
   explicit SmallFiles(rlim_t bytes) : signal_(std::signal(SIGXFSZ, SIG_IGN)) {
@@ -63,7 +63,7 @@ class SmallFiles {
   rlimit before_{};
 };
 
-TEST(CheckpointWriterTest, OneFileHoldsEveryTensorWhateverTheOrderOfWriting) {
+TEST(CheckpointWriterTest, OneFileHoldsEveryTensorForAnyOrderOfWriting) {
   const TempFolder folder;
   auto writer = CheckpointWriter::create(folder.path(), kSpecs, 1 << 20);
   ASSERT_TRUE(writer.ok()) << writer.status();
@@ -74,9 +74,9 @@ TEST(CheckpointWriterTest, OneFileHoldsEveryTensorWhateverTheOrderOfWriting) {
   expect_filled(folder.path());
 }
 
-TEST(CheckpointWriterTest, ShardsAreNoLargerThanAskedAndHaveAnIndex) {
+TEST(CheckpointWriterTest, ShardsStayWithinTheSizeLimitAndHaveAnIndex) {
   const TempFolder folder;
-  auto writer = CheckpointWriter::create(folder.path(), kSpecs, 13);  // 24 alone, 8 + 5, 4.
+  auto writer = CheckpointWriter::create(folder.path(), kSpecs, 13);  // 24; 8 + 5; 4.
   ASSERT_TRUE(writer.ok()) << writer.status();
   fill(*writer);
   ASSERT_TRUE(writer->finish().ok());
@@ -84,7 +84,7 @@ TEST(CheckpointWriterTest, ShardsAreNoLargerThanAskedAndHaveAnIndex) {
   expect_filled(folder.path());
 }
 
-TEST(CheckpointWriterTest, AFileThatIsThereIsNeverOverwritten) {
+TEST(CheckpointWriterTest, AnExistingFileIsNeverOverwritten) {
   const TempFolder folder;
   write_test_file(folder.path() / "model.safetensors", "mine");
   const auto writer = CheckpointWriter::create(folder.path(), kSpecs, 1 << 20);
@@ -97,7 +97,7 @@ TEST(CheckpointWriterTest, AFullDiskIsOneLineThatNamesTheFile) {
   const TempFolder folder;
   auto writer = CheckpointWriter::create(folder.path(), {{"large", "F32", {1 << 20}}}, 1);
   ASSERT_TRUE(writer.ok()) << writer.status();
-  const SmallFiles limit(1 << 20);  // A file that may not grow fails as one on a full disk does.
+  const SmallFiles limit(1 << 20);  // A file at this limit fails like one on a full disk.
   EXPECT_TRUE(writer->write(0, 0, "12345678", 8).ok());
   const absl::Status status = writer->write(0, (4 << 20) - 8, "12345678", 8);
   EXPECT_THAT(status.message(), HasSubstr("model.safetensors: could not write 8 bytes: "));

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Gates R15 and R16: files cut anywhere and headers with flipped bits give an error or the very
-// same tensors, never a crash. And real files all open.
+// Gates R15 and R16: files truncated anywhere and headers with flipped bits give an error or the
+// same tensors, never a crash. Real files all open.
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
@@ -46,7 +46,7 @@ std::string listing(const std::vector<TensorInfo>& tensors) {
   return text;
 }
 
-// Every byte of the header, and `places` of the data, from the end to the beginning.
+// Every byte of the header, and `places` positions in the data, from the end to the beginning.
 std::vector<int64_t> cuts_of(const std::string& bytes, int places) {
   const int64_t end = header_end(bytes);
   std::vector<int64_t> cuts;
@@ -74,13 +74,13 @@ void expect_refused_wherever_cut(const fs::path& folder, const fs::path& path) {
   EXPECT_TRUE(Checkpoint::open(folder).ok());
 }
 
-TEST(HostileTest, AFileCutAnywhereIsANamedError) {
+TEST(HostileTest, AFileTruncatedAnywhereIsANamedError) {
   const TempFolder folder;
   write_safetensors(folder.path() / "model.safetensors", sample());
   expect_refused_wherever_cut(folder.path(), folder.path() / "model.safetensors");
 }
 
-TEST(HostileTest, AShardCutAnywhereIsANamedError) {
+TEST(HostileTest, AShardTruncatedAnywhereIsANamedError) {
   const TempFolder folder;
   TestTensors first = sample(), second;
   for (const char* layer : {"2", "3"}) {
@@ -95,7 +95,7 @@ TEST(HostileTest, AShardCutAnywhereIsANamedError) {
   }
 }
 
-// Whether a model would accept the tensors: those that it asks for are there in their shape.
+// True if a model would accept the tensors: the requested ones exist in their shape.
 bool has_the_weights(const Checkpoint& checkpoint, const std::vector<TensorInfo>& wanted) {
   return std::all_of(wanted.begin(), wanted.end(), [&](const TensorInfo& tensor) {
     const TensorInfo* found = checkpoint.find(tensor.name);
@@ -104,7 +104,7 @@ bool has_the_weights(const Checkpoint& checkpoint, const std::vector<TensorInfo>
   });
 }
 
-// By name: a flipped bit in the name of a tensor without elements changes no weight.
+// Sorted by name. A flipped bit in the name of a tensor without elements changes no weight.
 std::string listing_of_weights(std::vector<TensorInfo> tensors) {
   std::erase_if(tensors, [](const TensorInfo& tensor) { return tensor.rows == 0; });
   std::sort(tensors.begin(), tensors.end(),
@@ -112,7 +112,7 @@ std::string listing_of_weights(std::vector<TensorInfo> tensors) {
   return listing(tensors);
 }
 
-TEST(HostileTest, FlippedBitsOfTheHeaderAreAnErrorOrTheSameWeights) {
+TEST(HostileTest, FlippedHeaderBitsGiveAnErrorOrTheSameWeights) {
   constexpr uint64_t kSeed = 20240611;
   std::printf("bit flips: seed %llu\n", static_cast<unsigned long long>(kSeed));
   std::mt19937_64 random(kSeed);
@@ -151,7 +151,7 @@ TEST(HostileTest, FlippedBitsOfTheHeaderAreAnErrorOrTheSameWeights) {
   EXPECT_GT(identical, 0);
 }
 
-TEST(HostileTest, FlippedBitsOfTheLengthAreRefused) {
+TEST(HostileTest, FlippedLengthBitsAreRefused) {
   const TempFolder folder;
   const std::string bytes = safetensors_bytes(sample());
   for (int bit = 0; bit < 64; ++bit) {
@@ -169,14 +169,14 @@ TEST(HostileTest, RandomBytesAreRefused) {
     for (uint64_t n = random() % 60; n > 0; --n) {
       header += "{}[]\":,0123 \\uwdtypeshape"[random() % 25];
     }
-    // No tensors, at best: then the file is too long.
+    // At best the bytes describe no tensors: then the file is too long.
     const auto parsed = parse_safetensors_header(header, 1000, "m");
     ASSERT_FALSE(parsed.ok()) << header;
     ASSERT_THAT(message_of(parsed.status()), testing::StartsWith("m: ")) << header;
   }
 }
 
-// The sum of all elements, so that every byte of a real file is read once.
+// Sums all elements, so that every byte of a real file is read once.
 void expect_readable(const Checkpoint& checkpoint) {
   for (const TensorInfo& tensor : checkpoint.tensors()) {
     if (!widens(tensor.dtype)) continue;

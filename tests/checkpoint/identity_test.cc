@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Stamps and contents differ where files or weights do.
+// Stamps and contents differ if files or weights differ.
 #include <gtest/gtest.h>
 
 #include <chrono>
@@ -13,7 +13,7 @@ namespace {
 
 namespace fs = std::filesystem;
 
-// Three matrices, of which two are larger than what is read of each.
+// Three matrices; two are larger than the sample that is read of each.
 TestTensors three_tensors() {
   TestTensors tensors = {
       {"a", {.shape = {64, 64}}}, {"b", {.shape = {100, 30}}}, {"c", {.shape = {3}}}};
@@ -43,7 +43,7 @@ class IdentityTest : public testing::Test {
   Checkpoint open(const std::string& folder = ".") const {
     return Checkpoint::open(path(folder).parent_path()).value();
   }
-  // With the times that the file had: what archives, images and `touch -r` do.
+  // Keeps the file's times, as archives, images and `touch -r` do.
   void write_in_place(const TestTensors& tensors) const {
     const auto time = fs::last_write_time(path());
     const std::string bytes = safetensors_bytes(tensors);
@@ -56,7 +56,7 @@ class IdentityTest : public testing::Test {
   const TempFolder folder_;
 };
 
-TEST_F(IdentityTest, ContentsDifferWhereOneTensorDoes) {
+TEST_F(IdentityTest, ContentsDifferIfOneTensorDiffers) {
   const std::string contents = open().contents().value();
   for (const std::string name : {"a", "b", "c"}) {
     write_safetensors(path(name), with_another(name));
@@ -64,7 +64,7 @@ TEST_F(IdentityTest, ContentsDifferWhereOneTensorDoes) {
   }
 }
 
-TEST_F(IdentityTest, ContentsAreThoseOfEveryCopy) {
+TEST_F(IdentityTest, ContentsAreTheSameForEveryCopy) {
   fs::copy_file(path(), path("copy"));
   fs::last_write_time(path("copy"), fs::last_write_time(path()) + std::chrono::hours(1));
   EXPECT_EQ(open("copy").contents().value(), open().contents().value());
@@ -72,23 +72,23 @@ TEST_F(IdentityTest, ContentsAreThoseOfEveryCopy) {
   EXPECT_NE(open("copy").stamp().value(), open().stamp().value());
 }
 
-TEST_F(IdentityTest, AFileThatNobodyWroteKeepsItsStamp) {
+TEST_F(IdentityTest, AnUnchangedFileKeepsItsStamp) {
   const std::string stamp = open().stamp().value();
   std::ifstream(path()).get();
   EXPECT_EQ(open().stamp().value(), stamp);
 }
 
-TEST_F(IdentityTest, AFileThatIsRewrittenInPlaceWithItsOldTimesHasAnotherStamp) {
+TEST_F(IdentityTest, AFileRewrittenInPlaceWithItsOldTimesHasAnotherStamp) {
   const Checkpoint before = open();
   const std::string stamp = before.stamp().value(), written_at = before.written_at().value();
   write_in_place(with_another("b"));
   EXPECT_EQ(open().written_at().value(), written_at);
   EXPECT_NE(open().stamp().value(), stamp);
-  EXPECT_NE(before.stamp().value(), stamp) << "who holds it open sees it, too";
+  EXPECT_NE(before.stamp().value(), stamp) << "an open checkpoint sees the change, too";
 }
 
-// A process that loads while a copy ends must see what comes after it.
-TEST_F(IdentityTest, AWriteWithinTheClockTickOfTheStampIsSeen) {
+// A process that loads while a copy ends must notice later writes.
+TEST_F(IdentityTest, AWriteWithinTheClockTickOfTheStampIsDetected) {
   for (int i = 0; i < 10; ++i) {
     write_in_place(with_another("a"));
     const std::string stamp = open().stamp().value();
@@ -97,8 +97,8 @@ TEST_F(IdentityTest, AWriteWithinTheClockTickOfTheStampIsSeen) {
   }
 }
 
-// File systems give inodes out again; the time of change is then another one.
-TEST_F(IdentityTest, AFileThatTakesAnothersPlaceHasAnotherStamp) {
+// File systems reuse inodes; the time of the change then differs.
+TEST_F(IdentityTest, AFileThatReplacesAnotherHasAnotherStamp) {
   const std::string stamp = open().stamp().value();
   const auto time = fs::last_write_time(path());
   fs::remove(path());
@@ -107,14 +107,14 @@ TEST_F(IdentityTest, AFileThatTakesAnothersPlaceHasAnotherStamp) {
   EXPECT_NE(open().stamp().value(), stamp);
 }
 
-TEST_F(IdentityTest, ReadingShowsThatItGoesOn) {
+TEST_F(IdentityTest, ReadingReportsProgress) {
   int signs = 0;
   EXPECT_TRUE(open().contents([&] { ++signs; }).ok());
   EXPECT_EQ(signs, 3);
 }
 
-// A header of many MB is read for seconds.
-TEST_F(IdentityTest, OpeningALongHeaderShowsThatItGoesOn) {
+// Reading a header of many MB takes seconds.
+TEST_F(IdentityTest, OpeningALongHeaderReportsProgress) {
   std::string metadata;
   for (int i = 0; i < 20'000; ++i) metadata += fmt::format("{}\"k{}\":\"v\"", i == 0 ? "" : ",", i);
   write_test_file(path("long"), safetensors_bytes("{\"__metadata__\":{" + metadata + "}}", ""));

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Codes in a checkpoint: written as `lockstep quantize` does, read as a worker does, and the same
-// as those that are rounded at load.
+// Codes in a checkpoint: written as by `lockstep quantize`, read as by a worker, and equal to codes
+// that are rounded at load.
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
@@ -30,7 +30,7 @@ TestTensor random_tensor(unsigned seed, const std::vector<int64_t>& shape,
   return tensor;
 }
 
-// Of pieces of whole sources [rows, cols], or of columns [begin, end) of them.
+// A weight with pieces of whole sources [rows, cols], or of their columns [begin, end).
 program::Weight weight_of(DType dtype, const std::vector<std::pair<std::string, int64_t>>& sources,
                           int64_t cols, int64_t begin = 0, int64_t end = -1) {
   program::Weight weight;
@@ -84,7 +84,7 @@ class QuantizedTest : public testing::Test {
   void write(const TestTensors& tensors) {
     write_safetensors(folder_.path() / "model.safetensors", tensors);
   }
-  // What is in folder_ with these matrices in `kind`, in a folder of its own.
+  // Writes the contents of folder_ to `to`, with these matrices quantized to `kind`.
   absl::Status quantize(DType kind, const std::vector<std::string>& matrices,
                         const std::filesystem::path& to, int64_t shard_bytes = 1 << 20) {
     ASSIGN_OR_RETURN(const Checkpoint from, Checkpoint::open(folder_.path()));
@@ -115,7 +115,7 @@ TEST_F(QuantizedTest, StoredCodesAreThoseOfRoundingAtLoad) {
   }
 }
 
-TEST_F(QuantizedTest, StoredCodesOfAPairedWeightAlternateAsItsRowsDo) {
+TEST_F(QuantizedTest, StoredCodesOfAPairedWeightAlternateLikeItsRows) {
   write({{"a", random_tensor(1, {33, 391})}, {"b", random_tensor(2, {33, 391})}});
   const WeightSource original = open(folder_.path());
   for (const DType kind : kKinds) {
@@ -133,7 +133,7 @@ TEST_F(QuantizedTest, StoredCodesOfAPairedWeightAlternateAsItsRowsDo) {
   }
 }
 
-// Rows of the stack's matrices are those of one matrix with all of them below each other.
+// The rows of the stack's matrices are those of one matrix with all of them stacked vertically.
 TEST_F(QuantizedTest, AStackIsStoredAsAStack) {
   write({{"a", random_tensor(1, {3, 10, 70})}});
   const WeightSource original = open(folder_.path());
@@ -149,7 +149,7 @@ TEST_F(QuantizedTest, AStackIsStoredAsAStack) {
   EXPECT_EQ(*wanted, *found);
 }
 
-TEST_F(QuantizedTest, WholeGroupsOfColumnsAreReadAlone) {
+TEST_F(QuantizedTest, WholeGroupsOfColumnsCanBeReadAlone) {
   write({{"a", random_tensor(3, {9, 300})}});
   const WeightSource original = open(folder_.path());
   for (const DType kind : {DType::kQ8, DType::kQ4, DType::kQ4M}) {
@@ -220,21 +220,21 @@ TEST_F(QuantizedTest, AnotherKindThanTheStoredOneIsOneLineThatNamesBoth) {
               HasSubstr("quantized in the checkpoint, but bfloat16 was requested"));
 }
 
-TEST_F(QuantizedTest, MinimaThatAKindHasAreMissed) {
+TEST_F(QuantizedTest, MissingMinimaAreAnError) {
   write({{"a", random_tensor(6, {4, 256})}});
   ASSERT_TRUE(quantize(DType::kQ4, {"a"}, out_).ok());
   const absl::Status status = open(out_).check(weight_of(DType::kQ4M, {{"a", 4}}, 256));
   EXPECT_THAT(status.message(), HasSubstr("a.minima: q4m is BF16 [4, 8], the checkpoint has none"));
 }
 
-TEST_F(QuantizedTest, MinimaThatAKindDoesNotHaveAreNotPassedOver) {
+TEST_F(QuantizedTest, UnexpectedMinimaAreAnError) {
   write({{"a", random_tensor(7, {4, 64})}});
   ASSERT_TRUE(quantize(DType::kQ4M, {"a"}, out_).ok());
   const absl::Status status = open(out_).check(weight_of(DType::kQ4, {{"a", 4}}, 64));
   EXPECT_THAT(status.message(), HasSubstr("a: q4 has no minima, the checkpoint has some"));
 }
 
-TEST_F(QuantizedTest, CodesAndScalesThatNoQuantizerGivesAreRefused) {
+TEST_F(QuantizedTest, CodesAndScalesThatNoQuantizerWritesAreRefused) {
   const std::string low(64, '\x80');
   const uint16_t one = 0x3f80, infinity = 0x7f80;
   const auto file = [&](const std::string& codes, uint16_t scale) {
@@ -251,7 +251,7 @@ TEST_F(QuantizedTest, CodesAndScalesThatNoQuantizerGivesAreRefused) {
               HasSubstr("a.scales: must be finite numbers"));
 }
 
-TEST_F(QuantizedTest, WeightsThatAreNoNumbersAreOneLineAndNotCodes) {
+TEST_F(QuantizedTest, NonFiniteWeightsAreOneLineAndNotQuantized) {
   TestTensor tensor = random_tensor(8, {4, 64});
   tensor.values[130] = std::numeric_limits<float>::quiet_NaN();
   write({{"a", tensor}});
@@ -278,7 +278,7 @@ TEST_F(QuantizedTest, TransposedWeightsAreRoundedAlongTheirOwnRows) {
   EXPECT_EQ(*found, *wanted);
 }
 
-TEST_F(QuantizedTest, ProgressCountsWhatTheFileHas) {
+TEST_F(QuantizedTest, ProgressCountsTheBytesInTheFile) {
   write({{"a", random_tensor(10, {4, 64})}});
   EXPECT_EQ(*open(folder_.path()).bytes_to_read(weight_of(DType::kQ4, {{"a", 4}}, 64)), 4 * 64 * 4);
   ASSERT_TRUE(quantize(DType::kQ4, {"a"}, out_).ok());

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Random weights: slices agree, scales hold, bits are fixed for ever.
+// Random weights: slices agree, scales are right, and the bits never change.
 #include "checkpoint/random_weights.h"
 
 #include <gtest/gtest.h>
@@ -55,8 +55,8 @@ TEST(RandomWeightsTest, AnySliceAgreesWithTheWhole) {
   }
 }
 
-TEST(RandomWeightsTest, TransposedIsTheTranspose) {
-  // Square, so that the inputs are as many either way.
+TEST(RandomWeightsTest, ATransposedReadIsTheTranspose) {
+  // The matrix is square, so that the number of inputs is the same either way.
   const Rectangle cut{3, 150, 20, 199};
   const std::vector<float> plain =
       read(7, piece_of("w", {200, 200}, false), program::LINEAR_WEIGHT, cut);
@@ -69,15 +69,15 @@ TEST(RandomWeightsTest, TransposedIsTheTranspose) {
   }
 }
 
-TEST(RandomWeightsTest, SeedNameRowAndColumnAllCount) {
+TEST(RandomWeightsTest, SeedNameRowAndColumnAllMatter) {
   const Rectangle all{0, 64, 0, 64};
   const auto a = read(1, piece_of("a", {64, 64}, false), program::LINEAR_WEIGHT, all);
   EXPECT_NE(a, read(2, piece_of("a", {64, 64}, false), program::LINEAR_WEIGHT, all));
   EXPECT_NE(a, read(1, piece_of("b", {64, 64}, false), program::LINEAR_WEIGHT, all));
-  EXPECT_GT(std::set<float>(a.begin(), a.end()).size(), 4090u);  // Of 4,096 draws of 24 bits.
+  EXPECT_GT(std::set<float>(a.begin(), a.end()).size(), 4090u);  // Out of 4,096 draws of 24 bits.
 }
 
-TEST(RandomWeightsTest, ScalesKeepActivationsTheirSize) {
+TEST(RandomWeightsTest, ScalesPreserveTheSizeOfActivations) {
   const auto check = [](const program::Piece& piece, program::Role role, const Rectangle& all,
                         double mean, double deviation) {
     const Moments found = moments(read(3, piece, role, all));
@@ -111,7 +111,7 @@ TEST(RandomWeightsTest, NeighboursAreUncorrelated) {
 }
 
 TEST(RandomWeightsTest, BitsAreFixed) {
-  // Measurements and goldens with a seed are to be repeatable on any machine and in any release.
+  // Measurements and goldens with a seed must be repeatable on any machine and in any release.
   const auto w =
       read(42, piece_of("model.norm.weight", {4, 4}, false), program::LINEAR_WEIGHT, {3, 4, 0, 4});
   std::vector<uint32_t> bits;

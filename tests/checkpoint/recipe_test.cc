@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Recipes that do not add up, as a program from a stranger may bring them.
+// Recipes that do not add up, as an untrusted program may contain them.
 #include "checkpoint/recipe.h"
 
 #include <gmock/gmock.h>
@@ -32,7 +32,7 @@ TEST(RecipeTest, PiecesAddUp) {
               HasSubstr("the piece of a is [5, 3] and does not fit a weight [5, 4]"));
 }
 
-TEST(RecipeTest, BiasesAndNormsLieSideBySide) {
+TEST(RecipeTest, PiecesOfBiasesAndNormsAreSideBySide) {
   const std::string pieces =
       "pieces { source: 'a' source_shape: 9 row_end: 1 col_begin: 2 col_end: 5 }"
       "pieces { source: 'b' source_shape: 9 row_end: 1 col_end: 2 }";
@@ -42,7 +42,7 @@ TEST(RecipeTest, BiasesAndNormsLieSideBySide) {
   EXPECT_THAT(problem("role: LINEAR_WEIGHT rows: 2 cols: 5 " + pieces), HasSubstr("does not fit"));
 }
 
-TEST(RecipeTest, RectanglesLieInTheirSource) {
+TEST(RecipeTest, RectanglesMustBeInsideTheirSource) {
   for (const char* bad : {"row_end: 10 col_end: 4", "row_begin: 6 row_end: 5 col_end: 4",
                           "row_begin: -1 row_end: 4 col_end: 4",
                           "row_end: 5 col_begin: 1 col_end: 5", "row_end: -5 col_end: 4"}) {
@@ -71,7 +71,7 @@ TEST(RecipeTest, ARankWithoutAShareHasNothing) {
   EXPECT_TRUE(parts_of(weight("rows: 0 cols: 4"), 0, 0).empty());
 }
 
-TEST(RecipeTest, PairsAreOfTwo) {
+TEST(RecipeTest, PairedRowsMustBeEvenInNumber) {
   const std::string pieces = "pieces { source: 'a' source_shape: [9, 4] row_end: 5 col_end: 4 }";
   EXPECT_THAT(problem("role: LINEAR_WEIGHT rows: 5 cols: 4 paired: true " + pieces),
               HasSubstr("asks for pairs of rows, found 5"));

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Widening against the scalar conversions of base, bit for bit; transposing against its definition.
+// Widening against base's scalar conversions, bit for bit; transposing against its definition.
 #include "checkpoint/rectangle.h"
 
 #include <gtest/gtest.h>
@@ -42,7 +42,7 @@ TEST(WidenTest, EveryBfloat16IsExact) {
   }
 }
 
-TEST(WidenTest, OddLengthsTouchNothingBeyond) {
+TEST(WidenTest, OddLengthsWriteNothingPastTheEnd) {
   const std::vector<uint16_t> source(64, 0x3c00);
   for (int64_t count = 0; count < 40; ++count) {
     std::vector<float> out(64, -7.0f);
@@ -51,7 +51,7 @@ TEST(WidenTest, OddLengthsTouchNothingBeyond) {
   }
 }
 
-TEST(TransposeTest, MovesEveryElementToItsPlace) {
+TEST(TransposeTest, TransposingMovesEveryElementToItsPlace) {
   for (const int64_t rows : {1, 15, 16, 17, 40}) {
     for (const int64_t cols : {1, 3, 16, 33}) {
       std::vector<float> source(rows * cols);

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Each check of a safetensors header, by the file that would pass without it.
+// Each check of a safetensors header, with a file that would pass without the check.
 #include "checkpoint/safetensors.h"
 
 #include <fmt/format.h>
@@ -29,13 +29,13 @@ std::string problem(const std::string& header, size_t data_bytes) {
   return message_of(read(header, data_bytes).status());
 }
 
-// Without a file, for headers of many megabytes.
+// Parses a header without a file, for headers of many megabytes.
 std::string problem_of_header(const std::string& header) {
   const auto file_bytes = static_cast<int64_t>(8 + header.size());
   return message_of(parse_safetensors_header(header, file_bytes, "m").status());
 }
 
-// One tensor "w" of the given members.
+// One tensor "w" with the given members.
 std::string entry(const std::string& dtype, const std::string& shape, const std::string& offsets) {
   return R"({"w":{"dtype":)" + dtype + R"(,"shape":)" + shape + R"(,"data_offsets":)" + offsets +
          "}}";
@@ -66,7 +66,7 @@ TEST(SafetensorsTest, OneDimensionIsOneRowAndNoneIsOneElement) {
   EXPECT_EQ(tensors->front().cols, 1);
 }
 
-TEST(SafetensorsTest, TypesThatAreNoWeightsAreKeptByName) {
+TEST(SafetensorsTest, TypesOtherThanWeightsAreKeptByName) {
   for (const auto& [name, bytes] : std::map<std::string, int>{
            {"I64", 8}, {"U8", 1}, {"BOOL", 1}, {"F64", 8}, {"F8_E4M3", 1}, {"C64", 8}}) {
     const auto tensors =
@@ -77,7 +77,7 @@ TEST(SafetensorsTest, TypesThatAreNoWeightsAreKeptByName) {
   }
 }
 
-TEST(SafetensorsTest, MetadataPaddingAndUnknownKeysAreFine) {
+TEST(SafetensorsTest, MetadataPaddingAndUnknownKeysAreAccepted) {
   EXPECT_TRUE(read(R"({"__metadata__":{"format":"pt","x":"y"}}       )", 0).ok());
   EXPECT_TRUE(read(R"({"w":{"dtype":"F32","shape":[1],"data_offsets":[0,4],"note":{}}})", 4).ok());
 }
@@ -90,7 +90,7 @@ TEST(SafetensorsTest, AFileBelowEightBytesIsRefused) {
   }
 }
 
-TEST(SafetensorsTest, APointerOfGitLfsIsCalledOne) {
+TEST(SafetensorsTest, AGitLfsPointerIsNamedAsSuch) {
   const std::string pointer =
       "version https://git-lfs.github.com/spec/v1\noid sha256:00\nsize 2200119864\n";
   EXPECT_THAT(message_of(read_bytes(pointer).status()), HasSubstr("`git lfs pull`"));
@@ -106,7 +106,7 @@ TEST(SafetensorsTest, AHeaderLongerThanTheFileIsRefused) {
   }
 }
 
-TEST(SafetensorsTest, AHeaderAboveTheLimitIsRefusedThoughTheFileIsLarger) {
+TEST(SafetensorsTest, AHeaderAboveTheLimitIsRefusedEvenIfTheFileIsLarger) {
   const TempFolder folder;
   const uint64_t length = 100'000'001;
   write_test_file(folder.path() / "m", std::string(reinterpret_cast<const char*>(&length), 8));
@@ -129,8 +129,8 @@ TEST(SafetensorsTest, AHeaderIsUtf8Json) {
   EXPECT_THAT(problem("{\"\xff\":{}}", 0), HasSubstr("not valid JSON"));
 }
 
-TEST(SafetensorsTest, AHeaderIsAtMostFourDeep) {
-  EXPECT_THAT(problem(R"({"w":{"shape":[[[1]]]}})", 0), HasSubstr("nested objects and arrays"));
+TEST(SafetensorsTest, AHeaderIsAtMostFourLevelsDeep) {
+  EXPECT_THAT(problem(R"({"w":{"shape":[[[1]]]}})", 0), HasSubstr("within each other"));
 }
 
 TEST(SafetensorsTest, DuplicateKeysAreRefused) {
@@ -140,7 +140,7 @@ TEST(SafetensorsTest, DuplicateKeysAreRefused) {
               HasSubstr("the key \"shape\" appears twice"));
 }
 
-TEST(SafetensorsTest, TensorsAreCounted) {
+TEST(SafetensorsTest, TheNumberOfTensorsIsLimited) {
   std::string header = "{\"0\":0";
   for (int i = 1; i <= kMaxTensors; ++i) header += ",\"" + std::to_string(i) + "\":0";
   EXPECT_THAT(problem_of_header(header + "}"), HasSubstr("at most 250000 tensors, found 250001"));
@@ -196,7 +196,7 @@ TEST(SafetensorsTest, RankIsAtMostEight) {
 }
 
 TEST(SafetensorsTest, ShapesThatOverflowAreRefused) {
-  // 2^62 * 4 wraps to 4 elements' worth in 64 bits; a later zero does not save the product.
+  // 2^62 * 4 wraps to 4 elements in 64 bits; a later zero does not make the product valid.
   for (const char* bad :
        {"[4611686018427387905,4]", "[4294967296,4294967296]", "[9223372036854775807]",
         "[4294967296,4294967296,0]", "[3037000500,3037000500,1]"}) {
@@ -204,11 +204,10 @@ TEST(SafetensorsTest, ShapesThatOverflowAreRefused) {
   }
 }
 
-TEST(SafetensorsTest, OffsetsAreTwoInOrder) {
-  EXPECT_THAT(problem(entry("\"F32\"", "[1]", "[0]"), 4), HasSubstr("must be 2 numbers, found 1"));
-  EXPECT_THAT(problem(entry("\"F32\"", "[1]", "[0,4,8]"), 4),
-              HasSubstr("must be 2 numbers, found 3"));
-  EXPECT_THAT(problem(entry("\"F32\"", "[1]", "[4,0]"), 4), HasSubstr("is before the begin"));
+TEST(SafetensorsTest, OffsetsAreTwoNumbersInOrder) {
+  EXPECT_THAT(problem(entry("\"F32\"", "[1]", "[0]"), 4), HasSubstr("wanted 2, found 1"));
+  EXPECT_THAT(problem(entry("\"F32\"", "[1]", "[0,4,8]"), 4), HasSubstr("wanted 2, found 3"));
+  EXPECT_THAT(problem(entry("\"F32\"", "[1]", "[4,0]"), 4), HasSubstr("before it begins"));
 }
 
 TEST(SafetensorsTest, ARangeHoldsExactlyTheShape) {
@@ -237,7 +236,7 @@ TEST(SafetensorsTest, RangesCoverTheFileExactly) {
               HasSubstr("overflows"));
 }
 
-TEST(SafetensorsTest, TensorsWithoutElementsAreHeldToTheirPlace) {
+TEST(SafetensorsTest, TensorsWithoutElementsMustBeAtTheirPlace) {
   const auto with_empty = [](const std::string& at) {
     return R"({"a":{"dtype":"U8","shape":[4],"data_offsets":[0,4]},)"
            R"("e":{"dtype":"U8","shape":[0,7],"data_offsets":)" +

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// A weight's rows from a checkpoint and from random numbers, and what a user reads when checkpoint
-// and config disagree.
+// A weight's rows from a checkpoint and from random numbers, and the errors that users see when
+// checkpoint and config disagree.
 #include "checkpoint/weight_source.h"
 
 #include <gmock/gmock.h>
@@ -22,7 +22,7 @@ program::Weight weight(const std::string& text) {
   return parsed;
 }
 
-// A matrix of `base` + 100 * row + column.
+// A matrix with the values `base` + 100 * row + column.
 TestTensor numbered(float base, int64_t rows, int64_t cols, const std::string& dtype = "F32") {
   TestTensor tensor{.dtype = dtype, .shape = {rows, cols}, .values = {}};
   for (int64_t i = 0; i < rows * cols; ++i) {
@@ -53,7 +53,7 @@ std::vector<float> read(const WeightSource& source, const program::Weight& weigh
   return out;
 }
 
-// Any rows, read alone, are those of the whole.
+// Any rows that are read alone equal those of the whole.
 void expect_each_range(const WeightSource& source, const program::Weight& weight,
                        const std::vector<float>& whole) {
   const int64_t rows = weight.rows(), cols = weight.cols();
@@ -72,7 +72,7 @@ const char kStacked[] =
     "pieces { source: 'k' source_shape: [2, 6] row_end: 2 col_begin: 3 col_end: 5 transpose: true }"
     "pieces { source: 'v' source_shape: [4, 2] row_begin: 3 row_end: 4 col_end: 2 }";
 
-TEST_F(WeightSourceTest, PiecesStandBelowEachOther) {
+TEST_F(WeightSourceTest, PiecesAreStackedVertically) {
   const WeightSource source = open(
       {{"q", numbered(0, 4, 3, "F16")}, {"k", numbered(1000, 2, 6)}, {"v", numbered(5000, 4, 2)}});
   const program::Weight w = weight(kStacked);
@@ -81,7 +81,7 @@ TEST_F(WeightSourceTest, PiecesStandBelowEachOther) {
   EXPECT_EQ(*source.bytes_to_read(w), 4 * 2 + 4 * 4 + 2 * 4);
 }
 
-TEST_F(WeightSourceTest, BiasesStandSideBySide) {
+TEST_F(WeightSourceTest, BiasesAreSideBySide) {
   TestTensors tensors = {{"a", numbered(0, 1, 6)}, {"b", numbered(50, 1, 3)}};
   tensors["a"].shape = {6};
   tensors["b"].shape = {3};
@@ -94,8 +94,8 @@ TEST_F(WeightSourceTest, BiasesStandSideBySide) {
   EXPECT_EQ(*source.bytes_to_read(w), 20);
 }
 
-// The halves are three rows each, whatever the pieces are.
-TEST_F(WeightSourceTest, OfAPairedWeightRowsOfBothHalvesAlternate) {
+// The halves have three rows each, whatever the pieces are.
+TEST_F(WeightSourceTest, RowsOfBothHalvesOfAPairedWeightAlternate) {
   const WeightSource source = open({{"a", numbered(0, 4, 2)}, {"b", numbered(1000, 2, 3)}});
   const program::Weight w = weight(
       "name: 'pairs' role: LINEAR_WEIGHT rows: 6 cols: 2 paired: true "
@@ -107,7 +107,7 @@ TEST_F(WeightSourceTest, OfAPairedWeightRowsOfBothHalvesAlternate) {
   EXPECT_THAT(message_of(source.stored_rows(w).status()), HasSubstr("several tensors"));
 }
 
-TEST_F(WeightSourceTest, OfAPairedBiasColumnsAlternate) {
+TEST_F(WeightSourceTest, ColumnsOfAPairedBiasAlternate) {
   TestTensors tensors = {{"a", numbered(0, 1, 6)}, {"b", numbered(50, 1, 3)}};
   tensors["a"].shape = {6};
   tensors["b"].shape = {3};
@@ -137,9 +137,9 @@ TEST_F(WeightSourceTest, AMatrixOfAStackIsReadAsStoredOrTransposed) {
               HasSubstr("experts: the config expects [6, 3], the checkpoint has [3, 2, 3]"));
 }
 
-TEST_F(WeightSourceTest, ColumnsThatAlternateAreReadKindByKind) {
+TEST_F(WeightSourceTest, AlternatingColumnsAreReadKindByKind) {
   const WeightSource source = open({{"gate_up", numbered(0, 3, 8)}, {"bias", numbered(0, 1, 8)}});
-  // Columns 1, 3, 5, 7 are of the second kind, which has the places 4 to 8.
+  // Columns 1, 3, 5, 7 are of the second kind, which has the positions 4 to 8.
   const std::string up = "source: 'gate_up' source_shape: [3, 8] interleaved: 2 row_end: 3 ";
   const program::Weight turned = weight("name: 'up' role: LINEAR_WEIGHT rows: 3 cols: 3 pieces { " +
                                         up + "col_begin: 5 col_end: 8 transpose: true }");
@@ -160,7 +160,7 @@ TEST_F(WeightSourceTest, ColumnsThatAlternateAreReadKindByKind) {
                    .ok());
 }
 
-TEST_F(WeightSourceTest, UnitRowsHaveLengthOneWhicheverOnesAreRead) {
+TEST_F(WeightSourceTest, UnitRowsHaveLengthOneForAnyRange) {
   const WeightSource source =
       open({{"head", {.dtype = "F32", .shape = {3, 2}, .values = {3, 4, 0, 0, -5, 12}}}});
   const program::Weight head = weight(
@@ -171,7 +171,7 @@ TEST_F(WeightSourceTest, UnitRowsHaveLengthOneWhicheverOnesAreRead) {
   EXPECT_EQ(read(source, head, 2, 3), (std::vector<float>{-5 / 13.0f, 12 / 13.0f}));
 }
 
-TEST_F(WeightSourceTest, StrideLeavesTheMarginAlone) {
+TEST_F(WeightSourceTest, AStrideLeavesTheMarginUnchanged) {
   const WeightSource source = open({{"w", numbered(0, 2, 2)}});
   const program::Weight w = weight(
       "role: LINEAR_WEIGHT rows: 2 cols: 2 pieces { source: 'w' source_shape: [2, 2] row_end: 2 "
@@ -196,12 +196,12 @@ TEST_F(WeightSourceTest, AMissingTensorIsNamedWithTheFolder) {
   EXPECT_EQ(message_of(source.read_rows(weight(kUpProj), 0, 4, out, 3)), wanted);
 }
 
-TEST_F(WeightSourceTest, AnotherShapeIsNamedOnBothSides) {
+TEST_F(WeightSourceTest, AnErrorNamesTheStoredAndTheExpectedShape) {
   TestTensors tensors = {{"mlp.up_proj.weight", numbered(0, 3, 4)}};
   EXPECT_THAT(message_of(open(tensors).check(weight(kUpProj))),
               HasSubstr("mlp.up_proj.weight: the config expects [4, 3], the checkpoint has "
                         "[3, 4]; does "));
-  tensors["mlp.up_proj.weight"].shape = {1, 4, 3};  // As many elements, not the same shape.
+  tensors["mlp.up_proj.weight"].shape = {1, 4, 3};  // Same elements, other shape.
   EXPECT_THAT(message_of(open(tensors).check(weight(kUpProj))),
               HasSubstr("the checkpoint has [1, 4, 3]"));
 }
@@ -212,7 +212,7 @@ TEST_F(WeightSourceTest, AnotherTypeIsNamed) {
       HasSubstr("mlp.up_proj.weight: must be F32, BF16 or F16, the checkpoint has I64"));
 }
 
-TEST_F(WeightSourceTest, ABadRecipeIsAnErrorNotACrash) {
+TEST_F(WeightSourceTest, ABadRecipeIsAnErrorAndNotACrash) {
   const WeightSource source = open({{"w", numbered(0, 4, 3)}});
   const program::Weight w =
       weight("rows: 9 cols: 3 pieces { source: 'w' source_shape: [4, 3] row_end: 9 col_end: 3 }");
@@ -221,7 +221,7 @@ TEST_F(WeightSourceTest, ABadRecipeIsAnErrorNotACrash) {
   EXPECT_FALSE(WeightSource(RandomWeights(1)).check(w).ok());
 }
 
-TEST_F(WeightSourceTest, ThreadsReadAtOnce) {
+TEST_F(WeightSourceTest, ThreadsMayReadConcurrently) {
   const TestTensor stored = numbered(0, 400, 90);
   const WeightSource source = open({{"w", stored}});
   const program::Weight w = weight(
@@ -253,7 +253,7 @@ TEST(RandomSourceTest, RanksAgreeOnTheirParts) {
   EXPECT_EQ(*source.bytes_to_read(half), 4 * 6 * 4);
 }
 
-TEST(RandomSourceTest, PiecesComposeLikeACheckpoints) {
+TEST(RandomSourceTest, RandomPiecesComposeLikeACheckpoints) {
   const WeightSource source{RandomWeights(9)};
   const program::Weight w = weight(kStacked);
   const std::vector<float> all = read(source, w, 0, 5);

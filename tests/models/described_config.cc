@@ -11,7 +11,7 @@
 namespace lockstep {
 namespace {
 
-// Reads what a graph says of a layer by the names of its values and the ways between them.
+// Reads a layer's facts from a graph, by the names of its values and the edges between them.
 class Walk {
  public:
   Walk(const ModelDescription& model, Described& found) : graph_(model.graph), out_(found) {
@@ -59,7 +59,7 @@ class Walk {
     return node.op == Op::kMap &&
            node.attributes.map().function() == static_cast<program::Function>(function);
   }
-  // The number between two dots in the name of a value; -1: it is of no layer.
+  // The number between two dots in the name of a value; -1: it belongs to no layer.
   static int layer_of(const std::string& name) {
     for (size_t dot = name.find('.'); dot != name.npos; dot = name.find('.', dot + 1)) {
       const size_t end = name.find_first_not_of("0123456789", dot + 1);
@@ -85,7 +85,7 @@ class Walk {
       }
     }
     for (const Node* at = &maker(node.inputs[0]); !at->inputs.empty(); at = &maker(at->inputs[0])) {
-      if (at->op == Op::kJoinHeads) at = &maker(at->inputs[1]);  // Its columns that turn.
+      if (at->op == Op::kJoinHeads) at = &maker(at->inputs[1]);  // Its rotated columns.
       if (at->op == Op::kRope) see_rope(*at, attention, layer);
       if (at->op == Op::kPositionScale) out_.query_scales = at->attributes.position_scale();
       if (is_map(*at, Function::kClamp)) out_.qkv_clamp = at->attributes.map().factor();
@@ -153,7 +153,7 @@ class Walk {
     }
   }
 
-  // The norms of the stream in the first layer, and what the first sum adds to.
+  // The norms of the residual stream in the first layer, and the value to which the first sum adds.
   void see_halves() {
     std::vector<int> normed;
     bool added = false;
@@ -175,7 +175,7 @@ class Walk {
     if (normed.size() == 2 && normed[0] == normed[1]) out_.parallel_norms = 2;
   }
 
-  // The first linear that makes columns of an MLP, and the first function of such columns.
+  // The first linear that produces columns of an MLP, and the first function of such columns.
   void see_mlp() {
     const auto is_wide = [&](const Node& node) {
       return !node.outputs.empty() && graph_.info({node.outputs[0]}).axis.axis == Axis::kFfn;

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// The model that a text describes as its config.json, without any weights.
+// The model that a config.json as text describes, without any weights.
 #pragma once
 
 #include <gtest/gtest.h>
@@ -14,44 +14,44 @@
 namespace lockstep {
 
 absl::StatusOr<ModelDescription> describe_config(const std::string& config);
-// With members replaced (RFC 7396: null removes), some ignored, and another context.
+// The same with members replaced (RFC 7396: null removes), some ignored, and another context.
 absl::StatusOr<ModelDescription> describe_config(const std::string& config,
                                                  const std::string& patch,
                                                  const std::vector<std::string>& ignored = {},
                                                  int64_t max_context = 0);
 
-// The facts of a model and, in the words of config.json, what its graph computes: found by walking
-// the graph, so that a test says what a key does, not where it is kept.
+// The facts of a model and, in the terms of config.json, what its graph computes. They are found by
+// walking the graph, so that a test checks a key's effect and not where it is stored.
 struct Described : Config {
-  // By layer; windows and chunks are of the layers with attention alone.
+  // By layer; windows and chunks have entries only for layers with attention.
   std::vector<bool> turns;       // Whether q and k are rotated.
   std::vector<bool> attends;     // Whether it has attention.
   std::vector<bool> has_router;  // Whether it has experts.
-  std::string kinds;  // A letter each: * attends, M recurs, E has experts alone, - none of these.
+  std::string kinds;             // A letter each: * attends, M recurs, E experts only, - none.
   std::vector<int64_t> windows, chunks;
-  // The first layer with attention.
+  // These are for the first layer with attention.
   bool qkv_bias = false, output_bias = false;
   bool normed_q = false;
-  program::NormAttrs q_norm;    // Its attributes where it is within each head: head_dim is set.
-  bool q_norm_by_head = false;  // A weight for each head.
+  program::NormAttrs q_norm;    // The norm within each head if head_dim is set.
+  bool q_norm_by_head = false;  // Each head has its own weight.
   float attention_scale = 0, attention_cap = 0, qkv_clamp = 0;
   std::vector<float> slopes;
-  program::RopeAttrs rotary;         // A layer's that sees all positions; another's, if none does.
-  program::RopeTableAttrs rope;      // Its table.
-  program::RopeAttrs window_rotary;  // A layer's with a window.
+  program::RopeAttrs rotary;         // For a layer that sees all positions, else for another.
+  program::RopeTableAttrs rope;      // The table of `rotary`.
+  program::RopeAttrs window_rotary;  // For a layer with a window.
   program::RopeTableAttrs window_rope;
   program::PositionScaleAttrs query_scales;
-  // The first norm, the first MLP, the halves of the first layer.
+  // These are for the first norm, the first MLP, and the halves of the first layer.
   bool mlp_bias = false;
   Function activation = Function::kNone;
   float norm_eps = 0, norm_plus = 0;
   bool layer_norm = false, norm_bias = false;
-  int parallel_norms = 0;  // Norms of halves that read the same x: 1 for both, or 2; 0: serial.
-  float kept_norm = 0;     // The stream goes on with a norm's result, times this; 0: as it was.
+  int parallel_norms = 0;  // Norms of parallel halves: 1 for both, or 2; 0: serial.
+  float kept_norm = 0;     // The stream continues with a norm's result times this; 0: unchanged.
   program::RouteAttrs route;
   program::RecurrenceAttrs recurrence;
   int64_t taps = 0;
-  // The ends.
+  // The ends of the model.
   int64_t position_rows = 0, position_offset = 0;  // The table of learned positions.
   bool head_bias = false, head_unit_rows = false;
   float embedding_multiplier = 1, logits_multiplier = 1, logits_cap = 0;
@@ -66,7 +66,7 @@ Described config_of(const Texts&... texts) {
   return model.ok() ? described(*model) : Described();
 }
 
-// The shape of a tensor of the model; none: it has no such tensor.
+// The shape of a tensor of the model; empty: it has no such tensor.
 std::vector<int64_t> shape_of(const ModelDescription& model, const std::string& tensor);
 template <typename... Texts>
 std::vector<int64_t> tensor_of(const std::string& tensor, const Texts&... texts) {

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// The graphs of models.cc, run by the naive interpreter, against what the reference computes.
+// The graphs of models.cc, run by the naive interpreter, against the reference's results.
 #include <gtest/gtest.h>
 
 #include <algorithm>
@@ -15,12 +15,12 @@
 namespace lockstep {
 namespace {
 
-constexpr double kTolerance = 2e-4;  // Of the largest logit: shared/goldens/README.md.
+constexpr double kTolerance = 2e-4;  // Relative to the largest logit: shared/goldens/README.md.
 constexpr size_t kGreedyTokens = 16;
 
 class GoldenTest : public testing::TestWithParam<const char*> {};
 
-TEST_P(GoldenTest, ModelGraphGivesTheReferencesLogitsAndGreedyTokens) {
+TEST_P(GoldenTest, AModelsGraphGivesTheReferencesLogitsAndGreedyTokens) {
   LOCKSTEP_NEEDS_TEST_DATA(GetParam());
   const GoldenCase golden = load_golden_case(GetParam());
   const absl::StatusOr<ModelDescription> model = describe_model(golden.folder, {}, 0);

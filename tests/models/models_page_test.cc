@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// docs/models.md is written from what the program knows and from the goldens that tests hold it to.
+// docs/models.md is generated from the program's tables and from the goldens that test them.
 #include <gtest/gtest.h>
 
 #include <cstdlib>
@@ -65,7 +65,7 @@ ties it to the embedding.
   no step is below (0.001), nothing differs; on random weights it was 7e-4 of the largest logit.
 )";
 
-// Of each architecture, the goldens, in their order.
+// The goldens of each architecture, in their order.
 std::map<std::string, std::string> goldens() {
   std::map<std::string, std::string> found;
   for (const GoldenName& golden : kGoldens) {
@@ -82,7 +82,7 @@ std::string models_page() {
   std::map<std::string, std::string> checked = goldens();
   std::string page = kHead;
   for (const Architecture& known : architectures()) {
-    if (known.is != nullptr) continue;  // Another row has its name.
+    if (known.is != nullptr) continue;  // An alias of another row.
     const std::string name(known.name);
     page += "| `" + name + "` | " + checked[name] + " |\n";
   }
@@ -98,8 +98,8 @@ std::string models_page() {
   return page + kNotes;
 }
 
-// LOCKSTEP_REWRITE=1 writes the page instead.
-TEST(ModelsPageTest, ThePageOfModelsIsWrittenFromTheRowsAndTheGoldens) {
+// LOCKSTEP_REWRITE=1 writes the page instead of checking it.
+TEST(ModelsPageTest, TheModelsPageIsGeneratedFromTheTablesAndTheGoldens) {
   for (const GoldenName& golden : kGoldens) LOCKSTEP_NEEDS_TEST_DATA(golden.name);
   const std::string path = std::string(LOCKSTEP_SOURCE_DIR) + "/docs/models.md";
   const std::string wanted = models_page();
@@ -109,7 +109,7 @@ TEST(ModelsPageTest, ThePageOfModelsIsWrittenFromTheRowsAndTheGoldens) {
   EXPECT_EQ(page.str(), wanted) << "run this test with LOCKSTEP_REWRITE=1";
 }
 
-TEST(ModelsPageTest, NothingBothRunsAndIsRefused) {
+TEST(ModelsPageTest, NoArchitectureIsBothSupportedAndRefused) {
   for (const RefusedArchitecture& refused : refused_architectures()) {
     for (const Architecture& known : architectures()) EXPECT_NE(known.name, refused.name);
     for (const std::string_view name : wrapper_names()) EXPECT_NE(name, refused.name);

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Tensors of a model, spelled in other ways.
+// A model's tensors under other names.
 #pragma once
 
 #include <gtest/gtest.h>
@@ -21,7 +21,7 @@ inline void write_checkpoint(const std::filesystem::path& folder, const naive::T
   write_safetensors(folder / "model.safetensors", written);
 }
 
-// `from` becomes `to` in every name that has it.
+// Replaces `from` by `to` in every name that contains it.
 inline naive::Tensors renamed(const naive::Tensors& tensors, const std::string& from,
                               const std::string& to) {
   naive::Tensors result;
@@ -45,15 +45,15 @@ inline naive::Tensor transposed_matrix(const naive::Tensor& matrix) {
   return result;
 }
 
-// Matrices of the same columns below each other, as one.
+// Stacks two matrices with the same columns vertically.
 inline naive::Tensor below(naive::Tensor upper, const naive::Tensor& lower) {
   upper.shape[0] += lower.shape[0];
   upper.data.insert(upper.data.end(), lower.data.begin(), lower.data.end());
   return upper;
 }
 
-// Experts of the layers whose names begin with `layers`, "....experts.3.up_proj.weight", as stacks
-// "....experts.up_proj"; gate and up in one stack where there is a gate.
+// Turns experts of layers whose names begin with `layers`, "....experts.3.up_proj.weight", into
+// stacks "....experts.up_proj"; gate and up are in one stack if there is a gate.
 inline naive::Tensors stacked(naive::Tensors tensors, const std::string& layers = "",
                               bool transposed = false) {
   const std::string experts = ".experts.", weight = ".weight";
@@ -85,7 +85,7 @@ inline naive::Tensors stacked(naive::Tensors tensors, const std::string& layers 
   return tensors;
 }
 
-// Stacks "....experts.gate_up_proj" and "....experts.down_proj" as a matrix for each expert.
+// Turns stacks "....experts.gate_up_proj" and "....experts.down_proj" into one matrix per expert.
 inline naive::Tensors single(naive::Tensors tensors, bool transposed = false) {
   for (const auto& [name, stack] : naive::Tensors(tensors)) {
     const bool gated = name.ends_with(".experts.gate_up_proj");

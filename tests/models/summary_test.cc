@@ -19,7 +19,7 @@ constexpr char kQwen[] = R"({"architectures": ["Qwen2ForCausalLM"], "vocab_size"
 // Norms of both blocks; q, k, v with biases, and the output projection; the MLP.
 constexpr int64_t kLayer = 2 * 8 + 3 * (64 + 8) + 64 + 3 * 48;
 
-TEST(SummaryTest, ParametersAreElementsOfTensorsAndATiedHeadIsNoTensor) {
+TEST(SummaryTest, ParametersAreElementsOfTensorsWithoutATiedHead) {
   const Summary tied = summarize(describe_config(kQwen)->graph);
   EXPECT_EQ(tied.parameters, 80 + 2 * kLayer + 8);
   EXPECT_EQ(tied.tensors.count("lm_head.weight"), 0u);
@@ -28,13 +28,13 @@ TEST(SummaryTest, ParametersAreElementsOfTensorsAndATiedHeadIsNoTensor) {
   EXPECT_EQ(own.parameters, tied.parameters + 80);
 }
 
-TEST(SummaryTest, ATableThatAllLayersShareIsThereOnceAndWindowsAreByLayer) {
+TEST(SummaryTest, ASharedTableIsListedOnceAndWindowsAreListedByLayer) {
   const Summary summary = summarize(describe_config(kQwen)->graph);
   EXPECT_THAT(summary.rotary, ElementsAre(RotarySummary{2, 1.0f, 0.01f, 1.0f}));
   EXPECT_THAT(summary.windows, ElementsAre(Pair(0, 0), Pair(1, 5)));
 }
 
-TEST(SummaryTest, OfSeveralSetsOfFrequenciesTheFirstCounts) {
+TEST(SummaryTest, TheFirstOfSeveralSetsOfFrequenciesIsListed) {
   const Summary summary = summarize(describe_config(R"({"architectures": ["Phi3ForCausalLM"],
     "vocab_size": 10, "hidden_size": 8, "intermediate_size": 6, "num_hidden_layers": 1,
     "num_attention_heads": 2, "max_position_embeddings": 64,

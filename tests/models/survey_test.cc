@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// What transformers says of small models of every architecture that it knows, as tools/survey has
-// written it down: the config that its class saves is accepted, and describes the same model.
+// Facts from transformers about small models of every architecture that it knows, as recorded by
+// tools/survey: the config that its class saves is accepted, and describes the same model.
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
@@ -47,7 +47,7 @@ std::vector<Surveyed> surveyed() {
   return models;
 }
 
-// Every "{0-2}" in a name is three names.
+// Every "{0-2}" in a name stands for three names.
 void expand(const std::string& name, const std::vector<int64_t>& shape, Shapes& shapes) {
   const size_t begin = name.find('{'), dash = name.find('-', begin), end = name.find('}', begin);
   if (begin == name.npos) {
@@ -72,7 +72,7 @@ naive::Tensors zeros(const Shapes& shapes) {
 
 class SurveyTest : public testing::TestWithParam<Surveyed> {
  protected:
-  // The model of the config alone, or as the checkpoint that is beside it lets it be read.
+  // The model of the config alone, or as read with the checkpoint next to it.
   ModelDescription described() {
     std::ofstream(folder_.path() / "config.json") << model_["config"].dump();
     absl::StatusOr<ModelDescription> model = describe_model(folder_.path(), {}, 0);
@@ -84,7 +84,7 @@ class SurveyTest : public testing::TestWithParam<Surveyed> {
   const Json model_ = GetParam().model;
 };
 
-TEST_P(SurveyTest, TensorsAreThoseOfItsClassInEveryForm) {
+TEST_P(SurveyTest, TensorsAreThoseOfTheClassInEveryForm) {
   for (const auto& [form, folded] : model_["tensors"].items()) {
     SCOPED_TRACE(form);
     Shapes wanted;
@@ -102,8 +102,8 @@ TEST_P(SurveyTest, TensorsAreThoseOfItsClassInEveryForm) {
   }
 }
 
-// A class that computes the angles without a table says nothing of them.
-TEST_P(SurveyTest, HeadsTurnAndSeeAsInItsClass) {
+// A class that computes angles without a table reports none.
+TEST_P(SurveyTest, RopeAndWindowsAreThoseOfTheClass) {
   const Summary summary = summarize(described().graph);
   const Json& wanted = model_["rotary"];
   EXPECT_TRUE(wanted.empty() || wanted.size() == summary.rotary.size()) << summary.rotary.size();

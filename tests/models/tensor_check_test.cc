@@ -27,7 +27,7 @@ class TensorCheckTest : public testing::Test {
     write_checkpoint(folder_.path(), tensors);
     return check_tensors(*Checkpoint::open(folder_.path()), graph_);
   }
-  // The tensors with these beside them.
+  // The report for a checkpoint with these tensors in addition.
   std::string unread(const std::vector<std::string>& names) {
     naive::Tensors tensors = tensors_;
     for (const std::string& name : names) tensors[name] = {.shape = {2}, .data = {1, 2}};
@@ -55,21 +55,21 @@ TEST_F(TensorCheckTest, MissingTensorsAreCountedAndTheNearestIsNamedWithItsShape
           "these weights?");
 }
 
-TEST_F(TensorCheckTest, TheNearestNameMayHaveAnotherBeginning) {
+TEST_F(TensorCheckTest, TheNearestNameMayHaveAnotherPrefix) {
   const std::string message =
       message_of(check(renamed(tensors_, "model.", "language_model.model.")));
   EXPECT_THAT(message, HasSubstr(": model.embed_tokens.weight, "));
   EXPECT_THAT(message, HasSubstr("is language_model.model.embed_tokens.weight [64, 32]; does"));
 }
 
-TEST_F(TensorCheckTest, TheNearestNameIsNotThatOfATowerThatBeginsAlike) {
+TEST_F(TensorCheckTest, TheNearestNameIsNotThatOfATowerWithTheSamePrefix) {
   naive::Tensors other = renamed(tensors_, "model.", "language_model.model.");
   other["model.vision_tower.patches.weight"] = {.shape = {2}, .data = {1, 2}};
   EXPECT_THAT(message_of(check(other)),
               HasSubstr("is language_model.model.embed_tokens.weight [64, 32]; does"));
 }
 
-TEST_F(TensorCheckTest, TheNearestNameIsOneThatNothingReads) {
+TEST_F(TensorCheckTest, TheNearestNameIsAnUnreadTensors) {
   const std::string layer = "model.layers.0.";
   const std::string k = layer + "self_attn.k_proj.weight";
   naive::Tensors other = tensors_;
@@ -82,7 +82,7 @@ TEST_F(TensorCheckTest, TheNearestNameIsOneThatNothingReads) {
   EXPECT_THAT(message_of(check(other)), HasSubstr(": " + k + "; does its config.json"));
 }
 
-TEST_F(TensorCheckTest, AHeadThatAloneIsMissingMayBeTheEmbedding) {
+TEST_F(TensorCheckTest, AMissingHeadMayBeTheEmbedding) {
   naive::Tensors other = tensors_;
   other.erase("lm_head.weight");
   EXPECT_THAT(message_of(check(other)),
@@ -93,14 +93,14 @@ TEST_F(TensorCheckTest, AHeadThatAloneIsMissingMayBeTheEmbedding) {
               testing::EndsWith("; does its config.json belong to these weights?"));
 }
 
-TEST_F(TensorCheckTest, AnotherShapeIsNamedOnBothSides) {
+TEST_F(TensorCheckTest, AnErrorNamesTheStoredAndTheExpectedShape) {
   naive::Tensors other = tensors_;
   other["model.norm.weight"].shape = {2, 16};
   EXPECT_THAT(message_of(check(other)),
               StartsWith("model.norm.weight: the config expects [32], the checkpoint has [2, 16]"));
 }
 
-TEST_F(TensorCheckTest, TensorsOfTheTextPartThatNothingReadsAreOneLine) {
+TEST_F(TensorCheckTest, UnreadTensorsOfTheTextPartAreOneLine) {
   EXPECT_EQ(unread({}), "");
   EXPECT_THAT(
       unread({"model.layers.0.self_attn.q_proj.bias"}),
@@ -112,12 +112,11 @@ TEST_F(TensorCheckTest, TensorsOfTheTextPartThatNothingReadsAreOneLine) {
                  "read: lm_head.bias, model.layers.0.a, model.layers.0.b and 1 more; "));
 }
 
-TEST_F(TensorCheckTest, FurtherLayersAreNotRead) {
-  EXPECT_THAT(
-      unread({"model.layers.1.input_layernorm.weight", "model.layers.1.mlp.gate.weight",
-              "model.layers.9.self_attn.k_proj.weight"}),
-      StartsWith("3 tensors in the checkpoint's layers or beside other read tensors are not "
-                 "read: model.layers.1.input_layernorm.weight, "));
+TEST_F(TensorCheckTest, FurtherLayersAreReportedAsUnread) {
+  EXPECT_THAT(unread({"model.layers.1.input_layernorm.weight", "model.layers.1.mlp.gate.weight",
+                      "model.layers.9.self_attn.k_proj.weight"}),
+              StartsWith("3 tensors in the checkpoint's layers or beside what is read are not "
+                         "read: model.layers.1.input_layernorm.weight, "));
   for (const char* draft : {"eh_proj.weight", "enorm.weight", "shared_head.norm.weight"}) {
     const std::string layer = "model.layers.1.";
     EXPECT_EQ(unread({layer + draft, layer + "input_layernorm.weight"}), "") << draft;
@@ -125,7 +124,7 @@ TEST_F(TensorCheckTest, FurtherLayersAreNotRead) {
   }
 }
 
-TEST_F(TensorCheckTest, KeysOfALayerThatReadsAnothersAreNotMeant) {
+TEST_F(TensorCheckTest, KeysOfALayerThatReadsAnothersAreNotReported) {
   const auto golden = test_data("tests/data/goldens/gemma4");
   const Graph graph = describe_model(golden, {}, 0)->graph;
   naive::Tensors tensors = random_tensors(graph, 7);
@@ -145,7 +144,7 @@ TEST_F(TensorCheckTest, KeysOfALayerThatReadsAnothersAreNotMeant) {
   EXPECT_EQ(unread_tensors(*Checkpoint::open(folder_.path()), graph), "");
 }
 
-TEST_F(TensorCheckTest, WhatTheMathsDoesNotReadIsNotMeant) {
+TEST_F(TensorCheckTest, TensorsThatTheMathsDoesNotNeedAreNotReported) {
   EXPECT_EQ(unread({"model.layers.0.self_attn.rotary_emb.inv_freq", "model.rotary_emb.inv_freq",
                     "model.layers.0.attn.masked_bias", "model.layers.0.attn.bias",
                     "model.layers.0.self_attn.indexer.wk.weight", "model.layers.1.eh_proj.weight",

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// A model whose tensors are spelled in another way has the logits that it has under its own names.
+// A model whose tensors have other names has the same logits as under its own names.
 #include "models/tensor_names.h"
 
 #include <gmock/gmock.h>
@@ -21,7 +21,7 @@ using testing::ElementsAre;
 using testing::HasSubstr;
 using testing::IsEmpty;
 
-// A model of the tree and its tensors, or one of a config alone, whose tensors are random.
+// A model of the tree with its tensors, or a model of a config alone with random tensors.
 struct Spelled {
   ModelDescription model;
   naive::Tensors tensors;
@@ -46,7 +46,7 @@ std::vector<float> logits_of(const Graph& graph, const naive::Tensors& tensors) 
   return naive::interpret(std::span(&graph, 1), tensors, sequence)[0];
 }
 
-// The same graph as a checkpoint of these tensors lets it be read, and what is said of it.
+// The same graph after reading a checkpoint of these tensors, and the messages about it.
 struct Read {
   Graph graph;
   std::vector<std::string> said;
@@ -91,7 +91,7 @@ TEST_P(StackedTest, SingleExpertsMayBeStacks) {
   expect_same_logits(own, other);
 }
 
-TEST_P(StackedTest, TheExpertsOfOneLayerMayBeSingleAndOfAnotherAStack) {
+TEST_P(StackedTest, OneLayerMayHaveSingleExpertsAndAnotherAStack) {
   const Spelled own = of_golden(GetParam());
   const naive::Tensors other = stacked(own.tensors, "model.layers.1.");
   ASSERT_LT(other.size(), own.tensors.size());
@@ -117,7 +117,7 @@ TEST(TensorNamesTest, AStackOfSquaresIsNotTransposed) {
   expect_same_logits(own, other);
 }
 
-// Also where the stack of gate and up, or the one of down, is square and so has both shapes.
+// This includes stacks of gate and up, or of down, that are square and so have both shapes.
 TEST(TensorNamesTest, StacksOfQwen3VlMayHaveInputsFirstOrOutputsFirst) {
   for (const int size : {16, 24, 32}) {
     Json config = Json::parse(kQwen3Moe);
@@ -178,7 +178,7 @@ TEST(TensorNamesTest, StacksMayBeSingleExperts) {
 }
 
 // The same names mean other layouts in Llama 4 and GPT-OSS, here with as many rows as columns.
-TEST(TensorNamesTest, ALayoutOfAFamilysOwnStays) {
+TEST(TensorNamesTest, AFamilysOwnLayoutIsKept) {
   for (const char* config :
        {R"({"architectures": ["Llama4ForCausalLM"], "vocab_size": 64, "hidden_size": 32,
             "intermediate_size": 16, "intermediate_size_mlp": 48, "num_hidden_layers": 1,
@@ -214,8 +214,8 @@ TEST(TensorNamesTest, ATextModelMayKeepItsWrappersPrefix) {
   expect_same_logits(own, stacked(renamed(own.tensors, "model.", "model.language_model.")));
 }
 
-// MLX writes it, with 1 added to norms.
-TEST(TensorNamesTest, APrefixOfOtherWeightsIsNotTaken) {
+// MLX writes this prefix, with 1 added to norms.
+TEST(TensorNamesTest, APrefixOfOtherWeightsIsNotAccepted) {
   const Spelled own = of_golden("qwen3_vl");
   ASSERT_TRUE(own.tensors.contains("model.language_model.norm.weight"));
   const naive::Tensors other =
@@ -234,7 +234,7 @@ constexpr char kTied[] = R"({"architectures": ["LlamaForCausalLM"], "vocab_size"
   "hidden_size": 32, "intermediate_size": 48, "num_hidden_layers": 1, "num_attention_heads": 4,
   "max_position_embeddings": 64, "tie_word_embeddings": true})";
 
-TEST(TensorNamesTest, ATiedModelWithAHeadOfItsOwnUsesItAndSaysSo) {
+TEST(TensorNamesTest, ATiedModelWithItsOwnHeadUsesItAndSaysSo) {
   const Spelled tied = of_config(kTied);
   std::string config = kTied;
   const Spelled untied = of_config(config.replace(config.find("true"), 4, "false"));
@@ -244,7 +244,7 @@ TEST(TensorNamesTest, ATiedModelWithAHeadOfItsOwnUsesItAndSaysSo) {
   EXPECT_EQ(logits_of(read.graph, untied.tensors), logits_of(untied.model.graph, untied.tensors));
 }
 
-TEST(TensorNamesTest, AHeadOfATiedModelsOwnMayHaveTheNameOfItsFamily) {
+TEST(TensorNamesTest, ATiedModelsOwnHeadMayHaveItsFamilysName) {
   const Json sizes = {{"vocab_size", 64},
                       {"hidden_size", 64},
                       {"intermediate_size", 48},
@@ -284,14 +284,14 @@ TEST(TensorNamesTest, AHeadOfATiedModelsOwnMayHaveTheNameOfItsFamily) {
   }
 }
 
-TEST(TensorNamesTest, ATiedModelWhoseHeadIsItsEmbeddingNeedsNoWord) {
+TEST(TensorNamesTest, ATiedModelWhoseHeadEqualsItsEmbeddingGivesNoMessage) {
   const Spelled tied = of_config(kTied);
   naive::Tensors both = tied.tensors;
   both["lm_head.weight"] = both.at("model.embed_tokens.weight");
   expect_same_logits(tied, both);
 }
 
-TEST(TensorNamesTest, ATiedModelWithTheHeadAloneHasItAsItsEmbedding) {
+TEST(TensorNamesTest, ATiedModelWithOnlyAHeadUsesItAsItsEmbedding) {
   const Spelled tied = of_config(kTied);
   const naive::Tensors other = renamed(tied.tensors, "model.embed_tokens.", "lm_head.");
   const Read read = read_from(tied.model, other);

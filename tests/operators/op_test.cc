@@ -12,7 +12,7 @@
 namespace lockstep {
 namespace {
 
-TEST(OpTest, EveryOperatorHasANameOfItsOwn) {
+TEST(OpTest, EveryOperatorHasItsOwnName) {
   std::set<std::string_view> names;
   for (int i = 0; i < kOpCount; ++i) {
     const Op op = static_cast<Op>(i);
@@ -21,7 +21,7 @@ TEST(OpTest, EveryOperatorHasANameOfItsOwn) {
   EXPECT_EQ(op_name(Op::kColumns), "columns");
 }
 
-// "kLayerNorm" and "LAYER_NORM" as "layer_norm".
+// "kLayerNorm" and "LAYER_NORM" become "layer_norm".
 std::string word_of(std::string_view spelling) {
   const bool is_constant = spelling.starts_with('k');
   std::string word;
@@ -32,14 +32,14 @@ std::string word_of(std::string_view spelling) {
   return word;
 }
 
-TEST(OpTest, EveryOperatorIsSpeltAlikeEverywhere) {
+TEST(OpTest, EveryOperatorIsSpelledTheSameEverywhere) {
 #define LOCKSTEP_OP(number, constant, message, word) \
   EXPECT_EQ(word_of(#constant), #word);              \
   EXPECT_EQ(word_of(#message), (number) == 0 ? "no_op" : #word);
 #include "operators/ops.inc"
 }
 
-TEST(OpTest, UnknownNumbersAreNoOperator) { EXPECT_EQ(op_name(static_cast<Op>(200)), "?"); }
+TEST(OpTest, AnUnknownNumberHasNoOperatorName) { EXPECT_EQ(op_name(static_cast<Op>(200)), "?"); }
 
 TEST(DTypeTest, NamesAndSizesAgree) {
   EXPECT_EQ(dtype_bytes(DType::kBF16), 2);

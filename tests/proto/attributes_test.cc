@@ -19,7 +19,7 @@ using google::protobuf::FieldDescriptor;
 using google::protobuf::Message;
 using google::protobuf::Reflection;
 
-// Sets the field, a list to one element. What must be printed of it: its value, or its name.
+// Sets the field; a list gets one element. Returns its expected text: the value, or the name.
 std::string set(Message& message, const FieldDescriptor& field, int value) {
   const Reflection& to = *message.GetReflection();
   const bool list = field.is_repeated();
@@ -48,7 +48,7 @@ std::string set(Message& message, const FieldDescriptor& field, int value) {
   return std::to_string(value);
 }
 
-// The text is that of what was bound, and so is the message.
+// The printed text is that of the bound attributes, and so is the written message.
 TEST(AttributesTest, EveryFieldOfEveryKindIsBoundPrintedAndWritten) {
   const google::protobuf::OneofDescriptor& kinds =
       *program::Attributes::descriptor()->oneof_decl(0);
@@ -95,7 +95,8 @@ TEST(AttributesTest, EveryKindBelongsToAnOperator) {
       const AttrsKind kind = schema_of(static_cast<Op>(i)).attrs;
       found = found || static_cast<int>(kind) == kinds.field(k)->number();
     }
-    EXPECT_TRUE(found) << kinds.field(k)->name() << ": no row of operators/schema/schema.cc has it";
+    EXPECT_TRUE(found) << kinds.field(k)->name()
+                       << ": no schema in operators/schema/schema.cc has it";
   }
 }
 

@@ -23,7 +23,7 @@ std::vector<BlockSum> some_blocks(size_t count) {
   return blocks;
 }
 
-// The groups of blocks that ranks have, each from one of `cuts` to the next.
+// The groups of blocks on ranks, each of which has the blocks from one of `cuts` to the next.
 std::vector<BlockSum> groups_over(const std::vector<BlockSum>& blocks,
                                   const std::vector<size_t>& cuts) {
   std::vector<cluster::BlockSums> ranks(cuts.size() - 1);
@@ -45,7 +45,7 @@ void expect_equal(const std::vector<BlockSum>& found, const std::vector<BlockSum
   }
 }
 
-TEST(BlockSumsTest, GroupsHaveTheSameBitsForEveryCut) {
+TEST(BlockSumsTest, GroupsHaveTheSameBitsForEverySplitOverRanks) {
   for (const size_t count :
        {size_t{1}, size_t{15}, size_t{16}, size_t{17}, size_t{32}, size_t{53}}) {
     SCOPED_TRACE(count);
@@ -71,7 +71,7 @@ TEST(BlockSumsTest, AGroupSumsItsBlocks) {
   EXPECT_NEAR(group.sum, sum, 1e-6 * sum);
 }
 
-TEST(BlockSumsTest, WhatIsNotFiniteAddsNothing) {
+TEST(BlockSumsTest, NonFiniteSumsAddNothing) {
   const float nan = std::nanf("");
   EXPECT_EQ(fold({}).max, -kInfinity);
   for (const BlockSum& none :
@@ -84,7 +84,7 @@ TEST(BlockSumsTest, WhatIsNotFiniteAddsNothing) {
   EXPECT_EQ(fold(std::vector<BlockSum>{{kInfinity, 3}, {2, 5}}).sum, 3);
 }
 
-TEST(BlockSumsTest, WhatDoesNotFitTheVocabularyIsRefused) {
+TEST(BlockSumsTest, SumsThatDoNotMatchTheVocabularyAreRefused) {
   constexpr int64_t kVocab = 40 * kVocabBlock;
   cluster::BlockSums good;
   set_sums(10, some_blocks(24), &good);

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// The handshake's bytes, as Python's hmac module makes them, and what is no hexadecimal text.
+// The handshake's bytes, as Python's hmac module computes them, and invalid hexadecimal text.
 #include "proto/handshake.h"
 
 #include <gtest/gtest.h>
@@ -15,7 +15,7 @@ std::string bytes_from(char first) {
   return bytes;
 }
 
-TEST(HandshakeTest, ProofsAreThoseOfTheProtocol) {
+TEST(HandshakeTest, ProofsAgreeWithTheProtocol) {
   const std::string worker = bytes_from(0), coordinator = bytes_from(32);
   EXPECT_EQ(to_hex(coordinator_proof("the token", worker, coordinator)),
             "91e2f288469fce461e779c458f46d0aee73aff2a7222b77e6e92183e6a91324a");
@@ -27,14 +27,14 @@ TEST(HandshakeTest, ProofsAreThoseOfTheProtocol) {
             "db8e8439ebd7a5e003d76780c79cb858dc25a517e8eb5d7397770f74865e0ed8");
 }
 
-TEST(HandshakeTest, ATokenThatCanBeGuessedIsRefused) {
+TEST(HandshakeTest, AShortTokenIsRefused) {
   EXPECT_TRUE(check_join_token("0123456789abcdef").ok());
   EXPECT_EQ(check_join_token("try").message(),
             "LOCKSTEP_JOIN_TOKEN: must have at least 16 characters, found 3; `openssl rand -hex "
             "16` makes one");
 }
 
-TEST(HandshakeTest, NoncesAreNeverTheSame) {
+TEST(HandshakeTest, NoncesNeverRepeat) {
   std::set<std::string> seen;
   for (int i = 0; i < 100; ++i) {
     EXPECT_EQ(draw_nonce().size(), kNonceBytes);
@@ -42,7 +42,7 @@ TEST(HandshakeTest, NoncesAreNeverTheSame) {
   }
 }
 
-TEST(HandshakeTest, HexadecimalTextIsLowerCasePairsOfDigits) {
+TEST(HandshakeTest, HexadecimalTextHasPairsOfLowerCaseDigits) {
   std::string all;
   for (int byte = 0; byte < 256; ++byte) all += static_cast<char>(byte);
   EXPECT_EQ(from_hex(to_hex(all)), all);
@@ -52,7 +52,7 @@ TEST(HandshakeTest, HexadecimalTextIsLowerCasePairsOfDigits) {
   }
 }
 
-TEST(HandshakeTest, SecretsAreTheSameOnlyIfTheyAre) {
+TEST(HandshakeTest, OnlyEqualSecretsAreTheSame) {
   EXPECT_TRUE(same_secret("", ""));
   EXPECT_TRUE(same_secret("abc", "abc"));
   for (const char* other : {"", "ab", "abd", "abcd"}) EXPECT_FALSE(same_secret("abc", other));

@@ -11,7 +11,7 @@ namespace {
 
 using ::testing::HasSubstr;
 
-TEST(PrintTest, ListsATinyProgram) {
+TEST(PrintTest, TheTextListsATinyProgram) {
   EXPECT_EQ(to_text(tiny_program(1, 2)),
             R"(program version 5 model tiny rank 1 of 2 strategy gather numbers f32.v1
 limits rows 16 outputs 4 sequences 4 context 64 page_tokens 16
@@ -30,7 +30,7 @@ instructions 5
 )");
 }
 
-TEST(PrintTest, ShowsViewsMapsAndPieces) {
+TEST(PrintTest, TheTextShowsViewsMapsAndPieces) {
   const std::string text = to_text(layer_program(0, 2));
   EXPECT_THAT(text, HasSubstr("%4 qkv_view: f32 [tokens, 4] stride 12 @"));
   EXPECT_THAT(text, HasSubstr("{heads 1 kv_heads 1 head_dim 4 scale 0.5 state 0 kv_head_of [0]}"));
@@ -39,14 +39,14 @@ TEST(PrintTest, ShowsViewsMapsAndPieces) {
   EXPECT_THAT(text, HasSubstr("s0 layer f32 kv_heads 1 k_dim 4 v_dim 4"));
 }
 
-TEST(PrintTest, ShowsWhatRanksShare) {
+TEST(PrintTest, TheTextShowsSharedMemory) {
   const std::string text = to_text(shared_layer_program(1, 2));
   EXPECT_THAT(text, HasSubstr("arena_bytes 9856 shared_bytes 1728"));
   EXPECT_THAT(text, HasSubstr("attended: f32 [tokens, 4] stride 8 shared@16 = attention("));
   EXPECT_THAT(text, HasSubstr("heads: f32 [tokens, 8] shared@0 = all_gather("));
 }
 
-TEST(PrintTest, OfManyPiecesShowsTheFirstTwoAndTheLast) {
+TEST(PrintTest, TheTextShowsTheFirstTwoAndTheLastOfManyPieces) {
   program::Program program;
   program::Weight& weight = *program.add_weights();
   weight.set_name("up");
@@ -61,13 +61,13 @@ TEST(PrintTest, OfManyPiecesShowsTheFirstTwoAndTheLast) {
   }
 }
 
-TEST(PrintTest, SaysWhereRowsAreInPairs) {
+TEST(PrintTest, TheTextSaysIfRowsAreInPairs) {
   program::Program program;
   program.add_weights()->set_paired(true);
   EXPECT_THAT(to_text(program), HasSubstr("[0, 0] in pairs\n"));
 }
 
-TEST(PrintTest, PrintsWhatIsOutOfRange) {
+TEST(PrintTest, ValuesOutOfRangeArePrinted) {
   program::Program program;
   program::Instruction& instruction = *program.add_instructions();
   instruction.set_op(static_cast<program::Op>(99));

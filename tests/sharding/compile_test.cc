@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// The whole compiler: N ranks compute what the model's graph says, programs are stable and valid.
+// The whole compiler: N ranks compute what the model's graph says, and programs are stable and
+// valid.
 #include "sharding/compile.h"
 
 #include <gtest/gtest.h>
@@ -60,11 +61,11 @@ void expect_near(const naive::Logits& found, const naive::Logits& wanted, float 
 
 class EqualityTest : public testing::TestWithParam<Case> {};
 
-// Under gather every element is computed whole by one rank: not a bit differs. Under reduce sums
-// are cut in as many parts as there are ranks and each part is rounded to float32, a few units of
-// the last place at each of some ten sums on the way; where values are rounded to bfloat16 such a
-// difference may turn one rounding, 2^-8 of an element.
-TEST_P(EqualityTest, AnyNumberOfRanksComputesWhatTheModelsGraphSays) {
+// Under gather one rank computes each whole element: no bit differs. Under reduce sums are split
+// into one part per rank, and each part is rounded to float32: a few units in the last place for
+// each of about ten sums. If values are rounded to bfloat16, such a difference may change one
+// rounding, 2^-8 of an element.
+TEST_P(EqualityTest, AnyNumberOfRanksComputesTheModelsGraph) {
   const Case& c = GetParam();
   const Graph model = model_graph(c.model);
   const naive::Tensors tensors = random_tensors(model, 17);
@@ -101,8 +102,8 @@ INSTANTIATE_TEST_SUITE_P(Models, EqualityTest, testing::ValuesIn(all_cases()),
                                               dtype_name(info.param.dtype));
                          });
 
-// No family has such layers yet: widths and counts of heads differ, values are narrower than keys,
-// and norms are layer norms with and without a bias.
+// No family has such layers yet: they differ in width and number of heads, values are narrower than
+// keys, and norms are layer norms with and without a bias.
 Graph graph_of_uneven_layers() {
   Graph g;
   const AxisSize hidden{Axis::kHidden, 24}, vocab{Axis::kVocab, 150};
@@ -133,12 +134,12 @@ Graph graph_of_uneven_layers() {
   return g;
 }
 
-TEST(CompileTest, LayersMayDifferInHeadsAndInTheirWidths) {
+TEST(CompileTest, LayersMayDifferInHeadsAndWidths) {
   const Graph model = graph_of_uneven_layers();
   const naive::Tensors tensors = random_tensors(model, 3);
   const naive::Logits wanted = naive::interpret(std::span(&model, 1), tensors, kSequence);
   for (const Strategy strategy : {Strategy::kGather, Strategy::kReduce}) {
-    for (const int ranks : {1, 2, 3, 7}) {  // Seven: layers in which some ranks have no head.
+    for (const int ranks : {1, 2, 3, 7}) {  // With 7, some ranks have no head in some layers.
       SCOPED_TRACE(ranks);
       const auto programs = compile(model, options_for(ranks, strategy));
       ASSERT_TRUE(programs.ok()) << message_of(programs.status());
@@ -151,7 +152,7 @@ TEST(CompileTest, LayersMayDifferInHeadsAndInTheirWidths) {
   EXPECT_FALSE(compile(model, options_for(10, Strategy::kGather)).ok());
 }
 
-TEST(CompileTest, AttentionThatOnlyReadsHasTheStateOfTheOneThatAppended) {
+TEST(CompileTest, AttentionThatOnlyReadsUsesTheStateOfTheOneThatAppended) {
   Graph model;
   const AxisSize hidden{Axis::kHidden, 24}, heads{Axis::kHeads, 6, 4}, kv{Axis::kKvHeads, 2, 4, 6};
   Value x = model.embed("embed", {Axis::kVocab, 150}, hidden);
@@ -223,7 +224,7 @@ TEST(CompileTest, RanksWithoutAShareOfAnAxisCompile) {
 TEST(CompileTest, EachRanksKvHeadsServeItsQueryHeads) {
   const auto programs = compile(model_graph("mistral"), options_for(5, Strategy::kReduce));
   ASSERT_TRUE(programs.ok());
-  std::vector<std::vector<int>> maps;  // Of the first layer; 6 heads over 3 KV heads.
+  std::vector<std::vector<int>> maps;  // For the first layer; 6 heads share 3 KV heads.
   for (const program::Program& program : *programs) {
     for (const program::Instruction& instruction : program.instructions()) {
       if (instruction.op() != program::ATTENTION) continue;
@@ -241,7 +242,7 @@ TEST(CompileTest, EachRanksKvHeadsServeItsQueryHeads) {
   }
 }
 
-TEST(CompileTest, ProgramsNameTheNumericClassThatAllWorkersHaveInCommon) {
+TEST(CompileTest, ProgramsNameTheNumericClassThatAllWorkersShare) {
   const auto class_of = [](std::vector<std::string> classes) {
     CompileOptions options = options_for(static_cast<int>(classes.size()), Strategy::kGather);
     for (size_t rank = 0; rank < classes.size(); ++rank) {
@@ -269,7 +270,7 @@ TEST(CompileTest, WorkersWithoutACommonNumericClassAreRefusedByRankAndDevice) {
             "cuda.exact.v1: give all workers the same --device");
 }
 
-// x += down_e(silu(up_e(x))) for each expert e: all of them in one tensor, or each in its own.
+// x += down_e(silu(up_e(x))) for each expert e. Experts are in one tensor, or in one each.
 Graph experts_model(bool stacked) {
   constexpr int64_t kExperts = 3;
   const AxisSize vocab = {Axis::kVocab, 128, 1}, hidden = {Axis::kHidden, 12, 1},
@@ -293,7 +294,7 @@ Graph experts_model(bool stacked) {
   return g;
 }
 
-TEST(CompileTest, ExpertsOfOneTensorComputeWhatTheyDoInTensorsOfTheirOwn) {
+TEST(CompileTest, ExpertsInOneTensorComputeTheSameAsInSeparateTensors) {
   const Graph stacked = experts_model(true), apart = experts_model(false);
   const naive::Tensors tensors = random_tensors(stacked, 23);
   naive::Tensors cut = tensors;
@@ -319,7 +320,7 @@ TEST(CompileTest, ExpertsOfOneTensorComputeWhatTheyDoInTensorsOfTheirOwn) {
   }
 }
 
-TEST(CompileTest, LimitsOutOfRangeAreTheUsersError) {
+TEST(CompileTest, LimitsOutOfRangeAreAUserError) {
   for (const char* field : {"rows", "outputs", "sequences", "context", "page_tokens"}) {
     CompileOptions options = options_for(1, Strategy::kGather);
     const auto* descriptor = program::Limits::descriptor()->FindFieldByName(field);
@@ -345,8 +346,8 @@ TEST(CompileTest, EveryStageIsTracedInOrder) {
             "fuse_linears fuse_gated fuse_gated_linear fuse_add_norm fuse_rope fuse_casts program");
 }
 
-// As many as the largest published models have: a recipe of 69,120 rectangles.
-TEST(CompileTest, SixtyLayersOf384ExpertsAreCutInsideEachExpert) {
+// The number of experts in the largest published models: a recipe of 69,120 rectangles.
+TEST(CompileTest, SixtyLayersOf384ExpertsAreSplitInsideEachExpert) {
   Graph model;
   const AxisSize hidden = {Axis::kHidden, 7168, 1}, ffn = {Axis::kFfn, 2048, 1};
   Value x = model.embed("embed", {Axis::kVocab, 4096, 1}, hidden);
@@ -372,8 +373,8 @@ TEST(CompileTest, SixtyLayersOf384ExpertsAreCutInsideEachExpert) {
   }
 }
 
-// LOCKSTEP_REGENERATE=1 sharding_test --gtest_filter='*Golden*' writes the files anew.
-TEST(CompileTest, GoldenProgramsReadAsTheyDid) {
+// LOCKSTEP_REGENERATE=1 sharding_test --gtest_filter='*Golden*' writes the files again.
+TEST(CompileTest, GoldenProgramsHaveNotChanged) {
   struct Golden {
     const char* model;
     int ranks, rank;

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Programs for GPUs beside those for processors: edges of bfloat16 and what is fused change no
-// value that the model's graph has.
+// Programs for GPUs against those for CPUs: bfloat16 edges and fused operators change no value of
+// the model's graph.
 #include <gtest/gtest.h>
 
 #include "base/status.h"
@@ -17,7 +17,7 @@ const WorkerFacts kGpu = {.device = "cuda 0000:01:00.0",
 
 class GpuProgramsTest : public testing::TestWithParam<const char*> {};
 
-TEST_P(GpuProgramsTest, ComputeWhatProgramsForProcessorsCompute) {
+TEST_P(GpuProgramsTest, GpuProgramsComputeTheSameAsCpuPrograms) {
   const Graph model = model_graph(GetParam());
   const naive::Tensors tensors = random_tensors(model, 17);
   for (const int ranks : {1, 3}) {
@@ -32,7 +32,7 @@ TEST_P(GpuProgramsTest, ComputeWhatProgramsForProcessorsCompute) {
   }
 }
 
-TEST_P(GpuProgramsTest, GatherTheRowsOfLinearsOverCodesAsBFloat16) {
+TEST_P(GpuProgramsTest, GpuProgramsGatherRowsForLinearsOverCodesAsBFloat16) {
   CompileOptions options = options_for(2, Strategy::kGather, DType::kQ8);
   options.workers.assign(2, kGpu);
   const auto graphs = compile_graphs(model_graph(GetParam()), options);

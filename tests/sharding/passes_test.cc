@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Each pass on its own, on graphs made for it.
+// Each pass alone, on graphs made for it.
 #include "sharding/passes/passes.h"
 
 #include <gtest/gtest.h>
@@ -30,7 +30,7 @@ std::string ops(const Graph& graph) {
   return text;
 }
 
-TEST(DropDeadTest, LeavesOutWhatNothingReadsAndItsParameters) {
+TEST(DropDeadTest, UnreadNodesAndTheirParametersAreDropped) {
   Fixture f;
   f.graph.map(f.graph.linear(f.x, "unused", kFfn), Function::kSilu);
   f.finish(f.x);
@@ -39,12 +39,12 @@ TEST(DropDeadTest, LeavesOutWhatNothingReadsAndItsParameters) {
   EXPECT_EQ(graph.parameters().size(), 2u);
 }
 
-TEST(DropDeadTest, KeepsAttentionForItsState) {
+TEST(DropDeadTest, AttentionIsKeptForItsState) {
   const Graph graph = drop_dead(model_graph("llama"), {});
   EXPECT_EQ(count_ops(graph, Op::kAttention), 2);
 }
 
-TEST(StoreWeightsTest, MatricesFollowTheCallerAndVectorsAreFloat32) {
+TEST(StoreWeightsTest, MatricesHaveTheRequestedTypeAndVectorsAreFloat32) {
   const CompileOptions options{.weight_dtype = [](const std::string& source, program::Role role) {
     if (role == program::EMBEDDING || role == program::HEAD_WEIGHT) return DType::kF16;
     return source.find("down_proj") != std::string::npos ? DType::kF32 : DType::kBF16;
@@ -53,13 +53,13 @@ TEST(StoreWeightsTest, MatricesFollowTheCallerAndVectorsAreFloat32) {
   for (const Parameter& p : graph.parameters()) {
     const bool wide = p.role == program::NORM || p.role == program::BIAS ||
                       p.role == program::HEAD_WEIGHT || p.name.find("down") != std::string::npos;
-    // Rows of an embedding are only copied: float16 may stay.
+    // Embedding rows are only copied: they may stay float16.
     const DType matrix = p.role == program::EMBEDDING ? DType::kF16 : DType::kBF16;
     EXPECT_EQ(p.dtype, wide ? DType::kF32 : matrix) << p.name;
   }
 }
 
-TEST(RoundInputsTest, CastsAValueOnceAndLeavesItsOtherReadersExact) {
+TEST(RoundInputsTest, AValueIsCastOnceAndItsOtherReadersStayExact) {
   Fixture f;
   const Value a = f.graph.linear(f.x, "a", kHidden);
   const Value b = f.graph.linear(f.x, "b", kHidden);
@@ -93,7 +93,7 @@ TEST(FuseLinearsTest, LinearsOfOneInputBecomeOneWithViews) {
             "%3 = columns(%1) {begin 16 end 32} : f32 [tokens, hidden 16]");
 }
 
-TEST(FuseLinearsTest, DifferentTypesOrABiasOnOneSideStayApart) {
+TEST(FuseLinearsTest, LinearsWithDifferentTypesOrBiasesStaySeparate) {
   Fixture f;
   const Value a = f.graph.linear(f.x, "a", kHidden, true);
   const Value b = f.graph.linear(f.x, "b", kHidden, false);
@@ -109,7 +109,7 @@ TEST(FuseLinearsTest, DifferentTypesOrABiasOnOneSideStayApart) {
   EXPECT_EQ(count_ops(fuse_linears(store_weights(g.graph, options), {}), Op::kColumns), 0);
 }
 
-TEST(FuseLinearsTest, TheHeadStaysByItself) {
+TEST(FuseLinearsTest, TheHeadStaysSeparate) {
   Fixture f;
   const Value rows = f.graph.select_rows(f.x);
   f.graph.linear(rows, "a", kHidden);
@@ -117,7 +117,7 @@ TEST(FuseLinearsTest, TheHeadStaysByItself) {
   EXPECT_EQ(count_ops(fuse_linears(f.graph, {}), Op::kColumns), 0);
 }
 
-TEST(FuseGatedTest, SiluOnEitherSideOfAProductIsTakenIn) {
+TEST(FuseGatedTest, SiluOnEitherSideOfAProductIsFused) {
   for (bool first : {true, false}) {
     Fixture f;
     const Value gate = f.graph.map(f.x, Function::kSilu);
@@ -129,7 +129,7 @@ TEST(FuseGatedTest, SiluOnEitherSideOfAProductIsTakenIn) {
   }
 }
 
-TEST(FuseGatedTest, ASiluWithAnotherReaderStays) {
+TEST(FuseGatedTest, ASiluWithAnotherReaderIsNotFused) {
   Fixture f;
   const Value gate = f.graph.map(f.x, Function::kSilu);
   f.finish(f.graph.add(gate, f.graph.mul(gate, f.x)));
@@ -154,7 +154,7 @@ CompileOptions on_gpus(DType dtype) {
   return options;
 }
 
-TEST(RoundInputsTest, OnGpusLinearsOverCodesTakeRoundedRows) {
+TEST(RoundInputsTest, LinearsOverCodesTakeRoundedRowsOnGpus) {
   Fixture f;
   f.finish(f.graph.linear(f.x, "a", kHidden));
   const CompileOptions gpus = on_gpus(DType::kQ8), cpus = options_for(1, Strategy::kGather);
@@ -164,13 +164,13 @@ TEST(RoundInputsTest, OnGpusLinearsOverCodesTakeRoundedRows) {
   EXPECT_EQ(ops(round_inputs(stored, cpus)), "embed linear select_rows linear top_candidates");
 }
 
-// The graph as passes leave it that make casts and fuse them.
+// The graph after the passes that make casts and fuse them.
 Graph with_fused_casts(const Graph& graph, const CompileOptions& options) {
   return fuse_casts(fuse_add_norm(round_inputs(store_weights(graph, options), options), options),
                     options);
 }
 
-TEST(FuseCastsTest, WhatIsOnlyReadToBeRoundedIsWrittenRounded) {
+TEST(FuseCastsTest, AValueThatIsOnlyReadRoundedIsWrittenRounded) {
   Fixture f;
   const Value sum = f.graph.add(f.x, f.graph.map(f.x, Function::kSilu));
   const Value normed = f.graph.rms_norm(sum, "norm", 1e-5f);
@@ -179,14 +179,15 @@ TEST(FuseCastsTest, WhatIsOnlyReadToBeRoundedIsWrittenRounded) {
   const Graph graph = with_fused_casts(f.graph, gpus);
   EXPECT_EQ(ops(graph), "embed map add_norm linear add select_rows cast linear top_candidates");
   const Node& norm = graph.nodes()[2];
-  EXPECT_EQ(graph.values()[norm.outputs[0]].dtype, DType::kF32) << "the stream";
+  EXPECT_EQ(graph.values()[norm.outputs[0]].dtype, DType::kF32)
+      << "the residual stream stays float32";
   EXPECT_EQ(graph.values()[norm.outputs[1]].dtype, DType::kBF16);
   EXPECT_EQ(graph.values()[norm.outputs[1]].name.find(".bf16") == std::string::npos, false);
   EXPECT_EQ(graph.nodes()[3].inputs[0], norm.outputs[1]);
 }
 
-TEST(FuseCastsTest, WhatSomethingElseReadsTooOrComesOfNoKernelThatMayRoundStays) {
-  Fixture f;  // a reads what the sum reads; b reads what a linear gives.
+TEST(FuseCastsTest, AValueWithOtherReadersOrAKernelThatCannotRoundKeepsItsCast) {
+  Fixture f;  // a shares its input with the sum; b's input is a linear's output.
   const Value normed = f.graph.rms_norm(f.x, "norm", 1e-5f);
   const Value a = f.graph.linear(normed, "a", kHidden);
   f.finish(f.graph.add(normed, f.graph.linear(a, "b", kHidden)));
@@ -195,7 +196,7 @@ TEST(FuseCastsTest, WhatSomethingElseReadsTooOrComesOfNoKernelThatMayRoundStays)
             "embed rms_norm cast linear cast linear add select_rows cast linear top_candidates");
 }
 
-TEST(FuseCastsTest, ProcessorsKeepTheirCasts) {
+TEST(FuseCastsTest, CpusKeepTheirCasts) {
   const CompileOptions cpus = options_for(1, Strategy::kGather, DType::kBF16);
   const auto graphs = compile_graphs(model_graph("llama"), cpus);
   for (const ValueInfo& value : graphs->front().values()) {
@@ -239,16 +240,16 @@ TEST(FuseGatedLinearTest, GateUpAndTheirProductBecomeOne) {
   }
 }
 
-TEST(FuseGatedLinearTest, ProcessorsFloat32AndOtherReadersKeepThemApart) {
+TEST(FuseGatedLinearTest, CpusFloat32AndOtherReadersPreventFusion) {
   const CompileOptions gpus = on_gpus(DType::kBF16);
   EXPECT_EQ(
       count_ops(Gated().fused(options_for(1, Strategy::kGather, DType::kBF16)), Op::kGatedLinear),
       0);
   EXPECT_EQ(count_ops(Gated().fused(on_gpus(DType::kF32)), Op::kGatedLinear), 0);
-  Gated read;  // Whose gate something else reads, too.
+  Gated read;  // Its gate has another reader.
   read.f.graph.top_candidates(read.gate);
   EXPECT_EQ(count_ops(read.fused(gpus), Op::kGatedLinear), 0);
-  Gated third;  // Beside which a third linear reads x.
+  Gated third;  // A third linear also reads x.
   third.f.finish(third.f.graph.linear(third.f.x, "third", kFfn, true));
   EXPECT_EQ(count_ops(third.fused(gpus), Op::kGatedLinear), 0);
 }
@@ -277,7 +278,7 @@ struct Turned {
   }
 };
 
-TEST(FuseRopeTest, TwoRopesOfOneTableGoWithAttention) {
+TEST(FuseRopeTest, TwoRopesOfOneTableAreFusedWithAttention) {
   const CompileOptions gpus = on_gpus(DType::kF32);
   const Graph graph = Turned(true, true).fused(gpus);
   EXPECT_EQ(ops(graph),
@@ -285,18 +286,18 @@ TEST(FuseRopeTest, TwoRopesOfOneTableGoWithAttention) {
             "top_candidates");
   const Node& fused = graph.nodes()[5];
   EXPECT_EQ(fused.attributes.attention().rotary_dim(), 4);
-  std::vector<int> makers;  // Of q, k, v and the table.
+  std::vector<int> makers;  // The nodes of q, k, v and the table.
   for (const int input : fused.inputs) makers.push_back(graph.values()[input].node);
   EXPECT_EQ(makers, (std::vector<int>{1, 3, 4, 2}));
   EXPECT_EQ(count_ops(Turned(true, true).fused(options_for(1, Strategy::kGather)), Op::kRope), 2)
-      << "on processors";
+      << "on CPUs";
 }
 
-TEST(FuseRopeTest, OtherTablesOtherColumnsAndOtherReadersKeepTheirRopes) {
+TEST(FuseRopeTest, OtherTablesColumnsOrReadersPreventRopeFusion) {
   const CompileOptions gpus = on_gpus(DType::kF32);
   EXPECT_EQ(count_ops(Turned(false, true).fused(gpus), Op::kRope), 2);
   EXPECT_EQ(count_ops(Turned(true, false).fused(gpus), Op::kRope), 2);
-  Turned shared(true, true);  // Keys that a second attention reads.
+  Turned shared(true, true);  // A second attention reads the keys.
   shared.f.graph.attention(shared.q, shared.k, shared.v, shared.spec);
   EXPECT_EQ(count_ops(shared.fused(gpus), Op::kRopeAttention), 0);
 }

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // Published config.json files: each is accepted with its model's number of parameters, and compiles
-// for one worker and for three, or is refused for the reason that the table says.
+// for one worker and for three, or is refused for the reason given in the table.
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
@@ -19,7 +19,7 @@
 namespace lockstep {
 namespace {
 
-// Parameters in billions, by the name of the file: columns 1 and 5 of the table in README.md.
+// Parameters in billions, by file name: columns 1 and 5 of the table in README.md.
 std::map<std::string, double> published_models() {
   std::map<std::string, double> models;
   std::ifstream page(test_data("configs") / "README.md");
@@ -42,7 +42,7 @@ absl::StatusOr<ModelDescription> describe(const std::string& name) {
   return describe_model(folder.path(), {}, 0);
 }
 
-TEST(PublishedConfigsTest, EachHasItsNumberOfParametersOnOneWorkerAndOnThree) {
+TEST(PublishedConfigsTest, EachModelHasItsNumberOfParametersOnOneWorkerAndOnThree) {
   LOCKSTEP_NEEDS_TEST_DATA("configs");
   const std::map<std::string, double> models = published_models();
   EXPECT_GT(models.size(), 30u);

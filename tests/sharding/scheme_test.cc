@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Quantized weights from the table of schemes through plan and passes to programs.
+// Quantized weights from the table of schemes through plans and passes to programs.
 #include "sharding/scheme.h"
 
 #include <gtest/gtest.h>
@@ -26,7 +26,7 @@ CompileOptions options_for_scheme(const char* name, int ranks, Strategy strategy
   return options;
 }
 
-// Large enough that groups of 32 can be cut: 4 heads of 32 columns, 300 of ffn (the last group is
+// It is large enough to split groups of 32: 4 heads of 32 columns, 300 of ffn (the last group is
 // short), 64 hidden.
 Graph wide_model() {
   const AxisSize hidden{Axis::kHidden, 64, 1}, vocab{Axis::kVocab, 192, 1};
@@ -58,7 +58,7 @@ float largest_difference(const naive::Logits& a, const naive::Logits& b) {
   return most;
 }
 
-TEST(SchemeTest, NamesAreDifferentAndFindTheirRows) {
+TEST(SchemeTest, NamesAreUniqueAndFindTheirSchemes) {
   std::set<std::string_view> names;
   for (const Scheme& scheme : schemes()) {
     EXPECT_TRUE(names.insert(scheme.name).second);
@@ -74,7 +74,7 @@ TEST(SchemeTest, NamesAreDifferentAndFindTheirRows) {
   EXPECT_EQ(find_scheme("q5"), nullptr);
 }
 
-TEST(SchemeTest, EveryLinearOfANameHasThatKind) {
+TEST(SchemeTest, EveryLinearOfASchemeHasItsKind) {
   for (const Scheme& scheme : schemes()) {
     const std::string kind = dtype_name(scheme.linear);
     EXPECT_EQ(std::string(scheme.name).substr(0, kind.size()), kind);
@@ -86,7 +86,7 @@ TEST(SchemeTest, LinearsOverCodesTakeFloat32) {
   EXPECT_EQ(count_ops(graphs->at(0), Op::kCast), 0);
 }
 
-// Bytes that all ranks together give for a token where they gather.
+// The bytes that all ranks together send to gather one token's values.
 int64_t gathered_bytes(const Graph& model, const CompileOptions& options) {
   int64_t bytes = 0;
   const auto programs = compile(model, options);
@@ -100,18 +100,19 @@ int64_t gathered_bytes(const Graph& model, const CompileOptions& options) {
   return bytes;
 }
 
-TEST(RoundPartsTest, AttentionsAndFfnsPartsAreGatheredAsCodes) {
-  // Between layers the stream stays in float32, 64 columns twice.
+TEST(RoundPartsTest, PartsOfAttentionAndFfnAreGatheredAsCodes) {
+  // Between layers the residual stream stays float32: 64 columns, twice.
   const int64_t stream = 2 * 64 * 4;
   for (const int ranks : {2, 3, 4}) {
     for (const char* scheme : {"q8", "q4", "q4m"}) {
       CompileOptions options = options_for_scheme(scheme, ranks, Strategy::kGather);
-      // Heads of 32 columns, 4 groups; 300 of ffn are 10, the last one short.
+      // Heads are 32 columns in 4 groups; the 300 columns of ffn are 10 groups, the last one short.
       EXPECT_EQ(gathered_bytes(wide_model(), options), stream + (4 + 10) * 36) << scheme;
       int64_t planned = 0;
       const auto table = plan_table(wide_model(), options, *compile(wide_model(), options));
       for (const PlanRow& row : table->rows) planned += row.collective_bytes_per_token;
-      EXPECT_EQ(planned, stream + (4 + 10) * 36 + ranks * 64 * 4) << "and the embedding's sum";
+      EXPECT_EQ(planned, stream + (4 + 10) * 36 + ranks * 64 * 4)
+          << "including the embedding's sum";
       const auto graphs = compile_graphs(wide_model(), options);
       for (const Graph& graph : *graphs) {
         EXPECT_EQ(count_ops(graph, Op::kRoundGroups), 2);
@@ -123,7 +124,7 @@ TEST(RoundPartsTest, AttentionsAndFfnsPartsAreGatheredAsCodes) {
   }
 }
 
-TEST(RoundPartsTest, NothingIsRoundedThatWouldNotBeInGroups) {
+TEST(RoundPartsTest, OnlyGatheredValuesWithGroupsAreRounded) {
   const auto rounded = [](const CompileOptions& options) {
     int found = 0;
     const auto graphs = compile_graphs(wide_model(), options);
@@ -132,15 +133,15 @@ TEST(RoundPartsTest, NothingIsRoundedThatWouldNotBeInGroups) {
     }
     return found;
   };
-  EXPECT_EQ(rounded(options_for_scheme("q8", 1, Strategy::kGather)), 0);  // No other rank.
+  EXPECT_EQ(rounded(options_for_scheme("q8", 1, Strategy::kGather)), 0);  // There is no other rank.
   EXPECT_EQ(rounded(options_for_scheme("q8c", 2, Strategy::kGather)), 0);
   EXPECT_EQ(rounded(options_for_scheme("q8", 2, Strategy::kReduce)), 0);
   EXPECT_EQ(rounded(options_for(2, Strategy::kGather)), 0);
   EXPECT_EQ(rounded(options_for(2, Strategy::kGather, DType::kBF16)), 0);
 }
 
-TEST(RoundPartsTest, APartThatIsNotWholeGroupsStaysFloat32) {
-  // 5 heads of 8 columns; 124 of ffn, groups enough for 3 ranks but not for 5.
+TEST(RoundPartsTest, APartWithoutWholeGroupsStaysFloat32) {
+  // 5 heads of 8 columns; 124 columns of ffn have enough groups for 3 ranks, but not for 5.
   const auto rounded = [](int ranks) {
     const CompileOptions options = options_for(ranks, Strategy::kGather, DType::kQ8);
     const auto graphs = compile_graphs(model_graph("llama"), options);
@@ -150,7 +151,7 @@ TEST(RoundPartsTest, APartThatIsNotWholeGroupsStaysFloat32) {
   EXPECT_EQ(rounded(5), 0);
 }
 
-TEST(RoundPartsTest, AValueThatSomethingElseReadsStaysFloat32) {
+TEST(RoundPartsTest, AValueWithAnotherReaderStaysFloat32) {
   for (const bool also_mapped : {false, true}) {
     const AxisSize hidden{Axis::kHidden, 64, 1}, vocab{Axis::kVocab, 192, 1};
     Graph g;
@@ -165,7 +166,7 @@ TEST(RoundPartsTest, AValueThatSomethingElseReadsStaysFloat32) {
   }
 }
 
-TEST(RoundPartsTest, LinearsOfDifferentRoundingsReadFloat32) {
+TEST(RoundPartsTest, LinearsWithDifferentRoundingsReadFloat32) {
   for (const DType other : {DType::kQ8, DType::kQ4, DType::kF32}) {
     const AxisSize hidden{Axis::kHidden, 64, 1}, vocab{Axis::kVocab, 192, 1};
     Graph g;
@@ -181,7 +182,7 @@ TEST(RoundPartsTest, LinearsOfDifferentRoundingsReadFloat32) {
   }
 }
 
-// 8 experts, 2 for each token; 128 of ffn.
+// A model with 8 experts, 2 for each token, and 128 columns of ffn.
 Graph routed_model() {
   const AxisSize hidden{Axis::kHidden, 64, 1}, vocab{Axis::kVocab, 192, 1};
   const AxisSize ffn{Axis::kFfn, 128, 1};
@@ -197,7 +198,7 @@ Graph routed_model() {
   return g;
 }
 
-TEST(RoundRoutedTest, ARowThatSeveralRoutesReadIsRoundedOnceForGateAndUp) {
+TEST(RoundRoutedTest, ARowOfSeveralRoutesIsRoundedOnceForGateAndUp) {
   const auto rounded = [](const CompileOptions& options) {
     const auto graphs = compile_graphs(routed_model(), options);
     EXPECT_TRUE(graphs.ok()) << message_of(graphs.status());
@@ -206,7 +207,7 @@ TEST(RoundRoutedTest, ARowThatSeveralRoutesReadIsRoundedOnceForGateAndUp) {
   for (const char* scheme : {"q8", "q4", "q4m"}) {
     EXPECT_EQ(rounded(options_for_scheme(scheme, 1, Strategy::kGather)), 1) << scheme;
     EXPECT_EQ(rounded(options_for_scheme(scheme, 2, Strategy::kReduce)), 1) << scheme;
-    // And each rank's part of what down reads, before it is gathered.
+    // Each rank also rounds its part of down's input before the gather.
     EXPECT_EQ(rounded(options_for_scheme(scheme, 2, Strategy::kGather)), 2) << scheme;
   }
   EXPECT_EQ(rounded(options_for_scheme("q8c", 1, Strategy::kGather)), 0);
@@ -243,9 +244,9 @@ TEST(SchemeTest, GatherComputesTheSameOnAnyNumberOfRanks) {
   }
 }
 
-// Cut at the groups' borders, every rank's codes are those of the whole: sums alone are rounded
-// otherwise.
-TEST(SchemeTest, ReduceCutsBetweenGroupsSoThatCodesAreThoseOfTheWhole) {
+// Because ranks are split at groups' boundaries, their codes are those of the whole; only sums are
+// rounded differently.
+TEST(SchemeTest, ReduceSplitsBetweenGroupsSoCodesAreThoseOfTheWhole) {
   const Graph model = wide_model();
   const naive::Tensors tensors = random_tensors(model, 6);
   for (const char* scheme : {"q8", "q4", "q4m"}) {
@@ -265,7 +266,7 @@ TEST(SchemeTest, ReducePlansMultiplesOfTheGroup) {
   EXPECT_EQ(plan->boundaries({Axis::kHeads, 4, 32}), (std::vector<int64_t>{0, 64, 128}));
 }
 
-TEST(SchemeTest, GatherPlansMultiplesOfTheGroupWhereEveryRankGetsOne) {
+TEST(SchemeTest, GatherPlansMultiplesOfTheGroupIfEveryRankGetsOne) {
   const auto ffn_of = [](const char* scheme, int ranks, const char* device = "cpu") {
     CompileOptions options = options_for_scheme(scheme, ranks, Strategy::kGather);
     for (WorkerFacts& worker : options.workers) worker.device = device;
@@ -275,7 +276,7 @@ TEST(SchemeTest, GatherPlansMultiplesOfTheGroupWhereEveryRankGetsOne) {
   EXPECT_EQ(ffn_of("q8", 4), (std::vector<int64_t>{0, 96, 192, 256, 300}));
   EXPECT_EQ(ffn_of("q8c", 2), (std::vector<int64_t>{0, 150, 300}));
   EXPECT_EQ(ffn_of("q4", 2, "cuda 0000:01:00.0"), (std::vector<int64_t>{0, 150, 300}));
-  // Heads may be narrower than groups, and each rank is to have its share of them.
+  // Heads may be narrower than groups, and each rank must get its share of them.
   const auto few = make_plan(model_graph("llama"), options_for(5, Strategy::kGather, DType::kQ8));
   EXPECT_EQ(few->boundaries({Axis::kFfn, 124, 1}), (std::vector<int64_t>{0, 25, 50, 75, 100, 124}));
 }
@@ -295,15 +296,16 @@ TEST(SchemeTest, PlansCountCodesAndScales) {
     const CompileOptions options = options_for_scheme(scheme, 1, Strategy::kGather);
     return plan_table(model, options, *compile(model, options))->rows[0].weight_bytes;
   };
-  // Embedding and head: 192 rows of 64 codes and 2 scales.
+  // The embedding and the head have 192 rows of 64 codes and 2 scales each.
   const int64_t ends = 2 * 192 * (64 + 4);
-  // q, k, v, gate, up: rows of 64. o: 64 rows of 128. down: 64 rows of 300, the tenth group short.
+  // q, k, v, gate, up: rows of 64. o: 64 rows of 128. down: 64 rows of 300; the tenth group is
+  // short.
   const int64_t rows = 128 + 64 + 64 + 300 + 300;
   EXPECT_EQ(bytes("q8"), ends + rows * (64 + 4) + 64 * (128 + 8) + 64 * (300 + 20));
   EXPECT_EQ(bytes("q4"), ends + rows * (32 + 4) + 64 * (64 + 8) + 64 * (150 + 20));
 }
 
-TEST(SchemeTest, ProgramsThatCutAGroupAreRefused) {
+TEST(SchemeTest, ProgramsThatSplitAGroupAreRefused) {
   auto programs = compile(wide_model(), options_for_scheme("q4", 2, Strategy::kReduce));
   program::Program& program = programs->at(0);
   for (program::Weight& weight : *program.mutable_weights()) {
@@ -315,7 +317,7 @@ TEST(SchemeTest, ProgramsThatCutAGroupAreRefused) {
       << message_of(validate(program));
 }
 
-TEST(SchemeTest, RowsOfOneScaleWhoseSumsCouldOverflowAreRefused) {
+TEST(SchemeTest, RowsWithOneScaleWhoseSumsCouldOverflowAreRefused) {
   auto programs = compile(wide_model(), options_for_scheme("q8c", 1, Strategy::kGather));
   for (program::Weight& weight : *programs->at(0).mutable_weights()) {
     if (weight.dtype() == program::Q8C) weight.set_cols((1 << 17) + 1);

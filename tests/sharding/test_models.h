@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Small models of our own making (tests/data/configs), and options to compile them with.
+// Small models from tests/data/configs, and options to compile them with.
 #pragma once
 
 #include <filesystem>
@@ -21,13 +21,13 @@ inline constexpr const char* kModels[] = {
     "codegen",    "cohere2",     "olmo3",     "stablelm", "minimax_m2", "glm4_moe",
     "ministral3", "deepseek_v3", "rwkv4",     "rwkv6",    "rwkv7",      "granite4"};
 
-// Attention and MLP of a layer read the same input.
+// True if attention and MLP of a layer read the same input.
 inline bool is_parallel(std::string_view name) {
   return name == "gpt_neox" || name == "falcon" || name == "codegen" || name == "cohere2" ||
          name == "stablelm";
 }
 
-// One norm reads q of all heads, another one k.
+// True if one norm reads q of all heads, and another one k.
 inline bool norms_all_heads(std::string_view name) {
   return name == "olmo3" || name == "minimax_m2";
 }
@@ -35,7 +35,7 @@ inline bool norms_all_heads(std::string_view name) {
 inline Graph model_graph(const std::string& name) {
   const std::filesystem::path folder =
       std::filesystem::path(LOCKSTEP_SOURCE_DIR) / "tests/data/configs" / name;
-  const bool dynamic = name == "dynamic";  // Past its original 6 positions.
+  const bool dynamic = name == "dynamic";  // Longer than its original 6 positions.
   absl::StatusOr<ModelDescription> model = describe_model(folder, {}, dynamic ? 12 : 0);
   LOCKSTEP_CHECK(model.ok());
   return std::move(model->graph);
@@ -58,7 +58,7 @@ inline int count_ops(const Graph& graph, Op op) {
   return found;
 }
 
-// Experts that every token goes through.
+// The number of experts that every token uses.
 inline int shared_experts(const Graph& graph) {
   int found = 0;
   for (const Parameter& parameter : graph.parameters()) {
@@ -69,7 +69,7 @@ inline int shared_experts(const Graph& graph) {
   return found;
 }
 
-// Values of a low rank, which are gathered before they are normed.
+// The number of low-rank values, which are gathered before they are normed.
 inline int low_ranks(const Graph& graph) {
   int found = 0;
   for (const Node& node : graph.nodes()) {
@@ -79,13 +79,13 @@ inline int low_ranks(const Graph& graph) {
   return found;
 }
 
-// Those that mix tokens, each with an MLP behind or beside it.
+// The number of operators that mix tokens; each has an MLP after or next to it.
 inline int count_layers(const Graph& graph) {
   return count_ops(graph, Op::kAttention) + count_ops(graph, Op::kRecurrence) +
          count_ops(graph, Op::kWkv);
 }
 
-// Norms over several heads together.
+// The number of norms over several heads together.
 inline int group_norms(const Graph& graph) {
   int found = 0;
   for (const Node& node : graph.nodes()) {

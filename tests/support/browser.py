@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Pages in a real browser, for tests. Importing it ends the test with 77, which ctest counts as
-skipped, where Chromium, its driver or Selenium are missing."""
+"""Pages in a real browser, for tests. If Chromium, its driver or Selenium are missing, importing
+this ends the test with 77, which ctest counts as skipped."""
 import argparse
 import shutil
 import sys
@@ -32,8 +32,8 @@ def open_browser():
 
 
 def run_test(doc, check):
-    """The program of a test: check(browser, arguments), with lockstep, a model, and where
-    screenshots go, if any are wanted."""
+    """Runs a test: check(browser, arguments). Arguments are lockstep, a model, and optionally the
+    folder for screenshots."""
     parser = argparse.ArgumentParser(description=doc)
     parser.add_argument("lockstep")
     parser.add_argument("model")
@@ -70,7 +70,7 @@ class Page:
 
     def check_width(self):
         width = self.run("return document.documentElement.scrollWidth")
-        assert width <= self.run("return window.innerWidth"), "it scrolls sideways"
+        assert width <= self.run("return window.innerWidth"), "the page scrolls sideways"
 
     def check_console(self):
         wrong = [entry["message"] for entry in self.browser.get_log("browser")

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// How long tests wait for what other threads and processes do.
+// The time that tests wait for other threads and processes.
 #pragma once
 
 #include <chrono>
@@ -7,11 +7,12 @@
 
 namespace lockstep {
 
-// No bound on how fast anything is: a busy machine may take most of it. It is shorter than ctest's
-// limit for the tests that wait (cmake/lockstep.cmake), so that they can still say for what.
+// This does not bound how fast anything is: a busy machine may need most of it. It is shorter than
+// ctest's limit for tests that wait (cmake/lockstep.cmake), so that they can still report what they
+// waited for.
 inline constexpr std::chrono::seconds kPatience{100};
 
-// Asks every `pause` until the condition holds or kPatience is over. Whether it held.
+// Polls every `pause` until the condition holds or kPatience is over. Returns whether it held.
 template <typename Condition>
 bool becomes_true(const Condition& condition,
                   std::chrono::milliseconds pause = std::chrono::milliseconds(1)) {

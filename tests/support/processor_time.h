@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// What something costs, for tests that run while others do.
+// Processor time, to measure costs in tests that run in parallel with others.
 #pragma once
 
 #include "base/system/clock.h"

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""`lockstep serve` on free ports, and HTTP by hand: for tests that look at a whole server."""
+"""`lockstep serve` on free ports, and hand-written HTTP, for tests of a whole server."""
 import asyncio
 import json
 import os
@@ -12,8 +12,8 @@ PATIENCE_S = 100
 
 
 class Server:
-    """A process; its address is in the line that it prints. Its log is kept, or the reader of its
-    log goes away as soon as it serves."""
+    """A process, whose addresses are in the lines that it prints. Its log is kept, or the reader
+    of its log closes the pipe when it serves."""
 
     def __init__(self, lockstep: str, *arguments: str, reads_log: bool = True,
                  host: str = "127.0.0.1", workers: int = 2, **popen):
@@ -47,7 +47,7 @@ class Server:
         return int(self.address.rsplit(":", 1)[1])
 
     def memory(self) -> int:
-        """Bytes that the coordinator's process has in memory."""
+        """The resident memory of the coordinator's process in bytes."""
         pages = Path(f"/proc/{self.process.pid}/statm").read_text().split()[1]
         return int(pages) * os.sysconf("SC_PAGE_SIZE")
 
@@ -55,7 +55,7 @@ class Server:
         return len(os.listdir(f"/proc/{self.process.pid}/fd"))
 
     def close(self) -> int:
-        """Ends it, and gives its exit code."""
+        """Ends the process and returns its exit code."""
         self.process.terminate()
         code = self.process.wait(PATIENCE_S)
         self._reader.join()
@@ -65,11 +65,11 @@ class Server:
         return self
 
     def __exit__(self, *_):
-        assert self.close() == 0, "serve did not end well: " + "".join(self.log[-5:])
+        assert self.close() == 0, "serve ended with an error: " + "".join(self.log[-5:])
 
 
 class Answer:
-    """Of one request: status, headers with names in small letters, body."""
+    """The answer to one request: status, headers with lower-case names, body."""
 
     def __init__(self, head: bytes, body: bytes):
         lines = head.decode("latin-1").split("\r\n")
@@ -88,7 +88,7 @@ def head_of(method: str, path: str, body: bytes) -> bytes:
 
 
 async def call(port: int, path: str, body=None) -> Answer:
-    """GET, or POST of a body: bytes as they are, anything else as JSON."""
+    """GET, or POST with a body: bytes are sent as they are, anything else as JSON."""
     data = b"" if body is None else body if isinstance(body, bytes) else json.dumps(body).encode()
     reader, writer = await asyncio.open_connection("127.0.0.1", port)
     try:
@@ -112,12 +112,12 @@ async def chunks(reader: asyncio.StreamReader):
 
 
 class Lost(Exception):
-    """An answer that did not come whole."""
+    """An answer that did not arrive whole."""
 
 
 async def events(port: int, request: dict):
-    """Opens a stream of server-sent events, and gives the lines of its data, and those that are
-    empty where an event would begin: they fill silence."""
+    """Opens a stream of server-sent events, and yields the lines of its data, and the empty lines
+    in place of an event, which keep an idle stream alive."""
     body = json.dumps({**request, "stream": True}).encode()
     reader, writer = await asyncio.open_connection("127.0.0.1", port)
     try:
@@ -134,7 +134,7 @@ async def events(port: int, request: dict):
                     yield line
                 within = line != b""
         if not ended:
-            raise Lost("a stream broke off")
+            raise Lost("a stream ended early")
     finally:
         writer.close()
 

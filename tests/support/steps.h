@@ -11,8 +11,8 @@
 
 namespace lockstep {
 
-// Appends rows of one sequence to a step, which names all of its pages; with `output` the logits of
-// its last row are wanted, and its best token.
+// Appends rows of one sequence to a step, which names all of its pages. `output`: requests the
+// logits of its last row, and its best token.
 inline void add_rows(cluster::Step& step, const std::vector<int32_t>& tokens,
                      int64_t first_position, const std::vector<int32_t>& pages,
                      bool output = true) {
@@ -31,7 +31,7 @@ inline void add_rows(cluster::Step& step, const std::vector<int32_t>& tokens,
   last->set_want_logits(true);
 }
 
-// The same of a sequence that keeps its slot: it names its pages when it begins, at position 0.
+// The same for a sequence that keeps its slot: it names its pages when it begins, at position 0.
 inline void add_rows_in_slot(cluster::Step& step, int32_t slot, const std::vector<int32_t>& tokens,
                              int64_t first_position, const std::vector<int32_t>& pages,
                              bool output = true) {

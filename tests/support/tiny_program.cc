@@ -13,7 +13,7 @@ using program::Instruction;
 
 constexpr int64_t kVocab = 100, kHidden = 8, kHeadDim = 4, kFfn = 6;
 
-// Where ranks' parts of `count` units begin.
+// The boundaries of the ranks' parts of `count` units.
 std::vector<int64_t> cuts(int64_t count, int ranks) {
   return ranks == 1 ? std::vector<int64_t>{0, count} : std::vector<int64_t>{0, count / 2, count};
 }

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Programs made by hand, small and with every operator in them: for tests of what takes Programs
-// and does not care where they come from.
+// Small hand-made programs that contain every operator, for tests that need a Program from any
+// source.
 #pragma once
 
 #include <cstdint>
@@ -13,7 +13,7 @@
 
 namespace lockstep {
 
-// Appends parts of a program; memory of values is never used twice.
+// Appends parts of a program; the memory of values is never reused.
 class ProgramBuilder {
  public:
   ProgramBuilder(int rank, int ranks, int64_t vocab, int64_t hidden);
@@ -43,7 +43,7 @@ cluster::Assignment random_assignment(program::Program program = tiny_program())
 // the number of ranks.
 program::Program layer_program(int rank = 0, int ranks = 1);
 
-// The same with what is gathered, and the parts of it, in memory that ranks share.
+// The same program, with gathered values and their parts in memory that ranks share.
 program::Program shared_layer_program(int rank = 0, int ranks = 1);
 
 }  // namespace lockstep

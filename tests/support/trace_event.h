@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// A strict reader of the Trace Event Format, as far as we write it: metadata and complete events.
-// Perfetto forgives what others do not.
+// A strict reader of the parts of the Trace Event Format that we write: metadata and complete
+// events. Perfetto accepts more than other readers.
 #pragma once
 
 #include <gtest/gtest.h>
@@ -15,9 +15,9 @@
 
 namespace lockstep::testing {
 
-// An object's keys, each once.
+// True if an object has a key twice, or if the text is not JSON.
 inline bool has_repeated_keys(const std::string& text) {
-  std::vector<std::set<std::string>> keys;  // Of the objects that are open.
+  std::vector<std::set<std::string>> keys;  // The keys of the open objects.
   bool repeated = false;
   using Json = nlohmann::json;
   const Json parsed = Json::parse(
@@ -34,7 +34,7 @@ inline bool has_repeated_keys(const std::string& text) {
   return repeated || parsed.is_discarded();
 }
 
-// Nanoseconds; -1: no number of microseconds, or below 0.
+// Nanoseconds; -1: not a number of microseconds, or below 0.
 inline int64_t trace_ns(const nlohmann::json& event, const char* key) {
   const auto found = event.find(key);
   if (found == event.end() || !found->is_number()) return -1;
@@ -44,7 +44,7 @@ inline int64_t trace_ns(const nlohmann::json& event, const char* key) {
 
 class TraceReader {
  public:
-  // What is wrong with it: the first fault, with its event; "": nothing.
+  // The first fault, with its event; "": none.
   std::string fault_of(const std::string& text) {
     if (has_repeated_keys(text)) return "no JSON, or an object with a key twice";
     const nlohmann::json trace = nlohmann::json::parse(text);
@@ -91,7 +91,7 @@ class TraceReader {
     return is_new ? "" : "named twice";
   }
 
-  // One after the other on each track.
+  // Spans must follow one another on each track.
   std::string take_span(const nlohmann::json& event, const Track& track) {
     const int64_t begin = trace_ns(event, "ts");
     const int64_t duration = trace_ns(event, "dur");
@@ -103,10 +103,10 @@ class TraceReader {
   }
 
   std::set<Track> named_;
-  std::map<Track, int64_t> ends_;  // Of the last event of each track.
+  std::map<Track, int64_t> ends_;  // The end of the last event of each track.
 };
 
-// Its events, of a trace that has no fault.
+// The events of a trace that has no fault.
 inline nlohmann::json read_trace(const std::string& text) {
   EXPECT_EQ(TraceReader().fault_of(text), "") << text.substr(0, 1000);
   return nlohmann::json::parse(text).at("traceEvents");

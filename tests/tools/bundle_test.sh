@@ -11,12 +11,12 @@ trap 'rm -rf "$folder"' EXIT
 "$1/tools/bundle.sh" "$folder/bundle.tar.gz" "$2"
 tar -C "$folder" -xzf "$folder/bundle.tar.gz"
 top=$(echo "$folder"/lockstep-*-linux-*)
-[ -d "$top" ] || fail "wanted one folder at the top, found: $(ls "$folder")"
+[ -d "$top" ] || fail "the top must be one folder, found: $(ls "$folder")"
 for file in LICENSE README.md share/lockstep/{proto/generate.proto,demo/config.json}; do
   [ -s "$top/$file" ] || fail "$file is missing"
 done
 
-# Every library but the C and C++ runtime is the bundle's.
+# All libraries except the C and C++ runtime must be the bundle's.
 system='linux-vdso|ld-linux[^/]*|libc|libm|libpthread|libdl|librt|libstdc\+\+|libgcc_s'
 libraries=$(ldd "$top/bin/lockstep")
 strangers=$(grep -vF " => $top/bin/../lib/" <<<"$libraries" |
@@ -28,4 +28,4 @@ cd /
 doctor=$(env -i "$top/bin/lockstep" doctor)
 [[ $doctor == *" $top/share/lockstep/demo"* ]] || fail "not the bundle's model: $doctor"
 answer=$(env -i "$top/bin/lockstep" generate --prompt Once --max-tokens 5 --ignore-eos --json)
-[[ $answer == *'"finish_reason":"length"'* ]] || fail "strange answer: $answer"
+[[ $answer == *'"finish_reason":"length"'* ]] || fail "wrong answer: $answer"

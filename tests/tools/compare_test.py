@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""tools/bench/compare.py, as far as it goes without llama.cpp and without measuring."""
+"""tools/bench/compare.py, as far as it works without llama.cpp and without measuring."""
 
 import io
 import json
@@ -24,13 +24,13 @@ from shapes import limit_seconds, parse_case  # noqa: E402
 LIMITS = {"threads": 1, "placement": "B", "read_gb_per_s": 20.0, "fp32_gop_per_s": 100.0,
           "bf16_gop_per_s": 200.0}
 
-# A build of lockstep: `bin/lockstep bench --cases -` takes as many seconds per case as argv names.
+# A fake build: `bin/lockstep bench --cases -` reports SECONDS seconds for every case.
 FAKE_BUILD = """#!/bin/sh
 echo '{"weight_bytes": 7}'
 while read -r case; do echo "{\\"case\\": \\"$case\\", \\"seconds\\": [SECONDS]}"; done
 """
 
-# Answers as `lockstep bench --cases - --json` does; each case takes a second more than the last.
+# Answers like `lockstep bench --cases - --json`; each case takes a second more than the last.
 ECHO = """
 import json, sys
 print(json.dumps({"weight_bytes": 7}), flush=True)
@@ -40,7 +40,7 @@ for i, line in enumerate(sys.stdin):
 
 
 class FakeContestant:
-    """Takes 1, 2, 3 ... seconds."""
+    """Its runs take 1, 2, 3 ... seconds."""
 
     def __init__(self):
         self.runs = 0
@@ -61,7 +61,7 @@ def pair(this_s, other_s, case="decode:10"):
 
 
 def fake_build(folder, name, seconds):
-    """A build folder whose lockstep says that every case took so many seconds."""
+    """A build folder whose lockstep reports `seconds` for every case."""
     binary = Path(folder) / name / "bin" / "lockstep"
     binary.parent.mkdir(parents=True)
     binary.write_text(FAKE_BUILD.replace("SECONDS", str(seconds)))
@@ -70,7 +70,7 @@ def fake_build(folder, name, seconds):
 
 
 def run_against(folder, this_s, other_s, *more):
-    """Exit code and output of a comparison of two fake builds."""
+    """The exit code and the output of a comparison of two fake builds."""
     said = io.StringIO()
     with redirect_stdout(said), redirect_stderr(io.StringIO()):
         code = compare.main(["--build", fake_build(folder, "this", this_s),
@@ -81,7 +81,7 @@ def run_against(folder, this_s, other_s, *more):
 
 
 class CompareTest(unittest.TestCase):
-    def test_a_case_is_read_as_lockstep_bench_reads_it(self):
+    def test_a_case_is_parsed_like_in_lockstep_bench(self):
         case = parse_case("decode:128@4096x8")
         self.assertEqual((case.steps, case.prompt, case.batch, case.tokens), (128, 4096, 8, 1024))
         case = parse_case("prefill:512")
@@ -105,7 +105,7 @@ class CompareTest(unittest.TestCase):
         self.assertAlmostEqual(shape.distinct_mlps(16), 82.4, places=1)
         one = case_bytes(shape, kind, parse_case("decode:1"))
         dense = case_bytes(SHAPES["qwen3-dense"], kind, parse_case("decode:1"))
-        self.assertLess(abs(one / dense - 1), 0.01)  # But for the router.
+        self.assertLess(abs(one / dense - 1), 0.01)  # Except the router.
         sixteen = case_bytes(shape, kind, parse_case("decode:1x16"))
         expert = 3 * shape.hidden * shape.ffn * kind.bits / 8
         self.assertAlmostEqual(sixteen - one, shape.layers * (82.4225 - 8) * expert
@@ -124,7 +124,7 @@ class CompareTest(unittest.TestCase):
         self.assertAlmostEqual(limit_seconds(shape, KINDS["q8"], case, LIMITS),
                                case_operations(shape, case) / 100e9)
 
-    def test_a_run_across_which_the_placement_changed_is_repeated(self):
+    def test_a_run_during_which_the_placement_changed_is_repeated(self):
         contestant, said = FakeContestant(), iter(["B", "A", "A", "A"])
         self.assertEqual(compare.measure(contestant, "decode:1", lambda: next(said)), (2.0, "A"))
 
@@ -133,20 +133,20 @@ class CompareTest(unittest.TestCase):
         self.assertEqual(compare.measure(contestant, "decode:1", lambda: next(said))[1], "mixed")
         self.assertEqual(contestant.runs, compare.ATTEMPTS)
 
-    def test_the_table_compares_medians_of_one_class_alone(self):
+    def test_the_table_compares_medians_within_one_class(self):
         records = [{"record": "limits", "limits": [LIMITS]}]
         records += [run_record(report.PEER, s) for s in (2.0, 4.0, 100.0)]
         records += [run_record("lockstep 1x1", s) for s in (1.0, 2.0, 3.0)]
         records += [run_record("lockstep 1x1", 9.0, "A"), run_record("lockstep 1x1", 1.0, "mixed")]
         rows = [line for line in report.table(records).splitlines() if "decode:10" in line]
-        self.assertEqual(len(rows), 2)  # B and A; mixed ones count nowhere.
+        self.assertEqual(len(rows), 2)  # B and A; mixed ones are not counted.
         self.assertIn("| B | 2.5 (", rows[0])
         self.assertIn("5.0 (", rows[0])
         self.assertIn("**2.00**", rows[0])
         self.assertIn("| A | - |", rows[1])
         self.assertNotIn("**", rows[1])
 
-    def test_a_contestant_is_told_one_case_at_a_time(self):
+    def test_a_contestant_is_sent_one_case_at_a_time(self):
         with tempfile.TemporaryDirectory() as folder:
             one = Contestant("echo", [sys.executable, "-c", ECHO])
             one.start(Path(folder) / "log")
@@ -154,7 +154,7 @@ class CompareTest(unittest.TestCase):
             self.assertGreater(one.memory_beyond_weights(), 0)
             one.stop()
 
-    def test_a_contestant_that_dies_gives_its_last_words(self):
+    def test_a_contestant_that_ends_early_gives_its_last_output(self):
         with tempfile.TemporaryDirectory() as folder:
             one = Contestant("dead", [sys.executable, "-c", "import sys; sys.exit('no such kind')"])
             with self.assertRaisesRegex(Problem, "dead ended early: no such kind"):
@@ -174,14 +174,14 @@ class CompareTest(unittest.TestCase):
                 self.assertEqual(compare.main(["--print", "--json", str(path)]), 0)
             self.assertIn("**2.00**", printed.getvalue())
 
-    def test_what_it_cannot_do_is_one_line_and_exit_code_2(self):
+    def test_bad_arguments_are_one_line_and_exit_code_2(self):
         for arguments in (["--kinds", "q5"], ["--cases", "decode"], ["--threads", "two"]):
             said = io.StringIO()
             with redirect_stderr(said):
                 self.assertEqual(compare.main(arguments), 2, arguments)
             self.assertEqual(said.getvalue().count("\n"), 1, said.getvalue())
 
-    def test_the_table_is_put_between_the_comments_of_a_page_and_nothing_else_changes(self):
+    def test_the_table_replaces_only_the_text_between_the_comments_of_a_page(self):
         with tempfile.TemporaryDirectory() as folder:
             path = Path(folder) / "figures.jsonl"
             records = compare.Records(path)
@@ -201,7 +201,7 @@ class CompareTest(unittest.TestCase):
             self.assertIn("| lockstep, one worker |", written)
             self.assertNotIn("old", written)
 
-    def test_a_page_without_the_comments_is_left_alone(self):
+    def test_a_page_without_the_comments_is_not_changed(self):
         with tempfile.TemporaryDirectory() as folder:
             text = Path(folder) / "page.md"
             text.write_text("nothing\n")
@@ -218,19 +218,19 @@ class CompareTest(unittest.TestCase):
             self.assertIn("commit ", text.split(f"<!-- {block}: begin -->")[1], name)
 
     def test_the_interval_of_the_median_is_between_sorted_ratios(self):
-        # 2 * P(at most 1 of 11 coins) = 0.012, of at most 2 = 0.065: the second from each end.
+        # 2 * P(at most 1 of 11 coins) = 0.012, for at most 2 it is 0.065: the second from each end.
         self.assertEqual(against.interval([float(i) for i in range(11)]), (1.0, 9.0))
         self.assertEqual(against.interval([float(i) for i in range(21)]), (5.0, 15.0))
         self.assertEqual(against.interval([3.0, 1.0, 2.0]), (1.0, 3.0))
 
-    def test_a_case_fails_where_it_is_slower_in_the_median_and_in_the_whole_interval(self):
+    def test_a_case_fails_if_it_is_slower_in_the_median_and_in_the_whole_interval(self):
         def passed(*ratios):
             return against.verdict("decode:10", [pair(1.0, ratio) for ratio in ratios]).passed
         self.assertTrue(passed(*[1.0] * 11))
-        self.assertTrue(passed(*[0.985] * 11))  # Slower for sure, but by less than 2 %.
+        self.assertTrue(passed(*[0.985] * 11))  # Certainly slower, but by less than 2 %.
         self.assertFalse(passed(*[0.97] * 11))
-        self.assertFalse(passed(*[0.97] * 10, 1.2))  # One round alone is no doubt.
-        self.assertTrue(passed(*[0.97] * 8, *[1.2] * 3))  # That slow, or noise: not known.
+        self.assertFalse(passed(*[0.97] * 10, 1.2))  # One other round does not matter.
+        self.assertTrue(passed(*[0.97] * 8, *[1.2] * 3))  # Slower, or noise: unknown.
         self.assertTrue(passed(*[1.3] * 11))
 
     def test_rates_and_ratios_are_medians_of_the_rounds(self):
@@ -259,13 +259,13 @@ class CompareTest(unittest.TestCase):
                 self.assertEqual(compare.main(["--print", "--json", str(path)]), 0)
             self.assertIn("| 0.500 | 0.500 to 0.500 | 11 | NO |", printed.getvalue())
 
-    def test_an_earlier_run_in_the_same_file_does_not_count_for_the_gate(self):
+    def test_an_earlier_run_in_the_same_file_is_ignored_by_the_gate(self):
         with tempfile.TemporaryDirectory() as folder:
             path = Path(folder) / "figures.jsonl"
             path.write_text("".join(json.dumps(pair(2.0, 1.0)) + "\n" for _ in range(50)))
             self.assertEqual(run_against(folder, 1, 1, "--json", str(path))[0], 0)
 
-    def test_fewer_rounds_than_the_gate_wants_and_a_missing_build_are_refused(self):
+    def test_fewer_rounds_than_the_gate_needs_and_a_missing_build_are_refused(self):
         with tempfile.TemporaryDirectory() as folder:
             self.assertEqual(run_against(folder, 1, 1, "--rounds", "3")[0], 2)
             said = io.StringIO()

@@ -1,7 +1,7 @@
 #!/usr/bin/env bash
 # SPDX-License-Identifier: Apache-2.0
-# tools/gpu_check.sh with programs that only say what real ones would: steps that fail or hang stop
-# no other, time is kept, and what there is is summed up.
+# tools/gpu_check.sh with programs that only print what real ones would: steps that fail or hang do
+# not stop others, the time limit is kept, and all results are summarized.
 #   gpu_check_test.sh SOURCE_FOLDER
 set -euo pipefail
 
@@ -17,7 +17,7 @@ program() {
   cat >"$1"
   chmod +x "$1"
 }
-# make_pack TESTS BENCH: what the kernels' tests and `lockstep bench` end with.
+# make_pack TESTS BENCH: the commands with which the kernels' tests and `lockstep bench` end.
 make_pack() {
   rm -rf "$folder/pack" "$folder/lockstep-0"
   program "$folder/pack/kernels/cuda_kernels_test" <<PROGRAM
@@ -43,15 +43,15 @@ $2
 PROGRAM
   tar -C "$folder" -czf "$folder/pack/bundle.tar.gz" lockstep-0
 }
-# again SECONDS EXIT_CODE [PART...]: with the same folder.
+# again SECONDS EXIT_CODE [PART...]: runs it again in the same folder.
 again() {
   local code=0 seconds=$1 wanted=$2
   shift 2
   LOCKSTEP_GPU_SECONDS=$seconds PATH="$folder/bin:$PATH" "$source/tools/gpu_check.sh" \
     "$folder/results" "$folder/pack" "$@" >"$folder/out.txt" 2>&1 || code=$?
-  [ $code -eq "$wanted" ] || fail "wanted exit code $wanted, found $code"
+  [ $code -eq "$wanted" ] || fail "exit code must be $wanted, found $code"
   [ "$(cd "$folder/results" && echo *)" = "logs results.json summary.md" ] ||
-    fail "wanted logs and two files, found $(ls "$folder/results")"
+    fail "must be logs and two files, found $(ls "$folder/results")"
 }
 check() {
   rm -rf "$folder/results"
@@ -75,10 +75,10 @@ wants "| linear | 1 x 2 x 3 | 2.0 | 5.0 | 6.0 |"
 wants "| system_memcheck | passed |"
 wants "| text_2 is text_1 | yes |"
 wants "| linears_one | passed |"
-python3 -m json.tool "$folder/results/results.json" >/dev/null || fail "results.json is no JSON"
+python3 -m json.tool "$folder/results/results.json" >/dev/null || fail "results.json is not JSON"
 tail -n 5 "$folder/out.txt" | grep -q "decode:64" || fail "the summary is not printed last"
 
-# A part alone; what has passed is not run again, what has failed is.
+# Runs one part: steps that passed are not run again, steps that failed are.
 rm "$folder/ran_one"
 TWO_FAILS=5 check 200 1 linears
 wants "| linears_one | passed |"
@@ -86,12 +86,12 @@ wants "| linears_two | FAILED: exit code 5 |"
 ! grep -q "memcheck\|bench" "$folder/results/summary.md" || fail "other parts ran as well"
 again 200 0 linears
 wants "| linears_two | passed |"
-[ "$(wc -l <"$folder/ran_one")" -eq 1 ] || fail "what has passed was run again"
+[ "$(wc -l <"$folder/ran_one")" -eq 1 ] || fail "a step that passed was run again"
 again 200 0 tests
 wants "| tests | passed |"
 wants "| linears_two | passed |"
 
-# Figures of two machines are never in one summary.
+# One summary never has figures of two machines.
 sed -i 's/none such/another/' "$folder/pack/kernels/cuda_bench"
 again 200 1 tests
 grep -q "is of another machine (GPU 0: none such)" "$folder/out.txt" || fail "two machines mixed"

@@ -1,11 +1,11 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: Apache-2.0
-"""The page of `lockstep inspect --html` in a real browser: layers fold, operators open, links lead,
-the keyboard is enough, and nothing is loaded.
+"""The page of `lockstep inspect --html` in a real browser: layers fold, operators open, links work,
+the keyboard is sufficient, and nothing is loaded.
 
     tests/tools/inspect_page_test.py LOCKSTEP MODEL [--screenshots FOLDER]
 
-Exits with 77, which ctest counts as skipped, where Chromium, its driver or Selenium are missing.
+Exits with 77, which ctest counts as skipped, if Chromium, its driver or Selenium are missing.
 """
 import json
 import subprocess
@@ -16,7 +16,7 @@ from pathlib import Path
 sys.path.insert(0, str(Path(__file__).resolve().parents[1] / "support"))
 from browser import Keys, Page, run_test  # noqa: E402
 
-# A name that would be an element if it were taken for HTML, and end the script if not escaped.
+# A name that would be an element if it were read as HTML, and end the script if not escaped.
 HOSTILE = "a <img src=x onerror=alert(1)> <!--"
 LARGE = {
     "architectures": ["Qwen3MoeForCausalLM"], "hidden_size": 64, "num_hidden_layers": 80,
@@ -88,7 +88,7 @@ def check_operator(page):
     assert "#i" in page.browser.current_url
     tensor = page.find("#detail .tensor span")
     assert 0 < tensor.size["height"] < page.find("#detail .tensor").size["height"]
-    page.find("#detail li a").click()  # To who reads it, or made what it reads.
+    page.find("#detail li a").click()  # To its reader, or to the operator that made its input.
     page.wait("another operator", lambda: page.detail() != text)
     assert page.find(".operator[aria-expanded=true]") == page.browser.switch_to.active_element
     page.press(Keys.ESCAPE)
@@ -107,9 +107,9 @@ def check_keyboard(page):
     page.press("/")
     assert page.browser.switch_to.active_element == page.find("#find")
     page.press("model.norm")
-    page.wait("what was found", lambda: page.find("#found").text == f"{len(page.rows())} operators")
+    page.wait("matches", lambda: page.find("#found").text == f"{len(page.rows())} operators")
     assert any("model.norm" in page.text_of(row) for row in page.rows())
-    assert len(page.rows()) < 10, "what does not match is still there"
+    assert len(page.rows()) < 10, "operators that do not match are still shown"
     page.press(Keys.ESCAPE)
     page.find("#close").click()
     page.find("h1").click()
@@ -126,12 +126,12 @@ def check_keyboard(page):
 
 
 def check_large(page):
-    """80 layers of 64 experts: as quick as it was made small, and names are no HTML."""
+    """80 layers of 64 experts: few elements are made at first, and names are not HTML."""
     assert page.find("h1").text == HOSTILE and HOSTILE in page.browser.title
     assert not page.all("img"), "a name became an element"
     assert len(page.all("details.layer")) == 82
     made = page.run("return document.querySelectorAll('*').length")
-    assert made < 1500, f"{made} elements before anything was opened"
+    assert made < 1500, f"{made} elements before any layer was opened"
     page.run("location.hash = '#i500'")
     page.wait("the operator", lambda: page.all("#i500[aria-expanded=true]"))
     page.press("/", "experts.{0-63}.up_proj")

@@ -2,7 +2,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """The official openai client against a server with the demo model.
 
-Exits with 77 where the client is not installed.
+Exits with 77 if the client is not installed.
 """
 import json
 import os
@@ -73,7 +73,7 @@ class OpenAiClientTest(unittest.TestCase):
         self.assertEqual(text, whole.choices[0].text)
         self.assertEqual(usage.total_tokens, whole.usage.total_tokens)
 
-    def test_a_stream_that_is_cut_goes_on_where_it_was(self):
+    def test_a_stream_that_is_cut_can_be_resumed(self):
         whole = self.client.completions.create(**STORY).choices[0].text
         stream = self.client.completions.create(
             **STORY, stream=True, extra_body={"resumable": True},
@@ -89,7 +89,7 @@ class OpenAiClientTest(unittest.TestCase):
                     text += json.loads(line[6:])["choices"][0]["text"]
         self.assertEqual(text, whole)
 
-    def test_streams_that_fall_silent_go_on(self):
+    def test_idle_streams_continue(self):
         with Server(LOCKSTEP, "--silent-ms", "600000", "--stuck-ms", "600000") as server:
             client = openai.OpenAI(base_url=f"http://{server.address}/v1", api_key="none",
                                    max_retries=0)
@@ -107,8 +107,8 @@ class OpenAiClientTest(unittest.TestCase):
 
             def go_on():
                 while beside.readline() != b"\n" or beside.readline() != b"\n":
-                    pass  # Until an empty line fills the silence.
-                time.sleep(2)  # The other streams' silence is as old.
+                    pass  # Until an empty line keeps the stream alive.
+                time.sleep(2)  # The other streams have been idle as long.
                 signal_children(server.process.pid, signal.SIGCONT)
 
             waker = threading.Thread(target=go_on)
@@ -167,7 +167,7 @@ class OpenAiClientTest(unittest.TestCase):
                                  [None] * (len(mine) - 1))
                 self.assertEqual(mine[-1].finish_reason, "length")
 
-    def test_bodies_and_events_are_of_the_clients_types(self):
+    def test_bodies_and_events_match_the_clients_types(self):
         types = {"/v1/completions": (openai.types.Completion, STORY),
                  "/v1/chat/completions": (openai.types.chat.ChatCompletion, TALK | {
                      "logprobs": True, "top_logprobs": 2}),
@@ -186,7 +186,7 @@ class OpenAiClientTest(unittest.TestCase):
         for each in events:
             event.validate_json(each, strict=True)
 
-    def test_thoughts_are_read_as_other_servers_clients_do(self):
+    def test_reasoning_is_read_as_from_other_servers(self):
         with Server(LOCKSTEP, "--reasoning-parser", "think") as server:
             client = openai.OpenAI(base_url=f"http://{server.address}/v1", api_key="none")
             content = ""
@@ -200,7 +200,7 @@ class OpenAiClientTest(unittest.TestCase):
             self.assertIsNone(whole.choices[0].message.reasoning)
             self.assertEqual(whole.usage.completion_tokens_details.reasoning_tokens, 0)
 
-    def test_tools_that_the_template_never_shows_are_refused(self):
+    def test_tools_that_the_template_does_not_show_are_refused(self):
         with self.assertRaises(openai.BadRequestError) as caught:
             self.client.chat.completions.create(
                 **TALK, tools=[{"type": "function", "function": {"name": "f", "parameters": {
@@ -225,14 +225,14 @@ class OpenAiClientTest(unittest.TestCase):
             self.client.completions.create(**{**STORY, "model": "gpt-4o"})
         self.assertEqual(caught.exception.code, "model_not_found")
 
-    def test_a_client_that_goes_away_cancels(self):
+    def test_a_client_that_disconnects_cancels(self):
         stream = self.client.completions.create(
             **{**STORY, "max_tokens": 900}, stream=True, extra_body={"ignore_eos": True})
         next(iter(stream))
         stream.close()
         self.assertEqual(self.client.completions.create(**STORY).usage.completion_tokens, 20)
 
-    def test_json_of_any_order_and_unknown_fields(self):
+    def test_unknown_fields_are_accepted(self):
         response = self.client.with_raw_response.completions.create(
             **STORY, extra_body={"no_such_field": 1})
         self.assertTrue(response.headers["x-request-id"].startswith("cmpl-"))

@@ -1,11 +1,11 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: Apache-2.0
-"""The page at / in a real browser, against a real server: a newcomer gets an answer, stops one, and
-sees the cluster; is asked for an API key, and told that the server is gone.
+"""The page at / in a real browser, against a real server: a new user gets an answer, stops one, and
+sees the cluster; the page asks for an API key, and reports that the server is gone.
 
     tests/tools/page_test.py LOCKSTEP MODEL [--screenshots FOLDER]
 
-Exits with 77, which ctest counts as skipped, where Chromium, its driver or Selenium are missing.
+Exits with 77, which ctest counts as skipped, if Chromium, its driver or Selenium are missing.
 """
 import json
 import sys
@@ -20,7 +20,7 @@ KEY = "a-key-of-the-test"
 ASK_FOR_KEY = "enter this server's API key"
 SILENT = "the server does not answer"
 
-# Keeps the bodies that the page sends.
+# Records the bodies that the page sends.
 KEEP_BODIES = """
 window.bodies = [];
 window.plainFetch ??= window.fetch;
@@ -40,7 +40,7 @@ class ChatPage(Page):
         return answers[-1].text if answers else ""
 
     def shown_answer(self):
-        """The first one, as it is, without the note that it was cut."""
+        """The text of the first answer, without the note that it was cut."""
         return self.run("return document.querySelector('#messages .assistant').firstChild.data")
 
     def ask(self, text):
@@ -50,7 +50,7 @@ class ChatPage(Page):
         self.run(KEEP_BODIES)
 
     def bodies(self):
-        """Of the requests since keep_bodies()."""
+        """The bodies of the requests since keep_bodies()."""
         return [json.loads(body) for body in self.run("return window.bodies")]
 
     def wait_status(self, text):
@@ -117,7 +117,7 @@ def check_text_is_never_html(page):
     assert page.browser.title == "Lockstep"
 
 
-# Does something as soon as there is something of the answer.
+# Runs a script as soon as the answer has text.
 AT_ONCE = """
 const messages = document.getElementById("messages");
 new MutationObserver((_, observer) => {
@@ -145,8 +145,8 @@ def check_stop(page):
     page.ask("Once upon a time")
     page.wait("the answer begins", page.answer)
     page.wait_answered()
-    assert page.answer().strip(), "what was written before it was stopped is gone"
-    assert page.find("#figures").text == "", "it came to its end"
+    assert page.answer().strip(), "the text written before the stop is gone"
+    assert page.find("#figures").text == "", "the answer was not stopped"
 
 
 def check_clear_drops_the_answer_that_is_written(page):
@@ -161,7 +161,7 @@ def check_clear_drops_the_answer_that_is_written(page):
     assert page.bodies()[1]["messages"] == [{"role": "user", "content": "A new story."}]
     assert [one.text for one in page.all("#messages .user")] == ["A new story."]
     assert len(page.all("#messages .assistant")) == 1 and not page.all("#messages .error")
-    assert "tokens/s" in page.find("#figures").text, "the old answer's end was taken for the new's"
+    assert "tokens/s" in page.find("#figures").text, "the old answer's end counted as the new one's"
     shown = page.shown_answer()
     page.ask("Go on.")
     page.wait_answered()
@@ -185,7 +185,7 @@ def check_phone(page):
 
 
 def check_silent_server(page):
-    """After the server's end."""
+    """The server must have ended."""
     page.wait_status(SILENT)
     assert page.is_stale()
     page.ask("Is anybody there?")
@@ -209,7 +209,7 @@ def check_api_keys(browser, arguments):
             page.wait("the key has the focus",
                       lambda: page.browser.switch_to.active_element == field)
             page.keep_bodies()
-            # At once: before the page can have learned the model's name.
+            # This is immediate: the page cannot know the model's name yet.
             page.run("arguments[0].value = arguments[1]; document.getElementById('again').click();",
                      field, KEY)
             page.wait_answered()

@@ -1,11 +1,11 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: Apache-2.0
-"""Every row of docs/http.md's table of fields, asked with curl, and by grpcio where gRPC has it:
+"""Every row of docs/http.md's table of fields, requested with curl, and with grpcio if gRPC has it:
 the answers are the same.
 
     tests/tools/parity_test.py LOCKSTEP SOURCE
 
-Exits with 77, which ctest counts as skipped, where curl, protoc or Python's grpcio are missing.
+Exits with 77, which ctest counts as skipped, if curl, protoc or Python's grpcio are missing.
 """
 import json
 import re
@@ -22,7 +22,7 @@ try:
 except ImportError:
     grpc = None
 if grpc is None or not shutil.which("curl") or not shutil.which("protoc"):
-    print("parity_test: skipped: wants curl, protoc and Python's grpcio")
+    print("parity_test: skipped: needs curl, protoc and Python's grpcio")
     sys.exit(77)
 
 LOCKSTEP, SOURCE = sys.argv[1], Path(sys.argv[2])
@@ -43,8 +43,8 @@ FUNCTION = {"name": "add", "parameters": {"type": "object"}}
 TOOL = {"type": "function", "function": FUNCTION}
 DOCUMENT = {"title": "a", "text": "b"}
 
-# What a field is set to, and what of gRPC's request is set by it: {} where nothing is. A key of
-# "field@endpoint" goes before that of the field.
+# The value of each field, and the fields of gRPC's request that it sets, or {}. A key of
+# "field@endpoint" overrides that of the field.
 TAKEN = {
     "model": ("demo", {}),
     "prompt": (PROMPT, {"prompt": PROMPT}),
@@ -107,20 +107,20 @@ TAKEN = {
     "include": (["message.output_text.logprobs"], {}),
     "skip_special_tokens": (True, {}),
 }
-# What a field needs beside it.
+# Other fields that a field needs.
 BESIDE = {"resumable": {"stream": True}, "stream_options": {"stream": True},
           "top_logprobs": {"logprobs": True}, "top_logprobs@responses": {},
           "echo@completions": {"logprobs": 2},
           "truncation_side": {"truncate_prompt_tokens": 3},
           "logprob_token_ids@completions": {"logprobs": 0},
           "logprob_token_ids@chat/completions": {"logprobs": True}}
-# What is 400 of fields that are served with another value, and of those that are refused.
+# Values with status 400: of fields that are served with other values, and of refused fields.
 WRONG = {"text": {"format": {"type": "json_object"}}, "tool_choice": "required"}
 REFUSED = {"thing": ["odd", 0.25]}
 
 
 def table(kind: str) -> list[tuple[str, list[str], str]]:
-    """The fields of a list, which endpoints have each, and the cell behind these."""
+    """The fields of a list, the endpoints that have each, and the next cell."""
     rows = []
     page = (SOURCE / "docs/http.md").read_text()
     for line in page.partition(f"### {kind}\n")[2].partition("\n#")[0].splitlines():
@@ -134,7 +134,7 @@ def table(kind: str) -> list[tuple[str, list[str], str]]:
 
 
 def single(value: float) -> float:
-    """As a float32."""
+    """Rounds to float32."""
     return struct.unpack("f", struct.pack("f", value))[0]
 
 
@@ -164,14 +164,14 @@ class ParityTest(unittest.TestCase):
             body["max_output_tokens"] = body.pop("max_tokens")
         body["messages" if "chat" in endpoint else "input" if endpoint == "responses"
              else "prompt"] = TALK if "chat" in endpoint else PROMPT
-        if "max_tokens" in TAKEN.get(field, (None, {}))[1]:  # Of two names one goes before.
+        if "max_tokens" in TAKEN.get(field, (None, {}))[1]:  # One of two names has priority.
             body.pop("max_tokens", None)
             body.pop("max_output_tokens", None)
         beside = BESIDE.get(f"{field}@{endpoint}", BESIDE.get(field, {}))
         return {**body, **beside, field: value}
 
     def choices(self, answer: dict) -> list[dict]:
-        """Text, and log-probabilities of chosen tokens, of every choice."""
+        """The text and the log-probabilities of chosen tokens of every choice."""
         if "output" in answer:
             return [{"text": answer["output"][0]["content"][0]["text"], "logprobs": None}]
         found = []
@@ -225,7 +225,7 @@ class ParityTest(unittest.TestCase):
                     each.chosen.logprob for each in [*event.prompt_logprobs, *event.logprobs]]
         return found
 
-    def test_every_field_that_is_taken_does_by_both_what_it_says(self):
+    def test_every_served_field_has_the_same_effect_in_both_apis(self):
         for field, endpoints, _ in table("Served"):
             for endpoint in endpoints:
                 value, fields = TAKEN.get(f"{field}@{endpoint}") or TAKEN[field]
@@ -247,7 +247,7 @@ class ParityTest(unittest.TestCase):
                          [choice["text"] for choice in wanted])
         for one, other in zip(found, wanted):
             if other["logprobs"] is not None:
-                # Null, of a prompt's first token, is 0 there.
+                # gRPC has 0 for the null of a prompt's first token.
                 self.assertEqual([single(value or 0) for value in one["logprobs"]],
                                  other["logprobs"])
 
@@ -259,7 +259,7 @@ class ParityTest(unittest.TestCase):
             self.assertEqual(error["param"].split(".")[0], field)
             self.assertEqual(set(error), {"message", "type", "param", "code"})
 
-    def test_what_cannot_be_done_is_400_and_names_the_field(self):
+    def test_refused_fields_are_400_and_named(self):
         for field, endpoints, neutral in table("Refused"):
             for endpoint in endpoints:
                 self.expect_400(endpoint, field, REFUSED)
@@ -270,7 +270,7 @@ class ParityTest(unittest.TestCase):
             for endpoint in endpoints if field in WRONG else ():
                 self.expect_400(endpoint, field, WRONG[field])
 
-    def test_what_is_harmless_changes_nothing(self):
+    def test_harmless_fields_change_nothing(self):
         for endpoint in ENDPOINTS:
             plain = self.curl(endpoint, self.body(endpoint, "seed", 3))[1]
             for field, endpoints, _ in table("Harmless"):

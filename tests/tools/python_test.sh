@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
 # SPDX-License-Identifier: Apache-2.0
-# Runs a script with the Python of tools/setup.sh, where it made one; else with any.
+# Runs a script with the Python that tools/setup.sh made, if any, or else with the system's.
 #   python_test.sh SOURCE_FOLDER SCRIPT [ARGUMENT]...
 set -euo pipefail
 python=$1/build/python/bin/python

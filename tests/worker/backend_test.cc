@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Which device each worker gets, and what is said where there is none for it.
+// The device that each worker gets, and the errors if there is none for it.
 #include "worker/backend.h"
 
 #include <gmock/gmock.h>
@@ -29,7 +29,7 @@ std::string error(const std::string& device, int workers, const Gpus& found) {
   return message_of(devices.status());
 }
 
-TEST(DevicesOfWorkersTest, AutoTakesGpusWhereThereAreEnough) {
+TEST(DevicesOfWorkersTest, AutoUsesGpusIfThereAreEnough) {
   EXPECT_THAT(devices_of_workers("auto", 2, gpus({8, 9})).value(), ElementsAre("cuda:0", "cuda:1"));
   EXPECT_THAT(devices_of_workers("auto", 2, gpus({8})).value(), ElementsAre("cpu", "cpu"));
   EXPECT_THAT(devices_of_workers("auto", 1, gpus({7})).value(), ElementsAre("cpu"));
@@ -42,7 +42,7 @@ TEST(DevicesOfWorkersTest, OneGpuMayBeShared) {
   EXPECT_THAT(devices_of_workers("cpu", 2, gpus({8, 8})).value(), ElementsAre("cpu", "cpu"));
 }
 
-TEST(DevicesOfWorkersTest, SaysWhatIsMissing) {
+TEST(DevicesOfWorkersTest, AnErrorSaysWhatIsMissing) {
   EXPECT_EQ(error("cuda", 1, gpus({})),
             "--device cuda: no NVIDIA driver is loaded; use --device cpu");
   EXPECT_EQ(error("cuda", 3, gpus({8})),
@@ -56,7 +56,7 @@ TEST(DevicesOfWorkersTest, SaysWhatIsMissing) {
   }
 }
 
-TEST(OpenBackendTest, AProcessorIsAlwaysThereAndAMissingGpuIsOneLine) {
+TEST(OpenBackendTest, ACpuIsAlwaysAvailableAndAMissingGpuIsOneLine) {
   EXPECT_TRUE(open_backend("cpu")->device->is_host());
   const auto missing = open_backend("cuda:4095");
   EXPECT_EQ(missing.status().code(), absl::StatusCode::kFailedPrecondition);

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// The logits of ids that an output names.
+// The logits of ids that an output requests by name.
 #include <gtest/gtest.h>
 
 #include "base/status.h"
@@ -11,7 +11,7 @@
 namespace lockstep {
 namespace {
 
-TEST(RawLogitsTest, NamedIdsHaveTheModelsOwnLogitsInTheirOrderWithoutTheOthers) {
+TEST(RawLogitsTest, RequestedIdsHaveTheModelsUneditedLogitsInRequestOrder) {
   const auto worker = Worker::load(random_assignment(), single_collective(), {}).value();
   ASSERT_EQ(message_of(worker->start(8)), "");
   cluster::Step step;

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Groups whose hosts speak TLS: the same bits, and on a bad network an ended group, never a wrong
+// Groups whose hosts use TLS: the same bits, and on a bad network an ended group, never a wrong
 // value.
 #include <gtest/gtest.h>
 
@@ -41,7 +41,7 @@ class TlsNetworkTest : public ::testing::Test {
                                   }});
   }
 
-  // The checks see every wrong byte: DATA_LOSS.
+  // DATA_LOSS: the checks found a wrong byte.
   static absl::Status ten_calls(Collective& g) {
     for (int turn = 0; turn < 5; ++turn) {
       RETURN_IF_ERROR(gather_and_check(g, {3, even(g.ranks(), 1'900), 4, 1, false}));
@@ -50,7 +50,7 @@ class TlsNetworkTest : public ::testing::Test {
     return absl::OkStatus();
   }
 
-  // Where a length was changed, a rank may wait for bytes that never come: to its deadline.
+  // If a length was changed, a rank may wait until its deadline for bytes that never arrive.
   void expect_ended(int64_t at, std::atomic<int64_t> testing::RelayFaults::*fault) {
     SCOPED_TRACE(at);
     Group group = make_group({0, 1}, milliseconds(1'000));
@@ -64,10 +64,10 @@ class TlsNetworkTest : public ::testing::Test {
   const testing::Authority authority_;
   const std::unique_ptr<DataTls> tls_ =
       testing::load_tls(testing::tls_files(authority_.sign("worker"), authority_), 50);
-  std::unique_ptr<Relay> relay_;  // The last pair's.
+  std::unique_ptr<Relay> relay_;  // The relay of the last pair.
 };
 
-TEST_F(TlsNetworkTest, HostsThatSpeakTlsHaveTheSameBits) {
+TEST_F(TlsNetworkTest, HostsThatUseTlsHaveTheSameBits) {
   for (const std::vector<int>& hosts :
        std::vector<std::vector<int>>{{0, 1}, {0, 0, 1}, {0, 1, 2}, {0, 1, 0, 2, 1}}) {
     SCOPED_TRACE(testing::text_of(hosts));
@@ -85,7 +85,7 @@ TEST_F(TlsNetworkTest, HostsThatSpeakTlsHaveTheSameBits) {
   }
 }
 
-TEST_F(TlsNetworkTest, ARankMayLeaveAsSoonAsItsLastCallIsOver) {
+TEST_F(TlsNetworkTest, ARankMayLeaveRightAfterItsLastCall) {
   for (int turn = 0; turn < 20; ++turn) {
     Group group = make_group({0, 1});
     expect_ok(run(group, [&](Collective& g) {
@@ -96,7 +96,7 @@ TEST_F(TlsNetworkTest, ARankMayLeaveAsSoonAsItsLastCallIsOver) {
   }
 }
 
-TEST_F(TlsNetworkTest, AChangedBitEndsTheGroupWhereverItIs) {
+TEST_F(TlsNetworkTest, AChangedBitAnywhereEndsTheGroup) {
   std::minstd_rand random(kSeed);
   for (int turn = 0; turn < 30; ++turn) {
     const int64_t at = turn < 10 ? turn * 211 : static_cast<int64_t>(random() % 90'000);
@@ -104,7 +104,7 @@ TEST_F(TlsNetworkTest, AChangedBitEndsTheGroupWhereverItIs) {
   }
 }
 
-TEST_F(TlsNetworkTest, AByteThatIsLeftOutEndsTheGroup) {
+TEST_F(TlsNetworkTest, AMissingByteEndsTheGroup) {
   for (const int64_t at : {0, 500, 2'000, 8'000, 30'000}) {
     expect_ended(at, &testing::RelayFaults::drop_at);
   }

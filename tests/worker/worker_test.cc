@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// One rank, and two on threads, with programs made by hand and random weights.
+// One rank, and two on threads, with hand-made programs and random weights.
 #include "worker/worker.h"
 
 #include <gmock/gmock.h>
@@ -51,7 +51,7 @@ std::vector<float> weight_of(const program::Program& program, int index) {
   return rows;
 }
 
-TEST(WorkerTest, ComputesWhatArithmeticSays) {
+TEST(WorkerTest, AWorkersLogitsAgreeWithPlainArithmetic) {
   const program::Program program = tiny_program();
   const std::vector<float> embed = weight_of(program, 0), head = weight_of(program, 1),
                            bias = weight_of(program, 2);
@@ -71,7 +71,7 @@ TEST(WorkerTest, ComputesWhatArithmeticSays) {
   EXPECT_EQ(result.outputs(0).top().logits(0), logits[best]);
 }
 
-TEST(WorkerTest, TakesARowsEmbeddingInPlaceOfAToken) {
+TEST(WorkerTest, ARowMayHaveAnEmbeddingInsteadOfAToken) {
   const program::Program program = tiny_program();
   const std::vector<float> embed = weight_of(program, 0);
   const auto worker = load(program);
@@ -83,7 +83,7 @@ TEST(WorkerTest, TakesARowsEmbeddingInPlaceOfAToken) {
   EXPECT_EQ(told.outputs(0).logits(), given.outputs(0).logits());
 }
 
-TEST(WorkerTest, AnswersWithEditsMasksAndSums) {
+TEST(WorkerTest, AnswersHaveEditsMasksAndSums) {
   const auto worker = load(tiny_program());
   cluster::Step step = step_of({42});
   cluster::Output& output = *step.mutable_outputs(0);
@@ -95,7 +95,7 @@ TEST(WorkerTest, AnswersWithEditsMasksAndSums) {
   output.set_want_raw_sums(true);
   cluster::LogitEdit* edit = output.add_edits();
   edit->set_id(70);
-  edit->set_add(50);  // Repetition 0 reads as 1.
+  edit->set_add(50);  // Repetition 0 means 1.
   std::string mask(16, '\xff');
   mask[0] = '\xfe';  // Id 0 is forbidden.
   output.set_mask(mask);
@@ -116,7 +116,7 @@ TEST(WorkerTest, AnswersWithEditsMasksAndSums) {
   EXPECT_NEAR(raw.sum(1), sum, 1e-4 * sum);
 }
 
-TEST(WorkerTest, KeepsTheLastStepsLogits) {
+TEST(WorkerTest, TheLastStepsLogitsAreKept) {
   const auto worker = load(tiny_program());
   const cluster::StepResult result = worker->step(step_of({42})).value();
   cluster::LogitsRequest request;
@@ -132,7 +132,7 @@ TEST(WorkerTest, KeepsTheLastStepsLogits) {
   EXPECT_THAT(message_of(status), HasSubstr("the last completed step is 1"));
 }
 
-TEST(WorkerTest, AStepThatLiesChangesNothing) {
+TEST(WorkerTest, AnInvalidStepChangesNothing) {
   const auto worker = load(layer_program());
   cluster::Step first;
   first.set_step(1);
@@ -167,7 +167,7 @@ TEST(WorkerTest, AnEmptyStepGivesNothing) {
   EXPECT_EQ(result.outputs_size(), 0);
 }
 
-TEST(WorkerTest, RefusesStepsBeforeItIsStarted) {
+TEST(WorkerTest, StepsBeforeTheStartAreRefused) {
   auto worker = Worker::load(assignment_of(tiny_program()), single_collective(), {});
   ASSERT_EQ(message_of(worker.status()), "");
   EXPECT_EQ((*worker)->step(step_of({1})).status().code(), absl::StatusCode::kFailedPrecondition);
@@ -178,7 +178,7 @@ TEST(WorkerTest, RefusesStepsBeforeItIsStarted) {
   EXPECT_EQ((*worker)->start(16).code(), absl::StatusCode::kFailedPrecondition);
 }
 
-TEST(WorkerTest, RejoinsWithItsWeightsAndFreshPages) {
+TEST(WorkerTest, AWorkerRejoinsWithItsWeightsAndFreshPages) {
   const auto worker = load(layer_program());
   cluster::Step step;
   add_rows(step, {1, 2, 3}, 0, {4});
@@ -190,7 +190,7 @@ TEST(WorkerTest, RejoinsWithItsWeightsAndFreshPages) {
   EXPECT_EQ(worker->step(step).value().outputs(0).logits(), before);
 }
 
-TEST(WorkerTest, RefusesWhatItCannotRun) {
+TEST(WorkerTest, ProgramsThatCannotRunAreRefused) {
   program::Program program = tiny_program();
   program.set_numeric_class("int4.v9");
   auto worker = Worker::load(assignment_of(program), single_collective(), {});
@@ -211,7 +211,7 @@ TEST(WorkerTest, RefusesWhatItCannotRun) {
   EXPECT_THAT(message_of(worker.status()), HasSubstr("rank 0: program: vocab must be"));
 }
 
-TEST(WorkerTest, SaysHowMuchMemoryIsMissingBeforeItReads) {
+TEST(WorkerTest, MissingMemoryIsReportedBeforeReading) {
   ProgramBuilder b(0, 1, 100, int64_t{1} << 20);
   const int x = b.value("x", int64_t{1} << 20);
   const int embed = b.weight("embed", program::EMBEDDING, 100, int64_t{1} << 20, 0, 100);
@@ -232,7 +232,7 @@ TEST(WorkerTest, SaysHowMuchMemoryIsMissingBeforeItReads) {
   EXPECT_EQ(message.find('\n'), std::string::npos);
 }
 
-TEST(WorkerTest, CountsTheRanksThatLoadBesideIt) {
+TEST(WorkerTest, MemoryChecksCountTheRanksThatLoadAtTheSameTime) {
   cluster::Assignment assignment = assignment_of(layer_program());
   EXPECT_TRUE(Worker::load(assignment, single_collective(), {.memory_free_bytes = 3 << 20}).ok());
   assignment.set_loading_here(1000);
@@ -241,7 +241,7 @@ TEST(WorkerTest, CountsTheRanksThatLoadBesideIt) {
   EXPECT_THAT(message_of(worker.status()), HasSubstr("the 1000 ranks here"));
 }
 
-TEST(WorkerTest, SaysThatThereIsNoRoomForAPageWhenItLoadsAndWhenItRejoins) {
+TEST(WorkerTest, NoRoomForAPageIsReportedAtLoadAndAtRejoin) {
   cluster::Assignment assignment = assignment_of(layer_program());
   assignment.set_kv_memory_bytes(100);
   const auto loaded = Worker::load(assignment, single_collective(), {});
@@ -252,14 +252,14 @@ TEST(WorkerTest, SaysThatThereIsNoRoomForAPageWhenItLoadsAndWhenItRejoins) {
   }
 }
 
-TEST(WorkerTest, LoadingStopsWhenItIsCancelled) {
+TEST(WorkerTest, LoadingStopsWhenCancelled) {
   const std::atomic<bool> cancelled{true};
   const auto worker =
       Worker::load(assignment_of(tiny_program()), single_collective(), {.cancelled = &cancelled});
   EXPECT_EQ(worker.status().code(), absl::StatusCode::kCancelled);
 }
 
-TEST(WorkerTest, CountsItsProgressWhileItLoadsAndInSteps) {
+TEST(WorkerTest, ProgressIsCountedWhileLoadingAndInSteps) {
   Progress progress;
   const WorkerOptions options{.threads = 2, .progress = &progress};
   const auto worker = Worker::load(assignment_of(layer_program()), single_collective(), options);
@@ -270,7 +270,7 @@ TEST(WorkerTest, CountsItsProgressWhileItLoadsAndInSteps) {
   EXPECT_GE((*worker)->weight_bytes(), progress.bytes_loaded);
   EXPECT_EQ(progress.instructions, 0u);
   ASSERT_EQ(message_of((*worker)->start(8)), "");
-  // A null step counts as many as any other.
+  // A null step counts the same number of instructions as any other.
   ASSERT_EQ(message_of((*worker)->step(cluster::Step()).status()), "");
   const uint64_t instructions = progress.instructions;
   EXPECT_GT(instructions, 10u);
@@ -279,7 +279,7 @@ TEST(WorkerTest, CountsItsProgressWhileItLoadsAndInSteps) {
   EXPECT_FALSE(progress.waiting);
 }
 
-TEST(WorkerTest, NamesTheFolderThatHasNoWeights) {
+TEST(WorkerTest, TheErrorNamesAFolderWithoutWeights) {
   cluster::Assignment assignment = assignment_of(tiny_program());
   assignment.set_random_weights(false);
   assignment.set_checkpoint("/nowhere/at/all");
@@ -288,7 +288,7 @@ TEST(WorkerTest, NamesTheFolderThatHasNoWeights) {
   EXPECT_THAT(message_of(worker.status()), HasSubstr("/nowhere/at/all"));
 }
 
-TEST(WorkerTest, ProfilesEveryKernel) {
+TEST(WorkerTest, TheProfileHasEveryKernel) {
   const auto worker = load(layer_program());
   cluster::Step step;
   add_rows(step, {1, 2, 3}, 0, {4});
@@ -299,7 +299,7 @@ TEST(WorkerTest, ProfilesEveryKernel) {
   }
 }
 
-// Two ranks, each on a thread of its own, run the same steps.
+// Two ranks, each on its own thread, run the same steps.
 class TwoRanks {
  public:
   TwoRanks(program::Program (*make)(int, int), int64_t shared_bytes) {
@@ -323,7 +323,7 @@ class TwoRanks {
     return parts[0] + parts[1];
   }
 
-  // A new epoch, whose ranks share so much memory.
+  // Starts a new epoch, whose ranks share this much memory.
   void rejoin(int64_t shared_bytes) {
     auto collectives = local_collectives(2, kCollectiveTimeout, shared_bytes);
     run([&](int rank) {
@@ -345,7 +345,7 @@ class TwoRanks {
   std::unique_ptr<Worker> workers_[2];
 };
 
-TEST(TwoRanksTest, GiveTheBitsOfOne) {
+TEST(TwoRanksTest, TwoRanksGiveTheBitsOfOne) {
   for (const auto make : {tiny_program, layer_program}) {
     const auto alone = load(make(0, 1));
     TwoRanks both(make, 0);
@@ -362,7 +362,7 @@ TEST(TwoRanksTest, GiveTheBitsOfOne) {
   }
 }
 
-TEST(TwoRanksTest, GiveTheSameBitsWhetherTheirCollectiveHasMemoryToShareOrNot) {
+TEST(TwoRanksTest, TwoRanksGiveTheSameBitsWithAndWithoutSharedMemory) {
   const auto alone = load(layer_program(0, 1));
   cluster::Step step;
   add_rows(step, {1, 99, 64, 5}, 0, {7});
@@ -377,10 +377,10 @@ TEST(TwoRanksTest, GiveTheSameBitsWhetherTheirCollectiveHasMemoryToShareOrNot) {
   }
 }
 
-TEST(TwoRanksTest, AnAbortEndsTheStepOfTheOther) {
+TEST(TwoRanksTest, AnAbortEndsTheOtherRanksStep) {
   cluster::Step step;
   add_rows(step, {1, 2}, 0, {0});
-  for (int round = 0; round < 20; ++round) {  // Before the step, in it, and while it waits.
+  for (int round = 0; round < 20; ++round) {  // Before the step, during it, and while it waits.
     TwoRanks both(layer_program, 0);
     absl::Status status;
     std::thread waiting([&] { status = both.worker(0).step(step).status(); });

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Times of operators, which a step may ask for.
+// The times of operators, which a step may request.
 #include <gtest/gtest.h>
 
 #include "base/status.h"
@@ -11,7 +11,7 @@
 namespace lockstep {
 namespace {
 
-TEST(WorkerTraceTest, TracesEveryOperatorThatRanIfTheStepAsksForIt) {
+TEST(WorkerTraceTest, ATraceHasEveryOperatorThatRan) {
   const program::Program program = tiny_program();
   const auto worker = Worker::load(random_assignment(program), single_collective(), {}).value();
   ASSERT_EQ(message_of(worker->start(8)), "");

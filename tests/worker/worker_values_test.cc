@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// What operators made, which a step may ask for.
+// The results of operators, which a step may request.
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
@@ -24,7 +24,7 @@ class WorkerValuesTest : public testing::Test {
     EXPECT_EQ(message_of(worker_->start(8)), "");
   }
 
-  // The same three rows each time, and values of instructions [begin, end).
+  // A step with the same three rows each time, which requests values of instructions [begin, end).
   cluster::Step step_for(int begin, int end) {
     cluster::Step step;
     step.set_step(++number_);
@@ -39,7 +39,7 @@ class WorkerValuesTest : public testing::Test {
   uint64_t number_ = 0;
 };
 
-TEST_F(WorkerValuesTest, EveryValueButViewsIsGivenIfTheStepAsksForIt) {
+TEST_F(WorkerValuesTest, EveryValueExceptViewsIsGivenOnRequest) {
   const cluster::StepResult all = worker_->step(step_for(0, program_.instructions_size())).value();
   int next = 0;
   for (int i = 0; i < program_.instructions_size(); ++i) {
@@ -56,13 +56,14 @@ TEST_F(WorkerValuesTest, EveryValueButViewsIsGivenIfTheStepAsksForIt) {
   EXPECT_EQ(next, all.values_size());
 }
 
-TEST_F(WorkerValuesTest, WhatIsGivenIsWhatTheNextOperatorsRead) {
+TEST_F(WorkerValuesTest, GivenValuesAreThoseThatTheNextOperatorsRead) {
   const int count = program_.instructions_size();
   const cluster::StepResult all = worker_->step(step_for(0, count)).value();
-  // The logits, which the last operator reads and gives as an output.
+  // The logits: the last operator reads them and returns them as an output.
   const std::string& logits = all.values(all.values_size() - 1).rows();
   EXPECT_EQ(logits, all.outputs(0).logits());
-  // One instruction at a time gives the same, whatever ran over its memory later.
+  // Requesting one instruction at a time gives the same values, although later ones reuse the
+  // memory.
   int next = 0;
   for (int i = 0; i < count; ++i) {
     const cluster::StepResult one = worker_->step(step_for(i, i + 1)).value();
@@ -73,24 +74,24 @@ TEST_F(WorkerValuesTest, WhatIsGivenIsWhatTheNextOperatorsRead) {
   EXPECT_EQ(next, all.values_size());
 }
 
-TEST_F(WorkerValuesTest, NothingIsGivenUnasked) {
+TEST_F(WorkerValuesTest, NoValuesAreGivenWithoutARequest) {
   cluster::Step step = step_for(0, 1);
   step.clear_values();
   EXPECT_EQ(worker_->step(step).value().values_size(), 0);
 }
 
-TEST_F(WorkerValuesTest, InstructionsThatAreNotEndTheStepBeforeItRuns) {
+TEST_F(WorkerValuesTest, AStepThatRequestsUnknownInstructionsIsRefusedBeforeItRuns) {
   const int count = program_.instructions_size();
   for (const auto& [begin, end] : {std::pair{-1, 2}, {3, 2}, {0, count + 1}}) {
     const absl::Status status = worker_->step(step_for(begin, end)).status();
     EXPECT_EQ(status.code(), absl::StatusCode::kInvalidArgument);
     EXPECT_THAT(message_of(status), HasSubstr("values must be of instructions 0 to"));
-    --number_;  // It changed nothing.
+    --number_;  // The refused step changed nothing.
   }
   EXPECT_EQ(message_of(worker_->step(step_for(0, count)).status()), "");
 }
 
-TEST(StepValuesTest, MoreBytesThanAnAnswerCarriesAreRefused) {
+TEST(StepValuesTest, MoreBytesThanAnAnswerMayHoldAreRefused) {
   program::Program program = tiny_program();
   program.mutable_values(1)->set_cols(kMaxValueBytes / 3 / 4);
   cluster::Step step;

@@ -21,7 +21,7 @@ std::vector<unsigned char> random_bytes(size_t count) {
   return bytes;
 }
 
-TEST(Crc32cTest, GivesTheChecksumsOfRfc3720) {
+TEST(Crc32cTest, ChecksumsAgreeWithRfc3720) {
   const std::string digits = "123456789";
   std::vector<unsigned char> bytes(32);
   for (const auto crc : {crc32c, crc32c_portable}) {
@@ -35,7 +35,7 @@ TEST(Crc32cTest, GivesTheChecksumsOfRfc3720) {
   }
 }
 
-TEST(Crc32cTest, IsTheSameWithAndWithoutTheInstruction) {
+TEST(Crc32cTest, AChecksumIsTheSameWithAndWithoutTheInstruction) {
   const std::vector<unsigned char> bytes = random_bytes(20'000);
   for (size_t begin = 0; begin < 9; ++begin) {
     for (const size_t count : {0, 1, 7, 8, 9, 3071, 3072, 3073, 6144, 10'000, 19'990}) {
@@ -47,7 +47,7 @@ TEST(Crc32cTest, IsTheSameWithAndWithoutTheInstruction) {
   }
 }
 
-TEST(Crc32cTest, IsTheSameInPieces) {
+TEST(Crc32cTest, AChecksumCanBeComputedInPieces) {
   const std::vector<unsigned char> bytes = random_bytes(10'000);
   const uint32_t whole = crc32c(bytes.data(), bytes.size());
   for (size_t cut = 0; cut <= bytes.size(); cut += 97) {

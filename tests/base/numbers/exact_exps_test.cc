@@ -23,7 +23,7 @@ void expect_alone(const std::vector<double>& numbers) {
   }
 }
 
-TEST(ExactExpsTest, EachHasTheBitsThatItHasAlone) {
+TEST(ExactExpsTest, EachExpHasTheBitsThatItHasAlone) {
   std::mt19937_64 random(1);
   SCOPED_TRACE("seed 1");
   for (const double range : {1e-300, 1e-10, 1.0, 30.0, 800.0, 1e300}) {
@@ -34,7 +34,7 @@ TEST(ExactExpsTest, EachHasTheBitsThatItHasAlone) {
   }
 }
 
-TEST(ExactExpsTest, BordersTiesAndWhatIsNoNumberAreAsAloneInEachPlace) {
+TEST(ExactExpsTest, BordersTiesAndNansHaveTheBitsOfOneAloneAtEachPosition) {
   constexpr double kInf = std::numeric_limits<double>::infinity();
   const double half = 0.5 / 0x1.71547652b82fep+0;
   std::vector<double> special = {0.0,    -0.0,     -745.14,   -745.2, -745,    709.79,      709.8,

@@ -9,7 +9,7 @@
 namespace lockstep {
 namespace {
 
-TEST(Float16Test, EveryHalfSurvivesTheWayToFloatAndBack) {
+TEST(Float16Test, EveryHalfSurvivesConversionToFloatAndBack) {
   for (uint32_t bits = 0; bits < 0x10000u; ++bits) {
     const auto half = static_cast<uint16_t>(bits);
     const float wide = f16_to_float(half);
@@ -31,7 +31,7 @@ TEST(Float16Test, HalvesRoundToNearestEven) {
   EXPECT_EQ(float_to_f16(-0.0f), 0x8000);
 }
 
-TEST(Float16Test, EveryBfloat16SurvivesTheWayToFloatAndBack) {
+TEST(Float16Test, EveryBfloat16SurvivesConversionToFloatAndBack) {
   for (uint32_t bits = 0; bits < 0x10000u; ++bits) {
     const float wide = bf16_to_float(static_cast<uint16_t>(bits));
     if (std::isnan(wide)) {

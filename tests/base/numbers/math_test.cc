@@ -17,7 +17,7 @@ void expect_close(double found, double wanted, double x) {
   ASSERT_LE(std::abs(found - wanted), 1e-14 * std::abs(wanted)) << "at " << x << " " << wanted;
 }
 
-TEST(MathTest, ExpIsThatOfTheLibrary) {
+TEST(MathTest, ExpAgreesWithTheLibrary) {
   std::mt19937_64 random(kSeed);
   std::uniform_real_distribution<double> near(-1, 1), far(-708, 709);
   for (int i = 0; i < kDraws; ++i) {
@@ -26,7 +26,7 @@ TEST(MathTest, ExpIsThatOfTheLibrary) {
   }
 }
 
-TEST(MathTest, ExpEndsWhereNumbersEnd) {
+TEST(MathTest, ExpOverflowsAndUnderflowsAtTheEndsOfTheRange) {
   EXPECT_EQ(exact_exp(0), 1);
   EXPECT_EQ(exact_exp(-746), 0);
   EXPECT_EQ(exact_exp(-std::numeric_limits<double>::infinity()), 0);
@@ -36,7 +36,7 @@ TEST(MathTest, ExpEndsWhereNumbersEnd) {
   EXPECT_TRUE(std::isnan(exact_exp(std::nan(""))));
 }
 
-TEST(MathTest, LogIsThatOfTheLibrary) {
+TEST(MathTest, LogAgreesWithTheLibrary) {
   std::mt19937_64 random(kSeed);
   std::uniform_real_distribution<double> near(0.5, 2), power(-1000, 1000);
   for (int i = 0; i < kDraws; ++i) {
@@ -49,7 +49,7 @@ TEST(MathTest, LogIsThatOfTheLibrary) {
   EXPECT_TRUE(std::isnan(exact_log(-1)));
 }
 
-TEST(MathTest, SinAndCosAreThoseOfTheLibraryForAnglesOfLongContexts) {
+TEST(MathTest, SinAndCosAgreeWithTheLibraryForAnglesOfLongContexts) {
   std::mt19937_64 random(kSeed);
   std::uniform_real_distribution<double> near(-4, 4), far(-0x1p30, 0x1p30), some(-1e5, 1e5);
   for (int i = 0; i < kDraws; ++i) {
@@ -61,7 +61,7 @@ TEST(MathTest, SinAndCosAreThoseOfTheLibraryForAnglesOfLongContexts) {
   }
 }
 
-TEST(MathTest, SinAndCosHoldNearMultiplesOfAQuarterTurn) {
+TEST(MathTest, SinAndCosStayAccurateNearMultiplesOfAQuarterTurn) {
   for (int i = 1; i < 100000; i += 7) {
     for (const double x : {i * M_PI_2, static_cast<double>(static_cast<float>(i * M_PI_2))}) {
       expect_close(exact_sin(x), std::sin(x), x);
@@ -73,7 +73,7 @@ TEST(MathTest, SinAndCosHoldNearMultiplesOfAQuarterTurn) {
   EXPECT_TRUE(std::isnan(exact_sin(0x1p31)));
 }
 
-TEST(MathTest, PowServesRotaryFrequencies) {
+TEST(MathTest, PowIsExactEnoughForRotaryFrequencies) {
   for (const double base : {1e4, 5e5, 1e6}) {
     for (int i = 0; i < 128; i += 2) {
       const double wanted = std::pow(base, -i / 128.0);
@@ -82,8 +82,8 @@ TEST(MathTest, PowServesRotaryFrequencies) {
   }
 }
 
-TEST(GumbelTest, NoiseIsAFunctionOfItsKeysAlone) {
-  // Fixed for ever: a change would change what users' seeds give.
+TEST(GumbelTest, NoiseDependsOnItsKeysAlone) {
+  // These values may never change: a change would alter what users' seeds give.
   EXPECT_EQ(gumbel_noise(0, 0, 0), gumbel_noise(0, 0, 0));
   EXPECT_NE(gumbel_noise(0, 0, 0), gumbel_noise(1, 0, 0));
   EXPECT_NE(gumbel_noise(0, 0, 0), gumbel_noise(0, 1, 0));

@@ -6,7 +6,7 @@
 namespace lockstep {
 namespace {
 
-TEST(NumericClassTest, ProcessorsHaveOneInCommonAndOthersOnlyTheirOwn) {
+TEST(NumericClassTest, CpusShareOneClassAndOtherDevicesHaveTheirOwn) {
   EXPECT_EQ(common_class(kCpuClass, kCpuClass), kCpuClass);
   EXPECT_EQ(common_class(kAmxClass, kAmxClass), kAmxClass);
   EXPECT_EQ(common_class(kAmxClass, kCpuClass), kCpuClass);
@@ -17,7 +17,7 @@ TEST(NumericClassTest, ProcessorsHaveOneInCommonAndOthersOnlyTheirOwn) {
   EXPECT_EQ(common_class("", kCpuClass), std::nullopt);
 }
 
-TEST(NumericClassTest, GpusOfTwoKindsOrWithTwoVersionsOfALibraryHaveNoneInCommon) {
+TEST(NumericClassTest, GpusOfTwoKindsOrLibraryVersionsShareNoClass) {
   const std::string_view one = "cuda.exact.v1@sm_90x132.cublas_13.1.0";
   EXPECT_EQ(common_class(one, one), one);
   EXPECT_EQ(common_class(one, "cuda.exact.v1@sm_80x108.cublas_13.1.0"), std::nullopt);

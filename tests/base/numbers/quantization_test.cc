@@ -16,7 +16,7 @@ namespace lockstep {
 namespace {
 
 constexpr DType kKinds[] = {DType::kQ8, DType::kQ8C, DType::kQ4, DType::kQ4M};
-// Relative error of rounding to bfloat16.
+// The relative error of rounding to bfloat16.
 constexpr float kBf16 = 0x1p-8f;
 
 struct Matrix {
@@ -65,7 +65,7 @@ Codes quantized(DType dtype, const Matrix& matrix) {
   return codes;
 }
 
-// Sum of squares of the errors of row `row`, group `group`.
+// The sum of the squared errors of row `row`, group `group`.
 double group_error(const Matrix& matrix, const std::vector<float>& back, const Quantization& kind,
                    int64_t row, int64_t group) {
   double error = 0;
@@ -77,7 +77,7 @@ double group_error(const Matrix& matrix, const std::vector<float>& back, const Q
   return error;
 }
 
-// The textbook's int4: the largest magnitude becomes -8; with a minimum, the range is 0 to 15.
+// Textbook int4: the largest magnitude becomes -8; with a minimum, the range is 0 to 15.
 std::vector<float> plainly_rounded(const Matrix& matrix, const Quantization& kind) {
   std::vector<float> back(matrix.values.size());
   for (int64_t row = 0; row < matrix.rows; ++row) {
@@ -99,28 +99,28 @@ std::vector<float> plainly_rounded(const Matrix& matrix, const Quantization& kin
   return back;
 }
 
-TEST(QuantizationTest, Int8KnownVector) {
-  // The largest magnitude is 127 steps of 1/64, which bfloat16 holds.
+TEST(QuantizationTest, Int8GivesTheKnownCodesAndScale) {
+  // The largest magnitude is 127 steps of 1/64, which bfloat16 represents exactly.
   const Matrix matrix{1, 5, {127 / 64.f, -1 / 64.f, 0.5f / 64, 1.5f / 64, -127 / 64.f}};
   const Codes codes = quantized(DType::kQ8, matrix);
   EXPECT_EQ(bf16_to_float(codes.scales[0]), 1 / 64.f);
-  // Ties go to the even code.
+  // Ties round to the even code.
   EXPECT_EQ(codes.codes, (std::vector<int8_t>{127, -1, 0, 2, -127}));
 }
 
-TEST(QuantizationTest, Int4KnownVectors) {
+TEST(QuantizationTest, Int4GivesTheKnownScalesAndMinima) {
   Matrix matrix{1, 16, {}};
   for (int code = -8; code <= 7; ++code) matrix.values.push_back(code * 0.25f);
   Codes codes = quantized(DType::kQ4, matrix);
   EXPECT_EQ(codes.dequantized(), matrix.values);
   EXPECT_EQ(codes.codes[0], -8);
   EXPECT_EQ(bf16_to_float(codes.scales[0]), 0.25f);
-  // The other way round the scale is negative.
+  // With the opposite signs the scale is negative.
   for (float& value : matrix.values) value = -value;
   codes = quantized(DType::kQ4, matrix);
   EXPECT_EQ(codes.dequantized(), matrix.values);
   EXPECT_EQ(bf16_to_float(codes.scales[0]), -0.25f);
-  // A range that does not hold zero has use for a minimum.
+  // A range without zero needs a minimum.
   for (int i = 0; i < 16; ++i) matrix.values[i] = 3 + i * 0.125f;
   codes = quantized(DType::kQ4M, matrix);
   EXPECT_EQ(codes.dequantized(), matrix.values);
@@ -133,7 +133,7 @@ TEST(QuantizationTest, Int8IsWithinHalfAStepOfEveryElement) {
     Codes codes = quantized(dtype, matrix);
     const std::vector<float> back = codes.dequantized();
     for (int64_t i = 0; i < 7 * 300; ++i) {
-      // The scale's own rounding moves nothing beyond: codes are chosen with the rounded one. The
+      // Rounding the scale adds no error here, because codes are chosen with the rounded scale. The
       // quotient is rounded twice in float32.
       const float half = codes.scale(i / 300, i % 300) / 2;
       EXPECT_LE(std::abs(back[i] - matrix.values[i]), half * (1 + 127 * 0x1p-21f))
@@ -142,7 +142,7 @@ TEST(QuantizationTest, Int8IsWithinHalfAStepOfEveryElement) {
   }
 }
 
-TEST(QuantizationTest, Int8ScalesAreTheLargestMagnitudeBy127) {
+TEST(QuantizationTest, Int8ScalesAreTheLargestMagnitudeDividedBy127) {
   const Matrix matrix = random_matrix(3, 64, 2, 1e-3f);
   const Codes codes = quantized(DType::kQ8, matrix);
   for (int64_t group = 0; group < 6; ++group) {
@@ -155,7 +155,7 @@ TEST(QuantizationTest, Int8ScalesAreTheLargestMagnitudeBy127) {
   }
 }
 
-TEST(QuantizationTest, Int8OfWhatItGivesIsTheSameAgain) {
+TEST(QuantizationTest, Int8OfDequantizedValuesGivesTheSameValues) {
   for (const DType dtype : {DType::kQ8, DType::kQ8C}) {
     for (const float spread : {1.0f, 1e-20f, 1e20f}) {
       Codes once = quantized(dtype, random_matrix(9, 200, 3, spread));
@@ -170,11 +170,11 @@ TEST(QuantizationTest, Int4IsNeverWorseThanPlainRounding) {
   for (const DType dtype : kKinds) {
     const Quantization kind = *quantization(dtype);
     if (kind.bits != 4) continue;
-    double shares = 0;  // Of plain rounding's error; sums would be those of the outlier's group.
+    double shares = 0;  // Shares of plain rounding's error; the outlier would dominate a sum.
     int groups = 0;
     for (const float spread : {1.0f, 1e-12f, 1e12f}) {
       Matrix matrix = random_matrix(10, 333, 4, spread);
-      matrix.values[5] *= 20;  // An outlier, and a row without a sign.
+      matrix.values[5] *= 20;  // An outlier, and a row of one sign.
       for (int64_t k = 0; k < 333; ++k) matrix.values[333 + k] = std::abs(matrix.values[333 + k]);
       const std::vector<float> back = quantized(dtype, matrix).dequantized();
       const std::vector<float> plain_back = plainly_rounded(matrix, kind);
@@ -182,7 +182,7 @@ TEST(QuantizationTest, Int4IsNeverWorseThanPlainRounding) {
         for (int64_t group = 0; group < group_count(kind, 333); ++group) {
           const double error = group_error(matrix, back, kind, row, group);
           const double bound = group_error(matrix, plain_back, kind, row, group);
-          // Errors are summed in float32: 32 roundings, and as many of the squares.
+          // Errors are summed in float32: 32 roundings, and 32 more of the squares.
           EXPECT_LE(error, bound * (1 + 64 * 0x1p-23))
               << dtype_name(dtype) << " row " << row << " group " << group;
           if (bound == 0) continue;
@@ -195,7 +195,7 @@ TEST(QuantizationTest, Int4IsNeverWorseThanPlainRounding) {
   }
 }
 
-TEST(QuantizationTest, ZerosStayZeros) {
+TEST(QuantizationTest, ZerosStayZero) {
   for (const DType dtype : kKinds) {
     Codes codes = quantized(dtype, {5, 70, std::vector<float>(350)});
     EXPECT_EQ(codes.dequantized(), std::vector<float>(350)) << dtype_name(dtype);
@@ -203,7 +203,7 @@ TEST(QuantizationTest, ZerosStayZeros) {
   }
 }
 
-TEST(QuantizationTest, VanishingGroupsBecomeZerosAndTheirNeighboursDoNot) {
+TEST(QuantizationTest, TinyGroupsBecomeZeroAndTheirNeighboursDoNot) {
   for (const DType dtype : kKinds) {
     const Quantization kind = *quantization(dtype);
     if (kind.group == 0) continue;
@@ -215,7 +215,7 @@ TEST(QuantizationTest, VanishingGroupsBecomeZerosAndTheirNeighboursDoNot) {
   }
 }
 
-TEST(QuantizationTest, AGroupOfOneElementKeepsItToTheScalesPrecision) {
+TEST(QuantizationTest, AGroupOfOneElementIsAsPreciseAsItsScale) {
   for (const DType dtype : kKinds) {
     const Quantization kind = *quantization(dtype);
     const int64_t cols = kind.group + 1;  // The last group has one element.
@@ -228,7 +228,7 @@ TEST(QuantizationTest, AGroupOfOneElementKeepsItToTheScalesPrecision) {
   }
 }
 
-TEST(QuantizationTest, AShortLastGroupIsAGroupOfItsOwn) {
+TEST(QuantizationTest, AShortLastGroupIsQuantizedAlone) {
   for (const DType dtype : kKinds) {
     const Quantization kind = *quantization(dtype);
     if (kind.group == 0) continue;
@@ -248,8 +248,8 @@ TEST(QuantizationTest, AShortLastGroupIsAGroupOfItsOwn) {
   }
 }
 
-// A rank, a thread or a block of another size may quantize any of the rows.
-TEST(QuantizationTest, ARowIsTheSameWhateverRowsComeWithIt) {
+// Ranks, threads and blocks of other sizes may quantize any subset of the rows.
+TEST(QuantizationTest, ARowDoesNotDependOnTheOtherRows) {
   for (const DType dtype : kKinds) {
     const Matrix matrix = random_matrix(9, 257, 7);
     const Codes all = quantized(dtype, matrix);
@@ -266,7 +266,7 @@ TEST(QuantizationTest, ARowIsTheSameWhateverRowsComeWithIt) {
   }
 }
 
-TEST(QuantizationTest, ReadsRowsByTheirStride) {
+TEST(QuantizationTest, RowsAreReadByTheirStride) {
   const Matrix wide = random_matrix(3, 100, 8);
   Matrix narrow{3, 40, {}};
   for (int64_t i = 0; i < 120; ++i) narrow.values.push_back(wide.values[i / 40 * 100 + i % 40]);

@@ -21,7 +21,7 @@ TEST(AddressTest, HostAndPortAreSplitAndJoined) {
   EXPECT_EQ(split_address(":1")->host, "");
 }
 
-TEST(AddressTest, WhatIsNoAddressIsNamed) {
+TEST(AddressTest, ATextThatIsNoAddressIsNamed) {
   for (const char* address :
        {"", "8000", "localhost", "a:", "a:b", "a:65536", "a:-1", "a:123456", "fd00::2:1"}) {
     const auto parts = split_address(address);
@@ -30,14 +30,14 @@ TEST(AddressTest, WhatIsNoAddressIsNamed) {
   }
 }
 
-TEST(AddressTest, AHostWhoseNameBeginsWithUnixIsNoSocket) {
+TEST(AddressTest, AHostNameThatBeginsWithUnixIsNoSocket) {
   EXPECT_TRUE(is_unix_address("unix:/tmp/socket"));
   EXPECT_TRUE(is_unix_address("unix-abstract:name"));
   EXPECT_FALSE(is_unix_address("unix-server:50052"));
   EXPECT_FALSE(is_unix_address("unixhost:1"));
 }
 
-TEST(AddressTest, OnlyNumbersOfTheLoopbackAndLocalhostAreOnLoopback) {
+TEST(AddressTest, OnlyLoopbackAddressesAndLocalhostAreOnLoopback) {
   for (const char* host : {"127.0.0.1", "127.1.2.3", "::1", "localhost"}) {
     EXPECT_TRUE(is_loopback_host(host)) << host;
   }
@@ -46,7 +46,7 @@ TEST(AddressTest, OnlyNumbersOfTheLoopbackAndLocalhostAreOnLoopback) {
   }
 }
 
-TEST(AddressTest, PeersOfGrpcAreAddresses) {
+TEST(AddressTest, GrpcPeersAreReadAsAddresses) {
   EXPECT_EQ(address_of_grpc_peer("ipv4:10.0.0.2:40123"), "10.0.0.2:40123");
   EXPECT_EQ(address_of_grpc_peer("ipv6:%5Bfe80::1%25eth0%5D:1"), "[fe80::1%eth0]:1");
   EXPECT_EQ(address_of_grpc_peer("unix:/tmp/socket"), "unix:/tmp/socket");
@@ -56,7 +56,7 @@ TEST(AddressTest, PeersOfGrpcAreAddresses) {
   EXPECT_EQ(address_of_grpc_peer(relay + "1f-a/unix:"), "unix:");
 }
 
-TEST(AddressTest, ANetworkIsWhatOneUserHas) {
+TEST(AddressTest, AUsersNetworkIsAnIpv4AddressOrAnIpv6Prefix) {
   EXPECT_EQ(network_of("10.0.0.2:40123"), "10.0.0.2");
   EXPECT_EQ(network_of("[2001:db8:1:2:3:4:5:6]:40123"), "2001:db8:1:2::");
   EXPECT_EQ(network_of("[fe80::1%2]:40123"), "fe80::");
@@ -65,7 +65,7 @@ TEST(AddressTest, ANetworkIsWhatOneUserHas) {
   }
 }
 
-TEST(AddressTest, WhoCallsAnIpv6SocketByIpv4HasAnIpv4Address) {
+TEST(AddressTest, AnIpv4ClientOfAnIpv6SocketHasAnIpv4Address) {
   const int listener = socket(AF_INET6, SOCK_STREAM, 0);
   sockaddr_in6 any = {};
   any.sin6_family = AF_INET6;
@@ -89,7 +89,7 @@ TEST(AddressTest, WhoCallsAnIpv6SocketByIpv4HasAnIpv4Address) {
   for (const int one : {listener, caller, accepted}) close(one);
 }
 
-TEST(AddressTest, AUnixSocketHasNone) {
+TEST(AddressTest, AUnixSocketHasNoPeerAddress) {
   int ends[2];
   ASSERT_EQ(socketpair(AF_UNIX, SOCK_STREAM, 0, ends), 0);
   EXPECT_EQ(peer_address(ends[0]), "");

@@ -12,7 +12,7 @@ namespace {
 
 constexpr int64_t kMiB = 1 << 20;
 
-// A folder with files as /proc and /sys would have them.
+// A folder that imitates /proc and /sys.
 class FakeSystem {
  public:
   explicit FakeSystem(const std::string& name)
@@ -31,7 +31,7 @@ class FakeSystem {
   std::filesystem::path root_;
 };
 
-TEST(CpuQuotaTest, IsUnlimitedWithoutFilesOrWithMax) {
+TEST(CpuQuotaTest, TheQuotaIsUnlimitedWithoutFilesOrWithMax) {
   const FakeSystem none("none");
   EXPECT_FALSE(cpu_quota(none.root()));
   const FakeSystem max("max");
@@ -40,7 +40,7 @@ TEST(CpuQuotaTest, IsUnlimitedWithoutFilesOrWithMax) {
   EXPECT_FALSE(cpu_quota(max.root()));
 }
 
-TEST(CpuQuotaTest, TakesTheLeastOfGroupAndAncestors) {
+TEST(CpuQuotaTest, TheQuotaIsTheMinimumOfTheGroupAndItsAncestors) {
   const FakeSystem system("ancestors");
   system.write("proc/self/cgroup", "0::/pod/container\n");
   system.write("sys/fs/cgroup/pod/container/cpu.max", "400000 100000\n");
@@ -49,14 +49,14 @@ TEST(CpuQuotaTest, TakesTheLeastOfGroupAndAncestors) {
   EXPECT_DOUBLE_EQ(cpu_quota(system.root()).value(), 1.5);
 }
 
-TEST(CpuQuotaTest, ReadsTheMountsRootWhereThePathIsTheHosts) {
+TEST(CpuQuotaTest, APathOfTheHostIsReadAtTheMountsRoot) {
   const FakeSystem system("host_path");
   system.write("proc/self/cgroup", "0::/../../kubepods/x\n");
   system.write("sys/fs/cgroup/cpu.max", "200000 100000\n");
   EXPECT_DOUBLE_EQ(cpu_quota(system.root()).value(), 2);
 }
 
-TEST(CpuQuotaTest, ReadsVersionOne) {
+TEST(CpuQuotaTest, CgroupVersionOneIsRead) {
   const FakeSystem system("v1");
   system.write("proc/self/cgroup", "5:memory:/x\n4:cpu,cpuacct:/docker/1\n1:name=systemd:/x\n");
   system.write("sys/fs/cgroup/cpu,cpuacct/docker/1/cpu.cfs_quota_us", "50000\n");
@@ -66,7 +66,7 @@ TEST(CpuQuotaTest, ReadsVersionOne) {
   EXPECT_DOUBLE_EQ(cpu_quota(system.root()).value(), 0.5);
 }
 
-TEST(MemoryTest, IsTheMachinesWhereNothingLimitsIt) {
+TEST(MemoryTest, MemoryIsTheMachinesIfNothingLimitsIt) {
   const FakeSystem system("machine");
   system.write("proc/meminfo", "MemTotal:  2048 kB\nMemFree: 1 kB\nMemAvailable:  1024 kB\n");
   EXPECT_EQ(memory_total_bytes(system.root()), 2 * kMiB);
@@ -88,7 +88,7 @@ TEST(MemoryTest, PageCacheCountsAsFreeAndSharedMemoryDoesNot) {
   EXPECT_EQ(memory_free_bytes(system.root()), 50 * kMiB);
 }
 
-TEST(MemoryTest, ReadsVersionOneAndItsUnlimitedNumber) {
+TEST(MemoryTest, CgroupVersionOneAndItsNumberForUnlimitedAreRead) {
   const FakeSystem system("v1_memory");
   system.write("proc/meminfo", "MemTotal: 1048576 kB\nMemAvailable: 524288 kB\n");
   system.write("proc/self/cgroup", "7:memory:/a\n");
@@ -100,7 +100,7 @@ TEST(MemoryTest, ReadsVersionOneAndItsUnlimitedNumber) {
   EXPECT_EQ(memory_free_bytes(system.root()), 0);
 }
 
-TEST(CpuTest, ThisMachineHasACoreAndMemoryAndAName) {
+TEST(CpuTest, ThisMachineHasACoreMemoryAndAName) {
   EXPECT_GE(usable_cores(), 1);
   EXPECT_GT(memory_total_bytes(), 0);
   EXPECT_LE(memory_free_bytes(), memory_total_bytes());
@@ -108,7 +108,7 @@ TEST(CpuTest, ThisMachineHasACoreAndMemoryAndAName) {
   EXPECT_EQ(cpu_model_name("/nonexistent"), "unknown");
 }
 
-// Sets LOCKSTEP_ISA for one test and puts the old value back.
+// Sets LOCKSTEP_ISA for one test and restores the old value.
 class IsaVariable {
  public:
   explicit IsaVariable(const char* value) {
@@ -127,7 +127,7 @@ class IsaVariable {
   std::string old_;
 };
 
-TEST(IsaTest, NamesLeadBack) {
+TEST(IsaTest, AnIsaIsFoundByItsName) {
   for (int i = 0; i < kIsaCount; ++i) {
     const Isa isa = static_cast<Isa>(i);
     EXPECT_EQ(find_isa(isa_name(isa)), isa);
@@ -135,28 +135,28 @@ TEST(IsaTest, NamesLeadBack) {
   EXPECT_FALSE(find_isa("neon"));
 }
 
-TEST(IsaTest, TheEnvironmentChoosesLess) {
+TEST(IsaTest, TheEnvironmentChoosesALowerIsa) {
   const IsaVariable variable("portable");
   EXPECT_FALSE(isa_problem());
   EXPECT_EQ(best_isa(), Isa::kPortable);
 }
 
-TEST(IsaTest, AnEmptyValueIsNone) {
+TEST(IsaTest, AnEmptyValueChoosesNothing) {
   const IsaVariable variable("");
   EXPECT_FALSE(isa_problem());
   EXPECT_EQ(best_isa(), machine_isa());
 }
 
-TEST(IsaTest, OneThatTheMachineLacksBelowItsBestIsReported) {
+TEST(IsaTest, AnIsaBelowTheBestThatTheMachineLacksIsReported) {
   if (machine_runs(Isa::kAvx2Vnni) || machine_isa() < Isa::kAvx2Vnni) {
-    GTEST_SKIP() << "what this machine has is without gaps";
+    GTEST_SKIP() << "this machine lacks no instruction set below its best";
   }
   const IsaVariable variable("avx2_vnni");
   EXPECT_TRUE(isa_problem());
   EXPECT_EQ(best_isa(), machine_isa());
 }
 
-TEST(IsaTest, TheMachinesBestAndThePortableOneRun) {
+TEST(IsaTest, TheMachinesBestIsaAndThePortableOneRun) {
   EXPECT_TRUE(machine_runs(Isa::kPortable));
   EXPECT_TRUE(machine_runs(machine_isa()));
   for (int i = static_cast<int>(machine_isa()) + 1; i < kIsaCount; ++i) {
@@ -164,14 +164,14 @@ TEST(IsaTest, TheMachinesBestAndThePortableOneRun) {
   }
 }
 
-TEST(IsaTest, AnUnknownValueIsReportedAndPassedOver) {
+TEST(IsaTest, AnUnknownValueIsReportedAndIgnored) {
   const IsaVariable variable("sse9");
   EXPECT_NE(isa_problem().value_or("").find("sse9"), std::string::npos);
   EXPECT_EQ(best_isa(), machine_isa());
 }
 
-TEST(IsaTest, MoreThanTheMachineHasIsReported) {
-  if (machine_runs(Isa::kAmx)) GTEST_SKIP() << "this machine has the best there is";
+TEST(IsaTest, AnIsaAboveTheMachinesBestIsReported) {
+  if (machine_runs(Isa::kAmx)) GTEST_SKIP() << "this machine has the best instruction set";
   const IsaVariable variable("amx");
   EXPECT_NE(isa_problem().value_or("").find("this processor does not support amx"),
             std::string::npos);

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Files read by pread and by mapping.
+// Files read with pread and with mmap.
 #include "base/system/mapped_file.h"
 
 #include <gmock/gmock.h>
@@ -30,7 +30,7 @@ TEST(FileTest, ReadsAnyRange) {
   EXPECT_TRUE(file->read_at(10, 0, nullptr).ok());
 }
 
-TEST(FileTest, ReadingPastTheEndNamesFileAndPlace) {
+TEST(FileTest, ReadingPastTheEndNamesTheFileAndTheOffset) {
   const TempFolder folder;
   write_test_file(folder.path() / "f", "0123456789");
   const auto file = File::open(folder.path() / "f");
@@ -40,7 +40,7 @@ TEST(FileTest, ReadingPastTheEndNamesFileAndPlace) {
   EXPECT_THAT(message, HasSubstr("must have 4 more bytes at byte 10"));
 }
 
-TEST(FileTest, CheckSizeSeesAFileThatShrank) {
+TEST(FileTest, CheckSizeDetectsAFileThatShrank) {
   const TempFolder folder;
   write_test_file(folder.path() / "f", "0123456789");
   const auto file = File::open(folder.path() / "f");
@@ -53,11 +53,11 @@ TEST(FileTest, OnlyRegularFilesOpen) {
   const TempFolder folder;
   EXPECT_THAT(message_of(File::open(folder.path() / "none").status()), HasSubstr("No such file"));
   EXPECT_THAT(message_of(File::open(folder.path()).status()), HasSubstr("found a folder"));
-  ASSERT_EQ(mkfifo((folder.path() / "fifo").c_str(), 0600), 0);  // Must not hang.
+  ASSERT_EQ(mkfifo((folder.path() / "fifo").c_str(), 0600), 0);  // Opening it must not block.
   EXPECT_THAT(message_of(File::open(folder.path() / "fifo").status()), HasSubstr("pipe"));
 }
 
-TEST(FileTest, ReadFileIsBounded) {
+TEST(FileTest, ReadFileHasASizeLimit) {
   const TempFolder folder;
   write_test_file(folder.path() / "f", "0123456789");
   EXPECT_EQ(*read_file(folder.path() / "f", 10), "0123456789");
@@ -65,7 +65,7 @@ TEST(FileTest, ReadFileIsBounded) {
               HasSubstr("must have at most 9 bytes, found 10"));
 }
 
-TEST(MappedFileTest, ShowsTheBytesAndOutlivesMoves) {
+TEST(MappedFileTest, AMappingShowsTheBytesAndSurvivesMoves) {
   const TempFolder folder;
   write_test_file(folder.path() / "f", "hello");
   auto opened = MappedFile::open(folder.path() / "f");
@@ -80,7 +80,7 @@ TEST(MappedFileTest, ShowsTheBytesAndOutlivesMoves) {
   EXPECT_EQ(file.path(), folder.path() / "g");
 }
 
-TEST(MappedFileTest, AnEmptyFileIsEmpty) {
+TEST(MappedFileTest, AnEmptyFileMapsToNoBytes) {
   const TempFolder folder;
   write_test_file(folder.path() / "f", "");
   const auto file = MappedFile::open(folder.path() / "f");

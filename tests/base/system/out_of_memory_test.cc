@@ -16,10 +16,10 @@ namespace {
 }
 [[noreturn]] void fail() { throw 1; }
 
-// No caller catches what `how` throws.
+// No caller catches the exception of `how`.
 void end_by(void (*how)()) noexcept { how(); }
 
-TEST(OutOfMemoryTest, ARequestThatRunsOutOfItIsRefused) {
+TEST(OutOfMemoryTest, ARequestThatRunsOutOfMemoryIsRefused) {
   const absl::Status status = within_memory([]() -> absl::Status { throw std::bad_alloc(); });
   EXPECT_EQ(status.code(), absl::StatusCode::kUnavailable);
   EXPECT_NE(message_of(status).find("no memory"), std::string::npos) << status;
@@ -28,12 +28,12 @@ TEST(OutOfMemoryTest, ARequestThatRunsOutOfItIsRefused) {
             absl::StatusCode::kNotFound);
 }
 
-TEST(OutOfMemoryDeathTest, AProcessThatEndsForWantOfItSaysSoInOneLine) {
+TEST(OutOfMemoryDeathTest, AProcessThatRunsOutOfMemoryEndsWithOneLine) {
   explain_ends_of_memory();
   EXPECT_EXIT(end_by(run_out), testing::ExitedWithCode(2), "^lockstep: out of memory: [^\n]*\n$");
   EXPECT_EXIT(end_by(fail_to_start_a_thread), testing::ExitedWithCode(2),
               "^lockstep: a thread cannot be started: [^\n]*\n$");
-  EXPECT_DEATH(end_by(fail), "") << "a fault of ours aborts as ever";
+  EXPECT_DEATH(end_by(fail), "") << "our own bug still aborts";
 }
 
 }  // namespace

@@ -15,8 +15,8 @@ namespace {
 
 namespace fs = std::filesystem;
 
-// A machine of two nodes of two cores of two threads, counted as Linux mostly does: first all first
-// threads, 0-3, then all second ones, 4-7.
+// A machine with two nodes of two cores of two threads, numbered as Linux usually does: all first
+// threads are 0-3, all second threads 4-7.
 class TopologyTest : public testing::Test {
  protected:
   TopologyTest() {
@@ -51,14 +51,14 @@ TEST_F(TopologyTest, ProcessorsAreOrderedByNodeAndCore) {
   EXPECT_EQ(nodes_of(all()), (std::vector<int>{0, 1}));
 }
 
-TEST_F(TopologyTest, AWorkerHasANodeToItselfAndWholeCoresFirst) {
+TEST_F(TopologyTest, AWorkerGetsItsOwnNodeAndWholeCoresFirst) {
   EXPECT_EQ(processors_of_worker(all(), 2, 2, 0), (std::vector<int>{0, 1}));
   EXPECT_EQ(processors_of_worker(all(), 2, 2, 1), (std::vector<int>{2, 3}));
   EXPECT_EQ(processors_of_worker(all(), 2, 3, 1), (std::vector<int>{2, 3, 6}));
   EXPECT_EQ(processors_of_worker(all(), 4, 1, 3), (std::vector<int>{3}));
 }
 
-TEST_F(TopologyTest, WorkersShareNoProcessorAndTooManyThreadsHaveNone) {
+TEST_F(TopologyTest, WorkersShareNoProcessorAndTooManyThreadsGetNone) {
   for (int workers = 1; workers <= 8; ++workers) {
     std::set<int> taken;
     for (int worker = 0; worker < workers; ++worker) {
@@ -71,7 +71,7 @@ TEST_F(TopologyTest, WorkersShareNoProcessorAndTooManyThreadsHaveNone) {
   }
 }
 
-TEST_F(TopologyTest, WhatTheSystemDoesNotTellIsOneNodeOfCoresOfOneThread) {
+TEST_F(TopologyTest, AnUnknownTopologyIsOneNodeOfSingleThreadCores) {
   for (const Processor& processor :
        locate_processors({3, 5}, (root_.path() / "nothing").string())) {
     EXPECT_EQ(processor.node, 0);
@@ -82,7 +82,7 @@ TEST_F(TopologyTest, WhatTheSystemDoesNotTellIsOneNodeOfCoresOfOneThread) {
   EXPECT_EQ(huge_pages((root_.path() / "nothing").string()), "");
 }
 
-TEST_F(TopologyTest, ReadsCachesAndHugePages) {
+TEST_F(TopologyTest, CachesAndHugePagesAreRead) {
   write("sys/devices/system/cpu/cpu0/cache/index2/level", "2");
   write("sys/devices/system/cpu/cpu0/cache/index2/size", "512K");
   write("sys/devices/system/cpu/cpu0/cache/index3/level", "3");
@@ -93,7 +93,7 @@ TEST_F(TopologyTest, ReadsCachesAndHugePages) {
   EXPECT_EQ(huge_pages(root_.path().string()), "madvise");
 }
 
-TEST(ProcessorListTest, ReadsWhatItWrites) {
+TEST(ProcessorListTest, AListIsReadAsItIsWritten) {
   EXPECT_EQ(parse_processors("0"), std::vector<int>{0});
   EXPECT_EQ(parse_processors("8,0-2"), (std::vector<int>{0, 1, 2, 8}));
   EXPECT_EQ(processors_text({0, 1, 2, 8, 10, 11}), "0-2,8,10-11");
@@ -103,7 +103,7 @@ TEST(ProcessorListTest, ReadsWhatItWrites) {
   }
 }
 
-TEST(BindTest, AThreadStaysWhereItIsBound) {
+TEST(BindTest, AThreadStaysOnItsProcessor) {
   const std::vector<int> usable = thread_processors();
   ASSERT_FALSE(usable.empty());
   std::thread([&] {

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Where a GPU's libraries are looked for.
+// The places where a GPU's libraries are searched for.
 #include "base/system/vendor_library.h"
 
 #include <gmock/gmock.h>
@@ -21,7 +21,7 @@ constexpr VendorLibrary kLibrary = {.file = "liblockstep-none.so.7",
                                     .package_folders = kFolders,
                                     .variable = "LOCKSTEP_TEST_LIBRARY"};
 
-// The environment as it was, at the end.
+// Restores the environment at the end.
 class Variable {
  public:
   Variable(const char* name, const std::string& value) : name_(name) {
@@ -41,7 +41,7 @@ std::string add_file(const std::string& path) {
   return path;
 }
 
-TEST(VendorLibraryTest, PythonsPackagesAreLookedIntoTheActiveEnvironmentsFirst) {
+TEST(VendorLibraryTest, PythonPackagesAreSearchedAndTheActiveEnvironmentIsFirst) {
   const TempFolder folder;
   const std::string packages = "/lib/python3.11/site-packages/", file = "/liblockstep-none.so.7";
   const std::string active = folder.path().string() + "/venv",
@@ -55,7 +55,7 @@ TEST(VendorLibraryTest, PythonsPackagesAreLookedIntoTheActiveEnvironmentsFirst) 
   EXPECT_THAT(places_of(kLibrary), ::testing::ElementsAre(old, on_path));
 }
 
-TEST(VendorLibraryTest, WhatIsNowhereIsOneLineThatNamesTheFile) {
+TEST(VendorLibraryTest, AMissingLibraryIsOneLineThatNamesTheFile) {
   const TempFolder folder;
   const Variable venv("VIRTUAL_ENV", folder.path().string());
   add_file(folder.path().string() +
@@ -67,7 +67,7 @@ TEST(VendorLibraryTest, WhatIsNowhereIsOneLineThatNamesTheFile) {
   EXPECT_FALSE(opened.switched_off);
 }
 
-TEST(VendorLibraryTest, TheEnvironmentNamesAnotherFileOrSwitchesItOff) {
+TEST(VendorLibraryTest, TheEnvironmentNamesAnotherFileOrDisablesTheLibrary) {
   {
     const Variable named("LOCKSTEP_TEST_LIBRARY", "libc.so.6");
     const OpenedLibrary opened = open_library(kLibrary);

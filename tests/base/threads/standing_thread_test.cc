@@ -8,7 +8,7 @@
 namespace lockstep {
 namespace {
 
-TEST(StandingThreadTest, TasksRunInOrderAndAllBeforeItsEnd) {
+TEST(StandingThreadTest, TasksRunInOrderAndTheEndWaitsForAll) {
   std::vector<int> ran;
   {
     StandingThread thread;

@@ -16,11 +16,11 @@ namespace {
 
 class ThreadPoolTest : public testing::TestWithParam<int> {};
 
-TEST_P(ThreadPoolTest, EveryIndexRunsOnceOnAThreadThatExists) {
+TEST_P(ThreadPoolTest, EveryIndexRunsOnceOnAThreadOfThePool) {
   ThreadPool pool(GetParam());
   EXPECT_EQ(pool.threads(), GetParam());
   for (const int64_t count : {0, 1, 2, 3, 7, 64, 1000}) {
-    std::vector<int> runs(static_cast<size_t>(count), 0);  // Each index is one thread's: no lock.
+    std::vector<int> runs(static_cast<size_t>(count), 0);  // One thread runs each index: no lock.
     std::atomic<int> bad_threads = 0;
     for_each(pool, count, [&](int64_t i, int thread) {
       ++runs[static_cast<size_t>(i)];
@@ -43,7 +43,7 @@ TEST_P(ThreadPoolTest, ManySmallLoopsSeeEachOthersResults) {
   }
 }
 
-TEST_P(ThreadPoolTest, WakesAfterALongPause) {
+TEST_P(ThreadPoolTest, ThePoolWakesAfterALongPause) {
   ThreadPool pool(GetParam());
   for (int loop = 0; loop < 20; ++loop) {
     std::atomic<int> runs = 0;
@@ -53,13 +53,13 @@ TEST_P(ThreadPoolTest, WakesAfterALongPause) {
   }
 }
 
-TEST_P(ThreadPoolTest, SleepsAndSpinsInterleave) {
+TEST_P(ThreadPoolTest, SleepingAndSpinningAlternate) {
   ThreadPool pool(GetParam());
   for (int loop = 0; loop < 300; ++loop) {
     std::atomic<int64_t> total = 0;
     for_each(pool, 100, [&](int64_t i) { total += i; });
     ASSERT_EQ(total, 4950);
-    // Around the time after which helpers stop spinning.
+    // Pauses are around the time after which helpers stop spinning.
     std::this_thread::sleep_for(std::chrono::microseconds(loop % 70));
   }
 }
@@ -67,7 +67,7 @@ TEST_P(ThreadPoolTest, SleepsAndSpinsInterleave) {
 INSTANTIATE_TEST_SUITE_P(Threads, ThreadPoolTest, testing::Values(1, 2, 3, 8),
                          [](const auto& info) { return "Threads" + std::to_string(info.param); });
 
-TEST(ThreadPoolLifeTest, StartsAndStopsWithoutWork) {
+TEST(ThreadPoolLifeTest, APoolStartsAndStopsWithoutWork) {
   for (int i = 0; i < 50; ++i) ThreadPool pool(4);
 }
 
@@ -81,11 +81,11 @@ TEST(ThreadPoolLifeTest, AThreadKeepsItsNumberWithinALoop) {
       EXPECT_EQ(id, std::this_thread::get_id());
     });
   }
-  // The others may have been so quick that nothing was left for the caller.
+  // The others may have been so fast that no index was left for the caller.
   EXPECT_TRUE(ids[0] == std::thread::id() || ids[0] == std::this_thread::get_id());
 }
 
-TEST(ThreadPoolLifeTest, ThreadsAreBoundToTheirProcessorsAndTheCallerIsFreeAgain) {
+TEST(ThreadPoolLifeTest, ThreadsAreBoundToTheirProcessorsAndTheCallerIsReleased) {
   const std::vector<int> usable = thread_processors();
   const int threads = static_cast<int>(usable.size());
   {
@@ -94,7 +94,7 @@ TEST(ThreadPoolLifeTest, ThreadsAreBoundToTheirProcessorsAndTheCallerIsFreeAgain
     for_each(pool, threads, [&](int64_t, int thread) {
       EXPECT_EQ(thread_processors(), std::vector<int>{usable[static_cast<size_t>(thread)]});
       ++begun;
-      while (begun < threads) std::this_thread::yield();  // One index a thread.
+      while (begun < threads) std::this_thread::yield();  // One index per thread.
     });
   }
   EXPECT_EQ(thread_processors(), usable);

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// What the system is told of a connection: that it keeps little, and finds a client that is gone.
+// A connection's socket options, so that the system buffers little and finds a client that is gone,
+// and its reads and writes.
 #include "base/tls/channel.h"
 
 #include <gtest/gtest.h>
@@ -18,7 +19,7 @@ int option(int descriptor, int level, int name) {
   return value;
 }
 
-TEST(ChannelTest, AHalfOpenConnectionIsFoundWithin15Seconds) {
+TEST(ChannelTest, AHalfOpenConnectionIsDetectedWithin15Seconds) {
   const int descriptor = socket(AF_INET, SOCK_STREAM, 0);
   set_socket_options(descriptor);
   EXPECT_EQ(option(descriptor, SOL_SOCKET, SO_KEEPALIVE), 1);
@@ -30,7 +31,7 @@ TEST(ChannelTest, AHalfOpenConnectionIsFoundWithin15Seconds) {
   close(descriptor);
 }
 
-TEST(ChannelTest, NothingToReadIsNoEndAndAClosedPeerIs) {
+TEST(ChannelTest, AnIdlePeerIsNotTheEndButAClosedPeerIs) {
   int ends[2];
   ASSERT_EQ(socketpair(AF_UNIX, SOCK_STREAM | SOCK_NONBLOCK, 0, ends), 0);
   Channel channel(ends[0], nullptr);
@@ -43,7 +44,7 @@ TEST(ChannelTest, NothingToReadIsNoEndAndAClosedPeerIs) {
   shutdown(ends[1], SHUT_WR);
   EXPECT_EQ(channel.read(bytes, sizeof bytes).outcome, Channel::Outcome::kEnd);
   close(ends[1]);
-  EXPECT_EQ(channel.write(piece).outcome, Channel::Outcome::kFailed);  // And no SIGPIPE.
+  EXPECT_EQ(channel.write(piece).outcome, Channel::Outcome::kFailed);  // Without a SIGPIPE.
   close(ends[0]);
 }
 

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// What goes over a data connection with TLS: all bytes in their order however they are cut, and
-// nothing of whoever has no certificate of the cluster.
+// Data connections with TLS: all bytes arrive in order however they are cut, and none are taken
+// from a peer without a certificate of the cluster.
 #include "base/tls/data_tls.h"
 
 #include <gmock/gmock.h>
@@ -32,7 +32,7 @@ std::pair<FileDescriptor, FileDescriptor> sockets() {
   int ends[2] = {-1, -1};
   EXPECT_EQ(socketpair(AF_UNIX, SOCK_STREAM | SOCK_NONBLOCK | SOCK_CLOEXEC, 0, ends), 0);
   for (const int end : ends) {
-    const int bytes = 4096;  // Small: records are cut anywhere.
+    const int bytes = 4096;  // Small, so that records are cut anywhere.
     setsockopt(end, SOL_SOCKET, SO_SNDBUF, &bytes, sizeof(bytes));
   }
   return {FileDescriptor(ends[0]), FileDescriptor(ends[1])};
@@ -45,7 +45,7 @@ std::string random_bytes(size_t size, uint64_t seed) {
   return bytes;
 }
 
-// One end: what it still has to send, what it has to get, and how large its pieces are.
+// One end: the bytes that it still has to send and receive, and the size of its pieces.
 struct End {
   std::unique_ptr<DataChannel> channel;
   std::string out;
@@ -57,7 +57,7 @@ struct End {
 
   bool done() const { return !status.ok() || (sent == out.size() && in.size() == wanted); }
 
-  // Parts of random sizes, which begin with the same bytes as long as none of them is gone.
+  // Parts of random sizes. They are the same again as long as no byte has been sent.
   std::vector<iovec> parts(char* bytes, size_t size) const {
     std::minstd_rand random(kSeed + sent);
     std::vector<iovec> parts;
@@ -73,7 +73,7 @@ struct End {
   bool move() {
     bool moved = false;
     if (sent < out.size()) {
-      const std::string copy = out.substr(sent, piece);  // Its memory moves between tries.
+      const std::string copy = out.substr(sent, piece);  // Its address differs between attempts.
       const auto bytes = channel->send(parts(const_cast<char*>(copy.data()), copy.size()));
       if (!bytes.ok()) return fail(bytes.status());
       sent += *bytes;
@@ -95,7 +95,7 @@ struct End {
   }
 };
 
-// Until both are done: where neither moves, poll() has to say when one can.
+// Runs until both are done. If neither can move, poll() must report when one can.
 void pump(End& first, End& second) {
   while (!first.done() || !second.done()) {
     bool moved = false;
@@ -109,7 +109,7 @@ void pump(End& first, End& second) {
                                                        end->in.size() < end->wanted)});
     }
     if (polled.empty()) return;
-    ASSERT_GT(poll(polled.data(), polled.size(), 60'000), 0) << "both wait for ever";
+    ASSERT_GT(poll(polled.data(), polled.size(), 60'000), 0) << "both ends wait forever";
   }
 }
 
@@ -127,7 +127,7 @@ class DataTlsTest : public ::testing::Test {
     return ends;
   }
 
-  // A byte both ways; what each side found.
+  // Sends a byte both ways and returns each side's result.
   static std::array<absl::Status, 2> greet(DataTls& listening, DataTls& dialling) {
     auto [first, second] = ends(listening, dialling);
     for (End* end : {&first, &second}) {
@@ -141,7 +141,7 @@ class DataTlsTest : public ::testing::Test {
   const Authority authority_;
 };
 
-TEST_F(DataTlsTest, EveryByteArrivesBothWaysAtOnceHoweverItIsCut) {
+TEST_F(DataTlsTest, EveryByteArrivesBothWaysAtOnceForAnyPieces) {
   for (const int64_t records_per_key : {int64_t{3}, DataTls::kRecordsPerKey}) {
     const auto tls = load_tls(files("one"), records_per_key);
     const auto other = load_tls(files("other"), records_per_key);
@@ -157,7 +157,7 @@ TEST_F(DataTlsTest, EveryByteArrivesBothWaysAtOnceHoweverItIsCut) {
   }
 }
 
-TEST_F(DataTlsTest, ManyBytesAreReadOneByOne) {
+TEST_F(DataTlsTest, ManyBytesCanBeReadOneByOne) {
   const auto tls = load_tls(files("one"));
   auto [first, second] = ends(*tls, *tls);
   first.out = random_bytes(20'000, 3);
@@ -167,7 +167,7 @@ TEST_F(DataTlsTest, ManyBytesAreReadOneByOne) {
   EXPECT_TRUE(second.in == first.out) << first.status << second.status;
 }
 
-TEST_F(DataTlsTest, APeerThatIsGoneInMidRecordIsSeenAfterWhatCame) {
+TEST_F(DataTlsTest, APeerLostInMidRecordIsReportedAfterTheReceivedBytes) {
   const auto tls = load_tls(files("one"));
   auto [first, second] = ends(*tls, *tls);
   first.out = "!";
@@ -182,14 +182,14 @@ TEST_F(DataTlsTest, APeerThatIsGoneInMidRecordIsSeenAfterWhatCame) {
   while (second.move()) {
   }
   EXPECT_EQ(second.in, first.out.substr(0, second.in.size()));
-  EXPECT_GE(second.in.size(), first.sent);  // And no record of which a part is missing.
+  EXPECT_GE(second.in.size(), first.sent);  // All complete records arrived.
   EXPECT_TRUE(absl::IsUnavailable(second.status)) << second.status;
   EXPECT_THAT(message_of(second.status),
               AnyOf("it closed its connection", "Connection reset by peer"));
-  EXPECT_EQ(second.channel->receive({}).status(), second.status);  // It stays so.
+  EXPECT_EQ(second.channel->receive({}).status(), second.status);  // The error stays.
 }
 
-TEST_F(DataTlsTest, ACertificateThatDoesNotCountIsRefusedByEitherSide) {
+TEST_F(DataTlsTest, AnUntrustedCertificateIsRefusedByEitherSide) {
   const Authority others;
   const auto good = load_tls(files("good"));
   const auto late = load_tls(files("late", -1));
@@ -198,7 +198,7 @@ TEST_F(DataTlsTest, ACertificateThatDoesNotCountIsRefusedByEitherSide) {
   const struct {
     DataTls& listening;
     DataTls& dialling;
-    int finds;  // 0: who listens, 1: who dials.
+    int finds;  // The side that refuses: 0 listens, 1 dials.
     const char* what;
   } cases[] = {
       {*good, *late, 0, "TLS: its certificate is not valid: certificate has expired"},
@@ -217,14 +217,14 @@ TEST_F(DataTlsTest, ACertificateThatDoesNotCountIsRefusedByEitherSide) {
   for (const absl::Status& status : greet(*good, *good)) EXPECT_TRUE(status.ok()) << status;
 }
 
-TEST_F(DataTlsTest, ACertificateForOneUseServesOnEitherSide) {
+TEST_F(DataTlsTest, ACertificateForOneUseWorksOnEitherSide) {
   for (const char* uses : {"serverAuth", "clientAuth"}) {
     const auto tls = load_tls(tls_files(authority_.sign("worker", 1, uses), authority_));
     for (const absl::Status& status : greet(*tls, *tls)) EXPECT_TRUE(status.ok()) << status;
   }
 }
 
-TEST_F(DataTlsTest, WhatIsNotTlsIsRefused) {
+TEST_F(DataTlsTest, APeerThatDoesNotSpeakTlsIsRefused) {
   const auto tls = load_tls(files("one"));
   auto [own, other] = sockets();
   const auto channel = open_channel(*tls, std::move(own), DataTls::Side::kListens);
@@ -236,7 +236,7 @@ TEST_F(DataTlsTest, WhatIsNotTlsIsRefused) {
   EXPECT_THAT(message_of(received.status()), StartsWith("TLS: "));
 }
 
-TEST_F(DataTlsTest, FilesAreReadWhenTheyHaveChangedAndOnlyIfTheyFit) {
+TEST_F(DataTlsTest, ChangedFilesAreReadAndUsedOnlyIfTheyMatch) {
   const Authority others;
   const Authority::Identity identity = authority_.sign("first");
   const auto changing = load_tls(tls_files(identity, authority_));
@@ -247,14 +247,14 @@ TEST_F(DataTlsTest, FilesAreReadWhenTheyHaveChangedAndOnlyIfTheyFit) {
   };
   EXPECT_TRUE(works());
   std::ofstream(identity.key) << "no key";
-  EXPECT_TRUE(works());  // With the last good ones.
+  EXPECT_TRUE(works());  // The last good files are used.
   replace(identity, others.sign("stranger"));
   EXPECT_FALSE(works());
   replace(identity, authority_.sign("second"));
   EXPECT_TRUE(works());
 }
 
-TEST_F(DataTlsTest, FilesThatDoNotFitAreNamedAtTheStart) {
+TEST_F(DataTlsTest, FilesThatDoNotMatchAreNamedAtTheStart) {
   const TlsFiles mixed{.cert = authority_.sign("one").cert,
                        .key = authority_.sign("another").key,
                        .ca = authority_.path()};

@@ -26,7 +26,7 @@ using testing::kSpoilers;
 using testing::Spoiler;
 using Looks = LastGoodTls::Looks;
 
-// What is logged goes here, as long as this lives.
+// Catches the log while this object lives.
 class CaughtLog {
  public:
   CaughtLog() : before_(spdlog::default_logger()) {
@@ -34,7 +34,7 @@ class CaughtLog {
         "caught", std::make_shared<spdlog::sinks::ostream_sink_mt>(text_)));
   }
   ~CaughtLog() { spdlog::set_default_logger(before_); }
-  // Since the last call. The caller knows that nobody logs meanwhile.
+  // The text since the last call. The caller makes sure that no thread logs meanwhile.
   std::string take() { return std::exchange(text_, std::ostringstream()).str(); }
 
  private:
@@ -57,7 +57,7 @@ class LastGoodTlsTest : public ::testing::Test {
   const TlsFiles files_ = {identity_.cert, identity_.key, authority_.path()};
 };
 
-TEST_F(LastGoodTlsTest, WhateverHappensToAFileTheLastGoodOnesStayWithOneLine) {
+TEST_F(LastGoodTlsTest, ABrokenFileKeepsTheLastGoodOnesAndLogsOneLine) {
   const auto tls = load(Looks::kWhenAsked);
   const std::shared_ptr<const GoodTls> good = tls->get();
   CaughtLog log;
@@ -73,11 +73,11 @@ TEST_F(LastGoodTlsTest, WhateverHappensToAFileTheLastGoodOnesStayWithOneLine) {
                   ::testing::HasSubstr("; the last good certificate is still used for the test"));
     }
   }
-  EXPECT_EQ(tls->get()->bytes, good->bytes);  // All as before.
+  EXPECT_EQ(tls->get()->bytes, good->bytes);  // Nothing has changed.
   EXPECT_EQ(log.take(), "");
 }
 
-TEST_F(LastGoodTlsTest, AGoodChangeIsTakenAndWhatWasGivenStaysValid) {
+TEST_F(LastGoodTlsTest, AGoodChangeIsUsedAndEarlierContextsStayValid) {
   const auto tls = load(Looks::kWhenAsked);
   const std::shared_ptr<const GoodTls> before = tls->get();
   EXPECT_EQ(tls->get(), before);
@@ -89,17 +89,17 @@ TEST_F(LastGoodTlsTest, AGoodChangeIsTakenAndWhatWasGivenStaysValid) {
   EXPECT_EQ(tls->get(), after);
 }
 
-TEST_F(LastGoodTlsTest, HalfOfAChangeIsNoneAndItsOtherHalfCompletesIt) {
+TEST_F(LastGoodTlsTest, HalfAChangeIsIgnoredUntilTheOtherHalfArrives) {
   const auto tls = load(Looks::kWhenAsked);
   const std::shared_ptr<const GoodTls> before = tls->get();
   const Authority::Identity renewed = authority_.sign("renewed");
-  replace({identity_.cert, renewed.key}, renewed);  // The key stays the old one.
+  replace({identity_.cert, renewed.key}, renewed);  // The old key stays.
   EXPECT_EQ(tls->get(), before);
   replace(identity_, renewed);
   EXPECT_NE(tls->get(), before);
 }
 
-TEST_F(LastGoodTlsTest, EachContextIsPreparedBeforeItIsGiven) {
+TEST_F(LastGoodTlsTest, EachContextIsPreparedBeforeItIsReturned) {
   static int prepared;
   prepared = 0;
   const auto tls = load(Looks::kWhenAsked, [](ssl_ctx_st*) { ++prepared; });
@@ -109,14 +109,14 @@ TEST_F(LastGoodTlsTest, EachContextIsPreparedBeforeItIsGiven) {
   EXPECT_EQ(prepared, 2);
 }
 
-TEST_F(LastGoodTlsTest, AThreadLooksWhereAskingMustNotWait) {
+TEST_F(LastGoodTlsTest, AThreadPollsTheFilesIfGetMustNotWait) {
   const auto tls = load(Looks::kEverySecond);
   const std::shared_ptr<const GoodTls> before = tls->get();
   replace(identity_, others_.sign("renewed"));
   EXPECT_TRUE(becomes_true([&] { return tls->get() != before; }));
 }
 
-TEST_F(LastGoodTlsTest, ThereIsNoneWhereTheFirstFilesCannotBeUsed) {
+TEST_F(LastGoodTlsTest, LoadingFailsIfTheFirstFilesAreUnusable) {
   for (const Spoiler& spoiler : kSpoilers) {
     const testing::SpoiledFile spoiled(files_.key, spoiler);
     const absl::Status status = LastGoodTls::load(files_, {.user = "the test"}).status();
@@ -124,8 +124,8 @@ TEST_F(LastGoodTlsTest, ThereIsNoneWhereTheFirstFilesCannotBeUsed) {
   }
 }
 
-// Two changes of one size within the clock's tick: their times are the same.
-TEST_F(LastGoodTlsTest, AChangeThatTheFilesTimesDoNotShowIsSeen) {
+// Simulates two changes of one size within the clock's tick: their times are equal.
+TEST_F(LastGoodTlsTest, AChangeWithoutANewFileTimeIsDetected) {
   const auto tls = load(Looks::kWhenAsked);
   const auto time = std::filesystem::last_write_time(files_.ca);
   const std::shared_ptr<const GoodTls> before = tls->get();

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// What is said of certificates and keys that cannot be used, and what is made of the others.
+// The errors for certificates and keys that cannot be used, and how usable ones are read.
 #include "base/tls/tls.h"
 
 #include <gmock/gmock.h>
@@ -48,7 +48,7 @@ class TlsFilesTest : public ::testing::Test {
   std::string cert_error(const std::string& path) const { return error({path, own_.key}); }
   std::string key_error(const std::string& path) const { return error({own_.cert, path}); }
 
-  // The key of own_, as other programs write it with a passphrase.
+  // The key of own_, encrypted as other programs write it with a passphrase.
   std::string encrypted_key(const std::string& name, bool traditional) const {
     const std::unique_ptr<FILE, decltype(&std::fclose)> from(std::fopen(own_.key.c_str(), "r"),
                                                              std::fclose);
@@ -68,7 +68,7 @@ class TlsFilesTest : public ::testing::Test {
   const Authority::Identity own_ = authority_.sign("own");
 };
 
-TEST_F(TlsFilesTest, AFileThatCannotBeReadIsNamedWithTheSystemsReason) {
+TEST_F(TlsFilesTest, AnUnreadableFileIsNamedWithTheSystemsReason) {
   const std::string none = (folder_.path() / "none.pem").string();
   const std::string reason = none + ": cannot be opened for reading: No such file or directory";
   EXPECT_EQ(cert_error(none), "TLS certificate " + reason);
@@ -79,10 +79,10 @@ TEST_F(TlsFilesTest, AFileThatCannotBeReadIsNamedWithTheSystemsReason) {
             "TLS certificate " + folder + ": must be a regular file, found a folder");
 }
 
-TEST_F(TlsFilesTest, AFileWithoutPemOfItsKindIsToldWhatIsWanted) {
-  const std::string wants_cert = ": must be PEM (-----BEGIN CERTIFICATE-----), found none";
-  const std::string wants_key = ": must be PEM (-----BEGIN PRIVATE KEY-----), found none";
-  // The last one is whole, but for gRPC it would be nothing.
+TEST_F(TlsFilesTest, AFileWithoutTheRightPemIsNamedWithTheKindItNeeds) {
+  const std::string wants_cert = ": want PEM (-----BEGIN CERTIFICATE-----), found none";
+  const std::string wants_key = ": want PEM (-----BEGIN PRIVATE KEY-----), found none";
+  // The last one contains whole PEM, but gRPC would find none, because it begins with a zero byte.
   for (const std::string& bytes :
        {std::string(), std::string("hello\n"), std::string("\x30\x82\x01\x0a\x02\x82", 6),
         std::string(1, '\0') + "\n" + content_of(own_.cert) + content_of(own_.key)}) {
@@ -95,7 +95,7 @@ TEST_F(TlsFilesTest, AFileWithoutPemOfItsKindIsToldWhatIsWanted) {
   EXPECT_EQ(key_error(own_.cert), "TLS key " + own_.cert + wants_key);
 }
 
-TEST_F(TlsFilesTest, AFileThatIsCutOffIsNamed) {
+TEST_F(TlsFilesTest, ATruncatedFileIsNamed) {
   for (const double part : {0.3, 0.5, 0.9, 0.98}) {
     const auto cut = [&](const std::string& path) {
       const std::string whole = content_of(path);
@@ -104,13 +104,13 @@ TEST_F(TlsFilesTest, AFileThatIsCutOffIsNamed) {
     EXPECT_THAT(cert_error(cut(own_.cert)), StartsWith("TLS certificate "));
     EXPECT_THAT(key_error(cut(own_.key)), HasSubstr("its PEM is cut off, broken or of"));
   }
-  // In a chain it is the second one that is broken, not missing.
+  // The second certificate of a chain is broken, not missing.
   const std::string chain = content_of(own_.cert) + content_of(authority_.path());
   EXPECT_THAT(cert_error(write("chain", chain.substr(0, chain.size() - 40))),
               HasSubstr("its PEM is cut off or broken: "));
 }
 
-TEST_F(TlsFilesTest, AKeyBehindAPassphraseIsRefusedAsThat) {
+TEST_F(TlsFilesTest, AKeyWithAPassphraseIsRefusedAsEncrypted) {
   for (const bool traditional : {false, true}) {
     const std::string path = encrypted_key("secret.key", traditional);
     EXPECT_EQ(key_error(path),
@@ -118,7 +118,7 @@ TEST_F(TlsFilesTest, AKeyBehindAPassphraseIsRefusedAsThat) {
   }
 }
 
-TEST_F(TlsFilesTest, AKeyOfAnotherCertificateIsSaidToBeThat) {
+TEST_F(TlsFilesTest, AKeyOfAnotherCertificateIsRefusedByName) {
   const std::unique_ptr<EVP_PKEY, decltype(&EVP_PKEY_free)> rsa(EVP_RSA_gen(2048), EVP_PKEY_free);
   const std::string of_another_kind = (folder_.path() / "rsa.key").string();
   {
@@ -131,7 +131,7 @@ TEST_F(TlsFilesTest, AKeyOfAnotherCertificateIsSaidToBeThat) {
   }
 }
 
-TEST_F(TlsFilesTest, AChainAndSeveralAuthoritiesAreTakenWhole) {
+TEST_F(TlsFilesTest, ChainsAndSeveralAuthoritiesAreReadWhole) {
   const Authority second;
   const TlsFiles files = {
       .cert = write("chain.pem", content_of(own_.cert) + content_of(authority_.path())),
@@ -148,7 +148,7 @@ TEST_F(TlsFilesTest, AChainAndSeveralAuthoritiesAreTakenWhole) {
             SSL_VERIFY_PEER | SSL_VERIFY_FAIL_IF_NO_PEER_CERT);
 }
 
-TEST_F(TlsFilesTest, OneFileMayHoldCertificateAndKey) {
+TEST_F(TlsFilesTest, OneFileMayHoldTheCertificateAndTheKey) {
   const std::string both = write("both.pem", content_of(own_.cert) + content_of(own_.key));
   EXPECT_TRUE(use({both, both}).ok()) << use({both, both}).status();
 }

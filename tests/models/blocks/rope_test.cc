@@ -36,13 +36,13 @@ absl::StatusOr<RopeConfig> parse(const std::string& text) {
 
 class RopeKindTest : public testing::TestWithParam<Reference> {};
 
-TEST_P(RopeKindTest, HasTheFrequenciesOfTheReference) {
+TEST_P(RopeKindTest, AKindHasTheFrequenciesOfTheReference) {
   const absl::StatusOr<RopeConfig> rope = parse(GetParam().config);
   ASSERT_TRUE(rope.ok()) << message_of(rope.status());
   const program::RopeTableAttrs& table = rope->rope.table;
   ASSERT_EQ(table.inv_freq_size(), static_cast<int>(GetParam().inv_freq.size()));
   for (int i = 0; i < table.inv_freq_size(); ++i) {
-    // The reference computes in float32: a few units of its last place.
+    // The reference computes in float32: a few units in the last place.
     EXPECT_NEAR(table.inv_freq(i), GetParam().inv_freq[i], 2e-6 * GetParam().inv_freq[i]) << i;
   }
   EXPECT_NEAR(table.factor(), GetParam().factor, 1e-6);
@@ -51,7 +51,7 @@ TEST_P(RopeKindTest, HasTheFrequenciesOfTheReference) {
 INSTANTIATE_TEST_SUITE_P(Kinds, RopeKindTest, testing::ValuesIn(kReferences),
                          [](const auto& info) { return std::string(info.param.name); });
 
-TEST(RopeTest, DynamicTurnsAPositionByTheFrequenciesOfItsOwnLength) {
+TEST(RopeTest, DynamicScalingUsesTheFrequenciesOfAPositionsOwnLength) {
   const absl::StatusOr<RopeConfig> rope = parse(
       R"({"max_position_embeddings": 4096,
           "rope_scaling": {"rope_type": "dynamic", "factor": 4}})");
@@ -75,7 +75,7 @@ TEST(RopeTest, DynamicTurnsAPositionByTheFrequenciesOfItsOwnLength) {
                             0.000251699792,
                             6.32455485e-05};
   for (int i = 0; i < 8; ++i) {
-    // 8191 radians of a float32 frequency are off by up to 5e-4.
+    // The angle of 8191 radians times a float32 frequency is off by up to 5e-4.
     EXPECT_NEAR(table.at(8191, i), std::cos(8191 * kAt8192[i]), 1e-3) << i;
     EXPECT_NEAR(table.at(8191, 8 + i), std::sin(8191 * kAt8192[i]), 1e-3) << i;
     const double plain = 4095 * rope->rope.table.inv_freq(i);

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// What config.json says of a mixture of experts.
+// The keys of config.json for a mixture of experts.
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
@@ -13,7 +13,7 @@ namespace {
 using ::testing::HasSubstr;
 using Layers = std::vector<bool>;
 
-// Four layers of the family.
+// A config with four layers of the family.
 std::string of_family(const std::string& name) {
   return Json{{"architectures", Json::array({name + "ForCausalLM"})},
               {"vocab_size", 320},
@@ -30,7 +30,7 @@ std::string of_family(const std::string& name) {
 const std::string kQwen3 = of_family("Qwen3Moe");
 const std::string kGlm4 = of_family("Glm4Moe");
 
-TEST(ConfigExpertsTest, AMissingKeyMeansWhatTheFamilyTakes) {
+TEST(ConfigExpertsTest, AMissingKeyHasTheFamilysDefault) {
   const Described mixtral = config_of(of_family("Mixtral"));
   EXPECT_EQ(mixtral.experts.count, 8);
   EXPECT_EQ(mixtral.experts.chosen, 2);
@@ -52,7 +52,7 @@ TEST(ConfigExpertsTest, AMissingKeyMeansWhatTheFamilyTakes) {
   EXPECT_EQ(config_of(of_family("Llama")).experts.count, 0);
 }
 
-TEST(ConfigExpertsTest, LayersAreDenseByNumberOrByType) {
+TEST(ConfigExpertsTest, DenseLayersAreGivenByNumberOrByType) {
   const auto layers = [](const char* patch) { return config_of(kGlm4, patch).has_router; };
   EXPECT_EQ(layers("{}"), (Layers{false, true, true, true}));
   EXPECT_EQ(layers(R"({"first_k_dense_replace": 3})"), (Layers{false, false, false, true}));
@@ -63,7 +63,7 @@ TEST(ConfigExpertsTest, LayersAreDenseByNumberOrByType) {
   }
 }
 
-TEST(ConfigExpertsTest, LayersAreDenseByStepAndByName) {
+TEST(ConfigExpertsTest, DenseLayersAreGivenByStepAndByName) {
   const auto layers = [](const char* patch) { return config_of(kQwen3, patch).has_router; };
   EXPECT_EQ(layers("{}"), Layers(4, true));
   EXPECT_EQ(layers(R"({"decoder_sparse_step": 2})"), (Layers{false, true, false, true}));
@@ -91,7 +91,7 @@ TEST(ConfigExpertsTest, GroupsSharedExpertsAndDenseLayersAreRead) {
   EXPECT_EQ(grouped.has_router, Layers(4, true));
 }
 
-TEST(ConfigExpertsTest, AKeyBelongsToTheFamiliesThatReadIt) {
+TEST(ConfigExpertsTest, AKeyIsKnownOnlyInFamiliesThatReadIt) {
   for (const auto& [family, key, value] : {std::tuple{"Mixtral", "mlp_only_layers", "[1]"},
                                            {"Mixtral", "decoder_sparse_step", "2"},
                                            {"Qwen3Moe", "shared_expert_intermediate_size", "8"},
@@ -106,7 +106,7 @@ struct Wrong {
   const char* says;
 };
 
-TEST(ConfigExpertsTest, WhatIsWrongIsNamed) {
+TEST(ConfigExpertsTest, AWrongKeyIsNamed) {
   for (const Wrong& wrong : {
            Wrong{R"({"num_experts": 0})", "num_experts: must be an integer from 1 to 1024, found"},
            Wrong{R"({"num_experts": 2000})", "num_experts: must be an integer from 1 to 1024"},
@@ -123,7 +123,7 @@ TEST(ConfigExpertsTest, WhatIsWrongIsNamed) {
   }
 }
 
-TEST(ConfigExpertsTest, GroupsThatCannotGiveTheExpertsAreNamed) {
+TEST(ConfigExpertsTest, GroupsWithTooFewExpertsAreNamed) {
   for (const Wrong& wrong : {
            Wrong{R"({"n_group": 3})", "n_group: must be groups of two or more of 128 experts each"},
            Wrong{R"({"n_group": 128})", "n_group: must be groups of two or more"},

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// The spellings that releases of transformers give one thing, and what --ignore-config reaches.
+// The spellings that releases of transformers use for one thing, and the keys that --ignore-config
+// reaches.
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
@@ -24,7 +25,7 @@ absl::StatusOr<ModelDescription> ignoring(const Json& json, const std::vector<st
   return describe_config(json.dump(), "{}", keys);
 }
 
-// The flags of a message, as a shell would read them.
+// The flags in a message, as a shell reads them.
 std::vector<std::string> flags_of(const std::string& message) {
   std::vector<std::string> keys;
   const std::string flag = "--ignore-config ";
@@ -50,14 +51,14 @@ TEST(ConfigNamesTest, TheNumberOfExpertsHasThreeNames) {
                  "num_local_experts: must be an integer from 1");
 }
 
-TEST(ConfigNamesTest, ALeadingUnderscoreIsAnotherSpelling) {
+TEST(ConfigNamesTest, ALeadingUnderscoreIsAcceptedAsAnotherSpelling) {
   const Described config = config_of(R"({"architectures": ["Cohere2ForCausalLM"], "vocab_size": 320,
       "hidden_size": 64, "intermediate_size": 96, "num_hidden_layers": 4, "num_attention_heads": 4,
       "sliding_window": 8, "_sliding_window_pattern": 2, "max_position_embeddings": 128})");
   EXPECT_EQ(config.windows, (std::vector<int64_t>{8, 0, 8, 0}));
 }
 
-TEST(ConfigNamesTest, AListByLayerSaysHowManyLayersThereAre) {
+TEST(ConfigNamesTest, AListByLayerGivesTheNumberOfLayers) {
   const Described config = config_of(R"({"architectures": ["NemotronHForCausalLM"],
       "vocab_size": 320, "hidden_size": 64, "intermediate_size": 96, "num_attention_heads": 4,
       "num_key_value_heads": 2, "head_dim": 16, "mamba_num_heads": 8, "mamba_head_dim": 16,
@@ -69,7 +70,7 @@ TEST(ConfigNamesTest, AListByLayerSaysHowManyLayersThereAre) {
   EXPECT_EQ(config.kinds, "M*-");
 }
 
-TEST(ConfigNamesTest, LayersOfAnIndexerSeeAllAsFarAsTheContextGoes) {
+TEST(ConfigNamesTest, LayersWithAnIndexerSeeTheWholeContext) {
   const std::string sparse = R"({"architectures": ["GlmMoeDsaForCausalLM"], "vocab_size": 320,
       "hidden_size": 64, "intermediate_size": 96, "moe_intermediate_size": 32,
       "n_routed_experts": 4, "num_experts_per_tok": 2, "num_hidden_layers": 2,
@@ -77,7 +78,7 @@ TEST(ConfigNamesTest, LayersOfAnIndexerSeeAllAsFarAsTheContextGoes) {
       "v_head_dim": 16, "qk_rope_head_dim": 8, "head_dim": 24, "first_k_dense_replace": 1,
       "max_position_embeddings": 4096, "index_topk": 64, "index_n_heads": 2, "index_head_dim": 8,
       "index_topk_freq": 4, "indexer_rope_interleave": true, "moe_router_dtype": "float32"})";
-  EXPECT_EQ(config_of(sparse).head_dim, 8);  // That of the columns that turn, whatever head_dim is.
+  EXPECT_EQ(config_of(sparse).head_dim, 8);  // The width of the rotated columns, for any head_dim.
   EXPECT_EQ(config_of(sparse).context, 64);
   for (const char* type : {"indexed_attention", "deepseek_sparse_attention"}) {
     Json json = Json::parse(sparse);
@@ -93,7 +94,7 @@ TEST(ConfigNamesTest, LayersOfAnIndexerSeeAllAsFarAsTheContextGoes) {
                  "num_experts and n_routed_experts are both there");
 }
 
-TEST(ConfigNamesTest, FactorsOfOtherProgramsAreLeftAsTransformersLeavesThem) {
+TEST(ConfigNamesTest, FactorsOfOtherProgramsAreIgnoredAsInTransformers) {
   const std::string yarn = R"({"rope_scaling": {"rope_type": "yarn", "factor": 4.0,
       "original_max_position_embeddings": 32}})";
   const std::string other = R"({"rope_scaling": {"rope_type": "yarn", "factor": 4.0,
@@ -103,20 +104,20 @@ TEST(ConfigNamesTest, FactorsOfOtherProgramsAreLeftAsTransformersLeavesThem) {
   EXPECT_EQ(config.rope.SerializeAsString(), config_of(kMoe, yarn).rope.SerializeAsString());
 }
 
-TEST(ConfigNamesTest, BothFormsOfRotaryScalingMaySayTheSame) {
+TEST(ConfigNamesTest, BothFormsOfRotaryScalingMayAgree) {
   const std::string both = R"({"rope_scaling": {"rope_type": "linear", "factor": 2.0},
       "rope_parameters": {"rope_type": "linear", "factor": 2.0}})";
   EXPECT_TRUE(describe_config(kMoe, both).ok());
 }
 
-TEST(ConfigNamesTest, NamesOfOneActivationAreOneFormula) {
+TEST(ConfigNamesTest, AllNamesOfAnActivationMeanOneFormula) {
   for (const char* name : {"gelu_fast", "gelu_new", "gelu_pytorch_tanh", "gelu_accurate"}) {
     EXPECT_EQ(config_of(kMoe, fmt::format(R"({{"hidden_act": "{}"}})", name)).activation,
               Function::kGeluTanh);
   }
 }
 
-TEST(ConfigNamesTest, AllUnknownKeysAreOneMessageWhoseFlagsWork) {
+TEST(ConfigNamesTest, OneMessageNamesAllUnknownKeysAndItsFlagsWork) {
   Json json = Json::parse(kVision);
   json["fusion_layers"] = 3;
   json["a.name.with.dots"] = 3;
@@ -135,7 +136,7 @@ TEST(ConfigNamesTest, AllUnknownKeysAreOneMessageWhoseFlagsWork) {
   EXPECT_TRUE(ignoring(json, {"a.name.with.dots", "fusion_layers", "other.cap", "qk_shift"}).ok());
 }
 
-TEST(ConfigNamesTest, UnknownKeysOfRotaryScalingAreOneMessageToo) {
+TEST(ConfigNamesTest, OneMessageNamesAllUnknownKeysOfRotaryScaling) {
   Json json = Json::parse(kVision);
   json["text_config"]["rope_parameters"] = {{"rope_type", "default"}, {"shift", 1}, {"tilt", 2}};
   const absl::StatusOr<ModelDescription> model = ignoring(json, {});
@@ -145,7 +146,7 @@ TEST(ConfigNamesTest, UnknownKeysOfRotaryScalingAreOneMessageToo) {
   EXPECT_TRUE(ignoring(json, flags).ok());
 }
 
-TEST(ConfigNamesTest, TheFlagOfARopeByKindOfLayerReachesItsKey) {
+TEST(ConfigNamesTest, TheFlagForARopeByKindOfLayerReachesItsKey) {
   Json text = {{"model_type", "gemma3_text"}, {"vocab_size", 320},       {"hidden_size", 64},
                {"intermediate_size", 96},     {"num_hidden_layers", 2},  {"head_dim", 16},
                {"num_attention_heads", 4},    {"num_key_value_heads", 2}};
@@ -164,14 +165,14 @@ TEST(ConfigNamesTest, TheFlagOfARopeByKindOfLayerReachesItsKey) {
   }
 }
 
-TEST(ConfigNamesTest, AMessageOfAThousandKeysIsCut) {
+TEST(ConfigNamesTest, AMessageWithAThousandKeysIsShortened) {
   Json json = Json::parse(kMoe);
   for (int i = 0; i < 1000; ++i) json[fmt::format("unheard_{}", i)] = i + 1;
   const absl::StatusOr<ModelDescription> model = ignoring(json, {});
   EXPECT_THAT(message_of(model.status()), HasSubstr(" and 968 more: unknown here"));
 }
 
-TEST(ConfigNamesTest, AnIgnoredKeyNeverLeavesASizeToADefault) {
+TEST(ConfigNamesTest, IgnoringAKeyNeverGivesASizeItsDefault) {
   Json json = Json::parse(kMoe);
   json.erase("num_experts");
   for (const char* spelling : {"num_moe_experts", "number_of_experts", "n_experts"}) {
@@ -197,11 +198,11 @@ TEST(ConfigNamesTest, AnIgnoredKeyNeverLeavesASizeToADefault) {
 
 struct Ignored {
   const char* config;
-  const char* size;  // Missing.
+  const char* size;  // The missing key.
   std::vector<const char*> spellings;
 };
 
-TEST(ConfigNamesTest, ASizeMayBeSpelledInManyWords) {
+TEST(ConfigNamesTest, ASizeMayHaveManyNames) {
   constexpr char kLlama[] = R"({"architectures": ["LlamaForCausalLM"], "vocab_size": 320,
       "hidden_size": 64, "intermediate_size": 96, "num_hidden_layers": 2, "num_attention_heads": 4,
       "num_key_value_heads": 2, "max_position_embeddings": 128})";
@@ -226,12 +227,12 @@ TEST(ConfigNamesTest, ASizeMayBeSpelledInManyWords) {
   }
 }
 
-TEST(ConfigNamesTest, AnIgnoredKeyOfAnotherMeaningMayGo) {
+TEST(ConfigNamesTest, AKeyWithAnotherMeaningMayBeIgnored) {
   Json json = Json::parse(kMoe);
   json.erase("num_key_value_heads");
   json.erase("head_dim");
   json["n_heads"] = 4;
-  EXPECT_TRUE(ignoring(json, {"n_heads"}).ok());  // num_attention_heads is there.
+  EXPECT_TRUE(ignoring(json, {"n_heads"}).ok());  // num_attention_heads is given.
   Json vision = Json::parse(kVision);
   vision["text_config"].erase("head_dim");
   vision["vision_config"] = {{"head_dim", 72}};
@@ -251,7 +252,7 @@ TEST(ConfigNamesTest, AnUnknownArchitectureNamesTheNearest) {
   EXPECT_THAT(message_of(model.status()), HasSubstr("docs/models.md"));
 }
 
-TEST(ConfigNamesTest, ParametersAreCountedOnceEach) {
+TEST(ConfigNamesTest, EachParameterIsCountedOnce) {
   const auto count = [](const char* patch) {
     return summarize(describe_config(kMoe, patch)->graph).parameters;
   };

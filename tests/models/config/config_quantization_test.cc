@@ -18,7 +18,7 @@ constexpr char kLlama[] = R"({
   "intermediate_size": 124, "num_hidden_layers": 2, "num_attention_heads": 8,
   "max_position_embeddings": 256})";
 
-TEST(ConfigQuantizationTest, EachMethodIsNamedWithTheWayOut) {
+TEST(ConfigQuantizationTest, EachMethodIsNamedWithASolution) {
   for (const char* method : {"fp8", "fbgemm_fp8", "modelopt", "compressed-tensors", "mxfp4", "awq",
                              "gptq", "bitsandbytes", "torchao", "exl3"}) {
     Json json = Json::parse(kLlama);
@@ -32,7 +32,7 @@ TEST(ConfigQuantizationTest, EachMethodIsNamedWithTheWayOut) {
   }
 }
 
-TEST(ConfigQuantizationTest, AMethodThatNobodyKnowsIsShown) {
+TEST(ConfigQuantizationTest, AnUnknownMethodIsShown) {
   expect_refused(kLlama, R"({"quantization_config": {"quant_method": "newest"}})",
                  "quantization_config: the weights are stored by a string (\"newest\"), which is");
   expect_refused(kLlama, R"({"quantization_config": {"bits": 4}})", "are stored by an object");
@@ -40,17 +40,17 @@ TEST(ConfigQuantizationTest, AMethodThatNobodyKnowsIsShown) {
                  "by the method \"modelopt\"");
 }
 
-TEST(ConfigQuantizationTest, AnOlderNameOfTheKeyIsTheSame) {
+TEST(ConfigQuantizationTest, AnOlderNameOfTheKeyIsRead) {
   expect_refused(kLlama, R"({"compression_config": {"quant_method": "compressed-tensors"}})",
                  "compression_config: the weights are stored by the method \"compressed-tensors\"");
 }
 
-TEST(ConfigQuantizationTest, ItIsSaidBeforeUnknownKeys) {
+TEST(ConfigQuantizationTest, QuantizationIsReportedBeforeUnknownKeys) {
   expect_refused(kLlama, R"({"quantization_config": {"quant_method": "fp8"}, "unknown_key": 3})",
                  "by the method \"fp8\"");
 }
 
-TEST(ConfigQuantizationTest, AFileBesideConfigJsonIsSeen) {
+TEST(ConfigQuantizationTest, AFileNextToConfigJsonIsRead) {
   const TempFolder folder;
   std::ofstream(folder.path() / "config.json") << kLlama;
   const auto describe = [&](const char* file) {
@@ -61,7 +61,7 @@ TEST(ConfigQuantizationTest, AFileBesideConfigJsonIsSeen) {
                  "hf_quant_config.json: the weights are stored by the method \"modelopt\"");
   expect_refused(describe("{}"), "hf_quant_config.json: ");
   expect_refused(describe("{"), "hf_quant_config.json: not valid JSON");
-  // Keys and values alone are small in it.
+  // In this file only keys and values are quantized.
   EXPECT_TRUE(
       describe(R"({"quantization": {"quant_algo": null, "kv_cache_quant_algo": "FP8"}})").ok());
 }

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// config.json: defaults by family, both forms, and every way to be wrong: one line that names the
-// key.
+// config.json: defaults by family, both forms, and every possible error, which is one line that
+// names the key.
 #include <gtest/gtest.h>
 
 #include <ostream>
@@ -19,7 +19,7 @@ constexpr char kLlama[] = R"({
 struct Wrong {
   const char* name;
   const char* patch;
-  const char* says;  // In the message.
+  const char* says;  // Expected in the message.
 };
 void PrintTo(const Wrong& wrong, std::ostream* out) { *out << wrong.name; }
 
@@ -120,7 +120,7 @@ constexpr Wrong kWrong[] = {
 
 class WrongConfigTest : public testing::TestWithParam<Wrong> {};
 
-TEST_P(WrongConfigTest, IsOneLineThatNamesFileAndKey) {
+TEST_P(WrongConfigTest, AnErrorIsOneLineThatNamesTheFileAndTheKey) {
   const absl::StatusOr<ModelDescription> model = describe_config(kLlama, GetParam().patch);
   ASSERT_FALSE(model.ok());
   EXPECT_EQ(model.status().code(), absl::StatusCode::kInvalidArgument);
@@ -156,7 +156,7 @@ TEST(ConfigTest, AMissingFolderNamesTheFile) {
   EXPECT_NE(message_of(model.status()).find("/nonexistent/model/config.json"), std::string::npos);
 }
 
-TEST(ConfigTest, IgnoredKeysDecideNothing) {
+TEST(ConfigTest, IgnoredKeysChangeNothing) {
   EXPECT_TRUE(describe_config(kLlama, R"({"logits_soft_cap": 30.0})", {"logits_soft_cap"}).ok());
   EXPECT_TRUE(describe_config(kLlama,
                               R"({"rope_scaling": {"rope_type": "default", "beta_fast": 2}})",
@@ -167,7 +167,7 @@ TEST(ConfigTest, IgnoredKeysDecideNothing) {
   EXPECT_EQ(message_of(model.status()), "--ignore-config no_such_key: the config has no such key");
 }
 
-TEST(ConfigTest, KeysThatAreNullOrFalseOrHarmlessPass) {
+TEST(ConfigTest, NullFalseAndHarmlessKeysAreAccepted) {
   EXPECT_TRUE(describe_config(kLlama, R"({"use_parallel_residual": false, "pretraining_tp": 2,
                                   "initializer_range": 0.02, "transformers_version": "5"})")
                   .ok());
@@ -206,7 +206,7 @@ TEST(ConfigTest, BothSpellingsOfBaichuan7BAreOneFamily) {
   }
 }
 
-TEST(ConfigTest, InternLmHasBiasesUnlessItSaysOtherwise) {
+TEST(ConfigTest, InternLmHasBiasesByDefault) {
   const std::string family = R"({"architectures": ["InternLMForCausalLM"])";
   const Described silent =
       config_of(kLlama, family + R"(, "rotary": {"type": "dynamic", "base": 10000}})");
@@ -216,7 +216,7 @@ TEST(ConfigTest, InternLmHasBiasesUnlessItSaysOtherwise) {
   EXPECT_FALSE(without.qkv_bias || without.output_bias);
 }
 
-TEST(ConfigTest, Phi3TurnsAPartOfEachHeadAndSeesAllUnlessItSaysOtherwise) {
+TEST(ConfigTest, Phi3RotatesWholeHeadsAndHasNoWindowByDefault) {
   const std::string family = R"({"architectures": ["Phi3ForCausalLM"])";
   const Described silent = config_of(kLlama, family + "}");
   EXPECT_EQ(silent.rotary.rotary_dim(), 8);
@@ -231,7 +231,7 @@ TEST(ConfigTest, Phi3TurnsAPartOfEachHeadAndSeesAllUnlessItSaysOtherwise) {
   EXPECT_EQ(part.windows, std::vector<int64_t>(4, 9));
 }
 
-TEST(ConfigTest, LayersOfSmolLm3WithoutRopeAreThoseThatMayHaveAWindow) {
+TEST(ConfigTest, OnlySmolLm3LayersWithoutRopeMayHaveAWindow) {
   const std::string family = R"({"architectures": ["SmolLM3ForCausalLM"])";
   const Described silent = config_of(kLlama, family + "}");
   EXPECT_EQ(silent.turns, (std::vector<bool>{true, true, true, false}));
@@ -245,7 +245,7 @@ TEST(ConfigTest, LayersOfSmolLm3WithoutRopeAreThoseThatMayHaveAWindow) {
   EXPECT_EQ(windows.windows, (std::vector<int64_t>{0, 9, 0, 9}));
 }
 
-// What the user passes over must not turn a refusal into wrong numbers.
+// Ignoring a key must not turn a refusal into wrong numbers.
 TEST(ConfigTest, WindowsFollowTheFamily) {
   const std::string qwen = R"({"architectures": ["Qwen2ForCausalLM"], "sliding_window": 32, )";
   using Windows = std::vector<int64_t>;
@@ -277,7 +277,7 @@ TEST(ConfigTest, WindowsFollowTheFamily) {
   EXPECT_EQ(described(*mistral).windows, Windows(4, 0));
 }
 
-TEST(ConfigTest, Gemma3CapsLogitsAndNoScores) {
+TEST(ConfigTest, Gemma3CapsLogitsButNotScores) {
   const std::string caps = R"("attn_logit_softcapping": 5, "final_logit_softcapping": 7})";
   const Described second = config_of(kLlama, R"({"architectures": ["Gemma2ForCausalLM"], )" + caps);
   EXPECT_EQ(second.attention_cap, 5);
@@ -304,7 +304,7 @@ TEST(ConfigTest, Gpt2MayDivideScoresByTheLayersNumber) {
             (std::vector<float>{same[0], same[0] / 2, same[0] / 3}));
 }
 
-TEST(ConfigTest, BothFormsMeanTheSame) {
+TEST(ConfigTest, BothFormsOfAKeyMeanTheSame) {
   const Described old_form = config_of(kLlama, R"({"rope_theta": 5e5, "torch_dtype": "bfloat16",
       "rope_scaling": {"type": "linear", "factor": 4}})");
   const Described new_form = config_of(kLlama, R"({"dtype": "bfloat16", "rope_parameters":
@@ -314,7 +314,7 @@ TEST(ConfigTest, BothFormsMeanTheSame) {
   EXPECT_EQ(old_form.rope.SerializeAsString(), new_form.rope.SerializeAsString());
 }
 
-TEST(ConfigTest, MaxContextMayShrinkAndGrowsAsFarAsTheRotaryScalingReaches) {
+TEST(ConfigTest, MaxContextMayShrinkAndGrowUpToTheRotaryScalingsLimit) {
   EXPECT_EQ(describe_config(kLlama, "{}", {}, 100)->config.context, 100);
   EXPECT_FALSE(describe_config(kLlama, "{}", {}, 257).ok());
   EXPECT_FALSE(describe_config(kLlama, "{}", {}, -1).ok());

@@ -18,7 +18,7 @@ absl::StatusOr<GenerationConfig> read(const std::string& text) {
   return read_generation_config(folder.path());
 }
 
-TEST(GenerationConfigTest, FieldsThatAreNotThereAreUnset) {
+TEST(GenerationConfigTest, MissingFieldsAreUnset) {
   for (const char* text : {"{}", R"({"temperature": null, "transformers_version": "5"})"}) {
     const absl::StatusOr<GenerationConfig> config = read(text);
     ASSERT_TRUE(config.ok());
@@ -45,7 +45,7 @@ TEST(GenerationConfigTest, FieldsAreRead) {
   EXPECT_EQ(config->eos_token_ids, (std::vector<int64_t>{2, 3}));
 }
 
-TEST(GenerationConfigTest, SamplingDefaultsGoOverIt) {
+TEST(GenerationConfigTest, SamplingDefaultsOverrideIt) {
   auto config = read(R"({"temperature": 0.5, "top_k": 20, "presence_penalty": 1.5})");
   ASSERT_TRUE(config.ok());
   EXPECT_EQ(config->presence_penalty, 1.5f);
@@ -63,7 +63,7 @@ TEST(GenerationConfigTest, SamplingDefaultsGoOverIt) {
   }
 }
 
-TEST(GenerationConfigTest, NotToSampleIsTemperatureZero) {
+TEST(GenerationConfigTest, NoSamplingMeansTemperatureZero) {
   EXPECT_EQ(*read(R"({"do_sample": false, "temperature": 0.6})")->temperature, 0);
   EXPECT_EQ(*read(R"({"do_sample": false})")->temperature, 0);
 }

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Which keys of a config.json decide nothing, and that no rule takes one that changes the maths.
+// Keys of a config.json that have no effect; no rule accepts a key that changes the maths.
 #include "models/config/key_rules.h"
 
 #include <gmock/gmock.h>
@@ -29,7 +29,7 @@ bool reads(const std::string& family, const std::string& key) {
   return false;
 }
 
-// The same of another family.
+// The same for another family.
 absl::StatusOr<ModelDescription> of_family(const std::string& name, const std::string& key,
                                            const Json& value) {
   Json json = Json::parse(kLlama);
@@ -52,7 +52,7 @@ struct Member {
   const char* value;
 };
 
-TEST(KeyRulesTest, WhatDecidesNothingPassesInEveryFamily) {
+TEST(KeyRulesTest, KeysWithoutAnEffectAreAcceptedInEveryFamily) {
   for (const auto& [key, value] : {
            Member{"_from_model_config", "true"},
            Member{"_num_labels", "2"},
@@ -93,7 +93,7 @@ TEST(KeyRulesTest, WhatDecidesNothingPassesInEveryFamily) {
   }
 }
 
-TEST(KeyRulesTest, AValueThatSaysAnotherModelIsRefusedByName) {
+TEST(KeyRulesTest, AValueThatMeansAnotherModelIsRefusedByName) {
   for (const auto& [key, value] : {
            Member{"is_causal", "false"},
            Member{"use_causal_mask", "false"},
@@ -113,7 +113,7 @@ TEST(KeyRulesTest, AValueThatSaysAnotherModelIsRefusedByName) {
   }
 }
 
-TEST(KeyRulesTest, AFalseWithoutWhichAModelIsAnotherIsUnknown) {
+TEST(KeyRulesTest, AFalseThatChangesTheModelIsUnknown) {
   for (const char* key :
        {"use_rope", "rotary", "use_rotary_embeddings", "do_layer_norm_before",
         "layer_norm_elementwise_affine", "use_gated_mlp", "norm_first", "rope", "use_rmsnorm",
@@ -124,8 +124,8 @@ TEST(KeyRulesTest, AFalseWithoutWhichAModelIsAnotherIsUnknown) {
   }
 }
 
-// Biases and parallel halves are read of every config, where a family has them by default, too.
-TEST(KeyRulesTest, AFalseThatWouldTakeAPartAwayIsRefused) {
+// Biases and parallel halves are read in every config, also in families that have them by default.
+TEST(KeyRulesTest, AFalseThatWouldRemoveAPartIsRefused) {
   for (const auto& [family, key] : {std::pair{"GPTNeoXForCausalLM", "mlp_bias"},
                                     {"Qwen2ForCausalLM", "use_qkv_bias"},
                                     {"GPT2LMHeadModel", "attention_bias"},
@@ -137,7 +137,7 @@ TEST(KeyRulesTest, AFalseThatWouldTakeAPartAwayIsRefused) {
   }
 }
 
-TEST(KeyRulesTest, NumbersAboveZeroAreCountsThatMayMatter) {
+TEST(KeyRulesTest, NumbersAboveZeroMayMatterAndAreUnknown) {
   for (const auto& [key, value] :
        {Member{"n_special", "3"}, Member{"num_memory_tokens", "1"},
         Member{"shared_expert_intermediate_size", "512"}, Member{"mlp_only_layers", "[0]"},
@@ -150,7 +150,7 @@ TEST(KeyRulesTest, NumbersAboveZeroAreCountsThatMayMatter) {
   }
 }
 
-TEST(KeyRulesTest, WhatIsDoneAnywayDependsOnTheFamily) {
+TEST(KeyRulesTest, TheFamilyDecidesWhichValuesAreHarmless) {
   const auto harmless = [](const char* family, const char* key, const Json& value) {
     return of_family(family, key, value).ok();
   };
@@ -173,8 +173,8 @@ TEST(KeyRulesTest, WhatIsDoneAnywayDependsOnTheFamily) {
   EXPECT_FALSE(harmless("MixtralForCausalLM", "norm_topk_prob", false));
 }
 
-// These are read by name alone: they decide nothing in any family.
-TEST(KeyRulesTest, NoRuleTakesAKeyThatSomeFamilyReads) {
+// These are read only by name: they have no effect in any family.
+TEST(KeyRulesTest, NoRuleAcceptsAKeyThatAFamilyReads) {
   const std::set<std::string> harmless = {"model_max_length",
                                           "bos_token_id",
                                           "eos_token_id",

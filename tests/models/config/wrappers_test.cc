@@ -43,7 +43,7 @@ std::string error_of(const Json& config) {
   return model.ok() ? "" : message_of(model.status());
 }
 
-TEST(WrappersTest, AMissingSizeOfGemma3IsThatOfTheReference) {
+TEST(WrappersTest, AMissingSizeOfGemma3HasTheReferencesDefault) {
   const absl::StatusOr<ModelDescription> model = describe(Json::parse(kGemma));
   ASSERT_TRUE(model.ok()) << model.status();
   const Described config = described(*model);
@@ -67,15 +67,15 @@ TEST(WrappersTest, TensorsOfTheTextPartHaveItsPrefix) {
   EXPECT_EQ(model->graph.parameters().back().name, "language_model.lm_head.weight");
 }
 
-TEST(WrappersTest, WhatTheOuterObjectSaysOfWeightsWins) {
+TEST(WrappersTest, TheOuterObjectDecidesTheTypeOfWeights) {
   Json config = Json::parse(kMistral);
   config["text_config"]["torch_dtype"] = "float32";
   config["torch_dtype"] = "bfloat16";
   EXPECT_EQ(describe(config)->config.dtype, DType::kBF16);
 }
 
-// Releases of transformers write a default of the outer one.
-TEST(WrappersTest, AHeadIsTiedWhereNeitherObjectSaysOtherwise) {
+// Releases of transformers write a default of the outer key.
+TEST(WrappersTest, AHeadIsTiedIfNoObjectDeniesIt) {
   const auto tied = [](const Json& outer, const Json& inner) {
     Json config = Json::parse(kMistral);
     config["tie_word_embeddings"] = outer;
@@ -90,7 +90,7 @@ TEST(WrappersTest, AHeadIsTiedWhereNeitherObjectSaysOtherwise) {
   EXPECT_FALSE(tied(false, true));
 }
 
-TEST(WrappersTest, AModelTypeOfTheTextChoosesItsArchitecture) {
+TEST(WrappersTest, TheTextPartsModelTypeChoosesItsArchitecture) {
   Json config = Json::parse(kMistral);
   config["text_config"]["model_type"] = "ministral3";
   EXPECT_EQ(describe(config)->config.architecture, "Ministral3ForCausalLM");
@@ -100,7 +100,7 @@ TEST(WrappersTest, AModelTypeOfTheTextChoosesItsArchitecture) {
                         "Mistral3ForConditionalGeneration; docs/models.md lists what is"));
 }
 
-TEST(WrappersTest, NothingIsIgnoredInSilence) {
+TEST(WrappersTest, NothingIsIgnoredSilently) {
   Json config = Json::parse(kMistral);
   config["fusion_layers"] = 3;
   EXPECT_THAT(error_of(config), HasSubstr("fusion_layers: unknown here"));
@@ -114,8 +114,8 @@ TEST(WrappersTest, NothingIsIgnoredInSilence) {
   EXPECT_THAT(error_of(config), HasSubstr("text_config: must be an object, found null"));
 }
 
-// Which of three positions turns which columns is nothing to text, where they are alike.
-TEST(WrappersTest, ThePositionsOfImagesAreLeftOutWhereTheTextPartHasItsOwnObject) {
+// For text all three positions are equal, so it does not matter which one rotates which columns.
+TEST(WrappersTest, ImagePositionsAreIgnoredIfTheTextPartHasItsOwnObject) {
   const Json sections = {
       {"mrope_interleaved", true}, {"mrope_section", {24, 20, 20}}, {"rope_type", "default"}};
   Json config = {{"architectures", {"Qwen3VLForConditionalGeneration"}},
@@ -146,7 +146,7 @@ TEST(WrappersTest, ThePositionsOfImagesAreLeftOutWhereTheTextPartHasItsOwnObject
   EXPECT_THAT(error_of(config), HasSubstr("rope_scaling.mrope_other: unknown"));
 }
 
-// A text part of one layer; `more` has what its kind needs besides.
+// A text part with one layer; `more` has the other keys that its kind needs.
 Json text_of(const char* model_type, Json more = Json::object()) {
   Json text = {{"model_type", model_type}, {"vocab_size", 512},
                {"hidden_size", 64},        {"intermediate_size", 96},
@@ -158,7 +158,7 @@ Json text_of(const char* model_type, Json more = Json::object()) {
 
 struct Wrapped {
   const char* wrapper;
-  const char* object;  // That has the text part.
+  const char* object;  // The object with the text part.
   Json text;
   Json beside;
   const char* architecture;
@@ -235,7 +235,7 @@ std::vector<Wrapped> wrapped_models() {
   };
 }
 
-TEST(WrappersTest, TheTextPartOfAModelThatSeesRuns) {
+TEST(WrappersTest, TheTextPartOfAVisionModelRuns) {
   for (const Wrapped& wrapped : wrapped_models()) {
     SCOPED_TRACE(wrapped.wrapper);
     Json config = wrapped.beside;
@@ -269,7 +269,8 @@ TEST(WrappersTest, ExpertsOfQwen3VlAreInStacksWithInputsFirst) {
   FAIL() << "no stack of experts";
 }
 
-// Qwen2-VL was published so: without an object for the text part, with rotary scaling of its own.
+// Qwen2-VL was published like this: without an object for the text part, with its own rotary
+// scaling.
 TEST(WrappersTest, AFlatConfigIsTheTextPart) {
   Json config = text_of("qwen2_vl");
   config["architectures"] = {"Qwen2VLForConditionalGeneration"};
@@ -290,7 +291,7 @@ TEST(WrappersTest, AFlatConfigIsTheTextPart) {
   EXPECT_THAT(error_of(config), HasSubstr("is_causal: false is not supported"));
 }
 
-TEST(WrappersTest, AFlatConfigOfQwen2VlLeavesSizesToItsClass) {
+TEST(WrappersTest, AFlatConfigOfQwen2VlHasTheDefaultSizesOfItsClass) {
   const absl::StatusOr<ModelDescription> model = describe(
       {{"architectures", {"Qwen2VLForConditionalGeneration"}}, {"model_type", "qwen2_vl"}});
   ASSERT_TRUE(model.ok()) << model.status();
@@ -302,7 +303,7 @@ TEST(WrappersTest, AFlatConfigOfQwen2VlLeavesSizesToItsClass) {
   EXPECT_EQ(model->config.vocab_size, 152064);
 }
 
-TEST(WrappersTest, AHeadDimThatTheClassDoesNotReadMustSayWhatItComputes) {
+TEST(WrappersTest, AHeadDimThatTheClassDoesNotReadMustHaveItsValue) {
   for (const char* type : {"glm4v_text", "qwen2_vl_text", "qwen2_5_vl_text"}) {
     const std::string name =
         type[0] == 'g' ? "Glm4vForConditionalGeneration" : "Qwen2VLForConditionalGeneration";
@@ -314,7 +315,7 @@ TEST(WrappersTest, AHeadDimThatTheClassDoesNotReadMustSayWhatItComputes) {
   }
 }
 
-TEST(WrappersTest, AFileOfLlavaLeavesSizesToItsTextModelsClass) {
+TEST(WrappersTest, ALlavaConfigHasTheDefaultSizesOfItsTextClass) {
   const absl::StatusOr<ModelDescription> model =
       describe({{"architectures", {"LlavaForConditionalGeneration"}},
                 {"text_config", {{"model_type", "llama"}, {"vocab_size", 32064}}},
@@ -325,7 +326,7 @@ TEST(WrappersTest, AFileOfLlavaLeavesSizesToItsTextModelsClass) {
   EXPECT_EQ(model->config.layers, 32);
 }
 
-TEST(WrappersTest, AFileOfLlavaOnevisionLeavesSizesToQwen2) {
+TEST(WrappersTest, ALlavaOnevisionConfigHasTheDefaultSizesOfQwen2) {
   const absl::StatusOr<ModelDescription> model =
       describe({{"architectures", {"LlavaOnevisionForConditionalGeneration"}},
                 {"text_config", {{"model_type", "qwen2"}, {"num_hidden_layers", 2}}}});
@@ -336,8 +337,8 @@ TEST(WrappersTest, AFileOfLlavaOnevisionLeavesSizesToQwen2) {
   EXPECT_EQ(model->config.context, 32768);
 }
 
-// Not even one that the text model's class would fill in.
-TEST(WrappersTest, AnIgnoredKeyNeverLeavesASizeToADefault) {
+// This includes sizes that the text model's class would fill in.
+TEST(WrappersTest, IgnoringAKeyNeverGivesASizeItsDefault) {
   for (const auto& [wrapper, type] : {std::pair{"LlavaForConditionalGeneration", "llama"},
                                       {"Mistral3ForConditionalGeneration", "mistral"}}) {
     const Json config = {
@@ -348,7 +349,7 @@ TEST(WrappersTest, AnIgnoredKeyNeverLeavesASizeToADefault) {
   }
 }
 
-TEST(WrappersTest, AMissingModelTypeIsThatOfTheWrapper) {
+TEST(WrappersTest, AMissingModelTypeIsTakenFromTheWrapper) {
   Json text = wrapped_models()[2].text;
   text.erase("model_type");
   const absl::StatusOr<ModelDescription> model =
@@ -361,7 +362,7 @@ TEST(WrappersTest, AMissingModelTypeIsThatOfTheWrapper) {
   }));
 }
 
-TEST(WrappersTest, BiasesOfGlmThatSeesAreThereUnlessItSaysOtherwise) {
+TEST(WrappersTest, GlmVisionModelsHaveBiasesByDefault) {
   Json config = {{"architectures", {"Glm4vForConditionalGeneration"}},
                  {"text_config", text_of("glm4v_text", {{"head_dim", 16}})}};
   EXPECT_TRUE(described(*describe(config)).qkv_bias);

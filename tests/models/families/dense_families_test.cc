@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Hunyuan's dense models and Nemotron: what holds where a key is missing, what is refused.
+// Hunyuan's dense models and Nemotron: the defaults of missing keys, and what is refused.
 #include <gtest/gtest.h>
 
 #include <cmath>
@@ -43,7 +43,7 @@ TEST(HunyuanTest, AFixedAlphaMultipliesTheBaseForEveryLength) {
   EXPECT_EQ(dynamic.rope.dynamic_length(), 2048);
 }
 
-TEST(HunyuanTest, WhatIsNotSupportedIsNamed) {
+TEST(HunyuanTest, UnsupportedKeysAreNamed) {
   const auto refused = [](const char* patch, const char* says) {
     SCOPED_TRACE(patch);
     expect_refused(kHunyuan, patch, says);
@@ -68,7 +68,7 @@ TEST(HunyuanTest, WhatIsNotSupportedIsNamed) {
   refused(R"({"sliding_window": 128})", "sliding_window: unknown here");
 }
 
-// Of any other family an alpha is no more known than before.
+// Other families still refuse an alpha.
 TEST(HunyuanTest, OnlyThisFamilyHasAnAlpha) {
   std::string llama = kHunyuan;
   llama.replace(llama.find("HunYuanDenseV1"), 14, "Llama");
@@ -93,7 +93,7 @@ TEST(NemotronTest, DefaultsAreThoseOfTheReference) {
   EXPECT_FLOAT_EQ(config_of(kNemotron, R"({"norm_eps": 1e-4})").norm_eps, 1e-4f);
 }
 
-TEST(NemotronTest, EveryNormIsStoredAsTheWOfOnePlusW) {
+TEST(NemotronTest, EveryNormWeightIsStoredWithoutTheAddedOne) {
   const absl::StatusOr<ModelDescription> model = describe_config(kNemotron);
   ASSERT_TRUE(model.ok()) << model.status();
   int norms = 0;
@@ -105,7 +105,7 @@ TEST(NemotronTest, EveryNormIsStoredAsTheWOfOnePlusW) {
   EXPECT_EQ(norms, 2 * 2 + 1);
 }
 
-TEST(NemotronTest, ThePartOfAHeadThatTurnsHasThreeNames) {
+TEST(NemotronTest, TheRotatedPartOfAHeadHasThreeNames) {
   for (const char* key : {"partial_rotary_factor", "rope_percent", "rope_percentage"}) {
     const std::string patch = std::string("{\"") + key + "\": 0.25}";
     EXPECT_EQ(config_of(kNemotron, patch).rotary.rotary_dim(), 6) << key;
@@ -113,14 +113,14 @@ TEST(NemotronTest, ThePartOfAHeadThatTurnsHasThreeNames) {
   const char* within =
       R"({"rope_parameters": {"rope_type": "default", "partial_rotary_factor": 1}})";
   EXPECT_EQ(config_of(kNemotron, within).rotary.rotary_dim(), 24);
-  // Where the part is said beside a kind that turns whole heads, it is that kind's part.
+  // If the part is given together with a kind that rotates whole heads, it is that kind's part.
   const Described beside =
       config_of(kNemotron, R"({"rope_parameters": {"rope_type": "proportional"}})");
   EXPECT_GT(beside.rope.inv_freq(5), 0);
   EXPECT_EQ(beside.rope.inv_freq(6), 0);
 }
 
-TEST(NemotronTest, WhatIsNotSupportedIsNamed) {
+TEST(NemotronTest, UnsupportedKeysAreNamed) {
   expect_refused(kNemotron, R"({"rope_percent": 0.5, "partial_rotary_factor": 0.25})",
                  "rope_percent and partial_rotary_factor are both there and differ");
   expect_refused(kNemotron, R"({"partial_rotary_factor": 0.3})",

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Families that name keys in their own way, or have several kinds of models under one architecture.
+// Families with their own names of keys, or with several kinds of models under one architecture.
 #include <gtest/gtest.h>
 
 #include <cmath>
@@ -18,7 +18,7 @@ std::string with(std::string config, const std::string& members) {
 constexpr char kFalcon[] = R"({"architectures": ["FalconForCausalLM"], "vocab_size": 320,
   "hidden_size": 64, "num_hidden_layers": 2, "num_attention_heads": 8})";
 
-TEST(FalconTest, OneNameHasModelsOfOneKvHeadOfGroupsAndOfAsManyAsHeads) {
+TEST(FalconTest, ModelsHaveOneKvHeadOrGroupsOrOnePerHead) {
   const Described small = config_of(kFalcon);
   EXPECT_EQ(small.kv_heads, 1);
   EXPECT_EQ(small.parallel_norms, 1);
@@ -65,7 +65,7 @@ constexpr char kChatGlm[] = R"({"architectures": ["ChatGLMModel"], "padded_vocab
   "kv_channels": 16, "multi_query_attention": true, "multi_query_group_num": 2,
   "seq_length": 256, "add_qkv_bias": true})";
 
-TEST(ChatGlmTest, KeysOfItsOwnAreRead) {
+TEST(ChatGlmTest, TheFamilysOwnKeysAreRead) {
   const Described config = config_of(kChatGlm);
   EXPECT_EQ(config.vocab_size, 320);
   EXPECT_EQ(config.kv_heads, 2);
@@ -86,7 +86,7 @@ TEST(ChatGlmTest, OtherBlocksAreRefused) {
   expect_refused(with(kChatGlm, R"("rope_ratio": 0)"), "rope_ratio: must be a number from");
 }
 
-// As ChatGLM-6B is published, but smaller.
+// A smaller ChatGLM-6B in its published form.
 constexpr char kChatGlm1[] = R"({"architectures": ["ChatGLMModel"], "bos_token_id": 314,
   "eos_token_id": 315, "gmask_token_id": 311, "hidden_size": 64, "inner_hidden_size": 192,
   "layernorm_epsilon": 1e-05, "mask_token_id": 310, "max_sequence_length": 256,
@@ -94,7 +94,7 @@ constexpr char kChatGlm1[] = R"({"architectures": ["ChatGLMModel"], "bos_token_i
   "position_encoding_2d": true, "pre_seq_len": null, "prefix_projection": false,
   "quantization_bit": 0, "torch_dtype": "float16", "use_cache": true, "vocab_size": 320})";
 
-TEST(ChatGlmTest, TheFirstGenerationIsToldByItsKeys) {
+TEST(ChatGlmTest, TheFirstGenerationIsRecognizedByItsKeys) {
   const absl::StatusOr<ModelDescription> model = describe_config(kChatGlm1);
   ASSERT_TRUE(model.ok()) << model.status();
   const Described config = described(*model);
@@ -121,7 +121,7 @@ TEST(ChatGlmTest, TheFirstGenerationIsToldByItsKeys) {
 constexpr char kGptJ[] = R"({"architectures": ["GPTJForCausalLM"], "vocab_size": 320,
   "n_embd": 64, "n_layer": 2, "n_head": 4, "n_positions": 128})";
 
-TEST(GptJTest, RotaryDimSaysHowManyColumnsTurn) {
+TEST(GptJTest, RotaryDimIsTheNumberOfRotatedColumns) {
   EXPECT_EQ(config_of(kGptJ).rotary.rotary_dim(), 16);
   const Described config = config_of(with(kGptJ, R"("rotary_dim": 6, "n_inner": null)"));
   EXPECT_EQ(config.rotary.rotary_dim(), 6);
@@ -132,7 +132,7 @@ TEST(GptJTest, RotaryDimSaysHowManyColumnsTurn) {
   expect_refused(with(kGptJ, R"("rotary_dim": 18)"), "rotary_dim: must be an integer from 1 to 16");
 }
 
-TEST(GptJTest, BlocksOfCodeGenWantAMultipleOfFourHeads) {
+TEST(GptJTest, BlocksOfCodeGenNeedAMultipleOfFourHeads) {
   std::string config = kGptJ;
   config.replace(config.find("GPTJ"), 4, "CodeGen");
   EXPECT_TRUE(describe_config(config).ok());
@@ -140,7 +140,7 @@ TEST(GptJTest, BlocksOfCodeGenWantAMultipleOfFourHeads) {
   expect_refused(config, "n_head: must be a multiple of 4, found 2");
 }
 
-TEST(GptNeoxTest, HalvesAreParallelUnlessTheConfigSaysOtherwise) {
+TEST(GptNeoxTest, HalvesAreParallelByDefault) {
   const std::string config = R"({"architectures": ["GPTNeoXForCausalLM"], "vocab_size": 320,
       "hidden_size": 64, "num_hidden_layers": 2, "num_attention_heads": 4,
       "intermediate_size": 256, "max_position_embeddings": 128})";
@@ -151,7 +151,7 @@ TEST(GptNeoxTest, HalvesAreParallelUnlessTheConfigSaysOtherwise) {
   EXPECT_FALSE(config_of(with(config, R"("attention_bias": false)")).output_bias);
 }
 
-TEST(StableLmTest, WhatIsNotSupportedIsNamed) {
+TEST(StableLmTest, UnsupportedKeysAreNamed) {
   const std::string config = R"({"architectures": ["StableLMEpochForCausalLM"], "vocab_size": 320,
       "hidden_size": 64, "num_hidden_layers": 2, "num_heads": 4, "intermediate_size": 256,
       "max_position_embeddings": 128, "norm_eps": 1e-5, "rope_pct": 0.5})";
@@ -165,7 +165,7 @@ constexpr char kStableLm[] = R"({"architectures": ["StableLmForCausalLM"], "voca
   "hidden_size": 64, "num_hidden_layers": 2, "num_attention_heads": 4, "intermediate_size": 256,
   "max_position_embeddings": 128})";
 
-TEST(StableLmTest, NormsOfHeadsAreThereWhereTheConfigSaysSo) {
+TEST(StableLmTest, HeadsHaveNormsIfTheConfigSaysSo) {
   EXPECT_FALSE(config_of(kStableLm).normed_q);
   const Described config = config_of(with(kStableLm, R"("qk_layernorm": true)"));
   EXPECT_TRUE(config.normed_q && config.q_norm.centred() && config.q_norm_by_head);
@@ -175,7 +175,7 @@ constexpr char kCohere2[] = R"({"architectures": ["Cohere2ForCausalLM"], "vocab_
   "hidden_size": 64, "num_hidden_layers": 5, "num_attention_heads": 4, "intermediate_size": 256,
   "max_position_embeddings": 128})";
 
-TEST(CohereTest, LayersWithoutAWindowTurnNothing) {
+TEST(CohereTest, LayersWithoutAWindowHaveNoRope) {
   const Described config = config_of(kCohere2);
   EXPECT_EQ(config.windows, (std::vector<int64_t>{4096, 4096, 4096, 0, 4096}));
   EXPECT_EQ(config.turns, (std::vector<bool>{true, true, true, false, true}));
@@ -185,7 +185,7 @@ TEST(CohereTest, LayersWithoutAWindowTurnNothing) {
             (std::vector<int64_t>{4096, 0, 4096, 0, 4096}));
 }
 
-TEST(CohereTest, WhatIsNotSupportedIsNamed) {
+TEST(CohereTest, UnsupportedKeysAreNamed) {
   expect_refused(with(kCohere2, R"("use_qk_norm": true)"), "use_qk_norm: unknown here");
   std::string first = kCohere2;
   first.replace(first.find("Cohere2"), 7, "Cohere");
@@ -196,7 +196,7 @@ TEST(CohereTest, WhatIsNotSupportedIsNamed) {
   expect_refused(with(kCohere2, R"("logit_scale": 0)"), "logit_scale: must be a number from");
 }
 
-TEST(Exaone4Test, APatternMayBeLetters) {
+TEST(Exaone4Test, APatternMayBeGivenInLetters) {
   const std::string config = R"({"architectures": ["Exaone4ForCausalLM"], "vocab_size": 320,
       "hidden_size": 64, "num_hidden_layers": 5, "num_attention_heads": 4,
       "num_key_value_heads": 2, "intermediate_size": 256, "max_position_embeddings": 128})";
@@ -213,7 +213,7 @@ TEST(Exaone4Test, APatternMayBeLetters) {
                  "sliding_window_pattern: must be");
 }
 
-TEST(Starcoder2Test, OneKeyIsForAllBiases) {
+TEST(Starcoder2Test, OneKeyCoversAllBiases) {
   const std::string config = R"({"architectures": ["Starcoder2ForCausalLM"], "vocab_size": 320,
       "hidden_size": 64, "num_hidden_layers": 2, "num_attention_heads": 4,
       "intermediate_size": 256, "max_position_embeddings": 128})";
@@ -227,7 +227,7 @@ TEST(Starcoder2Test, OneKeyIsForAllBiases) {
 constexpr char kBaichuan[] = R"({"architectures": ["BaichuanForCausalLM"], "vocab_size": 320,
   "hidden_size": 64, "num_hidden_layers": 2, "num_attention_heads": 4, "intermediate_size": 124})";
 
-TEST(BaichuanTest, WhichKindItIsShowsInSizesAndKeysThatNobodyCanLeaveOut) {
+TEST(BaichuanTest, TheKindIsRecognizedByRequiredSizesAndKeys) {
   const Described small = config_of(with(kBaichuan, R"("max_position_embeddings": 128)"));
   EXPECT_TRUE(small.slopes.empty() && small.turns[0] && !small.head_unit_rows);
   const Described large = config_of(with(kBaichuan, R"("model_max_length": 256)"));
@@ -246,17 +246,17 @@ constexpr char kMpt[] = R"({"architectures": ["MPTForCausalLM"], "vocab_size": 3
   "n_layers": 2, "n_heads": 6, "max_seq_len": 128, "attn_config": {"alibi": true, "clip_qkv": 6,
   "softmax_scale": 0.5}})";
 
-TEST(MptTest, KeysOfItsOwnAreRead) {
+TEST(MptTest, TheFamilysOwnKeysAreRead) {
   const Described config = config_of(kMpt);
   EXPECT_EQ(config.intermediate_size, 192);
   EXPECT_EQ(config.qkv_clamp, 6);
   EXPECT_EQ(config.attention_scale, 0.5f);
-  // Of eight slopes the second, fourth, sixth and eighth, then the first and third.
+  // The second, fourth, sixth and eighth of eight slopes, then the first and third.
   EXPECT_EQ(config.slopes,
             (std::vector<float>{0.25f, 0.0625f, 0.015625f, 0.00390625f, 0.5f, 0.125f}));
 }
 
-TEST(MptTest, WhatIsNotSupportedIsNamed) {
+TEST(MptTest, UnsupportedKeysAreNamed) {
   expect_refused(with(kMpt, R"("no_bias": false)"), "no_bias: false is not supported");
   std::string config = kMpt;
   config.replace(config.find("true"), 4, "false");
@@ -287,8 +287,8 @@ std::vector<int64_t> last_norm(const std::string& config) {
   return tensor_of("model.decoder.final_layer_norm.weight", config);
 }
 
-// OPT-350m is such a one.
-TEST(OptTest, NormsMayBeBehindTheBlocksAndEmbeddingsNarrower) {
+// OPT-350m is such a model.
+TEST(OptTest, NormsMayFollowTheBlocksAndEmbeddingsMayBeNarrower) {
   EXPECT_EQ(last_norm(kOpt), std::vector<int64_t>{64});
   const std::string behind =
       with(kOpt, R"("do_layer_norm_before": false, "word_embed_proj_dim": 32)");
@@ -296,7 +296,7 @@ TEST(OptTest, NormsMayBeBehindTheBlocksAndEmbeddingsNarrower) {
   EXPECT_EQ(config_of(behind).embedding_width, 32);
 }
 
-TEST(OptTest, WhatIsNotSupportedIsNamed) {
+TEST(OptTest, UnsupportedKeysAreNamed) {
   for (const char* key : {"layer_norm_elementwise_affine", "_remove_final_layer_norm"}) {
     const bool wrong = key[0] == '_';
     expect_refused(with(kOpt, fmt::format(R"("{}": {})", key, wrong)),
@@ -305,7 +305,7 @@ TEST(OptTest, WhatIsNotSupportedIsNamed) {
   EXPECT_FALSE(last_norm(with(kOpt, R"("_remove_final_layer_norm": false)")).empty());
 }
 
-TEST(BloomTest, AHalfMayAddToWhatItsNormGave) {
+TEST(BloomTest, AHalfMayAddToItsNormsResult) {
   const std::string bloom = R"({"architectures": ["BloomForCausalLM"], "vocab_size": 320,
       "hidden_size": 64, "n_layer": 2, "n_head": 4})";
   EXPECT_EQ(config_of(bloom).kept_norm, 0);
@@ -314,7 +314,7 @@ TEST(BloomTest, AHalfMayAddToWhatItsNormGave) {
   EXPECT_EQ(config_of(with(bloom, key + "true")).kept_norm, 1);
 }
 
-TEST(AlibiTest, SlopesBetweenPowersOfTwoComeFromTheNextOne) {
+TEST(AlibiTest, SlopesBetweenPowersOfTwoComeFromTheNextPower) {
   EXPECT_EQ(alibi_slopes(6),
             (std::vector<float>{0.25f, 0.0625f, 0.015625f, 0.00390625f, 0.5f, 0.125f}));
   EXPECT_EQ(alibi_slopes(1), std::vector<float>{0.00390625f});
@@ -325,7 +325,7 @@ constexpr char kOlmo[] = R"({"architectures": ["Olmo3ForCausalLM"], "vocab_size"
   "max_position_embeddings": 128, "sliding_window": 9, "rope_theta": 1000.0,
   "rope_scaling": {"rope_type": "linear", "factor": 4.0}})";
 
-TEST(OlmoTest, NormsAreOverAllHeadsAndLayersWithAWindowTurnUnscaled) {
+TEST(OlmoTest, NormsCoverAllHeadsAndLayersWithAWindowHaveUnscaledRope) {
   const Described config = config_of(kOlmo);
   EXPECT_TRUE(config.normed_q && config.q_norm.head_dim() == 0);
   EXPECT_EQ(config.windows, (std::vector<int64_t>{9, 9, 9, 0, 9}));
@@ -342,7 +342,7 @@ constexpr char kMiniMax[] = R"({"architectures": ["MiniMaxM2ForCausalLM"], "voca
   "hidden_size": 64, "num_hidden_layers": 2, "num_attention_heads": 8, "intermediate_size": 32,
   "max_position_embeddings": 128, "num_local_experts": 8, "num_experts_per_tok": 2})";
 
-TEST(MiniMaxTest, KeysOfPublishedFilesAreReadOrMayHaveOneValue) {
+TEST(MiniMaxTest, KeysOfPublishedFilesAreReadOrMustHaveOneValue) {
   const Described config = config_of(kMiniMax);
   EXPECT_EQ(config.head_dim, 128);
   EXPECT_EQ(config.rotary.rotary_dim(), 128);

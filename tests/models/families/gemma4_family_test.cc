@@ -1,6 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Gemma 4: its config.json in both forms, alone and within a wrapper, its graph, and what is
-// refused.
+// Gemma 4: its config.json in both forms, alone and in a wrapper, its graph, and what is refused.
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
@@ -15,7 +14,7 @@ namespace {
 
 using ::testing::HasSubstr;
 
-// With every second layer full, the last three sharing, and embeddings for each layer.
+// Every second layer is full, the last three share pages, and each layer has embeddings.
 constexpr char kSmall[] = R"({"architectures": ["Gemma4ForCausalLM"], "model_type": "gemma4_text",
   "attention_bias": false, "attention_k_eq_v": false, "dtype": "bfloat16",
   "enable_moe_block": false, "final_logit_softcapping": 30.0, "global_head_dim": 512,
@@ -33,7 +32,7 @@ constexpr char kSmall[] = R"({"architectures": ["Gemma4ForCausalLM"], "model_typ
     "sliding_attention", "full_attention", "sliding_attention", "full_attention",
     "sliding_attention"]})";
 
-// One with experts, values of what keys are made of, and one KV head in full layers.
+// A variant with experts, values made from keys, and one KV head in full layers.
 constexpr char kExperts[] = R"({"attention_k_eq_v": true, "enable_moe_block": true,
   "num_experts": 16, "top_k_experts": 4, "moe_intermediate_size": 24,
   "num_global_key_value_heads": 1, "num_kv_shared_layers": 0, "use_double_wide_mlp": false,
@@ -47,11 +46,11 @@ std::vector<program::AttentionAttrs> attentions(const Graph& graph) {
   return found;
 }
 
-TEST(Gemma4Test, LayersWithoutAWindowHaveHeadsAndAnglesOfTheirOwn) {
+TEST(Gemma4Test, LayersWithoutAWindowHaveTheirOwnHeadsAndAngles) {
   const Described config = config_of(kSmall);
   EXPECT_EQ(config.head_dim, 256);
   EXPECT_EQ(config.windows,
-            (std::vector<int64_t>{512, 0, 512, 0, 512, 0, 0}));  // The last: always.
+            (std::vector<int64_t>{512, 0, 512, 0, 512, 0, 0}));  // The last one is always full.
   EXPECT_FLOAT_EQ(config.attention_scale, 1);
   EXPECT_FLOAT_EQ(config.embedding_multiplier, std::sqrt(96.0f));
   EXPECT_EQ(config.window_rotary.rotary_dim(), 256);
@@ -59,13 +58,13 @@ TEST(Gemma4Test, LayersWithoutAWindowHaveHeadsAndAnglesOfTheirOwn) {
   const auto& frequencies = config.rope.inv_freq();
   ASSERT_EQ(frequencies.size(), 256);
   EXPECT_FLOAT_EQ(frequencies[63], std::pow(1e6f, -126.0f / 512));
-  EXPECT_EQ(frequencies[64], 0);  // A quarter of the pairs turn.
+  EXPECT_EQ(frequencies[64], 0);  // A quarter of the pairs is rotated.
   EXPECT_EQ(tensor_of("model.layers.3.mlp.up_proj.weight", kSmall)[0], 128);
   EXPECT_EQ(tensor_of("model.layers.4.mlp.up_proj.weight", kSmall)[0], 256);
   EXPECT_EQ(config.experts.count, 0);
 }
 
-TEST(Gemma4Test, SharingLayersReadThePagesOfTheLastOneOfTheirKind) {
+TEST(Gemma4Test, SharingLayersReadThePagesOfTheLastLayerOfTheirKind) {
   const absl::StatusOr<ModelDescription> model = describe_config(kSmall);
   ASSERT_TRUE(model.ok()) << model.status();
   const auto found = attentions(model->graph);
@@ -79,7 +78,7 @@ TEST(Gemma4Test, SharingLayersReadThePagesOfTheLastOneOfTheirKind) {
   }
 }
 
-TEST(Gemma4Test, ExpertsValuesOfKeysAndFewerKvHeads) {
+TEST(Gemma4Test, ExpertsValuesFromKeysAndFewerKvHeadsAreRead) {
   const absl::StatusOr<ModelDescription> model = describe_config(kSmall, kExperts);
   ASSERT_TRUE(model.ok()) << model.status();
   EXPECT_EQ(model->config.experts.chosen, 4);
@@ -96,7 +95,7 @@ TEST(Gemma4Test, ExpertsValuesOfKeysAndFewerKvHeads) {
   EXPECT_EQ(attentions(model->graph)[1].kv_heads(), 1);
 }
 
-TEST(Gemma4Test, SizesOfSingleLayersAreAnotherFormOfTheSame) {
+TEST(Gemma4Test, SizesMayBeGivenForSingleLayers) {
   Json json = Json::parse(kSmall);
   json.update(Json::parse(kExperts));
   const std::string before = describe_config(json.dump())->graph.nodes().empty() ? "" : "built";
@@ -153,7 +152,7 @@ TEST(Gemma4Test, ATableByLayerMayHaveMoreRowsThanTheVocabulary) {
   EXPECT_EQ(table->pieces.front().row_end(), 1024);
 }
 
-TEST(Gemma4Test, WhatItDoesNotComputeIsRefused) {
+TEST(Gemma4Test, ModelsThatItCannotComputeAreRefused) {
   expect_refused(kSmall, R"({"use_bidirectional_attention": "all"})",
                  "use_bidirectional_attention: ");
   expect_refused(kSmall, R"({"num_kv_shared_layers": 7})",

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Families with latent attention: their config.json as published, and what of it is refused.
+// Families with latent attention: their config.json as published, and what is refused.
 #include <gtest/gtest.h>
 
 #include <cmath>
@@ -10,7 +10,7 @@
 namespace lockstep {
 namespace {
 
-// As DeepSeek-V3 is published, but for its number of layers and its weights in float8.
+// DeepSeek-V3 as published, except its number of layers and its weights in float8.
 constexpr char kV3[] = R"({"architectures": ["DeepseekV3ForCausalLM"], "attention_bias": false,
   "attention_dropout": 0.0, "aux_loss_alpha": 0.001, "bos_token_id": 0, "eos_token_id": 1,
   "ep_size": 1, "first_k_dense_replace": 3, "hidden_act": "silu", "hidden_size": 7168,
@@ -27,7 +27,7 @@ constexpr char kV3[] = R"({"architectures": ["DeepseekV3ForCausalLM"], "attentio
   "torch_dtype": "bfloat16", "transformers_version": "4.33.1", "use_cache": true,
   "v_head_dim": 128, "vocab_size": 129280})";
 
-TEST(DeepseekV3Test, IsReadAsItIsPublished) {
+TEST(DeepseekV3Test, ThePublishedConfigIsRead) {
   const Described config = config_of(kV3);
   const auto shape = [](const std::string& name) {
     return tensor_of("model.layers.0.self_attn." + name + ".weight", kV3);
@@ -47,14 +47,14 @@ TEST(DeepseekV3Test, IsReadAsItIsPublished) {
 
 TEST(DeepseekV3Test, QueriesMayBeMadeFromTheLayersInput) {
   Json json = Json::parse(kV3);
-  json["q_lora_rank"] = nullptr;  // Absent, it has a default.
+  json["q_lora_rank"] = nullptr;  // If absent, it has a default.
   EXPECT_EQ(tensor_of("model.layers.0.self_attn.q_proj.weight", json.dump()),
             (std::vector<int64_t>{128 * (128 + 64), 7168}));
   const Described plain = config_of(kV3, R"({"rope_scaling": null})");
   EXPECT_FLOAT_EQ(plain.attention_scale, static_cast<float>(1 / std::sqrt(192.0)));
 }
 
-TEST(DeepseekV3Test, WhatItDoesNotComputeIsRefused) {
+TEST(DeepseekV3Test, ModelsThatItCannotComputeAreRefused) {
   expect_refused(kV3, R"({"kv_lora_rank": 0})", "kv_lora_rank: must be");
   expect_refused(kV3, R"({"kv_lora_rank": 961})", "kv_lora_rank: must be");
   expect_refused(kV3, R"({"v_head_dim": 1025})", "v_head_dim: must be");
@@ -71,7 +71,7 @@ TEST(DeepseekV3Test, WhatItDoesNotComputeIsRefused) {
                  "rope_scaling.mscale_all_dim");
 }
 
-// As DeepSeek-V2 is published.
+// DeepSeek-V2 as published.
 constexpr char kV2[] = R"({"architectures": ["DeepseekV2ForCausalLM"], "attention_bias": false,
   "aux_loss_alpha": 0.003, "ep_size": 1, "first_k_dense_replace": 1, "hidden_act": "silu",
   "hidden_size": 5120, "intermediate_size": 12288, "kv_lora_rank": 512,
@@ -86,7 +86,7 @@ constexpr char kV2[] = R"({"architectures": ["DeepseekV2ForCausalLM"], "attentio
   "topk_group": 3, "topk_method": "group_limited_greedy", "torch_dtype": "bfloat16",
   "v_head_dim": 128, "vocab_size": 102400})";
 
-TEST(DeepseekV2Test, IsReadAsItIsPublished) {
+TEST(DeepseekV2Test, ThePublishedConfigIsRead) {
   const Described config = config_of(kV2);
   EXPECT_EQ(config.route.groups(), 8);
   EXPECT_EQ(config.route.chosen_groups(), 3);
@@ -95,13 +95,13 @@ TEST(DeepseekV2Test, IsReadAsItIsPublished) {
   EXPECT_FLOAT_EQ(config.rope.factor(), 1);
 }
 
-TEST(DeepseekV2Test, WhatItDoesNotComputeIsRefused) {
+TEST(DeepseekV2Test, ModelsThatItCannotComputeAreRefused) {
   expect_refused(kV2, R"({"topk_method": "noaux_tc"})", "topk_method");
   expect_refused(kV2, R"({"topk_method": "greedy"})", "n_group");
   expect_refused(kV2, R"({"norm_topk_prob": true})", "norm_topk_prob");
 }
 
-TEST(DeepseekV32Test, AContextEndsWhereTheIndexerWouldChoose) {
+TEST(DeepseekV32Test, TheContextEndsWhereTheIndexerWouldSelectKeys) {
   const std::string sparse = R"({"architectures": ["DeepseekV32ForCausalLM"], "index_topk": 2048,
       "index_n_heads": 64, "index_head_dim": 128})";
   const Described config = config_of(kV3, sparse);

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Llama 4 and Mistral 4: their config.json as published, and what of it is refused.
+// Llama 4 and Mistral 4: their config.json as published, and what is refused.
 #include <gtest/gtest.h>
 
 #include <cmath>
@@ -10,7 +10,7 @@
 namespace lockstep {
 namespace {
 
-// As Llama 4 Maverick's text part is published, but for its number of layers.
+// Llama 4 Maverick's text part as published, except its number of layers.
 constexpr char kMaverick[] = R"({"architectures": ["Llama4ForCausalLM"],
   "attention_bias": false, "attention_chunk_size": 8192, "attention_dropout": 0.0,
   "attn_scale": 0.1, "attn_temperature_tuning": 4, "bos_token_id": 200000,
@@ -25,7 +25,7 @@ constexpr char kMaverick[] = R"({"architectures": ["Llama4ForCausalLM"],
   "router_jitter_noise": 0.0, "torch_dtype": "bfloat16", "use_cache": true, "use_qk_norm": false,
   "vocab_size": 202048})";
 
-TEST(Llama4Test, IsReadAsItIsPublished) {
+TEST(Llama4Test, ThePublishedConfigIsRead) {
   const Described config = config_of(kMaverick);
   EXPECT_EQ(config.turns, (std::vector<bool>{true, true, true, false}));
   EXPECT_EQ(config.chunks, (std::vector<int64_t>{8192, 8192, 8192, 0}));
@@ -36,7 +36,7 @@ TEST(Llama4Test, IsReadAsItIsPublished) {
   EXPECT_EQ(config.intermediate_size, 16384);
   EXPECT_FALSE(config.normed_q);
   EXPECT_TRUE(config.rotary.interleaved());
-  // Positions 0 to 8190 have 1, the next 8192 a little more.
+  // Positions 0 to 8190 have scale 1, the next 8192 slightly more.
   EXPECT_EQ(config.query_scales.length(), 8192);
   EXPECT_EQ(config.query_scales.offset(), 1);
   ASSERT_EQ(config.query_scales.scales_size(), 129u);
@@ -44,7 +44,7 @@ TEST(Llama4Test, IsReadAsItIsPublished) {
   EXPECT_FLOAT_EQ(config.query_scales.scales(1), static_cast<float>(1 + 0.1 * std::log(2.0)));
 }
 
-TEST(Llama4Test, WhichLayersSeeTheirChunkAndHaveExpertsMayBeSaidOtherwise) {
+TEST(Llama4Test, LayersWithChunksAndWithExpertsHaveTwoForms) {
   const Described by_step = config_of(kMaverick, R"({"moe_layers": null, "use_qk_norm": true,
       "attn_temperature_tuning": false, "no_rope_layers": [1, 0, 1, 0]})");
   EXPECT_EQ(by_step.has_router, (std::vector<bool>{false, true, false, true}));
@@ -57,8 +57,8 @@ TEST(Llama4Test, WhichLayersSeeTheirChunkAndHaveExpertsMayBeSaidOtherwise) {
   EXPECT_EQ(by_type.has_router, std::vector<bool>(4, false));
 }
 
-// Scout's: nothing lies between what is stretched and what is not.
-TEST(Llama4Test, RotaryScalingMayHaveOneBorder) {
+// This is Scout's: no frequencies are between the scaled and the unscaled ones.
+TEST(Llama4Test, RotaryScalingMayHaveASharpBoundary) {
   const Described config = config_of(kMaverick, R"({"rope_scaling": {"factor": 16.0,
       "high_freq_factor": 1.0, "low_freq_factor": 1.0, "original_max_position_embeddings": 8192,
       "rope_type": "llama3"}})");
@@ -67,7 +67,7 @@ TEST(Llama4Test, RotaryScalingMayHaveOneBorder) {
   EXPECT_FLOAT_EQ(frequencies[63], std::pow(500000.0f, -126.0f / 128) / 16);
 }
 
-TEST(Llama4Test, WhatItDoesNotComputeIsRefused) {
+TEST(Llama4Test, ModelsThatItCannotComputeAreRefused) {
   expect_refused(kMaverick, R"({"num_experts_per_tok": 2})", "num_experts_per_tok: ");
   expect_refused(kMaverick, R"({"moe_layers": [4]})", "moe_layers: must be layers from 0 to 3");
   expect_refused(kMaverick, R"({"moe_layers": 1})", "moe_layers: must be a list");
@@ -82,7 +82,7 @@ TEST(Llama4Test, WhatItDoesNotComputeIsRefused) {
   expect_refused(kMaverick, R"({"floor_scale": 2})", "floor_scale: must be at least");
 }
 
-// As the reference writes it.
+// The config as the reference writes it.
 constexpr char kMistral4[] = R"({"architectures": ["Mistral4ForCausalLM"],
   "attention_bias": false, "first_k_dense_replace": 0, "hidden_act": "silu", "hidden_size": 4096,
   "intermediate_size": 12288, "kv_lora_rank": 256, "max_position_embeddings": 1048576,
@@ -96,7 +96,7 @@ constexpr char kMistral4[] = R"({"architectures": ["Mistral4ForCausalLM"],
     "partial_rotary_factor": 0.5, "rope_theta": 10000.0, "type": "yarn"},
   "routed_scaling_factor": 1.0, "topk_group": 1, "v_head_dim": 128, "vocab_size": 131072})";
 
-TEST(Mistral4Test, IsReadAsTheReferenceWritesIt) {
+TEST(Mistral4Test, TheConfigOfTheReferenceIsRead) {
   for (const char* patch : {"{}", R"({"rope_parameters": null})"}) {
     const Described config = config_of(kMistral4, patch);
     EXPECT_EQ(config.rotary.rotary_dim(), 64);
@@ -109,7 +109,7 @@ TEST(Mistral4Test, IsReadAsTheReferenceWritesIt) {
   }
 }
 
-TEST(Mistral4Test, WhatItDoesNotComputeIsRefused) {
+TEST(Mistral4Test, ModelsThatItCannotComputeAreRefused) {
   expect_refused(kMistral4, R"({"rope_interleave": false})", "rope_interleave: false");
   expect_refused(kMistral4, R"({"scoring_func": "sigmoid"})", "scoring_func: unknown here");
 }

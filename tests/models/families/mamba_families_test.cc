@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Families with Mamba-2: layers, sizes, and what is refused; numbers that only Python's JSON has.
+// Families with Mamba-2: layers, sizes, and what is refused; also numbers that only Python's JSON
+// has.
 #include <gtest/gtest.h>
 
 #include <fstream>
@@ -12,7 +13,7 @@
 namespace lockstep {
 namespace {
 
-// As Granite 4.0 H Tiny is published, with fewer layers.
+// Granite 4.0 H Tiny as published, with fewer layers.
 constexpr char kGranite4[] = R"({"architectures": ["GraniteMoeHybridForCausalLM"],
   "attention_bias": false, "attention_dropout": 0.0, "attention_multiplier": 0.0078125,
   "bos_token_id": 100257, "embedding_multiplier": 12, "eos_token_id": 100257, "hidden_act": "silu",
@@ -28,7 +29,7 @@ constexpr char kGranite4[] = R"({"architectures": ["GraniteMoeHybridForCausalLM"
   "router_aux_loss_coef": 0.0, "shared_intermediate_size": 1024, "tie_word_embeddings": true,
   "torch_dtype": "bfloat16", "use_cache": true, "vocab_size": 100352})";
 
-// As Nemotron Nano 9B v2 is published, with fewer layers.
+// Nemotron Nano 9B v2 as published, with fewer layers.
 constexpr char kNemotron[] = R"({"architectures": ["NemotronHForCausalLM"],
   "attention_bias": false, "attention_dropout": 0.0, "bos_token_id": 1, "chunk_size": 128,
   "conv_kernel": 4, "eos_token_id": 12, "head_dim": 128, "hidden_dropout": 0.0,
@@ -44,7 +45,7 @@ constexpr char kNemotron[] = R"({"architectures": ["NemotronHForCausalLM"],
   "time_step_rank": 256, "torch_dtype": "bfloat16", "use_bias": false, "use_cache": true,
   "use_conv_bias": true, "use_mamba_kernels": true, "vocab_size": 131072})";
 
-TEST(Granite4Test, IsReadAsItIsPublished) {
+TEST(Granite4Test, ThePublishedConfigIsRead) {
   const Described config = config_of(kGranite4);
   EXPECT_EQ(config.kinds, "MM*");
   EXPECT_EQ(config.recurrence.heads(), 48);
@@ -54,7 +55,7 @@ TEST(Granite4Test, IsReadAsItIsPublished) {
   EXPECT_EQ(config.intermediate_size, 1024);
 }
 
-TEST(Granite4Test, MayHaveNoExpertsAndTurn) {
+TEST(Granite4Test, AModelMayHaveNoExpertsAndHaveRope) {
   const Described config =
       config_of(kGranite4, R"({"num_local_experts": 0, "num_experts_per_tok": 0,
       "position_embedding_type": "rope", "mamba_d_head": "auto"})");
@@ -64,7 +65,7 @@ TEST(Granite4Test, MayHaveNoExpertsAndTurn) {
   EXPECT_EQ(config.recurrence.v_dim(), 64);
 }
 
-TEST(NemotronHTest, IsReadAsItIsPublished) {
+TEST(NemotronHTest, ThePublishedConfigIsRead) {
   const Described config = config_of(kNemotron);
   EXPECT_EQ(config.kinds, "M-M*-");
   EXPECT_EQ(config.recurrence.key_heads(), 8);
@@ -74,7 +75,7 @@ TEST(NemotronHTest, IsReadAsItIsPublished) {
   EXPECT_EQ(words.kinds, "MEM*-");
 }
 
-TEST(MambaTest, WhatIsAnotherModelIsRefused) {
+TEST(MambaTest, OtherModelsAreRefused) {
   expect_refused(kGranite4, R"({"mamba_proj_bias": true})", "mamba_proj_bias: true");
   expect_refused(kGranite4, R"({"mamba_n_groups": 5})", "mamba_n_groups: must be a divisor");
   expect_refused(kGranite4, R"({"mamba_d_conv": 1})",
@@ -98,7 +99,7 @@ TEST(PythonJsonTest, NumbersThatJsonLacksBecomeStrings) {
   EXPECT_EQ(without_python_numbers("\"\\"), "\"\\");
 }
 
-TEST(PythonJsonTest, TransformersWritesThemAsObjects) {
+TEST(PythonJsonTest, NumbersThatTransformersWritesAsObjectsAreRead) {
   const absl::StatusOr<Json> json = parse_python_json(
       R"({"a": [{"__float__": "Infinity"}, -Infinity], "b": {"__float__": "NaN"},
           "c": {"__float__": "other"}, "d": {"__float__": "NaN", "e": 1}})",
@@ -108,7 +109,7 @@ TEST(PythonJsonTest, TransformersWritesThemAsObjects) {
       "c": {"__float__": "other"}, "d": {"__float__": "NaN", "e": 1}})"));
 }
 
-TEST(PythonJsonTest, AConfigMayHaveThem) {
+TEST(PythonJsonTest, AConfigMayHaveNumbersThatJsonLacks) {
   for (const char* infinity : {"Infinity", R"({"__float__": "Infinity"})"}) {
     std::string text = Json::parse(kGranite4).dump();
     text.insert(1, fmt::format(R"("time_step_limit": [0.0, {}], )", infinity));

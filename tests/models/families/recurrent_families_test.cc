@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Families with recurrent layers: which layers these are, their sizes, and what is refused.
+// Families with recurrent layers: which layers are recurrent, their sizes, and what is refused.
 #include <gtest/gtest.h>
 
 #include <string>
@@ -9,7 +9,7 @@
 namespace lockstep {
 namespace {
 
-// As LFM2-1.2B is published.
+// LFM2-1.2B as published.
 constexpr char kLfm2[] = R"({"architectures": ["Lfm2ForCausalLM"], "block_auto_adjust_ff_dim": true,
   "block_dim": 2048, "block_ff_dim": 12288, "block_ffn_dim_multiplier": 1.0,
   "block_mlp_init_scale": 1.0, "block_multiple_of": 256, "block_norm_eps": 1e-05,
@@ -20,7 +20,7 @@ constexpr char kLfm2[] = R"({"architectures": ["Lfm2ForCausalLM"], "block_auto_a
   "num_attention_heads": 32, "num_heads": 32, "num_hidden_layers": 6, "num_key_value_heads": 8,
   "rope_theta": 1000000.0, "torch_dtype": "bfloat16", "use_pos_enc": true, "vocab_size": 65536})";
 
-TEST(Lfm2Test, IsReadAsItIsPublished) {
+TEST(Lfm2Test, ThePublishedConfigIsRead) {
   const Described config = config_of(kLfm2);
   EXPECT_EQ(config.attends, (std::vector<bool>{false, false, true, false, false, true}));
   EXPECT_EQ(config.intermediate_size, 8192);
@@ -28,7 +28,7 @@ TEST(Lfm2Test, IsReadAsItIsPublished) {
   EXPECT_TRUE(config.tie_word_embeddings);
 }
 
-TEST(Lfm2Test, LayerTypesDecideAndTheWidthIsRoundedUp) {
+TEST(Lfm2Test, LayerTypesAreFollowedAndTheWidthIsRoundedUp) {
   const Described config = config_of(kLfm2, R"({"full_attn_idxs": null, "layer_types": ["conv",
       "full_attention", "conv", "conv", "conv", "conv"], "block_ffn_dim_multiplier": 1.01})");
   EXPECT_TRUE(config.attends[1]);
@@ -39,7 +39,7 @@ TEST(Lfm2Test, LayerTypesDecideAndTheWidthIsRoundedUp) {
   EXPECT_EQ(config_of(kLfm2, R"({"block_auto_adjust_ff_dim": false})").intermediate_size, 12288);
 }
 
-TEST(Lfm2Test, WhatIsNotSupportedIsNamed) {
+TEST(Lfm2Test, UnsupportedKeysAreNamed) {
   expect_refused(kLfm2, R"({"conv_L_cache": 1})", "conv_L_cache: must be an integer from 2 to 16");
   expect_refused(kLfm2, R"({"conv_L_cache": 17})", "conv_L_cache: must be an integer from 2 to 16");
   expect_refused(kLfm2, R"({"full_attn_idxs": [6]})", "full_attn_idxs: must be layers from 0 to 5");
@@ -54,7 +54,7 @@ constexpr char kQwen[] = R"({"architectures": ["Qwen3_5ForCausalLM"], "vocab_siz
   "hidden_size": 64, "intermediate_size": 96, "num_hidden_layers": 6, "num_attention_heads": 4,
   "num_key_value_heads": 2, "max_position_embeddings": 512})";
 
-TEST(Qwen35Test, EveryFourthLayerHasAttentionUnlessTheConfigSaysOtherwise) {
+TEST(Qwen35Test, EveryFourthLayerHasAttentionByDefault) {
   const Described config = config_of(kQwen);
   EXPECT_EQ(config.attends, (std::vector<bool>{false, false, false, true, false, false}));
   EXPECT_EQ(config.recurrence.heads(), 32);
@@ -66,7 +66,7 @@ TEST(Qwen35Test, EveryFourthLayerHasAttentionUnlessTheConfigSaysOtherwise) {
   EXPECT_TRUE(config_of(kQwen, R"({"full_attention_interval": 2})").attends[1]);
 }
 
-TEST(Qwen35Test, WhatIsNotSupportedIsNamed) {
+TEST(Qwen35Test, UnsupportedKeysAreNamed) {
   expect_refused(kQwen, R"({"attn_output_gate": false})", "attn_output_gate: false");
   expect_refused(kQwen, R"({"linear_num_key_heads": 5})",
                  "linear_num_value_heads: must be a multiple");

@@ -10,7 +10,7 @@
 namespace lockstep {
 namespace {
 
-// As Phi-4-mini is published, with heads of 16.
+// Phi-4-mini as published, with heads of 16.
 constexpr char kPhi4Mini[] = R"({"architectures": ["Phi3ForCausalLM"], "attention_bias": false,
   "embd_pdrop": 0.0, "full_attn_mod": 1, "hidden_act": "silu", "hidden_size": 64,
   "intermediate_size": 80, "interpolate_factor": 1, "lm_head_bias": false,
@@ -21,7 +21,7 @@ constexpr char kPhi4Mini[] = R"({"architectures": ["Phi3ForCausalLM"], "attentio
   "rope_theta": 10000.0, "sliding_window": 262144, "tie_word_embeddings": true,
   "torch_dtype": "bfloat16", "vocab_size": 320})";
 
-TEST(Phi3Test, LongSequencesHaveFrequenciesOfTheirOwn) {
+TEST(Phi3Test, LongSequencesHaveTheirOwnFrequencies) {
   const Described config = config_of(kPhi4Mini);
   EXPECT_EQ(config.context, 131072);
   const program::RopeTableAttrs& table = config.rope;
@@ -38,7 +38,7 @@ TEST(Phi3Test, LongSequencesHaveFrequenciesOfTheirOwn) {
   expect_refused(few, "rope_scaling.long_factor: must be a list of 6 numbers from 0.1 to 1e6");
 }
 
-// As Qwen-7B is published.
+// Qwen-7B as published.
 constexpr char kQwen1[] = R"({"architectures": ["QWenLMHeadModel"], "auto_map": {},
   "attn_dropout_prob": 0.0, "bf16": false, "emb_dropout_prob": 0.0, "fp16": false, "fp32": false,
   "hidden_size": 4096, "intermediate_size": 22016, "initializer_range": 0.02, "kv_channels": 128,
@@ -49,18 +49,18 @@ constexpr char kQwen1[] = R"({"architectures": ["QWenLMHeadModel"], "auto_map": 
   "use_dynamic_ntk": true, "use_flash_attn": "auto", "use_logn_attn": true,
   "vocab_size": 151936})";
 
-TEST(Qwen1Test, BeyondTheTrainedLengthPromptsTurnOtherwiseAndQueriesAreScaled) {
+TEST(Qwen1Test, PromptsBeyondTheTrainedLengthHaveOtherRopeAndScaledQueries) {
   const Described config = config_of(kQwen1);
   EXPECT_EQ(config.intermediate_size, 11008);
   EXPECT_EQ(config.context, 32768);
   EXPECT_TRUE(config.qkv_bias);
   EXPECT_FALSE(config.output_bias);
   const program::RopeTableAttrs& table = config.rope;
-  ASSERT_EQ(table.lengths_size(), 2) << "of prompts up to 32768 the last set is enough";
+  ASSERT_EQ(table.lengths_size(), 2) << "the last set covers prompts up to 32768";
   EXPECT_EQ(table.lengths(0), 8192);
   EXPECT_EQ(table.lengths(1), 16384);
   ASSERT_EQ(table.inv_freq_size(), 3 * 64);
-  const double exponent = 2.0 / 128 * 128 / 126;  // Of alpha in the second frequency.
+  const double exponent = 2.0 / 128 * 128 / 126;  // Alpha's exponent in the second frequency.
   EXPECT_NEAR(table.inv_freq(1) / table.inv_freq(65), std::pow(3, exponent), 1e-6);
   EXPECT_NEAR(table.inv_freq(1) / table.inv_freq(129), std::pow(7, exponent), 1e-6);
   EXPECT_EQ(config.query_scales.length(), 8192);
@@ -77,7 +77,7 @@ TEST(Qwen1Test, BeyondTheTrainedLengthPromptsTurnOtherwiseAndQueriesAreScaled) {
   EXPECT_EQ(config_of(plain).query_scales.length(), 0);
 }
 
-TEST(Qwen1Test, WhatTheReferenceNeverDoesIsRefused) {
+TEST(Qwen1Test, ConfigsThatTheReferenceCannotRunAreRefused) {
   const auto replaced = [](std::string config, const std::string& old, const std::string& by) {
     return config.replace(config.find(old), old.size(), by);
   };

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// RWKV: sizes, which the tensors have where config.json lacks them, and what is refused.
+// RWKV: sizes, which are those of the tensors if config.json lacks them, and what is refused.
 #include <gtest/gtest.h>
 
 #include <string>
@@ -10,14 +10,14 @@
 namespace lockstep {
 namespace {
 
-// As RWKV-4 169M is published.
+// RWKV-4 169M as published.
 constexpr char kRwkv4[] = R"({"architectures": ["RwkvForCausalLM"], "attention_hidden_size": 768,
   "bos_token_id": 0, "context_length": 1024, "eos_token_id": 0, "hidden_size": 768,
   "intermediate_size": 3072, "layer_norm_epsilon": 1e-05, "model_type": "rwkv",
   "num_hidden_layers": 12, "rescale_every": 6, "tie_word_embeddings": false,
   "torch_dtype": "float32", "use_cache": true, "vocab_size": 50277})";
 
-// As RWKV-7 191M is published by fla-hub.
+// RWKV-7 191M as published by fla-hub.
 constexpr char kRwkv7[] = R"({"architectures": ["RWKV7ForCausalLM"], "a_low_rank_dim": 64,
   "attn": null, "attn_mode": "chunk", "bos_token_id": 1, "decay_low_rank_dim": 64,
   "eos_token_id": 2, "fuse_cross_entropy": true, "fuse_norm": false, "gate_low_rank_dim": 128,
@@ -37,7 +37,7 @@ float head_norm_eps(const ModelDescription& model) {
   return eps;
 }
 
-TEST(RwkvTest, IsReadAsItIsPublished) {
+TEST(RwkvTest, ThePublishedConfigIsRead) {
   const absl::StatusOr<ModelDescription> rwkv4 = describe_config(kRwkv4, "{}");
   ASSERT_TRUE(rwkv4.ok()) << rwkv4.status();
   EXPECT_EQ(shape_of(*rwkv4, "rwkv.blocks.0.attention.key.weight")[0], 768);
@@ -45,18 +45,19 @@ TEST(RwkvTest, IsReadAsItIsPublished) {
   EXPECT_EQ(rwkv4->config.eos_token_ids, (std::vector<int64_t>{0}));
   const absl::StatusOr<ModelDescription> rwkv7 = describe_config(kRwkv7, "{}");
   ASSERT_TRUE(rwkv7.ok()) << rwkv7.status();
-  EXPECT_EQ(rwkv7->config.heads, 12) << "heads follow from their size, whatever num_heads says";
+  EXPECT_EQ(rwkv7->config.heads, 12)
+      << "the number of heads follows from their size, not from num_heads";
   EXPECT_EQ(shape_of(*rwkv7, "model.layers.1.attn.v_lora.lora.0.weight")[0], 32);
   EXPECT_EQ(head_norm_eps(*rwkv7), 64e-5f);
 }
 
-TEST(RwkvTest, NoPositionIsTooFar) {
+TEST(RwkvTest, PositionsAreUnlimited) {
   const absl::StatusOr<ModelDescription> model = describe_config(kRwkv4, "{}");
   ASSERT_TRUE(model.ok()) << model.status();
   EXPECT_EQ(model->config.context, 32768);
 }
 
-TEST(RwkvTest, SizesThatTheConfigLacksAreThoseOfTensors) {
+TEST(RwkvTest, MissingSizesAreThoseOfTheTensors) {
   LOCKSTEP_NEEDS_TEST_DATA("goldens/rwkv7");
   const absl::StatusOr<ModelDescription> model = describe_model(test_data("goldens/rwkv7"), {}, 0);
   ASSERT_TRUE(model.ok()) << model.status();
@@ -67,7 +68,7 @@ TEST(RwkvTest, SizesThatTheConfigLacksAreThoseOfTensors) {
   EXPECT_EQ(shape_of(*model, layer + "g1")[1], 16);
 }
 
-TEST(RwkvTest, WhatIsAnotherModelIsRefused) {
+TEST(RwkvTest, OtherModelsAreRefused) {
   expect_refused(kRwkv4, R"({"hidden_size": null})", "hidden_size");
   expect_refused(kRwkv7, R"({"decay_low_rank_dim": null})", "decay_low_rank_dim");
   expect_refused(kRwkv7, R"({"head_dim": 50})", "head_dim: must be a divisor of hidden_size (768)");

@@ -62,7 +62,8 @@ Ranges ranges_of(const Parameter& parameter) {
   return ranges;
 }
 
-// One use of each builder. Operators without one are the compiler's own: passes and split add them.
+// One use of each builder. Operators without a builder are the compiler's own: passes and split add
+// them.
 TEST(GraphTest, EveryOperatorThatAModelMayNameHasABuilder) {
   Graph g;
   const AxisSize hidden = {Axis::kHidden, 8, 1}, vocab = {Axis::kVocab, 64, 1};
@@ -125,7 +126,7 @@ TEST(GraphTest, HeadNormsHaveOneWeightForAllHeadsOrOneForEach) {
   EXPECT_EQ(own.pieces.at(2).row_begin(), 0);
 }
 
-TEST(GraphTest, PartsOfAFusedLinearAreRowsOfOneTensorUnderNamesOfTheirOwn) {
+TEST(GraphTest, PartsOfAFusedLinearAreRowsOfOneTensorWithTheirOwnNames) {
   Graph graph;
   const AxisSize hidden = {Axis::kHidden, 8, 1}, heads = {Axis::kHeads, 2, 4};
   const Value x = graph.embed("embed", {Axis::kVocab, 64, 1}, hidden);
@@ -159,7 +160,7 @@ TEST(GraphTest, APartMayBeAMatrixOfAStack) {
   EXPECT_EQ(piece.row_end(), 18);
 }
 
-TEST(GraphTest, ExpertsAreTensorsOfTheirOwnOrMatricesOfAStack) {
+TEST(GraphTest, ExpertsAreSeparateTensorsOrMatricesOfAStack) {
   Graph g;
   const AxisSize hidden = {Axis::kHidden, 8, 1}, ffn = {Axis::kFfn, 6, 1};
   const Value x = g.embed("embed", {Axis::kVocab, 64, 1}, hidden);
@@ -185,8 +186,8 @@ TEST(GraphTest, ExpertsAreTensorsOfTheirOwnOrMatricesOfAStack) {
   EXPECT_EQ(bias.all_cols(), 18);
 }
 
-// A domain for each number of experts; a single one has the tokens' rows.
-TEST(GraphTest, RoutesHaveRowsOfTheirOwnByTheirNumber) {
+// Each number of experts has its own domain; a single expert has the tokens' rows.
+TEST(GraphTest, RoutesHaveARowDomainForEachNumberOfExperts) {
   Graph g;
   const Value x = g.embed("embed", {Axis::kVocab, 64, 1}, {Axis::kHidden, 8, 1});
   const Value scores = g.router(x, "gate", 4);
@@ -199,9 +200,9 @@ TEST(GraphTest, RoutesHaveRowsOfTheirOwnByTheirNumber) {
   EXPECT_EQ(rows(1), kTokenRows);
 }
 
-TEST(GraphTest, LayersOfQwen2MoeAreDenseWhereTheConfigSaysSo) {
+TEST(GraphTest, LayersOfQwen2MoeAreDenseIfTheConfigSaysSo) {
   const Graph graph = own_config("qwen2_moe").graph;
-  EXPECT_EQ(count(graph, Op::kExpertLinear), 3);  // Of layer 1 alone.
+  EXPECT_EQ(count(graph, Op::kExpertLinear), 3);  // Only those of layer 1.
   EXPECT_EQ(count(graph, Op::kCombine), 2);       // And its shared expert.
 }
 
@@ -220,12 +221,12 @@ TEST(GraphTest, BaichuanHasTheNodesOfLlamaOverAPackedMatrix) {
                                               name + " (v):80-120"}));
 }
 
-TEST(GraphTest, TheRotaryTableIsMadeOnceForEqualAttributes) {
+TEST(GraphTest, OneRotaryTableIsMadeForEqualAttributes) {
   EXPECT_EQ(count(own_config("qwen2").graph, Op::kRopeTable), 1);
   EXPECT_EQ(count(own_config("qwen2").graph, Op::kRope), 6);
 }
 
-TEST(GraphTest, ATiedHeadReadsTheEmbeddingUnderANameOfItsOwn) {
+TEST(GraphTest, ATiedHeadReadsTheEmbeddingUnderItsOwnName) {
   const Graph graph = own_config("qwen2").graph;
   std::map<program::Role, Parameter> by_role;
   for (const Parameter& parameter : graph.parameters()) by_role[parameter.role] = parameter;
@@ -247,7 +248,7 @@ TEST(GraphTest, RowsAreSelectedBeforeTheLastNorm) {
   EXPECT_EQ(nodes[n - 1].op, Op::kTopCandidates);
 }
 
-TEST(GraphTest, BiasesAndNormsAreWhereTheFamilyHasThem) {
+TEST(GraphTest, BiasesAndNormsAreThoseOfTheFamily) {
   const auto biases = [](const std::string& name) {
     int found = 0;
     const Graph graph = own_config(name).graph;

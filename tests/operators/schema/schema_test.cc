@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// The rows of operators, and the page that is written from them.
+// The schemas of operators, and the page that is generated from them.
 #include "operators/schema/schema.h"
 
 #include <gmock/gmock.h>
@@ -21,7 +21,7 @@ OperandShape shape(int64_t cols, DType dtype = DType::kF32, int64_t rows = 1) {
   return {.rows = rows, .cols = cols, .dtype = dtype, .present = true};
 }
 
-TEST(SchemaTest, EveryRowStandsAtItsOperatorAndSaysWhatItComputes) {
+TEST(SchemaTest, EveryOperatorHasASchemaWithAFormula) {
   for (int i = 1; i < kOpCount; ++i) {
     const OperatorSchema& schema = schema_of(static_cast<Op>(i));
     EXPECT_EQ(schema.op, static_cast<Op>(i));
@@ -30,7 +30,7 @@ TEST(SchemaTest, EveryRowStandsAtItsOperatorAndSaysWhatItComputes) {
   }
 }
 
-TEST(SchemaTest, NumbersThatAreNoOperatorHaveAnEmptyRow) {
+TEST(SchemaTest, ANumberWithoutAnOperatorHasAnEmptySchema) {
   EXPECT_EQ(schema_of(Op::kNone).op, Op::kNone);
   EXPECT_EQ(schema_of(static_cast<Op>(255)).op, Op::kNone);
 }
@@ -56,7 +56,7 @@ TEST(SchemaTest, AProblemNamesWhatMustBeAndWhatWasFound) {
   EXPECT_THAT(check_call(schema_of(Op::kLinear), call), HasSubstr("bfloat16 input"));
 }
 
-TEST(SchemaTest, OnlyTheLastOutputOfWhatMayRoundMayBeBFloat16) {
+TEST(SchemaTest, OnlyTheLastOutputOfOperatorsThatMayRoundMayBeBFloat16) {
   OperatorCall norm{.in = {shape(8), shape(8), shape(8)},
                     .out = {shape(8), shape(8, DType::kBF16)},
                     .attrs = NormAttrs{.eps = 1e-5f}};
@@ -73,7 +73,7 @@ TEST(SchemaTest, OnlyTheLastOutputOfWhatMayRoundMayBeBFloat16) {
             "dtype of an output must be float32, found bfloat16");
 }
 
-TEST(SchemaTest, RopeAttentionIsCheckedAsBothOfWhatItIsMadeOf) {
+TEST(SchemaTest, RopeAttentionIsCheckedAsRopeAndAsAttention) {
   const OperatorSchema& schema = schema_of(Op::kRopeAttention);
   const int32_t map[] = {0, 0};
   OperatorCall call{.in = {shape(8), shape(4), shape(4), shape(4), shape(2)}, .out = {shape(8)}};
@@ -92,7 +92,7 @@ TEST(SchemaTest, RopeAttentionIsCheckedAsBothOfWhatItIsMadeOf) {
   EXPECT_EQ(check_call(schema, call), "read_only must not be set");
 }
 
-TEST(SchemaTest, AGatedLinearHasTwoRowsOfItsWeightForEachColumn) {
+TEST(SchemaTest, AGatedLinearHasTwoWeightRowsForEachColumn) {
   const OperatorSchema& schema = schema_of(Op::kGatedLinear);
   OperatorCall call{.in = {shape(8, DType::kBF16), shape(8, DType::kBF16), shape(6)},
                     .out = {shape(3, DType::kBF16)},
@@ -110,9 +110,9 @@ TEST(SchemaTest, AGatedLinearHasTwoRowsOfItsWeightForEachColumn) {
   EXPECT_EQ(check_call(schema, call), "columns of the bias must be 6, found 7");
 }
 
-TEST(SchemaTest, AttributesOutOfRangeAreFoundBeforeWhatReliesOnThem) {
+TEST(SchemaTest, AttributesOutOfRangeAreFoundBeforeTheyAreUsed) {
   OperatorCall call{.in = {shape(8), shape(4)}, .out = {shape(8)}};
-  call.attrs = NormAttrs{.eps = 1e-5f, .head_dim = 0};  // Would be divided by.
+  call.attrs = NormAttrs{.eps = 1e-5f, .head_dim = 0};  // A divisor.
   EXPECT_THAT(check_call(schema_of(Op::kHeadNorm), call), HasSubstr("head_dim must be 1 to"));
   call.attrs.norm().head_dim = 4;
   EXPECT_EQ(check_call(schema_of(Op::kHeadNorm), call), "");
@@ -120,7 +120,7 @@ TEST(SchemaTest, AttributesOutOfRangeAreFoundBeforeWhatReliesOnThem) {
   EXPECT_THAT(check_call(schema_of(Op::kHeadNorm), call), HasSubstr("eps must be a finite number"));
 }
 
-TEST(SchemaTest, WeightsOfHeadsAreForAllOfThemOrForEach) {
+TEST(SchemaTest, HeadNormWeightsAreSharedByAllHeadsOrSeparateForEach) {
   const OperatorSchema& head_norm = schema_of(Op::kHeadNorm);
   OperatorCall call{.in = {shape(8), shape(8)}, .out = {shape(8)}};
   call.attrs = NormAttrs{.eps = 1e-5f, .head_dim = 4, .centred = true};
@@ -136,11 +136,11 @@ TEST(SchemaTest, WeightsOfHeadsAreForAllOfThemOrForEach) {
   EXPECT_EQ(check_call(head_norm, call), "columns of the weight must be 4, found 6");
 }
 
-TEST(SchemaTest, ScalesOfPositionsAreCheckedBeforeTheyAreRead) {
+TEST(SchemaTest, PositionScalesAreCheckedBeforeTheyAreRead) {
   const OperatorSchema& schema = schema_of(Op::kPositionScale);
   const float scales[] = {1, NAN};
   OperatorCall call{.in = {shape(8)}, .out = {shape(8)}, .attrs = PositionScaleAttrs{}};
-  EXPECT_THAT(check_call(schema, call), HasSubstr("length must be 1 to"));  // Would divide by it.
+  EXPECT_THAT(check_call(schema, call), HasSubstr("length must be 1 to"));  // It is a divisor.
   call.attrs.position_scale().length = 10;
   EXPECT_THAT(check_call(schema, call), HasSubstr("scales count must be 1 to"));
   call.attrs.position_scale().scales = {scales, 1};
@@ -149,7 +149,7 @@ TEST(SchemaTest, ScalesOfPositionsAreCheckedBeforeTheyAreRead) {
   EXPECT_THAT(check_call(schema, call), HasSubstr("scales must be a finite number"));
 }
 
-TEST(SchemaTest, ValuesOfAThirdRowDomainGoTogetherOnlyWithTheirOwn) {
+TEST(SchemaTest, ValuesOfAThirdRowDomainCombineOnlyWithEachOther) {
   const int routes[] = {2, 2}, mixed[] = {2, kTokenRows}, one[] = {2}, tokens[] = {kTokenRows};
   const OperatorSchema& mul = schema_of(Op::kMul);
   EXPECT_EQ(check_row_rule(mul, routes, one), "");
@@ -165,7 +165,7 @@ OperandShape routed(int64_t cols, int64_t rows_each, DType dtype = DType::kF32) 
   return {.cols = cols, .dtype = dtype, .present = true, .rows_each = rows_each};
 }
 
-TEST(SchemaTest, RowsOfRoutesGoTogetherByHowManyThereAreForEachToken) {
+TEST(SchemaTest, OperandsOfRoutesMustAgreeInRowsPerToken) {
   const OperandShape matrix = {
       .rows = 20, .cols = 8, .dtype = DType::kF32, .present = true, .matrices = 4};
   OperatorCall call{.in = {routed(8, 1), routed(1, 3, DType::kI32), matrix}, .out = {routed(5, 3)}};
@@ -176,7 +176,7 @@ TEST(SchemaTest, RowsOfRoutesGoTogetherByHowManyThereAreForEachToken) {
   EXPECT_EQ(check_call(experts, call), "");
   call.in[0].rows_each = 2;
   EXPECT_THAT(check_call(experts, call), HasSubstr("rows of x for each token must be 1, found 2"));
-  call.in[0].rows_each = 0;  // Of outputs.
+  call.in[0].rows_each = 0;  // The rows of outputs.
   EXPECT_THAT(check_call(experts, call), HasSubstr("rows of x for each token must be 1, found 0"));
   call.in[0].rows_each = 1;
   call.out[0].rows_each = 1;
@@ -187,15 +187,15 @@ TEST(SchemaTest, RowsOfRoutesGoTogetherByHowManyThereAreForEachToken) {
   EXPECT_EQ(check_call(schema_of(Op::kCombine), sum), "");
 }
 
-TEST(SchemaTest, WhatMultipliesIsKnownByItsMatrix) {
+TEST(SchemaTest, AnOperatorMultipliesIfItHasAWeightMatrix) {
   EXPECT_TRUE(schema_of(Op::kLinear).multiplies());
   EXPECT_TRUE(schema_of(Op::kExpertLinear).multiplies());
   EXPECT_FALSE(schema_of(Op::kEmbed).multiplies());
   EXPECT_FALSE(schema_of(Op::kRoute).multiplies());
 }
 
-// LOCKSTEP_REWRITE=1 writes the page instead.
-TEST(SchemaTest, ThePageOfOperatorsIsWrittenFromTheRows) {
+// LOCKSTEP_REWRITE=1 writes the page instead of checking it.
+TEST(SchemaTest, TheOperatorsPageIsGeneratedFromTheSchemas) {
   const std::string path = LOCKSTEP_SOURCE_DIR "/docs/operators.md";
   if (std::getenv("LOCKSTEP_REWRITE") != nullptr) std::ofstream(path) << operators_page();
   std::stringstream page;

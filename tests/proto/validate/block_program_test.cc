@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// A program by hand with state blocks in it: as it is, and broken one by one.
+// A hand-made program with state blocks: valid as it is, and broken in one way at a time.
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
@@ -20,7 +20,7 @@ using P = Program&;
 using ::testing::HasSubstr;
 
 constexpr int64_t kVocab = 100, kHidden = 8, kTaps = 3;
-// Two value heads of 4 columns over one key head of 8.
+// Two value heads of 4 columns share one key head of 8.
 constexpr int64_t kHeads = 2, kKeyDim = 8, kValueDim = 4;
 
 int block(ProgramBuilder& b, const char* name, int64_t rows, int64_t cols) {
@@ -69,7 +69,7 @@ int delta_rule(ProgramBuilder& b, int x) {
   return out;
 }
 
-// embed, conv, decay, delta_rule, head.
+// The program is embed, conv, decay, delta_rule, head.
 Program block_program() {
   ProgramBuilder b(0, 1, kVocab, kHidden);
   const int embedding = b.weight("embed.weight", program::EMBEDDING, kVocab, kHidden, 0, kVocab);
@@ -91,7 +91,7 @@ program::RecurrenceAttrs& rule_of(P p) {
 }
 program::Piece& piece_of(P p) { return *weight_named(p, "conv.weight").mutable_pieces(0); }
 
-TEST(BlockProgramTest, IsValidAsItIsAndHasBlocks) {
+TEST(BlockProgramTest, TheProgramIsValidAndHasBlocks) {
   const Program program = block_program();
   EXPECT_EQ(message_of(validate(program)), "");
   EXPECT_TRUE(has_blocks(program));
@@ -102,7 +102,7 @@ TEST(BlockProgramTest, IsValidAsItIsAndHasBlocks) {
 
 class BlockMutationTest : public MutationTest {};
 
-TEST_P(BlockMutationTest, IsRefusedAndNamed) {
+TEST_P(BlockMutationTest, ABrokenProgramIsRefusedAndTheFaultIsNamed) {
   Program program = block_program();
   GetParam().apply(program);
   const absl::Status status = validate(program);
@@ -146,7 +146,7 @@ INSTANTIATE_TEST_SUITE_P(
          [](P p) { weight_named(p, "head.weight").mutable_pieces(0)->set_flat(true); }},
         {"MatrixRows", "rows of the block must be 16",
          [](P p) { p.mutable_states(1)->mutable_block()->set_rows(8); }},
-        {"KeyHeadBehind", "key_head_of must be 0 to 0",
+        {"KeyHeadBeyondLast", "key_head_of must be 0 to 0",
          [](P p) { rule_of(p).set_key_head_of(1, 1); }},
         {"KeyHeadsMissing", "key_head_of count must be 2",
          [](P p) { rule_of(p).clear_key_head_of(); }},

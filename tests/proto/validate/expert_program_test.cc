@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// A program by hand with experts in it: as it is, and broken one by one.
+// A hand-made program with experts: valid as it is, and broken in one way at a time.
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
@@ -21,7 +21,7 @@ using P = Program&;
 using ::testing::HasSubstr;
 
 constexpr int64_t kVocab = 100, kHidden = 8, kFfn = 6, kExperts = 4, kChosen = 3;
-constexpr int kRoutes = 2;  // Their row domain.
+constexpr int kRoutes = 2;  // The routes' row domain.
 
 int expert_linear(ProgramBuilder& b, int x, int ids, const std::string& name, int64_t cols) {
   const int64_t depth = b.program.values(x).cols(), rows = kExperts * cols;
@@ -36,7 +36,7 @@ int expert_linear(ProgramBuilder& b, int x, int ids, const std::string& name, in
   return out;
 }
 
-// embed, router, route, up, down, expert_scale, combine, head.
+// The program is embed, router, route, up, down, expert_scale, combine, head.
 Program expert_program() {
   ProgramBuilder b(0, 1, kVocab, kHidden);
   program::RowDomain& routes = *b.program.add_row_domains();
@@ -77,7 +77,7 @@ program::RouteAttrs& route_of(P p) {
   return *find(p, program::ROUTE).mutable_attributes()->mutable_route();
 }
 
-TEST(ExpertProgramTest, IsValidAsItIsAndWithoutBiases) {
+TEST(ExpertProgramTest, TheProgramIsValidWithAndWithoutBiases) {
   Program program = expert_program();
   EXPECT_EQ(message_of(validate(program)), "");
   EXPECT_THAT(to_text(program), HasSubstr("route(%1 scores, w2 choice) {chosen 3 groups 2"));
@@ -91,7 +91,7 @@ TEST(ExpertProgramTest, IsValidAsItIsAndWithoutBiases) {
 
 class ExpertMutationTest : public MutationTest {};
 
-TEST_P(ExpertMutationTest, IsRefusedAndNamed) {
+TEST_P(ExpertMutationTest, ABrokenProgramIsRefusedAndTheFaultIsNamed) {
   Program program = expert_program();
   GetParam().apply(program);
   const absl::Status status = validate(program);

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// A program by hand with operators that take each head by itself: as it is, and broken one by one.
+// A hand-made program with operators that compute each head separately: valid as it is, and broken
+// in one way at a time.
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
@@ -17,14 +18,14 @@ using P = Program&;
 using ::testing::HasSubstr;
 
 constexpr int64_t kVocab = 100, kHidden = 8;
-// Of two heads of 4 columns the first 3 become 5, to which the 4 are joined.
+// The first 3 of two heads' 4 columns become 5, and the 4 are joined to them.
 constexpr int64_t kHeads = 2, kIn = 3, kOut = 5;
 
 program::HeadsAttrs& heads_of(program::Instruction& instruction) {
   return *instruction.mutable_attributes()->mutable_heads();
 }
 
-// embed, head_linear, join_heads, head.
+// The program is embed, head_linear, join_heads, head.
 Program heads_program() {
   ProgramBuilder b(0, 1, kVocab, kHidden);
   const int embedding = b.weight("embed.weight", program::EMBEDDING, kVocab, kHidden, 0, kVocab);
@@ -50,7 +51,7 @@ Program heads_program() {
 program::HeadsAttrs& linear_of(P p) { return heads_of(find(p, program::HEAD_LINEAR)); }
 program::HeadsAttrs& join_of(P p) { return heads_of(find(p, program::JOIN_HEADS)); }
 
-TEST(HeadsProgramTest, IsValidAsItIsAndSaysItsAttributes) {
+TEST(HeadsProgramTest, TheProgramIsValidAndPrintsItsAttributes) {
   Program program = heads_program();
   EXPECT_EQ(message_of(validate(program)), "");
   EXPECT_THAT(to_text(program), HasSubstr("{heads 2 in_dim 3}"));
@@ -61,7 +62,7 @@ TEST(HeadsProgramTest, IsValidAsItIsAndSaysItsAttributes) {
 
 class HeadsMutationTest : public MutationTest {};
 
-TEST_P(HeadsMutationTest, IsRefusedAndNamed) {
+TEST_P(HeadsMutationTest, ABrokenProgramIsRefusedAndTheFaultIsNamed) {
   Program program = heads_program();
   GetParam().apply(program);
   const absl::Status status = validate(program);

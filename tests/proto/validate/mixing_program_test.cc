@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// A program by hand with what RWKV's layers are made of: as it is, and broken one by one.
+// A hand-made program with the operators of RWKV's layers: valid as it is, and broken in one way at
+// a time.
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
@@ -47,7 +48,7 @@ int recurrence(ProgramBuilder& b, int x, int decay) {
   return out;
 }
 
-// embed, shift, broadcast, lerp, recurrence, head_dot, expand_heads, wkv, head.
+// The program is embed, shift, broadcast, lerp, recurrence, head_dot, expand_heads, wkv, head.
 Program mixing_program() {
   ProgramBuilder b(0, 1, kVocab, kHidden);
   const int embedding = b.weight("embed.weight", program::EMBEDDING, kVocab, kHidden, 0, kVocab);
@@ -101,7 +102,7 @@ program::HeadsAttrs& expand_of(P p) {
   return *find(p, program::EXPAND_HEADS).mutable_attributes()->mutable_heads();
 }
 
-TEST(MixingProgramTest, IsValidAsItIsAndSaysItsAttributes) {
+TEST(MixingProgramTest, TheProgramIsValidAndPrintsItsAttributes) {
   Program program = mixing_program();
   EXPECT_EQ(message_of(validate(program)), "");
   EXPECT_THAT(to_text(program), HasSubstr("{state 0}"));
@@ -111,7 +112,7 @@ TEST(MixingProgramTest, IsValidAsItIsAndSaysItsAttributes) {
   EXPECT_THAT(to_text(program), HasSubstr("v_dim 4 out_before state 1"));
 }
 
-TEST(MixingProgramTest, ChangesAndADecayForEachRowOfTheStateMayBeMissing) {
+TEST(MixingProgramTest, ChangesAndADecayForEachStateRowAreOptional) {
   Program program = mixing_program();
   program::Instruction& instruction = find(program, program::RECURRENCE);
   instruction.mutable_inputs()->RemoveLast();
@@ -125,7 +126,7 @@ TEST(MixingProgramTest, ChangesAndADecayForEachRowOfTheStateMayBeMissing) {
 
 class MixingMutationTest : public MutationTest {};
 
-TEST_P(MixingMutationTest, IsRefusedAndNamed) {
+TEST_P(MixingMutationTest, ABrokenProgramIsRefusedAndTheFaultIsNamed) {
   Program program = mixing_program();
   GetParam().apply(program);
   const absl::Status status = validate(program);

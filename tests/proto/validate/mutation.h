@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// A way to break a valid program, and what must be said of it.
+// A way to break a valid program, and the expected error.
 #pragma once
 
 #include <gtest/gtest.h>
@@ -24,7 +24,7 @@ inline const char* mutation_name(const ::testing::TestParamInfo<Mutation>& info)
   return info.param.name;
 }
 
-// The which-th instruction of an operator, its first output, the weight of a name.
+// The which-th instruction of an operator, its first output, and the weight with a name.
 inline program::Instruction& find(program::Program& program, program::Op op, int which = 0) {
   for (program::Instruction& instruction : *program.mutable_instructions()) {
     if (instruction.op() == op && which-- == 0) return instruction;

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Header, limits, values, weights, states and operands, broken one by one.
+// Header, limits, values, weights, states and operands, broken in one way at a time.
 #include <gtest/gtest.h>
 
 #include <array>
@@ -18,7 +18,7 @@ using program::Instruction;
 using program::Program;
 using P = Program&;
 
-// The weight's only piece is of a stack of matrices.
+// Makes the weight's only piece a part of a stack of matrices.
 void stack(P p, const char* name, const std::array<int64_t, 3>& shape) {
   program::Piece& piece = *weight_named(p, name).mutable_pieces(0);
   piece.clear_source_shape();
@@ -97,13 +97,13 @@ INSTANTIATE_TEST_SUITE_P(
          [](P p) { p.mutable_values(0)->set_offset_bytes(-64); }},
         {"UnevenOffset", "offset_bytes must be",
          [](P p) { p.mutable_values(0)->set_offset_bytes(4); }},
-        {"OffsetBehindArena", "offset_bytes must be",
+        {"OffsetBeyondArena", "offset_bytes must be",
          [](P p) { p.mutable_values(0)->set_offset_bytes((p.arena_bytes() + 63) / 64 * 64); }},
         {"OffsetOverflows", "offset_bytes must be",
          [](P p) { p.mutable_values(0)->set_offset_bytes(INT64_MAX - 63); }},
         {"ArenaTooSmall", "offset_bytes must be",
          [](P p) { p.set_arena_bytes(p.arena_bytes() - 64); }},
-        {"OffsetBehindShared", "within arena_bytes or shared_bytes",
+        {"OffsetBeyondShared", "within arena_bytes or shared_bytes",
          [](P p) { p.mutable_values(0)->set_shared(true); }},
         {"RowsWithoutRoom", "offset_bytes must be",
          [](P p) { p.mutable_limits()->set_rows(1 << 20); }},

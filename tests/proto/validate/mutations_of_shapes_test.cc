@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Attributes, shapes and the memory plan, broken one by one.
+// Attributes, shapes and the memory plan, broken in one way at a time.
 #include <gtest/gtest.h>
 
 #include <cmath>
@@ -34,7 +34,7 @@ INSTANTIATE_TEST_SUITE_P(
     ::testing::ValuesIn(std::vector<Mutation>{
         {"EmbedWidth", "columns of the weight must be",
          [](P p) { p.set_hidden(9); }},
-        {"EmbedBehindVocab", "rows of the weight must be",
+        {"EmbedBeyondVocab", "rows of the weight must be",
          [](P p) {
            find(p, program::EMBED).mutable_attributes()->mutable_embed()->set_vocab_begin(65);
          }},
@@ -42,7 +42,7 @@ INSTANTIATE_TEST_SUITE_P(
          [](P p) {
            find(p, program::EMBED).mutable_attributes()->mutable_embed()->set_vocab_begin(-1);
          }},
-        {"EmbedBesideByPosition", "by_position and beside must not both be set",
+        {"EmbedBothBesideAndByPosition", "by_position and beside must not both be set",
          [](P p) {
            program::EmbedAttrs& embed =
                *find(p, program::EMBED).mutable_attributes()->mutable_embed();
@@ -123,7 +123,7 @@ INSTANTIATE_TEST_SUITE_P(
         {"AttentionHeadDim", "head_dim must be", [](P p) { attention_of(p).set_head_dim(8); }},
         {"AttentionWithoutValues", "v_dim of the pages must be 4, found 0",
          [](P p) { p.mutable_states(0)->mutable_kv()->set_v_dim(0); }},
-        {"AttentionValuesInKeysAndBeside", "v_dim of the pages must be 0, found 4",
+        {"AttentionValuesInKeysAndSeparate", "v_dim of the pages must be 0, found 4",
          [](P p) { attention_of(p).set_values_in_keys(true); }},
         {"AttentionValuesWiderThanTheirKeys", "v_dim must be",
          [](P p) {
@@ -175,7 +175,7 @@ INSTANTIATE_TEST_SUITE_P(
                ->mutable_top_candidates()
                ->set_vocab_begin(63);
          }},
-        {"CandidatesBehindVocab", "columns of the logits",
+        {"CandidatesBeyondVocab", "columns of the logits",
          [](P p) {
            find(p, program::TOP_CANDIDATES)
                .mutable_attributes()

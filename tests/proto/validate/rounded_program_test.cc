@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// A program by hand whose linear takes rows that every rank has rounded its part of: as it is, and
-// broken one by one.
+// A hand-made program whose linear takes rows of which every rank has rounded its part: valid as it
+// is, and broken in one way at a time.
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
@@ -22,7 +22,7 @@ using ::testing::HasSubstr;
 
 constexpr int64_t kVocab = 100, kHidden = 80;  // The last group is short.
 
-// embed, this rank's columns of it rounded and gathered, linear, head.
+// The program is embed, this rank's columns of it rounded and gathered, linear, head.
 Program rounded_program(int rank) {
   ProgramBuilder b(rank, 2, kVocab, kHidden);
   const std::vector<int64_t> cuts = {0, 32, kHidden};
@@ -56,7 +56,7 @@ void set_types(P p, program::DType dtype) {
   gathered(p).set_dtype(dtype);
 }
 
-TEST(RoundedProgramTest, IsValidOnEveryRank) {
+TEST(RoundedProgramTest, TheProgramIsValidOnEveryRank) {
   for (const int rank : {0, 1}) {
     const Program program = rounded_program(rank);
     EXPECT_EQ(message_of(validate(program)), "");
@@ -66,7 +66,7 @@ TEST(RoundedProgramTest, IsValidOnEveryRank) {
 
 class RoundedMutationTest : public MutationTest {};
 
-TEST_P(RoundedMutationTest, IsRefusedAndNamed) {
+TEST_P(RoundedMutationTest, ABrokenProgramIsRefusedAndTheFaultIsNamed) {
   Program program = rounded_program(1);
   GetParam().apply(program);
   const absl::Status status = validate(program);

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// validate() on a program by hand with every operator in it: as it is, with each class of field
-// broken (mutations_of_*_test.cc), and with random bytes changed.
+// validate() on a hand-made program with every operator: as it is, with each class of field broken
+// (mutations_of_*_test.cc), and with random bytes changed.
 #include "proto/validate/validate.h"
 
 #include <gmock/gmock.h>
@@ -25,7 +25,7 @@ using program::Instruction;
 using program::Program;
 using ::testing::HasSubstr;
 
-TEST(ValidateTest, AcceptsProgramsMadeByHand) {
+TEST(ValidateTest, HandMadeProgramsAreAccepted) {
   for (const Program& program : {tiny_program(), tiny_program(0, 2), tiny_program(1, 2),
                                  layer_program(), layer_program(0, 2), layer_program(1, 2),
                                  shared_layer_program(0, 2), shared_layer_program(1, 2)}) {
@@ -33,13 +33,13 @@ TEST(ValidateTest, AcceptsProgramsMadeByHand) {
   }
 }
 
-TEST(ValidateTest, AcceptsMatricesOfAStackAsTheyAreAndTransposed) {
+TEST(ValidateTest, MatricesOfAStackAreAcceptedPlainAndTransposed) {
   Program program = layer_program(1, 2);
   program::Piece& plain = *weight_named(program, "embed.weight").mutable_pieces(0);
   plain.clear_source_shape();
   for (const int64_t size : {4, 25, 8}) plain.add_source_shape(size);
   EXPECT_EQ(message_of(validate(program)), "");
-  // Rank 1's part of o, [4, 8], out of the third matrix of [3, 8, 5] as stored.
+  // Rank 1's part of o, [4, 8], taken from the third matrix of [3, 8, 5] as stored.
   program::Piece& turned = *weight_named(program, "o.weight").mutable_pieces(0);
   turned.clear_source_shape();
   for (const int64_t size : {3, 8, 5}) turned.add_source_shape(size);
@@ -51,7 +51,7 @@ TEST(ValidateTest, AcceptsMatricesOfAStackAsTheyAreAndTransposed) {
   EXPECT_EQ(message_of(validate(program)), "");
 }
 
-TEST_P(MutationTest, IsRefusedAndNamed) {
+TEST_P(MutationTest, ABrokenProgramIsRefusedAndTheFaultIsNamed) {
   Program program = layer_program(1, 2);
   GetParam().apply(program);
   const absl::Status status = validate(program);
@@ -61,8 +61,8 @@ TEST_P(MutationTest, IsRefusedAndNamed) {
   EXPECT_EQ(message_of(status).find('\n'), std::string::npos);
 }
 
-// What it says of names that the sender chose is one line, and a short one.
-TEST(ValidateTest, NamesThatAreHostileStayOneShortLine) {
+// An error about names chosen by the sender is one short line.
+TEST(ValidateTest, HostileNamesGiveOneShortLine) {
   const std::string name = "a\nb\x1b[2J" + std::string(5000, 'x');
   const std::function<void(Program&)> mutations[] = {
       [&](Program& p) { p.set_strategy(name); },
@@ -73,7 +73,7 @@ TEST(ValidateTest, NamesThatAreHostileStayOneShortLine) {
       [&](Program& p) { p.mutable_weights(0)->mutable_pieces(0)->set_col_end(1); },
       [&](Program& p) { p.mutable_weights(0)->clear_pieces(); },
       [&](Program& p) {
-        p.mutable_weights(0)->set_dtype(program::Q8C);  // The piece has not all of its columns.
+        p.mutable_weights(0)->set_dtype(program::Q8C);  // The piece lacks some of its columns.
         p.mutable_weights(0)->mutable_pieces(0)->set_source_shape(1, 9);
       },
       [&](Program& p) { p.mutable_states(0)->clear_kv(); },
@@ -101,7 +101,7 @@ TEST(ValidateTest, NamesThatAreHostileStayOneShortLine) {
   }
 }
 
-TEST(ValidateTest, AllowsElementwiseOperatorsInPlace) {
+TEST(ValidateTest, ElementwiseOperatorsMayWorkInPlace) {
   Program program = layer_program();
   const Instruction& add = find(program, program::ADD);
   program.mutable_values(add.outputs(0))
@@ -109,7 +109,7 @@ TEST(ValidateTest, AllowsElementwiseOperatorsInPlace) {
   EXPECT_EQ(message_of(validate(program)), "");
 }
 
-TEST(ValidateTest, AllowsAPartToLieWhereItIsGathered) {
+TEST(ValidateTest, APartMayBeAtItsPlaceInTheGatheredValue) {
   for (int rank = 0; rank < 2; ++rank) {
     Program program = layer_program(rank, 2);
     const Instruction& gather = find(program, program::ALL_GATHER, 1);
@@ -121,15 +121,15 @@ TEST(ValidateTest, AllowsAPartToLieWhereItIsGathered) {
   }
 }
 
-// Of layer_program(1, 2) with shared memory, changed.
+// The error for layer_program(1, 2) with shared memory after a change.
 std::string message_of_shared(const std::function<void(Program&)>& change) {
   Program program = shared_layer_program(1, 2);
-  program.set_shared_bytes(program.arena_bytes());  // Room for whatever is called shared.
+  program.set_shared_bytes(program.arena_bytes());  // Room for anything that is called shared.
   change(program);
   return message_of(validate(program));
 }
 
-TEST(ValidateTest, SharedMemoryIsForWhatIsGatheredAlone) {
+TEST(ValidateTest, OnlyGatheredValuesMayBeInSharedMemory) {
   EXPECT_THAT(message_of_shared([](Program& p) { output_of(p, program::MAP).set_shared(true); }),
               HasSubstr("is shared: it must be what all_gather gives, or a part of it"));
   EXPECT_THAT(message_of_shared([](Program& p) { output_of(p, program::EMBED).set_shared(true); }),
@@ -139,9 +139,9 @@ TEST(ValidateTest, SharedMemoryIsForWhatIsGatheredAlone) {
       HasSubstr("shared of the view"));
 }
 
-TEST(ValidateTest, WhatOthersMayStillReadIsKeptUntilTheNextCollective) {
-  // The attention's whole rows are read last right behind their gather, before the mlp's part is
-  // written; only the gather in between says that the other rank has read them too.
+TEST(ValidateTest, SharedValuesAreKeptUntilTheNextCollective) {
+  // The last read of the attention's whole rows is right after their gather, before the mlp's part
+  // is written. Only the gather in between ensures that the other rank has read them, too.
   const auto lay_over = [](Program& p, int earlier, int later) {
     const int64_t to = output_of(p, program::ALL_GATHER, earlier).offset_bytes();
     program::Value& whole = output_of(p, program::ALL_GATHER, later);
@@ -153,11 +153,11 @@ TEST(ValidateTest, WhatOthersMayStillReadIsKeptUntilTheNextCollective) {
   EXPECT_EQ(message_of_shared([&](Program& p) { lay_over(p, 0, 2); }), "");
 }
 
-TEST(ValidateTest, NeverCrashesOnRandomBytes) {
+TEST(ValidateTest, RandomBytesNeverCrashValidation) {
   const uint32_t seed = std::random_device{}();
   SCOPED_TRACE("seed " + std::to_string(seed));
   std::mt19937 random(seed);
-  const google::protobuf::LogSilencer quiet;  // Of names that are no UTF-8.
+  const google::protobuf::LogSilencer quiet;  // Silences warnings about names that are not UTF-8.
   const std::string valid[] = {layer_program(1, 2).SerializeAsString(),
                                shared_layer_program(1, 2).SerializeAsString()};
   int parsed = 0, accepted = 0;

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// The rules one by one, and what they make of whole models: where collectives are, and how many.
+// The layout rules one by one, and their results for whole models: the places and numbers of
+// collectives.
 #include "sharding/layout/layout.h"
 
 #include <gtest/gtest.h>
@@ -32,14 +33,14 @@ struct Fixture {
   Value x = graph.embed("embed", kVocab, kHidden);
 };
 
-TEST(LayoutTest, AnEmbeddingOverACutVocabularyIsPartial) {
+TEST(LayoutTest, AnEmbeddingOverASplitVocabularyIsPartial) {
   const Fixture f;
   const Decision decision = decide_last(f.graph, {}, Strategy::kGather);
   EXPECT_EQ(decision.outputs, std::vector<Layout>{kPartialLayout});
   EXPECT_EQ(decision.parameters, std::vector<ParameterCut>{ParameterCut::kRows});
 }
 
-TEST(LayoutTest, ALinearOfAWholeValueIsSplitAsItsOutputAxisIs) {
+TEST(LayoutTest, ALinearOfAWholeValueIsSplitLikeItsOutputAxis) {
   Fixture f;
   f.graph.linear(f.x, "up", kFfn, true);
   const Decision decision = decide_last(f.graph, {kWholeLayout}, Strategy::kReduce);
@@ -63,7 +64,7 @@ TEST(LayoutTest, ALinearOfASplitValueIsPartialUnderReduceAndGathersUnderGather) 
 }
 
 // Scores are whole, and so are routes.
-TEST(LayoutTest, AnExpertsLinearIsCutAsALinearAndIdsAreWhole) {
+TEST(LayoutTest, AnExpertsLinearIsSplitLikeALinearAndIdsAreWhole) {
   Fixture f;
   const Routes routes = f.graph.route(f.graph.router(f.x, "gate", 5), {.chosen = 2});
   EXPECT_EQ(decide_last(f.graph, {kWholeLayout}, Strategy::kGather).outputs,
@@ -86,7 +87,7 @@ TEST(LayoutTest, AnExpertsLinearIsCutAsALinearAndIdsAreWhole) {
   EXPECT_EQ(gather.outputs[0], split_over(Axis::kHidden));
 }
 
-TEST(LayoutTest, ACombinationStaysWhatItsRoutesAre) {
+TEST(LayoutTest, ACombinationKeepsTheLayoutOfItsRoutes) {
   Fixture f;
   const Routes routes = f.graph.route(f.graph.router(f.x, "gate", 5), {.chosen = 2});
   f.graph.combine(f.graph.expert_linear(f.x, routes, {.count = 5, .name = "*.up"}, kFfn), routes);
@@ -98,7 +99,7 @@ TEST(LayoutTest, ACombinationStaysWhatItsRoutesAre) {
 }
 
 // Rank 1's part of three experts of 24 rows: 12 of each.
-TEST(CutTest, ExpertsAreCutInsideEachInOneStackOrInTensorsOfTheirOwn) {
+TEST(CutTest, EachExpertIsSplitInAStackAndInSeparateTensors) {
   Fixture f;
   const Routes routes = f.graph.route(f.graph.router(f.x, "gate", 3), {.chosen = 2});
   f.graph.expert_linear(f.x, routes, {.count = 3, .name = "experts.*.up"}, kFfn, true);
@@ -140,8 +141,8 @@ TEST(CutTest, ExpertsAreCutInsideEachInOneStackOrInTensorsOfTheirOwn) {
   EXPECT_EQ(parameter("gate.weight").rows.columns(), 3);
 }
 
-// A stack that is one piece, as a pass may have made of it.
-TEST(CutTest, OnePieceOfSeveralMatricesIsCutInEach) {
+// A stack that is one piece, as a pass may have made it.
+TEST(CutTest, OnePieceOfSeveralMatricesIsSplitInEach) {
   Parameter whole{.name = "w", .role = program::LINEAR_WEIGHT, .rows = kFfn, .cols = kHidden};
   whole.matrices = 3;
   program::Piece piece;
@@ -157,7 +158,7 @@ TEST(CutTest, OnePieceOfSeveralMatricesIsCutInEach) {
   }
 }
 
-TEST(LayoutTest, NormsAndNonLinearFunctionsRefuseAPartial) {
+TEST(LayoutTest, NormsAndNonLinearFunctionsNeedWholeValuesInsteadOfPartials) {
   Fixture f;
   f.graph.map(f.x, Function::kSilu);
   EXPECT_EQ(decide_last(f.graph, {kPartialLayout}, Strategy::kReduce).inputs[0], kWholeLayout);
@@ -177,7 +178,7 @@ TEST(LayoutTest, NonLinearFunctionsKeepASplit) {
             split_over(Axis::kFfn));
 }
 
-TEST(LayoutTest, AWeightForEachHeadIsCutWithThem) {
+TEST(LayoutTest, AWeightForEachHeadIsSplitWithTheHeads) {
   for (const bool by_head : {false, true}) {
     Fixture f;
     f.graph.head_norm(f.graph.linear(f.x, "q", {Axis::kHeads, 4, 4}), "norm",
@@ -218,12 +219,12 @@ TEST(LayoutTest, WholeLogitsOnSeveralRanksAreAnError) {
                    .ok());
 }
 
-TEST(SplitTest, GatherGathersFourTimesPerLayerOrThreeInParallelAndReducesTheEmbedding) {
+TEST(SplitTest, GatherHasFourGathersPerLayerOrThreeInParallelAndOneReduce) {
   for (const char* name : kModels) {
     const Graph model = model_graph(name);
     const int layers = count_layers(model);
     const int gathers = (is_parallel(name) ? 3 : 4) + (norms_all_heads(name) ? 2 : 0);
-    const int more = shared_experts(model) + low_ranks(model);  // What downs and norms read.
+    const int more = shared_experts(model) + low_ranks(model);  // The inputs of downs and norms.
     for (int ranks : {2, 3, 5}) {
       const auto graphs = compile_graphs(model, options_for(ranks, Strategy::kGather));
       ASSERT_TRUE(graphs.ok()) << message_of(graphs.status());
@@ -235,7 +236,7 @@ TEST(SplitTest, GatherGathersFourTimesPerLayerOrThreeInParallelAndReducesTheEmbe
   }
 }
 
-TEST(SplitTest, ReduceReducesTwicePerLayerOrOnceInParallelAndTheEmbedding) {
+TEST(SplitTest, ReduceHasTwoReducesPerLayerOrOneInParallelAndTheEmbeddings) {
   for (const char* name : kModels) {
     const Graph model = model_graph(name);
     const int layers = count_layers(model), norms = group_norms(model);
@@ -244,7 +245,7 @@ TEST(SplitTest, ReduceReducesTwicePerLayerOrOnceInParallelAndTheEmbedding) {
       const auto graphs = compile_graphs(model, options_for(ranks, Strategy::kReduce));
       ASSERT_TRUE(graphs.ok()) << message_of(graphs.status());
       for (const Graph& graph : *graphs) {
-        // What is normed whole is multiplied whole: a gather in place of a sum.
+        // A value that is normed whole is multiplied whole: a gather replaces a sum.
         const int gathers = norms_all_heads(name) ? 2 * layers : norms;
         EXPECT_EQ(count_ops(graph, Op::kAllGather), gathers) << name;
         EXPECT_EQ(count_ops(graph, Op::kAllReduce), sums * layers + 1 - norms) << name;
@@ -253,8 +254,8 @@ TEST(SplitTest, ReduceReducesTwicePerLayerOrOnceInParallelAndTheEmbedding) {
   }
 }
 
-// Heads 0-1, 2-3 and 4-5 of two KV heads: rank 1 holds both of them and gives none but the first.
-TEST(SplitTest, ACopyOfAKvHeadIsGivenOnceAndEveryRankTakesItsOwnOfTheWhole) {
+// Heads 0-1, 2-3 and 4-5 share two KV heads: rank 1 holds both and contributes only the first.
+TEST(SplitTest, ACopiedKvHeadIsGatheredOnceAndEveryRankTakesItsOwn) {
   const AxisSize q_axis = {Axis::kHeads, 6, 4}, kv_axis = {Axis::kKvHeads, 2, 4, 6};
   Graph model;
   const Value x = model.embed("embed", kVocab, kHidden);
@@ -275,7 +276,7 @@ TEST(SplitTest, ACopyOfAKvHeadIsGivenOnceAndEveryRankTakesItsOwnOfTheWhole) {
   }
 }
 
-TEST(SplitTest, OneRankMeetsNobody) {
+TEST(SplitTest, OneRankHasNoCollectives) {
   for (const char* name : kModels) {
     for (Strategy strategy : {Strategy::kGather, Strategy::kReduce}) {
       const auto graphs = compile_graphs(model_graph(name), options_for(1, strategy));
@@ -297,10 +298,10 @@ TEST(SplitTest, ParallelResidualReducesOnce) {
       graph.head(graph.rms_norm(graph.select_rows(sum), "last", 1e-6f), "head", kVocab));
   const absl::StatusOr<Graph> local = split(graph, two_ranks(Strategy::kReduce), 1);
   ASSERT_TRUE(local.ok());
-  EXPECT_EQ(count_ops(*local, Op::kAllReduce), 2);  // The embedding, and both branches at once.
+  EXPECT_EQ(count_ops(*local, Op::kAllReduce), 2);  // The embedding, and both branches together.
 }
 
-TEST(SplitTest, ACollectiveStandsDirectlyBeforeItsFirstReader) {
+TEST(SplitTest, ACollectiveIsDirectlyBeforeItsFirstReader) {
   const auto graphs = compile_graphs(model_graph("qwen2"), options_for(3, Strategy::kGather));
   const Graph& graph = graphs->front();
   for (size_t i = 0; i < graph.nodes().size(); ++i) {
@@ -320,11 +321,11 @@ TEST(SplitTest, Bfloat16InputsAreGatheredAsBfloat16) {
     const bool half = graphs->front().values()[node.outputs[0]].dtype == DType::kBF16;
     (half ? halves : floats) += 1;
   }
-  EXPECT_EQ(halves, 4);  // Before o_proj and down_proj, two layers;
-  EXPECT_EQ(floats, 4);  // behind them the residual stream is float32.
+  EXPECT_EQ(halves, 4);  // Before o_proj and down_proj in two layers;
+  EXPECT_EQ(floats, 4);  // after them the residual stream is float32.
 }
 
-TEST(SplitTest, ABiasOnAPartialIsRankZerosAddend) {
+TEST(SplitTest, ABiasOnAPartialIsAddedByRankZero) {
   const auto graphs = compile_graphs(model_graph("llama"), options_for(3, Strategy::kReduce));
   for (size_t rank = 0; rank < graphs->size(); ++rank) {
     int biases = 0;
@@ -372,7 +373,7 @@ std::string show(const Parameter& parameter) {
   return text;
 }
 
-TEST(CutTest, RowsRunThroughThePiecesAndColumnsThroughEach) {
+TEST(CutTest, RowsAreSplitAcrossPiecesAndColumnsInEachPiece) {
   const Parameter parameter{
       .name = "w",
       .role = program::LINEAR_WEIGHT,
@@ -387,7 +388,7 @@ TEST(CutTest, RowsRunThroughThePiecesAndColumnsThroughEach) {
   EXPECT_EQ(show(cut_rows(cut_rows(parameter, {2, 9}), {1, 6})), show(cut_rows(parameter, {3, 8})));
 }
 
-TEST(CutTest, PiecesOfARowLieSideBySide) {
+TEST(CutTest, PiecesOfARowAreSideBySide) {
   const Parameter bias{.name = "b",
                        .role = program::BIAS,
                        .rows = {Axis::kNone, 1, 1},

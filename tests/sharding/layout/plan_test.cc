@@ -37,7 +37,7 @@ TEST(PlanTest, EveryUnitOfEveryAxisIsCoveredExactlyOnce) {
           EXPECT_EQ(range.begin % axis.unit, 0);
           at = range.end;
           if (axis.axis == Axis::kVocab && range.end != axis.count) {
-            EXPECT_EQ(range.end % 64, 0) << "cut between blocks of 64 ids";
+            EXPECT_EQ(range.end % 64, 0) << "must end between blocks of 64 ids";
           }
           if (axis.count >= ranks && axis.axis != Axis::kVocab) {
             EXPECT_GT(range.size(), 0);
@@ -56,8 +56,8 @@ TEST(PlanTest, KvHeadsCoverARanksQueryHeads) {
   };
   const Case cases[] = {
       {6, 3, {{0, 1}, {1, 2}, {2, 3}}},
-      {6, 3, {{0, 1}, {0, 2}, {1, 2}, {2, 3}, {2, 3}}},  // Heads 2, 1, 1, 1, 1.
-      {6, 2, {{0, 1}, {0, 2}, {1, 2}}},                  // Heads 2, 2, 2: a KV head on two ranks.
+      {6, 3, {{0, 1}, {0, 2}, {1, 2}, {2, 3}, {2, 3}}},  // Heads per rank: 2, 1, 1, 1, 1.
+      {6, 2, {{0, 1}, {0, 2}, {1, 2}}},  // Heads per rank: 2, 2, 2: one KV head is on two.
       {7, 1, {{0, 1}, {0, 1}, {0, 1}, {0, 1}, {0, 1}, {0, 1}, {0, 1}}},
   };
   for (const Case& c : cases) {
@@ -109,7 +109,7 @@ TEST(PlanTest, SpeedsAreRoundedToEighthsOfTheFastest) {
   };
   EXPECT_EQ(plan_for({10.1, 9.9, 5.2})->eighths, (std::vector<int64_t>{8, 8, 4}));
   EXPECT_EQ(plan_for({100, 98, 0.001})->eighths, (std::vector<int64_t>{8, 8, 1}));
-  EXPECT_EQ(plan_for({3, 0, 1})->eighths, (std::vector<int64_t>{8, 8, 8}));  // One not measured.
+  EXPECT_EQ(plan_for({3, 0, 1})->eighths, (std::vector<int64_t>{8, 8, 8}));  // One is unknown.
   for (const double wrong : {-1.0, std::numeric_limits<double>::quiet_NaN()}) {
     EXPECT_EQ(
         message_of(plan_for({1, 2, wrong}).status()),
@@ -134,7 +134,7 @@ TEST(PlanTest, MoreRanksThanQueryHeadsIsOneLineThatSaysWhatToDo) {
   EXPECT_FALSE(make_plan(model_graph("llama"), options_for(0, Strategy::kGather)).ok());
 }
 
-TEST(PlanTest, HiddenAndLatentAreCutUnderGatherOnlyAndNothingIsForOneRank) {
+TEST(PlanTest, HiddenAndLatentAreSplitOnlyUnderGatherAndNothingIsForOneRank) {
   for (Axis axis : {Axis::kHidden, Axis::kLatent}) {
     EXPECT_TRUE(plan_of({8, 8}).splits(axis));
     EXPECT_FALSE(plan_of({8, 8}, Strategy::kReduce).splits(axis));
@@ -144,7 +144,7 @@ TEST(PlanTest, HiddenAndLatentAreCutUnderGatherOnlyAndNothingIsForOneRank) {
   }
 }
 
-TEST(CostTest, RanksTogetherHoldEveryWeightOnceButForWhatIsCopied) {
+TEST(CostTest, RanksTogetherHoldEveryWeightOnceExceptCopiedOnes) {
   const Graph graph = model_graph("llama");  // Its KV heads are not shared.
   const auto total = [&](int ranks) {
     const CompileOptions options = options_for(ranks, Strategy::kGather);
@@ -160,9 +160,9 @@ TEST(CostTest, RanksTogetherHoldEveryWeightOnceButForWhatIsCopied) {
   EXPECT_EQ(total(3), total(1) + 2 * norms);
 }
 
-// A key is 18 latent and 4 rotary columns. Under gather ranks give q's 20 and the latent columns of
-// each layer once, beside heads, sums of experts and what goes into and out of an MLP.
-TEST(CostTest, LatentPagesHoldKeysAloneAndLowRanksAreSentUnderGather) {
+// A key is 18 latent and 4 rotary columns. Under gather ranks send q's 20 and the latent columns of
+// each layer once, as well as heads, sums of experts and the inputs and outputs of MLPs.
+TEST(CostTest, LatentPagesHoldOnlyKeysAndGatherSendsLowRanks) {
   const Graph graph = model_graph("deepseek_v3");
   constexpr int64_t kLayers = 3, kHidden = 48, kLowRanks = 20 + 18;
   constexpr int64_t kMlps = 60 + 2 * (3 * 13 + 2 * 13);  // Dense; experts' routes and shared ones.
@@ -178,7 +178,7 @@ TEST(CostTest, LatentPagesHoldKeysAloneAndLowRanksAreSentUnderGather) {
       EXPECT_EQ(row.kv_bytes_per_token, kLayers * (18 + 4) * 4);
       given += row.collective_bytes_per_token;
     }
-    EXPECT_EQ(given, 4 * (ranks * kHidden + kGathered));  // Every rank has an addend of a token.
+    EXPECT_EQ(given, 4 * (ranks * kHidden + kGathered));  // Every rank has an addend of each token.
     EXPECT_EQ(plan_hosts(gather, ranks)[0].sent_bytes_per_token,
               (ranks - 1) * gather.rows[0].collective_bytes_per_token);
     for (const PlanRow& row : table_of(Strategy::kReduce).rows) {

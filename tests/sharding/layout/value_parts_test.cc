@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Every value of every rank's program is known as a part of one of the model's values.
+// Every value of every rank's program is known to be a part of one of the model's values.
 #include "sharding/layout/value_parts.h"
 
 #include <gtest/gtest.h>
@@ -34,7 +34,7 @@ class ValuePartsTest : public testing::TestWithParam<const char*> {
   std::vector<ValueParts> parts_;
 };
 
-TEST_P(ValuePartsTest, EveryValueHasANameOfItsOwnAndAPartOfItsWidth) {
+TEST_P(ValuePartsTest, EveryValueHasItsOwnNameAndAPartOfItsWidth) {
   for (const Strategy strategy : {Strategy::kGather, Strategy::kReduce}) {
     compile_for(strategy);
     for (int rank = 0; rank < kRanks; ++rank) {
@@ -42,7 +42,7 @@ TEST_P(ValuePartsTest, EveryValueHasANameOfItsOwnAndAPartOfItsWidth) {
       for (const program::Value& value : programs_[rank].values()) {
         EXPECT_TRUE(names.insert(value.name()).second) << value.name();
         const auto found = parts_[rank].find(value.name());
-        if (found == parts_[rank].end()) {  // What fused linears make.
+        if (found == parts_[rank].end()) {  // A result of fused linears.
           EXPECT_NE(value.name().find('+'), std::string::npos) << value.name();
           continue;
         }
@@ -56,7 +56,7 @@ TEST_P(ValuePartsTest, EveryValueHasANameOfItsOwnAndAPartOfItsWidth) {
   }
 }
 
-TEST_P(ValuePartsTest, RanksPartsOfASplitValueAreAllOfIt) {
+TEST_P(ValuePartsTest, TheRanksPartsOfASplitValueCoverIt) {
   compile_for(Strategy::kGather);
   int split = 0;
   for (const auto& [name, first] : parts_[0]) {

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Memory plans of random graphs: the bytes of what is alive are never written by another.
+// Memory plans of random graphs: no other value overwrites the bytes of a live value.
 #include "sharding/lowering/plan_memory.h"
 
 #include <gtest/gtest.h>
@@ -18,7 +18,7 @@
 namespace lockstep {
 namespace {
 
-// A graph of element-wise operators, casts, linears, views and norms on whatever is there already.
+// A graph of element-wise operators, casts, linears, views and norms on random earlier values.
 Graph random_graph(std::mt19937_64& random) {
   const auto pick = [&](int count) { return static_cast<int>(random() % count); };
   Graph g;
@@ -72,11 +72,11 @@ Graph random_graph(std::mt19937_64& random) {
   return g;
 }
 
-// Every byte of the arena remembers which value, row and column was written there last; views are
-// their parent's bytes. A reader must find what it asks for.
+// Every byte of the arena remembers which value, row and column was written there last. A view has
+// its parent's bytes. A reader must find the value that it expects.
 void run_symbolically(const Graph& graph, const MemoryPlan& plan, const program::Limits& limits) {
   using Element = std::tuple<int, int64_t, int64_t>;  // Root value, row, column of the root.
-  std::map<int64_t, Element> arena;                   // By byte; what ranks share is negative.
+  std::map<int64_t, Element> arena;                   // By byte; shared memory is negative.
   std::vector<std::pair<int, int64_t>> roots;         // By value: root and first column.
   const auto walk = [&](int value, auto visit) {
     const ValueInfo& info = graph.values()[value];
@@ -152,14 +152,15 @@ std::vector<std::pair<const char*, DType>> models_in(std::initializer_list<DType
   return all;
 }
 
-// Columns of a value that has a place of its own, as q is of one linear for q, k and v.
+// True if the value is columns of another one with its own place, as q is of a fused linear for q,
+// k and v.
 bool is_view(const Graph& graph, int value) {
   return std::any_of(graph.nodes().begin(), graph.nodes().end(), [&](const Node& node) {
     return node.op == Op::kColumns && node.outputs[0] == value;
   });
 }
 
-TEST(PlanMemoryTest, WhatIsGatheredIsSharedAndEachRanksPartLiesInItsPlace) {
+TEST(PlanMemoryTest, GatheredValuesAreSharedAndEachRanksPartIsAtItsPlace) {
   for (const auto& [name, dtype] : models_in({DType::kBF16, DType::kQ8})) {
     const CompileOptions options = options_for(3, Strategy::kGather, dtype);
     const auto graphs = compile_graphs(model_graph(name), options);
@@ -189,12 +190,12 @@ TEST(PlanMemoryTest, WhatIsGatheredIsSharedAndEachRanksPartLiesInItsPlace) {
 }
 
 using Bytes = std::set<int64_t>;
-struct Stretch {  // From one collective to the next.
+struct Stretch {  // The code from one collective to the next.
   Bytes read, written;
 };
 
-// What kernels do to shared memory. What follows the last collective has nothing between it and
-// the next step's begin: the two are one stretch.
+// The kernels' accesses to shared memory. No collective separates the end of a step from the
+// beginning of the next one, so the two are one stretch.
 std::vector<Stretch> shared_use(const Graph& graph, const MemoryPlan& plan, int64_t rows) {
   const auto note = [&](int value, Bytes& bytes) {
     const Placement& at = plan.placements[value];
@@ -222,7 +223,7 @@ std::vector<Stretch> shared_use(const Graph& graph, const MemoryPlan& plan, int6
   return stretches;
 }
 
-TEST(PlanMemoryTest, NoRankWritesWhatAnotherMayStillRead) {
+TEST(PlanMemoryTest, NoRankWritesMemoryThatAnotherMayStillRead) {
   for (const auto& [name, dtype] : models_in({DType::kF32, DType::kQ8})) {
     const CompileOptions options = options_for(3, Strategy::kGather, dtype);
     const auto graphs = compile_graphs(model_graph(name), options);

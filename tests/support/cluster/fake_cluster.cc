@@ -71,7 +71,7 @@ class FakeCluster::FakeGroup : public Group {
   GroupInfo info_;
   FakeWorkers workers_;
   std::shared_ptr<const cluster::Step> step_;
-  std::pair<uint64_t, int> question_;  // A step and an output of it.
+  std::pair<uint64_t, int> question_;  // A step and the index of one of its outputs.
 };
 
 absl::StatusOr<std::unique_ptr<Group>> FakeCluster::form(const GroupWish&) {

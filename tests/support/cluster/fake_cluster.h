@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// A Cluster whose groups are FakeWorkers; a test says when a step may run, and what goes wrong.
+// A Cluster whose groups are FakeWorkers. A test decides when a step may run, and what fails.
 #pragma once
 
 #include <functional>
@@ -16,7 +16,7 @@
 
 namespace lockstep {
 
-// Gives fake groups. Thread-safe.
+// Forms fake groups. Thread-safe.
 class FakeCluster : public Cluster {
  public:
   // Called in every receive(), on the engine's thread, and may block; an error ends the group.
@@ -28,31 +28,31 @@ class FakeCluster : public Cluster {
   absl::StatusOr<std::unique_ptr<Group>> form(const GroupWish& wish) override;
   void shutdown() override;
 
-  // Later groups are of this.
+  // Later groups use this model.
   void change(const FakeModel& model);
   void set_hook(Hook hook);
   void falsify(Falsifier falsifier);
-  // While it is held, no step and no question for logits is answered.
+  // While it is held, no step and no request for logits is answered.
   void hold(bool held);
-  // Every question for logits ends the group with this from now on.
+  // From now on every request for logits ends the group with this error.
   void fail_logits(absl::Status why);
-  // The next question for logits is taken, and the group ends with this while it is waited for.
+  // Accepts the next request for logits, and ends the group with this error during the wait.
   void lose_fetch(absl::Status why);
-  // form() waits while it is not allowed.
+  // form() waits while forming is not allowed.
   void allow_forming(bool allowed);
-  // form() fails with this from now on; OK: no longer.
+  // From now on form() fails with this error; OK ends that.
   void refuse(absl::Status why);
 
   std::vector<std::string> lies() const;
   int64_t logits_fetched() const;
   int groups() const;
-  int refusals() const;  // How often form() has failed.
+  int refusals() const;  // The number of times that form() has failed.
   int aborts() const;
 
  private:
   class FakeGroup;
 
-  // False: it was held until then.
+  // Waits while it is held. False: it was still held at that time.
   bool answers(int64_t until_ms);
 
   mutable Mutex mutex_;
@@ -73,7 +73,7 @@ class FakeCluster : public Cluster {
   int aborts_ ABSL_GUARDED_BY(mutex_) = 0;
 };
 
-// Holds back every step of a cluster until it is opened, or goes away.
+// Holds back every step of a cluster until it is opened or destroyed.
 class StepGate {
  public:
   explicit StepGate(FakeCluster& cluster) {

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// A toy model over real paging, cut over any number of ranks.
+// A toy model with real paging, split over any number of ranks.
 #include "tests/support/cluster/fake_group.h"
 
 #include <algorithm>
@@ -35,7 +35,7 @@ void set(cluster::Candidate* candidate, int64_t id, float logit, float edited, f
   candidate->set_noisy(noisy);
 }
 
-// Those of named ids, and all of the slice, where wanted.
+// Adds the logits of requested ids, and all of the slice's if requested.
 void add_logits(const cluster::Output& output, const std::vector<float>& logits, int64_t begin,
                 int64_t end, cluster::Candidates* answer) {
   for (const int32_t id : output.raw_ids()) {
@@ -90,7 +90,7 @@ std::vector<float> fake_logits(const FakeModel& model, const std::vector<int32_t
   }
   for (size_t id = 0; id < logits.size(); ++id) {
     const uint64_t bits = mix(state + id);
-    // Roughly bell-shaped, [-6, 6), so that nuclei are of all sizes.
+    // Roughly bell-shaped in [-6, 6), so that nuclei of all sizes occur.
     logits[id] = static_cast<float>((bits & 0xffff) + (bits >> 16 & 0xffff) +
                                     (bits >> 32 & 0xffff) + (bits >> 48)) /
                      (65536.0f / 3.0f) -
@@ -103,7 +103,7 @@ std::vector<float> fake_logits(const FakeModel& model, const std::vector<int32_t
 std::vector<int64_t> fake_cuts(int64_t vocab, int ranks) {
   const int64_t blocks = (vocab + kVocabBlock - 1) / kVocabBlock;
   std::vector<int64_t> cuts = {0};
-  int64_t last = 0;  // In blocks.
+  int64_t last = 0;  // Counted in blocks.
   for (int rank = 1; rank < ranks; ++rank) {
     const int64_t even = blocks * rank / ranks;
     last = std::clamp(even + (rank % 2 == 0 ? 1 : -1), last, blocks);
@@ -190,8 +190,8 @@ FakeWorkers::FakeWorkers(const FakeModel& model)
       page_written_in_(static_cast<size_t>(model.pages)),
       page_read_in_(static_cast<size_t>(model.pages)) {}
 
-// Pages are checked whole in every step, those that it does not name included. Sequences may share
-// one as long as none of them writes to it.
+// Checks all of a sequence's pages in every step, also those that the step does not name. Sequences
+// may share a page if none of them writes to it.
 absl::Status FakeWorkers::take_pages(const cluster::StepSequence& sequence) {
   if (sequence.slot() < 0 || sequence.slot() >= static_cast<int32_t>(tables_.size())) {
     return absl::InternalError("lie: no such slot");
@@ -199,7 +199,7 @@ absl::Status FakeWorkers::take_pages(const cluster::StepSequence& sequence) {
   std::vector<int32_t>& table = tables_[static_cast<size_t>(sequence.slot())];
   if (sequence.begins()) table.clear();
   if (sequence.begins() && model_.blocks > 0 && sequence.first_position() > 0) {
-    return absl::InternalError("lie: a state block that nobody computed");
+    return absl::InternalError("lie: a state block that was never computed");
   }
   const int64_t prefix_rows = sequence.prefix_rows(), first = sequence.first_position();
   if (first < prefix_rows && (first > 0 || sequence.rows() < prefix_rows)) {
@@ -221,7 +221,7 @@ absl::Status FakeWorkers::take_pages(const cluster::StepSequence& sequence) {
   return absl::InternalError("lie: too few pages");
 }
 
-// As a sequence that has so many tokens already must have them.
+// Checks that the frequencies suit a sequence with this many tokens.
 absl::Status FakeWorkers::check_frequencies(const cluster::StepSequence& sequence) const {
   const int64_t tokens = sequence.first_position() + sequence.rows();
   const int frequencies = model_.rope.frequencies(sequence.rope_length());
@@ -253,7 +253,7 @@ absl::Status FakeWorkers::write(const cluster::Step& step) {
                                    : absl::InternalError("lie: more tokens than rows");
 }
 
-// All tokens up to and with a position, as the pages have them.
+// All tokens up to and including a position, as the pages store them.
 absl::StatusOr<std::vector<int32_t>> FakeWorkers::read(const cluster::StepSequence& sequence,
                                                        int64_t position) const {
   const std::vector<int32_t>& table = tables_[static_cast<size_t>(sequence.slot())];
@@ -264,7 +264,7 @@ absl::StatusOr<std::vector<int32_t>> FakeWorkers::read(const cluster::StepSequen
         slots_[static_cast<size_t>(page * model_.page_tokens + p % model_.page_tokens)];
     if (slot.position != p) return absl::InternalError("lie: KV that was never written");
     if (slot.frequencies != model_.rope.frequencies(sequence.rope_length())) {
-      return absl::InternalError("lie: keys that were turned by other frequencies");
+      return absl::InternalError("lie: keys that were rotated by other frequencies");
     }
     tokens.push_back(slot.token);
   }

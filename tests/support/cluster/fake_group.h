@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// Workers that do no arithmetic but catch every wrong Step: KV pages hold the tokens that were
-// written to them, and logits are a hash of what the pages of a sequence hold. Wrong paging gives
-// wrong tokens; a Step that breaks its contract gives an error and is remembered.
+// Workers that do no arithmetic but detect every wrong Step: KV pages store the tokens that were
+// written to them, and logits are a hash of a sequence's pages. Wrong paging gives wrong tokens; a
+// Step that breaks its contract gives an error and is recorded.
 #pragma once
 
 #include <cstdint>
@@ -23,10 +23,10 @@ struct FakeModel {
   int64_t max_sequences = 16;
   int64_t max_context = 256;
   uint64_t seed = 1;
-  int instructions = 3;  // Of a rank's program.
-  int32_t poison = -1;   // After a prompt that begins with this token no logit is a number.
-  int32_t deadly = -1;   // It is never drawn. Who computes it may not survive that.
-  // State blocks that a rank has room for at least, one per sequence; 0: there are none.
+  int instructions = 3;  // The instructions of a rank's program.
+  int32_t poison = -1;   // After a prompt that begins with this token all logits are NaN.
+  int32_t deadly = -1;   // A token that is never drawn; computing it may kill a worker.
+  // The minimum number of state blocks that a rank has room for, one per sequence; 0: no blocks.
   int64_t blocks = 0;
   RopeRule rope = {};
   PrefixRule prefix = {};
@@ -35,24 +35,24 @@ struct FakeModel {
 };
 
 GroupInfo fake_info(const FakeModel& model, uint64_t epoch);
-// The model: the next token's logits after these tokens.
+// The model: returns the next token's logits after these tokens.
 std::vector<float> fake_logits(const FakeModel& model, const std::vector<int32_t>& history);
-// First ids of each rank's slice, and the vocabulary: uneven, between blocks of 64. Some ranks may
-// have nothing.
+// The first ids of each rank's slice, and the vocabulary's size. Slices are uneven and end between
+// blocks of 64; some may be empty.
 std::vector<int64_t> fake_cuts(int64_t vocab, int ranks);
-// One rank's answer, as the kernel top_candidates defines it; ids [begin, end). NaN is never
+// One rank's answer for ids [begin, end), as the kernel top_candidates defines it. NaN is never the
 // best and adds nothing to a sum.
 cluster::Candidates fake_candidates(const cluster::Output& output, const std::vector<float>& logits,
                                     int64_t begin, int64_t end);
 
-// One thread at a time.
+// Only one thread may use it at a time.
 class FakeWorkers {
  public:
   explicit FakeWorkers(const FakeModel& model);
   // The results of all ranks. An error says which rule the step broke.
   absl::StatusOr<std::vector<cluster::StepResult>> run(const cluster::Step& step);
   absl::StatusOr<std::vector<float>> logits(uint64_t step, int output) const;
-  // The same of one rank.
+  // The same for one rank.
   absl::StatusOr<cluster::StepResult> run_rank(const cluster::Step& step, int rank);
   absl::StatusOr<std::vector<float>> logits_of_rank(uint64_t step, int output, int rank) const;
 
@@ -60,9 +60,9 @@ class FakeWorkers {
   struct Slot {
     int64_t position = -1;
     int32_t token = -1;
-    int frequencies = 0;  // As of RopeRule.
+    int frequencies = 0;  // See RopeRule.
   };
-  // Results of ranks [first, last).
+  // The results of ranks [first, last).
   absl::StatusOr<std::vector<cluster::StepResult>> run(const cluster::Step& step, int first,
                                                        int last);
   absl::Status write(const cluster::Step& step);
@@ -77,7 +77,7 @@ class FakeWorkers {
   std::vector<Slot> slots_;                   // pages * page_tokens
   std::vector<std::vector<int32_t>> tables_;  // By StepSequence.slot.
   std::vector<uint64_t> page_written_in_;  // By page: the last run of a sequence that writes there,
-  std::vector<uint64_t> page_read_in_;     // and of one that has it behind itself.
+  std::vector<uint64_t> page_read_in_;     // and of one that only reads it.
   uint64_t runs_ = 0;
   std::optional<uint64_t> last_step_;
   std::vector<std::vector<float>> last_logits_;

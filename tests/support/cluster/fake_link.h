@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// A worker's stream that ends in a test, which plays the coordinator.
+// A worker's stream to a test that acts as the coordinator.
 #pragma once
 
 #include <deque>
@@ -12,7 +12,7 @@
 
 namespace lockstep {
 
-// read(), write(), ... are the worker's, the rest is the test's; any thread.
+// read(), write() and so on are the worker's side, the rest is the test's; any thread.
 class FakeLink final : public Link {
  public:
   bool read(cluster::CoordinatorMessage* message) override {
@@ -39,7 +39,7 @@ class FakeLink final : public Link {
   void cancel() override { close(); }
   absl::Status finish() override { return refusal; }
 
-  // What finish() returns.
+  // The status that finish() returns.
   absl::Status refusal;
 
   void send(cluster::CoordinatorMessage message) {
@@ -47,15 +47,15 @@ class FakeLink final : public Link {
     to_worker_.push_back(std::move(message));
     changed_.notify_all();
   }
-  // The next that is no heartbeat; nothing once the worker has ended.
+  // The next message that is no heartbeat; nothing after the worker has ended.
   std::optional<cluster::WorkerMessage> receive() { return next(from_worker_); }
   std::optional<cluster::WorkerMessage> heartbeat() { return next(heartbeats_); }
-  // The next one that heartbeat() gives is sent after the message received last.
+  // Drops received heartbeats, so that the next one was sent after the last received message.
   void drop_heartbeats() {
     const MutexLock lock(&mutex_);
     heartbeats_.clear();
   }
-  // Writes wait from now on, as if the other side read nothing.
+  // Blocks writes from now on, as if the other side read nothing.
   void stall() {
     const MutexLock lock(&mutex_);
     stalled_ = true;
@@ -83,7 +83,7 @@ class FakeLink final : public Link {
   Mutex mutex_;
   ConditionVariable changed_;
   std::deque<cluster::CoordinatorMessage> to_worker_ ABSL_GUARDED_BY(mutex_);
-  std::deque<cluster::WorkerMessage> from_worker_;  // Guarded by mutex_ as well.
+  std::deque<cluster::WorkerMessage> from_worker_;  // Also guarded by mutex_.
   std::deque<cluster::WorkerMessage> heartbeats_;
   bool stalled_ ABSL_GUARDED_BY(mutex_) = false;
   bool finished_ ABSL_GUARDED_BY(mutex_) = false;

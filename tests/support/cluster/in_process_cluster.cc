@@ -25,7 +25,7 @@ program::Limits with_defaults(program::Limits limits, int64_t context) {
   return limits;
 }
 
-// bfloat16 stays, all else widens.
+// bfloat16 stays, all other types widen.
 DType weight_dtype(const InProcessOptions& options, const Config& config,
                    const std::optional<Checkpoint>& checkpoint, const std::string& source) {
   if (options.dtype == "float32") return DType::kF32;
@@ -69,7 +69,7 @@ void RankThread::run() {
     changed_.wait(lock, [this] { return stopping_ || work_; });
     if (!work_) return;
     lock.unlock();
-    work_();  // Nobody else touches it until it is empty.
+    work_();  // No other thread touches it until it is empty.
     lock.lock();
     work_ = nullptr;
     changed_.notify_all();
@@ -122,8 +122,8 @@ class InProcessCluster::InProcessGroup final : public Group {
   InProcessCluster& cluster_;
   const GroupInfo info_;
   bool over_ = false;
-  std::shared_ptr<const cluster::Step> step_;  // Of the last send().
-  cluster::LogitsRequest question_;            // Of the last ask_logits().
+  std::shared_ptr<const cluster::Step> step_;  // Set by the last send().
+  cluster::LogitsRequest question_;            // Set by the last ask_logits().
 };
 
 absl::StatusOr<std::unique_ptr<InProcessCluster>> InProcessCluster::open(
@@ -225,7 +225,7 @@ absl::StatusOr<std::unique_ptr<Group>> InProcessCluster::form(const GroupWish&) 
   }
   RETURN_IF_ERROR(on_all([&](int rank) { return workers_[rank]->start(info.pages); }));
   all_pages_.clear();
-  const int failing = failing_rank_.exchange(-1);  // Of steps that are asked for alone.
+  const int failing = failing_rank_.exchange(-1);  // It only applies to requested steps.
   RETURN_IF_ERROR(step(cluster::Step()).status());
   if (failing >= 0) failing_rank_ = failing;
   return std::make_unique<InProcessGroup>(*this, std::move(info));
@@ -234,8 +234,8 @@ absl::StatusOr<std::unique_ptr<Group>> InProcessCluster::form(const GroupWish&) 
 absl::StatusOr<cluster::StepResult> InProcessCluster::step_rank(int rank, const cluster::Step& step,
                                                                 int failing) {
   if (rank != failing) return workers_[rank]->step(step);
-  std::this_thread::sleep_for(std::chrono::milliseconds(5));  // Its peers go ahead and wait for it.
-  for (const auto& worker : workers_) worker->abort();  // As the coordinator tells all of them.
+  std::this_thread::sleep_for(std::chrono::milliseconds(5));  // Its peers go ahead and wait.
+  for (const auto& worker : workers_) worker->abort();        // As a coordinator does.
   return unavailable("rank {} was lost", rank);
 }
 
@@ -247,7 +247,7 @@ absl::StatusOr<std::vector<cluster::StepResult>> InProcessCluster::step(const cl
     ASSIGN_OR_RETURN(results[rank], step_rank(rank, step, failing));
     return absl::OkStatus();
   });
-  // What its peers saw is an abort; the reason is the rank that was lost.
+  // Its peers saw an abort; the reason is the lost rank.
   if (failing >= 0 && failing < options_.ranks) return unavailable("rank {} was lost", failing);
   if (!status.ok()) return status;
   return results;

@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// A whole group in this process: a model's folder is compiled, every rank is a Worker on a thread
-// of its own, and they meet in local collectives. No gRPC. Carries the bits tests, the goldens and
-// TSan.
+// A whole group in this process: a model's folder is compiled, every rank is a Worker on its own
+// thread, and they meet in local collectives. No gRPC. The bits tests, the goldens and TSan use it.
 #pragma once
 
 #include <atomic>
@@ -28,19 +27,19 @@ namespace lockstep {
 struct InProcessOptions {
   std::filesystem::path model;
   int ranks = 1;
-  int threads = 1;  // Of each rank.
+  int threads = 1;  // Per rank.
   Strategy strategy = Strategy::kGather;
   std::vector<double> speeds = {};
-  DType kv_dtype = DType::kNone;             // As linear weights are.
+  DType kv_dtype = DType::kNone;             // kNone: as linear weights.
   std::string dtype = "auto";                // auto: as stored, float16 widened; float32.
-  std::string quantize = {};                 // A scheme; "": the checkpoint's own, if any.
-  std::optional<uint64_t> random_seed = {};  // Then the folder needs config.json alone.
-  program::Limits limits = {};               // Fields that are 0 take a default.
+  std::string quantize = {};                 // A scheme; "": the checkpoint's own scheme, if any.
+  std::optional<uint64_t> random_seed = {};  // If set, the folder only needs config.json.
+  program::Limits limits = {};               // Fields that are 0 get a default.
   int64_t max_pages = 64;
-  std::function<Backend()> backend = {};  // Makes every rank's; none: the processor.
+  std::function<Backend()> backend = {};  // Makes every rank's backend; unset: the CPU's.
 };
 
-// One thread for each rank, that runs what it is given.
+// One thread for each rank, which runs the work that it is given.
 class RankThread {
  public:
   RankThread();
@@ -52,7 +51,7 @@ class RankThread {
   void run();
   std::mutex mutex_;
   std::condition_variable changed_;
-  std::function<void()> work_;  // Empty: none.
+  std::function<void()> work_;  // Empty: there is no work.
   bool stopping_ = false;
   std::thread thread_;
 };
@@ -62,19 +61,19 @@ class InProcessCluster final : public Cluster {
   // Compiles the model; errors are the compiler's.
   static absl::StatusOr<std::unique_ptr<InProcessCluster>> open(const InProcessOptions& options);
 
-  // Loads workers the first time; after that they keep their weights and rejoin. Groups must not
-  // outlive the cluster.
+  // Loads workers the first time; later they keep their weights and rejoin. Groups must not outlive
+  // the cluster.
   absl::StatusOr<std::unique_ptr<Group>> form(const GroupWish& wish) override;
   void shutdown() override { stopped_ = true; }
 
-  // The next step fails as if that rank had died in it: its peers are in a collective by then. Any
-  // thread.
+  // The next step fails as if that rank had died in it, after its peers have entered a collective.
+  // Any thread.
   void fail_next_step(int rank) { failing_rank_ = rank; }
 
   const std::vector<program::Program>& programs() const { return programs_; }
-  // Of a rank that is loaded; between steps.
+  // The profile of a loaded rank; call it between steps.
   std::string profile(int rank) const { return workers_[rank]->profile(); }
-  // Different KV pages that the last step, and all steps of the last group, were given.
+  // The number of distinct KV pages in the last step, and in all steps of the last group.
   int64_t pages_of_last_step() const { return static_cast<int64_t>(last_pages_.size()); }
   int64_t pages_of_group() const { return static_cast<int64_t>(all_pages_.size()); }
 
@@ -82,7 +81,7 @@ class InProcessCluster final : public Cluster {
   class InProcessGroup;
 
   InProcessCluster() = default;
-  // Runs work(rank) on every rank's thread; the first error by rank.
+  // Runs work(rank) on every rank's thread; returns the error of the lowest rank.
   absl::Status on_all(const std::function<absl::Status(int)>& work);
   absl::Status load_or_rejoin();
   absl::StatusOr<std::vector<cluster::StepResult>> step(const cluster::Step& step);
@@ -91,7 +90,7 @@ class InProcessCluster final : public Cluster {
 
   InProcessOptions options_;
   std::vector<program::Program> programs_;
-  std::vector<Backend> backends_;  // Of all ranks or none.
+  std::vector<Backend> backends_;  // Those of all ranks, or empty.
   std::vector<std::unique_ptr<Worker>> workers_;
   std::vector<std::unique_ptr<RankThread>> threads_;
   uint64_t epoch_ = 0;

@@ -1,8 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// A library that behaves as NCCL does towards ranks that are threads of one process, with memory
-// that is the host's and communicators that block: a call returns once all ranks have made it, and
-// the last one does it for all. Only an abort ends a call before. fakeNcclBehave() says how it
-// fails.
+// A library that behaves like NCCL for ranks that are threads of one process. Memory is the host's
+// and communicators block: a call returns when all ranks have made it, and the last rank performs
+// it for all. Only an abort ends a call earlier. fakeNcclBehave() selects a failure.
 #include <condition_variable>
 #include <cstddef>
 #include <cstdint>
@@ -30,10 +29,10 @@ struct Call {
 struct World {
   std::vector<std::vector<Call>> wanted;  // By rank, in this round.
   int joined = 0;
-  int called = 0;    // Ranks, in this round.
-  int64_t done = 0;  // Rounds.
+  int called = 0;    // Ranks that have called in this round.
+  int64_t done = 0;  // Completed rounds.
   int error = kSuccess;
-  bool over = false;  // A rank is gone: nothing will be done any more.
+  bool over = false;  // A rank is gone: no more calls complete.
 };
 
 std::mutex mutex;
@@ -57,7 +56,7 @@ struct ncclUniqueId {
   char bytes[128];
 };
 
-// As far as version 2.18 has it.
+// The fields as of version 2.18.
 struct ncclConfig {
   size_t size;
   unsigned magic;
@@ -84,7 +83,7 @@ void add(std::vector<float>& sum, const std::vector<char>& part) {
   }
 }
 
-// One call of every rank, as they made it.
+// Performs one call with the arguments of every rank.
 bool perform(World& world, size_t index) {
   const Call& first = world.wanted[0][index];
   std::vector<std::vector<char>> in;
@@ -121,7 +120,7 @@ void perform_all(World& world) {
   ++world.done;
 }
 
-// What becomes of a communicator that was aborted during a call is the call's affair.
+// A communicator that was aborted during a call is freed by that call.
 int returned(ncclComm* comm, int result) {
   comm->calling = false;
   if (comm->aborted) delete comm;
@@ -152,20 +151,20 @@ int take(ncclComm* comm, const Call& call) {
 
 extern "C" {
 
-// "": well. "no id"; "init fails", "calls fail", "lies": on that rank; "init stalls", "stalls":
-// from now on nothing comes to an end.
+// "": no failure. "no id". "init fails", "calls fail", "lies": on that rank. "init stalls",
+// "stalls": from now on nothing completes.
 void fakeNcclBehave(const char* how, int rank) {
   const std::lock_guard lock(mutex);
   behaviour = how;
   faulty_rank = rank;
   changed.notify_all();
 }
-// Whether a call under way has stalled.
+// Whether running calls stall.
 int fakeNcclStalls() {
   const std::lock_guard lock(mutex);
   return behaviour == "stalls";
 }
-// Communicators that were aborted since the last call.
+// The number of communicators that were aborted since the last call.
 int fakeNcclAborts() {
   const std::lock_guard lock(mutex);
   return std::exchange(aborts, 0);
@@ -203,7 +202,7 @@ int ncclCommInitRankConfig(ncclComm** comm, int ranks, ncclUniqueId id, int rank
   }
   ++world.joined;
   changed.notify_all();
-  // Where a rank has failed the others wait for it, for ever, but for the end of the test.
+  // If a rank has failed, the others wait for it until the test ends the failure.
   changed.wait(lock, [&] {
     return world.joined == ranks ? behaviour != "init stalls" : world.over && behaviour.empty();
   });

@@ -45,7 +45,7 @@ class LateDevice final : public Device, public ShimPeers {
   int64_t total_bytes() const override { return kRoom; }
   int64_t free_bytes() const override { return kRoom - used_; }
 
-  // Memory is never used twice; a border of it is between any two pieces.
+  // Memory is never reused; there is a guard area between any two pieces.
   std::byte* allocate(int64_t bytes) override {
     LOCKSTEP_CHECK(captured_ == nullptr);
     const int64_t taken = (bytes + 2 * kDeviceAlign) / kDeviceAlign * kDeviceAlign;
@@ -109,7 +109,7 @@ class LateDevice final : public Device, public ShimPeers {
     const std::lock_guard lock(mutex_);
     return done_ + static_cast<int64_t>(queue_.size());
   }
-  // Does what was queued before the mark, and nothing else.
+  // Runs the work that was queued before the mark, and nothing else.
   const char* wait(int64_t mark) override {
     const std::lock_guard lock(working_);
     LOCKSTEP_CHECK(mprotect(room_, kRoom, PROT_READ | PROT_WRITE) == 0);
@@ -120,19 +120,19 @@ class LateDevice final : public Device, public ShimPeers {
   void use_from_this_thread() override {}
 
   bool has(const void* pointer) const { return pointer >= room_ && pointer < room_ + used_; }
-  // And it was not released.
+  // True if the memory is the device's and was not released.
   bool has_still(const void* pointer) const {
     if (!has(pointer)) return false;
     return !released_.contains(
         *std::prev(begins_.upper_bound(static_cast<const std::byte*>(pointer))));
   }
 
-  // The step is taken by value, as a launch does.
+  // Copies the step by value, as a launch does.
   void launch(const KernelEntry& kernel, const KernelArgs& args) {
     check(kernel, args);
     LOCKSTEP_CHECK(args.step != nullptr);
     push([this, &kernel, args = KernelArgs(args), step = *args.step]() mutable {
-      check(kernel, args);  // Again, since it may be replayed.
+      check(kernel, args);  // Check again, since it may be replayed.
       check(step);
       args.step = &step;
       const char* failure = kernel.run(args);
@@ -142,7 +142,7 @@ class LateDevice final : public Device, public ShimPeers {
 
  private:
   using Work = std::function<void()>;
-  // Works are copied, as they hold what they were given by value, and may change it.
+  // Works are copied, because they hold their arguments by value and may change them.
   struct Captured final : CapturedQueue {
     explicit Captured(LateDevice& owner) : device(owner) {}
     const char* replay() override {
@@ -153,7 +153,7 @@ class LateDevice final : public Device, public ShimPeers {
     std::vector<Work> works;
   };
 
-  // Of a group that is no more there is nothing to wait for.
+  // An exchange must not outlive its group, whose memory must still exist.
   void queue_exchange(Exchange exchange) override {
     push([this, exchange = std::move(exchange)] {
       for (const void* operand : exchange.operands) LOCKSTEP_CHECK(has_still(operand));
@@ -167,7 +167,7 @@ class LateDevice final : public Device, public ShimPeers {
     const std::lock_guard lock(mutex_);
     queue_.push_back(std::move(work));
   }
-  // Empty where nothing is left to do.
+  // Empty if no work is left before the mark.
   Work next_before(int64_t mark) {
     const std::lock_guard lock(mutex_);
     if (done_ >= mark || queue_.empty()) return {};
@@ -187,7 +187,7 @@ class LateDevice final : public Device, public ShimPeers {
     const bool pages = schema_of(kernel.op).state == StateKind::kKvPages;
     LOCKSTEP_CHECK(pages ? has_still(args.state.data) : ours(args.state.data));
   }
-  // Once its arrays have arrived.
+  // Call it after the step's arrays have arrived.
   void check(const StepView& step) const {
     const auto ours = [this](const void* at) { return at == nullptr || has_still(at); };
     for (const void* array :
@@ -211,17 +211,17 @@ class LateDevice final : public Device, public ShimPeers {
   std::byte* const room_;
   int64_t used_ = 0;
   int64_t allocated_ = 0;
-  std::set<const std::byte*> begins_, released_;  // Of all memory that there ever was.
-  std::set<std::byte*, std::less<>> staging_;     // What there is of it.
-  std::unique_ptr<Captured> captured_;            // Null: what is queued is to be done.
-  std::mutex working_;                            // One thread at a time.
-  std::mutex mutex_;                              // Of the queue: several threads may wait.
+  std::set<const std::byte*> begins_, released_;  // All memory that ever existed.
+  std::set<std::byte*, std::less<>> staging_;     // The staging memory that exists now.
+  std::unique_ptr<Captured> captured_;            // Null: queued work is run, not captured.
+  std::mutex working_;                            // Only one thread works at a time.
+  std::mutex mutex_;                              // Guards the queue: several threads may wait.
   std::deque<Work> queue_;
-  int64_t done_ = 0;               // Of all that was ever queued.
-  const char* failure_ = nullptr;  // The first of a kernel.
+  int64_t done_ = 0;               // Completed work, out of all that was ever queued.
+  const char* failure_ = nullptr;  // A kernel's first failure.
 };
 
-// A function for each row of the shim's table, which queues that row.
+// A function for each row of the shim's table, which queues that row's kernel.
 constexpr size_t kMostKernels = 96;
 
 template <size_t kRow>

@@ -1,20 +1,20 @@
 // SPDX-License-Identifier: Apache-2.0
-// A device without a GPU, for tests: the kernels of .cu files over the shim, and memory that the
-// host cannot touch. What is queued happens as late as it may, at synchronize() or wait(), so that
-// a host which reads an answer too early or writes what a copy still needs is found out. Its memory
-// is mapped without access but while it works: a host that follows its pointers dies of it. Every
-// pointer that a kernel is given must be the device's, and not released. What is captured keeps the
-// arguments and the step of then, as launches keep what they get by value.
+// A device without a GPU, for tests: it runs the kernels of .cu files over the shim, in memory that
+// the host cannot touch. Queued work runs as late as possible, at synchronize() or wait(), so that
+// a host that reads an answer too early, or overwrites what a copy still needs, is detected. The
+// memory is mapped without access except while the device works: a host that follows its pointers
+// crashes. Every pointer that a kernel gets must be the device's and not released. Captures keep
+// the arguments and the step of the capture, as launches keep arguments by value.
 #pragma once
 
 #include "worker/backend.h"
 
 namespace lockstep {
 
-// Any number of them, each used by one thread at a time. They pass for one GPU, over which ranks do
-// not meet.
+// Tests may make any number of them; each is used by one thread at a time. They present themselves
+// as one GPU, on which ranks do not meet.
 Backend late_backend();
-// A GPU of its own each time: they reach each other's memory.
+// A separate GPU each time; they reach each other's memory.
 Backend late_peer_backend();
 
 }  // namespace lockstep

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// How devices without a GPU reach each other's memory (worker/kernels/peer_memory.h): of this
-// process or of another one of this user. Exchanges are the shim's kernels. No absl.
+// How devices without a GPU reach each other's memory (worker/kernels/peer_memory.h), in this
+// process or another one of this user. Exchanges are the shim's kernels. No absl.
 #pragma once
 
 #include <functional>
@@ -22,11 +22,11 @@ class ShimPeers : public PeerAccess {
 
  protected:
   struct Exchange {
-    const uint32_t* ended;              // PeerGroup's.
-    std::vector<const void*> operands;  // Where they begin on the device.
+    const uint32_t* ended;              // The PeerGroup's.
+    std::vector<const void*> operands;  // Their first addresses on the device.
     std::function<void()> run;
   };
-  // To be run in the order of the device's queue.
+  // Queues an exchange, to run in the order of the device's queue.
   virtual void queue_exchange(Exchange exchange) = 0;
   bool is_own(const void* memory) const { return memory_ != nullptr && memory == memory_; }
 

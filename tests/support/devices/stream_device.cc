@@ -94,7 +94,7 @@ class StreamDevice final : public Device, public ShimPeers {
     });
   }
 
-  // Mostly none; some of hundreds of microseconds. On the device's thread.
+  // Usually no delay, sometimes some hundred microseconds. Runs on the device's thread.
   void delay() {
     if (options_.seed == 0 || random_() % 8 != 0) return;
     std::this_thread::sleep_for(std::chrono::microseconds(random_() % 300));
@@ -106,7 +106,7 @@ class StreamDevice final : public Device, public ShimPeers {
     ++queued_;
     changed_.notify_all();
   }
-  // Until there is work that is none.
+  // Runs work until an empty one arrives.
   void work() {
     std::unique_lock lock(mutex_);
     while (true) {
@@ -127,8 +127,8 @@ class StreamDevice final : public Device, public ShimPeers {
   std::mutex mutex_;
   std::condition_variable changed_;
   std::deque<std::function<void()>> queue_;
-  int64_t queued_ = 0, done_ = 0;  // Of all that ever was.
-  std::thread thread_;             // The last: it uses all others.
+  int64_t queued_ = 0, done_ = 0;  // Counts of all work ever queued and done.
+  std::thread thread_;             // The last member: it uses all others.
 };
 
 }  // namespace

@@ -1,8 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// A device without a GPU that works while the host goes on: a thread of its own does what is
-// queued, in order, kernels by the shim. Its exchanges (worker/kernels/peer_memory.h) wait for
-// those of other such devices, of this process or another one of this user. Memory is the host's.
-// No absl.
+// A device without a GPU that works while the host continues: its own thread runs queued work in
+// order, kernels by the shim. Its exchanges (worker/kernels/peer_memory.h) wait for those of other
+// such devices, in this process or another one of this user. Memory is the host's. No absl.
 #pragma once
 
 #include <cstdint>
@@ -15,10 +14,10 @@ namespace lockstep {
 
 struct StreamOptions {
   std::string address = "stream";
-  uint32_t seed = 0;  // Not 0: before an exchange it waits for as long as chance has it.
+  uint32_t seed = 0;  // Not 0: the seed of random delays before exchanges.
   bool has_peers = true;
-  std::string refusal = {};  // Not empty: what open() says to any peer.
-  bool lies = false;         // What it gives to sums is wrong.
+  std::string refusal = {};  // Not empty: the error of open() for any peer.
+  bool lies = false;         // It contributes wrong values to sums.
 };
 
 std::unique_ptr<Device> stream_device(const StreamOptions& options = {});

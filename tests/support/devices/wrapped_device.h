@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Another device, call for call: a test's device overrides what it wants to see or to fail. It is
-// none of the host's, whatever the other one is.
+// Forwards each call to another device. A test's device overrides the calls that it observes or
+// makes fail. It never counts as the host's, even if the other device does.
 #pragma once
 
 #include <memory>

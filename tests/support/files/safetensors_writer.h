@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Writes safetensors files for tests: whole checkpoints from maps of floats, or any bytes at all.
+// Writes safetensors files for tests: whole checkpoints from maps of floats, or arbitrary bytes.
 #pragma once
 
 #include <gtest/gtest.h>
@@ -40,7 +40,7 @@ inline std::string test_tensor_bytes(const TestTensor& tensor) {
   return bytes;
 }
 
-// Length, header and data, whether or not the header is right.
+// Length, header and data, even if the header is wrong.
 inline std::string safetensors_bytes(const std::string& header, const std::string& data) {
   const uint64_t length = header.size();
   std::string bytes(sizeof length, '\0');
@@ -68,7 +68,7 @@ inline void write_safetensors(const std::filesystem::path& path, const TestTenso
   write_test_file(path, safetensors_bytes(tensors));
 }
 
-// folder/model-00001-of-0000N.safetensors ... and model.safetensors.index.json.
+// Writes folder/model-00001-of-0000N.safetensors ... and model.safetensors.index.json.
 inline void write_shards(const std::filesystem::path& folder,
                          const std::vector<TestTensors>& shards) {
   nlohmann::json map = nlohmann::json::object();

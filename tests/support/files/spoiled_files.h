@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Files as they may be found while somebody replaces them.
+// Files in the states in which a reader may find them while they are replaced.
 #pragma once
 
 #include <filesystem>
@@ -14,7 +14,7 @@ inline std::string content_of(const std::string& path) {
   return {std::istreambuf_iterator<char>(file), {}};
 }
 
-// At once: nobody sees a part of them.
+// Replaces the file at once: no reader sees a part of it.
 inline void put_content(const std::string& path, const std::string& bytes) {
   std::ofstream(path + ".new") << bytes;
   std::filesystem::rename(path + ".new", path);
@@ -36,7 +36,7 @@ inline constexpr Spoiler kSpoilers[] = {
      }},
 };
 
-// Spoiled as long as this lives; then all at once as it was.
+// Spoils a file while this object lives, then restores it at once.
 class SpoiledFile {
  public:
   SpoiledFile(const std::string& path, const Spoiler& spoiler)

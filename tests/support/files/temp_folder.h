@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Room for a test's files.
+// A temporary folder for a test's files.
 #pragma once
 
 #include <cstdlib>

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // Reference data that is not in the tree: goldens, published models and tokenizers. It is in
-// $LOCKSTEP_TEST_DATA, else in ../shared beside the tree, else tests that need it are skipped.
+// $LOCKSTEP_TEST_DATA, or else in ../shared next to the tree, or else tests that need it are
+// skipped.
 #pragma once
 
 #include <gtest/gtest.h>
@@ -12,10 +13,10 @@
 
 namespace lockstep {
 
-// Whoever names the folder promises that the data is there: a missing file is then a failure.
+// Setting the variable promises that the data is there: a missing file is then a failure.
 inline bool test_data_is_promised() { return std::getenv("LOCKSTEP_TEST_DATA") != nullptr; }
 
-// A file or folder of the data, there or not; "tests/..." is in the tree.
+// A file or folder of the data, which may be missing; "tests/..." is in the tree.
 inline std::filesystem::path test_data(const std::filesystem::path& name) {
   if (*name.begin() == "tests") return std::filesystem::path(LOCKSTEP_SOURCE_DIR) / name;
   const std::filesystem::path root =
@@ -26,8 +27,8 @@ inline std::filesystem::path test_data(const std::filesystem::path& name) {
 
 }  // namespace lockstep
 
-// The first line of a test that reads test_data(name): skips it where there is none of that name,
-// or fails it where LOCKSTEP_TEST_DATA promised one.
+// The first line of a test that reads test_data(name): skips it if that is missing, or fails it if
+// LOCKSTEP_TEST_DATA promised it.
 #define LOCKSTEP_NEEDS_TEST_DATA(name)                                                         \
   do {                                                                                         \
     const std::filesystem::path needed = ::lockstep::test_data(name);                          \

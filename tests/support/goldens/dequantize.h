@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Quantized rows as numbers.
+// Converts quantized rows to numbers.
 #pragma once
 
 #include <algorithm>
@@ -10,8 +10,8 @@
 
 namespace lockstep {
 
-// Back to float32, exactly as the formulas say (one rounding: fma).
-// A code has 8 bits and a scale too: their product is exact, so the sum is the only rounding.
+// Converts to float32, exactly as the formulas say. A code has 8 bits and a scale 8 significant
+// bits, so their product is exact, and the sum is the only rounding.
 inline void dequantize_rows(const Quantization& kind, const QuantizedRows& in, int64_t rows,
                             int64_t cols, float* out, int64_t stride) {
   const int64_t groups = group_count(kind, cols);

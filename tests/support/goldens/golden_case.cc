@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Trusting readers of files that we made ourselves.
+// These readers trust files that we generated ourselves.
 #include "tests/support/goldens/golden_case.h"
 
 #include <cstring>

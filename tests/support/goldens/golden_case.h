@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Reference models with what the reference computes from them (shared/goldens/README.md), for tests
-// that run a model without a checkpoint library.
+// Reference models with the reference's results (shared/goldens/README.md), for tests that run a
+// model without a checkpoint library.
 #pragma once
 
 #include <filesystem>
@@ -23,7 +23,7 @@ struct GoldenCase {
   naive::Tensors tensors;
 };
 
-// The folder test_data(name). Ends the test program where a file is not as it should be.
+// Loads the folder test_data(name). Ends the test program if a file is wrong.
 GoldenCase load_golden_case(const std::string& name);
 
 // Every tensor of a safetensors file, widened to float32.

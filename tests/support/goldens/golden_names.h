@@ -1,16 +1,16 @@
 // SPDX-License-Identifier: Apache-2.0
-// The goldens that every graph and every kernel is held to.
+// The goldens against which every graph and every kernel is tested.
 #pragma once
 
 namespace lockstep {
 
 struct GoldenName {
-  const char* name;  // Of its folder, for test_data().
-  int heads;         // Ranks that it can have.
+  const char* name;  // The folder's name, for test_data().
+  int heads;         // The maximum number of ranks.
 };
 
-// Not goldens/falcon_alibi: its reference, eager attention of transformers 5.23, adds alibi twice,
-// once in the mask. That of tests/data was made with the attention that is the default there.
+// goldens/falcon_alibi is left out: its reference, eager attention of transformers 5.23, adds alibi
+// twice, once in the mask. The one in tests/data uses the attention that is the default there.
 inline constexpr GoldenName kGoldens[] = {
     {"goldens/llama_mha", 4},
     {"goldens/llama_gqa", 8},
@@ -110,7 +110,7 @@ inline constexpr GoldenName kGoldens[] = {
     {"models/stories260k", 8},
 };
 
-// Small models whose tensors have other names than those that their families ask for.
+// Small models whose tensors have other names than those that their families expect.
 inline constexpr GoldenName kOtherNames[] = {
     {"configs/checkpoints/qwen3_5_moe_stacked", 4},
     {"configs/checkpoints/qwen3_5_text_prefixed", 4},

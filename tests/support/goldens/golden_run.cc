@@ -14,7 +14,7 @@ namespace {
 
 constexpr int64_t kPageTokens = 16, kContext = 256;
 
-// A prompt on its way: its tokens so far, and how many the pages hold.
+// A prompt during decoding: its tokens so far, and how many of them the pages hold.
 struct Decoding {
   const GoldenPrompt* golden;
   std::vector<int32_t> tokens;
@@ -35,7 +35,7 @@ void expect_logits(const std::vector<float>& logits, const std::vector<float>& g
   EXPECT_LE(worst, 2e-4f * largest);
 }
 
-// One that has outgrown its rotary frequencies is computed again.
+// A sequence that outgrows its rotary frequencies is computed again.
 void set_rope_length(const RopeRule& rope, Decoding& prompt) {
   const int64_t length =
       rope.rope_length(std::ssize(prompt.golden->ids), std::ssize(prompt.tokens));
@@ -43,7 +43,7 @@ void set_rope_length(const RopeRule& rope, Decoding& prompt) {
   if (prompt.done == 0) prompt.rope_length = length;
 }
 
-// Feeds what is new of every unfinished prompt and takes the best tokens.
+// Feeds the new tokens of every unfinished prompt and appends the best tokens.
 void step_all(Group& group, uint64_t number, std::vector<Decoding>& prompts) {
   cluster::Step step;
   step.set_step(number);
@@ -74,7 +74,7 @@ void step_all(Group& group, uint64_t number, std::vector<Decoding>& prompts) {
 }  // namespace
 
 void expect_golden(const GoldenCase& golden, InProcessOptions options) {
-  options.limits.set_rows(kContext);  // All prompts of a case in one step.
+  options.limits.set_rows(kContext);  // All prompts of a case fit in one step.
   options.limits.set_context(kContext);
   options.limits.set_page_tokens(kPageTokens);
   auto cluster = InProcessCluster::open(options);

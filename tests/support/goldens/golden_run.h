@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// A reference model run in this process, against what the reference computes.
+// Runs a reference model in this process and compares it with the reference's results.
 #pragma once
 
 #include "tests/support/cluster/in_process_cluster.h"
@@ -7,8 +7,8 @@
 
 namespace lockstep {
 
-// Every prompt's greedy tokens, and the logits of its end within 2e-4 of the largest one; all
-// prompts at once. Limits of the options are set here.
+// Expects every prompt's greedy tokens, and the logits at its end within 2e-4 of the largest one.
+// All prompts run at once. This sets the limits in `options`.
 void expect_golden(const GoldenCase& golden, InProcessOptions options);
 
 }  // namespace lockstep

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// A machine a rank: nodes, parameters as matrices, values in matrices of their own (graphs) or in
-// an arena (programs). Machines run to the next collective and meet there.
+// One machine per rank: nodes, parameters as matrices, and values as matrices (for graphs) or in an
+// arena (for programs). Machines run up to the next collective and meet there.
 #include "tests/support/goldens/interpret.h"
 
 #include <algorithm>
@@ -25,7 +25,7 @@ struct Slot {
   DType dtype = DType::kF32;
   program::RowDomain rows;
   int64_t cols = 0;
-  int64_t stride = 0;  // Arena only, as offset_bytes.
+  int64_t stride = 0;  // Only for the arena, like offset_bytes.
   int64_t offset_bytes = 0;
 };
 
@@ -39,7 +39,7 @@ float rounded(float value, DType dtype) {
   return dtype == DType::kBF16 ? bf16_to_float(float_to_bf16(value)) : value;
 }
 
-// What is left of a matrix once it was quantized.
+// Replaces a matrix by its values after quantization.
 void quantize(const Quantization& kind, Matrix* matrix) {
   const int64_t rows = matrix->rows, cols = matrix->cols;
   std::vector<int8_t> codes(rows * cols);
@@ -56,7 +56,7 @@ double length_of_row(const Tensor& tensor, int64_t row) {
   return std::sqrt(squares);
 }
 
-// Of columns that alternate, the c-th counted kind by kind.
+// The source column of column c, if columns of several kinds alternate and c counts kind by kind.
 int64_t source_column(const program::Piece& piece, int64_t c) {
   if (piece.interleaved() == 0) return c;
   const int64_t cols = piece.source_shape(piece.source_shape_size() - 1);
@@ -64,7 +64,7 @@ int64_t source_column(const program::Piece& piece, int64_t c) {
   return c % each * piece.interleaved() + c / each;
 }
 
-// A parameter from its pieces: below each other, or side by side in the one row of a vector.
+// A parameter from its pieces, stacked, or side by side in the one row of a vector.
 Matrix assemble(const Tensors& tensors, program::Role role, DType dtype, int64_t rows, int64_t cols,
                 std::span<const program::Piece> pieces) {
   Matrix result(rows, cols);
@@ -96,7 +96,7 @@ Matrix assemble(const Tensors& tensors, program::Role role, DType dtype, int64_t
   return result;
 }
 
-// A paired one: its first half's rows (columns of a vector) and its second half's alternate.
+// A paired parameter: rows (columns of a vector) of the first half and the second half alternate.
 Matrix in_pairs(const Matrix& halves, bool vector) {
   Matrix result(halves.rows, halves.cols);
   const int64_t half = (vector ? halves.cols : halves.rows) / 2;
@@ -123,7 +123,7 @@ class Machine {
   Matrix collective_input() const { return load(steps_[next_].inputs[0]); }
   void finish_collective(const Matrix& result) { store(steps_[next_++].outputs[0], result); }
 
-  Matrix value(int index) const { return load(index); }  // Of the last run.
+  Matrix value(int index) const { return load(index); }  // From the last run.
   const Matrix& logits() const { return logits_; }
   int64_t vocab_begin() const { return vocab_begin_; }
 
@@ -132,8 +132,8 @@ class Machine {
     return lockstep::rows_in(slot.rows, std::ssize(sequence_->tokens),
                              std::ssize(sequence_->outputs));
   }
-  // Rounded rows are kept as the numbers that they were, and the arena has marks in their place, by
-  // which it shows that nothing else was written there.
+  // Rounded rows are stored as the original numbers; the arena has marks in their place, which show
+  // that nothing else was written there.
   template <typename Visit>
   void each_byte(const Slot& slot, const Visit& visit) const;
   static std::byte mark_of(int value) { return static_cast<std::byte>(value * 37 + 11); }
@@ -144,8 +144,8 @@ class Machine {
   std::vector<Slot> slots_;
   std::vector<Step> steps_;
   std::vector<Matrix> parameters_;
-  std::vector<Matrix> values_;    // Of graphs, and rounded ones.
-  std::vector<std::byte> arena_;  // Programs.
+  std::vector<Matrix> values_;    // Values of graphs, and rounded ones.
+  std::vector<std::byte> arena_;  // Values of programs.
   bool in_arena_ = false;
   const Sequence* sequence_ = nullptr;
   size_t next_ = 0;
@@ -199,7 +199,7 @@ Machine::Machine(const program::Program& program, const Tensors& tensors)
   }
 }
 
-// Visits where the arena has a value's bytes.
+// Visits the positions of a value's bytes in the arena.
 template <typename Visit>
 void Machine::each_byte(const Slot& slot, const Visit& visit) const {
   const int64_t bytes = row_bytes(slot.dtype, slot.cols);
@@ -264,7 +264,7 @@ void Machine::run_step(const Step& step) {
     vocab_begin_ = step.attributes.top_candidates().vocab_begin();
     return;
   }
-  if (step.op == Op::kColumns && in_arena_) return;  // A view: its bytes are there.
+  if (step.op == Op::kColumns && in_arena_) return;  // It is a view: its bytes are already there.
   std::vector<const Matrix*> operands;
   for (const Matrix& input : inputs) operands.push_back(&input);
   for (int id : step.parameters) operands.push_back(&parameters_[id]);

@@ -11,7 +11,8 @@
 
 namespace lockstep {
 
-// Every source of the graph, of about unit gain, so that nothing fades or blows up; norms near 1.
+// Values for every source of the graph, with a gain of about one, so that activations neither
+// vanish nor explode; norms are near 1.
 inline naive::Tensors random_tensors(const Graph& graph, uint64_t seed) {
   std::mt19937_64 random(seed);
   std::normal_distribution<float> normal;

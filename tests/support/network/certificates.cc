@@ -31,7 +31,7 @@ void add_extension(X509* certificate, int kind, const char* value) {
   X509_EXTENSION_free(extension);
 }
 
-// Not signed yet.
+// A certificate that is not signed yet.
 Certificate draft(const std::string& name, EVP_PKEY* key, int days) {
   static std::atomic<int> serial{1};
   Certificate certificate(X509_new(), X509_free);

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Certificates for tests of TLS: made here, for 127.0.0.1 and localhost, and valid for a day.
+// Certificates for tests of TLS: generated here, for 127.0.0.1 and localhost, and valid for a day.
 #pragma once
 
 #include <string>
@@ -8,18 +8,18 @@
 
 namespace lockstep::testing {
 
-// An authority and what it signs, as PEM files of a folder.
+// An authority and the certificates that it signs, as PEM files in a folder.
 class Authority {
  public:
   Authority();
 
-  // Of the authority's own certificate.
+  // The path of the authority's own certificate.
   std::string path() const { return file("ca.pem"); }
   struct Identity {
     std::string cert;  // Paths.
     std::string key;
   };
-  // A certificate for `name`; `days` below 0: one that has expired. `uses`: "serverAuth", or such;
+  // A certificate for `name`. Negative `days`: it has expired. `uses`: for example "serverAuth";
   // empty: any.
   Identity sign(const std::string& name, int days = 1, const std::string& uses = "") const;
 
@@ -29,7 +29,7 @@ class Authority {
   TempFolder folder_;
 };
 
-// Has the files of `to` be those of `from`, as a whole: each is written beside it and renamed.
+// Replaces the files of `to` by those of `from`: each is written next to it and renamed.
 void replace(const Authority::Identity& to, const Authority::Identity& from);
 
 }  // namespace lockstep::testing

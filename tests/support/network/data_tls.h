@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// The cluster's certificates, as tests of data connections have them.
+// The cluster's certificates as tests of data connections use them.
 #pragma once
 
 #include <gtest/gtest.h>
@@ -12,7 +12,7 @@
 
 namespace lockstep::testing {
 
-// `authority` is whose certificates are asked of peers.
+// Peers' certificates must be signed by `authority`.
 inline TlsFiles tls_files(const Authority::Identity& identity, const Authority& authority) {
   return {.cert = identity.cert, .key = identity.key, .ca = authority.path()};
 }

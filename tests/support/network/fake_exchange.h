@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// A request over HTTP without sockets: a test waits for the answer, reads it, or goes away.
+// A request over HTTP without sockets. A test waits for the answer, reads it, or hangs up.
 #pragma once
 
 #include <gtest/gtest.h>
@@ -19,7 +19,7 @@ namespace lockstep::testing {
 class FakeExchange final : public http::Exchange,
                            public std::enable_shared_from_this<FakeExchange> {
  public:
-  // `path` may have a query.
+  // `path` may include a query.
   FakeExchange(std::string method, const std::string& path, std::string body,
                http::Headers headers = {})
       : request_{.method = std::move(method),
@@ -30,7 +30,7 @@ class FakeExchange final : public http::Exchange,
                  .peer = "127.0.0.1:1"} {}
 
   const http::Request& request() const override { return request_; }
-  // Before it is handed over.
+  // Call it before the request is handed over.
   void come_from_another_machine() { request_.on_loopback = false; }
 
   void respond(http::Response response) override {
@@ -79,7 +79,7 @@ class FakeExchange final : public http::Exchange,
     if (gone) gone();
   }
 
-  // Waits for the head, and of a stream for some more bytes, or its end: then false.
+  // wait_head() waits for the head. read_more() waits for more bytes of a stream; false: it ended.
   http::Response wait_head() {
     MutexLock lock(&mutex_);
     while (!response_.has_value()) changed_.wait(&mutex_);
@@ -88,7 +88,7 @@ class FakeExchange final : public http::Exchange,
   bool read_more(std::string* bytes) {
     MutexLock lock(&mutex_);
     while (source_ != nullptr) {
-      std::string piece;  // Each has its own bound.
+      std::string piece;  // Each piece has its own size limit.
       woken_ = false;
       if (source_->read(&piece) == http::BodySource::State::kEnd) source_ = nullptr;
       *bytes += piece;

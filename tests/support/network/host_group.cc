@@ -23,7 +23,7 @@ FileDescriptor wait_for(FileDescriptor socket, short events) {
   return socket;
 }
 
-// Both ends of a connection: the dialler's first.
+// Both ends of a connection, the dialling end first.
 std::pair<FileDescriptor, FileDescriptor> connected(int from, int to,
                                                     const HostGroupOptions& options) {
   absl::StatusOr<FileDescriptor> listener = listen_tcp("127.0.0.1:0", 8);

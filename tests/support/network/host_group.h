@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// A group on hosts that are made up: ranks are threads of one process, those of one host share
-// memory, and between hosts they have TCP connections over loopback.
+// A group on simulated hosts: ranks are threads of one process, ranks of one host share memory, and
+// ranks of different hosts have TCP connections over loopback.
 #pragma once
 
 #include <chrono>
@@ -18,21 +18,22 @@ namespace lockstep::testing {
 struct HostGroupOptions {
   std::chrono::nanoseconds timeout = kCollectiveTimeout;
   int64_t shared_bytes = 0;
-  // The address that `from` dials in place of `address`, where `to` listens: a relay's. Null: that.
+  // The address that `from` dials to reach `to`, which listens at `address`: for example a relay's.
+  // Null: `address`.
   std::function<std::string(int from, int to, const std::string& address)> way = nullptr;
-  // What goes over a connection, of whoever dialled it or the other side. Null: bytes as they are.
+  // Makes the channel of either end of a connection. Null: a plain byte stream.
   std::function<std::unique_ptr<DataChannel>(FileDescriptor socket, bool dialled)> channel =
       nullptr;
 };
 
-// hosts[r] is rank r's.
+// hosts[r] is rank r's host.
 std::vector<std::unique_ptr<Collective>> host_group(const std::vector<int>& hosts,
                                                     const HostGroupOptions& options = {});
 
-// "0 0 1" for tests' messages.
+// Text such as "0 0 1" for tests' messages.
 std::string text_of(const std::vector<int>& hosts);
 
-// Every way in which 1 to `ranks` ranks may be on 1 to 3 hosts.
+// Every way to place 1 to `ranks` ranks on 1 to 3 hosts.
 std::vector<std::vector<int>> all_host_groups(int ranks);
 
 }  // namespace lockstep::testing

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// HTTP/2 as bytes, for tests of what no gRPC client sends.
+// HTTP/2 as bytes, for tests that send what no gRPC client sends.
 #pragma once
 
 #include <cstdint>
@@ -33,12 +33,12 @@ inline std::string frame(FrameType type, uint8_t flags, uint32_t stream,
          static_cast<char>(flags) + big_endian(stream, 4) + payload;
 }
 
-// What a client begins a connection with.
+// The bytes with which a client begins a connection.
 inline std::string preface() {
   return "PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n" + frame(kSettings, 0, 0, "");
 }
 
-// A length as HPACK writes it, in 7 bits and more.
+// A length as HPACK encodes it: 7 bits and continuation bytes.
 inline std::string hpack_length(size_t length) {
   if (length < 127) return std::string(1, static_cast<char>(length));
   std::string text(1, '\x7f');
@@ -50,7 +50,7 @@ inline std::string hpack_length(size_t length) {
 
 using Headers = std::vector<std::pair<std::string, std::string>>;
 
-// Literals that are not indexed.
+// Headers as literals without indexing.
 inline std::string hpack(const Headers& headers) {
   std::string block;
   for (const auto& [name, value] : headers) {

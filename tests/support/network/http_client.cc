@@ -26,7 +26,7 @@ std::map<std::string, std::string> headers_of(std::string_view head) {
 
 }  // namespace
 
-// What is sent in pieces arrives in pieces.
+// Without Nagle's algorithm, pieces arrive as they are sent.
 HttpClient::HttpClient(const std::string& address) : socket_(address) {
   const int yes = 1;
   setsockopt(socket_.descriptor(), IPPROTO_TCP, TCP_NODELAY, &yes, sizeof yes);

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// HTTP/1.1 as a client sees it, over a socket: for tests that send what no library sends.
+// A client's view of HTTP/1.1 over a socket, for tests that send what no library sends.
 #pragma once
 
 #include <map>
@@ -11,26 +11,27 @@
 namespace lockstep::testing {
 
 struct HttpAnswer {
-  int status = 0;                              // 0: the connection ended before its head did.
-  std::map<std::string, std::string> headers;  // By name in lower case.
-  std::string body;                            // Without chunks' lines.
-  bool whole = false;                          // As long as its head said; with its last chunk.
+  int status = 0;  // 0: the connection ended before the head was complete.
+  std::map<std::string, std::string> headers;  // Names are in lower case.
+  std::string body;                            // Without the lines of chunks.
+  bool whole = false;                          // Complete by its length, or by its last chunk.
 };
 
-// One thread.
+// Only one thread may use it.
 class HttpClient {
  public:
   explicit HttpClient(const std::string& address);
 
   const Socket& socket() const { return socket_; }
   bool send(std::string_view bytes) const { return socket_.send(bytes); }
-  // Waits for the next answer. `no_body`: of a HEAD.
+  // Waits for the next answer. `no_body`: the request was a HEAD.
   HttpAnswer read(bool no_body = false);
   HttpAnswer get(const std::string& path);
   HttpAnswer post(const std::string& path, const std::string& body);
-  // Reads until the text has come, and takes it and all before it. False: the end came first.
+  // Reads until the text has arrived, and removes it and everything before it. False: the
+  // connection ended first.
   bool read_until(std::string_view text);
-  // Whether the server closes without another byte.
+  // Whether the server closes without sending another byte.
   bool ends() { return received_.empty() && socket_.is_closed_by_peer(); }
 
  private:

@@ -16,7 +16,7 @@
 namespace lockstep::testing {
 namespace {
 
-// All of it, however long that takes; false where the other end is gone.
+// Sends all bytes, however long that takes. False: the other end is gone.
 bool send_all(const FileDescriptor& to, const char* data, int64_t bytes,
               const std::atomic<bool>& stopping) {
   while (bytes > 0 && !stopping) {
@@ -70,13 +70,13 @@ void Relay::run() {
 }
 
 void Relay::reset(Pair& pair) {
-  const linger at_once{.l_onoff = 1, .l_linger = 0};  // Closing is a reset then.
+  const linger at_once{.l_onoff = 1, .l_linger = 0};  // Makes close() send a reset.
   for (const FileDescriptor* end : {&pair.caller, &pair.target}) {
     setsockopt(end->get(), SOL_SOCKET, SO_LINGER, &at_once, sizeof(at_once));
   }
 }
 
-// What has come, if anything. False: the connection is over.
+// Forwards the bytes that have arrived, if any. False: the connection is over.
 bool Relay::forward(const FileDescriptor& from, const FileDescriptor& to, Pair* counted) {
   std::array<char, 64 * 1024> buffer;
   const int64_t room = std::min<int64_t>(faults_.chunk_bytes, buffer.size());

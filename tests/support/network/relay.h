@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// A network between two ends that is not as it should be: forwards TCP connections, and does to
-// their bytes what it is told. Kernels may lack a way to do that for us.
+// A faulty network between two ends: forwards TCP connections and injects faults into their bytes.
+// Kernels may lack a way to do that.
 #pragma once
 
 #include <atomic>
@@ -15,18 +15,19 @@
 
 namespace lockstep::testing {
 
-// What happens on the way back to whoever dialled the relay; the other way is as it should be.
-// Numbers count all bytes that went there. Negative: never.
+// The faults on the way back to the dialling end; the other direction works. Numbers count all
+// bytes sent in that direction. Negative: never.
 struct RelayFaults {
-  std::atomic<int64_t> flip_at{-1};             // One bit of this byte is changed.
-  std::atomic<int64_t> stall_at{-1};            // From this byte on nothing goes.
-  std::atomic<int64_t> reset_at{-1};            // Before this byte both ends are reset.
-  std::atomic<int64_t> drop_at{-1};             // This byte is left out.
-  std::atomic<int64_t> chunk_bytes{64 * 1024};  // Forwarded at a time,
-  std::atomic<int64_t> pause_us{0};             // with so much time between two.
+  std::atomic<int64_t> flip_at{-1};             // Changes one bit of this byte.
+  std::atomic<int64_t> stall_at{-1};            // Forwards nothing from this byte on.
+  std::atomic<int64_t> reset_at{-1};            // Resets both ends before this byte.
+  std::atomic<int64_t> drop_at{-1};             // Leaves out this byte.
+  std::atomic<int64_t> chunk_bytes{64 * 1024};  // Bytes that are forwarded at a time,
+  std::atomic<int64_t> pause_us{0};             // with this much time in between.
 };
 
-// Listens on loopback and dials `target` for each caller. One thread; ends with this object.
+// Listens on loopback and dials `target` for each caller. It has one thread, which ends with this
+// object.
 class Relay {
  public:
   explicit Relay(std::string target);
@@ -34,7 +35,7 @@ class Relay {
 
   const std::string& address() const { return address_; }
   RelayFaults& faults() { return faults_; }
-  int64_t bytes() const { return bytes_; }  // That went back so far.
+  int64_t bytes() const { return bytes_; }  // Bytes that were sent back so far.
 
  private:
   struct Pair {

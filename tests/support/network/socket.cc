@@ -42,7 +42,7 @@ int connect_tcp(const std::string& address, const std::string& from) {
                    0);
   }
   const int result = connect(descriptor, reinterpret_cast<const sockaddr*>(&place), sizeof place);
-  // Accepted and refused before this returned: it looks like any connection that was closed.
+  // The peer may accept and close before this returns: that looks like any closed connection.
   LOCKSTEP_CHECK(result == 0 || errno == ECONNRESET);
   return descriptor;
 }

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// A client's connection as bytes, for tests that speak no gRPC, or speak it badly.
+// A client's connection as bytes, for tests that use no gRPC, or invalid gRPC.
 #pragma once
 
 #include <cstdint>
@@ -9,11 +9,11 @@
 
 namespace lockstep::testing {
 
-// One thread. Closes on destruction.
+// Only one thread may use it. Closes on destruction.
 class Socket {
  public:
-  // Connects to "ipv4:port" or "unix:/path"; the test fails where it cannot. `from`: an address of
-  // this machine's loopback, as another network's.
+  // Connects to "ipv4:port" or "unix:/path"; the test fails if it cannot. `from`: a loopback
+  // address of this machine, to look like another network.
   explicit Socket(const std::string& address, const std::string& from = "127.0.0.1");
   ~Socket();
   Socket(Socket&& other) noexcept : descriptor_(std::exchange(other.descriptor_, -1)) {}
@@ -23,15 +23,15 @@ class Socket {
   }
 
   int descriptor() const { return descriptor_; }
-  // False once the peer has closed; waits while the peer takes nothing.
+  // Waits while the peer reads nothing. False after the peer has closed.
   bool send(std::string_view bytes) const;
-  // Ends both directions: a receive() under way returns "".
+  // Ends both directions: a running receive() returns "".
   void hang_up() const;
-  // Waits for bytes; "" once the peer has closed.
+  // Waits for bytes; "" after the peer has closed.
   std::string receive() const;
-  // Waits until the peer says something or closes: true if it closed.
+  // Waits until the peer sends something or closes: true if it closed.
   bool is_closed_by_peer() const { return receive().empty(); }
-  // The same without waiting: false also while nothing has come.
+  // The same without waiting: also false if nothing has arrived.
   bool was_closed() const;
 
  private:

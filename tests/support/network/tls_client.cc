@@ -11,7 +11,7 @@ namespace lockstep::testing {
 
 TlsClient::TlsClient(const std::string& address, const TlsClientOptions& options)
     : socket_(address) {
-  std::signal(SIGPIPE, SIG_IGN);  // OpenSSL writes to what the server has closed.
+  std::signal(SIGPIPE, SIG_IGN);  // OpenSSL may write to a closed connection.
   const std::unique_ptr<SSL_CTX, decltype(&SSL_CTX_free)> context(SSL_CTX_new(TLS_client_method()),
                                                                   SSL_CTX_free);
   SSL_CTX_set_verify(context.get(), SSL_VERIFY_PEER, nullptr);
@@ -19,7 +19,7 @@ TlsClient::TlsClient(const std::string& address, const TlsClientOptions& options
   if (options.version != 0) {
     SSL_CTX_set_min_proto_version(context.get(), options.version);
     SSL_CTX_set_max_proto_version(context.get(), options.version);
-    SSL_CTX_set_security_level(context.get(), 0);  // Which would forbid the old ones here already.
+    SSL_CTX_set_security_level(context.get(), 0);  // The default would forbid old versions here.
   }
   if (!options.identity.cert.empty()) {
     SSL_CTX_use_certificate_file(context.get(), options.identity.cert.c_str(), SSL_FILETYPE_PEM);

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// A client that speaks TLS over a socket.
+// A client that uses TLS over a socket.
 #pragma once
 
 #include <memory>
@@ -14,25 +14,25 @@ struct ssl_st;
 namespace lockstep::testing {
 
 struct TlsClientOptions {
-  std::string ca;                // Path: of the authority that has to have signed the server's.
-  Authority::Identity identity;  // Of its own; paths may be empty.
-  int version = 0;               // TLS1_2_VERSION and the like; 0: the best that both know.
+  std::string ca;                // The path of the authority that must have signed the server's.
+  Authority::Identity identity;  // The client's own; paths may be empty.
+  int version = 0;               // TLS1_2_VERSION and the like; 0: the best that both support.
   std::string protocol;          // ALPN; "": none is offered.
 };
 
-// One thread.
+// Only one thread may use it.
 class TlsClient {
  public:
   TlsClient(const std::string& address, const TlsClientOptions& options);
 
   // Whether the handshake succeeded. With TLS 1.3 a server that refuses the client's certificate
-  // says so later: request() fails.
+  // reports that later: request() fails.
   bool connected() const { return connected_; }
   // The answer's bytes up to the end of a body with a length; "": the connection failed.
   std::string request(std::string_view bytes);
-  // Sends `count` KeyUpdate messages (TLS 1.3), as long as the connection holds.
+  // Sends `count` KeyUpdate messages (TLS 1.3), while the connection lasts.
   void update_keys(int count);
-  // What the server's certificate says: the name that it was made for.
+  // The name in the server's certificate.
   std::string server_name() const;
   std::string protocol() const;  // Chosen by ALPN.
 

@@ -1,6 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// A coordinator that waits for workers, and workers that a test starts by hand, with one join
-// token.
+// A coordinator that waits for workers, and workers that a test starts itself, with one join token.
 #pragma once
 
 #include <gtest/gtest.h>
@@ -17,7 +16,7 @@ inline ProcessOptions with_join_token(const std::string& token = "sesame, open p
   return {.input = "", .environment = {{"LOCKSTEP_JOIN_TOKEN", token}}};
 }
 
-// Of `serve` without HTTP, on free ports.
+// Starts `serve` without HTTP, on free ports.
 inline std::unique_ptr<Process> start_coordinator(int workers,
                                                   const std::vector<std::string>& more = {}) {
   std::vector<std::string> arguments = {
@@ -27,7 +26,7 @@ inline std::unique_ptr<Process> start_coordinator(int workers,
   return std::make_unique<Process>(arguments, with_join_token());
 }
 
-// Where a coordinator that was just started awaits its workers.
+// The address at which a coordinator that was just started waits for its workers.
 inline std::string join_address(Process& coordinator) {
   const std::string words = "awaited at ";
   EXPECT_TRUE(coordinator.wait_for_err(words)) << coordinator.err();

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// A process of a test's own, to be killed, stopped or asked what came of it.
+// A test's own process, which the test can kill, stop, or ask for its result.
 #pragma once
 
 #include <fcntl.h>
@@ -24,8 +24,8 @@
 
 namespace lockstep {
 
-// A forked process that runs `body` and reports the outcome to its parent. Fork before the test has
-// threads. Ends with this object, or after kPatience.
+// A forked process that runs `body` and reports the result to its parent. Fork before the test has
+// threads. The process ends with this object, or after kPatience.
 class Child {
  public:
   explicit Child(const std::function<absl::Status()>& body) {
@@ -52,7 +52,7 @@ class Child {
 
   pid_t pid() const { return pid_; }
 
-  // What `body` returned; kUnknown if it has not in time, or if the process was killed.
+  // The result of `body`; kUnknown if it is late, or if the process was killed.
   absl::Status result(std::chrono::milliseconds patience = kPatience) {
     pollfd polled{.fd = report_, .events = POLLIN, .revents = 0};
     if (poll(&polled, 1, static_cast<int>(patience.count())) <= 0) {
@@ -70,7 +70,7 @@ class Child {
   int report_;
 };
 
-// Set in one process, seen in those that were forked after it was made.
+// A flag set in one process and seen in processes that were forked after it was made.
 class Flag {
  public:
   void set() { word_->store(1); }
@@ -85,7 +85,7 @@ class Flag {
           std::atomic<int>(0);
 };
 
-// Whether the process' first thread waits for something.
+// True if the process's first thread waits for something.
 inline bool is_asleep(pid_t pid) {
   std::ifstream file("/proc/" + std::to_string(pid) + "/stat");
   const std::string line((std::istreambuf_iterator<char>(file)), {});

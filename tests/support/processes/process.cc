@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Output goes to files, not pipes: a process that writes much never waits for a test that reads
-// late.
+// Output goes to files, not pipes, so that a process that writes much never waits for a test to
+// read.
 #include "tests/support/processes/process.h"
 
 #include <fcntl.h>
@@ -44,14 +44,14 @@ std::vector<std::string> environment_with(const std::map<std::string, std::strin
   return variables;
 }
 
-// Zombies, or all others.
+// The zombies, or all other children.
 std::vector<pid_t> find_children(pid_t parent, bool zombies) {
   std::vector<pid_t> children;
   for (const fs::directory_entry& entry : fs::directory_iterator("/proc")) {
     const std::string name = entry.path().filename().string();
     if (name.find_first_not_of("0123456789") != std::string::npos) continue;
     const std::string stat = read_file(entry.path().string() + "/stat");
-    const size_t end = stat.rfind(')');  // The name before it may hold blanks.
+    const size_t end = stat.rfind(')');  // The name before it may contain blanks.
     if (end == std::string::npos) continue;
     std::istringstream rest(stat.substr(end + 1));
     char state = 0;

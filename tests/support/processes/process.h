@@ -14,19 +14,20 @@
 
 namespace lockstep::testing {
 
-// The lockstep binary of this build.
+// The path of this build's lockstep binary.
 std::string lockstep_binary();
 
 struct ProcessOptions {
-  std::string input;                               // For standard input.
-  std::map<std::string, std::string> environment;  // Added to this process' own.
-  std::vector<std::string> wrapper;                // A command that runs it, such as {"nice"}.
+  std::string input;                               // The text on standard input.
+  std::map<std::string, std::string> environment;  // Added to this process's environment.
+  std::vector<std::string> wrapper;  // A command that runs the process, such as {"nice"}.
 };
 
-// As a wrapper: the process, and those that it starts, may have so many descriptors open.
+// A wrapper that limits the open descriptors of the process and its children.
 std::vector<std::string> with_descriptors(int limit);
 
-// A started process; killed and waited for when it goes out of scope. One thread.
+// A started process; it is killed and waited for when it goes out of scope. Only one thread may use
+// it.
 class Process {
  public:
   explicit Process(std::vector<std::string> arguments, const ProcessOptions& options = {});
@@ -36,18 +37,18 @@ class Process {
 
   pid_t pid() const { return pid_; }
   void signal(int number);
-  // What it has written so far.
+  // The output so far.
   std::string out() const;
   std::string err(size_t from = 0) const;  // Without its first `from` bytes.
-  // Waits until `err` contains the text; false when it ended first or the time is over.
+  // Waits until `err` contains the text. False: the process ended first, or the time is over.
   bool wait_for_err(const std::string& text, std::chrono::seconds timeout = kPatience);
-  // Waits for the end. The exit code, or 128 + signal; -1 when the time was over (then it is
-  // killed).
+  // Waits until the process ends. Returns the exit code, or 128 + signal; -1 if the time was over
+  // (then the process is killed).
   int wait(std::chrono::seconds timeout = kPatience);
 
  private:
   pid_t pid_ = 0;
-  TempFolder folder_;  // Holds what it reads and writes.
+  TempFolder folder_;  // Holds the process's input and output.
   bool ended_ = false;
   int code_ = -1;
 };
@@ -57,19 +58,19 @@ struct ProcessResult {
   std::string out;
   std::string err;
 };
-// How many lines a command said on standard error. Those of its log are left out: they may warn of
-// a slow machine at any time.
+// The number of lines that a command printed on standard error, without the lines of its log, which
+// may warn about a slow machine at any time.
 int lines_said(const std::string& err);
-// Runs `lockstep ARGUMENTS...` to its end.
+// Runs `lockstep ARGUMENTS...` until it ends.
 ProcessResult run_lockstep(std::vector<std::string> arguments, const ProcessOptions& options = {},
                            std::chrono::seconds timeout = kPatience);
 
-// Process ids whose parent is `parent`: those that are alive, and those that nobody waited for.
+// The ids of `parent`'s child processes: the running ones, and the zombies.
 std::vector<pid_t> children_of(pid_t parent);
 std::vector<pid_t> zombies_of(pid_t parent);
 bool is_alive(pid_t pid);
 
-// A TempFolder by its name, as commands take it.
+// The path of a TempFolder as a string, as commands take it.
 class TemporaryFolder {
  public:
   const std::string& path() const { return path_; }

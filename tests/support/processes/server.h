@@ -38,7 +38,7 @@ class Server {
   Process& process() { return process_; }
   const std::string& address() const { return address_; }
   const std::string& http_address() const { return http_address_; }
-  const std::string& admin_address() const { return admin_address_; }  // Empty: not asked for.
+  const std::string& admin_address() const { return admin_address_; }  // Empty: not requested.
   const std::shared_ptr<grpc::Channel>& channel() const { return channel_; }
   v1::Generation::Stub& stub() { return *stub_; }
   std::vector<pid_t> workers() const { return children_of(process_.pid()); }
@@ -68,7 +68,7 @@ class Server {
     return response;
   }
 
-  // Asks until `wanted(model())`. Whether it came to that.
+  // Polls until `wanted(model())`. Returns whether it became true.
   template <typename Wanted>
   bool eventually(const Wanted& wanted) {
     return becomes_true([&] { return wanted(model()); }, std::chrono::milliseconds(10));
@@ -82,7 +82,7 @@ class Server {
     return all;
   }
 
-  // What stands behind the words, up to the comma; "" without them.
+  // The text after the words, up to the comma; "" if they are missing.
   static std::string named(const std::string& line, const std::string& words) {
     const size_t at = line.find(words);
     if (at == std::string::npos) return "";
@@ -106,7 +106,7 @@ inline v1::GenerateRequest story(int max_tokens, uint64_t seed) {
   return request;
 }
 
-// A call whose answer takes long: it has begun, and keeps a draining server up until it is
+// A call with a long answer. It has begun, and keeps a draining server running until it is
 // finished.
 class LongCall {
  public:
@@ -116,7 +116,7 @@ class LongCall {
     reader_ = server.stub().Generate(&context_, request);
     EXPECT_TRUE(reader_->Read(&response_));
   }
-  // Reads the answer to its end. How that was.
+  // Reads the answer to its end. Returns the call's status.
   grpc::Status finish() {
     while (reader_->Read(&response_)) {
     }

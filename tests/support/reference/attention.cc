@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Softmax over all keys that a query sees, in one go. Keys and values are rounded to the type of
-// the pages, and so are queries.
+// Softmax over all keys that a query sees, at once. Keys and values are rounded to the type of the
+// pages, and so are queries.
 #include <algorithm>
 #include <cmath>
 #include <vector>
@@ -11,9 +11,9 @@
 namespace lockstep::reference {
 namespace {
 
-// Key (part 0) or value (part 1) of a position and KV head: a row of head_dim or v_dim, and for
-// int8 its scale, which are behind all rows of the page. Where values are in keys, that is the
-// key's.
+// The key (part 0) or value (part 1) of a position and KV head: a row of head_dim or v_dim and, for
+// int8, its scale, which is stored after all rows of the page. With values in keys, both use the
+// key's scale.
 struct Slot {
   TensorView row;
   float* scale;
@@ -39,7 +39,7 @@ Slot slot(const KernelArgs& args, const StepSequence& sequence, int64_t position
   return {row, scales + index * (attrs.values_in_keys ? 1 : 2) + own};
 }
 
-// Largest magnitude / most.
+// Returns the largest magnitude divided by `most`.
 float scale_of(const TensorView& x, int64_t row, int64_t begin, int64_t count, float most) {
   float highest = 0;
   for (int64_t i = 0; i < count; ++i)
@@ -62,7 +62,7 @@ void append(const KernelArgs& args, int64_t row, int64_t kv_head, int64_t part) 
   }
 }
 
-// A query as the products see it.
+// A query after rounding, as used in the products.
 std::vector<double> query_of(const KernelArgs& args, int64_t row, int64_t head) {
   const int64_t dim = args.attrs.attention().head_dim, begin = head * dim;
   const float scale = scale_of(args.in[0], row, begin, dim, 32767);

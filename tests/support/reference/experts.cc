@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// route, expert_linear, expert_scale and combine: what a mixture of experts adds to linears.
+// route, expert_linear, expert_scale and combine: the operators of a mixture of experts, besides
+// linears.
 #include <algorithm>
 #include <cmath>
 #include <numeric>
@@ -13,7 +14,7 @@ namespace {
 
 using Numbers = std::vector<double>;
 
-// The `count` largest of those that are allowed, ascending; ties go to the lower number.
+// The `count` largest of the allowed ones, ascending; ties go to the lower number.
 std::vector<int64_t> best_of(const Numbers& keys, const std::vector<int64_t>& allowed,
                              int64_t count) {
   std::vector<int64_t> best = allowed;
@@ -56,7 +57,7 @@ std::vector<int64_t> allowed_experts(const RouteAttrs& attrs, const Numbers& key
   return experts;
 }
 
-// Rows [begin, begin + rows) of a matrix; a quantized one's need a place for their pointers.
+// Rows [begin, begin + rows) of a matrix; `codes` stores the pointers of a quantized one.
 TensorView rows_of(const TensorView& matrix, int64_t begin, int64_t rows, QuantizedRows& codes) {
   TensorView part = matrix;
   part.rows = rows;

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Operators that take each head by itself, element by element.
+// Operators that compute each head separately, element by element.
 #include <algorithm>
 
 #include "tests/support/reference/reference.h"

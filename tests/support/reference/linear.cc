@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// linear: out = x * weight^T (+ bias). gated_linear: gated of its even and its odd columns.
+// linear: out = x * weight^T (+ bias). gated_linear: gated on its even and odd columns.
 #include <vector>
 
 #include "tests/support/reference/reference.h"

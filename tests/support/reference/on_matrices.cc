@@ -23,7 +23,7 @@ TensorView view_of(Ids& ids, const Matrix& matrix) {
   return {ids.data(), matrix.rows, matrix.cols, matrix.cols, DType::kI32};
 }
 
-// A step of one sequence, all of whose positions are in the one page or block of `state`.
+// A step of one sequence, whose positions are all in the one page or block of `state`.
 struct WholeSequence {
   explicit WholeSequence(const OperatorArgs& args)
       : positions(args.tokens.size()),
@@ -51,7 +51,7 @@ struct WholeSequence {
   StepView step;
 };
 
-// Floats that the operator keeps of a sequence, or more.
+// An upper bound of the number of floats that the operator keeps of a sequence.
 size_t state_size(const OperatorSchema& schema, const KernelArgs& args) {
   const TensorView* in = args.in;
   if (schema.state == StateKind::kNone) return 0;
@@ -61,7 +61,7 @@ size_t state_size(const OperatorSchema& schema, const KernelArgs& args) {
   return attrs.heads * attrs.k_dim * attrs.v_dim;
 }
 
-// The operator that is a view.
+// Runs the operator that is a view.
 void show_columns(const OperatorArgs& args, Matrix& out) {
   const Matrix& x = *args.inputs[0];
   for (int64_t r = 0; r < out.rows; ++r) {
@@ -73,7 +73,7 @@ void show_columns(const OperatorArgs& args, Matrix& out) {
 
 void run_operator(Op op, const OperatorArgs& args, std::span<Matrix> outputs) {
   if (op == Op::kColumns) return show_columns(args, outputs[0]);
-  if (op == Op::kRoundGroups) {  // Interpreters round no rows, as their linears do not.
+  if (op == Op::kRoundGroups) {  // Interpreters do not round rows, and neither do their linears.
     outputs[0] = *args.inputs[0];
     return;
   }
@@ -95,7 +95,7 @@ void run_operator(Op op, const OperatorArgs& args, std::span<Matrix> outputs) {
                 .page_tokens = whole.step.rows,
                 .dtype = DType::kF32};
   if (schema.state == StateKind::kKvPages) {
-    call.attrs.attention().read_only = false;  // k and v are those of the whole sequence.
+    call.attrs.attention().read_only = false;  // k and v belong to the whole sequence.
   }
   const KernelFn run = reference::kernel(op);
   LOCKSTEP_CHECK(run != nullptr && run(call) == nullptr);

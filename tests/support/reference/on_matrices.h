@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// The reference on matrices of floats, for interpreters of graphs and programs: nothing is rounded
-// but results to float32, and a sequence is given whole, from position 0 on.
+// The reference on matrices of floats, for interpreters of graphs and programs. Only results are
+// rounded, to float32, and a sequence is given as a whole, from position 0 on.
 #pragma once
 
 #include <cstdint>
@@ -25,7 +25,7 @@ struct Matrix {
 
 struct OperatorArgs {
   std::span<const Matrix* const>
-      inputs;  // In the order of the operator's row; ids are floats, too.
+      inputs;  // In the order of the operator's schema; ids are floats, too.
   const OperatorAttrs& attrs;
   std::span<const int32_t> tokens;
   std::span<const int64_t> output_rows;
@@ -34,8 +34,8 @@ struct OperatorArgs {
   int64_t held_position = 0;
 };
 
-// Fills `outputs`, whose shapes fit the operator's row (operators/schema/schema.cc).
-// All operators but collectives and top_candidates.
+// Fills `outputs`, whose shapes match the operator's schema (operators/schema/schema.cc). Runs all
+// operators except collectives and top_candidates.
 void run_operator(Op op, const OperatorArgs& args, std::span<Matrix> outputs);
 
 }  // namespace lockstep::naive

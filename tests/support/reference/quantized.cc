@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Weights that are codes and scales, and what linear does with float32 rows then: they are rounded
-// to int8 in the same groups.
+// Weights of codes and scales, and how linear treats float32 rows for them: it rounds the rows to
+// int8 in the same groups.
 #include <algorithm>
 #include <cmath>
 #include <limits>
@@ -12,21 +12,21 @@
 namespace lockstep::reference {
 namespace {
 
-// Powers of two that scales of x are for int4 weights.
+// The powers of two of x's scales for int4 weights.
 constexpr int kMinPower = -60, kMaxPower = 62;
 
 const QuantizedRows& quantized(const TensorView& view) {
   return *static_cast<const QuantizedRows*>(view.data);
 }
 
-// A row of x in groups of the weight's.
+// A row of x in the weight's groups.
 struct RoundedRow {
   std::vector<double> codes;
   std::vector<double> scales;
   bool valid = true;
 };
 
-// Nothing where the group cannot be rounded: an element is not finite, or too large.
+// False if the group cannot be rounded: an element is not finite, or too large.
 bool choose_scale(const Quantization& kind, float largest, float& scale, float& inverse) {
   scale = inverse = 0;
   if (!std::isfinite(largest)) return false;
@@ -43,7 +43,7 @@ bool choose_scale(const Quantization& kind, float largest, float& scale, float& 
   return power <= kMaxPower;
 }
 
-// As round_groups has left it.
+// A row that round_groups has rounded.
 RoundedRow rounded_row(const TensorView& x, int64_t r) {
   RoundedRow row;
   for (int64_t k = 0; k < x.cols; ++k) {
@@ -102,7 +102,7 @@ const char* round_groups(const KernelArgs& args) {
   const Quantization kind = {.bits = out.dtype == DType::kA8 ? 8 : 4};
   for (int64_t r = 0; r < x.rows; ++r) {
     for (int64_t begin = 0; begin < x.cols; begin += kRoundedGroup) {
-      TensorView columns = x;  // Of one row: round_row's group is then all of it.
+      TensorView columns = x;  // One row, so that it is one group of round_row.
       columns.data = x.row<float>(r) + begin;
       columns.cols = std::min(x.cols - begin, kRoundedGroup);
       const RoundedRow row = round_row(kind, columns, 0);

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Operators that keep something of every sequence in a state block.
+// Operators that keep data of every sequence in a state block.
 #include <cmath>
 #include <vector>
 
@@ -8,7 +8,7 @@
 namespace lockstep::reference {
 namespace {
 
-// Columns [begin, begin + count) of a row, brought to `length`.
+// Columns [begin, begin + count) of a row, scaled to `length`.
 std::vector<double> to_length(const TensorView& x, int64_t row, int64_t begin, int64_t count,
                               double length, double eps) {
   std::vector<double> result(static_cast<size_t>(count));
@@ -25,7 +25,7 @@ void conv_sequence(const KernelArgs& args, const StepSequence& sequence) {
   const int64_t taps = args.attrs.conv().taps, first = sequence.first_row;
   float* block = args.state.block(sequence.slot);  // [taps - 1][columns]
   for (int64_t c = 0; c < x.cols; ++c) {
-    // The sequence's row `r`, counted from this step's first.
+    // The sequence's row `r`, relative to the first row of this step.
     const auto at = [&](int64_t r) {
       if (r >= 0) return element(x, first + r, c);
       return sequence.first_position == 0 ? 0.0f : block[(taps - 1 + r) * x.cols + c];
@@ -95,7 +95,7 @@ void recurrence_head(const KernelArgs& args, const StepSequence& sequence, int64
   }
 }
 
-// Sums as they are, where the kernels keep them divided by e^scale: the tests' keys are small.
+// Plain sums; the kernels keep them divided by e^scale. The tests' keys are small.
 void wkv_column(const KernelArgs& args, const StepSequence& sequence, int64_t c) {
   const int64_t cols = args.in[0].cols;
   float* block = args.state.block(sequence.slot) + c;

@@ -7,7 +7,7 @@
 
 namespace lockstep::reference {
 
-// Declared here and nowhere else: others ask kernel().
+// These are declared only here: callers use kernel().
 #define LOCKSTEP_PLAIN_OP(number, constant, message, word) const char* word(const KernelArgs& args);
 #include "operators/ops.inc"
 const char* embed(const KernelArgs& args);

@@ -1,11 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
-// Every operator as plainly as it can be said: the specification that kernels are tested against.
-// Sums are in double. Same arguments as the kernels, but weights are plain rows [N, K] (their view
-// has rows, cols, stride and dtype), and a page of the KV state is [page_tokens][kv_heads][2]
-// [head_dim] (for int8 with the scales behind), of the same size. parallel and scratch are not
-// used. What is stored is rounded to the type of its view: that is all rounding there is. The data
-// of a view whose type is quantized is a QuantizedRows (base/numbers/quantization.h) of its rows
-// and cols; its stride says nothing.
+// Every operator in its plainest form: the specification against which kernels are tested. Sums are
+// in double. Arguments are those of the kernels, except that weights are plain rows [N, K] (their
+// view has rows, cols, stride and dtype), and a page of the KV state is
+// [page_tokens][kv_heads][2][head_dim] (for int8 followed by the scales), of the same size.
+// parallel and scratch are not used. The only rounding is that of stored values, to the type of
+// their view. A view of a quantized type points to a QuantizedRows (base/numbers/quantization.h)
+// with its rows and cols; its stride has no meaning.
 #pragma once
 
 #include "worker/kernels/kernel.h"
@@ -15,8 +15,8 @@ namespace lockstep::reference {
 // The reference of an operator; null for collectives and views.
 KernelFn kernel(Op op);
 
-// Element (row, col) of a float32, bfloat16, float16, int8 or quantized matrix; and storing one,
-// rounded (an int8 is an integer already; not of a quantized matrix).
+// Reads element (row, col) of a float32, bfloat16, float16, int8 or quantized matrix, or stores
+// one, rounded (an int8 must be an integer; not for quantized matrices).
 float element(const TensorView& view, int64_t row, int64_t col);
 void set_element(const TensorView& view, int64_t row, int64_t col, float value);
 
@@ -28,16 +28,17 @@ void fill(const TensorView& out, const F& f) {
   }
 }
 
-// Of a quantized matrix. int4 scales below 2^-66 count as zero, above 2^66 as just below.
+// These are for a quantized matrix. int4 scales below 2^-66 count as zero, above 2^66 as just below
+// that.
 double quantized_scale(const TensorView& view, int64_t row, int64_t group);
 double quantized_minimum(const TensorView& view, int64_t row, int64_t group);
 int quantized_code(const TensorView& view, int64_t row, int64_t col);
 
-// linear of float32 rows by quantized weights: the rows become int8 codes -127 .. 127, rounded to
-// nearest even, in the weight's groups (q8c: a whole row). Their scale is, for int8 weights,
-// largest magnitude / 127 (codes of x * (127 / largest), in float32; 0 where largest < 2^-100), for
-// int4 the least power of two, from 2^-60 on, with largest <= 127 * scale. A row with an element
-// that is not finite, or a scale above 2^62, is NaN.
+// linear of float32 rows with quantized weights: the rows become int8 codes -127 .. 127, rounded to
+// nearest even, in the weight's groups (q8c: a whole row). For int8 weights their scale is largest
+// magnitude / 127 (codes of x * (127 / largest), in float32; 0 if largest < 2^-100). For int4 it is
+// the smallest power of two, from 2^-60 on, with largest <= 127 * scale. A row with an element that
+// is not finite, or with a scale above 2^62, is NaN.
 const char* linear_of_codes(const KernelArgs& args);
 
 }  // namespace lockstep::reference

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Operators that treat every row by itself.
+// Operators that compute every row separately.
 #include <algorithm>
 #include <cmath>
 
@@ -8,14 +8,15 @@
 namespace lockstep::reference {
 namespace {
 
-// Of column `i` of a weight or bias that has the columns of x, or those from `begin` on.
+// The element for column `i` of a weight or bias with the columns of x, or with those from `begin`
+// on.
 double of_column(const TensorView& weight, const TensorView& x, int64_t begin, int64_t i,
                  double otherwise) {
   if (weight.data == nullptr) return otherwise;
   return element(weight, 0, weight.cols == x.cols ? i : i - begin);
 }
 
-// Columns [begin, begin + count) of row r.
+// Normalizes columns [begin, begin + count) of row r.
 void norm(const TensorView& x, const TensorView& weight, const TensorView& out, int64_t r,
           int64_t begin, int64_t count, float eps) {
   double squares = 0;
@@ -29,7 +30,7 @@ void norm(const TensorView& x, const TensorView& weight, const TensorView& out, 
   }
 }
 
-// The same columns.
+// The same for a centred norm.
 void centred_norm(const TensorView& x, const TensorView& weight, const TensorView& bias,
                   const TensorView& out, int64_t r, int64_t begin, int64_t width, float eps) {
   const auto count = static_cast<double>(width);
@@ -45,7 +46,7 @@ void centred_norm(const TensorView& x, const TensorView& weight, const TensorVie
   }
 }
 
-// f of the elements of the first input and of the second, where there is one.
+// Applies f to the elements of the first input and of the second, if there is one.
 template <typename F>
 const char* by_element(const KernelArgs& args, const F& f) {
   const TensorView &x = args.in[0], &y = args.in[1];
@@ -92,7 +93,7 @@ double function_of(const MapAttrs& attrs, double x) {
   return x;
 }
 
-// The set of frequencies for a sequence, which is the first one that reaches as far.
+// A sequence's set of frequencies: the first one that covers its length.
 const float* inv_freq(const RopeTableAttrs& attrs, const StepSequence& sequence) {
   const int64_t* set =
       std::lower_bound(attrs.lengths.begin(), attrs.lengths.end(), sequence.rope_length);
@@ -168,7 +169,7 @@ const char* mul(const KernelArgs& args) {
 const char* add(const KernelArgs& args) {
   return by_element(args, [](double x, double y) { return x + y; });
 }
-// The product is that of map and mul, one after the other.
+// The result is that of map followed by mul.
 const char* gated(const KernelArgs& args) {
   return by_element(args, [&](double gate, double up) {
     return double{static_cast<float>(function_of(args.attrs.map(), gate))} * up;

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Sorts everything.
+// The reference sorts everything.
 #include <algorithm>
 #include <cmath>
 #include <limits>
@@ -41,7 +41,7 @@ std::vector<Scored> score(const KernelArgs& args, int64_t row) {
   return all;
 }
 
-// Best first; NaN after all numbers.
+// Sorts best first; NaN comes after all numbers.
 void sort_by(std::vector<Scored>& all, float Candidate::*value) {
   const auto key = [&](const Scored& c) {
     const float x = c.*value;

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Bad input: one line on stderr that names the thing, exit code 2, never an abort.
+// Bad input gives one line on stderr that names the thing, and exit code 2, never an abort.
 #include <algorithm>
 #include <cstring>
 #include <filesystem>
@@ -26,7 +26,7 @@ void expect_one_line(const std::vector<std::string>& arguments, const std::strin
   EXPECT_EQ(result.out, "") << shown;
 }
 
-// A copy of the demo model that a test may spoil.
+// A copy of the demo model that a test may modify.
 class SpoiledModel {
  public:
   SpoiledModel() { fs::copy(kDemo, folder_.path(), fs::copy_options::recursive); }
@@ -40,7 +40,7 @@ class SpoiledModel {
     config[key] = value;
     write("config.json", config.dump());
   }
-  // Changes the header; its length stays true.
+  // Changes the header; its length stays right.
   void edit_header(const std::function<void(nlohmann::ordered_json&)>& edit) const {
     const std::string file = read("model.safetensors");
     uint64_t length = 0;
@@ -60,7 +60,7 @@ class SpoiledModel {
   TemporaryFolder folder_;
 };
 
-TEST(BadInputTest, WeightsThatAreNoNumbersAreBadInput) {
+TEST(BadInputTest, NonFiniteWeightsAreBadInput) {
   const SpoiledModel model;
   std::string file = model.read("model.safetensors");
   uint64_t length = 0;
@@ -70,7 +70,7 @@ TEST(BadInputTest, WeightsThatAreNoNumbersAreBadInput) {
   model.expect_refused("do the weights have NaN or inf? fetch the checkpoint again");
 }
 
-TEST(BadInputTest, FlagsAreNamed) {
+TEST(BadInputTest, AnErrorNamesTheFlag) {
   expect_one_line({"generate", "--prompt", "a", "--workers", "0"},
                   "--workers: must be a whole number of 1 or more, found 0");
   expect_one_line({"generate", "--prompt", "a", "--workers", "7"}, "6 heads");
@@ -148,7 +148,7 @@ TEST(BadInputTest, NumbersOfFlagsAreChecked) {
   expect_one_line({"worker", "--coordinator", "localhost:1"}, "LOCKSTEP_JOIN_TOKEN: must be set");
 }
 
-TEST(BadInputTest, AnUnknownFlagNamesTheOneThatIsMeant) {
+TEST(BadInputTest, AnUnknownFlagNamesTheNearestOne) {
   expect_one_line({"serve", "--wrkers", "2"},
                   "there is no flag --wrkers; did you mean --workers? (see lockstep serve --help)");
   expect_one_line({"generate", "--temp", "0"},
@@ -176,7 +176,7 @@ TEST(BadInputTest, AShortJoinTokenIsNamed) {
   }
 }
 
-TEST(BadInputTest, WhatCannotBeWrittenIsAnErrorAndNoAbort) {
+TEST(BadInputTest, OutputThatCannotBeWrittenIsAnErrorAndNoAbort) {
   for (const std::string command :
        {"tokenize --text a >/dev/full", "plan >/dev/full", "generate --json --prompt a >/dev/full",
         "inspect --stage program --all >/dev/full", "tokenize --text a >&-"}) {
@@ -227,7 +227,7 @@ TEST(BadInputTest, ABadLineOfInputIsNamedAndTheOthersAreAnswered) {
   expect_one_line({"generate", "--input", folder.path() + "/missing"}, "missing");
 }
 
-TEST(BadInputTest, WhereNoLineIsGoodNothingIsStarted) {
+TEST(BadInputTest, NoWorkerStartsIfEveryLineIsBad) {
   const ProcessResult result =
       run_lockstep({"generate", "--input", "-", "--log-level", "debug"}, {.input = "\n{}\n"});
   EXPECT_EQ(result.code, 2);
@@ -236,7 +236,7 @@ TEST(BadInputTest, WhereNoLineIsGoodNothingIsStarted) {
   EXPECT_EQ(result.err.find("worker"), std::string::npos) << result.err;
 }
 
-TEST(BadInputTest, ABadLineOfTextCostsNoOtherItsTokens) {
+TEST(BadInputTest, ABadLineOfTextDoesNotAffectOthers) {
   const ProcessResult result =
       run_lockstep({"tokenize", "--jsonl"}, {.input = "\"a\"\n17\n\"\nnull\n\"b\"\n"});
   EXPECT_EQ(result.code, 2);
@@ -261,7 +261,7 @@ TEST(BadInputTest, ModelFoldersAreChecked) {
   expect_one_line({"serve", empty.path()}, "holds model.gguf: GGUF");
 }
 
-TEST(BadInputTest, TokenizeAsksForATokenizerAndNotForAConfig) {
+TEST(BadInputTest, TokenizeNeedsATokenizerButNoConfig) {
   TemporaryFolder empty;
   expect_one_line({"tokenize", empty.path(), "--text", "a"}, "has no tokenizer.json");
   const std::string file = empty.write("notes.txt", "");
@@ -339,7 +339,7 @@ TEST(BadInputTest, TokenizersAreChecked) {
   model.expect_refused("tokenizer.json");
 }
 
-TEST(BadInputTest, TooLittleMemoryIsSaidBeforeLoading) {
+TEST(BadInputTest, TooLittleMemoryIsReportedBeforeLoading) {
   TemporaryFolder folder;
   auto config = nlohmann::json::parse(read_file(kDemo + "/config.json"));
   config["hidden_size"] = 16384;
@@ -350,7 +350,7 @@ TEST(BadInputTest, TooLittleMemoryIsSaidBeforeLoading) {
                   "memory");
 }
 
-// A log line beside the error is none of it: a busy machine may warn at any time.
+// Log lines next to the error are not counted: a busy machine may warn at any time.
 TEST(BadInputTest, LinesOfTheLogAreNotCounted) {
   EXPECT_EQ(lines_said("[2026-11-26 16:00:00.000] [lockstep] [warning] held up for 1 s\n"
                        "lockstep: no memory\n"),
@@ -358,7 +358,7 @@ TEST(BadInputTest, LinesOfTheLogAreNotCounted) {
   EXPECT_EQ(lines_said("lockstep: one\nlockstep: two"), 2);
 }
 
-TEST(BadInputTest, AWorkerWithoutACoordinatorsAddressIsToldSo) {
+TEST(BadInputTest, AWorkerWithoutACoordinatorsAddressSaysSo) {
   expect_one_line({"worker"}, "--coordinator");
   expect_one_line({"generate", "--prompt", "a", "--log-level", "loud"}, "loud");
 }

@@ -25,7 +25,7 @@ TEST(CommandsTest, TokenizeGivesIdsAndTheirText) {
   EXPECT_EQ(run_lockstep({"tokenize", "--jsonl"}, {.input = "17\n"}).code, 2);
 }
 
-TEST(CommandsTest, ATextThatFailsIsTheErrorOfItsLineAlone) {
+TEST(CommandsTest, ATextThatFailsGivesAnErrorOnlyForItsLine) {
   const TemporaryFolder folder;
   folder.write("tokenizer.json",
                R"({"model":{"type":"BPE","vocab":{"a":0,"b":1},"merges":[]},"pre_tokenizer":)"
@@ -40,7 +40,7 @@ TEST(CommandsTest, ATextThatFailsIsTheErrorOfItsLineAlone) {
   EXPECT_EQ(nlohmann::json::parse(result.out.substr(end + 1))["ids"], nlohmann::json({0, 1}));
 }
 
-TEST(CommandsTest, TokenizeKeepsSpecialTokensInItsTextAndInItsInputWhereAsked) {
+TEST(CommandsTest, TokenizeKeepsSpecialTokensInTextAndInputOnRequest) {
   const auto line = [](const std::vector<std::string>& more) {
     std::vector<std::string> arguments = {"tokenize", "--text", "One.<|end|>"};
     arguments.insert(arguments.end(), more.begin(), more.end());
@@ -72,7 +72,7 @@ TEST(CommandsTest, PlanCoversEveryColumnOnce) {
   EXPECT_EQ(run_lockstep({"plan"}).code, 0);
 }
 
-TEST(CommandsTest, PlanBeginsWithHowTheConfigWasRead) {
+TEST(CommandsTest, PlanFirstShowsHowTheConfigWasRead) {
   const ProcessResult text = run_lockstep({"plan"});
   EXPECT_EQ(
       text.out.substr(0, text.out.find(" million parameters\n")),
@@ -86,7 +86,7 @@ TEST(CommandsTest, PlanBeginsWithHowTheConfigWasRead) {
   EXPECT_EQ(plan["parameters"], 3'117'504);
 }
 
-TEST(CommandsTest, PlanSaysWhatGoesBetweenHosts) {
+TEST(CommandsTest, PlanShowsTheBytesBetweenHosts) {
   const ProcessResult result = run_lockstep({"plan", "--workers", "5", "--hosts", "3", "--json"});
   ASSERT_EQ(result.code, 0) << result.err;
   const auto plan = nlohmann::json::parse(result.out);
@@ -107,7 +107,7 @@ TEST(CommandsTest, PlanSaysWhatGoesBetweenHosts) {
   EXPECT_EQ(next, 5);
 }
 
-TEST(CommandsTest, PlanCountsTheCodesThatGoBetweenHosts) {
+TEST(CommandsTest, PlanCountsTheCodesSentBetweenHosts) {
   const auto received = [](const char* scheme) {
     const ProcessResult result =
         run_lockstep({"plan", "--workers", "2", "--hosts", "2", "--quantize", scheme, "--json"});
@@ -117,13 +117,13 @@ TEST(CommandsTest, PlanCountsTheCodesThatGoBetweenHosts) {
     for (const auto& host : plan["hosts"]) bytes += host["received_bytes_per_token"].get<int64_t>();
     return bytes;
   };
-  // The demo: 6 layers, 192 columns, 560 of ffn; the sum of embeddings is of whole rows on either.
+  // The demo: 6 layers, 192 columns, 560 of ffn. Each host receives a whole row to sum embeddings.
   const int64_t embedding = 2 * 192 * 4;
   EXPECT_EQ(received("q8c"), embedding + 6 * (3 * 192 + 560) * 4);
   EXPECT_EQ(received("q8"), embedding + 6 * (2 * 192 * 4 + (6 + 18) * 36));
 }
 
-TEST(CommandsTest, PlanCutsBySpeeds) {
+TEST(CommandsTest, PlanWeightsShardsBySpeeds) {
   const ProcessResult result =
       run_lockstep({"plan", "--workers", "3", "--speeds", "8,4,4", "--json"});
   ASSERT_EQ(result.code, 0) << result.err;
@@ -135,7 +135,7 @@ TEST(CommandsTest, PlanCutsBySpeeds) {
   EXPECT_NEAR(static_cast<double>(columns(0)) / static_cast<double>(columns(1)), 2, 0.1);
 }
 
-TEST(CommandsTest, PlanShowsWhatTheTypeOfKeysAndValuesCosts) {
+TEST(CommandsTest, PlanShowsTheCostOfTheTypeOfKeysAndValues) {
   const auto plan = [](const char* dtype) {
     const ProcessResult result = run_lockstep({"plan", "--json", "--kv-dtype", dtype});
     EXPECT_EQ(result.code, 0) << result.err;
@@ -190,13 +190,13 @@ TEST(CommandsTest, AConfigAloneIsEnoughForPlanAndInspect) {
     EXPECT_EQ(inspect.code, 0) << inspect.err;
     EXPECT_NE(inspect.out.find("top_candidates"), std::string::npos);
   }
-  // What runs the model needs its weights.
+  // Commands that run the model need its weights.
   const ProcessResult run = run_lockstep({"generate", folder.path(), "--prompt-ids", "1"});
   EXPECT_EQ(run.code, 2);
   EXPECT_NE(run.err.find("safetensors"), std::string::npos) << run.err;
 }
 
-// How many lines have that in them.
+// The number of lines that contain the word.
 int64_t lines_with(const std::string& text, const std::string& word) {
   std::istringstream lines(text);
   int64_t count = 0;
@@ -206,7 +206,7 @@ int64_t lines_with(const std::string& text, const std::string& word) {
   return count;
 }
 
-TEST(CommandsTest, InspectShowsLayersThatAreAlikeOnce) {
+TEST(CommandsTest, InspectShowsEqualLayersOnce) {
   const int64_t layers = nlohmann::json::parse(
       read_file(LOCKSTEP_SOURCE_DIR "/demo/config.json"))["num_hidden_layers"];
   for (const char* stage : {"model", "fuse_add_norm", "program"}) {
@@ -216,7 +216,7 @@ TEST(CommandsTest, InspectShowsLayersThatAreAlikeOnce) {
     EXPECT_EQ(all.out.find(": as layer "), std::string::npos);
     EXPECT_EQ(lines_with(all.out, " = attention("), layers) << stage;
     EXPECT_LT(lines_with(folded.out, " = attention("), layers) << stage;
-    // What follows the layers is there.
+    // The text after the layers is complete.
     EXPECT_EQ(lines_with(folded.out, "top_candidates("), 1) << stage;
   }
   const ProcessResult model = run_lockstep({"inspect", "--stage", "model"});
@@ -241,7 +241,7 @@ TEST(CommandsTest, InspectShowsALayerThatDiffersFromTheOneBefore) {
   EXPECT_EQ(lines_with(result.out, " = attention("), 3) << result.out;
 }
 
-TEST(CommandsTest, DoctorAndVersionAndHelpAnswer) {
+TEST(CommandsTest, DoctorVersionAndHelpWork) {
   const auto facts = nlohmann::json::parse(run_lockstep({"doctor", "--json"}).out);
   EXPECT_GE(facts["usable_cores"].get<int>(), 1);
   EXPECT_GT(facts["memory_free_bytes"].get<int64_t>(), 0);
@@ -265,7 +265,7 @@ TEST(CommandsTest, DoctorAndVersionAndHelpAnswer) {
   }
 }
 
-TEST(CommandsTest, BenchMeasuresRandomWeightsOfAConfigAlone) {
+TEST(CommandsTest, BenchMeasuresRandomWeightsFromAConfigAlone) {
   TemporaryFolder folder;
   folder.write("config.json", read_file(LOCKSTEP_SOURCE_DIR "/demo/config.json"));
   const ProcessResult result = run_lockstep(
@@ -280,7 +280,7 @@ TEST(CommandsTest, BenchMeasuresRandomWeightsOfAConfigAlone) {
   for (const auto& bytes : figures["worker_resident_bytes"]) EXPECT_GT(bytes.get<int64_t>(), 0);
 }
 
-TEST(CommandsTest, BenchTakesCasesAsTheyCome) {
+TEST(CommandsTest, BenchReadsCasesAsTheyArrive) {
   const ProcessResult result =
       run_lockstep({"bench", "--cases", "-", "--repeat", "2", "--json"},
                    {.input = "prefill:64\ndecode:8@16x3,decode:4\nprefill:32x2\n"});
@@ -299,7 +299,7 @@ TEST(CommandsTest, BenchTakesCasesAsTheyCome) {
   }
 }
 
-TEST(CommandsTest, EveryWorkerSaysAtTheEndWhereItsTimeWent) {
+TEST(CommandsTest, EveryWorkerReportsItsTimeByKernelAtTheEnd) {
   const ProcessResult result = run_lockstep({"bench", "--cases", "prefill:32", "--repeat", "1",
                                              "--workers", "2", "--log-level", "debug"});
   ASSERT_EQ(result.code, 0) << result.err;

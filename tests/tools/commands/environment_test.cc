@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Options of `lockstep serve` that the environment gives.
+// Options of `lockstep serve` that are given in the environment.
 #include <gmock/gmock.h>
 
 #include <set>
@@ -13,7 +13,7 @@ using ::testing::HasSubstr;
 
 using Variables = std::map<std::string, std::string>;
 
-// Serves nothing: something is wrong with what it was given.
+// Returns the error of a server that refuses its options.
 std::string refusal_of(const Variables& environment, std::vector<std::string> arguments = {}) {
   arguments.insert(arguments.begin(), "serve");
   const ProcessResult result = run_lockstep(std::move(arguments), {.environment = environment});
@@ -31,7 +31,7 @@ TEST(EnvironmentTest, AnOptionIsRead) {
 }
 
 TEST(EnvironmentTest, ASwitchIsReadAsTrueOrFalse) {
-  const Variables workers = {{"LOCKSTEP_WORKERS", "7"}};  // Is refused once all options are read.
+  const Variables workers = {{"LOCKSTEP_WORKERS", "7"}};  // Refused after all options are read.
   for (const char* value : {"true", "false", "1", "0"}) {
     Variables both = workers;
     both["LOCKSTEP_NO_PIN"] = value;
@@ -40,16 +40,16 @@ TEST(EnvironmentTest, ASwitchIsReadAsTrueOrFalse) {
   EXPECT_THAT(refusal_of({{"LOCKSTEP_NO_PIN", "perhaps"}}), HasSubstr("perhaps"));
 }
 
-TEST(EnvironmentTest, TheLineWins) {
+TEST(EnvironmentTest, TheCommandLineOverridesTheEnvironment) {
   EXPECT_THAT(refusal_of({{"LOCKSTEP_DRAIN_SECONDS", "-1"}}, {"--drain-seconds", "-2"}),
               HasSubstr("found -2 (see"));
 }
 
-TEST(EnvironmentTest, AnEmptyVariableIsNone) {
+TEST(EnvironmentTest, AnEmptyVariableIsIgnored) {
   EXPECT_THAT(refusal_of({{"LOCKSTEP_GRPC", ""}, {"LOCKSTEP_WORKERS", "7"}}), HasSubstr("6 heads"));
 }
 
-TEST(EnvironmentTest, OtherCommandsDoNotLook) {
+TEST(EnvironmentTest, OtherCommandsIgnoreTheEnvironment) {
   const ProcessResult result = run_lockstep(
       {"tokenize", "--text", "a"},
       {.environment = {{"LOCKSTEP_WORKERS", "two"}, {"LOCKSTEP_MODEL", "/no/such/folder"}}});

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// What commands print with --json, for tests.
+// Reads the output of commands with --json, for tests.
 #pragma once
 
 #include <gtest/gtest.h>
@@ -12,7 +12,7 @@
 
 namespace lockstep::testing {
 
-// One JSON value a line.
+// Parses one JSON value per line.
 inline std::vector<nlohmann::json> json_lines(const std::string& text) {
   std::vector<nlohmann::json> lines;
   size_t begin = 0;
@@ -22,7 +22,7 @@ inline std::vector<nlohmann::json> json_lines(const std::string& text) {
   return lines;
 }
 
-// Runs `lockstep generate ARGUMENTS --json`; one JSON value a line of its output.
+// Runs `lockstep generate ARGUMENTS --json`; returns one JSON value per line of its output.
 inline std::vector<nlohmann::json> generate_json(std::vector<std::string> arguments,
                                                  const ProcessOptions& options = {}) {
   arguments.insert(arguments.begin(), "generate");

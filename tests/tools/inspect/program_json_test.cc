@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// What the page of `inspect --html` is given to show.
+// The data for the page of `inspect --html`.
 #include "tools/inspect/program_json.h"
 
 #include <gtest/gtest.h>
@@ -41,7 +41,7 @@ TEST(ProgramJsonTest, InstructionsNameTheirValuesAndWeights) {
   EXPECT_EQ(weight[8], false);  // No pairs.
 }
 
-TEST(ProgramJsonTest, LayoutsAreInWords) {
+TEST(ProgramJsonTest, LayoutsAreDescribedInWords) {
   const program::Program program = tiny_program();
   const ValueParts parts = {{"part", {kPartialLayout, {0, 8}, 8}},
                             {"x", {kWholeLayout, {0, 8}, 8}},
@@ -49,11 +49,11 @@ TEST(ProgramJsonTest, LayoutsAreInWords) {
   const Json values = json_of(program, parts)["values"];
   EXPECT_EQ(values[0][4], "partial: one addend per rank");
   EXPECT_EQ(values[1][4], "whole");
-  EXPECT_EQ(values[2][4], "several values side by side");  // Of which nothing is known.
+  EXPECT_EQ(values[2][4], "several values side by side");  // Its layout is unknown.
   EXPECT_EQ(values[3][4], "split over vocab: 0-99 of 164");
 }
 
-// A weight of `experts` tensors, whose names count up from 7 on.
+// A weight of `experts` tensors, whose names count up from 7.
 program::Program experts_program(int experts) {
   program::Program program = tiny_program();
   program::Weight& weight = *program.mutable_weights(0);
@@ -66,13 +66,13 @@ program::Program experts_program(int experts) {
   return program;
 }
 
-TEST(ProgramJsonTest, TheSameRectangleOfTensorsThatCountUpIsOneLine) {
+TEST(ProgramJsonTest, EqualRectanglesOfNumberedTensorsAreOneLine) {
   program::Program program = experts_program(5);
   Json pieces = json_of(program)["weights"][0][7];
   ASSERT_EQ(pieces.size(), 1U);
   EXPECT_EQ(pieces[0][0], "layers.0.experts.{7-11}.w1");
   EXPECT_EQ(pieces[0][7], 5);
-  program.mutable_weights(0)->mutable_pieces(2)->set_row_end(50);  // One that is not the same.
+  program.mutable_weights(0)->mutable_pieces(2)->set_row_end(50);  // One that differs.
   pieces = json_of(program)["weights"][0][7];
   ASSERT_EQ(pieces.size(), 3U);
   EXPECT_EQ(pieces[0][0], "layers.0.experts.{7-8}.w1");
@@ -80,7 +80,7 @@ TEST(ProgramJsonTest, TheSameRectangleOfTensorsThatCountUpIsOneLine) {
   EXPECT_EQ(pieces[2][0], "layers.0.experts.{10-11}.w1");
 }
 
-TEST(ProgramJsonTest, NamesEndNoScriptAndAreNoHtml) {
+TEST(ProgramJsonTest, NamesCannotEndTheScriptOrBecomeHtml) {
   program::Program program = tiny_program();
   program.set_model("</script><b>");
   const ValueParts parts;
@@ -89,7 +89,7 @@ TEST(ProgramJsonTest, NamesEndNoScriptAndAreNoHtml) {
   EXPECT_EQ(Json::parse(json)["model"], "</script><b>");
 }
 
-TEST(ProgramJsonTest, ThePageIsOneFileThatAllowsItsOwnScriptAlone) {
+TEST(ProgramJsonTest, ThePageIsOneFileThatAllowsOnlyItsOwnScript) {
   const program::Program program = tiny_program();
   const ValueParts parts;
   const std::string page = program_page(inspected(program, parts));
@@ -99,7 +99,7 @@ TEST(ProgramJsonTest, ThePageIsOneFileThatAllowsItsOwnScriptAlone) {
   }
 }
 
-TEST(LayerGroupsTest, WhatNamesNoLayerBelongsToTheOneBefore) {
+TEST(LayerGroupsTest, AnInstructionThatNamesNoLayerBelongsToTheOneBefore) {
   ProgramBuilder b(0, 1, 100, 8);
   const auto add = [&b](const std::string& name) {
     b.add(program::MAP, {}, {}, {b.value(name, 8)});
@@ -117,7 +117,7 @@ TEST(LayerGroupsTest, WhatNamesNoLayerBelongsToTheOneBefore) {
                                              "layer 10 5-6", "after the layers 6-8"}));
 }
 
-TEST(InstructionCostsTest, AreThoseOfTheKernelsThatWouldRun) {
+TEST(InstructionCostsTest, CostsAreThoseOfTheKernelsThatWouldRun) {
   const program::Program program = layer_program();
   const Bindings bindings = bind(program, cpu_backend()).value();
   const StepSequence sequence = {.rows = 3, .first_position = 5};

@@ -17,10 +17,10 @@ TEST(AnswerReaderTest, TimesAreThoseOfTheBytes) {
   LoadRecord record;
   AnswerReader reader(&record);
   reader.feed(kToken, 1.0);
-  reader.feed(kToken.substr(0, 9), 1.5);  // An event counts when it is whole.
+  reader.feed(kToken.substr(0, 9), 1.5);  // An event counts when it is complete.
   reader.feed(kToken.substr(9) + kToken, 2.0);
   reader.feed(kLast + kUsage + kDone, 3.0);
-  reader.feed(kToken, 4.0);  // Behind the end.
+  reader.feed(kToken, 4.0);  // After the end.
   reader.end(4.0);
   EXPECT_EQ(record.failure, "");
   EXPECT_EQ(record.text_events, 3);
@@ -42,7 +42,7 @@ TEST(AnswerReaderTest, AnAnswerWithoutTextHasItsFirstTokenAtItsEnd) {
   EXPECT_EQ(record.end_s, 2.0);
 }
 
-TEST(AnswerReaderTest, EveryCutBeforeTheEndIsAFailure) {
+TEST(AnswerReaderTest, EveryTruncationBeforeTheEndIsAFailure) {
   const std::string bytes = kToken + kLast + kDone;
   for (size_t cut = 0; cut < bytes.size(); ++cut) {
     LoadRecord record;

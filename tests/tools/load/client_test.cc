@@ -33,7 +33,7 @@ std::vector<LoadRecord> run(LoadOptions options, WorkloadOptions workload_option
   return client.run(workload, [](const LoadProgress&) {});
 }
 
-// Of one request that is answered so.
+// The record of one request with this answer.
 LoadRecord record_of(const FakeAnswer& answer, double timeout_s = 100) {
   const FakeOpenAi server([&](const FakeRequest&) { return answer; });
   LoadOptions options = options_for(server);
@@ -59,7 +59,7 @@ TEST(LoadClientTest, AnAnswerIsCountedAndTimed) {
   }
 }
 
-TEST(LoadClientTest, RequestsSayWhatTheyAreToldTo) {
+TEST(LoadClientTest, RequestsContainTheOptions) {
   const FakeOpenAi server(well);
   LoadOptions options = options_for(server);
   options.concurrency = 1;
@@ -71,7 +71,7 @@ TEST(LoadClientTest, RequestsSayWhatTheyAreToldTo) {
   ASSERT_EQ(requests.size(), 1u);
   EXPECT_EQ(requests[0].target, "/v1/chat/completions");
   EXPECT_NE(requests[0].head.find("Authorization: Bearer secret\r\n"), std::string::npos);
-  EXPECT_EQ(requests[0].body["model"], "fake");  // The first that the server listed.
+  EXPECT_EQ(requests[0].body["model"], "fake");  // The first model that the server listed.
   EXPECT_EQ(requests[0].body["max_tokens"], 5);
   EXPECT_EQ(requests[0].body["ignore_eos"], true);
   EXPECT_EQ(requests[0].body["messages"][0]["role"], "user");
@@ -94,14 +94,14 @@ TEST(LoadClientTest, EveryFailureHasItsKind) {
   EXPECT_EQ(record_of(cases[4].first).detail, "lost rank 1");
 }
 
-TEST(LoadClientTest, ASilentServerIsGivenUp) {
+TEST(LoadClientTest, ASilentServerTimesOut) {
   const LoadRecord record = record_of({.fault = FakeFault::kSilence}, 0.05);
   EXPECT_EQ(record.failure, "timeout");
   EXPECT_GE(record.end_s - record.sent_s, 0.05);
 }
 
-TEST(LoadClientTest, AServerThatReadsNothingIsGivenUp) {
-  // Connections are made by the system; nobody takes them.
+TEST(LoadClientTest, AServerThatReadsNothingTimesOut) {
+  // The system makes connections; no one accepts them.
   const int listener = socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0);
   sockaddr_in address{.sin_family = AF_INET};
   address.sin_addr.s_addr = htonl(INADDR_LOOPBACK);
@@ -117,14 +117,14 @@ TEST(LoadClientTest, AServerThatReadsNothingIsGivenUp) {
   EXPECT_EQ(records[0].failure, "timeout") << records[0].detail;
 }
 
-TEST(LoadClientTest, ALongErrorIsReadToABound) {
+TEST(LoadClientTest, ALongErrorIsReadUpToALimit) {
   const LoadRecord record = record_of({.status = 500, .body = std::string(10 << 20, 'x')});
   EXPECT_EQ(record.failure, "HTTP 500");
   EXPECT_LE(record.detail.size(), 120u);
 }
 
 TEST(LoadClientTest, OpenArrivalsDoNotWaitForAnswers) {
-  // Nobody is answered until all have asked: a client that waited for answers would hang.
+  // No request is answered before all have arrived: a client that waited for answers would hang.
   Mutex mutex;
   ConditionVariable all_there;
   int there = 0;
@@ -146,7 +146,7 @@ TEST(LoadClientTest, OpenArrivalsDoNotWaitForAnswers) {
   EXPECT_LT(last_sent_s, first_end_s);
 }
 
-TEST(LoadClientTest, ArrivalsAreThoseOfTheWorkload) {
+TEST(LoadClientTest, ArrivalsFollowTheWorkload) {
   const FakeOpenAi server(well);
   WorkloadOptions workload{.rate = 500, .output_tokens = Lengths(1), .requests = 20};
   workload.prompt_tokens = Lengths(4);
@@ -159,7 +159,7 @@ TEST(LoadClientTest, ArrivalsAreThoseOfTheWorkload) {
   }
 }
 
-TEST(LoadClientTest, AClosedLoopHasThatManyUnderWay) {
+TEST(LoadClientTest, AClosedLoopKeepsThatManyInFlight) {
   std::atomic<int> now = 0, most = 0;
   const FakeOpenAi server([&](const FakeRequest&) {
     const int count = ++now;
@@ -174,10 +174,10 @@ TEST(LoadClientTest, AClosedLoopHasThatManyUnderWay) {
   const auto records = run(options, {.output_tokens = Lengths(2), .requests = 30});
   EXPECT_EQ(records.size(), 30u);
   EXPECT_LE(most, 3);
-  EXPECT_LE(server.connections(), 4);  // Kept and used again.
+  EXPECT_LE(server.connections(), 4);  // Connections are kept and reused.
 }
 
-TEST(LoadClientTest, AConnectionThatWasClosedMeanwhileCostsNoRequest) {
+TEST(LoadClientTest, AnIdleConnectionClosedByTheServerCostsNoRequest) {
   const FakeOpenAi server(
       [&](const FakeRequest&) { return FakeAnswer{.fault = FakeFault::kLeave}; });
   LoadOptions options = options_for(server);
@@ -195,13 +195,13 @@ TEST(LoadClientTest, NothingIsSentAfterTheDuration) {
   size_t in_time = 0;
   for (Workload same(arrivals); same.next()->at_s < 0.1;) ++in_time;
   EXPECT_EQ(run(options, arrivals).size(), in_time);
-  options.concurrency = 2;  // Without a number of requests: it is the duration that ends it.
+  options.concurrency = 2;  // Without a number of requests the duration ends it.
   for (const LoadRecord& record : run(options, {.output_tokens = Lengths(1)})) {
     EXPECT_LT(record.scheduled_s, 0.1);
   }
 }
 
-TEST(LoadClientTest, StopLeavesWhatIsUnderWay) {
+TEST(LoadClientTest, StopAbandonsRequestsInFlight) {
   std::atomic<int> asked = 0;
   const FakeOpenAi server([&](const FakeRequest&) {
     return FakeAnswer{.fault = ++asked > 5 ? FakeFault::kSilence : FakeFault::kNone};
@@ -218,7 +218,7 @@ TEST(LoadClientTest, StopLeavesWhatIsUnderWay) {
   EXPECT_EQ(client.in_flight(), 4);
 }
 
-TEST(LoadClientTest, AServerThatIsNotThereIsNamed) {
+TEST(LoadClientTest, AMissingServerIsNamed) {
   std::string url;
   {
     const FakeOpenAi server(well);

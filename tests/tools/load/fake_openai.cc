@@ -13,7 +13,7 @@
 namespace lockstep::testing {
 namespace {
 
-// False once the peer has closed.
+// Returns false if the peer has closed.
 bool send_all(int descriptor, std::string_view bytes) {
   while (!bytes.empty()) {
     const ssize_t sent = ::send(descriptor, bytes.data(), bytes.size(), MSG_NOSIGNAL);
@@ -31,7 +31,7 @@ bool receive(int descriptor, std::string* bytes) {
   return count > 0;
 }
 
-// Takes one request from what has come, waiting for more. False once the peer has closed.
+// Takes one request from the received bytes, and waits for more. False: the peer has closed.
 bool take_request(int descriptor, std::string* bytes, FakeRequest* request) {
   size_t end = 0;
   while ((end = bytes->find("\r\n\r\n")) == std::string::npos) {
@@ -154,7 +154,7 @@ bool FakeOpenAi::answer(int descriptor, const FakeRequest& request) {
     case FakeFault::kNoise:
       return send_all(descriptor, "220 mail ready\r\n\r\n") && false;
     case FakeFault::kSilence:
-      return receive(descriptor, &ignored);  // Until the client has had enough.
+      return receive(descriptor, &ignored);  // Until the client gives up.
     default:
       break;
   }

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// A small server of OpenAI's HTTP interface whose answers a test decides.
+// A small server of OpenAI's HTTP interface whose answers a test chooses.
 #pragma once
 
 #include <atomic>
@@ -17,37 +17,37 @@ namespace lockstep::testing {
 
 struct FakeRequest {
   std::string target;  // "/v1/completions"
-  std::string head;    // All of it.
+  std::string head;    // The complete head.
   Json body;
 };
 
 enum class FakeFault {
   kNone,
-  kCut,         // The connection ends within the answer.
+  kCut,         // The connection ends during the answer.
   kErrorEvent,  // An event with an error, then the stream's regular end.
   kSilence,     // No answer at all.
-  kNoise,       // Bytes that are no HTTP.
-  kLeave,       // A whole answer, then the connection is closed, which nothing had said before.
+  kNoise,       // Bytes that are not HTTP.
+  kLeave,       // A complete answer, then the connection is closed without notice.
 };
 
 struct FakeAnswer {
   int status = 200;
   std::string content_type = "text/event-stream";
-  std::string body;  // Where it is no stream.
+  std::string body;  // If it is not a stream.
   bool usage = true;
   bool byte_by_byte = false;
   FakeFault fault = FakeFault::kNone;
   std::chrono::milliseconds first{0};    // Before the first token.
-  std::chrono::milliseconds between{0};  // Before each other one.
+  std::chrono::milliseconds between{0};  // Before each later token.
 };
 
-// Listens on a port of 127.0.0.1, with a thread per connection. As many tokens come as max_tokens
-// says. The list of models has "fake".
+// Listens on a port of 127.0.0.1, with one thread per connection. Answers have max_tokens tokens.
+// The list of models has "fake".
 class FakeOpenAi {
  public:
   using Decide = std::function<FakeAnswer(const FakeRequest&)>;
 
-  // `decide` is called on the connections' threads, which it may hold up. Port 0: a free one.
+  // `decide` is called on the connections' threads, and may block them. Port 0: a free one.
   explicit FakeOpenAi(Decide decide, uint16_t port = 0);
   ~FakeOpenAi();
 
@@ -68,7 +68,7 @@ class FakeOpenAi {
   mutable Mutex mutex_;
   std::vector<FakeRequest> requests_ ABSL_GUARDED_BY(mutex_);
   std::vector<int> descriptors_;      // The accepting thread's; closed when all threads have ended.
-  std::vector<std::thread> threads_;  // The same.
+  std::vector<std::thread> threads_;  // Also the accepting thread's.
   std::thread acceptor_;
 };
 

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// The tests' server for people who try `lockstep bench serve` without a model: docs/bench-serve.md.
+// The tests' server as a program, to try `lockstep bench serve` without a model:
+// docs/bench-serve.md.
 #include <CLI/CLI.hpp>
 #include <iostream>
 

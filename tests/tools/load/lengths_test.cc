@@ -19,7 +19,7 @@ std::vector<int64_t> drawn(const std::string& text, int count) {
   return all;
 }
 
-TEST(LengthsTest, AFixedLengthIsEachOne) {
+TEST(LengthsTest, AFixedLengthIsAlwaysTheSame) {
   const std::vector<int64_t> all = drawn("128", 10);
   EXPECT_EQ(all, std::vector<int64_t>(10, 128));
 }
@@ -39,7 +39,7 @@ TEST(LengthsTest, LognormalLengthsHaveTheirMedianAndDeviation) {
   EXPECT_NEAR(static_cast<double>(all[3366]), 400 * 1.6487, 40);  // 84.1 %: exp(0.5) medians.
 }
 
-TEST(LengthsTest, LognormalLengthsStayWithinTheBounds) {
+TEST(LengthsTest, LognormalLengthsStayWithinTheLimits) {
   const std::vector<int64_t> all = drawn("lognormal:1:5", 10000);
   EXPECT_EQ(all.front(), 1);
   EXPECT_LE(all.back(), Lengths::kMax);

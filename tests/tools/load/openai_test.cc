@@ -12,7 +12,7 @@ AnswerEvent event_of(const char* data) {
   return event.ok() ? *event : AnswerEvent{};
 }
 
-TEST(OpenAiTest, BodiesHaveWhatTheEndpointWants) {
+TEST(OpenAiTest, BodiesHaveTheFieldsOfTheEndpoint) {
   const LoadRequest request{.prompt = "Hi \"there\"", .max_tokens = 5};
   const Json text = Json::parse(make_body(Endpoint::kCompletions, "m", request, Json::object()));
   EXPECT_EQ(text, Json::parse(R"({"model": "m", "prompt": "Hi \"there\"", "max_tokens": 5,
@@ -29,7 +29,7 @@ TEST(OpenAiTest, APromptThatIsNotUtf8IsStillJson) {
   EXPECT_EQ(Json::parse(body)["prompt"], "caf\xef\xbf\xbd");
 }
 
-TEST(OpenAiTest, TextIsFoundInEveryFormOfIt) {
+TEST(OpenAiTest, TextIsFoundInEveryFormat) {
   EXPECT_TRUE(event_of(R"({"choices": [{"text": "a"}]})").has_text);
   EXPECT_TRUE(event_of(R"({"choices": [{"delta": {"content": "a"}}]})").has_text);
   EXPECT_TRUE(event_of(R"({"choices": [{"delta": {"reasoning_content": "a"}}]})").has_text);
@@ -52,7 +52,7 @@ TEST(OpenAiTest, EndsUsageAndErrorsAreFound) {
   EXPECT_FALSE(event_of(R"({"error": null, "choices": []})").error.has_value());
 }
 
-TEST(OpenAiTest, StrangeEventsAreReadWithoutHarm) {
+TEST(OpenAiTest, MalformedEventsDoNoHarm) {
   for (const char* data :
        {R"({})", R"({"choices": 3, "usage": []})", R"({"choices": [null, 4, [], {"delta": 3}]})",
         R"({"choices": [{"text": 5, "finish_reason": 7}]})", R"({"usage": {"prompt_tokens": -1}})",
@@ -66,7 +66,7 @@ TEST(OpenAiTest, StrangeEventsAreReadWithoutHarm) {
   EXPECT_FALSE(parse_answer_event(std::string(100000, '[')).ok());
 }
 
-TEST(OpenAiTest, MessagesOfErrorsAreOneLine) {
+TEST(OpenAiTest, ErrorMessagesAreOneLine) {
   EXPECT_EQ(error_message(R"({"error": {"message": "queue\nfull"}})"), "queue?full");
   EXPECT_EQ(error_message(R"({"message": "no key"})"), "no key");
   EXPECT_EQ(error_message("<html>"), "<html>");
@@ -74,7 +74,7 @@ TEST(OpenAiTest, MessagesOfErrorsAreOneLine) {
   EXPECT_LE(error_message(std::string(100000, 'x')).size(), 120u);
 }
 
-TEST(OpenAiTest, TheFirstModelIsTaken) {
+TEST(OpenAiTest, TheFirstModelIsUsed) {
   EXPECT_EQ(*first_model(R"({"data": [{"id": "a"}, {"id": "b"}]})"), "a");
   for (const char* body : {"", "[]", "{}", R"({"data": []})", R"({"data": [{"id": 3}]})"}) {
     EXPECT_FALSE(first_model(body).ok()) << body;

@@ -51,7 +51,7 @@ TEST(LoadReportTest, TextHasRatesPercentilesAndFailures) {
   EXPECT_THAT(text, Not(HasSubstr("note")));
 }
 
-TEST(LoadReportTest, WhatMakesFiguresDoubtfulIsSaid) {
+TEST(LoadReportTest, TheReportSaysWhatMakesFiguresDoubtful) {
   LoadReport doubtful = report();
   doubtful.client_cpu = 0.95;
   doubtful.in_flight = 3;

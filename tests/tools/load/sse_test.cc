@@ -20,7 +20,7 @@ std::vector<std::string> events_of(std::string_view bytes, size_t piece) {
   return events;
 }
 
-TEST(SseParserTest, EveryCutOfTheBytesGivesTheSameEvents) {
+TEST(SseParserTest, AnyPiecesOfTheBytesGiveTheSameEvents) {
   const std::string bytes =
       "\xef\xbb\xbf"
       "data: first\n\n"
@@ -35,7 +35,7 @@ TEST(SseParserTest, EveryCutOfTheBytesGivesTheSameEvents) {
   }
 }
 
-TEST(SseParserTest, AnEventWithoutEndIsAnErrorAndNotMemory) {
+TEST(SseParserTest, AnEndlessEventIsAnErrorAndUsesNoMoreMemory) {
   for (const char* line : {"x", "data: x\n"}) {
     SseParser parser;
     std::string piece;

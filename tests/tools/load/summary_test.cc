@@ -60,7 +60,7 @@ TEST(LoadSummaryTest, RatesAreOverTheTimeFromTheFirstArrivalToTheLastEnd) {
   EXPECT_EQ(summary.gap_ms.count, 8);
 }
 
-TEST(LoadSummaryTest, FailuresAreCountedByKindAndBoundNothingElse) {
+TEST(LoadSummaryTest, FailuresAreCountedByKindAndDoNotAffectOtherFigures) {
   std::vector<LoadRecord> records = {answered(0), answered(0), answered(0)};
   records[1].failure = records[2].failure = "HTTP 429";
   records[1].detail = "queue full";
@@ -79,10 +79,10 @@ TEST(LoadSummaryTest, FailuresAreCountedByKindAndBoundNothingElse) {
   EXPECT_EQ(summary.failures.at("HTTP 429").example, "queue full");
 }
 
-TEST(LoadSummaryTest, GoodAnswersKeepEachBoundOfTheSlo) {
+TEST(LoadSummaryTest, GoodAnswersMeetEachLimitOfTheSlo) {
   std::vector<LoadRecord> records = {answered(0), answered(0), answered(0), answered(0)};
   records[1].first_text_s = 0.15;  // 150 ms to the first token.
-  records[2].last_text_s = 0.30;   // 50 ms per token behind it.
+  records[2].last_text_s = 0.30;   // 50 ms per token after it.
   records[3].failure = "timeout";
   EXPECT_EQ(summarize(records, {}).good, 3);
   EXPECT_EQ(summarize(records, {.ttft_ms = 120}).good, 2);
@@ -100,7 +100,7 @@ TEST(LoadSummaryTest, AnAnswerOfOneTokenHasNoTimePerToken) {
   EXPECT_EQ(summary.good, 1);
 }
 
-TEST(LoadSummaryTest, WithoutUsageEventsCountAsTokens) {
+TEST(LoadSummaryTest, EventsCountAsTokensIfUsageIsMissing) {
   LoadRecord record = answered(0);
   record.output_tokens = record.prompt_tokens = 0;
   const std::vector<LoadRecord> records = {record, answered(0)};
@@ -109,7 +109,7 @@ TEST(LoadSummaryTest, WithoutUsageEventsCountAsTokens) {
   EXPECT_EQ(summary.output_tokens, 10);
 }
 
-TEST(LoadSummaryTest, NothingGivesZeros) {
+TEST(LoadSummaryTest, NoRecordsGiveZeros) {
   const LoadSummary summary = summarize({}, {});
   EXPECT_EQ(summary.requests, 0);
   EXPECT_EQ(summary.duration_s, 0);

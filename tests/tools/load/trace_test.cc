@@ -53,7 +53,7 @@ TEST(TraceTest, AFileWithoutRequestsIsRefused) {
   EXPECT_FALSE(read_trace("/no/such/file").ok());
 }
 
-TEST(TraceTest, PromptsAreTheLinesThatAreNotEmpty) {
+TEST(TraceTest, PromptsAreTheNonEmptyLines) {
   const TempFolder folder;
   const auto path = folder.path() / "prompts.txt";
   std::ofstream(path) << "one line\n\n{\"two\"}\r\n";

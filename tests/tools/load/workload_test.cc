@@ -29,7 +29,7 @@ TEST(WorkloadTest, TheSameSeedDrawsTheSameRequests) {
   EXPECT_NE(all_of(other_seed)[1].at_s, first[1].at_s);
 }
 
-TEST(WorkloadTest, AnotherRateBringsTheSameTexts) {
+TEST(WorkloadTest, AnotherRateGivesTheSameTexts) {
   const auto slow = all_of({.rate = 1, .requests = 5}), fast = all_of({.rate = 100, .requests = 5});
   for (size_t i = 0; i < slow.size(); ++i) {
     EXPECT_EQ(slow[i].prompt, fast[i].prompt);
@@ -48,17 +48,17 @@ TEST(WorkloadTest, ArrivalsArePoisson) {
     squares += (gap - mean) * (gap - mean) / static_cast<double>(gaps.size());
   }
   EXPECT_NEAR(mean, 0.02, 0.001);
-  EXPECT_NEAR(squares, 0.0004, 0.00004);  // Of exponential gaps: the mean's square.
+  EXPECT_NEAR(squares, 0.0004, 0.00004);  // For exponential gaps this is the mean's square.
   EXPECT_TRUE(std::ranges::is_sorted(all, {}, &LoadRequest::at_s));
 }
 
-TEST(WorkloadTest, PromptsHaveAsManyWordsAsTokensAndBeginDifferently) {
+TEST(WorkloadTest, PromptsHaveOneWordPerTokenAndBeginDifferently) {
   const auto all = all_of({.prompt_tokens = Lengths(300), .requests = 2});
   EXPECT_EQ(std::ranges::count(all[0].prompt, ' '), 299);
   EXPECT_NE(all[0].prompt.substr(0, 40), all[1].prompt.substr(0, 40));
 }
 
-TEST(WorkloadTest, GivenPromptsAreTakenInTurn) {
+TEST(WorkloadTest, GivenPromptsAreUsedInRotation) {
   const auto all = all_of({.prompts = {"a", "b"}, .output_tokens = Lengths(9), .requests = 3});
   ASSERT_EQ(all.size(), 3u);
   EXPECT_EQ(all[0].prompt + all[1].prompt + all[2].prompt, "aba");
@@ -76,7 +76,7 @@ TEST(WorkloadTest, ATraceIsPlayedToItsEnd) {
   EXPECT_EQ(all[1].max_tokens, 5);
 }
 
-TEST(WorkloadTest, WithoutACountItHasNoEnd) {
+TEST(WorkloadTest, AWorkloadWithoutACountHasNoEnd) {
   Workload workload({.prompt_tokens = Lengths(1)});
   for (int i = 0; i < 1000; ++i) ASSERT_TRUE(workload.next().has_value());
 }

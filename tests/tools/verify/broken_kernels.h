@@ -1,6 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// The processor's kernels, one operator of which computes something else: what `verify` has to
-// name.
+// The CPU's kernels, one operator of which computes something else, which `verify` must name.
 #pragma once
 
 #include <array>
@@ -15,10 +14,10 @@
 
 namespace lockstep {
 
-inline constexpr size_t kMaxBroken = 64;  // Kernels of one operator.
+inline constexpr size_t kMaxBroken = 64;  // The maximum number of kernels of one operator.
 inline std::array<KernelFn, kMaxBroken> broken_originals = {};
 
-// The first number of the first output that has numbers. Of top_candidates it is the best logit.
+// Changes the first number of the first output that has numbers: for top_candidates the best logit.
 inline void spoil(const KernelArgs& args) {
   for (const TensorView& out : args.out) {
     if (out.dtype != DType::kF32 || out.rows == 0 || out.cols == 0) continue;
@@ -42,7 +41,7 @@ constexpr std::array<KernelFn, kMaxBroken> broken_functions(std::index_sequence<
   return {run_broken<kIndices>...};
 }
 
-// One operator at a time is broken: the originals are one table.
+// Only one operator may be broken at a time: there is one table of originals.
 inline std::vector<KernelEntry> kernels_with_broken(Op op) {
   static constexpr auto kFunctions = broken_functions(std::make_index_sequence<kMaxBroken>());
   std::vector<KernelEntry> kernels(cpu_kernels().begin(), cpu_kernels().end());

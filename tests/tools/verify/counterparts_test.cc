@@ -34,7 +34,7 @@ Graph fused_model() {
 
 class CounterpartsTest : public testing::Test {
  protected:
-  // Of a reference that has matrices of these names and widths.
+  // The counterparts in a reference that has matrices with these names and widths.
   std::map<std::string, Counterpart> find(const std::map<std::string, int64_t>& widths) {
     TestTensors tensors = {{"tokens", {.dtype = "I64", .shape = {1}, .values = {1}}}};
     for (const auto& [name, cols] : widths) {
@@ -70,7 +70,7 @@ TEST_F(CounterpartsTest, PartsOfAFusedMatrixAreColumnsOfItsModulesOutput) {
             "model.layers.0.qv[4:8] model.layers.0.qv[12:16] ");
 }
 
-TEST_F(CounterpartsTest, WhatAModuleIsGivenIsWhatItsReaderReads) {
+TEST_F(CounterpartsTest, AModulesInputIsTheValueThatItsReaderReads) {
   const auto found = find(
       {{"model.layers.0.o_proj (input)", 8}, {"model.layers.0.qv (input)", 8}, {"logits", 64}});
   EXPECT_EQ(found.at("model.layers.0.mul").name, "model.layers.0.o_proj (input)");
@@ -92,7 +92,7 @@ TEST_F(CounterpartsTest, ALinearWithABiasThatItsModuleLacksIsAnotherValue) {
   EXPECT_TRUE(find({{"in_proj (input)", 8}}).contains("embed"));
 }
 
-TEST_F(CounterpartsTest, AMatrixOfAnotherWidthIsSomethingElse) {
+TEST_F(CounterpartsTest, AMatrixOfAnotherWidthIsNoCounterpart) {
   EXPECT_TRUE(find({{"model.layers.0.o_proj", 9}, {"model.layers.0.qv", 12}}).empty());
 }
 

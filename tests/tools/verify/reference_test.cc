@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Files of reference values: read as they are meant, and refused in one line.
+// Files of reference values: how they are read, and refused in one line.
 #include "tools/verify/reference.h"
 
 #include <gmock/gmock.h>
@@ -22,7 +22,7 @@ absl::StatusOr<Reference> open_with(const TestTensors& tensors) {
   return Reference::open(folder.path() / "reference.safetensors");
 }
 
-TEST(ReferenceTest, ValuesAreFoundByThePartOfTheirNameThatCounts) {
+TEST(ReferenceTest, ValuesAreFoundByTheRelevantPartOfTheirName) {
   const auto reference = open_with({{"tokens", kTokens},
                                     {"model.language_model.layers.0.mlp", kMatrix},
                                     {"transformer.h.1.ln (input)", kMatrix}});
@@ -36,8 +36,8 @@ TEST(ReferenceTest, ValuesAreFoundByThePartOfTheirNameThatCounts) {
   EXPECT_EQ(reference->find("tokens"), nullptr);
 }
 
-TEST(ReferenceTest, WhatIsNoReferenceIsRefusedInOneLine) {
-  EXPECT_THAT(message_of(open_with({{"a", kMatrix}}).status()), HasSubstr("must have a tensor"));
+TEST(ReferenceTest, AnInvalidReferenceIsRefusedInOneLine) {
+  EXPECT_THAT(message_of(open_with({{"a", kMatrix}}).status()), HasSubstr("wanted a tensor"));
   EXPECT_THAT(message_of(open_with({{"tokens", kMatrix}}).status()),
               HasSubstr("tokens: must be I64 [1 or more], found F32 [3, 2]"));
   TestTensor negative = kTokens;

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// A small model on ranks in this process, verified against what the interpreter of the tests makes
-// of the same prompt: a reference that has every value.
+// A small model on ranks in this process, verified against the test interpreter's results for the
+// same prompt: a reference that has every value.
 #pragma once
 
 #include <gtest/gtest.h>
@@ -38,7 +38,7 @@ inline TestTensors reference_of(const Graph& model, const naive::Tensors& tensor
 
 class VerifyBench {
  public:
-  // The folder of a golden.
+  // `folder`: a golden's.
   explicit VerifyBench(const std::string& folder, const std::vector<int32_t>& ids = kVerifyPrompt)
       : golden_(load_golden_case(folder)) {
     absl::StatusOr<ModelDescription> model = describe_model(golden_.folder, {}, 0);
@@ -50,7 +50,8 @@ class VerifyBench {
   const Graph& model() const { return model_->graph; }
   TestTensors& reference() { return reference_; }
 
-  // As `lockstep verify` does it; `backend` makes every rank's, `wrap` what is verified of a group.
+  // Verifies as `lockstep verify` does. `backend` makes every rank's backend; `wrap` may replace
+  // the group.
   Verification verify(int ranks, Strategy strategy, const std::function<Backend()>& backend = {},
                       const std::function<Group*(Group&)>& wrap = {}, int64_t rows = 512) {
     const CompileOptions compile_options = {.workers = std::vector<WorkerFacts>(ranks),

@@ -20,7 +20,7 @@ namespace {
 
 using ::testing::HasSubstr;
 
-// Every operator that models have is in one of them.
+// Together these models have every operator that models use.
 const char* const kFolders[] = {"tests/data/goldens/deepseek_v2_groups",
                                 "tests/data/goldens/granite4",
                                 "goldens/rwkv7",
@@ -47,7 +47,7 @@ program::Limits small_limits() {
 
 class VerifyTest : public testing::TestWithParam<const char*> {};
 
-// Linears to which a vector of another name is added: those of the same name are something else.
+// The number of linears whose bias has another name: the reference has no such value.
 int64_t other_biases(const Graph& model) {
   return std::ranges::count_if(model.nodes(), [&model](const Node& node) {
     if (node.op != Op::kLinear || node.parameters.size() < 2) return false;
@@ -76,15 +76,15 @@ std::set<Op> kernels_of(const Graph& model) {
   return ops;
 }
 
-// Of the second of two ranks.
+// The fault is on the second of two ranks.
 TEST(VerifyFaultTest, AFaultInAnyOperatorIsNamed) {
   std::set<Op> tested;
   for (const char* folder : kFolders) {
     LOCKSTEP_NEEDS_TEST_DATA(folder);
     VerifyBench bench(folder);
     std::set<Op> ops = kernels_of(bench.model());
-    ops.insert(Op::kGated);    // What fusing makes of a product,
-    ops.insert(Op::kAddNorm);  // and of a sum before a norm.
+    ops.insert(Op::kGated);    // Fusing makes it of a product,
+    ops.insert(Op::kAddNorm);  // and this of a sum before a norm.
     for (const Op op : ops) {
       if (tested.contains(op)) continue;
       const std::vector<KernelEntry> kernels = kernels_with_broken(op);
@@ -94,18 +94,18 @@ TEST(VerifyFaultTest, AFaultInAnyOperatorIsNamed) {
         return Backend{.device = host_device(),
                        .kernels = second ? std::span<const KernelEntry>(kernels) : cpu_kernels()};
       });
-      if (!found.first) continue;  // This model's program has none.
+      if (!found.first) continue;  // This model's program does not have it.
       tested.insert(op);
       EXPECT_EQ(found.first->op, op_name(op)) << folder << ": " << found.first->name;
-      const bool addends = op == Op::kEmbed || op == Op::kMap;  // All ranks' are summed.
+      const bool addends = op == Op::kEmbed || op == Op::kMap;  // The ranks' results are summed.
       EXPECT_EQ(found.first->rank, addends ? -1 : 1) << folder << ": " << found.first->name;
       EXPECT_EQ(found.first->row, 0) << folder << ": " << found.first->name;
     }
   }
   for (int i = 1; i < kOpCount; ++i) {
     const Op op = static_cast<Op>(i);
-    // Collectives are below; the others compute nothing, are of other weights than float32, or of
-    // GPUs alone.
+    // Collectives are tested below. The others compute nothing, or are only for weights other than
+    // float32, or for GPUs.
     const bool other = op == Op::kAllGather || op == Op::kAllReduce || op == Op::kColumns ||
                        op == Op::kCast || op == Op::kRoundGroups || op == Op::kRopeAttention ||
                        op == Op::kGatedLinear;
@@ -113,7 +113,7 @@ TEST(VerifyFaultTest, AFaultInAnyOperatorIsNamed) {
   }
 }
 
-// Of one rank, what an operator made is given another number.
+// Changes a number in the result of one rank's operator.
 class LyingGroup final : public Group {
  public:
   LyingGroup(Group& group, const program::Program& program, program::Op op)
@@ -171,15 +171,15 @@ TEST(VerifyFaultTest, ACollectiveThatGivesOneRankAnotherSumIsNamed) {
 }
 
 TEST(VerifyPromptTest, APromptMayTakeSeveralSteps) {
-  VerifyBench bench("tests/data/goldens/granite4");  // Pages and state blocks.
+  VerifyBench bench("tests/data/goldens/granite4");  // It has pages and state blocks.
   const Verification whole = bench.verify(2, Strategy::kGather);
   const Verification cut = bench.verify(2, Strategy::kGather, {}, {}, 3);
   EXPECT_FALSE(cut.first);
   EXPECT_EQ(cut.compared.size(), whole.compared.size());
 }
 
-TEST(VerifyPromptTest, APromptBeyondTheOriginalLengthTurnsByTheFrequenciesOfItsOwn) {
-  std::vector<int32_t> ids(40);  // Of 32.
+TEST(VerifyPromptTest, APromptBeyondTheOriginalLengthUsesItsOwnFrequencies) {
+  std::vector<int32_t> ids(40);  // The original length is 32.
   for (size_t i = 0; i < ids.size(); ++i) ids[i] = static_cast<int32_t>(3 + 7 * i % 90);
   VerifyBench bench("tests/data/goldens/phi3_longrope", ids);
   for (const int64_t rows : {30, 17}) {
@@ -189,8 +189,8 @@ TEST(VerifyPromptTest, APromptBeyondTheOriginalLengthTurnsByTheFrequenciesOfItsO
   }
 }
 
-// Of what a reference has no value, the operators are all named that it may be.
-TEST(VerifyPromptTest, BetweenValuesThatAgreeEveryOperatorIsASuspect) {
+// If the reference lacks values, all operators that may have the fault are named.
+TEST(VerifyPromptTest, EveryOperatorBetweenComparedValuesIsASuspect) {
   VerifyBench bench("tests/data/goldens/ministral3");
   TestTensors& reference = bench.reference();
   const std::string layer = "model.layers.1.";

@@ -6,7 +6,7 @@
 
 namespace lockstep {
 
-// What is not alike in all families: parts of a head that turn, layers that do not, fused matrices.
+// Families differ in partly rotated heads, layers without rotary embedding, and fused matrices.
 inline constexpr Shape kFamilies[] = {
     {"InternLm2", 6, 3, 32, 200, 0, R"({"architectures": ["InternLM2ForCausalLM"], "bias": true})"},
     {"Phi3", 6, 2, 32, 200, 20,

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Small models with odd shapes, and how their weights are kept: what bits_test runs.
+// Small models with odd shapes, and the types of their weights: the cases of bits_test.
 #pragma once
 
 namespace lockstep {
@@ -11,18 +11,18 @@ struct Shape {
   int head_dim;
   int ffn;
   int window;
-  const char* patch = "{}";  // Of the config: what makes it a model of another family.
+  const char* patch = "{}";  // Changes to the config that give a model of another family.
 };
 
-// How the weights are kept: a type, or a scheme of small integers.
+// The storage of the weights: a type, or a scheme of small integers.
 struct Kind {
   const char* name;
-  const char* kernel;  // Of most linears, less its instruction set.
+  const char* kernel;  // The kernel of most linears, without the suffix of its instruction set.
   bool quantized = false;
-  bool cut_rows = true;  // Whether `reduce` may cut them.
+  bool cut_rows = true;  // Whether `reduce` may split rows.
 };
 
-// Of which each token has three.
+// Each token uses three of the seven experts.
 inline constexpr char kSevenExperts[] = R"({"architectures": ["MixtralForCausalLM"],
     "num_local_experts": 7, "num_experts_per_tok": 3})";
 

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// The second promise: logits have the same bits whatever the number of ranks and threads, whatever
-// else is in the batch, however the prompt is cut in chunks, whatever the size of a page and the
-// instruction set. Small models with random weights and odd shapes.
+// The second promise: logits have the same bits for any number of ranks and threads, any other
+// sequences in the batch, any chunks of the prompt, any page size and instruction set. The models
+// are small, with random weights and odd shapes.
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
@@ -49,20 +49,20 @@ std::string config_json(const Shape& shape, const Kind& kind) {
   return config.dump();
 }
 
-// How a prompt is run. None of it may change a bit.
+// One way to run a prompt. None of it may change a bit.
 struct Way {
   int ranks = 1;
   int threads = 1;
   int chunk = kPromptTokens;
-  int others = 0;  // Sequences beside the prompt, in every step.
+  int others = 0;  // Other sequences in every step, besides the prompt.
   int page_tokens = 16;
-  DType kv_dtype = DType::kNone;  // As the weights.
-  const char* isa = "";           // LOCKSTEP_ISA, or kEmulated; empty: the best.
+  DType kv_dtype = DType::kNone;  // The weights' type.
+  const char* isa = "";           // LOCKSTEP_ISA or kEmulated; empty: the best.
   std::vector<double> speeds = {};
   Strategy strategy = Strategy::kGather;
 };
 
-// AMX without a processor that has it: its kernels over emulated tiles, beside this machine's.
+// AMX on a CPU without it: its kernels use emulated tiles, next to this machine's kernels.
 constexpr char kEmulated[] = "amx_emulated";
 
 Backend emulated_backend() {
@@ -91,14 +91,14 @@ std::vector<int32_t> prompt() {
   return ids;
 }
 
-// Pages of sequence `index`, scattered over the pool.
+// The pages of sequence `index`, scattered over the pool.
 std::vector<int32_t> pages_of(int index, int page_tokens, int sequences) {
   std::vector<int32_t> pages(static_cast<size_t>(kContext / page_tokens));
   for (size_t i = 0; i < pages.size(); ++i) pages[i] = static_cast<int>(i) * sequences + index;
   return pages;
 }
 
-// Other sequences go on by two tokens a step.
+// The other sequences grow by two tokens per step.
 void add_others(const Way& way, cluster::Step& step, int64_t number) {
   for (int other = 1; other <= way.others; ++other) {
     const auto token = static_cast<int32_t>((number * 31 + other * 7) % kVocab);
@@ -107,9 +107,9 @@ void add_others(const Way& way, cluster::Step& step, int64_t number) {
   }
 }
 
-// The logits after every token of the prompt and of three more that are fed one by one; its
-// sequence is the last of each step, longer than the others and, where the model has prefixes, the
-// only one with some: in one step, whatever the chunk.
+// Returns the logits after every token of the prompt, and after three more tokens that are fed one
+// by one. The sequence is the last of each step and longer than the others. If the model has
+// prefixes, only this sequence has one, always in one step, whatever the chunk.
 std::vector<float> run_prompt(Group& group, const Way& way) {
   const std::vector<int32_t> ids = prompt();
   std::vector<float> logits;
@@ -156,13 +156,14 @@ class BitsTest : public ::testing::TestWithParam<std::tuple<Shape, Kind>> {
   static const Shape& shape() { return std::get<0>(GetParam()); }
   static const Kind& kind() { return std::get<1>(GetParam()); }
 
-  // AMX computes with bfloat16 weights in a class of its own; the best of the others.
+  // AMX computes bfloat16 weights in its own numeric class; this is the best of the other
+  // instruction sets.
   static const char* common_isa() {
     const bool own = std::string_view(kind().name) == "bfloat16" && machine_runs(Isa::kAmx);
     return own ? isa_name(Isa::kAvx512Bf16) : "";
   }
 
-  // Of most linears, the best that there is.
+  // The best kernel that this machine has for most linears.
   static std::string expected_kernel(const Way& way) {
     if (way.isa == std::string_view(kEmulated)) return kind().kernel + std::string(kEmulated);
     for (const KernelEntry& kernel : cpu_kernels()) {
@@ -173,7 +174,7 @@ class BitsTest : public ::testing::TestWithParam<std::tuple<Shape, Kind>> {
     return "none";
   }
 
-  // Two ranks' parts are whole groups of some values at least, in every shape.
+  // Each of two ranks has a value whose part is made of whole groups, in every shape.
   static bool rounds_parts(const Way& way) {
     return kind().quantized && kind().cut_rows && way.ranks == 2 &&
            way.strategy == Strategy::kGather;
@@ -205,7 +206,8 @@ class BitsTest : public ::testing::TestWithParam<std::tuple<Shape, Kind>> {
     EXPECT_EQ(message_of(group.status()), "");
     if (!group.ok()) return {};
     std::vector<float> logits = run_prompt(**group, way);
-    EXPECT_THAT((*cluster)->profile(0), HasSubstr(expected_kernel(way))) << "what was meant to run";
+    EXPECT_THAT((*cluster)->profile(0), HasSubstr(expected_kernel(way)))
+        << "the expected kernel did not run";
     if (rounds_parts(way)) {
       EXPECT_THAT((*cluster)->profile(0), HasSubstr("round_groups_"));
     }
@@ -216,7 +218,7 @@ class BitsTest : public ::testing::TestWithParam<std::tuple<Shape, Kind>> {
     const std::vector<float> alone = logits(as);
     ASSERT_EQ(alone.size(), size_t{(kPromptTokens + 3) * kVocab});
     const auto [least, most] = std::minmax_element(alone.begin(), alone.end());
-    ASSERT_GT(*most - *least, 0.1f) << "logits that are all alike prove nothing";
+    ASSERT_GT(*most - *least, 0.1f) << "logits that are all equal prove nothing";
     for (const Way& way : ways) {
       if (way.ranks > shape().heads) continue;
       const std::vector<float> other = logits(way);
@@ -229,7 +231,7 @@ class BitsTest : public ::testing::TestWithParam<std::tuple<Shape, Kind>> {
   TempFolder folder_;
 };
 
-TEST_P(BitsTest, AreTheSameForAnyNumberOfRanksAndThreads) {
+TEST_P(BitsTest, LogitsAreTheSameForAnyNumberOfRanksAndThreads) {
   expect_same_bits({{.threads = 2},
                     {.ranks = 2},
                     {.ranks = 2, .threads = 2},
@@ -238,11 +240,11 @@ TEST_P(BitsTest, AreTheSameForAnyNumberOfRanksAndThreads) {
                     {.ranks = 3, .speeds = {1, 2, 0.5}}});
 }
 
-TEST_P(BitsTest, AreTheSameAloneAndInABatch) {
+TEST_P(BitsTest, LogitsAreTheSameAloneAndInABatch) {
   expect_same_bits({{.others = 17}, {.ranks = 2, .threads = 2, .chunk = 64, .others = 17}});
 }
 
-TEST_P(BitsTest, AreTheSameHoweverThePromptIsCut) {
+TEST_P(BitsTest, LogitsAreTheSameForAnyChunksOfThePrompt) {
   expect_same_bits({{.chunk = 1},
                     {.chunk = 7},
                     {.chunk = 64},
@@ -251,12 +253,12 @@ TEST_P(BitsTest, AreTheSameHoweverThePromptIsCut) {
                     {.ranks = 3, .chunk = 7, .others = 5}});
 }
 
-TEST_P(BitsTest, AreTheSameForAnySizeOfPage) {
+TEST_P(BitsTest, LogitsAreTheSameForAnyPageSize) {
   expect_same_bits(
       {{.page_tokens = 32}, {.page_tokens = 64}, {.ranks = 2, .chunk = 7, .page_tokens = 32}});
 }
 
-TEST_P(BitsTest, AreTheSameWithInt8Pages) {
+TEST_P(BitsTest, LogitsAreTheSameWithInt8Pages) {
   const Way int8 = {.kv_dtype = DType::kI8, .isa = common_isa()};
   std::vector<Way> ways = {
       {.threads = 2, .chunk = 7, .others = 5, .kv_dtype = DType::kI8, .isa = common_isa()},
@@ -268,7 +270,7 @@ TEST_P(BitsTest, AreTheSameWithInt8Pages) {
   EXPECT_FALSE(logits(int8) == logits({}));
 }
 
-TEST_P(BitsTest, AreTheSameOnEveryInstructionSet) {
+TEST_P(BitsTest, LogitsAreTheSameOnEveryInstructionSet) {
   std::vector<Way> ways;
   for (int i = 0; i < kIsaCount; ++i) {
     const Isa isa = static_cast<Isa>(i);
@@ -279,12 +281,12 @@ TEST_P(BitsTest, AreTheSameOnEveryInstructionSet) {
   expect_same_bits(ways, {.isa = common_isa()});
 }
 
-TEST_P(BitsTest, OfTilesAreTheSameHoweverTheyAreReached) {
+TEST_P(BitsTest, LogitsOfTilesAreTheSameForAnyRowsThreadsAndRanks) {
   const std::string kernel = kind().kernel;
   if (kernel == "linear_f32_") GTEST_SKIP() << "tiles do not multiply float32";
   const bool own = kernel == "linear_bf16_";
   const Way tiles{.isa = kEmulated};
-  // Steps of 1, 7 and more rows: vectors, part of a tile, and several.
+  // Steps of 1, 7 and more rows use vectors, part of a tile, and several tiles.
   expect_same_bits({{.chunk = 1, .isa = kEmulated},
                     {.threads = 2, .chunk = 7, .others = 3, .isa = kEmulated},
                     {.ranks = 2, .chunk = 50, .others = 17, .isa = kEmulated}},
@@ -294,9 +296,9 @@ TEST_P(BitsTest, OfTilesAreTheSameHoweverTheyAreReached) {
   }
 }
 
-TEST_P(BitsTest, OfTheReduceStrategyAreTheSameForOneNumberOfRanks) {
+TEST_P(BitsTest, LogitsOfTheReduceStrategyAreTheSameForAFixedNumberOfRanks) {
   if (!kind().cut_rows) GTEST_SKIP() << kind().name << " has a scale for the whole row";
-  // Two ranks for each of which a quantized row has groups enough.
+  // With two ranks, a quantized row has enough groups for each.
   const Way reduce{.ranks = kind().quantized ? 2 : 3, .strategy = Strategy::kReduce};
   Way other = reduce;
   other.threads = 2;
@@ -304,8 +306,8 @@ TEST_P(BitsTest, OfTheReduceStrategyAreTheSameForOneNumberOfRanks) {
   other.others = 5;
   other.page_tokens = 32;
   expect_same_bits({other}, reduce);
-  // And the comparison bites: sums over ranks round otherwise than sums over columns. With weights
-  // in bfloat16 the next linear rounds nearly all of that away.
+  // The comparison is meaningful: sums over ranks round differently than sums over columns. With
+  // bfloat16 weights the next linear rounds nearly all of the difference away.
   if (kind().name == std::string("float32")) {
     EXPECT_FALSE(logits(reduce) == logits({}));
   }
@@ -313,7 +315,7 @@ TEST_P(BitsTest, OfTheReduceStrategyAreTheSameForOneNumberOfRanks) {
 
 class FamilyBitsTest : public BitsTest {};
 
-TEST_P(FamilyBitsTest, AreTheSameForAnyRanksThreadsChunksAndBatches) {
+TEST_P(FamilyBitsTest, LogitsAreTheSameForAnyRanksThreadsChunksAndBatches) {
   expect_same_bits({{.ranks = 2, .threads = 2, .chunk = 64, .others = 5},
                     {.ranks = 3, .chunk = 7},
                     {.ranks = 5, .chunk = 50, .others = 3},

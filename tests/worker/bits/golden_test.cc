@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Reference models end to end in this process, against what the reference computes: every greedy
-// token, and the logits of the prompt, for several numbers of ranks and both strategies.
+// Reference models run end to end in this process and are compared with the reference: every greedy
+// token and the prompt's logits, for several numbers of ranks and both strategies.
 #include <gtest/gtest.h>
 
 #include "tests/support/files/test_data.h"
@@ -11,7 +11,7 @@ namespace lockstep {
 namespace {
 
 struct Run {
-  std::string name;  // Of the case's folder in the test data.
+  std::string name;  // The case's folder in the test data.
   int ranks;
   Strategy strategy;
 };
@@ -38,7 +38,7 @@ std::vector<Run> all_runs() {
 
 class GoldenTest : public ::testing::TestWithParam<Run> {};
 
-TEST_P(GoldenTest, GivesTheReferencesTokensAndLogits) {
+TEST_P(GoldenTest, TokensAndLogitsAreTheReferences) {
   LOCKSTEP_NEEDS_TEST_DATA(GetParam().name);
   const GoldenCase golden = load_golden_case(GetParam().name);
   InProcessOptions options{.model = golden.folder,

@@ -22,7 +22,7 @@ using Group = std::vector<std::unique_ptr<Collective>>;
 
 inline constexpr uint64_t kSeed = 20240607;
 
-// Runs `body` on every rank, each on a thread of its own.
+// Runs `body` on every rank, each on its own thread.
 inline std::vector<absl::Status> run(Group& group,
                                      const std::function<absl::Status(Collective&)>& body) {
   std::vector<absl::Status> results(group.size());
@@ -38,7 +38,7 @@ inline void expect_ok(const std::vector<absl::Status>& results) {
   for (const absl::Status& result : results) EXPECT_TRUE(result.ok()) << result;
 }
 
-// A byte for a place, so that each is told from its neighbours.
+// A byte that depends on its position, so that it differs from its neighbours.
 inline uint8_t byte_at(uint64_t seed, int64_t row, int64_t byte) {
   const uint64_t x = (seed + static_cast<uint64_t>(row) * 1'000'003 + static_cast<uint64_t>(byte)) *
                      0x9e3779b97f4a7c15ull;
@@ -89,7 +89,7 @@ inline absl::Status gather_and_check(Collective& group, const GatherCase& c) {
 }
 
 inline float addend(uint64_t seed, int rank, int64_t row, int64_t col) {
-  // Of very different sizes and signs, so that another order of additions gives other bits.
+  // Sizes and signs differ widely, so that another order of additions gives other bits.
   std::minstd_rand random(static_cast<uint32_t>(seed * 31 + static_cast<uint64_t>(rank) * 7919 +
                                                 static_cast<uint64_t>(row) * 104'729 + col) |
                           1);
@@ -123,7 +123,7 @@ inline absl::Status reduce_and_check(Collective& group, int64_t rows, int64_t co
   return absl::OkStatus();
 }
 
-// `ranks` parts of `total` columns: even, or by chance and some of them empty.
+// Splits `total` columns into `ranks` parts: equal ones, or random ones of which some are empty.
 inline std::vector<int64_t> even(int ranks, int64_t total) {
   std::vector<int64_t> boundaries;
   for (int r = 0; r <= ranks; ++r) boundaries.push_back(total * r / ranks);

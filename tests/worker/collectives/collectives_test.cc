@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Collectives between threads: what they compute, and every way in which a group can end.
+// Collectives between threads: their results, and every way in which a group can end.
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
@@ -46,7 +46,7 @@ TEST(CollectivesTest, AllGatherPutsTheColumnsOfAllRanksSideBySide) {
   }
 }
 
-TEST(CollectivesTest, OneRankMayHoldAllColumnsAndNobodyAny) {
+TEST(CollectivesTest, OneRankMayHoldAllColumnsAndAllRanksMayHoldNone) {
   Group group = local_collectives(3);
   for (const std::vector<int64_t>& boundaries :
        std::vector<std::vector<int64_t>>{{0, 9, 9, 9}, {0, 0, 9, 9}, {0, 0, 0, 9}, {0, 0, 0, 0}}) {
@@ -71,10 +71,11 @@ TEST(CollectivesTest, AllReduceAddsInRankOrderBitForBit) {
   }
 }
 
-TEST(CollectivesTest, PayloadsLargerThanASlotGoInChunks) {
+TEST(CollectivesTest, PayloadsLargerThanASlotAreSentInChunks) {
   for (const int ranks : {2, 3, 5}) {
     Group group = local_collectives(ranks);
-    // Rows that a chunk's end cuts, and chunks of which some ranks have no part.
+    // The cases include rows cut by the end of a chunk, and chunks in which some ranks have no
+    // part.
     const GatherCase gathers[] = {{3, even(ranks, 500'001), 4, 7, false},
                                   {1, even(ranks, 1'200'000), 2, 0, true},
                                   {70'001, even(ranks, 11), 2, 1, false},
@@ -90,7 +91,7 @@ TEST(CollectivesTest, PayloadsLargerThanASlotGoInChunks) {
   }
 }
 
-TEST(CollectivesTest, RowsThatOthersFillWithNegativeZeroStayExact) {
+TEST(CollectivesTest, ARankSumsExactlyIfTheOthersAddNegativeZero) {
   for (const int ranks : kRankCounts) {
     Group group = local_collectives(ranks);
     for (const int64_t count : {int64_t{6}, int64_t{30'000}}) {
@@ -112,7 +113,7 @@ TEST(CollectivesTest, RowsThatOthersFillWithNegativeZeroStayExact) {
   }
 }
 
-TEST(CollectivesTest, ThousandsOfMixedCollectivesInARow) {
+TEST(CollectivesTest, ThousandsOfMixedCollectivesInARowSucceed) {
   SCOPED_TRACE(fmt::format("seed {}", kSeed));
   for (const int ranks : {2, 3, 7}) {
     Group group = local_collectives(ranks);
@@ -184,11 +185,11 @@ TEST(CollectivesTest, ADeadlineEndsTheGroup) {
   const absl::Status result = reduce_and_check(*group[0], 1, 100, 0);
   EXPECT_TRUE(absl::IsDeadlineExceeded(result)) << result;
   EXPECT_THAT(message_of(result), HasSubstr("have not arrived: rank 1, rank 2, rank 3"));
-  // Who comes late finds the group ended, and changes nothing any more.
+  // A late rank finds the group ended and changes nothing.
   EXPECT_TRUE(absl::IsDeadlineExceeded(reduce_and_check(*group[1], 1, 100, 0)));
 }
 
-TEST(CollectivesTest, ARankThatLeavesIsNotWaitedFor) {
+TEST(CollectivesTest, NoRankWaitsForOneThatLeft) {
   Group group = local_collectives(3);
   expect_ok(run(group, [](Collective& g) { return reduce_and_check(g, 1, 100, 0); }));
   group[1].reset();
@@ -199,14 +200,14 @@ TEST(CollectivesTest, ARankThatLeavesIsNotWaitedFor) {
   EXPECT_THAT(message_of(result), HasSubstr("rank 1 has left"));
 }
 
-TEST(CollectivesTest, MovingBytesIsCounted) {
+TEST(CollectivesTest, TransferTimeIsCounted) {
   Group group = local_collectives(2);
   expect_ok(run(group, [](Collective& g) { return reduce_and_check(g, 1, 1000, 0); }));
   EXPECT_GT(group[0]->waited().transfer_ns, 0);
   EXPECT_GT(group[1]->waited().transfer_ns, 0);
 }
 
-TEST(CollectivesTest, ASingleRankNeedsNobody) {
+TEST(CollectivesTest, ASingleRankNeedsNoPeers) {
   Group group = local_collectives(1);
   EXPECT_TRUE(gather_and_check(*group[0], {3, {0, 50}, 2, 4, false}).ok());
   EXPECT_TRUE(reduce_and_check(*group[0], 3, 50, 2).ok());

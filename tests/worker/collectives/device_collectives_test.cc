@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Collectives of devices, as far as they run without a GPU: by way of the host, by a library that
-// behaves as NCCL does, and the choice between them.
+// Collectives of devices, as far as they run without a GPU: through the host, through a library
+// that behaves like NCCL, and the choice between them.
 #include <dlfcn.h>
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
@@ -27,7 +27,7 @@ using ::testing::StartsWith;
 
 constexpr int kRanks = 3;
 
-// --- A library of our own, found as NCCL is.
+// --- A fake library, which is found like NCCL.
 
 void behave(const char* how, int rank = -1) {
   static const auto set = reinterpret_cast<void (*)(const char*, int)>(
@@ -44,7 +44,7 @@ bool stalls() {
       reinterpret_cast<int (*)()>(dlsym(dlopen(LOCKSTEP_FAKE_NCCL, RTLD_NOW), "fakeNcclStalls"));
   return get() != 0;
 }
-// Joinings that were left come back once the library behaves again.
+// Abandoned attempts to join return when the library behaves again.
 void wait_for_left_joinings() {
   behave("");
   while (nccl_is_stuck()) std::this_thread::yield();
@@ -54,7 +54,7 @@ const Nccl& fake_nccl() {
   return *nccl;
 }
 
-// --- What every rank does, on a thread of its own.
+// --- The work of every rank, on its own thread.
 
 using Make = std::function<absl::StatusOr<std::unique_ptr<Collective>>(std::unique_ptr<Collective>,
                                                                        Device&)>;
@@ -142,13 +142,13 @@ Make by_nccl(std::chrono::milliseconds timeout) {
   };
 }
 
-TEST(StagedCollectiveTest, GathersAndReducesByWayOfTheHost) {
+TEST(StagedCollectiveTest, CollectivesThroughTheHostGatherAndReduce) {
   on_all_ranks([](std::unique_ptr<Collective> met,
                   Device& device) { return staged_collective(std::move(met), device); },
                gather_and_reduce);
 }
 
-TEST(StagedCollectiveTest, AloneItPlacesItsOwnColumns) {
+TEST(StagedCollectiveTest, ASingleRankPlacesItsOwnColumns) {
   const std::unique_ptr<Device> device = host_device();
   const auto collective = staged_collective(single_collective(), *device);
   gather(*collective, {0, 9}, 4, 2);
@@ -156,7 +156,7 @@ TEST(StagedCollectiveTest, AloneItPlacesItsOwnColumns) {
   EXPECT_EQ(collective->all_reduce(nullptr, 0, 0, 0).code(), absl::StatusCode::kAborted);
 }
 
-TEST(NcclCollectiveTest, GathersEvenAndUnevenPartsAndReduces) {
+TEST(NcclCollectiveTest, NcclGathersEvenAndUnevenPartsAndReduces) {
   on_all_ranks(by_nccl(kPatience), gather_and_reduce);
 }
 
@@ -174,7 +174,7 @@ TEST(NcclCollectiveTest, AnAbortFromAnotherThreadEndsTheCallAndTheCommunicator) 
     EXPECT_EQ(collective.all_reduce(nullptr, 1, 1, 1).code(), absl::StatusCode::kAborted);
   });
   behave("");
-  EXPECT_EQ(aborts(), kRanks);  // Once each.
+  EXPECT_EQ(aborts(), kRanks);  // Each once.
 }
 
 TEST(NcclCollectiveTest, ACallHasADeadline) {
@@ -192,14 +192,14 @@ TEST(NcclCollectiveTest, ACallHasADeadline) {
   EXPECT_EQ(aborts(), kRanks);
 }
 
-// Its memory is the host's; while the library stalls it is never done.
+// A device whose memory is the host's. It never finishes while the library stalls.
 class StallingDevice final : public WrappedDevice {
  public:
   StallingDevice() : WrappedDevice(host_device()) {}
   bool done() override { return !stalls(); }
 };
 
-TEST(NcclCollectiveTest, WhatIsQueuedHasADeadlineAndEndsByAnAbort) {
+TEST(NcclCollectiveTest, QueuedWorkHasADeadlineAndEndsOnAnAbort) {
   auto met = local_collectives(kRanks);
   std::vector<std::thread> threads;
   threads.reserve(kRanks);
@@ -222,7 +222,7 @@ TEST(NcclCollectiveTest, WhatIsQueuedHasADeadlineAndEndsByAnAbort) {
   for (std::thread& thread : threads) thread.join();
 }
 
-TEST(NcclCollectiveTest, AFaultInAStepEndsTheGroupWithOneLineThatSaysWhat) {
+TEST(NcclCollectiveTest, AFaultInAStepEndsTheGroupAndIsNamedInOneLine) {
   on_all_ranks(by_nccl(std::chrono::seconds(2)), [](Collective& collective) {
     static std::barrier connected(kRanks);
     reduce(collective, 2, 5, 5);
@@ -243,7 +243,7 @@ TEST(NcclCollectiveTest, AFaultInAStepEndsTheGroupWithOneLineThatSaysWhat) {
   behave("");
 }
 
-// Its memory is the host's.
+// A device whose memory is the host's.
 class OwnDevice final : public WrappedDevice {
  public:
   explicit OwnDevice(std::string address)
@@ -254,7 +254,7 @@ class OwnDevice final : public WrappedDevice {
   const std::string address_;
 };
 
-// What each of three ranks with a GPU of its own comes to; then they gather and reduce.
+// Returns the choices of three ranks, each with its own GPU; then they gather and reduce.
 std::array<CollectiveChoice, kRanks> choices_of(const std::array<std::string, kRanks>& libraries,
                                                 std::chrono::milliseconds timeout,
                                                 const std::array<std::string, kRanks>& gpus = {
@@ -280,7 +280,7 @@ std::array<CollectiveChoice, kRanks> choices_of(const std::array<std::string, kR
 constexpr std::array<const char*, 3> kWell = {LOCKSTEP_FAKE_NCCL, LOCKSTEP_FAKE_NCCL,
                                               LOCKSTEP_FAKE_NCCL};
 
-TEST(DeviceCollectiveTest, RanksWithAGpuAndALibraryEachGoBetweenGpus) {
+TEST(DeviceCollectiveTest, RanksWithTheirOwnGpusAndLibrariesUseNccl) {
   const auto choices = choices_of({kWell[0], kWell[1], kWell[2]}, kPatience);
   for (const CollectiveChoice& choice : choices) {
     EXPECT_EQ(choice.text, "between GPUs, by NCCL 2.28.9");
@@ -288,7 +288,7 @@ TEST(DeviceCollectiveTest, RanksWithAGpuAndALibraryEachGoBetweenGpus) {
   }
 }
 
-TEST(DeviceCollectiveTest, OneRankWithoutALibraryMakesAllGoByWayOfTheHostAndThatIsAWarning) {
+TEST(DeviceCollectiveTest, OneRankWithoutALibraryMakesAllUseTheHostWithAWarning) {
   const auto choices = choices_of({kWell[0], "libnosuchnccl.so.2", kWell[2]}, kPatience);
   EXPECT_EQ(choices[0].text, "through the host: rank 1 has no NCCL");
   EXPECT_THAT(choices[1].text, StartsWith(choices[0].text + " (libnosuchnccl.so.2: "));
@@ -297,14 +297,14 @@ TEST(DeviceCollectiveTest, OneRankWithoutALibraryMakesAllGoByWayOfTheHostAndThat
   for (const CollectiveChoice& choice : choices) EXPECT_TRUE(choice.fell_back);
 }
 
-TEST(DeviceCollectiveTest, WhoSwitchesTheLibraryOffIsNotWarned) {
+TEST(DeviceCollectiveTest, ALibraryThatIsSwitchedOffGivesNoWarning) {
   const auto choices = choices_of({kWell[0], "off", kWell[2]}, kPatience);
   EXPECT_EQ(choices[0].text, "through the host: rank 1 has NCCL switched off");
   EXPECT_EQ(choices[1].text, choices[0].text + " (switched off by LOCKSTEP_NCCL)");
   for (const CollectiveChoice& choice : choices) EXPECT_FALSE(choice.fell_back);
 }
 
-TEST(DeviceCollectiveTest, RanksThatShareAGpuGoByWayOfTheHostWithoutAWarning) {
+TEST(DeviceCollectiveTest, RanksThatShareAGpuUseTheHostWithoutAWarning) {
   const auto choices = choices_of({kWell[0], "libnosuchnccl.so.2", kWell[2]}, kPatience,
                                   {"gpu 0", "gpu 1", "gpu 1"});
   for (const CollectiveChoice& choice : choices) {
@@ -313,8 +313,8 @@ TEST(DeviceCollectiveTest, RanksThatShareAGpuGoByWayOfTheHostWithoutAWarning) {
   }
 }
 
-// NCCL cannot end a joining that waits for its peers.
-TEST(DeviceCollectiveTest, AProcessThatIsStuckInNcclDoesNotTryAgain) {
+// NCCL cannot cancel a join that waits for its peers.
+TEST(DeviceCollectiveTest, AProcessThatIsStuckInNcclDoesNotRetry) {
   behave("init stalls");
   aborts();
   auto choices = choices_of({kWell[0], kWell[1], kWell[2]}, std::chrono::seconds(1));
@@ -324,7 +324,7 @@ TEST(DeviceCollectiveTest, AProcessThatIsStuckInNcclDoesNotTryAgain) {
   EXPECT_THAT(choices[2].text, HasSubstr("rank 0 still waits in NCCL for peers"));
   EXPECT_TRUE(choices[2].fell_back);
   wait_for_left_joinings();
-  EXPECT_EQ(aborts(), kRanks);  // What came of them, after all.
+  EXPECT_EQ(aborts(), kRanks);  // The abandoned joins are aborted after all.
   choices = choices_of({kWell[0], kWell[1], kWell[2]}, kPatience);
   EXPECT_EQ(choices[0].text, "between GPUs, by NCCL 2.28.9");
 }
@@ -335,7 +335,7 @@ struct Fault {
   std::string said;
 };
 
-TEST(DeviceCollectiveTest, WhereNcclFailsAllGoByWayOfTheHostAndSayTheSame) {
+TEST(DeviceCollectiveTest, AllRanksUseTheHostAndGiveTheSameReasonIfNcclFails) {
   const std::string words = "NCCL: a fault of the library: no room in /dev/shm";
   aborts();
   for (const Fault& fault :
@@ -345,7 +345,7 @@ TEST(DeviceCollectiveTest, WhereNcclFailsAllGoByWayOfTheHostAndSayTheSame) {
         Fault{"lies", 1, "rank 1: NCCL gathered 257, but rank 0 gave 1"}}) {
     behave(fault.how, fault.rank);
     const std::string how = fault.how;
-    // Where nothing is waited for in vain there is time enough for a busy machine.
+    // If no rank has to time out, a busy machine gets more time.
     const std::chrono::seconds timeout(how.ends_with("stalls") ? 1 : 4);
     const auto choices = choices_of({kWell[0], kWell[1], kWell[2]}, timeout);
     for (const CollectiveChoice& choice : choices) {
@@ -354,12 +354,12 @@ TEST(DeviceCollectiveTest, WhereNcclFailsAllGoByWayOfTheHostAndSayTheSame) {
       EXPECT_TRUE(choice.fell_back);
     }
     wait_for_left_joinings();
-    // Where a rank cannot join there is no communicator.
+    // If a rank cannot join, there is no communicator to abort.
     EXPECT_EQ(aborts(), how == "no id" || how == "init fails" ? 0 : kRanks) << how;
   }
 }
 
-// In the library's joining, or in its first call.
+// Cancels during the library's join, or during its first call.
 void expect_cancelled_while(const char* how) {
   behave(how);
   const std::atomic<bool> cancelled{true};
@@ -380,12 +380,12 @@ void expect_cancelled_while(const char* how) {
   wait_for_left_joinings();
 }
 
-TEST(DeviceCollectiveTest, AnEpochThatIsOverEndsTheConnecting) {
+TEST(DeviceCollectiveTest, TheEndOfAnEpochEndsConnecting) {
   expect_cancelled_while("init stalls");
   expect_cancelled_while("stalls");
 }
 
-TEST(DeviceCollectiveTest, AProcessorsRanksGoOnAsTheyMet) {
+TEST(DeviceCollectiveTest, RanksOnCpusKeepTheCollectiveInWhichTheyMet) {
   const std::unique_ptr<Device> device = host_device();
   std::unique_ptr<Collective> met = single_collective();
   const Collective* before = met.get();

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Groups that span hosts: the same bits as in shared memory, whoever is where, and the same ends.
+// Groups that span hosts: the same bits as in shared memory for any placement of ranks, and the
+// same failures.
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
@@ -22,7 +23,7 @@ using ::testing::HasSubstr;
 using testing::host_group;
 using Hosts = std::vector<int>;
 
-// One column of an element that says where it is from, gathered in the memory that ranks share.
+// Gathers elements that encode their position, in the memory that ranks share.
 absl::Status gather_shared(Collective& g, int64_t rows, const std::vector<int64_t>& boundaries,
                            int turn) {
   const std::span<std::byte> shared = g.shared();
@@ -52,7 +53,7 @@ absl::Status gather_shared(Collective& g, int64_t rows, const std::vector<int64_
   return absl::OkStatus();
 }
 
-TEST(HostsTest, EveryCollectiveGivesTheSameBitsWhoeverIsWhere) {
+TEST(HostsTest, EveryCollectiveGivesTheSameBitsForAnyPlacementOfRanks) {
   for (const Hosts& hosts : testing::all_host_groups(5)) {
     SCOPED_TRACE(testing::text_of(hosts));
     Group group = host_group(hosts, {.shared_bytes = 1 << 20});
@@ -66,14 +67,14 @@ TEST(HostsTest, EveryCollectiveGivesTheSameBitsWhoeverIsWhere) {
         RETURN_IF_ERROR(gather_shared(g, rows, parts, turn));
         RETURN_IF_ERROR(reduce_and_check(g, rows, cols, turn % 2));
       }
-      RETURN_IF_ERROR(reduce_and_check(g, 1, 9'001, 0));   // In slices where there are three.
+      RETURN_IF_ERROR(reduce_and_check(g, 1, 9'001, 0));   // In slices if there are three.
       RETURN_IF_ERROR(reduce_and_check(g, 2, 40'000, 3));  // In chunks.
       return gather_and_check(g, {3, even(g.ranks(), 200'001), 2, 1, false});
     }));
   }
 }
 
-TEST(HostsTest, AThousandMixedCollectivesInARow) {
+TEST(HostsTest, AThousandMixedCollectivesInARowSucceed) {
   for (const Hosts& hosts : {Hosts{0, 1}, Hosts{0, 1, 1}, Hosts{0, 1, 0, 2, 1}}) {
     SCOPED_TRACE(testing::text_of(hosts));
     Group group = host_group(hosts, {.shared_bytes = 1 << 20});
@@ -93,7 +94,7 @@ TEST(HostsTest, AThousandMixedCollectivesInARow) {
   }
 }
 
-TEST(HostsTest, LargeSharedValuesGoInManyFrames) {
+TEST(HostsTest, LargeSharedValuesAreSentInManyFrames) {
   for (const Hosts& hosts : {Hosts{0, 1}, Hosts{0, 0, 1}}) {
     Group group = host_group(hosts, {.shared_bytes = 32 << 20});
     expect_ok(run(group, [](Collective& g) -> absl::Status {
@@ -118,7 +119,7 @@ TEST(HostsTest, AnAbortEndsTheGroupOnEveryHost) {
   }
 }
 
-TEST(HostsTest, ARankThatLeavesIsNotWaitedForAndIsNamed) {
+TEST(HostsTest, NoRankWaitsForOneThatLeftAndItIsNamed) {
   for (const Hosts& hosts : {Hosts{0, 1}, Hosts{0, 1, 0}, Hosts{0, 1, 1}, Hosts{0, 1, 2}}) {
     SCOPED_TRACE(testing::text_of(hosts));
     Group group = host_group(hosts);
@@ -141,7 +142,7 @@ TEST(HostsTest, ARankThatLeavesIsNotWaitedForAndIsNamed) {
   }
 }
 
-TEST(HostsTest, ARankMayLeaveAsSoonAsItsLastCallIsOver) {
+TEST(HostsTest, ARankMayLeaveRightAfterItsLastCall) {
   for (const Hosts& hosts : {Hosts{0, 1}, Hosts{0, 1, 1, 2}}) {
     for (int turn = 0; turn < 50; ++turn) {
       Group group = host_group(hosts);
@@ -154,7 +155,7 @@ TEST(HostsTest, ARankMayLeaveAsSoonAsItsLastCallIsOver) {
   }
 }
 
-TEST(HostsTest, ADeadlineEndsTheGroupAndNamesWhoIsLate) {
+TEST(HostsTest, ADeadlineEndsTheGroupAndNamesTheLateRank) {
   Group group = host_group({0, 1, 0}, {.timeout = milliseconds(1)});
   const absl::Status result = reduce_and_check(*group[0], 1, 100, 0);
   EXPECT_TRUE(absl::IsDeadlineExceeded(result)) << result;
@@ -176,7 +177,7 @@ TEST(HostsTest, MismatchedCallsAreReportedWithBothNames) {
     codes.insert(result.code());
     all += message_of(result);
   }
-  EXPECT_TRUE(codes.contains(absl::StatusCode::kInternal)) << all;  // Whoever saw it first.
+  EXPECT_TRUE(codes.contains(absl::StatusCode::kInternal)) << all;  // The first to notice.
   EXPECT_THAT(all, HasSubstr("called all_reduce 2"));
 }
 

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Groups whose network is bad: the right bits or an ended group, never a wrong value.
+// Groups on a bad network: the right bits or an ended group, never a wrong value.
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
@@ -35,7 +35,7 @@ class NetworkTest : public ::testing::Test {
                                }});
   }
 
-  // The checks see every wrong byte: DATA_LOSS.
+  // DATA_LOSS: the checks found a wrong byte.
   static absl::Status ten_calls(Collective& g) {
     for (int turn = 0; turn < 5; ++turn) {
       RETURN_IF_ERROR(gather_and_check(g, {3, {0, 700, 1900}, 4, 1, false}));
@@ -54,7 +54,7 @@ class NetworkTest : public ::testing::Test {
   std::unique_ptr<Relay> relay_;
 };
 
-TEST_F(NetworkTest, AChangedBitEndsTheGroupWhereverItIs) {
+TEST_F(NetworkTest, AChangedBitAnywhereEndsTheGroup) {
   SCOPED_TRACE(fmt::format("seed {}", kSeed));
   std::minstd_rand random(kSeed);
   for (int turn = 0; turn < 60; ++turn) {
@@ -67,7 +67,7 @@ TEST_F(NetworkTest, AChangedBitEndsTheGroupWhereverItIs) {
   }
 }
 
-TEST_F(NetworkTest, AByteThatIsLeftOutEndsTheGroup) {
+TEST_F(NetworkTest, AMissingByteEndsTheGroup) {
   for (const int64_t at : {0, 50, 100, 8'000, 30'000}) {
     Group group = make_group();
     relay_->faults().drop_at = at;
@@ -105,12 +105,12 @@ TEST_F(NetworkTest, AnAbortEndsACallThatStalls) {
   aborter.join();
 }
 
-TEST_F(NetworkTest, AnAbortedRankSaysGoodbyeAndItsPeerIsAbortedToo) {
+TEST_F(NetworkTest, AnAbortedRankSendsAGoodbyeThatAbortsItsPeer) {
   for (int turn = 0; turn < 20; ++turn) {
     Group group = make_group();
     const auto results = run(group, [&](Collective& g) -> absl::Status {
       RETURN_IF_ERROR(gather_and_check(g, {3, {0, 700, 1900}, 4, 1, false}));
-      // Not in a call: nobody but the one that aborts it can say anything.
+      // Rank 0 is not in a call: only abort() can send the goodbye.
       if (g.rank() == 0) group[0]->abort();
       return gather_and_check(g, {3, {0, 700, 1900}, 4, 1, false});
     });
@@ -121,8 +121,8 @@ TEST_F(NetworkTest, AnAbortedRankSaysGoodbyeAndItsPeerIsAbortedToo) {
   }
 }
 
-// Its own part is gone; the peer's stays on the way.
-TEST_F(NetworkTest, AnAbortInACallSaysGoodbyeToo) {
+// The aborting rank's part has been sent; the peer's is stuck in the relay.
+TEST_F(NetworkTest, AnAbortDuringACallSendsAGoodbye) {
   Group group = make_group();
   relay_->faults().stall_at = 20'000;
   std::thread aborter([&] {
@@ -134,9 +134,9 @@ TEST_F(NetworkTest, AnAbortInACallSaysGoodbyeToo) {
   for (const absl::Status& result : results) EXPECT_TRUE(absl::IsAborted(result)) << result;
 }
 
-// Frames are under way, both ways. A peer that gets no processor for some time may see the
-// connection's end alone.
-TEST(BusyNetworkTest, AGoodbyeComesBehindTheFrameThatHasBegun) {
+// Frames are in flight both ways. A peer that gets no CPU for some time may see only the end of the
+// connection.
+TEST(BusyNetworkTest, AGoodbyeFollowsTheFrameInFlight) {
   int aborted = 0;
   constexpr int kTurns = 10;
   for (int turn = 0; turn < kTurns; ++turn) {
@@ -158,7 +158,7 @@ TEST(BusyNetworkTest, AGoodbyeComesBehindTheFrameThatHasBegun) {
   EXPECT_GT(aborted, 0);
 }
 
-TEST_F(NetworkTest, ARankThatLeavesSaysSo) {
+TEST_F(NetworkTest, ARankThatLeavesSendsAGoodbye) {
   Group group = make_group();
   const auto results = run(group, [&](Collective& g) -> absl::Status {
     RETURN_IF_ERROR(gather_and_check(g, {3, {0, 700, 1900}, 4, 1, false}));
@@ -172,8 +172,8 @@ TEST_F(NetworkTest, ARankThatLeavesSaysSo) {
   EXPECT_THAT(message_of(results[1]), HasSubstr("says that rank 0 has left the group"));
 }
 
-// Of three hosts, each with a connection to the two others, one pair's is cut.
-TEST(NetworkOfThreeTest, AHostPassesOnWhomItLost) {
+// Each of three hosts is connected to the two others; the connection of one pair is cut.
+TEST(NetworkOfThreeTest, AHostReportsALostPeerToTheOthers) {
   std::unique_ptr<Relay> relay;
   Group group = host_group(
       {0, 1, 2}, {.timeout = kPatience, .way = [&](int from, int to, const std::string& address) {

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Memory that all ranks see: between threads and between processes, and gathers that move nothing.
+// Memory that all ranks see, between threads and between processes, and gathers that move nothing.
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
@@ -25,7 +25,7 @@ using ::testing::HasSubstr;
 constexpr uint32_t kSeed = 20261121;
 constexpr int64_t kSharedBytes = 1 << 20;
 
-// Every rank on a thread of its own.
+// Each rank runs on its own thread.
 std::vector<absl::Status> on_all(int ranks, int64_t shared_bytes,
                                  const std::function<absl::Status(Collective&)>& work) {
   auto group = local_collectives(ranks, kCollectiveTimeout, shared_bytes);
@@ -51,14 +51,14 @@ struct GatherCase {
   int64_t rows;
   std::vector<int64_t> boundaries;
   int64_t stride;
-  bool apart;  // The part is elsewhere.
+  bool apart;  // The part is not in shared memory.
 };
 
 float number_at(int turn, int64_t row, int64_t col) {
   return static_cast<float>(turn * 7919 + row * 701 + col);
 }
 
-// Halves of the memory alternate: a rank that goes ahead must not write what another still reads.
+// The halves of the memory alternate: a rank that is ahead must not write what another still reads.
 absl::Status gather_and_check(Collective& g, const GatherCase& c, int turn) {
   const std::span<std::byte> shared = g.shared();
   auto* out = reinterpret_cast<float*>(shared.data() + shared.size() / 2 * (turn % 2));
@@ -82,7 +82,7 @@ absl::Status gather_and_check(Collective& g, const GatherCase& c, int turn) {
   return absl::OkStatus();
 }
 
-TEST(SharedValuesTest, ColumnsOfAllRanksAreThereWhenAllHaveCome) {
+TEST(SharedValuesTest, AllColumnsAreVisibleWhenAllRanksHaveArrived) {
   SCOPED_TRACE(fmt::format("seed {}", kSeed));
   for (const int ranks : {2, 3, 7}) {
     const auto results = on_all(ranks, kSharedBytes, [](Collective& g) -> absl::Status {
@@ -100,7 +100,7 @@ TEST(SharedValuesTest, ColumnsOfAllRanksAreThereWhenAllHaveCome) {
   }
 }
 
-TEST(SharedValuesTest, RanksThatGatherAtDifferentPlacesAreToldApart) {
+TEST(SharedValuesTest, GathersAtDifferentPlacesAreRefused) {
   const std::vector<int64_t> boundaries = {0, 1, 2};
   const auto results = on_all(2, kSharedBytes, [&](Collective& g) {
     float* out = reinterpret_cast<float*>(g.shared().data()) + 16 * g.rank();
@@ -110,7 +110,7 @@ TEST(SharedValuesTest, RanksThatGatherAtDifferentPlacesAreToldApart) {
   EXPECT_THAT(message_of(results[0]) + message_of(results[1]), HasSubstr("at another place"));
 }
 
-TEST(SharedValuesTest, AMeetingThatWasAskedForNoneHasNone) {
+TEST(SharedValuesTest, RanksThatRequestNoSharedMemoryHaveNone) {
   for (const int ranks : {1, 2}) {
     for (const auto& one : local_collectives(ranks)) EXPECT_TRUE(one->shared().empty());
   }
@@ -129,7 +129,7 @@ class SharedValuesMeetingTest : public ::testing::Test {
             .collective_timeout = kPatience};
   }
 
-  const int owner_ = getpid();  // Tests may run side by side.
+  const int owner_ = getpid();  // Tests may run in parallel.
 };
 
 TEST_F(SharedValuesMeetingTest, ProcessesSeeTheSameMemory) {
@@ -147,7 +147,7 @@ TEST_F(SharedValuesMeetingTest, ProcessesSeeTheSameMemory) {
   for (auto& child : children) EXPECT_EQ(child->result(), absl::OkStatus());
 }
 
-TEST_F(SharedValuesMeetingTest, RanksThatWantDifferentSizesDoNotMeet) {
+TEST_F(SharedValuesMeetingTest, RanksThatNeedDifferentSizesDoNotMeet) {
   const MeetArgs more = args(1, 2, kSharedBytes);
   Child other([more] { return meet_in_shared_memory(more).status(); });
   const auto group = meet_in_shared_memory(args(0, 2, 4096));

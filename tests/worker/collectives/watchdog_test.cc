@@ -16,7 +16,7 @@ using Verdict = Watchdog::Verdict;
 
 class WatchdogTest : public ::testing::Test {
  protected:
-  // A call that waits until it is ended.
+  // A call that waits until the watchdog ends it.
   Verdict wait_for_end(Clock::time_point deadline) {
     watchdog_.begin(deadline);
     EXPECT_TRUE(becomes_true([this] { return ends_ > 0; }));
@@ -28,30 +28,30 @@ class WatchdogTest : public ::testing::Test {
   Watchdog watchdog_{[this] { ++ends_; }, &cancelled_};
 };
 
-TEST_F(WatchdogTest, ACallThatLastsBeyondItsDeadlineIsEnded) {
+TEST_F(WatchdogTest, ACallPastItsDeadlineIsEnded) {
   EXPECT_EQ(wait_for_end(Clock::now()), Verdict::kLate);
 }
 
-TEST_F(WatchdogTest, ACallThatWaitsIsEndedByAnAbort) {
+TEST_F(WatchdogTest, AWaitingCallIsEndedByAnAbort) {
   watchdog_.abort();
   EXPECT_TRUE(watchdog_.aborted());
   EXPECT_EQ(wait_for_end(Clock::time_point::max()), Verdict::kAborted);
   EXPECT_EQ(ends_, 1);
 }
 
-TEST_F(WatchdogTest, ACallThatWaitsIsEndedByItsEpochsEnd) {
+TEST_F(WatchdogTest, AWaitingCallIsEndedByTheEndOfItsEpoch) {
   cancelled_ = true;
   EXPECT_EQ(wait_for_end(Clock::time_point::max()), Verdict::kAborted);
 }
 
-TEST_F(WatchdogTest, OnceForgottenTheEpochsEndEndsNothing) {
+TEST_F(WatchdogTest, TheEndOfAForgottenEpochEndsNothing) {
   cancelled_ = true;
   watchdog_.forget_cancelled();
   EXPECT_FALSE(watchdog_.aborted());
 }
 
-// `end` frees what a call uses: one that only queues is over before that.
-TEST_F(WatchdogTest, AnAbortEndsNoneOfManyShortCalls) {
+// `end` frees what a call uses. Calls that only queue are over before the watchdog would end them.
+TEST_F(WatchdogTest, AnAbortDoesNotEndShortCalls) {
   watchdog_.abort();
   const Clock::time_point end = Clock::now() + std::chrono::seconds(1);
   while (Clock::now() < end) {

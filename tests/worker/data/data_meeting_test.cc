@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// How ranks of different hosts connect: whoever dials, whoever does not belong, whatever is broken.
+// How ranks of different hosts connect, for either dialling side, with strangers and with faults.
 #include "worker/data/data_meeting.h"
 
 #include <gmock/gmock.h>
@@ -28,10 +28,10 @@ using ::testing::HasSubstr;
 
 const std::string kKey(32, 'k');
 
-// Data ports of ranks that are threads here.
+// The data ports of ranks that are threads here.
 class DataMeetingTest : public ::testing::Test {
  protected:
-  // `files`: of a rank that speaks TLS; null: none does.
+  // `files`: the TLS files of a rank; null: no rank uses TLS.
   void open(int ranks, const std::function<TlsFiles(int rank)>& files = nullptr) {
     for (int rank = 0; rank < ranks; ++rank) {
       const TlsFiles own = files == nullptr ? TlsFiles() : files(rank);
@@ -54,7 +54,7 @@ class DataMeetingTest : public ::testing::Test {
     return args;
   }
 
-  // Everybody's meeting; `change` may spoil somebody's arguments.
+  // Runs every rank's meeting; `change` may modify the arguments of some.
   std::vector<absl::StatusOr<std::vector<DataLink>>> meet(
       const std::vector<int>& hosts, const std::function<void(DataMeetArgs&)>& change = nullptr) {
     std::vector<absl::StatusOr<std::vector<DataLink>>> results(hosts.size());
@@ -70,7 +70,7 @@ class DataMeetingTest : public ::testing::Test {
     return results;
   }
 
-  // Every rank has its routes, and says its number to each.
+  // Every rank has its routes and sends its number over each.
   void expect_met(const std::vector<int>& hosts,
                   std::vector<absl::StatusOr<std::vector<DataLink>>> results) {
     for (size_t rank = 0; rank < hosts.size(); ++rank) {
@@ -103,7 +103,7 @@ class DataMeetingTest : public ::testing::Test {
     return *std::move(socket);
   }
 
-  // What the other side said before it closed.
+  // The bytes that the other side sent before it closed.
   static std::string read_to_end(const FileDescriptor& socket) {
     std::string text;
     char bytes[256];
@@ -121,7 +121,7 @@ class DataMeetingTest : public ::testing::Test {
   std::atomic<bool> cancelled_{false};
 };
 
-TEST_F(DataMeetingTest, RanksOfDifferentHostsConnectWhateverTheirNumber) {
+TEST_F(DataMeetingTest, AnyNumberOfRanksOfDifferentHostsConnect) {
   open(5);
   for (const std::vector<int>& hosts :
        std::vector<std::vector<int>>{{0, 1}, {0, 1, 2}, {0, 0, 1}, {1, 0, 0, 1}, {0, 1, 2, 0, 1}}) {
@@ -129,7 +129,7 @@ TEST_F(DataMeetingTest, RanksOfDifferentHostsConnectWhateverTheirNumber) {
   }
 }
 
-TEST_F(DataMeetingTest, TheLowerRankDialsWhereTheHigherOneCannot) {
+TEST_F(DataMeetingTest, TheLowerRankDialsIfTheHigherOneCannot) {
   open(2);
   expect_met({0, 1}, meet({0, 1}, [](DataMeetArgs& args) {
                args.other_way_after = milliseconds(1);
@@ -137,7 +137,7 @@ TEST_F(DataMeetingTest, TheLowerRankDialsWhereTheHigherOneCannot) {
              }));
 }
 
-TEST_F(DataMeetingTest, WhereBothDialOneConnectionCounts) {
+TEST_F(DataMeetingTest, OneConnectionIsUsedIfBothDial) {
   open(2);
   for (int turn = 0; turn < 30; ++turn) {
     expect_met({0, 1},
@@ -160,7 +160,7 @@ TEST_F(DataMeetingTest, APairThatCannotReachEachOtherIsNamedWithBothAddresses) {
   EXPECT_TRUE(absl::IsUnavailable(results[0].status())) << results[0].status();
 }
 
-TEST_F(DataMeetingTest, ARankWithAnotherKeyIsNobody) {
+TEST_F(DataMeetingTest, ARankWithAnotherKeyIsIgnored) {
   open(2);
   const auto results = meet({0, 1}, [](DataMeetArgs& args) {
     args.timeout = milliseconds(400);
@@ -173,7 +173,7 @@ TEST_F(DataMeetingTest, ARankWithAnotherKeyIsNobody) {
   }
 }
 
-TEST_F(DataMeetingTest, AMeetingIsCancelled) {
+TEST_F(DataMeetingTest, AMeetingCanBeCancelled) {
   open(2);
   std::thread other([this] {
     EXPECT_TRUE(absl::IsCancelled(meet_other_hosts(args(1, {0, 1})).status()));
@@ -182,11 +182,11 @@ TEST_F(DataMeetingTest, AMeetingIsCancelled) {
   other.join();
 }
 
-TEST_F(DataMeetingTest, StrangersThatSpeakAnythingElseAreDroppedAndTheMeetingGoesOn) {
+TEST_F(DataMeetingTest, StrangersWithOtherProtocolsAreDroppedAndTheMeetingContinues) {
   open(2);
   std::vector<FileDescriptor> silent;
   for (int i = 0; i < 100; ++i) silent.push_back(dial(0));
-  EXPECT_EQ(read_to_end(silent.front()), "");  // 64 at once: the oldest had to go.
+  EXPECT_EQ(read_to_end(silent.front()), "");  // The limit is 64: the oldest were dropped.
   const FileDescriptor web = dial(0);
   const std::string get =
       "GET / HTTP/1.1\r\nHost: somebody\r\nAccept: everything, please\r\n\r\n..";
@@ -200,13 +200,13 @@ TEST_F(DataMeetingTest, StrangersThatSpeakAnythingElseAreDroppedAndTheMeetingGoe
   expect_met({0, 1}, meet({0, 1}));
 }
 
-TEST_F(DataMeetingTest, AStrangerThatSaysNothingIsDropped) {
+TEST_F(DataMeetingTest, ASilentStrangerIsDropped) {
   open(1);
   const FileDescriptor silent = dial(0);
   EXPECT_EQ(read_to_end(silent), "");
 }
 
-TEST_F(DataMeetingTest, ARecordedHandshakeIsOfNoUseASecondTime) {
+TEST_F(DataMeetingTest, ARecordedHandshakeCannotBeReplayed) {
   open(1);
   ports_[0]->begin({.epoch = 3, .key = kKey, .rank = 0, .ranks = 2});
   DataDialling honest(3, 1, 0);
@@ -218,7 +218,7 @@ TEST_F(DataMeetingTest, ARecordedHandshakeIsOfNoUseASecondTime) {
   }
   ASSERT_TRUE(honest.is_proved(kKey));
   const DataProof proof = honest.proof(kKey);
-  const FileDescriptor again = dial(0);  // The same hello and proof; the listener's nonce differs.
+  const FileDescriptor again = dial(0);  // Same hello and proof, but a new nonce of the listener.
   send(again.get(), &honest.hello(), sizeof(DataHello), MSG_NOSIGNAL);
   send(again.get(), proof.data(), proof.size(), MSG_NOSIGNAL);
   EXPECT_EQ(read_to_end(again).size(), sizeof(DataAnswer));
@@ -227,7 +227,7 @@ TEST_F(DataMeetingTest, ARecordedHandshakeIsOfNoUseASecondTime) {
   EXPECT_TRUE(becomes_true([&] { return ports_[0]->take(1) != nullptr; }));
 }
 
-TEST_F(DataMeetingTest, ARankThatIsAheadIsAnsweredWhenTheOtherHasItsEpoch) {
+TEST_F(DataMeetingTest, ARankThatIsAheadIsAnsweredWhenItsEpochBegins) {
   open(1);
   DataDialling early(3, 1, 0);
   const FileDescriptor socket = dial(0);
@@ -253,7 +253,7 @@ class DataMeetingTlsTest : public DataMeetingTest {
     return testing::tls_files(authority_.sign(name, days), authority_);
   }
 
-  // Of ranks 0 and 1 that cannot meet.
+  // The errors of ranks 0 and 1, which cannot meet.
   std::array<std::string, 2> refusals(milliseconds timeout) {
     const auto results = meet({0, 1}, [timeout](DataMeetArgs& args) {
       args.timeout = timeout;
@@ -268,7 +268,7 @@ class DataMeetingTlsTest : public DataMeetingTest {
   const testing::Authority authority_;
 };
 
-TEST_F(DataMeetingTlsTest, RanksOfDifferentHostsConnectWhateverTheirNumber) {
+TEST_F(DataMeetingTlsTest, AnyNumberOfRanksOfDifferentHostsConnect) {
   open_tls(5);
   for (const std::vector<int>& hosts :
        std::vector<std::vector<int>>{{0, 1}, {0, 0, 1}, {0, 1, 2, 0, 1}}) {
@@ -276,7 +276,7 @@ TEST_F(DataMeetingTlsTest, RanksOfDifferentHostsConnectWhateverTheirNumber) {
   }
 }
 
-TEST_F(DataMeetingTlsTest, WhereBothDialOneConnectionCounts) {
+TEST_F(DataMeetingTlsTest, OneConnectionIsUsedIfBothDial) {
   open_tls(2);
   for (int turn = 0; turn < 10; ++turn) {
     expect_met({0, 1},
@@ -284,7 +284,7 @@ TEST_F(DataMeetingTlsTest, WhereBothDialOneConnectionCounts) {
   }
 }
 
-TEST_F(DataMeetingTlsTest, TheKeyOfTheEpochIsAskedForAllTheSame) {
+TEST_F(DataMeetingTlsTest, TheKeyOfTheEpochIsStillRequired) {
   open_tls(2);
   const auto results = meet({0, 1}, [](DataMeetArgs& args) {
     args.timeout = milliseconds(5'000);
@@ -295,7 +295,7 @@ TEST_F(DataMeetingTlsTest, TheKeyOfTheEpochIsAskedForAllTheSame) {
               HasSubstr("(the process there does not know the key of this epoch)"));
 }
 
-TEST_F(DataMeetingTlsTest, ARankWhoseCertificateDoesNotCountIsNobody) {
+TEST_F(DataMeetingTlsTest, ARankWithAnUntrustedCertificateIsIgnored) {
   const testing::Authority others;
   open(2, [&](int rank) {
     return rank == 0 ? friendly("friend") : testing::tls_files(others.sign("stranger"), authority_);
@@ -303,7 +303,7 @@ TEST_F(DataMeetingTlsTest, ARankWhoseCertificateDoesNotCountIsNobody) {
   refusals(milliseconds(500));
 }
 
-TEST_F(DataMeetingTlsTest, WhyACertificateDoesNotCountIsSaid) {
+TEST_F(DataMeetingTlsTest, TheErrorSaysWhyACertificateIsNotTrusted) {
   open(2, [&](int rank) { return friendly(fmt::format("rank {}", rank), rank == 0 ? 1 : -1); });
   EXPECT_THAT(refusals(milliseconds(5'000))[0],
               HasSubstr("TLS: its certificate is not valid: certificate has expired"));
@@ -324,15 +324,15 @@ TEST_F(DataMeetingTlsTest, StrangersDoNotDisturbAMeeting) {
   open_tls(2);
   std::vector<FileDescriptor> silent;
   for (int i = 0; i < 100; ++i) silent.push_back(dial(0));
-  EXPECT_EQ(read_to_end(silent.front()), "");  // 64 at once: the oldest had to go.
+  EXPECT_EQ(read_to_end(silent.front()), "");  // The limit is 64: the oldest were dropped.
   DataDialling plain(3, 1, 0);
   const FileDescriptor other = dial(0);
   send(other.get(), &plain.hello(), sizeof(DataHello), MSG_NOSIGNAL);
   EXPECT_EQ(read_to_end(other), "");
-  const FileDescriptor begun = dial(0);  // Begins a handshake, and then stalls.
+  const FileDescriptor begun = dial(0);  // It begins a handshake, and then stalls.
   EXPECT_EQ(send(begun.get(), "\x16\x03\x01\x02", 4, MSG_NOSIGNAL), 4);
   expect_met({0, 1}, meet({0, 1}));
-  EXPECT_EQ(read_to_end(begun), "");  // Its time is over.
+  EXPECT_EQ(read_to_end(begun), "");  // Its handshake timed out.
 }
 
 TEST_F(DataMeetingTlsTest, CertificatesMayChangeBetweenTwoMeetings) {

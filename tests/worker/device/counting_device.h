@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// A device whose captures and replays are counted, and refused where a test wants that.
+// A device that counts captures and replays, and refuses them if a test says so.
 #pragma once
 
 #include <atomic>
@@ -11,7 +11,7 @@
 
 namespace lockstep {
 
-// Of all devices of a test.
+// The counts and settings that the test's devices share.
 struct Captures {
   std::atomic<int> begun{0};
   std::atomic<int> replayed{0};

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Programs as they are compiled for GPUs, where edges are of bfloat16 and rope goes with attention,
-// beside the same models without that: the same bits, and how many kernels a layer takes.
+// Programs compiled for GPUs, in which edges are bfloat16 and rope is fused with attention, against
+// the same models without that: the same bits, and the number of kernels per layer.
 #include <gtest/gtest.h>
 
 #include <fstream>
@@ -27,11 +27,11 @@ struct Kept {
 constexpr Kept kKept[] = {
     {DType::kF32, DType::kF32}, {DType::kBF16, DType::kBF16}, {DType::kQ8, DType::kF32}};
 
-// `fused`: as the compiler makes it for GPUs.
+// `fused`: as compiled for GPUs.
 program::Program program_for(const Graph& model, const Kept& kept, bool fused) {
   CompileOptions options = options_for(1, Strategy::kGather, kept.weights);
   options.kv_dtype = kept.pages;
-  options.workers[0].device = "late";  // No processor, whose rows are rounded to codes.
+  options.workers[0].device = "late";  // Not a CPU, where rows are rounded to codes.
   const std::string numeric_class = late_backend().numeric_class;
   if (fused) options.workers[0].numeric_class = numeric_class;
   auto programs = compile(model, options);
@@ -70,7 +70,7 @@ class Rank {
     EXPECT_EQ(message_of(worker_->start(8)), "");
   }
 
-  // The step's number is the next.
+  // Sets the step's number to the next one.
   cluster::StepResult run(cluster::Step step) {
     step.set_step(++steps_);
     auto result = worker_->step(step);
@@ -84,7 +84,7 @@ class Rank {
   uint64_t steps_ = 0;
 };
 
-// Two prompts, one of them behind a page's end, then a token of each.
+// Two prompts, one of them longer than a page, then one token of each.
 std::vector<cluster::Step> conversation() {
   std::vector<cluster::Step> steps(3);
   add_rows_in_slot(steps[0], 0, {3, 60, 7, 33, 12, 63, 5, 8, 21, 2, 9}, 0, {3, 1});
@@ -98,7 +98,7 @@ std::vector<cluster::Step> conversation() {
 
 class DeviceEdgesTest : public testing::TestWithParam<const char*> {};
 
-TEST_P(DeviceEdgesTest, RoundingWhereALinearWouldAndTurningOnTheWayChangeNoBit) {
+TEST_P(DeviceEdgesTest, RoundingEdgesAndFusingRopeChangeNoBit) {
   const Graph model = model_graph(GetParam());
   for (const Kept& kept : kKept) {
     SCOPED_TRACE(dtype_name(kept.weights));
@@ -147,16 +147,16 @@ std::vector<float> logits_by(int ranks, const std::string& quantize) {
   return logits;
 }
 
-TEST(DeviceRanksTest, RanksThatGatherRoundedPartsHaveTheBitsOfOne) {
+TEST(DeviceRanksTest, RanksThatGatherRoundedPartsHaveTheBitsOfOneRank) {
   for (const char* quantize : {"", "q8"}) {
     const std::vector<float> one = logits_by(1, quantize);
     EXPECT_EQ(one.size(), size_t{5 * 307});
     EXPECT_EQ(logits_by(2, quantize), one) << quantize;
-    EXPECT_EQ(logits_by(3, quantize), one) << quantize;  // Columns of gate and up are 41 or 42.
+    EXPECT_EQ(logits_by(3, quantize), one) << quantize;  // 41 or 42 columns of gate and up each.
   }
 }
 
-// Llama's layer: heads of 8 columns, rows of whole 16 bytes.
+// Llama's layer: heads of 8 columns, rows in multiples of 16 bytes.
 void write_llama(const std::filesystem::path& folder, int layers) {
   const std::filesystem::path config =
       std::filesystem::path(LOCKSTEP_SOURCE_DIR) / "tests/data/configs/llama/config.json";
@@ -180,7 +180,7 @@ Graph llama_of(int layers) {
   return std::move(model->graph);
 }
 
-// Of a step that generates.
+// Counts the launches of a step that generates.
 int64_t launches_of(const std::function<void(cluster::Step)>& run) {
   cluster::Step step;
   add_rows_in_slot(step, 0, {3}, 0, {0});
@@ -219,10 +219,10 @@ int64_t launches_per_layer(const Kept& kept, bool fused) {
          launches_of(program_for(llama_of(1), kept, fused));
 }
 
-// Norm, cast, q k v, two ropes, append, attend, cast, o, norm, cast, gate up, gated, cast, down; of
-// which the casts, gated, a rope and what turns q go with others. With codes the casts are copies
-// that linears make.
-TEST(DeviceLaunchesTest, OfFifteenKernelsOfALayerOfLlamasEightAreLeft) {
+// The 15 kernels are: norm, cast, q k v, two ropes, append, attend, cast, o, norm, cast, gate up,
+// gated, cast, down. The casts, gated and both ropes are fused into others. With codes the casts
+// are the copies that linears make.
+TEST(DeviceLaunchesTest, FusionReducesLlamasLayerFromFifteenKernelsToEight) {
   for (const DType weights : {DType::kBF16, DType::kQ8, DType::kQ4}) {
     const Kept kept = {weights, DType::kBF16};
     EXPECT_EQ(launches_per_layer(kept, false), 15) << dtype_name(weights);
@@ -234,9 +234,9 @@ TEST(DeviceLaunchesTest, OfFifteenKernelsOfALayerOfLlamasEightAreLeft) {
   EXPECT_EQ(count_of(program, program::CAST), 0);
 }
 
-// A sum over ranks, what is added to it and the norm behind that are one kernel: that of the norm,
-// which ranks have as well that meet by way of the host.
-TEST(DeviceLaunchesTest, RanksThatSumInMemoryThatTheyShareTakeNoMoreKernelsThanOne) {
+// A sum over ranks, the residual's addition and the following norm are one kernel: the norm's,
+// which ranks that meet through the host launch, too.
+TEST(DeviceLaunchesTest, SumsInPeerMemoryAddNoKernelsToARank) {
   for (const auto& backend : {late_backend, late_peer_backend}) {
     const int64_t of_a_layer = launches_of_ranks(2, backend) - launches_of_ranks(1, backend);
     EXPECT_EQ(of_a_layer, 2 * 8);

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Proof at load of the kernels of .cu files, on a device without a GPU.
+// The proof of the kernels in .cu files at load, on a device without a GPU.
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
@@ -19,7 +19,7 @@ namespace {
 using ::testing::ElementsAre;
 using ::testing::HasSubstr;
 
-// Of each type of weights one linear, with a bias.
+// One linear for each type of weights, with a bias.
 program::Program linears(const Backend& backend) {
   constexpr int64_t kDepth = 70, kCols = 20;
   ProgramBuilder b(0, 1, 100, kDepth);
@@ -36,7 +36,7 @@ program::Program linears(const Backend& backend) {
   return b.program;
 }
 
-// The same of gated_linear.
+// The same for gated_linear.
 program::Program gated_linears(const Backend& backend) {
   constexpr int64_t kDepth = 70, kCols = 11;
   ProgramBuilder b(0, 1, 100, kDepth);
@@ -72,7 +72,7 @@ Proof proven(const program::Program& program, const Backend& backend) {
   return proof;
 }
 
-// All are proven without a complaint; the names of those that are chosen.
+// Expects all kernels to be proven without a complaint; returns the names of the chosen ones.
 std::vector<std::string> names_proven(const program::Program& program, const Backend& backend) {
   const Proof proof = proven(program, backend);
   EXPECT_TRUE(proof.complete());
@@ -80,14 +80,14 @@ std::vector<std::string> names_proven(const program::Program& program, const Bac
   return chosen_names(program, backend, proof);
 }
 
-TEST(DeviceProofTest, KernelsOnTensorCoresAgreeWithPlainOnes) {
+TEST(DeviceProofTest, TensorCoreKernelsAgreeWithPlainOnes) {
   const Backend backend = late_backend();
   EXPECT_THAT(names_proven(linears(backend), backend),
               ElementsAre("linear_f32_cuda_shim", "linear_mma_bf16_cuda_shim",
                           "linear_mma_f16_cuda_shim", "linear_mma_q4_cuda_shim"));
 }
 
-TEST(DeviceProofTest, SoDoThoseOfGatedLinears) {
+TEST(DeviceProofTest, TensorCoreKernelsOfGatedLinearsAgreeWithPlainOnes) {
   const Backend backend = late_backend();
   EXPECT_THAT(names_proven(gated_linears(backend), backend),
               ElementsAre("gated_linear_mma_bf16_cuda_shim", "gated_linear_mma_q8_cuda_shim",
@@ -96,7 +96,7 @@ TEST(DeviceProofTest, SoDoThoseOfGatedLinears) {
 
 KernelFn original = nullptr;
 
-// As if a block of threads had the wrong weights.
+// Simulates a block of threads that reads the wrong weights.
 const char* one_column_wrong(const KernelArgs& args) {
   if (const char* failure = original(args); failure != nullptr) return failure;
   KernelArgs again = args;
@@ -106,7 +106,7 @@ const char* one_column_wrong(const KernelArgs& args) {
   return original(again);
 }
 
-TEST(DeviceProofTest, AColumnThatIsAnotherOnesIsFound) {
+TEST(DeviceProofTest, AColumnWithTheValuesOfAnotherIsFound) {
   Backend backend = late_backend();
   std::vector<KernelEntry> kernels(backend.kernels.begin(), backend.kernels.end());
   for (KernelEntry& kernel : kernels) {
@@ -126,7 +126,7 @@ TEST(DeviceProofTest, AColumnThatIsAnotherOnesIsFound) {
                           "linear_mma_f16_cuda_shim", "linear_q4_cuda_shim"));
 }
 
-TEST(DeviceProofTest, AWorkerAnswersByWhatIsProven) {
+TEST(DeviceProofTest, AWorkerComputesWithProvenKernels) {
   std::vector<std::string> answers;
   for (const bool proves : {false, true}) {
     Backend backend = late_backend();

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// A whole group whose memory is not the host's, without a GPU: kernels of .cu files over the shim,
-// on a device that finds out hosts which touch its memory, or their own too early.
+// A whole group whose memory is not the host's, without a GPU. It runs the kernels of .cu files
+// over the shim, on a device that detects hosts that touch its memory, or their own too early.
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
@@ -26,7 +26,7 @@ struct Run {
 
 class DeviceGoldenTest : public ::testing::TestWithParam<Run> {};
 
-TEST_P(DeviceGoldenTest, GivesTheReferencesTokensAndLogits) {
+TEST_P(DeviceGoldenTest, TokensAndLogitsAreTheReferences) {
   LOCKSTEP_NEEDS_TEST_DATA(GetParam().name);
   const GoldenCase golden = load_golden_case(GetParam().name);
   expect_golden(golden, {.model = golden.folder,
@@ -75,8 +75,8 @@ TEST(DeviceBindingTest, HeadsTooWideForTheKernelAreRefusedWhenTheProgramIsBound)
   EXPECT_EQ(message_of(bind(program, cpu_backend()).status()), "");
 }
 
-// A rank is lost in a step while its peer has copies queued; the next group gives the same.
-TEST(DeviceClusterTest, GoesOnAfterALostRank) {
+// A rank is lost in a step while its peer has copies queued; the next group gives the same result.
+TEST(DeviceClusterTest, TheNextGroupContinuesAfterALostRank) {
   LOCKSTEP_NEEDS_TEST_DATA("goldens/llama_gqa");
   InProcessOptions options{.model = test_data("goldens/llama_gqa"),
                            .ranks = 2,
@@ -136,7 +136,7 @@ std::unique_ptr<Worker> load(const program::Program& program, const Backend* bac
   return std::move(worker).value();
 }
 
-// Two sequences, one with a row given as its embedding, and everything that can be asked for.
+// Two sequences, one with a row given as an embedding, and every optional output.
 cluster::Step rich_step(uint64_t number, int64_t position) {
   cluster::Step step;
   step.set_step(number);
@@ -172,11 +172,11 @@ void expect_alike(const cluster::Candidates& found, const cluster::Candidates& w
   EXPECT_THAT(found.raw_sums().max(), Pointwise(FloatNear(1e-4f), wanted.raw_sums().max()));
 }
 
-TEST(DeviceWorkerTest, AnswersWhatTheProcessorAnswers) {
+TEST(DeviceWorkerTest, ADeviceGivesTheCpusAnswers) {
   const Backend backend = late_backend();
   const auto worker = load(layer_program(), &backend);
   const auto processor = load(layer_program(), nullptr);
-  for (uint64_t number = 1; number <= 3; ++number) {  // The later ones attend to what came before.
+  for (uint64_t number = 1; number <= 3; ++number) {  // The later ones attend to the earlier ones.
     const cluster::Step step = rich_step(number, static_cast<int64_t>(number - 1) * 3);
     const auto found = worker->step(step), wanted = processor->step(step);
     ASSERT_EQ(message_of(found.status()), "");
@@ -193,7 +193,7 @@ TEST(DeviceWorkerTest, AnswersWhatTheProcessorAnswers) {
   EXPECT_THAT(worker->profile(), ::testing::HasSubstr("wait for the device"));
 }
 
-TEST(DeviceWorkerTest, KeepsWeightsThroughARejoin) {
+TEST(DeviceWorkerTest, WeightsAreKeptThroughARejoin) {
   const Backend backend = late_backend();
   const auto worker = load(layer_program(), &backend);
   const auto before = worker->step(rich_step(1, 0));
@@ -205,7 +205,7 @@ TEST(DeviceWorkerTest, KeepsWeightsThroughARejoin) {
   EXPECT_EQ(after->outputs(0).logits(), before->outputs(0).logits());
 }
 
-TEST(DeviceWorkerTest, RefusesAProgramOfTheProcessorsNumericClass) {
+TEST(DeviceWorkerTest, AProgramOfTheCpusNumericClassIsRefused) {
   const Backend backend = late_backend();
   cluster::Assignment assignment;
   *assignment.mutable_program() = layer_program();
@@ -214,7 +214,7 @@ TEST(DeviceWorkerTest, RefusesAProgramOfTheProcessorsNumericClass) {
   EXPECT_THAT(message_of(worker.status()), ::testing::HasSubstr("the same --device"));
 }
 
-TEST(DeviceWorkerTest, SaysWhichDeviceHasTooLittleMemory) {
+TEST(DeviceWorkerTest, TheErrorNamesTheDeviceWithTooLittleMemory) {
   const Backend backend = late_backend();
   cluster::Assignment assignment;
   *assignment.mutable_program() = layer_program();

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Weights on their way to a device: in which order buffers are filled, copied and used again.
+// Weights loaded to a device: the order in which buffers are filled, copied and reused.
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
@@ -23,7 +23,8 @@ using ::testing::HasSubstr;
 constexpr int64_t kRows = 160, kCols = 20000;  // Blocks of 32 rows: 5 of them.
 constexpr int64_t kBlockBytes = 32 * kCols * 2;
 
-// What happened to staging memory, in order. A buffer is called by the number of its allocation.
+// Records in order what happened to staging memory. A buffer's name is the number of its
+// allocation.
 class Log {
  public:
   void clear() {
@@ -37,7 +38,7 @@ class Log {
     const std::lock_guard lock(mutex_);
     buffers_.push_back(buffer);
   }
-  // Before a byte of the block is written.
+  // Called before a byte of the block is written.
   void fill(const void* buffer) {
     const std::lock_guard lock(mutex_);
     const int number = number_of(buffer);
@@ -67,13 +68,13 @@ class Log {
   std::mutex mutex_;
   std::vector<const void*> buffers_;
   std::vector<std::string> events_;
-  std::map<int, int64_t> outstanding_;  // By buffer, the mark behind its last copy.
+  std::map<int, int64_t> outstanding_;  // The mark after its last copy, by buffer.
   int64_t passed_ = 0;
   int filled_too_early_ = 0;
 };
 Log staging_log;  // Packers are plain functions.
 
-// What is done is done as late as may be, and written down.
+// Delays all work as long as possible, and records it.
 class LoggedDevice final : public WrappedDevice {
  public:
   LoggedDevice() : WrappedDevice(std::move(late_backend().device)) { staging_log.clear(); }
@@ -112,7 +113,7 @@ constexpr KernelEntry kKernel{.op = Op::kLinear,
                               .pack = logged_pack,
                               .packed_bytes = plain_row_bytes<DType::kBF16>};
 
-// One weight, and what loads it.
+// One weight, and the code that loads it.
 struct Case {
   program::Program program;
   Bindings bindings;
@@ -162,7 +163,7 @@ TEST(DeviceWeightsTest, AThreadFillsOneBufferWhileTheOtherIsCopied) {
   EXPECT_EQ(device.largest, kBlockBytes);
 }
 
-TEST(DeviceWeightsTest, NoBufferIsFilledBeforeItsCopyHasEndedAndBytesAreTheProcessors) {
+TEST(DeviceWeightsTest, NoBufferIsFilledDuringItsCopyAndTheBytesAreTheCpus) {
   const std::unique_ptr<Device> host = host_device();
   const WeightSource source{RandomWeights(3)};
   const auto wanted = Case().load(source, *host, 1);
@@ -177,7 +178,7 @@ TEST(DeviceWeightsTest, NoBufferIsFilledBeforeItsCopyHasEndedAndBytesAreTheProce
   }
 }
 
-TEST(DeviceWeightsTest, AFileThatEndsTooEarlyIsOneLineAndNothingStaysQueued) {
+TEST(DeviceWeightsTest, ATruncatedFileIsOneLineAndNothingStaysQueued) {
   const TempFolder folder;
   const TestTensor tensor{.shape = {kRows, kCols}, .values = std::vector<float>(kRows * kCols, 1)};
   const std::filesystem::path file = folder.path() / "model.safetensors";
@@ -185,14 +186,14 @@ TEST(DeviceWeightsTest, AFileThatEndsTooEarlyIsOneLineAndNothingStaysQueued) {
   auto checkpoint = Checkpoint::open(folder.path());
   ASSERT_TRUE(checkpoint.ok());
   std::filesystem::resize_file(file, std::filesystem::file_size(file) / 2);
-  LoggedDevice device;  // Its memory may only go once nothing is queued: it checks that.
+  LoggedDevice device;  // It checks that nothing is queued when its memory goes.
   const auto weights = Case().load(WeightSource(*std::move(checkpoint)), device, 2);
   EXPECT_FALSE(weights.ok());
   EXPECT_THAT(message_of(weights.status()), HasSubstr("model.safetensors"));
   EXPECT_EQ(message_of(weights.status()).find('\n'), std::string::npos);
 }
 
-TEST(DeviceWeightsTest, TooLittleStagingMemoryIsSaid) {
+TEST(DeviceWeightsTest, TheErrorReportsTooLittleStagingMemory) {
   LoggedDevice device;
   device.buffers_left = 3;
   const auto weights = Case().load(WeightSource(RandomWeights(3)), device, 2);
@@ -202,7 +203,7 @@ TEST(DeviceWeightsTest, TooLittleStagingMemoryIsSaid) {
             "locked memory");
 }
 
-TEST(DeviceWeightsTest, AFaultOfTheDeviceEndsTheLoading) {
+TEST(DeviceWeightsTest, ADeviceFaultEndsLoading) {
   LoggedDevice device;
   device.fault = "a fault";
   const auto weights = Case().load(WeightSource(RandomWeights(3)), device, 1);

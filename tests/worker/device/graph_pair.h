@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// A model on devices that capture its steps, beside the same one whose kernels are queued one by
+// A model on devices that capture its steps, next to the same model whose kernels are queued one by
 // one.
 #pragma once
 
@@ -30,20 +30,20 @@ inline Backend graph_backend(Captures& captures, Backend backend = late_backend(
   return backend;
 }
 
-// Everything but the time that it took.
+// The whole result except the times.
 inline std::string text_of(cluster::StepResult result) {
   result.clear_times();
   return result.SerializeAsString();
 }
 
-// Of ranks with graphs.
+// The devices of ranks with graphs.
 struct GraphDevices {
   std::function<Backend()> make = late_backend;
-  int without = -1;  // A rank that has none all the same.
+  int without = -1;  // A rank that has no graphs although the others do.
 };
 
-// A model whose steps are run twice, with graphs and without. Ranks that have none meet by way of
-// the host.
+// A model whose steps are run twice, with graphs and without. Ranks without graphs meet through the
+// host.
 class Pair {
  public:
   explicit Pair(InProcessOptions options, const GraphDevices& devices = {}) {
@@ -59,7 +59,7 @@ class Pair {
     options.backend = late_backend;
     direct_ = open(options, direct_group_);
   }
-  // A new group of each, without a restart.
+  // Forms a new group of each, without a restart.
   void regroup() {
     graphs_group_ = graphs_->form({}).value();
     direct_group_ = direct_->form({}).value();
@@ -75,7 +75,7 @@ class Pair {
     }
   }
 
-  // With graphs alone: this rank is lost in the step, and a new group is wanted then.
+  // Only with graphs: loses this rank in the step. The test must then form a new group.
   void lose(int rank, cluster::Step step) {
     step.set_step(++step_);
     graphs_->fail_next_step(rank);
@@ -100,10 +100,10 @@ class Pair {
   uint64_t step_ = 0;
 };
 
-// Tokens that mean nothing, of sequences that come, grow and come again.
+// Arbitrary tokens of sequences that begin, grow and begin again.
 class Sequences {
  public:
-  // Sequence `slot` begins with so many tokens, in pages of its own: others each time.
+  // Sequence `slot` begins with `rows` tokens, in its own pages, which change each time.
   void begin(cluster::Step& step, int32_t slot, int64_t rows) {
     lengths_[slot] = 0;
     const int32_t first = (2 * slot + 6 * (begun_++ % 3)) % 60;
@@ -128,7 +128,7 @@ class Sequences {
   int32_t begun_ = 0;
 };
 
-// A model of one small layer, with weights that are drawn.
+// A model with one small layer and random weights.
 class SmallModel {
  public:
   explicit SmallModel(int vocab, int64_t intermediate = 16) {

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Ranks that meet in memory which their devices share, whose steps are captured and replayed, on
-// devices without a GPU, beside ranks that meet by way of the host and queue kernel by kernel.
+// Ranks that meet in memory shared by their devices, whose steps are captured and replayed, against
+// ranks that meet through the host and queue kernel by kernel. There is no GPU.
 #include <gtest/gtest.h>
 
 #include <initializer_list>
@@ -22,11 +22,11 @@ InProcessOptions llama(int ranks, Strategy strategy) {
           .random_seed = 5};
 }
 
-// Sequences of such a pair, which begin and grow.
+// The sequences of such a pair, which begin and grow.
 class Talk {
  public:
   Talk(InProcessOptions options, const GraphDevices& devices) : pair(std::move(options), devices) {}
-  // Begins `begun` with a few tokens each, beside a token of each of `grown`.
+  // Begins `begun` with a few tokens each, in one step with one more token for each of `grown`.
   void run(std::initializer_list<int32_t> begun, std::initializer_list<int32_t> grown) {
     pair.run(step(begun, grown));
   }
@@ -61,7 +61,7 @@ TEST_P(PeerGraphsTest, ReplaysHaveTheBitsOfKernelsQueuedOneByOne) {
   Talk talk(llama(ranks, strategy), {.make = kPeers});
   talk.run({0, 1, 2}, {});
   for (int i = 0; i < 4; ++i) talk.run({}, {0, 1, 2});
-  talk.run({3}, {0, 2});  // A prompt beside rows that are generated is no padded step.
+  talk.run({3}, {0, 2});  // A step with a prompt and generated rows is not padded.
   for (int i = 0; i < 2; ++i) talk.run({}, {0, 1, 2, 3});
   for (int i = 0; i < 3; ++i) talk.run({}, {1});
   for (int rank = 0; rank < ranks; ++rank) talk.expect_captures(rank, 2, 3 + 2 + 2);
@@ -75,7 +75,7 @@ INSTANTIATE_TEST_SUITE_P(All, PeerGraphsTest,
                                   std::to_string(info.param.ranks);
                          });
 
-TEST(PeerGraphsTest, ARankWhoseDeviceRefusesMeetsThoseThatReplay) {
+TEST(PeerGraphsTest, ARankThatCannotReplayMeetsThoseThatDo) {
   for (bool Captures::*refused :
        {&Captures::refuse_begin, &Captures::refuse_end, &Captures::refuse_replay}) {
     Talk talk(llama(3, Strategy::kGather), {.make = kPeers});
@@ -88,15 +88,15 @@ TEST(PeerGraphsTest, ARankWhoseDeviceRefusesMeetsThoseThatReplay) {
   }
 }
 
-// Its steps have no rows that fill up, so that the others' must have none either.
-TEST(PeerGraphsTest, WhereARankHasNoGraphsNoneHas) {
+// Its steps have no padding rows, so the others' must have none either.
+TEST(PeerGraphsTest, NoRankUsesGraphsIfOneHasNone) {
   Talk talk(llama(2, Strategy::kGather), {.make = kPeers, .without = 1});
   talk.run({0, 1, 2}, {});
   for (int i = 0; i < 3; ++i) talk.run({}, {0, 1, 2});
   for (const int rank : {0, 1}) talk.expect_captures(rank, 0, 0);
 }
 
-TEST(PeerGraphsTest, AReplayedStepThatWaitsForALostRankEndsAndTheNextGroupBeginsAnew) {
+TEST(PeerGraphsTest, AReplayThatWaitsForALostRankEndsAndTheNextGroupCapturesAnew) {
   for (const int lost : {0, 1, 2}) {
     Talk talk(llama(3, Strategy::kReduce), {.make = kPeers});
     talk.run({0, 1}, {});
@@ -110,11 +110,11 @@ TEST(PeerGraphsTest, AReplayedStepThatWaitsForALostRankEndsAndTheNextGroupBegins
   }
 }
 
-// A rank gives half of the columns, in float32.
+// Each rank contributes half of the columns, in float32.
 constexpr int64_t kColumns = 4096;
 constexpr int64_t kMostRows = kMaxDirectGatherBytes / (kColumns / 2 * 4);
 
-TEST(PeerGraphsTest, AStepWhoseGathersAreTooLargeForThatMemoryIsQueuedKernelByKernel) {
+TEST(PeerGraphsTest, AStepWithGathersTooLargeForPeerMemoryIsQueuedKernelByKernel) {
   static_assert(kMostRows == 64);
   const SmallModel model(64, kColumns);
   InProcessOptions options = model.options(2);

@@ -16,7 +16,7 @@ constexpr int64_t kMiB = int64_t{1} << 20;
 constexpr int64_t kPageBytes = kMiB / 4, kPages = 128, kLayers = 2;
 constexpr int64_t kLayerBytes = kPages * kPageBytes, kAllBytes = kLayers * kLayerBytes + 2 * kMiB;
 
-// Layers of 32 MiB; huge pages are 2 MiB, of which each layer has whole ones.
+// Layers have 32 MiB and contain whole huge pages, which are 2 MiB.
 class PagesAheadTest : public ::testing::Test {
  protected:
   void SetUp() override {
@@ -25,12 +25,12 @@ class PagesAheadTest : public ::testing::Test {
                         .page_bytes = kPageBytes,
                         .pages = kPages});
     }
-    // Behind the layers, to see whether the system can (Linux 5.14).
+    // Tries memory after the layers, to see whether the system supports this (Linux 5.14).
     if (madvise(memory_.data() + kLayers * kLayerBytes, 4096, MADV_POPULATE_WRITE) != 0) {
       GTEST_SKIP() << "this system does not know MADV_POPULATE_WRITE";
     }
   }
-  // Of a layer: bytes that have memory.
+  // The bytes of a layer that are backed by memory.
   int64_t resident(int layer) const {
     std::vector<unsigned char> pages(static_cast<size_t>(kLayerBytes / 4096));
     EXPECT_EQ(mincore(views_[layer].data, kLayerBytes, pages.data()), 0);
@@ -50,12 +50,12 @@ TEST_F(PagesAheadTest, PagesHaveMemoryBeforeTheyAreUsed) {
   EXPECT_TRUE(becomes_resident(4 * kMiB));
   ahead.use(16);
   EXPECT_TRUE(becomes_resident(8 * kMiB));
-  ahead.use(8);  // Never fewer.
+  ahead.use(8);  // The count never decreases.
   ahead.use(40);
   EXPECT_TRUE(becomes_resident(14 * kMiB));
 }
 
-TEST_F(PagesAheadTest, WhatWasWrittenStaysAndTheLastPageIsTheEnd) {
+TEST_F(PagesAheadTest, WrittenPagesStayAndPopulationStopsAtTheLastPage) {
   for (int64_t page = 0; page < kPages; page += 3) {
     views_[1].data[page * kPageBytes + 7] = std::byte{5};
   }
@@ -68,7 +68,9 @@ TEST_F(PagesAheadTest, WhatWasWrittenStaysAndTheLastPageIsTheEnd) {
   }
 }
 
-TEST_F(PagesAheadTest, EndsInTheMiddleOfItsWork) { const PagesAhead ahead(views_, 64 * kMiB); }
+TEST_F(PagesAheadTest, PagesAheadCanEndInTheMiddleOfItsWork) {
+  const PagesAhead ahead(views_, 64 * kMiB);
+}
 
 }  // namespace
 }  // namespace lockstep

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// A program that validate() accepts can be bound, loaded and stepped without touching memory that
-// is not its own: to be run under AddressSanitizer too.
+// A program that validate() accepts can be bound, loaded and stepped without out-of-bounds access.
+// Run it under AddressSanitizer, too.
 #include <google/protobuf/stubs/logging.h>
 #include <gtest/gtest.h>
 
@@ -19,10 +19,10 @@ namespace {
 
 using program::Program;
 
-// Small enough to be loaded thousands of times.
+// True if it is small enough to be loaded thousands of times.
 bool is_small(const Program& program) {
   const auto bindings = bind(program, cpu_backend());
-  if (!bindings.ok()) return true;  // To be refused.
+  if (!bindings.ok()) return true;  // It is refused later.
   return plan_weights(program, *bindings).bytes < 1 << 20 &&
          buffer_bytes(program, *bindings, 1) < 1 << 20 && program.limits().rows() <= 64;
 }
@@ -48,10 +48,10 @@ bool load_and_step(const Program& program) {
   return ran;
 }
 
-TEST(BindingFuzzTest, WhatIsAcceptedIsSafe) {
+TEST(BindingFuzzTest, AcceptedProgramsAreSafeToRun) {
   constexpr uint32_t seed = 20261122;
   std::mt19937 random(seed);
-  const google::protobuf::LogSilencer quiet;  // Of names that are no UTF-8.
+  const google::protobuf::LogSilencer quiet;  // Silences warnings about names that are not UTF-8.
   const std::string valid = layer_program().SerializeAsString();
   int accepted = 0, ran = 0;
   for (int round = 0; round < 20000; ++round) {
@@ -61,7 +61,7 @@ TEST(BindingFuzzTest, WhatIsAcceptedIsSafe) {
     Program program;
     if (!program.ParseFromArray(bytes.data(), static_cast<int>(bytes.size()))) continue;
     if (!validate(program).ok() || program.ranks() != 1 || !is_small(program)) continue;
-    // Loading asks the system for memory and takes milliseconds.
+    // Loading allocates memory and takes milliseconds, so only some programs run.
     if (accepted++ % 8 == 0) ran += load_and_step(program);
   }
   EXPECT_GT(ran, 0);

@@ -9,7 +9,7 @@
 namespace lockstep {
 namespace {
 
-// The kernel that a linear on a machine with AMX gets.
+// The kernel for a linear on a machine with AMX.
 std::string kernel_of(program::DType weight, program::DType activation, const char* numbers) {
   ProgramBuilder b(0, 1, 100, 64);
   const int x = b.value("x", 64, program::TOKENS, activation);
@@ -21,10 +21,10 @@ std::string kernel_of(program::DType weight, program::DType activation, const ch
   return bindings.ok() ? bindings->kernels.back()->name : "";
 }
 
-TEST(BindingsTest, KernelsWithBitsOfTheirOwnServeTheirOwnClassAlone) {
+TEST(BindingsTest, KernelsWithTheirOwnBitsServeOnlyTheirOwnClass) {
   if (find_kernel(cpu_kernels(), Op::kLinear, DType::kBF16, DType::kBF16, Isa::kAmx)->isa !=
       Isa::kAmx) {
-    GTEST_SKIP() << "no kernels for x86 processors in this build";
+    GTEST_SKIP() << "this build has no kernels for x86 CPUs";
   }
   EXPECT_EQ(kernel_of(program::BF16, program::BF16, kAmxClass), "linear_bf16_amx");
   EXPECT_EQ(kernel_of(program::BF16, program::BF16, kCpuClass), "linear_bf16_avx512_bf16");
@@ -32,7 +32,7 @@ TEST(BindingsTest, KernelsWithBitsOfTheirOwnServeTheirOwnClassAlone) {
   EXPECT_EQ(kernel_of(program::Q8, program::F32, kCpuClass), "linear_q8_amx");
 }
 
-TEST(BindingsTest, AProcessorRefusesToGiveRoundedWhatItsKernelsGiveAsFloat32) {
+TEST(BindingsTest, ACpuRefusesRoundedOutputsOfKernelsThatGiveFloat32) {
   ProgramBuilder b(0, 1, 100, 64);
   const int x = b.value("x", 64), norm = b.weight("w", program::NORM, 1, 64, 0, 64);
   const int y = b.value("y", 64, program::TOKENS, program::BF16);

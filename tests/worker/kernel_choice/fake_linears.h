@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Linears in plain C++ over bfloat16, right and wrong in ways that a GPU's may be: for tests of who
-// is believed. Each takes so long by a clock of its own.
+// Linears in plain C++ over bfloat16, right ones and ones with faults that a GPU's may have, for
+// tests of the proof. Each advances a fake clock by its own duration.
 #pragma once
 
 #include <vector>
@@ -14,7 +14,8 @@ namespace lockstep::testing {
 inline int64_t fake_ns = 0;
 inline int64_t fake_now() { return fake_ns; }
 
-// Columns [0, cols) of the output; of K what `keeps` says, from the end where `backwards` does.
+// Computes columns [0, cols) of the output. `keeps` selects the elements of K; `backwards` sums
+// from the end.
 template <typename Keeps, typename Backwards>
 void fake_product(const KernelArgs& args, int64_t cols, const Keeps& keeps,
                   const Backwards& backwards) {
@@ -38,7 +39,7 @@ inline const char* fake_plain(const KernelArgs& args) {
   fake_product(args, args.out[0].cols, keeps_all, [](int64_t) { return false; });
   return nullptr;
 }
-// In another order.
+// Right, but sums in another order.
 inline const char* fake_right(const KernelArgs& args) {
   fake_ns += 10'000;
   fake_product(args, args.out[0].cols, keeps_all, [](int64_t) { return true; });
@@ -48,7 +49,7 @@ inline const char* fake_slow(const KernelArgs& args) {
   fake_ns += 1'000'000;
   return fake_right(args);
 }
-// One product of one column is left out.
+// Leaves out one product of one column.
 inline const char* fake_wrong_column(const KernelArgs& args) {
   fake_ns += 10'000;
   fake_product(
@@ -57,13 +58,13 @@ inline const char* fake_wrong_column(const KernelArgs& args) {
       [](int64_t) { return true; });
   return nullptr;
 }
-// What it leaves is what was there before.
+// Leaves the last column unwritten.
 inline const char* fake_unwritten(const KernelArgs& args) {
   fake_ns += 10'000;
   fake_product(args, args.out[0].cols - 1, keeps_all, [](int64_t) { return true; });
   return nullptr;
 }
-// Right, but a row's bits depend on how many rows there are.
+// Right, but a row's bits depend on the number of rows.
 inline const char* fake_by_rows(const KernelArgs& args) {
   fake_ns += 10'000;
   fake_product(args, args.out[0].cols, keeps_all, [](int64_t rows) { return rows > 8; });
@@ -71,7 +72,7 @@ inline const char* fake_by_rows(const KernelArgs& args) {
 }
 inline const char* fake_refusing(const KernelArgs&) { return "no kernel image is available"; }
 
-// gated_linear of one of these, whose function is a factor.
+// A gated_linear built on one of these, whose function is a factor.
 template <KernelFn linear>
 const char* fake_gated(const KernelArgs& args) {
   const TensorView& out = args.out[0];
@@ -104,7 +105,7 @@ inline KernelEntry fake_gated_entry(const char* name, KernelFn run) {
   return entry;
 }
 
-// This processor as a device whose kernels are proven: these, then the plain one.
+// The CPU as a device whose kernels are proven: these, then the plain one.
 struct FakeBackend {
   explicit FakeBackend(std::vector<KernelEntry> kernels, const char* numeric_class = "fake.v1")
       : table(std::move(kernels)) {

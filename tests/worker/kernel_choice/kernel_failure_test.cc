@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// A kernel that cannot run ends its step, and the error says which it was.
+// A kernel that cannot run ends its step, and the error names it.
 #include <gtest/gtest.h>
 
 #include "base/status.h"

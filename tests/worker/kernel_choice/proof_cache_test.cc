@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// What was proven is read again by the next start, and by no other one; whatever becomes of the
-// file costs time alone.
+// The next start with the same facts reads a proof again, and no other start does. A damaged file
+// costs only time.
 #include "worker/kernel_choice/proof_cache.h"
 
 #include <gmock/gmock.h>
@@ -36,7 +36,7 @@ program::Program one_linear(const Backend& backend, int64_t cols) {
   return b.program;
 }
 
-int calls = 0;  // Of the kernel that is proven.
+int calls = 0;  // Calls of the kernel under proof.
 const char* counted(const KernelArgs& args) {
   ++calls;
   return fake_right(args);
@@ -48,7 +48,7 @@ struct Starts {
   FakeBackend fake{{fake_entry("right", counted)}};
   std::vector<std::string> wanted = {};
 
-  // The kernel that computes, and in `calls` how often it was tried.
+  // Returns the chosen kernel; `calls` is the number of times that it was tried.
   std::string start(int64_t cols = 20) {
     calls = 0;
     ThreadPool pool(1);
@@ -60,7 +60,7 @@ struct Starts {
     EXPECT_EQ(kernels.size(), 1u);
     return bindings->kernels.back()->name;
   }
-  // The file, of which there is one.
+  // The only proof file.
   fs::path file() const {
     fs::path found;
     for (const auto& entry : fs::directory_iterator(temp.path())) {
@@ -75,13 +75,13 @@ struct Starts {
   void write(const std::string& text) const { std::ofstream(file()) << text; }
 };
 
-TEST(ProofCacheTest, TheSecondStartTriesNothing) {
+TEST(ProofCacheTest, TheSecondStartTriesNoKernel) {
   Starts starts;
   EXPECT_EQ(starts.start(), "right");
   EXPECT_GT(calls, 0);
   EXPECT_EQ(starts.start(), "right");
   EXPECT_EQ(calls, 0);
-  EXPECT_EQ(starts.start(21), "right");  // Another shape.
+  EXPECT_EQ(starts.start(21), "right");  // It has another shape.
   EXPECT_GT(calls, 0);
 }
 
@@ -89,12 +89,12 @@ TEST(ProofCacheTest, ARefusalIsRemembered) {
   Starts starts;
   starts.fake.table[0].run = fake_wrong_column;
   EXPECT_EQ(starts.start(), "plain");
-  starts.fake.table[0].run = counted;  // As if it were the same build.
+  starts.fake.table[0].run = counted;  // Pretends that this is the same build.
   EXPECT_EQ(starts.start(), "plain");
   EXPECT_EQ(calls, 0);
 }
 
-TEST(ProofCacheTest, ADamagedFileIsNone) {
+TEST(ProofCacheTest, ADamagedFileIsIgnoredAndReplaced) {
   Starts starts;
   ASSERT_EQ(starts.start(), "right");
   const std::string whole = starts.text();
@@ -108,12 +108,12 @@ TEST(ProofCacheTest, ADamagedFileIsNone) {
     starts.write(text);
     EXPECT_EQ(starts.start(), "right");
     EXPECT_GT(calls, 0);
-    EXPECT_EQ(starts.start(), "right");  // It was written anew.
+    EXPECT_EQ(starts.start(), "right");  // The file was rewritten.
     EXPECT_EQ(calls, 0);
   }
 }
 
-TEST(ProofCacheTest, TheKeyIsOfAllThatAProofDependsOn) {
+TEST(ProofCacheTest, TheKeyCoversAllThatAProofDependsOn) {
   const TempFolder temp;
   const FakeBackend fake({fake_entry("right", fake_right)});
   const program::Program program = one_linear(fake.backend, 20);
@@ -137,8 +137,8 @@ TEST(ProofCacheTest, TheKeyIsOfAllThatAProofDependsOn) {
   EXPECT_EQ(paths.size(), 6u);
 }
 
-// A kernel that takes the process down twice is not tried a third time.
-TEST(ProofCacheTest, WhatEndsTheProcessTwiceIsRefused) {
+// A kernel that ends the process twice is not tried a third time.
+TEST(ProofCacheTest, AKernelThatEndsTheProcessTwiceIsRefused) {
   Starts starts;
   const program::Program program = one_linear(starts.fake.backend, 20);
   for (const int ends : {1, 2}) {
@@ -146,7 +146,7 @@ TEST(ProofCacheTest, WhatEndsTheProcessTwiceIsRefused) {
     ProofCache cache(starts.temp.path().string(), proof_facts(program, starts.fake.backend), proof);
     cache.load(&proof);
     EXPECT_EQ(proof.trials[0].verdict, Verdict::kUnproven) << ends;
-    cache.begin(proof.trials[0], proof);  // And here it ends.
+    cache.begin(proof.trials[0], proof);  // The process ends here.
   }
   EXPECT_EQ(starts.start(), "plain");
   EXPECT_EQ(calls, 0);
@@ -169,7 +169,7 @@ TEST(ProofCacheTest, OneProcessWritesAndTheOthersRead) {
   EXPECT_EQ(proof.trials[0].verdict, Verdict::kProven);
 }
 
-TEST(ProofCacheTest, AFolderThatCannotBeWrittenCostsTimeAlone) {
+TEST(ProofCacheTest, AnUnwritableFolderCostsOnlyTime) {
   ThreadPool pool(1);
   const FakeBackend fake({fake_entry("right", fake_right)});
   std::vector<std::string> kernels;
@@ -180,7 +180,7 @@ TEST(ProofCacheTest, AFolderThatCannotBeWrittenCostsTimeAlone) {
   EXPECT_THAT(kernels, ElementsAre("right,plain"));
 }
 
-TEST(ProofCacheTest, WhatIsOnFileIsListed) {
+TEST(ProofCacheTest, StoredProofsAreListed) {
   Starts starts;
   starts.wanted = {"plain"};
   ASSERT_EQ(starts.start(), "plain");
@@ -197,7 +197,7 @@ TEST(ProofCacheTest, WhatIsOnFileIsListed) {
   EXPECT_EQ(records[0].lines[0].trial.rows[0].ns, 10'000);
 }
 
-TEST(ComputesAsTest, ComparesWhatIsChosen) {
+TEST(ComputesAsTest, ChosenKernelsAreCompared) {
   const std::vector<std::string> has = {"a,b", "c"};
   EXPECT_TRUE(computes_as(has, {}));
   EXPECT_TRUE(computes_as(has, std::vector<std::string>{"a", "c"}));

@@ -1,6 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Which kernels are believed: what disagrees with the plain one, cannot run, or was never tried
-// gives no token.
+// A kernel that disagrees with the plain one, cannot run or was never tried computes no token.
 #include "worker/kernel_choice/proof.h"
 
 #include <gmock/gmock.h>
@@ -50,7 +49,7 @@ struct Proven {
     return lockstep::prove(program, fake.backend, WeightSource(RandomWeights(7)), pool,
                            {.budget_ms = budget_ms, .now_ns = fake_now}, &proof);
   }
-  // By linear.
+  // The chosen kernels' names, by linear.
   std::vector<std::string> chosen() const {
     std::vector<std::string> names;
     const auto kernels = chosen_kernels(program, fake.backend, proof);
@@ -66,7 +65,7 @@ struct Proven {
   Proof proof;
 };
 
-TEST(ProofTest, WhatAgreesWithThePlainKernelServes) {
+TEST(ProofTest, AKernelThatAgreesWithThePlainOneIsUsed) {
   Proven proven({fake_entry("right", fake_right)});
   ASSERT_EQ(message_of(proven.prove()), "");
   EXPECT_THAT(proven.chosen(), ElementsAre("right"));
@@ -80,7 +79,7 @@ TEST(ProofTest, WhatAgreesWithThePlainKernelServes) {
   EXPECT_EQ(trial.rows[1].ns, 10'000);
 }
 
-TEST(ProofTest, OneProductThatIsMissingInOneColumnIsFound) {
+TEST(ProofTest, OneMissingProductInOneColumnIsFound) {
   Proven proven({fake_entry("wrong", fake_wrong_column), fake_entry("right", fake_right)});
   ASSERT_EQ(message_of(proven.prove()), "");
   EXPECT_THAT(proven.chosen(), ElementsAre("right"));
@@ -107,7 +106,7 @@ program::Program gated_program(const Backend& backend, int64_t cols) {
   return b.program;
 }
 
-TEST(ProofTest, OfAGatedLinearTheProductOfBothSumsIsProven) {
+TEST(ProofTest, AGatedLinearIsProvenByTheProductOfBothSums) {
   FakeBackend fake({fake_gated_entry("wrong", fake_gated<fake_wrong_column>),
                     fake_gated_entry("right", fake_gated<fake_right>),
                     fake_gated_entry("plain_gated", fake_gated<fake_plain>)});
@@ -127,17 +126,17 @@ TEST(ProofTest, OfAGatedLinearTheProductOfBothSumsIsProven) {
   EXPECT_GT(right.rows[0].error, 0);
   EXPECT_LT(right.rows[0].error, 0.5);
   EXPECT_EQ(right.rows.back().rows, 600);
-  EXPECT_EQ(proof.trials[2].rows[0].error, 0) << "the same order of sums";
+  EXPECT_EQ(proof.trials[2].rows[0].error, 0) << "sums have the same order";
 }
 
-TEST(ProofTest, WhatIsNotWrittenIsNotWhatAnotherKernelLeft) {
+TEST(ProofTest, UnwrittenOutputsAreFoundDespiteEarlierResults) {
   Proven proven({fake_entry("unwritten", fake_unwritten)});
   ASSERT_EQ(message_of(proven.prove()), "");
   EXPECT_THAT(proven.chosen(), ElementsAre("plain"));
   EXPECT_THAT(proven.lines(), ElementsAre(HasSubstr("column 19 is ")));
 }
 
-TEST(ProofTest, WhatCannotRunIsNotUsed) {
+TEST(ProofTest, AKernelThatCannotRunIsNotUsed) {
   Proven proven({fake_entry("refusing", fake_refusing)});
   ASSERT_EQ(message_of(proven.prove()), "");
   EXPECT_THAT(proven.chosen(), ElementsAre("plain"));
@@ -146,7 +145,7 @@ TEST(ProofTest, WhatCannotRunIsNotUsed) {
                           "cannot run on 100 rows: no kernel image is available"));
 }
 
-TEST(ProofTest, ExactMeansTheSameBitsBesideAnyRows) {
+TEST(ProofTest, ExactKernelsGiveARowTheSameBitsAmongAnyRows) {
   Proven exact({fake_entry("by_rows", fake_by_rows)});
   ASSERT_EQ(message_of(exact.prove()), "");
   EXPECT_THAT(exact.chosen(), ElementsAre("plain"));
@@ -157,7 +156,7 @@ TEST(ProofTest, ExactMeansTheSameBitsBesideAnyRows) {
   EXPECT_THAT(fast.chosen(), ElementsAre("by_rows"));
 }
 
-TEST(ProofTest, TimeDecidesInTheFastClassAlone) {
+TEST(ProofTest, OnlyTheFastClassChoosesByTime) {
   const std::vector<KernelEntry> kernels = {fake_entry("slow", fake_slow),
                                             fake_entry("right", fake_right)};
   Proven exact(kernels), fast(kernels, "cuda.fast.v1@fake");
@@ -167,7 +166,7 @@ TEST(ProofTest, TimeDecidesInTheFastClassAlone) {
   EXPECT_THAT(fast.chosen(), ElementsAre("right"));
 }
 
-TEST(ProofTest, KernelsWithBitsOfTheirOwnAreTriedInTheFastClassAlone) {
+TEST(ProofTest, KernelsWithTheirOwnBitsAreTriedOnlyInTheFastClass) {
   std::vector<KernelEntry> kernels = {fake_entry("library", fake_right)};
   kernels[0].own_bits = true;
   Proven exact(kernels), fast(kernels, "cuda.fast.v1@fake");
@@ -177,7 +176,7 @@ TEST(ProofTest, KernelsWithBitsOfTheirOwnAreTriedInTheFastClassAlone) {
   EXPECT_THAT(fast.chosen(), ElementsAre("library"));
 }
 
-TEST(ProofTest, ManyRowsAreTriedOnAPartOfTheColumns) {
+TEST(ProofTest, ManyRowsAreTriedOnSomeOfTheColumns) {
   Proven proven({fake_entry("right", fake_right)}, "fake.v1", {513}, 514);
   ASSERT_EQ(message_of(proven.prove()), "");
   const TriedRows& wide = proven.proof.trials[0].rows.back();
@@ -186,7 +185,7 @@ TEST(ProofTest, ManyRowsAreTriedOnAPartOfTheColumns) {
   EXPECT_THAT(proven.chosen(), ElementsAre("right"));
 }
 
-TEST(ProofTest, WithoutTimeNothingUntriedServes) {
+TEST(ProofTest, NoUntriedKernelIsUsedWithoutTime) {
   Proven proven({fake_entry("right", fake_right)});
   ASSERT_EQ(message_of(proven.prove(0)), "");
   EXPECT_THAT(proven.chosen(), ElementsAre("plain"));
@@ -194,8 +193,8 @@ TEST(ProofTest, WithoutTimeNothingUntriedServes) {
                                                     "s")));
 }
 
-// The smallest comes first; what is left is computed by what was proven there.
-TEST(ProofTest, WhenTheTimeIsOverAKernelProvenElsewhereServes) {
+// The smallest shape is proven first; its proven kernel computes the rest.
+TEST(ProofTest, AKernelProvenForAnotherShapeIsUsedAfterTheTimeout) {
   Proven proven({fake_entry("right", fake_right)}, "fake.v1", {20, 90, 33});
   ASSERT_EQ(message_of(proven.prove(1)), "");
   EXPECT_EQ(proven.proof.find(proven.proof.trials[0].shape, "right")->verdict, Verdict::kProven);
@@ -203,14 +202,14 @@ TEST(ProofTest, WhenTheTimeIsOverAKernelProvenElsewhereServes) {
   EXPECT_THAT(proven.chosen(), ElementsAre("right", "right", "right"));
   ASSERT_EQ(proven.lines().size(), 1u);
   EXPECT_THAT(proven.lines()[0], HasSubstr("linear bf16 [90, 40]"));
-  ASSERT_EQ(message_of(proven.prove()), "");  // The next start goes on.
+  ASSERT_EQ(message_of(proven.prove()), "");  // The next start continues.
   EXPECT_TRUE(proven.proof.complete());
   Proven wrong({fake_entry("wrong", fake_wrong_column)}, "fake.v1", {20, 90, 33});
   ASSERT_EQ(message_of(wrong.prove(1)), "");
   EXPECT_THAT(wrong.chosen(), ElementsAre("plain", "plain", "plain"));
 }
 
-TEST(ProofTest, AGroupsChoiceIsKeptAndNoOther) {
+TEST(ProofTest, AGroupsChoiceIsUsedAndOthersAreRefused) {
   Proven proven({fake_entry("wrong", fake_wrong_column), fake_entry("right", fake_right)});
   ASSERT_EQ(message_of(proven.prove()), "");
   const auto wanted = [&](std::vector<std::string> names) {
@@ -226,8 +225,8 @@ TEST(ProofTest, AGroupsChoiceIsKeptAndNoOther) {
               ElementsAre("right,plain"));
 }
 
-// Sums of 14336 products of numbers of bfloat16, in the orders of both kernels.
-TEST(ErrorBoundTest, HoldsForBothOrdersAndFindsAMissingSlice) {
+// Sums 14336 products of bfloat16 numbers, in the orders of both kernels.
+TEST(ErrorBoundTest, TheBoundHoldsForBothOrdersAndFindsAMissingSlice) {
   constexpr int64_t kDepth = 14336, kSlice = 1024;
   const LinearShape shape{.weight = DType::kBF16, .x = DType::kBF16, .cols = 1, .depth = kDepth};
   double worst = 0, missing = 0;
@@ -239,7 +238,7 @@ TEST(ErrorBoundTest, HoldsForBothOrdersAndFindsAMissingSlice) {
       for (int64_t k = begin; k < begin + kSlice; ++k) {
         const float w = trial_x(-2, k), product = trial_x(row, k) * w;
         plain += product;
-        // As a tensor core does: it cuts off.
+        // A tensor core truncates.
         slice = std::nextafter(slice + product, 0.0f);
         squares += double{w} * w;
       }

@@ -20,10 +20,10 @@ void expect_all_same(const std::vector<Matrix>& found, const std::vector<Matrix>
   }
 }
 
-// Both compute with the same rounded keys, values and queries, so what is left is float32
-// arithmetic (`slack`, relative to 1 + |wanted|) and rounded weights. bfloat16: each is off by at
-// most 2^-8 of itself. int8: the weights of a block's 64 keys, times their values' scales, are off
-// by half a code each, of 32767 for the greatest one.
+// Both compute with the same rounded keys, values and queries. What remains is float32 arithmetic
+// (`slack`, relative to 1 + |wanted|) and rounded weights. bfloat16: each weight is off by at most
+// 2^-8 of itself. int8: the weights of a block's 64 keys, times their values' scales, are off by
+// half a code each, of 32767 for the largest one.
 double weight_error(DType dtype) {
   return dtype == DType::kBF16 ? 0x1p-8 : dtype == DType::kI8 ? 64 * 0.5 / 32767 : 0;
 }
@@ -41,7 +41,7 @@ void expect_within_rounding(const Matrix& found, const Matrix& wanted, const Mat
 
 class AttentionTest : public testing::TestWithParam<KernelEntry> {
  protected:
-  // Processors have other parts of keys than GPUs, whose kernels are slow here, too.
+  // CPUs split keys into other parts than GPUs, whose kernels are slow here.
   static std::vector<int64_t> lengths(std::initializer_list<int64_t> on_cpu,
                                       std::initializer_list<int64_t> on_gpu) {
     return has_cpu_bits(GetParam()) ? on_cpu : on_gpu;
@@ -64,14 +64,14 @@ class AttentionTest : public testing::TestWithParam<KernelEntry> {
   }
 };
 
-TEST_P(AttentionTest, AgreesWithTheReferenceForEveryHeadDim) {
+TEST_P(AttentionTest, AttentionAgreesWithTheReferenceForEveryHeadDim) {
   for (const int64_t dim : {1, 8, 15, 16, 17, 33, 64, 80, 96, 128, 256}) {
     expect_reference({.head_dim = dim, .lengths = {70, 3}}, {.chunk = 64, .threads = 2});
     expect_reference({.head_dim = dim, .lengths = {67}}, {.chunk = 1, .page_tokens = 32});
   }
 }
 
-TEST_P(AttentionTest, AgreesWithTheReferenceForEveryGroupOfHeads) {
+TEST_P(AttentionTest, AttentionAgreesWithTheReferenceForEveryGroupOfHeads) {
   for (const auto& [heads, kv_heads] :
        {std::pair(1, 1), std::pair(3, 3), std::pair(4, 2), std::pair(3, 1), std::pair(4, 1),
         std::pair(5, 1), std::pair(6, 1), std::pair(14, 2), std::pair(8, 1), std::pair(32, 4),
@@ -82,18 +82,18 @@ TEST_P(AttentionTest, AgreesWithTheReferenceForEveryGroupOfHeads) {
   }
 }
 
-TEST_P(AttentionTest, AgreesWithTheReferenceWhereOneKeyTakesAll) {
+TEST_P(AttentionTest, AttentionAgreesWithTheReferenceIfOneKeyTakesAllWeight) {
   expect_reference({.lengths = {130}}, {.chunk = 50}, 20);
 }
 
-TEST_P(AttentionTest, ASlidingWindowSeesItsLastPositionsOnly) {
+TEST_P(AttentionTest, ASlidingWindowSeesOnlyItsLastPositions) {
   for (const int64_t window : {1, 2, 63, 65, 127, 128, 129, 1000}) {
     expect_reference({.window = window, .lengths = {300}}, {.chunk = 1000});
     expect_reference({.window = window, .lengths = {300}}, {.chunk = 33, .page_tokens = 64});
   }
 }
 
-TEST_P(AttentionTest, AChunkSeesItsOwnPositionsOnly) {
+TEST_P(AttentionTest, AChunkSeesOnlyItsOwnPositions) {
   for (const int64_t chunk : {1, 9, 64, 1000}) {
     expect_reference({.head_dim = 16, .chunk = chunk, .lengths = {130}},
                      {.chunk = 33, .page_tokens = 64, .threads = 2});
@@ -101,8 +101,8 @@ TEST_P(AttentionTest, AChunkSeesItsOwnPositionsOnly) {
   expect_reference({.head_dim = 16, .window = 40, .chunk = 64, .lengths = {130}}, {.chunk = 1000});
 }
 
-// Of the last rows' keys there are two parts of a chunk, which threads share.
-TEST_P(AttentionTest, ChunksHaveTheSameBitsHoweverTheyAreCut) {
+// The last rows' keys are two parts of a chunk, which threads share.
+TEST_P(AttentionTest, ChunksHaveTheSameBitsForAnyStepsOfThePrompt) {
   Conversation conversation(
       {.heads = 2, .kv_heads = 1, .head_dim = 8, .chunk = 1100, .lengths = {1150, 77}});
   const auto wanted = conversation.run_all(GetParam(), {.chunk = 2000});
@@ -139,10 +139,10 @@ TEST_P(AttentionTest, ValuesInKeysAgreeWithTheReference) {
   expect_reference(shape, {.chunk = 30}, 3);
 }
 
-// Pages that hold keys a second time, as values, are what the layout of values in keys has to
-// equal, int8's scales included. There are two parts of the last keys, which threads share.
-// 20 columns are not for tensor cores, whose bits are others.
-TEST_P(AttentionTest, ValuesInKeysHaveTheBitsOfKeysThatAreStoredAsValuesToo) {
+// Pages that store keys again as values are the reference for values in keys, including int8's
+// scales. The last keys have two parts, which threads share. Tensor cores, which have other bits,
+// do not take 20 columns.
+TEST_P(AttentionTest, ValuesInKeysHaveTheBitsOfKeysStoredAgainAsValues) {
   Shape shape = {.heads = 2,
                  .kv_heads = 1,
                  .head_dim = 20,
@@ -169,7 +169,7 @@ TEST_P(AttentionTest, ValuesInKeysHaveTheBitsOfKeysThatAreStoredAsValuesToo) {
   }
 }
 
-TEST_P(AttentionTest, WhatOnlyReadsThePagesHasTheBitsOfWhatAppended) {
+TEST_P(AttentionTest, AStepThatOnlyReadsPagesHasTheBitsOfTheStepThatAppended) {
   Conversation conversation({.heads = 6, .kv_heads = 2, .window = 40, .lengths = {150, 7}});
   const auto wanted = conversation.run_all(GetParam(), {.chunk = 33, .threads = 2});
   const Schedule again = {.chunk = 33, .threads = 2, .read_again = true};
@@ -185,14 +185,14 @@ TEST_P(AttentionTest, CappedScoresAgreeWithTheReference) {
   }
 }
 
-TEST_P(AttentionTest, RowsOfAPrefixSeeOneAnother) {
+TEST_P(AttentionTest, RowsOfAPrefixSeeEachOther) {
   for (const int64_t prefix : {1, 2, 17, 64, 65, 130}) {
     expect_reference({.lengths = {150, 40}, .prefix_rows = prefix}, {.chunk = 9, .threads = 2});
     expect_reference({.window = 40, .lengths = {150}, .prefix_rows = prefix}, {.chunk = 1});
   }
 }
 
-TEST_P(AttentionTest, APrefixHasTheSameBitsWhateverFollowsInItsStep) {
+TEST_P(AttentionTest, APrefixHasTheSameBitsForAnyRowsAfterItInItsStep) {
   Conversation conversation(
       {.heads = 3, .kv_heads = 1, .head_dim = 16, .lengths = {580, 77}, .prefix_rows = 530});
   const auto wanted = conversation.run_all(GetParam(), {.chunk = 2000});
@@ -217,7 +217,7 @@ TEST_P(AttentionTest, SlopesAndSinksAgreeWithTheReference) {
   expect_reference({.cap = 5, .slopes = true, .sinks = true, .lengths = {130}}, {.chunk = 50}, 3);
 }
 
-TEST_P(AttentionTest, SlopesAndSinksHaveTheSameBitsHoweverTheyAreCut) {
+TEST_P(AttentionTest, SlopesAndSinksHaveTheSameBitsForAnyCuts) {
   Conversation conversation({.heads = 3,
                              .kv_heads = 1,
                              .head_dim = 16,
@@ -235,9 +235,9 @@ TEST_P(AttentionTest, SlopesAndSinksHaveTheSameBitsHoweverTheyAreCut) {
   expect_all_same(wanted, conversation.run_all(*portable, {.chunk = 64}), GetParam().name);
 }
 
-TEST_P(AttentionTest, HeadsFindTheirKvHeadByTheMapInAnyOrder) {
+TEST_P(AttentionTest, TheMapGivesHeadsTheirKvHeadInAnyOrder) {
   Conversation conversation({.heads = 5, .kv_heads = 3, .lengths = {80}});
-  conversation.set_kv_head_of({2, 0, 2, 2, 0});  // KV head 1 has no query head here.
+  conversation.set_kv_head_of({2, 0, 2, 2, 0});  // KV head 1 has no query head.
   expect_reference(conversation, {.chunk = 30, .threads = 2}, "map");
 }
 
@@ -258,9 +258,9 @@ TEST_P(AttentionTest, BitsDependNeitherOnChunksNorPagesNorThreads) {
   }
 }
 
-// There are several parts of the keys, which threads share where there are few rows: on processors
-// beyond 1024, on GPUs beyond 256, where 900 rows are more than a few.
-TEST_P(AttentionTest, LongSequencesAgreeWithTheReferenceAndHaveTheSameBitsHoweverTheyAreCut) {
+// There are several parts of the keys, which threads share if there are few rows: on CPUs above
+// 1024 keys, on GPUs above 256, where 900 rows are more than a few.
+TEST_P(AttentionTest, LongSequencesAgreeWithTheReferenceAndHaveTheSameBitsForAnyCuts) {
   Conversation conversation(
       {.heads = 3, .kv_heads = 1, .head_dim = 16, .lengths = lengths({2200, 1025}, {900, 260})});
   const auto wanted = conversation.run_all(GetParam(), {.chunk = 3000});
@@ -271,7 +271,7 @@ TEST_P(AttentionTest, LongSequencesAgreeWithTheReferenceAndHaveTheSameBitsHoweve
   expect_reference(conversation, {.chunk = 3000}, "long");
 }
 
-TEST_P(AttentionTest, BitsDoNotDependOnHowLongTheLongestSequenceMayBe) {
+TEST_P(AttentionTest, BitsDoNotDependOnTheLengthLimitOfSequences) {
   Conversation conversation({.heads = 2, .kv_heads = 1, .lengths = {270, 5}});
   const auto wanted = conversation.run_all(GetParam(), {.chunk = 200});
   for (const int64_t longest : {512, 2048}) {
@@ -289,7 +289,7 @@ TEST_P(AttentionTest, BitsDoNotDependOnTheOtherSequencesOfTheBatch) {
 }
 
 TEST_P(AttentionTest, EveryIsaGivesTheSameBits) {
-  if (!has_cpu_bits(GetParam())) GTEST_SKIP() << "no CPU kernel: its bits are its device's own";
+  if (!has_cpu_bits(GetParam())) GTEST_SKIP() << "not a CPU kernel: its bits are its device's own";
   const KernelEntry* portable =
       find_kernel(cpu_kernels(), Op::kAttention, GetParam().weight, DType::kF32, Isa::kPortable);
   for (const int64_t dim : {8, 64, 80}) {
@@ -304,7 +304,7 @@ TEST_P(AttentionTest, EveryIsaGivesTheSameBits) {
 TEST_P(AttentionTest, ALaterPositionsNanDoesNotReachEarlierOnes) {
   Conversation conversation({.lengths = {100}});
   const auto clean = conversation.run_all(GetParam(), {});
-  for (const int64_t position : {71, 70}) {  // The second of a pair, then both.
+  for (const int64_t position : {71, 70}) {  // The second position of a pair, then both.
     for (int64_t c = 0; c < 64; ++c) {
       conversation.v(0).view().row<float>(position)[c] = std::nanf("");
     }
@@ -329,9 +329,9 @@ TEST_P(AttentionTest, ZeroVectorsAndHugeValuesAgreeWithTheReference) {
   expect_reference(conversation, {.chunk = 40}, "extremes", 2e-3);
 }
 
-// Their products overflow. A whole block of such keys, and a whole part of the keys: in rows that
-// see others too they count for nothing, as exp(-inf) says.
-TEST_P(AttentionTest, BlocksWhoseScoresAreAllMinusInfinityCountForNothing) {
+// Their products overflow: a whole block of such keys, and a whole part of the keys. In rows that
+// also see other keys they have no weight, as exp(-inf) is 0.
+TEST_P(AttentionTest, BlocksWithOnlyScoresOfMinusInfinityHaveNoWeight) {
   for (const int64_t hidden : {130, 1030}) {
     Conversation conversation(
         {.heads = 2, .kv_heads = 1, .head_dim = 16, .lengths = {hidden + 100}}, 1e-20f);
@@ -343,7 +343,7 @@ TEST_P(AttentionTest, BlocksWhoseScoresAreAllMinusInfinityCountForNothing) {
   }
 }
 
-TEST_P(AttentionTest, NoRowsAndNoHeadsAreNothingToDo) {
+TEST_P(AttentionTest, NoRowsOrNoHeadsWriteNothing) {
   StepView step;
   KernelArgs args;
   args.step = &step;
@@ -354,8 +354,9 @@ TEST_P(AttentionTest, NoRowsAndNoHeadsAreNothingToDo) {
   run(GetParam(), args);
 }
 
-// Codes of 8 bits are off by a uniform error of up to half a code: with normal data, whose largest
-// of 64 is 2.4 on average, 0.55 % of a key's or value's size, and keys and values add up.
+// Codes of 8 bits have a uniform error of up to half a code. For normal data, whose largest of 64
+// values averages 2.4, that is 0.55 % of a key's or value's size; the errors of keys and values add
+// up.
 TEST(AttentionTypesTest, Int8PagesAreWithinTwoPercentOfFloat32) {
   Conversation conversation({.heads = 4, .kv_heads = 1, .head_dim = 64, .lengths = {300}});
   const auto run_with = [&](DType dtype) {
@@ -374,7 +375,7 @@ TEST(AttentionTypesTest, Int8PagesAreWithinTwoPercentOfFloat32) {
   EXPECT_GT(std::sqrt(error / size), 0.001);
 }
 
-// Its twins need instructions of AVX-512, which not every machine has.
+// The twins need AVX-512 instructions, which not every machine has.
 GTEST_ALLOW_UNINSTANTIATED_PARAMETERIZED_TEST(AttentionTest);
 INSTANTIATE_TEST_SUITE_P(Cpu, AttentionTest, testing::ValuesIn(kernels_of(Op::kAttention)),
                          kernel_name);

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Edges of bfloat16: what a GPU's kernels give rounded has the bits of a cast of what they give
-// else, and linears over codes read such rows as if they had rounded them themselves.
+// bfloat16 edges: rounded outputs of a GPU's kernels have the bits of a cast of their float32
+// outputs, and linears over codes read such rows as if they had rounded them themselves.
 #include "operators/schema/schema.h"
 #include "tests/worker/kernels/cast_matrix.h"
 #include "tests/worker/kernels/weights_case.h"
@@ -8,7 +8,7 @@
 namespace lockstep {
 namespace {
 
-// A call of any operator that may round, but those that have tests of their own.
+// A call of any operator that may round, except those with their own tests.
 struct Call {
   std::vector<Matrix> in, out;
   KernelArgs args;
@@ -28,7 +28,7 @@ struct Call {
   }
 };
 
-TEST(RoundedOutputTest, HasTheBitsOfACast) {
+TEST(RoundedOutputTest, ARoundedOutputHasTheBitsOfACast) {
   int tested = 0;
   for (const KernelEntry& kernel : kernels_under_test()) {
     const OperatorSchema& schema = schema_of(kernel.op);
@@ -49,7 +49,7 @@ TEST(RoundedOutputTest, HasTheBitsOfACast) {
   EXPECT_GE(tested, 9);
 }
 
-TEST(RoundedOutputTest, OfAnEmbeddingHasTheBitsOfACast) {
+TEST(RoundedOutputTest, ARoundedEmbeddingHasTheBitsOfACast) {
   const int32_t tokens[] = {3, -1, 19, 40}, positions[] = {0, 1, 2, 3};
   const Matrix given = Matrix::random(1, 33, 9);
   for (const KernelEntry& kernel : kernels_of(Op::kEmbed)) {
@@ -74,7 +74,7 @@ TEST(RoundedOutputTest, OfAnEmbeddingHasTheBitsOfACast) {
   }
 }
 
-TEST(RoundedRowsTest, OfALinearOverCodesHaveTheBitsOfThoseThatItRoundsItself) {
+TEST(RoundedRowsTest, RoundedRowsGiveALinearOverCodesTheSameBits) {
   int tested = 0;
   for (const KernelEntry& kernel : kernels_of(Op::kLinear)) {
     if (!kernel.takes_bf16) continue;
@@ -88,7 +88,7 @@ TEST(RoundedRowsTest, OfALinearOverCodesHaveTheBitsOfThoseThatItRoundsItself) {
     }
     ++tested;
   }
-  EXPECT_GE(tested, 8);  // Of each kind, on tensor cores and plain.
+  EXPECT_GE(tested, 8);  // Each kind, on tensor cores and plain.
 }
 
 }  // namespace

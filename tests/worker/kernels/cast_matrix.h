@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// What a cast to bfloat16 makes of a matrix.
+// The result of casting a matrix to bfloat16.
 #pragma once
 
 #include "tests/worker/kernels/kernel_case.h"

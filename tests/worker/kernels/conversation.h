@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Queries, keys and values of whole sequences, fed to an attention kernel step by step.
+// Queries, keys and values of whole sequences, which are fed to an attention kernel step by step.
 #pragma once
 
 #include "tests/worker/kernels/kernel_case.h"
@@ -11,26 +11,26 @@ struct Shape {
   int64_t kv_heads = 2;
   int64_t head_dim = 32;
   int64_t v_dim = 0;            // 0: head_dim.
-  bool values_in_keys = false;  // Their first v_dim columns.
+  bool values_in_keys = false;  // Values are the keys' first v_dim columns.
   int64_t window = 0;
   int64_t chunk = 0;
   float cap = 0;
-  bool slopes = false;                   // One per head, steep and flat ones.
-  bool sinks = false;                    // One per head, small and large ones.
-  std::vector<int64_t> lengths = {150};  // Of every sequence.
-  int64_t prefix_rows = 0;               // The same; a shorter one is all prefix.
+  bool slopes = false;                   // One per head: steep and flat ones.
+  bool sinks = false;                    // One per head: small and large ones.
+  std::vector<int64_t> lengths = {150};  // The length of every sequence.
+  int64_t prefix_rows = 0;               // The same for all; a shorter sequence is all prefix.
 };
 
 struct Schedule {
-  int64_t chunk = 1000;  // Rows of a sequence a step, but for those of its prefix.
+  int64_t chunk = 1000;  // The maximum rows of a sequence in a step, except its prefix.
   int64_t page_tokens = 16;
   int threads = 1;
   bool shuffle = true;
-  bool read_again = false;  // Each step is computed once more, from the pages alone.
-  int64_t longest = 0;      // See StepView: the least that a device is told.
+  bool read_again = false;  // Each step is computed again, from the pages alone.
+  int64_t longest = 0;      // StepView::longest is at least this.
 };
 
-// With values_in_keys, v() has copies of them.
+// With values_in_keys, v() has copies of the keys' columns.
 class Conversation {
  public:
   explicit Conversation(const Shape& shape, float key_size = 1);
@@ -38,17 +38,17 @@ class Conversation {
   Matrix& q(size_t sequence) { return q_[sequence]; }
   Matrix& k(size_t sequence) { return k_[sequence]; }
   Matrix& v(size_t sequence) { return v_[sequence]; }
-  // Turns every value into how much a rounded weight of it can matter: its magnitude, or with
-  // int8 the largest magnitude of its vector.
+  // Replaces every value by the effect of rounding its weight: its magnitude, or with int8 the
+  // largest magnitude of its vector.
   void take_magnitudes(DType dtype);
 
-  // Outputs of every sequence, [length, heads * v_dim]. With the reference where kernel.run is.
+  // The outputs of every sequence, [length, heads * v_dim]. Uses the reference if kernel.run is it.
   std::vector<Matrix> run_all(const KernelEntry& kernel, const Schedule& schedule);
 
  private:
-  // Pages in random order, full of NaN.
+  // Makes pages in random order, filled with NaN.
   void start(const KernelEntry& kernel, const Schedule& schedule);
-  // What a step of the shape wants, but its rows.
+  // The attributes of a step of this shape, without its rows.
   AttentionAttrs attrs() const;
   int64_t v_dim() const { return shape_.v_dim == 0 ? shape_.head_dim : shape_.v_dim; }
   void step(const KernelEntry& kernel, const Schedule& schedule, std::vector<int64_t>& done,

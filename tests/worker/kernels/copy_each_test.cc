@@ -14,7 +14,7 @@ const char* copy_each(std::span<const RowCopy> copies, void* queue);
 
 namespace {
 
-// `count` matrices of rows of `cols` units side by side in one, and the other way.
+// Copies `count` matrices with rows of `cols` units to places side by side in one matrix, and back.
 void expect_copied(int64_t unit, int64_t count, int64_t rows, int64_t cols, int64_t shift) {
   const int64_t row_bytes = cols * unit, stride = count * row_bytes + unit;
   std::vector<uint8_t> parts(static_cast<size_t>(count * rows * row_bytes + shift));
@@ -22,7 +22,7 @@ void expect_copied(int64_t unit, int64_t count, int64_t rows, int64_t cols, int6
   std::vector<uint8_t> whole(static_cast<size_t>(rows * stride + shift), 0), wanted = whole;
   std::vector<RowCopy> copies;
   for (int64_t i = 0; i < count; ++i) {
-    const int64_t own_rows = i == 1 ? 0 : rows;  // One has none.
+    const int64_t own_rows = i == 1 ? 0 : rows;  // One matrix is empty.
     RowCopy copy{.to = whole.data() + shift + i * row_bytes,
                  .to_stride = stride,
                  .from = parts.data() + shift + i * rows * row_bytes,
@@ -40,12 +40,12 @@ void expect_copied(int64_t unit, int64_t count, int64_t rows, int64_t cols, int6
   EXPECT_EQ(whole, wanted) << unit << " " << count << " " << rows << " " << cols << " " << shift;
 }
 
-TEST(CopyEachTest, CopiesWhatManyCopiesWould) {
+TEST(CopyEachTest, OneCallCopiesLikeManySingleCopies) {
   for (const int64_t unit : {1, 2, 4, 6, 8, 16}) {
     for (const int64_t shift : {0, 1}) {
       expect_copied(unit, 3, 5, 7, shift);
       expect_copied(unit, 1, 1, 300, shift);
-      expect_copied(unit, 40, 2, 3, shift);  // More than a launch takes.
+      expect_copied(unit, 40, 2, 3, shift);  // More than one launch takes.
     }
   }
   EXPECT_EQ(copy_each({}, nullptr), nullptr);

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Which algorithm multiplies what, with functions that behave as cuBLASLt's do: algorithm i is the
-// i-th that is proposed, and takes as many rows as a test says.
+// The algorithm chosen for each product, with functions that behave like cuBLASLt's. Algorithm i is
+// the i-th proposed, and takes at most the number of rows that a test sets.
 #include "worker/kernels/cuda/cublas_products.h"
 
 #include <gmock/gmock.h>
@@ -37,15 +37,15 @@ struct Call {
   bool operator==(const Call&) const = default;
 };
 
-// All that the functions below see and do.
+// The state that the functions below read and write.
 struct Library {
   std::vector<int64_t> most_rows = {1 << 20};  // By algorithm.
-  std::vector<int> proposed = {0};             // For any number of rows that ...
-  int64_t proposes_from = 0;                   // ... is at least this.
-  int status = 0;                              // Of multiplying.
-  int created = 0;                             // Status.
+  std::vector<int> proposed = {0};             // Algorithms proposed for a number of rows ...
+  int64_t proposes_from = 0;                   // ... of at least this.
+  int status = 0;                              // The status of multiplying.
+  int created = 0;                             // The status of creating a handle.
   int objects = 0;
-  uint64_t workspace = 0;  // That is asked for.
+  uint64_t workspace = 0;  // The bytes that are requested.
   std::vector<uint32_t> alignments;
   std::vector<Call> calls;
   std::vector<std::string> reports;
@@ -155,7 +155,7 @@ class CublasProductsTest : public ::testing::Test {
     if (!products_) products_.emplace(functions());
     return *products_;
   }
-  // Only addresses are looked at: nothing is multiplied.
+  // Only addresses are checked: nothing is multiplied.
   const char* run(int64_t rows, int64_t depth = 64, int64_t cols = 96, int64_t shift = 0,
                   int64_t out_shift = 0) {
     KernelArgs args;
@@ -174,7 +174,7 @@ class CublasProductsTest : public ::testing::Test {
 };
 
 TEST_F(CublasProductsTest, OneAlgorithmMultipliesAnyNumberOfRows) {
-  library_.most_rows = {8191, 1 << 20, 1 << 20};  // The first is refused for 8192 rows.
+  library_.most_rows = {8191, 1 << 20, 1 << 20};  // The first one refuses 8192 rows.
   library_.proposed = {0, 1, 2};
   for (const int64_t rows : {1, 2, 63, 64, 65, 512, 8192, 1}) EXPECT_EQ(run(rows), nullptr);
   ASSERT_EQ(library_.calls.size(), 8u);
@@ -191,7 +191,7 @@ TEST_F(CublasProductsTest, OneAlgorithmMultipliesAnyNumberOfRows) {
   EXPECT_EQ(library_.objects, 0);
 }
 
-TEST_F(CublasProductsTest, MoreRowsThanTheAlgorithmTakesGetAnotherOneWhichIsSaidOnce) {
+TEST_F(CublasProductsTest, MoreRowsThanTheAlgorithmTakesUseAnotherWithOneReport) {
   library_.most_rows = {8192, 1 << 20};
   library_.proposed = {0, 1};
   for (const int64_t rows : {8192, 8193, 10000, 16384, 64}) EXPECT_EQ(run(rows), nullptr);
@@ -203,35 +203,35 @@ TEST_F(CublasProductsTest, MoreRowsThanTheAlgorithmTakesGetAnotherOneWhichIsSaid
                                 HasSubstr("bits may depend"))));
 }
 
-TEST_F(CublasProductsTest, WhereNoAlgorithmTakesAllRowsEachBucketHasItsOwnWhichIsSaidOnce) {
+TEST_F(CublasProductsTest, EachBucketHasItsOwnAlgorithmIfNoneTakesAllRows) {
   library_.most_rows = {4, 100};
   library_.proposed = {0, 1};
   for (const int64_t rows : {1, 4, 5, 64, 64, 65, 128}) EXPECT_EQ(run(rows), nullptr);
   std::vector<int> algorithms;
   for (const Call& call : library_.calls) algorithms.push_back(call.algorithm);
   EXPECT_THAT(algorithms, ElementsAre(0, 0, 1, 1, 1));
-  EXPECT_EQ(library_.plain_calls, 2);  // 65 to 128 rows.
+  EXPECT_EQ(library_.plain_calls, 2);  // For 65 to 128 rows.
   EXPECT_THAT(library_.reports,
               ElementsAre(HasSubstr("no algorithm of cuBLASLt takes 1 to 8192 rows"),
                           AllOf(HasSubstr("65 to 128 rows"), HasSubstr("the plain kernel"))));
 }
 
-TEST_F(CublasProductsTest, AShapeWithoutAnAlgorithmIsPlainForAnyNumberOfRows) {
+TEST_F(CublasProductsTest, AShapeWithoutAnAlgorithmUsesThePlainKernelForAnyRows) {
   library_.proposed = {};
   for (const int64_t rows : {1, 64, 64}) EXPECT_EQ(run(rows), nullptr);
   EXPECT_EQ(library_.plain_calls, 3);
   EXPECT_THAT(library_.reports, ElementsAre(HasSubstr("cuBLASLt has no algorithm for it")));
 }
 
-TEST_F(CublasProductsTest, RowsThatAreNoMultipleOf16BytesArePlainByTheirShapeAlone) {
+TEST_F(CublasProductsTest, RowsThatAreNotAMultipleOf16BytesAlwaysUseThePlainKernel) {
   for (const int64_t rows : {1, 64}) EXPECT_EQ(run(rows, 65), nullptr);
   EXPECT_EQ(library_.plain_calls, 2);
   EXPECT_THAT(library_.reports,
               ElementsAre(AllOf(HasSubstr("[96, 65]"), HasSubstr("not a multiple of 16 bytes"))));
 }
 
-// A third of a layer's columns, say, among those of other ranks.
-TEST_F(CublasProductsTest, AnOutputThatIsAlignedToItsElementsOnlyHasAlgorithmsForThat) {
+// Example: a third of a layer's columns, between those of other ranks.
+TEST_F(CublasProductsTest, AnOutputAlignedOnlyToItsElementsUsesMatchingAlgorithms) {
   const std::vector<uint32_t> wanted = {kOperandAlign, kOperandAlign, 4, 4};
   for (const int64_t rows : {1, 64}) EXPECT_EQ(run(rows, 64, 97), nullptr);
   EXPECT_EQ(library_.alignments, wanted);
@@ -243,7 +243,7 @@ TEST_F(CublasProductsTest, AnOutputThatIsAlignedToItsElementsOnlyHasAlgorithmsFo
   EXPECT_THAT(library_.reports, IsEmpty());
 }
 
-TEST_F(CublasProductsTest, AnInputsAddressDecidesNothingButWhetherItIsAligned) {
+TEST_F(CublasProductsTest, AnInputsAddressMattersOnlyForItsAlignment) {
   EXPECT_EQ(run(64), nullptr);
   EXPECT_EQ(run(64, 64, 96, 16), nullptr);
   EXPECT_EQ(library_.calls.size(), 2u);
@@ -258,14 +258,14 @@ TEST_F(CublasProductsTest, ARefusedCallIsAnErrorAndNeverAnotherKernel) {
   EXPECT_EQ(library_.plain_calls, 0);
 }
 
-TEST_F(CublasProductsTest, WithoutAHandleEveryCallFails) {
+TEST_F(CublasProductsTest, EveryCallFailsWithoutAHandle) {
   library_.created = 1;
   EXPECT_STREQ(run(64), "not initialized");
   EXPECT_STREQ(run(1), "not initialized");
   EXPECT_EQ(library_.plain_calls, 0);
 }
 
-TEST_F(CublasProductsTest, WithoutDepthRowsOrColumnsTheLibraryIsNotAsked) {
+TEST_F(CublasProductsTest, TheLibraryIsNotCalledWithoutDepthRowsOrColumns) {
   EXPECT_EQ(run(3, 0), nullptr);
   EXPECT_EQ(library_.plain_calls, 1);
   EXPECT_EQ(run(0), nullptr);
@@ -274,7 +274,7 @@ TEST_F(CublasProductsTest, WithoutDepthRowsOrColumnsTheLibraryIsNotAsked) {
   EXPECT_THAT(library_.calls, IsEmpty());
 }
 
-TEST(CublasLibraryTest, AnotherLibraryOrNoneIsOneLine) {
+TEST(CublasLibraryTest, AWrongOrMissingLibraryIsOneLine) {
   CublasLt loaded;
   std::string problem;
   EXPECT_EQ(load_cublas_lt(open_library_file("libc.so.6", kCublasLibrary), &loaded, &problem),
@@ -284,7 +284,7 @@ TEST(CublasLibraryTest, AnotherLibraryOrNoneIsOneLine) {
   EXPECT_EQ(problem, "switched off by LOCKSTEP_CUBLASLT");
 }
 
-TEST(CublasLibraryTest, TheRealOneHasAllThatIsUsed) {
+TEST(CublasLibraryTest, TheRealLibraryHasAllFunctionsThatAreUsed) {
   const OpenedLibrary opened = open_library(kCublasLibrary);
   if (opened.handle == nullptr) GTEST_SKIP() << opened.problem;
   CublasLt loaded;

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// The kernels of .cu files: over the shim everywhere, on the GPU where there is one.
+// The kernels of .cu files: over the shim on every machine, and on the GPU if there is one.
 #include <gtest/gtest.h>
 
 #include "tests/worker/kernels/run_on_device.h"
@@ -25,7 +25,7 @@ bool is_in(std::span<const KernelEntry> table, const KernelEntry& kernel) {
   return false;
 }
 
-// Runs alternate between the two orders of threads: bits that depend on them differ then.
+// Runs alternate between the two orders of threads, so bits that depend on the order differ.
 void run_on_shim(const KernelEntry& kernel, const KernelArgs& args) {
   static const std::unique_ptr<Device> device = host_device();
   static int runs = 0;

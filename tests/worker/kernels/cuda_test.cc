@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// What is particular to devices: their tables, a step's way there and back, no GPU.
+// Tests of devices alone: their tables, a step's copies to the device and back, a missing GPU.
 #include <cstring>
 #include <set>
 #include <thread>
@@ -16,9 +16,9 @@ namespace {
 
 TEST(CudaTableTest, EveryOperatorOfTheCpusTableHasAKernelForTheSameTypes) {
   for (const KernelEntry& cpu : cpu_kernels()) {
-    // No GPU takes rows that were rounded before: programs for GPUs have none.
+    // No GPU takes rows that are already rounded: programs for GPUs have none.
     if (cpu.weight == DType::kI8 || cpu.op == Op::kRoundGroups) continue;
-    // float16 weights go with rows of their own type there.
+    // A GPU's float16 weights need rows of the same type.
     const bool half = cpu.op == Op::kLinear && cpu.weight == DType::kF16;
     const DType rows = half ? DType::kF16 : cpu.activation;
     EXPECT_NE(find_kernel(cuda_shim_kernels(), cpu.op, cpu.weight, rows, Isa::kPortable), nullptr)
@@ -26,8 +26,8 @@ TEST(CudaTableTest, EveryOperatorOfTheCpusTableHasAKernelForTheSameTypes) {
   }
 }
 
-// Whose sums are compared with linear's when they are proven.
-TEST(CudaTableTest, GatedLinearIsThereForEveryTypeButFloat32ThatLinearTakes) {
+// A proof compares gated_linear's sums with linear's, so both must exist.
+TEST(CudaTableTest, GatedLinearHasEveryTypeOfLinearExceptFloat32) {
   for (const KernelEntry& entry : cuda_shim_kernels()) {
     const bool gated = entry.op == Op::kGatedLinear;
     if (!gated && (entry.op != Op::kLinear || entry.weight == DType::kF32)) continue;
@@ -70,7 +70,7 @@ TEST(CudaTableTest, AttentionRefusesHeadsWiderThanItsThreadBlocks) {
   }
 }
 
-TEST(CudaDeviceTest, WithoutAGpuOneLineSaysWhy) {
+TEST(CudaDeviceTest, AMissingGpuIsExplainedInOneLine) {
   std::string problem;
   if (!cuda_devices(&problem).empty()) GTEST_SKIP() << "there is a GPU";
   EXPECT_FALSE(problem.empty());
@@ -78,7 +78,7 @@ TEST(CudaDeviceTest, WithoutAGpuOneLineSaysWhy) {
   EXPECT_EQ(open_cuda_device(0, &problem), nullptr);
 }
 
-TEST(CudaDeviceTest, CopiesGoThereAndBackInOrder) {
+TEST(CudaDeviceTest, CopiesToTheDeviceAndBackRunInOrder) {
   std::string problem;
   const std::unique_ptr<Device> gpu = open_cuda_device(0, &problem);
   const std::unique_ptr<Device> host = host_device();
@@ -97,7 +97,7 @@ TEST(CudaDeviceTest, CopiesGoThereAndBackInOrder) {
   }
 }
 
-TEST(CudaDeviceTest, MoreMemoryThanThereIsIsNullAndNoFault) {
+TEST(CudaDeviceTest, AllocatingTooMuchMemoryGivesNullAndNoFault) {
   std::string problem;
   const std::unique_ptr<Device> gpu = open_cuda_device(0, &problem);
   if (gpu == nullptr) GTEST_SKIP() << problem;
@@ -106,7 +106,7 @@ TEST(CudaDeviceTest, MoreMemoryThanThereIsIsNullAndNoFault) {
   EXPECT_GT(gpu->total_bytes(), gpu->free_bytes() - 1);
 }
 
-TEST(CudaDeviceTest, AMarkIsPassedOnceAllBeforeItHasEndedHoweverManyCameSince) {
+TEST(CudaDeviceTest, AMarkIsPassedWhenAllWorkBeforeItHasEndedDespiteLaterMarks) {
   std::string problem;
   const std::unique_ptr<Device> gpu = open_cuda_device(0, &problem);
   const std::unique_ptr<Device> host = host_device();
@@ -129,7 +129,7 @@ TEST(CudaDeviceTest, AMarkIsPassedOnceAllBeforeItHasEndedHoweverManyCameSince) {
   }
 }
 
-TEST(CudaDeviceTest, WhatWasCapturedIsDoneByEachReplayAndNotBefore) {
+TEST(CudaDeviceTest, CapturedWorkRunsInEachReplayAndNotBefore) {
   std::string problem;
   const std::unique_ptr<Device> gpu = open_cuda_device(0, &problem);
   EXPECT_NE(host_device()->begin_capture(), nullptr);
@@ -152,7 +152,7 @@ TEST(CudaDeviceTest, WhatWasCapturedIsDoneByEachReplayAndNotBefore) {
   }
 }
 
-TEST(CudaDeviceTest, ACaptureThatFailsIsNoFault) {
+TEST(CudaDeviceTest, AFailedCaptureIsNoFault) {
   std::string problem;
   const std::unique_ptr<Device> gpu = open_cuda_device(0, &problem);
   if (gpu == nullptr) GTEST_SKIP() << problem;
@@ -163,11 +163,11 @@ TEST(CudaDeviceTest, ACaptureThatFailsIsNoFault) {
   EXPECT_EQ(gpu->end_capture(&problem), nullptr);
   EXPECT_NE(problem, "");
   EXPECT_EQ(gpu->synchronize(), nullptr);
-  EXPECT_EQ(gpu->begin_capture(), nullptr) << "another one may follow";
+  EXPECT_EQ(gpu->begin_capture(), nullptr) << "another capture may follow";
   EXPECT_NE(gpu->end_capture(&problem), nullptr) << problem;
 }
 
-TEST(CudaDeviceTest, AskingWhetherItIsDoneIsNoFault) {
+TEST(CudaDeviceTest, PollingADeviceThatIsBusyIsNoFault) {
   std::string problem;
   const std::unique_ptr<Device> gpu = open_cuda_device(0, &problem);
   if (gpu == nullptr) GTEST_SKIP() << problem;
@@ -176,13 +176,13 @@ TEST(CudaDeviceTest, AskingWhetherItIsDoneIsNoFault) {
   const StagingMemory from(*gpu, kBytes);
   ASSERT_NE(from.data(), nullptr);
   gpu->copy_in(memory.data(), from.data(), kBytes);
-  EXPECT_FALSE(gpu->done());  // Milliseconds of copying.
+  EXPECT_FALSE(gpu->done());  // The copy takes milliseconds.
   while (!gpu->done()) {
   }
   EXPECT_EQ(gpu->synchronize(), nullptr);
 }
 
-TEST(CudaDeviceTest, OtherThreadsNeedNotSayWhichGpuTheyUseForMemory) {
+TEST(CudaDeviceTest, OtherThreadsMayUseMemoryWithoutSelectingTheGpu) {
   std::string problem;
   const std::unique_ptr<Device> gpu = open_cuda_device(0, &problem);
   if (gpu == nullptr) GTEST_SKIP() << problem;
@@ -238,7 +238,7 @@ TEST(DeviceStepTest, EverythingAStepPointsToIsOnTheDevice) {
   Step step;
   const StepView* there = on_device.take(step.view);
   ASSERT_NE(there, nullptr);
-  step.tokens = step.positions = {0, 0, 0};  // What is there is a copy.
+  step.tokens = step.positions = {0, 0, 0};  // The device has a copy.
   EXPECT_EQ(there->tokens[1], -1);
   EXPECT_EQ(there->positions[2], 20);
   EXPECT_EQ(there->sequence_of_row[2], 1);
@@ -256,16 +256,16 @@ TEST(DeviceStepTest, EverythingAStepPointsToIsOnTheDevice) {
   EXPECT_EQ(there->outputs[1].logits, nullptr);
 }
 
-TEST(DeviceStepTest, AnswersComeBackWhereTheHostWantsThem) {
+TEST(DeviceStepTest, AnswersAreCopiedToTheHostsAddresses) {
   const std::unique_ptr<Device> device = host_device();
   DeviceStep on_device(*device, kSizes);
   Step step;
-  for (int round = 1; round <= 2; ++round) {  // The second time the buffer is there already.
+  for (int round = 1; round <= 2; ++round) {  // The second round reuses the buffer.
     StepView* there = on_device.take(step.view);
     OutputRequest& first = there->outputs[0];
     first.top_found = 1;
     first.top[0] = {round, 2, 3, 4};
-    first.top[1] = {99, 9, 9, 9};  // Not found: must not come back.
+    first.top[1] = {99, 9, 9, 9};  // Not found: must not be copied back.
     first.noisy = {7, 0, 0, 0};
     first.logits[99] = 3.5f;
     there->outputs[1].raw_top_found = 1;
@@ -284,8 +284,8 @@ TEST(DeviceStepTest, AnswersComeBackWhereTheHostWantsThem) {
   }
 }
 
-// What a graph of launches keeps of a step.
-TEST(DeviceStepTest, WhereArraysAreDependsOnTheirLengthsAlone) {
+// A graph of launches keeps these addresses.
+TEST(DeviceStepTest, ArraysAddressesDependOnlyOnTheirLengths) {
   const std::unique_ptr<Device> device = host_device();
   DeviceStep on_device(*device, kSizes);
   Step step;
@@ -308,7 +308,7 @@ TEST(DeviceStepTest, WhereArraysAreDependsOnTheirLengthsAlone) {
   EXPECT_EQ(on_device.take(step.view)->longest, 1024);
 }
 
-TEST(DeviceStepTest, AStepWithoutRowsAndOutputsIsAStep) {
+TEST(DeviceStepTest, AStepWithoutRowsAndOutputsIsValid) {
   const std::unique_ptr<Device> device = host_device();
   DeviceStep on_device(*device, kSizes);
   StepView empty;
@@ -316,7 +316,7 @@ TEST(DeviceStepTest, AStepWithoutRowsAndOutputsIsAStep) {
   EXPECT_EQ(on_device.give(empty), nullptr);
 }
 
-TEST(CastTest, RoundsToFloat16WhereThatIsWanted) {
+TEST(CastTest, ACastRoundsToFloat16) {
   const float values[] = {1.0f, 1.0f + 0x1p-11f, 65520.0f, -0.0f, 3e-7f, std::nanf("")};
   for (const KernelEntry& kernel : kernels_of(Op::kCast)) {
     Matrix x(1, 6), y(1, 6, DType::kF16);

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Functions of single numbers where they are hard: near zero, at the ends of the range, NaN.
+// Functions of single numbers at hard inputs: near zero, at the ends of the range, NaN.
 #include <cmath>
 
 #include "base/numbers/math.h"
@@ -8,7 +8,7 @@
 namespace lockstep {
 namespace {
 
-TEST(ElementwiseTest, SiluHoldsAtTheEndsOfTheRange) {
+TEST(ElementwiseTest, SiluIsRightAtTheEndsOfTheRange) {
   const float inputs[] = {-1e30f, -200, -100, -88, -87, -1e-8f, 0, 1e-30f, 20, 88, 100, 1e30f};
   const double wanted[] = {0, 0, -3.7e-42, -5.3e-37, -1.4e-36, -5e-9, 0, 5e-31, 20, 88, 100, 1e30};
   for (const KernelEntry& kernel : kernels_of(Op::kMap)) {
@@ -25,7 +25,7 @@ TEST(ElementwiseTest, SiluHoldsAtTheEndsOfTheRange) {
   }
 }
 
-// Units in the last place of a float32 at `wanted`.
+// The error in units in the last place of a float32 at `wanted`.
 double ulps(float found, double wanted) {
   const auto nearest = static_cast<float>(std::abs(wanted));
   const double unit = static_cast<double>(std::nextafterf(nearest, HUGE_VALF)) - double{nearest};
@@ -61,7 +61,7 @@ TEST(ElementwiseTest, TanhIsWithinTwoUnitsOfTheLastPlace) {
   }
 }
 
-TEST(ElementwiseTest, FunctionsHoldAtTheEndsOfTheRangeAndKeepNan) {
+TEST(ElementwiseTest, FunctionsAreRightAtTheEndsOfTheRangeAndKeepNan) {
   for (const KernelEntry& kernel : kernels_of(Op::kMap)) {
     EXPECT_EQ(mapped(kernel, Function::kTanh, HUGE_VALF), 1.0f);
     EXPECT_EQ(mapped(kernel, Function::kTanh, -1e30f), -1.0f);
@@ -82,7 +82,7 @@ TEST(ElementwiseTest, FunctionsHoldAtTheEndsOfTheRangeAndKeepNan) {
   }
 }
 
-TEST(CastTest, RoundsToNearestEvenAndKeepsNan) {
+TEST(CastTest, ACastRoundsToNearestEvenAndKeepsNan) {
   const float values[] = {1.0f + 0x1p-8f, 1.0f + 0x3p-8f, std::nanf(""), HUGE_VALF, -0.0f, 3e38f};
   for (const KernelEntry& kernel : kernels_of(Op::kCast)) {
     Matrix x(1, 6), y(1, 6, DType::kBF16);

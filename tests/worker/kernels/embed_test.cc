@@ -41,7 +41,7 @@ TEST(EmbedTest, RanksSumToTheRowBitForBit) {
     step.tokens = tokens;
     step.embeddings = embeddings.view().row<float>(0);
     std::vector<Matrix> parts;
-    // The first rank has no rows at all.
+    // The first rank has no rows.
     for (const auto& [begin, end] : {std::pair(0, 0), std::pair(0, 64), std::pair(64, 100)}) {
       parts.emplace_back(7, 33);
       KernelArgs args;
@@ -74,7 +74,7 @@ TEST(EmbedTest, RanksSumToTheRowBitForBit) {
   }
 }
 
-TEST(EmbedTest, BesideTheModelsOwnWhatCameWithTheStepHasTheRowOfOneId) {
+TEST(EmbedTest, PositionsGivenAsEmbeddingsHaveThePerLayerRowOfOneId) {
   const int32_t tokens[] = {7, -1, 42}, seven[] = {7, 7, 42};
   for (const KernelEntry& kernel : kernels_of(Op::kEmbed)) {
     const Weights weight = Weights::random(43, 33, 1, kernel.weight);

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// A sum over ranks that takes the residual's sum and its norm with it, beside the three done one
-// after another.
+// A sum over ranks fused with the residual's addition and the norm, against the three run one after
+// another.
 #include <gtest/gtest.h>
 
 #include <algorithm>
@@ -25,12 +25,12 @@ const KernelEntry& add_norm_of(Kind kind) {
 struct NormCase {
   int64_t rows;
   int64_t cols;
-  DType dtype;      // Of the norm.
+  DType dtype;      // The norm's type.
   int64_t padding;  // Columns between rows.
-  bool in_place;    // The residual's sum over the sum, or apart.
+  bool in_place;    // The residual's sum overwrites the sum, or has its own memory.
 };
 
-// A rank's operands of add_norm, where in[1] is to be summed up first.
+// A rank's operands of add_norm, where in[1] is summed over ranks first.
 class NormOperands {
  public:
   NormOperands(Device& device, int rank, const NormCase& c) : device_(device), c_(c) {
@@ -56,7 +56,7 @@ class NormOperands {
     args.queue = device_.queue();
     return args;
   }
-  // What the operands hold, padding included.
+  // The contents of the operands, padding included.
   std::vector<uint32_t> bits() {
     std::vector<uint32_t> bits(static_cast<size_t>(4 * count()));
     int64_t at = 0;
@@ -97,7 +97,7 @@ void expect_norms(Ranks& ranks, Kind kind, const NormCase& c) {
   }
 }
 
-TEST_P(ExchangeNormTest, ASumsNormHasTheBitsOfTheSumAndThenTheNorm) {
+TEST_P(ExchangeNormTest, AFusedSumAndNormHasTheBitsOfASumThenANorm) {
   for (const int count : {1, 2, 3, 5}) {
     if (count > most()) break;
     Ranks ranks(GetParam(), count, 20s);
@@ -111,8 +111,8 @@ TEST_P(ExchangeNormTest, ASumsNormHasTheBitsOfTheSumAndThenTheNorm) {
   }
 }
 
-// A block has several rows; its threads are as many as may be, and a row is more than a slot holds.
-TEST_P(ExchangeNormTest, ASumsNormOfManyRowsAndOfWideRowsHasThoseBitsToo) {
+// A block has several rows and the maximum number of threads, and a row exceeds a slot.
+TEST_P(ExchangeNormTest, AFusedSumAndNormOfManyOrWideRowsHasThoseBitsToo) {
   for (const int count : {2, std::min(3, most())}) {
     Ranks ranks(GetParam(), count, 20s);
     expect_norms(ranks, GetParam(), {256, 103, DType::kBF16, 1, false});

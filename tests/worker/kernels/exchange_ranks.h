@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Devices that exchange, driven from one thread: over the shim everywhere, and two queues of a GPU
-// where there is one.
+// Devices that exchange values, driven from one thread: over the shim on every machine, and as two
+// queues of a GPU if there is one.
 #pragma once
 
 #include <gtest/gtest.h>
@@ -25,7 +25,7 @@ inline constexpr int64_t kFloat = sizeof(float);
 
 enum class Kind { kStream, kGpu };
 
-// Ranks, each on a device, that know each other's memory.
+// Ranks, each on its own device, that know each other's memory.
 class Ranks {
  public:
   Ranks(Kind kind, int ranks, std::chrono::nanoseconds patience, uint64_t first = kFirst)
@@ -59,7 +59,7 @@ class Ranks {
   void synchronize() {
     for (const auto& device : devices_) EXPECT_EQ(device->synchronize(), nullptr);
   }
-  // Of a rank's memory what is not slots.
+  // The part of a rank's memory before the slots.
   std::unique_ptr<PeerMemory> seen(int rank) {
     auto memory = std::make_unique<PeerMemory>();
     device(rank).copy_out(memory.get(), reinterpret_cast<std::byte*>(group(rank).memory[rank]),
@@ -67,7 +67,7 @@ class Ranks {
     EXPECT_EQ(device(rank).synchronize(), nullptr);
     return memory;
   }
-  // What rank 0 wrote last into rank 1's memory.
+  // The last flag that rank 0 wrote into rank 1's memory.
   uint64_t raised() { return seen(1)->flags[0][0]; }
   void set_next(int rank, uint64_t first) {
     const std::vector<uint64_t> numbers(kPeerChannels, first);
@@ -90,7 +90,7 @@ class Ranks {
   }
 
  private:
-  // The first launch of a kernel may wait for what its GPU does, which here includes peers.
+  // The first launch of a kernel may wait for the GPU's running work, which here includes peers.
   void load_kernels(int rank) {
     PeerGroup alone = groups_[static_cast<size_t>(rank)];
     alone.memory[0] = alone.memory[rank];
@@ -116,7 +116,7 @@ class Ranks {
   std::vector<StagingMemory> words_;
 };
 
-// Of very different sizes and signs, so that another order of additions gives other bits.
+// Sizes and signs differ widely, so that another order of additions gives other bits.
 inline std::vector<float> addends(int rank, int64_t count) {
   std::minstd_rand random(static_cast<uint32_t>(77 + 13 * rank + count));
   std::vector<float> values(static_cast<size_t>(count));
@@ -137,7 +137,7 @@ class ExchangeTest : public testing::TestWithParam<Kind> {
       GTEST_SKIP() << problem;
     }
   }
-  // As many as may run beside each other.
+  // The maximum number of ranks that may run at the same time.
   int most() const { return GetParam() == Kind::kGpu ? 2 : kMaxPeers; }
 };
 

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Exchanges between devices, driven from one thread: over the shim everywhere, and between two
-// queues of a GPU where there is one.
+// Exchanges between devices, driven from one thread: over the shim on every machine, and between
+// two queues of a GPU if there is one.
 #include <gtest/gtest.h>
 
 #include <algorithm>
@@ -59,8 +59,8 @@ TEST_P(ExchangeTest, SumsAreInRankOrderForAnySizes) {
   }
 }
 
-// Shared out among the ranks, and in more pieces than there are channels.
-TEST_P(ExchangeTest, SumsOfManyNumbersAreThoseOfFew) {
+// The first sum is split among the ranks, in more pieces than there are channels.
+TEST_P(ExchangeTest, LargeSumsAndALaterSmallOneAreRight) {
   for (const int count : {2, std::min(3, most())}) {
     Ranks ranks(GetParam(), count, 20s);
     expect_sums(ranks, 5, 28'000, 28'001);
@@ -69,7 +69,7 @@ TEST_P(ExchangeTest, SumsOfManyNumbersAreThoseOfFew) {
 }
 
 TEST_P(ExchangeTest, GathersPlaceTheColumnsOfAllRanks) {
-  if (GetParam() == Kind::kGpu) GTEST_SKIP() << "kernels that are not loaded yet";
+  if (GetParam() == Kind::kGpu) GTEST_SKIP() << "the GPU's gather kernels are not loaded yet";
   Ranks ranks(GetParam(), 4, 20s);
   struct Case {
     int64_t rows, element;
@@ -110,10 +110,10 @@ TEST_P(ExchangeTest, GathersPlaceTheColumnsOfAllRanks) {
   }
 }
 
-// A flag that was missed, or a slot that was written too early, gives another sum. Numbers wrap.
-TEST_P(ExchangeTest, ManyInARowAtAnyPaceGiveEachItsSum) {
+// A missed flag, or a slot that was written too early, gives another sum. Numbers wrap.
+TEST_P(ExchangeTest, ManySumsInARowAreRightAtAnyPace) {
   constexpr int kTogether = 50, kMost = 900;
-  // Over the shim each is some switches between threads, of which a busy machine makes few.
+  // Over the shim each call needs several thread switches, which are slow on a busy machine.
   const int calls = GetParam() == Kind::kGpu ? 50'000 : 1'000;
   const int count = std::min(3, most());
   Ranks ranks(GetParam(), count, 20s, ~uint64_t{0} - static_cast<uint64_t>(calls) / 2);
@@ -155,10 +155,10 @@ TEST_P(ExchangeTest, ManyInARowAtAnyPaceGiveEachItsSum) {
       }
     }
   }
-  EXPECT_LT(ranks.seen(0)->next[0], static_cast<uint64_t>(calls));  // It has wrapped.
+  EXPECT_LT(ranks.seen(0)->next[0], static_cast<uint64_t>(calls));  // The number has wrapped.
 }
 
-TEST_P(ExchangeTest, WhereARankIsMissingTheOthersLeaveAndRaiseNoFlagAnyMore) {
+TEST_P(ExchangeTest, RanksLeaveAMissingPeerAndRaiseNoFlagsAfterwards) {
   Ranks ranks(GetParam(), 2, 50ms);
   const DeviceMemory memory(ranks.device(0), 64);
   ranks.reduce(0, memory.data(), 1, 16, 16);
@@ -170,7 +170,7 @@ TEST_P(ExchangeTest, WhereARankIsMissingTheOthersLeaveAndRaiseNoFlagAnyMore) {
   EXPECT_EQ(ranks.raised(), kFirst);
 }
 
-TEST_P(ExchangeTest, AWordOfTheHostEndsAWait) {
+TEST_P(ExchangeTest, TheHostCanEndAWait) {
   Ranks ranks(GetParam(), 2, 1h);
   const DeviceMemory memory(ranks.device(0), 64);
   ranks.reduce(0, memory.data(), 1, 16, 16);
@@ -182,7 +182,7 @@ TEST_P(ExchangeTest, AWordOfTheHostEndsAWait) {
   EXPECT_EQ(*ranks.group(0).ended, kPeersAborted);
 }
 
-TEST_P(ExchangeTest, FlagsOfAnotherGroupAreNoFlags) {
+TEST_P(ExchangeTest, FlagsOfAnotherGroupAreIgnored) {
   for (const uint64_t other : {kFirst - 1, kFirst + 2, kFirst + 1'000'000, uint64_t{0}}) {
     Ranks ranks(GetParam(), 2, 20s);
     ranks.set_flags(0, other);

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// route, expert_linear, expert_scale and combine: agreement with the reference and with linear, and
-// bits over rows, threads and instruction sets.
+// route, expert_linear, expert_scale and combine agree with the reference and with linear, and have
+// the same bits for any rows, threads and instruction sets.
 #include <set>
 
 #include "base/threads/thread_pool.h"
@@ -16,7 +16,7 @@ Matrix ids_of(const std::vector<int32_t>& ids) {
   return matrix;
 }
 
-// `chosen` experts for each token, ascending, unevenly: low numbers often, some perhaps never.
+// `chosen` ascending experts for each token, unevenly: low numbers often, some perhaps never.
 std::vector<int32_t> random_ids(int64_t tokens, int64_t chosen, int64_t experts) {
   std::mt19937 generator(kTestSeed);
   std::geometric_distribution<int32_t> draw(0.2);
@@ -35,9 +35,9 @@ struct Sizes {
 constexpr Sizes kSizes[] = {{1, 1, 1, 33, 65},   {1, 3, 8, 40, 64},  {5, 2, 4, 33, 300},
                             {40, 2, 3, 70, 129}, {2, 4, 384, 7, 33}, {600, 1, 2, 33, 34},
                             {24, 2, 4, 17, 72}};
-constexpr Sizes kDeep = {3, 2, 4, 17, 1100};  // Where a GPU's slices of K end.
+constexpr Sizes kDeep = {3, 2, 4, 17, 1100};  // A GPU's slices of K end within it.
 
-// A mixture's linear: `routed` where x has a row for each route, as the one down has.
+// A mixture's linear. `routed`: x has a row for each route, as in the down projection.
 struct ExpertCase {
   Sizes sizes;
   std::vector<int32_t> ids;
@@ -57,7 +57,7 @@ struct ExpertCase {
     }
   }
 
-  // Each expert's matrix packed by itself, as a loader does it.
+  // Each expert's matrix is packed separately, as by a loader.
   std::vector<std::byte> packed(const KernelEntry& kernel) const {
     std::vector<std::byte> all;
     for (const Weights& weight : weights) {
@@ -97,12 +97,12 @@ class ExpertLinearTest : public testing::TestWithParam<KernelEntry> {
       const std::string name = entry.name;
       if ("expert_" + name == GetParam().name) return entry;
     }
-    ADD_FAILURE() << "no linear beside " << GetParam().name;
+    ADD_FAILURE() << "no linear next to " << GetParam().name;
     return linears[0];
   }
 };
 
-TEST_P(ExpertLinearTest, ARouteHasTheBitsOfALinearOfItsRowAloneByItsExpertsMatrix) {
+TEST_P(ExpertLinearTest, ARouteHasTheBitsOfALinearOfItsRowWithItsExpertsMatrix) {
   std::vector<Sizes> all(std::begin(kSizes), std::end(kSizes));
   all.push_back(kDeep);
   for (const Sizes& sizes : all) {
@@ -136,7 +136,7 @@ TEST_P(ExpertLinearTest, ARouteHasTheBitsOfALinearOfItsRowAloneByItsExpertsMatri
   }
 }
 
-// The tests of linear have the tolerances of codes.
+// The tests of linear have the tolerances for codes.
 TEST(ExpertLinearOfFloatsTest, AgreesWithTheReferenceWithAndWithoutABias) {
   for (const KernelEntry& kernel : kernels_of(Op::kExpertLinear)) {
     if (quantization(kernel.weight)) continue;
@@ -152,7 +152,7 @@ TEST(ExpertLinearOfFloatsTest, AgreesWithTheReferenceWithAndWithoutABias) {
         const Matrix wanted(sizes.tokens * sizes.chosen, sizes.cols);
         reference::kernel(Op::kExpertLinear)(one.args(wanted.view(), rows, with_bias));
         const Matrix found = one.run_kernel(kernel, 2, with_bias);
-        // Tensor cores cut off what they add: LinearTest has the bound.
+        // Tensor cores truncate sums: LinearTest has the bound.
         const bool cuts = std::string_view(kernel.name).find("_mma_") != std::string_view::npos;
         expect_close(found.view(), wanted.view(), cuts ? 1e-3 : 3e-5, kernel.name);
       }
@@ -160,7 +160,7 @@ TEST(ExpertLinearOfFloatsTest, AgreesWithTheReferenceWithAndWithoutABias) {
   }
 }
 
-TEST_P(ExpertLinearTest, BitsDependNeitherOnThreadsNorOnTheOtherTokens) {
+TEST_P(ExpertLinearTest, BitsDependNeitherOnThreadsNorOnOtherTokens) {
   for (const Sizes& sizes : kSizes) {
     const ExpertCase one(GetParam(), sizes, false);
     const Matrix alone = one.run_kernel(GetParam()), together = one.run_kernel(GetParam(), 3);
@@ -181,14 +181,14 @@ TEST_P(ExpertLinearTest, BitsDependNeitherOnThreadsNorOnTheOtherTokens) {
   }
 }
 
-TEST_P(ExpertLinearTest, AnIdThatIsNoExpertsReadsNothing) {
+TEST_P(ExpertLinearTest, AnIdOutOfRangeReadsNothing) {
   for (const int32_t id : {-1, 4, 1 << 30}) {
     ExpertCase one(GetParam(), {5, 2, 4, 33, 64}, false);
     *one.routes.view().row<int32_t>(3) = id;
     std::vector<std::byte> packed = one.packed(GetParam());
     Matrix out(10, 33);
     KernelArgs args = one.args(out.view(), packed, false);
-    if (std::string(GetParam().name).find("_cuda") != std::string::npos) {  // Leaves rows out.
+    if (std::string(GetParam().name).find("_cuda") != std::string::npos) {  // Skips such rows.
       run(GetParam(), args);
       continue;
     }
@@ -200,7 +200,7 @@ TEST_P(ExpertLinearTest, AnIdThatIsNoExpertsReadsNothing) {
   }
 }
 
-TEST_P(ExpertLinearTest, CostsTheMatricesOfTheExpertsThatAreNamed) {
+TEST_P(ExpertLinearTest, TheCostCountsTheMatricesOfTheUsedExperts) {
   ExpertCase one(GetParam(), {4, 2, 8, 40, 64}, false);
   const std::set<int32_t> named(one.ids.begin(), one.ids.end());
   std::vector<std::byte> packed = one.packed(GetParam());
@@ -235,7 +235,7 @@ struct RouteCase {
   }
 };
 
-// Experts, and how they are chosen: as softmax, sigmoid and softmax of the chosen have it.
+// Numbers of experts and ways to choose: softmax, sigmoid, and softmax of the chosen ones.
 std::vector<std::pair<int64_t, RouteAttrs>> ways_to_choose() {
   const RouteAttrs plain = {.chosen = 2, .groups = 1, .chosen_groups = 1, .scale = 1};
   std::vector<std::pair<int64_t, RouteAttrs>> ways;
@@ -267,7 +267,7 @@ std::vector<std::pair<int64_t, RouteAttrs>> ways_to_choose() {
 
 class RouteTest : public testing::TestWithParam<KernelEntry> {};
 
-TEST_P(RouteTest, AgreesWithTheReferenceAndHasTheBitsOfEveryIsaAndAnyThreads) {
+TEST_P(RouteTest, ResultsAgreeWithTheReferenceOnEveryIsaAndAnyThreads) {
   for (const auto& [experts, attrs] : ways_to_choose()) {
     for (const bool with_bias : {false, true}) {
       if (with_bias && attrs.softmax_of_chosen) continue;
@@ -284,7 +284,7 @@ TEST_P(RouteTest, AgreesWithTheReferenceAndHasTheBitsOfEveryIsaAndAnyThreads) {
   }
 }
 
-TEST_P(RouteTest, EqualScoresGoToTheLowerNumberAndNanIsAChoiceToo) {
+TEST_P(RouteTest, EqualScoresChooseTheLowerNumberAndNanCanBeChosen) {
   const RouteAttrs attrs = {.chosen = 3, .groups = 1, .chosen_groups = 1, .scale = 1};
   RouteCase one(3, 8, attrs, false);
   for (int64_t e = 0; e < 8; ++e) {
@@ -303,17 +303,17 @@ TEST_P(RouteTest, EqualScoresGoToTheLowerNumberAndNanIsAChoiceToo) {
   }
 }
 
-// Twins have no such kernels.
+// The twins have no such kernels.
 GTEST_ALLOW_UNINSTANTIATED_PARAMETERIZED_TEST(RouteTest);
 INSTANTIATE_TEST_SUITE_P(Cpu, RouteTest, testing::ValuesIn(kernels_of(Op::kRoute)), kernel_name);
 
 class ExpertScaleTest : public testing::TestWithParam<KernelEntry> {};
 
-TEST_P(ExpertScaleTest, ARowHasItsExpertsNumberAndAnIdThatIsNoExpertsGivesZero) {
+TEST_P(ExpertScaleTest, ARowIsScaledByItsExpertAndAnIdOutOfRangeGivesZero) {
   for (const int64_t cols : {1, 33}) {
     const Matrix x = Matrix::random(40, cols, 1, DType::kF32, cols + 2);
     const Matrix scales = Matrix::random(1, 5, 2);
-    const Matrix ids = ids_of(random_ids(20, 2, 7));  // Some are 5 and 6.
+    const Matrix ids = ids_of(random_ids(20, 2, 7));  // The ids 5 and 6 are out of range.
     *ids.view().row<int32_t>(3) = -1;
     const Matrix wanted(40, cols), found(40, cols);
     KernelArgs args;
@@ -326,7 +326,7 @@ TEST_P(ExpertScaleTest, ARowHasItsExpertsNumberAndAnIdThatIsNoExpertsGivesZero) 
     args.out[0] = found.view();
     run(GetParam(), args, 3);
     expect_same_bits(found.view(), wanted.view(), GetParam().name);
-    args.in[0] = found.view();  // In place.
+    args.in[0] = found.view();  // The second call works in place.
     run(GetParam(), args, 2);
     args.out[0] = wanted.view();
     args.in[0] = wanted.view();
@@ -341,7 +341,7 @@ INSTANTIATE_TEST_SUITE_P(Cpu, ExpertScaleTest, testing::ValuesIn(kernels_of(Op::
 
 class CombineTest : public testing::TestWithParam<KernelEntry> {};
 
-TEST_P(CombineTest, AgreesWithTheReferenceAndHasTheBitsOfEveryIsaAndAnyThreads) {
+TEST_P(CombineTest, ResultsAgreeWithTheReferenceOnEveryIsaAndAnyThreads) {
   for (const int64_t tokens : {1, 3, 70}) {
     for (const int64_t each : {1, 2, 8}) {
       for (const int64_t cols : {1, 16, 33, 700}) {

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// gated_linear has the bits of linear and gated of its even and its odd columns, however many rows
-// and columns there are and however it is cut.
+// gated_linear has the bits of linear followed by gated on its even and odd columns, for any number
+// of rows and columns and any blocks.
 #include <string>
 
 #include "tests/worker/kernels/cast_matrix.h"
@@ -22,7 +22,7 @@ std::vector<KernelEntry> shim_mma_kernels() {
   return found;
 }
 
-// linear by the same weights, of the same kind of kernel: "linear_mma_q8_cuda_shim".
+// The linear for the same weights, of the same kind of kernel: "linear_mma_q8_cuda_shim".
 KernelEntry linear_of(const KernelEntry& kernel) {
   for (const KernelEntry& other : kernels_of(Op::kLinear)) {
     if (std::string("gated_") + other.name == kernel.name) return other;
@@ -37,7 +37,7 @@ KernelEntry gated_of(const KernelEntry& kernel) {
   return {};
 }
 
-// `cols` pairs.
+// A gated_linear with `cols` pairs of columns.
 struct Case {
   Linear linear;
   Function function = Function::kSilu;
@@ -58,7 +58,7 @@ struct Case {
     run(kernel, args);
     return out;
   }
-  // The first rows only.
+  // Computes only the first rows.
   Matrix fused_rows(const KernelEntry& kernel, int64_t count) const {
     Matrix out(count, cols());
     std::vector<std::byte> packed = linear.weight.pack(kernel);
@@ -86,7 +86,7 @@ struct Case {
     run(gated_of(kernel), args);
     return out;
   }
-  // As a rank has it that has pairs [begin, end).
+  // The part of a rank that has pairs [begin, end).
   Case slice(const KernelEntry& kernel, int64_t begin, int64_t end) const {
     Case part(kernel, 0, 0, 0);
     part.function = function;
@@ -119,7 +119,7 @@ TensorView columns(const Matrix& whole, int64_t begin, int64_t end) {
 class GatedLinearTest : public testing::TestWithParam<KernelEntry> {};
 class GatedMmaTest : public testing::TestWithParam<KernelEntry> {};  // Over the shim.
 
-TEST_P(GatedLinearTest, HasTheBitsOfLinearAndGated) {
+TEST_P(GatedLinearTest, GatedLinearHasTheBitsOfLinearAndGated) {
   int number = 0;
   for (const int64_t cols : {1, 7, 8, 33}) {
     for (const int64_t depth : {40, 200}) {
@@ -134,7 +134,7 @@ TEST_P(GatedLinearTest, HasTheBitsOfLinearAndGated) {
   }
 }
 
-TEST_P(GatedLinearTest, ARowHasItsBitsAmongAnyNumberOfOthers) {
+TEST_P(GatedLinearTest, ARowHasTheSameBitsAmongAnyNumberOfOthers) {
   const Case whole(GetParam(), 130, 9, 72);
   const Matrix wanted = whole.apart(GetParam());
   for (int64_t rows = 1; rows <= 130; ++rows) {
@@ -144,14 +144,14 @@ TEST_P(GatedLinearTest, ARowHasItsBitsAmongAnyNumberOfOthers) {
 }
 
 TEST_P(GatedLinearTest, SlicesOfKAreAddedBeforeTheFunction) {
-  for (const int64_t depth : {1100, 9 * 1024 + 40}) {  // Of which the block has two rounds.
+  for (const int64_t depth : {1100, 9 * 1024 + 40}) {  // A block needs two rounds for the second.
     const Case one(GetParam(), 3, 5, depth);
     expect_same_bits(one.fused(GetParam()).view(), one.apart(GetParam()).view(),
                      std::to_string(depth));
   }
 }
 
-TEST_P(GatedLinearTest, ARanksColumnsHaveTheBitsThatTheyHaveAmongAll) {
+TEST_P(GatedLinearTest, ARanksColumnsHaveTheBitsOfTheWholesColumns) {
   const Case whole(GetParam(), 5, 70, 72);
   const Matrix wanted = whole.fused(GetParam());
   for (const auto& [begin, end] : {std::pair(0, 1), {1, 70}, {3, 20}, {31, 65}, {69, 70}}) {
@@ -161,7 +161,7 @@ TEST_P(GatedLinearTest, ARanksColumnsHaveTheBitsThatTheyHaveAmongAll) {
   }
 }
 
-TEST_P(GatedLinearTest, GivesTheBitsOfACastWhereItsOutputIsRounded) {
+TEST_P(GatedLinearTest, ARoundedOutputHasTheBitsOfACast) {
   for (const int64_t rows : {4, 80}) {
     const Case one(GetParam(), rows, 21, 64);
     expect_same_bits(one.fused(GetParam(), DType::kBF16).view(),
@@ -169,7 +169,7 @@ TEST_P(GatedLinearTest, GivesTheBitsOfACastWhereItsOutputIsRounded) {
   }
 }
 
-TEST_P(GatedMmaTest, EveryWayOfCuttingItIntoBlocksGivesTheSameBits) {
+TEST_P(GatedMmaTest, AllBlockShapesGiveTheSameBits) {
   for (const int64_t rows : {3, 70, 131}) {
     const Case one(GetParam(), rows, 75, 300);
     const Matrix wanted = one.apart(GetParam());
@@ -182,7 +182,7 @@ TEST_P(GatedMmaTest, EveryWayOfCuttingItIntoBlocksGivesTheSameBits) {
   }
 }
 
-TEST(GatedRowsTest, RowsBesideCodesMayBeRoundedBefore) {
+TEST(GatedRowsTest, RowsForCodesMayBeRoundedBeforehand) {
   for (const KernelEntry& kernel : kernels_of(Op::kGatedLinear)) {
     if (!kernel.takes_bf16) continue;
     Case one(kernel, 20, 13, 77);
@@ -192,7 +192,7 @@ TEST(GatedRowsTest, RowsBesideCodesMayBeRoundedBefore) {
   }
 }
 
-// Not over codes, beside which processors round rows to int8.
+// Codes are left out, because CPUs round rows for codes to int8.
 TEST(GatedReferenceTest, KernelsAgreeWithTheReference) {
   for (const KernelEntry& kernel : kernels_of(Op::kGatedLinear)) {
     if (quantization(kernel.weight)) continue;
@@ -205,7 +205,7 @@ TEST(GatedReferenceTest, KernelsAgreeWithTheReference) {
   }
 }
 
-TEST_P(GatedLinearTest, NoRowsAndNoColumnsAreNothingToDo) {
+TEST_P(GatedLinearTest, NoRowsOrNoColumnsWriteNothing) {
   Case(GetParam(), 0, 4, 32).fused(GetParam());
   Case(GetParam(), 3, 0, 32).fused(GetParam());
 }

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// head_linear, join_heads, head_dot and expand_heads: values by the reference, bits whatever the
-// rows, threads and instruction sets.
+// head_linear, join_heads, head_dot and expand_heads agree with the reference, and have the same
+// bits for any rows, threads and instruction sets.
 #include "tests/worker/kernels/kernel_case.h"
 
 namespace lockstep {
@@ -11,7 +11,7 @@ struct Shape {
   bool transposed = false;
 };
 
-// Around tiles of rows, lanes and pieces of columns, and a head of latent attention.
+// Shapes around tiles of rows, lanes and pieces of columns, and a head of latent attention.
 constexpr Shape kShapes[] = {
     {1, 1, 1, 1, 1},     {1, 3, 24, 24, 40},    {5, 3, 24, 24, 65},    {4, 2, 40, 33, 16},
     {9, 5, 17, 17, 130}, {3, 2, 576, 512, 128}, {2, 2, 128, 128, 512},
@@ -27,7 +27,7 @@ std::vector<Shape> shapes() {
   return both;
 }
 
-// head_linear's operands, or those of the others: x_dim and out_dim columns of each head.
+// The operands of head_linear, or of the others: x_dim and out_dim columns for each head.
 struct HeadCase {
   std::vector<Matrix> in;
   Matrix out;
@@ -78,7 +78,7 @@ TEST_P(HeadsTest, AgreesWithTheReference) {
 }
 
 TEST_P(HeadsTest, EveryIsaGivesTheSameBits) {
-  if (!has_cpu_bits(GetParam())) GTEST_SKIP() << "no CPU kernel: its bits are its device's own";
+  if (!has_cpu_bits(GetParam())) GTEST_SKIP() << "not a CPU kernel: its bits are its device's own";
   for (const Shape& shape : shapes()) {
     expect_same_bits(found(shape, 3, GetParam()).view(),
                      found(shape, 1, portable_of(GetParam())).view(), GetParam().name);
@@ -92,7 +92,7 @@ TEST_P(HeadsTest, ARowsBitsDoNotDependOnTheOtherRows) {
     for (int64_t row = 0; row < shape.rows; ++row) {
       HeadCase call(GetParam().op, shape);
       const auto one_row = [row](TensorView& view) {
-        if (view.rows <= 1) return;  // The matrices, or no operand.
+        if (view.rows <= 1) return;  // The matrices, or an absent operand.
         view.data = view.row<float>(row);
         view.rows = 1;
       };

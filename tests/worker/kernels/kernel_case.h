@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// What the tests of kernels share: random matrices that own their memory to the byte (so that
-// AddressSanitizer sees a lane too many), and tolerances.
+// Helpers for the tests of kernels: random matrices that own exactly their bytes, so that
+// AddressSanitizer finds a lane too many, and tolerances.
 #pragma once
 
 #include <gtest/gtest.h>
@@ -32,7 +32,7 @@ class Matrix {
       : bytes_(static_cast<size_t>(rows * (stride < 0 ? cols : stride) * dtype_bytes(dtype))),
         data_(new std::byte[bytes_]) {
     view_ = {data_.get(), rows, cols, stride < 0 ? cols : stride, dtype};
-    std::memset(data_.get(), 0xff, bytes_);  // NaN, in every type.
+    std::memset(data_.get(), 0xff, bytes_);  // NaN in every type.
   }
   static Matrix random(int64_t rows, int64_t cols, uint32_t seed, DType dtype = DType::kF32,
                        int64_t stride = -1) {
@@ -58,7 +58,7 @@ class Matrix {
   TensorView view_;
 };
 
-// The same bits in all columns of all rows (not in the gaps of a stride).
+// Expects the same bits in all columns of all rows, but not in the gaps of a stride.
 inline void expect_same_bits(const TensorView& found, const TensorView& wanted,
                              const std::string& what) {
   ASSERT_EQ(found.rows, wanted.rows);
@@ -82,12 +82,12 @@ inline void expect_close(const TensorView& found, const TensorView& wanted, doub
   }
 }
 
-// With a factor where the function has one.
+// Sets a factor if the function has one.
 inline MapAttrs map_attrs(Function function) {
   return {.function = function, .factor = has_factor(function) ? 0.7f : 0};
 }
 
-// Attributes of an operator that treats every row by itself.
+// The attributes of an operator that computes every row separately.
 inline OperatorAttrs row_attrs(Op op, int64_t head_dim, Function function, bool centred = false) {
   const AttrsKind kind = schema_of(op).attrs;
   if (kind == AttrsKind::kMap) return map_attrs(function);
@@ -95,21 +95,21 @@ inline OperatorAttrs row_attrs(Op op, int64_t head_dim, Function function, bool 
   return NormAttrs{.eps = 1e-5f, .head_dim = head_dim, .centred = centred};
 }
 
-// Those under test of one operator.
+// The kernels under test for one operator.
 inline std::vector<KernelEntry> kernels_of(Op op) {
   std::vector<KernelEntry> found = kernels_under_test();
   std::erase_if(found, [op](const KernelEntry& entry) { return entry.op != op; });
   return found;
 }
 
-// In the names and messages of tests.
+// The kernel's name in the names and messages of tests.
 inline void PrintTo(const KernelEntry& kernel, std::ostream* stream) { *stream << kernel.name; }
 
 inline std::string kernel_name(const testing::TestParamInfo<KernelEntry>& info) {
   return info.param.name;
 }
 
-// The kernel whose bits it promises: the portable one for the same types.
+// The kernel whose bits `kernel` promises: the portable one for the same types.
 inline const KernelEntry& portable_of(const KernelEntry& kernel) {
   if (!has_cpu_bits(kernel)) return kernel;
   return *find_kernel(cpu_kernels(), kernel.op, kernel.weight, kernel.activation, Isa::kPortable);

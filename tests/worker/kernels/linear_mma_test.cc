@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// The linear on tensor cores over the shim: one order of sums, however it is cut into blocks.
+// The linear on tensor cores over the shim: one order of sums for any blocks.
 #include "tests/worker/kernels/mma_ways.h"
 #include "tests/worker/kernels/weights_case.h"
 #include "worker/kernels/cuda/shim/table.h"
@@ -43,7 +43,7 @@ TensorView rows_of(const Matrix& whole, int64_t begin, int64_t rows) {
 
 class LinearMmaTest : public testing::TestWithParam<KernelEntry> {};
 
-TEST_P(LinearMmaTest, EveryWayOfCuttingItIntoBlocksGivesTheSameBits) {
+TEST_P(LinearMmaTest, AllBlockShapesGiveTheSameBits) {
   struct Shape {
     int64_t rows, cols, depth;
   };
@@ -72,7 +72,7 @@ TEST_P(LinearMmaTest, TilesAreTheSameInBothOrdersOfThreads) {
   }
 }
 
-TEST_P(LinearMmaTest, ARowHasItsBitsAloneAndAmongAnyNumberOfOthers) {
+TEST_P(LinearMmaTest, ARowHasTheSameBitsAloneAndAmongAnyNumberOfOthers) {
   const Linear linear(GetParam(), 130, 20, 72);
   const Matrix whole = linear.run_kernel(GetParam());
   for (int64_t rows = 1; rows <= 130; rows += rows < 70 ? 1 : 12) {
@@ -83,8 +83,8 @@ TEST_P(LinearMmaTest, ARowHasItsBitsAloneAndAmongAnyNumberOfOthers) {
   }
 }
 
-// Of rows at multiples of 16 bytes, and of others.
-TEST_P(LinearMmaTest, HowRowsLieChangesNoBit) {
+// Tries rows at multiples of 16 bytes, and others.
+TEST_P(LinearMmaTest, TheStrideOfRowsChangesNoBit) {
   const KernelEntry& kernel = GetParam();
   Linear linear(kernel, 5, 24, 128);
   const Matrix wanted = linear.run_kernel(kernel);
@@ -98,8 +98,8 @@ TEST_P(LinearMmaTest, HowRowsLieChangesNoBit) {
   }
 }
 
-// Slices of 1024 from zero; in each, 32 columns are two steps: of every eight the first four, then
-// the others. Within a step the shim adds columns in the order of the fragments.
+// Slices of 1024 start from zero. In each, 32 columns are two steps: the first four of every eight,
+// then the others. Within a step the shim adds columns in the order of the fragments.
 float canonical_sum(const Linear& linear, int64_t r, int64_t n) {
   const int64_t depth = linear.x.view().cols;
   float total = 0;
@@ -120,7 +120,7 @@ float canonical_sum(const Linear& linear, int64_t r, int64_t n) {
   return total;
 }
 
-TEST(LinearMmaOrderTest, SumsAreInSlicesAndStepsAsTheArchitectureSays) {
+TEST(LinearMmaOrderTest, SumsFollowTheDocumentedSlicesAndSteps) {
   for (const KernelEntry& kernel : mma_kernels()) {
     if (quantization(kernel.weight)) continue;
     for (const int64_t depth : {1, 31, 64, 100, 1023, 1024, 1025, 3000}) {
@@ -136,7 +136,7 @@ TEST(LinearMmaOrderTest, SumsAreInSlicesAndStepsAsTheArchitectureSays) {
   }
 }
 
-TEST(LinearMmaOrderTest, MoreSlicesThanWarpsAreAddedInOrderToo) {
+TEST(LinearMmaOrderTest, MoreSlicesThanWarpsAreAddedInOrder) {
   constexpr int64_t kDepth = 10 * 1024 + 70;  // 11 slices: two rounds of six warps.
   const KernelEntry kernel = mma_kernels()[0];
   const Linear linear(kernel, 2, 3, kDepth);
@@ -146,7 +146,7 @@ TEST(LinearMmaOrderTest, MoreSlicesThanWarpsAreAddedInOrderToo) {
   }
 }
 
-TEST(LinearMmaBlocksTest, FewRowsStreamAndManyTakeTilesWhereTheseAreEnough) {
+TEST(LinearMmaBlocksTest, FewRowsStreamAndManyRowsUseTilesIfThereAreEnough) {
   EXPECT_EQ(cuda_shim::mma_blocks(1, 4096), MmaBlocks::kStream8);
   EXPECT_EQ(cuda_shim::mma_blocks(9, 4096), MmaBlocks::kStream16);
   EXPECT_EQ(cuda_shim::mma_blocks(17, 4096), MmaBlocks::kStream32);
@@ -160,7 +160,7 @@ INSTANTIATE_TEST_SUITE_P(Shim, LinearMmaTest, testing::ValuesIn(mma_kernels()), 
 
 bool is_finite(uint16_t bits) { return (bits & 0x7f80) != 0x7f80; }
 
-// Nearest bfloat16 to a number that a long double holds; ties to even.
+// The nearest bfloat16 to a number that a long double represents exactly; ties to even.
 uint16_t nearest_bf16(long double x) {
   if (x == 0) return std::signbit(x) ? 0x8000 : 0;
   int exponent = 0;
@@ -169,7 +169,8 @@ uint16_t nearest_bf16(long double x) {
   return float_to_bf16(static_cast<float>(std::ldexp(std::nearbyint(std::ldexp(x, -unit)), unit)));
 }
 
-// What lane 0's words hold for (row 0, columns 0 and 1) of step 0, from two codes and their scale.
+// The value that lane 0's words hold for (row 0, columns 0 and 1) of step 0, from two codes and
+// their scale.
 template <DType kWeight>
 uint32_t unpacked(int first, int second, uint16_t scale, uint16_t minimum = 0) {
   cuda_shim::WeightWords<kWeight> words{};
@@ -183,7 +184,7 @@ uint32_t unpacked(int first, int second, uint16_t scale, uint16_t minimum = 0) {
   return a[0];
 }
 
-TEST(WeightWordsTest, EveryCodeOfFourBitsTimesEveryScaleIsRoundedAsTheProductIs) {
+TEST(WeightWordsTest, Every4BitCodeTimesEveryScaleIsRoundedOnce) {
   for (uint32_t bits = 0; bits < 0x10000; ++bits) {
     const auto scale = static_cast<uint16_t>(bits);
     if (!is_finite(scale)) continue;
@@ -197,7 +198,7 @@ TEST(WeightWordsTest, EveryCodeOfFourBitsTimesEveryScaleIsRoundedAsTheProductIs)
   }
 }
 
-TEST(WeightWordsTest, EveryCodeOfEightBitsTimesScalesIsRoundedAsTheProductIs) {
+TEST(WeightWordsTest, Every8BitCodeTimesScalesIsRoundedOnce) {
   for (uint32_t bits = 0; bits < 0x10000; bits += 13) {
     const auto scale = static_cast<uint16_t>(bits);
     if (!is_finite(scale)) continue;
@@ -211,10 +212,10 @@ TEST(WeightWordsTest, EveryCodeOfEightBitsTimesScalesIsRoundedAsTheProductIs) {
   }
 }
 
-TEST(WeightWordsTest, WithAMinimumTheSumIsRoundedOnce) {
-  int twice = 0;  // Cases in which rounding to float32 first gives another number.
+TEST(WeightWordsTest, ACodeTimesItsScalePlusAMinimumIsRoundedOnce) {
+  int twice = 0;  // Cases in which rounding to float32 first differs.
   for (uint32_t i = 0; i < 200000; ++i) {
-    // Scales in [1, 2), minima from 2^-40 to 2^8 of either sign.
+    // Scales are in [1, 2), minima from 2^-40 to 2^8 of either sign.
     const auto scale = static_cast<uint16_t>(0x3f80 + i % 128);
     const auto minimum = static_cast<uint16_t>(0x2b80 + i * 2654435761u % 0x1800 + i % 2 * 0x8000);
     const int code = static_cast<int>(i / 7 % 15);

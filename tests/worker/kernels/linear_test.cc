@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// What holds for a linear of any weight type; quantized_test.cc has what only small integers do.
+// Properties of linears for every weight type; quantized_test.cc has those of small integers alone.
 #include <bit>
 #include <limits>
 
@@ -8,11 +8,11 @@
 namespace lockstep {
 namespace {
 
-// A GPU's linears over codes: their rows and what the codes mean are rounded to bfloat16.
+// A GPU's linears over codes: they round rows and decoded weights to bfloat16.
 bool decodes(const KernelEntry& kernel) {
   return quantization(kernel.weight) && !has_cpu_bits(kernel);
 }
-// Of float32 rows beside codes, to int8.
+// These kernels round float32 rows for codes to int8.
 bool rounds_rows(const KernelEntry& kernel) {
   return quantization(kernel.weight) && has_cpu_bits(kernel);
 }
@@ -21,9 +21,9 @@ bool uses_tensor_cores(const KernelEntry& kernel) {
   return std::string_view(kernel.name).find("_mma_") != std::string_view::npos;
 }
 
-// How often a sum is rounded on the way of an output, and a weight where it is made of a code. A
-// tensor core may cut off each of the 17 numbers of a step at 2^-23 of the largest; steps fill
-// units of 64 columns.
+// The number of roundings in an output's sum, and of a weight if it is decoded. A tensor core may
+// truncate each of the 17 numbers of a step at 2^-23 of the largest; steps fill units of 64
+// columns.
 int64_t roundings(const KernelEntry& kernel, int64_t depth) {
   if (uses_tensor_cores(kernel)) return (depth + 63) / 64 * 4 * 17 * 2 + depth / 1024 + 3;
   const auto kind = quantization(kernel.weight);
@@ -31,8 +31,8 @@ int64_t roundings(const KernelEntry& kernel, int64_t depth) {
   return 3 * group_count(*kind, depth) + 2;
 }
 
-// Every rounding errs by at most 2^-24 of a sum that is at most that of the magnitudes. A rounded
-// row's elements are larger than x by less than a step.
+// Every rounding errs by at most 2^-24 of a sum, whose magnitude is at most the sum of the
+// magnitudes. An element of a rounded row exceeds x by less than a step.
 double tolerance(const KernelEntry& kernel, const Linear& linear, int64_t r, int64_t n) {
   const int64_t depth = linear.x.view().cols;
   const auto kind = quantization(kernel.weight);
@@ -54,7 +54,7 @@ double tolerance(const KernelEntry& kernel, const Linear& linear, int64_t r, int
   return static_cast<double>(roundings(kernel, depth)) * 0x1.1p-24 * size;
 }
 
-// As bfloat16, of which no more than the result is rounded.
+// A decoded weight as bfloat16; only the result is rounded.
 float weight_as_bf16(const TensorView& weight, int64_t n, int64_t k) {
   const auto kind = quantization(weight.dtype);
   const int64_t group = kind->group == 0 ? 0 : k / kind->group;
@@ -81,7 +81,7 @@ void expect_agrees(const KernelEntry& kernel, int64_t rows, int64_t cols, int64_
   const Linear linear(kernel, rows, cols, depth);
   const Matrix wanted(rows, cols), found = linear.run_kernel(kernel, threads);
   KernelArgs args = linear.args(wanted);
-  // The reference rounds rows beside codes to int8, but none beside numbers.
+  // The reference rounds rows for codes to int8, but no rows for floating-point weights.
   Matrix plain(cols, depth, DType::kBF16);
   Matrix rounded(rows, depth, DType::kBF16);
   if (decodes(kernel)) {
@@ -105,7 +105,7 @@ void expect_agrees(const KernelEntry& kernel, int64_t rows, int64_t cols, int64_
 
 class LinearTest : public testing::TestWithParam<KernelEntry> {};
 
-TEST_P(LinearTest, AgreesWithTheReferenceAroundTheBordersOfTilesPanelsAndGroups) {
+TEST_P(LinearTest, LinearAgreesWithTheReferenceAtTheEdgesOfTilesPanelsAndGroups) {
   const KernelEntry& kernel = GetParam();
   for (const int64_t rows : {1, 2, 3, 4, 5, 6, 7, 8, 9, 15, 16, 17, 31, 32, 33, 64, 65}) {
     expect_agrees(kernel, rows, 33, 65);
@@ -121,12 +121,12 @@ TEST_P(LinearTest, AgreesWithTheReferenceAroundTheBordersOfTilesPanelsAndGroups)
   }
 }
 
-TEST_P(LinearTest, AgreesWithTheReferenceOnARealRow) {
+TEST_P(LinearTest, LinearAgreesWithTheReferenceOnARowOfRealSize) {
   expect_agrees(GetParam(), 3, 96, 2048, 2);
   expect_agrees(GetParam(), 18, 33, 2048, 2);
 }
 
-// `rows` of `whole` from `begin` on, and nothing else.
+// Rows [begin, begin + rows) of `whole`.
 Linear some_rows(const KernelEntry& kernel, const Linear& whole, int64_t begin, int64_t rows) {
   const int64_t depth = whole.x.view().cols;
   Linear part(kernel, rows, whole.weight.view().rows, depth);
@@ -139,7 +139,7 @@ Linear some_rows(const KernelEntry& kernel, const Linear& whole, int64_t begin, 
 }
 
 TEST_P(LinearTest, ARowsBitsDoNotDependOnTheOtherRows) {
-  // The deeper one is cut into chunks where there are several tiles.
+  // The deeper one is cut into chunks if there are several tiles.
   for (const auto& [cols, depth] : {std::pair(70, 130), std::pair(33, 2600)}) {
     const Linear many(GetParam(), 100, cols, depth);
     const Matrix whole = many.run_kernel(GetParam());
@@ -168,10 +168,10 @@ TEST_P(LinearTest, BitsDoNotDependOnThreads) {
   }
 }
 
-TEST_P(LinearTest, SlicesOfColumnsAreColumnsOfTheWhole) {
+TEST_P(LinearTest, SlicesOfColumnsHaveTheBitsOfTheWhole) {
   const std::string name = GetParam().name;
   if (name.find("cublas") != std::string::npos) {
-    GTEST_SKIP() << "cuBLASLt's algorithm is a matter of the number of columns too";
+    GTEST_SKIP() << "cuBLASLt's algorithm also depends on the number of columns";
   }
   const Linear whole(GetParam(), 5, 100, 77);
   const Matrix wanted = whole.run_kernel(GetParam());
@@ -198,7 +198,7 @@ TEST_P(LinearTest, EveryIsaGivesTheSameBits) {
   }
 }
 
-TEST_P(LinearTest, EveryIsaTreatsDenormalsAlike) {
+TEST_P(LinearTest, EveryIsaTreatsDenormalsTheSame) {
   if (!has_cpu_bits(GetParam())) GTEST_SKIP() << "its bits are its device's own";
   Linear linear(GetParam(), 3, 33, 70);
   for (int64_t r = 0; r < 3; ++r) {
@@ -211,8 +211,8 @@ TEST_P(LinearTest, EveryIsaTreatsDenormalsAlike) {
   expect_same_bits(linear.run_kernel(GetParam(), 1, false).view(), wanted.view(), GetParam().name);
 }
 
-// Which NaN a sum gives where two of them meet is not promised.
-TEST_P(LinearTest, EveryIsaTreatsTheLargestAndInfiniteNumbersAlike) {
+// The NaN that a sum of two NaNs gives is unspecified.
+TEST_P(LinearTest, EveryIsaTreatsTheLargestAndInfiniteNumbersTheSame) {
   if (!has_cpu_bits(GetParam())) GTEST_SKIP() << "its bits are its device's own";
   constexpr float kInfinity = std::numeric_limits<float>::infinity();
   for (const float special : {0x1.fcp127f, -0x1.fcp127f, kInfinity, -kInfinity, 0x1p-126f, -0.0f}) {
@@ -233,14 +233,14 @@ TEST_P(LinearTest, EveryIsaTreatsTheLargestAndInfiniteNumbersAlike) {
   }
 }
 
-TEST_P(LinearTest, NoRowsAndNoColumnsAreNothingToDo) {
+TEST_P(LinearTest, NoRowsOrNoColumnsWriteNothing) {
   for (const auto& [rows, cols] : {std::pair(0, 8), std::pair(3, 0), std::pair(0, 0)}) {
     const Linear linear(GetParam(), rows, cols, 16);
     linear.run_kernel(GetParam(), 2);
   }
 }
 
-TEST_P(LinearTest, WithoutDepthOnlyTheBiasIsLeft) {
+TEST_P(LinearTest, AnEmptyDepthGivesTheBias) {
   const Linear linear(GetParam(), 2, 20, 0);
   const Matrix found = linear.run_kernel(GetParam());
   for (int64_t c = 0; c < 20; ++c) EXPECT_EQ(found.at(1, c), linear.bias.at(0, c));
@@ -248,7 +248,7 @@ TEST_P(LinearTest, WithoutDepthOnlyTheBiasIsLeft) {
 
 INSTANTIATE_TEST_SUITE_P(Cpu, LinearTest, testing::ValuesIn(kernels_of(Op::kLinear)), kernel_name);
 
-TEST(LinearF16Test, GivesTheBitsOfTheSameWeightsAsFloat32) {
+TEST(LinearF16Test, Float16WeightsGiveTheBitsOfTheSameWeightsInFloat32) {
   const Weights narrow = Weights::random(50, 77, 5, DType::kF16);
   for (const KernelEntry& kernel : kernels_of(Op::kLinear)) {
     // A GPU multiplies float16 by float16.
@@ -256,7 +256,7 @@ TEST(LinearF16Test, GivesTheBitsOfTheSameWeightsAsFloat32) {
     const KernelEntry& wide =
         *find_kernel(cpu_kernels(), Op::kLinear, DType::kF32, DType::kF32, kernel.isa);
     Linear f16(kernel, 9, 50, 77), f32(wide, 9, 50, 77);
-    // With denormals and the largest number, but no infinity.
+    // Includes denormals and the largest number, but no infinity.
     const float special[] = {0x1p-24f, -0x1.8p-20f, 65504.0f, 0.0f, -0.0f};
     for (int64_t n = 0; n < 50; ++n) {
       for (int64_t k = 0; k < 77; ++k) {

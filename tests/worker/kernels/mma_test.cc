@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// The fragments of a warp's matrices beside whole matrices, by the formulas of the PTX ISA (6.5 to
-// 9.0, "Matrix Fragments for mma.m16n8k16", "ldmatrix"), and copies under way.
+// The fragments of a warp's matrices against whole matrices, by the formulas of the PTX ISA (6.5 to
+// 9.0, "Matrix Fragments for mma.m16n8k16", "ldmatrix"), and asynchronous copies.
 #include "worker/kernels/cuda/mma.h"
 
 #include <gtest/gtest.h>
@@ -23,7 +23,7 @@ uint32_t pair(T low, T high) {
   return low.bits | static_cast<uint32_t>(high.bits) << 16;
 }
 
-// Index i of a lane's fragment, as the ISA counts: numbers, not words.
+// Index i of a lane's fragment counts numbers as in the ISA, not words.
 int row_of_a(int group, int i) { return i % 4 < 2 ? group : group + 8; }
 int col_of_a(int in_group, int i) { return in_group * 2 + i % 2 + (i < 4 ? 0 : 8); }
 int row_of_b(int in_group, int i) { return in_group * 2 + i % 2 + (i < 2 ? 0 : 8); }
@@ -69,7 +69,7 @@ class MmaTest : public testing::Test {};
 using Types = testing::Types<BF16, F16>;
 TYPED_TEST_SUITE(MmaTest, Types);
 
-TYPED_TEST(MmaTest, FragmentsLieAsTheIsaSaysAndAreAddedInOrderOfK) {
+TYPED_TEST(MmaTest, FragmentsFollowTheIsaAndAreAddedInOrderOfK) {
   for (uint32_t seed = 0; seed < 3; ++seed) {
     const Product<TypeParam> before = random_product<TypeParam>(seed);
     Product<TypeParam> after = before;
@@ -86,7 +86,7 @@ TYPED_TEST(MmaTest, FragmentsLieAsTheIsaSaysAndAreAddedInOrderOfK) {
   }
 }
 
-TYPED_TEST(MmaTest, APairIsRoundedAsEachOfItsNumbers) {
+TYPED_TEST(MmaTest, APairIsRoundedLikeEachOfItsNumbers) {
   for (const float x : {1.0f, -3.14159f, 1.0f + 0x1p-8f, 1.0f + 0x1.8p-8f, 0x1p-20f, -0.0f}) {
     TypeParam one, other;
     narrow(x, one);
@@ -131,7 +131,7 @@ struct Copies {
   uint32_t first_alone[4 * kWarp], all[3][4 * kWarp];
 };
 
-// Three groups, of which the last is cut after 4 bytes of each 16.
+// Copies three groups. The last one copies only the first 4 bytes of each 16.
 __global__ void copy_kernel(Copies* copies) {
   auto* shared = reinterpret_cast<uint32_t*>(dynamic_shared());
   const unsigned at = 4 * threadIdx.x;
@@ -155,14 +155,14 @@ Copies run_copies() {
   return copies;
 }
 
-TEST(MmaCopyTest, AGroupIsThereOnceItWasWaitedFor) {
+TEST(MmaCopyTest, AGroupIsCopiedAfterTheWaitForIt) {
   for (const shim::Order order : {shim::Order::kAscending, shim::Order::kDescending}) {
     shim::set_order(order);
     const Copies copies = run_copies();
     for (uint32_t i = 0; i < 128; ++i) {
       EXPECT_EQ(copies.first_alone[i], (i + 64) % 128 + 1);
       EXPECT_EQ(copies.all[1][i], 128 + i + 1);
-      EXPECT_EQ(copies.all[2][i], i % 4 == 0 ? 256 + i + 1 : 0) << "beyond what was copied";
+      EXPECT_EQ(copies.all[2][i], i % 4 == 0 ? 256 + i + 1 : 0) << "beyond the copied bytes";
     }
   }
 }
@@ -171,11 +171,11 @@ __global__ void hasty_kernel(const uint32_t* from, uint32_t* to) {
   auto* shared = reinterpret_cast<uint32_t*>(dynamic_shared());
   copy_async(shared + 4 * threadIdx.x, from + 4 * threadIdx.x);
   commit_copies();
-  wait_copies<1>();  // Should be 0.
+  wait_copies<1>();  // It should be 0.
   to[threadIdx.x] = shared[4 * threadIdx.x];
 }
 
-TEST(MmaCopyTest, AWaitForTooLittleShowsInOneOfTheOrders) {
+TEST(MmaCopyTest, ATooShortWaitShowsInOneOfTheOrders) {
   std::vector<uint32_t> to[2];
   alignas(16) const uint32_t from[4 * kWarp] = {5};
   for (const int order : {0, 1}) {
@@ -189,7 +189,7 @@ TEST(MmaCopyTest, AWaitForTooLittleShowsInOneOfTheOrders) {
 
 __global__ void crooked_kernel(const uint32_t* from) { copy_async(dynamic_shared(), from + 1); }
 
-TEST(MmaDeathTest, WhatIsNotAtSixteenBytesAndTooMuchSharedMemoryAreBugs) {
+TEST(MmaDeathTest, MisalignedCopiesAndTooMuchSharedMemoryAreBugs) {
   alignas(16) const uint32_t from[8] = {};
   EXPECT_DEATH(launch(crooked_kernel, {1, 1, 16}, kWarp, nullptr, &from[0]), "check failed");
   EXPECT_DEATH(launch(crooked_kernel, {1, 1, kMaxSharedBytes + 16}, kWarp, nullptr, &from[0]),

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Linears on tensor cores over the shim, made to cut their work into blocks in one way.
+// Linears on tensor cores over the shim with a fixed block shape.
 #pragma once
 
 #include <map>
@@ -33,7 +33,7 @@ KernelFn way(MmaBlocks blocks) {
   return run_by<kWeight, MmaBlocks::kTile128>;
 }
 
-// The kernel of the table, made to cut its work in one way.
+// The kernel of the table with a fixed block shape.
 inline KernelEntry by(KernelEntry kernel, MmaBlocks blocks) {
   const std::map<DType, KernelFn> runs = {
       {DType::kBF16, way<DType::kBF16>(blocks)}, {DType::kF16, way<DType::kF16>(blocks)},

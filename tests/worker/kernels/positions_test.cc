@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// What depends on a row's position alone: rotary angles, scales of queries.
+// Kernels that depend only on a row's position: rotary angles, scales of queries.
 #include <cmath>
 #include <utility>
 #include <vector>
@@ -11,7 +11,7 @@ namespace {
 
 const int64_t kWidths[] = {1, 15, 16, 17, 31, 32, 33, 64, 2048};
 
-// Rows at these positions, of the sequences in order, one each where there are several.
+// Rows at these positions. If there are several sequences, row r belongs to sequence r.
 struct PositionedStep : StepView {
   explicit PositionedStep(const std::vector<int32_t>& at, std::vector<StepSequence> of = {{}})
       : own_positions(at), own_sequences(std::move(of)), own_rows(at.size()) {
@@ -29,7 +29,7 @@ struct PositionedStep : StepView {
   std::vector<int32_t> own_rows;
 };
 
-// What the kernel makes of these rows: it agrees with the reference.
+// Returns the kernel's result for these rows and expects it to agree with the reference.
 Matrix rope_table(KernelArgs args, double tolerance, int threads = 2) {
   const int64_t rows = args.step->rows, cols = rotary_dim_of(args.attrs.rope_table());
   Matrix wanted(rows, cols), found(rows, cols);
@@ -57,7 +57,7 @@ TEST(RopeTableTest, ASequencesLengthChoosesItsFrequencies) {
   for (int r = 0; r < 5; ++r) EXPECT_NEAR(found.at(r, 3), std::sin(3 * own[r]), 1e-6) << r;
 }
 
-TEST(RopeTableTest, APositionIsTheRowsOwnHeldBehindAPrefixOrCountedFromItsEnd) {
+TEST(RopeTableTest, APositionIsTheRowsOwnHeldAfterAPrefixOrCountedFromItsEnd) {
   const float inv_freq[] = {0.1f};
   PositionedStep step({0, 4, 5, 6, 9}, {{.prefix_rows = 5, .held_position = 3}});
   const std::vector<std::vector<int>> positions = {
@@ -74,7 +74,7 @@ TEST(RopeTableTest, APositionIsTheRowsOwnHeldBehindAPrefixOrCountedFromItsEnd) {
   }
 }
 
-TEST(RopeTableTest, IsCosAndSinOfTheFloatAngle) {
+TEST(RopeTableTest, TheTableHasCosAndSinOfTheFloatAngle) {
   std::vector<float> inv_freq(32);
   for (int i = 0; i < 32; ++i) inv_freq[i] = static_cast<float>(std::pow(1e4, -i / 32.0));
   PositionedStep step({0, 1, 4095, 131071});
@@ -86,7 +86,7 @@ TEST(RopeTableTest, IsCosAndSinOfTheFloatAngle) {
   EXPECT_EQ(found.at(0, 32), 0.0f);
 }
 
-TEST(RopeTableTest, DynamicStretchesTheBaseBeyondTheOriginalLengthOnly) {
+TEST(RopeTableTest, DynamicScalingStretchesTheBaseOnlyBeyondTheOriginalLength) {
   PositionedStep step({0, 99, 100, 350});
   std::vector<float> inv_freq(8);
   for (int i = 0; i < 8; ++i) inv_freq[i] = static_cast<float>(std::pow(1e4, -i / 8.0));
@@ -97,17 +97,17 @@ TEST(RopeTableTest, DynamicStretchesTheBaseBeyondTheOriginalLengthOnly) {
                               .dynamic_length = 100,
                               .dynamic_factor = 2,
                               .theta = 10000};
-  const Matrix found = rope_table(args, 1e-4, 3);  // Half an ulp of a frequency x 350.
+  const Matrix found = rope_table(args, 1e-4, 3);  // Half an ulp of a frequency, times 350.
   args.attrs.rope_table().dynamic_length = 0;
   const Matrix plain = rope_table(args, 1.5e-7);
   EXPECT_NEAR(found.at(1, 3), plain.at(1, 3), 1e-5);
   EXPECT_GT(std::abs(found.at(3, 3) - plain.at(3, 3)), 1e-2);
 }
 
-TEST(PositionScaleTest, ARowsScaleIsThatOfItsPositionOrTheLast) {
+TEST(PositionScaleTest, ARowHasTheScaleOfItsPositionOrTheLastScale) {
   const float scales[] = {1, 1.25f, -0.7f};
   const float of_rows[] = {1, 1, 1.25f, -0.7f, -0.7f, -0.7f};
-  PositionedStep step({0, 8, 9, 28, 29, 4000});  // With the offset one more.
+  PositionedStep step({0, 8, 9, 28, 29, 4000});  // The offset adds one.
   for (const int64_t cols : kWidths) {
     const Matrix x = Matrix::random(6, cols, 1, DType::kF32, cols + 3);
     Matrix wanted(6, cols);
@@ -131,7 +131,7 @@ TEST(PositionScaleTest, ARowsScaleIsThatOfItsPositionOrTheLast) {
   }
 }
 
-TEST(PositionScaleTest, FromALengthOnItIsTheLogarithmOfThePosition) {
+TEST(PositionScaleTest, TheScaleIsTheLogarithmOfThePositionFromALengthOn) {
   PositionedStep step({0, 15, 16, 17, 1000, 32767, 16777215});
   const float factor = 1 / std::log(16.0f);
   const Matrix x = Matrix::random(7, 37, 1, DType::kF32, 40);

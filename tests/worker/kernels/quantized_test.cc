@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Linears with weights of small integers where these get extreme.
+// Linears with weights of small integers at extreme values.
 #include <limits>
 
 #include "tests/worker/kernels/weights_case.h"
@@ -32,7 +32,7 @@ Matrix reference_of(const Linear& linear) {
 class QuantizedTest : public testing::TestWithParam<KernelEntry> {};
 
 TEST_P(QuantizedTest, ExtremeCodesDoNotSaturate) {
-  // Whole numbers below 2^24 all along: exact.
+  // All sums are integers below 2^24, so they are exact.
   for (const float x : {127.0f, -127.0f}) {
     for (const bool largest : {false, true}) {
       Linear linear(GetParam(), 9, 40, 256);
@@ -50,7 +50,7 @@ TEST_P(QuantizedTest, ExtremeCodesDoNotSaturate) {
 TEST_P(QuantizedTest, GroupsOfZerosGiveExactlyZero) {
   Linear linear(GetParam(), 3, 40, 300);
   linear.weight = Weights::random(40, 300, 4, GetParam().weight);
-  // Codes that mean something under a scale of 0; the other sign; x of 0.
+  // The cases: nonzero codes with a scale of 0, a scale of -0, and x of 0.
   for (size_t i = 0; i < linear.weight.scales().size(); ++i) {
     linear.weight.scales()[i] = i % 2 == 0 ? 0x0000 : 0x8000;
   }
@@ -66,7 +66,7 @@ TEST_P(QuantizedTest, GroupsOfZerosGiveExactlyZero) {
 }
 
 TEST_P(QuantizedTest, TinyAndHugeScalesAreScaledExactly) {
-  // One group and small whole numbers: only the scales could go wrong. 2^-130 is a denormal.
+  // One group and small integers: only the scales could be wrong. 2^-130 is a denormal.
   for (const float scale : {0x1p-130f, 0x1p-70f, -0x1p-60f, 0x1p-20f, -0x1.8p+40f, 0x1p+60f}) {
     for (const float x : {0x1p-40f, 1.0f, 0x1p+30f}) {
       Linear linear(GetParam(), 2, 33, 32);
@@ -78,7 +78,7 @@ TEST_P(QuantizedTest, TinyAndHugeScalesAreScaledExactly) {
       expect_same_bits(found.view(), linear.run_kernel(portable_of(GetParam()), 1, false).view(),
                        "portable");
       const Matrix wanted = reference_of(linear);
-      // q8's scales are rounded, and multiplied with a rounding.
+      // q8's scales are rounded, and multiplying by them rounds again.
       ASSERT_NEAR(found.at(1, 32), wanted.at(1, 32),
                   0x1p-22 * std::abs(wanted.at(1, 32)) + 0x1p-126)
           << scale << " * " << x;
@@ -86,7 +86,7 @@ TEST_P(QuantizedTest, TinyAndHugeScalesAreScaledExactly) {
   }
 }
 
-TEST_P(QuantizedTest, ARowThatIsNotFiniteIsNaNAndNoOtherIs) {
+TEST_P(QuantizedTest, OnlyARowThatIsNotFiniteBecomesNan) {
   const float infinity = std::numeric_limits<float>::infinity();
   for (const float value : {std::nanf(""), infinity, -infinity}) {
     Linear linear(GetParam(), 10, 40, 300);

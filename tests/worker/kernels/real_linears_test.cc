@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// A row's bits beside up to 8192 others, in linears as wide and deep as models have them: on a GPU
-// alone, where it takes minutes. Over the shim small ones show that the check itself works.
+// A row's bits among up to 8192 rows, in linears as wide and deep as in models: only on a GPU,
+// where it takes minutes. Small linears over the shim show that the check works.
 #include <gtest/gtest-spi.h>
 #include <gtest/gtest.h>
 
@@ -17,10 +17,10 @@
 namespace lockstep {
 namespace {
 
-constexpr int64_t kPatternUnits = (int64_t{1} << 21) - 9;  // So that rows of it are not alike.
+constexpr int64_t kPatternUnits = (int64_t{1} << 21) - 9;  // Rows of the pattern differ.
 
-// Small numbers of either sign: sixteen bits are 0.0078 to 0.12 as bf16, two of them as float32.
-// As codes and scales they are what they are.
+// Small numbers of either sign: 0.0078 to 0.12 as bf16 (one unit) and as float32 (two units). Codes
+// and scales use the same bits.
 std::vector<uint16_t> pattern() {
   std::vector<uint16_t> units(kPatternUnits);
   uint32_t random = kTestSeed;
@@ -31,7 +31,7 @@ std::vector<uint16_t> pattern() {
   return units;
 }
 
-// A linear on a device, all of its operands there, and the whole output for most_rows here.
+// A linear whose operands are all on the device; the whole output for most_rows is on the host.
 class DeviceLinear {
  public:
   DeviceLinear(Device& device, const KernelEntry& kernel, int64_t cols, int64_t depth,
@@ -49,7 +49,7 @@ class DeviceLinear {
     whole_ = run(0, most_rows);
   }
 
-  // Rows [begin, begin + rows) alone have the bits that they have among all.
+  // Rows [begin, begin + rows) computed alone have the same bits as among all rows.
   void expect_rows(int64_t begin, int64_t rows) {
     const std::unique_ptr<float[]> part = run(begin, rows);
     const float* const wanted = whole_.get() + begin * cols_;
@@ -62,8 +62,8 @@ class DeviceLinear {
                   << part[at] << ", among " << most_rows_ << " rows it is " << wanted[at];
   }
 
-  // Some outputs of weights that are bf16 or float32 are what they are by double precision: a tail
-  // of K that is left out, say, would be found.
+  // Some outputs of bf16 or float32 weights must agree with a sum in double precision. This finds,
+  // for example, a missing tail of K.
   void expect_sums() {
     if (kernel_.weight != DType::kBF16 && kernel_.weight != DType::kF32) return;
     for (int64_t i = 0; i < 32; ++i) {
@@ -84,14 +84,14 @@ class DeviceLinear {
     static const std::vector<uint16_t> kUnits = pattern();
     return kUnits;
   }
-  // What filled() memory has as its number `index` of the weight's type.
+  // The number of the weight's type at `index` in filled() memory.
   float number(int64_t index) const {
     if (kernel_.weight == DType::kBF16) return bf16_to_float(units()[index % kPatternUnits]);
     if (kernel_.weight == DType::kF16) return f16_to_float(units()[index % kPatternUnits]);
     const uint32_t low = units()[2 * index % kPatternUnits];
     return std::bit_cast<float>(uint32_t{units()[(2 * index + 1) % kPatternUnits]} << 16 | low);
   }
-  // The same numbers as rows, laid out as the kernel wants them.
+  // The same numbers as rows, packed for the kernel.
   DeviceMemory packed() {
     std::vector<std::byte> packed(static_cast<size_t>(kernel_.packed_bytes(cols_, depth_)));
     std::vector<float> rows(static_cast<size_t>(kPackRows * depth_));
@@ -188,14 +188,14 @@ TEST_P(RealLinearTest, ARowsBitsDoNotDependOnTheOtherRows) {
 
 INSTANTIATE_TEST_SUITE_P(Gpu, RealLinearTest, testing::ValuesIn(linears_of_gpu()), kernel_name);
 
-TEST(SmallLinearTest, OverTheShimTheSameCheckHolds) {
+TEST(SmallLinearTest, TheSameCheckHoldsOverTheShim) {
   const std::unique_ptr<Device> host = host_device();
   for (const KernelEntry& kernel : linears_of(cuda_shim_kernels())) {
     expect_bits(*host, kernel, 40, 96, 70);
   }
 }
 
-// An output that says how many rows there are.
+// A faulty kernel whose output depends on the number of rows.
 const char* faulty(const KernelArgs& args) {
   for (int64_t row = 0; row < args.out[0].rows; ++row) {
     std::fill_n(args.out[0].row<float>(row), args.out[0].cols, 0.0f);
@@ -207,14 +207,14 @@ const char* faulty(const KernelArgs& args) {
 TEST(SmallLinearTest, AKernelWhoseBitsDependOnTheRowsIsFound) {
   const std::unique_ptr<Device> host = host_device();
   KernelEntry kernel = linears_of(cuda_shim_kernels())[0];
-  kernel.weight = DType::kF16;  // Its sums are not looked at.
+  kernel.weight = DType::kF16;  // Its sums are not checked.
   kernel.run = faulty;
   testing::TestPartResultArray failures;
   {
     const testing::ScopedFakeTestPartResultReporter reporter(&failures);
     expect_bits(*host, kernel, 40, 96, 70);
   }
-  ASSERT_EQ(failures.size(), 2);  // First and last rows.
+  ASSERT_EQ(failures.size(), 2);  // For the first and the last rows.
   EXPECT_NE(std::string(failures.GetTestPartResult(0).message()).find("64 rows from 0 of [40, 96]"),
             std::string::npos);
 }

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// Operators that keep something of every sequence in a state block, fed with whole sequences step
-// by step: values by the reference, bits whatever the steps, threads, companions and instruction
-// sets.
+// Operators that keep data of every sequence in a state block, fed with whole sequences step by
+// step. They agree with the reference, and have the same bits for any steps, threads, other
+// sequences and instruction sets.
 #include <algorithm>
 #include <utility>
 
@@ -12,15 +12,15 @@ namespace {
 
 struct Shape {
   Op op = Op::kConv;
-  int64_t cols = 37;  // Of conv, shift and wkv.
+  int64_t cols = 37;  // For conv, shift and wkv.
   int64_t taps = 4;
   bool bias = true;
-  int64_t heads = 4;  // Of delta_rule and recurrence.
+  int64_t heads = 4;  // For delta_rule and recurrence.
   int64_t key_heads = 2;
   int64_t k_dim = 24;
   int64_t v_dim = 20;
-  bool decay_by_row = true;  // Of recurrence: for each row of the state, not for each head.
-  bool changes = true;       // By a and b.
+  bool decay_by_row = true;  // For recurrence: one decay per state row, not per head.
+  bool changes = true;       // Whether a and b change the state.
   bool out_before = false;
   std::vector<int64_t> lengths = {9, 40, 1};
 };
@@ -35,13 +35,13 @@ void change(const Matrix& x, const F& f) {
   }
 }
 
-// The values of one sequence, all its rows.
+// All rows of the values of one sequence.
 std::vector<Matrix> inputs_of(const Shape& shape, uint32_t seed, int64_t rows) {
   std::vector<Matrix> in;
   const auto add = [&](int64_t cols) {
     in.push_back(Matrix::random(rows, cols, seed * 16 + static_cast<uint32_t>(in.size())));
   };
-  const auto add_rate = [&](int64_t cols) {  // Between 0 and 1.
+  const auto add_rate = [&](int64_t cols) {  // Rates between 0 and 1.
     add(cols);
     change(in.back(), [](float x) { return 1 / (1 + std::exp(-x - 1)); });
   };
@@ -57,7 +57,7 @@ std::vector<Matrix> inputs_of(const Shape& shape, uint32_t seed, int64_t rows) {
     return in;
   }
   add_rate(shape.heads * (shape.decay_by_row ? shape.k_dim : 1));
-  for (int i = 0; shape.changes && i < 2; ++i) {  // Short: the state does not grow by them.
+  for (int i = 0; shape.changes && i < 2; ++i) {  // They are small: the state does not grow.
     add(shape.heads * shape.k_dim);
     const float length = 0.5f / std::sqrt(static_cast<float>(shape.k_dim));
     change(in.back(), [length](float x) { return x * length; });
@@ -76,7 +76,7 @@ int64_t block_size(const Shape& shape) {
                                               : 1);
 }
 
-// Sequences that a kernel computes in steps, each in a slot of its own.
+// Sequences that a kernel computes in steps, each in its own slot.
 class Play {
  public:
   explicit Play(const Shape& shape) : shape_(shape) {
@@ -89,7 +89,7 @@ class Play {
     for (int64_t h = 0; h < shape.heads; ++h) {
       key_head_of_.push_back(static_cast<int32_t>(h * shape.key_heads / shape.heads));
     }
-    // One slot more than there are sequences; blocks are full of NaN.
+    // There is one slot more than sequences; blocks are filled with NaN.
     state_ =
         std::make_unique<Matrix>(static_cast<int64_t>(shape.lengths.size()) + 1, block_size(shape));
   }
@@ -98,7 +98,7 @@ class Play {
     for (std::vector<Matrix>& in : in_) change(in[input], [&](float x) { return x * factor; });
   }
 
-  // Outputs of every sequence; at most `chunk` rows of each in a step.
+  // The outputs of every sequence, with at most `chunk` rows of each in a step.
   std::vector<Matrix> run_all(const KernelEntry& kernel, int64_t chunk, int threads = 1) {
     std::vector<Matrix> outputs;
     for (const int64_t length : shape_.lengths) outputs.emplace_back(length, out_cols(shape_));
@@ -256,7 +256,7 @@ TEST_P(RecurrentTest, AgreesWithTheReference) {
 }
 
 TEST_P(RecurrentTest, EveryIsaGivesTheSameBits) {
-  if (!has_cpu_bits(GetParam())) GTEST_SKIP() << "no CPU kernel: its bits are its device's own";
+  if (!has_cpu_bits(GetParam())) GTEST_SKIP() << "not a CPU kernel: its bits are its device's own";
   for (const Shape& shape : shapes_of(GetParam().op)) {
     expect_all_same(Play(shape).run_all(GetParam(), 8, 2),
                     Play(shape).run_all(portable_of(GetParam()), 1000), GetParam().name);
@@ -280,16 +280,16 @@ TEST_P(RecurrentTest, BitsDoNotDependOnTheOtherSequencesOfTheBatch) {
   expect_same_bits(together[0].view(), alone[0].view(), "sequence 0");
 }
 
-TEST_P(RecurrentTest, ASlotsNextSequenceFindsNothingOfTheLastOne) {
+TEST_P(RecurrentTest, ASlotsNextSequenceDoesNotSeeTheLastOne) {
   const Shape shape = {.op = GetParam().op};
   Play play(shape);
   const std::vector<Matrix> first = play.run_all(GetParam(), 5);
   expect_all_same(play.run_all(GetParam(), 3), first, "once more");
 }
 
-// Exponents of both signs that e^x has no number for.
-TEST_P(RecurrentTest, LargeKeysOverflowNothing) {
-  if (GetParam().op != Op::kWkv) GTEST_SKIP() << "has no exponents";
+// Exponents of both signs for which e^x overflows or underflows.
+TEST_P(RecurrentTest, LargeKeysDoNotOverflow) {
+  if (GetParam().op != Op::kWkv) GTEST_SKIP() << "this operator has no exponents";
   Play play({.op = Op::kWkv});
   play.scale_input(0, 300);
   for (const Matrix& out : play.run_all(GetParam(), 3)) {

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// rope_attention has the bits of rope of q, rope of k, and attention; and its output, as that of
-// attention, may be rounded.
+// rope_attention has the bits of rope of q, rope of k, and attention. Its output may be rounded,
+// like that of attention.
 #include <string>
 
 #include "tests/worker/kernels/cast_matrix.h"
@@ -18,15 +18,15 @@ struct Heads {
 };
 constexpr Heads kHeads[] = {
     {"on tensor cores", 4, 2, 32, 32, 32},
-    {"wide ones", 2, 1, 136, 136, 136},
-    {"a part in the middle, in neighbours, with sinks", 3, 1, 64, 64, 32, 16, true, 0, true},
+    {"wide heads", 2, 1, 136, 136, 136},
+    {"a rotated part in the middle, interleaved, with sinks", 3, 1, 64, 64, 32, 16, true, 0, true},
     {"a window", 5, 5, 16, 16, 8, 0, false, 5},
-    {"plain, by their width", 2, 2, 20, 20, 8, 4},
-    {"plain, by their values", 2, 1, 24, 16, 24, 0, true, 0, true},
+    {"not on tensor cores, because of their width", 2, 2, 20, 20, 8, 4},
+    {"not on tensor cores, because of their values", 2, 1, 24, 16, 24, 0, true, 0, true},
 };
 constexpr int64_t kPageTokens = 16, kPages = 40;
 
-// Even ones are the first sequence's, odd ones the second's, from the last on.
+// The first sequence has the even pages, the second the odd ones, both in descending order.
 std::vector<int32_t> pages_of(int64_t sequence) {
   std::vector<int32_t> pages;
   for (int64_t page = kPages - 2 + sequence; page >= 0; page -= 2) {
@@ -47,7 +47,7 @@ KernelEntry beside(const KernelEntry& kernel, Op op) {
   return {};
 }
 
-// Rows of two sequences, each from a position on.
+// Rows of two sequences, each from a given position on.
 struct Rows {
   std::vector<int32_t> positions, sequence_of_row;
   std::vector<int32_t> pages[2] = {pages_of(0), pages_of(1)};
@@ -160,7 +160,7 @@ class Layer {
   int64_t page_bytes_ = 0;
 };
 
-// A prompt each, then single rows, then a prompt's rest beside a single row.
+// A prompt of each, then single rows, then a prompt's rest in a step with a single row.
 std::vector<Rows> all_rows() {
   std::vector<Rows> all;
   all.push_back(Rows({0, 14}, {0, 13}));
@@ -169,7 +169,7 @@ std::vector<Rows> all_rows() {
   return all;
 }
 
-// More positions than a split of keys has; then few rows, so that each split has its own sums.
+// More positions than a split of keys has, then few rows, so that each split has its own sums.
 std::vector<Rows> long_rows() {
   std::vector<Rows> all;
   all.push_back(Rows({0, 290}, {0, 3}));
@@ -179,7 +179,7 @@ std::vector<Rows> long_rows() {
 
 class RopeAttentionTest : public testing::TestWithParam<KernelEntry> {};
 
-TEST_P(RopeAttentionTest, HasTheBitsOfRopeAndAttention) {
+TEST_P(RopeAttentionTest, RopeAttentionHasTheBitsOfRopeAndAttention) {
   for (const Heads& heads : kHeads) {
     Layer found(GetParam(), heads), wanted(GetParam(), heads);
     for (Rows& rows : all_rows()) {
@@ -191,7 +191,7 @@ TEST_P(RopeAttentionTest, HasTheBitsOfRopeAndAttention) {
 }
 
 TEST_P(RopeAttentionTest, AgreesWithTheReference) {
-  // Each with pages of its own layout.
+  // Each layer has pages in its own layout.
   for (const Heads& heads : kHeads) {
     KernelEntry plain = GetParam();
     plain.run = reference::kernel(Op::kRopeAttention);
@@ -204,7 +204,7 @@ TEST_P(RopeAttentionTest, AgreesWithTheReference) {
   }
 }
 
-TEST_P(RopeAttentionTest, GivesTheBitsOfACastWhereItsOutputIsRounded) {
+TEST_P(RopeAttentionTest, ARoundedOutputHasTheBitsOfACast) {
   for (const Heads& heads : kHeads) {
     for (const bool fused : {true, false}) {
       Layer exact(GetParam(), heads), rounding(GetParam(), heads);
@@ -219,7 +219,7 @@ TEST_P(RopeAttentionTest, GivesTheBitsOfACastWhereItsOutputIsRounded) {
   }
 }
 
-TEST_P(RopeAttentionTest, HasTheSameBitsWhereSplitsOfKeysAreMerged) {
+TEST_P(RopeAttentionTest, MergingSplitsOfKeysChangesNoBit) {
   const Heads heads = {"long", 2, 1, 16, 16, 16};
   Layer found(GetParam(), heads), wanted(GetParam(), heads);
   for (Rows& rows : long_rows()) {
@@ -228,7 +228,7 @@ TEST_P(RopeAttentionTest, HasTheSameBitsWhereSplitsOfKeysAreMerged) {
   }
 }
 
-TEST_P(RopeAttentionTest, NoRowsAndNoHeadsAreNothingToDo) {
+TEST_P(RopeAttentionTest, NoRowsOrNoHeadsWriteNothing) {
   StepView step;
   KernelArgs args;
   args.step = &step;

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Rows that are rounded before a linear, whole or in ranks' parts, give the bits of those that it
-// rounds itself.
+// Rows rounded before a linear, whole or in ranks' parts, give the same bits as rows that the
+// linear rounds itself.
 #include <limits>
 
 #include "tests/worker/kernels/weights_case.h"
@@ -8,7 +8,7 @@
 namespace lockstep {
 namespace {
 
-// A matrix of exactly rows * its groups on the heap.
+// A matrix of rounded groups with exactly its bytes on the heap.
 struct Rounded {
   std::vector<RoundedGroup> groups;
   TensorView view;
@@ -54,7 +54,7 @@ std::vector<KernelEntry> rounding_kernels() {
   return found;
 }
 
-TEST(RoundGroupsTest, AgreesWithTheReferenceByteForByte) {
+TEST(RoundGroupsTest, RoundingAgreesWithTheReferenceByteForByte) {
   for (const KernelEntry& kernel : rounding_kernels()) {
     for (const DType dtype : {DType::kA8, DType::kA8P}) {
       for (const int64_t cols : {1, 15, 31, 32, 33, 64, 100}) {
@@ -76,7 +76,7 @@ TEST(RoundGroupsTest, AgreesWithTheReferenceByteForByte) {
   }
 }
 
-TEST(RoundGroupsTest, PartsOfWholeGroupsAreTheWholesBytes) {
+TEST(RoundGroupsTest, PartsOfWholeGroupsHaveTheWholesBytes) {
   for (const KernelEntry& kernel : rounding_kernels()) {
     const Matrix x = odd_rows(150);
     const Rounded whole(10, 150, DType::kA8), parts(10, 150, DType::kA8);
@@ -93,7 +93,7 @@ TEST(RoundGroupsTest, PartsOfWholeGroupsAreTheWholesBytes) {
 
 class RoundedLinearTest : public testing::TestWithParam<KernelEntry> {
  protected:
-  // The same call with rows that are rounded before.
+  // Expects the same call with rows rounded beforehand to give the same bits.
   static void expect_same(KernelArgs args, const std::string& what) {
     const KernelEntry& kernel = GetParam();
     const Matrix wanted(args.out[0].rows, args.out[0].cols);
@@ -117,7 +117,7 @@ class RoundedLinearTest : public testing::TestWithParam<KernelEntry> {
   }
 };
 
-TEST_P(RoundedLinearTest, GivesTheBitsOfTheLinearThatRounds) {
+TEST_P(RoundedLinearTest, RoundedRowsGiveTheBitsOfTheLinearThatRounds) {
   for (const int64_t rows : {1, 3, 8, 17, 64}) {
     for (const int64_t depth : {31, 64, 300}) {
       Linear linear(GetParam(), rows, 40, depth);
@@ -149,10 +149,10 @@ TEST_P(RoundedLinearTest, GivesTheBitsOfTheLinearThatRounds) {
   }
 }
 
-// Experts' rows are laid out by the same code.
+// Experts are left out; the same code lays out their rows.
 class OneMatrixTest : public RoundedLinearTest {};
 
-TEST_P(OneMatrixTest, RowsThatAreNotFiniteAreNaNAndNoOthersAre) {
+TEST_P(OneMatrixTest, OnlyRowsThatAreNotFiniteBecomeNan) {
   Linear linear(GetParam(), 10, 33, 100);
   linear.x = odd_rows(100);
   std::vector<std::byte> packed = linear.weight.pack(GetParam());
@@ -161,7 +161,7 @@ TEST_P(OneMatrixTest, RowsThatAreNotFiniteAreNaNAndNoOthersAre) {
   expect_same(args, "odd rows");
 }
 
-TEST_P(OneMatrixTest, AgreesWithTheReferenceOfRoundedRows) {
+TEST_P(OneMatrixTest, LinearsAgreeWithTheReferenceOfRoundedRows) {
   const Linear linear(GetParam(), 5, 40, 70);
   const Rounded rounded(5, 70, rounded_rows(GetParam().weight));
   round_columns(rounding_kernels()[0], linear.x.view(), rounded, 0, 70);

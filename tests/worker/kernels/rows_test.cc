@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Operators that treat every row by itself: norms, rotary embedding, element-wise ones, copies.
+// Operators that compute every row separately: norms, rotary embedding, element-wise ones, copies.
 #include <set>
 
 #include "base/numbers/math.h"
@@ -19,7 +19,8 @@ bool is_weight(Op op, int input) {
   return kind == OperandKind::kNorm || kind == OperandKind::kBias;
 }
 
-// Decay is of what softplus gives: of large negative numbers it would be large, and less exact.
+// The input of decay is softplus's output; large negative numbers would give large, less exact
+// results.
 void make_positive(const Matrix& x) {
   for (int64_t r = 0; r < x.view().rows; ++r) {
     for (int64_t c = 0; c < x.view().cols; ++c) {
@@ -28,13 +29,13 @@ void make_positive(const Matrix& x) {
   }
 }
 
-// One call of an operator whose output looks like its first input.
+// One call of an operator whose output has the shape of its first input.
 struct RowCase {
   std::vector<Matrix> in;
   std::vector<Matrix> out;
   KernelArgs args;
 
-  // One weight for all heads.
+  // A case with one weight for all heads.
   RowCase(Op op, int64_t rows, int64_t cols, int64_t head_dim = 0,
           Function function = Function::kSilu)
       : RowCase(op, rows, cols, head_dim, head_dim, function) {}
@@ -57,7 +58,7 @@ struct RowCase {
     args.attrs = row_attrs(op, head_dim, function);
   }
 
-  // The same inputs, other outputs.
+  // A case with the same inputs and other outputs.
   RowCase again(Op op) const {
     const int64_t head_dim = op == Op::kHeadNorm ? args.attrs.norm().head_dim : 0;
     RowCase other(op, args.in[0].rows, args.in[0].cols, head_dim, args.in[1].cols, Function::kSilu);
@@ -66,7 +67,7 @@ struct RowCase {
   }
 };
 
-// Operators that this file's RowCase can call: each row by itself, columns alike.
+// Operators that this file's RowCase can call: each row separately, all columns treated the same.
 bool by_rows(Op op) {
   const OperatorSchema& schema = schema_of(op);
   return schema.run_by == RunBy::kKernel && schema.rows == RowRule::kSame &&
@@ -74,7 +75,7 @@ bool by_rows(Op op) {
 }
 
 TEST(KernelTestsTest, EveryOperatorWithAKernelHasTests) {
-  // Those that RowCase cannot call have tests of their own, here or in files of their name.
+  // Operators that RowCase cannot call have their own tests, here or in files of their name.
   const std::set<Op> own = {
       Op::kEmbed,         Op::kLinear,       Op::kRopeTable,     Op::kRope,
       Op::kPositionScale, Op::kAttention,    Op::kTopCandidates, Op::kSelectRows,
@@ -86,7 +87,8 @@ TEST(KernelTestsTest, EveryOperatorWithAKernelHasTests) {
   for (int i = 1; i < kOpCount; ++i) {
     const Op op = static_cast<Op>(i);
     if (schema_of(op).run_by != RunBy::kKernel) continue;
-    EXPECT_TRUE(by_rows(op) || own.contains(op)) << op_name(op) << ": write them, and add it here";
+    EXPECT_TRUE(by_rows(op) || own.contains(op))
+        << op_name(op) << ": write its tests, and add it here";
   }
 }
 
@@ -173,9 +175,9 @@ TEST_P(RowKernelTest, ARowsBitsDoNotDependOnTheOtherRows) {
 
 INSTANTIATE_TEST_SUITE_P(Cpu, RowKernelTest, testing::ValuesIn(row_kernels()), kernel_name);
 
-TEST_P(RowKernelTest, WorksInPlaceWhereTheOperatorsRowSaysSo) {
+TEST_P(RowKernelTest, AnOperatorWorksInPlaceIfItsSchemaSaysSo) {
   const Op op = GetParam().op;
-  if (!schema_of(op).in_place) GTEST_SKIP() << op_name(op) << " does not";
+  if (!schema_of(op).in_place) GTEST_SKIP() << op_name(op) << " does not work in place";
   for (const int64_t cols : {int64_t{48}, int64_t{96}, int64_t{2064}}) {
     RowCase apart(op, 3, cols, 48), inside(op, 3, cols, 48);
     run(GetParam(), apart.args);
@@ -188,7 +190,7 @@ TEST_P(RowKernelTest, WorksInPlaceWhereTheOperatorsRowSaysSo) {
 TEST_P(RowKernelTest, OptionalOperandsMayBeAbsent) {
   const OperatorSchema& schema = schema_of(GetParam().op);
   if (schema.required_count() == schema.input_count()) GTEST_SKIP() << "none is optional";
-  // One head, whose norm has a bias only where it is centred.
+  // One head, whose norm has a bias only if it is centred.
   for (int given = schema.required_count(); given < schema.input_count(); ++given) {
     for (const bool centred : {true, false}) {
       RowCase found(GetParam().op, 3, 37, 37), wanted(GetParam().op, 3, 37, 37);
@@ -203,7 +205,7 @@ TEST_P(RowKernelTest, OptionalOperandsMayBeAbsent) {
   }
 }
 
-TEST(BroadcastTest, GivesEveryRowTheWeight) {
+TEST(BroadcastTest, BroadcastGivesEveryRowTheWeight) {
   for (const KernelEntry& kernel : kernels_of(Op::kBroadcast)) {
     for (const int64_t cols : kWidths) {
       const Matrix weight = Matrix::random(1, cols, 1);
@@ -235,7 +237,7 @@ struct RopeCase {
   }
 };
 
-TEST(RopeTest, AgreesWithTheReferenceOnEveryIsaInPlaceAndNot) {
+TEST(RopeTest, RopeAgreesWithTheReferenceOnEveryIsaAndInPlace) {
   for (const int64_t dim : kHeadDims) {
     for (const int64_t rotary : {dim, dim / 2, dim / 4}) {
       for (const bool interleaved : {false, true}) {
@@ -260,7 +262,7 @@ TEST(RopeTest, AgreesWithTheReferenceOnEveryIsaInPlaceAndNot) {
 
 TEST(EmbedTest, PackingKeepsRowsPlain) {
   for (const KernelEntry& kernel : kernels_of(Op::kEmbed)) {
-    if (quantization(kernel.weight)) continue;  // quantized_test.cc has those.
+    if (quantization(kernel.weight)) continue;  // quantized_test.cc covers those.
     const Matrix source = Matrix::random(40, 5, 3, kernel.weight);
     std::vector<float> floats;
     for (int64_t i = 0; i < 200; ++i) floats.push_back(source.at(i / 5, i % 5));
@@ -272,7 +274,7 @@ TEST(EmbedTest, PackingKeepsRowsPlain) {
   }
 }
 
-TEST(SelectRowsTest, CopiesTheRowsAskedFor) {
+TEST(SelectRowsTest, SelectRowsCopiesTheRequestedRows) {
   const int32_t rows[] = {0, 2, 6};
   OutputRequest requests[3];
   StepView step;

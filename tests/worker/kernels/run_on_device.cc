@@ -12,7 +12,8 @@
 namespace lockstep {
 namespace {
 
-// Copies of pieces of the host's memory; one a piece, however many operands name it.
+// Copies of pieces of the host's memory on the device; one per piece, even if several operands use
+// it.
 class Mirror {
  public:
   explicit Mirror(Device& device) : device_(device) {}
@@ -48,7 +49,8 @@ int64_t bytes_of(const TensorView& view) {
   return ((view.rows - 1) * view.stride + view.cols) * dtype_bytes(view.dtype);
 }
 
-// Which operand lies as the kernel packs it: packed_bytes of each matrix, an expert's each.
+// The index of the packed operand. It has packed_bytes for each matrix; experts have one matrix
+// each.
 int weight_operand(Op op) {
   if (op == Op::kExpertLinear) return 2;
   return op == Op::kLinear || op == Op::kGatedLinear ? 1 : 0;

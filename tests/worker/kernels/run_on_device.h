@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Runs a device's kernel on operands in the host's memory: everything that they and the attributes
-// point to is copied there, to the byte, and what the kernel wrote comes back.
+// Runs a device's kernel on operands in the host's memory: copies everything that they and the
+// attributes point to, with exact sizes, and copies back what the kernel wrote.
 #pragma once
 
 #include <string>
@@ -10,7 +10,7 @@
 
 namespace lockstep {
 
-// Empty, or what went wrong.
+// Returns an empty string, or the error.
 std::string run_on_device(Device& device, const KernelEntry& kernel, KernelArgs args);
 
 }  // namespace lockstep

@@ -11,7 +11,7 @@
 
 namespace lockstep {
 
-// Runs a kernel of the CPU with scratch of exactly the size that it asked for.
+// Runs a CPU kernel with scratch of exactly the size that it requests.
 inline void run_on_host(const KernelEntry& kernel, KernelArgs args, int threads) {
   ThreadPool pool(threads);
   const auto bytes = static_cast<size_t>(scratch_bytes(kernel, args, threads));

@@ -1,5 +1,5 @@
-# Fails if, for any GPU that the object file of SOURCE holds machine code for, an instruction is
-# missing that the source is written for, or a kernel has anything in local memory.
+# Fails if, for any GPU in the object file of SOURCE, an instruction that the source is written for
+# is missing, or a kernel uses local memory.
 string(REPLACE "|" ";" OBJECTS "${OBJECTS}")
 string(REPLACE "|" ";" INSTRUCTIONS "${INSTRUCTIONS}")
 list(FILTER OBJECTS INCLUDE REGEX "/${SOURCE}\\.o")
@@ -20,7 +20,7 @@ if(count EQUAL 0)
   message(FATAL_ERROR "${OBJECTS}: no kernels found")
 endif()
 if(usage MATCHES "Function ([^:]+):[^\n]*\n[^\n]*(STACK|LOCAL):[1-9]")
-  message(FATAL_ERROR "${SOURCE}: ${CMAKE_MATCH_1} has something in local memory")
+  message(FATAL_ERROR "${SOURCE}: ${CMAKE_MATCH_1} uses local memory")
 endif()
 
 dump(sass sass)
@@ -28,7 +28,7 @@ string(REPLACE ";" "" sass "${sass}")
 string(REGEX REPLACE "arch = sm_" ";sm_" parts "${sass}")
 set(gpus "")
 foreach(part ${parts})
-  if(NOT part MATCHES "^(sm_[0-9]+).*Function : ")  # What comes before, or PTX.
+  if(NOT part MATCHES "^(sm_[0-9]+).*Function : ")  # The text before, or PTX.
     continue()
   endif()
   set(gpu ${CMAKE_MATCH_1})

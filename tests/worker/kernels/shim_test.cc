@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// The shim keeps CUDA's promises, and notices who relies on more.
+// The shim keeps CUDA's promises, and detects code that relies on more.
 #include "worker/kernels/cuda/shim/shim.h"
 
 #include <gtest/gtest.h>
@@ -25,7 +25,7 @@ TEST(ShimTest, EveryThreadOfEveryBlockRunsOnceWithItsOwnIndex) {
   EXPECT_EQ(runs, std::vector<int>(runs.size(), 1));
 }
 
-TEST(ShimTest, WhatWasWrittenBeforeABarrierIsReadAfterIt) {
+TEST(ShimTest, WritesBeforeABarrierAreReadAfterIt) {
   for (const shim::Order order : {shim::Order::kAscending, shim::Order::kDescending}) {
     shim::set_order(order);
     std::vector<unsigned> from(96), to(96);
@@ -62,7 +62,7 @@ TEST(ShimTest, ShufflesStayWithinAWarpAndRepeat) {
   for (unsigned i = 0; i < 64; ++i) EXPECT_EQ(sums[i], i < 32 ? 496.0f : 496.0f + 32 * 32);
 }
 
-TEST(ShimTest, ThreadsThatHaveEndedHoldNobodyUpAtABarrier) {
+TEST(ShimTest, EndedThreadsDoNotBlockABarrier) {
   int after = 0;
   run_threads(1, 64, [&] {
     if (threadIdx.x >= 10) return;
@@ -80,7 +80,7 @@ TEST(ShimDeathTest, AShuffleWithoutTheWholeWarpIsABug) {
                "check failed");
 }
 
-TEST(ShimDeathTest, ThreadsThatWaitInDifferentPlacesAreABug) {
+TEST(ShimDeathTest, ThreadsThatWaitAtDifferentPlacesAreABug) {
   EXPECT_DEATH(run_threads(1, 32,
                            [] {
                              if (threadIdx.x < 5) {
@@ -92,7 +92,7 @@ TEST(ShimDeathTest, ThreadsThatWaitInDifferentPlacesAreABug) {
                "check failed");
 }
 
-TEST(ShimDeathTest, ABlockIsOfWholeWarpsAndNotTooLarge) {
+TEST(ShimDeathTest, ABlockMustHaveWholeWarpsAndNotTooMany) {
   EXPECT_DEATH(run_threads(1, 33, [] {}), "check failed");
   EXPECT_DEATH(run_threads(1, 2048, [] {}), "check failed");
 }

@@ -9,7 +9,7 @@ foreach(object ${OBJECTS})
   string(REGEX MATCHALL "[^\n]+" lines "${text}")
   set(count 0)
   foreach(line ${lines})
-    # Return types of templates stand before the name.
+    # A template's return type precedes the name.
     if(NOT line MATCHES "^[0-9a-f]+ [A-Za-z] ([a-z0-9_:* ]+ )?lockstep::${ISA}::")
       message(FATAL_ERROR "${object} defines a symbol outside of lockstep::${ISA}: ${line}")
     endif()

@@ -14,7 +14,7 @@ bool has_kernel(Op op) {
   return schema_of(op).op != Op::kNone && schema_of(op).run_by == RunBy::kKernel;
 }
 
-// Fused for GPUs, from others that every back end has.
+// GPUs fuse these from operators that every back end has.
 bool of_gpus_alone(Op op) { return op == Op::kRopeAttention || op == Op::kGatedLinear; }
 
 TEST(KernelTableTest, EveryOperatorThatComputesHasAPortableKernelAndAReference) {
@@ -29,7 +29,7 @@ TEST(KernelTableTest, EveryOperatorThatComputesHasAPortableKernelAndAReference) 
   }
 }
 
-TEST(KernelTableTest, NamesAreUniqueAndSayOperatorAndIsa) {
+TEST(KernelTableTest, NamesAreUniqueAndIncludeTheOperatorAndTheIsa) {
   std::set<std::string> names;
   for (const KernelEntry& entry : cpu_kernels()) {
     const std::string name = entry.name;
@@ -40,7 +40,7 @@ TEST(KernelTableTest, NamesAreUniqueAndSayOperatorAndIsa) {
   }
 }
 
-TEST(KernelTableTest, TheBestComesFirstAndNothingAboveTheIsaIsFound) {
+TEST(KernelTableTest, TheBestKernelComesFirstAndNoneAboveTheIsaIsFound) {
   for (int i = 0; i < kIsaCount; ++i) {
     const Isa isa = static_cast<Isa>(i);
     const KernelEntry* codes =
@@ -57,11 +57,11 @@ TEST(KernelTableTest, TheBestComesFirstAndNothingAboveTheIsaIsFound) {
   }
 }
 
-TEST(KernelTableTest, OfTilesAreOnlyTheLinearsThatTheyMultiply) {
+TEST(KernelTableTest, OnlyLinearsThatTilesCanMultiplyUseThem) {
   const auto isa_of = [](Op op, DType weight, DType activation) {
     return find_kernel(cpu_kernels(), op, weight, activation, Isa::kAmx)->isa;
   };
-  if (!machine_runs(Isa::kAvx2)) GTEST_SKIP() << "this machine has the portable kernels alone";
+  if (!machine_runs(Isa::kAvx2)) GTEST_SKIP() << "this machine has only the portable kernels";
   EXPECT_EQ(isa_of(Op::kLinear, DType::kBF16, DType::kBF16), Isa::kAmx);
   EXPECT_EQ(isa_of(Op::kLinear, DType::kQ4M, DType::kF32), Isa::kAmx);
   EXPECT_EQ(isa_of(Op::kAttention, DType::kBF16, DType::kF32), Isa::kAvx512Bf16);
@@ -87,7 +87,7 @@ TEST(KernelTableTest, TypesWithoutAKernelAreNotFound) {
   EXPECT_NE(find(Op::kRopeTable, DType::kNone, DType::kNone), nullptr);
 }
 
-TEST(KernelTableTest, RowsThatWereRoundedGoToTheKernelThatRoundsThem) {
+TEST(KernelTableTest, RoundedRowsUseTheKernelThatRoundsThem) {
   for (const Op op : {Op::kLinear, Op::kExpertLinear}) {
     for (const DType weight : {DType::kQ8, DType::kQ4, DType::kQ4M}) {
       const auto* rounds = find_kernel(cpu_kernels(), op, weight, DType::kF32, Isa::kAvx2);
@@ -105,14 +105,14 @@ TEST(KernelTableTest, EntriesWithAWeightMatrixPackItAndOthersDoNot) {
   }
 }
 
-TEST(KernelTableTest, AttentionAloneSizesPagesAndTakesAnyWidth) {
+TEST(KernelTableTest, OnlyAttentionSizesPagesAndItTakesAnyWidth) {
   for (const KernelEntry& entry : cpu_kernels()) {
     EXPECT_EQ(entry.page_bytes != nullptr, entry.op == Op::kAttention) << entry.name;
     EXPECT_EQ(entry.fits, nullptr) << entry.name;
   }
 }
 
-TEST(KernelTableTest, EveryTypeOfAWeightHasAnEmbeddingAndALinear) {
+TEST(KernelTableTest, EveryWeightTypeHasAnEmbeddingAndALinear) {
   for (int i = 0; i < kDTypeEnd; ++i) {
     const DType dtype = static_cast<DType>(i);
     const bool is_weight = dtype == DType::kF32 || dtype == DType::kBF16 || dtype == DType::kF16 ||
@@ -149,7 +149,7 @@ TEST(KernelCostTest, PackedWeightsOfSmallIntegersHoldTheirScales) {
   EXPECT_EQ(bytes(DType::kQ4M), 64 * 128 + 64 * 8 * 4);
 }
 
-TEST(KernelCostTest, AttentionCountsTheKeysInTheWindowOnly) {
+TEST(KernelCostTest, AttentionCountsOnlyTheKeysInTheWindow) {
   const KernelEntry* attention =
       find_kernel(cpu_kernels(), Op::kAttention, DType::kF32, DType::kF32, Isa::kPortable);
   StepSequence sequence = {.first_row = 0, .rows = 2, .first_position = 9, .pages = nullptr};
@@ -166,7 +166,7 @@ TEST(KernelCostTest, AttentionCountsTheKeysInTheWindowOnly) {
   EXPECT_EQ(kernel_cost(*attention, args).bytes, 2 * 5 * 2 * 8 * 4);
   args.attrs.attention().v_dim = 6;
   args.attrs.attention().values_in_keys = true;
-  args.in[1] = args.in[2] = {nullptr, 2, 16, 16, DType::kF32};  // Appended once.
+  args.in[1] = args.in[2] = {nullptr, 2, 16, 16, DType::kF32};  // They are appended once.
   EXPECT_EQ(kernel_cost(*attention, args).flops, 2 * (4 + 4) * 4 * (8 + 6));
   EXPECT_EQ(kernel_cost(*attention, args).bytes, 5 * 2 * 8 * 4 + 2 * 16 * 4);
 }
@@ -176,10 +176,10 @@ TEST(KvPageTest, APageHoldsKeysAndValuesOfAllItsTokens) {
       *find_kernel(cpu_kernels(), Op::kAttention, DType::kF32, DType::kF32, Isa::kPortable);
   EXPECT_EQ(attention.page_bytes({16, 2, 64, 64, DType::kF32}), 2 * 16 * 2 * 64 * 4);
   EXPECT_EQ(attention.page_bytes({16, 1, 5, 5, DType::kBF16}) % 64, 0);
-  // One scale per vector.
+  // There is one scale per vector.
   EXPECT_EQ(attention.page_bytes({32, 2, 64, 64, DType::kI8}), 2 * 32 * 2 * (64 + 4));
   EXPECT_EQ(attention.page_bytes({16, 1, 64, 16, DType::kBF16}), 16 * (64 + 16) * 2);
-  // Values in keys: one vector, one scale.
+  // With values in keys there is one vector and one scale.
   EXPECT_EQ(attention.page_bytes({16, 1, 576, 0, DType::kBF16}), 16 * 576 * 2);
   EXPECT_EQ(attention.page_bytes({16, 1, 576, 0, DType::kI8}), 16 * (576 + 4));
 }

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// Which kernels a program of tests is about, and where they run. The same tests are built three
-// times: with cpu_tables.cc for the CPU's, with twin_tables.cc for those of its instructions that
-// replace others, with cuda_tables.cc for those of .cu files.
+// The kernels under test, and how they run. The same tests are built three times: with
+// cpu_tables.cc for the CPU's kernels, with twin_tables.cc for the twins of kernels that this
+// machine may not run, and with cuda_tables.cc for the kernels of .cu files.
 #pragma once
 
 #include <vector>
@@ -10,13 +10,13 @@
 
 namespace lockstep {
 
-// Those that can run here, best first.
+// The kernels that can run here, best first.
 std::vector<KernelEntry> kernels_under_test();
 
-// Runs one of them, or a reference in its place, on operands in the host's memory.
+// Runs a kernel, or a reference in its place, on operands in the host's memory.
 void run(const KernelEntry& kernel, KernelArgs args, int threads = 1);
 
-// Whether a kernel promises the bits of the portable CPU kernel.
+// True if a kernel promises the bits of the portable CPU kernel.
 bool has_cpu_bits(const KernelEntry& kernel);
 
 }  // namespace lockstep

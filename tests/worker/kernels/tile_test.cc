@@ -1,6 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// What is particular to kernels of tile instructions, on the emulated ones, and on the processor's
-// where it has them.
+// Tests of tile kernels alone, on emulated tiles, and on the CPU's if it has them.
 #define LOCKSTEP_ISA amx_emulated
 #include "worker/kernels/cpu/tile.h"
 
@@ -12,7 +11,7 @@
 namespace lockstep {
 namespace {
 
-// The tiles of expert_linear are the same, and a Linear has no routes.
+// expert_linear uses the same tiles, and a Linear has no routes.
 std::vector<KernelEntry> linear_only(std::vector<KernelEntry> kernels) {
   std::erase_if(kernels, [](const KernelEntry& kernel) { return kernel.op != Op::kLinear; });
   return kernels;
@@ -39,7 +38,7 @@ std::vector<KernelEntry> bf16_kernels() {
 
 float flushed(float x) { return std::abs(x) < 0x1p-126f ? std::copysign(0.0f, x) : x; }
 
-// 32 elements of K at a time, odd and even ones for themselves.
+// Adds 32 elements of K at a time, odd and even ones separately.
 float sum_in_tiles(const Linear& linear, int64_t r, int64_t n) {
   const int64_t depth = linear.x.view().cols;
   float sum = 0;
@@ -67,7 +66,7 @@ void expect_sums_in_tiles(const Linear& linear) {
   }
 }
 
-TEST(TileTest, BFloatsAreAddedInTheDocumentedOrder) {
+TEST(TileTest, Bfloat16ProductsAreAddedInTheDocumentedOrder) {
   for (const int64_t rows : {1, 16, 17, 33}) {
     for (const int64_t depth : {1, 31, 32, 64, 700}) {
       expect_sums_in_tiles(Linear(bf16_kernels()[0], rows, 40, depth));
@@ -75,7 +74,7 @@ TEST(TileTest, BFloatsAreAddedInTheDocumentedOrder) {
   }
 }
 
-TEST(TileTest, TheDocumentedOrderIsNotThatOfVectors) {
+TEST(TileTest, TheDocumentedOrderDiffersFromThatOfVectors) {
   const Linear linear(bf16_kernels()[0], 3, 33, 700);
   const KernelEntry& vectors =
       *find_kernel(cpu_kernels(), Op::kLinear, DType::kBF16, DType::kBF16, Isa::kPortable);
@@ -85,7 +84,7 @@ TEST(TileTest, TheDocumentedOrderIsNotThatOfVectors) {
   EXPECT_GT(different, 0);
 }
 
-TEST(TileTest, DenormalsOfBFloatsCountAsZero) {
+TEST(TileTest, Bfloat16DenormalsCountAsZero) {
   Linear linear(bf16_kernels()[0], 3, 33, 70);
   for (int64_t r = 0; r < 3; ++r) {
     for (int64_t k = 0; k < 70; ++k) {
@@ -96,16 +95,16 @@ TEST(TileTest, DenormalsOfBFloatsCountAsZero) {
   expect_sums_in_tiles(linear);
 }
 
-TEST(TileTest, KernelsGiveTheirRegistersBack) {
+TEST(TileTest, KernelsReleaseTheirTileRegisters) {
   for (const KernelEntry& kernel : emulated_kernels()) {
     Linear(kernel, 40, 70, 100).run_kernel(kernel);
     EXPECT_FALSE(amx_emulated::emulated_tiles.configured) << kernel.name;
   }
 }
 
-TEST(TileTest, TheProcessorsTilesGiveTheBitsOfTheEmulatedOnes) {
+TEST(TileTest, TheCpusTilesGiveTheBitsOfTheEmulatedOnes) {
   if (!machine_runs(Isa::kAmx)) {
-    GTEST_SKIP() << "this processor has no AMX, or the system refuses it: only emulated here";
+    GTEST_SKIP() << "this CPU has no AMX, or the system refuses it: tiles are only emulated";
   }
   for (const KernelEntry& kernel : native_kernels()) {
     for (const KernelEntry& twin : emulated_kernels()) {
@@ -119,7 +118,7 @@ TEST(TileTest, TheProcessorsTilesGiveTheBitsOfTheEmulatedOnes) {
   }
 }
 
-TEST(TileTest, ChangingTheShapeOfRowsIsAllowedAtAnyTime) {
+TEST(TileTest, TheShapeOfRowsMayChangeAtAnyTime) {
   amx_emulated::Tiles<64> tiles;
   int32_t sums[32][16] = {};
   for (const int64_t rows : {1, 32, 17, 16}) {
@@ -130,7 +129,7 @@ TEST(TileTest, ChangingTheShapeOfRowsIsAllowedAtAnyTime) {
   }
 }
 
-TEST(TileDeathTest, WhatTheProcessorRefusesEndsTheProgram) {
+TEST(TileDeathTest, UsesThatTheCpuRefusesEndTheProgram) {
   using namespace amx_emulated;
   const auto without_shapes = [] { tile_zero<0>(); };
   const auto beyond_the_rows = [] {

@@ -9,7 +9,7 @@ namespace {
 
 constexpr float kInfinity = std::numeric_limits<float>::infinity();
 
-// Some outputs over a slice of the vocabulary, with all that the kernel may give.
+// Some outputs over a slice of the vocabulary, with everything that the kernel may return.
 struct Call {
   Matrix logits;
   int64_t vocab_begin = 0;
@@ -68,7 +68,7 @@ void expect_same_candidate(const Candidate& a, const Candidate& b, const std::st
       << ", wanted " << b.logit << " " << b.edited << " " << b.noisy;
 }
 
-// Everything but the sums must be the same to the bit, whatever computed it.
+// All results except the sums must have the same bits.
 void expect_same(const Call& found, const Call& wanted, double sum_tolerance) {
   for (size_t r = 0; r < wanted.requests.size(); ++r) {
     const OutputRequest &a = found.requests[r], &b = wanted.requests[r];
@@ -108,7 +108,7 @@ class TopCandidatesTest : public testing::TestWithParam<KernelEntry> {
     wanted.run_kernel(reference_of(GetParam()), top_count);
     call.run_kernel(GetParam(), top_count, threads);
     expect_same(call, wanted, 1e-4);
-    // The logits are left as they were, for more candidates on request.
+    // The logits stay unchanged, because more candidates may be requested.
     for (int64_t r = 0; r < call.logits.view().rows; ++r) {
       for (int64_t i = 0; i < call.logits.view().cols; ++i) {
         ASSERT_TRUE(same(call.logits.at(r, i), wanted.logits.at(r, i)));
@@ -143,7 +143,7 @@ TEST_P(TopCandidatesTest, TiesGoToTheLowestId) {
   EXPECT_EQ(call.requests[0].top[1].id, 5);
 }
 
-TEST_P(TopCandidatesTest, AppliesEditsAndMaskInASliceOfTheVocabulary) {
+TEST_P(TopCandidatesTest, EditsAndMasksApplyInASliceOfTheVocabulary) {
   for (const int64_t begin : {0, 64, 640, 100}) {
     Call call(5, 500);
     call.vocab_begin = begin;
@@ -161,8 +161,8 @@ TEST_P(TopCandidatesTest, AppliesEditsAndMaskInASliceOfTheVocabulary) {
   }
 }
 
-// How a prompt's token is scored.
-TEST_P(TopCandidatesTest, AnInfiniteEditMakesItsTokenWinUnlessItsLogitIsNoNumber) {
+// A prompt's token is scored this way.
+TEST_P(TopCandidatesTest, AnInfiniteEditMakesItsTokenWinUnlessItsLogitIsNan) {
   for (const int32_t id : {0, 63, 64, 200, 499}) {
     const LogitEdit edit = {id, 1.0f, kInfinity};
     Call call(3, 500);
@@ -193,7 +193,7 @@ TEST_P(TopCandidatesTest, AMaskThatAllowsNothingGivesNoCandidate) {
   EXPECT_EQ(call.edited_sums[1][0].sum, 0);
 }
 
-TEST_P(TopCandidatesTest, NanComesAfterAllNumbersAndInfinitiesAreNumbers) {
+TEST_P(TopCandidatesTest, NanRanksAfterAllNumbersAndInfinitiesRankAsNumbers) {
   Call call(3, 200);
   for (int64_t r = 0; r < 3; ++r) {
     float* row = call.logits.view().row<float>(r);
@@ -209,9 +209,9 @@ TEST_P(TopCandidatesTest, NanComesAfterAllNumbersAndInfinitiesAreNumbers) {
   expect_reference(all_nan, 3);
 }
 
-TEST_P(TopCandidatesTest, TheNoisyWinnerIsThatOfAFullSearch) {
-  // Many draws: flat logits, where much noise matters, and steep ones, where little does; large
-  // ones, where the sum rounds.
+TEST_P(TopCandidatesTest, TheNoisyWinnerAgreesWithAFullSearch) {
+  // Many draws: flat logits, for which large noise matters, steep ones, for which little does, and
+  // large ones, for which the sum rounds.
   const KernelEntry& kernel = GetParam();
   for (const float spread : {0.0f, 0.01f, 1.0f, 6.0f, 1000.0f, 1e6f}) {
     Call call(40, 700, spread);
@@ -242,7 +242,7 @@ TEST_P(TopCandidatesTest, BitsDependNeitherOnThreadsNorOnIsaNorOnTheCutOfTheVoca
   }
 }
 
-TEST_P(TopCandidatesTest, NothingWantedAndNoColumnsAreNothingToDo) {
+TEST_P(TopCandidatesTest, NoRequestsOrNoColumnsWriteNothing) {
   Call call(2, 0);
   call.run_kernel(GetParam(), 3);
   EXPECT_EQ(call.requests[0].top_found, 0);

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// The twins of kernels whose instructions this machine may lack.
+// The twins of kernels whose instructions this machine may not have.
 #include "base/system/cpu.h"
 #include "tests/worker/kernels/run_on_host.h"
 #include "tests/worker/kernels/tables.h"

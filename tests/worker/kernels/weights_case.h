@@ -14,7 +14,7 @@ namespace lockstep {
 
 class Weights {
  public:
-  // Zeros, of scale 1.
+  // Zeros with scale 1.
   Weights(int64_t rows, int64_t cols, DType dtype)
       : kind_(quantization(dtype)), floats_(kind_ ? 0 : rows, cols, kind_ ? DType::kF32 : dtype) {
     view_ = floats_.view();
@@ -44,7 +44,7 @@ class Weights {
     return weights;
   }
 
-  // Least and largest code of the kind.
+  // The smallest and largest code of the kind.
   std::pair<int, int> code_range() const {
     return kind_->bits == 8 ? std::pair(-127, 127)
            : kind_->minimum ? std::pair(0, 15)
@@ -71,7 +71,7 @@ class Weights {
     return part;
   }
 
-  // Packed in two pieces, as a loader would.
+  // Packs in two pieces, as a loader may.
   std::vector<std::byte> pack(const KernelEntry& kernel) const {
     std::vector<std::byte> packed(static_cast<size_t>(kernel.packed_bytes(view_.rows, view_.cols)));
     std::vector<float> source;

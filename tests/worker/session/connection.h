@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// A worker with its threads whose coordinator is the test, and the messages that it sends.
+// A worker with its threads, connected to the test as its coordinator, and the messages that it
+// sends.
 #pragma once
 
 #include <gtest/gtest.h>
@@ -19,7 +20,7 @@
 
 namespace lockstep {
 
-// A name for ranks to meet under that no other test process has.
+// A name for the ranks' rendezvous that no other test process uses.
 inline std::string group_name() {
   static int groups = 0;
   return fmt::format("session-test-{}-{}", getpid(), ++groups);
@@ -64,13 +65,13 @@ inline cluster::CoordinatorMessage abort_of(uint64_t epoch) {
   return message;
 }
 
-// Outlives every worker that computes on it.
+// It outlives every worker that computes on it.
 inline const Backend& processor() {
   static const Backend backend = cpu_backend();
   return backend;
 }
 
-// A worker's connection on threads of its own; what is kept may be handed to the next one.
+// A worker's connection on its own threads; kept weights may be handed to the next one.
 class Connection {
  public:
   explicit Connection(KeptWorker* kept)
@@ -89,13 +90,13 @@ class Connection {
   void send(cluster::CoordinatorMessage message) { link_.send(std::move(message)); }
   void stop() { stop_.request_stop(); }
 
-  // The next message but heartbeats.
+  // The next message except heartbeats.
   cluster::WorkerMessage next() {
     std::optional<cluster::WorkerMessage> message = link_.receive();
     EXPECT_TRUE(message.has_value()) << "the worker has ended";
     return message.value_or(cluster::WorkerMessage());
   }
-  // The next but load progress; *loaded says whether there was any.
+  // The next message except load progress; *loaded: whether there was any.
   cluster::WorkerMessage reply(bool* loaded = nullptr) {
     cluster::WorkerMessage message = next();
     if (loaded != nullptr) *loaded = message.has_progress();
@@ -125,7 +126,7 @@ class Connection {
     EXPECT_TRUE(answer.has_failure()) << answer.ShortDebugString();
     return answer.failure();
   }
-  // Waits for the worker's end.
+  // Waits until the worker has ended.
   absl::Status join() {
     thread_.join();
     return status_;

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// A worker's connection over gRPC, as a coordinator of the test's own sees it.
+// A worker's connection over gRPC to a coordinator in the test.
 #include "worker/session/grpc_link.h"
 
 #include <gmock/gmock.h>
@@ -35,7 +35,7 @@ std::string metadata(const grpc::ServerContext& context, const char* key) {
   return from_hex(std::string(found->second.data(), found->second.size())).value_or("");
 }
 
-// Answers challenges, and hands the streams of those that know the token to serve().
+// Answers challenges, and passes the streams of workers that know the token to serve().
 class TestServer : public cluster::Cluster::Service {
  public:
   explicit TestServer(std::string token) : token_(std::move(token)) {}
@@ -53,7 +53,7 @@ class TestServer : public cluster::Cluster::Service {
     const std::lock_guard lock(mutex_);
     const std::string worker_nonce = metadata(*context, kNonceMetadata);
     EXPECT_EQ(worker_nonce.size(), kNonceBytes);
-    EXPECT_TRUE(seen_.insert(worker_nonce).second) << "a nonce came twice";
+    EXPECT_TRUE(seen_.insert(worker_nonce).second) << "a nonce was sent twice";
     const std::string nonce = draw_nonce();
     worker_nonces_[nonce] = worker_nonce;
     reply->set_nonce(nonce);
@@ -65,7 +65,7 @@ class TestServer : public cluster::Cluster::Service {
     {
       const std::lock_guard lock(mutex_);
       const std::string nonce = metadata(*context, kNonceMetadata);
-      EXPECT_TRUE(worker_nonces_.contains(nonce)) << "no challenge of ours";
+      EXPECT_TRUE(worker_nonces_.contains(nonce)) << "not one of our challenges";
       EXPECT_EQ(metadata(*context, kWorkerNonceMetadata), worker_nonces_[nonce]);
       EXPECT_EQ(metadata(*context, kProofMetadata),
                 worker_proof(token_, nonce, worker_nonces_[nonce]));
@@ -82,13 +82,13 @@ class TestServer : public cluster::Cluster::Service {
   const TempFolder folder_;
   std::unique_ptr<grpc::Server> server_;
   std::mutex mutex_;
-  std::map<std::string, std::string> worker_nonces_;  // By ours: one may join after the next came.
+  std::map<std::string, std::string> worker_nonces_;  // By our nonce: joins may overlap.
   std::set<std::string> seen_;
 };
 
 constexpr char kToken[] = "the token";
 
-// Forms a group of the one worker that comes, runs steps until `go_on` wants no more or the worker
+// Forms a group with the one worker that connects, runs steps until `go_on` is false or the worker
 // fails, and closes the stream.
 class Coordinator final : public TestServer {
  public:
@@ -98,7 +98,7 @@ class Coordinator final : public TestServer {
   }
   ~Coordinator() override { end(); }
 
-  // What the worker said of its failure, if it did, once it has hung up.
+  // The failure that the worker sent, if any, after it has hung up.
   std::string failure() {
     end();
     return failure_;
@@ -170,12 +170,12 @@ class FaultyDevice final : public WrappedDevice {
   std::atomic<bool> fault{false};
 };
 
-// What became of a worker on a device that fails in step `faulty_step`, if in any.
+// The result of a worker whose device fails in step `faulty_step`, if that is run.
 absl::Status run_worker(int faulty_step, std::string* failure) {
   auto device = std::make_unique<FaultyDevice>();
   FaultyDevice& faulty = *device;
   Backend backend = late_backend();
-  // Kernels are queued where their own device is.
+  // Kernels are queued on their own device.
   backend.device = std::move(device);
   Coordinator coordinator([&](int step) {
     faulty.fault = step == faulty_step;
@@ -187,13 +187,13 @@ absl::Status run_worker(int faulty_step, std::string* failure) {
   return status;
 }
 
-TEST(GrpcLinkTest, EndsWellWhenTheCoordinatorGoes) {
+TEST(GrpcLinkTest, TheSessionEndsWithoutAnErrorWhenTheCoordinatorLeaves) {
   std::string failure;
   EXPECT_EQ(message_of(run_worker(0, &failure)), "");
   EXPECT_EQ(failure, "");
 }
 
-TEST(GrpcLinkTest, AWorkerWhoseDeviceFailedSaysSoAndEndsItsProcess) {
+TEST(GrpcLinkTest, AWorkerWithAFailedDeviceReportsItAndEndsItsProcess) {
   std::string failure;
   const absl::Status status = run_worker(2, &failure);
   EXPECT_EQ(status.code(), absl::StatusCode::kInternal);
@@ -223,7 +223,7 @@ TEST(GrpcLinkTest, AnEmptyTokenIsProvedLikeAnyOther) {
   server.end();
 }
 
-// What a coordinator may answer to a worker that it does not want.
+// Answers of a coordinator that refuses a worker.
 class RefusingServer final : public TestServer {
  public:
   RefusingServer(grpc::Status challenge, grpc::Status join)
@@ -244,21 +244,21 @@ class RefusingServer final : public TestServer {
 
 TEST(GrpcLinkTest, ARefusedJoinNamesTheTokensVariable) {
   for (const auto code : {grpc::StatusCode::UNAUTHENTICATED, grpc::StatusCode::PERMISSION_DENIED}) {
-    const RefusingServer server(grpc::Status::OK, grpc::Status(code, "nobody knows you"));
+    const RefusingServer server(grpc::Status::OK, grpc::Status(code, "this worker is unknown"));
     const absl::Status status = run_session(server.address(), kToken, cpu_backend());
     EXPECT_EQ(status.code(), absl::StatusCode::kPermissionDenied);
-    EXPECT_THAT(message_of(status), HasSubstr("nobody knows you: set LOCKSTEP_JOIN_TOKEN"));
+    EXPECT_THAT(message_of(status), HasSubstr("this worker is unknown: set LOCKSTEP_JOIN_TOKEN"));
   }
 }
 
-TEST(GrpcLinkTest, ACoordinatorOfAnotherVersionIsNamedAsThat) {
+TEST(GrpcLinkTest, ACoordinatorOfAnotherVersionIsReportedAsSuch) {
   const RefusingServer server(grpc::Status(grpc::StatusCode::UNIMPLEMENTED, ""), grpc::Status::OK);
   const absl::Status status = dial({.coordinator = server.address(), .token = kToken}, {}).status();
   EXPECT_EQ(status.code(), absl::StatusCode::kPermissionDenied);
   EXPECT_THAT(message_of(status), HasSubstr("install one version on both sides"));
 }
 
-TEST(GrpcLinkTest, ABusyOrAbsentCoordinatorIsWorthAnotherTry) {
+TEST(GrpcLinkTest, ABusyOrAbsentCoordinatorIsRetried) {
   for (const auto code : {grpc::StatusCode::RESOURCE_EXHAUSTED, grpc::StatusCode::UNAVAILABLE}) {
     const RefusingServer server(grpc::Status(code, "later"), grpc::Status::OK);
     EXPECT_TRUE(
@@ -267,7 +267,7 @@ TEST(GrpcLinkTest, ABusyOrAbsentCoordinatorIsWorthAnotherTry) {
   EXPECT_TRUE(absl::IsUnavailable(dial({.coordinator = "unix:/nowhere/at/all"}, {}).status()));
 }
 
-TEST(GrpcLinkTest, DiallingEndsWhenTheWorkerIsToldToStop) {
+TEST(GrpcLinkTest, DiallingEndsWhenTheWorkerIsStopped) {
   std::stop_source stop;
   stop.request_stop();
   EXPECT_TRUE(

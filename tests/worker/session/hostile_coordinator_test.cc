@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// What a coordinator must not be able to do to a worker: every field is checked before it is used.
+// A hostile coordinator must not harm a worker: every field is checked before it is used.
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
@@ -14,7 +14,7 @@ namespace {
 
 using ::testing::HasSubstr;
 
-TEST(HostileCoordinatorTest, HostileAssignmentsAreRefusedAndTheWorkerStaysWell) {
+TEST(HostileCoordinatorTest, HostileAssignmentsAreRefusedAndTheWorkerSurvives) {
   using Mutation = std::function<void(cluster::Assignment&)>;
   constexpr int64_t kMin = std::numeric_limits<int64_t>::min(), kHuge = int64_t{1} << 62;
   const Mutation mutations[] = {
@@ -59,7 +59,7 @@ TEST(HostileCoordinatorTest, HostileAssignmentsAreRefusedAndTheWorkerStaysWell) 
   }
   EXPECT_THAT(worker.failure(assign(0, layer_program())).message(),
               HasSubstr("epoch must be 1 or more"));
-  // Large numbers that are true are as much as there is.
+  // Large valid numbers mean as much as is available.
   cluster::CoordinatorMessage message = assign(++epoch, layer_program());
   message.mutable_assignment()->set_max_pages(kHuge);
   message.mutable_assignment()->set_kv_memory_bytes(1 << 20);
@@ -94,7 +94,7 @@ TEST(HostileCoordinatorTest, HostileMessagesOfAnEpochAreRefused) {
   KeptWorker kept;
   Connection worker(&kept);
   uint64_t epoch = 0;
-  worker.send(step(0, 1));  // Before any assignment: dropped.
+  worker.send(step(0, 1));  // It is dropped, because nothing is assigned yet.
   for (const int64_t pages : {int64_t{0}, int64_t{-1}, kHuge, -kHuge}) {
     worker.ready(assign(++epoch, layer_program()));
     EXPECT_THAT(worker.failure(start(epoch, pages)).message(),

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Weights of a rank that a worker may become: what it does about them on virtual time, and with
-// its threads.
+// Weights of a rank that a worker may become: its actions on virtual time, and the worker with its
+// threads.
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
@@ -22,7 +22,7 @@ class PreloadTest : public SessionStory {
   uint64_t epoch_ = 0;
 };
 
-TEST_F(PreloadTest, WhatWasPreloadedIsKeptByTheRank) {
+TEST_F(PreloadTest, ARankKeepsPreloadedWeights) {
   EXPECT_EQ(on(preload(5)), Story({"run check 5"}));
   EXPECT_EQ(done({.stamp = "i"}), Story({"run preload 5"}));
   EXPECT_EQ(done(held()), Story({"send preloaded 5"}));
@@ -30,7 +30,7 @@ TEST_F(PreloadTest, WhatWasPreloadedIsKeptByTheRank) {
   load(6, "i", true);
 }
 
-TEST_F(PreloadTest, APreloadOfTheNextGroupKeepsWhatItCan) {
+TEST_F(PreloadTest, APreloadOfTheNextGroupKeepsReusableWeights) {
   on(preload(1));
   done({.stamp = "i"});
   done(held());
@@ -44,7 +44,7 @@ TEST_F(PreloadTest, APreloadOfTheNextGroupKeepsWhatItCan) {
   EXPECT_EQ(done({.stamp = "another checkpoint"}), Story({"run preload 4"}));
 }
 
-TEST_F(PreloadTest, APreloadThatFailsSaysWhyAndEndsNothing) {
+TEST_F(PreloadTest, AFailedPreloadSaysWhyAndEndsNothing) {
   on(preload(3));
   EXPECT_EQ(done({.status = absl::InvalidArgumentError("a bad program")}),
             Story({"send preloaded 3"}));
@@ -58,7 +58,7 @@ TEST_F(PreloadTest, APreloadThatFailsSaysWhyAndEndsNothing) {
   load_and_start(5);
 }
 
-TEST_F(PreloadTest, AnAssignmentOfOtherWeightsEndsThePreloadUnderWay) {
+TEST_F(PreloadTest, AnAssignmentOfOtherWeightsEndsARunningPreload) {
   cluster::CoordinatorMessage reload = assignment(2);
   reload.mutable_assignment()->set_reload(true);
   cluster::CoordinatorMessage other_part = assignment(2);
@@ -77,21 +77,22 @@ TEST_F(PreloadTest, AnAssignmentOfOtherWeightsEndsThePreloadUnderWay) {
   }
 }
 
-TEST_F(PreloadTest, ThePreloadUnderWayGoesOnForTheAssignmentThatWantsIt) {
+TEST_F(PreloadTest, ARunningPreloadContinuesForAnAssignmentOfItsWeights) {
   on(preload(1));
   done({.stamp = "i"});
   EXPECT_EQ(on(assignment(2)), Story());
   now_ += kHeartbeatMs;
   EXPECT_EQ(tick({.load_progress = 9}), Story({"send heartbeat 2"}));
-  EXPECT_EQ(last_.heartbeat().progress(), 9u) << "else it would be taken for stuck";
-  EXPECT_EQ(done(held()), Story({"run check 2"})) << "nobody waits for the answer";
+  EXPECT_EQ(last_.heartbeat().progress(), 9u)
+      << "without progress the worker would be considered stuck";
+  EXPECT_EQ(done(held()), Story({"run check 2"})) << "the coordinator does not wait for the answer";
   now_ += kHeartbeatMs;
   tick({.load_progress = 9});
   EXPECT_EQ(last_.heartbeat().progress(), 0u);
   EXPECT_EQ(done({.stamp = "i"}), Story({"run load 2 keep"}));
 }
 
-TEST_F(PreloadTest, APreloadThatGoesOnEndsWithTheEpochThatWantsIt) {
+TEST_F(PreloadTest, AContinuedPreloadEndsWithTheEpochThatNeedsIt) {
   on(preload(1));
   done({.stamp = "i"});
   on(assignment(2));
@@ -100,7 +101,7 @@ TEST_F(PreloadTest, APreloadThatGoesOnEndsWithTheEpochThatWantsIt) {
   EXPECT_EQ(done({.status = absl::CancelledError("cancelled")}), Story());
 }
 
-TEST_F(PreloadTest, WhatAPreloadThatGoesOnCouldNotLoadIsLoaded) {
+TEST_F(PreloadTest, WeightsThatAContinuedPreloadCouldNotLoadAreLoaded) {
   on(preload(1));
   done({.stamp = "i"});
   on(assignment(2));
@@ -108,7 +109,7 @@ TEST_F(PreloadTest, WhatAPreloadThatGoesOnCouldNotLoadIsLoaded) {
   EXPECT_EQ(done({.stamp = "i"}), Story({"run load 2"}));
 }
 
-TEST_F(PreloadTest, TheLastOfSeveralPreloadsCounts) {
+TEST_F(PreloadTest, OnlyTheLastOfSeveralPreloadsRuns) {
   on(preload(1));
   EXPECT_EQ(on(preload(2)), Story({"abort"}));
   EXPECT_EQ(on(preload(3)), Story());
@@ -125,7 +126,7 @@ TEST_F(PreloadTest, ARankPreloadsNothing) {
   EXPECT_EQ(on(preload(2)), Story({"run check 2"}));
 }
 
-TEST_F(PreloadTest, WhilePreloadingItSaysNoProgress) {
+TEST_F(PreloadTest, APreloadReportsNoProgress) {
   on(preload(1));
   done({.stamp = "i"});
   now_ += kHeartbeatMs;
@@ -137,7 +138,7 @@ TEST_F(PreloadTest, WhilePreloadingItSaysNoProgress) {
   EXPECT_EQ(done({.status = absl::CancelledError("cancelled")}), Story({"end OK"}));
 }
 
-// --- With its threads.
+// --- The worker with its threads.
 
 cluster::CoordinatorMessage preload_of(uint64_t epoch, const program::Program& program) {
   cluster::CoordinatorMessage message;
@@ -154,7 +155,7 @@ cluster::Preloaded preloaded(Connection& worker, uint64_t epoch, const program::
   return answer.preloaded();
 }
 
-TEST(PreloadingSessionTest, TheRankThatFollowsReadsNothingAndComputes) {
+TEST(PreloadingSessionTest, ARankAfterAPreloadReadsNothingAndComputes) {
   KeptWorker kept;
   Connection worker(&kept);
   const cluster::Preloaded held = preloaded(worker, 4, layer_program());
@@ -168,15 +169,15 @@ TEST(PreloadingSessionTest, TheRankThatFollowsReadsNothingAndComputes) {
   EXPECT_TRUE(worker.next().has_result());
 }
 
-// One of two ranks, whose peer is not there: nobody is met.
-TEST(PreloadingSessionTest, NobodyIsMet) {
+// Preloads for one of two ranks. Its peer is absent and is not needed.
+TEST(PreloadingSessionTest, APreloadNeedsNoPeers) {
   KeptWorker kept;
   Connection worker(&kept);
   EXPECT_FALSE(preloaded(worker, 4, shared_layer_program(1, 2)).has_failure());
   EXPECT_FALSE(preloaded(worker, 5, shared_layer_program(0, 2)).has_failure());
 }
 
-TEST(PreloadingSessionTest, ItIsHeldForTheNextCoordinatorToo) {
+TEST(PreloadingSessionTest, PreloadedWeightsAreKeptForTheNextCoordinator) {
   KeptWorker kept;
   Connection first(&kept);
   EXPECT_FALSE(preloaded(first, 9, layer_program()).has_failure());
@@ -187,7 +188,7 @@ TEST(PreloadingSessionTest, ItIsHeldForTheNextCoordinatorToo) {
   EXPECT_FALSE(loaded);
 }
 
-TEST(PreloadingSessionTest, WhoWasARankKeepsItsWeightsForIt) {
+TEST(PreloadingSessionTest, APreloadAfterARankKeepsTheRanksWeights) {
   KeptWorker kept;
   Connection worker(&kept);
   worker.ready(assign(1, layer_program()));
@@ -199,7 +200,7 @@ TEST(PreloadingSessionTest, WhoWasARankKeepsItsWeightsForIt) {
   EXPECT_FALSE(loaded);
 }
 
-TEST(PreloadingSessionTest, WithoutRoomItSaysSoInOneLineAndStays) {
+TEST(PreloadingSessionTest, APreloadWithoutRoomFailsInOneLineAndTheWorkerStays) {
   KeptWorker kept;
   Connection worker(&kept);
   cluster::CoordinatorMessage message = preload_of(1, layer_program());
@@ -211,7 +212,7 @@ TEST(PreloadingSessionTest, WithoutRoomItSaysSoInOneLineAndStays) {
   worker.ready(assign(2, layer_program()));
 }
 
-TEST(PreloadingSessionTest, AProgramThatLiesIsRefusedAndTheWorkerStays) {
+TEST(PreloadingSessionTest, AnInvalidProgramIsRefusedAndTheWorkerStays) {
   KeptWorker kept;
   Connection worker(&kept);
   program::Program program = layer_program();

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// A worker's side of the protocol on virtual time: what it runs, what it sends, when it gives up.
+// A worker's side of the protocol on virtual time: what it runs and sends, and when it gives up.
 #include <gtest/gtest.h>
 
 #include "tests/worker/session/session_story.h"
@@ -19,7 +19,7 @@ TEST_F(SessionCoreTest, AGroupIsFormedAndRunsSteps) {
   EXPECT_EQ(on(logits), Story({"run logits 3"}));
 }
 
-TEST_F(SessionCoreTest, AStartAndAStepThatComeTogetherRunOneAfterTheOther) {
+TEST_F(SessionCoreTest, AStartAndAStepThatArriveTogetherRunInOrder) {
   load(1);
   EXPECT_EQ(on(start(1)), Story({"run start 1"}));
   EXPECT_EQ(on(step(1)), Story());
@@ -27,7 +27,7 @@ TEST_F(SessionCoreTest, AStartAndAStepThatComeTogetherRunOneAfterTheOther) {
 }
 
 TEST_F(SessionCoreTest, MessagesOfOtherEpochsAreDropped) {
-  EXPECT_EQ(on(step(0)), Story());  // Before any was assigned.
+  EXPECT_EQ(on(step(0)), Story());  // No epoch was assigned yet.
   load_and_start(4);
   for (const uint64_t epoch : {0, 3, 5}) {
     EXPECT_EQ(on(step(epoch)), Story());
@@ -44,7 +44,7 @@ TEST_F(SessionCoreTest, AnAssignmentWithoutAnEpochIsRefused) {
   EXPECT_EQ(last_.failure().message(), "an assignment's epoch must be 1 or more, found 0");
 }
 
-TEST_F(SessionCoreTest, AnAbortReachesTheStepUnderWayAndNothingMoreIsSaidOfTheEpoch) {
+TEST_F(SessionCoreTest, AnAbortReachesTheRunningStepAndSilencesTheEpoch) {
   load_and_start(1);
   on(step(1));
   EXPECT_EQ(on(abort_of(1)), Story({"abort"}));
@@ -54,8 +54,8 @@ TEST_F(SessionCoreTest, AnAbortReachesTheStepUnderWayAndNothingMoreIsSaidOfTheEp
   load(2, "i", true);
 }
 
-// As after SIGSTOP and SIGCONT: everything that was sent meanwhile arrives at once.
-TEST_F(SessionCoreTest, ANewAssignmentWaitsForTheWorkOfTheOldEpochWhichIsAborted) {
+// This happens after SIGSTOP and SIGCONT: everything that was sent meanwhile arrives at once.
+TEST_F(SessionCoreTest, ANewAssignmentAbortsTheOldEpochsWorkAndWaitsForIt) {
   load_and_start(1);
   on(step(1));
   EXPECT_EQ(on(assignment(2)), Story({"abort"}));
@@ -64,10 +64,10 @@ TEST_F(SessionCoreTest, ANewAssignmentWaitsForTheWorkOfTheOldEpochWhichIsAborted
   EXPECT_EQ(done({.stamp = "i"}), Story({"run load 3 keep"}));
 }
 
-TEST_F(SessionCoreTest, AWorkerThatWasStoppedAnswersInItsOldEpoch) {
+TEST_F(SessionCoreTest, ASuspendedWorkerAnswersInItsOldEpoch) {
   load_and_start(1);
   on(step(1));
-  now_ += 60'000;  // It was stopped; the group is long over, which it has not read yet.
+  now_ += 60'000;  // It was suspended. The group has ended, but the worker has not read that.
   EXPECT_EQ(tick(), Story({"send heartbeat 1"}));
   EXPECT_EQ(step_done(), Story({"send result 1"}));
   EXPECT_EQ(on(abort_of(1)), Story());
@@ -98,7 +98,7 @@ TEST_F(SessionCoreTest, StepsAndLogitsBeforeTheStartEndTheEpoch) {
   for (cluster::CoordinatorMessage early : {step(0), logits}) {
     on(assignment(++epoch));
     early.set_epoch(epoch);
-    EXPECT_EQ(on(early), Story());  // While the weights are looked at.
+    EXPECT_EQ(on(early), Story());  // Weights are still being checked.
     done({.stamp = "i"});
     ASSERT_EQ(done(loaded("i")).back(), fmt::format("send failure {}", epoch));
     EXPECT_EQ(last_.failure().code(), static_cast<int>(absl::StatusCode::kFailedPrecondition));
@@ -110,16 +110,16 @@ TEST_F(SessionCoreTest, StepsAndLogitsBeforeTheStartEndTheEpoch) {
   EXPECT_EQ(last_.failure().message(), "a Start came after the group was started");
 }
 
-TEST_F(SessionCoreTest, MoreMessagesThanAnybodySendsEndTheEpoch) {
+TEST_F(SessionCoreTest, TooManyQueuedMessagesEndTheEpoch) {
   load_and_start(1);
   for (int i = 0; i < 17; ++i) on(step(1));
   EXPECT_EQ(on(step(1)), Story({"send failure 1", "abort"}));
   EXPECT_EQ(step_done(), Story());
 }
 
-// --- Weights that are kept.
+// --- Kept weights.
 
-TEST_F(SessionCoreTest, KeptWeightsServeTheNextEpochOnlyIfProgramSourceAndStampAreTheSame) {
+TEST_F(SessionCoreTest, KeptWeightsAreReusedOnlyIfProgramSourceAndStampAreTheSame) {
   load(1);
   load(2, "i", true);
   load(3, "another checkpoint");
@@ -145,7 +145,7 @@ TEST_F(SessionCoreTest, KeptWeightsServeTheNextEpochOnlyIfProgramSourceAndStampA
   EXPECT_TRUE(loads_anew(other));
 }
 
-TEST_F(SessionCoreTest, AnAssignmentCanAskForARead) {
+TEST_F(SessionCoreTest, AnAssignmentCanRequestAReload) {
   load(1);
   cluster::CoordinatorMessage message = assignment(2);
   message.mutable_assignment()->set_reload(true);
@@ -163,15 +163,15 @@ TEST_F(SessionCoreTest, WeightsThatCouldNotBeLoadedAreNotKept) {
   EXPECT_EQ(done({.stamp = "i"}), Story({"run load 3"}));
 }
 
-TEST_F(SessionCoreTest, AMeetingThatFailsLosesNoWeights) {
+TEST_F(SessionCoreTest, AFailedRendezvousLosesNoWeights) {
   load(1);
   on(assignment(2));
   done({.stamp = "i"});
-  done({.status = absl::DeadlineExceededError("nobody came")});
+  done({.status = absl::DeadlineExceededError("no rank arrived")});
   load(3, "i", true);
 }
 
-TEST_F(SessionCoreTest, WeightsThatAreLoadedInAnEpochThatIsOverAreKeptAllTheSame) {
+TEST_F(SessionCoreTest, WeightsLoadedInAnEndedEpochAreStillKept) {
   on(assignment(1));
   done({.stamp = "i"});
   EXPECT_EQ(on(abort_of(1)), Story({"abort"}));
@@ -181,7 +181,7 @@ TEST_F(SessionCoreTest, WeightsThatAreLoadedInAnEpochThatIsOverAreKeptAllTheSame
 
 // --- Heartbeats.
 
-TEST_F(SessionCoreTest, AHeartbeatGoesOutEvery250Milliseconds) {
+TEST_F(SessionCoreTest, AHeartbeatIsSentEvery250Milliseconds) {
   int beats = 0;
   const int64_t begin = now_;
   for (; now_ < begin + 10 * kHeartbeatMs; now_ += 10) beats += static_cast<int>(tick().size());
@@ -189,16 +189,16 @@ TEST_F(SessionCoreTest, AHeartbeatGoesOutEvery250Milliseconds) {
   EXPECT_EQ(core_.next_tick(), begin + 10 * kHeartbeatMs);
 }
 
-TEST_F(SessionCoreTest, ProgressOnlyGrowsWithinAnEpochAndIsComparableOnceStepsRun) {
+TEST_F(SessionCoreTest, ProgressOnlyGrowsWithinAnEpochAndIsComparableInSteps) {
   const auto beat = [this](const Vitals& vitals) {
     now_ += kHeartbeatMs;
     tick(vitals);
     return last_;
   };
-  load_and_start(1);  // Has loaded a lot, a peer may have kept its weights.
+  load_and_start(1);  // It has loaded a lot; a peer may have kept its weights.
   EXPECT_EQ(beat({.load_progress = 1'000'000, .instructions = 0}).heartbeat().progress(),
             kStepsProgress);
-  on(assignment(2));  // The counters are still those of the epoch before.
+  on(assignment(2));  // The counters are still those of the last epoch.
   EXPECT_EQ(beat({.load_progress = 1'000'000, .instructions = 7}).heartbeat().progress(), 0u);
   done({.stamp = "new"});
   EXPECT_EQ(beat({.load_progress = 10, .instructions = 7}).heartbeat().progress(), 10u);
@@ -213,7 +213,7 @@ TEST_F(SessionCoreTest, ProgressOnlyGrowsWithinAnEpochAndIsComparableOnceStepsRu
   EXPECT_TRUE(last.heartbeat().waiting());
 }
 
-TEST_F(SessionCoreTest, LoadingIsToldWithHeartbeatsAndItsEndWithReady) {
+TEST_F(SessionCoreTest, LoadProgressIsSentWithHeartbeatsAndReadyEndsIt) {
   on(assignment(1));
   done({.stamp = "i"});
   now_ += kHeartbeatMs;
@@ -228,7 +228,7 @@ TEST_F(SessionCoreTest, LoadingIsToldWithHeartbeatsAndItsEndWithReady) {
   EXPECT_EQ(done(std::move(result)), Story({"send progress 1", "send ready 1"}));
 }
 
-// --- Ends.
+// --- Ends of the session.
 
 TEST_F(SessionCoreTest, ARefusalEndsTheConnectionWithItsReason) {
   cluster::CoordinatorMessage message;
@@ -236,7 +236,7 @@ TEST_F(SessionCoreTest, ARefusalEndsTheConnectionWithItsReason) {
   EXPECT_EQ(on(message), Story({"end another version"}));
 }
 
-TEST_F(SessionCoreTest, AStreamThatEndsAbortsTheWorkAndWaitsForIt) {
+TEST_F(SessionCoreTest, AClosedStreamAbortsTheWorkAndWaitsForIt) {
   load_and_start(1);
   on(step(1));
   core_.closed();
@@ -245,7 +245,7 @@ TEST_F(SessionCoreTest, AStreamThatEndsAbortsTheWorkAndWaitsForIt) {
   EXPECT_EQ(done({.status = absl::AbortedError("aborted")}), Story({"end OK"}));
 }
 
-TEST_F(SessionCoreTest, AWorkerThatIsToldToStopSaysGoodbyeAndEndsOnce) {
+TEST_F(SessionCoreTest, AStoppedWorkerSendsAGoodbyeAndEndsOnce) {
   load_and_start(1);
   on(step(1));
   core_.stop(now_);
@@ -269,7 +269,7 @@ TEST_F(SessionCoreTest, AfterItsGoodbyeAWorkerDoesNothingMoreUntilTheStreamEnds)
   EXPECT_EQ(actions(), Story({"end OK"}));
 }
 
-TEST_F(SessionCoreTest, ACoordinatorThatDoesNotReadAGoodbyeIsNotWaitedForLong) {
+TEST_F(SessionCoreTest, AnUnreadGoodbyeTimesOut) {
   core_.stop(now_);
   actions();
   now_ += kGoodbyeMs - 1;
@@ -279,14 +279,14 @@ TEST_F(SessionCoreTest, ACoordinatorThatDoesNotReadAGoodbyeIsNotWaitedForLong) {
   EXPECT_EQ(tick(), Story({"end OK"}));
 }
 
-TEST_F(SessionCoreTest, AWorkerThatIsToldToStopTwiceWaitsForNobody) {
+TEST_F(SessionCoreTest, AWorkerThatIsStoppedTwiceEndsAtOnce) {
   core_.stop(now_);
   actions();
   core_.stop(now_);
   EXPECT_EQ(actions(), Story({"end OK"}));
 }
 
-TEST_F(SessionCoreTest, AFailedDeviceIsToldBeforeTheConnectionEnds) {
+TEST_F(SessionCoreTest, AFailedDeviceIsReportedBeforeTheConnectionEnds) {
   load_and_start(1);
   on(step(1));
   EXPECT_EQ(done({.status = absl::InternalError("rank 0: GPU: fault"),
@@ -297,7 +297,7 @@ TEST_F(SessionCoreTest, AFailedDeviceIsToldBeforeTheConnectionEnds) {
   EXPECT_EQ(actions(), Story({"end GPU: fault"}));
 }
 
-TEST_F(SessionCoreTest, ACoordinatorThatDoesNotListenIsNotWaitedForLong) {
+TEST_F(SessionCoreTest, AnUnreadDeviceFailureTimesOut) {
   load_and_start(1);
   on(step(1));
   done({.status = absl::InternalError("fault"), .device = absl::InternalError("fault")});

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// A SessionCore whose events a test gives it, and what it does about them as words.
+// A SessionCore driven by a test's events; its actions are written as words.
 #pragma once
 
 #include <gtest/gtest.h>
@@ -46,7 +46,7 @@ class SessionStory : public testing::Test {
     return status.ok() ? "end OK" : "end " + message_of(status);
   }
 
-  // Since the last call.
+  // The actions since the last call.
   Story actions() {
     Story story;
     for (SessionAction& action : core_.take_actions()) {
@@ -106,7 +106,7 @@ class SessionStory : public testing::Test {
     core_.tick(now_, vitals);
     return actions();
   }
-  // From an assignment to Ready.
+  // Runs the events from an assignment to Ready.
   void load(uint64_t epoch, const std::string& stamp = "i", bool keep = false) {
     EXPECT_EQ(on(assignment(epoch)), Story({fmt::format("run check {}", epoch)}));
     EXPECT_EQ(done({.stamp = stamp}),
@@ -127,7 +127,7 @@ class SessionStory : public testing::Test {
   int64_t now_ = 1000;
   KeptWeights kept_;
   SessionCore core_;
-  cluster::WorkerMessage last_;  // That was sent.
+  cluster::WorkerMessage last_;  // The last message that was sent.
 };
 
 }  // namespace lockstep

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Workers with their threads, and a test in the coordinator's place; no gRPC, so that
-// ThreadSanitizer can follow.
+// Workers with their threads, and a test as the coordinator; no gRPC, so that ThreadSanitizer can
+// follow.
 #include "worker/session/session.h"
 
 #include <gtest/gtest.h>
@@ -46,12 +46,12 @@ TEST(SessionTest, TwoRanksMeetLoadAndRunSteps) {
   EXPECT_EQ(pair.b.end(), absl::OkStatus());
 }
 
-TEST(SessionTest, RanksThatAreEquallyFarReportTheSameProgress) {
+TEST(SessionTest, RanksAtTheSamePointReportTheSameProgress) {
   Pair pair;
   pair.form(1);
   uint64_t progress[2];
   for (Connection* one : {&pair.a, &pair.b}) {
-    one->send(cluster::CoordinatorMessage());  // Nothing that this version knows.
+    one->send(cluster::CoordinatorMessage());  // This version knows no such message.
     one->send(step(1, 1));
   }
   for (int i = 0; i < 2; ++i) {
@@ -74,7 +74,7 @@ TEST(SessionTest, AnAbortReachesARankThatWaitsInACollectiveAndItsWeightsAreKept)
   pair.a.send(assign(2, shared_layer_program(0, 2), group));
   pair.b.send(assign(2, shared_layer_program(1, 2), group));
   for (Connection* one : {&pair.a, &pair.b}) {
-    const cluster::WorkerMessage message = one->next();  // Nothing is loaded.
+    const cluster::WorkerMessage message = one->next();  // Nothing was loaded.
     EXPECT_TRUE(message.has_ready()) << message.ShortDebugString();
     EXPECT_EQ(message.epoch(), 2u);
   }
@@ -105,7 +105,7 @@ TEST(SessionTest, WeightsOutliveTheConnection) {
   EXPECT_TRUE(second.next().has_result());
 }
 
-TEST(SessionTest, AnotherProgramThatWantsTheSameWeightsReadsNone) {
+TEST(SessionTest, AnotherProgramWithTheSameWeightsReadsNone) {
   KeptWorker kept;
   Connection worker(&kept);
   bool loaded = false;
@@ -120,7 +120,7 @@ TEST(SessionTest, AnotherProgramThatWantsTheSameWeightsReadsNone) {
   EXPECT_TRUE(worker.next().has_result());
 }
 
-TEST(SessionTest, AnEpochThatEndsBeforeItsRanksHaveMetCostsNoWeights) {
+TEST(SessionTest, WeightsSurviveAnEpochThatEndsBeforeItsRanksMeet) {
   KeptWorker kept;
   Connection worker(&kept);
   bool loaded = false;
@@ -141,7 +141,7 @@ TEST(SessionTest, KeptWeightsGetThePagesOfTheNewAssignment) {
   Connection first(&kept);
   EXPECT_EQ(first.ready(assign(1, layer_program())).pages(), 4);
   EXPECT_EQ(first.end(), absl::OkStatus());
-  Connection second(&kept);  // Of a coordinator that was started again, with another --kv-memory.
+  Connection second(&kept);  // To a coordinator that restarted with another --kv-memory.
   cluster::CoordinatorMessage more = assign(1, layer_program());
   more.mutable_assignment()->set_max_pages(9);
   EXPECT_EQ(second.ready(more, &loaded).pages(), 9);
@@ -155,7 +155,7 @@ TEST(SessionTest, KeptWeightsGetThePagesOfTheNewAssignment) {
   EXPECT_TRUE(second.next().has_result());
 }
 
-TEST(SessionTest, AnAssignmentCanAskThatKeptWeightsAreLoadedAnew) {
+TEST(SessionTest, AnAssignmentCanRequestAReloadOfKeptWeights) {
   KeptWorker kept;
   Connection worker(&kept);
   bool loaded = false;
@@ -166,7 +166,7 @@ TEST(SessionTest, AnAssignmentCanAskThatKeptWeightsAreLoadedAnew) {
   EXPECT_TRUE(loaded);
 }
 
-// A checkpoint with every tensor that the program wants.
+// Writes a checkpoint with every tensor that the program needs.
 void write_checkpoint(const std::filesystem::path& folder, const program::Program& program,
                       uint32_t seed) {
   TestTensors tensors;
@@ -186,7 +186,7 @@ void write_checkpoint(const std::filesystem::path& folder, const program::Progra
   write_safetensors(folder / "model.safetensors", tensors);
 }
 
-TEST(SessionTest, ASurvivorOfARewrittenCheckpointLoadsItAnewAndSaysSo) {
+TEST(SessionTest, ASurvivorReloadsARewrittenCheckpointAndReportsNewContents) {
   const TempFolder folder;
   const auto of_checkpoint = [&folder](uint64_t epoch) {
     cluster::CoordinatorMessage message = assign(epoch, layer_program());
@@ -217,7 +217,7 @@ TEST(SessionTest, ASurvivorOfARewrittenCheckpointLoadsItAnewAndSaysSo) {
   EXPECT_EQ(new_logits, logits(rejoining, 3));
 }
 
-// --- Ends.
+// --- Ends of the session.
 
 TEST(SessionTest, ARefusalIsTheConnectionsError) {
   KeptWorker kept;
@@ -228,14 +228,14 @@ TEST(SessionTest, ARefusalIsTheConnectionsError) {
   EXPECT_EQ(worker.join(), absl::PermissionDeniedError("install one version"));
 }
 
-TEST(SessionTest, AStreamThatIsRefusedIsTheConnectionsErrorAsWell) {
+TEST(SessionTest, ARefusedStreamIsTheConnectionsError) {
   KeptWorker kept;
   Connection worker(&kept);
   worker.link().refusal = absl::PermissionDeniedError("wrong token");
   EXPECT_EQ(worker.end(), absl::PermissionDeniedError("wrong token"));
 }
 
-TEST(SessionTest, AWorkerInACollectiveStopsWhenItIsToldTo) {
+TEST(SessionTest, AWorkerInACollectiveCanBeStopped) {
   Pair pair;
   pair.form(1);
   pair.a.send(step(1, 1));
@@ -244,7 +244,7 @@ TEST(SessionTest, AWorkerInACollectiveStopsWhenItIsToldTo) {
   EXPECT_EQ(pair.a.join(), absl::OkStatus());
 }
 
-TEST(SessionTest, AWorkerThatIsToldToStopSaysGoodbyeBeforeItEnds) {
+TEST(SessionTest, AStoppedWorkerSendsAGoodbyeBeforeItEnds) {
   KeptWorker kept;
   Connection worker(&kept);
   std::thread signal([&] { worker.stop(); });

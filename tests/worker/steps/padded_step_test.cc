@@ -13,7 +13,7 @@ namespace {
 using ::testing::Each;
 using ::testing::ElementsAre;
 
-TEST(PaddedRowsTest, AreLessThanTwiceTheRowsAndFewDifferentNumbers) {
+TEST(PaddedRowsTest, PaddedRowsAreLessThanTwiceTheRowsAndHaveFewSizes) {
   std::vector<int64_t> buckets;
   for (int64_t rows = 1; rows <= kMostPaddedRows; ++rows) {
     const int64_t bucket = padded_rows(rows, kMostPaddedRows);
@@ -26,7 +26,7 @@ TEST(PaddedRowsTest, AreLessThanTwiceTheRowsAndFewDifferentNumbers) {
   EXPECT_EQ(padded_rows(33, 48), 48);
 }
 
-TEST(PaddedPositionsTest, ArePowersOfTwoThatAreEnough) {
+TEST(PaddedPositionsTest, PaddedPositionsAreSufficientPowersOfTwo) {
   EXPECT_EQ(padded_positions(1), 256);
   EXPECT_EQ(padded_positions(256), 256);
   EXPECT_EQ(padded_positions(257), 512);
@@ -41,7 +41,7 @@ program::Limits limits_of(int64_t rows, int64_t sequences, int64_t outputs) {
   return limits;
 }
 
-// Sequences of one row each, at positions 300, 301 ...; outputs of the first so many.
+// Sequences of one row each, at positions 300, 301 ...; the first `wanted` rows have outputs.
 struct Step {
   std::vector<int32_t> tokens, positions, sequence_of_row, output_rows;
   std::vector<int32_t> pages = {3, 4};
@@ -75,7 +75,7 @@ struct Step {
 
 constexpr StateRoom kRoom = {.pages = 20, .sequences = 9, .spare = 1};
 
-TEST(PaddedStepTest, BeginsWithTheStepAndEndsWithRowsOfTheSparePageAndSlot) {
+TEST(PaddedStepTest, APaddedStepEndsWithRowsOfTheSparePageAndSlot) {
   PaddedStep padded(limits_of(64, 8, 8));
   padded.use(kRoom);
   Step step(3, 2);
@@ -103,7 +103,7 @@ TEST(PaddedStepTest, BeginsWithTheStepAndEndsWithRowsOfTheSparePageAndSlot) {
   EXPECT_EQ(found->outputs[3].seed, 0u);
 }
 
-TEST(PaddedStepTest, WhatWasInTheLastStepIsNotInTheNext) {
+TEST(PaddedStepTest, APaddedStepContainsNothingOfTheLastOne) {
   PaddedStep padded(limits_of(64, 8, 8));
   padded.use(kRoom);
   Step eight(8, 8), five(5, 5);
@@ -117,21 +117,21 @@ TEST(PaddedStepTest, WhatWasInTheLastStepIsNotInTheNext) {
   }
 }
 
-TEST(PaddedStepTest, OtherStepsGoAsTheyAre) {
+TEST(PaddedStepTest, OtherStepsAreNotPadded) {
   PaddedStep padded(limits_of(64, 8, 6));
   Step step(3, 3);
   EXPECT_EQ(padded.take(step.view), nullptr) << "there is no spare page";
   padded.use({.pages = 20, .sequences = 9});
-  EXPECT_EQ(padded.take(step.view), nullptr) << "there is none still";
+  EXPECT_EQ(padded.take(step.view), nullptr) << "there is still none";
   padded.use(kRoom);
   EXPECT_NE(padded.take(step.view), nullptr);
   Step none(0, 0), six(6, 6), seven(7, 6);
   EXPECT_EQ(padded.take(none.view), nullptr);
-  EXPECT_EQ(padded.take(six.view)->rows, 6) << "as many as outputs were planned for";
+  EXPECT_EQ(padded.take(six.view)->rows, 6) << "outputs were planned for at most this many";
   EXPECT_EQ(padded.take(seven.view), nullptr);
   padded.pad_up_to(5);
   Step five(5, 5);
-  EXPECT_EQ(padded.take(five.view)->rows, 5) << "as many as may be padded";
+  EXPECT_EQ(padded.take(five.view)->rows, 5) << "at most this many may be padded";
   EXPECT_EQ(padded.take(six.view), nullptr);
   padded.pad_up_to(kMostPaddedRows);
   EXPECT_EQ(padded.take(six.view)->rows, 6);

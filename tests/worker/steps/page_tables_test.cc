@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Steps as differences: what a slot has, what may follow it, and what is refused.
+// Steps as differences: a slot's pages, the steps that may follow, and the steps that are refused.
 #include "worker/steps/page_tables.h"
 
 #include <gmock/gmock.h>
@@ -13,7 +13,7 @@ namespace {
 using ::testing::ElementsAre;
 using ::testing::HasSubstr;
 
-// Two slots of at most 10 pages of 4 positions; page ids below 20.
+// Two slots with at most 10 pages of 4 positions each; page ids are below 20.
 class PageTablesTest : public ::testing::Test {
  protected:
   static program::Limits limits() {
@@ -23,7 +23,7 @@ class PageTablesTest : public ::testing::Test {
     limits.set_page_tokens(4);
     return limits;
   }
-  // A step of one sequence.
+  // A step with one sequence.
   static cluster::Step step(uint64_t number, int32_t slot, int64_t first, int64_t rows,
                             const std::vector<int32_t>& pages, bool begins = false) {
     cluster::Step step;
@@ -45,7 +45,7 @@ class PageTablesTest : public ::testing::Test {
   PageTables tables_{limits(), {.pages = 20, .sequences = 2}, false};
 };
 
-TEST_F(PageTablesTest, NewPagesAreAddedBehindThoseThatASlotHas) {
+TEST_F(PageTablesTest, NewPagesAreAddedAfterASlotsPages) {
   EXPECT_EQ(take(step(0, 1, 0, 6, {7, 3}, true)), "");
   EXPECT_EQ(take(step(1, 1, 6, 2, {})), "");
   EXPECT_EQ(take(step(2, 1, 8, 1, {19})), "");
@@ -53,16 +53,17 @@ TEST_F(PageTablesTest, NewPagesAreAddedBehindThoseThatASlotHas) {
   EXPECT_THAT(tables_.of(0), ElementsAre());
 }
 
-TEST_F(PageTablesTest, ASequenceThatBeginsForgetsItsSlotsPages) {
+TEST_F(PageTablesTest, ANewSequenceForgetsItsSlotsPages) {
   EXPECT_EQ(take(step(0, 0, 0, 6, {7, 3}, true)), "");
   EXPECT_EQ(take(step(1, 0, 0, 2, {4}, true)), "");
   EXPECT_THAT(tables_.of(0), ElementsAre(4));
-  EXPECT_EQ(take(step(2, 0, 5, 2, {1, 2}, true)), "") << "behind positions that pages have already";
+  EXPECT_EQ(take(step(2, 0, 5, 2, {1, 2}, true)), "")
+      << "begins after positions whose pages are already filled";
   EXPECT_THAT(tables_.of(0), ElementsAre(1, 2));
   EXPECT_EQ(take(step(3, 0, 7, 1, {})), "");
 }
 
-TEST_F(PageTablesTest, KnowsBelowWhichIdAllPagesAreThatWereEverUsed) {
+TEST_F(PageTablesTest, PagesUsedExceedsEveryPageIdEverUsed) {
   EXPECT_EQ(tables_.pages_used(), 0);
   EXPECT_EQ(take(step(0, 0, 0, 6, {7, 3}, true)), "");
   EXPECT_EQ(tables_.pages_used(), 8);
@@ -78,7 +79,7 @@ TEST_F(PageTablesTest, AStepThatIsNotTheNextIsRefused) {
   EXPECT_EQ(take(step(8, 0, 1, 1, {})), "");
 }
 
-TEST_F(PageTablesTest, WhatDoesNotFollowTheSlotIsRefusedAndChangesNothing) {
+TEST_F(PageTablesTest, AStepThatDoesNotFollowTheSlotIsRefusedAndChangesNothing) {
   EXPECT_EQ(take(step(0, 0, 0, 6, {7, 3}, true)), "");
   EXPECT_THAT(take(step(1, 0, 5, 1, {})), HasSubstr("first_position must be 6 to 6, found 5"));
   EXPECT_THAT(take(step(1, 0, 7, 1, {})), HasSubstr("first_position must be 6 to 6, found 7"));
@@ -93,7 +94,7 @@ TEST_F(PageTablesTest, WhatDoesNotFollowTheSlotIsRefusedAndChangesNothing) {
   EXPECT_THAT(tables_.of(0), ElementsAre(7, 3, 5));
 }
 
-TEST_F(PageTablesTest, WhereLayersHaveBlocksASequenceBeginsAtZeroInASlotThatHasOne) {
+TEST_F(PageTablesTest, ASequenceWithStateBlocksBeginsAtZeroInASlotThatHasOne) {
   PageTables tables(limits(), {.pages = 20, .sequences = 1}, true);
   const auto check = [&](const cluster::Step& step) { return message_of(tables.check(step)); };
   EXPECT_THAT(check(step(0, 0, 4, 1, {1, 2}, true)),
@@ -104,7 +105,7 @@ TEST_F(PageTablesTest, WhereLayersHaveBlocksASequenceBeginsAtZeroInASlotThatHasO
   EXPECT_EQ(check(step(1, 0, 5, 1, {})), "");
 }
 
-TEST_F(PageTablesTest, TheLengthOfRotaryFrequenciesIsThatWithWhichASequenceBegan) {
+TEST_F(PageTablesTest, TheLengthOfRotaryFrequenciesStaysThatOfTheFirstStep) {
   cluster::Step first = step(0, 1, 0, 2, {1}, true), second = step(1, 1, 2, 1, {});
   first.mutable_sequences(0)->set_rope_length(-1);
   EXPECT_THAT(take(first), HasSubstr("rope_length must be 0 to 16777216, found -1"));
@@ -115,7 +116,7 @@ TEST_F(PageTablesTest, TheLengthOfRotaryFrequenciesIsThatWithWhichASequenceBegan
   EXPECT_EQ(take(second), "");
 }
 
-TEST_F(PageTablesTest, APrefixIsComputedInTheStepInWhichItsSequenceBegins) {
+TEST_F(PageTablesTest, APrefixIsComputedInItsSequencesFirstStep) {
   const auto with_prefix = [](cluster::Step step, int64_t rows, int64_t held = 0) {
     step.mutable_sequences(0)->set_prefix_rows(rows);
     step.mutable_sequences(0)->set_held_position(held);
@@ -133,7 +134,7 @@ TEST_F(PageTablesTest, APrefixIsComputedInTheStepInWhichItsSequenceBegins) {
   EXPECT_EQ(take(with_prefix(second, 3, 2)), "");
 }
 
-TEST_F(PageTablesTest, OneSlotIsOneSequenceOfAStep) {
+TEST_F(PageTablesTest, AStepHasOnlyOneSequencePerSlot) {
   cluster::Step twice = step(0, 1, 0, 1, {1}, true);
   *twice.add_sequences() = twice.sequences(0);
   EXPECT_THAT(take(twice), HasSubstr("sequence 1: slot 1 is another sequence's in this step"));

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// How many KV pages fit, and that a large pool costs nothing before it is used.
+// The number of KV pages that fit; a large pool takes no memory before it is used.
 #include "worker/steps/state.h"
 
 #include <gtest/gtest.h>
@@ -10,7 +10,7 @@
 namespace lockstep {
 namespace {
 
-// Of layer_program(): keys and values of 16 positions in whole vectors of float32.
+// A page of layer_program(): keys and values of 16 positions in whole vectors of float32.
 constexpr int64_t kPageBytes = 2 * 16 * 16 * 4;
 
 int64_t pages_of(const program::Program& program, const Bindings& bindings,
@@ -18,7 +18,7 @@ int64_t pages_of(const program::Program& program, const Bindings& bindings,
   return state_that_fits(program, bindings, budget).pages;
 }
 
-// Where layer_program()'s attention has its pages, a convolution's block besides.
+// layer_program() with a convolution's block in addition to attention's pages.
 program::Program program_with_block() {
   program::Program program = layer_program();
   program::State& state = *program.add_states();
@@ -47,13 +47,13 @@ TEST(StateTest, BlocksOfEverySequenceAreCountedBeforePages) {
   const StateRoom all = room(4 * kBlockBytes + 10 * kPageBytes);
   EXPECT_EQ(all.sequences, 4);  // limits.sequences
   EXPECT_EQ(all.pages, 10);
-  EXPECT_EQ(room(5 * kBlockBytes).sequences, 2) << "half of it is for pages";
+  EXPECT_EQ(room(5 * kBlockBytes).sequences, 2) << "half of the memory is for pages";
   EXPECT_EQ(room(kBlockBytes + kPageBytes).sequences, 1);
   EXPECT_EQ(room(kBlockBytes + kPageBytes).pages, 1);
   EXPECT_EQ(room(kBlockBytes - 1).sequences, 0);
 }
 
-TEST(StateTest, EverySlotHasABlockOfItsOwnBehindThePages) {
+TEST(StateTest, EverySlotHasItsOwnBlockAfterThePages) {
   const program::Program program = program_with_block();
   const Bindings bindings = bindings_with_block(program);
   const std::unique_ptr<Device> device = host_device();
@@ -66,7 +66,7 @@ TEST(StateTest, EverySlotHasABlockOfItsOwnBehindThePages) {
   EXPECT_EQ(static_cast<void*>(state->view(1).block(1)), state->view(1).data + kBlockBytes);
 }
 
-TEST(StateTest, ASparePageAndBlockAreCountedAndBehindTheOthers) {
+TEST(StateTest, ASparePageAndBlockAreCountedAndFollowTheOthers) {
   const program::Program program = program_with_block();
   const Bindings bindings = bindings_with_block(program);
   const StateRoom room = state_that_fits(
@@ -82,7 +82,7 @@ TEST(StateTest, ASparePageAndBlockAreCountedAndBehindTheOthers) {
   EXPECT_EQ(state->view(1).pages, 5);
 }
 
-TEST(StateTest, CountsPagesByTheMemoryGiven) {
+TEST(StateTest, PagesAreCountedByTheGivenMemory) {
   const program::Program program = layer_program();
   const Bindings bindings = bind(program, cpu_backend()).value();
   ASSERT_EQ(page_bytes_of(program, bindings), kPageBytes);
@@ -95,7 +95,7 @@ TEST(StateTest, CountsPagesByTheMemoryGiven) {
             1);
 }
 
-TEST(StateTest, LeavesAFifthAndSharesWithTheRanksOfItsHost) {
+TEST(StateTest, PagesLeaveAFifthOfTheMemoryAndShareItWithTheHostsRanks) {
   const program::Program program = layer_program();
   const Bindings bindings = bind(program, cpu_backend()).value();
   EXPECT_EQ(pages_of(program, bindings, {.free_bytes = kPageBytes * 100, .max_pages = 1000}), 80);
@@ -118,13 +118,13 @@ TEST(StateTest, LeavesAFifthAndSharesWithTheRanksOfItsHost) {
             0);
 }
 
-TEST(StateTest, NeverHasMorePagesThanSequencesCanFill) {
+TEST(StateTest, PagesAreLimitedToWhatSequencesCanFill) {
   const program::Program layer = layer_program(), tiny = tiny_program();
   EXPECT_EQ(pages_of(layer, bind(layer, cpu_backend()).value(), {}), 4 * 4);
   EXPECT_EQ(pages_of(tiny, bind(tiny, cpu_backend()).value(), {.max_pages = 7}), 7);
 }
 
-TEST(StateTest, ReservesALargePoolWithoutTakingIt) {
+TEST(StateTest, ALargePoolIsReservedWithoutTakingMemory) {
 #ifdef __SANITIZE_THREAD__
   GTEST_SKIP() << "ThreadSanitizer leaves no room for 1 TiB of addresses";
 #endif

@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Steps that are captured and replayed, on a device without a GPU, beside steps whose kernels are
-// queued one by one: every answer has the same bits, and nothing that was captured is replayed once
-// it is void.
+// Captured and replayed steps, on a device without a GPU, against steps whose kernels are queued
+// one by one: every answer has the same bits, and no capture is replayed after it is invalid.
 #include "worker/steps/step_graphs.h"
 
 #include <gmock/gmock.h>
@@ -30,7 +29,7 @@ struct Family {
 
 class StepGraphsFamilyTest : public ::testing::TestWithParam<Family> {};
 
-// Of windows, experts, latent attention, and states with and without pages.
+// Families with windows, experts, latent attention, and states with and without pages.
 constexpr Family kFamilies[] = {{"mistral_window", "float32"}, {"mixtral", "float32"},
                                 {"deepseek_v2", "float32"},    {"qwen3_next", "float32"},
                                 {"rwkv7", "float32"},          {"gpt_oss", "bfloat16"}};
@@ -59,7 +58,7 @@ TEST_P(StepGraphsFamilyTest, ReplaysHaveTheBitsOfKernelsQueuedOneByOne) {
   EXPECT_EQ(pair.captures[0].replayed, 3);
   for (int i = 0; i < 3; ++i) grow({2});
   for (int i = 0; i < 2; ++i) grow({2, 0});
-  cluster::Step again;  // One has lost its pages and is computed again, beside one that grows.
+  cluster::Step again;  // One was preempted and is computed again, with one that grows.
   sequences.begin(again, 1, 6);
   sequences.grow(again, 0);
   pair.run(again);
@@ -76,7 +75,7 @@ TEST_P(StepGraphsFamilyTest, ReplaysHaveTheBitsOfKernelsQueuedOneByOne) {
 INSTANTIATE_TEST_SUITE_P(All, StepGraphsFamilyTest, ::testing::ValuesIn(kFamilies),
                          [](const auto& info) { return std::string(info.param.name); });
 
-TEST(StepGraphsTest, EveryNumberOfRowsAroundABucketsBorderHasItsBits) {
+TEST(StepGraphsTest, EveryNumberOfRowsAroundABucketsEdgeHasTheSameBits) {
   const SmallModel model(64);
   InProcessOptions options = model.options();
   options.limits.set_rows(80);
@@ -98,7 +97,7 @@ TEST(StepGraphsTest, EveryNumberOfRowsAroundABucketsBorderHasItsBits) {
   EXPECT_EQ(pair.captures[0].begun, 6) << "buckets 1, 2, 4, 8, 64 and 80";
 }
 
-TEST(StepGraphsTest, RanksThatMeetByWayOfTheHostCaptureNothing) {
+TEST(StepGraphsTest, RanksThatMeetThroughTheHostCaptureNothing) {
   const SmallModel model(64);
   Pair pair(model.options(2));
   for (int position = 0; position < 4; ++position) {
@@ -109,7 +108,7 @@ TEST(StepGraphsTest, RanksThatMeetByWayOfTheHostCaptureNothing) {
   EXPECT_EQ(pair.captures[0].begun, 0);
 }
 
-// One rank of a program with every operator, which tests ask as a transport would.
+// One rank of a program with every operator. Tests call it like a transport.
 class OneRank {
  public:
   explicit OneRank(Backend backend) : backend_(std::move(backend)) {
@@ -123,7 +122,7 @@ class OneRank {
     ASSERT_EQ(message_of(worker_->start(7)), "");
     position_ = 0;
   }
-  // Two sequences grow by a row, and this is asked for beside their logits.
+  // Two sequences grow by a row; the arguments are requested in addition to their logits.
   absl::StatusOr<cluster::StepResult> grow(int64_t top_count = 1, bool trace = false) {
     cluster::Step step;
     step.set_step(static_cast<uint64_t>(position_) + 1);
@@ -163,8 +162,8 @@ void expect_alike(OneRank& graphs, OneRank& direct, int steps) {
   }
 }
 
-// The late device ends the test where a kernel is given memory that was released.
-TEST(StepGraphsTest, NothingIsReplayedOnceThePagesAreOthers) {
+// The late device ends the test if a kernel is given memory that was released.
+TEST(StepGraphsTest, NothingIsReplayedAfterThePagesChange) {
   Captures captures;
   OneRank graphs(graph_backend(captures)), direct(late_backend());
   expect_alike(graphs, direct, 3);
@@ -176,7 +175,7 @@ TEST(StepGraphsTest, NothingIsReplayedOnceThePagesAreOthers) {
   EXPECT_EQ(captures.replayed, 4);
 }
 
-TEST(StepGraphsTest, ATracedStepTellsOfEveryOperator) {
+TEST(StepGraphsTest, ATracedStepReportsEveryOperator) {
   Captures captures;
   OneRank graphs(graph_backend(captures)), direct(late_backend());
   expect_alike(graphs, direct, 3);
@@ -188,7 +187,7 @@ TEST(StepGraphsTest, ATracedStepTellsOfEveryOperator) {
   EXPECT_EQ(captures.replayed, 3);
 }
 
-TEST(StepGraphsTest, NothingIsReplayedOnceAStepsArraysAreElsewhere) {
+TEST(StepGraphsTest, NothingIsReplayedAfterAStepsArraysMove) {
   const SmallModel model(2048);
   InProcessOptions options = model.options();
   options.limits.set_sequences(64);
@@ -211,7 +210,7 @@ TEST(StepGraphsTest, NothingIsReplayedOnceAStepsArraysAreElsewhere) {
   EXPECT_EQ(pair.captures[0].replayed, 4);
 }
 
-// What is logged while it lives.
+// Catches the log while this object lives.
 class Log {
  public:
   Log() : before_(spdlog::default_logger()) {
@@ -236,7 +235,7 @@ struct Refusal {
 
 class StepGraphsRefusalTest : public ::testing::TestWithParam<Refusal> {};
 
-TEST_P(StepGraphsRefusalTest, KernelsAreQueuedOneByOneFromThenOnAndOneLineSaysWhy) {
+TEST_P(StepGraphsRefusalTest, AfterARefusalKernelsAreQueuedOneByOneAndOneLineSaysWhy) {
   const Log log;
   Captures captures;
   captures.*GetParam().what = true;

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Steps that lie, one lie at a time, and what honest ones turn into.
+// Invalid steps with one wrong field each, and the views of valid ones.
 #include "worker/steps/step_view.h"
 
 #include <gmock/gmock.h>
@@ -52,7 +52,7 @@ struct Lie {
 };
 class LieTest : public ::testing::TestWithParam<Lie> {};
 
-TEST_P(LieTest, IsRefusedAndNamed) {
+TEST_P(LieTest, AnInvalidStepIsRefusedAndTheFaultIsNamed) {
   cluster::Step step = honest_step();
   ASSERT_EQ(message_of(check_step(step, limits(), tables())), "");
   GetParam().tell(step);
@@ -66,16 +66,16 @@ using S = cluster::Step&;
 INSTANTIATE_TEST_SUITE_P(
     Step, LieTest,
     ::testing::ValuesIn(std::vector<Lie>{
-        {"TokenBehindVocab", "token of row 1 must be", [](S s) { s.set_tokens(1, 100); }},
+        {"TokenBeyondVocab", "token of row 1 must be", [](S s) { s.set_tokens(1, 100); }},
         {"TokenNegative", "token of row 1 must be", [](S s) { s.set_tokens(1, -2); }},
         {"EmbeddingsMissing", "need 32 bytes of embeddings, found 0",
          [](S s) { s.clear_embeddings(); }},
-        {"EmbeddingsUnasked", "0 rows with token -1", [](S s) { s.set_tokens(4, 3); }},
+        {"EmbeddingsUnrequested", "0 rows with token -1", [](S s) { s.set_tokens(4, 3); }},
         {"TooManyRows", "rows must be at most 8",
          [](S s) {
            for (int i = 0; i < 4; ++i) s.add_tokens(1);
          }},
-        {"RowsBesideSequences", "must add up to 6 tokens, found 5", [](S s) { s.add_tokens(1); }},
+        {"RowsOutsideSequences", "must add up to 6 tokens, found 5", [](S s) { s.add_tokens(1); }},
         {"TooManySequences", "sequences must be at most 2",
          [](S s) { *s.add_sequences() = cluster::StepSequence(s.sequences(0)); }},
         {"NoRowsInSequence", "sequence 1: rows must be 1",
@@ -84,7 +84,7 @@ INSTANTIATE_TEST_SUITE_P(
          [](S s) { s.mutable_sequences(1)->set_rows(INT64_MAX); }},
         {"PositionNegative", "first_position must be",
          [](S s) { s.mutable_sequences(0)->set_first_position(-1); }},
-        {"PositionBehindContext", "first_position must be 0 to 37, found 38",
+        {"PositionBeyondContext", "first_position must be 0 to 37, found 38",
          [](S s) { s.mutable_sequences(0)->set_first_position(38); }},
         {"PositionOverflows", "first_position must be",
          [](S s) { s.mutable_sequences(0)->set_first_position(INT64_MAX); }},
@@ -92,13 +92,13 @@ INSTANTIATE_TEST_SUITE_P(
          [](S s) { s.mutable_sequences(0)->mutable_pages()->RemoveLast(); }},
         {"PageNegative", "page must be 0 to 4, found -1",
          [](S s) { s.mutable_sequences(0)->set_pages(1, -1); }},
-        {"PageBehindLast", "page must be 0 to 4, found 5",
+        {"PageBeyondLast", "page must be 0 to 4, found 5",
          [](S s) { s.mutable_sequences(0)->set_pages(1, 5); }},
         {"TooManyOutputs", "outputs must be at most 3",
          [](S s) {
            for (int i = 0; i < 2; ++i) s.add_outputs()->set_row(4);
          }},
-        {"OutputBehindRows", "output 1: row must", [](S s) { s.mutable_outputs(1)->set_row(5); }},
+        {"OutputBeyondRows", "output 1: row must", [](S s) { s.mutable_outputs(1)->set_row(5); }},
         {"OutputNegative", "output 0: row must", [](S s) { s.mutable_outputs(0)->set_row(-1); }},
         {"OutputDescends", "output 1: row must", [](S s) { s.mutable_outputs(1)->set_row(0); }},
         {"TemperatureNegative", "temperature must be",
@@ -109,12 +109,12 @@ INSTANTIATE_TEST_SUITE_P(
          [](S s) { s.mutable_outputs(0)->set_top_count(-1); }},
         {"RawTopNegative", "raw_top_count must be",
          [](S s) { s.mutable_outputs(0)->set_raw_top_count(-1); }},
-        {"RawIdBehindVocab", "raw_ids must be in the vocabulary, found 100",
+        {"RawIdBeyondVocab", "raw_ids must be in the vocabulary, found 100",
          [](S s) { s.mutable_outputs(0)->add_raw_ids(100); }},
         {"MaskShort", "mask must be", [](S s) { s.mutable_outputs(1)->set_mask("12345678"); }},
         {"EditTwice", "edits must have ids ascending",
          [](S s) { s.mutable_outputs(1)->mutable_edits(1)->set_id(3); }},
-        {"EditBehindVocab", "edits must have ids ascending to 99, found 100",
+        {"EditBeyondVocab", "edits must have ids ascending to 99, found 100",
          [](S s) { s.mutable_outputs(1)->mutable_edits(1)->set_id(100); }},
         {"EditNegative", "edits must have ids",
          [](S s) { s.mutable_outputs(1)->mutable_edits(0)->set_id(-5); }},
@@ -123,7 +123,7 @@ INSTANTIATE_TEST_SUITE_P(
     }),
     [](const auto& info) { return info.param.name; });
 
-TEST(StepBuffersTest, LayOutRowsOfAllSequencesEndToEnd) {
+TEST(StepBuffersTest, BuffersHoldTheRowsOfAllSequencesEndToEnd) {
   const cluster::Step step = honest_step();
   PageTables known = tables();
   known.take(step);
@@ -141,7 +141,7 @@ TEST(StepBuffersTest, LayOutRowsOfAllSequencesEndToEnd) {
   EXPECT_EQ(view.outputs[1].mask[1], ~uint64_t{0});
 }
 
-TEST(StepBuffersTest, GiveNoMoreCandidatesThanThereAreIds) {
+TEST(StepBuffersTest, CandidatesAreLimitedToTheNumberOfIds) {
   cluster::Step step = honest_step();
   step.mutable_outputs(0)->set_top_count(INT32_MAX);
   PageTables known = tables();
@@ -150,7 +150,7 @@ TEST(StepBuffersTest, GiveNoMoreCandidatesThanThereAreIds) {
   EXPECT_EQ(buffers.take(step, known).outputs[0].top_count, 100);
 }
 
-TEST(StepBuffersTest, AllowOneRowToBeWantedTwice) {
+TEST(StepBuffersTest, OneRowMayHaveTwoOutputs) {
   cluster::Step step = honest_step();
   step.mutable_outputs(0)->set_row(4);
   EXPECT_EQ(message_of(check_step(step, limits(), tables())), "");

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// What a worker does before it says how many pages it has room for, on a device without a GPU; and
-// how a fault of the device finds its kernel.
+// The steps that a worker runs before it counts its pages, on a device without a GPU, and how a
+// device fault is traced to its kernel.
 #include "worker/steps/warm_up.h"
 
 #include <gmock/gmock.h>
@@ -45,7 +45,7 @@ cluster::Step step_of(uint64_t number, int64_t position) {
   return step;
 }
 
-// Kernels of the late device, one of which is another one.
+// Kernels of the late device, one of which is replaced.
 struct Changed {
   std::vector<KernelEntry> kernels;
   Backend backend = late_backend();
@@ -62,7 +62,7 @@ struct Changed {
   static inline KernelFn original = nullptr;
 };
 
-TEST(WarmUpTest, ChangesNothingOfWhatAWorkerAnswers) {
+TEST(WarmUpTest, WarmUpChangesNoAnswer) {
   const Backend cold = late_backend();
   Backend warm = late_backend();
   warm.warm_up_rows.assign(std::begin(kWarmUpRows), std::end(kWarmUpRows));
@@ -85,7 +85,7 @@ const char* note_rows(const KernelArgs& args) {
   return Changed::original(args);
 }
 
-TEST(WarmUpTest, RunsKernelsWithTheRowsThatAreAskedForAsFarAsThereMayBe) {
+TEST(WarmUpTest, WarmUpRunsKernelsWithTheRequestedRowsUpToTheLimit) {
   Changed changed(Op::kEmbed, note_rows);
   changed.backend.warm_up_rows.assign(std::begin(kWarmUpRows), std::end(kWarmUpRows));
   rows_seen.clear();
@@ -95,8 +95,8 @@ TEST(WarmUpTest, RunsKernelsWithTheRowsThatAreAskedForAsFarAsThereMayBe) {
   EXPECT_EQ(progress.instructions.load(), 0u);
 }
 
-// Or a coordinator would take it for stuck: the first use of a kernel may take seconds.
-TEST(WarmUpTest, EachKernelIsProgressOfLoading) {
+// Otherwise a coordinator would consider the worker stuck: a kernel's first use may take seconds.
+TEST(WarmUpTest, EachKernelCountsAsLoadProgress) {
   const Backend cold = late_backend();
   Backend warm = late_backend();
   warm.warm_up_rows = {1};
@@ -106,7 +106,7 @@ TEST(WarmUpTest, EachKernelIsProgressOfLoading) {
   EXPECT_GE(with.load.load(), without.load.load() + 10);
 }
 
-// All but room for some pages.
+// The kernel takes all memory except room for this many pages.
 constexpr int64_t kPagesLeft = 10;
 DeviceMemory taken;
 Device* taken_of = nullptr;
@@ -118,14 +118,14 @@ const char* take_memory(const KernelArgs& args) {
   return Changed::original(args);
 }
 
-TEST(WarmUpTest, MemoryThatTheFirstUseOfAKernelTakesIsNotCountedAsRoomForPages) {
+TEST(WarmUpTest, MemoryOfAKernelsFirstUseIsNotCountedAsRoomForPages) {
   Changed changed(Op::kLinear, take_memory);
   taken_of = changed.backend.device.get();
   const program::Program program = layer_program();
   bytes_left = kPagesLeft * page_bytes_of(program, *bind(program, changed.backend));
   auto worker = load(changed.backend);
   ASSERT_EQ(message_of(worker.status()), "");
-  EXPECT_GT((*worker)->pages_possible(), kPagesLeft);  // There is no such room.
+  EXPECT_GT((*worker)->pages_possible(), kPagesLeft);  // It counted memory that the kernel takes.
   worker->reset();
   changed.backend.warm_up_rows = {1};
   worker = load(changed.backend);
@@ -147,7 +147,7 @@ TEST(WarmUpTest, AKernelThatCannotRunIsFoundWhileLoading) {
 
 bool faulted = false;
 const char* fault(const KernelArgs& args) {
-  faulted = true;  // As a GPU has it: the launch is well.
+  faulted = true;  // The launch itself succeeds, like on a GPU.
   return Changed::original(args);
 }
 
@@ -160,7 +160,7 @@ class FaultyDevice final : public WrappedDevice {
   }
 };
 
-TEST(KernelFaultTest, NamesTheKernelWhereEachIsChecked) {
+TEST(KernelFaultTest, AFaultNamesItsKernelIfEachIsChecked) {
   for (const bool checks : {false, true}) {
     faulted = false;
     Changed changed(Op::kRmsNorm, fault);

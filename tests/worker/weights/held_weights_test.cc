@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// What a rank has in memory of its old program and what it reads for the new one: together they are
-// just what it would have read.
+// A rank's weights in memory from its old program, and those that it reads for the new one:
+// together they have the bytes that loading all of them would give.
 #include "worker/weights/held_weights.h"
 
 #include <gmock/gmock.h>
@@ -20,7 +20,7 @@ namespace {
 
 constexpr int64_t kCols = 96;
 
-// The weights of one rank, each with the packer of its kernel.
+// The weights of one rank, each with its kernel's packer.
 struct Slice {
   program::Program program;
   Bindings bindings;
@@ -42,7 +42,7 @@ struct Slice {
   void linear(const std::string& source, int64_t begin, int64_t end, DType dtype) {
     rows(add(Op::kLinear, program::LINEAR_WEIGHT, dtype), source, begin, end);
   }
-  // Rows of a source of 1000 rows, below those that the weight has.
+  // Appends rows of a source of 1000 rows to the weight's rows.
   static void rows(program::Weight& weight, const std::string& source, int64_t begin, int64_t end) {
     program::Piece& piece = *weight.add_pieces();
     piece.set_source(source);
@@ -57,7 +57,7 @@ struct Slice {
 
 struct Loaded {
   Weights weights;
-  int64_t read = 0;  // Bytes.
+  int64_t read = 0;  // Bytes that were read.
 };
 
 class HeldWeightsTest : public ::testing::Test {
@@ -78,7 +78,7 @@ class HeldWeightsTest : public ::testing::Test {
     EXPECT_EQ(held, nullptr);
     return {*std::move(weights), progress.bytes_loaded};
   }
-  // Bytes that are read for `after` where `before` is held.
+  // The bytes that are read for `after` if `before` is held.
   int64_t read(const Slice& before, const Slice& after) {
     const Loaded fresh = load(after), kept = load(after, &before);
     const auto wanted = fresh.weights.contents(), found = kept.weights.contents();
@@ -91,12 +91,12 @@ class HeldWeightsTest : public ::testing::Test {
   const WeightSource source_{RandomWeights(3)};
   const std::unique_ptr<Device> device_ = host_device();
   ThreadPool pool_{2};
-  int64_t all_ = 0;  // What is read where nothing is held.
+  int64_t all_ = 0;  // The bytes that are read if nothing is held.
 };
 
 constexpr DType kDTypes[] = {DType::kF32, DType::kBF16, DType::kQ4, DType::kQ8};
 
-TEST_F(HeldWeightsTest, OfALargerPartOnlyTheNewRowsAreRead) {
+TEST_F(HeldWeightsTest, ALargerPartReadsOnlyItsNewRows) {
   for (const DType dtype : kDTypes) {
     for (const Op op : {Op::kLinear, Op::kEmbed}) {
       SCOPED_TRACE(dtype_name(dtype));
@@ -110,28 +110,28 @@ TEST_F(HeldWeightsTest, OfALargerPartOnlyTheNewRowsAreRead) {
   }
 }
 
-TEST_F(HeldWeightsTest, OfASmallerPartNothingIsRead) {
+TEST_F(HeldWeightsTest, ASmallerPartReadsNothing) {
   for (const DType dtype : kDTypes) {
     Slice before, after;
     before.linear("up", 0, 1000, dtype);
-    after.linear("up", 320, 1000, dtype);  // The last panel is none whole.
+    after.linear("up", 320, 1000, dtype);  // The last panel is not whole.
     EXPECT_EQ(read(before, after), 0);
   }
 }
 
-TEST_F(HeldWeightsTest, RowsThatAreInOtherPanelsNowAreReadAgain) {
+TEST_F(HeldWeightsTest, RowsThatMoveToOtherPanelsAreReadAgain) {
   Slice before, after;
   before.linear("up", 0, 320, DType::kQ4);
   after.linear("up", 16, 320, DType::kQ4);
   EXPECT_EQ(read(before, after), all_);
-  Slice longer;  // The last panel of `before` is whole here.
+  Slice longer;  // It fills the last panel of `before`.
   before = {};
   before.linear("up", 0, 330, DType::kQ4);
   longer.linear("up", 0, 352, DType::kQ4);
   EXPECT_EQ(read(before, longer), matrix_bytes(DType::kQ4, 32, kCols));
 }
 
-TEST_F(HeldWeightsTest, PanelsOfPairsServeWhereBothHalvesOfTheirRowsAreTheSame) {
+TEST_F(HeldWeightsTest, PanelsOfPairsAreReusedIfBothHalvesHaveTheSameRows) {
   const auto gate_up = [](int64_t begin, int64_t end, bool paired) {
     Slice slice;
     program::Weight& weight = slice.add(Op::kLinear, program::LINEAR_WEIGHT, DType::kQ4);
@@ -145,8 +145,8 @@ TEST_F(HeldWeightsTest, PanelsOfPairsServeWhereBothHalvesOfTheirRowsAreTheSame) 
   EXPECT_EQ(read(before, gate_up(160, 320, false)), all_);
 }
 
-// As q, k and v in one: a panel may have rows of several.
-TEST_F(HeldWeightsTest, PanelsOfSeveralPiecesServeWhereAllTheirRowsAreTheSame) {
+// This is like q, k and v in one weight: a panel may have rows of several.
+TEST_F(HeldWeightsTest, PanelsOfSeveralPiecesAreReusedIfAllTheirRowsAreTheSame) {
   const auto fused = [](int64_t q_begin, int64_t q_end, int64_t k_begin, int64_t k_end) {
     Slice slice;
     program::Weight& weight = slice.add(Op::kLinear, program::LINEAR_WEIGHT, DType::kF32);
@@ -154,14 +154,14 @@ TEST_F(HeldWeightsTest, PanelsOfSeveralPiecesServeWhereAllTheirRowsAreTheSame) {
     Slice::rows(weight, "k", k_begin, k_end);
     return slice;
   };
-  // q: 64 rows more before; k: the same.
+  // q: 64 more rows in front; k: the same rows.
   EXPECT_EQ(read(fused(128, 256, 64, 128), fused(64, 256, 64, 128)), 64 * kCols * 4);
-  // The panel at the border has 16 rows of each; k's others are two panels.
+  // The panel at the boundary has 16 rows of each; k's other rows fill two panels.
   EXPECT_EQ(read(fused(0, 80, 0, 80), fused(0, 80, 0, 80)), 0);
   EXPECT_EQ(read(fused(0, 80, 0, 80), fused(0, 80, 8, 88)), 96 * kCols * 4);
 }
 
-TEST_F(HeldWeightsTest, WhatIsMadeOfTheSameRowsInAnotherWayIsReadAgain) {
+TEST_F(HeldWeightsTest, AWeightMadeOfTheSameRowsInAnotherWayIsReadAgain) {
   Slice before;
   before.linear("up", 0, 320, DType::kF32);
   const auto with = [&](const std::function<void(Slice&)>& change) {
@@ -180,7 +180,7 @@ TEST_F(HeldWeightsTest, WhatIsMadeOfTheSameRowsInAnotherWayIsReadAgain) {
   });
 }
 
-TEST_F(HeldWeightsTest, PanelsOfTransposedRowsServeToo) {
+TEST_F(HeldWeightsTest, PanelsOfTransposedRowsAreReused) {
   const auto transposed = [](int64_t begin, int64_t end) {
     Slice slice;
     program::Weight& weight = slice.add(Op::kLinear, program::LINEAR_WEIGHT, DType::kBF16);
@@ -198,7 +198,7 @@ TEST_F(HeldWeightsTest, PanelsOfTransposedRowsServeToo) {
   EXPECT_EQ(read(transposed(64, 128), transposed(32, 160)), matrix_bytes(DType::kBF16, 64, kCols));
 }
 
-TEST_F(HeldWeightsTest, ExpertsAreCutEachByItself) {
+TEST_F(HeldWeightsTest, EachExpertIsSplitSeparately) {
   const auto experts = [](int64_t begin, int64_t end) {
     Slice slice;
     program::Weight& weight = slice.add(Op::kExpertLinear, program::LINEAR_WEIGHT, DType::kQ4);
@@ -209,7 +209,7 @@ TEST_F(HeldWeightsTest, ExpertsAreCutEachByItself) {
   EXPECT_EQ(read(experts(32, 96), experts(32, 130)), 3 * matrix_bytes(DType::kQ4, 34, kCols));
 }
 
-TEST_F(HeldWeightsTest, NormsAndBiasesServeWhole) {
+TEST_F(HeldWeightsTest, NormsAndBiasesAreReusedOnlyWhole) {
   const auto vectors = [](int64_t begin, int64_t end) {
     Slice slice;
     for (const auto role : {program::NORM, program::BIAS}) {
@@ -228,7 +228,7 @@ TEST_F(HeldWeightsTest, NormsAndBiasesServeWhole) {
   EXPECT_EQ(read(vectors(0, 640), vectors(0, 320)), all_);
 }
 
-// One byte of a file is another one from now on.
+// Changes one byte of a file.
 void change_byte(const std::string& path, int64_t at) {
   std::fstream file(path, std::ios::in | std::ios::out | std::ios::binary);
   file.seekg(at);
@@ -237,7 +237,7 @@ void change_byte(const std::string& path, int64_t at) {
   file.put(static_cast<char>(byte ^ 1));
 }
 
-TEST_F(HeldWeightsTest, TheCacheIsReadForTheRestAlone) {
+TEST_F(HeldWeightsTest, OnlyTheRestIsReadFromTheCache) {
   const TempFolder folder;
   Slice before, after;
   for (int i = 0; i < 14; ++i) {  // 5.5 MB, in blocks of 2 MiB.
@@ -253,11 +253,11 @@ TEST_F(HeldWeightsTest, TheCacheIsReadForTheRestAlone) {
     EXPECT_EQ(std::memcmp(wanted.data(), found.weights.contents().data(), wanted.size()), 0);
   };
   ASSERT_TRUE(cache.exists());
-  change_byte(cache.path(), 1 << 20);  // Of a block that is held: nobody reads it.
+  change_byte(cache.path(), 1 << 20);  // In a block that is held and not read.
   const Loaded kept = load(after, &before, &cache);
   EXPECT_EQ(kept.read, 0);
   expect_same(kept);
-  // Of one that is not: the file is not right, and serves nobody.
+  // This block is not held: the file is wrong, and none of it is used.
   change_byte(cache.path(), static_cast<int64_t>(std::filesystem::file_size(cache.path())) - 9'000);
   const Loaded again = load(after, &before, &cache);
   EXPECT_EQ(again.read, fresh.read);

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Embeddings that stay in the checkpoint's file: the same bits as in memory, or in memory after
-// all.
+// Embeddings that stay in the checkpoint's file have the same bits as in memory; those that cannot
+// are loaded into memory.
 #include "worker/weights/mapped_weight.h"
 
 #include <gtest/gtest.h>
@@ -23,7 +23,7 @@ struct Type {
 };
 constexpr Type kTypes[] = {{"F32", program::F32}, {"BF16", program::BF16}, {"F16", program::F16}};
 
-// The tiny program with a checkpoint of its own, whose embedding is stored in a type.
+// The tiny program with its own checkpoint, whose embedding is stored in a given type.
 struct Model {
   TempFolder folder;
   program::Program program;
@@ -49,7 +49,7 @@ struct Model {
   }
   WeightSource open() const { return WeightSource(Checkpoint::open(folder.path()).value()); }
 
-  // The logits of some tokens; `bytes`: what the weights took.
+  // The logits of some tokens; sets *bytes to the memory of the weights.
   std::vector<float> run(bool in_file, int64_t* bytes) const {
     cluster::Assignment assignment;
     *assignment.mutable_program() = program;
@@ -74,7 +74,7 @@ struct Model {
   }
 };
 
-TEST(MappedWeightTest, AnEmbeddingInTheFileGivesTheBitsOfOneInMemoryAndTakesNone) {
+TEST(MappedWeightTest, AnEmbeddingInTheFileHasTheBitsOfOneInMemoryAndTakesNoMemory) {
   for (const Type& type : kTypes) {
     const Model model(type);
     int64_t in_memory = 0, in_file = 0;
@@ -85,7 +85,7 @@ TEST(MappedWeightTest, AnEmbeddingInTheFileGivesTheBitsOfOneInMemoryAndTakesNone
   }
 }
 
-TEST(MappedWeightTest, ARanksSliceIsItsRowsOfTheFile) {
+TEST(MappedWeightTest, ARanksSliceConsistsOfItsRowsInTheFile) {
   const Model model(kTypes[1], 1, 2);
   Bindings bindings = bind(model.program, cpu_backend(Isa::kPortable)).value();
   const WeightSource source = model.open();
@@ -105,14 +105,14 @@ TEST(MappedWeightTest, ARanksSliceIsItsRowsOfTheFile) {
   }
 }
 
-// Whether nothing of it is mapped, nor taken from what is loaded.
+// True if nothing is mapped, and all weights are still loaded.
 bool stays_in_memory(const program::Program& program, const WeightSource& source) {
   Bindings bindings = bind(program, cpu_backend(Isa::kPortable)).value();
   const std::vector<bool> used = bindings.used;
   return map_embeddings(program, source, &bindings).empty() && bindings.used == used;
 }
 
-TEST(MappedWeightTest, WhatTheFileHasOtherwiseStaysInMemory) {
+TEST(MappedWeightTest, AnEmbeddingThatTheFileStoresDifferentlyIsLoaded) {
   const Model model(kTypes[1]);
   EXPECT_FALSE(stays_in_memory(model.program, model.open()));
   EXPECT_TRUE(stays_in_memory(model.program, WeightSource(RandomWeights(1))));
@@ -125,14 +125,14 @@ TEST(MappedWeightTest, WhatTheFileHasOtherwiseStaysInMemory) {
   }
 }
 
-TEST(MappedWeightTest, AnEmbeddingOffItsBorderStaysInMemory) {
+TEST(MappedWeightTest, AMisalignedEmbeddingIsLoaded) {
   const Model model(kTypes[1]);
   const std::filesystem::path path = model.folder.path() / "model.safetensors";
   std::ifstream stream(path, std::ios::binary);
   std::string bytes{std::istreambuf_iterator<char>(stream), {}};
   uint64_t length = 0;
   std::memcpy(&length, bytes.data(), sizeof(length));
-  const std::string header = bytes.substr(8, length) + " ";  // All tensors one byte further on.
+  const std::string header = bytes.substr(8, length) + " ";  // It shifts all tensors by one byte.
   const std::string data = bytes.substr(8 + length);
   std::ofstream(path, std::ios::binary) << safetensors_bytes(header, data);
   EXPECT_TRUE(stays_in_memory(model.program, model.open()));

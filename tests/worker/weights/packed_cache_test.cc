@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// What may become of a folder of packed weights: files that are cut, changed, foreign or gone,
-// disks that are full, other processes. None of it may cost more than time.
+// Faults of a folder with packed weights: files that are cut, changed, foreign or missing, full
+// disks, other processes. All of them may only cost time.
 #include "worker/weights/packed_cache.h"
 
 #include <gtest/gtest.h>
@@ -25,7 +25,7 @@ namespace {
 
 namespace fs = std::filesystem;
 
-constexpr int64_t kBytes = (int64_t{5} << 20) + 192;  // Two whole blocks and a part of one.
+constexpr int64_t kBytes = (int64_t{5} << 20) + 192;  // Two whole blocks and part of a third.
 constexpr int64_t kFileBytes = 4096 + kBytes;
 
 std::vector<std::byte> some_bytes(uint32_t seed) {
@@ -44,7 +44,7 @@ struct Folder {
     cache(key).store(bytes, pool, nullptr);
     return fs::exists(cache(key).path());
   }
-  // What comes back, if anything.
+  // The bytes that are loaded, if any.
   std::optional<std::vector<std::byte>> load(const std::string& key = "k1", int64_t bytes = kBytes,
                                              const std::atomic<bool>* cancelled = nullptr) const {
     ThreadPool pool(3);
@@ -76,10 +76,10 @@ void make_old(const std::string& path, int hours) {
   fs::last_write_time(path, fs::file_time_type::clock::now() - std::chrono::hours(hours));
 }
 
-TEST(PackedCacheTest, WhatWasKeptComesBack) {
+TEST(PackedCacheTest, StoredBytesAreLoaded) {
   const Folder folder;
   const auto bytes = some_bytes(1);
-  EXPECT_TRUE(folder.has_none());  // Not even the folder is there.
+  EXPECT_TRUE(folder.has_none());  // The folder does not exist yet.
   ASSERT_TRUE(folder.store(bytes));
   EXPECT_TRUE(folder.has(bytes));
   EXPECT_FALSE(folder.has(bytes, "k2"));
@@ -89,7 +89,7 @@ TEST(PackedCacheTest, WhatWasKeptComesBack) {
   EXPECT_EQ(info.st_mode & 0777, 0600u);
 }
 
-TEST(PackedCacheTest, AChangedByteIsSeenWhereverItIsAndTheFileIsWrittenAnew) {
+TEST(PackedCacheTest, AChangedByteAnywhereIsDetectedAndTheFileIsRewritten) {
   const Folder folder;
   const auto bytes = some_bytes(2);
   for (const int64_t at :
@@ -103,7 +103,7 @@ TEST(PackedCacheTest, AChangedByteIsSeenWhereverItIsAndTheFileIsWrittenAnew) {
   }
 }
 
-TEST(PackedCacheTest, BlocksThatChangedPlacesAreSeen) {
+TEST(PackedCacheTest, SwappedBlocksAreDetected) {
   const Folder folder;
   auto bytes = some_bytes(3);
   ASSERT_TRUE(folder.store(bytes));
@@ -116,7 +116,7 @@ TEST(PackedCacheTest, BlocksThatChangedPlacesAreSeen) {
   EXPECT_TRUE(folder.has_none());
 }
 
-TEST(PackedCacheTest, ACutALongerAndAForeignFileAreNotTaken) {
+TEST(PackedCacheTest, TruncatedLongerAndForeignFilesAreIgnored) {
   const Folder folder;
   const auto bytes = some_bytes(4);
   for (const int64_t size :
@@ -128,7 +128,7 @@ TEST(PackedCacheTest, ACutALongerAndAForeignFileAreNotTaken) {
   ASSERT_TRUE(folder.store(bytes, "k2"));
   fs::copy_file(folder.cache("k2").path(), folder.cache("k1").path(),
                 fs::copy_options::overwrite_existing);
-  EXPECT_TRUE(folder.has_none());  // Another key's, under this one's name.
+  EXPECT_TRUE(folder.has_none());  // It is another key's file, under this key's name.
   fs::remove(folder.cache().path());
   fs::create_directory(folder.cache().path());
   EXPECT_TRUE(folder.has_none());
@@ -137,7 +137,7 @@ TEST(PackedCacheTest, ACutALongerAndAForeignFileAreNotTaken) {
   EXPECT_TRUE(folder.has_none(kBytes - 64));
 }
 
-TEST(PackedCacheTest, AnotherUsersFileIsNotTaken) {
+TEST(PackedCacheTest, AnotherUsersFileIsIgnored) {
   if (geteuid() != 0) GTEST_SKIP() << "only root can give files away";
   const Folder folder;
   ASSERT_TRUE(folder.store(some_bytes(5)));
@@ -145,7 +145,7 @@ TEST(PackedCacheTest, AnotherUsersFileIsNotTaken) {
   EXPECT_TRUE(folder.has_none());
 }
 
-TEST(PackedCacheTest, ManyProcessesAtOnceSeeWholeFilesOrNone) {
+TEST(PackedCacheTest, ConcurrentProcessesSeeWholeFilesOrNone) {
   const Folder folder;
   const auto bytes = some_bytes(6);
   const auto life = [&]() -> absl::Status {
@@ -155,8 +155,8 @@ TEST(PackedCacheTest, ManyProcessesAtOnceSeeWholeFilesOrNone) {
         return absl::InternalError("found other bytes");
       }
       folder.cache().store(bytes, pool, nullptr);
-      // What was there is replaced by a whole one: there is no moment without.
-      if (!folder.has(bytes)) return absl::InternalError("found none behind a store");
+      // A whole file replaces the old one: there is no moment without a file.
+      if (!folder.has(bytes)) return absl::InternalError("found none after a store");
     }
     return absl::OkStatus();
   };
@@ -166,7 +166,7 @@ TEST(PackedCacheTest, ManyProcessesAtOnceSeeWholeFilesOrNone) {
   EXPECT_EQ(folder.files(), 1);
 }
 
-TEST(PackedCacheTest, AWriterThatIsKilledLeavesNothingThatIsTaken) {
+TEST(PackedCacheTest, AKilledWriterLeavesNoFileThatIsUsed) {
   const Folder folder;
   const auto bytes = some_bytes(7);
   {
@@ -177,7 +177,7 @@ TEST(PackedCacheTest, AWriterThatIsKilledLeavesNothingThatIsTaken) {
     EXPECT_FALSE(writer.result(std::chrono::milliseconds(30)).ok());
   }
   EXPECT_EQ(folder.load("k2").value_or(bytes), bytes);
-  // A part that was left goes once it is old.
+  // A leftover part is deleted after it is old enough.
   const std::string part = folder.cache("k9").path() + ".abcdef";
   ASSERT_TRUE(folder.store(bytes));
   std::ofstream(part) << "part";
@@ -188,12 +188,12 @@ TEST(PackedCacheTest, AWriterThatIsKilledLeavesNothingThatIsTaken) {
   EXPECT_FALSE(fs::exists(part));
 }
 
-TEST(PackedCacheTest, ADiskThatIsFullLeavesNoFile) {
+TEST(PackedCacheTest, AFullDiskLeavesNoFile) {
   const Folder folder;
   const auto bytes = some_bytes(8);
   Child child([&] {
     signal(SIGXFSZ, SIG_IGN);
-    const rlimit limit{1 << 20, 1 << 20};  // Of a file: the system then says that it is too large.
+    const rlimit limit{1 << 20, 1 << 20};  // A file's limit: the system reports it as too large.
     if (setrlimit(RLIMIT_FSIZE, &limit) != 0) return absl::InternalError("no limit");
     return folder.store(bytes) ? absl::InternalError("a file was kept") : absl::OkStatus();
   });
@@ -202,10 +202,10 @@ TEST(PackedCacheTest, ADiskThatIsFullLeavesNoFile) {
   EXPECT_TRUE(folder.store(bytes));
 }
 
-TEST(PackedCacheTest, AFolderThatCannotBeWrittenIsSurvived) {
+TEST(PackedCacheTest, AnUnwritableFolderIsSurvived) {
   Folder folder;
   const auto bytes = some_bytes(9);
-  folder.options.folder = "/proc/lockstep";  // Not even root makes folders there.
+  folder.options.folder = "/proc/lockstep";  // Not even root can create folders there.
   EXPECT_FALSE(folder.store(bytes));
   EXPECT_TRUE(folder.has_none());
   const fs::path file = folder.temp.path() / "file";
@@ -213,14 +213,14 @@ TEST(PackedCacheTest, AFolderThatCannotBeWrittenIsSurvived) {
   folder.options.folder = (file / "below").string();
   EXPECT_FALSE(folder.store(bytes));
   EXPECT_TRUE(folder.has_none());
-  if (geteuid() == 0) return;  // Who writes where it likes.
+  if (geteuid() == 0) return;  // Root may write anywhere.
   folder.options.folder = folder.temp.path().string();
   fs::permissions(folder.temp.path(), fs::perms::owner_read | fs::perms::owner_exec);
   EXPECT_FALSE(folder.store(bytes));
   fs::permissions(folder.temp.path(), fs::perms::owner_all);
 }
 
-TEST(PackedCacheTest, WhatWasUsedLongestAgoMakesRoom) {
+TEST(PackedCacheTest, TheLeastRecentlyUsedFileIsEvicted) {
   Folder folder;
   folder.options.limit_bytes = 3 * kFileBytes;
   const auto bytes = some_bytes(10);
@@ -231,11 +231,11 @@ TEST(PackedCacheTest, WhatWasUsedLongestAgoMakesRoom) {
   make_old(folder.cache("k1").path(), 3);
   make_old(folder.cache("k2").path(), 2);
   make_old(folder.cache("k3").path(), 1);
-  EXPECT_TRUE(folder.has(bytes, "k1"));  // Is used, so k2 is the oldest now.
+  EXPECT_TRUE(folder.has(bytes, "k1"));  // This use makes k2 the oldest.
   EXPECT_TRUE(folder.store(bytes, "k4"));
   EXPECT_FALSE(fs::exists(folder.cache("k2").path()));
   for (const char* key : {"k1", "k3", "k4"}) EXPECT_TRUE(folder.has(bytes, key)) << key;
-  // Those of the last minutes stay: the ranks of a model must not take turns.
+  // Files used in the last minutes stay: the ranks of a model must not evict each other's.
   EXPECT_FALSE(folder.store(bytes, "k5"));
   EXPECT_TRUE(fs::exists(other));
   EXPECT_EQ(folder.files(), 4);
@@ -254,7 +254,7 @@ TEST(PackedCacheTest, ACancelledLoadGivesNothingAndACancelledStoreKeepsNothing) 
   EXPECT_FALSE(folder.load("k1", kBytes, &cancelled).has_value());
 }
 
-TEST(PackedCacheTest, TheChoiceNamesTheFolder) {
+TEST(PackedCacheTest, TheOptionSelectsTheFolder) {
   setenv("XDG_CACHE_HOME", "/x", 1);
   setenv("HOME", "/me", 1);
   EXPECT_EQ(packed_cache_options("auto", 7).folder, "/x/lockstep");

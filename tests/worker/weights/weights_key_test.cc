@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Which weights may share a file, and that those from a file are those that were packed.
+// The weights that may share a file; weights from a file are those that were packed.
 #include "worker/weights/weights_key.h"
 
 #include <gtest/gtest.h>
@@ -33,7 +33,7 @@ program::Program in_kind(program::DType dtype) {
   return program;
 }
 
-TEST(WeightsKeyTest, DiffersWithWhateverDecidesTheBytes) {
+TEST(WeightsKeyTest, TheKeyDiffersWithEveryInputThatAffectsTheBytes) {
   const WeightSource random(RandomWeights(1));
   const std::string key = key_of(tiny_program(), random);
   EXPECT_EQ(key.size(), 64u);
@@ -46,7 +46,7 @@ TEST(WeightsKeyTest, DiffersWithWhateverDecidesTheBytes) {
   EXPECT_NE(key, key_of(unused, random));
 }
 
-TEST(WeightsKeyTest, DiffersWithWhatAPackerMakesOfASmallWeight) {
+TEST(WeightsKeyTest, TheKeyDiffersWithAPackersResultForASmallWeight) {
   const WeightSource random(RandomWeights(1));
   const program::Program program = tiny_program();
   const Bindings bindings = bind(program, cpu_backend(Isa::kPortable)).value();
@@ -57,7 +57,7 @@ TEST(WeightsKeyTest, DiffersWithWhatAPackerMakesOfASmallWeight) {
   EXPECT_NE(weights_key(program, bindings, {}).value(), weights_key(program, others, {}).value());
 }
 
-// A checkpoint of the tiny program's sources.
+// A checkpoint with the tiny program's sources.
 struct Source {
   TempFolder folder;
   const program::Program program = tiny_program();
@@ -81,7 +81,7 @@ struct Source {
   WeightSource open() const { return WeightSource(Checkpoint::open(folder.path()).value()); }
 };
 
-TEST(WeightsKeyTest, AFileThatWasWrittenAgainIsAnotherSource) {
+TEST(WeightsKeyTest, ARewrittenFileIsAnotherSource) {
   const Source source;
   const std::string key = key_of(source.program, source.open());
   EXPECT_EQ(key, key_of(source.program, source.open()));
@@ -89,8 +89,8 @@ TEST(WeightsKeyTest, AFileThatWasWrittenAgainIsAnotherSource) {
   EXPECT_NE(key, key_of(source.program, source.open()));
 }
 
-// An image that is pulled again, or a copy by `cp -p`: another inode, perhaps another device.
-TEST(WeightsKeyTest, ACopyWithItsTimesIsTheSameSource) {
+// An image pulled again, or a copy by `cp -p`: the inode differs, perhaps the device, too.
+TEST(WeightsKeyTest, ACopyWithTheSameTimesIsTheSameSource) {
   const Source source;
   const std::string key = key_of(source.program, source.open());
   const auto time = fs::last_write_time(source.path());
@@ -100,8 +100,8 @@ TEST(WeightsKeyTest, ACopyWithItsTimesIsTheSameSource) {
   EXPECT_EQ(key, key_of(source.program, source.open()));
 }
 
-// Archives and images give all files one time, and file systems give inodes out again.
-TEST(WeightsKeyTest, OtherWeightsOfTheSameTimeAreAnotherSource) {
+// Archives and images give all files one time, and file systems reuse inodes.
+TEST(WeightsKeyTest, OtherWeightsWithTheSameTimeAreAnotherSource) {
   const Source source;
   const std::string key = key_of(source.program, source.open());
   const auto time = fs::last_write_time(source.path());
@@ -134,7 +134,7 @@ TEST(WeightsKeyTest, WeightsFromAFileHaveTheSameBits) {
     const auto written = fs::last_write_time(cache.path());
     fs::last_write_time(cache.path(), written - std::chrono::hours(1));
     EXPECT_EQ(packed, load(&cache));
-    EXPECT_GE(fs::last_write_time(cache.path()), written);  // It was read, and so is in use.
+    EXPECT_GE(fs::last_write_time(cache.path()), written);  // It was read, and so counts as used.
   }
 }
 

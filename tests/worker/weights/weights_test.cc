@@ -1,6 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Quantized weights on their way from a source to a kernel's layout. The kernel is a fake one that
-// keeps what it is given.
+// Quantized weights from a source to a kernel's layout. The kernel is a fake that stores its input.
 #include "worker/weights/weights.h"
 
 #include <gmock/gmock.h>
@@ -73,7 +72,7 @@ struct Case {
   }
 };
 
-// What the fake kernel should have been given, quantized in one go.
+// The expected input of the fake kernel, quantized in one call.
 std::vector<char> expected(const Case& c, const WeightSource& source) {
   const program::Weight& weight = c.program.weights(0);
   const int64_t rows = weight.rows(), cols = weight.cols();
@@ -107,8 +106,8 @@ TEST(WeightsTest, CodesDoNotDependOnBlocksAndThreads) {
   }
 }
 
-// Matrices of 50 rows, which is no whole number of panels.
-TEST(WeightsTest, MatricesOfExpertsArePackedEachByItself) {
+// Matrices of 50 rows, which is not a whole number of panels.
+TEST(WeightsTest, EachExpertsMatrixIsPackedSeparately) {
   constexpr int64_t kExperts = 3, kRows = 50, kCols = 70;
   const WeightSource source(RandomWeights(3));
   for (const DType dtype : {DType::kF32, DType::kQ4}) {
@@ -134,14 +133,14 @@ TEST(WeightsTest, MatricesOfExpertsArePackedEachByItself) {
   }
 }
 
-TEST(WeightsTest, ABlockIsCountedWithItsCodes) {
+TEST(WeightsTest, ABlocksMemoryIncludesItsCodes) {
   const Case c(kWithMinimum, 32, 64);
   const WeightPlan plan = plan_weights(c.program, c.bindings);
   EXPECT_EQ(plan.block_bytes, 32 * (64 * 4 + 64 + 2 * 2 * 2));
   EXPECT_GE(plan.bytes, fake_bytes(32, 64));
 }
 
-TEST(WeightsTest, WhatIsNoNumberIsNamedAndNotPacked) {
+TEST(WeightsTest, AWeightWithNonFiniteNumbersIsNamedAndNotPacked) {
   TestTensor tensor{.shape = {32, 64}, .values = std::vector<float>(32 * 64, 1.0f)};
   tensor.values[77] = std::numeric_limits<float>::infinity();
   const TempFolder folder;
@@ -152,7 +151,7 @@ TEST(WeightsTest, WhatIsNoNumberIsNamedAndNotPacked) {
   EXPECT_THAT(weights.status().message(), HasSubstr("w: must be finite numbers to be quantized"));
 }
 
-TEST(WeightsTest, ProgressCountsBytesOfTheKind) {
+TEST(WeightsTest, ProgressCountsBytesInTheTargetType) {
   const Case c(kSymmetric, 64, 64);
   ThreadPool pool(1);
   Progress progress;

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// `lockstep bench serve` as a person runs it.
+// `lockstep bench serve` as a user runs it.
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
@@ -35,7 +35,7 @@ TEST(BenchServeTest, AnOpenLoadIsMeasured) {
   EXPECT_THAT(server.requests()[0].head, HasSubstr("Bearer secret"));
 }
 
-TEST(BenchServeTest, FailuresAreInTheTableAndOnlyFailuresAreAnError) {
+TEST(BenchServeTest, FailuresAreInTheTableAndAnErrorIfNothingSucceeds) {
   std::atomic<int> asked = 0;
   const FakeOpenAi half([&](const FakeRequest&) {
     return ++asked % 2 == 0 ? FakeAnswer{} : FakeAnswer{.status = 503, .body = "draining"};
@@ -67,7 +67,7 @@ TEST(BenchServeTest, ATraceAndPromptsAreReadFromFiles) {
   EXPECT_EQ(server.requests().back().body["prompt"], "Tell me.");
 }
 
-TEST(BenchServeTest, CtrlCPrintsWhatThereIs) {
+TEST(BenchServeTest, CtrlCPrintsTheFiguresSoFar) {
   std::atomic<int> asked = 0;
   const FakeOpenAi server([&](const FakeRequest&) {
     return FakeAnswer{.fault = ++asked > 3 ? FakeFault::kSilence : FakeFault::kNone};
@@ -132,10 +132,10 @@ TEST(BenchServeTest, BadInputIsOneLine) {
   }
 }
 
-TEST(BenchServeTest, ThePageHasTheHelp) {
+TEST(BenchServeTest, TheDocumentationContainsTheHelp) {
   const std::string page = read_file(LOCKSTEP_SOURCE_DIR "/docs/bench-serve.md");
   std::string help = run_lockstep({"bench", "serve", "--help"}).out;
-  help.resize(help.find("\nLatencies count"));  // The page says this in its own words.
+  help.resize(help.find("\nLatencies count"));  // The page words this differently.
   size_t lines = 0;
   for (size_t begin = 0, end; (end = help.find('\n', begin)) != std::string::npos;
        begin = end + 1) {

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// `lockstep verify` with worker processes, against values that transformers computed once
-// (tests/data/verify) and against a Python that says what it is told to.
+// `lockstep verify` with worker processes, against values computed earlier by transformers
+// (tests/data/verify), and with a fake Python.
 #include <gmock/gmock.h>
 #include <sys/stat.h>
 
@@ -24,7 +24,7 @@ std::string write_python(TemporaryFolder& folder, const std::string& lines) {
   return path;
 }
 
-TEST(VerifyCommandTest, ThreeWorkersAgreeWithWhatTransformersComputed) {
+TEST(VerifyCommandTest, ThreeWorkersAgreeWithTransformers) {
   const ProcessResult result =
       run_lockstep({"verify", kModel, "--reference", kReference, "--workers", "3", "--json"});
   ASSERT_EQ(result.code, 0) << result.err << result.out;
@@ -33,12 +33,12 @@ TEST(VerifyCommandTest, ThreeWorkersAgreeWithWhatTransformersComputed) {
   EXPECT_EQ(json["workers"], 3);
   EXPECT_EQ(json["tokens"], 7);
   EXPECT_EQ(json["layers"].size(), 4U);
-  // Linears, norms, what attention and the products give, both sums of a layer, the logits.
+  // Linears, norms, the results of attention and products, both sums of a layer, the logits.
   EXPECT_GE(json["compared"], 40);
   for (const auto& layer : json["layers"]) EXPECT_LE(layer["error"], 1e-5) << layer;
 }
 
-TEST(VerifyCommandTest, AModelWithOtherNumbersDiffersAndTheOperatorIsNamed) {
+TEST(VerifyCommandTest, AModelWithOtherWeightsDiffersAndTheOperatorIsNamed) {
   const ProcessResult result = run_lockstep(
       {"verify", kModel, "--reference", kReference, "--quantize", "q4", "--tolerance", "1e-4"});
   EXPECT_EQ(result.code, 1) << result.err;
@@ -46,7 +46,7 @@ TEST(VerifyCommandTest, AModelWithOtherNumbersDiffersAndTheOperatorIsNamed) {
   EXPECT_THAT(result.out, HasSubstr("layer 1"));
 }
 
-TEST(VerifyCommandTest, TransformersIsAskedForTheTokensAndItsValuesMayBeKept) {
+TEST(VerifyCommandTest, TransformersComputesTheTokensAndItsValuesMayBeKept) {
   TemporaryFolder folder;
   const std::string python = write_python(folder, "cp " + kReference +
                                                       " \"$3\" && echo $4 $5 >&2 && "
@@ -69,7 +69,7 @@ void expect_one_line(const std::vector<std::string>& more, const std::string& wa
   EXPECT_EQ(lines_said(result.err), 1) << result.err;
 }
 
-TEST(VerifyCommandTest, WhatIsMissingIsSaidInOneLine) {
+TEST(VerifyCommandTest, MissingRequirementsAreOneLine) {
   TemporaryFolder folder;
   const std::string python =
       write_python(folder, "echo Traceback >&2\necho it needs torch >&2\nexit 3\n");

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Quantized models as a user meets them: quantize, plan, generate, compare.
+// Quantized models as a user sees them: quantize, plan, generate, compare.
 #include <cmath>
 #include <filesystem>
 
@@ -43,7 +43,7 @@ int64_t weight_bytes(const std::vector<std::string>& arguments) {
 
 class QuantizeTest : public ::testing::Test {
  protected:
-  // The demo model in `scheme`.
+  // Writes the demo model in `scheme` and returns its folder.
   std::string quantized(const std::string& scheme) const {
     const std::string out = folder_.path() + "/" + scheme;
     const nlohmann::json report = json_of({"quantize", kDemo, out, "--scheme", scheme, "--json"});
@@ -54,7 +54,7 @@ class QuantizeTest : public ::testing::Test {
   TemporaryFolder folder_;
 };
 
-TEST_F(QuantizeTest, WritesAFolderThatKnowsItsScheme) {
+TEST_F(QuantizeTest, QuantizeWritesAFolderThatNamesItsScheme) {
   const std::string out = quantized("q4m");
   const auto config = nlohmann::json::parse(read_file(out + "/config.json"));
   EXPECT_EQ(config["quantization_config"],
@@ -62,13 +62,13 @@ TEST_F(QuantizeTest, WritesAFolderThatKnowsItsScheme) {
   for (const char* name : {"tokenizer.json", "tokenizer_config.json", "generation_config.json"}) {
     EXPECT_EQ(read_file(out + "/" + name), read_file(kDemo + "/" + name)) << name;
   }
-  // Nothing is left beside it.
+  // No other file is left.
   EXPECT_EQ(std::distance(fs::directory_iterator(folder_.path()), fs::directory_iterator()), 1);
   EXPECT_EQ(weight_bytes({"plan", out, "--workers", "1", "--json"}),
             weight_bytes({"plan", "--workers", "1", "--json", "--quantize", "q4m"}));
 }
 
-TEST_F(QuantizeTest, AFolderKeepsItsTemplatesAndNumbersOfPython) {
+TEST_F(QuantizeTest, AFolderKeepsItsTemplatesAndPythonsNumbers) {
   const std::string model = folder_.path() + "/model";
   fs::copy(LOCKSTEP_SOURCE_DIR "/tests/data/goldens/granite4", model);
   std::string config = read_file(model + "/config.json");
@@ -96,7 +96,7 @@ TEST_F(QuantizeTest, PlanShowsHowMuchSmallerAModelBecomes) {
   EXPECT_LT(bytes({"--quantize", "q4"}), bytes({"--quantize", "q8"}));
 }
 
-TEST_F(QuantizeTest, NeverWritesWhereSomethingIs) {
+TEST_F(QuantizeTest, QuantizeNeverOverwrites) {
   const std::string out = folder_.path() + "/out";
   fs::create_directory(out);
   folder_.write("out/mine", "precious");
@@ -104,11 +104,11 @@ TEST_F(QuantizeTest, NeverWritesWhereSomethingIs) {
   expect_refused({"quantize", kDemo, out + "/mine"}, "must be a new or empty folder");
   EXPECT_EQ(read_file(out + "/mine"), "precious");
   fs::remove(out + "/mine");
-  EXPECT_EQ(run_lockstep({"quantize", kDemo, out + "/"}).code, 0);  // An empty one will do.
+  EXPECT_EQ(run_lockstep({"quantize", kDemo, out + "/"}).code, 0);  // An empty folder is accepted.
   EXPECT_TRUE(fs::exists(out + "/model.safetensors"));
 }
 
-TEST_F(QuantizeTest, WhatCannotBeQuantizedLeavesNothingBehind) {
+TEST_F(QuantizeTest, AFailedQuantizeLeavesNoFiles) {
   const std::string spoiled = folder_.path() + "/spoiled";
   fs::copy(kDemo, spoiled);
   fs::resize_file(spoiled + "/model.safetensors",
@@ -117,7 +117,7 @@ TEST_F(QuantizeTest, WhatCannotBeQuantizedLeavesNothingBehind) {
   EXPECT_EQ(std::distance(fs::directory_iterator(folder_.path()), fs::directory_iterator()), 1);
 }
 
-TEST_F(QuantizeTest, SchemesThatDoNotFitAreOneLine) {
+TEST_F(QuantizeTest, UnsuitableSchemesAreOneLine) {
   const std::string out = quantized("q8");
   expect_refused({"plan", "--quantize", "q5"}, "--quantize q5: must be one of q8, q4, ");
   expect_refused({"quantize", kDemo, folder_.path() + "/x", "--scheme", "int3"},
@@ -143,7 +143,7 @@ TEST_F(QuantizeTest, ARemovedSchemeAndItsFoldersNameTheOneToUse) {
                  "scheme q4mg64: that scheme was removed: use q4m; quantize the original again");
 }
 
-// Tokens and logits; EXPECT_EQ would print all of them.
+// Compares tokens and logits; EXPECT_EQ would print all of them.
 void expect_same(const nlohmann::json& found, const nlohmann::json& wanted,
                  const std::string& scheme) {
   EXPECT_EQ(found["tokens"], wanted["tokens"]) << scheme;
@@ -198,7 +198,7 @@ TEST_F(QuantizeTest, CompareFindsNoDifferenceBetweenAModelAndItself) {
   EXPECT_GT(same["positions"].get<int>(), 16);  // More than one window.
 }
 
-TEST_F(QuantizeTest, CompareMeasuresWhatRoundingCosts) {
+TEST_F(QuantizeTest, CompareMeasuresTheErrorOfRounding) {
   const nlohmann::json rounded =
       json_of({"compare", "--dtype", "bfloat16", "--prompt", kText, "--json", "--workers", "2"});
   EXPECT_GT(rounded["kl_mean"].get<double>(), 0);
@@ -207,8 +207,8 @@ TEST_F(QuantizeTest, CompareMeasuresWhatRoundingCosts) {
   EXPECT_LE(rounded["kl_p99"].get<double>(), rounded["kl_max"].get<double>());
 }
 
-// The logits of a request are those that compare reads: perplexity from the one is the other's.
-TEST_F(QuantizeTest, ComparesPerplexityIsThatOfTheModelsLogits) {
+// compare reads the logits of a request, so both give the same perplexity.
+TEST_F(QuantizeTest, ThePerplexityOfCompareIsThatOfTheModelsLogits) {
   const auto ids = json_of({"tokenize", "--add-special", "--text", kText})["ids"];
   double surprise = 0;
   for (size_t i = 1; i < ids.size(); ++i) {
@@ -236,7 +236,7 @@ TEST_F(QuantizeTest, CompareOrdersSchemesByTheirBits) {
   EXPECT_LT(q8, q4);
 }
 
-TEST_F(QuantizeTest, CompareRefusesWhatHasNoFloat32) {
+TEST_F(QuantizeTest, CompareRefusesAModelWithoutFloat32Weights) {
   const std::string out = quantized("q8");
   expect_refused({"compare", out, "--prompt", "a"}, "name the original model and --quantize q8");
   expect_refused({"compare"}, "must have one of --text FILE and --prompt TEXT, found none");

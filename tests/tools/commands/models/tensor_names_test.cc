@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Folders whose tensors are not named as the model's family names them, or not all there, as a user
-// meets them.
+// Folders whose tensors have other names than in the model's family, or are incomplete, as a user
+// sees them.
 #include <algorithm>
 #include <cstring>
 #include <filesystem>
@@ -14,7 +14,8 @@ namespace {
 
 class TensorNamesTest : public ::testing::Test {
  protected:
-  // A copy of the golden with what `name` makes of each name, and with these keys in its config.
+  // A copy of the golden, with each tensor's name changed by `name`, and with these keys in its
+  // config.
   std::string spelled(const std::string& golden,
                       const std::function<std::string(const std::string&)>& name,
                       const nlohmann::json& config_keys = nlohmann::json::object()) {
@@ -36,7 +37,7 @@ class TensorNamesTest : public ::testing::Test {
     return folder_.path();
   }
 
-  // A prompt of the golden, with what its answer must be, and what else is said on the way.
+  // Runs a prompt of the golden and expects its answer, and `said` as the message.
   void expect_golden_tokens(const std::string& folder, const std::string& said) {
     const auto golden = nlohmann::json::parse(read_file(golden_ + "/golden.json"))["prompts"][1];
     std::string ids;
@@ -57,8 +58,8 @@ class TensorNamesTest : public ::testing::Test {
 
 std::string as_it_is(const std::string& name) { return name; }
 
-// GPT-2, BLOOM and OPT were published so: "h.0" for "transformer.h.0".
-TEST_F(TensorNamesTest, ACheckpointMayLeaveOutTheNameThatAllBeginWith) {
+// GPT-2, BLOOM and OPT were published like this: "h.0" for "transformer.h.0".
+TEST_F(TensorNamesTest, ACheckpointMayOmitTheCommonPrefix) {
   const std::string outer = "transformer.";
   expect_golden_tokens(spelled("bloom",
                                [&](const std::string& name) {
@@ -67,7 +68,7 @@ TEST_F(TensorNamesTest, ACheckpointMayLeaveOutTheNameThatAllBeginWith) {
                        "");
 }
 
-TEST_F(TensorNamesTest, ATiedModelWithAHeadOfItsOwnUsesItAndSaysSo) {
+TEST_F(TensorNamesTest, ATiedModelWithItsOwnHeadUsesItAndSaysSo) {
   expect_golden_tokens(spelled("bloom", as_it_is, {{"tie_word_embeddings", true}}),
                        "has its own lm_head.weight: using that");
 }
@@ -92,7 +93,7 @@ TEST_F(TensorNamesTest, MissingTensorsAreFoundBeforeAnythingStarts) {
   }
 }
 
-TEST_F(TensorNamesTest, TensorsThatNothingReadsAreOneWarning) {
+TEST_F(TensorNamesTest, UnreadTensorsAreOneWarning) {
   const std::string folder = spelled("seed_oss", as_it_is, {{"attention_bias", false}});
   for (const std::string command : {"plan", "inspect"}) {
     const ProcessResult result = run_lockstep({command, folder});

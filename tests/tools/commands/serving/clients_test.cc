@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// The clients that the README shows, run as it shows them, where their tools are there.
+// The clients in the README, run as shown there, if their tools are installed.
 #include "base/source_dir.h"
 #include "tests/support/processes/server.h"
 
@@ -15,7 +15,7 @@ int run(std::vector<std::string> arguments, std::string* out, const ProcessOptio
   return code;
 }
 
-// A Python that has grpcio, or "".
+// The path of a Python that has grpcio, or "".
 std::string python_with_grpc() {
   for (const std::string python : {"python3", "/usr/bin/python3"}) {
     std::string out;

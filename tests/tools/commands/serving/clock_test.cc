@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// The clock on the wall jumps while a server runs: its limits of time count by another one.
+// The wall clock jumps while a server runs; its timeouts use another clock.
 #include <gtest/gtest.h>
 
 #include <filesystem>
@@ -13,11 +13,11 @@ namespace {
 
 constexpr char kFakeTime[] = "/usr/lib/x86_64-linux-gnu/faketime/libfaketimeMT.so.1";
 
-// What processes under libfaketime take for the time.
+// The time for processes under libfaketime.
 class WallClock {
  public:
   WallClock() { jump("+0"); }
-  // To so many seconds from now: "-3600".
+  // Jumps by this many seconds from now: "-3600".
   void jump(const std::string& offset) {
     std::ofstream(file() + ".new") << offset << "\n";
     std::filesystem::rename(file() + ".new", file());
@@ -35,7 +35,7 @@ class WallClock {
   TemporaryFolder folder_;
 };
 
-TEST(ClockTest, AnHourBackOrForthChangesNothing) {
+TEST(ClockTest, AJumpByAnHourChangesNothing) {
   if (!std::filesystem::exists(kFakeTime)) GTEST_SKIP() << "libfaketime is not installed";
   WallClock clock;
   Server server({"--workers", "2", "--log-format", "json"}, clock.options());
@@ -52,7 +52,7 @@ TEST(ClockTest, AnHourBackOrForthChangesNothing) {
     EXPECT_TRUE(answer.status.ok()) << offset << ": " << answer.status.error_message();
     EXPECT_EQ(answer.tokens, alone.tokens) << offset;
     EXPECT_TRUE(server.model().ready()) << offset;
-    // Limits of a second and more have passed by then.
+    // Timeouts of a second and more have passed by then.
     std::this_thread::sleep_for(std::chrono::milliseconds(1'500));
     EXPECT_EQ(server.workers(), workers) << offset << ": " << server.process().err();
   }

@@ -33,14 +33,14 @@ class OpenCall {
   int tokens_ = 0;
 };
 
-// More than a connection holds that is not read.
+// The answer exceeds what a connection buffers while no one reads.
 v1::GenerateRequest long_story(int choices) {
   v1::GenerateRequest request = story(900, 1);
   request.set_n(choices);
   return request;
 }
 
-TEST(DrainTest, SigtermLetsStreamsGoOnToTheirEndAndTakesNoNewOnes) {
+TEST(DrainTest, SigtermFinishesStreamsAndRefusesNewOnes) {
   Server server({"--workers", "2"});
   OpenCall held(server, long_story(8));
   server.process().signal(SIGTERM);
@@ -55,7 +55,7 @@ TEST(DrainTest, SigtermLetsStreamsGoOnToTheirEndAndTakesNoNewOnes) {
   EXPECT_EQ(server.process().wait(), 0) << server.process().err();
 }
 
-TEST(DrainTest, AHangupDrainsAsWell) {
+TEST(DrainTest, SighupAlsoDrains) {
   Server server({"--workers", "2"});
   OpenCall held(server, long_story(1));
   server.process().signal(SIGHUP);
@@ -65,7 +65,7 @@ TEST(DrainTest, AHangupDrainsAsWell) {
   EXPECT_EQ(server.process().wait(), 0) << server.process().err();
 }
 
-TEST(DrainTest, WhatIsCutOffByTheDeadlineEndsCancelled) {
+TEST(DrainTest, StreamsCutOffByTheDeadlineAreCancelled) {
   Server server({"--drain-seconds", "0"});
   OpenCall call(server, long_story(64));
   server.process().signal(SIGTERM);
@@ -85,8 +85,8 @@ TEST(DrainTest, ASecondSignalEndsTheDrainAtOnce) {
   EXPECT_EQ(server.process().wait(), 0) << server.process().err();
 }
 
-// Other programs write statistics or open their log again at these.
-TEST(DrainTest, SignalsThatMeanNothingAreIgnoredWithALine) {
+// Other programs write statistics or reopen their log at these signals.
+TEST(DrainTest, SignalsWithoutAMeaningAreIgnoredWithALogLine) {
   Server server({"--workers", "2"});
   OpenCall call(server, long_story(1));
   const std::vector<pid_t> workers = server.workers();
@@ -100,12 +100,12 @@ TEST(DrainTest, SignalsThatMeanNothingAreIgnoredWithALine) {
   }
   EXPECT_TRUE(call.finish().ok());
   EXPECT_EQ(call.tokens(), 900);
-  EXPECT_EQ(server.workers(), workers) << "none was lost";
+  EXPECT_EQ(server.workers(), workers) << "no worker was lost";
   server.process().signal(SIGTERM);
   EXPECT_EQ(server.process().wait(), 0) << server.process().err();
 }
 
-TEST(DrainTest, WithoutRequestsSigtermEndsAtOnce) {
+TEST(DrainTest, SigtermWithoutRequestsEndsAtOnce) {
   Server server({"--workers", "2"});
   const std::vector<pid_t> workers = server.workers();
   server.process().signal(SIGTERM);

@@ -29,7 +29,7 @@ std::vector<Json> objects_in(const std::string& log) {
   return objects;
 }
 
-TEST(LogFormatTest, EveryLineOfJsonIsAnObjectAndARequestHasOne) {
+TEST(LogFormatTest, EveryJsonLineIsAnObjectAndEachRequestHasOne) {
   const TemporaryFolder folder;
   const std::string keys = folder.write("keys", "alice sk-0123456789abcdef\n");
   Server server(
@@ -75,7 +75,7 @@ TEST(LogFormatTest, EveryLineOfJsonIsAnObjectAndARequestHasOne) {
   EXPECT_EQ(requests[2]["traceparent"], kTraceparent);
 }
 
-TEST(LogFormatTest, WithoutAKeyTheClientIsItsConnection) {
+TEST(LogFormatTest, AClientWithoutAKeyIsLoggedByItsConnection) {
   Server server({"--log-format", "json", "--log-level", "info"});
   EXPECT_TRUE(server.generate(story(3, 1)).status.ok());
   server.process().signal(SIGTERM);
@@ -87,9 +87,9 @@ TEST(LogFormatTest, WithoutAKeyTheClientIsItsConnection) {
   EXPECT_TRUE(client.starts_with("127.0.0.1:")) << client;
 }
 
-// The log goes to a pipe that nobody reads once the server is ready: it is full after some 200
+// The log goes to a pipe that no one reads after the server is ready: it is full after about 200
 // lines.
-TEST(LogFormatTest, ALogThatNobodyReadsHoldsUpNoRequestAndNotTheEnd) {
+TEST(LogFormatTest, AnUnreadLogDelaysNeitherRequestsNorTheEnd) {
   const TemporaryFolder folder;
   const std::string path = folder.path() + "/log";
   ASSERT_EQ(mkfifo(path.c_str(), 0600), 0);

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Workers that die, come late or should not come at all.
+// Workers that die, join late, or must not join at all.
 #include <fmt/format.h>
 
 #include <csignal>
@@ -18,7 +18,7 @@
 namespace lockstep::testing {
 namespace {
 
-// Greedy, drawn, with stop strings, penalties and log-probabilities.
+// Requests with greedy decoding, sampling, stop strings, penalties and log-probabilities.
 std::vector<v1::GenerateRequest> stories() {
   std::vector<v1::GenerateRequest> stories;
   stories.reserve(5);
@@ -31,7 +31,7 @@ std::vector<v1::GenerateRequest> stories() {
   return stories;
 }
 
-TEST(LostWorkerTest, ChangesNoAnswer) {
+TEST(LostWorkerTest, ALostWorkerChangesNoAnswer) {
   Server server({"--workers", "3"});
   const std::vector<v1::GenerateRequest> requests = stories();
   std::vector<Answered> alone;
@@ -57,7 +57,7 @@ TEST(LostWorkerTest, ChangesNoAnswer) {
   }
 }
 
-TEST(LostWorkerTest, AStoppedWorkerIsKilledAndReplacedUnderItsRequest) {
+TEST(LostWorkerTest, ASuspendedWorkerIsKilledAndReplacedDuringItsRequest) {
   Server server({"--workers", "2"});
   const Answered alone = server.generate(story(50, 1));
   const pid_t worker = server.workers().at(1);
@@ -68,7 +68,7 @@ TEST(LostWorkerTest, AStoppedWorkerIsKilledAndReplacedUnderItsRequest) {
   EXPECT_FALSE(is_alive(worker));
 }
 
-TEST(LostWorkerTest, AWorkerThatIsKilledSixTimesInARowIsStillStartedAgain) {
+TEST(LostWorkerTest, AWorkerKilledSixTimesInARowIsStillRestarted) {
   Server server({"--workers", "2"});
   pid_t last = server.workers().at(1);
   for (int round = 0; round < 6; ++round) {
@@ -84,8 +84,8 @@ TEST(LostWorkerTest, AWorkerThatIsKilledSixTimesInARowIsStillStartedAgain) {
       server.eventually([&](const auto&) { return server.generate(story(5, 1)).status.ok(); }));
 }
 
-// A terminal sends it to them, too.
-TEST(LostWorkerTest, CtrlCIsTheServersAffairAlone) {
+// A terminal also sends SIGINT to the workers.
+TEST(LostWorkerTest, OnlyTheServerReactsToCtrlC) {
   Server server({"--workers", "2", "--log-level", "info"});
   const std::vector<pid_t> workers = server.workers();
   for (const pid_t worker : workers) kill(worker, SIGINT);
@@ -94,7 +94,7 @@ TEST(LostWorkerTest, CtrlCIsTheServersAffairAlone) {
   EXPECT_EQ(server.process().err().find("leaves"), std::string::npos) << server.process().err();
 }
 
-TEST(LostWorkerTest, WithoutAJoinTokenNoPortIsOpened) {
+TEST(LostWorkerTest, NoPortIsOpenedWithoutAJoinToken) {
   const ProcessResult result =
       run_lockstep({"serve", "--grpc", "127.0.0.1:0", "--http", "off", "--cluster", "127.0.0.1:0"},
                    {.environment = {{"LOCKSTEP_JOIN_TOKEN", ""}}});
@@ -116,7 +116,7 @@ TEST(LostWorkerTest, WorkersStartedByHandJoinWithTheToken) {
   EXPECT_TRUE(coordinator->wait_for_err("ready;")) << coordinator->err();
 }
 
-// Workers that are started by hand, of a coordinator whose port is known before it is there.
+// Workers that are started by hand, for a coordinator whose port is known before it starts.
 class ByHandTest : public ::testing::Test {
  protected:
   static std::vector<std::string> serve(const std::string& cluster,
@@ -127,7 +127,7 @@ class ByHandTest : public ::testing::Test {
     arguments.insert(arguments.end(), more.begin(), more.end());
     return arguments;
   }
-  // Somebody's port that nobody has any more.
+  // A port that was in use and is free again.
   static std::string free_address() { return join_address(*start_coordinator(2)); }
   static int lines_with(const std::string& text, const std::string& words) {
     int count = 0;
@@ -174,7 +174,7 @@ TEST_F(ByHandTest, TheServerSaysHowManyHaveJoined) {
   EXPECT_TRUE(server.wait_for_err("ready;")) << server.err();
 }
 
-TEST_F(ByHandTest, ANameThatDoesNotResolveIsWaitedForWithOneLine) {
+TEST_F(ByHandTest, AWorkerWaitsForAnUnresolvedNameWithOneLine) {
   const auto waiting = start_worker("no-such-host.invalid:50052");
   ASSERT_TRUE(waiting->wait_for_err("no coordinator at no-such-host.invalid:50052"))
       << waiting->err();
@@ -209,7 +209,7 @@ TEST_F(ByHandTest, ASpareThatHoldsALostWorkersWeightsTakesItsPlaceWithoutLoading
   Answered after;
   std::thread client([&] { after = server.generate(story(400, 5)); });
   EXPECT_TRUE(server.eventually([](const auto& model) { return model.running() == 1; }));
-  workers.at(rank).reset();  // Killed.
+  workers.at(rank).reset();  // Kills it.
   client.join();
   EXPECT_TRUE(after.status.ok()) << after.status.error_message();
   EXPECT_EQ(after.tokens, before.tokens);
@@ -219,7 +219,7 @@ TEST_F(ByHandTest, ASpareThatHoldsALostWorkersWeightsTakesItsPlaceWithoutLoading
   EXPECT_TRUE(spare->wait_for_err("are in memory: nothing is read")) << spare->err();
 }
 
-TEST_F(ByHandTest, FiveRestartsOneAfterTheOtherChangeNoAnswer) {
+TEST_F(ByHandTest, FiveRestartsInARowChangeNoAnswer) {
   const std::string address = free_address();
   std::vector<std::unique_ptr<Process>> workers(3);
   const auto start = [&](int rank) {
@@ -248,7 +248,7 @@ TEST_F(ByHandTest, FiveRestartsOneAfterTheOtherChangeNoAnswer) {
   EXPECT_EQ(lines_with(server.process().err(), "leaves: its process was asked to end"), 5);
 }
 
-TEST_F(ByHandTest, TheOtherWorkersGoOnWithTheSameBits) {
+TEST_F(ByHandTest, TheOtherWorkersContinueWithTheSameBits) {
   const std::string address = free_address();
   const auto first = start_worker(address);
   auto second = start_worker(address);
@@ -262,7 +262,7 @@ TEST_F(ByHandTest, TheOtherWorkersGoOnWithTheSameBits) {
   EXPECT_TRUE(is_alive(first->pid()));
 }
 
-TEST_F(ByHandTest, AFasterWorkerHasTheLargerPartAndTheBitsStay) {
+TEST_F(ByHandTest, AFasterWorkerGetsALargerShardAndTheBitsStayTheSame) {
   const std::string address = free_address();
   const auto weights_and_tokens = [&](const std::vector<std::string>& slow_flags,
                                       const std::vector<std::string>& fast_flags) {

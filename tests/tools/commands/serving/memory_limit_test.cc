@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// A server that the system gives no more memory.
+// A server that gets no more memory from the system.
 #include <sys/resource.h>
 #include <unistd.h>
 
@@ -16,7 +16,7 @@ namespace lockstep::testing {
 namespace {
 
 #if defined(__SANITIZE_ADDRESS__) || defined(__SANITIZE_THREAD__)
-constexpr bool kSanitized = true;  // Their address space has no limit that makes sense.
+constexpr bool kSanitized = true;  // A limit on their address space makes no sense.
 #else
 constexpr bool kSanitized = false;
 #endif
@@ -35,8 +35,8 @@ void limit_address_space(pid_t pid, rlim_t bytes) {
   ASSERT_EQ(prlimit(pid, RLIMIT_AS, &limit, nullptr), 0);
 }
 
-TEST(MemoryLimitTest, LargeRequestsEndAndTheServerServesOn) {
-  if (kSanitized) GTEST_SKIP() << "sanitizers want address space of their own";
+TEST(MemoryLimitTest, LargeRequestsFailAndTheServerContinues) {
+  if (kSanitized) GTEST_SKIP() << "sanitizers need much address space";
   Server server;
   const pid_t pid = server.process().pid();
   limit_address_space(pid, address_space_of(pid) + (16 << 20));
@@ -51,7 +51,7 @@ TEST(MemoryLimitTest, LargeRequestsEndAndTheServerServesOn) {
     });
   }
   for (std::thread& client : clients) client.join();
-  EXPECT_GT(refused, 0) << "the limit was not met";
+  EXPECT_GT(refused, 0) << "the limit was not reached";
   limit_address_space(pid, RLIM_INFINITY);
   EXPECT_TRUE(becomes_true([&] {
     return HttpClient(server.http_address()).get("/readyz").status == 200;

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Rows of embeddings in a prompt. Where they are rows of the model's own table, the answer is that
-// of their ids, bit for bit.
+// Prompts with rows of embeddings. If these are rows of the model's own table, the answer is bit
+// for bit that of their ids.
 #include <csignal>
 #include <cstring>
 #include <map>
@@ -16,9 +16,9 @@
 namespace lockstep::testing {
 namespace {
 
-constexpr int64_t kHidden = 192;  // Of the demo model.
+constexpr int64_t kHidden = 192;  // The demo model's.
 
-// Ids 100, 101, ... of which those from `begin` to `end` are given as rows.
+// Ids 100, 101, ...; those from `begin` to `end` are given as rows.
 struct MixedPrompt {
   int64_t tokens, begin, end;
 
@@ -39,7 +39,7 @@ struct MixedPrompt {
   }
 };
 
-// As numpy.save writes it.
+// A file as numpy.save writes it.
 std::string npy(int64_t rows, int64_t cols, const std::string& bytes,
                 const std::string& type = "<f4") {
   std::string header = "{'descr': '" + type + "', 'fortran_order': False, 'shape': (" +
@@ -65,7 +65,7 @@ v1::GenerateRequest request_of(const MixedPrompt& prompt, bool as_rows, int max_
   return request;
 }
 
-TEST(PromptEmbedsTest, RowsOfTheTableGiveTheBitsOfTheirIdsHoweverThePromptIsCut) {
+TEST(PromptEmbedsTest, RowsOfTheTableGiveTheBitsOfTheirIdsForAnyChunks) {
   const TemporaryFolder folder;
   for (const MixedPrompt& prompt :
        {MixedPrompt{60, 0, 60}, MixedPrompt{60, 20, 45}, MixedPrompt{60, 59, 60}}) {
@@ -84,7 +84,7 @@ TEST(PromptEmbedsTest, RowsOfTheTableGiveTheBitsOfTheirIdsHoweverThePromptIsCut)
   }
 }
 
-TEST(PromptEmbedsTest, ALostWorkerChangesNothingAndNothingOfThePromptIsCached) {
+TEST(PromptEmbedsTest, ALostWorkerChangesNothingAndThePromptIsNotCached) {
   Server server({"--workers", "2", "--prompt-embeds"});
   const MixedPrompt prompt = {60, 10, 50};
   const Answered by_ids = server.generate(request_of(prompt, false, 300));
@@ -101,14 +101,14 @@ TEST(PromptEmbedsTest, ALostWorkerChangesNothingAndNothingOfThePromptIsCached) {
   EXPECT_EQ(server.model().prefix_hits(), hits);
 }
 
-TEST(PromptEmbedsTest, AServerTakesThemOnlyIfItWasToldSo) {
+TEST(PromptEmbedsTest, AServerAcceptsEmbeddingsOnlyWithItsFlag) {
   Server server;
   const Answered answer = server.generate(request_of({8, 2, 4}, true, 2));
   EXPECT_EQ(answer.status.error_code(), grpc::StatusCode::INVALID_ARGUMENT);
   EXPECT_NE(answer.status.error_message().find("--prompt-embeds"), std::string::npos);
 }
 
-TEST(PromptEmbedsTest, AFileThatIsNoneIsOneLineThatSaysWhatWasWanted) {
+TEST(PromptEmbedsTest, AnInvalidFileIsOneLineThatSaysWhatItMustBe) {
   const TemporaryFolder folder;
   const MixedPrompt prompt = {8, 2, 4};
   const std::string good = npy(2, kHidden, prompt.embeds());

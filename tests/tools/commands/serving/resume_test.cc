@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Resumable streams of `lockstep serve` over real sockets: cut, resumed, by the other API, by keys.
+// Resumable streams of `lockstep serve` over real sockets: interrupted, and resumed by either API
+// and by keys.
 #include <signal.h>
 
 #include <fstream>
@@ -41,7 +42,7 @@ std::string rest_of(const Server& server, const std::string& id, const std::stri
   return answer.body;
 }
 
-// Texts of all chunks, joined.
+// The texts of all chunks, joined.
 std::string text_of(const std::string& events) {
   std::string text;
   for (size_t at = events.find("data: {"); at != events.npos; at = events.find("data: {", at)) {
@@ -80,7 +81,7 @@ Messages resume(Server& server, const std::string& id, uint64_t from = 0) {
   return read(*server.stub().Resume(&context, request));
 }
 
-TEST(ResumeOverSocketsTest, SocketsThatAreCutAnywhereAreJoinedByTheRest) {
+TEST(ResumeOverSocketsTest, AStreamCutAnywhereIsCompletedByItsRest) {
   const Server server;
   std::mt19937_64 random(3);
   SCOPED_TRACE("seed 3");
@@ -99,7 +100,7 @@ TEST(ResumeOverSocketsTest, SocketsThatAreCutAnywhereAreJoinedByTheRest) {
         if (received.find("[DONE]") != received.npos) break;
       }
     }
-    // What is there of events with their ids, without the chunks around them.
+    // Reads the received events with their ids, without the chunks around them.
     std::string last;
     for (size_t at = received.find("id: "); at != received.npos;
          at = received.find("id: ", at + 1)) {
@@ -118,7 +119,7 @@ TEST(ResumeOverSocketsTest, SocketsThatAreCutAnywhereAreJoinedByTheRest) {
   }
 }
 
-TEST(ResumeOverSocketsTest, EitherApiGoesOnWithWhatTheOtherBegan) {
+TEST(ResumeOverSocketsTest, EitherApiContinuesAStreamOfTheOther) {
   Server server({"--workers", "2"});
   v1::GenerateRequest request = story(12, 7);
   request.set_resumable(true);
@@ -154,7 +155,7 @@ TEST(ResumeOverSocketsTest, EitherApiGoesOnWithWhatTheOtherBegan) {
   }
 }
 
-TEST(ResumeOverSocketsTest, AnotherKeysStreamIsNotThereAndResumingDoesNotCountAsARequest) {
+TEST(ResumeOverSocketsTest, AnotherKeysStreamIsHiddenAndResumingIsNotARequest) {
   const TempFolder folder;
   std::ofstream(folder.path() / "keys") << "alice sk-alice-0123456789 requests=1\n"
                                            "bob sk-bob-0123456789abc\n";
@@ -163,7 +164,7 @@ TEST(ResumeOverSocketsTest, AnotherKeysStreamIsNotThereAndResumingDoesNotCountAs
   const std::string bob = "Authorization: Bearer sk-bob-0123456789abc\r\n";
   const std::string name = "X-Request-Id: story\r\n";
   Json body = body_of(1, false);
-  body["max_tokens"] = 1'000'000;  // It has to run for a while.
+  body["max_tokens"] = 1'000'000;  // It must run for a while.
   body["n"] = 16;
   {
     HttpClient dropped(server.http_address());
@@ -175,7 +176,7 @@ TEST(ResumeOverSocketsTest, AnotherKeysStreamIsNotThereAndResumingDoesNotCountAs
   EXPECT_EQ(call(server, "GET", path, bob).status, 404);
   EXPECT_EQ(call(server, "DELETE", path, bob).status, 404);
   EXPECT_EQ(call(server, "POST", "/v1/completions", alice, body.dump()).status, 429)
-      << "it runs, though nobody reads it";
+      << "it runs although no one reads it";
   {
     HttpClient again(server.http_address());
     EXPECT_TRUE(again.send(http_request("GET", path + "?from=0", alice)));
@@ -183,7 +184,7 @@ TEST(ResumeOverSocketsTest, AnotherKeysStreamIsNotThereAndResumingDoesNotCountAs
   }
   EXPECT_EQ(call(server, "POST", "/v1/completions", bob + name, body_of(2, false).dump()).status,
             200)
-      << "names are each key's own";
+      << "each key has its own names";
   Json plain = body_of(2, false);
   plain.erase("resumable");
   EXPECT_TRUE(call(server, "POST", "/v1/completions", bob, plain.dump()).whole);
@@ -195,7 +196,7 @@ TEST(ResumeOverSocketsTest, AnotherKeysStreamIsNotThereAndResumingDoesNotCountAs
   }));
 }
 
-TEST(ResumeOverSocketsTest, WhatIsKeptIsCountedAndGoesInTime) {
+TEST(ResumeOverSocketsTest, KeptStreamsAreCountedAndExpire) {
   const Server server({"--resume-seconds", "1"});
   const HttpAnswer answer = call(server, "POST", "/v1/completions", "", body_of(1, false).dump());
   EXPECT_EQ(answer.status, 200);
@@ -207,7 +208,7 @@ TEST(ResumeOverSocketsTest, WhatIsKeptIsCountedAndGoesInTime) {
   EXPECT_NE(metrics.find("lockstep:kept_stream_bytes{model_name=\"demo\"} 0\n"), std::string::npos);
 }
 
-TEST(ResumeOverSocketsTest, WithoutMemoryForItNothingIsResumable) {
+TEST(ResumeOverSocketsTest, NoStreamIsResumableWithoutMemoryForIt) {
   Server server({"--resume-bytes", "0"});
   const HttpAnswer answer = call(server, "POST", "/v1/completions", "", body_of(1, false).dump());
   EXPECT_EQ(answer.status, 400);
@@ -220,7 +221,7 @@ TEST(ResumeOverSocketsTest, WithoutMemoryForItNothingIsResumable) {
   EXPECT_EQ(resume(server, "x").status.error_code(), grpc::StatusCode::NOT_FOUND);
 }
 
-TEST(ResumeOverSocketsTest, SigtermLetsADroppedStreamEndAndThenTheServerDoes) {
+TEST(ResumeOverSocketsTest, SigtermLetsADroppedStreamEndBeforeTheServerEnds) {
   Server server;
   Json body = body_of(1, false);
   body["max_tokens"] = 200;

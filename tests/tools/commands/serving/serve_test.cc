@@ -10,7 +10,7 @@
 namespace lockstep::testing {
 namespace {
 
-TEST(ServeTest, SixtyFourStreamsGiveTheTokensThatEachGivesAlone) {
+TEST(ServeTest, SixtyFourStreamsGiveTheTokensOfEachAlone) {
   Server server({"--workers", "2"});
   std::vector<Answered> together(64);
   std::vector<std::thread> clients;
@@ -81,7 +81,7 @@ TEST(ServeTest, BadRequestsAreInvalidArgument) {
   EXPECT_TRUE(server.generate(story(3, 1)).status.ok());
 }
 
-TEST(ServeTest, TokenizesAndDescribesTheModel) {
+TEST(ServeTest, TheServerTokenizesAndDescribesTheModel) {
   Server server;
   grpc::ClientContext tokenize_context;
   v1::TokenizeRequest tokenize;
@@ -114,7 +114,7 @@ TEST(ServeTest, ATakenPortIsAnErrorOfOneLine) {
   }
 }
 
-TEST(ServeTest, CtrlCStopsEverythingThatItStarted) {
+TEST(ServeTest, CtrlCStopsEverythingThatTheServerStarted) {
   Server server({"--workers", "3"});
   const std::vector<pid_t> workers = server.workers();
   ASSERT_EQ(workers.size(), 3u);
@@ -133,8 +133,8 @@ TEST(ServeTest, WorkersDieWithAKilledCoordinator) {
   }
 }
 
-// Else the next file that is opened, such as a checkpoint, is written to as if it were the log.
-TEST(ServeTest, StandardDescriptorsThatAreClosedAreOpenedFirst) {
+// Otherwise log lines would be written to the next file that is opened, such as a checkpoint.
+TEST(ServeTest, ClosedStandardDescriptorsAreOpenedFirst) {
   const std::string command =
       lockstep_binary() + " serve --grpc off --http 127.0.0.1:0 <&- >&- 2>&-";
   const Process server({"/bin/sh", "-c", "exec " + command});

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Another model of the same shape takes a checkpoint's place: no answer is the old one's, or a
+// Another model of the same shape replaces a checkpoint: no answer is the old one's, or a
 // mixture's, however the files got there.
 #include <csignal>
 #include <filesystem>
@@ -29,7 +29,7 @@ std::string prompt_answer(const std::string& model, const std::vector<std::strin
   return result.out;
 }
 
-// A folder in which the demo model lies, and a fine-tune of it: one matrix has other signs.
+// A folder with the demo model, and a fine-tune of it, in which one matrix has other signs.
 class SwappedCheckpointTest : public ::testing::Test {
  protected:
   SwappedCheckpointTest() {
@@ -42,7 +42,7 @@ class SwappedCheckpointTest : public ::testing::Test {
     fs::last_write_time(weights_of(tuned_), time_);
   }
 
-  // Turns the signs of one matrix, but those of so many bytes in its middle.
+  // Flips the signs of one matrix, except `spared_bytes` bytes in its middle.
   void tune(size_t spared_bytes) const {
     const Checkpoint checkpoint = Checkpoint::open(tuned_).value();
     const TensorInfo& tensor = *checkpoint.find(kTuned);
@@ -61,7 +61,7 @@ class SwappedCheckpointTest : public ::testing::Test {
 
   static fs::path weights_of(const fs::path& folder) { return folder / "model.safetensors"; }
 
-  // The ways in which files get into a folder, all with the times of those before.
+  // The ways in which files get into a folder, all with the old files' times.
   void rewrite_in_place() const {
     std::ifstream from(weights_of(tuned_), std::ios::binary);
     std::fstream to(weights_of(model_), std::ios::in | std::ios::out | std::ios::binary);
@@ -80,7 +80,7 @@ class SwappedCheckpointTest : public ::testing::Test {
     fs::rename(model_, folder_.path() / "old");
     fs::rename(tuned_, model_);
   }
-  // A file system of its own, where the machine has one.
+  // Another file system, if the machine has one.
   void link_to_another_file_system() const {
     fs::remove(weights_of(model_));
     fs::copy_file(weights_of(tuned_), elsewhere_.path() / "model.safetensors");
@@ -88,7 +88,7 @@ class SwappedCheckpointTest : public ::testing::Test {
     fs::create_symlink(elsewhere_.path() / "model.safetensors", weights_of(model_));
   }
 
-  // In memory, unlike the other one.
+  // A folder in memory, unlike the other one.
   struct SharedMemoryFolder {
     SharedMemoryFolder() {
       std::string name = "/dev/shm/lockstep_test.XXXXXX";
@@ -116,7 +116,7 @@ class EveryWayTest : public SwappedCheckpointTest, public ::testing::WithParamIn
   }
 };
 
-TEST_P(EveryWayTest, TheWeightCacheAnswersForTheFilesThatAreThere) {
+TEST_P(EveryWayTest, TheWeightCacheMatchesTheCurrentFiles) {
   const std::vector<std::string> cache = {"--weight-cache", (folder_.path() / "cache").string()};
   const std::string old_answer = prompt_answer(model_.string(), cache);
   EXPECT_EQ(prompt_answer(model_.string(), cache), old_answer);
@@ -126,7 +126,7 @@ TEST_P(EveryWayTest, TheWeightCacheAnswersForTheFilesThatAreThere) {
   EXPECT_EQ(prompt_answer(model_.string(), cache), new_answer);
 }
 
-TEST_P(EveryWayTest, AGroupThatLosesAWorkerLoadsThemWhole) {
+TEST_P(EveryWayTest, AGroupThatLosesAWorkerLoadsTheNewFilesCompletely) {
   Answered wanted;
   {
     Server tuned({tuned_.string(), "--workers", "2"});
@@ -137,16 +137,17 @@ TEST_P(EveryWayTest, AGroupThatLosesAWorkerLoadsThemWhole) {
   std::this_thread::sleep_for(std::chrono::milliseconds(30));  // A tick of the file system's clock.
   swap();
   kill(server.workers().at(1), SIGKILL);
-  // A survivor that kept its half would never answer so.
+  // A survivor that kept its half would give another answer.
   EXPECT_TRUE(server.eventually([&](const auto&) {
     return server.generate(story(30, 1)).tokens == wanted.tokens;
   })) << server.process().err();
   EXPECT_EQ(server.generate(story(30, 1)).tokens, wanted.tokens);
 }
 
-// No worker is left that knows the old files, and what ranks compare of the new ones is as it was.
+// No remaining worker knows the old files, and the facts that ranks compare are the same for the
+// new ones.
 TEST_F(SwappedCheckpointTest, NoAnswerBeginsWithOneModelAndEndsWithAnother) {
-  tune(0);  // As it was.
+  tune(0);  // Undoes the constructor's change.
   tune(8192);
   Server server({model_.string(), "--workers", "1"});
   v1::GenerateRequest request = story(900, 1);
@@ -154,7 +155,7 @@ TEST_F(SwappedCheckpointTest, NoAnswerBeginsWithOneModelAndEndsWithAnother) {
   grpc::ClientContext context;
   const auto reader = server.stub().Generate(&context, request);
   v1::GenerateResponse response;
-  ASSERT_TRUE(reader->Read(&response));  // Without a token of its own it would begin anew.
+  ASSERT_TRUE(reader->Read(&response));  // Without a sent token the request would restart.
   fs::last_write_time(weights_of(tuned_), time_ + std::chrono::hours(1));
   fs::rename(weights_of(tuned_), weights_of(model_));
   kill(server.workers().at(0), SIGKILL);
@@ -165,7 +166,7 @@ TEST_F(SwappedCheckpointTest, NoAnswerBeginsWithOneModelAndEndsWithAnother) {
   EXPECT_NE(status.error_message().find("rewritten"), std::string::npos);
 }
 
-// A change of the inode alone, as by chmod or a hard link.
+// Only the inode changes, as after chmod or a hard link.
 TEST_F(SwappedCheckpointTest, ATouchedInodeEndsNoRequest) {
   Server server({model_.string(), "--workers", "2"});
   const Answered alone = server.generate(story(900, 1));

@@ -24,8 +24,8 @@ std::map<Thread, std::vector<Json>> by_thread(const std::string& trace) {
   return threads;
 }
 
-// The instructions of the demo model's program that are computed, as `lockstep inspect` numbers
-// them: views are not.
+// The computed instructions of the demo model's program, as numbered by `lockstep inspect`; views
+// are left out.
 std::set<int> instructions_of(int rank) {
   const ProcessResult result = run_lockstep(
       {"inspect", "--workers", "2", "--rank", std::to_string(rank), "--stage", "program", "--all"});
@@ -41,7 +41,7 @@ std::set<int> instructions_of(int rank) {
   return found;
 }
 
-TEST(TraceTest, HasEveryOperatorOfEveryRankInEachStep) {
+TEST(TraceTest, ATraceHasEveryOperatorOfEveryRankInEachStep) {
   Server server({"--workers", "2", "--admin", "127.0.0.1:0"});
   std::jthread load([&] { EXPECT_TRUE(server.generate(story(200, 1)).status.ok()); });
   HttpClient client(server.admin_address());
@@ -64,7 +64,7 @@ TEST(TraceTest, HasEveryOperatorOfEveryRankInEachStep) {
     for (const Json& event : threads.at({rank + 1, 1})) {
       const int step = event.at("args").at("step");
       EXPECT_LE(sums[step], trace_ns(event, "dur"));
-      // An empty step computes nothing: it crosses collectives alone.
+      // An empty step only crosses collectives.
       if (event.at("args").at("sequences") > 0) {
         EXPECT_EQ(operators[step], wanted) << step;
       }
@@ -72,7 +72,7 @@ TEST(TraceTest, HasEveryOperatorOfEveryRankInEachStep) {
   }
 }
 
-TEST(TraceTest, DoesNotChangeWhatIsGenerated) {
+TEST(TraceTest, ATraceDoesNotChangeTheAnswer) {
   Server server({"--workers", "2", "--admin", "127.0.0.1:0"});
   const Answered plain = server.generate(story(60, 3));
   std::jthread trace(
@@ -82,7 +82,7 @@ TEST(TraceTest, DoesNotChangeWhatIsGenerated) {
   EXPECT_TRUE(server.generate(story(400, 4)).status.ok());  // Ends the trace.
 }
 
-TEST(TraceTest, IsNotAtThePublicPort) {
+TEST(TraceTest, ATraceIsNotAvailableAtThePublicPort) {
   Server server({"--admin", "127.0.0.1:0"});
   EXPECT_EQ(HttpClient(server.http_address()).get("/trace").status, 404);
 }

@@ -20,7 +20,7 @@ const std::vector<std::string> kShort = {"--max-tokens", "12"};
 TEST(ChatCommandTest, EachLineIsAMessageThatTheConversationKeeps) {
   const ProcessResult result = chat("Once upon a time\n/stats\n\nThe next day\n/stats\n", kShort);
   EXPECT_EQ(result.code, 0) << result.err;
-  // The same by hand: the demo's template makes one story of it.
+  // The same conversation by hand: the demo's template joins it into one story.
   const auto first =
       generate_json({"--prompt", "Once upon a time", "--seed", "3", kShort[0], kShort[1]});
   const std::string text = first[0]["text"];
@@ -36,7 +36,8 @@ TEST(ChatCommandTest, RegenerateAnswersTheLastMessageAgainAndResetForgets) {
   EXPECT_NE(result.err.find("2 messages; "), std::string::npos) << result.err;
   EXPECT_NE(result.err.find("\n0 messages; "), std::string::npos) << result.err;
   const size_t end = result.out.find('\n');
-  EXPECT_NE(result.out.substr(0, end), result.out.substr(end + 1, end)) << "another seed";
+  EXPECT_NE(result.out.substr(0, end), result.out.substr(end + 1, end))
+      << "the new answer has another seed";
   EXPECT_EQ(result.out.find("never"), std::string::npos);
 }
 
@@ -47,7 +48,7 @@ TEST(ChatCommandTest, ASystemPromptStaysAfterReset) {
   EXPECT_NE(result.err.find("\n1 messages; "), std::string::npos) << result.err;
 }
 
-TEST(ChatCommandTest, WhatCannotBeAnsweredIsOneLineAndTheChatGoesOn) {
+TEST(ChatCommandTest, AnUnanswerableMessageIsOneLineAndTheChatContinues) {
   const ProcessResult result =
       chat("/regenerate\n" + std::string(70'000, 'a') + "\n/nothing\nOnce upon\n/stats", kShort);
   EXPECT_EQ(result.code, 1);
@@ -66,7 +67,7 @@ TEST(ChatCommandTest, AModelWithoutATemplateIsRefusedBeforeItIsLoaded) {
   EXPECT_EQ(result.err.find('\n'), result.err.size() - 1) << result.err;
 }
 
-// The demo model with a context that no answer fills while a test runs.
+// The demo model with a context so large that no answer fills it during a test.
 class EndlessAnswer {
  public:
   EndlessAnswer() {
@@ -92,7 +93,7 @@ class EndlessAnswer {
   std::optional<Process> process_;
 };
 
-TEST(ChatCommandTest, CtrlCStopsAnAnswerAndNotTheChat) {
+TEST(ChatCommandTest, CtrlCStopsAnAnswerButNotTheChat) {
   EndlessAnswer answer;
   answer.process().signal(SIGINT);
   EXPECT_EQ(answer.process().wait(), 0) << answer.process().err();
@@ -100,7 +101,7 @@ TEST(ChatCommandTest, CtrlCStopsAnAnswerAndNotTheChat) {
   EXPECT_NE(answer.process().err().find("2 messages; "), std::string::npos);
 }
 
-TEST(ChatCommandTest, SigtermEndsIt) {
+TEST(ChatCommandTest, SigtermEndsTheChat) {
   EndlessAnswer answer;
   answer.process().signal(SIGTERM);
   EXPECT_EQ(answer.process().wait(), 130) << answer.process().err();

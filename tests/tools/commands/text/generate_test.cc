@@ -9,7 +9,7 @@ namespace {
 
 const std::string kPrompt = "Once upon a time";
 
-TEST(GenerateTest, GivesTheSameTokensAndLogitsForAnyNumberOfWorkersAndThreads) {
+TEST(GenerateTest, TokensAndLogitsAreTheSameForAnyNumberOfWorkersAndThreads) {
   const auto alone = generate_json({"--prompt", kPrompt, "--seed", "7", "--logits", "--max-tokens",
                                     "40", "--workers", "1", "--threads", "1"});
   ASSERT_EQ(alone.size(), 1u);
@@ -47,7 +47,7 @@ TEST(GenerateTest, ReduceGivesTheSameGreedyTokens) {
   EXPECT_EQ(gather[0]["tokens"], reduce[0]["tokens"]);
 }
 
-TEST(GenerateTest, AnswersAFileOfRequestsInOrderAsEachAlone) {
+TEST(GenerateTest, AFileOfRequestsIsAnsweredInOrderAndAsEachAlone) {
   TemporaryFolder folder;
   std::string lines;
   for (int i = 0; i < 24; ++i) {
@@ -79,7 +79,7 @@ TEST(GenerateTest, ChunkedPrefillChangesNothing) {
   EXPECT_EQ(whole[0], chunked[0]);
 }
 
-TEST(GenerateTest, PrintsWhatWasAskedFor) {
+TEST(GenerateTest, TheRequestedOutputsArePrinted) {
   const auto answer = generate_json({"--prompt", kPrompt, "--n", "3", "--seed", "1", "--logprobs",
                                      "2", "--max-tokens", "5", "--ignore-eos"});
   ASSERT_EQ(answer[0]["choices"].size(), 3u);
@@ -93,7 +93,7 @@ TEST(GenerateTest, PrintsWhatWasAskedFor) {
   EXPECT_EQ(stopped[0]["text"].get<std::string>().find(" a"), std::string::npos);
 }
 
-TEST(GenerateTest, AFileOfOneRequestIsAnsweredInJsonAlone) {
+TEST(GenerateTest, AFileWithOneRequestGivesOnlyJson) {
   TemporaryFolder folder;
   const std::string path =
       folder.write("requests.jsonl", R"({"prompt": "The", "max_tokens": 3, "seed": 1})");
@@ -104,7 +104,7 @@ TEST(GenerateTest, AFileOfOneRequestIsAnsweredInJsonAlone) {
   EXPECT_EQ(lines[0]["tokens"].size(), 3u);
 }
 
-TEST(GenerateTest, AMinusIsStandardInput) {
+TEST(GenerateTest, AMinusMeansStandardInput) {
   const std::string request = R"({"prompt": "The", "max_tokens": 3, "seed": 1})";
   TemporaryFolder folder;
   const std::string path = folder.write("requests.jsonl", request + "\n" + request);
@@ -122,12 +122,12 @@ TEST(GenerateTest, AFileMayHaveMoreRequestsThanTheQueueHasRoomFor) {
   for (const nlohmann::json& answer : answers) ASSERT_EQ(answer.at("tokens").size(), 1u);
 }
 
-TEST(GenerateTest, StreamsTextAndSaysHowFast) {
+TEST(GenerateTest, TextIsStreamedAndTheSpeedIsPrinted) {
   const ProcessResult result = run_lockstep({"generate", "--prompt", kPrompt, "--seed", "3"});
   EXPECT_EQ(result.code, 0);
   EXPECT_GT(result.out.size(), 20u);
   EXPECT_NE(result.err.find("tokens/s"), std::string::npos);
-  EXPECT_EQ(result.err.find('\r'), std::string::npos);  // No progress lines in a file.
+  EXPECT_EQ(result.err.find('\r'), std::string::npos);  // A file gets no progress lines.
 }
 
 }  // namespace

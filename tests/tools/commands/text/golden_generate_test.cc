@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// The command line against the reference's goldens: what a user would compare.
+// The command line against the reference's goldens, as a user would compare them.
 #include <cmath>
 
 #include "base/source_dir.h"
@@ -27,7 +27,7 @@ void expect_near(const nlohmann::json& logits, const nlohmann::json& golden) {
 
 class GoldenGenerateTest : public ::testing::TestWithParam<std::string> {};
 
-// The whole way once per case, with three workers; the in-process tests cover the other counts.
+// One full run per case, with three workers; the in-process tests cover other numbers.
 TEST_P(GoldenGenerateTest, AgreesWithTheReference) {
   const std::string folder = golden_folder(GetParam());
   LOCKSTEP_NEEDS_TEST_DATA(folder);

@@ -5,7 +5,7 @@
 namespace lockstep::testing {
 namespace {
 
-// One line of input for each object.
+// Passes one line of input for each object.
 std::vector<nlohmann::json> template_lines(const std::vector<nlohmann::ordered_json>& lines,
                                            std::vector<std::string> arguments = {}) {
   std::string input;
@@ -18,7 +18,7 @@ std::vector<nlohmann::json> template_lines(const std::vector<nlohmann::ordered_j
 
 const nlohmann::ordered_json kHello = {{{"role", "user"}, {"content", "Hi <|end|>"}}};
 
-TEST(TemplateCommandTest, GivesALineOfTextOrErrorForEachLine) {
+TEST(TemplateCommandTest, EachLineGivesALineOfTextOrAnError) {
   const auto lines = template_lines({
       {{"chat_template",
         "{{ bos_token }}{{ messages[0].content }}{% if add_generation_prompt %}:{% endif %}"},
@@ -39,7 +39,7 @@ TEST(TemplateCommandTest, GivesALineOfTextOrErrorForEachLine) {
   EXPECT_EQ(lines[4]["error"], "messages: must be a list of objects");
 }
 
-TEST(TemplateCommandTest, PassesOtherVariablesOnlyIfTheyAreNamed) {
+TEST(TemplateCommandTest, OtherVariablesArePassedOnlyIfTheyAreNamed) {
   const nlohmann::ordered_json line = {{"chat_template", "{{ enable_thinking }}{{ mood }}"},
                                        {"messages", kHello},
                                        {"enable_thinking", false},
@@ -48,7 +48,7 @@ TEST(TemplateCommandTest, PassesOtherVariablesOnlyIfTheyAreNamed) {
   EXPECT_EQ(template_lines({line}, {"--template-vars", "mood,weather"})[0]["text"], "Falsegood");
 }
 
-TEST(TemplateCommandTest, TakesATemplateFromAFileOrAModel) {
+TEST(TemplateCommandTest, ATemplateIsReadFromAFileOrAModel) {
   TemporaryFolder folder;
   const std::string file = folder.write("chat_template.jinja", "file {{ messages|length }}\n");
   EXPECT_EQ(template_lines({{{"messages", kHello}}}, {"--chat-template", file})[0]["text"],
@@ -60,14 +60,14 @@ TEST(TemplateCommandTest, TakesATemplateFromAFileOrAModel) {
             "file 1");
 }
 
-TEST(TemplateCommandTest, ShowsWhichBytesCameFromTheInput) {
+TEST(TemplateCommandTest, TheOutputShowsWhichBytesCameFromTheInput) {
   const auto lines = template_lines(
       {{{"chat_template", "<|end|>{{ messages[0].content }}"}, {"messages", kHello}}},
       {"--ranges"});
   EXPECT_EQ(lines[0]["from_request"], nlohmann::json::parse("[[7, 17]]"));
 }
 
-TEST(TemplateCommandTest, WithoutJsonlPrintsTheTextAloneOrFails) {
+TEST(TemplateCommandTest, WithoutJsonlOnlyTheTextIsPrintedOrTheCommandFails) {
   const nlohmann::ordered_json line = {{"chat_template", "{{ messages[0].role }}\n\n"},
                                        {"messages", kHello}};
   const ProcessResult result = run_lockstep({"template"}, {.input = line.dump()});

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Collectives between devices that reach each other's memory: as threads of one process and as
-// processes, with what is said and done where that does not work.
+// Collectives between devices that reach each other's memory: ranks are threads of one process, or
+// processes. Also the fallback and its message if that does not work.
 #include "worker/collectives/devices/direct.h"
 
 #include <gmock/gmock.h>
@@ -27,10 +27,10 @@ using ::testing::StartsWith;
 
 constexpr const char* kDirect = "; sums and small gathers in memory that GPUs share";
 
-// What a missing rank is waited for, and half of it for those that try it out.
+// The timeout for a missing rank; the trial of peer memory has half of it.
 constexpr std::chrono::seconds kShort{4};
 
-// Tests read what a call gives at once.
+// Tests read the result right after the call, so each call also finishes.
 class Finished final : public Collective {
  public:
   Finished(Collective& inner, Device& device) : inner_(inner), device_(device) {}
@@ -66,12 +66,12 @@ struct Met {
   std::vector<CollectiveChoice> choices;
 };
 
-// Each rank on a thread of its own.
+// Each rank has its own thread.
 Met meet(const std::vector<StreamOptions>& options, const Work& work,
          std::chrono::milliseconds timeout = kPatience) {
   const int ranks = static_cast<int>(options.size());
   Met met{std::vector<absl::Status>(options.size()), std::vector<CollectiveChoice>(options.size())};
-  std::vector<std::unique_ptr<Device>> devices;  // Until all are done: peers may be late.
+  std::vector<std::unique_ptr<Device>> devices;  // They live until all are done: peers may be late.
   devices.reserve(options.size());
   for (const StreamOptions& each : options) devices.push_back(stream_device(each));
   auto local = local_collectives(ranks);
@@ -111,7 +111,7 @@ absl::Status gather_and_reduce(Collective& collective, Device& device) {
   return absl::OkStatus();
 }
 
-TEST(DirectCollectiveTest, GivesTheBitsOfSumsInRankOrder) {
+TEST(DirectCollectiveTest, SumsHaveTheBitsOfRankOrder) {
   for (const int ranks : {2, 3, kMaxPeers}) {
     const Met met = meet(own_devices(ranks), gather_and_reduce);
     expect_ok(met.results);
@@ -122,7 +122,7 @@ TEST(DirectCollectiveTest, GivesTheBitsOfSumsInRankOrder) {
   }
 }
 
-TEST(DirectCollectiveTest, ALargeGatherGoesTheOtherWayAndALargeSumDoesNot) {
+TEST(DirectCollectiveTest, ALargeGatherUsesTheFallbackAndALargeSumDoesNot) {
   expect_ok(meet(own_devices(3), [](Collective& collective, Device& device) -> absl::Status {
               Finished finished(collective, device);
               RETURN_IF_ERROR(gather_and_check(finished, {5, even(3, 400'000), 1, 0, false}));
@@ -131,8 +131,8 @@ TEST(DirectCollectiveTest, ALargeGatherGoesTheOtherWayAndALargeSumDoesNot) {
             }).results);
 }
 
-// The bits are ExchangeTest's affair.
-TEST(DirectCollectiveTest, ANormGoesWithASumThatIsNotSharedOut) {
+// ExchangeTest checks the bits.
+TEST(DirectCollectiveTest, ANormIsFusedWithASumThatIsNotSplitAmongRanks) {
   expect_ok(meet(own_devices(3), [](Collective& collective, Device& device) -> absl::Status {
               constexpr int64_t kCols = 1024;
               constexpr int64_t kRows = kMinSharedSumBytes / kCols / 4;
@@ -155,13 +155,13 @@ TEST(DirectCollectiveTest, ANormGoesWithASumThatIsNotSharedOut) {
             }).results);
 }
 
-TEST(DirectCollectiveTest, NoNormGoesWithASumByWayOfTheHost) {
+TEST(DirectCollectiveTest, NoNormIsFusedWithASumThroughTheHost) {
   const auto device = stream_device();
   const auto collective = staged_collective(std::move(local_collectives(2)[0]), *device);
   EXPECT_FALSE(*collective->reduce_add_norm({}));
 }
 
-TEST(DirectCollectiveTest, WhereARankCannotAllGoTheOldWayAndSayTheSame) {
+TEST(DirectCollectiveTest, AllRanksFallBackAndGiveTheSameReasonIfOneCannotReachAPeer) {
   struct Case {
     std::function<void(StreamOptions&)> spoil;
     std::string said;
@@ -185,7 +185,7 @@ TEST(DirectCollectiveTest, WhereARankCannotAllGoTheOldWayAndSayTheSame) {
   }
 }
 
-TEST(DirectCollectiveTest, RanksThatShareAGpuNeverWaitForEachOtherOnIt) {
+TEST(DirectCollectiveTest, RanksThatShareAGpuUseTheHost) {
   std::vector<StreamOptions> options = own_devices(3);
   options[2].address = options[0].address;
   const Met met = meet(options, gather_and_reduce);
@@ -194,7 +194,7 @@ TEST(DirectCollectiveTest, RanksThatShareAGpuNeverWaitForEachOtherOnIt) {
   EXPECT_THAT(met.choices[0].text, ::testing::Not(HasSubstr("memory")));
 }
 
-TEST(DirectCollectiveTest, TheEnvironmentSwitchesItOff) {
+TEST(DirectCollectiveTest, TheEnvironmentSwitchesPeerMemoryOff) {
   setenv("LOCKSTEP_PEER_MEMORY", "off", 1);
   const Met met = meet(own_devices(2), gather_and_reduce);
   unsetenv("LOCKSTEP_PEER_MEMORY");
@@ -216,7 +216,7 @@ TEST(DirectCollectiveTest, AnAbortFromAnotherThreadEndsTheWaitForAPeer) {
   EXPECT_EQ(met.results[0].code(), absl::StatusCode::kAborted);
 }
 
-TEST(DirectCollectiveTest, APeerThatDoesNotComeIsWaitedForUntilTheDeadline) {
+TEST(DirectCollectiveTest, AMissingPeerTimesOutAtTheDeadline) {
   const Met met = meet(
       own_devices(2),
       [](Collective& collective, Device&) -> absl::Status {

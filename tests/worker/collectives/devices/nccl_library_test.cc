@@ -11,13 +11,13 @@ namespace {
 
 using ::testing::HasSubstr;
 
-TEST(NcclLibraryTest, EveryFunctionIsFoundAndTheVersionRead) {
+TEST(NcclLibraryTest, EveryFunctionIsFoundAndTheVersionIsRead) {
   const auto nccl = load_nccl(LOCKSTEP_FAKE_NCCL);
   ASSERT_EQ(message_of(nccl.status()), "");
   EXPECT_EQ(nccl_version_text(nccl->version), "2.28.9");
 }
 
-TEST(NcclLibraryTest, TheRealOneHasAllThatIsUsed) {
+TEST(NcclLibraryTest, TheRealLibraryHasAllFunctionsThatAreUsed) {
   const auto nccl = load_nccl("");
   if (!nccl.ok() && !absl::IsFailedPrecondition(nccl.status()))
     GTEST_SKIP() << message_of(nccl.status());

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Waiting itself, one call at a time: who is woken, by whom, and what of it is counted.
+// Waits, one call at a time: which rank wakes which, and how the wait is counted.
 #include "worker/collectives/host/barrier.h"
 
 #include <gmock/gmock.h>
@@ -22,7 +22,7 @@ class BarrierTest : public testing::Test {
     for (int rank = 0; rank < ranks; ++rank) ranks_.emplace_back(region_->header(), rank);
   }
 
-  // `rank` arrives and waits on a thread of its own, and sleeps when this returns.
+  // `rank` arrives and waits on its own thread; it sleeps when this returns.
   std::thread sleeper(int rank, absl::Status* status, int64_t* wait_ns) {
     std::thread thread([=, this] {
       ranks_[rank].arrive();
@@ -51,7 +51,7 @@ TEST_F(BarrierTest, OnlyTheLastToArriveWakesASleeper) {
   EXPECT_EQ(status_, absl::OkStatus());
 }
 
-TEST_F(BarrierTest, NobodyIsWokenWhereNobodySleeps) {
+TEST_F(BarrierTest, NoRankIsWokenIfNoneSleeps) {
   const uint32_t before = bell();
   for (Barrier& rank : ranks_) rank.arrive();
   EXPECT_EQ(bell(), before);
@@ -67,7 +67,7 @@ TEST_F(BarrierTest, AnAbortWakesSleepers) {
   EXPECT_THAT(message_of(status_), HasSubstr("aborted by rank 2"));
 }
 
-TEST_F(BarrierTest, ADeadlineNamesTheRanksThatDidNotCome) {
+TEST_F(BarrierTest, ADeadlineNamesTheRanksThatDidNotArrive) {
   ranks_[0].arrive();
   ranks_[3].arrive();
   const absl::Status status = ranks_[0].wait(Clock::now(), &wait_ns_);
@@ -78,10 +78,10 @@ TEST_F(BarrierTest, ADeadlineNamesTheRanksThatDidNotCome) {
       absl::IsDeadlineExceeded(ranks_[3].wait(Clock::now() + std::chrono::hours(1), &wait_ns_)));
 }
 
-TEST_F(BarrierTest, WaitingIsCountedAndTheLastToArriveDoesNotWait) {
+TEST_F(BarrierTest, WaitTimeIsCountedAndTheLastToArriveDoesNotWait) {
   constexpr std::chrono::milliseconds kPause(20);
   std::thread thread = sleeper(0, &status_, &wait_ns_);
-  std::this_thread::sleep_for(kPause);  // Time that rank 0 waits for sure.
+  std::this_thread::sleep_for(kPause);  // Rank 0 waits at least this long.
   for (int rank : {1, 2, 3}) ranks_[rank].arrive();
   int64_t last_ns = 0;
   EXPECT_EQ(ranks_[3].wait(Clock::now(), &last_ns), absl::OkStatus());

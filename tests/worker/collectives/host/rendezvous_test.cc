@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Ranks in processes of their own: how they meet, whom they refuse, and how they lose one another.
+// Ranks in separate processes: how they meet, which processes they refuse, and how they detect lost
+// ranks.
 #include "worker/collectives/host/rendezvous.h"
 
 #include <gmock/gmock.h>
@@ -32,7 +33,7 @@ using std::chrono::milliseconds;
 using ::testing::HasSubstr;
 using Clock = std::chrono::steady_clock;
 
-// The bytes of a peer's first message, written down a second time on purpose.
+// The bytes of a peer's first message, deliberately written down a second time.
 struct RawHello {
   char magic[8] = {'l', 'k', 's', 't', 'e', 'p', '-', 'm'};
   uint32_t version = 2, secret_bytes = 8;
@@ -63,7 +64,7 @@ class RendezvousTest : public ::testing::Test {
     });
   }
 
-  // A connection as a stranger makes it, once somebody listens.
+  // Connects as a stranger would, after a rank has started to listen.
   int connect_raw() const {
     sockaddr_un address{.sun_family = AF_UNIX, .sun_path = {}};
     const std::string name = fmt::format("lockstep-{}-5-0", group_);
@@ -73,7 +74,7 @@ class RendezvousTest : public ::testing::Test {
     while (connect(fd, reinterpret_cast<sockaddr*>(&address), bytes) != 0) usleep(1000);
     return fd;
   }
-  // A rank that has sent its Hello when this returns, and says no more.
+  // Connects as a rank that has sent its Hello when this returns, and sends nothing more.
   int join_raw(int rank, int ranks) const {
     const int fd = connect_raw();
     const RawHello hello{.rank = rank, .ranks = ranks};
@@ -81,7 +82,7 @@ class RendezvousTest : public ::testing::Test {
     return fd;
   }
 
-  // No other process of the machine has it.
+  // A name that no other process of the machine uses.
   const std::string group_ = fmt::format(
       "test-{}-{}", getpid(),
       std::chrono::duration_cast<std::chrono::nanoseconds>(Clock::now().time_since_epoch())
@@ -123,7 +124,7 @@ absl::Status mixed_work(Collective& group) {
 TEST_F(RendezvousTest, ForkedRanksMeetAndCompute) {
   for (const int ranks : {1, 2, 3, 5, 7}) {
     std::vector<std::unique_ptr<Child>> children;
-    for (int rank = ranks - 1; rank >= 0; --rank) {  // Rank 0 comes last.
+    for (int rank = ranks - 1; rank >= 0; --rank) {  // Rank 0 is the last.
       children.push_back(start(args(rank, ranks), mixed_work));
     }
     for (auto& child : children) EXPECT_EQ(child->result(), absl::OkStatus());
@@ -142,7 +143,7 @@ TEST_F(RendezvousTest, TheMemoryIsASealedMemfdAndNotInDevShm) {
 }
 
 TEST_F(RendezvousTest, AKilledRankIsNamedByTheOthers) {
-  // Rank 2 dies once while the others wait for it, once while it waits for rank 0.
+  // Rank 2 dies while the others wait for it, and then while it waits for rank 0.
   for (const bool waiting : {false, true}) {
     Flag met, go;
     const auto first = start(args(0, 3), [=](Collective& g) {
@@ -168,9 +169,9 @@ TEST_F(RendezvousTest, AKilledRankIsNamedByTheOthers) {
   }
 }
 
-TEST_F(RendezvousTest, AStoppedRankIsADeadlineAndFindsTheGroupEnded) {
+TEST_F(RendezvousTest, AStoppedRankCausesADeadlineAndFindsTheGroupEnded) {
   MeetArgs first = args(0, 2);
-  first.collective_timeout = milliseconds(3000);  // Nobody who runs is this late.
+  first.collective_timeout = milliseconds(3000);  // No running rank is this late.
   const auto stopped = start(args(1, 2), sum_for_ever);
   const auto group = meet_in_shared_memory(first);
   ASSERT_TRUE(group.ok()) << group.status();
@@ -198,7 +199,7 @@ TEST_F(RendezvousTest, AnAbortReachesRanksThatSleepInOtherProcesses) {
   EXPECT_TRUE(absl::IsAborted(other->result()));
 }
 
-TEST_F(RendezvousTest, WhoDoesNotBelongIsRefusedAndTheOthersMeet) {
+TEST_F(RendezvousTest, ProcessesThatDoNotBelongAreRefusedAndTheOthersMeet) {
   const auto first = start(args(0, 3), sum_once);
   const int early = join_raw(1, 3);
   MeetArgs wrong = args(2, 3);
@@ -222,7 +223,7 @@ TEST_F(RendezvousTest, ProcessesOfOtherUsersAreDroppedAndTheRanksMeet) {
   Child stranger([this]() -> absl::Status {
     if (setuid(65534) != 0) return absl::UnknownError("no other user");
     const int fd = connect_raw();
-    const RawHello hello{.rank = 1};  // All that it says is right.
+    const RawHello hello{.rank = 1};  // All of its fields are right.
     (void)send(fd, &hello, sizeof(hello), MSG_NOSIGNAL);
     char answer[256];
     return recv(fd, answer, sizeof(answer), 0) <= 0 ? absl::OkStatus()
@@ -258,7 +259,7 @@ TEST_F(RendezvousTest, RanksOutOfRangeAndOtherEpochsAreRefused) {
   EXPECT_EQ(host->result(), absl::OkStatus());
 }
 
-TEST_F(RendezvousTest, RanksMeetAmongSilentAndBabblingStrangers) {
+TEST_F(RendezvousTest, RanksMeetDespiteStrangersThatAreSilentOrSendGarbage) {
   const auto host = start(args(0, 3), sum_once);
   std::vector<int> strangers;
   for (int i = 0; i < 100; ++i) {
@@ -276,7 +277,7 @@ TEST_F(RendezvousTest, RanksMeetAmongSilentAndBabblingStrangers) {
   }
 }
 
-TEST_F(RendezvousTest, ARankThatDiedInTheMeetingMayComeAgain) {
+TEST_F(RendezvousTest, ARankThatDiedInTheMeetingMayRejoin) {
   const auto first = start(args(0, 3), sum_once);
   close(join_raw(1, 3));
   const auto again = start(args(1, 3), sum_once);
@@ -285,11 +286,11 @@ TEST_F(RendezvousTest, ARankThatDiedInTheMeetingMayComeAgain) {
   EXPECT_EQ(first->result(), absl::OkStatus());
 }
 
-TEST_F(RendezvousTest, ADeadlineNamesTheRanksThatNeverCame) {
+TEST_F(RendezvousTest, ADeadlineNamesTheRanksThatNeverArrived) {
   Child first([this]() -> absl::Status {
     MeetArgs meeting = args(0, 4);
-    // Time does not pass until rank 2 has sent its Hello; some looks at the clock later, when that
-    // was received, it is over.
+    // The clock stands still until rank 2 has sent its Hello. The timeout is over some reads later,
+    // after the Hello was received.
     std::atomic<bool> sent = false;
     int looks = 0;
     meeting.now = [&] {
@@ -306,7 +307,7 @@ TEST_F(RendezvousTest, ADeadlineNamesTheRanksThatNeverCame) {
     const absl::Status status = meet_in_shared_memory(meeting).status();
     third.join();
     if (answer.find("did not come: 1, 3") == std::string::npos) {
-      return absl::DataLossError("rank 2 was not told");
+      return absl::DataLossError("rank 2 was not sent the missing ranks");
     }
     return status;
   });
@@ -322,7 +323,7 @@ TEST_F(RendezvousTest, ACancelledMeetingEnds) {
       MeetArgs alone = args(rank, 2);
       alone.cancelled = &cancelled;
       int looks = 0;
-      alone.now = [&] {  // Cancelled when it has begun to wait.
+      alone.now = [&] {  // Cancels after the rank has begun to wait.
         cancelled = ++looks > 3;
         return Clock::now();
       };
@@ -332,7 +333,7 @@ TEST_F(RendezvousTest, ACancelledMeetingEnds) {
   }
 }
 
-TEST_F(RendezvousTest, AKilledRank0LeavesNothingInTheWayOfTheNext) {
+TEST_F(RendezvousTest, AKilledRank0DoesNotBlockTheNext) {
   {
     const auto killed = start(args(0, 2));
     close(connect_raw());
@@ -373,7 +374,7 @@ TEST_F(RendezvousTest, BadArgumentsAreRefused) {
   EXPECT_EQ(code(bad), absl::StatusCode::kInvalidArgument);
 }
 
-TEST_F(RendezvousTest, WithNoFileDescriptorsLeftTheErrorSaysSo) {
+TEST_F(RendezvousTest, TheErrorSaysThatNoFileDescriptorsAreLeft) {
   Child child([this]() -> absl::Status {
     const rlimit none{.rlim_cur = 3, .rlim_max = 3};
     setrlimit(RLIMIT_NOFILE, &none);

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Frames without sockets: what arrives, in whatever pieces, and everything that may be wrong.
+// Frames without sockets: how they arrive in pieces of any size, and every way in which they may be
+// wrong.
 #include "worker/collectives/hosts/frame.h"
 
 #include <gmock/gmock.h>
@@ -45,7 +46,7 @@ struct Matrix {
   RowBytes piece;
 };
 
-// All that a writer sends, in system calls that take `most` bytes each.
+// All bytes that a writer sends, in system calls that take `most` bytes each.
 std::string written(FrameWriter& writer, size_t most) {
   std::string stream;
   while (!writer.done()) {
@@ -62,7 +63,8 @@ std::string written(FrameWriter& writer, size_t most) {
   return stream;
 }
 
-// Gives the reader as much of the stream as it takes. Not OK, or what is left of the stream.
+// Gives the reader as much of the stream as it accepts. Returns its error, or the rest of the
+// stream.
 absl::StatusOr<std::string> feed(FrameReader& reader, std::string stream, size_t most) {
   while (!reader.done() && !stream.empty()) {
     std::array<iovec, 3> parts;
@@ -78,7 +80,7 @@ absl::StatusOr<std::string> feed(FrameReader& reader, std::string stream, size_t
   return stream;
 }
 
-TEST(FrameTest, PiecesArriveAsTheyWereSentHoweverTheyWereCut) {
+TEST(FrameTest, PiecesArriveAsTheyWereSentForAnyCuts) {
   SCOPED_TRACE(fmt::format("seed {}", kSeed));
   std::minstd_rand random(kSeed);
   FrameWriter writer;
@@ -99,7 +101,7 @@ TEST(FrameTest, PiecesArriveAsTheyWereSentHoweverTheyWereCut) {
   }
 }
 
-TEST(FrameTest, APartOfAPieceIsSentFromItsMiddle) {
+TEST(FrameTest, AMiddlePartOfAPieceCanBeSent) {
   Matrix from(9, 100, 130), to(9, 100, 107);
   from.fill(1);
   for (Matrix* one : {&from, &to}) one->piece = {one->piece.rows, 333, 250};
@@ -114,9 +116,9 @@ TEST(FrameTest, APartOfAPieceIsSentFromItsMiddle) {
   EXPECT_EQ(sent, got);
 }
 
-TEST(FrameTest, AGoodbyeComesAfterTheFrameThatHasBegunAndInPlaceOfAllOthers) {
+TEST(FrameTest, AGoodbyeFollowsTheStartedFrameAndReplacesTheRest) {
   constexpr Goodbye kWhy{.failure = Failure::kGone, .number = 5};
-  for (const int64_t begun : {0, 1, 200}) {  // Bytes of the first of three frames.
+  for (const int64_t begun : {0, 1, 200}) {  // The bytes already sent of the first of three frames.
     SCOPED_TRACE(begun);
     Matrix from(1, 3 * kFrameBytes, 3 * kFrameBytes), to(1, 3 * kFrameBytes, 3 * kFrameBytes);
     from.fill(2);
@@ -139,7 +141,7 @@ TEST(FrameTest, AGoodbyeComesAfterTheFrameThatHasBegunAndInPlaceOfAllOthers) {
   }
 }
 
-TEST(FrameTest, AGoodbyeBetweenTwoCallsIsReadInPlaceOfTheSecond) {
+TEST(FrameTest, AGoodbyeBetweenTwoCallsIsReadInsteadOfTheSecond) {
   Matrix from(2, 40, 50), to(2, 40, 50);
   FrameWriter writer;
   FrameReader reader;
@@ -152,7 +154,7 @@ TEST(FrameTest, AGoodbyeBetweenTwoCallsIsReadInPlaceOfTheSecond) {
   EXPECT_EQ(reader.goodbye(), (Goodbye{.failure = Failure::kAborted, .number = 1}));
 }
 
-TEST(FrameTest, AGoodbyeOutOfTurnIsNone) {
+TEST(FrameTest, AGoodbyeOutOfOrderIsRefused) {
   Matrix from(2, 40, 50), to(2, 40, 50);
   FrameWriter writer;
   writer.begin(kCall, from.piece);
@@ -165,7 +167,7 @@ TEST(FrameTest, AGoodbyeOutOfTurnIsNone) {
   EXPECT_FALSE(reader.goodbye().has_value());
 }
 
-TEST(FrameTest, NoChangedBitIsEverTaken) {
+TEST(FrameTest, EveryChangedBitIsRefused) {
   Matrix from(2, 40, 50);
   from.fill(5);
   FrameWriter writer;
@@ -182,7 +184,7 @@ TEST(FrameTest, NoChangedBitIsEverTaken) {
   }
 }
 
-// A header that is whole, but of something else.
+// A header with a valid checksum but other fields.
 std::string with_header(std::string stream, const std::function<void(FrameHeader&)>& change) {
   FrameHeader header;
   std::memcpy(&header, stream.data(), sizeof(header));
@@ -192,7 +194,7 @@ std::string with_header(std::string stream, const std::function<void(FrameHeader
   return stream;
 }
 
-TEST(FrameTest, AHeaderThatIsNotTheNextOneIsRefusedByNameBeforeItsBytes) {
+TEST(FrameTest, AnUnexpectedHeaderIsRefusedByNameBeforeItsBytesAreRead) {
   Matrix from(2, 40, 50);
   from.fill(5);
   FrameWriter writer;
@@ -218,11 +220,11 @@ TEST(FrameTest, AHeaderThatIsNotTheNextOneIsRefusedByNameBeforeItsBytes) {
     const absl::Status status = feed(reader, with_header(good, change), 1000).status();
     EXPECT_FALSE(status.ok());
     EXPECT_THAT(message_of(status), HasSubstr(message));
-    EXPECT_EQ(to.bytes, Matrix(2, 40, 50).bytes) << "bytes were taken before: " << message;
+    EXPECT_EQ(to.bytes, Matrix(2, 40, 50).bytes) << "bytes were read before: " << message;
   }
 }
 
-TEST(FrameTest, AFrameTwiceOrLeftOutIsFound) {
+TEST(FrameTest, ARepeatedOrMissingFrameIsDetected) {
   Matrix from(1, 40, 40);
   FrameWriter writer;
   std::string frames[3];

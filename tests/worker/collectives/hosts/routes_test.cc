@@ -11,7 +11,7 @@
 namespace lockstep {
 namespace {
 
-TEST(RoutesTest, EachPartGoesOnceToEachOtherHostAndBothEndsAgree) {
+TEST(RoutesTest, EachPartIsSentOnceToEachOtherHostAndBothEndsAgree) {
   for (const std::vector<int>& hosts : testing::all_host_groups(6)) {
     SCOPED_TRACE(testing::text_of(hosts));
     const int ranks = static_cast<int>(hosts.size());
@@ -30,7 +30,7 @@ TEST(RoutesTest, EachPartGoesOnceToEachOtherHostAndBothEndsAgree) {
   }
 }
 
-TEST(RoutesTest, ReceivingIsSharedOutAmongTheRanksOfAHost) {
+TEST(RoutesTest, ReceivingIsSplitAmongTheRanksOfAHost) {
   const std::vector<int> hosts = {0, 0, 1, 1};
   const std::vector<Route> first = {{.rank = 2, .sends = true, .receives = true}};
   const std::vector<Route> second = {{.rank = 3, .sends = true, .receives = true}};
@@ -38,7 +38,7 @@ TEST(RoutesTest, ReceivingIsSharedOutAmongTheRanksOfAHost) {
   EXPECT_EQ(routes_of(hosts, 1), second);
 }
 
-TEST(RoutesTest, OrdersRanksByHost) {
+TEST(RoutesTest, RanksAreOrderedByHost) {
   EXPECT_EQ(by_host(std::vector<int>{4, 1, 4, 0, 1}), (std::vector<int>{0, 2, 1, 4, 3}));
 }
 

@@ -21,7 +21,7 @@ std::string congestion_control(const FileDescriptor& fd) {
   return name;
 }
 
-// Where the system paces nothing by BBR, it chooses.
+// If the system does not use BBR, it chooses the algorithm.
 TEST(TcpSocketTest, NeitherEndIsPacedByBbr) {
   const auto listener = listen_tcp("127.0.0.1:0", 1);
   ASSERT_TRUE(listener.ok()) << listener.status();
@@ -41,8 +41,8 @@ TEST(TcpSocketTest, NeitherEndIsPacedByBbr) {
 
 TEST(TcpSocketTest, AnInterfaceIsFoundByItsAddress) {
   EXPECT_EQ(interface_of("127.0.0.1"), "lo");
-  EXPECT_EQ(interface_of("203.0.113.1"), "") << "an address for documentation";
-  EXPECT_EQ(interface_of("localhost"), "") << "names are not looked up";
+  EXPECT_EQ(interface_of("203.0.113.1"), "") << "an address reserved for documentation";
+  EXPECT_EQ(interface_of("localhost"), "") << "names are not resolved";
   EXPECT_EQ(interface_of(""), "");
 }
 

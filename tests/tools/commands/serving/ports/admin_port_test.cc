@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// The operator's port of `lockstep serve`: what is there, what is not, and who reaches it.
+// The operator's port of `lockstep serve`: what it serves, and who can reach it.
 #include <fmt/format.h>
 
 #include <algorithm>
@@ -12,8 +12,8 @@
 namespace lockstep::testing {
 namespace {
 
-// Pages may call the API, which wants a key; this port wants none.
-TEST(AdminPortTest, NoPageOfAnotherOriginCallsIt) {
+// Pages may call the API, which requires a key; this port requires none.
+TEST(AdminPortTest, PagesOfOtherOriginsCannotCallIt) {
   Server server({"--admin", "127.0.0.1:0", "--allow-origin", "*"});
   const std::string origin = "Origin: https://chat.example.com\r\n";
   HttpClient admin(server.admin_address());
@@ -26,7 +26,7 @@ TEST(AdminPortTest, NoPageOfAnotherOriginCallsIt) {
   EXPECT_EQ(api.read().headers["access-control-allow-origin"], "*");
 }
 
-TEST(AdminPortTest, HasMetricsAndProbesAndNothingOfTheApi) {
+TEST(AdminPortTest, ThePortHasMetricsAndProbesButNotTheApi) {
   Server server({"--admin", "127.0.0.1:0"});
   HttpClient client(server.admin_address());
   EXPECT_NE(client.get("/metrics").body.find("lockstep:ready{"), std::string::npos);
@@ -59,7 +59,7 @@ TEST(AdminPortTest, TheLogLevelCanBeChanged) {
   }
 }
 
-TEST(AdminPortTest, ListsTheWorkers) {
+TEST(AdminPortTest, ThePortListsTheWorkers) {
   Server server({"--workers", "2", "--admin", "127.0.0.1:0"});
   const nlohmann::json answer =
       nlohmann::json::parse(HttpClient(server.admin_address()).get("/workers").body);
@@ -82,7 +82,7 @@ TEST(AdminPortTest, ListsTheWorkers) {
   EXPECT_EQ(nlohmann::json::parse(json.out)["workers"].size(), 2u) << json.out;
 }
 
-TEST(AdminPortTest, WhoListsWorkersElsewhereIsToldWhatIsThere) {
+TEST(AdminPortTest, ListingWorkersAtAnotherPortSaysWhatIsThere) {
   Server server;
   const std::string api = "http://" + server.http_address();
   const ProcessResult other_port = run_lockstep({"workers", "--admin", api});
@@ -96,12 +96,12 @@ TEST(AdminPortTest, WhoListsWorkersElsewhereIsToldWhatIsThere) {
   EXPECT_NE(nobody.err.find("is a server running there"), std::string::npos) << nobody.err;
 }
 
-TEST(AdminPortTest, IsOffUnlessAskedFor) {
+TEST(AdminPortTest, ThePortIsOffByDefault) {
   Server server;
   EXPECT_EQ(server.admin_address(), "");
 }
 
-TEST(AdminPortTest, AsksForNoKey) {
+TEST(AdminPortTest, ThePortNeedsNoKey) {
   const TemporaryFolder folder;
   const std::string keys = folder.write("keys", "alice sk-0123456789abcdef\n");
   Server server({"--admin", "127.0.0.1:0", "--api-keys", keys});
@@ -109,7 +109,7 @@ TEST(AdminPortTest, AsksForNoKey) {
   EXPECT_EQ(HttpClient(server.admin_address()).get("/metrics").status, 200);
 }
 
-TEST(AdminPortTest, OffLoopbackItWantsCertificatesOfClients) {
+TEST(AdminPortTest, OffLoopbackThePortRequiresClientCertificates) {
   const auto refused = [](std::vector<std::string> more) {
     std::vector<std::string> arguments = {"serve", "--admin", "0.0.0.0:0"};
     arguments.insert(arguments.end(), more.begin(), more.end());
@@ -142,12 +142,12 @@ TEST(AdminPortTest, OffLoopbackItWantsCertificatesOfClients) {
   const ProcessResult listed = workers(authority.path(), {"--cert", own.cert, "--key", own.key});
   EXPECT_EQ(listed.code, 0) << listed.err;
   EXPECT_EQ(std::ranges::count(listed.out, '\n'), 2) << listed.out;
-  EXPECT_EQ(workers(authority.path(), {}).code, 2) << "the server wants a certificate";
+  EXPECT_EQ(workers(authority.path(), {}).code, 2) << "the server requires a certificate";
   const Authority others;
   EXPECT_EQ(workers(others.path(), {"--cert", own.cert, "--key", own.key}).code, 2);
 }
 
-TEST(AdminPortTest, StaysOpenWhileTheServerDrains) {
+TEST(AdminPortTest, ThePortStaysOpenWhileTheServerDrains) {
   Server server({"--admin", "127.0.0.1:0"});
   HttpClient client(server.admin_address());
   const LongCall call(server);

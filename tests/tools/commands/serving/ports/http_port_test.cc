@@ -29,7 +29,7 @@ TEST(HttpPortTest, ProbesAreAnswered) {
   EXPECT_EQ(client.post("/health", "{}").headers.at("allow"), "GET, HEAD, OPTIONS");
 }
 
-TEST(HttpPortTest, WithoutAGroupItIsAliveAndNotReady) {
+TEST(HttpPortTest, AServerWithoutAGroupIsAliveButNotReady) {
   Process server({lockstep_binary(), "serve", "--grpc", "127.0.0.1:0", "--http", "127.0.0.1:0",
                   "--cluster", "127.0.0.1:0", "--wait-workers", "1"},
                  {.environment = {{"LOCKSTEP_JOIN_TOKEN", "sesame, open please"}}});
@@ -48,13 +48,13 @@ TEST(HttpPortTest, WithoutAGroupItIsAliveAndNotReady) {
       << answer.body;
 }
 
-TEST(HttpPortTest, OffOpensNone) {
+TEST(HttpPortTest, OffOpensNoPort) {
   Process server({lockstep_binary(), "serve", "--grpc", "127.0.0.1:0", "--http", "off"});
   EXPECT_TRUE(server.wait_for_err("ready;")) << server.err();
   EXPECT_EQ(server.err().find("HTTP"), std::string::npos) << server.err();
 }
 
-TEST(HttpPortTest, ItServesAloneWhereGrpcIsOff) {
+TEST(HttpPortTest, HttpServesAloneIfGrpcIsOff) {
   Process server({lockstep_binary(), "serve", "--grpc", "off", "--http", "127.0.0.1:0",
                   "--served-model-name", "team/story"});
   ASSERT_TRUE(server.wait_for_err("ready;")) << server.err();
@@ -70,7 +70,7 @@ TEST(HttpPortTest, ItServesAloneWhereGrpcIsOff) {
   EXPECT_EQ(server.wait(), 0) << server.err();
 }
 
-// Each time on a new connection.
+// Uses a new connection each time.
 int cached_tokens(const Server& server, const std::string& headers) {
   std::string prompt;
   for (int i = 0; i < 20; ++i) prompt += "Once upon a time there was a fox. ";
@@ -81,13 +81,13 @@ int cached_tokens(const Server& server, const std::string& headers) {
   return usage.at("prompt_tokens_details").at("cached_tokens").get<int>();
 }
 
-TEST(HttpPortTest, WithoutKeysAConnectionFindsWhatOthersCached) {
+TEST(HttpPortTest, WithoutKeysConnectionsShareThePrefixCache) {
   const Server server;
   EXPECT_EQ(cached_tokens(server, ""), 0);
   EXPECT_GT(cached_tokens(server, ""), 0);
 }
 
-TEST(HttpPortTest, AKeyFindsOnlyWhatItCachedItself) {
+TEST(HttpPortTest, AKeyFindsOnlyItsOwnCachedPrefixes) {
   const TemporaryFolder folder;
   const Server server(
       {"--api-keys", folder.write("keys", "a sk-0123456789abcdef\nb sk-fedcba9876543210\n")});
@@ -98,8 +98,8 @@ TEST(HttpPortTest, AKeyFindsOnlyWhatItCachedItself) {
   EXPECT_GT(cached_tokens(server, a), 0);
 }
 
-// Also where the body is not received.
-TEST(HttpPortTest, APageOfAnAllowedOriginReadsWhyItWasRefused) {
+// This includes answers that are sent before the body is received.
+TEST(HttpPortTest, APageOfAnAllowedOriginCanReadWhyItWasRefused) {
   const TemporaryFolder folder;
   Server server({"--api-keys", folder.write("keys", "a sk-0123456789abcdef\n"), "--allow-origin",
                  "https://chat.example.com"});
@@ -121,7 +121,7 @@ TEST(HttpPortTest, NoPortAtAllIsRefused) {
       << result.err;
 }
 
-TEST(HttpPortTest, AtSigtermItIsNotReadyIdleConnectionsGoAndThenAllEnds) {
+TEST(HttpPortTest, SigtermMakesItNotReadyClosesIdleConnectionsAndThenEnds) {
   Server server;
   HttpClient idle(server.http_address());
   EXPECT_EQ(idle.get("/readyz").status, 200);

@@ -18,7 +18,7 @@
 namespace lockstep::testing {
 namespace {
 
-// A connection of its own.
+// Opens a separate connection.
 std::unique_ptr<v1::Generation::Stub> connect(const std::string& address, const std::string& ca,
                                               const Authority::Identity& identity = {}) {
   grpc::SslCredentialsOptions options;
@@ -51,7 +51,7 @@ TlsCall get_model(const std::string& address, const std::string& ca,
   return call;
 }
 
-TEST(TlsPortsTest, BothAreServedByOneCertificateWhichMayChange) {
+TEST(TlsPortsTest, BothPortsUseOneCertificateThatMayChange) {
   const Authority authority;
   const Authority::Identity identity = authority.sign("server");
   Server server({"--tls-cert", identity.cert, "--tls-key", identity.key});
@@ -73,8 +73,8 @@ TEST(TlsPortsTest, BothAreServedByOneCertificateWhichMayChange) {
   }));
 }
 
-// Spoils each file in three ways, each of which takes a second. Once per change the process says
-// that `user` keeps what was good, and then does what `check` wants, the file being spoiled.
+// Spoils each file in three ways, each for a second. After each change the process must report once
+// that `user` keeps the last good files; `check` then runs while the file is spoiled.
 template <typename Check>
 void spoil_one_by_one(const std::vector<std::string>& paths, Process& process,
                       const std::string& user, const Check& check) {
@@ -96,7 +96,7 @@ void spoil_one_by_one(const std::vector<std::string>& paths, Process& process,
   }
 }
 
-TEST(TlsPortsTest, WhateverHappensToAFileClientsAreServedWithTheLastGoodOnes) {
+TEST(TlsPortsTest, ClientsAreServedWithTheLastGoodFilesIfAFileIsSpoiled) {
   const Authority authority;
   const Authority::Identity identity = authority.sign("server");
   const Authority::Identity client = authority.sign("friend");
@@ -122,7 +122,7 @@ TEST(TlsPortsTest, WhateverHappensToAFileClientsAreServedWithTheLastGoodOnes) {
   }));
 }
 
-TEST(TlsPortsTest, WithAnAuthorityOnlyItsClientsAreServed) {
+TEST(TlsPortsTest, OnlyTheAuthoritysClientsAreServed) {
   const Authority authority;
   const Authority stranger;
   const Authority::Identity identity = authority.sign("server");
@@ -155,7 +155,7 @@ TEST(TlsPortsTest, TheLargestMessagesPassBothWays) {
   EXPECT_GT(response.ByteSizeLong(), 2U << 20);
 }
 
-TEST(TlsPortsTest, FailedHandshakesAreLoggedOncePerSecondAtMost) {
+TEST(TlsPortsTest, FailedHandshakesAreLoggedAtMostOncePerSecond) {
   const Authority authority;
   const Authority::Identity identity = authority.sign("server");
   Server server({"--tls-cert", identity.cert, "--tls-key", identity.key});
@@ -163,7 +163,7 @@ TEST(TlsPortsTest, FailedHandshakesAreLoggedOncePerSecondAtMost) {
   for (int i = 0; i < 100; ++i) {
     const Socket stranger(server.address());
     stranger.send("no handshake of TLS at all, which its first byte shows");
-    stranger.receive();  // Until it is hung up on.
+    stranger.receive();  // Until the server hangs up.
   }
   const auto passed = std::chrono::steady_clock::now() - begin;
   EXPECT_TRUE(server.process().wait_for_err("gRPC: ")) << server.process().err();
@@ -175,7 +175,7 @@ TEST(TlsPortsTest, FailedHandshakesAreLoggedOncePerSecondAtMost) {
   EXPECT_LE(lines, std::chrono::ceil<std::chrono::seconds>(passed).count() + 1) << err;
 }
 
-// ---- The port where workers join ----
+// ---- The port at which workers join ----
 
 class ClusterTlsTest : public ::testing::Test {
  protected:
@@ -219,7 +219,7 @@ TEST_F(ClusterTlsTest, OnlyWorkersOfTheAuthorityJoinAndCertificatesMayChange) {
   ASSERT_TRUE(coordinator_->wait_for_err("ready;")) << coordinator_->err();
   replace(server_, authority_.sign("renewed"));
   replace(friendly, authority_.sign("another friend"));
-  first.reset();  // The next one joins with what is there now.
+  first.reset();  // The next one joins with the current files.
   const size_t before = coordinator_->err().size();
   const auto second = worker(flags(friendly, authority_));
   EXPECT_TRUE(becomes_true([&] {
@@ -227,7 +227,7 @@ TEST_F(ClusterTlsTest, OnlyWorkersOfTheAuthorityJoinAndCertificatesMayChange) {
   })) << coordinator_->err();
 }
 
-TEST_F(ClusterTlsTest, WhateverHappensToAFileWorkersAreAcceptedWithTheLastGoodOnes) {
+TEST_F(ClusterTlsTest, WorkersAreAcceptedWithTheLastGoodFilesIfAFileIsSpoiled) {
   const TlsClientOptions friendly = {
       .ca = authority_.path(), .identity = authority_.sign("friend"), .protocol = "h2"};
   const auto name = [&] { return TlsClient(address_, friendly).server_name(); };
@@ -239,7 +239,7 @@ TEST_F(ClusterTlsTest, WhateverHappensToAFileWorkersAreAcceptedWithTheLastGoodOn
   EXPECT_TRUE(coordinator_->wait_for_err("ready;")) << coordinator_->err();
 }
 
-TEST_F(ClusterTlsTest, WhateverHappensToAFileAWorkerDialsOnAndTakesANewOne) {
+TEST_F(ClusterTlsTest, AWorkerKeepsDiallingIfAFileIsSpoiledAndUsesANewOne) {
   const Authority others;
   const Authority::Identity changing = others.sign("stranger");
   const auto dialling = worker(flags(changing, authority_));
@@ -251,9 +251,9 @@ TEST_F(ClusterTlsTest, WhateverHappensToAFileAWorkerDialsOnAndTakesANewOne) {
   EXPECT_TRUE(coordinator_->wait_for_err("ready;")) << dialling->err();
 }
 
-TEST_F(ClusterTlsTest, AWorkerWhoseFileIsSpoiledJoinsWithItsLastGoodOnes) {
+TEST_F(ClusterTlsTest, AWorkerWithASpoiledFileJoinsWithItsLastGoodOnes) {
   const Authority others;
-  replace(server_, others.sign("stranger"));  // The coordinator is one as yet.
+  replace(server_, others.sign("stranger"));  // The coordinator is not trusted yet.
   EXPECT_TRUE(becomes_true([&] {
     return TlsClient(address_, {.ca = others.path(), .protocol = "h2"}).server_name() == "stranger";
   }));
@@ -266,7 +266,7 @@ TEST_F(ClusterTlsTest, AWorkerWhoseFileIsSpoiledJoinsWithItsLastGoodOnes) {
   EXPECT_TRUE(coordinator_->wait_for_err("ready;")) << coordinator_->err();
 }
 
-TEST_F(ClusterTlsTest, AWorkerWhoseFirstFilesCannotBeUsedEndsWithOneLine) {
+TEST_F(ClusterTlsTest, AWorkerWithUnusableFirstFilesEndsWithOneLine) {
   const Authority::Identity own = authority_.sign("friend");
   for (const Spoiler& spoiler : kSpoilers) {
     const SpoiledFile spoiled(own.key, spoiler);
@@ -276,7 +276,7 @@ TEST_F(ClusterTlsTest, AWorkerWhoseFirstFilesCannotBeUsedEndsWithOneLine) {
   }
 }
 
-TEST_F(ClusterTlsTest, WorkersThatAreStartedHereJoinByTls) {
+TEST_F(ClusterTlsTest, LocallyStartedWorkersJoinOverTls) {
   std::vector<std::string> line = {"--workers", "2", "--cluster", "127.0.0.1:0"};
   const std::vector<std::string> tls = flags(server_, authority_);
   line.insert(line.end(), tls.begin(), tls.end());
@@ -284,7 +284,7 @@ TEST_F(ClusterTlsTest, WorkersThatAreStartedHereJoinByTls) {
   EXPECT_TRUE(server.generate(story(5, 1)).status.ok());
 }
 
-// Of a story at the public port.
+// The tokens of a story from the public port.
 std::vector<int> tokens_at(Process& coordinator) {
   const std::string words = "gRPC at ";
   const std::string err = coordinator.err();
@@ -303,7 +303,7 @@ std::vector<int> tokens_at(Process& coordinator) {
   return tokens;
 }
 
-TEST_F(ClusterTlsTest, RanksOfTwoHostsExchangeTheirDataByTlsAndCertificatesMayChange) {
+TEST_F(ClusterTlsTest, RanksOfTwoHostsUseTlsForDataAndCertificatesMayChange) {
   std::vector<std::string> more = flags(server_, authority_);
   more.insert(more.end(), {"--log-level", "info"});
   const auto coordinator = start_coordinator(2, more);
@@ -332,7 +332,7 @@ TEST_F(ClusterTlsTest, RanksOfTwoHostsExchangeTheirDataByTlsAndCertificatesMayCh
   EXPECT_EQ(tokens_at(*coordinator), wanted);
 }
 
-TEST_F(ClusterTlsTest, ADataPortOffLoopbackWantsCertificatesOrConsent) {
+TEST_F(ClusterTlsTest, ADataPortOffLoopbackNeedsCertificatesOrConsent) {
   const ProcessResult plain =
       run_lockstep({"worker", "--coordinator", address_, "--data-listen", "0.0.0.0:0"},
                    {.environment = {{"LOCKSTEP_JOIN_TOKEN", "sesame, open please"}}});
@@ -340,7 +340,7 @@ TEST_F(ClusterTlsTest, ADataPortOffLoopbackWantsCertificatesOrConsent) {
   EXPECT_NE(plain.err.find("in plain text; give --cluster-cert"), std::string::npos) << plain.err;
 }
 
-TEST_F(ClusterTlsTest, HalfOfTheFilesIsAnErrorThatNamesTheOther) {
+TEST_F(ClusterTlsTest, AMissingFileOfAPairIsNamed) {
   const ProcessResult half =
       run_lockstep({"worker", "--coordinator", address_, "--cluster-cert", server_.cert});
   EXPECT_EQ(half.code, 2);
