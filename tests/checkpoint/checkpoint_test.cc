@@ -103,8 +103,8 @@ TEST_F(IndexTest, AnIndexMayNotLeadOutOfTheFolder) {
 }
 
 TEST_F(IndexTest, AnIndexHasAMapOfNames) {
-  EXPECT_THAT(problem_of("{}"), HasSubstr("weight_map: wanted an object, found nothing"));
-  EXPECT_THAT(problem_of("[]"), HasSubstr("weight_map: wanted an object, found nothing"));
+  EXPECT_THAT(problem_of("{}"), HasSubstr("weight_map: must be an object, found nothing"));
+  EXPECT_THAT(problem_of("[]"), HasSubstr("weight_map: must be an object, found nothing"));
   EXPECT_THAT(problem_of(R"({"weight_map":[]})"), HasSubstr("found an array"));
   EXPECT_THAT(problem_of(R"({"weight_map":{"a":1}})"), HasSubstr("found an integer (1)"));
   EXPECT_THAT(problem_of("{"), HasSubstr("not valid JSON"));
