@@ -24,7 +24,7 @@ constexpr Exception kExceptions[] = {
     {"coordinator/text/jinja/values/percent_format.cc", "wants", "Python's own message"},
     {"tools/commands/measuring/verify.cc", "nobody", "a prompt"},
     {"tests/coordinator/engine/in_process/engine_in_process_test.cc", "wanted", "a prompt"},
-    {"demo/README.md", "tells", "a language model tells fables"},
+    {"demo/README.md", "tells", "the verb of fables"},
 };
 constexpr size_t kMaxExceptions = 20;
 
