@@ -26,7 +26,8 @@ TEST(AddressTest, ATextThatIsNoAddressIsNamed) {
        {"", "8000", "localhost", "a:", "a:b", "a:65536", "a:-1", "a:123456", "fd00::2:1"}) {
     const auto parts = split_address(address);
     ASSERT_FALSE(parts.ok()) << address;
-    EXPECT_THAT(message_of(parts.status()), testing::StartsWith(std::string(address) + ": must be"));
+    EXPECT_THAT(message_of(parts.status()),
+                testing::StartsWith(std::string(address) + ": must be"));
   }
 }
 

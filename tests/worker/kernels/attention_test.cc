@@ -21,9 +21,9 @@ void expect_all_same(const std::vector<Matrix>& found, const std::vector<Matrix>
 }
 
 // Both compute with the same rounded keys, values and queries. The rest of the error is float32
-// arithmetic (`slack`, relative to 1 + the result) and rounded weights. bfloat16: each weight is off
-// by at most 2^-8 of itself. int8: the weights of a block's 64 keys, times their values' scales, are
-// off by half a code each, of 32767 for the largest one.
+// arithmetic (`slack`, relative to 1 + the result) and rounded weights. bfloat16: each weight is
+// off by at most 2^-8 of itself. int8: the weights of a block's 64 keys, times their values'
+// scales, are off by half a code each, of 32767 for the largest one.
 double weight_error(DType dtype) {
   return dtype == DType::kBF16 ? 0x1p-8 : dtype == DType::kI8 ? 64 * 0.5 / 32767 : 0;
 }
