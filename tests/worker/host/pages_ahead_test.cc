@@ -69,7 +69,9 @@ TEST_F(PagesAheadTest, WrittenPagesStayAndPopulationStopsAtTheLastPage) {
 }
 
 TEST_F(PagesAheadTest, PagesAheadCanEndInTheMiddleOfItsWork) {
-  const PagesAhead ahead(views_, 64 * kMiB);
+  { const PagesAhead ahead(views_, 64 * kMiB); }
+  const int64_t left = resident(0) + resident(1);
+  EXPECT_EQ(resident(0) + resident(1), left) << "a thread still works";
 }
 
 }  // namespace

@@ -344,14 +344,17 @@ TEST_P(AttentionTest, BlocksWithOnlyScoresOfMinusInfinityHaveNoWeight) {
 }
 
 TEST_P(AttentionTest, NoRowsOrNoHeadsWriteNothing) {
+  const Matrix out(3, 8);
   StepView step;
   KernelArgs args;
   args.step = &step;
+  args.out[0].data = out.view().data;
   args.attrs = AttentionAttrs{.head_dim = 8};
   args.state.page_tokens = 16;
   run(GetParam(), args);
   step.rows = 3;
   run(GetParam(), args);
+  EXPECT_TRUE(out.is_untouched());
 }
 
 // Codes of 8 bits have a uniform error of up to half a code. For normal data, whose largest of 64
