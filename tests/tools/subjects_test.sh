@@ -9,7 +9,8 @@ fail() { echo "subjects_test: $*" >&2; exit 1; }
 check() { "$1/tools/subjects.sh" - <<<"$2" >/dev/null 2>&1; }
 
 long=$(printf 'x%.0s' {1..66})  # "base: " has 6 characters.
-for good in "worker: fix a leak" "base, tests/tidy: pass on 2" "tools: embed the page" "base: $long"; do
+for good in "worker: fix a leak" "base, tests/tidy: pass on 2" "tools: embed a page" "base: $long"
+do
   check "$1" "$good" || fail "refused: $good"
 done
 for bad in "Fix a leak" "worker fix" "worker: Fix it" "worker: fixes it" "worker: fixed it" \
