@@ -153,11 +153,11 @@ class BackgroundSink final : public spdlog::sinks::base_sink<std::mutex> {
 
  protected:
   void sink_it_(const spdlog::details::log_msg& message) override {
-    const int64_t news = dropped() - said_;
-    if (news > 0 && has_room()) {
-      said_ += news;
+    const int64_t unsaid = dropped() - said_;
+    if (unsaid > 0 && has_room()) {
+      said_ += unsaid;
       const std::string text =
-          fmt::format("{} log lines were dropped: the log's reader is too slow", news);
+          fmt::format("{} log lines were dropped: the log's reader is too slow", unsaid);
       push_formatted({spdlog::string_view_t(kName), spdlog::level::warn, text});
     }
     push_formatted(message);

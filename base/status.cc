@@ -8,12 +8,12 @@ namespace lockstep {
 std::string error_text(int error) { return std::generic_category().message(error); }
 
 std::string printable(std::string_view text) {
-  constexpr size_t kMost = 120;
-  std::string shown(text.substr(0, kMost));
+  constexpr size_t kMax = 120;
+  std::string shown(text.substr(0, kMax));
   for (char& c : shown) {
     if (c < ' ' || c > '~') c = '?';
   }
-  if (text.size() > kMost) shown.replace(kMost - 3, 3, "...");
+  if (text.size() > kMax) shown.replace(kMax - 3, 3, "...");
   return shown;
 }
 

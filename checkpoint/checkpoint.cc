@@ -39,7 +39,7 @@ bool is_shard_name(std::string_view name) {
          name.find('\0') == name.npos;
 }
 
-absl::StatusOr<WeightMap> read_index(const fs::path& path, const SignOfLife& alive) {
+absl::StatusOr<WeightMap> read_index(const fs::path& path, const ProgressCallback& alive) {
   ASSIGN_OR_RETURN(const std::string text, read_file(path, kMaxHeaderBytes));
   ASSIGN_OR_RETURN(
       const Json index,
@@ -62,7 +62,7 @@ absl::StatusOr<WeightMap> read_index(const fs::path& path, const SignOfLife& ali
 }
 
 // The folder's only *.safetensors file.
-absl::StatusOr<fs::path> lone_file(const fs::path& folder) {
+absl::StatusOr<fs::path> single_file(const fs::path& folder) {
   std::error_code error;
   std::vector<fs::path> found;
   for (fs::directory_iterator it(folder, error), end; !error && it != end; it.increment(error)) {
@@ -156,7 +156,7 @@ std::string time_text(const timespec& time) {
 
 }  // namespace
 
-absl::StatusOr<Checkpoint> Checkpoint::open(const fs::path& folder, const SignOfLife& alive) {
+absl::StatusOr<Checkpoint> Checkpoint::open(const fs::path& folder, const ProgressCallback& alive) {
   Checkpoint checkpoint;
   checkpoint.folder_ = folder;
   std::error_code ignored;  // If a path cannot be examined, the last of the three reports it.
@@ -165,14 +165,14 @@ absl::StatusOr<Checkpoint> Checkpoint::open(const fs::path& folder, const SignOf
   } else if (fs::exists(folder / kIndexName, ignored)) {
     RETURN_IF_ERROR(checkpoint.open_shards(folder / kIndexName, alive));
   } else {
-    ASSIGN_OR_RETURN(const fs::path path, lone_file(folder));
+    ASSIGN_OR_RETURN(const fs::path path, single_file(folder));
     RETURN_IF_ERROR(checkpoint.add_file(path, alive));
   }
   RETURN_IF_ERROR(checkpoint.sort_tensors());
   return checkpoint;
 }
 
-absl::Status Checkpoint::add_file(const fs::path& path, const SignOfLife& alive) {
+absl::Status Checkpoint::add_file(const fs::path& path, const ProgressCallback& alive) {
   ASSIGN_OR_RETURN(File file, File::open(path));
   ASSIGN_OR_RETURN(std::vector<TensorInfo> tensors, read_safetensors_header(file, alive));
   for (TensorInfo& tensor : tensors) {
@@ -183,7 +183,7 @@ absl::Status Checkpoint::add_file(const fs::path& path, const SignOfLife& alive)
   return absl::OkStatus();
 }
 
-absl::Status Checkpoint::open_shards(const fs::path& index_path, const SignOfLife& alive) {
+absl::Status Checkpoint::open_shards(const fs::path& index_path, const ProgressCallback& alive) {
   ASSIGN_OR_RETURN(const WeightMap shards, read_index(index_path, alive));
   std::set<std::string> names;
   for (const auto& [tensor, shard] : shards) names.insert(shard);
@@ -252,7 +252,7 @@ absl::StatusOr<std::string> Checkpoint::written_at() const {
   return text;
 }
 
-absl::StatusOr<std::string> Checkpoint::contents(const SignOfLife& alive) const {
+absl::StatusOr<std::string> Checkpoint::contents(const ProgressCallback& alive) const {
   std::string text;
   for (const File& file : files_) {
     ASSIGN_OR_RETURN(const std::string header, header_of(file));

@@ -25,7 +25,7 @@ class Checkpoint {
   // *.safetensors file of the folder. Reads and checks all headers; this takes seconds if they have
   // many MB, so `alive` is called meanwhile.
   static absl::StatusOr<Checkpoint> open(const std::filesystem::path& folder,
-                                         const SignOfLife& alive = {});
+                                         const ProgressCallback& alive = {});
 
   const std::filesystem::path& folder() const { return folder_; }
   const std::vector<TensorInfo>& tensors() const { return tensors_; }  // By name, ascending.
@@ -44,7 +44,7 @@ class Checkpoint {
   // Distinguishes these weights from others, in any process and on any host or mount: for each file
   // its size, its header, and a checksum of 4 KiB from the middle of every tensor, because
   // fine-tuning may change only one matrix. Calls `alive` for each tensor.
-  absl::StatusOr<std::string> contents(const SignOfLife& alive = {}) const;
+  absl::StatusOr<std::string> contents(const ProgressCallback& alive = {}) const;
   // Each file's modification time: remounts, images and `cp -p` keep it.
   absl::StatusOr<std::string> written_at() const;
 
@@ -59,8 +59,8 @@ class Checkpoint {
 
  private:
   Checkpoint() = default;
-  absl::Status add_file(const std::filesystem::path& path, const SignOfLife& alive);
-  absl::Status open_shards(const std::filesystem::path& index_path, const SignOfLife& alive);
+  absl::Status add_file(const std::filesystem::path& path, const ProgressCallback& alive);
+  absl::Status open_shards(const std::filesystem::path& index_path, const ProgressCallback& alive);
   absl::Status sort_tensors();
 
   std::filesystem::path folder_;

@@ -12,7 +12,7 @@ namespace lockstep {
 namespace {
 
 // For a tensor or a weight: far above any real one, far below overflow of sums and bytes.
-constexpr int64_t kMostElements = int64_t{1} << 48;
+constexpr int64_t kMaxElements = int64_t{1} << 48;
 
 Rectangle rectangle_of(const program::Piece& piece) {
   return {piece.row_begin(), piece.row_end(), piece.col_begin(), piece.col_end()};
@@ -37,7 +37,7 @@ absl::StatusOr<MatrixShape> source_matrix(const program::Piece& piece) {
   for (const int64_t size : piece.source_shape()) {
     matrix.rows = elements;
     matrix.cols = size;
-    if (size < 0 || __builtin_mul_overflow(elements, size, &elements) || elements > kMostElements) {
+    if (size < 0 || __builtin_mul_overflow(elements, size, &elements) || elements > kMaxElements) {
       return invalid_argument("{}: the program asks for a shape that no tensor has (dimension {})",
                               printable(piece.source()), size);
     }
@@ -48,7 +48,7 @@ absl::StatusOr<MatrixShape> source_matrix(const program::Piece& piece) {
 absl::Status check_recipe(const program::Weight& weight) {
   int64_t elements = 0;
   if (weight.rows() < 0 || weight.cols() < 0 ||
-      __builtin_mul_overflow(weight.rows(), weight.cols(), &elements) || elements > kMostElements) {
+      __builtin_mul_overflow(weight.rows(), weight.cols(), &elements) || elements > kMaxElements) {
     return invalid_argument("{}: the program asks for a weight [{}, {}]; no weight has that shape",
                             printable(weight.name()), weight.rows(), weight.cols());
   }

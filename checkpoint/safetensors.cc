@@ -178,7 +178,7 @@ absl::Status check_cover(const std::vector<TensorInfo>& tensors, int64_t data_by
 absl::StatusOr<std::vector<TensorInfo>> parse_safetensors_header(std::string_view header,
                                                                  int64_t file_bytes,
                                                                  std::string_view what,
-                                                                 const SignOfLife& alive) {
+                                                                 const ProgressCallback& alive) {
   const auto header_bytes = static_cast<int64_t>(header.size());
   if (header_bytes > kMaxHeaderBytes || header_bytes > file_bytes - kLengthBytes) {
     return failed_precondition("{}: a header of {} bytes does not fit a file of {}", what,
@@ -219,7 +219,7 @@ absl::StatusOr<std::vector<TensorInfo>> parse_safetensors_header(std::string_vie
 }
 
 absl::StatusOr<std::vector<TensorInfo>> read_safetensors_header(const File& file,
-                                                                const SignOfLife& alive) {
+                                                                const ProgressCallback& alive) {
   const std::string what = file.path().string();
   if (file.bytes() < kLengthBytes) {
     return failed_precondition(

@@ -16,7 +16,7 @@
 namespace lockstep {
 
 // Called repeatedly by work that may take seconds, so that the caller can report progress.
-using SignOfLife = std::function<void()>;
+using ProgressCallback = std::function<void()>;
 
 // A tensor's type, shape and place. Seen as a matrix: cols is the last dimension, rows the product
 // of the others; one dimension is one row, none is one element.
@@ -39,14 +39,13 @@ inline constexpr int64_t kMaxTensorRank = 8;
 
 // `header` is the JSON alone, `file_bytes` the size of the whole file, `what` its name in errors.
 // The result is in order of position in the file.
-absl::StatusOr<std::vector<TensorInfo>> parse_safetensors_header(std::string_view header,
-                                                                 int64_t file_bytes,
-                                                                 std::string_view what,
-                                                                 const SignOfLife& alive = {});
+absl::StatusOr<std::vector<TensorInfo>> parse_safetensors_header(
+    std::string_view header, int64_t file_bytes, std::string_view what,
+    const ProgressCallback& alive = {});
 
 // Reads and parses the header of a file.
 absl::StatusOr<std::vector<TensorInfo>> read_safetensors_header(const File& file,
-                                                                const SignOfLife& alive = {});
+                                                                const ProgressCallback& alive = {});
 
 // The bits of an element, by the type's name in headers; 0: the format has no such type.
 int64_t stored_bits(std::string_view dtype_name);

@@ -138,7 +138,7 @@ absl::StatusOr<std::string> WeightSource::stamp() const {
   return std::get<Checkpoint>(from_).stamp();
 }
 
-absl::StatusOr<std::string> WeightSource::contents(const SignOfLife& alive) const {
+absl::StatusOr<std::string> WeightSource::contents(const ProgressCallback& alive) const {
   const auto* checkpoint = std::get_if<Checkpoint>(&from_);
   return checkpoint == nullptr ? stamp() : checkpoint->contents(alive);
 }
@@ -243,17 +243,17 @@ absl::Status WeightSource::read_interleaved(const program::Weight& weight,
     const int64_t first = begin % each * kinds + kind, count = end - begin;
     const Rectangle around = {columns.row_begin, columns.row_end, first,
                               first + (count - 1) * kinds + 1};
-    const bool turned = piece.transpose();
-    const int64_t stride = turned ? around.rows() : around.cols();
+    const bool transposed = piece.transpose();
+    const int64_t stride = transposed ? around.rows() : around.cols();
     all.resize(static_cast<size_t>(around.rows() * around.cols()));
     RETURN_IF_ERROR(read(weight, piece, around, all.data(), stride));
     const int64_t before = begin - columns.col_begin;
     for (int64_t row = 0; row < around.rows(); ++row) {
       for (int64_t i = 0; i < count; ++i) {
         float& to =
-            turned ? out[(before + i) * out_stride + row] : out[row * out_stride + before + i];
-        to = turned ? all[static_cast<size_t>(i * kinds * stride + row)]
-                    : all[static_cast<size_t>(row * stride + i * kinds)];
+            transposed ? out[(before + i) * out_stride + row] : out[row * out_stride + before + i];
+        to = transposed ? all[static_cast<size_t>(i * kinds * stride + row)]
+                        : all[static_cast<size_t>(row * stride + i * kinds)];
       }
     }
     begin = end;

@@ -41,7 +41,7 @@ class WeightSource {
 
   // Checkpoint::stamp(); for random weights their seed.
   absl::StatusOr<std::string> stamp() const;
-  absl::StatusOr<std::string> contents(const SignOfLife& alive = {}) const;
+  absl::StatusOr<std::string> contents(const ProgressCallback& alive = {}) const;
   absl::StatusOr<std::string> written_at() const;
 
   // The place in a file of plain rows, in the weight's own type, of a weight that passed check();

@@ -10,13 +10,13 @@ namespace {
 
 RotarySummary summarize(const program::RopeTableAttrs& table) {
   const auto sets = table.lengths_size() + 1;
-  std::vector<float> turning(table.inv_freq().begin(),
-                             table.inv_freq().begin() + table.inv_freq_size() / sets);
-  std::erase(turning, 0.0f);
-  if (turning.empty()) return {};
-  return {.count = std::ssize(turning),
-          .first = turning.front(),
-          .last = turning.back(),
+  std::vector<float> rotating(table.inv_freq().begin(),
+                              table.inv_freq().begin() + table.inv_freq_size() / sets);
+  std::erase(rotating, 0.0f);
+  if (rotating.empty()) return {};
+  return {.count = std::ssize(rotating),
+          .first = rotating.front(),
+          .last = rotating.back(),
           .factor = table.factor()};
 }
 

@@ -45,7 +45,7 @@ std::vector<std::string_view> parts_of_name(std::string_view name) {
 
 // Compared by equal parts at both ends, then at the end, then by length: two spellings of one
 // tensor share its layer, its last words, or both. A common "weight" at the end does not count.
-std::tuple<int64_t, int64_t, int64_t> likeness(std::string_view wanted, std::string_view found) {
+std::tuple<int64_t, int64_t, int64_t> similarity(std::string_view wanted, std::string_view found) {
   std::vector<std::string_view> a = parts_of_name(wanted), b = parts_of_name(found);
   for (auto* parts : {&a, &b}) {
     if (!parts->empty() && parts->back() == "weight") parts->pop_back();
@@ -60,11 +60,11 @@ std::string nearest_tensor(const Checkpoint& checkpoint, const std::set<std::str
                            const std::string& wanted) {
   if (checkpoint.tensors().empty()) return "the checkpoint has no tensors; ";
   const TensorInfo* nearest = nullptr;
-  auto most = std::tuple<int64_t, int64_t, int64_t>(0, 0, 0);  // At least one part must be equal.
+  auto max = std::tuple<int64_t, int64_t, int64_t>(0, 0, 0);  // At least one part must be equal.
   for (const TensorInfo& tensor : checkpoint.tensors()) {
-    const auto now = likeness(wanted, tensor.name);
-    if (now <= most || read.contains(tensor.name)) continue;
-    most = now;
+    const auto now = similarity(wanted, tensor.name);
+    if (now <= max || read.contains(tensor.name)) continue;
+    max = now;
     nearest = &tensor;
   }
   if (nearest == nullptr) return "";

@@ -11,9 +11,9 @@ namespace {
 
 // `edited`: whether the list must have edited logits.
 absl::Status check_list(std::string_view name, const cluster::CandidateList& list, bool edited,
-                        int most, int64_t vocab) {
+                        int max, int64_t vocab) {
   const int count = list.ids_size(), with_edited = edited ? count : 0;
-  RETURN_IF_ERROR(check_range(name, count, 0, most));
+  RETURN_IF_ERROR(check_range(name, count, 0, max));
   RETURN_IF_ERROR(check_range("CandidateList.logits", list.logits_size(), count, count));
   RETURN_IF_ERROR(
       check_range("CandidateList.edited", list.edited_size(), with_edited, with_edited));
@@ -25,9 +25,9 @@ absl::Status check_list(std::string_view name, const cluster::CandidateList& lis
 
 }  // namespace
 
-absl::Status check_range(std::string_view name, int64_t found, int64_t least, int64_t most) {
-  if (least <= found && found <= most) return absl::OkStatus();
-  return invalid_argument("{}: must be {} to {}, found {}", name, least, most, found);
+absl::Status check_range(std::string_view name, int64_t found, int64_t min, int64_t max) {
+  if (min <= found && found <= max) return absl::OkStatus();
+  return invalid_argument("{}: must be {} to {}, found {}", name, min, max, found);
 }
 
 CandidateCounts counts_of(const cluster::Output& output) {

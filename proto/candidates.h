@@ -12,8 +12,8 @@
 
 namespace lockstep {
 
-// Checks a number in a rank's answer. kInvalidArgument: it is not in `least` to `most`.
-absl::Status check_range(std::string_view name, int64_t found, int64_t least, int64_t most);
+// Checks a number in a rank's answer. kInvalidArgument: it is not in `min` to `max`.
+absl::Status check_range(std::string_view name, int64_t found, int64_t min, int64_t max);
 
 // The max number of candidates that an output requests from each rank.
 struct CandidateCounts {

@@ -7,6 +7,7 @@
 #include <algorithm>
 #include <set>
 
+#include "base/field_error.h"
 #include "base/status.h"
 
 namespace lockstep {
@@ -35,15 +36,14 @@ absl::StatusOr<Prefix> PrefixRule::find(std::span<const int32_t> prompt) const {
   if (!any()) return Prefix{};
   const auto found = std::ranges::find(prompt, end);
   if (found == prompt.end()) {
-    return invalid_argument("prompt: must have the token {}, after which this model answers", end);
+    return field_error("prompt", "must have the token {}, after which this model answers", end);
   }
   for (const int32_t id : held) {
     const auto at = std::ranges::find(prompt, id);
     if (at != prompt.end()) return Prefix{found - prompt.begin(), at - prompt.begin()};
   }
-  return invalid_argument(
-      "prompt: must have one of the tokens {}, which this model's answer replaces",
-      fmt::join(held, ", "));
+  return field_error("prompt", "must have one of the tokens {}, which this model's answer replaces",
+                     fmt::join(held, ", "));
 }
 
 PrefixRule prefix_rule(const program::SequenceRules& rules) {

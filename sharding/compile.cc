@@ -62,9 +62,9 @@ absl::StatusOr<Graph> run_passes(std::span<const Pass> passes, Graph graph,
 }
 
 absl::Status check_limits(const program::Limits& limits) {
-  const auto check = [](const char* name, int64_t value, int64_t most) {
-    if (value >= 1 && value <= most) return absl::OkStatus();
-    return invalid_argument("limits.{}: must be 1 to {}, found {}", name, most, value);
+  const auto check = [](const char* name, int64_t value, int64_t max) {
+    if (value >= 1 && value <= max) return absl::OkStatus();
+    return invalid_argument("limits.{}: must be 1 to {}, found {}", name, max, value);
   };
   RETURN_IF_ERROR(check("rows", limits.rows(), kMaxStepRows));
   RETURN_IF_ERROR(check("outputs", limits.outputs(), kMaxStepRows));

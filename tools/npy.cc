@@ -54,8 +54,8 @@ int64_t take_number(std::string_view* text, char first) {
   text->remove_prefix(std::min(text->find_first_not_of(' '), text->size()));
   int64_t number = -1;
   const auto [end, error] = std::from_chars(text->data(), text->data() + text->size(), number);
-  constexpr int64_t kMost = 1 << 30;
-  if (error != std::errc() || number < 0 || number > kMost) return -1;
+  constexpr int64_t kMax = 1 << 30;
+  if (error != std::errc() || number < 0 || number > kMax) return -1;
   text->remove_prefix(static_cast<size_t>(end - text->data()));
   text->remove_prefix(std::min(text->find_first_not_of(' '), text->size()));
   return number;

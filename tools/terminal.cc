@@ -48,7 +48,7 @@ void ProgressLine::bar(const std::string& what, int64_t done, int64_t total) {
 
 void ProgressLine::spin(const std::string& text) {
   if (!due()) return;
-  draw(fmt::format("{} {}", "|/-\\"[turn_++ % 4], text));
+  draw(fmt::format("{} {}", "|/-\\"[frame_++ % 4], text));
 }
 
 void ProgressLine::clear() {

@@ -33,7 +33,7 @@ class ProgressLine {
 
   const bool enabled_;
   bool drawn_ = false;
-  int turn_ = 0;
+  int frame_ = 0;
   std::chrono::steady_clock::time_point last_{};
 };
 

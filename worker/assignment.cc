@@ -41,7 +41,7 @@ absl::Status check_hosts(const cluster::Assignment& assignment) {
                           assignment.data_key().size());
 }
 
-SignOfLife sign_on(Progress* progress) {
+ProgressCallback sign_on(Progress* progress) {
   return [progress] {
     if (progress != nullptr) progress->add_load(1);
   };

@@ -62,18 +62,18 @@ std::shared_future<double> start_measuring(const WorkerProcessOptions& options,
 }
 
 // Null: the cluster has no certificates.
-absl::StatusOr<std::unique_ptr<LastGoodTls>> load_tls(const WorkerProcessOptions& options) {
+absl::StatusOr<std::unique_ptr<ReloadingTls>> load_tls(const WorkerProcessOptions& options) {
   if (!options.tls.given()) return nullptr;
-  return LastGoodTls::load(options.tls, {.user = "the connection to " + options.coordinator,
-                                         .looks = LastGoodTls::Looks::kWhenAsked});
+  return ReloadingTls::load(options.tls, {.user = "the connection to " + options.coordinator,
+                                          .reload = ReloadingTls::Reload::kOnGet});
 }
 
 // One connection, from dialling to its end. True: it is over; false: there was none, and `why` says
 // why.
-absl::StatusOr<bool> connect_once(const WorkerProcessOptions& options, LastGoodTls* tls,
+absl::StatusOr<bool> connect_once(const WorkerProcessOptions& options, ReloadingTls* tls,
                                   const Backend& backend,
-                                  const std::shared_future<double>& read_rate, KeptWorker* kept,
-                                  std::string* why) {
+                                  const std::shared_future<double>& read_rate,
+                                  PersistentWorker* persistent, std::string* why) {
   const auto link = dial({.coordinator = options.coordinator,
                           .token = options.token,
                           .tls = tls,
@@ -83,7 +83,7 @@ absl::StatusOr<bool> connect_once(const WorkerProcessOptions& options, LastGoodT
     spdlog::info("joined {}", options.coordinator);
     WorkerProcessOptions session = options;
     session.read_rate = read_rate.get();
-    RETURN_IF_ERROR(Session(session, backend, kept, **link).run());
+    RETURN_IF_ERROR(Session(session, backend, persistent, **link).run());
     return true;
   }
   if (absl::IsPermissionDenied(link.status())) return link.status();
@@ -105,12 +105,12 @@ void name_interface_to_nccl(const std::string& data_address) {
 
 absl::StatusOr<std::unique_ptr<DataPort>> listen_for_data(const WorkerProcessOptions& options,
                                                           const std::string& address,
-                                                          const std::string& told_host) {
+                                                          const std::string& advertised_host) {
   std::unique_ptr<DataTls> tls;
   if (options.tls.given()) {
     ASSIGN_OR_RETURN(tls, DataTls::load(options.tls));
   }
-  return DataPort::open(address, told_host, std::move(tls));
+  return DataPort::open(address, advertised_host, std::move(tls));
 }
 
 }  // namespace
@@ -152,14 +152,14 @@ int worker_main(const WorkerProcessOptions& given) {
     return 2;
   }
   if (options.memory_fraction > 0) backend->memory_fraction = options.memory_fraction;
-  const absl::StatusOr<std::unique_ptr<LastGoodTls>> tls = load_tls(options);
+  const absl::StatusOr<std::unique_ptr<ReloadingTls>> tls = load_tls(options);
   if (!tls.ok()) {
     std::fprintf(stderr, "lockstep worker: %s\n", message_of(tls.status()).c_str());
     return 2;
   }
   const std::shared_future<double> read_rate = start_measuring(options, *backend);
   std::unique_ptr<DataPort> port;
-  KeptWorker kept;
+  PersistentWorker persistent;
   milliseconds pause = kMinPause;
   bool waiting = false;
   while (true) {
@@ -179,7 +179,7 @@ int worker_main(const WorkerProcessOptions& given) {
     }
     std::string why = "it went away";
     const absl::StatusOr<bool> joined =
-        connect_once(options, tls->get(), *backend, read_rate, &kept, &why);
+        connect_once(options, tls->get(), *backend, read_rate, &persistent, &why);
     if (!joined.ok()) {
       std::fprintf(stderr, "lockstep worker: %s\n", message_of(joined.status()).c_str());
       return 2;
@@ -188,12 +188,13 @@ int worker_main(const WorkerProcessOptions& given) {
     if (launched || options.stop.stop_requested()) break;
     if (!std::exchange(waiting, true) || *joined) {
       spdlog::info("no coordinator at {} ({}): dialling until there is one{}", options.coordinator,
-                   why, kept.worker != nullptr ? ", weights stay in memory" : "");
+                   why, persistent.worker != nullptr ? ", weights stay in memory" : "");
     }
     if (!wait(pause, options.stop)) break;
     pause = std::min(2 * pause, kMaxPause);
   }
-  if (kept.worker != nullptr) spdlog::debug("time by kernel: {}", kept.worker->profile());
+  if (persistent.worker != nullptr)
+    spdlog::debug("time by kernel: {}", persistent.worker->profile());
   return 0;
 }
 

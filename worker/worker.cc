@@ -5,20 +5,14 @@
 #include <spdlog/spdlog.h>
 
 #include <algorithm>
-#include <mutex>
-#include <optional>
 #include <string>
 
 #include "base/check.h"
 #include "base/status.h"
 #include "base/system/clock.h"
-#include "base/threads/thread_pool.h"
 #include "proto/step_values.h"
 #include "proto/validate/validate.h"
-#include "worker/assignment.h"
 #include "worker/kernel_choice/proven_kernels.h"
-#include "worker/steps/executor.h"
-#include "worker/steps/step_view.h"
 #include "worker/steps/warm_up.h"
 #include "worker/weights/weights_key.h"
 
@@ -72,77 +66,21 @@ absl::Status of_rank(const Program& program, const absl::Status& status) {
                       fmt::format("rank {}: {}", program.rank(), message_of(status)));
 }
 
-class WorkerImpl final : public Worker {
- public:
-  WorkerImpl(const cluster::Assignment& assignment, std::unique_ptr<Collective> collective,
-             const WorkerOptions& options)
-      : program_(assignment.program()),
-        processor_(options.backend == nullptr ? cpu_backend() : Backend()),
-        backend_(options.backend == nullptr ? processor_ : *options.backend),
-        device_(*backend_.device),
-        limits_(step_limits(program_)),
-        buffers_(limits_),
-        threads_(options.threads, options.processors),
-        collective_(std::move(collective)),
-        progress_(options.progress) {}
+}  // namespace
 
-  absl::Status load(const cluster::Assignment& assignment, const WorkerOptions& options);
-  absl::StatusOr<std::unique_ptr<HeldWeights>> preload(const cluster::Assignment& assignment,
-                                                       const WorkerOptions& options);
+Worker::Worker(const cluster::Assignment& assignment, std::unique_ptr<Collective> collective,
+               const WorkerOptions& options)
+    : program_(assignment.program()),
+      processor_(options.backend == nullptr ? cpu_backend() : Backend()),
+      backend_(options.backend == nullptr ? processor_ : *options.backend),
+      device_(*backend_.device),
+      limits_(step_limits(program_)),
+      buffers_(limits_),
+      threads_(options.threads, options.processors),
+      collective_(std::move(collective)),
+      progress_(options.progress) {}
 
-  int64_t weight_bytes() const override { return weights_->bytes(); }
-  const SourceMark& source() const override { return source_; }
-  const std::vector<std::string>& kernels() const override { return kernels_; }
-  int64_t pages_possible() const override { return room_.pages; }
-  int64_t sequences_possible() const override { return room_.sequences; }
-  absl::Status start(int64_t pages) override;
-  void drop_pages() override;
-  absl::Status rejoin(const cluster::Assignment& assignment,
-                      std::unique_ptr<Collective> collective) override;
-  absl::StatusOr<cluster::StepResult> step(const cluster::Step& step) override;
-  absl::StatusOr<cluster::LogitsReply> logits(const cluster::LogitsRequest& request) override;
-  std::unique_ptr<HeldWeights> release() override;
-  void abort() override {
-    const std::lock_guard lock(collective_mutex_);
-    collective_->abort();
-  }
-  std::string profile() const override { return executor_->profile(); }
-
- private:
-  // Binds the program and loads its weights.
-  absl::Status prepare(const cluster::Assignment& assignment, const WorkerOptions& options);
-  absl::Status load_weights(const cluster::Assignment& assignment, const WorkerOptions& options,
-                            const WeightSource& source);
-  // The file that keeps this rank's packed weights; empty: they are not kept.
-  absl::StatusOr<std::optional<PackedCache>> open_cache(const WorkerOptions& options,
-                                                        int64_t bytes);
-  absl::Status count_pages(const cluster::Assignment& assignment);
-  absl::Status fail(const absl::Status& status) const { return of_rank(program_, status); }
-
-  const Program program_;    // Kernels' arguments point into it.
-  const Backend processor_;  // Empty if another was given.
-  const Backend& backend_;
-  Device& device_;
-  const StepLimits limits_;
-  StepBuffers buffers_;
-  ThreadPool threads_;
-  std::mutex collective_mutex_;  // Against an abort() during a rejoin() that changes it.
-  std::unique_ptr<Collective> collective_;
-  Bindings bindings_;
-  std::optional<Weights> weights_;
-  SourceMark source_;
-  std::vector<std::string> kernels_;
-  std::unique_ptr<Executor> executor_;
-  Progress* progress_;
-  std::optional<State> state_;  // Both from start() to the epoch's end.
-  std::optional<PageTables> tables_;
-  StateRoom room_;
-  std::vector<OperatorTime> operators_;  // The last step's, if it was traced.
-  std::optional<uint64_t> last_step_;    // The step whose logits are still there.
-  int64_t last_outputs_ = 0;
-};
-
-absl::Status WorkerImpl::load(const cluster::Assignment& assignment, const WorkerOptions& options) {
+absl::Status Worker::load(const cluster::Assignment& assignment, const WorkerOptions& options) {
   RETURN_IF_ERROR(prepare(assignment, options));
   ASSIGN_OR_RETURN(executor_, Executor::make(program_, bindings_, *weights_, device_, threads_));
   if (backend_.check_each_kernel) executor_->check_each_kernel();
@@ -154,15 +92,7 @@ absl::Status WorkerImpl::load(const cluster::Assignment& assignment, const Worke
   return count_pages(assignment);
 }
 
-absl::StatusOr<std::unique_ptr<HeldWeights>> WorkerImpl::preload(
-    const cluster::Assignment& assignment, const WorkerOptions& options) {
-  RETURN_IF_ERROR(prepare(assignment, options));
-  RETURN_IF_ERROR(count_pages(assignment));
-  return release();
-}
-
-absl::Status WorkerImpl::prepare(const cluster::Assignment& assignment,
-                                 const WorkerOptions& options) {
+absl::Status Worker::prepare(const cluster::Assignment& assignment, const WorkerOptions& options) {
   RETURN_IF_ERROR(check_serves(backend_, program_.numeric_class()));
   device_.use_from_this_thread();
   ASSIGN_OR_RETURN(const WeightSource source, open_source(assignment, options.progress));
@@ -186,32 +116,33 @@ absl::Status WorkerImpl::prepare(const cluster::Assignment& assignment,
   return absl::OkStatus();
 }
 
-absl::Status WorkerImpl::load_weights(const cluster::Assignment& assignment,
-                                      const WorkerOptions& options, const WeightSource& source) {
+absl::Status Worker::load_weights(const cluster::Assignment& assignment,
+                                  const WorkerOptions& options, const WeightSource& source) {
   const WeightPlan plan = plan_weights(program_, bindings_);
   const int threads = threads_.threads();
   int64_t buffers = buffer_bytes(program_, bindings_, threads);
   if (device_.is_host()) buffers += threads * plan.block_bytes;
   int64_t free_bytes =
       options.memory_free_bytes > 0 ? options.memory_free_bytes : free_bytes_of(device_);
-  std::unique_ptr<HeldWeights> none;
-  std::unique_ptr<HeldWeights>& held = options.held != nullptr ? *options.held : none;
-  if (held != nullptr && held->stamp != source_.stamp) held.reset();
-  if (held != nullptr && held->serve_all(program_, bindings_)) {
+  std::unique_ptr<RetainedWeights> none;
+  std::unique_ptr<RetainedWeights>& retained =
+      options.retained != nullptr ? *options.retained : none;
+  if (retained != nullptr && retained->stamp != source_.stamp) retained.reset();
+  if (retained != nullptr && retained->serve_all(program_, bindings_)) {
     RETURN_IF_ERROR(check_memory(device_, 0, buffers, assignment.loading_here(), free_bytes));
     spdlog::info("weights: all {} are in memory: nothing is read",
-                 memory_text(held->weights.bytes()));
-    weights_ = std::move(held->weights);
+                 memory_text(retained->weights.bytes()));
+    weights_ = std::move(retained->weights);
     weights_->drop_files();
-    held.reset();
+    retained.reset();
     return absl::OkStatus();
   }
   // All ranks here may have both for a while.
   const bool fits =
       check_memory(device_, plan.bytes, buffers, ranks_here(assignment), free_bytes).ok();
-  if (held != nullptr && !(fits && device_.is_host())) {
-    if (free_bytes > 0) free_bytes += held->weights.bytes();
-    held.reset();
+  if (retained != nullptr && !(fits && device_.is_host())) {
+    if (free_bytes > 0) free_bytes += retained->weights.bytes();
+    retained.reset();
   }
   RETURN_IF_ERROR(
       check_memory(device_, plan.bytes, buffers, assignment.loading_here(), free_bytes));
@@ -220,31 +151,31 @@ absl::Status WorkerImpl::load_weights(const cluster::Assignment& assignment,
                                            {.progress = options.progress,
                                             .cancelled = options.cancelled,
                                             .cache = cache.has_value() ? &*cache : nullptr,
-                                            .held = &held}));
+                                            .retained = &retained}));
   return absl::OkStatus();
 }
 
-absl::StatusOr<std::optional<PackedCache>> WorkerImpl::open_cache(const WorkerOptions& options,
-                                                                  int64_t bytes) {
+absl::StatusOr<std::optional<PackedCache>> Worker::open_cache(const WorkerOptions& options,
+                                                              int64_t bytes) {
   const PackedCacheOptions& cache = options.weight_cache;
-  const bool kept = device_.is_host() && !cache.folder.empty() && bytes >= cache.least_bytes;
+  const bool kept = device_.is_host() && !cache.folder.empty() && bytes >= cache.min_bytes;
   if (!kept) return std::nullopt;
   ASSIGN_OR_RETURN(std::string key, weights_key(program_, bindings_, source_));
   return PackedCache(cache, std::move(key), options.progress);
 }
 
-std::unique_ptr<HeldWeights> WorkerImpl::release() {
+std::unique_ptr<RetainedWeights> Worker::release() {
   drop_pages();
   executor_.reset();
-  auto held = std::make_unique<HeldWeights>();
-  held->stamp = source_.stamp;
-  *held->program.mutable_weights() = program_.weights();
-  held->bindings = std::move(bindings_);
-  held->weights = *std::move(weights_);
-  return held;
+  auto retained = std::make_unique<RetainedWeights>();
+  retained->stamp = source_.stamp;
+  *retained->program.mutable_weights() = program_.weights();
+  retained->bindings = std::move(bindings_);
+  retained->weights = *std::move(weights_);
+  return retained;
 }
 
-absl::Status WorkerImpl::count_pages(const cluster::Assignment& assignment) {
+absl::Status Worker::count_pages(const cluster::Assignment& assignment) {
   const PageBudget budget{.memory_bytes = assignment.kv_memory_bytes(),
                           .free_bytes = free_bytes_of(device_),
                           .total_bytes = total_bytes_of(device_),
@@ -266,7 +197,7 @@ absl::Status WorkerImpl::count_pages(const cluster::Assignment& assignment) {
       budget.memory_bytes > 0 ? memory_text(budget.memory_bytes) : "not set");
 }
 
-absl::Status WorkerImpl::start(int64_t pages) {
+absl::Status Worker::start(int64_t pages) {
   if (state_.has_value()) {
     return fail(absl::FailedPreconditionError("started a second time without a new epoch"));
   }
@@ -285,14 +216,21 @@ absl::Status WorkerImpl::start(int64_t pages) {
   return absl::OkStatus();
 }
 
-void WorkerImpl::drop_pages() {
+absl::Status Worker::fail(const absl::Status& status) const { return of_rank(program_, status); }
+
+void Worker::abort() {
+  const std::lock_guard lock(collective_mutex_);
+  collective_->abort();
+}
+
+void Worker::drop_pages() {
   state_.reset();
   tables_.reset();
   last_step_.reset();
 }
 
-absl::Status WorkerImpl::rejoin(const cluster::Assignment& assignment,
-                                std::unique_ptr<Collective> collective) {
+absl::Status Worker::rejoin(const cluster::Assignment& assignment,
+                            std::unique_ptr<Collective> collective) {
   LOCKSTEP_CHECK(collective->rank() == program_.rank() && collective->ranks() == program_.ranks());
   drop_pages();
   {
@@ -304,7 +242,7 @@ absl::Status WorkerImpl::rejoin(const cluster::Assignment& assignment,
   return status.ok() ? status : fail(status);
 }
 
-absl::StatusOr<cluster::StepResult> WorkerImpl::step(const cluster::Step& step) {
+absl::StatusOr<cluster::StepResult> Worker::step(const cluster::Step& step) {
   const int64_t begin_ns = steady_now_ns();
   if (!state_.has_value()) {
     return fail(absl::FailedPreconditionError("a step arrived before the group was started"));
@@ -345,7 +283,7 @@ absl::StatusOr<cluster::StepResult> WorkerImpl::step(const cluster::Step& step) 
   return result;
 }
 
-absl::StatusOr<cluster::LogitsReply> WorkerImpl::logits(const cluster::LogitsRequest& request) {
+absl::StatusOr<cluster::LogitsReply> Worker::logits(const cluster::LogitsRequest& request) {
   if (last_step_ != request.step()) {
     return fail(invalid_argument(
         "logits of step {} are gone: the last completed step is {}", request.step(),
@@ -365,8 +303,6 @@ absl::StatusOr<cluster::LogitsReply> WorkerImpl::logits(const cluster::LogitsReq
   return reply;
 }
 
-}  // namespace
-
 absl::StatusOr<std::unique_ptr<Worker>> Worker::load(const cluster::Assignment& assignment,
                                                      std::unique_ptr<Collective> collective,
                                                      const WorkerOptions& options) {
@@ -378,18 +314,20 @@ absl::StatusOr<std::unique_ptr<Worker>> Worker::load(const cluster::Assignment& 
                                   program.rank(), program.ranks(), collective->rank(),
                                   collective->ranks()));
   }
-  auto worker = std::make_unique<WorkerImpl>(assignment, std::move(collective), options);
+  std::unique_ptr<Worker> worker(new Worker(assignment, std::move(collective), options));
   if (absl::Status status = worker->load(assignment, options); !status.ok()) return named(status);
   return worker;
 }
 
-absl::StatusOr<std::unique_ptr<HeldWeights>> Worker::preload(const cluster::Assignment& assignment,
-                                                             const WorkerOptions& options) {
+absl::StatusOr<std::unique_ptr<RetainedWeights>> Worker::preload(
+    const cluster::Assignment& assignment, const WorkerOptions& options) {
   const Program& program = assignment.program();
   if (absl::Status status = check_load(assignment); !status.ok()) return of_rank(program, status);
-  auto held = WorkerImpl(assignment, /*collective=*/nullptr, options).preload(assignment, options);
-  if (!held.ok()) return of_rank(program, held.status());
-  return held;
+  Worker worker(assignment, /*collective=*/nullptr, options);
+  absl::Status status = worker.prepare(assignment, options);
+  if (status.ok()) status = worker.count_pages(assignment);
+  if (!status.ok()) return of_rank(program, status);
+  return worker.release();
 }
 
 }  // namespace lockstep

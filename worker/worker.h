@@ -6,17 +6,28 @@
 
 #include <atomic>
 #include <memory>
+#include <mutex>
+#include <optional>
 #include <string>
 #include <vector>
 
 #include "absl/status/statusor.h"
+#include "base/threads/thread_pool.h"
 #include "proto/cluster.pb.h"
+#include "proto/program.pb.h"
 #include "worker/assignment.h"
 #include "worker/backend.h"
 #include "worker/collectives/collective.h"
+#include "worker/kernel_choice/bindings.h"
 #include "worker/progress.h"
-#include "worker/weights/held_weights.h"
+#include "worker/steps/executor.h"
+#include "worker/steps/page_tables.h"
+#include "worker/steps/state.h"
+#include "worker/steps/state_room.h"
+#include "worker/steps/step_view.h"
 #include "worker/weights/packed_cache.h"
+#include "worker/weights/retained_weights.h"
+#include "worker/weights/weights.h"
 
 namespace lockstep {
 
@@ -35,7 +46,7 @@ struct WorkerOptions {
   // Weights of an earlier program: weights the new program can reuse are not read again. They are
   // freed after the worker has loaded, or before if they have another source, or there is no room
   // for both. Null: there are none.
-  std::unique_ptr<HeldWeights>* held = nullptr;
+  std::unique_ptr<RetainedWeights>* retained = nullptr;
 };
 
 class Worker {
@@ -49,46 +60,82 @@ class Worker {
                                                       const WorkerOptions& options);
   // The weights of a rank that this worker prepares for, read and checked like load(), including
   // the count of pages, but without joining peers.
-  static absl::StatusOr<std::unique_ptr<HeldWeights>> preload(const cluster::Assignment& assignment,
-                                                              const WorkerOptions& options);
-  virtual ~Worker() = default;
+  static absl::StatusOr<std::unique_ptr<RetainedWeights>> preload(
+      const cluster::Assignment& assignment, const WorkerOptions& options);
 
-  virtual int64_t weight_bytes() const = 0;
+  int64_t weight_bytes() const { return weights_->bytes(); }
   // The weights' source at the time when they were loaded.
-  virtual const SourceMark& source() const = 0;
+  const SourceMark& source() const { return source_; }
   // One per linear if kernels are proven, as in cluster.Ready.
-  virtual const std::vector<std::string>& kernels() const = 0;
+  const std::vector<std::string>& kernels() const { return kernels_; }
   // The number of KV pages that fit, and of sequences whose state blocks fit with them.
-  virtual int64_t pages_possible() const = 0;
-  virtual int64_t sequences_possible() const = 0;
+  int64_t pages_possible() const { return room_.pages; }
+  int64_t sequences_possible() const { return room_.sequences; }
   // Allocates the pages, whose ids in Steps are below `pages`, and all blocks. Called once per
   // epoch, before its first step.
-  virtual absl::Status start(int64_t pages) = 0;
+  absl::Status start(int64_t pages);
 
   // The epoch is over: frees its pages. Called before the ranks of the next one meet, so that each
   // counts the memory that is then free.
-  virtual void drop_pages() = 0;
+  void drop_pages();
   // A new epoch with the same program: weights stay, pages are dropped and counted again from
   // `assignment`, and start() must be called again. Linears are computed as before: computes_as()
   // says whether the group requires that. kResourceExhausted: there is no room for one page;
   // another rejoin() may still follow.
-  virtual absl::Status rejoin(const cluster::Assignment& assignment,
-                              std::unique_ptr<Collective> collective) = 0;
+  absl::Status rejoin(const cluster::Assignment& assignment,
+                      std::unique_ptr<Collective> collective);
 
   // Its weights, for a worker with another program. This worker cannot be used any more.
-  virtual std::unique_ptr<HeldWeights> release() = 0;
+  std::unique_ptr<RetainedWeights> release();
 
   // Runs one step and returns this rank's candidates. An invalid Step (page or token ids out of
   // range, more rows than planned) is kInvalidArgument and changes nothing. An empty Step (no rows)
   // crosses every collective and returns nothing. For one thread at a time.
-  virtual absl::StatusOr<cluster::StepResult> step(const cluster::Step& step) = 0;
+  absl::StatusOr<cluster::StepResult> step(const cluster::Step& step);
   // All raw logits of an output of the last step.
-  virtual absl::StatusOr<cluster::LogitsReply> logits(const cluster::LogitsRequest& request) = 0;
+  absl::StatusOr<cluster::LogitsReply> logits(const cluster::LogitsRequest& request);
 
   // Ends a running step. Callable from any thread.
-  virtual void abort() = 0;
+  void abort();
   // Time by operator since the start, as lines for users.
-  virtual std::string profile() const = 0;
+  std::string profile() const { return executor_->profile(); }
+
+ private:
+  Worker(const cluster::Assignment& assignment, std::unique_ptr<Collective> collective,
+         const WorkerOptions& options);
+
+  absl::Status load(const cluster::Assignment& assignment, const WorkerOptions& options);
+  // Binds the program and loads its weights.
+  absl::Status prepare(const cluster::Assignment& assignment, const WorkerOptions& options);
+  absl::Status load_weights(const cluster::Assignment& assignment, const WorkerOptions& options,
+                            const WeightSource& source);
+  // The file that keeps this rank's packed weights; empty: they are not kept.
+  absl::StatusOr<std::optional<PackedCache>> open_cache(const WorkerOptions& options,
+                                                        int64_t bytes);
+  absl::Status count_pages(const cluster::Assignment& assignment);
+  absl::Status fail(const absl::Status& status) const;
+
+  const program::Program program_;  // Kernels' arguments point into it.
+  const Backend processor_;         // Empty if another was given.
+  const Backend& backend_;
+  Device& device_;
+  const StepLimits limits_;
+  StepBuffers buffers_;
+  ThreadPool threads_;
+  std::mutex collective_mutex_;  // Against an abort() during a rejoin() that changes it.
+  std::unique_ptr<Collective> collective_;
+  Bindings bindings_;
+  std::optional<Weights> weights_;
+  SourceMark source_;
+  std::vector<std::string> kernels_;
+  std::unique_ptr<Executor> executor_;
+  Progress* progress_;
+  std::optional<State> state_;  // Both from start() to the epoch's end.
+  std::optional<PageTables> tables_;
+  StateRoom room_;
+  std::vector<OperatorTime> operators_;  // The last step's, if it was traced.
+  std::optional<uint64_t> last_step_;    // The step whose logits are still there.
+  int64_t last_outputs_ = 0;
 };
 
 }  // namespace lockstep

@@ -78,11 +78,11 @@ constexpr double cos_series(double x, double low) {
   return 1 - (0.5 * s - (p * s * s - low * x));
 }
 
-// The sine of x plus `turn` quarter turns.
-constexpr double sin_turned(double x, int64_t turn) {
+// The sine of x plus `quarters` quarter turns.
+constexpr double sin_shifted(double x, int64_t quarters) {
   if (!(x < 0x1p30 && x > -0x1p30)) return kNan;
   const Angle a = reduce(x);
-  const int64_t quarter = (a.quarter + turn) & 3;
+  const int64_t quarter = (a.quarter + quarters) & 3;
   const double y = quarter % 2 == 0 ? sin_series(a.high, a.low) : cos_series(a.high, a.low);
   return quarter < 2 ? y : -y;
 }
@@ -142,8 +142,8 @@ constexpr double log(double x) {
   return n * kLn2High + (n * kLn2Low + series);
 }
 
-constexpr double sin(double x) { return sin_turned(x, 0); }
-constexpr double cos(double x) { return sin_turned(x, 1); }
+constexpr double sin(double x) { return sin_shifted(x, 0); }
+constexpr double cos(double x) { return sin_shifted(x, 1); }
 
 constexpr double pow(double base, double exponent) { return exp(exponent * log(base)); }
 

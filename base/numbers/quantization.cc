@@ -20,11 +20,11 @@ using Floats [[gnu::vector_size(16)]] = float;
 using Ints [[gnu::vector_size(16)]] = int32_t;
 using Bits [[gnu::vector_size(16)]] = uint32_t;
 
-constexpr int64_t kMostInGroup = 32;
+constexpr int64_t kMaxInGroup = 32;
 // Adding it to a value below 2^22 rounds to the nearest integer, ties to even, in the low bits.
 constexpr float kRounder = 12582912.0f;  // 1.5 * 2^23
 constexpr int32_t kRounderBits = std::bit_cast<int32_t>(kRounder);
-constexpr float kLeast = 0x1p-100f;  // Groups below it become zeros: scales would be subnormal.
+constexpr float kMin = 0x1p-100f;  // Groups below it become zeros: scales would be subnormal.
 
 Floats all(float value) { return Floats{value, value, value, value}; }
 Floats select(Ints mask, Floats a, Floats b) { return mask ? a : b; }
@@ -52,10 +52,10 @@ uint16_t upper_half(float bf16) {
 // --- int8.
 
 float largest_magnitude(const float* x, int64_t count) {
-  Floats most = all(0);
+  Floats max = all(0);
   int64_t i = 0;
-  for (; i + kLanes <= count; i += kLanes) most = larger(most, magnitude(load(x + i)));
-  float result = std::max(std::max(most[0], most[1]), std::max(most[2], most[3]));
+  for (; i + kLanes <= count; i += kLanes) max = larger(max, magnitude(load(x + i)));
+  float result = std::max(std::max(max[0], max[1]), std::max(max[2], max[3]));
   for (; i < count; ++i) result = std::max(result, std::abs(x[i]));
   return result;
 }
@@ -63,8 +63,8 @@ float largest_magnitude(const float* x, int64_t count) {
 // The largest magnitude gives code 127: rounding the scale moves the quotient by 127 * 2^-9 < 0.5.
 void quantize_int8_group(const float* x, int64_t count, int8_t* codes, uint16_t* scale) {
   constexpr int kBlock = 16;
-  const float most = largest_magnitude(x, count);
-  *scale = most < kLeast ? 0 : float_to_bf16(most / 127.0f);
+  const float max = largest_magnitude(x, count);
+  *scale = max < kMin ? 0 : float_to_bf16(max / 127.0f);
   const float factor = *scale == 0 ? 0.0f : 1.0f / bf16_to_float(*scale);
   int64_t i = 0;
   for (; i + kBlock <= count; i += kBlock) {
@@ -107,7 +107,7 @@ constexpr int kRefinements = 3;  // Least squares for the codes so far, then new
 
 // One group of each of four rows, scaled by a power of two so that the largest magnitude is 1 to 4.
 struct Lane4 {
-  Floats x[kMostInGroup];
+  Floats x[kMaxInGroup];
   int64_t count;
   Floats unit;
   Floats low;
@@ -131,10 +131,10 @@ struct Fit {
 
 template <bool kMinimum>
 [[gnu::always_inline]] inline Floats code_of(Floats x, Floats factor, Floats minimum) {
-  const Floats least = all(kMinimum ? 0.0f : -8.0f);
-  const Floats most = all(kMinimum ? 15.0f : 7.0f);
+  const Floats min = all(kMinimum ? 0.0f : -8.0f);
+  const Floats max = all(kMinimum ? 15.0f : 7.0f);
   const Floats steps = (kMinimum ? x - minimum : x) * factor;
-  return (smaller(larger(steps, least), most) + kRounder) - kRounder;
+  return (smaller(larger(steps, min), max) + kRounder) - kRounder;
 }
 
 template <bool kMinimum>
@@ -211,17 +211,17 @@ Fit search(const Lane4& lanes) {
 
 // `rows` points to the beginning of the group in each lane's row.
 void gather(const float* const rows[kLanes], int64_t count, Lane4& lanes) {
-  Floats most = all(0);
+  Floats max = all(0);
   lanes.count = count;
   for (int64_t k = 0; k < count; ++k) {
     lanes.x[k] = Floats{rows[0][k], rows[1][k], rows[2][k], rows[3][k]};
-    most = larger(most, magnitude(lanes.x[k]));
+    max = larger(max, magnitude(lanes.x[k]));
   }
   // Powers of two change no bit of the mantissa and keep squares far from overflow.
-  const Bits exponent = std::bit_cast<Bits>(most) & 0x7f800000u;
+  const Bits exponent = std::bit_cast<Bits>(max) & 0x7f800000u;
   const Bits capped = exponent < 0x7e800000u ? exponent : exponent * 0 + 0x7e800000u;
-  const Floats factor = select(most < kLeast, all(0), std::bit_cast<Floats>(0x7f000000u - capped));
-  lanes.unit = select(most < kLeast, all(0), std::bit_cast<Floats>(capped));
+  const Floats factor = select(max < kMin, all(0), std::bit_cast<Floats>(0x7f000000u - capped));
+  lanes.unit = select(max < kMin, all(0), std::bit_cast<Floats>(capped));
   lanes.low = lanes.high = lanes.extreme = lanes.x[0] * factor;
   for (int64_t k = 0; k < count; ++k) {
     const Floats x = lanes.x[k] = lanes.x[k] * factor;
@@ -236,7 +236,7 @@ void quantize_int4(int64_t group_size, const float* source, int64_t stride, int6
                    int64_t cols, const QuantizedRows& out) {
   const int64_t groups = (cols + group_size - 1) / group_size;
   Lane4 lanes;
-  Ints codes[kMostInGroup];
+  Ints codes[kMaxInGroup];
   for (int64_t row = 0; row < rows; row += kLanes) {
     const int used = static_cast<int>(std::min<int64_t>(kLanes, rows - row));
     for (int64_t group = 0; group < groups; ++group) {

@@ -145,16 +145,16 @@ std::optional<Room> folder_room(int version, const std::string& folder) {
 }
 
 // The minimum of `machine` (0: unknown) and the field `pick` of every folder.
-int64_t least_room(const std::string& root, int64_t machine, int64_t Room::*pick) {
-  std::optional<int64_t> least;
-  if (machine > 0) least = machine;
+int64_t min_room(const std::string& root, int64_t machine, int64_t Room::*pick) {
+  std::optional<int64_t> min;
+  if (machine > 0) min = machine;
   for (const Cgroup& group : cgroups(root, "memory")) {
     for (const std::string& folder : group.folders) {
       const auto room = folder_room(group.version, folder);
-      if (room && (!least || (*room).*pick < *least)) least = (*room).*pick;
+      if (room && (!min || (*room).*pick < *min)) min = (*room).*pick;
     }
   }
-  return least.value_or(0);
+  return min.value_or(0);
 }
 
 int64_t meminfo_bytes(const std::string& root, std::string_view key) {
@@ -282,22 +282,22 @@ int usable_cores() {
 }
 
 std::optional<double> cpu_quota(const std::string& root) {
-  std::optional<double> least;
+  std::optional<double> min;
   for (const Cgroup& group : cgroups(root, "cpu")) {
     for (const std::string& folder : group.folders) {
       const auto quota = folder_quota(group.version, folder);
-      if (quota && (!least || *quota < *least)) least = quota;
+      if (quota && (!min || *quota < *min)) min = quota;
     }
   }
-  return least;
+  return min;
 }
 
 int64_t memory_total_bytes(const std::string& root) {
-  return least_room(root, meminfo_bytes(root, "MemTotal:"), &Room::limit);
+  return min_room(root, meminfo_bytes(root, "MemTotal:"), &Room::limit);
 }
 
 int64_t memory_free_bytes(const std::string& root) {
-  return least_room(root, meminfo_bytes(root, "MemAvailable:"), &Room::free);
+  return min_room(root, meminfo_bytes(root, "MemAvailable:"), &Room::free);
 }
 
 }  // namespace lockstep

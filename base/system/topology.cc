@@ -16,7 +16,7 @@
 namespace lockstep {
 namespace {
 
-constexpr int kMostProcessors = 4096;
+constexpr int kMaxProcessors = 4096;
 
 std::string first_line(const std::string& path) {
   std::ifstream file(path);
@@ -62,7 +62,7 @@ std::optional<std::vector<int>> parse_processors(std::string_view text) {
       read = std::from_chars(read.ptr + 1, end, last);
     }
     if (read.ec != std::errc() || read.ptr != end || first < 0 || last < first ||
-        last >= kMostProcessors) {
+        last >= kMaxProcessors) {
       return std::nullopt;
     }
     for (int id = first; id <= last; ++id) ids.push_back(id);

@@ -160,9 +160,9 @@ absl::StatusOr<std::unique_ptr<DataTls>> DataTls::load(const TlsFiles& files,
                                                        int64_t records_per_key) {
   LOCKSTEP_CHECK(!files.cert.empty() && !files.key.empty() && !files.ca.empty());
   ASSIGN_OR_RETURN(auto loaded,
-                   LastGoodTls::load(files, {.user = "data connections",
-                                             .prepare = prepare,
-                                             .looks = LastGoodTls::Looks::kWhenAsked}));
+                   ReloadingTls::load(files, {.user = "data connections",
+                                              .prepare = prepare,
+                                              .reload = ReloadingTls::Reload::kOnGet}));
   return std::unique_ptr<DataTls>(new DataTls(std::move(loaded), records_per_key));
 }
 

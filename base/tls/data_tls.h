@@ -10,7 +10,7 @@
 
 #include "absl/status/statusor.h"
 #include "base/sockets/data_channel.h"
-#include "base/tls/last_good_tls.h"
+#include "base/tls/reloading_tls.h"
 
 namespace lockstep {
 
@@ -31,10 +31,10 @@ class DataTls {
   absl::StatusOr<std::unique_ptr<DataChannel>> open(FileDescriptor socket, Side side);
 
  private:
-  DataTls(std::unique_ptr<LastGoodTls> files, int64_t records_per_key)
+  DataTls(std::unique_ptr<ReloadingTls> files, int64_t records_per_key)
       : files_(std::move(files)), records_per_key_(records_per_key) {}
 
-  const std::unique_ptr<LastGoodTls> files_;
+  const std::unique_ptr<ReloadingTls> files_;
   const int64_t records_per_key_;
 };
 

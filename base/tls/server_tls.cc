@@ -44,7 +44,7 @@ absl::StatusOr<std::unique_ptr<TlsContext>> TlsContext::load(const TlsFiles& fil
                                                              const std::string& address,
                                                              TlsProtocol protocol) {
   const bool is_http2 = protocol == TlsProtocol::kHttp2;
-  ASSIGN_OR_RETURN(auto loaded, LastGoodTls::load(
+  ASSIGN_OR_RETURN(auto loaded, ReloadingTls::load(
                                     files, {.user = address,
                                             .prepare = is_http2 ? prepare_http2 : prepare_http11}));
   return std::unique_ptr<TlsContext>(new TlsContext(std::move(loaded)));

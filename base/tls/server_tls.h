@@ -8,7 +8,7 @@
 #include <utility>
 
 #include "absl/status/statusor.h"
-#include "base/tls/last_good_tls.h"
+#include "base/tls/reloading_tls.h"
 
 struct ssl_st;
 
@@ -21,7 +21,7 @@ enum class TlsProtocol : uint8_t { kHttp11, kHttp2 };
 class TlsContext {
  public:
   // An error is one line about a file that cannot be used. A background thread loads changes, see
-  // LastGoodTls; `address`, which is served, appears in its log lines.
+  // ReloadingTls; `address`, which is served, appears in its log lines.
   static absl::StatusOr<std::unique_ptr<TlsContext>> load(const TlsFiles& files,
                                                           const std::string& address,
                                                           TlsProtocol protocol);
@@ -31,9 +31,9 @@ class TlsContext {
   std::shared_ptr<ssl_st> open(int descriptor);
 
  private:
-  explicit TlsContext(std::unique_ptr<LastGoodTls> files) : files_(std::move(files)) {}
+  explicit TlsContext(std::unique_ptr<ReloadingTls> files) : files_(std::move(files)) {}
 
-  const std::unique_ptr<LastGoodTls> files_;
+  const std::unique_ptr<ReloadingTls> files_;
 };
 
 }  // namespace lockstep

@@ -5,9 +5,12 @@
 #include <algorithm>
 #include <cmath>
 #include <string>
+#include <utility>
 
 #include "absl/strings/cord.h"
+#include "base/field_error.h"
 #include "base/status.h"
+#include "proto/sampling_ranges.h"
 
 namespace lockstep {
 namespace {
@@ -15,41 +18,48 @@ namespace {
 constexpr char kTooLong[] = "lockstep/too_long";
 constexpr char kRetryAfter[] = "lockstep/retry_after";  // In seconds.
 
-absl::Status check_ids(const Request& request, int64_t vocab) {
+absl::Status check_ids(const EngineRequest& request, int64_t vocab) {
   for (const auto& [name, ids] : {std::pair("allowed_ids", &request.sampling.allowed_ids),
                                   std::pair("logprob_ids", &request.logprob_ids)}) {
     for (const int32_t id : *ids) {
       if (0 <= id && id < vocab) continue;
-      return invalid_argument("{}: must be token ids below {}, found {}", name, vocab, id);
+      return field_error(name, "must be token ids below {}, found {}", vocab, id);
     }
   }
   const std::vector<int32_t>& ids = request.prompt_ids;
-  const int32_t least = request.prompt_embeds.empty() ? 0 : -1;
+  const int32_t min = request.prompt_embeds.empty() ? 0 : -1;
   for (size_t i = 0; i < ids.size(); ++i) {
-    if (least <= ids[i] && ids[i] < vocab) continue;
-    return invalid_argument("prompt_ids[{}]: must be a token id below {}, found {}", i, vocab,
-                            ids[i]);
+    if (min <= ids[i] && ids[i] < vocab) continue;
+    return field_error(fmt::format("prompt_ids[{}]", i), "must be a token id below {}, found {}",
+                       vocab, ids[i]);
   }
   return absl::OkStatus();
 }
 
+absl::Status check_number(std::string_view field, float value, bool in_range) {
+  if (in_range && std::isfinite(value)) return absl::OkStatus();
+  return field_error(field, "out of range: {}", value);
+}
+
+// The callers check the upper ends: requests and defaults have different ones.
 absl::Status check_sampling(const SamplingParams& params, int64_t vocab) {
-  const auto number = [](const char* name, float value, bool in_range) {
-    return in_range && std::isfinite(value) ? absl::OkStatus()
-                                            : invalid_argument("{}: out of range: {}", name, value);
-  };
-  const float repetition = params.repetition_penalty;
-  RETURN_IF_ERROR(number("temperature", params.temperature, params.temperature >= 0));
-  RETURN_IF_ERROR(number("top_p", params.top_p, params.top_p >= 0));
-  RETURN_IF_ERROR(number("min_p", params.min_p, params.min_p >= 0));
-  RETURN_IF_ERROR(number("repetition_penalty", repetition, repetition > 0));
-  RETURN_IF_ERROR(number("presence_penalty", params.presence_penalty, true));
-  RETURN_IF_ERROR(number("frequency_penalty", params.frequency_penalty, true));
+  const std::pair<std::string_view, float> numbers[] = {
+      {"temperature", params.temperature},
+      {"top_p", params.top_p},
+      {"min_p", params.min_p},
+      {"repetition_penalty", params.repetition_penalty},
+      {"presence_penalty", params.presence_penalty},
+      {"frequency_penalty", params.frequency_penalty}};
+  for (const auto& [field, value] : numbers) {
+    const SamplingRange& range = sampling_range(field);
+    const float min = static_cast<float>(range.min);
+    RETURN_IF_ERROR(check_number(field, value, range.min_included ? value >= min : value > min));
+  }
   for (const auto& [id, bias] : params.logit_bias) {
     if (id < 0 || id >= vocab) {
-      return invalid_argument("logit_bias: must have token ids below {}, found {}", vocab, id);
+      return field_error("logit_bias", "must have token ids below {}, found {}", vocab, id);
     }
-    RETURN_IF_ERROR(number("logit_bias", bias, true));
+    RETURN_IF_ERROR(check_number("logit_bias", bias, true));
   }
   return absl::OkStatus();
 }
@@ -81,7 +91,7 @@ int64_t retry_after_of(const absl::Status& refusal) {
   return seconds.has_value() ? std::stoll(std::string(*seconds)) : 1;
 }
 
-absl::Status check_length(const Request& request, const GroupInfo& group) {
+absl::Status check_length(const EngineRequest& request, const GroupInfo& group) {
   const int64_t prompt = static_cast<int64_t>(request.prompt_ids.size());
   const int64_t first = request.max_tokens > 0 ? 1 : 0;
   if (prompt + first > group.max_context) {
@@ -103,7 +113,7 @@ absl::Status check_length(const Request& request, const GroupInfo& group) {
 }
 
 // The prefix is computed in one step, next to rows of all other sequences.
-absl::Status check_prefix(const Request& request, const GroupInfo& group) {
+absl::Status check_prefix(const EngineRequest& request, const GroupInfo& group) {
   ASSIGN_OR_RETURN(const Prefix prefix, group.prefix.find(request.prompt_ids));
   if (prefix.rows > group.max_prefix_rows()) {
     return too_long(
@@ -113,16 +123,16 @@ absl::Status check_prefix(const Request& request, const GroupInfo& group) {
                     group.max_prefix_rows(), group.prefix.end));
   }
   if (!group.prefix.any() || request.prompt_logprobs < 0) return absl::OkStatus();
-  return invalid_argument(
-      "prompt_logprobs: in this model the tokens of a prompt see those that follow, so they have "
-      "no probabilities");
+  return field_error("prompt_logprobs",
+                     "in this model the tokens of a prompt see those that follow, so they have "
+                     "no probabilities");
 }
 
-absl::Status check_request(const Request& request, const GroupInfo& group) {
+absl::Status check_request(const EngineRequest& request, const GroupInfo& group) {
   if (request.prompt_ids.empty()) {
-    return invalid_argument("prompt: must have at least one token, found none");
+    return field_error("prompt", "must have at least one token, found none");
   }
-  if (request.n < 1) return invalid_argument("n: must be at least 1, found {}", request.n);
+  if (request.n < 1) return field_error("n", "must be at least 1, found {}", request.n);
   RETURN_IF_ERROR(check_ids(request, group.vocab));
   RETURN_IF_ERROR(check_sampling(request.sampling, group.vocab));
   RETURN_IF_ERROR(check_length(request, group));

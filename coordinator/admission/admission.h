@@ -7,15 +7,15 @@
 
 #include "absl/status/status.h"
 #include "coordinator/engine/engine_options.h"
-#include "coordinator/engine/request.h"
+#include "coordinator/engine/engine_request.h"
 
 namespace lockstep {
 
 // kInvalidArgument: parameters that workers would reject (one bad request must not end the group),
 // or a prompt that can never be served. Any thread.
-absl::Status check_request(const Request& request, const GroupInfo& group);
+absl::Status check_request(const EngineRequest& request, const GroupInfo& group);
 // The part of check_request() on whether prompt and first token fit the group; see is_too_long().
-absl::Status check_length(const Request& request, const GroupInfo& group);
+absl::Status check_length(const EngineRequest& request, const GroupInfo& group);
 
 // Marks a refusal as a too long prompt, for which OpenAI has its own code.
 absl::Status too_long(absl::Status refusal);

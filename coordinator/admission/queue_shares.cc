@@ -77,7 +77,7 @@ absl::Status QueueShares::check(const std::string& client) {
 }
 
 absl::StatusOr<std::vector<std::shared_ptr<Stream>>> QueueShares::join(
-    const Request& request, const QueueLoad& load, const std::shared_ptr<Stream>& stream) {
+    const EngineRequest& request, const QueueLoad& load, const std::shared_ptr<Stream>& stream) {
   const Names names = names_of(request.client);
   RETURN_IF_ERROR(check_bounds(names, load));
   std::vector<std::shared_ptr<Stream>> displaced;

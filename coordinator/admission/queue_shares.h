@@ -19,7 +19,7 @@
 
 #include "absl/status/statusor.h"
 #include "coordinator/engine/engine_options.h"
-#include "coordinator/engine/request.h"
+#include "coordinator/engine/engine_request.h"
 #include "coordinator/streams/stream.h"
 
 namespace lockstep {
@@ -35,7 +35,7 @@ class QueueShares {
   // The request waits from now on, until leave(). Returns the requests that it displaced, which
   // have left. A client's worst priority is displaced first, and of that the newest.
   // kResourceExhausted names the bound that it would exceed; then nothing has changed.
-  absl::StatusOr<std::vector<std::shared_ptr<Stream>>> join(const Request& request,
+  absl::StatusOr<std::vector<std::shared_ptr<Stream>>> join(const EngineRequest& request,
                                                             const QueueLoad& load,
                                                             const std::shared_ptr<Stream>& stream);
   // It has begun or ended. No effect for one that does not wait.

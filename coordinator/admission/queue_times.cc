@@ -16,23 +16,23 @@ constexpr double kEnoughStarts = 8;  // With fewer samples there is no estimate.
 
 }  // namespace
 
-absl::Status QueueTimes::check(const Request& request, int64_t now_ns) const {
+absl::Status QueueTimes::check(const EngineRequest& request, int64_t now_ns) const {
   const int64_t left_ms = request.deadline_ms - now_ns / 1'000'000;
   const bool has_deadline = request.deadline_ms > 0;
   const int64_t bound_ms = max_wait_ms_ > 0 ? max_wait_ms_ : INT64_MAX;
-  const int64_t most_ms =
+  const int64_t max_ms =
       std::max<int64_t>(has_deadline ? std::min(left_ms, bound_ms) : bound_ms, 0);
   const int64_t wait_ms = this->wait_ms(request, now_ns);
-  if (wait_ms <= most_ms) return absl::OkStatus();
+  if (wait_ms <= max_ms) return absl::OkStatus();
   return retry_after(
       resource_exhausted("the queue is full: a request waits about {} s, {} {} s; try again later",
                          (wait_ms + 999) / 1000,
-                         most_ms < bound_ms ? "this one's deadline is in" : "the max is",
-                         (most_ms + 999) / 1000),
-      (wait_ms - most_ms + 999) / 1000);
+                         max_ms < bound_ms ? "this one's deadline is in" : "the max is",
+                         (max_ms + 999) / 1000),
+      (wait_ms - max_ms + 999) / 1000);
 }
 
-int64_t QueueTimes::wait_ms(const Request& request, int64_t now_ns) const {
+int64_t QueueTimes::wait_ms(const EngineRequest& request, int64_t now_ns) const {
   MutexLock lock(&mutex_);
   if (started_ < kEnoughStarts) return 0;
   int64_t before = 0;
@@ -43,9 +43,9 @@ int64_t QueueTimes::wait_ms(const Request& request, int64_t now_ns) const {
       continue;
     }
     const auto own = line.by_client.find(request.client);
-    const int64_t turns = own == line.by_client.end() ? 1 : own->second + 1;
+    const int64_t position = own == line.by_client.end() ? 1 : own->second + 1;
     for (const auto& [count, clients] : line.clients_with) {
-      if (count > turns) break;
+      if (count > position) break;
       before += clients;
     }
   }
@@ -53,7 +53,7 @@ int64_t QueueTimes::wait_ms(const Request& request, int64_t now_ns) const {
   return std::llround(static_cast<double>(before) * busy_ns / started_ / 1e6);
 }
 
-void QueueTimes::on_submitted(const Stream* stream, const Request& request, int64_t came_ns) {
+void QueueTimes::on_submitted(const Stream* stream, const EngineRequest& request, int64_t came_ns) {
   MutexLock lock(&mutex_);
   pass(came_ns);
   const Place& place = waiting_[stream] = {.priority = request.priority, .client = request.client};

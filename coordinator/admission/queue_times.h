@@ -25,11 +25,12 @@ class QueueTimes final : public EngineObserver {
   explicit QueueTimes(int64_t max_wait_ms) : max_wait_ms_(max_wait_ms) {}
 
   // kResourceExhausted with retry_after(): when few enough requests would be before it.
-  absl::Status check(const Request& request, int64_t now_ns) const ABSL_LOCKS_EXCLUDED(mutex_);
+  absl::Status check(const EngineRequest& request, int64_t now_ns) const
+      ABSL_LOCKS_EXCLUDED(mutex_);
   // The time until this request would begin; 0 if unknown, or nothing is before it.
-  int64_t wait_ms(const Request& request, int64_t now_ns) const ABSL_LOCKS_EXCLUDED(mutex_);
+  int64_t wait_ms(const EngineRequest& request, int64_t now_ns) const ABSL_LOCKS_EXCLUDED(mutex_);
 
-  void on_submitted(const Stream* stream, const Request& request, int64_t came_ns) override;
+  void on_submitted(const Stream* stream, const EngineRequest& request, int64_t came_ns) override;
   void on_set_aside(const Stream* stream) override;
   void on_started(const Stream* stream, int64_t now_ns) override;
   void on_closed(const Stream* stream, const absl::Status& status, int64_t now_ns) override;

@@ -14,6 +14,7 @@
 #include <utility>
 
 #include "absl/strings/ascii.h"
+#include "base/field_error.h"
 #include "base/status.h"
 #include "proto/handshake.h"
 
@@ -50,11 +51,11 @@ void digest_of(std::string_view key, Digest* digest) {
   SHA256(reinterpret_cast<const unsigned char*>(key.data()), key.size(), digest->data());
 }
 
-bool read_limit(std::string_view text, std::string_view name, int64_t least, int64_t* value) {
+bool read_limit(std::string_view text, std::string_view name, int64_t min, int64_t* value) {
   if (!text.starts_with(name)) return false;
   const char* end = text.data() + text.size();
   const auto [stopped, error] = std::from_chars(text.data() + name.size(), end, *value);
-  return error == std::errc() && stopped == end && least <= *value && *value <= INT32_MAX;
+  return error == std::errc() && stopped == end && min <= *value && *value <= INT32_MAX;
 }
 
 }  // namespace
@@ -92,7 +93,7 @@ absl::StatusOr<ApiKeys::Key> ApiKeys::parse_line(const std::string& line) {
   }
   for (std::string limit; words >> limit;) {
     const bool known = read_limit(limit, "requests=", 1, &key.max_requests) ||
-                       read_limit(limit, "priority=", -kMaxPriority, &key.least_priority);
+                       read_limit(limit, "priority=", -kMaxPriority, &key.min_priority);
     if (!known) {
       return invalid_argument("a limit must be requests=N with N from 1, or priority=M, found {}",
                               printable(limit));
@@ -131,26 +132,25 @@ absl::StatusOr<std::unique_ptr<ApiKeys>> ApiKeys::load(const std::string& path) 
   return keys;
 }
 
-ApiKeys::KeyPass::KeyPass(std::string name, std::shared_ptr<ApiKeyCount> count,
-                          int32_t least_priority)
+ApiKeys::KeyPermit::KeyPermit(std::string name, std::shared_ptr<ApiKeyCount> count,
+                              int32_t min_priority)
     : name_(std::move(name)),
       count_(std::move(count)),
       counts_(count_ != nullptr),
-      least_priority_(least_priority) {}
+      min_priority_(min_priority) {}
 
-void ApiKeys::KeyPass::end() {
+void ApiKeys::KeyPermit::end() {
   if (counts_.exchange(false)) count_->give_back();
 }
 
-absl::Status ApiKeys::KeyPass::check_priority(int32_t priority) const {
-  if (priority >= least_priority_) return absl::OkStatus();
-  return invalid_argument(
-      "priority: requests with the API key of {} must have {} or more, found {}", name_,
-      least_priority_, priority);
+absl::Status ApiKeys::KeyPermit::check_priority(int32_t priority) const {
+  if (priority >= min_priority_) return absl::OkStatus();
+  return field_error("priority", "requests with the API key of {} must have {} or more, found {}",
+                     name_, min_priority_, priority);
 }
 
-absl::StatusOr<std::unique_ptr<ApiKeys::KeyPass>> ApiKeys::admit(std::string_view authorization,
-                                                                 bool counts) const {
+absl::StatusOr<std::unique_ptr<ApiKeys::KeyPermit>> ApiKeys::admit(std::string_view authorization,
+                                                                   bool counts) const {
   constexpr std::string_view kScheme = "bearer ";  // The case does not matter: RFC 9110, 11.1.
   const bool has_scheme =
       absl::AsciiStrToLower(std::string(authorization.substr(0, kScheme.size()))) == kScheme;
@@ -164,13 +164,13 @@ absl::StatusOr<std::unique_ptr<ApiKeys::KeyPass>> ApiKeys::admit(std::string_vie
     return absl::UnauthenticatedError(
         "Authorization: must be \"Bearer KEY\" with an API key of this server");
   }
-  const auto least_priority = static_cast<int32_t>(found->least_priority);
-  if (!counts) return std::make_unique<KeyPass>(found->name, nullptr, least_priority);
+  const auto min_priority = static_cast<int32_t>(found->min_priority);
+  if (!counts) return std::make_unique<KeyPermit>(found->name, nullptr, min_priority);
   if (!found->count->take(found->max_requests)) {
     return resource_exhausted("the API key of {} already has {} running, its limit", found->name,
                               count_of(found->max_requests, "request"));
   }
-  return std::make_unique<KeyPass>(found->name, found->count, least_priority);
+  return std::make_unique<KeyPermit>(found->name, found->count, min_priority);
 }
 
 }  // namespace lockstep

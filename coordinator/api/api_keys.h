@@ -13,7 +13,7 @@
 #include "absl/base/thread_annotations.h"
 #include "absl/status/statusor.h"
 #include "base/threads/mutex.h"
-#include "coordinator/admission/pass.h"
+#include "coordinator/admission/permit.h"
 
 namespace lockstep {
 
@@ -28,13 +28,13 @@ class ApiKeys {
   static absl::StatusOr<std::unique_ptr<ApiKeys>> load(const std::string& path);
 
   // Counts as a request of its key until end(); may outlive the ApiKeys.
-  class KeyPass final : public Pass {
+  class KeyPermit final : public Permit {
    public:
-    // `count`: null if this pass does not count.
-    KeyPass(std::string name, std::shared_ptr<class ApiKeyCount> count, int32_t least_priority);
-    ~KeyPass() override { end(); }
-    KeyPass(const KeyPass&) = delete;
-    KeyPass& operator=(const KeyPass&) = delete;
+    // `count`: null if this permit does not count.
+    KeyPermit(std::string name, std::shared_ptr<class ApiKeyCount> count, int32_t min_priority);
+    ~KeyPermit() override { end(); }
+    KeyPermit(const KeyPermit&) = delete;
+    KeyPermit& operator=(const KeyPermit&) = delete;
     void end() override;
     absl::Status check_priority(int32_t priority) const override;
     // The key's name, which identifies the client.
@@ -44,15 +44,15 @@ class ApiKeys {
     const std::string name_;
     const std::shared_ptr<class ApiKeyCount> count_;
     std::atomic<bool> counts_;
-    const int32_t least_priority_;
+    const int32_t min_priority_;
   };
 
   // `authorization` is the value of the header or metadata of that name: "Bearer KEY".
   // kUnauthenticated: there is no key, or it is not in the file. kResourceExhausted: the key
   // already has its maximum of running requests. The time taken reveals nothing about keys.
   // `counts`: false for a call that continues a request which is already counted.
-  absl::StatusOr<std::unique_ptr<KeyPass>> admit(std::string_view authorization,
-                                                 bool counts = true) const;
+  absl::StatusOr<std::unique_ptr<KeyPermit>> admit(std::string_view authorization,
+                                                   bool counts = true) const;
 
  private:
   using Digest = std::array<unsigned char, 32>;  // SHA-256.
@@ -60,7 +60,7 @@ class ApiKeys {
     std::string name;
     Digest digest = {};
     int64_t max_requests = 0;  // 0: no limit.
-    int64_t least_priority = 0;
+    int64_t min_priority = 0;
     std::shared_ptr<class ApiKeyCount> count;
   };
   static absl::StatusOr<Key> parse_line(const std::string& line);

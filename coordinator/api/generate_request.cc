@@ -9,6 +9,7 @@
 #include <nlohmann/json.hpp>
 #include <random>
 
+#include "base/field_error.h"
 #include "base/json.h"
 #include "base/status.h"
 #include "coordinator/admission/admission.h"
@@ -23,8 +24,8 @@ constexpr int32_t kDefaultMaxTokens = 128;
 
 absl::Status check_id(const char* field, int32_t id, int64_t vocabulary) {
   if (0 <= id && id < vocabulary) return absl::OkStatus();
-  return invalid_argument(
-      "{}: must be token ids of 0 to {}, found {}, which is out of vocabulary ({} tokens)", field,
+  return field_error(
+      field, "must be token ids of 0 to {}, found {}, which is out of vocabulary ({} tokens)",
       vocabulary - 1, id, vocabulary);
 }
 
@@ -48,20 +49,20 @@ absl::Status check_ids(const v1::GenerateRequest& message, int64_t vocabulary) {
 
 absl::Status check_logprob_ids(const v1::GenerateRequest& message) {
   if (message.logprob_ids().empty() || message.has_logprobs()) return absl::OkStatus();
-  return invalid_argument("logprob_ids: must be sent with logprobs, found none");
+  return field_error("logprob_ids", "must be sent with logprobs, found none");
 }
 
 absl::Status check_truncation(const v1::GenerateRequest& message) {
   const std::string& side = message.truncation_side();
   if (message.has_truncation_side() && side != "left" && side != "right") {
-    return invalid_argument("truncation_side: must be left or right, found {}", printable(side));
+    return field_error("truncation_side", "must be left or right, found {}", printable(side));
   }
   if (!message.has_truncate_prompt_tokens()) return absl::OkStatus();
   if (message.truncate_prompt_tokens() == 0) {
-    return invalid_argument("truncate_prompt_tokens: must be -1, or 1 or more, found 0");
+    return field_error("truncate_prompt_tokens", "must be -1, or 1 or more, found 0");
   }
   if (!message.has_prompt_embeds()) return absl::OkStatus();
-  return invalid_argument("truncate_prompt_tokens: must not be sent with prompt_embeds");
+  return field_error("truncate_prompt_tokens", "must not be sent with prompt_embeds");
 }
 
 absl::Status check_prompt(const v1::GenerateRequest& message, const Model& model) {
@@ -75,32 +76,32 @@ absl::Status check_prompt(const v1::GenerateRequest& message, const Model& model
 }
 
 absl::Status fill_prompt_embeds(const v1::GenerateRequest& message, const Model& model,
-                                Request* request) {
+                                EngineRequest* request) {
   if (!message.has_prompt_embeds()) return absl::OkStatus();
   if (!model.options().takes_prompt_embeds) {
-    return invalid_argument(
-        "prompt_embeds: this server does not take embeddings; it has to be started with "
-        "--prompt-embeds");
+    return field_error("prompt_embeds",
+                       "this server does not take embeddings; it has to be started with "
+                       "--prompt-embeds");
   }
   if (message.has_prompt_logprobs()) {
-    return invalid_argument(
-        "prompt_embeds: must not be combined with prompt log-probabilities, found both");
+    return field_error("prompt_embeds",
+                       "must not be combined with prompt log-probabilities, found both");
   }
   const auto rows = std::ranges::count(request->prompt_ids, -1);
   const int64_t hidden = model.config().embedding_width;
   const std::string& bytes = message.prompt_embeds();
   if (static_cast<int64_t>(bytes.size()) != rows * hidden * int64_t{sizeof(float)}) {
-    return invalid_argument(
-        "prompt_embeds: must be {} rows, one for each -1 of prompt_ids, of {} float32: {} bytes, "
-        "found {}",
-        rows, hidden, rows * hidden * int64_t{sizeof(float)}, bytes.size());
+    return field_error("prompt_embeds",
+                       "must be {} rows, one for each -1 of prompt_ids, of {} float32: {} bytes, "
+                       "found {}",
+                       rows, hidden, rows * hidden * int64_t{sizeof(float)}, bytes.size());
   }
   request->prompt_embeds.resize(bytes.size() / sizeof(float));
   std::memcpy(request->prompt_embeds.data(), bytes.data(), bytes.size());
   for (size_t i = 0; i < request->prompt_embeds.size(); ++i) {
     if (std::isfinite(request->prompt_embeds[i])) continue;
-    return invalid_argument("prompt_embeds: must be finite numbers, found {} in row {}, column {}",
-                            request->prompt_embeds[i], i / hidden, i % hidden);
+    return field_error("prompt_embeds", "must be finite numbers, found {} in row {}, column {}",
+                       request->prompt_embeds[i], i / hidden, i % hidden);
   }
   return absl::OkStatus();
 }
@@ -117,19 +118,20 @@ absl::Status check_text(std::string_view text, const Model& model) {
 }
 
 // A tokenizer may have tokens for which the model has no row.
-absl::Status check_tokens(const Request& request, const char* field, const Model& model) {
+absl::Status check_tokens(const EngineRequest& request, const char* field, const Model& model) {
   const int64_t rows = model.config().vocab_size;
   for (const int32_t id : request.prompt_ids) {
     if (id < rows) continue;
-    return invalid_argument(
-        "{}: the token {} has the id {}, and the model's embedding has {} rows: leave the token "
-        "out",
-        field, printable(model.tokenizer()->token_text(id)), id, rows);
+    return field_error(
+        field,
+        "the token {} has the id {}, and the model's embedding has {} rows: leave the token out",
+        printable(model.tokenizer()->token_text(id)), id, rows);
   }
   return absl::OkStatus();
 }
 
-absl::Status fill_prompt(const v1::GenerateRequest& message, const Model& model, Request* request) {
+absl::Status fill_prompt(const v1::GenerateRequest& message, const Model& model,
+                         EngineRequest* request) {
   if (message.has_prompt()) {
     RETURN_IF_ERROR(check_text(message.prompt(), model));
     const EncodeOptions options = {.add_special =
@@ -151,7 +153,8 @@ absl::Status fill_prompt(const v1::GenerateRequest& message, const Model& model,
 }
 
 // If max_tokens leaves no room at all, it counts as one token.
-void truncate_prompt(const v1::GenerateRequest& message, const Model& model, Request* request) {
+void truncate_prompt(const v1::GenerateRequest& message, const Model& model,
+                     EngineRequest* request) {
   if (!message.has_truncate_prompt_tokens()) return;
   int64_t wanted = message.truncate_prompt_tokens();
   if (wanted < 0) {
@@ -168,20 +171,20 @@ void truncate_prompt(const v1::GenerateRequest& message, const Model& model, Req
 // Forbids the tokens of a word as it is, and as it is after other words if that gives the same
 // number of tokens, as vLLM does.
 absl::Status fill_bad_words(const v1::GenerateRequest& message, const Model& model,
-                            Request* request) {
+                            EngineRequest* request) {
   if (message.bad_words().empty()) return absl::OkStatus();
   const Tokenizer* tokenizer = model.tokenizer();
-  if (tokenizer == nullptr) return invalid_argument("bad_words: {}", model.without_tokenizer());
+  if (tokenizer == nullptr) return field_error("bad_words", "{}", model.without_tokenizer());
   for (const std::string& word : message.bad_words()) {
     const size_t begin = word.find_first_not_of(" \t\r\n\v\f");
     if (begin == std::string::npos) {
-      return invalid_argument("bad_words: must be words, found only blanks");
+      return field_error("bad_words", "must be words, found only blanks");
     }
     const std::string text = word.substr(begin);
     const EncodeOptions options = {.add_special = false};
     ASSIGN_OR_RETURN(std::vector<int32_t> first, tokenizer->encode(text, options));
     ASSIGN_OR_RETURN(std::vector<int32_t> later, tokenizer->encode(" " + text, options));
-    if (first.empty()) return invalid_argument("bad_words: {} has no tokens", printable(word));
+    if (first.empty()) return field_error("bad_words", "{} has no tokens", printable(word));
     std::vector<std::vector<int32_t>>& words = request->sampling.bad_words;
     const bool is_another = later.size() == first.size() && later[0] != first[0];
     words.push_back(std::move(first));
@@ -222,13 +225,13 @@ std::string draw_request_id() { return "request-" + to_hex(draw_nonce().substr(0
 
 }  // namespace
 
-absl::StatusOr<Request> to_request(const v1::GenerateRequest& message, const Model& model) {
+absl::StatusOr<EngineRequest> to_request(const v1::GenerateRequest& message, const Model& model) {
   RETURN_IF_ERROR(check_limits(message));
   RETURN_IF_ERROR(check_prompt(message, model));
   RETURN_IF_ERROR(check_ids(message, model.config().vocab_size));
   RETURN_IF_ERROR(check_logprob_ids(message));
   RETURN_IF_ERROR(check_truncation(message));
-  Request request;
+  EngineRequest request;
   RETURN_IF_ERROR(fill_prompt(message, model, &request));
   RETURN_IF_ERROR(fill_prompt_embeds(message, model, &request));
   request.id = message.has_request_id() ? message.request_id() : draw_request_id();

@@ -6,7 +6,7 @@
 #include <string>
 
 #include "absl/status/statusor.h"
-#include "coordinator/engine/request.h"
+#include "coordinator/engine/engine_request.h"
 #include "coordinator/model/model.h"
 #include "proto/generate.pb.h"
 
@@ -14,7 +14,7 @@ namespace lockstep {
 
 // kInvalidArgument, one line: names the field, what it must be and what was found. All limits
 // (limits.h) are checked before anything is copied or tokenized. Thread-safe.
-absl::StatusOr<Request> to_request(const v1::GenerateRequest& message, const Model& model);
+absl::StatusOr<EngineRequest> to_request(const v1::GenerateRequest& message, const Model& model);
 
 // One JSON object in GenerateRequest's spellings (prompt_ids as a list), plus "logits": true.
 absl::StatusOr<v1::GenerateRequest> generate_request_from_json(const std::string& line,

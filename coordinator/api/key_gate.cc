@@ -15,42 +15,42 @@ using http::BodySource;
 using http::Exchange;
 using http::Response;
 
-using Pass = std::shared_ptr<ApiKeys::KeyPass>;
+using Permit = std::shared_ptr<ApiKeys::KeyPermit>;
 
-// Ends the pass before the answer's last piece is sent.
-class PassedSource final : public BodySource {
+// Ends the permit before the answer's last piece is sent.
+class PermitSource final : public BodySource {
  public:
-  PassedSource(std::unique_ptr<BodySource> source, Pass pass)
-      : pass_(std::move(pass)), source_(std::move(source)) {}
+  PermitSource(std::unique_ptr<BodySource> source, Permit permit)
+      : permit_(std::move(permit)), source_(std::move(source)) {}
   State read(std::string* bytes) override {
     const State state = source_->read(bytes);
-    if (state == State::kEnd) pass_->end();
+    if (state == State::kEnd) permit_->end();
     return state;
   }
   std::string_view keep_alive() const override { return source_->keep_alive(); }
 
  private:
-  const Pass pass_;
+  const Permit permit_;
   const std::unique_ptr<BodySource> source_;
 };
 
-class PassedExchange final : public http::ForwardingExchange {
+class PermitExchange final : public http::ForwardingExchange {
  public:
-  PassedExchange(std::shared_ptr<Exchange> exchange, Pass pass)
-      : ForwardingExchange(std::move(exchange)), pass_(std::move(pass)) {}
-  const std::string& client() const override { return pass_->name(); }
-  std::shared_ptr<lockstep::Pass> pass() const override { return pass_; }
+  PermitExchange(std::shared_ptr<Exchange> exchange, Permit permit)
+      : ForwardingExchange(std::move(exchange)), permit_(std::move(permit)) {}
+  const std::string& client() const override { return permit_->name(); }
+  std::shared_ptr<lockstep::Permit> permit() const override { return permit_; }
   void respond(Response response) override {
-    pass_->end();
+    permit_->end();
     ForwardingExchange::respond(std::move(response));
   }
   void stream(Response head, std::unique_ptr<BodySource> source) override {
     ForwardingExchange::stream(std::move(head),
-                               std::make_unique<PassedSource>(std::move(source), pass_));
+                               std::make_unique<PermitSource>(std::move(source), permit_));
   }
 
  private:
-  const Pass pass_;
+  const Permit permit_;
 };
 
 http::Refusal refusal_of(const absl::Status& status) {
@@ -71,10 +71,10 @@ http::Refusal refusal_of(const absl::Status& status) {
 http::Gate gate_of(const ApiKeys* keys, const std::vector<std::string>& open) {
   return [=](const http::Request& head) -> http::Admission {
     if (std::ranges::count(open, head.path) > 0) return {};
-    const auto pass = keys->admit(head.header("Authorization"), /*counts=*/false);
-    if (pass.ok()) return {.refusal = std::nullopt, .client = (*pass)->name()};
-    log_refused(head.peer, printable(head.path), /*traceparent=*/"", pass.status());
-    return {.refusal = refusal_of(pass.status()), .client = ""};
+    const auto permit = keys->admit(head.header("Authorization"), /*counts=*/false);
+    if (permit.ok()) return {.refusal = std::nullopt, .client = (*permit)->name()};
+    log_refused(head.peer, printable(head.path), /*traceparent=*/"", permit.status());
+    return {.refusal = refusal_of(permit.status()), .client = ""};
   };
 }
 
@@ -83,13 +83,13 @@ http::Handler with_keys(const ApiKeys* keys, const std::vector<std::string>& ope
   return [=](std::shared_ptr<Exchange> exchange) {
     const http::Request& request = exchange->request();
     if (std::ranges::count(open, request.path) > 0) return handler(std::move(exchange));
-    auto pass = keys->admit(request.header("Authorization"),
-                            /*counts=*/!request.path.starts_with(uncounted));
-    if (!pass.ok()) {
-      log_refused(exchange->client(), printable(request.path), /*traceparent=*/"", pass.status());
-      return exchange->respond(http::render_refusal(refusal_of(pass.status())));
+    auto permit = keys->admit(request.header("Authorization"),
+                              /*counts=*/!request.path.starts_with(uncounted));
+    if (!permit.ok()) {
+      log_refused(exchange->client(), printable(request.path), /*traceparent=*/"", permit.status());
+      return exchange->respond(http::render_refusal(refusal_of(permit.status())));
     }
-    handler(std::make_shared<PassedExchange>(std::move(exchange), *std::move(pass)));
+    handler(std::make_shared<PermitExchange>(std::move(exchange), *std::move(permit)));
   };
 }
 

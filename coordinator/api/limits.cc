@@ -5,7 +5,9 @@
 
 #include <string_view>
 
+#include "base/field_error.h"
 #include "base/status.h"
+#include "proto/sampling_ranges.h"
 
 namespace lockstep {
 namespace {
@@ -14,19 +16,25 @@ using google::protobuf::FieldDescriptor;
 using google::protobuf::Message;
 using google::protobuf::Reflection;
 
+constexpr FieldLimit sampling(std::string_view field) {
+  const SamplingRange& range = sampling_range(field);
+  return {"GenerateRequest", range.field, Measure::kValue,
+          range.min,         range.max,   range.min_included};
+}
+
 constexpr FieldLimit kLimits[] = {
     {"GenerateRequest", "prompt", Measure::kBytes, 0, kMaxMessageBytes},
     {"TokenIds", "ids", Measure::kCount, 0, 1 << 20},
     {"GenerateRequest", "prompt_embeds", Measure::kBytes, 0, kMaxMessageBytes},
     {"GenerateRequest", "max_tokens", Measure::kValue, 0, 1 << 30},
     {"GenerateRequest", "min_tokens", Measure::kValue, 0, 1 << 30},
-    {"GenerateRequest", "temperature", Measure::kValue, 0, 100},
-    {"GenerateRequest", "top_k", Measure::kValue, 0, 1 << 30},
-    {"GenerateRequest", "top_p", Measure::kValue, 0, 1},
-    {"GenerateRequest", "min_p", Measure::kValue, 0, 1},
-    {"GenerateRequest", "repetition_penalty", Measure::kValue, 0, 10, /*min_included=*/false},
-    {"GenerateRequest", "presence_penalty", Measure::kValue, -2, 2},
-    {"GenerateRequest", "frequency_penalty", Measure::kValue, -2, 2},
+    sampling("temperature"),
+    sampling("top_k"),
+    sampling("top_p"),
+    sampling("min_p"),
+    sampling("repetition_penalty"),
+    sampling("presence_penalty"),
+    sampling("frequency_penalty"),
     {"GenerateRequest", "logit_bias", Measure::kCount, 0, 1024},
     {"GenerateRequest", "logit_bias", Measure::kValue, -100, 100},
     {"GenerateRequest", "stop", Measure::kCount, 0, 64},
@@ -74,7 +82,7 @@ absl::Status check(const FieldLimit& limit, Value found) {
   const Wide min = static_cast<Wide>(limit.min);
   const bool above = limit.min_included ? value >= min : value > min;
   if (above && value <= static_cast<Wide>(limit.max)) return absl::OkStatus();
-  return invalid_argument("{}: must be {}, found {}", limit.field, describe(limit), found);
+  return field_error(limit.field, "must be {}, found {}", describe(limit), found);
 }
 
 // Checks a singular field that is set.
@@ -114,7 +122,7 @@ absl::Status check_inner(const Message& message, const FieldDescriptor* field) {
   const Reflection* reflection = message.GetReflection();
   const auto check_one = [](const Message& inner, const std::string& name) -> absl::Status {
     const absl::Status status = check_limits(inner);
-    return status.ok() ? status : invalid_argument("{}.{}", name, message_of(status));
+    return status.ok() ? status : with_field(status, fmt::format("{}.{}", name, field_of(status)));
   };
   if (!field->is_repeated()) {
     if (!reflection->HasField(message, field)) return absl::OkStatus();

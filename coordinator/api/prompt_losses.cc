@@ -7,6 +7,7 @@
 #include <cstring>
 
 #include "absl/container/flat_hash_set.h"
+#include "base/field_error.h"
 #include "base/log_limit.h"
 #include "base/status.h"
 #include "coordinator/api/chat/message_text.h"
@@ -66,7 +67,7 @@ class Search {
 };
 
 // Returns false if something is missing, which may be an error.
-bool has_all(const v1::ChatMessages& chat, const ChatRequest& request, bool with_tools,
+bool has_all(const v1::ChatMessages& chat, const TemplateInput& request, bool with_tools,
              std::string_view prompt) {
   Search search(prompt);
   for (const v1::ChatMessage& message : chat.messages()) {
@@ -129,28 +130,29 @@ absl::flat_hash_set<std::string> marks_in(std::string_view prompt) {
 }
 
 // Returns an error for a missing part that matters; logs one that does not.
-absl::Status judge(const std::string& field, const std::string& what, bool matters) {
-  absl::Status status = invalid_argument(
-      "{}: the model's chat template leaves {} out of this conversation", field, what);
+absl::Status report_loss(const std::string& field, const std::string& what, bool matters) {
+  absl::Status status =
+      field_error(field, "the model's chat template leaves {} out of this conversation", what);
   if (matters) return status;
   log_loss(message_of(status));
   return absl::OkStatus();
 }
 
-absl::Status judge_message(const v1::ChatMessages& chat, int index, bool is_last_turn,
+absl::Status check_message(const v1::ChatMessages& chat, int index, bool is_last_turn,
                            bool is_question_last, const absl::flat_hash_set<std::string>& marks) {
   const v1::ChatMessage& message = chat.messages(index);
   const std::string field = fmt::format("chat.messages[{}]", index);
   const bool is_instruction = message.role() == "system" || message.role() == "developer";
   const bool is_answer = message.role() == "assistant";
   if (!is_answer && has_text(message) && !marks.contains(text_mark(index))) {
-    RETURN_IF_ERROR(judge(field + ".content",
-                          fmt::format("the text of the role {}", printable(message.role())),
-                          is_instruction ? is_question_last : is_last_turn));
+    RETURN_IF_ERROR(report_loss(field + ".content",
+                                fmt::format("the text of the role {}", printable(message.role())),
+                                is_instruction ? is_question_last : is_last_turn));
   }
   for (int call = 0; call < message.tool_calls_size(); ++call) {
     if (marks.contains(call_mark(index, call))) continue;
-    RETURN_IF_ERROR(judge(fmt::format("{}.tool_calls[{}]", field, call), "the call", is_last_turn));
+    RETURN_IF_ERROR(
+        report_loss(fmt::format("{}.tool_calls[{}]", field, call), "the call", is_last_turn));
   }
   return absl::OkStatus();
 }
@@ -164,7 +166,7 @@ void log_loss(const std::string& line) {
   }
 }
 
-absl::Status check_losses(const v1::ChatMessages& chat, const ChatRequest& request,
+absl::Status check_losses(const v1::ChatMessages& chat, const TemplateInput& request,
                           const TemplateTraits& traits, std::string_view prompt,
                           RenderChat render) {
   if (!traits.asked || chat.messages().empty()) return absl::OkStatus();
@@ -180,10 +182,10 @@ absl::Status check_losses(const v1::ChatMessages& chat, const ChatRequest& reque
   const bool is_question_last = last_question == count - 1;
   for (int i = 0; with_tools && i < chat.tools_size(); ++i) {
     if (marks.contains(tool_mark(i))) continue;
-    RETURN_IF_ERROR(judge(fmt::format("chat.tools[{}]", i), "the tool", is_question_last));
+    RETURN_IF_ERROR(report_loss(fmt::format("chat.tools[{}]", i), "the tool", is_question_last));
   }
   for (int i = 0; i < count; ++i) {
-    RETURN_IF_ERROR(judge_message(chat, i, i >= last_question, is_question_last, marks));
+    RETURN_IF_ERROR(check_message(chat, i, i >= last_question, is_question_last, marks));
   }
   return absl::OkStatus();
 }

@@ -24,7 +24,7 @@ void log_loss(const std::string& line);
 // parts of earlier turns, and instructions and tools missing between a call and its answer, are
 // only logged: such a template was trained so. Linear in the prompt. Any thread.
 using RenderChat = absl::FunctionRef<absl::StatusOr<std::string>(const v1::ChatMessages& chat)>;
-absl::Status check_losses(const v1::ChatMessages& chat, const ChatRequest& request,
+absl::Status check_losses(const v1::ChatMessages& chat, const TemplateInput& request,
                           const TemplateTraits& traits, std::string_view prompt, RenderChat render);
 
 }  // namespace lockstep

@@ -10,7 +10,7 @@
 #include "coordinator/api/api_keys.h"
 #include "coordinator/engine/engine.h"
 #include "coordinator/model/model.h"
-#include "coordinator/streams/kept_streams.h"
+#include "coordinator/streams/resumable_streams.h"
 
 namespace lockstep {
 
@@ -18,26 +18,26 @@ namespace lockstep {
 struct ServedModel {
   const Model* model = nullptr;
   Engine* engine = nullptr;
-  int workers = 1;                    // The number in a complete group.
-  const ApiKeys* keys = nullptr;      // Clients need one of these; null: no key is needed.
-  KeptStreams* kept = nullptr;        // The streams that clients can resume; null: none.
-  const QueueTimes* queue = nullptr;  // Refuses requests that would wait too long.
+  int workers = 1;                        // The number in a complete group.
+  const ApiKeys* keys = nullptr;          // Clients need one of these; null: no key is needed.
+  ResumableStreams* resumable = nullptr;  // The streams that clients can resume; null: none.
+  const QueueTimes* queue = nullptr;      // Refuses requests that would wait too long.
 
   // Whether the request is expected to begin in time; OK if there is no estimate.
-  absl::Status check_wait(const Request& request) const {
+  absl::Status check_wait(const EngineRequest& request) const {
     return queue != nullptr ? queue->check(request, steady_now_ns()) : absl::OkStatus();
   }
   // OK if requests may be resumable.
   absl::Status check_resumable() const {
-    if (kept != nullptr) return absl::OkStatus();
+    if (resumable != nullptr) return absl::OkStatus();
     return absl::FailedPreconditionError(
         "resumable: this server keeps no streams (--resume-bytes 0)");
   }
-  // Finds a client's stream. Errors: kNotFound, kept_log_is_gone().
-  absl::StatusOr<std::shared_ptr<KeptStream>> find_kept(const std::string& client,
-                                                        const std::string& id) const {
-    if (kept == nullptr) return absl::NotFoundError("this server keeps no streams");
-    return kept->find({.owner = owner_of(client), .id = id});
+  // Finds a client's stream. Errors: kNotFound, event_log_is_gone().
+  absl::StatusOr<std::shared_ptr<ResumableStream>> find_resumable(const std::string& client,
+                                                                  const std::string& id) const {
+    if (resumable == nullptr) return absl::NotFoundError("this server keeps no streams");
+    return resumable->find({.owner = owner_of(client), .id = id});
   }
   // The max tokens of a sequence: the model's limit, or that of the group's pages.
   int64_t servable_context() const {

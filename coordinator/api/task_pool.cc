@@ -35,29 +35,29 @@ TaskPool::~TaskPool() {
 
 // Long texts leave room for short ones; short ones may also use the room of long ones.
 absl::Status TaskPool::check_room(const std::string& client, int64_t bytes) const {
-  const auto check = [&](const char* whose, const Load& load, int64_t tasks, int64_t most) {
-    if (load.tasks < tasks && load.bytes + bytes <= most) return absl::OkStatus();
+  const auto check = [&](const char* owner, const Load& load, int64_t tasks, int64_t max) {
+    if (load.tasks < tasks && load.bytes + bytes <= max) return absl::OkStatus();
     return resource_exhausted(
         "{} waiting to be read: must be at most {} requests of {} bytes together, found {} of {}; "
         "try again later",
-        whose, tasks, most, load.tasks + 1, load.bytes + bytes);
+        owner, tasks, max, load.tasks + 1, load.bytes + bytes);
   };
-  const auto& [threads, tasks, most] = options_;
+  const auto& [threads, tasks, max] = options_;
   const bool is_long = bytes > kLongBytes;
   const auto known = clients_.find(client);
   const Loads own = known == clients_.end() ? Loads() : known->second.loads;
   RETURN_IF_ERROR(check("requests of this client",
                         {own.all().tasks, is_long ? own.of_long.bytes : own.of_short.bytes},
-                        tasks / 2, is_long ? most / 2 : most / 4));
+                        tasks / 2, is_long ? max / 2 : max / 4));
   const auto network = networks_.find(network_of(client));
   if (network != networks_.end()) {
     RETURN_IF_ERROR(check("requests of this client's network", network->second.all(),
-                          tasks - tasks / 8, most - most / 8));
+                          tasks - tasks / 8, max - max / 8));
   }
   if (is_long) {
-    RETURN_IF_ERROR(check("long requests", all_.of_long, tasks - tasks / 4, most - most / 4));
+    RETURN_IF_ERROR(check("long requests", all_.of_long, tasks - tasks / 4, max - max / 4));
   }
-  return check("requests", all_.all(), tasks, most);
+  return check("requests", all_.all(), tasks, max);
 }
 
 absl::Status TaskPool::submit(const std::string& client, int64_t bytes, std::function<void()> task,

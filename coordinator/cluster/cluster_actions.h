@@ -54,13 +54,13 @@ struct GroupLost {
 };
 
 // Answers exchange(), by rank. Checked: steps, outputs and sizes match the question.
-struct Replies {
+struct RankReplies {
   std::vector<cluster::WorkerMessage> messages;
 };
 
 // No group can ever be formed: a retry would fail the same way. Only before the first group;
 // nothing follows it.
-struct Hopeless {
+struct FormingImpossible {
   absl::Status why;
 };
 
@@ -81,7 +81,7 @@ struct Loaded {
 using ClusterAction =
     std::variant<cluster_action::Send, cluster_action::Close, cluster_action::StartWorker,
                  cluster_action::KillWorker, cluster_action::GroupFormed, cluster_action::GroupLost,
-                 cluster_action::Replies, cluster_action::Hopeless, cluster_action::Log,
-                 cluster_action::Loaded>;
+                 cluster_action::RankReplies, cluster_action::FormingImpossible,
+                 cluster_action::Log, cluster_action::Loaded>;
 
 }  // namespace lockstep

@@ -46,11 +46,11 @@ void ClusterCore::log(LogLevel level, std::string line) {
 // ---- Workers' events ----
 
 void ClusterCore::opened(int64_t now, LinkId link) {
-  members_[link] = {.link = link, .opened_at = now, .heard_at = now};
+  members_[link] = {.link = link, .opened_at = now, .received_at = now};
 }
 
 void ClusterCore::closed(int64_t now, LinkId link) {
-  lose(now, link, How::kClosed, "its stream ended");
+  lose(now, link, LossKind::kClosed, "its stream ended");
   try_form(now);
 }
 
@@ -58,14 +58,14 @@ void ClusterCore::message(int64_t now, LinkId link, cluster::WorkerMessage messa
   const auto found = members_.find(link);
   if (found == members_.end() || over_) return;
   Member& member = found->second;
-  member.heard_at = now;
+  member.received_at = now;
   if (message.has_hello()) {
     on_hello(now, member, message.hello());
     try_form(now);
     return try_grow(now);
   }
   if (!member.hello.has_value()) {
-    return lose(now, link, How::kRefused, "its first message is not a Hello");
+    return lose(now, link, LossKind::kRefused, "its first message is not a Hello");
   }
   if (message.has_preloaded()) return on_preloaded(now, member, message);
   if (message.has_goodbye()) return on_goodbye(now, member);
@@ -87,7 +87,9 @@ void ClusterCore::message(int64_t now, LinkId link, cluster::WorkerMessage messa
 }
 
 void ClusterCore::on_hello(int64_t now, Member& member, const cluster::Hello& hello) {
-  const auto refuse = [&](const std::string& why) { lose(now, member.link, How::kRefused, why); };
+  const auto refuse = [&](const std::string& why) {
+    lose(now, member.link, LossKind::kRefused, why);
+  };
   if (member.hello.has_value()) return refuse("it sent Hello twice");
   if (hello.protocol() != kProtocolVersion) {
     return refuse(fmt::format("it uses protocol {}, the coordinator {}: install the same version",
@@ -161,7 +163,7 @@ void ClusterCore::on_failure(int64_t now, int rank, const cluster::Failure& fail
 
 void ClusterCore::on_progress(int64_t now, int rank, const cluster::LoadProgress& progress) {
   if (const absl::Status status = check_progress(progress); !status.ok()) {
-    return lose(now, epoch_.links[rank], How::kRefused, message_of(status));
+    return lose(now, epoch_.links[rank], LossKind::kRefused, message_of(status));
   }
   member_of(rank).progress_at = now;
   epoch_.loaded[rank] = progress;
@@ -180,7 +182,7 @@ void ClusterCore::on_goodbye(int64_t now, const Member& member) {
   log(LogLevel::kInfo, fmt::format("{}{} leaves: its process was asked to end",
                                    name_of(epoch_.rank_of(member.link), member),
                                    place.empty() ? "" : " at " + printable(place)));
-  lose(now, member.link, How::kLeft, "its process was asked to end");
+  lose(now, member.link, LossKind::kLeft, "its process was asked to end");
   try_form(now);
 }
 
@@ -189,7 +191,7 @@ void ClusterCore::on_answer(int64_t now, int rank, cluster::WorkerMessage messag
       epoch_.owes(rank)
           ? check_answer(*epoch_.question, static_cast<int>(epoch_.operators[rank].size()), message)
           : invalid_argument("it answered without a question");
-  if (!status.ok()) return lose(now, epoch_.links[rank], How::kRefused, message_of(status));
+  if (!status.ok()) return lose(now, epoch_.links[rank], LossKind::kRefused, message_of(status));
   if (message.has_ready()) member_of(rank).loaded = true;
   member_of(rank).progress_at = now;
   epoch_.answers[rank] = std::move(message);
@@ -200,7 +202,7 @@ void ClusterCore::on_answer(int64_t now, int rank, cluster::WorkerMessage messag
     case Epoch::Phase::kProving:
       return enter(now);
     default:
-      actions_.push_back(cluster_action::Replies{epoch_.take_answers()});
+      actions_.push_back(cluster_action::RankReplies{epoch_.take_answers()});
   }
 }
 
@@ -237,15 +239,15 @@ void ClusterCore::worker_exited(int64_t now, int index, const ProcessEnd& end) {
     link = id;
     found = true;
   }
-  if (found) lose(now, link, How::kCut, "its process ended, " + end.how);
-  if (last_formed_ == 0 && quick_deaths >= kQuickDeathsHopeless) {
+  if (found) lose(now, link, LossKind::kCut, "its process ended, " + end.how);
+  if (last_formed_ == 0 && quick_deaths >= kFatalQuickDeaths) {
     give_up(failed_precondition("worker {} died {} times as soon as it started ({})", index,
                                 quick_deaths, end.how));
   }
 }
 
 void ClusterCore::run_local_workers(int64_t now) {
-  for (const int index : local_.take_condemned(now)) {
+  for (const int index : local_.take_to_kill(now)) {
     log(LogLevel::kWarning,
         fmt::format("worker {} (pid {}) does not answer: killing it", index, local_.pid(index)));
     actions_.push_back(cluster_action::KillWorker{index});
@@ -257,11 +259,11 @@ void ClusterCore::run_local_workers(int64_t now) {
 
 // ---- The owner's requests ----
 
-void ClusterCore::want_group(int64_t now, const GroupWish& wish) {
+void ClusterCore::want_group(int64_t now, const GroupRequirements& requirements) {
   if (over_) return;
   if (epoch_.phase == Epoch::Phase::kFormed) end_epoch(now, "a new group is formed");
   wanted_ = true;
-  regroup_.wanted(now, wish);
+  regroup_.wanted(now, requirements);
   try_form(now);
 }
 
@@ -301,9 +303,9 @@ void ClusterCore::tick(int64_t now) {
         fmt::format("the coordinator was delayed for {} ms: workers' silence counts from now",
                     now - last_tick_ - kTickMs));
     for (auto& [link, member] : members_) {
-      member.opened_at = member.heard_at = member.progress_at = now;
+      member.opened_at = member.received_at = member.progress_at = now;
     }
-    local_.forgive(now);
+    local_.restart_join_times(now);
   }
   last_tick_ = now;
   look_for_silence(now);
@@ -320,24 +322,24 @@ void ClusterCore::look_for_silence(int64_t now) {
   for (const auto& [link, member] : members_) {
     if (!member.hello.has_value() && now - member.opened_at >= kHelloMs) {
       lost.emplace_back(link, fmt::format("it sent no Hello for {} ms", now - member.opened_at));
-    } else if (member.hello.has_value() && now - member.heard_at >= options_.silent_ms) {
-      lost.emplace_back(link, fmt::format("it sent nothing for {} ms", now - member.heard_at));
+    } else if (member.hello.has_value() && now - member.received_at >= options_.silent_ms) {
+      lost.emplace_back(link, fmt::format("it sent nothing for {} ms", now - member.received_at));
     }
   }
-  for (const auto& [link, why] : lost) lose(now, link, How::kSilent, why);
+  for (const auto& [link, why] : lost) lose(now, link, LossKind::kSilent, why);
 }
 
 void ClusterCore::look_for_stuck(int64_t now) {
   if (!epoch_.question.has_value()) return;
   std::vector<const Member*> ranks;
-  std::vector<bool> owe;
+  std::vector<bool> unanswered;
   for (int rank = 0; rank < epoch_.ranks(); ++rank) {
     ranks.push_back(&member_of(rank));
-    owe.push_back(epoch_.owes(rank));
+    unanswered.push_back(epoch_.owes(rank));
   }
-  const int stuck = find_stuck(ranks, owe, now, options_.stuck_ms);
+  const int stuck = find_stuck(ranks, unanswered, now, options_.stuck_ms);
   if (stuck < 0) return;
-  lose(now, epoch_.links[stuck], How::kCut,
+  lose(now, epoch_.links[stuck], LossKind::kCut,
        fmt::format("it made no progress for {} ms", now - ranks[stuck]->progress_at));
 }
 
@@ -346,7 +348,7 @@ bool ClusterCore::ready(int64_t now) const {
   bool progress = !epoch_.question.has_value();
   for (const LinkId link : epoch_.links) {
     const Member& member = members_.at(link);
-    if (now - member.heard_at > kReadyHeardMs) return false;
+    if (now - member.received_at > kReadySilentMs) return false;
     progress |= now - member.progress_at <= kReadyProgressMs;
   }
   return progress;
@@ -433,7 +435,7 @@ void ClusterCore::on_preloaded(int64_t now, Member& member, const cluster::Worke
   if (cover.state != Cover::State::kLoads || message.epoch() != cover.epoch) return;
   const cluster::Preloaded& preloaded = message.preloaded();
   if (const absl::Status status = check_preloaded(preloaded); !status.ok()) {
-    return lose(now, member.link, How::kRefused, message_of(status));
+    return lose(now, member.link, LossKind::kRefused, message_of(status));
   }
   if (preloaded.has_failure()) {
     std::string why = message_of(status_of(preloaded.failure()));

@@ -4,7 +4,7 @@
 // so that tests run it on virtual time.
 //
 //   want_group, opened, Hello -> Send{Assignment}; Ready of all -> Send{Start}, Send{null step};
-//   StepResult of all -> GroupFormed; exchange -> Send{Step}; StepResult of all -> Replies
+//   StepResult of all -> GroupFormed; exchange -> Send{Step}; StepResult of all -> RankReplies
 //   a worker is lost -> Send{Abort} to the others, GroupLost, KillWorker, StartWorker
 //   it does not come back -> a group of fewer ranks; if it does later -> GroupLost, a group of all
 //   a spare is idle -> Send{preload}; Preloaded -> it is the first to take that rank's place
@@ -48,13 +48,13 @@ class ClusterCore {
   void worker_exited(int64_t now, int index, const ProcessEnd& end);
 
   // ---- Requests of the group's owner ----
-  // Forms a group as soon as there are enough workers: answered by GroupFormed or Hopeless. Ends
-  // the owner's current group.
-  void want_group(int64_t now, const GroupWish& wish = {});
+  // Forms a group as soon as there are enough workers: answered by GroupFormed or
+  // FormingImpossible. Ends the owner's current group.
+  void want_group(int64_t now, const GroupRequirements& requirements = {});
   // While no request runs, a group with fewer ranks than possible is formed again.
   void note_demand(int64_t now, Demand demand);
-  // Sends a Step or a LogitsRequest to every rank, one at a time: answered by Replies or GroupLost.
-  // Dropped if there is no group because GroupLost was given.
+  // Sends a Step or a LogitsRequest to every rank, one at a time: answered by RankReplies or
+  // GroupLost. Dropped if there is no group because GroupLost was given.
   void exchange(int64_t now, cluster::CoordinatorMessage message);
   // The owner releases its group, or needs none any more. GroupLost does not follow.
   void end_epoch(int64_t now, const std::string& reason);
@@ -75,7 +75,7 @@ class ClusterCore {
   std::vector<ClusterAction> take_actions();
 
  private:
-  enum class How {
+  enum class LossKind {
     kClosed,   // Its stream is closed already.
     kCut,      // The stream is cancelled, and the process killed if it is ours.
     kSilent,   // Like kCut, but it was silent, so no step can be the cause.
@@ -97,7 +97,7 @@ class ClusterCore {
 
   // From enough workers to a group and back, in forming.cc.
   void try_form(int64_t now);
-  void refuse_odd_ones(int64_t now);
+  void refuse_incompatible(int64_t now);
   void try_grow(int64_t now);
   void open_epoch(int64_t now, Roster roster, bool reload);
   Speeds::Chosen speeds_of(const std::vector<LinkId>& links) const;
@@ -111,7 +111,7 @@ class ClusterCore {
   // Ends the epoch. `permanent`: a retry would fail the same way.
   void fail_epoch(int64_t now, const absl::Status& why, bool permanent = false);
   void abort_members(const std::string& reason);
-  void lose(int64_t now, LinkId link, How how, const std::string& why);
+  void lose(int64_t now, LinkId link, LossKind how, const std::string& why);
   void give_up(absl::Status why);
 
   // Spares that hold the weights of ranks.

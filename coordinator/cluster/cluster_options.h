@@ -15,10 +15,10 @@
 
 namespace lockstep {
 
-inline constexpr int64_t kTickMs = 50;           // tick() is called at least this often.
-inline constexpr int64_t kLateTickMs = 500;      // A later tick: this process was delayed.
-inline constexpr int64_t kHelloMs = 5'000;       // From opened() to the worker's Hello.
-inline constexpr int64_t kReadyHeardMs = 1'000;  // ready(): every rank sent a message within this,
+inline constexpr int64_t kTickMs = 50;            // tick() is called at least this often.
+inline constexpr int64_t kLateTickMs = 500;       // A later tick: this process was delayed.
+inline constexpr int64_t kHelloMs = 5'000;        // From opened() to the worker's Hello.
+inline constexpr int64_t kReadySilentMs = 1'000;  // ready(): every rank sent a message within this,
 // and one made progress within this. With a heartbeat's age it stays below two seconds.
 inline constexpr int64_t kReadyProgressMs = 1'500;
 inline constexpr int64_t kFirstPauseMs = 100;  // After a failed attempt; doubles each time,

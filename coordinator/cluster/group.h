@@ -124,7 +124,7 @@ inline absl::StatusOr<RankResults> Group::run(const cluster::Step& step) {
 }
 
 // The owner's wishes for the next group, followed if possible.
-struct GroupWish {
+struct GroupRequirements {
   std::string numeric_class;  // The class of the running requests; "": any.
 };
 
@@ -135,7 +135,7 @@ class Cluster {
   // Waits until a group is complete and a null step has crossed it. An error only if the cluster
   // was shut down (kCancelled) or, before the first group, can never form one: one line with the
   // reason. The previous group must be over.
-  virtual absl::StatusOr<std::unique_ptr<Group>> form(const GroupWish& wish) = 0;
+  virtual absl::StatusOr<std::unique_ptr<Group>> form(const GroupRequirements& requirements) = 0;
   // While no request runs, the group may be formed again to be larger. Engine's thread.
   virtual void note_demand(Demand /*demand*/) {}
   // Makes form() return kCancelled from now on. Any thread.

@@ -9,7 +9,7 @@
 
 #include "base/status.h"
 #include "base/system/clock.h"
-#include "coordinator/cluster/replies.h"
+#include "coordinator/cluster/rank_replies.h"
 
 namespace lockstep {
 
@@ -29,7 +29,7 @@ class RemoteCluster::RemoteGroup final : public Group {
   }
 
   absl::StatusOr<std::optional<RankResults>> receive(int64_t until_ms) override {
-    ASSIGN_OR_RETURN(std::optional<Replies> replies, cluster_->wait_replies(until_ms));
+    ASSIGN_OR_RETURN(std::optional<RankReplies> replies, cluster_->wait_replies(until_ms));
     if (!replies.has_value()) return std::nullopt;
     return results_of(*std::move(replies));
   }
@@ -42,7 +42,7 @@ class RemoteCluster::RemoteGroup final : public Group {
   }
 
   absl::StatusOr<std::optional<std::vector<float>>> receive_logits(int64_t until_ms) override {
-    ASSIGN_OR_RETURN(const std::optional<Replies> replies, cluster_->wait_replies(until_ms));
+    ASSIGN_OR_RETURN(const std::optional<RankReplies> replies, cluster_->wait_replies(until_ms));
     if (!replies.has_value()) return std::nullopt;
     return logits_of(*replies, info_.vocab);
   }
@@ -124,11 +124,11 @@ void RemoteCluster::perform(ClusterAction action) {
   } else if (auto* lost = std::get_if<GroupLost>(&action)) {
     lost_ = std::move(lost->why);
     changed_.notify_all();
-  } else if (auto* replies = std::get_if<cluster_action::Replies>(&action)) {
+  } else if (auto* replies = std::get_if<cluster_action::RankReplies>(&action)) {
     replies_ = std::move(replies->messages);
     changed_.notify_all();
-  } else if (auto* hopeless = std::get_if<Hopeless>(&action)) {
-    if (over_.ok()) over_ = std::move(hopeless->why);
+  } else if (auto* impossible = std::get_if<FormingImpossible>(&action)) {
+    if (over_.ok()) over_ = std::move(impossible->why);
     changed_.notify_all();
   } else if (auto* log = std::get_if<Log>(&action)) {
     spdlog::log(log->level == LogLevel::kInfo ? spdlog::level::info : spdlog::level::warn, "{}",
@@ -156,11 +156,11 @@ void RemoteCluster::on_exited(int index, const ProcessEnd& end) {
 
 // ---- The group's owner ----
 
-absl::StatusOr<std::unique_ptr<Group>> RemoteCluster::form(const GroupWish& wish) {
+absl::StatusOr<std::unique_ptr<Group>> RemoteCluster::form(const GroupRequirements& requirements) {
   MutexLock lock(&mutex_);
   if (!over_.ok()) return over_;
   formed_.reset();
-  core_.want_group(steady_now_ms(), wish);
+  core_.want_group(steady_now_ms(), requirements);
   perform();
   while (!formed_.has_value() && over_.ok()) changed_.wait(&mutex_);
   if (!over_.ok()) return over_;
@@ -177,7 +177,7 @@ absl::Status RemoteCluster::ask(uint64_t epoch, cluster::CoordinatorMessage mess
   return absl::OkStatus();
 }
 
-absl::StatusOr<std::optional<RemoteCluster::Replies>> RemoteCluster::wait_replies(
+absl::StatusOr<std::optional<RemoteCluster::RankReplies>> RemoteCluster::wait_replies(
     int64_t until_ms) {
   MutexLock lock(&mutex_);
   while (!replies_.has_value() && lost_.ok()) {

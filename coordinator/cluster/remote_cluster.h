@@ -31,7 +31,7 @@ class RemoteCluster final : public Cluster, public LinkListener, public ProcessL
   // Shuts down, ends the thread and stops using both pointers. Events may still arrive.
   void stop() ABSL_LOCKS_EXCLUDED(mutex_);
 
-  absl::StatusOr<std::unique_ptr<Group>> form(const GroupWish& wish) override
+  absl::StatusOr<std::unique_ptr<Group>> form(const GroupRequirements& requirements) override
       ABSL_LOCKS_EXCLUDED(mutex_);
   void note_demand(Demand demand) override ABSL_LOCKS_EXCLUDED(mutex_);
   void shutdown() override ABSL_LOCKS_EXCLUDED(mutex_);
@@ -48,7 +48,7 @@ class RemoteCluster final : public Cluster, public LinkListener, public ProcessL
 
  private:
   class RemoteGroup;
-  using Replies = std::vector<cluster::WorkerMessage>;
+  using RankReplies = std::vector<cluster::WorkerMessage>;
 
   // Runs one event on the core, then carries out the core's actions.
   template <typename Event>
@@ -60,7 +60,8 @@ class RemoteCluster final : public Cluster, public LinkListener, public ProcessL
   // Sends a question to the group of that epoch; wait_replies() follows.
   absl::Status ask(uint64_t epoch, cluster::CoordinatorMessage message) ABSL_LOCKS_EXCLUDED(mutex_);
   // Nullopt: they have not arrived by `until_ms`.
-  absl::StatusOr<std::optional<Replies>> wait_replies(int64_t until_ms) ABSL_LOCKS_EXCLUDED(mutex_);
+  absl::StatusOr<std::optional<RankReplies>> wait_replies(int64_t until_ms)
+      ABSL_LOCKS_EXCLUDED(mutex_);
   void leave(uint64_t epoch, const absl::Status& why) ABSL_LOCKS_EXCLUDED(mutex_);
 
   const std::function<void(int64_t, int64_t)> progress_;
@@ -71,10 +72,10 @@ class RemoteCluster final : public Cluster, public LinkListener, public ProcessL
   WorkerTransport* transport_ ABSL_GUARDED_BY(mutex_) = nullptr;
   WorkerProcesses* processes_ ABSL_GUARDED_BY(mutex_) = nullptr;
   bool stopping_ ABSL_GUARDED_BY(mutex_) = false;
-  absl::Status over_ ABSL_GUARDED_BY(mutex_);                // Why there will be no more groups.
-  std::optional<GroupInfo> formed_ ABSL_GUARDED_BY(mutex_);  // The last group.
-  absl::Status lost_ ABSL_GUARDED_BY(mutex_);                // Why that group was lost.
-  std::optional<Replies> replies_ ABSL_GUARDED_BY(mutex_);   // To the last question.
+  absl::Status over_ ABSL_GUARDED_BY(mutex_);                   // Why there will be no more groups.
+  std::optional<GroupInfo> formed_ ABSL_GUARDED_BY(mutex_);     // The last group.
+  absl::Status lost_ ABSL_GUARDED_BY(mutex_);                   // Why that group was lost.
+  std::optional<RankReplies> replies_ ABSL_GUARDED_BY(mutex_);  // To the last question.
   std::thread ticker_;
 };
 

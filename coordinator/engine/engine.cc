@@ -10,7 +10,7 @@
 
 #include "base/status.h"
 #include "base/system/clock.h"
-#include "base/threads/standing_thread.h"
+#include "base/threads/task_thread.h"
 #include "coordinator/engine/inbox.h"
 #include "coordinator/streams/notifier.h"
 
@@ -23,7 +23,7 @@ constexpr milliseconds kFirstPause{100};  // After an error of form(); doubled e
 constexpr milliseconds kLongestPause{5000};
 // How often messages are read while workers compute. Requests end by deadline, cancellation or
 // hang-up also while a step is stuck.
-constexpr int64_t kGlanceMs = 25;
+constexpr int64_t kPollMs = 25;
 
 // Splits a thread's time by what it does.
 class PartClock {
@@ -58,7 +58,7 @@ class Engine::Loop {
   Loop(Cluster* cluster, const Tokenizer* tokenizer, const EngineOptions& options)
       : inbox_(Inbox::create(options)),
         cluster_(cluster),
-        observer_(options.observer != nullptr ? options.observer : &nobody_),
+        observer_(options.observer != nullptr ? options.observer : &no_observer_),
         core_(tokenizer, options) {
     thread_ = std::thread([this] { run(); });
   }
@@ -81,7 +81,7 @@ class Engine::Loop {
   void run();
   void end(const absl::Status& why);
   void begin_forming();
-  absl::StatusOr<std::unique_ptr<Group>> form(const GroupWish& wish, bool first);
+  absl::StatusOr<std::unique_ptr<Group>> form(const GroupRequirements& requirements, bool first);
   void enter(std::unique_ptr<Group> group);
   bool awaits_workers() const { return computing_ != nullptr || fetching_; }
   bool receive();
@@ -103,11 +103,11 @@ class Engine::Loop {
 
   const std::shared_ptr<Inbox> inbox_;
   Cluster* const cluster_;
-  EngineObserver nobody_;
+  EngineObserver no_observer_;
   EngineObserver* const observer_;
   EngineCore core_;
   std::shared_ptr<Group> group_;
-  std::unique_ptr<StandingThread> former_ = std::make_unique<StandingThread>();
+  std::unique_ptr<TaskThread> former_ = std::make_unique<TaskThread>();
   bool forming_ = false;  // True while former_ is forming a group; the inbox delivers it.
   absl::Status lost_;     // If set, leave the group with this error after the pending actions.
   bool formed_before_ = false;
@@ -157,22 +157,24 @@ void Engine::Loop::end(const absl::Status& why) {
 
 void Engine::Loop::begin_forming() {
   forming_ = true;
-  former_->post([this, wish = core_.wish(), first = !formed_before_, answered = answered_] {
-    // Pause, so that groups that never answer are not formed in a tight loop.
-    if (!answered) inbox_->wait_stopping(kFirstPause);
-    inbox_->formed(form(wish, first));
-  });
+  former_->post(
+      [this, requirements = core_.requirements(), first = !formed_before_, answered = answered_] {
+        // Pause, so that groups that never answer are not formed in a tight loop.
+        if (!answered) inbox_->wait_stopping(kFirstPause);
+        inbox_->formed(form(requirements, first));
+      });
 }
 
 // Runs on former_'s thread. After the first group, forming is retried without limit: the error may
 // come from a worker that will be replaced.
-absl::StatusOr<std::unique_ptr<Group>> Engine::Loop::form(const GroupWish& wish, bool first) {
+absl::StatusOr<std::unique_ptr<Group>> Engine::Loop::form(const GroupRequirements& requirements,
+                                                          bool first) {
   for (milliseconds pause = kFirstPause;; pause = std::min(2 * pause, kLongestPause)) {
     // Without this check workers would load for nothing while the cluster is not shut down yet.
     if (inbox_->wait_stopping(milliseconds(0))) {
       return absl::CancelledError("the server is stopping");
     }
-    absl::StatusOr<std::unique_ptr<Group>> group = cluster_->form(wish);
+    absl::StatusOr<std::unique_ptr<Group>> group = cluster_->form(requirements);
     if (group.ok() || first) return group;
     if (group.status().code() == absl::StatusCode::kCancelled) return group;
     spdlog::warn("no group of workers, trying again in {} ms: {}", pause.count(),
@@ -196,8 +198,8 @@ void Engine::Loop::enter(std::unique_ptr<Group> group) {
 // Waits for the workers' answer, but only until there is something else to do. False: the group was
 // lost.
 bool Engine::Loop::receive() {
-  const int64_t glance = steady_now_ms() + kGlanceMs;
-  const int64_t until = std::min(glance, core_.wake_at().value_or(glance));
+  const int64_t next_poll = steady_now_ms() + kPollMs;
+  const int64_t until = std::min(next_poll, core_.wake_at().value_or(next_poll));
   const absl::Status status = fetching_ ? receive_logits(until) : receive_results(until);
   if (status.ok()) return true;
   leave(status);
@@ -243,15 +245,14 @@ void Engine::Loop::report(std::vector<cluster::StepResult>& results) {
 }
 
 void Engine::Loop::feed(Messages messages) {
-  for (Submission& submission : messages.submitted) {
-    observer_->on_submitted(submission.stream.get(), submission.request->request(),
-                            submission.came_ns);
-    if (submission.needs_larger) observer_->on_set_aside(submission.stream.get());
-    core_.submit(std::move(submission));
+  for (std::unique_ptr<Job>& job : messages.submitted) {
+    observer_->on_submitted(job->stream.get(), job->request(), job->came_ns);
+    if (job->needs_larger) observer_->on_set_aside(job->stream.get());
+    core_.submit(std::move(job));
   }
   for (const std::shared_ptr<Stream>& stream : messages.cancelled) core_.cancel(stream.get());
   for (const std::shared_ptr<Stream>& stream : messages.displaced) {
-    core_.turn_away(stream.get(), displaced());
+    core_.reject_unstarted(stream.get(), displaced());
   }
   if (messages.drain_ms.has_value()) core_.drain(*messages.drain_ms);
 }
@@ -284,17 +285,17 @@ void Engine::Loop::publish() {
 // group is lost, the actions from before the loss come first: their streams are still open.
 void Engine::Loop::perform_all() {
   std::vector<EngineAction> actions = take_actions();
-  clock_.spent(begins_with_step(actions) ? EnginePart::kDecide : EnginePart::kTell);
+  clock_.spent(begins_with_step(actions) ? EnginePart::kDecide : EnginePart::kEmit);
   publish();
   for (; !actions.empty(); actions = take_actions(), publish()) {
     for (EngineAction& action : actions) {
       std::visit([this](auto& one) { perform(one); }, action);
     }
-    clock_.spent(EnginePart::kTell);  // Metrics are updated before a reader sees the event.
-    notifier_.tell();
+    clock_.spent(EnginePart::kEmit);  // Metrics are updated before a reader sees the event.
+    notifier_.notify();
     if (!lost_.ok()) leave(std::exchange(lost_, absl::OkStatus()));
   }
-  clock_.spent(EnginePart::kTell);
+  clock_.spent(EnginePart::kEmit);
 }
 
 void Engine::Loop::perform(engine_action::RunStep& action) {
@@ -310,7 +311,7 @@ void Engine::Loop::perform(engine_action::RunStep& action) {
 }
 
 void Engine::Loop::perform(engine_action::FetchLogits& action) {
-  clock_.spent(EnginePart::kTell);
+  clock_.spent(EnginePart::kEmit);
   const absl::Status status = group_->ask_logits(action.step, action.output);
   clock_.spent(EnginePart::kSend);
   if (!status.ok()) {
@@ -348,7 +349,7 @@ Engine::Engine(Cluster* cluster, const Tokenizer* tokenizer, const EngineOptions
 
 Engine::~Engine() = default;
 
-absl::StatusOr<std::shared_ptr<Stream>> Engine::submit(Request request) {
+absl::StatusOr<std::shared_ptr<Stream>> Engine::submit(EngineRequest request) {
   return loop_->inbox().submit(std::move(request));
 }
 

@@ -10,7 +10,7 @@
 #include "absl/status/statusor.h"
 #include "coordinator/cluster/group.h"
 #include "coordinator/engine/engine_options.h"
-#include "coordinator/engine/request.h"
+#include "coordinator/engine/engine_request.h"
 #include "coordinator/streams/stream.h"
 #include "coordinator/text/tokenizer/tokenizer.h"
 
@@ -30,7 +30,7 @@ class Engine {
   // draining. A lost group does not change the answer: the next one continues it. If that is not
   // possible (EngineCore::group_formed, group_lost), the stream closes with kUnavailable or
   // kInternal.
-  absl::StatusOr<std::shared_ptr<Stream>> submit(Request request);
+  absl::StatusOr<std::shared_ptr<Stream>> submit(EngineRequest request);
   // OK if the smallest request would be accepted now, else the reason; for callers with work to do
   // before they can submit. Any thread.
   absl::Status accepting() const;

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// EngineCore's inputs and actions, as data. The core's owner takes the actions after each event and
-// carries them out in order.
+// EngineCore's actions, as data. The core's owner takes them after each event and carries them out
+// in order.
 #pragma once
 
 #include <cstdint>
@@ -9,19 +9,10 @@
 
 #include "absl/status/status.h"
 #include "coordinator/engine/engine_options.h"
-#include "coordinator/scheduler/sequences/prepared_request.h"
 #include "coordinator/streams/stream.h"
 #include "proto/cluster.pb.h"
 
 namespace lockstep {
-
-struct Submission {
-  std::shared_ptr<const PreparedRequest> request;
-  std::shared_ptr<Stream> stream;  // Identifies the request: the core never calls it.
-  int64_t came_ns = 0;             // When the caller submitted it, by a steady clock.
-  int64_t context = 0;        // The request's token limit; 0: the context that the group can serve.
-  bool needs_larger = false;  // The current group is too small for it.
-};
 
 namespace engine_action {
 

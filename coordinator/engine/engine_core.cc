@@ -29,10 +29,10 @@ EngineCore::EngineCore(const Tokenizer* tokenizer, const EngineOptions& options)
 // ---- Time ----
 
 std::optional<int64_t> EngineCore::wake_at() const {
-  if (!actions_.empty() || !untold_.empty() || !untold_scores_.empty()) return 0;
+  if (!actions_.empty() || !unsent_tokens_.empty() || !unsent_scores_.empty()) return 0;
   if (options_.max_outage_ms > 0 && group_is_lost() && !lost_at_.has_value()) return 0;
   const std::optional<int64_t> end = next_end();
-  if (flight_.has_value() || !has_group()) return end;
+  if (in_flight_.has_value() || !has_group()) return end;
   if (has_work() || null_step_due_ || admit_due_) return 0;
   if (options_.idle_step_ms == 0) return end;
   const int64_t null_step = busy_at_ + options_.idle_step_ms;
@@ -50,7 +50,7 @@ std::optional<int64_t> EngineCore::next_end() const {
 }
 
 void EngineCore::tick(int64_t now_ms) {
-  if (std::exchange(had_event_, false) || flight_.has_value() || has_work()) {
+  if (std::exchange(had_event_, false) || in_flight_.has_value() || has_work()) {
     busy_at_ = now_ms;
   } else if (has_group() && options_.idle_step_ms > 0 &&
              now_ms >= busy_at_ + options_.idle_step_ms) {
@@ -59,7 +59,7 @@ void EngineCore::tick(int64_t now_ms) {
   }
   end_late(now_ms);
   if (!drain_at_.has_value() || now_ms < *drain_at_) return;
-  tell_all();
+  send_events();
   const absl::Status over = absl::CancelledError("the server is stopping");
   for (Job* job : jobs_in_order()) cancel(*job, over);
 }
@@ -67,7 +67,7 @@ void EngineCore::tick(int64_t now_ms) {
 // ---- Steps ----
 
 std::vector<EngineAction> EngineCore::take_actions(bool trace) {
-  if (!flight_.has_value()) {
+  if (!in_flight_.has_value()) {
     sweep();
     if (has_group() && std::exchange(admit_due_, false)) admit();
     if (has_work() || (has_group() && null_step_due_)) {
@@ -75,7 +75,7 @@ std::vector<EngineAction> EngineCore::take_actions(bool trace) {
       return std::exchange(actions_, {});
     }
   }
-  tell_all();
+  send_events();
   return std::exchange(actions_, {});
 }
 
@@ -83,21 +83,20 @@ void EngineCore::run_step(bool trace) {
   null_step_due_ = false;
   Batch batch = scheduler_->schedule();
   std::vector<std::shared_ptr<Stream>> started = note_started(batch);
-  if (!batch.items.empty()) ++stats_.steps;
-  flight_.emplace(std::move(batch), ++step_, trace);
-  act<RunStep>(flight_->step);
+  if (!batch.sequences.empty()) ++stats_.steps;
+  in_flight_.emplace(std::move(batch), ++step_, trace);
+  act<RunStep>(in_flight_->step);
   for (std::shared_ptr<Stream>& stream : started) act<NoteStarted>(std::move(stream));
 }
 
 // Returns the streams of the requests whose first rows are in `batch`.
 std::vector<std::shared_ptr<Stream>> EngineCore::note_started(const Batch& batch) {
   std::vector<std::shared_ptr<Stream>> started;
-  for (const BatchItem& item : batch.items) {
-    const Sequence& sequence = *item.sequence;
-    const int64_t decoded = sequence.remaining() == 1 && sequence.generated_tokens() > 0 ? 1 : 0;
-    stats_.prompt_tokens += item.rows - decoded;
-    if (sequence.pages_sent().has_value() || sequence.generated_tokens() > 0) continue;
-    Job& job = jobs_.at(sequence.stream());
+  for (const Sequence* sequence : batch.sequences) {
+    const int64_t decoded = sequence->remaining() == 1 && sequence->generated_tokens() > 0 ? 1 : 0;
+    stats_.prompt_tokens += sequence->planned() - decoded;
+    if (sequence->pages_sent().has_value() || sequence->generated_tokens() > 0) continue;
+    Job& job = job_of(*sequence);
     if (std::exchange(job.started, true)) continue;
     started.push_back(job.stream);
   }
@@ -105,63 +104,64 @@ std::vector<std::shared_ptr<Stream>> EngineCore::note_started(const Batch& batch
 }
 
 void EngineCore::results(std::vector<cluster::StepResult> results, int64_t step_ns) {
-  if (!flight_.has_value() || flight_->results != nullptr) return;
+  if (!in_flight_.has_value() || in_flight_->results != nullptr) return;
   had_event_ = true;
-  absl::Status status = check_results(results, *flight_->step, info_);
+  absl::Status status = check_results(results, *in_flight_->step, info_);
   if (!status.ok()) return refuse_group(status);
-  flight_->results = std::make_shared<const std::vector<cluster::StepResult>>(std::move(results));
-  acquit_computed();
-  scheduler_->computed(flight_->batch, step_ns);
+  in_flight_->results =
+      std::make_shared<const std::vector<cluster::StepResult>>(std::move(results));
+  clear_computed_strikes();
+  scheduler_->computed(in_flight_->batch, step_ns);
   take_scores();
   draw_rest(nullptr);
 }
 
 // Takes the scores of prompts. Log-probabilities are computed later, when events are sent.
 void EngineCore::take_scores() {
-  for (PromptScores& scores : flight_->scores) {
+  for (PromptScores& scores : in_flight_->scores) {
     if (scores.sequence->state() == Sequence::State::kFinished) continue;  // It ended meanwhile.
     scores.sequence->note_scored(scores.end);
-    scores.results = flight_->results;
-    untold_scores_.push_back(std::move(scores));
+    scores.results = in_flight_->results;
+    unsent_scores_.push_back(std::move(scores));
   }
 }
 
 void EngineCore::logits(const std::vector<float>& logits) {
-  if (!flight_.has_value() || !std::exchange(flight_->fetching, false)) return;
+  if (!in_flight_.has_value() || !std::exchange(in_flight_->fetching, false)) return;
   had_event_ = true;
   draw_rest(&logits);
 }
 
 // Draws for the sequences of the remaining outputs; `logits` belong to the first of these.
 void EngineCore::draw_rest(const std::vector<float>* logits) {
-  while (flight_->next < flight_->draws.size()) {
-    const Flight::Draw next = flight_->draws[flight_->next];
+  while (in_flight_->next < in_flight_->draws.size()) {
+    const StepInFlight::Draw next = in_flight_->draws[in_flight_->next];
     if (next.sequence->state() != Sequence::State::kFinished) {  // Else it ended meanwhile.
       const absl::StatusOr<bool> drawn = draw(*next.sequence, next.output, logits);
       if (!drawn.ok()) return refuse_group(drawn.status());
-      flight_->fetching = !*drawn;
-      if (flight_->fetching) return;
+      in_flight_->fetching = !*drawn;
+      if (in_flight_->fetching) return;
     }
     logits = nullptr;
-    ++flight_->next;
+    ++in_flight_->next;
   }
-  answers_ = std::move(flight_->results);
-  flight_.reset();
+  answers_ = std::move(in_flight_->results);
+  in_flight_.reset();
 }
 
 // False: all logits of the row are needed first. An error: a rank's answer is invalid.
 absl::StatusOr<bool> EngineCore::draw(Sequence& sequence, int output,
                                       const std::vector<float>* logits) {
-  const Request& request = sequence.request();
-  const cluster::Output& question = flight_->step->outputs(output);
-  const RankCandidates ranks = answers_to(output, *flight_->results);
-  Untold untold{.sequence = &sequence};
+  const EngineRequest& request = sequence.request();
+  const cluster::Output& question = in_flight_->step->outputs(output);
+  const RankCandidates ranks = answers_to(output, *in_flight_->results);
+  UnsentToken unsent{.sequence = &sequence};
   if (question.want_logits()) {
     std::vector<std::string_view> slices;
     slices.reserve(ranks.size());
     for (const cluster::Candidates* rank : ranks) slices.push_back(rank->logits());
-    untold.event.prompt_logits = join_logits(slices);
-    RETURN_IF_ERROR(check_logits(untold.event.prompt_logits));
+    unsent.event.prompt_logits = join_logits(slices);
+    RETURN_IF_ERROR(check_logits(unsent.event.prompt_logits));
   }
   bool ends = !sequence.draws();
   if (!ends) {
@@ -177,20 +177,20 @@ absl::StatusOr<bool> EngineCore::draw(Sequence& sequence, int output,
       absl::StatusOr<Sampled> drawn =
           sample_from_logits(request.sampling, question, request.logprobs, ranks, *logits);
       if (!drawn.ok()) {
-        tell_all();
-        fail(jobs_.at(sequence.stream()), drawn.status());
+        send_events();
+        fail(job_of(sequence), drawn.status());
         return true;
       }
       sampled = *std::move(drawn);
     }
     scheduler_->full_draws().note(&sequence, logits != nullptr);
     ++stats_.completion_tokens;
-    untold.event.token_ids = {sampled->id};
-    if (request.logprobs >= 0) untold.event.logprobs = {std::move(sampled->logprobs)};
+    unsent.event.token_ids = {sampled->id};
+    if (request.logprobs >= 0) unsent.event.logprobs = {std::move(sampled->logprobs)};
     ends = sequence.append(sampled->id);
   }
   if (ends) scheduler_->remove(&sequence);
-  untold_.push_back(std::move(untold));
+  unsent_tokens_.push_back(std::move(unsent));
   return true;
 }
 
@@ -202,74 +202,70 @@ absl::Status EngineCore::check_logits(const std::vector<float>& logits) const {
 
 // ---- Requests ----
 
-void EngineCore::submit(Submission submission) {
+void EngineCore::submit(std::unique_ptr<Job> submitted) {
   had_event_ = true;
-  const Request& request = submission.request->request();
   if (info_.ranks == 0) {
-    act<CloseStream>(std::move(submission.stream),
-                     unavailable("there was no group of workers yet"));
+    act<CloseStream>(submitted->stream, unavailable("there was no group of workers yet"));
     return;
   }
-  Job job = {.number = ++submitted_,
-             .request = std::move(submission.request),
-             .stream = std::move(submission.stream),
-             .open = request.n};
-  const int64_t context = submission.context > 0 ? submission.context : info_.servable_context();
+  const Stream* key = submitted->stream.get();
+  Job& job = *jobs_.emplace(key, std::move(submitted)).first->second;
+  job.number = ++submitted_;
+  job.open = job.request().n;
+  const int64_t context = job.context > 0 ? job.context : info_.servable_context();
   for (int32_t index = 0; index < job.open; ++index) {
     job.choices.push_back(
-        std::make_unique<Sequence>(*job.request, index, context, job.stream.get(), tokenizer_));
+        std::make_unique<Sequence>(job.prepared, index, context, job.stream.get(), tokenizer_));
   }
-  parked_ += job.open;
-  const Stream* key = job.stream.get();
-  if (request.deadline_ms > 0) deadlines_.emplace(request.deadline_ms, key);
-  Job& kept = jobs_.emplace(key, std::move(job)).first->second;
-  if (has_group() && alone_ == nullptr && fits(kept)) enqueue(kept);
+  unscheduled_ += job.open;
+  if (job.request().deadline_ms > 0) deadlines_.emplace(job.request().deadline_ms, key);
+  if (has_group() && alone_ == nullptr && fits(job)) enqueue(job);
 }
 
-void EngineCore::tell_all() {
+void EngineCore::send_events() {
   answers_ = nullptr;
-  for (const PromptScores& scores : std::exchange(untold_scores_, {})) {
-    Job& job = jobs_.at(scores.sequence->stream());
-    note_told(job);
+  for (const PromptScores& scores : std::exchange(unsent_scores_, {})) {
+    Job& job = job_of(*scores.sequence);
+    record_origin(job);
     for (StreamEvent& event : score_events(scores)) act<AppendEvent>(job.stream, std::move(event));
   }
-  for (Untold& untold : std::exchange(untold_, {})) {
-    Sequence& sequence = *untold.sequence;
-    const bool drawn = !untold.event.token_ids.empty();
-    emit(sequence, std::move(untold.event),
-         drawn ? sequence.tell() : sequence.finish(FinishReason::kLength));
+  for (UnsentToken& unsent : std::exchange(unsent_tokens_, {})) {
+    Sequence& sequence = *unsent.sequence;
+    const bool drawn = !unsent.event.token_ids.empty();
+    emit(sequence, std::move(unsent.event),
+         drawn ? sequence.take_update() : sequence.finish(FinishReason::kLength));
   }
 }
 
 // If the choice has finished, its pages are already free; the last choice closes the stream.
-void EngineCore::emit(Sequence& sequence, StreamEvent event, const SequenceNews& news) {
-  Job& job = jobs_.at(sequence.stream());
+void EngineCore::emit(Sequence& sequence, StreamEvent event, const SequenceUpdate& update) {
+  Job& job = job_of(sequence);
   event.index = sequence.index();
   event.seed = sequence.seed();
-  event.text = news.text;
-  event.finish_reason = news.finish_reason;
-  event.stop = news.stop;
+  event.text = update.text;
+  event.finish_reason = update.finish_reason;
+  event.stop = update.stop;
   const bool is_first = static_cast<int64_t>(event.token_ids.size()) == sequence.generated_tokens();
   if (sequence.request().return_prompt_ids && sequence.index() == 0 && is_first) {
     event.prompt_ids = sequence.request().prompt_ids;
   }
-  const bool last = news.finish_reason != FinishReason::kNone;
+  const bool last = update.finish_reason != FinishReason::kNone;
   if (last) {
     event.prompt_tokens = static_cast<int32_t>(sequence.prompt_tokens());
     event.completion_tokens = static_cast<int32_t>(sequence.generated_tokens());
     event.preemptions = static_cast<int32_t>(sequence.preemptions());
   }
   if (is_first || last) event.cached_tokens = static_cast<int32_t>(sequence.cached_tokens());
-  note_told(job);
+  record_origin(job);
   act<AppendEvent>(job.stream, std::move(event));
   if (!last) return;
   leave_scheduler(job, sequence);
-  if (!job.queued) --parked_;
+  if (!job.queued) --unscheduled_;
   if (--job.open == 0) close(job, job.end);
 }
 
 // Records the origin: only a group with the same bits may continue the request.
-void EngineCore::note_told(Job& job) {
+void EngineCore::record_origin(Job& job) {
   if (!job.origin.has_value()) {
     job.origin = {info_.numeric_class, info_.weights, info_.kernels};
   }
@@ -286,15 +282,15 @@ void EngineCore::close(Job& job, const absl::Status& status) {
   job.started = true;
   act<CloseStream>(job.stream, status);
   closed_.push_back(job.stream.get());
-  acquit(job);
-  deadlines_.erase({job.request->request().deadline_ms, job.stream.get()});
+  clear_strikes(job);
+  deadlines_.erase({job.request().deadline_ms, job.stream.get()});
 }
 
 void EngineCore::cancel(const Stream* stream, const absl::Status& status) {
   had_event_ = true;
-  tell_all();
+  send_events();
   const auto job = jobs_.find(stream);
-  if (job != jobs_.end()) cancel(job->second, status);
+  if (job != jobs_.end()) cancel(*job->second, status);
 }
 
 void EngineCore::cancel(Job& job, const absl::Status& status) {
@@ -307,45 +303,44 @@ void EngineCore::cancel(Job& job, const absl::Status& status) {
 
 void EngineCore::cut_off(const Stream* stream, const absl::Status& why) {
   had_event_ = true;
-  tell_all();
+  send_events();
   const auto job = jobs_.find(stream);
-  if (job != jobs_.end()) fail(job->second, why);
+  if (job != jobs_.end()) fail(*job->second, why);
 }
 
 void EngineCore::end_late(int64_t now_ms) {
-  if (!deadlines_.empty() && deadlines_.begin()->first <= now_ms) tell_all();
+  if (!deadlines_.empty() && deadlines_.begin()->first <= now_ms) send_events();
   while (!deadlines_.empty() && deadlines_.begin()->first <= now_ms) {
-    cancel(jobs_.at(deadlines_.begin()->second),
+    cancel(*jobs_.at(deadlines_.begin()->second),
            absl::DeadlineExceededError("the request's deadline passed"));
   }
   if (!group_is_lost() || options_.max_outage_ms == 0) return;
   if (!lost_at_.has_value()) lost_at_ = now_ms;
   if (now_ms < *lost_at_ + options_.max_outage_ms) return;
   stats_.outage = true;
-  tell_all();
+  send_events();
   for (Job* job : jobs_in_order()) {
     // A request with a deadline waits until then.
-    if (job->request->request().deadline_ms == 0)
-      fail(*job, no_workers_for(options_.max_outage_ms));
+    if (job->request().deadline_ms == 0) fail(*job, no_workers_for(options_.max_outage_ms));
   }
 }
 
-void EngineCore::turn_away(const Stream* stream, const absl::Status& why) {
+void EngineCore::reject_unstarted(const Stream* stream, const absl::Status& why) {
   const auto job = jobs_.find(stream);
-  if (job != jobs_.end() && !job->second.started) cut_off(stream, why);
+  if (job != jobs_.end() && !job->second->started) cut_off(stream, why);
 }
 
 void EngineCore::fail(Job& job, const absl::Status& status) {
   if (job.open == 0) return;  // It has ended.
   for (const std::unique_ptr<Sequence>& choice : job.choices) leave_scheduler(job, *choice);
-  if (!job.queued) parked_ -= job.open;
+  if (!job.queued) unscheduled_ -= job.open;
   job.open = 0;
   close(job, status);
 }
 
 std::vector<Job*> EngineCore::jobs_in_order() {
   std::vector<Job*> jobs;
-  for (auto& [stream, job] : jobs_) jobs.push_back(&job);
+  for (auto& [stream, job] : jobs_) jobs.push_back(job.get());
   std::sort(jobs.begin(), jobs.end(),
             [](const Job* a, const Job* b) { return a->number < b->number; });
   return jobs;
@@ -359,7 +354,7 @@ void EngineCore::sweep() {
 void EngineCore::drain(int64_t deadline_ms) { drain_at_ = deadline_ms; }
 
 void EngineCore::stop() {
-  tell_all();
+  send_events();
   const absl::Status over = absl::CancelledError("the server is stopping");
   for (Job* job : jobs_in_order()) cancel(*job, over);
   if (has_group()) forget_group();
@@ -367,13 +362,13 @@ void EngineCore::stop() {
 
 Demand EngineCore::demand() const {
   if (has_work()) return Demand::kRuns;
-  if (parked_ == 0) return Demand::kNone;
+  if (unscheduled_ == 0) return Demand::kNone;
   return has_group() && !admit_due_ ? Demand::kLarger : Demand::kRuns;
 }
 
 EngineStats EngineCore::stats() const {
   EngineStats stats = stats_;
-  stats.waiting = parked_;
+  stats.waiting = unscheduled_;
   if (!has_group()) return stats;
   stats.pages_free = scheduler_->pages().available();
   stats.pages_cached = scheduler_->pages().cached();
@@ -399,7 +394,7 @@ constexpr int kStrikesUntilAlone = 2;
 constexpr int kStrikesUntilOut = 3;
 // The kernel also kills when memory runs out, and a step may time out each time: a request that
 // causes this must not be retried forever.
-constexpr int kPardons = 30;
+constexpr int kMaxUncountedLosses = 30;
 
 }  // namespace
 
@@ -427,7 +422,7 @@ void EngineCore::group_formed(const GroupInfo& info) {
                       .prefix = {.enabled = options_.prefix.enabled && info_.shares_prefixes,
                                  .shared = options_.prefix.shared}});
   for (Job* job : jobs_in_order()) {
-    judge(*job);
+    count_strike(*job);
     if (job->open == 0 || !job->origin.has_value()) continue;
     if (!job->origin->weights.same_as(info_.weights)) {
       fail(*job, unavailable("the checkpoint was rewritten while the request ran"));
@@ -445,10 +440,10 @@ void EngineCore::group_formed(const GroupInfo& info) {
   admit_due_ = true;
 }
 
-GroupWish EngineCore::wish() const {
+GroupRequirements EngineCore::requirements() const {
   for (const auto& [stream, job] : jobs_) {
-    if (job.open > 0 && job.origin.has_value()) {
-      return {.numeric_class = job.origin->numeric_class};
+    if (job->open > 0 && job->origin.has_value()) {
+      return {.numeric_class = job->origin->numeric_class};
     }
   }
   return {};
@@ -470,7 +465,7 @@ void EngineCore::enqueue(Job& job) {
   }
   scheduler_->add(choices);
   job.queued = true;
-  parked_ -= job.open;
+  unscheduled_ -= job.open;
 }
 
 void EngineCore::withdraw(Job& job) {
@@ -478,12 +473,12 @@ void EngineCore::withdraw(Job& job) {
     if (choice->state() != Sequence::State::kFinished) scheduler_->withdraw(choice.get());
   }
   job.queued = false;
-  parked_ += job.open;
+  unscheduled_ += job.open;
 }
 
 // Called while no step is running.
 void EngineCore::admit() {
-  tell_all();  // Afterwards every open choice is unfinished.
+  send_events();  // Afterwards every open choice is unfinished.
   const std::vector<Job*> jobs = jobs_in_order();
   const auto suspect = std::find_if(jobs.begin(), jobs.end(), [this](const Job* job) {
     return job->open > 0 && job->strikes >= kStrikesUntilAlone && fits(*job);
@@ -500,74 +495,75 @@ void EngineCore::admit() {
 
 // ---- Which request caused the loss ----
 
-void EngineCore::acquit(Job& job) {
-  if (std::exchange(job.strikes, 0) > 0) --struck_;
+void EngineCore::clear_strikes(Job& job) {
+  if (std::exchange(job.strikes, 0) > 0) --suspects_;
   if (&job != alone_) return;
   alone_ = nullptr;
   admit_due_ = true;
 }
 
 // The rows of the running step were computed.
-void EngineCore::acquit_computed() {
-  if (struck_ == 0) return;
-  for (const BatchItem& item : flight_->batch.items) {
-    Job& job = jobs_.at(item.sequence->stream());
-    if (job.open > 0 && item.sequence->computed() + item.rows >= job.struck_at) acquit(job);
+void EngineCore::clear_computed_strikes() {
+  if (suspects_ == 0) return;
+  for (const Sequence* sequence : in_flight_->batch.sequences) {
+    Job& job = job_of(*sequence);
+    if (job.open > 0 && sequence->computed() + sequence->planned() >= job.strike_end)
+      clear_strikes(job);
   }
 }
 
 // Finds the rows at which the group was lost.
-void EngineCore::blame(const absl::Status& why) {
-  if (!flight_.has_value()) return;
-  if (flight_->results != nullptr) {  // Lost at a request for logits or at its answer.
-    if (flight_->next == flight_->draws.size()) return;
-    const Sequence& sequence = *flight_->draws[flight_->next].sequence;
-    return accuse(jobs_.at(sequence.stream()), sequence.length() + 1, why);
+void EngineCore::find_suspects(const absl::Status& why) {
+  if (!in_flight_.has_value()) return;
+  if (in_flight_->results != nullptr) {  // Lost at a request for logits or at its answer.
+    if (in_flight_->next == in_flight_->draws.size()) return;
+    const Sequence& sequence = *in_flight_->draws[in_flight_->next].sequence;
+    return mark_suspected(job_of(sequence), sequence.length() + 1, why);
   }
   // The end of each job's new rows, over all choices.
   std::map<uint64_t, std::pair<Job*, int64_t>> ends;
-  for (const BatchItem& item : flight_->batch.items) {
-    const int64_t end = item.sequence->computed() + item.rows;
-    if (end <= item.sequence->reached()) continue;
-    Job& job = jobs_.at(item.sequence->stream());
-    auto& [accused, last] = ends[job.number];
-    accused = &job;
+  for (const Sequence* sequence : in_flight_->batch.sequences) {
+    const int64_t end = sequence->computed() + sequence->planned();
+    if (end <= sequence->reached()) continue;
+    Job& job = job_of(*sequence);
+    auto& [suspected, last] = ends[job.number];
+    suspected = &job;
     last = std::max(last, end);
   }
-  for (const auto& [number, rows] : ends) accuse(*rows.first, rows.second, why);
+  for (const auto& [number, rows] : ends) mark_suspected(*rows.first, rows.second, why);
 }
 
-void EngineCore::accuse(Job& job, int64_t end, const absl::Status& why) {
-  if (job.open > 0) job.accused = {.end = end, .why = why};
+void EngineCore::mark_suspected(Job& job, int64_t end, const absl::Status& why) {
+  if (job.open > 0) job.suspected = {.end = end, .why = why};
 }
 
 // Called when a group is formed: counts a strike if the last one was lost at this request.
-void EngineCore::judge(Job& job) {
-  const std::optional<Accusation> accused = std::exchange(job.accused, std::nullopt);
-  if (!accused.has_value() || job.open == 0) return;
+void EngineCore::count_strike(Job& job) {
+  const std::optional<SuspectedLoss> suspected = std::exchange(job.suspected, std::nullopt);
+  if (!suspected.has_value() || job.open == 0) return;
   // A silent worker got no processor time or no network, and its neighbours may be affected too:
   // that can happen to the same request three times in a row.
-  const bool may_be_chance = info_.follows_a_kill || absl::IsAborted(accused->why) ||
-                             absl::IsDeadlineExceeded(accused->why);
-  if (may_be_chance && job.pardons < kPardons) {
-    ++job.pardons;
+  const bool may_be_chance = info_.follows_a_kill || absl::IsAborted(suspected->why) ||
+                             absl::IsDeadlineExceeded(suspected->why);
+  if (may_be_chance && job.uncounted_losses < kMaxUncountedLosses) {
+    ++job.uncounted_losses;
     return;
   }
-  if (job.strikes++ == 0) ++struck_;
-  job.struck_at = std::max(job.struck_at, accused->end);
+  if (job.strikes++ == 0) ++suspects_;
+  job.strike_end = std::max(job.strike_end, suspected->end);
   if (job.strikes < kStrikesUntilOut) return;
   fail(job, absl::InternalError(
                 fmt::format("{} groups of workers were lost while they computed the request up to "
                             "token {}, the last one alone with it: {}",
-                            kStrikesUntilOut, job.struck_at, message_of(accused->why))));
+                            kStrikesUntilOut, job.strike_end, message_of(suspected->why))));
 }
 
 // ---- A group is lost ----
 
 void EngineCore::group_lost(const absl::Status& why) {
   if (!has_group()) return;
-  tell_all();
-  blame(why);
+  send_events();
+  find_suspects(why);
   for (Job* job : jobs_in_order()) {
     if (job->queued && job->open > 0) withdraw(*job);
   }
@@ -582,7 +578,7 @@ void EngineCore::refuse_group(const absl::Status& why) {
 
 void EngineCore::forget_group() {
   had_event_ = true;
-  flight_.reset();
+  in_flight_.reset();
   // No group would answer these.
   std::erase_if(actions_, [](const EngineAction& action) {
     return std::holds_alternative<FetchLogits>(action);

@@ -24,7 +24,7 @@
 #include "coordinator/engine/engine_actions.h"
 #include "coordinator/engine/engine_job.h"
 #include "coordinator/engine/engine_options.h"
-#include "coordinator/engine/flight.h"
+#include "coordinator/engine/step_in_flight.h"
 #include "coordinator/scheduler/scheduler.h"
 #include "coordinator/text/tokenizer/tokenizer.h"
 
@@ -44,19 +44,19 @@ class EngineCore {
   // Requests wait for the next one. A request at whose rows three groups are lost ends: kInternal.
   void group_lost(const absl::Status& why);
   // Requirements for the next group.
-  GroupWish wish() const;
+  GroupRequirements requirements() const;
   // `results` are in rank order; `step_ns` is the step's duration, 0: unknown.
   void results(std::vector<cluster::StepResult> results, int64_t step_ns = 0);
   void logits(const std::vector<float>& logits);  // Logits of the whole vocabulary.
 
   // ---- Requests. One submitted before the first group ends with kUnavailable. ----
-  void submit(Submission submission);
+  void submit(std::unique_ptr<Job> job);
   // Its choices end with kCancelled, its stream with `status`. No effect after it has ended.
   void cancel(const Stream* stream, const absl::Status& status = absl::OkStatus());
   // Closes its stream with `why`, without another event.
   void cut_off(const Stream* stream, const absl::Status& why);
   // The same, unless rows of it were computed.
-  void turn_away(const Stream* stream, const absl::Status& why);
+  void reject_unstarted(const Stream* stream, const absl::Status& why);
 
   // ---- The end: requests that are open at the deadline are cancelled, with status kCancelled ----
   void drain(int64_t deadline_ms);
@@ -91,6 +91,7 @@ class EngineCore {
   absl::StatusOr<bool> draw(Sequence& sequence, int output, const std::vector<float>* logits);
   absl::Status check_logits(const std::vector<float>& logits) const;
   void refuse_group(const absl::Status& why);
+  Job& job_of(const Sequence& sequence) { return *jobs_.at(sequence.stream()); }
   bool has_open_jobs() const { return jobs_.size() > closed_.size(); }
   bool has_work() const { return has_group() && scheduler_->running() + scheduler_->waiting() > 0; }
 
@@ -99,17 +100,17 @@ class EngineCore {
   void enqueue(Job& job);
   void withdraw(Job& job);
   void admit();
-  void acquit(Job& job);
-  void acquit_computed();
-  void blame(const absl::Status& why);
-  void accuse(Job& job, int64_t end, const absl::Status& why);
-  void judge(Job& job);
+  void clear_strikes(Job& job);
+  void clear_computed_strikes();
+  void find_suspects(const absl::Status& why);
+  void mark_suspected(Job& job, int64_t end, const absl::Status& why);
+  void count_strike(Job& job);
   void forget_group();
 
   // Requests, their events and their ends.
-  void tell_all();
-  void emit(Sequence& sequence, StreamEvent event, const SequenceNews& news);
-  void note_told(Job& job);
+  void send_events();
+  void emit(Sequence& sequence, StreamEvent event, const SequenceUpdate& update);
+  void record_origin(Job& job);
   void leave_scheduler(const Job& job, Sequence& choice);
   void cancel(Job& job, const absl::Status& status);
   void fail(Job& job, const absl::Status& status);
@@ -125,17 +126,17 @@ class EngineCore {
   std::vector<EngineAction> actions_;
   GroupInfo info_;
   std::unique_ptr<Scheduler> scheduler_;  // Null: no group.
-  std::optional<Flight> flight_;
+  std::optional<StepInFlight> in_flight_;
   StepResults answers_;  // Answers to the last step: freed while the next one runs.
-  std::vector<PromptScores> untold_scores_;  // Sent before drawn tokens.
-  std::vector<Untold> untold_;
-  std::unordered_map<const Stream*, Job> jobs_;
+  std::vector<PromptScores> unsent_scores_;  // Sent before drawn tokens.
+  std::vector<UnsentToken> unsent_tokens_;
+  std::unordered_map<const Stream*, std::unique_ptr<Job>> jobs_;
   std::set<std::pair<int64_t, const Stream*>> deadlines_;  // The deadlines of open jobs.
   std::vector<const Stream*> closed_;  // Jobs that are deleted when no step is running.
-  int64_t parked_ = 0;                 // Open choices of jobs outside the scheduler.
+  int64_t unscheduled_ = 0;            // Open choices of jobs outside the scheduler.
   bool admit_due_ = false;             // Jobs may have to enter or leave the scheduler.
   Job* alone_ = nullptr;  // The only job in the scheduler, because groups were lost at its rows.
-  int64_t struck_ = 0;    // Open jobs that have strikes.
+  int64_t suspects_ = 0;  // Open jobs that have strikes.
   EngineStats stats_;
   uint64_t submitted_ = 0;
   uint64_t step_ = 0;

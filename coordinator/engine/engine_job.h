@@ -6,6 +6,7 @@
 #include <memory>
 #include <optional>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "absl/status/status.h"
@@ -24,32 +25,41 @@ struct Origin {
 };
 
 // A group was lost while it computed new rows of a request; the last of them ends at `end`.
-struct Accusation {
+struct SuspectedLoss {
   int64_t end = 0;
   absl::Status why;
 };
 
-// A request that has not ended.
+// A request that has not ended. Its caller's thread makes it; only EngineCore then changes it.
 struct Job {
+  Job(EngineRequest request, int64_t vocab, Prefix prefix, std::shared_ptr<Stream> reader)
+      : prepared(std::move(request), vocab, prefix), stream(std::move(reader)) {}
+
+  const EngineRequest& request() const { return prepared.request(); }
+
+  const PreparedRequest prepared;
+  const std::shared_ptr<Stream> stream;  // Identifies the request: the core never calls it.
+  int64_t came_ns = 0;                   // When the caller submitted it, by a steady clock.
+  int64_t context = 0;        // The request's token limit; 0: the context that the group can serve.
+  bool needs_larger = false;  // The current group is too small for it.
+
   uint64_t number = 0;  // Counts all jobs, in the order of arrival.
-  std::shared_ptr<const PreparedRequest> request;
-  std::shared_ptr<Stream> stream;
-  std::vector<std::unique_ptr<Sequence>> choices = {};
+  std::vector<std::unique_ptr<Sequence>> choices;
   int32_t open = 0;                        // Choices that are not finished.
   bool queued = false;                     // The choices are in the scheduler.
   bool started = false;                    // Rows of it were computed, or it has ended.
-  std::optional<Origin> origin = {};       // The origin of the events sent so far.
-  std::optional<Accusation> accused = {};  // Until the next group is formed.
+  std::optional<Origin> origin;            // The origin of the events sent so far.
+  std::optional<SuspectedLoss> suspected;  // Until the next group is formed.
   // The number of groups lost while they computed its rows; 0 after a group has computed the last
   // of these rows.
   int strikes = 0;
-  int64_t struck_at = 0;
-  int pardons = 0;        // Losses that may be chance and were no strikes.
-  absl::Status end = {};  // The stream's status after all choices are finished.
+  int64_t strike_end = 0;
+  int uncounted_losses = 0;  // Losses that may be chance and were no strikes.
+  absl::Status end;          // The stream's status after all choices are finished.
 };
 
 // A drawn token of a sequence, not sent to its reader yet.
-struct Untold {
+struct UnsentToken {
   Sequence* sequence = nullptr;
   StreamEvent event;
 };

@@ -15,7 +15,7 @@ const char* engine_part_name(EnginePart part) {
       return "decide";
     case EnginePart::kSend:
       return "send";
-    case EnginePart::kTell:
+    case EnginePart::kEmit:
       return "tell";
   }
   return "";
@@ -23,13 +23,14 @@ const char* engine_part_name(EnginePart part) {
 
 int64_t coordinator_ns(const EngineTimes& times) {
   int64_t sum = 0;
-  for (const EnginePart part : {EnginePart::kDecide, EnginePart::kSend, EnginePart::kTell}) {
+  for (const EnginePart part : {EnginePart::kDecide, EnginePart::kSend, EnginePart::kEmit}) {
     sum += times[static_cast<size_t>(part)];
   }
   return sum;
 }
 
-void EngineObservers::on_submitted(const Stream* stream, const Request& request, int64_t came_ns) {
+void EngineObservers::on_submitted(const Stream* stream, const EngineRequest& request,
+                                   int64_t came_ns) {
   for (EngineObserver* one : observers_) one->on_submitted(stream, request, came_ns);
 }
 

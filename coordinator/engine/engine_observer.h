@@ -9,7 +9,7 @@
 
 #include "absl/status/status.h"
 #include "coordinator/cluster/group.h"
-#include "coordinator/engine/request.h"
+#include "coordinator/engine/engine_request.h"
 #include "coordinator/streams/stream.h"
 #include "proto/cluster.pb.h"
 
@@ -21,7 +21,7 @@ enum class EnginePart {
   kWait,    // It waits for the workers.
   kDecide,  // Tokens are drawn from answers, the next step is chosen.
   kSend,    // The step is handed to the transport.
-  kTell,    // Texts, stop strings, events.
+  kEmit,    // Texts, stop strings, events.
 };
 inline constexpr int kEngineParts = 5;
 // "idle", "wait", "decide", "send", "tell".
@@ -48,7 +48,7 @@ class EngineObserver {
  public:
   virtual ~EngineObserver() = default;
   // The engine accepted the request, which arrived at `came_ns`.
-  virtual void on_submitted(const Stream* /*stream*/, const Request& /*request*/,
+  virtual void on_submitted(const Stream* /*stream*/, const EngineRequest& /*request*/,
                             int64_t /*came_ns*/) {}
   // Follows on_submitted(): the request waits for a larger group and blocks no other.
   virtual void on_set_aside(const Stream* /*stream*/) {}
@@ -73,7 +73,7 @@ class EngineObservers final : public EngineObserver {
   explicit EngineObservers(std::vector<EngineObserver*> observers)
       : observers_(std::move(observers)) {}
 
-  void on_submitted(const Stream* stream, const Request& request, int64_t came_ns) override;
+  void on_submitted(const Stream* stream, const EngineRequest& request, int64_t came_ns) override;
   void on_set_aside(const Stream* stream) override;
   void on_started(const Stream* stream, int64_t now_ns) override;
   void on_event(const Stream* stream, const StreamEvent& event, int64_t now_ns) override;

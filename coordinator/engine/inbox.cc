@@ -70,7 +70,8 @@ std::shared_ptr<Stream> Inbox::make_stream() {
 }
 
 // A request without a deadline would wait for a group that may never form, and fill the queue.
-absl::StatusOr<const GroupInfo*> Inbox::group_for(const Request& request, const GroupInfo& serving,
+absl::StatusOr<const GroupInfo*> Inbox::group_for(const EngineRequest& request,
+                                                  const GroupInfo& serving,
                                                   const GroupInfo& largest) {
   const absl::Status status = check_request(request, serving);
   if (status.ok()) return &serving;
@@ -83,7 +84,7 @@ absl::StatusOr<const GroupInfo*> Inbox::group_for(const Request& request, const 
       request.prompt_ids.size(), largest.ranks, serving.ranks);
 }
 
-absl::StatusOr<std::shared_ptr<Stream>> Inbox::submit(Request request) {
+absl::StatusOr<std::shared_ptr<Stream>> Inbox::submit(EngineRequest request) {
   RETURN_IF_ERROR(accepting(request.client));
   GroupInfo serving, largest;
   {
@@ -94,21 +95,18 @@ absl::StatusOr<std::shared_ptr<Stream>> Inbox::submit(Request request) {
   }
   ASSIGN_OR_RETURN(const GroupInfo* group, group_for(request, serving, largest));
   ASSIGN_OR_RETURN(const Prefix prefix, group->prefix.find(request.prompt_ids));
-  const auto prepared =
-      std::make_shared<const PreparedRequest>(std::move(request), group->vocab, prefix);
-  const QueueLoad load = load_of(*prepared);
   std::shared_ptr<Stream> stream = make_stream();
-  Submission submission = {.request = prepared,
-                           .stream = stream,
-                           .came_ns = steady_now_ns(),
-                           .context = group->servable_context(),
-                           .needs_larger = group == &largest};
+  auto job = std::make_unique<Job>(std::move(request), group->vocab, prefix, stream);
+  job->came_ns = steady_now_ns();
+  job->context = group->servable_context();
+  job->needs_larger = group == &largest;
+  const QueueLoad load = load_of(job->prepared);
   MutexLock lock(&mutex_);
   RETURN_IF_ERROR(check_open());
   ASSIGN_OR_RETURN(std::vector<std::shared_ptr<Stream>> displaced,
-                   queue_.join(prepared->request(), load, stream));
+                   queue_.join(job->request(), load, stream));
   std::ranges::move(displaced, std::back_inserter(messages_.displaced));
-  messages_.submitted.push_back(std::move(submission));
+  messages_.submitted.push_back(std::move(job));
   untaken_choices_ += load.choices;
   changed_.notify_all();
   return stream;
@@ -204,7 +202,7 @@ void Inbox::formed(absl::StatusOr<std::unique_ptr<Group>> group) {
   changed_.notify_all();
 }
 
-bool Inbox::has_news() const {
+bool Inbox::has_input() const {
   return messages_.stopping || messages_.drain_ms.has_value() || !messages_.submitted.empty() ||
          !messages_.cancelled.empty() || !messages_.displaced.empty() ||
          messages_.formed.has_value();
@@ -212,7 +210,7 @@ bool Inbox::has_news() const {
 
 Messages Inbox::take(std::optional<int64_t> until_ms) {
   MutexLock lock(&mutex_);
-  while (!has_news() && until_ms != 0) {
+  while (!has_input() && until_ms != 0) {
     if (!until_ms.has_value()) {
       changed_.wait(&mutex_);
     } else if (!changed_.wait_until(&mutex_, steady_time(*until_ms))) {

@@ -20,7 +20,7 @@ namespace lockstep {
 
 // Messages for the engine's thread. A cancellation never precedes its submission.
 struct Messages {
-  std::vector<Submission> submitted;
+  std::vector<std::unique_ptr<Job>> submitted;
   std::vector<std::shared_ptr<Stream>> cancelled;
   // They are displaced from the queue: they end with displaced(), unless they have begun.
   std::vector<std::shared_ptr<Stream>> displaced;
@@ -46,7 +46,7 @@ class Inbox : public std::enable_shared_from_this<Inbox> {
   // The side of other threads: see Engine's methods of the same names.
   absl::Status accepting() const ABSL_LOCKS_EXCLUDED(mutex_);
   absl::Status accepting(const std::string& client) ABSL_LOCKS_EXCLUDED(mutex_);
-  absl::StatusOr<std::shared_ptr<Stream>> submit(Request request) ABSL_LOCKS_EXCLUDED(mutex_);
+  absl::StatusOr<std::shared_ptr<Stream>> submit(EngineRequest request) ABSL_LOCKS_EXCLUDED(mutex_);
   void cancel(std::shared_ptr<Stream> stream) ABSL_LOCKS_EXCLUDED(mutex_);
   EngineStats stats() const ABSL_LOCKS_EXCLUDED(mutex_);
   absl::Status wait_ready() const ABSL_LOCKS_EXCLUDED(mutex_);
@@ -80,11 +80,11 @@ class Inbox : public std::enable_shared_from_this<Inbox> {
         queue_(options.max_waiting) {}
 
   std::shared_ptr<Stream> make_stream() ABSL_LOCKS_EXCLUDED(mutex_);
-  bool has_news() const ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
+  bool has_input() const ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
   // OK if requests are accepted, else the reason.
   absl::Status check_open() const ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
   // The group, one of these two, in which the request has room; an error: none, or it cannot wait.
-  static absl::StatusOr<const GroupInfo*> group_for(const Request& request,
+  static absl::StatusOr<const GroupInfo*> group_for(const EngineRequest& request,
                                                     const GroupInfo& serving,
                                                     const GroupInfo& largest);
 

@@ -30,7 +30,7 @@ void log_refused(std::string_view client, std::string_view endpoint, std::string
   log_fields("request", fields);
 }
 
-void RequestLog::on_submitted(const Stream* stream, const Request& request, int64_t came_ns) {
+void RequestLog::on_submitted(const Stream* stream, const EngineRequest& request, int64_t came_ns) {
   if (!spdlog::should_log(spdlog::level::info)) return;
   entries_[stream] = {.id = request.id,
                       .client = request.client,

@@ -21,7 +21,7 @@ void log_refused(std::string_view client, std::string_view endpoint, std::string
 // An engine observer. A request that arrives while the level is above info has no line.
 class RequestLog final : public EngineObserver {
  public:
-  void on_submitted(const Stream* stream, const Request& request, int64_t came_ns) override;
+  void on_submitted(const Stream* stream, const EngineRequest& request, int64_t came_ns) override;
   void on_started(const Stream* stream, int64_t now_ns) override;
   void on_event(const Stream* stream, const StreamEvent& event, int64_t now_ns) override;
   void on_closed(const Stream* stream, const absl::Status& status, int64_t now_ns) override;

@@ -11,7 +11,7 @@
 #include <utility>
 #include <vector>
 
-#include "coordinator/admission/pass.h"
+#include "coordinator/admission/permit.h"
 
 namespace lockstep::http {
 
@@ -69,9 +69,9 @@ class Exchange {
   // The client that the request counts for: its peer, unless code in front of the handler says
   // otherwise.
   virtual const std::string& client() const { return request().peer; }
-  // While the pass is held and has not ended, the request counts as running, whatever happens to
+  // While the permit is held and has not ended, the request counts as running, whatever happens to
   // the answer. May be null.
-  virtual std::shared_ptr<Pass> pass() const { return nullptr; }
+  virtual std::shared_ptr<Permit> permit() const { return nullptr; }
 
   virtual void respond(Response response) = 0;
   // Begins a chunked answer; `head` has no body.

@@ -60,7 +60,8 @@ EngineMetrics::EngineMetrics(std::string prefix, const std::string& model_name)
 
 // ---- Events ----
 
-void EngineMetrics::on_submitted(const Stream* stream, const Request& request, int64_t came_ns) {
+void EngineMetrics::on_submitted(const Stream* stream, const EngineRequest& request,
+                                 int64_t came_ns) {
   requests_[stream] = {
       .came_ns = came_ns, .prompt_tokens = std::ssize(request.prompt_ids), .choices = request.n};
   choices_.Observe(request.n);
@@ -93,16 +94,16 @@ void EngineMetrics::on_event(const Stream* stream, const StreamEvent& event, int
   if (found == requests_.end()) return;
   RequestTimes& times = found->second;
   if (!event.token_ids.empty()) {
-    const auto [told, first] = times.told.try_emplace(event.index, ChoiceTimes{now_ns, now_ns});
-    told_tokens_ += std::ssize(event.token_ids);
-    if (first) told_tokens_ += times.prompt_tokens - event.cached_tokens;
+    const auto [begun, first] = times.begun.try_emplace(event.index, ChoiceTimes{now_ns, now_ns});
+    streamed_tokens_ += std::ssize(event.token_ids);
+    if (first) streamed_tokens_ += times.prompt_tokens - event.cached_tokens;
     if (first) {
       first_token_s_.Observe(seconds(now_ns - times.came_ns));
       MutexLock lock(&mutex_);
       prompt_tokens_total_ += times.prompt_tokens;
     } else {
-      between_tokens_s_.Observe(seconds(now_ns - told->second.last_token_ns));
-      told->second.last_token_ns = now_ns;
+      between_tokens_s_.Observe(seconds(now_ns - begun->second.last_token_ns));
+      begun->second.last_token_ns = now_ns;
     }
   }
   if (event.finish_reason != FinishReason::kNone) observe_end(times, event, now_ns);
@@ -114,16 +115,16 @@ void EngineMetrics::observe_end(const RequestTimes& times, const StreamEvent& ev
   prompt_tokens_.Observe(event.prompt_tokens);
   generation_tokens_.Observe(event.completion_tokens);
   preemptions_.Observe(event.preemptions);
-  const auto told = times.told.find(event.index);
-  if (told != times.told.end()) {
-    const ChoiceTimes& choice = told->second;
+  const auto begun = times.begun.find(event.index);
+  if (begun != times.begun.end()) {
+    const ChoiceTimes& choice = begun->second;
     prefill_s_.Observe(seconds(choice.first_token_ns - times.started_ns));
     decode_s_.Observe(seconds(choice.last_token_ns - choice.first_token_ns));
     inference_s_.Observe(seconds(choice.last_token_ns - times.started_ns));
   }
   MutexLock lock(&mutex_);
   // A choice without tokens only computed its prompt.
-  const bool scored = told == times.told.end() && event.finish_reason != FinishReason::kCancelled;
+  const bool scored = begun == times.begun.end() && event.finish_reason != FinishReason::kCancelled;
   if (scored) prompt_tokens_total_ += times.prompt_tokens;
   ++ended_[ended_as(event.finish_reason)];
 }
@@ -139,8 +140,8 @@ void EngineMetrics::on_closed(const Stream* stream, const absl::Status& status,
 
 // All events of a step are sent within one such part.
 void EngineMetrics::on_part(EnginePart part, int64_t /*begin_ns*/, int64_t /*end_ns*/) {
-  if (part != EnginePart::kTell || told_tokens_ == 0) return;
-  step_tokens_.Observe(static_cast<double>(std::exchange(told_tokens_, 0)));
+  if (part != EnginePart::kEmit || streamed_tokens_ == 0) return;
+  step_tokens_.Observe(static_cast<double>(std::exchange(streamed_tokens_, 0)));
 }
 
 void EngineMetrics::on_step(const StepReport& report) {
@@ -160,7 +161,7 @@ void EngineMetrics::on_step(const StepReport& report) {
 std::string EngineMetrics::text(const EngineStats& stats, const ServerCounts& counts) const {
   Families families;
   add_state(stats, &families);
-  add_kept(counts.kept, &families);
+  add_resumable(counts.resumable, &families);
   add_totals(stats, &families);
   add_counter("unknown_fields_total", "Unknown fields of requests, which were ignored.",
               static_cast<double>(counts.unknown_fields), &families);
@@ -231,11 +232,11 @@ void EngineMetrics::add_cache(const EngineStats& stats, Families* families) cons
   families->push_back(std::move(cache));
 }
 
-void EngineMetrics::add_kept(const KeptCounts& kept, Families* families) const {
+void EngineMetrics::add_resumable(const ResumableCounts& resumable, Families* families) const {
   add_gauge("kept_streams", "Resumable streams that are running, or kept after their end.",
-            static_cast<double>(kept.streams), families);
+            static_cast<double>(resumable.streams), families);
   add_gauge("kept_stream_bytes", "Bytes of resumable streams, limited by --resume-bytes.",
-            static_cast<double>(kept.bytes), families);
+            static_cast<double>(resumable.bytes), families);
 }
 
 void EngineMetrics::add_totals(const EngineStats& stats, Families* families) const {

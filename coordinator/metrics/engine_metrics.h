@@ -16,7 +16,7 @@
 #include "base/threads/mutex.h"
 #include "coordinator/engine/engine_observer.h"
 #include "coordinator/engine/engine_options.h"
-#include "coordinator/streams/kept_index.h"
+#include "coordinator/streams/resumable_index.h"
 
 namespace lockstep {
 
@@ -31,7 +31,7 @@ struct RankTimes {
 struct ServerCounts {
   int64_t unknown_fields = 0;     // Ignored fields of requests.
   int64_t log_lines_dropped = 0;  // Because the log is read too slowly.
-  KeptCounts kept;                // Resumable streams.
+  ResumableCounts resumable;      // Resumable streams.
 };
 
 // An engine observer; any thread may read it.
@@ -40,7 +40,7 @@ class EngineMetrics final : public EngineObserver {
   // Names begin with `prefix` and a colon.
   EngineMetrics(std::string prefix, const std::string& model_name);
 
-  void on_submitted(const Stream* stream, const Request& request, int64_t came_ns) override;
+  void on_submitted(const Stream* stream, const EngineRequest& request, int64_t came_ns) override;
   void on_set_aside(const Stream* stream) override;
   void on_started(const Stream* stream, int64_t now_ns) override;
   void on_event(const Stream* stream, const StreamEvent& event, int64_t now_ns) override;
@@ -66,7 +66,7 @@ class EngineMetrics final : public EngineObserver {
     int64_t started_ns = 0;  // 0: not yet.
     int64_t prompt_tokens = 0;
     int64_t choices = 0;
-    std::map<int32_t, ChoiceTimes> told;  // The choices that had a token.
+    std::map<int32_t, ChoiceTimes> begun;  // The choices that had a token.
   };
 
   using Families = std::vector<prometheus::MetricFamily>;
@@ -80,7 +80,7 @@ class EngineMetrics final : public EngineObserver {
   void add_cache(const EngineStats& stats, Families* families) const;
   void add_totals(const EngineStats& stats, Families* families) const;
   void add_refused(const QueueLoad& refused, Families* families) const;
-  void add_kept(const KeptCounts& kept, Families* families) const;
+  void add_resumable(const ResumableCounts& resumable, Families* families) const;
   void add_times(const EngineStats& stats, Families* families) const ABSL_LOCKS_EXCLUDED(mutex_);
   void add_histograms(Families* families) const;
 
@@ -97,7 +97,7 @@ class EngineMetrics final : public EngineObserver {
 
   // Used only by the engine's thread.
   std::unordered_map<const Stream*, RequestTimes> requests_;
-  int64_t told_tokens_ = 0;  // Tokens in this step's events so far.
+  int64_t streamed_tokens_ = 0;  // Tokens in this step's events so far.
 
   // Each histogram has its own lock.
   prometheus::Histogram first_token_s_;

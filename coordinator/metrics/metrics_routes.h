@@ -8,7 +8,7 @@
 #include "coordinator/engine/engine.h"
 #include "coordinator/http/router.h"
 #include "coordinator/metrics/engine_metrics.h"
-#include "coordinator/streams/kept_streams.h"
+#include "coordinator/streams/resumable_streams.h"
 
 namespace lockstep {
 

@@ -3,6 +3,7 @@
 
 #include <algorithm>
 
+#include "base/field_error.h"
 #include "base/status.h"
 #include "coordinator/openai/error.h"
 
@@ -19,7 +20,7 @@ constexpr int64_t kMaxScores = 1 << 20;
 constexpr int64_t kMaxResponseScores = 1 << 17;
 
 // The number of log-probabilities of one token of an answer.
-int64_t scores_per_token(const Request& request) {
+int64_t scores_per_token(const EngineRequest& request) {
   return 1 + (request.logprob_ids.empty() ? request.logprobs : std::ssize(request.logprob_ids));
 }
 
@@ -30,39 +31,40 @@ absl::Status check_choices(const ApiRequest& request) {
   const int64_t n = request.shared.has_n() ? request.shared.n() : 1;
   if (prompts * n <= kMaxChoices) return absl::OkStatus();
   return with_param(
-      invalid_argument(
-          "prompt: must have at most {} choices in one request, found {} prompts of {}",
-          kMaxChoices, prompts, n),
+      field_error("prompt", "must have at most {} choices in one request, found {} prompts of {}",
+                  kMaxChoices, prompts, n),
       "prompt");
 }
 
-absl::Status bound_response(int64_t context, Request* request) {
+absl::Status bound_response(int64_t context, EngineRequest* request) {
   if (request->logprobs < 0) return absl::OkStatus();
-  const int64_t most = kMaxResponseScores / scores_per_token(*request);
+  const int64_t max = kMaxResponseScores / scores_per_token(*request);
   const int64_t room = context - std::ssize(request->prompt_ids);
-  if (std::min<int64_t>(room, request->max_tokens) <= most) return absl::OkStatus();
+  if (std::min<int64_t>(room, request->max_tokens) <= max) return absl::OkStatus();
   if (request->max_tokens == kAllTokens) {
-    request->max_tokens = static_cast<int32_t>(most);
+    request->max_tokens = static_cast<int32_t>(max);
     return absl::OkStatus();
   }
   return with_param(
       invalid_argument("max_output_tokens: a streamed response with {} log-probabilities for each "
                        "token must have at most {} tokens, found {}; ask for fewer, or do not "
                        "stream it",
-                       scores_per_token(*request), most, request->max_tokens),
+                       scores_per_token(*request), max, request->max_tokens),
       "max_output_tokens");
 }
 
-absl::Status ScoreCount::add(const ApiRequest& request, const Request& prompt, int64_t context) {
+absl::Status ScoreCount::add(const ApiRequest& request, const EngineRequest& prompt,
+                             int64_t context) {
   const auto tokens = std::ssize(prompt.prompt_ids);
   if (prompt.prompt_logprobs >= 0) of_prompts_ += tokens * (1 + prompt.prompt_logprobs) * request.n;
   if (of_prompts_ > kMaxScores) {
     const char* field = request.echo ? "echo" : "prompt_logprobs";
     return with_param(
-        invalid_argument("{}: must be up to {} log-probabilities of prompts in one answer (for "
-                         "each token 1 + logprobs, n times), found more; stream it (echo), or send "
-                         "fewer prompts at once",
-                         field, kMaxScores),
+        field_error(field,
+                    "must be up to {} log-probabilities of prompts in one answer (for each token "
+                    "1 + logprobs, n times), found more; stream it (echo), or send fewer prompts "
+                    "at once",
+                    kMaxScores),
         field);
   }
   if (prompt.logprobs < 0 || prompt.max_tokens == kAllTokens) return absl::OkStatus();
@@ -74,9 +76,10 @@ absl::Status ScoreCount::add(const ApiRequest& request, const Request& prompt, i
 absl::Status ScoreCount::check(int64_t scores) {
   if (scores <= kMaxScores) return absl::OkStatus();
   return with_param(
-      invalid_argument("logprobs: one answer must have at most {} log-probabilities (choices times "
-                       "max_tokens times 1 + logprobs), found {}; stream it, or ask for fewer",
-                       kMaxScores, scores),
+      field_error("logprobs",
+                  "one answer must have at most {} log-probabilities (choices times "
+                  "max_tokens times 1 + logprobs), found {}; stream it, or ask for fewer",
+                  kMaxScores, scores),
       "logprobs");
 }
 

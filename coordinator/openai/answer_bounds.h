@@ -5,7 +5,7 @@
 #include <cstdint>
 
 #include "absl/status/status.h"
-#include "coordinator/engine/request.h"
+#include "coordinator/engine/engine_request.h"
 #include "coordinator/openai/api_request.h"
 
 namespace lockstep::openai {
@@ -16,7 +16,7 @@ absl::Status check_choices(const ApiRequest& request);
 // Limits the log-probabilities of a streamed response, whose last events repeat them all. A request
 // without max_tokens gets the max number of tokens that stays within the limit. kInvalidArgument:
 // it asks for more.
-absl::Status bound_response(int64_t context, Request* request);
+absl::Status bound_response(int64_t context, EngineRequest* request);
 
 // Counts the log-probabilities of an answer that is built whole in memory. Errors are
 // kInvalidArgument.
@@ -25,7 +25,7 @@ class ScoreCount {
   // Adds those of one more prompt of the request, and of its answers, before anything is computed.
   // Answers without max_tokens rarely reach the end of the context, so they are counted as they are
   // gathered.
-  absl::Status add(const ApiRequest& request, const Request& prompt, int64_t context);
+  absl::Status add(const ApiRequest& request, const EngineRequest& prompt, int64_t context);
   // Checks the number in the answers gathered so far.
   static absl::Status check(int64_t scores);
 

@@ -7,6 +7,7 @@
 #include <set>
 #include <string_view>
 
+#include "base/field_error.h"
 #include "base/status.h"
 #include "coordinator/admission/admission.h"
 #include "coordinator/openai/answers/response_writer.h"
@@ -54,6 +55,15 @@ const char* whole_of(Endpoint endpoint) {
       return "messages";
   }
   return "";
+}
+
+// The name of the JSON field that sets a field of GenerateRequest; null: none.
+const char* json_name(const std::string& field, const ApiRequest& request) {
+  for (const char* prompt : {"prompt", "prompt_ids", "prompt_ids.ids", "chat"}) {
+    if (field == prompt) return whole_of(request.endpoint);
+  }
+  const auto found = request.names.find(field);
+  return found != request.names.end() ? found->second : nullptr;
 }
 
 // The body as an object; its "model", if given, must be a name of this model.
@@ -127,27 +137,18 @@ absl::StatusOr<ApiRequest> parse_request(Endpoint endpoint, const std::string& t
 
 absl::Status in_json_words(const absl::Status& status, const ApiRequest& request) {
   if (status.code() != absl::StatusCode::kInvalidArgument) return status;
-  const std::string_view whole = whole_of(request.endpoint);
-  if (is_too_long(status)) return with_param(status, whole);
-  const std::string message = message_of(status);
-  const auto renamed = [&](std::string_view from, std::string_view to) {
-    const std::string text = std::string(to) + message.substr(from.size());
-    absl::Status result = absl::InvalidArgumentError(text);
-    status.ForEachPayload(
-        [&](absl::string_view url, const absl::Cord& payload) { result.SetPayload(url, payload); });
-    return with_param(result, text.substr(0, text.find(": ")));
-  };
-  const auto begins_with = [&](std::string_view name) {
-    return message.starts_with(name) && message.size() > name.size() &&
-           std::string_view(":.[").find(message[name.size()]) != std::string_view::npos;
-  };
-  for (const std::string_view name : {"prompt_ids.ids", "prompt_ids", "prompt"}) {
-    if (begins_with(name)) return renamed(name, whole);
+  if (is_too_long(status)) return with_param(status, whole_of(request.endpoint));
+  const std::string field = field_of(status);
+  // The longest part of the path that has a name: "chat.messages" of "chat.messages[0].role".
+  for (size_t end = field.size(); end > 0;) {
+    if (const char* name = json_name(field.substr(0, end), request); name != nullptr) {
+      const std::string renamed = name + field.substr(end);
+      return with_param(with_field(status, renamed), renamed);
+    }
+    const size_t parent = field.find_last_of(".[", end - 1);
+    end = parent == std::string::npos ? 0 : parent;
   }
-  for (const auto& [grpc, name] : request.names) {
-    if (!grpc.empty() && begins_with(grpc)) return renamed(grpc, name);
-  }
-  return begins_with("chat") ? renamed("chat", whole) : status;
+  return status;
 }
 
 }  // namespace lockstep::openai

@@ -113,7 +113,7 @@ absl::Status Generation::answer(std::vector<std::shared_ptr<Stream>>* streams) {
   exchange_->drop_body();
   facts_ = facts_of(request);
   facts_.ignored_fields = std::move(ignored);
-  if (request.resumable) return in_json_words(start_kept(request), request);
+  if (request.resumable) return in_json_words(start_resumable(request), request);
   const absl::Status submitted = submit(request, streams);
   if (!submitted.ok()) return in_json_words(submitted, request);
   {
@@ -134,7 +134,7 @@ absl::Status Generation::submit(const ApiRequest& request,
   RETURN_IF_ERROR(check_choices(request));
   ScoreCount scores;
   for (size_t prompt = 0; prompt < request.prompts.size(); ++prompt) {
-    ASSIGN_OR_RETURN(Request one, to_engine(request, prompt));
+    ASSIGN_OR_RETURN(EngineRequest one, to_engine(request, prompt));
     if (!request.stream) {
       RETURN_IF_ERROR(scores.add(request, one, context_->served.model->max_context()));
     }
@@ -147,27 +147,27 @@ absl::Status Generation::submit(const ApiRequest& request,
 }
 
 // The stream runs on without its client, and counts as a request of its key until it ends.
-absl::Status Generation::start_kept(const ApiRequest& request) {
+absl::Status Generation::start_resumable(const ApiRequest& request) {
   const ServedModel& served = context_->served;
-  absl::Status resumable = served.check_resumable();
-  if (!resumable.ok()) return with_param(resumable, "resumable");
+  const absl::Status allowed = served.check_resumable();
+  if (!allowed.ok()) return with_param(allowed, "resumable");
   const std::string_view given = exchange_->request().header("X-Request-Id");
-  const absl::Status named = given.empty() ? absl::OkStatus() : check_kept_id(given);
+  const absl::Status named = given.empty() ? absl::OkStatus() : check_resumable_id(given);
   if (!named.ok()) return with_param(named, "X-Request-Id");
-  ASSIGN_OR_RETURN(Request one, to_engine(request, 0));
+  ASSIGN_OR_RETURN(EngineRequest one, to_engine(request, 0));
   RETURN_IF_ERROR(served.check_wait(one));
   const std::shared_ptr<const AnswerFacts> facts = take_facts();
-  KeptRequest wanted = {.name = {.owner = served.owner_of(one.client), .id = facts->id},
-                        .facts = {.is_chat = endpoint_ != kCompletions,
-                                  .logprobs = facts->logprobs,
-                                  .created_s = facts->created,
-                                  .http = facts},
-                        .bytes = bytes_of(*facts),
-                        .pass = exchange_->pass()};
-  ASSIGN_OR_RETURN(const std::shared_ptr<KeptStream> kept,
-                   served.kept->submit(served.engine, std::move(one), std::move(wanted)));
+  ResumableParams wanted = {.name = {.owner = served.owner_of(one.client), .id = facts->id},
+                            .facts = {.is_chat = endpoint_ != kCompletions,
+                                      .logprobs = facts->logprobs,
+                                      .created_s = facts->created,
+                                      .http = facts},
+                            .bytes = bytes_of(*facts),
+                            .permit = exchange_->permit()};
+  ASSIGN_OR_RETURN(const std::shared_ptr<ResumableStream> resumable,
+                   served.resumable->submit(served.engine, std::move(one), std::move(wanted)));
   std::vector<std::unique_ptr<StreamReader>> readers(1);
-  ASSIGN_OR_RETURN(readers[0], kept->log().open(/*from=*/0));
+  ASSIGN_OR_RETURN(readers[0], resumable->log().open(/*from=*/0));
   answer_with_events(exchange_, facts, std::move(readers));
   return absl::OkStatus();
 }
@@ -205,15 +205,15 @@ AnswerFacts Generation::facts_of(const ApiRequest& request) const {
 }
 
 // Checks, renders and tokenizes; adds the facts that need the tokens.
-absl::StatusOr<Request> Generation::to_engine(const ApiRequest& request, size_t prompt) {
+absl::StatusOr<EngineRequest> Generation::to_engine(const ApiRequest& request, size_t prompt) {
   const Model& model = *context_->served.model;
-  ASSIGN_OR_RETURN(Request one, to_request(request.message(prompt), model));
+  ASSIGN_OR_RETURN(EngineRequest one, to_request(request.message(prompt), model));
   if (endpoint_ == kResponses && request.stream) {
     RETURN_IF_ERROR(bound_response(model.max_context(), &one));
   }
   one.id = facts_.id;
-  if (const std::shared_ptr<Pass> pass = exchange_->pass(); pass != nullptr) {
-    RETURN_IF_ERROR(pass->check_priority(one.priority));
+  if (const std::shared_ptr<Permit> permit = exchange_->permit(); permit != nullptr) {
+    RETURN_IF_ERROR(permit->check_priority(one.priority));
   }
   one.client = exchange_->client();
   one.endpoint = exchange_->request().path;
@@ -251,11 +251,11 @@ void Generation::stream_answer() {
   }
   if (deadline_ms_ == 0) return answer_with_events(exchange_, take_facts(), readers_of(streams));
   for (const std::shared_ptr<Stream>& stream : streams) {
-    stream->set_listener([self = shared_from_this()] { self->on_news(); });
+    stream->set_listener([self = shared_from_this()] { self->on_events(); });
   }
 }
 
-void Generation::on_news() {
+void Generation::on_events() {
   std::vector<std::shared_ptr<Stream>> streams;  // Destroyed after the lock.
   absl::Status failure;
   {

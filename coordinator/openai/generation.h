@@ -52,9 +52,9 @@ class Generation : public std::enable_shared_from_this<Generation> {
   // Adds the streams that it began. An error is the answer; the caller must cancel the streams.
   absl::Status answer(std::vector<std::shared_ptr<Stream>>* streams) ABSL_LOCKS_EXCLUDED(mutex_);
   absl::Status submit(const ApiRequest& request, std::vector<std::shared_ptr<Stream>>* streams);
-  absl::Status start_kept(const ApiRequest& request);
+  absl::Status start_resumable(const ApiRequest& request);
   bool goes_on_without_tools(const ApiRequest& request) const;
-  absl::StatusOr<Request> to_engine(const ApiRequest& request, size_t prompt);
+  absl::StatusOr<EngineRequest> to_engine(const ApiRequest& request, size_t prompt);
   AnswerFacts facts_of(const ApiRequest& request) const;
   absl::Status check_deadline() const;
   void stream_answer() ABSL_LOCKS_EXCLUDED(mutex_);
@@ -66,7 +66,7 @@ class Generation : public std::enable_shared_from_this<Generation> {
   void respond() ABSL_LOCKS_EXCLUDED(mutex_);
 
   // These run on the notifier's thread.
-  void on_news() ABSL_LOCKS_EXCLUDED(mutex_);
+  void on_events() ABSL_LOCKS_EXCLUDED(mutex_);
   void read_stream(size_t prompt) ABSL_LOCKS_EXCLUDED(mutex_);
 
   // Runs on an I/O thread: the client is gone.

@@ -6,7 +6,7 @@
 
 #include "absl/strings/match.h"
 #include "coordinator/api/traceparent.h"
-#include "coordinator/streams/kept_index.h"
+#include "coordinator/streams/resumable_index.h"
 
 namespace lockstep::openai {
 
@@ -20,7 +20,7 @@ std::string traceparent_of(const http::Request& request) {
 
 std::string id_of(const http::Request& request) {
   const std::string_view given = request.header("X-Request-Id");
-  return check_kept_id(given).ok() ? std::string(given) : "";
+  return check_resumable_id(given).ok() ? std::string(given) : "";
 }
 
 }  // namespace lockstep::openai

@@ -71,11 +71,11 @@ void OutputParser::push(char c) {
 OutputDelta OutputParser::finish(bool is_cut) {
   if (place_ == Place::kThought) {
     if (in_call_of_thought_) {
-      const std::string text = std::exchange(call_of_thought_, {}) + tags_.take_held();
+      const std::string text = std::exchange(call_of_thought_, {}) + tags_.take_withheld();
       end_thought();
       for (const char c : text) push(c);
     } else {
-      sink_.add_thought(tags_.take_held());
+      sink_.add_thought(tags_.take_withheld());
     }
   }
   if (place_ == Place::kCalls) {
@@ -86,7 +86,7 @@ OutputDelta OutputParser::finish(bool is_cut) {
       sink_.add_content(calls_->take_text());
     }
   } else if (place_ != Place::kThought) {
-    sink_.add_content(tags_.take_held());
+    sink_.add_content(tags_.take_withheld());
   }
   sink_.finish();
   return sink_.take();
@@ -99,7 +99,7 @@ void OutputParser::at_start(char c) {
   const auto tag = tags_.push(c, &text);
   if (tag.has_value()) return begin_thought(*tag);
   if (trimmed(text).empty()) return sink_.add_content(text);
-  text += tags_.take_held();
+  text += tags_.take_withheld();
   begin_content();
   for (const char next : text) push(next);
 }
@@ -177,7 +177,8 @@ void OutputParser::in_content(char c) {
   for (size_t i = 0; i < text.size(); ++i) {
     content_byte(text[i]);
     if (place_ == Place::kContent) continue;
-    const std::string rest = text.substr(i + 1) + std::string(tag.value_or("")) + tags_.take_held();
+    const std::string rest =
+        text.substr(i + 1) + std::string(tag.value_or("")) + tags_.take_withheld();
     for (const char next : rest) push(next);
     return;
   }

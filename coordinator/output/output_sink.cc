@@ -77,7 +77,7 @@ void OutputSink::begin_call(std::string_view name, std::string_view id) {
   ++calls_;
   drop_blanks();
   has_arguments_ = false;
-  CallDelta* call = news();
+  CallDelta* call = current();
   if (call == nullptr) return;
   call->name = name;
   if (!id.empty() && ids_.emplace(id).second) call->id = id;
@@ -86,7 +86,7 @@ void OutputSink::begin_call(std::string_view name, std::string_view id) {
 void OutputSink::add_arguments(std::string_view text) {
   if (text.empty()) return;
   has_arguments_ = true;
-  if (CallDelta* call = news()) call->arguments += text;
+  if (CallDelta* call = current()) call->arguments += text;
 }
 
 void OutputSink::end_call() {
@@ -94,7 +94,7 @@ void OutputSink::end_call() {
 }
 
 // The last call's delta; null if the call is dropped.
-CallDelta* OutputSink::news() {
+CallDelta* OutputSink::current() {
   if (one_call_ && calls_ > 1) return nullptr;
   if (delta_.calls.empty() || delta_.calls.back().index != calls_ - 1) {
     delta_.calls.push_back({.index = calls_ - 1});

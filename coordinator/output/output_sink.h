@@ -58,7 +58,7 @@ class OutputSink {
   void finish();
 
  private:
-  CallDelta* news();
+  CallDelta* current();
 
   const bool one_call_;
   OutputDelta delta_;

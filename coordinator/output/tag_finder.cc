@@ -22,11 +22,12 @@ TagFinder::TagFinder(std::vector<std::string_view> tags, bool suffixes)
 }
 
 TagFinder::Match TagFinder::match(std::string_view tag) const {
-  if (tag.starts_with(held_)) return held_.size() == tag.size() ? Match::kWhole : Match::kPart;
+  if (tag.starts_with(withheld_))
+    return withheld_.size() == tag.size() ? Match::kWhole : Match::kPart;
   if (!suffixes_ || !tag.ends_with('>')) return Match::kNone;
   const std::string_view name = tag.substr(0, tag.size() - 1);
-  if (!held_.starts_with(name) || held_[name.size()] != ':') return Match::kNone;
-  const std::string_view suffix = std::string_view(held_).substr(name.size() + 1);
+  if (!withheld_.starts_with(name) || withheld_[name.size()] != ':') return Match::kNone;
+  const std::string_view suffix = std::string_view(withheld_).substr(name.size() + 1);
   if (suffix.size() > kMaxSuffix) return Match::kNone;
   const bool is_whole = suffix.ends_with('>');
   if (!std::ranges::all_of(suffix.substr(0, suffix.size() - (is_whole ? 1 : 0)), is_of_suffix)) {
@@ -36,24 +37,24 @@ TagFinder::Match TagFinder::match(std::string_view tag) const {
 }
 
 std::optional<std::string_view> TagFinder::push(char c, std::string* text) {
-  held_ += c;
-  while (!held_.empty()) {
+  withheld_ += c;
+  while (!withheld_.empty()) {
     bool may_be_tag = false;
     for (const std::string_view tag : tags_) {
       const Match found = match(tag);
       if (found == Match::kWhole) {
-        held_.clear();
+        withheld_.clear();
         return tag;
       }
       may_be_tag |= found == Match::kPart;
     }
     if (may_be_tag) break;
-    *text += held_[0];
-    held_.erase(0, 1);
+    *text += withheld_[0];
+    withheld_.erase(0, 1);
   }
   return std::nullopt;
 }
 
-std::string TagFinder::take_held() { return std::exchange(held_, {}); }
+std::string TagFinder::take_withheld() { return std::exchange(withheld_, {}); }
 
 }  // namespace lockstep

@@ -23,8 +23,8 @@ class TagFinder {
   std::optional<std::string_view> push(char c, std::string* text);
 
   // The bytes that may still become a tag.
-  const std::string& held() const { return held_; }
-  std::string take_held();
+  const std::string& withheld() const { return withheld_; }
+  std::string take_withheld();
 
  private:
   enum class Match { kNone, kPart, kWhole };
@@ -32,7 +32,7 @@ class TagFinder {
 
   std::vector<std::string_view> tags_;
   bool suffixes_ = false;
-  std::string held_;
+  std::string withheld_;
 };
 
 }  // namespace lockstep

@@ -56,28 +56,28 @@ GrpcConnection::~GrpcConnection() {
   if (ends_.inner >= 0) ::close(ends_.inner);
 }
 
-void GrpcConnection::on_client(uint32_t events, const Turn& turn) {
+void GrpcConnection::on_client(uint32_t events, const EventContext& context) {
   if ((events & (EPOLLERR | EPOLLHUP)) != 0) {  // A reset: nothing more can be sent.
     is_over_ = true;
     return;
   }
-  if ((events & EPOLLOUT) != 0) carry_out(turn);
-  if ((events & (wants_write_ ? kOut : kIn)) != 0 && !is_over_) carry_in(turn);
+  if ((events & EPOLLOUT) != 0) carry_out(context);
+  if ((events & (wants_write_ ? kOut : kIn)) != 0 && !is_over_) carry_in(context);
 }
 
-void GrpcConnection::on_inner(uint32_t events, const Turn& turn) {
-  if ((events & (EPOLLERR | EPOLLHUP)) != 0) hang_up(turn.now);
-  if ((events & EPOLLOUT) != 0) carry_in(turn);
-  if (!is_over_) carry_out(turn);
+void GrpcConnection::on_inner(uint32_t events, const EventContext& context) {
+  if ((events & (EPOLLERR | EPOLLHUP)) != 0) hang_up(context.now);
+  if ((events & EPOLLOUT) != 0) carry_in(context);
+  if (!is_over_) carry_out(context);
 }
 
-void GrpcConnection::on_time(const Turn& turn) {
-  if (turn.now >= deadline_) {
+void GrpcConnection::on_time(const EventContext& context) {
+  if (context.now >= deadline_) {
     is_over_ = true;
     return;
   }
-  if (turn.now >= resume_) carry_in(turn);
-  if (has_hung_up_ && !is_over_) carry_out(turn);
+  if (context.now >= resume_) carry_in(context);
+  if (has_hung_up_ && !is_over_) carry_out(context);
 }
 
 uint32_t GrpcConnection::client_events() const {
@@ -99,43 +99,43 @@ GrpcConnection::Clock::time_point GrpcConnection::time() const {
 
 // ---- From the client to gRPC ----
 
-void GrpcConnection::carry_in(const Turn& turn) {
+void GrpcConnection::carry_in(const EventContext& context) {
   resume_ = kNever;
   if (has_hung_up_) return;
   if (!to_grpc_.empty()) {
-    if (!write_to(*inside_, to_grpc_)) return hang_up(turn.now);
+    if (!write_to(*inside_, to_grpc_)) return hang_up(context.now);
     if (!to_grpc_.empty()) return;
     if (client_ended_) inside_->end_writing();
   }
   if (client_ended_) return;
-  const Clock::duration pause = pace_.pause(turn.now);
+  const Clock::duration pause = pace_.pause(context.now);
   if (pause > Clock::duration::zero()) {
-    resume_ = turn.now + pause;
+    resume_ = context.now + pause;
   } else {
-    receive(turn);
+    receive(context);
   }
 }
 
-void GrpcConnection::receive(const Turn& turn) {
+void GrpcConnection::receive(const EventContext& context) {
   using Outcome = Channel::Outcome;
   size_t filled = 0;
   int reads = 0;
   Channel::Progress progress;
   do {
-    progress = outside_.read(turn.scratch + filled, kTurnBytes - filled);
+    progress = outside_.read(context.scratch + filled, kMaxReadBytes - filled);
     filled += progress.bytes;
     ++reads;
-  } while (outside_.is_tls() && progress.outcome == Outcome::kDone && filled < kTurnBytes);
+  } while (outside_.is_tls() && progress.outcome == Outcome::kDone && filled < kMaxReadBytes);
   wants_write_ = progress.outcome == Outcome::kWantWrite;
   // OpenSSL may have buffered more, which epoll does not know.
-  if (outside_.is_tls() && progress.outcome == Outcome::kDone) resume_ = turn.now;
+  if (outside_.is_tls() && progress.outcome == Outcome::kDone) resume_ = context.now;
 
-  const std::string_view content(turn.scratch, filled);
+  const std::string_view content(context.scratch, filled);
   const int64_t before = received_;
   received_ = outside_.is_tls()
                   ? static_cast<int64_t>(BIO_number_read(SSL_get_rbio(ends_.tls.get())))
                   : received_ + static_cast<int64_t>(filled);
-  if (!pace_.count(received_ - before, reads, content, turn.now)) {
+  if (!pace_.count(received_ - before, reads, content, context.now)) {
     problem_ = "its headers are too long";
     is_over_ = true;
   }
@@ -149,7 +149,7 @@ void GrpcConnection::receive(const Turn& turn) {
     is_over_ |= progress.outcome == Outcome::kEnd;
     return;
   }
-  if (!write_to(*inside_, to_grpc_, content)) return hang_up(turn.now);
+  if (!write_to(*inside_, to_grpc_, content)) return hang_up(context.now);
   if (progress.outcome != Outcome::kEnd) return;
   client_ended_ = true;
   if (to_grpc_.empty()) inside_->end_writing();
@@ -169,15 +169,15 @@ void GrpcConnection::finish_handshake() {
 
 // ---- From gRPC to the client ----
 
-void GrpcConnection::carry_out(const Turn& turn) {
+void GrpcConnection::carry_out(const EventContext& context) {
   if (!inside_.has_value()) return;
   if (!to_client_.empty()) {
     is_over_ = !write_to(outside_, to_client_);
     if (is_over_ || !to_client_.empty()) return;
   }
-  const Channel::Progress progress = inside_->read(turn.scratch, kTurnBytes);
+  const Channel::Progress progress = inside_->read(context.scratch, kMaxReadBytes);
   if (progress.outcome == Channel::Outcome::kDone) {
-    is_over_ = !write_to(outside_, to_client_, {turn.scratch, progress.bytes});
+    is_over_ = !write_to(outside_, to_client_, {context.scratch, progress.bytes});
   } else if (progress.outcome != Channel::Outcome::kWantRead || has_hung_up_) {
     outside_.end_writing();
     is_over_ = true;

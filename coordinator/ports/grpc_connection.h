@@ -24,7 +24,7 @@ namespace lockstep {
 class GrpcConnection {
  public:
   using Clock = std::chrono::steady_clock;
-  static constexpr size_t kTurnBytes = 64 << 10;
+  static constexpr size_t kMaxReadBytes = 64 << 10;
   static constexpr Clock::time_point kNever = Clock::time_point::max();
 
   // The descriptors are owned and non-blocking. With `tls`, `inner` is -1, and open_inner() makes
@@ -44,13 +44,13 @@ class GrpcConnection {
   int client() const { return ends_.client; }
   int inner() const { return ends_.inner; }
 
-  struct Turn {
+  struct EventContext {
     Clock::time_point now;
-    char* scratch = nullptr;  // kTurnBytes.
+    char* scratch = nullptr;  // kMaxReadBytes.
   };
-  void on_client(uint32_t events, const Turn& turn);
-  void on_inner(uint32_t events, const Turn& turn);
-  void on_time(const Turn& turn);
+  void on_client(uint32_t events, const EventContext& context);
+  void on_inner(uint32_t events, const EventContext& context);
+  void on_time(const EventContext& context);
 
   bool is_over() const { return is_over_; }
   // The events that it waits for. inner_events() is nullopt if inner() must not be watched.
@@ -63,9 +63,9 @@ class GrpcConnection {
   const std::string& problem() const { return problem_; }
 
  private:
-  void carry_in(const Turn& turn);
-  void carry_out(const Turn& turn);
-  void receive(const Turn& turn);
+  void carry_in(const EventContext& context);
+  void carry_out(const EventContext& context);
+  void receive(const EventContext& context);
   void finish_handshake();
   void hang_up(Clock::time_point now);
 

@@ -72,7 +72,7 @@ class GrpcFront::Impl {
     std::optional<uint32_t> client_events;  // Nullopt: the descriptor is not watched.
     std::optional<uint32_t> inner_events;
     std::tuple<Clock::time_point, uint64_t, uint64_t> time{GrpcConnection::kNever, 0, 0};
-    uint64_t last_turn = 0;
+    uint64_t last_read = 0;
   };
   using Connections = std::unordered_map<uint64_t, Watched>;
 
@@ -114,12 +114,12 @@ class GrpcFront::Impl {
   // Used by the thread.
   Clock::time_point now_ = Clock::now();
   TokenBucket all_ = GrpcPace::for_all(now_);
-  std::vector<char> scratch_ = std::vector<char>(GrpcConnection::kTurnBytes);
+  std::vector<char> scratch_ = std::vector<char>(GrpcConnection::kMaxReadBytes);
   Connections connections_;
-  // Ordered by time, then by the time since the last turn.
+  // Ordered by time, then by the time since the last read.
   std::set<std::tuple<Clock::time_point, uint64_t, uint64_t>> times_;
   uint64_t last_id_ = 0;
-  uint64_t turns_ = 0;
+  uint64_t reads_ = 0;
   Clock::time_point end_ = GrpcConnection::kNever;
   std::thread thread_;
 };
@@ -236,23 +236,24 @@ void GrpcFront::Impl::on_event(const epoll_event& event) {
   if (event.data.u64 == 0) return take_adopted();
   const auto found = connections_.find(event.data.u64 / 2);
   if (found == connections_.end()) return;
-  act_on(found, [&](GrpcConnection& connection, const GrpcConnection::Turn& turn) {
-    event.data.u64 % 2 == 0 ? connection.on_client(event.events, turn)
-                            : connection.on_inner(event.events, turn);
+  act_on(found, [&](GrpcConnection& connection, const GrpcConnection::EventContext& context) {
+    event.data.u64 % 2 == 0 ? connection.on_client(event.events, context)
+                            : connection.on_inner(event.events, context);
   });
 }
 
-// Each due connection gets one turn: those that are due again get their next one later.
+// Each due connection is served once: those that are due again are served later.
 void GrpcFront::Impl::on_times() {
   std::vector<uint64_t> due;
-  for (const auto& [time, last_turn, id] : times_) {
+  for (const auto& [time, last_read, id] : times_) {
     if (time > now_) break;
     due.push_back(id);
   }
   for (const uint64_t id : due) {
-    act_on(connections_.find(id), [](GrpcConnection& connection, const GrpcConnection::Turn& turn) {
-      connection.on_time(turn);
-    });
+    act_on(connections_.find(id),
+           [](GrpcConnection& connection, const GrpcConnection::EventContext& context) {
+             connection.on_time(context);
+           });
   }
 }
 
@@ -292,7 +293,7 @@ void GrpcFront::Impl::open(int client, int inner) {
     if (inner >= 0) ::close(inner);
     return;
   }
-  act_on(connections_.find(id), [](GrpcConnection&, const GrpcConnection::Turn&) {});
+  act_on(connections_.find(id), [](GrpcConnection&, const GrpcConnection::EventContext&) {});
 }
 
 template <typename Act>
@@ -305,7 +306,7 @@ void GrpcFront::Impl::act_on(Connections::iterator found, const Act& act) {
                          return absl::OkStatus();
                        }).ok() &&
                        !connection.is_over();
-  if (connection.received() != before) watched.last_turn = ++turns_;
+  if (connection.received() != before) watched.last_read = ++reads_;
   if (!connection.problem().empty()) log(peer_address(connection.client()), connection.problem());
   if (goes_on && watch(id, watched)) return set_time(id, watched, connection.time());
   remove(found);
@@ -334,7 +335,7 @@ bool GrpcFront::Impl::watch(uint64_t key, int descriptor, std::optional<uint32_t
 }
 
 void GrpcFront::Impl::set_time(uint64_t id, Watched& watched, Clock::time_point time) {
-  const std::tuple next{time, watched.last_turn, id};
+  const std::tuple next{time, watched.last_read, id};
   if (next == watched.time) return;
   times_.erase(watched.time);
   watched.time = next;

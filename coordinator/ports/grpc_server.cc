@@ -12,7 +12,7 @@
 #include "base/check.h"
 #include "base/sockets/address.h"
 #include "base/status.h"
-#include "base/tls/last_good_tls.h"
+#include "base/tls/reloading_tls.h"
 
 namespace lockstep {
 namespace {
@@ -22,7 +22,7 @@ namespace {
 // any file, then refuses handshakes, and aborts the process if a file is empty.)
 class TlsCredentials final : public grpc::ServerCredentials {
  public:
-  TlsCredentials(std::unique_ptr<LastGoodTls> files, bool mutual)
+  TlsCredentials(std::unique_ptr<ReloadingTls> files, bool mutual)
       : files_(std::move(files)),
         // A signature by the authority is enough: a client has no host name to compare.
         credentials_(grpc_ssl_server_credentials_create_with_options(
@@ -48,14 +48,14 @@ class TlsCredentials final : public grpc::ServerCredentials {
   }
   grpc_ssl_certificate_config_reload_status fetch(grpc_ssl_server_certificate_config** config);
 
-  const std::unique_ptr<LastGoodTls> files_;
-  std::shared_ptr<const GoodTls> used_;  // The files that gRPC uses; null: none yet.
+  const std::unique_ptr<ReloadingTls> files_;
+  std::shared_ptr<const LoadedTls> used_;  // The files that gRPC uses; null: none yet.
   grpc_server_credentials* const credentials_;
 };
 
 grpc_ssl_certificate_config_reload_status TlsCredentials::fetch(
     grpc_ssl_server_certificate_config** config) {
-  std::shared_ptr<const GoodTls> good = files_->get();
+  std::shared_ptr<const LoadedTls> good = files_->get();
   if (good == used_) return GRPC_SSL_CERTIFICATE_CONFIG_RELOAD_UNCHANGED;
   const TlsBytes& bytes = good->bytes;
   const grpc_ssl_pem_key_cert_pair pair = {.private_key = bytes.key.c_str(),
@@ -70,7 +70,7 @@ grpc_ssl_certificate_config_reload_status TlsCredentials::fetch(
 absl::StatusOr<std::shared_ptr<grpc::ServerCredentials>> credentials_of(
     const TlsFiles& files, const std::string& address) {
   if (!files.given()) return grpc::InsecureServerCredentials();
-  ASSIGN_OR_RETURN(auto loaded, LastGoodTls::load(files, {.user = address}));
+  ASSIGN_OR_RETURN(auto loaded, ReloadingTls::load(files, {.user = address}));
   return std::make_shared<TlsCredentials>(std::move(loaded), /*mutual=*/!files.ca.empty());
 }
 

@@ -34,7 +34,7 @@ void serve_nothing_else(grpc::ServerBuilder& builder);
 struct GrpcServerOptions {
   std::string address;  // See Listener::bind.
   int64_t max_connections = 0;
-  TlsFiles tls;  // May change (LastGoodTls). If not given: plain text.
+  TlsFiles tls;  // May change (ReloadingTls). If not given: plain text.
   WhenFull when_full = WhenFull::kRefuse;
   bool has_front = false;  // Connections come through a GrpcFront.
 };

@@ -22,7 +22,7 @@ struct Weighted {
 
 bool before(const Weighted& a, const Weighted& b) { return better(a.token, b.token); }
 
-std::vector<Weighted> weigh(std::span<const ScoredToken> tokens) {
+std::vector<Weighted> with_weights(std::span<const ScoredToken> tokens) {
   const double best = double{std::ranges::min_element(tokens, better)->edited};
   std::vector<double> weights(tokens.size());
   for (size_t i = 0; i < tokens.size(); ++i) {
@@ -75,8 +75,8 @@ std::optional<size_t> select_below(double allowed, std::span<Weighted> tokens) {
 
 }  // namespace
 
-std::optional<size_t> select_kept(const SamplingParams& params, double mass,
-                                  std::vector<ScoredToken>* tokens) {
+std::optional<size_t> select_nucleus(const SamplingParams& params, double mass,
+                                     std::vector<ScoredToken>* tokens) {
   size_t kept = tokens->size();
   const bool has_top_k = params.top_k > 0 && static_cast<size_t>(params.top_k) < kept;
   if (has_top_k) {
@@ -84,7 +84,7 @@ std::optional<size_t> select_kept(const SamplingParams& params, double mass,
     std::nth_element(tokens->begin(), tokens->begin() + params.top_k, tokens->end(), better);
   }
   if (kept == 0 || (params.top_p >= 1 && params.min_p <= 0)) return kept;
-  std::vector<Weighted> weighted = weigh(std::span(*tokens).first(kept));
+  std::vector<Weighted> weighted = with_weights(std::span(*tokens).first(kept));
   if (params.top_p < 1) {
     if (params.top_k > 0) mass = sum_of(weighted);
     const auto below = select_below(static_cast<double>(params.top_p) * mass, weighted);

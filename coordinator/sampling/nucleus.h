@@ -7,7 +7,7 @@
 #include <optional>
 #include <vector>
 
-#include "coordinator/engine/request.h"
+#include "coordinator/engine/engine_request.h"
 #include "coordinator/sampling/ranking.h"
 
 namespace lockstep {
@@ -16,7 +16,7 @@ namespace lockstep {
 // exp(edited - the best edited) over all tokens, for top_p; not used with top_k, which sums the
 // tokens that it keeps. Nullopt if a sum is so close to a bound that its order of addition may
 // decide: then the order of tokens must be known.
-std::optional<size_t> select_kept(const SamplingParams& params, double mass,
-                                  std::vector<ScoredToken>* tokens);
+std::optional<size_t> select_nucleus(const SamplingParams& params, double mass,
+                                     std::vector<ScoredToken>* tokens);
 
 }  // namespace lockstep

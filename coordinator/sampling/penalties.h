@@ -8,7 +8,7 @@
 #include <string>
 #include <vector>
 
-#include "coordinator/engine/request.h"
+#include "coordinator/engine/engine_request.h"
 #include "proto/cluster.pb.h"
 
 namespace lockstep {

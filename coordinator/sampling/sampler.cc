@@ -48,9 +48,9 @@ bool may_reach(const ScoredToken& token, const cluster::Output& output, float wa
 
 // The token with the largest noisy value, or for a greedy draw the largest value, among those
 // offered in any order. Ties: the lower id wins. The tokens and the output outlive it.
-class Noisiest {
+class NoisyArgmax {
  public:
-  explicit Noisiest(const cluster::Output& output)
+  explicit NoisyArgmax(const cluster::Output& output)
       : output_(output), greedy_(output.temperature() == 0) {}
 
   void offer(const ScoredToken& token) {
@@ -72,7 +72,7 @@ class Noisiest {
 };
 
 // The noisiest token of the whole vocabulary, from each rank's.
-std::optional<ScoredToken> noisiest(const RankCandidates& ranks) {
+std::optional<ScoredToken> noisy_argmax(const RankCandidates& ranks) {
   const cluster::Candidate* best = nullptr;
   for (const cluster::Candidates* rank : ranks) {
     if (!rank->has_noisy()) continue;
@@ -123,7 +123,7 @@ std::optional<ScoredToken> decide(const SamplingParams& params, const cluster::O
   }
   const size_t limit =
       params.top_k > 0 ? static_cast<size_t>(params.top_k) : std::numeric_limits<size_t>::max();
-  Noisiest drawn(output);
+  NoisyArgmax drawn(output);
   double better_ones = 0;
   for (size_t i = 0; i < ranking.known && i < limit; ++i) {
     const ScoredToken& token = ranking.tokens[i];
@@ -139,8 +139,8 @@ std::optional<ScoredToken> decide(const SamplingParams& params, const cluster::O
   return std::nullopt;
 }
 
-ScoredToken noisiest_of(std::span<const ScoredToken> tokens, const cluster::Output& output) {
-  Noisiest drawn(output);
+ScoredToken noisy_argmax_of(std::span<const ScoredToken> tokens, const cluster::Output& output) {
+  NoisyArgmax drawn(output);
   for (const ScoredToken& token : tokens) drawn.offer(token);
   return drawn.winner();
 }
@@ -152,12 +152,12 @@ std::optional<ScoredToken> decide_from_logits(const SamplingParams& params,
   Ranking ranking = rank_logits(output, logits);
   std::vector<ScoredToken>& tokens = ranking.tokens;
   if (tokens.empty()) return std::nullopt;
-  if (output.temperature() == 0 || !filters(params)) return noisiest_of(tokens, output);
+  if (output.temperature() == 0 || !filters(params)) return noisy_argmax_of(tokens, output);
   const double mass = mass_of_all(*std::ranges::min_element(tokens, better), ranks);
-  if (const std::optional<size_t> kept = select_kept(params, mass, &tokens); kept.has_value()) {
-    return noisiest_of(std::span(tokens).first(*kept), output);
+  if (const std::optional<size_t> kept = select_nucleus(params, mass, &tokens); kept.has_value()) {
+    return noisy_argmax_of(std::span(tokens).first(*kept), output);
   }
-  const std::optional<ScoredToken> overall = noisiest(ranks);
+  const std::optional<ScoredToken> overall = noisy_argmax(ranks);
   for (size_t ordered = kFirstOrdered;; ordered *= 16) {
     extend_order(&ranking, ordered);
     const std::optional<ScoredToken> winner = decide(params, output, ranking, ranks, overall);
@@ -248,7 +248,7 @@ cluster::Output plan_output(const SamplingParams& params, const DrawPoint& point
 
 std::optional<Sampled> sample(const SamplingParams& params, const cluster::Output& output,
                               int32_t logprobs, const RankCandidates& ranks) {
-  std::optional<ScoredToken> winner = noisiest(ranks);
+  std::optional<ScoredToken> winner = noisy_argmax(ranks);
   if (output.temperature() != 0 && filters(params)) {
     winner = decide(params, output, rank_candidates(output, ranks), ranks, winner);
   }

@@ -20,7 +20,7 @@
 #include <vector>
 
 #include "absl/status/statusor.h"
-#include "coordinator/engine/request.h"
+#include "coordinator/engine/engine_request.h"
 #include "coordinator/streams/stream.h"
 #include "proto/cluster.pb.h"
 
@@ -37,7 +37,7 @@ inline constexpr float kMinTemperature = 1e-5f;
 struct DrawPoint {
   uint64_t seed = 0;
   int64_t position = 0;   // The drawn token's position.
-  int32_t logprobs = -1;  // See Request.
+  int32_t logprobs = -1;  // See EngineRequest.
   std::span<const int32_t> logprob_ids = {};
 };
 

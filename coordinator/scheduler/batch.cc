@@ -12,7 +12,7 @@ namespace lockstep {
 namespace {
 
 // Appends the embeddings of those rows from `begin` on that have no id.
-void add_embeddings(const Request& request, int64_t begin, int64_t rows, std::string* to) {
+void add_embeddings(const EngineRequest& request, int64_t begin, int64_t rows, std::string* to) {
   const std::span<const int32_t> ids = request.prompt_ids;
   const auto length = static_cast<int64_t>(ids.size());
   if (request.prompt_embeds.empty() || begin >= length) return;
@@ -31,11 +31,11 @@ cluster::Step make_step(const Batch& batch, uint64_t step) {
   cluster::Step message;
   message.set_step(step);
   message.mutable_tokens()->Reserve(static_cast<int>(batch.rows));
-  for (const BatchItem& item : batch.items) {
-    Sequence& sequence = *item.sequence;
-    const int64_t begin = sequence.computed();
+  for (Sequence* const scheduled : batch.sequences) {
+    Sequence& sequence = *scheduled;
+    const int64_t begin = sequence.computed(), count = sequence.planned();
     cluster::StepSequence* rows = message.add_sequences();
-    rows->set_rows(item.rows);
+    rows->set_rows(count);
     rows->set_first_position(begin);
     rows->set_slot(sequence.slot());
     rows->set_rope_length(sequence.rope_length());
@@ -45,10 +45,10 @@ cluster::Step make_step(const Batch& batch, uint64_t step) {
     const auto known = static_cast<int64_t>(sequence.pages_sent().value_or(0));
     rows->mutable_pages()->Add(sequence.pages().begin() + known, sequence.pages().end());
     sequence.note_sent();
-    for (int64_t i = 0; i < item.rows; ++i) message.add_tokens(sequence.token(begin + i));
-    add_embeddings(sequence.request(), begin, item.rows, message.mutable_embeddings());
-    for (int64_t wanted = sequence.wanted_rows(begin, item.rows); wanted > 0; --wanted) {
-      cluster::Output output = sequence.plan_at(begin + item.rows - wanted);
+    for (int64_t i = 0; i < count; ++i) message.add_tokens(sequence.token(begin + i));
+    add_embeddings(sequence.request(), begin, count, message.mutable_embeddings());
+    for (int64_t wanted = sequence.wanted_rows(begin, count); wanted > 0; --wanted) {
+      cluster::Output output = sequence.plan_at(begin + count - wanted);
       output.set_row(message.tokens_size() - wanted);
       *message.add_outputs() = std::move(output);
     }

@@ -9,20 +9,20 @@
 namespace lockstep {
 
 FairQueue::Share& FairQueue::share_of(const Sequence& sequence) {
-  const Request& request = sequence.request();
+  const EngineRequest& request = sequence.request();
   const auto [found, is_new] = rings_[request.priority].shares.try_emplace(request.client);
   Share& share = found->second;
   if (is_new) {
     share.priority = request.priority;
     share.client = request.client;
-    share.turn = ++turns_;
+    share.round = ++rounds_;
   }
   return share;
 }
 
 void FairQueue::settle(Share& share) {
   const auto ring = rings_.find(share.priority);
-  Turns* place = nullptr;
+  ByRound* place = nullptr;
   if (!share.prompts.empty()) {
     place = &ring->second.computing;
   } else if (!share.waiting.empty() && !share.blocked) {
@@ -82,7 +82,7 @@ Sequence* FairQueue::next() {
     const bool may_start = blocked_.empty() || priority <= blocked_priority_;
     current_ = next_in(ring, may_start);
     if (current_ == nullptr) continue;
-    if (current_->rows_left == 0) current_->rows_left = kTurnRows;
+    if (current_->rows_left == 0) current_->rows_left = kQuantumRows;
     return current_->prompts.empty() ? *current_->waiting.begin() : current_->prompts.back();
   }
   return nullptr;
@@ -90,11 +90,11 @@ Sequence* FairQueue::next() {
 
 FairQueue::Share* FairQueue::next_in(Ring& ring, bool may_start) const {
   Share* computing = ring.computing.empty() ? nullptr : *ring.computing.begin();
-  const Turns& starters =
+  const ByRound& starters =
       ring.begun.empty() && starters_ == Starters::kAll ? ring.fresh : ring.begun;
-  if (!may_start || starters_ == Starters::kNobody || starters.empty()) return computing;
+  if (!may_start || starters_ == Starters::kNone || starters.empty()) return computing;
   Share* starting = *starters.begin();
-  return computing == nullptr || EarlierTurn()(starting, computing) ? starting : computing;
+  return computing == nullptr || EarlierRound()(starting, computing) ? starting : computing;
 }
 
 void FairQueue::start() {
@@ -112,7 +112,7 @@ void FairQueue::take(int64_t rows, bool all) {
   if (current_->rows_left == 0) {
     current_->place->erase(current_);
     current_->place = nullptr;
-    current_->turn = ++turns_;
+    current_->round = ++rounds_;
   }
   settle(*current_);
 }

@@ -2,9 +2,9 @@
 // The order in which prompts are computed: by priority, then by deficit round robin between clients
 // (Shreedhar and Varghese, 1995), measured in rows.
 //
-// Clients of one priority take turns of kTurnRows rows, both for running prompts and for waiting
+// Clients of one priority get quanta of kQuantumRows rows, both for running prompts and for waiting
 // sequences; each client's oldest is first. A client that has nothing to compute loses the rest of
-// its turn. So a client that sends much, or much at once, delays itself.
+// its quantum. So a client that sends much, or much at once, delays itself.
 //
 // Among waiting sequences, those of requests that have begun start before all others of their
 // priority: a request that has begun ends, however many arrive. A step costs time per client that
@@ -23,9 +23,9 @@
 
 namespace lockstep {
 
-inline constexpr int64_t kTurnRows = 64;
+inline constexpr int64_t kQuantumRows = 64;
 
-// The order in which sequences are served, apart from turns: by priority, then by age.
+// The order in which sequences are served, apart from rounds: by priority, then by age.
 struct ServedBefore {
   bool operator()(const Sequence* a, const Sequence* b) const {
     const int32_t left = a->request().priority, right = b->request().priority;
@@ -37,7 +37,7 @@ struct ServedBefore {
 class FairQueue {
  public:
   // The sequences that may start in the rest of a step.
-  enum class Starters { kAll, kBegun, kNobody };
+  enum class Starters { kAll, kBegun, kNone };
 
   // For waiting sequences.
   void add(Sequence* sequence);
@@ -48,13 +48,13 @@ class FairQueue {
 
   // Begins the plan of a step. `prompts`: running sequences with prompt to compute, in order.
   void begin(std::span<Sequence* const> prompts);
-  // The next sequence, and how many rows of its turn are left; null: none.
+  // The next sequence, and how many rows of its quantum are left; null: none.
   Sequence* next();
   int64_t rows_left() const { return current_->rows_left; }
   // The next sequence starts to run; it is still the next one.
   void start();
-  // The next sequence runs and got `rows` rows, maybe more than are left of its turn if they had to
-  // be computed at once; `all`: it can use no more.
+  // The next sequence runs and got `rows` rows, maybe more than are left of its quantum if they had
+  // to be computed at once; `all`: it can use no more.
   void take(int64_t rows, bool all);
   // The next sequence has no room: in this step its client starts none, its priority only `others`,
   // and worse priorities none.
@@ -62,26 +62,26 @@ class FairQueue {
 
  private:
   struct Share;
-  struct EarlierTurn {
-    bool operator()(const Share* a, const Share* b) const { return a->turn < b->turn; }
+  struct EarlierRound {
+    bool operator()(const Share* a, const Share* b) const { return a->round < b->round; }
   };
-  using Turns = std::set<Share*, EarlierTurn>;
+  using ByRound = std::set<Share*, EarlierRound>;
   // One client's sequences of one priority; empty only for a moment.
   struct Share {
     int32_t priority = 0;
     std::string client = {};
-    uint64_t turn = 0;  // The lowest is next.
+    uint64_t round = 0;  // The lowest is next.
     std::set<Sequence*, ServedBefore> waiting = {};
     std::vector<Sequence*> prompts = {};  // In this step; the oldest is last.
-    int64_t rows_left = 0;                // The rest of its turn.
+    int64_t rows_left = 0;                // The rest of its quantum.
     bool blocked = false;                 // In this step.
-    Turns* place = nullptr;               // The ring in which it waits; null: none.
+    ByRound* place = nullptr;             // The set that it is in; null: none.
   };
   struct Ring {
     std::unordered_map<std::string, Share> shares;  // By client.
     // Shares with prompts, then shares without: the oldest sequence belongs to a request that has
     // begun (`begun`) or has not (`fresh`). Blocked shares are in none of the three.
-    Turns computing, begun, fresh;
+    ByRound computing, begun, fresh;
   };
 
   Share& share_of(const Sequence& sequence);
@@ -94,7 +94,7 @@ class FairQueue {
   std::vector<Share*> blocked_;    // In this step. Non-empty, unless their sequences were removed.
   int32_t blocked_priority_ = 0;   // The priority of the last blocked one.
   Starters starters_ = Starters::kAll;  // For that priority.
-  uint64_t turns_ = 0;
+  uint64_t rounds_ = 0;
   int64_t size_ = 0;
 };
 

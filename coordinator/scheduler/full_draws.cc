@@ -10,9 +10,9 @@ namespace lockstep {
 
 void FullDraws::note(const Sequence* sequence, bool needed_all_logits) {
   if (needed_all_logits) {
-    turns_.try_emplace(sequence);
+    last_full_.try_emplace(sequence);
   } else {
-    turns_.erase(sequence);
+    last_full_.erase(sequence);
   }
 }
 
@@ -20,21 +20,21 @@ void FullDraws::limit(std::span<Sequence* const> running) {
   ++steps_;
   std::vector<Sequence*> full;
   for (Sequence* sequence : running) {
-    if (sequence->planned() > 0 && turns_.contains(sequence)) full.push_back(sequence);
+    if (sequence->planned() > 0 && last_full_.contains(sequence)) full.push_back(sequence);
   }
-  const auto last_turn = [this](const Sequence* sequence) { return turns_.at(sequence); };
-  std::ranges::stable_sort(full, {}, last_turn);
-  // Pairs each with the number of its client's sequences whose last turn is older.
+  const auto last_full = [this](const Sequence* sequence) { return last_full_.at(sequence); };
+  std::ranges::stable_sort(full, {}, last_full);
+  // Pairs each with the number of its client's sequences whose last full draw is older.
   std::unordered_map<std::string_view, size_t> earlier;
-  std::vector<std::pair<size_t, Sequence*>> turns;
+  std::vector<std::pair<size_t, Sequence*>> order;
   for (Sequence* sequence : full) {
-    turns.emplace_back(earlier[sequence->request().client]++, sequence);
+    order.emplace_back(earlier[sequence->request().client]++, sequence);
   }
-  std::ranges::stable_sort(turns, {}, &std::pair<size_t, Sequence*>::first);
-  for (size_t i = 0; i < turns.size(); ++i) {
-    Sequence* sequence = turns[i].second;
+  std::ranges::stable_sort(order, {}, &std::pair<size_t, Sequence*>::first);
+  for (size_t i = 0; i < order.size(); ++i) {
+    Sequence* sequence = order[i].second;
     if (i < kFullDraws || sequence == running[0]) {
-      turns_[sequence] = steps_;
+      last_full_[sequence] = steps_;
     } else {
       sequence->set_planned(0);
     }

@@ -21,13 +21,13 @@ class FullDraws {
  public:
   // Notes a sequence's last draw: the next one is usually of the same kind.
   void note(const Sequence* sequence, bool needed_all_logits);
-  void forget(const Sequence* sequence) { turns_.erase(sequence); }
-  // Leaves the rows of running sequences without a turn to a later step. `running` is in order.
-  // Clients take turns; within a client the sequence with the oldest last turn is next.
+  void forget(const Sequence* sequence) { last_full_.erase(sequence); }
+  // Leaves the rows of running sequences that get no full draw to a later step. `running` is in
+  // order. Clients take turns; within a client the sequence whose last full draw is oldest is next.
   void limit(std::span<Sequence* const> running);
 
  private:
-  std::unordered_map<const Sequence*, uint64_t> turns_;  // The step of its last turn; 0: none.
+  std::unordered_map<const Sequence*, uint64_t> last_full_;  // The step of the last one; 0: none.
   uint64_t steps_ = 0;
 };
 

@@ -42,8 +42,8 @@ void Scheduler::add(std::span<Sequence* const> choices) {
     choice->queued(++added_, choices[0]);
   }
   // The prompt's scores, sent by the first choice, precede any choice's tokens.
-  const bool told_first = choices[0]->request().prompt_logprobs >= 0;
-  const size_t queued = told_first || pages_.can_share(*choices[0]) ? 1 : choices.size();
+  const bool scores_prompt = choices[0]->request().prompt_logprobs >= 0;
+  const size_t queued = scores_prompt || pages_.can_share(*choices[0]) ? 1 : choices.size();
   for (Sequence* choice : choices.first(queued)) queue_.add(choice);
   if (queued == choices.size()) return;
   followers_[choices[0]].assign(choices.begin() + 1, choices.end());
@@ -83,12 +83,11 @@ void Scheduler::withdraw(Sequence* sequence) {
 
 void Scheduler::computed(const Batch& batch, int64_t time_ns) {
   if (time_ns > 0 && batch.rows > 0) cost_.learn(batch.work, time_ns);
-  for (const BatchItem& item : batch.items) {
-    Sequence& sequence = *item.sequence;
-    if (sequence.state() != Sequence::State::kRunning) continue;  // It ended meanwhile.
-    sequence.advance(item.rows);
-    pages_.publish(sequence);
-    if (sequence.computed() >= sequence.prompt_tokens()) release_followers(&sequence);
+  for (Sequence* sequence : batch.sequences) {
+    if (sequence->state() != Sequence::State::kRunning) continue;  // It ended meanwhile.
+    sequence->advance(sequence->planned());
+    pages_.publish(*sequence);
+    if (sequence->computed() >= sequence->prompt_tokens()) release_followers(sequence);
   }
 }
 
@@ -97,10 +96,10 @@ Batch Scheduler::schedule() {
   Batch batch;
   for (size_t index = 0; index < running_.size(); ++index) {
     Sequence* sequence = running_[index];
-    const int64_t rows = reserve(index, sequence->planned());
-    if (rows == 0) continue;
-    batch.items.push_back({.sequence = sequence, .rows = rows});
-    batch.work = batch.work.with(sequence->computed(), rows);
+    sequence->set_planned(reserve(index, sequence->planned()));
+    if (sequence->planned() == 0) continue;
+    batch.sequences.push_back(sequence);
+    batch.work = batch.work.with(sequence->computed(), sequence->planned());
   }
   batch.rows = batch.work.rows;
   LOCKSTEP_CHECK(batch.rows <= limits_.rows);
@@ -159,7 +158,7 @@ int64_t Scheduler::budget_ns(bool decodes) const {
 }
 
 void Scheduler::compute_again_if_outgrown(Sequence& sequence) {
-  if (pages_.turns_as_before(sequence)) return;
+  if (pages_.rotates_as_before(sequence)) return;
   const int32_t slot = sequence.slot();
   pages_.leave(sequence);
   sequence.preempt();
@@ -190,11 +189,11 @@ int64_t Scheduler::prefix_left(const Sequence& sequence) {
   return std::max<int64_t>(sequence.prefix().rows - position, 0);
 }
 
-int64_t Scheduler::give(Sequence& sequence, int64_t most, Room* room) const {
+int64_t Scheduler::give(Sequence& sequence, int64_t max, Room* room) const {
   const int64_t position = sequence.computed() + sequence.planned();
   const int64_t prefix = prefix_left(sequence);
-  most = std::max(most, prefix);
-  const int64_t wanted = std::min(most, sequence.remaining() - sequence.planned());
+  max = std::max(max, prefix);
+  const int64_t wanted = std::min(max, sequence.remaining() - sequence.planned());
   const int64_t unwanted = std::max<int64_t>(sequence.first_wanted_row() - position, 0);
   int64_t rows = std::min({wanted, std::max(room->rows, prefix), unwanted + outputs_left()});
   if (rows > 1 && fault_point("scheduler.short_chunk")) rows = std::max<int64_t>(prefix, 1);
@@ -232,7 +231,7 @@ bool Scheduler::must_wait(const Sequence& sequence) const {
 
 FairQueue::Starters Scheduler::starters() const {
   const int64_t alike = alike_running(*blocked_);
-  if (alike == 0) return FairQueue::Starters::kNobody;
+  if (alike == 0) return FairQueue::Starters::kNone;
   const bool only_begun = blocked_->has_begun() && alike <= own_share();
   return only_begun ? FairQueue::Starters::kBegun : FairQueue::Starters::kAll;
 }
@@ -277,13 +276,13 @@ void Scheduler::make_room(const Sequence& sequence) {
 }
 
 int64_t Scheduler::alike_running(const Sequence& sequence) const {
-  const Request& request = sequence.request();
+  const EngineRequest& request = sequence.request();
   const auto found = running_by_client_.find({request.priority, request.client});
   return found == running_by_client_.end() ? 0 : found->second;
 }
 
 void Scheduler::count_running(const Sequence& sequence, int64_t change) {
-  const Request& request = sequence.request();
+  const EngineRequest& request = sequence.request();
   const auto entry = running_by_client_.try_emplace({request.priority, request.client}).first;
   entry->second += change;
   if (entry->second == 0) running_by_client_.erase(entry);
@@ -315,12 +314,12 @@ int64_t Scheduler::reserve(size_t index, int64_t rows) {
 size_t Scheduler::victim_behind(size_t index) const {
   size_t victim = running_.size() - 1;
   const int32_t priority = running_[victim]->request().priority;
-  int64_t most = std::max(alike_running(*running_[victim]), own_share());
+  int64_t max = std::max(alike_running(*running_[victim]), own_share());
   for (size_t other = victim - 1; other > index; --other) {
     if (running_[other]->request().priority != priority) break;
-    if (alike_running(*running_[other]) <= most) continue;
+    if (alike_running(*running_[other]) <= max) continue;
     victim = other;
-    most = alike_running(*running_[other]);
+    max = alike_running(*running_[other]);
   }
   return victim;
 }

@@ -101,9 +101,9 @@ class Scheduler {
   void keep_output();
   // The rest of its prefix, which can only be computed at once.
   static int64_t prefix_left(const Sequence& sequence);
-  // Gives rows to the next prompt, at most `most` unless its prefix has more, as far as there is
+  // Gives rows to the next prompt, at most `max` unless its prefix has more, as far as there is
   // room. Returns their number.
-  int64_t give(Sequence& sequence, int64_t most, Room* room) const;
+  int64_t give(Sequence& sequence, int64_t max, Room* room) const;
   // Starts the queue's next sequence, if there is room or room can be made.
   bool start(Sequence* next);
   bool fits(const Sequence& sequence) const;

@@ -12,8 +12,8 @@ namespace {
 constexpr double kForget = 0.05;   // The part of the information along a step's features.
 constexpr double kRegular = 1e-6;  // The information about each cost before the first step.
 constexpr double kOutlier = 3;     // In deviations: errors beyond have a smaller weight.
-constexpr double kLeastMs = 0.001;
-constexpr double kLeastDeviation = 0.02;  // Relative to the expected time.
+constexpr double kMinMs = 0.001;
+constexpr double kMinDeviation = 0.02;  // Relative to the expected time.
 
 }  // namespace
 
@@ -50,11 +50,11 @@ StepCost::Vector StepCost::positive(const Matrix& information, const Vector& lea
   for (size_t i = 0; i < 3; ++i) right[i] = dot(information[i], learned);
   Vector costs = learned;
   for (int round = 0; round < 3; ++round) {
-    const auto least =
+    const auto min =
         static_cast<size_t>(std::min_element(costs.begin(), costs.end()) - costs.begin());
-    if (costs[least] >= 0) break;
-    for (size_t i = 0; i < 3; ++i) left[least][i] = left[i][least] = i == least ? 1 : 0;
-    right[least] = 0;
+    if (costs[min] >= 0) break;
+    for (size_t i = 0; i < 3; ++i) left[min][i] = left[i][min] = i == min ? 1 : 0;
+    right[min] = 0;
     costs = solve(left, right);
   }
   for (double& cost : costs) cost = std::max(cost, 0.0);
@@ -64,14 +64,14 @@ StepCost::Vector StepCost::positive(const Matrix& information, const Vector& lea
 void StepCost::learn(const StepWork& work, int64_t time_ns) {
   const double time_ms = static_cast<double>(time_ns) / 1e6;
   const Vector step = features(work);
-  const bool first = most_rows_ == 0;
-  most_rows_ = std::max(most_rows_, work.rows);
+  const bool first = max_rows_ == 0;
+  max_rows_ = std::max(max_rows_, work.rows);
   if (first) {
     for (size_t i = 0; i < 3; ++i) information_[i][i] = kRegular;
     deviation_ms_ = time_ms;
   }
   const double error = time_ms - dot(learned_ms_, step);
-  deviation_ms_ = std::max({deviation_ms_, kLeastDeviation * dot(cost_ms_, step), kLeastMs});
+  deviation_ms_ = std::max({deviation_ms_, kMinDeviation * dot(cost_ms_, step), kMinMs});
   const double bound = kOutlier * deviation_ms_;
   const double weight = std::abs(error) <= bound ? 1 : bound / std::abs(error);
   deviation_ms_ += 0.1 * (std::min(std::abs(error), bound) - deviation_ms_);
@@ -95,7 +95,7 @@ int64_t StepCost::rows_within(int64_t budget_ns, const StepWork& work, int64_t p
                               int64_t wanted) const {
   const double budget = static_cast<double>(budget_ns) - deviation_ms_ * 1e6;
   int64_t fits = 0;
-  int64_t beyond = std::min(wanted, 2 * most_rows_ - work.rows) + 1;
+  int64_t beyond = std::min(wanted, 2 * max_rows_ - work.rows) + 1;
   while (beyond - fits > 1) {
     const int64_t rows = (fits + beyond) / 2;
     (time_ns(work.with(position, rows)) <= budget ? fits : beyond) = rows;

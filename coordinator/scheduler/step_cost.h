@@ -44,7 +44,7 @@ class StepCost {
   Vector cost_ms_ = {};      // The same, without negative ones.
   Matrix information_ = {};  // Summed outer products of features.
   double deviation_ms_ = 0;  // The usual error of the estimate.
-  int64_t most_rows_ = 0;
+  int64_t max_rows_ = 0;
 };
 
 }  // namespace lockstep

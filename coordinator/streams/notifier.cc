@@ -10,7 +10,7 @@ namespace lockstep {
 Notifier::Notifier() : thread_([this] { run(); }) {}
 
 Notifier::~Notifier() {
-  tell();
+  notify();
   {
     MutexLock lock(&mutex_);
     stopping_ = true;
@@ -24,7 +24,7 @@ void Notifier::changed(const std::shared_ptr<Stream>& stream) {
   if (changed_.empty() || changed_.back() != stream) changed_.push_back(stream);
 }
 
-void Notifier::tell() {
+void Notifier::notify() {
   if (changed_.empty()) return;
   MutexLock lock(&mutex_);
   pending_.insert(pending_.end(), changed_.begin(), changed_.end());

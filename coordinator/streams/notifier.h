@@ -13,15 +13,15 @@
 
 namespace lockstep {
 
-// One thread calls changed() and tell().
+// One thread calls changed() and notify().
 class Notifier {
  public:
   Notifier();
   ~Notifier();  // After all pending readers were notified.
 
-  // tell() calls the stream's reader, once for any number of changes in a step.
+  // notify() calls the stream's reader, once for any number of changes in a step.
   void changed(const std::shared_ptr<Stream>& stream);
-  void tell() ABSL_LOCKS_EXCLUDED(mutex_);
+  void notify() ABSL_LOCKS_EXCLUDED(mutex_);
 
  private:
   void run() ABSL_LOCKS_EXCLUDED(mutex_);

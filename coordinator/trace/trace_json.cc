@@ -29,13 +29,13 @@ bool is_traced(const RecordedStep& step, size_t rank) {
 // How long a rank had the step. Without a trace it is a worker's sum, which may have any value.
 int64_t duration_of(const RecordedStep& step, size_t rank) {
   if (is_traced(step, rank)) return step.report.traces[rank].total_ns();
-  const int64_t most = step.report.answered_ns - step.report.sent_ns;
+  const int64_t max = step.report.answered_ns - step.report.sent_ns;
   const cluster::StepTimes& times = step.report.ranks[rank];
   int64_t sum = 0;
   for (const int64_t ns : {times.compute_ns(), times.wait_ns(), times.transfer_ns()}) {
-    sum += std::min(ns, most);
+    sum += std::min(ns, max);
   }
-  return std::min(sum, most);
+  return std::min(sum, max);
 }
 
 }  // namespace

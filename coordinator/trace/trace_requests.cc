@@ -19,12 +19,12 @@ constexpr std::chrono::milliseconds kLook{5};
 constexpr size_t kMaxWaiting = 16;
 constexpr int kMaxTimeout = 60;
 
-absl::StatusOr<int> number_of(std::string_view name, std::string_view text, int least, int most) {
+absl::StatusOr<int> number_of(std::string_view name, std::string_view text, int min, int max) {
   int number = 0;
   const char* end = text.data() + text.size();
   const auto [stop, error] = std::from_chars(text.data(), end, number);
-  if (error == std::errc() && stop == end && least <= number && number <= most) return number;
-  return invalid_argument("{}: must be {} to {}, found {}", name, least, most, printable(text));
+  if (error == std::errc() && stop == end && min <= number && number <= max) return number;
+  return invalid_argument("{}: must be {} to {}, found {}", name, min, max, printable(text));
 }
 
 void refuse(http::Exchange& exchange, int status, const char* code, const std::string& message) {

@@ -16,7 +16,7 @@ Attention::Attention(const Sizes& sizes, const Norm& norm_of_qk)
       norm(norm_of_qk),
       scale(inverse_root(static_cast<float>(sizes.head_dim))),
       windows(static_cast<size_t>(sizes.layers)),
-      turns(static_cast<size_t>(sizes.layers), true) {}
+      rotates(static_cast<size_t>(sizes.layers), true) {}
 
 void Attention::norm_heads(Keys& keys, const QkNorm& norms) {
   keys.only("use_qk_norm qk_layernorm use_qk_layernorm", true);
@@ -28,24 +28,21 @@ void Attention::norm_heads_if_asked(Keys& keys, const QkNorm& norms) {
   if (keys.flag("use_qk_norm", false)) qk_norm = norms;
 }
 
-void Attention::turn_with_windows(Keys& keys) {
+void Attention::rotate_with_windows(Keys& keys) {
   if (!keys.has("sliding_window") && !keys.is_missing("sliding_window")) return;
-  for (size_t i = 0; i < turns.size(); ++i) turns[i] = windows[i] > 0;
+  for (size_t i = 0; i < rotates.size(); ++i) rotates[i] = windows[i] > 0;
 }
 
-AttentionSpec attention_spec(const Attention& a, int layer) {
-  return {
-      .head_dim = a.head_dim,
-      .heads = a.heads,
-      .kv_heads = a.kv_heads,
-      .scale = a.scale,
-      .window = a.windows[layer],
-      .cap = a.cap,
-      .layer = layer,
-      .slopes = a.slopes,
-      .sinks = a.sinks,
-      .chunk = a.chunks.empty() ? 0 : a.chunks[layer],
-  };
+AttentionAttrs attention_attrs(const Attention& a, int layer) {
+  return {.heads = a.heads,
+          .kv_heads = a.kv_heads,
+          .head_dim = a.head_dim,
+          .scale = a.scale,
+          .state = layer,
+          .window = a.windows[layer],
+          .chunk = a.chunks.empty() ? 0 : a.chunks[layer],
+          .cap = a.cap,
+          .slopes = {a.slopes.data(), static_cast<int64_t>(a.slopes.size())}};
 }
 
 Qkv separate_qkv(Graph& g, const Attention& a, Value x, const std::string& scope) {
@@ -54,12 +51,12 @@ Qkv separate_qkv(Graph& g, const Attention& a, Value x, const std::string& scope
           .v = g.linear(x, scope + ".v_proj", a.kv_axis(), a.qkv_bias)};
 }
 
-Value turned_attention(Graph& g, const Attention& a, Qkv qkv, int layer, const std::string& out) {
+Value rotated_attention(Graph& g, const Attention& a, Qkv qkv, int layer, const std::string& out) {
   auto [q, k, v] = qkv;
   for (Value* x : {&q, &k, &v}) {
     if (a.qkv_clamp > 0) *x = g.map(*x, Function::kClamp, a.qkv_clamp);
   }
-  if (a.turns[layer]) {
+  if (a.rotates[layer]) {
     const Rope& rope = a.windows[layer] > 0 ? a.ropes.window : a.ropes.all;
     q = g.rope(q, rope);
     k = g.rope(k, rope);
@@ -69,8 +66,8 @@ Value turned_attention(Graph& g, const Attention& a, Qkv qkv, int layer, const s
     }
   }
   if (a.ropes.query_scales.length > 0) q = g.position_scale(q, a.ropes.query_scales);
-  return g.linear(g.attention(q, k, v, attention_spec(a, layer)), out, hidden_axis(a.hidden),
-                  a.out_bias);
+  return g.linear(g.attention(q, k, v, attention_attrs(a, layer), a.sinks), out,
+                  hidden_axis(a.hidden), a.out_bias);
 }
 
 namespace {
@@ -101,7 +98,7 @@ Block separate_attention(const Attention& a, const std::string& scope, const std
     Qkv qkv = separate_qkv(g, a, x, scope);
     qkv.q = qk_norm(g, a, qkv.q, scope + "." + a.qk_norm.q);
     qkv.k = qk_norm(g, a, qkv.k, scope + "." + a.qk_norm.k);
-    return turned_attention(g, a, qkv, layer, out);
+    return rotated_attention(g, a, qkv, layer, out);
   };
 }
 
@@ -126,7 +123,7 @@ Block stacked_attention(const Attention& a, const std::string& qkv, const std::s
                            a.qkv_bias);
     };
     const Value q = part("q", 0, a.q_axis()), k = part("k", q_end, a.kv_axis());
-    return turned_attention(g, a, {q, k, part("v", k_end, a.kv_axis())}, layer, out);
+    return rotated_attention(g, a, {q, k, part("v", k_end, a.kv_axis())}, layer, out);
   };
 }
 
@@ -140,7 +137,7 @@ Block grouped_attention(const Attention& a, const std::string& qkv, const std::s
     // The nodes are in the order v, k, q.
     const Value v = part("v", q_rows + dim, dim, a.kv_axis());
     const Value k = part("k", q_rows, dim, a.kv_axis());
-    return turned_attention(g, a, {part("q", 0, q_rows, a.q_axis()), k, v}, layer, out);
+    return rotated_attention(g, a, {part("q", 0, q_rows, a.q_axis()), k, v}, layer, out);
   };
 }
 
@@ -222,23 +219,23 @@ Windows windows_by_pattern(Keys& keys, int layers, int64_t fallback, int64_t ful
   return windows;
 }
 
-std::vector<bool> turns_by_layer(Keys& keys, int layers, int64_t fallback) {
-  std::vector<bool> turns(static_cast<size_t>(layers));
+std::vector<bool> rotates_by_layer(Keys& keys, int layers, int64_t fallback) {
+  std::vector<bool> rotates(static_cast<size_t>(layers));
   const int64_t every = keys.count("no_rope_layer_interval", 1024, fallback);
-  for (int64_t i = 0; i < layers; ++i) turns[i] = (i + 1) % every != 0;
+  for (int64_t i = 0; i < layers; ++i) rotates[i] = (i + 1) % every != 0;
   const Json& given = keys.json("no_rope_layers");
-  if (given.is_null() || given == Json::array()) return turns;
-  if (!given.is_array() || given.size() < turns.size()) {
+  if (given.is_null() || given == Json::array()) return rotates;
+  if (!given.is_array() || given.size() < rotates.size()) {
     keys.fail("no_rope_layers", "must be a list of {} layers, found {}", layers,
               given.is_array() ? std::to_string(given.size()) : describe(given));
-    return turns;
+    return rotates;
   }
-  for (size_t i = 0; i < turns.size(); ++i) {
-    turns[i] = given[i] == 1;
-    if (turns[i] || given[i] == 0) continue;
+  for (size_t i = 0; i < rotates.size(); ++i) {
+    rotates[i] = given[i] == 1;
+    if (rotates[i] || given[i] == 0) continue;
     keys.fail(fmt::format("no_rope_layers[{}]", i), "must be 0 or 1, found {}", describe(given[i]));
   }
-  return turns;
+  return rotates;
 }
 
 void read_layer_types(Keys& keys, Windows& windows, std::optional<int64_t> window) {

@@ -33,8 +33,8 @@ struct Attention {
   std::string sinks = "";             // The name of a layer's sinks tensor; "": none.
   std::vector<int64_t> windows = {};  // [layers]: how many positions a query sees; 0: all.
   std::vector<int64_t> chunks =
-      {};                        // [layers]: positions of a run, which see each other; or empty.
-  std::vector<bool> turns = {};  // [layers]: whether q and k are rotated.
+      {};                          // [layers]: positions of a run, which see each other; or empty.
+  std::vector<bool> rotates = {};  // [layers]: whether q and k are rotated.
   Ropes ropes = {};
 
   // Every layer sees all positions and rotates q and k; the scale is head_dim^-0.5.
@@ -43,9 +43,9 @@ struct Attention {
   // Sets norms of q and k before rotation, which some files state.
   void norm_heads(Keys& keys, const QkNorm& norms = kHeadNorms);
   void norm_heads_if_asked(Keys& keys, const QkNorm& norms = kHeadNorms);  // Only if use_qk_norm.
-  void turn_nothing() { turns.assign(turns.size(), false); }
+  void rotate_nothing() { rotates.assign(rotates.size(), false); }
   // If there are windows, layers without one do not rotate.
-  void turn_with_windows(Keys& keys);
+  void rotate_with_windows(Keys& keys);
   AxisSize q_axis() const { return {Axis::kHeads, heads, head_dim}; }
   AxisSize kv_axis() const { return {Axis::kKvHeads, kv_heads, head_dim, heads}; }
 };
@@ -68,9 +68,10 @@ struct Qkv {
 Qkv separate_qkv(Graph& graph, const Attention& attention, Value x, const std::string& scope);
 // Rotates q and k by the table of the layer's kind, if the layer rotates; scales q by its position,
 // if configured; then attention and the output projection `out`.
-Value turned_attention(Graph& graph, const Attention& attention, Qkv qkv, int layer,
-                       const std::string& out);
-AttentionSpec attention_spec(const Attention& attention, int layer);
+Value rotated_attention(Graph& graph, const Attention& attention, Qkv qkv, int layer,
+                        const std::string& out);
+// The slopes are a view of `attention`.
+AttentionAttrs attention_attrs(const Attention& attention, int layer);
 // `size` rows from `begin` in each of `count` runs of `run` rows.
 FusedPart rows_of_runs(const char* name, int64_t count, int64_t run, int64_t begin, int64_t size);
 
@@ -96,7 +97,7 @@ Windows windows_by_layer(Keys& keys, int layers, int64_t fallback, int64_t first
 Windows windows_by_pattern(Keys& keys, int layers, int64_t fallback, int64_t full_every,
                            bool reads_pattern = false);
 // The layers that rotate: those of no_rope_layers, or all except every no_rope_layer_interval-th.
-std::vector<bool> turns_by_layer(Keys& keys, int layers, int64_t fallback);
+std::vector<bool> rotates_by_layer(Keys& keys, int layers, int64_t fallback);
 // layer_types by layer: with `window` it decides which layers have it; without, it must agree with
 // the windows.
 void read_layer_types(Keys& keys, Windows& windows, std::optional<int64_t> window = std::nullopt);

@@ -106,7 +106,7 @@ Value stacked_experts(Graph& g, const Mixture& m, Value x, const Routes& routes,
   return g.expert_linear(g.mul(gate, up), routes, down, hidden_axis(m.hidden));
 }
 
-RouteSpec routing(const Mixture& m) {
+RouteAttrs routing(const Mixture& m) {
   return {.chosen = m.chosen,
           .groups = m.groups,
           .chosen_groups = m.chosen_groups,
@@ -114,8 +114,8 @@ RouteSpec routing(const Mixture& m) {
           .scale = m.scale};
 }
 
-RouteSpec biased_routing(const Mixture& m) {
-  RouteSpec spec = routing(m);
+RouteAttrs biased_routing(const Mixture& m) {
+  RouteAttrs spec = routing(m);
   spec.sigmoid = true;
   spec.best_two = m.groups > 1;
   return spec;
@@ -129,7 +129,7 @@ Block sparse(const Mixture& m, const Mlp& dense, const Block& experts) {
   };
 }
 
-Block grouped_experts(const Mixture& m, const Mlp& dense, const RouteSpec& routes,
+Block grouped_experts(const Mixture& m, const Mlp& dense, const RouteAttrs& routes,
                       const std::string& bias) {
   return sparse(m, dense, [=](Graph& g, Value x, int) {
     const Routes chosen = g.route(g.router(x, "gate", m.count), routes, bias);
@@ -144,7 +144,7 @@ Block biased_experts(const Mixture& m, const Mlp& dense) {
 
 Block qwen_experts(const Mixture& m, const Mlp& dense) {
   return sparse(m, dense, [=](Graph& g, Value x, int) {
-    const RouteSpec spec = {.chosen = m.chosen, .renormalised = m.renormalised};
+    const RouteAttrs spec = {.chosen = m.chosen, .renormalised = m.renormalised};
     const Value routed = gated_experts(g, m, x, g.route(g.router(x, "gate", m.count), spec));
     if (m.shared_size == 0) return routed;
     // A mixture of one expert, always chosen.

@@ -60,15 +60,15 @@ Value gated_experts(Graph& graph, const Mixture& mixture, Value x, const Routes&
 Value stacked_experts(Graph& graph, const Mixture& mixture, Value x, const Routes& routes,
                       bool transposed = false);
 // The routing that the config describes.
-RouteSpec routing(const Mixture& mixture);
+RouteAttrs routing(const Mixture& mixture);
 // The routing of DeepSeek-V3 and similar models: a sigmoid of each score, choice within groups.
-RouteSpec biased_routing(const Mixture& mixture);
+RouteAttrs biased_routing(const Mixture& mixture);
 
 // Experts in the layers that `mixture` names, the dense MLP in others.
 Block sparse(const Mixture& mixture, const Mlp& dense, const Block& experts);
 // DeepSeek's MLP: grouped and shared experts, or a dense MLP in some layers. `routes` turns scores
 // into weights; `bias` names the vector added to scores for the choice, if any.
-Block grouped_experts(const Mixture& mixture, const Mlp& dense, const RouteSpec& routes,
+Block grouped_experts(const Mixture& mixture, const Mlp& dense, const RouteAttrs& routes,
                       const std::string& bias = "");
 // The same for DeepSeek-V3 and later: a sigmoid of each score, and a learned bias for the choice.
 Block biased_experts(const Mixture& mixture, const Mlp& dense);

@@ -20,8 +20,8 @@ void build(Graph& g, const LanguageModel& d) {
   const auto scaled = [&](Value x, float factor) {
     return factor == 1 ? x : g.map(x, Function::kScale, factor);
   };
-  const auto kept = [&](Value x, Value normed) {
-    return d.kept_norm == 0 ? x : scaled(normed, d.kept_norm);
+  const auto residual = [&](Value x, Value normed) {
+    return d.normed_residual == 0 ? x : scaled(normed, d.normed_residual);
   };
   const auto norm = [&](Value x, const char* name) { return apply(g, d.norms, x, name); };
   const bool narrow = width.count != s.hidden;
@@ -38,13 +38,13 @@ void build(Graph& g, const LanguageModel& d) {
     const Value normed = norm(x, d.attention_norm);
     const Value a =
         scaled(norm(d.attention(g, normed, layer), d.attention_out_norm), d.residual_multiplier);
-    if (d.parallel_norms == 0) x = norm(g.add(kept(x, normed), a), d.attention_end_norm);
+    if (d.parallel_norms == 0) x = norm(g.add(residual(x, normed), a), d.attention_end_norm);
     if (d.mlp != nullptr) {
       const Value mlp_in = d.parallel_norms == 1 ? normed : norm(x, d.mlp_norm);
       Value m = scaled(norm(d.mlp(g, mlp_in, layer), d.mlp_out_norm), d.residual_multiplier);
       // Added before they are made whole, so one collective serves both.
       if (d.parallel_norms != 0) m = g.add(a, m);
-      x = norm(g.add(kept(x, mlp_in), m), d.mlp_end_norm);
+      x = norm(g.add(residual(x, mlp_in), m), d.mlp_end_norm);
     }
     if (d.stream != nullptr) x = d.stream(g, x, layer);
   }

@@ -54,7 +54,7 @@ struct LanguageModel {
   // The number of norms before parallel halves: 1 shared or 2; 0: the MLP follows the attention.
   int parallel_norms = 0;
   // The residual stream is replaced by the output of a half's norm times this; 0: it is kept.
-  float kept_norm = 0;
+  float normed_residual = 0;
 
   double reach = 1;           // The max context, in multiples of Sizes::positions.
   int64_t max_positions = 0;  // A limit of the context; 0: none.

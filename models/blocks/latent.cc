@@ -31,7 +31,7 @@ AxisSize low_rank(int64_t columns) { return {Axis::kLatent, columns, 1}; }
 
 // The columns of every query head without rotation, and those with it.
 struct Queries {
-  Value nope, turned;
+  Value nope, rotated;
 };
 
 Queries queries(Graph& g, const Attention& a, const Latent& l, Value x) {
@@ -47,7 +47,7 @@ Queries queries(Graph& g, const Attention& a, const Latent& l, Value x) {
                          {Axis::kHeads, a.heads, size});
   };
   return {.nope = part("nope", 0, l.nope_dim),
-          .turned = g.rope(part("rope", l.nope_dim, a.head_dim), a.ropes.all)};
+          .rotated = g.rope(part("rope", l.nope_dim, a.head_dim), a.ropes.all)};
 }
 
 // The one key that all heads share. Every worker computes its few rotated columns.
@@ -59,8 +59,8 @@ Value latent_key(Graph& g, const Attention& a, const Latent& l, Value x) {
   };
   const Value latent =
       g.rms_norm(part("latent", 0, low_rank(l.kv_width)), "kv_a_layernorm", kLatentNormEps);
-  const Value turned = g.rope(part("rope", l.kv_width, {Axis::kNone, a.head_dim, 1}), a.ropes.all);
-  return g.join_heads(latent, turned, {Axis::kKvHeads, 1, all, a.heads});
+  const Value rotated = g.rope(part("rope", l.kv_width, {Axis::kNone, a.head_dim, 1}), a.ropes.all);
+  return g.join_heads(latent, rotated, {Axis::kKvHeads, 1, all, a.heads});
 }
 
 }  // namespace
@@ -92,18 +92,18 @@ Block latent_attention(const Attention& a, const Latent& l) {
                              .rows = l.nope_dim + l.v_dim};
     const Queries q = queries(g, a, l, x);
     const Value absorbed = g.head_linear(q.nope, "kv_b_proj", matrix);
-    Value query = g.join_heads(absorbed, q.turned, {Axis::kHeads, a.heads, key_dim});
+    Value query = g.join_heads(absorbed, q.rotated, {Axis::kHeads, a.heads, key_dim});
     const PositionScales& scales = a.ropes.query_scales;
     if (scales.length > 0) query = g.position_scale(query, scales);
     const Value key = latent_key(g, a, l, x);
     const Value sums = g.attention(query, key, key,
-                                   {.head_dim = key_dim,
-                                    .v_dim = l.kv_width,
-                                    .values_in_keys = true,
-                                    .heads = a.heads,
+                                   {.heads = a.heads,
                                     .kv_heads = 1,
+                                    .head_dim = key_dim,
+                                    .v_dim = l.kv_width,
                                     .scale = a.scale,
-                                    .layer = layer});
+                                    .state = layer,
+                                    .values_in_keys = true});
     matrix.in_dim = l.kv_width;
     matrix.out_dim = l.v_dim;
     matrix.transposed = true;

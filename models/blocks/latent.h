@@ -20,7 +20,7 @@ struct Latent {
 Latent read_latent(Keys& keys, Attention& attention);
 
 // The absorbed form, for prompts too: a part of kv_b_proj maps each query head into the space of
-// the latent row, so all heads share one key, [latent | turned], whose first columns are the value;
+// the latent row, so all heads share one key, [latent | rotated]; its first columns are the value;
 // another part of kv_b_proj maps the sums into the space of the head's values. Sums have the same
 // order for any chunks.
 Block latent_attention(const Attention& attention, const Latent& latent);

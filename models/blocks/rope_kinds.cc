@@ -217,10 +217,10 @@ absl::Status longrope(const RopeScaling& scaling, RopeConfig& out) {
 absl::Status proportional(const RopeScaling& scaling, RopeConfig& out) {
   ASSIGN_OR_RETURN(const double factor, scaling.number("factor", 1, 1e6, 1));
   ASSIGN_OR_RETURN(const double part, scaling.number(kRotaryPart, 0, 1, scaling.part));
-  const double turned = std::floor(part * static_cast<double>(scaling.dim) / 2);
+  const double rotated = std::floor(part * static_cast<double>(scaling.dim) / 2);
   std::vector<double> frequencies = plain_frequencies(scaling.dim, scaling.theta);
   for (size_t i = 0; i < frequencies.size(); ++i) {
-    frequencies[i] = static_cast<double>(i) < turned ? frequencies[i] / factor : 0;
+    frequencies[i] = static_cast<double>(i) < rotated ? frequencies[i] / factor : 0;
   }
   set_frequencies(frequencies, out);
   out.reach = factor;

@@ -59,7 +59,7 @@ Value mix_own(Graph& g, const TokenShift& rows, const std::string& name) {
   return g.lerp(rows.before, rows.x, weights(g, rows, name));
 }
 
-Value turned_linear(Graph& g, Value x, const std::string& name, AxisSize out) {
+Value linear_from_transposed(Graph& g, Value x, const std::string& name, AxisSize out) {
   return g.linear_part(x, name,
                        {.all_rows = out.columns(),
                         .rows = {{0, out.columns()}},

@@ -40,7 +40,7 @@ Value mix_before(Graph& graph, const TokenShift& rows, const std::string& name);
 Value mix_own(Graph& graph, const TokenShift& rows, const std::string& name);
 
 // A linear whose matrix is stored as [in, out], named without ".weight".
-Value turned_linear(Graph& graph, Value x, const std::string& name, AxisSize out);
+Value linear_from_transposed(Graph& graph, Value x, const std::string& name, AxisSize out);
 
 // The norm within each head after a recurrence, "`name`.weight" and "`name`.bias".
 Value norm_of_heads(Graph& graph, const RwkvHeads& heads, Value x, const std::string& name);

@@ -10,7 +10,7 @@
 namespace lockstep {
 namespace {
 
-constexpr int64_t kMostFileBytes = 1 << 20;
+constexpr int64_t kMaxFileBytes = 1 << 20;
 
 struct Method {
   std::string_view name;  // The value of quant_method.
@@ -76,7 +76,7 @@ absl::Status check_quantization_file(const std::filesystem::path& folder, const 
   for (const char* key : {"quantization_config", "compression_config"}) {
     if (json.is_object() && !json.value(key, Json()).is_null()) return absl::OkStatus();
   }
-  ASSIGN_OR_RETURN(const std::string text, read_file(path, kMostFileBytes));
+  ASSIGN_OR_RETURN(const std::string text, read_file(path, kMaxFileBytes));
   ASSIGN_OR_RETURN(const Json file, parse_json(text, path.string()));
   const Json what = file.is_object() ? file.value("quantization", Json()) : Json();
   const bool plain = what.is_object() && what.value("quant_algo", Json()).is_null();

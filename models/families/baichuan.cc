@@ -19,7 +19,7 @@ LanguageModel baichuan(Keys& keys) {
   // to scores and rotates nothing; a Baichuan 2 scales the rows of its head to length 1.
   if (!has_positions || m.sizes.hidden == k13bHiddenSize) {
     m.attention.slopes = alibi_slopes(m.sizes.heads);
-    m.attention.turn_nothing();
+    m.attention.rotate_nothing();
   }
   LanguageModel d = m.model(stacked_attention(m.attention, "self_attn.W_pack", "self_attn.o_proj"));
   keys.ignore("z_loss_weight");

@@ -20,12 +20,12 @@ LanguageModel bloom(Keys& keys) {
                  .tied = true});
   m.attention.set_bias(true);
   m.attention.slopes = alibi_slopes(m.sizes.heads);
-  m.attention.turn_nothing();
+  m.attention.rotate_nothing();
   m.mlp.bias = true;
   LanguageModel d = m.model(
       grouped_attention(m.attention, "self_attention.query_key_value", "self_attention.dense"),
       plain_mlp(m.mlp, "mlp.dense_h_to_4h", "mlp.dense_4h_to_h"));
-  d.kept_norm = keys.flag("apply_residual_connection_post_layernorm", false) ? 1 : 0;
+  d.normed_residual = keys.flag("apply_residual_connection_post_layernorm", false) ? 1 : 0;
   d.embedding = "transformer.word_embeddings";
   d.embedding_norm = "transformer.word_embeddings_layernorm";
   d.layers = "transformer.h";

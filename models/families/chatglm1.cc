@@ -37,7 +37,7 @@ LanguageModel chatglm1(Keys& keys) {
   LanguageModel d =
       m.model(grouped_attention(m.attention, "attention.query_key_value", "attention.dense"),
               plain_mlp(m.mlp, "mlp.dense_h_to_4h", "mlp.dense_4h_to_h"));
-  d.kept_norm = static_cast<float>(std::sqrt(2.0 * m.sizes.layers));
+  d.normed_residual = static_cast<float>(std::sqrt(2.0 * m.sizes.layers));
   for (const char* key : {"gmask_token_id", "mask_token_id"}) {
     const int64_t id = keys.integer(key, 0, m.sizes.vocab - 1);
     d.sequence_rules.add_held_ids(static_cast<int32_t>(id));

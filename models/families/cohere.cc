@@ -39,7 +39,7 @@ LanguageModel cohere2(Keys& keys) {
   keys.ignore("use_parallel_embedding");
   Llama m = read_cohere(keys, 10000);
   m.attention.windows = windows_by_pattern(keys, m.sizes.layers, 4096, 4, /*reads_pattern=*/true);
-  m.attention.turn_with_windows(keys);
+  m.attention.rotate_with_windows(keys);
   return model_of(keys, m);
 }
 

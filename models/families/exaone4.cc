@@ -11,7 +11,7 @@ LanguageModel exaone4(Keys& keys) {
   Llama m(keys, {.sizes = {.kv_heads = 32}, .norm = read_rms_norm(keys, 1e-5)});
   m.attention.norm_heads(keys);
   m.attention.windows = windows_by_pattern(keys, m.sizes.layers, 4096, 4, /*reads_pattern=*/true);
-  m.attention.turn_with_windows(keys);
+  m.attention.rotate_with_windows(keys);
   return post_norm(m.model());
 }
 

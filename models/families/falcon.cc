@@ -29,7 +29,7 @@ LanguageModel falcon(Keys& keys) {
   if (keys.flag("alibi", false)) {
     m.attention.slopes = alibi_slopes(m.sizes.heads);  // Added before scores are scaled.
     for (float& slope : m.attention.slopes) slope *= m.attention.scale;
-    m.attention.turn_nothing();
+    m.attention.rotate_nothing();
   }
   // With one KV head: all q, then k, then v.
   LanguageModel d = m.model(

@@ -94,30 +94,30 @@ Block attention_by_kind(const Attention& of_windows, const FullHeads& heads, int
   full.head_dim = heads.dim;
   full.kv_heads = heads.kv_heads;
   // The last layer of each kind that appended keys and values, and those values.
-  struct Kept {
+  struct LayerKv {
     int layer = 0;
     Value k, v;
   };
-  return [=, pages = std::array<Kept, 2>()](Graph& g, Value x, int layer) mutable {
+  return [=, pages = std::array<LayerKv, 2>()](Graph& g, Value x, int layer) mutable {
     const Scope scope(g, "self_attn");
     const bool sees_all = full.windows[layer] == 0;
     const Attention& a = sees_all ? full : of_windows;
     const Rope& rope = sees_all ? a.ropes.all : a.ropes.window;
-    Kept& kept = pages[sees_all ? 0 : 1];
+    LayerKv& stored = pages[sees_all ? 0 : 1];
     const HeadNorm head = {.eps = a.norm.eps, .head_dim = a.head_dim};
-    const auto turned = [&](Value from, const char* name) {
+    const auto rotated = [&](Value from, const char* name) {
       return g.rope(g.head_norm(from, name, head), rope);
     };
-    const Value q = turned(g.linear(x, "q_proj", a.q_axis(), a.qkv_bias), "q_norm");
+    const Value q = rotated(g.linear(x, "q_proj", a.q_axis(), a.qkv_bias), "q_norm");
     if (layer < first_sharing) {
       const Value k = g.linear(x, "k_proj", a.kv_axis(), a.qkv_bias);
       const bool same = sees_all && heads.v_is_k;
       const Value v = same ? k : g.linear(x, "v_proj", a.kv_axis(), a.qkv_bias);
-      kept = {.layer = layer, .k = turned(k, "k_norm"), .v = g.head_norm(v, "", head)};
+      stored = {.layer = layer, .k = rotated(k, "k_norm"), .v = g.head_norm(v, "", head)};
     }
-    AttentionSpec spec = attention_spec(a, kept.layer);
-    spec.read_only = layer >= first_sharing;
-    const Value y = g.attention(q, kept.k, kept.v, spec);
+    AttentionAttrs attrs = attention_attrs(a, stored.layer);
+    attrs.read_only = layer >= first_sharing;
+    const Value y = g.attention(q, stored.k, stored.v, attrs);
     return g.linear(y, "o_proj", hidden_axis(a.hidden), a.out_bias);
   };
 }

@@ -22,7 +22,7 @@ Llama read_gpt2(Keys& keys, const char* activation) {
                  .activation = activation,
                  .tied = true});
   m.attention.set_bias(true);
-  m.attention.turn_nothing();
+  m.attention.rotate_nothing();
   m.mlp.bias = true;
   if (!keys.flag("scale_attn_weights", true)) m.attention.scale = 1;
   return m;
@@ -49,9 +49,9 @@ LanguageModel gpt2(Keys& keys) {
       return transposed_part(g, x, "attn.c_attn", name, begin, 3 * width, out);
     };
     const Value q = part("q", 0, a.q_axis()), k = part("k", width, a.kv_axis());
-    AttentionSpec spec = attention_spec(a, layer);
-    if (by_layer) spec.scale /= static_cast<float>(layer + 1);
-    const Value y = g.attention(q, k, part("v", 2 * width, a.kv_axis()), spec);
+    AttentionAttrs attrs = attention_attrs(a, layer);
+    if (by_layer) attrs.scale /= static_cast<float>(layer + 1);
+    const Value y = g.attention(q, k, part("v", 2 * width, a.kv_axis()), attrs);
     return transposed_linear(g, y, "attn.c_proj", hidden_axis(a.hidden));
   };
   const Block mlp = [m = llama.mlp](Graph& g, Value x, int) {

@@ -60,7 +60,7 @@ LanguageModel codegen(Keys& keys) {
       return g.linear_part(x, "attn.qkv_proj", rows, out);
     };
     const Value v = part("v", 1, a.kv_axis()), k = part("k", 2, a.kv_axis());
-    return turned_attention(g, a, {part("q", 0, a.q_axis()), k, v}, layer, "attn.out_proj");
+    return rotated_attention(g, a, {part("q", 0, a.q_axis()), k, v}, layer, "attn.out_proj");
   });
 }
 

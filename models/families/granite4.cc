@@ -40,7 +40,7 @@ LanguageModel granite4(Keys& keys) {
   Llama m(keys, {.sizes = {.positions = 2048}});
   m.attention.set_bias(keys.flag("attention_bias", false));
   m.attention.scale = keys.factor("attention_multiplier");
-  if (keys.text("position_embedding_type", "nope") != "rope") m.attention.turn_nothing();
+  if (keys.text("position_embedding_type", "nope") != "rope") m.attention.rotate_nothing();
   std::vector<bool> recurs(static_cast<size_t>(m.sizes.layers), true);
   read_recurrent_types(keys, recurs, "mamba");
   const Mamba mamba = read_mamba(keys, m.sizes, m.norm);

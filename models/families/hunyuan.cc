@@ -12,7 +12,7 @@ Value attend(Graph& g, const Attention& a, Value x, int layer) {
   const HeadNorm norm = {.eps = a.norm.eps, .head_dim = a.head_dim};
   q = g.head_norm(g.rope(q, a.ropes.all), "query_layernorm", norm);
   k = g.head_norm(g.rope(k, a.ropes.all), "key_layernorm", norm);
-  return g.linear(g.attention(q, k, v, attention_spec(a, layer)), "o_proj", hidden_axis(a.hidden),
+  return g.linear(g.attention(q, k, v, attention_attrs(a, layer)), "o_proj", hidden_axis(a.hidden),
                   a.out_bias);
 }
 

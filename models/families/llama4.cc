@@ -11,11 +11,12 @@ namespace lockstep::families::llama4 {
 namespace {
 
 // attention_chunk_size in layers that rotate, or as in layer_types.
-std::vector<int64_t> read_chunks(Keys& keys, const std::vector<bool>& turns) {
+std::vector<int64_t> read_chunks(Keys& keys, const std::vector<bool>& rotates) {
   const int64_t chunk = keys.count("attention_chunk_size", kMaxPositions, 8192);
   std::vector<int64_t> chunks;
-  for (const bool turned : turns) chunks.push_back(turned ? chunk : 0);
-  const Json types = keys.list("layer_types", turns.size());
+  chunks.reserve(rotates.size());
+  for (const bool rotated : rotates) chunks.push_back(rotated ? chunk : 0);
+  const Json types = keys.list("layer_types", rotates.size());
   for (size_t i = 0; i < types.size(); ++i) {
     const bool chunked = types[i] == "chunked_attention";
     chunks[i] = chunked ? chunk : 0;
@@ -34,7 +35,8 @@ PositionScales read_temperature(Keys& keys, double positions) {
   if (!tuning.is_boolean() && !tuning.is_number_integer()) {  // Early files have 4 here.
     keys.fail("attn_temperature_tuning", "must be true or false, found {}", describe(tuning));
   }
-  if (tuning == false || tuning == 0) return {};
+  const bool tunes = tuning.is_boolean() ? tuning.get<bool>() : tuning != 0;
+  if (!tunes) return {};
   const double beta = keys.number("attn_scale", 0, 1000, 0.1);
   const int64_t length = keys.count("floor_scale", kMaxPositions, 8192);
   return scales_of_log(keys, "floor_scale", beta, length, 1, positions);
@@ -44,7 +46,7 @@ Value attend(Graph& g, const Attention& a, Value x, int layer) {
   auto [q, k, v] = separate_qkv(g, a, x, "self_attn");
   const Scope scope(g, "self_attn");
   const HeadNorm length = {.eps = a.norm.eps, .head_dim = a.head_dim};
-  if (a.turns[layer]) {
+  if (a.rotates[layer]) {
     for (Value* y : {&q, &k}) {
       *y = g.rope(*y, a.ropes.all);
       if (a.qk_norm.any()) *y = g.head_norm(*y, "", length);
@@ -52,7 +54,7 @@ Value attend(Graph& g, const Attention& a, Value x, int layer) {
   } else if (a.ropes.query_scales.length > 0) {
     q = g.position_scale(q, a.ropes.query_scales);
   }
-  return g.linear(g.attention(q, k, v, attention_spec(a, layer)), "o_proj", hidden_axis(a.hidden),
+  return g.linear(g.attention(q, k, v, attention_attrs(a, layer)), "o_proj", hidden_axis(a.hidden),
                   a.out_bias);
 }
 
@@ -90,8 +92,8 @@ LanguageModel llama4(Keys& keys) {
                  .rope = {.theta = 500000, .interleaved = true}});
   m.attention.set_bias(keys.flag("attention_bias", false));
   m.attention.norm_heads_if_asked(keys);
-  m.attention.turns = turns_by_layer(keys, m.sizes.layers, 4);
-  m.attention.chunks = read_chunks(keys, m.attention.turns);
+  m.attention.rotates = rotates_by_layer(keys, m.sizes.layers, 4);
+  m.attention.chunks = read_chunks(keys, m.attention.rotates);
   const double positions = static_cast<double>(m.sizes.positions) * m.attention.ropes.reach;
   m.attention.ropes.query_scales = read_temperature(keys, positions);
   const Mixture experts = read_experts(keys, m);

@@ -28,7 +28,7 @@ LanguageModel minimax(Keys& keys) {
                                        {.count = 256, .chosen = 8, .always_renormalised = true});
   return m.model(experts, [=](Graph& g, Value x, int) {
     const Scope scope(g, "block_sparse_moe");
-    RouteSpec spec = routing(experts);
+    RouteAttrs spec = routing(experts);
     spec.sigmoid = true;
     const Routes routes =
         g.route(g.router(x, "gate", experts.count), spec, "e_score_correction_bias");

@@ -24,7 +24,7 @@ LanguageModel mistral4(Keys& keys) {
   const Mixture experts = read_mixture(
       keys, m.sizes, m.mlp, "n_routed_experts",
       {.count = 128, .chosen = 4, .size = 2048, .renormalised = true, .grouped = true});
-  RouteSpec choice = routing(experts);
+  RouteAttrs choice = routing(experts);
   choice.best_two = experts.groups > 1;
   LanguageModel d = m.model(
       latent_attention(m.attention, latent), sparse(experts, m.mlp, [=](Graph& g, Value x, int) {

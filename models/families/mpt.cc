@@ -47,7 +47,7 @@ LanguageModel mpt(Keys& keys) {
   });
   m.mlp.width = m.sizes.ffn = keys.count("expansion_ratio", 64, 4) * m.sizes.hidden;
   m.attention.slopes = mpt_slopes(m.sizes.heads);
-  m.attention.turn_nothing();
+  m.attention.rotate_nothing();
   LanguageModel d = m.model(stacked_attention(m.attention, "attn.Wqkv", "attn.out_proj"),
                             plain_mlp(m.mlp, "ffn.up_proj", "ffn.down_proj"));
   d.embedding = "transformer.wte";

@@ -67,7 +67,7 @@ LanguageModel nemotron_h(Keys& keys) {
                  .norm = read_rms_norm(keys, 1e-5),
                  .activation = "relu2"});
   m.attention.set_bias(keys.flag("attention_bias", false));
-  m.attention.turn_nothing();
+  m.attention.rotate_nothing();
   const Mamba mamba = read_mamba(keys, m.sizes, m.norm);
   Mixture mixture =
       read_mixture(keys, m.sizes, m.mlp, "n_routed_experts",

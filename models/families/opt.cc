@@ -22,7 +22,7 @@ LanguageModel opt(Keys& keys) {
                  .tied = true});
   m.mlp.bias = keys.flag("attention_bias", true);
   m.attention.set_bias(m.mlp.bias);
-  m.attention.turn_nothing();
+  m.attention.rotate_nothing();
   LanguageModel d = m.model(separate_attention(m.attention, "self_attn", "self_attn.out_proj"),
                             plain_mlp(m.mlp, "fc1", "fc2"));
   d.embedding_width = keys.count("word_embed_proj_dim", kMaxWidth, m.sizes.hidden);

@@ -106,15 +106,15 @@ Value gated_attention(Graph& g, const Attention& a, Value x, int layer) {
     const FusedPart rows = rows_of_runs(name, a.heads, 2 * a.head_dim, begin, a.head_dim);
     return g.linear_part(x, "q_proj", rows, a.q_axis(), a.qkv_bias);
   };
-  const auto turned = [&](Value value, const char* norm) {
+  const auto rotated = [&](Value value, const char* norm) {
     const HeadNorm spec = {.eps = a.norm.eps, .head_dim = a.head_dim, .plus = a.norm.plus};
     return g.rope(g.head_norm(value, norm, spec), a.ropes.all);
   };
   const Value q = part("q", 0), gate = part("gate", a.head_dim);
   const Value k = g.linear(x, "k_proj", a.kv_axis(), a.qkv_bias);
   const Value v = g.linear(x, "v_proj", a.kv_axis(), a.qkv_bias);
-  const Value key = turned(k, "k_norm");
-  const Value y = g.attention(turned(q, "q_norm"), key, v, attention_spec(a, layer));
+  const Value key = rotated(k, "k_norm");
+  const Value y = g.attention(rotated(q, "q_norm"), key, v, attention_attrs(a, layer));
   return g.linear(g.mul(g.map(gate, Function::kSigmoid), y), "o_proj", hidden_axis(a.hidden),
                   a.out_bias);
 }

@@ -47,8 +47,9 @@ Value time_mix(Graph& g, const RwkvHeads& h, const Widths& widths, Value x) {
   const auto of = [&](int64_t index, const char* part) {
     return mixed(g, h.hidden, widths.mix, rows, mixture, index, part);
   };
-  const Value inner = turned_linear(g, of(0, "w"), "time_decay_w1", narrow(widths.decay));
-  const Value decay = turned_linear(g, g.map(inner, Function::kTanh), "time_decay_w2", h.axis());
+  const Value inner = linear_from_transposed(g, of(0, "w"), "time_decay_w1", narrow(widths.decay));
+  const Value decay =
+      linear_from_transposed(g, g.map(inner, Function::kTanh), "time_decay_w2", h.axis());
   return recurrent_time_mix(g, h,
                             {.r = g.linear(of(3, "r"), "receptance", h.axis()),
                              .k = g.linear(of(1, "k"), "key", h.axis()),

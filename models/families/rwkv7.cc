@@ -44,11 +44,11 @@ Value low_rank(Graph& g, const Rwkv7& m, Value x, const std::string& name, int64
                Function f, bool bias) {
   const AxisSize narrow = {Axis::kNone, between, 1}, out = m.heads.axis();
   const std::string lora = name + "_lora.lora.";
-  Value inner =
-      m.names.lora ? g.linear(x, lora + "0", narrow) : turned_linear(g, x, name + "1", narrow);
+  Value inner = m.names.lora ? g.linear(x, lora + "0", narrow)
+                             : linear_from_transposed(g, x, name + "1", narrow);
   if (f != Function::kNone) inner = g.map(inner, f);
   if (m.names.lora) return g.linear(inner, lora + "2", out, bias);
-  const Value y = turned_linear(g, inner, name + "2", out);
+  const Value y = linear_from_transposed(g, inner, name + "2", out);
   return bias ? g.biased(y, name + "0", {1, 1, m.heads.hidden}) : y;
 }
 

@@ -10,12 +10,12 @@ LanguageModel smollm3(Keys& keys) {
   Llama m(keys, {.sizes = {.kv_heads = 4}, .tied = true, .rope = {.theta = 2000000}});
   m.attention.set_bias(keys.flag("attention_bias", false));
   m.mlp.bias = keys.flag("mlp_bias", false);
-  m.attention.turns = turns_by_layer(keys, m.sizes.layers, 4);
+  m.attention.rotates = rotates_by_layer(keys, m.sizes.layers, 4);
   keys.ignore("sliding_window max_window_layers");  // The reference does not read the second.
   const bool used = keys.flag("use_sliding_window", false);
   const int64_t window = used ? read_window(keys, 0) : 0;
   for (size_t i = 0; i < m.attention.windows.size(); ++i) {
-    m.attention.windows[i] = m.attention.turns[i] ? 0 : window;
+    m.attention.windows[i] = m.attention.rotates[i] ? 0 : window;
   }
   read_layer_types(keys, m.attention.windows, used ? std::optional(window) : std::nullopt);
   return m.model();

@@ -214,30 +214,19 @@ Value Graph::position_scale(Value x, const PositionScales& by_position) {
                                  .offset = by_position.offset});
 }
 
-Value Graph::attention(Value q, Value k, Value v, const AttentionSpec& spec) {
+Value Graph::attention(Value q, Value k, Value v, AttentionAttrs attrs, const std::string& sinks) {
   Node node{.op = Op::kAttention, .inputs = {q.id, k.id, v.id}};
-  LOCKSTEP_CHECK(!spec.values_in_keys || k.id == v.id);
-  const int64_t v_dim = spec.v_dim == 0 ? spec.head_dim : spec.v_dim;
-  const std::vector<int32_t> kv_head_of = neighbours_share(spec.heads, spec.kv_heads);
-  node.attributes = to_message(AttentionAttrs{.heads = spec.heads,
-                                              .kv_heads = spec.kv_heads,
-                                              .head_dim = spec.head_dim,
-                                              .v_dim = v_dim == spec.head_dim ? 0 : v_dim,
-                                              .scale = spec.scale,
-                                              .state = spec.layer,
-                                              .values_in_keys = spec.values_in_keys,
-                                              .read_only = spec.read_only,
-                                              .window = spec.window,
-                                              .chunk = spec.chunk,
-                                              .cap = spec.cap,
-                                              .slopes = view_of(spec.slopes),
-                                              .kv_head_of = view_of(kv_head_of)});
-  if (!spec.sinks.empty()) {
-    node.parameters = {
-        add_vector(scoped(spec.sinks), program::BIAS, {Axis::kHeads, spec.heads, 1})};
+  LOCKSTEP_CHECK(!attrs.values_in_keys || k.id == v.id);
+  const AxisSize axis = {Axis::kHeads, attrs.heads,
+                         attrs.v_dim == 0 ? attrs.head_dim : attrs.v_dim};
+  if (attrs.v_dim == attrs.head_dim) attrs.v_dim = 0;
+  const std::vector<int32_t> kv_head_of = neighbours_share(attrs.heads, attrs.kv_heads);
+  attrs.kv_head_of = view_of(kv_head_of);
+  node.attributes = to_message(attrs);
+  if (!sinks.empty()) {
+    node.parameters = {add_vector(scoped(sinks), program::BIAS, {Axis::kHeads, attrs.heads, 1})};
   }
-  return append_one(std::move(node),
-                    {.name = scoped("attention"), .axis = {Axis::kHeads, spec.heads, v_dim}});
+  return append_one(std::move(node), {.name = scoped("attention"), .axis = axis});
 }
 
 Value Graph::columns(Value x, int64_t begin, int64_t end) {

@@ -46,8 +46,8 @@ class Graph {
              bool unit_rows = false);
   // The linear that computes the experts' scores, in float32.
   Value router(Value x, const std::string& name, int64_t experts, bool bias = false);
-  // `bias`: the name of the vector that is added to scores only for the choice, or none.
-  Routes route(Value scores, const RouteSpec& spec, const std::string& bias = "");
+  // `bias`: a vector added to scores only for the choice; "": none. Groups or scale 0 mean 1.
+  Routes route(Value scores, RouteAttrs attrs, const std::string& bias = "");
   // x: the tokens' rows, or rows of routes. The result has one row per route.
   Value expert_linear(Value x, const Routes& routes, const Experts& experts, AxisSize out,
                       bool bias = false);
@@ -60,7 +60,8 @@ class Graph {
   Value head_norm(Value x, const std::string& name, const HeadNorm& norm);
   Value rope(Value x, const Rope& rope);  // The table is made once for equal attributes.
   Value position_scale(Value x, const PositionScales& by_position);
-  Value attention(Value q, Value k, Value v, const AttentionSpec& spec);
+  // `sinks`: the tensor [heads] of scores without values; "": none. Fills attrs.kv_head_of.
+  Value attention(Value q, Value k, Value v, AttentionAttrs attrs, const std::string& sinks = "");
   // Sums the current row and the rows before it, column by column (graph_recurrent.cc).
   Value conv(Value x, const std::string& name, const ConvSpec& spec);
   // q and k have spec.key_heads heads; v has spec.heads, and decay and rate one column for each of

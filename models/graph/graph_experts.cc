@@ -24,20 +24,15 @@ int Graph::routes_of(int64_t chosen) {
   return static_cast<int>(row_domains.size()) - 1;
 }
 
-Routes Graph::route(Value scores, const RouteSpec& spec, const std::string& bias) {
+Routes Graph::route(Value scores, RouteAttrs attrs, const std::string& bias) {
   Node node{.op = Op::kRoute, .inputs = {scores.id}};
   if (!bias.empty()) {
     node.parameters = {add_vector(scoped(bias), program::BIAS, info(scores).axis)};
   }
-  node.attributes = to_message(RouteAttrs{.chosen = spec.chosen,
-                                          .sigmoid = spec.sigmoid,
-                                          .softmax_of_chosen = spec.softmax_of_chosen,
-                                          .groups = spec.groups,
-                                          .chosen_groups = spec.chosen_groups,
-                                          .best_two = spec.best_two,
-                                          .renormalised = spec.renormalised,
-                                          .scale = spec.scale});
-  const int rows = routes_of(spec.chosen);
+  if (attrs.groups == 0) attrs.groups = attrs.chosen_groups = 1;
+  if (attrs.scale == 0) attrs.scale = 1;
+  node.attributes = to_message(attrs);
+  const int rows = routes_of(attrs.chosen);
   const AxisSize one = {Axis::kNone, 1, 1};
   const std::vector<Value> made =
       append(std::move(node),

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Arguments of a Graph's builders other than values and names.
+// Arguments of a Graph's builders other than values, names and attributes (operators/attributes.h).
 #pragma once
 
 #include <cstdint>
@@ -83,23 +83,6 @@ struct Experts {
   int64_t interleaved = 0;
 };
 
-struct AttentionSpec {
-  int64_t head_dim = 0;
-  int64_t v_dim = 0;            // Columns of a value head; 0: head_dim.
-  bool values_in_keys = false;  // They are the first v_dim columns of keys: v is k.
-  int64_t heads = 0;
-  int64_t kv_heads = 0;
-  float scale = 0;
-  int64_t window = 0;  // 0: all positions.
-  float cap = 0;       // The cap of scores; 0: none.
-  int layer = 0;
-  std::vector<float> slopes = {};  // [heads], the slopes of ALiBi; empty: none.
-  std::string sinks = "";          // The tensor [heads] of scores without values; "": none.
-  int64_t chunk = 0;               // See program.AttentionAttrs; 0: none.
-  // The pages are those of `layer`, whose attention has already appended k and v.
-  bool read_only = false;
-};
-
 // A small matrix per head, selected from a tensor [heads * rows, columns], in which every head has
 // `rows` rows: in_dim rows from row_begin on with out_dim columns, or, if transposed, out_dim rows
 // with in_dim columns.
@@ -119,18 +102,6 @@ struct ConvSpec {
   bool bias = false;
   int64_t channels = 0;  // 0: the number of the value's columns.
   int64_t begin = 0;
-};
-
-// How rows are routed to experts; see RouteAttrs.
-struct RouteSpec {
-  int64_t chosen = 0;
-  bool sigmoid = false;
-  bool softmax_of_chosen = false;
-  int64_t groups = 1;
-  int64_t chosen_groups = 1;
-  bool best_two = false;
-  bool renormalised = false;
-  float scale = 1;
 };
 
 }  // namespace lockstep

@@ -50,7 +50,7 @@ bool check_positions(const OperatorCall& c, Finding& f) {
 }
 
 // Checks which columns of a head are rotated, by which table.
-bool check_turn(const RopeAttrs& a, const OperandShape& table, Finding& f) {
+bool check_rotation(const RopeAttrs& a, const OperandShape& table, Finding& f) {
   return f.within("rotary_dim", a.rotary_dim, 2, a.head_dim) &&
          f.equal("rotary_dim's remainder by 2", a.rotary_dim % 2, 0) &&
          f.within("offset", a.offset, 0, a.head_dim - a.rotary_dim) &&
@@ -161,7 +161,7 @@ bool check_rope_table(const OperatorCall& c, Finding& f) {
 
 bool check_rope(const OperatorCall& c, Finding& f) {
   const RopeAttrs& a = c.attrs.rope();
-  return check_turn(a, c.in[1], f) && check_heads(c, a.head_dim, f);
+  return check_rotation(a, c.in[1], f) && check_heads(c, a.head_dim, f);
 }
 
 bool check_position_scale(const OperatorCall& c, Finding& f) {
@@ -178,7 +178,7 @@ bool check_rope_attention(const OperatorCall& c, Finding& f) {
   const AttentionAttrs& a = c.attrs.attention();
   return f.holds(!a.read_only, "read_only must not be set") &&
          f.holds(!a.values_in_keys, "values_in_keys must not be set") &&
-         check_heads_and_pages(c, c.in[4], f) && check_turn(rope_of(a), c.in[3], f);
+         check_heads_and_pages(c, c.in[4], f) && check_rotation(rope_of(a), c.in[3], f);
 }
 
 bool check_map(const OperatorCall& c, Finding& f) {

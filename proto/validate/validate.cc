@@ -17,9 +17,9 @@ namespace {
 
 using program::Program;
 
-absl::Status check_range(const char* name, int64_t value, int64_t least, int64_t most) {
-  if (value >= least && value <= most) return absl::OkStatus();
-  return invalid_argument("program: {} must be {} to {}, found {}", name, least, most, value);
+absl::Status check_range(const char* name, int64_t value, int64_t min, int64_t max) {
+  if (value >= min && value <= max) return absl::OkStatus();
+  return invalid_argument("program: {} must be {} to {}, found {}", name, min, max, value);
 }
 
 absl::Status check_header(const Program& program) {
@@ -170,15 +170,15 @@ std::optional<Quantization> quantized(const program::Weight& weight) {
 }
 
 // Above this, a sum of int8 products may not fit in 32 bits.
-constexpr int64_t kMostCodes = int64_t{1} << 17;
+constexpr int64_t kMaxCodes = int64_t{1} << 17;
 
 // Whether a piece has whole groups of the source's rows; of its columns if it is transposed.
 bool cuts_no_group(const Quantization& kind, const program::Piece& piece) {
-  const bool turned = piece.transpose();
-  const int64_t before = turned ? matrix_begin(piece) : 0;
-  const int64_t begin = turned ? piece.row_begin() - before : piece.col_begin();
-  const int64_t end = turned ? piece.row_end() - before : piece.col_end();
-  const int64_t all = piece.source_shape(piece.source_shape_size() - (turned ? 2 : 1));
+  const bool transposed = piece.transpose();
+  const int64_t before = transposed ? matrix_begin(piece) : 0;
+  const int64_t begin = transposed ? piece.row_begin() - before : piece.col_begin();
+  const int64_t end = transposed ? piece.row_end() - before : piece.col_end();
+  const int64_t all = piece.source_shape(piece.source_shape_size() - (transposed ? 2 : 1));
   if (kind.group == 0) return begin == 0 && end == all;
   return begin % kind.group == 0 && (end % kind.group == 0 || end == all);
 }
@@ -214,7 +214,7 @@ absl::Status check_weight_type(const program::Weight& weight) {
   if (weight.paired() && (all % 2 != 0 || weight.matrices() > 1)) {
     return fail("rows", "pairs of one matrix where they are paired (of a bias: columns)", all);
   }
-  if (const auto kind = quantized(weight); kind && kind->group == 0 && weight.cols() > kMostCodes) {
+  if (const auto kind = quantized(weight); kind && kind->group == 0 && weight.cols() > kMaxCodes) {
     return fail("cols", "0 to 131072 where a row has one scale", weight.cols());
   }
   if (weight.rows() * weight.cols() > kMaxArenaBytes) {

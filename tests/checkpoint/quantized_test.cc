@@ -262,10 +262,10 @@ TEST_F(QuantizedTest, NonFiniteWeightsAreOneLineAndNotQuantized) {
 
 TEST_F(QuantizedTest, TransposedWeightsAreRoundedAlongTheirOwnRows) {
   const TestTensor stored = random_tensor(9, {64, 20});
-  TestTensor turned{.shape = {20, 64}, .values = {}};
+  TestTensor transposed{.shape = {20, 64}, .values = {}};
   for (int64_t i = 0; i < 20 * 64; ++i)
-    turned.values.push_back(stored.values[i % 64 * 20 + i / 64]);
-  write({{"a", stored}, {"b", turned}});
+    transposed.values.push_back(stored.values[i % 64 * 20 + i / 64]);
+  write({{"a", stored}, {"b", transposed}});
   program::Weight weight = weight_of(DType::kQ4, {{"a", 64}}, 20);
   weight.set_rows(20);
   weight.set_cols(64);

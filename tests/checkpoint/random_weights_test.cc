@@ -60,11 +60,11 @@ TEST(RandomWeightsTest, ATransposedReadIsTheTranspose) {
   const Rectangle cut{3, 150, 20, 199};
   const std::vector<float> plain =
       read(7, piece_of("w", {200, 200}, false), program::LINEAR_WEIGHT, cut);
-  const std::vector<float> turned =
+  const std::vector<float> transposed_values =
       read(7, piece_of("w", {200, 200}, true), program::LINEAR_WEIGHT, cut);
   for (int64_t r = 0; r < cut.rows(); ++r) {
     for (int64_t c = 0; c < cut.cols(); ++c) {
-      ASSERT_EQ(plain[r * cut.cols() + c], turned[c * cut.rows() + r]);
+      ASSERT_EQ(plain[r * cut.cols() + c], transposed_values[c * cut.rows() + r]);
     }
   }
 }

@@ -127,9 +127,9 @@ TEST_F(WeightSourceTest, AMatrixOfAStackIsReadAsStoredOrTransposed) {
   const program::Weight last =
       weight("role: LINEAR_WEIGHT rows: 2 cols: 2 " + piece + "row_end: 6 col_end: 2 }");
   EXPECT_EQ(read(source, last, 0, 2), (std::vector<float>{400, 401, 500, 501}));
-  const program::Weight turned = weight("role: LINEAR_WEIGHT rows: 3 cols: 2 " + piece +
-                                        "row_end: 6 col_end: 3 " + "transpose: true }");
-  EXPECT_EQ(read(source, turned, 1, 3), (std::vector<float>{401, 501, 402, 502}));
+  const program::Weight transposed = weight("role: LINEAR_WEIGHT rows: 3 cols: 2 " + piece +
+                                            "row_end: 6 col_end: 3 " + "transpose: true }");
+  EXPECT_EQ(read(source, transposed, 1, 3), (std::vector<float>{401, 501, 402, 502}));
   const program::Weight flat = weight(
       "role: LINEAR_WEIGHT rows: 6 cols: 3 pieces { source: 'experts' source_shape: [6, 3] "
       "row_end: 6 col_end: 3 }");
@@ -141,11 +141,12 @@ TEST_F(WeightSourceTest, AlternatingColumnsAreReadKindByKind) {
   const WeightSource source = open({{"gate_up", numbered(0, 3, 8)}, {"bias", numbered(0, 1, 8)}});
   // Columns 1, 3, 5, 7 are of the second kind, which has the positions 4 to 8.
   const std::string up = "source: 'gate_up' source_shape: [3, 8] interleaved: 2 row_end: 3 ";
-  const program::Weight turned = weight("name: 'up' role: LINEAR_WEIGHT rows: 3 cols: 3 pieces { " +
-                                        up + "col_begin: 5 col_end: 8 transpose: true }");
-  EXPECT_EQ(read(source, turned, 0, 3),
+  const program::Weight transposed =
+      weight("name: 'up' role: LINEAR_WEIGHT rows: 3 cols: 3 pieces { " + up +
+             "col_begin: 5 col_end: 8 transpose: true }");
+  EXPECT_EQ(read(source, transposed, 0, 3),
             (std::vector<float>{3, 103, 203, 5, 105, 205, 7, 107, 207}));
-  EXPECT_EQ(read(source, turned, 1, 2), (std::vector<float>{5, 105, 205}));
+  EXPECT_EQ(read(source, transposed, 1, 2), (std::vector<float>{5, 105, 205}));
   const program::Weight as_stored =
       weight("name: 'both' role: LINEAR_WEIGHT rows: 3 cols: 2 pieces { " + up +
              "col_begin: 3 col_end: 5 }");

@@ -40,8 +40,8 @@ inline std::unique_ptr<Tokenizer> tokenizer_of(const std::vector<std::string>& t
 }
 
 // A greedy request; `seed` makes its prompt.
-inline Request request_of(int32_t seed, int64_t prompt_tokens, int32_t max_tokens) {
-  Request request;
+inline EngineRequest request_of(int32_t seed, int64_t prompt_tokens, int32_t max_tokens) {
+  EngineRequest request;
   request.id = std::to_string(seed);
   for (int64_t i = 0; i < prompt_tokens; ++i) {
     request.prompt_ids.push_back(static_cast<int32_t>((seed * 31 + i * 7) % 50));

@@ -11,7 +11,7 @@
 #include <vector>
 
 #include "base/status.h"
-#include "tests/faults/story.h"
+#include "tests/faults/fault_run.h"
 
 namespace lockstep::faults {
 namespace {
@@ -83,23 +83,23 @@ class Growth {
 
  private:
   Footprint largest(size_t begin, size_t end) const {
-    Footprint most;
+    Footprint max;
     for (size_t i = begin; i < end; ++i) {
-      most.descriptors = std::max(most.descriptors, seen_[i].descriptors);
-      most.resident_mb = std::max(most.resident_mb, seen_[i].resident_mb);
+      max.descriptors = std::max(max.descriptors, seen_[i].descriptors);
+      max.resident_mb = std::max(max.resident_mb, seen_[i].resident_mb);
     }
-    return most;
+    return max;
   }
 
   std::vector<Footprint> seen_;
 };
 
-StoryOptions options_of(const Flags& flags) {
-  StoryOptions options{.workers = flags.workers,
-                       .clients = flags.clients,
-                       .limit = std::chrono::seconds(flags.limit_s),
-                       .shape = flags.shape,
-                       .serve_flags = {"--weight-cache", flags.weight_cache}};
+FaultRunOptions options_of(const Flags& flags) {
+  FaultRunOptions options{.workers = flags.workers,
+                          .clients = flags.clients,
+                          .limit = std::chrono::seconds(flags.limit_s),
+                          .shape = flags.shape,
+                          .serve_flags = {"--weight-cache", flags.weight_cache}};
   const auto pass = [&](const char* flag, int64_t value) {
     if (value == 0) return;
     options.serve_flags.insert(options.serve_flags.end(), {flag, std::to_string(value)});
@@ -123,8 +123,8 @@ std::vector<int> kinds_of(const Flags& flags) {
   return kinds;
 }
 
-absl::Status tell_all(const Flags& flags, Story& story) {
-  RETURN_IF_ERROR(story.begin());
+absl::Status run_faults(const Flags& flags, FaultRun& fault_run) {
+  RETURN_IF_ERROR(fault_run.begin());
   FaultDraw faults(flags.seed, flags.workers, kinds_of(flags), flags.phases);
   Times times;
   Growth growth;
@@ -136,18 +136,18 @@ absl::Status tell_all(const Flags& flags, Story& story) {
                  end);
       std::fflush(stdout);
     };
-    const absl::StatusOr<Outcome> outcome = story.tell(fault);
+    const absl::StatusOr<Outcome> outcome = fault_run.run(fault);
     if (!outcome.ok()) {
       named(name_of(fault.phase), "failed");
       return absl::InternalError(fmt::format("fault {}: {}", number, message_of(outcome.status())));
     }
     named(name_of(outcome->phase), std::to_string(outcome->took.count()));
     times.add(fault, *outcome);
-    growth.add(story.server().footprint());
+    growth.add(fault_run.server().footprint());
   }
-  const ClientTally tally = story.tally();
-  const int64_t descriptors = story.server().descriptors_of_workers();
-  RETURN_IF_ERROR(story.end());
+  const ClientTally tally = fault_run.tally();
+  const int64_t descriptors = fault_run.server().descriptors_of_workers();
+  RETURN_IF_ERROR(fault_run.end());
   times.print();
   fmt::print("clients: {} answers in full, {} ended because the checkpoint was rewritten\n",
              tally.served, tally.rewritten);
@@ -161,9 +161,9 @@ absl::Status tell_all(const Flags& flags, Story& story) {
 }
 
 int run(const Flags& flags) {
-  Story story(options_of(flags));
-  const absl::Status status = tell_all(flags, story);
-  const std::string log = story.log();
+  FaultRun fault_run(options_of(flags));
+  const absl::Status status = run_faults(flags, fault_run);
+  const std::string log = fault_run.log();
   if (!flags.log.empty()) std::ofstream(flags.log) << log;
   if (status.ok()) return 0;
   constexpr size_t kTail = 6'000;

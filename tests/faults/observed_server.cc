@@ -95,10 +95,10 @@ int ObservedServer::end() {
 // ---- The log ----
 
 void ObservedServer::read_log() {
-  const std::string news = process_.err(read_);
+  const std::string unread = process_.err(read_);
   size_t begin = 0;
-  for (size_t end; (end = news.find('\n', begin)) != std::string::npos; begin = end + 1) {
-    note(news.substr(begin, end - begin));
+  for (size_t end; (end = unread.find('\n', begin)) != std::string::npos; begin = end + 1) {
+    note(unread.substr(begin, end - begin));
   }
   read_ += begin;
 }
@@ -217,11 +217,11 @@ Footprint ObservedServer::footprint() const {
 }
 
 int64_t ObservedServer::descriptors_of_workers() const {
-  int64_t most = 0;
+  int64_t max = 0;
   for (const pid_t pid : testing::children_of(process_.pid())) {
-    most = std::max(most, descriptors_of(pid));
+    max = std::max(max, descriptors_of(pid));
   }
-  return most;
+  return max;
 }
 
 }  // namespace lockstep::faults

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Names and values of a body's fields, for two servers without workers. Its unit-test twin is
+// Names and values of a body's fields, for two servers without workers. Its unit test is
 // FieldTableTest.NoRandomFieldIsLostOnAnyEndpoint.
 #include <spdlog/spdlog.h>
 

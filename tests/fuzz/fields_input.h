@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Checks for the fields of any body, on every endpoint that reads one, for the fuzzer and its twin.
-// An input is an endpoint, and then fields that are added to a small body of it.
+// Checks for the fields of any body, on every endpoint that reads one, for the fuzzer and its unit
+// test. An input is an endpoint, and then fields that are added to a small body of it.
 #pragma once
 
 #include <fmt/format.h>

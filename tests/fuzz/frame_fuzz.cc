@@ -38,14 +38,14 @@ std::string stream_of(const uint8_t* data, size_t size, const Call& call, int64_
   return stream;
 }
 
-// Writes the stream to the reader's parts, at most `most` bytes at a time.
-void read(FrameReader& reader, std::string stream, size_t most) {
+// Writes the stream to the reader's parts, at most `max` bytes at a time.
+void read(FrameReader& reader, std::string stream, size_t max) {
   while (!reader.done() && !stream.empty()) {
     std::array<iovec, 3> parts;
     size_t taken = 0;
     for (size_t i = 0, count = reader.next(parts); i < count; ++i) {
       LOCKSTEP_CHECK(parts[i].iov_len > 0);
-      const size_t bytes = std::min({parts[i].iov_len, stream.size() - taken, most - taken});
+      const size_t bytes = std::min({parts[i].iov_len, stream.size() - taken, max - taken});
       std::memcpy(parts[i].iov_base, stream.data() + taken, bytes);
       taken += bytes;
     }

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Checks for any bytes that a caller may send to Generate, for the fuzzer and its twin.
+// Checks for any bytes that a caller may send to Generate, for the fuzzer and its unit test.
 #pragma once
 
 #include <google/protobuf/stubs/logging.h>
@@ -17,7 +17,7 @@ inline bool check_generate_request_input(const std::string& bytes, const Model& 
   const google::protobuf::LogSilencer silent;  // Most bytes are not a message.
   v1::GenerateRequest message;
   if (!message.ParseFromString(bytes)) return false;
-  const absl::StatusOr<Request> request = to_request(message, model);
+  const absl::StatusOr<EngineRequest> request = to_request(message, model);
   if (!request.ok()) {
     LOCKSTEP_CHECK(request.status().message().find('\n') == absl::string_view::npos);
     return false;

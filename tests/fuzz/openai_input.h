@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Checks for any body that a client may send, for the fuzzer and its twin.
+// Checks for any body that a client may send, for the fuzzer and its unit test.
 #pragma once
 
 #include <string>
@@ -30,7 +30,7 @@ inline bool check_openai_input(Endpoint endpoint, const std::string& body, const
   }
   LOCKSTEP_CHECK(!request->prompts.empty());
   for (size_t prompt = 0; prompt < request->prompts.size(); ++prompt) {
-    const absl::StatusOr<Request> one = to_request(request->message(prompt), model);
+    const absl::StatusOr<EngineRequest> one = to_request(request->message(prompt), model);
     if (one.ok()) continue;
     check_error(in_json_words(one.status(), *request));
     return false;

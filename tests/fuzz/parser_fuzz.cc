@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// An answer in one of the formats, in pieces. Its unit-test twin is
+// An answer in one of the formats, in pieces. Its unit test is
 // OutputParserTest.AnyTextIsParsedTheSameAtAnyCut.
 #include "tests/fuzz/parser_input.h"
 

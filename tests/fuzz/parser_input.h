@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Checks for any answer in any format, for the fuzzer and its twin. An input is a format, what the
-// prompt opened, a seed of cuts, and the answer, in which bytes from 0x80 on are tags.
+// Checks for any answer in any format, for the fuzzer and its unit test. An input is a format, what
+// the prompt opened, a seed of cuts, and the answer, in which bytes from 0x80 on are tags.
 #pragma once
 
 #include <algorithm>

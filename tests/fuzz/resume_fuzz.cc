@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// A stream's events, the place of the cut, and the client's request to resume. Its unit-test twin
+// A stream's events, the place of the cut, and the client's request to resume. Its unit test
 // is ResumptionTest.RandomStreamsAreJoinedAtRandomCuts.
 #include "tests/fuzz/resume_input.h"
 

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // Checks for any stream, cut anywhere, and for any offset that a client sends, for the fuzzer and
-// its twin. An input has one stream and one cut of it.
+// its unit test. An input has one stream and one cut of it.
 #pragma once
 
 #include <memory>
@@ -13,7 +13,7 @@
 #include "coordinator/openai/answers/event_source.h"
 #include "coordinator/openai/answers/resumption.h"
 #include "coordinator/openai/error.h"
-#include "coordinator/streams/kept_log.h"
+#include "coordinator/streams/event_log.h"
 #include "tests/fuzz/draw.h"
 
 namespace lockstep::openai {
@@ -51,7 +51,7 @@ inline StreamEvent draw_event(unsigned kind, Draw* draw) {
   return event;
 }
 
-inline std::string read_from(size_t from, const std::shared_ptr<KeptLog>& log,
+inline std::string read_from(size_t from, const std::shared_ptr<EventLog>& log,
                              const std::shared_ptr<const AnswerFacts>& facts) {
   std::vector<std::unique_ptr<StreamReader>> readers;
   readers.push_back(log->open(from).value());
@@ -85,7 +85,7 @@ inline void check_cut(Draw* draw) {
   const auto facts = draw_facts(draw);
   const size_t high = draw->number(), cut = high * 256 + draw->number();  // In 65536ths of it.
   const bool fails = draw->number() % 4 == 0;
-  const auto log = std::make_shared<KeptLog>();
+  const auto log = std::make_shared<EventLog>();
   std::vector<std::unique_ptr<StreamReader>> readers;
   readers.push_back(log->open(0).value());
   EventSource live(facts, std::move(readers));

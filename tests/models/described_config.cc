@@ -15,8 +15,8 @@ namespace {
 class Walk {
  public:
   Walk(const ModelDescription& model, Described& found) : graph_(model.graph), out_(found) {
-    out_.turns.resize(static_cast<size_t>(out_.layers));
-    out_.attends = out_.has_router = out_.turns;
+    out_.rotates.resize(static_cast<size_t>(out_.layers));
+    out_.attends = out_.has_router = out_.rotates;
     out_.kinds.assign(static_cast<size_t>(out_.layers), '-');
   }
 
@@ -111,8 +111,8 @@ class Walk {
 
   void see_rope(const Node& node, const program::AttentionAttrs& attention, int layer) {
     const program::RopeTableAttrs& table = maker(node.inputs[1]).attributes.rope_table();
-    const bool first = std::ranges::find(out_.turns, true) == out_.turns.end();
-    out_.turns[layer] = true;
+    const bool first = std::ranges::find(out_.rotates, true) == out_.rotates.end();
+    out_.rotates[layer] = true;
     if (first || attention.window() == 0) {
       out_.rotary = node.attributes.rope();
       out_.rope = table;
@@ -169,7 +169,7 @@ class Walk {
       const bool scaled = is_map(kept, Function::kScale);
       const bool of_norm = is_norm(scaled ? maker(kept.inputs[0]) : kept);
       const bool inside = layer_of(name(kept)) == 0 && name(kept).find(".0.") != std::string::npos;
-      if (of_norm && inside) out_.kept_norm = scaled ? kept.attributes.map().factor() : 1;
+      if (of_norm && inside) out_.normed_residual = scaled ? kept.attributes.map().factor() : 1;
     }
     if (normed.size() == 1) out_.parallel_norms = 1;
     if (normed.size() == 2 && normed[0] == normed[1]) out_.parallel_norms = 2;

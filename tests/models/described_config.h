@@ -24,7 +24,7 @@ absl::StatusOr<ModelDescription> describe_config(const std::string& config,
 // walking the graph, so that a test checks a key's effect and not where it is stored.
 struct Described : Config {
   // By layer; windows and chunks have entries only for layers with attention.
-  std::vector<bool> turns;       // Whether q and k are rotated.
+  std::vector<bool> rotates;     // Whether q and k are rotated.
   std::vector<bool> attends;     // Whether it has attention.
   std::vector<bool> has_router;  // Whether it has experts.
   std::string kinds;             // A letter each: * attends, M recurs, E experts only, - none.
@@ -46,8 +46,8 @@ struct Described : Config {
   Function activation = Function::kNone;
   float norm_eps = 0, norm_plus = 0;
   bool layer_norm = false, norm_bias = false;
-  int parallel_norms = 0;  // Norms of parallel halves: 1 for both, or 2; 0: serial.
-  float kept_norm = 0;     // The stream continues with a norm's result times this; 0: unchanged.
+  int parallel_norms = 0;     // Norms of parallel halves: 1 for both, or 2; 0: serial.
+  float normed_residual = 0;  // The stream continues with a norm's result times this; 0: unchanged.
   program::RouteAttrs route;
   program::RecurrenceAttrs recurrence;
   int64_t taps = 0;

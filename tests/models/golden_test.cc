@@ -40,10 +40,10 @@ TEST_P(GoldenTest, AModelsGraphGivesTheReferencesLogitsAndGreedyTokens) {
       const std::vector<float> logits =
           naive::interpret(std::span(&model->graph, 1), golden.tensors, sequence)[0];
       ASSERT_EQ(logits.size(), prompt.last_logits.size());
-      float most = 0;
-      for (float golden_logit : prompt.last_logits) most = std::max(most, std::abs(golden_logit));
+      float max = 0;
+      for (float golden_logit : prompt.last_logits) max = std::max(max, std::abs(golden_logit));
       for (size_t i = 0; step == 0 && i < logits.size(); ++i) {
-        ASSERT_NEAR(logits[i], prompt.last_logits[i], kTolerance * most) << i;
+        ASSERT_NEAR(logits[i], prompt.last_logits[i], kTolerance * max) << i;
       }
       const auto best = std::max_element(logits.begin(), logits.end()) - logits.begin();
       ASSERT_EQ(best, prompt.greedy[step]) << "greedy token " << step;

@@ -41,11 +41,11 @@ std::vector<Case> all_cases() {
 }
 
 float largest(const naive::Logits& logits) {
-  float most = 0;
+  float max = 0;
   for (const std::vector<float>& row : logits) {
-    for (float value : row) most = std::max(most, std::abs(value));
+    for (float value : row) max = std::max(max, std::abs(value));
   }
-  return most;
+  return max;
 }
 
 void expect_near(const naive::Logits& found, const naive::Logits& wanted, float tolerance) {
@@ -122,12 +122,12 @@ Graph graph_of_uneven_layers() {
     const Value y = g.attention(project("q", Axis::kHeads, layer.heads, layer.k_dim),
                                 project("k", Axis::kKvHeads, layer.kv_heads, layer.k_dim),
                                 project("v", Axis::kKvHeads, layer.kv_heads, layer.v_dim),
-                                {.head_dim = layer.k_dim,
-                                 .v_dim = layer.v_dim,
-                                 .heads = layer.heads,
+                                {.heads = layer.heads,
                                  .kv_heads = layer.kv_heads,
+                                 .head_dim = layer.k_dim,
+                                 .v_dim = layer.v_dim,
                                  .scale = 0.4f,
-                                 .layer = index++});
+                                 .state = index++});
     x = g.add(x, g.linear(y, "o", hidden));
   }
   g.top_candidates(g.head(g.select_rows(x), "head", vocab));
@@ -157,12 +157,12 @@ TEST(CompileTest, AttentionThatOnlyReadsUsesTheStateOfTheOneThatAppended) {
   const AxisSize hidden{Axis::kHidden, 24}, heads{Axis::kHeads, 6, 4}, kv{Axis::kKvHeads, 2, 4, 6};
   Value x = model.embed("embed", {Axis::kVocab, 150}, hidden);
   const Value k = model.linear(x, "k", kv), v = model.linear(x, "v", kv);
-  AttentionSpec spec = {.head_dim = 4, .heads = 6, .kv_heads = 2, .scale = 0.4f, .layer = 7};
+  AttentionAttrs attrs = {.heads = 6, .kv_heads = 2, .head_dim = 4, .scale = 0.4f, .state = 7};
   for (const char* layer : {"0", "1"}) {
     const Scope scope(model, layer);
     x = model.add(
-        x, model.linear(model.attention(model.linear(x, "q", heads), k, v, spec), "o", hidden));
-    spec.read_only = true;
+        x, model.linear(model.attention(model.linear(x, "q", heads), k, v, attrs), "o", hidden));
+    attrs.read_only = true;
   }
   model.top_candidates(model.head(model.select_rows(x), "head", {Axis::kVocab, 150}));
   const naive::Tensors tensors = random_tensors(model, 3);

@@ -254,12 +254,12 @@ TEST(FuseGatedLinearTest, CpusFloat32AndOtherReadersPreventFusion) {
   EXPECT_EQ(count_ops(third.fused(gpus), Op::kGatedLinear), 0);
 }
 
-struct Turned {
+struct RotatedModel {
   Fixture f;
   Value q, k, v;
-  AttentionSpec spec = {.head_dim = 4, .heads = 4, .kv_heads = 4, .scale = 0.5f};
+  AttentionAttrs attrs = {.heads = 4, .kv_heads = 4, .head_dim = 4, .scale = 0.5f};
 
-  Turned(bool same_table, bool same_columns) {
+  RotatedModel(bool same_table, bool same_columns) {
     const auto heads = [&](const char* name) {
       return f.graph.linear(f.x, name, {Axis::kHeads, 4, 4});
     };
@@ -273,14 +273,14 @@ struct Turned {
     v = heads("v");
   }
   Graph fused(const CompileOptions& options) {
-    f.finish(f.graph.linear(f.graph.attention(q, k, v, spec), "o", kHidden));
+    f.finish(f.graph.linear(f.graph.attention(q, k, v, attrs), "o", kHidden));
     return fuse_rope(f.graph, options);
   }
 };
 
 TEST(FuseRopeTest, TwoRopesOfOneTableAreFusedWithAttention) {
   const CompileOptions gpus = on_gpus(DType::kF32);
-  const Graph graph = Turned(true, true).fused(gpus);
+  const Graph graph = RotatedModel(true, true).fused(gpus);
   EXPECT_EQ(ops(graph),
             "embed linear rope_table linear linear rope_attention linear select_rows linear "
             "top_candidates");
@@ -289,16 +289,17 @@ TEST(FuseRopeTest, TwoRopesOfOneTableAreFusedWithAttention) {
   std::vector<int> makers;  // The nodes of q, k, v and the table.
   for (const int input : fused.inputs) makers.push_back(graph.values()[input].node);
   EXPECT_EQ(makers, (std::vector<int>{1, 3, 4, 2}));
-  EXPECT_EQ(count_ops(Turned(true, true).fused(options_for(1, Strategy::kGather)), Op::kRope), 2)
+  EXPECT_EQ(count_ops(RotatedModel(true, true).fused(options_for(1, Strategy::kGather)), Op::kRope),
+            2)
       << "on CPUs";
 }
 
 TEST(FuseRopeTest, OtherTablesColumnsOrReadersPreventRopeFusion) {
   const CompileOptions gpus = on_gpus(DType::kF32);
-  EXPECT_EQ(count_ops(Turned(false, true).fused(gpus), Op::kRope), 2);
-  EXPECT_EQ(count_ops(Turned(true, false).fused(gpus), Op::kRope), 2);
-  Turned shared(true, true);  // A second attention reads the keys.
-  shared.f.graph.attention(shared.q, shared.k, shared.v, shared.spec);
+  EXPECT_EQ(count_ops(RotatedModel(false, true).fused(gpus), Op::kRope), 2);
+  EXPECT_EQ(count_ops(RotatedModel(true, false).fused(gpus), Op::kRope), 2);
+  RotatedModel shared(true, true);  // A second attention reads the keys.
+  shared.f.graph.attention(shared.q, shared.k, shared.v, shared.attrs);
   EXPECT_EQ(count_ops(shared.fused(gpus), Op::kRopeAttention), 0);
 }
 

@@ -36,8 +36,8 @@ Graph wide_model() {
   g.model = "wide";
   const Value x = g.embed("embed", vocab, hidden);
   const Value q = g.linear(x, "q", heads), k = g.linear(x, "k", kv_heads);
-  const AttentionSpec spec{.head_dim = 32, .heads = 4, .kv_heads = 2, .scale = 0.2f};
-  const Value mixed = g.attention(q, k, g.linear(x, "v", kv_heads), spec);
+  const AttentionAttrs attrs{.heads = 4, .kv_heads = 2, .head_dim = 32, .scale = 0.2f};
+  const Value mixed = g.attention(q, k, g.linear(x, "v", kv_heads), attrs);
   const Value y = g.add(x, g.linear(mixed, "o", hidden));
   const Value up = g.mul(g.map(g.linear(y, "gate", ffn), Function::kSilu), g.linear(y, "up", ffn));
   const Value z = g.add(y, g.linear(up, "down", hidden));
@@ -48,14 +48,14 @@ Graph wide_model() {
 const naive::Sequence kSequence = {.tokens = {3, 17, 101, 64, 5, 190}, .outputs = {1, 5}};
 
 float largest_difference(const naive::Logits& a, const naive::Logits& b) {
-  float most = 0;
+  float max = 0;
   EXPECT_EQ(a.size(), b.size());
   for (size_t i = 0; i < a.size(); ++i) {
     for (size_t j = 0; j < a[i].size(); ++j) {
-      most = std::max(most, std::abs(a[i][j] - b[i][j]));
+      max = std::max(max, std::abs(a[i][j] - b[i][j]));
     }
   }
-  return most;
+  return max;
 }
 
 TEST(SchemeTest, NamesAreUniqueAndFindTheirSchemes) {

@@ -26,7 +26,7 @@ class ArmedPoints final : public FaultPoints {
     const auto [point, first] = armed_.try_emplace(name, false);
     if (first) point->second = world_.one_in(4);
     if (!point->second || !world_.one_in(4)) return false;
-    world_.tell("fault point {}", name);
+    world_.log("fault point {}", name);
     ++counts_[name];
     return true;
   }

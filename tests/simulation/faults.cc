@@ -117,7 +117,7 @@ void Faults::inject(Fault fault, Process* victim) {
       break;
     default:
       if (victim == nullptr || !victim->alive() || !affordable(fault, *victim)) return;
-      world_.tell("fault: {}, pid {}", kFaultNames[static_cast<int>(fault)], victim->pid());
+      world_.log("fault: {}, pid {}", kFaultNames[static_cast<int>(fault)], victim->pid());
       inject_process(fault, *victim);
       inject_link(fault, *victim);
   }

@@ -84,7 +84,7 @@ void print(const Flags& flags, const Tally& tally) {
       "struck out\n",
       flags.first, flags.first + flags.seeds - 1, tally.requests, tally.served, tally.tokens,
       tally.groups, tally.groups_lost, tally.preemptions, tally.cached, tally.fetches, tally.drains,
-      tally.struck_out);
+      tally.ended_by_strikes);
   fmt::print(
       "{} processes, {} loads, {} with kept weights, {} with some, {} long tasks, {} reloads, "
       "{} refusals, {} late ticks, {} hopeless servers\n",
@@ -96,7 +96,7 @@ void print(const Flags& flags, const Tally& tally) {
       tally.smaller, tally.grown, tally.spares, tally.covered, tally.preloads, tally.too_few,
       tally.uneven);
   fmt::print("ready turned false {} times after a loss or a wedge, at most {} ms after it\n",
-             tally.turned_false, tally.slowest_false_ms);
+             tally.became_unready, tally.slowest_false_ms);
   fmt::print("faults:");
   for (int i = 0; i < kFaults; ++i) {
     fmt::print(" {} {},", tally.faults.by_kind[static_cast<size_t>(i)], kFaultNames[i]);

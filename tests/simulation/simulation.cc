@@ -47,7 +47,7 @@ int64_t draw_grace_ms(World& world) {
 }
 
 // The minimum is mostly one.
-int draw_least(World& world, int ranks) {
+int draw_min(World& world, int ranks) {
   return world.one_in(3) ? static_cast<int>(world.between(1, ranks)) : 1;
 }
 
@@ -65,8 +65,8 @@ Host draw_host(World& world) {
           .calm_at = kCalmMs,
           .grace_ms = draw_grace_ms(world),
           .regrow_ms = world.between(500, 2'500),
-          .min_workers = draw_least(world, model.ranks),
-          .fitting_ranks = draw_least(world, model.ranks),
+          .min_workers = draw_min(world, model.ranks),
+          .fitting_ranks = draw_min(world, model.ranks),
           .other_read_rate = draw_other_read_rate(world)};
 }
 
@@ -164,7 +164,7 @@ void Simulation::run_calm() {
 }
 
 void Simulation::calm_down() {
-  world_.tell("from now on no faults");
+  world_.log("from now on no faults");
   faults_.calm();
   for (const auto& client : clients_) client->wake();
 }
@@ -212,7 +212,7 @@ void Simulation::add_to(Tally* tally) {
   tally->preemptions += engine_.stats().preemptions;
   tally->cached += engine_.stats().prefix.hits;
   tally->fetches += engine_.fetches();
-  for (const auto& client : clients_) tally->struck_out += client->struck_out() ? 1 : 0;
+  for (const auto& client : clients_) tally->ended_by_strikes += client->ended_by_strikes() ? 1 : 0;
   tally->drains += drains_ ? 1 : 0;
   tally->processes += static_cast<int64_t>(cluster_.machine().processes().size());
   tally->loads += host_.loads;
@@ -223,7 +223,7 @@ void Simulation::add_to(Tally* tally) {
   tally->uneven += cluster_.checks().uneven();
   tally->refusals += cluster_.checks().refusals();
   tally->late_ticks += cluster_.checks().late_ticks();
-  tally->turned_false += cluster_.checks().turned_false();
+  tally->became_unready += cluster_.checks().became_unready();
   tally->slowest_false_ms = std::max(tally->slowest_false_ms, cluster_.checks().slowest_false_ms());
   tally->restarts += cluster_.restarts();
   tally->smaller += cluster_.checks().roster().smaller();
@@ -245,7 +245,7 @@ Tally& Tally::operator+=(const Tally& other) {
   preemptions += other.preemptions;
   cached += other.cached;
   fetches += other.fetches;
-  struck_out += other.struck_out;
+  ended_by_strikes += other.ended_by_strikes;
   drains += other.drains;
   processes += other.processes;
   loads += other.loads;
@@ -256,7 +256,7 @@ Tally& Tally::operator+=(const Tally& other) {
   uneven += other.uneven;
   refusals += other.refusals;
   late_ticks += other.late_ticks;
-  turned_false += other.turned_false;
+  became_unready += other.became_unready;
   slowest_false_ms = std::max(slowest_false_ms, other.slowest_false_ms);
   restarts += other.restarts;
   smaller += other.smaller;

@@ -27,7 +27,7 @@ struct Tally {
   int64_t preemptions = 0;
   int64_t cached = 0;  // Tokens that were not computed again.
   int64_t fetches = 0;
-  int64_t struck_out = 0;  // Requests ended because groups were lost at them.
+  int64_t ended_by_strikes = 0;  // Requests ended because groups were lost at them.
   int64_t drains = 0;
   int64_t processes = 0;
   int64_t loads = 0;
@@ -38,7 +38,7 @@ struct Tally {
   int64_t uneven = 0;  // Epochs with measured weighted shards.
   int64_t refusals = 0;
   int64_t late_ticks = 0;
-  int64_t turned_false = 0;      // How often readiness turned false after a fault,
+  int64_t became_unready = 0;    // How often readiness turned false after a fault,
   int64_t slowest_false_ms = 0;  // and the longest time until then.
   int64_t restarts = 0;
   int64_t smaller = 0;  // Groups of fewer ranks than configured.

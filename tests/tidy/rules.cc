@@ -199,7 +199,7 @@ std::vector<Finding> back_ends_are_apart(const SourceFile& file) {
 // worker/kernels/cpu is compiled once per ISA except for these files of tables and layouts.
 bool is_compiled_per_isa(const SourceFile& file) {
   for (const char* other :
-       {"table", "none_x86", "pack", "pack_quantized", "rope_table", "sizes", "twins/table"}) {
+       {"table", "none_x86", "pack", "pack_quantized", "rope_table", "sizes", "emulated/table"}) {
     const std::string stem = std::string("worker/kernels/cpu/") + other + ".";
     if (file.path.starts_with(stem)) return false;
   }

@@ -43,7 +43,7 @@ class TlsNetworkTest : public ::testing::Test {
 
   // DATA_LOSS: the checks found a wrong byte.
   static absl::Status ten_calls(Collective& g) {
-    for (int turn = 0; turn < 5; ++turn) {
+    for (int round = 0; round < 5; ++round) {
       RETURN_IF_ERROR(gather_and_check(g, {3, even(g.ranks(), 1'900), 4, 1, false}));
       RETURN_IF_ERROR(reduce_and_check(g, 2, 3000, 0));
     }
@@ -86,7 +86,7 @@ TEST_F(TlsNetworkTest, HostsThatUseTlsHaveTheSameBits) {
 }
 
 TEST_F(TlsNetworkTest, ARankMayLeaveRightAfterItsLastCall) {
-  for (int turn = 0; turn < 20; ++turn) {
+  for (int round = 0; round < 20; ++round) {
     Group group = make_group({0, 1});
     expect_ok(run(group, [&](Collective& g) {
       const absl::Status status = gather_and_check(g, {3, even(g.ranks(), 90'000), 4, 0, false});
@@ -98,8 +98,8 @@ TEST_F(TlsNetworkTest, ARankMayLeaveRightAfterItsLastCall) {
 
 TEST_F(TlsNetworkTest, AChangedBitAnywhereEndsTheGroup) {
   std::minstd_rand random(kSeed);
-  for (int turn = 0; turn < 30; ++turn) {
-    const int64_t at = turn < 10 ? turn * 211 : static_cast<int64_t>(random() % 90'000);
+  for (int round = 0; round < 30; ++round) {
+    const int64_t at = round < 10 ? round * 211 : static_cast<int64_t>(random() % 90'000);
     expect_ended(at, &testing::RelayFaults::flip_at);
   }
 }

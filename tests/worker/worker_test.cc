@@ -11,9 +11,9 @@
 
 #include "base/status.h"
 #include "checkpoint/weight_source.h"
+#include "tests/support/cluster/local_collectives.h"
 #include "tests/support/steps.h"
 #include "tests/support/tiny_program.h"
-#include "worker/collectives/local.h"
 #include "worker/kernels/find.h"
 
 namespace lockstep {
@@ -75,12 +75,12 @@ TEST(WorkerTest, ARowMayHaveAnEmbeddingInsteadOfAToken) {
   const program::Program program = tiny_program();
   const std::vector<float> embed = weight_of(program, 0);
   const auto worker = load(program);
-  const cluster::StepResult told = worker->step(step_of({5, 42})).value();
+  const cluster::StepResult answered = worker->step(step_of({5, 42})).value();
   cluster::Step step = step_of({5, -1});
   step.set_step(2);
   step.set_embeddings(std::string(reinterpret_cast<const char*>(&embed[42 * 8]), 32));
   const cluster::StepResult given = worker->step(step).value();
-  EXPECT_EQ(told.outputs(0).logits(), given.outputs(0).logits());
+  EXPECT_EQ(answered.outputs(0).logits(), given.outputs(0).logits());
 }
 
 TEST(WorkerTest, AnswersHaveEditsMasksAndSums) {

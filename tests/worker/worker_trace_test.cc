@@ -5,7 +5,7 @@
 #include "base/status.h"
 #include "tests/support/steps.h"
 #include "tests/support/tiny_program.h"
-#include "worker/collectives/local.h"
+#include "worker/collectives/single.h"
 #include "worker/worker.h"
 
 namespace lockstep {

@@ -28,7 +28,7 @@ namespace {
 
 using Clock = std::chrono::steady_clock;
 constexpr int64_t kSizes[] = {2 << 10, 8 << 10, 64 << 10, 512 << 10};
-constexpr int kTurns = 20;
+constexpr int kRounds = 20;
 
 // On rank 0 accepts the next caller, on rank 1 connects.
 absl::StatusOr<FileDescriptor> connection(int rank, const FileDescriptor& listener,
@@ -110,13 +110,12 @@ absl::Status bench(int rank, const std::string& address) {
                           .element_bytes = 1};
     const int repeats = static_cast<int>(std::clamp<int64_t>((4 << 20) / bytes, 50, 500));
     std::vector<double> floor, gather;
-    for (int turn = 0; turn < kTurns; ++turn) {
+    for (int round = 0; round < kRounds; ++round) {
       RETURN_IF_ERROR(measure(repeats, floor, [&] { return exchange(bare, out, in); }));
       RETURN_IF_ERROR(measure(repeats, gather, [&] { return group.all_gather(args); }));
     }
-    const double least = median(floor), found = median(gather);
-    if (rank == 0)
-      fmt::print("{:>10}{:>12.1f}{:>14.1f}{:>8.2f}\n", bytes, least, found, found / least);
+    const double min = median(floor), found = median(gather);
+    if (rank == 0) fmt::print("{:>10}{:>12.1f}{:>14.1f}{:>8.2f}\n", bytes, min, found, found / min);
   }
   return absl::OkStatus();
 }

@@ -44,7 +44,7 @@ struct Setup {
   std::vector<Memory*> owned;
   std::vector<int32_t> tokens, positions, sequence_of_row, pages, output_rows, kv_head_of;
   std::vector<float> inv_freq;
-  std::vector<OutputRequest> outputs;
+  std::vector<OutputSpec> outputs;
   std::vector<Candidate> candidates;
   std::vector<BlockSum> sums;
   int64_t copies = 1;  // The pages or the block, like those of other layers.
@@ -245,11 +245,11 @@ void read_limit(benchmark::State& state) {
 }
 
 void peak_limit(benchmark::State& state, const Peak& peak) {
-  constexpr int64_t kTurns = 1 << 16;
+  constexpr int64_t kRounds = 1 << 16;
   std::vector<int64_t> done(static_cast<size_t>(pool().threads()));
   for (auto _ : state) {
     for_each(pool(), pool().threads(),
-             [&](int64_t index) { done[static_cast<size_t>(index)] = peak.run(kTurns); });
+             [&](int64_t index) { done[static_cast<size_t>(index)] = peak.run(kRounds); });
   }
   report(state, {.bytes = 0, .flops = std::accumulate(done.begin(), done.end(), int64_t{0})});
 }

@@ -27,7 +27,7 @@ struct Shape {
 };
 constexpr std::array<Shape, 4> kShapes = {
     {{2560, 2048}, {2048, 2048}, {11264, 2048}, {2048, 5632}}};
-constexpr int64_t kMostDepth = 5632, kMostCols = 11264;
+constexpr int64_t kMaxDepth = 5632, kMaxCols = 11264;
 
 // The best rate of a few runs of `body`, which returns the amount of its work.
 template <typename Body>
@@ -69,7 +69,7 @@ double multiply_rate(const KernelEntry& kernel) {
 
 void run_layers(benchmark::State& state, const KernelEntry& kernel, int64_t rows) {
   std::vector<KernelArgs> calls;
-  const Memory x(rows * kMostDepth * 4), out(rows * kMostCols * 4);
+  const Memory x(rows * kMaxDepth * 4), out(rows * kMaxCols * 4);
   int64_t scratch = 64, layer = 0;
   KernelCost cost;
   for (const auto& [cols, depth] : kShapes) {

@@ -31,22 +31,22 @@ double median(std::vector<double> values) {
 
 double ping_pong_ns(int from, int to) {
   constexpr int kRounds = 20000;
-  std::atomic<int> turn{0};
+  std::atomic<int> next{0};
   std::thread other([&] {
     bind_thread({to});
     for (int i = 1; i < 2 * kRounds; i += 2) {
-      while (turn.load() != i) {
+      while (next.load() != i) {
       }
-      turn.store(i + 1);
+      next.store(i + 1);
     }
   });
   const std::vector<int> before = thread_processors();
   bind_thread({from});
   const Clock::time_point start = Clock::now();
   for (int i = 0; i < 2 * kRounds; i += 2) {
-    while (turn.load() != i) {
+    while (next.load() != i) {
     }
-    turn.store(i + 1);
+    next.store(i + 1);
   }
   other.join();
   bind_thread(before);

@@ -200,13 +200,13 @@ std::string nearest_flag(std::string_view written, const CLI::App& command) {
   constexpr size_t kMinWritten = 4;  // With both dashes.
   std::string begun, best;
   if (written.size() < kMinWritten) return "";
-  size_t least = std::clamp<size_t>((written.size() - 2) / 3, 1, 3) + 1;
+  size_t min = std::clamp<size_t>((written.size() - 2) / 3, 1, 3) + 1;
   for (const CLI::Option* option : command.get_options()) {
     if (option->get_lnames().empty()) continue;
     const std::string name = "--" + option->get_lnames()[0];
     if (name.starts_with(written) && (begun.empty() || name.size() < begun.size())) begun = name;
-    if (const size_t letters = edit_distance(written, name); letters < least) {
-      least = letters;
+    if (const size_t letters = edit_distance(written, name); letters < min) {
+      min = letters;
       best = name;
     }
   }

@@ -42,8 +42,8 @@ class Dialler {
   void start(Clock::time_point now);
   void connect(Clock::time_point now);
   void greet(Clock::time_point now);
-  void hear_answer(Clock::time_point now);
-  bool hear_end(Clock::time_point now);
+  void receive_answer(Clock::time_point now);
+  bool receive_end(Clock::time_point now);
   void give_up(Clock::time_point now, std::string problem);
   template <typename Message>
   bool receive_whole(Clock::time_point now, Arriving<Message>& message);
@@ -67,8 +67,8 @@ std::unique_ptr<DataChannel> Dialler::step(Clock::time_point now) {
   if (state_ == State::kPause && now >= next_) start(now);
   if (state_ == State::kConnecting) connect(now);
   if (state_ == State::kGreeting) greet(now);
-  if (state_ == State::kAnswering) hear_answer(now);
-  if (state_ == State::kEnding && hear_end(now)) return std::move(channel_);
+  if (state_ == State::kAnswering) receive_answer(now);
+  if (state_ == State::kEnding && receive_end(now)) return std::move(channel_);
   return nullptr;
 }
 
@@ -119,7 +119,7 @@ bool Dialler::receive_whole(Clock::time_point now, Arriving<Message>& message) {
   return message.missing() == 0;
 }
 
-void Dialler::hear_answer(Clock::time_point now) {
+void Dialler::receive_answer(Clock::time_point now) {
   if (!receive_whole(now, handshake_.answer)) return;
   if (!handshake_.is_proved(args_.epoch.key)) {
     return give_up(now, "the process there does not know the key of this epoch");
@@ -134,7 +134,7 @@ void Dialler::hear_answer(Clock::time_point now) {
   state_ = State::kEnding;
 }
 
-bool Dialler::hear_end(Clock::time_point now) { return receive_whole(now, handshake_.end); }
+bool Dialler::receive_end(Clock::time_point now) { return receive_whole(now, handshake_.end); }
 
 void Dialler::give_up(Clock::time_point now, std::string problem) {
   problem_ = std::move(problem);

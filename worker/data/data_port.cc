@@ -23,15 +23,15 @@ using std::chrono::steady_clock;
 }  // namespace
 
 absl::StatusOr<std::unique_ptr<DataPort>> DataPort::open(const std::string& address,
-                                                         const std::string& told_host,
+                                                         const std::string& advertised_host,
                                                          std::unique_ptr<DataTls> tls) {
   std::unique_ptr<DataPort> port(new DataPort(std::move(tls)));
   ASSIGN_OR_RETURN(port->listener_, listen_tcp(address, kMaxStrangers));
   port->address_ = local_address(port->listener_.get());
   ASSIGN_OR_RETURN(const HostAndPort bound, split_address(port->address_));
-  if (is_any_host(bound.host)) port->address_ = join_address(told_host, bound.port);
-  port->bell_ = FileDescriptor(eventfd(0, EFD_NONBLOCK | EFD_CLOEXEC));
-  if (!port->bell_.valid()) return resource_exhausted("no file descriptor for the data port");
+  if (is_any_host(bound.host)) port->address_ = join_address(advertised_host, bound.port);
+  port->doorbell_ = FileDescriptor(eventfd(0, EFD_NONBLOCK | EFD_CLOEXEC));
+  if (!port->doorbell_.valid()) return resource_exhausted("no file descriptor for the data port");
   port->thread_ = std::thread([raw = port.get()] { raw->run(); });
   return port;
 }
@@ -48,7 +48,7 @@ DataPort::~DataPort() {
 
 void DataPort::wake() const {
   const uint64_t one = 1;
-  static_cast<void>(write(bell_.get(), &one, sizeof(one)) < 0);  // Full: it is awake already.
+  static_cast<void>(write(doorbell_.get(), &one, sizeof(one)) < 0);  // Full: it is awake already.
 }
 
 // --- Called by the meeting
@@ -87,8 +87,8 @@ std::unique_ptr<DataChannel> DataPort::take(int rank) {
   return channel;
 }
 
-void DataPort::wait(milliseconds at_most) {
-  const auto deadline = steady_clock::now() + at_most;
+void DataPort::wait(milliseconds timeout) {
+  const auto deadline = steady_clock::now() + timeout;
   const MutexLock lock(&mutex_);
   while (arrived_.empty() && changed_.wait_until(&mutex_, deadline)) {
   }
@@ -98,7 +98,7 @@ void DataPort::wait(milliseconds at_most) {
 
 void DataPort::run() {
   while (true) {
-    std::vector<pollfd> polled = {{.fd = bell_.get(), .events = POLLIN, .revents = 0},
+    std::vector<pollfd> polled = {{.fd = doorbell_.get(), .events = POLLIN, .revents = 0},
                                   {.fd = listener_.get(), .events = POLLIN, .revents = 0}};
     auto next = steady_clock::time_point::max();
     for (const Stranger& stranger : strangers_) {
@@ -113,13 +113,13 @@ void DataPort::run() {
     poll(polled.data(), polled.size(),
          strangers_.empty() ? -1 : static_cast<int>(std::clamp<int64_t>(left, 0, 60'000)));
     uint64_t rings = 0;
-    static_cast<void>(read(bell_.get(), &rings, sizeof(rings)) < 0);
+    static_cast<void>(read(doorbell_.get(), &rings, sizeof(rings)) < 0);
     {
       const MutexLock lock(&mutex_);
       if (stopping_) return;
     }
     accept_strangers();
-    std::erase_if(strangers_, [this](Stranger& one) { return hear(one) == Fate::kGoes; });
+    std::erase_if(strangers_, [this](Stranger& one) { return receive_from(one) == Fate::kGoes; });
   }
 }
 
@@ -154,19 +154,19 @@ absl::StatusOr<DataPort::Stranger> DataPort::accept_stranger() const {
 }
 
 // Bytes after a hello may be in the channel already, which poll() does not see.
-DataPort::Fate DataPort::hear(Stranger& stranger) {
+DataPort::Fate DataPort::receive_from(Stranger& stranger) {
   DataListening& handshake = stranger.handshake;
   const Fate unfinished = steady_clock::now() >= stranger.deadline ? Fate::kGoes : Fate::kStays;
   if (!handshake.answered()) {
-    const absl::Status heard = receive(*stranger.channel, handshake.hello);
-    if (!heard.ok()) return on_end(stranger, heard);
+    const absl::Status received = receive(*stranger.channel, handshake.hello);
+    if (!received.ok()) return on_end(stranger, received);
     if (handshake.hello.missing() > 0 || unfinished == Fate::kGoes) return unfinished;
     const MutexLock lock(&mutex_);
     if (on_hello(stranger) == Fate::kGoes) return Fate::kGoes;
     if (!handshake.answered()) return Fate::kStays;
   }
-  const absl::Status heard = receive(*stranger.channel, handshake.proof);
-  if (!heard.ok()) return on_end(stranger, heard);
+  const absl::Status received = receive(*stranger.channel, handshake.proof);
+  if (!received.ok()) return on_end(stranger, received);
   if (handshake.proof.missing() > 0) return unfinished;
   const MutexLock lock(&mutex_);
   return on_proof(stranger);

@@ -48,10 +48,10 @@ class DataPort {
   static constexpr size_t kMaxStrangers = 64;                       // The oldest is dropped first.
 
   // Listens at `address` ("10.0.0.2:0": a free port). kInvalidArgument: it cannot. Peers dial
-  // `told_host` if the address is no interface's: "0.0.0.0". `tls` may be null: connections are
-  // plain.
+  // `advertised_host` if the address is no interface's: "0.0.0.0". `tls` may be null: connections
+  // are plain.
   static absl::StatusOr<std::unique_ptr<DataPort>> open(const std::string& address,
-                                                        const std::string& told_host,
+                                                        const std::string& advertised_host,
                                                         std::unique_ptr<DataTls> tls = nullptr);
   ~DataPort();
 
@@ -74,7 +74,7 @@ class DataPort {
   // The connection of a rank that has proved who it is; null: there is none yet.
   std::unique_ptr<DataChannel> take(int rank) ABSL_LOCKS_EXCLUDED(mutex_);
   // Waits until a rank has connected, but at most this long.
-  void wait(std::chrono::milliseconds at_most) ABSL_LOCKS_EXCLUDED(mutex_);
+  void wait(std::chrono::milliseconds timeout) ABSL_LOCKS_EXCLUDED(mutex_);
 
  private:
   struct Stranger {
@@ -88,7 +88,7 @@ class DataPort {
   void run();
   void accept_strangers();
   absl::StatusOr<Stranger> accept_stranger() const;
-  Fate hear(Stranger& stranger) ABSL_LOCKS_EXCLUDED(mutex_);
+  Fate receive_from(Stranger& stranger) ABSL_LOCKS_EXCLUDED(mutex_);
   Fate on_hello(Stranger& stranger) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
   Fate on_proof(Stranger& stranger) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
   Fate on_end(const Stranger& stranger, const absl::Status& why);
@@ -97,7 +97,7 @@ class DataPort {
 
   const std::unique_ptr<DataTls> tls_;
   FileDescriptor listener_;
-  FileDescriptor bell_;  // Wakes the thread: an epoch has begun, or the end.
+  FileDescriptor doorbell_;  // Wakes the thread: an epoch has begun, or the end.
   std::string address_;
   std::thread thread_;
 

@@ -6,95 +6,40 @@
 #include <cmath>
 #include <cstring>
 #include <limits>
-#include <optional>
 #include <utility>
 
 #include "base/numbers/float16.h"
 #include "base/numbers/noise.h"
 #include "base/status.h"
-#include "worker/host/memory.h"
 #include "worker/kernels/find.h"
-#include "worker/weights/weights.h"
 
 namespace lockstep {
 namespace {
 
 constexpr double kNormFactor = 2;  // Times the measured norm.
 
-constexpr int64_t kLeastRows = 64, kMostRows = 512;  // Rows that are tried on all columns.
+constexpr int64_t kMinRows = 64, kMaxRows = 512;  // Rows that are tried on all columns.
 constexpr int64_t kWideRows = 8192, kWideCols = 512;
-constexpr int64_t kRowCounts[] = {1, 7, 8, kLeastRows};  // In addition to the maximum.
+constexpr int64_t kRowCounts[] = {1, 7, 8, kMinRows};  // In addition to the maximum.
 constexpr int64_t kTimedNs = 20'000'000;
-constexpr int64_t kMostTimed = 10;
-
-// The largest error of a kernel's output, and its place.
-struct Worst {
-  double error = 0;  // In units of the bound.
-  int64_t row = 0;
-  int64_t col = 0;
-};
-
-// A matrix of outputs in host memory.
-struct Outputs {
-  int64_t rows = 0;
-  int64_t cols = 0;
-  std::vector<float> at;
-
-  const float* row(int64_t index) const { return at.data() + index * cols; }
-};
+constexpr int64_t kMaxTimed = 10;
 
 bool same_bits(float a, float b) {
   return std::bit_cast<uint32_t>(a) == std::bit_cast<uint32_t>(b);
 }
 
-class Trials final : public ShapeTrials {
- public:
-  Trials(const TrialPlace& place, const LinearShape& shape, const program::Weight& weight,
-         const KernelEntry& plain)
-      : place_(place), device_(place.device), shape_(shape), plain_(plain) {
-    *program_.add_weights() = weight;
-    rows_ = std::clamp(place.most_rows, kLeastRows, kMostRows);
-    if (place.most_rows > kMostRows) wide_rows_ = std::min(place.most_rows, kWideRows);
-    wide_cols_ = std::min(shape.cols, kWideCols);
-  }
+}  // namespace
 
-  absl::Status prepare();
-  absl::Status run(const KernelEntry& kernel, Trial* trial) override;
+ShapeTrials::ShapeTrials(const TrialPlace& place, const LinearShape& shape,
+                         const program::Weight& weight, const KernelEntry& plain)
+    : place_(place), device_(place.device), shape_(shape), plain_(plain) {
+  *program_.add_weights() = weight;
+  rows_ = std::clamp(place.max_rows, kMinRows, kMaxRows);
+  if (place.max_rows > kMaxRows) wide_rows_ = std::min(place.max_rows, kWideRows);
+  wide_cols_ = std::min(shape.cols, kWideCols);
+}
 
- private:
-  absl::StatusOr<Weights> load(const KernelEntry& packer) const;
-  absl::Status place_operands();
-  void measure_norms();
-  KernelArgs args(const KernelEntry& kernel, const Weights& weights, int64_t rows,
-                  int64_t cols) const;
-  // Runs a kernel and waits. Null, or why it could not be queued.
-  absl::StatusOr<const char*> call(const KernelEntry& kernel, const KernelArgs& args, int times);
-  absl::StatusOr<bool> compute(const KernelEntry& kernel, const Weights& weights, int64_t rows,
-                               int64_t cols, Outputs* found, Trial* trial);
-  absl::Status time(const KernelEntry& kernel, const Weights& weights, TriedRows* tried);
-  absl::Status try_rows(const KernelEntry& kernel, const Weights& weights, int64_t rows,
-                        int64_t cols, Outputs* whole, Trial* trial);
-  Worst compare(const Outputs& found, const Outputs& sums, bool slices) const;
-  Worst compare_bits(const Outputs& found, const Outputs& whole) const;
-  template <typename OfRow>
-  Worst worst_of(int64_t rows, const OfRow& of_row) const;
-
-  const TrialPlace& place_;
-  Device& device_;
-  const LinearShape shape_;
-  const KernelEntry& plain_;
-  program::Program program_;  // With this weight alone.
-  int64_t rows_ = 0;
-  int64_t wide_rows_ = 0;  // 0: steps never have that many.
-  int64_t wide_cols_ = 0;
-  std::optional<Weights> plain_weights_;
-  DeviceMemory x_, bias_, out_, scratch_;
-  std::vector<float> biases_;
-  std::vector<double> norms_;  // One per column.
-  Outputs wanted_, wide_wanted_;
-};
-
-absl::StatusOr<Weights> Trials::load(const KernelEntry& packer) const {
+absl::StatusOr<Weights> ShapeTrials::load(const KernelEntry& packer) const {
   Bindings packing;
   packing.packers.push_back(&packer);
   packing.used.push_back(true);
@@ -102,7 +47,7 @@ absl::StatusOr<Weights> Trials::load(const KernelEntry& packer) const {
                        place_.parallel, {.progress = place_.progress, .for_trial = true});
 }
 
-absl::Status Trials::place_operands() {
+absl::Status ShapeTrials::place_operands() {
   const int64_t rows = std::max(rows_, wide_rows_), depth = shape_.depth;
   const bool wide = shape_.x == DType::kF32;
   std::vector<std::byte> x(static_cast<size_t>(rows * depth * (wide ? 4 : 2)));
@@ -128,8 +73,8 @@ absl::Status Trials::place_operands() {
 }
 
 // Arguments for the first `cols` rows of the weight.
-KernelArgs Trials::args(const KernelEntry& kernel, const Weights& weights, int64_t rows,
-                        int64_t cols) const {
+KernelArgs ShapeTrials::args(const KernelEntry& kernel, const Weights& weights, int64_t rows,
+                             int64_t cols) const {
   const bool gated = kernel.op == Op::kGatedLinear;
   const int64_t out_cols = gated ? cols / 2 : cols;
   KernelArgs args;
@@ -145,8 +90,8 @@ KernelArgs Trials::args(const KernelEntry& kernel, const Weights& weights, int64
   return args;
 }
 
-absl::StatusOr<const char*> Trials::call(const KernelEntry& kernel, const KernelArgs& args,
-                                         int times) {
+absl::StatusOr<const char*> ShapeTrials::call(const KernelEntry& kernel, const KernelArgs& args,
+                                              int times) {
   StepView step{.rows = args.out[0].rows};
   KernelArgs now = args;
   now.step = &step;
@@ -158,8 +103,9 @@ absl::StatusOr<const char*> Trials::call(const KernelEntry& kernel, const Kernel
 }
 
 // False: it could not be queued; the trial has the reason.
-absl::StatusOr<bool> Trials::compute(const KernelEntry& kernel, const Weights& weights,
-                                     int64_t rows, int64_t cols, Outputs* found, Trial* trial) {
+absl::StatusOr<bool> ShapeTrials::compute(const KernelEntry& kernel, const Weights& weights,
+                                          int64_t rows, int64_t cols, Outputs* found,
+                                          Trial* trial) {
   const KernelArgs call_args = args(kernel, weights, rows, cols);
   const int64_t out_cols = call_args.out[0].cols;
   device_.clear(out_.data(), rows * out_cols * 4);  // So that unwritten rows are wrong.
@@ -175,12 +121,13 @@ absl::StatusOr<bool> Trials::compute(const KernelEntry& kernel, const Weights& w
   return true;
 }
 
-absl::Status Trials::time(const KernelEntry& kernel, const Weights& weights, TriedRows* tried) {
+absl::Status ShapeTrials::time(const KernelEntry& kernel, const Weights& weights,
+                               TriedRows* tried) {
   const KernelArgs call_args = args(kernel, weights, tried->rows, tried->cols);
   int64_t begin = place_.now_ns();
   RETURN_IF_ERROR(call(kernel, call_args, 1).status());
   tried->ns = std::max<int64_t>(1, place_.now_ns() - begin);
-  const int times = static_cast<int>(std::min(kMostTimed, kTimedNs / tried->ns));
+  const int times = static_cast<int>(std::min(kMaxTimed, kTimedNs / tried->ns));
   if (times < 2) return absl::OkStatus();
   begin = place_.now_ns();
   RETURN_IF_ERROR(call(kernel, call_args, times).status());
@@ -188,7 +135,7 @@ absl::Status Trials::time(const KernelEntry& kernel, const Weights& weights, Tri
   return absl::OkStatus();
 }
 
-void Trials::measure_norms() {
+void ShapeTrials::measure_norms() {
   norms_.resize(static_cast<size_t>(shape_.cols));
   for_each(place_.parallel, shape_.cols, [&](int64_t col) {
     const double bias = biases_.empty() ? 0 : biases_[static_cast<size_t>(col)];
@@ -202,7 +149,7 @@ void Trials::measure_norms() {
   });
 }
 
-absl::Status Trials::prepare() {
+absl::Status ShapeTrials::prepare() {
   RETURN_IF_ERROR(place_operands());
   ASSIGN_OR_RETURN(plain_weights_, load(plain_));
   ASSIGN_OR_RETURN(scratch_, allocate_memory(device_, kMemoryAlign, "trials"));
@@ -219,7 +166,7 @@ absl::Status Trials::prepare() {
 }
 
 template <typename OfRow>
-Worst Trials::worst_of(int64_t rows, const OfRow& of_row) const {
+ShapeTrials::Worst ShapeTrials::worst_of(int64_t rows, const OfRow& of_row) const {
   std::vector<Worst> worst(static_cast<size_t>(rows));
   for_each(place_.parallel, rows,
            [&](int64_t row) { worst[static_cast<size_t>(row)] = of_row(row); });
@@ -227,7 +174,8 @@ Worst Trials::worst_of(int64_t rows, const OfRow& of_row) const {
 }
 
 // `sums` are the plain kernel's.
-Worst Trials::compare(const Outputs& found, const Outputs& sums, bool slices) const {
+ShapeTrials::Worst ShapeTrials::compare(const Outputs& found, const Outputs& sums,
+                                        bool slices) const {
   std::vector<double> bounds;
   for (size_t col = 0; col < static_cast<size_t>(sums.cols); ++col) {
     const double bias = biases_.empty() ? 0 : biases_[col];
@@ -257,7 +205,7 @@ Worst Trials::compare(const Outputs& found, const Outputs& sums, bool slices) co
 }
 
 // Error 1: a bit differs.
-Worst Trials::compare_bits(const Outputs& found, const Outputs& whole) const {
+ShapeTrials::Worst ShapeTrials::compare_bits(const Outputs& found, const Outputs& whole) const {
   return worst_of(std::min(found.rows, whole.rows), [&](int64_t row) {
     for (int64_t col = 0; col < found.cols; ++col) {
       if (!same_bits(found.row(row)[col], whole.row(row)[col])) return Worst{1, row, col};
@@ -267,8 +215,8 @@ Worst Trials::compare_bits(const Outputs& found, const Outputs& whole) const {
 }
 
 // The first call fills `whole`; the others compare with it.
-absl::Status Trials::try_rows(const KernelEntry& kernel, const Weights& weights, int64_t rows,
-                              int64_t cols, Outputs* whole, Trial* trial) {
+absl::Status ShapeTrials::try_rows(const KernelEntry& kernel, const Weights& weights, int64_t rows,
+                                   int64_t cols, Outputs* whole, Trial* trial) {
   Outputs found;
   ASSIGN_OR_RETURN(const bool done, compute(kernel, weights, rows, cols, &found, trial));
   if (!done) return absl::OkStatus();
@@ -297,7 +245,7 @@ absl::Status Trials::try_rows(const KernelEntry& kernel, const Weights& weights,
   return absl::OkStatus();
 }
 
-absl::Status Trials::run(const KernelEntry& kernel, Trial* trial) {
+absl::Status ShapeTrials::run(const KernelEntry& kernel, Trial* trial) {
   trial->rows.clear();
   const bool shares = kernel.pack == plain_.pack && kernel.packed_bytes == plain_.packed_bytes;
   std::optional<Weights> own;
@@ -328,8 +276,6 @@ absl::Status Trials::run(const KernelEntry& kernel, Trial* trial) {
   return absl::OkStatus();
 }
 
-}  // namespace
-
 float trial_x(int64_t row, int64_t k) {
   const uint64_t bits =
       exact::mix(static_cast<uint64_t>(row) * 0x9e3779b97f4a7c15u + static_cast<uint64_t>(k) + 1);
@@ -340,7 +286,7 @@ absl::StatusOr<std::unique_ptr<ShapeTrials>> ShapeTrials::make(const TrialPlace&
                                                                const LinearShape& shape,
                                                                const program::Weight& weight,
                                                                const KernelEntry& plain) {
-  auto trials = std::make_unique<Trials>(place, shape, weight, plain);
+  std::unique_ptr<ShapeTrials> trials(new ShapeTrials(place, shape, weight, plain));
   RETURN_IF_ERROR(trials->prepare());
   return trials;
 }

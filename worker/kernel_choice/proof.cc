@@ -214,7 +214,7 @@ absl::Status prove(const Program& program, const Backend& backend, const WeightS
   const TrialPlace place{.device = *backend.device,
                          .source = source,
                          .parallel = parallel,
-                         .most_rows = program.limits().rows(),
+                         .max_rows = program.limits().rows(),
                          .same_bits = !is_fast_class(program.numeric_class()),
                          .now_ns = options.now_ns,
                          .progress = options.progress};

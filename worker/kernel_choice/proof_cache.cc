@@ -33,8 +33,8 @@ namespace fs = std::filesystem;
 
 constexpr const char* kProofMagic = "lockstep-proof 1";
 constexpr const char* kProofSuffix = ".lockstep-proof";
-constexpr int64_t kMostProofBytes = int64_t{16} << 20;
-constexpr int kMostEnds = 2;
+constexpr int64_t kMaxProofBytes = int64_t{16} << 20;
+constexpr int kMaxEnds = 2;
 
 // The linker's identifier of this binary, which changes with every byte of it; "" without one.
 std::string build_id() {
@@ -82,7 +82,7 @@ std::string key_of(const ProofFacts& facts, const Proof& untried) {
        {&facts.device, &facts.driver, &facts.numeric_class, &facts.build}) {
     add(*fact);
   }
-  add(std::to_string(facts.most_rows));
+  add(std::to_string(facts.max_rows));
   for (const Trial& trial : untried.trials) {
     add(text_of(trial.shape));
     add(trial.kernel);
@@ -125,7 +125,7 @@ OrderedJson json_of(const ProofRecord& record) {
           {"driver", record.facts.driver},
           {"numeric_class", record.facts.numeric_class},
           {"build", record.facts.build},
-          {"most_rows", record.facts.most_rows},
+          {"most_rows", record.facts.max_rows},
           {"trials", std::move(lines)}};
 }
 
@@ -139,7 +139,7 @@ absl::StatusOr<ProofRecord::Line> line_of(const Json& json) {
                                               : Verdict::kUnproven;
   ASSIGN_OR_RETURN(line.trial.problem, get_string(json, "problem"));
   ASSIGN_OR_RETURN(const int64_t ends, get_int(json, "ends"));
-  line.ends = static_cast<int>(std::clamp<int64_t>(ends, 0, kMostEnds));
+  line.ends = static_cast<int>(std::clamp<int64_t>(ends, 0, kMaxEnds));
   ASSIGN_OR_RETURN(line.chosen, get_bool(json, "chosen"));
   for (const Json& tried : json.value("rows", Json::array())) {
     TriedRows rows;
@@ -159,7 +159,7 @@ absl::StatusOr<ProofRecord> record_of_json(const std::string& text, const std::s
   ASSIGN_OR_RETURN(record.facts.driver, get_string(json, "driver"));
   ASSIGN_OR_RETURN(record.facts.numeric_class, get_string(json, "numeric_class"));
   ASSIGN_OR_RETURN(record.facts.build, get_string(json, "build"));
-  ASSIGN_OR_RETURN(record.facts.most_rows, get_int(json, "most_rows"));
+  ASSIGN_OR_RETURN(record.facts.max_rows, get_int(json, "most_rows"));
   for (const Json& one : json.value("trials", Json::array())) {
     ASSIGN_OR_RETURN(record.lines.emplace_back(), line_of(one));
   }
@@ -175,7 +175,7 @@ absl::StatusOr<ProofRecord> read_record(const std::string& path, const std::stri
   if (::stat(path.c_str(), &info) != 0 || info.st_uid != ::geteuid()) {
     return failed_precondition("{}: the file must be this user's own", path);
   }
-  ASSIGN_OR_RETURN(const std::string text, read_file(path, kMostProofBytes));
+  ASSIGN_OR_RETURN(const std::string text, read_file(path, kMaxProofBytes));
   const size_t end = std::min(text.find('\n'), text.size() - 1);
   const std::string body = text.empty() ? "" : text.substr(end + 1);
   if (body.empty() || text.substr(0, end + 1) != head_of(key, body)) {
@@ -192,7 +192,7 @@ ProofFacts proof_facts(const program::Program& program, const Backend& backend) 
           .driver = cuda_driver_version(),
           .numeric_class = program.numeric_class(),
           .build = build_text(),
-          .most_rows = program.limits().rows()};
+          .max_rows = program.limits().rows()};
 }
 
 ProofCache::ProofCache(const std::string& folder, ProofFacts facts, const Proof& untried)
@@ -234,12 +234,12 @@ void ProofCache::load(Proof* proof) {
     trial.shape = shape;
     if (lock_ < 0 || trial.verdict != Verdict::kUnproven || known->ends == 0) continue;
     ends_[{known->shape, trial.kernel}] = known->ends;
-    if (known->ends < kMostEnds) continue;
+    if (known->ends < kMaxEnds) continue;
     trial.verdict = Verdict::kRefused;
     trial.problem = fmt::format(
         "the process ended {} times while it was tried; delete {} to try "
         "it again",
-        kMostEnds, path_);
+        kMaxEnds, path_);
   }
 }
 

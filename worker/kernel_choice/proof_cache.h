@@ -22,7 +22,7 @@ struct ProofFacts {
   std::string driver;         // cuda_driver_version().
   std::string numeric_class;  // With the chip and the library's version.
   std::string build;          // Another build has other kernels.
-  int64_t most_rows = 0;      // Rows of a step.
+  int64_t max_rows = 0;       // Rows of a step.
 };
 // The facts of a program on a device, for this build.
 ProofFacts proof_facts(const program::Program& program, const Backend& backend);

@@ -63,7 +63,7 @@ struct RouteRow {
 }
 
 // Added to the sum that divides the chosen weights: sigmoids may make it 0.
-constexpr float kLeastSum = 1e-20f;
+constexpr float kMinSum = 1e-20f;
 
 // Writes the chosen experts, ascending, to ids and weights that are `stride` elements apart.
 [[maybe_unused, gnu::always_inline]] constexpr void list_chosen(const RouteAttrs& attrs,
@@ -81,7 +81,7 @@ constexpr float kLeastSum = 1e-20f;
   }
   for (int64_t n = 0; n < found; ++n) {
     float& weight = weights[n * stride];
-    if (attrs.renormalised) weight = weight / (sum + kLeastSum);
+    if (attrs.renormalised) weight = weight / (sum + kMinSum);
     weight = weight * attrs.scale;
   }
 }

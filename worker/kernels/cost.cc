@@ -78,8 +78,8 @@ KernelCost gated_linear_cost(const KernelEntry& kernel, const KernelArgs& args) 
 // The experts that the routes name; the maximum if ids are on a device.
 int64_t expert_count(const KernelArgs& args) {
   const TensorView& ids = args.in[1];
-  const int64_t experts = args.attrs.expert().experts, most = std::min(experts, ids.rows);
-  if (args.queue != nullptr || ids.data == nullptr) return most;
+  const int64_t experts = args.attrs.expert().experts, max = std::min(experts, ids.rows);
+  if (args.queue != nullptr || ids.data == nullptr) return max;
   bool named[kMaxExperts] = {};
   int64_t count = 0;
   for (int64_t r = 0; r < ids.rows; ++r) {

@@ -62,14 +62,14 @@ void DeviceStep::lay_out_sequences(const StepView& step, StepSequence* here) {
   }
 }
 
-OutputRequest DeviceStep::with_inputs(const OutputRequest& request) {
-  OutputRequest copied = request;
+OutputSpec DeviceStep::with_inputs(const OutputSpec& request) {
+  OutputSpec copied = request;
   copied.edits = put(request.edits, request.edit_count);
   copied.mask = put(request.mask, (sizes_.vocab + 63) / 64);
   return copied;
 }
 
-void DeviceStep::add_answers(OutputRequest& request) {
+void DeviceStep::add_answers(OutputSpec& request) {
   const int64_t columns = sizes_.slice_columns, blocks = blocks_of(columns);
   request.top = room<Candidate>(request.top_count).there;
   request.raw_top = room<Candidate>(request.raw_top_count).there;
@@ -78,14 +78,14 @@ void DeviceStep::add_answers(OutputRequest& request) {
   if (request.logits != nullptr) request.logits = room<float>(columns).there;
 }
 
-void DeviceStep::lay_out_requests(const StepView& step, OutputRequest* here) {
+void DeviceStep::lay_out_requests(const StepView& step, OutputSpec* here) {
   for (int64_t i = 0; i < step.output_count; ++i) {
-    const OutputRequest request = with_inputs(step.outputs[i]);
+    const OutputSpec request = with_inputs(step.outputs[i]);
     copy(&request, 1, here == nullptr ? nullptr : here + i);
   }
   answers_begin_ = used_;
   for (int64_t i = 0; i < step.output_count; ++i) {
-    OutputRequest request = here == nullptr ? step.outputs[i] : here[i];
+    OutputSpec request = here == nullptr ? step.outputs[i] : here[i];
     add_answers(request);
     copy(&request, 1, here == nullptr ? nullptr : here + i);
   }
@@ -100,7 +100,7 @@ void DeviceStep::lay_out(const StepView& step) {
   view_.output_rows = put(step.output_rows, step.output_count);
   const Place<StepSequence> sequences = room<StepSequence>(step.sequence_count);
   requests_begin_ = used_;
-  const Place<OutputRequest> requests = room<OutputRequest>(step.output_count);
+  const Place<OutputSpec> requests = room<OutputSpec>(step.output_count);
   view_.sequences = sequences.there;
   view_.outputs = requests.there;
   if (step.embeddings != nullptr) {
@@ -128,15 +128,15 @@ const T* DeviceStep::returned(const T* there) const {
 }
 
 const char* DeviceStep::give(StepView& step) {
-  const int64_t request_bytes = step.output_count * static_cast<int64_t>(sizeof(OutputRequest));
+  const int64_t request_bytes = step.output_count * static_cast<int64_t>(sizeof(OutputSpec));
   device_.copy_out(here_.data() + requests_begin_, there_.data() + requests_begin_, request_bytes);
   device_.copy_out(here_.data() + answers_begin_, there_.data() + answers_begin_,
                    used_ - answers_begin_);
   if (const char* failure = device_.synchronize(); failure != nullptr) return failure;
   const int64_t columns = sizes_.slice_columns, blocks = blocks_of(columns);
   for (int64_t i = 0; i < step.output_count; ++i) {
-    const OutputRequest& found = *returned(view_.outputs + i);
-    OutputRequest& to = step.outputs[i];
+    const OutputSpec& found = *returned(view_.outputs + i);
+    OutputSpec& to = step.outputs[i];
     to.top_found = found.top_found;
     to.raw_top_found = found.raw_top_found;
     to.noisy = found.noisy;

@@ -60,9 +60,9 @@ class DeviceStep {
   void lay_out(const StepView& step);
   // Copies to `here`, unless it is null.
   void lay_out_sequences(const StepView& step, StepSequence* here);
-  void lay_out_requests(const StepView& step, OutputRequest* here);
-  OutputRequest with_inputs(const OutputRequest& request);
-  void add_answers(OutputRequest& request);
+  void lay_out_requests(const StepView& step, OutputSpec* here);
+  OutputSpec with_inputs(const OutputSpec& request);
+  void add_answers(OutputSpec& request);
   // The place of an answer in staging memory.
   template <typename T>
   const T* returned(const T* there) const;

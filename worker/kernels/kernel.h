@@ -80,7 +80,7 @@ struct Candidate {
 // A request for answers from one row of logits, and the places for them. Ids are those of the
 // whole vocabulary. Order is by the named value, descending; among ties the lowest id is first. The
 // kernel fills *_found.
-struct OutputRequest {
+struct OutputSpec {
   float temperature = 0;  // 0: greedy.
   uint64_t seed = 0;      // Noise is keyed by (seed, position, token id).
   int64_t position = 0;
@@ -133,7 +133,7 @@ struct StepView {
   const StepSequence* sequences = nullptr;
   int64_t sequence_count = 0;
   const int32_t* output_rows = nullptr;  // [outputs], ascending
-  OutputRequest* outputs = nullptr;      // [outputs]
+  OutputSpec* outputs = nullptr;         // [outputs]
   int64_t output_count = 0;
   const float* embeddings = nullptr;  // [rows with token -1, hidden], in order of rows, or null
   int64_t longest = 0;                // The maximum of positions in a sequence; DeviceStep sets it.

@@ -45,7 +45,7 @@ std::shared_ptr<grpc::ChannelCredentials> credentials_of(const DialOptions& dial
   if (dial.tls == nullptr) return grpc::InsecureChannelCredentials();
   using grpc::experimental::IdentityKeyCertPair;
   using grpc::experimental::StaticDataCertificateProvider;
-  const std::shared_ptr<const GoodTls> good = dial.tls->get();
+  const std::shared_ptr<const LoadedTls> good = dial.tls->get();
   const IdentityKeyCertPair own{.private_key = good->bytes.key,
                                 .certificate_chain = good->bytes.cert};
   grpc::experimental::TlsChannelCredentialsOptions options;

@@ -8,7 +8,7 @@
 #include <string>
 
 #include "absl/status/statusor.h"
-#include "base/tls/last_good_tls.h"
+#include "base/tls/reloading_tls.h"
 #include "worker/session/link.h"
 
 namespace lockstep {
@@ -17,7 +17,7 @@ struct DialOptions {
   std::string coordinator;  // "host:port", "unix:/path" or "unix-abstract:name".
   std::string token;
   // Null: plain. Else the coordinator's certificate must be of its authority, and name the host.
-  LastGoodTls* tls = nullptr;
+  ReloadingTls* tls = nullptr;
   bool knows_coordinator = false;  // It started this worker: the host is not checked.
 };
 

@@ -70,14 +70,14 @@ cluster::Hello hello_of(const WorkerProcessOptions& options, const Backend& back
   return hello;
 }
 
-Session::Session(const WorkerProcessOptions& options, const Backend& backend, KeptWorker* kept,
-                 Link& link)
+Session::Session(const WorkerProcessOptions& options, const Backend& backend,
+                 PersistentWorker* persistent, Link& link)
     : options_(options),
       backend_(backend),
-      kept_(kept),
+      persistent_(persistent),
       link_(link),
-      progress_(kept->progress),
-      core_(hello_of(options, backend), &kept->weights) {}
+      progress_(persistent->progress),
+      core_(hello_of(options, backend), &persistent->weights) {}
 
 absl::Status Session::run() {
   on([](SessionCore& core) { core.connected(steady_now_ms()); });
@@ -179,7 +179,7 @@ void Session::send_heartbeats() {
       }
       if (end_.has_value()) return;
     }
-    on([this](SessionCore& core) { core.tick(steady_now_ms(), vitals()); });
+    on([this](SessionCore& core) { core.tick(steady_now_ms(), heartbeat_stats()); });
     write_out();
   }
 }
@@ -203,7 +203,7 @@ void Session::write_out() {
   }
 }
 
-Vitals Session::vitals() const {
+HeartbeatStats Session::heartbeat_stats() const {
   const auto get = [](const auto& counter) { return counter.load(std::memory_order_relaxed); };
   return {.load_progress = get(progress_.load),
           .instructions = get(progress_.instructions),
@@ -247,15 +247,16 @@ absl::StatusOr<WorkResult> Session::try_perform(const Work& work) {
     case Work::kPreload:
       return preload(work);
     case Work::kStart:
-      RETURN_IF_ERROR(kept_->worker->start(work.message.start().pages()));
+      RETURN_IF_ERROR(persistent_->worker->start(work.message.start().pages()));
       return result;
     case Work::kStep: {
-      ASSIGN_OR_RETURN(*result.reply.mutable_result(), kept_->worker->step(work.message.step()));
+      ASSIGN_OR_RETURN(*result.reply.mutable_result(),
+                       persistent_->worker->step(work.message.step()));
       return result;
     }
     case Work::kLogits: {
       ASSIGN_OR_RETURN(*result.reply.mutable_logits(),
-                       kept_->worker->logits(work.message.logits()));
+                       persistent_->worker->logits(work.message.logits()));
       return result;
     }
   }
@@ -307,11 +308,11 @@ void Session::leave_last_epoch(const Work& work) {
     running_ = nullptr;
   }
   const bool holds = work.keep || (work.reuse && has_room_beside(*work.assignment, backend_));
-  if (!holds) kept_->held.reset();
-  if (kept_->worker == nullptr) return;
-  if (work.keep) return kept_->worker->drop_pages();
-  if (holds) kept_->held = kept_->worker->release();
-  kept_->worker.reset();
+  if (!holds) persistent_->retained.reset();
+  if (persistent_->worker == nullptr) return;
+  if (work.keep) return persistent_->worker->drop_pages();
+  if (holds) persistent_->retained = persistent_->worker->release();
+  persistent_->worker.reset();
 }
 
 absl::StatusOr<WorkResult> Session::load(const Work& work) {
@@ -321,15 +322,15 @@ absl::StatusOr<WorkResult> Session::load(const Work& work) {
   RETURN_IF_ERROR(check_shared_bytes(work.assignment->program(), memory_free));
   ASSIGN_OR_RETURN(std::unique_ptr<Collective> met, meet(work));
   RETURN_IF_ERROR(load_worker(work, std::move(met), memory_free));
-  WorkResult result{.stamp = kept_->worker->source().stamp,
+  WorkResult result{.stamp = persistent_->worker->source().stamp,
                     .bytes_loaded = progress_.bytes_loaded.load()};
-  result.reply.mutable_ready()->set_pages(kept_->worker->pages_possible());
-  result.reply.mutable_ready()->set_sequences(kept_->worker->sequences_possible());
-  result.reply.mutable_ready()->set_weight_bytes(kept_->worker->weight_bytes());
-  const std::vector<std::string>& kernels = kept_->worker->kernels();
+  result.reply.mutable_ready()->set_pages(persistent_->worker->pages_possible());
+  result.reply.mutable_ready()->set_sequences(persistent_->worker->sequences_possible());
+  result.reply.mutable_ready()->set_weight_bytes(persistent_->worker->weight_bytes());
+  const std::vector<std::string>& kernels = persistent_->worker->kernels();
   *result.reply.mutable_ready()->mutable_kernels() = {kernels.begin(), kernels.end()};
-  result.reply.mutable_ready()->set_contents(kept_->worker->source().contents);
-  result.reply.mutable_ready()->set_written_at(kept_->worker->source().written_at);
+  result.reply.mutable_ready()->set_contents(persistent_->worker->source().contents);
+  result.reply.mutable_ready()->set_written_at(persistent_->worker->source().written_at);
   return result;
 }
 
@@ -404,24 +405,24 @@ WorkerOptions Session::worker_options(int64_t memory_free) {
           .backend = &backend_,
           .weight_cache = packed_cache_options(options_.weight_cache, options_.weight_cache_limit),
           .memory_free_bytes = memory_free,
-          .held = &kept_->held};
+          .retained = &persistent_->retained};
 }
 
 absl::Status Session::load_worker(const Work& work, std::unique_ptr<Collective> met,
                                   int64_t memory_free) {
   const std::vector<std::string> wanted(work.assignment->kernels().begin(),
                                         work.assignment->kernels().end());
-  if (kept_->worker != nullptr && !computes_as(kept_->worker->kernels(), wanted)) {
-    kept_->worker.reset();  // The group agreed on kernels that lay out weights differently.
+  if (persistent_->worker != nullptr && !computes_as(persistent_->worker->kernels(), wanted)) {
+    persistent_->worker.reset();  // The group agreed on kernels that lay out weights differently.
   }
-  if (work.keep && kept_->worker != nullptr) {
-    RETURN_IF_ERROR(kept_->worker->rejoin(*work.assignment, std::move(met)));
+  if (work.keep && persistent_->worker != nullptr) {
+    RETURN_IF_ERROR(persistent_->worker->rejoin(*work.assignment, std::move(met)));
   } else {
-    ASSIGN_OR_RETURN(kept_->worker,
+    ASSIGN_OR_RETURN(persistent_->worker,
                      Worker::load(*work.assignment, std::move(met), worker_options(memory_free)));
   }
   const MutexLock lock(&mutex_);
-  running_ = kept_->worker.get();
+  running_ = persistent_->worker.get();
   if (cancelled_) running_->abort();
   return absl::OkStatus();
 }
@@ -429,21 +430,21 @@ absl::Status Session::load_worker(const Work& work, std::unique_ptr<Collective> 
 // A worker that was a rank with the same program only drops its pages.
 absl::StatusOr<WorkResult> Session::preload(const Work& work) {
   leave_last_epoch(work);
-  if (kept_->worker == nullptr) {
+  if (persistent_->worker == nullptr) {
     absl::Status status;
     at_low_priority([&] {
-      auto held =
+      auto retained =
           Worker::preload(*work.assignment, worker_options(free_bytes_of(*backend_.device)));
-      status = held.status();
-      if (status.ok()) kept_->held = *std::move(held);
+      status = retained.status();
+      if (status.ok()) persistent_->retained = *std::move(retained);
     });
     RETURN_IF_ERROR(status);
   }
   WorkResult result;
-  const bool rank = kept_->worker != nullptr;
-  result.stamp = rank ? kept_->worker->source().stamp : kept_->held->stamp;
-  result.reply.mutable_preloaded()->set_weight_bytes(rank ? kept_->worker->weight_bytes()
-                                                          : kept_->held->weights.bytes());
+  const bool rank = persistent_->worker != nullptr;
+  result.stamp = rank ? persistent_->worker->source().stamp : persistent_->retained->stamp;
+  result.reply.mutable_preloaded()->set_weight_bytes(rank ? persistent_->worker->weight_bytes()
+                                                          : persistent_->retained->weights.bytes());
   return result;
 }
 

@@ -27,11 +27,11 @@
 namespace lockstep {
 
 // Survives epochs and connections: the next epoch that needs the weights reuses them.
-struct KeptWorker {
+struct PersistentWorker {
   Progress progress;  // The worker's progress.
   std::unique_ptr<Worker> worker;
-  std::unique_ptr<HeldWeights> held;  // Replaces a worker whose program is over.
-  KeptWeights weights;
+  std::unique_ptr<RetainedWeights> retained;  // Replaces a worker whose program is over.
+  WeightsInMemory weights;
 };
 
 // How this process introduces itself to a coordinator.
@@ -40,7 +40,7 @@ cluster::Hello hello_of(const WorkerProcessOptions& options, const Backend& back
 // One connection. All arguments outlive it.
 class Session {
  public:
-  Session(const WorkerProcessOptions& options, const Backend& backend, KeptWorker* kept,
+  Session(const WorkerProcessOptions& options, const Backend& backend, PersistentWorker* persistent,
           Link& link);
 
   // Joins and serves until the stream ends. OK: the coordinator went away, or options.stop.
@@ -59,7 +59,7 @@ class Session {
   void stop();
   bool is_closed() ABSL_LOCKS_EXCLUDED(mutex_);
   std::optional<Work> next_work() ABSL_LOCKS_EXCLUDED(mutex_);
-  Vitals vitals() const;
+  HeartbeatStats heartbeat_stats() const;
 
   WorkResult perform(const Work& work);
   absl::StatusOr<WorkResult> try_perform(const Work& work);
@@ -75,7 +75,7 @@ class Session {
 
   const WorkerProcessOptions& options_;
   const Backend& backend_;
-  KeptWorker* const kept_;
+  PersistentWorker* const persistent_;
   Link& link_;
   Progress& progress_;
   std::atomic<bool> cancelled_{false};  // The running work was aborted.

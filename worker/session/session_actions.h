@@ -14,7 +14,7 @@
 namespace lockstep {
 
 // Describes the weights in memory, which outlive epochs and connections. Empty: there are none.
-struct KeptWeights {
+struct WeightsInMemory {
   std::string program;  // Serialized.
   std::string source;   // Folder or seed of random weights, and how they were read.
   std::string stamp;    // Their source's, see source_stamp().
@@ -51,7 +51,7 @@ struct WorkResult {
 };
 
 // The contents of heartbeats, read from counters that the working threads write.
-struct Vitals {
+struct HeartbeatStats {
   uint64_t load_progress = 0;  // Bytes read, packed and written for this epoch.
   uint64_t instructions = 0;   // Completed since the epoch's Start.
   bool waiting = false;        // In a collective or in the meeting.

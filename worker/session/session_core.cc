@@ -49,8 +49,8 @@ const char* name_of(const cluster::CoordinatorMessage& message) {
 
 }  // namespace
 
-SessionCore::SessionCore(cluster::Hello hello, KeptWeights* kept)
-    : hello_(std::move(hello)), kept_(kept) {}
+SessionCore::SessionCore(cluster::Hello hello, WeightsInMemory* in_memory)
+    : hello_(std::move(hello)), in_memory_(in_memory) {}
 
 std::vector<SessionAction> SessionCore::take_actions() { return std::exchange(actions_, {}); }
 
@@ -180,19 +180,19 @@ void SessionCore::work_done(int64_t now, WorkResult result) {
 void SessionCore::remember(const Running& done, const WorkResult& result) {
   const bool loads = done.kind == Work::kLoad || done.kind == Work::kPreload;
   if (!loads || !result.status.ok()) return;
-  *kept_ = {.program = done.task.assignment->program().SerializeAsString(),
-            .source = source_of(*done.task.assignment),
-            .stamp = result.stamp};
+  *in_memory_ = {.program = done.task.assignment->program().SerializeAsString(),
+                 .source = source_of(*done.task.assignment),
+                 .stamp = result.stamp};
 }
 
 // The assignment is valid, and its weights now have this stamp.
 void SessionCore::run_load(const Task& task, const std::string& stamp) {
   const cluster::Assignment& assignment = *task.assignment;
-  const bool same = !assignment.reload() && !stamp.empty() && kept_->stamp == stamp &&
-                    kept_->source == source_of(assignment) &&
+  const bool same = !assignment.reload() && !stamp.empty() && in_memory_->stamp == stamp &&
+                    in_memory_->source == source_of(assignment) &&
                     !fault_point("session.forget_weights");
-  const bool keep = same && kept_->program == assignment.program().SerializeAsString();
-  if (!same) *kept_ = {};
+  const bool keep = same && in_memory_->program == assignment.program().SerializeAsString();
+  if (!same) *in_memory_ = {};
   run({.kind = task.preload ? Work::kPreload : Work::kLoad, .keep = keep, .reuse = same && !keep},
       task);
 }
@@ -288,26 +288,26 @@ void SessionCore::end_if_idle() {
 // --- Unrequested messages
 
 // Until this epoch's assignment was checked, counters still have the last epoch's values.
-uint64_t SessionCore::progress(const Vitals& vitals) const {
-  if (phase_ == Phase::kStarted) return kStepsProgress + vitals.instructions;
+uint64_t SessionCore::progress(const HeartbeatStats& heartbeat_stats) const {
+  if (phase_ == Phase::kStarted) return kStepsProgress + heartbeat_stats.instructions;
   const bool waits_for_preload = phase_ == Phase::kChecking && preload_runs();
   const bool loads = phase_ == Phase::kLoading || phase_ == Phase::kReady || waits_for_preload;
-  return loads ? vitals.load_progress : 0;
+  return loads ? heartbeat_stats.load_progress : 0;
 }
 
-void SessionCore::tick(int64_t now, const Vitals& vitals) {
+void SessionCore::tick(int64_t now, const HeartbeatStats& heartbeat_stats) {
   if (now < next_tick_ || ended_) return;
   if (hang_up_at_.has_value() && now >= *hang_up_at_) return closed();
   next_tick_ = hang_up_at_.value_or(now + kHeartbeatMs);
   cluster::WorkerMessage beat;
-  beat.mutable_heartbeat()->set_progress(progress(vitals));
-  beat.mutable_heartbeat()->set_waiting(vitals.waiting);
+  beat.mutable_heartbeat()->set_progress(progress(heartbeat_stats));
+  beat.mutable_heartbeat()->set_waiting(heartbeat_stats.waiting);
   send(epoch_, std::move(beat));
-  if (phase_ != Phase::kLoading || vitals.bytes_loaded == bytes_reported_) return;
-  bytes_reported_ = vitals.bytes_loaded;
+  if (phase_ != Phase::kLoading || heartbeat_stats.bytes_loaded == bytes_reported_) return;
+  bytes_reported_ = heartbeat_stats.bytes_loaded;
   cluster::WorkerMessage loaded;
-  loaded.mutable_progress()->set_bytes_done(vitals.bytes_loaded);
-  loaded.mutable_progress()->set_bytes_total(vitals.bytes_to_load);
+  loaded.mutable_progress()->set_bytes_done(heartbeat_stats.bytes_loaded);
+  loaded.mutable_progress()->set_bytes_total(heartbeat_stats.bytes_to_load);
   send(epoch_, std::move(loaded));
 }
 

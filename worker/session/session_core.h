@@ -39,8 +39,8 @@ inline constexpr uint64_t kStepsProgress = uint64_t{1} << 48;
 // take_actions() returns the actions to carry out, in order.
 class SessionCore {
  public:
-  // `kept` outlives it; only events change it.
-  SessionCore(cluster::Hello hello, KeptWeights* kept);
+  // `in_memory` outlives it; only events change it.
+  SessionCore(cluster::Hello hello, WeightsInMemory* in_memory);
 
   void connected(int64_t now);
   void message(int64_t now, cluster::CoordinatorMessage message);
@@ -49,7 +49,7 @@ class SessionCore {
   void closed();
   // The user ends this worker: it says goodbye first.
   void stop(int64_t now);
-  void tick(int64_t now, const Vitals& vitals);
+  void tick(int64_t now, const HeartbeatStats& heartbeat_stats);
   // The time at which tick() next has something to do. An earlier call does nothing.
   int64_t next_tick() const { return next_tick_; }
 
@@ -90,10 +90,10 @@ class SessionCore {
   void end(absl::Status status);
   void end_if_idle();
   void send(uint64_t epoch, cluster::WorkerMessage message);
-  uint64_t progress(const Vitals& vitals) const;
+  uint64_t progress(const HeartbeatStats& heartbeat_stats) const;
 
   const cluster::Hello hello_;
-  KeptWeights* const kept_;
+  WeightsInMemory* const in_memory_;
   std::vector<SessionAction> actions_;
   uint64_t epoch_ = 0;  // The last one assigned.
   Phase phase_ = Phase::kOver;

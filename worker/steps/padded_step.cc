@@ -11,15 +11,15 @@ namespace {
 constexpr int64_t kWide = 64;        // From this many rows on, buckets are multiples of it.
 constexpr int64_t kPositions = 256;  // The first bucket's.
 
-int64_t power_of_two(int64_t least) {
-  return static_cast<int64_t>(std::bit_ceil(static_cast<uint64_t>(least)));
+int64_t power_of_two(int64_t min) {
+  return static_cast<int64_t>(std::bit_ceil(static_cast<uint64_t>(min)));
 }
 
 }  // namespace
 
-int64_t padded_rows(int64_t rows, int64_t most) {
+int64_t padded_rows(int64_t rows, int64_t max) {
   const int64_t bucket = rows <= kWide ? power_of_two(rows) : (rows + kWide - 1) / kWide * kWide;
-  return std::min(bucket, most);
+  return std::min(bucket, max);
 }
 
 int64_t padded_positions(int64_t positions) {
@@ -27,7 +27,7 @@ int64_t padded_positions(int64_t positions) {
 }
 
 PaddedStep::PaddedStep(const program::Limits& limits)
-    : limit_(std::min({limits.rows(), limits.sequences(), limits.outputs(), kMostPaddedRows})),
+    : limit_(std::min({limits.rows(), limits.sequences(), limits.outputs(), kMaxPaddedRows})),
       tokens_(limit_),
       positions_(limit_),
       sequence_of_row_(limit_),
@@ -43,9 +43,9 @@ void PaddedStep::use(const StateRoom& room) {
 
 StepView* PaddedStep::take(const StepView& step) {
   const int64_t rows = step.rows, outputs = step.output_count;
-  if (!has_spare_ || rows == 0 || rows > most_ || outputs > rows) return nullptr;
+  if (!has_spare_ || rows == 0 || rows > max_ || outputs > rows) return nullptr;
   if (rows != step.sequence_count || step.embeddings != nullptr) return nullptr;
-  const int64_t count = padded_rows(rows, most_);
+  const int64_t count = padded_rows(rows, max_);
   std::copy_n(step.tokens, rows, tokens_.begin());
   std::copy_n(step.positions, rows, positions_.begin());
   std::copy_n(step.sequences, rows, sequences_.begin());
@@ -55,7 +55,7 @@ StepView* PaddedStep::take(const StepView& step) {
   std::fill(positions_.begin() + rows, positions_.begin() + count, 0);
   std::fill(output_rows_.begin() + outputs, output_rows_.begin() + count,
             static_cast<int32_t>(count - 1));
-  std::fill(outputs_.begin() + outputs, outputs_.begin() + count, OutputRequest{});
+  std::fill(outputs_.begin() + outputs, outputs_.begin() + count, OutputSpec{});
   int64_t longest = 1;
   for (int64_t i = 0; i < count; ++i) {
     sequence_of_row_[i] = static_cast<int32_t>(i);

@@ -14,9 +14,9 @@
 namespace lockstep {
 
 // Steps of more rows do not gain from it.
-inline constexpr int64_t kMostPaddedRows = 256;
-// 1, 2, 4 ... 64, then multiples of 64: less than twice the rows, and at most `most`.
-int64_t padded_rows(int64_t rows, int64_t most);
+inline constexpr int64_t kMaxPaddedRows = 256;
+// 1, 2, 4 ... 64, then multiples of 64: less than twice the rows, and at most `max`.
+int64_t padded_rows(int64_t rows, int64_t max);
 // The longest sequence's positions, rounded up to 256, 512, 1024 ...: the keys for attention.
 int64_t padded_positions(int64_t positions);
 
@@ -28,7 +28,7 @@ class PaddedStep {
   // Padding rows write to the spare page and block.
   void use(const StateRoom& room);
   // From now on steps of more rows are not padded.
-  void pad_up_to(int64_t rows) { most_ = std::min(rows, limit_); }
+  void pad_up_to(int64_t rows) { max_ = std::min(rows, limit_); }
 
   // A step with the bucket's number of rows, sequences and outputs: first those of `step`, whose
   // pointers are used, then sequences of one row at position 0, with one token, and outputs that
@@ -39,13 +39,13 @@ class PaddedStep {
 
  private:
   const int64_t limit_;
-  int64_t most_ = limit_;
+  int64_t max_ = limit_;
   int32_t page_ = 0;
   int64_t slot_ = 0;
   bool has_spare_ = false;
   std::vector<int32_t> tokens_, positions_, sequence_of_row_, output_rows_;
   std::vector<StepSequence> sequences_;
-  std::vector<OutputRequest> outputs_;
+  std::vector<OutputSpec> outputs_;
   StepView view_;
 };
 

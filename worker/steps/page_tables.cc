@@ -53,10 +53,10 @@ absl::Status PageTables::check_sequence(const cluster::Step& step, int index) co
   if (!sequence.begins() && first != slot.positions) {
     return fail("first_position", slot.positions, slot.positions, first);
   }
-  const int64_t least = sequence.begins() ? 0 : slot.rope_length;
-  const int64_t most = sequence.begins() ? kMaxContext : slot.rope_length;
-  if (sequence.rope_length() < least || sequence.rope_length() > most) {
-    return fail("rope_length", least, most, sequence.rope_length());
+  const int64_t min = sequence.begins() ? 0 : slot.rope_length;
+  const int64_t max = sequence.begins() ? kMaxContext : slot.rope_length;
+  if (sequence.rope_length() < min || sequence.rope_length() > max) {
+    return fail("rope_length", min, max, sequence.rope_length());
   }
   RETURN_IF_ERROR(check_prefix(step, index));
   const int64_t held = sequence.begins() ? 0 : static_cast<int64_t>(slot.pages.size());
@@ -78,12 +78,12 @@ absl::Status PageTables::check_sequence(const cluster::Step& step, int index) co
 absl::Status PageTables::check_prefix(const cluster::Step& step, int index) const {
   const cluster::StepSequence& sequence = step.sequences(index);
   const int64_t rows = sequence.prefix_rows();
-  int64_t least = 0, most = sequence.rows();
-  if (!sequence.begins()) least = most = slots_[static_cast<size_t>(sequence.slot())].prefix_rows;
-  if (sequence.begins() && sequence.first_position() > 0) most = 0;
-  if (rows < least || rows > most) {
+  int64_t min = 0, max = sequence.rows();
+  if (!sequence.begins()) min = max = slots_[static_cast<size_t>(sequence.slot())].prefix_rows;
+  if (sequence.begins() && sequence.first_position() > 0) max = 0;
+  if (rows < min || rows > max) {
     return invalid_argument("step {}: sequence {}: prefix_rows must be {} to {}, found {}",
-                            step.step(), index, least, most, rows);
+                            step.step(), index, min, max, rows);
   }
   if (0 <= sequence.held_position() && sequence.held_position() < context_) return absl::OkStatus();
   return invalid_argument("step {}: sequence {}: held_position must be 0 to {}, found {}",

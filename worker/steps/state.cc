@@ -14,10 +14,10 @@ namespace {
 using program::Program;
 
 // Page ids are int32.
-constexpr int64_t kMostPages = std::numeric_limits<int32_t>::max();
+constexpr int64_t kMaxPages = std::numeric_limits<int32_t>::max();
 
 // For less memory a thread is not worth it.
-constexpr int64_t kLeastBytesAhead = int64_t{16} << 20;
+constexpr int64_t kMinPrefaultBytes = int64_t{16} << 20;
 
 int64_t layer_page_bytes(const Program& program, const Bindings& bindings, int index) {
   const program::State& state = program.states(index);
@@ -71,19 +71,19 @@ StateRoom state_that_fits(const Program& program, const Bindings& bindings,
   const program::Limits& limits = program.limits();
   const int64_t pages_a_sequence =
       (limits.context() + limits.page_tokens() - 1) / limits.page_tokens();
-  StateRoom room = {.pages = std::min(kMostPages, pages_a_sequence * limits.sequences()),
+  StateRoom room = {.pages = std::min(kMaxPages, pages_a_sequence * limits.sequences()),
                     .sequences = limits.sequences(),
                     .spare = budget.spare};
   // The coordinator knows better: it may keep prefixes of finished sequences.
-  if (budget.max_pages > 0) room.pages = std::min(kMostPages, budget.max_pages);
+  if (budget.max_pages > 0) room.pages = std::min(kMaxPages, budget.max_pages);
   const int64_t page_bytes = page_bytes_of(program, bindings);
   const int64_t block_bytes = block_bytes_of(program, bindings);
   int64_t bytes = room_for_state(budget) - budget.spare * (page_bytes + block_bytes);
   bytes = std::max<int64_t>(bytes, 0);
   if (block_bytes > 0) {
     // Half is for pages, unless that leaves no sequence.
-    const int64_t most = page_bytes > 0 ? std::max(bytes / 2, block_bytes) : bytes;
-    room.sequences = std::min(room.sequences, std::min(most, bytes) / block_bytes);
+    const int64_t max = page_bytes > 0 ? std::max(bytes / 2, block_bytes) : bytes;
+    room.sequences = std::min(room.sequences, std::min(max, bytes) / block_bytes);
     bytes -= room.sequences * block_bytes;
   }
   if (page_bytes > 0) room.pages = std::min(room.pages, bytes / page_bytes);
@@ -111,8 +111,8 @@ absl::StatusOr<State> State::allocate(const Program& program, const Bindings& bi
     state.views_.push_back(view);
     if (!block) pages.push_back(view);
   }
-  if (device.is_host() && room.pages * page_bytes_of(program, bindings) >= kLeastBytesAhead) {
-    state.ahead_ = std::make_unique<PagesAhead>(std::move(pages));
+  if (device.is_host() && room.pages * page_bytes_of(program, bindings) >= kMinPrefaultBytes) {
+    state.prefaulter_ = std::make_unique<PagePrefaulter>(std::move(pages));
   }
   return state;
 }

@@ -11,7 +11,7 @@
 #include "absl/status/statusor.h"
 #include "proto/program.pb.h"
 #include "worker/host/memory.h"
-#include "worker/host/pages_ahead.h"
+#include "worker/host/page_prefaulter.h"
 #include "worker/kernel_choice/bindings.h"
 #include "worker/kernels/kernel.h"
 #include "worker/steps/state_room.h"
@@ -42,7 +42,7 @@ StateRoom state_that_fits(const program::Program& program, const Bindings& bindi
 class State {
  public:
   // On the host it reserves addresses for all of it, and memory is taken when pages and blocks are
-  // written; from some size on ahead of that (PagesAhead).
+  // written; from some size on ahead of that (PagePrefaulter).
   static absl::StatusOr<State> allocate(const program::Program& program, const Bindings& bindings,
                                         Device& device, const StateRoom& room);
 
@@ -51,14 +51,14 @@ class State {
   const StateView& view(int state) const { return views_[state]; }
   // From now on pages with ids below this are in use.
   void use_pages(int64_t pages) {
-    if (ahead_ != nullptr) ahead_->use(pages);
+    if (prefaulter_ != nullptr) prefaulter_->use(pages);
   }
 
  private:
   StateRoom room_;
   DeviceMemory memory_;
   std::vector<StateView> views_;
-  std::unique_ptr<PagesAhead> ahead_;  // Destroyed first.
+  std::unique_ptr<PagePrefaulter> prefaulter_;  // Destroyed first.
 };
 
 }  // namespace lockstep

@@ -22,7 +22,7 @@ namespace {
 using program::Program;
 
 // Each takes memory of the driver. When there are more, all are dropped.
-constexpr size_t kMostShapes = 64;
+constexpr size_t kMaxShapes = 64;
 
 static_assert(std::has_unique_object_representations_v<StepView>);
 bool same(const StepView& one, const StepView& other) {
@@ -54,7 +54,7 @@ void StepGraphs::use(const StateRoom& room) {
 
 void StepGraphs::use(const Collective& collective) {
   shapes_.clear();
-  int64_t rows = kMostPaddedRows;
+  int64_t rows = kMaxPaddedRows;
   while (rows > 0 && !can_capture(program_, collective, rows)) --rows;
   padded_.pad_up_to(rows);
   if (rows > 0) return;
@@ -68,7 +68,7 @@ absl::Status StepGraphs::run(const StepView& on_device,
   const auto known = std::ranges::find_if(
       shapes_, [&](const Shape& shape) { return same(shape.step, on_device); });
   if (known == shapes_.end()) {
-    if (shapes_.size() == kMostShapes) shapes_.clear();
+    if (shapes_.size() == kMaxShapes) shapes_.clear();
     shapes_.push_back({.step = on_device, .queue = nullptr});
     return direct();
   }

@@ -78,8 +78,8 @@ absl::Status check_output(const cluster::Step& step, int index, const StepLimits
   const auto fail = [&](const char* what, auto found) {
     return invalid_argument("step {}: output {}: {}, found {}", step.step(), index, what, found);
   };
-  const int64_t least = index == 0 ? 0 : step.outputs(index - 1).row();
-  if (output.row() < least || output.row() >= step.tokens_size()) {
+  const int64_t min = index == 0 ? 0 : step.outputs(index - 1).row();
+  if (output.row() < min || output.row() >= step.tokens_size()) {
     return fail("row must be one of the step's, not before the last output's", output.row());
   }
   if (!(output.temperature() >= 0) || std::isinf(output.temperature())) {
@@ -226,7 +226,7 @@ void StepBuffers::reserve_answers(const cluster::Step& step) {
   edits_taken_ = candidates_taken_ = sums_taken_ = logits_taken_ = 0;
 }
 
-void StepBuffers::take_output(const cluster::Output& output, OutputRequest& request) {
+void StepBuffers::take_output(const cluster::Output& output, OutputSpec& request) {
   request = {};
   request.temperature = output.temperature();
   request.seed = output.seed();
@@ -254,7 +254,7 @@ void StepBuffers::take_output(const cluster::Output& output, OutputRequest& requ
 
 void StepBuffers::give(const cluster::Step& step, cluster::StepResult* result) const {
   for (int i = 0; i < step.outputs_size(); ++i) {
-    const OutputRequest& request = requests_[i];
+    const OutputSpec& request = requests_[i];
     cluster::Candidates* answer = result->add_outputs();
     if (request.top_found > 0) {
       cluster::CandidateList* top = answer->mutable_top();

@@ -42,7 +42,7 @@ class StepBuffers {
  private:
   void take_rows(const cluster::Step& step, const PageTables& tables);
   void take_outputs(const cluster::Step& step);
-  void take_output(const cluster::Output& output, OutputRequest& request);
+  void take_output(const cluster::Output& output, OutputSpec& request);
   void reserve_answers(const cluster::Step& step);
 
   const int64_t columns_;
@@ -53,7 +53,7 @@ class StepBuffers {
   std::vector<int32_t> sequence_of_row_;
   std::vector<StepSequence> sequences_;
   std::vector<int32_t> output_rows_;
-  std::vector<OutputRequest> requests_;
+  std::vector<OutputSpec> requests_;
   // Divided among the requests; they grow to the largest size so far.
   std::vector<LogitEdit> edits_;
   std::vector<Candidate> candidates_;

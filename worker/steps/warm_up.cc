@@ -69,7 +69,7 @@ class EmptyStep {
  private:
   std::vector<int32_t> tokens_, positions_, sequence_of_row_, output_rows_, pages_;
   std::vector<StepSequence> sequences_;
-  std::vector<OutputRequest> requests_;
+  std::vector<OutputSpec> requests_;
 };
 
 }  // namespace

@@ -35,7 +35,7 @@ namespace fs = std::filesystem;
 constexpr char kMagic[8] = {'L', 'S', 'P', 'A', 'C', 'K', 'E', 'D'};
 constexpr uint64_t kFileVersion = 1;
 constexpr const char* kSuffix = ".lockstep-weights";
-constexpr int64_t kLeastBytes = int64_t{64} << 20;
+constexpr int64_t kMinBytes = int64_t{64} << 20;
 constexpr int64_t kBlockBytes = int64_t{2} << 20;  // A huge page: one thread touches it first.
 constexpr int64_t kUnwrittenBytes = int64_t{256} << 20;
 constexpr auto kFresh = std::chrono::minutes(10);
@@ -153,25 +153,25 @@ class NewFile {
   bool kept_ = false;
 };
 
-struct KeptFile {
+struct CachedFile {
   fs::path path;
   fs::file_time_type used;
   int64_t bytes = 0;
 };
 
 // Our files in the folder, complete ones and unfinished ones; the oldest first.
-std::vector<KeptFile> kept_files(const fs::path& folder) {
-  std::vector<KeptFile> files;
+std::vector<CachedFile> cached_files(const fs::path& folder) {
+  std::vector<CachedFile> files;
   std::error_code error;
   for (fs::directory_iterator it(folder, error), end; !error && it != end; it.increment(error)) {
     std::error_code gone;  // Removed by another process.
-    KeptFile file{.path = it->path(), .used = it->last_write_time(gone)};
+    CachedFile file{.path = it->path(), .used = it->last_write_time(gone)};
     if (!gone) file.bytes = static_cast<int64_t>(it->file_size(gone));
     const bool ours = file.path.filename().string().find(kSuffix) != std::string::npos;
     if (!gone && ours) files.push_back(std::move(file));
   }
   std::sort(files.begin(), files.end(),
-            [](const KeptFile& a, const KeptFile& b) { return a.used < b.used; });
+            [](const CachedFile& a, const CachedFile& b) { return a.used < b.used; });
   return files;
 }
 
@@ -190,9 +190,8 @@ PackedCacheOptions packed_cache_options(const std::string& choice, int64_t limit
   } else {
     return {};
   }
-  return {.folder = (folder / "lockstep").string(),
-          .least_bytes = kLeastBytes,
-          .limit_bytes = limit_bytes};
+  return {
+      .folder = (folder / "lockstep").string(), .min_bytes = kMinBytes, .limit_bytes = limit_bytes};
 }
 
 PackedCache::PackedCache(PackedCacheOptions options, std::string key, Progress* progress)
@@ -204,7 +203,8 @@ PackedCache::PackedCache(PackedCacheOptions options, std::string key, Progress* 
 }
 
 absl::Status PackedCache::read(std::span<std::byte> data, Parallel& parallel,
-                               const std::atomic<bool>* cancelled, const There& there) const {
+                               const std::atomic<bool>* cancelled,
+                               const IsPresent& is_present) const {
   const auto bytes = static_cast<int64_t>(data.size());
   ASSIGN_OR_RETURN(const File file, File::open(path_));
   struct stat info {};
@@ -226,7 +226,7 @@ absl::Status PackedCache::read(std::span<std::byte> data, Parallel& parallel,
   ASSIGN_OR_RETURN(const uint64_t sum,
                    for_blocks(bytes, data.data(), parallel, cancelled, progress_,
                               [&](int64_t begin, int64_t count) {
-                                if (there != nullptr && there(begin, count)) {
+                                if (is_present != nullptr && is_present(begin, count)) {
                                   return absl::OkStatus();
                                 }
                                 return file.read_at(static_cast<int64_t>(sizeof(Header)) + begin,
@@ -246,9 +246,9 @@ bool PackedCache::exists() const {
 }
 
 bool PackedCache::load(std::span<std::byte> data, Parallel& parallel,
-                       const std::atomic<bool>* cancelled, const There& there) const {
+                       const std::atomic<bool>* cancelled, const IsPresent& is_present) const {
   if (!exists()) return false;
-  const absl::Status status = read(data, parallel, cancelled, there);
+  const absl::Status status = read(data, parallel, cancelled, is_present);
   if (status.ok()) {
     spdlog::info("packed weights: {} from {}", memory_text(static_cast<int64_t>(data.size())),
                  path_);
@@ -266,11 +266,11 @@ absl::Status PackedCache::make_room(int64_t bytes) const {
     return failed_precondition("needs {}, found a limit of {}: raise --weight-cache-limit",
                                memory_text(bytes), memory_text(options_.limit_bytes));
   }
-  const std::vector<KeptFile> files = kept_files(options_.folder);
+  const std::vector<CachedFile> files = cached_files(options_.folder);
   int64_t total = bytes;
-  for (const KeptFile& file : files) total += file.path == path_ ? 0 : file.bytes;
+  for (const CachedFile& file : files) total += file.path == path_ ? 0 : file.bytes;
   const auto fresh = fs::file_time_type::clock::now() - kFresh;
-  for (const KeptFile& file : files) {
+  for (const CachedFile& file : files) {
     if (file.used > fresh) break;
     const bool abandoned = file.path.extension() != kSuffix;  // By a writer that was killed.
     if (file.path == path_ || (total <= options_.limit_bytes && !abandoned)) continue;

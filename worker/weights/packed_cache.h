@@ -20,7 +20,7 @@ inline constexpr int64_t kPackedCacheLimit = 50'000'000'000;
 
 struct PackedCacheOptions {
   std::string folder = {};                  // "": nothing is kept.
-  int64_t least_bytes = 0;                  // Smaller weights are packed as fast as they are read.
+  int64_t min_bytes = 0;                    // Smaller weights are packed as fast as they are read.
   int64_t limit_bytes = kPackedCacheLimit;  // For all files in the folder.
 };
 
@@ -41,12 +41,12 @@ class PackedCache {
   bool exists() const;
 
   // Whether these bytes of the data are already correct.
-  using There = std::function<bool(int64_t begin, int64_t bytes)>;
+  using IsPresent = std::function<bool(int64_t begin, int64_t bytes)>;
 
-  // Fills `data`; bytes that are `there` are only summed. False, and `data` is zeros, if there is
-  // no file with exactly that many bytes, or loading was cancelled.
+  // Fills `data`; bytes that are `is_present` are only summed. False, and `data` is zeros, if there
+  // is no file with exactly that many bytes, or loading was cancelled.
   bool load(std::span<std::byte> data, Parallel& parallel, const std::atomic<bool>* cancelled,
-            const There& there = nullptr) const;
+            const IsPresent& is_present = nullptr) const;
 
   // Keeps the bytes. The least recently used files make room, but none of the last ten minutes:
   // else the ranks of one model would replace each other's. A file takes at most half of the free
@@ -58,7 +58,7 @@ class PackedCache {
 
  private:
   absl::Status read(std::span<std::byte> data, Parallel& parallel,
-                    const std::atomic<bool>* cancelled, const There& there) const;
+                    const std::atomic<bool>* cancelled, const IsPresent& is_present) const;
   absl::Status write(std::span<const std::byte> data, Parallel& parallel,
                      const std::atomic<bool>* cancelled) const;
   absl::Status make_room(int64_t bytes) const;

@@ -18,7 +18,7 @@
 #include "base/numbers/quantization.h"
 #include "base/status.h"
 #include "proto/validate/validate.h"
-#include "worker/weights/held_weights.h"
+#include "worker/weights/retained_weights.h"
 #include "worker/weights/weight_panels.h"
 
 namespace lockstep {
@@ -110,9 +110,9 @@ class Loader {
         options_(options) {}
 
   // Plans which bytes are read, and which are copied.
-  void plan(const WeightPlan& plan, const HeldWeights* weights) {
-    std::optional<HeldPanels> held;
-    if (weights != nullptr) held.emplace(*weights);
+  void plan(const WeightPlan& plan, const RetainedWeights* weights) {
+    std::optional<RetainedPanels> retained;
+    if (weights != nullptr) retained.emplace(*weights);
     blocks_.clear();
     missing_.clear();
     copies_.clear();
@@ -121,7 +121,7 @@ class Loader {
       if (!bindings_.used[i]) continue;
       for_each_panel(program_.weights(i), bindings_.packers[i], [&](const Panel& panel) {
         const std::byte* from = nullptr;
-        if (held) from = held->find(program_.weights(i), bindings_.packers[i], panel);
+        if (retained) from = retained->find(program_.weights(i), bindings_.packers[i], panel);
         const int64_t to = plan.offsets[i] + panel.offset;
         if (from != nullptr) {
           add_copy({from, to, panel.bytes});
@@ -140,7 +140,7 @@ class Loader {
     return bytes;
   }
   // Whether all of these bytes of the weights' memory are held, or no weight's.
-  bool held(int64_t begin, int64_t count) const {
+  bool retained(int64_t begin, int64_t count) const {
     const auto next =
         std::upper_bound(missing_.begin(), missing_.end(), begin,
                          [](int64_t at, const Range& range) { return at < range.end; });
@@ -156,8 +156,8 @@ class Loader {
   }
 
   absl::Status read(Parallel& parallel, const WeightPlan& plan) {
-    const bool told = options_.progress != nullptr && !options_.for_trial;
-    if (told) options_.progress->bytes_to_load = total_;
+    const bool reports = options_.progress != nullptr && !options_.for_trial;
+    if (reports) options_.progress->bytes_to_load = total_;
     std::vector<Staging> staging(parallel.threads());
     for (Staging& one : staging) {
       for (Buffer& buffer : one.buffers) {
@@ -175,7 +175,7 @@ class Loader {
       if (!status.ok()) return stop(std::move(status));
       if (options_.progress == nullptr) return;
       options_.progress->add_load(bytes(blocks_[index]));
-      if (told) options_.progress->bytes_loaded += bytes(blocks_[index]);
+      if (reports) options_.progress->bytes_loaded += bytes(blocks_[index]);
     });
     // Buffers are freed now, so even after an error all queued work must end first.
     if (absl::Status status = device_status(device_.synchronize(), device_); !status.ok()) {
@@ -338,17 +338,17 @@ absl::StatusOr<Weights> Weights::load(const Program& program, const Bindings& bi
   }
   const std::span<std::byte> memory(weights.memory_.data(), static_cast<size_t>(plan.bytes));
   Loader loader(program, bindings, weights.views_, source, device, options);
-  loader.plan(plan, options.held == nullptr ? nullptr : options.held->get());
-  if (options.held != nullptr && *options.held != nullptr) {
+  loader.plan(plan, options.retained == nullptr ? nullptr : options.retained->get());
+  if (options.retained != nullptr && *options.retained != nullptr) {
     loader.copy(parallel, memory.data());
     spdlog::info("weights: reused {} from memory, {} still to load",
                  memory_text(loader.bytes_held()), memory_text(loader.bytes_to_read()));
-    options.held->reset();
+    options.retained->reset();
     if (!loader.reads_any()) return weights;
   }
   if (options.cache != nullptr && options.cache->exists()) {
     const auto there = [&loader](int64_t begin, int64_t count) {
-      return loader.held(begin, count);
+      return loader.retained(begin, count);
     };
     if (options.cache->load(memory, parallel, options.cancelled, there)) return weights;
     loader.plan(plan, nullptr);  // It cleared all.

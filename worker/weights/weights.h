@@ -21,7 +21,7 @@
 
 namespace lockstep {
 
-struct HeldWeights;  // held_weights.h
+struct RetainedWeights;  // retained_weights.h
 
 // The place of each weight, and the memory for loading. Sums that would overflow are INT64_MAX.
 struct WeightPlan {
@@ -38,7 +38,7 @@ struct LoadOptions {
   const PackedCache* cache = nullptr;  // The file of packed weights, which is read or written.
   // From the same source, on a CPU: usable panels are copied, then all are freed. Either pointer
   // may be null: there are none.
-  std::unique_ptr<HeldWeights>* held = nullptr;
+  std::unique_ptr<RetainedWeights>* retained = nullptr;
   bool for_trial = false;  // Its bytes are not reported to users.
 };
 

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "coordinator/api/chat/chat_prompt.h"
 
+#include "base/field_error.h"
 #include "base/json.h"
 #include "base/status.h"
 #include "coordinator/api/chat/template_messages.h"
@@ -10,19 +11,13 @@
 namespace lockstep {
 namespace {
 
-absl::StatusOr<OrderedJson> parse_object(const std::string& text, const std::string& what) {
-  ASSIGN_OR_RETURN(OrderedJson json, parse_ordered_json(text, what));
-  if (json.is_object()) return json;
-  return invalid_argument("{}: must be a JSON object, found {}", what, json.type_name());
-}
-
 // Null if `texts` is empty.
 absl::StatusOr<OrderedJson> parse_objects(
     const google::protobuf::RepeatedPtrField<std::string>& texts, const char* what) {
   OrderedJson objects;
   for (const std::string& text : texts) {
     ASSIGN_OR_RETURN(OrderedJson object,
-                     parse_object(text, fmt::format("chat.{}[{}]", what, objects.size())));
+                     parse_object_field(text, fmt::format("chat.{}[{}]", what, objects.size())));
     objects.push_back(std::move(object));
   }
   return objects;
@@ -30,10 +25,10 @@ absl::StatusOr<OrderedJson> parse_objects(
 
 }  // namespace
 
-absl::StatusOr<ChatRequest> to_chat_request(const v1::ChatMessages& chat, OrderedJson variables,
-                                            const TemplateTraits& traits) {
+absl::StatusOr<TemplateInput> to_template_input(const v1::ChatMessages& chat, OrderedJson variables,
+                                                const TemplateTraits& traits) {
   RETURN_IF_ERROR(check_shown(chat, traits));
-  ChatRequest request;
+  TemplateInput request;
   request.variables = std::move(variables);
   ASSIGN_OR_RETURN(request.messages, to_template_messages(chat, traits));
   ASSIGN_OR_RETURN(request.tools, parse_objects(chat.tools(), "tools"));
@@ -47,24 +42,24 @@ absl::StatusOr<ChatRequest> to_chat_request(const v1::ChatMessages& chat, Ordere
 
 absl::StatusOr<MarkedText> render_chat(const v1::ChatMessages& chat, const Model& model) {
   const absl::StatusOr<const ChatTemplate*> found = model.chat_template();
-  if (!found.ok()) return invalid_argument("chat: {}", message_of(found.status()));
+  if (!found.ok()) return field_error("chat", "{}", message_of(found.status()));
   const ChatTemplate* chat_template = *found;
   const TemplateTraits& traits = chat_template->traits(/*has_tools=*/chat.tools_size() > 0,
                                                        /*has_documents=*/chat.documents_size() > 0);
   ASSIGN_OR_RETURN(const OrderedJson variables,
                    template_variables(chat.template_variables(), model.options().template_variables,
                                       *chat_template, model.template_defaults()));
-  ASSIGN_OR_RETURN(const ChatRequest request, to_chat_request(chat, variables, traits));
+  ASSIGN_OR_RETURN(const TemplateInput request, to_template_input(chat, variables, traits));
   const std::time_t seconds = std::time(nullptr);
   std::tm now{};
   localtime_r(&seconds, &now);
   absl::StatusOr<MarkedText> text = chat_template->render(request, now);
   if (!text.ok()) {
-    return invalid_argument("{}: the model's template: {}", refused_field(chat, traits),
-                            message_of(text.status()));
+    return field_error(refused_field(chat, traits), "the model's template: {}",
+                       message_of(text.status()));
   }
   const auto render = [&](const v1::ChatMessages& other) -> absl::StatusOr<std::string> {
-    ASSIGN_OR_RETURN(const ChatRequest made, to_chat_request(other, variables, traits));
+    ASSIGN_OR_RETURN(const TemplateInput made, to_template_input(other, variables, traits));
     ASSIGN_OR_RETURN(MarkedText rendered, chat_template->render(made, now));
     return std::move(rendered.bytes);
   };

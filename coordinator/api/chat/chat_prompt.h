@@ -12,9 +12,9 @@ namespace lockstep {
 // Makes the request for a template with these traits and variables (template_variables.h).
 // kInvalidArgument names the field: a field that must be JSON is not, or the template leaves it
 // out. The limits must have been checked before.
-absl::StatusOr<ChatRequest> to_chat_request(const v1::ChatMessages& chat,
-                                            OrderedJson variables = OrderedJson::object(),
-                                            const TemplateTraits& traits = {});
+absl::StatusOr<TemplateInput> to_template_input(const v1::ChatMessages& chat,
+                                                OrderedJson variables = OrderedJson::object(),
+                                                const TemplateTraits& traits = {});
 
 // kInvalidArgument, one line: the model has no chat template, or the template refuses the
 // conversation. Takes up to 2 MiB of stack and, for a hostile template, seconds. Thread-safe.

@@ -9,6 +9,7 @@
 #include <utility>
 #include <vector>
 
+#include "base/field_error.h"
 #include "base/status.h"
 #include "coordinator/api/chat/message_text.h"
 #include "coordinator/api/prompt_losses.h"
@@ -121,18 +122,17 @@ class Writer {
     const std::string name = fmt::format("chat.messages[{}]", index);
     const bool is_moved = calls_as_text_ && message.role() == "tool";
     if (message.has_content() && message.content_parts_size() > 0) {
-      return invalid_argument(
-          "{}.content_parts: must not be sent with content; send one of the two", name);
+      return field_error(name + ".content_parts",
+                         "must not be sent with content; send one of the two");
     }
     if (!is_moved && has_text(message) && conversation_.fate_of_role(index) == Fate::kLeftOut) {
       return role_left_out(name, index);
     }
     const int calls = message.tool_calls_size();
     if (calls > 1 && !calls_as_text_ && traits_.several_calls == Pairing::kOneOnly) {
-      return invalid_argument(
-          "{}.tool_calls: must be at most one call, as the model's chat template shows no more, "
-          "found {}",
-          name, calls);
+      return field_error(
+          name + ".tool_calls",
+          "must be at most one call, as the model's chat template shows no more, found {}", calls);
     }
     return absl::OkStatus();
   }
@@ -142,12 +142,12 @@ class Writer {
     const bool is_later = conversation_.place_of(index) == Place::kLater;
     const bool at_start = is_instruction(message) && is_later &&
                           best_role(message, Place::kFirst, traits_).fate == Fate::kShown;
-    return invalid_argument(
-        "{}.role: the model's chat template leaves out messages of the role {}{}", name,
-        printable(message.role()),
-        at_start                  ? ", except those before all others"
-        : is_instruction(message) ? " there; put the text into the user's"
-                                  : "");
+    return field_error(name + ".role",
+                       "the model's chat template leaves out messages of the role {}{}",
+                       printable(message.role()),
+                       at_start                  ? ", except those before all others"
+                       : is_instruction(message) ? " there; put the text into the user's"
+                                                 : "");
   }
 
   OrderedJson content_of(const std::string& text, ContentForm form, bool is_open = false) const {
@@ -369,15 +369,16 @@ absl::StatusOr<OrderedJson> to_template_messages(const v1::ChatMessages& chat,
 
 absl::Status check_shown(const v1::ChatMessages& chat, const TemplateTraits& traits) {
   const auto left_out = [](const char* field) {
-    return invalid_argument(
-        "chat.{}: the model's chat template does not show them; leave them out, or use "
-        "--chat-template with a template that shows them",
-        field);
+    return field_error(field,
+                       "the model's chat template does not show them; leave them out, or use "
+                       "--chat-template with a template that shows them");
   };
   // DeepSeek's templates show only calls: their clients describe the tools in the text.
   const bool shows_tools = traits.tools != Fate::kLeftOut || traits.calls == Fate::kShown;
-  if (chat.tools_size() > 0 && !shows_tools) return left_out("tools");
-  if (chat.documents_size() > 0 && traits.documents == Fate::kLeftOut) return left_out("documents");
+  if (chat.tools_size() > 0 && !shows_tools) return left_out("chat.tools");
+  if (chat.documents_size() > 0 && traits.documents == Fate::kLeftOut) {
+    return left_out("chat.documents");
+  }
   return absl::OkStatus();
 }
 

@@ -5,6 +5,7 @@
 
 #include <algorithm>
 
+#include "base/field_error.h"
 #include "base/status.h"
 
 namespace lockstep {
@@ -21,10 +22,7 @@ void add_thinking_of_effort(OrderedJson* variables) {
 
 absl::Status add_given(const std::string& json, const std::vector<std::string>& named,
                        const ChatTemplate& chat_template, OrderedJson* variables) {
-  ASSIGN_OR_RETURN(const OrderedJson given, parse_ordered_json(json, kField));
-  if (!given.is_object()) {
-    return invalid_argument("{}: must be a JSON object, found {}", kField, given.type_name());
-  }
+  ASSIGN_OR_RETURN(const OrderedJson given, parse_object_field(json, kField));
   std::vector<std::string> passed(std::begin(ChatTemplate::kThinkingVariables),
                                   std::end(ChatTemplate::kThinkingVariables));
   passed.insert(passed.end(), named.begin(), named.end());
@@ -32,16 +30,24 @@ absl::Status add_given(const std::string& json, const std::vector<std::string>& 
     if (std::ranges::find(passed, name) != passed.end()) {
       (*variables)[name] = value;
     } else if (chat_template.reads(name)) {
-      return invalid_argument(
-          "{}: {} is not among the variables that this server passes ({}); start it with "
+      return field_error(
+          kField,
+          "{} is not among the variables that this server passes ({}); start it with "
           "--template-vars to add it",
-          kField, printable(name), fmt::join(passed, ", "));
+          printable(name), fmt::join(passed, ", "));
     }
   }
   return absl::OkStatus();
 }
 
 }  // namespace
+
+absl::StatusOr<OrderedJson> parse_object_field(const std::string& text, const std::string& field) {
+  absl::StatusOr<OrderedJson> json = parse_ordered_json(text, field);
+  if (!json.ok()) return about_field(json.status(), field);
+  if (json->is_object()) return json;
+  return field_error(field, "must be a JSON object, found {}", json->type_name());
+}
 
 absl::StatusOr<OrderedJson> template_variables(const std::string& json,
                                                const std::vector<std::string>& named,

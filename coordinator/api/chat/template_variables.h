@@ -11,6 +11,9 @@
 
 namespace lockstep {
 
+// Parses a request's field that holds a JSON object as text.
+absl::StatusOr<OrderedJson> parse_object_field(const std::string& text, const std::string& field);
+
 // Takes ChatTemplate::kThinkingVariables and the `named` variables from a JSON object, or "". Other
 // variables are ignored if the template never reads them, else kInvalidArgument. A reasoning_effort
 // also sets enable_thinking, unless the request does: to false for "none". `defaults` is an object

@@ -59,15 +59,15 @@ void GenerateReactor::refuse(const absl::Status& status) {
   const bool is_known = !caller_.client.empty();
   log_refused(is_known ? caller_.client : address_of_grpc_peer(context_->peer()), kGenerateMethod,
               traceparent_in(*context_), status);
-  caller_.end_pass();
+  caller_.end_permit();
   Finish(to_grpc(status));
 }
 
 absl::Status GenerateReactor::submit(grpc::ByteBuffer* body) {
   v1::GenerateRequest message;
   RETURN_IF_ERROR(parse(body, &message));
-  ASSIGN_OR_RETURN(Request request, to_request(message, *served_.model));
-  if (caller_.pass != nullptr) RETURN_IF_ERROR(caller_.pass->check_priority(request.priority));
+  ASSIGN_OR_RETURN(EngineRequest request, to_request(message, *served_.model));
+  if (caller_.permit != nullptr) RETURN_IF_ERROR(caller_.permit->check_priority(request.priority));
   std::string id = request.id;
   request.client = caller_.client;
   request.endpoint = kGenerateMethod;
@@ -76,7 +76,7 @@ absl::Status GenerateReactor::submit(grpc::ByteBuffer* body) {
   RETURN_IF_ERROR(served_.check_wait(request));
   std::shared_ptr<StreamReader> reader;
   if (message.resumable()) {
-    ASSIGN_OR_RETURN(reader, submit_kept(message, std::move(request)));
+    ASSIGN_OR_RETURN(reader, submit_resumable(message, std::move(request)));
   } else {
     ASSIGN_OR_RETURN(std::shared_ptr<Stream> stream, served_.engine->submit(std::move(request)));
     reader = std::make_shared<SoleReader>(served_.engine, std::move(stream));
@@ -85,19 +85,20 @@ absl::Status GenerateReactor::submit(grpc::ByteBuffer* body) {
   return absl::OkStatus();
 }
 
-// The kept request runs on without this call, so it does not take the call's deadline. It counts as
-// a request of its key until it ends.
-absl::StatusOr<std::unique_ptr<StreamReader>> GenerateReactor::submit_kept(
-    const v1::GenerateRequest& message, Request request) {
+// The resumable request runs on without this call, so it does not take the call's deadline. It
+// counts as a request of its key until it ends.
+absl::StatusOr<std::unique_ptr<StreamReader>> GenerateReactor::submit_resumable(
+    const v1::GenerateRequest& message, EngineRequest request) {
   RETURN_IF_ERROR(served_.check_resumable());
-  KeptRequest wanted = {.name = {.owner = served_.owner_of(caller_.client), .id = request.id},
-                        .facts = {.is_chat = message.has_chat(),
-                                  .logprobs = message.has_logprobs(),
-                                  .created_s = unix_seconds()},
-                        .pass = caller_.pass};
-  ASSIGN_OR_RETURN(const std::shared_ptr<KeptStream> kept,
-                   served_.kept->submit(served_.engine, std::move(request), std::move(wanted)));
-  return kept->log().open(/*from=*/0);
+  ResumableParams wanted = {.name = {.owner = served_.owner_of(caller_.client), .id = request.id},
+                            .facts = {.is_chat = message.has_chat(),
+                                      .logprobs = message.has_logprobs(),
+                                      .created_s = unix_seconds()},
+                            .permit = caller_.permit};
+  ASSIGN_OR_RETURN(
+      const std::shared_ptr<ResumableStream> resumable,
+      served_.resumable->submit(served_.engine, std::move(request), std::move(wanted)));
+  return resumable->log().open(/*from=*/0);
 }
 
 }  // namespace lockstep

@@ -20,8 +20,8 @@ class GenerateReactor final : public StreamReactor {
   void start(grpc::ByteBuffer body);
   absl::Status submit(grpc::ByteBuffer* body);
   void refuse(const absl::Status& status);
-  absl::StatusOr<std::unique_ptr<StreamReader>> submit_kept(const v1::GenerateRequest& message,
-                                                            Request request);
+  absl::StatusOr<std::unique_ptr<StreamReader>> submit_resumable(const v1::GenerateRequest& message,
+                                                                 EngineRequest request);
 };
 
 }  // namespace lockstep

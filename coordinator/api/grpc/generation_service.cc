@@ -95,13 +95,13 @@ grpc::ServerUnaryReactor* answer_on_pool(
       *response = serialize(message);
       return absl::OkStatus();
     });
-    caller.end_pass();
+    caller.end_permit();
     reactor->Finish(to_grpc(status));
   };
   const absl::Status accepted =
       pool->submit(caller->client, static_cast<int64_t>(body.Length()), run);
   if (!accepted.ok()) {
-    caller->end_pass();
+    caller->end_permit();
     reactor->Finish(to_grpc(accepted));
   }
   return reactor;
@@ -160,9 +160,9 @@ grpc::ServerUnaryReactor* GenerationService::Cancel(grpc::CallbackServerContext*
     ASSIGN_OR_RETURN(const Caller caller, admit(served_.keys, *context, /*counts=*/false));
     v1::CancelRequest request;
     RETURN_IF_ERROR(parse_small(*body, &request));
-    ASSIGN_OR_RETURN(const std::shared_ptr<KeptStream> kept,
-                     served_.find_kept(caller.client, request.request_id()));
-    kept->cancel();
+    ASSIGN_OR_RETURN(const std::shared_ptr<ResumableStream> resumable,
+                     served_.find_resumable(caller.client, request.request_id()));
+    resumable->cancel();
     *response = serialize(v1::CancelResponse());
     return absl::OkStatus();
   };

@@ -21,9 +21,10 @@ absl::Status ResumeReactor::begin(grpc::ByteBuffer* body) {
   }
   v1::ResumeRequest message;
   RETURN_IF_ERROR(parse(body, &message));
-  ASSIGN_OR_RETURN(const std::shared_ptr<KeptStream> kept,
-                   served_.find_kept(caller_.client, message.request_id()));
-  ASSIGN_OR_RETURN(const std::shared_ptr<StreamReader> reader, kept->log().open(message.from()));
+  ASSIGN_OR_RETURN(const std::shared_ptr<ResumableStream> resumable,
+                   served_.find_resumable(caller_.client, message.request_id()));
+  ASSIGN_OR_RETURN(const std::shared_ptr<StreamReader> reader,
+                   resumable->log().open(message.from()));
   follow(message.request_id(), reader, message.from());
   return absl::OkStatus();
 }

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// One Resume call: the rest of a kept stream.
+// One Resume call: the rest of a resumable stream.
 #pragma once
 
 #include "coordinator/api/grpc/stream_reactor.h"

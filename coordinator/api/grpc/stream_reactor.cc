@@ -88,7 +88,7 @@ void StreamReactor::write_next() {
     StartWrite(&response_);
   } else if (over) {
     finished_ = true;
-    caller_.end_pass();
+    caller_.end_permit();
     Finish(to_grpc(reader_->status()));
   }
 }

@@ -20,12 +20,12 @@ absl::StatusOr<Caller> admit(const ApiKeys* keys, const grpc::ServerContextBase&
   if (keys == nullptr) return Caller{.client = address_of_grpc_peer(context.peer())};
   const auto found = context.client_metadata().find("authorization");
   const bool given = found != context.client_metadata().end();
-  ASSIGN_OR_RETURN(std::unique_ptr<ApiKeys::KeyPass> pass,
+  ASSIGN_OR_RETURN(std::unique_ptr<ApiKeys::KeyPermit> permit,
                    keys->admit(given ? std::string_view(found->second.data(), found->second.size())
                                      : std::string_view(),
                                counts));
-  Caller caller = {.client = pass->name()};
-  caller.pass = std::move(pass);
+  Caller caller = {.client = permit->name()};
+  caller.permit = std::move(permit);
   return caller;
 }
 

@@ -18,12 +18,12 @@ grpc::Status to_grpc(const absl::Status& status);
 
 // The caller, who is admitted while this lives.
 struct Caller {
-  std::string client;          // The name of its key, or its connection's address.
-  std::shared_ptr<Pass> pass;  // Null: no key is needed.
+  std::string client;              // The name of its key, or its connection's address.
+  std::shared_ptr<Permit> permit;  // Null: no key is needed.
 
   // Called before the last message of the answer is sent.
-  void end_pass() const {
-    if (pass != nullptr) pass->end();
+  void end_permit() const {
+    if (permit != nullptr) permit->end();
   }
 };
 // Reads the metadata "authorization"; see ApiKeys::admit(). `keys` may be null.

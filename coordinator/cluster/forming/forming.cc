@@ -32,7 +32,7 @@ std::vector<OperatorName> operators_of(const program::Program& program) {
 void ClusterCore::try_form(int64_t now) {
   if (over_ || !wanted_ || epoch_.phase != Epoch::Phase::kNone || now < form_at_) return;
   if (options_.launch && !own_.has_value()) return;  // Local workers decide which others fit.
-  if (joined() >= options_.workers) refuse_odd_ones(now);
+  if (joined() >= options_.workers) refuse_incompatible(now);
   Roster roster = choose_roster(members_, regroup_.rules(now));
   if (roster.ranks() > 0) open_epoch(now, std::move(roster), /*reload=*/false);
 }
@@ -47,7 +47,7 @@ void ClusterCore::try_grow(int64_t now) {
 }
 
 // Refuses workers that cannot be in one group with the others.
-void ClusterCore::refuse_odd_ones(int64_t now) {
+void ClusterCore::refuse_incompatible(int64_t now) {
   const std::vector<LinkId> together = choose_compatible(members_);
   const cluster::Hello peer = *members_.at(together.front()).hello;
   std::vector<std::pair<LinkId, std::string>> odd;
@@ -56,7 +56,7 @@ void ClusterCore::refuse_odd_ones(int64_t now) {
     std::string why = why_incompatible(*member.hello, peer);
     if (!why.empty()) odd.emplace_back(link, std::move(why));
   }
-  for (const auto& [link, why] : odd) lose(now, link, How::kRefused, why);
+  for (const auto& [link, why] : odd) lose(now, link, LossKind::kRefused, why);
 }
 
 void ClusterCore::open_epoch(int64_t now, Roster roster, bool reload) {
@@ -187,8 +187,8 @@ bool ClusterCore::agree(int64_t now, const std::vector<cluster::WorkerMessage>& 
 void ClusterCore::prove(int64_t now) {
   const std::vector<cluster::WorkerMessage> readies = epoch_.take_answers();
   if (!agree(now, readies)) return;
-  const int64_t most = options_.assignment.max_pages();
-  epoch_.info.pages = most > 0 ? most : INT64_MAX;
+  const int64_t max = options_.assignment.max_pages();
+  epoch_.info.pages = max > 0 ? max : INT64_MAX;
   int other = 0;  // A rank that loaded a different checkpoint than rank 0.
   WeightsOrigin weights;
   std::vector<RankInfo> members;
@@ -275,8 +275,8 @@ void ClusterCore::fail_epoch(int64_t now, const absl::Status& why, bool permanen
   if (formed) {
     regroup_.group_lost(now);
     log(LogLevel::kWarning, "the group was lost: " + message_of(why));
-    const bool blameless = absl::IsAborted(why) || absl::IsDeadlineExceeded(why);
-    const auto code = blameless ? why.code() : absl::StatusCode::kUnavailable;
+    const bool may_be_chance = absl::IsAborted(why) || absl::IsDeadlineExceeded(why);
+    const auto code = may_be_chance ? why.code() : absl::StatusCode::kUnavailable;
     actions_.push_back(cluster_action::GroupLost{absl::Status(code, why.message())});
     return;
   }
@@ -297,50 +297,50 @@ void ClusterCore::abort_members(const std::string& reason) {
   epoch_ = {};
 }
 
-void ClusterCore::lose(int64_t now, LinkId link, How how, const std::string& why) {
+void ClusterCore::lose(int64_t now, LinkId link, LossKind how, const std::string& why) {
   const auto found = members_.find(link);
   if (found == members_.end()) return;
   const Member member = std::move(found->second);
   members_.erase(found);
-  if (how == How::kRefused) {
+  if (how == LossKind::kRefused) {
     cluster::CoordinatorMessage message;
     message.mutable_refusal()->set_reason(why);
     send({link}, std::move(message));
   }
-  if (how != How::kClosed) {
-    const bool after_sending = how == How::kRefused || how == How::kLeft;
+  if (how != LossKind::kClosed) {
+    const bool after_sending = how == LossKind::kRefused || how == LossKind::kLeft;
     actions_.push_back(cluster_action::Close{link, after_sending});
   }
   if (over_) return;
   const int rank = epoch_.rank_of(link);
-  if (how == How::kRefused) {
+  if (how == LossKind::kRefused) {
     const LogLimit::Clock::time_point at{std::chrono::milliseconds(now)};
     if (const int64_t workers = refusals_.count(at); workers > 0) {
       log(LogLevel::kWarning,
           fmt::format("refused {}{}: {}", name_of(rank, member),
                       workers > 1 ? fmt::format(" and {} others", workers - 1) : "", why));
     }
-  } else if (rank < 0 && how != How::kLeft) {
+  } else if (rank < 0 && how != LossKind::kLeft) {
     log(LogLevel::kInfo, fmt::format("{} was lost: {}", name_of(rank, member), why));
   }
   if (member.hello.has_value()) {
     const int local = local_.find(member.hello->pid());
     const bool ours = local >= 0 && local == member.hello->preferred_rank();
-    const bool kill = how == How::kCut || how == How::kSilent;
+    const bool kill = how == LossKind::kCut || how == LossKind::kSilent;
     if (ours) local_.left(now, local, kill ? 0 : kLeaveMs);
   }
   if (rank >= 0 || (epoch_.phase == Epoch::Phase::kNone && member.last_rank >= 0)) {
     regroup_.left(now);
   }
   if (rank < 0) return;
-  const auto code =
-      how == How::kSilent ? absl::StatusCode::kDeadlineExceeded : absl::StatusCode::kUnavailable;
+  const auto code = how == LossKind::kSilent ? absl::StatusCode::kDeadlineExceeded
+                                             : absl::StatusCode::kUnavailable;
   fail_epoch(now, absl::Status(code, fmt::format("{} was lost: {}", name_of(rank, member), why)));
 }
 
 void ClusterCore::give_up(absl::Status why) {
   over_ = true;
-  actions_.push_back(cluster_action::Hopeless{std::move(why)});
+  actions_.push_back(cluster_action::FormingImpossible{std::move(why)});
 }
 
 }  // namespace lockstep

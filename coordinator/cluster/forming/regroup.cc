@@ -19,9 +19,9 @@ void Regroup::left(int64_t now) {
   grace_until_ = now + options_.grace_ms;
 }
 
-void Regroup::wanted(int64_t now, const GroupWish& wish) {
+void Regroup::wanted(int64_t now, const GroupRequirements& requirements) {
   wanted_at_ = now;
-  numeric_class_ = wish.numeric_class;
+  numeric_class_ = requirements.numeric_class;
 }
 
 // An attempt to grow may fail because of one rank, and is not repeated with the same ranks.
@@ -46,7 +46,7 @@ void Regroup::formed(int64_t now, int ranks) {
     grown_at_ = ranks < growing_to_ ? INT64_MIN : now;
   }
   growing_to_ = 0;
-  forgive_before_ = INT64_MIN;
+  ignore_failures_before_ = INT64_MIN;
   formed_once_ = true;
   too_few_ = 0;
   graces_ = 0;
@@ -63,7 +63,7 @@ void Regroup::group_lost(int64_t now) {
 
 void Regroup::grows(int64_t now, int ranks) {
   grown_at_ = INT64_MIN;
-  forgive_before_ = forgiven(now);
+  ignore_failures_before_ = forgiven(now);
   growing_to_ = ranks;
 }
 
@@ -82,7 +82,7 @@ RosterRules Regroup::rules(int64_t now) const {
           .grace_over = now >= grace_until_,
           .numeric_class = numeric_class_,
           .class_grace_over = now - wanted_at_ >= options_.grace_ms,
-          .forgive_before = forgive_before_,
+          .ignore_failures_before = ignore_failures_before_,
           .too_few = now < forget_at_ ? too_few_ : 0,
           .failed = now < forget_at_ ? failed_ : std::set<std::set<LinkId>>{}};
 }
@@ -93,7 +93,7 @@ int Regroup::growth(int64_t now, const Members& members, const std::vector<LinkI
   if (ranks >= options_.workers || now < grow_at_) return 0;
   RosterRules rules = this->rules(now);
   rules.grace_over = true;
-  rules.forgive_before = forgiven(now);
+  rules.ignore_failures_before = forgiven(now);
   // Running requests keep their class; without any, every class is allowed.
   rules.numeric_class = demand_ == Demand::kNone ? "" : numeric_class;
   rules.class_grace_over = false;

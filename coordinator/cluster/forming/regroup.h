@@ -28,7 +28,7 @@ class Regroup {
   // A worker that was in a group is gone. Others wait for it for the grace period, unless the group
   // was growing, or too many were lost since the last group.
   void left(int64_t now);
-  void wanted(int64_t now, const GroupWish& wish);
+  void wanted(int64_t now, const GroupRequirements& requirements);
   // A smaller group cannot be compiled, or one of its ranks could not load. It is not tried again
   // until another worker joins or regrow_ms, at least 6 s, have passed.
   void failed(int64_t now, const std::vector<LinkId>& links, absl::StatusCode code);
@@ -63,9 +63,9 @@ class Regroup {
   int64_t forget_at_ = INT64_MAX;  // The end of too_few_ and failed_.
   Demand demand_ = Demand::kNone;  // The owner's.
   int growing_to_ = 0;
-  int64_t forgive_before_ = INT64_MIN;  // While it grows.
-  int64_t grown_at_ = INT64_MIN;        // When a larger group than before was formed.
-  int64_t grow_at_ = INT64_MIN;         // No growth before this time.
+  int64_t ignore_failures_before_ = INT64_MIN;  // While it grows.
+  int64_t grown_at_ = INT64_MIN;                // When a larger group than before was formed.
+  int64_t grow_at_ = INT64_MIN;                 // No growth before this time.
 };
 
 }  // namespace lockstep

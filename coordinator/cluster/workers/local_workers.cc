@@ -17,16 +17,16 @@ std::vector<int> LocalWorkers::take_due(int64_t now) {
   return due;
 }
 
-std::vector<int> LocalWorkers::take_condemned(int64_t now) {
-  std::vector<int> condemned;
+std::vector<int> LocalWorkers::take_to_kill(int64_t now) {
+  std::vector<int> to_kill;
   for (size_t index = 0; index < workers_.size(); ++index) {
     Worker& worker = workers_[index];
     if (worker.state != State::kUp || worker.kill_at < 0 || now < worker.kill_at) continue;
     worker.kill_at = -1;
     worker.serves = false;
-    condemned.push_back(static_cast<int>(index));
+    to_kill.push_back(static_cast<int>(index));
   }
-  return condemned;
+  return to_kill;
 }
 
 void LocalWorkers::started(int64_t now, int index, int pid, bool has_joined) {
@@ -65,7 +65,7 @@ int LocalWorkers::find(int pid) const {
   return -1;
 }
 
-void LocalWorkers::forgive(int64_t now) {
+void LocalWorkers::restart_join_times(int64_t now) {
   for (Worker& worker : workers_) {
     if (worker.joining) worker.kill_at = now + join_ms_;
   }

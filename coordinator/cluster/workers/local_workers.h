@@ -11,7 +11,7 @@ namespace lockstep {
 inline constexpr int64_t kQuickDeathMs = 2'000;  // A shorter life counts as a quick death.
 inline constexpr int64_t kMaxRestartMs = 5'000;  // The longest wait before a start.
 inline constexpr int64_t kLeaveMs = 1'000;       // To exit by itself after its stream ended.
-inline constexpr int kQuickDeathsHopeless = 5;   // In a row, before the first group.
+inline constexpr int kFatalQuickDeaths = 5;      // In a row, before the first group.
 
 // One thread at a time; `now` is ClusterCore's.
 class LocalWorkers {
@@ -22,7 +22,7 @@ class LocalWorkers {
   // Workers to start now. Each is returned once until exited() is called for it.
   std::vector<int> take_due(int64_t now);
   // Running workers to kill now. Each is returned once.
-  std::vector<int> take_condemned(int64_t now);
+  std::vector<int> take_to_kill(int64_t now);
 
   void started(int64_t now, int index, int pid, bool has_joined);
   void joined(int index);
@@ -37,7 +37,7 @@ class LocalWorkers {
   int pid(int index) const { return workers_[index].pid; }
 
   // The coordinator was delayed: times for joining count from now.
-  void forgive(int64_t now);
+  void restart_join_times(int64_t now);
   // A group was formed: quick deaths are forgotten; serve() then names its workers.
   void formed();
   void serve(int index);

@@ -13,8 +13,8 @@
 namespace lockstep {
 
 std::string name_of(int rank, const Member& member) {
-  const std::string who = rank < 0 ? "a worker" : fmt::format("rank {}", rank);
-  return member.hello.has_value() ? fmt::format("{} (pid {})", who, member.hello->pid()) : who;
+  const std::string name = rank < 0 ? "a worker" : fmt::format("rank {}", rank);
+  return member.hello.has_value() ? fmt::format("{} (pid {})", name, member.hello->pid()) : name;
 }
 
 const char* role_name(WorkerState::Role role) {
@@ -47,7 +47,7 @@ WorkerState state_of(const Member& member, int64_t now) {
           .holds = holds ? member.cover.rank : -1,
           .holds_ms = holds ? now - member.cover.since : 0,
           .joined_ms = now - member.joined_at,
-          .heard_ms = now - member.heard_at};
+          .heard_ms = now - member.received_at};
 }
 
 std::string why_incompatible(const cluster::Hello& hello, const cluster::Hello& peer) {
@@ -131,11 +131,11 @@ std::vector<LinkId> choose_ranks(const Members& members, const std::vector<LinkI
   return chosen;
 }
 
-int find_stuck(const std::vector<const Member*>& ranks, const std::vector<bool>& owe, int64_t now,
-               int64_t stuck_ms) {
+int find_stuck(const std::vector<const Member*>& ranks, const std::vector<bool>& unanswered,
+               int64_t now, int64_t stuck_ms) {
   int last = -1;
   for (int rank = 0; rank < static_cast<int>(ranks.size()); ++rank) {
-    if (!owe[rank]) continue;
+    if (!unanswered[rank]) continue;
     const auto key = [&](int r) { return std::tuple(ranks[r]->waiting, ranks[r]->progress, r); };
     if (last < 0 || key(rank) < key(last)) last = rank;
   }

@@ -29,7 +29,7 @@ struct Member {
   int64_t opened_at = 0;
   int64_t joined_at = 0;                // When its Hello arrived.
   std::optional<cluster::Hello> hello;  // It has joined. Until then nothing else is known.
-  int64_t heard_at = 0;                 // When its last message of any kind arrived.
+  int64_t received_at = 0;              // When its last message of any kind arrived.
 
   bool own = false;     // It was started here, and is restarted when lost.
   bool known = false;   // It is our own, or was in a group.
@@ -76,10 +76,10 @@ std::vector<LinkId> choose_compatible(const Members& members);
 std::vector<LinkId> choose_ranks(const Members& members, const std::vector<LinkId>& candidates,
                                  int ranks);
 
-// Returns the rank, among those that `owe` an answer, that blocks the others, if it made no
+// Returns the rank, among those that are `unanswered`, that blocks the others, if it made no
 // progress for `stuck_ms`; -1: none. It is the least advanced of those that do not wait for a peer;
 // if all wait, the least advanced of all, provided that no rank of the group made progress.
-int find_stuck(const std::vector<const Member*>& ranks, const std::vector<bool>& owe, int64_t now,
-               int64_t stuck_ms);
+int find_stuck(const std::vector<const Member*>& ranks, const std::vector<bool>& unanswered,
+               int64_t now, int64_t stuck_ms);
 
 }  // namespace lockstep

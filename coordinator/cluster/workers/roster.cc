@@ -27,11 +27,10 @@ std::vector<LinkId> choose(const Members& members, const std::vector<LinkId>& ca
     return all();
   }
   const int sound = count([&](const Member& member) {
-    return member.failures < kMaxFailures || member.failed_at <= rules.forgive_before;
+    return member.failures < kMaxFailures || member.failed_at <= rules.ignore_failures_before;
   });
-  const int least =
-      rules.grace_over ? std::max(rules.too_few + 1, rules.min_workers) : rules.workers;
-  for (int ranks = std::min(sound, rules.workers); ranks >= std::max(1, least); --ranks) {
+  const int min = rules.grace_over ? std::max(rules.too_few + 1, rules.min_workers) : rules.workers;
+  for (int ranks = std::min(sound, rules.workers); ranks >= std::max(1, min); --ranks) {
     std::vector<LinkId> links = choose_ranks(members, candidates, ranks);
     if (!rules.failed.contains({links.begin(), links.end()})) return links;
   }

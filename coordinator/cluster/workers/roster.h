@@ -24,10 +24,10 @@ struct RosterRules {
   bool grace_over = false;        // Lost workers had their time to return.
   // The class of running requests, used for the group if possible; "": any.
   std::string numeric_class;
-  bool class_grace_over = false;       // Workers of that class had their time to return.
-  int64_t forgive_before = INT64_MIN;  // Failures before this no longer count.
-  int too_few = 0;                     // The model does not fit this many ranks, or fewer.
-  std::set<std::set<LinkId>> failed;   // Groups that failed, by their members.
+  bool class_grace_over = false;               // Workers of that class had their time to return.
+  int64_t ignore_failures_before = INT64_MIN;  // Failures before this no longer count.
+  int too_few = 0;                             // The model does not fit this many ranks, or fewer.
+  std::set<std::set<LinkId>> failed;           // Groups that failed, by their members.
 };
 
 struct Roster {

@@ -172,17 +172,17 @@ void Connection::advance() {
 // An answer counts as held until the client has taken all of it.
 bool Connection::has_room_for(size_t answer_bytes, const Request& request) {
   if (const Gate& gate = thread_->server().gate) unsent_.belong_to(gate(request).client);
-  const HeldBytes::Sums held = unsent_.hold(static_cast<int64_t>(answer_bytes));
-  const int64_t most = limits_.all_answer_bytes;
-  if (held.of_all <= most && held.of_client <= most / 2) return true;
+  const BufferedBytes::Sums buffered = unsent_.hold(static_cast<int64_t>(answer_bytes));
+  const int64_t max = limits_.all_answer_bytes;
+  if (buffered.of_all <= max && buffered.of_client <= max / 2) return true;
   unsent_.hold(0);
   return false;
 }
 
 void Connection::account() {
-  const HeldBytes::Sums held = received_.hold(static_cast<int64_t>(reader_.bytes()));
-  const bool is_full = held.of_all > limits_.all_body_bytes;
-  const bool is_much = is_full || held.of_client > limits_.all_body_bytes / 2;
+  const BufferedBytes::Sums buffered = received_.hold(static_cast<int64_t>(reader_.bytes()));
+  const bool is_full = buffered.of_all > limits_.all_body_bytes;
+  const bool is_much = is_full || buffered.of_client > limits_.all_body_bytes / 2;
   if (is_much && reader_.state() == RequestReader::State::kBody) {
     refuse({.status = 503,
             .code = "overloaded",
@@ -204,7 +204,7 @@ void Connection::hand_over() {
   ++thread_->server().answers;
   owes_answer_ = true;
   auto exchange =
-      std::make_shared<PendingExchange>(std::move(request), weak_from_this(), thread_->postbox());
+      std::make_shared<PendingExchange>(std::move(request), weak_from_this(), thread_->mailbox());
   waiting_ = exchange;
   thread_->server().handler(std::move(exchange));
 }
@@ -297,7 +297,7 @@ void Connection::pump() {
 
 // Appends the bytes that the source has now.
 void Connection::append_piece() {
-  exchange_->heard();
+  exchange_->clear_woken();
   BodySource::State state = BodySource::State::kMore;
   if (chunked_) {
     ChunkWriter chunk(&out_);

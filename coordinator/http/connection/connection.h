@@ -82,8 +82,8 @@ class Connection : public std::enable_shared_from_this<Connection> {
   RequestReader reader_;
   RequestReader::State reading_ = RequestReader::State::kIdle;  // The state at the last check.
   Mode mode_ = Mode::kReading;
-  HeldBytes::Share received_;
-  HeldBytes::Share unsent_;  // The bytes of a whole answer.
+  BufferedBytes::Share received_;
+  BufferedBytes::Share unsent_;  // The bytes of a whole answer.
 
   std::weak_ptr<PendingExchange> waiting_;     // Set until the exchange is answered.
   std::shared_ptr<PendingExchange> exchange_;  // Set while its answer is written.

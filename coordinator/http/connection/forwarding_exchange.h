@@ -18,7 +18,7 @@ class ForwardingExchange : public Exchange {
   const Request& request() const override { return exchange_->request(); }
   void drop_body() override { exchange_->drop_body(); }
   const std::string& client() const override { return exchange_->client(); }
-  std::shared_ptr<Pass> pass() const override { return exchange_->pass(); }
+  std::shared_ptr<Permit> permit() const override { return exchange_->permit(); }
   void respond(Response response) override { exchange_->respond(std::move(response)); }
   void stream(Response head, std::unique_ptr<BodySource> source) override {
     exchange_->stream(std::move(head), std::move(source));

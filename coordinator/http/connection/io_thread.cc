@@ -27,7 +27,7 @@ Clock::duration tick_time_of(const Limits& limits) {
 IoThread::IoThread(ServerState* server)
     : server_(server),
       work_(boost::asio::make_work_guard(context_)),
-      postbox_(std::make_shared<Postbox>(&context_)),
+      mailbox_(std::make_shared<Mailbox>(&context_)),
       ticker_(context_),
       tick_time_(tick_time_of(server->limits)),
       scratch_(kScratchBytes, '\0') {
@@ -36,26 +36,26 @@ IoThread::IoThread(ServerState* server)
 }
 
 IoThread::~IoThread() {
-  postbox_->post([this] {
+  mailbox_->post([this] {
     stopping_ = true;
     ticker_.cancel();
     for_each([](Connection& connection) { connection.close(); });
     work_.reset();
   });
-  postbox_->close();  // run() still executes the work posted before.
+  mailbox_->close();  // run() still executes the work posted before.
   thread_.join();
 }
 
 void IoThread::adopt(int descriptor, std::string network) {
-  postbox_->post([this, descriptor, network = std::move(network)] { open(descriptor, network); });
+  mailbox_->post([this, descriptor, network = std::move(network)] { open(descriptor, network); });
 }
 
 void IoThread::drain() {
-  postbox_->post([this] { for_each([](Connection& connection) { connection.drain(); }); });
+  mailbox_->post([this] { for_each([](Connection& connection) { connection.drain(); }); });
 }
 
 void IoThread::close_idlest() {
-  postbox_->post([this] {
+  mailbox_->post([this] {
     std::shared_ptr<Connection> idlest;
     for (const auto& [key, connection] : connections_) {
       if (!connection->idle_since().has_value()) continue;

@@ -16,8 +16,8 @@
 
 #include "base/threads/mutex.h"
 #include "base/tls/server_tls.h"
+#include "coordinator/http/connection/buffered_bytes.h"
 #include "coordinator/http/connection/connection_counts.h"
-#include "coordinator/http/connection/held_bytes.h"
 #include "coordinator/http/connection/server.h"
 
 namespace lockstep::http {
@@ -36,17 +36,17 @@ struct ServerState {
   Gate gate;
   PageHeaders page_headers;
   std::unique_ptr<TlsContext> tls;  // Null: plain TCP.
-  HeldBytes received;
-  HeldBytes unsent;
+  BufferedBytes received;
+  BufferedBytes unsent;
   ConnectionCounts connections;
   std::atomic<int64_t> answers{0};  // Requests given to the handler whose answer is not complete.
   std::atomic<bool> draining{false};
 };
 
 // Posts work to an I/O thread that may have ended. Thread-safe.
-class Postbox {
+class Mailbox {
  public:
-  explicit Postbox(boost::asio::io_context* context) : context_(context) {}
+  explicit Mailbox(boost::asio::io_context* context) : context_(context) {}
 
   // False: the thread has ended, and the work is dropped.
   template <typename Work>
@@ -83,7 +83,7 @@ class IoThread {
   // For its own thread.
   ServerState& server() { return *server_; }
   boost::asio::io_context& context() { return context_; }
-  const std::shared_ptr<Postbox>& postbox() const { return postbox_; }
+  const std::shared_ptr<Mailbox>& mailbox() const { return mailbox_; }
   // The bytes just read by any connection: an idle connection has no buffer.
   std::string& scratch() { return scratch_; }
   void forget(Connection* connection);
@@ -100,7 +100,7 @@ class IoThread {
   ServerState* const server_;
   boost::asio::io_context context_{1};
   boost::asio::executor_work_guard<boost::asio::io_context::executor_type> work_;
-  const std::shared_ptr<Postbox> postbox_;
+  const std::shared_ptr<Mailbox> mailbox_;
   // Checks all deadlines: with thousands of streams this costs less than one timer for each.
   boost::asio::steady_timer ticker_;
   const Clock::duration tick_time_;

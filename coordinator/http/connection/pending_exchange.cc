@@ -8,7 +8,7 @@ namespace lockstep::http {
 
 PendingExchange::~PendingExchange() {
   if (answered_) return;
-  postbox_->post([connection = connection_] {
+  mailbox_->post([connection = connection_] {
     if (const auto open = connection.lock(); open != nullptr) open->abandon();
   });
 }
@@ -16,7 +16,7 @@ PendingExchange::~PendingExchange() {
 void PendingExchange::respond(Response response) {
   LOCKSTEP_CHECK(!answered_.exchange(true));
   lose_unless_posted(
-      postbox_->post([self = shared_from_this(), response = std::move(response)]() mutable {
+      mailbox_->post([self = shared_from_this(), response = std::move(response)]() mutable {
         const auto open = self->connection_.lock();
         if (open != nullptr) open->respond(std::move(self), response);
       }));
@@ -24,7 +24,7 @@ void PendingExchange::respond(Response response) {
 
 void PendingExchange::stream(Response head, std::unique_ptr<BodySource> source) {
   LOCKSTEP_CHECK(!answered_.exchange(true));
-  lose_unless_posted(postbox_->post(
+  lose_unless_posted(mailbox_->post(
       [self = shared_from_this(), head = std::move(head), source = std::move(source)]() mutable {
         const auto open = self->connection_.lock();
         if (open != nullptr) open->stream(std::move(self), head, std::move(source));
@@ -33,7 +33,7 @@ void PendingExchange::stream(Response head, std::unique_ptr<BodySource> source) 
 
 void PendingExchange::wake() {
   if (woken_.exchange(true)) return;
-  postbox_->post([connection = connection_] {
+  mailbox_->post([connection = connection_] {
     if (const auto open = connection.lock(); open != nullptr) open->pump();
   });
 }
@@ -53,7 +53,7 @@ void PendingExchange::on_gone(std::function<void()> gone) {
       return;
     }
   }
-  if (!postbox_->post(gone)) gone();
+  if (!mailbox_->post(gone)) gone();
 }
 
 void PendingExchange::finish() {

@@ -18,10 +18,10 @@ class PendingExchange final : public Exchange,
                               public std::enable_shared_from_this<PendingExchange> {
  public:
   PendingExchange(Request request, std::weak_ptr<Connection> connection,
-                  std::shared_ptr<Postbox> postbox)
+                  std::shared_ptr<Mailbox> mailbox)
       : request_(std::move(request)),
         connection_(std::move(connection)),
-        postbox_(std::move(postbox)) {}
+        mailbox_(std::move(mailbox)) {}
   ~PendingExchange() override;
 
   const Request& request() const override { return request_; }
@@ -33,7 +33,7 @@ class PendingExchange final : public Exchange,
   void on_gone(std::function<void()> gone) override ABSL_LOCKS_EXCLUDED(mutex_);
 
   // For the connection. It is about to read the source: wake() counts from now on.
-  void heard() { woken_ = false; }
+  void clear_woken() { woken_ = false; }
   // The exchange is over: the client has its answer, or is gone.
   void finish() ABSL_LOCKS_EXCLUDED(mutex_);
   void lose() ABSL_LOCKS_EXCLUDED(mutex_);
@@ -47,7 +47,7 @@ class PendingExchange final : public Exchange,
 
   Request request_;
   const std::weak_ptr<Connection> connection_;
-  const std::shared_ptr<Postbox> postbox_;
+  const std::shared_ptr<Mailbox> mailbox_;
   std::atomic<bool> answered_{false};
   std::atomic<bool> woken_{false};
   Mutex mutex_;

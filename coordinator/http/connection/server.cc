@@ -33,10 +33,10 @@ class Server::Impl {
       threads_.push_back(std::make_unique<IoThread>(&state_));
     }
     listener_->start(
-        [this, most = options.when_full == WhenFull::kCloseOldest ? options.max_connections
-                                                                  : INT64_MAX](int descriptor) {
+        [this, max = options.when_full == WhenFull::kCloseOldest ? options.max_connections
+                                                                 : INT64_MAX](int descriptor) {
           std::string network = network_of(peer_address(descriptor));
-          if (state_.connections.add(network) > most) {
+          if (state_.connections.add(network) > max) {
             for (const auto& thread : threads_) thread->close_idlest();
           }
           threads_[next_++ % threads_.size()]->adopt(descriptor, std::move(network));

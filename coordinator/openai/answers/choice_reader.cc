@@ -6,15 +6,15 @@
 namespace lockstep::openai {
 
 OutputDelta ChoiceReader::read(const StreamEvent& event) {
-  OutputDelta news = parser_.push(event.text);
+  OutputDelta added = parser_.push(event.text);
   if (event.finish_reason != FinishReason::kNone) {
-    news.append(parser_.finish(/*is_cut=*/event.finish_reason == FinishReason::kLength));
+    added.append(parser_.finish(/*is_cut=*/event.finish_reason == FinishReason::kLength));
   }
-  const bool has_begun = reasoning_tokens_ > 0 || !news.thought.empty();
+  const bool has_begun = reasoning_tokens_ > 0 || !added.thought.empty();
   if (has_begun) tokens_since_ += static_cast<int64_t>(event.token_ids.size());
-  if (!news.thought.empty()) reasoning_tokens_ += std::exchange(tokens_since_, 0);
-  if (!shows_thoughts_) news.thought.clear();
-  return news;
+  if (!added.thought.empty()) reasoning_tokens_ += std::exchange(tokens_since_, 0);
+  if (!shows_thoughts_) added.thought.clear();
+  return added;
 }
 
 }  // namespace lockstep::openai

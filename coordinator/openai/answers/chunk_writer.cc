@@ -42,7 +42,7 @@ OrderedJson calls_json(const AnswerFacts& facts, int32_t index,
 
 ChunkWriter::Choice::Choice(const AnswerFacts& facts, size_t prompt)
     : reader(facts.output, facts.include_reasoning),
-      logprobs(facts, LogprobWriter::Of::kAnswer, prompt) {}
+      logprobs(facts, LogprobWriter::TokenSource::kAnswer, prompt) {}
 
 ChunkWriter::ChunkWriter(std::shared_ptr<const AnswerFacts> facts)
     : facts_(std::move(facts)), head_(head_of(*facts_)) {}
@@ -83,15 +83,15 @@ bool ChunkWriter::shows_tokens(const StreamEvent& event) const {
 
 std::vector<ChunkWriter::Piece> ChunkWriter::chat_pieces(const StreamEvent& event, int32_t index,
                                                          Choice* choice) const {
-  const OutputDelta news = choice->reader.read(event);
+  const OutputDelta added = choice->reader.read(event);
   const bool ends = event.finish_reason != FinishReason::kNone;
   const bool shows = shows_tokens(event);
   std::vector<Piece> pieces;
-  if (news.empty() && !shows && !ends) return pieces;
+  if (added.empty() && !shows && !ends) return pieces;
   if (!std::exchange(choice->begun, true)) {
     const std::string& echo = facts_->echo_of(0);
     const bool begins_with_call =
-        echo.empty() && news.thought.empty() && news.content.empty() && !news.calls.empty();
+        echo.empty() && added.thought.empty() && added.content.empty() && !added.calls.empty();
     pieces.push_back({.key = "delta",
                       .value = delta({{"role", "assistant"},
                                       {"content", begins_with_call ? OrderedJson() : ""},
@@ -101,13 +101,13 @@ std::vector<ChunkWriter::Piece> ChunkWriter::chat_pieces(const StreamEvent& even
       pieces.push_back({.key = "delta", .value = delta({{"content", echo}}), .is_role = true});
     }
   }
-  if (!news.thought.empty()) {
-    pieces.push_back({.key = "delta", .value = delta(OrderedJson::object(), news.thought)});
+  if (!added.thought.empty()) {
+    pieces.push_back({.key = "delta", .value = delta(OrderedJson::object(), added.thought)});
   }
   OrderedJson said = OrderedJson::object();
-  if (!news.content.empty()) said["content"] = news.content;
-  if (!news.calls.empty()) said["tool_calls"] = calls_json(*facts_, index, news.calls);
-  if (!said.empty() || (news.thought.empty() && shows)) {
+  if (!added.content.empty()) said["content"] = added.content;
+  if (!added.calls.empty()) said["tool_calls"] = calls_json(*facts_, index, added.calls);
+  if (!said.empty() || (added.thought.empty() && shows)) {
     pieces.push_back({.key = "delta", .value = delta(std::move(said))});
   }
   return pieces;
@@ -175,7 +175,8 @@ std::string ChunkWriter::chunk_of(const Piece& piece, int32_t index, size_t prom
 // Every choice has the prompt's log-probabilities, before any of its tokens.
 std::vector<std::string> ChunkWriter::prompt_chunks(const StreamEvent& event, size_t prompt) {
   LogprobWriter& echo =
-      echoes_.try_emplace(prompt, *facts_, LogprobWriter::Of::kPrompt, prompt).first->second;
+      echoes_.try_emplace(prompt, *facts_, LogprobWriter::TokenSource::kPrompt, prompt)
+          .first->second;
   const std::string logprobs = write_json(echo.completion(event.prompt_logprobs));
   const int32_t first = static_cast<int32_t>(prompt) * facts_->choices_per_prompt;
   std::vector<std::string> chunks;

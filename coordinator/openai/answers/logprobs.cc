@@ -25,13 +25,13 @@ TokenLogprobs shown_logprobs(const AnswerFacts& facts, const StreamEvent& event)
       .first(event.logprobs.size() - (hides_last && !event.logprobs.empty() ? 1 : 0));
 }
 
-LogprobWriter::LogprobWriter(const AnswerFacts& facts, Of of, size_t prompt)
+LogprobWriter::LogprobWriter(const AnswerFacts& facts, TokenSource of, size_t prompt)
     : facts_(facts),
-      offset_(of == Of::kAnswer ? count_characters(facts.echo_of(prompt)) : 0),
-      has_begun_(of == Of::kAnswer) {
+      offset_(of == TokenSource::kAnswer ? count_characters(facts.echo_of(prompt)) : 0),
+      has_begun_(of == TokenSource::kAnswer) {
   if (facts.tokenizer == nullptr) return;
   std::string_view known;
-  if (of == Of::kPrompt) known = facts.echo_of(prompt);
+  if (of == TokenSource::kPrompt) known = facts.echo_of(prompt);
   texts_.emplace(facts.tokenizer, /*continues=*/has_begun_, known);
 }
 

@@ -28,8 +28,8 @@ class LogprobWriter {
  public:
   // A prompt's first token has no log-probability, because nothing is before it. An answer's text
   // begins after the echo of its prompt.
-  enum class Of { kPrompt, kAnswer };
-  LogprobWriter(const AnswerFacts& facts, Of of, size_t prompt = 0);
+  enum class TokenSource { kPrompt, kAnswer };
+  LogprobWriter(const AnswerFacts& facts, TokenSource of, size_t prompt = 0);
 
   // A list of objects, as in chat and responses.
   OrderedJson entries(TokenLogprobs tokens);

@@ -75,7 +75,7 @@ absl::StatusOr<std::string> repeated_fields(const OrderedJson& request) {
 ResponseWriter::ResponseWriter(std::shared_ptr<const AnswerFacts> facts)
     : facts_(std::move(facts)),
       reader_(facts_->output, facts_->include_reasoning),
-      logprobs_(*facts_, LogprobWriter::Of::kAnswer) {}
+      logprobs_(*facts_, LogprobWriter::TokenSource::kAnswer) {}
 
 void ResponseWriter::write(const StreamEvent& event, size_t, std::optional<uint64_t> id,
                            std::string* bytes) {
@@ -104,7 +104,7 @@ void ResponseWriter::fail(const absl::Status& status, std::string* bytes) {
 }
 
 std::string ResponseWriter::response(std::span<const StreamEvent> all) {
-  tells_ = false;
+  emits_ = false;
   for (const StreamEvent& event : all) take(event);
   return response_text(final_status());
 }
@@ -129,7 +129,7 @@ std::string ResponseWriter::take_logprobs(const std::string& text) {
 
 std::string ResponseWriter::response(const OutputDelta& all, FinishReason reason,
                                      const UsageCounts& usage) {
-  tells_ = false;
+  emits_ = false;
   take(all);
   finish(reason, usage);
   return response_text(final_status());
@@ -150,11 +150,11 @@ void ResponseWriter::take(const StreamEvent& event) {
                                .reasoning_tokens = reader_.reasoning_tokens()});
 }
 
-void ResponseWriter::take(const OutputDelta& news) {
-  if (!news.thought.empty()) add_text(Kind::kThought, news.thought);
-  if (!news.content.empty()) add_text(Kind::kMessage, news.content);
-  for (const CallDelta& call : news.calls) add_call(call);
-  if (!news.thought.empty() || !news.calls.empty()) unshown_.clear();
+void ResponseWriter::take(const OutputDelta& added) {
+  if (!added.thought.empty()) add_text(Kind::kThought, added.thought);
+  if (!added.content.empty()) add_text(Kind::kMessage, added.content);
+  for (const CallDelta& call : added.calls) add_call(call);
+  if (!added.thought.empty() || !added.calls.empty()) unshown_.clear();
 }
 
 void ResponseWriter::finish(FinishReason reason, const UsageCounts& usage) {
@@ -208,7 +208,7 @@ void ResponseWriter::open(Item item) {
 }
 
 void ResponseWriter::close() {
-  if (!std::exchange(is_open_, false) || !tells_) return;
+  if (!std::exchange(is_open_, false) || !emits_) return;
   const Item& item = items_.back();
   OrderedJson event = place();
   if (item.kind == Kind::kCall) {
@@ -322,7 +322,7 @@ OrderedJson ResponseWriter::usage_json() const {
 
 void ResponseWriter::emit(const char* type, const OrderedJson& event, const char* name,
                           std::string_view value) {
-  if (!tells_) return;
+  if (!emits_) return;
   OrderedJson json = {{"type", type}, {"sequence_number", sequence_++}};
   json.update(event);
   events_.emplace_back(type, name == nullptr ? write_json(json) : with_member(json, name, value));

@@ -53,7 +53,7 @@ class ResponseWriter final : public EventWriter {
   // The log-probabilities of the tokens that show this text of a message, as entries of a list.
   std::string take_logprobs(const std::string& text);
   void take(const StreamEvent& event);
-  void take(const OutputDelta& news);
+  void take(const OutputDelta& added);
   void finish(FinishReason reason, const UsageCounts& usage);
   void add_text(Kind kind, const std::string& text);
   void add_call(const CallDelta& call);
@@ -79,7 +79,7 @@ class ResponseWriter final : public EventWriter {
   ChoiceReader reader_;
   LogprobWriter logprobs_;
   std::vector<ScoredToken> unshown_;  // Tokens whose text was not shown yet.
-  bool tells_ = true;                 // False if only the whole response is needed.
+  bool emits_ = true;                 // False if only the whole response is needed.
   std::vector<Item> items_;
   bool is_open_ = false;  // Whether the last item is open.
   bool begun_ = false;

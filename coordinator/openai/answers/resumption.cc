@@ -36,19 +36,19 @@ void refuse(http::Exchange& exchange, const absl::Status& status) {
     exchange.respond(
         http::render_refusal({.status = code, .code = name, .message = message_of(status)}));
   };
-  if (status == kept_log_is_gone()) return refusal(410, "stream_gone");
+  if (status == event_log_is_gone()) return refusal(410, "stream_gone");
   if (status.code() == absl::StatusCode::kNotFound) return refusal(404, "stream_not_found");
   const bool is_behind = status.code() == absl::StatusCode::kOutOfRange;
   exchange.respond(error_response(is_behind ? with_param(status, "from") : status));
 }
 
 // The facts with which the stream began. A stream that began over gRPC has only text.
-std::shared_ptr<const AnswerFacts> facts_of(const KeptStream& kept, const Model& model) {
-  const KeptFacts& facts = kept.facts();
+std::shared_ptr<const AnswerFacts> facts_of(const ResumableStream& resumable, const Model& model) {
+  const ResumableFacts& facts = resumable.facts();
   if (facts.http != nullptr) return facts.http;
   return std::make_shared<const AnswerFacts>(
       AnswerFacts{.endpoint = facts.is_chat ? kChat : kCompletions,
-                  .id = kept.name().id,
+                  .id = resumable.name().id,
                   .created = facts.created_s,
                   .model = model.name(),
                   .resumable = true,
@@ -76,28 +76,28 @@ absl::StatusOr<size_t> resume_offset(const http::Request& request) {
 void resume_stream(ApiContext* context, const ExchangePtr& exchange, const std::string& id) {
   const absl::StatusOr<size_t> from = resume_offset(exchange->request());
   if (!from.ok()) return refuse(*exchange, from.status());
-  const auto kept = context->served.find_kept(exchange->client(), id);
-  if (!kept.ok()) return refuse(*exchange, kept.status());
-  const auto begin = [context, exchange, kept = *kept, from = *from] {
+  const auto resumable = context->served.find_resumable(exchange->client(), id);
+  if (!resumable.ok()) return refuse(*exchange, resumable.status());
+  const auto begin = [context, exchange, resumable = *resumable, from = *from] {
     const absl::Status begun = within_memory([&]() -> absl::Status {
       std::vector<std::unique_ptr<StreamReader>> readers(1);
-      ASSIGN_OR_RETURN(readers[0], kept->log().open(from));
-      answer_with_events(exchange, facts_of(*kept, *context->served.model), std::move(readers),
+      ASSIGN_OR_RETURN(readers[0], resumable->log().open(from));
+      answer_with_events(exchange, facts_of(*resumable, *context->served.model), std::move(readers),
                          from);
       return absl::OkStatus();
     });
     if (!begun.ok()) refuse(*exchange, begun);
   };
-  const int64_t events = static_cast<int64_t>(std::min(*from, (*kept)->log().size()));
+  const int64_t events = static_cast<int64_t>(std::min(*from, (*resumable)->log().size()));
   const absl::Status accepted =
       context->pool->submit(exchange->client(), kBytesPerEvent * events, begin);
   if (!accepted.ok()) refuse(*exchange, accepted);
 }
 
 void cancel_stream(ApiContext* context, const ExchangePtr& exchange, const std::string& id) {
-  const auto kept = context->served.find_kept(exchange->client(), id);
-  if (!kept.ok()) return refuse(*exchange, kept.status());
-  (*kept)->cancel();
+  const auto resumable = context->served.find_resumable(exchange->client(), id);
+  if (!resumable.ok()) return refuse(*exchange, resumable.status());
+  (*resumable)->cancel();
   exchange->respond({.status = 204});
 }
 

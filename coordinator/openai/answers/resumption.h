@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Requests for a kept stream: its rest, and its end.
+// Requests for a resumable stream: its rest, and its end.
 #pragma once
 
 #include <cstddef>

@@ -84,7 +84,7 @@ OrderedJson WholeAnswer::message_json(const Choice& choice, int32_t index) const
 void WholeAnswer::add_prompt(size_t prompt, OrderedJson* json) const {
   (*json)["prompt_logprobs"] = nullptr;
   if (facts_.prompt_logprobs) {
-    LogprobWriter writer(facts_, LogprobWriter::Of::kPrompt, prompt);
+    LogprobWriter writer(facts_, LogprobWriter::TokenSource::kPrompt, prompt);
     (*json)["prompt_logprobs"] = writer.prompt(prompt_logprobs_[prompt]);
   }
   (*json)["prompt_token_ids"] = nullptr;
@@ -102,7 +102,7 @@ OrderedJson WholeAnswer::choice_json(const Choice& choice, int32_t index, size_t
   }
   json["logprobs"] = echo_logprobs;
   if (facts_.logprobs) {
-    LogprobWriter writer(facts_, LogprobWriter::Of::kAnswer, prompt);
+    LogprobWriter writer(facts_, LogprobWriter::TokenSource::kAnswer, prompt);
     const TokenLogprobs tokens = TokenLogprobs(choice.logprobs).first(choice.shown_logprobs);
     append_logprobs(is_chat ? writer.chat(tokens) : writer.completion(tokens), &json["logprobs"]);
   }
@@ -127,7 +127,7 @@ std::string WholeAnswer::choices_text() const {
   for (size_t prompt = 0; prompt < choices_.size(); ++prompt) {
     OrderedJson echo_logprobs;
     if (facts_.logprobs && !prompt_logprobs_[prompt].empty() && facts_.echoes) {
-      LogprobWriter writer(facts_, LogprobWriter::Of::kPrompt, prompt);
+      LogprobWriter writer(facts_, LogprobWriter::TokenSource::kPrompt, prompt);
       echo_logprobs = writer.completion(prompt_logprobs_[prompt]);
     }
     for (const Choice* choice : shown(choices_[prompt])) {

@@ -43,7 +43,7 @@ class CallReader {
     for (size_t i = 0; i < text.size(); ++i) {
       const State state = at_text(text[i]);
       if (state == State::kMore) continue;
-      text_ += text.substr(i + 1) + tags->take_held();
+      text_ += text.substr(i + 1) + tags->take_withheld();
       return state;
     }
     return tag.has_value() ? at_tag(*tag) : State::kMore;

@@ -191,11 +191,11 @@ void GemmaCalls::separate(OutputSink* sink) {
 
 void GemmaCalls::finish(bool is_cut, OutputSink* sink) {
   if (brackets_.empty()) {
-    if (!after_call_ || place_ == Place::kHead) text_ += tags_.take_held();
+    if (!after_call_ || place_ == Place::kHead) text_ += tags_.take_withheld();
     return;
   }
   if (is_cut) return;
-  for (const char c : tags_.take_held()) at_text(c, sink);
+  for (const char c : tags_.take_withheld()) at_text(c, sink);
   while (!brackets_.empty()) close(sink);
 }
 

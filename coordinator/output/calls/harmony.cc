@@ -124,11 +124,11 @@ void Harmony::end_body(OutputSink* sink) {
 }
 
 void Harmony::finish(bool is_cut, OutputSink* sink) {
-  const std::string held = tags_.take_held();
+  const std::string withheld = tags_.take_withheld();
   if (place_ == Place::kThought || place_ == Place::kContent) {
-    for (const char c : held) add_text(c, sink);
+    for (const char c : withheld) add_text(c, sink);
   }
-  if (place_ == Place::kOpen) text_ = header_ + held;
+  if (place_ == Place::kOpen) text_ = header_ + withheld;
   if (place_ == Place::kCall && !is_cut) sink->end_call();
 }
 

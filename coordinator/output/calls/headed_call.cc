@@ -117,7 +117,7 @@ CallReader::State HeadedCalls::in_body(char c, OutputSink* sink) {
 
 void HeadedCalls::finish(bool, OutputSink*) {
   if (place_ != Place::kBody && !(after_call_ && place_ == Place::kBetween)) {
-    text_ += tags_.take_held();
+    text_ += tags_.take_withheld();
   }
 }
 

@@ -177,7 +177,7 @@ CallReader::State JsonCalls::in_call(char c, OutputSink* sink) {
 }
 
 void JsonCalls::finish(bool, OutputSink*) {
-  if (!after_call_) text_ += tags_.take_held();
+  if (!after_call_) text_ += tags_.take_withheld();
 }
 
 }  // namespace lockstep

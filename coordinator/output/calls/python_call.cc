@@ -71,7 +71,7 @@ CallReader::State PythonCalls::in_call(char c, OutputSink* sink) {
 }
 
 void PythonCalls::finish(bool, OutputSink*) {
-  if (!after_call_) text_ += tags_.take_held();
+  if (!after_call_) text_ += tags_.take_withheld();
 }
 
 }  // namespace lockstep

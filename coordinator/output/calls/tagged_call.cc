@@ -151,7 +151,7 @@ void TaggedCalls::begin_value(OutputSink* sink) {
   sink->add_arguments((keys_++ == 0 ? "{" : ", ") + json_string(key) + (streams_ ? ": \"" : ": "));
   place_ = Place::kValue;
   value_.clear();
-  has_value_ = on_lines_ = line_held_ = false;
+  has_value_ = on_lines_ = line_withheld_ = false;
 }
 
 void TaggedCalls::add_to_value(std::string_view text, OutputSink* sink) {
@@ -162,9 +162,9 @@ void TaggedCalls::add_to_value(std::string_view text, OutputSink* sink) {
       continue;
     }
     has_value_ = true;
-    if (std::exchange(line_held_, false)) added += '\n';
+    if (std::exchange(line_withheld_, false)) added += '\n';
     if (format_.tagged.has_lines && c == '\n') {
-      line_held_ = true;
+      line_withheld_ = true;
     } else {
       added += c;
     }
@@ -183,7 +183,8 @@ void TaggedCalls::add_to_value(std::string_view text, OutputSink* sink) {
 bool TaggedCalls::in_value(std::string_view tag, OutputSink* sink) {
   const TaggedTags& tags = format_.tagged;
   const bool is_next = tags.has_lines && (tag == tags.key || tag == tags.end);
-  const bool ends = tag == tags.value_end || (is_next && (!on_lines_ || line_held_ || !has_value_));
+  const bool ends =
+      tag == tags.value_end || (is_next && (!on_lines_ || line_withheld_ || !has_value_));
   if (!ends) {
     add_to_value(tag, sink);
     return true;
@@ -206,13 +207,13 @@ void TaggedCalls::end_call(OutputSink* sink) {
 }
 
 void TaggedCalls::finish(bool is_cut, OutputSink* sink) {
-  const std::string held = tags_.take_held();
+  const std::string withheld = tags_.take_withheld();
   if (place_ == Place::kBetween || place_ == Place::kName) {
-    if (!after_call_ || place_ == Place::kName) text_ += held;
+    if (!after_call_ || place_ == Place::kName) text_ += withheld;
     return;
   }
   if (is_cut) return;
-  if (place_ == Place::kValue) add_to_value(held, sink);
+  if (place_ == Place::kValue) add_to_value(withheld, sink);
   end_call(sink);
 }
 

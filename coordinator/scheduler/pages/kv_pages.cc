@@ -11,7 +11,7 @@
 namespace lockstep {
 
 TreeKey KvPages::key_of(const Sequence& sequence) const {
-  const Request& request = sequence.request();
+  const EngineRequest& request = sequence.request();
   const bool runs = sequence.state() == Sequence::State::kRunning;
   const int64_t length = runs ? sequence.rope_length() : rope_length(sequence);
   return {.client = options_.shared ? "" : request.client,
@@ -23,7 +23,7 @@ int64_t KvPages::rope_length(const Sequence& sequence) const {
   return rope_.rope_length(sequence.prompt_tokens(), sequence.length());
 }
 
-bool KvPages::turns_as_before(const Sequence& sequence) const {
+bool KvPages::rotates_as_before(const Sequence& sequence) const {
   return rope_.frequencies(rope_length(sequence)) == rope_.frequencies(sequence.rope_length());
 }
 

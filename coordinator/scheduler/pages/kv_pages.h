@@ -38,7 +38,7 @@ class KvPages {
   // Pages that `sequence` would share with running sequences if it started now.
   int64_t shared_if_started(const Sequence& sequence) const;
   // Whether the pages of a running sequence have the rotary frequencies that it now needs.
-  bool turns_as_before(const Sequence& sequence) const;
+  bool rotates_as_before(const Sequence& sequence) const;
   // Starts it on its longest cached beginning; rows whose logits are needed are always computed.
   void start(Sequence& sequence, int32_t slot);
   // Appends `count` pages to the sequence's; they must be available.

@@ -8,7 +8,7 @@
 namespace lockstep {
 namespace {
 
-Request with_sorted_stops(Request request) {
+EngineRequest with_sorted_stops(EngineRequest request) {
   std::vector<int32_t>& ids = request.stop_ids;
   std::sort(ids.begin(), ids.end());
   ids.erase(std::unique(ids.begin(), ids.end()), ids.end());
@@ -18,7 +18,7 @@ Request with_sorted_stops(Request request) {
 
 }  // namespace
 
-PreparedRequest::PreparedRequest(Request request, int64_t vocab, Prefix prefix)
+PreparedRequest::PreparedRequest(EngineRequest request, int64_t vocab, Prefix prefix)
     : request_(with_sorted_stops(std::move(request))),
       rules_(request_.sampling, request_.prompt_ids, request_.stop_ids, vocab),
       stops_(request_.stop),

@@ -5,7 +5,7 @@
 
 #include <cstdint>
 
-#include "coordinator/engine/request.h"
+#include "coordinator/engine/engine_request.h"
 #include "coordinator/sampling/penalties.h"
 #include "coordinator/scheduler/sequences/stop_matcher.h"
 #include "proto/sequence_rules.h"
@@ -15,10 +15,10 @@ namespace lockstep {
 // Immutable; shared by the request's choices.
 class PreparedRequest {
  public:
-  PreparedRequest(Request request, int64_t vocab, Prefix prefix = {});
+  PreparedRequest(EngineRequest request, int64_t vocab, Prefix prefix = {});
 
   // The request's stop_ids ascend, without duplicates.
-  const Request& request() const { return request_; }
+  const EngineRequest& request() const { return request_; }
   const LogitRules& rules() const { return rules_; }
   const StopStrings& stops() const { return stops_; }
   const Prefix& prefix() const { return prefix_; }  // The prompt's prefix.
@@ -26,7 +26,7 @@ class PreparedRequest {
   int64_t bytes() const;  // Its approximate memory.
 
  private:
-  const Request request_;
+  const EngineRequest request_;
   const LogitRules rules_;
   const StopStrings stops_;
   const Prefix prefix_;

@@ -129,40 +129,40 @@ bool Sequence::append(int32_t id) {
   return end_ != FinishReason::kNone;
 }
 
-SequenceNews Sequence::tell() {
+SequenceUpdate Sequence::take_update() {
   LOCKSTEP_CHECK(!generated_.empty() && finish_reason_ == FinishReason::kNone);
-  SequenceNews news;
+  SequenceUpdate update;
   if (end_ == FinishReason::kStop) {
-    news = finish(end_);  // The end token's own text is not shown.
-    news.stop.id = generated_.back();
-    return news;
+    update = finish(end_);  // The end token's own text is not shown.
+    update.stop.id = generated_.back();
+    return update;
   }
-  if (detokenizer_.has_value()) news.text = show(detokenizer_->push(generated_.back()));
+  if (detokenizer_.has_value()) update.text = show(detokenizer_->push(generated_.back()));
   if (stop_matcher_.stopped()) {
-    finish_reason_ = news.finish_reason = FinishReason::kStop;
-    news.stop.text = stop_matcher_.found();
+    finish_reason_ = update.finish_reason = FinishReason::kStop;
+    update.stop.text = stop_matcher_.found();
   } else if (end_ == FinishReason::kLength) {
-    SequenceNews rest = finish(end_);
-    rest.text.insert(0, news.text);
+    SequenceUpdate rest = finish(end_);
+    rest.text.insert(0, update.text);
     return rest;
   }
-  return news;
+  return update;
 }
 
-SequenceNews Sequence::finish(FinishReason reason) {
+SequenceUpdate Sequence::finish(FinishReason reason) {
   LOCKSTEP_CHECK(finish_reason_ == FinishReason::kNone);
-  SequenceNews news = {.finish_reason = reason};
+  SequenceUpdate update = {.finish_reason = reason};
   if (detokenizer_.has_value()) {
-    news.text = show(detokenizer_->finish());
-    news.text += stop_matcher_.finish();
+    update.text = show(detokenizer_->finish());
+    update.text += stop_matcher_.finish();
     // The last bytes may have completed a stop string.
     if (stop_matcher_.stopped() && reason == FinishReason::kLength) {
-      news.finish_reason = FinishReason::kStop;
-      news.stop.text = stop_matcher_.found();
+      update.finish_reason = FinishReason::kStop;
+      update.stop.text = stop_matcher_.found();
     }
   }
-  finish_reason_ = news.finish_reason;
-  return news;
+  finish_reason_ = update.finish_reason;
+  return update;
 }
 
 }  // namespace lockstep

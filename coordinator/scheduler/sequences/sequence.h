@@ -10,7 +10,7 @@
 #include <string>
 #include <vector>
 
-#include "coordinator/engine/request.h"
+#include "coordinator/engine/engine_request.h"
 #include "coordinator/sampling/penalties.h"
 #include "coordinator/scheduler/sequences/prepared_request.h"
 #include "coordinator/scheduler/sequences/stop_matcher.h"
@@ -22,7 +22,7 @@
 namespace lockstep {
 
 // One token's effects for the reader.
-struct SequenceNews {
+struct SequenceUpdate {
   std::string text = "";  // Text that is now safe to show.
   FinishReason finish_reason = FinishReason::kNone;
   StopCause stop = {};
@@ -39,11 +39,11 @@ class Sequence {
   };
 
   // `context`: its token limit, drawn tokens included. `request`, `stream` and `tokenizer` (null:
-  // no text) outlive the sequence.
+  // no text) outlive it.
   Sequence(const PreparedRequest& request, int32_t index, int64_t context, Stream* stream,
            const Tokenizer* tokenizer);
 
-  const Request& request() const { return request_; }
+  const EngineRequest& request() const { return request_; }
   Stream* stream() const { return stream_; }
   int32_t index() const { return index_; }
   uint64_t seed() const { return request_.seed + static_cast<uint64_t>(index_); }
@@ -53,7 +53,7 @@ class Sequence {
   uint64_t number() const { return number_; }
   void queued(uint64_t number, const Sequence* first) { number_ = number, first_ = first; }
   bool has_begun() const { return first_->state_ != State::kWaiting; }  // Its request has begun.
-  int64_t planned() const { return planned_; }  // Rows in the step being planned.
+  int64_t planned() const { return planned_; }  // Rows in the next step, or in the running one.
   void set_planned(int64_t rows) { planned_ = rows; }
 
   // Prompt and generated tokens.
@@ -111,13 +111,13 @@ class Sequence {
   int64_t scored_by(int64_t computed) const;
   void note_scored(int64_t tokens) { scored_ = tokens; }
   bool draws() const { return request_.max_tokens > 0; }  // False: only the prompt is computed.
-  // Adds a drawn token. True: the sequence ends with it, so no other is drawn. tell(), which
+  // Adds a drawn token. True: the sequence ends with it, so no other is drawn. take_update(), which
   // follows before the next append(), returns the token's effects for the reader.
   bool append(int32_t id);
   // The text of the last drawn token; a stop string ends the sequence only here.
-  SequenceNews tell();
+  SequenceUpdate take_update();
   // Ends the text for a reason other than a token; held-back text is shown.
-  SequenceNews finish(FinishReason reason);
+  SequenceUpdate finish(FinishReason reason);
   FinishReason finish_reason() const { return finish_reason_; }
 
  private:
@@ -125,7 +125,7 @@ class Sequence {
   std::string show(std::string_view text);
 
   const PreparedRequest& prepared_;
-  const Request& request_;
+  const EngineRequest& request_;
   int32_t index_;
   int64_t context_;
   Stream* stream_;

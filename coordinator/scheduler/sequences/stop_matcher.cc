@@ -34,7 +34,7 @@ std::string StopMatcher::push(std::string_view text) {
   if (stops_.size() == 0) return std::string(text);
   size_t pending = 0;  // The length of the text's end that may begin a stop string.
   for (const char byte : text) {
-    held_.push_back(byte);
+    withheld_.push_back(byte);
     pending = 0;
     size_t found = 0;
     for (size_t i = 0; i < stops_.size(); ++i) {
@@ -43,19 +43,19 @@ std::string StopMatcher::push(std::string_view text) {
       if (matched_[i] == stops_.length(i)) found = std::max(found, matched_[i]);
     }
     if (found == 0) continue;
-    found_ = held_.substr(held_.size() - found);
-    held_.erase(held_.size() - found);
-    return std::exchange(held_, "");
+    found_ = withheld_.substr(withheld_.size() - found);
+    withheld_.erase(withheld_.size() - found);
+    return std::exchange(withheld_, "");
   }
   if (text.empty()) return "";
-  std::string safe = held_.substr(0, held_.size() - pending);
-  held_.erase(0, safe.size());
+  std::string safe = withheld_.substr(0, withheld_.size() - pending);
+  withheld_.erase(0, safe.size());
   return safe;
 }
 
 std::string StopMatcher::finish() {
   if (stopped()) return "";
-  return std::exchange(held_, "");
+  return std::exchange(withheld_, "");
 }
 
 }  // namespace lockstep

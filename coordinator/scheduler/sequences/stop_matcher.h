@@ -52,7 +52,7 @@ class StopMatcher {
  private:
   const StopStrings& stops_;
   std::vector<size_t> matched_;  // By stop string: the length of its match at the text's end.
-  std::string held_;
+  std::string withheld_;
   std::string found_;
 };
 

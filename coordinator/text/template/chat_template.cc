@@ -47,7 +47,7 @@ bool is_list_of_objects(const OrderedJson& json) {
          std::ranges::all_of(json, [](const OrderedJson& item) { return item.is_object(); });
 }
 
-absl::Status check(const ChatRequest& request) {
+absl::Status check(const TemplateInput& request) {
   if (!is_list_of_objects(request.messages)) {
     return invalid_argument("messages: must be a list of objects");
   }
@@ -108,7 +108,7 @@ absl::StatusOr<ChatTemplate> ChatTemplate::load(const std::filesystem::path& fol
   constexpr std::tm kAnyDay = {.tm_mday = 1, .tm_mon = 0, .tm_year = 100, .tm_wday = 6};
   for (Named& named : loaded->templates_) {
     named.traits = TemplateTraits::ask(
-        named.source, [&](const ChatRequest& request) -> absl::StatusOr<std::string> {
+        named.source, [&](const TemplateInput& request) -> absl::StatusOr<std::string> {
           ASSIGN_OR_RETURN(MarkedText text, loaded->render(named, request, kAnyDay));
           return std::move(text.bytes);
         });
@@ -262,7 +262,7 @@ absl::StatusOr<const ChatTemplate::Named*> ChatTemplate::choose(bool has_tools,
   return invalid_argument("there is no chat template named \"default\", only: {}", names);
 }
 
-absl::StatusOr<MarkedText> ChatTemplate::render(const ChatRequest& request,
+absl::StatusOr<MarkedText> ChatTemplate::render(const TemplateInput& request,
                                                 const std::tm& now) const {
   RETURN_IF_ERROR(check(request));
   ASSIGN_OR_RETURN(const Named* chosen,
@@ -276,7 +276,7 @@ const TemplateTraits& ChatTemplate::traits(bool has_tools, bool has_documents) c
   return chosen.ok() ? (*chosen)->traits : kNotAsked;
 }
 
-absl::StatusOr<MarkedText> ChatTemplate::render(const Named& chosen, const ChatRequest& request,
+absl::StatusOr<MarkedText> ChatTemplate::render(const Named& chosen, const TemplateInput& request,
                                                 const std::tm& now) const {
   OrderedJson messages = with_reasoning_names(request.messages);
   std::optional<ContinuedMessage> continued;

@@ -18,7 +18,7 @@
 namespace lockstep {
 
 // The input of a template. Null values are passed as none.
-struct ChatRequest {
+struct TemplateInput {
   OrderedJson messages;
   OrderedJson tools;
   std::string_view tools_variable = "tools";  // See TemplateTraits.
@@ -70,7 +70,7 @@ class ChatTemplate {
 
   // The prompt, with the ranges that came from the request. The usual role names count as the
   // template's own text: some templates make special tokens of them.
-  absl::StatusOr<MarkedText> render(const ChatRequest& request, const std::tm& now) const;
+  absl::StatusOr<MarkedText> render(const TemplateInput& request, const std::tm& now) const;
 
  private:
   struct Named {
@@ -87,7 +87,7 @@ class ChatTemplate {
   absl::Status add(const std::string& name, const std::string& source);
   absl::Status add_file(const std::string& name, const std::filesystem::path& path);
   absl::StatusOr<const Named*> choose(bool has_tools, bool has_documents) const;
-  absl::StatusOr<MarkedText> render(const Named& named, const ChatRequest& request,
+  absl::StatusOr<MarkedText> render(const Named& named, const TemplateInput& request,
                                     const std::tm& now) const;
 
   std::vector<Named> templates_;

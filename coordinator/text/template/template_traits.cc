@@ -88,7 +88,7 @@ class Questions {
  private:
   // Whether the prompt of a conversation has these words.
   Fate fate_of(const OrderedJson& messages, const Words& words) {
-    ChatRequest request;
+    TemplateInput request;
     request.messages = messages;
     request.add_generation_prompt = true;
     request.tools_variable = traits_.tools_variable;

@@ -16,7 +16,7 @@
 
 namespace lockstep {
 
-struct ChatRequest;
+struct TemplateInput;
 
 // The fate of a part of a conversation. kRefused: the template raises an error.
 enum class Fate : uint8_t { kShown, kLeftOut, kRefused };
@@ -67,7 +67,7 @@ struct TemplateTraits {
   Pairing content_and_calls = Pairing::kTogether;
   Pairing several_calls = Pairing::kTogether;
 
-  using Render = absl::FunctionRef<absl::StatusOr<std::string>(const ChatRequest& request)>;
+  using Render = absl::FunctionRef<absl::StatusOr<std::string>(const TemplateInput& request)>;
   // Tests a template with this text. Renders about 60 small conversations.
   static TemplateTraits ask(std::string_view source, Render render);
 };

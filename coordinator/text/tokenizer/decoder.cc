@@ -141,7 +141,7 @@ absl::Status Decoder::read_metaspace(const Json& spec, const std::string& what, 
 }
 
 bool Decoder::State::holds_back() const {
-  return std::ranges::any_of(steps, [](const StepState& step) { return !step.held.empty(); });
+  return std::ranges::any_of(steps, [](const StepState& step) { return !step.withheld.empty(); });
 }
 
 Decoder::State Decoder::start(bool keep_leading_blank, Gives gives) const {
@@ -172,14 +172,14 @@ void Decoder::emit(size_t index, std::string_view token, State* state, std::stri
   switch (step.kind) {
     case Kind::kReplace:
       if (step.whole_text) {
-        own.held.append(token);  // A match may cross parts: only the end makes it certain.
+        own.withheld.append(token);  // A match may cross parts: only the end makes it certain.
       } else {
         emit(index + 1, replace(*step.pattern, token, step.content), state, text);
       }
       return;
     case Kind::kByteFallback:
       if (step.whole_text) {
-        own.held.append(token);
+        own.withheld.append(token);
       } else {
         byte_fallback(index, token, state, text);
       }
@@ -196,9 +196,9 @@ void Decoder::emit(size_t index, std::string_view token, State* state, std::stri
       return;
     case Kind::kByteLevel:
       if (step.whole_text) {
-        own.held.append(token);
+        own.withheld.append(token);
       } else {
-        append_byte_level_decoded(token, &own.held);
+        append_byte_level_decoded(token, &own.withheld);
         byte_level(index, false, state, text);
       }
       return;
@@ -247,7 +247,7 @@ void Decoder::emit_bytes(size_t index, std::string_view token, State* state,
 void Decoder::finish(State* state, std::string* text) const {
   for (size_t i = 0; i < steps_.size(); ++i) {
     const Step& step = steps_[i];
-    const std::string whole = step.whole_text ? std::exchange(state->steps[i].held, "") : "";
+    const std::string whole = step.whole_text ? std::exchange(state->steps[i].withheld, "") : "";
     switch (step.kind) {
       case Kind::kReplace:
         if (step.whole_text) emit(i + 1, replace(*step.pattern, whole, step.content), state, text);
@@ -257,7 +257,7 @@ void Decoder::finish(State* state, std::string* text) const {
         end_byte_run(i, state, text);
         break;
       case Kind::kByteLevel:
-        if (step.whole_text) append_byte_level_decoded(whole, &state->steps[i].held);
+        if (step.whole_text) append_byte_level_decoded(whole, &state->steps[i].withheld);
         byte_level(i, true, state, text);
         break;
       case Kind::kFuse:
@@ -271,7 +271,7 @@ void Decoder::finish(State* state, std::string* text) const {
 void Decoder::byte_fallback(size_t index, std::string_view token, State* state,
                             std::string* text) const {
   if (const auto byte = byte_of(token); byte.has_value()) {
-    state->steps[index].held.push_back(*byte);
+    state->steps[index].withheld.push_back(*byte);
     return;
   }
   end_byte_run(index, state, text);
@@ -279,7 +279,7 @@ void Decoder::byte_fallback(size_t index, std::string_view token, State* state,
 }
 
 void Decoder::end_byte_run(size_t index, State* state, std::string* text) const {
-  const std::string run = std::exchange(state->steps[index].held, "");
+  const std::string run = std::exchange(state->steps[index].withheld, "");
   if (run.empty()) return;
   if (!first_invalid_utf8(run).has_value()) {
     emit(index + 1, run, state, text);
@@ -297,7 +297,7 @@ Replaces Decoder::replaces() const {
 // Passes on the whole characters of the held bytes, and at the end also an incomplete one.
 void Decoder::byte_level(size_t index, bool is_end, State* state, std::string* text) const {
   const std::string certain =
-      take_characters(&state->steps[index].held, is_end, Replaces::kSequences);
+      take_characters(&state->steps[index].withheld, is_end, Replaces::kSequences);
   if (!certain.empty()) emit(index + 1, certain, state, text);
 }
 
@@ -319,10 +319,10 @@ void Decoder::strip_stream(size_t index, std::string_view part, State* state,
   StepState& own = state->steps[index];
   part = strip_front(step, part, &own);
   if (part.empty()) return;
-  std::string certain = std::move(own.held);
+  std::string certain = std::move(own.withheld);
   certain += part;
   const std::string_view kept = strip(certain, step.content, 0, step.stop);
-  own.held = certain.substr(kept.size());
+  own.withheld = certain.substr(kept.size());
   if (!kept.empty()) emit(index + 1, kept, state, text);
 }
 

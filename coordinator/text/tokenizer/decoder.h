@@ -21,7 +21,7 @@ namespace lockstep {
 class Decoder {
  public:
   struct StepState {
-    std::string held;      // Text or bytes that later tokens may still change.
+    std::string withheld;  // Text or bytes that later tokens may still change.
     size_t count = 0;      // The number of characters stripped, or held back.
     bool started = false;  // A token, or a character that stays, has arrived.
   };

@@ -85,9 +85,9 @@ std::vector<float> plainly_rounded(const Matrix& matrix, const Quantization& kin
       const float* x = &matrix.values[row * matrix.cols + begin];
       const int64_t count = std::min(kind.group, matrix.cols - begin);
       const auto [low, high] = std::minmax_element(x, x + count);
-      const float most = -*low >= *high ? *low : *high;
+      const float max = -*low >= *high ? *low : *high;
       const auto bf16 = [](float value) { return bf16_to_float(float_to_bf16(value)); };
-      const float scale = bf16(kind.minimum ? (*high - *low) / 15 : most / -8);
+      const float scale = bf16(kind.minimum ? (*high - *low) / 15 : max / -8);
       const float minimum = kind.minimum ? bf16(*low) : 0;
       for (int64_t k = 0; k < count; ++k) {
         const float code = scale == 0 ? 0 : std::nearbyint((x[k] - minimum) / scale);
@@ -146,12 +146,12 @@ TEST(QuantizationTest, Int8ScalesAreTheLargestMagnitudeDividedBy127) {
   const Matrix matrix = random_matrix(3, 64, 2, 1e-3f);
   const Codes codes = quantized(DType::kQ8, matrix);
   for (int64_t group = 0; group < 6; ++group) {
-    float most = 0;
+    float max = 0;
     for (int64_t k = 0; k < 32; ++k) {
-      most = std::max(most, std::abs(matrix.values[group * 32 + k]));
+      max = std::max(max, std::abs(matrix.values[group * 32 + k]));
       EXPECT_LE(std::abs(codes.codes[group * 32 + k]), 127);
     }
-    EXPECT_EQ(codes.scales[group], float_to_bf16(most / 127));
+    EXPECT_EQ(codes.scales[group], float_to_bf16(max / 127));
   }
 }
 

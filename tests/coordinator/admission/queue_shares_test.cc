@@ -27,7 +27,7 @@ class QueueSharesTest : public testing::Test {
   std::optional<std::vector<std::string>> join(const std::string& client, const std::string& name,
                                                const QueueLoad& load = kOne, int32_t priority = 0) {
     streams_[name] = std::make_shared<Stream>();
-    Request request;
+    EngineRequest request;
     request.client = client;
     request.priority = priority;
     const auto displaced = shares_.join(request, load, streams_[name]);
@@ -199,7 +199,7 @@ TEST(EngineSharesTest, AClientThatFillsTheQueueMakesRoomForAnother) {
   ASSERT_TRUE(engine.wait_ready().ok());
   StepGate gate(cluster);
   const auto of = [](const char* client) {
-    Request request = request_of(1, 3, 5);
+    EngineRequest request = request_of(1, 3, 5);
     request.client = client;
     return request;
   };

@@ -18,8 +18,8 @@ using ::testing::HasSubstr;
 
 constexpr int64_t kMs = 1'000'000;
 
-Request of(const std::string& client, int32_t priority = 0, int64_t deadline_ms = 0) {
-  Request request = request_of(1, 3, 4);
+EngineRequest of(const std::string& client, int32_t priority = 0, int64_t deadline_ms = 0) {
+  EngineRequest request = request_of(1, 3, 4);
   request.client = client;
   request.priority = priority;
   request.deadline_ms = deadline_ms;
@@ -29,7 +29,7 @@ Request of(const std::string& client, int32_t priority = 0, int64_t deadline_ms 
 // A queue in which one request begins every 10 ms.
 class QueueTimesTest : public ::testing::Test {
  protected:
-  void come(const Request& request, int count = 1) {
+  void come(const EngineRequest& request, int count = 1) {
     for (int i = 0; i < count; ++i) {
       streams_.push_back(std::make_unique<Stream>());
       times_.on_submitted(streams_.back().get(), request, now_ns_);
@@ -45,7 +45,7 @@ class QueueTimesTest : public ::testing::Test {
       waiting_.pop_front();
     }
   }
-  int64_t wait_ms(const Request& request) const { return times_.wait_ms(request, now_ns_); }
+  int64_t wait_ms(const EngineRequest& request) const { return times_.wait_ms(request, now_ns_); }
   int64_t now_ms() const { return now_ns_ / kMs; }
 
   QueueTimes times_{60'000};

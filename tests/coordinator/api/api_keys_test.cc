@@ -32,9 +32,9 @@ TEST_F(ApiKeysTest, ABearerOfAKeyIsLetInByItsName) {
   const auto keys = load(std::string("# team\n\nalice ") + kKey + "\n");
   ASSERT_TRUE(keys.ok()) << keys.status();
   for (const char* scheme : {"Bearer ", "bearer ", "BEARER "}) {
-    const auto pass = (*keys)->admit(std::string(scheme) + kKey);
-    ASSERT_TRUE(pass.ok()) << pass.status();
-    EXPECT_EQ((*pass)->name(), "alice");
+    const auto permit = (*keys)->admit(std::string(scheme) + kKey);
+    ASSERT_TRUE(permit.ok()) << permit.status();
+    EXPECT_EQ((*permit)->name(), "alice");
   }
 }
 
@@ -68,9 +68,9 @@ TEST_F(ApiKeysTest, ADigestReplacesItsKey) {
       "alice sha256:0000000000000000000000000000000000000000000000000000000000000000\n"
       "bob sha256:221df437bc4f8c4d9718bd7a9ec4c1021c72fd69dfb2a5f568ecf4607c824bee\n");
   ASSERT_TRUE(keys.ok()) << keys.status();
-  const auto pass = (*keys)->admit(std::string("Bearer ") + kKey);
-  ASSERT_TRUE(pass.ok()) << pass.status();
-  EXPECT_EQ((*pass)->name(), "bob");
+  const auto permit = (*keys)->admit(std::string("Bearer ") + kKey);
+  ASSERT_TRUE(permit.ok()) << permit.status();
+  EXPECT_EQ((*permit)->name(), "bob");
 }
 
 TEST_F(ApiKeysTest, AKeyIsServedBeforeOthersOnlyWhereItsLineSaysSo) {

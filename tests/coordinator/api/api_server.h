@@ -19,8 +19,8 @@ namespace lockstep {
 class ApiServer {
  public:
   explicit ApiServer(const EngineOptions& options = {}, int64_t pages = 64,
-                     const KeptOptions& kept_options = {}, const ApiKeys* keys = nullptr)
-      : kept_(kept_options) {
+                     const ResumableOptions& resumable_options = {}, const ApiKeys* keys = nullptr)
+      : resumable_(resumable_options) {
     auto model = Model::open({});
     EXPECT_TRUE(model.ok()) << model.status();
     model_ = *std::move(model);
@@ -33,8 +33,8 @@ class ApiServer {
     engine_ = std::make_unique<Engine>(cluster_.get(), model_->tokenizer(), options);
     EXPECT_TRUE(engine_->wait_ready().ok());
     auto server = PublicServer::start(
-        {.model = model_.get(), .engine = engine_.get(), .keys = keys, .kept = &kept_}, &pool_,
-        {.address = "127.0.0.1:0"});
+        {.model = model_.get(), .engine = engine_.get(), .keys = keys, .resumable = &resumable_},
+        &pool_, {.address = "127.0.0.1:0"});
     EXPECT_TRUE(server.ok()) << server.status();
     server_ = *std::move(server);
     channel_ = new_channel();
@@ -44,7 +44,7 @@ class ApiServer {
   const Model& model() const { return *model_; }
   FakeCluster& cluster() { return *cluster_; }
   Engine& engine() { return *engine_; }
-  KeptStreams& kept() { return kept_; }
+  ResumableStreams& resumable() { return resumable_; }
   const std::string& address() const { return server_->address(); }
   v1::Generation::Stub& stub() { return *stub_; }
   // Ends the public port; the engine goes on.
@@ -99,7 +99,7 @@ class ApiServer {
     return ok;
   }
 
-  KeptStreams kept_;
+  ResumableStreams resumable_;
   std::unique_ptr<Model> model_;
   std::unique_ptr<FakeCluster> cluster_;
   std::unique_ptr<Engine> engine_;

@@ -27,10 +27,10 @@ class GenerateRequestTest : public ::testing::Test {
     message_.set_prompt("Once upon a time");
   }
 
-  Request accepted() {
-    absl::StatusOr<Request> request = to_request(message_, *model_);
+  EngineRequest accepted() {
+    absl::StatusOr<EngineRequest> request = to_request(message_, *model_);
     EXPECT_TRUE(request.ok()) << request.status();
-    return request.ok() ? *std::move(request) : Request();
+    return request.ok() ? *std::move(request) : EngineRequest();
   }
   void expect_refused(const std::string& text) {
     const absl::Status status = to_request(message_, *model_).status();
@@ -44,7 +44,7 @@ class GenerateRequestTest : public ::testing::Test {
 };
 
 TEST_F(GenerateRequestTest, UnsetFieldsTakeTheDefaults) {
-  const Request request = accepted();
+  const EngineRequest request = accepted();
   EXPECT_GT(request.prompt_ids.size(), 1u);
   EXPECT_EQ(request.max_tokens, model_->generation_config().max_new_tokens.value_or(128));
   EXPECT_EQ(request.n, 1);
@@ -62,7 +62,7 @@ TEST_F(GenerateRequestTest, TheServersDefaultsOverrideTheModels) {
   auto model = Model::open({.defaults = defaults});
   ASSERT_TRUE(model.ok()) << model.status();
   model_ = *std::move(model);
-  const Request request = accepted();
+  const EngineRequest request = accepted();
   EXPECT_EQ(request.sampling.temperature, 0.25f);
   EXPECT_EQ(request.sampling.presence_penalty, 0.5f);
   EXPECT_EQ(request.sampling.frequency_penalty, -0.5f);
@@ -118,7 +118,7 @@ TEST_F(GenerateRequestTest, SetFieldsAreUsed) {
   message_.set_n(2);
   message_.set_logprobs(0);
   message_.set_request_id("mine");
-  const Request request = accepted();
+  const EngineRequest request = accepted();
   EXPECT_EQ(request.max_tokens, 7);
   EXPECT_EQ(request.min_tokens, 3);
   EXPECT_EQ(request.sampling.temperature, 0.5f);
@@ -245,10 +245,10 @@ TEST_F(GenerateRequestTest, IdsMustBeInTheVocabulary) {
 
 // The invalid text shows that it was not tokenized: no tokenizer accepts it.
 TEST_F(GenerateRequestTest, APromptThatCannotFitIsRefusedBeforeItIsTokenized) {
-  const size_t most = model_->max_context() * kPromptBytesPerToken;
-  message_.set_prompt(std::string(most, '\xff'));
-  expect_refused("fewer than " + std::to_string(most) + " bytes");
-  message_.set_prompt(std::string(most - 1, '\xff'));
+  const size_t max = model_->max_context() * kPromptBytesPerToken;
+  message_.set_prompt(std::string(max, '\xff'));
+  expect_refused("fewer than " + std::to_string(max) + " bytes");
+  message_.set_prompt(std::string(max - 1, '\xff'));
   expect_refused("UTF-8");
 }
 

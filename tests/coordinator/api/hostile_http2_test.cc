@@ -90,10 +90,10 @@ TEST(HostileHttp2Test, FramesWithoutEndArePaced) {
     const Attacker attacker(server.address());
     std::string frames;
     while (frames.size() < 1 << 20) frames += frame;
-    constexpr size_t kMost = 128 << 20;
+    constexpr size_t kMax = 128 << 20;
     size_t sent = 0;
     const auto end = std::chrono::steady_clock::now() + std::chrono::seconds(2);
-    while (std::chrono::steady_clock::now() < end && sent < kMost) {
+    while (std::chrono::steady_clock::now() < end && sent < kMax) {
       sent += attacker.send_some(frames, sent % frames.size());
     }
     EXPECT_LT(sent, size_t{32} << 20);

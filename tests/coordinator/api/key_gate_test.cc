@@ -20,17 +20,17 @@ using testing::FakeExchange;
 constexpr const char* kKey = "sk-0123456789abcdef";
 
 // Writes one piece after the test sets its flag.
-class ToldSource final : public http::BodySource {
+class GatedSource final : public http::BodySource {
  public:
-  explicit ToldSource(const std::atomic<bool>* told) : told_(told) {}
+  explicit GatedSource(const std::atomic<bool>* ready) : ready_(ready) {}
   State read(std::string* bytes) override {
-    if (!*told_) return State::kMore;
+    if (!*ready_) return State::kMore;
     *bytes += "x";
     return State::kEnd;
   }
 
  private:
-  const std::atomic<bool>* const told_;
+  const std::atomic<bool>* const ready_;
 };
 
 class KeyGateTest : public ::testing::Test {
@@ -107,8 +107,8 @@ TEST_F(KeyGateTest, AClientThatHasTheWholeAnswerMaySendTheNextRequest) {
   held_[0]->respond({.body = "whole"});
   const auto second = call("/v1/completions", bearer);
   ASSERT_EQ(held_.size(), 2u);
-  std::atomic<bool> told = true;
-  held_[1]->stream({}, std::make_unique<ToldSource>(&told));
+  std::atomic<bool> ready = true;
+  held_[1]->stream({}, std::make_unique<GatedSource>(&ready));
   std::string bytes;
   second->read_more(&bytes);
   EXPECT_EQ(bytes, "x");
@@ -129,23 +129,23 @@ TEST_F(KeyGateTest, ResumingARequestIsNotCountedAndNeedsAKey) {
 TEST_F(KeyGateTest, ARequestCountsWhileItsPassIsHeldThoughItsClientIsGone) {
   const std::string bearer = std::string("Bearer ") + kKey;
   const auto first = call("/v1/completions", bearer);
-  std::shared_ptr<Pass> pass = held_[0]->pass();
+  std::shared_ptr<Permit> permit = held_[0]->permit();
   held_.clear();
   first->go();
   EXPECT_EQ(call("/v1/completions", bearer)->wait().status, 429);
-  pass = nullptr;
+  permit = nullptr;
   call("/v1/completions", bearer);
   EXPECT_EQ(held_.size(), 1u);
 }
 
 TEST_F(KeyGateTest, AnAnswerIsWokenAfterItsHandlerReleasesIt) {
   const auto exchange = call("/v1/completions", std::string("Bearer ") + kKey);
-  std::atomic<bool> told = false;
+  std::atomic<bool> ready = false;
   const std::function<void()> wake = held_[0]->waker();
-  held_[0]->stream({}, std::make_unique<ToldSource>(&told));
+  held_[0]->stream({}, std::make_unique<GatedSource>(&ready));
   held_.clear();
   std::thread engine([&] {
-    told = true;
+    ready = true;
     wake();
   });
   std::string bytes;

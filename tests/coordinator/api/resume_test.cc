@@ -134,7 +134,7 @@ TEST(ResumeTest, CancellingEndsItForEveryReader) {
 TEST(ResumeTest, AnExpiredStreamIsOutOfRange) {
   ApiServer server({}, 64, {.after_end_ms = 0});
   generate(server, story("story"), 1);
-  EXPECT_TRUE(becomes_true([&] { return server.kept().counts().streams == 0; }));
+  EXPECT_TRUE(becomes_true([&] { return server.resumable().counts().streams == 0; }));
   const Read gone = resume(server, "story", 0);
   EXPECT_EQ(gone.status.error_code(), grpc::StatusCode::OUT_OF_RANGE);
   EXPECT_EQ(cancel(server, "story"), grpc::StatusCode::OUT_OF_RANGE);
@@ -146,7 +146,7 @@ TEST(ResumeTest, ReadersThatHangUpMakeRoomForOthersAndTheRequestRunsOn) {
   StepGate gate(server.cluster());
   // Repeat until a request begins within the deadline, which ends the call and not the request.
   std::string id;
-  for (int ms = 100; server.kept().counts().streams == 0; ms *= 2) {
+  for (int ms = 100; server.resumable().counts().streams == 0; ms *= 2) {
     id = fmt::format("within-{}-ms", ms);
     grpc::ClientContext context;
     context.set_deadline(std::chrono::system_clock::now() + std::chrono::milliseconds(ms));
@@ -157,7 +157,7 @@ TEST(ResumeTest, ReadersThatHangUpMakeRoomForOthersAndTheRequestRunsOn) {
   request.set_request_id(id);
   request.set_from(1000);
   for (int round = 0; round < 4; ++round) {
-    for (size_t i = 0; i < kMaxKeptReaders; ++i) {
+    for (size_t i = 0; i < kMaxLogReaders; ++i) {
       grpc::ClientContext gone;
       const auto waits = server.stub().Resume(&gone, request);
       gone.TryCancel();
@@ -183,7 +183,7 @@ TEST(ResumeTest, AResumerThatNeverReadsDelaysNoOther) {
   const auto slow = stub->Resume(&context, request);
   slow->WaitForInitialMetadata();
   EXPECT_TRUE(becomes_true([&] { return server.engine().stats().running == 0; }));
-  EXPECT_LE(server.kept().counts().bytes, 600 << 10);
+  EXPECT_LE(server.resumable().counts().bytes, 600 << 10);
   v1::GenerateRequest other = story("other", 600, 2);
   other.set_logprobs(20);
   generate(server, other, 1);  // It needs the room of the first.

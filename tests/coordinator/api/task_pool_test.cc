@@ -66,14 +66,14 @@ class Record {
 };
 
 // One thread for all tasks and one for short ones; the gate holds both.
-struct HeldPool {
-  explicit HeldPool(TaskPoolOptions options = {.threads = 1}) : pool(options) {
+struct BlockedPool {
+  explicit BlockedPool(TaskPoolOptions options = {.threads = 1}) : pool(options) {
     hold(kLong);
     gate.wait_for_arrivals(1);
     hold(0);
     gate.wait_for_arrivals(2);
   }
-  ~HeldPool() { gate.open(); }
+  ~BlockedPool() { gate.open(); }
   void hold(int64_t bytes) {
     EXPECT_TRUE(pool.submit("holder", bytes, [this] { gate.pass(); }).ok());
   }
@@ -87,27 +87,28 @@ struct HeldPool {
 };
 
 TEST(TaskPoolTest, LongTasksOfOneClientLetOthersPass) {
-  HeldPool held;
-  for (int i = 0; i < 3; ++i) EXPECT_TRUE(held.submit("much", kLong, "m" + std::to_string(i)).ok());
-  EXPECT_TRUE(held.submit("little", kLong, "little").ok());
-  held.gate.open();
-  EXPECT_THAT(held.record.wait_for(4), testing::ElementsAre("m0", "little", "m1", "m2"));
+  BlockedPool blocked;
+  for (int i = 0; i < 3; ++i)
+    EXPECT_TRUE(blocked.submit("much", kLong, "m" + std::to_string(i)).ok());
+  EXPECT_TRUE(blocked.submit("little", kLong, "little").ok());
+  blocked.gate.open();
+  EXPECT_THAT(blocked.record.wait_for(4), testing::ElementsAre("m0", "little", "m1", "m2"));
 }
 
 TEST(TaskPoolTest, AWaitingTaskRunsAtItsDeadline) {
-  HeldPool held;
+  BlockedPool blocked;
   const int64_t soon = steady_now_ms() + 20;
   const auto submit = [&](int64_t bytes, const std::string& name, int64_t deadline_ms) {
-    EXPECT_TRUE(held.pool.submit("a", bytes, held.record.task(name), deadline_ms).ok());
+    EXPECT_TRUE(blocked.pool.submit("a", bytes, blocked.record.task(name), deadline_ms).ok());
   };
   submit(kLong, "long", 0);
   submit(0, "much later", soon + 3'600'000);
   submit(0, "second", soon + 1);
   submit(kLong, "first", soon);
-  EXPECT_THAT(held.record.wait_for(2), testing::ElementsAre("first", "second"));
+  EXPECT_THAT(blocked.record.wait_for(2), testing::ElementsAre("first", "second"));
   EXPECT_GE(steady_now_ms(), soon + 1);
-  held.gate.open();
-  EXPECT_EQ(held.record.wait_for(4).size(), 4u);
+  blocked.gate.open();
+  EXPECT_EQ(blocked.record.wait_for(4).size(), 4u);
 }
 
 TEST(TaskPoolTest, AShortTaskPassesLongOnesThatCameBefore) {
@@ -123,84 +124,84 @@ TEST(TaskPoolTest, AShortTaskPassesLongOnesThatCameBefore) {
 
 TEST(TaskPoolTest, TasksOfOneClientRunInTheirOrder) {
   std::vector<std::string> wanted;
-  HeldPool held;
+  BlockedPool blocked;
   for (int i = 0; i < 20; ++i) {
     wanted.push_back(std::to_string(i));
-    EXPECT_TRUE(held.submit("a", kLong, wanted.back()).ok());
+    EXPECT_TRUE(blocked.submit("a", kLong, wanted.back()).ok());
   }
-  held.gate.open();
-  EXPECT_EQ(held.record.wait_for(20), wanted);
+  blocked.gate.open();
+  EXPECT_EQ(blocked.record.wait_for(20), wanted);
 }
 
 TEST(TaskPoolTest, OneClientMayHaveHalfOfTheRoomAndAllClientsAllOfIt) {
-  HeldPool held({.threads = 1, .max_tasks = 12, .max_bytes = 1 << 20});
-  for (int i = 0; i < 6; ++i) EXPECT_TRUE(held.submit("a", 1, "a").ok());
-  const absl::Status seventh = held.submit("a", 1, "a");
+  BlockedPool blocked({.threads = 1, .max_tasks = 12, .max_bytes = 1 << 20});
+  for (int i = 0; i < 6; ++i) EXPECT_TRUE(blocked.submit("a", 1, "a").ok());
+  const absl::Status seventh = blocked.submit("a", 1, "a");
   EXPECT_EQ(seventh.code(), absl::StatusCode::kResourceExhausted);
   EXPECT_NE(message_of(seventh).find("this client"), std::string::npos) << seventh;
-  for (int i = 0; i < 4; ++i) EXPECT_TRUE(held.submit("b", 1, "b").ok());
-  EXPECT_EQ(held.submit("c", 1, "c").code(), absl::StatusCode::kResourceExhausted);
-  held.gate.open();
-  held.record.wait_for(10);
+  for (int i = 0; i < 4; ++i) EXPECT_TRUE(blocked.submit("b", 1, "b").ok());
+  EXPECT_EQ(blocked.submit("c", 1, "c").code(), absl::StatusCode::kResourceExhausted);
+  blocked.gate.open();
+  blocked.record.wait_for(10);
 }
 
 TEST(TaskPoolTest, ShortAndLongTasksOfOneClientCountTogether) {
-  HeldPool held({.threads = 1, .max_tasks = 12});
+  BlockedPool blocked({.threads = 1, .max_tasks = 12});
   for (int i = 0; i < 3; ++i) {
-    EXPECT_TRUE(held.submit("a", 1, "a").ok());
-    EXPECT_TRUE(held.submit("a", kLong, "a").ok());
+    EXPECT_TRUE(blocked.submit("a", 1, "a").ok());
+    EXPECT_TRUE(blocked.submit("a", kLong, "a").ok());
   }
-  EXPECT_EQ(held.submit("a", 1, "a").code(), absl::StatusCode::kResourceExhausted);
-  EXPECT_EQ(held.submit("a", kLong, "a").code(), absl::StatusCode::kResourceExhausted);
-  EXPECT_TRUE(held.submit("b", 1, "b").ok());
-  held.gate.open();
-  held.record.wait_for(7);
+  EXPECT_EQ(blocked.submit("a", 1, "a").code(), absl::StatusCode::kResourceExhausted);
+  EXPECT_EQ(blocked.submit("a", kLong, "a").code(), absl::StatusCode::kResourceExhausted);
+  EXPECT_TRUE(blocked.submit("b", 1, "b").ok());
+  blocked.gate.open();
+  blocked.record.wait_for(7);
 }
 
 // Without API keys each connection is a client, and one host may open thousands.
 TEST(TaskPoolTest, ConnectionsOfOneNetworkLeaveRoomForOthers) {
-  HeldPool held({.threads = 1, .max_tasks = 24});
+  BlockedPool blocked({.threads = 1, .max_tasks = 24});
   int taken = 0;
-  while (held.submit("10.0.0.1:" + std::to_string(taken), 1, "much").ok()) ++taken;
+  while (blocked.submit("10.0.0.1:" + std::to_string(taken), 1, "much").ok()) ++taken;
   EXPECT_EQ(taken, 21);
-  EXPECT_TRUE(held.submit("10.0.0.2:1", 1, "other").ok());
-  held.gate.open();
-  held.record.wait_for(22);
+  EXPECT_TRUE(blocked.submit("10.0.0.2:1", 1, "other").ok());
+  blocked.gate.open();
+  blocked.record.wait_for(22);
 }
 
 TEST(TaskPoolTest, BytesAreBoundedAndFreeAgainWhenATaskHasRun) {
-  HeldPool held({.threads = 1, .max_tasks = 100, .max_bytes = 1000 + 2 * kLong});
-  EXPECT_TRUE(held.submit("a", 600, "first").ok());
-  EXPECT_EQ(held.submit("a", kLong, "too much").code(), absl::StatusCode::kResourceExhausted);
-  held.gate.open();
-  held.record.wait_for(1);
-  while (!held.submit("a", kLong, "second").ok()) std::this_thread::yield();
-  EXPECT_THAT(held.record.wait_for(2), testing::ElementsAre("first", "second"));
+  BlockedPool blocked({.threads = 1, .max_tasks = 100, .max_bytes = 1000 + 2 * kLong});
+  EXPECT_TRUE(blocked.submit("a", 600, "first").ok());
+  EXPECT_EQ(blocked.submit("a", kLong, "too much").code(), absl::StatusCode::kResourceExhausted);
+  blocked.gate.open();
+  blocked.record.wait_for(1);
+  while (!blocked.submit("a", kLong, "second").ok()) std::this_thread::yield();
+  EXPECT_THAT(blocked.record.wait_for(2), testing::ElementsAre("first", "second"));
 }
 
 TEST(TaskPoolTest, LongTextsLeaveRoomForShortOnes) {
-  HeldPool held({.threads = 1, .max_tasks = 100, .max_bytes = 20 * kLong});
+  BlockedPool blocked({.threads = 1, .max_tasks = 100, .max_bytes = 20 * kLong});
   int taken = 1;  // The holder's task.
   for (int client = 0; client < 40; ++client) {
-    taken += held.submit(std::to_string(client), kLong, "long").ok() ? 1 : 0;
+    taken += blocked.submit(std::to_string(client), kLong, "long").ok() ? 1 : 0;
   }
   EXPECT_EQ(taken, 15);
   for (int client = 0; client < 4; ++client) {
-    EXPECT_TRUE(held.submit("s" + std::to_string(client), TaskPool::kLongBytes, "short").ok());
+    EXPECT_TRUE(blocked.submit("s" + std::to_string(client), TaskPool::kLongBytes, "short").ok());
   }
-  held.gate.open();
-  held.record.wait_for(18);
+  blocked.gate.open();
+  blocked.record.wait_for(18);
 }
 
 TEST(TaskPoolTest, ShortTextsOfOneClientLeaveRoomForThoseOfOthers) {
-  HeldPool held({.threads = 1, .max_tasks = 1000, .max_bytes = 20 * kLong});
+  BlockedPool blocked({.threads = 1, .max_tasks = 1000, .max_bytes = 20 * kLong});
   int taken = 0;
-  while (held.submit("much", TaskPool::kLongBytes, "m").ok()) ++taken;
+  while (blocked.submit("much", TaskPool::kLongBytes, "m").ok()) ++taken;
   EXPECT_EQ(taken, 5);
-  EXPECT_TRUE(held.submit("little", 1000, "l").ok());
-  EXPECT_TRUE(held.submit("little", kLong, "l").ok());
-  held.gate.open();
-  held.record.wait_for(7);
+  EXPECT_TRUE(blocked.submit("little", 1000, "l").ok());
+  EXPECT_TRUE(blocked.submit("little", kLong, "l").ok());
+  blocked.gate.open();
+  blocked.record.wait_for(7);
 }
 
 TEST(TaskPoolTest, AcceptedTasksRunBeforeThePoolEnds) {

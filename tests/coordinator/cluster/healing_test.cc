@@ -35,7 +35,7 @@ TEST(HealingTest, AnErrorThatARetryWouldRepeatIsHopelessBeforeAFirstGroup) {
     cluster.join();
     cluster.join(VirtualCluster::default_hello(), {.failure = failure_of(code)});
     cluster.want_group();
-    EXPECT_EQ(cluster.hopeless(), "rank 1: it went wrong");
+    EXPECT_EQ(cluster.impossible(), "rank 1: it went wrong");
     cluster.pass(10'000);
     EXPECT_FALSE(cluster.formed());
   }
@@ -48,7 +48,7 @@ TEST(HealingTest, NoErrorIsPermanentAfterAFirstGroup) {
     cluster.worker(second).failure = failure_of(code);  // And again while it loads.
     cluster.want_group();
     EXPECT_FALSE(cluster.formed());
-    EXPECT_EQ(cluster.hopeless(), "");
+    EXPECT_EQ(cluster.impossible(), "");
     EXPECT_THAT(cluster.log(), HasSubstr("no group yet: rank 1: it went wrong"));
     cluster.pass(200);
     EXPECT_TRUE(cluster.formed());
@@ -79,7 +79,7 @@ TEST(HealingTest, AModelThatCannotBeCompiledIsHopelessAtFirstAndRetriedLater) {
     cluster.join();
     cluster.join();
     cluster.want_group();
-    EXPECT_EQ(cluster.hopeless(), "too few heads");
+    EXPECT_EQ(cluster.impossible(), "too few heads");
   }
   compiles = true;
   VirtualCluster cluster(options);
@@ -91,7 +91,7 @@ TEST(HealingTest, AModelThatCannotBeCompiledIsHopelessAtFirstAndRetriedLater) {
   cluster.want_group();
   cluster.join();
   cluster.pass(5'000);
-  EXPECT_EQ(cluster.hopeless(), "");
+  EXPECT_EQ(cluster.impossible(), "");
   compiles = true;
   cluster.pass(5'000);
   EXPECT_TRUE(cluster.formed());

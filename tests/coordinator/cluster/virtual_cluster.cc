@@ -99,10 +99,10 @@ void VirtualCluster::hang_up(LinkId link) {
   settle();
 }
 
-void VirtualCluster::want_group(const GroupWish& wish) {
+void VirtualCluster::want_group(const GroupRequirements& requirements) {
   formed_.reset();
   lost_.reset();
-  core_.want_group(now_, wish);
+  core_.want_group(now_, requirements);
   settle();
 }
 
@@ -155,10 +155,10 @@ void VirtualCluster::carry_out(ClusterAction action) {
     formed_ = formed->info;
   } else if (const auto* lost = std::get_if<GroupLost>(&action)) {
     lost_ = lost->why;
-  } else if (std::get_if<Replies>(&action) != nullptr) {
+  } else if (std::get_if<RankReplies>(&action) != nullptr) {
     replied_ = true;
-  } else if (const auto* hopeless = std::get_if<Hopeless>(&action)) {
-    hopeless_ = hopeless->why;
+  } else if (const auto* impossible = std::get_if<FormingImpossible>(&action)) {
+    impossible_ = impossible->why;
   } else if (const auto* log = std::get_if<Log>(&action)) {
     log_ += log->line + "\n";
   }
@@ -194,10 +194,10 @@ void VirtualCluster::answer(VirtualWorker& worker, const cluster::CoordinatorMes
     reply.mutable_ready()->set_written_at(worker.written_at);
     for (size_t i = 0; i < worker.kernels.size(); ++i) {
       std::string all;
-      const bool told = worker.obeys && message.assignment().kernels_size() > 0;
-      if (told) all = message.assignment().kernels(static_cast<int>(i));
+      const bool assigned = worker.obeys && message.assignment().kernels_size() > 0;
+      if (assigned) all = message.assignment().kernels(static_cast<int>(i));
       for (const std::string& kernel : worker.kernels[i]) {
-        if (!told || kernel != message.assignment().kernels(static_cast<int>(i))) {
+        if (!assigned || kernel != message.assignment().kernels(static_cast<int>(i))) {
           all += (all.empty() ? "" : ",") + kernel;
         }
       }

@@ -64,14 +64,14 @@ class VirtualCluster {
   void say(LinkId link, cluster::WorkerMessage message);
   void hang_up(LinkId link);  // Its process died: the stream ends.
 
-  void want_group(const GroupWish& wish = {});
+  void want_group(const GroupRequirements& requirements = {});
   // True if a GroupFormed arrived since want_group().
   bool formed() const { return formed_.has_value(); }
   const GroupInfo& info() const { return *formed_; }
   // The reason of the loss, or "".
   std::string lost() const { return lost_.has_value() ? std::string(lost_->message()) : ""; }
   absl::StatusCode lost_code() const { return lost_.value_or(absl::OkStatus()).code(); }
-  std::string hopeless() const { return hopeless_ ? std::string(hopeless_->message()) : ""; }
+  std::string impossible() const { return impossible_ ? std::string(impossible_->message()) : ""; }
   // Sends an empty step, which is answered at once if all workers answer.
   void step(uint64_t number);
   bool replied() const { return replied_; }
@@ -103,7 +103,7 @@ class VirtualCluster {
   std::map<LinkId, VirtualWorker> workers_;
   std::optional<GroupInfo> formed_;
   std::optional<absl::Status> lost_;
-  std::optional<absl::Status> hopeless_;
+  std::optional<absl::Status> impossible_;
   bool replied_ = false;
   std::vector<int> started_;
   std::vector<int> killed_;

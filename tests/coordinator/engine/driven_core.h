@@ -32,9 +32,9 @@ class Driven {
     core_.group_formed(info);
   }
 
-  std::shared_ptr<Stream> submit(Request request) {
+  std::shared_ptr<Stream> submit(EngineRequest request) {
     auto stream = std::make_shared<Stream>();
-    core_.submit({std::make_shared<PreparedRequest>(std::move(request), model_.vocab), stream});
+    core_.submit(std::make_unique<Job>(std::move(request), model_.vocab, Prefix{}, stream));
     return stream;
   }
   // Takes the actions: keeps a step or a fetch for the group, appends events to their streams.
@@ -97,7 +97,7 @@ class Driven {
 };
 
 // The tokens of a choice of the request if no other request runs.
-inline std::vector<int32_t> tokens_alone(const Request& request, int32_t choice = 0) {
+inline std::vector<int32_t> tokens_alone(const EngineRequest& request, int32_t choice = 0) {
   Driven driven;
   const std::shared_ptr<Stream> stream = driven.submit(request);
   driven.run();

@@ -55,7 +55,7 @@ TEST(EngineCoreTest, RequestsWithoutADeadlineEndAfterTooLongWithoutAGroup) {
   options.max_outage_ms = 1'000;
   Driven driven({}, options);
   const std::shared_ptr<Stream> endless = driven.submit(request_of(1, 3, 9));
-  Request patient = request_of(2, 5, 9);
+  EngineRequest patient = request_of(2, 5, 9);
   patient.deadline_ms = 50'000;
   const std::shared_ptr<Stream> late = driven.submit(patient);
   driven.act();
@@ -84,8 +84,8 @@ TEST(EngineCoreTest, RequestsWithoutADeadlineEndAfterTooLongWithoutAGroup) {
 }
 
 // A request whose nucleus is wider than the candidates.
-Request wide_request() {
-  Request request = request_of(4, 3, 6);
+EngineRequest wide_request() {
+  EngineRequest request = request_of(4, 3, 6);
   request.sampling.temperature = 3;
   request.sampling.top_p = 0.99f;
   return request;
@@ -162,7 +162,7 @@ TEST(EngineCoreTest, InvalidAnswersEndTheGroupAndNameTheRank) {
   };
   for (const auto& [text, lie] : lies) {
     Driven driven({.ranks = 2});
-    Request request = request_of(1, 3, 4);
+    EngineRequest request = request_of(1, 3, 4);
     request.logprobs = 2;
     const std::shared_ptr<Stream> stream = driven.submit(request);
     driven.act();
@@ -182,7 +182,7 @@ TEST(EngineCoreTest, InvalidAnswersEndTheGroupAndNameTheRank) {
 TEST(EngineCoreTest, NanAndInfinityNeverStopTheProcess) {
   for (const float value : {std::nanf(""), INFINITY, -INFINITY}) {
     Driven driven;
-    Request request = request_of(1, 3, 4);
+    EngineRequest request = request_of(1, 3, 4);
     request.sampling.temperature = 1;
     request.sampling.top_p = 0.9f;
     request.logprobs = 2;
@@ -252,7 +252,7 @@ TEST(EngineCoreTest, ADrainCancelsUnfinishedRequestsAtItsDeadline) {
 TEST(EngineCoreTest, ADeadlineEndsARequestAtAnyStage) {
   for (const int steps : {0, 1, 4}) {
     Driven driven({}, {.prefill_chunk = 8, .idle_step_ms = 0});
-    Request request = request_of(1, 20, 200);
+    EngineRequest request = request_of(1, 20, 200);
     request.deadline_ms = 5000;
     request.n = 2;
     const std::shared_ptr<Stream> late = driven.submit(request);
@@ -280,7 +280,7 @@ TEST(EngineCoreTest, ADeadlineEndsARequestAtAnyStage) {
 
 TEST(EngineCoreTest, ADeadlineAfterTheEndChangesNothing) {
   Driven driven({}, {.idle_step_ms = 0});
-  Request request = request_of(1, 3, 4);
+  EngineRequest request = request_of(1, 3, 4);
   request.deadline_ms = 5000;
   const std::shared_ptr<Stream> stream = driven.submit(request);
   driven.run();
@@ -292,7 +292,7 @@ TEST(EngineCoreTest, ADeadlineAfterTheEndChangesNothing) {
 
 TEST(EngineCoreTest, StoppingEndsEveryChoiceCancelled) {
   Driven driven;
-  Request request = request_of(1, 3, 200);
+  EngineRequest request = request_of(1, 3, 200);
   request.n = 3;
   const std::shared_ptr<Stream> stream = driven.submit(request);
   driven.act();
@@ -319,7 +319,7 @@ TEST(EngineCoreTest, ARequestThatIsCutOffClosesWithTheReasonAndFreesItsPages) {
 }
 
 TEST(PreparedRequestTest, ListsAreSortedOnceAndCounted) {
-  Request request = request_of(1, 10, 5);
+  EngineRequest request = request_of(1, 10, 5);
   request.stop_ids.assign(100'000, 7);
   request.stop_ids.push_back(3);
   request.stop = {"END", "END", "", "STOP"};

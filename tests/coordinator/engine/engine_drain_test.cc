@@ -132,7 +132,7 @@ TEST(AdmissionTest, TheQueueCountsRequestsThatHaveNotStarted) {
       {.max_waiting = {.requests = 100, .choices = 8, .prompt_tokens = 1000, .bytes = 1'000'000}});
   ASSERT_TRUE(engine.wait_ready().ok());
   StepGate gate(cluster);
-  Request request = request_of(1, 3, 5);
+  EngineRequest request = request_of(1, 3, 5);
   request.n = 4;
   std::vector<std::shared_ptr<Stream>> streams;
   const absl::Status refused = submit_until_refused(

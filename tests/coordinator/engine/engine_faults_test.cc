@@ -31,14 +31,14 @@ TEST(EngineFaultsTest, CancelledRequestsFreeTheirPagesAndDisturbNoOther) {
   FakeCluster cluster(model);
   Engine engine(&cluster, nullptr, {});
   ASSERT_TRUE(engine.wait_ready().ok());
-  const Request steady = request_of(1000, 9, 40);
+  const EngineRequest steady = request_of(1000, 9, 40);
   const Answer alone = finish(**engine.submit(steady))[0];
   std::mt19937 random(3);
   for (int round = 0; round < 10; ++round) {
     const std::shared_ptr<Stream> kept = *engine.submit(steady);
     std::vector<std::shared_ptr<Stream>> streams;
     for (int32_t i = 0; i < 50; ++i) {
-      Request request = request_of(i, 1 + i, 200);
+      EngineRequest request = request_of(i, 1 + i, 200);
       request.n = 1 + i % 2;
       streams.push_back(*engine.submit(request));
     }
@@ -133,7 +133,7 @@ TEST(EngineFaultsTest, RequestsWithoutAGroupAreBoundedAndEndOnTime) {
   });
   eventually([&] { return !engine.stats().ready; });
   std::vector<std::shared_ptr<Stream>> streams;
-  Request hurried = request_of(5, 3, 5);
+  EngineRequest hurried = request_of(5, 3, 5);
   hurried.deadline_ms = steady_now_ms() + 1;
   streams.push_back(*engine.submit(hurried));
   finish(*streams[0]);
@@ -167,7 +167,7 @@ TEST(EngineFaultsTest, ARequestThatOnlyFitsTheWholeGroupWaitsUntilItsDeadline) {
   FakeCluster cluster(whole);
   Engine engine(&cluster, nullptr, {.idle_step_ms = 1});
   ASSERT_TRUE(engine.wait_ready().ok());
-  Request large = request_of(1, 30, 9);
+  EngineRequest large = request_of(1, 30, 9);
   const std::vector<int32_t> alone = finish(**engine.submit(large))[0].tokens;
   lose_for(cluster, engine, smaller);
 
@@ -176,13 +176,13 @@ TEST(EngineFaultsTest, ARequestThatOnlyFitsTheWholeGroupWaitsUntilItsDeadline) {
   large.deadline_ms = steady_now_ms() + 3'600'000;
   absl::StatusOr<std::shared_ptr<Stream>> waits = engine.submit(large);
   ASSERT_TRUE(waits.ok()) << waits.status();
-  Request hurried = large;
+  EngineRequest hurried = large;
   hurried.deadline_ms = steady_now_ms() + 1;
   absl::StatusOr<std::shared_ptr<Stream>> late = engine.submit(hurried);
   ASSERT_TRUE(late.ok()) << late.status();
   finish(**late);
   EXPECT_EQ((*late)->status().code(), absl::StatusCode::kDeadlineExceeded);
-  Request never = request_of(1, 90, 1);
+  EngineRequest never = request_of(1, 90, 1);
   never.deadline_ms = large.deadline_ms;
   EXPECT_EQ(engine.submit(never).status().code(), absl::StatusCode::kInvalidArgument);
   EXPECT_EQ(finish(**engine.submit(request_of(2, 3, 5)))[0].tokens.size(), 5u);
@@ -285,7 +285,7 @@ TEST(EngineFaultsTest, ARowOfNanEndsItsRequestAlone) {
   FakeCluster cluster({.poison = 99});
   Engine engine(&cluster, nullptr, {});
   ASSERT_TRUE(engine.wait_ready().ok());
-  Request bad = request_of(1, 3, 50);
+  EngineRequest bad = request_of(1, 3, 50);
   bad.prompt_ids[0] = 99;
   bad.n = 3;
   const std::shared_ptr<Stream> good = *engine.submit(request_of(2, 3, 50));
@@ -305,7 +305,7 @@ TEST(EngineFaultsTest, AFetchOfLogitsThatLosesEveryGroupEndsItsRequestAlone) {
   const Answer alone = finish(**engine.submit(request_of(1, 5, 100)))[0];
   cluster.fail_logits(absl::UnavailableError("rank 1 (pid 33) was lost: its stream ended"));
   const std::shared_ptr<Stream> greedy = *engine.submit(request_of(1, 5, 100));
-  Request wide = request_of(2, 5, 40);
+  EngineRequest wide = request_of(2, 5, 40);
   wide.sampling = {.temperature = 10, .top_p = 0.9f, .logit_bias = {}};
   const std::shared_ptr<Stream> asked = *engine.submit(wide);
   finish(*asked);
@@ -374,7 +374,7 @@ TEST(EngineFaultsTest, AReaderThatNeverReadsIsCutOffAndOthersStreamOn) {
   Engine engine(&cluster, nullptr, {.max_unread_bytes = 20'000});
   ASSERT_TRUE(engine.wait_ready().ok());
   const Answer alone = finish(**engine.submit(request_of(2, 5, 40)))[0];
-  Request request = request_of(1, 3, 900);
+  EngineRequest request = request_of(1, 3, 900);
   request.n = 2;
   const std::shared_ptr<Stream> unread = *engine.submit(request);
   const std::shared_ptr<Stream> other = *engine.submit(request_of(2, 5, 40));

@@ -9,8 +9,8 @@
 namespace lockstep {
 namespace {
 
-Request long_request() {
-  Request request = request_of(1, 30, 9);
+EngineRequest long_request() {
+  EngineRequest request = request_of(1, 30, 9);
   request.sampling.temperature = 0.8f;
   request.seed = 7;
   return request;
@@ -37,7 +37,7 @@ TEST(EnginePrefixTest, TheSameRequestAgainComputesItsLastPageOnly) {
 
 TEST(EnginePrefixTest, ASecondTurnFindsTheFirstTurnsAnswer) {
   Driven driven;
-  Request turn = long_request();
+  EngineRequest turn = long_request();
   const std::shared_ptr<Stream> first = driven.submit(turn);
   driven.run();
   const std::vector<int32_t> answer = finish(*first)[0].tokens;
@@ -52,7 +52,7 @@ TEST(EnginePrefixTest, ASecondTurnFindsTheFirstTurnsAnswer) {
 
 TEST(EnginePrefixTest, EveryChoiceDrawsTheSameAsWithoutACache) {
   Driven driven;
-  Request request = long_request();
+  EngineRequest request = long_request();
   request.n = 5;
   const std::shared_ptr<Stream> stream = driven.submit(request);
   driven.run();
@@ -113,7 +113,7 @@ TEST(EnginePrefixTest, ACancelledRequestLeavesWhatItsStepsComputed) {
 
 TEST(EnginePrefixTest, CancellingARequestWhoseChoicesWaitForTheFirstEndsAllOfThem) {
   Driven driven({}, {.prefill_chunk = 8});
-  Request request = long_request();
+  EngineRequest request = long_request();
   request.n = 4;
   const std::shared_ptr<Stream> stream = driven.submit(request);
   driven.act();

@@ -16,8 +16,8 @@ using Streams = std::vector<std::shared_ptr<Stream>>;
 const absl::Status kLost = absl::UnavailableError("rank 1 (pid 7) was lost");
 
 // Every kind: greedy, drawn, with all logits, several choices, scores, penalties, no tokens at all.
-std::vector<Request> requests_of_all_kinds() {
-  std::vector<Request> requests;
+std::vector<EngineRequest> requests_of_all_kinds() {
+  std::vector<EngineRequest> requests;
   requests.reserve(9);
   for (int32_t i = 0; i < 9; ++i) requests.push_back(request_of(i, 5 + 3 * i, 6 + i % 4));
   requests[1].sampling.temperature = 1;
@@ -40,16 +40,16 @@ std::vector<Request> requests_of_all_kinds() {
   return requests;
 }
 
-Streams submit_all(Driven& driven, const std::vector<Request>& requests) {
+Streams submit_all(Driven& driven, const std::vector<EngineRequest>& requests) {
   Streams streams;
-  for (const Request& request : requests) streams.push_back(driven.submit(request));
+  for (const EngineRequest& request : requests) streams.push_back(driven.submit(request));
   return streams;
 }
 
 class EngineRecoveryTest : public ::testing::Test {
  protected:
   EngineRecoveryTest() {
-    for (const Request& request : requests_) {
+    for (const EngineRequest& request : requests_) {
       Driven driven(model_, options_, tokenizer_.get());
       const std::shared_ptr<Stream> stream = driven.submit(request);
       driven.run();
@@ -80,7 +80,7 @@ class EngineRecoveryTest : public ::testing::Test {
   const FakeModel model_ = {.pages = 60, .max_rows = 24, .max_outputs = 8, .max_sequences = 8};
   const EngineOptions options_ = {.prefill_chunk = 9};
   const std::unique_ptr<Tokenizer> tokenizer_ = tokenizer_of(texts());
-  const std::vector<Request> requests_ = requests_of_all_kinds();
+  const std::vector<EngineRequest> requests_ = requests_of_all_kinds();
   std::vector<std::map<int32_t, Answer>> alone_;
 };
 
@@ -140,7 +140,7 @@ TEST_F(EngineRecoveryTest, RequestsThatArriveWithoutAGroupAreServedByTheNextOne)
 TEST_F(EngineRecoveryTest, RequestsAreRefusedBeforeTheFirstGroup) {
   EngineCore core(nullptr, {});
   auto stream = std::make_shared<Stream>();
-  core.submit({std::make_shared<PreparedRequest>(requests_[0], model_.vocab), stream});
+  core.submit(std::make_unique<Job>(requests_[0], model_.vocab, Prefix{}, stream));
   const std::vector<EngineAction> actions = core.take_actions();
   ASSERT_EQ(actions.size(), 1u);
   EXPECT_EQ(std::get<engine_action::CloseStream>(actions[0]).status.code(),
@@ -149,7 +149,7 @@ TEST_F(EngineRecoveryTest, RequestsAreRefusedBeforeTheFirstGroup) {
 
 TEST_F(EngineRecoveryTest, RequestsEndByDeadlineCancelAndDrainWithoutAGroup) {
   Driven driven(model_);
-  Request hurried = request_of(1, 3, 9);
+  EngineRequest hurried = request_of(1, 3, 9);
   hurried.deadline_ms = 700;
   const std::shared_ptr<Stream> late = driven.submit(hurried);
   const std::shared_ptr<Stream> cancelled = driven.submit(request_of(2, 3, 9));
@@ -188,19 +188,19 @@ GroupInfo changed(GroupInfo info, const std::string& numeric_class, const std::s
 
 TEST_F(EngineRecoveryTest, OnlySentTokensBindARequestToItsNumericClass) {
   Driven driven(model_);
-  const std::shared_ptr<Stream> told = driven.submit(request_of(1, 3, 9));
+  const std::shared_ptr<Stream> streamed = driven.submit(request_of(1, 3, 9));
   driven.act();
   driven.answer();
-  const std::shared_ptr<Stream> untold = driven.submit(request_of(2, 3, 9));
+  const std::shared_ptr<Stream> fresh = driven.submit(request_of(2, 3, 9));
   driven.core().group_lost(kLost);
   driven.act();
-  EXPECT_EQ(driven.core().wish().numeric_class, "fake");
+  EXPECT_EQ(driven.core().requirements().numeric_class, "fake");
   driven.form(changed(fake_info(model_, 2), "other.v1", ""));
   driven.run();
-  EXPECT_EQ(told->status().code(), absl::StatusCode::kUnavailable);
-  EXPECT_THAT(message_of(told->status()), HasSubstr("numeric class fake"));
-  EXPECT_EQ(finish(*untold)[0].tokens.size(), 9u);
-  EXPECT_EQ(driven.core().wish().numeric_class, "");
+  EXPECT_EQ(streamed->status().code(), absl::StatusCode::kUnavailable);
+  EXPECT_THAT(message_of(streamed->status()), HasSubstr("numeric class fake"));
+  EXPECT_EQ(finish(*fresh)[0].tokens.size(), 9u);
+  EXPECT_EQ(driven.core().requirements().numeric_class, "");
 }
 
 // This holds in a class that promises bits; in the fast class a request goes on.
@@ -211,7 +211,7 @@ TEST_F(EngineRecoveryTest, ProvenKernelsArePartOfTheClass) {
     info.kernels = "0a";
     driven.core().group_lost(kLost);
     driven.form(info);
-    const std::shared_ptr<Stream> told = driven.submit(request_of(1, 3, 9));
+    const std::shared_ptr<Stream> streamed = driven.submit(request_of(1, 3, 9));
     driven.act();
     driven.answer();
     driven.core().group_lost(kLost);
@@ -219,9 +219,9 @@ TEST_F(EngineRecoveryTest, ProvenKernelsArePartOfTheClass) {
     driven.form(info);
     driven.run();
     if (is_fast_class(numeric_class)) {
-      EXPECT_EQ(finish(*told)[0].tokens.size(), 9u);
+      EXPECT_EQ(finish(*streamed)[0].tokens.size(), 9u);
     } else {
-      EXPECT_EQ(message_of(told->status()),
+      EXPECT_EQ(message_of(streamed->status()),
                 "the request ran with kernels 0a of numeric class cuda.exact.v1@x, the group at "
                 "hand has proven 0b");
     }
@@ -230,20 +230,20 @@ TEST_F(EngineRecoveryTest, ProvenKernelsArePartOfTheClass) {
 
 TEST_F(EngineRecoveryTest, NoRequestGoesOnWithOtherWeights) {
   Driven driven(model_);
-  const std::shared_ptr<Stream> told = driven.submit(request_of(1, 3, 9));
+  const std::shared_ptr<Stream> streamed = driven.submit(request_of(1, 3, 9));
   driven.act();
   driven.answer();
   driven.core().group_lost(kLost);
   driven.form(changed(fake_info(model_, 2), "fake", "another"));
   driven.run();
-  EXPECT_EQ(told->status().code(), absl::StatusCode::kUnavailable);
-  EXPECT_THAT(message_of(told->status()), HasSubstr("checkpoint was rewritten"));
+  EXPECT_EQ(streamed->status().code(), absl::StatusCode::kUnavailable);
+  EXPECT_THAT(message_of(streamed->status()), HasSubstr("checkpoint was rewritten"));
 }
 
 TEST_F(EngineRecoveryTest, ARequestThatDoesNotFitASmallerGroupWaitsForALargerOne) {
   Driven driven(model_);
-  const Request large = request_of(1, 30, 60);
-  const Request small = request_of(2, 4, 20);
+  const EngineRequest large = request_of(1, 30, 60);
+  const EngineRequest small = request_of(2, 4, 20);
   const std::shared_ptr<Stream> waits = driven.submit(large);
   const std::shared_ptr<Stream> fits = driven.submit(small);
   driven.act();
@@ -296,7 +296,7 @@ int run_with_deadly_token(Driven& driven, int32_t deadly, std::vector<int>* sequ
 TEST_F(EngineRecoveryTest, ADeadlyRequestIsRunAloneAndThenEnds) {
   Driven driven(model_, options_, tokenizer_.get());
   Streams streams = submit_all(driven, requests_);
-  Request deadly = request_of(1, 20, 5);
+  EngineRequest deadly = request_of(1, 20, 5);
   deadly.prompt_ids[13] = 299;
   deadly.n = 2;
   const std::shared_ptr<Stream> stream = driven.submit(deadly);
@@ -317,7 +317,7 @@ TEST_F(EngineRecoveryTest, TwoDeadlyRequestsEndNoOther) {
   Streams streams = submit_all(driven, requests_);
   Streams deadly;
   for (int32_t i = 0; i < 2; ++i) {
-    Request request = request_of(i, 4, 5);
+    EngineRequest request = request_of(i, 4, 5);
     request.prompt_ids[2] = 299;
     deadly.push_back(driven.submit(request));
   }
@@ -333,7 +333,7 @@ TEST(EngineFetchTest, ALossWhileLogitsAreFetchedChangesNoAnswer) {
   FakeCluster cluster({.ranks = 2, .vocab = 2000, .pages = 1000, .max_context = 16'000});
   Engine engine(&cluster, nullptr, {});
   ASSERT_TRUE(engine.wait_ready().ok());
-  Request wide = request_of(2, 5, 40);
+  EngineRequest wide = request_of(2, 5, 40);
   wide.sampling = {.temperature = 10, .top_p = 0.9f, .logit_bias = {}};
   const Answer alone = finish(**engine.submit(wide))[0];
   ASSERT_GT(cluster.logits_fetched(), 0);

@@ -12,14 +12,14 @@
 namespace lockstep {
 namespace {
 
-Request scored_request(int64_t prompt_tokens = 30) {
-  Request request = request_of(1, prompt_tokens, 4);
+EngineRequest scored_request(int64_t prompt_tokens = 30) {
+  EngineRequest request = request_of(1, prompt_tokens, 4);
   request.prompt_logprobs = 3;
   request.logprobs = 3;
   return request;
 }
 
-Answer answer_to(const Request& request, const FakeModel& model = {},
+Answer answer_to(const EngineRequest& request, const FakeModel& model = {},
                  const EngineOptions& options = {}) {
   Driven driven(model, options);
   const std::shared_ptr<Stream> stream = driven.submit(request);
@@ -29,7 +29,7 @@ Answer answer_to(const Request& request, const FakeModel& model = {},
 
 TEST(EngineScoresTest, EveryTokenOfThePromptHasTheModelsLogProbability) {
   const FakeModel model = {.ranks = 3};
-  const Request request = scored_request();
+  const EngineRequest request = scored_request();
   const Answer answer = answer_to(request, model);
   ASSERT_EQ(answer.prompt_logprobs.size(), request.prompt_ids.size());
   ASSERT_EQ(answer.prompt_logprobs[0].size(), 1u) << "nothing comes before the first";
@@ -52,9 +52,9 @@ TEST(EngineScoresTest, EveryTokenOfThePromptHasTheModelsLogProbability) {
 }
 
 TEST(EngineScoresTest, GeneratedTokensHaveTheSameBitsInAPrompt) {
-  const Request request = scored_request(7);
+  const EngineRequest request = scored_request(7);
   const Answer generated = answer_to(request);
-  Request again = request;
+  EngineRequest again = request;
   again.prompt_ids.insert(again.prompt_ids.end(), generated.tokens.begin(), generated.tokens.end());
   std::vector<std::vector<Logprob>> both = generated.prompt_logprobs;
   std::ranges::copy(generated.logprobs, std::back_inserter(both));
@@ -80,7 +80,7 @@ TEST(EngineScoresTest, APreemptedRequestGetsNoScoreTwice) {
   Driven driven({.pages = 16}, {.prefill_chunk = 2});
   std::vector<std::shared_ptr<Stream>> streams;
   for (int i = 0; i < 2; ++i) {
-    Request request = scored_request();
+    EngineRequest request = scored_request();
     request.max_tokens = 16;
     request.client = std::to_string(i);
     streams.push_back(driven.submit(request));
@@ -116,7 +116,7 @@ TEST(EngineScoresTest, AllRowsAreComputedDespiteTheCacheAndAreThenCached) {
 TEST(EngineScoresTest, TheFirstChoiceHasTheScoresBeforeAnyChoicesTokens) {
   for (const bool enabled : {false, true}) {
     Driven driven({.max_outputs = 2}, {.prefill_chunk = 8, .prefix = {.enabled = enabled}});
-    Request request = scored_request();
+    EngineRequest request = scored_request();
     request.n = 3;
     const std::shared_ptr<Stream> stream = driven.submit(request);
     driven.run();
@@ -130,7 +130,7 @@ TEST(EngineScoresTest, TheFirstChoiceHasTheScoresBeforeAnyChoicesTokens) {
 
 TEST(EngineScoresTest, APromptIsScoredAloneWithoutATokenToGenerate) {
   for (const int64_t prompt_tokens : {1, 2, 30}) {
-    Request request = scored_request(prompt_tokens);
+    EngineRequest request = scored_request(prompt_tokens);
     request.max_tokens = 0;
     const Answer answer = answer_to(request);
     EXPECT_EQ(answer.prompt_logprobs.size(), static_cast<size_t>(prompt_tokens));
@@ -143,7 +143,7 @@ TEST(EngineScoresTest, APromptIsScoredAloneWithoutATokenToGenerate) {
 
 TEST(EngineScoresTest, ALongPromptComesInSmallEvents) {
   Driven driven({.pages = 256, .max_context = 1000});
-  Request request = scored_request(500);
+  EngineRequest request = scored_request(500);
   request.prompt_logprobs = 20;
   const std::shared_ptr<Stream> stream = driven.submit(request);
   driven.run();
@@ -158,7 +158,7 @@ TEST(EngineScoresTest, ALongPromptComesInSmallEvents) {
 }
 
 TEST(EngineScoresTest, ATokenWithoutANumberHasProbabilityZero) {
-  Request request = scored_request(3);
+  EngineRequest request = scored_request(3);
   request.max_tokens = 0;
   const Answer answer = answer_to(request, {.poison = request.prompt_ids[0]});
   ASSERT_EQ(answer.prompt_logprobs.size(), 3u);

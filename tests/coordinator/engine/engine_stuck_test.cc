@@ -20,7 +20,7 @@ class EngineStuckTest : public testing::Test {
   ~EngineStuckTest() override { cluster_.hold(false); }
 
   // A request that runs in a step that the workers do not answer.
-  std::shared_ptr<Stream> get_stuck(Request request = request_of(1, 3, 100)) {
+  std::shared_ptr<Stream> get_stuck(EngineRequest request = request_of(1, 3, 100)) {
     cluster_.hold(true);
     std::shared_ptr<Stream> stream = *engine_.submit(std::move(request));
     eventually([&] { return engine_.stats().running == 1; });
@@ -36,7 +36,7 @@ class EngineStuckTest : public testing::Test {
 };
 
 TEST_F(EngineStuckTest, ADeadlineIsKept) {
-  Request request = request_of(1, 3, 100);
+  EngineRequest request = request_of(1, 3, 100);
   request.deadline_ms = steady_now_ms() + 2'000;  // It runs before its deadline.
   ends_with(*get_stuck(std::move(request)), absl::StatusCode::kDeadlineExceeded);
   EXPECT_EQ(cluster_.groups(), 1);
@@ -50,7 +50,7 @@ TEST_F(EngineStuckTest, ACancelledRequestEnds) {
 
 TEST_F(EngineStuckTest, ARequestInTheQueueEnds) {
   const std::shared_ptr<Stream> stuck = get_stuck();
-  Request late = request_of(2, 3, 10);
+  EngineRequest late = request_of(2, 3, 10);
   late.deadline_ms = steady_now_ms() + 50;
   ends_with(**engine_.submit(std::move(late)), absl::StatusCode::kDeadlineExceeded);
   const std::shared_ptr<Stream> left = *engine_.submit(request_of(3, 3, 10));

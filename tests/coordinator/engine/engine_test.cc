@@ -28,12 +28,12 @@ class Served {
   }
   ~Served() { EXPECT_THAT(cluster_.lies(), IsEmpty()); }
 
-  std::shared_ptr<Stream> submit(const Request& request) {
+  std::shared_ptr<Stream> submit(const EngineRequest& request) {
     absl::StatusOr<std::shared_ptr<Stream>> stream = engine_.submit(request);
     EXPECT_TRUE(stream.ok()) << stream.status();
     return *stream;
   }
-  std::map<int32_t, Answer> answers(const Request& request) {
+  std::map<int32_t, Answer> answers(const EngineRequest& request) {
     const std::shared_ptr<Stream> stream = submit(request);
     std::map<int32_t, Answer> answers = finish(*stream);
     EXPECT_TRUE(stream->status().ok()) << stream->status();
@@ -48,12 +48,12 @@ class Served {
 };
 
 // Every parameter in some mix; lengths from 1 to long.
-std::vector<Request> mixed_requests(int count) {
+std::vector<EngineRequest> mixed_requests(int count) {
   std::mt19937_64 random(11);
-  std::vector<Request> requests;
+  std::vector<EngineRequest> requests;
   for (int i = 0; i < count; ++i) {
-    Request request = request_of(i, 1 + static_cast<int64_t>(random() % 60),
-                                 static_cast<int32_t>(1 + random() % 30));
+    EngineRequest request = request_of(i, 1 + static_cast<int64_t>(random() % 60),
+                                       static_cast<int32_t>(1 + random() % 30));
     SamplingParams& sampling = request.sampling;
     sampling.temperature = static_cast<float>(random() % 3) * 0.6f;
     if (random() % 3 == 0) sampling.top_k = static_cast<int32_t>(1 + random() % 100);
@@ -73,12 +73,12 @@ std::vector<Request> mixed_requests(int count) {
 }
 
 TEST(EngineTest, SixtyFourStreamsAtOnceGiveWhatEachGivesAlone) {
-  const std::vector<Request> requests = mixed_requests(64);
+  const std::vector<EngineRequest> requests = mixed_requests(64);
   const FakeModel roomy = {.pages = 1000, .max_rows = 512, .max_outputs = 64, .max_sequences = 64};
   std::vector<Answer> alone;
   {
     Served served(roomy);
-    for (const Request& request : requests) alone.push_back(served.answers(request)[0]);
+    for (const EngineRequest& request : requests) alone.push_back(served.answers(request)[0]);
   }
   for (const int ranks : {1, 2, 3, 5, 7}) {
     for (const int64_t pages : {1000, 40}) {  // Forty pages hold two of the longest.
@@ -89,7 +89,7 @@ TEST(EngineTest, SixtyFourStreamsAtOnceGiveWhatEachGivesAlone) {
       Served served(model, {.prefill_chunk = ranks == 2 ? 1 : 64});
       std::vector<std::shared_ptr<Stream>> streams;
       streams.reserve(requests.size());
-      for (const Request& request : requests) streams.push_back(served.submit(request));
+      for (const EngineRequest& request : requests) streams.push_back(served.submit(request));
       for (size_t i = 0; i < streams.size(); ++i) {
         expect_same(finish(*streams[i])[0], alone[i]);
         ASSERT_TRUE(streams[i]->status().ok()) << streams[i]->status();
@@ -104,7 +104,7 @@ TEST(EngineTest, SixtyFourStreamsAtOnceGiveWhatEachGivesAlone) {
 TEST(EngineTest, GreedyIsTheModelsArgmaxTokenByToken) {
   const FakeModel model = {.ranks = 3};
   Served served(model);
-  const Request request = request_of(4, 6, 20);
+  const EngineRequest request = request_of(4, 6, 20);
   const Answer answer = served.answers(request)[0];
   std::vector<int32_t> tokens = request.prompt_ids;
   for (int i = 0; i < 20; ++i) {
@@ -121,7 +121,7 @@ TEST(EngineTest, GreedyIsTheModelsArgmaxTokenByToken) {
 
 TEST(EngineTest, ChoicesAreTheSameAsTheirSeedsAlone) {
   Served served({});
-  Request request = request_of(1, 5, 12);
+  EngineRequest request = request_of(1, 5, 12);
   request.sampling.temperature = 1;
   request.seed = 100;
   request.n = 4;
@@ -129,7 +129,7 @@ TEST(EngineTest, ChoicesAreTheSameAsTheirSeedsAlone) {
   ASSERT_EQ(answers.size(), 4u);
   EXPECT_NE(answers[0].tokens, answers[1].tokens);
   for (int32_t i = 0; i < 4; ++i) {
-    Request single = request;
+    EngineRequest single = request;
     single.n = 1;
     single.seed = 100 + static_cast<uint64_t>(i);
     expect_same(answers[i], served.answers(single)[0]);
@@ -139,7 +139,7 @@ TEST(EngineTest, ChoicesAreTheSameAsTheirSeedsAlone) {
 TEST(EngineTest, PromptLogitsComeWithTheFirstEventAndWithoutAnyToken) {
   const FakeModel model = {.ranks = 3};
   Served served(model, {.prefill_chunk = 3});
-  Request request = request_of(1, 8, 4);
+  EngineRequest request = request_of(1, 8, 4);
   request.prompt_logits = true;
   request.n = 2;
   const std::vector<float> expected = fake_logits(model, request.prompt_ids);
@@ -162,7 +162,7 @@ TEST(EngineTest, TextStopsAtStopStringsThatSpanTokens) {
   for (int id = 0; id < 300; ++id) texts.push_back("t" + std::to_string(id) + "é ");
   const auto tokenizer = tokenizer_of(texts);
   Served served({}, {}, tokenizer.get());
-  Request request = request_of(1, 5, 12);
+  EngineRequest request = request_of(1, 5, 12);
   const Answer whole = served.answers(request)[0];
   ASSERT_EQ(whole.text, tokenizer->decode(whole.tokens));
   const std::string stop = whole.text.substr(whole.text.find("é") + 2, 7);
@@ -175,7 +175,7 @@ TEST(EngineTest, TextStopsAtStopStringsThatSpanTokens) {
 
 TEST(EngineTest, WideNucleiAreDrawnFromAllLogits) {
   Served served({.ranks = 2, .vocab = 2000});
-  Request request = request_of(1, 5, 40);
+  EngineRequest request = request_of(1, 5, 40);
   request.sampling = {.temperature = 10, .top_p = 0.9f, .logit_bias = {}};
   EXPECT_EQ(served.answers(request)[0].tokens.size(), 40u);
   EXPECT_GT(served.cluster().logits_fetched(), 0);
@@ -193,12 +193,12 @@ TEST(EngineTest, RequestsThatNeverFitAreRefusedAndThoseThatOutgrowEndWithLength)
 
 TEST(EngineTest, BadRequestsAreRefusedWithOneLineThatNamesTheFault) {
   Served served({.vocab = 300, .pages = 100, .max_context = 20});
-  const auto message = [&](const Request& request) {
+  const auto message = [&](const EngineRequest& request) {
     const absl::Status status = served.engine().submit(request).status();
     EXPECT_EQ(status.code(), absl::StatusCode::kInvalidArgument);
     return std::string(status.message());
   };
-  Request request = request_of(1, 3, 1);
+  EngineRequest request = request_of(1, 3, 1);
   request.prompt_ids[1] = 300;
   EXPECT_THAT(message(request), testing::HasSubstr("prompt_ids[1]"));
   request.prompt_ids[1] = -1;
@@ -218,17 +218,17 @@ TEST(EngineTest, BadRequestsAreRefusedWithOneLineThatNamesTheFault) {
 TEST(EngineTest, APrefixOfTokensThatSeeOneAnotherEndsWithATokenAndFitsOneStep) {
   FakeModel model = {.max_rows = 24, .max_sequences = 16, .prefix = {.end = 60, .held = {61, 62}}};
   Served served(model);
-  const auto message = [&](const Request& request) {
+  const auto message = [&](const EngineRequest& request) {
     return std::string(served.engine().submit(request).status().message());
   };
-  Request request = request_of(1, 12, 5);
+  EngineRequest request = request_of(1, 12, 5);
   EXPECT_THAT(message(request), testing::HasSubstr("prompt: must have the token 60"));
   request.prompt_ids[9] = 60;
   EXPECT_THAT(message(request), testing::HasSubstr("prompt: must have one of the tokens 61, 62"));
   request.prompt_ids[8] = 62;
   EXPECT_EQ(served.answers(request)[0].tokens.size(), 5u);
   EXPECT_EQ(served.answers(request)[0].cached_tokens, 0);
-  Request scored = request;
+  EngineRequest scored = request;
   scored.prompt_logprobs = 1;
   EXPECT_THAT(message(scored), testing::HasSubstr("prompt_logprobs: "));
   request.prompt_ids.insert(request.prompt_ids.begin(), 1);

@@ -51,7 +51,7 @@ class RequestLogTest : public ::testing::Test {
   std::array<int, 2> pipe_ = {};
   std::optional<Log> log_;
   RequestLog requests_;
-  Request request_;
+  EngineRequest request_;
   Stream stream_;
 };
 

@@ -17,16 +17,10 @@ const std::string kQuick = http_request("GET", "/quick");
 
 bool is_quick(const std::string& answer) { return answer.ends_with("\r\n\r\nquick"); }
 
-// A server whose certificate comes from an authority of its own.
-struct TlsSetup {
+struct TlsSetup : testing::ServerTls {
   explicit TlsSetup(bool mutual = false, const Limits& limits = {})
-      : server(limits, 5000,
-               {identity.cert, identity.key, mutual ? authority.path() : std::string()}) {}
+      : server(limits, 5000, files(mutual)) {}
 
-  TlsClientOptions client() const { return {.ca = authority.path()}; }
-
-  Authority authority;
-  Authority::Identity identity = authority.sign("server");
   ScriptedServer server;
 };
 
@@ -47,8 +41,7 @@ TEST(HttpTlsTest, RequestsAreServedByTls12And13AndNothingOlder) {
 
 TEST(HttpTlsTest, AlpnIsHttp11) {
   TlsSetup setup;
-  TlsClientOptions options = setup.client();
-  options.protocol = "http/1.1";
+  TlsClientOptions options = setup.client("http/1.1");
   EXPECT_EQ(TlsClient(setup.server.address(), options).protocol(), "http/1.1");
   options.protocol = "h2";
   EXPECT_FALSE(TlsClient(setup.server.address(), options).connected());

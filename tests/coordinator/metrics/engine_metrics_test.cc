@@ -88,7 +88,8 @@ TEST_F(EngineMetricsTest, EndsAreCountedByTheirReason) {
 }
 
 TEST_F(EngineMetricsTest, PromptsCountWhetherTheyAreCachedOrNot) {
-  const Request request = {.prompt_ids = std::vector<int32_t>(30, 7), .max_tokens = 50, .n = 2};
+  const EngineRequest request = {
+      .prompt_ids = std::vector<int32_t>(30, 7), .max_tokens = 50, .n = 2};
   metrics_.on_submitted(&stream_, request, 0);
   metrics_.on_started(&stream_, 20 * kMs);
   metrics_.on_event(&stream_, token_of(0), 100 * kMs);
@@ -103,9 +104,9 @@ TEST_F(EngineMetricsTest, PromptsCountWhetherTheyAreCachedOrNot) {
   EXPECT_EQ(value("iteration_tokens_total_count"), 0) << "the step may get more tokens";
   metrics_.on_part(EnginePart::kSend, 0, 1);
   EXPECT_EQ(value("iteration_tokens_total_count"), 0);
-  metrics_.on_part(EnginePart::kTell, 1, 2);
+  metrics_.on_part(EnginePart::kEmit, 1, 2);
   EXPECT_EQ(value("iteration_tokens_total_sum"), 63) << "both prompts and three tokens";
-  metrics_.on_part(EnginePart::kTell, 2, 3);
+  metrics_.on_part(EnginePart::kEmit, 2, 3);
   EXPECT_EQ(value("iteration_tokens_total_count"), 1);
   EXPECT_EQ(value("request_params_n_sum"), 2);
   EXPECT_EQ(value("request_params_max_tokens_sum"), 50);
@@ -116,7 +117,7 @@ TEST_F(EngineMetricsTest, AStepCountsTheComputedTokens) {
   StreamEvent first = token_of(0);
   first.cached_tokens = 16;
   metrics_.on_event(&stream_, first, 100 * kMs);
-  metrics_.on_part(EnginePart::kTell, 0, 1);
+  metrics_.on_part(EnginePart::kEmit, 0, 1);
   EXPECT_EQ(value("iteration_tokens_total_sum"), 15);
 }
 

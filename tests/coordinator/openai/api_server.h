@@ -19,8 +19,9 @@ using testing::FakeExchange;
 class ApiServer {
  public:
   explicit ApiServer(const EngineOptions& options = {}, const ModelOptions& model_options = {},
-                     const ApiOptions& api_options = {}, const KeptOptions& kept_options = {})
-      : kept_(kept_options) {
+                     const ApiOptions& api_options = {},
+                     const ResumableOptions& resumable_options = {})
+      : resumable_(resumable_options) {
     auto model = Model::open(model_options);
     EXPECT_TRUE(model.ok()) << model.status();
     model_ = *std::move(model);
@@ -33,8 +34,9 @@ class ApiServer {
     engine_ = std::make_unique<Engine>(cluster_.get(), model_->tokenizer(), options);
     EXPECT_TRUE(engine_->wait_ready().ok());
     pool_ = std::make_unique<TaskPool>(TaskPoolOptions());
-    auto api = Api::create({.model = model_.get(), .engine = engine_.get(), .kept = &kept_},
-                           pool_.get(), api_options);
+    auto api =
+        Api::create({.model = model_.get(), .engine = engine_.get(), .resumable = &resumable_},
+                    pool_.get(), api_options);
     EXPECT_TRUE(api.ok()) << api.status();
     api_ = *std::move(api);
   }
@@ -45,7 +47,7 @@ class ApiServer {
   FakeCluster& cluster() { return *cluster_; }
   Engine& engine() { return *engine_; }
   Api& api() { return *api_; }
-  KeptStreams& kept() { return kept_; }
+  ResumableStreams& resumable() { return resumable_; }
   TaskPool& pool() { return *pool_; }
 
   // Hands a request to the route of this method and pattern.
@@ -82,7 +84,7 @@ class ApiServer {
   }
 
  private:
-  KeptStreams kept_;
+  ResumableStreams resumable_;
   std::unique_ptr<Model> model_;
   std::unique_ptr<FakeCluster> cluster_;
   std::unique_ptr<Engine> engine_;

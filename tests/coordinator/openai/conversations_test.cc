@@ -63,8 +63,8 @@ class Template {
     if (request.contains("documents")) {
       for (const OrderedJson& each : request["documents"]) chat.add_documents(each.dump());
     }
-    ASSIGN_OR_RETURN(const ChatRequest made,
-                     to_chat_request(chat, {}, loaded.traits(chat.tools_size() > 0)));
+    ASSIGN_OR_RETURN(const TemplateInput made,
+                     to_template_input(chat, {}, loaded.traits(chat.tools_size() > 0)));
     ASSIGN_OR_RETURN(MarkedText text, loaded.render(made, std::tm{.tm_mday = 1}));
     return std::move(text.bytes);
   }

@@ -219,16 +219,16 @@ TEST(GrpcFrontTest, ASlowReaderSlowsTheOtherSide) {
   const Socket client(port.address());
   const Inner inner = port.next();
   const std::string piece(64 << 10, 'p');
-  constexpr size_t kMost = 32 << 20;
+  constexpr size_t kMax = 32 << 20;
   size_t sent = 0;
-  for (int idle = 0; idle < 100 && sent < kMost; ++idle) {
+  for (int idle = 0; idle < 100 && sent < kMax; ++idle) {
     while (const size_t count = inner.send_some(piece)) {
       sent += count;
       idle = 0;
     }
     std::this_thread::sleep_for(std::chrono::milliseconds(1));
   }
-  EXPECT_LT(sent, kMost);
+  EXPECT_LT(sent, kMax);
   std::thread reader([&] { receive_all(client, sent + piece.size()); });
   inner.send(piece);
   reader.join();
@@ -253,13 +253,10 @@ TEST(GrpcFrontTest, AThousandIdleConnectionsAreServed) {
 
 // ---- TLS ----
 
-struct TlsPort {
-  explicit TlsPort(bool mutual = false)
-      : port({identity.cert, identity.key, mutual ? authority.path() : std::string()}) {}
-  TlsClientOptions client() const { return {.ca = authority.path(), .protocol = "h2"}; }
+struct TlsPort : ServerTls {
+  explicit TlsPort(bool mutual = false) : port(files(mutual)) {}
+  TlsClientOptions client() const { return ServerTls::client("h2"); }
 
-  Authority authority;
-  Authority::Identity identity = authority.sign("server");
   Port port;
 };
 
@@ -332,10 +329,8 @@ TEST(GrpcFrontTest, EndlessKeyUpdatesEndTheConnection) {
 }
 
 TEST(GrpcFrontTest, AHandshakeHasTenSeconds) {
-  const Authority authority;
-  const Authority::Identity identity = authority.sign("server");
-  const auto context =
-      TlsContext::load({identity.cert, identity.key, ""}, "test", TlsProtocol::kHttp2);
+  const ServerTls server;
+  const auto context = TlsContext::load(server.files(), "test", TlsProtocol::kHttp2);
   ASSERT_TRUE(context.ok()) << context.status();
   int pair[2];
   ASSERT_EQ(socketpair(AF_UNIX, SOCK_STREAM | SOCK_NONBLOCK, 0, pair), 0);
@@ -343,7 +338,7 @@ TEST(GrpcFrontTest, AHandshakeHasTenSeconds) {
   TokenBucket all = GrpcPace::for_all(now);
   GrpcConnection connection({.client = pair[0], .tls = (*context)->open(pair[0])},
                             GrpcPace(&all, now), now);
-  std::vector<char> scratch(GrpcConnection::kTurnBytes);
+  std::vector<char> scratch(GrpcConnection::kMaxReadBytes);
   EXPECT_EQ(connection.time(), now + std::chrono::seconds(10));
   connection.on_time(
       {.now = connection.time() - std::chrono::seconds(1), .scratch = scratch.data()});

@@ -16,7 +16,7 @@ namespace http2 = testing::http2;
 using Clock = GrpcPace::Clock;
 
 constexpr int64_t kMiB = 1 << 20;
-constexpr uint32_t kTurnBytes = 64 << 10;
+constexpr uint32_t kMaxReadBytes = 64 << 10;
 
 // Connections that send as much as they may, on a clock of their own.
 class Senders {
@@ -46,15 +46,15 @@ class Senders {
   TokenBucket all_ = GrpcPace::for_all(now_);
 };
 
-std::string turn_of(const std::string& frame) {
-  std::string turn;
-  while (turn.size() + frame.size() <= kTurnBytes) turn += frame;
-  return turn;
+std::string read_of(const std::string& frame) {
+  std::string content;
+  while (content.size() + frame.size() <= kMaxReadBytes) content += frame;
+  return content;
 }
 
 const std::string kLargeFrames =
-    turn_of(http2::frame(http2::kData, 0, 1, std::string(16'000, 'd')));
-const std::string kTinyFrames = turn_of(http2::frame(http2::kPing, 1, 0, ""));
+    read_of(http2::frame(http2::kData, 0, 1, std::string(16'000, 'd')));
+const std::string kTinyFrames = read_of(http2::frame(http2::kPing, 1, 0, ""));
 
 void begin(const Senders& senders, GrpcPace& pace) { senders.send(pace, http2::preface()); }
 

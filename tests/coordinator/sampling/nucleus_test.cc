@@ -59,7 +59,7 @@ TEST(NucleusTest, TheNucleusIsThatOfTheSortedTokens) {
     for (const ScoredToken& token : tokens) mass += weight(token, best);
 
     std::vector<ScoredToken> moved = tokens;
-    const std::optional<size_t> kept = select_kept(params, mass, &moved);
+    const std::optional<size_t> kept = select_nucleus(params, mass, &moved);
     if (!kept.has_value()) {
       ++undecided;
       continue;
@@ -75,9 +75,9 @@ TEST(NucleusTest, TheNucleusIsThatOfTheSortedTokens) {
 TEST(NucleusTest, LeavesSumsAtTheBoundToTheOrder) {
   std::vector<ScoredToken> tokens;
   for (int32_t id = 0; id < 1000; ++id) tokens.push_back({.id = id, .edited = 1});
-  EXPECT_FALSE(select_kept({.top_p = 0.5f, .logit_bias = {}}, 1000, &tokens).has_value());
-  EXPECT_FALSE(select_kept({.min_p = 1, .logit_bias = {}}, 1000, &tokens).has_value());
-  EXPECT_EQ(select_kept({.top_p = 0.5004f, .logit_bias = {}}, 1000, &tokens), 501);
+  EXPECT_FALSE(select_nucleus({.top_p = 0.5f, .logit_bias = {}}, 1000, &tokens).has_value());
+  EXPECT_FALSE(select_nucleus({.min_p = 1, .logit_bias = {}}, 1000, &tokens).has_value());
+  EXPECT_EQ(select_nucleus({.top_p = 0.5004f, .logit_bias = {}}, 1000, &tokens), 501);
 }
 
 }  // namespace

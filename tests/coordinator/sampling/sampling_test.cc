@@ -113,12 +113,12 @@ int32_t naive_draw(const Trial& trial) {
   std::vector<int32_t> ids = kept(trial.params, values);
   std::sort(ids.begin(), ids.end());
   int32_t best = -1;
-  float most = -kInf;
+  float max = -kInf;
   for (const int32_t id : ids) {
     const float noisy =
         values[static_cast<size_t>(id)] + gumbel_noise(trial.point.seed, trial.point.position, id);
-    if (noisy > most) {
-      most = noisy;
+    if (noisy > max) {
+      max = noisy;
       best = id;
     }
   }

@@ -20,7 +20,7 @@ class Bench {
     return add(request_of(static_cast<int32_t>(requests_.size()), prompt_tokens, max_tokens))[0];
   }
   // Adds a request and returns its choices.
-  std::vector<Sequence*> add(Request request, Prefix prefix = {}) {
+  std::vector<Sequence*> add(EngineRequest request, Prefix prefix = {}) {
     requests_.push_back(std::make_unique<PreparedRequest>(std::move(request), 100, prefix));
     std::vector<Sequence*> choices;
     for (int32_t i = 0; i < requests_.back()->request().n; ++i) {
@@ -36,13 +36,11 @@ class Bench {
   std::vector<std::pair<Sequence*, int64_t>> step() {
     const Batch batch = scheduler_.schedule();
     std::vector<std::pair<Sequence*, int64_t>> rows;
-    for (const BatchItem& item : batch.items) {
-      rows.emplace_back(item.sequence, item.rows);
-    }
+    for (Sequence* sequence : batch.sequences) rows.emplace_back(sequence, sequence->planned());
     scheduler_.computed(batch, step_ns(batch.work));
-    for (const BatchItem& item : batch.items) {
-      if (item.sequence->remaining() > 0) continue;
-      if (item.sequence->append(7)) scheduler_.remove(item.sequence);
+    for (Sequence* sequence : batch.sequences) {
+      if (sequence->remaining() > 0) continue;
+      if (sequence->append(7)) scheduler_.remove(sequence);
     }
     return rows;
   }

@@ -19,10 +19,10 @@ constexpr SchedulerLimits kLimits = {.rows = 256,
                                      .pages = 1000,
                                      .page_tokens = 16};
 
-Request of_client(const std::string& client, int64_t prompt_tokens, int32_t max_tokens,
-                  int32_t priority = 0) {
+EngineRequest of_client(const std::string& client, int64_t prompt_tokens, int32_t max_tokens,
+                        int32_t priority = 0) {
   static int32_t seed = 0;
-  Request request = request_of(++seed, prompt_tokens, max_tokens);
+  EngineRequest request = request_of(++seed, prompt_tokens, max_tokens);
   request.client = client;
   request.priority = priority;
   return request;
@@ -48,7 +48,7 @@ TEST(FairnessTest, ClientsShareTheRowsForPrompts) {
 TEST(FairnessTest, ClientsShareTheDrawsThatNeedAllLogits) {
   Bench bench(kLimits);
   Sequence* first = bench.add(of_client("first", 4, 300))[0];
-  Request request = of_client("many", 4, 300);
+  EngineRequest request = of_client("many", 4, 300);
   request.n = 20;
   const std::vector<Sequence*> many = bench.add(request);
   Sequence* other = bench.add(of_client("other", 4, 300))[0];
@@ -72,7 +72,7 @@ TEST(FairnessTest, ClientsShareTheDrawsThatNeedAllLogits) {
 
 TEST(FairnessTest, FewSequencesStartInAStepWhoseFirstDrawsMayNeedAllLogits) {
   Bench bench(kLimits);
-  Request request = of_client("many", 4, 300);
+  EngineRequest request = of_client("many", 4, 300);
   request.n = 40;
   request.sampling = {.temperature = 1, .top_p = 0.9f, .logit_bias = {}};
   bench.add(request);
@@ -96,7 +96,7 @@ TEST(FairnessTest, AClientsPromptsAreServedInTheirOrder) {
 TEST(FairnessTest, AClientWithThousandsOfChoicesDelaysNoOther) {
   Bench bench(kLimits);
   for (int i = 0; i < 20; ++i) {
-    Request request = of_client("many", 200, 300);
+    EngineRequest request = of_client("many", 200, 300);
     request.n = 64;
     bench.add(request);
   }

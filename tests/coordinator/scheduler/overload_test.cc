@@ -34,7 +34,7 @@ class Loaded {
                 .page_tokens = 16}) {}
 
   std::vector<Sequence*> come_once(const std::string& client, int32_t n) {
-    Request request = request_of(0, load_.prompt_tokens, 20);
+    EngineRequest request = request_of(0, load_.prompt_tokens, 20);
     request.n = n;
     request.client = client;
     return bench_.add(request);
@@ -60,7 +60,7 @@ class Loaded {
 
   void come() {
     ++came_;
-    Request request = request_of(came_, load_.prompt_tokens, 20 + came_ % 40);
+    EngineRequest request = request_of(came_, load_.prompt_tokens, 20 + came_ % 40);
     request.n = load_.n;
     request.client = std::to_string(load_.clients == 0 ? came_ : came_ % load_.clients);
     open_.push_back(bench_.add(request));
@@ -85,7 +85,7 @@ int64_t steps_beside(Loaded& loaded, int32_t n) {
 }
 
 // A few clients with endless requests delay no other client; with many, each waits for its turn.
-TEST(OverloadTurnsTest, EveryClientBeginsWithinABoundedTime) {
+TEST(OverloadSharesTest, EveryClientBeginsWithinABoundedTime) {
   for (const int32_t n : {1, 8}) {
     Loaded few({.name = "", .n = 8, .clients = 3}, 100);
     EXPECT_LE(steps_beside(few, n), 3) << n;
@@ -130,7 +130,7 @@ double seconds_beside(int waiting) {
                .pages = 2000,
                .page_tokens = 16});
   for (int client = 0; client < kSlots + waiting; ++client) {
-    Request request = request_of(client, 8, 1000);
+    EngineRequest request = request_of(client, 8, 1000);
     request.client = std::to_string(client);
     bench.add(request);
   }

@@ -15,8 +15,9 @@ using testing::Pair;
 constexpr SchedulerLimits kRoomy = {
     .rows = 64, .prefill_chunk = 32, .running = 8, .outputs = 8, .pages = 100, .page_tokens = 4};
 
-Request prompt_of(int64_t tokens, const std::string& client = "", const std::string& salt = "") {
-  Request request = request_of(1, tokens, 1);
+EngineRequest prompt_of(int64_t tokens, const std::string& client = "",
+                        const std::string& salt = "") {
+  EngineRequest request = request_of(1, tokens, 1);
   request.client = client;
   request.cache_salt = salt;
   return request;
@@ -38,7 +39,7 @@ TEST(PrefixSchedulingTest, ALaterSequenceComputesOnlyWhatIsNotCached) {
 
 TEST(PrefixSchedulingTest, APromptWithRowsOfEmbeddingsIsNeitherCachedNorFound) {
   Bench bench(kRoomy);
-  Request request = prompt_of(10);
+  EngineRequest request = prompt_of(10);
   request.prompt_ids[8] = -1;
   request.prompt_embeds = {1, 2};
   bench.add(request);
@@ -97,7 +98,7 @@ TEST(PrefixSchedulingTest, NothingIsKeptWithoutTheCache) {
   SchedulerLimits limits = kRoomy;
   limits.prefix.enabled = false;
   Bench bench(limits);
-  Request request = prompt_of(9);
+  EngineRequest request = prompt_of(9);
   request.n = 2;
   EXPECT_EQ(bench.add(request).size(), 2u);
   EXPECT_EQ(bench.step().size(), 2u) << "no choice waits for the first one";
@@ -110,7 +111,7 @@ TEST(PrefixSchedulingTest, ChoicesWaitForTheFirstOnesPromptAndDelayNoOther) {
   SchedulerLimits limits = kRoomy;
   limits.prefill_chunk = 8;
   Bench bench(limits);
-  Request request = prompt_of(14);
+  EngineRequest request = prompt_of(14);
   request.n = 3;
   request.max_tokens = 5;
   const std::vector<Sequence*> choices = bench.add(request);
@@ -127,7 +128,7 @@ TEST(PrefixSchedulingTest, ChoicesWaitForTheFirstOnesPromptAndDelayNoOther) {
 
 TEST(PrefixSchedulingTest, ChoicesDoNotWaitForAFirstOneThatIsGone) {
   Bench bench(kRoomy);
-  Request request = prompt_of(14);
+  EngineRequest request = prompt_of(14);
   request.n = 3;
   const std::vector<Sequence*> choices = bench.add(request);
   bench.scheduler().remove(choices[0]);
@@ -152,7 +153,7 @@ TEST(PrefixSchedulingTest, AHitInUseNeedsNoRoomOfItsOwn) {
   SchedulerLimits limits = kRoomy;
   limits.pages = 5;
   Bench bench(limits);
-  Request first = prompt_of(14);
+  EngineRequest first = prompt_of(14);
   first.max_tokens = 3;
   Sequence* a = bench.add(first)[0];
   bench.step();
@@ -182,7 +183,7 @@ TEST(PrefixSchedulingTest, TheOldestOfTwoEqualPromptsHasRoomAlone) {
   Bench bench(limits);
   // Both compute the same 8 tokens in one step: the second one's pages stay its own.
   bench.add(prompt_of(8));
-  Request second = prompt_of(8);
+  EngineRequest second = prompt_of(8);
   second.max_tokens = 15;  // Six pages at the end.
   Sequence* b = bench.add(second)[0];
   for (int i = 0; b->state() != Sequence::State::kFinished; ++i) {

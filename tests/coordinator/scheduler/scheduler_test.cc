@@ -161,8 +161,8 @@ TEST(SchedulerTest, StepsNameNewPagesOnlyAndASlotBeginsWithEachSequence) {
     const Batch batch = bench.scheduler().schedule();
     const cluster::Step step = make_step(batch, number);
     bench.scheduler().computed(batch, 0);
-    for (const BatchItem& item : batch.items) {
-      if (item.sequence->remaining() == 0) item.sequence->append(7);
+    for (Sequence* sequence : batch.sequences) {
+      if (sequence->remaining() == 0) sequence->append(7);
     }
     return step.sequences(0);
   };

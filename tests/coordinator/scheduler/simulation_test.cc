@@ -97,7 +97,7 @@ class Simulation {
   // Makes a request of one or more choices; many prompts begin alike.
   void add_lives() {
     const int64_t room = model_.pages * model_.page_tokens;
-    Request request;
+    EngineRequest request;
     const int64_t prompt = between(1, std::min<int64_t>(room - 1, 14));
     for (int64_t i = 0; i < prompt; ++i) {
       const bool odd = between(0, 9) == 0;
@@ -164,17 +164,15 @@ class Simulation {
       }
     }
     if (first != nullptr) {  // It is always served.
-      ASSERT_TRUE(std::any_of(batch.items.begin(), batch.items.end(), [&](const BatchItem& item) {
-        return item.sequence == first->sequence.get();
-      }));
+      ASSERT_TRUE(std::ranges::count(batch.sequences, first->sequence.get()) == 1);
     }
-    for (const BatchItem& item : batch.items) life_of(item.sequence).started = true;
+    for (const Sequence* sequence : batch.sequences) life_of(sequence).started = true;
     // No sequence starts before an earlier one of the same client and priority, or before its
     // request's first choice.
     std::set<std::pair<std::string, int32_t>> waits;
     for (const Life& life : lives_) {
       if (!life.added || life.over || life.sequence->index() > 0) continue;
-      const Request& request = life.request->request();
+      const EngineRequest& request = life.request->request();
       ASSERT_FALSE(life.started && waits.contains({request.client, request.priority}));
       if (!life.started) waits.insert({request.client, request.priority});
     }
@@ -182,7 +180,7 @@ class Simulation {
 
   void step() {
     const Batch batch = scheduler_.schedule();
-    ASSERT_FALSE(batch.items.empty());
+    ASSERT_FALSE(batch.sequences.empty());
     check_order(batch);
     if (HasFatalFailure()) return;
     const cluster::Step step = make_step(batch, ++step_);
@@ -190,28 +188,28 @@ class Simulation {
     ASSERT_TRUE(results.ok()) << results.status();
     int output = 0;
     scheduler_.computed(batch, between(0, 50) * 1'000'000);
-    for (const BatchItem& item : batch.items) {
-      Life& life = life_of(item.sequence);
-      const int64_t scored = item.sequence->scored_by(item.sequence->computed());
-      for (int64_t at = std::max<int64_t>(item.sequence->scored(), 1); at < scored; ++at) {
+    for (Sequence* sequence : batch.sequences) {
+      Life& life = life_of(sequence);
+      const int64_t scored = sequence->scored_by(sequence->computed());
+      for (int64_t at = std::max<int64_t>(sequence->scored(), 1); at < scored; ++at) {
         const auto& answer = (*results)[0].outputs(output++);
         ASSERT_EQ(answer.noisy().id(), life.tokens[static_cast<size_t>(at)]);
         const std::vector<int32_t> before(life.tokens.begin(), life.tokens.begin() + at);
         ASSERT_EQ(answer.noisy().logit(), fake_logits(model_, before)[answer.noisy().id()]);
         ++scores_;
       }
-      item.sequence->note_scored(scored);
-      if (item.sequence->remaining() > 0) continue;
+      sequence->note_scored(scored);
+      if (sequence->remaining() > 0) continue;
       const std::vector<float> logits = fake_logits(model_, life.tokens);
       const auto alone = std::max_element(logits.begin(), logits.end()) - logits.begin();
       const int32_t id = (*results)[0].outputs(output++).noisy().id();
       ASSERT_EQ(id, alone);
       life.tokens.push_back(id);
-      if (!item.sequence->append(id)) continue;
+      if (!sequence->append(id)) continue;
       const int64_t room = model_.pages * model_.page_tokens;
-      ASSERT_EQ(item.sequence->length(),
-                std::min<int64_t>(room, item.sequence->prompt_tokens() + life.max_tokens));
-      scheduler_.remove(item.sequence);
+      ASSERT_EQ(sequence->length(),
+                std::min<int64_t>(room, sequence->prompt_tokens() + life.max_tokens));
+      scheduler_.remove(sequence);
       life.over = true;
     }
     ASSERT_EQ(output, step.outputs_size());

@@ -58,7 +58,7 @@ TEST(StepBudgetTest, PromptsOfTwoClientsGetFourBudgetsWithoutDecode) {
   Bench bench(limits);
   bench.scheduler().remove(decoding(bench));
   bench.add(800, 3);
-  Request request = request_of(77, 800, 3);
+  EngineRequest request = request_of(77, 800, 3);
   request.client = "other";
   bench.add(request);
   int64_t rows = 0;

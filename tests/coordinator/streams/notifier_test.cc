@@ -24,7 +24,7 @@ TEST(NotifierTest, AReaderIsCalledOnItsOwnThreadOncePerNotification) {
   });
   for (int i = 0; i < 3; ++i) notifier.changed(stream);
   EXPECT_EQ(calls, 1);
-  notifier.tell();
+  notifier.notify();
   called.wait();
   stream->set_listener(nullptr);
   EXPECT_EQ(calls, 2);
@@ -39,7 +39,7 @@ TEST(NotifierTest, PendingChangesAreDeliveredBeforeTheNotifierEnds) {
     Notifier notifier;
     for (const auto& stream : {one, other}) stream->set_listener([&] { ++calls; });
     notifier.changed(one);
-    notifier.tell();
+    notifier.notify();
     notifier.changed(other);
   }
   EXPECT_EQ(calls, 4);
@@ -58,7 +58,7 @@ TEST(NotifierTest, ABusyReaderDelaysNoCaller) {
   waits = true;
   for (int i = 0; i < 100; ++i) {  // All calls return.
     notifier.changed(stream);
-    notifier.tell();
+    notifier.notify();
   }
   EXPECT_LE(calls, 2);  // One on registering, and one that waits.
   free.count_down();

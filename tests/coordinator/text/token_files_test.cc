@@ -139,7 +139,7 @@ TEST(TokenFilesTest, AFoldersFilesReachTokenizerAndTemplate) {
   EXPECT_EQ(plain_ids(*tokenizer, "<s><x>"), (std::vector<int32_t>{5, 6}));
   const auto chat = ChatTemplate::load(folder.path());
   ASSERT_TRUE(chat.ok()) << chat.status();
-  ChatRequest request;
+  TemplateInput request;
   request.messages = OrderedJson::array();
   const auto text = chat->render(request, {.tm_mday = 1});
   ASSERT_TRUE(text.ok()) << text.status();

@@ -234,7 +234,7 @@ TEST(ConfigTest, Phi3RotatesWholeHeadsAndHasNoWindowByDefault) {
 TEST(ConfigTest, OnlySmolLm3LayersWithoutRopeMayHaveAWindow) {
   const std::string family = R"({"architectures": ["SmolLM3ForCausalLM"])";
   const Described silent = config_of(kLlama, family + "}");
-  EXPECT_EQ(silent.turns, (std::vector<bool>{true, true, true, false}));
+  EXPECT_EQ(silent.rotates, (std::vector<bool>{true, true, true, false}));
   EXPECT_EQ(silent.kv_heads, 4);
   EXPECT_TRUE(silent.tie_word_embeddings);
   EXPECT_EQ(silent.windows, std::vector<int64_t>(4, 0));

@@ -47,8 +47,8 @@ TEST(FalconTest, AlibiIsAddedBeforeScoresAreScaled) {
   ASSERT_EQ(config.slopes.size(), 8u);
   const float scale = 1 / std::sqrt(8.0f);
   for (int i = 0; i < 8; ++i) EXPECT_FLOAT_EQ(config.slopes[i], std::ldexp(scale, -1 - i));
-  EXPECT_FALSE(config.turns[0]);
-  EXPECT_TRUE(config_of(kFalcon).turns[0]);
+  EXPECT_FALSE(config.rotates[0]);
+  EXPECT_TRUE(config_of(kFalcon).rotates[0]);
 }
 
 TEST(FalconTest, OldNamesOfKeysAreRead) {
@@ -99,7 +99,7 @@ TEST(ChatGlmTest, TheFirstGenerationIsRecognizedByItsKeys) {
   ASSERT_TRUE(model.ok()) << model.status();
   const Described config = described(*model);
   EXPECT_TRUE(config.layer_norm && config.norm_bias && config.mlp_bias);
-  EXPECT_EQ(config.kept_norm, 2);
+  EXPECT_EQ(config.normed_residual, 2);
   EXPECT_EQ(config.intermediate_size, 192);
   EXPECT_EQ(config.context, 256);
   EXPECT_EQ(config.rotary.rotary_dim(), 8);
@@ -178,7 +178,7 @@ constexpr char kCohere2[] = R"({"architectures": ["Cohere2ForCausalLM"], "vocab_
 TEST(CohereTest, LayersWithoutAWindowHaveNoRope) {
   const Described config = config_of(kCohere2);
   EXPECT_EQ(config.windows, (std::vector<int64_t>{4096, 4096, 4096, 0, 4096}));
-  EXPECT_EQ(config.turns, (std::vector<bool>{true, true, true, false, true}));
+  EXPECT_EQ(config.rotates, (std::vector<bool>{true, true, true, false, true}));
   EXPECT_FLOAT_EQ(config.logits_multiplier, 0.0625f);
   EXPECT_TRUE(config.layer_norm && !config.norm_bias);
   EXPECT_EQ(config_of(with(kCohere2, R"("layer_switch": 2)")).windows,
@@ -206,7 +206,7 @@ TEST(Exaone4Test, APatternMayBeGivenInLetters) {
       (Windows{9, 0, 9, 0, 9}));
   const Described full = config_of(with(config, R"("sliding_window": null)"));
   EXPECT_EQ(full.windows, Windows(5, 0));
-  EXPECT_EQ(full.turns, std::vector<bool>(5, true));
+  EXPECT_EQ(full.rotates, std::vector<bool>(5, true));
   expect_refused(with(config, R"("sliding_window_pattern": "LSG")"),
                  "sliding_window_pattern: must be a number or letters L and G");
   expect_refused(with(config, R"("sliding_window_pattern": "")"),
@@ -229,11 +229,11 @@ constexpr char kBaichuan[] = R"({"architectures": ["BaichuanForCausalLM"], "voca
 
 TEST(BaichuanTest, TheKindIsRecognizedByRequiredSizesAndKeys) {
   const Described small = config_of(with(kBaichuan, R"("max_position_embeddings": 128)"));
-  EXPECT_TRUE(small.slopes.empty() && small.turns[0] && !small.head_unit_rows);
+  EXPECT_TRUE(small.slopes.empty() && small.rotates[0] && !small.head_unit_rows);
   const Described large = config_of(with(kBaichuan, R"("model_max_length": 256)"));
   EXPECT_EQ(large.slopes, (std::vector<float>{0.25f, 0.0625f, 0.015625f, 0.00390625f}));
   EXPECT_EQ(large.context, 256);
-  EXPECT_FALSE(large.turns[0]);
+  EXPECT_FALSE(large.rotates[0]);
   std::string config = with(kBaichuan, R"("max_position_embeddings": 128, "head_dim": 128)");
   config.replace(config.find("64"), 2, "5120");
   EXPECT_EQ(config_of(config).slopes.size(), 4u);
@@ -308,10 +308,10 @@ TEST(OptTest, UnsupportedKeysAreNamed) {
 TEST(BloomTest, AHalfMayAddToItsNormsResult) {
   const std::string bloom = R"({"architectures": ["BloomForCausalLM"], "vocab_size": 320,
       "hidden_size": 64, "n_layer": 2, "n_head": 4})";
-  EXPECT_EQ(config_of(bloom).kept_norm, 0);
+  EXPECT_EQ(config_of(bloom).normed_residual, 0);
   const std::string key = R"("apply_residual_connection_post_layernorm": )";
-  EXPECT_EQ(config_of(with(bloom, key + "false")).kept_norm, 0);
-  EXPECT_EQ(config_of(with(bloom, key + "true")).kept_norm, 1);
+  EXPECT_EQ(config_of(with(bloom, key + "false")).normed_residual, 0);
+  EXPECT_EQ(config_of(with(bloom, key + "true")).normed_residual, 1);
 }
 
 TEST(AlibiTest, SlopesBetweenPowersOfTwoComeFromTheNextPower) {

@@ -27,7 +27,7 @@ constexpr char kMaverick[] = R"({"architectures": ["Llama4ForCausalLM"],
 
 TEST(Llama4Test, ThePublishedConfigIsRead) {
   const Described config = config_of(kMaverick);
-  EXPECT_EQ(config.turns, (std::vector<bool>{true, true, true, false}));
+  EXPECT_EQ(config.rotates, (std::vector<bool>{true, true, true, false}));
   EXPECT_EQ(config.chunks, (std::vector<int64_t>{8192, 8192, 8192, 0}));
   EXPECT_EQ(config.has_router, (std::vector<bool>{false, true, false, true}));
   EXPECT_EQ(config.experts.size, 8192);

@@ -50,7 +50,7 @@ TEST(Granite4Test, ThePublishedConfigIsRead) {
   EXPECT_EQ(config.kinds, "MM*");
   EXPECT_EQ(config.recurrence.heads(), 48);
   EXPECT_EQ(config.recurrence.v_dim(), 64);
-  EXPECT_EQ(config.turns, std::vector<bool>(3, false));
+  EXPECT_EQ(config.rotates, std::vector<bool>(3, false));
   EXPECT_EQ(config.experts.size, 512);
   EXPECT_EQ(config.intermediate_size, 1024);
 }
@@ -60,7 +60,7 @@ TEST(Granite4Test, AModelMayHaveNoExpertsAndHaveRope) {
       config_of(kGranite4, R"({"num_local_experts": 0, "num_experts_per_tok": 0,
       "position_embedding_type": "rope", "mamba_d_head": "auto"})");
   EXPECT_EQ(config.experts.count, 0);
-  EXPECT_EQ(config.turns, (std::vector<bool>{false, false, true}));
+  EXPECT_EQ(config.rotates, (std::vector<bool>{false, false, true}));
   EXPECT_EQ(config_of(kGranite4, R"({"layer_types": null})").kinds, "MMM");
   EXPECT_EQ(config.recurrence.v_dim(), 64);
 }

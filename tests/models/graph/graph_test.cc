@@ -74,8 +74,8 @@ TEST(GraphTest, EveryOperatorThatAModelMayNameHasABuilder) {
   const HeadNorm head_norm = {.eps = 1e-5f, .head_dim = 4};
   Value q = g.rope(g.head_norm(g.linear(x, "q", heads), "norm", head_norm), rope);
   q = g.position_scale(q, {.scales = {1}, .length = 8});
-  const AttentionSpec spec{.head_dim = 4, .heads = 2, .kv_heads = 2, .scale = 0.5f};
-  x = g.rms_norm(g.attention(q, q, q, spec), "norm", 1e-5f);
+  const AttentionAttrs attrs{.heads = 2, .kv_heads = 2, .head_dim = 4, .scale = 0.5f};
+  x = g.rms_norm(g.attention(q, q, q, attrs), "norm", 1e-5f);
   Routes routes = g.route(g.router(x, "router", 4), {.chosen = 2});
   routes.weights = g.expert_scale(routes.weights, routes, "scale", 4);
   x = g.combine(g.expert_linear(x, routes, {.count = 4, .name = "*.up"}, hidden), routes);

@@ -40,14 +40,14 @@ TEST(ValidateTest, MatricesOfAStackAreAcceptedPlainAndTransposed) {
   for (const int64_t size : {4, 25, 8}) plain.add_source_shape(size);
   EXPECT_EQ(message_of(validate(program)), "");
   // Rank 1's part of o, [4, 8], taken from the third matrix of [3, 8, 5] as stored.
-  program::Piece& turned = *weight_named(program, "o.weight").mutable_pieces(0);
-  turned.clear_source_shape();
-  for (const int64_t size : {3, 8, 5}) turned.add_source_shape(size);
-  turned.set_row_begin(16);
-  turned.set_row_end(24);
-  turned.set_col_begin(1);
-  turned.set_col_end(5);
-  turned.set_transpose(true);
+  program::Piece& transposed = *weight_named(program, "o.weight").mutable_pieces(0);
+  transposed.clear_source_shape();
+  for (const int64_t size : {3, 8, 5}) transposed.add_source_shape(size);
+  transposed.set_row_begin(16);
+  transposed.set_row_end(24);
+  transposed.set_col_begin(1);
+  transposed.set_col_end(5);
+  transposed.set_transpose(true);
   EXPECT_EQ(message_of(validate(program)), "");
 }
 

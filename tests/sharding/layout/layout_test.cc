@@ -261,7 +261,7 @@ TEST(SplitTest, ACopiedKvHeadIsGatheredOnceAndEveryRankTakesItsOwn) {
   const Value x = model.embed("embed", kVocab, kHidden);
   const Value q = model.linear(x, "q", q_axis), v = model.linear(x, "v", kv_axis);
   const Value k = model.rms_norm(model.linear(x, "k", kv_axis), "norm", 1e-6f);
-  model.attention(q, k, v, {.head_dim = 4, .heads = 6, .kv_heads = 2, .scale = 1});
+  model.attention(q, k, v, {.heads = 6, .kv_heads = 2, .head_dim = 4, .scale = 1});
   const std::array<Range, 3> given = {{{0, 0}, {0, 4}, {0, 4}}}, taken = {{{0, 4}, {0, 8}, {4, 8}}};
   for (int rank = 0; rank < 3; ++rank) {
     const absl::StatusOr<Graph> local = split(model, {.ranks = 3, .eighths = {8, 8, 8}}, rank);

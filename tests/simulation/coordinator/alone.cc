@@ -10,7 +10,7 @@
 namespace lockstep::simulation {
 
 Alone run_alone(const FakeModel& model, const PreparedRequest& prepared, int32_t choice) {
-  const Request& request = prepared.request();
+  const EngineRequest& request = prepared.request();
   const int64_t context = fake_info(model, 1).servable_context();
   Sequence sequence(prepared, choice, context, nullptr, nullptr);
   sequence.start(0);
@@ -42,7 +42,7 @@ Alone run_alone(const FakeModel& model, const PreparedRequest& prepared, int32_t
     alone.tokens.push_back(sampled->id);
     if (request.logprobs >= 0) alone.logprobs.push_back(std::move(sampled->logprobs));
     sequence.append(sampled->id);
-    alone.finish_reason = sequence.tell().finish_reason;
+    alone.finish_reason = sequence.take_update().finish_reason;
   }
   return alone;
 }

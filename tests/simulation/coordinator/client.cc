@@ -43,8 +43,8 @@ void Client::draw_request() {
     return static_cast<int32_t>(world_.between(0, high));
   };
   request_.id = std::to_string(number_);
-  const int64_t most = world_.one_in(5) ? 40 : 12;
-  const int64_t prompt = world_.between(1, most);
+  const int64_t max = world_.one_in(5) ? 40 : 12;
+  const int64_t prompt = world_.between(1, max);
   const bool common = world_.one_in(2);  // Half of them begin alike.
   for (int64_t i = 0; i < prompt; ++i) {
     const bool odd = !common || world_.one_in(30);
@@ -91,8 +91,8 @@ void Client::submit() {
     }
     return;
   }
-  world_.tell("client {}: {} tokens, {} choices, {} to draw", number_, request_.prompt_ids.size(),
-              request_.n, request_.max_tokens);
+  world_.log("client {}: {} tokens, {} choices, {} to draw", number_, request_.prompt_ids.size(),
+             request_.n, request_.max_tokens);
   stream_ = *std::move(stream);
   failed_before_ = engine_.groups_failed();
   changed_before_ = engine_.changed();
@@ -100,7 +100,7 @@ void Client::submit() {
   if (cancels_) {
     world_.after(cancel_after_, [this] {
       if (done_) return;
-      world_.tell("client {}: cancels", number_);
+      world_.log("client {}: cancels", number_);
       cancelled_ = true;
       engine_.cancel(stream_);
     });
@@ -215,20 +215,20 @@ bool Client::expected(const absl::Status& status) const {
 }
 
 void Client::close(const absl::Status& status) {
-  world_.tell("client {}: closed, {}", number_, status.ok() ? "OK" : message_of(status));
+  world_.log("client {}: closed, {}", number_, status.ok() ? "OK" : message_of(status));
   if (status == displaced() && offset_ == 0) {  // It counts as refused.
     stream_ = nullptr;
     return try_again();
   }
   if (!expected(status)) world_.broken("client {}: closed with {}", number_, status.ToString());
-  struck_out_ = status.code() == absl::StatusCode::kInternal && !poisoned_;
+  ended_by_strikes_ = status.code() == absl::StatusCode::kInternal && !poisoned_;
   const bool whole =
       status.ok() && std::all_of(choices_.begin(), choices_.end(), [](const Choice& choice) {
         return choice.finish_reason != FinishReason::kCancelled;
       });
   served_ = served_ || whole;
   stream_ = nullptr;
-  const bool innocent = struck_out_ && !deadly_;
+  const bool innocent = ended_by_strikes_ && !deadly_;
   if ((innocent || status.code() == absl::StatusCode::kUnavailable) && !cancelled_) {
     return try_again();
   }

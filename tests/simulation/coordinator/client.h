@@ -21,7 +21,7 @@ class Client {
   void wake();
   bool done() const { return done_; }
   bool served() const { return served_; }  // In full.
-  bool struck_out() const { return struck_out_; }
+  bool ended_by_strikes() const { return ended_by_strikes_; }
   int64_t tokens() const { return tokens_; }
 
  private:
@@ -46,7 +46,7 @@ class Client {
   const FakeModel& model_;
   const int number_;
   const bool patient_;
-  Request request_;
+  EngineRequest request_;
   std::vector<Alone> alone_;  // Per choice; filled on first use.
   bool poisoned_ = false;     // None of its tokens can be drawn.
   bool deadly_ = false;       // No worker survives its prompt.
@@ -64,7 +64,7 @@ class Client {
   bool cancelled_ = false;
   bool done_ = false;
   bool served_ = false;
-  bool struck_out_ = false;
+  bool ended_by_strikes_ = false;
   int64_t tokens_ = 0;
 };
 

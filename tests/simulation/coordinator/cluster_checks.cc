@@ -60,7 +60,7 @@ void ClusterChecks::received(const Link& link, const ToCoordinator& message) {
   if (message.has_preloaded()) roster_.preloaded(link, message);
   Member* member = member_of(link);
   if (member == nullptr) return;
-  member->heard_at = host_.world.now();
+  member->received_at = host_.world.now();
   if (message.epoch() != epoch_) return;
   const cluster::Heartbeat& beat = message.heartbeat();
   const bool has_waited = member->beat.waiting() && !beat.waiting();
@@ -109,7 +109,7 @@ void ClusterChecks::sends(const std::vector<Link*>& links,
 
 void ClusterChecks::assigns(Link* link, const cluster::Assignment& assignment) {
   const int64_t now = host_.world.now();
-  members_.push_back({.link = link, .heard_at = now, .progress_at = now});
+  members_.push_back({.link = link, .received_at = now, .progress_at = now});
   if (static_cast<int>(members_.size()) < assignment.program().ranks()) return;
   std::vector<const Link*> ranks;
   for (const Member& member : members_) ranks.push_back(member.link);
@@ -142,7 +142,7 @@ void ClusterChecks::check_speeds(const std::string& speeds) {
 
 void ClusterChecks::refuses(const Link& link, const std::string& reason) {
   ++refusals_;
-  host_.world.tell("cluster: refuses pid {}: {}", link.process.pid(), reason);
+  host_.world.log("cluster: refuses pid {}: {}", link.process.pid(), reason);
   if (link.process.excused()) return;
   if (!unfit_joined_) {
     host_.world.broken("pid {} is refused without a fault: {}", link.process.pid(), reason);
@@ -158,7 +158,7 @@ void ClusterChecks::cuts(const Link& link) {
 // ---- The group ----
 
 void ClusterChecks::formed(const GroupInfo& info) {
-  host_.world.tell("cluster: epoch {} is formed", info.epoch);
+  host_.world.log("cluster: epoch {} is formed", info.epoch);
   formed_ = true;
   asked_at_ = -1;
   if (info.epoch != epoch_) host_.world.broken("epoch {} is formed, not {}", info.epoch, epoch_);
@@ -167,7 +167,7 @@ void ClusterChecks::formed(const GroupInfo& info) {
 }
 
 void ClusterChecks::lost(const absl::Status& why) {
-  host_.world.tell("cluster: epoch {} is lost: {}", epoch_, message_of(why));
+  host_.world.log("cluster: epoch {} is lost: {}", epoch_, message_of(why));
   formed_ = false;
   asked_at_ = -1;
   if (grows(message_of(why))) return roster_.grows();
@@ -194,35 +194,35 @@ void ClusterChecks::after_event(bool ready) {
 // subtracted; below 0: the group is usable.
 int64_t ClusterChecks::over_for() const {
   const int64_t now = host_.world.now();
-  int64_t longest = -1, most_extra = 0;
+  int64_t longest = -1, max_extra = 0;
   for (const Member& member : members_) {
     const auto& up = member.link->up;
-    most_extra = std::max(most_extra, up.most_extra_ms());
+    max_extra = std::max(max_extra, up.max_extra_ms());
     int64_t since = member.link->process.halted_at();
     if (since < 0 && up.drops()) since = up.dropped_at();
     if (since < 0) continue;
-    longest = std::max(longest, now - std::max(since, continued_at_) - up.most_extra_ms());
+    longest = std::max(longest, now - std::max(since, continued_at_) - up.max_extra_ms());
   }
   if (asked_at_ < 0) return longest;
   const int64_t moved = std::max({asked_at_, host_.progressed_at, continued_at_});
-  return std::max(longest, now - moved - most_extra);
+  return std::max(longest, now - moved - max_extra);
 }
 
 void ClusterChecks::readiness(bool ready) {
-  const bool turned = std::exchange(was_ready_, ready) && !ready;
+  const bool lost_readiness = std::exchange(was_ready_, ready) && !ready;
   if (ready && !formed_) return host_.world.broken("the server says it is ready without a group");
   const int64_t over_ms = over_for();
   if (ready && over_ms > kReadyTooLongMs) {
     host_.world.broken("the server says it is ready {} ms after a loss or a wedge", over_ms);
   }
-  if (!turned || over_ms < 0) return;
-  ++turned_false_;
+  if (!lost_readiness || over_ms < 0) return;
+  ++became_unready_;
   slowest_false_ms_ = std::max(slowest_false_ms_, over_ms);
 }
 
 void ClusterChecks::after_tick() const {
   for (const Member& member : members_) {
-    const int64_t silence = host_.world.now() - std::max(member.heard_at, late_tick_at_);
+    const int64_t silence = host_.world.now() - std::max(member.received_at, late_tick_at_);
     if (!formed_ || silence < silent_ms_) continue;
     host_.world.broken("pid {} was silent for {} ms and is still a rank",
                        member.link->process.pid(), silence);
@@ -234,8 +234,8 @@ void ClusterChecks::check_ready() const {
   if (!formed_) return host_.world.broken("ready, but no group is formed");
   bool progress = asked_at_ < 0;
   for (const Member& member : members_) {
-    const int64_t silence = now - std::max(member.heard_at, late_tick_at_);
-    if (silence > kReadyHeardMs) {
+    const int64_t silence = now - std::max(member.received_at, late_tick_at_);
+    if (silence > kReadySilentMs) {
       host_.world.broken("ready, but pid {} was silent for {} ms", member.link->process.pid(),
                          silence);
     }

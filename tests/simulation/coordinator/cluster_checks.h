@@ -61,7 +61,7 @@ class ClusterChecks {
   int64_t uneven() const { return uneven_; }  // Epochs with measured weighted shards.
   int64_t late_ticks() const { return late_ticks_; }
   // How often readiness turned false after a loss or a wedge, and the longest time until then.
-  int64_t turned_false() const { return turned_false_; }
+  int64_t became_unready() const { return became_unready_; }
   int64_t slowest_false_ms() const { return slowest_false_ms_; }
   const RosterChecks& roster() const { return roster_; }
   // The ranks of the formed group; 0 if there is none.
@@ -70,7 +70,7 @@ class ClusterChecks {
  private:
   struct Member {
     Link* link = nullptr;
-    int64_t heard_at = 0;
+    int64_t received_at = 0;
     cluster::Heartbeat beat;  // The last heartbeat.
     int64_t progress_at = 0;
   };
@@ -102,7 +102,7 @@ class ClusterChecks {
   int64_t late_ticks_ = 0;
   bool was_ready_ = false;
   int64_t continued_at_ = 0;
-  int64_t turned_false_ = 0;
+  int64_t became_unready_ = 0;
   int64_t slowest_false_ms_ = 0;
 };
 

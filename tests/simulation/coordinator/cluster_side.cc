@@ -6,7 +6,7 @@
 #include <utility>
 
 #include "base/status.h"
-#include "coordinator/cluster/replies.h"
+#include "coordinator/cluster/rank_replies.h"
 
 namespace lockstep::simulation {
 
@@ -114,16 +114,16 @@ void ClusterSide::perform(ClusterAction action) {
     only_left_ = checks_.only_left();
     lost_ = std::move(lost->why);
     wake_engine();
-  } else if (auto* replies = std::get_if<cluster_action::Replies>(&action)) {
+  } else if (auto* replies = std::get_if<cluster_action::RankReplies>(&action)) {
     checks_.answered();
     replies_ = std::move(replies->messages);
     wake_engine();
-  } else if (const auto* hopeless = std::get_if<Hopeless>(&action)) {
-    world_.tell("cluster: hopeless: {}", message_of(hopeless->why));
+  } else if (const auto* impossible = std::get_if<FormingImpossible>(&action)) {
+    world_.log("cluster: hopeless: {}", message_of(impossible->why));
     if (host_.faults == 0) world_.broken("hopeless without a fault");
     world_.after(200, [this] { restart(); });
   } else if (const auto* log = std::get_if<Log>(&action)) {
-    world_.tell("cluster: {}", log->line);
+    world_.log("cluster: {}", log->line);
   }
 }
 
@@ -149,7 +149,7 @@ void ClusterSide::run_tick() {
 
 void ClusterSide::hold_up(int64_t ms) {
   if (!time_.runs()) return;
-  world_.tell("cluster: held up for {} ms", ms);
+  world_.log("cluster: held up for {} ms", ms);
   time_.stop();
   held_up_at_ = world_.now();
   world_.after(ms, [this] { continue_all(); });
@@ -173,7 +173,7 @@ void ClusterSide::calm() { continue_all(); }
 void ClusterSide::restart() {
   if (over_) return;
   ++restarts_;
-  world_.tell("cluster: the server is restarted");
+  world_.log("cluster: the server is restarted");
   for (const auto& [id, link] : open_) link->down.cut();
   open_.clear();
   machine_.coordinator_ended();
@@ -270,10 +270,10 @@ void ClusterSide::on_exited(int index, const ProcessEnd& end) {
 
 // ---- The group's owner ----
 
-void ClusterSide::want_group(const GroupWish& wish) {
+void ClusterSide::want_group(const GroupRequirements& requirements) {
   wait_ = Wait::kGroup;
   formed_.reset();
-  post([&](ClusterCore& core, int64_t now) { core.want_group(now, wish); });
+  post([&](ClusterCore& core, int64_t now) { core.want_group(now, requirements); });
 }
 
 void ClusterSide::note_demand(Demand demand) {
@@ -354,7 +354,7 @@ void ClusterSide::answer_exchange() {
   if (lost_.ok() && !replies_.has_value()) return;
   const Wait wait = std::exchange(wait_, Wait::kNothing);
   if (!lost_.ok()) return listener_.group_lost(lost_);
-  Replies replies = *std::exchange(replies_, std::nullopt);
+  RankReplies replies = *std::exchange(replies_, std::nullopt);
   if (wait == Wait::kResults) return listener_.results(results_of(std::move(replies)));
   const absl::StatusOr<std::vector<float>> logits = logits_of(replies, formed_->vocab);
   if (logits.ok()) return listener_.logits(*logits);

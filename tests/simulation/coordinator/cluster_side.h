@@ -20,7 +20,7 @@ class ClusterSide final : public Workers, public Port, public ProcessListener {
  public:
   ClusterSide(Host* host, GroupListener* listener, bool launch, int64_t max_pages);
 
-  void want_group(const GroupWish& wish) override;
+  void want_group(const GroupRequirements& requirements) override;
   void note_demand(Demand demand) override;
   void run_step(std::shared_ptr<const cluster::Step> step) override;
   void fetch_logits(uint64_t step, int output) override;
@@ -49,7 +49,7 @@ class ClusterSide final : public Workers, public Port, public ProcessListener {
   void calm();
 
  private:
-  using Replies = std::vector<cluster::WorkerMessage>;
+  using RankReplies = std::vector<cluster::WorkerMessage>;
   enum class Wait { kNothing, kGroup, kResults, kLogits };  // The engine's thread waits for it.
 
   ClusterCoreOptions options(bool launch, int64_t max_pages);
@@ -95,7 +95,7 @@ class ClusterSide final : public Workers, public Port, public ProcessListener {
   std::optional<GroupInfo> formed_;
   absl::Status lost_;
   bool only_left_ = false;
-  std::optional<Replies> replies_;
+  std::optional<RankReplies> replies_;
 };
 
 }  // namespace lockstep::simulation

@@ -47,7 +47,7 @@ void EngineSide::start(Workers* workers) {
 
 // ---- Clients ----
 
-absl::StatusOr<std::shared_ptr<Stream>> EngineSide::submit(Request request) {
+absl::StatusOr<std::shared_ptr<Stream>> EngineSide::submit(EngineRequest request) {
   absl::StatusOr<std::shared_ptr<Stream>> stream = inbox_->submit(std::move(request));
   // Requests that arrive at one moment are taken together.
   if (stream.ok()) world_.after(0, [this] { pump(); });
@@ -60,7 +60,7 @@ void EngineSide::cancel(const std::shared_ptr<Stream>& stream) {
 }
 
 void EngineSide::drain(int64_t time_ms) {
-  world_.tell("engine: draining for {} ms", time_ms);
+  world_.log("engine: draining for {} ms", time_ms);
   draining_ = true;
   inbox_->drain(world_.now() + time_ms);
   pump();
@@ -71,7 +71,7 @@ bool EngineSide::ready() const { return inbox_->stats().ready && workers_->healt
 // ---- Workers ----
 
 void EngineSide::group_formed(const GroupInfo& info) {
-  world_.tell("engine: group {} of {} ranks is formed", info.epoch, info.ranks);
+  world_.log("engine: group {} of {} ranks is formed", info.epoch, info.ranks);
   ++groups_;
   if (core_.has_group()) world_.broken("a group was formed while there was one");
   answering_ = answered_ = false;
@@ -84,7 +84,7 @@ void EngineSide::group_formed(const GroupInfo& info) {
 }
 
 void EngineSide::group_lost(const absl::Status& why) {
-  world_.tell("engine: the group is lost: {}", message_of(why));
+  world_.log("engine: the group is lost: {}", message_of(why));
   ++groups_lost_;
   groups_failed_ += workers_->only_left() ? 0 : 1;
   answering_ = false;
@@ -96,7 +96,7 @@ void EngineSide::group_lost(const absl::Status& why) {
 
 void EngineSide::form_again() {
   world_.after(answered_ ? 0 : kFirstPause, [this] {
-    if (core_.wants_group()) workers_->want_group(core_.wish());
+    if (core_.wants_group()) workers_->want_group(core_.requirements());
   });
 }
 
@@ -117,10 +117,10 @@ void EngineSide::logits(const std::vector<float>& logits) {
 
 void EngineSide::feed() {
   Messages messages = inbox_->take(0);
-  for (Submission& submission : messages.submitted) core_.submit(std::move(submission));
+  for (std::unique_ptr<Job>& job : messages.submitted) core_.submit(std::move(job));
   for (const std::shared_ptr<Stream>& stream : messages.cancelled) core_.cancel(stream.get());
   for (const std::shared_ptr<Stream>& stream : messages.displaced) {
-    core_.turn_away(stream.get(), displaced());
+    core_.reject_unstarted(stream.get(), displaced());
   }
   if (messages.drain_ms.has_value()) core_.drain(*messages.drain_ms);
 }
@@ -158,8 +158,8 @@ void EngineSide::pump_if_due() {
 
 void EngineSide::perform(engine_action::RunStep& action) {
   if (std::exchange(answering_, true)) world_.broken("two steps at once");
-  world_.tell("engine: step {} of {} rows, {} outputs", action.step->step(),
-              action.step->tokens_size(), action.step->outputs_size());
+  world_.log("engine: step {} of {} rows, {} outputs", action.step->step(),
+             action.step->tokens_size(), action.step->outputs_size());
   sent_at_ = world_.now();
   if (world_.planted(Plant::kPageFreedEarly)) share_page(action.step);
   if (world_.planted(Plant::kOutgrownKept)) keep_outgrown(action.step);
@@ -213,7 +213,7 @@ void EngineSide::perform(engine_action::CloseStream& action) {
 }
 
 void EngineSide::perform(engine_action::LeaveGroup& action) {
-  world_.tell("engine: leaves the group: {}", message_of(action.why));
+  world_.log("engine: leaves the group: {}", message_of(action.why));
   ++groups_lost_;
   ++groups_failed_;
   answering_ = false;

@@ -19,7 +19,7 @@ class EngineSide final : public GroupListener {
   void start(Workers* workers);
 
   // For clients; the core sees these at once.
-  absl::StatusOr<std::shared_ptr<Stream>> submit(Request request);
+  absl::StatusOr<std::shared_ptr<Stream>> submit(EngineRequest request);
   void cancel(const std::shared_ptr<Stream>& stream);
   void drain(int64_t time_ms);
 

@@ -24,7 +24,7 @@ class GroupListener {
 class Workers {
  public:
   virtual ~Workers() = default;
-  virtual void want_group(const GroupWish& wish) = 0;
+  virtual void want_group(const GroupRequirements& requirements) = 0;
   virtual void note_demand(Demand demand) = 0;
   virtual void run_step(std::shared_ptr<const cluster::Step> step) = 0;
   virtual void fetch_logits(uint64_t step, int output) = 0;

@@ -45,7 +45,7 @@ struct Host {
 
   void rewrite() {
     checkpoint = world.one_in(3) && checkpoint > 1 ? checkpoint - 1 : checkpoint + 1;
-    world.tell("fault: the folder has checkpoint {}", checkpoint);
+    world.log("fault: the folder has checkpoint {}", checkpoint);
   }
 
   // Counts that people read; they also show whether the simulation does anything.

@@ -68,7 +68,7 @@ void Machine::start(int index) {
     cluster::Hello rank = hello();
     rank.set_preferred_rank(index);
     Process& process = create({.hello = std::move(rank), .launched = true});
-    host_.world.tell("machine: worker {} is pid {}", index, process.pid());
+    host_.world.log("machine: worker {} is pid {}", index, process.pid());
     launched_.resize(std::max(launched_.size(), static_cast<size_t>(index) + 1));
     launched_[index] = &process;
     const int64_t late = host_.world.one_in(10) ? host_.world.between(0, 200) : 0;
@@ -110,11 +110,11 @@ void Machine::on_exit(Process& process, const ProcessEnd& end) {
 
 Process& Machine::start_by_hand(cluster::Hello hello, bool uninvited, bool unfit) {
   Process& process = create({.hello = std::move(hello), .uninvited = uninvited, .unfit = unfit});
-  host_.world.tell("machine: {} pid {} is started",
-                   unfit       ? "unfit"
-                   : uninvited ? "guest"
-                               : "worker",
-                   process.pid());
+  host_.world.log("machine: {} pid {} is started",
+                  unfit       ? "unfit"
+                  : uninvited ? "guest"
+                              : "worker",
+                  process.pid());
   return process;
 }
 

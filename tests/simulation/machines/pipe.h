@@ -65,10 +65,10 @@ class Pipe {
   }
   void slow_down(int64_t extra_ms) {
     extra_ms_ = extra_ms;
-    most_extra_ms_ = std::max(most_extra_ms_, extra_ms);
+    max_extra_ms_ = std::max(max_extra_ms_, extra_ms);
   }
   // An upper bound of the delay that it added to any message.
-  int64_t most_extra_ms() const { return most_extra_ms_; }
+  int64_t max_extra_ms() const { return max_extra_ms_; }
   // A message of this epoch, sometimes its first one, arrives again in the next epoch.
   void echo() {
     echoing_ = true;
@@ -125,7 +125,7 @@ class Pipe {
   std::deque<Item> under_way_;
   int64_t last_ = 0;  // The arrival time of the last message.
   int64_t extra_ms_ = 0;
-  int64_t most_extra_ms_ = 0;
+  int64_t max_extra_ms_ = 0;
   int64_t dropped_at_ = 0;
   bool ending_ = false;  // No message is sent any more.
   bool cut_ = false;

@@ -52,7 +52,7 @@ void Process::dial() {
   link->down.on_closed = [this, link] {
     if (link == link_) on([](SessionCore& core) { core.closed(); });
   };
-  core_.emplace(options_.hello, &kept_);
+  core_.emplace(options_.hello, &in_memory_);
   last_epoch_ = 0;
   beat_at_ = kNever;
   on([this](SessionCore& core) { core.connected(host_.world.now()); });
@@ -71,8 +71,8 @@ void Process::take(SessionAction action) {
   using namespace session_action;
   if (auto* send = std::get_if<Send>(&action)) {
     if (send->message.has_failure()) {
-      host_.world.tell("pid {}: epoch {} ended: {}", pid(), send->message.epoch(),
-                       send->message.failure().message());
+      host_.world.log("pid {}: epoch {} ended: {}", pid(), send->message.epoch(),
+                      send->message.failure().message());
     }
     link_->up.send(std::move(send->message));
   } else if (auto* run = std::get_if<Run>(&action)) {
@@ -98,15 +98,15 @@ void Process::beat_later() {
     if (number != beats_) return;
     beat_at_ = kNever;
     work_.check_time();
-    on([this](SessionCore& core) { core.tick(host_.world.now(), work_.vitals()); });
+    on([this](SessionCore& core) { core.tick(host_.world.now(), work_.heartbeat_stats()); });
   });
 }
 
 void Process::end_session() {
   if (work_.busy()) host_.world.broken("pid {}: a session ended while work was running", pid());
   const absl::Status status = *std::exchange(over_, std::nullopt);
-  host_.world.tell("pid {}: its session is over: {}", pid(),
-                   status.ok() ? "OK" : message_of(status));
+  host_.world.log("pid {}: its session is over: {}", pid(),
+                  status.ok() ? "OK" : message_of(status));
   ++beats_;
   core_.reset();
   std::exchange(link_, nullptr)->up.cut();
@@ -119,7 +119,7 @@ void Process::end_session() {
 
 void Process::end(const ProcessEnd& end) {
   if (time_.ended()) return;
-  host_.world.tell("pid {}: {}", pid(), end.how);
+  host_.world.log("pid {}: {}", pid(), end.how);
   if (halted_at_ < 0) halted_at_ = host_.world.now();
   time_.end();
   work_.end();
@@ -139,13 +139,13 @@ void Process::stop() {
 }
 
 void Process::resume() {
-  host_.world.tell("pid {}: continued", pid());
+  host_.world.log("pid {}: continued", pid());
   halted_at_ = -1;
   time_.resume();
 }
 
 void Process::die() {
-  host_.world.tell("pid {} crashes at a deadly token", pid());
+  host_.world.log("pid {} crashes at a deadly token", pid());
   ++host_.faults;
   excuse(kForever);
   end({.how = "killed by signal 11"});

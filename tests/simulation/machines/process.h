@@ -86,7 +86,7 @@ class Process {
   const std::function<void(Process&, const ProcessEnd&)> on_exit_;
   ProcessTime time_;
   RankWork work_;
-  KeptWeights kept_;
+  WeightsInMemory in_memory_;
   std::optional<SessionCore> core_;
   std::optional<absl::Status> over_;  // The session's result.
   Link* link_ = nullptr;

@@ -46,7 +46,7 @@ void RankWork::run(Work work, Done done) {
 void RankWork::abort() {
   if (meeting_ != nullptr) {
     std::exchange(meeting_, nullptr)->withdraw(rank_);
-    vitals_.waiting = false;
+    heartbeat_stats_.waiting = false;
   } else if (collective_ != nullptr) {
     collective_->abort();
   }
@@ -64,7 +64,7 @@ void RankWork::end() {
 
 void RankWork::check_time() {
   if (meeting_ != nullptr) meeting_->check_time();
-  if (vitals_.waiting && collective_ != nullptr) collective_->check_time();
+  if (heartbeat_stats_.waiting && collective_ != nullptr) collective_->check_time();
 }
 
 void RankWork::fail(absl::Status status, bool device) {
@@ -98,7 +98,7 @@ void RankWork::later(int64_t delay, std::function<void()> what) {
 void RankWork::finish(WorkResult result) {
   ++works_;
   work_.reset();
-  vitals_.waiting = false;
+  heartbeat_stats_.waiting = false;
   host_.progressed_at = host_.world.now();
   std::exchange(done_, nullptr)(std::move(result));
 }
@@ -126,8 +126,8 @@ int64_t RankWork::draw_ms() {
 // ---- Before a group is formed ----
 
 void RankWork::check() {
-  vitals_.load_progress = 0;
-  vitals_.bytes_loaded = 0;
+  heartbeat_stats_.load_progress = 0;
+  heartbeat_stats_.bytes_loaded = 0;
   later(host_.world.between(1, 10), [this] {
     checked_ = host_.checkpoint;
     finish({.stamp = stamp_of(checked_)});
@@ -145,11 +145,11 @@ void RankWork::load() {
                                          assignment.collective_timeout_ms());
   }
   meeting_ = group;
-  vitals_.waiting = true;
+  heartbeat_stats_.waiting = true;
   meeting_->meet(rank_, [this, number = works_](const absl::Status& status) {
     time_.at_once([this, number, status] {
       if (number != works_ || meeting_ == nullptr) return;
-      vitals_.waiting = false;
+      heartbeat_stats_.waiting = false;
       collective_ = std::exchange(meeting_, nullptr);
       if (!status.ok()) return finish({.status = status});
       load_or_keep();
@@ -188,7 +188,7 @@ void RankWork::load_or_keep() {
     ++host_.too_few;
     return later(1, [this] { finish({.status = absl::ResourceExhaustedError("too few ranks")}); });
   }
-  vitals_.bytes_to_load = kWeightBytes;
+  heartbeat_stats_.bytes_to_load = kWeightBytes;
   later(host_.world.between(0, 15), [this] {
     if (work_->kind == Work::kLoad) failed_loads_ = disk_ ? 0 : failed_loads_ + 1;
     if (disk_) return read_weights();
@@ -200,8 +200,8 @@ void RankWork::load_or_keep() {
 void RankWork::read_weights() {
   weights_.checkpoint = host_.checkpoint;
   const auto part = [this] {
-    vitals_.load_progress += kWeightBytes / kParts;
-    vitals_.bytes_loaded += kWeightBytes / kParts;
+    heartbeat_stats_.load_progress += kWeightBytes / kParts;
+    heartbeat_stats_.bytes_loaded += kWeightBytes / kParts;
   };
   advance(kParts, host_.world.between(0, 60) + draw_ms(), part, [this] { loaded(); });
 }
@@ -209,7 +209,8 @@ void RankWork::read_weights() {
 void RankWork::loaded() {
   if (!failure_.ok()) return fail();
   weights_.whole = true;
-  WorkResult result{.stamp = stamp_of(weights_.checkpoint), .bytes_loaded = vitals_.bytes_loaded};
+  WorkResult result{.stamp = stamp_of(weights_.checkpoint),
+                    .bytes_loaded = heartbeat_stats_.bytes_loaded};
   if (work_->kind == Work::kPreload) {
     result.reply.mutable_preloaded()->set_weight_bytes(lie_ == Lie::kPreloaded ? -1 : kWeightBytes);
     return finish(std::move(result));
@@ -239,7 +240,7 @@ void RankWork::start() {
   model.ranks = ranks_;
   const bool keeps = host_.world.planted(Plant::kPagesKept) && state_.has_value();
   if (!keeps) state_.emplace(model);
-  vitals_.instructions = 0;
+  heartbeat_stats_.instructions = 0;
   if (work_->message.start().pages() != host_.model.pages) {
     host_.world.broken("a group of {} KV pages, its ranks have {}", work_->message.start().pages(),
                        host_.model.pages);
@@ -257,13 +258,13 @@ void RankWork::step() {
     absl::StatusOr<cluster::StepResult> result = state_->run_rank(work_->message.step(), rank_);
     if (!result.ok()) return host_.world.broken("{}", message_of(result.status()));
     result_ = *std::move(result);
-    vitals_.waiting = true;
+    heartbeat_stats_.waiting = true;
     const Collective::Place place{static_cast<int64_t>(work_->message.step().step()),
                                   weights_.checkpoint};
     collective_->enter(rank_, place, [this, number = works_](const absl::Status& status) {
       time_.at_once([this, number, status] {
         if (number != works_) return;
-        vitals_.waiting = false;
+        heartbeat_stats_.waiting = false;
         if (!status.ok()) return finish({.status = status});
         compute([this] { answer_step(); });
       });
@@ -284,12 +285,13 @@ void RankWork::compute(std::function<void()> then) {
   const int64_t each = draw_ms();
   const int parts = each > host_.stuck_ms / 4 ? kParts : 1;
   advance(
-      parts, each, [this, parts] { vitals_.instructions += kParts / parts; }, std::move(then));
+      parts, each, [this, parts] { heartbeat_stats_.instructions += kParts / parts; },
+      std::move(then));
 }
 
 void RankWork::answer_step() {
   if (work_->message.step().trace()) trace(&*result_);
-  if (lies()) tell_lie(&*result_);
+  if (lies()) give_wrong_answer(&*result_);
   WorkResult result;
   *result.reply.mutable_result() = *std::exchange(result_, std::nullopt);
   finish(std::move(result));
@@ -306,7 +308,7 @@ void RankWork::trace(cluster::StepResult* result) const {
   }
 }
 
-void RankWork::tell_lie(cluster::StepResult* result) {
+void RankWork::give_wrong_answer(cluster::StepResult* result) {
   const bool has_output = result->outputs_size() > 0;
   if (lie_ == Lie::kStep) {
     result->set_step(result->step() + 1);

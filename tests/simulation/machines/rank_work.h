@@ -31,7 +31,7 @@ class RankWork {
   void check_time();
 
   bool busy() const { return work_.has_value(); }
-  const Vitals& vitals() const { return vitals_; }
+  const HeartbeatStats& heartbeat_stats() const { return heartbeat_stats_; }
   // The checkpoint of the weights in memory; 0: none.
   int checkpoint() const { return weights_.checkpoint; }
 
@@ -78,7 +78,7 @@ class RankWork {
   void answer_logits();
   void finish(WorkResult result);
   void trace(cluster::StepResult* result) const;
-  void tell_lie(cluster::StepResult* result);
+  void give_wrong_answer(cluster::StepResult* result);
   int64_t draw_ms();
   int64_t pages();
 
@@ -96,7 +96,7 @@ class RankWork {
   Weights weights_;
   std::optional<FakeWorkers> state_;  // KV pages, since Start.
   std::optional<cluster::StepResult> result_;
-  Vitals vitals_;
+  HeartbeatStats heartbeat_stats_;
 
   bool stuck_ = false;
   bool disk_ = true;

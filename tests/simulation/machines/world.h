@@ -34,18 +34,18 @@ class World {
     return low + static_cast<int64_t>(random_() % static_cast<uint64_t>(high - low + 1));
   }
   bool one_in(int64_t count) { return between(1, count) == 1; }
-  bool tells() const { return trace_; }
+  bool logs() const { return trace_; }
   bool planted(Plant plant) const { return plant == plant_; }
 
   template <typename... Args>
-  void tell(fmt::format_string<Args...> format, Args&&... args) {
+  void log(fmt::format_string<Args...> format, Args&&... args) {
     if (trace_) print(fmt::format(format, std::forward<Args>(args)...));
   }
   // Only the first counts.
   template <typename... Args>
   void broken(fmt::format_string<Args...> format, Args&&... args) {
     if (failure_.empty()) failure_ = fmt::format(format, std::forward<Args>(args)...);
-    tell("BROKEN: {}", failure_);
+    log("BROKEN: {}", failure_);
   }
   const std::string& failure() const { return failure_; }
 

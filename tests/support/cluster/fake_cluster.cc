@@ -74,7 +74,7 @@ class FakeCluster::FakeGroup : public Group {
   std::pair<uint64_t, int> question_;  // A step and the index of one of its outputs.
 };
 
-absl::StatusOr<std::unique_ptr<Group>> FakeCluster::form(const GroupWish&) {
+absl::StatusOr<std::unique_ptr<Group>> FakeCluster::form(const GroupRequirements&) {
   MutexLock lock(&mutex_);
   while (!stopped_ && !allowed_ && refusal_.ok()) changed_.wait(&mutex_);
   if (stopped_) return absl::CancelledError("the cluster is shut down");

@@ -25,7 +25,7 @@ class FakeCluster : public Cluster {
   using Falsifier = std::function<void(std::vector<cluster::StepResult>* results)>;
 
   explicit FakeCluster(const FakeModel& model) : model_(model) {}
-  absl::StatusOr<std::unique_ptr<Group>> form(const GroupWish& wish) override;
+  absl::StatusOr<std::unique_ptr<Group>> form(const GroupRequirements& requirements) override;
   void shutdown() override;
 
   // Later groups use this model.

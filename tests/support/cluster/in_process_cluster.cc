@@ -11,8 +11,8 @@
 #include "models/models.h"
 #include "models/tensor_names.h"
 #include "sharding/scheme.h"
+#include "tests/support/cluster/local_collectives.h"
 #include "worker/collectives/devices/choice.h"
-#include "worker/collectives/local.h"
 
 namespace lockstep {
 namespace {
@@ -263,7 +263,7 @@ absl::Status InProcessCluster::load_or_rejoin() {
   return absl::OkStatus();
 }
 
-absl::StatusOr<std::unique_ptr<Group>> InProcessCluster::form(const GroupWish&) {
+absl::StatusOr<std::unique_ptr<Group>> InProcessCluster::form(const GroupRequirements&) {
   if (stopped_) return absl::CancelledError("the cluster was shut down");
   RETURN_IF_ERROR(load_or_rejoin());
   GroupInfo info = group_info(programs_[0]);

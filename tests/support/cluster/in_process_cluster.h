@@ -74,7 +74,7 @@ class InProcessCluster final : public Cluster {
 
   // Loads workers the first time; later they keep their weights and rejoin. Groups must not outlive
   // the cluster.
-  absl::StatusOr<std::unique_ptr<Group>> form(const GroupWish& wish) override;
+  absl::StatusOr<std::unique_ptr<Group>> form(const GroupRequirements& requirements) override;
   void shutdown() override { stopped_ = true; }
 
   // The next step fails as if that rank had died in it, after its peers have entered a collective.

@@ -200,7 +200,7 @@ class LateDevice final : public Device, public ShimPeers {
     for (int64_t i = 0; i < step.sequence_count; ++i)
       LOCKSTEP_CHECK(has_still(step.sequences[i].pages));
     for (int64_t i = 0; i < step.output_count; ++i) {
-      const OutputRequest& request = step.outputs[i];
+      const OutputSpec& request = step.outputs[i];
       LOCKSTEP_CHECK(ours(request.edits) && ours(request.mask) && ours(request.top) &&
                      ours(request.raw_top) && ours(request.edited_sums) && ours(request.raw_sums) &&
                      ours(request.logits));
@@ -222,7 +222,7 @@ class LateDevice final : public Device, public ShimPeers {
 };
 
 // A function for each row of the shim's table, which queues that row's kernel.
-constexpr size_t kMostKernels = 96;
+constexpr size_t kMaxKernels = 96;
 
 template <size_t kRow>
 const char* queue_row(const KernelArgs& args) {
@@ -236,9 +236,9 @@ constexpr std::array<KernelFn, sizeof...(kRows)> queue_rows(std::index_sequence<
 }
 
 std::vector<KernelEntry> late_kernels() {
-  constexpr auto kQueue = queue_rows(std::make_index_sequence<kMostKernels>());
+  constexpr auto kQueue = queue_rows(std::make_index_sequence<kMaxKernels>());
   std::vector<KernelEntry> table(cuda_shim_kernels().begin(), cuda_shim_kernels().end());
-  LOCKSTEP_CHECK(table.size() <= kMostKernels);
+  LOCKSTEP_CHECK(table.size() <= kMaxKernels);
   for (size_t row = 0; row < table.size(); ++row) table[row].run = kQueue[row];
   return table;
 }

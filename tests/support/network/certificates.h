@@ -4,6 +4,7 @@
 
 #include <string>
 
+#include "base/tls/tls_files.h"
 #include "tests/support/files/temp_folder.h"
 
 namespace lockstep::testing {
@@ -28,6 +29,11 @@ class Authority {
 
   TempFolder folder_;
 };
+
+// The files of a process whose peers' certificates must be signed by `authority`.
+inline TlsFiles tls_files(const Authority::Identity& identity, const Authority& authority) {
+  return {.cert = identity.cert, .key = identity.key, .ca = authority.path()};
+}
 
 // Replaces the files of `to` by those of `from`: each is written next to it and renamed.
 void replace(const Authority::Identity& to, const Authority::Identity& from);

@@ -12,11 +12,6 @@
 
 namespace lockstep::testing {
 
-// Peers' certificates must be signed by `authority`.
-inline TlsFiles tls_files(const Authority::Identity& identity, const Authority& authority) {
-  return {.cert = identity.cert, .key = identity.key, .ca = authority.path()};
-}
-
 inline std::unique_ptr<DataTls> load_tls(const TlsFiles& files,
                                          int64_t records_per_key = DataTls::kRecordsPerKey) {
   absl::StatusOr<std::unique_ptr<DataTls>> tls = DataTls::load(files, records_per_key);

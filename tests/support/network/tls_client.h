@@ -20,6 +20,20 @@ struct TlsClientOptions {
   std::string protocol;          // ALPN; "": none is offered.
 };
 
+// A test server's TLS files: its certificate comes from an authority of its own.
+struct ServerTls {
+  // `mutual`: clients need a certificate of the authority.
+  TlsFiles files(bool mutual = false) const {
+    return {identity.cert, identity.key, mutual ? authority.path() : std::string()};
+  }
+  TlsClientOptions client(const std::string& protocol = "") const {
+    return {.ca = authority.path(), .protocol = protocol};
+  }
+
+  Authority authority;
+  Authority::Identity identity = authority.sign("server");
+};
+
 // Only one thread may use it.
 class TlsClient {
  public:

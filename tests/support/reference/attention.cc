@@ -39,12 +39,12 @@ Slot slot(const KernelArgs& args, const StepSequence& sequence, int64_t position
   return {row, scales + index * (attrs.values_in_keys ? 1 : 2) + own};
 }
 
-// Returns the largest magnitude divided by `most`.
-float scale_of(const TensorView& x, int64_t row, int64_t begin, int64_t count, float most) {
+// Returns the largest magnitude divided by `max`.
+float scale_of(const TensorView& x, int64_t row, int64_t begin, int64_t count, float max) {
   float highest = 0;
   for (int64_t i = 0; i < count; ++i)
     highest = std::max(highest, std::abs(element(x, row, begin + i)));
-  return highest / most;
+  return highest / max;
 }
 
 float code_of(float x, float scale) { return scale == 0 ? 0 : std::nearbyint(x / scale); }
@@ -131,17 +131,17 @@ const char* attention(const KernelArgs& args) {
 const char* rope_attention(const KernelArgs& args) {
   KernelArgs attending = args;
   attending.in[3] = args.in[4];
-  std::vector<float> turned[2];
+  std::vector<float> rotated[2];
   for (int i = 0; i < 2; ++i) {
     const TensorView& x = args.in[i];
-    turned[i].resize(static_cast<size_t>(x.rows * x.cols));
-    KernelArgs turning = args;
-    turning.attrs = rope_of(args.attrs.attention());
-    turning.in[0] = x;
-    turning.in[1] = args.in[3];
-    turning.out[0] = {turned[i].data(), x.rows, x.cols, x.cols, DType::kF32};
-    kernel(Op::kRope)(turning);
-    attending.in[i] = turning.out[0];
+    rotated[i].resize(static_cast<size_t>(x.rows * x.cols));
+    KernelArgs rotating = args;
+    rotating.attrs = rope_of(args.attrs.attention());
+    rotating.in[0] = x;
+    rotating.in[1] = args.in[3];
+    rotating.out[0] = {rotated[i].data(), x.rows, x.cols, x.cols, DType::kF32};
+    kernel(Op::kRope)(rotating);
+    attending.in[i] = rotating.out[0];
   }
   return attention(attending);
 }

@@ -33,9 +33,9 @@ std::vector<int64_t> numbers_below(int64_t count) {
 }
 
 Numbers softmax(const Numbers& x) {
-  const double most = *std::max_element(x.begin(), x.end());
+  const double max = *std::max_element(x.begin(), x.end());
   Numbers y;
-  for (const double value : x) y.push_back(std::exp(value - most));
+  for (const double value : x) y.push_back(std::exp(value - max));
   const double sum = std::accumulate(y.begin(), y.end(), 0.0);
   for (double& value : y) value /= sum;
   return y;

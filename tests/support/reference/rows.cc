@@ -272,8 +272,8 @@ const char* rope(const KernelArgs& args) {
         set_element(out, r, second, static_cast<float>(b * cos + a * sin));
       }
       for (int64_t i = 0; i < attrs.head_dim; ++i) {
-        const bool turns = attrs.offset <= i && i < attrs.offset + rotary;
-        if (!turns) set_element(out, r, head + i, element(x, r, head + i));
+        const bool is_rotated = attrs.offset <= i && i < attrs.offset + rotary;
+        if (!is_rotated) set_element(out, r, head + i, element(x, r, head + i));
       }
     }
   }

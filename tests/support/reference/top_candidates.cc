@@ -18,7 +18,7 @@ struct Scored : Candidate {
 };
 
 std::vector<Scored> score(const KernelArgs& args, int64_t row) {
-  const OutputRequest& request = args.step->outputs[row];
+  const OutputSpec& request = args.step->outputs[row];
   std::vector<Scored> all;
   for (int64_t i = 0; i < args.in[0].cols; ++i) {
     Scored c;
@@ -75,7 +75,7 @@ void sum_blocks(const std::vector<Scored>& all, float Candidate::*value, BlockSu
 
 const char* top_candidates(const KernelArgs& args) {
   for (int64_t row = 0; row < args.step->output_count; ++row) {
-    OutputRequest& request = args.step->outputs[row];
+    OutputSpec& request = args.step->outputs[row];
     std::vector<Scored> all = score(args, row);
     if (request.edited_sums) sum_blocks(all, &Candidate::edited, request.edited_sums);
     if (request.raw_sums) sum_blocks(all, &Candidate::logit, request.raw_sums);

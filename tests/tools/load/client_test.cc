@@ -160,10 +160,10 @@ TEST(LoadClientTest, ArrivalsFollowTheWorkload) {
 }
 
 TEST(LoadClientTest, AClosedLoopKeepsThatManyInFlight) {
-  std::atomic<int> now = 0, most = 0;
+  std::atomic<int> now = 0, max = 0;
   const FakeOpenAi server([&](const FakeRequest&) {
     const int count = ++now;
-    for (int seen = most; count > seen && !most.compare_exchange_weak(seen, count);) {
+    for (int seen = max; count > seen && !max.compare_exchange_weak(seen, count);) {
     }
     std::this_thread::yield();
     --now;
@@ -173,7 +173,7 @@ TEST(LoadClientTest, AClosedLoopKeepsThatManyInFlight) {
   options.concurrency = 3;
   const auto records = run(options, {.output_tokens = Lengths(2), .requests = 30});
   EXPECT_EQ(records.size(), 30u);
-  EXPECT_LE(most, 3);
+  EXPECT_LE(max, 3);
   EXPECT_LE(server.connections(), 4);  // Connections are kept and reused.
 }
 

@@ -17,7 +17,7 @@
 #include "tests/support/steps.h"
 #include "tests/worker/bits/bits_families.h"
 #include "tests/worker/bits/bits_shapes.h"
-#include "worker/kernels/cpu/twins/table.h"
+#include "worker/kernels/cpu/emulated/table.h"
 #include "worker/kernels/find.h"
 
 namespace lockstep {
@@ -67,7 +67,7 @@ constexpr char kEmulated[] = "amx_emulated";
 
 Backend emulated_backend() {
   static const std::vector<KernelEntry> kernels = [] {
-    std::vector<KernelEntry> all(amx_twins().begin(), amx_twins().end());
+    std::vector<KernelEntry> all(emulated_amx_kernels().begin(), emulated_amx_kernels().end());
     for (const KernelEntry& kernel : cpu_kernels()) {
       if (kernel.isa != Isa::kAmx && machine_runs(kernel.isa)) all.push_back(kernel);
     }
@@ -217,8 +217,8 @@ class BitsTest : public ::testing::TestWithParam<std::tuple<Shape, Kind>> {
   void expect_same_bits(const std::vector<Way>& ways, const Way& as = {}) {
     const std::vector<float> alone = logits(as);
     ASSERT_EQ(alone.size(), size_t{(kPromptTokens + 3) * kVocab});
-    const auto [least, most] = std::minmax_element(alone.begin(), alone.end());
-    ASSERT_GT(*most - *least, 0.1f) << "logits that are all equal prove nothing";
+    const auto [min, max] = std::minmax_element(alone.begin(), alone.end());
+    ASSERT_GT(*max - *min, 0.1f) << "logits that are all equal prove nothing";
     for (const Way& way : ways) {
       if (way.ranks > shape().heads) continue;
       const std::vector<float> other = logits(way);

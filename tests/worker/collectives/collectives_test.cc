@@ -14,8 +14,8 @@
 #include <vector>
 
 #include "base/status.h"
+#include "tests/support/cluster/local_collectives.h"
 #include "tests/worker/collectives/checks.h"
-#include "worker/collectives/local.h"
 
 namespace lockstep {
 namespace {

@@ -11,13 +11,13 @@
 #include <thread>
 
 #include "base/status.h"
+#include "tests/support/cluster/local_collectives.h"
 #include "tests/support/devices/wrapped_device.h"
 #include "tests/support/patience.h"
 #include "worker/collectives/devices/choice.h"
 #include "worker/collectives/devices/nccl.h"
 #include "worker/collectives/devices/nccl_joining.h"
 #include "worker/collectives/devices/staged.h"
-#include "worker/collectives/local.h"
 
 namespace lockstep {
 namespace {

@@ -25,12 +25,12 @@ using Hosts = std::vector<int>;
 
 // Gathers elements that encode their position, in the memory that ranks share.
 absl::Status gather_shared(Collective& g, int64_t rows, const std::vector<int64_t>& boundaries,
-                           int turn) {
+                           int round) {
   const std::span<std::byte> shared = g.shared();
-  auto* out = reinterpret_cast<float*>(shared.data() + shared.size() / 2 * (turn % 2));
-  const int64_t total = boundaries.back(), stride = total + turn % 3;
+  auto* out = reinterpret_cast<float*>(shared.data() + shared.size() / 2 * (round % 2));
+  const int64_t total = boundaries.back(), stride = total + round % 3;
   const auto number = [&](int64_t row, int64_t col) {
-    return static_cast<float>(turn * 7919 + row * 701 + col);
+    return static_cast<float>(round * 7919 + row * 701 + col);
   };
   for (int64_t row = 0; row < rows; ++row) {
     for (int64_t col = boundaries[g.rank()]; col < boundaries[g.rank() + 1]; ++col) {
@@ -47,7 +47,7 @@ absl::Status gather_shared(Collective& g, int64_t rows, const std::vector<int64_
   for (int64_t row = 0; row < rows; ++row) {
     for (int64_t col = 0; col < total; ++col) {
       if (out[row * stride + col] == number(row, col)) continue;
-      return absl::DataLossError(fmt::format("turn {} row {} column {}", turn, row, col));
+      return absl::DataLossError(fmt::format("round {} row {} column {}", round, row, col));
     }
   }
   return absl::OkStatus();
@@ -59,13 +59,13 @@ TEST(HostsTest, EveryCollectiveGivesTheSameBitsForAnyPlacementOfRanks) {
     Group group = host_group(hosts, {.shared_bytes = 1 << 20});
     expect_ok(run(group, [](Collective& g) -> absl::Status {
       std::minstd_rand random(kSeed + g.ranks());  // The same on every rank.
-      for (int turn = 0; turn < 8; ++turn) {
-        const int64_t rows = turn == 0 ? 1 : static_cast<int64_t>(random() % 9);
+      for (int round = 0; round < 8; ++round) {
+        const int64_t rows = round == 0 ? 1 : static_cast<int64_t>(random() % 9);
         const int64_t cols = 1 + static_cast<int64_t>(random() % 900);
         const std::vector<int64_t> parts = uneven(g.ranks(), cols, random);
-        RETURN_IF_ERROR(gather_and_check(g, {rows, parts, 4, turn % 2, turn % 3 == 0}));
-        RETURN_IF_ERROR(gather_shared(g, rows, parts, turn));
-        RETURN_IF_ERROR(reduce_and_check(g, rows, cols, turn % 2));
+        RETURN_IF_ERROR(gather_and_check(g, {rows, parts, 4, round % 2, round % 3 == 0}));
+        RETURN_IF_ERROR(gather_shared(g, rows, parts, round));
+        RETURN_IF_ERROR(reduce_and_check(g, rows, cols, round % 2));
       }
       RETURN_IF_ERROR(reduce_and_check(g, 1, 9'001, 0));   // In slices if there are three.
       RETURN_IF_ERROR(reduce_and_check(g, 2, 40'000, 3));  // In chunks.
@@ -80,14 +80,14 @@ TEST(HostsTest, AThousandMixedCollectivesInARowSucceed) {
     Group group = host_group(hosts, {.shared_bytes = 1 << 20});
     expect_ok(run(group, [](Collective& g) -> absl::Status {
       std::minstd_rand random(kSeed);
-      for (int turn = 0; turn < 1000; ++turn) {
+      for (int round = 0; round < 1000; ++round) {
         const int64_t rows = random() % 4;
         const int64_t cols = 1 + random() % (random() % 50 == 0 ? 30'000 : 700);
         const std::vector<int64_t> parts = uneven(g.ranks(), cols, random);
         const uint64_t kind = random() % 3;
-        if (kind == 0) RETURN_IF_ERROR(reduce_and_check(g, rows, cols, turn % 2));
+        if (kind == 0) RETURN_IF_ERROR(reduce_and_check(g, rows, cols, round % 2));
         if (kind == 1) RETURN_IF_ERROR(gather_and_check(g, {rows, parts, 2, 1, false}));
-        if (kind == 2) RETURN_IF_ERROR(gather_shared(g, rows, parts, turn));
+        if (kind == 2) RETURN_IF_ERROR(gather_shared(g, rows, parts, round));
       }
       return absl::OkStatus();
     }));
@@ -144,7 +144,7 @@ TEST(HostsTest, NoRankWaitsForOneThatLeftAndItIsNamed) {
 
 TEST(HostsTest, ARankMayLeaveRightAfterItsLastCall) {
   for (const Hosts& hosts : {Hosts{0, 1}, Hosts{0, 1, 1, 2}}) {
-    for (int turn = 0; turn < 50; ++turn) {
+    for (int round = 0; round < 50; ++round) {
       Group group = host_group(hosts);
       expect_ok(run(group, [&](Collective& g) {
         const absl::Status status = gather_and_check(g, {3, even(g.ranks(), 90'000), 4, 0, false});

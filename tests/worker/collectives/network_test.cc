@@ -37,7 +37,7 @@ class NetworkTest : public ::testing::Test {
 
   // DATA_LOSS: the checks found a wrong byte.
   static absl::Status ten_calls(Collective& g) {
-    for (int turn = 0; turn < 5; ++turn) {
+    for (int round = 0; round < 5; ++round) {
       RETURN_IF_ERROR(gather_and_check(g, {3, {0, 700, 1900}, 4, 1, false}));
       RETURN_IF_ERROR(reduce_and_check(g, 2, 3000, 0));
     }
@@ -57,9 +57,9 @@ class NetworkTest : public ::testing::Test {
 TEST_F(NetworkTest, AChangedBitAnywhereEndsTheGroup) {
   SCOPED_TRACE(fmt::format("seed {}", kSeed));
   std::minstd_rand random(kSeed);
-  for (int turn = 0; turn < 60; ++turn) {
+  for (int round = 0; round < 60; ++round) {
     Group group = make_group();
-    relay_->faults().flip_at = turn < 20 ? turn * 11 : random() % 100'000;
+    relay_->faults().flip_at = round < 20 ? round * 11 : random() % 100'000;
     const auto results = run(group, ten_calls);
     expect_ended(results);
     EXPECT_THAT(message_of(results[1]), HasSubstr("rank 0 at host 0 "));
@@ -106,7 +106,7 @@ TEST_F(NetworkTest, AnAbortEndsACallThatStalls) {
 }
 
 TEST_F(NetworkTest, AnAbortedRankSendsAGoodbyeThatAbortsItsPeer) {
-  for (int turn = 0; turn < 20; ++turn) {
+  for (int round = 0; round < 20; ++round) {
     Group group = make_group();
     const auto results = run(group, [&](Collective& g) -> absl::Status {
       RETURN_IF_ERROR(gather_and_check(g, {3, {0, 700, 1900}, 4, 1, false}));
@@ -138,13 +138,13 @@ TEST_F(NetworkTest, AnAbortDuringACallSendsAGoodbye) {
 // connection.
 TEST(BusyNetworkTest, AGoodbyeFollowsTheFrameInFlight) {
   int aborted = 0;
-  constexpr int kTurns = 10;
-  for (int turn = 0; turn < kTurns; ++turn) {
+  constexpr int kRounds = 10;
+  for (int round = 0; round < kRounds; ++round) {
     Group group = host_group({0, 1});
     std::atomic<int> calls{0};
     std::thread aborter([&] {
-      EXPECT_TRUE(becomes_true([&] { return calls >= 4 + turn; }));
-      group[turn % 2]->abort();
+      EXPECT_TRUE(becomes_true([&] { return calls >= 4 + round; }));
+      group[round % 2]->abort();
     });
     const auto results = run(group, [&](Collective& g) -> absl::Status {
       while (true) {
@@ -183,7 +183,7 @@ TEST(NetworkOfThreeTest, AHostReportsALostPeerToTheOthers) {
                   }});
   relay->faults().reset_at = 5'000;
   const auto results = run(group, [](Collective& g) -> absl::Status {
-    for (int turn = 0; turn < 10; ++turn) {
+    for (int round = 0; round < 10; ++round) {
       RETURN_IF_ERROR(gather_and_check(g, {3, {0, 700, 1900, 2'500}, 4, 1, false}));
     }
     return absl::OkStatus();

@@ -13,9 +13,9 @@
 #include <vector>
 
 #include "base/status.h"
+#include "tests/support/cluster/local_collectives.h"
 #include "tests/support/processes/child_process.h"
 #include "worker/collectives/host/rendezvous.h"
-#include "worker/collectives/local.h"
 
 namespace lockstep {
 namespace {
@@ -54,29 +54,29 @@ struct GatherCase {
   bool apart;  // The part is not in shared memory.
 };
 
-float number_at(int turn, int64_t row, int64_t col) {
-  return static_cast<float>(turn * 7919 + row * 701 + col);
+float number_at(int round, int64_t row, int64_t col) {
+  return static_cast<float>(round * 7919 + row * 701 + col);
 }
 
 // The halves of the memory alternate: a rank that is ahead must not write what another still reads.
-absl::Status gather_and_check(Collective& g, const GatherCase& c, int turn) {
+absl::Status gather_and_check(Collective& g, const GatherCase& c, int round) {
   const std::span<std::byte> shared = g.shared();
-  auto* out = reinterpret_cast<float*>(shared.data() + shared.size() / 2 * (turn % 2));
+  auto* out = reinterpret_cast<float*>(shared.data() + shared.size() / 2 * (round % 2));
   const int64_t first = c.boundaries[g.rank()], end = c.boundaries[g.rank() + 1];
   std::vector<float> elsewhere(c.rows * (end - first) + 1);
   float* in = c.apart ? elsewhere.data() : out + first;
   const int64_t in_stride = c.apart ? end - first : c.stride;
   for (int64_t row = 0; row < c.rows; ++row) {
     for (int64_t col = first; col < end; ++col) {
-      in[row * in_stride + col - first] = number_at(turn, row, col);
+      in[row * in_stride + col - first] = number_at(round, row, col);
     }
   }
   RETURN_IF_ERROR(
       g.all_gather({in, in_stride, out, c.stride, c.rows, c.boundaries, sizeof(float)}));
   for (int64_t row = 0; row < c.rows; ++row) {
     for (int64_t col = 0; col < c.boundaries.back(); ++col) {
-      if (out[row * c.stride + col] == number_at(turn, row, col)) continue;
-      return absl::DataLossError(fmt::format("turn {} row {} column {}", turn, row, col));
+      if (out[row * c.stride + col] == number_at(round, row, col)) continue;
+      return absl::DataLossError(fmt::format("round {} row {} column {}", round, row, col));
     }
   }
   return absl::OkStatus();
@@ -88,11 +88,11 @@ TEST(SharedValuesTest, AllColumnsAreVisibleWhenAllRanksHaveArrived) {
     const auto results = on_all(ranks, kSharedBytes, [](Collective& g) -> absl::Status {
       std::minstd_rand random(kSeed + g.ranks());  // The same on every rank.
       EXPECT_EQ(g.shared().size(), kSharedBytes);
-      for (int turn = 0; turn < 600; ++turn) {
+      for (int round = 0; round < 600; ++round) {
         const int64_t rows = random() % 50, cols = 1 + random() % 700;
         const GatherCase c{rows, uneven(g.ranks(), cols, random),
                            cols + static_cast<int64_t>(random() % 3), random() % 3 == 0};
-        RETURN_IF_ERROR(gather_and_check(g, c, turn));
+        RETURN_IF_ERROR(gather_and_check(g, c, round));
       }
       return absl::OkStatus();
     });
@@ -138,8 +138,8 @@ TEST_F(SharedValuesMeetingTest, ProcessesSeeTheSameMemory) {
     const MeetArgs meeting = args(rank, 3, kSharedBytes);
     children.push_back(std::make_unique<Child>([meeting]() -> absl::Status {
       ASSIGN_OR_RETURN(const std::unique_ptr<Collective> group, meet_in_shared_memory(meeting));
-      for (int turn = 0; turn < 50; ++turn) {
-        RETURN_IF_ERROR(gather_and_check(*group, {9, {0, 1, 64, 300}, 301, false}, turn));
+      for (int round = 0; round < 50; ++round) {
+        RETURN_IF_ERROR(gather_and_check(*group, {9, {0, 1, 64, 300}, 301, false}, round));
       }
       return absl::OkStatus();
     }));

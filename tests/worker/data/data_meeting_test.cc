@@ -139,7 +139,7 @@ TEST_F(DataMeetingTest, TheLowerRankDialsIfTheHigherOneCannot) {
 
 TEST_F(DataMeetingTest, OneConnectionIsUsedIfBothDial) {
   open(2);
-  for (int turn = 0; turn < 30; ++turn) {
+  for (int round = 0; round < 30; ++round) {
     expect_met({0, 1},
                meet({0, 1}, [](DataMeetArgs& args) { args.other_way_after = milliseconds(0); }));
   }
@@ -278,7 +278,7 @@ TEST_F(DataMeetingTlsTest, AnyNumberOfRanksOfDifferentHostsConnect) {
 
 TEST_F(DataMeetingTlsTest, OneConnectionIsUsedIfBothDial) {
   open_tls(2);
-  for (int turn = 0; turn < 10; ++turn) {
+  for (int round = 0; round < 10; ++round) {
     expect_met({0, 1},
                meet({0, 1}, [](DataMeetArgs& args) { args.other_way_after = milliseconds(0); }));
   }

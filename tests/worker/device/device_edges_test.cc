@@ -13,7 +13,7 @@
 #include "tests/support/files/temp_folder.h"
 #include "tests/support/steps.h"
 #include "worker/collectives/devices/staged.h"
-#include "worker/collectives/local.h"
+#include "worker/collectives/single.h"
 #include "worker/kernels/cuda/shim/shim.h"
 #include "worker/worker.h"
 

@@ -12,7 +12,7 @@
 #include "tests/support/steps.h"
 #include "tests/support/tiny_program.h"
 #include "worker/collectives/devices/staged.h"
-#include "worker/collectives/local.h"
+#include "worker/collectives/single.h"
 #include "worker/kernel_choice/bindings.h"
 
 namespace lockstep {

@@ -112,10 +112,10 @@ TEST(PeerGraphsTest, AReplayThatWaitsForALostRankEndsAndTheNextGroupCapturesAnew
 
 // Each rank contributes half of the columns, in float32.
 constexpr int64_t kColumns = 4096;
-constexpr int64_t kMostRows = kMaxDirectGatherBytes / (kColumns / 2 * 4);
+constexpr int64_t kMaxRows = kMaxDirectGatherBytes / (kColumns / 2 * 4);
 
 TEST(PeerGraphsTest, AStepWithGathersTooLargeForPeerMemoryIsQueuedKernelByKernel) {
-  static_assert(kMostRows == 64);
+  static_assert(kMaxRows == 64);
   const SmallModel model(64, kColumns);
   InProcessOptions options = model.options(2);
   options.limits.set_rows(80);
@@ -132,9 +132,9 @@ TEST(PeerGraphsTest, AStepWithGathersTooLargeForPeerMemoryIsQueuedKernelByKernel
     ++position;
     pair.run(step);
   };
-  for (int i = 0; i < 3; ++i) grow(kMostRows + 1);
+  for (int i = 0; i < 3; ++i) grow(kMaxRows + 1);
   EXPECT_EQ(pair.captures[0].begun, 0);
-  for (int i = 0; i < 3; ++i) grow(kMostRows - 1);
+  for (int i = 0; i < 3; ++i) grow(kMaxRows - 1);
   for (const Captures& each : pair.captures) {
     EXPECT_EQ(each.begun, 1);
     EXPECT_EQ(each.replayed, 2);

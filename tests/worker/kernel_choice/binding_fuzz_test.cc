@@ -10,7 +10,7 @@
 #include "proto/validate/validate.h"
 #include "tests/support/steps.h"
 #include "tests/support/tiny_program.h"
-#include "worker/collectives/local.h"
+#include "worker/collectives/single.h"
 #include "worker/steps/executor.h"
 #include "worker/worker.h"
 

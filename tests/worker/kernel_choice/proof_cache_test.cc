@@ -132,7 +132,7 @@ TEST(ProofCacheTest, TheKeyCoversAllThatAProofDependsOn) {
     add(other);
   }
   ProofFacts more_rows = facts;
-  ++more_rows.most_rows;
+  ++more_rows.max_rows;
   add(more_rows);
   EXPECT_EQ(paths.size(), 6u);
 }

@@ -378,7 +378,7 @@ TEST(AttentionTypesTest, Int8PagesAreWithinTwoPercentOfFloat32) {
   EXPECT_GT(std::sqrt(error / size), 0.001);
 }
 
-// The twins need AVX-512 instructions, which not every machine has.
+// The emulated kernels need AVX-512 instructions, which not every machine has.
 GTEST_ALLOW_UNINSTANTIATED_PARAMETERIZED_TEST(AttentionTest);
 INSTANTIATE_TEST_SUITE_P(Cpu, AttentionTest, testing::ValuesIn(kernels_of(Op::kAttention)),
                          kernel_name);

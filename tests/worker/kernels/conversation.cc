@@ -99,8 +99,8 @@ void Conversation::step(const KernelEntry& kernel, const Schedule& schedule,
   std::vector<size_t> which;
   for (size_t s = 0; s < done.size(); ++s) {
     const int64_t prefix = std::min(shape_.prefix_rows, shape_.lengths[s]);
-    const int64_t most = done[s] < prefix ? std::max(schedule.chunk, prefix) : schedule.chunk;
-    const int64_t rows = std::min(most, shape_.lengths[s] - done[s]);
+    const int64_t max = done[s] < prefix ? std::max(schedule.chunk, prefix) : schedule.chunk;
+    const int64_t rows = std::min(max, shape_.lengths[s] - done[s]);
     if (rows == 0) continue;
     const auto first_row = static_cast<int64_t>(positions.size());
     for (int64_t r = 0; r < rows; ++r) {

@@ -39,11 +39,11 @@ struct Call {
 
 // The state that the functions below read and write.
 struct Library {
-  std::vector<int64_t> most_rows = {1 << 20};  // By algorithm.
-  std::vector<int> proposed = {0};             // Algorithms proposed for a number of rows
-  int64_t proposes_from = 0;                   // from this one on.
-  int status = 0;                              // The status of multiplying.
-  int created = 0;                             // The status of creating a handle.
+  std::vector<int64_t> max_rows = {1 << 20};  // By algorithm.
+  std::vector<int> proposed = {0};            // Algorithms proposed for a number of rows
+  int64_t proposes_from = 0;                  // from this one on.
+  int status = 0;                             // The status of multiplying.
+  int created = 0;                            // The status of creating a handle.
   int objects = 0;
   uint64_t workspace = 0;  // The bytes that are requested.
   std::vector<uint32_t> alignments;
@@ -92,7 +92,7 @@ int find(void*, void*, void*, void* x, void*, void*, void*, int wanted, CublasLt
   return *count > 0 ? 0 : 15;
 }
 bool takes(const CublasLt::Algorithm& algorithm, int64_t rows) {
-  return rows <= now->most_rows.at(algorithm.data[0]);
+  return rows <= now->max_rows.at(algorithm.data[0]);
 }
 int check(void*, void*, void*, void* x, void*, void* out, const CublasLt::Algorithm* algorithm,
           CublasLt::Finding* finding) {
@@ -174,7 +174,7 @@ class CublasProductsTest : public ::testing::Test {
 };
 
 TEST_F(CublasProductsTest, OneAlgorithmMultipliesAnyNumberOfRows) {
-  library_.most_rows = {8191, 1 << 20, 1 << 20};  // The first one refuses 8192 rows.
+  library_.max_rows = {8191, 1 << 20, 1 << 20};  // The first one refuses 8192 rows.
   library_.proposed = {0, 1, 2};
   for (const int64_t rows : {1, 2, 63, 64, 65, 512, 8192, 1}) EXPECT_EQ(run(rows), nullptr);
   ASSERT_EQ(library_.calls.size(), 8u);
@@ -192,7 +192,7 @@ TEST_F(CublasProductsTest, OneAlgorithmMultipliesAnyNumberOfRows) {
 }
 
 TEST_F(CublasProductsTest, MoreRowsThanTheAlgorithmTakesUseAnotherWithOneReport) {
-  library_.most_rows = {8192, 1 << 20};
+  library_.max_rows = {8192, 1 << 20};
   library_.proposed = {0, 1};
   for (const int64_t rows : {8192, 8193, 10000, 16384, 64}) EXPECT_EQ(run(rows), nullptr);
   std::vector<int> algorithms;
@@ -204,7 +204,7 @@ TEST_F(CublasProductsTest, MoreRowsThanTheAlgorithmTakesUseAnotherWithOneReport)
 }
 
 TEST_F(CublasProductsTest, EachBucketHasItsOwnAlgorithmIfNoneTakesAllRows) {
-  library_.most_rows = {4, 100};
+  library_.max_rows = {4, 100};
   library_.proposed = {0, 1};
   for (const int64_t rows : {1, 4, 5, 64, 64, 65, 128}) EXPECT_EQ(run(rows), nullptr);
   std::vector<int> algorithms;

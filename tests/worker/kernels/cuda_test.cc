@@ -199,7 +199,7 @@ struct Step {
   std::vector<int32_t> pages[2] = {{3}, {8, 9}};
   std::vector<StepSequence> sequences = {{0, 2, 0, pages[0].data()}, {2, 1, 20, pages[1].data()}};
   std::vector<int32_t> output_rows = {1, 2};
-  std::vector<OutputRequest> requests{2};
+  std::vector<OutputSpec> requests{2};
   std::vector<float> embeddings = {0.5f, 1.5f};
   std::vector<LogitEdit> edits = {{3, 2, 1}};
   std::vector<uint64_t> mask = {5, 6};
@@ -246,7 +246,7 @@ TEST(DeviceStepTest, EverythingAStepPointsToIsOnTheDevice) {
   EXPECT_NE(there->sequences[1].pages, step.pages[1].data());
   EXPECT_EQ(there->output_rows[1], 2);
   EXPECT_EQ(there->embeddings[1], 1.5f);
-  const OutputRequest& request = there->outputs[0];
+  const OutputSpec& request = there->outputs[0];
   EXPECT_EQ(request.temperature, 0.5f);
   EXPECT_EQ(request.edits[0].id, 3);
   EXPECT_EQ(request.mask[1], 6u);
@@ -262,7 +262,7 @@ TEST(DeviceStepTest, AnswersAreCopiedToTheHostsAddresses) {
   Step step;
   for (int round = 1; round <= 2; ++round) {  // The second round reuses the buffer.
     StepView* there = on_device.take(step.view);
-    OutputRequest& first = there->outputs[0];
+    OutputSpec& first = there->outputs[0];
     first.top_found = 1;
     first.top[0] = {round, 2, 3, 4};
     first.top[1] = {99, 9, 9, 9};  // Not found: must not be copied back.

@@ -99,7 +99,7 @@ void expect_norms(Ranks& ranks, Kind kind, const NormCase& c) {
 
 TEST_P(ExchangeNormTest, AFusedSumAndNormHasTheBitsOfASumThenANorm) {
   for (const int count : {1, 2, 3, 5}) {
-    if (count > most()) break;
+    if (count > max_ranks()) break;
     Ranks ranks(GetParam(), count, 20s);
     for (const int64_t rows : {1, 2, 33}) {
       for (const int64_t cols : {1, 64, 103, 300}) {
@@ -113,7 +113,7 @@ TEST_P(ExchangeNormTest, AFusedSumAndNormHasTheBitsOfASumThenANorm) {
 
 // A block has several rows and the maximum number of threads, and a row exceeds a slot.
 TEST_P(ExchangeNormTest, AFusedSumAndNormOfManyOrWideRowsHasThoseBitsToo) {
-  for (const int count : {2, std::min(3, most())}) {
+  for (const int count : {2, std::min(3, max_ranks())}) {
     Ranks ranks(GetParam(), count, 20s);
     expect_norms(ranks, GetParam(), {256, 103, DType::kBF16, 1, false});
     for (const int64_t cols : {4096, 4097, 8200}) {

@@ -138,7 +138,7 @@ class ExchangeTest : public testing::TestWithParam<Kind> {
     }
   }
   // The maximum number of ranks that may run at the same time.
-  int most() const { return GetParam() == Kind::kGpu ? 2 : kMaxPeers; }
+  int max_ranks() const { return GetParam() == Kind::kGpu ? 2 : kMaxPeers; }
 };
 
 }  // namespace lockstep

@@ -48,7 +48,7 @@ void expect_sums(Ranks& ranks, int64_t rows, int64_t cols, int64_t stride) {
 
 TEST_P(ExchangeTest, SumsAreInRankOrderForAnySizes) {
   for (const int count : {1, 2, 3, 5, kMaxPeers}) {
-    if (count > most()) break;
+    if (count > max_ranks()) break;
     Ranks ranks(GetParam(), count, 20s);
     for (const int64_t rows : {1, 2, 64}) {
       for (const int64_t cols : {1, 64, 103}) {
@@ -61,7 +61,7 @@ TEST_P(ExchangeTest, SumsAreInRankOrderForAnySizes) {
 
 // The first sum is split among the ranks, in more pieces than there are channels.
 TEST_P(ExchangeTest, LargeSumsAndALaterSmallOneAreRight) {
-  for (const int count : {2, std::min(3, most())}) {
+  for (const int count : {2, std::min(3, max_ranks())}) {
     Ranks ranks(GetParam(), count, 20s);
     expect_sums(ranks, 5, 28'000, 28'001);
     expect_sums(ranks, 3, 7, 7);
@@ -112,16 +112,16 @@ TEST_P(ExchangeTest, GathersPlaceTheColumnsOfAllRanks) {
 
 // A missed flag, or a slot that was written too early, gives another sum. Numbers wrap.
 TEST_P(ExchangeTest, ManySumsInARowAreRightAtAnyPace) {
-  constexpr int kTogether = 50, kMost = 900;
+  constexpr int kTogether = 50, kMax = 900;
   // Over the shim each call needs several thread switches, which are slow on a busy machine.
   const int calls = GetParam() == Kind::kGpu ? 50'000 : 1'000;
-  const int count = std::min(3, most());
+  const int count = std::min(3, max_ranks());
   Ranks ranks(GetParam(), count, 20s, ~uint64_t{0} - static_cast<uint64_t>(calls) / 2);
   std::vector<DeviceMemory> memory;
   memory.reserve(static_cast<size_t>(count));
-  for (int r = 0; r < count; ++r) memory.emplace_back(ranks.device(r), kTogether * kMost * kFloat);
-  std::vector<float> data(kTogether * kMost);
-  const auto size_of = [](int call) { return 1 + call * 37 % (call % 10 == 0 ? kMost : 40); };
+  for (int r = 0; r < count; ++r) memory.emplace_back(ranks.device(r), kTogether * kMax * kFloat);
+  std::vector<float> data(kTogether * kMax);
+  const auto size_of = [](int call) { return 1 + call * 37 % (call % 10 == 0 ? kMax : 40); };
   const auto given = [](int call, int rank, int i) {
     return static_cast<float>(call % 1000 * 5 + rank * 1000 + i);
   };
@@ -129,7 +129,7 @@ TEST_P(ExchangeTest, ManySumsInARowAreRightAtAnyPace) {
     for (int r = 0; r < count; ++r) {
       for (int call = 0; call < kTogether; ++call) {
         for (int i = 0; i < size_of(first + call); ++i) {
-          data[call * kMost + i] = given(first + call, r, i);
+          data[call * kMax + i] = given(first + call, r, i);
         }
       }
       ranks.device(r).copy_in(memory[r].data(), data.data(), std::ssize(data) * kFloat);
@@ -138,7 +138,7 @@ TEST_P(ExchangeTest, ManySumsInARowAreRightAtAnyPace) {
     for (int call = 0; call < kTogether; ++call) {
       const int size = size_of(first + call);
       for (int r = 0; r < count; ++r) {
-        ranks.reduce(r, memory[r].data() + call * kMost * kFloat, 1, size, size);
+        ranks.reduce(r, memory[r].data() + call * kMax * kFloat, 1, size, size);
       }
     }
     for (int r = 0; r < count; ++r) {
@@ -150,7 +150,7 @@ TEST_P(ExchangeTest, ManySumsInARowAreRightAtAnyPace) {
           for (int other = 0; other < count; ++other) {
             wanted = wanted + given(first + call, other, i);
           }
-          ASSERT_EQ(data[call * kMost + i], wanted) << "call " << first + call << ", rank " << r;
+          ASSERT_EQ(data[call * kMax + i], wanted) << "call " << first + call << ", rank " << r;
         }
       }
     }

@@ -303,7 +303,7 @@ TEST_P(RouteTest, EqualScoresChooseTheLowerNumberAndNanCanBeChosen) {
   }
 }
 
-// The twins have no such kernels.
+// There are no emulated kernels of this kind.
 GTEST_ALLOW_UNINSTANTIATED_PARAMETERIZED_TEST(RouteTest);
 INSTANTIATE_TEST_SUITE_P(Cpu, RouteTest, testing::ValuesIn(kernels_of(Op::kRoute)), kernel_name);
 

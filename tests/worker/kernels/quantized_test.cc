@@ -37,8 +37,8 @@ TEST_P(QuantizedTest, ExtremeCodesDoNotSaturate) {
     for (const bool largest : {false, true}) {
       Linear linear(GetParam(), 9, 40, 256);
       linear.weight = Weights(40, 256, GetParam().weight);
-      const auto [least, most] = linear.weight.code_range();
-      for (int8_t& code : linear.weight.codes()) code = static_cast<int8_t>(largest ? most : least);
+      const auto [min, max] = linear.weight.code_range();
+      for (int8_t& code : linear.weight.codes()) code = static_cast<int8_t>(largest ? max : min);
       for (uint16_t& minimum : linear.weight.minima()) minimum = float_to_bf16(3);
       fill(linear.x, x);
       const Matrix found = linear.run_kernel(GetParam(), 1, false);
@@ -105,9 +105,9 @@ TEST_P(QuantizedTest, TheLongestRowDoesNotOverflow) {
   constexpr int64_t kDepth = 131072;
   Linear linear(GetParam(), 1, 2, kDepth);
   linear.weight = Weights(2, kDepth, GetParam().weight);
-  const auto [least, most] = linear.weight.code_range();
+  const auto [min, max] = linear.weight.code_range();
   for (int64_t i = 0; i < 2 * kDepth; ++i) {
-    linear.weight.codes()[static_cast<size_t>(i)] = static_cast<int8_t>(i < kDepth ? least : most);
+    linear.weight.codes()[static_cast<size_t>(i)] = static_cast<int8_t>(i < kDepth ? min : max);
   }
   fill(linear.x, -127);
   const Matrix found = linear.run_kernel(GetParam(), 1, false), wanted = reference_of(linear);

@@ -31,22 +31,22 @@ std::vector<uint16_t> pattern() {
   return units;
 }
 
-// A linear whose operands are all on the device; the whole output for most_rows is on the host.
+// A linear whose operands are all on the device; the whole output for max_rows is on the host.
 class DeviceLinear {
  public:
   DeviceLinear(Device& device, const KernelEntry& kernel, int64_t cols, int64_t depth,
-               int64_t most_rows)
+               int64_t max_rows)
       : device_(device),
         kernel_(kernel),
         cols_(cols),
         depth_(depth),
-        most_rows_(most_rows),
-        x_(filled(most_rows * depth * dtype_bytes(kernel.activation))),
+        max_rows_(max_rows),
+        x_(filled(max_rows * depth * dtype_bytes(kernel.activation))),
         weight_(quantization(kernel.weight) ? filled(kernel.packed_bytes(cols, depth)) : packed()),
-        out_(device, most_rows * cols * 4) {
-    scratch_ = DeviceMemory(device, scratch_bytes(kernel, args(0, most_rows), 1));
+        out_(device, max_rows * cols * 4) {
+    scratch_ = DeviceMemory(device, scratch_bytes(kernel, args(0, max_rows), 1));
     EXPECT_NE(scratch_.data(), nullptr) << "the GPU has too little memory";
-    whole_ = run(0, most_rows);
+    whole_ = run(0, max_rows);
   }
 
   // Rows [begin, begin + rows) computed alone have the same bits as among all rows.
@@ -59,7 +59,7 @@ class DeviceLinear {
     while (std::bit_cast<uint32_t>(part[at]) == std::bit_cast<uint32_t>(wanted[at])) ++at;
     ADD_FAILURE() << rows << " rows from " << begin << " of [" << cols_ << ", " << depth_
                   << "]: row " << begin + at / cols_ << ", column " << at % cols_ << " is "
-                  << part[at] << ", among " << most_rows_ << " rows it is " << wanted[at];
+                  << part[at] << ", among " << max_rows_ << " rows it is " << wanted[at];
   }
 
   // Some outputs of bf16 or float32 weights must agree with a sum in double precision. This finds,
@@ -67,7 +67,7 @@ class DeviceLinear {
   void expect_sums() {
     if (kernel_.weight != DType::kBF16 && kernel_.weight != DType::kF32) return;
     for (int64_t i = 0; i < 32; ++i) {
-      const int64_t row = i * (most_rows_ - 1) / 31, col = (31 - i) * (cols_ - 1) / 31;
+      const int64_t row = i * (max_rows_ - 1) / 31, col = (31 - i) * (cols_ - 1) / 31;
       double sum = 0, size = 0;
       for (int64_t k = 0; k < depth_; ++k) {
         const double product = double{number(row * depth_ + k)} * number(col * depth_ + k);
@@ -143,18 +143,18 @@ class DeviceLinear {
 
   Device& device_;
   const KernelEntry& kernel_;
-  const int64_t cols_, depth_, most_rows_;
+  const int64_t cols_, depth_, max_rows_;
   DeviceMemory x_, weight_, out_, scratch_;
   std::unique_ptr<float[]> whole_;
 };
 
 void expect_bits(Device& device, const KernelEntry& kernel, int64_t cols, int64_t depth,
-                 int64_t most_rows) {
-  DeviceLinear linear(device, kernel, cols, depth, most_rows);
+                 int64_t max_rows) {
+  DeviceLinear linear(device, kernel, cols, depth, max_rows);
   linear.expect_sums();
   for (const int64_t rows : {1, 2, 63, 64, 65, 128, 512}) {
-    if (rows > most_rows) break;
-    for (const int64_t begin : {int64_t{0}, most_rows - rows}) linear.expect_rows(begin, rows);
+    if (rows > max_rows) break;
+    for (const int64_t begin : {int64_t{0}, max_rows - rows}) linear.expect_rows(begin, rows);
   }
 }
 

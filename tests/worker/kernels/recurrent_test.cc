@@ -105,7 +105,7 @@ class Play {
     std::vector<int64_t> done(shape_.lengths.size());
     for (;;) {
       std::vector<StepSequence> sequences;
-      std::vector<size_t> who;
+      std::vector<size_t> active;
       int64_t rows = 0;
       for (size_t s = 0; s < done.size(); ++s) {
         const int64_t count = std::min(chunk, shape_.lengths[s] - done[s]);
@@ -114,25 +114,26 @@ class Play {
                              .rows = count,
                              .first_position = done[s],
                              .slot = static_cast<int64_t>(done.size() - s)});
-        who.push_back(s);
+        active.push_back(s);
         rows += count;
       }
       if (rows == 0) return outputs;
-      step(kernel, threads, sequences, who, rows, done, outputs);
+      step(kernel, threads, sequences, active, rows, done, outputs);
     }
   }
 
  private:
   void step(const KernelEntry& kernel, int threads, const std::vector<StepSequence>& sequences,
-            const std::vector<size_t>& who, int64_t rows, std::vector<int64_t>& done,
+            const std::vector<size_t>& active, int64_t rows, std::vector<int64_t>& done,
             std::vector<Matrix>& outputs) {
     KernelArgs args;
     std::vector<Matrix> in;
     for (size_t i = 0; i < in_[0].size(); ++i) {
       const int64_t cols = in_[0][i].view().cols;
       in.emplace_back(rows, cols, DType::kF32, cols + 3);
-      for (size_t n = 0; n < who.size(); ++n) {
-        copy_rows(in_[who[n]][i], done[who[n]], in[i], sequences[n].first_row, sequences[n].rows);
+      for (size_t n = 0; n < active.size(); ++n) {
+        copy_rows(in_[active[n]][i], done[active[n]], in[i], sequences[n].first_row,
+                  sequences[n].rows);
       }
     }
     for (size_t i = 0; i < in.size(); ++i) args.in[i] = in[i].view();
@@ -160,9 +161,10 @@ class Play {
                   .sequence_count = static_cast<int64_t>(sequences.size())};
     args.step = &step;
     run(kernel, args, threads);
-    for (size_t n = 0; n < who.size(); ++n) {
-      copy_rows(out, sequences[n].first_row, outputs[who[n]], done[who[n]], sequences[n].rows);
-      done[who[n]] += sequences[n].rows;
+    for (size_t n = 0; n < active.size(); ++n) {
+      copy_rows(out, sequences[n].first_row, outputs[active[n]], done[active[n]],
+                sequences[n].rows);
+      done[active[n]] += sequences[n].rows;
     }
   }
 

@@ -91,8 +91,8 @@ class Layer {
 
   Matrix fused(Rows& rows, DType type) { return run_with(kernel_, rows, q(rows), k(rows), type); }
   Matrix apart(Rows& rows, DType type) {
-    const Matrix q_turned = turned(rows, q(rows)), k_turned = turned(rows, k(rows));
-    return run_with(beside(kernel_, Op::kAttention), rows, q_turned, k_turned, type);
+    const Matrix q_rotated = rotated(rows, q(rows)), k_rotated = rotated(rows, k(rows));
+    return run_with(beside(kernel_, Op::kAttention), rows, q_rotated, k_rotated, type);
   }
   const std::vector<std::byte>& memory() const { return memory_; }
 
@@ -119,12 +119,12 @@ class Layer {
             .kv_head_of = {map_.data(), heads_.heads}};
   }
 
-  Matrix turned(Rows& rows, const Matrix& x) const {
-    const Matrix turns = table(rows);
+  Matrix rotated(Rows& rows, const Matrix& x) const {
+    const Matrix rotations = table(rows);
     Matrix out(x.view().rows, x.view().cols);
     KernelArgs args;
     args.in[0] = x.view();
-    args.in[1] = turns.view();
+    args.in[1] = rotations.view();
     args.out[0] = out.view();
     args.attrs = rope_of(attrs());
     args.step = &rows.view;
@@ -134,17 +134,17 @@ class Layer {
 
   Matrix run_with(const KernelEntry& kernel, Rows& rows, const Matrix& q, const Matrix& k,
                   DType type) {
-    const Matrix v = random(rows, heads_.kv_heads * heads_.v_dim, 4), turns = table(rows);
+    const Matrix v = random(rows, heads_.kv_heads * heads_.v_dim, 4), rotations = table(rows);
     const Matrix sinks = Matrix::random(1, heads_.heads, 5);
     const int64_t cols = heads_.heads * heads_.v_dim;
     Matrix out(rows.view.rows, cols, type, cols + 1);
-    const bool turning = kernel.op == Op::kRopeAttention;
+    const bool rotates = kernel.op == Op::kRopeAttention;
     KernelArgs args;
     args.in[0] = q.view();
     args.in[1] = k.view();
     args.in[2] = v.view();
-    if (turning) args.in[3] = turns.view();
-    if (heads_.sinks) args.in[turning ? 4 : 3] = sinks.view();
+    if (rotates) args.in[3] = rotations.view();
+    if (heads_.sinks) args.in[rotates ? 4 : 3] = sinks.view();
     args.out[0] = out.view();
     args.attrs = attrs();
     args.state = {memory_.data(), page_bytes_, kPages, kPageTokens, kernel.weight};

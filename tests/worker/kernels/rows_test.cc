@@ -276,7 +276,7 @@ TEST(EmbedTest, PackingKeepsRowsPlain) {
 
 TEST(SelectRowsTest, SelectRowsCopiesTheRequestedRows) {
   const int32_t rows[] = {0, 2, 6};
-  OutputRequest requests[3];
+  OutputSpec requests[3];
   StepView step;
   step.output_rows = rows;
   step.outputs = requests;

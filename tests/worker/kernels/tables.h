@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // The kernels under test, and how they run. The same tests are built three times: with
-// cpu_tables.cc for the CPU's kernels, with twin_tables.cc for the twins of kernels that this
+// cpu_tables.cc for the CPU's kernels, with emulated_tables.cc for emulated kernels that this
 // machine may not run, and with cuda_tables.cc for the kernels of .cu files.
 #pragma once
 

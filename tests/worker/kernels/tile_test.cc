@@ -6,7 +6,7 @@
 #include "base/system/cpu.h"
 #include "tests/worker/kernels/run_on_host.h"
 #include "tests/worker/kernels/weights_case.h"
-#include "worker/kernels/cpu/twins/table.h"
+#include "worker/kernels/cpu/emulated/table.h"
 
 namespace lockstep {
 namespace {
@@ -18,7 +18,7 @@ std::vector<KernelEntry> linear_only(std::vector<KernelEntry> kernels) {
 }
 
 std::vector<KernelEntry> emulated_kernels() {
-  return linear_only({amx_twins().begin(), amx_twins().end()});
+  return linear_only({emulated_amx_kernels().begin(), emulated_amx_kernels().end()});
 }
 
 std::vector<KernelEntry> native_kernels() {
@@ -107,11 +107,11 @@ TEST(TileTest, TheCpusTilesGiveTheBitsOfTheEmulatedOnes) {
     GTEST_SKIP() << "this CPU has no AMX, or the system refuses it: tiles are only emulated";
   }
   for (const KernelEntry& kernel : native_kernels()) {
-    for (const KernelEntry& twin : emulated_kernels()) {
-      if (twin.weight != kernel.weight) continue;
+    for (const KernelEntry& emulated : emulated_kernels()) {
+      if (emulated.weight != kernel.weight) continue;
       for (const int64_t rows : {1, 8, 16, 31, 32, 33, 100}) {
         const Linear linear(kernel, rows, 97, 333);
-        expect_same_bits(linear.run_kernel(kernel).view(), linear.run_kernel(twin).view(),
+        expect_same_bits(linear.run_kernel(kernel).view(), linear.run_kernel(emulated).view(),
                          kernel.name);
       }
     }

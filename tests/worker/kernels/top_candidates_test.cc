@@ -13,7 +13,7 @@ constexpr float kInfinity = std::numeric_limits<float>::infinity();
 struct Call {
   Matrix logits;
   int64_t vocab_begin = 0;
-  std::vector<OutputRequest> requests;
+  std::vector<OutputSpec> requests;
   std::vector<std::vector<Candidate>> tops, raw_tops;
   std::vector<std::vector<BlockSum>> edited_sums, raw_sums;
   std::vector<std::vector<float>> copies;
@@ -39,7 +39,7 @@ struct Call {
     }
     copies.assign(requests.size(), std::vector<float>(static_cast<size_t>(logits.view().cols)));
     for (size_t i = 0; i < requests.size(); ++i) {
-      OutputRequest& request = requests[i];
+      OutputSpec& request = requests[i];
       request.top = tops[i].data();
       request.raw_top = raw_tops[i].data();
       request.top_count = request.raw_top_count = top_count;
@@ -71,7 +71,7 @@ void expect_same_candidate(const Candidate& a, const Candidate& b, const std::st
 // All results except the sums must have the same bits.
 void expect_same(const Call& found, const Call& wanted, double sum_tolerance) {
   for (size_t r = 0; r < wanted.requests.size(); ++r) {
-    const OutputRequest &a = found.requests[r], &b = wanted.requests[r];
+    const OutputSpec &a = found.requests[r], &b = wanted.requests[r];
     const std::string what = "output " + std::to_string(r);
     ASSERT_EQ(a.top_found, b.top_found) << what;
     ASSERT_EQ(a.raw_top_found, b.raw_top_found) << what;
@@ -152,7 +152,7 @@ TEST_P(TopCandidatesTest, EditsAndMasksApplyInASliceOfTheVocabulary) {
     std::mt19937_64 random(kTestSeed);
     std::vector<uint64_t> mask(20);
     for (uint64_t& word : mask) word = random() & random();
-    for (OutputRequest& request : call.requests) {
+    for (OutputSpec& request : call.requests) {
       request.edits = edits.data();
       request.edit_count = static_cast<int64_t>(edits.size());
     }
@@ -166,7 +166,7 @@ TEST_P(TopCandidatesTest, AnInfiniteEditMakesItsTokenWinUnlessItsLogitIsNan) {
   for (const int32_t id : {0, 63, 64, 200, 499}) {
     const LogitEdit edit = {id, 1.0f, kInfinity};
     Call call(3, 500);
-    for (OutputRequest& request : call.requests) {
+    for (OutputSpec& request : call.requests) {
       request.temperature = 0;
       request.edits = &edit;
       request.edit_count = 1;
@@ -184,7 +184,7 @@ TEST_P(TopCandidatesTest, AnInfiniteEditMakesItsTokenWinUnlessItsLogitIsNan) {
 TEST_P(TopCandidatesTest, AMaskThatAllowsNothingGivesNoCandidate) {
   Call call(2, 130);
   const std::vector<uint64_t> none(3, 0);
-  for (OutputRequest& request : call.requests) request.mask = none.data();
+  for (OutputSpec& request : call.requests) request.mask = none.data();
   expect_reference(call, 4);
   EXPECT_EQ(call.requests[1].top_found, 0);
   EXPECT_EQ(call.requests[1].raw_top_found, 4);
@@ -215,7 +215,7 @@ TEST_P(TopCandidatesTest, TheNoisyWinnerAgreesWithAFullSearch) {
   const KernelEntry& kernel = GetParam();
   for (const float spread : {0.0f, 0.01f, 1.0f, 6.0f, 1000.0f, 1e6f}) {
     Call call(40, 700, spread);
-    for (OutputRequest& request : call.requests) request.temperature += 0.1f;
+    for (OutputSpec& request : call.requests) request.temperature += 0.1f;
     expect_reference(call, 1, kernel.isa == Isa::kPortable ? 2 : 1);
   }
 }

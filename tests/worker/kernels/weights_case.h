@@ -35,11 +35,11 @@ class Weights {
       return weights;
     }
     std::mt19937 generator(kTestSeed * 1000003u + seed);
-    const auto [least, most] = weights.code_range();
-    std::uniform_int_distribution<int> code(least, most);
+    const auto [min, max] = weights.code_range();
+    std::uniform_int_distribution<int> code(min, max);
     std::normal_distribution<float> normal(0, 1);
     for (int8_t& c : weights.codes_) c = static_cast<int8_t>(code(generator));
-    for (uint16_t& s : weights.scales_) s = float_to_bf16(normal(generator) / float(most));
+    for (uint16_t& s : weights.scales_) s = float_to_bf16(normal(generator) / float(max));
     for (uint16_t& m : weights.minima_) m = float_to_bf16(normal(generator));
     return weights;
   }

@@ -74,11 +74,11 @@ inline const Backend& processor() {
 // A worker's connection on its own threads; kept weights may be handed to the next one.
 class Connection {
  public:
-  explicit Connection(KeptWorker* kept)
-      : thread_([this, kept] {
+  explicit Connection(PersistentWorker* persistent)
+      : thread_([this, persistent] {
           const WorkerProcessOptions options{
               .token = "secret", .threads = 1, .weight_cache = "off", .stop = stop_.get_token()};
-          status_ = Session(options, processor(), kept, link_).run();
+          status_ = Session(options, processor(), persistent, link_).run();
         }) {
     EXPECT_TRUE(next().has_hello());
   }

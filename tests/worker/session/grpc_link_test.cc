@@ -154,10 +154,10 @@ class Coordinator final : public TestServer {
 absl::Status run_session(const std::string& address, const std::string& token,
                          const Backend& backend) {
   const WorkerProcessOptions options{.token = token, .threads = 1, .weight_cache = "off"};
-  KeptWorker kept;
+  PersistentWorker persistent;
   auto link = dial({.coordinator = address, .token = token}, {});
   if (!link.ok()) return link.status();
-  return Session(options, backend, &kept, **link).run();
+  return Session(options, backend, &persistent, **link).run();
 }
 
 class FaultyDevice final : public WrappedDevice {

@@ -47,8 +47,8 @@ TEST(HostileCoordinatorTest, HostileAssignmentsAreRefusedAndTheWorkerSurvives) {
         a.set_checkpoint("/nowhere/at/all");
       },
   };
-  KeptWorker kept;
-  Connection worker(&kept);
+  PersistentWorker persistent;
+  Connection worker(&persistent);
   uint64_t epoch = 0;
   for (const Mutation& mutate : mutations) {
     cluster::CoordinatorMessage message = assign(++epoch, layer_program());
@@ -67,8 +67,8 @@ TEST(HostileCoordinatorTest, HostileAssignmentsAreRefusedAndTheWorkerSurvives) {
 }
 
 TEST(HostileCoordinatorTest, RanksOnDifferentHostsThatCannotMeetAreRefused) {
-  KeptWorker kept;
-  Connection worker(&kept);
+  PersistentWorker persistent;
+  Connection worker(&persistent);
   uint64_t epoch = 0;
   cluster::CoordinatorMessage message = assign(1, layer_program(0, 2));
   cluster::Assignment& assignment = *message.mutable_assignment();
@@ -91,8 +91,8 @@ TEST(HostileCoordinatorTest, RanksOnDifferentHostsThatCannotMeetAreRefused) {
 
 TEST(HostileCoordinatorTest, HostileMessagesOfAnEpochAreRefused) {
   constexpr int64_t kHuge = int64_t{1} << 62;
-  KeptWorker kept;
-  Connection worker(&kept);
+  PersistentWorker persistent;
+  Connection worker(&persistent);
   uint64_t epoch = 0;
   worker.send(step(0, 1));  // It is dropped, because nothing is assigned yet.
   for (const int64_t pages : {int64_t{0}, int64_t{-1}, kHuge, -kHuge}) {

@@ -6,14 +6,14 @@
 
 #include "tests/support/tiny_program.h"
 #include "tests/worker/session/connection.h"
-#include "tests/worker/session/session_story.h"
+#include "tests/worker/session/session_driver.h"
 
 namespace lockstep {
 namespace {
 
-class PreloadTest : public SessionStory {
+class PreloadTest : public SessionDriver {
  protected:
-  static WorkResult held() {
+  static WorkResult retained() {
     WorkResult result{.stamp = "i"};
     result.reply.mutable_preloaded()->set_weight_bytes(70);
     return result;
@@ -23,9 +23,9 @@ class PreloadTest : public SessionStory {
 };
 
 TEST_F(PreloadTest, ARankKeepsPreloadedWeights) {
-  EXPECT_EQ(on(preload(5)), Story({"run check 5"}));
-  EXPECT_EQ(done({.stamp = "i"}), Story({"run preload 5"}));
-  EXPECT_EQ(done(held()), Story({"send preloaded 5"}));
+  EXPECT_EQ(on(preload(5)), Actions({"run check 5"}));
+  EXPECT_EQ(done({.stamp = "i"}), Actions({"run preload 5"}));
+  EXPECT_EQ(done(retained()), Actions({"send preloaded 5"}));
   EXPECT_EQ(last_.preloaded().weight_bytes(), 70);
   load(6, "i", true);
 }
@@ -33,28 +33,29 @@ TEST_F(PreloadTest, ARankKeepsPreloadedWeights) {
 TEST_F(PreloadTest, APreloadOfTheNextGroupKeepsReusableWeights) {
   on(preload(1));
   done({.stamp = "i"});
-  done(held());
+  done(retained());
   on(preload(2));
-  EXPECT_EQ(done({.stamp = "i"}), Story({"run preload 2 keep"}));
-  EXPECT_EQ(done(held()), Story({"send preloaded 2"}));
+  EXPECT_EQ(done({.stamp = "i"}), Actions({"run preload 2 keep"}));
+  EXPECT_EQ(done(retained()), Actions({"send preloaded 2"}));
   on(preload(3, 101));
-  EXPECT_EQ(done({.stamp = "i"}), Story({"run preload 3 reuse"}));
-  EXPECT_EQ(done(held()), Story({"send preloaded 3"}));
+  EXPECT_EQ(done({.stamp = "i"}), Actions({"run preload 3 reuse"}));
+  EXPECT_EQ(done(retained()), Actions({"send preloaded 3"}));
   on(preload(4, 101));
-  EXPECT_EQ(done({.stamp = "another checkpoint"}), Story({"run preload 4"}));
+  EXPECT_EQ(done({.stamp = "another checkpoint"}), Actions({"run preload 4"}));
 }
 
 TEST_F(PreloadTest, AFailedPreloadSaysWhyAndEndsNothing) {
   on(preload(3));
   EXPECT_EQ(done({.status = absl::InvalidArgumentError("a bad program")}),
-            Story({"send preloaded 3"}));
+            Actions({"send preloaded 3"}));
   EXPECT_EQ(last_.preloaded().failure().message(), "a bad program");
   on(preload(4));
   done({.stamp = "i"});
-  EXPECT_EQ(done({.status = absl::ResourceExhaustedError("no room")}), Story({"send preloaded 4"}));
+  EXPECT_EQ(done({.status = absl::ResourceExhaustedError("no room")}),
+            Actions({"send preloaded 4"}));
   EXPECT_EQ(last_.preloaded().failure().code(),
             static_cast<int>(absl::StatusCode::kResourceExhausted));
-  EXPECT_EQ(kept_.stamp, "");
+  EXPECT_EQ(in_memory_.stamp, "");
   load_and_start(5);
 }
 
@@ -68,10 +69,10 @@ TEST_F(PreloadTest, AnAssignmentOfOtherWeightsEndsARunningPreload) {
     on(preload(epoch));
     done({.stamp = "i"});
     other.set_epoch(++epoch_);
-    EXPECT_EQ(on(other), Story({"abort"}));
+    EXPECT_EQ(on(other), Actions({"abort"}));
     EXPECT_EQ(done({.status = absl::CancelledError("cancelled")}),
-              Story({fmt::format("run check {}", epoch_)}));
-    EXPECT_EQ(done({.stamp = "i"}), Story({fmt::format("run load {}", epoch_)}));
+              Actions({fmt::format("run check {}", epoch_)}));
+    EXPECT_EQ(done({.stamp = "i"}), Actions({fmt::format("run load {}", epoch_)}));
     on(abort_of(epoch_));
     done({.status = absl::CancelledError("cancelled")});
   }
@@ -80,50 +81,51 @@ TEST_F(PreloadTest, AnAssignmentOfOtherWeightsEndsARunningPreload) {
 TEST_F(PreloadTest, ARunningPreloadContinuesForAnAssignmentOfItsWeights) {
   on(preload(1));
   done({.stamp = "i"});
-  EXPECT_EQ(on(assignment(2)), Story());
+  EXPECT_EQ(on(assignment(2)), Actions());
   now_ += kHeartbeatMs;
-  EXPECT_EQ(tick({.load_progress = 9}), Story({"send heartbeat 2"}));
+  EXPECT_EQ(tick({.load_progress = 9}), Actions({"send heartbeat 2"}));
   EXPECT_EQ(last_.heartbeat().progress(), 9u)
       << "without progress the worker would be considered stuck";
-  EXPECT_EQ(done(held()), Story({"run check 2"})) << "the coordinator does not wait for the answer";
+  EXPECT_EQ(done(retained()), Actions({"run check 2"}))
+      << "the coordinator does not wait for the answer";
   now_ += kHeartbeatMs;
   tick({.load_progress = 9});
   EXPECT_EQ(last_.heartbeat().progress(), 0u);
-  EXPECT_EQ(done({.stamp = "i"}), Story({"run load 2 keep"}));
+  EXPECT_EQ(done({.stamp = "i"}), Actions({"run load 2 keep"}));
 }
 
 TEST_F(PreloadTest, AContinuedPreloadEndsWithTheEpochThatNeedsIt) {
   on(preload(1));
   done({.stamp = "i"});
   on(assignment(2));
-  EXPECT_EQ(on(assignment(3)), Story());
-  EXPECT_EQ(on(abort_of(3)), Story({"abort"}));
-  EXPECT_EQ(done({.status = absl::CancelledError("cancelled")}), Story());
+  EXPECT_EQ(on(assignment(3)), Actions());
+  EXPECT_EQ(on(abort_of(3)), Actions({"abort"}));
+  EXPECT_EQ(done({.status = absl::CancelledError("cancelled")}), Actions());
 }
 
 TEST_F(PreloadTest, WeightsThatAContinuedPreloadCouldNotLoadAreLoaded) {
   on(preload(1));
   done({.stamp = "i"});
   on(assignment(2));
-  EXPECT_EQ(done({.status = absl::ResourceExhaustedError("no room")}), Story({"run check 2"}));
-  EXPECT_EQ(done({.stamp = "i"}), Story({"run load 2"}));
+  EXPECT_EQ(done({.status = absl::ResourceExhaustedError("no room")}), Actions({"run check 2"}));
+  EXPECT_EQ(done({.stamp = "i"}), Actions({"run load 2"}));
 }
 
 TEST_F(PreloadTest, OnlyTheLastOfSeveralPreloadsRuns) {
   on(preload(1));
-  EXPECT_EQ(on(preload(2)), Story({"abort"}));
-  EXPECT_EQ(on(preload(3)), Story());
-  EXPECT_EQ(done({.stamp = "i"}), Story({"run check 3"}));
-  EXPECT_EQ(done({.stamp = "i"}), Story({"run preload 3"}));
-  EXPECT_EQ(done(held()), Story({"send preloaded 3"}));
+  EXPECT_EQ(on(preload(2)), Actions({"abort"}));
+  EXPECT_EQ(on(preload(3)), Actions());
+  EXPECT_EQ(done({.stamp = "i"}), Actions({"run check 3"}));
+  EXPECT_EQ(done({.stamp = "i"}), Actions({"run preload 3"}));
+  EXPECT_EQ(done(retained()), Actions({"send preloaded 3"}));
 }
 
 TEST_F(PreloadTest, ARankPreloadsNothing) {
   load_and_start(1);
-  EXPECT_EQ(on(preload(1)), Story());
-  EXPECT_EQ(on(preload(2)), Story());
-  EXPECT_EQ(on(abort_of(1)), Story());
-  EXPECT_EQ(on(preload(2)), Story({"run check 2"}));
+  EXPECT_EQ(on(preload(1)), Actions());
+  EXPECT_EQ(on(preload(2)), Actions());
+  EXPECT_EQ(on(abort_of(1)), Actions());
+  EXPECT_EQ(on(preload(2)), Actions({"run check 2"}));
 }
 
 TEST_F(PreloadTest, APreloadReportsNoProgress) {
@@ -131,11 +133,11 @@ TEST_F(PreloadTest, APreloadReportsNoProgress) {
   done({.stamp = "i"});
   now_ += kHeartbeatMs;
   EXPECT_EQ(tick({.load_progress = 9, .bytes_loaded = 9, .bytes_to_load = 10}),
-            Story({"send heartbeat 0"}));
+            Actions({"send heartbeat 0"}));
   EXPECT_EQ(last_.heartbeat().progress(), 0u);
   core_.closed();
-  EXPECT_EQ(actions(), Story({"abort"}));
-  EXPECT_EQ(done({.status = absl::CancelledError("cancelled")}), Story({"end OK"}));
+  EXPECT_EQ(actions(), Actions({"abort"}));
+  EXPECT_EQ(done({.status = absl::CancelledError("cancelled")}), Actions({"end OK"}));
 }
 
 // --- The worker with its threads.
@@ -156,14 +158,14 @@ cluster::Preloaded preloaded(Connection& worker, uint64_t epoch, const program::
 }
 
 TEST(PreloadingSessionTest, ARankAfterAPreloadReadsNothingAndComputes) {
-  KeptWorker kept;
-  Connection worker(&kept);
-  const cluster::Preloaded held = preloaded(worker, 4, layer_program());
-  EXPECT_FALSE(held.has_failure()) << held.failure().message();
+  PersistentWorker persistent;
+  Connection worker(&persistent);
+  const cluster::Preloaded retained = preloaded(worker, 4, layer_program());
+  EXPECT_FALSE(retained.has_failure()) << retained.failure().message();
   bool loaded = true;
   const cluster::Ready ready = worker.ready(assign(5, layer_program()), &loaded);
   EXPECT_FALSE(loaded);
-  EXPECT_EQ(ready.weight_bytes(), held.weight_bytes());
+  EXPECT_EQ(ready.weight_bytes(), retained.weight_bytes());
   worker.send(start(5));
   worker.send(step(5, 1));
   EXPECT_TRUE(worker.next().has_result());
@@ -171,26 +173,26 @@ TEST(PreloadingSessionTest, ARankAfterAPreloadReadsNothingAndComputes) {
 
 // Preloads for one of two ranks. Its peer is absent and is not needed.
 TEST(PreloadingSessionTest, APreloadNeedsNoPeers) {
-  KeptWorker kept;
-  Connection worker(&kept);
+  PersistentWorker persistent;
+  Connection worker(&persistent);
   EXPECT_FALSE(preloaded(worker, 4, shared_layer_program(1, 2)).has_failure());
   EXPECT_FALSE(preloaded(worker, 5, shared_layer_program(0, 2)).has_failure());
 }
 
 TEST(PreloadingSessionTest, PreloadedWeightsAreKeptForTheNextCoordinator) {
-  KeptWorker kept;
-  Connection first(&kept);
+  PersistentWorker persistent;
+  Connection first(&persistent);
   EXPECT_FALSE(preloaded(first, 9, layer_program()).has_failure());
   EXPECT_EQ(first.end(), absl::OkStatus());
-  Connection second(&kept);
+  Connection second(&persistent);
   bool loaded = true;
   second.ready(assign(1, layer_program()), &loaded);
   EXPECT_FALSE(loaded);
 }
 
 TEST(PreloadingSessionTest, APreloadAfterARankKeepsTheRanksWeights) {
-  KeptWorker kept;
-  Connection worker(&kept);
+  PersistentWorker persistent;
+  Connection worker(&persistent);
   worker.ready(assign(1, layer_program()));
   worker.send(start(1));
   worker.send(abort_of(1));
@@ -201,8 +203,8 @@ TEST(PreloadingSessionTest, APreloadAfterARankKeepsTheRanksWeights) {
 }
 
 TEST(PreloadingSessionTest, APreloadWithoutRoomFailsInOneLineAndTheWorkerStays) {
-  KeptWorker kept;
-  Connection worker(&kept);
+  PersistentWorker persistent;
+  Connection worker(&persistent);
   cluster::CoordinatorMessage message = preload_of(1, layer_program());
   message.mutable_preload()->set_kv_memory_bytes(1);
   worker.send(message);
@@ -213,8 +215,8 @@ TEST(PreloadingSessionTest, APreloadWithoutRoomFailsInOneLineAndTheWorkerStays) 
 }
 
 TEST(PreloadingSessionTest, AnInvalidProgramIsRefusedAndTheWorkerStays) {
-  KeptWorker kept;
-  Connection worker(&kept);
+  PersistentWorker persistent;
+  Connection worker(&persistent);
   program::Program program = layer_program();
   program.set_rank(7);
   EXPECT_TRUE(preloaded(worker, 1, program).has_failure());

@@ -2,55 +2,55 @@
 // A worker's side of the protocol on virtual time: what it runs and sends, and when it gives up.
 #include <gtest/gtest.h>
 
-#include "tests/worker/session/session_story.h"
+#include "tests/worker/session/session_driver.h"
 
 namespace lockstep {
 namespace {
 
-class SessionCoreTest : public SessionStory {};
+class SessionCoreTest : public SessionDriver {};
 
 TEST_F(SessionCoreTest, AGroupIsFormedAndRunsSteps) {
   load_and_start(3);
-  EXPECT_EQ(on(step(3, 5)), Story({"run step 3"}));
-  EXPECT_EQ(step_done(5), Story({"send result 3"}));
+  EXPECT_EQ(on(step(3, 5)), Actions({"run step 3"}));
+  EXPECT_EQ(step_done(5), Actions({"send result 3"}));
   EXPECT_EQ(last_.result().step(), 5u);
   cluster::CoordinatorMessage logits = of(3);
   logits.mutable_logits();
-  EXPECT_EQ(on(logits), Story({"run logits 3"}));
+  EXPECT_EQ(on(logits), Actions({"run logits 3"}));
 }
 
 TEST_F(SessionCoreTest, AStartAndAStepThatArriveTogetherRunInOrder) {
   load(1);
-  EXPECT_EQ(on(start(1)), Story({"run start 1"}));
-  EXPECT_EQ(on(step(1)), Story());
-  EXPECT_EQ(done(), Story({"run step 1"}));
+  EXPECT_EQ(on(start(1)), Actions({"run start 1"}));
+  EXPECT_EQ(on(step(1)), Actions());
+  EXPECT_EQ(done(), Actions({"run step 1"}));
 }
 
 TEST_F(SessionCoreTest, MessagesOfOtherEpochsAreDropped) {
-  EXPECT_EQ(on(step(0)), Story());  // No epoch was assigned yet.
+  EXPECT_EQ(on(step(0)), Actions());  // No epoch was assigned yet.
   load_and_start(4);
   for (const uint64_t epoch : {0, 3, 5}) {
-    EXPECT_EQ(on(step(epoch)), Story());
-    EXPECT_EQ(on(start(epoch)), Story());
-    EXPECT_EQ(on(abort_of(epoch)), Story());
+    EXPECT_EQ(on(step(epoch)), Actions());
+    EXPECT_EQ(on(start(epoch)), Actions());
+    EXPECT_EQ(on(abort_of(epoch)), Actions());
   }
-  EXPECT_EQ(on(assignment(4)), Story());
-  EXPECT_EQ(on(assignment(3)), Story());
-  EXPECT_EQ(on(step(4)), Story({"run step 4"}));
+  EXPECT_EQ(on(assignment(4)), Actions());
+  EXPECT_EQ(on(assignment(3)), Actions());
+  EXPECT_EQ(on(step(4)), Actions({"run step 4"}));
 }
 
 TEST_F(SessionCoreTest, AnAssignmentWithoutAnEpochIsRefused) {
-  EXPECT_EQ(on(assignment(0)), Story({"send failure 0"}));
+  EXPECT_EQ(on(assignment(0)), Actions({"send failure 0"}));
   EXPECT_EQ(last_.failure().message(), "an assignment's epoch must be 1 or more, found 0");
 }
 
 TEST_F(SessionCoreTest, AnAbortReachesTheRunningStepAndSilencesTheEpoch) {
   load_and_start(1);
   on(step(1));
-  EXPECT_EQ(on(abort_of(1)), Story({"abort"}));
-  EXPECT_EQ(on(abort_of(1)), Story());
-  EXPECT_EQ(done({.status = absl::AbortedError("aborted")}), Story());
-  EXPECT_EQ(on(step(1)), Story());
+  EXPECT_EQ(on(abort_of(1)), Actions({"abort"}));
+  EXPECT_EQ(on(abort_of(1)), Actions());
+  EXPECT_EQ(done({.status = absl::AbortedError("aborted")}), Actions());
+  EXPECT_EQ(on(step(1)), Actions());
   load(2, "i", true);
 }
 
@@ -58,22 +58,22 @@ TEST_F(SessionCoreTest, AnAbortReachesTheRunningStepAndSilencesTheEpoch) {
 TEST_F(SessionCoreTest, ANewAssignmentAbortsTheOldEpochsWorkAndWaitsForIt) {
   load_and_start(1);
   on(step(1));
-  EXPECT_EQ(on(assignment(2)), Story({"abort"}));
-  EXPECT_EQ(on(assignment(3)), Story());
-  EXPECT_EQ(step_done(), Story({"run check 3"}));  // The old epoch's result is dropped.
-  EXPECT_EQ(done({.stamp = "i"}), Story({"run load 3 keep"}));
+  EXPECT_EQ(on(assignment(2)), Actions({"abort"}));
+  EXPECT_EQ(on(assignment(3)), Actions());
+  EXPECT_EQ(step_done(), Actions({"run check 3"}));  // The old epoch's result is dropped.
+  EXPECT_EQ(done({.stamp = "i"}), Actions({"run load 3 keep"}));
 }
 
 TEST_F(SessionCoreTest, ASuspendedWorkerAnswersInItsOldEpoch) {
   load_and_start(1);
   on(step(1));
   now_ += 60'000;  // It was suspended. The group has ended, but the worker has not read that.
-  EXPECT_EQ(tick(), Story({"send heartbeat 1"}));
-  EXPECT_EQ(step_done(), Story({"send result 1"}));
-  EXPECT_EQ(on(abort_of(1)), Story());
-  EXPECT_EQ(on(assignment(7)), Story({"run check 7"}));
+  EXPECT_EQ(tick(), Actions({"send heartbeat 1"}));
+  EXPECT_EQ(step_done(), Actions({"send result 1"}));
+  EXPECT_EQ(on(abort_of(1)), Actions());
+  EXPECT_EQ(on(assignment(7)), Actions({"run check 7"}));
   now_ += kHeartbeatMs;
-  EXPECT_EQ(tick(), Story({"send heartbeat 7"}));
+  EXPECT_EQ(tick(), Actions({"send heartbeat 7"}));
 }
 
 TEST_F(SessionCoreTest, AFailureSaysWhyAndWhetherAPeerIsToBlame) {
@@ -83,11 +83,11 @@ TEST_F(SessionCoreTest, AFailureSaysWhyAndWhetherAPeerIsToBlame) {
                           kResourceExhausted, kInternal}) {
     on(assignment(++epoch));
     EXPECT_EQ(done({.status = absl::Status(code, "why")}),
-              Story({fmt::format("send failure {}", epoch)}));
+              Actions({fmt::format("send failure {}", epoch)}));
     EXPECT_EQ(last_.failure().message(), "why");
     EXPECT_EQ(last_.failure().code(), static_cast<int>(code));
     EXPECT_EQ(last_.failure().peer_lost(), epoch <= 4);
-    EXPECT_EQ(on(start(epoch)), Story());  // The epoch is over.
+    EXPECT_EQ(on(start(epoch)), Actions());  // The epoch is over.
   }
 }
 
@@ -98,7 +98,7 @@ TEST_F(SessionCoreTest, StepsAndLogitsBeforeTheStartEndTheEpoch) {
   for (cluster::CoordinatorMessage early : {step(0), logits}) {
     on(assignment(++epoch));
     early.set_epoch(epoch);
-    EXPECT_EQ(on(early), Story());  // Weights are still being checked.
+    EXPECT_EQ(on(early), Actions());  // Weights are still being checked.
     done({.stamp = "i"});
     ASSERT_EQ(done(loaded("i")).back(), fmt::format("send failure {}", epoch));
     EXPECT_EQ(last_.failure().code(), static_cast<int>(absl::StatusCode::kFailedPrecondition));
@@ -106,15 +106,15 @@ TEST_F(SessionCoreTest, StepsAndLogitsBeforeTheStartEndTheEpoch) {
   load(9, "i", true);
   on(start(9));
   done();
-  EXPECT_EQ(on(start(9)), Story({"send failure 9"}));
+  EXPECT_EQ(on(start(9)), Actions({"send failure 9"}));
   EXPECT_EQ(last_.failure().message(), "a Start came after the group was started");
 }
 
 TEST_F(SessionCoreTest, TooManyQueuedMessagesEndTheEpoch) {
   load_and_start(1);
   for (int i = 0; i < 17; ++i) on(step(1));
-  EXPECT_EQ(on(step(1)), Story({"send failure 1", "abort"}));
-  EXPECT_EQ(step_done(), Story());
+  EXPECT_EQ(on(step(1)), Actions({"send failure 1", "abort"}));
+  EXPECT_EQ(step_done(), Actions());
 }
 
 // --- Kept weights.
@@ -127,14 +127,14 @@ TEST_F(SessionCoreTest, KeptWeightsAreReusedOnlyIfProgramSourceAndStampAreTheSam
   const auto loads_anew = [this](const cluster::CoordinatorMessage& message) {
     on(message);
     return done({.stamp = "another checkpoint"}) ==
-           Story({fmt::format("run load {}", message.epoch())});
+           Actions({fmt::format("run load {}", message.epoch())});
   };
   EXPECT_TRUE(loads_anew(assignment(5, "another folder")));
   done(loaded("another checkpoint"));
   cluster::CoordinatorMessage other = assignment(6, "another folder");
   other.mutable_assignment()->mutable_program()->set_vocab(101);
   on(other);
-  EXPECT_EQ(done({.stamp = "another checkpoint"}), Story({"run load 6 reuse"}));
+  EXPECT_EQ(done({.stamp = "another checkpoint"}), Actions({"run load 6 reuse"}));
   done(loaded("another checkpoint"));
   other.set_epoch(7);
   other.mutable_assignment()->set_embedding_in_file(true);
@@ -150,17 +150,17 @@ TEST_F(SessionCoreTest, AnAssignmentCanRequestAReload) {
   cluster::CoordinatorMessage message = assignment(2);
   message.mutable_assignment()->set_reload(true);
   on(message);
-  EXPECT_EQ(done({.stamp = "i"}), Story({"run load 2"}));
+  EXPECT_EQ(done({.stamp = "i"}), Actions({"run load 2"}));
 }
 
 TEST_F(SessionCoreTest, WeightsThatCouldNotBeLoadedAreNotKept) {
   load(1);
   on(assignment(2));
-  EXPECT_EQ(done({.stamp = "new"}), Story({"run load 2"}));
+  EXPECT_EQ(done({.stamp = "new"}), Actions({"run load 2"}));
   done({.status = absl::ResourceExhaustedError("no memory")});
-  EXPECT_EQ(kept_.stamp, "");
+  EXPECT_EQ(in_memory_.stamp, "");
   on(assignment(3));
-  EXPECT_EQ(done({.stamp = "i"}), Story({"run load 3"}));
+  EXPECT_EQ(done({.stamp = "i"}), Actions({"run load 3"}));
 }
 
 TEST_F(SessionCoreTest, AFailedRendezvousLosesNoWeights) {
@@ -174,8 +174,8 @@ TEST_F(SessionCoreTest, AFailedRendezvousLosesNoWeights) {
 TEST_F(SessionCoreTest, WeightsLoadedInAnEndedEpochAreStillKept) {
   on(assignment(1));
   done({.stamp = "i"});
-  EXPECT_EQ(on(abort_of(1)), Story({"abort"}));
-  EXPECT_EQ(done(loaded("i")), Story());
+  EXPECT_EQ(on(abort_of(1)), Actions({"abort"}));
+  EXPECT_EQ(done(loaded("i")), Actions());
   load(2, "i", true);
 }
 
@@ -190,9 +190,9 @@ TEST_F(SessionCoreTest, AHeartbeatIsSentEvery250Milliseconds) {
 }
 
 TEST_F(SessionCoreTest, ProgressOnlyGrowsWithinAnEpochAndIsComparableInSteps) {
-  const auto beat = [this](const Vitals& vitals) {
+  const auto beat = [this](const HeartbeatStats& heartbeat_stats) {
     now_ += kHeartbeatMs;
-    tick(vitals);
+    tick(heartbeat_stats);
     return last_;
   };
   load_and_start(1);  // It has loaded a lot; a peer may have kept its weights.
@@ -217,15 +217,15 @@ TEST_F(SessionCoreTest, LoadProgressIsSentWithHeartbeatsAndReadyEndsIt) {
   on(assignment(1));
   done({.stamp = "i"});
   now_ += kHeartbeatMs;
-  const Vitals vitals{.bytes_loaded = 5, .bytes_to_load = 50};
-  EXPECT_EQ(tick(vitals), Story({"send heartbeat 1", "send progress 1"}));
+  const HeartbeatStats heartbeat_stats{.bytes_loaded = 5, .bytes_to_load = 50};
+  EXPECT_EQ(tick(heartbeat_stats), Actions({"send heartbeat 1", "send progress 1"}));
   EXPECT_EQ(last_.progress().bytes_done(), 5);
   EXPECT_EQ(last_.progress().bytes_total(), 50);
   now_ += kHeartbeatMs;
-  EXPECT_EQ(tick(vitals), Story({"send heartbeat 1"}));
+  EXPECT_EQ(tick(heartbeat_stats), Actions({"send heartbeat 1"}));
   WorkResult result = loaded("i");
   result.bytes_loaded = 50;
-  EXPECT_EQ(done(std::move(result)), Story({"send progress 1", "send ready 1"}));
+  EXPECT_EQ(done(std::move(result)), Actions({"send progress 1", "send ready 1"}));
 }
 
 // --- Ends of the session.
@@ -233,57 +233,57 @@ TEST_F(SessionCoreTest, LoadProgressIsSentWithHeartbeatsAndReadyEndsIt) {
 TEST_F(SessionCoreTest, ARefusalEndsTheConnectionWithItsReason) {
   cluster::CoordinatorMessage message;
   message.mutable_refusal()->set_reason("another version");
-  EXPECT_EQ(on(message), Story({"end another version"}));
+  EXPECT_EQ(on(message), Actions({"end another version"}));
 }
 
 TEST_F(SessionCoreTest, AClosedStreamAbortsTheWorkAndWaitsForIt) {
   load_and_start(1);
   on(step(1));
   core_.closed();
-  EXPECT_EQ(actions(), Story({"abort"}));
-  EXPECT_EQ(tick(), Story());
-  EXPECT_EQ(done({.status = absl::AbortedError("aborted")}), Story({"end OK"}));
+  EXPECT_EQ(actions(), Actions({"abort"}));
+  EXPECT_EQ(tick(), Actions());
+  EXPECT_EQ(done({.status = absl::AbortedError("aborted")}), Actions({"end OK"}));
 }
 
 TEST_F(SessionCoreTest, AStoppedWorkerSendsAGoodbyeAndEndsOnce) {
   load_and_start(1);
   on(step(1));
   core_.stop(now_);
-  EXPECT_EQ(actions(), Story({"send goodbye 0", "finish sending", "abort"}));
-  EXPECT_EQ(tick(), Story()) << "nothing follows a goodbye";
+  EXPECT_EQ(actions(), Actions({"send goodbye 0", "finish sending", "abort"}));
+  EXPECT_EQ(tick(), Actions()) << "nothing follows a goodbye";
   core_.closed();
-  EXPECT_EQ(actions(), Story());
-  EXPECT_EQ(step_done(), Story({"end OK"}));
+  EXPECT_EQ(actions(), Actions());
+  EXPECT_EQ(step_done(), Actions({"end OK"}));
   core_.stop(now_);
-  EXPECT_EQ(actions(), Story());
+  EXPECT_EQ(actions(), Actions());
 }
 
 TEST_F(SessionCoreTest, AfterItsGoodbyeAWorkerDoesNothingMoreUntilTheStreamEnds) {
   core_.stop(now_);
-  EXPECT_EQ(actions(), Story({"send goodbye 0", "finish sending"}));
-  EXPECT_EQ(on(assignment(1)), Story());
-  EXPECT_EQ(on(preload(1)), Story());
+  EXPECT_EQ(actions(), Actions({"send goodbye 0", "finish sending"}));
+  EXPECT_EQ(on(assignment(1)), Actions());
+  EXPECT_EQ(on(preload(1)), Actions());
   now_ += kHeartbeatMs;
-  EXPECT_EQ(tick(), Story());
+  EXPECT_EQ(tick(), Actions());
   core_.closed();
-  EXPECT_EQ(actions(), Story({"end OK"}));
+  EXPECT_EQ(actions(), Actions({"end OK"}));
 }
 
 TEST_F(SessionCoreTest, AnUnreadGoodbyeTimesOut) {
   core_.stop(now_);
   actions();
   now_ += kGoodbyeMs - 1;
-  EXPECT_EQ(tick(), Story());
+  EXPECT_EQ(tick(), Actions());
   ++now_;
   EXPECT_EQ(core_.next_tick(), now_);
-  EXPECT_EQ(tick(), Story({"end OK"}));
+  EXPECT_EQ(tick(), Actions({"end OK"}));
 }
 
 TEST_F(SessionCoreTest, AWorkerThatIsStoppedTwiceEndsAtOnce) {
   core_.stop(now_);
   actions();
   core_.stop(now_);
-  EXPECT_EQ(actions(), Story({"end OK"}));
+  EXPECT_EQ(actions(), Actions({"end OK"}));
 }
 
 TEST_F(SessionCoreTest, AFailedDeviceIsReportedBeforeTheConnectionEnds) {
@@ -291,10 +291,10 @@ TEST_F(SessionCoreTest, AFailedDeviceIsReportedBeforeTheConnectionEnds) {
   on(step(1));
   EXPECT_EQ(done({.status = absl::InternalError("rank 0: GPU: fault"),
                   .device = absl::InternalError("GPU: fault")}),
-            Story({"send failure 1", "finish sending"}));
-  EXPECT_EQ(on(assignment(2)), Story());
+            Actions({"send failure 1", "finish sending"}));
+  EXPECT_EQ(on(assignment(2)), Actions());
   core_.closed();
-  EXPECT_EQ(actions(), Story({"end GPU: fault"}));
+  EXPECT_EQ(actions(), Actions({"end GPU: fault"}));
 }
 
 TEST_F(SessionCoreTest, AnUnreadDeviceFailureTimesOut) {
@@ -302,10 +302,10 @@ TEST_F(SessionCoreTest, AnUnreadDeviceFailureTimesOut) {
   on(step(1));
   done({.status = absl::InternalError("fault"), .device = absl::InternalError("fault")});
   now_ += kHangUpMs - 1;
-  EXPECT_EQ(tick(), Story());
+  EXPECT_EQ(tick(), Actions());
   ++now_;
   EXPECT_EQ(core_.next_tick(), now_);
-  EXPECT_EQ(tick(), Story({"end fault"}));
+  EXPECT_EQ(tick(), Actions({"end fault"}));
 }
 
 }  // namespace

@@ -17,8 +17,8 @@ namespace lockstep {
 namespace {
 
 struct Pair {
-  KeptWorker kept[2];
-  Connection a{&kept[0]}, b{&kept[1]};
+  PersistentWorker persistent[2];
+  Connection a{&persistent[0]}, b{&persistent[1]};
 
   void form(uint64_t epoch) {
     const std::string group = group_name();
@@ -81,8 +81,8 @@ TEST(SessionTest, AnAbortReachesARankThatWaitsInACollectiveAndItsWeightsAreKept)
 }
 
 TEST(SessionTest, AnAbortReachesARankThatWaitsForItsPeersToMeet) {
-  KeptWorker kept;
-  Connection worker(&kept);
+  PersistentWorker persistent;
+  Connection worker(&persistent);
   worker.send(assign(1, layer_program(0, 2)));
   worker.wait_until_it_waits();
   worker.send(abort_of(1));
@@ -90,13 +90,13 @@ TEST(SessionTest, AnAbortReachesARankThatWaitsForItsPeersToMeet) {
 }
 
 TEST(SessionTest, WeightsOutliveTheConnection) {
-  KeptWorker kept;
+  PersistentWorker persistent;
   bool loaded = false;
-  Connection first(&kept);
+  Connection first(&persistent);
   const cluster::Ready before = first.ready(assign(1, layer_program()), &loaded);
   EXPECT_TRUE(loaded);
   EXPECT_EQ(first.end(), absl::OkStatus());
-  Connection second(&kept);
+  Connection second(&persistent);
   const cluster::Ready after = second.ready(assign(1, layer_program()), &loaded);
   EXPECT_FALSE(loaded);
   EXPECT_EQ(after.contents(), before.contents());
@@ -106,8 +106,8 @@ TEST(SessionTest, WeightsOutliveTheConnection) {
 }
 
 TEST(SessionTest, AnotherProgramWithTheSameWeightsReadsNone) {
-  KeptWorker kept;
-  Connection worker(&kept);
+  PersistentWorker persistent;
+  Connection worker(&persistent);
   bool loaded = false;
   worker.ready(assign(1, layer_program()), &loaded);
   EXPECT_TRUE(loaded);
@@ -121,8 +121,8 @@ TEST(SessionTest, AnotherProgramWithTheSameWeightsReadsNone) {
 }
 
 TEST(SessionTest, WeightsSurviveAnEpochThatEndsBeforeItsRanksMeet) {
-  KeptWorker kept;
-  Connection worker(&kept);
+  PersistentWorker persistent;
+  Connection worker(&persistent);
   bool loaded = false;
   worker.ready(assign(1, layer_program()), &loaded);
   worker.send(assign(2, layer_program(0, 2)));
@@ -136,12 +136,12 @@ TEST(SessionTest, WeightsSurviveAnEpochThatEndsBeforeItsRanksMeet) {
 }
 
 TEST(SessionTest, KeptWeightsGetThePagesOfTheNewAssignment) {
-  KeptWorker kept;
+  PersistentWorker persistent;
   bool loaded = false;
-  Connection first(&kept);
+  Connection first(&persistent);
   EXPECT_EQ(first.ready(assign(1, layer_program())).pages(), 4);
   EXPECT_EQ(first.end(), absl::OkStatus());
-  Connection second(&kept);  // To a coordinator that restarted with another --kv-memory.
+  Connection second(&persistent);  // To a coordinator that restarted with another --kv-memory.
   cluster::CoordinatorMessage more = assign(1, layer_program());
   more.mutable_assignment()->set_max_pages(9);
   EXPECT_EQ(second.ready(more, &loaded).pages(), 9);
@@ -156,8 +156,8 @@ TEST(SessionTest, KeptWeightsGetThePagesOfTheNewAssignment) {
 }
 
 TEST(SessionTest, AnAssignmentCanRequestAReloadOfKeptWeights) {
-  KeptWorker kept;
-  Connection worker(&kept);
+  PersistentWorker persistent;
+  Connection worker(&persistent);
   bool loaded = false;
   worker.ready(assign(1, layer_program()));
   cluster::CoordinatorMessage again = assign(2, layer_program());
@@ -200,8 +200,8 @@ TEST(SessionTest, ASurvivorReloadsARewrittenCheckpointAndReportsNewContents) {
     return worker.next().result().outputs(0).logits();
   };
   write_checkpoint(folder.path(), layer_program(), 1);
-  KeptWorker kept, fresh;
-  Connection survivor(&kept);
+  PersistentWorker persistent, fresh;
+  Connection survivor(&persistent);
   const std::string before = survivor.ready(of_checkpoint(1)).contents();
   const std::string old_logits = logits(survivor, 1);
   EXPECT_EQ(survivor.ready(of_checkpoint(2)).contents(), before);
@@ -220,8 +220,8 @@ TEST(SessionTest, ASurvivorReloadsARewrittenCheckpointAndReportsNewContents) {
 // --- Ends of the session.
 
 TEST(SessionTest, ARefusalIsTheConnectionsError) {
-  KeptWorker kept;
-  Connection worker(&kept);
+  PersistentWorker persistent;
+  Connection worker(&persistent);
   cluster::CoordinatorMessage refusal;
   refusal.mutable_refusal()->set_reason("install one version");
   worker.send(refusal);
@@ -229,8 +229,8 @@ TEST(SessionTest, ARefusalIsTheConnectionsError) {
 }
 
 TEST(SessionTest, ARefusedStreamIsTheConnectionsError) {
-  KeptWorker kept;
-  Connection worker(&kept);
+  PersistentWorker persistent;
+  Connection worker(&persistent);
   worker.link().refusal = absl::PermissionDeniedError("wrong token");
   EXPECT_EQ(worker.end(), absl::PermissionDeniedError("wrong token"));
 }
@@ -245,8 +245,8 @@ TEST(SessionTest, AWorkerInACollectiveCanBeStopped) {
 }
 
 TEST(SessionTest, AStoppedWorkerSendsAGoodbyeBeforeItEnds) {
-  KeptWorker kept;
-  Connection worker(&kept);
+  PersistentWorker persistent;
+  Connection worker(&persistent);
   std::thread signal([&] { worker.stop(); });
   EXPECT_TRUE(worker.next().has_goodbye());
   EXPECT_EQ(worker.end(), absl::OkStatus());
@@ -254,8 +254,8 @@ TEST(SessionTest, AStoppedWorkerSendsAGoodbyeBeforeItEnds) {
 }
 
 TEST(SessionTest, AWorkerStopsWhileTheCoordinatorReadsNothing) {
-  KeptWorker kept;
-  Connection worker(&kept);
+  PersistentWorker persistent;
+  Connection worker(&persistent);
   worker.ready(assign(1, layer_program()));
   worker.send(start(1));
   worker.link().stall();

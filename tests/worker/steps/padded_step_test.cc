@@ -15,11 +15,11 @@ using ::testing::ElementsAre;
 
 TEST(PaddedRowsTest, PaddedRowsAreLessThanTwiceTheRowsAndHaveFewSizes) {
   std::vector<int64_t> buckets;
-  for (int64_t rows = 1; rows <= kMostPaddedRows; ++rows) {
-    const int64_t bucket = padded_rows(rows, kMostPaddedRows);
+  for (int64_t rows = 1; rows <= kMaxPaddedRows; ++rows) {
+    const int64_t bucket = padded_rows(rows, kMaxPaddedRows);
     EXPECT_GE(bucket, rows);
     EXPECT_LT(bucket, 2 * rows);
-    EXPECT_EQ(padded_rows(bucket, kMostPaddedRows), bucket);
+    EXPECT_EQ(padded_rows(bucket, kMaxPaddedRows), bucket);
     if (buckets.empty() || buckets.back() != bucket) buckets.push_back(bucket);
   }
   EXPECT_THAT(buckets, ElementsAre(1, 2, 4, 8, 16, 32, 64, 128, 192, 256));
@@ -46,7 +46,7 @@ struct Step {
   std::vector<int32_t> tokens, positions, sequence_of_row, output_rows;
   std::vector<int32_t> pages = {3, 4};
   std::vector<StepSequence> sequences;
-  std::vector<OutputRequest> outputs;
+  std::vector<OutputSpec> outputs;
   StepView view;
 
   Step(int64_t rows, int64_t wanted) {
@@ -133,7 +133,7 @@ TEST(PaddedStepTest, OtherStepsAreNotPadded) {
   Step five(5, 5);
   EXPECT_EQ(padded.take(five.view)->rows, 5) << "at most this many may be padded";
   EXPECT_EQ(padded.take(six.view), nullptr);
-  padded.pad_up_to(kMostPaddedRows);
+  padded.pad_up_to(kMaxPaddedRows);
   EXPECT_EQ(padded.take(six.view)->rows, 6);
   StepView prompt = step.view;
   prompt.sequence_count = 2;

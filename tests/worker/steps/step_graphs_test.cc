@@ -17,7 +17,7 @@
 #include "tests/support/tiny_program.h"
 #include "tests/worker/device/graph_pair.h"
 #include "worker/collectives/devices/staged.h"
-#include "worker/collectives/local.h"
+#include "worker/collectives/single.h"
 
 namespace lockstep {
 namespace {

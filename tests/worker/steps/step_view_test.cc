@@ -48,14 +48,14 @@ cluster::Step honest_step() {
 struct Lie {
   const char* name;
   const char* message;
-  std::function<void(cluster::Step&)> tell;
+  std::function<void(cluster::Step&)> change;
 };
 class LieTest : public ::testing::TestWithParam<Lie> {};
 
 TEST_P(LieTest, AnInvalidStepIsRefusedAndTheFaultIsNamed) {
   cluster::Step step = honest_step();
   ASSERT_EQ(message_of(check_step(step, limits(), tables())), "");
-  GetParam().tell(step);
+  GetParam().change(step);
   const absl::Status status = check_step(step, limits(), tables());
   EXPECT_EQ(status.code(), absl::StatusCode::kInvalidArgument);
   EXPECT_THAT(message_of(status), HasSubstr(GetParam().message));

@@ -11,7 +11,7 @@
 #include "tests/support/files/safetensors_writer.h"
 #include "tests/support/steps.h"
 #include "tests/support/tiny_program.h"
-#include "worker/collectives/local.h"
+#include "worker/collectives/single.h"
 #include "worker/worker.h"
 
 namespace lockstep {

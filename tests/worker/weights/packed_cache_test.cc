@@ -258,7 +258,7 @@ TEST(PackedCacheTest, TheOptionSelectsTheFolder) {
   setenv("XDG_CACHE_HOME", "/x", 1);
   setenv("HOME", "/me", 1);
   EXPECT_EQ(packed_cache_options("auto", 7).folder, "/x/lockstep");
-  EXPECT_EQ(packed_cache_options("auto", 7).least_bytes, 64 << 20);
+  EXPECT_EQ(packed_cache_options("auto", 7).min_bytes, 64 << 20);
   EXPECT_EQ(packed_cache_options("auto", 7).limit_bytes, 7);
   setenv("XDG_CACHE_HOME", "relative", 1);
   EXPECT_EQ(packed_cache_options("auto", 7).folder, "/me/.cache/lockstep");
@@ -267,7 +267,7 @@ TEST(PackedCacheTest, TheOptionSelectsTheFolder) {
   EXPECT_EQ(packed_cache_options("auto", 7).folder, "");
   EXPECT_EQ(packed_cache_options("off", 7).folder, "");
   EXPECT_EQ(packed_cache_options("here", 7).folder, "here");
-  EXPECT_EQ(packed_cache_options("here", 7).least_bytes, 0);
+  EXPECT_EQ(packed_cache_options("here", 7).min_bytes, 0);
 }
 
 }  // namespace

@@ -213,7 +213,7 @@ void run_rows(Bench& bench, const KernelEntry& kernel) {
 void run_candidates(Bench& bench, const KernelEntry& kernel, int64_t outputs) {
   std::vector<Candidate> top(static_cast<size_t>(64 * outputs));
   std::vector<BlockSum> sums(static_cast<size_t>((kVocab + kVocabBlock - 1) / kVocabBlock));
-  std::vector<OutputRequest> requests(static_cast<size_t>(outputs));
+  std::vector<OutputSpec> requests(static_cast<size_t>(outputs));
   for (size_t i = 0; i < requests.size(); ++i) {
     requests[i].temperature = 0.7f;
     requests[i].top = top.data() + 64 * i;

@@ -48,8 +48,8 @@ absl::StatusOr<BenchCase> parse_case(std::string_view text) {
       result.name);
 }
 
-Request make_request(const BenchCase& bench_case, const Model& model, int64_t index) {
-  Request request;
+EngineRequest make_request(const BenchCase& bench_case, const Model& model, int64_t index) {
+  EngineRequest request;
   request.id = fmt::format("bench-{}", index);
   for (int64_t i = 0; i < bench_case.prompt_tokens; ++i) {
     request.prompt_ids.push_back(

@@ -20,7 +20,7 @@
 namespace lockstep {
 namespace {
 
-constexpr int64_t kMostTextBytes = 64 << 20;
+constexpr int64_t kMaxTextBytes = 64 << 20;
 // Logits of one step, of all ranks together: the capacity of a message.
 constexpr int64_t kStepLogits = 8 << 20;
 
@@ -95,10 +95,10 @@ struct Figures {
 
 // log p of every id; sums in double and in order.
 std::vector<double> log_softmax(std::span<const float> logits) {
-  const float most = *std::max_element(logits.begin(), logits.end());
+  const float max = *std::max_element(logits.begin(), logits.end());
   double sum = 0;
-  for (const float logit : logits) sum += std::exp(double{logit} - most);
-  const double normalizer = most + std::log(sum);
+  for (const float logit : logits) sum += std::exp(double{logit} - max);
+  const double normalizer = max + std::log(sum);
   std::vector<double> result;
   for (const float logit : logits) result.push_back(logit - normalizer);
   return result;
@@ -145,7 +145,7 @@ absl::StatusOr<std::vector<std::string>> read_texts(const CompareFlags& flags) {
                             flags.text.empty() ? "none" : "both");
   }
   if (flags.text.empty()) return flags.prompts;
-  ASSIGN_OR_RETURN(std::string text, read_file(flags.text, kMostTextBytes));
+  ASSIGN_OR_RETURN(std::string text, read_file(flags.text, kMaxTextBytes));
   return std::vector<std::string>{std::move(text)};
 }
 

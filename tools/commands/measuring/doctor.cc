@@ -116,7 +116,7 @@ nlohmann::ordered_json proof_json(const ProofRecord& record) {
           {"driver", record.facts.driver},
           {"numeric_class", record.facts.numeric_class},
           {"build", record.facts.build},
-          {"most_rows", record.facts.most_rows},
+          {"most_rows", record.facts.max_rows},
           {"trials", std::move(trials)}};
 }
 
@@ -124,7 +124,7 @@ nlohmann::ordered_json proof_json(const ProofRecord& record) {
 void print_proof(const ProofRecord& record) {
   fmt::print("{}, driver for CUDA {}, {}, steps of up to {} rows\n", printable(record.facts.device),
              printable(record.facts.driver), printable(record.facts.numeric_class),
-             record.facts.most_rows);
+             record.facts.max_rows);
   std::string shape;
   for (const ProofRecord::Line& line : record.lines) {
     if (line.shape != shape) fmt::print("  {}\n", printable(line.shape));

@@ -22,7 +22,7 @@ namespace {
 
 namespace fs = std::filesystem;
 
-constexpr int64_t kMostConfigBytes = 16 << 20;
+constexpr int64_t kMaxConfigBytes = 16 << 20;
 constexpr char kTemplates[] = "additional_chat_templates";
 
 struct QuantizeFlags {
@@ -71,7 +71,7 @@ absl::Status copy_templates(const fs::path& from, const fs::path& to) {
 // config.json with the scheme, and with the type that determines the type of KV pages.
 absl::Status write_config(const Model& model, const fs::path& to, const std::string& scheme) {
   const fs::path path = model.folder() / "config.json";
-  ASSIGN_OR_RETURN(const std::string text, read_file(path, kMostConfigBytes));
+  ASSIGN_OR_RETURN(const std::string text, read_file(path, kMaxConfigBytes));
   ASSIGN_OR_RETURN(Json config, parse_python_json(text, path.string()));
   config.erase("dtype");
   config["torch_dtype"] = dtype_name(model.linear_dtype());
@@ -104,9 +104,9 @@ absl::StatusOr<std::map<std::string, DType>> kinds_of(const Model& model, const 
 }
 
 // The temporary folder of OUT; deleted unless it was renamed.
-class Workshop {
+class PartialFolder {
  public:
-  static absl::StatusOr<std::unique_ptr<Workshop>> open(fs::path out) {
+  static absl::StatusOr<std::unique_ptr<PartialFolder>> open(fs::path out) {
     std::error_code error;
     out = fs::absolute(out).lexically_normal();
     if (!out.has_filename()) out = out.parent_path();
@@ -115,16 +115,16 @@ class Workshop {
           "{}: must be a new or empty folder, found an existing one; name another", out.string());
     }
     fs::create_directories(out.parent_path(), error);
-    std::unique_ptr<Workshop> workshop(new Workshop);
-    workshop->out_ = out;
-    workshop->folder_ = out.string() + fmt::format(".partial-{}", getpid());
-    if (!fs::create_directory(workshop->folder_, error) || error) {
-      return failed_precondition("{}: could not make this folder: {}", workshop->folder_.string(),
+    std::unique_ptr<PartialFolder> partial(new PartialFolder);
+    partial->out_ = out;
+    partial->folder_ = out.string() + fmt::format(".partial-{}", getpid());
+    if (!fs::create_directory(partial->folder_, error) || error) {
+      return failed_precondition("{}: could not make this folder: {}", partial->folder_.string(),
                                  error.message());
     }
-    return workshop;
+    return partial;
   }
-  ~Workshop() {
+  ~PartialFolder() {
     std::error_code ignored;
     fs::remove_all(folder_, ignored);
   }
@@ -136,7 +136,7 @@ class Workshop {
   }
 
  private:
-  Workshop() = default;
+  PartialFolder() = default;
   fs::path out_;
   fs::path folder_;
 };
@@ -175,17 +175,17 @@ absl::Status quantize(const QuantizeFlags& flags, Interrupt& interrupt) {
   ASSIGN_OR_RETURN(options.kinds, kinds_of(*model, *scheme));
   options.progress = [&](int64_t done, int64_t all) { line.bar("quantizing", done, all); };
   options.cancelled = [&] { return cancelled.load(); };
-  ASSIGN_OR_RETURN(const std::unique_ptr<Workshop> workshop, Workshop::open(flags.out));
-  RETURN_IF_ERROR(write_config(*model, workshop->folder(), flags.scheme));
-  RETURN_IF_ERROR(copy_files(model->folder(), workshop->folder(), is_copied));
-  RETURN_IF_ERROR(copy_templates(model->folder() / kTemplates, workshop->folder() / kTemplates));
+  ASSIGN_OR_RETURN(const std::unique_ptr<PartialFolder> partial, PartialFolder::open(flags.out));
+  RETURN_IF_ERROR(write_config(*model, partial->folder(), flags.scheme));
+  RETURN_IF_ERROR(copy_files(model->folder(), partial->folder(), is_copied));
+  RETURN_IF_ERROR(copy_templates(model->folder() / kTemplates, partial->folder() / kTemplates));
   ThreadPool threads(flags.threads > 0 ? flags.threads : usable_cores());
   const Interrupt::Actions on_signal = interrupt.on_signal([&] { cancelled = true; });
   const absl::StatusOr<int64_t> bytes =
-      quantize_checkpoint(*model->checkpoint(), workshop->folder(), options, threads);
+      quantize_checkpoint(*model->checkpoint(), partial->folder(), options, threads);
   line.clear();
   RETURN_IF_ERROR(bytes.status());
-  RETURN_IF_ERROR(workshop->publish());
+  RETURN_IF_ERROR(partial->publish());
   report(flags, tensor_bytes(*model->checkpoint()), *bytes);
   return absl::OkStatus();
 }

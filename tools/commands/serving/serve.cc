@@ -13,7 +13,7 @@
 #include "base/status.h"
 #include "base/threads/wait.h"
 #include "coordinator/engine/request_log.h"
-#include "coordinator/streams/kept_index.h"
+#include "coordinator/streams/resumable_index.h"
 #include "tools/commands/command.h"
 #include "tools/commands/serving/serve_ports.h"
 
@@ -30,7 +30,7 @@ struct ServeFlags {
   bool no_prefix_cache = false;
   bool share_prefixes = false;
   std::string metrics_prefix = "lockstep";
-  KeptOptions kept;
+  ResumableOptions resumable;
 };
 
 absl::StatusOr<ServiceOptions> service_options(const ServeFlags& flags) {
@@ -62,7 +62,7 @@ std::string check_metrics_prefix(const std::string& prefix) {
 }
 
 // Logs how many of the expected workers have joined, until it is destroyed.
-std::jthread say_who_joined(const Log& log, const Cluster& cluster, int wanted) {
+std::jthread log_joined_workers(const Log& log, const Cluster& cluster, int wanted) {
   return std::jthread([&log, &cluster, wanted](const std::stop_token& stop) {
     int64_t said = 0;
     do {
@@ -80,7 +80,7 @@ std::jthread say_who_joined(const Log& log, const Cluster& cluster, int wanted) 
 absl::Status wait_end(const ServeFlags& flags, InferenceService& service, const Log& log) {
   std::jthread joining;
   if (flags.wait_workers > 0) {
-    joining = say_who_joined(log, service.cluster(), flags.wait_workers);
+    joining = log_joined_workers(log, service.cluster(), flags.wait_workers);
   }
   RETURN_IF_ERROR(service.engine().wait_ready());
   joining = {};
@@ -109,7 +109,7 @@ absl::Status serve(const ServeFlags& flags, Interrupt& interrupt) {
   if (flags.ports.admin_address != "off") watching.push_back(&recorder);
   EngineObservers observers(std::move(watching));
   options.engine.observer = &observers;
-  KeptStreams kept(flags.kept);
+  ResumableStreams resumable(flags.resumable);
   ASSIGN_OR_RETURN(const std::unique_ptr<InferenceService> service,
                    InferenceService::start(model.get(), std::move(options)));
   // Ports answer at once, as not ready, so that probes see a process that is starting.
@@ -119,7 +119,7 @@ absl::Status serve(const ServeFlags& flags, Interrupt& interrupt) {
           {.model = model.get(),
            .engine = &service->engine(),
            .workers = workers,
-           .kept = flags.kept.max_bytes > 0 ? &kept : nullptr,
+           .resumable = flags.resumable.max_bytes > 0 ? &resumable : nullptr,
            .queue = &queue},
           {.metrics = &metrics, .recorder = &recorder, .log = &log, .cluster = &service->cluster()},
           flags.ports));
@@ -156,10 +156,10 @@ std::vector<Flag> flags_of_serving(ServeFlags& flags) {
       {"--drain-seconds", &flags.drain_seconds,
        "How long running requests may continue after SIGTERM or Ctrl-C",
        FlagValues{.min = 0, .max = 86'400}},
-      {"--resume-bytes", &flags.kept.max_bytes,
+      {"--resume-bytes", &flags.resumable.max_bytes,
        "Memory for all answers of resumable requests; 0: requests are not resumable",
        FlagValues{.is_size = true}},
-      {"--resume-seconds", &flags.kept.after_end_ms,
+      {"--resume-seconds", &flags.resumable.after_end_ms,
        "How long a resumable answer is kept after its end",
        FlagValues{.min = 1, .max = 86'400, .unit = 1'000}},
       {"--wait-workers", &flags.wait_workers,

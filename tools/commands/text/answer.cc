@@ -51,7 +51,7 @@ std::string logits_to_json(const std::vector<float>& logits) {
 
 }  // namespace
 
-Answer::Answer(const Request& request, std::shared_ptr<Stream> stream)
+Answer::Answer(const EngineRequest& request, std::shared_ptr<Stream> stream)
     : wants_logits_(request.prompt_logits), stream_(std::move(stream)), choices_(request.n) {}
 
 int64_t Answer::completion_tokens() const {
@@ -65,7 +65,7 @@ std::string Answer::wait_and_take() {
   std::vector<StreamEvent> events;
   done_ = stream_->read(offset_, &events);
   offset_ += events.size();
-  std::string news;
+  std::string added;
   for (StreamEvent& event : events) {
     Choice& choice = choices_[event.index];
     choice.tokens.insert(choice.tokens.end(), event.token_ids.begin(), event.token_ids.end());
@@ -79,9 +79,9 @@ std::string Answer::wait_and_take() {
     }
     choice.seed = event.seed;
     if (!event.prompt_logits.empty()) prompt_logits_ = std::move(event.prompt_logits);
-    if (event.index == 0) news += event.text;
+    if (event.index == 0) added += event.text;
   }
-  return news;
+  return added;
 }
 
 std::string Answer::to_json(const Model& model) const {

@@ -6,7 +6,7 @@
 #include <string>
 #include <vector>
 
-#include "coordinator/engine/request.h"
+#include "coordinator/engine/engine_request.h"
 #include "coordinator/model/model.h"
 #include "coordinator/streams/stream.h"
 
@@ -14,7 +14,7 @@ namespace lockstep {
 
 class Answer {
  public:
-  Answer(const Request& request, std::shared_ptr<Stream> stream);
+  Answer(const EngineRequest& request, std::shared_ptr<Stream> stream);
 
   const std::shared_ptr<Stream>& stream() const { return stream_; }
   bool done() const { return done_; }

@@ -7,10 +7,10 @@
 
 namespace lockstep {
 
-Batch::Batch(Engine* engine, std::vector<absl::StatusOr<Request>> requests)
+Batch::Batch(Engine* engine, std::vector<absl::StatusOr<EngineRequest>> requests)
     : engine_(engine), requests_(std::move(requests)) {}
 
-absl::StatusOr<Answer> Batch::submit(const absl::StatusOr<Request>& request) {
+absl::StatusOr<Answer> Batch::submit(const absl::StatusOr<EngineRequest>& request) {
   RETURN_IF_ERROR(request.status());
   if (cancelled_) return absl::CancelledError("cancelled");
   ASSIGN_OR_RETURN(std::shared_ptr<Stream> stream, engine_->submit(*request));

@@ -15,7 +15,7 @@ namespace lockstep {
 class Batch {
  public:
   // `engine`: null if all requests are bad.
-  Batch(Engine* engine, std::vector<absl::StatusOr<Request>> requests);
+  Batch(Engine* engine, std::vector<absl::StatusOr<EngineRequest>> requests);
 
   size_t size() const { return requests_.size(); }
 
@@ -27,11 +27,11 @@ class Batch {
   void cancel() ABSL_LOCKS_EXCLUDED(mutex_);
 
  private:
-  absl::StatusOr<Answer> submit(const absl::StatusOr<Request>& request)
+  absl::StatusOr<Answer> submit(const absl::StatusOr<EngineRequest>& request)
       ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
 
   Engine* const engine_;
-  const std::vector<absl::StatusOr<Request>> requests_;
+  const std::vector<absl::StatusOr<EngineRequest>> requests_;
   Mutex mutex_;
   bool cancelled_ ABSL_GUARDED_BY(mutex_) = false;
   std::vector<absl::StatusOr<Answer>> answers_ ABSL_GUARDED_BY(mutex_);  // For the first requests.

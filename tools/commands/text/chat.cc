@@ -39,13 +39,13 @@ class Chat {
     } else if (line == "/stats") {
       print_stats();
     } else if (line == "/regenerate") {
-      finish(conversation_.regenerate(shower()));
+      finish(conversation_.regenerate(printer()));
     } else if (line == "/help" || line == "/?") {
       fmt::print(stderr, "{}", kHelp);
     } else if (line[0] == '/') {
       fmt::print(stderr, "there is no command {}; /help lists the commands\n", printable(line));
     } else {
-      finish(conversation_.say(line, shower()));
+      finish(conversation_.say(line, printer()));
     }
     return true;
   }
@@ -55,7 +55,7 @@ class Chat {
 
  private:
   // Thoughts are shown only at a terminal, dimmed.
-  Conversation::Show shower() {
+  Conversation::Show printer() {
     return [this](std::string_view text, bool is_thought) {
       if (is_thought && !at_terminal_) return;
       if (at_terminal_ && is_thought != in_thought_) {

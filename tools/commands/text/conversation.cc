@@ -68,7 +68,7 @@ void Conversation::stop() {
 }
 
 absl::StatusOr<AnswerStats> Conversation::answer(const Show& show) {
-  ASSIGN_OR_RETURN(Request request, to_request(request_, *model_));
+  ASSIGN_OR_RETURN(EngineRequest request, to_request(request_, *model_));
   if (thoughts_ != nullptr) {
     const Tokenizer& tokenizer = *model_->tokenizer();
     request.shown_special_ids =
@@ -88,7 +88,7 @@ absl::StatusOr<AnswerStats> Conversation::answer(const Show& show) {
   return stats;
 }
 
-absl::StatusOr<AnswerStats> Conversation::follow(const Request& request,
+absl::StatusOr<AnswerStats> Conversation::follow(const EngineRequest& request,
                                                  const std::shared_ptr<Stream>& stream,
                                                  const Show& show) {
   const Clock::time_point begin = Clock::now();
@@ -98,7 +98,7 @@ absl::StatusOr<AnswerStats> Conversation::follow(const Request& request,
   OutputParser parser({.thoughts = thoughts_, .place = place});
   std::string thought;
   std::string content;
-  const auto tell = [&](const OutputDelta& delta) {
+  const auto print = [&](const OutputDelta& delta) {
     thought += delta.thought;
     content += delta.content;
     if (!delta.thought.empty()) show(delta.thought, /*is_thought=*/true);
@@ -114,10 +114,10 @@ absl::StatusOr<AnswerStats> Conversation::follow(const Request& request,
     for (const StreamEvent& event : events) {
       if (stats.tokens == 0) stats.first_seconds = seconds_since(begin);
       stats.tokens += static_cast<int64_t>(event.token_ids.size());
-      tell(parser.push(event.text));
+      print(parser.push(event.text));
     }
   }
-  tell(parser.finish());
+  print(parser.finish());
   stats.seconds = seconds_since(begin);
   RETURN_IF_ERROR(stream->status());
   add("assistant", content);

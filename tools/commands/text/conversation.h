@@ -51,8 +51,8 @@ class Conversation {
 
  private:
   absl::StatusOr<AnswerStats> answer(const Show& show);
-  absl::StatusOr<AnswerStats> follow(const Request& request, const std::shared_ptr<Stream>& stream,
-                                     const Show& show);
+  absl::StatusOr<AnswerStats> follow(const EngineRequest& request,
+                                     const std::shared_ptr<Stream>& stream, const Show& show);
   void add(const std::string& role, const std::string& content);
 
   const Model* const model_;

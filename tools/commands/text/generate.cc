@@ -82,19 +82,19 @@ v1::GenerateRequest request_of(const GenerateFlags& flags) {
 
 // One request, or one per line of --input, good or bad.
 struct Questions {
-  std::vector<absl::StatusOr<Request>> requests;
+  std::vector<absl::StatusOr<EngineRequest>> requests;
   std::vector<int> lines;  // By request, if --input is given.
 };
 
-absl::StatusOr<Request> request_of_line(const GenerateFlags& flags, const std::string& line,
-                                        const Model& model) {
+absl::StatusOr<EngineRequest> request_of_line(const GenerateFlags& flags, const std::string& line,
+                                              const Model& model) {
   bool logits = false;
   ASSIGN_OR_RETURN(const v1::GenerateRequest own, generate_request_from_json(line, &logits));
   v1::GenerateRequest message = request_of(flags);
   if (own.stop_size() > 0) message.clear_stop();
   if (own.stop_ids_size() > 0) message.clear_stop_ids();
   message.MergeFrom(own);
-  ASSIGN_OR_RETURN(Request request, to_request(message, model));
+  ASSIGN_OR_RETURN(EngineRequest request, to_request(message, model));
   request.prompt_logits = logits || flags.logits;
   return request;
 }
@@ -139,7 +139,7 @@ absl::StatusOr<Questions> make_questions(const GenerateFlags& flags, const Model
     RETURN_IF_ERROR(parse_ids(flags.prompt_ids, message.mutable_prompt_ids()));
   }
   RETURN_IF_ERROR(read_embeds(flags.prompt_embeds, model, &message));
-  ASSIGN_OR_RETURN(Request request, to_request(message, model));
+  ASSIGN_OR_RETURN(EngineRequest request, to_request(message, model));
   request.prompt_logits = flags.logits;
   return Questions{.requests = {std::move(request)}};
 }
@@ -194,7 +194,7 @@ absl::Status generate(const GenerateFlags& flags, Interrupt& interrupt, int* exi
   ASSIGN_OR_RETURN(Questions questions, make_questions(flags, *model));
   ASSIGN_OR_RETURN(ServiceOptions options, flags.run.service_options());
   const int workers = options.cluster.workers;
-  const auto is_good = [](const absl::StatusOr<Request>& request) { return request.ok(); };
+  const auto is_good = [](const absl::StatusOr<EngineRequest>& request) { return request.ok(); };
   std::unique_ptr<InferenceService> service;  // Null if there is nothing to run.
   if (std::ranges::any_of(questions.requests, is_good)) {
     ASSIGN_OR_RETURN(service, start_service(*model, std::move(options), interrupt));

@@ -102,7 +102,7 @@ absl::StatusOr<MarkedText> render(const TemplateFlags& flags, const OrderedJson&
   if (!line.is_object()) return invalid_argument("must be a JSON object");
   ASSIGN_OR_RETURN(const ChatTemplate* found, templates->of(line));
   ChatTemplate chosen = *found;
-  ChatRequest request;
+  TemplateInput request;
   request.messages = line.value("messages", OrderedJson());
   request.tools = line.value("tools", OrderedJson());
   request.documents = line.value("documents", OrderedJson());

@@ -7,7 +7,7 @@
 namespace lockstep {
 namespace {
 
-constexpr int kLeastVersion = 21800;
+constexpr int kMinVersion = 21800;
 constexpr const char* kPackageFolders[] = {"nvidia/nccl/lib"};
 constexpr VendorLibrary kNcclLibrary = {
     .file = "libnccl.so.2", .package_folders = kPackageFolders, .variable = "LOCKSTEP_NCCL"};
@@ -26,9 +26,9 @@ absl::StatusOr<Nccl> load_nccl(const std::string& file) {
   Nccl nccl;
   int (*get_version)(int*) = nullptr;
   if (!library.find("ncclGetVersion", get_version) || get_version(&nccl.version) != 0 ||
-      nccl.version < kLeastVersion) {
+      nccl.version < kMinVersion) {
     return failed_precondition("{}: must be NCCL {} or later, found {}", library.path,
-                               nccl_version_text(kLeastVersion), nccl_version_text(nccl.version));
+                               nccl_version_text(kMinVersion), nccl_version_text(nccl.version));
   }
   if (library.find("ncclGetUniqueId", nccl.get_unique_id) &&
       library.find("ncclCommInitRankConfig", nccl.init) &&
@@ -44,7 +44,7 @@ absl::StatusOr<Nccl> load_nccl(const std::string& file) {
     return nccl;
   }
   return failed_precondition("{}: it lacks a function of NCCL {}", library.path,
-                             nccl_version_text(kLeastVersion));
+                             nccl_version_text(kMinVersion));
 }
 
 }  // namespace lockstep

@@ -126,15 +126,15 @@ absl::Status PeerLink::open(const std::vector<PeerHandle>& handles, uint64_t fir
 // Sums over one channel and over all, each slot used twice: one GPU must read what another writes,
 // whatever it read there before.
 absl::Status PeerLink::try_out() {
-  constexpr int64_t kMost = kPeerChannels * kPeerSlotBytes / 4 / sizeof(float);
-  const DeviceMemory on_device(device_, kMost * sizeof(float));
-  const StagingMemory here(device_, kMost * sizeof(float));
+  constexpr int64_t kMax = kPeerChannels * kPeerSlotBytes / 4 / sizeof(float);
+  const DeviceMemory on_device(device_, kMax * sizeof(float));
+  const StagingMemory here(device_, kMax * sizeof(float));
   absl::Status status;
   if (on_device.data() == nullptr || here.data() == nullptr) {
     status = unavailable_because("no memory for a trial");
   }
   group_.patience_ns = static_cast<uint64_t>(timeout_.count() / 2);
-  for (const int64_t numbers : {int64_t{100}, kMost, kMost, kMost - 1, int64_t{3}}) {
+  for (const int64_t numbers : {int64_t{100}, kMax, kMax, kMax - 1, int64_t{3}}) {
     if (!status.ok()) break;
     status = try_sum(on_device.data(), reinterpret_cast<float*>(here.data()), numbers);
   }

@@ -112,7 +112,7 @@ absl::Status Barrier::sleep(Clock::time_point deadline) {
   absl::Status status;
   for (;;) {
     // Read first: if the bell rings after this line the futex returns at once.
-    const uint32_t bell = region_.bell.load();
+    const uint32_t doorbell = region_.doorbell.load();
     if (all_arrived()) break;
     status = failure();
     if (!status.ok()) break;
@@ -123,7 +123,7 @@ absl::Status Barrier::sleep(Clock::time_point deadline) {
       check_peers();
       next_check = now + kPeerCheck;
     } else {
-      futex_wait(region_.bell, bell, std::min(deadline, next_check) - now);
+      futex_wait(region_.doorbell, doorbell, std::min(deadline, next_check) - now);
     }
   }
   region_.sleepers.fetch_sub(1);
@@ -149,8 +149,8 @@ void Barrier::fail(Failure failure, int64_t number) {
 }
 
 void Barrier::ring() {
-  region_.bell.fetch_add(1);
-  futex_wake_all(region_.bell);
+  region_.doorbell.fetch_add(1);
+  futex_wake_all(region_.doorbell);
 }
 
 void Barrier::leave() {

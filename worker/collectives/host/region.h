@@ -54,7 +54,7 @@ struct RegionHeader {
   // The failure, and the number in the group of the rank that it names << 8.
   alignas(128) std::atomic<uint32_t> failure{0};
   std::atomic<uint32_t> sleepers{0};
-  std::atomic<uint32_t> bell{0};  // The futex: changes when sleepers must look again.
+  std::atomic<uint32_t> doorbell{0};  // The futex: changes when sleepers must look again.
 
   // 128 bytes each, since CPUs fetch lines in pairs.
   struct alignas(128) Rank {

@@ -20,7 +20,7 @@
 #include "base/status.h"
 #include "worker/collectives/host/region.h"
 #include "worker/collectives/host/unix_socket.h"
-#include "worker/collectives/local.h"
+#include "worker/collectives/single.h"
 
 namespace lockstep {
 namespace {
@@ -35,7 +35,7 @@ constexpr milliseconds kPoll{20};          // How often a waiting rank reads `ca
 constexpr milliseconds kHelloTime{2'000};  // From a peer's connection to its Hello.
 constexpr size_t kMaxUnverified = 64;      // Peers that have not sent a Hello, at one time.
 
-struct Hello {
+struct RendezvousHello {
   std::array<char, 8> magic = kHelloMagic;
   uint32_t version = kVersion;
   uint32_t secret_bytes = 0;
@@ -45,7 +45,7 @@ struct Hello {
   ProcessIdentity process;
   std::array<char, kSecretBytes> secret{};
 };
-static_assert(std::is_trivially_copyable_v<Hello>);
+static_assert(std::is_trivially_copyable_v<RendezvousHello>);
 
 struct Answer {
   std::array<char, 8> magic = kHelloMagic;
@@ -66,7 +66,7 @@ std::span<char> bytes_of(Message& message) {
 }
 
 // Runs in constant time.
-bool same_secret(const Hello& a, const Hello& b) {
+bool same_secret(const RendezvousHello& a, const RendezvousHello& b) {
   uint32_t difference = a.secret_bytes ^ b.secret_bytes;
   for (size_t i = 0; i < kSecretBytes; ++i) {
     difference |= static_cast<uint32_t>(a.secret[i] ^ b.secret[i]);
@@ -74,12 +74,12 @@ bool same_secret(const Hello& a, const Hello& b) {
   return difference == 0;
 }
 
-Hello hello_of(const MeetArgs& args) {
-  Hello hello{.secret_bytes = static_cast<uint32_t>(args.secret.size()),
-              .rank = args.rank,
-              .ranks = args.ranks,
-              .epoch = args.epoch,
-              .process = this_process()};
+RendezvousHello hello_of(const MeetArgs& args) {
+  RendezvousHello hello{.secret_bytes = static_cast<uint32_t>(args.secret.size()),
+                        .rank = args.rank,
+                        .ranks = args.ranks,
+                        .epoch = args.epoch,
+                        .process = this_process()};
   std::copy(args.secret.begin(), args.secret.end(), hello.secret.begin());
   return hello;
 }
@@ -158,7 +158,7 @@ class Meeting {
   absl::Status accept_peers();
   void receive_from_peers();
   bool receive(Peer& peer);  // False: the caller disconnects it.
-  absl::Status verify(const Hello& hello, size_t bytes) const;
+  absl::Status verify(const RendezvousHello& hello, size_t bytes) const;
   void refuse(const Peer& peer, const absl::Status& status) const;
   bool is_present(int rank) const;
   std::string missing() const;  // "1, 3"; empty if all are there.
@@ -166,7 +166,7 @@ class Meeting {
 
   const MeetArgs& args_;
   const std::vector<int> here_;
-  const Hello self_;
+  const RendezvousHello self_;
   FileDescriptor listener_;
   std::vector<Peer> peers_;
 };
@@ -225,7 +225,7 @@ void Meeting::receive_from_peers() {
 }
 
 bool Meeting::receive(Peer& peer) {
-  Hello hello;
+  RendezvousHello hello;
   const Received received = receive_message(peer.socket, bytes_of(hello), nullptr);
   if (received.outcome == Received::kGone) return false;
   if (peer.rank >= 0) return received.outcome == Received::kNothing;  // A peer sends one Hello.
@@ -247,8 +247,8 @@ void Meeting::refuse(const Peer& peer, const absl::Status& status) const {
   send_message(peer.socket, bytes_of(std::as_const(answer)), -1);
 }
 
-absl::Status Meeting::verify(const Hello& hello, size_t bytes) const {
-  if (bytes != sizeof(Hello) || hello.magic != kHelloMagic || hello.version != kVersion) {
+absl::Status Meeting::verify(const RendezvousHello& hello, size_t bytes) const {
+  if (bytes != sizeof(RendezvousHello) || hello.magic != kHelloMagic || hello.version != kVersion) {
     return failed_precondition("rank {} uses version {} of the meeting, its peer does not",
                                args_.rank, kVersion);
   }
@@ -314,7 +314,7 @@ absl::StatusOr<std::shared_ptr<Region>> request_region(const MeetArgs& args,
     return absl::PermissionDeniedError(
         fmt::format("another user's process answers as rank {}", first_rank(args)));
   }
-  const Hello hello = hello_of(args);
+  const RendezvousHello hello = hello_of(args);
   if (!send_message(*socket, bytes_of(hello), -1)) return nullptr;
   while (!is_cancelled(args) && args.now() < deadline) {
     pollfd polled{.fd = socket->get(), .events = POLLIN, .revents = 0};

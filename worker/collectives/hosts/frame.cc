@@ -69,7 +69,7 @@ void FrameWriter::start_frame() {
   header_sent_ = 0;
 }
 
-void FrameWriter::say_goodbye(const Goodbye& goodbye) {
+void FrameWriter::send_goodbye(const Goodbye& goodbye) {
   goodbye_ = Call{.kind = static_cast<uint64_t>(goodbye.failure),
                   .number = static_cast<uint64_t>(goodbye.number)};
   if (done_) return start_goodbye();

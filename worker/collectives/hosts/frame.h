@@ -46,7 +46,7 @@ class FrameWriter {
   // memory must not change until done().
   void begin(const Call& call, const RowBytes& piece);
   // Sends this as the last frame, after the current one is complete.
-  void say_goodbye(const Goodbye& goodbye);
+  void send_goodbye(const Goodbye& goodbye);
   bool done() const { return done_; }
 
   // Fills `parts` with the next bytes' places, and returns how many parts it filled. Not if done().

@@ -53,7 +53,7 @@ absl::Status TcpLinks::exchange(const Call& call, RowBytesOf out, RowBytesOf in,
   }
   const absl::Status status = move_all(barrier, deadline, wait_ns);
   if (!status.ok()) {
-    say_goodbye(barrier.goodbye(), kGoodbyeTime);
+    send_goodbye(barrier.goodbye(), kGoodbyeTime);
     return status;
   }
   busy_ = false;
@@ -85,7 +85,7 @@ absl::Status TcpLinks::move_all(Barrier& barrier, Clock::time_point deadline, in
 absl::StatusOr<TcpLinks::Moved> TcpLinks::move() {
   Moved moved = Moved::kNothing;
   for (Link& link : links_) {
-    culprit_ = link.end.route.rank;
+    failed_rank_ = link.end.route.rank;
     if (!link.writer.done()) {
       ASSIGN_OR_RETURN(const Moved sent, send(link));
       moved = std::max(moved, sent);
@@ -119,7 +119,7 @@ absl::StatusOr<TcpLinks::Moved> TcpLinks::receive(Link& link) {
     if (*bytes == 0) return moved;
     const absl::Status status = link.reader.received(*bytes);
     link.read_all = !status.ok();
-    if (link.reader.goodbye().has_value()) return told(link);
+    if (link.reader.goodbye().has_value()) return goodbye_status(link);
     if (!status.ok()) {
       failure_ = absl::IsInternal(status) ? Failure::kMismatch : Failure::kDamaged;
       return absl::Status(status.code(), fmt::format("rank {} at {} {}", link.end.route.rank,
@@ -136,7 +136,7 @@ bool TcpLinks::done() const {
 }
 
 // Sleeps until there is something to move, or a connection has ended.
-void TcpLinks::sleep(Clock::duration at_most) const {
+void TcpLinks::sleep(Clock::duration timeout) const {
   std::array<pollfd, 2 * kMaxRegionRanks + 1> polled;
   nfds_t count = 0;
   if (!ending_) polled[count++] = {.fd = wake_.get(), .events = POLLIN, .revents = 0};
@@ -146,21 +146,21 @@ void TcpLinks::sleep(Clock::duration at_most) const {
         channel.events(!link.writer.done() && !link.broken, !link.reader.done() && !link.read_all);
     if (events != 0) polled[count++] = {.fd = channel.socket().get(), .events = events};
   }
-  const auto ms = std::chrono::ceil<std::chrono::milliseconds>(at_most).count();
+  const auto ms = std::chrono::ceil<std::chrono::milliseconds>(timeout).count();
   poll(polled.data(), count, static_cast<int>(ms));
 }
 
 absl::Status TcpLinks::ended(Link& link, const absl::Status& why) {
   link.broken = true;
-  read_last_words(link);
-  if (link.reader.goodbye().has_value()) return told(link);
+  read_final(link);
+  if (link.reader.goodbye().has_value()) return goodbye_status(link);
   failure_ = absl::IsDataLoss(why) ? Failure::kDamaged : Failure::kLeft;
   return unavailable("rank {} at {} is gone: {}", link.end.route.rank, link.end.address,
                      message_of(why));
 }
 
 // A failed send often shows that a peer has ended: it may have sent the reason before.
-TcpLinks::Moved TcpLinks::read_last_words(Link& link) {
+TcpLinks::Moved TcpLinks::read_final(Link& link) {
   Moved moved = Moved::kNothing;
   while (!link.read_all) {
     if (link.reader.done()) link.reader.expect({}, {});  // No call: only a goodbye fits.
@@ -174,14 +174,14 @@ TcpLinks::Moved TcpLinks::read_last_words(Link& link) {
   return moved;
 }
 
-absl::Status TcpLinks::told(const Link& link) {
+absl::Status TcpLinks::goodbye_status(const Link& link) {
   const Goodbye& goodbye = *link.reader.goodbye();
   failure_ = goodbye.failure;
-  culprit_ = static_cast<int>(goodbye.number);
+  failed_rank_ = static_cast<int>(goodbye.number);
   const bool aborted = goodbye.failure == Failure::kAborted;
   return absl::Status(aborted ? absl::StatusCode::kAborted : absl::StatusCode::kUnavailable,
                       fmt::format("rank {} at {} says that rank {} {}", link.end.route.rank,
-                                  link.end.address, culprit_,
+                                  link.end.address, failed_rank_,
                                   aborted                             ? "aborted the group"
                                   : goodbye.failure == Failure::kGone ? "is gone"
                                                                       : "has left the group"));
@@ -203,28 +203,28 @@ absl::Status TcpLinks::late() {
 absl::Status TcpLinks::fail(Barrier& barrier, const absl::Status& why) {
   RETURN_IF_ERROR(barrier.failure());
   const bool own = failure_ == Failure::kDeadline || failure_ == Failure::kMismatch;
-  barrier.fail(failure_, own ? barrier.number() : culprit_);
+  barrier.fail(failure_, own ? barrier.number() : failed_rank_);
   return why;
 }
 
 void TcpLinks::end(const Goodbye& goodbye) {
   ending_ = true;
-  if (!busy_.exchange(true)) return say_goodbye(goodbye, {});
+  if (!busy_.exchange(true)) return send_goodbye(goodbye, {});
   constexpr uint64_t kOne = 1;
   [[maybe_unused]] const ssize_t written = write(wake_.get(), &kOne, sizeof(kOne));
 }
 
 // Called by the connections' thread, as its last work on them. It reads arriving bytes meanwhile:
 // unread bytes would reset the connection and lose the goodbye on its way.
-void TcpLinks::say_goodbye(const Goodbye& goodbye, Clock::duration at_most) {
-  for (Link& link : links_) link.writer.say_goodbye(goodbye);
-  const Clock::time_point deadline = Clock::now() + at_most;
+void TcpLinks::send_goodbye(const Goodbye& goodbye, Clock::duration timeout) {
+  for (Link& link : links_) link.writer.send_goodbye(goodbye);
+  const Clock::time_point deadline = Clock::now() + timeout;
   Clock::time_point moved_at = Clock::now();
   while (true) {
     Moved moved = Moved::kNothing;
     bool left = false;
     for (Link& link : links_) {
-      moved = std::max({moved, say_last_words(link), read_last_words(link)});
+      moved = std::max({moved, send_final(link), read_final(link)});
       left |= !link.broken && !link.writer.done();
     }
     const Clock::time_point now = Clock::now();
@@ -235,7 +235,7 @@ void TcpLinks::say_goodbye(const Goodbye& goodbye, Clock::duration at_most) {
   interrupt();
 }
 
-TcpLinks::Moved TcpLinks::say_last_words(Link& link) {
+TcpLinks::Moved TcpLinks::send_final(Link& link) {
   if (link.broken || link.writer.done()) return Moved::kNothing;
   std::array<iovec, kParts> parts;
   const absl::StatusOr<size_t> bytes =

@@ -64,12 +64,12 @@ class TcpLinks {
   absl::StatusOr<Moved> send(Link& link);
   absl::StatusOr<Moved> receive(Link& link);
   bool done() const;
-  void sleep(Barrier::Clock::duration at_most) const;
+  void sleep(Barrier::Clock::duration timeout) const;
   absl::Status ended(Link& link, const absl::Status& why);
-  absl::Status told(const Link& link);
-  Moved read_last_words(Link& link);
-  Moved say_last_words(Link& link);
-  void say_goodbye(const Goodbye& goodbye, Barrier::Clock::duration at_most);
+  absl::Status goodbye_status(const Link& link);
+  Moved read_final(Link& link);
+  Moved send_final(Link& link);
+  void send_goodbye(const Goodbye& goodbye, Barrier::Clock::duration timeout);
   void interrupt();
   absl::Status late();
   absl::Status fail(Barrier& barrier, const absl::Status& why);
@@ -81,7 +81,7 @@ class TcpLinks {
   const FileDescriptor wake_;        // Wakes exchange() when end() is called.
   // An error's kind, and the rank that caused it.
   Failure failure_ = Failure::kNone;
-  int culprit_ = -1;
+  int failed_rank_ = -1;
 };
 
 }  // namespace lockstep

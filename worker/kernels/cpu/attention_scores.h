@@ -10,11 +10,11 @@ namespace lockstep::LOCKSTEP_ISA {
 
 // Scores of the keys that one of the queries sees: cap * tanh(score / cap), in units of ln 2.
 inline void cap_scores(float* scores, int queries, KeyRange any, float cap) {
-  const Vec most = Vec::splat(cap * kPerLn2);
+  const Vec limit = Vec::splat(cap * kPerLn2);
   for (int q = 0; q < queries; ++q) {
     for (int64_t key = any.begin / Vec::kLanes * Vec::kLanes; key < any.end; key += Vec::kLanes) {
       float* at = scores + q * kKeyBlock + key;
-      (most * tanh(Vec::load(at) / most)).store(at);
+      (limit * tanh(Vec::load(at) / limit)).store(at);
     }
   }
 }

@@ -9,8 +9,8 @@ namespace lockstep::LOCKSTEP_ISA {
 
 // Vectors of sums per query of a tile that fit the registers.
 constexpr int tile_vectors(int queries) {
-  const int most = kTileSums / queries;
-  return most >= 4 ? 4 : most >= 2 ? 2 : 1;
+  const int max = kTileSums / queries;
+  return max >= 4 ? 4 : max >= 2 ? 2 : 1;
 }
 
 // Prefetches into the second-level cache, one block ahead: keys during QK, values during PV.

@@ -67,10 +67,10 @@ inline int32_t sum(Sums a) {
   return total;
 }
 inline int32_t max_lane(Sums a) {
-  int32_t lanes[16], most = 0;
+  int32_t lanes[16], largest = 0;
   a.store(lanes);
-  for (const int32_t lane : lanes) most = lane > most ? lane : most;
-  return most;
+  for (const int32_t lane : lanes) largest = lane > largest ? lane : largest;
+  return largest;
 }
 inline Sums as_sums(Vec a) { return {_mm256_castps_si256(a.low), _mm256_castps_si256(a.high)}; }
 inline Vec to_float(Sums a) { return {_mm256_cvtepi32_ps(a.low), _mm256_cvtepi32_ps(a.high)}; }

@@ -76,9 +76,9 @@ inline int32_t sum(const Sums& a) {
   return wrapped(total);
 }
 inline int32_t max_lane(const Sums& a) {
-  int32_t most = a.lane[0];
-  for (const int32_t lane : a.lane) most = lane > most ? lane : most;
-  return most;
+  int32_t largest = a.lane[0];
+  for (const int32_t lane : a.lane) largest = lane > largest ? lane : largest;
+  return largest;
 }
 inline Sums as_sums(const Vec& a) {
   return per_sum([&](int64_t i) { return __builtin_bit_cast(int32_t, a.lane[i]); });

@@ -40,8 +40,8 @@ const char* by_two(const KernelArgs& args, const F& f) {
 // NaN stays NaN.
 Vec clamp_above(Vec x, Vec bound) { return select_less(bound, x, bound, x); }
 Vec clamp_below(Vec x, Vec bound) {
-  const Vec least = Vec::zero() - bound;
-  return select_less(x, least, least, x);
+  const Vec min = Vec::zero() - bound;
+  return select_less(x, min, min, x);
 }
 
 // Calls run(f) with the function that the attributes name.

@@ -17,7 +17,7 @@
 // guard).
 #pragma once
 
-#include "worker/kernels/cpu/linear_pass.h"
+#include "worker/kernels/cpu/tile_work.h"
 
 namespace lockstep::LOCKSTEP_ISA {
 namespace {
@@ -63,11 +63,11 @@ constexpr PanelLayout packed_layout() {
 }
 
 template <typename Format, int kRows = Format::kTileRows>
-void run_rows(int64_t rows, const Pass& pass) {
+void run_rows(int64_t rows, const TileWork& work) {
   if constexpr (kRows > 1) {
-    if (rows < kRows) return run_rows<Format, kRows - 1>(rows, pass);
+    if (rows < kRows) return run_rows<Format, kRows - 1>(rows, work);
   }
-  Format::template run<kRows>(pass);
+  Format::template run<kRows>(work);
 }
 
 // Formats that round float32 rows in groups also take rounded rows: lay_out has a second form for
@@ -144,20 +144,20 @@ struct LinearJob {
       for (int64_t tile = first; tile < last; ++tile) {
         const int64_t tile_row = tiles.begin(tile), tile_rows = tiles.begin(tile + 1) - tile_row;
         float* tile_sums = sums + (tile_row - row) * kPanel;
-        const Pass pass = {tile_x(chunk, tile),
-                           panel,
-                           count,
-                           tile_sums,
-                           ahead_of(tile - first, last - first, tile_rows, count),
-                           weights,
-                           header + bytes};
+        const TileWork work = {tile_x(chunk, tile),
+                               panel,
+                               count,
+                               tile_sums,
+                               ahead_of(tile - first, last - first, tile_rows, count),
+                               weights,
+                               header + bytes};
         const bool ends = chunk + 1 == chunks.count;
         if (ends && last - first > 1) fetch_out(tile_row, tile_rows, col);
         if (chunk == 0) start(tile_row, tile_rows, tile_sums);
         if constexpr (OfTiles<Format>) {
-          Format::run(tile_rows, pass, guard);
+          Format::run(tile_rows, work, guard);
         } else {
-          run_rows<Format>(tile_rows, pass);
+          run_rows<Format>(tile_rows, work);
         }
         if (ends) finish(tile_row, tile_rows, col, header, tile_sums);
       }

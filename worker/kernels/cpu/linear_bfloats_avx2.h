@@ -23,30 +23,30 @@ struct NarrowBFloats : PlainSums {
   }
 
   template <int kRows>
-  static void run(const Pass& pass) {
+  static void run(const TileWork& work) {
     if constexpr (kRows <= 3) {
-      columns<kRows, kQuarters>(pass, 0, pass.units, 0);
+      columns<kRows, kQuarters>(work, 0, work.units, 0);
     } else {
-      for (int64_t begin = 0; begin < pass.units; begin += kBlockUnits) {
-        const int64_t end = min(begin + kBlockUnits, pass.units);
-        columns<kRows, 2>(pass, begin, end, 0);
-        columns<kRows, 2>(pass, begin, end, 2);
+      for (int64_t begin = 0; begin < work.units; begin += kBlockUnits) {
+        const int64_t end = min(begin + kBlockUnits, work.units);
+        columns<kRows, 2>(work, begin, end, 0);
+        columns<kRows, 2>(work, begin, end, 2);
       }
     }
   }
 
   // Processes units [begin, end) of kCount quarters of the panel, from `first` on.
   template <int kRows, int kCount>
-  static void columns(const Pass& pass, int64_t begin, int64_t end, int first) {
-    float* to = pass.sums + first * kQuarter;
+  static void columns(const TileWork& work, int64_t begin, int64_t end, int first) {
+    float* to = work.sums + first * kQuarter;
     __m256 sums[kRows][kCount];
 #pragma GCC unroll 8
     for (int r = 0; r < kRows; ++r) {
 #pragma GCC unroll 4
       for (int q = 0; q < kCount; ++q) sums[r][q] = _mm256_loadu_ps(to + r * kPanel + q * kQuarter);
     }
-    const std::byte *x = pass.x + begin * kRows * 8, *panel = pass.panel + begin * kLayout.bytes;
-    const Ahead ahead = first == 0 ? pass.ahead : Ahead{};
+    const std::byte *x = work.x + begin * kRows * 8, *panel = work.panel + begin * kLayout.bytes;
+    const Ahead ahead = first == 0 ? work.ahead : Ahead{};
     for (int64_t unit = begin; unit < end; ++unit, x += kRows * 8, panel += kLayout.bytes) {
       ahead.prefetch(panel);
       const auto add = [&]<bool kEarlier>() {

@@ -110,20 +110,20 @@ struct NarrowCodes : CodeRows<kWeight, narrow_layout(kWeight).depth> {
   }
 
   template <int kRows>
-  static void run(const Pass& pass) {
-    const std::byte *x = pass.x, *panel = pass.panel;
-    for (int64_t unit = 0; unit < pass.units; ++unit) {
+  static void run(const TileWork& work) {
+    const std::byte *x = work.x, *panel = work.panel;
+    for (int64_t unit = 0; unit < work.units; ++unit) {
       const std::byte* numbers = x + kRows * kRowCodes;
-      if (!kWhole) pass.ahead.prefetch(panel);
+      if (!kWhole) work.ahead.prefetch(panel);
       for (int q = 0; q < kQuarters; ++q) {
-        float* to = pass.sums + q * kQuarter;
+        float* to = work.sums + q * kQuarter;
         __m256i sums[kRows];
 #pragma GCC unroll 8
         for (int r = 0; r < kRows; ++r) {
           sums[r] = kWhole ? load_bits(reinterpret_cast<const std::byte*>(to + r * kPanel))
                            : splat_bits(numbers + 4 * (kRows + r));
         }
-        multiply<kRows>(x, panel + kScaleBytes + 32 * q, q == 0 ? pass.ahead : Ahead{}, sums);
+        multiply<kRows>(x, panel + kScaleBytes + 32 * q, q == 0 ? work.ahead : Ahead{}, sums);
         if constexpr (kWhole) {
 #pragma GCC unroll 8
           for (int r = 0; r < kRows; ++r) {

@@ -43,20 +43,20 @@ struct Codes : CodeRows<kWeight, panel_layout(kWeight).depth> {
   }
 
   template <int kRows>
-  static void run(const Pass& pass) {
-    const std::byte *x = pass.x, *panel = pass.panel;
-    const Ahead ahead = pass.ahead;
-    auto* whole = reinterpret_cast<int32_t*>(pass.sums);
+  static void run(const TileWork& work) {
+    const std::byte *x = work.x, *panel = work.panel;
+    const Ahead ahead = work.ahead;
+    auto* whole = reinterpret_cast<int32_t*>(work.sums);
     Sums left[kRows], right[kRows];
     Vec sums[2 * kRows];
 #pragma GCC unroll 16
-    for (int i = 0; !kWhole && i < 2 * kRows; ++i) sums[i] = Vec::load(pass.sums + i * Vec::kLanes);
+    for (int i = 0; !kWhole && i < 2 * kRows; ++i) sums[i] = Vec::load(work.sums + i * Vec::kLanes);
 #pragma GCC unroll 8
     for (int r = 0; kWhole && r < kRows; ++r) {
       left[r] = Sums::load(whole + r * kPanel);
       right[r] = Sums::load(whole + r * kPanel + Vec::kLanes);
     }
-    for (int64_t unit = 0; unit < pass.units; ++unit) {
+    for (int64_t unit = 0; unit < work.units; ++unit) {
       const std::byte *codes = x, *numbers = x + kRows * kDepth, *weights = panel + kScaleBytes;
       if (!kWhole) ahead.prefetch(panel);
 #pragma GCC unroll 8
@@ -78,7 +78,7 @@ struct Codes : CodeRows<kWeight, panel_layout(kWeight).depth> {
       panel += kLayout.bytes;
     }
 #pragma GCC unroll 16
-    for (int i = 0; !kWhole && i < 2 * kRows; ++i) sums[i].store(pass.sums + i * Vec::kLanes);
+    for (int i = 0; !kWhole && i < 2 * kRows; ++i) sums[i].store(work.sums + i * Vec::kLanes);
 #pragma GCC unroll 8
     for (int r = 0; kWhole && r < kRows; ++r) {
       left[r].store(whole + r * kPanel);

@@ -90,24 +90,24 @@ template <Product kProduct, int64_t kRowBytes>
 
 // A pass that does not scale in between: sums stay in their tiles.
 template <Product kProduct, typename Format>
-void run_whole(int64_t rows, const Pass& pass) {
+void run_whole(int64_t rows, const TileWork& work) {
   constexpr int64_t kBytes = Format::kLayout.bytes, kRowBytes = Format::kLayout.row_bytes;
   const bool both = rows > kTileSide;
-  load_sums(pass.sums, both);
-  const std::byte *x = pass.x, *weights = pass.panel;
-  for (int64_t unit = 0; unit < pass.units; ++unit) {
-    prefetch_unit(pass.ahead, weights, kBytes);
-    if (pass.panel_end - weights >= kBytes) {
+  load_sums(work.sums, both);
+  const std::byte *x = work.x, *weights = work.panel;
+  for (int64_t unit = 0; unit < work.units; ++unit) {
+    prefetch_unit(work.ahead, weights, kBytes);
+    if (work.panel_end - weights >= kBytes) {
       multiply<kProduct, kRowBytes>(x, weights, both);
     } else {
       alignas(64) std::byte filled_up[kBytes] = {};
-      __builtin_memcpy(filled_up, weights, static_cast<size_t>(pass.panel_end - weights));
+      __builtin_memcpy(filled_up, weights, static_cast<size_t>(work.panel_end - weights));
       multiply<kProduct, kRowBytes>(x, filled_up, both);
     }
     x += rows * kRowBytes;
     weights += kBytes;
   }
-  store_sums(pass.sums, both);
+  store_sums(work.sums, both);
 }
 
 template <DType kWeight>
@@ -162,33 +162,33 @@ struct TileCodes : CodeRows<kWeight, tile_layout(kWeight).depth> {
   }
 
   // Tile instructions compute one group while vector instructions scale the one before it.
-  static void run_groups(int64_t rows, const Pass& pass, Guard& guard) {
+  static void run_groups(int64_t rows, const TileWork& work, Guard& guard) {
     const bool both = rows > kTileSide;
     const int64_t x_bytes = rows * kLayout.row_bytes;
-    const std::byte *x = pass.x, *weights = pass.weights, *panel = pass.panel;
-    for (int64_t unit = 0; unit < pass.units; ++unit) {
-      prefetch_unit(pass.ahead, panel, kLayout.bytes);
+    const std::byte *x = work.x, *weights = work.weights, *panel = work.panel;
+    for (int64_t unit = 0; unit < work.units; ++unit) {
+      prefetch_unit(work.ahead, panel, kLayout.bytes);
       zero_sums(both);
       multiply<Product::kCodes, kDepth>(x, weights + kScaleBytes, both);
       store_sums(guard.products[unit % 2], both);
       if (unit > 0) {
-        scale(rows, x - x_bytes, weights - kUnitBytes, guard.products[(unit - 1) % 2], pass.sums);
+        scale(rows, x - x_bytes, weights - kUnitBytes, guard.products[(unit - 1) % 2], work.sums);
       }
       x += x_bytes;
       weights += kUnitBytes;
       panel += kLayout.bytes;
     }
-    const int64_t last = pass.units - 1;
-    scale(rows, x - x_bytes, weights - kUnitBytes, guard.products[last % 2], pass.sums);
+    const int64_t last = work.units - 1;
+    scale(rows, x - x_bytes, weights - kUnitBytes, guard.products[last % 2], work.sums);
   }
 
-  static void run(int64_t rows, const Pass& pass, Guard& guard) {
-    if (pass.units == 0) return;
+  static void run(int64_t rows, const TileWork& work, Guard& guard) {
+    if (work.units == 0) return;
     guard.tiles.shape(rows);
     if constexpr (kWhole) {
-      run_whole<Product::kCodes, TileCodes>(rows, pass);
+      run_whole<Product::kCodes, TileCodes>(rows, work);
     } else {
-      run_groups(rows, pass, guard);
+      run_groups(rows, work, guard);
     }
   }
 };
@@ -215,9 +215,9 @@ struct TileBFloats : PlainSums {
     __builtin_memcpy(to + r * kLayout.row_bytes, pairs, sizeof(pairs));
   }
 
-  static void run(int64_t rows, const Pass& pass, Guard& guard) {
+  static void run(int64_t rows, const TileWork& work, Guard& guard) {
     guard.tiles.shape(rows);
-    run_whole<Product::kPairs, TileBFloats>(rows, pass);
+    run_whole<Product::kPairs, TileBFloats>(rows, work);
   }
 };
 

@@ -22,21 +22,21 @@ struct ElementOf<Sums> {
 template <typename Unit>
 struct Units : Unit {
   template <int kRows>
-  static void run(const Pass& pass) {
+  static void run(const TileWork& work) {
     using Factor = typename Unit::Factor;
     using Sum = typename Unit::Sum;
     constexpr int64_t kBytes = Unit::kLayout.bytes;
-    auto* sums = reinterpret_cast<typename ElementOf<Sum>::Type*>(pass.sums);
-    const std::byte* x = pass.x;
-    const Ahead ahead = pass.ahead;
+    auto* sums = reinterpret_cast<typename ElementOf<Sum>::Type*>(work.sums);
+    const std::byte* x = work.x;
+    const Ahead ahead = work.ahead;
     Sum left[kRows], right[kRows];
 #pragma GCC unroll 8
     for (int r = 0; r < kRows; ++r) {
       left[r] = Sum::load(sums + r * kPanel);
       right[r] = Sum::load(sums + r * kPanel + Vec::kLanes);
     }
-    const std::byte* panel = pass.panel;
-    for (int64_t unit = 0; unit < pass.units; ++unit, panel += kBytes) {
+    const std::byte* panel = work.panel;
+    for (int64_t unit = 0; unit < work.units; ++unit, panel += kBytes) {
       const auto* weights = reinterpret_cast<const typename Unit::Weight*>(panel);
       ahead.prefetch(panel);
       const Factor w0 = Factor::load(weights);

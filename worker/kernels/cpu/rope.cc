@@ -10,7 +10,7 @@
 namespace lockstep::LOCKSTEP_ISA {
 namespace {
 
-void turn_halves(const float* x, const float* table, float* y, int64_t half) {
+void rotate_halves(const float* x, const float* table, float* y, int64_t half) {
   for (int64_t i = 0; i < half; i += Vec::kLanes) {
     const int64_t left = half - i;
     const Vec a = Vec::load(x + i, left), b = Vec::load(x + half + i, left);
@@ -20,7 +20,7 @@ void turn_halves(const float* x, const float* table, float* y, int64_t half) {
   }
 }
 
-void turn_pairs(const float* x, const float* table, float* y, int64_t half) {
+void rotate_pairs(const float* x, const float* table, float* y, int64_t half) {
   constexpr float kSigns[Vec::kLanes] = {-1, 1, -1, 1, -1, 1, -1, 1, -1, 1, -1, 1, -1, 1, -1, 1};
   const Vec signs = Vec::load(kSigns);
   for (int64_t i = 0; i < half; i += Vec::kLanes / 2) {
@@ -38,14 +38,14 @@ const char* rope(const KernelArgs& args) {
   const RopeAttrs& attrs = args.attrs.rope();
   const int64_t dim = attrs.head_dim, rotary = attrs.rotary_dim, offset = attrs.offset;
   for_rows(*args.parallel, x.rows, x.cols, [&](int64_t r) {
-    const float* turns = table.row<float>(r);
+    const float* cos_sin = table.row<float>(r);
     for (int64_t head = 0; head + dim <= x.cols; head += dim) {
       const float* from = x.row<float>(r) + head;
       float* to = out.row<float>(r) + head;
       if (attrs.interleaved) {
-        turn_pairs(from + offset, turns, to + offset, rotary / 2);
+        rotate_pairs(from + offset, cos_sin, to + offset, rotary / 2);
       } else {
-        turn_halves(from + offset, turns, to + offset, rotary / 2);
+        rotate_halves(from + offset, cos_sin, to + offset, rotary / 2);
       }
       if (to == from) continue;
       for (int64_t i = 0; i < offset; ++i) to[i] = from[i];

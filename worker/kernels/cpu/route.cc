@@ -15,11 +15,11 @@ constexpr int64_t kScoreCost = 64;  // The cost of an expert's score in plain el
 
 // The softmax over the chosen entries, or over all if `picks` is null. Others become meaningless.
 void softmax(float* x, int64_t count, const Pick* picks) {
-  float most = -kInfinity, sum = 0;
+  float largest = -kInfinity, sum = 0;
   const auto counts = [&](int64_t i) { return picks == nullptr || picks[i] == Pick::kChosen; };
-  for (int64_t i = 0; i < count; ++i) most = counts(i) && x[i] > most ? x[i] : most;
+  for (int64_t i = 0; i < count; ++i) largest = counts(i) && x[i] > largest ? x[i] : largest;
   for (int64_t i = 0; i < count; i += Vec::kLanes) {
-    exp(Vec::load(x + i, count - i) - Vec::splat(most)).store(x + i, count - i);
+    exp(Vec::load(x + i, count - i) - Vec::splat(largest)).store(x + i, count - i);
   }
   for (int64_t i = 0; i < count; ++i) sum = counts(i) ? sum + x[i] : sum;
   for (int64_t i = 0; i < count; ++i) x[i] = x[i] / sum;

@@ -55,8 +55,8 @@ struct ExpertScratch {
 };
 [[maybe_unused]] ExpertScratch expert_scratch(const PanelLayout& layout, int64_t rows,
                                               int64_t depth, int64_t experts, int threads) {
-  const int64_t most_groups = experts + rows / kGroupRows;
-  const int64_t groups = rows < most_groups ? rows : most_groups;
+  const int64_t max_groups = experts + rows / kGroupRows;
+  const int64_t groups = rows < max_groups ? rows : max_groups;
   const int64_t tile_rows = rows < kGroupRows ? rows : kGroupRows;
   ExpertScratch at;
   at.values = linear_x_bytes(layout, rows, depth);

@@ -67,8 +67,8 @@ class Tiles {
       config.row_bytes[tile] = static_cast<uint16_t>(tile_rows == 0 ? 0 : bytes);
     };
     for (int half = 0; half < 2; ++half) {
-      const int64_t left = rows - half * kTileSide, most = left < kTileSide ? left : kTileSide;
-      const int64_t tile_rows = most > 0 ? most : 0;
+      const int64_t left = rows - half * kTileSide, max = left < kTileSide ? left : kTileSide;
+      const int64_t tile_rows = max > 0 ? max : 0;
       set(2 * half, tile_rows, kTileBytes);
       set(2 * half + 1, tile_rows, kTileBytes);
       set(kRowTile + half, tile_rows, kBytes);

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// For every output, as its OutputRequest asks: block sums, the noisy winner, the best by edited and
+// For every output, as its OutputSpec asks: block sums, the noisy winner, the best by edited and
 // by raw logit, and a copy of the logits. First slices of blocks run in parallel (sums, each
 // block's largest value, noise), then the best are found: the k-th largest of the blocks' largest
 // values bounds the k-th best from below, so few blocks are read again. NaN counts as -inf in sums
@@ -30,8 +30,8 @@ struct VocabBlock {
 };
 
 // One output and its place in the logits and in scratch.
-struct Output {
-  OutputRequest& request;
+struct OutputTask {
+  OutputSpec& request;
   const float* logits;
   int64_t vocab_begin;
   int64_t cols;
@@ -48,7 +48,7 @@ uint64_t allowed_bits(const uint64_t* mask, int64_t first, int64_t count) {
   return bits;
 }
 
-void apply_edits(const OutputRequest& request, int64_t first, int64_t count, float* values) {
+void apply_edits(const OutputSpec& request, int64_t first, int64_t count, float* values) {
   int64_t low = 0, high = request.edit_count;  // The first edit of an id >= first.
   while (low < high) {
     const int64_t middle = (low + high) / 2;
@@ -66,8 +66,8 @@ void apply_edits(const OutputRequest& request, int64_t first, int64_t count, flo
   }
 }
 
-void load_block(const Output& output, int64_t index, VocabBlock& block) {
-  const OutputRequest& request = output.request;
+void load_block(const OutputTask& output, int64_t index, VocabBlock& block) {
+  const OutputSpec& request = output.request;
   const int64_t begin = index * kBlock, count = min(kBlock, output.cols - begin);
   block.first = output.vocab_begin + begin;
   block.exists = count < 64 ? (uint64_t{1} << count) - 1 : ~uint64_t{0};
@@ -118,12 +118,12 @@ bool better(const Candidate& a, const Candidate& b) {
   return x > y || (x == y && a.id < b.id);
 }
 
-float noisy_value(const OutputRequest& request, int32_t id, float edited) {
+float noisy_value(const OutputSpec& request, int32_t id, float edited) {
   if (!(request.temperature > 0)) return edited;
   return edited + gumbel_noise(request.seed, request.position, id);
 }
 
-Candidate candidate(const Output& output, const VocabBlock& block, int64_t i) {
+Candidate candidate(const OutputTask& output, const VocabBlock& block, int64_t i) {
   const auto id = static_cast<int32_t>(block.first + i);
   return {id, block.raw[i], block.edited[i], noisy_value(output.request, id, block.edited[i])};
 }
@@ -173,8 +173,8 @@ uint64_t may_win(const VocabBlock& block, uint64_t key, float best) {
   return bits & block.allowed;
 }
 
-void take_noisy(const Output& output, const VocabBlock& block, float block_highest, uint64_t key,
-                Candidate& best) {
+void take_noisy(const OutputTask& output, const VocabBlock& block, float block_highest,
+                uint64_t key, Candidate& best) {
   if (best.id < 0 && block.allowed != 0) {
     // A first value to compare with: the block's most likely id.
     int64_t first = __builtin_ctzll(block.allowed);
@@ -199,8 +199,8 @@ void take_noisy(const Output& output, const VocabBlock& block, float block_highe
   }
 }
 
-void run_slice(const Output& output, int64_t slice) {
-  OutputRequest& request = output.request;
+void run_slice(const OutputTask& output, int64_t slice) {
+  OutputSpec& request = output.request;
   const int64_t blocks = (output.cols + kBlock - 1) / kBlock;
   const int64_t end = min(blocks, (slice + 1) * kSliceBlocks);
   const uint64_t key = gumbel_key(request.seed, request.position);
@@ -268,8 +268,8 @@ float bound_of(const float* values, int64_t size, int64_t count, float* heap) {
 
 // The best `count` by kValue among the allowed (edited) or all (raw) ids, in order.
 template <float Candidate::*kValue>
-int64_t select_best(const Output& output, const float* block_highest, float* work, Candidate* top,
-                    int64_t count) {
+int64_t select_best(const OutputTask& output, const float* block_highest, float* work,
+                    Candidate* top, int64_t count) {
   if (count <= 0) return 0;
   constexpr bool kRaw = kValue == &Candidate::logit;
   const int64_t blocks = (output.cols + kBlock - 1) / kBlock;
@@ -306,8 +306,8 @@ int64_t select_best(const Output& output, const float* block_highest, float* wor
   return held;
 }
 
-void pick_edited(const Output& output, int64_t slices, int64_t blocks) {
-  OutputRequest& request = output.request;
+void pick_edited(const OutputTask& output, int64_t slices, int64_t blocks) {
+  OutputSpec& request = output.request;
   request.top_found = select_best<&Candidate::edited>(output, output.edited_highest, output.work,
                                                       request.top, request.top_count);
   request.noisy = Candidate{};
@@ -321,8 +321,8 @@ void pick_edited(const Output& output, int64_t slices, int64_t blocks) {
   }
 }
 
-void pick_raw(const Output& output, int64_t blocks) {
-  OutputRequest& request = output.request;
+void pick_raw(const OutputTask& output, int64_t blocks) {
+  OutputSpec& request = output.request;
   request.raw_top_found = select_best<&Candidate::logit>(
       output, output.raw_highest, output.work + blocks, request.raw_top, request.raw_top_count);
 }
@@ -335,19 +335,19 @@ const char* top_candidates(const KernelArgs& args) {
   const CandidateScratch sizes = candidate_scratch(logits.cols);
   const auto output_at = [&](int64_t index) {
     auto* floats = reinterpret_cast<float*>(args.scratch + index * sizes.output_bytes);
-    return Output{args.step->outputs[index],
-                  logits.row<float>(index),
-                  args.attrs.top_candidates().vocab_begin,
-                  logits.cols,
-                  floats,
-                  floats + sizes.blocks,
-                  floats + 2 * sizes.blocks,
-                  reinterpret_cast<Candidate*>(floats + 4 * sizes.blocks)};
+    return OutputTask{args.step->outputs[index],
+                      logits.row<float>(index),
+                      args.attrs.top_candidates().vocab_begin,
+                      logits.cols,
+                      floats,
+                      floats + sizes.blocks,
+                      floats + 2 * sizes.blocks,
+                      reinterpret_cast<Candidate*>(floats + 4 * sizes.blocks)};
   };
   for_each(*args.parallel, count * sizes.slices,
            [&](int64_t task) { run_slice(output_at(task / sizes.slices), task % sizes.slices); });
   for_each(*args.parallel, count * 2, [&](int64_t task) {
-    const Output output = output_at(task / 2);
+    const OutputTask output = output_at(task / 2);
     if (task % 2 == 0) {
       pick_edited(output, sizes.slices, sizes.blocks);
     } else {

@@ -3,8 +3,8 @@
 // values (kv_format.h). Transposed once per block for all queries of a task, they cost a few
 // percent of the queries' time, and sums have the bits of stored values.
 //
-//   turn_columns<F>(keys, values, stride): transposes 16 columns of a chunk, from `keys` among its
-//   keys to `values` among its values.
+//   transpose_columns<F>(keys, values, stride): transposes 16 columns of a chunk, from `keys` among
+//   its keys to `values` among its values.
 #pragma once
 
 #include "worker/kernels/cpu/kv_format.h"
@@ -21,7 +21,7 @@ template <typename F>
 void values_of_keys(const typename F::Element* keys, int64_t k_padded, typename F::Element* values,
                     int64_t v_padded, int64_t v_stride) {
   for (int64_t d = 0; d < v_padded; d += Vec::kLanes) {
-    turn_columns<F>(keys + d * kChunk, values + d * F::kPack, v_stride);
+    transpose_columns<F>(keys + d * kChunk, values + d * F::kPack, v_stride);
   }
   if constexpr (F::kScaled) {
     __builtin_memcpy(scales_of(values, v_stride), scales_of(keys, k_padded),

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// turn_columns() in ymm registers. A register is loaded as two rows that are half a register of
-// values apart: both halves are transposed alike, and no shuffle crosses them.
+// transpose_columns() in ymm registers. A register is loaded as two rows that are half a register
+// of values apart: both halves are transposed alike, and no shuffle crosses them.
 #pragma once
 
 #include <immintrin.h>
@@ -17,8 +17,8 @@ namespace lockstep::LOCKSTEP_ISA {
 
 // Transposes rows of four words in each half: row i becomes column i, `step` elements after i - 1.
 template <typename T>
-[[gnu::always_inline]] inline void store_turned(__m256i a, __m256i b, __m256i c, __m256i d, T* to,
-                                                int64_t step) {
+[[gnu::always_inline]] inline void store_transposed(__m256i a, __m256i b, __m256i c, __m256i d,
+                                                    T* to, int64_t step) {
   const __m256i first_ab = _mm256_unpacklo_epi32(a, b), last_ab = _mm256_unpackhi_epi32(a, b);
   const __m256i first_cd = _mm256_unpacklo_epi32(c, d), last_cd = _mm256_unpackhi_epi32(c, d);
   const auto store = [&](int64_t i, __m256i row) {
@@ -31,7 +31,7 @@ template <typename T>
 }
 
 template <typename F>
-requires(F::kPack == 1) void turn_columns(const float* keys, float* values, int64_t stride) {
+requires(F::kPack == 1) void transpose_columns(const float* keys, float* values, int64_t stride) {
   for (int64_t slot = 0; slot < kChunk; slot += 4) {
 #pragma GCC unroll 2
     for (int64_t column = 0; column < Vec::kLanes; column += 8) {
@@ -39,7 +39,7 @@ requires(F::kPack == 1) void turn_columns(const float* keys, float* values, int6
         const float* from = keys + (column + i) * kChunk + slot;
         return load_halves(from, from + 4 * kChunk);
       };
-      store_turned(rows(0), rows(1), rows(2), rows(3), values + slot * stride + column, stride);
+      store_transposed(rows(0), rows(1), rows(2), rows(3), values + slot * stride + column, stride);
     }
   }
 }
@@ -47,9 +47,9 @@ requires(F::kPack == 1) void turn_columns(const float* keys, float* values, int6
 // Swaps the inner two numbers of two slots and two columns, 16 or 8 bits each; then transposes
 // words of both.
 template <typename F>
-requires(F::kPack == 2 && sizeof(typename F::Element) == 2) void turn_columns(const uint16_t* keys,
-                                                                              uint16_t* values,
-                                                                              int64_t stride) {
+requires(F::kPack == 2 && sizeof(typename F::Element) ==
+                              2) void transpose_columns(const uint16_t* keys, uint16_t* values,
+                                                        int64_t stride) {
   const __m256i swap = _mm256_broadcastsi128_si256(
       _mm_setr_epi8(0, 1, 4, 5, 2, 3, 6, 7, 8, 9, 12, 13, 10, 11, 14, 15));
   for (int64_t slot = 0; slot < kChunk; slot += 4) {
@@ -70,9 +70,9 @@ requires(F::kPack == 2 && sizeof(typename F::Element) == 2) void turn_columns(co
   }
 }
 template <typename F>
-requires(F::kPack == 2 && sizeof(typename F::Element) == 1) void turn_columns(const int8_t* keys,
-                                                                              int8_t* values,
-                                                                              int64_t stride) {
+requires(F::kPack == 2 &&
+         sizeof(typename F::Element) == 1) void transpose_columns(const int8_t* keys,
+                                                                  int8_t* values, int64_t stride) {
   const __m256i swap = _mm256_broadcastsi128_si256(
       _mm_setr_epi8(0, 2, 1, 3, 4, 6, 5, 7, 8, 10, 9, 11, 12, 14, 13, 15));
 #pragma GCC unroll 2
@@ -81,7 +81,7 @@ requires(F::kPack == 2 && sizeof(typename F::Element) == 1) void turn_columns(co
       const int8_t* from = keys + 2 * i * kChunk + slot * 2;
       return _mm256_shuffle_epi8(load_halves(from, from + 8 * kChunk), swap);
     };
-    store_turned(rows(0), rows(1), rows(2), rows(3), values + slot * stride, 2 * stride);
+    store_transposed(rows(0), rows(1), rows(2), rows(3), values + slot * stride, 2 * stride);
   }
 }
 

@@ -24,7 +24,7 @@
 #define LOCKSTEP_LEVEL_avx512_vnni 4
 #define LOCKSTEP_LEVEL_avx512_bf16 5
 #define LOCKSTEP_LEVEL_amx 6
-// Twins, for tests (twins/table.h).
+// Emulated kernels, for tests (emulated/table.h).
 #define LOCKSTEP_LEVEL_amx_emulated 0
 #define LOCKSTEP_LEVEL_avx2_vnni_evex 2
 #define LOCKSTEP_LEVEL_OF_INNER(isa) LOCKSTEP_LEVEL_##isa

@@ -5,8 +5,8 @@
 
 #include <immintrin.h>
 
-// A prefix of instructions for AVX-VNNI's encoding, not that of AVX-512; only the twin, for CPUs
-// without AVX-VNNI, uses the latter.
+// A prefix of instructions for AVX-VNNI's encoding, not that of AVX-512; only the emulated one, for
+// CPUs without AVX-VNNI, uses the latter.
 #if defined(__AVX512VNNI__)
 #define LOCKSTEP_VNNI ""
 #else

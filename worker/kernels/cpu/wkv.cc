@@ -10,7 +10,7 @@
 namespace lockstep::LOCKSTEP_ISA {
 namespace {
 
-constexpr float kLeast = -1e38f;  // The scale of empty sums.
+constexpr float kEmptyScale = -1e38f;  // The scale of empty sums.
 
 struct Sums {
   Vec above;  // The sum of weights times v.
@@ -31,7 +31,7 @@ void mean_columns(const KernelArgs& args, const StepSequence& sequence, int64_t 
   const Vec decay = Vec::zero() - exp(Vec::load(args.in[2].row<float>(0) + column, columns));
   const Vec first = Vec::load(args.in[3].row<float>(0) + column, columns);
   float* block = args.state.block(sequence.slot) + column;
-  Sums sums = {Vec::zero(), Vec::zero(), Vec::splat(kLeast)};
+  Sums sums = {Vec::zero(), Vec::zero(), Vec::splat(kEmptyScale)};
   if (sequence.first_position > 0) {
     sums = {Vec::load(block, columns), Vec::load(block + k.cols, columns),
             Vec::load(block + 2 * k.cols, columns)};

@@ -9,8 +9,8 @@
 // alone: a thread computes a key's score, then a column's sum.
 #include "worker/kernels/cuda/attention_mma.h"
 #include "worker/kernels/cuda/attention_pages.h"
+#include "worker/kernels/cuda/rotate.h"
 #include "worker/kernels/cuda/sizes.h"
-#include "worker/kernels/cuda/turn.h"
 
 namespace lockstep::LOCKSTEP_TARGET {
 namespace {
@@ -47,20 +47,20 @@ __global__ void append_kernel(AttentionParams params) {
 }
 
 // Rotates one head of a row: first the KV heads, whose keys are rotated and appended with their
-// values, then the query heads, which are rotated into `turned`.
+// values, then the query heads, which are rotated into `rotated`.
 template <typename T>
-__global__ void turn_kernel(AttentionParams params, TensorView table, TensorView turned) {
+__global__ void rotate_kernel(AttentionParams params, TensorView table, TensorView rotated) {
   const int64_t row = blockIdx.x, kv_heads = params.attrs.kv_heads, dim = params.attrs.head_dim;
-  const float* turns = table.row<float>(row);
+  const float* cos_sin = table.row<float>(row);
   if (blockIdx.y < kv_heads) {
     const int64_t kv_head = blockIdx.y;
-    turn_head(params.k.row<float>(row) + kv_head * dim, turns, rope_of(params.attrs),
-              key_of<T>(params, row, kv_head));
+    rotate_head(params.k.row<float>(row) + kv_head * dim, cos_sin, rope_of(params.attrs),
+                key_of<T>(params, row, kv_head));
     append_value<T>(params, row, kv_head);
   } else {
     const int64_t begin = (blockIdx.y - kv_heads) * dim;
-    turn_head(params.q.row<float>(row) + begin, turns, rope_of(params.attrs),
-              turned.row<T>(row) + begin);
+    rotate_head(params.q.row<float>(row) + begin, cos_sin, rope_of(params.attrs),
+                rotated.row<T>(row) + begin);
   }
 }
 
@@ -142,10 +142,10 @@ __global__ void __launch_bounds__(kMaxDim) attend_kernel(AttentionParams params)
     __syncthreads();  // The next block may write scores.
   }
   if (params.sinks.data != nullptr) {
-    const float sink = params.sinks.row<float>(0)[head], most = Max::of(highest, sink);
-    const float shrink = exp_of(highest - most);
+    const float sink = params.sinks.row<float>(0)[head], largest = Max::of(highest, sink);
+    const float shrink = exp_of(highest - largest);
     accumulator = accumulator * shrink;
-    total = total * shrink + exp_of(sink - most);
+    total = total * shrink + exp_of(sink - largest);
   }
   if (d < v_dim) set_element(params.out, row, head * v_dim + d, accumulator / total);
 }
@@ -157,17 +157,17 @@ const char* append(const KernelArgs& args) {
                 args.queue, attention_params(args));
 }
 
-// Starts turn_kernel, and changes `args` to those of plain attention.
+// Starts rotate_kernel, and changes `args` to those of plain attention.
 template <typename T>
-const char* turn(KernelArgs& args) {
+const char* rotate(KernelArgs& args) {
   constexpr DType kPages = std::is_same_v<T, float> ? DType::kF32 : DType::kBF16;
   const AttentionAttrs& attrs = args.attrs.attention();
   const TensorView& q = args.in[0];
-  const TensorView turned = {args.scratch, q.rows, q.cols, q.cols, kPages};
-  const char* failure = launch(turn_kernel<T>, {args.step->rows, attrs.kv_heads + attrs.heads}, 64,
-                               args.queue, attention_params(args), args.in[3], turned);
-  args.scratch += device::turned_bytes(q, kPages);
-  args.in[0] = turned;
+  const TensorView rotated = {args.scratch, q.rows, q.cols, q.cols, kPages};
+  const char* failure = launch(rotate_kernel<T>, {args.step->rows, attrs.kv_heads + attrs.heads},
+                               64, args.queue, attention_params(args), args.in[3], rotated);
+  args.scratch += device::rotated_bytes(q, kPages);
+  args.in[0] = rotated;
   args.in[3] = args.in[4];
   return failure;
 }
@@ -199,13 +199,13 @@ const char* attention_bf16(const KernelArgs& args) {
 
 const char* rope_attention_f32(const KernelArgs& args) {
   KernelArgs rest = args;
-  const char* failure = turn<float>(rest);
+  const char* failure = rotate<float>(rest);
   return failure != nullptr ? failure : attend<float>(rest);
 }
 
 const char* rope_attention_bf16(const KernelArgs& args) {
   KernelArgs rest = args;
-  const char* failure = turn<BF16>(rest);
+  const char* failure = rotate<BF16>(rest);
   return failure != nullptr ? failure : attend_bf16(rest);
 }
 

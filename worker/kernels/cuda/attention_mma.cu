@@ -26,7 +26,7 @@ constexpr int kNarrow = 64, kMiddle = 128, kWide = device::kMaxMmaDim;
 template <int kDim>
 constexpr int kKeys = kDim <= kMiddle ? 64 : 32;
 template <int kDim>
-constexpr int kMostWarps = kDim <= kMiddle ? 4 : 2;
+constexpr int kMaxWarps = kDim <= kMiddle ? 4 : 2;
 
 struct alignas(16) Numbers4 {
   float at[4];
@@ -119,9 +119,9 @@ __device__ void multiply_keys(const BF16* keys, const Words4 (&queries)[kDim / 1
 // Replaces the scores of one pair by probabilities relative to the highest so far, in pairs of
 // bfloat16. Returns the factor by which the earlier sums are rescaled.
 template <int kKeyCount>
-__device__ float soften(const AttentionAttrs& attrs, const Pair& pair, int half, int first_key,
-                        Softmax& softmax, Products<kKeyCount>& scores,
-                        uint32_t (&probabilities)[kKeyCount / 8][2]) {
+__device__ float update_softmax(const AttentionAttrs& attrs, const Pair& pair, int half,
+                                int first_key, Softmax& softmax, Products<kKeyCount>& scores,
+                                uint32_t (&probabilities)[kKeyCount / 8][2]) {
   float highest = softmax.highest;
 #pragma unroll
   for (int i = 0; i < kKeyCount / 4; ++i) {
@@ -210,8 +210,8 @@ __device__ void attend_block(const TiledAttention& params, const Tile& tile, con
 #pragma unroll
   for (int half = 0; half < 2; ++half) {
     const int own = first + static_cast<int>(threadIdx.x % 4) * 2;
-    const float shrink =
-        soften<kCount>(params.attrs, pairs[half], half, own, softmax[half], scores, probabilities);
+    const float shrink = update_softmax<kCount>(params.attrs, pairs[half], half, own, softmax[half],
+                                                scores, probabilities);
 #pragma unroll
     for (int i = 0; i < kDim / 4; ++i) {
       float& sum = sums[i / 2][half * 2 + i % 2];
@@ -376,11 +376,11 @@ const char* attend(const KernelArgs& args) {
     params.parts = reinterpret_cast<float*>(args.scratch);
     params.splits = splits;
   }
-  params.tile_rows = max(1, (one_warp ? 1 : kMostWarps<kDim>)*kPairs / group);
+  params.tile_rows = max(1, (one_warp ? 1 : kMaxWarps<kDim>)*kPairs / group);
   params.tiles = rows / params.tile_rows + sequences;
   const char* failure = one_warp
                             ? launch_tiles<kDim, 1>(params, has_totals, args.queue)
-                            : launch_tiles<kDim, kMostWarps<kDim>>(params, has_totals, args.queue);
+                            : launch_tiles<kDim, kMaxWarps<kDim>>(params, has_totals, args.queue);
   if (failure != nullptr || !apart) return failure;
   const int64_t threads = (attrs.head_dim + kWarp - 1) / kWarp * kWarp;
   return launch(merge_kernel, {rows, attrs.heads}, static_cast<int>(threads), args.queue, params);

@@ -1,16 +1,16 @@
 // SPDX-License-Identifier: Apache-2.0
-// Copies matrices, up to kMost of them per launch: a block copies one row, in the widest units that
+// Copies matrices, up to kMax of them per launch: a block copies one row, in the widest units that
 // divide all addresses, strides and row sizes.
 #include "worker/kernels/cuda/copy_each.h"
 
 namespace lockstep::LOCKSTEP_TARGET {
 namespace {
 
-constexpr int64_t kMost = 32;  // A launch's parameters are at most 4 KB.
+constexpr int64_t kMax = 32;  // A launch's parameters are at most 4 KB.
 constexpr int kThreads = 128;
 
 struct Copies {
-  RowCopy each[kMost];
+  RowCopy each[kMax];
 };
 
 struct alignas(16) Sixteen {
@@ -57,7 +57,7 @@ const char* copy_some(std::span<const RowCopy> copies, void* queue) {
 const char* copy_each(std::span<const RowCopy> copies, void* queue) {
   const char* failure = nullptr;
   while (!copies.empty() && failure == nullptr) {
-    const size_t count = copies.size() < kMost ? copies.size() : kMost;
+    const size_t count = copies.size() < kMax ? copies.size() : kMax;
     failure = copy_some(copies.first(count), queue);
     copies = copies.subspan(count);
   }

@@ -5,7 +5,7 @@ namespace lockstep::cuda {
 namespace {
 
 constexpr const char* kPackageFolders[] = {"nvidia/cu13/lib", "nvidia/cublas/lib"};
-constexpr size_t kLeastVersion = 130000, kVersionsEnd = 140000;
+constexpr size_t kMinVersion = 130000, kVersionsEnd = 140000;
 
 }  // namespace
 
@@ -43,7 +43,7 @@ const CublasLt* load_cublas_lt(const OpenedLibrary& library, CublasLt* loaded,
     return nullptr;
   }
   const size_t version = lt.version();
-  if (kLeastVersion <= version && version < kVersionsEnd) return loaded;
+  if (kMinVersion <= version && version < kVersionsEnd) return loaded;
   *problem = library.path + ": must be cuBLASLt 13, found " + cublas_version_text(version);
   return nullptr;
 }

@@ -163,18 +163,17 @@ void CublasProducts::choose(Memory& memory) {
 }
 
 // Tries the proposals for kModelRows, then those for these rows.
-std::optional<CublasLt::Algorithm> CublasProducts::first_accepted(Memory& memory,
-                                                                  int64_t least_rows,
-                                                                  int64_t most_rows) {
+std::optional<CublasLt::Algorithm> CublasProducts::first_accepted(Memory& memory, int64_t min_rows,
+                                                                  int64_t max_rows) {
   Product& product = memory.product;
   std::vector<Algorithm> candidates = memory.proposed;
-  if (product.set_rows(most_rows)) {
+  if (product.set_rows(max_rows)) {
     const std::vector<Algorithm> own = product.proposals(handle_, memory.shape.out_aligned);
     candidates.insert(candidates.end(), own.begin(), own.end());
   }
   for (const Algorithm& algorithm : candidates) {
-    const bool takes = product.accepts(handle_, algorithm, least_rows) &&
-                       product.accepts(handle_, algorithm, most_rows);
+    const bool takes = product.accepts(handle_, algorithm, min_rows) &&
+                       product.accepts(handle_, algorithm, max_rows);
     if (takes) return algorithm;
   }
   return std::nullopt;
@@ -183,18 +182,18 @@ std::optional<CublasLt::Algorithm> CublasProducts::first_accepted(Memory& memory
 std::optional<CublasLt::Algorithm> CublasProducts::for_rows(Memory& memory, int64_t rows) {
   const int bucket = bucket_of(rows);
   if (const auto at = memory.chosen.find(bucket); at != memory.chosen.end()) return at->second;
-  const int64_t most = int64_t{1} << bucket, least = bucket == 0 ? 1 : most / 2 + 1;
+  const int64_t max = int64_t{1} << bucket, min = bucket == 0 ? 1 : max / 2 + 1;
   Product& product = memory.product;
   std::optional<Algorithm> choice = memory.common;
   if (choice &&
-      !(product.accepts(handle_, *choice, least) && product.accepts(handle_, *choice, most) &&
+      !(product.accepts(handle_, *choice, min) && product.accepts(handle_, *choice, max) &&
         product.accepts(handle_, *choice, rows))) {
     choice = std::nullopt;
   }
   if (!choice) {
-    choice = first_accepted(memory, least, most);
-    const std::string what = text_of(memory.shape) + ", " + std::to_string(least) + " to " +
-                             std::to_string(most) + " rows: ";
+    choice = first_accepted(memory, min, max);
+    const std::string what = text_of(memory.shape) + ", " + std::to_string(min) + " to " +
+                             std::to_string(max) + " rows: ";
     if (!choice) {
       report(what + "cuBLASLt has no algorithm for them" + kPlainText);
     } else if (memory.common) {

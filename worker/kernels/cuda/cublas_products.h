@@ -66,7 +66,7 @@ class CublasProducts {
   Memory& memory_of(const ProductShape& shape);
   void choose(Memory& memory);
   std::optional<Algorithm> for_rows(Memory& memory, int64_t rows);
-  std::optional<Algorithm> first_accepted(Memory& memory, int64_t least_rows, int64_t most_rows);
+  std::optional<Algorithm> first_accepted(Memory& memory, int64_t min_rows, int64_t max_rows);
 
   const CublasLt library_;
   void* handle_ = nullptr;

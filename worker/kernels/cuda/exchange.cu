@@ -16,7 +16,7 @@ constexpr int kThreads = 256;
 static_assert(kThreads >= kMaxPeers);
 constexpr int64_t kMinPieceBytes = 2 << 10;  // A block for less does not pay.
 constexpr int64_t kAlign = 16;
-constexpr unsigned kTurns = 64;  // Polls of a flag before a wait checks all else.
+constexpr unsigned kPollsPerCheck = 64;  // Polls of a flag before a wait checks all else.
 
 // `rows` rows of bytes, addressed as if they were contiguous.
 struct Packed {
@@ -79,13 +79,13 @@ class Channel {
   __device__ bool wait_for(int peer) const {
     const uint64_t* const flag = &own().flags[blockIdx.x][peer];
     uint64_t since = 0;
-    for (unsigned turn = 1;; ++turn) {
+    for (unsigned poll = 1;; ++poll) {
       if (load_acquire(flag) - number_ <= 1) return true;
-      if (turn % kTurns == 0 && !may_wait(peer, since)) {
+      if (poll % kPollsPerCheck == 0 && !may_wait(peer, since)) {
         store_relaxed(&own().ended, 1);
         return false;
       }
-      pause(turn);
+      pause(poll);
     }
   }
 
@@ -168,12 +168,12 @@ __global__ void __launch_bounds__(kThreads) reduce_kernel(const __grid_constant_
   }
 }
 
-constexpr int kMostNormThreads = 1024;  // Four floats of a full slot each.
+constexpr int kMaxNormThreads = 1024;  // Four floats of a full slot each.
 
 // A block sums whole rows, in as many exchanges as a row fills slots, and then computes the row's
 // norm. Only one block per multiprocessor, or registers would be too few.
 template <int kFloats>
-__global__ void __launch_bounds__(kMostNormThreads, 1)
+__global__ void __launch_bounds__(kMaxNormThreads, 1)
     reduce_norm_kernel(const __grid_constant__ PeerGroup group, TensorView x, TensorView part,
                        TensorView total, TensorView weight, TensorView out, float eps) {
   using Unit = Floats<kFloats>;
@@ -300,7 +300,7 @@ const char* reduce_add_norm(const PeerGroup& group, const KernelArgs& args) {
   }
   const bool by_four = odds % kAlign == 0 && x.cols % 4 == 0;
   const int64_t units = by_four ? x.cols / 4 : x.cols;
-  const int64_t threads = min((units + kWarp - 1) / kWarp * kWarp, kMostNormThreads);
+  const int64_t threads = min((units + kWarp - 1) / kWarp * kWarp, kMaxNormThreads);
   return launch(by_four ? reduce_norm_kernel<4> : reduce_norm_kernel<1>,
                 {.x = min(x.rows, kPeerChannels)},
                 static_cast<int>(max(threads, norm_threads(x.cols))), args.queue, group, x, part,

@@ -48,11 +48,11 @@ static_assert(offsetof(CublasLt::Finding, state) ==
 
 // Null: no library.
 CublasProducts* products(int device) {
-  constexpr size_t kMostDevices = 64;
+  constexpr size_t kMaxDevices = 64;
   static std::mutex mutex;
-  static std::array<std::unique_ptr<CublasProducts>, kMostDevices> made;
+  static std::array<std::unique_ptr<CublasProducts>, kMaxDevices> made;
   const CublasLt* library = cublas_lt();
-  if (library == nullptr || device < 0 || device >= static_cast<int>(kMostDevices)) return nullptr;
+  if (library == nullptr || device < 0 || device >= static_cast<int>(kMaxDevices)) return nullptr;
   const std::lock_guard lock(mutex);
   std::unique_ptr<CublasProducts>& own = made[static_cast<size_t>(device)];
   if (own == nullptr) own = std::make_unique<CublasProducts>(*library);

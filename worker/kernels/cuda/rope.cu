@@ -3,14 +3,14 @@
 // a' = a cos - b sin, b' = b cos + a sin. Pairs are (i, i + rotary_dim / 2), or (2i, 2i + 1)
 // if interleaved. The rest of a head is copied. The table's row is rotary_dim / 2 cosines, then
 // rotary_dim / 2 sines. One block per head, one thread per pair, in place or not; the CPU's bits.
-#include "worker/kernels/cuda/turn.h"
+#include "worker/kernels/cuda/rotate.h"
 
 namespace lockstep::LOCKSTEP_TARGET {
 namespace {
 
 __global__ void rope_kernel(TensorView x, TensorView table, TensorView out, RopeAttrs attrs) {
   const int64_t row = blockIdx.x, begin = blockIdx.y * attrs.head_dim;
-  turn_head(x.row<float>(row) + begin, table.row<float>(row), attrs, out.row<float>(row) + begin);
+  rotate_head(x.row<float>(row) + begin, table.row<float>(row), attrs, out.row<float>(row) + begin);
 }
 
 }  // namespace

@@ -16,19 +16,19 @@ __device__ float sum_of(const float* x, int64_t count, const Pick* picks) {
   return sum;
 }
 
-__device__ float most_of(const float* x, int64_t count, const Pick* picks) {
-  float most = -kInfinity;
+__device__ float max_of(const float* x, int64_t count, const Pick* picks) {
+  float largest = -kInfinity;
   for (int64_t i = 0; i < count; ++i) {
-    if (picks == nullptr || picks[i] == Pick::kChosen) most = x[i] > most ? x[i] : most;
+    if (picks == nullptr || picks[i] == Pick::kChosen) largest = x[i] > largest ? x[i] : largest;
   }
-  return most;
+  return largest;
 }
 
 // All threads call it; scores are complete before and after.
 __device__ void softmax(float* x, int64_t count, const Pick* picks) {
-  const float most = most_of(x, count, picks);
+  const float largest = max_of(x, count, picks);
   __syncthreads();
-  for (int64_t i = threadIdx.x; i < count; i += blockDim.x) x[i] = exp_of(x[i] - most);
+  for (int64_t i = threadIdx.x; i < count; i += blockDim.x) x[i] = exp_of(x[i] - largest);
   __syncthreads();
   const float sum = sum_of(x, count, picks);
   __syncthreads();

@@ -27,13 +27,13 @@ constexpr bool takes_mma(const AttentionAttrs& attrs) {
 int64_t attention_scratch_bytes(const KernelArgs& largest, int threads);
 
 // rope_attention: first the queries, rotated and rounded as in the pages, then attention's scratch.
-constexpr int64_t turned_bytes(const TensorView& q, DType pages) {
+constexpr int64_t rotated_bytes(const TensorView& q, DType pages) {
   return (q.rows * q.cols * dtype_bytes(pages) + 255) / 256 * 256;
 }
 template <DType kPages>
 int64_t rope_attention_scratch_bytes(const KernelArgs& largest, int threads) {
   const int64_t rest = kPages == DType::kBF16 ? attention_scratch_bytes(largest, threads) : 0;
-  return turned_bytes(largest.in[0], kPages) + rest;
+  return rotated_bytes(largest.in[0], kPages) + rest;
 }
 
 // linear: what cuBLASLt's kernels may use in addition to their operands; the best ones on sm_90

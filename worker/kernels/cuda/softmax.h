@@ -35,9 +35,9 @@ class Quotient {
  public:
   __device__ Quotient(const Softmax& softmax, const float* sink) : total_(softmax.total) {
     if (sink == nullptr) return;
-    const float most = Max::of(softmax.highest, *sink);
-    shrink_ = exp_of(softmax.highest - most);
-    total_ = fmaf(total_, shrink_, exp_of(*sink - most));
+    const float largest = Max::of(softmax.highest, *sink);
+    shrink_ = exp_of(softmax.highest - largest);
+    total_ = fmaf(total_, shrink_, exp_of(*sink - largest));
   }
   // Never -0, which would show whether zeros were added.
   __device__ float of(float sum) const { return sum * shrink_ / total_ + 0.0f; }

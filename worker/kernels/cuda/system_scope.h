@@ -69,11 +69,11 @@ __device__ inline uint64_t nanoseconds() {
 }
 
 // Waits between two polls of a word that others will write.
-__device__ inline void pause(unsigned turn) {
+__device__ inline void pause(unsigned poll) {
 #ifdef __CUDACC__
-  static_cast<void>(turn);
+  static_cast<void>(poll);
 #else
-  shim::pause(turn);
+  shim::pause(poll);
 #endif
 }
 

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// For every output, as its OutputRequest asks: block sums, the noisy winner, the best by edited and
+// For every output, as its OutputSpec asks: block sums, the noisy winner, the best by edited and
 // by raw logit, and a copy of the logits. Everything has the CPU's bits.
 // A key has 64 bits: the value's bits changed so that they order as unsigned numbers, then the id's
 // complement. So no two keys are equal, and a larger one is a better candidate (NaN counts as the
@@ -28,15 +28,15 @@ constexpr int kDigit = 256;
 enum class By : uint8_t { kEdited, kRaw };
 
 // One output: its request and its logits.
-struct Output {
-  const OutputRequest& request;
+struct OutputTask {
+  const OutputSpec& request;
   const float* logits;
   int64_t vocab_begin;
   int64_t cols;
 };
 
-__device__ Output output_at(const TensorView& logits, const StepView& step, int64_t index,
-                            int64_t vocab_begin) {
+__device__ OutputTask output_at(const TensorView& logits, const StepView& step, int64_t index,
+                                int64_t vocab_begin) {
   return {step.outputs[index], logits.row<float>(index), vocab_begin, logits.cols};
 }
 
@@ -50,12 +50,12 @@ __device__ Key key_of(float value, int32_t id) {
 }
 __device__ int32_t id_of(Key key) { return static_cast<int32_t>(~static_cast<uint32_t>(key)); }
 
-__device__ bool is_allowed(const OutputRequest& request, int32_t id) {
+__device__ bool is_allowed(const OutputSpec& request, int32_t id) {
   return request.mask == nullptr || (request.mask[id / 64] >> (id % 64) & 1) != 0;
 }
 
 // A logit after edits, temperature and mask.
-__device__ float edited_logit(const OutputRequest& request, int32_t id, float x) {
+__device__ float edited_logit(const OutputSpec& request, int32_t id, float x) {
   int64_t low = 0, high = request.edit_count;  // The first edit of an id >= ours.
   while (low < high) {
     const int64_t middle = (low + high) / 2;
@@ -74,12 +74,12 @@ __device__ float edited_logit(const OutputRequest& request, int32_t id, float x)
   return is_allowed(request, id) ? x : -kInfinity;
 }
 
-__device__ float noisy_value(const OutputRequest& request, int32_t id, float edited) {
+__device__ float noisy_value(const OutputSpec& request, int32_t id, float edited) {
   if (!(request.temperature > 0)) return edited;
   return edited + exact::gumbel_noise(request.seed, request.position, id);
 }
 
-__device__ Candidate candidate(const Output& output, int32_t id) {
+__device__ Candidate candidate(const OutputTask& output, int32_t id) {
   const float raw = output.logits[id - output.vocab_begin];
   const float edited = edited_logit(output.request, id, raw);
   return {id, raw, edited, noisy_value(output.request, id, edited)};
@@ -87,9 +87,9 @@ __device__ Candidate candidate(const Output& output, int32_t id) {
 
 // The sum over a block of kVocabBlock values, kEach per lane, in the CPU order. NaN counts as -inf.
 __device__ BlockSum block_sum(const float (&values)[kEach]) {
-  float most_here = -kInfinity;
-  for (const float x : values) most_here = x == x ? Max::of(most_here, x) : most_here;
-  const float max = over_lanes<Max, kLanes>(most_here);
+  float max_here = -kInfinity;
+  for (const float x : values) max_here = x == x ? Max::of(max_here, x) : max_here;
+  const float max = over_lanes<Max, kLanes>(max_here);
   float e[kEach];
   for (int j = 0; j < kEach; ++j) {
     e[j] =
@@ -100,8 +100,8 @@ __device__ BlockSum block_sum(const float (&values)[kEach]) {
 
 // Slice blockIdx.x of output blockIdx.y: groups of kLanes threads process blocks of the vocabulary.
 __global__ void slice_kernel(TensorView logits, StepView step, int64_t vocab_begin, Key* best) {
-  const Output output = output_at(logits, step, blockIdx.y, vocab_begin);
-  const OutputRequest& request = output.request;
+  const OutputTask output = output_at(logits, step, blockIdx.y, vocab_begin);
+  const OutputSpec& request = output.request;
   const int64_t lane = threadIdx.x % kLanes, first = int64_t{blockIdx.x} * kSliceBlocks;
   Key winner = 0;
   for (int64_t b = threadIdx.x / kLanes; b < kSliceBlocks; b += kSliceThreads / kLanes) {
@@ -128,7 +128,7 @@ __global__ void slice_kernel(TensorView logits, StepView step, int64_t vocab_beg
   if (threadIdx.x == 0) best[int64_t{blockIdx.y} * gridDim.x + blockIdx.x] = winner;
 }
 
-__device__ Key key_at(const Output& output, By by, int64_t i) {
+__device__ Key key_at(const OutputTask& output, By by, int64_t i) {
   const auto id = static_cast<int32_t>(output.vocab_begin + i);
   if (by == By::kRaw) return key_of(output.logits[i], id);
   if (!is_allowed(output.request, id)) return 0;
@@ -140,7 +140,7 @@ __device__ Key key_of(const Candidate& c, By by) {
 
 // The `wanted`-th largest key of a row, `wanted` > 0; 1 if there are fewer. From the highest digit
 // down, it counts the keys with the digits found so far by their next digit.
-__device__ Key last_wanted(const Output& output, By by, int64_t wanted) {
+__device__ Key last_wanted(const OutputTask& output, By by, int64_t wanted) {
   __shared__ int counts[kDigit];
   __shared__ int digit, above;
   Key found = 0;
@@ -189,7 +189,7 @@ __device__ void sort_best_first(Candidate* list, int64_t count, By by) {
 }
 
 // Fills `list` with the best `wanted` and returns how many there are.
-__device__ int64_t select_best(const Output& output, By by, Candidate* list, int64_t wanted) {
+__device__ int64_t select_best(const OutputTask& output, By by, Candidate* list, int64_t wanted) {
   __shared__ int taken;
   if (wanted <= 0) return 0;
   const Key last = last_wanted(output, by, wanted);
@@ -210,8 +210,8 @@ __device__ int64_t select_best(const Output& output, By by, Candidate* list, int
 __global__ void __launch_bounds__(kSelectThreads)
     select_kernel(TensorView logits, StepView step, int64_t vocab_begin, const Key* best,
                   int64_t slices) {
-  OutputRequest& request = step.outputs[blockIdx.x];
-  const Output output = output_at(logits, step, blockIdx.x, vocab_begin);
+  OutputSpec& request = step.outputs[blockIdx.x];
+  const OutputTask output = output_at(logits, step, blockIdx.x, vocab_begin);
   if (blockIdx.y == 1) {
     const int64_t found = select_best(output, By::kRaw, request.raw_top, request.raw_top_count);
     if (threadIdx.x == 0) request.raw_top_found = found;

@@ -6,7 +6,7 @@
 namespace lockstep::LOCKSTEP_TARGET {
 namespace {
 
-constexpr float kLeast = -1e38f;  // The scale of empty sums.
+constexpr float kEmptyScale = -1e38f;  // The scale of empty sums.
 
 struct Sums {
   float above, below, scale;
@@ -30,7 +30,7 @@ __global__ void wkv_kernel(WkvParams p) {
   for (int64_t c = int64_t{blockIdx.y} * blockDim.x + threadIdx.x; c < cols; c += stride) {
     const float decay = 0.0f - exp_of(p.decay.row<float>(0)[c]), first = p.first.row<float>(0)[c];
     float* block = p.state.block(sequence.slot) + c;
-    Sums sums = {0.0f, 0.0f, kLeast};
+    Sums sums = {0.0f, 0.0f, kEmptyScale};
     if (sequence.first_position > 0) sums = {block[0], block[cols], block[2 * cols]};
     for (int64_t r = sequence.first_row; r < sequence.first_row + sequence.rows; ++r) {
       const float key = p.k.row<float>(r)[c], value = p.v.row<float>(r)[c];

@@ -54,7 +54,7 @@ TEST(ChatPromptTest, TheTemplateGetsOpenAisMessagesWithArgumentsAsObjects) {
   call->add_tool_calls()->set_name("now");
   add(&chat, "tool", "3")->set_tool_call_id("c1");
   chat.add_tools(R"({"type": "function", "function": {"name": "add"}})");
-  const auto request = to_chat_request(chat, OrderedJson{{"enable_thinking", false}});
+  const auto request = to_template_input(chat, OrderedJson{{"enable_thinking", false}});
   ASSERT_TRUE(request.ok()) << request.status();
   EXPECT_EQ(request->messages.dump(),
             R"([{"role":"user","content":"Hi","name":"Ann"},)"
@@ -103,11 +103,11 @@ TEST(ChatPromptTest, AnAnswerBeginsUnlessTheLastMessageGoesOn) {
   v1::ChatMessages chat;
   add(&chat, "user", "Hi");
   chat.set_continue_final_message(true);
-  EXPECT_FALSE(to_chat_request(chat, {})->add_generation_prompt);
+  EXPECT_FALSE(to_template_input(chat, {})->add_generation_prompt);
   chat.set_continue_final_message(false);
-  EXPECT_TRUE(to_chat_request(chat, {})->add_generation_prompt);
+  EXPECT_TRUE(to_template_input(chat, {})->add_generation_prompt);
   chat.set_add_generation_prompt(false);
-  EXPECT_FALSE(to_chat_request(chat, {})->add_generation_prompt);
+  EXPECT_FALSE(to_template_input(chat, {})->add_generation_prompt);
 }
 
 TEST(ChatPromptTest, AnEmptyMessageGoesOnUnderATemplateOfParts) {
@@ -128,7 +128,7 @@ TEST(ChatPromptTest, AFieldThatMustBeJsonIsRefusedByItsName) {
   v1::ChatMessages chat;
   add(&chat, "user", "Hi");
   chat.add_tools("{");
-  expect_refused(to_chat_request(chat, {}).status(), "chat.tools[0]");
+  expect_refused(to_template_input(chat, {}).status(), "chat.tools[0]");
 }
 
 TEST(ChatPromptTest, ArgumentsOfTheHistoryAreAcceptedEvenIfInvalid) {
@@ -137,15 +137,15 @@ TEST(ChatPromptTest, ArgumentsOfTheHistoryAreAcceptedEvenIfInvalid) {
   call->set_name("f");
   for (const char* arguments : {"{\"a\": NaN}", "{\"a\": ", "null", "[1]", "text"}) {
     call->set_arguments(arguments);
-    const auto as_object = to_chat_request(chat, {});
+    const auto as_object = to_template_input(chat, {});
     ASSERT_TRUE(as_object.ok()) << as_object.status();
-    const auto arguments_of = [](const ChatRequest& request) {
+    const auto arguments_of = [](const TemplateInput& request) {
       return request.messages[0]["tool_calls"][0]["function"]["arguments"];
     };
     EXPECT_EQ(arguments_of(*as_object), OrderedJson::object()) << arguments;
     TemplateTraits traits;
     traits.arguments_as_text = true;
-    EXPECT_EQ(arguments_of(*to_chat_request(chat, {}, traits)), arguments);
+    EXPECT_EQ(arguments_of(*to_template_input(chat, {}, traits)), arguments);
   }
 }
 

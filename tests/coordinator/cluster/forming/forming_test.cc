@@ -130,7 +130,7 @@ TEST(FormingTest, CheckpointsThatDifferAfterLoadingAgainFailTheTryAndNotTheServe
   cluster.join(VirtualCluster::default_hello(), {.contents = "checkpoint 2"});
   cluster.want_group();
   EXPECT_FALSE(cluster.formed());
-  EXPECT_EQ(cluster.hopeless(), "");
+  EXPECT_EQ(cluster.impossible(), "");
   cluster.worker(first).contents = "checkpoint 2";
   cluster.pass(500);
   EXPECT_TRUE(cluster.formed());
@@ -147,7 +147,7 @@ TEST(HostileWorkerTest, AWorkerWithoutPagesIsRefusedByNameBeforeAGroupIsFormed) 
     EXPECT_FALSE(cluster.formed());
     EXPECT_THAT(cluster.worker(liar).refusal(), HasSubstr("Ready.pages: must be 1 to"));
     EXPECT_THAT(cluster.log(), HasSubstr("refused rank 1 (pid 102)"));
-    EXPECT_EQ(cluster.hopeless(), "");
+    EXPECT_EQ(cluster.impossible(), "");
     cluster.join();
     cluster.pass(200);
     EXPECT_TRUE(cluster.formed());

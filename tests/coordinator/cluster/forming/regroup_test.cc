@@ -168,9 +168,9 @@ TEST_F(RegroupTest, ASpareThatGotARankIsNoLongerASpare) {
 }
 
 TEST_F(RegroupTest, FewerThanMinWorkersFormNoGroup) {
-  ClusterCoreOptions least = options();
-  least.min_workers = 2;
-  VirtualCluster cluster(least);
+  ClusterCoreOptions min = options();
+  min.min_workers = 2;
+  VirtualCluster cluster(min);
   LinkId links[3];
   for (LinkId& link : links) link = cluster.join();
   cluster.want_group();
@@ -195,7 +195,7 @@ TEST_F(RegroupTest, AModelThatDoesNotFitOnFewerRanksWaitsForMore) {
   cluster_.pass(30'000);
   EXPECT_FALSE(cluster_.formed());
   EXPECT_EQ(cluster_.worker(links_[0]).epoch, tries);  // It is not retried in a loop.
-  EXPECT_EQ(cluster_.hopeless(), "");
+  EXPECT_EQ(cluster_.impossible(), "");
   cluster_.join();
   ASSERT_TRUE(cluster_.formed());
   EXPECT_EQ(cluster_.info().ranks, 3);

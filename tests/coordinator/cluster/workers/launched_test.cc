@@ -220,12 +220,12 @@ TEST_F(LaunchedTest, AWorkerThatJoinsBeforeItsStartIsReportedIsNotKilled) {
 
 TEST_F(LaunchedTest, FiveQuickDeathsBeforeAFirstGroupAreHopeless) {
   for (int death = 0; death < 5; ++death) {
-    EXPECT_EQ(cluster_.hopeless(), "");
+    EXPECT_EQ(cluster_.impossible(), "");
     cluster_.process_started(0, 100 + death);
     cluster_.process_exited(0, {.how = "exit code 2"});
     cluster_.pass(2'000);
   }
-  EXPECT_EQ(cluster_.hopeless(), "worker 0 died 5 times as soon as it started (exit code 2)");
+  EXPECT_EQ(cluster_.impossible(), "worker 0 died 5 times as soon as it started (exit code 2)");
 }
 
 TEST_F(LaunchedTest, QuickDeathsAfterAFirstGroupOnlyDelayTheNextStart) {
@@ -240,7 +240,7 @@ TEST_F(LaunchedTest, QuickDeathsAfterAFirstGroupOnlyDelayTheNextStart) {
     longest = std::max(longest, cluster_.now() - begin);
     cluster_.process_started(1, 1'000 + death);
   }
-  EXPECT_EQ(cluster_.hopeless(), "");
+  EXPECT_EQ(cluster_.impossible(), "");
   EXPECT_LE(longest, 5'050);
   EXPECT_GE(longest, 4'000);
   cluster_.join(hello(1, 1'049));

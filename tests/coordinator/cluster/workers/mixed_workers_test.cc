@@ -25,7 +25,7 @@ TEST(MixedWorkersTest, WorkersWithoutACommonNumericClassAreRefusedAndTheOthersGo
   cluster.join(amx);
   ASSERT_TRUE(cluster.formed());
   EXPECT_EQ(cluster.info().numeric_class, "f32.v1");  // Both can compute in it.
-  EXPECT_EQ(cluster.hopeless(), "");
+  EXPECT_EQ(cluster.impossible(), "");
 }
 
 TEST(MixedWorkersTest, GpusOfTwoKindsAreNoGroupAndTheRefusalNamesBoth) {

@@ -79,14 +79,14 @@ TEST_F(SparesTest, ASpareHoldsTheLargestPartAndTakesItsPlace) {
 TEST_F(SparesTest, APreloadIsTheAssignmentThatWouldFollow) {
   form();
   const LinkId idle = join_spare();
-  const cluster::CoordinatorMessage told = cluster_.worker(idle).received.back();
-  EXPECT_EQ(told.epoch(), 1u);
-  EXPECT_EQ(told.preload().hosts_size(), 3);
-  EXPECT_EQ(told.preload().loading_here(), 1);
-  EXPECT_EQ(told.preload().checkpoint(), "/models/one");
+  const cluster::CoordinatorMessage sent = cluster_.worker(idle).received.back();
+  EXPECT_EQ(sent.epoch(), 1u);
+  EXPECT_EQ(sent.preload().hosts_size(), 3);
+  EXPECT_EQ(sent.preload().loading_here(), 1);
+  EXPECT_EQ(sent.preload().checkpoint(), "/models/one");
   lose(2);
   EXPECT_EQ(cluster_.worker(idle).assignment().program().SerializeAsString(),
-            told.preload().program().SerializeAsString());
+            sent.preload().program().SerializeAsString());
 }
 
 TEST_F(SparesTest, SeveralSparesHoldDifferentRanksAndTheLostRanksIsUsed) {

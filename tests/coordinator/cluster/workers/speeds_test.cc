@@ -138,14 +138,14 @@ TEST_F(MeasuredClusterTest, WeightedShardsThatDoNotFitBecomeEven) {
   ASSERT_TRUE(cluster_.formed());
   EXPECT_EQ(speed_of(slow), "0.00");
   EXPECT_EQ(speed_of(fast), "0.00");
-  EXPECT_EQ(cluster_.hopeless(), "");
+  EXPECT_EQ(cluster_.impossible(), "");
 }
 
 TEST_F(MeasuredClusterTest, EvenShardsThatDoNotFitAreHopeless) {
   cluster_.join(hello_of("a", 10e9));
   cluster_.join(hello_of("b", 10e9), {.failure = failure_of(absl::StatusCode::kResourceExhausted)});
   cluster_.want_group();
-  EXPECT_THAT(cluster_.hopeless(), HasSubstr("it went wrong"));
+  EXPECT_THAT(cluster_.impossible(), HasSubstr("it went wrong"));
   EXPECT_THAT(cluster_.log(), Not(HasSubstr("how fast")));
 }
 

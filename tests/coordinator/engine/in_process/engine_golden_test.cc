@@ -16,7 +16,7 @@ namespace {
 class EngineGoldenTest : public ::testing::TestWithParam<const char*> {
  protected:
   static std::vector<std::vector<Logprob>> score(Engine& engine, std::vector<int32_t> tokens) {
-    Request request;
+    EngineRequest request;
     request.prompt_ids = std::move(tokens);
     request.max_tokens = 0;
     request.prompt_logprobs = 1;
@@ -77,7 +77,7 @@ TEST_P(EngineSequenceTest, SequencesOfAnyLengthInOneBatchHaveTheReferencesTokens
   for (const bool again : {false, true}) {
     std::vector<absl::StatusOr<std::shared_ptr<Stream>>> streams;
     for (const GoldenPrompt& prompt : golden.prompts) {
-      Request request;
+      EngineRequest request;
       request.prompt_ids = prompt.ids;
       request.max_tokens = static_cast<int32_t>(prompt.greedy.size());
       request.sampling.temperature = 0;

@@ -53,7 +53,7 @@ class Demo {
     EXPECT_TRUE(engine_->wait_ready().ok()) << engine_->wait_ready();
   }
 
-  std::shared_ptr<Stream> submit(const Request& request) {
+  std::shared_ptr<Stream> submit(const EngineRequest& request) {
     absl::StatusOr<std::shared_ptr<Stream>> stream = engine_->submit(request);
     EXPECT_TRUE(stream.ok()) << stream.status();
     return *stream;
@@ -68,14 +68,14 @@ class Demo {
   std::unique_ptr<Engine> engine_;
 };
 
-std::vector<Request> mixed_requests(const Tokenizer& tokenizer, int count) {
+std::vector<EngineRequest> mixed_requests(const Tokenizer& tokenizer, int count) {
   const std::string text =
       "Once upon a time there was a little boat that wanted to sail to the other side of the lake. "
       "Every morning it looked at the hills and asked the wind when they would go.";
   std::mt19937_64 random(5);
-  std::vector<Request> requests;
+  std::vector<EngineRequest> requests;
   for (int i = 0; i < count; ++i) {
-    Request request;
+    EngineRequest request;
     const std::string prompt = text.substr(0, 4 + random() % (text.size() - 4));
     request.prompt_ids = *tokenizer.encode(prompt);
     request.max_tokens = static_cast<int32_t>(1 + random() % 24);
@@ -107,7 +107,7 @@ std::vector<Request> mixed_requests(const Tokenizer& tokenizer, int count) {
 TEST(EngineInProcessTest, AHitOfAnyLengthHasTheBitsOfAMiss) {
   constexpr int64_t kPageTokens = 16;
   constexpr int64_t kPromptTokens = 4 * kPageTokens + 7;
-  Request request;
+  EngineRequest request;
   Answer miss;
   {
     Demo demo({.prefix = {.enabled = false}});
@@ -124,7 +124,7 @@ TEST(EngineInProcessTest, AHitOfAnyLengthHasTheBitsOfAMiss) {
   for (const int ranks : {1, 2, 3}) {
     Demo demo({.ranks = ranks, .prefill_chunk = 11});
     for (int64_t earlier = 1; earlier <= kPromptTokens; ++earlier) {
-      Request first = request;
+      EngineRequest first = request;
       first.prompt_ids.resize(static_cast<size_t>(earlier));
       first.max_tokens = 0;
       request.cache_salt = first.cache_salt = std::to_string(earlier);
@@ -141,7 +141,7 @@ TEST(EngineInProcessTest, AHitOfAnyLengthHasTheBitsOfAMiss) {
 // The generated tokens are sent again as a prompt: on any group, in any chunks, after a cached
 // prefix, beside other requests.
 TEST(EngineInProcessTest, AGeneratedTokenHasTheSameLogprobBitsInAPrompt) {
-  Request request;
+  EngineRequest request;
   Answer generated;
   {
     Demo demo({});
@@ -152,7 +152,7 @@ TEST(EngineInProcessTest, AGeneratedTokenHasTheSameLogprobBitsInAPrompt) {
     generated = finish(*demo.submit(request))[0];
     ASSERT_EQ(generated.prompt_logprobs.size(), request.prompt_ids.size());
   }
-  Request again = request;
+  EngineRequest again = request;
   again.prompt_ids.insert(again.prompt_ids.end(), generated.tokens.begin(), generated.tokens.end());
   again.max_tokens = 0;
   std::vector<std::vector<Logprob>> expected = generated.prompt_logprobs;
@@ -162,7 +162,7 @@ TEST(EngineInProcessTest, AGeneratedTokenHasTheSameLogprobBitsInAPrompt) {
     Demo demo(place);
     finish(*demo.submit(request));
     std::vector<std::shared_ptr<Stream>> others;
-    for (const Request& other : mixed_requests(demo.tokenizer(), 12)) {
+    for (const EngineRequest& other : mixed_requests(demo.tokenizer(), 12)) {
       others.push_back(demo.submit(other));
     }
     const Answer scored = finish(*demo.submit(again))[0];
@@ -173,7 +173,7 @@ TEST(EngineInProcessTest, AGeneratedTokenHasTheSameLogprobBitsInAPrompt) {
 }
 
 TEST(EngineInProcessTest, ChoicesThatShareAPromptDrawTheSameAsWithoutACache) {
-  Request request;
+  EngineRequest request;
   std::map<int32_t, Answer> without;
   for (const bool enabled : {false, true}) {
     for (const int ranks : {1, 3}) {
@@ -194,12 +194,12 @@ TEST(EngineInProcessTest, ChoicesThatShareAPromptDrawTheSameAsWithoutACache) {
 }
 
 TEST(EngineInProcessTest, SixtyFourStreamsOnAnyGroupGiveWhatEachGivesAlone) {
-  std::vector<Request> requests;
+  std::vector<EngineRequest> requests;
   std::vector<Answer> alone;
   {
     Demo demo({});
     requests = mixed_requests(demo.tokenizer(), 64);
-    for (const Request& request : requests) alone.push_back(finish(*demo.submit(request))[0]);
+    for (const EngineRequest& request : requests) alone.push_back(finish(*demo.submit(request))[0]);
     size_t shown = 0;
     for (const Answer& answer : alone) shown += answer.text.size();
     EXPECT_GT(shown, 1000u);
@@ -209,7 +209,7 @@ TEST(EngineInProcessTest, SixtyFourStreamsOnAnyGroupGiveWhatEachGivesAlone) {
     Demo demo(place);
     std::vector<std::shared_ptr<Stream>> streams;
     streams.reserve(requests.size());
-    for (const Request& request : requests) streams.push_back(demo.submit(request));
+    for (const EngineRequest& request : requests) streams.push_back(demo.submit(request));
     for (size_t i = 0; i < streams.size(); ++i) {
       const Answer answer = finish(*streams[i])[0];
       ASSERT_TRUE(streams[i]->status().ok()) << streams[i]->status();
@@ -231,8 +231,8 @@ class ChangingCluster final : public Cluster {
       clusters_.push_back(*std::move(cluster));
     }
   }
-  absl::StatusOr<std::unique_ptr<Group>> form(const GroupWish& wish) override {
-    return clusters_[++formed_ % clusters_.size()]->form(wish);
+  absl::StatusOr<std::unique_ptr<Group>> form(const GroupRequirements& requirements) override {
+    return clusters_[++formed_ % clusters_.size()]->form(requirements);
   }
   void shutdown() override {
     for (const auto& cluster : clusters_) cluster->shutdown();
@@ -247,12 +247,12 @@ class ChangingCluster final : public Cluster {
 };
 
 TEST(EngineInProcessTest, RequestsSurviveLostRanksWithTheirBitsOnGroupsOfAnySize) {
-  std::vector<Request> requests;
+  std::vector<EngineRequest> requests;
   std::vector<Answer> alone;
   {
     Demo demo({});
     requests = mixed_requests(demo.tokenizer(), 24);
-    for (const Request& request : requests) alone.push_back(finish(*demo.submit(request))[0]);
+    for (const EngineRequest& request : requests) alone.push_back(finish(*demo.submit(request))[0]);
   }
   ChangingCluster cluster;
   const std::unique_ptr<Tokenizer> tokenizer = *Tokenizer::load(demo_folder());

@@ -37,7 +37,7 @@ class Lfm2 {
         EngineOptions{.prefill_chunk = place.prefill_chunk, .idle_step_ms = 20});
     EXPECT_TRUE(engine->wait_ready().ok()) << engine->wait_ready();
   }
-  std::shared_ptr<Stream> submit(const Request& request) const {
+  std::shared_ptr<Stream> submit(const EngineRequest& request) const {
     absl::StatusOr<std::shared_ptr<Stream>> stream = engine->submit(request);
     EXPECT_TRUE(stream.ok()) << stream.status();
     return *stream;
@@ -48,11 +48,11 @@ class Lfm2 {
 };
 
 // All begin with the same tokens, more than a page, so that they would share pages if they could.
-std::vector<Request> requests() {
+std::vector<EngineRequest> requests() {
   std::mt19937_64 random(23);
-  std::vector<Request> all;
+  std::vector<EngineRequest> all;
   for (int i = 0; i < 20; ++i) {
-    Request request = request_of(1, static_cast<int64_t>(20 + random() % 60), 20);
+    EngineRequest request = request_of(1, static_cast<int64_t>(20 + random() % 60), 20);
     request.prompt_ids.back() = static_cast<int32_t>(3 + random() % 100);
     request.sampling.temperature = i % 2 == 0 ? 0.0f : 1.0f;
     request.seed = random();
@@ -65,7 +65,7 @@ std::vector<Request> requests() {
 std::vector<Answer> answers_alone() {
   const Lfm2 model({});
   std::vector<Answer> answers;
-  for (const Request& request : requests()) {
+  for (const EngineRequest& request : requests()) {
     answers.push_back(finish(*model.submit(request))[0]);
   }
   return answers;
@@ -77,7 +77,7 @@ TEST(EngineRecurrentTest, PreemptedSequencesGiveTheSameAsAloneOnAnyGroup) {
                              Place{.ranks = 2, .pages = 9, .prefill_chunk = 5}}) {
     const Lfm2 model(place);
     std::vector<std::shared_ptr<Stream>> streams;
-    for (const Request& request : requests()) streams.push_back(model.submit(request));
+    for (const EngineRequest& request : requests()) streams.push_back(model.submit(request));
     for (size_t i = 0; i < streams.size(); ++i) {
       const Answer answer = finish(*streams[i])[0];
       expect_same(answer, alone[i]);
@@ -92,7 +92,7 @@ TEST(EngineRecurrentTest, ALostRankChangesNoToken) {
   const std::vector<Answer> alone = answers_alone();
   const Lfm2 model({.ranks = 3, .prefill_chunk = 16});
   std::vector<std::shared_ptr<Stream>> streams;
-  for (const Request& request : requests()) {
+  for (const EngineRequest& request : requests()) {
     streams.push_back(model.submit(request));
     model.cluster->fail_next_step(static_cast<int>(streams.size() % 3));
   }
@@ -104,7 +104,7 @@ TEST(EngineRecurrentTest, ALostRankChangesNoToken) {
 }
 
 TEST(EngineRecurrentTest, EachChoiceComputesItsPrompt) {
-  Request request = requests()[1];
+  EngineRequest request = requests()[1];
   request.n = 5;
   const Lfm2 one({}), three({.ranks = 3, .pages = 20, .prefill_chunk = 9});
   const std::map<int32_t, Answer> wanted = finish(*one.submit(request));

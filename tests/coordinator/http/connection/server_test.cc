@@ -223,9 +223,9 @@ TEST(HttpServerTest, AClientThatGoesWhileItWaitsIsNoticed) {
   EXPECT_TRUE(becomes_true([&] { return server.counts().gone == 1; }));
   EXPECT_TRUE(becomes_true([&] { return server.server().connections() == 0; }));
   const auto held = server.take_held();
-  std::atomic<bool> told = false;
-  held->on_gone([&] { told = true; });  // The client is gone already: the call is immediate.
-  EXPECT_TRUE(becomes_true([&] { return told.load(); }));
+  std::atomic<bool> called = false;
+  held->on_gone([&] { called = true; });  // The client is gone already: the call is immediate.
+  EXPECT_TRUE(becomes_true([&] { return called.load(); }));
   held->respond({.body = "too late"});
   held->wake();
 }
@@ -334,9 +334,9 @@ TEST(HttpServerTest, ExchangesOutliveTheirServer) {
   server.begin_stream(held);
   EXPECT_EQ(server.counts().sources, 0);
   exchange->wake();
-  bool told = false;
-  exchange->on_gone([&] { told = true; });
-  EXPECT_TRUE(told);
+  bool called = false;
+  exchange->on_gone([&] { called = true; });
+  EXPECT_TRUE(called);
 }
 
 TEST(HttpServerTest, AnswersComeFromAnyThread) {

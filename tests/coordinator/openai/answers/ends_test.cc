@@ -50,7 +50,7 @@ TEST(OpenAiEndsTest, ABatchFailsAtOnceAndWholeWhenItLosesAPlaceInTheQueue) {
     const EngineStats stats = server.engine().stats();
     return stats.running == 1 && stats.waiting == 3;
   }));
-  Request other;
+  EngineRequest other;
   other.prompt_ids = {1, 2, 3};
   other.max_tokens = 5;
   other.client = "10.0.0.2:1";

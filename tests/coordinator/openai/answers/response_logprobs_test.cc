@@ -42,7 +42,7 @@ TEST(ResponseLogprobsTest, AStreamedResponsesLastEventsHaveItsTokens) {
 TEST(ResponseLogprobsTest, AStreamedResponseHasABoundOfLogprobs) {
   const ApiServer server;
   const int64_t context = server.model().max_context();
-  Request request{.prompt_ids = {1}, .max_tokens = kAllTokens, .logprobs = 20};
+  EngineRequest request{.prompt_ids = {1}, .max_tokens = kAllTokens, .logprobs = 20};
   ASSERT_TRUE(bound_response(context, &request).ok());
   EXPECT_EQ(request.max_tokens, kAllTokens);  // The context is the bound.
   ASSERT_TRUE(bound_response(1 << 20, &request).ok());

@@ -47,12 +47,12 @@ std::shared_ptr<FakeExchange> post(ApiServer& server, const std::string& path,
 }
 
 // The part of the bytes that a client of whole events keeps: up to the last event with an id.
-struct Kept {
+struct Saved {
   std::string bytes;
   std::string last_id;  // Empty: none.
 };
-Kept kept_of(const std::string& received) {
-  Kept kept;
+Saved saved_of(const std::string& received) {
+  Saved saved;
   size_t begin = 0;
   std::string id;
   for (size_t end = received.find("\n\n"); end != received.npos;
@@ -60,9 +60,9 @@ Kept kept_of(const std::string& received) {
     const std::string event = received.substr(begin, end + 2 - begin);
     begin = end + 2;
     if (!event.starts_with("id: ")) continue;
-    kept = {.bytes = received.substr(0, begin), .last_id = event.substr(4, event.find('\n') - 4)};
+    saved = {.bytes = received.substr(0, begin), .last_id = event.substr(4, event.find('\n') - 4)};
   }
-  return kept;
+  return saved;
 }
 
 // Reads `bytes` bytes, or to the end, and hangs up.
@@ -110,10 +110,10 @@ TEST(ResumptionTest, AThousandStreamsCutAtRandomBytesJoinToTheUncutOnes) {
     std::string received;
     if (i % 2 == 0) {
       received = read_and_cut(*begun.exchange, random() % 3000);  // Some are cut while they run.
-      const Kept kept = kept_of(received);
-      const auto rest = call(server, "GET", begun.id, "", kept.last_id);
+      const Saved saved = saved_of(received);
+      const auto rest = call(server, "GET", begun.id, "", saved.last_id);
       live += rest->wait_head().status == 200 ? 1 : 0;
-      joined = kept.bytes + rest->wait().body;
+      joined = saved.bytes + rest->wait().body;
       ASSERT_TRUE(joined.starts_with(received)) << i;
     }
     // The uncut stream: the first answer, or one read from the beginning.
@@ -121,8 +121,8 @@ TEST(ResumptionTest, AThousandStreamsCutAtRandomBytesJoinToTheUncutOnes) {
         i % 2 == 0 ? call(server, "GET", begun.id)->wait().body : begun.exchange->wait().body;
     if (i % 2 != 0) {
       ASSERT_EQ(call(server, "GET", begun.id, "from=0")->wait().body, uncut) << i;
-      const Kept kept = kept_of(uncut.substr(0, random() % (uncut.size() + 1)));
-      joined = kept.bytes + call(server, "GET", begun.id, "", kept.last_id)->wait().body;
+      const Saved saved = saved_of(uncut.substr(0, random() % (uncut.size() + 1)));
+      joined = saved.bytes + call(server, "GET", begun.id, "", saved.last_id)->wait().body;
     }
     ASSERT_EQ(joined, uncut) << i;
   }
@@ -140,12 +140,12 @@ TEST(ResumptionTest, AClientThatIsKilledAtEveryEventLosesNothing) {
     std::string joined;
     size_t bytes = 0;
     for (size_t i = 0; i < killed; ++i) bytes = uncut.find("\n\n", bytes) + 2;
-    const Kept kept = kept_of(uncut.substr(0, bytes));
-    joined = kept.bytes + call(server, "GET", "uncut", "", kept.last_id)->wait().body;
+    const Saved saved = saved_of(uncut.substr(0, bytes));
+    joined = saved.bytes + call(server, "GET", "uncut", "", saved.last_id)->wait().body;
     EXPECT_EQ(joined, uncut) << killed;
-    const int next = kept.last_id.empty() ? 0 : std::stoi(kept.last_id) + 1;
+    const int next = saved.last_id.empty() ? 0 : std::stoi(saved.last_id) + 1;
     const std::string from = "from=" + std::to_string(std::min(next, 21));
-    EXPECT_EQ(kept.bytes.size() + call(server, "GET", "uncut", from)->wait().body.size(),
+    EXPECT_EQ(saved.bytes.size() + call(server, "GET", "uncut", from)->wait().body.size(),
               uncut.size());
   }
 }
@@ -231,7 +231,7 @@ TEST(ResumptionTest, AnExpiredStreamIs410OrAnErrorWithinTheAnswer) {
   const auto first = post(server, "/v1/completions", resumable(kStory), "story");
   EXPECT_EQ(first->wait_head().status, 200);
   gate.open();
-  EXPECT_TRUE(becomes_true([&] { return server.kept().counts().streams == 0; }));
+  EXPECT_TRUE(becomes_true([&] { return server.resumable().counts().streams == 0; }));
   expect_error(call(server, "GET", "story")->wait(), 410, nullptr, "stream_gone", "no longer kept");
   expect_error(call(server, "DELETE", "story")->wait(), 410, nullptr, "stream_gone", "");
   // By then the first reader may have read all, or some, or nothing.
@@ -256,7 +256,7 @@ TEST(ResumptionTest, DeletingCancels) {
 }
 
 TEST(ResumptionTest, AServerWithoutRoomSaysSoBeforeAndWithinTheAnswer) {
-  ApiServer server({}, {}, {}, {.max_bytes = 6 * kKeptStreamBytes});
+  ApiServer server({}, {}, {}, {.max_bytes = 6 * kResumableStreamBytes});
   const std::string uncut =
       post(server, "/v1/completions", resumable(kStory, {{"max_tokens", 900}}), "story")
           ->wait()
@@ -280,8 +280,8 @@ TEST(ResumptionTest, AFaultIsTheSameErrorForEveryReader) {
   const std::string uncut =
       post(server, "/v1/completions", resumable(kStory), "story")->wait().body;
   EXPECT_NE(uncut.find("rank 1 was lost"), std::string::npos);
-  const Kept kept = kept_of(uncut.substr(0, uncut.size() / 2));
-  EXPECT_EQ(kept.bytes + call(server, "GET", "story", "", kept.last_id)->wait().body, uncut);
+  const Saved saved = saved_of(uncut.substr(0, uncut.size() / 2));
+  EXPECT_EQ(saved.bytes + call(server, "GET", "story", "", saved.last_id)->wait().body, uncut);
 }
 
 TEST(ResumptionTest, RandomStreamsAreJoinedAtRandomCuts) {

@@ -13,7 +13,7 @@
 #include "absl/strings/match.h"
 #include "absl/strings/str_split.h"
 #include "coordinator/openai/answers/event_source.h"
-#include "coordinator/streams/kept_log.h"
+#include "coordinator/streams/event_log.h"
 #include "tests/coordinator/openai/api_server.h"
 #include "tests/coordinator/openai/bodies.h"
 
@@ -77,7 +77,7 @@ TEST(StreamLinesTest, AnErrorWithinAStreamIsData) {
 // A benchmark that waits in the queue for 15 s also reads the bytes that fill the silence.
 TEST(StreamLinesTest, TheBytesThatFillSilenceAreNoPiece) {
   const auto facts = std::make_shared<const AnswerFacts>(AnswerFacts{.id = "cmpl-1"});
-  const auto log = std::make_shared<KeptLog>();
+  const auto log = std::make_shared<EventLog>();
   std::vector<std::unique_ptr<StreamReader>> readers;
   readers.push_back(log->open(0).value());
   EventSource source(facts, std::move(readers));

@@ -44,22 +44,23 @@ TEST(PageAllocatorDeathTest, GivingBackTwiceStopsTheProcess) {
 // A running sequence whose tokens the test chooses.
 class Written {
  public:
-  explicit Written(Request request, const Tokenizer* tokenizer = nullptr, int64_t context = 1000)
+  explicit Written(EngineRequest request, const Tokenizer* tokenizer = nullptr,
+                   int64_t context = 1000)
       : request_(std::move(request), 100), sequence_(request_, 0, context, nullptr, tokenizer) {
     sequence_.start(0);
   }
   // Appends the token and returns its news; the sequence must not be finished.
-  SequenceNews append(int32_t id) {
+  SequenceUpdate append(int32_t id) {
     sequence_.advance(sequence_.remaining());
     sequence_.append(id);
-    return sequence_.tell();
+    return sequence_.take_update();
   }
   std::string text(const std::vector<int32_t>& ids, FinishReason* reason) {
     std::string text;
     for (const int32_t id : ids) {
-      const SequenceNews news = append(id);
-      text += news.text;
-      *reason = news.finish_reason;
+      const SequenceUpdate update = append(id);
+      text += update.text;
+      *reason = update.finish_reason;
       if (*reason != FinishReason::kNone) break;
     }
     return text;
@@ -88,7 +89,7 @@ TEST(SequenceTest, EndsWhenTheContextIsFull) {
 
 TEST(SequenceTest, AStopIdEndsItAndIsCountedButNotShown) {
   const auto tokenizer = tokenizer_of({"a", "b", "c"});
-  Request request = request_of(1, 3, 10);
+  EngineRequest request = request_of(1, 3, 10);
   request.stop_ids = {2};
   Written written(request, tokenizer.get());
   FinishReason reason = FinishReason::kNone;
@@ -99,7 +100,7 @@ TEST(SequenceTest, AStopIdEndsItAndIsCountedButNotShown) {
 
 TEST(SequenceTest, AStopStringAcrossTokensEndsTheTextBeforeIt) {
   const auto tokenizer = tokenizer_of({"Hel", "lo\nUs", "er", ": x", "z", "é", "€"});
-  Request request = request_of(1, 1, 10);
+  EngineRequest request = request_of(1, 1, 10);
   request.stop = {"\nUser:", "é€"};
   FinishReason reason = FinishReason::kNone;
   EXPECT_EQ(Written(request, tokenizer.get()).text({0, 1, 2, 3}, &reason), "Hello");
@@ -114,7 +115,7 @@ TEST(SequenceTest, AStopStringAcrossTokensEndsTheTextBeforeIt) {
 
 TEST(SequenceTest, BytesHeldByTheDetokenizerAreShownAtTheEndAndMayCompleteAStop) {
   const auto tokenizer = tokenizer_of({"a", "<0xC3>", "<0xA9>", "b"}, /*byte_fallback=*/true);
-  Request request = request_of(1, 1, 3);
+  EngineRequest request = request_of(1, 1, 3);
   FinishReason reason = FinishReason::kNone;
   EXPECT_EQ(Written(request, tokenizer.get()).text({0, 1, 2}, &reason), "aé");
   EXPECT_EQ(reason, FinishReason::kLength);
@@ -125,7 +126,7 @@ TEST(SequenceTest, BytesHeldByTheDetokenizerAreShownAtTheEndAndMayCompleteAStop)
 
 TEST(SequenceTest, TheFirstMinTokensEndNothing) {
   const auto tokenizer = tokenizer_of({"x", "stop", "y"});
-  Request request = request_of(1, 1, 10);
+  EngineRequest request = request_of(1, 1, 10);
   request.min_tokens = 2;
   request.stop = {"stop"};
   request.stop_ids = {2};
@@ -139,18 +140,18 @@ TEST(SequenceTest, TheFirstMinTokensEndNothing) {
 
 TEST(SequenceTest, CancellingShowsTheTextThatWasHeldBack) {
   const auto tokenizer = tokenizer_of({"x", "stop"});
-  Request request = request_of(1, 1, 10);
+  EngineRequest request = request_of(1, 1, 10);
   request.stop = {"stopped"};
   Written written(request, tokenizer.get());
   FinishReason reason = FinishReason::kNone;
   EXPECT_EQ(written.text({0, 1}, &reason), "x");
-  const SequenceNews news = written->finish(FinishReason::kCancelled);
-  EXPECT_EQ(news.text, "stop");
-  EXPECT_EQ(news.finish_reason, FinishReason::kCancelled);
+  const SequenceUpdate update = written->finish(FinishReason::kCancelled);
+  EXPECT_EQ(update.text, "stop");
+  EXPECT_EQ(update.finish_reason, FinishReason::kCancelled);
 }
 
 TEST(SequenceTest, PreemptingDropsOnlyStateThatCanBeComputedAgain) {
-  Request request = request_of(1, 3, 10);
+  EngineRequest request = request_of(1, 3, 10);
   request.sampling = {.temperature = 1, .presence_penalty = 1, .logit_bias = {}};
   request.seed = 9;
   Written written(request);
@@ -168,7 +169,7 @@ TEST(SequenceTest, PreemptingDropsOnlyStateThatCanBeComputedAgain) {
 }
 
 TEST(SequenceTest, ChoicesDrawWithSeedsOfTheirOwn) {
-  Request request = request_of(1, 3, 10);
+  EngineRequest request = request_of(1, 3, 10);
   request.seed = ~uint64_t{0};
   const PreparedRequest prepared(request, 100);
   Sequence first(prepared, 0, 10, nullptr, nullptr);
@@ -188,7 +189,9 @@ TEST(BatchTest, RowsLieEndToEndAndOutputsAtLastTokensOnly) {
   a.advance(1);
   a.pages() = {3, 1};
   b.pages() = {0};
-  const cluster::Step step = make_step({.items = {{&a, 4}, {&b, 2}}, .rows = 6}, 17);
+  a.set_planned(4);
+  b.set_planned(2);
+  const cluster::Step step = make_step({.sequences = {&a, &b}, .rows = 6}, 17);
   EXPECT_EQ(step.step(), 17u);
   EXPECT_EQ(step.tokens_size(), 6);
   EXPECT_EQ(step.tokens(0), long_prompt.request().prompt_ids[1]);

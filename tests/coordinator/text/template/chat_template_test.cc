@@ -10,8 +10,8 @@ namespace {
 
 const std::tm kNow = {.tm_mday = 1};
 
-ChatRequest request_of(const OrderedJson& messages) {
-  ChatRequest request;
+TemplateInput request_of(const OrderedJson& messages) {
+  TemplateInput request;
   request.messages = messages;
   return request;
 }
@@ -19,7 +19,7 @@ ChatRequest request_of(const OrderedJson& messages) {
 const OrderedJson kHello = {{{"role", "user"}, {"content", "Hi"}}};
 
 // The text, or the error with "error: " before it.
-std::string shown(const absl::StatusOr<ChatTemplate>& chat, const ChatRequest& request) {
+std::string shown(const absl::StatusOr<ChatTemplate>& chat, const TemplateInput& request) {
   if (!chat.ok()) return "error: " + message_of(chat.status());
   const auto text = chat->render(request, kNow);
   return text.ok() ? text->bytes : "error: " + message_of(text.status());
@@ -66,15 +66,15 @@ TEST(ChatTemplateTest, ErrorsNameTheFileAndNotItsFolder) {
 // reads it.
 TEST(ChatTemplateTest, AdditionalTemplatesAreFiles) {
   const TempFolder folder;
-  const auto text = [&](const ChatRequest& request) {
+  const auto text = [&](const TemplateInput& request) {
     return shown(ChatTemplate::load(folder.path()), request);
   };
-  ChatRequest plain = request_of(kHello);
-  ChatRequest tools = plain;
+  TemplateInput plain = request_of(kHello);
+  TemplateInput tools = plain;
   tools.tools = OrderedJson::array({OrderedJson::object()});
-  ChatRequest documents = plain;
+  TemplateInput documents = plain;
   documents.documents = tools.tools;
-  ChatRequest both = tools;
+  TemplateInput both = tools;
   both.documents = tools.tools;
   const auto additional = folder.path() / "additional_chat_templates";
   std::filesystem::create_directory(additional);
@@ -104,7 +104,7 @@ TEST(ChatTemplateTest, IsChosenByAKnownNameOrAFile) {
   write(file, "mine {{ eos_token }}");
   write(folder.path() / "chat_template.jinja", "theirs");
   write(folder.path() / "tokenizer_config.json", R"({"eos_token": "</s>"})");
-  ChatRequest request = request_of(kHello);
+  TemplateInput request = request_of(kHello);
   EXPECT_EQ(shown(ChatTemplate::load(folder.path(), file), request), "mine </s>");
   EXPECT_EQ(shown(ChatTemplate::load(folder.path(), "chatml"), request),
             "<|im_start|>user\nHi<|im_end|>\n");
@@ -123,7 +123,7 @@ TEST(ChatTemplateTest, KnownTemplatesAreThePublishedOnes) {
     const auto chat = ChatTemplate::load_chosen(name);
     ASSERT_GT(published["cases"].size(), 3u);
     for (const OrderedJson& golden : published["cases"]) {
-      ChatRequest request = request_of(golden["messages"]);
+      TemplateInput request = request_of(golden["messages"]);
       request.add_generation_prompt = golden["add_generation_prompt"];
       EXPECT_EQ(shown(chat, request), golden["text"].get<std::string>());
     }
@@ -143,7 +143,7 @@ TEST(ChatTemplateTest, SaysWhichVariablesItReads) {
 TEST(ChatTemplateTest, ToolsUseTheirOwnTemplateOfAList) {
   const auto chat = ChatTemplate::from_json({{{"name", "default"}, {"template", "plain"}},
                                              {{"name", "tool_use"}, {"template", "tools"}}});
-  ChatRequest request = request_of(kHello);
+  TemplateInput request = request_of(kHello);
   EXPECT_EQ(shown(chat, request), "plain");
   request.tools = OrderedJson::array({OrderedJson::object()});
   EXPECT_EQ(shown(chat, request), "tools");
@@ -181,7 +181,7 @@ TEST(ChatTemplateTest, ContinuesTheLastMessage) {
       "{% for m in messages %}<{{ m.role }}>{{ m.content }}</>{% endfor %}");
   const auto trims = ChatTemplate::from_json(
       "{% for m in messages %}<{{ m.role }}>{{ m.content|trim }}</>{% endfor %}");
-  ChatRequest request = request_of(
+  TemplateInput request = request_of(
       {{{"role", "user"}, {"content", "q"}}, {{"role", "assistant"}, {"content", "It is "}}});
   request.continue_final_message = true;
   EXPECT_EQ(shown(keeps, request), "<user>q</><assistant>It is ");
@@ -201,7 +201,7 @@ TEST(ChatTemplateTest, AValueThatIsNotAListOfObjectsIsRefused) {
   const auto chat = ChatTemplate::from_json("x");
   EXPECT_EQ(shown(chat, request_of({1})), "error: messages: must be a list of objects");
   EXPECT_EQ(shown(chat, request_of("hi")), "error: messages: must be a list of objects");
-  ChatRequest request = request_of(kHello);
+  TemplateInput request = request_of(kHello);
   request.tools = "x";
   EXPECT_EQ(shown(chat, request), "error: tools: must be a list of objects");
 }

@@ -104,7 +104,7 @@ TEST(TemplateTraitsTest, FewRenderingsFindTheTraits) {
     const auto parsed = jinja::Template::parse(source);
     EXPECT_TRUE(parsed.ok()) << parsed.status();
     int renders = 0;
-    TemplateTraits::ask(source, [&](const ChatRequest& request) -> absl::StatusOr<std::string> {
+    TemplateTraits::ask(source, [&](const TemplateInput& request) -> absl::StatusOr<std::string> {
       ++renders;
       const auto all = [](std::string_view, std::string_view) { return true; };
       ASSIGN_OR_RETURN(const MarkedText text,

@@ -10,13 +10,13 @@
 #include <functional>
 #include <thread>
 
+#include "tests/support/cluster/local_collectives.h"
 #include "tests/support/devices/stream_device.h"
 #include "tests/support/processes/child_process.h"
 #include "tests/worker/collectives/checks.h"
 #include "worker/collectives/devices/choice.h"
 #include "worker/collectives/devices/staged.h"
 #include "worker/collectives/host/rendezvous.h"
-#include "worker/collectives/local.h"
 #include "worker/kernels/kernel.h"
 
 namespace lockstep {

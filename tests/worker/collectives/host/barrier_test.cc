@@ -31,7 +31,7 @@ class BarrierTest : public testing::Test {
     while (region_->header().sleepers.load() == 0) std::this_thread::yield();
     return thread;
   }
-  uint32_t bell() { return region_->header().bell.load(); }
+  uint32_t doorbell() { return region_->header().doorbell.load(); }
 
   const std::shared_ptr<Region> region_;
   std::vector<Barrier> ranks_;
@@ -41,27 +41,27 @@ class BarrierTest : public testing::Test {
 
 TEST_F(BarrierTest, OnlyTheLastToArriveWakesASleeper) {
   std::thread thread = sleeper(0, &status_, &wait_ns_);
-  const uint32_t before = bell();
+  const uint32_t before = doorbell();
   ranks_[1].arrive();
   ranks_[2].arrive();
-  EXPECT_EQ(bell(), before);
+  EXPECT_EQ(doorbell(), before);
   ranks_[3].arrive();
-  EXPECT_EQ(bell(), before + 1);
+  EXPECT_EQ(doorbell(), before + 1);
   thread.join();
   EXPECT_EQ(status_, absl::OkStatus());
 }
 
 TEST_F(BarrierTest, NoRankIsWokenIfNoneSleeps) {
-  const uint32_t before = bell();
+  const uint32_t before = doorbell();
   for (Barrier& rank : ranks_) rank.arrive();
-  EXPECT_EQ(bell(), before);
+  EXPECT_EQ(doorbell(), before);
 }
 
 TEST_F(BarrierTest, AnAbortWakesSleepers) {
   std::thread thread = sleeper(0, &status_, &wait_ns_);
-  const uint32_t before = bell();
+  const uint32_t before = doorbell();
   ranks_[2].fail(Failure::kAborted, 2);
-  EXPECT_EQ(bell(), before + 1);
+  EXPECT_EQ(doorbell(), before + 1);
   thread.join();
   EXPECT_TRUE(absl::IsAborted(status_)) << status_;
   EXPECT_THAT(message_of(status_), HasSubstr("aborted by rank 2"));

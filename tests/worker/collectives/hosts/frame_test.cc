@@ -46,12 +46,12 @@ struct Matrix {
   RowBytes piece;
 };
 
-// All bytes that a writer sends, in system calls that take `most` bytes each.
-std::string written(FrameWriter& writer, size_t most) {
+// All bytes that a writer sends, in system calls that take `max` bytes each.
+std::string written(FrameWriter& writer, size_t max) {
   std::string stream;
   while (!writer.done()) {
     std::array<iovec, 5> parts;
-    size_t left = most, taken = 0;
+    size_t left = max, taken = 0;
     for (size_t i = 0, count = writer.next(parts); i < count && left > 0; ++i) {
       const size_t bytes = std::min(left, parts[i].iov_len);
       stream.append(static_cast<const char*>(parts[i].iov_base), bytes);
@@ -65,12 +65,12 @@ std::string written(FrameWriter& writer, size_t most) {
 
 // Gives the reader as much of the stream as it accepts. Returns its error, or the rest of the
 // stream.
-absl::StatusOr<std::string> feed(FrameReader& reader, std::string stream, size_t most) {
+absl::StatusOr<std::string> feed(FrameReader& reader, std::string stream, size_t max) {
   while (!reader.done() && !stream.empty()) {
     std::array<iovec, 3> parts;
     size_t taken = 0;
     for (size_t i = 0, count = reader.next(parts); i < count; ++i) {
-      const size_t bytes = std::min({parts[i].iov_len, stream.size() - taken, most - taken});
+      const size_t bytes = std::min({parts[i].iov_len, stream.size() - taken, max - taken});
       std::memcpy(parts[i].iov_base, stream.data() + taken, bytes);
       taken += bytes;
     }
@@ -85,18 +85,18 @@ TEST(FrameTest, PiecesArriveAsTheyWereSentForAnyCuts) {
   std::minstd_rand random(kSeed);
   FrameWriter writer;
   FrameReader reader;
-  for (int turn = 0; turn < 300; ++turn) {
-    const int64_t rows = random() % 12, row_bytes = turn % 20 == 0 ? 70'000 : random() % 90;
+  for (int round = 0; round < 300; ++round) {
+    const int64_t rows = random() % 12, row_bytes = round % 20 == 0 ? 70'000 : random() % 90;
     Matrix from(rows, row_bytes, row_bytes + random() % 3);
     Matrix to(rows, row_bytes, row_bytes + random() % 3);
-    from.fill(turn + 1);
+    from.fill(round + 1);
     writer.begin(kCall, from.piece);
     reader.expect(kCall, to.piece);
     const std::string stream = written(writer, 1 + random() % 100'000);
     EXPECT_EQ(feed(reader, stream, 1 + random() % 100'000).value(), "");
     EXPECT_TRUE(reader.done());
     Matrix want(rows, row_bytes, to.piece.rows.stride_bytes);
-    want.fill(turn + 1);
+    want.fill(round + 1);
     EXPECT_EQ(to.bytes, want.bytes);
   }
 }
@@ -130,7 +130,7 @@ TEST(FrameTest, AGoodbyeFollowsTheStartedFrameAndReplacesTheRest) {
     if (begun > 0) stream = stream.substr(0, std::min<size_t>(begun, parts[0].iov_len));
     if (begun > 0) writer.sent(stream.size());
     if (begun == 0) stream.clear();
-    writer.say_goodbye(kWhy);
+    writer.send_goodbye(kWhy);
     stream += written(writer, 10'000);
     EXPECT_EQ(stream.size(), 2 * sizeof(FrameHeader) + kFrameBytes);
     FrameReader reader;
@@ -148,7 +148,7 @@ TEST(FrameTest, AGoodbyeBetweenTwoCallsIsReadInsteadOfTheSecond) {
   writer.begin(kCall, from.piece);
   reader.expect(kCall, to.piece);
   EXPECT_EQ(feed(reader, written(writer, 1000), 1000).value(), "");
-  writer.say_goodbye({.failure = Failure::kAborted, .number = 1});
+  writer.send_goodbye({.failure = Failure::kAborted, .number = 1});
   reader.expect(kCall, to.piece);
   EXPECT_TRUE(absl::IsAborted(feed(reader, written(writer, 1000), 7).status()));
   EXPECT_EQ(reader.goodbye(), (Goodbye{.failure = Failure::kAborted, .number = 1}));
@@ -159,7 +159,7 @@ TEST(FrameTest, AGoodbyeOutOfOrderIsRefused) {
   FrameWriter writer;
   writer.begin(kCall, from.piece);
   written(writer, 1000);
-  writer.say_goodbye({});
+  writer.send_goodbye({});
   FrameReader reader;
   reader.expect(kCall, to.piece);
   const absl::Status status = feed(reader, written(writer, 1000), 1000).status();

@@ -247,9 +247,9 @@ uint64_t nanoseconds() {
   return static_cast<uint64_t>(std::chrono::steady_clock::now().time_since_epoch().count());
 }
 
-void pause(unsigned turn) {
+void pause(unsigned poll) {
   constexpr unsigned kShort = 200;  // The first polls, while a peer is probably about to arrive.
-  if (turn < kShort) return std::this_thread::yield();
+  if (poll < kShort) return std::this_thread::yield();
   std::this_thread::sleep_for(std::chrono::microseconds(50));
 }
 

@@ -62,7 +62,7 @@ void wait_copies(int under_way);
 
 // The functions of cuda/system_scope.h. A pause lets other host threads run.
 uint64_t nanoseconds();
-void pause(unsigned turn);
+void pause(unsigned poll);
 
 }  // namespace lockstep::shim
 

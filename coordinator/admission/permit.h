@@ -1,0 +1,21 @@
+// SPDX-License-Identifier: Apache-2.0
+// A running request, which counts for the limits of its sender.
+#pragma once
+
+#include <cstdint>
+
+#include "absl/status/status.h"
+
+namespace lockstep {
+
+// Counts until end() or its destruction. The sender of an answer's last part calls end() before: a
+// client that has the whole answer may send its next request. Thread-safe.
+class Permit {
+ public:
+  virtual ~Permit() = default;
+  virtual void end() = 0;  // May be called repeatedly.
+  // kInvalidArgument: the client's key does not allow this priority.
+  virtual absl::Status check_priority(int32_t /*priority*/) const { return absl::OkStatus(); }
+};
+
+}  // namespace lockstep

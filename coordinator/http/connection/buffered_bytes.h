@@ -1,0 +1,50 @@
+// SPDX-License-Identifier: Apache-2.0
+// Counts the bytes that connections hold of requests being received, or of answers being sent: in
+// total, and for each client that the server's gate names.
+#pragma once
+
+#include <cstdint>
+#include <string>
+#include <unordered_map>
+
+#include "base/threads/mutex.h"
+
+namespace lockstep::http {
+
+// Thread-safe. Outlives its shares.
+class BufferedBytes {
+ public:
+  struct Sums {
+    int64_t of_client = 0;  // 0 without a client.
+    int64_t of_all = 0;
+  };
+
+  // The bytes that one connection holds. Used only by its thread.
+  class Share {
+   public:
+    explicit Share(BufferedBytes* all) : all_(*all) {}
+    ~Share() {
+      if (bytes_ != 0) hold(0);
+    }
+    Share(const Share&) = delete;
+    Share& operator=(const Share&) = delete;
+
+    Sums hold(int64_t bytes);
+    // From now on, this client holds the bytes; "": no client.
+    void belong_to(const std::string& client);
+
+   private:
+    BufferedBytes& all_;
+    std::string client_;
+    int64_t bytes_ = 0;
+  };
+
+ private:
+  Sums add(const std::string& client, int64_t bytes) ABSL_LOCKS_EXCLUDED(mutex_);
+
+  Mutex mutex_;
+  std::unordered_map<std::string, int64_t> by_client_ ABSL_GUARDED_BY(mutex_);
+  int64_t all_ ABSL_GUARDED_BY(mutex_) = 0;
+};
+
+}  // namespace lockstep::http

@@ -1,0 +1,112 @@
+// SPDX-License-Identifier: Apache-2.0
+// The index of resumable streams, which clients can resume by name, and of their memory. It has no
+// thread, clock or lock: the caller passes the time.
+#pragma once
+
+#include <cstdint>
+#include <deque>
+#include <list>
+#include <map>
+#include <memory>
+#include <optional>
+#include <string>
+#include <string_view>
+#include <tuple>
+#include <vector>
+
+#include "absl/status/statusor.h"
+
+namespace lockstep {
+
+class ResumableStream;
+
+// Two owners may use the same id.
+struct ResumableName {
+  std::string owner;  // An API key's name; "" without keys: the id is enough.
+  std::string id;     // The request's id.
+  friend bool operator<(const ResumableName& a, const ResumableName& b) {
+    return std::tie(a.owner, a.id) < std::tie(b.owner, b.id);
+  }
+};
+
+// kInvalidArgument unless it can be a path segment: 1 to 128 letters, digits and -_.:~, the first
+// of them a letter or digit.
+absl::Status check_resumable_id(std::string_view id);
+
+struct ResumableOptions {
+  int64_t max_bytes = int64_t{256} << 20;  // For all streams.
+  int64_t after_end_ms = 60'000;
+};
+
+struct ResumableCounts {
+  int64_t streams = 0;
+  int64_t bytes = 0;
+};
+
+// A stream's cost besides its events and its request: names, locks, first blocks.
+inline constexpr int64_t kResumableStreamBytes = 4096;
+// How many names of dropped streams are remembered.
+inline constexpr size_t kMaxGoneNames = 4096;
+
+// One thread at a time. Never calls the streams.
+class ResumableIndex {
+ public:
+  explicit ResumableIndex(const ResumableOptions& options) : options_(options) {}
+
+  // Adds a stream that runs from now on; `bytes` is its memory beyond kResumableStreamBytes.
+  // kAlreadyExists: the name is in use. kResourceExhausted: there is no room, even without ended
+  // streams.
+  absl::Status add(const ResumableName& name, std::shared_ptr<ResumableStream> stream,
+                   int64_t bytes);
+  // The stream never began.
+  void remove(const ResumableName& name);
+  // The stream needs more. kResourceExhausted: as in add(); nothing was counted.
+  absl::Status grow(const ResumableName& name, int64_t bytes);
+  // The stream is kept for after_end_ms, or until others need its room. Only owners with more than
+  // an equal share of all room lose streams, the oldest end first.
+  void end(const ResumableName& name, int64_t now_ms);
+  // Drops the streams whose time is over.
+  void tick(int64_t now_ms);
+
+  // kNotFound: the owner has no such stream. kOutOfRange: it is no longer kept.
+  absl::StatusOr<std::shared_ptr<ResumableStream>> find(const ResumableName& name) const;
+  // When tick() is due; nullopt: no stream has ended.
+  std::optional<int64_t> wake_at() const;
+  // The streams dropped since the last call.
+  std::vector<std::shared_ptr<ResumableStream>> take_dropped();
+  const ResumableCounts& counts() const { return counts_; }
+
+ private:
+  struct Entry {
+    std::shared_ptr<ResumableStream> stream;
+    int64_t bytes = 0;
+  };
+  struct End {
+    std::string id;
+    int64_t trim_ms = 0;
+  };
+  // Every owner here has a stream.
+  struct Owner {
+    int64_t streams = 0;
+    int64_t bytes = 0;
+    std::deque<End> ends;  // Its ended streams, in the order of their ends.
+  };
+  using Owners = std::map<std::string, Owner>;
+
+  void count(const std::string& owner, int64_t streams, int64_t bytes);
+  absl::Status make_room(const std::string& owner, int64_t bytes);
+  // Among owners with more than `share`, where `wanted` is added to `wanting`'s bytes; end(): none.
+  Owners::iterator oldest_end_beyond(int64_t share, const std::string& wanting, int64_t wanted);
+  void drop_oldest_end(Owners::iterator owner);
+  void remember_gone(const ResumableName& name);
+
+  const ResumableOptions options_;
+  ResumableCounts counts_;
+  std::map<ResumableName, Entry> entries_;
+  Owners owners_;
+  std::list<ResumableName> gone_;  // The oldest is first.
+  std::map<ResumableName, std::list<ResumableName>::iterator> gone_by_name_;
+  std::vector<std::shared_ptr<ResumableStream>> dropped_;
+};
+
+}  // namespace lockstep

@@ -1,0 +1,58 @@
+// SPDX-License-Identifier: Apache-2.0
+// The unit of work of a format of linear (linear.h): a tile of rows by a chunk of a panel.
+#pragma once
+
+#include "worker/kernels/cpu/dot.h"
+#include "worker/kernels/cpu/scratch.h"
+
+namespace lockstep::LOCKSTEP_ISA {
+namespace {
+
+constexpr int64_t kPanel = kPackRows;
+
+// Prefetches a line that will be written. Unless GCC may use prefetchw, it compiles the builtin to
+// a prefetch for reading, which gains nothing; x86-64 CPUs without prefetchw treat it as a nop.
+[[gnu::always_inline]] inline void fetch_to_write(const void* line) {
+#if defined(__x86_64__)
+  asm volatile("prefetchw (%0)" ::"r"(line));
+#else
+  __builtin_prefetch(line, 1);
+#endif
+}
+
+// How many bytes ahead of its use a panel is prefetched; 0: not at all.
+struct Ahead {
+  int64_t distance = 0;
+  bool every_line = true;  // False: every other one.
+
+  // Called for every 128 bytes that are used.
+  [[gnu::always_inline]] void prefetch(const std::byte* weights) const {
+    if (distance == 0) return;
+    __builtin_prefetch(weights + distance, 0, 2);
+    if (every_line) __builtin_prefetch(weights + distance + 64, 0, 2);
+  }
+};
+
+// A tile of rows by a chunk of a panel. `sums` [rows][32] has the running sums, which the
+// kernel adds to.
+struct TileWork {
+  const std::byte* x;
+  const std::byte* panel;
+  int64_t units;
+  float* sums;
+  Ahead ahead;
+  const std::byte* weights;    // The chunk as the format has unpacked it, or `panel`.
+  const std::byte* panel_end;  // The chunk's last unit may be truncated there.
+};
+
+// For formats whose sums need no final rescaling.
+struct PlainSums {
+  template <typename T>
+  static RowValue row_value(const T*, int64_t) {
+    return {};
+  }
+  static void finish(Vec&, Vec&, const std::byte*, const RowValue&) {}
+};
+
+}  // namespace
+}  // namespace lockstep::LOCKSTEP_ISA

@@ -1,0 +1,40 @@
+// SPDX-License-Identifier: Apache-2.0
+// Weights of a program that is over, still in memory. The next program of the same checkpoint, for
+// fewer or more ranks, mostly needs many of the same rows: their panels are copied, not read again.
+#pragma once
+
+#include <string>
+#include <unordered_map>
+
+#include "proto/program.pb.h"
+#include "worker/kernel_choice/bindings.h"
+#include "worker/weights/weight_panels.h"
+#include "worker/weights/weights.h"
+
+namespace lockstep {
+
+struct RetainedWeights {
+  std::string stamp;         // source_stamp() of their source.
+  program::Program program;  // Only its weights are used.
+  Bindings bindings;
+  Weights weights;
+
+  // True if another program needs exactly these weights, in this layout.
+  bool serve_all(const program::Program& other, const Bindings& wanted) const;
+};
+
+// Panels by their contents: the rows of tensors that they were made of, and the packer.
+class RetainedPanels {
+ public:
+  // `retained`, the weights of a CPU, outlives it.
+  explicit RetainedPanels(const RetainedWeights& retained);
+
+  // The panel's bytes; null: they are not held.
+  const std::byte* find(const program::Weight& weight, const KernelEntry* packer,
+                        const Panel& panel) const;
+
+ private:
+  std::unordered_map<std::string, const std::byte*> panels_;
+};
+
+}  // namespace lockstep
