@@ -30,9 +30,13 @@ if [ "${1-}" = - ]; then
 else
   base=${1-$(before_landing 2>/dev/null)}
   [ -n "$base" ] || { echo "subjects: no history to check"; exit 0; }
-  # Commits from before this check are as they are.
+  range=("$base..HEAD")
+  # Commits that did not know of this check are as they are.
   first=$(git log --diff-filter=A --format=%H -- tools/subjects.sh | tail -1)
-  subjects=$(git log --no-merges --format=%s "$base..HEAD" ${first:+"^$first"})
+  if [ -n "$first" ] && git merge-base --is-ancestor "$base" "$first"; then
+    range=(--ancestry-path "$first..HEAD")
+  fi
+  subjects=$(git log --no-merges --format=%s "${range[@]}")
 fi
 
 count=0
