@@ -30,13 +30,10 @@ if [ "${1-}" = - ]; then
 else
   base=${1-$(before_landing 2>/dev/null)}
   [ -n "$base" ] || { echo "subjects: no history to check"; exit 0; }
-  range=("$base..HEAD")
-  # Commits that did not know of this check are as they are.
+  # Commits of branches without this check are as they are.
   first=$(git log --diff-filter=A --format=%H -- tools/subjects.sh | tail -1)
-  if [ -n "$first" ] && git merge-base --is-ancestor "$base" "$first"; then
-    range=(--ancestry-path "$first..HEAD")
-  fi
-  subjects=$(git log --no-merges --format=%s "${range[@]}")
+  subjects=$(git log --no-merges --format=%s "$base..HEAD" \
+    ${first:+"^$first" --ancestry-path="$first"})
 fi
 
 count=0
