@@ -21,8 +21,8 @@ if(CCACHE)
     CCACHE_SLOPPINESS=pch_defines,time_macros,include_file_mtime,include_file_ctime ${CCACHE})
 endif()
 
-# base/source_dir.h, for code that reads files of the tree. As a compiler definition for every file,
-# it would make all compiled files depend on the checkout's folder.
+# base/source_dir.h, for code that reads files of the tree. A compiler definition for every file
+# would make all compiled files depend on the checkout's folder.
 set(LOCKSTEP_GENERATED ${CMAKE_BINARY_DIR}/generated)
 configure_file(${PROJECT_SOURCE_DIR}/cmake/source_dir.h.in ${LOCKSTEP_GENERATED}/base/source_dir.h)
 

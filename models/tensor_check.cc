@@ -23,7 +23,7 @@ constexpr std::string_view kNotRead[] = {
     ".masked_bias", ".causal_mask",     // constant tables with the name of a bias.
     ".indexer.",                        // Sparse attention reads all keys within its context.
     ".0.att.v0",    ".0.att.v1",        // RWKV-7's first layer has no earlier layer
-    ".0.att.v2",                        // whose values it could mix in.
+    ".0.att.v2",                        // with values that it could mix in.
 };
 
 // A layer that reads another one's keys and values (Gemma 4) may also have these.

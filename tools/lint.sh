@@ -11,19 +11,9 @@
 #   --late-passes    does not fail then: what is left is in one of the next parts
 set -euo pipefail
 cd "$(dirname "$0")/.."
+source tools/landing.sh
 
 fail() { echo "lint: $*" >&2; exit 1; }
-
-# The commit before the last landing: a branch's own commits if there is a main to compare with,
-# else the last commit's, even of a merge. Prints nothing if the clone has no history.
-before_landing() {
-  local main commit
-  for main in origin/main main; do
-    commit=$(git merge-base HEAD "$main" 2>/dev/null) || continue
-    [ "$commit" = "$(git rev-parse HEAD)" ] || { echo "$commit"; return; }
-  done
-  git rev-parse --verify --quiet HEAD^1 || true
-}
 
 for tool in clang-format clang-tidy; do
   command -v "$tool" >/dev/null || fail "needs $tool (Debian package $tool)"

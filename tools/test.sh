@@ -7,7 +7,7 @@
 #   tools/test.sh -R Sharding  the release stage, with these arguments for ctest
 # release  builds everything and runs all tests
 # lint     clang-format, clang-tidy and lock annotations: a twelfth of all files, then those that
-#          the last landing changed
+#          the last landing changed; subjects of its commits
 # asan     AddressSanitizer and UndefinedBehaviorSanitizer: parsers, protocol, coordinator, and a
 #          sample of the kernels
 # tsan     ThreadSanitizer: code that runs in one process
@@ -19,11 +19,17 @@ source tools/setup.sh
 release() {
   cmake --preset cpu -DLOCKSTEP_TESTS=ON
   cmake --build --preset cpu
-  ctest --preset cpu -j "$(nproc)" "$@"
+  ctest --preset cpu -j "$(nproc)" "$@" | tee build/cpu/tests.log
+  skipped=$(grep -c ' (Skipped)$' build/cpu/tests.log || true)
   cuda_compiles
 }
 
-# Where a compiler of CUDA 13 is installed, the CUDA kernels are compiled, too, to PTX: machine code
+skipped=  # The number of tests that ctest skipped, since this machine lacks what they need.
+say_skipped() {
+  [ -z "$skipped" ] || echo "test: $skipped tests were skipped: see the end of build/cpu/tests.log"
+}
+
+# If a compiler of CUDA 13 is installed, the CUDA kernels are compiled, too, to PTX: machine code
 # takes four times as long. tools/check_all.sh makes it, and tools/gpu_check.sh runs it.
 cuda_compiles() {
   if nvcc --version 2>/dev/null | grep -qE "release (1[3-9]|[2-9][0-9])\."; then
@@ -36,6 +42,7 @@ cuda_compiles() {
 }
 
 lint() {
+  tools/subjects.sh
   tools/lint.sh --part --minutes 15
   tools/lint.sh --landing --minutes 3 --late-passes
 }
@@ -63,7 +70,7 @@ stage() {
 install_packages "${lockstep_packages[@]}" "${lockstep_test_packages[@]}"
 install_python_packages
 case "${1-}" in
-  -*) release "$@"; exit ;;
+  -*) release "$@"; say_skipped; exit ;;
   "") read -ra stages <<<"release lint $(sanitizers)" ;;
   *) stages=("$@") ;;
 esac
@@ -73,4 +80,5 @@ for name in "${stages[@]}"; do
     *) echo "test: no stage is called $name; see the head of $0" >&2; exit 2 ;;
   esac
 done
+say_skipped
 (IFS=,; echo "test: passed: ${times[*]/#/ }")

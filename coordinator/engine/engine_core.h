@@ -4,7 +4,7 @@
 // on virtual time. It owns all sequence state.
 //   group_formed, submit -> RunStep .. results -> RunStep, then AppendEvent ... CloseStream
 //                                      results -> FetchLogits .. logits -> RunStep, then ...
-// What a step's answers change for the next step (token ids, ends, pages) is decided at once;
+// Changes that a step's answers make to the next step (token ids, ends, pages) are made at once;
 // texts, stop strings and events follow after the next step is sent, so that the workers compute
 // meanwhile. A stop string is therefore found one step late; that step's tokens are dropped.
 //

@@ -213,8 +213,7 @@ TEST_F(QuantizedTest, AnotherKindThanTheStoredOneIsOneLineThatNamesBoth) {
       "a.scales: as q8 it must be BF16 [4, 8], found BF16 [4, 1]: it was quantized in another "
       "way; run it in its own scheme (no --quantize)");
   const absl::Status narrower = stored.check(weight_of(DType::kQ4, {{"a", 4}}, 256));
-  EXPECT_THAT(narrower.message(),
-              HasSubstr("a: q4 is U8 [4, 128], the checkpoint has I8 [4, 256]"));
+  EXPECT_THAT(narrower.message(), HasSubstr("a: as q4 it must be U8 [4, 128], found I8 [4, 256]"));
   const absl::Status plain = stored.check(weight_of(DType::kBF16, {{"a", 4}}, 256));
   EXPECT_THAT(plain.message(),
               HasSubstr("quantized in the checkpoint, but bfloat16 was requested"));
@@ -224,7 +223,7 @@ TEST_F(QuantizedTest, MissingMinimaAreAnError) {
   write({{"a", random_tensor(6, {4, 256})}});
   ASSERT_TRUE(quantize(DType::kQ4, {"a"}, out_).ok());
   const absl::Status status = open(out_).check(weight_of(DType::kQ4M, {{"a", 4}}, 256));
-  EXPECT_THAT(status.message(), HasSubstr("a.minima: q4m is BF16 [4, 8], the checkpoint has none"));
+  EXPECT_THAT(status.message(), HasSubstr("a.minima: as q4m it must be BF16 [4, 8], found none"));
 }
 
 TEST_F(QuantizedTest, UnexpectedMinimaAreAnError) {

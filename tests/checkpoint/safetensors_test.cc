@@ -208,7 +208,8 @@ TEST(SafetensorsTest, OffsetsAreTwoNumbersInOrder) {
   EXPECT_THAT(problem(entry("\"F32\"", "[1]", "[0]"), 4), HasSubstr("must be 2 numbers, found 1"));
   EXPECT_THAT(problem(entry("\"F32\"", "[1]", "[0,4,8]"), 4),
               HasSubstr("must be 2 numbers, found 3"));
-  EXPECT_THAT(problem(entry("\"F32\"", "[1]", "[4,0]"), 4), HasSubstr("before it begins"));
+  EXPECT_THAT(problem(entry("\"F32\"", "[1]", "[4,0]"), 4),
+              HasSubstr("the end 0 is before the begin 4"));
 }
 
 TEST(SafetensorsTest, ARangeHoldsExactlyTheShape) {

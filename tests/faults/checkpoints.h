@@ -16,8 +16,8 @@ inline constexpr int kVariants = 2;
 enum class Rewrite { kRename, kOverwrite };
 
 // The demo model's tokenizer on a larger Llama of random weights, so that a load takes some hundred
-// milliseconds and a step a few. Or a shape: a folder of config.json and tokenizer.json; workers
-// draw its weights, so these are never rewritten.
+// milliseconds, and a step takes a few. Or a shape: a folder of config.json and tokenizer.json;
+// workers draw its weights, so these are never rewritten.
 class Checkpoints {
  public:
   explicit Checkpoints(std::string shape);

@@ -21,11 +21,11 @@ namespace {
 
 constexpr char kHead[] = R"(# Models
 
-What runs, by the name in `architectures` of a model's config.json, and the small reference models
-that the tests hold it to: in float32 the logits of a prompt agree with the reference's within 2e-4
-of the largest, and the greedy tokens are the same, on 1, 2, 3 and 5 workers (as far as there are
-heads) under both strategies. The reference is Hugging Face transformers or the published code. An
-architecture without one has the maths and names of another that has; its config.json is tested.
+The models that run, by the name in `architectures` of config.json, and the small reference models
+that the tests compare with: in float32 the logits of a prompt agree with the reference's within
+2e-4 of the largest, and the greedy tokens are the same, on 1, 2, 3 and 5 workers (as far as there
+are heads) under both strategies. The reference is Hugging Face transformers or the published code.
+An architecture without one has the maths and names of another that has; its config.json is tested.
 
 A test writes this page: `LOCKSTEP_REWRITE=1 build/cpu/tests/models_test`.
 
@@ -61,7 +61,7 @@ ties it to the embedding.
 
 - `NemotronHForCausalLM`: transformers 5.24 raises each step of Mamba to `time_step_min` at least.
   Here steps are as the model computes them, with SGLang and mlx-lm: `time_step_min` is for drawing
-  weights, and `time_step_limit`, which bounds steps, is [0, infinity] in what is published. Where
+  weights, and `time_step_limit`, which bounds steps, is [0, infinity] in what is published. If
   no step is below (0.001), nothing differs; on random weights it was 7e-4 of the largest logit.
 )";
 

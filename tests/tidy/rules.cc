@@ -252,6 +252,22 @@ std::vector<Finding> calls_are_safe(const SourceFile& file) {
   return findings;
 }
 
+// Limits are called max and min.
+std::vector<Finding> limits_are_max_and_min(const SourceFile& file) {
+  std::vector<Finding> findings;
+  for (size_t i = 0; i < file.lines.size() && (file.is_cpp() || file.has_extension({".proto"}));
+       ++i) {
+    const std::string code = code_of(file.lines[i]);
+    for (const char* begin : {"most_", "least_", "kMost", "kLeast"}) {
+      if (contains_word(code, begin, false)) {
+        findings.push_back(
+            {i + 1, std::string("a name begins with ") + begin + ": write max, min"});
+      }
+    }
+  }
+  return findings;
+}
+
 std::vector<Finding> no_machine_is_named(const SourceFile& file) {
   std::vector<Finding> findings;
   for (size_t i = 0; i < file.lines.size(); ++i) {
@@ -340,6 +356,7 @@ const std::vector<Rule>& rules() {
       {"BackEndsAreApart", back_ends_are_apart, "worker/steps/executor.h",
        "#include \"worker/kernels/cuda/sizes.h\"\n"},
       {"CallsAreSafe", calls_are_safe, "base/a.cc", "  std::sprintf(text, format);\n"},
+      {"LimitsAreMaxAndMin", limits_are_max_and_min, "base/a.h", "int most_rows = 1;\n"},
       {"NoMachineIsNamed", no_machine_is_named, "docs/a.md", std::string("see /wo") + "rk/main\n"},
   };
   return table;

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What the comparison needs besides lockstep: a Python with llama.cpp built for this machine."""
+"""The comparison's Python, which has llama.cpp built for this machine."""
 
 import os
 import subprocess

@@ -59,8 +59,8 @@ class AddedTokens {
   bool is_special(int32_t id) const { return special_.count(id) > 0; }
 
   // The text that decoding shows for an added token, and whether it is skipped with special tokens;
-  // null for other ids. As in the reference, a token that is matched after normalization is shown
-  // normalized, and then skipped only if that text is a special token's.
+  // null for other ids. A token that is matched after normalization is shown normalized, as in the
+  // reference, and then skipped only if that text is a special token's.
   struct Shown {
     std::string text;
     bool skipped;

@@ -68,7 +68,10 @@ INSTANTIATE_TEST_SUITE_P(Threads, ThreadPoolTest, testing::Values(1, 2, 3, 8),
                          [](const auto& info) { return "Threads" + std::to_string(info.param); });
 
 TEST(ThreadPoolLifeTest, APoolStartsAndStopsWithoutWork) {
-  for (int i = 0; i < 50; ++i) ThreadPool pool(4);
+  for (int i = 0; i < 50; ++i) {
+    const ThreadPool pool(4);
+    EXPECT_EQ(pool.threads(), 4);
+  }
 }
 
 TEST(ThreadPoolLifeTest, AThreadKeepsItsNumberWithinALoop) {

@@ -80,19 +80,19 @@ TEST_F(TlsFilesTest, AnUnreadableFileIsNamedWithTheSystemsReason) {
 }
 
 TEST_F(TlsFilesTest, AFileWithoutTheRightPemIsNamedWithTheKindItNeeds) {
-  const std::string wants_cert = ": must be PEM (-----BEGIN CERTIFICATE-----), found none";
-  const std::string wants_key = ": must be PEM (-----BEGIN PRIVATE KEY-----), found none";
+  const std::string needs_cert = ": must be PEM (-----BEGIN CERTIFICATE-----), found none";
+  const std::string needs_key = ": must be PEM (-----BEGIN PRIVATE KEY-----), found none";
   // The last one contains whole PEM, but gRPC would find none, because it begins with a zero byte.
   for (const std::string& bytes :
        {std::string(), std::string("hello\n"), std::string("\x30\x82\x01\x0a\x02\x82", 6),
         std::string(1, '\0') + "\n" + content_of(own_.cert) + content_of(own_.key)}) {
     const std::string path = write("other", bytes);
-    EXPECT_EQ(cert_error(path), "TLS certificate " + path + wants_cert);
-    EXPECT_EQ(key_error(path), "TLS key " + path + wants_key);
-    EXPECT_EQ(error({own_.cert, own_.key, path}), "TLS authority " + path + wants_cert);
+    EXPECT_EQ(cert_error(path), "TLS certificate " + path + needs_cert);
+    EXPECT_EQ(key_error(path), "TLS key " + path + needs_key);
+    EXPECT_EQ(error({own_.cert, own_.key, path}), "TLS authority " + path + needs_cert);
   }
-  EXPECT_EQ(cert_error(own_.key), "TLS certificate " + own_.key + wants_cert);
-  EXPECT_EQ(key_error(own_.cert), "TLS key " + own_.cert + wants_key);
+  EXPECT_EQ(cert_error(own_.key), "TLS certificate " + own_.key + needs_cert);
+  EXPECT_EQ(key_error(own_.cert), "TLS key " + own_.cert + needs_key);
 }
 
 TEST_F(TlsFilesTest, ATruncatedFileIsNamed) {

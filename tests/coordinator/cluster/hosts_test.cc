@@ -105,8 +105,8 @@ TEST(HostsTest, AGroupHasTlsBetweenAllItsHostsOrNone) {
     EXPECT_TRUE(cluster.formed());
     const LinkId other = cluster.join(on_host("c", "10.0.0.3:3", !tls));
     EXPECT_THAT(cluster.worker(other).refusal(),
-                HasSubstr(tls ? "its data port speaks plain text, and its peers' TLS: start all"
-                              : "its data port speaks TLS, and its peers' plain text: start all"));
+                HasSubstr(tls ? "its data port uses plain text, and its peers' TLS: start all"
+                              : "its data port uses TLS, and its peers' plain text: start all"));
   }
 }
 

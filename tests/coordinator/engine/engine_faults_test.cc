@@ -5,6 +5,7 @@
 
 #include <atomic>
 #include <future>
+#include <latch>
 #include <limits>
 #include <map>
 #include <random>
@@ -257,23 +258,27 @@ TEST(EngineFaultsTest, RequestsBeforeAGroupAreRefusedAndWaitReadyWaits) {
   cluster.allow_forming(false);
   Engine engine(&cluster, nullptr, {});
   EXPECT_EQ(engine.submit(request_of(1, 3, 5)).status().code(), absl::StatusCode::kUnavailable);
-  std::atomic<bool> ready = false;
-  std::thread waiter([&] { ready = engine.wait_ready().ok(); });
-  std::this_thread::sleep_for(std::chrono::milliseconds(20));
-  EXPECT_FALSE(ready);
+  std::latch asks(1);
+  std::atomic<bool> allowed = false;
+  std::thread waiter([&] {
+    asks.count_down();
+    EXPECT_TRUE(engine.wait_ready().ok());
+    EXPECT_TRUE(allowed) << "there was no group yet";
+  });
+  asks.wait();
+  allowed = true;
   cluster.allow_forming(true);
   waiter.join();
-  EXPECT_TRUE(ready);
 }
 
 TEST(EngineFaultsTest, AClusterThatCanNeverFormReportsWhyToAllCallers) {
   FakeCluster cluster({});
-  cluster.refuse(absl::FailedPreconditionError("model: 9 GB wanted, 4 GB found"));
+  cluster.refuse(absl::FailedPreconditionError("model: needs 9 GB, found 4 GB"));
   Engine engine(&cluster, nullptr, {});
-  EXPECT_EQ(engine.wait_ready(), absl::FailedPreconditionError("model: 9 GB wanted, 4 GB found"));
+  EXPECT_EQ(engine.wait_ready(), absl::FailedPreconditionError("model: needs 9 GB, found 4 GB"));
   const absl::Status status = engine.submit(request_of(1, 3, 5)).status();
   EXPECT_EQ(status.code(), absl::StatusCode::kUnavailable);
-  EXPECT_THAT(text_of(status), HasSubstr("9 GB wanted"));
+  EXPECT_THAT(text_of(status), HasSubstr("needs 9 GB"));
 }
 
 TEST(EngineFaultsTest, ARowOfNanEndsItsRequestAlone) {

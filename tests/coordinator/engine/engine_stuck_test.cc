@@ -45,7 +45,7 @@ TEST_F(EngineStuckTest, ADeadlineIsKept) {
 TEST_F(EngineStuckTest, ACancelledRequestEnds) {
   const std::shared_ptr<Stream> stream = get_stuck();
   engine_.cancel(stream);
-  finish(*stream);
+  EXPECT_EQ(finish(*stream)[0].finish_reason, FinishReason::kCancelled);
 }
 
 TEST_F(EngineStuckTest, ARequestInTheQueueEnds) {
@@ -55,7 +55,7 @@ TEST_F(EngineStuckTest, ARequestInTheQueueEnds) {
   ends_with(**engine_.submit(std::move(late)), absl::StatusCode::kDeadlineExceeded);
   const std::shared_ptr<Stream> left = *engine_.submit(request_of(3, 3, 10));
   engine_.cancel(left);
-  finish(*left);
+  EXPECT_EQ(finish(*left)[0].finish_reason, FinishReason::kCancelled);
 }
 
 TEST_F(EngineStuckTest, ARequestThatArrivesMeanwhileIsAnsweredAsUsual) {

@@ -144,7 +144,7 @@ TEST(BrowserRulesTest, ValuesOfTheFlagsAreChecked) {
 // Without these headers a browser does not show the answer to its page.
 TEST(BrowserRulesTest, ARefusalBeforeAHandlerHasThePagesHeaders) {
   const Gate gate = [](const Request&) -> Admission {
-    return {.refusal = Refusal{.status = 401, .code = "invalid_api_key", .message = "want a key"}};
+    return {.refusal = Refusal{.status = 401, .code = "invalid_api_key", .message = "no API key"}};
   };
   const BrowserRules rules = {.origins = {"https://chat.example.com"}};
   ScriptedServer server(

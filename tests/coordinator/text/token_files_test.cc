@@ -112,7 +112,7 @@ TEST(TokenFilesTest, AWrongValueIsOneLineThatNamesFileAndKey) {
   EXPECT_THAT(error_of(R"({"added_tokens_decoder":{"5":{"lstrip":true}}})", "", ""),
               HasSubstr("added_tokens_decoder: 5: must be a text or an object with \"content\""));
   EXPECT_THAT(error_of(R"({"eos_token":{"content":"<x>","rstrip":"yes"}})", "", ""),
-              HasSubstr("eos_token: rstrip: must be"));
+              HasSubstr("eos_token: rstrip: must be true or false"));
   EXPECT_THAT(error_of(R"({"extra_special_tokens":[7]})", "", ""),
               HasSubstr("extra_special_tokens: must be a text or an object"));
 }

@@ -3,6 +3,7 @@
 
 #include <algorithm>
 #include <cstring>
+#include <span>
 
 #include "base/check.h"
 #include "base/status.h"
@@ -75,6 +76,55 @@ void RankThread::run() {
     changed_.notify_all();
   }
 }
+
+void RankSet::add(int rank) {
+  ranks_.fetch_or(uint64_t{1} << rank);
+  ranks_.notify_all();
+}
+
+void RankSet::wait_for_all_but(int rank, int count) const {
+  const uint64_t others = ((uint64_t{1} << count) - 1) & ~(uint64_t{1} << rank);
+  for (uint64_t now = ranks_; (now & others) != others; now = ranks_) ranks_.wait(now);
+}
+
+namespace {
+
+// Adds its rank to a set when it enters a collective.
+class SeenCollective final : public Collective {
+ public:
+  SeenCollective(std::unique_ptr<Collective> real, RankSet* entered)
+      : real_(std::move(real)), entered_(entered) {}
+  int rank() const override { return real_->rank(); }
+  int ranks() const override { return real_->ranks(); }
+  absl::Status all_reduce(float* data, int64_t rows, int64_t cols, int64_t stride) override {
+    entered_->add(rank());
+    return real_->all_reduce(data, rows, cols, stride);
+  }
+  absl::StatusOr<bool> reduce_add_norm(const KernelArgs& args) override {
+    entered_->add(rank());
+    return real_->reduce_add_norm(args);
+  }
+  absl::Status all_gather(const GatherArgs& args) override {
+    entered_->add(rank());
+    return real_->all_gather(args);
+  }
+  absl::Status finish() override {
+    entered_->add(rank());
+    return real_->finish();
+  }
+  std::span<std::byte> shared() override { return real_->shared(); }
+  bool can_be_captured(int64_t gather_bytes) const override {
+    return real_->can_be_captured(gather_bytes);
+  }
+  void abort() override { real_->abort(); }
+  Waited waited() const override { return real_->waited(); }
+
+ private:
+  const std::unique_ptr<Collective> real_;
+  RankSet* const entered_;
+};
+
+}  // namespace
 
 class InProcessCluster::InProcessGroup final : public Group {
  public:
@@ -196,6 +246,7 @@ absl::Status InProcessCluster::load_or_rejoin() {
                        device_collective(std::move(collectives[rank]), *backends_[rank].device,
                                          {.nccl = "off", .pads = backends_[rank].graphs}, &choice));
     }
+    collectives[rank] = std::make_unique<SeenCollective>(std::move(collectives[rank]), &waiting_);
     cluster::Assignment assignment;
     *assignment.mutable_program() = programs_[rank];
     assignment.set_checkpoint(options_.model.string());
@@ -233,15 +284,20 @@ absl::StatusOr<std::unique_ptr<Group>> InProcessCluster::form(const GroupRequire
 
 absl::StatusOr<cluster::StepResult> InProcessCluster::step_rank(int rank, const cluster::Step& step,
                                                                 int failing) {
-  if (rank != failing) return workers_[rank]->step(step);
-  std::this_thread::sleep_for(std::chrono::milliseconds(5));  // Its peers go ahead and wait.
-  for (const auto& worker : workers_) worker->abort();        // As a coordinator does.
+  if (rank != failing) {
+    auto result = workers_[rank]->step(step);
+    waiting_.add(rank);  // If the program has no collective.
+    return result;
+  }
+  waiting_.wait_for_all_but(rank, options_.ranks);
+  for (const auto& worker : workers_) worker->abort();  // A coordinator does so, too.
   return unavailable("rank {} was lost", rank);
 }
 
 absl::StatusOr<std::vector<cluster::StepResult>> InProcessCluster::step(const cluster::Step& step) {
   count_pages(step);
   const int failing = failing_rank_.exchange(-1);
+  waiting_.clear();
   std::vector<cluster::StepResult> results(options_.ranks);
   const absl::Status status = on_all([&](int rank) {
     ASSIGN_OR_RETURN(results[rank], step_rank(rank, step, failing));

@@ -56,6 +56,17 @@ class RankThread {
   std::thread thread_;
 };
 
+// Ranks below 64, added by any thread.
+class RankSet {
+ public:
+  void clear() { ranks_ = 0; }
+  void add(int rank);
+  void wait_for_all_but(int rank, int count) const;
+
+ private:
+  std::atomic<uint64_t> ranks_{0};
+};
+
 class InProcessCluster final : public Cluster {
  public:
   // Compiles the model; errors are the compiler's.
@@ -91,6 +102,7 @@ class InProcessCluster final : public Cluster {
   InProcessOptions options_;
   std::vector<program::Program> programs_;
   std::vector<Backend> backends_;  // Those of all ranks, or empty.
+  RankSet waiting_;                // Ranks that have entered a collective of this step.
   std::vector<std::unique_ptr<Worker>> workers_;
   std::vector<std::unique_ptr<RankThread>> threads_;
   uint64_t epoch_ = 0;

@@ -37,7 +37,8 @@ TEST(ReferenceTest, ValuesAreFoundByTheRelevantPartOfTheirName) {
 }
 
 TEST(ReferenceTest, AnInvalidReferenceIsRefusedInOneLine) {
-  EXPECT_THAT(message_of(open_with({{"a", kMatrix}}).status()), HasSubstr("must have a tensor"));
+  EXPECT_THAT(message_of(open_with({{"a", kMatrix}}).status()),
+              HasSubstr("must have a tensor \"tokens\""));
   EXPECT_THAT(message_of(open_with({{"tokens", kMatrix}}).status()),
               HasSubstr("tokens: must be I64 [1 or more], found F32 [3, 2]"));
   TestTensor negative = kTokens;

@@ -82,7 +82,7 @@ inline absl::Status gather_and_check(Collective& group, const GatherCase& c) {
       const uint8_t found = out[row * out_stride * size + byte];
       if (found == want) continue;
       return absl::DataLossError(
-          fmt::format("row {} byte {}: wanted {}, found {}", row, byte, want, found));
+          fmt::format("row {} byte {}: must be {}, found {}", row, byte, want, found));
     }
   }
   return absl::OkStatus();
@@ -117,7 +117,7 @@ inline absl::Status reduce_and_check(Collective& group, int64_t rows, int64_t co
       const float found = data[row * stride + col];
       if (std::bit_cast<uint32_t>(want) == std::bit_cast<uint32_t>(found)) continue;
       return absl::DataLossError(
-          fmt::format("row {} col {}: wanted {}, found {}", row, col, want, found));
+          fmt::format("row {} col {}: must be {}, found {}", row, col, want, found));
     }
   }
   return absl::OkStatus();

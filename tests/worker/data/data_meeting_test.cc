@@ -189,7 +189,7 @@ TEST_F(DataMeetingTest, StrangersWithOtherProtocolsAreDroppedAndTheMeetingContin
   EXPECT_EQ(read_to_end(silent.front()), "");  // The limit is 64: the oldest were dropped.
   const FileDescriptor web = dial(0);
   const std::string get =
-      "GET / HTTP/1.1\r\nHost: somebody\r\nAccept: everything, please\r\n\r\n..";
+      "GET / HTTP/1.1\r\nHost: elsewhere\r\nAccept: everything, please\r\n\r\n..";
   EXPECT_EQ(send(web.get(), get.data(), get.size(), MSG_NOSIGNAL),
             static_cast<ssize_t>(get.size()));
   EXPECT_EQ(read_to_end(web), "");

@@ -20,10 +20,10 @@ void expect_all_same(const std::vector<Matrix>& found, const std::vector<Matrix>
   }
 }
 
-// Both compute with the same rounded keys, values and queries. What remains is float32 arithmetic
-// (`slack`, relative to 1 + |wanted|) and rounded weights. bfloat16: each weight is off by at most
-// 2^-8 of itself. int8: the weights of a block's 64 keys, times their values' scales, are off by
-// half a code each, of 32767 for the largest one.
+// Both compute with the same rounded keys, values and queries. The rest of the error is float32
+// arithmetic (`slack`, relative to 1 + the result) and rounded weights. bfloat16: each weight is
+// off by at most 2^-8 of itself. int8: the weights of a block's 64 keys, times their values'
+// scales, are off by half a code each, of 32767 for the largest one.
 double weight_error(DType dtype) {
   return dtype == DType::kBF16 ? 0x1p-8 : dtype == DType::kI8 ? 64 * 0.5 / 32767 : 0;
 }
@@ -344,14 +344,17 @@ TEST_P(AttentionTest, BlocksWithOnlyScoresOfMinusInfinityHaveNoWeight) {
 }
 
 TEST_P(AttentionTest, NoRowsOrNoHeadsWriteNothing) {
+  const Matrix out(3, 8);
   StepView step;
   KernelArgs args;
   args.step = &step;
+  args.out[0].data = out.view().data;
   args.attrs = AttentionAttrs{.head_dim = 8};
   args.state.page_tokens = 16;
   run(GetParam(), args);
   step.rows = 3;
   run(GetParam(), args);
+  EXPECT_TRUE(out.is_untouched());
 }
 
 // Codes of 8 bits have a uniform error of up to half a code. For normal data, whose largest of 64

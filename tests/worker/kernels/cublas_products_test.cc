@@ -40,8 +40,8 @@ struct Call {
 // The state that the functions below read and write.
 struct Library {
   std::vector<int64_t> max_rows = {1 << 20};  // By algorithm.
-  std::vector<int> proposed = {0};            // Algorithms proposed for a number of rows ...
-  int64_t proposes_from = 0;                  // ... of at least this.
+  std::vector<int> proposed = {0};            // Algorithms proposed for a number of rows
+  int64_t proposes_from = 0;                  // from this one on.
   int status = 0;                             // The status of multiplying.
   int created = 0;                            // The status of creating a handle.
   int objects = 0;

@@ -110,6 +110,7 @@ TEST_P(HeadsTest, ARowsBitsDoNotDependOnTheOtherRows) {
 TEST_P(HeadsTest, ARankWithoutHeadsDoesNothing) {
   HeadCase call(GetParam().op, {3, 0, 4, 4, 4});
   run(GetParam(), call.args, 2);
+  EXPECT_TRUE(call.out.is_untouched());
 }
 
 INSTANTIATE_TEST_SUITE_P(Kernels, HeadsTest, testing::ValuesIn(head_kernels()), kernel_name);

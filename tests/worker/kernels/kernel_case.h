@@ -5,6 +5,7 @@
 
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <bit>
 #include <cmath>
 #include <cstring>
@@ -51,6 +52,11 @@ class Matrix {
   }
   const TensorView& view() const { return view_; }
   float at(int64_t row, int64_t col) const { return reference::element(view_, row, col); }
+  // True if nothing was written, not even into the gaps of a stride.
+  bool is_untouched() const {
+    return std::all_of(data_.get(), data_.get() + bytes_,
+                       [](std::byte byte) { return byte == std::byte{0xff}; });
+  }
 
  private:
   size_t bytes_;

@@ -229,14 +229,17 @@ TEST_P(RopeAttentionTest, MergingSplitsOfKeysChangesNoBit) {
 }
 
 TEST_P(RopeAttentionTest, NoRowsOrNoHeadsWriteNothing) {
+  const Matrix out(3, 8);
   StepView step;
   KernelArgs args;
   args.step = &step;
+  args.out[0].data = out.view().data;
   args.attrs = AttentionAttrs{.head_dim = 8, .v_dim = 8, .rotary_dim = 8};
   args.state.page_tokens = 16;
   run(GetParam(), args);
   step.rows = 3;
   run(GetParam(), args);
+  EXPECT_TRUE(out.is_untouched());
 }
 
 INSTANTIATE_TEST_SUITE_P(Cuda, RopeAttentionTest, testing::ValuesIn(kernels_of(Op::kRopeAttention)),

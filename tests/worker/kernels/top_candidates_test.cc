@@ -65,7 +65,7 @@ void expect_same_candidate(const Candidate& a, const Candidate& b, const std::st
   ASSERT_EQ(a.id, b.id) << what;
   ASSERT_TRUE(same(a.logit, b.logit) && same(a.edited, b.edited) && same(a.noisy, b.noisy))
       << what << ", id " << a.id << ": " << a.logit << " " << a.edited << " " << a.noisy
-      << ", wanted " << b.logit << " " << b.edited << " " << b.noisy;
+      << ", expected " << b.logit << " " << b.edited << " " << b.noisy;
 }
 
 // All results except the sums must have the same bits.

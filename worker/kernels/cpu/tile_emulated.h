@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // Tiles in memory, for tests on machines without them: each instruction as in Intel's Software
-// Developer's Manual (LDTILECFG, TILELOADD, TILESTORED, TDPBSUD, TDPBF16PS). What the CPU refuses
-// with an exception ends the program here, too.
+// Developer's Manual (LDTILECFG, TILELOADD, TILESTORED, TDPBSUD, TDPBF16PS). An operand for
+// which the CPU raises an exception ends the program here, too.
 #pragma once
 
 #include "worker/kernels/cpu/dot.h"

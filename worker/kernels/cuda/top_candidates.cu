@@ -138,7 +138,7 @@ __device__ Key key_of(const Candidate& c, By by) {
   return key_of(by == By::kRaw ? c.logit : c.edited, c.id);
 }
 
-// The wanted-th largest key of a row, wanted > 0; 1 if there are fewer. From the highest digit
+// The `wanted`-th largest key of a row, `wanted` > 0; 1 if there are fewer. From the highest digit
 // down, it counts the keys with the digits found so far by their next digit.
 __device__ Key last_wanted(const OutputTask& output, By by, int64_t wanted) {
   __shared__ int counts[kDigit];

@@ -61,8 +61,8 @@ struct Macro {
   Scope* scope = nullptr;
 };
 
-// The variable `loop` of a for statement. As in Jinja, the loop's condition is evaluated for the
-// next item only when needed: by the loop itself, or earlier by loop.last, nextitem or length.
+// The variable `loop` of a for statement. The loop's condition is evaluated for the next item only
+// when needed, as in Jinja: by the loop itself, or earlier by loop.last, nextitem or length.
 class Loop {
  public:
   using Condition = std::function<bool(const Value&)>;

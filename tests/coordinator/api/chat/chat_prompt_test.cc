@@ -165,9 +165,9 @@ TEST(ChatPromptTest, SpecialTokensInAMessageStayText) {
 TEST(ChatPromptTest, ARefusalByTheTemplateIsTheRequestsFault) {
   const auto model = model_with("\n{{ raise_exception('no ' ~ messages[0].role) }}");
   v1::GenerateRequest message;
-  add(message.mutable_chat(), "judge", "");
+  add(message.mutable_chat(), "critic", "");
   expect_refused(to_request(message, *model).status(),
-                 "chat: the model's template: line 2: no judge");
+                 "chat: the model's template: line 2: no critic");
   const auto endless = model_with("{% for i in range(99999) %}{{ 'x' * 9999 }}{% endfor %}");
   expect_refused(to_request(message, *endless).status(), "chat: the model's template: ");
 }

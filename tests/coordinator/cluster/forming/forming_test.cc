@@ -145,7 +145,7 @@ TEST(HostileWorkerTest, AWorkerWithoutPagesIsRefusedByNameBeforeAGroupIsFormed) 
     const LinkId liar = cluster.join(VirtualCluster::default_hello(), {.pages = pages});
     cluster.want_group();
     EXPECT_FALSE(cluster.formed());
-    EXPECT_THAT(cluster.worker(liar).refusal(), HasSubstr("Ready.pages: must be 1"));
+    EXPECT_THAT(cluster.worker(liar).refusal(), HasSubstr("Ready.pages: must be 1 to"));
     EXPECT_THAT(cluster.log(), HasSubstr("refused rank 1 (pid 102)"));
     EXPECT_EQ(cluster.impossible(), "");
     cluster.join();
@@ -269,7 +269,7 @@ TEST_F(HostileAnswerTest, AnHonestAnswerIsAccepted) {
 TEST_F(HostileAnswerTest, AnAnswerToAnotherStepEndsTheGroup) {
   cluster::WorkerMessage message = result();
   message.mutable_result()->set_step(5);
-  EXPECT_THAT(lost_by(message), HasSubstr("must be 4, found 5"));
+  EXPECT_THAT(lost_by(message), HasSubstr("StepResult.step: must be 4, found 5"));
 }
 
 TEST_F(HostileAnswerTest, MissingOutputsEndTheGroup) {

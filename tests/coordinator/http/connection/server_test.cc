@@ -32,7 +32,7 @@ TEST(HttpServerTest, AConnectionServesRequestAfterRequest) {
 TEST(HttpServerTest, TheGateLooksAtTheHeadAlone) {
   const Gate gate = [](const Request& head) -> Admission {
     if (head.header("Authorization") == "Bearer key") return {};
-    return {.refusal = Refusal{.status = 401, .code = "invalid_api_key", .message = "want a key"}};
+    return {.refusal = Refusal{.status = 401, .code = "invalid_api_key", .message = "no API key"}};
   };
   ScriptedServer server(ServerOptions{.max_connections = 10, .gate = gate});
   HttpClient stranger(server.address());
@@ -226,7 +226,7 @@ TEST(HttpServerTest, AClientThatGoesWhileItWaitsIsNoticed) {
   std::atomic<bool> called = false;
   held->on_gone([&] { called = true; });  // The client is gone already: the call is immediate.
   EXPECT_TRUE(becomes_true([&] { return called.load(); }));
-  held->respond({.body = "to nobody"});
+  held->respond({.body = "too late"});
   held->wake();
 }
 

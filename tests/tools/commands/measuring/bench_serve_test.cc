@@ -62,9 +62,9 @@ TEST(BenchServeTest, ATraceAndPromptsAreReadFromFiles) {
       run_lockstep({"bench", "serve", "--url", server.url(), "--trace", trace, "--json"});
   ASSERT_EQ(played.code, 0) << played.err;
   EXPECT_EQ(Json::parse(played.out)["output_tokens"], 5);
-  const std::string prompts = folder.write("prompts.txt", "Tell me.\n");
+  const std::string prompts = folder.write("prompts.txt", "Count.\n");
   EXPECT_EQ(bench(server, {"--prompts", prompts, "--concurrency", "1", "--requests", "1"}).code, 0);
-  EXPECT_EQ(server.requests().back().body["prompt"], "Tell me.");
+  EXPECT_EQ(server.requests().back().body["prompt"], "Count.");
 }
 
 TEST(BenchServeTest, CtrlCPrintsTheFiguresSoFar) {

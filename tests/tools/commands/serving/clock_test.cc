@@ -1,7 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 // The wall clock jumps while a server runs; its timeouts use another clock.
+#include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <csignal>
 #include <filesystem>
 #include <fstream>
 #include <thread>
@@ -39,7 +41,7 @@ TEST(ClockTest, AJumpByAnHourChangesNothing) {
   if (!std::filesystem::exists(kFakeTime)) GTEST_SKIP() << "libfaketime is not installed";
   WallClock clock;
   Server server({"--workers", "2", "--log-format", "json"}, clock.options());
-  const std::vector<pid_t> workers = server.workers();
+  std::vector<pid_t> workers = server.workers();
   const v1::GenerateRequest request = story(400, 3);
   const Answered alone = server.generate(request);
   ASSERT_TRUE(alone.status.ok());
@@ -52,9 +54,14 @@ TEST(ClockTest, AJumpByAnHourChangesNothing) {
     EXPECT_TRUE(answer.status.ok()) << offset << ": " << answer.status.error_message();
     EXPECT_EQ(answer.tokens, alone.tokens) << offset;
     EXPECT_TRUE(server.model().ready()) << offset;
-    // Timeouts of a second and more have passed by then.
-    std::this_thread::sleep_for(std::chrono::milliseconds(1'500));
     EXPECT_EQ(server.workers(), workers) << offset << ": " << server.process().err();
+    // A stopped worker is lost after --silent-ms, and no other one is.
+    const pid_t stopped = workers[1];
+    kill(stopped, SIGSTOP);
+    EXPECT_TRUE(becomes_true([&] { return !is_alive(stopped); })) << offset;
+    EXPECT_TRUE(server.eventually([](const auto& model) { return model.ready(); })) << offset;
+    EXPECT_THAT(server.workers(), ::testing::Contains(workers[0])) << server.process().err();
+    workers = server.workers();
   }
   server.process().signal(SIGTERM);
   EXPECT_EQ(server.process().wait(), 0) << server.process().err();

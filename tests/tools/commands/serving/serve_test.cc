@@ -128,9 +128,7 @@ TEST(ServeTest, WorkersDieWithAKilledCoordinator) {
   const std::vector<pid_t> workers = server.workers();
   server.process().signal(SIGKILL);
   server.process().wait();
-  while (is_alive(workers[0]) || is_alive(workers[1])) {  // Until ctest ends it.
-    std::this_thread::sleep_for(std::chrono::milliseconds(10));
-  }
+  for (const pid_t worker : workers) EXPECT_TRUE(becomes_true([&] { return !is_alive(worker); }));
 }
 
 // Otherwise log lines would be written to the next file that is opened, such as a checkpoint.

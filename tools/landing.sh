@@ -1,0 +1,13 @@
+# SPDX-License-Identifier: Apache-2.0
+# Sourced by checks of the last landing.
+
+# The commit before the last landing: a branch's own commits if there is a main to compare with,
+# else the last commit's, even of a merge. Prints nothing if the clone has no history.
+before_landing() {
+  local main commit
+  for main in origin/main main; do
+    commit=$(git merge-base HEAD "$main" 2>/dev/null) || continue
+    [ "$commit" = "$(git rev-parse HEAD)" ] || { echo "$commit"; return; }
+  done
+  git rev-parse --verify --quiet HEAD^1 || true
+}
