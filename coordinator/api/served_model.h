@@ -5,7 +5,7 @@
 #include <algorithm>
 #include <string>
 
-#include "base/status.h"
+#include "base/field_error.h"
 #include "base/system/clock.h"
 #include "coordinator/admission/queue_times.h"
 #include "coordinator/api/api_keys.h"
@@ -33,9 +33,10 @@ struct ServedModel {
   absl::Status check_priority(const Permit* permit, int32_t priority) const {
     if (permit != nullptr) return permit->check_priority(priority);
     if (priority >= lowest_priority) return absl::OkStatus();
-    return invalid_argument(
-        "priority: must be {} or more, found {}; start the server with --lowest-priority {}, or "
-        "with --api-keys",
+    return field_error(
+        "priority",
+        "must be {} or more, found {}; start the server with --lowest-priority {}, or with "
+        "--api-keys",
         lowest_priority, priority, priority);
   }
   // OK if requests may be resumable.

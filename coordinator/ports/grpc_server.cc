@@ -36,6 +36,12 @@ void set_limits(grpc::ServerBuilder& builder, const ConnectionLimits& limits) {
   builder.AddChannelArgument(GRPC_ARG_HTTP2_MAX_PINGS_WITHOUT_DATA, 0);  // For our pings.
   builder.AddChannelArgument(GRPC_ARG_HTTP2_MIN_RECV_PING_INTERVAL_WITHOUT_DATA_MS,
                              limits.min_ping_interval_ms);
+  // gRPC decompresses a message before it checks the message's size, and before anyone sees its
+  // key.
+  for (const grpc_compression_algorithm algorithm : {GRPC_COMPRESS_DEFLATE, GRPC_COMPRESS_GZIP}) {
+    builder.SetCompressionAlgorithmSupportStatus(algorithm, false);
+  }
+  builder.AddChannelArgument(GRPC_ARG_ENABLE_PER_MESSAGE_DECOMPRESSION, 0);
 }
 
 void serve_nothing_else(grpc::ServerBuilder& builder) {

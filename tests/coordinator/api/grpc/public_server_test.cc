@@ -99,6 +99,21 @@ TEST(PublicServerTest, MessagesAboveTheLimitAreResourceExhausted) {
   }
 }
 
+// A gzip stream of 1 MB holds 1 GB.
+TEST(PublicServerTest, CompressedMessagesAreRefused) {
+  ApiServer server;
+  v1::TokenizeRequest request;
+  request.set_text(std::string(1 << 20, 'a'));
+  for (const auto algorithm : {GRPC_COMPRESS_GZIP, GRPC_COMPRESS_DEFLATE}) {
+    grpc::ClientContext context;
+    context.set_compression_algorithm(algorithm);
+    v1::TokenizeResponse response;
+    const grpc::Status status = server.stub().Tokenize(&context, request, &response);
+    EXPECT_EQ(status.error_code(), grpc::StatusCode::UNIMPLEMENTED) << status.error_message();
+  }
+  server.expect_alive();
+}
+
 TEST(PublicServerTest, HealthAndReflectionAnswerAndUnknownMethodsAreUnimplemented) {
   const ApiServer server;
   // The server follows the engine's state at an interval.
