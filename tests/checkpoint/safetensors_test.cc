@@ -130,7 +130,7 @@ TEST(SafetensorsTest, AHeaderIsUtf8Json) {
 }
 
 TEST(SafetensorsTest, AHeaderIsAtMostFourLevelsDeep) {
-  EXPECT_THAT(problem(R"({"w":{"shape":[[[1]]]}})", 0), HasSubstr("within each other"));
+  EXPECT_THAT(problem(R"({"w":{"shape":[[[1]]]}})", 0), HasSubstr("more than 4 nested"));
 }
 
 TEST(SafetensorsTest, DuplicateKeysAreRefused) {

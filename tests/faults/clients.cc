@@ -8,8 +8,8 @@
 
 namespace lockstep::faults {
 
-Clients::Clients(std::shared_ptr<grpc::Channel> channel, const std::vector<Question>& questions,
-                 int count, std::chrono::seconds patience)
+Clients::Clients(const std::shared_ptr<grpc::Channel>& channel,
+                 const std::vector<Question>& questions, int count, std::chrono::seconds patience)
     : questions_(questions), patience_(patience), stub_(v1::Generation::NewStub(channel)) {
   for (int client = 0; client < count; ++client) {
     threads_.emplace_back([this, client] { run(client); });

@@ -23,8 +23,8 @@ struct ClientTally {
 class Clients {
  public:
   // `questions` must outlive it. A call longer than `patience` breaks the server's promise.
-  Clients(std::shared_ptr<grpc::Channel> channel, const std::vector<Question>& questions, int count,
-          std::chrono::seconds patience);
+  Clients(const std::shared_ptr<grpc::Channel>& channel, const std::vector<Question>& questions,
+          int count, std::chrono::seconds patience);
   // Waits for the open calls.
   ~Clients();
 

@@ -113,10 +113,11 @@ TEST_F(TensorCheckTest, UnreadTensorsOfTheTextPartAreOneLine) {
 }
 
 TEST_F(TensorCheckTest, FurtherLayersAreReportedAsUnread) {
-  EXPECT_THAT(unread({"model.layers.1.input_layernorm.weight", "model.layers.1.mlp.gate.weight",
-                      "model.layers.9.self_attn.k_proj.weight"}),
-              StartsWith("3 tensors in the checkpoint's layers or beside what is read are not "
-                         "read: model.layers.1.input_layernorm.weight, "));
+  EXPECT_THAT(
+      unread({"model.layers.1.input_layernorm.weight", "model.layers.1.mlp.gate.weight",
+              "model.layers.9.self_attn.k_proj.weight"}),
+      StartsWith("3 tensors in the checkpoint's layers or beside other read tensors are not "
+                 "read: model.layers.1.input_layernorm.weight, "));
   for (const char* draft : {"eh_proj.weight", "enorm.weight", "shared_head.norm.weight"}) {
     const std::string layer = "model.layers.1.";
     EXPECT_EQ(unread({layer + draft, layer + "input_layernorm.weight"}), "") << draft;

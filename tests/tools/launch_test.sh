@@ -46,4 +46,4 @@ launch=
 
 "$1/tools/launch.sh" --lockstep "$2/bin/lockstep" --device gpu 2>"$folder/err.txt" &&
   fail "--device gpu was accepted"
-grep -q "wanted cuda or cpu" "$folder/err.txt" || fail "wrong error for --device gpu"
+grep -q "must be cuda or cpu" "$folder/err.txt" || fail "wrong error for --device gpu"

@@ -39,10 +39,11 @@ TEST_F(ApiKeysTest, ABearerOfAKeyIsLetInByItsName) {
 }
 
 TEST_F(ApiKeysTest, NamesAndKeysMustBePlainLetters) {
-  const char* wrong[][2] = {{R"({"alice": "sk-0123456789abcdef"})", "line 1: must be NAME KEY"},
-                            {"alice \"sk-0123456789abcdef\"", "KEY must have only letters"},
-                            {"alice sk-0123456789abcdef\nbob sk-0123456789abcdef",
-                             "line 2: KEY must be unique, found that of bob"}};
+  const char* wrong[][2] = {
+      {R"({"alice": "sk-0123456789abcdef"})", "line 1: NAME must have only letters"},
+      {"alice \"sk-0123456789abcdef\"", "KEY must have only letters"},
+      {"alice sk-0123456789abcdef\nbob sk-0123456789abcdef",
+       "line 2: KEY must be unique, found that of bob"}};
   for (const auto& [text, says] : wrong) {
     const auto keys = load(text);
     ASSERT_FALSE(keys.ok()) << text;

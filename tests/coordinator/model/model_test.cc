@@ -109,7 +109,7 @@ TEST_F(ModelTest, ATagOfTheTemplateThatIsNotATokenIsAWarning) {
               ElementsAre(HasSubstr("the chat template writes <|a|>, <|b|>, <|c|> and 2 more, "
                                     "for which the tokenizer has no token")));
   write("tokenizer_config.json", R"({"extra_special_tokens":["<|a|>","<|b|>","<|c|>"]})");
-  EXPECT_THAT(open()->warnings(), ElementsAre(HasSubstr("writes <|d|>, <|e|>, which"),
+  EXPECT_THAT(open()->warnings(), ElementsAre(HasSubstr("writes <|d|>, <|e|>, for which"),
                                               HasSubstr("a prompt with <|a|> or a later one")));
 }
 

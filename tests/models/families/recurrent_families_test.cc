@@ -45,7 +45,8 @@ TEST(Lfm2Test, UnsupportedKeysAreNamed) {
   expect_refused(kLfm2, R"({"full_attn_idxs": [6]})", "full_attn_idxs: must be layers from 0 to 5");
   expect_refused(kLfm2, R"({"conv_dim": 1024})", "conv_dim and hidden_size");
   expect_refused(kLfm2, R"({"use_pos_enc": false})", "use_pos_enc: false is not supported");
-  expect_refused(kLfm2, R"({"block_ffn_dim_multiplier": 0})", "block_ffn_dim_multiplier: must be");
+  expect_refused(kLfm2, R"({"block_ffn_dim_multiplier": 0})",
+                 "block_ffn_dim_multiplier: must give an MLP");
   expect_refused(kLfm2, R"({"layer_types": ["conv", "conv", "conv", "conv", "conv", "mamba"]})",
                  "is not supported; supported: full_attention, conv");
 }

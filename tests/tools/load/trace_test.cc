@@ -36,8 +36,10 @@ TEST(TraceTest, ABadLineIsNamed) {
       {"{\"at_s\": 0, \"max_tokens\": 1}", "either prompt or prompt_tokens"},
       {"{\"at_s\": 0, \"prompt\": \"a\", \"prompt_tokens\": 1, \"max_tokens\": 1}", "either"},
       {"{\"at_s\": 0, \"prompt\": \"\", \"max_tokens\": 1}", "empty"},
-      {"{\"at_s\": 0, \"prompt_tokens\": 0, \"max_tokens\": 1}", "prompt_tokens is 0"},
-      {"{\"at_s\": 0, \"prompt_tokens\": 1, \"max_tokens\": 99999999}", "max_tokens is 99999999"},
+      {"{\"at_s\": 0, \"prompt_tokens\": 0, \"max_tokens\": 1}",
+       "prompt_tokens: must be 1 to 10000000, found 0"},
+      {"{\"at_s\": 0, \"prompt_tokens\": 1, \"max_tokens\": 99999999}",
+       "max_tokens: must be 1 to 10000000, found 99999999"},
       {"{\"at_s\": 0, \"prompt_tokens\": 1}", "max_tokens"}};
   for (const auto& [line, named] : cases) {
     const auto trace = parse_trace(good + line, "load.jsonl");

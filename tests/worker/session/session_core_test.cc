@@ -107,7 +107,7 @@ TEST_F(SessionCoreTest, StepsAndLogitsBeforeTheStartEndTheEpoch) {
   on(start(9));
   done();
   EXPECT_EQ(on(start(9)), Actions({"send failure 9"}));
-  EXPECT_EQ(last_.failure().message(), "a Start came after the group was started");
+  EXPECT_EQ(last_.failure().message(), "a Start arrived after the group was started");
 }
 
 TEST_F(SessionCoreTest, TooManyQueuedMessagesEndTheEpoch) {

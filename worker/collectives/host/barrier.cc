@@ -3,14 +3,14 @@
 // only if a rank sleeps.
 #include "worker/collectives/host/barrier.h"
 
-#include <limits.h>
 #include <linux/futex.h>
 #include <sched.h>
 #include <sys/syscall.h>
-#include <time.h>
 #include <unistd.h>
 
 #include <algorithm>
+#include <climits>
+#include <ctime>
 #include <span>
 #include <string>
 

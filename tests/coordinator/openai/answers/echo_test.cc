@@ -173,7 +173,7 @@ TEST(OpenAiEchoTest, AChatRepeatsTheAssistantsLastMessage) {
     if (event.data == "[DONE]") break;
     const OrderedJson part = OrderedJson::parse(event.data)["choices"][0];
     streamed += part["delta"].value("content", "");
-    EXPECT_TRUE(!part["delta"].contains("role") || part["delta"]["content"] == "");
+    EXPECT_TRUE(!part["delta"].contains("role") || part["delta"].value("content", "-").empty());
   }
   EXPECT_EQ(streamed, text);
   const OrderedJson asked = server.post_json("/v1/chat/completions", with(kTalk, {{"echo", true}}));
@@ -188,7 +188,8 @@ TEST(OpenAiEchoTest, ImpossiblePromptLogprobsAreRefused) {
     expect_error(server.post("/v1/completions", with(kStory, more).dump()), 400, "prompt_logprobs",
                  nullptr, what);
   };
-  expect_refused({{"prompt_logprobs", 1}, {"stream", true}}, "not streamed");
+  expect_refused({{"prompt_logprobs", 1}, {"stream", true}},
+                 "must not be sent with \"stream\": true");
   expect_refused({{"prompt_logprobs", 21}}, "0 to 20");
   expect_refused({{"prompt_logprobs", "all"}}, "");
   expect_refused({{"prompt_logprobs", 1}, {"echo", true}, {"logprobs", 2}},

@@ -59,9 +59,9 @@ TEST(TemplateLimitsTest, LongChainsOfOperatorsAreNotDeep) {
 TEST(TemplateLimitsTest, CallsAreAtMostOneHundredDeep) {
   const std::string macro = "{% macro f(k) %}{% if k %}{{ f(k - 1) }}{% endif %}.{% endmacro %}";
   EXPECT_EQ(render(macro + "{{ f(90) }}").size(), 91u);
-  expect_refused(macro + "{{ f(101) }}", "100 calls");
-  expect_refused("{% macro f() %}{{ f() }}{% endmacro %}{{ f() }}", "100 calls");
-  expect_refused("{% for x in [1] recursive %}{{ loop([1]) }}{% endfor %}", "100 calls");
+  expect_refused(macro + "{{ f(101) }}", "100 nested calls");
+  expect_refused("{% macro f() %}{{ f() }}{% endmacro %}{{ f() }}", "100 nested calls");
+  expect_refused("{% for x in [1] recursive %}{{ loop([1]) }}{% endfor %}", "100 nested calls");
 }
 
 TEST(TemplateLimitsTest, ATemplateRunsAtMostAMillionSteps) {

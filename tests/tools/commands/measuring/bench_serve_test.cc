@@ -110,7 +110,7 @@ TEST(BenchServeTest, BadInputIsOneLine) {
        "--requests: must be a whole number of 1 or more, found 0"},
       {{"--concurrency", "1", "--duration", "-1"},
        "--duration: must be a number from 1e-09 to 1e+06, found -1"},
-      {{"--concurrency", "1", "--prompt-tokens", "9:3"}, "--prompt-tokens 9:3"},
+      {{"--concurrency", "1", "--prompt-tokens", "9:3"}, "with 1 to 10000000 tokens"},
       {{"--concurrency", "1", "--endpoint", "images"},
        "--endpoint: must be completions or chat, found images"},
       {{"--concurrency", "1", "--extra-body", "[]"}, "--extra-body"},

@@ -55,7 +55,7 @@ TEST(VerifyCommandTest, TransformersComputesTheTokensAndItsValuesMayBeKept) {
   const ProcessResult result =
       run_lockstep({"verify", kModel, "--python", python, "--prompt-ids", "1,2,3", "--keep", kept});
   EXPECT_EQ(result.code, 0) << result.err;
-  EXPECT_THAT(result.out, HasSubstr("exaone4_full on 1 worker, gather, 7 tokens, beside "
+  EXPECT_THAT(result.out, HasSubstr("exaone4_full on 1 worker, gather, 7 tokens, compared with "
                                     "transformers 9.9"));
   EXPECT_EQ(read_file(kept), read_file(kReference));
 }

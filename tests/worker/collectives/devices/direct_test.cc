@@ -173,7 +173,7 @@ TEST(DirectCollectiveTest, AllRanksFallBackAndGiveTheSameReasonIfOneCannotReachA
             [](StreamOptions& rank) { rank.has_peers = false; },
             " (GPUs share no memory: rank 1: its device cannot reach the memory of other devices)"},
         Case{[](StreamOptions& rank) { rank.lies = true; },
-             " (GPUs share no memory: rank 0: found "}}) {
+             " (GPUs share no memory: rank 0: the ranks' sum must be 600, found "}}) {
     std::vector<StreamOptions> options = own_devices(3);
     c.spoil(options[1]);
     const Met met = meet(options, gather_and_reduce);
