@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "coordinator/openai/answer_bounds.h"
 
+#include <fmt/format.h>
+
 #include <algorithm>
 
-#include "base/field_error.h"
-#include "base/status.h"
 #include "coordinator/openai/error.h"
 
 namespace lockstep::openai {
@@ -32,10 +32,9 @@ absl::Status check_choices(const ApiRequest& request) {
   const auto prompts = static_cast<int64_t>(request.prompts.size());
   const int64_t n = request.shared.has_n() ? request.shared.n() : 1;
   if (prompts * n <= kMaxChoices) return absl::OkStatus();
-  return with_param(
-      field_error("prompt", "must have at most {} choices in one request, found {} prompts of {}",
-                  kMaxChoices, prompts, n),
-      "prompt");
+  return refusal("prompt",
+                 fmt::format("must have at most {} choices in one request, found {} prompts of {}",
+                             kMaxChoices, prompts, n));
 }
 
 absl::Status bound_response(int64_t context, EngineRequest* request) {
@@ -47,23 +46,19 @@ absl::Status bound_response(int64_t context, EngineRequest* request) {
     request->max_tokens = static_cast<int32_t>(max);
     return absl::OkStatus();
   }
-  return with_param(
-      invalid_argument("max_output_tokens: a streamed response with {} log-probabilities for each "
-                       "token must have at most {} tokens, found {}; ask for fewer, or do not "
-                       "stream it",
-                       scores_per_token(*request), max, request->max_tokens),
-      "max_output_tokens");
+  return refusal("max_output_tokens",
+                 fmt::format("a streamed response with {} log-probabilities for each token must "
+                             "have at most {} tokens, found {}; ask for fewer, or do not stream it",
+                             scores_per_token(*request), max, request->max_tokens));
 }
 
 absl::Status RepeatCount::add(const ApiRequest& request, int64_t prompt_bytes) {
   bytes_ += request.n * prompt_bytes;
   if (bytes_ <= kMaxRepeated) return absl::OkStatus();
-  const char* field = request.echo ? "echo" : "return_token_ids";
-  return with_param(
-      invalid_argument("{}: one answer must repeat at most {} bytes of prompts in its "
-                       "choices, found more; set stream, or send fewer prompts or choices",
-                       field, kMaxRepeated),
-      field);
+  return refusal(request.echo ? "echo" : "return_token_ids",
+                 fmt::format("one answer must repeat at most {} bytes of prompts in its choices, "
+                             "found more; set stream, or send fewer prompts or choices",
+                             kMaxRepeated));
 }
 
 absl::Status ScoreCount::add(const ApiRequest& request, const EngineRequest& prompt,
@@ -71,14 +66,12 @@ absl::Status ScoreCount::add(const ApiRequest& request, const EngineRequest& pro
   const auto tokens = std::ssize(prompt.prompt_ids);
   if (prompt.prompt_logprobs >= 0) of_prompts_ += tokens * (1 + prompt.prompt_logprobs) * request.n;
   if (of_prompts_ > kMaxScores) {
-    const char* field = request.echo ? "echo" : "prompt_logprobs";
-    return with_param(
-        field_error(field,
-                    "must be up to {} log-probabilities of prompts in one answer (for each token "
+    return refusal(
+        request.echo ? "echo" : "prompt_logprobs",
+        fmt::format("must be up to {} log-probabilities of prompts in one answer (for each token "
                     "1 + logprobs, n times), found more; stream it (echo), or send fewer prompts "
                     "at once",
-                    kMaxScores),
-        field);
+                    kMaxScores));
   }
   if (prompt.logprobs < 0 || prompt.max_tokens == kAllTokens) return absl::OkStatus();
   const int64_t room = std::clamp<int64_t>(context - tokens, 0, prompt.max_tokens);
@@ -88,12 +81,11 @@ absl::Status ScoreCount::add(const ApiRequest& request, const EngineRequest& pro
 
 absl::Status ScoreCount::check(int64_t scores) {
   if (scores <= kMaxScores) return absl::OkStatus();
-  return with_param(
-      field_error("logprobs",
-                  "one answer must have at most {} log-probabilities (choices times "
+  return refusal(
+      "logprobs",
+      fmt::format("one answer must have at most {} log-probabilities (choices times "
                   "max_tokens times 1 + logprobs), found {}; stream it, or ask for fewer",
-                  kMaxScores, scores),
-      "logprobs");
+                  kMaxScores, scores));
 }
 
 }  // namespace lockstep::openai

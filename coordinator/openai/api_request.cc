@@ -74,7 +74,7 @@ absl::StatusOr<OrderedJson> parse_body(const std::string& text, const Model& mod
   const auto name = json.find("model");
   if (name == json.end() || name->is_null()) return json;
   if (!name->is_string()) {
-    return with_param(invalid_argument("model: must be the name of a model"), "model");
+    return refusal("model", "must be the name of a model");
   }
   RETURN_IF_ERROR(check_model_name(model, name->get<std::string>()));
   return json;
@@ -85,7 +85,7 @@ absl::Status add_defaults(const Model& model, ApiRequest* request) {
   if (request->n == 0) request->n = message.has_n() ? message.n() : 1;
   if (request->endpoint == kCompletions) {
     if (!request->prompts[0].has_prompt() && !request->prompts[0].has_prompt_ids()) {
-      return with_param(invalid_argument("prompt: must be given, found none"), "prompt");
+      return refusal("prompt", "must be given, found none");
     }
     if (!message.has_max_tokens() && !model.options().defaults.max_tokens.has_value()) {
       message.set_max_tokens(kCompletionTokens);
@@ -93,9 +93,7 @@ absl::Status add_defaults(const Model& model, ApiRequest* request) {
     return absl::OkStatus();
   }
   if (message.chat().messages().empty()) {
-    const char* name = whole_of(request->endpoint);
-    return with_param(invalid_argument("{}: must have at least one message, found none", name),
-                      name);
+    return refusal(whole_of(request->endpoint), "must have at least one message, found none");
   }
   if (!message.has_max_tokens() && !model.generation_config().max_new_tokens.has_value()) {
     message.set_max_tokens(

@@ -2,6 +2,7 @@
 #include "coordinator/openai/error.h"
 
 #include "absl/strings/cord.h"
+#include "base/field_error.h"
 #include "base/status.h"
 #include "coordinator/admission/admission.h"
 #include "coordinator/http/refusal.h"
@@ -48,6 +49,10 @@ OrderedJson code_of(const absl::Status& status) {
 absl::Status with_param(absl::Status status, std::string_view param) {
   status.SetPayload(kParam, absl::Cord(std::string(param)));
   return status;
+}
+
+absl::Status refusal(std::string_view field, std::string_view text) {
+  return with_param(field_error(field, "{}", text), field);
 }
 
 OrderedJson error_body(const absl::Status& status) {

@@ -13,6 +13,8 @@ namespace lockstep::openai {
 
 // Adds the name of the wrong JSON field, which becomes "param".
 absl::Status with_param(absl::Status status, std::string_view param);
+// kInvalidArgument: "<field>: <text>"; the field is the error's param.
+absl::Status refusal(std::string_view field, std::string_view text);
 
 // kInvalidArgument, kFailedPrecondition, kOutOfRange: 400 (context_length_exceeded if
 // is_too_long()); kNotFound: 404 model_not_found; kAlreadyExists: 409; kDeadlineExceeded: 408;

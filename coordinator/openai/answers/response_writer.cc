@@ -63,11 +63,10 @@ absl::StatusOr<std::string> repeated_fields(const OrderedJson& request) {
     const bool is_prompt = field.key() == "instructions" || field.key() == "tools";
     if (!is_prompt) bytes += write_json(*found).size();
     if (bytes <= kMaxRepeatedBytes) continue;
-    return with_param(
-        invalid_argument("{}: the fields that a response repeats, except instructions and tools, "
-                         "must be at most {} bytes of JSON, found more",
-                         field.key(), kMaxRepeatedBytes),
-        field.key());
+    return refusal(field.key(),
+                   fmt::format("the fields that a response repeats, except instructions and tools, "
+                               "must be at most {} bytes of JSON, found more",
+                               kMaxRepeatedBytes));
   }
   return write_json(json);
 }

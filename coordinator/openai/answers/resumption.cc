@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "coordinator/openai/answers/resumption.h"
 
+#include <fmt/format.h>
+
 #include <algorithm>
 #include <optional>
 #include <string_view>
@@ -22,9 +24,7 @@ constexpr int64_t kBytesPerEvent = 64;
 
 absl::StatusOr<size_t> as_offset(const char* name, std::string_view text) {
   if (text.empty() || text.size() > 18 || !std::ranges::all_of(text, http::is_digit)) {
-    return with_param(
-        invalid_argument("{}: must be an offset of the stream, found {}", name, printable(text)),
-        name);
+    return refusal(name, fmt::format("must be an offset of the stream, found {}", printable(text)));
   }
   size_t value = 0;
   for (const char c : text) value = value * 10 + static_cast<size_t>(c - '0');

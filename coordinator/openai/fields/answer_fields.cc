@@ -2,6 +2,7 @@
 #include <algorithm>
 
 #include "base/status.h"
+#include "coordinator/openai/error.h"
 #include "coordinator/openai/fields/field_readers.h"
 #include "coordinator/openai/fields/values.h"
 

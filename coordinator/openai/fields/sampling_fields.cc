@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "base/first_names.h"
 #include "base/status.h"
+#include "coordinator/openai/error.h"
 #include "coordinator/openai/fields/field_readers.h"
 #include "coordinator/openai/fields/values.h"
 

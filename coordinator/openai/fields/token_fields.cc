@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "base/status.h"
+#include "coordinator/openai/error.h"
 #include "coordinator/openai/fields/field_readers.h"
 #include "coordinator/openai/fields/values.h"
 

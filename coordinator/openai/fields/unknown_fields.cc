@@ -45,7 +45,7 @@ absl::StatusOr<std::string> UnknownFields::take(const http::Exchange& exchange,
   count_ += static_cast<int64_t>(names.size());
   const auto refusal_of = [&](size_t index, const std::string& text) {
     const std::string name = printable(names[index].substr(0, kMaxNameBytes));
-    return with_param(invalid_argument("{}: {}", name, text), name);
+    return refusal(name, text);
   };
   if (refuses_) return refusal_of(0, "this server has no such field (--unknown-fields error)");
   if (names.size() > kMaxNames) {

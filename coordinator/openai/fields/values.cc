@@ -36,10 +36,6 @@ absl::StatusOr<int64_t> timeout_of(std::string_view header) {
                           printable(header));
 }
 
-absl::Status refusal(const std::string& field, const std::string& text) {
-  return with_param(invalid_argument("{}: {}", field, text), field);
-}
-
 absl::Status wrong_value(const std::string& field, const std::string& wanted,
                          const OrderedJson& found) {
   return refusal(field, fmt::format("must be {}, found {}", wanted, shown(found)));

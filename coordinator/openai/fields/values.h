@@ -19,8 +19,6 @@ absl::Status wrong_value(const std::string& field, const std::string& wanted,
 // The time that a client gives its request, in milliseconds; 0: no header, no limit.
 inline constexpr char kTimeoutHeader[] = "X-Request-Timeout-Ms";
 absl::StatusOr<int64_t> timeout_of(std::string_view header);
-// An error with this text for this field.
-absl::Status refusal(const std::string& field, const std::string& text);
 
 absl::StatusOr<bool> as_bool(const std::string& field, const OrderedJson& value);
 absl::StatusOr<std::string> as_string(const std::string& field, const OrderedJson& value);
