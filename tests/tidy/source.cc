@@ -141,4 +141,10 @@ bool contains_word(std::string_view text, std::string_view word, bool whole) {
   return false;
 }
 
+std::string_view trimmed(std::string_view text) {
+  constexpr std::string_view kBlanks = " \t";
+  text.remove_prefix(std::min(text.find_first_not_of(kBlanks), text.size()));
+  return text.substr(0, text.find_last_not_of(kBlanks) + 1);
+}
+
 }  // namespace lockstep::testing

@@ -28,11 +28,6 @@ bool is_blank(std::string_view text) {
   return text.find_first_not_of(" \t") == std::string_view::npos;
 }
 
-std::string_view trimmed(std::string_view text) {
-  text.remove_prefix(std::min(text.find_first_not_of(" \t"), text.size()));
-  return text;
-}
-
 // "- " and "1. ".
 bool is_item(std::string_view text) {
   const size_t begin = std::min(text.find_first_not_of("0123456789"), text.size());

@@ -91,11 +91,6 @@ std::string joined(const Words& phrase) {
   return all;
 }
 
-std::string trimmed(std::string_view text) {
-  const size_t begin = std::min(text.find_first_not_of(' '), text.size());
-  return std::string(text.substr(begin, text.find_last_not_of(' ') + 1 - begin));
-}
-
 }  // namespace
 
 WordList read_word_list(const SourceFile& page) {
@@ -109,10 +104,11 @@ WordList read_word_list(const SourceFile& page) {
     }
     const size_t middle = line.find(" | ");
     if (middle == std::string::npos || line.starts_with("| --")) continue;
-    std::string left = trimmed(std::string_view(line).substr(2, middle - 2));
+    std::string left(trimmed(std::string_view(line).substr(2, middle - 2)));
     const bool opening = left.starts_with(kOpening);
     if (opening) left.erase(0, kOpening.size());
-    const std::string instead = trimmed(line.substr(middle + 3, line.size() - middle - 5));
+    const std::string instead(
+        trimmed(std::string_view(line).substr(middle + 3, line.size() - middle - 5)));
     WordList::Row row{.phrase = {}, .instead = instead};
     left += ',';
     for (const Token& token : tokens_of({.kind = Text::Kind::kCell, .line = 0, .words = left})) {
