@@ -1,5 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
-# Sourced by checks of the last landing.
+# Sourced by checks of the last landing, and by those that take turns from commit to commit.
+
+# 0 if the clone has no history.
+commit_count() { git rev-list --count HEAD 2>/dev/null || echo 0; }
 
 # The commit before the last landing: a branch's own commits if there is a main to compare with,
 # else the last commit's, even of a merge. Prints nothing if the clone has no history.

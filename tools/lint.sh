@@ -28,7 +28,7 @@ while [ $# -gt 0 ]; do
   case "$1" in
     --minutes) minutes=${2:?"--minutes N"}; shift ;;
     --all) since= ;;
-    --part) since= part=$(($(git rev-list --count HEAD 2>/dev/null || echo 0) % 12)) ;;
+    --part) since= part=$(($(commit_count) % 12)) ;;
     --late-passes) late_passes=1 ;;
     --landing) since=$(before_landing) ;;
     -*) fail "unknown option $1; see the head of $0" ;;

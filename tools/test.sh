@@ -15,6 +15,7 @@
 set -euo pipefail
 cd "$(dirname "$0")/.."
 source tools/setup.sh
+source tools/landing.sh
 
 release() {
   cmake --preset cpu -DLOCKSTEP_TESTS=ON
@@ -52,7 +53,7 @@ fuzz() { tools/fuzz.sh 20; }
 
 # The sanitizers that this commit gets: each half of the commits gets one half of them.
 sanitizers() {
-  if [ $(($(git rev-list --count HEAD 2>/dev/null || echo 0) % 2)) -eq 0 ]; then
+  if [ $(($(commit_count) % 2)) -eq 0 ]; then
     echo asan
   else
     echo tsan fuzz
