@@ -71,8 +71,8 @@ inline std::vector<Flag> ModelOptions::flags() {
        "Type of keys and values in memory: auto (bfloat16 if weights are, else float32), float32, "
        "bfloat16, int8"},
       {"--embedding", &embedding,
-       "Where the embedding is stored: memory, or file (rows are read from the checkpoint when "
-       "tokens need them; the file must not change meanwhile). With --quantize, file gives other "
+       "The place of the embedding: memory, or file (rows are read from the checkpoint when tokens "
+       "need them; the file must not change meanwhile). With --quantize, file gives other "
        "bits than memory: the rows are not rounded",
        FlagValues{.words = {"memory", "file"}}},
       {"--random-weights", &random_weights,

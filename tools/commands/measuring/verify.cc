@@ -225,7 +225,7 @@ std::shared_ptr<Command> add_verify(CLI::App& parent) {
               "Let transformers run the modeling code in MODEL's folder"},
              {"--keep", &flags->keep, "Keep the results of transformers in this file"},
              {"--reference", &flags->reference,
-              "Such a file: its prompt and values are used, without running Python"},
+              "Use the prompt and values of a file of --keep, without running Python"},
              {"--tolerance", &flags->tolerance,
               "Max error, relative to a value's largest element (default: 2e-4; 5e-2 if weights or "
               "KV pages are rounded; 0.15 with weights of 8 bits, 0.7 with 4)",
