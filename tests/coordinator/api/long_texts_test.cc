@@ -38,6 +38,7 @@ TEST(LongTextsTest, FortyAtOnceLoseNeitherAWorkerNorAStream) {
   std::atomic<int> busy = kCallers;
   std::vector<grpc::Status> answers(kCallers);
   std::vector<std::thread> callers;
+  callers.reserve(kCallers);
   for (int i = 0; i < kCallers; ++i) {
     callers.emplace_back([&, i] {
       answers[i] = tokenize(server.address(), text);
@@ -64,6 +65,7 @@ TEST(LongTextsTest, PromptsThatCannotFitAreRefusedWhileOthersStream) {
   v1::GenerateRequest request = story(10, 1);
   request.set_prompt(std::string(4'000'000, 'a'));
   std::vector<std::thread> callers;
+  callers.reserve(kCallers);
   for (int i = 0; i < kCallers; ++i) {
     callers.emplace_back([&] {
       const Answered answer = server.generate(request);

@@ -46,7 +46,7 @@ class Gate {
 // The names of the tasks that ran, in order.
 class Record {
  public:
-  std::function<void()> task(std::string name) {
+  std::function<void()> task(const std::string& name) {
     return [this, name] {
       MutexLock lock(&mutex_);
       names_.push_back(name);

@@ -147,7 +147,7 @@ TEST(WrappersTest, ImagePositionsAreIgnoredIfTheTextPartHasItsOwnObject) {
 }
 
 // A text part with one layer; `more` has the other keys that its kind needs.
-Json text_of(const char* model_type, Json more = Json::object()) {
+Json text_of(const char* model_type, const Json& more = Json::object()) {
   Json text = {{"model_type", model_type}, {"vocab_size", 512},
                {"hidden_size", 64},        {"intermediate_size", 96},
                {"num_hidden_layers", 1},   {"num_attention_heads", 4},

@@ -185,6 +185,7 @@ TEST_F(DataMeetingTest, AMeetingCanBeCancelled) {
 TEST_F(DataMeetingTest, StrangersWithOtherProtocolsAreDroppedAndTheMeetingContinues) {
   open(2);
   std::vector<FileDescriptor> silent;
+  silent.reserve(100);
   for (int i = 0; i < 100; ++i) silent.push_back(dial(0));
   EXPECT_EQ(read_to_end(silent.front()), "");  // The limit is 64: the oldest were dropped.
   const FileDescriptor web = dial(0);
@@ -323,6 +324,7 @@ TEST_F(DataMeetingTlsTest, PlainAndTlsDoNotMeet) {
 TEST_F(DataMeetingTlsTest, StrangersDoNotDisturbAMeeting) {
   open_tls(2);
   std::vector<FileDescriptor> silent;
+  silent.reserve(100);
   for (int i = 0; i < 100; ++i) silent.push_back(dial(0));
   EXPECT_EQ(read_to_end(silent.front()), "");  // The limit is 64: the oldest were dropped.
   DataDialling plain(3, 1, 0);

@@ -2,13 +2,13 @@
 // A process' identity and end, read from /proc/<pid>/stat.
 #include "worker/collectives/host/process.h"
 
-#include <errno.h>
 #include <fcntl.h>
-#include <signal.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include <cerrno>
 #include <charconv>
+#include <csignal>
 #include <string>
 #include <string_view>
 

@@ -2,12 +2,12 @@
 // Makes and maps regions. /dev/shm is not used: containers give it 64 MiB or nothing.
 #include "worker/collectives/host/region.h"
 
-#include <errno.h>
 #include <fcntl.h>
 #include <sys/mman.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include <cerrno>
 #include <new>
 
 #include "base/check.h"

@@ -2,11 +2,11 @@
 // Unix sockets. None of them blocks or raises SIGPIPE.
 #include "worker/collectives/host/unix_socket.h"
 
-#include <errno.h>
 #include <sys/socket.h>
 #include <sys/un.h>
 #include <unistd.h>
 
+#include <cerrno>
 #include <cstddef>
 #include <cstring>
 

@@ -43,6 +43,7 @@ TEST(MemoryLimitTest, LargeRequestsFailAndTheServerContinues) {
   const std::string body = R"({"prompt": ")" + std::string(4'000'000, 'a') + R"("})";
   std::atomic<int> refused{0};
   std::vector<std::thread> clients;
+  clients.reserve(8);
   for (int i = 0; i < 8; ++i) {
     clients.emplace_back([&] {
       HttpClient client(server.http_address());

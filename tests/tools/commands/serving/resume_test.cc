@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 // Resumable streams of `lockstep serve` over real sockets: interrupted, and resumed by either API
 // and by keys.
-#include <signal.h>
 
+#include <csignal>
 #include <fstream>
 #include <nlohmann/json.hpp>
 #include <random>
