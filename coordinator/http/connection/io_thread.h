@@ -16,9 +16,9 @@
 
 #include "base/threads/mutex.h"
 #include "base/tls/server_tls.h"
-#include "coordinator/http/connection/buffered_bytes.h"
 #include "coordinator/http/connection/connection_counts.h"
 #include "coordinator/http/connection/server.h"
+#include "coordinator/ports/buffered_bytes.h"
 #include "coordinator/ports/handshake_turns.h"
 
 namespace lockstep::http {

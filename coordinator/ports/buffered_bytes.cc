@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "coordinator/http/connection/buffered_bytes.h"
+#include "coordinator/ports/buffered_bytes.h"
 
 #include <utility>
 
-namespace lockstep::http {
+namespace lockstep {
 
 BufferedBytes::Sums BufferedBytes::Share::hold(int64_t bytes) {
   return all_.add(client_, bytes - std::exchange(bytes_, bytes));
@@ -27,4 +27,4 @@ BufferedBytes::Sums BufferedBytes::add(const std::string& client, int64_t bytes)
   return sums;
 }
 
-}  // namespace lockstep::http
+}  // namespace lockstep

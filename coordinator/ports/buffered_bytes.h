@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Counts the bytes that connections hold of requests being received, or of answers being sent: in
-// total, and for each client that the server's gate names.
+// Counts the bytes that a port holds of requests being received, or of answers being sent: in
+// total, and for each client: a key, or a network.
 #pragma once
 
 #include <cstdint>
@@ -9,7 +9,7 @@
 
 #include "base/threads/mutex.h"
 
-namespace lockstep::http {
+namespace lockstep {
 
 // Thread-safe. Outlives its shares.
 class BufferedBytes {
@@ -19,7 +19,7 @@ class BufferedBytes {
     int64_t of_all = 0;
   };
 
-  // The bytes that one connection holds. Used only by its thread.
+  // The bytes that one connection or call holds. One thread at a time.
   class Share {
    public:
     explicit Share(BufferedBytes* all) : all_(*all) {}
@@ -47,4 +47,4 @@ class BufferedBytes {
   int64_t all_ ABSL_GUARDED_BY(mutex_) = 0;
 };
 
-}  // namespace lockstep::http
+}  // namespace lockstep
