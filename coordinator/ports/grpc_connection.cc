@@ -42,8 +42,8 @@ bool has_protocol(const SSL* tls) {
 
 }  // namespace
 
-GrpcConnection::GrpcConnection(Ends ends, const GrpcPace& pace, Clock::time_point now)
-    : ends_(std::move(ends)), outside_(ends_.client, ends_.tls), pace_(pace) {
+GrpcConnection::GrpcConnection(Ends ends, std::unique_ptr<GrpcPace> pace, Clock::time_point now)
+    : ends_(std::move(ends)), outside_(ends_.client, ends_.tls), pace_(std::move(pace)) {
   if (ends_.tls != nullptr || ends_.wants_proof) deadline_ = now + kHandshake;
   if (ends_.tls == nullptr) inside_.emplace(ends_.inner, nullptr);
 }
@@ -76,6 +76,11 @@ void GrpcConnection::on_time(const EventContext& context) {
   if (context.now >= deadline_) {
     is_over_ = true;
     return;
+  }
+  if (pace_ != nullptr && !has_hung_up_) {
+    pace_->check_time(context.now);
+    check_pace();
+    if (is_over_) return;
   }
   if (context.now >= resume_) {
     if (inside_.has_value()) {
@@ -116,7 +121,14 @@ std::optional<uint32_t> GrpcConnection::inner_events() const {
 
 GrpcConnection::Clock::time_point GrpcConnection::time() const {
   if (has_hung_up_ && to_client_.empty()) return Clock::time_point::min();
-  return std::min(resume_, deadline_);
+  const bool is_bounded = pace_ != nullptr && !has_hung_up_;
+  return std::min({resume_, deadline_, is_bounded ? pace_->deadline() : kNever});
+}
+
+void GrpcConnection::check_pace() {
+  if (pace_ == nullptr || pace_->problem().empty()) return;
+  problem_ = pace_->problem();
+  is_over_ = true;
 }
 
 // ---- From the client to gRPC ----
@@ -131,7 +143,7 @@ void GrpcConnection::carry_in(const EventContext& context) {
   }
   if (client_ended_) return;
   const Clock::duration pause =
-      pace_.has_value() ? pace_->pause(context.now) : Clock::duration::zero();
+      pace_ != nullptr ? pace_->pause(context.now) : Clock::duration::zero();
   if (pause > Clock::duration::zero()) {
     resume_ = context.now + pause;
   } else {
@@ -139,29 +151,39 @@ void GrpcConnection::carry_in(const EventContext& context) {
   }
 }
 
+// Fills the scratch until the turn is over, or there is no more.
+Channel::Progress GrpcConnection::read_turn(const EventContext& context, size_t* filled) {
+  Channel::Progress progress;
+  bool may_have_more = true;
+  if (pace_ != nullptr) pace_->begin_turn();
+  while (may_have_more && *filled < kMaxReadBytes) {
+    size_t max = kMaxReadBytes - *filled;
+    if (pace_ != nullptr) max = std::min(max, pace_->max_read_bytes());
+    if (max == 0) break;
+    char* const begin = context.scratch + *filled;
+    progress = outside_.read(begin, max);
+    *filled += progress.bytes;
+    const int64_t before = received_;
+    received_ = outside_.is_tls()
+                    ? static_cast<int64_t>(BIO_number_read(SSL_get_rbio(ends_.tls.get())))
+                    : received_ + static_cast<int64_t>(progress.bytes);
+    if (pace_ != nullptr) pace_->count(received_ - before, {begin, progress.bytes}, context.now);
+    may_have_more =
+        progress.outcome == Channel::Outcome::kDone && (outside_.is_tls() || progress.bytes == max);
+  }
+  return progress;
+}
+
 void GrpcConnection::receive(const EventContext& context) {
   using Outcome = Channel::Outcome;
   size_t filled = 0;
-  int reads = 0;
-  Channel::Progress progress;
-  do {
-    progress = outside_.read(context.scratch + filled, kMaxReadBytes - filled);
-    filled += progress.bytes;
-    ++reads;
-  } while (outside_.is_tls() && progress.outcome == Outcome::kDone && filled < kMaxReadBytes);
+  const Channel::Progress progress = read_turn(context, &filled);
   wants_write_ = progress.outcome == Outcome::kWantWrite;
   // OpenSSL may have buffered more, which epoll does not know.
   if (outside_.is_tls() && progress.outcome == Outcome::kDone) resume_ = context.now;
 
   const std::string_view content(context.scratch, filled);
-  const int64_t before = received_;
-  received_ = outside_.is_tls()
-                  ? static_cast<int64_t>(BIO_number_read(SSL_get_rbio(ends_.tls.get())))
-                  : received_ + static_cast<int64_t>(filled);
-  if (pace_.has_value() && !pace_->count(received_ - before, reads, content, context.now)) {
-    problem_ = "its headers are too long";
-    is_over_ = true;
-  }
+  check_pace();
   if (!inside_.has_value()) finish_handshake();
   if (progress.outcome == Outcome::kFailed) {
     // A client that hangs up is not a TLS error.
@@ -200,7 +222,9 @@ void GrpcConnection::carry_out(const EventContext& context) {
   }
   const Channel::Progress progress = inside_->read(context.scratch, kMaxReadBytes);
   if (progress.outcome == Channel::Outcome::kDone) {
-    is_over_ = !write_to(outside_, to_client_, {context.scratch, progress.bytes});
+    const std::string_view content(context.scratch, progress.bytes);
+    if (pace_ != nullptr) pace_->count_answer(content);
+    is_over_ = !write_to(outside_, to_client_, content);
   } else if (progress.outcome != Channel::Outcome::kWantRead || has_hung_up_) {
     outside_.end_writing();
     is_over_ = true;

@@ -36,7 +36,7 @@ class GrpcConnection {
     std::function<int()> open_inner = nullptr;
     bool wants_proof = false;  // If set, it ends after 10 s without trust().
   };
-  GrpcConnection(Ends ends, const GrpcPace& pace, Clock::time_point now);
+  GrpcConnection(Ends ends, std::unique_ptr<GrpcPace> pace, Clock::time_point now);
   // Closes both descriptors.
   ~GrpcConnection();
   GrpcConnection(const GrpcConnection&) = delete;
@@ -73,13 +73,15 @@ class GrpcConnection {
   void carry_in(const EventContext& context);
   void carry_out(const EventContext& context);
   void receive(const EventContext& context);
+  Channel::Progress read_turn(const EventContext& context, size_t* filled);
+  void check_pace();
   void finish_handshake();
   void hang_up(Clock::time_point now);
 
   Ends ends_;
   Channel outside_;
   std::optional<Channel> inside_;
-  std::optional<GrpcPace> pace_;  // Nullopt: the peer is trusted.
+  std::unique_ptr<GrpcPace> pace_;  // Null: the peer is trusted.
   std::string to_grpc_;
   std::string to_client_;
   int64_t received_ = 0;

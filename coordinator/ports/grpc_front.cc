@@ -41,6 +41,7 @@ using Clock = std::chrono::steady_clock;
 
 constexpr int kEvents = 64;  // Per call of epoll_wait: the system reports descriptors round robin.
 constexpr std::chrono::seconds kLastBytes{1};
+constexpr int64_t kMaxStrangersCalls = 4;  // Before a proof; a worker has one, then another.
 
 // Binds the socket to an abstract name, which its peer can read. False: it failed, errno is set.
 bool bind_name(int socket, const std::string& name) {
@@ -79,8 +80,8 @@ class GrpcFront::Impl {
 
  private:
   struct Watched {
-    Watched(GrpcConnection::Ends ends, const GrpcPace& pace, Clock::time_point now)
-        : connection(std::move(ends), pace, now) {}
+    Watched(GrpcConnection::Ends ends, std::unique_ptr<GrpcPace> pace, Clock::time_point now)
+        : connection(std::move(ends), std::move(pace), now) {}
     GrpcConnection connection;
     std::optional<uint32_t> client_events;  // Nullopt: the descriptor is not watched.
     std::optional<uint32_t> inner_events;
@@ -128,7 +129,7 @@ class GrpcFront::Impl {
 
   // Used by the thread.
   Clock::time_point now_ = Clock::now();
-  TokenBucket all_ = GrpcPace::for_all(now_);
+  GrpcShares shares_{now_, wants_proof_ ? kMaxStrangersCalls : GrpcShares::kMaxCalls};
   std::vector<char> scratch_ = std::vector<char>(GrpcConnection::kMaxReadBytes);
   Connections connections_;
   // Ordered by time, then by the time since the last read.
@@ -329,7 +330,8 @@ void GrpcFront::Impl::open(int client, int inner) {
       ends.open_inner = [this, client] { return open_inner(client); };
     }
     connections_.reserve(connections_.size() + 1);
-    connections_.try_emplace(id, std::move(ends), GrpcPace(&all_, now_), now_);
+    auto pace = std::make_unique<GrpcPace>(&shares_, network_of(peer_address(client)), now_);
+    connections_.try_emplace(id, std::move(ends), std::move(pace), now_);
     return absl::OkStatus();
   });
   if (!made.ok()) {

@@ -1,13 +1,19 @@
 // SPDX-License-Identifier: Apache-2.0
-// Limits the rate of clients' input to gRPC. gRPC's threads also serve the workers' port: a client
-// that keeps them busy delays heartbeats, and healthy workers are killed. No I/O, no clock.
+// Bounds clients' input to gRPC. gRPC's threads also serve the workers' port: a client that keeps
+// them busy delays heartbeats, and healthy workers are killed. No I/O, no clock.
 #pragma once
 
-#include <array>
 #include <chrono>
 #include <cstddef>
 #include <cstdint>
+#include <memory>
+#include <string>
 #include <string_view>
+#include <unordered_map>
+
+#include "coordinator/ports/buffered_bytes.h"
+#include "coordinator/ports/grpc_calls.h"
+#include "coordinator/ports/http2_frames.h"
 
 namespace lockstep {
 
@@ -21,51 +27,82 @@ class TokenBucket {
   void take(double tokens) { tokens_ -= tokens; }
   // The time until it is not empty; zero: it is not empty.
   Clock::duration wait(Clock::time_point now);
+  bool is_full(Clock::time_point now);
 
  private:
+  void fill(Clock::time_point now);
+
   const double burst_;
   const double per_second_;
   double tokens_;
   Clock::time_point filled_;
 };
 
-// Counts the HTTP/2 frames in a client's bytes, which begin with the preface. Payloads are skipped.
-class Http2Frames {
+// The bounds that the connections of a port share: of all, and of each network (network_of()).
+// Outlives them. One thread.
+class GrpcShares {
  public:
-  Http2Frames();
-  // False: a header block is longer than any that gRPC accepts.
-  bool read(std::string_view bytes);
-  int64_t count() const { return count_; }
+  using Clock = TokenBucket::Clock;
+  struct Rates {
+    TokenBucket rate;
+    TokenBucket reserve;  // For connections that send little.
+  };
+
+  // gRPC's limit of streams per connection, which it announces.
+  static constexpr int64_t kMaxCalls = 256;
+  // `calls`: the max number of open calls of a connection.
+  explicit GrpcShares(Clock::time_point now, int64_t calls = kMaxCalls);
+  // A network keeps its rate when its last connection is closed.
+  std::shared_ptr<Rates> network(const std::string& name, Clock::time_point now);
+
+  const int64_t max_calls;
+  Rates all;
+  BufferedBytes held;  // Kept by gRPC for open calls.
 
  private:
-  void begin_frame();
-
-  std::array<unsigned char, 9> header_ = {};
-  size_t header_bytes_ = 0;
-  size_t to_skip_;        // The rest of the preface, or of a payload.
-  size_t continued_ = 0;  // Bytes of consecutive CONTINUATION frames.
-  int64_t count_ = 0;
+  std::unordered_map<std::string, std::shared_ptr<Rates>> networks_;
+  size_t max_networks_ = 0;  // At this number, networks that are full and unused are removed.
 };
 
 // One per connection. One thread.
 class GrpcPace {
  public:
   using Clock = TokenBucket::Clock;
-  // The bucket shared by all connections.
-  static TokenBucket for_all(Clock::time_point now);
-  GrpcPace(TokenBucket* all, Clock::time_point now);
+  GrpcPace(GrpcShares* shares, const std::string& network, Clock::time_point now);
 
-  // Counts the input of `reads` calls: `bytes` of the socket, `content` for gRPC. False: close the
-  // connection.
-  bool count(int64_t bytes, int reads, std::string_view content, Clock::time_point now);
-  // How long to receive nothing. Zero: receiving is allowed.
+  // How long to receive nothing. Zero: a turn may begin.
   Clock::duration pause(Clock::time_point now);
+  void begin_turn();
+  // The max size of the turn's next read; 0: the turn is over.
+  size_t max_read_bytes() const;
+  // Counts a read: `bytes` of the socket, `content` for gRPC.
+  void count(int64_t bytes, std::string_view content, Clock::time_point now);
+  // Counts the bytes that gRPC sends.
+  void count_answer(std::string_view content);
+  // When to call check_time(): a request may have taken too long to arrive.
+  Clock::time_point deadline() const { return deadline_; }
+  void check_time(Clock::time_point now);
+  // Why to close the connection; empty: it stays open.
+  std::string_view problem() const { return problem_; }
 
  private:
-  TokenBucket* const all_;
+  void hold();
+  Clock::duration quiet_wait(Clock::time_point now);
+
+  GrpcShares* const shares_;
+  const std::shared_ptr<GrpcShares::Rates> network_;
   TokenBucket own_;
   TokenBucket share_;
-  Http2Frames frames_;
+  Http2Frames input_{Http2Frames::kPrefaceBytes};
+  Http2Frames output_{0};
+  GrpcCalls calls_;
+  BufferedBytes::Share held_;
+  int64_t held_bytes_ = 0;
+  size_t continued_ = 0;  // Bytes of consecutive CONTINUATION frames.
+  double turn_ = 0;       // The cost that the turn may still have.
+  double cost_per_byte_;  // A high estimate, from the last reads.
+  Clock::time_point deadline_ = Clock::time_point::max();
+  std::string_view problem_;
 };
 
 }  // namespace lockstep

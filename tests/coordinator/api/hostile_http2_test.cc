@@ -129,6 +129,17 @@ TEST(HostileHttp2Test, HalfRequestsAndUnknownFramesDoNoHarm) {
   server.expect_alive();
 }
 
+// The client does not acknowledge gRPC's settings, so gRPC applies no limit of streams.
+TEST(HostileHttp2Test, MoreThan256OpenCallsCloseTheConnection) {
+  const ApiServer server;
+  Attacker attacker(server.address());
+  for (uint32_t stream = 1; stream < 600; stream += 2) {
+    attacker.send(headers_of(http2::call_headers(kGenerate), stream));
+  }
+  attacker.wait_until_closed();
+  server.expect_alive();
+}
+
 TEST(HostileHttp2Test, HeadersContinuedForMegabytesAreCutOff) {
   const ApiServer server;
   Attacker attacker(server.address());

@@ -21,6 +21,7 @@
 #include "base/threads/mutex.h"
 #include "coordinator/ports/grpc_connection.h"
 #include "coordinator/ports/listener.h"
+#include "tests/support/network/http2.h"
 #include "tests/support/network/socket.h"
 #include "tests/support/network/tls_client.h"
 #include "tests/support/patience.h"
@@ -346,9 +347,9 @@ TEST(GrpcFrontTest, AHandshakeHasTenSeconds) {
   int pair[2];
   ASSERT_EQ(socketpair(AF_UNIX, SOCK_STREAM | SOCK_NONBLOCK, 0, pair), 0);
   GrpcConnection::Clock::time_point now;
-  TokenBucket all = GrpcPace::for_all(now);
+  GrpcShares shares(now);
   GrpcConnection connection({.client = pair[0], .tls = (*context)->open(pair[0])},
-                            GrpcPace(&all, now), now);
+                            std::make_unique<GrpcPace>(&shares, "10.0.0.1", now), now);
   std::vector<char> scratch(GrpcConnection::kMaxReadBytes);
   EXPECT_EQ(connection.time(), now + std::chrono::seconds(10));
   connection.on_time(
@@ -365,7 +366,7 @@ TEST(GrpcFrontTest, AHandshakeHasTenSeconds) {
 struct Stranger {
   explicit Stranger(bool wants_proof = true)
       : connection({.client = outer[0], .inner = inner[0], .wants_proof = wants_proof},
-                   GrpcPace(&all, now), now) {}
+                   std::make_unique<GrpcPace>(&shares, "10.0.0.1", now), now) {}
   ~Stranger() {
     close(outer[1]);
     close(inner[1]);
@@ -396,7 +397,7 @@ struct Stranger {
   std::array<int, 2> outer = pair();
   std::array<int, 2> inner = pair();
   GrpcConnection::Clock::time_point now;
-  TokenBucket all = GrpcPace::for_all(now);
+  GrpcShares shares{now};
   std::vector<char> scratch = std::vector<char>(GrpcConnection::kMaxReadBytes);
   GrpcConnection connection;
 };
@@ -425,6 +426,31 @@ TEST(GrpcFrontTest, ATrustedConnectionIsNotPaced) {
   EXPECT_GT(stranger.connection.time(), stranger.now);
   stranger.connection.trust(stranger.now);
   EXPECT_EQ(stranger.connection.time(), stranger.now) << "the pause is over";
+}
+
+TEST(GrpcFrontTest, ARequestHasThirtySecondsToArrive) {
+  Stranger client(/*wants_proof=*/false);
+  const auto begin_call = [&](uint32_t stream) {
+    const std::string head = http2::frame(http2::kHeaders, http2::kEndHeaders, stream, "h");
+    EXPECT_GT(::send(client.outer[1], head.data(), head.size(), 0), 0);
+    client.connection.on_client(EPOLLIN, client.turn());
+  };
+  const std::string preface = http2::preface();
+  EXPECT_GT(::send(client.outer[1], preface.data(), preface.size(), 0), 0);
+  begin_call(1);
+  EXPECT_EQ(client.connection.time(), client.now + std::chrono::seconds(30));
+  const std::string answer =
+      http2::frame(http2::kHeaders, http2::kEndHeaders | http2::kEndStream, 1, "h");
+  EXPECT_GT(::send(client.inner[1], answer.data(), answer.size(), 0), 0);
+  client.connection.on_inner(EPOLLIN, client.turn());
+  client.now += std::chrono::seconds(30);
+  client.connection.on_time(client.turn());
+  EXPECT_FALSE(client.connection.is_over());
+  begin_call(3);
+  client.now += std::chrono::seconds(30);
+  client.connection.on_time(client.turn());
+  EXPECT_TRUE(client.connection.is_over());
+  EXPECT_EQ(client.connection.problem(), "a request did not end within 30 s");
 }
 
 TEST(GrpcFrontTest, TrustFindsAConnectionByTheNameThatGrpcUses) {
