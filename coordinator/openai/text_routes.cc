@@ -5,6 +5,7 @@
 #include "base/system/out_of_memory.h"
 #include "coordinator/api/chat/chat_prompt.h"
 #include "coordinator/api/limits.h"
+#include "coordinator/api/text_of_ids.h"
 #include "coordinator/openai/api_request.h"
 #include "coordinator/openai/error.h"
 #include "coordinator/openai/fields/values.h"
@@ -13,11 +14,6 @@ namespace lockstep::openai {
 namespace {
 
 using ExchangePtr = std::shared_ptr<http::Exchange>;
-
-absl::StatusOr<const Tokenizer*> tokenizer_of(const Model& model) {
-  if (model.tokenizer() != nullptr) return model.tokenizer();
-  return failed_precondition("{}", model.without_tokenizer());
-}
 
 bool add_special(const ApiRequest& request, bool fallback) {
   return request.shared.has_add_special() ? request.shared.add_special() : fallback;
@@ -83,17 +79,13 @@ absl::StatusOr<OrderedJson> tokenize(const ApiContext& context, const ApiRequest
 
 absl::StatusOr<OrderedJson> detokenize(const ApiContext& context, const ApiRequest& request) {
   const Model& model = *context.served.model;
-  ASSIGN_OR_RETURN(const Tokenizer* tokenizer, tokenizer_of(model));
+  RETURN_IF_ERROR(tokenizer_of(model).status());
   if (!request.tokens.has_value()) {
     return wrong_value("tokens", "a list of token ids", OrderedJson());
   }
-  const int64_t vocabulary = model.config().vocab_size;
-  for (const int32_t id : *request.tokens) {
-    if (0 <= id && id < vocabulary) continue;
-    return refusal("tokens",
-                   fmt::format("must be token ids of 0 to {}, found {}", vocabulary - 1, id));
-  }
-  return OrderedJson{{"prompt", tokenizer->decode(*request.tokens, /*skip_special=*/false)}};
+  absl::StatusOr<std::string> text = text_of_ids(model, *request.tokens, /*skip_special=*/false);
+  if (!text.ok()) return refusal("tokens", message_of(text.status()));
+  return OrderedJson{{"prompt", *std::move(text)}};
 }
 
 // The prompt of a chat, and the parsers of its answer.

@@ -3,23 +3,22 @@
 
 #include <algorithm>
 #include <functional>
+#include <span>
 
+#include "base/sockets/address.h"
 #include "base/status.h"
 #include "base/system/out_of_memory.h"
 #include "base/version.h"
 #include "coordinator/api/grpc/generate_reactor.h"
 #include "coordinator/api/grpc/resume_reactor.h"
 #include "coordinator/api/grpc/wire.h"
+#include "coordinator/api/text_of_ids.h"
 
 namespace lockstep {
 namespace {
 
 constexpr size_t kMaxSmallBytes = 4096;  // The limit of messages whose fields are small.
-
-absl::StatusOr<const Tokenizer*> tokenizer_of(const Model& model) {
-  if (model.tokenizer() != nullptr) return model.tokenizer();
-  return failed_precondition("{}", model.without_tokenizer());
-}
+constexpr int64_t kMaxUnreadBytes = 256 << 20;
 
 absl::Status tokenize(const Model& model, const v1::TokenizeRequest& request,
                       v1::TokenizeResponse* response) {
@@ -33,9 +32,12 @@ absl::Status tokenize(const Model& model, const v1::TokenizeRequest& request,
 
 absl::Status detokenize(const Model& model, const v1::DetokenizeRequest& request,
                         v1::DetokenizeResponse* response) {
-  ASSIGN_OR_RETURN(const Tokenizer* tokenizer, tokenizer_of(model));
-  const std::vector<int32_t> ids(request.ids().begin(), request.ids().end());
-  response->set_text(tokenizer->decode(ids, /*skip_special=*/!request.keep_special()));
+  RETURN_IF_ERROR(tokenizer_of(model).status());
+  const std::span<const int32_t> ids(request.ids().data(),
+                                     static_cast<size_t>(request.ids().size()));
+  absl::StatusOr<std::string> text = text_of_ids(model, ids, !request.keep_special());
+  if (!text.ok()) return invalid_argument("ids: {}", message_of(text.status()));
+  response->set_text(*std::move(text));
   return absl::OkStatus();
 }
 
@@ -73,13 +75,40 @@ v1::GetModelResponse describe(const ServedModel& served) {
   return response;
 }
 
+// A call with one answer, which is counted until gRPC has sent it: gRPC keeps it whole until the
+// client reads. Deletes itself.
+class UnaryReactor final : public grpc::ServerUnaryReactor {
+ public:
+  explicit UnaryReactor(BufferedBytes* unread) : unread_(unread) {}
+
+  // Called before Finish(). kResourceExhausted: too many answers are unread.
+  absl::Status hold(const std::string& client, int64_t bytes) {
+    unread_.belong_to(client);
+    const BufferedBytes::Sums sums = unread_.hold(bytes);
+    if (sums.of_all <= kMaxUnreadBytes && sums.of_client <= kMaxUnreadBytes / 2) {
+      return absl::OkStatus();
+    }
+    unread_.hold(0);
+    return resource_exhausted(
+        "unread answers: must have up to {} bytes, half of them for one key, or without keys for "
+        "one "
+        "network; read the answers, or send less at once",
+        kMaxUnreadBytes);
+  }
+
+ private:
+  void OnDone() override { delete this; }
+
+  BufferedBytes::Share unread_;
+};
+
 // Has the pool parse the bytes and `answer` them; ends the call with the returned status.
 template <typename Request, typename Response>
 grpc::ServerUnaryReactor* answer_on_pool(
-    const ApiKeys* keys, TaskPool* pool, grpc::CallbackServerContext* context,
-    const grpc::ByteBuffer& body, grpc::ByteBuffer* response,
+    const ApiKeys* keys, TaskPool* pool, BufferedBytes* unread,
+    grpc::CallbackServerContext* context, const grpc::ByteBuffer& body, grpc::ByteBuffer* response,
     std::function<absl::Status(const Request&, Response*)> answer) {
-  grpc::ServerUnaryReactor* reactor = context->DefaultReactor();
+  auto* reactor = new UnaryReactor(unread);
   const absl::StatusOr<Caller> caller = admit(keys, *context);
   if (!caller.ok()) {
     reactor->Finish(to_grpc(caller.status()));
@@ -92,6 +121,8 @@ grpc::ServerUnaryReactor* answer_on_pool(
       Response message;
       RETURN_IF_ERROR(parse(&bytes, &request));
       RETURN_IF_ERROR(answer(request, &message));
+      RETURN_IF_ERROR(reactor->hold(keys != nullptr ? caller.client : network_of(caller.client),
+                                    static_cast<int64_t>(message.ByteSizeLong())));
       *response = serialize(message);
       return absl::OkStatus();
     });
@@ -126,7 +157,8 @@ grpc::ServerUnaryReactor* GenerationService::Tokenize(grpc::CallbackServerContex
                                                       const grpc::ByteBuffer* body,
                                                       grpc::ByteBuffer* response) {
   return answer_on_pool<v1::TokenizeRequest, v1::TokenizeResponse>(
-      served_.keys, pool_, context, *body, response, [this](const auto& request, auto* message) {
+      served_.keys, pool_, &unread_, context, *body, response,
+      [this](const auto& request, auto* message) {
         return tokenize(*served_.model, request, message);
       });
 }
@@ -135,7 +167,8 @@ grpc::ServerUnaryReactor* GenerationService::Detokenize(grpc::CallbackServerCont
                                                         const grpc::ByteBuffer* body,
                                                         grpc::ByteBuffer* response) {
   return answer_on_pool<v1::DetokenizeRequest, v1::DetokenizeResponse>(
-      served_.keys, pool_, context, *body, response, [this](const auto& request, auto* message) {
+      served_.keys, pool_, &unread_, context, *body, response,
+      [this](const auto& request, auto* message) {
         return detokenize(*served_.model, request, message);
       });
 }

@@ -6,6 +6,7 @@
 
 #include "coordinator/api/served_model.h"
 #include "coordinator/api/task_pool.h"
+#include "coordinator/ports/buffered_bytes.h"
 #include "proto/generate.grpc.pb.h"
 
 namespace lockstep {
@@ -41,6 +42,7 @@ class GenerationService final
 
   const ServedModel served_;
   TaskPool* const pool_;
+  BufferedBytes unread_;  // The answers of Tokenize and Detokenize.
 };
 
 }  // namespace lockstep

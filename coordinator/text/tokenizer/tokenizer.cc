@@ -155,12 +155,14 @@ absl::Status Tokenizer::encode_segments(std::string_view normalized, bool at_sta
   return absl::OkStatus();
 }
 
-std::string Tokenizer::decode(std::span<const int32_t> ids, bool skip_special) const {
+std::string Tokenizer::decode(std::span<const int32_t> ids, bool skip_special,
+                              size_t max_bytes) const {
   Decoder::State state = decoder_.start(false);
   std::string text;
   for (const int32_t id : ids) {
     const std::string* token = shown_text(id, skip_special);
     if (token != nullptr) decoder_.push(*token, &state, &text);
+    if (text.size() > max_bytes) return text;
   }
   decoder_.finish(&state, &text);
   return text;

@@ -53,8 +53,10 @@ class Tokenizer {
   absl::StatusOr<std::vector<int32_t>> encode(const MarkedText& text, bool add_special) const;
 
   // The text of the ids, well-formed UTF-8 with U+FFFD for invalid bytes. Ids without a token, also
-  // negative ones, are ignored. A Detokenizer gives the same in pieces.
-  std::string decode(std::span<const int32_t> ids, bool skip_special = true) const;
+  // negative ones, are ignored. A Detokenizer gives the same in pieces. Stops if the text is longer
+  // than `max_bytes`.
+  std::string decode(std::span<const int32_t> ids, bool skip_special = true,
+                     size_t max_bytes = std::string::npos) const;
 
   // The largest id plus one, including added tokens. The model's own vocabulary may be larger.
   int32_t vocab_size() const;

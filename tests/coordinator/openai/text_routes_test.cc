@@ -48,6 +48,13 @@ TEST(TextRoutesTest, TextsOfTokensAreBounded) {
                "return_token_strs", nullptr, "must have at most 262144 tokens, found ");
 }
 
+TEST(TextRoutesTest, TheTextOfTokensIsBounded) {
+  ApiServer server;
+  const std::vector<int32_t> ids(500'000, 0);  // "<|story|>": 4.5 MB of text.
+  expect_error(server.post("/detokenize", OrderedJson{{"tokens", ids}}.dump()), 400, "tokens",
+               nullptr, "must have a text of up to 4194304 bytes, found more");
+}
+
 TEST(TextRoutesTest, ARequestShowsItsPromptWithoutAnAnswer) {
   ApiServer server;
   const OrderedJson shown = server.post_json("/v1/chat/completions/render", kTalk);

@@ -10,6 +10,7 @@
 
 #include "tests/coordinator/api/api_server.h"
 #include "tests/support/files/temp_folder.h"
+#include "tests/support/patience.h"
 
 namespace lockstep {
 namespace {
@@ -26,17 +27,21 @@ v1::GenerateRequest story(int32_t max_tokens) {
   return request;
 }
 
-// A call that has an answer to its first message and stays open.
+// A call that has sent one message and stays open.
 class OpenCall {
  public:
   OpenCall(const std::shared_ptr<grpc::Channel>& channel, const std::string& path,
-           const std::string& bytes)
-      : stub_(channel), call_(stub_.PrepareCall(&context_, path, &queue_)) {
+           const std::string& bytes, const std::string& authorization = "")
+      : stub_(channel) {
+    if (!authorization.empty()) context_.AddMetadata("authorization", authorization);
+    call_ = stub_.PrepareCall(&context_, path, &queue_);
     call_->StartCall(nullptr);
     next();
     const grpc::Slice slice(bytes);
     call_->Write(grpc::ByteBuffer(&slice, 1), nullptr);
     next();
+  }
+  void read() {
     call_->Read(&answer_, nullptr);
     next();
   }
@@ -146,6 +151,7 @@ TEST(PublicServerTest, ReflectionAllows16CallsAtOnce) {
   std::vector<std::unique_ptr<OpenCall>> calls;
   for (int i = 0; i < 16; ++i) {
     calls.push_back(std::make_unique<OpenCall>(server.new_channel(), kReflection, kListServices));
+    calls.back()->read();
   }
   EXPECT_EQ(server.call(kReflection, kListServices).status.error_code(),
             grpc::StatusCode::RESOURCE_EXHAUSTED);
@@ -164,6 +170,51 @@ TEST(PublicServerTest, ReflectionNeedsAKeyIfCallsDo) {
   EXPECT_EQ(answer.bytes, "");
   const auto known = server.call(kReflection, kListServices, "Bearer sk-0123456789abcdef");
   EXPECT_NE(known.bytes.find("lockstep.v1.Generation"), std::string::npos);
+}
+
+// gRPC keeps a whole answer until the client reads it.
+TEST(PublicServerTest, UnreadAnswersOfAKeyAreBounded) {
+  const TempFolder folder;
+  std::ofstream(folder.path() / "keys") << "alice sk-0123456789abcdef\nbob sk-fedcba9876543210\n";
+  const auto keys = ApiKeys::load(folder.path() / "keys");
+  ASSERT_TRUE(keys.ok()) << keys.status();
+  const ApiServer server({}, /*pages=*/64, {}, keys->get());
+  v1::DetokenizeRequest request;
+  for (int i = 0; i < 1 << 18; ++i) request.add_ids(0);  // "<|story|>": 2.4 MB of text.
+  request.set_keep_special(true);
+  const std::string bytes = request.SerializeAsString();
+  const auto code_for = [&](const std::string& key) {
+    return server.call(kGeneration + "Detokenize", bytes, "Bearer " + key).status.error_code();
+  };
+  grpc::ChannelArguments arguments;
+  arguments.SetInt(GRPC_ARG_HTTP2_BDP_PROBE, 0);
+  arguments.SetInt(GRPC_ARG_HTTP2_STREAM_LOOKAHEAD_BYTES, 65535);
+  const auto channel = server.new_channel(arguments);
+  std::vector<std::unique_ptr<OpenCall>> calls;
+  for (int i = 0; i < 64; ++i) {
+    calls.push_back(std::make_unique<OpenCall>(channel, kGeneration + "Detokenize", bytes,
+                                               "Bearer sk-0123456789abcdef"));
+  }
+  EXPECT_TRUE(becomes_true(
+      [&] { return code_for("sk-0123456789abcdef") == grpc::StatusCode::RESOURCE_EXHAUSTED; }));
+  EXPECT_EQ(code_for("sk-fedcba9876543210"), grpc::StatusCode::OK);
+  calls.clear();
+  EXPECT_TRUE(
+      becomes_true([&] { return code_for("sk-0123456789abcdef") == grpc::StatusCode::OK; }));
+}
+
+TEST(PublicServerTest, DetokenizeRefusesIdsOutsideTheVocabulary) {
+  ApiServer server;
+  for (const int32_t id : {-1, 3072}) {
+    grpc::ClientContext context;
+    v1::DetokenizeRequest request;
+    request.add_ids(id);
+    v1::DetokenizeResponse response;
+    const grpc::Status status = server.stub().Detokenize(&context, request, &response);
+    EXPECT_EQ(status.error_code(), grpc::StatusCode::INVALID_ARGUMENT);
+    EXPECT_EQ(status.error_message(),
+              "ids: must be token ids of 0 to 3071, found " + std::to_string(id));
+  }
 }
 
 TEST(PublicServerTest, GenerateStreamsEachTokenOnceAndReportsItsEnd) {
