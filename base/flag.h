@@ -19,7 +19,9 @@ struct FlagValues {
   double min = -std::numeric_limits<double>::infinity();  // Inclusive, as is `max`.
   double max = std::numeric_limits<double>::infinity();
   std::vector<std::string> words = {};  // All values of a text. For a number: other names of 0.
-  int64_t unit = 1;         // The variable's units in one of the flag's: 1000 for s kept in ms.
+  // The number of the variable's units in one unit of the flag: 1000 if the flag is in s and the
+  // variable in ms.
+  int64_t unit = 1;
   bool is_size = false;     // A number of bytes: 512MiB.
   bool has_commas = false;  // A list in one text: 1,2,3. Other lists are repeated flags.
   // Returns "" for a valid text, else what it must be.

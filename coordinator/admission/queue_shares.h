@@ -67,7 +67,7 @@ class QueueShares {
     QueueLoad load = {};
     std::unordered_map<std::string, std::unique_ptr<Share>> members = {};  // With requests.
     std::array<std::set<Rank>, kMeasures> ranks = {};  // The members by each bound's measure.
-    std::map<Order, Waiting> requests = {};            // A client's.
+    std::map<Order, Waiting> requests = {};            // Only of a client.
   };
   struct Place {
     Share* client = nullptr;

@@ -153,10 +153,10 @@ void EngineCore::draw_rest(const std::vector<float>* logits) {
 absl::StatusOr<bool> EngineCore::draw(Sequence& sequence, int output,
                                       const std::vector<float>* logits) {
   const EngineRequest& request = sequence.request();
-  const cluster::Output& question = in_flight_->step->outputs(output);
+  const cluster::Output& asked = in_flight_->step->outputs(output);
   const RankCandidates ranks = answers_to(output, *in_flight_->results);
   UnsentToken unsent{.sequence = &sequence};
-  if (question.want_logits()) {
+  if (asked.want_logits()) {
     std::vector<std::string_view> slices;
     slices.reserve(ranks.size());
     for (const cluster::Candidates* rank : ranks) slices.push_back(rank->logits());
@@ -168,14 +168,14 @@ absl::StatusOr<bool> EngineCore::draw(Sequence& sequence, int output,
     if (logits != nullptr) RETURN_IF_ERROR(check_logits(*logits));
     std::optional<Sampled> sampled;
     if (logits == nullptr) {
-      sampled = sample(request.sampling, question, request.logprobs, ranks);
+      sampled = sample(request.sampling, asked, request.logprobs, ranks);
       if (!sampled.has_value()) {
         act<FetchLogits>(step_, output);
         return false;
       }
     } else {
       absl::StatusOr<Sampled> drawn =
-          sample_from_logits(request.sampling, question, request.logprobs, ranks, *logits);
+          sample_from_logits(request.sampling, asked, request.logprobs, ranks, *logits);
       if (!drawn.ok()) {
         send_events();
         fail(job_of(sequence), drawn.status());

@@ -55,7 +55,7 @@ class EngineCore {
   void cancel(const Stream* stream, const absl::Status& status = absl::OkStatus());
   // Closes its stream with `why`, without another event.
   void cut_off(const Stream* stream, const absl::Status& why);
-  // The same, unless rows of it were computed.
+  // Like cut_off(), but without effect if rows of the request were computed.
   void reject_unstarted(const Stream* stream, const absl::Status& why);
 
   // ---- The end: requests that are open at the deadline are cancelled, with status kCancelled ----

@@ -18,8 +18,9 @@ struct SamplingParams {
   float presence_penalty = 0;
   float frequency_penalty = 0;
   std::map<int32_t, float> logit_bias;
-  std::vector<int32_t> allowed_ids;             // If not empty, only these ids may be drawn.
-  std::vector<std::vector<int32_t>> bad_words;  // Each one's last id is not drawn after the others.
+  std::vector<int32_t> allowed_ids;  // If not empty, only these ids may be drawn.
+  // The last id of a bad word is not drawn right after the word's other ids.
+  std::vector<std::vector<int32_t>> bad_words;
 };
 
 struct EngineRequest {

@@ -22,7 +22,8 @@ namespace lockstep {
 struct Messages {
   std::vector<std::unique_ptr<Job>> submitted;
   std::vector<std::shared_ptr<Stream>> cancelled;
-  // They are displaced from the queue: they end with displaced(), unless they have begun.
+  // Requests that others displaced from the queue. They end with displaced(), unless they have
+  // begun.
   std::vector<std::shared_ptr<Stream>> displaced;
   std::optional<int64_t> drain_ms;  // The drain deadline; sent once.
   // The result of Cluster::form(), one per call.

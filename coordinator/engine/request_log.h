@@ -36,7 +36,7 @@ class RequestLog final : public EngineObserver {
     int64_t prompt_tokens = 0;
     int64_t completion_tokens = 0;
     int64_t cached_tokens = 0;
-    FinishReason finish_reason = FinishReason::kNone;  // The last ended choice's.
+    FinishReason finish_reason = FinishReason::kNone;  // The choice that ended last.
     int64_t came_ns = 0;
     std::optional<int64_t> started_ns;
     std::optional<int64_t> first_token_ns;

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// The answer to a request that is refused before a route, or that has no route.
+// The answer to a request that is refused before it reaches a route, or that matches no route.
 #pragma once
 
 #include <functional>

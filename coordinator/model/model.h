@@ -32,7 +32,7 @@ class Model {
   const std::filesystem::path& folder() const { return folder_; }
   const Config& config() const { return description_.config; }
   const Graph& graph() const { return description_.graph; }
-  // The model's, overridden by the options' defaults.
+  // The model's defaults of sampling, overridden by those of the options.
   const GenerationConfig& generation_config() const { return generation_config_; }
   // Default variables of the chat template: an object.
   const OrderedJson& template_defaults() const { return template_defaults_; }

@@ -79,7 +79,7 @@ class Generation : public std::enable_shared_from_this<Generation> {
   const Endpoint endpoint_;
   ApiContext* const context_;
   const std::shared_ptr<http::Exchange> exchange_;
-  int64_t deadline_ms_ = 0;  // The steady clock's; 0: none.
+  int64_t deadline_ms_ = 0;  // By the steady clock; 0: none.
   AnswerFacts facts_;        // Used only before the answer begins.
 
   Mutex mutex_;

@@ -14,12 +14,12 @@ namespace lockstep {
 // times the bytes of the tags.
 class TagFinder {
  public:
-  // Empty tags are ignored. `suffixes`: a tag that ends with '>' may have a word there
-  // (<tool_calls:opensource>).
+  // Empty tags are ignored. `suffixes`: a tag that ends with '>' is also found with ":" and a word
+  // before the '>' (<tool_calls:opensource>).
   explicit TagFinder(std::vector<std::string_view> tags, bool suffixes = false);
 
-  // Appends the bytes that can no longer become a tag to `text`. If a tag ends with this byte,
-  // returns it as it is in the list, after the earlier bytes were appended to `text`.
+  // Appends to `text` the bytes that can no longer be part of a tag. If a tag ends with this byte,
+  // returns the tag as it is in the list; the bytes before the tag are in `text` by then.
   std::optional<std::string_view> push(char c, std::string* text);
 
   // The bytes that may still become a tag.

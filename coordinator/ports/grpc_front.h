@@ -15,7 +15,7 @@ namespace lockstep {
 
 class GrpcFront {
  public:
-  // Per connection: the client's, and the pair between this and gRPC.
+  // File descriptors per connection: the client's socket, and two between this class and gRPC.
   static constexpr int64_t kDescriptors = 3;
 
   // `address` is for the log. `hand_over` gives gRPC a plain connection, which it then owns and

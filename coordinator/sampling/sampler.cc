@@ -71,7 +71,7 @@ class NoisyArgmax {
   float max_ = 0;
 };
 
-// The noisiest token of the whole vocabulary, from each rank's.
+// The noisiest token of the whole vocabulary: the best of the ranks' noisiest tokens.
 std::optional<ScoredToken> noisy_argmax(const RankCandidates& ranks) {
   const cluster::Candidate* best = nullptr;
   for (const cluster::Candidates* rank : ranks) {

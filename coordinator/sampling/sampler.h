@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// From logits to a token: the question to the workers for one row, and the use of their answers. A
-// draw depends only on the row's logits, the parameters and (seed, position), not on how the
-// vocabulary is sharded or how many candidates were sent.
+// From logits to a token: what the workers are asked for one row (an Output of the Step), and the
+// use of their answers. A draw depends only on the row's logits, the parameters and (seed,
+// position), not on how the vocabulary is sharded or how many candidates were sent.
 //
 // A row's logits are edited (repetition penalty, then presence and frequency penalties and bias),
 // then divided by the temperature. Tokens are ordered by that value, ties by id, and a beginning of
@@ -45,8 +45,8 @@ struct DrawPoint {
 // than are sent.
 bool may_need_all_logits(const SamplingParams& params);
 
-// The question to the workers, without its row and edits. `candidates` is a parameter so that tests
-// can show that it does not change the draw.
+// The Output for a draw, without its row and edits. `candidates` is a parameter so that tests can
+// show that it does not change the draw.
 cluster::Output plan_output(const SamplingParams& params, const DrawPoint& point,
                             int32_t candidates = kCandidates);
 
@@ -59,7 +59,7 @@ struct Sampled {
 // One row's answers, in rank order; each covers a slice of the vocabulary.
 using RankCandidates = std::vector<const cluster::Candidates*>;
 
-// Draws a token from the candidates. `output` is the question as sent, with edits and mask. Nullopt
+// Draws a token from the candidates. `output` is the Output as sent, with edits and mask. Nullopt
 // if the candidates do not decide the draw: then use the row's raw logits.
 std::optional<Sampled> sample(const SamplingParams& params, const cluster::Output& output,
                               int32_t logprobs, const RankCandidates& ranks);
@@ -70,9 +70,9 @@ absl::StatusOr<Sampled> sample_from_logits(const SamplingParams& params,
                                            const RankCandidates& ranks,
                                            const std::vector<float>& logits);
 
-// plan_score() is the question for the log-probability of `token` by one row, without the row's
-// number, and of `logprobs` best tokens (0 or more). score() is the answer: the token, then the
-// best. The bits equal those of a draw of this token.
+// plan_score() makes the Output, without its row, that asks for the log-probability of `token` and
+// of the `logprobs` best tokens (0 or more). score() reads the answer: the token, then the best.
+// The bits equal those of a draw of this token.
 cluster::Output plan_score(int32_t token, int32_t logprobs);
 std::vector<Logprob> score(int32_t token, int32_t logprobs, const RankCandidates& ranks);
 

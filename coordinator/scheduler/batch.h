@@ -12,9 +12,10 @@
 namespace lockstep {
 
 struct Batch {
-  std::vector<Sequence*> sequences;  // Each at most once; its pages have room for its rows.
-  int64_t rows = 0;                  // The sum over all sequences.
-  StepWork work = {};                // Determines the step's duration.
+  // A sequence is here at most once. Its pages have room for its rows.
+  std::vector<Sequence*> sequences;
+  int64_t rows = 0;    // The sum over all sequences.
+  StepWork work = {};  // Determines the step's duration.
 };
 
 // The same message for every rank; outputs are in the order of the rows that need them.

@@ -41,7 +41,7 @@ class StepCost {
   static Vector positive(const Matrix& information, const Vector& learned);
 
   Vector learned_ms_ = {};   // By feature; may be negative.
-  Vector cost_ms_ = {};      // The same, without negative ones.
+  Vector cost_ms_ = {};      // By feature, as estimates use it; none is negative.
   Matrix information_ = {};  // Summed outer products of features.
   double deviation_ms_ = 0;  // The usual error of the estimate.
   int64_t max_rows_ = 0;

@@ -16,7 +16,7 @@
 
 namespace lockstep {
 
-// Each costs the notifier's thread a call per event.
+// The max number of readers. A reader costs the notifier's thread one call per event.
 inline constexpr size_t kMaxLogReaders = 8;
 // Max bytes that a reader gets at once.
 inline constexpr int64_t kReaderPieceBytes = 64 << 10;

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Resumable requests: each runs without a reader, too, and its log is kept for a while after its
-// end. All APIs share them.
+// Resumable requests. A resumable request goes on without a reader, and its log is kept for a while
+// after its end. All APIs share them.
 #pragma once
 
 #include <cstdint>

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// The log of a request's events. The listener has its own lock, so that it may read.
+// The log of a request's events. The listener has a lock of its own, so that it can read the log
+// while it is called.
 #include "coordinator/streams/stream.h"
 
 #include <algorithm>

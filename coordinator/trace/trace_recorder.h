@@ -24,7 +24,7 @@ struct EngineSpan {
 
 struct RecordedStep {
   StepReport report;               // Without its group.
-  std::vector<EngineSpan> engine;  // From the previous step's answer to this one's.
+  std::vector<EngineSpan> engine;  // From the answer of the step before to the answer of this one.
   std::shared_ptr<const std::vector<RankInfo>> ranks;  // See GroupInfo::members.
 };
 using RecordedSteps = std::vector<std::shared_ptr<const RecordedStep>>;

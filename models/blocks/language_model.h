@@ -14,8 +14,8 @@
 namespace lockstep {
 
 // x += attention(norm(x)); x += mlp(norm(x)). If named, further norms apply to the output of a half
-// (out_norm) or to the stream after it (end_norm). Parallel halves both read the layer's x: x +=
-// attention(norm(x)) + mlp(norm(x)).
+// (attention_out_norm, mlp_out_norm) or to the stream after it (attention_end_norm, mlp_end_norm).
+// Parallel halves both read the layer's x: x += attention(norm(x)) + mlp(norm(x)).
 struct LanguageModel {
   Sizes sizes;
   Norm norms;

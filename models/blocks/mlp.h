@@ -37,8 +37,8 @@ Value scoped_mlp(Graph& graph, const Mlp& mlp, Value x, const char* scope);
 
 // A linear with a bias; its weight is stored with inputs as rows.
 Value transposed_linear(Graph& graph, Value x, const std::string& name, AxisSize out);
-// The same, but computes only the columns of `out`, from `begin`, of `all_rows` in total. `part`
-// names them.
+// The same for some outputs of a larger matrix: out.columns() of its `all_rows` outputs, from
+// `begin` on. `part` is their name in the weight's name.
 Value transposed_part(Graph& graph, Value x, const std::string& name, const char* part,
                       int64_t begin, int64_t all_rows, AxisSize out);
 

@@ -28,7 +28,7 @@ struct RopeScaling {
   double theta;
   int64_t max_positions;
   int64_t original_positions;
-  double part;  // partial_rotary_factor beside the object, or the family's.
+  double part;  // partial_rotary_factor if it is beside the object, else the family's value.
   // See RopeFacts.
   bool yarn_is_longrope;
   bool fixed_alpha;

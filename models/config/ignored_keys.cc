@@ -27,7 +27,7 @@ std::optional<Json> take(Json& json, std::string_view path) {
   return std::nullopt;
 }
 
-// The path without the text part's object.
+// The path without "text_config." or another name of kTextObjects at its beginning.
 std::string within_text(const std::string& path) {
   for (const std::string_view object : kTextObjects) {
     if (path.starts_with(fmt::format("{}.", object))) return path.substr(object.size() + 1);

@@ -33,11 +33,11 @@ inline constexpr int64_t kMaxPositions = 1 << 24;  // Positions of any sequence.
 
 // The origin of the keys.
 struct KeySource {
-  std::filesystem::path folder = {};  // The checkpoint's, whose tensors may give sizes; "": none.
+  std::filesystem::path folder = {};  // The checkpoint; its tensors may give sizes. "": none.
   std::string object = "";            // The member of the file that has the keys; "": the file.
   Json beside = Json::object();       // Other relevant members of the file.
   Json ignored = Json::object();      // Keys that the user ignores, and their values.
-  Json defaults = Json::object();     // For missing keys, before the family's.
+  Json defaults = Json::object();     // For missing keys; the family's defaults come after them.
   bool (*known)(std::string_view key) = nullptr;  // Whether any family reads the key.
 };
 
@@ -54,8 +54,9 @@ class Keys {
   double number(std::string_view key, double min, double max,
                 std::optional<double> fallback = std::nullopt);
   float factor(std::string_view key, double fallback = 1);  // From 1e-6 to 1e6.
-  float cap(std::string_view key, double fallback = 0);     // The same; null, or missing and 0: 0.
-  float eps(double fallback);                               // rms_norm_eps.
+  // Like factor(), or 0: for null, and for a missing key whose fallback is 0.
+  float cap(std::string_view key, double fallback = 0);
+  float eps(double fallback);  // rms_norm_eps.
   bool flag(std::string_view key, bool fallback);
   std::string text(std::string_view key, std::string_view fallback);
   // A list of `size` entries; empty if the key is missing or null.

@@ -153,7 +153,7 @@ Block mlp_beside_experts(const Llama& m, const Mixture& mixture, int first_shari
 // --- Embeddings per layer.
 struct LayerEmbeddings {
   int64_t width = 0;      // Columns per layer; 0: there are none.
-  int64_t rows = 0;       // The table's: the vocabulary, and more that nothing reads.
+  int64_t rows = 0;       // Rows of the table: the vocabulary, and more that nothing reads.
   int64_t absent_id = 0;  // The token id used for rows given as embeddings.
 };
 

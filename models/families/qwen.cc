@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Qwen2 and Qwen3: Llama with biases, or with a norm per head, of q and k.
+// Llama's layers with additions: in Qwen2 biases of q, k and v, in Qwen3 a norm of each head of q
+// and k.
 #include "models/blocks/llama.h"
 #include "models/families/families.h"
 

@@ -84,8 +84,8 @@ struct OperatorCall {
   std::array<OperandShape, kMaxOutputs> out = {};
   OperatorAttrs attrs;
   const ProgramFacts* program = nullptr;  // Null in a graph, which does not know these yet.
-  KvShape kv;                             // The state that attrs name; programs only.
-  BlockShape block;                       // The same; an operator has one or the other.
+  KvShape kv;                             // The pages that attrs name; programs only.
+  BlockShape block;                       // Their state block. A call has `kv` or `block`.
 };
 
 // The first problem of a call: "columns of the bias must be 8, found 9"; "" if there is none. Each

@@ -15,8 +15,8 @@ namespace lockstep {
 
 struct ValuePart {
   Layout layout;
-  Range columns;            // This rank's, of the model's value (whole, partial: all).
-  int64_t all_columns = 0;  // The model's value's.
+  Range columns;            // The columns that this rank has; if whole or partial, all.
+  int64_t all_columns = 0;  // Columns of the model's value.
 };
 
 // By the name of a value in the rank's program. The joint result of fused linears

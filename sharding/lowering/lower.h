@@ -15,8 +15,8 @@ namespace lockstep {
 struct LowerArgs {
   int rank = 0;
   int ranks = 1;
-  std::string numeric_class = {};  // The whole group's.
-  int64_t vocab = 0;               // The whole model's.
+  std::string numeric_class = {};  // The class of the whole group.
+  int64_t vocab = 0;               // Ids of the whole model.
   int64_t hidden = 0;
 };
 

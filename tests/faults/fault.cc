@@ -72,7 +72,7 @@ Fault FaultDraw::next() {
   const int first = draw(2) == 0 ? fault.healing_rank : draw(workers_);
   fault.acts.push_back(act(static_cast<Kind>(deal(kinds_, all_kinds_)), first));
   if (all_kinds_.size() == 1) return fault;
-  // A stranger alone disturbs nothing: half of them arrive when a rank is lost.
+  // A stranger alone disturbs nothing, so half of the strangers come with a second fault.
   const bool two = draw(is_stranger(fault.acts[0].kind) ? 2 : 4) == 0;
   const auto second = static_cast<Kind>(draw(static_cast<int>(Kind::kKillAll)));
   if (two) fault.acts.push_back(act(second, draw(workers_)));

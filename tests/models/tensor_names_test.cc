@@ -214,8 +214,8 @@ TEST(TensorNamesTest, ATextModelMayKeepItsWrappersPrefix) {
   expect_same_logits(own, stacked(renamed(own.tensors, "model.", "model.language_model.")));
 }
 
-// MLX writes this prefix, with 1 added to norms.
-TEST(TensorNamesTest, APrefixOfOtherWeightsIsNotAccepted) {
+// MLX adds 1 to the norms of these files, so they are other weights.
+TEST(TensorNamesTest, ThePrefixThatMlxWritesIsNotAccepted) {
   const Spelled own = of_golden("qwen3_vl");
   ASSERT_TRUE(own.tensors.contains("model.language_model.norm.weight"));
   const naive::Tensors other =

@@ -48,7 +48,8 @@ std::string set(Message& message, const FieldDescriptor& field, int value) {
   return std::to_string(value);
 }
 
-// The printed text is that of the bound attributes, and so is the written message.
+// Sets every field of a message. The message's text has all values, and the message is the same
+// after it was bound and written again.
 TEST(AttributesTest, EveryFieldOfEveryKindIsBoundPrintedAndWritten) {
   const google::protobuf::OneofDescriptor& kinds =
       *program::Attributes::descriptor()->oneof_decl(0);

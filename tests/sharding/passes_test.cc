@@ -170,7 +170,7 @@ Graph with_fused_casts(const Graph& graph, const CompileOptions& options) {
                     options);
 }
 
-TEST(FuseCastsTest, AValueThatIsOnlyReadRoundedIsWrittenRounded) {
+TEST(FuseCastsTest, AValueIsWrittenRoundedIfAllItsReadersRoundIt) {
   Fixture f;
   const Value sum = f.graph.add(f.x, f.graph.map(f.x, Function::kSilu));
   const Value normed = f.graph.rms_norm(sum, "norm", 1e-5f);
@@ -240,7 +240,7 @@ TEST(FuseGatedLinearTest, GateUpAndTheirProductBecomeOne) {
   }
 }
 
-TEST(FuseGatedLinearTest, CpusFloat32AndOtherReadersPreventFusion) {
+TEST(FuseGatedLinearTest, FusionNeedsAGpu16BitWeightsAndNoOtherReader) {
   const CompileOptions gpus = on_gpus(DType::kBF16);
   EXPECT_EQ(
       count_ops(Gated().fused(options_for(1, Strategy::kGather, DType::kBF16)), Op::kGatedLinear),
@@ -303,7 +303,7 @@ TEST(FuseRopeTest, OtherTablesColumnsOrReadersPreventRopeFusion) {
   EXPECT_EQ(count_ops(shared.fused(gpus), Op::kRopeAttention), 0);
 }
 
-TEST(CheckTest, ABrokenGraphIsNamedByItsNode) {
+TEST(CheckTest, TheErrorOfABrokenGraphShowsItsNode) {
   Fixture f;
   Graph shapes = f.graph;
   shapes.append({.op = Op::kAdd, .inputs = {0, 0}}, {{.name = "y", .axis = kFfn}});

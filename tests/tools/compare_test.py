@@ -21,6 +21,8 @@ from environment import Problem  # noqa: E402
 from shapes import KINDS, SHAPES, case_bytes, case_operations  # noqa: E402
 from shapes import limit_seconds, parse_case  # noqa: E402
 
+# "placement" is the class of the two CPUs that the system gave: how long a cache line takes from
+# one to the other (tools/bench/limits.cc). Only runs of one class are compared.
 LIMITS = {"threads": 1, "placement": "B", "read_gb_per_s": 20.0, "fp32_gop_per_s": 100.0,
           "bf16_gop_per_s": 200.0}
 
@@ -218,7 +220,9 @@ class CompareTest(unittest.TestCase):
             self.assertIn("commit ", text.split(f"<!-- {block}: begin -->")[1], name)
 
     def test_the_interval_of_the_median_is_between_sorted_ratios(self):
-        # 2 * P(at most 1 of 11 coins) = 0.012, for at most 2 it is 0.065: the second from each end.
+        # A ratio is above or below the true median with equal chance, like a coin that is tossed.
+        # 2 * P(at most 1 head of 11) = 0.012, and 2 * P(at most 2) = 0.065. So the interval of 95 %
+        # leaves out one ratio at each end.
         self.assertEqual(against.interval([float(i) for i in range(11)]), (1.0, 9.0))
         self.assertEqual(against.interval([float(i) for i in range(21)]), (5.0, 15.0))
         self.assertEqual(against.interval([3.0, 1.0, 2.0]), (1.0, 3.0))

@@ -61,7 +61,7 @@ class Regroup {
   int too_few_ = 0;
   std::set<std::set<LinkId>> failed_;
   int64_t forget_at_ = INT64_MAX;  // The end of too_few_ and failed_.
-  Demand demand_ = Demand::kNone;  // The owner's.
+  Demand demand_ = Demand::kNone;  // The owner's last request.
   int growing_to_ = 0;
   int64_t ignore_failures_before_ = INT64_MIN;  // While it grows.
   int64_t grown_at_ = INT64_MIN;                // When a larger group than before was formed.

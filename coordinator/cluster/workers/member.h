@@ -69,9 +69,9 @@ std::string why_incompatible(const cluster::Hello& hello, const cluster::Hello& 
 // largest, then the one with the oldest worker; in the order of arrival.
 std::vector<LinkId> choose_compatible(const Members& members);
 
-// One of `candidates` for each of `ranks` ranks; there must be enough. Fewer failures go first,
-// then workers that are not idle spares, then spares that hold a rank's weights. A worker gets the
-// rank that it requests, covers or had before; if several claim it, the newest does, since a
+// One of `candidates` for each of `ranks` ranks; there must be enough. In this order: workers with
+// fewer failures; workers that are no idle spares; spares that hold a rank's weights. A worker gets
+// the rank that it requests, covers or had before; if several claim it, the newest does, since a
 // restarted worker replaces its predecessor. The others fill the remaining ranks.
 std::vector<LinkId> choose_ranks(const Members& members, const std::vector<LinkId>& candidates,
                                  int ranks);

@@ -40,10 +40,10 @@ struct Roster {
 
 Roster choose_roster(const Members& members, const RosterRules& rules);
 
-// The rank of a group whose weights a worker without a rank should hold: the rank that it requests;
-// else the one covered by the fewest others. Among several: the one that it covers already, then
-// one whose worker is not restarted here, then one on its own host, so that the group stays close
-// together, then the one that takes longest to load.
+// The rank whose weights a spare should preload: the rank that the spare requests. Else, in this
+// order: the rank that the fewest other spares cover, the one that this spare covers already, one
+// whose worker this process does not restart, one on the spare's host, the one with the most
+// weights.
 int choose_cover(const Members& members, const std::vector<LinkId>& ranks, LinkId spare);
 
 }  // namespace lockstep

@@ -20,7 +20,7 @@ inline constexpr double kAlikeRates = 1.25;
 class Speeds {
  public:
   // `given`: by rank of a full group; if any are given, nothing else counts, and a group of another
-  // size has even parts. `measured`: otherwise workers' measurements may count.
+  // size has even parts. `measured`: whether workers' measurements may count if none are given.
   Speeds(std::vector<double> given, bool measured)
       : given_(std::move(given)), measured_(measured && given_.empty()) {}
 

@@ -42,7 +42,7 @@ class WorkerCall {
   // Both end the call; nothing was read from it.
   void reply(const google::protobuf::MessageLite& message);
   void refuse(const grpc::Status& status);
-  // Makes the call a link, which reads. The shared pointer is the sender's.
+  // Makes the call a link, which reads. The caller sends through the returned pointer.
   std::shared_ptr<WorkerCall> open(LinkId link);
 
   // ---- Any thread ----

@@ -33,7 +33,7 @@ class KvPages {
   int64_t cached() const { return tree_.unused(); }  // Included in available().
   const PrefixCounts& counts() const { return counts_; }
 
-  // Whether another sequence with the same prompt could use a page of this one's.
+  // Whether another sequence with the same prompt could use a page of this sequence.
   bool can_share(const Sequence& sequence) const;
   // Pages that `sequence` would share with running sequences if it started now.
   int64_t shared_if_started(const Sequence& sequence) const;
@@ -41,7 +41,7 @@ class KvPages {
   bool rotates_as_before(const Sequence& sequence) const;
   // Starts it on its longest cached beginning; rows whose logits are needed are always computed.
   void start(Sequence& sequence, int32_t slot);
-  // Appends `count` pages to the sequence's; they must be available.
+  // Appends `count` pages to those of the sequence; they must be available.
   void take(int64_t count, Sequence& sequence);
   // Call after it computed rows: its new full pages may be shared from now on.
   void publish(Sequence& sequence);

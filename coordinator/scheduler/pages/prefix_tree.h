@@ -57,7 +57,7 @@ class PrefixTree {
   struct Node {
     int32_t parent = kNone;
     Trees::iterator tree = {};
-    Children::iterator self = {};  // Among its parent's children, or its tree's.
+    Children::iterator self = {};  // Its place among the children of its parent, or of its tree.
     Children children = {};
     int64_t users = 0;
     uint64_t left_at = 0;  // The time at which its last user left.

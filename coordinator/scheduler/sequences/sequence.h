@@ -87,7 +87,7 @@ class Sequence {
   const Prefix& prefix() const { return prepared_.prefix(); }
 
   int32_t slot() const { return slot_; }  // The workers' id for it while it runs.
-  // How many of its pages the workers know; nullopt: they know the slot as another sequence's.
+  // How many of its pages the workers know; nullopt: the slot still has another sequence's pages.
   std::optional<size_t> pages_sent() const { return pages_sent_; }
   void note_sent() { pages_sent_ = pages_.size(); }  // A step sends all new pages.
 

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// A pattern as a tree. A look is a lookahead or a lookbehind; an anchor is one at the adjacent
-// characters.
+// A pattern as a tree. A look is a lookahead or a lookbehind. An anchor (^, $, \b) is a look at the
+// characters beside it.
 #pragma once
 
 #include <vector>

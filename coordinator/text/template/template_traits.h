@@ -60,7 +60,8 @@ struct TemplateTraits {
   Fate documents = Fate::kShown;
   Fate calls = Fate::kShown;
   Fate results = Fate::kShown;
-  // A call's arguments as a JSON object, or as its text: at least one if calls are shown.
+  // Whether the template takes a call's arguments as a JSON object, and whether as JSON text. At
+  // least one is true if calls are shown.
   bool arguments_as_object = true;
   bool arguments_as_text = false;
   NoContent no_content = NoContent::kEmpty;

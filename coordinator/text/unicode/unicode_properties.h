@@ -16,18 +16,18 @@ namespace lockstep {
 // properties Unicode 14's. Null for an unknown name.
 std::optional<CodePointSet> property_set(std::string_view name);
 
-// Adds the scripts that Oniguruma does not know to its names. Called once, before it reads a
-// pattern.
+// Gives Oniguruma the names of the scripts that it lacks. Called once, before it reads a pattern.
 void define_new_scripts();
 
 // [:name:], which differs from \p{name} only in "punct"; null for an unknown name.
 std::optional<CodePointSet> posix_set(std::string_view name);
 
-// \w inside of a class, and outside, where six numbers of Latin-1 are also word characters.
+// class_word_set() is \w inside of a class. word_set() is \w outside of one; it also has six
+// numbers of Latin-1 (superscripts and fractions).
 const CodePointSet& class_word_set();
 const CodePointSet& word_set();
 
-// A text of `bytes` bytes that equals another text if case is ignored.
+// If case is ignored, the first `bytes` bytes of a text equal `text`.
 struct CaseVariant {
   size_t bytes;
   std::vector<char32_t> text;

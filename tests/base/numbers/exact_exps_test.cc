@@ -34,7 +34,7 @@ TEST(ExactExpsTest, EachExpHasTheBitsThatItHasAlone) {
   }
 }
 
-TEST(ExactExpsTest, BordersTiesAndNansHaveTheBitsOfOneAloneAtEachPosition) {
+TEST(ExactExpsTest, SpecialNumbersHaveTheBitsThatTheyHaveAloneAtEveryPosition) {
   constexpr double kInf = std::numeric_limits<double>::infinity();
   const double half = 0.5 / 0x1.71547652b82fep+0;
   std::vector<double> special = {0.0,    -0.0,     -745.14,   -745.2, -745,    709.79,      709.8,

@@ -40,7 +40,8 @@ TEST(EngineDrainTest, RunningAndQueuedStreamsGoOnToTheirEnd) {
   EXPECT_TRUE(engine.wait_end().ok());
 }
 
-// A cluster that is shut down after the engine has left its group.
+// A cluster whose shutdown() first waits for the end of a stream. By then the engine has left its
+// group.
 class LateCluster : public FakeCluster {
  public:
   LateCluster() : FakeCluster(FakeModel{}) {}

@@ -148,7 +148,7 @@ TEST_F(EngineMetricsTest, ARequestThatWaitsForALargerGroupCountsAsDeferred) {
   EXPECT_EQ(value("num_requests_waiting_by_reason", "reason=\"deferred\","), 0);
 }
 
-TEST_F(EngineMetricsTest, EndpointPickersSeeThePages) {
+TEST_F(EngineMetricsTest, NumberAndSizeOfPagesAreALabelledMetric) {
   stats_.group.pages = 80;
   stats_.group.page_tokens = 16;
   stats_.group.max_context = 512;

@@ -135,7 +135,7 @@ void check_own_case(const OrderedJson& one, const OutputOptions& all) {
   }
 }
 
-TEST(CasesTest, OurOwnCasesHold) {
+TEST(CasesTest, TheCasesOfThisRepositoryHold) {
   const std::filesystem::path path = test_data("tests/data/parsers/cases.json");
   const OrderedJson file =
       parse_ordered_json(read_file(path, 1 << 26).value(), path.string()).value();

@@ -90,7 +90,7 @@ TEST_F(MarkedEncodeTest, OtherTextIsEncodedAsIfThereWereNoBorder) {
   EXPECT_EQ(encode(*encoder, text_of({{"<no", true}, {"te>", false}})), (std::vector<int32_t>{12}));
 }
 
-TEST_F(MarkedEncodeTest, ANormalizedSpecialTokenOfTheTemplateCutsNoOtherBorder) {
+TEST_F(MarkedEncodeTest, ASpecialTokenOfTheTemplateLeavesTheTextBesideItUnsplit) {
   for (const char* normalized : {"false", "true"}) {
     const auto encoder = tokenizer(normalized);
     ASSERT_NE(encoder, nullptr);
@@ -159,7 +159,7 @@ TEST_F(MarkedEncodeTest, AnHonestRequestHasThePlainEncodingUnderEveryNormalizer)
   }
 }
 
-// The token's own normalized form then begins with the prepended text: "_<|end|>".
+// A normalizer that prepends "_" to texts also makes "_<|end|>" of the special token.
 TEST_F(MarkedEncodeTest, TextPrependedToATextIsNotPrependedToItsPieces) {
   const auto encoder = Tokenizer::parse(
       normalized_spec(R"({"type":"Sequence","normalizers":[{"type":"Prepend","prepend":"_"},)"
@@ -172,7 +172,7 @@ TEST_F(MarkedEncodeTest, TextPrependedToATextIsNotPrependedToItsPieces) {
   EXPECT_EQ(std::ranges::count(encode(**encoder, forged), 20), 1);
 }
 
-// Two pieces joined may form text that changes all of the piece before them.
+// The normal form of two joined pieces may differ in the text of a third one, before them.
 TEST_F(MarkedEncodeTest, NormalizersThatReachAcrossPiecesMakeTheSameText) {
   constexpr uint32_t kSeed = 32;
   std::mt19937 random(kSeed);
@@ -191,7 +191,8 @@ TEST_F(MarkedEncodeTest, NormalizersThatReachAcrossPiecesMakeTheSameText) {
         text.append(pool[random() % pool.size()], random() % 2 == 0);
       }
       text.append("<|end|>", false);
-      // Drop the end token: the text before it may hide it.
+      // All but the end token is compared. If forms reach across pieces, the whole text may count
+      // as the request's, and then "<|end|>" stays text.
       std::vector<int32_t> ids = encode(**encoder, text);
       std::vector<int32_t> plain = *(*encoder)->encode(text.bytes, {.add_special = false});
       ids.resize(std::min(ids.size(), plain.size() - 1));
@@ -201,7 +202,7 @@ TEST_F(MarkedEncodeTest, NormalizersThatReachAcrossPiecesMakeTheSameText) {
   }
 }
 
-TEST_F(MarkedEncodeTest, ANormalizedSpecialTokenOfARequestNeverBecomesOne) {
+TEST_F(MarkedEncodeTest, ASpecialTokenOfARequestStaysTextUnderEveryNormalizer) {
   for (const char* normalizer : kNormalizers) {
     const auto encoder = Tokenizer::parse(normalized_spec(normalizer));
     ASSERT_TRUE(encoder.ok()) << encoder.status();

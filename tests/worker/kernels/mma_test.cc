@@ -175,7 +175,7 @@ __global__ void hasty_kernel(const uint32_t* from, uint32_t* to) {
   to[threadIdx.x] = shared[4 * threadIdx.x];
 }
 
-TEST(MmaCopyTest, ATooShortWaitShowsInOneOfTheOrders) {
+TEST(MmaCopyTest, ATooShortWaitMakesResultsDependOnTheOrderOfThreads) {
   std::vector<uint32_t> to[2];
   alignas(16) const uint32_t from[4 * kWarp] = {5};
   for (const int order : {0, 1}) {

@@ -38,7 +38,7 @@ TEST(ShimTest, WritesBeforeABarrierAreReadAfterIt) {
   }
 }
 
-TEST(ShimTest, AMissingBarrierShowsInOneOfTheOrders) {
+TEST(ShimTest, AMissingBarrierMakesResultsDependOnTheOrderOfThreads) {
   std::vector<unsigned> to[2];
   for (const int order : {0, 1}) {
     shim::set_order(order == 0 ? shim::Order::kAscending : shim::Order::kDescending);

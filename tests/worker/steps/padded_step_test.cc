@@ -26,7 +26,7 @@ TEST(PaddedRowsTest, PaddedRowsAreLessThanTwiceTheRowsAndHaveFewSizes) {
   EXPECT_EQ(padded_rows(33, 48), 48);
 }
 
-TEST(PaddedPositionsTest, PaddedPositionsAreSufficientPowersOfTwo) {
+TEST(PaddedPositionsTest, PaddedPositionsAreTheNextPowerOfTwoFrom256On) {
   EXPECT_EQ(padded_positions(1), 256);
   EXPECT_EQ(padded_positions(256), 256);
   EXPECT_EQ(padded_positions(257), 512);

@@ -108,7 +108,7 @@ TEST(StepGraphsTest, RanksThatMeetThroughTheHostCaptureNothing) {
   EXPECT_EQ(pair.captures[0].begun, 0);
 }
 
-// One rank of a program with every operator. Tests call it like a transport.
+// One rank of a program with every operator. Tests call it as a session calls a worker.
 class OneRank {
  public:
   explicit OneRank(Backend backend) : backend_(std::move(backend)) {
@@ -122,7 +122,8 @@ class OneRank {
     ASSERT_EQ(message_of(worker_->start(7)), "");
     position_ = 0;
   }
-  // Two sequences grow by a row; the arguments are requested in addition to their logits.
+  // Two sequences grow by a row. Each answer has `top_count` candidates; `trace` asks for the
+  // operators' times as well.
   absl::StatusOr<cluster::StepResult> grow(int64_t top_count = 1, bool trace = false) {
     cluster::Step step;
     step.set_step(static_cast<uint64_t>(position_) + 1);

@@ -250,9 +250,9 @@ absl::Status SharedMemoryCollective::add_chunk(const RowBytes& chunk) {
   return absl::OkStatus();
 }
 
-// Each rank adds one slice, leaves it in its own slot, where no other rank reads these bytes before
-// the second wait, and takes the other slices from theirs. The slices of one host are adjacent, so
-// that ranks of another host send it only these.
+// Each rank adds one slice and leaves the sum in its own slot, where no other rank reads these
+// bytes before the second wait. It takes the other slices from the slots of the ranks that added
+// them. The slices of one host are adjacent, so that ranks of another host send it only these.
 absl::Status SharedMemoryCollective::add_and_share_chunk(const RowBytes& chunk) {
   const int64_t lines = (chunk.bytes + ranks_ * kLineBytes - 1) / (ranks_ * kLineBytes);
   const auto first = [&](int place) { return std::min(place * lines * kLineBytes, chunk.bytes); };

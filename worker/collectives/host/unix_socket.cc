@@ -15,7 +15,7 @@
 namespace lockstep {
 namespace {
 
-// An abstract name begins with a zero byte and ends only by its length.
+// An abstract name begins with a zero byte. No byte ends it: `bytes` says where it ends.
 struct Address {
   sockaddr_un name{.sun_family = AF_UNIX, .sun_path = {}};
   socklen_t bytes = 0;

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// A rank sends this about its current collective with its data, so that ranks that do not agree
-// notice it before they use a byte.
+// The description of a collective. A rank sends it with its data, so ranks that are in different
+// collectives notice before they use a byte.
 #pragma once
 
 #include <cstdint>

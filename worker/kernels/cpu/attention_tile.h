@@ -7,7 +7,7 @@
 
 namespace lockstep::LOCKSTEP_ISA {
 
-// Vectors of sums per query of a tile that fit the registers.
+// The number of vectors of sums for each query of a tile, so that all of them fit the registers.
 constexpr int tile_vectors(int queries) {
   const int max = kTileSums / queries;
   return max >= 4 ? 4 : max >= 2 ? 2 : 1;
@@ -16,8 +16,9 @@ constexpr int tile_vectors(int queries) {
 // Prefetches into the second-level cache, one block ahead: keys during QK, values during PV.
 [[gnu::always_inline]] inline void fetch(const void* line) { __builtin_prefetch(line, 0, 2); }
 
-// scores[q][kKeyBlock]: query . key of kVecs chunks from `chunk` on, times the query's scale
-// (and the key's). Queries are [kQueries][padded].
+// Fills scores[q][kKeyBlock] for the keys of kVecs chunks, from `chunk` on: the dot product of
+// query and key, times the query's scale and, if F::kScaled, the key's scale. Queries are
+// [kQueries][padded].
 template <typename F, int kQueries, int kVecs>
 void score(const typename F::Factor* queries, int64_t padded, const KeyBlock<F>& block,
            const KeyBlock<F>& ahead, int64_t chunk, const float* scale, float* scores) {
@@ -63,9 +64,9 @@ void score(const typename F::Factor* queries, int64_t padded, const KeyBlock<F>&
   }
 }
 
-// accumulator[q] += weight[q][j] * value[j] over keys j in [begin, end), whole packs, in order, for
-// kVecs vectors of columns from `column` on. kScaled: the sum is an integer, multiplied by fit[q];
-// if that is 0 nothing is added.
+// For kVecs vectors of columns, from `column` on: accumulator[q] += weight[q][j] * value[j] for
+// each key j in [begin, end), in order. The range consists of whole packs. kScaled: the sum is an
+// integer, multiplied by fit[q]; if fit[q] is 0, nothing is added.
 template <typename F, int kQueries, int kVecs>
 void add_pv_columns(float* accumulator, int64_t padded, const typename F::Factor* weights,
                     const float* fit, const KeyBlock<F>& block, const KeyBlock<F>& ahead,

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// For every output, as its OutputSpec asks: block sums, the noisy winner, the best by edited and
-// by raw logit, and a copy of the logits. Everything has the CPU's bits.
+// For every output, as its OutputSpec asks: block sums, the noisy winner (the token with the
+// largest edited logit plus noise), the best by edited and by raw logit, and a copy of the logits.
+// Everything has the CPU's bits.
 // A key has 64 bits: the value's bits changed so that they order as unsigned numbers, then the id's
 // complement. So no two keys are equal, and a larger one is a better candidate (NaN counts as the
 // lowest value). One kernel processes slices of the vocabulary: sums, copies and the slice's best
@@ -19,7 +20,8 @@ static_assert(sizeof(Key) == device::kCandidateKeyBytes);
 
 using device::kSliceBlocks;
 
-constexpr int kLanes = 16;  // Threads that share a block of the vocabulary, like a CPU vector's.
+// Threads that share a block of the vocabulary, as the lanes of a CPU's vector do.
+constexpr int kLanes = 16;
 constexpr int kEach = kVocabBlock / kLanes;
 constexpr int kSliceThreads = 256;
 constexpr int kSelectThreads = 512;
@@ -138,8 +140,9 @@ __device__ Key key_of(const Candidate& c, By by) {
   return key_of(by == By::kRaw ? c.logit : c.edited, c.id);
 }
 
-// The `wanted`-th largest key of a row, `wanted` > 0; 1 if there are fewer. From the highest digit
-// down, it counts the keys with the digits found so far by their next digit.
+// The `wanted`-th largest key of a row, `wanted` > 0; 1 if there are fewer. Digit by digit, from
+// the highest on, it counts how many of the keys that begin with the digits found so far have each
+// value of the next digit.
 __device__ Key last_wanted(const OutputTask& output, By by, int64_t wanted) {
   __shared__ int counts[kDigit];
   __shared__ int digit, above;

@@ -62,7 +62,7 @@ TEST_F(SentencePieceDetokenizerTest, KeepsTheLeadingBlankOfATextThatContinues) {
   }
 }
 
-TEST_F(SentencePieceDetokenizerTest, ACopyGoesOnByItself) {
+TEST_F(SentencePieceDetokenizerTest, ACopyIsIndependent) {
   Detokenizer stream(tokenizer_.get(), false);
   stream.push(id("<0xC3>"));
   Detokenizer fork = stream;

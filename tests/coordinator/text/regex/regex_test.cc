@@ -80,8 +80,8 @@ TEST_P(PatternFileTest, CutsAsTheReferenceDoes) {
   }
 }
 
-// A matcher that remembers from its first step finds the same matches as one that backtracks.
-TEST_P(PatternFileTest, RememberingChangesNoMatch) {
+// One matcher remembers from its first step on, the other one backtracks.
+TEST_P(PatternFileTest, AMatcherThatRemembersFailuresFindsTheSameMatches) {
   for (const json& row : read_patterns(GetParam())) {
     const auto program = program_of(row[0]);
     if (!program.has_value()) continue;
@@ -138,7 +138,7 @@ TEST(RegexTest, AMillionCapitalsAreOneMatch) {
 }
 
 // Patterns with back references run in Oniguruma, which gives up on a text after a bounded time.
-TEST(RegexTest, ANonLinearPatternFailsForTheTextAlone) {
+TEST(RegexTest, ASearchThatTakesTooLongFailsAndThePatternStaysUsable) {
   const auto regex = Regex::compile(R"((a*)*\1$)");
   ASSERT_TRUE(regex.ok()) << regex.status();
   EXPECT_FALSE(regex->is_linear());

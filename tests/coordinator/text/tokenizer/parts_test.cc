@@ -303,7 +303,7 @@ TEST(AddedTokensTest, FlagsTakeBlanksAndWholeWords) {
 }
 
 // A walk from each of 300,000 blanks to the end would take minutes.
-TEST(AddedTokensTest, ABlankThatTakesBlanksIsLinear) {
+TEST(AddedTokensTest, ATokenThatStripsBlanksTakesLinearTime) {
   const std::string tokens = R"({"id":5,"content":" ","rstrip":true})";
   const double begin = thread_seconds();
   EXPECT_EQ(ids_with_tokens(tokens, std::string(300'000, ' ')).size(), 300'000u);
