@@ -187,14 +187,15 @@ absl::Status Worker::count_pages(const cluster::Assignment& assignment) {
   room_ = state_that_fits(program_, bindings_, budget);
   if (room_.pages > 0 && room_.sequences > 0) return absl::OkStatus();
   const bool blocks = room_.sequences == 0;
+  const bool is_free = 0 < budget.memory_bytes && budget.memory_bytes <= budget.free_bytes;
   return resource_exhausted(
-      "no room for {} of {}: {} are free and --kv-memory is {}; free some memory, or use "
-      "more workers",
+      "no room for {} of {}: {} are free and --kv-memory is {}; {}",
       blocks ? "one sequence's state" : "one KV page",
       memory_text(blocks ? block_bytes_of(program_, bindings_)
                          : page_bytes_of(program_, bindings_)),
       memory_text(budget.free_bytes),
-      budget.memory_bytes > 0 ? memory_text(budget.memory_bytes) : "not set");
+      budget.memory_bytes > 0 ? memory_text(budget.memory_bytes) : "not set",
+      is_free ? "raise --kv-memory, or leave it out" : "free some memory, or use more workers");
 }
 
 absl::Status Worker::start(int64_t pages) {

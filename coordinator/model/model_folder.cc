@@ -21,7 +21,7 @@ namespace {
 namespace fs = std::filesystem;
 
 constexpr std::string_view kOriginal =
-    "name the original model in Hugging Face layout, which --quantize q4 makes as small";
+    "name the original model in Hugging Face layout; --quantize q4 makes it about as small";
 constexpr std::string_view kConvert =
     "convert them (transformers: AutoModelForCausalLM.from_pretrained, then save_pretrained)";
 

@@ -249,6 +249,7 @@ TEST(WorkerTest, NoRoomForAPageIsReportedAtLoadAndAtRejoin) {
   for (const absl::Status& status : {loaded.status(), again}) {
     EXPECT_EQ(status.code(), absl::StatusCode::kResourceExhausted);
     EXPECT_THAT(message_of(status), HasSubstr("rank 0: no room for one KV page of 2.0 KiB"));
+    EXPECT_THAT(message_of(status), HasSubstr("; raise --kv-memory, or leave it out"));
   }
 }
 
