@@ -7,6 +7,7 @@
 #include <openssl/sha.h>
 
 #include <algorithm>
+#include <cerrno>
 #include <charconv>
 #include <fstream>
 #include <set>
@@ -104,8 +105,13 @@ absl::StatusOr<ApiKeys::Key> ApiKeys::parse_line(const std::string& line) {
 }
 
 absl::StatusOr<std::unique_ptr<ApiKeys>> ApiKeys::load(const std::string& path) {
+  errno = 0;
   std::ifstream file(path);
-  if (!file) return invalid_argument("--api-keys {}: cannot be read", printable(path));
+  if (!file) {
+    return invalid_argument(
+        "--api-keys {}: must be a file that can be read, found none ({}); its lines are NAME KEY",
+        printable(path), error_text(errno));
+  }
   std::unique_ptr<ApiKeys> keys(new ApiKeys);
   std::set<std::string> names;
   std::set<Digest> digests;

@@ -58,7 +58,7 @@ inline std::vector<Flag> ClusterCoreOptions::flags() {
       {"--workers", &workers, "Worker processes that share the model", FlagValues{.min = 1}},
       {"--kv-memory", &kv_memory_bytes,
        "Each worker's memory for the state of sequences (keys and values, recurrent state), e.g. "
-       "2GiB (default: the remaining memory)",
+       "2GiB (default: --memory-fraction of the remaining memory)",
        FlagValues{.is_size = true}},
       {"--silent-ms", &silent_ms,
        "A worker that sends nothing for this long is lost, and is restarted",
@@ -68,7 +68,9 @@ inline std::vector<Flag> ClusterCoreOptions::flags() {
       {"--grace-ms", &grace_ms,
        "A lost worker has this long to return; then the others continue without it",
        FlagValues{.min = 0, .max = 1e9}},
-      {"--min-workers", &min_workers, "Min workers that continue without those that were lost",
+      {"--min-workers", &min_workers,
+       "If workers are lost, the others continue if they are at least this many; else requests "
+       "wait",
        FlagValues{.min = 1}},
       {"--regrow-seconds", &regrow_ms,
        "A worker that joins later is used when no request runs, or after this long",

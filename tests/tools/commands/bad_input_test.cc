@@ -107,7 +107,8 @@ TEST(BadInputTest, AnErrorNamesTheFlag) {
   expect_one_line({"serve", "--insecure", "web"},
                   "--insecure: must be http or grpc or cluster or admin, found web");
   expect_one_line({"serve", "--insecure", "grpc,http", "/none"}, "no folder /none");
-  expect_one_line({"serve", "--tls-cert", "a.pem"}, "--tls-key");
+  expect_one_line({"serve", "--tls-cert", "a.pem"}, "or neither, found only --tls-cert");
+  expect_one_line({"workers", "--key", "a.key"}, "or neither, found only --key");
   expect_one_line({"serve", "--tls-ca", "a.pem"}, "--tls-ca a.pem");
   expect_one_line({"serve", "--grpc", "0.0.0.0:0", "--http", "off", "--tls-cert", "/none.pem",
                    "--tls-key", "/none.key"},

@@ -82,7 +82,9 @@ std::vector<http::Route> log_level_routes() {
 
 absl::Status check_tls(const TlsFiles& files) {
   if (files.cert.empty() != files.key.empty()) {
-    return invalid_argument("--tls-cert and --tls-key: must be both given, or neither");
+    return invalid_argument(
+        "--tls-cert and --tls-key: both must be given, or neither, found only --tls-{}",
+        files.key.empty() ? "cert" : "key");
   }
   if (!files.ca.empty() && files.cert.empty()) {
     return invalid_argument("--tls-ca {}: must be used with --tls-cert and --tls-key", files.ca);
@@ -130,8 +132,9 @@ std::vector<Flag> PortFlags::flags() {
        "are served first",
        FlagValues{.min = -1000, .max = 0}},
       {"--allow-host", &browsers.hosts,
-       "Host names that browsers may use for HTTP ports that only this machine can reach and that "
-       "need no key, for instance through a local proxy: chat.example.com",
+       "Names that a request's Host may have, besides this machine's own, at an HTTP port on "
+       "loopback "
+       "without keys (for instance with a local proxy): chat.example.com",
        FlagValues{.has_commas = true}},
       {"--allow-origin", &browsers.origins,
        "Origins whose web pages may send HTTP requests and read the answers (CORS): "

@@ -51,7 +51,8 @@ absl::StatusOr<std::string> row_of(const Json& worker) {
 
 absl::Status workers(const WorkersFlags& flags) {
   if (flags.tls.cert.empty() != flags.tls.key.empty()) {
-    return invalid_argument("--cert and --key: must be both given, or neither");
+    return invalid_argument("--cert and --key: both must be given, or neither, found only --{}",
+                            flags.tls.key.empty() ? "cert" : "key");
   }
   const bool has_scheme = flags.admin.find("://") != std::string::npos;
   ASSIGN_OR_RETURN(Url url, parse_url("--admin", (has_scheme ? "" : "http://") + flags.admin));
@@ -90,7 +91,7 @@ std::shared_ptr<Command> add_workers(CLI::App& parent) {
   command->app =
       parent.add_subcommand("workers",
                             "Lists the workers that have joined a server: each one's rank, role "
-                            "and weights, and how long\nit has joined; for a spare, the rank of "
+                            "and weights, and how long\nago it joined; for a spare, the rank of "
                             "its weights. Uses the operator's port, --admin of serve.");
   add_flags(*command->app,
             {{"--admin", &flags->admin,

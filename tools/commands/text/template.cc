@@ -18,8 +18,8 @@ constexpr char kInput[] =
     "Standard input is one JSON object, or with --jsonl one per line:\n  messages                "
     "the conversation: a list of objects such as\n                          {\"role\": \"user\", "
     "\"content\": \"Hello\"}\n  chat_template           the template's text, or a list of "
-    "{\"name\", \"template\"}\n  model                   or a model's folder, whose template is "
-    "used\n  tools, documents        lists of objects, passed to the template\n  "
+    "{\"name\", \"template\"}\n  model                   in place of chat_template: the folder of "
+    "a model that has one\n  tools, documents        lists of objects, passed to the template\n  "
     "add_generation_prompt   true: the prompt ends where the assistant's answer begins\n  "
     "continue_final_message  true: the prompt ends after the last message's text\n  bos_token, "
     "eos_token    and other special tokens; default: the model's\n  enable_thinking, thinking, "
@@ -162,7 +162,7 @@ std::shared_ptr<Command> add_template(CLI::App& parent) {
       "template", "Prints the prompt that a model's chat template makes of a conversation.");
   command->app->footer(kInput);
   add_flags(*command->app, {{"MODEL", &flags->model.path,
-                             "A folder with a chat template, for input without one"}});
+                             "The model whose chat template is used if the input names none"}});
   add_chat_flags(*command->app, flags->model);
   add_flags(*command->app,
             {{"--jsonl", &flags->jsonl,
