@@ -49,12 +49,11 @@ absl::Status check_candidates(const cluster::Candidates& found, const CandidateC
 }
 
 absl::Status check_logits(std::string_view bytes, int64_t vocab) {
+  constexpr int64_t kBytes = sizeof(float);
   const auto size = static_cast<int64_t>(bytes.size());
-  if (size % static_cast<int64_t>(sizeof(float)) == 0 &&
-      size <= vocab * static_cast<int64_t>(sizeof(float))) {
-    return absl::OkStatus();
-  }
-  return invalid_argument("logits: must be at most {} float32, found {} bytes", vocab, size);
+  if (size % kBytes == 0 && size <= vocab * kBytes) return absl::OkStatus();
+  return invalid_argument("logits: must have at most {} bytes, {} per number, found {}",
+                          vocab * kBytes, kBytes, size);
 }
 
 std::vector<float> join_logits(std::span<const std::string_view> slices) {

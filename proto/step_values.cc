@@ -33,8 +33,9 @@ absl::Status check_values(const cluster::Step& step, const program::Program& pro
     bytes += made_bytes(program, i, step.tokens_size(), step.outputs_size());
   }
   if (bytes <= kMaxValueBytes) return absl::OkStatus();
-  return invalid_argument("step {}: values of instructions {} to {}: at most {} bytes in one step",
-                          step.step(), range.begin(), range.end(), kMaxValueBytes);
+  return invalid_argument(
+      "step {}: values of instructions {} to {}: must have at most {} bytes, found more",
+      step.step(), range.begin(), range.end(), kMaxValueBytes);
 }
 
 }  // namespace lockstep

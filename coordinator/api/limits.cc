@@ -82,7 +82,8 @@ absl::Status check(const FieldLimit& limit, Value found) {
   const Wide min = static_cast<Wide>(limit.min);
   const bool above = limit.min_included ? value >= min : value > min;
   if (above && value <= static_cast<Wide>(limit.max)) return absl::OkStatus();
-  return field_error(limit.field, "must be {}, found {}", describe(limit), found);
+  const char* verb = limit.measure == Measure::kValue ? "be" : "have";
+  return field_error(limit.field, "must {} {}, found {}", verb, describe(limit), found);
 }
 
 // Checks a singular field that is set.

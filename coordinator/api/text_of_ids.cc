@@ -21,7 +21,7 @@ absl::StatusOr<std::string> text_of_ids(const Model& model, std::span<const int3
   }
   std::string text = tokenizer->decode(ids, skip_special, kMaxMessageBytes);
   if (static_cast<int64_t>(text.size()) <= kMaxMessageBytes) return text;
-  return invalid_argument("must have a text of up to {} bytes, found more; send less at once",
+  return invalid_argument("must have a text of at most {} bytes, found more; send less at once",
                           kMaxMessageBytes);
 }
 

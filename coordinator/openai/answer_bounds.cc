@@ -12,13 +12,14 @@ namespace {
 
 // A request is accepted as a whole: no queue accepts a part of it.
 constexpr int64_t kMaxChoices = 4'096;
-// Each takes about 100 bytes as text, and the client gets the whole text at once: this is less than
-// the unread bytes that one key may have. While a choice is written, each takes several hundred.
+// The max number of log-probabilities in one answer. One takes about 100 bytes as text, and several
+// hundred while its choice is written. The client gets the whole text at once, so the text must be
+// smaller than the unread bytes that one key may have.
 constexpr int64_t kMaxScores = 1 << 20;
-// Each of the last four events repeats all of them, and waits to be read with other streams'
-// events.
+// The max in a streamed response. Each of its last four events repeats all log-probabilities, and
+// is kept until the client reads it, like the events of other streams.
 constexpr int64_t kMaxResponseScores = 1 << 17;
-// Twice this size is in memory for a moment.
+// The max bytes of prompts that one answer repeats. Twice as many are in memory for a moment.
 constexpr int64_t kMaxRepeated = 64 << 20;
 
 // The number of log-probabilities of one token of an answer.
@@ -32,9 +33,11 @@ absl::Status check_choices(const ApiRequest& request) {
   const auto prompts = static_cast<int64_t>(request.prompts.size());
   const int64_t n = request.shared.has_n() ? request.shared.n() : 1;
   if (prompts * n <= kMaxChoices) return absl::OkStatus();
-  return refusal("prompt",
-                 fmt::format("must have at most {} choices in one request, found {} prompts of {}",
-                             kMaxChoices, prompts, n));
+  return refusal(
+      "prompt",
+      fmt::format("must have at most {} choices in one request, found {} prompts times n = {}; "
+                  "send fewer prompts at once, or a smaller n",
+                  kMaxChoices, prompts, n));
 }
 
 absl::Status bound_response(int64_t context, EngineRequest* request) {
@@ -68,10 +71,9 @@ absl::Status ScoreCount::add(const ApiRequest& request, const EngineRequest& pro
   if (of_prompts_ > kMaxScores) {
     return refusal(
         request.echo ? "echo" : "prompt_logprobs",
-        fmt::format("must be up to {} log-probabilities of prompts in one answer (for each token "
-                    "1 + logprobs, n times), found more; stream it (echo), or send fewer prompts "
-                    "at once",
-                    kMaxScores));
+        fmt::format("one answer must have at most {} log-probabilities of prompts (tokens times "
+                    "1 + logprobs, times n), found more; {}send fewer prompts at once",
+                    kMaxScores, request.echo ? "stream it, or " : ""));
   }
   if (prompt.logprobs < 0 || prompt.max_tokens == kAllTokens) return absl::OkStatus();
   const int64_t room = std::clamp<int64_t>(context - tokens, 0, prompt.max_tokens);

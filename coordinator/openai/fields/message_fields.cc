@@ -20,7 +20,8 @@ absl::Status prompt(const Field& field, const OrderedJson& value, ApiRequest* re
   const OrderedJson list = is_list ? value : OrderedJson::array({value});
   if (list.size() > kMaxPrompts) {
     return refusal(field.name,
-                   fmt::format("must be up to {} prompts, found {}", kMaxPrompts, list.size()));
+                   fmt::format("must have at most {} prompts, found {}; send fewer at once",
+                               kMaxPrompts, list.size()));
   }
   request->prompts.resize(list.size());
   for (size_t i = 0; i < list.size(); ++i) {

@@ -49,8 +49,8 @@ absl::StatusOr<std::string> UnknownFields::take(const http::Exchange& exchange,
   };
   if (refuses_) return refusal_of(0, "this server has no such field (--unknown-fields error)");
   if (names.size() > kMaxNames) {
-    return refusal_of(kMaxNames, fmt::format("must be one of at most {} unknown fields, found {}; "
-                                             "send fewer",
+    return refusal_of(kMaxNames, fmt::format("a request must have at most {} unknown fields, found "
+                                             "{}; send fewer",
                                              kMaxNames, names.size()));
   }
   const std::string client = client_of(exchange);

@@ -174,7 +174,7 @@ TEST_F(GenerateRequestTest, ABadWordIsTheTokensOfItsTextWithAndWithoutABlank) {
   message_.add_bad_words("\t ");
   expect_refused("bad_words: must be words, found only blanks");
   message_.add_bad_words("");
-  expect_refused("bad_words: must be 1 to 256 bytes, found 0");
+  expect_refused("bad_words: must have 1 to 256 bytes, found 0");
 }
 
 TEST_F(GenerateRequestTest, IdsOfLogprobsAndAllowedIdsMustBeInTheVocabulary) {

@@ -99,12 +99,12 @@ TEST(LimitsTest, MessagesSayWhatMustBeAndWhatWasFound) {
   expect_refused(message, "logit_bias: must be -100 to 100, found 101");
   message = good();
   message.add_stop("");
-  expect_refused(message, "stop: must be 1 to 4096 bytes, found 0");
+  expect_refused(message, "stop: must have 1 to 4096 bytes, found 0");
   message.set_stop(0, std::string(4097, 'a'));
-  expect_refused(message, "stop: must be 1 to 4096 bytes, found 4097");
+  expect_refused(message, "stop: must have 1 to 4096 bytes, found 4097");
   message = good();
   message.set_request_id(std::string(129, 'a'));
-  expect_refused(message, "request_id: must be up to 128 bytes, found 129");
+  expect_refused(message, "request_id: must have up to 128 bytes, found 129");
 }
 
 TEST(LimitsTest, MessagesInListsAreCheckedAndNamedByTheirPlace) {
@@ -112,12 +112,13 @@ TEST(LimitsTest, MessagesInListsAreCheckedAndNamedByTheirPlace) {
   message.mutable_chat()->add_messages()->set_role("user");
   EXPECT_TRUE(check_limits(message).ok());
   v1::ChatMessage* second = message.mutable_chat()->add_messages();
-  expect_refused(message, "chat.messages[1].role: must be 1 to 64 bytes, found 0");
+  expect_refused(message, "chat.messages[1].role: must have 1 to 64 bytes, found 0");
   second->set_role("assistant");
   second->add_tool_calls()->set_name("f");
   EXPECT_TRUE(check_limits(message).ok());
   second->add_tool_calls()->set_name(std::string(257, 'f'));
-  expect_refused(message, "chat.messages[1].tool_calls[1].name: must be 1 to 256 bytes, found 257");
+  expect_refused(message,
+                 "chat.messages[1].tool_calls[1].name: must have 1 to 256 bytes, found 257");
 }
 
 TEST(LimitsTest, CountsOfEntriesAreBounded) {
@@ -125,22 +126,22 @@ TEST(LimitsTest, CountsOfEntriesAreBounded) {
   for (int i = 0; i < 1024; ++i) message.add_stop_ids(5);
   EXPECT_TRUE(check_limits(message).ok());
   message.add_stop_ids(5);
-  expect_refused(message, "stop_ids: must be up to 1024 entries, found 1025");
+  expect_refused(message, "stop_ids: must have up to 1024 entries, found 1025");
   message = good();
   for (int i = 0; i < 65; ++i) message.add_stop("a");
-  expect_refused(message, "stop: must be up to 64 entries, found 65");
+  expect_refused(message, "stop: must have up to 64 entries, found 65");
   message = good();
   for (int i = 0; i < 1025; ++i) (*message.mutable_logit_bias())[i] = 1;
-  expect_refused(message, "logit_bias: must be up to 1024 entries, found 1025");
+  expect_refused(message, "logit_bias: must have up to 1024 entries, found 1025");
   message.Clear();
   message.mutable_prompt_ids()->mutable_ids()->Resize((1 << 20) + 1, 1);
-  expect_refused(message, "prompt_ids.ids: must be up to 1048576 entries, found 1048577");
+  expect_refused(message, "prompt_ids.ids: must have up to 1048576 entries, found 1048577");
   message.Clear();
   message.mutable_chat();
-  expect_refused(message, "chat.messages: must be 1 to 16384 entries, found 0");
+  expect_refused(message, "chat.messages: must have 1 to 16384 entries, found 0");
   v1::DetokenizeRequest detokenize;
   detokenize.mutable_ids()->Resize((1 << 18) + 1, 1);
-  expect_refused(detokenize, "ids: must be up to 262144 entries, found 262145");
+  expect_refused(detokenize, "ids: must have up to 262144 entries, found 262145");
 }
 
 }  // namespace

@@ -271,7 +271,7 @@ TEST(OpenAiApiTest, BadRequestsAre400AndNameTheField) {
   refused({{"top_k", UINT64_MAX}}, "top_k",
           "must be an integer of 64 bits, found 18446744073709551615");
   refused({{"messages", {{{"role", ""}, {"content", "a"}}}}}, "messages[0].role",
-          "messages[0].role: must be 1 to 64 bytes");
+          "messages[0].role: must have 1 to 64 bytes");
   refused({{"messages", {{{"role", "user"}}}}}, "messages[0].content", "found null");
   refused({{"messages", {{{"role", "user"}, {"content", {{{"type", "image_url"}}}}}}}},
           "messages[0].content[0].type", "reads no images");

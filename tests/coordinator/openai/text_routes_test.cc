@@ -52,7 +52,7 @@ TEST(TextRoutesTest, TheTextOfTokensIsBounded) {
   ApiServer server;
   const std::vector<int32_t> ids(500'000, 0);  // "<|story|>": 4.5 MB of text.
   expect_error(server.post("/detokenize", OrderedJson{{"tokens", ids}}.dump()), 400, "tokens",
-               nullptr, "must have a text of up to 4194304 bytes, found more");
+               nullptr, "must have a text of at most 4194304 bytes, found more");
 }
 
 TEST(TextRoutesTest, ARequestShowsItsPromptWithoutAnAnswer) {
@@ -87,7 +87,7 @@ TEST(TextRoutesTest, AConversationHasTheLimitsOfAChat) {
   const OrderedJson long_one = {{"messages", OrderedJson(16'385, one)}};
   for (const char* path : {"/tokenize", "/v1/chat/completions/render", "/v1/chat/completions"}) {
     expect_error(server.post(path, with_calls.dump()), 400, "messages[1].tool_calls", nullptr,
-                 "must be up to 256 entries, found 257");
+                 "must have up to 256 entries, found 257");
     expect_error(server.post(path, long_one.dump()), 400, "messages", nullptr,
                  "1 to 16384 entries, found 16385");
   }

@@ -313,8 +313,11 @@ TEST(CommandsTest, EveryWorkerReportsItsTimeByKernelAtTheEnd) {
 
 TEST(CommandsTest, BenchRefusesACaseThatItCannotRun) {
   const std::pair<const char*, const char*> bad[] = {
-      {"decode:0", "\"decode:0\""},        {"prefill:8@4", "prefill:8@4"}, {"prefill:8,", "\"\""},
-      {"decode:1@1024", "1024 positions"}, {"decode:4x65", "at most 64"},
+      {"decode:0", "\"decode:0\""},
+      {"prefill:8@4", "prefill:8@4"},
+      {"prefill:8,", "\"\""},
+      {"decode:1@1024", "1024 positions"},
+      {"decode:4x65", "at most 64 sequences at once, found 65"},
   };
   for (const auto& [list, word] : bad) {
     const ProcessResult result = run_lockstep({"bench", "--cases", list, "--json"});

@@ -120,8 +120,9 @@ absl::Status check_fits(const BenchCase& bench_case, const Model& model) {
         bench_case.name, model.max_context(), length);
   }
   if (bench_case.batch > model.options().max_sequences) {
-    return invalid_argument("{}: must be at most {} sequences at once; raise --max-running",
-                            bench_case.name, model.options().max_sequences);
+    return invalid_argument(
+        "{}: must have at most {} sequences at once, found {}; raise --max-running",
+        bench_case.name, model.options().max_sequences, bench_case.batch);
   }
   return absl::OkStatus();
 }

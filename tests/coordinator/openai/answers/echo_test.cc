@@ -204,7 +204,7 @@ TEST(OpenAiEchoTest, AnAnswerThatWouldBeTooLargeIsRefusedBeforeItIsComputed) {
   const OrderedJson body = with(kEchoed, {{"prompt", prompts}, {"n", 20}, {"max_tokens", 0}});
   expect_error(server.post("/v1/completions", body.dump()), 400, "echo", nullptr, "stream it");
   expect_error(server.post("/v1/completions", with(body, {{"n", 21}}).dump()), 400, "prompt",
-               nullptr, "4096 choices in one request, found 200 prompts of 21");
+               nullptr, "4096 choices in one request, found 200 prompts times n = 21; send fewer");
   EXPECT_EQ(server.engine().stats().completion_tokens, 0);
 }
 
