@@ -2,12 +2,15 @@
 // docs/models.md is generated from the program's tables and from the goldens that test them.
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <cstdlib>
 #include <fstream>
+#include <iterator>
 #include <map>
 #include <nlohmann/json.hpp>
 #include <sstream>
 #include <string>
+#include <utility>
 
 #include "base/source_dir.h"
 #include "models/architecture.h"
@@ -22,10 +25,11 @@ namespace {
 constexpr char kHead[] = R"(# Models
 
 The models that run, by the name in `architectures` of config.json, and the small reference models
-that the tests compare with: in float32 the logits of a prompt agree with the reference's within
-2e-4 of the largest, and the greedy tokens are the same, on 1, 2, 3 and 5 workers (as far as there
-are heads) under both strategies. The reference is Hugging Face transformers or the published code.
-An architecture without one has the maths and names of another that has; its config.json is tested.
+(goldens) that the tests compare with. In float32 the logits of a prompt agree with the reference's
+within 2e-4 of the largest logit, and the greedy tokens are the same. That holds on 1, 2, 3 and 5
+workers (if there are that many heads) and under both strategies. The reference is Hugging Face
+transformers or the published code. An architecture without a golden has the maths and names of one
+with a golden; its config.json is tested.
 
 A test writes this page: `LOCKSTEP_REWRITE=1 build/cpu/tests/models_test`.
 
@@ -33,17 +37,17 @@ A test writes this page: `LOCKSTEP_REWRITE=1 build/cpu/tests/models_test`.
 | --- | --- |
 )";
 constexpr char kWrappers[] = R"(
-transformers decides what a key means: like transformers, and unlike some servers, we ignore
-`attn_factor` of YaRN (they multiply by it) and `dual_chunk_attention_config`.
+A key means what it means in transformers. So `dual_chunk_attention_config` and YaRN's `attn_factor`
+are ignored; some servers multiply by `attn_factor`.
 
-The text part of these runs (`text_config`, `language_config` or `llm_config`, of any architecture
-above that its `model_type` names, or the whole file); vision and audio parts are not read:
+These models run their text part: `text_config`, `language_config`, `llm_config`, or the whole file.
+Its `model_type` names one of the architectures above. Vision and audio parts are not read.
 
 )";
 constexpr char kRefused[] = R"(
-These are refused by name, with the reason. Any other name is an error with the nearest ones above.
-A key of config.json that nothing reads passes where a rule says that it decides nothing; all others
-are one error with the `--ignore-config` flags that run without them.
+These names are refused, with the reason. Any other name is an error that shows the nearest names
+above. A key of config.json that no code reads is accepted if a rule says that it decides nothing.
+All other such keys are one error, which shows the `--ignore-config` flags that run without them.
 
 | architecture | why not |
 | --- | --- |
@@ -52,17 +56,18 @@ are one error with the `--ignore-config` flags that run without them.
 constexpr char kNotes[] = R"(
 ## Names of tensors
 
-A tensor may have the name that its family publishes, that of a class of transformers 5, or one
-without the name that all begin with; experts may be single or in stacks, layer by layer
-(`models/tensor_names.cc` has the table). A head in the checkpoint is used even where config.json
-ties it to the embedding.
+A tensor may have the name that its family publishes, the name in a class of transformers 5, or a
+name without the prefix that all names have. The experts of a layer may be single tensors or stacks.
+`models/tensor_names.cc` has the table. A head in the checkpoint is used even if config.json ties it
+to the embedding.
 
 ## Where implementations differ
 
 - `NemotronHForCausalLM`: transformers 5.24 raises each step of Mamba to `time_step_min` at least.
-  Here steps are as the model computes them, with SGLang and mlx-lm: `time_step_min` is for drawing
-  weights, and `time_step_limit`, which bounds steps, is [0, infinity] in what is published. If
-  no step is below (0.001), nothing differs; on random weights it was 7e-4 of the largest logit.
+  Here, and in SGLang and mlx-lm, steps are as the model computes them: `time_step_min` is only for
+  drawing weights. `time_step_limit` bounds steps; it is [0, infinity] in published files. If no
+  step is below 0.001, nothing differs. On random weights the difference was 7e-4 of the largest
+  logit.
 )";
 
 // The goldens of each architecture, in their order.
@@ -107,6 +112,19 @@ TEST(ModelsPageTest, TheModelsPageIsGeneratedFromTheTablesAndTheGoldens) {
   std::stringstream page;
   page << std::ifstream(path).rdbuf();
   EXPECT_EQ(page.str(), wanted) << "run this test with LOCKSTEP_REWRITE=1";
+}
+
+TEST(ModelsPageTest, ReadmeAndChangelogHaveTheNumberOfArchitectures) {
+  const std::string names = std::to_string(std::ranges::count_if(
+      architectures(), [](const Architecture& known) { return known.is == nullptr; }));
+  const std::string sights = std::to_string(std::ssize(wrapper_names()));
+  for (const auto& [page, text] : {std::pair("README.md", names + " names of architectures"),
+                                   std::pair("README.md", sights + " that also see"),
+                                   std::pair("CHANGELOG.md", names + " architectures")}) {
+    std::stringstream read;
+    read << std::ifstream(std::string(LOCKSTEP_SOURCE_DIR) + "/" + page).rdbuf();
+    EXPECT_NE(read.str().find(text), std::string::npos) << page << " must say: " << text;
+  }
 }
 
 TEST(ModelsPageTest, NoArchitectureIsBothSupportedAndRefused) {
