@@ -14,9 +14,9 @@ using schema_parts::embedding, schema_parts::ids, schema_parts::matrix, schema_p
 
 constexpr std::array<OperatorSchema, kOpCount> kSchemas = table_by_op<OperatorSchema>({
     {.op = Op::kEmbed,
-     .formula = "out[row] = weight[token of row]; ids of other ranks give -0.0. Or weight[position "
-                "of row + offset]. A row given with the step has its own embedding, or (beside) "
-                "that of absent_id",
+     .formula = "out[row] = weight[token of row], or -0.0 for an id of another rank; by_position: "
+                "weight[position of row + offset]; a row that the step gives as an embedding is "
+                "copied, or with beside is weight[absent_id]",
      .attrs = AttrsKind::kEmbed,
      .inputs = {embedding("weight")},
      .outputs = {"out"},
@@ -74,9 +74,10 @@ constexpr std::array<OperatorSchema, kOpCount> kSchemas = table_by_op<OperatorSc
      .flops_per_element = 4},
     {.op = Op::kRopeTable,
      .formula = "cos and sin of position * inv_freq, by the sequence's rope_length, times "
-                "factor: [cos | sin]; the position is the row's own, held after the sequence's "
-                "prefix, or counted from its end on; dynamic: inv_freq of the base theta * "
-                "(f * L / D - (f - 1))^(d / (d - 2)), L = max(position + 1, D)",
+                "factor: [cos | sin]; the position (position_row) is the row's own, or "
+                "held_position after the sequence's prefix, or 0 in the prefix and then 1, 2, ...; "
+                "dynamic: inv_freq of the base theta * (f * L / D - (f - 1))^(d / (d - 2)), "
+                "L = max(position + 1, D)",
      .attrs = AttrsKind::kRopeTable,
      .outputs = {"out"},
      .rows = RowRule::kTokens,
@@ -359,9 +360,9 @@ constexpr std::array<OperatorSchema, kOpCount> kSchemas = table_by_op<OperatorSc
      .check = check_expand_heads},
     {.op = Op::kWkv,
      .formula =
-         "for each column, the mean of v over the rows of a sequence so far: of those before "
-         "weighted by e^(k - age * e^decay), age 0 for the last one, of the row itself by "
-         "e^(k + first); keeps both sums and their scale",
+         "for each column, the weighted mean of v over the rows of a sequence so far: the row "
+         "itself has the weight e^(k + first), an earlier row e^(k - age * e^decay), with age 0 "
+         "for the row just before; keeps both sums and their scale",
      .attrs = AttrsKind::kBlock,
      .inputs = {value("k"), value("v"), norm("decay"), norm("first")},
      .outputs = {"out"},
