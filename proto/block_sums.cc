@@ -16,13 +16,13 @@ namespace {
 constexpr float kNever = -std::numeric_limits<float>::infinity();
 
 // Calls each(place, count) for each sum that a rank sends: it covers `count` of the rank's own
-// blocks from index `place` on. A whole group is one sum; every other block is its own.
+// blocks from index `place` on. A whole run is one sum; every other block is its own.
 template <typename Each>
 void for_each_sum(int64_t first_block, int64_t blocks, const Each& each) {
   for (int64_t place = 0; place < blocks;) {
     const bool whole =
-        (first_block + place) % kBlocksPerGroup == 0 && blocks - place >= kBlocksPerGroup;
-    const int64_t count = whole ? kBlocksPerGroup : 1;
+        (first_block + place) % kBlocksPerRun == 0 && blocks - place >= kBlocksPerRun;
+    const int64_t count = whole ? kBlocksPerRun : 1;
     each(place, count);
     place += count;
   }
@@ -37,12 +37,12 @@ int64_t count_sums(int64_t first_block, int64_t blocks) {
 }  // namespace
 
 BlockSum fold(std::span<const BlockSum> blocks) {
-  LOCKSTEP_CHECK(blocks.size() <= kBlocksPerGroup);
+  LOCKSTEP_CHECK(blocks.size() <= kBlocksPerRun);
   float max = kNever;
   for (const BlockSum& block : blocks) {
     if (block.max > max) max = block.max;
   }
-  std::array<double, kBlocksPerGroup> weights;
+  std::array<double, kBlocksPerRun> weights;
   for (size_t i = 0; i < blocks.size(); ++i) weights[i] = double{blocks[i].max} - double{max};
   exact_exps(std::span(weights).first(blocks.size()));
   double sum = 0;
@@ -82,11 +82,11 @@ absl::Status check_sums(const cluster::BlockSums& sums, int64_t vocab) {
                           wanted, blocks, first, sums.max_size(), sums.sum_size());
 }
 
-std::vector<BlockSum> groups_of(std::span<const cluster::BlockSums* const> ranks) {
-  std::vector<BlockSum> groups;
-  std::vector<BlockSum> open;  // Blocks of a group that several ranks share.
+std::vector<BlockSum> runs_of(std::span<const cluster::BlockSums* const> ranks) {
+  std::vector<BlockSum> runs;
+  std::vector<BlockSum> open;  // Blocks of a run that several ranks share.
   const auto close = [&] {
-    if (!open.empty()) groups.push_back(fold(open));
+    if (!open.empty()) runs.push_back(fold(open));
     open.clear();
   };
   for (const cluster::BlockSums* rank : ranks) {
@@ -96,16 +96,16 @@ std::vector<BlockSum> groups_of(std::span<const cluster::BlockSums* const> ranks
       ++index;
       if (count > 1) {
         close();
-        groups.push_back(one);
+        runs.push_back(one);
         return;
       }
       open.push_back(one);
       const int64_t next = rank->first_block() + place + 1;
-      if (next % kBlocksPerGroup == 0 || open.size() == kBlocksPerGroup) close();
+      if (next % kBlocksPerRun == 0 || open.size() == kBlocksPerRun) close();
     });
   }
   close();
-  return groups;
+  return runs;
 }
 
 }  // namespace lockstep

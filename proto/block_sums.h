@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // A softmax's sums over the whole vocabulary, with the same bits for any split over ranks. Each
-// block of kVocabBlock ids has a sum. The blocks of a group (kBlocksPerGroup blocks, counted from
-// id 0) are folded into one, and groups are added in order. A rank folds the groups that it has
+// block of kVocabBlock ids has a sum. A run is kBlocksPerRun blocks, counted from id 0: its blocks
+// are folded into one sum, and runs are added in order. A rank folds the runs that it has
 // completely and sends other blocks one by one; the coordinator folds these in the same way.
 #pragma once
 
@@ -15,7 +15,7 @@
 
 namespace lockstep {
 
-inline constexpr int64_t kBlocksPerGroup = 16;
+inline constexpr int64_t kBlocksPerRun = 16;
 
 // `blocks` are in order of ids. A block without a finite part adds nothing.
 BlockSum fold(std::span<const BlockSum> blocks);
@@ -27,8 +27,8 @@ void set_sums(int64_t first_block, std::span<const BlockSum> blocks, cluster::Bl
 // the field.
 absl::Status check_sums(const cluster::BlockSums& sums, int64_t vocab);
 
-// The sums of all groups, from ranks in order of ids whose sums passed check_sums(). The last group
+// The sums of all runs, from ranks in order of ids whose sums passed check_sums(). The last run
 // may be partial.
-std::vector<BlockSum> groups_of(std::span<const cluster::BlockSums* const> ranks);
+std::vector<BlockSum> runs_of(std::span<const cluster::BlockSums* const> ranks);
 
 }  // namespace lockstep

@@ -108,17 +108,17 @@ Sums combine_sums(const std::vector<const cluster::Candidates*>& ranks, bool raw
   for (const cluster::Candidates* rank : ranks) {
     of_ranks.push_back(raw ? &rank->raw_sums() : &rank->edited_sums());
   }
-  const std::vector<BlockSum> groups = groups_of(of_ranks);
+  const std::vector<BlockSum> runs = runs_of(of_ranks);
   Sums sums = {.max = -std::numeric_limits<double>::infinity(), .sum = 0};
-  for (const BlockSum& group : groups) {
-    if (group.max > sums.max) sums.max = group.max;
+  for (const BlockSum& run : runs) {
+    if (run.max > sums.max) sums.max = run.max;
   }
-  std::vector<double> weights(groups.size());
-  for (size_t i = 0; i < groups.size(); ++i) weights[i] = double{groups[i].max} - sums.max;
+  std::vector<double> weights(runs.size());
+  for (size_t i = 0; i < runs.size(); ++i) weights[i] = double{runs[i].max} - sums.max;
   exact_exps(weights);
-  for (size_t i = 0; i < groups.size(); ++i) {
-    const double weight = groups[i].max == sums.max ? 1.0 : weights[i];  // For infinite ones, too.
-    const double part = weight * double{groups[i].sum};
+  for (size_t i = 0; i < runs.size(); ++i) {
+    const double weight = runs[i].max == sums.max ? 1.0 : weights[i];  // For infinite ones, too.
+    const double part = weight * double{runs[i].sum};
     if (std::isfinite(part)) sums.sum += part;
   }
   return sums;

@@ -23,9 +23,9 @@ std::vector<BlockSum> some_blocks(size_t count) {
   return blocks;
 }
 
-// The groups of blocks on ranks, each of which has the blocks from one of `cuts` to the next.
-std::vector<BlockSum> groups_over(const std::vector<BlockSum>& blocks,
-                                  const std::vector<size_t>& cuts) {
+// The runs of blocks on ranks, each of which has the blocks from one of `cuts` to the next.
+std::vector<BlockSum> runs_over(const std::vector<BlockSum>& blocks,
+                                const std::vector<size_t>& cuts) {
   std::vector<cluster::BlockSums> ranks(cuts.size() - 1);
   std::vector<const cluster::BlockSums*> pointers;
   for (size_t i = 0; i + 1 < cuts.size(); ++i) {
@@ -34,7 +34,7 @@ std::vector<BlockSum> groups_over(const std::vector<BlockSum>& blocks,
     EXPECT_TRUE(check_sums(ranks[i], static_cast<int64_t>(blocks.size()) * kVocabBlock).ok());
     pointers.push_back(&ranks[i]);
   }
-  return groups_of(pointers);
+  return runs_of(pointers);
 }
 
 void expect_equal(const std::vector<BlockSum>& found, const std::vector<BlockSum>& wanted) {
@@ -45,30 +45,30 @@ void expect_equal(const std::vector<BlockSum>& found, const std::vector<BlockSum
   }
 }
 
-TEST(BlockSumsTest, GroupsHaveTheSameBitsForEverySplitOverRanks) {
+TEST(BlockSumsTest, RunsHaveTheSameBitsForEverySplitOverRanks) {
   for (const size_t count :
        {size_t{1}, size_t{15}, size_t{16}, size_t{17}, size_t{32}, size_t{53}}) {
     SCOPED_TRACE(count);
     const std::vector<BlockSum> blocks = some_blocks(count);
-    const std::vector<BlockSum> wanted = groups_over(blocks, {0, count});
+    const std::vector<BlockSum> wanted = runs_over(blocks, {0, count});
     EXPECT_EQ(wanted.size(), (count + 15) / 16);
     for (size_t first = 0; first <= count; ++first) {
       for (size_t second = first; second <= count; ++second) {
-        expect_equal(groups_over(blocks, {0, first, second, count}), wanted);
+        expect_equal(runs_over(blocks, {0, first, second, count}), wanted);
       }
     }
   }
 }
 
-TEST(BlockSumsTest, AGroupSumsItsBlocks) {
+TEST(BlockSumsTest, ARunSumsItsBlocks) {
   const std::vector<BlockSum> blocks = some_blocks(16);
-  const BlockSum group = fold(blocks);
+  const BlockSum run = fold(blocks);
   double sum = 0;
   for (const BlockSum& block : blocks) {
-    EXPECT_LE(block.max, group.max);
-    sum += std::exp(double{block.max} - double{group.max}) * double{block.sum};
+    EXPECT_LE(block.max, run.max);
+    sum += std::exp(double{block.max} - double{run.max}) * double{block.sum};
   }
-  EXPECT_NEAR(group.sum, sum, 1e-6 * sum);
+  EXPECT_NEAR(run.sum, sum, 1e-6 * sum);
 }
 
 TEST(BlockSumsTest, NonFiniteSumsAddNothing) {
