@@ -95,7 +95,7 @@ std::vector<std::string> spellings(const std::string& name) {
 }
 
 // The place of experts in the checkpoint if it differs from the family's: one stack, or one by one.
-// `name`: a spelling of the first expert's name, or of the stack's.
+// `name`: a spelling of the name of the first expert, or of the stack.
 std::optional<Experts> experts_elsewhere(const Checkpoint& checkpoint, const Parameter& parameter,
                                          const std::string& name) {
   const size_t at = name.find(kExperts);

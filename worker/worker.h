@@ -37,8 +37,8 @@ struct WorkerOptions {
   // Updated while loading and in every step; outlives the worker. May be null.
   Progress* progress = nullptr;
   const std::atomic<bool>* cancelled = nullptr;  // If true, loading stops with kCancelled.
-  // It computes on this, which has the collective's operands, too; outlives the worker. Null: this
-  // CPU.
+  // The worker computes on it. It has the collective's operands, too, and outlives the worker.
+  // Null: this CPU.
   const Backend* backend = nullptr;
   PackedCacheOptions weight_cache = {};  // Only for CPUs; GPUs pack what they load each time.
   // The device's free memory before any rank that shares it began to load; 0: what is free now.

@@ -19,7 +19,8 @@ absl::Status check_length(const EngineRequest& request, const GroupInfo& group);
 
 // Marks a refusal as a too long prompt, for which OpenAI has its own code.
 absl::Status too_long(absl::Status refusal);
-// The same, worded as clients of other servers know it; `why` also says how to fix it.
+// A refusal of a too long prompt, in the words that clients of other servers know; `why` also says
+// how to fix it.
 absl::Status too_long(int64_t context, int64_t found, std::string_view why);
 bool is_too_long(const absl::Status& status);
 

@@ -20,9 +20,10 @@ struct BrowserRules {
   // name of this machine, or Origin is not the server's own. Requests from other machines are not
   // checked: the names that they use for this machine are unknown.
   bool keyless = false;
-  bool shares = true;                // Whether `origins` may be set; if so, errors name the flag.
-  std::vector<std::string> hosts;    // Other valid names in a Host header: "chat.example.com".
-  std::vector<std::string> origins;  // They may call and read: "https://chat.example.com", or "*".
+  bool shares = true;              // Whether `origins` may be set; if so, errors name the flag.
+  std::vector<std::string> hosts;  // Other valid names in a Host header: "chat.example.com".
+  // Origins that may call and read: "https://chat.example.com", or "*".
+  std::vector<std::string> origins;
 };
 
 // kInvalidArgument, one line that names the flag (--allow-host, --allow-origin) and its value.

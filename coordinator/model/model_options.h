@@ -43,9 +43,9 @@ struct ModelOptions {
   // "file": embeddings keep the checkpoint's form, so that workers can leave them in the file.
   std::string embedding = "memory";
   Strategy strategy = Strategy::kGather;
-  std::vector<std::string> names;  // Answers have the first; empty: the folder's.
+  std::vector<std::string> names;  // Answers have the first; empty: the folder's name.
   RequestDefaults defaults;
-  int64_t max_context = 0;  // 0: the config's.
+  int64_t max_context = 0;  // 0: that of config.json.
   int64_t max_rows = 512;   // Tokens per step: a prefill chunk and one for each running sequence.
   int64_t max_sequences = 256;
 

@@ -60,7 +60,7 @@ class OutputParser {
   OutputSink sink_;
   Place place_ = Place::kStart;
   TagFinder tags_;                   // The tags that matter at this place.
-  std::string_view thought_end_;     // Empty: any of the format's.
+  std::string_view thought_end_;     // Empty: any end of the format.
   bool in_call_of_thought_ = false;  // A call's tag was found in the thought.
   std::string call_of_thought_;      // The text from that tag on.
   bool is_fresh_ = true;             // Content has not begun, except for blanks and wraps.

@@ -76,7 +76,8 @@ class ResumableStreams {
                             std::function<int64_t()> now_ms = steady_now_ms);
   ~ResumableStreams();
 
-  // Submits the request and keeps its answer. Errors: the engine's and ResumableIndex::add()'s.
+  // Submits the request and keeps its answer. Errors: those of the engine and of
+  // ResumableIndex::add().
   absl::StatusOr<std::shared_ptr<ResumableStream>> submit(Engine* engine, EngineRequest request,
                                                           ResumableParams resumable)
       ABSL_LOCKS_EXCLUDED(mutex_);

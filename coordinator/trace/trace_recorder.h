@@ -45,7 +45,7 @@ class TraceRecorder final : public EngineObserver {
   int64_t traced() const { return traced_.load(std::memory_order_relaxed); }
   // The last `steps` kept steps, in order. Null steps are kept only if they were traced.
   RecordedSteps last(int steps) const ABSL_LOCKS_EXCLUDED(mutex_);
-  // The same, ending with the last traced step.
+  // Like last(), but ends with the last traced step.
   RecordedSteps last_traced(int steps) const ABSL_LOCKS_EXCLUDED(mutex_);
 
  private:

@@ -31,7 +31,7 @@ absl::StatusOr<TraceQuery> parse_trace_query(std::string_view query);
 // which closes their connections.
 class TraceRequests {
  public:
-  // Both outlive it.
+  // Recorder and engine outlive this.
   TraceRequests(TraceRecorder* recorder, const Engine* engine);
   ~TraceRequests();
 

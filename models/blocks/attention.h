@@ -24,7 +24,7 @@ struct Attention {
   int64_t head_dim = 1;
   bool qkv_bias = false;
   bool out_bias = false;
-  QkNorm qk_norm = {};  // They use this norm's settings:
+  QkNorm qk_norm = {};  // Norms of q and k, with the settings of `norm`.
   Norm norm = {};
   float scale = 1;
   float cap = 0;                      // The cap of scores; 0: none.

@@ -18,7 +18,7 @@ struct Mixture {
   int64_t count = 0;
   int64_t chosen = 0;       // Per token.
   int64_t size = 0;         // Columns of an expert's gate and up.
-  int64_t shared_size = 0;  // The shared expert's; 0: there is none.
+  int64_t shared_size = 0;  // Columns of the shared expert; 0: none.
   bool renormalised = false;
   int64_t groups = 1;          // Groups of neighbours.
   int64_t chosen_groups = 1;   // Experts are chosen from this many groups.

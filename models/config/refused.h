@@ -12,7 +12,7 @@ struct RefusedArchitecture {
   std::string_view because;
 };
 
-// They live as long as the program.
+// The rows live as long as the program.
 std::span<const RefusedArchitecture> refused_architectures();
 
 }  // namespace lockstep

@@ -31,8 +31,8 @@ class Graph {
   // --- Builders. Names are relative to the open scopes: "mlp.up_proj" is
   // "model.layers.3.mlp.up_proj.weight" (and ".bias") in the checkpoint.
   Value embed(const std::string& name, AxisSize vocab, AxisSize hidden);
-  // A second embedding, of any width; rows given with the step use that of absent_id. The
-  // checkpoint's tensor has `rows`, the first of which are the vocabulary's.
+  // A second embedding, of any width; rows given with the step use the row of absent_id. The
+  // checkpoint's tensor has `rows` rows, the vocabulary first.
   Value embed_beside(const std::string& name, int64_t rows, AxisSize vocab, AxisSize width,
                      int64_t absent_id);
   // The row of position + offset in a table of `rows`.

@@ -16,7 +16,7 @@ namespace lockstep {
 
 // One rank's rows of one value in one step, converted to float32.
 struct RankValue {
-  int instruction = 0;  // It made the value; for a view, the viewed value.
+  int instruction = 0;  // The one that made the value; for a view, the viewed value.
   int value = 0;        // In the rank's program.
   int64_t rows = 0;
   int64_t cols = 0;
@@ -25,7 +25,7 @@ struct RankValue {
 
 // Some rows of the prompt, and by rank the values that consecutive instructions made of them.
 struct RankValues {
-  std::span<const int32_t> tokens;  // The step's.
+  std::span<const int32_t> tokens;  // The tokens of the step.
   int64_t first_row = 0;            // In the prompt.
   bool last = false;                // The last instructions are included.
   std::vector<std::vector<RankValue>> ranks;

@@ -12,7 +12,7 @@ namespace lockstep {
 
 // The two sides of a verification.
 struct VerifyContext {
-  const program::Program* program = nullptr;  // Rank 0's.
+  const program::Program* program = nullptr;  // The program of rank 0.
   std::string reference;                      // "transformers 5.23.0", or a file.
   int64_t tokens = 0;                         // In the prompt.
   double tolerance = 0;

@@ -57,8 +57,8 @@ struct Verification {
 };
 
 // `programs` and `parts`, by rank, are compiled from `model`; the group runs them and has run
-// nothing else yet. Errors: the group's; kInvalidArgument if the prompt does not fit, or nothing
-// could be compared.
+// nothing else yet. Errors: those of the group; kInvalidArgument if the prompt does not fit, or
+// nothing could be compared.
 absl::StatusOr<Verification> verify(const Graph& model, std::span<const program::Program> programs,
                                     std::span<const ValueParts> parts, const Reference& reference,
                                     const VerifyOptions& options, Group& group);

@@ -11,7 +11,7 @@ namespace lockstep {
 
 // "" if it succeeded on all ranks, else one line about the worst: "rank 1: ...". The same on every
 // rank. A failed rank counts before one that waited in vain (kDeadlineExceeded). A collective call;
-// its errors are `met`'s.
+// its errors are those of `met`.
 absl::StatusOr<std::string> share_outcome(Collective& met, const absl::Status& own);
 
 }  // namespace lockstep

@@ -10,7 +10,8 @@
 
 namespace lockstep {
 
-// Returns every rank's `own`, by rank, on all of them. A collective call; its errors are `met`'s.
+// Returns every rank's `own`, by rank, on all of them. A collective call; its errors are those of
+// `met`.
 template <typename T>
 absl::StatusOr<std::vector<T>> share(Collective& met, const T& own) {
   static_assert(std::is_trivially_copyable_v<T>);

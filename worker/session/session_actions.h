@@ -35,10 +35,10 @@ struct Work {
   };
   Kind kind = kCheck;
   uint64_t epoch = 0;
-  std::shared_ptr<const cluster::Assignment> assignment;  // The epoch's.
+  std::shared_ptr<const cluster::Assignment> assignment;  // That of the epoch.
   // kLoad, kPreload: if the weights in memory are still there, no others are needed.
   bool keep = false;
-  bool reuse = false;                   // They are of the same checkpoint, and some can be reused.
+  bool reuse = false;                   // Some of the weights in memory can be reused.
   cluster::CoordinatorMessage message;  // kStart, kStep, kLogits.
 };
 

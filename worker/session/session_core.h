@@ -97,7 +97,7 @@ class SessionCore {
   std::vector<SessionAction> actions_;
   uint64_t epoch_ = 0;  // The last one assigned.
   Phase phase_ = Phase::kOver;
-  Task task_;                                      // The epoch's.
+  Task task_;                                      // The task of the epoch.
   std::optional<Task> preload_;                    // Only between epochs.
   std::deque<cluster::CoordinatorMessage> queue_;  // Messages of the epoch, to be run one by one.
   std::optional<Running> running_;

@@ -64,10 +64,10 @@ class Executor {
   void use_graphs() { graphs_ = std::make_unique<StepGraphs>(device_, program_); }
 
   // Runs every instruction in order. Kernels without rows are left out, collectives never. Answers
-  // are in the step's requests when it returns. An error is that of the first collective that
-  // failed, or the device's; values are then undefined. Operators that ran are appended to `times`,
-  // unless it is null; on a GPU these are the times of queueing. The requested values are appended
-  // to `values`, unless it is null.
+  // are in the step's requests when it returns. An error comes from the first collective that
+  // failed, or from the device; values are then undefined. Operators that ran are appended to
+  // `times`, unless it is null; on a GPU these are the times of queueing. The requested values are
+  // appended to `values`, unless it is null.
   absl::Status run(StepView& step, std::vector<OperatorTime>* times = nullptr,
                    MadeValues* values = nullptr);
 

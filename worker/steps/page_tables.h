@@ -17,9 +17,9 @@ namespace lockstep {
 // For one thread at a time.
 class PageTables {
  public:
-  // For a new epoch: no slot has a sequence. Page ids and slots are below `room`'s. If layers have
-  // state blocks, another sequence's pages cannot replace a sequence's first positions: it begins
-  // at 0.
+  // For a new epoch: no slot has a sequence. Page ids and slots are below the numbers in `room`. If
+  // layers have state blocks, another sequence's pages cannot replace a sequence's first positions:
+  // it begins at 0.
   PageTables(const program::Limits& limits, const StateRoom& room, bool begins_at_zero);
 
   // kInvalidArgument: `step` does not follow the last one, or one of its sequences does not follow
@@ -38,7 +38,7 @@ class PageTables {
   struct Slot {
     std::vector<int32_t> pages;
     int64_t positions = 0;    // Computed positions.
-    int64_t rope_length = 0;  // They were rotated by the frequencies of this length.
+    int64_t rope_length = 0;  // Their keys have this length's frequencies.
     int64_t prefix_rows = 0;  // The first of them, computed in one step.
   };
   absl::Status check_sequence(const cluster::Step& step, int index) const;

@@ -29,7 +29,7 @@ struct PageBudget {
   int64_t memory_bytes = 0;  // The maximum; 0: a share of what is free.
   int64_t free_bytes = 0;    // Now, after the weights; 0: unknown.
   int64_t total_bytes = 0;   // The machine's or container's; 0: unknown.
-  int64_t weight_bytes = 0;  // This rank's.
+  int64_t weight_bytes = 0;  // The weights of this rank.
   int ranks_here = 1;        // Ranks that share this memory.
   double fraction = 0.8;     // The share of this rank's part, if memory_bytes is 0.
   int64_t max_pages = 0;     // More would never be used; 0: no limit.

@@ -35,8 +35,8 @@ class StepGraphs {
   // Queues a padded step, which `direct` would run call by call: calls get the contents of
   // `on_device` by value. The first step of a shape is run directly, since what a driver or a
   // library does at a first use cannot be captured; the second is captured and replayed. If the
-  // device refuses, this and all later steps are run directly, with a log line. Errors are
-  // direct's.
+  // device refuses, this and all later steps are run directly, with a log line. Errors are those of
+  // `direct`.
   absl::Status run(const StepView& on_device, const std::function<absl::Status()>& direct);
 
  private:

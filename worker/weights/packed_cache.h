@@ -49,8 +49,8 @@ class PackedCache {
             const IsPresent& is_present = nullptr) const;
 
   // Keeps the bytes. The least recently used files make room, but none of the last ten minutes:
-  // else the ranks of one model would replace each other's. A file takes at most half of the free
-  // disk space.
+  // else the ranks of one model would replace each other's files. A file takes at most half of the
+  // free disk space.
   void store(std::span<const std::byte> data, Parallel& parallel,
              const std::atomic<bool>* cancelled) const;
 

@@ -26,9 +26,9 @@ class LocalWorkers {
 
   void started(int64_t now, int index, int pid, bool has_joined);
   void joined(int index);
-  // It has no stream any more: it is killed after `in_ms` unless it has ended.
+  // The worker has no stream any more: it is killed after `in_ms`, unless it has ended.
   void left(int64_t now, int index, int64_t in_ms);
-  // It ended, or could not be started. Returns the number of quick deaths in a row.
+  // The worker ended, or could not be started. Returns its number of quick deaths in a row.
   int exited(int64_t now, int index);
 
   // The worker with this process id; -1: no worker that is up.
@@ -41,7 +41,7 @@ class LocalWorkers {
   // A group was formed: quick deaths are forgotten; serve() then names its workers.
   void formed();
   void serve(int index);
-  // It is in the last formed group, and we did not end it.
+  // Whether it is in the last formed group, and we did not end it.
   bool serves(int index) const { return workers_[index].serves; }
 
  private:

@@ -32,7 +32,7 @@ class Speeds {
 
   struct Chosen {
     std::vector<double> by_rank;   // See WorkerFacts; all 0: even parts.
-    bool uneven_measured = false;  // They differ and were measured.
+    bool uneven_measured = false;  // The rates differ, and were measured.
   };
   // The given speeds, else the workers' --speed if all have it, else the measurements if all have
   // one.

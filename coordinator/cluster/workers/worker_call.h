@@ -39,7 +39,7 @@ class WorkerCall {
   std::string peer() const { return context_.peer(); }
   // "" if the caller sent none.
   std::string metadata(const char* name) const;
-  // Both end the call; nothing was read from it.
+  // reply() and refuse() end the call; nothing was read from it.
   void reply(const google::protobuf::MessageLite& message);
   void refuse(const grpc::Status& status);
   // Makes the call a link, which reads. The caller sends through the returned pointer.

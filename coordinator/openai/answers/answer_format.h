@@ -27,7 +27,7 @@ struct AnswerFacts {
   bool continuous_usage = false;  // In each chunk.
   bool include_reasoning = true;
   bool logprobs = false;
-  bool prompt_logprobs = false;   // They are a separate field.
+  bool prompt_logprobs = false;   // In a field of their own.
   bool echoes = false;            // The answer has the prompts, with any log-probabilities of them.
   std::vector<std::string> echo;  // By prompt, before each of its answers; empty: none.
   bool token_ids = false;         // The ids of prompts and choices are shown.

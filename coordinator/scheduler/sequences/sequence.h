@@ -102,10 +102,10 @@ class Sequence {
   void preempt(bool for_others = false);
   void release();
 
-  // The engine's side. The question to the workers at the last token, without its row. It is built
-  // once per token, when a step computes the last one.
+  // The engine's side. The Output for the last token, without its row. It is built once per token,
+  // when a step computes the last one.
   cluster::Output plan() const;
-  // The same at any needed row: those before the last one score the token that follows.
+  // The Output for any needed row: rows before the last one score the token that follows.
   cluster::Output plan_at(int64_t position) const;
   // How many prompt tokens are scored after positions [0, computed) are computed.
   int64_t scored_by(int64_t computed) const;

@@ -51,7 +51,7 @@ struct TemplateTraits {
   std::array<Fate, 3> developer = {};
   bool several_instructions = true;         // Two instructions at the start are both shown.
   bool later_instruction_replaces = false;  // Earlier ones are then left out.
-  bool instructions_need_question = false;  // They are shown only if the user's text is the last.
+  bool instructions_need_question = false;  // Shown only if the user's text is the last.
   Fate other_roles = Fate::kShown;          // The fate of roles that it does not name.
   absl::flat_hash_set<std::string> names;   // Words in quotes, among them all roles that it names.
 

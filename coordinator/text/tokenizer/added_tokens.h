@@ -61,7 +61,7 @@ class AddedTokens {
 
   // The text that decoding shows for an added token, and whether it is skipped with special tokens;
   // null for other ids. A token that is matched after normalization is shown normalized, as in the
-  // reference, and then skipped only if that text is a special token's.
+  // reference, and then skipped only if that text is a special token.
   struct Shown {
     std::string text;
     bool skipped;

@@ -51,7 +51,7 @@ struct PortFlags {
 // The ports of one engine.
 class ServedPorts {
  public:
-  // They answer at once, as not ready. The members of `served` outlive them.
+  // The ports answer at once, as not ready. The members of `served` outlive the ports.
   static absl::StatusOr<std::unique_ptr<ServedPorts>> start(ServedModel served,
                                                             const Observed& observed,
                                                             const PortFlags& flags);

@@ -10,8 +10,8 @@
 
 namespace lockstep {
 
-// Operands are on the device, which outlives the collective. Errors, abort() and waited() are the
-// host's collective's.
+// Operands are on the device, which outlives the collective. Errors, abort() and waited() are those
+// of `host`.
 std::unique_ptr<Collective> staged_collective(std::unique_ptr<Collective> host, Device& device);
 
 }  // namespace lockstep

@@ -25,7 +25,7 @@ inline constexpr int64_t kSlotBytes = 256 * 1024;
 // Why a group has ended. The first cause is kept; the region is never used again.
 enum class Failure : uint32_t { kNone, kAborted, kGone, kLeft, kDeadline, kMismatch, kDamaged };
 
-// The same, as one host sends it to another.
+// The end of a group, as one host sends it to another.
 struct Goodbye {
   Failure failure = Failure::kAborted;  // Or kGone, kLeft.
   int64_t number = 0;                   // The rank that aborted the group, or was lost.

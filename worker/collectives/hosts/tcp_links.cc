@@ -18,8 +18,8 @@ namespace {
 
 using Clock = Barrier::Clock;
 
-// The same as the barrier's. The thread does not yield: on a busy machine a thread that yields
-// runs last, but one that sleeps runs first when bytes arrive.
+// How long a thread spins, as in the barrier. It does not yield: on a busy machine a thread that
+// yields runs last, but one that sleeps runs first when bytes arrive.
 constexpr auto kSpin = std::chrono::microseconds(50);
 // How often a sleeping rank checks whether its group has ended.
 constexpr auto kLook = std::chrono::milliseconds(20);

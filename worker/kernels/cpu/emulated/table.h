@@ -10,9 +10,9 @@
 
 namespace lockstep {
 
-// Every machine runs them.
+// The kernels of AMX; every machine runs them.
 std::span<const KernelEntry> emulated_amx_kernels();
-// They need Isa::kAvx512Vnni; empty on other machines.
+// The kernels of AVX-VNNI; they need Isa::kAvx512Vnni. Empty on other machines.
 std::span<const KernelEntry> emulated_vnni_kernels();
 
 }  // namespace lockstep
