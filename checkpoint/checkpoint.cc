@@ -137,7 +137,7 @@ std::pair<int64_t, int64_t> block_of(const TensorInfo& tensor) {
 int64_t ns_of(const timespec& time) { return time.tv_sec * 1'000'000'000 + time.tv_nsec; }
 
 // Waits until the file's last change is some ticks old by this host's clock: the next change then
-// has another time. Gives up if the times are another clock's, or the file changes all the time.
+// has another time. Gives up if the times are from another clock, or the file changes all the time.
 absl::StatusOr<struct stat> settled_stat_of(const File& file) {
   constexpr int64_t kTicksNs = 20'000'000;  // A tick is 1 to 10 ms.
   for (int tries = 0;; ++tries) {

@@ -14,15 +14,15 @@ set(CMAKE_CXX_FLAGS_RELEASE "-O2 -DNDEBUG")  # Kernels are written with vectors:
 
 find_program(CCACHE ccache)
 if(CCACHE)
-  # Paths are relative to the tree, so that checkouts share compiled files.
+  # Paths are relative to the repository, so that checkouts share compiled files.
   set(CMAKE_CXX_COMPILER_LAUNCHER
     ${CMAKE_COMMAND} -E env CCACHE_BASEDIR=${PROJECT_SOURCE_DIR} CCACHE_NOHASHDIR=1
     # ccache's manual requires this for precompiled headers.
     CCACHE_SLOPPINESS=pch_defines,time_macros,include_file_mtime,include_file_ctime ${CCACHE})
 endif()
 
-# base/source_dir.h, for code that reads files of the tree. A compiler definition for every file
-# would make all compiled files depend on the checkout's folder.
+# base/source_dir.h, for code that reads files of the repository. A compiler definition for every
+# file would make all compiled files depend on the checkout's folder.
 set(LOCKSTEP_GENERATED ${CMAKE_BINARY_DIR}/generated)
 configure_file(${PROJECT_SOURCE_DIR}/cmake/source_dir.h.in ${LOCKSTEP_GENERATED}/base/source_dir.h)
 

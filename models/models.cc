@@ -21,7 +21,7 @@ namespace {
 
 constexpr int64_t kMaxConfigBytes = 16 << 20;
 
-// In the order of messages.
+// The order in which messages and docs/models.md name architectures.
 constexpr Architectures (*kFamilies[])() = {
     families::llama::rows,      families::qwen::rows,       families::mixtral::rows,
     families::qwen_moe::rows,   families::baichuan::rows,   families::internlm::rows,
@@ -63,7 +63,7 @@ Graph build_graph(const LanguageModel& model, const std::string& scope) {
   Graph graph;
   const bool inside = scope.starts_with("model.");
   {
-    std::optional<Scope> wrapped;  // It refers to the graph, which moves.
+    std::optional<Scope> wrapped;  // Refers to the graph: must end before that is moved.
     if (!scope.empty() && !inside) wrapped.emplace(graph, scope);
     build(graph, model);
   }

@@ -26,11 +26,11 @@ constexpr std::string_view kNotRead[] = {
     ".0.att.v2",                        // with values that it could mix in.
 };
 
-// A layer that reads another one's keys and values (Gemma 4) may also have these.
+// A layer that reads the keys and values of another layer (Gemma 4) may also have these.
 constexpr std::string_view kKeysAndValues[] = {"self_attn.k_proj.", "self_attn.v_proj.",
                                                "self_attn.k_norm.", "self_attn.v_norm."};
 
-// Names that only layers which draft further tokens have.
+// Names that only draft layers have, which predict more tokens.
 constexpr std::string_view kOfDrafts[] = {"eh_proj.", "enorm.", "shared_head."};
 
 std::vector<std::string_view> parts_of_name(std::string_view name) {
@@ -55,7 +55,7 @@ std::tuple<int64_t, int64_t, int64_t> similarity(std::string_view wanted, std::s
   return {front + back, back, -std::abs(std::ssize(wanted) - std::ssize(found))};
 }
 
-// Only tensors that nothing reads: a tensor that is read is not another spelling.
+// Searches only tensors that the model does not read: one that it reads is no misspelling.
 std::string nearest_tensor(const Checkpoint& checkpoint, const std::set<std::string_view>& read,
                            const std::string& wanted) {
   if (checkpoint.tensors().empty()) return "the checkpoint has no tensors; ";
@@ -123,7 +123,8 @@ void find_drafts(const Checkpoint& checkpoint, Places& places) {
   }
 }
 
-// Whether a place belongs to what is read: it is read itself, or is a further layer.
+// Whether the model should read a place's tensors: it reads some of them, or the place is one more
+// layer of its stack and no draft layer.
 bool is_beside(const Places& places, std::string_view place) {
   if (places.read.contains(place)) return true;
   return places.layers.contains(layers_of(place)) && !places.drafts.contains(place);
@@ -192,7 +193,7 @@ std::string unread_tensors(const Checkpoint& checkpoint, const Graph& graph) {
   }
   if (unread.empty()) return "";
   return fmt::format(
-      "{} in the checkpoint's layers or beside other read tensors {} not read: {}; does "
+      "{} in the checkpoint's layers or next to tensors that are read {} not read: {}; does "
       "config.json belong to these weights?",
       count_of(std::ssize(unread), "tensor"), unread.size() == 1 ? "is" : "are",
       first_names(unread));

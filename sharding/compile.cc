@@ -32,7 +32,7 @@ constexpr Pass kBeforeSplit[] = {
     {"round_inputs", round_inputs},
 };
 
-// On each rank's graph: rounding before readers, then fusions.
+// On each rank's graph: first the passes that round, then the fusions.
 constexpr Pass kAfterSplit[] = {
     {"round_parts", round_parts},
     {"round_routed", round_routed},

@@ -29,7 +29,7 @@ def plain_options(attention):
     """Arguments for a model that runs without fused kernels."""
     options = {"attn_implementation": attention}
     if int(transformers.__version__.split(".")[0]) >= 5:
-        options["experts_implementation"] = "eager"  # Other kinds need rows of 16 bytes.
+        options["experts_implementation"] = "eager"  # Others need aligned rows.
     return options
 
 
@@ -112,7 +112,8 @@ def main():
     parser.add_argument("folders", nargs="+", type=pathlib.Path, metavar="FOLDER")
     parser.add_argument("--seed", type=int, default=1, help="the first seed to try")
     parser.add_argument("--attention", default="eager", choices=("eager", "sdpa"),
-                        help="transformers' own: eager adds Falcon's alibi twice, use sdpa for it")
+                        help="the attention of transformers; for Falcon use sdpa, because eager "
+                             "adds its alibi twice")
     arguments = parser.parse_args()
     for folder in arguments.folders:
         if not (folder / "config.json").is_file():

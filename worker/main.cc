@@ -48,8 +48,8 @@ void spread_memory(const std::vector<int>& processors) {
   }
 }
 
-// Begins at once, while the worker does what is needed before it joins. Launched workers are alike,
-// and often must replace a lost rank quickly: they measure nothing.
+// Begins at once, while the worker does what is needed before it joins. Launched workers are all
+// equal, and often must replace a lost rank quickly: they measure nothing.
 std::shared_future<double> start_measuring(const WorkerProcessOptions& options,
                                            const Backend& backend) {
   if (options.parent_pid != 0 || options.speed > 0 || !backend.device->is_host()) {

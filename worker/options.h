@@ -20,7 +20,7 @@ struct WorkerProcessOptions {
   std::string token;            // The join token; ranks of one host also verify each other with it.
   TlsFiles tls;                 // The cluster's, for all connections; not given: plain.
   int threads = 0;              // 0: one for each usable core.
-  std::string processors = {};  // "0-3,8": one per thread, which is bound to it; "": none.
+  std::string processors = {};  // "0-3,8": one per thread, which is bound to it; "": not bound.
   std::string device = "auto";  // For open_backend(); "auto" is resolved before.
   bool fast = false;            // For open_backend().
   double memory_fraction = 0;   // See Backend; 0: the device's own.
@@ -67,7 +67,8 @@ inline std::vector<Flag> WorkerProcessOptions::shared_flags() {
        "is fast: DIR, auto (lockstep in the user's cache folder, for weights of 64 MiB and more) "
        "or off"},
       {"--weight-cache-limit", &weight_cache_limit,
-       "Largest size of that folder; the least recently used files are deleted (default: 50 GB)",
+       "Largest size of the folder of --weight-cache; the least recently used files are deleted "
+       "(default: 50 GB)",
        FlagValues{.is_size = true}},
       {"--log-level", &log_level,
        "debug (a worker prints a profile by kernel at the end), info, warning or error"},

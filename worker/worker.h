@@ -130,7 +130,7 @@ class Worker {
   std::vector<std::string> kernels_;
   std::unique_ptr<Executor> executor_;
   Progress* progress_;
-  std::optional<State> state_;  // Both from start() to the epoch's end.
+  std::optional<State> state_;  // This and tables_: from start() to the epoch's end.
   std::optional<PageTables> tables_;
   StateRoom room_;
   std::vector<OperatorTime> operators_;  // The last step's, if it was traced.

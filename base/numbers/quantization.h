@@ -2,8 +2,8 @@
 // Weights as small integers: a row of K elements is divided into groups, and a group's elements are
 //   code * scale            (symmetric: int8 codes -127..127, int4 codes -8..7)
 //   code * scale + minimum  (int4 codes 0..15)
-// with scale and minimum in bfloat16. Files, packers, kernels and the reference share this one
-// definition. Pure functions; the same bits on every machine.
+// with scale and minimum in bfloat16. Files, packers, kernels and the naive kernels of tests share
+// this one definition. Pure functions; the same bits on every machine.
 #pragma once
 
 #include <cstdint>

@@ -43,8 +43,8 @@ std::vector<int> nodes_of(const std::vector<Processor>& processors);
 // Binds the calling thread to these processors; false if the system refuses.
 bool bind_thread(const std::vector<int>& ids);
 
-// Interleaves memory over these nodes, page by page, if the calling thread or a thread that it
-// starts later touches it first. False if the system refuses.
+// From now on, memory that the calling thread, or a thread that it starts later, touches first is
+// spread over these nodes, page by page. False if the system refuses.
 bool interleave_memory(const std::vector<int>& nodes);
 
 struct Caches {

@@ -20,8 +20,9 @@ namespace {
 // ---- The socket as OpenSSL reads and writes it; its built-in BIO would raise SIGPIPE ----
 
 // The max number of records that are not data, and how many received bytes allow one more. A
-// handshake has about six; after it only key updates are useful, one per gigabytes. OpenSSL reads
-// such records one after the other within one call, and reading one takes longer than sending it.
+// handshake has about six; after it only key updates are useful, one in several gigabytes. OpenSSL
+// reads such records one after the other within one call, and reading one takes longer than sending
+// it.
 constexpr int64_t kMaxOthers = 256;
 constexpr int64_t kBytesPerOther = 4096;
 // After this many bytes the caller has to call again: data records may be empty, and OpenSSL would

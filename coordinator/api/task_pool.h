@@ -92,8 +92,8 @@ class TaskPool {
   // The waiting tasks that have a deadline, by deadline: the task's place and its queue.
   std::map<std::pair<int64_t, Place>, Queue*> deadlines_ ABSL_GUARDED_BY(mutex_);
   ConditionVariable sooner_;  // deadlines_ begins earlier, stopping_
-  std::unordered_map<std::string, Client> clients_ ABSL_GUARDED_BY(mutex_);  // Those with tasks.
-  std::unordered_map<std::string, Loads> networks_ ABSL_GUARDED_BY(mutex_);  // Those with tasks.
+  std::unordered_map<std::string, Client> clients_ ABSL_GUARDED_BY(mutex_);  // With tasks.
+  std::unordered_map<std::string, Loads> networks_ ABSL_GUARDED_BY(mutex_);  // With tasks.
   Loads all_ ABSL_GUARDED_BY(mutex_);
   int64_t clock_ ABSL_GUARDED_BY(mutex_) = 0;
   uint64_t arrivals_ ABSL_GUARDED_BY(mutex_) = 0;

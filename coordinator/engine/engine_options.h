@@ -94,8 +94,8 @@ inline std::vector<Flag> EngineOptions::flags() {
 inline std::vector<Flag> EngineOptions::serve_flags() {
   return {
       {"--step-budget-ms", &step_budget_ms,
-       "Target time of a step while other requests decode: long prompts get the rest of it, and "
-       "delay others no longer; 0: no limit (default: 60, on GPUs 50)",
+       "Target time of a step while other requests decode: long prompts get the time that decode "
+       "leaves; 0: no limit (default: 60, on GPUs 50)",
        FlagValues{.min = 0, .max = 600'000}},
       {"--queue-seconds", &max_outage_ms,
        "A request that would wait longer, by estimate, is refused; if all workers are gone for "

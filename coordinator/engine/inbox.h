@@ -83,7 +83,8 @@ class Inbox : public std::enable_shared_from_this<Inbox> {
   bool has_input() const ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
   // OK if requests are accepted, else the reason.
   absl::Status check_open() const ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
-  // The group, one of these two, in which the request has room; an error: none, or it cannot wait.
+  // The group for the request: `serving`, or `largest` if only that has room and the request has a
+  // deadline. Otherwise an error.
   static absl::StatusOr<const GroupInfo*> group_for(const EngineRequest& request,
                                                     const GroupInfo& serving,
                                                     const GroupInfo& largest);

@@ -112,7 +112,7 @@ inline std::vector<Flag> ModelOptions::serve_flags() {
       {"--max-tokens-default", &defaults.max_tokens, "Default max_tokens of requests",
        FlagValues{.min = 1, .max = 1 << 30}},
       {"--chat-template-kwargs", &defaults.template_variables,
-       "Variables of the chat template that requests need not set, as JSON: "
+       "Default variables of the chat template, for requests that do not set them, as JSON: "
        "{\"enable_thinking\": false}"},
       {"--prompt-embeds", &takes_prompt_embeds,
        "Accept rows of embeddings in prompts (prompt_embeds of gRPC's Generate)"},

@@ -19,7 +19,7 @@ class GrpcFront {
   static constexpr int64_t kDescriptors = 3;
 
   // `address` is for the log. `hand_over` gives gRPC a plain connection, which it then owns and
-  // whose peer is kRelayedPrefix with the client's address; any thread, one call at a time.
+  // whose peer is kRelayedName with the client's address; any thread, one call at a time.
   // `wants_proof`: a client is closed after 10 s without trust().
   // kResourceExhausted, one line: no descriptor is left.
   using HandOver = std::function<void(int descriptor)>;

@@ -35,7 +35,7 @@ enum class WhenFull : uint8_t { kRefuse, kShare, kCloseOldest };
 // Counts of open connections.
 struct OpenConnections {
   int64_t all = 0;
-  int64_t of_network = 0;  // Those of one network.
+  int64_t of_network = 0;  // Connections of one network.
 };
 
 class Listener {

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// The only reader of each engine's stream is here and always fast: it moves events to a log, from
-// which clients read. A thread frees logs whose time is over.
+// Each stream of the engine has one reader, which is here and always fast: it moves events to a
+// log, from which clients read. A thread frees logs whose time is over.
 #include "coordinator/streams/resumable_streams.h"
 
 #include <chrono>

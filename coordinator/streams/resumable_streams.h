@@ -54,7 +54,7 @@ class ResumableStream {
   const std::shared_ptr<EventLog> log_ = std::make_shared<EventLog>();
   Mutex mutex_;
   bool cancelled_ ABSL_GUARDED_BY(mutex_) = false;
-  // Both are set until it has ended.
+  // source_ and permit_ are set until the stream has ended.
   std::shared_ptr<Stream> source_ ABSL_GUARDED_BY(mutex_);
   std::shared_ptr<Permit> permit_ ABSL_GUARDED_BY(mutex_);
 };

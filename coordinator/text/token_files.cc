@@ -207,7 +207,7 @@ class Merger {
   std::vector<std::string> other_names_;  // The names in special_tokens_map.json.
   std::vector<AddedToken> named_;
   std::vector<AddedToken> extra_;
-  std::unordered_set<std::string> special_texts_;  // Those read so far.
+  std::unordered_set<std::string> special_texts_;  // The special texts read so far.
   TokenFiles files_;
 };
 

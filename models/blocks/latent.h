@@ -21,8 +21,8 @@ Latent read_latent(Keys& keys, Attention& attention);
 
 // The absorbed form, for prompts too: a part of kv_b_proj maps each query head into the space of
 // the latent row, so all heads share one key, [latent | rotated]; its first columns are the value;
-// another part of kv_b_proj maps the sums into the space of the head's values. Sums have the same
-// order for any chunks.
+// another part of kv_b_proj maps the sums into the space of the head's values. The order of every
+// sum is the same however a prompt is cut into chunks.
 Block latent_attention(const Attention& attention, const Latent& latent);
 
 }  // namespace lockstep

@@ -80,7 +80,7 @@ class Keys {
   // Only these values are supported. The last statement about a key holds.
   void only(std::string_view keys, const Json& value) { only_one_of(keys, Json::array({value})); }
   void only_one_of(std::string_view keys, Json values);
-  // Keys that the reference reads but that have no effect here; a * is any text.
+  // Keys that the model's published code reads but that have no effect here; a * is any text.
   void ignore(std::string_view keys);
   // Refuses a key: "key: message", with the key's name in the file.
   template <typename... Args>
@@ -104,7 +104,7 @@ class Keys {
   KeySource source_;
   std::shared_ptr<const Checkpoint> checkpoint_;  // Opened once, for sizes of tensors.
   std::set<std::string, std::less<>> names_;
-  std::set<std::string, std::less<>> patterns_;                // Those of ignore().
+  std::set<std::string, std::less<>> patterns_;                // The patterns of ignore().
   std::map<std::string, std::string, std::less<>> published_;  // By our names, if they differ.
   std::map<std::string, Json, std::less<>> only_;
   absl::Status error_;

@@ -15,7 +15,7 @@ LanguageModel baichuan(Keys& keys) {
   const int64_t positions =
       has_positions ? 0 : keys.count("model_max_length", kMaxPositions, kPositions);
   Llama m(keys, {.sizes = {.positions = positions}});
-  // No key states the kind of a model; the reference's files differ in these keys. A 13B adds ALiBi
+  // No key states the kind of a model; the published files differ in these keys. A 13B adds ALiBi
   // to scores and rotates nothing; a Baichuan 2 scales the rows of its head to length 1.
   if (!has_positions || m.sizes.hidden == k13bHiddenSize) {
     m.attention.slopes = alibi_slopes(m.sizes.heads);

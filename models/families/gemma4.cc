@@ -23,7 +23,7 @@ struct FullHeads {
 };
 
 // per_layer_config: values of single layers for head_dim and num_key_value_heads. Newer configs
-// give those of layers without a window, all alike, here instead of in global_head_dim.
+// give those of layers without a window, which are all equal, here instead of in global_head_dim.
 void read_per_layer_config(Keys& keys, const Sizes& sizes, FullHeads& full) {
   const Json& layers = keys.json("per_layer_config");
   if (!layers.is_object() || layers.empty() || !layers.begin()->is_object()) {

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // Mistral 4 (Mistral Small 4): DeepSeek-V3's latent attention with queries scaled by position;
-// experts by softmax, in stacks, and shared ones.
+// experts, chosen by softmax and stored as stacks, and shared experts for every token.
 #include "models/blocks/latent.h"
 #include "models/blocks/llama.h"
 #include "models/families/families.h"

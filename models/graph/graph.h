@@ -26,7 +26,7 @@ class Graph {
  public:
   std::string model;                                                    // Name for messages.
   std::vector<program::RowDomain> row_domains = default_row_domains();  // See Program.
-  program::SequenceRules sequence_rules;                                // The same.
+  program::SequenceRules sequence_rules;                                // See Program.
 
   // --- Builders. Names are relative to the open scopes: "mlp.up_proj" is
   // "model.layers.3.mlp.up_proj.weight" (and ".bias") in the checkpoint.

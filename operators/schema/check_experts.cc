@@ -10,7 +10,7 @@ namespace {
 bool check_choice(const RouteAttrs& a, int64_t experts, Finding& f) {
   return f.within("experts of route", experts, 1, kMaxExperts) &&
          f.within("chosen", a.chosen, 1, experts) && f.within("groups", a.groups, 1, experts) &&
-         f.equal("experts beside whole groups", experts % a.groups, 0) &&
+         f.equal("experts outside whole groups", experts % a.groups, 0) &&
          f.within("chosen_groups", a.chosen_groups, 1, a.groups) &&
          f.within("chosen", a.chosen, 1, experts / a.groups * a.chosen_groups) &&
          f.holds(!a.best_two || experts / a.groups >= 2,

@@ -15,23 +15,23 @@ bool whole_heads(const char* what, int64_t cols, int64_t heads, Finding& f) {
 
 bool check_head_linear(const OperatorCall& c, Finding& f) {
   const int64_t heads = c.attrs.heads().heads, in_dim = c.attrs.heads().in_dim;
-  return whole_heads("columns of x beside whole heads", c.in[0].cols, heads, f) &&
-         whole_heads("columns of the output beside whole heads", c.out[0].cols, heads, f) &&
+  return whole_heads("columns of x outside whole heads", c.in[0].cols, heads, f) &&
+         whole_heads("columns of the output outside whole heads", c.out[0].cols, heads, f) &&
          f.within("in_dim", in_dim, 1, heads == 0 ? kMaxStateDim : c.in[0].cols / heads) &&
          f.equal("columns of the weight", c.in[1].cols, in_dim * c.out[0].cols);
 }
 
 bool check_join_heads(const OperatorCall& c, Finding& f) {
   const int64_t heads = c.attrs.heads().heads;
-  return whole_heads("columns of x beside whole heads", c.in[0].cols, heads, f) &&
-         whole_heads("columns of y beside whole heads", c.in[1].cols, heads, f) &&
+  return whole_heads("columns of x outside whole heads", c.in[0].cols, heads, f) &&
+         whole_heads("columns of y outside whole heads", c.in[1].cols, heads, f) &&
          f.equal("columns of the output", c.out[0].cols, c.in[0].cols + c.in[1].cols);
 }
 
 bool check_head_dot(const OperatorCall& c, Finding& f) {
   const int64_t heads = c.attrs.heads().heads;
-  return whole_heads("columns of x beside whole heads", c.in[0].cols, heads, f) &&
-         whole_heads("columns of v beside whole heads", c.in[3].cols, heads, f) &&
+  return whole_heads("columns of x outside whole heads", c.in[0].cols, heads, f) &&
+         whole_heads("columns of v outside whole heads", c.in[3].cols, heads, f) &&
          f.equal("columns of y", c.in[1].cols, c.in[0].cols) &&
          f.equal("columns of the weight", c.in[2].cols, c.in[0].cols) &&
          f.equal("columns of the output", c.out[0].cols, c.in[3].cols);

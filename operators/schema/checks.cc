@@ -16,7 +16,7 @@ constexpr int64_t kMaxRopeLengths = 32;
 // Checks that the columns are whole heads.
 bool check_heads(const OperatorCall& c, int64_t head_dim, Finding& f) {
   return f.within("head_dim", head_dim, 1, kMaxColumns) &&
-         f.equal("columns beside whole heads", c.in[0].cols % head_dim, 0);
+         f.equal("columns outside whole heads", c.in[0].cols % head_dim, 0);
 }
 
 bool check_dynamic(const RopeTableAttrs& a, Finding& f) {

@@ -3,7 +3,7 @@
 // this rank's part of a gathered value. Blocks are placed largest first, each at the lowest offset
 // that is free during its life ("greedy by size", Pisarchyk and Lee, arXiv 2001.03288). A block
 // shared by ranks lives from the first write until the collective after which all ranks have read
-// it. It has the same bytes and nodes on every rank, so all ranks place it alike.
+// it. It has the same bytes and nodes on every rank, so all ranks give it the same place.
 #include "sharding/lowering/plan_memory.h"
 
 #include <algorithm>

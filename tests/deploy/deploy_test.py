@@ -3,7 +3,7 @@
 
     deploy_test.py SOURCE LOCKSTEP
 
-SOURCE is the tree; the help of the binary LOCKSTEP lists the options and variables."""
+SOURCE is the repository; the help of the binary LOCKSTEP lists the options and variables."""
 
 import copy
 import functools

@@ -19,7 +19,7 @@ struct FaultRunOptions {
   int workers = 3;
   int clients = 3;
   std::chrono::seconds limit{15};
-  std::string shape;  // See Checkpoints; "": none.
+  std::string shape;  // See Checkpoints; "": its own model.
   std::vector<std::string> serve_flags;
 };
 
@@ -68,7 +68,7 @@ class FaultRun {
   std::unique_ptr<Clients> clients_;
   std::vector<std::unique_ptr<Stranger>> strangers_;  // This fault's strangers.
   std::vector<std::unique_ptr<testing::Process>> spares_;
-  pid_t held_ = 0;            // Stopped, so that the null step lasts; 0: none.
+  pid_t held_ = 0;            // A worker that is stopped to prolong the null step; 0: none.
   int served_ = 0;            // The checkpoint variant that was served last.
   bool must_reload_ = false;  // A rank was lost after the checkpoint was rewritten.
 };

@@ -21,7 +21,7 @@ using testing::ElementsAre;
 using testing::HasSubstr;
 using testing::IsEmpty;
 
-// A model of the tree with its tensors, or a model of a config alone with random tensors.
+// A model in tests/data with its tensors, or a model of a config alone with random tensors.
 struct Spelled {
   ModelDescription model;
   naive::Tensors tensors;

@@ -9,7 +9,7 @@
 namespace lockstep::testing {
 
 struct SourceFile {
-  std::string path;  // Relative to the top of the tree: "base/system/cpu.h".
+  std::string path;  // Relative to the top of the repository: "base/system/cpu.h".
   std::vector<std::string> lines;
 
   bool has_extension(std::initializer_list<std::string_view> extensions) const;

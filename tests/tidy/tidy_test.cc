@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// The written style as a test: every rule of rules.cc over every file of the tree.
+// The written style as a test: every rule of rules.cc over every file of the repository.
 #include <gtest/gtest.h>
 
 #include <algorithm>
@@ -33,7 +33,7 @@ constexpr Exception kExceptions[] = {
 };
 
 constexpr size_t kNouns = 12;
-// Folders that may have more nouns: matrices, whose files are alike. CONTRIBUTING.md names them.
+// Folders that may have more nouns: matrices of files of one kind. CONTRIBUTING.md names them.
 constexpr const char* kMatrices[] = {"models/families", "tests/fuzz", "tests/worker/kernels",
                                      "worker/kernels/cpu", "worker/kernels/cuda"};
 

@@ -58,7 +58,8 @@ def case_rows(results):
                f"{mine / peer:.2f}" if mine and peer else "-"]
 
 
-# The cost of bits that do not depend on other rows.
+# Rows of the table of both classes: exact / fast is the cost of bits that do not depend on other
+# rows.
 def class_rows(results):
     exact, fast = rates(results["bench"]), rates(results["bench_fast"])
     for case in exact:

@@ -16,8 +16,9 @@ struct LayerGroup {
 };
 
 // A layer begins at the first instruction that makes a value, or reads a weight, with its number in
-// the name. Instructions without a number belong to the layer before; after the last layer, to
-// none. All instructions, in their order. A layer's number may occur again.
+// the name. Instructions without a number belong to the layer before them; after the last layer, to
+// the group "after the layers". The groups cover all instructions in their order. Two groups may
+// have the same number.
 std::vector<LayerGroup> layer_groups(const program::Program& program);
 
 }  // namespace lockstep

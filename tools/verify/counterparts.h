@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Finds the reference's matrices that hold a value of the model, by common names.
+// Finds the matrices of a reference (the results of transformers) that hold a value of the model,
+// by common names.
 #pragma once
 
 #include <cstdint>

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// How something went on each rank, so that all of them act alike.
+// How something went on each rank, so that all of them act in the same way.
 #pragma once
 
 #include <string>

@@ -48,8 +48,8 @@ class DataPort {
   static constexpr size_t kMaxStrangers = 64;                       // The oldest is dropped first.
 
   // Listens at `address` ("10.0.0.2:0": a free port). kInvalidArgument: it cannot. Peers dial
-  // `advertised_host` if the address is no interface's: "0.0.0.0". `tls` may be null: connections
-  // are plain.
+  // `advertised_host` if the address belongs to no interface: "0.0.0.0". `tls` may be null:
+  // connections are plain.
   static absl::StatusOr<std::unique_ptr<DataPort>> open(const std::string& address,
                                                         const std::string& advertised_host,
                                                         std::unique_ptr<DataTls> tls = nullptr);

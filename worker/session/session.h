@@ -30,7 +30,8 @@ namespace lockstep {
 struct PersistentWorker {
   Progress progress;  // The worker's progress.
   std::unique_ptr<Worker> worker;
-  std::unique_ptr<RetainedWeights> retained;  // Replaces a worker whose program is over.
+  // Weights of a program that has ended, or of a preload: the next worker takes what it needs.
+  std::unique_ptr<RetainedWeights> retained;
   WeightsInMemory weights;
 };
 

@@ -18,7 +18,7 @@ inline constexpr int64_t kNonceMs = 5'000;  // From the challenge to Join.
 // The metadata of a Join call, as hexadecimal digits.
 struct JoinProof {
   std::string_view nonce;         // The coordinator's.
-  std::string_view worker_nonce;  // That of the worker's Challenge.
+  std::string_view worker_nonce;  // The nonce of the worker's Challenge.
   std::string_view proof;
 };
 

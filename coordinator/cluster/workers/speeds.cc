@@ -17,7 +17,7 @@ bool all_known(const std::vector<double>& speeds) {
 
 }  // namespace
 
-// Workers of one kind are alike: same host, device, instruction set and number of threads.
+// Workers of one kind have the same host, device, instruction set and number of threads.
 Speeds::Kind Speeds::kind_of(const cluster::Hello& hello) {
   return {hello.host(), hello.device(), hello.isa(), hello.threads()};
 }

@@ -34,7 +34,7 @@ struct AnswerFacts {
   bool tokens_as_ids = false;     // Log-probabilities name tokens "token_id:5".
   std::vector<std::vector<int32_t>> prompt_ids;  // By prompt; empty unless `token_ids`.
   std::vector<int64_t> prompt_tokens;            // By prompt.
-  std::vector<int32_t> stop_ids;                 // Those that the request named.
+  std::vector<int32_t> stop_ids;                 // The ids that the request named.
   OutputOptions output;
   std::string ignored_fields;  // See UnknownFields::take().
   std::string repeated;  // The fields that a response repeats of its request: repeated_fields().

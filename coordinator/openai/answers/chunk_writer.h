@@ -49,7 +49,7 @@ class ChunkWriter final : public EventWriter {
     bool is_role = false;           // A role or an echo: it shows none of the event's tokens.
     std::string logprobs = "null";  // JSON.
     OrderedJson end = {{"finish_reason", nullptr}};
-    int64_t tokens = 0;  // Those of the choice so far.
+    int64_t tokens = 0;  // The choice's tokens so far.
     std::vector<int32_t> token_ids = {};
     bool is_first = false;  // The choice's first chunk.
   };

@@ -49,11 +49,12 @@ class KvPages {
   void leave(Sequence& sequence);
 
  private:
-  // The tree finds pages by their tokens: rows of embeddings have none, and the rows of a prefix
-  // depend on later tokens.
+  // Whether the tree may hold pages of this sequence. Not if rows are given as embeddings, since
+  // pages are found by their tokens; nor if its first rows see one another (Sequence::prefix()),
+  // since they depend on later tokens.
   bool has_tree(const Sequence& sequence) const;
   TreeKey key_of(const Sequence& sequence) const;
-  // Its value if the sequence started now.
+  // The rope_length that the sequence would get if it started now.
   int64_t rope_length(const Sequence& sequence) const;
   // Rows that are computed for their logits are not taken from the cache.
   int64_t usable_pages(const Sequence& sequence) const {

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // A Jinja template: parsed once, rendered with variables. It gives the same text as Python's Jinja
-// in the reference's sandbox (trim_blocks, lstrip_blocks, loop controls, immutable values). It
+// in the sandbox of transformers (trim_blocks, lstrip_blocks, loop controls, immutable values). It
 // cannot access anything outside, and all its costs are limited: a template is an untrusted
 // program.
 #pragma once

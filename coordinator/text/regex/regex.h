@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// A compiled regular expression of Oniguruma's dialect, with the same meaning as in the reference.
+// A compiled regular expression of Oniguruma's dialect, with the meaning that it has in Hugging
+// Face tokenizers.
 #pragma once
 
 #include <memory>

@@ -65,7 +65,7 @@ absl::Status check(const TemplateInput& request) {
   return absl::OkStatus();
 }
 
-// Copies each message's reasoning to all names that templates read, as the reference does.
+// Copies each message's reasoning to all names that templates read, as transformers does.
 OrderedJson with_reasoning_names(const OrderedJson& messages) {
   OrderedJson renamed = OrderedJson::array();
   for (const OrderedJson& message : messages) {

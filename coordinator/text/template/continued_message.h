@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// continue_final_message, as in the reference: a tag after the last message's text shows where the
+// continue_final_message, as in transformers: a tag after the last message's text shows where the
 // prompt must end.
 #pragma once
 

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // The leftmost, then longest token wins. A token that is refused at its place (single_word,
-// special) still consumes its text, as in the reference.
+// special) still consumes its text, as in Hugging Face tokenizers.
 #include "coordinator/text/tokenizer/added_tokens.h"
 
 #include <algorithm>
@@ -64,7 +64,7 @@ absl::Status AddedTokens::add(const Json& spec, const Vocabulary& vocabulary) {
   ASSIGN_OR_RETURN(token.lstrip, bool_member(spec, "lstrip", what, false));
   ASSIGN_OR_RETURN(token.rstrip, bool_member(spec, "rstrip", what, false));
 
-  // A token that is listed twice gets its first id and its last flags, as in the reference.
+  // A token that is listed twice gets its first id and its last flags, as in tokenizers.
   if (const auto listed = vocabulary_.find(token.text); listed.has_value()) {
     token.id = *listed;
     if (!token.special) special_.erase(token.id);
@@ -118,7 +118,7 @@ absl::Status AddedTokens::put(AddedToken token) {
 }
 
 absl::Status AddedTokens::index(const Normalizer& normalizer) {
-  // If two tokens have the same normalized text, the reference's choice between them is arbitrary.
+  // If two tokens have the same normalized text, the choice of tokenizers is arbitrary.
   // We take the first special one, else the first.
   for (const bool special : {true, false}) {
     for (size_t i = 0; i < tokens_.size(); ++i) {

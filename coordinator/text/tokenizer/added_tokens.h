@@ -34,7 +34,8 @@ class AddedTokens {
  public:
   // Refuses a token of `spec` whose text or id contradicts the model's vocabulary or another added
   // token. New declared tokens get the id that the vocabulary has, else the stated id if it is
-  // free, else the next one. The same as the reference, except that it closes gaps between ids.
+  // free, else the next one. Like Hugging Face tokenizers, except that those close gaps between
+  // ids.
   static absl::StatusOr<AddedTokens> from_json(const Json& spec,
                                                std::span<const DeclaredToken> declared,
                                                const Vocabulary& vocabulary,

@@ -22,7 +22,7 @@ uint64_t pair_key(int32_t left, int32_t right) {
 }  // namespace
 
 absl::StatusOr<Bpe> Bpe::from_json(const Json& spec) {
-  // Old files have no type; the reference then recognises BPE by its merges.
+  // Old files have no type; Hugging Face tokenizers then recognise BPE by its merges.
   const std::string type = member(spec, "type").is_string()
                                ? member(spec, "type").get<std::string>()
                            : member(spec, "merges").is_array() ? "BPE"
@@ -114,7 +114,7 @@ absl::Status Bpe::add_merge(std::string_view left, std::string_view right) {
     }
   }
   const auto rank = static_cast<uint32_t>(merged_.size());
-  // The last of two equal merges counts, as in the reference.
+  // The last of two equal merges counts, as in tokenizers.
   ranks_[pair_key(*vocabulary_.find(left), *vocabulary_.find(right))] = rank;
   merged_.push_back(*vocabulary_.find(joined));
   return absl::OkStatus();
@@ -146,7 +146,7 @@ absl::Status Bpe::split_characters(std::string_view word,
     const auto index = static_cast<int32_t>(symbols->size());
     symbols->push_back({id, index - 1, index + 1});
   };
-  // An unknown character waits for the next known one, as in the reference. A character in between
+  // An unknown character waits for the next known one, as in tokenizers. A character in between
   // that falls back to bytes is written first.
   bool unk_waits = false;
   for (size_t offset = 0; offset < word.size();) {
@@ -165,7 +165,7 @@ absl::Status Bpe::split_characters(std::string_view word,
       for (const char byte : bytes) add(token_of(byte));
       continue;
     }
-    if (unk_token_.empty()) continue;  // The reference drops the character, too.
+    if (unk_token_.empty()) continue;  // tokenizers drop the character, too.
     if (!unk_id_.has_value()) {
       return invalid_argument(
           "no token for \"{}\", and the unk_token \"{:.60}\" is not in the vocabulary", bytes,
@@ -208,7 +208,7 @@ void Bpe::merge_all(Scratch* scratch) const {
     Scratch::Symbol& left = symbols[static_cast<size_t>(position)];
     if (left.id == kGone || left.next < 0) continue;
     Scratch::Symbol& right = symbols[static_cast<size_t>(left.next)];
-    // Skips an expired entry. The merged token is compared, not the pair, as in the reference: if
+    // Skips an expired entry. The merged token is compared, not the pair, as in tokenizers: if
     // two pairs make the same token, either entry merges the current pair.
     const auto current = rank_of(left.id, right.id);
     if (!current.has_value() || merged_[*current] != merged_[rank]) continue;

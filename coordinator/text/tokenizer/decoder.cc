@@ -24,7 +24,7 @@ std::optional<int> hex_digit(char c) {
   return std::nullopt;
 }
 
-// The byte of a token <0xHH>. The reference's parser accepts a plus sign as the first digit.
+// The byte of a token <0xHH>. The parser of tokenizers accepts a plus sign as the first digit.
 std::optional<char> byte_of(std::string_view token) {
   if (token.size() != 6 || !token.starts_with("<0x") || token[5] != '>') return std::nullopt;
   const auto high = token[3] == '+' ? 0 : hex_digit(token[3]);
@@ -331,7 +331,7 @@ void Decoder::metaspace(size_t index, std::string_view token, State* state,
   const Step& step = steps_[index];
   StepState& own = state->steps[index];
   const bool drops = step.drops_leading && !own.started;
-  // All parts of one text are the first token; the reference drops all marks in that token.
+  // All parts of one text are the first token; tokenizers drop all marks in that token.
   if (!step.whole_text) own.started = true;
   const Pattern mark = Pattern::from_string(step.content);
   emit(index + 1, replace(mark, token, drops ? "" : " "), state, text);

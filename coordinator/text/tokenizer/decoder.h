@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // The "decoder" of tokenizer.json: converts token texts to text, as a stream. Each step passes on
-// what can no longer change, so that the joined pieces of a stream are the reference's decoding of
-// the whole.
+// what can no longer change, so that the joined pieces of a stream are the decoding of the whole
+// by Hugging Face tokenizers.
 #pragma once
 
 #include <cstdint>
@@ -37,7 +37,7 @@ class Decoder {
     bool holds_back() const;  // Some text is not shown yet.
   };
 
-  // null gives the reference's default, blanks between tokens. Errors name an unsupported type.
+  // null gives the default of tokenizers, blanks between tokens. Errors name an unsupported type.
   static absl::StatusOr<Decoder> from_json(const Json& spec);
 
   // `keep_leading_blank`: the stream continues other text, so the blank at its beginning is shown.

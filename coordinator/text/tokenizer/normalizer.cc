@@ -56,7 +56,7 @@ std::string without(std::string_view text, Removes removes, bool* at_start) {
   return kept;
 }
 
-// The reference's Nmt removes control characters; other blanks and invisible characters become
+// Nmt of tokenizers removes control characters; other blanks and invisible characters become
 // blanks.
 bool is_removed_by_nmt(char32_t c) {
   return (c >= 0x1 && c <= 0x8) || c == 0xB || (c >= 0xE && c <= 0x1F) || c == 0x7F || c == 0x8F ||

@@ -47,7 +47,7 @@ std::vector<Span> cut_to_length(std::string_view text, size_t length) {
 }
 
 // Splits a text into parts of one script each. Characters of any script continue the part before;
-// at the beginning they are dropped, as in the reference.
+// at the beginning they are dropped, as in tokenizers.
 std::vector<Span> cut_at_scripts(std::string_view text) {
   std::vector<Span> spans;
   int last = kAnyScript;

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// The order is the reference's: added tokens of the raw text, normalization, added tokens of the
-// normalized text, words, BPE, and finally begin and end tokens.
+// The order is that of Hugging Face tokenizers: added tokens of the raw text, normalization, added
+// tokens of the normalized text, words, BPE, and finally begin and end tokens.
 #include "coordinator/text/tokenizer/tokenizer.h"
 
 #include <algorithm>

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Oniguruma with the reference's syntax and options, under limits.
+// Oniguruma with the syntax and options of Hugging Face tokenizers, under limits.
 #include "coordinator/text/unicode/oniguruma.h"
 
 #include <oniguruma.h>

@@ -100,15 +100,15 @@ bool is_letter(char32_t code_point);
 bool is_number(char32_t code_point);
 bool is_space(char32_t code_point);  // White_Space
 
-// The numbers of Unicode 17, at which the reference's Digits splits.
+// The numbers of Unicode 17, at which Digits of Hugging Face tokenizers splits.
 bool is_numeric(char32_t code_point);
 
-// \w of the reference's two engines: Rust's for added tokens and Whitespace, Oniguruma's for
+// \w of the two engines of tokenizers: Rust's for added tokens and Whitespace, Oniguruma's for
 // patterns.
 bool is_word(char32_t code_point);
 bool is_pattern_word(char32_t code_point);
 
-// The characters at which the reference's Punctuation splits: ASCII punctuation, and category P as
+// The characters at which Punctuation of tokenizers splits: ASCII punctuation, and category P as
 // of Unicode 7.
 bool is_punctuation(char32_t code_point);
 
@@ -121,7 +121,7 @@ std::string one_line(std::string_view text);
 // Code points that are unknown to Unicode 14 (Oniguruma's tables), in order.
 std::span<const CategoryRange> assigned_after_unicode_14();
 
-// Code points that the reference's normalizer, whose tables are Unicode 9's, leaves unchanged.
+// Code points that the normalizer of tokenizers, whose tables are Unicode 9's, leaves unchanged.
 bool is_unknown_to_normalizer(char32_t code_point);
 
 }  // namespace lockstep

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// Character data that the reference reads from Unicode 9's tables: marks, which its StripAccents
-// removes, and scripts, at whose borders its UnicodeScripts splits. Free functions, for any thread.
+// Character data that Hugging Face tokenizers read from Unicode 9's tables: marks, which
+// StripAccents removes, and scripts, at whose borders UnicodeScripts splits. Free functions, for
+// any thread.
 #pragma once
 
 namespace lockstep {

@@ -16,7 +16,7 @@ namespace {
 
 int combining_class(utf8proc_int32_t c) { return utf8proc_get_property(c)->combining_class; }
 
-// A decomposed stretch of text between characters that the reference does not know.
+// A decomposed stretch of text between characters that Hugging Face tokenizers do not know.
 class Stretch {
  public:
   Stretch(UnicodeForm form, std::string* out)

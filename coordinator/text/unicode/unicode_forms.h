@@ -9,8 +9,8 @@ namespace lockstep {
 
 enum class UnicodeForm { kNfc, kNfd, kNfkc, kNfkd };
 
-// Characters newer than the reference's tables (Unicode 9) stay unchanged. The text must be
-// well-formed UTF-8; for any thread.
+// Characters newer than the tables of Hugging Face tokenizers (Unicode 9) stay unchanged. The text
+// must be well-formed UTF-8; for any thread.
 std::string to_unicode_form(std::string_view text, UnicodeForm form);
 
 }  // namespace lockstep

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Names and tables are Oniguruma's. Debian's version has Unicode 14, the reference's 16: categories
-// are from our tables, and later additions to scripts are listed here.
+// Names and tables are Oniguruma's. Debian's version has Unicode 14, that of Hugging Face
+// tokenizers 16: categories are from our tables, and later additions to scripts are listed here.
 #include "coordinator/text/unicode/unicode_properties.h"
 
 #include <oniguruma.h>
@@ -21,7 +21,7 @@ struct NewerRange {
   CodePointSet::Range range;
 };
 
-// Facts of the Unicode Character Database, found by testing every code point with the reference.
+// Facts of the Unicode Character Database, found by testing every code point with tokenizers.
 constexpr NewerRange kPropertiesAfterUnicode14[] = {
     {"arabic", {0x897, 0x897}},
     {"arabic", {0x10EC2, 0x10EC4}},

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // The differences between the tables of utf8proc 2.8 (Unicode 15) and Oniguruma 6.9.8 (Unicode 14)
-// and those of the reference. Facts of the Unicode Character Database, found by testing every code
-// point with the reference.
+// and those of Hugging Face tokenizers. Facts of the Unicode Character Database, found by testing
+// every code point with tokenizers.
 #include <algorithm>
 #include <iterator>
 

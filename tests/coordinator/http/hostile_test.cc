@@ -91,7 +91,7 @@ TEST(HostileHttpTest, ALineThatNeverEndsIsRefusedAt16KiB) {
   EXPECT_EQ(headers.read().status, 431);
 }
 
-TEST(HostileHttpTest, EndlessPipelinesAreReadNoFurtherThanTheBound) {
+TEST(HostileHttpTest, APipelineLongerThanTheReadAheadIsAnsweredInFull) {
   ScriptedServer server;
   HttpClient client(server.address());
   client.send(http_request("GET", "/held"));

@@ -117,7 +117,8 @@ void check_file(const std::filesystem::path& path) {
   EXPECT_EQ(checked.passed, checked.all);
 }
 
-// A case of the tree: {"format", "about", "text", "expected"}, and "opened", "closed" or "cut".
+// A case of tests/data/parsers/cases.json: {"format", "about", "text", "expected"}, and "opened",
+// "closed" or "cut".
 void check_own_case(const OrderedJson& one, const OutputOptions& all) {
   SCOPED_TRACE(one["format"].get<std::string>() + ": " + one["about"].get<std::string>());
   const Format* format = find_format(one["format"].get<std::string>());
@@ -134,7 +135,7 @@ void check_own_case(const OrderedJson& one, const OutputOptions& all) {
   }
 }
 
-TEST(CasesTest, TheCasesOfTheTreeHold) {
+TEST(CasesTest, OurOwnCasesHold) {
   const std::filesystem::path path = test_data("tests/data/parsers/cases.json");
   const OrderedJson file =
       parse_ordered_json(read_file(path, 1 << 26).value(), path.string()).value();
@@ -153,7 +154,7 @@ TEST(CasesTest, TheCasesOfTheTreeHold) {
   }
 }
 
-TEST(CasesTest, TheCasesOfTheTestDataHold) {
+TEST(CasesTest, CasesOfTheTestDataHold) {
   LOCKSTEP_NEEDS_TEST_DATA("parsers/cases.json");
   check_file(test_data("parsers/cases.json"));
 }

@@ -218,7 +218,7 @@ TEST(GrpcFrontTest, TheLastBytesAreSentWhenThePortIsClosed) {
   EXPECT_EQ(received, text);
 }
 
-// The system's buffers hold up to 10 MiB per TCP connection, beside 64 KiB of the front.
+// The system's buffers hold up to 10 MiB per TCP connection, in addition to 64 KiB of the front.
 TEST(GrpcFrontTest, ASlowReaderSlowsTheOtherSide) {
   Port port;
   const Socket client(port.address());

@@ -94,7 +94,7 @@ class Simulation {
             .prefix = {.enabled = between(0, 4) > 0, .shared = between(0, 1) == 1}};
   }
 
-  // Makes a request of one or more choices; many prompts begin alike.
+  // Makes a request of one or more choices; many prompts have the same beginning.
   void add_lives() {
     const int64_t room = model_.pages * model_.page_tokens;
     EngineRequest request;

@@ -82,7 +82,7 @@ TEST(Llama4Test, ModelsThatItCannotComputeAreRefused) {
   expect_refused(kMaverick, R"({"floor_scale": 2})", "floor_scale: must be at least");
 }
 
-// The config as the reference writes it.
+// The config as transformers writes it.
 constexpr char kMistral4[] = R"({"architectures": ["Mistral4ForCausalLM"],
   "attention_bias": false, "first_k_dense_replace": 0, "hidden_act": "silu", "hidden_size": 4096,
   "intermediate_size": 12288, "kv_lora_rank": 256, "max_position_embeddings": 1048576,

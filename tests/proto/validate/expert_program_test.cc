@@ -105,7 +105,7 @@ INSTANTIATE_TEST_SUITE_P(
         {"MoreChosenThanExperts", "chosen must be 1 to 4", [](P p) { route_of(p).set_chosen(5); }},
         {"NoneChosen", "chosen must be 1 to 1024, found 0", [](P p) { route_of(p).set_chosen(0); }},
         {"NoGroups", "groups must be 1 to 1024, found 0", [](P p) { route_of(p).set_groups(0); }},
-        {"UnevenGroups", "experts beside whole groups", [](P p) { route_of(p).set_groups(3); }},
+        {"UnevenGroups", "experts outside whole groups", [](P p) { route_of(p).set_groups(3); }},
         {"GroupsTooSmall", "chosen must be 1 to 2", [](P p) { route_of(p).set_chosen_groups(1); }},
         {"ManyGroups", "chosen_groups must be", [](P p) { route_of(p).set_chosen_groups(3); }},
         {"GroupOfOne", "two experts where best_two",

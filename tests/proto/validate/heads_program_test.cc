@@ -75,9 +75,9 @@ INSTANTIATE_TEST_SUITE_P(
     ::testing::ValuesIn(std::vector<Mutation>{
         {"HeadsNegative", "heads must be", [](P p) { linear_of(p).set_heads(-1); }},
         {"HeadsHuge", "heads must be", [](P p) { linear_of(p).set_heads(INT64_MAX); }},
-        {"HeadsOfSomeColumns", "columns of x beside whole heads must be 0",
+        {"HeadsOfSomeColumns", "columns of x outside whole heads must be 0",
          [](P p) { linear_of(p).set_heads(3); }},
-        {"NoHeads", "columns of x beside whole heads must be 0",
+        {"NoHeads", "columns of x outside whole heads must be 0",
          [](P p) { linear_of(p).set_heads(0); }},
         {"InDimOfNothing", "in_dim must be 1 to", [](P p) { linear_of(p).set_in_dim(0); }},
         {"InDimWiderThanAHead", "in_dim must be 1 to 4", [](P p) { linear_of(p).set_in_dim(5); }},
@@ -85,9 +85,9 @@ INSTANTIATE_TEST_SUITE_P(
         {"OtherMatrices", "columns of the weight must be 40",
          [](P p) { linear_of(p).set_in_dim(4); }},
         {"JoinedHeadsNegative", "heads must be", [](P p) { join_of(p).set_heads(-2); }},
-        {"JoinedHeadsOfSomeColumns", "columns of x beside whole heads must be 0",
+        {"JoinedHeadsOfSomeColumns", "columns of x outside whole heads must be 0",
          [](P p) { join_of(p).set_heads(4); }},
-        {"JoinedWithoutHeads", "columns of x beside whole heads must be 0",
+        {"JoinedWithoutHeads", "columns of x outside whole heads must be 0",
          [](P p) { join_of(p).set_heads(0); }},
         {"JoinedWithItself", "columns of the output must be 20",
          [](P p) {

@@ -76,7 +76,7 @@ INSTANTIATE_TEST_SUITE_P(
         {"NormEpsNan", "eps must be a finite number", [](P p) {
            find(p, program::RMS_NORM).mutable_attributes()->mutable_norm()->set_eps(NAN);
          }},
-        {"HeadNormDim", "columns beside whole heads must be 0, found 4", [](P p) {
+        {"HeadNormDim", "columns outside whole heads must be 0, found 4", [](P p) {
            find(p, program::HEAD_NORM).mutable_attributes()->mutable_norm()->set_head_dim(8);
          }},
         {"ElementwiseColumns", "columns of an", [](P p) {

@@ -45,7 +45,7 @@ void Client::draw_request() {
   request_.id = std::to_string(number_);
   const int64_t max = world_.one_in(5) ? 40 : 12;
   const int64_t prompt = world_.between(1, max);
-  const bool common = world_.one_in(2);  // Half of them begin alike.
+  const bool common = world_.one_in(2);  // Half of them begin with the same tokens.
   for (int64_t i = 0; i < prompt; ++i) {
     const bool odd = !common || world_.one_in(30);
     request_.prompt_ids.push_back(odd ? random(model_.vocab - 3) : static_cast<int32_t>(i % 5));

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // One client with one request: random parameters, a reader of some speed or none, possibly a
-// cancel. All that it reads is compared with the request's answer alone.
+// cancel. Everything that it reads is compared with what the same request gives when it runs
+// alone (alone.h).
 #pragma once
 
 #include <memory>
@@ -60,7 +61,7 @@ class Client {
   size_t offset_ = 0;
   std::vector<Choice> choices_;
   int64_t failed_before_ = 0;   // Groups that had failed at submission.
-  int64_t changed_before_ = 0;  // Groups of other weights or class until then.
+  int64_t changed_before_ = 0;  // EngineSide::changed() at submission.
   bool cancelled_ = false;
   bool done_ = false;
   bool served_ = false;

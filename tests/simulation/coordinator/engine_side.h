@@ -31,6 +31,7 @@ class EngineSide final : public GroupListener {
   // The lost groups that may count as a strike against a request.
   int64_t groups_failed() const { return groups_failed_; }
   // Groups with other weights or another numeric class than the group before.
+  // How many groups had other weights or another class than the one before.
   int64_t changed() const { return changed_; }
   int64_t fetches() const { return fetches_; }
 

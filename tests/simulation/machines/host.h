@@ -52,7 +52,7 @@ struct Host {
   int64_t long_works = 0;  // Work longer than the limit for stuck workers.
   int64_t keeps = 0;       // Loads that used the weights in memory.
   int64_t reuses = 0;      // Loads that began with weights of another program.
-  int64_t preloads = 0;    // Those of workers without a rank.
+  int64_t preloads = 0;    // Loads of workers without a rank.
   int64_t loads = 0;
   int64_t too_few = 0;  // Loads of a model that does not fit on so few ranks.
 };

@@ -101,7 +101,7 @@ class InProcessCluster final : public Cluster {
 
   InProcessOptions options_;
   std::vector<program::Program> programs_;
-  std::vector<Backend> backends_;  // Those of all ranks, or empty.
+  std::vector<Backend> backends_;  // One per rank, or empty.
   RankSet waiting_;                // Ranks that have entered a collective of this step.
   std::vector<std::unique_ptr<Worker>> workers_;
   std::vector<std::unique_ptr<RankThread>> threads_;

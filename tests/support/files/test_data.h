@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Reference data that is not in the tree: goldens, published models and tokenizers. It is in
-// $LOCKSTEP_TEST_DATA, or else in ../shared next to the tree, or else tests that need it are
+// Reference data that is not in the repository: goldens, published models and tokenizers. It is in
+// $LOCKSTEP_TEST_DATA, or else in ../shared next to the repository, or else tests that need it are
 // skipped.
 #pragma once
 
@@ -16,7 +16,7 @@ namespace lockstep {
 // Setting the variable promises that the data is there: a missing file is then a failure.
 inline bool test_data_is_promised() { return std::getenv("LOCKSTEP_TEST_DATA") != nullptr; }
 
-// A file or folder of the data, which may be missing; "tests/..." is in the tree.
+// A file or folder of the data, which may be missing; "tests/..." is in the repository.
 inline std::filesystem::path test_data(const std::filesystem::path& name) {
   if (*name.begin() == "tests") return std::filesystem::path(LOCKSTEP_SOURCE_DIR) / name;
   const std::filesystem::path root =

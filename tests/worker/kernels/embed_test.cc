@@ -74,7 +74,8 @@ TEST(EmbedTest, RanksSumToTheRowBitForBit) {
   }
 }
 
-TEST(EmbedTest, PositionsGivenAsEmbeddingsHaveThePerLayerRowOfOneId) {
+// The per-layer embedding (`beside`).
+TEST(EmbedTest, RowsGivenAsEmbeddingsGetTheRowOfAbsentId) {
   const int32_t tokens[] = {7, -1, 42}, seven[] = {7, 7, 42};
   for (const KernelEntry& kernel : kernels_of(Op::kEmbed)) {
     const Weights weight = Weights::random(43, 33, 1, kernel.weight);

@@ -196,7 +196,7 @@ TEST_P(ExpertLinearTest, AnIdOutOfRangeReadsNothing) {
     std::vector<std::byte> scratch(static_cast<size_t>(scratch_bytes(GetParam(), args, 1)) + 64);
     args.parallel = &pool;
     args.scratch = scratch.data() + 64 - reinterpret_cast<uintptr_t>(scratch.data()) % 64;
-    EXPECT_STREQ(GetParam().run(args), "an id is no expert's");
+    EXPECT_STREQ(GetParam().run(args), "an expert id is out of range");
   }
 }
 

@@ -128,7 +128,7 @@ TEST(PackedCacheTest, TruncatedLongerAndForeignFilesAreIgnored) {
   ASSERT_TRUE(folder.store(bytes, "k2"));
   fs::copy_file(folder.cache("k2").path(), folder.cache("k1").path(),
                 fs::copy_options::overwrite_existing);
-  EXPECT_TRUE(folder.has_none());  // It is another key's file, under this key's name.
+  EXPECT_TRUE(folder.has_none());  // The file of another key, under this key's name.
   fs::remove(folder.cache().path());
   fs::create_directory(folder.cache().path());
   EXPECT_TRUE(folder.has_none());

@@ -163,7 +163,8 @@ void add_load_flags(CLI::App& app, BenchServeFlags& flags) {
              {"--slo-ttft-ms", &flags.slo.ttft_ms,
               "Goodput counts answers whose first token arrived within this time", positive},
              {"--slo-tpot-ms", &flags.slo.tpot_ms,
-              "and whose further tokens took at most this time each", positive}});
+              "Goodput counts answers whose mean time per token after the first is at most this",
+              positive}});
   for (const char* name : {"--requests", "--prompt-tokens", "--output-tokens", "--prompts"}) {
     app.get_option(name)->excludes("--trace");
   }

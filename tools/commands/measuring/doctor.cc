@@ -235,8 +235,8 @@ std::shared_ptr<Command> add_doctor(CLI::App& parent) {
       *command->app,
       {{"--json", json.get(), "One JSON object on one line"},
        {"--gpu", gpu.get(),
-        "Instead: the kernels that workers on GPUs have proven, with their times, their largest "
-        "error relative to its bound, and the used ones (*)"},
+        "Print the kernels that workers on GPUs have proven, with their times and their largest "
+        "error relative to its bound; * marks those in use"},
        {"--weight-cache", cache.get(), "With --gpu: the value of the workers' flag of this name"}});
   command->run = [json, gpu, cache](Interrupt&) {
     return *gpu ? show_proofs(*cache, *json) : doctor(*json);

@@ -126,8 +126,8 @@ std::vector<Flag> PortFlags::flags() {
        "keys (Authorization: Bearer KEY), have at most N requests at once, and may request "
        "priorities of M (0) and above"},
       {"--lowest-priority", &lowest_priority,
-       "The lowest priority that clients may request without --api-keys; lower ones are served "
-       "first",
+       "The smallest priority number that clients may request without --api-keys; smaller numbers "
+       "are served first",
        FlagValues{.min = -1000, .max = 0}},
       {"--allow-host", &browsers.hosts,
        "Host names that browsers may use for HTTP ports that only this machine can reach and that "

@@ -43,7 +43,7 @@ void add_sampling_flags(CLI::App& app, v1::GenerateRequest& request) {
                      {"--presence-penalty", set(&Request::set_presence_penalty),
                       "Subtracted once from the logit of each generated token"},
                      {"--frequency-penalty", set(&Request::set_frequency_penalty),
-                      "Subtracted from it for each occurrence"},
+                      "Subtracted from the logit of each generated token, once per occurrence"},
                      {"--seed", set(&Request::set_seed),
                       "The same seed draws the same text (default: drawn)"},
                  });

@@ -88,7 +88,7 @@ Card card_of(const Device& device, const DeviceMeeting& meeting, const absl::Sta
   return card;
 }
 
-// A link through memory that GPUs share. Null, on all ranks alike, if one of them cannot use it.
+// A link through memory that GPUs share. Null on all ranks if one of them cannot use it.
 absl::StatusOr<std::unique_ptr<PeerLink>> link_of(const std::vector<Card>& cards, Collective& met,
                                                   Device& device, const DeviceMeeting& meeting,
                                                   std::string* problem) {

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// How ranks with operands on devices meet: they decide together, so that all choose alike.
+// How ranks with operands on devices meet: they decide together, so that all make the same choice.
 #pragma once
 
 #include <atomic>
@@ -30,8 +30,8 @@ struct CollectiveChoice {
 
 // `met` joins the ranks on the host; every rank calls this next. Ranks on CPUs keep `met`. GPUs use
 // NCCL if each rank has its own GPU and the library and all could connect, else they go through the
-// host. If all also reach each other's memory, sums and small gathers use it. All choose alike, and
-// say so in the same words, except for what a rank says about its own library.
+// host. If all also reach each other's memory, sums and small gathers use it. All make the same
+// choice, and report it in the same words, except for what a rank says about its own library.
 absl::StatusOr<std::unique_ptr<Collective>> device_collective(std::unique_ptr<Collective> met,
                                                               Device& device,
                                                               const DeviceMeeting& meeting,

@@ -19,12 +19,14 @@ uint32_t header_checksum(const FrameHeader& header) {
   return crc32c(&header, offsetof(FrameHeader, header_checksum));
 }
 
-// The rank in a goodbye is only named in a message, never an index.
+// A goodbye's rank comes from the peer and is reduced to this range. It is only shown in messages,
+// never used as an index.
 constexpr uint64_t kGoodbyeRanks = 1 << 16;
 
-// Lists the first `bytes` of the piece, as many as `parts` can hold.
+// Fills `parts` with the memory of the piece's first `bytes`, as far as there is room; returns the
+// number of parts.
 size_t list_runs(RowBytes piece, int64_t bytes, std::span<iovec> parts) {
-  // Each run needs its own part: of separate rows, only as many as fit.
+  // Separate rows need one part each; contiguous rows need one for all.
   const Rows& rows = piece.rows;
   piece.bytes = bytes;
   if (bytes > 0 && rows.row_bytes != rows.stride_bytes) {

@@ -98,7 +98,7 @@ absl::StatusOr<TcpLinks::Moved> TcpLinks::move() {
   return moved;
 }
 
-// At most one frame, so that both directions progress alike.
+// At most one frame, so that both directions progress at the same rate.
 absl::StatusOr<TcpLinks::Moved> TcpLinks::send(Link& link) {
   std::array<iovec, kParts> parts;
   const absl::StatusOr<size_t> bytes =

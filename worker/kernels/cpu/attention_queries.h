@@ -24,7 +24,7 @@ struct KeyRange {
 template <typename F>
 struct Queries {
   int64_t count = 0;
-  int64_t prefix_rows = 0;  // Those of the queries' sequence.
+  int64_t prefix_rows = 0;  // The sequence's first rows, which see one another.
   int64_t k_padded;
   int64_t v_padded;
   typename F::Factor* query;    // [count][k_padded]
@@ -38,7 +38,7 @@ struct Queries {
   float* scores;                // [tile][kKeyBlock]
   typename F::Factor* weights;  // [tile][kKeyBlock]
   float* fit;                   // [tile], kScaled: the weights' scale
-  typename F::Element* values;  // A block's, by chunk, if they are in keys; else null.
+  typename F::Element* values;  // A block's values if they are in keys; else null.
 };
 
 inline Softmax lay_out_sums(std::byte* at, int64_t queries, int64_t padded) {

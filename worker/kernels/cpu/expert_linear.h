@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// expert_linear: each route's row times its expert's matrix. Routes are sorted by expert, and an
-// expert's rows are a linear (linear.h): so a row's bits are those of linear, whatever other rows
-// its expert has. A group is an expert's rows, or kGroupRows of them.
+// expert_linear: each route's row times its expert's matrix. Routes are sorted by expert, so that
+// all rows of one expert are computed like one linear (linear.h). A row has the bits of linear,
+// whatever other rows its expert has. A group is an expert's rows, or kGroupRows of them.
 #pragma once
 
 #include "worker/kernels/cpu/linear.h"
@@ -18,7 +18,7 @@ struct RoutedRows {
   int64_t of_out(int64_t row) const { return order[row]; }
 };
 
-// Sorts routes by expert; returns the number of groups, or -1 if an id is no expert's.
+// Sorts routes by expert; returns the number of groups, or -1 if an id is out of range.
 int64_t group_routes(const TensorView& ids, int64_t experts, int32_t* order, int32_t* begins,
                      ExpertGroup* groups) {
   for (int64_t e = 0; e <= experts; ++e) begins[e] = 0;
@@ -85,7 +85,7 @@ const char* expert_linear(const KernelArgs& args) {
   auto* groups = call.template room<ExpertGroup>(call.at.groups);
   const int64_t count = group_routes(ids, experts, call.template room<int32_t>(call.at.order),
                                      call.template room<int32_t>(call.at.begins), groups);
-  if (count < 0) return "an id is no expert's";
+  if (count < 0) return "an expert id is out of range";
   for_each(*args.parallel, count, [&](int64_t group) {
     [[maybe_unused]] typename Format::Guard guard;
     TensorView weight;

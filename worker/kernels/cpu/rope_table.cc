@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // out[r] = cos | sin of inv_freq[i] * position of r, times factor; inv_freq depends on the
-// sequence's rope_length. The angle is a float32 product, as in the reference; cos and sin are
+// sequence's rope_length. The angle is a float32 product, as in transformers; cos and sin are
 // those of that float. Compiled for one ISA only: it runs once per step, and its functions are
 // exact.
 #include "base/numbers/math.h"

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // transpose_columns() in ymm registers. A register is loaded as two rows that are half a register
-// of values apart: both halves are transposed alike, and no shuffle crosses them.
+// of values apart: both halves are transposed by the same shuffles, and none crosses them.
 #pragma once
 
 #include <immintrin.h>

@@ -242,7 +242,7 @@ __global__ void __launch_bounds__(kThreads)
   }
 }
 
-// How a rank's bytes are cut: by their number alone, so that all ranks cut alike.
+// How a rank's bytes are cut: by their number alone, so that all ranks cut in the same way.
 struct Cut {
   int64_t blocks;
   int64_t piece;

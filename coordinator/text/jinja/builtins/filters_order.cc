@@ -44,7 +44,7 @@ std::vector<Keyed> keyed_items(Call& call) {
                      call.truth_or(0, false));
 }
 
-// Equal items keep their order, also in reverse, as in Python's sorted(). The reference's keys of
+// Equal items keep their order, also in reverse, as in Python's sorted(). Jinja's keys of
 // "sort" are lists: those of equal items are equal, even if the items have no order.
 void sort(Budget& budget, std::vector<Keyed>* keyed, bool reverse, bool as_lists = false) {
   std::stable_sort(keyed->begin(), keyed->end(), [&](const Keyed& a, const Keyed& b) {

@@ -7,7 +7,7 @@
 namespace lockstep::jinja {
 namespace {
 
-constexpr int64_t kMaxRange = 100'000;  // The limit of the reference's sandbox.
+constexpr int64_t kMaxRange = 100'000;  // The limit of Jinja's sandbox.
 
 Value range(Call& call) {
   const int64_t first = call.integer_or(0, 0);

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // Jinja's rules: value.name looks for a method first and then for an item, value["name"] for an
-// item first. Methods that change a value are not available, as in the reference's sandbox.
+// item first. Methods that change a value are not available, as in the sandbox of transformers.
 #include <algorithm>
 #include <optional>
 

@@ -85,7 +85,7 @@ ExpressionPtr make_expression(Expression::Kind kind, int line, ExpressionPtr ope
 struct MacroSyntax {
   std::string name;  // Empty: the body of a call block.
   std::vector<std::string> parameters;
-  std::vector<ExpressionPtr> defaults;  // Those of the last parameters.
+  std::vector<ExpressionPtr> defaults;  // The last parameters' defaults.
   bool uses_varargs = false;            // Whether the body uses these names.
   bool uses_kwargs = false;
   bool uses_caller = false;

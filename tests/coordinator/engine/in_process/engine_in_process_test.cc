@@ -139,7 +139,7 @@ TEST(EngineInProcessTest, AHitOfAnyLengthHasTheBitsOfAMiss) {
 }
 
 // The generated tokens are sent again as a prompt: on any group, in any chunks, after a cached
-// prefix, beside other requests.
+// prefix, together with other requests.
 TEST(EngineInProcessTest, AGeneratedTokenHasTheSameLogprobBitsInAPrompt) {
   EngineRequest request;
   Answer generated;

@@ -348,7 +348,7 @@ TEST(HttpServerTest, AnswersComeFromAnyThread) {
     clients.emplace_back([&server, i] {
       HttpClient client(server.address());
       client.send(http_request("GET", "/stream"));
-      const auto exchange = server.take_held();  // It may be another client's.
+      const auto exchange = server.take_held();  // It may be from another client.
       const auto feed = server.begin_stream(exchange);
       for (int n = 0; n < 100; ++n) {
         feed->say(std::to_string(n) + " ");

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Each part of a tokenizer by itself, against values from the reference.
+// Each part of a tokenizer by itself, against values from Hugging Face tokenizers.
 #include <gmock/gmock.h>
 
 #include <algorithm>
@@ -126,7 +126,7 @@ TEST(NormalizerTest, AppliesASequenceInOrder) {
   EXPECT_FALSE(at_start);
 }
 
-// The reference's results for each character, and the places where it cuts texts.
+// The results of tokenizers for each character, and the places where it cuts texts.
 const json& characters() {
   static const json data = [] {
     std::ifstream file(std::filesystem::path(LOCKSTEP_SOURCE_DIR) / "tests" / "data" /
@@ -261,7 +261,7 @@ TEST(BpeTest, HandlesUnknownCharactersByItsOptions) {
                     "\xC3\xA9"
                     "a"),
             (std::vector<int32_t>{2, 3, 0}));
-  // A character in fallback bytes passes the unknown one before it, as in the reference.
+  // A character in fallback bytes passes the unknown one before it, as in tokenizers.
   EXPECT_EQ(bpe_ids(open + R"(,"byte_fallback":true})",
                     "x\xC3\xA9"
                     "a"),

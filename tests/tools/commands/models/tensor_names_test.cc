@@ -99,7 +99,7 @@ TEST_F(TensorNamesTest, UnreadTensorsAreOneWarning) {
     const ProcessResult result = run_lockstep({command, folder});
     EXPECT_EQ(result.code, 0) << result.err;
     EXPECT_NE(
-        result.err.find("6 tensors in the checkpoint's layers or beside other read tensors are "
+        result.err.find("6 tensors in the checkpoint's layers or next to tensors that are read are "
                         "not read: model.layers.0.self_attn.k_proj.bias, "),
         std::string::npos)
         << result.err;
