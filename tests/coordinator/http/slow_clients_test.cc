@@ -169,39 +169,50 @@ TEST(SlowClientsTest, AServerOutOfDescriptorsRefusesAndGoesOn) {
   EXPECT_EQ(clients.back().get("/quick").status, 200);
 }
 
+// The system's buffers may take 4 MB of each answer; all bounds below leave room for that.
+constexpr size_t kLargeBytes = 20'000'000;
+
+// One thread serves requests in the order of their arrival.
+ServerOptions one_thread(int64_t all_answer_bytes) {
+  return {.threads = 1, .max_connections = 50, .limits = {.all_answer_bytes = all_answer_bytes}};
+}
+
 // Without this bound they could hold any number of large answers: an answer is buffered whole.
 TEST(SlowClientsTest, AnswersThatWaitToBeReadAreBoundedTogether) {
-  ScriptedServer server({.all_answer_bytes = 9'000'000});
-  const std::string body(3'000'000, 'a');  // More than the system buffers of an answer.
+  ScriptedServer server(one_thread(3 * kLargeBytes + 1'000'000));
+  const auto ask = [&](HttpClient& client, size_t bytes) {
+    client.send(http_request("GET", "/held"));
+    server.take_held()->respond({.body = std::string(bytes, 'a')});
+  };
   std::vector<std::unique_ptr<HttpClient>> slow;
   for (int i = 0; i < 3; ++i) {
     slow.push_back(std::make_unique<HttpClient>(server.address()));
-    slow.back()->send(http_request("POST", "/echo", "", body));
+    ask(*slow.back(), kLargeBytes);
   }
-  EXPECT_TRUE(becomes_true([&] { return server.counts().requests == 3; }));
-  const HttpAnswer refused = HttpClient(server.address()).post("/echo", body);
+  HttpClient fourth(server.address());
+  ask(fourth, kLargeBytes);
+  const HttpAnswer refused = fourth.read();
   EXPECT_EQ(refused.status, 503);
   EXPECT_EQ(refused.headers.at("retry-after"), "1");
-  EXPECT_EQ(HttpClient(server.address()).post("/echo", std::string(64 << 10, 'a')).status, 200);
-  for (const auto& client : slow) EXPECT_EQ(client->read().body.size(), body.size());
-  EXPECT_EQ(HttpClient(server.address()).post("/echo", body).status, 200);
+  ask(fourth, 64 << 10);
+  EXPECT_EQ(fourth.read().status, 200);
+  for (const auto& client : slow) EXPECT_EQ(client->read().body.size(), kLargeBytes);
+  ask(fourth, kLargeBytes);
+  EXPECT_EQ(fourth.read().status, 200);
 }
 
 // A stream that writes one large event at once.
 class LongEvent final : public BodySource {
  public:
   State read(std::string* bytes) override {
-    bytes->append(kBytes, 'a');
+    bytes->append(kLargeBytes, 'a');
     return State::kEnd;
   }
-  static constexpr size_t kBytes = 3'000'000;  // More than the system buffers of an answer.
 };
 
 // These streams have begun and cannot be refused: those without room are closed.
 TEST(SlowClientsTest, StreamsThatWaitToBeReadAreBoundedTogether) {
-  // One thread serves them in the order of their arrival.
-  ScriptedServer server(ServerOptions{
-      .threads = 1, .max_connections = 50, .limits = {.all_answer_bytes = 9'500'000}});
+  ScriptedServer server(one_thread(3 * kLargeBytes + 1'000'000));
   std::vector<testing::Socket> slow;
   const auto ask = [&] {
     slow.emplace_back(server.address());
@@ -217,10 +228,10 @@ TEST(SlowClientsTest, StreamsThatWaitToBeReadAreBoundedTogether) {
     return bytes;
   };
   for (int i = 0; i < 4; ++i) ask();
-  EXPECT_LT(read(slow[3]), LongEvent::kBytes);
-  for (int i = 0; i < 3; ++i) EXPECT_GT(read(slow[i]), LongEvent::kBytes);
+  EXPECT_LT(read(slow[3]), kLargeBytes);
+  for (int i = 0; i < 3; ++i) EXPECT_GT(read(slow[i]), kLargeBytes);
   ask();
-  EXPECT_GT(read(slow[4]), LongEvent::kBytes);
+  EXPECT_GT(read(slow[4]), kLargeBytes);
 }
 
 // Each connection serves two clients' requests: an answer counts for its own request's client.
@@ -228,13 +239,12 @@ TEST(SlowClientsTest, OneClientMayHaveHalfOfTheAnswersThatAreNotRead) {
   const Gate gate = [](const Request& head) -> Admission {
     return {.refusal = std::nullopt, .client = std::string(head.header("Client"))};
   };
-  ScriptedServer server(ServerOptions{.threads = 1,
-                                      .max_connections = 50,
-                                      .limits = {.all_answer_bytes = 40'000'000},
-                                      .gate = gate});
+  ServerOptions options = one_thread(4 * kLargeBytes + 4'000'000);
+  options.gate = gate;
+  ScriptedServer server(std::move(options));
   const auto ask = [&](HttpClient& client, const std::string& name) {
     client.send(http_request("GET", "/held", "Client: " + name + "\r\n"));
-    server.take_held()->respond({.body = std::string(9'000'000, 'a')});
+    server.take_held()->respond({.body = std::string(kLargeBytes, 'a')});
   };
   std::vector<std::unique_ptr<HttpClient>> clients;
   const auto begin = [&](const std::string& name) {
@@ -248,7 +258,7 @@ TEST(SlowClientsTest, OneClientMayHaveHalfOfTheAnswersThatAreNotRead) {
   ask(third, "bob");
   EXPECT_EQ(third.read().status, 503);
   begin("alice");
-  for (const auto& client : clients) EXPECT_EQ(client->read().body.size(), 9'000'000u);
+  for (const auto& client : clients) EXPECT_EQ(client->read().body.size(), kLargeBytes);
 }
 
 TEST(SlowClientsTest, ConnectionsOfOneNetworkLeaveRoomForOthers) {
