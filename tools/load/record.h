@@ -17,7 +17,7 @@ struct LoadRecord {
   std::vector<float> gaps_ms;  // Between events with text; not before the first.
   int64_t text_events = 0;
   int64_t prompt_tokens = 0;  // By the server's count; 0: unknown.
-  int64_t output_tokens = 0;  // As above.
+  int64_t output_tokens = 0;  // The same.
   std::string failure;        // Empty: answered. Else its kind: "HTTP 429", "timeout".
   std::string detail;         // For a failure.
 };
