@@ -2,11 +2,14 @@
 // docs/models.md is generated from the program's tables and from the goldens that test them.
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <fstream>
 #include <map>
 #include <nlohmann/json.hpp>
 #include <string>
+#include <utility>
 
+#include "base/source_dir.h"
 #include "models/architecture.h"
 #include "models/config/refused.h"
 #include "models/config/wrappers.h"
@@ -99,6 +102,18 @@ std::string models_page() {
 TEST(ModelsPageTest, TheModelsPageIsGeneratedFromTheTablesAndTheGoldens) {
   for (const GoldenName& golden : kGoldens) LOCKSTEP_NEEDS_TEST_DATA(golden.name);
   expect_page("models.md", models_page());
+}
+
+TEST(ModelsPageTest, OtherPagesHaveTheNumberOfArchitectures) {
+  const int64_t count = std::ranges::count_if(
+      architectures(), [](const Architecture& known) { return known.is == nullptr; });
+  for (const auto& [page, words] : {std::pair("README.md", " names of architectures"),
+                                    std::pair("CHANGELOG.md", " architectures, among")}) {
+    std::ifstream file(std::string(LOCKSTEP_SOURCE_DIR) + "/" + page);
+    const std::string text(std::istreambuf_iterator<char>(file), {});
+    const std::string wanted = " " + std::to_string(count) + words;
+    EXPECT_NE(text.find(wanted), std::string::npos) << page << " must have \"" << wanted << '"';
+  }
 }
 
 TEST(ModelsPageTest, NoArchitectureIsBothSupportedAndRefused) {
