@@ -21,23 +21,9 @@ namespace {
 
 constexpr int64_t kMaxConfigBytes = 16 << 20;
 
-// The order in which messages and docs/models.md name architectures.
 constexpr Architectures (*kFamilies[])() = {
-    families::llama::rows,      families::qwen::rows,       families::mixtral::rows,
-    families::qwen_moe::rows,   families::baichuan::rows,   families::internlm::rows,
-    families::phi3::rows,       families::granite::rows,    families::gemma::rows,
-    families::minimax::rows,    families::smollm3::rows,    families::glm4::rows,
-    families::chatglm1::rows,   families::chatglm::rows,    families::cohere::rows,
-    families::exaone4::rows,    families::starcoder2::rows, families::gpt_neox::rows,
-    families::gptj::rows,       families::phi::rows,        families::stablelm::rows,
-    families::falcon::rows,     families::olmo::rows,       families::lfm2::rows,
-    families::qwen3_next::rows, families::gpt2::rows,       families::opt::rows,
-    families::bloom::rows,      families::mpt::rows,        families::gpt_oss::rows,
-    families::qwen1::rows,      families::deepseek::rows,   families::rwkv5::rows,
-    families::rwkv4::rows,      families::rwkv6::rows,      families::rwkv7::rows,
-    families::granite4::rows,   families::bamba::rows,      families::nemotron_h::rows,
-    families::gemma4::rows,     families::llama4::rows,     families::mistral4::rows,
-    families::hunyuan::rows,    families::nemotron::rows,
+#define LOCKSTEP_FAMILY(name) families::name::rows,
+#include "models/families/families.inc"
 };
 
 std::vector<Architecture> all_rows() {

@@ -66,17 +66,14 @@ absl::Status check_sampling(const SamplingParams& params, int64_t vocab) {
 
 }  // namespace
 
-absl::Status too_long(absl::Status refusal) {
-  refusal.SetPayload(kTooLong, absl::Cord());
-  return refusal;
-}
-
 // Clients recognize it by two phrases: litellm by the first one, langchain-openai by the second.
 absl::Status too_long(int64_t context, int64_t found, std::string_view why) {
-  return too_long(invalid_argument(
+  absl::Status refusal = invalid_argument(
       "This model's maximum context length is {} tokens, but the request has {} (the prompt is too "
       "long: {})",
-      context, found, why));
+      context, found, why);
+  refusal.SetPayload(kTooLong, absl::Cord());
+  return refusal;
 }
 
 bool is_too_long(const absl::Status& status) { return status.GetPayload(kTooLong).has_value(); }

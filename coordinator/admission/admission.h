@@ -17,10 +17,8 @@ absl::Status check_request(const EngineRequest& request, const GroupInfo& group)
 // The part of check_request() on whether prompt and first token fit the group; see is_too_long().
 absl::Status check_length(const EngineRequest& request, const GroupInfo& group);
 
-// Marks a refusal as a too long prompt, for which OpenAI has its own code.
-absl::Status too_long(absl::Status refusal);
-// A refusal of a too long prompt, in the words that clients of other servers know; `why` also says
-// how to fix it.
+// Refuses a too long prompt, for which OpenAI has its own code, in the words that clients of other
+// servers know; `why` also says how to fix it. The text names no field: a port adds its own.
 absl::Status too_long(int64_t context, int64_t found, std::string_view why);
 bool is_too_long(const absl::Status& status);
 

@@ -3,9 +3,7 @@
 #include <gtest/gtest.h>
 
 #include <algorithm>
-#include <cstdlib>
 #include <fstream>
-#include <iterator>
 #include <map>
 #include <nlohmann/json.hpp>
 #include <sstream>
@@ -17,6 +15,7 @@
 #include "models/config/refused.h"
 #include "models/config/wrappers.h"
 #include "tests/support/files/test_data.h"
+#include "tests/support/files/written_page.h"
 #include "tests/support/goldens/golden_names.h"
 
 namespace lockstep {
@@ -103,15 +102,9 @@ std::string models_page() {
   return page + kNotes;
 }
 
-// LOCKSTEP_REWRITE=1 writes the page instead of checking it.
 TEST(ModelsPageTest, TheModelsPageIsGeneratedFromTheTablesAndTheGoldens) {
   for (const GoldenName& golden : kGoldens) LOCKSTEP_NEEDS_TEST_DATA(golden.name);
-  const std::string path = std::string(LOCKSTEP_SOURCE_DIR) + "/docs/models.md";
-  const std::string wanted = models_page();
-  if (std::getenv("LOCKSTEP_REWRITE") != nullptr) std::ofstream(path) << wanted;
-  std::stringstream page;
-  page << std::ifstream(path).rdbuf();
-  EXPECT_EQ(page.str(), wanted) << "run this test with LOCKSTEP_REWRITE=1";
+  expect_page("models.md", models_page());
 }
 
 TEST(ModelsPageTest, ReadmeAndChangelogHaveTheNumberOfArchitectures) {

@@ -3,10 +3,12 @@
 #include <gtest/gtest.h>
 
 #include <algorithm>
+#include <filesystem>
 #include <map>
 #include <ostream>
 #include <set>
 #include <string>
+#include <vector>
 
 #include "base/source_dir.h"
 #include "tests/tidy/rules.h"
@@ -131,6 +133,17 @@ TEST(TidyTreeTest, TheWholeTreeIsRead) {
   EXPECT_GT(paths.size(), 200u);
 }
 
+// Every text between two backticks of a page's line, or of its lines as one.
+std::vector<std::string> code_spans(const std::string& text) {
+  std::vector<std::string> spans;
+  for (size_t at = text.find('`'); at != text.npos; at = text.find('`', at + 1)) {
+    const size_t begin = at + 1;
+    at = std::min(text.find('`', begin), text.size() - 1);
+    spans.push_back(text.substr(begin, at - begin));
+  }
+  return spans;
+}
+
 // A row of docs/security.md is only as true as the test that it names.
 TEST(TidyTreeTest, TestsNamedByTheSecurityPageExist) {
   std::string page, tests;  // Each is one line.
@@ -143,10 +156,7 @@ TEST(TidyTreeTest, TestsNamedByTheSecurityPageExist) {
     }
   }
   int named = 0;
-  for (size_t at = page.find('`'); at != page.npos; at = page.find('`', at + 1)) {
-    const size_t begin = at + 1;
-    at = std::min(page.find('`', begin), page.size() - 1);
-    const std::string name = page.substr(begin, at - begin);
+  for (const std::string& name : code_spans(page)) {
     const size_t dot = name.find('.');
     const std::string suite = name.substr(0, dot);
     if (!suite.ends_with("Test")) continue;
@@ -155,6 +165,34 @@ TEST(TidyTreeTest, TestsNamedByTheSecurityPageExist) {
     EXPECT_NE(tests.find("(" + suite + "," + test), std::string::npos) << name;
   }
   EXPECT_GT(named, 30);
+}
+
+// Paths that pages name as examples, or in another program's tree.
+constexpr const char* kOtherPaths[] = {"tools/rpc/README.md", "worker/kernels/cpu/softcap.cc",
+                                       "worker/kernels/cuda/softcap.cu"};
+
+TEST(TidyTreeTest, FilesNamedByPagesExist) {
+  std::set<std::string> folders, other(std::begin(kOtherPaths), std::end(kOtherPaths));
+  for (const SourceFile& file : tree()) folders.insert(file.path.substr(0, file.path.find('/')));
+  int named = 0;
+  for (const SourceFile& file : tree()) {
+    if (!file.has_extension({".md"})) continue;
+    for (size_t i = 0; i < file.lines.size(); ++i) {
+      for (const std::string& span : code_spans(file.lines[i])) {
+        const size_t slash = span.find('/'), name = span.rfind('/');
+        const bool in_tree = slash != span.npos && folders.contains(span.substr(0, slash));
+        const bool is_pattern =
+            span.find_first_of(" *{<$,") != span.npos || span.find("NAME") != span.npos;
+        if (!in_tree || is_pattern || span.find('.', name) == span.npos) continue;
+        ++named;
+        if (other.erase(span) > 0) continue;
+        if (std::filesystem::exists(std::filesystem::path(LOCKSTEP_SOURCE_DIR) / span)) continue;
+        ADD_FAILURE_AT(file.path.c_str(), static_cast<int>(i + 1)) << span << " does not exist";
+      }
+    }
+  }
+  EXPECT_GT(named, 100);
+  for (const std::string& path : other) ADD_FAILURE() << path << ": remove it from kOtherPaths";
 }
 
 TEST(TidyTreeTest, CodeExcludesStringsAndComments) {

@@ -6,11 +6,8 @@
 #include <gtest/gtest.h>
 
 #include <cmath>
-#include <cstdlib>
-#include <fstream>
-#include <sstream>
 
-#include "base/source_dir.h"
+#include "tests/support/files/written_page.h"
 
 namespace lockstep {
 namespace {
@@ -194,13 +191,8 @@ TEST(SchemaTest, AnOperatorMultipliesIfItHasAWeightMatrix) {
   EXPECT_FALSE(schema_of(Op::kRoute).multiplies());
 }
 
-// LOCKSTEP_REWRITE=1 writes the page instead of checking it.
 TEST(SchemaTest, TheOperatorsPageIsGeneratedFromTheSchemas) {
-  const std::string path = LOCKSTEP_SOURCE_DIR "/docs/operators.md";
-  if (std::getenv("LOCKSTEP_REWRITE") != nullptr) std::ofstream(path) << operators_page();
-  std::stringstream page;
-  page << std::ifstream(path).rdbuf();
-  EXPECT_EQ(page.str(), operators_page()) << "run this test with LOCKSTEP_REWRITE=1";
+  expect_page("operators.md", operators_page());
 }
 
 }  // namespace

@@ -97,6 +97,8 @@ inline MapAttrs map_attrs(Function function) {
 inline OperatorAttrs row_attrs(Op op, int64_t head_dim, Function function, bool centred = false) {
   const AttrsKind kind = schema_of(op).attrs;
   if (kind == AttrsKind::kMap) return map_attrs(function);
+  if (kind == AttrsKind::kNone) return {};
+  EXPECT_EQ(kind, AttrsKind::kNorm) << op_name(op) << ": give its attributes values here";
   if (kind != AttrsKind::kNorm) return OperatorAttrs(kind);
   return NormAttrs{.eps = 1e-5f, .head_dim = head_dim, .centred = centred};
 }
