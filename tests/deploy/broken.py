@@ -2,34 +2,52 @@
 """Broken manifests: for each rule, changes to rendered overlays that it must find."""
 
 
-def only(manifest, kind):
-    found = manifest.of_kind(kind)
-    assert len(found) == 1, kind
+def only(manifest, kind, name=None):
+    found = [each for each in manifest.of_kind(kind)
+             if name is None or each["metadata"]["name"] == name]
+    assert len(found) == 1, (kind, name)
     return found[0]
 
 
-def pod(manifest):
-    return only(manifest, "Deployment")["spec"]["template"]["spec"]
+def spec(manifest, kind, name=None):
+    return only(manifest, kind, name)["spec"]
+
+
+def pod(manifest, kind="Deployment"):
+    return spec(manifest, kind)["template"]["spec"]
 
 
 def server(manifest):
     return pod(manifest)["containers"][0]
 
 
+def worker(manifest):
+    return pod(manifest, "StatefulSet")["containers"][0]
+
+
+def variable(container, name):
+    return next(each for each in container["env"] if each["name"] == name)
+
+
 def volume(manifest, name):
     return next(each for each in pod(manifest)["volumes"] if each["name"] == name)
 
 
-def config(manifest):
-    return manifest.of_kind("ConfigMap")[0]["data"]
+def config(manifest, beginning="lockstep-config"):
+    return next(each["data"] for each in manifest.of_kind("ConfigMap")
+                if each["metadata"]["name"].startswith(beginning))
+
+
+def worker_config(manifest):
+    return config(manifest, "lockstep-worker-config")
 
 
 def monitor(manifest):
-    return only(manifest, "ServiceMonitor")["spec"]
+    return spec(manifest, "ServiceMonitor")
 
 
-def policy(manifest):
-    return manifest.of_kind("NetworkPolicy")[0]["spec"]
+def policy(manifest, name):
+    return spec(manifest, "NetworkPolicy", name)
 
 
 OTHER = {"app.kubernetes.io/name": "another"}
@@ -41,7 +59,8 @@ BROKEN = [
     ("selectors_find_pods", "cpu", lambda m: only(m, "Service")["spec"].update(selector={})),
     ("selectors_find_pods", "cpu",
      lambda m: only(m, "Deployment")["spec"].update(selector={"matchLabels": OTHER})),
-    ("selectors_find_pods", "cpu", lambda m: policy(m).update(podSelector={"matchLabels": OTHER})),
+    ("selectors_find_pods", "cpu", lambda m: policy(m, "lockstep-clients").update(
+         podSelector={"matchLabels": OTHER})),
     ("selectors_find_pods", "single-node-full",
      lambda m: monitor(m).update(selector={"matchLabels": OTHER})),
     ("ports_have_listeners", "cpu", lambda m: config(m).update(LOCKSTEP_HTTP="0.0.0.0:8080")),
@@ -51,7 +70,6 @@ BROKEN = [
      lambda m: server(m)["livenessProbe"]["httpGet"].update(port=9000)),
     ("ports_have_listeners", "cpu",
      lambda m: only(m, "Service")["spec"]["ports"][0].update(targetPort="web")),
-    ("ports_have_listeners", "cpu", lambda m: policy(m)["ingress"][0].update(ports=[{"port": 80}])),
     ("ports_have_listeners", "single-node-full",
      lambda m: monitor(m)["endpoints"][0].update(port="metrics")),
     ("paths_are_served", "cpu",
@@ -105,5 +123,55 @@ BROKEN = [
     ("plaintext_is_meant", "single-node-full", lambda m: monitor(m)["endpoints"][0].pop("scheme")),
     ("workers_have_gpus", "single-node", lambda m: config(m).update(LOCKSTEP_WORKERS="8")),
     ("workers_have_gpus", "single-node", lambda m: config(m).update(LOCKSTEP_DEVICE="cpu")),
-    ("workers_have_gpus", "cpu", lambda m: server(m)["resources"]["limits"].pop("memory")),
+    ("requests_are_limits", "cpu", lambda m: server(m)["resources"]["limits"].pop("memory")),
+    ("selectors_find_pods", "cpu-cluster",
+     lambda m: spec(m, "PodDisruptionBudget").update(selector={"matchLabels": OTHER})),
+    ("selectors_find_pods", "cpu-cluster", lambda m: pod(m, "StatefulSet")
+     ["topologySpreadConstraints"][0].update(labelSelector={"matchLabels": OTHER})),
+    ("ports_have_listeners", "cpu-cluster",
+     lambda m: worker_config(m).update(LOCKSTEP_HEALTH="127.0.0.1:8081")),
+    ("ports_have_listeners", "cpu-cluster",
+     lambda m: variable(worker(m), "LOCKSTEP_DATA_LISTEN").update(value="$(POD_IP):8083")),
+    ("paths_are_served", "cpu-cluster",
+     lambda m: worker(m)["readinessProbe"]["grpc"].update(service="serving")),
+    ("every_probe_is_set", "cpu", lambda m: server(m).pop("startupProbe")),
+    ("every_probe_is_set", "cpu",
+     lambda m: server(m)["readinessProbe"]["httpGet"].update(path="/livez")),
+    ("every_probe_is_set", "cpu-cluster",
+     lambda m: worker(m)["livenessProbe"]["grpc"].update(service="ready")),
+    ("every_probe_is_set", "cpu-cluster",
+     lambda m: worker(m)["livenessProbe"]["grpc"].update(port=8082)),
+    ("pods_are_restricted", "cpu-cluster",
+     lambda m: worker(m)["ports"][0].update(hostPort=8081)),
+    ("drain_fits_the_grace", "cpu-cluster",
+     lambda m: pod(m, "StatefulSet").update(terminationGracePeriodSeconds=5)),
+    ("names_are_there", "cpu-cluster",
+     lambda m: variable(worker(m), "LOCKSTEP_JOIN_TOKEN")["valueFrom"]["secretKeyRef"]
+     .update(key="tokens")),
+    ("names_are_there", "single-node-full",
+     lambda m: volume(m, "keys")["secret"]["items"][0].update(key="key")),
+    ("names_are_there", "single-node-full",
+     lambda m: monitor(m)["endpoints"][0]["tlsConfig"]["ca"]["secret"].update(key="ca")),
+    ("plaintext_is_meant", "cpu-cluster",
+     lambda m: config(m).update(LOCKSTEP_INSECURE="http,grpc")),
+    ("plaintext_is_meant", "cpu-cluster", lambda m: worker_config(m).pop("LOCKSTEP_INSECURE")),
+    ("requests_are_limits", "cpu", lambda m: server(m)["resources"]["requests"].update(cpu="1")),
+    ("requests_are_limits", "cpu-cluster", lambda m: worker(m)["resources"].pop("requests")),
+    ("requests_are_limits", "cpu-cluster", lambda m: worker(m)["resources"]["limits"].pop("cpu")),
+    ("workers_are_counted", "cpu-cluster", lambda m: spec(m, "StatefulSet").update(replicas=3)),
+    ("workers_are_counted", "cpu-cluster",
+     lambda m: spec(m, "StatefulSet").pop("podManagementPolicy")),
+    ("workers_are_counted", "cpu-cluster",
+     lambda m: worker(m)["env"].remove(variable(worker(m), "LOCKSTEP_HOST_NAME"))),
+    ("workers_are_counted", "cpu-cluster",
+     lambda m: variable(worker(m), "LOCKSTEP_RANK")["valueFrom"]["fieldRef"]
+     .update(fieldPath="metadata.uid")),
+    ("workers_find_the_coordinator", "cpu-cluster",
+     lambda m: worker_config(m).update(LOCKSTEP_COORDINATOR="lockstep:50052")),
+    ("workers_find_the_coordinator", "cpu-cluster",
+     lambda m: worker_config(m).update(LOCKSTEP_COORDINATOR="coordinator:50052")),
+    ("workers_find_the_coordinator", "cpu-cluster",
+     lambda m: worker_config(m).update(LOCKSTEP_COORDINATOR="lockstep-coordinator:50051")),
+    ("workers_find_the_coordinator", "cpu-cluster",
+     lambda m: spec(m, "Service", "lockstep-coordinator").pop("publishNotReadyAddresses")),
 ]

@@ -24,10 +24,12 @@ sys.path.insert(0, str(Path(__file__).resolve().parent))
 
 from broken import BROKEN  # noqa: E402
 from manifest import Manifest  # noqa: E402
-from rules import RULES  # noqa: E402
+from references import names_are_there  # noqa: E402
+import rules  # noqa: E402
 from server import read_server  # noqa: E402
 
 KUBERNETES = ("1.29", "1.33", "1.37")
+RULES = rules.RULES + [names_are_there]
 NO_SCHEMA = {"ServiceMonitor"}  # Prometheus' operator has it; no version of Kubernetes does.
 
 
@@ -97,8 +99,8 @@ class RenderedTest(unittest.TestCase):
             text = subprocess.run(["kubectl", "kustomize", str(mine)], capture_output=True,
                                   text=True, check=True).stdout
         manifest = Manifest.parse(text)
-        self.assertEqual(manifest.variables(manifest.servers(manifest.workloads()[0])[0])
-                         ["LOCKSTEP_QUANTIZE"], "q8")
+        _, container = manifest.running("serve")[0]
+        self.assertEqual(manifest.variables(container)["LOCKSTEP_QUANTIZE"], "q8")
         for rule in RULES:
             self.assertEqual(list(rule(manifest, server())), [])
 

@@ -6,20 +6,37 @@ import subprocess
 from dataclasses import dataclass
 from pathlib import Path
 
+import yaml
+
+TOKEN = "LOCKSTEP_JOIN_TOKEN"  # It has no flag, so that no list of processes shows it.
+
+
+@dataclass
+class Command:
+    flags: set  # "--http"
+    variables: set  # "LOCKSTEP_HTTP"
+
 
 @dataclass
 class Server:
-    flags: set  # "--http"
-    variables: set  # "LOCKSTEP_HTTP"
+    serve: Command
+    worker: Command
     paths: set  # "/livez", from the tables of routes.
+    secrets: list  # The secrets that the user makes.
+
+
+def read_command(lockstep, name):
+    text = subprocess.run([lockstep, name, "--help"], capture_output=True, text=True,
+                          check=True).stdout
+    return Command(flags=set(re.findall(r"(?<![\w-])--[a-z][a-z-]*", text)),
+                   variables=set(re.findall(r"\(Env:(\w+)\)", text)) | {TOKEN})
 
 
 def read_server(lockstep, source):
-    help_text = subprocess.run([lockstep, "serve", "--help"], capture_output=True, text=True,
-                               check=True).stdout
     paths = set()
     for file in Path(source, "coordinator").rglob("*.cc"):
         # A row of a table of http::Route: method, path, handler.
         paths.update(re.findall(r'\{\s*"(?:GET|POST)",\s*"(/[^"]*)"', file.read_text()))
-    return Server(flags=set(re.findall(r"(?<![\w-])--[a-z][a-z-]*", help_text)),
-                  variables=set(re.findall(r"\(Env:(\w+)\)", help_text)), paths=paths)
+    examples = Path(source, "deploy", "k8s", "secrets.example.yaml").read_text()
+    return Server(serve=read_command(lockstep, "serve"), worker=read_command(lockstep, "worker"),
+                  paths=paths, secrets=list(yaml.safe_load_all(examples)))
