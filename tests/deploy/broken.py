@@ -17,6 +17,10 @@ def pod(manifest, kind="Deployment"):
     return spec(manifest, kind)["template"]["spec"]
 
 
+def pod_of(manifest, name):
+    return spec(manifest, "Deployment", name)["template"]["spec"]["containers"][0]
+
+
 def server(manifest):
     return pod(manifest)["containers"][0]
 
@@ -51,6 +55,19 @@ def policy(manifest, name):
 
 
 OTHER = {"app.kubernetes.io/name": "another"}
+
+def group(manifest):
+    return spec(manifest, "LeaderWorkerSet")["leaderWorkerTemplate"]
+
+
+def certificate(manifest, name):
+    return spec(manifest, "Certificate", name)
+
+
+def add(manifest, thing, **metadata):
+    """Adds a copy of an object, with other metadata."""
+    manifest.objects.append({**thing, "metadata": {**thing["metadata"], **metadata}})
+
 
 # Each entry: rule, overlay, change.
 BROKEN = [
@@ -174,4 +191,109 @@ BROKEN = [
      lambda m: worker_config(m).update(LOCKSTEP_COORDINATOR="lockstep-coordinator:50051")),
     ("workers_find_the_coordinator", "cpu-cluster",
      lambda m: spec(m, "Service", "lockstep-coordinator").pop("publishNotReadyAddresses")),
+    ("selectors_find_pods", "lws-full",
+     lambda m: spec(m, "InferencePool")["selector"].update(matchLabels=OTHER)),
+    ("ports_have_listeners", "lws-full",
+     lambda m: spec(m, "InferencePool")["targetPorts"][0].update(number=8001)),
+    ("ports_have_listeners", "lws", lambda m: group(m)["leaderTemplate"]["spec"]["initContainers"]
+     [0]["ports"][1].update(containerPort=50052)),
+    ("every_probe_is_set", "lws", lambda m: group(m)["leaderTemplate"]["spec"]["initContainers"]
+     [0].pop("readinessProbe")),
+    ("pods_are_restricted", "cuda",
+     lambda m: worker(m)["securityContext"]["capabilities"].update(add=["IPC_LOCK"])),
+    ("pods_are_restricted", "cuda-full",
+     lambda m: worker(m)["resources"]["limits"].pop("rdma/hca")),
+    ("pods_are_restricted", "cuda", lambda m: pod(m, "StatefulSet")["securityContext"]["sysctls"]
+     [0].update(name="net.core.somaxconn")),
+    ("names_are_there", "cuda-full",
+     lambda m: m.objects.remove(only(m, "Certificate", "lockstep-worker"))),
+    ("folders_are_mounted", "cuda-full",
+     lambda m: worker_config(m).update(LOCKSTEP_CLUSTER_CA="/tls/ca.crt")),
+    ("folders_are_mounted", "cuda-full",
+     lambda m: worker_config(m).update(LOCKSTEP_WEIGHT_CACHE="/models/model")),
+    ("plaintext_is_meant", "cuda-full",
+     lambda m: worker_config(m).update(LOCKSTEP_INSECURE="cluster")),
+    ("certificates_have_the_coordinator_s_name", "cuda-full",
+     lambda m: certificate(m, "lockstep-coordinator").update(dnsNames=["lockstep"])),
+    ("certificates_have_the_coordinator_s_name", "cuda-full",
+     lambda m: volume(m, "cluster-tls")["secret"].update(secretName="lockstep-worker-tls")),
+    ("certificates_have_the_coordinator_s_name", "cuda-full",
+     lambda m: volume(m, "cluster-tls")["secret"].update(secretName="lockstep-cluster-ca")),
+    ("certificates_have_the_coordinator_s_name", "cuda-full",
+     lambda m: certificate(m, "lockstep-worker")["issuerRef"].update(name="other")),
+    ("workers_have_gpus", "multi-gpu-node", lambda m: worker_config(m).update(WORKERS="4")),
+    ("workers_have_gpus", "cuda", lambda m: worker(m).update(image="lockstep:cpu")),
+    ("workers_are_counted", "multi-gpu-node",
+     lambda m: config(m).update(LOCKSTEP_WAIT_WORKERS="2")),
+    ("workers_are_counted", "cuda", lambda m: config(m).update(LOCKSTEP_MIN_WORKERS="5")),
+    ("workers_are_counted", "lws", lambda m: group(m).pop("restartPolicy")),
+    ("workers_are_counted", "lws",
+     lambda m: config(m).update(LOCKSTEP_WAIT_WORKERS="2") or group(m)["leaderTemplate"]["spec"]
+     ["containers"][0]["env"].pop()),
+    ("workers_are_counted", "spare",
+     lambda m: variable(pod_of(m, "lockstep-spare"), "LOCKSTEP_SPARE").update(value="")),
+    ("workers_find_the_coordinator", "lws",
+     lambda m: config(m).update(LOCKSTEP_CLUSTER="0.0.0.0:50053")),
+    ("workers_have_the_model", "cuda",
+     lambda m: worker(m)["volumeMounts"][0].update(mountPath="/model")),
+    ("workers_have_the_model", "cuda", lambda m: volume(m, "model")["image"].update(
+        reference="registry.example/models/other:1")),
+    ("scalers_count_groups", "lws",
+     lambda m: spec(m, "HorizontalPodAutoscaler")["scaleTargetRef"].update(name="lockstep")),
+    ("scalers_count_groups", "lws", lambda m: spec(m, "LeaderWorkerSet").update(replicas=2)),
+    ("scalers_count_groups", "lws",
+     lambda m: spec(m, "HorizontalPodAutoscaler")["metrics"].pop()),
+    ("scalers_count_groups", "lws",
+     lambda m: spec(m, "HorizontalPodAutoscaler")["behavior"]["scaleDown"].update(
+         stabilizationWindowSeconds=0)),
+    ("scalers_count_groups", "lws", lambda m: add(
+        m, only(m, "HorizontalPodAutoscaler"), name="second")),
+    ("scalers_count_groups", "lws-full", lambda m: spec(m, "ScaledObject")["triggers"][0]
+     ["metadata"].update(query='sum({__name__=~"lockstep:waiting"})')),
+    ("pools_read_their_gauges", "lws-full",
+     lambda m: config(m).pop("LOCKSTEP_METRICS_PREFIX")),
+    ("pools_read_their_gauges", "lws-full",
+     lambda m: spec(m, "HTTPRoute")["rules"][0]["backendRefs"][0].update(name="pool")),
+    ("flows_are_the_table_s", "cpu", lambda m: m.objects.remove(
+        only(m, "NetworkPolicy", "lockstep-deny"))),
+    ("flows_are_the_table_s", "cpu",
+     lambda m: policy(m, "lockstep-clients")["ingress"][0]["ports"].pop()),
+    ("flows_are_the_table_s", "cpu",
+     lambda m: policy(m, "lockstep-clients")["ingress"][0].pop("from")),
+    ("flows_are_the_table_s", "cpu",
+     lambda m: policy(m, "lockstep-clients").update(policyTypes=["Egress"])),
+    ("flows_are_the_table_s", "cpu-cluster", lambda m: m.objects.remove(
+        only(m, "NetworkPolicy", "lockstep-join"))),
+    ("flows_are_the_table_s", "cpu-cluster",
+     lambda m: policy(m, "lockstep-worker")["ingress"][0].pop("ports")),
+    ("flows_are_the_table_s", "cpu-cluster",
+     lambda m: policy(m, "lockstep-worker")["egress"][2]["to"][0].pop("podSelector")),
+    ("flows_are_the_table_s", "cuda", lambda m: m.objects.remove(
+        only(m, "NetworkPolicy", "lockstep-nccl"))),
+    ("flows_are_the_table_s", "multi-gpu-node",
+     lambda m: policy(m, "lockstep-worker")["ingress"][0]["ports"][0].pop("endPort")),
+    ("objects_are_one_each", "cpu", lambda m: add(m, only(m, "Service"))),
+    ("objects_are_one_each", "spare", lambda m: add(m, only(
+        m, "Deployment", "lockstep-spare"), name="second")),
+    ("objects_are_one_each", "cpu-cluster", lambda m: add(
+        m, only(m, "PodDisruptionBudget"), name="second")),
+]
+
+# Each entry: kind of a custom resource, overlay, change of its first object.
+BROKEN_CUSTOM = [
+    ("LeaderWorkerSet", "lws",
+     lambda x: x["spec"]["leaderWorkerTemplate"].update(restartPolicy="Never")),
+    ("LeaderWorkerSet", "lws", lambda x: x["spec"].update(size=2)),
+    ("InferencePool", "lws-full", lambda x: x["spec"].update(extensionRef={"name": "epp"})),
+    ("InferencePool", "lws-full", lambda x: x["spec"]["endpointPickerRef"].pop("port")),
+    ("HTTPRoute", "lws-full",
+     lambda x: x["spec"]["rules"][0]["timeouts"].update(request="none")),
+    ("HTTPRoute", "lws-full", lambda x: x["spec"]["rules"][0].update(backends=[])),
+    ("ScaledObject", "lws-full", lambda x: x["spec"].update(maxReplicas=4)),
+    ("ScaledObject", "lws-full", lambda x: x["spec"]["triggers"][0]["metadata"].pop("threshold")),
+    ("ServiceMonitor", "cuda-full", lambda x: x["spec"]["endpoints"][0].update(scheme="tls")),
+    ("ServiceMonitor", "cuda-full", lambda x: x["spec"].pop("selector")),
+    ("Certificate", "cuda-full", lambda x: x["spec"].update(duration="10y")),
+    ("Certificate", "cuda-full", lambda x: x["spec"].pop("issuerRef")),
+    ("Issuer", "cuda-full", lambda x: x["spec"].clear()),
 ]

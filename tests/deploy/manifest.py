@@ -20,20 +20,21 @@ class Template:
         return self.pod.get("initContainers", []) + self.pod["containers"]
 
     def running(self, command):
-        """Returns the containers that run `lockstep COMMAND`."""
-        return [each for each in self.pod["containers"] if each.get("args", [""])[0] == command]
+        """Returns the containers, also sidecars, that run `lockstep COMMAND`."""
+        return [each for each in self.containers() if each.get("args", [""])[0] == command]
 
     def ours(self):
         return self.running("serve") + self.running("worker")
 
 
 class Manifest:
-    def __init__(self, objects):
+    def __init__(self, objects, folders=()):
         self.objects = objects
+        self.folders = set(folders)  # "workers", "tls": the parts of an overlay, and itself.
 
     @staticmethod
-    def parse(text):
-        return Manifest([each for each in yaml.safe_load_all(text) if each])
+    def parse(text, folders=()):
+        return Manifest([each for each in yaml.safe_load_all(text) if each], folders)
 
     @staticmethod
     def name(thing):
@@ -92,3 +93,13 @@ def container_ports(container):
 def probes(container, kind):
     """Returns (name, action) of each probe of a kind: "httpGet" or "grpc"."""
     return [(name, container[name][kind]) for name in PROBES if kind in container.get(name, {})]
+
+
+def folders_of(overlay):
+    """Returns the names of an overlay's folder and of all folders that it is made from."""
+    part = yaml.safe_load((overlay / "kustomization.yaml").read_text())
+    names = {overlay.name}
+    for each in part.get("resources", []) + part.get("components", []):
+        if (overlay / each).is_dir():
+            names |= folders_of((overlay / each).resolve())
+    return names

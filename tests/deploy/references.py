@@ -58,3 +58,6 @@ def names_are_there(manifest, server):
             for each in filter(None, shown):
                 if each["key"] not in keys.get(("Secret", each["name"]), ()):
                     yield f"{manifest.name(monitor)}: no secret {each['name']}, key {each['key']}"
+
+
+RULES = [names_are_there]

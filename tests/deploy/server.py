@@ -8,6 +8,8 @@ from pathlib import Path
 
 import yaml
 
+from flows import read_table
+
 TOKEN = "LOCKSTEP_JOIN_TOKEN"  # It has no flag, so that no list of processes shows it.
 
 
@@ -23,6 +25,8 @@ class Server:
     worker: Command
     paths: set  # "/livez", from the tables of routes.
     secrets: list  # The secrets that the user makes.
+    metrics: set  # "num_requests_waiting", from the page that has all of them.
+    flows: list  # The table of flows of deploy/k8s/README.md.
 
 
 def read_command(lockstep, name):
@@ -37,6 +41,9 @@ def read_server(lockstep, source):
     for file in Path(source, "coordinator").rglob("*.cc"):
         # A row of a table of http::Route: method, path, handler.
         paths.update(re.findall(r'\{\s*"(?:GET|POST)",\s*"(/[^"]*)"', file.read_text()))
+    metrics = Path(source, "docs", "metrics.md").read_text()
     examples = Path(source, "deploy", "k8s", "secrets.example.yaml").read_text()
     return Server(serve=read_command(lockstep, "serve"), worker=read_command(lockstep, "worker"),
-                  paths=paths, secrets=list(yaml.safe_load_all(examples)))
+                  paths=paths, secrets=list(yaml.safe_load_all(examples)),
+                  metrics=set(re.findall(r"^\| `(\w+)[`{]", metrics, re.M)),
+                  flows=read_table(Path(source, "deploy", "k8s", "README.md").read_text()))
