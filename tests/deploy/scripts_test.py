@@ -60,6 +60,41 @@ class LaunchTest(unittest.TestCase):
         self.assertEqual(process.wait(), 2)
 
 
+class VerifyTest(unittest.TestCase):
+    """Tests verify.sh with a program in place of kubectl."""
+
+    def verify(self, program):
+        folder = Path(self.enterContext(tempfile.TemporaryDirectory()))
+        (folder / "kubectl").write_text("#!/bin/sh\n" + program)
+        (folder / "kubectl").chmod(0o755)
+        return subprocess.run([str(K8S / "verify.sh")], capture_output=True, text=True,
+                              env={"PATH": f"{folder}:{os.environ['PATH']}"})
+
+    def test_it_says_that_it_was_skipped_if_no_cluster_answers(self):
+        result = self.verify("exit 1")
+        self.assertEqual((result.returncode, result.stdout),
+                         (0, "verify: skipped: no cluster answers\n"))
+
+    def test_it_leaves_a_namespace_alone_that_exists(self):
+        result = self.verify('case "$*" in *delete*) echo deleted ;; esac')
+        self.assertEqual((result.returncode, result.stdout), (1, ""))
+        self.assertIn("namespace lockstep: must not exist", result.stderr)
+
+    def test_an_overlay_that_the_cluster_refuses_is_named(self):
+        result = self.verify("""case "$*" in
+            "get namespace lockstep") exit 1 ;;
+            *dry-run*lws.yaml) echo 'error: no matches for kind "LeaderWorkerSet"' >&2; exit 1 ;;
+            *dry-run*cuda.yaml) echo "error: unknown field spec.x" >&2; exit 1 ;;
+            "apply -f"*) exit 1 ;;
+            esac""")
+        self.assertEqual(result.returncode, 1)
+        self.assertIn("rendered/cuda.yaml: refused", result.stdout)
+        self.assertIn("rendered/lws.yaml: not compared, not installed: LeaderWorkerSet\n",
+                      result.stdout)
+        self.assertIn("rendered/lws.yaml: accepted", result.stdout)
+        self.assertEqual(result.stdout.count("refused"), 1)
+
+
 class DownloadTest(unittest.TestCase):
     """Tests components/model-download/download.sh with a server on loopback."""
 
