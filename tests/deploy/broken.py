@@ -17,10 +17,6 @@ def pod(manifest, kind="Deployment"):
     return spec(manifest, kind)["template"]["spec"]
 
 
-def pod_of(manifest, name):
-    return spec(manifest, "Deployment", name)["template"]["spec"]["containers"][0]
-
-
 def server(manifest):
     return pod(manifest)["containers"][0]
 
@@ -231,7 +227,7 @@ BROKEN = [
      lambda m: config(m).update(LOCKSTEP_WAIT_WORKERS="2") or group(m)["leaderTemplate"]["spec"]
      ["containers"][0]["env"].pop()),
     ("workers_are_counted", "spare",
-     lambda m: variable(pod_of(m, "lockstep-spare"), "LOCKSTEP_SPARE").update(value="")),
+     lambda m: spec(m, "StatefulSet").update(replicas=2)),
     ("workers_find_the_coordinator", "lws",
      lambda m: config(m).update(LOCKSTEP_CLUSTER="0.0.0.0:50053")),
     ("workers_have_the_model", "cuda",
@@ -273,8 +269,8 @@ BROKEN = [
     ("flows_are_the_table_s", "multi-gpu-node",
      lambda m: policy(m, "lockstep-worker")["ingress"][0]["ports"][0].pop("endPort")),
     ("objects_are_one_each", "cpu", lambda m: add(m, only(m, "Service"))),
-    ("objects_are_one_each", "spare", lambda m: add(m, only(
-        m, "Deployment", "lockstep-spare"), name="second")),
+    ("objects_are_one_each", "cpu-cluster", lambda m: add(
+        m, only(m, "StatefulSet"), name="second")),
     ("objects_are_one_each", "cpu-cluster", lambda m: add(
         m, only(m, "PodDisruptionBudget"), name="second")),
 ]

@@ -5,7 +5,7 @@ import re
 
 from pods import listening_ports
 
-# The source of a worker's rank, by the kind of its workload; pods of others are spares.
+# The source of a worker's rank, by the kind of its workload.
 RANKS = {"StatefulSet": "metadata.labels['apps.kubernetes.io/pod-index']",
          "LeaderWorkerSet": "$(LWS_WORKER_INDEX)"}
 
@@ -31,7 +31,7 @@ def workers_have_gpus(manifest, server):
 
 
 def workers_are_counted(manifest, server):
-    """The coordinator waits for all workers of its group; each asks for a rank of its own."""
+    """A group has as many workers as the coordinator waits for, and its spare."""
     for workload in manifest.of_kind("StatefulSet"):
         template = next(each for each in manifest.templates()
                         if each.name == manifest.name(workload))
@@ -39,10 +39,12 @@ def workers_are_counted(manifest, server):
             workers_in(container, manifest) for container in template.running("worker"))
         for _, container in manifest.running("serve"):
             variables = manifest.variables(container)
-            for name in ("LOCKSTEP_WAIT_WORKERS", "LOCKSTEP_MIN_WORKERS"):
-                if int(variables.get(name, count)) > count or name == "LOCKSTEP_WAIT_WORKERS" and \
-                        variables.get(name) != str(count):
-                    yield f"{manifest.name(workload)}: {name} must be {count}"
+            ranks = int(variables.get("LOCKSTEP_WAIT_WORKERS", "0"))
+            spares = 1 if "spare" in manifest.folders else 0
+            if count != ranks + spares:
+                yield f"{manifest.name(workload)}: has {count} workers, not {ranks + spares}"
+            if int(variables.get("LOCKSTEP_MIN_WORKERS", "1")) > ranks:
+                yield f"{manifest.name(workload)}: LOCKSTEP_MIN_WORKERS must be {ranks} or fewer"
         if workload["spec"].get("podManagementPolicy") != "Parallel":
             yield f"{manifest.name(workload)}: all workers must start for one to be ready"
     for workload in manifest.of_kind("LeaderWorkerSet"):
@@ -59,11 +61,9 @@ def workers_are_counted(manifest, server):
             yield f"{template.name}: LOCKSTEP_HOST_NAME must be the pod's name"
         rank = fields.get("POD_INDEX" if "WORKERS" in manifest.variables(container)
                           else "LOCKSTEP_RANK")
-        known = RANKS.get(template.name.split()[0])
+        known = RANKS[template.name.split()[0]]
         if rank != known:
             yield f"{template.name}: the rank must be {known}, found {rank}"
-        if (fields.get("LOCKSTEP_SPARE") == "true") != (known is None):
-            yield f"{template.name}: must have a rank or be a spare"
 
 
 def workers_find_the_coordinator(manifest, server):
