@@ -217,6 +217,10 @@ BROKEN = [
      lambda m: volume(m, "cluster-tls")["secret"].update(secretName="lockstep-cluster-ca")),
     ("certificates_have_the_coordinator_s_name", "cuda-full",
      lambda m: certificate(m, "lockstep-worker")["issuerRef"].update(name="other")),
+    ("certificates_have_the_coordinator_s_name", "lws-full",
+     lambda m: certificate(m, "lockstep-coordinator")["dnsNames"].pop()),
+    ("workers_have_the_model", "lws-full", lambda m: group(m)["workerTemplate"]["spec"]
+     ["volumes"][1]["image"].update(reference="registry.example/models/other:1")),
     ("workers_have_gpus", "multi-gpu-node", lambda m: worker_config(m).update(WORKERS="4")),
     ("workers_have_gpus", "cuda", lambda m: worker(m).update(image="lockstep:cpu")),
     ("workers_are_counted", "multi-gpu-node",
