@@ -277,6 +277,9 @@ BROKEN = [
         m, only(m, "StatefulSet"), name="second")),
     ("objects_are_one_each", "cpu-cluster", lambda m: add(
         m, only(m, "PodDisruptionBudget"), name="second")),
+    ("variables_are_set_before", "cpu-cluster", lambda m: worker(m)["env"].reverse()),
+    ("variables_are_set_before", "cpu-cluster",
+     lambda m: variable(worker(m), "LOCKSTEP_RANK").update(value="$(LWS_WORKER_INDEX)")),
 ]
 
 # Each entry: kind of a custom resource, overlay, change of its first object.
