@@ -280,6 +280,9 @@ BROKEN = [
     ("variables_are_set_before", "cpu-cluster", lambda m: worker(m)["env"].reverse()),
     ("variables_are_set_before", "cpu-cluster",
      lambda m: variable(worker(m), "LOCKSTEP_RANK").update(value="$(LWS_WORKER_INDEX)")),
+    ("readiness_outlasts_the_grace", "cpu-cluster",
+     lambda m: server(m)["readinessProbe"].update(failureThreshold=2)),
+    ("readiness_outlasts_the_grace", "lws", lambda m: config(m).update(LOCKSTEP_GRACE_MS="20000")),
 ]
 
 # Each entry: kind of a custom resource, overlay, change of its first object.
