@@ -11,6 +11,7 @@
 #include "base/status.h"
 #include "base/system/cpu.h"
 #include "base/system/topology.h"
+#include "coordinator/ports/health_port.h"
 #include "tools/commands/command.h"
 #include "tools/commands/serving/serve_ports.h"
 #include "worker/backend.h"
@@ -46,6 +47,15 @@ absl::Status choose_device(WorkerProcessOptions* options) {
   return check_class({&options->device, 1}, options->fast);
 }
 
+// Null: --health is off.
+absl::StatusOr<std::unique_ptr<HealthPort>> open_health_port(const std::string& address) {
+  if (address == "off") return nullptr;
+  RETURN_IF_ERROR(check_address("--health", address));
+  absl::StatusOr<std::unique_ptr<HealthPort>> port = HealthPort::start(address);
+  if (!port.ok()) return invalid_argument("--health: {}", message_of(port.status()));
+  return port;
+}
+
 absl::Status work(WorkerProcessOptions& options, Interrupt& interrupt, int* exit_code) {
   std::stop_source stop;
   options.stop = stop.get_token();
@@ -74,6 +84,11 @@ absl::Status work(WorkerProcessOptions& options, Interrupt& interrupt, int* exit
         "LOCKSTEP_JOIN_TOKEN: must be set, found none; use the same value as for `lockstep serve`");
   }
   RETURN_IF_ERROR(check_join_token(options.token));
+  ASSIGN_OR_RETURN(const std::unique_ptr<HealthPort> health, open_health_port(options.health));
+  if (health != nullptr) {
+    spdlog::info("probes at {}", health->address());
+    options.on_ready = [port = health.get()](bool ready) { port->set_ready(ready); };
+  }
   RETURN_IF_ERROR(choose_device(&options));
   *exit_code = worker_main(options);
   return absl::OkStatus();
