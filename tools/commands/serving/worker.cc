@@ -105,6 +105,11 @@ std::shared_ptr<Command> add_worker(CLI::App& parent) {
       "The join token is read from LOCKSTEP_JOIN_TOKEN.");
   add_flags(*command->app, options->flags());
   command->app->get_option("--coordinator")->required();
+  read_environment(*command->app);
+  // The variables of a launcher are its own; its workers get all options as arguments.
+  command->app->get_option("--parent-pid")
+      ->trigger_on_parse()
+      ->each([app = command->app](const std::string&) { ignore_environment(*app); });
   command->run = [options, shared = command.get()](Interrupt& interrupt) {
     return work(*options, interrupt, &shared->exit_code);
   };
