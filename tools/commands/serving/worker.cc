@@ -1,10 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0
 // `lockstep worker`: one rank, connected to a coordinator.
 #include <spdlog/spdlog.h>
+#include <unistd.h>
 
 #include <algorithm>
+#include <chrono>
 #include <csignal>
 #include <cstdlib>
+#include <thread>
 
 #include "base/log.h"
 #include "base/sockets/address.h"
@@ -19,6 +22,8 @@
 
 namespace lockstep {
 namespace {
+
+constexpr std::chrono::seconds kMaxEnd{5};
 
 // At least one per thread: threads use them in the order of their ids.
 absl::Status check_processors(WorkerProcessOptions* options) {
@@ -56,11 +61,23 @@ absl::StatusOr<std::unique_ptr<HealthPort>> open_health_port(const std::string& 
   return port;
 }
 
+// Ends the process if it is still there long after its goodbye: a name server or a file system that
+// does not answer blocks a thread, which cannot be asked to stop. It holds nothing of value.
+void limit_end() {
+  std::thread([] {
+    std::this_thread::sleep_for(kMaxEnd);
+    spdlog::warn("still not ended {} s after the signal: ending at once", kMaxEnd.count());
+    _exit(0);
+  }).detach();
+}
+
 absl::Status work(WorkerProcessOptions& options, Interrupt& interrupt, int* exit_code) {
   std::stop_source stop;
   options.stop = stop.get_token();
-  const Interrupt::Actions on_signal =
-      interrupt.on_signal([stop]() mutable { stop.request_stop(); });
+  const Interrupt::Actions on_signal = interrupt.on_signal([stop]() mutable {
+    limit_end();
+    stop.request_stop();
+  });
   // The terminal sends Ctrl-C and its own end to all its processes; the launcher handles them for
   // its workers.
   Interrupt::Actions on_ctrl_c{nullptr, nullptr};
