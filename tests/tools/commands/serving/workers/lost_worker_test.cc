@@ -153,12 +153,16 @@ TEST(ByHandTest, TheServerSaysHowManyHaveJoined) {
 }
 
 TEST(ByHandTest, AWorkerWaitsForAnUnresolvedNameWithOneLine) {
-  const auto waiting = start_worker("no-such-host.invalid:50052");
-  ASSERT_TRUE(waiting->wait_for_err("no coordinator at no-such-host.invalid:50052"))
-      << waiting->err();
-  waiting->signal(SIGTERM);
-  EXPECT_EQ(waiting->wait(), 0);
-  EXPECT_EQ(lines_with(waiting->err(), "dialling until"), 1) << waiting->err();
+  const std::vector<std::string> with_data_port = {"--insecure", "cluster", "--data-listen",
+                                                   "0.0.0.0:0"};
+  for (const std::vector<std::string>& more : {{}, with_data_port}) {
+    const auto waiting = start_worker("no-such-host.invalid:50052", more);
+    ASSERT_TRUE(waiting->wait_for_err("no coordinator at no-such-host.invalid:50052"))
+        << waiting->err();
+    waiting->signal(SIGTERM);
+    EXPECT_EQ(waiting->wait(), 0);
+    EXPECT_EQ(lines_with(waiting->err(), "dialling until"), 1) << waiting->err();
+  }
 }
 
 TEST(ByHandTest, ASpareThatHoldsALostWorkersWeightsTakesItsPlaceWithoutLoading) {
