@@ -9,7 +9,6 @@ from manifest import container_ports, probes, selects
 GRACE_TO_END_S = 10
 LOOPBACK = ("127.0.0.1", "localhost", "[::1]")
 PICKER = {"llm-d-router-gateway": "lockstep-epp"}  # The pods of llm-d's chart.
-HEALTH_SERVICES = ("live", "ready")
 
 
 def selectors_find_pods(manifest, server):
@@ -95,7 +94,7 @@ def paths_are_served(manifest, server):
                 yield f"{template.name}: {probe}: the server has no {get['path']}"
     for template, container in manifest.running("worker"):
         for probe, call in probes(container, "grpc"):
-            if call.get("service") not in HEALTH_SERVICES:
+            if call.get("service") not in server.health:
                 yield f"{template.name}: {probe}: a worker has no service {call.get('service')}"
     for monitor in manifest.of_kind("ServiceMonitor"):
         for endpoint in monitor["spec"]["endpoints"]:
@@ -120,7 +119,7 @@ def every_probe_is_set(manifest, server):
 
 
 def arguments_are_in_help(manifest, server):
-    for command, known in (("serve", server.serve),):
+    for command, known in (("serve", server.serve), ("worker", server.worker)):
         for template, container in manifest.running(command):
             for argument in container.get("args", []):
                 flag = argument.split("=")[0]

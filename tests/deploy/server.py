@@ -26,12 +26,16 @@ class Server:
     paths: set  # "/livez", from the tables of routes.
     secrets: list  # The secrets that the user makes.
     metrics: set  # "num_requests_waiting", from the page that has all of them.
+    health: set  # "live": the services of a worker's health port.
     flows: list  # The table of flows of deploy/k8s/README.md.
 
 
-def read_command(lockstep, name):
-    text = subprocess.run([lockstep, name, "--help"], capture_output=True, text=True,
+def read_help(lockstep, name):
+    return subprocess.run([lockstep, name, "--help"], capture_output=True, text=True,
                           check=True).stdout
+
+
+def read_command(text):
     return Command(flags=set(re.findall(r"(?<![\w-])--[a-z][a-z-]*", text)),
                    variables=set(re.findall(r"\(Env:(\w+)\)", text)) | {TOKEN})
 
@@ -43,7 +47,10 @@ def read_server(lockstep, source):
         paths.update(re.findall(r'\{\s*"(?:GET|POST)",\s*"(/[^"]*)"', file.read_text()))
     metrics = Path(source, "docs", "metrics.md").read_text()
     examples = Path(source, "deploy", "k8s", "secrets.example.yaml").read_text()
-    return Server(serve=read_command(lockstep, "serve"), worker=read_command(lockstep, "worker"),
-                  paths=paths, secrets=list(yaml.safe_load_all(examples)),
+    worker = read_help(lockstep, "worker")
+    health = re.search(r"grpc\.health\.v1\.Health with the services (\w+) and (\w+)", worker)
+    return Server(serve=read_command(read_help(lockstep, "serve")), worker=read_command(worker),
+                  health=set(health.groups()), paths=paths,
+                  secrets=list(yaml.safe_load_all(examples)),
                   metrics=set(re.findall(r"^\| `(\w+)[`{]", metrics, re.M)),
                   flows=read_table(Path(source, "deploy", "k8s", "README.md").read_text()))
