@@ -14,6 +14,7 @@ import subprocess
 import sys
 import tempfile
 import unittest
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
 try:
@@ -86,12 +87,16 @@ class RenderedTest(unittest.TestCase):
     def test_the_overlays_render_to_the_same_files(self):
         if not kubectl_renders():
             self.skipTest("no kubectl with kustomize 5: only the recorded hashes were compared")
-        for overlay in overlays():
-            again = subprocess.run(["kubectl", "kustomize", str(K8S / "overlays" / overlay)],
-                                   capture_output=True, text=True, check=True).stdout
+
+        def render(overlay):
+            return subprocess.run(["kubectl", "kustomize", str(K8S / "overlays" / overlay)],
+                                  capture_output=True, text=True, check=True).stdout
+
+        with ThreadPoolExecutor() as pool:
+            found = dict(zip(overlays(), pool.map(render, overlays())))
+        for overlay, again in found.items():
             self.assertEqual(again, (K8S / "rendered" / f"{overlay}.yaml").read_text(),
                              "run deploy/render.sh")
-
 
     def test_the_overlay_of_the_page_keeps_every_rule(self):
         if not kubectl_renders():
