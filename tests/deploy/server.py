@@ -6,20 +6,51 @@ import subprocess
 from dataclasses import dataclass
 from pathlib import Path
 
+import yaml
+
+from flows import read_table
+
+TOKEN = "LOCKSTEP_JOIN_TOKEN"  # It has no flag, so that no list of processes shows it.
+
+
+@dataclass
+class Command:
+    flags: set  # "--http"
+    variables: set  # "LOCKSTEP_HTTP"
+
 
 @dataclass
 class Server:
-    flags: set  # "--http"
-    variables: set  # "LOCKSTEP_HTTP"
+    serve: Command
+    worker: Command
     paths: set  # "/livez", from the tables of routes.
+    secrets: list  # The secrets that the user makes.
+    metrics: set  # "num_requests_waiting", from the page that has all of them.
+    health: set  # "live": the services of a worker's health port.
+    flows: list  # The table of flows of deploy/k8s/README.md.
+
+
+def read_help(lockstep, name):
+    return subprocess.run([lockstep, name, "--help"], capture_output=True, text=True,
+                          check=True).stdout
+
+
+def read_command(text):
+    return Command(flags=set(re.findall(r"(?<![\w-])--[a-z][a-z-]*", text)),
+                   variables=set(re.findall(r"\(Env:(\w+)\)", text)) | {TOKEN})
 
 
 def read_server(lockstep, source):
-    help_text = subprocess.run([lockstep, "serve", "--help"], capture_output=True, text=True,
-                               check=True).stdout
     paths = set()
     for file in Path(source, "coordinator").rglob("*.cc"):
         # A row of a table of http::Route: method, path, handler.
         paths.update(re.findall(r'\{\s*"(?:GET|POST)",\s*"(/[^"]*)"', file.read_text()))
-    return Server(flags=set(re.findall(r"(?<![\w-])--[a-z][a-z-]*", help_text)),
-                  variables=set(re.findall(r"\(Env:(\w+)\)", help_text)), paths=paths)
+    metrics = Path(source, "docs", "metrics.md").read_text()
+    examples = Path(source, "deploy", "k8s", "secrets.example.yaml").read_text()
+    worker = read_help(lockstep, "worker")
+    health = re.search(r"grpc\.health\.v1\.Health with the services (\w+) and (\w+)", worker)
+    return Server(serve=read_command(read_help(lockstep, "serve")), worker=read_command(worker),
+                  health=set(health.groups()), paths=paths,
+                  secrets=list(yaml.safe_load_all(examples)),
+                  metrics=set(re.findall(r"^\| `(\w+)[`{]", metrics, re.M)),
+                  flows=read_table(Path(source, "deploy", "k8s", "README.md").read_text()))

@@ -40,10 +40,9 @@ struct Roster {
 
 Roster choose_roster(const Members& members, const RosterRules& rules);
 
-// The rank whose weights a spare should preload: the rank that the spare requests. Else, in this
-// order: the rank that the fewest other spares cover, the one that this spare covers already, one
-// whose worker this process does not restart, one on the spare's host, the one with the most
-// weights.
+// The rank whose weights a worker without a rank should hold: the rank that a spare requests. Else,
+// in this order: the rank that the fewest others cover, the one that this worker covers already, one
+// whose worker this process does not restart, one on its own host, the one with the most weights.
 int choose_cover(const Members& members, const std::vector<LinkId>& ranks, LinkId spare);
 
 }  // namespace lockstep
