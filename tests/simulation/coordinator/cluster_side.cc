@@ -212,6 +212,11 @@ void ClusterSide::spoil(ToCoordinator* message) {
   if (world_.planted(Plant::kCoverAlike) && message->hello().spare()) {
     message->mutable_hello()->set_preferred_rank(0);
   }
+  // The core takes a worker that asks for the same rank for the restarted one.
+  if (world_.planted(Plant::kSurvivorMoved) && message->has_hello() &&
+      message->hello().preferred_rank() < 0 && !message->hello().spare()) {
+    message->mutable_hello()->set_preferred_rank(0);
+  }
   if (world_.planted(Plant::kMeasuredAnew) && message->has_hello()) {
     cluster::Hello& hello = *message->mutable_hello();
     hello.set_isa(std::to_string(hello.pid()));

@@ -26,6 +26,7 @@ enum class Plant {
   kGrowsInCircle,         // A failed growth is tried again at once.
   kSpareFirst,            // A spare is used while there are enough others.
   kCoverAlike,            // All spares hold the weights of the same rank.
+  kSurvivorMoved,         // A worker that joins gets the rank of one that stays.
   kMeasuredAnew,          // A restarted worker's own measurement makes the plan.
   kGoodbyeIgnored,        // A worker that says goodbye counts as crashed.
   kEventTwice,            // An event goes to its reader twice.
@@ -51,6 +52,7 @@ inline constexpr const char* kPlantNames[] = {"none",
                                               "grows-in-circle",
                                               "spare-first",
                                               "cover-alike",
+                                              "survivor-moved",
                                               "measured-anew",
                                               "goodbye-ignored",
                                               "event-twice",

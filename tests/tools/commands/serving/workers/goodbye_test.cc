@@ -36,7 +36,7 @@ std::string leaves(const Process& worker) {
 }
 
 // Two workers and a server that answered one request.
-class GoodbyeTest : public ::testing::Test {
+class SigtermTest : public ::testing::Test {
  protected:
   void start_server() {
     for (int rank = 0; rank < 2; ++rank) start(rank);
@@ -60,7 +60,7 @@ class GoodbyeTest : public ::testing::Test {
   Answered before_;
 };
 
-TEST_F(GoodbyeTest, AnIdleWorkerLeavesAndTheServerWaitsForTheNext) {
+TEST_F(SigtermTest, AnIdleWorkerLeavesAndTheServerWaitsForTheNext) {
   start_server();
   workers_[1]->signal(SIGTERM);
   EXPECT_EQ(workers_[1]->wait(), 0) << workers_[1]->err();
@@ -72,7 +72,7 @@ TEST_F(GoodbyeTest, AnIdleWorkerLeavesAndTheServerWaitsForTheNext) {
   expect_the_same(answer);
 }
 
-TEST_F(GoodbyeTest, AWorkerLeavesInTheMiddleOfAStep) {
+TEST_F(SigtermTest, AWorkerLeavesInTheMiddleOfAStep) {
   start_server();
   Answered answer;
   std::thread client([&] { answer = server_->generate(request_); });
@@ -87,7 +87,7 @@ TEST_F(GoodbyeTest, AWorkerLeavesInTheMiddleOfAStep) {
   expect_the_same(answer);
 }
 
-TEST_F(GoodbyeTest, AWorkerLeavesWhileItsGroupLoads) {
+TEST_F(SigtermTest, AWorkerLeavesWhileItsGroupLoads) {
   const auto coordinator = start_coordinator(2, kPatient);
   const std::string address = join_address(*coordinator);
   const auto second = start_worker(address, {"--rank", "1"});
@@ -104,7 +104,7 @@ TEST_F(GoodbyeTest, AWorkerLeavesWhileItsGroupLoads) {
   EXPECT_TRUE(coordinator->wait_for_err("ready;")) << coordinator->err();
 }
 
-TEST_F(GoodbyeTest, AWorkerEndsWhileItWaitsForItsCoordinator) {
+TEST_F(SigtermTest, AWorkerEndsWhileItWaitsForItsCoordinator) {
   const auto worker = start_worker(address_);
   ASSERT_TRUE(worker->wait_for_err("dialling until there is one")) << worker->err();
   worker->signal(SIGTERM);
@@ -112,7 +112,7 @@ TEST_F(GoodbyeTest, AWorkerEndsWhileItWaitsForItsCoordinator) {
 }
 
 // The other side accepts the connection and says nothing.
-TEST_F(GoodbyeTest, AWorkerEndsBeforeItHasJoined) {
+TEST_F(SigtermTest, AWorkerEndsBeforeItHasJoined) {
   const int socket = ::socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0);
   sockaddr_in place = {.sin_family = AF_INET, .sin_addr = {htonl(INADDR_LOOPBACK)}};
   socklen_t bytes = sizeof place;
@@ -130,7 +130,7 @@ TEST_F(GoodbyeTest, AWorkerEndsBeforeItHasJoined) {
 }
 
 // A suspended coordinator stands for one that is busy or cut off.
-TEST_F(GoodbyeTest, AWorkerWhoseCoordinatorReadsNothingIsNotReadyAndEnds) {
+TEST_F(SigtermTest, AWorkerWhoseCoordinatorReadsNothingIsNotReadyAndEnds) {
   workers_[0] = start_worker(address_, {"--health", "127.0.0.1:0"});
   start(1);
   server_ = std::make_unique<Server>(serve_by_hand(address_, kPatient), with_join_token());
@@ -148,7 +148,7 @@ TEST_F(GoodbyeTest, AWorkerWhoseCoordinatorReadsNothingIsNotReadyAndEnds) {
 }
 
 // A thread that is blocked in the system cannot be asked to stop.
-TEST_F(GoodbyeTest, AWorkerEndsWhileANameServerDoesNotAnswer) {
+TEST_F(SigtermTest, AWorkerEndsWhileANameServerDoesNotAnswer) {
   Process worker({lockstep_binary(), "worker"},
                  {.input = "",
                   .environment = {{"LD_PRELOAD", LOCKSTEP_SILENT_LOOKUP},
@@ -164,7 +164,7 @@ TEST_F(GoodbyeTest, AWorkerEndsWhileANameServerDoesNotAnswer) {
 
 // A rolling restart with a spare: each time a worker without a rank takes the place at once, and
 // the restarted one holds weights for the next time.
-TEST_F(GoodbyeTest, ASpareTakesThePlaceAndTheRestartedWorkerIsTheNextSpare) {
+TEST_F(SigtermTest, ASpareTakesThePlaceAndTheRestartedWorkerIsTheNextSpare) {
   start_server();
   const auto spare = start_worker(address_, {"--spare"});
   ASSERT_TRUE(server_says(fmt::format("a spare (pid {}) holds", spare->pid())));
