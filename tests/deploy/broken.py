@@ -217,6 +217,10 @@ BROKEN = [
      lambda m: volume(m, "cluster-tls")["secret"].update(secretName="lockstep-cluster-ca")),
     ("certificates_have_the_coordinator_s_name", "cuda-full",
      lambda m: certificate(m, "lockstep-worker")["issuerRef"].update(name="other")),
+    ("certificates_have_the_coordinator_s_name", "lws-full",
+     lambda m: certificate(m, "lockstep-coordinator")["dnsNames"].pop()),
+    ("workers_have_the_model", "lws-full", lambda m: group(m)["workerTemplate"]["spec"]
+     ["volumes"][1]["image"].update(reference="registry.example/models/other:1")),
     ("workers_have_gpus", "multi-gpu-node", lambda m: worker_config(m).update(WORKERS="4")),
     ("workers_have_gpus", "cuda", lambda m: worker(m).update(image="lockstep:cpu")),
     ("workers_are_counted", "multi-gpu-node",
@@ -273,6 +277,12 @@ BROKEN = [
         m, only(m, "StatefulSet"), name="second")),
     ("objects_are_one_each", "cpu-cluster", lambda m: add(
         m, only(m, "PodDisruptionBudget"), name="second")),
+    ("variables_are_set_before", "cpu-cluster", lambda m: worker(m)["env"].reverse()),
+    ("variables_are_set_before", "cpu-cluster",
+     lambda m: variable(worker(m), "LOCKSTEP_RANK").update(value="$(LWS_WORKER_INDEX)")),
+    ("readiness_outlasts_the_grace", "cpu-cluster",
+     lambda m: server(m)["readinessProbe"].update(failureThreshold=2)),
+    ("readiness_outlasts_the_grace", "lws", lambda m: config(m).update(LOCKSTEP_GRACE_MS="20000")),
 ]
 
 # Each entry: kind of a custom resource, overlay, change of its first object.

@@ -86,6 +86,16 @@ def workers_find_the_coordinator(manifest, server):
             yield f"{template.name}: nothing listens at {host}:{port}"
 
 
+def readiness_outlasts_the_grace(manifest, server):
+    """The server keeps requests while a lost worker returns, so services must keep its pod."""
+    for template, container in manifest.running("serve"):
+        grace_s = int(manifest.variables(container).get("LOCKSTEP_GRACE_MS", "1500")) / 1000
+        probe = container["readinessProbe"]
+        stays_s = probe["periodSeconds"] * (probe["failureThreshold"] - 1)
+        if stays_s <= grace_s:
+            yield f"{template.name}: must stay ready for more than {grace_s} s, found {stays_s}"
+
+
 def volume_of(template, container, path):
     """Returns the source of the volume that is mounted at a path, or None."""
     for mount in container.get("volumeMounts", []):
@@ -153,4 +163,5 @@ def pools_read_their_gauges(manifest, server):
 
 
 RULES = [workers_have_gpus, workers_are_counted, workers_find_the_coordinator,
-         workers_have_the_model, scalers_count_groups, pools_read_their_gauges]
+         readiness_outlasts_the_grace, workers_have_the_model, scalers_count_groups,
+         pools_read_their_gauges]

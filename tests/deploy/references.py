@@ -1,5 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The rule that every object, and every key, that a pod refers to exists."""
+"""Rules that every object, key and variable that a pod refers to exists."""
+
+import re
 
 SOURCES = {"configMap": ("ConfigMap", "name"), "secret": ("Secret", "secretName"),
            "persistentVolumeClaim": ("PersistentVolumeClaim", "claimName")}
@@ -60,4 +62,17 @@ def names_are_there(manifest, server):
                     yield f"{manifest.name(monitor)}: no secret {each['name']}, key {each['key']}"
 
 
-RULES = [names_are_there]
+def variables_are_set_before(manifest, server):
+    """$(NAME) in a variable means one that is listed before it, or one of LeaderWorkerSet's."""
+    for template in manifest.templates():
+        for container in template.containers():
+            before = set()
+            for each in container.get("env", []):
+                for name in re.findall(r"\$\((\w+)\)", each.get("value", "")):
+                    of_group = name.startswith("LWS_") and template.name.startswith("LeaderWorker")
+                    if name not in before and not of_group:
+                        yield f"{template.name}: {each['name']}: {name} is not set before it"
+                before.add(each["name"])
+
+
+RULES = [names_are_there, variables_are_set_before]

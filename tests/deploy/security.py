@@ -93,6 +93,10 @@ def certificates_have_the_coordinator_s_name(manifest, server):
     """Workers compare the name that they dial with the coordinator's certificate."""
     dialled = {manifest.variables(container).get("LOCKSTEP_COORDINATOR", "").rpartition(":")[0]
                for _, container in manifest.running("worker")}
+    for each in manifest.of_kind("LeaderWorkerSet"):
+        # A leader is NAME-GROUP.NAME.NAMESPACE.
+        dialled.discard("$(LWS_LEADER_ADDRESS)")
+        dialled.add(f"*.{each['metadata']['name']}.{each['metadata']['namespace']}")
     for template in manifest.templates():
         for container in template.running("serve"):
             if not manifest.variables(container).get("LOCKSTEP_CLUSTER_CERT"):
