@@ -121,9 +121,9 @@ absl::StatusOr<std::unique_ptr<DataPort>> open_data_port(const WorkerProcessOpti
   if (options.data_listen.empty()) {
     if (is_unix_address(options.coordinator) || options.parent_pid != 0 || !may_be_reached)
       return nullptr;
-    const auto host = local_host_towards(options.coordinator);
-    if (!host.ok() || is_loopback_host(*host)) return nullptr;  // A name may be known later.
-    return listen_for_data(options, join_address(*host, "0"), *host);
+    ASSIGN_OR_RETURN(const std::string host, local_host_towards(options.coordinator));
+    if (is_loopback_host(host)) return nullptr;
+    return listen_for_data(options, join_address(host, "0"), host);
   }
   const auto parts = split_address(options.data_listen);
   if (!parts.ok()) return invalid_argument("--data-listen {}", message_of(parts.status()));
@@ -135,10 +135,32 @@ absl::StatusOr<std::unique_ptr<DataPort>> open_data_port(const WorkerProcessOpti
         options.data_listen);
   }
   if (!is_any_host(parts->host)) return listen_for_data(options, options.data_listen, parts->host);
-  const auto host = local_host_towards(options.coordinator);
-  if (!host.ok()) return nullptr;
-  return listen_for_data(options, options.data_listen, *host);
+  if (is_unix_address(options.coordinator)) return nullptr;
+  ASSIGN_OR_RETURN(const std::string host, local_host_towards(options.coordinator));
+  return listen_for_data(options, options.data_listen, host);
 }
+
+namespace {
+
+// A worker never joins without the data port that its peers need. False: `why` says why it cannot
+// be opened yet.
+absl::StatusOr<bool> has_data_port(WorkerProcessOptions* options, std::unique_ptr<DataPort>* port,
+                                   std::string* why) {
+  if (*port != nullptr) return true;
+  absl::StatusOr<std::unique_ptr<DataPort>> opened = open_data_port(*options);
+  if (absl::IsUnavailable(opened.status())) {
+    *why = message_of(opened.status());
+    return false;
+  }
+  ASSIGN_OR_RETURN(*port, std::move(opened));
+  options->data_port = port->get();
+  if (*port == nullptr) return true;
+  spdlog::info("data port at {}{}", (*port)->address(), (*port)->speaks_tls() ? ", with TLS" : "");
+  name_interface_to_nccl((*port)->address());
+  return true;
+}
+
+}  // namespace
 
 int worker_main(const WorkerProcessOptions& given) {
   WorkerProcessOptions options = given;
@@ -164,22 +186,11 @@ int worker_main(const WorkerProcessOptions& given) {
   bool waiting = false;
   while (true) {
     const auto start = steady_clock::now();
-    if (port == nullptr) {
-      absl::StatusOr<std::unique_ptr<DataPort>> opened = open_data_port(options);
-      if (!opened.ok()) {
-        std::fprintf(stderr, "lockstep worker: %s\n", message_of(opened.status()).c_str());
-        return 2;
-      }
-      port = *std::move(opened);
-      options.data_port = port.get();
-      if (port != nullptr) {
-        spdlog::info("data port at {}{}", port->address(), port->speaks_tls() ? ", with TLS" : "");
-        name_interface_to_nccl(port->address());
-      }
-    }
     std::string why = "it went away";
-    const absl::StatusOr<bool> joined =
-        connect_once(options, tls->get(), *backend, read_rate, &persistent, &why);
+    absl::StatusOr<bool> joined = has_data_port(&options, &port, &why);
+    if (joined.ok() && *joined) {
+      joined = connect_once(options, tls->get(), *backend, read_rate, &persistent, &why);
+    }
     if (!joined.ok()) {
       std::fprintf(stderr, "lockstep worker: %s\n", message_of(joined.status()).c_str());
       return 2;

@@ -11,7 +11,9 @@
 
 namespace lockstep {
 
-// The worker's data port, or null if it has none. Errors are the user's options.
+// The worker's data port, or null if it has none. kUnavailable: the address that reaches the
+// coordinator is not known yet, for instance because its name does not resolve. Other errors are
+// the user's options.
 absl::StatusOr<std::unique_ptr<DataPort>> open_data_port(const WorkerProcessOptions& options);
 
 // Runs until the coordinator refuses or ends it, or `stop`. At log level debug it prints a profile

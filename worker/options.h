@@ -2,6 +2,7 @@
 // The options of a worker process, and its flags.
 #pragma once
 
+#include <functional>
 #include <stop_token>
 #include <string>
 #include <vector>
@@ -35,6 +36,7 @@ struct WorkerProcessOptions {
   // address by which this worker reaches the coordinator, if that is allowed.
   std::string data_listen = {};
   std::vector<std::string> insecure = {};  // "cluster": data ports need no TLS.
+  std::string health = "off";              // "HOST:PORT" for probes, or "off".
   // The launcher's process: the worker dies with it, and does not wait for another coordinator. 0:
   // started by hand.
   int parent_pid = 0;
@@ -44,6 +46,8 @@ struct WorkerProcessOptions {
   double read_rate = 0;           // The measured bytes per second; 0: not measured.
   DataPort* data_port = nullptr;  // Outlives the session. Null: other hosts cannot connect.
   std::stop_token stop = {};      // Ends the worker between two steps.
+  // Called when SessionCore::ready() changes, from any thread, never twice at once. Null: unused.
+  std::function<void(bool ready)> on_ready = nullptr;
 
   std::vector<int> processor_ids() const {
     return parse_processors(processors).value_or(std::vector<int>());
@@ -100,6 +104,10 @@ inline std::vector<Flag> WorkerProcessOptions::flags() {
        "ADDRESS:PORT where ranks of other hosts connect; port 0 takes a free one, off opens none "
        "(default: with --cluster-cert or --insecure cluster a free one at the address that reaches "
        "the coordinator)"},
+      {"--health", &health,
+       "HOST:PORT for probes in plain text: grpc.health.v1.Health with the services live and "
+       "ready; "
+       "off: none"},
       {"--host-name", &host_name, "Workers with different names count as on different hosts",
        FlagValues{.check = [](const std::string& name) -> std::string {
          return name.size() <= 64 ? "" : "up to 64 bytes";

@@ -26,6 +26,8 @@ bool is_permanent(absl::StatusCode code) {
          code == absl::StatusCode::kInternal;
 }
 
+const char* kind_of(const cluster::Hello& hello) { return hello.spare() ? "spare" : "worker"; }
+
 }  // namespace
 
 ClusterCore::ClusterCore(ClusterCoreOptions options)
@@ -115,8 +117,8 @@ void ClusterCore::on_hello(int64_t now, Member& member, const cluster::Hello& he
   }
   const double rate = hello.read_rate();
   log(LogLevel::kInfo,
-      fmt::format("a {} joined: pid {}, {}, {}, {} threads{}", hello.spare() ? "spare" : "worker",
-                  hello.pid(), printable(hello.device()), printable(hello.isa()), hello.threads(),
+      fmt::format("a {} joined: pid {}, {}, {}, {} threads{}", kind_of(hello), hello.pid(),
+                  printable(hello.device()), printable(hello.isa()), hello.threads(),
                   rate > 0 ? fmt::format(", reads {:.1f} GB/s", rate / 1e9) : ""));
   member.joined_at = now;
   regroup_.joined(now);
@@ -398,15 +400,14 @@ bool alike(WorkerFacts one, WorkerFacts other) {
 void ClusterCore::cover_ranks() {
   if (over_ || epoch_.phase != Epoch::Phase::kFormed || epoch_.ranks() < options_.workers) return;
   for (auto& [link, member] : members_) {
-    const bool waits =
-        member.hello.has_value() && member.hello->spare() && epoch_.rank_of(link) < 0;
+    const bool waits = member.hello.has_value() && epoch_.rank_of(link) < 0;
     if (!waits || member.cover.epoch == epoch_.number) continue;
     preload(member, choose_cover(members_, epoch_.links, link));
   }
 }
 
-// Sends the assignment that the spare would get if that rank were lost now, again in each epoch:
-// the spare knows which weights it already has in memory.
+// Sends the assignment that the worker would get if that rank were lost now, again in each epoch:
+// the worker knows which weights it already has in memory.
 void ClusterCore::preload(Member& spare, int rank) {
   spare.cover.epoch = epoch_.number;
   std::vector<LinkId> links = epoch_.links;
@@ -442,15 +443,16 @@ void ClusterCore::on_preloaded(int64_t now, Member& member, const cluster::Worke
     const bool logged = why == cover.failure;
     cover = {.state = Cover::State::kFailed, .epoch = cover.epoch, .failure = std::move(why)};
     if (logged) return;
-    return log(LogLevel::kWarning, fmt::format("a spare (pid {}) holds no rank's weights: {}",
-                                               member.hello->pid(), cover.failure));
+    return log(LogLevel::kWarning,
+               fmt::format("a {} (pid {}) holds no rank's weights: {}", kind_of(*member.hello),
+                           member.hello->pid(), cover.failure));
   }
   cover.state = Cover::State::kHolds;
   if (cover.since == 0) cover.since = now;
   member.loaded = true;
   member.weight_bytes = preloaded.weight_bytes();
-  log(LogLevel::kInfo, fmt::format("a spare (pid {}) holds the weights of rank {}",
-                                   member.hello->pid(), cover.rank));
+  log(LogLevel::kInfo, fmt::format("a {} (pid {}) holds the weights of rank {}",
+                                   kind_of(*member.hello), member.hello->pid(), cover.rank));
 }
 
 }  // namespace lockstep

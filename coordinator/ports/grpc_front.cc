@@ -71,7 +71,7 @@ class GrpcFront::Impl {
  public:
   // Owns both descriptors.
   Impl(const std::string& address, std::unique_ptr<TlsContext> tls, HandOver hand_over,
-       bool wants_proof, int epoll, int wake);
+       bool wants_proof, int64_t max_held_bytes, int epoll, int wake);
   ~Impl();
 
   void adopt(int client) ABSL_LOCKS_EXCLUDED(mutex_, handing_over_);
@@ -129,7 +129,7 @@ class GrpcFront::Impl {
 
   // Used by the thread.
   Clock::time_point now_ = Clock::now();
-  GrpcShares shares_{now_, wants_proof_ ? kMaxStrangersCalls : GrpcShares::kMaxCalls};
+  GrpcShares shares_;
   std::vector<char> scratch_ = std::vector<char>(GrpcConnection::kMaxReadBytes);
   Connections connections_;
   // Ordered by time, then by the time since the last read.
@@ -142,14 +142,16 @@ class GrpcFront::Impl {
 };
 
 GrpcFront::Impl::Impl(const std::string& address, std::unique_ptr<TlsContext> tls,
-                      HandOver hand_over, bool wants_proof, int epoll, int wake)
+                      HandOver hand_over, bool wants_proof, int64_t max_held_bytes, int epoll,
+                      int wake)
     : address_(address),
       tls_(std::move(tls)),
       hand_over_(std::move(hand_over)),
       wants_proof_(wants_proof),
       name_(fmt::format("{}{}-", kRelayedName, to_hex(draw_nonce().substr(0, 8)))),
       epoll_(epoll),
-      wake_(wake) {
+      wake_(wake),
+      shares_(now_, wants_proof ? kMaxStrangersCalls : GrpcShares::kMaxCalls, max_held_bytes) {
   epoll_event event = {.events = EPOLLIN, .data = {.u64 = 0}};
   LOCKSTEP_CHECK(epoll_ctl(epoll_, EPOLL_CTL_ADD, wake_, &event) == 0);
   thread_ = std::thread([this] { run(); });
@@ -398,7 +400,8 @@ GrpcFront::~GrpcFront() = default;
 
 absl::StatusOr<std::unique_ptr<GrpcFront>> GrpcFront::start(const std::string& address,
                                                             std::unique_ptr<TlsContext> tls,
-                                                            HandOver hand_over, bool wants_proof) {
+                                                            HandOver hand_over, bool wants_proof,
+                                                            int64_t max_held_bytes) {
   const int epoll = epoll_create1(EPOLL_CLOEXEC);
   const int wake = eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK);
   if (epoll < 0 || wake < 0) {
@@ -409,7 +412,7 @@ absl::StatusOr<std::unique_ptr<GrpcFront>> GrpcFront::start(const std::string& a
                               address, descriptor_limit());
   }
   return std::unique_ptr<GrpcFront>(new GrpcFront(std::make_unique<Impl>(
-      address, std::move(tls), std::move(hand_over), wants_proof, epoll, wake)));
+      address, std::move(tls), std::move(hand_over), wants_proof, max_held_bytes, epoll, wake)));
 }
 
 void GrpcFront::adopt(int descriptor) { impl_->adopt(descriptor); }

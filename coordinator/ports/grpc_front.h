@@ -10,6 +10,7 @@
 
 #include "absl/status/statusor.h"
 #include "base/tls/server_tls.h"
+#include "coordinator/ports/grpc_pace.h"
 
 namespace lockstep {
 
@@ -20,13 +21,12 @@ class GrpcFront {
 
   // `address` is for the log. `hand_over` gives gRPC a plain connection, which it then owns and
   // whose peer is kRelayedName with the client's address; any thread, one call at a time.
-  // `wants_proof`: a client is closed after 10 s without trust().
+  // `wants_proof`: a client is closed after 10 s without trust(). `max_held_bytes`: see GrpcShares.
   // kResourceExhausted, one line: no descriptor is left.
   using HandOver = std::function<void(int descriptor)>;
-  static absl::StatusOr<std::unique_ptr<GrpcFront>> start(const std::string& address,
-                                                          std::unique_ptr<TlsContext> tls,
-                                                          HandOver hand_over,
-                                                          bool wants_proof = false);
+  static absl::StatusOr<std::unique_ptr<GrpcFront>> start(
+      const std::string& address, std::unique_ptr<TlsContext> tls, HandOver hand_over,
+      bool wants_proof = false, int64_t max_held_bytes = GrpcShares::kMaxHeldBytes);
   // Sends the rest of gRPC's output, for at most a second. gRPC must have closed its connections.
   ~GrpcFront();
 

@@ -41,8 +41,6 @@ constexpr size_t kMaxContinued = 64 << 10;
 
 // gRPC keeps this for an open call, and all bytes of a message until it ends.
 constexpr int64_t kBytesPerCall = 20 << 10;
-// One network may hold half of it; if all hold more, an eighth.
-constexpr int64_t kMaxHeldBytes = 512 << 20;
 constexpr std::chrono::seconds kFirstDeadline{30};
 
 constexpr size_t kMinNetworks = 1024;
@@ -67,8 +65,9 @@ bool TokenBucket::is_full(Clock::time_point now) {
   return tokens_ >= burst_;
 }
 
-GrpcShares::GrpcShares(Clock::time_point now, int64_t calls)
+GrpcShares::GrpcShares(Clock::time_point now, int64_t calls, int64_t held_bytes)
     : max_calls(calls),
+      max_held_bytes(held_bytes),
       all{.rate = TokenBucket(kBurstOfAll, kPerSecondOfAll, now),
           .reserve = TokenBucket(kReserveBurstOfAll, kReservePerSecondOfAll, now)},
       max_networks_(kMinNetworks) {}
@@ -162,8 +161,8 @@ void GrpcPace::hold() {
   const bool is_more = bytes > held_bytes_;
   held_bytes_ = bytes;
   const BufferedBytes::Sums sums = held_.hold(bytes);
-  const int64_t max = sums.of_all > kMaxHeldBytes ? kMaxHeldBytes / 8 : kMaxHeldBytes / 2;
-  if (is_more && sums.of_client > max) {
+  const int64_t max = shares_->max_held_bytes;
+  if (is_more && sums.of_client > (sums.of_all > max ? max / 8 : max / 2)) {
     problem_ = "its network has too many open calls or unfinished requests";
   }
 }

@@ -50,12 +50,17 @@ class GrpcShares {
 
   // gRPC's limit of streams per connection, which it announces.
   static constexpr int64_t kMaxCalls = 256;
+  // The bytes that gRPC may keep for open calls: one network has half of them; if all have more, an
+  // eighth.
+  static constexpr int64_t kMaxHeldBytes = 512 << 20;
   // `calls`: the max number of open calls of a connection.
-  explicit GrpcShares(Clock::time_point now, int64_t calls = kMaxCalls);
+  explicit GrpcShares(Clock::time_point now, int64_t calls = kMaxCalls,
+                      int64_t held_bytes = kMaxHeldBytes);
   // A network keeps its rate when its last connection is closed.
   std::shared_ptr<Rates> network(const std::string& name, Clock::time_point now);
 
   const int64_t max_calls;
+  const int64_t max_held_bytes;
   Rates all;
   BufferedBytes held;  // Kept by gRPC for open calls.
 

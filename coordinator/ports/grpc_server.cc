@@ -44,8 +44,12 @@ void set_limits(grpc::ServerBuilder& builder, const ConnectionLimits& limits) {
   builder.AddChannelArgument(GRPC_ARG_ENABLE_PER_MESSAGE_DECOMPRESSION, 0);
 }
 
-void serve_nothing_else(grpc::ServerBuilder& builder) {
+void add_no_plugins(grpc::ServerBuilder& builder) {
   builder.SetOption(std::make_unique<NoPlugins>());
+}
+
+void serve_nothing_else(grpc::ServerBuilder& builder) {
+  add_no_plugins(builder);
   builder.SetOption(std::make_unique<grpc::HealthCheckServiceServerBuilderOption>(nullptr));
 }
 
@@ -69,15 +73,17 @@ absl::StatusOr<std::unique_ptr<GrpcServer>> GrpcServer::start(grpc::ServerBuilde
     if (options.tls.given()) {
       ASSIGN_OR_RETURN(tls, TlsContext::load(options.tls, server->address(), TlsProtocol::kHttp2));
     }
-    ASSIGN_OR_RETURN(server->front_,
-                     GrpcFront::start(server->address(), std::move(tls), std::move(hand_over),
-                                      options.front == Front::kPacedUntilKept));
+    ASSIGN_OR_RETURN(
+        server->front_,
+        GrpcFront::start(server->address(), std::move(tls), std::move(hand_over),
+                         options.front == Front::kPacedUntilKept, options.max_held_bytes));
     hand_over = [front = server->front_.get()](int descriptor) { front->adopt(descriptor); };
   }
   server->server_ = builder.BuildAndStart();
   if (server->server_ == nullptr) {
     return absl::InternalError(fmt::format("gRPC did not start a server at {}", options.address));
   }
+  if (options.before_clients != nullptr) options.before_clients(*server->server_);
   server->listener_->start(std::move(hand_over));
   return server;
 }

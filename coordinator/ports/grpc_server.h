@@ -5,6 +5,7 @@
 #include <grpcpp/grpcpp.h>
 
 #include <chrono>
+#include <functional>
 #include <memory>
 #include <string>
 
@@ -27,8 +28,9 @@ struct ConnectionLimits {
 };
 void set_limits(grpc::ServerBuilder& builder, const ConnectionLimits& limits);
 
-// Excludes the services that gRPC adds to every server of a process after one server has requested
-// them: reflection and health.
+// Excludes the services of plugins that are linked into the process: reflection.
+void add_no_plugins(grpc::ServerBuilder& builder);
+// Also excludes health, which gRPC adds to every server of a process after one has requested it.
 void serve_nothing_else(grpc::ServerBuilder& builder);
 
 // Whether connections pass through a GrpcFront, which ends TLS and paces clients. kPaced paces all;
@@ -42,6 +44,9 @@ struct GrpcServerOptions {
   TlsFiles tls;  // May change (ReloadingTls). If not given: plain text.
   WhenFull when_full = WhenFull::kRefuse;
   Front front = Front::kPaced;
+  int64_t max_held_bytes = GrpcShares::kMaxHeldBytes;  // With a front: for calls of all clients.
+  // Called before the first connection is accepted.
+  std::function<void(grpc::Server& server)> before_clients = nullptr;
 };
 
 class GrpcServer {

@@ -156,13 +156,20 @@ absl::Status check_cluster_tls(TlsFiles tls) {
 
 void read_environment(CLI::App& app) {
   for (CLI::Option* option : app.get_options()) {
-    if (option == app.get_help_ptr()) continue;
+    if (option == app.get_help_ptr() || option->get_group().empty()) continue;
     std::string name = option->get_single_name();  // "drain-seconds", or a positional's "MODEL".
     for (char& c : name) c = c == '-' ? '_' : absl::ascii_toupper(static_cast<unsigned char>(c));
     option->envname("LOCKSTEP_" + name);
   }
   // CLI11 reads the variables of every command, parsed or not, except those with this callback.
   app.parse_complete_callback([] {});
+  app.footer(
+      "Each flag can be set by the environment variable named with it. The command line has "
+      "precedence.");
+}
+
+void ignore_environment(CLI::App& app) {
+  for (CLI::Option* option : app.get_options()) option->envname("");
 }
 
 absl::StatusOr<std::unique_ptr<InferenceService>> start_service(const Model& model,

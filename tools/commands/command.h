@@ -72,10 +72,13 @@ absl::Status set_log_level(const std::string& name);
 
 absl::Status check_cluster_tls(TlsFiles tls);
 
-// Lets the environment set each option of the command: LOCKSTEP_DRAIN_SECONDS sets --drain-seconds,
-// LOCKSTEP_MODEL sets MODEL. The command line has precedence; an empty variable is ignored. Call it
-// after all options are added. Other commands do not read these variables.
+// Lets the environment set each option of the command but hidden ones: LOCKSTEP_DRAIN_SECONDS sets
+// --drain-seconds, LOCKSTEP_MODEL sets MODEL. The command line has precedence; an empty variable is
+// ignored. Call it after all options are added. Other commands do not read these variables.
 void read_environment(CLI::App& app);
+
+// From now on, the environment sets no option of the command.
+void ignore_environment(CLI::App& app);
 
 // Starts the group and waits until it is ready, with a progress bar on a terminal. kCancelled on
 // Ctrl-C.

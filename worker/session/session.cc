@@ -111,6 +111,10 @@ bool Session::on(const Event& event) {
   const MutexLock lock(&mutex_);
   event(core_);
   for (SessionAction& action : core_.take_actions()) take(std::move(action));
+  if (core_.ready() != ready_) {
+    ready_ = core_.ready();
+    if (options_.on_ready != nullptr) options_.on_ready(ready_);
+  }
   return !outbox_.empty();
 }
 

@@ -89,6 +89,7 @@ class Session {
   // In order; empty: the end of writing.
   std::deque<std::optional<cluster::WorkerMessage>> outbox_ ABSL_GUARDED_BY(mutex_);
   bool closed_ ABSL_GUARDED_BY(mutex_) = false;  // The other side ended the stream.
+  bool ready_ ABSL_GUARDED_BY(mutex_) = false;   // The last value for on_ready.
   std::optional<absl::Status> end_ ABSL_GUARDED_BY(mutex_);
   Worker* running_ ABSL_GUARDED_BY(mutex_) = nullptr;  // An abort must reach it.
 

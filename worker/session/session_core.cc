@@ -94,6 +94,8 @@ void SessionCore::on_assignment(uint64_t epoch, cluster::Assignment assignment) 
   preload_.reset();
   epoch_ = epoch;
   phase_ = Phase::kChecking;
+  serves_ = false;
+  holds_ = false;
   task_ = {epoch, std::make_shared<const cluster::Assignment>(std::move(assignment))};
   bytes_reported_ = 0;
   run_next();
@@ -193,6 +195,7 @@ void SessionCore::run_load(const Task& task, const std::string& stamp) {
                     !fault_point("session.forget_weights");
   const bool keep = same && in_memory_->program == assignment.program().SerializeAsString();
   if (!same) *in_memory_ = {};
+  holds_ &= keep;
   run({.kind = task.preload ? Work::kPreload : Work::kLoad, .keep = keep, .reuse = same && !keep},
       task);
 }
@@ -202,7 +205,8 @@ void SessionCore::on_preload_done(const Running& done, WorkResult result) {
   if (!preload_.has_value() || preload_->assignment != done.task.assignment) return;
   if (result.status.ok() && done.kind == Work::kCheck) return run_load(*preload_, result.stamp);
   preload_.reset();
-  if (!result.status.ok()) {
+  holds_ = result.status.ok();
+  if (!holds_) {
     *result.reply.mutable_preloaded()->mutable_failure() = failure_of(result.status).failure();
   }
   send(done.task.epoch, std::move(result.reply));
@@ -213,6 +217,7 @@ void SessionCore::on_reply(const Running& done, WorkResult result) {
     phase_ = Phase::kStarted;
     return;
   }
+  serves_ |= phase_ == Phase::kStarted;
   if (done.kind == Work::kLoad) {
     phase_ = Phase::kReady;
     if (result.bytes_loaded > 0) {
@@ -283,6 +288,10 @@ void SessionCore::end_if_idle() {
   ended_ = true;
   next_tick_ = std::numeric_limits<int64_t>::max();
   actions_.push_back(End{*ending_});
+}
+
+bool SessionCore::ready() const {
+  return !ending_.has_value() && (phase_ == Phase::kOver ? holds_ : serves_);
 }
 
 // --- Unrequested messages

@@ -52,6 +52,8 @@ class SessionCore {
   void tick(int64_t now, const HeartbeatStats& heartbeat_stats);
   // The time at which tick() next has something to do. An earlier call does nothing.
   int64_t next_tick() const { return next_tick_; }
+  // Its group serves, or it holds the weights of a rank whose place it may take, and it may stay.
+  bool ready() const;
 
   std::vector<SessionAction> take_actions();
 
@@ -98,7 +100,9 @@ class SessionCore {
   uint64_t epoch_ = 0;  // The last one assigned.
   Phase phase_ = Phase::kOver;
   Task task_;                                      // The epoch's.
+  bool serves_ = false;                            // It answered a step; the null step is first.
   std::optional<Task> preload_;                    // Only between epochs.
+  bool holds_ = false;                             // The weights of its last preload.
   std::deque<cluster::CoordinatorMessage> queue_;  // Messages of the epoch, to be run one by one.
   std::optional<Running> running_;
   int64_t bytes_reported_ = 0;

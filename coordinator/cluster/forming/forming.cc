@@ -65,6 +65,7 @@ void ClusterCore::open_epoch(int64_t now, Roster roster, bool reload) {
   epoch_.numeric_class = std::move(roster.numeric_class);
   epoch_.kernels = std::move(roster.kernels);
   epoch_.loaded.resize(epoch_.links.size());
+  for (auto& [link, member] : members_) member.last_ranks = 0;
   for (int rank = 0; rank < epoch_.ranks(); ++rank) {
     Member& member = member_of(rank);
     if (member.cover.state == Cover::State::kHolds && member.cover.rank == rank) {
@@ -74,6 +75,7 @@ void ClusterCore::open_epoch(int64_t now, Roster roster, bool reload) {
     }
     member.cover = {};
     member.last_rank = rank;
+    member.last_ranks = epoch_.ranks();
     member.loaded &= !reload;
     member.progress = 0;
     member.progress_at = now;

@@ -96,24 +96,48 @@ std::vector<LinkId> choose_compatible(const Members& members) {
   return best;
 }
 
+namespace {
+
+// A member's claim to a rank of a group of `ranks`.
+struct Claim {
+  enum Kind { kHad, kHolds, kOther };  // In the order of precedence.
+  Kind kind = kOther;
+  int rank = -1;  // -1: none.
+};
+
+Claim claim_of(const Members& members, const std::vector<LinkId>& candidates, LinkId link,
+               int ranks) {
+  const Member& member = members.at(link);
+  const Cover& cover = member.cover;
+  const int asked = member.hello->preferred_rank();
+  const bool was_rank = member.last_ranks == ranks;
+  const bool is_replaced =
+      asked == member.last_rank && std::ranges::any_of(candidates, [&](LinkId newer) {
+        return newer > link && members.at(newer).hello->preferred_rank() == asked;
+      });
+  if (was_rank && !is_replaced) return {Claim::kHad, member.last_rank};
+  if (cover.state == Cover::State::kHolds && cover.rank < ranks) return {Claim::kHolds, cover.rank};
+  if (asked >= 0 && asked < ranks) return {Claim::kOther, asked};
+  return {Claim::kOther, cover.rank >= 0 ? cover.rank : member.last_rank};
+}
+
+}  // namespace
+
 std::vector<LinkId> choose_ranks(const Members& members, const std::vector<LinkId>& candidates,
                                  int ranks) {
-  std::map<std::tuple<int, bool, bool>, std::vector<LinkId>> by_order;
+  std::map<std::tuple<int, bool, Claim::Kind>, std::vector<LinkId>> by_order;
+  std::map<LinkId, Claim> claims;
   for (const LinkId link : candidates) {
     const Member& member = members.at(link);
-    const bool idle = is_idle_spare(member);
-    by_order[{member.failures, idle, idle && member.cover.state != Cover::State::kHolds}].push_back(
-        link);
+    const Claim claim = claims[link] = claim_of(members, candidates, link, ranks);
+    by_order[{member.failures, is_idle_spare(member), claim.kind}].push_back(link);
   }
   std::vector<LinkId> chosen(ranks, 0);
   std::vector<bool> taken(ranks, false);
   for (const auto& [order, links] : by_order) {
     std::vector<LinkId> others;  // The oldest is last.
     for (auto link = links.rbegin(); link != links.rend(); ++link) {
-      const Member& member = members.at(*link);
-      const int asked = member.hello->preferred_rank();
-      const int had = member.cover.rank >= 0 ? member.cover.rank : member.last_rank;
-      const int rank = asked >= 0 ? asked : had;
+      const int rank = claims[*link].rank;
       if (rank < 0 || rank >= ranks || taken[rank]) {
         others.push_back(*link);
         continue;

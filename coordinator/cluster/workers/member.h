@@ -35,6 +35,7 @@ struct Member {
   bool known = false;   // It is our own, or was in a group.
   uint64_t served = 0;  // The epoch of the last formed group with it; 0: none.
   int last_rank = -1;   // In its last epoch: it gets this one again if possible, and keeps weights.
+  int last_ranks = 0;   // The number of ranks of the newest epoch; 0: it had none of them.
   bool loaded = false;  // It has weights in memory.
   int64_t weight_bytes = 0;  // Set after loading.
   int failures = 0;          // Epochs in a row that failed by its fault: others are preferred.
@@ -70,9 +71,10 @@ std::string why_incompatible(const cluster::Hello& hello, const cluster::Hello& 
 std::vector<LinkId> choose_compatible(const Members& members);
 
 // One of `candidates` for each of `ranks` ranks; there must be enough. Fewer failures go first,
-// then workers that are not idle spares, then spares that hold a rank's weights. A worker gets the
-// rank that it requests, covers or had before; if several claim it, the newest does, since a
-// restarted worker replaces its predecessor. The others fill the remaining ranks.
+// then workers that are not idle spares, then ranks of an equally large group, then workers that
+// hold a rank's weights. A worker gets the rank that it had, holds or asks for; if several claim
+// it, the newest does. A restarted worker replaces its predecessor, whose stream may still be open:
+// an older worker that asked for its rank does not keep it. The others fill the remaining ranks.
 std::vector<LinkId> choose_ranks(const Members& members, const std::vector<LinkId>& candidates,
                                  int ranks);
 

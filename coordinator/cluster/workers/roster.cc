@@ -58,7 +58,7 @@ int choose_cover(const Members& members, const std::vector<LinkId>& ranks, LinkI
   const Member& self = members.at(spare);
   const auto count = static_cast<int>(ranks.size());
   const int asked = self.hello->preferred_rank();
-  if (asked >= 0 && asked < count) return asked;
+  if (self.hello->spare() && asked >= 0 && asked < count) return asked;
   const auto cost = [&](int rank) {
     const Member& worker = members.at(ranks[rank]);
     const auto covers = std::ranges::count_if(members, [&](const auto& other) {

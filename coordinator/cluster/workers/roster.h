@@ -40,10 +40,10 @@ struct Roster {
 
 Roster choose_roster(const Members& members, const RosterRules& rules);
 
-// The rank of a group whose weights a worker without a rank should hold: the rank that it requests;
-// else the one covered by the fewest others. Among several: the one that it covers already, then
-// one whose worker is not restarted here, then one on its own host, so that the group stays close
-// together, then the one that takes longest to load.
+// The rank of a group whose weights a worker without a rank should hold: the rank that a spare
+// requests; else the one covered by the fewest others. Among several: the one that it covers
+// already, then one whose worker is not restarted here, then one on its own host, so that the group
+// stays close together, then the one that takes longest to load.
 int choose_cover(const Members& members, const std::vector<LinkId>& ranks, LinkId spare);
 
 }  // namespace lockstep

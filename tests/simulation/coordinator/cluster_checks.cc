@@ -92,8 +92,7 @@ void ClusterChecks::sends(const std::vector<Link*>& links,
     }
     assigns(links[0], message.assignment());
   } else if (message.has_preload()) {
-    const bool idle = member_of(*links[0]) == nullptr && links[0]->process.options().hello.spare();
-    if (!formed_ || message.epoch() != epoch_ || !idle) {
+    if (!formed_ || message.epoch() != epoch_ || member_of(*links[0]) != nullptr) {
       host_.world.broken("pid {} is asked to preload in epoch {}", links[0]->process.pid(),
                          message.epoch());
     }

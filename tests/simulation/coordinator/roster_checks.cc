@@ -87,10 +87,25 @@ void RosterChecks::assigned(const std::vector<const Link*>& ranks) {
     world.broken("{} spares are used, but {} others have joined", idle, others);
   }
   if (now_.formed_once) spares_ += idle;
+  check_survivors(ranks);
   now_.ranks = ranks;
   if (ranks.size() < wanted) check_smaller();
   check_covers();
   now_.used.insert(ranks.begin(), ranks.end());
+}
+
+// A rank of the last try keeps its place in an equally large group, and so its weights, unless it
+// failed or was restarted.
+void RosterChecks::check_survivors(const std::vector<const Link*>& ranks) const {
+  if (ranks.size() != now_.ranks.size()) return;
+  for (size_t rank = 0; rank < ranks.size(); ++rank) {
+    const Link* const had = now_.ranks[rank];
+    if (ranks[rank] == had || std::ranges::count(ranks, had) == 0) continue;
+    if (had->process.excused() || !had->process.faultless()) continue;
+    if (had->process.work().failed_loads() > 0) continue;
+    host_.world.broken("pid {} had rank {}, which goes to pid {}", had->process.pid(), rank,
+                       ranks[rank]->process.pid());
+  }
 }
 
 void RosterChecks::check_smaller() const {

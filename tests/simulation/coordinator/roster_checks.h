@@ -19,7 +19,7 @@ class RosterChecks {
   // ---- Streams, as the core sees them ----
   void joined(const Link& link) { now_.joined.insert(&link); }
   void gone(const Link& link);
-  // A spare is asked to hold a rank's weights, and answers.
+  // A worker without a rank is asked to hold a rank's weights, and answers.
   void preloads(const Link& link, const cluster::CoordinatorMessage& message);
   void preloaded(const Link& link, const cluster::WorkerMessage& message);
 
@@ -56,6 +56,7 @@ class RosterChecks {
     std::set<const Link*> grew_with;  // The workers of that time.
   };
   void check_smaller() const;
+  void check_survivors(const std::vector<const Link*>& ranks) const;
   void check_covers();
   // The number of joined workers without a fault.
   int64_t sound() const;

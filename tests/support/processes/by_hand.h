@@ -26,13 +26,17 @@ inline std::unique_ptr<Process> start_coordinator(int workers,
   return std::make_unique<Process>(arguments, with_join_token());
 }
 
+// The address after these words of a process's log, up to a comma or the line's end.
+inline std::string address_after(Process& process, const std::string& words) {
+  EXPECT_TRUE(process.wait_for_err(words)) << process.err();
+  const std::string err = process.err();
+  const size_t at = err.find(words) + words.size();
+  return err.substr(at, err.find_first_of(",\n", at) - at);
+}
+
 // The address at which a coordinator that was just started waits for its workers.
 inline std::string join_address(Process& coordinator) {
-  const std::string words = "awaited at ";
-  EXPECT_TRUE(coordinator.wait_for_err(words)) << coordinator.err();
-  const std::string err = coordinator.err();
-  const size_t at = err.find(words) + words.size();
-  return err.substr(at, err.find(',', at) - at);
+  return address_after(coordinator, "awaited at ");
 }
 
 inline std::unique_ptr<Process> start_worker(const std::string& coordinator,
@@ -42,6 +46,28 @@ inline std::unique_ptr<Process> start_worker(const std::string& coordinator,
                                         coordinator,       "--threads", "1"};
   arguments.insert(arguments.end(), more.begin(), more.end());
   return std::make_unique<Process>(arguments, with_join_token(token));
+}
+
+// An address that was in use and is free again: workers may dial it before their coordinator is
+// started with serve_by_hand().
+inline std::string free_address() { return join_address(*start_coordinator(2)); }
+
+// The arguments of a Server that waits for workers at the address.
+inline std::vector<std::string> serve_by_hand(const std::string& address,
+                                              const std::vector<std::string>& more = {},
+                                              int workers = 2) {
+  std::vector<std::string> arguments = {"--cluster", address, "--wait-workers",
+                                        std::to_string(workers)};
+  arguments.insert(arguments.end(), more.begin(), more.end());
+  return arguments;
+}
+
+inline int lines_with(const std::string& text, const std::string& words) {
+  int count = 0;
+  for (size_t at = text.find(words); at != std::string::npos; at = text.find(words, at + 1)) {
+    ++count;
+  }
+  return count;
 }
 
 }  // namespace lockstep::testing

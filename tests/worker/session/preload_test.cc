@@ -44,6 +44,39 @@ TEST_F(PreloadTest, APreloadOfTheNextGroupKeepsReusableWeights) {
   EXPECT_EQ(done({.stamp = "another checkpoint"}), Actions({"run preload 4"}));
 }
 
+TEST_F(PreloadTest, AWorkerWithoutARankIsReadyWhileItHoldsWeights) {
+  on(preload(1));
+  done({.stamp = "i"});
+  EXPECT_FALSE(core_.ready());
+  done(retained());
+  EXPECT_TRUE(core_.ready());
+  on(preload(2));
+  done({.stamp = "i"});
+  EXPECT_TRUE(core_.ready()) << "they stay in memory";
+  done(retained());
+  on(preload(3, 101));
+  done({.stamp = "i"});
+  EXPECT_FALSE(core_.ready()) << "it loads those of another rank";
+  done(retained());
+  EXPECT_TRUE(core_.ready());
+  on(assignment(4));
+  EXPECT_FALSE(core_.ready());
+  done({.stamp = "i"});
+  on(abort_of(4));
+  done();
+  EXPECT_FALSE(core_.ready());
+}
+
+TEST_F(PreloadTest, AWorkerThatCouldNotLoadIsNotReady) {
+  on(preload(1));
+  done({.stamp = "i"});
+  done(retained());
+  on(preload(2, 101));
+  done({.stamp = "i"});
+  done({.status = absl::ResourceExhaustedError("no room")});
+  EXPECT_FALSE(core_.ready());
+}
+
 TEST_F(PreloadTest, AFailedPreloadSaysWhyAndEndsNothing) {
   on(preload(3));
   EXPECT_EQ(done({.status = absl::InvalidArgumentError("a bad program")}),

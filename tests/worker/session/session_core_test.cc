@@ -230,6 +230,51 @@ TEST_F(SessionCoreTest, LoadProgressIsSentWithHeartbeatsAndReadyEndsIt) {
 
 // --- Ends of the session.
 
+TEST_F(SessionCoreTest, AWorkerIsReadyFromItsFirstAnsweredStepToTheEndOfTheEpoch) {
+  EXPECT_FALSE(core_.ready());
+  load(1);
+  on(start(1));
+  done();
+  on(step(1));
+  EXPECT_FALSE(core_.ready()) << "the null step has not crossed all ranks";
+  step_done();
+  EXPECT_TRUE(core_.ready());
+  on(step(1));
+  EXPECT_TRUE(core_.ready());
+  on(abort_of(1));
+  EXPECT_FALSE(core_.ready());
+  step_done();
+  EXPECT_FALSE(core_.ready());
+  load(2, "i", true);
+  on(start(2));
+  done();
+  on(step(2));
+  EXPECT_FALSE(core_.ready());
+  step_done();
+  EXPECT_TRUE(core_.ready());
+}
+
+TEST_F(SessionCoreTest, AWorkerThatEndsIsNotReady) {
+  load_and_start(1);
+  on(step(1));
+  step_done();
+  on(step(1));
+  ASSERT_TRUE(core_.ready());
+  core_.stop(now_);
+  EXPECT_FALSE(core_.ready());
+  step_done();
+  core_.closed();
+  EXPECT_FALSE(core_.ready());
+}
+
+TEST_F(SessionCoreTest, AWorkerWhoseStreamIsClosedIsNotReady) {
+  load_and_start(1);
+  on(step(1));
+  step_done();
+  core_.closed();
+  EXPECT_FALSE(core_.ready());
+}
+
 TEST_F(SessionCoreTest, ARefusalEndsTheConnectionWithItsReason) {
   cluster::CoordinatorMessage message;
   message.mutable_refusal()->set_reason("another version");

@@ -196,9 +196,6 @@ std::shared_ptr<Command> add_serve(CLI::App& parent) {
   add_flags(app, flags_of_serving(*flags));
   add_flags(app, cluster_tls_flags(run.service.server.tls));
   read_environment(app);
-  app.footer(
-      "Each flag can be set by the environment variable named with it. The command line has "
-      "precedence.");
   command->run = [flags](Interrupt& interrupt) { return serve(*flags, interrupt); };
   return command;
 }

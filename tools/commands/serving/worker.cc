@@ -1,16 +1,20 @@
 // SPDX-License-Identifier: Apache-2.0
 // `lockstep worker`: one rank, connected to a coordinator.
 #include <spdlog/spdlog.h>
+#include <unistd.h>
 
 #include <algorithm>
+#include <chrono>
 #include <csignal>
 #include <cstdlib>
+#include <thread>
 
 #include "base/log.h"
 #include "base/sockets/address.h"
 #include "base/status.h"
 #include "base/system/cpu.h"
 #include "base/system/topology.h"
+#include "coordinator/ports/health_port.h"
 #include "tools/commands/command.h"
 #include "tools/commands/serving/serve_ports.h"
 #include "worker/backend.h"
@@ -18,6 +22,8 @@
 
 namespace lockstep {
 namespace {
+
+constexpr std::chrono::seconds kMaxEnd{5};
 
 // At least one per thread: threads use them in the order of their ids.
 absl::Status check_processors(WorkerProcessOptions* options) {
@@ -46,11 +52,32 @@ absl::Status choose_device(WorkerProcessOptions* options) {
   return check_class({&options->device, 1}, options->fast);
 }
 
+// Null: --health is off.
+absl::StatusOr<std::unique_ptr<HealthPort>> open_health_port(const std::string& address) {
+  if (address == "off") return nullptr;
+  RETURN_IF_ERROR(check_address("--health", address));
+  absl::StatusOr<std::unique_ptr<HealthPort>> port = HealthPort::start(address);
+  if (!port.ok()) return invalid_argument("--health: {}", message_of(port.status()));
+  return port;
+}
+
+// Ends the process if it is still there long after its goodbye: a name server or a file system that
+// does not answer blocks a thread, which cannot be asked to stop. It holds nothing of value.
+void limit_end() {
+  std::thread([] {
+    std::this_thread::sleep_for(kMaxEnd);
+    spdlog::warn("still not ended {} s after the signal: ending at once", kMaxEnd.count());
+    _exit(0);
+  }).detach();
+}
+
 absl::Status work(WorkerProcessOptions& options, Interrupt& interrupt, int* exit_code) {
   std::stop_source stop;
   options.stop = stop.get_token();
-  const Interrupt::Actions on_signal =
-      interrupt.on_signal([stop]() mutable { stop.request_stop(); });
+  const Interrupt::Actions on_signal = interrupt.on_signal([stop]() mutable {
+    limit_end();
+    stop.request_stop();
+  });
   // The terminal sends Ctrl-C and its own end to all its processes; the launcher handles them for
   // its workers.
   Interrupt::Actions on_ctrl_c{nullptr, nullptr};
@@ -74,6 +101,11 @@ absl::Status work(WorkerProcessOptions& options, Interrupt& interrupt, int* exit
         "LOCKSTEP_JOIN_TOKEN: must be set, found none; use the same value as for `lockstep serve`");
   }
   RETURN_IF_ERROR(check_join_token(options.token));
+  ASSIGN_OR_RETURN(const std::unique_ptr<HealthPort> health, open_health_port(options.health));
+  if (health != nullptr) {
+    spdlog::info("probes at {}", health->address());
+    options.on_ready = [port = health.get()](bool ready) { port->set_ready(ready); };
+  }
   RETURN_IF_ERROR(choose_device(&options));
   *exit_code = worker_main(options);
   return absl::OkStatus();
@@ -90,6 +122,11 @@ std::shared_ptr<Command> add_worker(CLI::App& parent) {
       "The join token is read from LOCKSTEP_JOIN_TOKEN.");
   add_flags(*command->app, options->flags());
   command->app->get_option("--coordinator")->required();
+  read_environment(*command->app);
+  // The variables of a launcher are its own; its workers get all options as arguments.
+  command->app->get_option("--parent-pid")
+      ->trigger_on_parse()
+      ->each([app = command->app](const std::string&) { ignore_environment(*app); });
   command->run = [options, shared = command.get()](Interrupt& interrupt) {
     return work(*options, interrupt, &shared->exit_code);
   };

@@ -85,6 +85,42 @@ TEST(FormingTest, ARestartedWorkerReplacesItsPredecessorWhoseStreamIsStillOpen) 
   EXPECT_EQ(cluster.worker(stale).epoch, 0u);
 }
 
+// A worker with another index replaced rank 1, which then comes back.
+TEST(FormingTest, ARestartedWorkerMovesNoSurvivorFromTheRankThatItAsksFor) {
+  ClusterCoreOptions options = VirtualCluster::default_options();
+  options.workers = 3;
+  VirtualCluster cluster(options);
+  LinkId links[4];
+  for (int rank = 0; rank < 3; ++rank) links[rank] = cluster.join(hello_of_rank(rank));
+  cluster.want_group();
+  cluster.hang_up(links[1]);
+  cluster.want_group();
+  links[3] = cluster.join(hello_of_rank(3));
+  ASSERT_TRUE(cluster.formed());
+  ASSERT_EQ(cluster.worker(links[3]).assignment().program().rank(), 1);
+  links[1] = cluster.join(hello_of_rank(1));
+  cluster.hang_up(links[0]);
+  cluster.want_group();
+  ASSERT_TRUE(cluster.formed());
+  EXPECT_EQ(cluster.worker(links[3]).assignment().program().rank(), 1);
+  EXPECT_EQ(cluster.worker(links[2]).assignment().program().rank(), 2);
+  EXPECT_EQ(cluster.worker(links[1]).assignment().program().rank(), 0);
+}
+
+TEST(FormingTest, ARestartedWorkerReplacesARankWhoseStreamIsStillOpen) {
+  VirtualCluster cluster(VirtualCluster::default_options());
+  const LinkId first = cluster.join(hello_of_rank(0));
+  const LinkId stale = cluster.join(hello_of_rank(1));
+  cluster.want_group();
+  ASSERT_TRUE(cluster.formed());
+  const LinkId fresh = cluster.join(hello_of_rank(1));
+  cluster.want_group();  // The group ended for another reason.
+  ASSERT_TRUE(cluster.formed());
+  EXPECT_EQ(cluster.worker(first).assignment().program().rank(), 0);
+  EXPECT_EQ(cluster.worker(fresh).assignment().program().rank(), 1);
+  EXPECT_EQ(cluster.worker(stale).epoch, 1u);
+}
+
 TEST(FormingTest, MessagesOfAnotherEpochAreDropped) {
   VirtualCluster cluster(VirtualCluster::default_options());
   const LinkId first = cluster.join();

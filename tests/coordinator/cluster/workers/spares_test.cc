@@ -160,10 +160,37 @@ TEST_F(SparesTest, ASpareThatAsksForARankHoldsThatOne) {
   EXPECT_EQ(cluster_.worker(join_spare({}, hello)).preload(), 1);
 }
 
-TEST_F(SparesTest, AWorkerThatIsNotASpareHoldsNothing) {
+// For instance one that was restarted, and whose place a spare has taken meanwhile.
+TEST_F(SparesTest, AWorkerForWhichThereIsNoRankHoldsWeightsToo) {
   form();
-  const LinkId other = join_spare({}, VirtualCluster::default_hello());
-  EXPECT_EQ(cluster_.worker(other).preload(), -1);
+  cluster::Hello hello = spare();
+  hello.set_spare(false);
+  hello.set_preferred_rank(1);  // Asked for when the first group forms.
+  const LinkId other = join_spare({}, hello);
+  EXPECT_EQ(cluster_.worker(other).preload(), 2);
+  EXPECT_EQ(state_of(other).role, WorkerState::Role::kWaiting);
+  EXPECT_EQ(state_of(other).holds, 2);
+  EXPECT_THAT(cluster_.log(), HasSubstr("a worker (pid 104) holds the weights of rank 2"));
+  lose(2);
+  ASSERT_TRUE(cluster_.formed());
+  EXPECT_EQ(cluster_.worker(other).assignment().program().rank(), 2);
+  EXPECT_EQ(cluster_.worker(links_[1]).assignment().program().rank(), 1);
+}
+
+// Both keep their weights, whatever they ask for.
+TEST_F(SparesTest, SparesWhoseIndexIsNoRankTakeTheRanksThatTheyHold) {
+  form();
+  cluster::Hello hello = spare();
+  hello.set_preferred_rank(7);
+  const LinkId first = join_spare({}, hello), second = join_spare({}, hello);
+  ASSERT_EQ(cluster_.worker(first).preload(), 2);
+  ASSERT_EQ(cluster_.worker(second).preload(), 1);
+  cluster_.hang_up(links_[1]);
+  cluster_.hang_up(links_[2]);
+  cluster_.want_group();
+  ASSERT_TRUE(cluster_.formed());
+  EXPECT_EQ(cluster_.worker(first).assignment().program().rank(), 2);
+  EXPECT_EQ(cluster_.worker(second).assignment().program().rank(), 1);
 }
 
 TEST_F(SparesTest, ASpareHoldsNothingForAGroupThatWillGrow) {

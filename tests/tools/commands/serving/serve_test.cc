@@ -132,6 +132,21 @@ TEST(ServeTest, WorkersDieWithAKilledCoordinator) {
 }
 
 // Otherwise log lines would be written to the next file that is opened, such as a checkpoint.
+// Some options have the same name for both, others mean something to workers only.
+TEST(ServeTest, TheVariablesOfTheServerDoNotReachItsWorkers) {
+  Server server({"--workers", "2"}, {.input = "",
+                                     .environment = {{"LOCKSTEP_COORDINATOR", "nonsense"},
+                                                     {"LOCKSTEP_DATA_LISTEN", "nonsense"},
+                                                     {"LOCKSTEP_HEALTH", "nonsense"},
+                                                     {"LOCKSTEP_INSECURE", "http,grpc"},
+                                                     {"LOCKSTEP_LOG_FORMAT", "json"},
+                                                     {"LOCKSTEP_PROCESSORS", "nonsense"},
+                                                     {"LOCKSTEP_RANK", "7"},
+                                                     {"LOCKSTEP_SPARE", "true"},
+                                                     {"LOCKSTEP_SPEED", "nonsense"}}});
+  EXPECT_TRUE(server.generate(story(5, 1)).status.ok());
+}
+
 TEST(ServeTest, ClosedStandardDescriptorsAreOpenedFirst) {
   const std::string command =
       lockstep_binary() + " serve --grpc off --http 127.0.0.1:0 <&- >&- 2>&-";

@@ -116,36 +116,14 @@ TEST(LostWorkerTest, WorkersStartedByHandJoinWithTheToken) {
   EXPECT_TRUE(coordinator->wait_for_err("ready;")) << coordinator->err();
 }
 
-// Workers that are started by hand, for a coordinator whose port is known before it starts.
-class ByHandTest : public ::testing::Test {
- protected:
-  static std::vector<std::string> serve(const std::string& cluster,
-                                        const std::vector<std::string>& more = {},
-                                        int workers = 2) {
-    std::vector<std::string> arguments = {"--cluster", cluster, "--wait-workers",
-                                          std::to_string(workers)};
-    arguments.insert(arguments.end(), more.begin(), more.end());
-    return arguments;
-  }
-  // A port that was in use and is free again.
-  static std::string free_address() { return join_address(*start_coordinator(2)); }
-  static int lines_with(const std::string& text, const std::string& words) {
-    int count = 0;
-    for (size_t at = text.find(words); at != std::string::npos; at = text.find(words, at + 1)) {
-      ++count;
-    }
-    return count;
-  }
+// ---- Workers that are started by hand ----
 
-  const ProcessOptions token_ = with_join_token();
-};
-
-TEST_F(ByHandTest, WorkersWaitForACoordinatorAndOutliveItWithTheirWeights) {
+TEST(ByHandTest, WorkersWaitForACoordinatorAndOutliveItWithTheirWeights) {
   const std::string address = free_address();
   const auto first = start_worker(address);
   const auto second = start_worker(address);
   ASSERT_TRUE(first->wait_for_err("dialling until there is one")) << first->err();
-  auto server = std::make_unique<Server>(serve(address), token_);
+  auto server = std::make_unique<Server>(serve_by_hand(address), with_join_token());
   const Answered before = server->generate(story(20, 5));
   EXPECT_TRUE(before.status.ok());
 
@@ -153,20 +131,20 @@ TEST_F(ByHandTest, WorkersWaitForACoordinatorAndOutliveItWithTheirWeights) {
   server->process().wait();
   ASSERT_TRUE(first->wait_for_err("weights stay in memory")) << first->err();
   ASSERT_TRUE(second->wait_for_err("weights stay in memory")) << second->err();
-  server = std::make_unique<Server>(serve(address), token_);
+  server = std::make_unique<Server>(serve_by_hand(address), with_join_token());
   EXPECT_EQ(server->generate(story(20, 5)).tokens, before.tokens);
   EXPECT_TRUE(is_alive(first->pid()));
   EXPECT_TRUE(is_alive(second->pid()));
   EXPECT_EQ(lines_with(first->err(), "dialling until"), 2) << first->err();
 }
 
-TEST_F(ByHandTest, TheServerSaysHowManyHaveJoined) {
+TEST(ByHandTest, TheServerSaysHowManyHaveJoined) {
   const std::string address = free_address();
   std::vector<std::string> arguments = {lockstep_binary(), "serve",      "--http", "off",
                                         "--grpc",          "127.0.0.1:0"};
-  const std::vector<std::string> more = serve(address);
+  const std::vector<std::string> more = serve_by_hand(address);
   arguments.insert(arguments.end(), more.begin(), more.end());
-  Process server(arguments, token_);
+  Process server(arguments, with_join_token());
   const auto first = start_worker(address);
   EXPECT_TRUE(server.wait_for_err("1 of 2 workers have joined")) << server.err();
   EXPECT_TRUE(first->wait_for_err("joined " + address)) << first->err();
@@ -174,16 +152,20 @@ TEST_F(ByHandTest, TheServerSaysHowManyHaveJoined) {
   EXPECT_TRUE(server.wait_for_err("ready;")) << server.err();
 }
 
-TEST_F(ByHandTest, AWorkerWaitsForAnUnresolvedNameWithOneLine) {
-  const auto waiting = start_worker("no-such-host.invalid:50052");
-  ASSERT_TRUE(waiting->wait_for_err("no coordinator at no-such-host.invalid:50052"))
-      << waiting->err();
-  waiting->signal(SIGTERM);
-  EXPECT_EQ(waiting->wait(), 0);
-  EXPECT_EQ(lines_with(waiting->err(), "dialling until"), 1) << waiting->err();
+TEST(ByHandTest, AWorkerWaitsForAnUnresolvedNameWithOneLine) {
+  const std::vector<std::string> with_data_port = {"--insecure", "cluster", "--data-listen",
+                                                   "0.0.0.0:0"};
+  for (const std::vector<std::string>& more : {{}, with_data_port}) {
+    const auto waiting = start_worker("no-such-host.invalid:50052", more);
+    ASSERT_TRUE(waiting->wait_for_err("no coordinator at no-such-host.invalid:50052"))
+        << waiting->err();
+    waiting->signal(SIGTERM);
+    EXPECT_EQ(waiting->wait(), 0);
+    EXPECT_EQ(lines_with(waiting->err(), "dialling until"), 1) << waiting->err();
+  }
 }
 
-TEST_F(ByHandTest, ASpareThatHoldsALostWorkersWeightsTakesItsPlaceWithoutLoading) {
+TEST(ByHandTest, ASpareThatHoldsALostWorkersWeightsTakesItsPlaceWithoutLoading) {
   const std::string address = free_address();
   std::vector<std::unique_ptr<Process>> workers;
   workers.reserve(3);
@@ -192,8 +174,9 @@ TEST_F(ByHandTest, ASpareThatHoldsALostWorkersWeightsTakesItsPlaceWithoutLoading
   }
   // Without the spare nothing would happen for a quarter of an hour.
   Server server(
-      serve(address, {"--grace-ms", "1000000", "--admin", "127.0.0.1:0", "--log-level", "info"}, 3),
-      token_);
+      serve_by_hand(address,
+                    {"--grace-ms", "1000000", "--admin", "127.0.0.1:0", "--log-level", "info"}, 3),
+      with_join_token());
   const Answered before = server.generate(story(400, 5));
   const auto spare = start_worker(address, {"--spare"});
   const std::string holds = fmt::format("(pid {}) holds the weights of rank ", spare->pid());
@@ -219,14 +202,15 @@ TEST_F(ByHandTest, ASpareThatHoldsALostWorkersWeightsTakesItsPlaceWithoutLoading
   EXPECT_TRUE(spare->wait_for_err("are in memory: nothing is read")) << spare->err();
 }
 
-TEST_F(ByHandTest, FiveRestartsInARowChangeNoAnswer) {
+TEST(ByHandTest, FiveRestartsInARowChangeNoAnswer) {
   const std::string address = free_address();
   std::vector<std::unique_ptr<Process>> workers(3);
   const auto start = [&](int rank) {
     workers.at(rank) = start_worker(address, {"--rank", std::to_string(rank)});
   };
   for (int rank = 0; rank < 3; ++rank) start(rank);
-  Server server(serve(address, {"--grace-ms", "1000000", "--log-level", "info"}, 3), token_);
+  Server server(serve_by_hand(address, {"--grace-ms", "1000000", "--log-level", "info"}, 3),
+                with_join_token());
   v1::GenerateRequest request = story(900, 5);
   request.set_temperature(0);
   const Answered before = server.generate(request);
@@ -248,11 +232,11 @@ TEST_F(ByHandTest, FiveRestartsInARowChangeNoAnswer) {
   EXPECT_EQ(lines_with(server.process().err(), "leaves: its process was asked to end"), 5);
 }
 
-TEST_F(ByHandTest, TheOtherWorkersContinueWithTheSameBits) {
+TEST(ByHandTest, TheOtherWorkersContinueWithTheSameBits) {
   const std::string address = free_address();
   const auto first = start_worker(address);
   auto second = start_worker(address);
-  Server server(serve(address), token_);
+  Server server(serve_by_hand(address), with_join_token());
   const Answered before = server.generate(story(20, 5));
   second.reset();
   EXPECT_TRUE(server.eventually([&](const auto&) {
@@ -262,13 +246,13 @@ TEST_F(ByHandTest, TheOtherWorkersContinueWithTheSameBits) {
   EXPECT_TRUE(is_alive(first->pid()));
 }
 
-TEST_F(ByHandTest, AFasterWorkerGetsALargerShardAndTheBitsStayTheSame) {
+TEST(ByHandTest, AFasterWorkerGetsALargerShardAndTheBitsStayTheSame) {
   const std::string address = free_address();
   const auto weights_and_tokens = [&](const std::vector<std::string>& slow_flags,
                                       const std::vector<std::string>& fast_flags) {
     const auto slow = start_worker(address, slow_flags);
     const auto fast = start_worker(address, fast_flags);
-    Server server(serve(address, {"--admin", "127.0.0.1:0"}), token_);
+    Server server(serve_by_hand(address, {"--admin", "127.0.0.1:0"}), with_join_token());
     std::map<pid_t, int64_t> weights;
     const auto listed =
         nlohmann::json::parse(HttpClient(server.admin_address()).get("/workers").body);

@@ -1,0 +1,123 @@
+// SPDX-License-Identifier: Apache-2.0
+// The port for the probes of a worker, with probes and with strangers.
+#include "coordinator/ports/health_port.h"
+
+#include <gmock/gmock.h>
+#include <grpcpp/ext/proto_server_reflection_plugin.h>
+#include <gtest/gtest.h>
+
+#include <vector>
+
+#include "base/status.h"
+#include "tests/support/network/health_client.h"
+#include "tests/support/network/http2.h"
+#include "tests/support/network/socket.h"
+
+namespace lockstep {
+namespace {
+
+namespace http2 = testing::http2;
+using ::testing::HasSubstr;
+using testing::health_of;
+using testing::HealthCall;
+using testing::HealthWatch;
+using testing::Socket;
+
+constexpr char kCheck[] = "/grpc.health.v1.Health/Check";
+
+class HealthPortTest : public ::testing::Test {
+ protected:
+  HealthPortTest() {
+    grpc::reflection::InitProtoReflectionServerBuilderPlugin();  // A library may have done so.
+    auto port = HealthPort::start("127.0.0.1:0");
+    EXPECT_EQ(message_of(port.status()), "");
+    port_ = *std::move(port);
+  }
+  std::string answer(const std::string& service) const {
+    return health_of(port_->address(), service);
+  }
+
+  std::unique_ptr<HealthPort> port_;
+};
+
+TEST_F(HealthPortTest, LiveIsServedAtOnceAndReadyWhenItIsSet) {
+  EXPECT_EQ(answer("live"), "SERVING");
+  for (const bool ready : {false, true, false}) {
+    port_->set_ready(ready);
+    EXPECT_EQ(answer("live"), "SERVING");
+    EXPECT_EQ(answer("ready"), ready ? "SERVING" : "NOT_SERVING");
+    EXPECT_EQ(answer(""), ready ? "SERVING" : "NOT_SERVING");
+  }
+}
+
+TEST_F(HealthPortTest, NothingIsReadyBeforeItIsSet) {
+  EXPECT_EQ(answer("ready"), "NOT_SERVING");
+  EXPECT_EQ(answer(""), "NOT_SERVING");
+}
+
+TEST_F(HealthPortTest, AnUnknownServiceIsNotFound) {
+  for (const char* name : {"lockstep.v1.Generation", "Live", "ready "}) {
+    EXPECT_EQ(answer(name), "error 5") << name;
+  }
+  HealthWatch watch(port_->address(), "no-such");
+  EXPECT_EQ(watch.next_answer(), "SERVICE_UNKNOWN");
+}
+
+TEST_F(HealthPortTest, AWatchSeesEachChange) {
+  HealthWatch watch(port_->address(), "ready");
+  EXPECT_EQ(watch.next_answer(), "NOT_SERVING");
+  port_->set_ready(true);
+  EXPECT_EQ(watch.next_answer(), "SERVING");
+  port_->set_ready(false);
+  EXPECT_EQ(watch.next_answer(), "NOT_SERVING");
+  port_.reset();
+  EXPECT_THAT(watch.next_answer(), HasSubstr("error"));
+}
+
+TEST_F(HealthPortTest, NothingElseIsServed) {
+  for (const char* method : {"/grpc.reflection.v1alpha.ServerReflection/ServerReflectionInfo",
+                             "/lockstep.cluster.Cluster/Join", "/grpc.health.v1.Health/List"}) {
+    HealthCall call(port_->address(), method, "");
+    EXPECT_EQ(call.next_answer(), "error 12") << method;
+  }
+}
+
+TEST_F(HealthPortTest, ATakenAddressIsOneLine) {
+  const auto second = HealthPort::start(port_->address());
+  EXPECT_EQ(second.status().code(), absl::StatusCode::kInvalidArgument);
+  EXPECT_THAT(message_of(second.status()), HasSubstr("could not listen on " + port_->address()));
+}
+
+// Strangers keep far more connections open than the port allows, each with a call that goes on.
+TEST_F(HealthPortTest, StrangersHoldABoundedNumberOfConnectionsAndLockNoProbeOut) {
+  const int64_t count = 3 * HealthPort::kMaxConnections;
+  std::vector<Socket> strangers;
+  for (int64_t i = 0; i < count; ++i) {
+    strangers.emplace_back(port_->address());
+    strangers.back().send(http2::preface() + http2::frame(http2::kHeaders, http2::kEndHeaders, 1,
+                                                          http2::hpack(http2::call_headers(
+                                                              "/grpc.health.v1.Health/Watch"))));
+  }
+  EXPECT_EQ(answer("live"), "SERVING");
+  for (int64_t i = 0; i < count - HealthPort::kMaxConnections; ++i) {
+    while (!strangers[i].receive().empty()) {  // Until it is closed.
+    }
+  }
+  EXPECT_EQ(answer("live"), "SERVING");
+}
+
+TEST_F(HealthPortTest, ALongNameIsRefused) {
+  EXPECT_EQ(answer(std::string(100, 'x')), "error 5");  // NOT_FOUND
+  HealthCall call(port_->address(), kCheck, "", std::string(10 << 10, 'x'));
+  EXPECT_EQ(call.next_answer(), "error 8");  // RESOURCE_EXHAUSTED
+}
+
+// gRPC would keep the message until it ends.
+TEST_F(HealthPortTest, AnEndlessMessageEndsItsConnection) {
+  HealthCall call(port_->address(), kCheck, "", std::string(64 << 20, 'x'));
+  EXPECT_EQ(call.next_answer(), "error 14");  // UNAVAILABLE
+  EXPECT_EQ(answer("live"), "SERVING");
+}
+
+}  // namespace
+}  // namespace lockstep
