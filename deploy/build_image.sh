@@ -1,45 +1,68 @@
 #!/usr/bin/env bash
 # SPDX-License-Identifier: Apache-2.0
 # Builds the image of deploy/Dockerfile without a registry and a container daemon: Debian's base by
-# debootstrap, the rest by buildah, whose steps run in a chroot. Then it answers the quick start's
-# prompt inside. Needs root, debootstrap and buildah.
-#   deploy/build_image.sh [--prebuilt] [--mirror URL] [--target STAGE] [TAG]
+# debootstrap, the rest by buildah, whose steps run in a chroot. Then podman runs `lockstep doctor`
+# and the quick start's prompt inside. Needs root, debootstrap, buildah, podman and runc.
+#   deploy/build_image.sh [--prebuilt] [--fresh] [--mirror URL] [--target STAGE] [TAG]
 # TAG defaults to lockstep:cpu. --prebuilt uses build/cpu instead of compiling inside: valid only if
-# this machine is Debian 12. --target stops at a stage of the Dockerfile and runs nothing.
+# this machine is Debian 12. --fresh makes Debian's base again. --target stops at a stage of the
+# Dockerfile and runs nothing. One commit, the same binary and the same packages give the same
+# digest: every time in the image is the commit's, or SOURCE_DATE_EPOCH.
 set -euo pipefail
 cd "$(dirname "$0")/.."
 
 fail() { echo "build_image: $*" >&2; exit 2; }
 
-binaries=compiled mirror='' target=cpu tag=lockstep:cpu
+max_mb=150
+binaries=compiled mirror='' target=cpu tag=lockstep:cpu fresh=
 while [ $# -gt 0 ]; do
   case $1 in
     --prebuilt) binaries=prebuilt; shift ;;
+    --fresh) fresh=yes; shift ;;
     --mirror | --target)
       [ $# -ge 2 ] || fail "$1: must have a value, found none"
       declare "${1#--}=$2"
       shift 2 ;;
-    -*) fail "must be --prebuilt, --mirror URL, --target STAGE, or a tag, found $1" ;;
+    -*) fail "must be --prebuilt, --fresh, --mirror URL, --target STAGE, or a tag, found $1" ;;
     *) tag=$1; shift ;;
   esac
 done
 [ "$(id -u)" -eq 0 ] || fail "run as root: debootstrap and chroot need it"
-for tool in debootstrap buildah; do
+for tool in debootstrap buildah podman runc; do
   command -v "$tool" >/dev/null || fail "needs $tool (Debian package $tool)"
 done
-export BUILDAH_ISOLATION=chroot STORAGE_DRIVER=${STORAGE_DRIVER:-vfs}
+export BUILDAH_ISOLATION=chroot CONTAINERS_CONF=$PWD/deploy/containers.conf
+SOURCE_DATE_EPOCH=${SOURCE_DATE_EPOCH:-$(git log -1 --format=%ct)} ||
+  fail "SOURCE_DATE_EPOCH: must be a time in seconds outside a git checkout, found none"
+export SOURCE_DATE_EPOCH
+
+# Leaves out documentation and translations, as debian:12-slim does; licences stay.
+slim() {
+  cat >"$1/etc/dpkg/dpkg.cfg.d/slim" <<'END'
+path-exclude /usr/share/doc/*
+path-include /usr/share/doc/*/copyright
+path-exclude /usr/share/info/*
+path-exclude /usr/share/locale/*
+path-exclude /usr/share/man/*
+END
+  find "$1/usr/share/doc" -mindepth 1 ! -type d ! -name copyright -delete
+  find "$1/usr/share/doc" -mindepth 1 -type d -empty -delete
+  rm -rf "$1"/usr/share/{info,locale,man}/* "$1"/var/cache/apt/{archives/*.deb,*.bin} \
+    "$1"/var/lib/apt/lists/* "$1"/var/log/{*.log,apt} "$1"/var/cache/ldconfig/aux-cache
+}
 
 base=localhost/lockstep-base:12
-if ! buildah inspect --type image "$base" >/dev/null 2>&1; then
+if [ -n "$fresh" ] || ! buildah inspect --type image "$base" >/dev/null 2>&1; then
   echo "build_image: Debian's base"
   folder=$(mktemp -d)
   trap 'rm -rf "$folder"' EXIT
   debootstrap --variant=minbase bookworm "$folder/base" ${mirror:+"$mirror"} >"$folder/log" ||
     { tail -n 5 "$folder/log" >&2; fail "debootstrap failed"; }
-  rm -rf "$folder"/base/var/cache/apt/archives/*.deb "$folder"/base/var/lib/apt/lists/*
+  slim "$folder/base"
   container=$(buildah from scratch)
   buildah add --quiet "$container" "$folder/base" / >/dev/null
-  buildah commit --quiet --rm "$container" "$base" >/dev/null
+  buildah commit --quiet --rm --omit-history --timestamp "$SOURCE_DATE_EPOCH" "$container" \
+    "$base" >/dev/null
 fi
 
 if [ "$binaries" = prebuilt ]; then
@@ -47,18 +70,23 @@ if [ "$binaries" = prebuilt ]; then
   cmake --install build/cpu --prefix "$PWD/build/image" --strip >/dev/null
 fi
 echo "build_image: $target of deploy/Dockerfile, $binaries"
-buildah build --quiet --format docker --build-arg BASE="$base" --build-arg BINARIES="$binaries" \
+buildah build --quiet --format oci --omit-history \
+  --build-arg BASE="$base" --build-arg BINARIES="$binaries" \
+  --build-arg SOURCE_DATE_EPOCH="$SOURCE_DATE_EPOCH" --timestamp "$SOURCE_DATE_EPOCH" \
   --ignorefile deploy/Dockerfile.dockerignore --target "$target" --tag "$tag" \
   -f deploy/Dockerfile . >/dev/null
 [ "$target" = cpu ] || exit 0
 
-container=$(buildah from --pull-never "$tag")
-inside() { buildah run "$container" -- "$@"; }
+inside() {
+  podman run --rm --network none --read-only --tmpfs /tmp --cap-drop ALL --entrypoint "$1" "$tag" \
+    "${@:2}"
+}
 echo "build_image: as $(inside id -u -n), $(inside lockstep --version)," \
   "$(inside grep -c ^PackageName: /usr/local/share/lockstep/image.spdx) packages in image.spdx"
-echo "build_image: lockstep generate --workers 2 --prompt 'Once upon a time'"
-inside lockstep generate --workers 2 --prompt "Once upon a time"
-mounted=$(buildah mount "$container")
-echo "build_image: $tag, $(du -sh "$mounted" | cut -f1)"
-buildah umount "$container" >/dev/null
-buildah rm "$container" >/dev/null
+for command in doctor "generate --workers 2 --prompt 'Once upon a time'"; do
+  echo "build_image: lockstep $command"
+  eval "inside lockstep $command"
+done
+mb=$(($(podman image inspect --format '{{.Size}}' "$tag") / 1000000))
+echo "build_image: $tag, $mb MB, $(podman image inspect --format '{{.Id}}' "$tag")"
+[ "$mb" -le "$max_mb" ] || fail "$tag: must have at most $max_mb MB, found $mb"

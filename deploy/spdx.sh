@@ -1,11 +1,12 @@
 #!/bin/sh
 # SPDX-License-Identifier: Apache-2.0
 # Writes an SPDX 2.3 list (tag-value) of what this root file system holds: Lockstep and every Debian
-# package with its version. The licences of packages are in /usr/share/doc/*/copyright.
+# package with its version. It is created at SOURCE_DATE_EPOCH. The licences of packages are in
+# /usr/share/doc/*/copyright.
 set -eu
 
 version=$(/usr/local/bin/lockstep --version | cut -d' ' -f2)
-created=$(date -u +%Y-%m-%dT%H:%M:%SZ)
+created=$(date -u -d "@$SOURCE_DATE_EPOCH" +%Y-%m-%dT%H:%M:%SZ)
 cat <<END
 SPDXVersion: SPDX-2.3
 DataLicense: CC0-1.0

@@ -2,7 +2,7 @@
 # SPDX-License-Identifier: Apache-2.0
 # Everything that tools/test.sh checks only in part, without its limits: every test under the
 # sanitizers, clang-tidy over every file, long runs of random tests, every architecture against
-# transformers, all of vLLM's HTTP tests. Takes hours.
+# transformers, all of vLLM's HTTP tests, Kubernetes' manifests on real containers. Takes hours.
 #   tools/check_all.sh [SECONDS]     for each fuzzer; 600 where not given
 set -euo pipefail
 cd "$(dirname "$0")/.."
@@ -16,6 +16,10 @@ build/cpu/tests/simulation/simulation --seeds 100000 --jobs "$(nproc)"
 for seed in 1 2 3; do build/cpu/tests/faults/faults --faults 200 --seed "$seed"; done
 tools/survey/survey.py
 tools/clients.sh vllm
+tools/rehearsal/setup.sh
+deploy/build_image.sh --fresh  # Compiles inside.
+for overlay in cpu cpu-cluster; do tools/rehearse "$overlay"; done
+tests/tools/rehearsal/broken.py
 tools/lint.sh --all
 tools/sanitize.sh
 tools/fuzz.sh "${1:-600}"
