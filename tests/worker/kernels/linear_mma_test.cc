@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // The linear on tensor cores over the shim: one order of sums for any blocks.
 #include "tests/worker/kernels/mma_ways.h"
+#include "tests/worker/kernels/tensor_core_model.h"
 #include "tests/worker/kernels/weights_case.h"
 #include "worker/kernels/cuda/shim/table.h"
 #include "worker/kernels/cuda/weight_words.h"
@@ -99,25 +100,29 @@ TEST_P(LinearMmaTest, TheStrideOfRowsChangesNoBit) {
 }
 
 // Slices of 1024 start from zero. In each, 32 columns are two steps: the first four of every eight,
-// then the others. Within a step the shim adds columns in the order of the fragments.
-float canonical_sum(const Linear& linear, int64_t r, int64_t n) {
+// then the others.
+float canonical_sum(const Linear& linear, int64_t r, int64_t n, int min_exponent) {
   const int64_t depth = linear.x.view().cols;
   float total = 0;
   for (int64_t slice = 0; slice < depth; slice += 1024) {
     float sum = 0;
     for (int64_t at = slice; at < std::min(depth, slice + 1024); at += 32) {
-      for (const int64_t k : {0, 4}) {
-        for (const int64_t pair : {0, 2}) {
-          for (int64_t i = 0; i < 8; ++i) {
-            const int64_t col = at + i / 2 * 8 + k + pair + i % 2;
-            if (col < depth) sum = std::fma(linear.weight.at(n, col), linear.x.at(r, col), sum);
-          }
+      for (const int64_t half : {0, 4}) {
+        float weight[16] = {}, x[16] = {};
+        for (int i = 0; i < 16; ++i) {
+          const int64_t col = at + half + i / 4 * 8 + i % 4;
+          if (col < depth) weight[i] = linear.weight.at(n, col), x[i] = linear.x.at(r, col);
         }
+        sum = modelled_step(weight, x, sum, min_exponent);
       }
     }
     total = total + sum;
   }
   return total;
+}
+
+int min_exponent_of(const KernelEntry& kernel) {
+  return kernel.weight == DType::kF16 ? kMinExponentOfF16 : kMinExponentOfBF16;
 }
 
 TEST(LinearMmaOrderTest, SumsFollowTheDocumentedSlicesAndSteps) {
@@ -128,7 +133,7 @@ TEST(LinearMmaOrderTest, SumsFollowTheDocumentedSlicesAndSteps) {
       const Matrix found = linear.run_kernel(kernel, 1, false);
       for (int64_t r = 0; r < 2; ++r) {
         for (int64_t n = 0; n < 17; ++n) {
-          ASSERT_EQ(found.at(r, n), canonical_sum(linear, r, n))
+          ASSERT_EQ(found.at(r, n), canonical_sum(linear, r, n, min_exponent_of(kernel)))
               << kernel.name << " " << depth << ": " << r << ", " << n;
         }
       }
@@ -142,7 +147,9 @@ TEST(LinearMmaOrderTest, MoreSlicesThanWarpsAreAddedInOrder) {
   const Linear linear(kernel, 2, 3, kDepth);
   for (const MmaBlocks blocks : {MmaBlocks::kStream8, MmaBlocks::kStream64}) {
     const Matrix found = linear.run_kernel(by(kernel, blocks), 1, false);
-    for (int64_t n = 0; n < 3; ++n) ASSERT_EQ(found.at(1, n), canonical_sum(linear, 1, n));
+    for (int64_t n = 0; n < 3; ++n) {
+      ASSERT_EQ(found.at(1, n), canonical_sum(linear, 1, n, min_exponent_of(kernel)));
+    }
   }
 }
 

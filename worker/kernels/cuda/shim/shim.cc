@@ -60,7 +60,7 @@ struct Copy {
 };
 
 struct Given {
-  alignas(8) std::byte bytes[kMaxGivenBytes];
+  alignas(16) std::byte bytes[kMaxGivenBytes];
 };
 
 struct Fiber {
