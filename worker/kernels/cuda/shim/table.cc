@@ -15,6 +15,7 @@ namespace lockstep {
 
 std::span<const KernelEntry> cuda_shim_kernels() {
   static constexpr auto kKernels = cuda_shim::joined(cuda_shim::mma_rows(), cuda_shim::rows());
+  static_assert(cuda_shim::only_codes_take_bf16(kKernels));
   return kKernels;
 }
 
