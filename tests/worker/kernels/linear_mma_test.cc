@@ -99,6 +99,28 @@ TEST_P(LinearMmaTest, TheStrideOfRowsChangesNoBit) {
   }
 }
 
+// The nearest bfloat16 to a number that a long double represents exactly; ties to even.
+uint16_t nearest_bf16(long double x) {
+  if (x == 0) return std::signbit(x) ? 0x8000 : 0;
+  int exponent = 0;
+  std::frexp(x, &exponent);
+  const int unit = std::max(exponent - 8, -133);
+  return float_to_bf16(static_cast<float>(std::ldexp(std::nearbyint(std::ldexp(x, -unit)), unit)));
+}
+
+// A number of the weight as tensor cores multiply it: codes are rounded to bfloat16 once.
+float multiplied(const Weights& weight, int64_t n, int64_t col) {
+  const TensorView& view = weight.view();
+  const auto kind = quantization(view.dtype);
+  if (!kind) return weight.at(n, col);
+  if (!kind->minimum) return bf16_to_float(float_to_bf16(weight.at(n, col)));
+  const auto& rows = *static_cast<const QuantizedRows*>(view.data);
+  const int64_t group = n * group_count(*kind, view.cols) + col / kind->group;
+  const auto scale = static_cast<long double>(bf16_to_float(rows.scales[group]));
+  const auto minimum = static_cast<long double>(bf16_to_float(rows.minima[group]));
+  return bf16_to_float(nearest_bf16(scale * rows.codes[n * view.cols + col] + minimum));
+}
+
 // Slices of 1024 start from zero. In each, 32 columns are two steps: the first four of every eight,
 // then the others.
 float canonical_sum(const Linear& linear, int64_t r, int64_t n, int min_exponent) {
@@ -111,7 +133,11 @@ float canonical_sum(const Linear& linear, int64_t r, int64_t n, int min_exponent
         float weight[16] = {}, x[16] = {};
         for (int i = 0; i < 16; ++i) {
           const int64_t col = at + half + i / 4 * 8 + i % 4;
-          if (col < depth) weight[i] = linear.weight.at(n, col), x[i] = linear.x.at(r, col);
+          if (col >= depth) continue;
+          weight[i] = multiplied(linear.weight, n, col);
+          x[i] = linear.x.view().dtype == DType::kF32
+                     ? bf16_to_float(float_to_bf16(linear.x.at(r, col)))
+                     : linear.x.at(r, col);
         }
         sum = modelled_step(weight, x, sum, min_exponent);
       }
@@ -127,7 +153,6 @@ int min_exponent_of(const KernelEntry& kernel) {
 
 TEST(LinearMmaOrderTest, SumsFollowTheDocumentedSlicesAndSteps) {
   for (const KernelEntry& kernel : mma_kernels()) {
-    if (quantization(kernel.weight)) continue;
     for (const int64_t depth : {1, 31, 64, 100, 1023, 1024, 1025, 3000}) {
       const Linear linear(kernel, 2, 17, depth);
       const Matrix found = linear.run_kernel(kernel, 1, false);
@@ -166,15 +191,6 @@ TEST(LinearMmaBlocksTest, FewRowsStreamAndManyRowsUseTilesIfThereAreEnough) {
 INSTANTIATE_TEST_SUITE_P(Shim, LinearMmaTest, testing::ValuesIn(mma_kernels()), kernel_name);
 
 bool is_finite(uint16_t bits) { return (bits & 0x7f80) != 0x7f80; }
-
-// The nearest bfloat16 to a number that a long double represents exactly; ties to even.
-uint16_t nearest_bf16(long double x) {
-  if (x == 0) return std::signbit(x) ? 0x8000 : 0;
-  int exponent = 0;
-  std::frexp(x, &exponent);
-  const int unit = std::max(exponent - 8, -133);
-  return float_to_bf16(static_cast<float>(std::ldexp(std::nearbyint(std::ldexp(x, -unit)), unit)));
-}
 
 // The value that lane 0's words hold for (row 0, columns 0 and 1) of step 0, from two codes and
 // their scale.
