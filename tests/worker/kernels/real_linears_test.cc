@@ -164,10 +164,11 @@ Device* gpu() {
   return device.get();
 }
 
+// Those of the exact class: the others do not promise this.
 std::vector<KernelEntry> linears_of(std::span<const KernelEntry> table) {
   std::vector<KernelEntry> linears;
   for (const KernelEntry& kernel : table) {
-    if (kernel.op == Op::kLinear) linears.push_back(kernel);
+    if (kernel.op == Op::kLinear && !kernel.own_bits) linears.push_back(kernel);
   }
   return linears;
 }
