@@ -2,7 +2,7 @@
 # SPDX-License-Identifier: Apache-2.0
 # Makes an archive that runs on machines without the libraries: the binary, the shared libraries
 # that it needs (not the C and C++ runtime, nor those of CUDA), the demo model.
-#   tools/bundle.sh [OUT.tar.gz [BUILD_FOLDER]]
+#   tools/bundle.sh [OUT.tar.gz [BUILD_FOLDER]]   # Or OUT.tar.xz: smaller, and packed more slowly.
 # OUT defaults to lockstep-VERSION-linux-MACHINE.tar.gz in the current folder. Builds preset cpu
 # first; a given BUILD_FOLDER is used as it is.
 set -euo pipefail
@@ -42,5 +42,5 @@ fi
 glibc=$(find "$folder/bin" "$folder/lib" -type f -exec objdump -T {} + |
   sed -n 's/.*[( ]GLIBC_\([0-9.]*\)[) ].*/\1/p' | sort -V | tail -n 1)
 mkdir -p "$(dirname "$out")"
-tar -C "$stage" --sort=name --owner=0 --group=0 --numeric-owner -czf "$out" "$name"
+tar -C "$stage" --sort=name --owner=0 --group=0 --numeric-owner -caf "$out" "$name"
 echo "bundle: $out, $(du -h "$out" | cut -f1), for Linux on $(uname -m) with glibc $glibc or later"

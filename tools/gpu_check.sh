@@ -5,17 +5,20 @@
 # PACK was made by tools/gpu_pack.sh on a machine with gRPC. Without it only kernels are built,
 # tested and measured: with g++, nvcc of CUDA 13, CMake and GoogleTest (a package, or its sources in
 # LOCKSTEP_GTEST_SOURCE or /usr/src/googletest). This machine must have libcublasLt of CUDA 13.
-# Parts, all four by default:
-#   tests     the kernels' tests
-#   linears   the bits of a row among 1 to 8192 others in linears of real shapes, kernel by kernel
-#   system    doctor, text, Llama-3-8B's shape in both numeric classes and compared with PyTorch,
-#             proofs of its kernels, each kernel
-#   proof     goldens and text by one rank, with CUDA graphs and without, two ranks and the CPU;
-#             memcheck and racecheck
-# Each part has LOCKSTEP_GPU_SECONDS (460) and each step its own limit; a step that fails does not
-# stop the others. Steps that passed are not repeated with the same FOLDER, so that a part can be
-# run again until it is complete. FOLDER gets summary.md (also printed, last), results.json and
-# logs. Exit code 0: everything passed; 1: something failed or was left out; 2: there is no GPU.
+# Parts, all five by default and in this order:
+#   tests       the kernels' tests, nine processes at a time
+#   answers     goldens and text by one rank, with CUDA graphs and without, two ranks and the CPU,
+#               four processes at a time
+#   speed       Llama-3-8B's shape in bfloat16, with --fast, in int4, without graphs, by PyTorch;
+#               each kernel in a graph of many calls, the variants of linears, with their bits: one
+#               after the other, while nothing else runs
+#   linears     the bits of a row among 1 to 8192 others in linears of real shapes, kernel by kernel
+#   sanitizers  memcheck and racecheck of some tests and of a text
+# All together have LOCKSTEP_GPU_SECONDS (290), without building, and each step its own limit; a
+# step that fails does not stop the others. Steps that passed are not repeated with the same FOLDER,
+# so that the command can be repeated until it is complete. FOLDER gets summary.md (also printed,
+# last), results.json and logs. Exit code 0: everything passed; 1: something failed or was left out;
+# 2: there is no GPU.
 set -euo pipefail
 cd "$(dirname "$0")/.."
 
@@ -25,43 +28,43 @@ fail() { echo "gpu_check: $*" >&2; exit 1; }
 mkdir -p "$1/logs"
 results=$(cd "$1" && pwd)
 shift
+all_parts=(tests answers speed linears sanitizers)
+is_part() { [[ " ${all_parts[*]} " == *" $1 "* ]]; }
 pack='' parts=()
-if [ $# -gt 0 ] && [[ ! $1 =~ ^(tests|linears|system|proof)$ ]]; then
+if [ $# -gt 0 ] && ! is_part "$1"; then
   pack=$(realpath "$1")
-  [ -f "$pack/bundle.tar.gz" ] || fail "there is no $pack/bundle.tar.gz"
+  [ -f "$pack/bundle.tar.xz" ] || fail "$pack/bundle.tar.xz: must exist, found none"
   shift
 fi
 for part in "$@"; do
-  [[ $part =~ ^(tests|linears|system|proof)$ ]] ||
-    fail "PART: must be tests, linears, system or proof, found $part"
+  is_part "$part" || fail "PART: must be one of ${all_parts[*]}, found $part"
   parts+=("$part")
 done
-[ ${#parts[@]} -gt 0 ] || parts=(tests linears system proof)
-last=$((SECONDS + ${LOCKSTEP_GPU_SECONDS:-460}))
+[ ${#parts[@]} -gt 0 ] || parts=("${all_parts[@]}")
+give_time() { last=$((SECONDS + ${LOCKSTEP_GPU_SECONDS:-290})); }
+give_time
 work=$(mktemp -d)
 logs=$results/logs
-touch "$logs/steps.tsv"
 
 # Always summarizes the available results.
 sum_up() {
+  local running
+  mapfile -t running < <(jobs -rp)
+  [ ${#running[@]} -eq 0 ] || kill "${running[@]}" 2>/dev/null || true
   python3 tools/bench/gpu_report.py "$logs" "$results" || true
   rm -rf "$work"
 }
 trap sum_up EXIT
 trap 'exit 1' INT TERM
 
-# Removes a step's record.
-forget() {
-  grep -v "^$1	" "$logs/steps.tsv" >"$work/steps.tsv" || true
-  cp "$work/steps.tsv" "$logs/steps.tsv"
-}
+# Removes a step's record, NAME.step: when it began, its outcome and its seconds.
+forget() { rm -f "$logs/$1.step"; }
 # note NAME OUTCOME SECONDS
 note() {
-  forget "$1"
-  printf '%s\t%s\t%s\n' "$1" "$2" "$3" >>"$logs/steps.tsv"
+  printf '%s\t%s\t%s\n' "$(($(date +%s%N) / 1000000 - 1000 * $3))" "$2" "$3" >"$logs/$1.step"
   echo "gpu_check: $1: $2 ($3 s)"
 }
-passed() { grep -q "^$1	passed	" "$logs/steps.tsv"; }
+passed() { grep -qs "	passed	" "$logs/$1.step"; }
 # step NAME LIMIT COMMAND...: writes the output to NAME.txt. Never fails itself. Exit code 3 of the
 # command: it does not apply here; its last line has the reason.
 step() {
@@ -84,6 +87,14 @@ step() {
     *) note "$name" "FAILED: exit code $code" $((SECONDS - begin)) ;;
   esac
   [ "$code" -eq 0 ] || [ "$code" -eq 3 ] || tail -n 15 "$logs/$name.txt" | cut -c1-300
+}
+# beside WIDTH NAME LIMIT COMMAND...: a step while others run, at most WIDTH of them; `wait` ends
+# them. Their times say nothing.
+beside() {
+  local width=$1
+  shift
+  while [ "$(jobs -rp | wc -l)" -ge "$width" ]; do wait -n || true; done
+  step "$@" &
 }
 
 build() {
@@ -125,10 +136,68 @@ look_around() {
 
 # The shim has its own rows, which other tests run.
 part_tests() {
-  # Two ranks in one process on one GPU: the first run of kernels that wait for each other.
+  local shard
+  local -r shards=9
+  # Two ranks in one process on one GPU: kernels that wait for each other run alone.
   step exchange 60 "$kernels/cuda_kernels_test" --gtest_brief=1 "--gtest_filter=*ExchangeTest*Gpu"
-  step tests 400 "$kernels/cuda_kernels_test" --gtest_brief=1 \
-    "--gtest_filter=-*cuda_shim*:Shim*:*RealLinear*:SmallLinear*:*ExchangeTest*"
+  for ((shard = 0; shard < shards; ++shard)); do
+    beside $shards "tests_$shard" 200 env GTEST_TOTAL_SHARDS=$shards "GTEST_SHARD_INDEX=$shard" \
+      "$kernels/cuda_kernels_test" --gtest_brief=1 \
+      "--gtest_filter=-*cuda_shim*:Shim*:TensorCore*:*RealLinear*:SmallLinear*:*ExchangeTest*"
+  done
+  wait
+}
+
+# same_text NAME [OUTCOME]: the outcome if texts differ. CPUs have another order of sums.
+same_text() {
+  local outcome=${2-no}
+  passed text_1 && passed "$1" || return 0
+  ! cmp -s "$logs/text_1.txt" "$logs/$1.txt" || outcome=yes
+  note "$1 is text_1" "$outcome" 0
+}
+
+# golden NAME FLAGS...: the answers of all models of the pack.
+golden() {
+  local name=$1
+  shift
+  [ -d "$pack/goldens" ] || return 0
+  beside 4 "$name" 120 env "LOCKSTEP_GRAPHS=${graphs-on}" python3 tools/golden_check.py \
+    "$lockstep" "$pack"/goldens/* -- "$@"
+}
+
+# Two ranks on one GPU communicate through the host.
+part_answers() {
+  [ -n "$lockstep" ] || return 0
+  local text=(generate --prompt Once --max-tokens 48 --temperature 0 --seed 1 --json)
+  local flags=(--device cuda:0 --memory-fraction 0.1)
+  golden goldens_1 "${flags[@]}"
+  golden goldens_2 "${flags[@]}" --workers 2
+  graphs=off golden goldens_direct "${flags[@]}"
+  beside 4 text_1 60 "$lockstep" "${text[@]}" "${flags[@]}"
+  beside 4 text_direct 60 env LOCKSTEP_GRAPHS=off "$lockstep" "${text[@]}" "${flags[@]}"
+  beside 4 text_2 60 "$lockstep" "${text[@]}" "${flags[@]}" --workers 2
+  beside 4 text_cpu 60 "$lockstep" "${text[@]}" --device cpu
+  wait
+  same_text text_direct "FAILED: graphs change bits"
+  same_text text_2 "FAILED: two ranks have other bits"
+  same_text text_cpu
+}
+
+part_speed() {
+  local model=("$llama" --random-weights 1 --device cuda:0 --max-context 8448 --log-level info)
+  model+=(--json --dtype bfloat16)
+  if [ -n "$lockstep" ]; then
+    step doctor 30 "$lockstep" doctor
+    step bench 60 "$lockstep" bench "${model[@]}" --repeat 2 --cases "$cases"
+    step torch 60 python3 tools/bench/torch_peer.py "$llama/config.json" --cases "$cases"
+    step bench_fast 60 "$lockstep" bench "${model[@]}" --fast --cases "$cases"
+    step bench_q4 60 "$lockstep" bench "${model[@]}" --quantize q4 --cases "$cases"
+    step bench_direct 45 env LOCKSTEP_GRAPHS=off "$lockstep" bench "${model[@]}" \
+      --cases decode:64,decode:32x64
+    step doctor_gpu 30 "$lockstep" doctor --gpu
+  fi
+  step kernels 60 "$kernels/cuda_bench"
+  step variants 60 "$kernels/cuda_bench" --variants
 }
 
 # One step per kernel.
@@ -139,80 +208,38 @@ part_linears() {
   forget linears
   [ ${#listed[@]} -gt 0 ] || note linears "FAILED: the tests list no linears" 0
   for test in "${listed[@]}"; do
-    step "linears_${test##*/}" 240 "$kernels/cuda_kernels_test" --gtest_brief=1 \
+    beside 4 "linears_${test##*/}" 120 "$kernels/cuda_kernels_test" --gtest_brief=1 \
       "--gtest_filter=*RealLinearTest.$test"
   done
-}
-
-text=(generate --prompt Once --max-tokens 48 --temperature 0 --seed 1 --json)
-part_system() {
-  if [ -n "$lockstep" ]; then
-    step doctor 30 "$lockstep" doctor
-    step text_1 60 "$lockstep" "${text[@]}" --device cuda:0 --memory-fraction 0.3
-    step bench 240 "$lockstep" bench "$llama" --random-weights 1 --dtype bfloat16 --repeat 2 \
-      --device cuda:0 --max-context 8448 --log-level info --json --cases "$cases"
-    step bench_fast 120 "$lockstep" bench "$llama" --random-weights 1 --dtype bfloat16 --repeat 1 \
-      --device cuda:0 --max-context 8448 --fast --log-level info --json --cases "$cases"
-    step doctor_gpu 30 "$lockstep" doctor --gpu
-    step torch 90 python3 tools/bench/torch_peer.py "$llama/config.json" --cases "$cases"
-    step bench_direct 90 env LOCKSTEP_GRAPHS=off "$lockstep" bench "$llama" --random-weights 1 \
-      --dtype bfloat16 --device cuda:0 --max-context 8448 --json --cases decode:64,decode:32x64
-  fi
-  step kernels 75 "$kernels/cuda_bench"
-}
-
-# same_text NAME [OUTCOME]: the outcome if texts differ. Ranks and CPUs may differ: cuBLASLt may
-# choose another algorithm for a slice of a matrix, and CPUs have another order of sums.
-same_text() {
-  local outcome=${2-no}
-  passed text_1 && passed "$1" || return 0
-  ! cmp -s "$logs/text_1.txt" "$logs/$1.txt" || outcome=yes
-  note "$1 is text_1" $outcome 0
-}
-
-# Two ranks on one GPU communicate through the host.
-answers() {
-  local flags=(--device cuda:0 --memory-fraction 0.3)
-  step text_1 60 "$lockstep" "${text[@]}" "${flags[@]}"
-  step text_direct 60 env LOCKSTEP_GRAPHS=off "$lockstep" "${text[@]}" "${flags[@]}"
-  step text_2 60 "$lockstep" "${text[@]}" "${flags[@]}" --workers 2
-  step text_cpu 30 "$lockstep" "${text[@]}" --device cpu
-  same_text text_direct "FAILED: graphs change bits"
-  same_text text_2
-  same_text text_cpu
-  [ -d "$pack/goldens" ] || return 0
-  step goldens_1 90 python3 tools/golden_check.py "$lockstep" "$pack"/goldens/* -- "${flags[@]}"
-  step goldens_direct 90 env LOCKSTEP_GRAPHS=off python3 tools/golden_check.py "$lockstep" \
-    "$pack"/goldens/* -- "${flags[@]}"
-  step goldens_2 120 python3 tools/golden_check.py "$lockstep" "$pack"/goldens/* -- "${flags[@]}" \
-    --workers 2
+  wait
 }
 
 # The sanitizers slow tests down by tens of times: single-call tests, and few of the others.
-part_proof() {
+part_sanitizers() {
   local some tool
-  [ -z "$lockstep" ] || answers
   command -v compute-sanitizer >/dev/null || return 0
   some="*AroundBlockBorders*:*RowKernelTest.AgreesWithTheReference*:RopeTest.*:EmbedTest.*"
   some="$some:*HeadsFindTheirKvHead*:*WithoutDepthOnly*:*EditsAndMask*:SelectRowsTest.*"
   for tool in memcheck racecheck; do
-    step $tool 60 compute-sanitizer --tool $tool --error-exitcode 9 \
+    beside 3 $tool 60 compute-sanitizer --tool $tool --error-exitcode 9 \
       "$kernels/cuda_kernels_test" --gtest_brief=1 "--gtest_filter=$some:-*cuda_shim*"
   done
-  [ -n "$lockstep" ] || return 0
-  step system_memcheck 60 compute-sanitizer --target-processes all --tool memcheck \
-    --error-exitcode 9 "$lockstep" generate --prompt Once --max-tokens 3 --device cuda:0 \
-    --memory-fraction 0.1
+  [ -z "$lockstep" ] ||
+    beside 3 system_memcheck 60 compute-sanitizer --target-processes all --tool memcheck \
+      --error-exitcode 9 "$lockstep" generate --prompt Once --max-tokens 3 --device cuda:0 \
+      --memory-fraction 0.1
+  wait
 }
 
 export -f look_around build
 forget environment
 step environment 30 bash -c look_around
 if [ -n "$pack" ]; then
-  kernels=$pack/kernels
-  chmod +x "$kernels"/* 2>/dev/null || true  # Copying may have dropped the permission.
+  tar -C "$work" -xJf "$pack/bundle.tar.xz"
+  tar -C "$work" -xJf "$pack/kernels.tar.xz"
+  kernels=$work/kernels lockstep=$(echo "$work"/lockstep-*/bin/lockstep)
 else
-  kernels=$PWD/build/gpu/kernels
+  kernels=$PWD/build/gpu/kernels lockstep=
   [ -x "$kernels/cuda_bench" ] || forget build  # On another machine.
   # shellcheck disable=SC2016
   step build 400 bash -ec 'build "$0"' "$kernels"
@@ -226,14 +253,6 @@ if [ -e "$work/devices.txt" ] && ! cmp -s "$work/devices.txt" "$logs/devices.txt
 fi
 if grep -qs "^no GPU" "$logs/devices.txt"; then exit 2; fi
 
-lockstep=
-if [ -n "$pack" ]; then
-  tar -C "$work" -xzf "$pack/bundle.tar.gz"
-  lockstep=$(echo "$work"/lockstep-*/bin/lockstep)
-fi
-for part in "${parts[@]}"; do
-  last=$((SECONDS + ${LOCKSTEP_GPU_SECONDS:-460}))
-  "part_$part"
-done
-
-if grep -q "FAILED\|left out" "$logs/steps.tsv"; then exit 1; fi
+give_time
+for part in "${parts[@]}"; do "part_$part"; done
+if grep -q "FAILED\|left out" "$logs"/*.step; then exit 1; fi

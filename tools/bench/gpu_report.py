@@ -4,8 +4,8 @@
 
     tools/bench/gpu_report.py LOGS FOLDER
 
-LOGS holds steps.tsv (name, outcome, seconds) and a file of output per step; lines that are JSON
-objects are figures.
+LOGS holds a record of each step, NAME.step (when it began, its outcome, its seconds), and its
+output, NAME.txt; lines that are JSON objects are figures.
 """
 import datetime
 import json
@@ -26,18 +26,31 @@ def figures(file):
     return found
 
 
+def failed_tests(file):
+    """The names of tests that failed, by GoogleTest's output."""
+    lines = file.read_text(errors="replace").splitlines() if file.exists() else []
+    mark = "[  FAILED  ] "
+    named = [line.removeprefix(mark) for line in lines if line.startswith(mark)]
+    return sorted({line.split(",")[0].split(" (")[0] for line in named if "." in line})
+
+
+def step_of(file):
+    began, outcome, seconds = file.read_text().rstrip("\n").split("\t")
+    step = {"name": file.stem, "began": int(began), "outcome": outcome, "seconds": int(seconds)}
+    failed = failed_tests(file.with_suffix(".txt"))
+    return {**step, "failed_tests": failed} if failed else step
+
+
 def read(logs):
-    steps = [line.split("\t") for line in (logs / "steps.tsv").read_text().splitlines()]
+    steps = sorted(map(step_of, logs.glob("*.step")), key=lambda step: step["began"])
     devices = logs / "devices.txt"
     return {
         "date": datetime.date.today().isoformat(),
         "device": "; ".join(devices.read_text().splitlines()) if devices.exists() else "",
-        "steps": [{"name": name, "outcome": outcome, "seconds": int(seconds)}
-                  for name, outcome, seconds in steps],
-        "bench": figures(logs / "bench.txt"),
-        "bench_fast": figures(logs / "bench_fast.txt"),
-        "torch": figures(logs / "torch.txt"),
-        "kernels": figures(logs / "kernels.txt"),
+        "steps": steps,
+        **{name: figures(logs / f"{name}.txt")
+           for name in ("bench", "bench_fast", "bench_q4", "bench_direct", "torch", "kernels",
+                        "variants")},
     }
 
 
@@ -58,14 +71,13 @@ def case_rows(results):
                f"{mine / peer:.2f}" if mine and peer else "-"]
 
 
-# Rows of the table of both classes: exact / fast is the cost of bits that do not depend on other
-# rows.
-def class_rows(results):
-    exact, fast = rates(results["bench"]), rates(results["bench_fast"])
+# The exact class in bfloat16, then its rivals.
+def other_rows(results):
+    exact = rates(results["bench"])
+    others = [rates(results[name]) for name in ("bench_fast", "bench_q4", "bench_direct")]
     for case in exact:
-        if fast.get(case):
-            yield [case, f"{exact[case]:.1f}", f"{fast[case]:.1f}",
-                   f"{exact[case] / fast[case]:.2f}"]
+        if any(case in other for other in others):
+            yield [case, *(f"{one[case]:.1f}" if case in one else "-" for one in [exact, *others])]
 
 
 def limit_rows(results):
@@ -87,10 +99,13 @@ def short_part(results):
     if cases:
         parts.append("Llama-3-8B's shape, random bfloat16 weights, one GPU, tokens per second:\n")
         parts.append(table(["case", "lockstep", "PyTorch", "ratio"], cases))
-    classes = list(class_rows(results))
-    if classes:
-        parts.append("Both numeric classes, tokens per second:\n")
-        parts.append(table(["case", "exact", "--fast", "exact / fast"], classes))
+    others = list(other_rows(results))
+    if others:
+        parts.append("Other ways, tokens per second:\n")
+        parts.append(table(["case", "bfloat16", "--fast", "q4", "no graphs"], others))
+    failed = [test for step in results["steps"] for test in step.get("failed_tests", [])]
+    if failed:
+        parts.append("Tests that failed:\n\n" + "".join(f"- {test}\n" for test in failed))
     return "\n".join(parts)
 
 
@@ -100,6 +115,20 @@ def kernel_part(results):
     return "\n" + table(["kernel", "shape", "us", "GB/s", "GFLOP/s"], rows) if rows else ""
 
 
+def variant_part(results):
+    """TFLOP/s of linears for many rows by the rows per tile; 0 is the kernel by mma.sync."""
+    found = {}
+    for one in results["variants"]:
+        key = one["variant"].split("_")[-1], one["shape"]
+        mark = "" if one["same_bits"] else " (other bits)"
+        found.setdefault(key, {})[one["tile_rows"]] = f"{one['tflop_s']}{mark}"
+    tiles = sorted({tile for row in found.values() for tile in row})
+    rows = [[*key, *(row.get(tile, "-") for tile in tiles)] for key, row in found.items()]
+    head = ["weights", "TFLOP/s of",
+            *(f"tiles of {tile}" if tile else "mma.sync" for tile in tiles)]
+    return "\n" + table(head, rows) if rows else ""
+
+
 def main():
     if len(sys.argv) != 3:
         raise SystemExit(__doc__)
@@ -107,7 +136,7 @@ def main():
     results = read(logs)
     short = short_part(results)
     (folder / "results.json").write_text(json.dumps(results, indent=1) + "\n")
-    (folder / "summary.md").write_text(short + kernel_part(results))
+    (folder / "summary.md").write_text(short + kernel_part(results) + variant_part(results))
     print(short)
 
 

@@ -17,8 +17,8 @@
 #include <vector>
 
 #include "base/check.h"
-#include "operators/attribute_fields.h"
 #include "operators/schema/schema.h"
+#include "tests/support/devices/kernel_pointers.h"
 #include "tests/support/devices/shim_peers.h"
 #include "worker/kernels/cuda/shim/table.h"
 
@@ -178,33 +178,22 @@ class LateDevice final : public Device, public ShimPeers {
   }
 
   void check(const KernelEntry& kernel, const KernelArgs& args) const {
-    const auto ours = [this](const void* at) { return at == nullptr || has_still(at); };
-    for (const TensorView& view : args.in) LOCKSTEP_CHECK(ours(view.data));
-    for (const TensorView& view : args.out) LOCKSTEP_CHECK(ours(view.data));
-    OperatorAttrs attrs = args.attrs;
-    visit_lists(attrs, [&](const auto& list) { LOCKSTEP_CHECK(ours(list.data)); });
+    visit_pointers(args, [this](const char*, const void* at) { check(at); });
     LOCKSTEP_CHECK(has_still(args.scratch));
     const bool pages = schema_of(kernel.op).state == StateKind::kKvPages;
-    LOCKSTEP_CHECK(pages ? has_still(args.state.data) : ours(args.state.data));
+    if (pages) LOCKSTEP_CHECK(has_still(args.state.data));
   }
   // Call it after the step's arrays have arrived.
   void check(const StepView& step) const {
-    const auto ours = [this](const void* at) { return at == nullptr || has_still(at); };
-    for (const void* array :
-         {static_cast<const void*>(step.tokens), static_cast<const void*>(step.positions),
-          static_cast<const void*>(step.sequence_of_row),
-          static_cast<const void*>(step.output_rows), static_cast<const void*>(step.embeddings),
-          static_cast<const void*>(step.sequences), static_cast<const void*>(step.outputs)}) {
-      LOCKSTEP_CHECK(ours(array));
-    }
-    for (int64_t i = 0; i < step.sequence_count; ++i)
+    const auto ours = [this](const char*, const void* at) { check(at); };
+    visit_pointers(step, ours);
+    visit_pointers_in_arrays(step, ours);
+    for (int64_t i = 0; i < step.sequence_count; ++i) {
       LOCKSTEP_CHECK(has_still(step.sequences[i].pages));
-    for (int64_t i = 0; i < step.output_count; ++i) {
-      const OutputSpec& request = step.outputs[i];
-      LOCKSTEP_CHECK(ours(request.edits) && ours(request.mask) && ours(request.top) &&
-                     ours(request.raw_top) && ours(request.edited_sums) && ours(request.raw_sums) &&
-                     ours(request.logits));
     }
+  }
+  void check(const void* address) const {
+    LOCKSTEP_CHECK(address == nullptr || has_still(address));
   }
 
   const std::string address_;

@@ -40,8 +40,7 @@ struct Call {
 // The state that the functions below read and write.
 struct Library {
   std::vector<int64_t> max_rows = {1 << 20};  // By algorithm.
-  std::vector<int> proposed = {0};            // Algorithms proposed for a number of rows
-  int64_t proposes_from = 0;                  // from this one on.
+  std::vector<int> proposed = {0};            // The algorithms that are proposed.
   int status = 0;                             // The status of multiplying.
   int created = 0;                            // The status of creating a handle.
   int objects = 0;
@@ -81,10 +80,9 @@ int set_preference(void*, int attribute, const void* value, size_t bytes) {
   std::memcpy(&now->alignments.emplace_back(), value, bytes);
   return 0;
 }
-int find(void*, void*, void*, void* x, void*, void*, void*, int wanted, CublasLt::Finding* found,
+int find(void*, void*, void*, void*, void*, void*, void*, int wanted, CublasLt::Finding* found,
          int* count) {
   *count = 0;
-  if (static_cast<int64_t>(object(x).cols) < now->proposes_from) return 0;
   for (const int algorithm : now->proposed) {
     if (*count == wanted) break;
     found[(*count)++].algorithm.data[0] = static_cast<uint64_t>(algorithm);
@@ -173,54 +171,37 @@ class CublasProductsTest : public ::testing::Test {
   float bias_[1] = {};
 };
 
-TEST_F(CublasProductsTest, OneAlgorithmMultipliesAnyNumberOfRows) {
-  library_.max_rows = {8191, 1 << 20, 1 << 20};  // The first one refuses 8192 rows.
+TEST_F(CublasProductsTest, ABucketOfRowsHasOneAlgorithmThatTakesAllOfThem) {
+  library_.max_rows = {63, 8192, 1 << 20};
   library_.proposed = {0, 1, 2};
-  for (const int64_t rows : {1, 2, 63, 64, 65, 512, 8192, 1}) EXPECT_EQ(run(rows), nullptr);
-  ASSERT_EQ(library_.calls.size(), 8u);
+  for (const int64_t rows : {1, 2, 8, 9, 64, 65, 8192, 8193, 1}) EXPECT_EQ(run(rows), nullptr);
+  std::vector<int> algorithms;
   for (const Call& call : library_.calls) {
-    EXPECT_EQ(call.algorithm, 1);
+    algorithms.push_back(call.algorithm);
     EXPECT_EQ(call.bias, bias_);
   }
-  EXPECT_EQ(library_.calls[3].rows, 64);
+  EXPECT_THAT(algorithms, ElementsAre(0, 0, 0, 1, 1, 1, 1, 2, 0));
+  EXPECT_EQ(library_.calls[4].rows, 64);
   EXPECT_THAT(library_.reports, IsEmpty());
   EXPECT_EQ(library_.plain_calls, 0);
   EXPECT_EQ(library_.workspace, static_cast<uint64_t>(device::kProductBytes));
-  EXPECT_EQ(library_.alignments, std::vector<uint32_t>(4, kOperandAlign));
+  EXPECT_EQ(library_.alignments, std::vector<uint32_t>(4 * std::size(kBucketEnds), kOperandAlign));
   products_.reset();
   EXPECT_EQ(library_.objects, 0);
 }
 
-TEST_F(CublasProductsTest, MoreRowsThanTheAlgorithmTakesUseAnotherWithOneReport) {
-  library_.max_rows = {8192, 1 << 20};
-  library_.proposed = {0, 1};
-  for (const int64_t rows : {8192, 8193, 10000, 16384, 64}) EXPECT_EQ(run(rows), nullptr);
-  std::vector<int> algorithms;
-  for (const Call& call : library_.calls) algorithms.push_back(call.algorithm);
-  EXPECT_THAT(algorithms, ElementsAre(0, 1, 1, 1, 0));
-  EXPECT_THAT(library_.reports,
-              ElementsAre(AllOf(HasSubstr("linear bf16 [96, 64] with bias, 8193 to 16384 rows"),
-                                HasSubstr("bits may depend"))));
-}
-
-TEST_F(CublasProductsTest, EachBucketHasItsOwnAlgorithmIfNoneTakesAllRows) {
+TEST_F(CublasProductsTest, ABucketWithoutAnAlgorithmUsesThePlainKernelWithOneReport) {
   library_.max_rows = {4, 100};
   library_.proposed = {0, 1};
-  for (const int64_t rows : {1, 4, 5, 64, 64, 65, 128}) EXPECT_EQ(run(rows), nullptr);
+  for (const int64_t rows : {1, 8, 64, 65, 512, 8193}) EXPECT_EQ(run(rows), nullptr);
   std::vector<int> algorithms;
   for (const Call& call : library_.calls) algorithms.push_back(call.algorithm);
-  EXPECT_THAT(algorithms, ElementsAre(0, 0, 1, 1, 1));
-  EXPECT_EQ(library_.plain_calls, 2);  // For 65 to 128 rows.
-  EXPECT_THAT(library_.reports,
-              ElementsAre(HasSubstr("no algorithm of cuBLASLt takes 1 to 8192 rows"),
-                          AllOf(HasSubstr("65 to 128 rows"), HasSubstr("the plain kernel"))));
-}
-
-TEST_F(CublasProductsTest, AShapeWithoutAnAlgorithmUsesThePlainKernelForAnyRows) {
-  library_.proposed = {};
-  for (const int64_t rows : {1, 64, 64}) EXPECT_EQ(run(rows), nullptr);
+  EXPECT_THAT(algorithms, ElementsAre(0, 1, 1));
   EXPECT_EQ(library_.plain_calls, 3);
-  EXPECT_THAT(library_.reports, ElementsAre(HasSubstr("cuBLASLt has no algorithm for it")));
+  EXPECT_THAT(library_.reports,
+              ElementsAre(AllOf(HasSubstr("linear bf16 [96, 64] with bias, from 65 rows on"),
+                                HasSubstr("the plain kernel")),
+                          HasSubstr("from 8193 rows on")));
 }
 
 TEST_F(CublasProductsTest, RowsThatAreNotAMultipleOf16BytesAlwaysUseThePlainKernel) {
@@ -233,10 +214,10 @@ TEST_F(CublasProductsTest, RowsThatAreNotAMultipleOf16BytesAlwaysUseThePlainKern
 // Example: a third of a layer's columns, between those of other ranks.
 TEST_F(CublasProductsTest, AnOutputAlignedOnlyToItsElementsUsesMatchingAlgorithms) {
   const std::vector<uint32_t> wanted = {kOperandAlign, kOperandAlign, 4, 4};
-  for (const int64_t rows : {1, 64}) EXPECT_EQ(run(rows, 64, 97), nullptr);
+  for (const int64_t rows : {9, 64}) EXPECT_EQ(run(rows, 64, 97), nullptr);
   EXPECT_EQ(library_.alignments, wanted);
   library_.alignments.clear();
-  for (const int64_t rows : {1, 64}) EXPECT_EQ(run(rows, 64, 96, 0, 4), nullptr);
+  for (const int64_t rows : {9, 64}) EXPECT_EQ(run(rows, 64, 96, 0, 4), nullptr);
   EXPECT_EQ(library_.alignments, wanted);
   EXPECT_EQ(library_.calls.size(), 4u);
   EXPECT_EQ(library_.plain_calls, 0);

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // The linear on tensor cores over the shim: one order of sums for any blocks.
 #include "tests/worker/kernels/mma_ways.h"
+#include "tests/worker/kernels/tensor_core_model.h"
 #include "tests/worker/kernels/weights_case.h"
 #include "worker/kernels/cuda/shim/table.h"
 #include "worker/kernels/cuda/weight_words.h"
@@ -98,21 +99,47 @@ TEST_P(LinearMmaTest, TheStrideOfRowsChangesNoBit) {
   }
 }
 
+// The nearest bfloat16 to a number that a long double represents exactly; ties to even.
+uint16_t nearest_bf16(long double x) {
+  if (x == 0) return std::signbit(x) ? 0x8000 : 0;
+  int exponent = 0;
+  std::frexp(x, &exponent);
+  const int unit = std::max(exponent - 8, -133);
+  return float_to_bf16(static_cast<float>(std::ldexp(std::nearbyint(std::ldexp(x, -unit)), unit)));
+}
+
+// A number of the weight as tensor cores multiply it: codes are rounded to bfloat16 once.
+float multiplied(const Weights& weight, int64_t n, int64_t col) {
+  const TensorView& view = weight.view();
+  const auto kind = quantization(view.dtype);
+  if (!kind) return weight.at(n, col);
+  if (!kind->minimum) return bf16_to_float(float_to_bf16(weight.at(n, col)));
+  const auto& rows = *static_cast<const QuantizedRows*>(view.data);
+  const int64_t group = n * group_count(*kind, view.cols) + col / kind->group;
+  const auto scale = static_cast<long double>(bf16_to_float(rows.scales[group]));
+  const auto minimum = static_cast<long double>(bf16_to_float(rows.minima[group]));
+  return bf16_to_float(nearest_bf16(scale * rows.codes[n * view.cols + col] + minimum));
+}
+
 // Slices of 1024 start from zero. In each, 32 columns are two steps: the first four of every eight,
-// then the others. Within a step the shim adds columns in the order of the fragments.
-float canonical_sum(const Linear& linear, int64_t r, int64_t n) {
+// then the others.
+float canonical_sum(const Linear& linear, int64_t r, int64_t n, int min_exponent) {
   const int64_t depth = linear.x.view().cols;
   float total = 0;
   for (int64_t slice = 0; slice < depth; slice += 1024) {
     float sum = 0;
     for (int64_t at = slice; at < std::min(depth, slice + 1024); at += 32) {
-      for (const int64_t k : {0, 4}) {
-        for (const int64_t pair : {0, 2}) {
-          for (int64_t i = 0; i < 8; ++i) {
-            const int64_t col = at + i / 2 * 8 + k + pair + i % 2;
-            if (col < depth) sum = std::fma(linear.weight.at(n, col), linear.x.at(r, col), sum);
-          }
+      for (const int64_t half : {0, 4}) {
+        float weight[16] = {}, x[16] = {};
+        for (int i = 0; i < 16; ++i) {
+          const int64_t col = at + half + i / 4 * 8 + i % 4;
+          if (col >= depth) continue;
+          weight[i] = multiplied(linear.weight, n, col);
+          x[i] = linear.x.view().dtype == DType::kF32
+                     ? bf16_to_float(float_to_bf16(linear.x.at(r, col)))
+                     : linear.x.at(r, col);
         }
+        sum = modelled_step(weight, x, sum, min_exponent);
       }
     }
     total = total + sum;
@@ -120,15 +147,18 @@ float canonical_sum(const Linear& linear, int64_t r, int64_t n) {
   return total;
 }
 
+int min_exponent_of(const KernelEntry& kernel) {
+  return kernel.weight == DType::kF16 ? kMinExponentOfF16 : kMinExponentOfBF16;
+}
+
 TEST(LinearMmaOrderTest, SumsFollowTheDocumentedSlicesAndSteps) {
   for (const KernelEntry& kernel : mma_kernels()) {
-    if (quantization(kernel.weight)) continue;
     for (const int64_t depth : {1, 31, 64, 100, 1023, 1024, 1025, 3000}) {
       const Linear linear(kernel, 2, 17, depth);
       const Matrix found = linear.run_kernel(kernel, 1, false);
       for (int64_t r = 0; r < 2; ++r) {
         for (int64_t n = 0; n < 17; ++n) {
-          ASSERT_EQ(found.at(r, n), canonical_sum(linear, r, n))
+          ASSERT_EQ(found.at(r, n), canonical_sum(linear, r, n, min_exponent_of(kernel)))
               << kernel.name << " " << depth << ": " << r << ", " << n;
         }
       }
@@ -142,7 +172,9 @@ TEST(LinearMmaOrderTest, MoreSlicesThanWarpsAreAddedInOrder) {
   const Linear linear(kernel, 2, 3, kDepth);
   for (const MmaBlocks blocks : {MmaBlocks::kStream8, MmaBlocks::kStream64}) {
     const Matrix found = linear.run_kernel(by(kernel, blocks), 1, false);
-    for (int64_t n = 0; n < 3; ++n) ASSERT_EQ(found.at(1, n), canonical_sum(linear, 1, n));
+    for (int64_t n = 0; n < 3; ++n) {
+      ASSERT_EQ(found.at(1, n), canonical_sum(linear, 1, n, min_exponent_of(kernel)));
+    }
   }
 }
 
@@ -159,15 +191,6 @@ TEST(LinearMmaBlocksTest, FewRowsStreamAndManyRowsUseTilesIfThereAreEnough) {
 INSTANTIATE_TEST_SUITE_P(Shim, LinearMmaTest, testing::ValuesIn(mma_kernels()), kernel_name);
 
 bool is_finite(uint16_t bits) { return (bits & 0x7f80) != 0x7f80; }
-
-// The nearest bfloat16 to a number that a long double represents exactly; ties to even.
-uint16_t nearest_bf16(long double x) {
-  if (x == 0) return std::signbit(x) ? 0x8000 : 0;
-  int exponent = 0;
-  std::frexp(x, &exponent);
-  const int unit = std::max(exponent - 8, -133);
-  return float_to_bf16(static_cast<float>(std::ldexp(std::nearbyint(std::ldexp(x, -unit)), unit)));
-}
 
 // The value that lane 0's words hold for (row 0, columns 0 and 1) of step 0, from two codes and
 // their scale.

@@ -5,9 +5,10 @@
 
 #include <gtest/gtest.h>
 
-#include <cmath>
 #include <random>
 #include <vector>
+
+#include "tests/worker/kernels/tensor_core_model.h"
 
 namespace lockstep::cuda_shim {
 namespace {
@@ -69,18 +70,19 @@ class MmaTest : public testing::Test {};
 using Types = testing::Types<BF16, F16>;
 TYPED_TEST_SUITE(MmaTest, Types);
 
-TYPED_TEST(MmaTest, FragmentsFollowTheIsaAndAreAddedInOrderOfK) {
+TYPED_TEST(MmaTest, FragmentsFollowTheIsaAndAreAddedAsCardsDo) {
+  constexpr int kMinExponent =
+      std::is_same_v<TypeParam, BF16> ? kMinExponentOfBF16 : kMinExponentOfF16;
   for (uint32_t seed = 0; seed < 3; ++seed) {
     const Product<TypeParam> before = random_product<TypeParam>(seed);
     Product<TypeParam> after = before;
     ASSERT_EQ(launch(multiply_kernel<TypeParam>, {}, kWarp, nullptr, &after), nullptr);
     for (int m = 0; m < 16; ++m) {
       for (int n = 0; n < 8; ++n) {
-        float sum = before.c[m][n];
-        for (int k = 0; k < 16; ++k) {
-          sum = std::fma(widen(before.a[m][k]), widen(before.b[k][n]), sum);
-        }
-        EXPECT_EQ(after.c[m][n], sum) << m << ", " << n;
+        float a[16], b[16];
+        for (int k = 0; k < 16; ++k) a[k] = widen(before.a[m][k]), b[k] = widen(before.b[k][n]);
+        EXPECT_EQ(after.c[m][n], modelled_step(a, b, before.c[m][n], kMinExponent))
+            << m << ", " << n;
       }
     }
   }

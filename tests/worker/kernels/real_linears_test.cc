@@ -164,15 +164,16 @@ Device* gpu() {
   return device.get();
 }
 
+// Those of the exact class: the others do not promise this.
 std::vector<KernelEntry> linears_of(std::span<const KernelEntry> table) {
   std::vector<KernelEntry> linears;
   for (const KernelEntry& kernel : table) {
-    if (kernel.op == Op::kLinear) linears.push_back(kernel);
+    if (kernel.op == Op::kLinear && !kernel.own_bits) linears.push_back(kernel);
   }
   return linears;
 }
 std::vector<KernelEntry> linears_of_gpu() {
-  return gpu() == nullptr ? std::vector<KernelEntry>() : linears_of(cuda_kernels());
+  return gpu() == nullptr ? std::vector<KernelEntry>() : linears_of(cuda_kernels_of(*gpu()));
 }
 
 class RealLinearTest : public testing::TestWithParam<KernelEntry> {};

@@ -1,16 +1,28 @@
 // SPDX-License-Identifier: Apache-2.0
 // Runs a device's kernel on operands in the host's memory: copies everything that they and the
-// attributes point to, with exact sizes, and copies back what the kernel wrote.
+// attributes point to, with exact sizes, and copies back what the kernel wrote. A kernel that would
+// get an address of the host's is not run.
 #pragma once
 
 #include <string>
 
-#include "worker/kernels/device.h"
+#include "tests/support/devices/tracked_device.h"
 #include "worker/kernels/kernel.h"
 
 namespace lockstep {
 
-// Returns an empty string, or the error.
-std::string run_on_device(Device& device, const KernelEntry& kernel, KernelArgs args);
+// Return an empty string, or the error.
+std::string run_on_device(TrackedDevice& device, const KernelEntry& kernel, const KernelArgs& args);
+
+struct DeviceKernel {
+  TrackedDevice& device;
+  const KernelEntry& kernel;
+};
+// Runs the same kernel of two devices. It is an error if their outputs or states differ in a byte.
+std::string run_with_twin(const DeviceKernel& own, const DeviceKernel& twin,
+                          const KernelArgs& args);
+
+// Empty, or what is not in the device's memory.
+std::string host_pointer_of(const TrackedDevice& device, const KernelArgs& args);
 
 }  // namespace lockstep

@@ -1,9 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
 // Copies, then the table of CUDA kernels over shapes of an 8-billion-parameter Llama: microseconds,
 // GB/s and GFLOP/s of each, one JSON object per line. Every figure is the median of several runs of
-// many consecutive calls; weights and pages exceed the GPU's cache and hold small random numbers.
-// Two kinds of quantized weights are measured.
+// many consecutive calls, replayed as a CUDA graph: queueing one takes longer than a small kernel.
+// Weights and pages exceed the GPU's cache and hold small random numbers. Two kinds of quantized
+// weights are measured.
 //   cuda_bench            everything
+//   cuda_bench --variants the variants of kernels instead; exit code 1 if one has wrong bits
 //   cuda_bench --devices  the usable GPUs; exit code 2 and the reason if there are none
 #include <algorithm>
 #include <chrono>
@@ -15,6 +17,7 @@
 #include <vector>
 
 #include "operators/schema/schema.h"
+#include "tools/bench/cuda/variants.h"
 #include "worker/kernels/device.h"
 #include "worker/kernels/device_step.h"
 #include "worker/kernels/find.h"
@@ -27,6 +30,8 @@ constexpr int64_t kHeads = 32, kKvHeads = 8, kHeadDim = 128, kPageTokens = 16, k
 constexpr int64_t kCycledBytes = int64_t{256} << 20;
 constexpr int64_t kPatternBytes = int64_t{4} << 20;
 constexpr int kRuns = 5;
+constexpr double kRunMicroseconds = 10000;
+constexpr double kMaxCaptured = 256;  // More than the copies of a weight.
 
 class Bench {
  public:
@@ -61,26 +66,37 @@ class Bench {
   void finish() {
     if (const char* failure = device_.synchronize(); failure != nullptr) fail(failure);
   }
-  // Microseconds per call, the median.
-  template <typename Call>
-  double microseconds(const Call& call) {
+  // Microseconds for all that one call of `queue` queues, the median of several runs of many calls.
+  template <typename Queue>
+  double microseconds(const Queue& queue) {
+    queue();  // The first call of a kernel loads it.
+    const double one = std::max(1.0, time(queue));
+    const auto calls = static_cast<int64_t>(std::max(1.0, kRunMicroseconds / one));
     std::vector<double> found;
-    int64_t calls = 1;
-    for (int run = -1; run < kRuns;) {
-      finish();
-      const auto begin = std::chrono::steady_clock::now();
-      for (int64_t i = 0; i < calls; ++i) call(i);
-      finish();
-      const std::chrono::duration<double, std::micro> time =
-          std::chrono::steady_clock::now() - begin;
-      if (run < 0 && time.count() < 20000) {
-        calls *= 2;
-        continue;
-      }
-      if (run++ >= 0) found.push_back(time.count() / static_cast<double>(calls));
+    for (int run = 0; run < kRuns; ++run) {
+      const double all = time([&] {
+        for (int64_t i = 0; i < calls; ++i) queue();
+      });
+      found.push_back(all / static_cast<double>(calls));
     }
     std::nth_element(found.begin(), found.begin() + kRuns / 2, found.end());
     return found[kRuns / 2];
+  }
+  // Microseconds per call(number) of a kernel, whose calls are captured once and replayed.
+  template <typename Call>
+  double microseconds_in_graph(const Call& call) {
+    call(0);
+    const double one = std::max(1.0, time([&] { call(0); }));
+    const auto calls = static_cast<int64_t>(std::clamp(kRunMicroseconds / one, 1.0, kMaxCaptured));
+    std::string problem;
+    if (const char* refused = device_.begin_capture(); refused != nullptr) fail(refused);
+    for (int64_t i = 0; i < calls; ++i) call(i);
+    const std::unique_ptr<CapturedQueue> graph = device_.end_capture(&problem);
+    if (graph == nullptr) fail(problem.c_str());
+    const double all = microseconds([&] {
+      if (const char* failure = graph->replay(); failure != nullptr) fail(failure);
+    });
+    return all / static_cast<double>(calls);
   }
   void print(const char* kernel, const std::string& shape, double time, int64_t bytes,
              int64_t flops) {
@@ -100,6 +116,17 @@ class Bench {
   }
 
  private:
+  // Microseconds until the device has done all that `queue` queues.
+  template <typename Queue>
+  double time(const Queue& queue) {
+    finish();
+    const auto begin = std::chrono::steady_clock::now();
+    queue();
+    finish();
+    return std::chrono::duration<double, std::micro>(std::chrono::steady_clock::now() - begin)
+        .count();
+  }
+
   Device& device_;
   StagingMemory pattern_;
   std::vector<DeviceMemory> memory_;
@@ -118,7 +145,7 @@ void run(Bench& bench, const KernelEntry& kernel, KernelArgs args, const StepVie
   args.scratch = bench.own(scratch_bytes(kernel, args, 1));
   args.queue = bench.device().queue();
   auto* const weight = static_cast<std::byte*>(args.in[1].data);
-  const double time = bench.microseconds([&](int64_t call) {
+  const double time = bench.microseconds_in_graph([&](int64_t call) {
     if (weight_bytes > 0) args.in[1].data = weight + call % weight_copies * weight_bytes;
     kernel.run(args);
   });
@@ -127,6 +154,7 @@ void run(Bench& bench, const KernelEntry& kernel, KernelArgs args, const StepVie
 }
 
 bool is_cublas(const KernelEntry& kernel) { return std::strstr(kernel.name, "cublas") != nullptr; }
+bool is_wgmma(const KernelEntry& kernel) { return std::strstr(kernel.name, "wgmma") != nullptr; }
 
 void run_linear(Bench& bench, const KernelEntry& kernel) {
   if (quantization(kernel.weight) && kernel.weight != DType::kQ8 && kernel.weight != DType::kQ4) {
@@ -136,7 +164,7 @@ void run_linear(Bench& bench, const KernelEntry& kernel) {
   for (const auto& [cols, depth] : {std::pair(kHidden, kHidden), std::pair(2 * kFfn, kHidden)}) {
     if (gated && cols == kHidden) continue;
     for (const int64_t rows : {1, 8, 64, 512, 4096}) {
-      if (rows > 512 && !is_cublas(kernel)) continue;
+      if (rows > 512 && !is_cublas(kernel) && !is_wgmma(kernel)) continue;
       KernelArgs args;
       const int64_t bytes = kernel.packed_bytes(cols, depth);
       const int64_t copies = std::max<int64_t>(1, kCycledBytes / bytes);
@@ -241,20 +269,19 @@ void run_copies(Bench& bench) {
     bench.print("copy", what, bench.microseconds(copy), bytes, 0);
   };
   print("pinned host memory to GPU", kCycledBytes,
-        [&](int64_t) { device.copy_in(to, pinned.data(), kCycledBytes); });
+        [&] { device.copy_in(to, pinned.data(), kCycledBytes); });
   print("GPU to pinned host memory", kCycledBytes,
-        [&](int64_t) { device.copy_out(pinned.data(), from, kCycledBytes); });
+        [&] { device.copy_out(pinned.data(), from, kCycledBytes); });
   print("pageable host memory to GPU", kCycledBytes,
-        [&](int64_t) { device.copy_in(to, pageable.data(), kCycledBytes); });
-  print("within the GPU", 2 * kCycledBytes, [&](int64_t) {
-    device.copy_rows({.to = to, .from = from, .row_bytes = kCycledBytes, .rows = 1});
-  });
+        [&] { device.copy_in(to, pageable.data(), kCycledBytes); });
+  print("within the GPU", 2 * kCycledBytes,
+        [&] { device.copy_rows({.to = to, .from = from, .row_bytes = kCycledBytes, .rows = 1}); });
   bench.release();
 }
 
 void run_all(Bench& bench) {
   run_copies(bench);
-  for (const KernelEntry& kernel : cuda_kernels()) {
+  for (const KernelEntry& kernel : cuda_kernels_of(bench.device())) {
     switch (kernel.op) {
       case Op::kLinear:
       case Op::kGatedLinear:
@@ -279,7 +306,7 @@ void run_all(Bench& bench) {
   }
 }
 
-int main_of(bool devices_only) {
+int main_of(const std::string& mode) {
   std::string problem;
   const int count = static_cast<int>(cuda_devices(&problem).size());
   for (int i = 0; i < count; ++i) {
@@ -291,7 +318,8 @@ int main_of(bool devices_only) {
     std::fprintf(stderr, "no GPU: %s\n", problem.c_str());
     return 2;
   }
-  if (devices_only) return 0;
+  if (mode == "--devices") return 0;
+  if (mode == "--variants") return run_variants(*device) ? 0 : 1;
   Bench bench(*device);
   run_all(bench);
   return 0;
@@ -300,6 +328,4 @@ int main_of(bool devices_only) {
 }  // namespace
 }  // namespace lockstep
 
-int main(int argc, char** argv) {
-  return lockstep::main_of(argc > 1 && std::strcmp(argv[1], "--devices") == 0);
-}
+int main(int argc, char** argv) { return lockstep::main_of(argc > 1 ? argv[1] : ""); }

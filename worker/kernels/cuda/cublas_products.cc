@@ -3,7 +3,6 @@
 #include "worker/kernels/cuda/cublas_products.h"
 
 #include <algorithm>
-#include <bit>
 #include <utility>
 #include <vector>
 
@@ -20,8 +19,19 @@ int type_number(DType type) {
   return type == DType::kF16 ? cublas::kF16 : cublas::kF32;
 }
 
-// Bucket b: up to 2^b rows, and more than 2^(b - 1).
-int bucket_of(int64_t rows) { return std::bit_width(static_cast<uint64_t>(rows) - 1); }
+struct Bucket {
+  int64_t first = 1;
+  int64_t last = 0;
+};
+Bucket bucket_of(int64_t rows) {
+  Bucket bucket;
+  for (const int64_t end : kBucketEnds) {
+    if (bucket.last > 0) bucket.first = bucket.last + 1;
+    bucket.last = end;
+    if (rows <= end) break;
+  }
+  return bucket;
+}
 
 bool is_aligned(const void* address) {
   return reinterpret_cast<uintptr_t>(address) % kOperandAlign == 0;
@@ -47,8 +57,8 @@ struct CublasProducts::Product {
     ready = library.create_operation(&operation, cublas::kCompute32F, cublas::kF32) == 0 &&
             set(cublas::kTransA, transposed) &&
             library.create_layout(&weight, type, depth, cols, shape.depth) == 0 &&
-            library.create_layout(&x, type, depth, kModelRows, shape.x_stride) == 0 &&
-            library.create_layout(&out, cublas::kF32, cols, kModelRows, shape.out_stride) == 0;
+            library.create_layout(&x, type, depth, 1, shape.x_stride) == 0 &&
+            library.create_layout(&out, cublas::kF32, cols, 1, shape.out_stride) == 0;
     const int adds_bias = cublas::kEpilogueBias;
     if (ready && shape.has_bias) ready = set(cublas::kEpilogue, adds_bias);
   }
@@ -114,9 +124,8 @@ struct CublasProducts::Memory {
   Product product;
   bool plain = false;  // For every number of rows.
   bool said_unaligned = false;
-  std::vector<Algorithm> proposed;                 // For kModelRows.
-  std::optional<Algorithm> common;                 // Accepts all row counts that are checked.
-  std::map<int, std::optional<Algorithm>> chosen;  // By bucket; empty: the plain kernel.
+  // By the bucket's first number of rows; empty: the plain kernel.
+  std::map<int64_t, std::optional<Algorithm>> chosen;
 };
 
 CublasProducts::CublasProducts(const CublasLt& library)
@@ -126,84 +135,38 @@ CublasProducts::~CublasProducts() = default;  // The driver may be gone: the han
 
 CublasProducts::Memory& CublasProducts::memory_of(const ProductShape& shape) {
   std::unique_ptr<Memory>& memory = known_[shape];
-  if (memory == nullptr) {
-    memory = std::make_unique<Memory>(library_, shape);
-    choose(*memory);
+  if (memory != nullptr) return *memory;
+  memory = std::make_unique<Memory>(library_, shape);
+  const int64_t element = dtype_bytes(shape.type);
+  const auto uneven = [](int64_t bytes) { return bytes % kOperandAlign != 0; };
+  memory->plain = uneven(shape.depth * element) || uneven(shape.x_stride * element);
+  if (memory->plain) {
+    report(text_of(shape) + ": rows of an input are not a multiple of " +
+           std::to_string(kOperandAlign) + " bytes" + kPlainText);
   }
   return *memory;
 }
 
-void CublasProducts::choose(Memory& memory) {
-  const int64_t element = dtype_bytes(memory.shape.type);
-  const auto uneven = [](int64_t bytes) { return bytes % kOperandAlign != 0; };
-  Product& product = memory.product;
-  if (uneven(memory.shape.depth * element) || uneven(memory.shape.x_stride * element)) {
-    memory.plain = true;
-    return report(text_of(memory.shape) + ": rows of an input are not a multiple of " +
-                  std::to_string(kOperandAlign) + " bytes" + kPlainText);
-  }
-  if (product.ready && product.set_rows(kModelRows))
-    memory.proposed = product.proposals(handle_, memory.shape.out_aligned);
-  memory.plain = memory.proposed.empty();
-  if (memory.plain) {
-    return report(text_of(memory.shape) + ": cuBLASLt has no algorithm for it" + kPlainText);
-  }
-  for (const Algorithm& algorithm : memory.proposed) {
-    bool all = true;
-    for (int64_t rows = 1; all && rows <= kMaxCheckedRows; rows *= 2) {
-      all = product.accepts(handle_, algorithm, rows);
-    }
-    if (!all) continue;
-    memory.common = algorithm;
-    return;
-  }
-  report(text_of(memory.shape) + ": no algorithm of cuBLASLt takes 1 to " +
-         std::to_string(kMaxCheckedRows) +
-         " rows: several are used, and a row's bits may depend on how many rows there are");
-}
-
-// Tries the proposals for kModelRows, then those for these rows.
-std::optional<CublasLt::Algorithm> CublasProducts::first_accepted(Memory& memory, int64_t min_rows,
-                                                                  int64_t max_rows) {
-  Product& product = memory.product;
-  std::vector<Algorithm> candidates = memory.proposed;
-  if (product.set_rows(max_rows)) {
-    const std::vector<Algorithm> own = product.proposals(handle_, memory.shape.out_aligned);
-    candidates.insert(candidates.end(), own.begin(), own.end());
-  }
-  for (const Algorithm& algorithm : candidates) {
-    const bool takes = product.accepts(handle_, algorithm, min_rows) &&
-                       product.accepts(handle_, algorithm, max_rows);
-    if (takes) return algorithm;
-  }
-  return std::nullopt;
-}
-
 std::optional<CublasLt::Algorithm> CublasProducts::for_rows(Memory& memory, int64_t rows) {
-  const int bucket = bucket_of(rows);
-  if (const auto at = memory.chosen.find(bucket); at != memory.chosen.end()) return at->second;
-  const int64_t max = int64_t{1} << bucket, min = bucket == 0 ? 1 : max / 2 + 1;
+  const Bucket bucket = bucket_of(rows);
+  const auto [at, is_new] = memory.chosen.try_emplace(bucket.first);
+  if (!is_new) return at->second;
   Product& product = memory.product;
-  std::optional<Algorithm> choice = memory.common;
-  if (choice &&
-      !(product.accepts(handle_, *choice, min) && product.accepts(handle_, *choice, max) &&
-        product.accepts(handle_, *choice, rows))) {
-    choice = std::nullopt;
+  std::vector<Algorithm> proposed;
+  if (product.ready && product.set_rows(bucket.last)) {
+    proposed = product.proposals(handle_, memory.shape.out_aligned);
   }
-  if (!choice) {
-    choice = first_accepted(memory, min, max);
-    const std::string what = text_of(memory.shape) + ", " + std::to_string(min) + " to " +
-                             std::to_string(max) + " rows: ";
-    if (!choice) {
-      report(what + "cuBLASLt has no algorithm for them" + kPlainText);
-    } else if (memory.common) {
-      report(what +
-             "cuBLASLt refuses the algorithm of fewer rows and another one is used: a row's bits "
-             "may depend on how many rows there are");
-    }
+  const auto accepted = std::ranges::find_if(proposed, [&](const Algorithm& algorithm) {
+    return product.accepts(handle_, algorithm, bucket.first) &&
+           product.accepts(handle_, algorithm, bucket.last);
+  });
+  if (accepted != proposed.end()) {
+    at->second = *accepted;
+  } else {
+    report(text_of(memory.shape) + ", from " + std::to_string(bucket.first) +
+           " rows on: cuBLASLt has no algorithm" + kPlainText);
   }
-  memory.chosen.emplace(bucket, choice);
-  return choice;
+  return at->second;
 }
 
 const char* CublasProducts::run(const KernelArgs& args, KernelFn plain) {

@@ -1,13 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
-// Chooses the cuBLASLt algorithm that multiplies a linear's operands, once for each shape.
-//
-// A row's bits must not depend on the number of rows: a shape's algorithm is the first that
-// cuBLASLt proposes for kModelRows without splitting K and whose check accepts 1 to kMaxCheckedRows
-// rows, by powers of two; an output's products are then added in the order of one tile. The plain
-// kernel computes a shape, for any number of rows, if cuBLASLt proposes none, or the weight or x is
-// aligned to less than kOperandAlign. If no algorithm accepts all, or there are more rows than were
-// checked, each bucket of rows (up to a power of two) has its own choice. All of that is reported,
-// once for each shape or bucket.
+// Chooses the cuBLASLt algorithms that multiply a linear's operands in the fast class: for each
+// shape one per bucket of rows, the first that cuBLASLt proposes for the bucket's last number of
+// rows, without splitting K, and whose check accepts its first number, too. The plain kernel
+// computes what has no algorithm, and operands that are aligned to less than kOperandAlign. That is
+// reported once for each shape or bucket.
 #pragma once
 
 #include <map>
@@ -16,20 +12,21 @@
 #include <optional>
 #include <tuple>
 
+#include "operators/limits.h"
 #include "worker/kernels/cuda/cublas_lt.h"
 #include "worker/kernels/kernel.h"
 
 namespace lockstep::cuda {
 
-inline constexpr int64_t kModelRows = 64;
-inline constexpr int64_t kMaxCheckedRows = 8192;
+// The last numbers of rows of the buckets. A proof at load tries each on all columns, but for the
+// last, for steps of very many rows.
+inline constexpr int64_t kBucketEnds[] = {1, 8, 64, 8192, kMaxStepRows};
 // The alignment of addresses and of rows in bytes for all algorithms that use tensor cores. Planned
 // memory is aligned to more than that, but a view may begin anywhere.
 inline constexpr int64_t kOperandAlign = 16;
 
-// Everything that decides the algorithm. The number of rows does not, nor does anything that
-// depends on it: planned memory is aligned to more than kOperandAlign, so only a rank's columns of
-// a wider matrix have another address or stride.
+// Everything but the rows that decides the algorithm: planned memory is aligned to more than
+// kOperandAlign, so only a rank's columns of a wider matrix have another address or stride.
 struct ProductShape {
   DType type = DType::kNone;  // The type of the weight and of x.
   int64_t depth = 0;
@@ -64,9 +61,7 @@ class CublasProducts {
   using Algorithm = CublasLt::Algorithm;
 
   Memory& memory_of(const ProductShape& shape);
-  void choose(Memory& memory);
   std::optional<Algorithm> for_rows(Memory& memory, int64_t rows);
-  std::optional<Algorithm> first_accepted(Memory& memory, int64_t min_rows, int64_t max_rows);
 
   const CublasLt library_;
   void* handle_ = nullptr;

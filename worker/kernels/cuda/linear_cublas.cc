@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// linear by cuBLASLt if it is found, else by the plain kernel: cublas_products.h has the promises.
+// linear by cuBLASLt if it is found, else by the plain kernel, for the fast class.
 // Each GPU has its own choices.
 #include <cublasLt.h>
 #include <cuda_runtime.h>
@@ -78,7 +78,7 @@ const CublasLt* cublas_lt() {
     const CublasLt* found = load_cublas_lt(opened, &loaded, &problem);
     if (found == nullptr) {
       report("no cuBLASLt (" + problem +
-             "): linears are computed by plain kernels, many times slower" +
+             "): --fast has only kernels of our own" +
              (opened.switched_off
                   ? ""
                   : "; pip install nvidia-cublas, or name a file with LOCKSTEP_CUBLASLT"));

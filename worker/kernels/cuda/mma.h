@@ -17,8 +17,14 @@ struct alignas(16) Words4 {
   uint32_t at[4];
 };
 
+#ifndef __CUDACC__
+template <typename T>
+inline constexpr shim::Format kFormat{.widen = [](uint16_t bits) { return widen(T{bits}); },
+                                      .min_exponent = std::is_same_v<T, BF16> ? -126 : -14};
+#endif
+
 // C += A * B. Products are exact, their sum is float32. A GPU aligns the 17 numbers and truncates
-// them, each kind in its own way; the shim adds to C in order of k, each product by one fma.
+// them, each kind in its own way; the shim computes the bits of compute capability 9.0.
 template <typename T>
 __device__ inline void multiply_add(float (&c)[4], const uint32_t (&a)[4], uint32_t b0,
                                     uint32_t b1) {
@@ -38,7 +44,7 @@ __device__ inline void multiply_add(float (&c)[4], const uint32_t (&a)[4], uint3
         : "r"(a[0]), "r"(a[1]), "r"(a[2]), "r"(a[3]), "r"(b0), "r"(b1));
   }
 #else
-  shim::multiply_add(c, a, b0, b1, [](uint16_t bits) { return widen(T{bits}); });
+  shim::multiply_add(c, a, b0, b1, kFormat<T>);
 #endif
 }
 

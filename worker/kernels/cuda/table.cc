@@ -1,10 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
 // Every kernel of a GPU. Lookup takes the first row that fits: for linears our own on tensor cores,
-// then cuBLASLt's, then the plain one.
+// by wgmma where the GPU has it, then cuBLASLt's (in the fast class only), then the plain one.
 #include <array>
 
 #include "worker/kernels/cuda/fragments.h"
 #include "worker/kernels/cuda/sizes.h"
+#include "worker/kernels/device.h"
 #include "worker/kernels/find.h"
 #include "worker/kernels/pack_rows.h"
 
@@ -19,27 +20,50 @@ const char* linear_cublas_f32(const KernelArgs& args);
 const char* linear_cublas_bf16(const KernelArgs& args);
 const char* linear_cublas_f16(const KernelArgs& args);
 
+template <DType kType>
+constexpr KernelEntry cublas_row(KernelFn run, const char* name) {
+  return {.op = Op::kLinear,
+          .weight = kType,
+          .activation = kType,
+          .run = run,
+          .name = name,
+          .pack = pack_plain_rows<kType>,
+          .packed_bytes = plain_row_bytes<kType>,
+          .scratch_bytes = device::product_scratch_bytes,
+          .own_bits = true};
+}
+
 constexpr auto cublas_rows() {
-  constexpr DType kF32 = DType::kF32, kBF16 = DType::kBF16, kF16 = DType::kF16;
-  constexpr bool kOwnBits = true;  // Only for the fast class.
   return std::to_array<KernelEntry>({
-      {Op::kLinear, kF32, kF32, Isa::kPortable, linear_cublas_f32, "linear_f32_cublas",
-       pack_plain_rows<kF32>, plain_row_bytes<kF32>, device::product_scratch_bytes},
-      {Op::kLinear, kBF16, kBF16, Isa::kPortable, linear_cublas_bf16, "linear_bf16_cublas",
-       pack_plain_rows<kBF16>, plain_row_bytes<kBF16>, device::product_scratch_bytes, nullptr,
-       nullptr, false, kOwnBits},
-      {Op::kLinear, kF16, kF16, Isa::kPortable, linear_cublas_f16, "linear_f16_cublas",
-       pack_plain_rows<kF16>, plain_row_bytes<kF16>, device::product_scratch_bytes, nullptr,
-       nullptr, false, kOwnBits},
+      cublas_row<DType::kF32>(linear_cublas_f32, "linear_f32_cublas"),
+      cublas_row<DType::kBF16>(linear_cublas_bf16, "linear_bf16_cublas"),
+      cublas_row<DType::kF16>(linear_cublas_f16, "linear_f16_cublas"),
   });
 }
 
 }  // namespace cuda
 
+namespace {
+
+bool has_wgmma(const Device& device) { return device.kind().starts_with("sm_90x"); }
+
+}  // namespace
+
 std::span<const KernelEntry> cuda_kernels() {
   static constexpr auto kKernels =
-      cuda::joined(cuda::mma_rows(), cuda::cublas_rows(), cuda::rows());
+      cuda::joined(cuda::wgmma_rows(), cuda::mma_rows(), cuda::cublas_rows(), cuda::rows());
+  static_assert(cuda::only_codes_take_bf16(kKernels));
   return kKernels;
+}
+
+std::span<const KernelEntry> cuda_kernels_of(const Device& device) {
+  return cuda_kernels().subspan(has_wgmma(device) ? 0 : cuda::wgmma_rows().size());
+}
+
+std::span<const KernelVariant> wgmma_variants_of(const Device& device) {
+  static constexpr auto kVariants = cuda::wgmma_variants();
+  return has_wgmma(device) ? std::span<const KernelVariant>(kVariants)
+                           : std::span<const KernelVariant>();
 }
 
 }  // namespace lockstep

@@ -8,6 +8,7 @@
 #include "base/check.h"
 #include "base/numbers/float16.h"
 #include "worker/kernels/cuda/shim/shim.h"
+#include "worker/kernels/cuda/shim/tensor_core.h"
 
 namespace lockstep::shim {
 namespace {
@@ -16,11 +17,12 @@ constexpr size_t kRowBytes = 16;  // 8 numbers.
 
 int lane() { return static_cast<int>(threadIdx.x % 32); }
 
-// A thread's part of A and B as float32: [word][half].
+// A thread's part of A, rows g and g + 8, and of B.
 struct Operands {
-  float a[4][2];
-  float b[2][2];
+  Factors<4> rows[2];
+  Factors<4> column;
 };
+static_assert(sizeof(Operands) <= kMaxGivenBytes);
 
 const Operands& operands_of(int lane) { return *static_cast<const Operands*>(given(lane)); }
 
@@ -61,25 +63,25 @@ uint32_t fma_pairs(uint32_t a, uint32_t b, uint32_t c) {
 }
 
 void multiply_add(float (&c)[4], const uint32_t (&a)[4], uint32_t b0, uint32_t b1,
-                  float (*widen)(uint16_t bits)) {
-  const auto split = [&](uint32_t word, float(&to)[2]) {
-    to[0] = widen(static_cast<uint16_t>(word));
-    to[1] = widen(static_cast<uint16_t>(word >> 16));
+                  const Format& format) {
+  const auto set_pair = [&](Factors<4>& to, int at, uint32_t word) {
+    to.set(at, format.widen(static_cast<uint16_t>(word)), format.min_exponent);
+    to.set(at + 1, format.widen(static_cast<uint16_t>(word >> 16)), format.min_exponent);
   };
   Operands mine;
-  for (int i = 0; i < 4; ++i) split(a[i], mine.a[i]);
-  split(b0, mine.b[0]);
-  split(b1, mine.b[1]);
+  for (int word = 0; word < 4; ++word) set_pair(mine.rows[word % 2], word / 2 * 2, a[word]);
+  set_pair(mine.column, 0, b0);
+  set_pair(mine.column, 2, b1);
   give(&mine, sizeof(mine));
   const int g = lane() / 4, t = lane() % 4;
-  for (int k = 0; k < 16; ++k) {
-    const int owner = k % 8 / 2, word = k / 8;
-    const Operands& row = operands_of(4 * g + owner);
-    for (int i = 0; i < 4; ++i) {
-      const Operands& col = operands_of(4 * (2 * t + i % 2) + owner);
-      c[i] = std::fma(row.a[2 * word + i / 2][k % 2], col.b[word][k % 2], c[i]);
+  StepFactors rows[2], columns[2];
+  for (int part = 0; part < 4; ++part) {
+    for (int i = 0; i < 2; ++i) {
+      rows[i].set_part(part, operands_of(4 * g + part).rows[i]);
+      columns[i].set_part(part, operands_of(4 * (2 * t + i) + part).column);
     }
   }
+  for (int i = 0; i < 4; ++i) c[i] = add_step(rows[i / 2], columns[i % 2], c[i]);
 }
 
 void load_matrices(uint32_t (&to)[4], const void* row) {

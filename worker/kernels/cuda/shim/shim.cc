@@ -1,18 +1,23 @@
 // SPDX-License-Identifier: Apache-2.0
-// Fibers by a switch of stacks: every thread of a block has one, and runs until it waits or ends.
-// When none can run, threads that wait for the block continue if all do, and threads that wait for
-// their warp if all of it does; a kernel for which neither holds would hang, or worse, on a GPU.
+// Fibers by a switch of stacks: every thread of a block, or of a cluster of blocks, has one, and
+// runs until it waits or ends. When none can run, threads that wait for their block continue if all
+// of it do, threads that wait for their warp if all of it does, and threads that wait for a
+// condition if it holds; then late work is done. A kernel for which nothing of this helps would
+// hang, or worse, on a GPU.
 #include "worker/kernels/cuda/shim/shim.h"
 
 #include <algorithm>
 #include <atomic>
 #include <chrono>
 #include <cstring>
+#include <deque>
+#include <functional>
 #include <memory>
 #include <thread>
 #include <vector>
 
 #include "base/check.h"
+#include "worker/kernels/cuda/shim/clusters.h"
 #ifdef __SANITIZE_ADDRESS__
 #include <sanitizer/common_interface_defs.h>
 #endif
@@ -50,8 +55,16 @@ constexpr int kWarp = 32;
 constexpr size_t kStackBytes = 128 << 10;
 constexpr size_t kCopyBytes = 16;
 constexpr int64_t kMaxSharedBytes = 99 << 10;  // Every GPU of compute capability 8 and 9 has it.
+constexpr int64_t kMaxClusterSharedBytes = 227 << 10;  // One of compute capability 9.0 has it.
 
-enum class State { kReady, kWaitsForBlock, kWaitsForWarp, kDone };
+enum class State {
+  kReady,
+  kWaitsForCluster,
+  kWaitsForBlock,
+  kWaitsForWarp,
+  kWaitsForCondition,
+  kDone
+};
 
 struct Copy {
   void* to = nullptr;
@@ -60,7 +73,7 @@ struct Copy {
 };
 
 struct Given {
-  alignas(8) std::byte bytes[kMaxGivenBytes];
+  alignas(16) std::byte bytes[kMaxGivenBytes];
 };
 
 struct Fiber {
@@ -69,7 +82,9 @@ struct Fiber {
   State state = State::kReady;
   Given given[2];       // Used alternately: a thread may be one give() ahead of others.
   bool second = false;  // The index of the latest in `given`.
-  std::vector<std::vector<Copy>> copies;  // Unfinished groups, the last one still open.
+  std::vector<std::vector<Copy>> copies;    // Unfinished groups, the last one still open.
+  std::vector<std::vector<Work>> products;  // The same.
+  Condition until{};                        // For kWaitsForCondition.
   void* sanitizer_stack = nullptr;
 };
 
@@ -86,19 +101,23 @@ void before_switch(void**, const void*, size_t) {}
 void after_switch(void*, const void**, size_t*) {}
 #endif
 
-struct ThreadBlock {
+// The blocks that run together.
+struct ThreadBlocks {
   std::vector<Fiber> fibers;  // Reused in every run.
   int count = 0;
+  int threads = 1;  // In a block.
   int current = 0;
+  Index first;  // The first block.
   Order order = Order::kAscending;
   Body body{};
-  std::vector<std::max_align_t> shared;
+  std::vector<std::vector<std::max_align_t>> shared;  // One for each block.
+  std::deque<Work> late;
   void* scheduler = nullptr;
   void* scheduler_sanitizer_stack = nullptr;
   const void* scheduler_bottom = nullptr;
   size_t scheduler_bytes = 0;
 };
-thread_local ThreadBlock block;
+thread_local ThreadBlocks block;
 std::atomic<int64_t> launch_count = 0;
 
 Fiber& running() { return block.fibers[static_cast<size_t>(block.current)]; }
@@ -130,12 +149,14 @@ void prepare(Fiber& fiber) {
   fiber.state = State::kReady;
   fiber.second = false;
   fiber.copies.assign(1, {});
+  fiber.products.assign(1, {});
 }
 
 void resume(int index) {
   Fiber& fiber = block.fibers[static_cast<size_t>(index)];
   block.current = index;
-  threadIdx = {static_cast<unsigned>(index), 0};
+  threadIdx = {static_cast<unsigned>(index % block.threads), 0};
+  blockIdx = {block.first.x + static_cast<unsigned>(index / block.threads), block.first.y};
   before_switch(&block.scheduler_sanitizer_stack, fiber.memory.get(), kStackBytes);
   lockstep_shim_switch(&block.scheduler, fiber.stack);
   after_switch(block.scheduler_sanitizer_stack, nullptr, nullptr);
@@ -163,25 +184,70 @@ void copy(const Copy& what) {
   if (what.bytes > 0) std::memcpy(what.to, what.from, static_cast<size_t>(what.bytes));
 }
 
-void run_block() {
-  std::fill_n(dynamic_shared(), block.shared.size() * sizeof(std::max_align_t), std::byte{0xff});
+// Lets every thread continue that may. False: no thread may.
+bool release_all() {
+  bool any = release(0, block.count, State::kWaitsForCluster);
+  for (int first = 0; first < block.count; first += block.threads) {
+    any |= release(first, first + block.threads, State::kWaitsForBlock);
+  }
+  for (int warp = 0; warp < block.count; warp += kWarp) {
+    any |= release(warp, warp + kWarp, State::kWaitsForWarp);
+  }
+  for (int i = 0; i < block.count; ++i) {
+    Fiber& fiber = block.fibers[static_cast<size_t>(i)];
+    if (fiber.state != State::kWaitsForCondition) continue;
+    if (!fiber.until.holds(fiber.until.self)) continue;
+    fiber.state = State::kReady;
+    any = true;
+  }
+  return any;
+}
+
+bool all_done() {
+  return std::all_of(block.fibers.begin(), block.fibers.begin() + block.count,
+                     [](const Fiber& fiber) { return fiber.state == State::kDone; });
+}
+
+void run_blocks() {
+  for (auto& shared : block.shared) {
+    std::fill_n(reinterpret_cast<std::byte*>(shared.data()),
+                shared.size() * sizeof(std::max_align_t), std::byte{0xff});
+  }
   for (int i = 0; i < block.count; ++i) prepare(block.fibers[static_cast<size_t>(i)]);
   while (true) {
     for (int i = 0; i < block.count; ++i) {
       const int index = block.order == Order::kAscending ? i : block.count - 1 - i;
       if (block.fibers[static_cast<size_t>(index)].state == State::kReady) resume(index);
     }
-    bool any = release(0, block.count, State::kWaitsForBlock);
-    int done = 0;
-    for (int warp = 0; warp < block.count; warp += kWarp) {
-      any |= release(warp, warp + kWarp, State::kWaitsForWarp);
+    bool any = release_all();
+    if (!any && !block.late.empty()) {
+      const Work work = std::move(block.late.front());
+      block.late.pop_front();
+      work();
+      any = true;
     }
-    for (int i = 0; i < block.count; ++i) {
-      done += block.fibers[static_cast<size_t>(i)].state == State::kDone;
-    }
-    if (done == block.count) return;
+    if (all_done()) break;
     LOCKSTEP_CHECK(any);  // Else threads wait for others that wait elsewhere.
   }
+  LOCKSTEP_CHECK(block.late.empty());  // The shared memory of these blocks may be another's now.
+}
+
+// Makes the blocks of a cluster, whose fibers and shared memory its other clusters use again.
+void set_up(int64_t blocks_x, int64_t blocks_y, int cluster, int threads, int64_t shared_bytes,
+            Body body) {
+  ++launch_count;
+  LOCKSTEP_CHECK(threads > 0 && threads <= 1024 && threads % kWarp == 0 && shared_bytes >= 0);
+  constexpr size_t kUnit = sizeof(std::max_align_t);
+  block.shared.resize(static_cast<size_t>(cluster));
+  for (auto& shared : block.shared) {
+    shared.resize((static_cast<size_t>(shared_bytes) + kUnit - 1) / kUnit);
+  }
+  block.threads = threads;
+  block.count = cluster * threads;
+  while (static_cast<int>(block.fibers.size()) < block.count) block.fibers.emplace_back();
+  block.body = body;
+  blockDim = {static_cast<unsigned>(threads), 1};
+  gridDim = {static_cast<unsigned>(blocks_x), static_cast<unsigned>(blocks_y)};
 }
 
 }  // namespace
@@ -191,25 +257,46 @@ void set_order(Order order) { block.order = order; }
 int64_t launches() { return launch_count; }
 
 void run(int64_t blocks_x, int64_t blocks_y, int threads, int64_t shared_bytes, Body body) {
-  ++launch_count;
-  LOCKSTEP_CHECK(threads > 0 && threads <= 1024 && threads % kWarp == 0 && blocks_y <= 65535);
-  LOCKSTEP_CHECK(shared_bytes >= 0 && shared_bytes <= kMaxSharedBytes);
-  constexpr size_t kUnit = sizeof(std::max_align_t);
-  block.shared.resize((static_cast<size_t>(shared_bytes) + kUnit - 1) / kUnit);
-  while (static_cast<int>(block.fibers.size()) < threads) block.fibers.emplace_back();
-  block.count = threads;
-  block.body = body;
-  blockDim = {static_cast<unsigned>(threads), 1};
-  gridDim = {static_cast<unsigned>(blocks_x), static_cast<unsigned>(blocks_y)};
+  LOCKSTEP_CHECK(blocks_y <= 65535 && shared_bytes <= kMaxSharedBytes);
+  set_up(blocks_x, blocks_y, 1, threads, shared_bytes, body);
   for (int64_t y = 0; y < blocks_y; ++y) {
     for (int64_t x = 0; x < blocks_x; ++x) {
-      blockIdx = {static_cast<unsigned>(x), static_cast<unsigned>(y)};
-      run_block();
+      block.first = {static_cast<unsigned>(x), static_cast<unsigned>(y)};
+      run_blocks();
     }
   }
 }
 
-std::byte* dynamic_shared() { return reinterpret_cast<std::byte*>(block.shared.data()); }
+void run_clusters(int64_t blocks, int cluster, int threads, int64_t shared_bytes, Body body) {
+  LOCKSTEP_CHECK(blocks % cluster == 0 && shared_bytes <= kMaxClusterSharedBytes);
+  set_up(blocks, 1, cluster, threads, shared_bytes, body);
+  for (int64_t x = 0; x < blocks; x += cluster) {
+    block.first = {static_cast<unsigned>(x), 0};
+    run_blocks();
+  }
+}
+
+std::byte* dynamic_shared() { return shared_of(block_in_cluster()); }
+
+int block_in_cluster() { return block.current / block.threads; }
+int blocks_in_cluster() { return block.count / block.threads; }
+
+std::byte* shared_of(int of) {
+  return reinterpret_cast<std::byte*>(block.shared[static_cast<size_t>(of)].data());
+}
+
+void meet_cluster() { leave(State::kWaitsForCluster); }
+
+void wait_until(Condition condition) {
+  if (condition.holds(condition.self)) return;
+  running().until = condition;
+  leave(State::kWaitsForCondition);
+}
+
+void do_late(Work work) {
+  if (block.order == Order::kDescending) return work();
+  block.late.push_back(std::move(work));
+}
 
 void give(const void* from, size_t bytes) {
   LOCKSTEP_CHECK(bytes <= kMaxGivenBytes);
@@ -239,6 +326,21 @@ void wait_copies(int under_way) {
   auto& groups = running().copies;
   while (static_cast<int>(groups.size()) - 1 > under_way) {
     for (const Copy& each : groups.front()) copy(each);
+    groups.erase(groups.begin());
+  }
+}
+
+void add_product(Work product) {
+  if (block.order == Order::kAscending) return product();
+  running().products.back().push_back(std::move(product));
+}
+
+void commit_products() { running().products.emplace_back(); }
+
+void wait_products(int under_way) {
+  auto& groups = running().products;
+  while (static_cast<int>(groups.size()) - 1 > under_way) {
+    for (const Work& product : groups.front()) product();
     groups.erase(groups.begin());
   }
 }

@@ -46,13 +46,19 @@ int64_t launches();
 
 // Gives bytes to the threads of the warp, and returns when all of them have given theirs: all must
 // call it. given() returns what thread `lane` of the warp gave, until this thread gives again.
-inline constexpr size_t kMaxGivenBytes = 48;
+inline constexpr size_t kMaxGivenBytes = 96;
 void give(const void* from, size_t bytes);
 const void* given(int lane);
 
-// The functions of cuda/mma.h. `widen` converts 16 bits to their number.
+// A type of 16 bits: a number of its bits, and the exponent of its smallest normal number.
+struct Format {
+  float (*widen)(uint16_t bits);
+  int32_t min_exponent;
+};
+
+// The functions of cuda/mma.h.
 void multiply_add(float (&c)[4], const uint32_t (&a)[4], uint32_t b0, uint32_t b1,
-                  float (*widen)(uint16_t bits));
+                  const Format& format);
 uint32_t fma_pairs(uint32_t a, uint32_t b, uint32_t c);
 void load_matrices(uint32_t (&to)[4], const void* row);
 void load_matrices_transposed(uint32_t (&to)[4], const void* row);
