@@ -84,6 +84,7 @@ if(NOT LOCKSTEP_KERNELS_ONLY)
   set_property(TARGET PkgConfig::ONIGURUMA PROPERTY
     INTERFACE_LINK_LIBRARIES -Wl,-lc ${ONIGURUMA_LINK_LIBRARIES})
   pkg_check_modules(UTF8PROC REQUIRED IMPORTED_TARGET libutf8proc)
+  pkg_check_modules(NGHTTP2 REQUIRED IMPORTED_TARGET libnghttp2)
 endif()
 
 # Files whose local names collide with other files': they are compiled one by one.

@@ -8,7 +8,7 @@ lockstep_packages=(
   g++ cmake ninja-build ccache pkg-config
   libgrpc++-dev protobuf-compiler-grpc libprotobuf-dev protobuf-compiler libabsl-dev libssl-dev
   libspdlog-dev libfmt-dev nlohmann-json3-dev libcli11-dev libonig-dev libutf8proc-dev
-  libboost1.81-dev prometheus-cpp-dev
+  libboost1.81-dev libnghttp2-dev prometheus-cpp-dev
 )
 lockstep_test_packages=(
   curl libgtest-dev libgmock-dev libbenchmark-dev python3 python3-grpcio python3-venv python3-yaml

@@ -2,6 +2,8 @@
 #include "coordinator/api/task_pool.h"
 
 #include <algorithm>
+#include <tuple>
+#include <utility>
 
 #include "base/check.h"
 #include "base/sockets/address.h"
@@ -11,7 +13,8 @@
 namespace lockstep {
 namespace {
 
-constexpr int64_t kTaskCost = 1024;  // Added to a task's bytes: no task is free.
+// A task's cost; no task is free.
+int64_t cost_of(int64_t bytes) { return bytes + 1024; }
 
 }  // namespace
 
@@ -51,7 +54,7 @@ absl::Status TaskPool::check_room(const std::string& client, int64_t bytes) cons
                         tasks / 2, is_long ? max / 2 : max / 4));
   const auto network = networks_.find(network_of(client));
   if (network != networks_.end()) {
-    RETURN_IF_ERROR(check("requests of this client's network", network->second.all(),
+    RETURN_IF_ERROR(check("requests of this client's network", network->second.loads.all(),
                           tasks - tasks / 8, max - max / 8));
   }
   if (is_long) {
@@ -66,21 +69,43 @@ absl::Status TaskPool::submit(const std::string& client, int64_t bytes, std::fun
   LOCKSTEP_CHECK(!stopping_);
   RETURN_IF_ERROR(check_room(client, bytes));
   count(client, bytes, 1);
+  const std::string name = network_of(client);
   Client& own = clients_[client];
-  own.last_tag = std::max(clock_, own.last_tag) + bytes + kTaskCost;
+  own.last_tag = std::max(networks_[name].clock, own.last_tag) + cost_of(bytes);
   const Place place(own.last_tag, arrivals_++);
-  Queue& queue = queue_of(bytes);
-  queue.emplace(place, Task{client, bytes, std::move(task), deadline_ms});
-  if (deadline_ms != 0) {
-    const auto added = deadlines_.emplace(std::pair(deadline_ms, place), &queue).first;
-    if (added == deadlines_.begin()) sooner_.notify_all();
-  }
+  add(&queue_of(bytes), name, place, {client, bytes, std::move(task), deadline_ms});
   changed_.notify_all();
   return absl::OkStatus();
 }
 
+void TaskPool::add(Queue* queue, const std::string& name, const Place& place, Task task) {
+  Network& network = networks_[name];
+  if (network.waiting++ == 0) network.last_tag = std::max(clock_, network.last_tag);
+  if (task.deadline_ms != 0) {
+    const auto added =
+        deadlines_.emplace(std::pair(task.deadline_ms, place), Waits{queue, name}).first;
+    if (added == deadlines_.begin()) sooner_.notify_all();
+  }
+  queue->networks[name].tasks.emplace(place, std::move(task));
+  this->place(queue, name);
+}
+
+void TaskPool::place(Queue* queue, const std::string& name) {
+  const auto found = queue->networks.find(name);
+  if (found == queue->networks.end()) return;
+  Waiting& waiting = found->second;
+  queue->order.erase(waiting.place);
+  if (waiting.tasks.empty()) {
+    queue->networks.erase(found);
+    return;
+  }
+  const auto& [first, task] = *waiting.tasks.begin();
+  waiting.place = {networks_[name].last_tag + cost_of(task.bytes), first.second};
+  queue->order.emplace(waiting.place, name);
+}
+
 void TaskPool::count(const std::string& client, int64_t bytes, int64_t change) {
-  for (Loads* loads : {&clients_[client].loads, &networks_[network_of(client)], &all_}) {
+  for (Loads* loads : {&clients_[client].loads, &networks_[network_of(client)].loads, &all_}) {
     Load& load = bytes > kLongBytes ? loads->of_long : loads->of_short;
     load.tasks += change;
     load.bytes += change * bytes;
@@ -88,9 +113,10 @@ void TaskPool::count(const std::string& client, int64_t bytes, int64_t change) {
 }
 
 TaskPool::Queue* TaskPool::next(bool short_only) {
-  if (short_only || long_.empty()) return short_.empty() ? nullptr : &short_;
-  if (short_.empty()) return &long_;
-  return short_.begin()->first < long_.begin()->first ? &short_ : &long_;
+  const auto& [shorts, longs] = std::tie(short_.order, long_.order);
+  if (short_only || longs.empty()) return shorts.empty() ? nullptr : &short_;
+  if (shorts.empty()) return &long_;
+  return shorts.begin()->first < longs.begin()->first ? &short_ : &long_;
 }
 
 void TaskPool::leave(const Task& task) {
@@ -98,12 +124,28 @@ void TaskPool::leave(const Task& task) {
   const auto client = clients_.find(task.client);
   if (client->second.loads.all().tasks == 0) clients_.erase(client);
   const auto network = networks_.find(network_of(task.client));
-  if (network->second.all().tasks == 0) networks_.erase(network);
+  if (network->second.loads.all().tasks == 0) networks_.erase(network);
 }
 
-TaskPool::Task TaskPool::take(Queue* queue, Queue::iterator task) {
-  deadlines_.erase({task->second.deadline_ms, task->first});
-  return std::move(queue->extract(task).mapped());
+TaskPool::Task TaskPool::take(Queue* queue, const std::string& name, const Place& place) {
+  --networks_[name].waiting;
+  Task task = std::move(queue->networks[name].tasks.extract(place).mapped());
+  deadlines_.erase({task.deadline_ms, place});
+  this->place(queue, name);
+  return task;
+}
+
+TaskPool::Task TaskPool::take_first(Queue* queue) {
+  const auto [tag, name] =
+      std::pair(queue->order.begin()->first.first, queue->order.begin()->second);
+  const Place first = queue->networks[name].tasks.begin()->first;
+  Network& network = networks_[name];
+  clock_ = std::max(clock_, tag);
+  network.last_tag = tag;
+  network.clock = std::max(network.clock, first.first);
+  Task task = take(queue, name, first);
+  for (Queue* each : {&short_, &long_}) place(each, name);
+  return task;
 }
 
 void TaskPool::run(Task task) {
@@ -121,8 +163,7 @@ void TaskPool::work(bool short_only) {
       Queue* queue = next(short_only);
       for (; queue == nullptr && !stopping_; queue = next(short_only)) changed_.wait(&mutex_);
       if (queue == nullptr) return;
-      clock_ = std::max(clock_, queue->begin()->first.first);
-      task = take(queue, queue->begin());
+      task = take_first(queue);
     }
     run(std::move(task));
   }
@@ -142,8 +183,8 @@ void TaskPool::run_late_ones() {
         }
       }
       if (stopping_) return;  // The other threads run the remaining tasks.
-      const auto [deadline, queue] = *deadlines_.begin();
-      task = take(queue, queue->find(deadline.second));
+      const auto [deadline, waits] = *deadlines_.begin();
+      task = take(waits.queue, waits.network, deadline.second);
     }
     run(std::move(task));
   }

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Threads for slow work, so that gRPC's own threads never do it: texts are tokenized, and messages
-// parsed and checked, here. Bounded and fair.
+// Threads for slow work, so that I/O threads never do it: texts are tokenized, and messages parsed
+// and checked, here. Bounded and fair.
 #pragma once
 
 #include <cstdint>
@@ -28,10 +28,12 @@ struct TaskPoolOptions {
   int64_t max_bytes = 256 << 20;
 };
 
-// Clients share the threads by bytes. Each task gets a tag: the larger of the pool's clock and its
-// client's last tag, plus its size. The smallest tag is next; the clock is the tag of the task
-// started last (self-clocked fair queueing, Golestani 1994). So a client that sends many or large
-// tasks delays itself, and a short task of another client passes it. Thread-safe.
+// Networks (network_of()) share the threads by bytes, and the clients of a network its share. Each
+// task gets a tag: the larger of the clock and its client's last tag, plus its size. The smallest
+// tag is next; the clock is the tag of the task started last (self-clocked fair queueing, Golestani
+// 1994). A network has its own clock and tags among its clients, and a tag among the networks. So a
+// client that sends many or large tasks delays itself, and a short task of another client passes
+// it. Thread-safe.
 class TaskPool {
  public:
   // A task with more bytes is long: it could occupy a thread for a noticeable time.
@@ -66,14 +68,38 @@ class TaskPool {
     Loads loads;
     int64_t last_tag = 0;
   };
+  struct Network {
+    Loads loads;
+    int64_t waiting = 0;   // Its tasks that wait.
+    int64_t last_tag = 0;  // Its next task's tag is this plus the task's cost.
+    int64_t clock = 0;     // Of its clients.
+  };
   using Place = std::pair<int64_t, uint64_t>;  // The tag, then the order of arrival.
-  using Queue = std::map<Place, Task>;
+  struct Waiting {
+    std::map<Place, Task> tasks;
+    Place place;  // Of the first task, among the networks.
+  };
+  struct Queue {
+    std::unordered_map<std::string, Waiting> networks;  // With waiting tasks.
+    std::map<Place, std::string> order;                 // Each network's place.
+  };
+  struct Waits {  // Where a task waits.
+    Queue* queue = nullptr;
+    std::string network;
+  };
 
   absl::Status check_room(const std::string& client, int64_t bytes) const
       ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
   void work(bool short_only) ABSL_LOCKS_EXCLUDED(mutex_);
   void run_late_ones() ABSL_LOCKS_EXCLUDED(mutex_);
-  Task take(Queue* queue, Queue::iterator task) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
+  void add(Queue* queue, const std::string& name, const Place& place, Task task)
+      ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
+  Task take(Queue* queue, const std::string& name, const Place& place)
+      ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
+  // Takes the queue's first task, and moves the clocks.
+  Task take_first(Queue* queue) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
+  // Finds the network's place again, after its tasks or its tag changed.
+  void place(Queue* queue, const std::string& name) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
   void run(Task task) ABSL_LOCKS_EXCLUDED(mutex_);
   Queue& queue_of(int64_t bytes) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_) {
     return bytes > kLongBytes ? long_ : short_;
@@ -89,11 +115,11 @@ class TaskPool {
   ConditionVariable changed_;  // short_, long_, stopping_
   Queue short_ ABSL_GUARDED_BY(mutex_);
   Queue long_ ABSL_GUARDED_BY(mutex_);
-  // The waiting tasks that have a deadline, by deadline: the task's place and its queue.
-  std::map<std::pair<int64_t, Place>, Queue*> deadlines_ ABSL_GUARDED_BY(mutex_);
+  // The waiting tasks that have a deadline, by deadline and place.
+  std::map<std::pair<int64_t, Place>, Waits> deadlines_ ABSL_GUARDED_BY(mutex_);
   ConditionVariable sooner_;  // deadlines_ begins earlier, stopping_
-  std::unordered_map<std::string, Client> clients_ ABSL_GUARDED_BY(mutex_);  // With tasks.
-  std::unordered_map<std::string, Loads> networks_ ABSL_GUARDED_BY(mutex_);  // With tasks.
+  std::unordered_map<std::string, Client> clients_ ABSL_GUARDED_BY(mutex_);    // With tasks.
+  std::unordered_map<std::string, Network> networks_ ABSL_GUARDED_BY(mutex_);  // With tasks.
   Loads all_ ABSL_GUARDED_BY(mutex_);
   int64_t clock_ ABSL_GUARDED_BY(mutex_) = 0;
   uint64_t arrivals_ ABSL_GUARDED_BY(mutex_) = 0;

@@ -35,6 +35,7 @@ struct Response {
   int status = 200;
   Headers headers;  // Content-Type and others; the server adds lengths and connection headers.
   std::string body;
+  Headers trailers;  // Headers after the body, which only HTTP/2 sends.
 };
 
 inline constexpr size_t kPieceBytes = 64 << 10;
@@ -55,6 +56,11 @@ class BodySource {
   // Bytes to send after a silence of Limits::silence, so that no proxy closes the connection as
   // dead. Empty: none.
   virtual std::string_view keep_alive() const { return {}; }
+  // The headers after the last piece, which only HTTP/2 sends. Called after kEnd, or is_cut().
+  virtual Headers trailers() const { return {}; }
+  // Only HTTP/2 asks, after wake(), while the client does not take the bytes of earlier pieces:
+  // whether the answer ends now, without them.
+  virtual bool is_cut() { return false; }
 };
 
 // Thread-safe. The code that answers keeps a shared_ptr until it has called respond() or stream(),
@@ -86,6 +92,10 @@ class Exchange {
   // Called once, by an I/O thread, if the client closes before it has the whole answer; at once if
   // it has closed already. Must not block.
   virtual void on_gone(std::function<void()> gone) = 0;
+  // Only for a request whose body is streamed (Admission): an I/O thread calls it with each piece
+  // of the body, and with `is_last` at its end. The handler sets it before it returns.
+  using Receive = std::function<void(std::string_view bytes, bool is_last)>;
+  virtual void on_body(Receive /*receive*/) {}
 };
 
 // Answers, or keeps the exchange and answers later from another thread. Called by an I/O thread;

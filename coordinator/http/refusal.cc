@@ -5,6 +5,21 @@
 
 namespace lockstep::http {
 
+Refusal too_many_unread() {
+  return {.status = 503,
+          .code = "overloaded",
+          .message = "too many bytes of answers wait to be read; try again",
+          .headers = {{"Retry-After", "1"}}};
+}
+
+Refusal too_much_received(bool of_all) {
+  return {.status = 503,
+          .code = "overloaded",
+          .message = of_all ? "too much is being received at once; try again"
+                            : "too much is being received from this client at once; try again",
+          .headers = {{"Retry-After", "1"}}};
+}
+
 const char* error_type(int status) {
   if (status >= 500) return "server_error";
   if (status == 429) return "rate_limit_error";

@@ -22,6 +22,7 @@ struct Refusal {
 struct Admission {
   std::optional<Refusal> refusal;  // If set, the body is not received.
   std::string client;              // The client of the request; "": unknown.
+  bool streams_body = false;  // HTTP/2: the handler gets the request before its body (on_body()).
 };
 // Called by an I/O thread; must not block.
 using Gate = std::function<Admission(const Request& head)>;
@@ -29,6 +30,11 @@ using Gate = std::function<Admission(const Request& head)>;
 using RenderRefusal = std::function<Response(const Refusal&)>;
 // More headers for a refusal, if a web page of this origin sent the request.
 using PageHeaders = std::function<Headers(std::string_view origin)>;
+
+// Refuses an answer above Limits::all_answer_bytes.
+Refusal too_many_unread();
+// Refuses a body above Limits::all_body_bytes: of all clients, or half of it for one.
+Refusal too_much_received(bool of_all);
 
 // The name of errors with this status: "rate_limit_error" for 429, and so on.
 const char* error_type(int status);

@@ -31,7 +31,7 @@
 #include "base/threads/mutex.h"
 #include "coordinator/ports/grpc_connection.h"
 #include "coordinator/ports/grpc_pace.h"
-#include "coordinator/ports/handshake_turns.h"
+#include "coordinator/ports/fair_turns.h"
 #include "proto/handshake.h"
 
 namespace lockstep {
@@ -134,7 +134,7 @@ class GrpcFront::Impl {
   Connections connections_;
   // Ordered by time, then by the time since the last read.
   std::set<std::tuple<Clock::time_point, uint64_t, uint64_t>> times_;
-  HandshakeTurns<uint64_t> handshakes_;
+  FairTurns<uint64_t> handshakes_;
   uint64_t last_id_ = 0;
   uint64_t reads_ = 0;
   Clock::time_point end_ = GrpcConnection::kNever;

@@ -4,21 +4,23 @@
 #include <algorithm>
 #include <functional>
 #include <span>
+#include <string>
 
-#include "base/sockets/address.h"
 #include "base/status.h"
 #include "base/system/out_of_memory.h"
 #include "base/version.h"
-#include "coordinator/api/grpc/generate_reactor.h"
-#include "coordinator/api/grpc/resume_reactor.h"
+#include "coordinator/api/grpc/answer_source.h"
+#include "coordinator/api/grpc/generate_call.h"
 #include "coordinator/api/grpc/wire.h"
 #include "coordinator/api/text_of_ids.h"
+#include "proto/generate.pb.h"
 
 namespace lockstep {
 namespace {
 
+using http::Exchange;
+
 constexpr size_t kMaxSmallBytes = 4096;  // The limit of messages whose fields are small.
-constexpr int64_t kMaxUnreadBytes = 256 << 20;
 
 absl::Status tokenize(const Model& model, const v1::TokenizeRequest& request,
                       v1::TokenizeResponse* response) {
@@ -41,13 +43,14 @@ absl::Status detokenize(const Model& model, const v1::DetokenizeRequest& request
   return absl::OkStatus();
 }
 
-absl::Status parse_small(grpc::ByteBuffer bytes, google::protobuf::Message* message) {
-  if (bytes.Length() <= kMaxSmallBytes) return parse(&bytes, message);
+absl::Status parse_small(const http::Request& request, google::protobuf::Message* message) {
+  ASSIGN_OR_RETURN(const std::string_view bytes, message_in(request));
+  if (bytes.size() <= kMaxSmallBytes) return parse(bytes, message);
   return invalid_argument("{}: must have up to {} bytes, found {}",
-                          message->GetDescriptor()->name(), kMaxSmallBytes, bytes.Length());
+                          message->GetDescriptor()->name(), kMaxSmallBytes, bytes.size());
 }
 
-v1::GetModelResponse describe(const ServedModel& served) {
+v1::GetModelResponse model_of(const ServedModel& served) {
   const Model& model = *served.model;
   const EngineStats stats = served.engine->stats();
   const GroupInfo& group = stats.group;
@@ -75,134 +78,86 @@ v1::GetModelResponse describe(const ServedModel& served) {
   return response;
 }
 
-// A call with one answer, which is counted until gRPC has sent it: gRPC keeps it whole until the
-// client reads. Deletes itself.
-class UnaryReactor final : public grpc::ServerUnaryReactor {
- public:
-  explicit UnaryReactor(BufferedBytes* unread) : unread_(unread) {}
-
-  // Called before Finish(). kResourceExhausted: too many answers are unread.
-  absl::Status hold(const std::string& client, int64_t bytes) {
-    unread_.belong_to(client);
-    const BufferedBytes::Sums sums = unread_.hold(bytes);
-    if (sums.of_all <= kMaxUnreadBytes && sums.of_client <= kMaxUnreadBytes / 2) {
-      return absl::OkStatus();
-    }
-    unread_.hold(0);
-    return resource_exhausted(
-        "unread answers: must have up to {} bytes, half of them for one key, or without keys for "
-        "one "
-        "network; read the answers, or send less at once",
-        kMaxUnreadBytes);
-  }
-
- private:
-  void OnDone() override { delete this; }
-
-  BufferedBytes::Share unread_;
-};
-
-// Has the pool parse the bytes and `answer` them; ends the call with the returned status.
+// Has the pool parse the request and `answer` it.
 template <typename Request, typename Response>
-grpc::ServerUnaryReactor* answer_on_pool(
-    const ApiKeys* keys, TaskPool* pool, BufferedBytes* unread,
-    grpc::CallbackServerContext* context, const grpc::ByteBuffer& body, grpc::ByteBuffer* response,
-    std::function<absl::Status(const Request&, Response*)> answer) {
-  auto* reactor = new UnaryReactor(unread);
-  const absl::StatusOr<Caller> caller = admit(keys, *context);
-  if (!caller.ok()) {
-    reactor->Finish(to_grpc(caller.status()));
-    return reactor;
-  }
-  const auto run = [=, caller = *caller, bytes = body, answer = std::move(answer)]() mutable {
-    if (context->IsCancelled()) return reactor->Finish(grpc::Status::CANCELLED);
+void answer_on_pool(const ApiKeys* keys, TaskPool* pool, const std::shared_ptr<Exchange>& exchange,
+                    const std::function<absl::Status(const Request&, Response*)>& answer) {
+  const absl::StatusOr<Caller> caller = admit(keys, exchange->request());
+  if (!caller.ok()) return fail(exchange, caller.status());
+  const auto run = [exchange, caller = *caller, answer] {
+    Response response;
     const absl::Status status = within_memory([&]() -> absl::Status {
       Request request;
-      Response message;
-      RETURN_IF_ERROR(parse(&bytes, &request));
-      RETURN_IF_ERROR(answer(request, &message));
-      RETURN_IF_ERROR(reactor->hold(keys != nullptr ? caller.client : network_of(caller.client),
-                                    static_cast<int64_t>(message.ByteSizeLong())));
-      *response = serialize(message);
-      return absl::OkStatus();
+      ASSIGN_OR_RETURN(const std::string_view bytes, message_in(exchange->request()));
+      RETURN_IF_ERROR(parse(bytes, &request));
+      exchange->drop_body();
+      return answer(request, &response);
     });
     caller.end_permit();
-    reactor->Finish(to_grpc(status));
+    status.ok() ? reply(exchange, response) : fail(exchange, status);
   };
-  const absl::Status accepted =
-      pool->submit(caller->client, static_cast<int64_t>(body.Length()), run);
-  if (!accepted.ok()) {
-    caller->end_permit();
-    reactor->Finish(to_grpc(accepted));
-  }
-  return reactor;
+  const auto bytes = static_cast<int64_t>(exchange->request().body.size());
+  const absl::Status accepted = pool->submit(caller->client, bytes, run);
+  if (accepted.ok()) return;
+  caller->end_permit();
+  fail(exchange, accepted);
 }
 
 }  // namespace
 
-grpc::ServerWriteReactor<grpc::ByteBuffer>* GenerationService::Generate(
-    grpc::CallbackServerContext* context, const grpc::ByteBuffer* body) {
-  auto* reactor = new GenerateReactor(served_, pool_, context, *body);
-  // gRPC would keep the bytes until the call ends; the reactor has its own reference to them.
-  const_cast<grpc::ByteBuffer*>(body)->Clear();
-  return reactor;
+// Other methods than the first three are answered on this thread, even if the pool is busy: they
+// take microseconds.
+void GenerationService::answer(const std::shared_ptr<Exchange>& exchange) const {
+  const std::string_view method = std::string_view(exchange->request().path).substr(kPrefix.size());
+  if (method == "Generate") return answer_generate(served_, pool_, exchange);
+  if (method == "Tokenize") {
+    return answer_on_pool<v1::TokenizeRequest, v1::TokenizeResponse>(
+        served_.keys, pool_, exchange, [model = served_.model](const auto& request, auto* message) {
+          return tokenize(*model, request, message);
+        });
+  }
+  if (method == "Detokenize") {
+    return answer_on_pool<v1::DetokenizeRequest, v1::DetokenizeResponse>(
+        served_.keys, pool_, exchange, [model = served_.model](const auto& request, auto* message) {
+          return detokenize(*model, request, message);
+        });
+  }
+  const absl::Status status = method == "Resume"     ? resume(exchange)
+                              : method == "Cancel"   ? cancel(exchange)
+                              : method == "GetModel" ? describe(exchange)
+                                                     : no_such_method();
+  if (!status.ok()) fail(exchange, status);
 }
 
-grpc::ServerWriteReactor<grpc::ByteBuffer>* GenerationService::Resume(
-    grpc::CallbackServerContext* context, const grpc::ByteBuffer* body) {
-  return new ResumeReactor(served_, context, *body);
+absl::Status GenerationService::resume(const std::shared_ptr<Exchange>& exchange) const {
+  ASSIGN_OR_RETURN(const Caller caller, admit(served_.keys, exchange->request(), /*counts=*/false));
+  v1::ResumeRequest request;
+  RETURN_IF_ERROR(parse_small(exchange->request(), &request));
+  ASSIGN_OR_RETURN(const std::shared_ptr<ResumableStream> resumable,
+                   served_.find_resumable(caller.client, request.request_id()));
+  ASSIGN_OR_RETURN(const std::shared_ptr<StreamReader> reader,
+                   resumable->log().open(request.from()));
+  answer_with(exchange, served_, caller, request.request_id(), reader, request.from());
+  return absl::OkStatus();
 }
 
-grpc::ServerUnaryReactor* GenerationService::Tokenize(grpc::CallbackServerContext* context,
-                                                      const grpc::ByteBuffer* body,
-                                                      grpc::ByteBuffer* response) {
-  return answer_on_pool<v1::TokenizeRequest, v1::TokenizeResponse>(
-      served_.keys, pool_, &unread_, context, *body, response,
-      [this](const auto& request, auto* message) {
-        return tokenize(*served_.model, request, message);
-      });
+absl::Status GenerationService::cancel(const std::shared_ptr<Exchange>& exchange) const {
+  ASSIGN_OR_RETURN(const Caller caller, admit(served_.keys, exchange->request(), /*counts=*/false));
+  v1::CancelRequest request;
+  RETURN_IF_ERROR(parse_small(exchange->request(), &request));
+  ASSIGN_OR_RETURN(const std::shared_ptr<ResumableStream> resumable,
+                   served_.find_resumable(caller.client, request.request_id()));
+  resumable->cancel();
+  reply(exchange, v1::CancelResponse());
+  return absl::OkStatus();
 }
 
-grpc::ServerUnaryReactor* GenerationService::Detokenize(grpc::CallbackServerContext* context,
-                                                        const grpc::ByteBuffer* body,
-                                                        grpc::ByteBuffer* response) {
-  return answer_on_pool<v1::DetokenizeRequest, v1::DetokenizeResponse>(
-      served_.keys, pool_, &unread_, context, *body, response,
-      [this](const auto& request, auto* message) {
-        return detokenize(*served_.model, request, message);
-      });
-}
-
-// The next two are answered on this thread, even if the pool is busy: they take microseconds.
-grpc::ServerUnaryReactor* GenerationService::GetModel(grpc::CallbackServerContext* context,
-                                                      const grpc::ByteBuffer* body,
-                                                      grpc::ByteBuffer* response) {
+absl::Status GenerationService::describe(const std::shared_ptr<Exchange>& exchange) const {
+  RETURN_IF_ERROR(admit(served_.keys, exchange->request()).status());
   v1::GetModelRequest request;
-  absl::Status status = admit(served_.keys, *context).status();
-  if (status.ok()) status = parse_small(*body, &request);
-  if (status.ok()) *response = serialize(describe(served_));
-  grpc::ServerUnaryReactor* reactor = context->DefaultReactor();
-  reactor->Finish(to_grpc(status));
-  return reactor;
-}
-
-grpc::ServerUnaryReactor* GenerationService::Cancel(grpc::CallbackServerContext* context,
-                                                    const grpc::ByteBuffer* body,
-                                                    grpc::ByteBuffer* response) {
-  const auto cancel = [&]() -> absl::Status {
-    ASSIGN_OR_RETURN(const Caller caller, admit(served_.keys, *context, /*counts=*/false));
-    v1::CancelRequest request;
-    RETURN_IF_ERROR(parse_small(*body, &request));
-    ASSIGN_OR_RETURN(const std::shared_ptr<ResumableStream> resumable,
-                     served_.find_resumable(caller.client, request.request_id()));
-    resumable->cancel();
-    *response = serialize(v1::CancelResponse());
-    return absl::OkStatus();
-  };
-  const absl::Status status = cancel();
-  grpc::ServerUnaryReactor* reactor = context->DefaultReactor();
-  reactor->Finish(to_grpc(status));
-  return reactor;
+  RETURN_IF_ERROR(parse_small(exchange->request(), &request));
+  reply(exchange, model_of(served_));
+  return absl::OkStatus();
 }
 
 }  // namespace lockstep

@@ -1,32 +1,27 @@
 // SPDX-License-Identifier: Apache-2.0
-// The port that clients call: Generation, the standard health service (serving while there is a
-// group of workers) and reflection.
+// The port that clients of gRPC call: Generation, the standard health service and reflection.
 #pragma once
 
-#include <grpcpp/grpcpp.h>
-
-#include <atomic>
 #include <memory>
 #include <string>
-#include <thread>
 
 #include "absl/status/statusor.h"
 #include "coordinator/api/grpc/generation_service.h"
+#include "coordinator/api/grpc/health_service.h"
+#include "coordinator/api/grpc/reflection_service.h"
 #include "coordinator/api/task_pool.h"
-#include "coordinator/ports/grpc_server.h"
+#include "coordinator/http/connection/server.h"
 
 namespace lockstep {
 
 struct PublicServerOptions {
   std::string address;          // In the form that Listener::bind() takes.
-  int64_t max_connections = 0;  // Further ones are refused; 0: max_connections().
+  int64_t max_connections = 0;  // Further ones are refused; 0: connections_within_limit().
   TlsFiles tls;                 // Not set: plain TCP.
 };
 
 class PublicServer {
  public:
-  // The number for which this process has descriptors, besides its other uses of them.
-  static int64_t max_connections();
   // The pool outlives the server: its tasks end calls.
   static absl::StatusOr<std::unique_ptr<PublicServer>> start(const ServedModel& served,
                                                              TaskPool* pool,
@@ -39,14 +34,13 @@ class PublicServer {
 
  private:
   PublicServer(const ServedModel& served, TaskPool* pool)
-      : served_(served), generation_(served, pool) {}
-  void follow_readiness();
+      : generation_(served, pool), health_(served.engine) {}
+  void answer(const std::shared_ptr<http::Exchange>& exchange);
 
-  const ServedModel served_;
-  GenerationService generation_;
-  std::unique_ptr<GrpcServer> server_;
-  std::atomic<bool> stopping_{false};
-  std::thread readiness_;
+  const GenerationService generation_;
+  HealthService health_;
+  const ReflectionService reflection_;
+  std::unique_ptr<http::Server> server_;  // Destroyed first: its threads use the rest.
 };
 
 }  // namespace lockstep

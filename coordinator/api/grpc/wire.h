@@ -1,20 +1,39 @@
 // SPDX-License-Identifier: Apache-2.0
-// Messages as bytes: parsed on our threads, so that a malformed message gets a status that says so.
-// (gRPC's generated methods parse on gRPC's threads and answer UNIMPLEMENTED.)
+// gRPC's form of a call over HTTP/2: messages with a prefix of five bytes, and the status in
+// trailers. https://github.com/grpc/grpc/blob/master/doc/PROTOCOL-HTTP2.md
 #pragma once
 
 #include <google/protobuf/message.h>
-#include <grpcpp/grpcpp.h>
 
+#include <cstdint>
 #include <memory>
+#include <optional>
 #include <string>
+#include <string_view>
 
 #include "absl/status/statusor.h"
 #include "coordinator/api/api_keys.h"
+#include "coordinator/http/exchange.h"
+#include "coordinator/http/refusal.h"
 
 namespace lockstep {
 
-grpc::Status to_grpc(const absl::Status& status);
+inline constexpr size_t kMessagePrefix = 5;
+
+// ---- Requests ----
+
+// OK if a request's head is that of a call whose messages are not compressed.
+absl::Status check_call(const http::Request& request);
+// The message at the beginning of a call's bytes: removes it from `bytes`. Empty: it is not whole
+// yet. kUnimplemented: it is compressed. kResourceExhausted: it has more than `max` bytes.
+absl::StatusOr<std::optional<std::string_view>> take_message(std::string_view* bytes, size_t max);
+// The one message of a whole request. kInternal: there is none, or another one.
+absl::StatusOr<std::string_view> message_in(const http::Request& request);
+// Parses the message and checks the limits of its fields. kInvalidArgument, one line: the bytes are
+// not such a message, its text is not UTF-8, or a field is outside its limits.
+absl::Status parse(std::string_view bytes, google::protobuf::Message* message);
+// The moment at which the call's time is over (steady_now_ms()); 0: it has no limit.
+int64_t deadline_ms_of(const http::Request& request);
 
 // The caller, who is admitted while this lives.
 struct Caller {
@@ -27,13 +46,23 @@ struct Caller {
   }
 };
 // Reads the metadata "authorization"; see ApiKeys::admit(). `keys` may be null.
-absl::StatusOr<Caller> admit(const ApiKeys* keys, const grpc::ServerContextBase& context,
-                             bool counts = true);
+absl::StatusOr<Caller> admit(const ApiKeys* keys, const http::Request& request, bool counts = true);
 
-// Parses the message and checks the limits of its fields. Empties `bytes`. kInvalidArgument, one
-// line: the bytes are not such a message, its text is not UTF-8, or a field is outside its limits.
-absl::Status parse(grpc::ByteBuffer* bytes, google::protobuf::Message* message);
-grpc::ByteBuffer serialize(const google::protobuf::Message& message);
+// ---- Answers ----
+
+// Appends the message and its prefix.
+void append_message(const google::protobuf::Message& message, std::string* bytes);
+// The trailers of a call that ends with this status.
+http::Headers trailers_of(const absl::Status& status);
+// The head of an answer with messages.
+http::Response answer_head();
+// Ends the call with one message, or with a failure and none.
+void reply(const std::shared_ptr<http::Exchange>& exchange,
+           const google::protobuf::Message& message);
+void fail(const std::shared_ptr<http::Exchange>& exchange, const absl::Status& status);
+absl::Status no_such_method();
+// A refusal of the HTTP server, as a call's end.
+http::Response render_refused_call(const http::Refusal& refusal);
 
 // From now on libprotobuf's messages about bad input are debug log lines: parse() reports the error
 // to the caller.

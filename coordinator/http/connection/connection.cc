@@ -14,17 +14,15 @@ namespace {
 
 using Socket = boost::asio::posix::stream_descriptor;
 
-constexpr Clock::time_point kNever = Clock::time_point::max();
 constexpr char kContinue[] = "HTTP/1.1 100 Continue\r\n\r\n";
-constexpr int kRounds = 8;                 // For one connection; then others are served.
-constexpr size_t kSmallAnswer = 64 << 10;  // An answer of this size is always accepted.
-constexpr size_t kKeptBuffer = 32 << 10;   // Kept for the next answer; a larger buffer is freed.
+constexpr int kRounds = 8;                // For one connection; then others are served.
+constexpr size_t kKeptBuffer = 32 << 10;  // Kept for the next answer; a larger buffer is freed.
 
 }  // namespace
 
 Connection::Connection(IoThread* thread, int descriptor, std::string network)
-    : thread_(thread),
-      network_(std::move(network)),
+    : IoConnection(std::move(network)),
+      thread_(thread),
       limits_(thread->server().limits),
       socket_(thread->context()),
       channel_(descriptor, thread->server().open_tls(descriptor)),
@@ -84,11 +82,11 @@ void Connection::wait_readable() {
 }
 
 void Connection::receive() {
-  if (channel_.is_handshaking()) return thread_->await_handshake(weak_from_this());
+  if (channel_.is_handshaking()) return thread_->await_turn(weak_from_this());
   read_within_memory();
 }
 
-void Connection::shake_hands() {
+void Connection::take_turn() {
   if (mode_ == Mode::kClosed) return;
   channel_.is_abandoned() ? close() : read_within_memory();
 }
@@ -159,13 +157,12 @@ void Connection::advance() {
     case RequestReader::State::kBody:
       if (before != reading_) {
         set_deadline(limits_.body);
-        if (const Gate& gate = thread_->server().gate) {
-          const Admission admission = gate(reader_.head());
-          if (admission.refusal.has_value()) return refuse(*admission.refusal);
-          received_.belong_to(admission.client);
-          account();
-          if (mode_ != Mode::kReading) return;
-        }
+        const Gate& gate = thread_->server().gate;
+        const Admission admission = gate != nullptr ? gate(reader_.head()) : Admission();
+        if (admission.refusal.has_value()) return refuse(*admission.refusal);
+        received_.belong_to(admission.client.empty() ? network() : admission.client);
+        account();
+        if (mode_ != Mode::kReading) return;
       }
       if (reader_.take_continue()) {
         out_ += kContinue;
@@ -181,12 +178,11 @@ void Connection::advance() {
 
 // An answer counts as held until the client has taken all of it.
 bool Connection::has_room_for(size_t answer_bytes, const Request& request) {
-  if (const Gate& gate = thread_->server().gate) unsent_.belong_to(gate(request).client);
-  const BufferedBytes::Sums buffered = unsent_.hold(static_cast<int64_t>(answer_bytes));
-  const int64_t max = limits_.all_answer_bytes;
-  if (buffered.of_all <= max && buffered.of_client <= max / 2) return true;
-  unsent_.hold(0);
-  return false;
+  if (answer_bytes <= ServerState::kSmallAnswer) return true;
+  const Gate& gate = thread_->server().gate;
+  const std::string client = gate != nullptr ? gate(request).client : "";
+  unsent_.belong_to(client.empty() ? network() : client);
+  return thread_->server().has_room_for(answer_bytes, &unsent_);
 }
 
 void Connection::account() {
@@ -194,11 +190,7 @@ void Connection::account() {
   const bool is_full = buffered.of_all > limits_.all_body_bytes;
   const bool is_much = is_full || buffered.of_client > limits_.all_body_bytes / 2;
   if (is_much && reader_.state() == RequestReader::State::kBody) {
-    refuse({.status = 503,
-            .code = "overloaded",
-            .message = is_full ? "too much is being received at once; try again"
-                               : "too much is being received with this key at once; try again",
-            .headers = {{"Retry-After", "1"}}});
+    refuse(too_much_received(is_full));
   }
 }
 
@@ -258,13 +250,8 @@ void Connection::begin_answer(std::shared_ptr<PendingExchange> exchange, const R
 
 void Connection::respond(std::shared_ptr<PendingExchange> exchange, const Response& response) {
   if (mode_ != Mode::kAnswering) return;
-  if (response.body.size() > kSmallAnswer &&
-      !has_room_for(response.body.size(), exchange->request())) {
-    return respond(std::move(exchange),
-                   refusal_of({.status = 503,
-                               .code = "overloaded",
-                               .message = "too many bytes of answers wait to be read; try again",
-                               .headers = {{"Retry-After", "1"}}}));
+  if (!has_room_for(response.body.size(), exchange->request())) {
+    return respond(std::move(exchange), refusal_of(too_many_unread()));
   }
   begin_answer(std::move(exchange), response, /*streamed=*/false);
   if (!is_head_) out_ += response.body;
@@ -317,9 +304,7 @@ void Connection::append_piece() {
     state = source_->read(&out_);
   }
   // An event may have any size, and stays in out_ while the client reads slowly.
-  if (out_.size() > kSmallAnswer && !has_room_for(out_.size(), exchange_->request())) {
-    return close();
-  }
+  if (!has_room_for(out_.size(), exchange_->request())) return close();
   if (state == BodySource::State::kMore) return;
   source_.reset();
   if (chunked_) out_ += kLastChunk;
@@ -342,7 +327,7 @@ bool Connection::flush() {
     write_deadline_ = kNever;
   }
   sent_ = 0;
-  if (out_.size() > kSmallAnswer) unsent_.hold(0);
+  if (out_.size() > ServerState::kSmallAnswer) unsent_.hold(0);
   out_.clear();
   if (out_.capacity() > kKeptBuffer) out_.shrink_to_fit();
   return true;

@@ -16,31 +16,25 @@
 
 namespace lockstep::http {
 
-class Connection : public std::enable_shared_from_this<Connection> {
+class Connection final : public IoConnection,
+                         public Answerer,
+                         public std::enable_shared_from_this<Connection> {
  public:
-  // Owns the descriptor from start() on. `network`: the network of the client.
   Connection(IoThread* thread, int descriptor, std::string network);
 
-  const std::string& network() const { return network_; }
+  void start(int descriptor) override;
+  void take_turn() override;  // Continues the handshake.
+  void tick(Clock::time_point now) override;
+  void drain() override;
+  std::optional<Clock::time_point> idle_since() const override;
+  void close() override;
 
-  void start(int descriptor);
-  // Continues the handshake when its turn comes (IoThread::await_handshake()).
-  void shake_hands();
-  // Checks the deadlines.
-  void tick(Clock::time_point now);
-  void drain();
-  // The time since which it waits for the end of a request's head; nothing: the head was received.
-  std::optional<Clock::time_point> idle_since() const;
-  // Closes at once and reports to the exchange that its client is gone. Does nothing the second
-  // time.
-  void close();
-
-  // These are called for its exchange:
-  void respond(std::shared_ptr<PendingExchange> exchange, const Response& response);
+  // For its exchange.
+  void respond(std::shared_ptr<PendingExchange> exchange, const Response& response) override;
   void stream(std::shared_ptr<PendingExchange> exchange, const Response& head,
-              std::unique_ptr<BodySource> source);
-  void pump();     // The source may have something.
-  void abandon();  // The exchange will not be answered.
+              std::unique_ptr<BodySource> source) override;
+  void pump() override;
+  void abandon() override;
 
  private:
   enum class Mode {
@@ -78,7 +72,6 @@ class Connection : public std::enable_shared_from_this<Connection> {
   void set_deadline(Clock::duration time) { deadline_ = Clock::now() + time; }
 
   IoThread* const thread_;
-  const std::string network_;
   const Limits& limits_;
   boost::asio::posix::stream_descriptor socket_;
   Channel channel_;

@@ -7,7 +7,6 @@
 #include <vector>
 
 #include "base/system/out_of_memory.h"
-#include "coordinator/http/connection/connection.h"
 
 namespace lockstep::http {
 namespace {
@@ -24,13 +23,23 @@ Clock::duration tick_time_of(const Limits& limits) {
 
 }  // namespace
 
+bool ServerState::has_room_for(size_t answer_bytes, BufferedBytes::Share* unsent) const {
+  if (answer_bytes <= kSmallAnswer) return true;
+  const BufferedBytes::Sums sums = unsent->hold(static_cast<int64_t>(answer_bytes));
+  if (sums.of_all <= limits.all_answer_bytes && sums.of_client <= limits.all_answer_bytes / 2) {
+    return true;
+  }
+  unsent->hold(0);
+  return false;
+}
+
 IoThread::IoThread(ServerState* server)
     : server_(server),
       work_(boost::asio::make_work_guard(context_)),
       mailbox_(std::make_shared<Mailbox>(&context_)),
       ticker_(context_),
       tick_time_(tick_time_of(server->limits)),
-      handshake_timer_(context_),
+      turn_timer_(context_),
       scratch_(kScratchBytes, '\0') {
   tick();
   thread_ = std::thread([this] { run(); });
@@ -40,8 +49,8 @@ IoThread::~IoThread() {
   mailbox_->post([this] {
     stopping_ = true;
     ticker_.cancel();
-    handshake_timer_.cancel();
-    for_each([](Connection& connection) { connection.close(); });
+    turn_timer_.cancel();
+    for_each([](IoConnection& connection) { connection.close(); });
     work_.reset();
   });
   mailbox_->close();  // run() still executes the work posted before.
@@ -53,12 +62,12 @@ void IoThread::adopt(int descriptor, std::string network) {
 }
 
 void IoThread::drain() {
-  mailbox_->post([this] { for_each([](Connection& connection) { connection.drain(); }); });
+  mailbox_->post([this] { for_each([](IoConnection& connection) { connection.drain(); }); });
 }
 
 void IoThread::close_idlest() {
   mailbox_->post([this] {
-    std::shared_ptr<Connection> idlest;
+    std::shared_ptr<IoConnection> idlest;
     for (const auto& [key, connection] : connections_) {
       if (!connection->idle_since().has_value()) continue;
       if (idlest == nullptr || connection->idle_since() < idlest->idle_since()) idlest = connection;
@@ -73,9 +82,9 @@ void IoThread::run() {
 }
 
 void IoThread::open(int descriptor, const std::string& network) {
-  std::shared_ptr<Connection> connection;
+  std::shared_ptr<IoConnection> connection;
   const absl::Status made = within_memory([&] {
-    connection = std::make_shared<Connection>(this, descriptor, network);
+    connection = server_->make_connection(this, descriptor, network);
     connections_.emplace(connection.get(), connection);
     return absl::OkStatus();
   });
@@ -84,7 +93,7 @@ void IoThread::open(int descriptor, const std::string& network) {
   server_->connections.remove(network);
 }
 
-void IoThread::forget(Connection* connection) {
+void IoThread::forget(IoConnection* connection) {
   const auto known = connections_.find(connection);
   if (known == connections_.end()) return;
   server_->connections.remove(connection->network());
@@ -94,29 +103,29 @@ void IoThread::forget(Connection* connection) {
 // Acts on a copy: connections may be removed meanwhile.
 template <typename Act>
 void IoThread::for_each(const Act& act) {
-  std::vector<std::shared_ptr<Connection>> all;
+  std::vector<std::shared_ptr<IoConnection>> all;
   all.reserve(connections_.size());
   for (const auto& [key, connection] : connections_) all.push_back(connection);
   for (const auto& connection : all) act(*connection);
 }
 
-void IoThread::await_handshake(const std::weak_ptr<Connection>& connection) {
-  if (const auto one = connection.lock()) handshakes_.add(one->network(), connection);
-  run_handshakes();
+void IoThread::await_turn(const std::weak_ptr<IoConnection>& connection) {
+  if (const auto one = connection.lock()) turns_.add(one->network(), connection);
+  run_turns();
 }
 
 // Asio handles the sockets that are ready before the timer.
-void IoThread::run_handshakes() {
-  if (handshake_armed_ || stopping_ || handshakes_.time() == Clock::time_point::max()) return;
-  handshake_armed_ = true;
-  handshake_timer_.expires_at(handshakes_.time());
-  handshake_timer_.async_wait([this](const boost::system::error_code& error) {
-    handshake_armed_ = false;
+void IoThread::run_turns() {
+  if (turn_armed_ || stopping_ || turns_.time() == Clock::time_point::max()) return;
+  turn_armed_ = true;
+  turn_timer_.expires_at(turns_.time());
+  turn_timer_.async_wait([this](const boost::system::error_code& error) {
+    turn_armed_ = false;
     if (error) return;
-    handshakes_.run([](const std::weak_ptr<Connection>& one) {
-      if (const auto connection = one.lock()) connection->shake_hands();
+    turns_.run([](const std::weak_ptr<IoConnection>& one) {
+      if (const auto connection = one.lock()) connection->take_turn();
     });
-    run_handshakes();
+    run_turns();
   });
 }
 
@@ -126,7 +135,7 @@ void IoThread::tick() {
     if (error || stopping_) return;
     tick();
     const Clock::time_point now = Clock::now();
-    for_each([now](Connection& connection) { connection.tick(now); });
+    for_each([now](IoConnection& connection) { connection.tick(now); });
   });
 }
 

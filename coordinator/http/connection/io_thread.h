@@ -17,19 +17,29 @@
 #include "base/threads/mutex.h"
 #include "base/tls/server_tls.h"
 #include "coordinator/http/connection/connection_counts.h"
+#include "coordinator/http/connection/io_connection.h"
 #include "coordinator/http/connection/server.h"
 #include "coordinator/ports/buffered_bytes.h"
-#include "coordinator/ports/handshake_turns.h"
+#include "coordinator/ports/fair_turns.h"
 
 namespace lockstep::http {
 
-using Clock = std::chrono::steady_clock;
+class IoThread;
 
 // The state that all connections of a server share. Outlives its threads.
 struct ServerState {
+  // Makes a connection of the server's protocol.
+  using MakeConnection = std::shared_ptr<IoConnection> (*)(IoThread* thread, int descriptor,
+                                                           std::string network);
   std::shared_ptr<ssl_st> open_tls(int descriptor) const {
     return tls != nullptr ? tls->open(descriptor) : nullptr;
   }
+
+  MakeConnection make_connection = nullptr;
+  // An answer of this size is always accepted.
+  static constexpr size_t kSmallAnswer = 64 << 10;
+  // Whether an answer of this size may wait until its client takes it; then it is counted.
+  bool has_room_for(size_t answer_bytes, BufferedBytes::Share* unsent) const;
 
   Limits limits;
   Handler handler;
@@ -67,8 +77,6 @@ class Mailbox {
   boost::asio::io_context* context_ ABSL_GUARDED_BY(mutex_);
 };
 
-class Connection;
-
 class IoThread {
  public:
   explicit IoThread(ServerState* server);
@@ -87,9 +95,9 @@ class IoThread {
   const std::shared_ptr<Mailbox>& mailbox() const { return mailbox_; }
   // The bytes just read by any connection: an idle connection has no buffer.
   std::string& scratch() { return scratch_; }
-  void forget(Connection* connection);
-  // Queues the connection for a turn of its handshake.
-  void await_handshake(const std::weak_ptr<Connection>& connection);
+  void forget(IoConnection* connection);
+  // Calls the connection's take_turn() after the turns of others.
+  void await_turn(const std::weak_ptr<IoConnection>& connection);
 
  private:
   template <typename Act>
@@ -99,7 +107,7 @@ class IoThread {
   // client or at its deadline.
   void run();
   void tick();
-  void run_handshakes();
+  void run_turns();
 
   ServerState* const server_;
   boost::asio::io_context context_{1};
@@ -108,11 +116,11 @@ class IoThread {
   // Checks all deadlines: with thousands of streams this costs less than one timer for each.
   boost::asio::steady_timer ticker_;
   const Clock::duration tick_time_;
-  HandshakeTurns<std::weak_ptr<Connection>> handshakes_;
-  boost::asio::steady_timer handshake_timer_;
-  bool handshake_armed_ = false;
+  FairTurns<std::weak_ptr<IoConnection>> turns_;
+  boost::asio::steady_timer turn_timer_;
+  bool turn_armed_ = false;
   std::string scratch_;
-  std::unordered_map<Connection*, std::shared_ptr<Connection>> connections_;
+  std::unordered_map<IoConnection*, std::shared_ptr<IoConnection>> connections_;
   bool stopping_ = false;
   std::thread thread_;
 };

@@ -2,14 +2,13 @@
 #include "coordinator/http/connection/pending_exchange.h"
 
 #include "base/check.h"
-#include "coordinator/http/connection/connection.h"
 
 namespace lockstep::http {
 
 PendingExchange::~PendingExchange() {
   if (answered_) return;
-  mailbox_->post([connection = connection_] {
-    if (const auto open = connection.lock(); open != nullptr) open->abandon();
+  mailbox_->post([answerer = answerer_] {
+    if (const auto open = answerer.lock(); open != nullptr) open->abandon();
   });
 }
 
@@ -17,7 +16,7 @@ void PendingExchange::respond(Response response) {
   LOCKSTEP_CHECK(!answered_.exchange(true));
   lose_unless_posted(
       mailbox_->post([self = shared_from_this(), response = std::move(response)]() mutable {
-        const auto open = self->connection_.lock();
+        const auto open = self->answerer_.lock();
         if (open != nullptr) open->respond(std::move(self), response);
       }));
 }
@@ -26,15 +25,15 @@ void PendingExchange::stream(Response head, std::unique_ptr<BodySource> source) 
   LOCKSTEP_CHECK(!answered_.exchange(true));
   lose_unless_posted(mailbox_->post(
       [self = shared_from_this(), head = std::move(head), source = std::move(source)]() mutable {
-        const auto open = self->connection_.lock();
+        const auto open = self->answerer_.lock();
         if (open != nullptr) open->stream(std::move(self), head, std::move(source));
       }));
 }
 
 void PendingExchange::wake() {
   if (woken_.exchange(true)) return;
-  mailbox_->post([connection = connection_] {
-    if (const auto open = connection.lock(); open != nullptr) open->pump();
+  mailbox_->post([answerer = answerer_] {
+    if (const auto open = answerer.lock(); open != nullptr) open->pump();
   });
 }
 

@@ -1,11 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
-// The exchange that handlers hold, on any thread, while its connection belongs to an I/O thread.
+// The exchange that handlers hold, on any thread, while its answerer belongs to an I/O thread.
 // Private to this folder.
 #pragma once
 
 #include <atomic>
 #include <functional>
 #include <memory>
+#include <string_view>
 #include <utility>
 
 #include "base/threads/mutex.h"
@@ -17,10 +18,10 @@ namespace lockstep::http {
 class PendingExchange final : public Exchange,
                               public std::enable_shared_from_this<PendingExchange> {
  public:
-  PendingExchange(Request request, std::weak_ptr<Connection> connection,
+  PendingExchange(Request request, std::weak_ptr<Answerer> answerer,
                   std::shared_ptr<Mailbox> mailbox)
       : request_(std::move(request)),
-        connection_(std::move(connection)),
+        answerer_(std::move(answerer)),
         mailbox_(std::move(mailbox)) {}
   ~PendingExchange() override;
 
@@ -31,9 +32,14 @@ class PendingExchange final : public Exchange,
   void wake() override;
   std::function<void()> waker() override;
   void on_gone(std::function<void()> gone) override ABSL_LOCKS_EXCLUDED(mutex_);
+  void on_body(Receive receive) override { receive_ = std::move(receive); }
 
-  // For the connection. It is about to read the source: wake() counts from now on.
+  // For the answerer. It is about to read the source: wake() counts from now on.
   void clear_woken() { woken_ = false; }
+  // Passes a piece of a streamed body to the handler's function.
+  void receive(std::string_view bytes, bool is_last) const {
+    if (receive_) receive_(bytes, is_last);
+  }
   // The exchange is over: the client has its answer, or is gone.
   void finish() ABSL_LOCKS_EXCLUDED(mutex_);
   void lose() ABSL_LOCKS_EXCLUDED(mutex_);
@@ -46,8 +52,9 @@ class PendingExchange final : public Exchange,
   }
 
   Request request_;
-  const std::weak_ptr<Connection> connection_;
+  const std::weak_ptr<Answerer> answerer_;
   const std::shared_ptr<Mailbox> mailbox_;
+  Receive receive_;  // Used by the I/O thread.
   std::atomic<bool> answered_{false};
   std::atomic<bool> woken_{false};
   Mutex mutex_;

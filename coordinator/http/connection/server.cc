@@ -6,6 +6,8 @@
 
 #include "base/sockets/address.h"
 #include "base/status.h"
+#include "coordinator/http/connection/connection.h"
+#include "coordinator/http/connection/http2_connection.h"
 #include "coordinator/http/connection/io_thread.h"
 #include "coordinator/ports/listener.h"
 
@@ -16,6 +18,11 @@ namespace {
 constexpr std::chrono::milliseconds kPoll{2};  // The interval of checks in wait_answered().
 constexpr int64_t kComing = 8;
 
+template <typename Protocol>
+std::shared_ptr<IoConnection> make(IoThread* thread, int descriptor, std::string network) {
+  return std::make_shared<Protocol>(thread, descriptor, std::move(network));
+}
+
 }  // namespace
 
 class Server::Impl {
@@ -23,6 +30,8 @@ class Server::Impl {
   Impl(const ServerOptions& options, Handler handler, std::unique_ptr<Listener> listener,
        std::unique_ptr<TlsContext> tls)
       : listener_(std::move(listener)) {
+    state_.make_connection =
+        options.protocol == TlsProtocol::kHttp2 ? make<Http2Connection> : make<Connection>;
     state_.tls = std::move(tls);
     state_.limits = options.limits;
     state_.refusal = options.refusal;
@@ -77,7 +86,7 @@ absl::StatusOr<std::unique_ptr<Server>> Server::start(const ServerOptions& optio
                                   closes ? WhenFull::kRefuse : options.when_full));
   std::unique_ptr<TlsContext> tls;
   if (options.tls.given()) {
-    ASSIGN_OR_RETURN(tls, TlsContext::load(options.tls, listener->address(), TlsProtocol::kHttp11));
+    ASSIGN_OR_RETURN(tls, TlsContext::load(options.tls, listener->address(), options.protocol));
   }
   try {
     return std::unique_ptr<Server>(new Server(

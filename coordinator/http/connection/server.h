@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// An HTTP/1.1 port: sockets, limits and deadlines. The handler makes the answers.
+// A port of HTTP/1.1 or HTTP/2: sockets, limits and deadlines. The handler makes the answers.
 #pragma once
 
 #include <chrono>
@@ -20,17 +20,19 @@ struct Limits {
   ReadLimits read;
   int64_t all_body_bytes = 256 << 20;         // For all requests being received.
   int64_t all_answer_bytes = 256 << 20;       // For answers and pieces above 64 KiB, until sent.
-  size_t pipelined_bytes = 64 << 10;          // Read ahead while a request is answered.
+  size_t pipelined_bytes = 64 << 10;          // HTTP/1.1: read ahead while a request is answered.
+  uint32_t max_streams = 256;                 // HTTP/2: requests of one connection at once.
   std::chrono::milliseconds header{10'000};   // From its first byte; at first, from accept.
   std::chrono::milliseconds body{30'000};     // From the end of the headers.
   std::chrono::milliseconds idle{75'000};     // Between requests.
-  std::chrono::milliseconds write{15'000};    // The time without progress in sending.
+  std::chrono::milliseconds write{15'000};    // Without progress in sending, also of one stream.
   std::chrono::milliseconds linger{2'000};    // For the client to read a last answer.
   std::chrono::milliseconds silence{15'000};  // See BodySource::keep_alive().
 };
 
 struct ServerOptions {
-  std::string address;  // In the form that Listener::bind() takes.
+  std::string address;                          // In the form that Listener::bind() takes.
+  TlsProtocol protocol = TlsProtocol::kHttp11;  // Without TLS, too.
   int threads = 2;
   int64_t max_connections = 0;  // Further ones are refused; 0: connections_within_limit().
   Limits limits;

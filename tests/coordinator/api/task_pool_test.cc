@@ -169,6 +169,30 @@ TEST(TaskPoolTest, ConnectionsOfOneNetworkLeaveRoomForOthers) {
   blocked.record.wait_for(22);
 }
 
+TEST(TaskPoolTest, NetworksShareTheThreadsHoweverManyClientsTheyHave) {
+  BlockedPool blocked;
+  for (int i = 0; i < 3; ++i) {
+    const std::string name = std::to_string(i);
+    EXPECT_TRUE(blocked.submit("10.0.0.1:" + name, kLong, "much" + name).ok());
+  }
+  EXPECT_TRUE(blocked.submit("10.0.0.2:1", kLong, "other").ok());
+  EXPECT_TRUE(blocked.submit("10.0.0.2:1", kLong, "more").ok());
+  blocked.gate.open();
+  EXPECT_THAT(blocked.record.wait_for(5),
+              testing::ElementsAre("much0", "other", "much1", "more", "much2"));
+}
+
+TEST(TaskPoolTest, ClientsOfANetworkShareItsPart) {
+  BlockedPool blocked;
+  for (int i = 0; i < 3; ++i) {
+    EXPECT_TRUE(blocked.submit("10.0.0.1:1", kLong, "much" + std::to_string(i)).ok());
+  }
+  EXPECT_TRUE(blocked.submit("10.0.0.1:2", kLong, "little").ok());
+  blocked.gate.open();
+  EXPECT_THAT(blocked.record.wait_for(4),
+              testing::ElementsAre("much0", "little", "much1", "much2"));
+}
+
 TEST(TaskPoolTest, BytesAreBoundedAndFreeAgainWhenATaskHasRun) {
   BlockedPool blocked({.threads = 1, .max_tasks = 100, .max_bytes = 1000 + 2 * kLong});
   EXPECT_TRUE(blocked.submit("a", 600, "first").ok());

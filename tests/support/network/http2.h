@@ -12,6 +12,7 @@ namespace lockstep::testing::http2 {
 enum FrameType : uint8_t {
   kData = 0,
   kHeaders = 1,
+  kPriority = 2,
   kResetStream = 3,
   kSettings = 4,
   kPing = 6,

@@ -189,9 +189,7 @@ absl::StatusOr<std::unique_ptr<ServedPorts>> ServedPorts::start(ServedModel serv
   if (has_grpc) {
     auto grpc = PublicServer::start(
         served, ports->pool_.get(),
-        {.address = flags.grpc_address,
-         .max_connections = std::min(connections, PublicServer::max_connections() / sharers),
-         .tls = flags.tls});
+        {.address = flags.grpc_address, .max_connections = connections, .tls = flags.tls});
     if (!grpc.ok()) return of_flag("--grpc", grpc.status());
     ports->grpc_ = *std::move(grpc);
   }

@@ -27,18 +27,20 @@ v1::GenerateRequest story(int32_t max_tokens) {
   return request;
 }
 
-// A call that has sent one message and stays open.
+// A call that has sent one message and stays open. `is_last`: it sends no other.
 class OpenCall {
  public:
   OpenCall(const std::shared_ptr<grpc::Channel>& channel, const std::string& path,
-           const std::string& bytes, const std::string& authorization = "")
+           const std::string& bytes, const std::string& authorization = "", bool is_last = false)
       : stub_(channel) {
     if (!authorization.empty()) context_.AddMetadata("authorization", authorization);
     call_ = stub_.PrepareCall(&context_, path, &queue_);
     call_->StartCall(nullptr);
     next();
     const grpc::Slice slice(bytes);
-    call_->Write(grpc::ByteBuffer(&slice, 1), nullptr);
+    const grpc::WriteOptions options =
+        is_last ? grpc::WriteOptions().set_last_message() : grpc::WriteOptions();
+    call_->Write(grpc::ByteBuffer(&slice, 1), options, nullptr);
     next();
   }
   void read() {
@@ -121,10 +123,7 @@ TEST(PublicServerTest, CompressedMessagesAreRefused) {
 
 TEST(PublicServerTest, HealthAndReflectionAnswerAndUnknownMethodsAreUnimplemented) {
   const ApiServer server;
-  // The server follows the engine's state at an interval.
-  while (server.call("/grpc.health.v1.Health/Check", "").bytes != "\x08\x01") {
-    std::this_thread::yield();
-  }
+  EXPECT_EQ(server.call("/grpc.health.v1.Health/Check", "").bytes, "\x08\x01");
   const auto services = server.call(kReflection, kListServices);
   EXPECT_NE(services.bytes.find("lockstep.v1.Generation"), std::string::npos);
   for (const char* path : {"/lockstep.v1.Generation/NoSuch", "/no.such.Service/Method"}) {
@@ -140,7 +139,7 @@ TEST(PublicServerTest, ReflectionRefusesLongNames) {
   const auto answer = server.call(kReflection, "\x22" + varint + name);  // A lookup by symbol.
   EXPECT_EQ(answer.status.error_code(), grpc::StatusCode::INVALID_ARGUMENT);
   EXPECT_NE(
-      answer.status.error_message().find("a request must have at most 1024 bytes, found 200004"),
+      answer.status.error_message().find("a message: must have at most 1024 bytes, found 200004"),
       std::string::npos)
       << answer.status.error_message();
   EXPECT_EQ(answer.bytes, "");
@@ -172,7 +171,7 @@ TEST(PublicServerTest, ReflectionNeedsAKeyIfCallsDo) {
   EXPECT_NE(known.bytes.find("lockstep.v1.Generation"), std::string::npos);
 }
 
-// gRPC keeps a whole answer until the client reads it.
+// The server keeps a whole answer until the client reads it.
 TEST(PublicServerTest, UnreadAnswersOfAKeyAreBounded) {
   const TempFolder folder;
   std::ofstream(folder.path() / "keys") << "alice sk-0123456789abcdef\nbob sk-fedcba9876543210\n";
@@ -193,7 +192,8 @@ TEST(PublicServerTest, UnreadAnswersOfAKeyAreBounded) {
   std::vector<std::unique_ptr<OpenCall>> calls;
   for (int i = 0; i < 64; ++i) {
     calls.push_back(std::make_unique<OpenCall>(channel, kGeneration + "Detokenize", bytes,
-                                               "Bearer sk-0123456789abcdef"));
+                                               "Bearer sk-0123456789abcdef",
+                                               /*is_last=*/true));
   }
   EXPECT_TRUE(becomes_true(
       [&] { return code_for("sk-0123456789abcdef") == grpc::StatusCode::RESOURCE_EXHAUSTED; }));
@@ -291,7 +291,7 @@ TEST(PublicServerTest, AFullQueueRefusesRequestsUnread) {
   EXPECT_NE(status.error_message().find("queue is full"), std::string::npos);
 }
 
-// HTTP/2's windows bound what gRPC buffers, and the engine bounds what the stream keeps.
+// HTTP/2's windows bound what is sent ahead, and the engine bounds what the stream keeps.
 TEST(PublicServerTest, AReaderThatNeverReadsIsCutOffWithTheReason) {
   ApiServer server(EngineOptions{.max_unread_bytes = 4096}, /*pages=*/1024);
   v1::GenerateRequest request = story(1000);

@@ -1,8 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "coordinator/api/grpc/stream_reactor.h"
+#include "coordinator/api/grpc/answer_source.h"
 
-#include <grpc/grpc.h>
-
+#include <algorithm>
 #include <iterator>
 #include <optional>
 #include <utility>
@@ -46,54 +45,42 @@ void fill(const std::vector<Logprob>& token, const TokenTexts* texts, v1::TokenL
 
 }  // namespace
 
-void StreamReactor::follow(std::string request_id, const std::shared_ptr<StreamReader>& reader,
-                           size_t from) {
-  request_id_ = std::move(request_id);
-  bool cancelled = false;
-  {
-    MutexLock lock(&mutex_);
-    reader_ = reader;
-    offset_ = from;
-    cancelled = cancelled_;
-  }
-  if (cancelled) reader->abandon();  // OnCancel came before there was a reader.
-  reader->set_listener([this] { pump(); });
+AnswerSource::AnswerSource(const ServedModel& served, Caller caller, std::string request_id,
+                           std::shared_ptr<StreamReader> reader, size_t from)
+    : served_(served),
+      caller_(std::move(caller)),
+      request_id_(std::move(request_id)),
+      reader_(std::move(reader)),
+      offset_(from) {}
+
+AnswerSource::~AnswerSource() {
+  reader_->set_listener(nullptr);
+  if (!is_over_) reader_->abandon();
 }
 
-void StreamReactor::pump() {
-  MutexLock lock(&mutex_);
-  if (finished_) return;
-  if (!writing_) return write_next();
-  // The stream was closed because too much of it is unread: this write will not end by itself.
-  const absl::Status status = reader_->status();
-  if (status.code() == absl::StatusCode::kResourceExhausted) {
-    grpc_call_cancel_with_status(context_->c_call(), GRPC_STATUS_RESOURCE_EXHAUSTED,
-                                 message_of(status).c_str(), nullptr);
-  }
-}
-
-void StreamReactor::write_next() {
-  bool over = false;
-  if (pending_.empty()) {
+http::BodySource::State AnswerSource::read(std::string* bytes) {
+  if (pending_.empty() && !is_over_) {
     std::vector<StreamEvent> events;
-    over = reader_->read(offset_, &events);
+    is_over_ = reader_->read(offset_, &events);
     offset_ += events.size();
-    pending_.insert(pending_.end(), std::make_move_iterator(events.begin()),
-                    std::make_move_iterator(events.end()));
+    std::ranges::move(events, std::back_inserter(pending_));
   }
-  if (!pending_.empty()) {
-    response_ = serialize(to_response(pending_.front(), offset_ - pending_.size()));
+  while (!pending_.empty() && bytes->size() < http::kPieceBytes) {
+    append_message(to_response(pending_.front(), offset_ - pending_.size()), bytes);
     pending_.pop_front();
-    writing_ = true;
-    StartWrite(&response_);
-  } else if (over) {
-    finished_ = true;
-    caller_.end_permit();
-    Finish(to_grpc(reader_->status()));
   }
+  if (!pending_.empty() || !is_over_) return State::kMore;
+  caller_.end_permit();
+  return State::kEnd;
 }
 
-v1::GenerateResponse StreamReactor::to_response(const StreamEvent& event, size_t offset) const {
+bool AnswerSource::is_cut() {
+  const bool is_cut = reader_->status().code() == absl::StatusCode::kResourceExhausted;
+  if (is_cut) caller_.end_permit();
+  return is_cut;
+}
+
+v1::GenerateResponse AnswerSource::to_response(const StreamEvent& event, size_t offset) const {
   v1::GenerateResponse response;
   response.set_request_id(request_id_);
   response.set_offset(offset);
@@ -112,7 +99,7 @@ v1::GenerateResponse StreamReactor::to_response(const StreamEvent& event, size_t
   return response;
 }
 
-void StreamReactor::add_logprobs(const StreamEvent& event, v1::GenerateResponse* response) const {
+void AnswerSource::add_logprobs(const StreamEvent& event, v1::GenerateResponse* response) const {
   std::optional<TokenTexts> texts;
   const Tokenizer* tokenizer = served_.model->tokenizer();
   if (tokenizer != nullptr) texts.emplace(tokenizer, /*continues=*/true);
@@ -125,33 +112,12 @@ void StreamReactor::add_logprobs(const StreamEvent& event, v1::GenerateResponse*
   }
 }
 
-void StreamReactor::OnWriteDone(bool ok) {
-  {
-    MutexLock lock(&mutex_);
-    writing_ = false;
-    if (!ok) pending_.clear();  // The caller is gone; OnCancel() ends the rest.
-  }
-  pump();
-}
-
-void StreamReactor::OnCancel() {
-  std::shared_ptr<StreamReader> reader;
-  {
-    MutexLock lock(&mutex_);
-    cancelled_ = true;
-    reader = reader_;
-  }
-  if (reader != nullptr) reader->abandon();
-}
-
-void StreamReactor::OnDone() {
-  std::shared_ptr<StreamReader> reader;
-  {
-    MutexLock lock(&mutex_);
-    reader = reader_;
-  }
-  if (reader != nullptr) reader->set_listener(nullptr);  // See the class comment.
-  delete this;
+void answer_with(const std::shared_ptr<http::Exchange>& exchange, const ServedModel& served,
+                 const Caller& caller, const std::string& request_id,
+                 const std::shared_ptr<StreamReader>& reader, size_t from) {
+  reader->set_listener(exchange->waker());
+  exchange->stream(answer_head(),
+                   std::make_unique<AnswerSource>(served, caller, request_id, reader, from));
 }
 
 }  // namespace lockstep

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "coordinator/ports/handshake_turns.h"
+#include "coordinator/ports/fair_turns.h"
 
 #include <gtest/gtest.h>
 
@@ -8,9 +8,9 @@
 namespace lockstep {
 namespace {
 
-using Turns = HandshakeTurns<int>;
+using Turns = FairTurns<int>;
 
-TEST(HandshakeTurnsTest, NetworksAlternate) {
+TEST(FairTurnsTest, NetworksAlternate) {
   Turns turns;
   for (const int one : {1, 2, 3}) turns.add("10.0.0.1", one);
   turns.add("10.0.0.2", 4);
@@ -23,7 +23,7 @@ TEST(HandshakeTurnsTest, NetworksAlternate) {
   EXPECT_EQ(turns.time(), Turns::Clock::time_point::max());
 }
 
-TEST(HandshakeTurnsTest, ALongHandshakeEndsTheRunAndAnEqualPauseFollows) {
+TEST(FairTurnsTest, ALongHandshakeEndsTheRunAndAnEqualPauseFollows) {
   Turns turns;
   for (int i = 0; i < 10; ++i) turns.add("10.0.0.1", i);
   int count = 0;

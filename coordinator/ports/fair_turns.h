@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Limits the time that a thread spends on TLS handshakes. A client needs no key to request one, and
-// one takes as long as thousands of messages.
+// Limits the time that a thread spends on input which strangers may send without limit: TLS
+// handshakes, one of which takes as long as thousands of messages, and frames of HTTP/2.
 #pragma once
 
 #include <chrono>
@@ -13,11 +13,11 @@
 
 namespace lockstep {
 
-// A queue of connections that wait to continue their handshakes. Networks (network_of()) alternate.
-// Handshakes get half of the thread's time: after a long one the thread does its other work for as
-// long. Only one thread may use it.
+// A queue of connections that wait for a turn. Networks (network_of()) alternate. Turns get half of
+// the thread's time: after a long one the thread does its other work for as long. Only one thread
+// may use it.
 template <typename Connection>
-class HandshakeTurns {
+class FairTurns {
  public:
   using Clock = std::chrono::steady_clock;
 

@@ -1,0 +1,92 @@
+// SPDX-License-Identifier: Apache-2.0
+// A connection of HTTP/2 (RFC 9113), whose frames nghttp2 reads and writes. A client may send
+// frames without limit, so it is read in turns with other networks. Private to this folder.
+#pragma once
+
+#include <nghttp2/nghttp2.h>
+
+#include <boost/asio/posix/stream_descriptor.hpp>
+#include <cstdint>
+#include <map>
+#include <memory>
+#include <optional>
+#include <string>
+#include <string_view>
+#include <unordered_map>
+
+#include "base/tls/channel.h"
+#include "coordinator/http/connection/http2_stream.h"
+#include "coordinator/http/connection/io_thread.h"
+
+namespace lockstep::http {
+
+class Http2Connection final : public IoConnection,
+                              public std::enable_shared_from_this<Http2Connection> {
+ public:
+  Http2Connection(IoThread* thread, int descriptor, std::string network);
+  ~Http2Connection() override;
+
+  void start(int descriptor) override;
+  void take_turn() override;  // Continues the handshake, or reads.
+  void tick(Clock::time_point now) override;
+  void drain() override;
+  std::optional<Clock::time_point> idle_since() const override;
+  void close() override;
+
+  // ---- For its streams ----
+  IoThread& thread() { return *thread_; }
+  ServerState& server() { return thread_->server(); }
+  nghttp2_session* session() { return session_; }
+  void end_receiving(int32_t stream) { receiving_.erase(stream); }
+  // The client gets a new deadline to take the next bytes of the stream's answer.
+  void begin_sending(int32_t stream) { sending_[stream] = Clock::now() + limits_.write; }
+  void end_sending(int32_t stream) { sending_.erase(stream); }
+  // Sends what the session has to send. May close the connection.
+  void flush();
+
+ private:
+  friend struct Http2Callbacks;
+
+  bool open_session();
+  Http2Stream* find(int32_t stream);
+  void begin_stream(int32_t stream);
+  void end_stream(int32_t stream);
+
+  void wait_readable();
+  void wait_writable();
+  void await_turn();
+  void read_turn();
+  bool feed(std::string_view bytes);
+  void check_silence(Clock::time_point now);
+  bool fill();
+
+  IoThread* const thread_;
+  const Limits& limits_;
+  boost::asio::posix::stream_descriptor socket_;
+  const std::shared_ptr<ssl_st> tls_;
+  Channel channel_;
+  Request blank_;  // Each request begins as a copy.
+  nghttp2_session* session_ = nullptr;
+  std::unordered_map<int32_t, std::shared_ptr<Http2Stream>> streams_;
+  // The deadlines of streams without a whole request. Later streams have larger numbers.
+  std::map<int32_t, Clock::time_point> receiving_;
+  // The deadlines of streams whose answer the client could take.
+  std::unordered_map<int32_t, Clock::time_point> sending_;
+
+  std::string in_;   // Bytes that were read and not given to nghttp2.
+  std::string out_;  // Bytes to be sent, beginning at sent_.
+  size_t sent_ = 0;
+  bool is_closed_ = false;
+  bool is_shaken_ = false;  // The handshake is done, and ALPN was checked.
+  bool read_armed_ = false;
+  bool write_armed_ = false;
+  bool turn_awaited_ = false;
+  bool read_wants_write_ = false;  // TLS must write before it can read on.
+  bool was_pinged_ = false;        // Since the last bytes were read.
+  Clock::time_point deadline_;     // For the client's first SETTINGS.
+  Clock::time_point write_deadline_ = Clock::time_point::max();  // Set while out_ waits.
+  Clock::time_point last_read_;
+  Clock::time_point idle_since_;
+};
+
+}  // namespace lockstep::http

@@ -1,0 +1,61 @@
+// SPDX-License-Identifier: Apache-2.0
+// A connection as its IoThread sees it, for each protocol. Private to this folder.
+#pragma once
+
+#include <chrono>
+#include <memory>
+#include <optional>
+#include <string>
+#include <utility>
+
+#include "coordinator/http/exchange.h"
+
+namespace lockstep::http {
+
+using Clock = std::chrono::steady_clock;
+inline constexpr Clock::time_point kNever = Clock::time_point::max();
+
+// Used only by its IoThread.
+class IoConnection {
+ public:
+  // `network`: the network of the client.
+  explicit IoConnection(std::string network) : network_(std::move(network)) {}
+  virtual ~IoConnection() = default;
+  IoConnection(const IoConnection&) = delete;
+  IoConnection& operator=(const IoConnection&) = delete;
+
+  const std::string& network() const { return network_; }
+
+  // Owns the descriptor from here on.
+  virtual void start(int descriptor) = 0;
+  // Continues what waited for a turn (IoThread::await_turn()).
+  virtual void take_turn() = 0;
+  // Checks the deadlines.
+  virtual void tick(Clock::time_point now) = 0;
+  virtual void drain() = 0;
+  // The time since which it waits for a request; nothing: it has one.
+  virtual std::optional<Clock::time_point> idle_since() const = 0;
+  // Closes at once and reports to each exchange that its client is gone. Does nothing the second
+  // time.
+  virtual void close() = 0;
+
+ private:
+  const std::string network_;
+};
+
+class PendingExchange;
+
+// Writes the answer to one request: a connection of HTTP/1.1, or a stream of HTTP/2. Used only by
+// its IoThread.
+class Answerer {
+ public:
+  virtual ~Answerer() = default;
+
+  virtual void respond(std::shared_ptr<PendingExchange> exchange, const Response& response) = 0;
+  virtual void stream(std::shared_ptr<PendingExchange> exchange, const Response& head,
+                      std::unique_ptr<BodySource> source) = 0;
+  virtual void pump() = 0;     // The source may have something.
+  virtual void abandon() = 0;  // The exchange will not be answered.
+};
+
+}  // namespace lockstep::http
