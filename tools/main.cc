@@ -26,6 +26,9 @@ constexpr char kAbout[] =
     "  lockstep generate --prompt \"Once upon a time\" --workers 2\n"
     "  lockstep serve MODEL --workers 4";
 
+// With fewer, libraries end the process where they cannot report an error.
+constexpr int64_t kMinDescriptors = 64;
+
 // Runs before everything else in the process: gRPC opens a descriptor when it is loaded.
 [[gnu::section(".preinit_array"),
   gnu::used]] void (*before_libraries)() = lockstep::open_standard_descriptors;
@@ -63,7 +66,7 @@ absl::Status run(const lockstep::Command& command, lockstep::Interrupt& interrup
 int main(int argc, char** argv) {
   using namespace lockstep;
   explain_ends_of_memory();
-  raise_descriptor_limit();
+  const int64_t descriptors = raise_descriptor_limit();
   limit_grpc_log();
   CLI::App app(kAbout, "lockstep");
   app.set_version_flag("--version", fmt::format("lockstep {}", kVersion));
@@ -85,6 +88,12 @@ int main(int argc, char** argv) {
   spdlog::set_default_logger(spdlog::stderr_color_mt("lockstep"));
   spdlog::set_level(spdlog::level::warn);
   if (const auto problem = isa_problem()) return fail(*problem, 2);
+  if (descriptors < kMinDescriptors) {
+    return fail(fmt::format("open files: the limit must be at least {}, found {}; raise it "
+                            "(ulimit -n 1024)",
+                            kMinDescriptors, descriptors),
+                2);
+  }
   Interrupt interrupt;
   for (const auto& command : commands) {
     if (!command->app->parsed()) continue;

@@ -16,10 +16,11 @@ namespace fs = std::filesystem;
 
 const std::string kDemo = LOCKSTEP_SOURCE_DIR "/demo";
 
-void expect_one_line(const std::vector<std::string>& arguments, const std::string& named) {
+void expect_one_line(const std::vector<std::string>& arguments, const std::string& named,
+                     const ProcessOptions& options = {}) {
   std::string shown;
   for (const std::string& argument : arguments) shown += " " + argument;
-  const ProcessResult result = run_lockstep(arguments);
+  const ProcessResult result = run_lockstep(arguments, options);
   EXPECT_EQ(result.code, 2) << shown << "\n" << result.err;
   EXPECT_EQ(lines_said(result.err), 1) << shown << "\n" << result.err;
   EXPECT_NE(result.err.find(named), std::string::npos) << shown << "\n" << result.err;
@@ -349,6 +350,10 @@ TEST(BadInputTest, TooLittleMemoryIsReportedBeforeLoading) {
   folder.write("config.json", config.dump());
   expect_one_line({"generate", folder.path(), "--random-weights", "1", "--prompt-ids", "1"},
                   "memory");
+}
+
+TEST(BadInputTest, TooFewDescriptorsAreReportedBeforeAnythingStarts) {
+  expect_one_line({"serve"}, "at least 64, found 24", {.wrapper = with_descriptors(24)});
 }
 
 // Log lines next to the error are not counted: a busy machine may warn at any time.
