@@ -70,7 +70,7 @@ class Exchange {
   virtual ~Exchange() = default;
 
   virtual const Request& request() const = 0;
-  // Frees the body, after it was read. Called before the answer, by the code that answers.
+  // Frees the body, after it was read. Called by the code that answers; the answer frees it, too.
   virtual void drop_body() {}
   // The client that the request counts for: its peer, unless code in front of the handler says
   // otherwise.

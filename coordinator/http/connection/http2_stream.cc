@@ -130,7 +130,7 @@ void Http2Stream::account() {
 void Http2Stream::hand_over() {
   mode_ = Mode::kAnswering;
   connection_->end_receiving(id_);
-  received_.hold(0);
+  received_.hold(kStreamBytes + static_cast<int64_t>(head_bytes_));  // Whoever has the body counts it.
   ++connection_->server().answers;
   owes_answer_ = true;
   auto exchange = std::make_shared<PendingExchange>(std::move(request_), weak_from_this(),
@@ -186,6 +186,7 @@ void Http2Stream::begin(const Response& head, bool has_body) {
   const std::vector<nghttp2_nv> pairs = pairs_of(headers);
   const nghttp2_data_provider provider = {.source = {.ptr = this}, .read_callback = give_bytes};
   const bool is_whole = !has_body && trailers_.empty();
+  if (!is_whole) connection_->begin_sending(id_);  // The client's windows may allow nothing.
   nghttp2_submit_response(connection_->session(), id_, pairs.data(), pairs.size(),
                           is_whole ? nullptr : &provider);
 }
@@ -237,6 +238,7 @@ void Http2Stream::pump() {
   if (mode_ != Mode::kWriting) return;
   if (deferred_) {
     deferred_ = false;
+    connection_->begin_sending(id_);
     nghttp2_session_resume_data(connection_->session(), id_);
   } else if (source_ != nullptr && sent_ < out_.size()) {
     exchange_->clear_woken();

@@ -14,6 +14,7 @@ PendingExchange::~PendingExchange() {
 
 void PendingExchange::respond(Response response) {
   LOCKSTEP_CHECK(!answered_.exchange(true));
+  drop_body();
   lose_unless_posted(
       mailbox_->post([self = shared_from_this(), response = std::move(response)]() mutable {
         const auto open = self->answerer_.lock();
@@ -23,6 +24,7 @@ void PendingExchange::respond(Response response) {
 
 void PendingExchange::stream(Response head, std::unique_ptr<BodySource> source) {
   LOCKSTEP_CHECK(!answered_.exchange(true));
+  drop_body();
   lose_unless_posted(mailbox_->post(
       [self = shared_from_this(), head = std::move(head), source = std::move(source)]() mutable {
         const auto open = self->answerer_.lock();
