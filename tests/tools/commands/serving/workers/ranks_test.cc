@@ -70,6 +70,7 @@ class RanksTest : public ::testing::Test {
       if (worker["role"] == "serving") by_rank[worker["rank"]] = pods[worker["pid"]];
     }
     std::vector<int> result;
+    result.reserve(by_rank.size());
     for (const auto& [rank, pod] : by_rank) result.push_back(pod);
     return result;
   }
