@@ -86,8 +86,9 @@ absl::StatusOr<Backend> open_backend(const std::string& device, bool fast) {
       fmt::format("{}@{}", fast ? kCudaFastClass : kCudaExactClass, gpu->kind());
   const bool checks = std::getenv("LOCKSTEP_CHECK_KERNELS") != nullptr;
   const char* graphs = std::getenv("LOCKSTEP_GRAPHS");
+  const std::span<const KernelEntry> kernels = cuda_kernels_of(*gpu);
   return Backend{.device = std::move(gpu),
-                 .kernels = cuda_kernels(),
+                 .kernels = kernels,
                  .numeric_class = std::move(numeric_class),
                  .memory_fraction = 0.9,
                  .warm_up_rows = {1, 64, INT64_MAX},

@@ -16,6 +16,7 @@ class WrappedDevice : public Device {
   explicit WrappedDevice(std::unique_ptr<Device> inner) : inner_(std::move(inner)) {}
   std::string name() const override { return inner_->name(); }
   std::string address() const override { return inner_->address(); }
+  std::string kind() const override { return inner_->kind(); }
   int64_t total_bytes() const override { return inner_->total_bytes(); }
   int64_t free_bytes() const override { return inner_->free_bytes(); }
 

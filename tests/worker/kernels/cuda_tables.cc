@@ -43,18 +43,29 @@ bool gpu_has_the_shims_bits() {
 const KernelEntry* twin_of(const KernelEntry& kernel) {
   const std::string name = kernel.name;
   const bool multiplies =
-      name.find("_mma_") != std::string::npos || name.find("attention_bf16") != std::string::npos;
+      name.find("mma_") != std::string::npos || name.find("attention_bf16") != std::string::npos;
   for (const KernelEntry& entry : cuda_shim_kernels()) {
     if (multiplies && entry.name == name + "_shim") return &entry;
   }
   return nullptr;
 }
 
-bool is_in(std::span<const KernelEntry> table, const KernelEntry& kernel) {
-  for (const KernelEntry& entry : table) {
+std::span<const KernelEntry> gpu_kernels() {
+  if (gpu() == nullptr) return {};
+  return cuda_kernels_of(*gpu());
+}
+
+template <typename Entry>
+bool is_in(std::span<const Entry> table, const KernelEntry& kernel) {
+  for (const Entry& entry : table) {
     if (entry.run == kernel.run) return true;
   }
   return false;
+}
+
+bool is_of_gpu(const KernelEntry& kernel) {
+  return gpu() != nullptr &&
+         (is_in(gpu_kernels(), kernel) || is_in(wgmma_variants_of(*gpu()), kernel));
 }
 
 // Runs alternate between the two orders of threads, so bits that depend on the order differ.
@@ -67,15 +78,14 @@ void run_on_shim(const KernelEntry& kernel, const KernelArgs& args) {
 }  // namespace
 
 std::vector<KernelEntry> kernels_under_test() {
-  std::vector<KernelEntry> found;
-  if (gpu() != nullptr) found.assign(cuda_kernels().begin(), cuda_kernels().end());
+  std::vector<KernelEntry> found(gpu_kernels().begin(), gpu_kernels().end());
   found.insert(found.end(), cuda_shim_kernels().begin(), cuda_shim_kernels().end());
   return found;
 }
 
 void run(const KernelEntry& kernel, KernelArgs args, int threads) {
   if (is_in(cuda_shim_kernels(), kernel)) return run_on_shim(kernel, args);
-  if (!is_in(cuda_kernels(), kernel)) return run_on_host(kernel, args, threads);
+  if (!is_of_gpu(kernel)) return run_on_host(kernel, args, threads);
   const KernelEntry* twin = gpu_has_the_shims_bits() ? twin_of(kernel) : nullptr;
   ASSERT_EQ(twin == nullptr ? run_on_device(*gpu(), kernel, args)
                             : run_with_twin({*gpu(), kernel}, {shim_device(), *twin}, args),
@@ -84,7 +94,7 @@ void run(const KernelEntry& kernel, KernelArgs args, int threads) {
 }
 
 bool has_cpu_bits(const KernelEntry& kernel) {
-  if (!is_in(cuda_shim_kernels(), kernel) && !is_in(cuda_kernels(), kernel)) return true;
+  if (!is_in(cuda_shim_kernels(), kernel) && !is_in(gpu_kernels(), kernel)) return true;
   switch (kernel.op) {
     case Op::kLinear:
     case Op::kGatedLinear:

@@ -173,7 +173,7 @@ std::vector<KernelEntry> linears_of(std::span<const KernelEntry> table) {
   return linears;
 }
 std::vector<KernelEntry> linears_of_gpu() {
-  return gpu() == nullptr ? std::vector<KernelEntry>() : linears_of(cuda_kernels());
+  return gpu() == nullptr ? std::vector<KernelEntry>() : linears_of(cuda_kernels_of(*gpu()));
 }
 
 class RealLinearTest : public testing::TestWithParam<KernelEntry> {};

@@ -71,5 +71,7 @@ void pack_paired_fragments(const PackArgs& args);
 constexpr int64_t copied_stride(int64_t depth) { return (depth + 7) / 8 * 8; }
 // A ScratchBytesFn. It assumes a copy of parts of wider rows: their address decides that later.
 int64_t mma_scratch_bytes(const KernelArgs& largest, int threads);
+// wgmma's: x as whole units.
+int64_t wgmma_scratch_bytes(const KernelArgs& largest, int threads);
 
 }  // namespace lockstep::device

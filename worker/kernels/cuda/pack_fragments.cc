@@ -128,6 +128,11 @@ int64_t mma_scratch_bytes(const KernelArgs& largest, int) {
   return whole ? 0 : x.rows * copied_stride(x.cols) * 2;
 }
 
+int64_t wgmma_scratch_bytes(const KernelArgs& largest, int) {
+  const TensorView& x = largest.in[0];
+  return x.rows * units_of(x.cols) * kUnitDepth * 2;
+}
+
 #define LOCKSTEP_PACK_FRAGMENTS(KIND)                                       \
   template int64_t fragment_bytes<DType::KIND>(int64_t rows, int64_t cols); \
   template void pack_fragments<DType::KIND>(const PackArgs& args);          \

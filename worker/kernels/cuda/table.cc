@@ -1,10 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
 // Every kernel of a GPU. Lookup takes the first row that fits: for linears our own on tensor cores,
-// then cuBLASLt's (in the fast class only), then the plain one.
+// by wgmma where the GPU has it, then cuBLASLt's (in the fast class only), then the plain one.
 #include <array>
 
 #include "worker/kernels/cuda/fragments.h"
 #include "worker/kernels/cuda/sizes.h"
+#include "worker/kernels/device.h"
 #include "worker/kernels/find.h"
 #include "worker/kernels/pack_rows.h"
 
@@ -42,11 +43,27 @@ constexpr auto cublas_rows() {
 
 }  // namespace cuda
 
+namespace {
+
+bool has_wgmma(const Device& device) { return device.kind().starts_with("sm_90x"); }
+
+}  // namespace
+
 std::span<const KernelEntry> cuda_kernels() {
   static constexpr auto kKernels =
-      cuda::joined(cuda::mma_rows(), cuda::cublas_rows(), cuda::rows());
+      cuda::joined(cuda::wgmma_rows(), cuda::mma_rows(), cuda::cublas_rows(), cuda::rows());
   static_assert(cuda::only_codes_take_bf16(kKernels));
   return kKernels;
+}
+
+std::span<const KernelEntry> cuda_kernels_of(const Device& device) {
+  return cuda_kernels().subspan(has_wgmma(device) ? 0 : cuda::wgmma_rows().size());
+}
+
+std::span<const KernelVariant> wgmma_variants_of(const Device& device) {
+  static constexpr auto kVariants = cuda::wgmma_variants();
+  return has_wgmma(device) ? std::span<const KernelVariant>(kVariants)
+                           : std::span<const KernelVariant>();
 }
 
 }  // namespace lockstep

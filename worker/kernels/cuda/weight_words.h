@@ -37,17 +37,28 @@ struct WeightWords {
   // kOnce: from global memory, without keeping it in the cache.
   template <bool kOnce>
   __device__ void load(const std::byte* unit, int lane) {
-    using Bytes = device::FragmentBytes<kWeight>;
 #pragma unroll
     for (int i = 0; i < kLoads; ++i) {
       const std::byte* from = unit + i * 512 + lane * 16;
       codes[i] = kOnce ? load_once(from) : *reinterpret_cast<const Words4*>(from);
     }
-    const std::byte* numbers = unit + Bytes::kCodes + lane / 4 * 8;
-    if constexpr (kKind.group > 0) scales = *reinterpret_cast<const Words2*>(numbers);
-    if constexpr (kKind.minimum) {
-      minima = *reinterpret_cast<const Words2*>(numbers + Bytes::kScales);
+    load_scales(unit, lane);
+  }
+
+  // Only what the first or the second two steps need.
+  template <int kHalf>
+  __device__ void load_half(const std::byte* unit, int lane) {
+    if constexpr (kKind.bits == 4) {
+      const auto words = *reinterpret_cast<const Words2*>(unit + lane * 16 + kHalf * 8);
+      codes[0].at[2 * kHalf] = words.at[0];
+      codes[0].at[2 * kHalf + 1] = words.at[1];
+    } else {
+#pragma unroll
+      for (int i = kHalf * kLoads / 2; i < (kHalf + 1) * kLoads / 2; ++i) {
+        codes[i] = *reinterpret_cast<const Words4*>(unit + i * 512 + lane * 16);
+      }
     }
+    load_scales(unit, lane);
   }
 
   // Loads a row's scales for all its columns, which are stored before its stripe.
@@ -70,6 +81,14 @@ struct WeightWords {
   }
 
  private:
+  __device__ void load_scales(const std::byte* unit, int lane) {
+    using Bytes = device::FragmentBytes<kWeight>;
+    const std::byte* numbers = unit + Bytes::kCodes + lane / 4 * 8;
+    if constexpr (kKind.group > 0) scales = *reinterpret_cast<const Words2*>(numbers);
+    if constexpr (kKind.minimum) {
+      minima = *reinterpret_cast<const Words2*>(numbers + Bytes::kScales);
+    }
+  }
   __device__ uint32_t scaled(int step, int w) const {
     constexpr uint32_t kOne = 0x3f803f80, kNoSum = 0x80008000;  // -0: x + -0 is x.
     // 128 + x has x in the low bits of a bfloat16, if x is below 128.

@@ -14,9 +14,15 @@
 namespace lockstep {
 
 std::span<const KernelEntry> cuda_shim_kernels() {
-  static constexpr auto kKernels = cuda_shim::joined(cuda_shim::mma_rows(), cuda_shim::rows());
+  static constexpr auto kKernels =
+      cuda_shim::joined(cuda_shim::mma_rows(), cuda_shim::wgmma_rows(), cuda_shim::rows());
   static_assert(cuda_shim::only_codes_take_bf16(kKernels));
   return kKernels;
+}
+
+std::span<const KernelVariant> wgmma_shim_variants() {
+  static constexpr auto kVariants = cuda_shim::wgmma_variants();
+  return kVariants;
 }
 
 }  // namespace lockstep

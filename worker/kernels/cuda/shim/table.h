@@ -4,10 +4,11 @@
 
 #include <span>
 
-#include "worker/kernels/kernel.h"
+#include "worker/kernels/find.h"
 
 namespace lockstep {
 
 std::span<const KernelEntry> cuda_shim_kernels();
+std::span<const KernelVariant> wgmma_shim_variants();
 
 }  // namespace lockstep

@@ -1,0 +1,79 @@
+// SPDX-License-Identifier: Apache-2.0
+// Clusters of blocks of compute capability 9.0, their shared memory and their warpgroups, as PTX on
+// a GPU, emulated over the shim.
+#pragma once
+
+#include "worker/kernels/cuda/mma.h"
+
+#ifndef __CUDACC__
+#include "worker/kernels/cuda/shim/clusters.h"
+#endif
+
+namespace lockstep::LOCKSTEP_TARGET {
+
+// An address in shared memory: equal ones in all blocks of a cluster are the same variable of each.
+using SharedAddress = uint32_t;
+
+__device__ inline SharedAddress dynamic_shared_address() {
+#ifdef __CUDACC__
+  return shared_address(dynamic_shared());
+#else
+  return 0;
+#endif
+}
+
+__device__ inline std::byte* shared_bytes(SharedAddress address) {
+  return dynamic_shared() + (address - dynamic_shared_address());
+}
+
+// The number of the block in its cluster.
+__device__ inline int cluster_rank() {
+#ifdef __CUDACC__
+  uint32_t rank;
+  asm volatile("mov.u32 %0, %%cluster_ctarank;" : "=r"(rank));
+  return static_cast<int>(rank);
+#else
+  return shim::block_in_cluster();
+#endif
+}
+
+// Returns when all threads of the cluster have called it. It orders no memory.
+__device__ inline void cluster_meet() {
+#ifdef __CUDACC__
+  asm volatile(
+      "barrier.cluster.arrive.relaxed.aligned;\n"
+      "barrier.cluster.wait.aligned;"
+      :
+      :
+      : "memory");
+#else
+  shim::meet_cluster();
+#endif
+}
+
+// Returns when all threads of the warp have called it.
+__device__ inline void warp_meet() {
+#ifdef __CUDACC__
+  __syncwarp();
+#else
+  constexpr std::byte kHere{};
+  shim::give(&kHere, sizeof(kHere));
+#endif
+}
+
+// All threads of a warpgroup, four warps, call one of them: each gives back registers beyond
+// kRegisters, or gets that many when others have given them back.
+template <int kRegisters>
+__device__ inline void fewer_registers() {
+#ifdef __CUDACC__
+  asm volatile("setmaxnreg.dec.sync.aligned.u32 %0;" : : "n"(kRegisters));
+#endif
+}
+template <int kRegisters>
+__device__ inline void more_registers() {
+#ifdef __CUDACC__
+  asm volatile("setmaxnreg.inc.sync.aligned.u32 %0;" : : "n"(kRegisters));
+#endif
+}
+
+}  // namespace lockstep::LOCKSTEP_TARGET

@@ -1,0 +1,107 @@
+// SPDX-License-Identifier: Apache-2.0
+// The product for many rows on compute capability 9.0. A block has one warpgroup that starts
+// copies into a ring of stages, and two that multiply, each 64 columns of the product by kTileRows
+// rows of x: weights go through registers, x stays in shared memory. Two blocks are a cluster: they
+// have other columns and the same rows, and each brings half of the rows for both. Blocks stay, and
+// take one tile after another. A warp's sums have the order of linear_mma.cu, and so its bits.
+#pragma once
+
+#include "worker/kernels/cuda/hopper/tensor_map.h"
+#include "worker/kernels/cuda/linear_product.h"
+
+namespace lockstep::LOCKSTEP_TARGET {
+
+inline constexpr int kWarpgroup = 4 * kWarp;
+inline constexpr int kWgmmaThreads = 3 * kWarpgroup;
+inline constexpr int kCluster = 2;
+inline constexpr int kBlockStripes = 8;
+inline constexpr int kClusterStripes = kCluster * kBlockStripes;
+inline constexpr int kMaxWgmmaSharedBytes = 227 << 10;
+
+// The tiles of a product, in clusters.
+struct WgmmaWork {
+  int of_cols;
+  int of_rows;
+
+  // Each weight is read once for all rows, and x stays in the cache meanwhile: kGroup tiles of
+  // columns are beside one another, then come the next rows.
+  static constexpr int kGroup = 8;
+  struct Place {
+    int stripe;
+    int tile_row;
+  };
+  __device__ int tiles() const { return of_cols * of_rows; }
+  __device__ Place place(int tile) const {
+    const int group = tile / (kGroup * of_rows), in_group = tile - group * kGroup * of_rows;
+    const int left = of_cols - group * kGroup, cols = left < kGroup ? left : kGroup;
+    return {.stripe = (group * kGroup + in_group % cols) * kClusterStripes,
+            .tile_row = in_group / cols};
+  }
+};
+
+// The shared memory of a block, from a multiple of 1024 on: x of all stages, weights of all stages,
+// barriers, and numbers of each multiplying thread.
+template <DType kWeight, int kTileRows>
+struct WgmmaShared {
+  static constexpr int kUnit = static_cast<int>(device::FragmentBytes<kWeight>::kUnit);
+  static constexpr int kX = kTileRows * 128, kWeights = kBlockStripes * kUnit;
+  static constexpr int kStageBytes = kX + kWeights;
+  static constexpr int kOwn = 8;  // Numbers of a thread.
+  static constexpr int kRest = 1024 + kOwn * 2 * kWarpgroup * 4;
+  static constexpr int kMaxStages = 8;
+  static constexpr int kThatFit = (kMaxWgmmaSharedBytes - kRest - kMaxStages * 16) / kStageBytes;
+  static constexpr int kStages = kThatFit < kMaxStages ? kThatFit : kMaxStages;
+  static constexpr int kBarriersAt = kStages * kStageBytes, kOwnAt = kBarriersAt + kStages * 16;
+  static constexpr int64_t kBytes = kStages * kStageBytes + kStages * 16 + kRest;
+  static_assert(kX % 1024 == 0 && kWeights % 128 == 0 && kStages >= 3);
+
+  SharedAddress begin;
+
+  __device__ SharedAddress x(int stage) const { return begin + stage * kX; }
+  __device__ SharedAddress weights(int stage) const {
+    return begin + kStages * kX + stage * kWeights;
+  }
+  __device__ SharedAddress full(int stage) const { return begin + kBarriersAt + stage * 16; }
+  __device__ SharedAddress empty(int stage) const { return full(stage) + 8; }
+  __device__ SharedAddress own() const { return begin + kOwnAt; }
+};
+
+// A stage of the ring, and the parity of its phase.
+template <int kStages>
+struct RingPlace {
+  int stage = 0;
+  unsigned parity = 0;
+
+  __device__ int before() const { return stage == 0 ? kStages - 1 : stage - 1; }
+  __device__ void advance() {
+    if (++stage < kStages) return;
+    stage = 0;
+    parity ^= 1;
+  }
+};
+
+// The thread that starts all copies of a block.
+template <DType kWeight, int kTileRows>
+__device__ void bring_tiles(const TensorMap& weights, const TensorMap& x, const WgmmaWork& work,
+                            int units, const WgmmaShared<kWeight, kTileRows>& shared) {
+  using Shared = WgmmaShared<kWeight, kTileRows>;
+  const int rank = cluster_rank(), clusters = static_cast<int>(gridDim.x) / kCluster;
+  RingPlace<Shared::kStages> at;
+  for (int tile = static_cast<int>(blockIdx.x) / kCluster; tile < work.tiles(); tile += clusters) {
+    const WgmmaWork::Place place = work.place(tile);
+    const int stripe = place.stripe + rank * kBlockStripes;
+    const int row = place.tile_row * kTileRows + rank * kTileRows / kCluster;
+#pragma unroll 1
+    for (int unit = 0; unit < units; ++unit) {
+      const SharedAddress full = shared.full(at.stage);
+      barrier_wait_cluster(shared.empty(at.stage), at.parity ^ 1);
+      barrier_expect(full, Shared::kStageBytes);
+      load_tile(shared.weights(at.stage), weights, unit * (Shared::kUnit / 8), stripe, full);
+      load_shared_tile(shared.x(at.stage) + rank * (Shared::kX / kCluster), x, unit * 64, row, full,
+                       (1 << kCluster) - 1);
+      at.advance();
+    }
+  }
+}
+
+}  // namespace lockstep::LOCKSTEP_TARGET
