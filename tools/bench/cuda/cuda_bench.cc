@@ -5,6 +5,7 @@
 // Weights and pages exceed the GPU's cache and hold small random numbers. Two kinds of quantized
 // weights are measured.
 //   cuda_bench            everything
+//   cuda_bench --variants the variants of kernels instead; exit code 1 if one has wrong bits
 //   cuda_bench --devices  the usable GPUs; exit code 2 and the reason if there are none
 #include <algorithm>
 #include <chrono>
@@ -16,6 +17,7 @@
 #include <vector>
 
 #include "operators/schema/schema.h"
+#include "tools/bench/cuda/variants.h"
 #include "worker/kernels/device.h"
 #include "worker/kernels/device_step.h"
 #include "worker/kernels/find.h"
@@ -152,6 +154,7 @@ void run(Bench& bench, const KernelEntry& kernel, KernelArgs args, const StepVie
 }
 
 bool is_cublas(const KernelEntry& kernel) { return std::strstr(kernel.name, "cublas") != nullptr; }
+bool is_wgmma(const KernelEntry& kernel) { return std::strstr(kernel.name, "wgmma") != nullptr; }
 
 void run_linear(Bench& bench, const KernelEntry& kernel) {
   if (quantization(kernel.weight) && kernel.weight != DType::kQ8 && kernel.weight != DType::kQ4) {
@@ -161,7 +164,7 @@ void run_linear(Bench& bench, const KernelEntry& kernel) {
   for (const auto& [cols, depth] : {std::pair(kHidden, kHidden), std::pair(2 * kFfn, kHidden)}) {
     if (gated && cols == kHidden) continue;
     for (const int64_t rows : {1, 8, 64, 512, 4096}) {
-      if (rows > 512 && !is_cublas(kernel)) continue;
+      if (rows > 512 && !is_cublas(kernel) && !is_wgmma(kernel)) continue;
       KernelArgs args;
       const int64_t bytes = kernel.packed_bytes(cols, depth);
       const int64_t copies = std::max<int64_t>(1, kCycledBytes / bytes);
@@ -278,7 +281,7 @@ void run_copies(Bench& bench) {
 
 void run_all(Bench& bench) {
   run_copies(bench);
-  for (const KernelEntry& kernel : cuda_kernels()) {
+  for (const KernelEntry& kernel : cuda_kernels_of(bench.device())) {
     switch (kernel.op) {
       case Op::kLinear:
       case Op::kGatedLinear:
@@ -303,7 +306,7 @@ void run_all(Bench& bench) {
   }
 }
 
-int main_of(bool devices_only) {
+int main_of(const std::string& mode) {
   std::string problem;
   const int count = static_cast<int>(cuda_devices(&problem).size());
   for (int i = 0; i < count; ++i) {
@@ -315,7 +318,8 @@ int main_of(bool devices_only) {
     std::fprintf(stderr, "no GPU: %s\n", problem.c_str());
     return 2;
   }
-  if (devices_only) return 0;
+  if (mode == "--devices") return 0;
+  if (mode == "--variants") return run_variants(*device) ? 0 : 1;
   Bench bench(*device);
   run_all(bench);
   return 0;
@@ -324,6 +328,4 @@ int main_of(bool devices_only) {
 }  // namespace
 }  // namespace lockstep
 
-int main(int argc, char** argv) {
-  return lockstep::main_of(argc > 1 && std::strcmp(argv[1], "--devices") == 0);
-}
+int main(int argc, char** argv) { return lockstep::main_of(argc > 1 ? argv[1] : ""); }
