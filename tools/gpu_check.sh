@@ -10,7 +10,8 @@
 #   answers     goldens and text by one rank, with CUDA graphs and without, two ranks and the CPU,
 #               four processes at a time
 #   speed       Llama-3-8B's shape in bfloat16, with --fast, in int4, without graphs, by PyTorch;
-#               each kernel in a graph of many calls: one after the other, while nothing else runs
+#               each kernel in a graph of many calls, the variants of linears, with their bits: one
+#               after the other, while nothing else runs
 #   linears     the bits of a row among 1 to 8192 others in linears of real shapes, kernel by kernel
 #   sanitizers  memcheck and racecheck of some tests and of a text
 # All together have LOCKSTEP_GPU_SECONDS (290), without building, and each step its own limit; a
@@ -196,6 +197,7 @@ part_speed() {
     step doctor_gpu 30 "$lockstep" doctor --gpu
   fi
   step kernels 60 "$kernels/cuda_bench"
+  step variants 60 "$kernels/cuda_bench" --variants
 }
 
 # One step per kernel.

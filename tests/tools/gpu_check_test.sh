@@ -58,6 +58,15 @@ PROGRAM
 . "$folder/plan.sh"
 [ "\${1-}" != --devices ] || { echo "GPU 0: \${FAKE_GPU-none such}"; exit; }
 alone
+[ "\${1-}" != --variants ] || {
+  variant() {
+    echo "{\"variant\": \"\$1\", \"tile_rows\": \$2, \"shape\": \"7 x 8 x 9\", \"tflop_s\": \$3," \
+      "\"same_bits\": \$4}"
+  }
+  variant linear_mma_q4 0 10.5 true
+  variant linear_wgmma_q4 64 20.5 false
+  exit 0
+}
 echo '{"kernel": "copy", "shape": "within the GPU", "us": 1.0, "gb_s": 3000.0, "gflop_s": 0.0}'
 echo '{"kernel": "linear", "shape": "1 x 2 x 3", "us": 2.0, "gb_s": 5.0, "gflop_s": 6.0}'
 PROGRAM
@@ -107,6 +116,7 @@ make_pack true true
 check 200 0
 wants "# GPU check, $(date +%Y-%m-%d): GPU 0: none such"
 wants "| within the GPU | 3000.0 GB/s |"
+wants "| q4 | 7 x 8 x 9 | 10.5 | 20.5 (other bits) |"
 wants "| decode:64 | 100.5 | - | - |"
 wants "| decode:64 | 100.5 | 100.5 | 100.5 | 100.5 |"
 wants "| doctor_gpu | passed |"

@@ -49,7 +49,8 @@ def read(logs):
         "device": "; ".join(devices.read_text().splitlines()) if devices.exists() else "",
         "steps": steps,
         **{name: figures(logs / f"{name}.txt")
-           for name in ("bench", "bench_fast", "bench_q4", "bench_direct", "torch", "kernels")},
+           for name in ("bench", "bench_fast", "bench_q4", "bench_direct", "torch", "kernels",
+                        "variants")},
     }
 
 
@@ -114,6 +115,20 @@ def kernel_part(results):
     return "\n" + table(["kernel", "shape", "us", "GB/s", "GFLOP/s"], rows) if rows else ""
 
 
+def variant_part(results):
+    """TFLOP/s of linears for many rows by the rows per tile; 0 is the kernel by mma.sync."""
+    found = {}
+    for one in results["variants"]:
+        key = one["variant"].split("_")[-1], one["shape"]
+        mark = "" if one["same_bits"] else " (other bits)"
+        found.setdefault(key, {})[one["tile_rows"]] = f"{one['tflop_s']}{mark}"
+    tiles = sorted({tile for row in found.values() for tile in row})
+    rows = [[*key, *(row.get(tile, "-") for tile in tiles)] for key, row in found.items()]
+    head = ["weights", "TFLOP/s of",
+            *(f"tiles of {tile}" if tile else "mma.sync" for tile in tiles)]
+    return "\n" + table(head, rows) if rows else ""
+
+
 def main():
     if len(sys.argv) != 3:
         raise SystemExit(__doc__)
@@ -121,7 +136,7 @@ def main():
     results = read(logs)
     short = short_part(results)
     (folder / "results.json").write_text(json.dumps(results, indent=1) + "\n")
-    (folder / "summary.md").write_text(short + kernel_part(results))
+    (folder / "summary.md").write_text(short + kernel_part(results) + variant_part(results))
     print(short)
 
 
