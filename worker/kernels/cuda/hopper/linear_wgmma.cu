@@ -151,6 +151,8 @@ const char* multiply(const Product& product, void* queue) {
 
 // The time is that of the rounds of tiles among the multiprocessors, by measurements on an H100 and
 // an H200: a tile's is in proportion to its rows, but small ones are bound by shared memory.
+// With few tiles most multiprocessors would have no work; from how many on it pays was not
+// measured.
 int wgmma_tile_rows(DType weight, int64_t rows, int64_t cols, int of_device) {
   constexpr int64_t kFewRows = 64, kMinTiles = 32;
   constexpr int64_t kSmall = 192, kSmallCost = 115, kTileCost = 800;
