@@ -90,6 +90,11 @@ class Slot:
         self.killed_at = 0.0  # SIGKILL is due.
         self.last = ""
 
+    @property
+    def stays(self) -> bool:
+        """True for an init container that runs beside the others, a sidecar."""
+        return self.spec.get("restartPolicy") == "Always"
+
     def started(self) -> bool:
         startup = self.probes.get("startupProbe")
         return self.run is not None and (startup is None or startup.state is True)
@@ -120,7 +125,8 @@ class Kubelet:
             self.watch(slot, now)
         if not self.pod.deleted:
             self.start_due(now)
-        self.pod.ready = bool(self.slots) and all(slot.is_ready() for slot in self.slots)
+        self.pod.ready = all(slot.is_ready() for slot in self.first + self.slots
+                             if slot.stays or slot in self.slots)
         if self.pod.deleted and not any(slot.run for slot in self.first + self.slots):
             self.pod.ready, self.pod.gone = False, True
             self.say(f"{self.pod.name}: gone")
@@ -129,7 +135,7 @@ class Kubelet:
         for slot in self.first:
             if slot.run is None and slot.starts_at is not None and now >= slot.starts_at:
                 self.start(slot, now)
-            if slot.run is not None or slot.starts_at is not None:
+            if not slot.started() if slot.stays else slot.run or slot.starts_at is not None:
                 return
         for slot in self.slots:
             if slot.run is None and slot.starts_at is not None and now >= slot.starts_at:
@@ -169,7 +175,7 @@ class Kubelet:
         policy = self.pod.spec.get("restartPolicy", "Always")
         again = policy == "Always" or (policy == "OnFailure" and code != 0)
         if slot in self.first:
-            again = code != 0 and policy != "Never"
+            again = slot.stays or (code != 0 and policy != "Never")
         self.say(f"{self.pod.name}: {slot.spec['name']} ended ({slot.last})" + (
             f", starts again in {wait:.0f} s" if again and not self.pod.deleted else ""))
         slot.run, slot.probes = None, {}
@@ -222,5 +228,6 @@ class Kubelet:
     def end_all(self, now: float) -> None:
         if self.ends_at is None:
             self.ends_at = now + self.pod.grace
-            for slot in self.first + self.slots:
-                self.end(slot, "the pod is deleted", self.pod.grace, now)
+        waits = [slot for slot in self.slots if slot.run]
+        for slot in waits or self.first:  # Sidecars end after all others.
+            self.end(slot, "the pod is deleted", max(0, self.ends_at - now), now)
