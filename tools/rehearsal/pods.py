@@ -12,6 +12,7 @@ from manifests import Broken
 from probes import Probe
 
 BACK_OFF_S, MAX_BACK_OFF_S, FORGET_S = 10.0, 300.0, 600.0
+SANDBOX_S = 1.0  # The network of a pod ends this time after its containers.
 LEAST_GRACE_S = 2.0  # SIGTERM has this time, however long preStop took.
 
 
@@ -114,6 +115,7 @@ class Kubelet:
         self.first = [Slot(each) for each in pod.spec.get("initContainers", [])]
         self.slots = [Slot(each) for each in pod.spec["containers"]]
         self.ends_at: float | None = None
+        self.ran = 0.0
         self.asked: set = set()
 
     def step(self, now: float) -> None:
@@ -127,7 +129,9 @@ class Kubelet:
             self.start_due(now)
         self.pod.ready = all(slot.is_ready() for slot in self.first + self.slots
                              if slot.stays or slot in self.slots)
-        if self.pod.deleted and not any(slot.run for slot in self.first + self.slots):
+        if any(slot.run for slot in self.first + self.slots):
+            self.ran = now
+        elif self.pod.deleted and now >= self.ran + SANDBOX_S:
             self.pod.ready, self.pod.gone = False, True
             self.say(f"{self.pod.name}: gone")
 

@@ -238,7 +238,7 @@ class KubeletTest(unittest.TestCase):
         one.hooks[0](one.now)
         one.until(9.5)
         self.assertEqual(one.runs[0].signals, [signal.SIGTERM])
-        one.until(11)
+        one.until(12)
         self.assertEqual(one.runs[0].signals, [signal.SIGTERM, signal.SIGKILL])
         self.assertTrue(one.pod.gone)
         self.assertEqual(len(one.runs), 1)
