@@ -14,7 +14,7 @@ import services
 import sets
 import volumes
 from containers import Container, podman, remove_all, resources, security
-from manifests import Broken, Manifest, downward, expanded, matches
+from manifests import Broken, Manifest, downward, expanded
 from pods import Kubelet, Pod
 
 POLL_S = 0.05
@@ -49,7 +49,6 @@ class Cluster:
         self.nodes = [Node(index) for index in range(nodes)]
         self.lock = threading.RLock()
         self.running: dict[str, Running] = {}
-        self.budget_off = False
         self.serial = 0
         self.hosts = 0
         self.written: dict[str, str] = {}
@@ -324,9 +323,6 @@ class Cluster:
         """The pods that clients reach."""
         found = self.manifest.get("Service", self.server())
         return services.endpoints(found, self.pods())
-
-    def selected(self, **labels) -> list:
-        return [pod for pod in self.pods() if matches({"matchLabels": labels}, pod.labels)]
 
     def draw_delays(self, draw: random.Random) -> None:
         """The pods of the first start begin in an order that is drawn."""

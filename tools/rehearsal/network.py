@@ -67,11 +67,6 @@ class Sandbox:
         """Loses every packet from now on; no side learns of it."""
         ip("link", "set", self.link, "down", check=False)
 
-    def delay(self, milliseconds: int) -> None:
-        ip("link", "set", self.link, "txqueuelen", "1000", check=False)
-        subprocess.run(["tc", "qdisc", "replace", "dev", self.link, "root", "netem", "delay",
-                        f"{milliseconds}ms"], check=True)
-
     def close(self) -> None:
         ip("link", "delete", self.link, check=False)
         self.process.stdin.close()

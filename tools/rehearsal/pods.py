@@ -12,6 +12,7 @@ from manifests import Broken
 from probes import Probe
 
 BACK_OFF_S, MAX_BACK_OFF_S, FORGET_S = 10.0, 300.0, 600.0
+SANDBOX_S = 1.0  # The network of a pod ends this time after its containers.
 LEAST_GRACE_S = 2.0  # SIGTERM has this time, however long preStop took.
 
 
@@ -90,6 +91,11 @@ class Slot:
         self.killed_at = 0.0  # SIGKILL is due.
         self.last = ""
 
+    @property
+    def stays(self) -> bool:
+        """True for an init container that runs beside the others, a sidecar."""
+        return self.spec.get("restartPolicy") == "Always"
+
     def started(self) -> bool:
         startup = self.probes.get("startupProbe")
         return self.run is not None and (startup is None or startup.state is True)
@@ -109,6 +115,7 @@ class Kubelet:
         self.first = [Slot(each) for each in pod.spec.get("initContainers", [])]
         self.slots = [Slot(each) for each in pod.spec["containers"]]
         self.ends_at: float | None = None
+        self.ran = 0.0
         self.asked: set = set()
 
     def step(self, now: float) -> None:
@@ -120,8 +127,11 @@ class Kubelet:
             self.watch(slot, now)
         if not self.pod.deleted:
             self.start_due(now)
-        self.pod.ready = bool(self.slots) and all(slot.is_ready() for slot in self.slots)
-        if self.pod.deleted and not any(slot.run for slot in self.first + self.slots):
+        self.pod.ready = all(slot.is_ready() for slot in self.first + self.slots
+                             if slot.stays or slot in self.slots)
+        if any(slot.run for slot in self.first + self.slots):
+            self.ran = now
+        elif self.pod.deleted and now >= self.ran + SANDBOX_S:
             self.pod.ready, self.pod.gone = False, True
             self.say(f"{self.pod.name}: gone")
 
@@ -129,7 +139,7 @@ class Kubelet:
         for slot in self.first:
             if slot.run is None and slot.starts_at is not None and now >= slot.starts_at:
                 self.start(slot, now)
-            if slot.run is not None or slot.starts_at is not None:
+            if not slot.started() if slot.stays else slot.run or slot.starts_at is not None:
                 return
         for slot in self.slots:
             if slot.run is None and slot.starts_at is not None and now >= slot.starts_at:
@@ -169,7 +179,7 @@ class Kubelet:
         policy = self.pod.spec.get("restartPolicy", "Always")
         again = policy == "Always" or (policy == "OnFailure" and code != 0)
         if slot in self.first:
-            again = code != 0 and policy != "Never"
+            again = slot.stays or (code != 0 and policy != "Never")
         self.say(f"{self.pod.name}: {slot.spec['name']} ended ({slot.last})" + (
             f", starts again in {wait:.0f} s" if again and not self.pod.deleted else ""))
         slot.run, slot.probes = None, {}
@@ -222,5 +232,6 @@ class Kubelet:
     def end_all(self, now: float) -> None:
         if self.ends_at is None:
             self.ends_at = now + self.pod.grace
-            for slot in self.first + self.slots:
-                self.end(slot, "the pod is deleted", self.pod.grace, now)
+        waits = [slot for slot in self.slots if slot.run]
+        for slot in waits or self.first:  # Sidecars end after all others.
+            self.end(slot, "the pod is deleted", max(0, self.ends_at - now), now)

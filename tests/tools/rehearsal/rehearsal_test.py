@@ -238,10 +238,28 @@ class KubeletTest(unittest.TestCase):
         one.hooks[0](one.now)
         one.until(9.5)
         self.assertEqual(one.runs[0].signals, [signal.SIGTERM])
-        one.until(11)
+        one.until(12)
         self.assertEqual(one.runs[0].signals, [signal.SIGTERM, signal.SIGKILL])
         self.assertTrue(one.pod.gone)
         self.assertEqual(len(one.runs), 1)
+
+    def test_a_sidecar_starts_first_counts_for_readiness_and_ends_last(self):
+        ready = []
+        one = KubeletOfTest({}, lambda probe, now: bool(ready), initContainers=[
+            {"name": "s", "image": "i", "restartPolicy": "Always",
+             "readinessProbe": {"periodSeconds": 1}}], obeys=False)
+        one.until(2)
+        self.assertEqual(len(one.runs), 2)
+        self.assertFalse(one.pod.ready)
+        ready.append(True)
+        one.until(4)
+        self.assertTrue(one.pod.ready)
+        one.pod.deleted = True
+        one.until(6)
+        self.assertEqual([run.signals for run in one.runs], [[], [signal.SIGTERM]])
+        one.runs[1].code = 0
+        one.until(7)
+        self.assertEqual(one.runs[0].signals, [signal.SIGTERM])
 
     def test_a_container_that_cannot_be_made_leaves_the_pod_with_a_problem(self):
         one = KubeletOfTest({}, None)
