@@ -22,6 +22,8 @@ constexpr size_t kStepBytes = 1 << 10;   // Between two looks at the time,
 constexpr int64_t kTurnNs = 200'000;     // which ends a turn of many tiny frames.
 constexpr size_t kOutBytes = 64 << 10;   // Given to the socket at once.
 constexpr int kWriteRounds = 8;          // For one connection; then others are served.
+// Frames that wait for the socket, each of some 300 bytes: with more, nothing is read.
+constexpr size_t kMaxQueued = 64;
 constexpr uint32_t kStreamWindow = 256 << 10;
 constexpr int32_t kConnectionWindow = 1 << 20;
 constexpr std::chrono::seconds kPing{5};      // A silent client is pinged,
@@ -244,6 +246,10 @@ void Http2Connection::take_turn() {
 
 // Without the rest of an earlier turn, it reads once. What one turn leaves, the next one takes.
 void Http2Connection::read_turn() {
+  if (must_write_first()) {
+    reads_after_write_ = true;
+    return;
+  }
   if (in_.empty()) {
     std::string& scratch = thread_->scratch();
     const auto [outcome, bytes] = channel_.read(scratch.data(), kTurnBytes);
@@ -267,6 +273,12 @@ void Http2Connection::read_turn() {
   in_.empty() && !channel_.is_tls() ? wait_readable() : await_turn();
 }
 
+// Whether the client has to take answers before more of its frames make new ones: nghttp2 itself
+// bounds only those to PING and SETTINGS.
+bool Http2Connection::must_write_first() const {
+  return write_armed_ && nghttp2_session_get_outbound_queue_size(session_) > kMaxQueued;
+}
+
 // Keeps the bytes for which the turn has no time. False: the connection must end.
 bool Http2Connection::feed(std::string_view bytes) {
   const int64_t end = thread_time_ns() + kTurnNs;
@@ -276,7 +288,7 @@ bool Http2Connection::feed(std::string_view bytes) {
         session_, reinterpret_cast<const uint8_t*>(step.data()), step.size());
     if (read < 0) return false;
     bytes.remove_prefix(step.size());
-    if (thread_time_ns() >= end) break;
+    if (thread_time_ns() >= end || must_write_first()) break;
   }
   in_ = bytes;
   return true;
@@ -293,6 +305,9 @@ void Http2Connection::wait_writable() {
     if (error) return;
     if (std::exchange(self->read_wants_write_, false)) self->await_turn();
     self->flush();
+    if (!self->must_write_first() && std::exchange(self->reads_after_write_, false)) {
+      self->await_turn();
+    }
   });
 }
 

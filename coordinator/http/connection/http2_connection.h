@@ -56,6 +56,7 @@ class Http2Connection final : public IoConnection,
   void wait_writable();
   void await_turn();
   void read_turn();
+  bool must_write_first() const;
   bool feed(std::string_view bytes);
   void check_silence(Clock::time_point now);
   bool fill();
@@ -81,9 +82,10 @@ class Http2Connection final : public IoConnection,
   bool read_armed_ = false;
   bool write_armed_ = false;
   bool turn_awaited_ = false;
-  bool read_wants_write_ = false;  // TLS must write before it can read on.
-  bool was_pinged_ = false;        // Since the last bytes were read.
-  Clock::time_point deadline_;     // For the client's first SETTINGS.
+  bool reads_after_write_ = false;  // Reading waits until the client has taken answers.
+  bool read_wants_write_ = false;   // TLS must write before it can read on.
+  bool was_pinged_ = false;         // Since the last bytes were read.
+  Clock::time_point deadline_;      // For the client's first SETTINGS.
   Clock::time_point write_deadline_ = Clock::time_point::max();  // Set while out_ waits.
   Clock::time_point last_read_;
   Clock::time_point idle_since_;
