@@ -77,13 +77,13 @@ class TaskPool {
   using Place = std::pair<int64_t, uint64_t>;  // The tag, then the order of arrival.
   struct Waiting {
     std::map<Place, Task> tasks;
-    Place place;  // Of the first task, among the networks.
+    Place place;  // The place of the first task among the networks.
   };
   struct Queue {
     std::unordered_map<std::string, Waiting> networks;  // With waiting tasks.
     std::map<Place, std::string> order;                 // Each network's place.
   };
-  struct Waits {  // Where a task waits.
+  struct Waits {  // The place where a task waits.
     Queue* queue = nullptr;
     std::string network;
   };

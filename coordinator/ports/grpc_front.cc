@@ -29,9 +29,9 @@
 #include "base/system/descriptors.h"
 #include "base/system/out_of_memory.h"
 #include "base/threads/mutex.h"
+#include "coordinator/ports/fair_turns.h"
 #include "coordinator/ports/grpc_connection.h"
 #include "coordinator/ports/grpc_pace.h"
-#include "coordinator/ports/fair_turns.h"
 #include "proto/handshake.h"
 
 namespace lockstep {

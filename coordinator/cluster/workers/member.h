@@ -72,9 +72,9 @@ std::vector<LinkId> choose_compatible(const Members& members);
 
 // One of `candidates` for each of `ranks` ranks; there must be enough. In this order: workers with
 // fewer failures; workers that are no idle spares; ranks of an equally large group; workers that
-// hold a rank's weights. A worker gets the rank that it had, holds or requests; if several claim it,
-// the newest does. A restarted worker replaces its predecessor, whose stream may still be open: an
-// older worker that requested its rank does not keep it. The others fill the remaining ranks.
+// hold a rank's weights. A worker gets the rank that it had, holds or requests; if several claim
+// it, the newest does. A restarted worker replaces its predecessor, whose stream may still be open:
+// an older worker that requested its rank does not keep it. The others fill the remaining ranks.
 std::vector<LinkId> choose_ranks(const Members& members, const std::vector<LinkId>& candidates,
                                  int ranks);
 

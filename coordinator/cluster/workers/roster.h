@@ -41,8 +41,9 @@ struct Roster {
 Roster choose_roster(const Members& members, const RosterRules& rules);
 
 // The rank whose weights a worker without a rank should hold: the rank that a spare requests. Else,
-// in this order: the rank that the fewest others cover, the one that this worker covers already, one
-// whose worker this process does not restart, one on its own host, the one with the most weights.
+// in this order: the rank that the fewest others cover, the one that this worker covers already,
+// one whose worker this process does not restart, one on its own host, the one with the most
+// weights.
 int choose_cover(const Members& members, const std::vector<LinkId>& ranks, LinkId spare);
 
 }  // namespace lockstep

@@ -77,8 +77,7 @@ const CublasLt* cublas_lt() {
     const OpenedLibrary opened = open_library(kCublasLibrary);
     const CublasLt* found = load_cublas_lt(opened, &loaded, &problem);
     if (found == nullptr) {
-      report("no cuBLASLt (" + problem +
-             "): --fast has only kernels of our own" +
+      report("no cuBLASLt (" + problem + "): --fast has only kernels of our own" +
              (opened.switched_off
                   ? ""
                   : "; pip install nvidia-cublas, or name a file with LOCKSTEP_CUBLASLT"));
