@@ -130,8 +130,8 @@ void Http2Stream::account() {
 void Http2Stream::hand_over() {
   mode_ = Mode::kAnswering;
   connection_->end_receiving(id_);
-  received_.hold(kStreamBytes +
-                 static_cast<int64_t>(head_bytes_));  // Whoever has the body counts it.
+  // The code that answers counts the body.
+  received_.hold(kStreamBytes + static_cast<int64_t>(head_bytes_));
   ++connection_->server().answers;
   owes_answer_ = true;
   auto exchange = std::make_shared<PendingExchange>(std::move(request_), weak_from_this(),
