@@ -65,8 +65,6 @@ struct EngineOptions {
                            .bytes = int64_t{64} << 20};
   // A stream whose reader leaves more than this unread, in one choice, is closed.
   int64_t max_unread_bytes = kMaxUnreadBytes;
-  // Max unread log-probabilities of prompts, of all readers together.
-  int64_t max_unread_scores_bytes = kMaxUnreadScoresBytes;
   // Idle time after which a null step checks that every rank still answers; 0: never.
   int64_t idle_step_ms = 1000;
   // How long requests without a deadline wait for the next group. After that they end with

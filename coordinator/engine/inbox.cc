@@ -66,7 +66,7 @@ std::shared_ptr<Stream> Inbox::make_stream() {
     --alive->streams_;
     alive->changed_.notify_all();
   };
-  return {new Stream(options_.max_unread_bytes, unread_scores_), release};
+  return {new Stream(options_.max_unread_bytes, rooms_), release};
 }
 
 // A request without a deadline would wait for a group that may never form, and fill the queue.

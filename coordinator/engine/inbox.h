@@ -77,7 +77,6 @@ class Inbox : public std::enable_shared_from_this<Inbox> {
  private:
   explicit Inbox(const EngineOptions& options)
       : options_(options),
-        unread_scores_(std::make_shared<UnreadScores>(options.max_unread_scores_bytes)),
         queue_(options.max_waiting) {}
 
   std::shared_ptr<Stream> make_stream() ABSL_LOCKS_EXCLUDED(mutex_);
@@ -91,7 +90,7 @@ class Inbox : public std::enable_shared_from_this<Inbox> {
                                                     const GroupInfo& largest);
 
   const EngineOptions options_;
-  const std::shared_ptr<UnreadScores> unread_scores_;  // Shared by all streams.
+  const std::shared_ptr<UnreadRooms> rooms_ = std::make_shared<UnreadRooms>();
   mutable Mutex mutex_;
   mutable ConditionVariable changed_;  // Signals changes of the members below, except stats_.
   Messages messages_ ABSL_GUARDED_BY(mutex_);

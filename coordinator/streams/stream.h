@@ -68,33 +68,42 @@ int64_t bytes_of(const StreamEvent& event);
 inline constexpr int64_t kMaxUnreadBytes = 256 << 10;
 // The max of unread scores, of all streams together.
 inline constexpr int64_t kMaxUnreadScoresBytes = 64 << 20;
+// The max of all other unread bytes, of all streams together.
+inline constexpr int64_t kMaxAllUnreadBytes = 256 << 20;
 
-// Counts the unread log-probabilities of prompts, of all streams together. They arrive as fast as
-// prompts are computed, so readers may fall behind further than with tokens. Thread-safe.
-class UnreadScores {
+// Counts unread bytes of all streams together. Thread-safe.
+class UnreadRoom {
  public:
-  explicit UnreadScores(int64_t max_bytes) : left_(max_bytes) {}
-  bool take(int64_t bytes);  // False: there is no room.
+  explicit UnreadRoom(int64_t max_bytes) : left_(max_bytes) {}
+  bool take(int64_t bytes);                            // False: there is no room.
+  void take_anyway(int64_t bytes) { left_ -= bytes; }  // The room may become negative.
   void give_back(int64_t bytes) { left_ += bytes; }
 
  private:
   std::atomic<int64_t> left_;
 };
 
+// The room that all streams share. Log-probabilities of prompts arrive as fast as prompts are
+// computed, so readers may fall behind further than with tokens. They have a room of their own.
+struct UnreadRooms {
+  UnreadRoom scores{kMaxUnreadScoresBytes};
+  UnreadRoom others{kMaxAllUnreadBytes};
+};
+
 // Thread-safe. Shared by the engine and the reader.
 class Stream {
  public:
-  // If `unread_scores` is null, a prompt's log-probabilities count as tokens do.
+  // If `rooms` is null, a prompt's log-probabilities count as tokens do, and only for this stream.
   explicit Stream(int64_t max_unread_bytes = kMaxUnreadBytes,
-                  std::shared_ptr<UnreadScores> unread_scores = nullptr)
-      : max_unread_bytes_(max_unread_bytes), unread_scores_(std::move(unread_scores)) {}
+                  std::shared_ptr<UnreadRooms> rooms = nullptr)
+      : max_unread_bytes_(max_unread_bytes), rooms_(std::move(rooms)) {}
   ~Stream();
 
   // The engine's side: append() and close() do not call the listener, notify() does. Nothing is
   // appended after close(). kResourceExhausted: the reader has left too much of this choice unread,
-  // or all readers too many log-probabilities of prompts. Then this event and all later ones are
-  // dropped, and close() uses this error. A choice's only unread event is always kept, however
-  // large, unless it has log-probabilities of prompts.
+  // or all readers have left too much unread. Then this event and all later ones are dropped, and
+  // close() uses this error. A choice's only unread event is always kept, however large, unless it
+  // has log-probabilities of prompts. A choice with little unread is not cut for what others left.
   absl::Status append(StreamEvent event) ABSL_LOCKS_EXCLUDED(mutex_);
   // All choices are done (OK), or the request failed.
   void close(absl::Status status) ABSL_LOCKS_EXCLUDED(mutex_);
@@ -114,14 +123,14 @@ class Stream {
 
  private:
   bool shares(const StreamEvent& event) const {
-    return unread_scores_ != nullptr && !event.prompt_logprobs.empty();
+    return rooms_ != nullptr && !event.prompt_logprobs.empty();
   }
   absl::Status take_room(const StreamEvent& event) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
   void give_back(const StreamEvent& event) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
   size_t end() const ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_) { return begin_ + events_.size(); }
 
   const int64_t max_unread_bytes_;
-  const std::shared_ptr<UnreadScores> unread_scores_;
+  const std::shared_ptr<UnreadRooms> rooms_;
   mutable Mutex mutex_;
   mutable ConditionVariable changed_;                       // events_, closed_
   std::deque<StreamEvent> events_ ABSL_GUARDED_BY(mutex_);  // From offset begin_ on.

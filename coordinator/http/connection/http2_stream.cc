@@ -241,7 +241,7 @@ void Http2Stream::pump() {
     deferred_ = false;
     connection_->begin_sending(id_);
     nghttp2_session_resume_data(connection_->session(), id_);
-  } else if (source_ != nullptr && sent_ < out_.size()) {
+  } else if (source_ != nullptr) {  // The client's windows hold the answer back.
     exchange_->clear_woken();
     if (source_->is_cut()) cut();
   }

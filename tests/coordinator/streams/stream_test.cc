@@ -61,7 +61,7 @@ TEST(StreamTest, LogProbabilitiesOfPromptsHaveOneBoundForAllStreams) {
   StreamEvent event;
   event.prompt_logprobs.assign(64, std::vector<Logprob>(21));
   const int64_t bytes = bytes_of(event);
-  const auto unread = std::make_shared<UnreadScores>(3 * bytes);
+  const std::shared_ptr<UnreadRooms> unread(new UnreadRooms{.scores = UnreadRoom(3 * bytes)});
   Stream stream(/*max_unread_bytes=*/bytes / 2, unread);
   auto other = std::make_unique<Stream>(bytes / 2, unread);
   for (int i = 0; i < 2; ++i) EXPECT_TRUE(stream.append(event).ok()) << "above the bound of tokens";
@@ -74,8 +74,28 @@ TEST(StreamTest, LogProbabilitiesOfPromptsHaveOneBoundForAllStreams) {
   other.reset();
   EXPECT_TRUE(stream.append(event).ok()) << "the other stream freed its bytes";
   stream.read(5, &events);
-  EXPECT_TRUE(unread->take(3 * bytes)) << "all bytes are free again";
-  EXPECT_FALSE(unread->take(1));
+  EXPECT_TRUE(unread->scores.take(3 * bytes)) << "all bytes are free again";
+  EXPECT_FALSE(unread->scores.take(1));
+}
+
+TEST(StreamTest, AllUnreadBytesHaveABoundThatCutsOnlySlowReaders) {
+  StreamEvent large;
+  large.text.assign(10'000, 'a');
+  const int64_t bytes = bytes_of(large);
+  const std::shared_ptr<UnreadRooms> unread(new UnreadRooms{.others = UnreadRoom(3 * bytes)});
+  Stream slow(/*max_unread_bytes=*/100 * bytes, unread);
+  for (int i = 0; i < 3; ++i) EXPECT_TRUE(slow.append(large).ok());
+  EXPECT_EQ(slow.append(large).code(), absl::StatusCode::kResourceExhausted);
+  {
+    Stream quick(100 * bytes, unread);
+    EXPECT_TRUE(quick.append(large).ok()) << "it has little unread";
+    EXPECT_TRUE(quick.append(large).ok());
+    EXPECT_EQ(quick.append(large).code(), absl::StatusCode::kResourceExhausted);
+  }
+  std::vector<StreamEvent> events;
+  slow.read(3, &events);
+  EXPECT_TRUE(unread->others.take(3 * bytes)) << "all bytes are free again";
+  EXPECT_FALSE(unread->others.take(1));
 }
 
 TEST(StreamTest, OneEventOfAChoiceIsAlwaysKept) {
