@@ -20,9 +20,12 @@ void BufferedBytes::Share::belong_to(const std::string& client) {
 BufferedBytes::Sums BufferedBytes::add(const std::string& client, int64_t bytes) {
   MutexLock lock(&mutex_);
   all_ += bytes;
-  if (client.empty()) return {.of_client = 0, .of_all = all_};
+  const auto clients = static_cast<int64_t>(by_client_.size());
+  if (client.empty()) return {.of_client = 0, .of_all = all_, .clients = clients};
   const auto own = by_client_.try_emplace(client).first;
-  const Sums sums = {.of_client = own->second += bytes, .of_all = all_};
+  const Sums sums = {.of_client = own->second += bytes,
+                     .of_all = all_,
+                     .clients = static_cast<int64_t>(by_client_.size())};
   if (own->second == 0) by_client_.erase(own);
   return sums;
 }

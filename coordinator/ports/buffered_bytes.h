@@ -17,6 +17,16 @@ class BufferedBytes {
   struct Sums {
     int64_t of_client = 0;  // 0 without a client.
     int64_t of_all = 0;
+    int64_t clients = 0;  // That hold bytes.
+
+    // Whether they are within `max`. One client may have half of it. Of the last quarter a client
+    // may use only its equal share, so that few clients leave room for another one. A client may
+    // always have a small part, even if others have taken all.
+    bool fit(int64_t max) const {
+      if (of_client > 0 && of_client <= max / 256) return true;
+      return of_all <= max && of_client <= max / 2 &&
+             (of_all <= max - max / 4 || of_client <= max / (clients + 1));
+    }
   };
 
   // The bytes that one connection or call holds. One thread at a time.

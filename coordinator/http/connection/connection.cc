@@ -187,10 +187,8 @@ bool Connection::has_room_for(size_t answer_bytes, const Request& request) {
 
 void Connection::account() {
   const BufferedBytes::Sums buffered = received_.hold(static_cast<int64_t>(reader_.bytes()));
-  const bool is_full = buffered.of_all > limits_.all_body_bytes;
-  const bool is_much = is_full || buffered.of_client > limits_.all_body_bytes / 2;
-  if (is_much && reader_.state() == RequestReader::State::kBody) {
-    refuse(too_much_received(is_full));
+  if (!buffered.fit(limits_.all_body_bytes) && reader_.state() == RequestReader::State::kBody) {
+    refuse(too_much_received(buffered.of_all > limits_.all_body_bytes));
   }
 }
 

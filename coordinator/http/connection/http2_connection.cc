@@ -18,7 +18,7 @@ namespace {
 using Socket = boost::asio::posix::stream_descriptor;
 
 constexpr size_t kTurnBytes = 16 << 10;  // Read in one turn.
-constexpr size_t kStepBytes = 1 << 10;   // Between two looks at the time,
+constexpr size_t kStepBytes = 128;       // Between two looks at the time,
 constexpr int64_t kTurnNs = 200'000;     // which ends a turn of many tiny frames.
 constexpr size_t kOutBytes = 64 << 10;   // Given to the socket at once.
 constexpr int kWriteRounds = 8;          // For one connection; then others are served.
@@ -70,7 +70,10 @@ struct Http2Callbacks {
     if (frame->headers.cat != NGHTTP2_HCAT_REQUEST) return 0;
     Http2Stream* const stream = of(connection).find(frame->hd.stream_id);
     if (stream == nullptr) return 0;
-    return guarded([&] { stream->add_header(view(name, name_bytes), view(value, value_bytes)); });
+    bool goes_on = false;
+    const int done = guarded(
+        [&] { goes_on = stream->add_header(view(name, name_bytes), view(value, value_bytes)); });
+    return goes_on ? done : NGHTTP2_ERR_CALLBACK_FAILURE;
   }
   static int on_frame(nghttp2_session* /*session*/, const nghttp2_frame* frame, void* connection) {
     if (frame->hd.type == NGHTTP2_SETTINGS) of(connection).deadline_ = kNever;

@@ -12,6 +12,7 @@ namespace lockstep::http {
 namespace {
 
 constexpr int64_t kStreamBytes = 2 << 10;  // What a stream takes besides its head and body.
+constexpr size_t kMaxHeads = 4;            // Heads above this many times the limit are not read on.
 constexpr size_t kHeaderOverhead = 32;     // By RFC 9113, 6.5.2.
 
 // Headers in the form of nghttp2, which copies them. They must outlive the result.
@@ -54,9 +55,10 @@ Http2Stream::Http2Stream(Http2Connection* connection, int32_t id, Request blank)
 
 // ---- Receiving ----
 
-void Http2Stream::add_header(std::string_view name, std::string_view value) {
+bool Http2Stream::add_header(std::string_view name, std::string_view value) {
   head_bytes_ += name.size() + value.size() + kHeaderOverhead;
-  if (head_bytes_ > connection_->server().limits.read.header_bytes) return;
+  const size_t max = connection_->server().limits.read.header_bytes;
+  if (head_bytes_ > max) return head_bytes_ <= kMaxHeads * max;
   if (name == ":method") {
     request_.method = value;
   } else if (name == ":path") {
@@ -68,6 +70,7 @@ void Http2Stream::add_header(std::string_view name, std::string_view value) {
   } else if (!name.starts_with(':')) {
     request_.headers.emplace_back(name, value);
   }
+  return true;
 }
 
 void Http2Stream::end_head(bool is_last) {
@@ -123,8 +126,7 @@ void Http2Stream::account() {
   const auto bytes = static_cast<int64_t>(head_bytes_ + request_.body.capacity());
   const BufferedBytes::Sums sums = received_.hold(kStreamBytes + bytes);
   const int64_t max = connection_->server().limits.all_body_bytes;
-  const bool is_full = sums.of_all > max;
-  if (is_full || sums.of_client > max / 2) refuse(too_much_received(is_full));
+  if (!sums.fit(max)) refuse(too_much_received(sums.of_all > max));
 }
 
 void Http2Stream::hand_over() {

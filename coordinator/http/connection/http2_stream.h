@@ -23,7 +23,8 @@ class Http2Stream final : public Answerer, public std::enable_shared_from_this<H
   Http2Stream(Http2Connection* connection, int32_t id, Request blank);
 
   // ---- From the connection ----
-  void add_header(std::string_view name, std::string_view value);
+  // False: the head is so large that reading it takes too long.
+  bool add_header(std::string_view name, std::string_view value);
   void end_head(bool is_last);
   void add_body(std::string_view bytes);
   void end_body();

@@ -25,10 +25,7 @@ Clock::duration tick_time_of(const Limits& limits) {
 
 bool ServerState::has_room_for(size_t answer_bytes, BufferedBytes::Share* unsent) const {
   if (answer_bytes <= kSmallAnswer) return true;
-  const BufferedBytes::Sums sums = unsent->hold(static_cast<int64_t>(answer_bytes));
-  if (sums.of_all <= limits.all_answer_bytes && sums.of_client <= limits.all_answer_bytes / 2) {
-    return true;
-  }
+  if (unsent->hold(static_cast<int64_t>(answer_bytes)).fit(limits.all_answer_bytes)) return true;
   unsent->hold(0);
   return false;
 }
