@@ -6,6 +6,7 @@
 #include <utility>
 #include <vector>
 
+#include "base/system/out_of_memory.h"
 #include "coordinator/http/connection/http2_connection.h"
 
 namespace lockstep::http {
@@ -39,7 +40,12 @@ Headers head_of(const Response& response) {
 
 ssize_t give_bytes(nghttp2_session* /*session*/, int32_t /*id*/, uint8_t* buffer, size_t size,
                    uint32_t* flags, nghttp2_data_source* source, void* /*connection*/) {
-  return static_cast<Http2Stream*>(source->ptr)->give(buffer, size, flags);
+  ssize_t given = NGHTTP2_ERR_CALLBACK_FAILURE;  // Without memory the connection ends.
+  within_memory([&] {
+    given = static_cast<Http2Stream*>(source->ptr)->give(buffer, size, flags);
+    return absl::OkStatus();
+  }).IgnoreError();
+  return given;
 }
 
 }  // namespace
@@ -175,8 +181,11 @@ void Http2Stream::stream(std::shared_ptr<PendingExchange> exchange, const Respon
   exchange_ = std::move(exchange);
   waiting_.reset();
   source_ = std::move(source);
+  exchange_->clear_woken();
   begin(head, /*has_body=*/true);
   connection_->flush();
+  // An earlier wake() had no effect; the source may be cut already.
+  if (!deferred_) pump();
 }
 
 // Without a body and trailers the head is the whole answer.
@@ -188,6 +197,8 @@ void Http2Stream::begin(const Response& head, bool has_body) {
   const bool is_whole = !has_body && trailers_.empty();
   nghttp2_submit_response(connection_->session(), id_, pairs.data(), pairs.size(),
                           is_whole ? nullptr : &provider);
+  // The client's windows may be closed from the beginning: then give() is not called.
+  if (!is_whole) connection_->begin_sending(id_);
 }
 
 void Http2Stream::fetch() {
@@ -237,8 +248,9 @@ void Http2Stream::pump() {
   if (mode_ != Mode::kWriting) return;
   if (deferred_) {
     deferred_ = false;
+    connection_->begin_sending(id_);
     nghttp2_session_resume_data(connection_->session(), id_);
-  } else if (source_ != nullptr && sent_ < out_.size()) {
+  } else if (source_ != nullptr) {
     exchange_->clear_woken();
     if (source_->is_cut()) cut();
   }
