@@ -4,7 +4,6 @@
 #include <nghttp2/nghttp2.h>
 
 #include <algorithm>
-#include <cstring>
 #include <vector>
 
 #include "base/check.h"
@@ -65,7 +64,7 @@ struct Http2ClientCallbacks {
     Http2Client::Stream& stream = of(client).streams_[id];
     const size_t bytes = std::min(size, stream.out.size() - stream.sent);
     if (bytes == 0 && !stream.out_ends) return NGHTTP2_ERR_DEFERRED;
-    std::memcpy(buffer, stream.out.data() + stream.sent, bytes);
+    stream.out.copy(reinterpret_cast<char*>(buffer), bytes, stream.sent);
     stream.sent += bytes;
     if (stream.sent == stream.out.size() && stream.out_ends) *flags |= NGHTTP2_DATA_FLAG_EOF;
     return static_cast<ssize_t>(bytes);

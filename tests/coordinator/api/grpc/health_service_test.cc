@@ -14,7 +14,6 @@ namespace {
 
 using grpc::health::v1::HealthCheckRequest;
 using grpc::health::v1::HealthCheckResponse;
-using testing::Http2Answer;
 using testing::Http2Client;
 using Statuses = std::vector<HealthCheckResponse::ServingStatus>;
 

@@ -229,9 +229,9 @@ TEST(Http2FramesTest, RefusedStreamsWhoseResetsAreNotReadEndTheConnection) {
 TEST(Http2FramesTest, HalfRequestsOfOneConnectionAreCounted) {
   ScriptedServer server(http2_options({.all_body_bytes = 1 << 20}));  // A half for each client.
   Http2Client client(server.address());
-  std::vector<int32_t> streams;
-  for (int i = 0; i < 250; ++i) {
-    streams.push_back(client.post("/echo", std::string(4000, 'x'), /*is_last=*/false));
+  std::vector<int32_t> streams(250);
+  for (int32_t& stream : streams) {
+    stream = client.post("/echo", std::string(4000, 'x'), /*is_last=*/false);
   }
   EXPECT_TRUE(client.wait(client.get("/quick")).is_whole);  // The server has read it all.
   int refused = 0;

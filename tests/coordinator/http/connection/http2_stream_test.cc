@@ -168,8 +168,8 @@ TEST(Http2StreamTest, BodiesOfAllStreamsAreBoundedTogetherUntilTheyEnd) {
   ScriptedServer server(http2_options({.all_body_bytes = 1 << 20}));  // A half for each client.
   Http2Client client(server.address());
   const std::string body(100 << 10, 'x');  // Takes up to twice its size in memory.
-  std::vector<int32_t> streams;
-  for (int i = 0; i < 6; ++i) streams.push_back(client.post("/echo", body, /*is_last=*/false));
+  std::vector<int32_t> streams(6);
+  for (int32_t& stream : streams) stream = client.post("/echo", body, /*is_last=*/false);
   EXPECT_EQ(client.wait(streams[5]).status, 503);
   EXPECT_EQ(client.answer(streams[5]).headers.at("retry-after"), "1");
   for (int i = 0; i < 2; ++i) EXPECT_EQ(client.answer(streams[i]).status, 0);
@@ -187,14 +187,14 @@ TEST(Http2StreamTest, LargeAnswersThatAreNotReadAre503UntilTheyAreRead) {
   ScriptedServer server(http2_options({.all_answer_bytes = 1 << 20, .write = kPatience}));
   Http2Client client(server.address(), /*window=*/1000);
   const std::string body(200 << 10, 'x');
-  std::vector<int32_t> streams;
+  std::vector<int32_t> streams(3);
   const auto ask = [&](Http2Client& from) {
     const int32_t stream = from.get("/held");
     server.take_held()->respond({.body = body});
     from.read_until([&] { return from.answer(stream).status != 0; });
     return stream;
   };
-  for (int i = 0; i < 3; ++i) streams.push_back(ask(client));
+  for (int32_t& stream : streams) stream = ask(client);
   EXPECT_EQ(client.answer(streams[0]).status, 200);
   EXPECT_EQ(client.answer(streams[1]).status, 200);
   EXPECT_EQ(client.answer(streams[2]).status, 503);
