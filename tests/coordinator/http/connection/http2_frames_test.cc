@@ -226,6 +226,18 @@ TEST(Http2FramesTest, RefusedStreamsWhoseResetsAreNotReadEndTheConnection) {
   server.expect_alive();
 }
 
+TEST(Http2FramesTest, PingsAndSettingsWhoseAnswersAreNotReadEndTheConnection) {
+  ScriptedServer server(http2_options({.write = kPatience, .ping = kPatience, .lost = kPatience}));
+  for (const std::string& one : {frame(kPing, 0, 0, kPong), frame(kSettings, 0, 0, "")}) {
+    const RawClient client(server.address());
+    std::string frames;
+    while (frames.size() < 16'000) frames += one;
+    while (client.send(frames)) {
+    }
+    server.expect_alive();
+  }
+}
+
 TEST(Http2FramesTest, HalfRequestsOfOneConnectionAreCounted) {
   ScriptedServer server(http2_options({.all_body_bytes = 1 << 20}));  // A half for each client.
   Http2Client client(server.address());
