@@ -26,13 +26,13 @@ constexpr int kWriteRounds = 8;          // For one connection; then others are 
 constexpr size_t kMaxQueued = 64;
 constexpr uint32_t kStreamWindow = 256 << 10;
 constexpr int32_t kConnectionWindow = 1 << 20;
-constexpr std::chrono::seconds kPing{5};      // A silent client is pinged,
-constexpr std::chrono::seconds kSilence{15};  // and is gone after this time.
 
 // nghttp2 then ends the connection.
 constexpr size_t kMaxAcks = 1000;       // PING and SETTINGS that wait for their answers.
 constexpr uint64_t kResetBurst = 4096;  // Streams that the client resets,
 constexpr uint64_t kResetsPerSecond = 256;
+// nghttp2 does not bound the frames that wait, such as resets of refused streams.
+constexpr size_t kMaxFrames = 4096;
 
 // HTTP/2 is negotiated by ALPN.
 bool has_protocol(const SSL* tls) {
@@ -289,7 +289,7 @@ bool Http2Connection::feed(std::string_view bytes) {
     const std::string_view step = bytes.substr(0, kStepBytes);
     const ssize_t read = nghttp2_session_mem_recv(
         session_, reinterpret_cast<const uint8_t*>(step.data()), step.size());
-    if (read < 0) return false;
+    if (read < 0 || nghttp2_session_get_outbound_queue_size(session_) > kMaxFrames) return false;
     bytes.remove_prefix(step.size());
     if (thread_time_ns() >= end || must_write_first()) break;
   }
@@ -378,8 +378,8 @@ void Http2Connection::tick(Clock::time_point now) {
 
 // A client that waits for its turn is not silent.
 void Http2Connection::check_silence(Clock::time_point now) {
-  if (turn_awaited_ || now - last_read_ < kPing) return;
-  if (now - last_read_ >= kSilence) return close();
+  if (turn_awaited_ || now - last_read_ < limits_.ping) return;
+  if (now - last_read_ >= limits_.lost) return close();
   if (was_pinged_) return;
   was_pinged_ = true;
   nghttp2_submit_ping(session_, NGHTTP2_FLAG_NONE, nullptr);

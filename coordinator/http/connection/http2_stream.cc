@@ -1,11 +1,14 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "coordinator/http/connection/http2_stream.h"
 
+#include <fmt/format.h>
+
 #include <algorithm>
 #include <cstring>
 #include <utility>
 #include <vector>
 
+#include "base/system/out_of_memory.h"
 #include "coordinator/http/connection/http2_connection.h"
 
 namespace lockstep::http {
@@ -40,7 +43,12 @@ Headers head_of(const Response& response) {
 
 ssize_t give_bytes(nghttp2_session* /*session*/, int32_t /*id*/, uint8_t* buffer, size_t size,
                    uint32_t* flags, nghttp2_data_source* source, void* /*connection*/) {
-  return static_cast<Http2Stream*>(source->ptr)->give(buffer, size, flags);
+  ssize_t given = NGHTTP2_ERR_CALLBACK_FAILURE;  // Without memory the connection ends.
+  within_memory([&] {
+    given = static_cast<Http2Stream*>(source->ptr)->give(buffer, size, flags);
+    return absl::OkStatus();
+  }).IgnoreError();
+  return given;
 }
 
 }  // namespace
@@ -178,8 +186,11 @@ void Http2Stream::stream(std::shared_ptr<PendingExchange> exchange, const Respon
   exchange_ = std::move(exchange);
   waiting_.reset();
   source_ = std::move(source);
+  exchange_->clear_woken();
   begin(head, /*has_body=*/true);
   connection_->flush();
+  // An earlier wake() had no effect; the source may be cut already.
+  if (!deferred_) pump();
 }
 
 // Without a body and trailers the head is the whole answer.
@@ -189,9 +200,10 @@ void Http2Stream::begin(const Response& head, bool has_body) {
   const std::vector<nghttp2_nv> pairs = pairs_of(headers);
   const nghttp2_data_provider provider = {.source = {.ptr = this}, .read_callback = give_bytes};
   const bool is_whole = !has_body && trailers_.empty();
-  if (!is_whole) connection_->begin_sending(id_);  // The client's windows may allow nothing.
   nghttp2_submit_response(connection_->session(), id_, pairs.data(), pairs.size(),
                           is_whole ? nullptr : &provider);
+  // The client's windows may be closed from the beginning: then give() is not called.
+  if (!is_whole) connection_->begin_sending(id_);
 }
 
 void Http2Stream::fetch() {

@@ -15,8 +15,8 @@ constexpr size_t kScratchBytes = 64 << 10;
 
 // Deadlines are checked every 5 to 250 ms: they are met within a quarter of the shortest limit.
 Clock::duration tick_time_of(const Limits& limits) {
-  const auto shortest = std::min(
-      {limits.header, limits.body, limits.idle, limits.write, limits.linger, limits.silence});
+  const auto shortest = std::min({limits.header, limits.body, limits.idle, limits.write,
+                                  limits.linger, limits.silence, limits.ping, limits.lost});
   return std::clamp<Clock::duration>(shortest / 4, std::chrono::milliseconds(5),
                                      std::chrono::milliseconds(250));
 }

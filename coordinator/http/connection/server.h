@@ -28,6 +28,8 @@ struct Limits {
   std::chrono::milliseconds write{15'000};    // Without progress in sending, also of one stream.
   std::chrono::milliseconds linger{2'000};    // For the client to read a last answer.
   std::chrono::milliseconds silence{15'000};  // See BodySource::keep_alive().
+  std::chrono::milliseconds ping{5'000};      // HTTP/2: a client that is silent is pinged,
+  std::chrono::milliseconds lost{15'000};     // and closed after this time.
 };
 
 struct ServerOptions {

@@ -4,7 +4,6 @@
 
 #include <gtest/gtest.h>
 
-#include <atomic>
 #include <memory>
 #include <string>
 #include <utility>
@@ -13,73 +12,26 @@
 #include "base/threads/mutex.h"
 #include "coordinator/http/connection/server.h"
 #include "coordinator/http/event_stream.h"
+#include "tests/coordinator/http/counted_sources.h"
+#include "tests/support/network/http2_client.h"
 #include "tests/support/network/http_client.h"
 #include "tests/support/patience.h"
 
 namespace lockstep::http {
 
+using testing::Http2Answer;
+using testing::Http2Client;
 using testing::http_request;
 using testing::HttpAnswer;
 using testing::HttpClient;
 
-// The text that a test adds to a stream.
-class Feed {
- public:
-  void say(const std::string& text, bool end = false) ABSL_LOCKS_EXCLUDED(mutex_) {
-    MutexLock lock(&mutex_);
-    text_ += text;
-    end_ |= end;
-  }
-  BodySource::State take(std::string* bytes) ABSL_LOCKS_EXCLUDED(mutex_) {
-    MutexLock lock(&mutex_);
-    *bytes += std::exchange(text_, "");
-    return end_ ? BodySource::State::kEnd : BodySource::State::kMore;
-  }
-
- private:
-  Mutex mutex_;
-  std::string text_ ABSL_GUARDED_BY(mutex_);
-  bool end_ ABSL_GUARDED_BY(mutex_) = false;
-};
-
-struct Counts {
-  std::atomic<int> requests{0};
-  std::atomic<int> gone{0};
-  std::atomic<int> sources{0};          // Sources that are alive.
-  std::atomic<int64_t> bytes_given{0};  // Bytes from endless sources.
-};
-
-class CountedSource : public EventSource {
- public:
-  explicit CountedSource(Counts* counts) : counts_(counts) { ++counts_->sources; }
-  ~CountedSource() override { --counts_->sources; }
-
- protected:
-  Counts* const counts_;
-};
-
-class FedSource final : public CountedSource {
- public:
-  FedSource(Counts* counts, std::shared_ptr<Feed> feed)
-      : CountedSource(counts), feed_(std::move(feed)) {}
-  State read(std::string* bytes) override { return feed_->take(bytes); }
-
- private:
-  const std::shared_ptr<Feed> feed_;
-};
-
-class EndlessSource final : public CountedSource {
- public:
-  using CountedSource::CountedSource;
-  State read(std::string* bytes) override {
-    bytes->append(kPieceBytes, 'x');
-    counts_->bytes_given += kPieceBytes;
-    return State::kMore;
-  }
-};
+inline ServerOptions http2_options(const Limits& limits = {}) {
+  return {.protocol = TlsProtocol::kHttp2, .limits = limits};
+}
 
 // /quick answers at once, /echo with the body, /held and /stream when the test says so, /endless
-// sends without end, and /dropped never answers.
+// sends without end, and /dropped never answers. With HTTP/2, /pieces answers each piece of its
+// body with that piece.
 class ScriptedServer {
  public:
   explicit ScriptedServer(const Limits& limits = {}, int64_t max_connections = 5000,
@@ -87,8 +39,13 @@ class ScriptedServer {
       : ScriptedServer(
             ServerOptions{.max_connections = max_connections, .limits = limits, .tls = tls}) {}
   // Listens on a port of its own.
-  explicit ScriptedServer(ServerOptions options) {
+  explicit ScriptedServer(ServerOptions options) : protocol_(options.protocol) {
     options.address = "127.0.0.1:0";
+    if (protocol_ == TlsProtocol::kHttp2) {
+      options.gate = [](const Request& head) {
+        return Admission{.refusal = {}, .client = "", .streams_body = head.path == "/pieces"};
+      };
+    }
     auto server = Server::start(
         options, [this](std::shared_ptr<Exchange> exchange) { answer(std::move(exchange)); });
     EXPECT_TRUE(server.ok()) << server.status();
@@ -120,6 +77,11 @@ class ScriptedServer {
     return feed;
   }
   void expect_alive() {
+    if (protocol_ == TlsProtocol::kHttp2) {
+      Http2Client client(address());
+      EXPECT_EQ(client.wait(client.get("/quick")).body, "quick");
+      return;
+    }
     HttpClient client(address());
     EXPECT_EQ(client.get("/quick").body, "quick");
   }
@@ -134,11 +96,20 @@ class ScriptedServer {
       return exchange->stream({}, std::make_unique<EndlessSource>(&counts_));
     }
     if (path == "/dropped") return;
+    if (path == "/pieces") {
+      auto feed = std::make_shared<Feed>();
+      exchange->on_body([feed, wake = exchange->waker()](std::string_view bytes, bool is_last) {
+        feed->say(std::string(bytes), is_last);
+        wake();
+      });
+      return exchange->stream({}, std::make_unique<FedSource>(&counts_, std::move(feed)));
+    }
     exchange->on_gone([this] { ++counts_.gone; });
     MutexLock lock(&mutex_);
     held_.push_back(std::move(exchange));
   }
 
+  const TlsProtocol protocol_;
   Counts counts_;
   Mutex mutex_;
   std::vector<std::shared_ptr<Exchange>> held_ ABSL_GUARDED_BY(mutex_);
