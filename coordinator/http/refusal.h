@@ -2,6 +2,8 @@
 // The answer to a request that is refused before it reaches a route, or that matches no route.
 #pragma once
 
+#include <cstddef>
+#include <cstdint>
 #include <functional>
 #include <optional>
 #include <string>
@@ -20,8 +22,9 @@ struct Refusal {
 
 // A gate's answer to a request whose body was not received yet.
 struct Admission {
-  std::optional<Refusal> refusal;  // If set, the body is not received.
-  std::string client;              // The client of the request; "": unknown.
+  std::optional<Refusal> refusal;    // If set, the body is not received.
+  std::string client;                // The client of the request; "": unknown.
+  size_t max_body_bytes = SIZE_MAX;  // HTTP/2: a bound besides ReadLimits::body_bytes.
   bool streams_body = false;  // HTTP/2: the handler gets the request before its body (on_body()).
 };
 // Called by an I/O thread; must not block.

@@ -105,7 +105,10 @@ absl::Status HealthService::watch(const std::shared_ptr<http::Exchange>& exchang
   auto token = std::make_shared<char>();
   {
     MutexLock lock(&mutex_);
-    std::erase_if(watchers_, [](const Watcher& watcher) { return watcher.call.expired(); });
+    if (watchers_.size() >= next_sweep_) {
+      std::erase_if(watchers_, [](const Watcher& watcher) { return watcher.call.expired(); });
+      next_sweep_ = 2 * watchers_.size() + 16;
+    }
     watchers_.push_back({.call = token, .wake = exchange->waker()});
   }
   exchange->stream(answer_head(), std::make_unique<StatusSource>(

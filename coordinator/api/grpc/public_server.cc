@@ -13,6 +13,8 @@ namespace {
 
 constexpr std::chrono::milliseconds kPatience{500};  // For calls that are open at the end.
 
+constexpr size_t kMaxHealthBytes = 1024;
+
 // docs/security.md explains each limit.
 http::Limits limits() {
   http::Limits limits;
@@ -30,6 +32,8 @@ http::Gate gate_of_calls(const ApiKeys* keys) {
   return [gate](const http::Request& head) {
     http::Admission admission = gate != nullptr ? gate(head) : http::Admission();
     admission.streams_body = head.path == ReflectionService::kMethod;
+    // Strangers must not make the server hold much.
+    if (head.path.starts_with(HealthService::kPrefix)) admission.max_body_bytes = kMaxHealthBytes;
     return admission;
   };
 }

@@ -57,6 +57,7 @@ Http2Stream::Http2Stream(Http2Connection* connection, int32_t id, Request blank)
     : connection_(connection),
       id_(id),
       request_(std::move(blank)),
+      max_body_bytes_(connection->server().limits.read.body_bytes),
       client_(connection->network()),
       received_(&connection->server().received),
       unsent_(&connection->server().unsent) {}
@@ -94,6 +95,7 @@ void Http2Stream::end_head(bool is_last) {
     if (admission.refusal.has_value()) return refuse(*admission.refusal);
     if (!admission.client.empty()) client_ = admission.client;
     streams_body_ = admission.streams_body;
+    max_body_bytes_ = std::min(max_body_bytes_, admission.max_body_bytes);
   }
   received_.belong_to(client_);
   unsent_.belong_to(client_);
@@ -110,7 +112,7 @@ void Http2Stream::add_body(std::string_view bytes) {
     return;
   }
   if (mode_ != Mode::kReading) return;
-  const size_t max = connection_->server().limits.read.body_bytes;
+  const size_t max = max_body_bytes_;
   if (request_.body.size() + bytes.size() > max) {
     return refuse(
         {.status = 413,

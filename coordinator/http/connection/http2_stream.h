@@ -67,6 +67,7 @@ class Http2Stream final : public Answerer, public std::enable_shared_from_this<H
   size_t head_bytes_ = 0;
   bool request_ended_ = false;
   bool streams_body_ = false;
+  size_t max_body_bytes_ = 0;
   std::string client_;  // The client or network for which bytes count.
   BufferedBytes::Share received_;
   BufferedBytes::Share unsent_;

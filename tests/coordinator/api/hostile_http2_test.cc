@@ -116,18 +116,6 @@ TEST(HostileHttp2Test, HalfRequestsAndUnknownFramesDoNoHarm) {
   no_preface.send("GET / HTTP/1.1\r\n\r\n");
   server.expect_alive();
 }
-
-// The client does not acknowledge our settings; the limit of streams holds all the same.
-TEST(HostileHttp2Test, MoreThan256OpenCallsCloseTheConnection) {
-  const ApiServer server;
-  Attacker attacker(server.address());
-  for (uint32_t stream = 1; stream < 600; stream += 2) {
-    attacker.send(headers_of(http2::call_headers(kGenerate), stream));
-  }
-  attacker.wait_until_closed();
-  server.expect_alive();
-}
-
 TEST(HostileHttp2Test, HeadersContinuedForMegabytesAreCutOff) {
   const ApiServer server;
   Attacker attacker(server.address());

@@ -183,6 +183,18 @@ TEST(Http2StreamTest, BodiesOfAllStreamsAreBoundedTogetherUntilTheyEnd) {
   }
 }
 
+// An answer may last for hours.
+TEST(Http2StreamTest, AnAnswerFreesTheBodyOfItsRequest) {
+  ScriptedServer server(http2_options());
+  Http2Client client(server.address());
+  const int32_t stream = client.post("/held", std::string(1 << 20, 'x'));
+  const std::shared_ptr<Exchange> exchange = server.take_held();
+  EXPECT_EQ(exchange->request().body.size(), 1 << 20);
+  server.begin_stream(exchange);
+  EXPECT_TRUE(exchange->request().body.empty());
+  client.reset(stream);
+}
+
 TEST(Http2StreamTest, LargeAnswersThatAreNotReadAre503UntilTheyAreRead) {
   ScriptedServer server(http2_options({.all_answer_bytes = 1 << 20, .write = kPatience}));
   Http2Client client(server.address(), /*window=*/1000);
