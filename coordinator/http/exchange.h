@@ -95,7 +95,7 @@ class Exchange {
   // Only for a request whose body is streamed (Admission): an I/O thread calls it with each piece
   // of the body, and with `is_last` at its end. The handler sets it before it returns.
   using Receive = std::function<void(std::string_view bytes, bool is_last)>;
-  virtual void on_body(Receive /*receive*/) {}
+  virtual void on_body(const Receive& /*receive*/) {}
 };
 
 // Answers, or keeps the exchange and answers later from another thread. Called by an I/O thread;

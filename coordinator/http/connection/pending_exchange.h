@@ -32,7 +32,7 @@ class PendingExchange final : public Exchange,
   void wake() override;
   std::function<void()> waker() override;
   void on_gone(std::function<void()> gone) override ABSL_LOCKS_EXCLUDED(mutex_);
-  void on_body(Receive receive) override { receive_ = std::move(receive); }
+  void on_body(const Receive& receive) override { receive_ = receive; }
 
   // For the answerer. It is about to read the source: wake() counts from now on.
   void clear_woken() { woken_ = false; }

@@ -64,17 +64,22 @@ TEST(LongTextsTest, PromptsThatCannotFitAreRefusedWhileOthersStream) {
   const std::vector<pid_t> workers = server.workers();
   v1::GenerateRequest request = story(10, 1);
   request.set_prompt(std::string(4'000'000, 'a'));
+  std::atomic<int> invalid = 0;
   std::vector<std::thread> callers;
   callers.reserve(kCallers);
   for (int i = 0; i < kCallers; ++i) {
     callers.emplace_back([&] {
       const Answered answer = server.generate(request);
-      EXPECT_EQ(answer.status.error_code(), grpc::StatusCode::INVALID_ARGUMENT)
+      // All at once may be more than one network may have in the server.
+      EXPECT_TRUE(answer.status.error_code() == grpc::StatusCode::INVALID_ARGUMENT ||
+                  answer.status.error_code() == grpc::StatusCode::RESOURCE_EXHAUSTED)
           << answer.status.error_message();
+      if (answer.status.error_code() == grpc::StatusCode::INVALID_ARGUMENT) ++invalid;
     });
   }
   EXPECT_TRUE(server.generate(story(100, 1)).status.ok());
   for (std::thread& caller : callers) caller.join();
+  EXPECT_GT(invalid, 0);
   EXPECT_EQ(server.workers(), workers);
 }
 
