@@ -88,7 +88,7 @@ step() {
   esac
   [ "$code" -eq 0 ] || [ "$code" -eq 3 ] || tail -n 15 "$logs/$name.txt" | cut -c1-300
 }
-# beside WIDTH NAME LIMIT COMMAND...: a step while others run, at most WIDTH of them; `wait` ends
+# `beside WIDTH NAME LIMIT COMMAND...`: a step while others run, at most WIDTH of them; `wait` ends
 # them. Their times say nothing.
 beside() {
   local width=$1

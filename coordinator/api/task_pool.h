@@ -72,7 +72,7 @@ class TaskPool {
     Loads loads;
     int64_t waiting = 0;   // Its tasks that wait.
     int64_t last_tag = 0;  // Its next task's tag is this plus the task's cost.
-    int64_t clock = 0;     // Of its clients.
+    int64_t clock = 0;     // The clock of its clients.
   };
   using Place = std::pair<int64_t, uint64_t>;  // The tag, then the order of arrival.
   struct Waiting {

@@ -17,10 +17,10 @@ class BufferedBytes {
   struct Sums {
     int64_t of_client = 0;  // 0 without a client.
     int64_t of_all = 0;
-    int64_t clients = 0;  // That hold bytes.
+    int64_t clients = 0;  // The number that hold bytes.
 
-    // Whether they are within `max`. One client may have half of it. Of the last quarter a client
-    // may use only its equal share, so that few clients leave room for another one. A client may
+    // Whether they are within `max`. One client may have half of it. In the last quarter each
+    // client may use only its equal share: few clients leave room for another one. A client may
     // always have a small part, even if others have taken all.
     bool fit(int64_t max) const {
       if (of_client > 0 && of_client <= max / 256) return true;

@@ -46,7 +46,7 @@ class HealthService {
     std::function<void()> wake;
   };
   std::vector<Watcher> watchers_ ABSL_GUARDED_BY(mutex_);
-  size_t next_sweep_ ABSL_GUARDED_BY(mutex_) = 16;  // With so many, those that ended are removed.
+  size_t next_sweep_ ABSL_GUARDED_BY(mutex_) = 16;  // At this size, ended ones are removed.
   std::thread thread_;
 };
 

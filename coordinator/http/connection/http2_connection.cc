@@ -18,8 +18,8 @@ namespace {
 using Socket = boost::asio::posix::stream_descriptor;
 
 constexpr size_t kTurnBytes = 16 << 10;  // Read in one turn.
-constexpr size_t kStepBytes = 128;       // Between two looks at the time,
-constexpr int64_t kTurnNs = 200'000;     // which ends a turn of many tiny frames.
+constexpr size_t kStepBytes = 128;       // The time is looked at after each.
+constexpr int64_t kTurnNs = 200'000;     // A turn of many tiny frames ends after it.
 constexpr size_t kOutBytes = 64 << 10;   // Given to the socket at once.
 constexpr int kWriteRounds = 8;          // For one connection; then others are served.
 // Frames that wait for the socket, each of some 300 bytes: with more, nothing is read.
@@ -247,7 +247,8 @@ void Http2Connection::take_turn() {
   if (!is_closed_) flush();
 }
 
-// Without the rest of an earlier turn, it reads once. What one turn leaves, the next one takes.
+// Without the rest of an earlier turn, it reads once. The next turn takes the bytes that one turn
+// leaves.
 void Http2Connection::read_turn() {
   if (must_write_first()) {
     reads_after_write_ = true;

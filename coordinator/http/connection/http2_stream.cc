@@ -14,7 +14,7 @@
 namespace lockstep::http {
 namespace {
 
-constexpr int64_t kStreamBytes = 2 << 10;  // What a stream takes besides its head and body.
+constexpr int64_t kStreamBytes = 2 << 10;  // The cost of a stream besides its head and body.
 constexpr size_t kMaxHeads = 4;            // Heads above this many times the limit are not read on.
 constexpr size_t kHeaderOverhead = 32;     // By RFC 9113, 6.5.2.
 

@@ -13,9 +13,9 @@ namespace {
 
 constexpr int64_t kMax = 1 << 20;
 
-// The most that a new client gets in steps of 1 KiB.
-int64_t most_of(BufferedBytes* all, const std::string& client,
-                std::vector<std::unique_ptr<BufferedBytes::Share>>* shares) {
+// The max bytes that a new client gets, in steps of 1 KiB.
+int64_t max_bytes_of(BufferedBytes* all, const std::string& client,
+                     std::vector<std::unique_ptr<BufferedBytes::Share>>* shares) {
   auto share = std::make_unique<BufferedBytes::Share>(all);
   share->belong_to(client);
   int64_t bytes = 0;
@@ -28,20 +28,20 @@ int64_t most_of(BufferedBytes* all, const std::string& client,
 TEST(BufferedBytesTest, AClientHasAtMostHalfAndFewClientsLeaveRoomForOthers) {
   BufferedBytes all;
   std::vector<std::unique_ptr<BufferedBytes::Share>> shares;
-  EXPECT_EQ(most_of(&all, "a", &shares), kMax / 2);
-  const int64_t second = most_of(&all, "b", &shares);
+  EXPECT_EQ(max_bytes_of(&all, "a", &shares), kMax / 2);
+  const int64_t second = max_bytes_of(&all, "b", &shares);
   EXPECT_GT(second, kMax / 4);
   EXPECT_LT(second, kMax / 2);
-  EXPECT_GT(most_of(&all, "c", &shares), kMax / 16);
+  EXPECT_GT(max_bytes_of(&all, "c", &shares), kMax / 16);
 }
 
 TEST(BufferedBytesTest, AClientMayAlwaysHaveASmallPart) {
   BufferedBytes all;
   std::vector<std::unique_ptr<BufferedBytes::Share>> shares;
-  for (int i = 0; i < 50; ++i) most_of(&all, std::to_string(i), &shares);
-  EXPECT_EQ(most_of(&all, "new", &shares), kMax / 256);
+  for (int i = 0; i < 50; ++i) max_bytes_of(&all, std::to_string(i), &shares);
+  EXPECT_EQ(max_bytes_of(&all, "new", &shares), kMax / 256);
   shares.clear();
-  EXPECT_EQ(most_of(&all, "new", &shares), kMax / 2) << "all bytes are free again";
+  EXPECT_EQ(max_bytes_of(&all, "new", &shares), kMax / 2) << "all bytes are free again";
 }
 
 }  // namespace
