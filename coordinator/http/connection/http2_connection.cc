@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "coordinator/http/connection/http2_connection.h"
 
+#include <openssl/err.h>
 #include <openssl/ssl.h>
 #include <unistd.h>
 
@@ -11,6 +12,7 @@
 #include "base/sockets/address.h"
 #include "base/system/clock.h"
 #include "base/system/out_of_memory.h"
+#include "base/tls/tls.h"
 
 namespace lockstep::http {
 namespace {
@@ -262,8 +264,13 @@ void Http2Connection::read_turn() {
       read_wants_write_ = true;
       return wait_writable();
     }
-    if (outcome != Channel::Outcome::kDone) return close();
+    if (outcome != Channel::Outcome::kDone) {
+      // A client that hangs up is not an error of TLS.
+      if (!is_shaken_ && ERR_peek_error() != 0) server().log_failed(blank_.peer, take_tls_error());
+      return close();
+    }
     if (!std::exchange(is_shaken_, true) && tls_ != nullptr && !has_protocol(tls_.get())) {
+      server().log_failed(blank_.peer, "the client offers no protocol by ALPN; offer h2");
       return close();
     }
     last_read_ = Clock::now();

@@ -1,11 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "coordinator/http/connection/io_thread.h"
 
+#include <spdlog/spdlog.h>
 #include <unistd.h>
 
 #include <algorithm>
 #include <vector>
 
+#include "base/status.h"
 #include "base/system/out_of_memory.h"
 
 namespace lockstep::http {
@@ -28,6 +30,13 @@ bool ServerState::has_room_for(size_t answer_bytes, BufferedBytes::Share* unsent
   if (unsent->hold(static_cast<int64_t>(answer_bytes)).fit(limits.all_answer_bytes)) return true;
   unsent->hold(0);
   return false;
+}
+
+void ServerState::log_failed(const std::string& peer, const std::string& problem) {
+  const int64_t count = failures.count();
+  if (count == 0) return;
+  spdlog::warn("{}: the connection of {} failed: {}{}", address, peer, printable(problem),
+               count > 1 ? fmt::format(" ({} connections)", count) : "");
 }
 
 IoThread::IoThread(ServerState* server)

@@ -14,6 +14,7 @@
 #include <unordered_map>
 #include <utility>
 
+#include "base/log_limit.h"
 #include "base/threads/mutex.h"
 #include "base/tls/server_tls.h"
 #include "coordinator/http/connection/connection_counts.h"
@@ -40,7 +41,11 @@ struct ServerState {
   static constexpr size_t kSmallAnswer = 64 << 10;
   // Whether an answer of this size may wait until its client takes it; then it is counted.
   bool has_room_for(size_t answer_bytes, BufferedBytes::Share* unsent) const;
+  // Logs that a connection failed, at most once per second. Any thread.
+  void log_failed(const std::string& peer, const std::string& problem);
 
+  std::string address;  // The port's, for the log.
+  LogLimit failures{std::chrono::seconds(1)};
   Limits limits;
   Handler handler;
   RenderRefusal refusal;

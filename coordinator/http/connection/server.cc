@@ -32,6 +32,7 @@ class Server::Impl {
       : listener_(std::move(listener)) {
     state_.make_connection =
         options.protocol == TlsProtocol::kHttp2 ? make<Http2Connection> : make<Connection>;
+    state_.address = listener_->address();
     state_.tls = std::move(tls);
     state_.limits = options.limits;
     state_.refusal = options.refusal;
