@@ -329,7 +329,7 @@ TEST_F(HostileAnswerTest, MoreCandidatesThanAskedForEndTheGroup) {
 TEST_F(HostileAnswerTest, LogitsOfAnotherSizeEndTheGroup) {
   cluster::WorkerMessage message = result();
   message.mutable_result()->mutable_outputs(0)->set_logits(std::string(129 * 4, '\0'));
-  EXPECT_THAT(lost_by(message), HasSubstr("found 516 bytes"));
+  EXPECT_THAT(lost_by(message), HasSubstr("must have at most 512 bytes, 4 per number, found 516"));
 }
 
 TEST_F(HostileAnswerTest, AnUnrequestedTraceEndsTheGroup) {
