@@ -104,6 +104,7 @@ TEST(GrpcPaceTest, FramesAreBoundedInNumber) {
 TEST(GrpcPaceTest, ManyConnectionsShareABoundAndAQuietOneDoesNotWait) {
   Senders senders;
   std::vector<Senders::Pace> floods;
+  floods.reserve(32);
   for (int i = 0; i < 32; ++i) floods.push_back(senders.connect(std::to_string(i % 4)));
   const Senders::Pace quiet = senders.connect("quiet");
   int64_t sent = 0;
@@ -123,6 +124,7 @@ TEST(GrpcPaceTest, ManyConnectionsShareABoundAndAQuietOneDoesNotWait) {
 TEST(GrpcPaceTest, TheFloodsOfOneNetworkDoNotSlowAnother) {
   Senders senders;
   std::vector<Senders::Pace> floods;
+  floods.reserve(32);
   for (int i = 0; i < 32; ++i) floods.push_back(senders.connect("many"));
   const Senders::Pace other = senders.connect("other");
   int64_t sent = 0;
