@@ -25,7 +25,7 @@ class LaunchTest(unittest.TestCase):
         (folder / "lockstep").chmod(0o755)
         script = K8S / "overlays" / "multi-gpu-node" / "launch.sh"
         process = subprocess.Popen(
-            ["sh", str(script), "worker"], text=True, stdout=subprocess.PIPE,
+            ["bash", str(script), "worker"], text=True, stdout=subprocess.PIPE,
             stderr=subprocess.DEVNULL,
             env={"PATH": f"{folder}:{os.environ['PATH']}", "FOLDER": str(folder), "POD_INDEX": "3",
                  "POD_IP": "10.0.0.1", "DATA_PORT": "8082", "WORKERS": str(workers),
