@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Checks a request, and the bounds that it must keep.
+// Checks a request's token ids, sampling parameters and length.
 #include "coordinator/admission/admission.h"
 
 #include <algorithm>
@@ -41,7 +41,8 @@ absl::Status check_number(std::string_view field, float value, bool in_range) {
   return field_error(field, "out of range: {}", value);
 }
 
-// The callers check the upper ends: requests and defaults have different ones.
+// Checks lower limits only. The callers check upper limits, which differ between requests and a
+// model's defaults.
 absl::Status check_sampling(const SamplingParams& params, int64_t vocab) {
   const std::pair<std::string_view, float> numbers[] = {
       {"temperature", params.temperature},
@@ -66,7 +67,8 @@ absl::Status check_sampling(const SamplingParams& params, int64_t vocab) {
 
 }  // namespace
 
-// Clients recognize it by two phrases: litellm by the first one, langchain-openai by the second.
+// Clients recognize the message by a phrase: litellm by the one before "but", langchain-openai by
+// "the prompt is too long".
 absl::Status too_long(int64_t context, int64_t found, std::string_view why) {
   absl::Status refusal = invalid_argument(
       "This model's maximum context length is {} tokens, but the request has {} (the prompt is too "

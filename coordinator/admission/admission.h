@@ -17,16 +17,18 @@ absl::Status check_request(const EngineRequest& request, const GroupInfo& group)
 // The part of check_request() on whether prompt and first token fit the group; see is_too_long().
 absl::Status check_length(const EngineRequest& request, const GroupInfo& group);
 
-// Refuses a too long prompt, for which OpenAI has its own code, in the words that clients of other
-// servers know; `why` also says how to fix it. The text names no field: a port adds its own.
+// The refusal of a prompt that is too long, in the words that clients of other servers know; OpenAI
+// has an error code for it. `why` also says how to fix it. The text names no field: each port adds
+// the name of its field.
 absl::Status too_long(int64_t context, int64_t found, std::string_view why);
 bool is_too_long(const absl::Status& status);
 
-// Sets and gets when a retry is worthwhile; 1 if not set.
+// Sets and gets the seconds after which a retry is worthwhile: at least 1, and 1 if not set.
 absl::Status retry_after(absl::Status refusal, int64_t seconds);
 int64_t retry_after_of(const absl::Status& refusal);
 
-// kUnavailable, for requests without a deadline: EngineOptions::max_outage_ms.
+// kUnavailable: the request has no deadline, and no group could be formed for `ms`
+// (EngineOptions::max_outage_ms).
 absl::Status no_workers_for(int64_t ms);
 
 }  // namespace lockstep

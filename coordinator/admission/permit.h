@@ -8,8 +8,9 @@
 
 namespace lockstep {
 
-// Counts until end() or its destruction. The sender of an answer's last part calls end() before: a
-// client that has the whole answer may send its next request. Thread-safe.
+// The request counts until end() or the permit's destruction. end() is called before an answer's
+// last part is sent, because a client that has the whole answer may send its next request.
+// Thread-safe.
 class Permit {
  public:
   virtual ~Permit() = default;

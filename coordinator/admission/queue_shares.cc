@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Shares are a tree: all, networks, clients. Each keeps its members ordered by each measure.
+// Shares are a tree of three levels: the whole queue, networks, clients. A share keeps its members
+// in order of each measure.
 #include "coordinator/admission/queue_shares.h"
 
 #include <algorithm>
@@ -15,7 +16,7 @@ struct QueueShares::Bound {
   size_t index;  // In Share::ranks.
   const char* what;
   int64_t QueueLoad::*measure;
-  // A request larger than the bound is accepted while the queue is empty.
+  // If true, a request larger than the bound is accepted while the queue is empty.
   bool takes_one = true;
 
   // How far `waiting` and `more` together exceed the bound.
@@ -106,8 +107,8 @@ absl::StatusOr<std::vector<std::shared_ptr<Stream>>> QueueShares::join(
   return displaced;
 }
 
-// Takes a request from the network with the most, and there from the client with the most; from the
-// request's own network if no other has more.
+// Removes a request of the network with the most, and in that network of the client with the most.
+// The new request counts for its own network and client, which lose one if no other has more.
 std::shared_ptr<Stream> QueueShares::displace(const Bound& bound, const Names& names,
                                               int64_t more) {
   const Share* share = &root_;

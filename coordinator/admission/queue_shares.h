@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 // Shares the engine's queue: while there is room, a client may use any part of it. When it is full,
-// a request of a client with fewer displaces one of the client with the most, so that no client
-// keeps others out. Without API keys a client is a connection, and one host may open thousands: so
-// the queue is shared first between the clients' networks (network_of()), then a network's part
-// between its clients. A proxy's connections are of one network and share.
+// a request of a client with few requests displaces one of the client with the most, so that no
+// client keeps others out. Without API keys a client is a connection, and one host may open
+// thousands. Therefore the queue is shared first between the clients' networks (network_of()), then
+// a network's part between its clients. All connections of a proxy share one network's part.
 #pragma once
 
 #include <array>
@@ -24,26 +24,26 @@
 
 namespace lockstep {
 
-// One thread at a time. A stream only identifies a request and is not kept. A call takes time
-// logarithmic in the clients and linear in the displaced requests.
+// One thread at a time. A stream only identifies a request and is not kept alive. A call takes time
+// logarithmic in the number of clients and linear in that of displaced requests.
 class QueueShares {
  public:
   explicit QueueShares(const QueueLoad& max) : max_(max) {}
 
   // Whether a request of this client, of unknown size, would be accepted.
   absl::Status check(const std::string& client);
-  // The request waits from now on, until leave(). Returns the requests that it displaced, which
-  // have left. A client's worst priority is displaced first, and of that the newest.
-  // kResourceExhausted names the bound that it would exceed; then nothing has changed.
+  // Adds a request, which waits until leave(). Returns the requests that it displaced; they have
+  // left the queue. A client's newest request of its worst priority is displaced first.
+  // kResourceExhausted names the bound that the request would exceed; nothing has changed.
   absl::StatusOr<std::vector<std::shared_ptr<Stream>>> join(const EngineRequest& request,
                                                             const QueueLoad& load,
                                                             const std::shared_ptr<Stream>& stream);
-  // It has begun or ended. No effect for one that does not wait.
+  // The request has begun or ended. No effect if it does not wait.
   void leave(const Stream* stream);
   void clear();
   // The waiting requests.
   const QueueLoad& all() const { return root_.load; }
-  // By bound: requests refused or displaced since the start.
+  // The numbers of requests refused or displaced since the start, by the bound that was the cause.
   const QueueLoad& refused() const { return refused_; }
 
  private:
@@ -59,7 +59,7 @@ class QueueShares {
     const Stream* name;
     std::weak_ptr<Stream> stream;
   };
-  // The requests of all, of a network or of a client.
+  // The waiting requests of the whole queue, of a network or of a client.
   struct Share {
     Share* parent = nullptr;
     std::string name = {};
@@ -67,7 +67,7 @@ class QueueShares {
     QueueLoad load = {};
     std::unordered_map<std::string, std::unique_ptr<Share>> members = {};  // With requests.
     std::array<std::set<Rank>, kMeasures> ranks = {};  // The members by each bound's measure.
-    std::map<Order, Waiting> requests = {};            // Only of a client.
+    std::map<Order, Waiting> requests = {};            // Empty unless it is a client.
   };
   struct Place {
     Share* client = nullptr;
@@ -79,10 +79,10 @@ class QueueShares {
   static void rank(Share* share, bool ranked);
   static void change(Share* client, const QueueLoad& more, const QueueLoad& less);
   absl::Status check_bounds(const Names& names, const QueueLoad& load);
-  // Whether the others' excess over the named ones' measures, with `more`, is at least `room` in
-  // total.
+  // Whether the networks and clients that have more than the new request's own (whose measures
+  // include `more`) exceed these by at least `room` in total.
   bool can_give(const Bound& bound, const Names& names, int64_t more, int64_t room) const;
-  // Null: it is gone already.
+  // Null: the stream of the displaced request no longer exists.
   std::shared_ptr<Stream> displace(const Bound& bound, const Names& names, int64_t more);
 
   static const std::array<Bound, kMeasures> kBounds;

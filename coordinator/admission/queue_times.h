@@ -17,14 +17,16 @@ namespace lockstep {
 
 // An engine observer; thread-safe.
 //
-// A request waits for all of better priorities. Within its priority clients take turns
-// (scheduler/fair_queue.h): it waits for at most as many of each client as its own client has
-// waiting, itself included. So a client that sends much does not make others wait longer.
+// A request waits for all requests of better priorities. Within a priority, the queue starts
+// requests of all clients alternately (scheduler/fair_queue.h). If N requests of a client wait, the
+// last of them waits for at most N requests of each other client. So a client that sends much does
+// not make others wait longer.
 class QueueTimes final : public EngineObserver {
  public:
   explicit QueueTimes(int64_t max_wait_ms) : max_wait_ms_(max_wait_ms) {}
 
-  // kResourceExhausted with retry_after(): when few enough requests would be before it.
+  // kResourceExhausted has a retry_after(): the time until few enough requests would be before this
+  // one.
   absl::Status check(const EngineRequest& request, int64_t now_ns) const
       ABSL_LOCKS_EXCLUDED(mutex_);
   // The time until this request would begin; 0 if unknown, or nothing is before it.
