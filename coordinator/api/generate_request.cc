@@ -117,7 +117,7 @@ absl::Status check_text(std::string_view text, const Model& model) {
                               kPromptBytesPerToken * context, kPromptBytesPerToken, bytes));
 }
 
-// A tokenizer may have tokens for which the model has no row.
+// A tokenizer may have tokens for which the model's embedding has no row.
 absl::Status check_tokens(const EngineRequest& request, const char* field, const Model& model) {
   const int64_t rows = model.config().vocab_size;
   for (const int32_t id : request.prompt_ids) {
@@ -152,7 +152,8 @@ absl::Status fill_prompt(const v1::GenerateRequest& message, const Model& model,
   return invalid_argument("the prompt: must have at least one token, found none");
 }
 
-// If max_tokens leaves no room at all, it counts as one token.
+// Removes prompt tokens beyond truncate_prompt_tokens. If that is -1, max_tokens fit after the
+// prompt; max_tokens that fill the whole context count as one token.
 void truncate_prompt(const v1::GenerateRequest& message, const Model& model,
                      EngineRequest* request) {
   if (!message.has_truncate_prompt_tokens()) return;
@@ -168,8 +169,8 @@ void truncate_prompt(const v1::GenerateRequest& message, const Model& model,
   ids.erase(first, first + excess);
 }
 
-// Forbids the tokens of a word as it is, and as it is after other words if that gives the same
-// number of tokens, as vLLM does.
+// Forbids, like vLLM, a word's tokens at the start of a text and, if they are equally many, its
+// tokens after a space.
 absl::Status fill_bad_words(const v1::GenerateRequest& message, const Model& model,
                             EngineRequest* request) {
   if (message.bad_words().empty()) return absl::OkStatus();

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // Converts what a caller sends to what the engine takes: checks ranges, tokenizes text, fills in
-// defaults. The same for gRPC, for `lockstep generate` and for a line of its --input.
+// defaults. It is the same for gRPC, for `lockstep generate` and for a line of its --input.
 #pragma once
 
 #include <optional>
@@ -34,7 +34,8 @@ class RequestBatch {
   std::optional<EngineRequest> first_;  // The lists of the first request.
 };
 
-// One JSON object in GenerateRequest's spellings (prompt_ids as a list), plus "logits": true.
+// Parses one JSON object with the field names of GenerateRequest, except that prompt_ids is a list.
+// Its additional key "logits" sets `*logits`, which is false without it.
 absl::StatusOr<v1::GenerateRequest> generate_request_from_json(const std::string& line,
                                                                bool* logits);
 

@@ -21,9 +21,9 @@ class Search {
  public:
   explicit Search(std::string_view prompt) : prompt_(prompt) {}
 
-  // Whether the text is after those found before (or before them, if `anywhere`), as it is or as
-  // JSON writes it, ignoring blanks around it. False after a few failed searches: each reads the
-  // whole prompt.
+  // Whether the prompt has the text, unchanged or as JSON writes it, after the text found last; if
+  // `anywhere`, also before it. Blanks around the text are ignored. Always false after a few failed
+  // searches, because each one reads the whole prompt.
   bool finds(std::string_view text, bool anywhere) {
     const size_t begin = jinja::blanks_end(text, 0);
     if (begin == text.size()) return true;
@@ -66,7 +66,8 @@ class Search {
   int tries_ = 16;
 };
 
-// Returns false if something is missing, which may be an error.
+// Whether a quick search finds every part of the conversation. A part that it does not find may
+// still be there in another form.
 bool has_all(const v1::ChatMessages& chat, const TemplateInput& request, bool with_tools,
              std::string_view prompt) {
   Search search(prompt);

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // Finds the parts of a conversation that its prompt lacks. TemplateTraits knows what a template
-// leaves out of any conversation; this file finds what it leaves out of the one at hand.
+// leaves out of every conversation; this file finds what it leaves out of one conversation.
 #pragma once
 
 #include <string>
@@ -17,12 +17,12 @@ namespace lockstep {
 void log_loss(const std::string& line);
 
 // `prompt` is made from `request`, which is made from `chat`. The prompt is searched for the texts,
-// calls and tools. If one is not found, for instance because a template trims or escapes it,
-// render() decides: it returns the prompt of the same conversation with other texts.
-// kInvalidArgument names the field of a text that the template leaves out, if it is an instruction
-// or the tools before an answer to the user, or is newer than the user's last message. Missing
-// parts of earlier turns, and instructions and tools missing between a call and its answer, are
-// only logged: such a template was trained so. Linear in the prompt. Any thread.
+// calls and tools. A template may trim or escape a text; so if one is not found, render() makes the
+// prompt of the same conversation with other texts, which no template changes, and that prompt is
+// searched. kInvalidArgument names the field that the template leaves out: the user's last message
+// or a later one, or, if the user's message is the last, an instruction or a tool. Other missing
+// parts (of earlier messages, and instructions and tools while a call is being answered) are only
+// logged, because the model was trained so. Linear in the prompt. Any thread.
 using RenderChat = absl::FunctionRef<absl::StatusOr<std::string>(const v1::ChatMessages& chat)>;
 absl::Status check_losses(const v1::ChatMessages& chat, const TemplateInput& request,
                           const TemplateTraits& traits, std::string_view prompt, RenderChat render);

@@ -19,7 +19,7 @@ namespace lockstep {
 struct ServedModel {
   const Model* model = nullptr;
   Engine* engine = nullptr;
-  int workers = 1;                        // The number in a complete group.
+  int workers = 1;                        // The number of ranks of a complete group.
   const ApiKeys* keys = nullptr;          // Clients need one of these; null: no key is needed.
   ResumableStreams* resumable = nullptr;  // The streams that clients can resume; null: none.
   const QueueTimes* queue = nullptr;      // Refuses requests that would wait too long.
@@ -45,7 +45,7 @@ struct ServedModel {
     return absl::FailedPreconditionError(
         "resumable: this server keeps no streams (--resume-bytes 0)");
   }
-  // Finds a client's stream. Errors: kNotFound, event_log_is_gone().
+  // Finds a client's resumable stream. Errors: kNotFound, event_log_is_gone().
   absl::StatusOr<std::shared_ptr<ResumableStream>> find_resumable(const std::string& client,
                                                                   const std::string& id) const {
     if (resumable == nullptr) return absl::NotFoundError("this server keeps no streams");

@@ -36,7 +36,7 @@ TaskPool::~TaskPool() {
   for (std::thread& thread : threads_) thread.join();
 }
 
-// Long texts leave room for short ones; short ones may also use the room of long ones.
+// Long tasks leave a part of the limits to short ones; short tasks may use all.
 absl::Status TaskPool::check_room(const std::string& client, int64_t bytes) const {
   const auto check = [&](const char* owner, const Load& load, int64_t tasks, int64_t max) {
     if (load.tasks < tasks && load.bytes + bytes <= max) return absl::OkStatus();

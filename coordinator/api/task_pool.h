@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Threads for slow work, so that I/O threads never do it: texts are tokenized, and messages parsed
-// and checked, here. Bounded and fair.
+// Threads that tokenize texts, and parse and check messages. I/O threads never do this slow work.
+// The queue is bounded and fair.
 #pragma once
 
 #include <cstdint>
@@ -20,32 +20,31 @@ namespace lockstep {
 
 struct TaskPoolOptions {
   int threads = 2;  // For tasks of any size; one more thread takes only short ones.
-  // The limits of all tasks that wait or run. A quarter is reserved for short tasks; long ones may
-  // use the rest. One client may have half of the tasks; of the bytes, half for long ones and a
-  // quarter for short ones. All clients of one network (network_of()) may together have seven
-  // eighths.
+  // The limits of all tasks that wait or run. A quarter is reserved for short tasks. One client may
+  // have half of the tasks; its long tasks may have half of the bytes, its short ones a quarter.
+  // All clients of one network (network_of()) together may have seven eighths.
   int64_t max_tasks = 4096;
   int64_t max_bytes = 256 << 20;
 };
 
-// Networks (network_of()) share the threads by bytes, and the clients of a network its share. Each
-// task gets a tag: the larger of the clock and its client's last tag, plus its size. The smallest
-// tag is next; the clock is the tag of the task started last (self-clocked fair queueing, Golestani
-// 1994). A network has its own clock and tags among its clients, and a tag among the networks. So a
-// client that sends many or large tasks delays itself, and a short task of another client passes
-// it. Thread-safe.
+// Self-clocked fair queueing (Golestani 1994): networks (network_of()) get equal shares of the
+// threads, measured in bytes, and so do the clients of a network. Each task gets a tag: the larger
+// of the clock and its client's last tag, plus its size. The task with the smallest tag is next;
+// the clock is the tag of the task started last. Each network has a clock and tags for its clients,
+// and one tag among the networks. So a client that sends many or large tasks delays only itself.
+// Thread-safe.
 class TaskPool {
  public:
   // A task with more bytes is long: it could occupy a thread for a noticeable time.
   static constexpr int64_t kLongBytes = 64 << 10;
 
   explicit TaskPool(const TaskPoolOptions& options);
-  // Runs all accepted tasks first.
+  // Runs all accepted tasks before it returns.
   ~TaskPool();
 
   // Does not block. `bytes`: the task's size, a measure of its time and memory. A task that still
-  // waits at `deadline_ms` (steady_now_ms(); 0: none) is run early, on a separate thread: it sees
-  // that it is late. kResourceExhausted: too many tasks are waiting already.
+  // waits at `deadline_ms` (steady_now_ms(); 0: none) is run at that time, on a separate thread; it
+  // must check whether it is late. kResourceExhausted: too many tasks or bytes are waiting already.
   absl::Status submit(const std::string& client, int64_t bytes, std::function<void()> task,
                       int64_t deadline_ms = 0) ABSL_LOCKS_EXCLUDED(mutex_);
 
@@ -71,7 +70,7 @@ class TaskPool {
   struct Network {
     Loads loads;
     int64_t waiting = 0;   // Its tasks that wait.
-    int64_t last_tag = 0;  // Its next task's tag is this plus the task's cost.
+    int64_t last_tag = 0;  // The tag of its next task is this plus that task's cost.
     int64_t clock = 0;     // The clock of its clients.
   };
   using Place = std::pair<int64_t, uint64_t>;  // The tag, then the order of arrival.
@@ -80,7 +79,7 @@ class TaskPool {
     Place place;  // The place of the first task among the networks.
   };
   struct Queue {
-    std::unordered_map<std::string, Waiting> networks;  // With waiting tasks.
+    std::unordered_map<std::string, Waiting> networks;  // Those with waiting tasks.
     std::map<Place, std::string> order;                 // Each network's place.
   };
   struct Waits {  // The place where a task waits.
@@ -98,7 +97,7 @@ class TaskPool {
       ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
   // Takes the queue's first task, and moves the clocks.
   Task take_first(Queue* queue) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
-  // Finds the network's place again, after its tasks or its tag changed.
+  // Sorts the network into the queue's order again, after its tasks or its tag changed.
   void place(Queue* queue, const std::string& name) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
   void run(Task task) ABSL_LOCKS_EXCLUDED(mutex_);
   Queue& queue_of(int64_t bytes) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_) {

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// W3C Trace Context: the client's trace that a request belongs to.
+// W3C Trace Context: the trace of the client to which a request belongs.
 #pragma once
 
 #include <string>

@@ -9,9 +9,9 @@
 
 namespace lockstep {
 
-// Makes the request for a template with these traits and variables (template_variables.h).
-// kInvalidArgument names the field: a field that must be JSON is not, or the template leaves it
-// out. The limits must have been checked before.
+// Converts a conversation to the input of a template with these traits and variables
+// (template_variables.h). kInvalidArgument names the field: a field that must be JSON is not, or
+// the template leaves it out. The caller has checked the limits (limits.h).
 absl::StatusOr<TemplateInput> to_template_input(const v1::ChatMessages& chat,
                                                 OrderedJson variables = OrderedJson::object(),
                                                 const TemplateTraits& traits = {});

@@ -34,7 +34,8 @@ Role best_role(const v1::ChatMessage& message, Place place, const TemplateTraits
   const Role developer = {"developer", traits.developer[static_cast<size_t>(place)]};
   if (message.role() == "system") return system;
   if (!traits.asked) return developer;
-  // A template that shows unknown roles was made for models that know only the usual ones.
+  // Some templates print any role. Their models know only the usual roles, so developer is used
+  // only if the template names it, or if it does not show system.
   const bool is_known = traits.names.contains("developer") || system.fate != Fate::kShown;
   return is_known && developer.fate == Fate::kShown ? developer : system;
 }
@@ -110,7 +111,7 @@ class Writer {
   }
 
  private:
-  // The user's last message, if others follow it; else -1.
+  // The index of the user's last message if other messages follow it; else -1.
   int question_that_is_not_last() const {
     int index = messages_.size() - 1;
     while (index >= 0 && messages_[index].role() != "user") --index;
@@ -158,7 +159,7 @@ class Writer {
   }
 
   // The message's own content, with `before` in front. Several parts stay a list if the template
-  // takes one.
+  // takes lists.
   OrderedJson content_of(const v1::ChatMessage& message, std::string before, ContentForm form,
                          bool is_open) const {
     if (message.content_parts_size() < 2 || form == ContentForm::kText) {
@@ -277,7 +278,7 @@ class Writer {
     return add_one_by_one(std::move(json), index);
   }
 
-  // For a template that does not show calls: adds a line of JSON for each, after the message's
+  // For a template that does not show calls: adds a line of JSON for each call, after the message's
   // text.
   int add_calls_as_text(int index) {
     const v1::ChatMessage& message = messages_[index];
@@ -298,8 +299,8 @@ class Writer {
     return index + 1;
   }
 
-  // Adds the results of calls that are text: unchanged, or as one message of the user if the
-  // template does not take their role. Returns the next index.
+  // Adds the results of calls that were written as text: unchanged, or as one message of the user
+  // if the template does not show the role tool. Returns the next index.
   int add_results_as_text(int index) {
     if (traits_.results == Fate::kShown) {
       written_.push_back(plain(index));
@@ -316,8 +317,9 @@ class Writer {
     return index;
   }
 
-  // Puts each call before its results, which have its id or, without ids, its number. If several
-  // calls have the same id, each gets one result and the last gets all others.
+  // Puts each call before its results. A result has the id of its call; a result without an id
+  // belongs to the call of the same number. If several calls have the same id, each gets one result
+  // and the last gets all others.
   int add_one_by_one(OrderedJson json, int index) {
     const v1::ChatMessage& message = messages_[index];
     std::unordered_map<std::string_view, std::deque<int>> results;  // By id; results not yet added.
@@ -354,7 +356,7 @@ class Writer {
   const Messages& messages_;
   const bool continues_;      // The answer continues the last message.
   const bool calls_as_text_;  // The template does not show calls.
-  int question_ = -1;         // The message that receives the instructions.
+  int question_ = -1;         // The index of the message that receives the instructions.
   const TemplateTraits& traits_;
   const Conversation conversation_;
   OrderedJson written_ = OrderedJson::array();
@@ -373,7 +375,7 @@ absl::Status check_shown(const v1::ChatMessages& chat, const TemplateTraits& tra
                        "the model's chat template does not show them; leave them out, or use "
                        "--chat-template with a template that shows them");
   };
-  // DeepSeek's templates show only calls: their clients describe the tools in the text.
+  // DeepSeek's templates show calls but no tools: clients describe the tools in a message's text.
   const bool shows_tools = traits.tools != Fate::kLeftOut || traits.calls == Fate::kShown;
   if (chat.tools_size() > 0 && !shows_tools) return left_out("chat.tools");
   if (chat.documents_size() > 0 && traits.documents == Fate::kLeftOut) {

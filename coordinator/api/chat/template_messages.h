@@ -16,15 +16,15 @@ namespace lockstep {
 // Adapts messages to the template:
 // - A developer's message becomes a system message if the template does not know the role.
 // - The instructions at the start become one if the template does not show a second one. They go
-//   into the last user message if the template shows them only with that one and other messages
-//   follow it.
+//   into the last user message if the template shows them only when that message is the last, and
+//   it is not.
 // - A message's text and calls, or several calls, become successive messages if the template does
 //   not show them together. Calls become text if the template does not show calls.
-// - Several parts of a content stay a list if the template takes one.
-// - Earlier arguments that are not a JSON object are passed as their text, or as {} with a log
+// - Several parts of a content stay a list if the template takes lists.
+// - Arguments of earlier calls that are not a JSON object are passed as text, or as {} with a log
 //   line.
-// kInvalidArgument names the field that the template leaves out. The limits must have been checked
-// before.
+// kInvalidArgument names the field that the template leaves out. The caller has checked the limits
+// (limits.h).
 absl::StatusOr<OrderedJson> to_template_messages(const v1::ChatMessages& chat,
                                                  const TemplateTraits& traits);
 

@@ -16,8 +16,8 @@ absl::StatusOr<OrderedJson> parse_object_field(const std::string& text, const st
 
 // Takes ChatTemplate::kThinkingVariables and the `named` variables from a JSON object, or "". Other
 // variables are ignored if the template never reads them, else kInvalidArgument. A reasoning_effort
-// also sets enable_thinking, unless the request does: to false for "none". `defaults` is an object
-// of any variables; it applies to those that the request does not set.
+// also sets enable_thinking, unless the request sets it: to false for "none", else to true.
+// `defaults` is an object of any variables; it sets those that the request does not.
 absl::StatusOr<OrderedJson> template_variables(const std::string& json,
                                                const std::vector<std::string>& named,
                                                const ChatTemplate& chat_template,
