@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Everything that answers requests: cluster server, local workers, engine. `serve`, `generate` and
-// `bench` are thin wrappers.
+// Everything that answers requests: cluster server, local workers, engine. The commands `serve`,
+// `generate` and `bench` use it.
 #pragma once
 
 #include <functional>
@@ -18,10 +18,10 @@ namespace lockstep {
 
 struct ServiceOptions {
   // With `launch` the workers are started here, with `worker_arguments`; else they must join. The
-  // service adds the model's part.
+  // service sets what follows from the model: `compile`, the assignment.
   ClusterCoreOptions cluster;
-  // The port where workers join. Address "": a private Unix socket, for local workers only; token
-  // "": drawn, only without an address.
+  // The port where workers join. An empty address: a private Unix socket, for local workers only.
+  // An empty token, allowed only with an empty address: one is drawn.
   ClusterServerOptions server;
   std::function<std::vector<std::string>(int index)> worker_arguments;  // See LauncherOptions.
   EngineOptions engine;

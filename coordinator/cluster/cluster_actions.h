@@ -14,8 +14,8 @@
 
 namespace lockstep {
 
-// One stream of one worker. Numbers grow in the order in which streams are opened, and are never
-// reused.
+// The number of one stream of one worker. Numbers grow in the order in which streams are opened,
+// and are never reused.
 using LinkId = uint64_t;
 
 namespace cluster_action {
@@ -25,7 +25,7 @@ struct Send {
   cluster::CoordinatorMessage message;
 };
 
-// closed() need not be called for this link afterwards; the core ignores it.
+// Ends a stream. The core has forgotten the link and ignores a later closed().
 struct Close {
   LinkId link = 0;
   bool after_sending = false;  // Pending messages are sent first; else the stream is cancelled.
@@ -53,13 +53,14 @@ struct GroupLost {
   absl::Status why;
 };
 
-// Answers exchange(), by rank. Checked: steps, outputs and sizes match the question.
+// The answers to exchange(), by rank. The core has checked that steps, outputs and sizes match the
+// question.
 struct RankReplies {
   std::vector<cluster::WorkerMessage> messages;
 };
 
-// No group can ever be formed: a retry would fail the same way. Only before the first group;
-// nothing follows it.
+// No group can ever be formed: a retry would fail the same way. Only before the first group; no
+// action follows it.
 struct FormingImpossible {
   absl::Status why;
 };
@@ -70,7 +71,7 @@ struct Log {
   std::string line;
 };
 
-// Bytes of weights, over all ranks.
+// Bytes of weights that all ranks together have loaded, and their total.
 struct Loaded {
   int64_t bytes_done = 0;
   int64_t bytes_total = 0;

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Events: messages from workers, changes of their processes, and time. Forming and losing a group
-// are in forming.cc.
+// ClusterCore's events: messages from workers, changes of their processes, and time. How a group
+// forms and is lost is in forming/forming.cc.
 #include "coordinator/cluster/cluster_core.h"
 
 #include <algorithm>
@@ -128,7 +128,7 @@ void ClusterCore::on_hello(int64_t now, Member& member, const cluster::Hello& he
 }
 
 void ClusterCore::on_heartbeat(int64_t now, Member& member, const cluster::Heartbeat& heartbeat) {
-  const bool has_waited = member.waiting && !heartbeat.waiting();  // It starts to work only now.
+  const bool has_waited = member.waiting && !heartbeat.waiting();  // Its work begins now.
   if (heartbeat.progress() != member.progress || has_waited) member.progress_at = now;
   member.progress = heartbeat.progress();
   member.waiting = heartbeat.waiting();
@@ -140,7 +140,7 @@ void ClusterCore::on_failure(int64_t now, int rank, const cluster::Failure& fail
   if (failure.peer_lost()) {
     return fail_epoch(now, unavailable("rank {} could not continue: {}", rank, message_of(status)));
   }
-  // The parts came from a measurement, not from the user.
+  // The shards' sizes came from measurements, not from the user.
   if (epoch_.uneven_measured && epoch_.phase != Epoch::Phase::kFormed &&
       status.code() == absl::StatusCode::kResourceExhausted) {
     speeds_.ignore_measured();
@@ -177,7 +177,8 @@ void ClusterCore::on_progress(int64_t now, int rank, const cluster::LoadProgress
   actions_.push_back(all);
 }
 
-// Its process ends, whatever the epoch: a peer may have noticed first and ended the group already.
+// A Goodbye counts in any epoch: a peer may have noticed the end first, so the group may be over
+// already.
 void ClusterCore::on_goodbye(int64_t now, const Member& member) {
   was_killed_ |= member.served > 0 && member.served == last_formed_;
   const std::string& place = member.hello->data_address();
@@ -383,12 +384,12 @@ std::vector<WorkerState> ClusterCore::workers(int64_t now) const {
 
 // ---- Spares ----
 //
-// Idle spares hold the weights of ranks, so that they can take their place without loading. This
-// never affects the group: whatever a spare does with a preload, it stays a spare.
+// Idle spares hold the weights of ranks, so that a spare can replace a lost rank without loading. A
+// preload never affects the group: if it fails, the spare stays a spare.
 
 namespace {
 
-// Whether both get the same programs. Free memory does not matter here.
+// Whether both workers get the same programs, which do not depend on free memory.
 bool alike(WorkerFacts one, WorkerFacts other) {
   one.memory_bytes = other.memory_bytes = 0;
   return one == other;
@@ -396,7 +397,7 @@ bool alike(WorkerFacts one, WorkerFacts other) {
 
 }  // namespace
 
-// A smaller group grows soon, and then all parts change.
+// Only for a full group: a smaller one grows soon, and then the weights of all ranks change.
 void ClusterCore::cover_ranks() {
   if (over_ || epoch_.phase != Epoch::Phase::kFormed || epoch_.ranks() < options_.workers) return;
   for (auto& [link, member] : members_) {
@@ -406,8 +407,8 @@ void ClusterCore::cover_ranks() {
   }
 }
 
-// Sends the assignment that the worker would get if that rank were lost now, again in each epoch:
-// the worker knows which weights it already has in memory.
+// Sends the assignment that the spare would get if that rank were lost now. It is sent again in
+// each epoch; the spare loads only weights that it does not have in memory.
 void ClusterCore::preload(Member& spare, int rank) {
   spare.cover.epoch = epoch_.number;
   std::vector<LinkId> links = epoch_.links;

@@ -4,11 +4,11 @@
 // so that tests run it on virtual time.
 //
 //   want_group, opened, Hello -> Send{Assignment}; Ready of all -> Send{Start}, Send{null step};
-//   StepResult of all -> GroupFormed; exchange -> Send{Step}; StepResult of all -> RankReplies
-//   a worker is lost -> Send{Abort} to the others, GroupLost, KillWorker, StartWorker
-//   it does not come back -> a group of fewer ranks; if it does later -> GroupLost, a group of all
-//   a spare is idle -> Send{preload}; Preloaded -> it is the first to take that rank's place
-//   Goodbye -> that worker is lost, and its work is not the cause
+//   StepResult of all -> GroupFormed; exchange -> Send{Step}; StepResult of all -> RankReplies a
+//   worker is lost -> Send{Abort} to the others, GroupLost, KillWorker, StartWorker it does not
+//   come back -> a group of fewer ranks; it comes later -> GroupLost, a group of all a spare is
+//   idle -> Send{preload}; Preloaded -> it is the first to take that rank's place Goodbye -> that
+//   worker is lost, and its work is not the cause
 #pragma once
 
 #include <chrono>
@@ -51,21 +51,23 @@ class ClusterCore {
   // Forms a group as soon as there are enough workers: answered by GroupFormed or
   // FormingImpossible. Ends the owner's current group.
   void want_group(int64_t now, const GroupRequirements& requirements = {});
-  // While no request runs, a group with fewer ranks than possible is formed again.
+  // Reports the owner's demand. While no request runs, a group with fewer ranks than possible is
+  // formed again.
   void note_demand(int64_t now, Demand demand);
   // Sends a Step or a LogitsRequest to every rank, one at a time: answered by RankReplies or
-  // GroupLost. Dropped if there is no group because GroupLost was given.
+  // GroupLost. Dropped after GroupLost.
   void exchange(int64_t now, cluster::CoordinatorMessage message);
   // The owner releases its group, or needs none any more. GroupLost does not follow.
   void end_epoch(int64_t now, const std::string& reason);
   // Forms no group and starts no worker afterwards.
   void shutdown(int64_t now);
 
-  // At least every kTickMs. After a tick that is late by kLateTickMs, silence counts from then.
+  // Must be called at least every kTickMs. If a call is more than kLateTickMs late, workers'
+  // silence counts from this call.
   void tick(int64_t now);
 
-  // A group is formed, every rank sent a message recently, and one of them makes progress or none
-  // has work.
+  // Whether a group is formed, every rank sent a message recently and, while ranks have work, one
+  // of them makes progress.
   bool ready(int64_t now) const;
   // The number of workers that sent Hello and were not lost.
   int joined() const;
@@ -125,8 +127,8 @@ class ClusterCore {
   const ClusterCoreOptions options_;
   LocalWorkers local_;
   Members members_;
-  // From the worker started here that joined last. Others must fit it even while all of ours are
-  // dead: ours are restarted.
+  // The Hello of the local worker that joined last. Workers from elsewhere must be compatible with
+  // it even while all local workers are dead, because these are restarted.
   std::optional<cluster::Hello> own_;
   Epoch epoch_;
   Regroup regroup_{&options_};
@@ -134,10 +136,10 @@ class ClusterCore {
   uint64_t epochs_ = 0;
   bool wanted_ = false;
   uint64_t last_formed_ = 0;  // The epoch of the last formed group; 0: none.
-  bool was_killed_ = false;   // See GroupInfo::follows_a_kill, for that group.
+  bool was_killed_ = false;   // A worker of that group was; see GroupInfo::follows_a_kill.
   bool over_ = false;
   int64_t form_at_ = INT64_MIN;  // No attempt before this time.
-  int failed_tries_ = 0;         // Consecutive ones.
+  int failed_tries_ = 0;         // Failed attempts in a row.
   int64_t last_tick_ = -1;
   LogLimit refusals_{std::chrono::seconds(1)};
   std::vector<ClusterAction> actions_;

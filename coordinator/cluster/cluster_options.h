@@ -18,15 +18,16 @@ namespace lockstep {
 inline constexpr int64_t kTickMs = 50;            // tick() is called at least this often.
 inline constexpr int64_t kLateTickMs = 500;       // A later tick: this process was delayed.
 inline constexpr int64_t kHelloMs = 5'000;        // From opened() to the worker's Hello.
-inline constexpr int64_t kReadySilentMs = 1'000;  // ready(): every rank sent a message within this,
-// and one made progress within this. With a heartbeat's age it stays below two seconds.
+inline constexpr int64_t kReadySilentMs = 1'000;  // ready(): max age of each rank's last message.
+// ready(): max age of the newest progress. With the age of the heartbeat that reports it, less than
+// two seconds.
 inline constexpr int64_t kReadyProgressMs = 1'500;
-inline constexpr int64_t kFirstPauseMs = 100;  // After a failed attempt; doubles each time,
+inline constexpr int64_t kFirstPauseMs = 100;  // After a failed attempt; it doubles each time,
 inline constexpr int64_t kMaxPauseMs = 3'000;  // up to this.
 
 struct ClusterCoreOptions {
-  int workers = 1;      // Ranks of a group, if that many join.
-  int min_workers = 1;  // After the first group, the next one may have this few.
+  int workers = 1;      // The ranks of a full group.
+  int min_workers = 1;  // The min ranks of a group after the first one.
   bool launch = false;  // Workers are started here: StartWorker for 0 .. workers - 1.
   // A worker that was silent for this long is lost.
   int64_t silent_ms = 1'000;
@@ -37,17 +38,19 @@ struct ClusterCoreOptions {
   int64_t grace_ms = 1'500;
   // A worker that could make the group larger waits this long while requests run.
   int64_t regrow_ms = 60'000;
-  int64_t kv_memory_bytes = 0;      // A worker's memory for pages and blocks; 0: the rest.
+  int64_t kv_memory_bytes = 0;      // A worker's, for KV pages; 0: a part of the free memory.
   std::vector<double> speeds = {};  // See Speeds: by rank, for a group of `workers`.
-  // Parts may depend on workers' measurements. Must be false if the bits depend on the parts.
+  // Whether the shards' sizes may depend on workers' measurements. Must be false if the bits depend
+  // on these sizes.
   bool measured_speeds = false;
-  // The part that is equal for all ranks: weights, limits of memory. The core adds the rest.
+  // The fields that are equal for all ranks: the checkpoint, limits of memory. The core adds the
+  // others.
   cluster::Assignment assignment;
   // One program per rank. A pure function.
   std::function<absl::StatusOr<std::vector<program::Program>>(std::vector<WorkerFacts>)> compile;
-  // An unpredictable fresh name, under which the ranks of one host meet.
+  // Returns a new, unpredictable name, by which the ranks of one host find each other.
   std::function<std::string()> draw_group_name;
-  // The fresh key of an epoch that spans hosts.
+  // Returns a new key, for an epoch that spans hosts.
   std::function<std::string()> draw_data_key;
 
   std::vector<Flag> flags();

@@ -47,26 +47,26 @@ struct GroupInfo {
   int64_t max_outputs = 0;
   int64_t max_sequences = 0;
   int64_t max_context = 0;
-  bool shares_prefixes = true;  // False if a sequence keeps more than pages.
+  bool shares_prefixes = true;  // False if sequences also have state blocks.
   RopeRule rope = {};
   PrefixRule prefix = {};
   int64_t vocab = 0;
   int64_t weight_bytes = 0;  // Over all ranks.
   std::string numeric_class;
-  std::string kernels;  // The digest_of() the proven kernels, part of the class.
+  std::string kernels;  // digest_of() the proven kernels; part of the numeric class.
   std::string strategy;
   WeightsOrigin weights;
   bool follows_a_kill = false;  // A worker of the previous group was killed from outside.
   // In rank order; null if unknown.
   std::shared_ptr<const std::vector<RankInfo>> members;
 
-  // Max rows of a prompt's prefix, next to one row of every other sequence.
+  // Max rows of a prompt's prefix (PrefixRule), in one step with a row of every other sequence.
   int64_t max_prefix_rows() const { return std::max<int64_t>(max_rows - max_sequences + 1, 1); }
   // Max positions of one sequence: limited by the model and the KV pages.
   int64_t servable_context() const { return std::min(max_context, pages * page_tokens); }
 };
 
-// The part that follows from a rank's program; epoch, pages and weight_bytes are the group's own.
+// The properties that follow from a rank's program: all but epoch, pages, weights and members.
 inline GroupInfo group_info(const program::Program& program) {
   return {.ranks = program.ranks(),
           .page_tokens = program.limits().page_tokens(),
@@ -82,8 +82,8 @@ inline GroupInfo group_info(const program::Program& program) {
           .strategy = program.strategy()};
 }
 
-// The owner's work for a group: none; requests that only a larger one can take; requests that run
-// or will run.
+// The work that the owner has for a group: none; only requests that need a larger group; requests
+// that run or will run.
 enum class Demand : uint8_t { kNone, kLarger, kRuns };
 
 using RankResults = std::vector<cluster::StepResult>;  // In rank order.
@@ -105,7 +105,7 @@ class Group {
   // send() and receive(), without a time limit.
   absl::StatusOr<RankResults> run(const cluster::Step& step);
 
-  // The same for the raw logits of output `output` of the last step, over the whole vocabulary.
+  // Like send() and receive(), for all raw logits of output `output` of the last step.
   virtual absl::Status ask_logits(uint64_t step, int output) = 0;
   virtual absl::StatusOr<std::optional<std::vector<float>>> receive_logits(int64_t until_ms) = 0;
 
@@ -133,17 +133,17 @@ class Cluster {
  public:
   virtual ~Cluster() = default;
   // Waits until a group is complete and a null step has crossed it. An error only if the cluster
-  // was shut down (kCancelled) or, before the first group, can never form one: one line with the
-  // reason. The previous group must be over.
+  // was shut down (kCancelled) or if the first group can never be formed: one line. The previous
+  // group must be over.
   virtual absl::StatusOr<std::unique_ptr<Group>> form(const GroupRequirements& requirements) = 0;
   // While no request runs, the group may be formed again to be larger. Engine's thread.
   virtual void note_demand(Demand /*demand*/) {}
   // Makes form() return kCancelled from now on. Any thread.
   virtual void shutdown() = 0;
-  // A group is formed, every rank sent a message within the last second, and it makes progress if
-  // it has work. Any thread.
+  // Whether a group is formed, every rank sent a message within the last second, and the group
+  // makes progress if it has work. Any thread.
   virtual bool healthy() const { return true; }
-  // Workers that have joined, the group's ranks first, in rank order. Any thread.
+  // The workers that have joined: first the group's ranks, in rank order. Any thread.
   virtual std::vector<WorkerState> workers() const { return {}; }
 };
 

@@ -11,9 +11,9 @@
 
 namespace lockstep {
 
-// By rank.
+// The steps' results, by rank.
 std::vector<cluster::StepResult> results_of(std::vector<cluster::WorkerMessage> replies);
-// Over the whole vocabulary. kUnavailable: the ranks' slices have another total size.
+// The logits over the whole vocabulary. kUnavailable: the ranks' slices together have another size.
 absl::StatusOr<std::vector<float>> logits_of(const std::vector<cluster::WorkerMessage>& replies,
                                              int64_t vocab);
 

@@ -26,7 +26,8 @@ class RemoteCluster final : public Cluster, public LinkListener, public ProcessL
   RemoteCluster(ClusterCoreOptions options, std::function<void(int64_t, int64_t)> progress);
   ~RemoteCluster() override;
 
-  // Starts the thread; both outlive it or stop(). `processes` may be null if none are started.
+  // Starts the timer thread. Both pointers must stay valid until stop() or the destructor.
+  // `processes` may be null if no workers are started here.
   void run(WorkerTransport* transport, WorkerProcesses* processes) ABSL_LOCKS_EXCLUDED(mutex_);
   // Shuts down, ends the thread and stops using both pointers. Events may still arrive.
   void stop() ABSL_LOCKS_EXCLUDED(mutex_);
@@ -59,7 +60,7 @@ class RemoteCluster final : public Cluster, public LinkListener, public ProcessL
 
   // Sends a question to the group of that epoch; wait_replies() follows.
   absl::Status ask(uint64_t epoch, cluster::CoordinatorMessage message) ABSL_LOCKS_EXCLUDED(mutex_);
-  // Nullopt: they have not arrived by `until_ms`.
+  // Nullopt: the replies have not arrived by `until_ms`.
   absl::StatusOr<std::optional<RankReplies>> wait_replies(int64_t until_ms)
       ABSL_LOCKS_EXCLUDED(mutex_);
   void leave(uint64_t epoch, const absl::Status& why) ABSL_LOCKS_EXCLUDED(mutex_);

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// A nonce is [time in ms, 8 bytes | salt, 8 bytes | MAC of both, the address and the worker's
-// nonce, 16 bytes].
+// A nonce has three parts: the time in ms (8 bytes), the salt (8 bytes), and the MAC of these two,
+// the worker's address and the worker's nonce (16 bytes).
 #include "coordinator/cluster/forming/challenges.h"
 
 #include <cstring>

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// The coordinator's side of the handshake in cluster.proto. A nonce is its own proof: it carries
-// its time and a MAC, so any number can be open and none is stored.
+// The coordinator's side of the handshake in cluster.proto. A nonce contains its time and a MAC, so
+// none is stored until it is used, however many are requested.
 #pragma once
 
 #include <cstdint>
@@ -13,7 +13,7 @@
 
 namespace lockstep {
 
-inline constexpr int64_t kNonceMs = 5'000;  // From the challenge to Join.
+inline constexpr int64_t kNonceMs = 5'000;  // The max time from the challenge to Join.
 
 // The metadata of a Join call, as hexadecimal digits.
 struct JoinProof {
@@ -34,20 +34,22 @@ class Challenges {
   absl::StatusOr<cluster::ChallengeReply> open(int64_t now, std::string_view peer,
                                                std::string_view worker_nonce,
                                                std::string_view salt) const;
-  // A nonce with a correct proof is used up. kUnavailable: the nonce is used, too old, another
-  // address's or another process's, so another challenge helps. kPermissionDenied: another token.
+  // Verifies a Join call. A nonce is valid once. kUnavailable: the nonce was used, is too old, or
+  // was made for another address or by another process; a new challenge helps. kPermissionDenied:
+  // the worker has another token.
   absl::Status verify(int64_t now, std::string_view peer, const JoinProof& join);
 
   static constexpr size_t kSaltBytes = 8;
 
  private:
-  // The MAC of a nonce's first part.
+  // The MAC of a nonce's time and salt, which are `stated`.
   std::string mac(std::string_view stated, std::string_view peer,
                   std::string_view worker_nonce) const;
 
   const std::string token_;
   const std::string key_;
-  // By nonce: its end. Only callers who know the token add to it.
+  // The time at which each used nonce becomes too old, by nonce. Only callers that know the token
+  // add one.
   std::map<std::string, int64_t> used_;
 };
 

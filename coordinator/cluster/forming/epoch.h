@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// One attempt at a group: its members by rank, the current question and the answers. Messages of
-// other epochs never get here.
+// One attempt at a group: its members by rank, the current question and the answers. The core drops
+// messages of other epochs.
 #pragma once
 
 #include <algorithm>
@@ -26,7 +26,7 @@ struct Epoch {
   };
   Phase phase = Phase::kNone;
   uint64_t number = 0;
-  bool reload = false;               // Kept weights must not be used.
+  bool reload = false;               // Ranks must load weights that they have in memory again.
   std::vector<LinkId> links;         // By rank.
   std::string numeric_class;         // All ranks compute in it; "": the common one.
   std::vector<std::string> kernels;  // All ranks use them; empty: their own choice.

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// From enough workers to a group and back: an epoch is opened, its ranks load and run a null step,
-// and later it is lost. Epochs fence off the past: messages of other epochs are ignored.
+// The life of a group: an epoch is opened, its ranks load and run a null step, and later the group
+// is lost. Messages of other epochs are ignored.
 #include <algorithm>
 #include <utility>
 
@@ -37,7 +37,8 @@ void ClusterCore::try_form(int64_t now) {
   if (roster.ranks() > 0) open_epoch(now, std::move(roster), /*reload=*/false);
 }
 
-// The owner gets GroupLost and then requests the next group.
+// Ends a group that could have more ranks: the owner gets GroupLost and then requests the next
+// group.
 void ClusterCore::try_grow(int64_t now) {
   if (over_ || epoch_.phase != Epoch::Phase::kFormed) return;
   const int ranks = regroup_.growth(now, members_, epoch_.links, epoch_.info.numeric_class);
@@ -130,7 +131,7 @@ std::vector<WorkerFacts> ClusterCore::facts_of(const std::vector<LinkId>& links)
 cluster::Assignment ClusterCore::assignment_of(const std::vector<LinkId>& links) const {
   cluster::Assignment shared = options_.assignment;
   shared.set_group(options_.draw_group_name());
-  shared.set_collective_timeout_ms(3 * options_.stuck_ms);  // After the check for stuck ranks.
+  shared.set_collective_timeout_ms(3 * options_.stuck_ms);  // Later than the check for stuck ranks.
   bool spans_hosts = false;
   for (const LinkId link : links) {
     shared.add_hosts(members_.at(link).hello->host());
@@ -162,8 +163,8 @@ void ClusterCore::assign() {
   }
 }
 
-// Whether all ranks use the same kernels for their linears. If not, they are sent kernels that all
-// have proven; ranks that did not choose them load again.
+// Whether all ranks use the same kernels for their linears. If not, the next epoch begins, with
+// kernels that all ranks have proven; ranks that chose others load again.
 bool ClusterCore::agree(int64_t now, const std::vector<cluster::WorkerMessage>& readies) {
   absl::StatusOr<Agreement> agreement = agree_on_kernels(readies);
   if (agreement.ok() && !agreement->unanimous && !epoch_.kernels.empty()) {
@@ -185,7 +186,7 @@ bool ClusterCore::agree(int64_t now, const std::vector<cluster::WorkerMessage>& 
   return false;
 }
 
-// All are ready: a null step crosses them before the group counts as formed.
+// All ranks are ready. A null step crosses them before the group counts as formed.
 void ClusterCore::prove(int64_t now) {
   const std::vector<cluster::WorkerMessage> readies = epoch_.take_answers();
   if (!agree(now, readies)) return;
@@ -221,7 +222,7 @@ void ClusterCore::prove(int64_t now) {
         options_.assignment.checkpoint());
     if (epoch_.reload) return fail_epoch(now, why);
     log(LogLevel::kWarning, message_of(why) + "; all ranks load it again");
-    Roster roster = choose_roster(members_, regroup_.rules(now));  // More may have joined.
+    Roster roster = choose_roster(members_, regroup_.rules(now));  // More workers may have joined.
     if (roster.ranks() < epoch_.ranks()) {
       roster = {.links = epoch_.links, .numeric_class = epoch_.numeric_class};
     }

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// The kernels of a group's linears, if workers prove them: with different kernels, ranks would
-// compute different values where they must be equal.
+// One choice of kernels for all ranks of a group, by linear, on devices where workers prove
+// kernels. With different kernels, ranks would compute different values where they must be equal.
 #pragma once
 
 #include <string>

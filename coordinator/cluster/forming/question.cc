@@ -14,7 +14,7 @@ namespace {
 constexpr size_t kMaxReason = 1'000;              // For a worker's failure, which is logged.
 constexpr size_t kMaxText = 256;                  // For Hello and Ready.
 constexpr int64_t kMaxLinears = 65'536;           // For a program.
-constexpr int64_t kMaxStepNs = int64_t{1} << 50;  // Twelve days: sums of it stay in range.
+constexpr int64_t kMaxStepNs = int64_t{1} << 50;  // 13 days: sums stay in range.
 
 absl::Status check_speed(std::string_view name, double found) {
   if (std::isfinite(found) && found >= 0) return absl::OkStatus();

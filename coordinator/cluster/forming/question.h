@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// The question to all ranks, and the check of their answers: a worker may send anything, and
-// nothing is used before it is checked.
+// The question to all ranks, and the check of their answers. A worker may send anything, so nothing
+// is used before it is checked.
 #pragma once
 
 #include <cstdint>
@@ -28,8 +28,8 @@ struct Question {
 // The question of a Step or a LogitsRequest.
 Question question_of(const cluster::CoordinatorMessage& message, int64_t vocab);
 
-// An error is one line that names the expected and the found value. `instructions`: of the
-// answering rank's program.
+// An error is one line that names the expected and the found value. `instructions`: the number in
+// the answering rank's program.
 absl::Status check_answer(const Question& question, int instructions,
                           const cluster::WorkerMessage& answer);
 absl::Status check_hello(const cluster::Hello& hello);

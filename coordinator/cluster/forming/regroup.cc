@@ -35,7 +35,7 @@ void Regroup::failed(int64_t now, const std::vector<LinkId>& links, absl::Status
   } else {
     failed_.insert({links.begin(), links.end()});
   }
-  // Attempts with other ranks come first, however long the pause is.
+  // Longer than any pause, so that attempts with other ranks come first.
   forget_at_ = now + (grows ? options_.regrow_ms : std::max(options_.regrow_ms, 2 * kMaxPauseMs));
 }
 
@@ -53,7 +53,7 @@ void Regroup::formed(int64_t now, int ranks) {
   grace_until_ = INT64_MIN;
 }
 
-// The same holds if the larger group did not last.
+// An attempt to grow is not repeated at once either if the larger group was lost soon.
 void Regroup::group_lost(int64_t now) {
   const int64_t grown_at = std::exchange(grown_at_, INT64_MIN);
   if (grown_at != INT64_MIN && now - grown_at < options_.regrow_ms) {
@@ -69,7 +69,8 @@ void Regroup::grows(int64_t now, int ranks) {
 
 // ---- Decisions ----
 
-// A worker that failed may work again. Running requests are not interrupted to find out.
+// The time before which failures no longer count: a worker that failed may work again. Running
+// requests are not interrupted to try it.
 int64_t Regroup::forgiven(int64_t now) const {
   return idle() ? now - options_.regrow_ms : INT64_MIN;
 }
@@ -94,12 +95,12 @@ int Regroup::growth(int64_t now, const Members& members, const std::vector<LinkI
   RosterRules rules = this->rules(now);
   rules.grace_over = true;
   rules.ignore_failures_before = forgiven(now);
-  // Running requests keep their class; without any, every class is allowed.
+  // Requests keep their numeric class; without requests, every class is allowed.
   rules.numeric_class = demand_ == Demand::kNone ? "" : numeric_class;
   rules.class_grace_over = false;
   const Roster roster = choose_roster(members, rules);
   if (roster.ranks() <= ranks) return 0;
-  int64_t first_at = now;  // The first of the new workers.
+  int64_t first_at = now;  // When the first of the new workers joined.
   for (const LinkId link : roster.links) {
     if (std::find(links.begin(), links.end(), link) != links.end()) continue;
     first_at = std::min(first_at, members.at(link).joined_at);

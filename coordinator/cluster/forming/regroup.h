@@ -14,7 +14,7 @@
 
 namespace lockstep {
 
-inline constexpr int kMaxGraces = 3;  // Between two groups, against workers that die while loading.
+inline constexpr int kMaxGraces = 3;  // Between two groups; a worker may die each time it loads.
 
 // One thread at a time; `now` is ClusterCore's.
 class Regroup {
@@ -25,8 +25,8 @@ class Regroup {
   // ---- Events ----
   // A worker sent Hello.
   void joined(int64_t now);
-  // A worker that was in a group is gone. Others wait for it for the grace period, unless the group
-  // was growing, or too many were lost since the last group.
+  // A worker that was in a group is gone. The others wait for it for the grace period, unless the
+  // group was growing, or kMaxGraces workers were lost since the last group.
   void left(int64_t now);
   void wanted(int64_t now, const GroupRequirements& requirements);
   // A smaller group cannot be compiled, or one of its ranks could not load. It is not tried again
@@ -55,15 +55,15 @@ class Regroup {
   bool formed_once_ = false;
   std::string numeric_class_;  // Requested by the owner.
   int64_t wanted_at_ = 0;
-  int64_t joined_at_ = 0;  // The last worker's time.
+  int64_t joined_at_ = 0;  // When the last worker joined.
   int64_t grace_until_ = INT64_MIN;
   int graces_ = 0;  // Since the last group.
   int too_few_ = 0;
   std::set<std::set<LinkId>> failed_;
-  int64_t forget_at_ = INT64_MAX;  // The end of too_few_ and failed_.
-  Demand demand_ = Demand::kNone;  // The owner's last request.
+  int64_t forget_at_ = INT64_MAX;  // When too_few_ and failed_ no longer count.
+  Demand demand_ = Demand::kNone;  // The last note_demand().
   int growing_to_ = 0;
-  int64_t ignore_failures_before_ = INT64_MIN;  // While it grows.
+  int64_t ignore_failures_before_ = INT64_MIN;  // Set while the group grows.
   int64_t grown_at_ = INT64_MIN;                // When a larger group than before was formed.
   int64_t grow_at_ = INT64_MIN;                 // No growth before this time.
 };

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // The workers that ClusterCore starts on this machine: which are up, and when a dead one is
-// restarted. One that dies right after its start waits longer each time.
+// restarted. If a worker dies right after its start, the wait before the next start grows.
 #pragma once
 
 #include <cstdint>
@@ -10,8 +10,8 @@ namespace lockstep {
 
 inline constexpr int64_t kQuickDeathMs = 2'000;  // A shorter life counts as a quick death.
 inline constexpr int64_t kMaxRestartMs = 5'000;  // The longest wait before a start.
-inline constexpr int64_t kLeaveMs = 1'000;       // To exit by itself after its stream ended.
-inline constexpr int kFatalQuickDeaths = 5;      // In a row, before the first group.
+inline constexpr int64_t kLeaveMs = 1'000;       // A worker's time to exit after its stream ended.
+inline constexpr int kFatalQuickDeaths = 5;  // In a row, before the first group: it never forms.
 
 // One thread at a time; `now` is ClusterCore's.
 class LocalWorkers {
@@ -49,7 +49,7 @@ class LocalWorkers {
   struct Worker {
     State state = State::kDown;
     int pid = 0;
-    int64_t since = 0;     // When it was started, or, while down, when it may be.
+    int64_t since = 0;     // When it was started; while it is down, when it may be.
     int64_t kill_at = -1;  // -1: never.
     bool joining = false;
     bool serves = false;

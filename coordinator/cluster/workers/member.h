@@ -21,7 +21,7 @@ struct Cover {
   int rank = -1;        // kLoads, kHolds.
   uint64_t epoch = 0;   // The epoch of the preload.
   int64_t since = 0;    // When the weights were loaded; 0: not yet.
-  std::string failure;  // The last one, so that it is logged only once.
+  std::string failure;  // The last failure, so that it is logged only once.
 };
 
 struct Member {
@@ -34,12 +34,13 @@ struct Member {
   bool own = false;     // It was started here, and is restarted when lost.
   bool known = false;   // It is our own, or was in a group.
   uint64_t served = 0;  // The epoch of the last formed group with it; 0: none.
-  int last_rank = -1;   // In its last epoch: it gets this one again if possible, and keeps weights.
-  int last_ranks = 0;   // The number of ranks of the newest epoch; 0: it had none of them.
-  bool loaded = false;  // It has weights in memory.
+  // In its last epoch: it gets this rank again if possible, and may still have its weights.
+  int last_rank = -1;
+  int last_ranks = 0;        // The number of ranks of the newest epoch; 0: it had none of them.
+  bool loaded = false;       // It has weights in memory.
   int64_t weight_bytes = 0;  // Set after loading.
-  int failures = 0;          // Epochs in a row that failed by its fault: others are preferred.
-  int64_t failed_at = 0;     // The last failure.
+  int failures = 0;          // Epochs in a row that failed by its fault.
+  int64_t failed_at = 0;     // When the last of them failed.
 
   // In the current epoch, from its heartbeats.
   uint64_t progress = 0;
@@ -57,24 +58,26 @@ inline bool is_idle_spare(const Member& member) {
   return member.hello.has_value() && member.hello->spare() && member.last_rank < 0;
 }
 
-// For one that has joined; its rank is not known here.
+// The state of a member that has joined, without its rank.
 WorkerState state_of(const Member& member, int64_t now);
 
 // "rank 1 (pid 33)", or "a worker (pid 33)" if rank is negative.
 std::string name_of(int rank, const Member& member);
 
-// Why a worker cannot be in one group with another, as a clause about it; "": it can.
+// Why the worker of `hello` cannot be in one group with `peer`: a clause that begins with "it" or
+// "its". "": it can.
 std::string why_incompatible(const cluster::Hello& hello, const cluster::Hello& peer);
 
 // The best set of workers that can be in one group: the one with the most known workers, then the
 // largest, then the one with the oldest worker; in the order of arrival.
 std::vector<LinkId> choose_compatible(const Members& members);
 
-// One of `candidates` for each of `ranks` ranks; there must be enough. In this order: workers with
-// fewer failures; workers that are no idle spares; ranks of an equally large group; workers that
-// hold a rank's weights. A worker gets the rank that it had, holds or requests; if several claim
-// it, the newest does. A restarted worker replaces its predecessor, whose stream may still be open:
-// an older worker that requested its rank does not keep it. The others fill the remaining ranks.
+// Chooses one of `candidates` for each of `ranks` ranks; there must be enough. It prefers, in this
+// order: workers with fewer failures; workers that are no idle spares; ranks of an equally large
+// group; workers that hold a rank's weights. A worker gets the rank that it had, holds or requests;
+// if several claim a rank, the newest gets it. A restarted worker replaces its predecessor, whose
+// stream may still be open: if both request the same rank, the older one has no claim to it.
+// Workers without a claim fill the remaining ranks.
 std::vector<LinkId> choose_ranks(const Members& members, const std::vector<LinkId>& candidates,
                                  int ranks);
 

@@ -10,7 +10,7 @@
 namespace lockstep {
 namespace {
 
-// By rank; empty: no group yet.
+// Returns the chosen workers by rank; empty: no group yet.
 std::vector<LinkId> choose(const Members& members, const std::vector<LinkId>& candidates,
                            const RosterRules& rules) {
   const auto count = [&](const auto& holds) {
@@ -34,7 +34,7 @@ std::vector<LinkId> choose(const Members& members, const std::vector<LinkId>& ca
     std::vector<LinkId> links = choose_ranks(members, candidates, ranks);
     if (!rules.failed.contains({links.begin(), links.end()})) return links;
   }
-  return all();  // A failed group is retried in the end.
+  return all();  // If no other group is possible, a failed one is tried again.
 }
 
 }  // namespace

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// The choice of workers for the next group: the full number if there are enough, fewer after lost
-// ones had their time to return.
+// The choice of workers for the next group: the full number if there are enough, else fewer, after
+// lost workers had their time to return.
 #pragma once
 
 #include <cstdint>
@@ -15,10 +15,10 @@ namespace lockstep {
 // After this many failures in a row, a group forms without the worker.
 inline constexpr int kMaxFailures = 3;
 
-// The conditions, in addition to the workers that joined.
+// The conditions of a choice, beside the workers that joined.
 struct RosterRules {
   int workers = 1;                // The full number of ranks.
-  int min_workers = 1;            // A smaller group is of no use.
+  int min_workers = 1;            // The min ranks of a group after the first one.
   bool first = false;             // There was no group yet: the first one waits for all.
   bool spares_may_start = false;  // No worker joined recently: spares complete the first group.
   bool grace_over = false;        // Lost workers had their time to return.
@@ -40,10 +40,10 @@ struct Roster {
 
 Roster choose_roster(const Members& members, const RosterRules& rules);
 
-// The rank whose weights a worker without a rank should hold: the rank that a spare requests. Else,
-// in this order: the rank that the fewest others cover, the one that this worker covers already,
-// one whose worker this process does not restart, one on its own host, the one with the most
-// weights.
+// The rank whose weights a worker without a rank should hold. For a spare that requests a rank:
+// that one. Else it prefers, in this order: the rank that the fewest others cover, the one that
+// this worker covers already, one whose worker this process does not restart, one on its own host,
+// the one with the most weights.
 int choose_cover(const Members& members, const std::vector<LinkId>& ranks, LinkId spare);
 
 }  // namespace lockstep

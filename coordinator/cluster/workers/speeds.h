@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// The relative speeds of a group's ranks, which determine its plan. Given by the user, or measured
-// by workers; a measurement is kept, so that a restart makes the same plan.
+// The relative speeds of a group's ranks, which determine its plan. They are given by the user, or
+// measured by workers. The first measurement is kept, so that a restarted worker does not change
+// the plan.
 #pragma once
 
 #include <map>
@@ -13,19 +14,20 @@
 
 namespace lockstep {
 
-// Rates that differ by no more than this factor are noise.
+// Rates that differ by no more than this factor count as equal.
 inline constexpr double kAlikeRates = 1.25;
 
 // A part of ClusterCore. One thread at a time.
 class Speeds {
  public:
-  // `given`: by rank of a full group; if any are given, nothing else counts, and a group of another
-  // size has even parts. `measured`: whether workers' measurements may count if none are given.
+  // `given`: by rank of a full group. If it is not empty, nothing else counts, and a group of
+  // another size has even parts. `measured`: whether workers' measurements may count if `given` is
+  // empty.
   Speeds(std::vector<double> given, bool measured)
       : given_(std::move(given)), measured_(measured && given_.empty()) {}
 
   // A worker joined. The first measurement of its kind on its host counts for the whole kind, as
-  // long as this object lives; a rate close to another kind's is replaced by that one.
+  // long as this object lives; a rate close to that of another kind is replaced by it.
   void joined(const cluster::Hello& hello);
   // From now on no part depends on measurements.
   void ignore_measured() { measured_ = false; }

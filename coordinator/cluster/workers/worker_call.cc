@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// gRPC requires one outstanding write at a time; Finish is called once, after the last.
+// gRPC allows one outstanding write at a time. Finish is called once, after the last write.
 #include "coordinator/cluster/workers/worker_call.h"
 
 #include <grpcpp/support/proto_buffer_reader.h>

@@ -42,13 +42,14 @@ class WorkerCall {
   // reply() and refuse() end the call; nothing was read from it.
   void reply(const google::protobuf::MessageLite& message);
   void refuse(const grpc::Status& status);
-  // Makes the call a link, which reads. The caller sends through the returned pointer.
+  // Makes the call a link and begins to read from it. The caller sends through the returned
+  // pointer.
   std::shared_ptr<WorkerCall> open(LinkId link);
 
   // ---- Any thread ----
   // Dropped if the call is over.
   void send(grpc::ByteBuffer message) ABSL_LOCKS_EXCLUDED(mutex_);
-  // Ends it: after pending messages were sent, or at once.
+  // Ends the call: after pending messages were sent, or at once.
   void close(bool after_sending) ABSL_LOCKS_EXCLUDED(mutex_);
 
  private:

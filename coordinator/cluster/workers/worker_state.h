@@ -22,12 +22,12 @@ struct WorkerState {
   std::string device;
   std::string isa;
   std::string numeric_class;
-  std::string data_address;  // "": it meets peers on its own host only.
+  std::string data_address;  // "": it can only be in a group of its own host.
   int64_t memory_bytes = 0;
 
   int64_t weight_bytes = 0;  // In its memory, possibly for a later group.
   int holds = -1;            // The rank whose weights it preloaded; -1: none.
-  int64_t holds_ms = 0;      // Time since then.
+  int64_t holds_ms = 0;      // Since these weights were loaded.
   int64_t joined_ms = 0;     // Since it joined.
   int64_t heard_ms = 0;      // Since its last message.
 };
