@@ -21,8 +21,8 @@ using std::chrono::milliseconds;
 
 constexpr milliseconds kFirstPause{100};  // After an error of form(); doubled each time.
 constexpr milliseconds kLongestPause{5000};
-// How often messages are read while workers compute. Requests end by deadline, cancellation or
-// hang-up also while a step is stuck.
+// How often messages are read while workers compute. So requests end by deadline, cancellation or
+// hang-up even while a step is stuck.
 constexpr int64_t kPollMs = 25;
 
 // Splits a thread's time by what it does.
@@ -141,9 +141,9 @@ void Engine::Loop::run() {
   }
 }
 
-// An engine that has served ends only by stop().
+// Ends the engine: after stop(), or because no first group could be formed.
 void Engine::Loop::end(const absl::Status& why) {
-  former_.reset();  // stop() shut the cluster down.
+  former_.reset();  // Its form() has returned, or returns because stop() shut the cluster down.
   Messages rest = inbox_->end(
       formed_before_ ? absl::InternalError(fmt::format("the engine ended: {}", message_of(why)))
                      : why);
@@ -282,7 +282,8 @@ void Engine::Loop::publish() {
 // ---- Actions ----
 
 // The next step is sent to the workers before readers get the events of the previous one. If the
-// group is lost, the actions from before the loss come first: their streams are still open.
+// group is lost, the actions from before the loss are carried out first: their streams are still
+// open.
 void Engine::Loop::perform_all() {
   std::vector<EngineAction> actions = take_actions();
   clock_.spent(begins_with_step(actions) ? EnginePart::kDecide : EnginePart::kEmit);

@@ -27,7 +27,7 @@ class Engine {
   // Any thread; does not block. kInvalidArgument: the prompt and the first new token can never fit
   // the context or the pages, or an id is out of the vocabulary. kResourceExhausted: the queue is
   // full; the message names the bound. kUnavailable: there was no group yet, or the server is
-  // draining. A lost group does not change the answer: the next one continues it. If that is not
+  // draining. A lost group does not change the answer: the next group continues it. If that is not
   // possible (EngineCore::group_formed, group_lost), the stream closes with kUnavailable or
   // kInternal.
   absl::StatusOr<std::shared_ptr<Stream>> submit(EngineRequest request);

@@ -149,7 +149,8 @@ void EngineCore::draw_rest(const std::vector<float>* logits) {
   in_flight_.reset();
 }
 
-// False: all logits of the row are needed first. An error: a rank's answer is invalid.
+// Draws the token of one output. False: all logits of the row are needed first. An error: a rank's
+// answer is invalid.
 absl::StatusOr<bool> EngineCore::draw(Sequence& sequence, int output,
                                       const std::vector<float>* logits) {
   const EngineRequest& request = sequence.request();
@@ -237,7 +238,8 @@ void EngineCore::send_events() {
   }
 }
 
-// If the choice has finished, its pages are already free; the last choice closes the stream.
+// Appends an event to the stream. If the choice has finished, its pages are already free; the last
+// choice closes the stream.
 void EngineCore::emit(Sequence& sequence, StreamEvent event, const SequenceUpdate& update) {
   Job& job = job_of(sequence);
   event.index = sequence.index();
@@ -277,7 +279,8 @@ void EngineCore::leave_scheduler(const Job& job, Sequence& choice) {
   job.queued ? scheduler_->remove(&choice) : choice.release();
 }
 
-// sweep() deletes the job itself: the running step may still point to its choices.
+// Closes the stream. sweep() deletes the job later: the running step may still point to its
+// choices.
 void EngineCore::close(Job& job, const absl::Status& status) {
   job.started = true;
   act<CloseStream>(job.stream, status);
@@ -381,18 +384,19 @@ EngineStats EngineCore::stats() const {
 
 // ---- Groups ----
 //
-// A request's sequences hold everything that decides its next token, so any later group continues
-// it after computing its tokens again. But a request may be the cause of the loss. Losing a group
-// while it computes rows for the first time counts as a strike against their request, until these
-// rows are computed. A request with two strikes runs alone until then; the third one ends it. A
-// worker that was killed from outside or became silent is no strike, up to a number of times; a
-// kill is known only when the next group forms.
+// A request's sequences hold everything that decides its next token, so any later group can compute
+// its tokens again and continue it. But a request may be the cause of the loss. If a group is lost
+// while it computes rows that no group has computed before, the request of these rows gets a
+// strike. With two strikes the request runs alone; the third one ends it. The strikes are cleared
+// as soon as a group has computed these rows. A worker that was killed from outside or became
+// silent is no strike, up to kMaxUncountedLosses times; a kill is known only when the next group
+// forms.
 
 namespace {
 
 constexpr int kStrikesUntilAlone = 2;
 constexpr int kStrikesUntilOut = 3;
-// The kernel also kills when memory runs out, and a step may time out each time: a request that
+// Linux also kills workers when memory runs out, and a step may time out each time: a request that
 // causes this must not be retried forever.
 constexpr int kMaxUncountedLosses = 30;
 
@@ -476,7 +480,7 @@ void EngineCore::withdraw(Job& job) {
   unscheduled_ += job.open;
 }
 
-// Called while no step is running.
+// Decides which jobs are in the scheduler. Called while no step is running.
 void EngineCore::admit() {
   send_events();  // Afterwards every open choice is unfinished.
   const std::vector<Job*> jobs = jobs_in_order();
@@ -502,7 +506,7 @@ void EngineCore::clear_strikes(Job& job) {
   admit_due_ = true;
 }
 
-// The rows of the running step were computed.
+// Clears the strikes of the jobs whose suspected rows the running step has computed.
 void EngineCore::clear_computed_strikes() {
   if (suspects_ == 0) return;
   for (const Sequence* sequence : in_flight_->batch.sequences) {
@@ -512,7 +516,7 @@ void EngineCore::clear_computed_strikes() {
   }
 }
 
-// Finds the rows at which the group was lost.
+// Marks the jobs whose new rows the group was computing when it was lost.
 void EngineCore::find_suspects(const absl::Status& why) {
   if (!in_flight_.has_value()) return;
   if (in_flight_->results != nullptr) {  // Lost at a request for logits or at its answer.
@@ -537,7 +541,7 @@ void EngineCore::mark_suspected(Job& job, int64_t end, const absl::Status& why) 
   if (job.open > 0) job.suspected = {.end = end, .why = why};
 }
 
-// Called when a group is formed: counts a strike if the last one was lost at this request.
+// Called when a group is formed: counts a strike if the last group was lost at this request.
 void EngineCore::count_strike(Job& job) {
   const std::optional<SuspectedLoss> suspected = std::exchange(job.suspected, std::nullopt);
   if (!suspected.has_value() || job.open == 0) return;

@@ -38,10 +38,10 @@ class EngineCore {
   EngineCore(const Tokenizer* tokenizer, const EngineOptions& options);
 
   // ---- The group. An answer to no open question is ignored. ----
-  // Requests continue with it, except those whose readers have events of another numeric class or
-  // other weights: they end with kUnavailable. Those that do not fit wait for a larger group.
+  // Requests continue. One whose reader has events of another numeric class, other weights or other
+  // kernels ends with kUnavailable; one that does not fit waits for a larger group.
   void group_formed(const GroupInfo& info);
-  // Requests wait for the next one. A request at whose rows three groups are lost ends: kInternal.
+  // Requests wait for the next group. One at whose rows three groups are lost ends with kInternal.
   void group_lost(const absl::Status& why);
   // Requirements for the next group.
   GroupRequirements requirements() const;
@@ -51,9 +51,9 @@ class EngineCore {
 
   // ---- Requests. One submitted before the first group ends with kUnavailable. ----
   void submit(std::unique_ptr<Job> job);
-  // Its choices end with kCancelled, its stream with `status`. No effect after it has ended.
+  // A request's choices end with kCancelled, its stream with `status`. No effect after its end.
   void cancel(const Stream* stream, const absl::Status& status = absl::OkStatus());
-  // Closes its stream with `why`, without another event.
+  // Closes the request's stream with `why`, without another event.
   void cut_off(const Stream* stream, const absl::Status& why);
   // Like cut_off(), but without effect if rows of the request were computed.
   void reject_unstarted(const Stream* stream, const absl::Status& why);

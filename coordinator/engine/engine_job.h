@@ -24,7 +24,8 @@ struct Origin {
   std::string kernels;  // See GroupInfo.
 };
 
-// A group was lost while it computed new rows of a request; the last of them ends at `end`.
+// A group was lost while it computed new rows of a request. `end` is the position after the last of
+// these rows.
 struct SuspectedLoss {
   int64_t end = 0;
   absl::Status why;

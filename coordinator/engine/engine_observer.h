@@ -19,15 +19,15 @@ namespace lockstep {
 enum class EnginePart {
   kIdle,    // There is nothing to do, or no group of workers.
   kWait,    // It waits for the workers.
-  kDecide,  // Tokens are drawn from answers, the next step is chosen.
-  kSend,    // The step is handed to the transport.
-  kEmit,    // Texts, stop strings, events.
+  kDecide,  // It draws tokens from answers and chooses the next step.
+  kSend,    // It sends the step.
+  kEmit,    // It makes texts, finds stop strings, and appends events.
 };
 inline constexpr int kEngineParts = 5;
 // "idle", "wait", "decide", "send", "tell".
 const char* engine_part_name(EnginePart part);
 using EngineTimes = std::array<int64_t, kEngineParts>;  // Nanoseconds by part.
-// The coordinator's own share: everything except idling and waiting.
+// The time of the coordinator's own work in ns: all parts except kIdle and kWait.
 int64_t coordinator_ns(const EngineTimes& times);
 
 // A step that every rank has answered. Times are nanoseconds of a steady clock.
@@ -43,7 +43,8 @@ struct StepReport {
 };
 
 // Called by the engine's thread, in the order of events; must not block. A stream only identifies a
-// request: it is not touched. Times are as in StepReport. An observer overrides what it needs.
+// request: an observer must not use it otherwise. Times are as in StepReport. An observer overrides
+// what it needs.
 class EngineObserver {
  public:
   virtual ~EngineObserver() = default;
@@ -52,7 +53,7 @@ class EngineObserver {
                             int64_t /*came_ns*/) {}
   // Follows on_submitted(): the request waits for a larger group and blocks no other.
   virtual void on_set_aside(const Stream* /*stream*/) {}
-  // The first step with a row of it was sent.
+  // The first step with a row of the request was sent.
   virtual void on_started(const Stream* /*stream*/, int64_t /*now_ns*/) {}
   virtual void on_event(const Stream* /*stream*/, const StreamEvent& /*event*/,
                         int64_t /*now_ns*/) {}
@@ -60,7 +61,7 @@ class EngineObserver {
   virtual void on_closed(const Stream* /*stream*/, const absl::Status& /*status*/,
                          int64_t /*now_ns*/) {}
   virtual void on_step(const StepReport& /*report*/) {}
-  // Follows each stretch of the engine's time, without a gap between them.
+  // Reports a part of the engine thread's time when it ends. Parts have no gaps between them.
   virtual void on_part(EnginePart /*part*/, int64_t /*begin_ns*/, int64_t /*end_ns*/) {}
   // Whether the next step must be traced.
   virtual bool wants_trace() const { return false; }
@@ -69,7 +70,7 @@ class EngineObserver {
 // Forwards every call to several observers, in their order.
 class EngineObservers final : public EngineObserver {
  public:
-  // Each outlives this.
+  // The observers outlive this object.
   explicit EngineObservers(std::vector<EngineObserver*> observers)
       : observers_(std::move(observers)) {}
 

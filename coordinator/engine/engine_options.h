@@ -72,7 +72,7 @@ struct EngineOptions {
   int64_t max_outage_ms = 0;
   EngineObserver* observer = nullptr;  // Outlives the engine; null: none.
 
-  // Flags of every command that opens a model. --prefill-chunk auto is 0 here.
+  // The flags of every command that opens a model. `--prefill-chunk auto` sets prefill_chunk to 0.
   std::vector<Flag> flags();
   std::vector<Flag> serve_flags();
 };
@@ -105,7 +105,7 @@ inline std::vector<Flag> EngineOptions::serve_flags() {
 // A consistent snapshot, for GetModel, metrics and tests.
 struct EngineStats {
   bool ready = false;        // A group is formed and healthy, and the engine is not draining.
-  bool outage = false;       // There has been no group for longer than EngineOptions allows.
+  bool outage = false;       // There has been no group for longer than max_outage_ms.
   GroupInfo group;           // The last group that was formed.
   int64_t pages_free = 0;    // Available to a new sequence.
   int64_t pages_cached = 0;  // Included in pages_free: those with tokens of earlier sequences.

@@ -69,7 +69,8 @@ std::shared_ptr<Stream> Inbox::make_stream() {
   return {new Stream(options_.max_unread_bytes, rooms_), release};
 }
 
-// A request without a deadline would wait for a group that may never form, and fill the queue.
+// Refuses a request without a deadline that needs a larger group: it would wait for a group that
+// may never form, and fill the queue.
 absl::StatusOr<const GroupInfo*> Inbox::group_for(const EngineRequest& request,
                                                   const GroupInfo& serving,
                                                   const GroupInfo& largest) {

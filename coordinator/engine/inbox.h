@@ -34,7 +34,7 @@ struct Messages {
 // The load that a request adds to the queue.
 QueueLoad load_of(const PreparedRequest& request);
 
-// kResourceExhausted, for a request whose place in the queue went to another client.
+// kResourceExhausted, for a request that a request of another client displaced from the queue.
 absl::Status displaced();
 
 // Thread-safe. Streams that it made may outlive it.
@@ -56,7 +56,7 @@ class Inbox : public std::enable_shared_from_this<Inbox> {
   // Stops the engine. Returns its group, if any: a running step must be aborted.
   std::shared_ptr<Group> stop() ABSL_LOCKS_EXCLUDED(mutex_);
 
-  // The engine's side. A group was formed: requests are accepted from the first one on.
+  // The engine's side. A group was formed: from the first group on, requests are accepted.
   void open(std::shared_ptr<Group> group) ABSL_LOCKS_EXCLUDED(mutex_);
   // The group is lost; requests wait for the next one.
   void lost() ABSL_LOCKS_EXCLUDED(mutex_);
@@ -65,7 +65,7 @@ class Inbox : public std::enable_shared_from_this<Inbox> {
   // Called by the thread that waits in Cluster::form().
   void formed(absl::StatusOr<std::unique_ptr<Group>> group) ABSL_LOCKS_EXCLUDED(mutex_);
   // Takes all messages. Waits for the first one until the steady clock reaches `until_ms`; nullopt:
-  // without limit. After stop() only `stopping` is taken: end() has the rest.
+  // without limit. After stop() only `stopping` is taken: end() returns the other messages.
   Messages take(std::optional<int64_t> until_ms) ABSL_LOCKS_EXCLUDED(mutex_);
   // Waits for `time` or until stop(); true in the latter case.
   bool wait_stopping(std::chrono::milliseconds time) ABSL_LOCKS_EXCLUDED(mutex_);
@@ -75,9 +75,7 @@ class Inbox : public std::enable_shared_from_this<Inbox> {
   void publish(const EngineStats& stats) ABSL_LOCKS_EXCLUDED(mutex_);
 
  private:
-  explicit Inbox(const EngineOptions& options)
-      : options_(options),
-        queue_(options.max_waiting) {}
+  explicit Inbox(const EngineOptions& options) : options_(options), queue_(options.max_waiting) {}
 
   std::shared_ptr<Stream> make_stream() ABSL_LOCKS_EXCLUDED(mutex_);
   bool has_input() const ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);

@@ -12,7 +12,7 @@
 namespace lockstep {
 namespace {
 
-// Milliseconds with microseconds.
+// In milliseconds, rounded to microseconds.
 double in_ms(int64_t ns) { return std::round(static_cast<double>(ns) / 1e3) / 1e3; }
 
 }  // namespace

@@ -8,8 +8,8 @@
 namespace lockstep {
 namespace {
 
-// Tokens per event: few enough that a reader that keeps up has little unread. A request with 64
-// choices multiplies this by 64 in one chunk.
+// Prompt tokens per event: few, so that a reader that keeps up has little unread. With 64 choices,
+// one chunk has 64 times as many.
 constexpr int64_t kScoresPerEvent = 64;
 
 }  // namespace

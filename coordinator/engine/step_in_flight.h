@@ -29,7 +29,7 @@ struct PromptScores {
   int first_output = 0;
   StepResults results = nullptr;
 };
-// The events for the reader: some tokens in each.
+// The events for the reader, with several tokens each.
 std::vector<StreamEvent> score_events(const PromptScores& scores);
 
 // The sequences outlive it.

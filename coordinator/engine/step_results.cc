@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// A worker that answers anything else ends its group, never this process.
+// A worker that sends an invalid answer ends its group, never this process.
 #include "coordinator/engine/step_results.h"
 
 #include <limits>
