@@ -21,7 +21,7 @@ using prometheus::Histogram;
 using prometheus::MetricFamily;
 using prometheus::MetricType;
 
-// Each power of ten times 1, 2.5 and 5.
+// Powers of ten times 1, 2.5 (for tokens 2) and 5.
 const Histogram::BucketBoundaries kSeconds = {0.0005, 0.001, 0.0025, 0.005, 0.01, 0.025, 0.05,
                                               0.1,    0.25,  0.5,    1,     2.5,  5,     10,
                                               25,     50,    100,    250,   500,  1000};
@@ -31,7 +31,7 @@ const Histogram::BucketBoundaries kPreemptions = {0, 1, 2, 5, 10, 20};
 
 double seconds(int64_t ns) { return static_cast<double>(ns) * 1e-9; }
 
-// vLLM's names.
+// The names that vLLM uses.
 const char* ended_as(FinishReason reason) {
   return reason == FinishReason::kCancelled ? "abort" : finish_reason_name(reason);
 }
@@ -138,7 +138,7 @@ void EngineMetrics::on_closed(const Stream* stream, const absl::Status& status,
   ++ended_["error"];
 }
 
-// All events of a step are sent within one such part.
+// All events of a step are sent within one kEmit.
 void EngineMetrics::on_part(EnginePart part, int64_t /*begin_ns*/, int64_t /*end_ns*/) {
   if (part != EnginePart::kEmit || streamed_tokens_ == 0) return;
   step_tokens_.Observe(static_cast<double>(std::exchange(streamed_tokens_, 0)));

@@ -50,8 +50,8 @@ class EngineMetrics final : public EngineObserver {
 
   // All metrics, with the engine's current state. Any thread.
   std::string text(const EngineStats& stats, const ServerCounts& counts = {}) const;
-  // The state for the page: the group and its ranks, pages, queue, times, and those of `workers`
-  // without a rank. JSON; times are totals in nanoseconds. Any thread.
+  // The state for the page, as JSON: the group and its ranks, pages, queue, times, and those of
+  // `workers` that have no rank. Times are totals in nanoseconds. Any thread.
   std::string state_json(const EngineStats& stats,
                          const std::vector<WorkerState>& workers = {}) const;
 
@@ -70,7 +70,7 @@ class EngineMetrics final : public EngineObserver {
   };
 
   using Families = std::vector<prometheus::MetricFamily>;
-  // The whole prompt of an ended choice was computed or cached.
+  // Adds a choice that ended to the histograms and counts.
   void observe_end(const RequestTimes& times, const StreamEvent& event, int64_t now_ns)
       ABSL_LOCKS_EXCLUDED(mutex_);
   void set_aside(const Stream* stream, bool aside) ABSL_LOCKS_EXCLUDED(mutex_);
@@ -120,7 +120,7 @@ class EngineMetrics final : public EngineObserver {
   int64_t prompt_tokens_total_ ABSL_GUARDED_BY(mutex_) = 0;
   // Requests that wait for a larger group, with the number of their choices.
   std::unordered_map<const Stream*, int64_t> aside_ ABSL_GUARDED_BY(mutex_);
-  int64_t step_ns_ ABSL_GUARDED_BY(mutex_) = 0;  // Sending to last answer, steps with rows.
+  int64_t step_ns_ ABSL_GUARDED_BY(mutex_) = 0;  // From sending to last answer, if it had rows.
 };
 
 }  // namespace lockstep

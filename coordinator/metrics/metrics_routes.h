@@ -12,8 +12,8 @@
 
 namespace lockstep {
 
-// GET /metrics: EngineMetrics::text(); GET /cluster: EngineMetrics::state_json(). All outlive the
-// routes. `counts` is called by any thread.
+// GET /metrics: EngineMetrics::text(); GET /cluster: EngineMetrics::state_json(). All pointers
+// outlive the routes. Any thread may call `counts`.
 std::vector<http::Route> metrics_routes(const EngineMetrics* metrics, const Engine* engine,
                                         const Cluster* cluster,
                                         const std::function<ServerCounts()>& counts);

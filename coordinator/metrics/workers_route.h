@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// The workers that have joined, for operators.
+// The route that lists the workers that have joined.
 #pragma once
 
 #include "coordinator/cluster/group.h"
@@ -8,8 +8,8 @@
 namespace lockstep {
 
 // GET /workers: {"workers": [{"role": "serving", "rank": 0, "host": ..., "joined_ms": ...}, ...]},
-// one element per worker as in WorkerState. "rank" is null without a rank, "holds" without
-// preloaded weights. The cluster outlives the route.
+// one element per worker with the fields of WorkerState. "rank" is null without a rank, "holds"
+// without preloaded weights. The cluster outlives the route.
 http::Route workers_route(const Cluster* cluster);
 
 }  // namespace lockstep

@@ -41,8 +41,8 @@ class Model {
   // "NAME has no tokenizer.json": the beginning of a message.
   std::string without_tokenizer() const;
   // Tokens that end an answer: generation_config.json's, else config.json's, and the tokenizer's
-  // eos_token. In a chat, eos_token does not count if the template writes another of them and never
-  // it.
+  // eos_token. In a chat, eos_token does not count if the template writes another end token but
+  // never eos_token.
   const std::vector<int64_t>& end_ids(bool is_chat) const {
     return is_chat ? chat_end_ids_ : end_ids_;
   }

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // Finds a model's folder, and explains why one cannot be served. Errors are kInvalidArgument, one
-// line with what was found and how to fix it. Free functions, for any thread.
+// line with what was found and how to fix it. Any thread may call these functions.
 #pragma once
 
 #include <filesystem>
@@ -19,7 +19,7 @@ bool looks_like_hub_name(const std::string& path);
 
 // Whether the folder has weights in safetensors, not counting an adapter's.
 bool has_weights(const std::filesystem::path& folder);
-// An error if it has none.
+// An error if the folder has no such weights.
 absl::Status check_weights(const std::filesystem::path& folder);
 
 // "has no tokenizer.json", and the tokenizer that the folder has instead.

@@ -53,7 +53,7 @@ struct ModelOptions {
   std::vector<Flag> flags();
   // Flags of commands that render conversations.
   std::vector<Flag> chat_flags();
-  // Defaults of requests, and optional fields of requests.
+  // The flags of `serve`: the model's names, defaults of requests, optional fields of requests.
   std::vector<Flag> serve_flags();
 };
 

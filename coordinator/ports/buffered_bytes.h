@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Counts the bytes that a port holds of requests being received, or of answers being sent: in
-// total, and for each client: a key, or a network.
+// Counts the bytes of requests or answers that a port holds in memory while it receives or sends
+// them: in total, and for each client. A client is an API key or a network.
 #pragma once
 
 #include <cstdint>
@@ -19,9 +19,9 @@ class BufferedBytes {
     int64_t of_all = 0;
     int64_t clients = 0;  // The number that hold bytes.
 
-    // Whether they are within `max`. One client may have half of it. In the last quarter each
-    // client may use only its equal share: few clients leave room for another one. A client may
-    // always have a small part, even if others have taken all.
+    // Whether they are within `max`. One client may have half of it. When more than three quarters
+    // are used, each client may have only an equal share, and one more share stays free for a new
+    // client. A client may always have a small part, even if others use all.
     bool fit(int64_t max) const {
       if (of_client > 0 && of_client <= max / 256) return true;
       return of_all <= max && of_client <= max / 2 &&
@@ -39,6 +39,7 @@ class BufferedBytes {
     Share(const Share&) = delete;
     Share& operator=(const Share&) = delete;
 
+    // Sets the number of held bytes. Returns the new sums.
     Sums hold(int64_t bytes);
     // From now on, this client holds the bytes; "": no client.
     void belong_to(const std::string& client);

@@ -13,9 +13,9 @@
 
 namespace lockstep {
 
-// A queue of connections that wait for a turn. Networks (network_of()) alternate. Turns get half of
-// the thread's time: after a long one the thread does its other work for as long. Only one thread
-// may use it.
+// A queue of connections that wait for a turn. Networks (network_of()) alternate. Turns get at most
+// half of the thread's time: after a long turn, the thread does other work for the same time. Only
+// one thread may use it.
 template <typename Connection>
 class FairTurns {
  public:
@@ -43,7 +43,7 @@ class FairTurns {
 
  private:
   static constexpr int kMaxTurns = 64;
-  static constexpr std::chrono::microseconds kLong{100};  // A signature takes several times this.
+  static constexpr std::chrono::microseconds kLong{100};  // A TLS signature takes longer.
 
   Connection take() {
     std::string network = std::move(order_.front());

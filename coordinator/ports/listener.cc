@@ -33,8 +33,8 @@ constexpr int kBacklog = 4096;
 constexpr std::chrono::milliseconds kPause{20};  // A pause when the system is out of a resource.
 constexpr std::chrono::milliseconds kLookInterval{10};  // Between checks for closed connections.
 
-// Any user may connect to an abstract name. TCP connections have no credentials. The pid of a peer
-// in another PID namespace is 0.
+// Any user may connect to an abstract name. False for TCP, which has no credentials. The user is
+// compared and not the pid, which is 0 for a peer in another PID namespace.
 bool is_another_users(int connection) {
   ucred peer = {};
   socklen_t bytes = sizeof peer;
@@ -55,7 +55,8 @@ int listen_at(const sockaddr* address, socklen_t bytes) {
   const int socket = ::socket(address->sa_family, SOCK_STREAM | SOCK_NONBLOCK | SOCK_CLOEXEC, 0);
   if (socket < 0) return -1;
   const int yes = 1;
-  // Bind even if connections of an earlier process linger. SO_REUSEPORT stays off.
+  // Bind even if connections of an earlier process linger. SO_REUSEPORT stays off: a second process
+  // must not share the port.
   if (address->sa_family != AF_UNIX) {
     setsockopt(socket, SOL_SOCKET, SO_REUSEADDR, &yes, sizeof yes);
   }
@@ -135,7 +136,7 @@ absl::Status Listener::bind_unix(const std::string& address) {
     return invalid_argument("{}: must have a path of 1 to {} bytes, found {}", address,
                             sizeof place.sun_path - 1, path.size());
   }
-  // An abstract name begins with a zero, and its length marks its end.
+  // An abstract name begins with a zero byte. No byte ends it: its length is given.
   std::memcpy(place.sun_path + (is_abstract ? 1 : 0), path.data(), path.size());
   const size_t bytes =
       is_abstract ? offsetof(sockaddr_un, sun_path) + 1 + path.size() : sizeof place;
@@ -252,7 +253,8 @@ void Listener::keep(const std::string& peer) {
   for (auto& [descriptor, connection] : open_) connection.kept |= connection.peer == peer;
 }
 
-// The owner sees the shutdown and closes the descriptor.
+// Shuts down the oldest connection that is not kept; its owner then closes the descriptor. False:
+// there is none.
 bool Listener::close_oldest() {
   if (when_full_ != WhenFull::kCloseOldest) return false;
   auto oldest = open_.end();

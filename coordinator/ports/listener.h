@@ -20,16 +20,16 @@
 
 namespace lockstep {
 
-// The number of connections, with `descriptors_each`, that leaves descriptors for workers, files
-// and other ports: they use three quarters of the process's limit, and are at most 8192.
+// The max connections, with `descriptors_each`: they use up to three quarters of the process's
+// descriptors, so that workers, files and other ports have the others, and are at most 8192.
 int64_t connections_within_limit(int64_t descriptors_each = 1);
 
 // Whether only this machine can reach "host:port", "unix:/path" or "unix-abstract:name".
 bool is_loopback(const std::string& address);
 
-// The rule for a new connection when the max number is open: refuse it; kShare also refuses
-// earlier, if its network (network_of()) has seven eighths of that number; kCloseOldest closes the
-// oldest one that is not kept.
+// The rule for a new connection when the max number is open. kRefuse refuses it. kShare also
+// refuses it earlier, if its network (network_of()) has seven eighths of the max. kCloseOldest
+// accepts it and closes the oldest connection that is not kept.
 enum class WhenFull : uint8_t { kRefuse, kShare, kCloseOldest };
 
 // Counts of open connections.
@@ -59,8 +59,8 @@ class Listener {
   void keep(const std::string& peer) ABSL_LOCKS_EXCLUDED(mutex_);
 
   // Call once. `hand_over` is called on the accepting thread and owns the descriptor, which is
-  // non-blocking and close-on-exec; a connection counts as open until that is closed. `count_open`:
-  // the owner's count of open ones; without it the listener checks the descriptors.
+  // non-blocking and close-on-exec; a connection counts as open until the descriptor is closed.
+  // `count_open`: the owner's count of open ones; without it the listener checks the descriptors.
   using CountOpen = std::function<OpenConnections(const std::string& network)>;
   void start(std::function<void(int descriptor)> hand_over, CountOpen count_open = nullptr);
   // Accepts no more: the system refuses new clients; connections handed over are not touched.
@@ -110,7 +110,7 @@ class Listener {
 
   Mutex mutex_;
   std::map<int, Connection> open_ ABSL_GUARDED_BY(mutex_);                     // By descriptor.
-  std::unordered_map<std::string, int64_t> networks_ ABSL_GUARDED_BY(mutex_);  // In open_.
+  std::unordered_map<std::string, int64_t> networks_ ABSL_GUARDED_BY(mutex_);  // Their count.
 };
 
 }  // namespace lockstep
