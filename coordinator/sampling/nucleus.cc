@@ -27,7 +27,7 @@ std::vector<Weighted> with_weights(std::span<const ScoredToken> tokens) {
   std::vector<double> weights(tokens.size());
   for (size_t i = 0; i < tokens.size(); ++i) {
     const double edited = double{tokens[i].edited};
-    weights[i] = edited == best ? 0 : edited - best;  // For infinite ones, too.
+    weights[i] = edited == best ? 0 : edited - best;  // Also if both are infinite.
   }
   exact_exps(weights);
   std::vector<Weighted> weighted(tokens.size());
@@ -41,10 +41,10 @@ double sum_of(std::span<const Weighted> tokens) {
   return sum;
 }
 
-// The number of best tokens to keep: as long as the sum of better ones is below `allowed`. They are
-// moved to the front. Nullopt: rounding may decide.
+// Moves the best tokens to the front, and returns their number: a token is kept if the sum of the
+// better ones is below `allowed`. Nullopt: rounding may decide.
 std::optional<size_t> select_below(double allowed, std::span<Weighted> tokens) {
-  size_t begin = 0, end = tokens.size();  // The kept ones end after `begin` and at most at `end`.
+  size_t begin = 0, end = tokens.size();  // The kept tokens end in (begin, end].
   double sum = 0;                         // Over tokens [0, begin).
   const auto is_close = [&](double bound) {
     return !(std::abs(bound - allowed) > kMargin * allowed);

@@ -54,7 +54,7 @@ Ranking rank_candidates(const cluster::Output& output,
     sent.reserve(static_cast<size_t>(top.ids_size()));
     for (int i = 0; i < top.ids_size(); ++i) {
       if (!drawable(top.edited(i))) {
-        more = false;  // The rest is no better.
+        more = false;  // Later tokens are no better.
         break;
       }
       last = {.id = top.ids(i), .logit = top.logits(i), .edited = top.edited(i)};
@@ -117,7 +117,7 @@ Sums combine_sums(const std::vector<const cluster::Candidates*>& ranks, bool raw
   for (size_t i = 0; i < runs.size(); ++i) weights[i] = double{runs[i].max} - sums.max;
   exact_exps(weights);
   for (size_t i = 0; i < runs.size(); ++i) {
-    const double weight = runs[i].max == sums.max ? 1.0 : weights[i];  // For infinite ones, too.
+    const double weight = runs[i].max == sums.max ? 1.0 : weights[i];  // Also if both are infinite.
     const double part = weight * double{runs[i].sum};
     if (std::isfinite(part)) sums.sum += part;
   }

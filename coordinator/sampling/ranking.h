@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// The vocabulary in order of edited logit, as far as known: a beginning from the ranks' candidates,
-// or all of it from a row's logits. Both are the same list of different length, so a draw can be
+// The vocabulary in order of edited logit: its first tokens, made from the ranks' candidates, or
+// all tokens, made from a row's logits. The first list is a prefix of the second, so a draw can be
 // decided from either.
 #pragma once
 
@@ -14,11 +14,11 @@ namespace lockstep {
 
 struct ScoredToken {
   int32_t id = -1;
-  float logit = 0;   // The model's own.
+  float logit = 0;   // The model's logit.
   float edited = 0;  // After edits and temperature; never NaN or -inf.
 };
 
-// Better is first: larger `edited`, then the lower id.
+// Whether `a` comes before `b`: by larger `edited`, then by lower id.
 inline bool better(const ScoredToken& a, const ScoredToken& b) {
   return a.edited > b.edited || (a.edited == b.edited && a.id < b.id);
 }
@@ -37,14 +37,14 @@ Ranking rank_candidates(const cluster::Output& output,
                         const std::vector<const cluster::Candidates*>& ranks);
 
 // Every token that may be drawn, unordered (known == 0) until extend_order() is called. The
-// arithmetic is the same as in top_candidates, operation by operation.
+// arithmetic is the same as in the kernel top_candidates, operation by operation.
 Ranking rank_logits(const cluster::Output& output, const std::vector<float>& logits);
 
 // Orders at least the first `count` tokens.
 void extend_order(Ranking* ranking, size_t count);
 
-// The sum of exp(x - max) over all tokens, by groups of blocks (proto/block_sums.h). Groups without
-// a finite sum are left out.
+// The sum of exp(x - max) over all tokens, added up by runs of blocks (proto/block_sums.h). Runs
+// without a finite sum are left out.
 struct Sums {
   double max = 0;  // -inf: no token.
   double sum = 0;  // Relative to max.

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// The decision: go through the ordered tokens, find the end of the kept ones, take the noisiest.
+// A draw goes through the tokens in order, finds the end of the kept ones, and takes the noisiest
+// of them.
 #include "coordinator/sampling/sampler.h"
 
 #include <algorithm>
@@ -25,7 +26,7 @@ bool filters(const SamplingParams& params) {
 }
 
 double weight_of(const ScoredToken& token, const ScoredToken& best) {
-  if (token.edited == best.edited) return 1;  // For infinite ones, too.
+  if (token.edited == best.edited) return 1;  // Also if both are infinite.
   return exact_exp(static_cast<double>(token.edited) - static_cast<double>(best.edited));
 }
 
@@ -94,7 +95,8 @@ double mass_of_all(const ScoredToken& best, const RankCandidates& ranks) {
   return std::isfinite(mass) ? mass : 1.0;
 }
 
-// The same for the tokens that top_k keeps. Nullopt: the known order is too short.
+// The sum to which top_p applies: over all tokens or, with top_k, over those that it keeps.
+// Nullopt: the known order is too short.
 std::optional<double> mass_below_top_p(const SamplingParams& params, const Ranking& ranking,
                                        const RankCandidates& ranks) {
   const ScoredToken& best = ranking.tokens.front();

@@ -10,8 +10,8 @@
 // probability (the order of Hugging Face's logits warpers). Among the kept ones the largest sum of
 // value and Gumbel noise wins: a draw from softmax over them (Gumbel-max; Maddison et al., 2014).
 //
-// A given token, for instance of a prompt, is scored by the same rows: its edit makes it win, so
-// its rank sends its logit.
+// A given token, for instance of a prompt, is scored like a draw: an edit makes it win, so its rank
+// sends its logit.
 #pragma once
 
 #include <cstdint>
