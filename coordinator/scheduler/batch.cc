@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Batch -> Step: the rows of all sequences end to end, without padding; only pages that workers do
-// not know yet.
+// Converts a Batch to a Step: the rows of all sequences one after the other, without padding, and
+// only pages that workers do not know yet.
 #include "coordinator/scheduler/batch.h"
 
 #include <algorithm>
@@ -11,7 +11,7 @@ namespace lockstep {
 
 namespace {
 
-// Appends the embeddings of those rows from `begin` on that have no id.
+// Appends the request's embeddings for those of rows [begin, begin + rows) that have the id -1.
 void add_embeddings(const EngineRequest& request, int64_t begin, int64_t rows, std::string* to) {
   const std::span<const int32_t> ids = request.prompt_ids;
   const auto length = static_cast<int64_t>(ids.size());

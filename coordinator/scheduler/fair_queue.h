@@ -7,8 +7,8 @@
 // its quantum. So a client that sends much, or much at once, delays itself.
 //
 // Among waiting sequences, those of requests that have begun start before all others of their
-// priority: a request that has begun ends, however many arrive. A step costs time per client that
-// computes or starts in it, not per waiting client.
+// priority: a request that has begun ends, however many arrive. The time to plan a step grows with
+// the clients that compute or start in it, not with the waiting clients.
 #pragma once
 
 #include <cstdint>
@@ -39,25 +39,26 @@ class FairQueue {
   // The sequences that may start in the rest of a step.
   enum class Starters { kAll, kBegun, kNone };
 
-  // For waiting sequences.
+  // Adds or removes a waiting sequence.
   void add(Sequence* sequence);
   void remove(Sequence* sequence);
   int64_t size() const { return size_; }
   // The number of clients with waiting sequences or, in this step, prompts to compute.
   int64_t clients() const;
 
-  // Begins the plan of a step. `prompts`: running sequences with prompt to compute, in order.
+  // Begins the plan of a step. `prompts`: running sequences whose prompt is not computed yet, in
+  // order.
   void begin(std::span<Sequence* const> prompts);
   // The next sequence, and how many rows of its quantum are left; null: none.
   Sequence* next();
   int64_t rows_left() const { return current_->rows_left; }
-  // The next sequence starts to run; it is still the next one.
+  // The next sequence starts to run; next() still returns it.
   void start();
   // The next sequence runs and got `rows` rows, maybe more than are left of its quantum if they had
   // to be computed at once; `all`: it can use no more.
   void take(int64_t rows, bool all);
-  // The next sequence has no room: in this step its client starts none, its priority only `others`,
-  // and worse priorities none.
+  // The next sequence cannot start. In this step its client starts none, other clients of its
+  // priority start only `others`, and worse priorities start none.
   void block(Starters others);
 
  private:
@@ -85,14 +86,14 @@ class FairQueue {
   };
 
   Share& share_of(const Sequence& sequence);
-  // After a change: moves the share to its place, or deletes it.
+  // Call after a change: moves the share to the right set, or deletes it.
   void settle(Share& share);
   Share* next_in(Ring& ring, bool may_start) const;
 
-  std::map<int32_t, Ring> rings_;  // By priority.
-  Share* current_ = nullptr;       // The share of next()'s result.
-  std::vector<Share*> blocked_;    // In this step. Non-empty, unless their sequences were removed.
-  int32_t blocked_priority_ = 0;   // The priority of the last blocked one.
+  std::map<int32_t, Ring> rings_;       // By priority.
+  Share* current_ = nullptr;            // The share of next()'s result.
+  std::vector<Share*> blocked_;         // In this step. Their sequences may be gone.
+  int32_t blocked_priority_ = 0;        // The priority of the last blocked one.
   Starters starters_ = Starters::kAll;  // For that priority.
   uint64_t rounds_ = 0;
   int64_t size_ = 0;

@@ -24,7 +24,7 @@ void FullDraws::limit(std::span<Sequence* const> running) {
   }
   const auto last_full = [this](const Sequence* sequence) { return last_full_.at(sequence); };
   std::ranges::stable_sort(full, {}, last_full);
-  // Pairs each with the number of its client's sequences whose last full draw is older.
+  // Pairs each sequence with the number of its client's sequences whose last full draw is older.
   std::unordered_map<std::string_view, size_t> earlier;
   std::vector<std::pair<size_t, Sequence*>> order;
   for (Sequence* sequence : full) {

@@ -22,12 +22,13 @@ class FullDraws {
   // Notes a sequence's last draw: the next one is usually of the same kind.
   void note(const Sequence* sequence, bool needed_all_logits);
   void forget(const Sequence* sequence) { last_full_.erase(sequence); }
-  // Leaves the rows of running sequences that get no full draw to a later step. `running` is in
-  // order. Clients take turns; within a client the sequence whose last full draw is oldest is next.
+  // Sets planned() to 0 for running sequences beyond the limit: they wait for a later step.
+  // `running` is in order. Clients alternate; a client's sequence with the oldest full draw is its
+  // next.
   void limit(std::span<Sequence* const> running);
 
  private:
-  std::unordered_map<const Sequence*, uint64_t> last_full_;  // The step of the last one; 0: none.
+  std::unordered_map<const Sequence*, uint64_t> last_full_;  // The step of its last; 0: none.
   uint64_t steps_ = 0;
 };
 

@@ -13,7 +13,8 @@ namespace lockstep {
 namespace {
 
 // While no sequence decodes, a step of several clients' prompts may take this many budgets, or this
-// many times as long as the smallest step: a new client waits for the running step.
+// many times as long as the smallest step. It must not take longer, because a new client waits for
+// it.
 constexpr int64_t kPromptBudgets = 4;
 
 // A running sequence may need a row and an output in every step, so at most as many run as there
@@ -173,7 +174,8 @@ int64_t Scheduler::outputs_left() const {
   return left;
 }
 
-// Fewer sequences run than there are outputs: if none is left, a scored one has several.
+// If no output is left, takes one from a sequence that is scored. There is one with several
+// outputs, because fewer sequences run than a step has outputs.
 void Scheduler::keep_output() {
   if (outputs_left() > 0) return;
   for (Sequence* sequence : running_) {
@@ -251,10 +253,11 @@ bool Scheduler::start(Sequence* next) {
   return true;
 }
 
-// If preempting every allowed victim would not be enough, none is preempted.
+// Preempts sequences so that `sequence` fits. If preempting every allowed victim would not be
+// enough, none is preempted.
 void Scheduler::make_room(const Sequence& sequence) {
   const int32_t priority = sequence.request().priority;
-  const int64_t kept = std::max(alike_running(sequence) + 1, own_share());  // By each client.
+  const int64_t kept = std::max(alike_running(sequence) + 1, own_share());  // By every client.
   std::unordered_map<std::string_view, int64_t> taken;                      // By client.
   int64_t left = pages_.available() - promised_;
   const int64_t needed = pages_.pages_for(sequence.length()) - pages_.shared_if_started(sequence);
@@ -302,7 +305,8 @@ int64_t Scheduler::reserve(size_t index, int64_t rows) {
     preempt(victim_behind(index));
   }
   if (missing() > pages_.available()) {
-    // The last one takes the available pages, and keeps its pages until an earlier one needs them.
+    // The last sequence takes the available pages, and keeps its pages until an earlier one needs
+    // them.
     LOCKSTEP_CHECK(index > 0);
     rows = (held + pages_.available()) * pages_.page_tokens() - sequence.computed();
     if (sequence.computed() + rows < sequence.prefix().rows) return 0;

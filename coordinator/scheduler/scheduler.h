@@ -4,25 +4,25 @@
 //
 // A step is planned in three parts:
 //   1. Every running sequence whose prompt is done computes one row (or waits: full_draws.h).
-//   2. Prompts get the rest of the step's rows, and of its time while others decode or other
-//      clients have prompts (step_cost.h). Clients take turns (fair_queue.h), with running prompts
-//      and with waiting sequences; among these, requests that have begun are first. A waiting
-//      sequence starts if there are a slot and pages for all its tokens, in addition to those that
-//      running prompts still need. If not, it may preempt running ones of a worse priority, and
-//      those of clients that run more than their own share (a part of all that run), at least two
-//      more than its own client. If that does not help, only clients that run fewer than its own
-//      may start any in this step: so no sequence waits forever.
+//   2. Prompts get the step's other rows; while sequences decode or several clients have prompts,
+//      only as many as its time allows (step_cost.h). Clients alternate (fair_queue.h), with
+//      running prompts and with waiting sequences; among waiting ones, requests that have begun are
+//      first. A waiting sequence starts if there are a slot and pages for all its tokens, in
+//      addition to those that running prompts still need. If not, it may preempt running ones of a
+//      worse priority, and those of clients that run more than their own share (kClientShares) and
+//      at least two more than its own client. If that is not enough, only clients that run fewer
+//      than its own may start any in this step: so no sequence waits forever.
 //   3. Pages are taken in order (by priority, then by age), including pages that only the prefix
-//      tree holds (kv_pages.h). If there is none, a later sequence is preempted: of the worst
+//      tree holds (kv_pages.h). If no page is left, a later sequence is preempted: of the worst
 //      priority, the youngest of the client that runs most and more than its own share; if no
 //      client does, the youngest.
 // A preempted sequence keeps its place in the queue.
 //
-// Requests that have begun end, however many clients wait: no request begins in the room that one
-// of them waits for, unless that one's client runs more than its own share. So wasted and repeated
-// work does not grow with the queue.
+// A request that has begun ends, however many clients wait: while one of its sequences waits for
+// room, no other request of its priority begins, unless its client runs more than its own share. So
+// wasted and repeated work does not grow with the queue.
 //
-// A prompt's prefix, whose rows see one another, is computed in one step, regardless of turn and
+// A prompt's prefix, whose rows see one another, is computed in one step, regardless of quantum and
 // chunk: it fits next to one row of every other running sequence.
 //
 // A sequence that outgrows its rotary frequencies releases its pages before the step is planned; it
@@ -32,8 +32,8 @@
 // before it in order, which then runs instead. It computes a row in every step (part 2 always gives
 // it one row), so it ends. Alone it has room: its tokens fit into all pages together, and it can
 // take all pages of the tree that it does not use. Nor do sequences preempt each other in circles:
-// a waiting one takes nothing from its own client or from one that runs as few, so each time the
-// clients' shares become more equal; and priorities are strict.
+// a waiting one takes nothing from its own client or from one that runs as few, so each preemption
+// makes the clients' shares more equal; and priorities are strict.
 #pragma once
 
 #include <cstdint>
@@ -54,7 +54,7 @@
 namespace lockstep {
 
 // A client's own share, which others cannot take: 1/kClientShares of all running, and at least one.
-// So that many clients run at once, whatever others run; more wait until requests end.
+// So kClientShares clients can run at once, whatever others run; more wait until requests end.
 inline constexpr int64_t kClientShares = 16;
 
 // Owns the pages, not the sequences: remove a sequence before deleting it. Used by the engine's
@@ -69,7 +69,7 @@ class Scheduler {
   // The sequence finished or was cancelled: its pages are available at once. When choices are
   // removed together, the first one must be removed first.
   void remove(Sequence* sequence);
-  // The same, but it may be added again later, also to another scheduler.
+  // Like remove(), but the sequence may be added again later, also to another scheduler.
   void withdraw(Sequence* sequence);
   // The next step, empty if nothing waits or runs. Takes pages for it; the caller then runs it.
   Batch schedule();
@@ -99,7 +99,7 @@ class Scheduler {
   int64_t outputs_left() const;
   // Leaves at least one output for a sequence that starts.
   void keep_output();
-  // The rest of its prefix, which can only be computed at once.
+  // The rows of its prefix that are not planned yet, which can only be computed at once.
   static int64_t prefix_left(const Sequence& sequence);
   // Gives rows to the next prompt, at most `max` unless its prefix has more, as far as there is
   // room. Returns their number.
@@ -119,7 +119,7 @@ class Scheduler {
   int64_t alike_running(const Sequence& sequence) const;
   void count_running(const Sequence& sequence, int64_t change);
   int64_t own_share() const;
-  // A sequence had no room in this step, and this one may not pass it.
+  // Whether `blocked_` had no room in this step, and this sequence must not start before it.
   bool must_wait(const Sequence& sequence) const;
   // The sequences that may pass blocked_, which must be set.
   FairQueue::Starters starters() const;

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Features are scaled to about 1, so that one small number makes the matrix regular.
+// Features are scaled to about 1, so that one small number (kRegular) makes the matrix regular.
 #include "coordinator/scheduler/step_cost.h"
 
 #include <algorithm>
@@ -9,9 +9,9 @@
 namespace lockstep {
 namespace {
 
-constexpr double kForget = 0.05;   // The part of the information along a step's features.
+constexpr double kForget = 0.05;   // The part of earlier information that a step replaces.
 constexpr double kRegular = 1e-6;  // The information about each cost before the first step.
-constexpr double kOutlier = 3;     // In deviations: errors beyond have a smaller weight.
+constexpr double kOutlier = 3;     // In deviations: larger errors get less weight.
 constexpr double kMinMs = 0.001;
 constexpr double kMinDeviation = 0.02;  // Relative to the expected time.
 

@@ -21,7 +21,7 @@ struct StepWork {
 // Recursive least squares with directional forgetting (Cao and Schwartz, 2000): a step is forgotten
 // only for newer steps of its kind, so that an hour of decoding does not erase the cost of prompts.
 // A step that took much longer than others (the machine was busy) has a small weight. No cost is
-// below 0: the nearest such costs to the learned ones are used.
+// below 0: if a learned one is, the nearest costs without negative ones are used.
 class StepCost {
  public:
   void learn(const StepWork& work, int64_t time_ns);

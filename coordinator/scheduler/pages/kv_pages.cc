@@ -97,7 +97,7 @@ void KvPages::publish(Sequence& sequence) {
     const int32_t parent = page == 0 ? PrefixTree::kNone : sequence.page(page - 1);
     const TreeKey key = key_of(sequence);
     std::vector<int32_t> tokens = tokens_of(sequence, page);
-    // Another sequence has computed the same: this page and later ones stay its own.
+    // Another sequence has computed the same page: this sequence keeps its own from here on.
     if (tree_.find(key, parent, tokens) != PrefixTree::kNone) return;
     tree_.insert(key, parent, std::move(tokens), sequence.page(page));
     tree_.use(sequence.page(page));

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // All KV pages of a group: free ones, those of running sequences, and cached ones with the tokens
-// of earlier sequences. A sequence with the same beginning uses these instead of computing it.
+// of earlier sequences. A sequence with the same beginning uses the cached pages instead of
+// computing it.
 //
 // A full page never changes again: it may be in the prefix tree, and any number of sequences may
 // read it. A sequence writes only after the pages that it took from the tree. If two sequences
@@ -39,13 +40,14 @@ class KvPages {
   int64_t shared_if_started(const Sequence& sequence) const;
   // Whether the pages of a running sequence have the rotary frequencies that it now needs.
   bool rotates_as_before(const Sequence& sequence) const;
-  // Starts it on its longest cached beginning; rows whose logits are needed are always computed.
+  // Starts a sequence with the pages of its longest cached beginning. Rows whose logits are needed
+  // are always computed.
   void start(Sequence& sequence, int32_t slot);
   // Appends `count` pages to those of the sequence; they must be available.
   void take(int64_t count, Sequence& sequence);
-  // Call after it computed rows: its new full pages may be shared from now on.
+  // Call after a sequence computed rows: its new full pages may be shared from now on.
   void publish(Sequence& sequence);
-  // It ends or is preempted: all its pages become available; full ones stay cached.
+  // A sequence ends or is preempted: all its pages become available; full ones stay cached.
   void leave(Sequence& sequence);
 
  private:
@@ -56,7 +58,7 @@ class KvPages {
   TreeKey key_of(const Sequence& sequence) const;
   // The rope_length that the sequence would get if it started now.
   int64_t rope_length(const Sequence& sequence) const;
-  // Rows that are computed for their logits are not taken from the cache.
+  // The max number of cached pages for the sequence: rows whose logits are needed are computed.
   int64_t usable_pages(const Sequence& sequence) const {
     return has_tree(sequence) ? sequence.first_wanted_row() / page_tokens() : 0;
   }

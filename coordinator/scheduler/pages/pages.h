@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Which KV pages are free. An id means the same page on every rank; only the coordinator allocates.
+// Allocates KV pages. An id means the same page on every rank; only the coordinator allocates.
 #pragma once
 
 #include <cstdint>

@@ -8,7 +8,7 @@ namespace lockstep {
 
 struct PrefixOptions {
   bool enabled = true;
-  bool shared = false;  // By all clients. Else per client: timing reveals what is cached.
+  bool shared = false;  // Between clients, to whom timing then reveals what is cached.
 };
 
 struct PrefixCounts {

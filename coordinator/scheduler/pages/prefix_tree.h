@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // Maps tokens to full KV pages, so that a later sequence with the same beginning need not compute
-// it again (as SGLang's radix tree; Zheng et al., 2024). A node is a page; tokens are compared one
-// by one, so hashes cannot collide.
+// it again (like SGLang's radix tree; Zheng et al., 2024). A node is a page; tokens are compared
+// one by one, so hashes cannot collide.
 #pragma once
 
 #include <cstdint>
@@ -35,9 +35,9 @@ class PrefixTree {
 
   // The page with these tokens after `parent` (kNone: at the beginning), or kNone.
   int32_t find(const TreeKey& key, int32_t parent, std::span<const int32_t> tokens) const;
-  // Requires that there is none yet. The page has no user; `parent` may have none.
+  // Adds a page, which must not be in the tree yet. It has no user; `parent` may have none.
   void insert(const TreeKey& key, int32_t parent, std::vector<int32_t> tokens, int32_t page);
-  // Adds and removes a user. A sequence uses its pages in order and leaves all at once.
+  // Add and remove a user. A sequence uses its pages in order, and leaves all of them at once.
   void use(int32_t page);
   void leave(int32_t page);
   int64_t users(int32_t page) const { return node(page).users; }

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// The two halves of a drawn token: whether it is the last, and which text is now safe to show.
+// A drawn token is used in two parts: append() decides whether it is the last, and take_update()
+// which text is now safe to show.
 #include "coordinator/scheduler/sequences/sequence.h"
 
 #include <algorithm>

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Holds back the longest end of the text that begins a stop string. A stop string begins with the
-// first byte of a code point, so released text never ends within one.
+// Holds back the longest end of the text with which a stop string begins. A stop string begins with
+// the first byte of a code point, so released text never ends within one.
 #include "coordinator/scheduler/sequences/stop_matcher.h"
 
 #include <algorithm>
