@@ -32,8 +32,9 @@ class EventLog : public std::enable_shared_from_this<EventLog> {
 
   size_t size() const ABSL_LOCKS_EXCLUDED(mutex_);
 
-  // A reader that begins at `from`. kOutOfRange: the log ended before it; the end itself has offset
-  // size(), and the position after the end is one more. kResourceExhausted: it has kMaxLogReaders.
+  // A reader that begins at `from`. kOutOfRange: the log was dropped, or it has ended and `from` is
+  // above size() + 1; the end itself has offset size(). kResourceExhausted: the log has
+  // kMaxLogReaders.
   absl::StatusOr<std::unique_ptr<StreamReader>> open(size_t from) ABSL_LOCKS_EXCLUDED(mutex_);
 
  private:

@@ -19,7 +19,7 @@ Notifier::~Notifier() {
   thread_.join();
 }
 
-// The choices of one request are adjacent.
+// Events of one request are adjacent, so a stream is compared only with the last one.
 void Notifier::changed(const std::shared_ptr<Stream>& stream) {
   if (changed_.empty() || changed_.back() != stream) changed_.push_back(stream);
 }

@@ -35,7 +35,7 @@ absl::Status check_resumable_id(std::string_view id);
 
 struct ResumableOptions {
   int64_t max_bytes = int64_t{256} << 20;  // For all streams.
-  int64_t after_end_ms = 60'000;
+  int64_t after_end_ms = 60'000;           // How long a stream is kept after its end.
 };
 
 struct ResumableCounts {
@@ -54,16 +54,17 @@ class ResumableIndex {
   explicit ResumableIndex(const ResumableOptions& options) : options_(options) {}
 
   // Adds a stream that runs from now on; `bytes` is its memory beyond kResumableStreamBytes.
-  // kAlreadyExists: the name is in use. kResourceExhausted: there is no room, even without ended
-  // streams.
+  // kAlreadyExists: the name is in use. kResourceExhausted: there is no room, even after ended
+  // streams were dropped.
   absl::Status add(const ResumableName& name, std::shared_ptr<ResumableStream> stream,
                    int64_t bytes);
   // The stream never began.
   void remove(const ResumableName& name);
-  // The stream needs more. kResourceExhausted: as in add(); nothing was counted.
+  // The stream needs `bytes` more. kResourceExhausted: see add(); nothing was counted.
   absl::Status grow(const ResumableName& name, int64_t bytes);
-  // The stream is kept for after_end_ms, or until others need its room. Only owners with more than
-  // an equal share of all room lose streams, the oldest end first.
+  // The stream has ended. It is kept for after_end_ms, or until others need its bytes. Only owners
+  // with more than an equal share of max_bytes lose streams; the one that ended first is dropped
+  // first.
   void end(const ResumableName& name, int64_t now_ms);
   // Drops the streams whose time is over.
   void tick(int64_t now_ms);
@@ -95,7 +96,8 @@ class ResumableIndex {
 
   void count(const std::string& owner, int64_t streams, int64_t bytes);
   absl::Status make_room(const std::string& owner, int64_t bytes);
-  // Among owners with more than `share`, where `wanted` is added to `wanting`'s bytes; end(): none.
+  // The owner of the stream that ended first, among owners with more than `share` bytes. The bytes
+  // of `wanting` count with `wanted` more. end(): none.
   Owners::iterator oldest_end_beyond(int64_t share, const std::string& wanting, int64_t wanted);
   void drop_oldest_end(Owners::iterator owner);
   void remember_gone(const ResumableName& name);

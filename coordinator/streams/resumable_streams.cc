@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Each stream of the engine has one reader, which is here and always fast: it moves events to a
+// The one reader of each engine stream is in this file. It is always fast: it moves events to a
 // log, from which clients read. A thread frees logs whose time is over.
 #include "coordinator/streams/resumable_streams.h"
 

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Resumable requests. A resumable request goes on without a reader, and its log is kept for a while
-// after its end. All APIs share them.
+// Resumable requests. A resumable request continues without a reader, and its log is kept for a
+// while after its end. All APIs share one set of them.
 #pragma once
 
 #include <cstdint>
@@ -42,7 +42,7 @@ class ResumableStream {
   const ResumableName& name() const { return name_; }
   const ResumableFacts& facts() const { return facts_; }
   EventLog& log() const { return *log_; }
-  // Ends it soon, as Engine::cancel() does. No effect after it has ended.
+  // Ends the request soon, as Engine::cancel() does. No effect after its end.
   void cancel() ABSL_LOCKS_EXCLUDED(mutex_);
 
  private:
@@ -64,7 +64,7 @@ struct ResumableParams {
   ResumableName name;
   ResumableFacts facts;
   int64_t bytes = 0;  // Memory of the facts, beyond kResumableStreamBytes.
-  // Held while it runs: it counts for its key's limit. May be null.
+  // Held while the request runs, which counts for its key's limit. May be null.
   std::shared_ptr<Permit> permit;
 };
 

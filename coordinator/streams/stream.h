@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // A request's answer: a log of events; the engine appends and one reader follows. An offset always
-// names the same event, even after others are freed, so a new reader can continue where one with a
-// broken connection was, as long as the log is kept.
+// names the same event, even after others are freed, so a new reader can continue where a reader
+// with a broken connection stopped, as long as the log is kept.
 #pragma once
 
 #include <atomic>
@@ -47,7 +47,8 @@ struct StreamEvent {
   // For each of token_ids, if requested: the chosen token first, then the best ones.
   std::vector<std::vector<Logprob>> logprobs;
   // The same for the prompt's tokens, in order, spread over choice 0's first events, which have
-  // nothing else. The first token has no predecessor and an empty list.
+  // nothing else. The first token has no predecessor: its list has only its id, with a
+  // log-probability of 0.
   std::vector<std::vector<Logprob>> prompt_logprobs;
   FinishReason finish_reason = FinishReason::kNone;
   StopCause stop;
@@ -103,7 +104,8 @@ class Stream {
   // appended after close(). kResourceExhausted: the reader has left too much of this choice unread,
   // or all readers have left too much unread. Then this event and all later ones are dropped, and
   // close() uses this error. A choice's only unread event is always kept, however large, unless it
-  // has log-probabilities of prompts. A choice with little unread is not cut for what others left.
+  // has log-probabilities of prompts. A choice with little unread is not ended because of what
+  // others left.
   absl::Status append(StreamEvent event) ABSL_LOCKS_EXCLUDED(mutex_);
   // All choices are done (OK), or the request failed.
   void close(absl::Status status) ABSL_LOCKS_EXCLUDED(mutex_);
@@ -117,8 +119,8 @@ class Stream {
   void wait(size_t offset) const ABSL_LOCKS_EXCLUDED(mutex_);
   // The final status; valid after close().
   absl::Status status() const ABSL_LOCKS_EXCLUDED(mutex_);
-  // Called by notify(), and immediately; must not block, nor call set_listener. nullptr removes it:
-  // on return it is not running and will not be called again.
+  // The listener is called at once, and then by notify(). It must not block or call set_listener.
+  // nullptr removes it: on return it is not running and will not be called again.
   void set_listener(std::function<void()> listener) ABSL_LOCKS_EXCLUDED(listener_mutex_);
 
  private:

@@ -17,13 +17,13 @@ class StreamReader {
  public:
   virtual ~StreamReader() = default;
 
-  // Copies events from `offset` on, at least one if available; the reader is done with all before.
+  // Copies events from `offset` on, at least one if available. Events before `offset` may be freed.
   // True after the log has ended and these are its last.
   virtual bool read(size_t offset, std::vector<StreamEvent>* events) = 0;
   // The final status; valid after read() returned true.
   virtual absl::Status status() const = 0;
-  // Called after changes of the log, from the notifier's thread, and immediately; must not block.
-  // nullptr removes it: on return it is not running and will not be called again.
+  // The listener is called at once, and then by the notifier's thread after changes of the log. It
+  // must not block. nullptr removes it: on return it is not running and will not be called again.
   virtual void set_listener(std::function<void()> listener) = 0;
   // The client is gone: the log will end soon, at least for this reader. Any thread.
   virtual void abandon() = 0;

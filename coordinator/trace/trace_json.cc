@@ -26,7 +26,8 @@ bool is_traced(const RecordedStep& step, size_t rank) {
   return rank < step.report.traces.size() && step.report.traces[rank].total_ns() > 0;
 }
 
-// How long a rank had the step. Without a trace it is a worker's sum, which may have any value.
+// The duration of a step on a rank, in ns. Without a trace it is the sum of the worker's times. A
+// worker may send any times, so they are limited.
 int64_t duration_of(const RecordedStep& step, size_t rank) {
   if (is_traced(step, rank)) return step.report.traces[rank].total_ns();
   const int64_t max = step.report.answered_ns - step.report.sent_ns;
