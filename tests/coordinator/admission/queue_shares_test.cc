@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Which requests find room in a full queue, and which make room for them.
+// The requests that a full queue accepts, and those that it displaces for them.
 #include "coordinator/admission/queue_shares.h"
 
 #include <gmock/gmock.h>
@@ -23,7 +23,8 @@ constexpr QueueLoad kOne = {.requests = 1, .choices = 1, .prompt_tokens = 10, .b
 
 class QueueSharesTest : public testing::Test {
  protected:
-  // The names of the requests that made room; nullopt if it was refused, for the reason in why_.
+  // Returns the names of the displaced requests; nullopt if the request was refused, for the reason
+  // in why_.
   std::optional<std::vector<std::string>> join(const std::string& client, const std::string& name,
                                                const QueueLoad& load = kOne, int32_t priority = 0) {
     streams_[name] = std::make_shared<Stream>();
@@ -59,7 +60,7 @@ TEST_F(QueueSharesTest, OneClientMayFillTheQueue) {
   EXPECT_EQ(shares_.all().requests, 4);
 }
 
-TEST_F(QueueSharesTest, AnotherClientTakesThePlaceOfItsNewestRequest) {
+TEST_F(QueueSharesTest, AnotherClientDisplacesTheNewestRequestOfTheClientWithTheMost) {
   fill("bob", 4);
   EXPECT_TRUE(shares_.check("alice").ok());
   EXPECT_FALSE(shares_.check("bob").ok());
@@ -100,7 +101,8 @@ TEST_F(QueueSharesTest, EveryRequestWithoutRoomIsCountedByTheBound) {
   EXPECT_EQ(shares_.refused().bytes, 0);
 }
 
-// It would get more room than bob keeps: it is refused, and no request is turned away in vain.
+// With it, alice would have more than bob keeps: it is refused, and none of bob's requests is
+// displaced in vain.
 TEST_F(QueueSharesTest, ALargeRequestTakesNoMoreThanItsShare) {
   fill("bob", 3);
   EXPECT_EQ(join("alice", "large", {.requests = 1, .prompt_tokens = 80}), std::nullopt);
@@ -176,7 +178,7 @@ TEST_F(QueueSharesTest, RandomRequestsKeepTheBoundsAndLeaveTheQueueEmpty) {
   EXPECT_EQ(shares_.all().bytes, 0);
 }
 
-TEST_F(QueueSharesTest, AnEmptyQueueTakesOneOfAnySize) {
+TEST_F(QueueSharesTest, AnEmptyQueueAcceptsARequestOfAnySize) {
   EXPECT_THAT(
       join("bob", "huge", {.requests = 1, .choices = 64, .prompt_tokens = 500, .bytes = 9999})
           .value(),

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Who is let in, according to the file of keys.
+// The file of keys, and the calls that it admits.
 #include "coordinator/api/api_keys.h"
 
 #include <gmock/gmock.h>
@@ -28,7 +28,7 @@ class ApiKeysTest : public testing::Test {
   TempFolder folder_;
 };
 
-TEST_F(ApiKeysTest, ABearerOfAKeyIsLetInByItsName) {
+TEST_F(ApiKeysTest, ABearerOfAKeyIsAdmittedUnderTheKeysName) {
   const auto keys = load(std::string("# team\n\nalice ") + kKey + "\n");
   ASSERT_TRUE(keys.ok()) << keys.status();
   for (const char* scheme : {"Bearer ", "bearer ", "BEARER "}) {
@@ -74,7 +74,7 @@ TEST_F(ApiKeysTest, ADigestReplacesItsKey) {
   EXPECT_EQ((*permit)->name(), "bob");
 }
 
-TEST_F(ApiKeysTest, AKeyIsServedBeforeOthersOnlyWhereItsLineSaysSo) {
+TEST_F(ApiKeysTest, AKeyMayUseAPriorityBelowZeroOnlyIfItsLineAllowsIt) {
   const auto keys = load(std::string("alice ") + kKey + "\nbob bob-123456789abcdef priority=-5");
   ASSERT_TRUE(keys.ok()) << keys.status();
   const auto alice = (*keys)->admit(std::string("Bearer ") + kKey);

@@ -47,10 +47,10 @@ class ApiServer {
   ResumableStreams& resumable() { return resumable_; }
   const std::string& address() const { return server_->address(); }
   v1::Generation::Stub& stub() { return *stub_; }
-  // Ends the public port; the engine goes on.
+  // Ends the public port; the engine continues.
   void close() { server_.reset(); }
 
-  // Opens a connection of its own.
+  // Opens a new connection, which no other channel uses.
   std::shared_ptr<grpc::Channel> new_channel(grpc::ChannelArguments arguments = {}) const {
     arguments.SetInt(GRPC_ARG_USE_LOCAL_SUBCHANNEL_POOL, 1);
     return grpc::CreateCustomChannel(address(), grpc::InsecureChannelCredentials(), arguments);

@@ -12,7 +12,7 @@ namespace {
 
 const ProcessOptions kFewDescriptors{.wrapper = with_descriptors(100)};
 
-// Asks over a connection of its own, which waits for the server.
+// Calls GetModel over a new connection, and waits for the server.
 grpc::Status get_model_anew(const std::string& address) {
   grpc::ChannelArguments arguments;
   arguments.SetInt(GRPC_ARG_USE_LOCAL_SUBCHANNEL_POOL, 1);

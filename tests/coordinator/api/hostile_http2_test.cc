@@ -64,7 +64,8 @@ TEST(HostileHttp2Test, TenThousandRapidResetsDoNoHarm) {
   server.expect_alive();
 }
 
-// Each takes turns with the other networks, and turns get half of a thread's time.
+// Connections of these attackers alternate with other networks' connections, and only half of a
+// thread's time is spent on them.
 TEST(HostileHttp2Test, FramesWithoutEndLeaveTimeForOthers) {
   const ApiServer server;
   const std::string update = http2::frame(http2::kWindowUpdate, 0, 0, http2::big_endian(1, 4));

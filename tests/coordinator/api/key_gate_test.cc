@@ -92,7 +92,7 @@ TEST_F(KeyGateTest, ARequestCountsUntilItsAnswerIsComplete) {
   const auto first = call("/v1/completions", bearer);
   ASSERT_EQ(held_.size(), 1u);
   held_[0]->stream({}, std::make_unique<EndlessSource>());
-  held_.clear();  // The handler releases it; the stream goes on.
+  held_.clear();  // The handler releases the exchange; its stream continues.
   const http::Response refused = call("/v1/completions", bearer)->wait();
   EXPECT_EQ(refused.status, 429);
   EXPECT_EQ(nlohmann::json::parse(refused.body)["error"]["type"], "rate_limit_error");
@@ -126,7 +126,7 @@ TEST_F(KeyGateTest, ResumingARequestIsNotCountedAndNeedsAKey) {
   EXPECT_EQ(call("/v1/streams/a", "")->wait().status, 401);
 }
 
-TEST_F(KeyGateTest, ARequestCountsWhileItsPassIsHeldThoughItsClientIsGone) {
+TEST_F(KeyGateTest, ARequestCountsWhileItsPermitIsHeldThoughItsClientIsGone) {
   const std::string bearer = std::string("Bearer ") + kKey;
   const auto first = call("/v1/completions", bearer);
   std::shared_ptr<Permit> permit = held_[0]->permit();

@@ -31,7 +31,7 @@ void expect_refused(const Message& message, const std::string& text) {
 
 TEST(LimitsTest, EveryRowIsAFieldWhoseCommentStatesTheLimit) {
   std::ifstream file(LOCKSTEP_SOURCE_DIR "/proto/generate.proto");
-  std::map<std::string, std::string> comments;  // Keys are "Message.field"; values, all its lines.
+  std::map<std::string, std::string> comments;  // By "Message.field".
   std::string message;
   std::string above;
   for (std::string line; std::getline(file, line);) {

@@ -70,7 +70,7 @@ TEST(LongTextsTest, PromptsThatCannotFitAreRefusedWhileOthersStream) {
   for (int i = 0; i < kCallers; ++i) {
     callers.emplace_back([&] {
       const Answered answer = server.generate(request);
-      // All at once may be more than one network may have in the server.
+      // All texts together may be more than the server accepts from one network.
       EXPECT_TRUE(answer.status.error_code() == grpc::StatusCode::INVALID_ARGUMENT ||
                   answer.status.error_code() == grpc::StatusCode::RESOURCE_EXHAUSTED)
           << answer.status.error_message();

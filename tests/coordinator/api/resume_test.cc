@@ -35,7 +35,7 @@ struct Read {
   }
 };
 
-// Hangs up after `messages` messages.
+// Reads a call's messages, and hangs up after `messages` of them.
 template <typename Reader>
 Read read(Reader& reader, grpc::ClientContext& context, size_t messages = SIZE_MAX) {
   Read read;
@@ -113,7 +113,7 @@ grpc::StatusCode cancel(ApiServer& server, const std::string& id) {
   return server.stub().Cancel(&context, request, &response).error_code();
 }
 
-TEST(ResumeTest, CancellingEndsItForEveryReader) {
+TEST(ResumeTest, CancellingARequestEndsItForEveryReader) {
   ApiServer server;
   StepGate gate(server.cluster());
   Read whole;
@@ -186,7 +186,7 @@ TEST(ResumeTest, AResumerThatNeverReadsDelaysNoOther) {
   EXPECT_LE(server.resumable().counts().bytes, 600 << 10);
   v1::GenerateRequest other = story("other", 600, 2);
   other.set_logprobs(20);
-  generate(server, other, 1);  // It needs the room of the first.
+  generate(server, other, 1);  // It needs the first stream's bytes.
   EXPECT_TRUE(becomes_true([&] {
     return resume(server, "story", 0).status.error_code() == grpc::StatusCode::OUT_OF_RANGE;
   }));

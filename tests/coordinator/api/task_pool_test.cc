@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Which task runs next, which is refused, and that no task waits forever. Tasks that wait for the
-// test hold the threads; nothing here depends on time.
+// The order of tasks, which tasks are refused, and that no task waits forever. Tasks that wait for
+// the test block the threads, so the order does not depend on time.
 #include "coordinator/api/task_pool.h"
 
 #include <gmock/gmock.h>

@@ -99,7 +99,7 @@ TEST(ChatPromptTest, CallsFindTheirResultsInLinearTime) {
   }
 }
 
-TEST(ChatPromptTest, AnAnswerBeginsUnlessTheLastMessageGoesOn) {
+TEST(ChatPromptTest, AnAnswerBeginsUnlessTheLastMessageIsContinued) {
   v1::ChatMessages chat;
   add(&chat, "user", "Hi");
   chat.set_continue_final_message(true);
@@ -110,7 +110,7 @@ TEST(ChatPromptTest, AnAnswerBeginsUnlessTheLastMessageGoesOn) {
   EXPECT_FALSE(to_template_input(chat, {})->add_generation_prompt);
 }
 
-TEST(ChatPromptTest, AnEmptyMessageGoesOnUnderATemplateOfParts) {
+TEST(ChatPromptTest, AnEmptyMessageIsContinuedByATemplateOfParts) {
   const auto model = model_with(
       "{% for m in messages %}<{{ m.role }}>{% for p in m.content %}{{ p.text }}{% endfor %}</>"
       "{% endfor %}");

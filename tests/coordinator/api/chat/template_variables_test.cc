@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Which of a request's variables reach the template.
+// The variables of a request that reach the template.
 #include "coordinator/api/chat/template_variables.h"
 
 #include <gtest/gtest.h>
@@ -49,7 +49,7 @@ TEST(TemplateVariablesTest, AVariableThatTheTemplateNeverReadsIsIgnored) {
   }
 }
 
-TEST(TemplateVariablesTest, TheServersDefaultsAreThoseThatTheRequestDoesNotSet) {
+TEST(TemplateVariablesTest, TheServersDefaultsApplyToVariablesThatTheRequestDoesNotSet) {
   const OrderedJson defaults = {{"enable_thinking", false}, {"mood", "good"}};
   EXPECT_EQ(passed("", {}, "x", defaults), R"({"enable_thinking":false,"mood":"good"})");
   EXPECT_EQ(passed(R"({"enable_thinking": true})", {}, "x", defaults),
