@@ -55,8 +55,9 @@ TEST(HealingTest, NoErrorIsPermanentAfterAFirstGroup) {
   }
 }
 
-// Otherwise a step that a worker always ends this way would be retried without end.
-TEST(HealingTest, AWorkersErrorCodeDoesNotShiftTheBlame) {
+// If a worker's code could say so, a step that a worker always ends with this code would be retried
+// forever.
+TEST(HealingTest, OnlyTheCoordinatorMaySayThatNoRankIsAtFault) {
   for (const absl::StatusCode code :
        {absl::StatusCode::kAborted, absl::StatusCode::kDeadlineExceeded}) {
     VirtualCluster cluster(VirtualCluster::default_options());
@@ -141,7 +142,7 @@ TEST(HealingTest, AWorkerOfAnotherHostIsRefusedByNameAndTheOthersGoOn) {
   EXPECT_TRUE(cluster.formed());
 }
 
-TEST(HealingTest, AMajorityOfStrangersDoesNotReplaceASurvivor) {
+TEST(HealingTest, AMajorityOfIncompatibleWorkersDoesNotReplaceASurvivor) {
   ClusterCoreOptions options = VirtualCluster::default_options();
   options.workers = 3;
   VirtualCluster cluster(options);
@@ -164,7 +165,7 @@ TEST(HealingTest, AMajorityOfStrangersDoesNotReplaceASurvivor) {
   EXPECT_TRUE(cluster.formed());
 }
 
-TEST(HealingTest, AStrangeWorkerDoesNotDisturbAGroup) {
+TEST(HealingTest, AnIncompatibleWorkerDoesNotDisturbAGroup) {
   VirtualCluster cluster(VirtualCluster::default_options());
   cluster.join();
   cluster.join();

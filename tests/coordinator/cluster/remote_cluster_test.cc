@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// The threads around ClusterCore, with fake streams and processes: without gRPC ThreadSanitizer
+// The threads around ClusterCore, with fake streams and processes. Without gRPC, ThreadSanitizer
 // sees all of the code.
 #include "coordinator/cluster/remote_cluster.h"
 
@@ -212,7 +212,7 @@ TEST_F(RemoteClusterTest, ShutdownEndsFormingAndSteps) {
   EXPECT_EQ(cluster_.form({}).status().code(), absl::StatusCode::kCancelled);
 }
 
-// Fake processes that report a start, and end when they are killed.
+// Counts the requests to start and to kill processes.
 class FakeProcesses final : public WorkerProcesses {
  public:
   void start(int) override { ++started; }

@@ -33,7 +33,7 @@ struct VirtualWorker {
   // Its answer to the next Assignment, preload or Step.
   std::optional<cluster::Failure> failure;
 
-  uint64_t epoch = 0;  // Its last Assignment's.
+  uint64_t epoch = 0;  // The epoch of its last Assignment.
   uint64_t progress = 0;
   std::vector<cluster::CoordinatorMessage> received;
 

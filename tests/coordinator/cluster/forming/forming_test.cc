@@ -85,7 +85,7 @@ TEST(FormingTest, ARestartedWorkerReplacesItsPredecessorWhoseStreamIsStillOpen) 
   EXPECT_EQ(cluster.worker(stale).epoch, 0u);
 }
 
-// A worker with another index replaced rank 1, which then comes back.
+// A worker with another index replaced rank 1; then the old worker of rank 1 comes back.
 TEST(FormingTest, ARestartedWorkerMovesNoSurvivorFromTheRankThatItAsksFor) {
   ClusterCoreOptions options = VirtualCluster::default_options();
   options.workers = 3;
@@ -160,7 +160,7 @@ TEST(FormingTest, RanksThatLoadedDifferentCheckpointsAllLoadAgain) {
   EXPECT_TRUE(cluster.formed());
 }
 
-TEST(FormingTest, CheckpointsThatDifferAfterLoadingAgainFailTheTryAndNotTheServer) {
+TEST(FormingTest, CheckpointsThatDifferAfterLoadingAgainFailTheAttemptAndNotTheServer) {
   VirtualCluster cluster(VirtualCluster::default_options());
   const LinkId first = cluster.join();
   cluster.join(VirtualCluster::default_hello(), {.contents = "checkpoint 2"});
@@ -205,7 +205,7 @@ TEST(HostileWorkerTest, ADuplicateOrExcessRankDoesNotDisturbAGroup) {
   EXPECT_EQ(cluster.lost(), "");
   cluster.hang_up(first);
   cluster.want_group();
-  EXPECT_TRUE(cluster.formed());  // The second worker of rank 0 takes its place.
+  EXPECT_TRUE(cluster.formed());  // The second worker that requests rank 0 replaces the first.
 }
 
 TEST(HostileWorkerTest, AWorkerOfAnotherProtocolIsRefused) {
@@ -344,7 +344,7 @@ TEST_F(HostileAnswerTest, UnrequestedValuesEndTheGroup) {
   EXPECT_THAT(lost_by(message), HasSubstr("StepResult.values: must be none, found 1"));
 }
 
-// The program has three instructions; the honest answer has two of them.
+// The program has three instructions; the valid trace has two of them.
 using Lie = void (*)(cluster::StepTrace& trace);
 struct LyingTrace {
   const char* name;

@@ -242,7 +242,7 @@ TEST_F(RegroupTest, AWorkerThatFailsThreeTimesIsLeftOut) {
   ASSERT_TRUE(cluster_.formed());
   EXPECT_EQ(cluster_.info().ranks, 2);
   EXPECT_TRUE(cluster_.worker(links_[1]).open);
-  // A minute later it is tried again if no request runs.
+  // A minute later the worker is tried again if no request runs.
   cluster_.worker(links_[1]).failure.reset();
   note_demand(Demand::kRuns);
   cluster_.pass(120'000);
@@ -355,14 +355,14 @@ TEST_F(RegroupTest, AGroupOfTheRequestsClassIsPreferredToALargerOneOfAnother) {
   cluster_.hang_up(links_[1]);
   cluster_.want_group({.numeric_class = "amx.v1"});
   const LinkId other = cluster_.join(of_class("f32.v1"));
-  EXPECT_FALSE(cluster_.formed());  // The group waits for another class.
+  EXPECT_FALSE(cluster_.formed());  // It waits for a worker of the requests' class.
   cluster_.pass(1'500);
   ASSERT_TRUE(cluster_.formed());
   EXPECT_EQ(cluster_.info().numeric_class, "amx.v1");
   EXPECT_EQ(cluster_.info().ranks, 2);
   note_demand(Demand::kRuns);
   cluster_.pass(120'000);
-  EXPECT_EQ(cluster_.lost(), "");  // The requests would not survive that.
+  EXPECT_EQ(cluster_.lost(), "");  // The requests cannot continue in another class.
   note_demand(Demand::kNone);
   EXPECT_EQ(cluster_.lost(), "the group grows to 3 ranks");
   cluster_.want_group();

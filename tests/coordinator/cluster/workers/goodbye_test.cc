@@ -20,7 +20,7 @@ cluster::WorkerMessage goodbye() {
   return message;
 }
 
-// Three workers that the coordinator did not start, each on a host of its own.
+// Three workers that the coordinator did not start.
 class GoodbyeTest : public ::testing::Test {
  protected:
   GoodbyeTest() {
@@ -85,7 +85,7 @@ TEST_F(GoodbyeTest, AGoodbyeOfAnotherEpochCounts) {
   EXPECT_TRUE(follows_a_kill());
 }
 
-// A peer reported it as lost before.
+// A peer reported the worker as lost before its Goodbye arrived.
 TEST_F(GoodbyeTest, AGoodbyeCountsAfterAPeersFailure) {
   cluster::WorkerMessage failure;
   failure.mutable_failure()->set_code(static_cast<int32_t>(absl::StatusCode::kUnavailable));
@@ -96,7 +96,7 @@ TEST_F(GoodbyeTest, AGoodbyeCountsAfterAPeersFailure) {
   EXPECT_TRUE(follows_a_kill());
 }
 
-TEST_F(GoodbyeTest, AGoodbyeDuringALoadIsTheNextGroupsLoss) {
+TEST_F(GoodbyeTest, AGoodbyeOfAWorkerThatLoadsDoesNotCountForTheLastGroup) {
   cluster_.hang_up(links_[2]);
   cluster_.pass(2'000);
   const LinkId newcomer = cluster_.join(hello(), {.loads = false});
@@ -137,8 +137,8 @@ TEST_F(GoodbyeTest, ASpareTakesThePlaceAtOnce) {
   EXPECT_EQ(cluster_.worker(spare).assignment().program().rank(), rank);
 }
 
-// The worker may restart soon, while a group of fewer ranks reads weights and later reads them all
-// back.
+// The worker may restart soon. A group of fewer ranks would have to read weights now, and again
+// when the worker is back.
 TEST_F(GoodbyeTest, AWorkerThatSaidGoodbyeHasTheGraceToComeBack) {
   cluster_.say(links_[1], goodbye());
   cluster_.want_group();
@@ -207,7 +207,7 @@ TEST_F(LaunchedGoodbyeTest, AGoodbyeAndTheExitCodeThatFollowsCountOnce) {
   EXPECT_FALSE(follows_a_kill());
 }
 
-// Meanwhile a worker that the coordinator did not start took its place.
+// A worker that the coordinator did not start replaced it before its exit code was known.
 TEST_F(LaunchedGoodbyeTest, AnExitCodeAfterTheNextGroupFormedDoesNotCountForIt) {
   cluster_.join();
   cluster_.say(second_, goodbye());

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Which workers count as alive or stuck, and when the group counts as ready.
+// The rules by which a worker counts as lost or stuck, and the group as ready.
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 

@@ -89,7 +89,7 @@ TEST_F(SparesTest, APreloadIsTheAssignmentThatWouldFollow) {
             sent.preload().program().SerializeAsString());
 }
 
-TEST_F(SparesTest, SeveralSparesHoldDifferentRanksAndTheLostRanksIsUsed) {
+TEST_F(SparesTest, SeveralSparesHoldDifferentRanksAndTheSpareOfTheLostRankIsUsed) {
   form();
   const LinkId first = join_spare(), second = join_spare(), third = join_spare();
   EXPECT_EQ(cluster_.worker(first).preload(), 2);
@@ -111,7 +111,7 @@ TEST_F(SparesTest, ASpareAlsoTakesAnotherRanksPlace) {
   EXPECT_THAT(cluster_.log(), Not(HasSubstr("is assigned to a spare that holds")));
 }
 
-TEST_F(SparesTest, ASpareKeepsItsRankInTheNextGroupAndIsAskedAgain) {
+TEST_F(SparesTest, ASpareCoversTheSameRankInTheNextGroupAndGetsItsPreloadAgain) {
   form();
   const LinkId first = join_spare(), second = join_spare();
   cluster_.pass(10'000);
@@ -160,12 +160,12 @@ TEST_F(SparesTest, ASpareThatAsksForARankHoldsThatOne) {
   EXPECT_EQ(cluster_.worker(join_spare({}, hello)).preload(), 1);
 }
 
-// For instance one that was restarted, and whose place a spare has taken meanwhile.
+// For instance a worker that was restarted after a spare had taken its rank.
 TEST_F(SparesTest, AWorkerForWhichThereIsNoRankHoldsWeightsToo) {
   form();
   cluster::Hello hello = spare();
   hello.set_spare(false);
-  hello.set_preferred_rank(1);  // Asked for when the first group forms.
+  hello.set_preferred_rank(1);  // Only a spare's request counts for a preload.
   const LinkId other = join_spare({}, hello);
   EXPECT_EQ(cluster_.worker(other).preload(), 2);
   EXPECT_EQ(state_of(other).role, WorkerState::Role::kWaiting);
@@ -265,8 +265,8 @@ TEST_F(SparesTest, UnrequestedAnswersAreIgnored) {
   EXPECT_EQ(cluster_.lost(), "");
 }
 
-// A program may depend on its worker, for instance on its measured speed.
-TEST_F(SparesTest, ASpareThatDiffersGetsTheProgramOfTheGroupWithIt) {
+// A program may depend on its worker, for instance on the worker's measured speed.
+TEST_F(SparesTest, ASpareThatDiffersGetsTheProgramThatItWouldRunInTheGroup) {
   ClusterCoreOptions uneven = options();
   const auto compile = uneven.compile;
   uneven.compile = [&](const std::vector<WorkerFacts>& workers) {

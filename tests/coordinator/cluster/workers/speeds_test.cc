@@ -66,13 +66,14 @@ TEST(SpeedsTest, ConfiguredSpeedsPrecedeMeasuredOnes) {
   Speeds speeds({}, true);
   cluster::Hello a = hello_of("a", 10e9), b = hello_of("b", 4e9);
   a.set_speed(2);
-  // Its unit differs from that of the other's measurement.
+  // A configured speed and the other worker's measurement have different units, so only
+  // measurements count.
   EXPECT_THAT(chosen(speeds, {a, b}), ElementsAre(10e9, 4e9));
   b.set_speed(3);
   EXPECT_THAT(chosen(speeds, {a, b}), ElementsAre(2, 3));
   Speeds given({8, 4}, true);
   EXPECT_THAT(chosen(given, {a, b}), ElementsAre(8, 4));
-  EXPECT_THAT(chosen(given, {a}), ElementsAre(0));  // Its own one is unknown.
+  EXPECT_THAT(chosen(given, {a}), ElementsAre(0));  // Speeds are given for two ranks.
 }
 
 TEST(SpeedsTest, MeasurementsAreIgnoredIfBitsDependOnTheShards) {
