@@ -37,7 +37,7 @@ class Driven {
     core_.submit(std::make_unique<Job>(std::move(request), model_.vocab, Prefix{}, stream));
     return stream;
   }
-  // Takes the actions: keeps a step or a fetch for the group, appends events to their streams.
+  // Takes all actions: keeps a step or a fetch for answer(), and appends events to their streams.
   void act() {
     step_ = nullptr;
     fetch_.reset();

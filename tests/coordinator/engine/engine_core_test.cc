@@ -91,7 +91,7 @@ EngineRequest wide_request() {
   return request;
 }
 
-TEST(EngineCoreTest, ADrawGoesOnWhenItsLogitsCome) {
+TEST(EngineCoreTest, ADrawContinuesWhenItsLogitsArrive) {
   Driven driven;
   const std::shared_ptr<Stream> first = driven.submit(request_of(1, 3, 6));
   const std::shared_ptr<Stream> wide = driven.submit(wide_request());
@@ -129,7 +129,7 @@ TEST(EngineCoreTest, AGroupThatIsLeftOrLostIsAskedForNoLogits) {
     Driven driven;
     driven.submit(wide_request());
     driven.act();
-    driven.core().results(driven.answers());  // It needs logits; they are not fetched yet.
+    driven.core().results(driven.answers());  // The draw needs logits, which are not fetched yet.
     if (stops) {
       driven.core().stop();
     } else {
@@ -203,7 +203,7 @@ TEST(EngineCoreTest, NanAndInfinityNeverStopTheProcess) {
   }
 }
 
-TEST(EngineCoreTest, AGroupWithoutRoomIsLeft) {
+TEST(EngineCoreTest, AGroupWithoutPagesIsDropped) {
   for (const int64_t pages : {int64_t{0}, int64_t{-5}, INT64_MIN}) {
     EngineCore core(nullptr, {});
     GroupInfo info = fake_info({}, 1);
@@ -248,7 +248,8 @@ TEST(EngineCoreTest, ADrainCancelsUnfinishedRequestsAtItsDeadline) {
   EXPECT_EQ(stream->status(), absl::CancelledError("the server is stopping"));
 }
 
-// The deadline passes in the queue, in the prompt or in decode: `steps` steps ran before.
+// The deadline passes while the request waits, is in prefill or in decode: `steps` steps ran
+// before.
 TEST(EngineCoreTest, ADeadlineEndsARequestAtAnyStage) {
   for (const int steps : {0, 1, 4}) {
     Driven driven({}, {.prefill_chunk = 8, .idle_step_ms = 0});

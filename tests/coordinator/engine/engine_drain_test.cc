@@ -106,7 +106,7 @@ TEST(EngineDrainTest, StoppingEndsADrainAtOnce) {
   ASSERT_TRUE(engine.wait_ready().ok());
   const std::shared_ptr<Stream> stream = *engine.submit(request_of(1, 3, 250));
   cluster.set_hook([&](const cluster::Step&) {
-    engine.stop();  // The second signal.
+    engine.stop();  // Like a second signal to the server.
     return absl::UnavailableError("aborted");
   });
   engine.drain(hours(1));

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// The events that readers get of one step while the next one runs.
+// The events of a step, which readers get while the next step runs.
 #include <gtest/gtest.h>
 
 #include "base/status.h"

@@ -100,7 +100,7 @@ TEST(EngineFaultsTest, ALostGroupsRequestsGoOnWithTheNextOne) {
     });
     std::vector<std::shared_ptr<Stream>> streams;
     streams.reserve(16);
-    for (int32_t i = 0; i < 12; ++i) {  // Some run, some wait, some are not yet taken.
+    for (int32_t i = 0; i < 12; ++i) {  // Some run, some wait, some are still in the inbox.
       streams.push_back(*engine.submit(request_of(i, 8, 30)));
     }
     eventually([&] { return !engine.stats().ready; });
@@ -297,7 +297,7 @@ TEST(EngineFaultsTest, ARowOfNanEndsItsRequestAlone) {
   EXPECT_EQ(cluster.groups(), 1);
 }
 
-// Other rows of the same step were drawn before: their readers get the tokens, then the loss.
+// Other rows of the same step were drawn before the loss, so their readers get these tokens.
 TEST(EngineFaultsTest, AFetchOfLogitsThatLosesEveryGroupEndsItsRequestAlone) {
   FakeCluster cluster({.ranks = 2, .vocab = 2000, .pages = 1000, .max_context = 16'000});
   Engine engine(&cluster, nullptr, {.max_unread_bytes = int64_t{1} << 30});
@@ -343,7 +343,7 @@ TEST(EngineFaultsTest, AnEngineThatHasServedAndEndsSaysWhy) {
   EXPECT_EQ(engine.wait_end().code(), absl::StatusCode::kInternal);
 }
 
-TEST(EngineFaultsTest, AGroupThatGivesFalseResultsIsLeftAndTheNextOneServes) {
+TEST(EngineFaultsTest, AGroupThatSendsInvalidResultsIsDroppedAndTheNextOneServes) {
   FakeCluster cluster({});
   Engine engine(&cluster, nullptr, {});
   ASSERT_TRUE(engine.wait_ready().ok());

@@ -15,7 +15,8 @@ using Streams = std::vector<std::shared_ptr<Stream>>;
 
 const absl::Status kLost = absl::UnavailableError("rank 1 (pid 7) was lost");
 
-// Every kind: greedy, drawn, with all logits, several choices, scores, penalties, no tokens at all.
+// Requests that are greedy, drawn, drawn from all logits, with several choices, scores, penalties,
+// or no token to generate.
 std::vector<EngineRequest> requests_of_all_kinds() {
   std::vector<EngineRequest> requests;
   requests.reserve(9);
@@ -203,7 +204,8 @@ TEST_F(EngineRecoveryTest, OnlySentTokensBindARequestToItsNumericClass) {
   EXPECT_EQ(driven.core().requirements().numeric_class, "");
 }
 
-// This holds in a class that promises bits; in the fast class a request goes on.
+// In a class that promises bits, a request does not continue with other kernels; in the fast class
+// it does.
 TEST_F(EngineRecoveryTest, ProvenKernelsArePartOfTheClass) {
   for (const std::string numeric_class : {"cuda.exact.v1@x", "cuda.fast.v1@x"}) {
     Driven driven(model_);
@@ -273,7 +275,8 @@ TEST_F(EngineRecoveryTest, ARequestThatDoesNotFitASmallerGroupWaitsForALargerOne
 
 // ---- A request that makes groups fail ----
 
-// Runs to the end and loses the group at each step with the token; returns the number of losses.
+// Runs to the end and loses the group at each step that has the token `deadly`. Returns the number
+// of losses.
 int run_with_deadly_token(Driven& driven, int32_t deadly, std::vector<int>* sequences_at_loss) {
   int losses = 0;
   driven.act();

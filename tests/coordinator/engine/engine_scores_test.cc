@@ -75,8 +75,8 @@ TEST(EngineScoresTest, ChunksRanksAndOutputsDoNotMatter) {
 
 TEST(EngineScoresTest, APreemptedRequestGetsNoScoreTwice) {
   const Answer alone = answer_to(scored_request());
-  // There is room for both prompts: the second loses its pages in the middle of its prompt, when
-  // the tokens of the first fill the rest.
+  // Both prompts fit at first. The second loses its pages before it is computed completely, when
+  // the tokens of the first need them.
   Driven driven({.pages = 16}, {.prefill_chunk = 2});
   std::vector<std::shared_ptr<Stream>> streams;
   for (int i = 0; i < 2; ++i) {
@@ -157,7 +157,7 @@ TEST(EngineScoresTest, ALongPromptComesInSmallEvents) {
   EXPECT_EQ(tokens, 500u);
 }
 
-TEST(EngineScoresTest, ATokenWithoutANumberHasProbabilityZero) {
+TEST(EngineScoresTest, ATokenWhoseLogitIsNanHasProbabilityZero) {
   EngineRequest request = scored_request(3);
   request.max_tokens = 0;
   const Answer answer = answer_to(request, {.poison = request.prompt_ids[0]});

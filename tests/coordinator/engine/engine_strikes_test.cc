@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Which losses of groups count as strikes against a request, and when strikes expire.
+// The losses of groups that count as strikes against a request, and when strikes are cleared.
 #include <gtest/gtest.h>
 
 #include "base/status.h"
@@ -63,7 +63,8 @@ TEST(EngineStrikesTest, ARequestWhoseStepsAlwaysAbortOrTimeOutEnds) {
   }
 }
 
-// There are five kills before the request's next token, then three other losses without a kill.
+// Five kills, then three losses without a kill and one more kill between them, all before the
+// request's first token.
 TEST(EngineStrikesTest, WorkersThatAreKilledFromOutsideAreNoStrike) {
   Driven driven(kModel);
   const std::shared_ptr<Stream> stream = driven.submit(request_of(1, 3, 9));
@@ -85,7 +86,7 @@ TEST(EngineStrikesTest, WorkersThatAreKilledFromOutsideAreNoStrike) {
   EXPECT_EQ(stream->status().code(), absl::StatusCode::kInternal);
 }
 
-// The kernel may have killed it because of the memory that the request takes.
+// Linux may have killed the worker because of the memory that the request takes.
 TEST(EngineStrikesTest, ARequestWhoseWorkersAreAlwaysKilledEnds) {
   Driven driven(kModel);
   const std::shared_ptr<Stream> stream = driven.submit(request_of(1, 3, 9));

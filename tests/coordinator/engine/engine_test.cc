@@ -47,7 +47,7 @@ class Served {
   Engine engine_;
 };
 
-// Every parameter in some mix; lengths from 1 to long.
+// Requests with random parameters, prompts of 1 to 60 tokens and answers of up to 30.
 std::vector<EngineRequest> mixed_requests(int count) {
   std::mt19937_64 random(11);
   std::vector<EngineRequest> requests;
@@ -81,7 +81,7 @@ TEST(EngineTest, SixtyFourStreamsAtOnceGiveWhatEachGivesAlone) {
     for (const EngineRequest& request : requests) alone.push_back(served.answers(request)[0]);
   }
   for (const int ranks : {1, 2, 3, 5, 7}) {
-    for (const int64_t pages : {1000, 40}) {  // Forty pages hold two of the longest.
+    for (const int64_t pages : {1000, 40}) {  // Forty pages hold only few.
       FakeModel model = roomy;
       model.ranks = ranks;
       model.pages = pages;
@@ -119,7 +119,7 @@ TEST(EngineTest, GreedyIsTheModelsArgmaxTokenByToken) {
   EXPECT_EQ(answer.completion_tokens, 20);
 }
 
-TEST(EngineTest, ChoicesAreTheSameAsTheirSeedsAlone) {
+TEST(EngineTest, EachChoiceIsTheAnswerToARequestWithItsSeed) {
   Served served({});
   EngineRequest request = request_of(1, 5, 12);
   request.sampling.temperature = 1;
