@@ -166,7 +166,7 @@ TEST_F(EngineMetricsTest, StepsAddUpByRankAndPart) {
   report.ranks[1].set_wait_ns(1 * kMs);
   metrics_.on_step(report);
   metrics_.on_step(report);
-  metrics_.on_step({.step = 3});  // A step that asks whether the ranks answer.
+  metrics_.on_step({.step = 3});  // A null step does not count.
   EXPECT_NEAR(value("worker_seconds_total", "rank=\"1\",part=\"compute\","), 0.006, 1e-12);
   EXPECT_NEAR(value("worker_seconds_total", "rank=\"1\",part=\"wait\","), 0.002, 1e-12);
   EXPECT_NEAR(value("step_seconds_total"), 0.010, 1e-12);

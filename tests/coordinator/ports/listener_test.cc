@@ -118,7 +118,7 @@ TEST(ListenerTest, OneNetworkLeavesRoomForOthers) {
   }
 }
 
-// The client's name as its peer sees it.
+// The client's address as its peer sees it.
 std::string name_of(const Socket& client) {
   sockaddr_storage name = {};
   socklen_t bytes = sizeof name;

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Draws against their plain definition, over every cut of the vocabulary and every number of
+// Draws against their plain definition, for several splits of the vocabulary and numbers of
 // candidates.
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
@@ -215,7 +215,8 @@ TEST(SamplingTest, FewDrawsNeedAllLogits) {
   EXPECT_LT(fetches, 60);
 }
 
-// sum of (seen - expected)^2 / expected over the kept tokens; rare ones are counted together.
+// Compares draws with the expected distribution by the chi-squared statistic: the sum of (seen -
+// expected)^2 / expected over the kept tokens. Rare tokens are counted together.
 void expect_distribution(const Trial& trial) {
   std::vector<float> values = edit(trial);
   for (float& x : values) x /= trial.params.temperature;

@@ -28,7 +28,7 @@ EngineRequest of_client(const std::string& client, int64_t prompt_tokens, int32_
   return request;
 }
 
-// Runs steps until the sequence's prompt is computed.
+// Runs steps until the sequence has its first token. Returns their number; -1: it has none.
 int steps_until_first_token(Bench& bench, const Sequence* sequence) {
   for (int steps = 1; steps < 10'000; ++steps) {
     bench.step();
@@ -134,7 +134,7 @@ TEST(FairnessTest, NoClientLosesItsEqualShare) {
   EXPECT_EQ(bench.scheduler().preemptions(), 2) << "b's second for a's third, c's for one more";
 }
 
-TEST(FairnessTest, LowerPrioritiesAreServedFirst) {
+TEST(FairnessTest, BetterPrioritiesAreServedFirst) {
   Bench bench(kLimits);
   Sequence* batch = bench.add(of_client("a", 500, 1, 1))[0];
   Sequence* usual = bench.add(of_client("a", 100, 1))[0];
@@ -143,7 +143,7 @@ TEST(FairnessTest, LowerPrioritiesAreServedFirst) {
   EXPECT_THAT(bench.step(), ElementsAre(Pair(usual, 72), Pair(batch, 56)));
 }
 
-TEST(FairnessTest, APromptThatRunsWaitsForOneOfALowerPriority) {
+TEST(FairnessTest, APromptThatRunsWaitsForOneOfABetterPriority) {
   Bench bench(kLimits);
   Sequence* batch = bench.add(of_client("a", 500, 1, 1))[0];
   bench.step();
@@ -153,7 +153,7 @@ TEST(FairnessTest, APromptThatRunsWaitsForOneOfALowerPriority) {
   EXPECT_THAT(bench.step(), ElementsAre(Pair(urgent, 128)));
 }
 
-TEST(FairnessTest, ALowerPriorityTakesAPlaceFromAHigherOneButTheFirst) {
+TEST(FairnessTest, ABetterPriorityPreemptsAnySequenceOfAWorseOneButTheFirst) {
   SchedulerLimits limits = kLimits;
   limits.running = 2;
   Bench bench(limits);

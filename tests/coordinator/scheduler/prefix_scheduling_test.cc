@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// What sequences share, in cases worked out by hand: hits, choices of one request, little memory.
+// The pages that sequences share, in cases worked out by hand: hits, choices of one request, little
+// memory.
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Which rows run when, in small cases worked out by hand.
+// The rows of each step, in small cases worked out by hand.
 #include "coordinator/scheduler/scheduler.h"
 
 #include <gmock/gmock.h>
@@ -41,7 +41,7 @@ TEST(SchedulerTest, SequencesLeaveAsSoonAsTheyAreDoneAndTheirPagesAreFree) {
   EXPECT_THAT(bench.step(), IsEmpty());
 }
 
-TEST(SchedulerTest, RunningSequencesAreBoundedByRowsOutputsAndPlaces) {
+TEST(SchedulerTest, RunningSequencesAreBoundedByRowsOutputsAndSlots) {
   for (int limit = 0; limit < 3; ++limit) {
     SchedulerLimits limits = kRoomy;
     (limit == 0 ? limits.rows : limit == 1 ? limits.outputs : limits.running) = 2;

@@ -11,7 +11,7 @@
 namespace lockstep {
 namespace {
 
-TEST(NotifierTest, AReaderIsCalledOnItsOwnThreadOncePerNotification) {
+TEST(NotifierTest, AReaderIsCalledOnTheNotifiersThreadOncePerNotification) {
   Notifier notifier;
   const auto stream = std::make_shared<Stream>();
   std::atomic<int> calls = 0;

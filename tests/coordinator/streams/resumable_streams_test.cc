@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Resumable requests of a real engine: they run on, end, make room and expire.
+// Resumable requests of a real engine: they run without readers, end, make room and expire.
 #include "coordinator/streams/resumable_streams.h"
 
 #include <gtest/gtest.h>
@@ -58,7 +58,7 @@ TEST_F(ResumableStreamsTest, AStreamRunsWithoutAReaderAndIsReadAfterItsEnd) {
   EXPECT_EQ(events, 30u);
   ASSERT_TRUE(resumable_->find({.owner = "", .id = "a"}).ok());
   EXPECT_EQ(resumable_->counts().streams, 1);
-  eventually([&] {  // The index knows that it ended.
+  eventually([&] {  // Until the index knows that the stream has ended.
     now_ms_ += kMinute;
     return resumable_->find({.owner = "", .id = "a"}).status() == event_log_is_gone();
   });
@@ -150,7 +150,7 @@ TEST_F(ResumableStreamsTest, StoppingEndsAStream) {
   EXPECT_TRUE(absl::IsCancelled(finish(**stopped, &events)));
 }
 
-// ThreadSanitizer checks it for data races.
+// ThreadSanitizer checks this test for data races.
 TEST_F(ResumableStreamsTest, ReadersMayComeAndGoWhileStreamsRunEndAndExpire) {
   start({.max_bytes = 40 * kResumableStreamBytes, .after_end_ms = 3});
   std::atomic<bool> stop = false;

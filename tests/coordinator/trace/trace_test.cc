@@ -171,7 +171,7 @@ TEST(TraceRecorderTest, AsksForTracesOfTheRequestedNumberOfSteps) {
   TraceRecorder recorder;
   EXPECT_FALSE(recorder.wants_trace());
   recorder.trace_next(2);
-  recorder.trace_next(1);  // The same steps serve it.
+  recorder.trace_next(1);  // The same steps answer this request, too.
   for (uint64_t i = 1; i <= 2; ++i) {
     EXPECT_TRUE(recorder.wants_trace());
     recorder.on_step(report_of(i, group, /*traced=*/true));

@@ -9,7 +9,8 @@
 namespace lockstep {
 namespace {
 
-// By definition: the occurrence that ends first, the longest of those, ends the text.
+// The text before the stop, by definition: the occurrence that ends first counts; of several that
+// end there, the longest.
 std::string until_stop(const std::string& text, const std::vector<std::string>& stops) {
   for (size_t end = 1; end <= text.size(); ++end) {
     size_t longest = 0;
