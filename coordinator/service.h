@@ -32,7 +32,7 @@ struct ServiceOptions {
 // and runs steps itself. The destructor ends the workers.
 class ClusterHost {
  public:
-  // Returns as soon as workers can join. `model` outlives it.
+  // Returns as soon as workers can join. `model` outlives the result.
   static absl::StatusOr<std::unique_ptr<ClusterHost>> start(const Model* model,
                                                             const ServiceOptions& options);
   ~ClusterHost();
@@ -55,7 +55,8 @@ class ClusterHost {
 // Thread-safe after start(). The destructor ends the requests and the workers.
 class InferenceService {
  public:
-  // Returns as soon as workers can join; wait_ready() waits for the group. `model` outlives it.
+  // Returns as soon as workers can join; wait_ready() waits for the group. `model` outlives the
+  // result.
   static absl::StatusOr<std::unique_ptr<InferenceService>> start(const Model* model,
                                                                  ServiceOptions options);
 

@@ -111,7 +111,7 @@ absl::Status check_length(const EngineRequest& request, const GroupInfo& group) 
   return absl::OkStatus();
 }
 
-// The prefix is computed in one step, next to rows of all other sequences.
+// A prompt's prefix is computed in one step, together with a row of every other sequence.
 absl::Status check_prefix(const EngineRequest& request, const GroupInfo& group) {
   ASSIGN_OR_RETURN(const Prefix prefix, group.prefix.find(request.prompt_ids));
   if (prefix.rows > group.max_prefix_rows()) {

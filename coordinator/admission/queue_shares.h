@@ -65,7 +65,7 @@ class QueueShares {
     std::string name = {};
     uint64_t since = 0;  // Among equals, the newest is displaced first.
     QueueLoad load = {};
-    std::unordered_map<std::string, std::unique_ptr<Share>> members = {};  // With requests.
+    std::unordered_map<std::string, std::unique_ptr<Share>> members = {};  // Those with requests.
     std::array<std::set<Rank>, kMeasures> ranks = {};  // The members by each bound's measure.
     std::map<Order, Waiting> requests = {};            // Empty unless it is a client.
   };

@@ -22,7 +22,7 @@ absl::StatusOr<EngineRequest> to_request(const v1::GenerateRequest& message, con
 // checked and read once, with the first request. Only one thread may use it.
 class RequestBatch {
  public:
-  // `model` outlives it.
+  // `model` outlives this object.
   RequestBatch(v1::GenerateRequest shared, const Model& model)
       : shared_(std::move(shared)), model_(model) {}
   // Like to_request(); `prompt` has the fields that are not shared.

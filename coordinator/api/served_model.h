@@ -23,7 +23,7 @@ struct ServedModel {
   const ApiKeys* keys = nullptr;          // Clients need one of these; null: no key is needed.
   ResumableStreams* resumable = nullptr;  // The streams that clients can resume; null: none.
   const QueueTimes* queue = nullptr;      // Refuses requests that would wait too long.
-  int32_t lowest_priority = 0;            // The lowest one for clients without keys.
+  int32_t lowest_priority = 0;            // The lowest priority of clients without keys.
 
   // Whether the request is expected to begin in time; OK if there is no estimate.
   absl::Status check_wait(const EngineRequest& request) const {

@@ -4,11 +4,11 @@
 // so that tests run it on virtual time.
 //
 //   want_group, opened, Hello -> Send{Assignment}; Ready of all -> Send{Start}, Send{null step};
-//   StepResult of all -> GroupFormed; exchange -> Send{Step}; StepResult of all -> RankReplies a
-//   worker is lost -> Send{Abort} to the others, GroupLost, KillWorker, StartWorker it does not
-//   come back -> a group of fewer ranks; it comes later -> GroupLost, a group of all a spare is
-//   idle -> Send{preload}; Preloaded -> it is the first to take that rank's place Goodbye -> that
-//   worker is lost, and its work is not the cause
+//   StepResult of all -> GroupFormed; exchange -> Send{Step}; StepResult of all -> RankReplies
+//   a worker is lost -> Send{Abort} to the others, GroupLost, KillWorker, StartWorker
+//   it does not come back -> a group of fewer ranks; it comes later -> GroupLost, a group of all
+//   a spare is idle -> Send{preload}; Preloaded -> it is the first to take that rank's place
+//   Goodbye -> that worker is lost, and its work is not the cause
 #pragma once
 
 #include <chrono>

@@ -18,7 +18,7 @@
 
 namespace lockstep {
 
-// Thread-safe; one thread at a time uses form() and the group. Groups must not outlive it.
+// Thread-safe; one thread at a time uses form() and the group. Groups must not outlive this object.
 class RemoteCluster final : public Cluster, public LinkListener, public ProcessListener {
  public:
   // `progress`: bytes of weights loaded by all ranks together, and their total; called under the

@@ -25,7 +25,7 @@ constexpr milliseconds kLongestPause{5000};
 // hang-up even while a step is stuck.
 constexpr int64_t kPollMs = 25;
 
-// Splits a thread's time by what it does.
+// Adds up the time of the engine's thread, by activity.
 class PartClock {
  public:
   explicit PartClock(EngineObserver* observer) : observer_(observer) {}
@@ -108,7 +108,7 @@ class Engine::Loop {
   EngineCore core_;
   std::shared_ptr<Group> group_;
   std::unique_ptr<TaskThread> former_ = std::make_unique<TaskThread>();
-  bool forming_ = false;  // True while former_ is forming a group; the inbox delivers it.
+  bool forming_ = false;  // True while former_ is forming a group, which the inbox delivers.
   absl::Status lost_;     // If set, leave the group with this error after the pending actions.
   bool formed_before_ = false;
   bool answered_ = true;           // The last group completed a step.

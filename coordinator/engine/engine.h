@@ -18,8 +18,8 @@ namespace lockstep {
 
 class Engine {
  public:
-  // Starts the thread. `tokenizer` may be null (prompts by ids only, no text in events); both
-  // outlive the engine.
+  // Starts the thread. `tokenizer` may be null (prompts by ids only, no text in events). The
+  // cluster and the tokenizer outlive the engine.
   Engine(Cluster* cluster, const Tokenizer* tokenizer, const EngineOptions& options);
   // Calls stop() and waits for the end.
   ~Engine();

@@ -583,7 +583,7 @@ void EngineCore::refuse_group(const absl::Status& why) {
 void EngineCore::forget_group() {
   had_event_ = true;
   in_flight_.reset();
-  // No group would answer these.
+  // No group would answer a pending FetchLogits.
   std::erase_if(actions_, [](const EngineAction& action) {
     return std::holds_alternative<FetchLogits>(action);
   });

@@ -37,7 +37,7 @@ QueueLoad load_of(const PreparedRequest& request);
 // kResourceExhausted, for a request that a request of another client displaced from the queue.
 absl::Status displaced();
 
-// Thread-safe. Streams that it made may outlive it.
+// Thread-safe. Streams that it made may outlive the inbox.
 class Inbox : public std::enable_shared_from_this<Inbox> {
  public:
   static std::shared_ptr<Inbox> create(const EngineOptions& options) {

@@ -32,7 +32,7 @@ struct PromptScores {
 // The events for the reader, with several tokens each.
 std::vector<StreamEvent> score_events(const PromptScores& scores);
 
-// The sequences outlive it.
+// The sequences outlive this object.
 struct StepInFlight {
   struct Draw {
     Sequence* sequence = nullptr;

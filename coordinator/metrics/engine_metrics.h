@@ -120,7 +120,7 @@ class EngineMetrics final : public EngineObserver {
   int64_t prompt_tokens_total_ ABSL_GUARDED_BY(mutex_) = 0;
   // Requests that wait for a larger group, with the number of their choices.
   std::unordered_map<const Stream*, int64_t> aside_ ABSL_GUARDED_BY(mutex_);
-  int64_t step_ns_ ABSL_GUARDED_BY(mutex_) = 0;  // From sending to last answer, if it had rows.
+  int64_t step_ns_ ABSL_GUARDED_BY(mutex_) = 0;  // Time of steps with rows, to their last answer.
 };
 
 }  // namespace lockstep

@@ -17,7 +17,7 @@ namespace fs = std::filesystem;
 
 constexpr int64_t kPageTokens = 16;
 
-// The possible types of KV pages.
+// The type of KV pages with this name; nullopt: there is none.
 std::optional<DType> kv_dtype_named(const std::string& name) {
   for (const DType dtype : {DType::kF32, DType::kBF16, DType::kI8}) {
     if (name == dtype_name(dtype)) return dtype;
@@ -150,7 +150,8 @@ void Model::check_tags() {
 void Model::check_vocabulary() {
   if (tokenizer_ == nullptr) return;
   const int64_t rows = config().vocab_size, ids = tokenizer_->vocab_size();
-  // Embeddings are padded to multiples of 64 to 256, and by up to 2 % for further tokens.
+  // An embedding may have more rows than the tokenizer has ids: it is padded to a multiple of 64 to
+  // 256 rows, or has up to 2 % more rows for later tokens.
   if (rows - ids > std::max<int64_t>(rows / 10, 256)) {
     warnings_.push_back(
         fmt::format("the tokenizer has ids up to {}, and the model's embedding {} rows: later ids "

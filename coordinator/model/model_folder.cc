@@ -109,7 +109,7 @@ std::optional<fs::path> find_demo_model() {
   return std::nullopt;
 }
 
-// The variable's folder, with ~ expanded; nullopt if it is unset or empty.
+// The folder that the variable names, with ~ expanded; nullopt if the variable is unset or empty.
 std::optional<fs::path> folder_in_environment(const char* variable) {
   const char* value = std::getenv(variable);
   if (value == nullptr || *value == '\0') return std::nullopt;

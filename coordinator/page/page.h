@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// The files of the page at /, embedded in the program: it needs neither a network nor a folder.
+// The files of the page at /, embedded in the program: the page needs neither a network nor a
+// folder.
 #pragma once
 
 #include <span>

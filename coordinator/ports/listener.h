@@ -110,7 +110,7 @@ class Listener {
 
   Mutex mutex_;
   std::map<int, Connection> open_ ABSL_GUARDED_BY(mutex_);                     // By descriptor.
-  std::unordered_map<std::string, int64_t> networks_ ABSL_GUARDED_BY(mutex_);  // Their count.
+  std::unordered_map<std::string, int64_t> networks_ ABSL_GUARDED_BY(mutex_);  // Their number.
 };
 
 }  // namespace lockstep

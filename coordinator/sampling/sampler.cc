@@ -48,7 +48,7 @@ bool may_reach(const ScoredToken& token, const cluster::Output& output, float wa
 }
 
 // The token with the largest noisy value, or for a greedy draw the largest value, among those
-// offered in any order. Ties: the lower id wins. The tokens and the output outlive it.
+// offered in any order. Ties: the lower id wins. The tokens and the output outlive this object.
 class NoisyArgmax {
  public:
   explicit NoisyArgmax(const cluster::Output& output)

@@ -55,7 +55,7 @@ class FairQueue {
   // The next sequence starts to run; next() still returns it.
   void start();
   // The next sequence runs and got `rows` rows, maybe more than are left of its quantum if they had
-  // to be computed at once; `all`: it can use no more.
+  // to be computed at once; `all`: it needs no more in this step.
   void take(int64_t rows, bool all);
   // The next sequence cannot start. In this step its client starts none, other clients of its
   // priority start only `others`, and worse priorities start none.

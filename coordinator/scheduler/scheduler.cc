@@ -257,7 +257,7 @@ bool Scheduler::start(Sequence* next) {
 // enough, none is preempted.
 void Scheduler::make_room(const Sequence& sequence) {
   const int32_t priority = sequence.request().priority;
-  const int64_t kept = std::max(alike_running(sequence) + 1, own_share());  // By every client.
+  const int64_t kept = std::max(alike_running(sequence) + 1, own_share());  // Per client.
   std::unordered_map<std::string_view, int64_t> taken;                      // By client.
   int64_t left = pages_.available() - promised_;
   const int64_t needed = pages_.pages_for(sequence.length()) - pages_.shared_if_started(sequence);

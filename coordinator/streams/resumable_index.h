@@ -29,8 +29,8 @@ struct ResumableName {
   }
 };
 
-// kInvalidArgument unless it can be a path segment: 1 to 128 letters, digits and -_.:~, the first
-// of them a letter or digit.
+// kInvalidArgument unless the id can be a path segment: 1 to 128 letters, digits and -_.:~, the
+// first of them a letter or digit.
 absl::Status check_resumable_id(std::string_view id);
 
 struct ResumableOptions {

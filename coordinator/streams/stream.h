@@ -38,7 +38,7 @@ struct StopCause {
   std::string text;  // Empty: none.
 };
 
-// One step's result for one choice. Text is what is safe to show with this token; it may be empty
+// One step's result for one choice. `text` is what is safe to show with this token; it may be empty
 // and follow later. The last event of a choice has a finish reason and may have no token.
 struct StreamEvent {
   int32_t index = 0;  // The choice.

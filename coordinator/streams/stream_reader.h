@@ -33,7 +33,7 @@ class StreamReader {
 // destructor if it has not ended.
 class SoleReader final : public StreamReader {
  public:
-  // The engine outlives it.
+  // The engine outlives this object.
   SoleReader(Engine* engine, std::shared_ptr<Stream> stream)
       : engine_(engine), stream_(std::move(stream)) {}
   ~SoleReader() override {

@@ -84,7 +84,7 @@ void TraceRequests::take(const std::shared_ptr<http::Exchange>& exchange) {
            .query = *query,
            .traced_before = recorder_->traced(),
            .deadline = steady_clock::now() + std::chrono::seconds(query->timeout_s)});
-      // An idle engine would trace null steps.
+      // If the engine is idle, only null steps would be traced.
       if (!is_due(waiting_.back())) recorder_->trace_next(query->steps);
       changed_.notify_all();
       return;

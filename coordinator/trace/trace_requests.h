@@ -27,16 +27,16 @@ struct TraceQuery {
 // kInvalidArgument, one line.
 absl::StatusOr<TraceQuery> parse_trace_query(std::string_view query);
 
-// Has a thread that waits. Outlives the users of its routes; the destructor drops waiting requests,
-// which closes their connections.
+// Has a thread that waits for traced steps. Outlives the users of its routes; the destructor drops
+// waiting requests, which closes their connections.
 class TraceRequests {
  public:
-  // Recorder and engine outlive this.
+  // The recorder and the engine outlive this object.
   TraceRequests(TraceRecorder* recorder, const Engine* engine);
   ~TraceRequests();
 
   // An answer is sent as soon as `steps` steps were traced, the time is over, or the engine is
-  // idle. In the latter cases it has the available steps, traced or not.
+  // idle. In the last two cases it has the available steps, traced or not.
   std::vector<http::Route> routes();
 
  private:

@@ -216,7 +216,7 @@ class Writer {
     return json;
   }
 
-  // The call in the form of OpenAI's API; only its arguments may differ.
+  // A call in the form of OpenAI's API, except that its arguments may be an object.
   OrderedJson call_of(int index, int number) const {
     const v1::ToolCall& call = messages_[index].tool_calls(number);
     const std::optional<OrderedJson> object = object_of(call.arguments());
@@ -247,7 +247,8 @@ class Writer {
     written_.push_back(std::move(json));
   }
 
-  // Adds a message, and the results of its calls if these are split. Returns the next index.
+  // Adds a message, and the results of its calls if the calls become several messages. Returns the
+  // next index.
   int add(int index) {
     const v1::ChatMessage& message = messages_[index];
     if (calls_as_text_ && (message.tool_calls_size() > 0 || message.role() == "tool")) {

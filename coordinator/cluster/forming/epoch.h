@@ -30,7 +30,7 @@ struct Epoch {
   std::vector<LinkId> links;         // By rank.
   std::string numeric_class;         // All ranks compute in it; "": the common one.
   std::vector<std::string> kernels;  // All ranks use them; empty: their own choice.
-  bool uneven_measured = false;      // Parts differ because of workers' measurements.
+  bool uneven_measured = false;      // Shards differ because of workers' measurements.
   // By rank: the compiler's input and output.
   std::vector<WorkerFacts> facts;
   std::vector<program::Program> programs;

@@ -19,7 +19,7 @@ inline constexpr int kMaxGraces = 3;  // Between two groups; a worker may die ea
 // One thread at a time; `now` is ClusterCore's.
 class Regroup {
  public:
-  // `options` outlives it.
+  // `options` outlives this object.
   explicit Regroup(const ClusterCoreOptions* options) : options_(*options) {}
 
   // ---- Events ----

@@ -9,9 +9,8 @@
 namespace lockstep {
 
 struct WeightsOrigin {
-  std::string contents;  // A sample; see cluster.Ready.
-  std::map<std::string, std::string>
-      written_at;  // File times by host, which differ between copies.
+  std::string contents;                           // A sample; see cluster.Ready.
+  std::map<std::string, std::string> written_at;  // File times by host: copies have others.
 
   // Contents are only a sample, so file times of common hosts must be equal, too.
   bool same_as(const WeightsOrigin& other) const {

@@ -28,7 +28,7 @@ struct LauncherOptions {
 // child ends, so this thread lives as long as the launcher. Thread-safe.
 class Launcher final : public WorkerProcesses {
  public:
-  // `listener` is called on the launcher's thread and outlives it.
+  // `listener` is called on the launcher's thread and outlives the launcher.
   Launcher(LauncherOptions options, ProcessListener* listener);
   // Ends all workers: by SIGTERM, after 2 s by SIGKILL. They are gone when it returns.
   ~Launcher() override;

@@ -53,7 +53,7 @@ struct Member {
 
 using Members = std::map<LinkId, Member>;  // In the order of arrival.
 
-// It joined to replace a lost worker, and has not been needed yet.
+// Whether it joined to replace a lost worker, and has not been needed yet.
 inline bool is_idle_spare(const Member& member) {
   return member.hello.has_value() && member.hello->spare() && member.last_rank < 0;
 }
@@ -73,11 +73,11 @@ std::string why_incompatible(const cluster::Hello& hello, const cluster::Hello& 
 std::vector<LinkId> choose_compatible(const Members& members);
 
 // Chooses one of `candidates` for each of `ranks` ranks; there must be enough. It prefers, in this
-// order: workers with fewer failures; workers that are no idle spares; ranks of an equally large
-// group; workers that hold a rank's weights. A worker gets the rank that it had, holds or requests;
-// if several claim a rank, the newest gets it. A restarted worker replaces its predecessor, whose
-// stream may still be open: if both request the same rank, the older one has no claim to it.
-// Workers without a claim fill the remaining ranks.
+// order: workers with fewer failures; workers that are no idle spares; workers that had a rank in
+// an equally large group; workers that hold a rank's weights. A worker gets the rank that it had,
+// holds or requests; if several claim a rank, the newest gets it. A restarted worker replaces its
+// predecessor, whose stream may still be open: if both request the same rank, the older one has no
+// claim to it. Workers without a claim fill the remaining ranks.
 std::vector<LinkId> choose_ranks(const Members& members, const std::vector<LinkId>& candidates,
                                  int ranks);
 

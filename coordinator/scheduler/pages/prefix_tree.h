@@ -20,7 +20,7 @@ namespace lockstep {
 struct TreeKey {
   std::string client;
   std::string salt;
-  int frequencies = 0;  // The rotary frequencies of its keys: RopeRule's number.
+  int frequencies = 0;  // RopeRule's number for the rotary frequencies of the keys.
   bool operator<(const TreeKey& other) const {
     return std::tie(client, salt, frequencies) <
            std::tie(other.client, other.salt, other.frequencies);

@@ -39,7 +39,7 @@ class Sequence {
   };
 
   // `context`: its token limit, drawn tokens included. `request`, `stream` and `tokenizer` (null:
-  // no text) outlive it.
+  // no text) outlive the sequence.
   Sequence(const PreparedRequest& request, int32_t index, int64_t context, Stream* stream,
            const Tokenizer* tokenizer);
 
