@@ -38,7 +38,8 @@ struct ClusterCoreOptions {
   int64_t grace_ms = 1'500;
   // A worker that could make the group larger waits this long while requests run.
   int64_t regrow_ms = 60'000;
-  int64_t kv_memory_bytes = 0;      // A worker's, for KV pages; 0: a part of the free memory.
+  // A worker's memory for KV pages and state blocks; 0: a fraction of the remaining memory.
+  int64_t kv_memory_bytes = 0;
   std::vector<double> speeds = {};  // See Speeds: by rank, for a group of `workers`.
   // Whether the shards' sizes may depend on workers' measurements. Must be false if the bits depend
   // on these sizes.

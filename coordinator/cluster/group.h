@@ -66,7 +66,7 @@ struct GroupInfo {
   int64_t servable_context() const { return std::min(max_context, pages * page_tokens); }
 };
 
-// The properties that follow from a rank's program: all but epoch, pages, weights and members.
+// The properties that follow from a rank's program. The caller sets the others.
 inline GroupInfo group_info(const program::Program& program) {
   return {.ranks = program.ranks(),
           .page_tokens = program.limits().page_tokens(),

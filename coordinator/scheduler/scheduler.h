@@ -19,8 +19,8 @@
 // A preempted sequence keeps its place in the queue.
 //
 // A request that has begun ends, however many clients wait: while one of its sequences waits for
-// room, no other request of its priority begins, unless its client runs more than its own share. So
-// wasted and repeated work does not grow with the queue.
+// room, no other request of its priority begins, unless the waiting sequence's client runs more
+// than its own share. So wasted and repeated work does not grow with the queue.
 //
 // A prompt's prefix, whose rows see one another, is computed in one step, regardless of quantum and
 // chunk: it fits next to one row of every other running sequence.

@@ -36,7 +36,7 @@ class Challenges {
                                                std::string_view salt) const;
   // Verifies a Join call. A nonce is valid once. kUnavailable: the nonce was used, is too old, or
   // was made for another address or by another process; a new challenge helps. kPermissionDenied:
-  // the worker has another token.
+  // the worker has another token, or sent no nonces or proof.
   absl::Status verify(int64_t now, std::string_view peer, const JoinProof& join);
 
   static constexpr size_t kSaltBytes = 8;

@@ -26,7 +26,7 @@ struct Epoch {
   };
   Phase phase = Phase::kNone;
   uint64_t number = 0;
-  bool reload = false;               // Ranks must load weights that they have in memory again.
+  bool reload = false;               // Weights in memory are loaded again, too.
   std::vector<LinkId> links;         // By rank.
   std::string numeric_class;         // All ranks compute in it; "": the common one.
   std::vector<std::string> kernels;  // All ranks use them; empty: their own choice.

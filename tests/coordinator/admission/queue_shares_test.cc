@@ -101,8 +101,8 @@ TEST_F(QueueSharesTest, EveryRequestWithoutRoomIsCountedByTheBound) {
   EXPECT_EQ(shares_.refused().bytes, 0);
 }
 
-// With it, alice would have more than bob keeps: it is refused, and none of bob's requests is
-// displaced in vain.
+// With the large request, alice would have more than bob keeps: it is refused, and none of bob's
+// requests is displaced in vain.
 TEST_F(QueueSharesTest, ALargeRequestTakesNoMoreThanItsShare) {
   fill("bob", 3);
   EXPECT_EQ(join("alice", "large", {.requests = 1, .prompt_tokens = 80}), std::nullopt);
