@@ -27,8 +27,7 @@ bool is_too_long(const absl::Status& status);
 absl::Status retry_after(absl::Status refusal, int64_t seconds);
 int64_t retry_after_of(const absl::Status& refusal);
 
-// kUnavailable: the request has no deadline, and no group could be formed for `ms`
-// (EngineOptions::max_outage_ms).
+// kUnavailable: a request has no deadline, and no group was formed for `ms` (max_outage_ms).
 absl::Status no_workers_for(int64_t ms);
 
 }  // namespace lockstep

@@ -19,8 +19,7 @@ inline constexpr int64_t kTickMs = 50;            // tick() is called at least t
 inline constexpr int64_t kLateTickMs = 500;       // A later tick: this process was delayed.
 inline constexpr int64_t kHelloMs = 5'000;        // From opened() to the worker's Hello.
 inline constexpr int64_t kReadySilentMs = 1'000;  // ready(): max age of each rank's last message.
-// ready(): max age of the newest progress. With the age of the heartbeat that reports it, less than
-// two seconds.
+// ready(): max age of the newest progress; with its heartbeat's age, less than two seconds.
 inline constexpr int64_t kReadyProgressMs = 1'500;
 inline constexpr int64_t kFirstPauseMs = 100;  // After a failed attempt; it doubles each time,
 inline constexpr int64_t kMaxPauseMs = 3'000;  // up to this.
@@ -41,11 +40,9 @@ struct ClusterCoreOptions {
   // A worker's memory for KV pages and state blocks; 0: a fraction of the remaining memory.
   int64_t kv_memory_bytes = 0;
   std::vector<double> speeds = {};  // See Speeds: by rank, for a group of `workers`.
-  // Whether the shards' sizes may depend on workers' measurements. Must be false if the bits depend
-  // on these sizes.
+  // Whether shard sizes may depend on workers' measurements; false if bits depend on shard sizes.
   bool measured_speeds = false;
-  // The fields that are equal for all ranks: the checkpoint, limits of memory. The core adds the
-  // others.
+  // The fields equal for all ranks: the checkpoint, memory limits. The core adds the others.
   cluster::Assignment assignment;
   // One program per rank. A pure function.
   std::function<absl::StatusOr<std::vector<program::Program>>(std::vector<WorkerFacts>)> compile;

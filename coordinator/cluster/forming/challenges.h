@@ -34,9 +34,9 @@ class Challenges {
   absl::StatusOr<cluster::ChallengeReply> open(int64_t now, std::string_view peer,
                                                std::string_view worker_nonce,
                                                std::string_view salt) const;
-  // Verifies a Join call. A nonce is valid once. kUnavailable: the nonce was used, is too old, or
-  // was made for another address or by another process; a new challenge helps. kPermissionDenied:
-  // the worker has another token, or sent no nonces or proof.
+  // Verifies a Join call. A nonce is valid once. kUnavailable: it was used, is too old, or was made
+  // for another address or by another process; a new challenge helps. kPermissionDenied: another
+  // token, or no proof.
   absl::Status verify(int64_t now, std::string_view peer, const JoinProof& join);
 
   static constexpr size_t kSaltBytes = 8;

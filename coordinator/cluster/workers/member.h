@@ -64,8 +64,7 @@ WorkerState state_of(const Member& member, int64_t now);
 // "rank 1 (pid 33)", or "a worker (pid 33)" if rank is negative.
 std::string name_of(int rank, const Member& member);
 
-// Why the worker of `hello` cannot be in one group with `peer`: a clause that begins with "it" or
-// "its". "": it can.
+// Why `hello` cannot be in one group with `peer`, as a clause about its worker; "": it can.
 std::string why_incompatible(const cluster::Hello& hello, const cluster::Hello& peer);
 
 // The best set of workers that can be in one group: the one with the most known workers, then the
