@@ -34,8 +34,8 @@ class AddedTokens {
  public:
   // Refuses a token of `spec` whose text or id contradicts the model's vocabulary or another added
   // token. New declared tokens get the id that the vocabulary has, else the stated id if it is
-  // free, else the next one. Like Hugging Face tokenizers, except that those close gaps between
-  // ids.
+  // free, else the next id after all others. Hugging Face tokenizers do the same, but also close
+  // gaps between ids.
   static absl::StatusOr<AddedTokens> from_json(const Json& spec,
                                                std::span<const DeclaredToken> declared,
                                                const Vocabulary& vocabulary,
@@ -51,7 +51,7 @@ class AddedTokens {
   }
 
   // The same for a text that came in part from a request: special tokens are found only in the
-  // rest. A token that crosses a border between the two is split there.
+  // other parts. A token that crosses a border between two parts is split there.
   std::vector<Segment> split_raw(const MarkedText& text) const { return split_marked(text, raw_); }
   std::vector<Segment> split_normalized(const MarkedText& text) const {
     return split_marked(text, normalized_);
@@ -71,7 +71,7 @@ class AddedTokens {
     return found == shown_.end() ? nullptr : &found->second;
   }
 
-  // Includes tokens that are not in the model's vocabulary.
+  // The added tokens, also those that are not in the model's vocabulary.
   const Vocabulary& vocabulary() const { return vocabulary_; }
 
  private:

@@ -83,8 +83,8 @@ int64_t count_characters(std::string_view text);
 // The offset of the first byte that is not part of well-formed UTF-8.
 std::optional<size_t> first_invalid_utf8(std::string_view text);
 
-// The code point that begins at, or ends before, `offset`. The text must be well-formed, the offset
-// between code points and not at the end (at the beginning).
+// The code point that begins at `offset`, and the one that ends there. The text must be well-formed
+// and have such a code point.
 CodePoint code_point_at(std::string_view text, size_t offset);
 CodePoint code_point_before(std::string_view text, size_t offset);
 

@@ -54,7 +54,8 @@ constexpr NewerRange kPropertiesAfterUnicode14[] = {
     {"myanmar", {0x116D0, 0x116E3}},
 };
 
-// Scripts that Oniguruma does not know, in its format: a count of ranges, and their ends.
+// Scripts that Oniguruma does not know, in its format: the number of ranges, and the first and last
+// code point of each.
 struct NewScript {
   const char* name;
   std::vector<OnigCodePoint> ranges;
