@@ -28,7 +28,8 @@ absl::Status read_fields(const OrderedJson& body, ApiRequest* request) {
     known.insert(field.name);
     if (value->is_null()) continue;
     RETURN_IF_ERROR(field.read(field, *value, request));
-    // A part of a conversation adds to it; any other value replaces the earlier one.
+    // A conversation's fields add to it, so the first one names it; another field's value replaces
+    // an earlier one.
     if (std::string_view(field.grpc).starts_with("chat.")) {
       request->names.try_emplace(field.grpc, field.name);
     } else {
