@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // The header of a safetensors file: 8 bytes N (little endian), N bytes of JSON, then the tensors'
-// bytes end to end. It is not trusted; a header that parses describes the file exactly.
+// bytes end to end. The header is not trusted; one that parses describes the file exactly.
 #pragma once
 
 #include <cstdint>
