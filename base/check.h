@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// For our own bugs: stops the process, in release builds too. NDEBUG disables assert, and a wrong
-// token is worse than a restart. Errors of the world (files, peers, requests, memory) are
+// For our own bugs: stops the process, in release builds too, in which NDEBUG disables assert. A
+// wrong token is worse than a restart. Errors of the world (files, peers, requests, memory) are
 // absl::Status.
 #pragma once
 

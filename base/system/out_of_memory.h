@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// The process runs out of memory. An allocation for one request ends that request alone. Elsewhere
-// nothing can be promised, and the process ends with one line.
+// Handles a lack of memory. An allocation that fails for one request ends that request alone.
+// Elsewhere nothing can be promised, and the process ends with one line on standard error.
 #pragma once
 
 #include <new>

@@ -21,8 +21,8 @@ std::string processors_text(const std::vector<int>& ids);
 struct Processor {
   int id = 0;
   int node = 0;     // The memory node.
-  int core = 0;     // Hardware threads with the same node and core share one.
-  int sibling = 0;  // 0: the first of its core in the list.
+  int core = 0;     // Hardware threads with the same node and core share a core.
+  int sibling = 0;  // The index among the hardware threads of its core.
 };
 
 // Sorted by node, then core, then id.
