@@ -193,7 +193,7 @@ async function answerLast() {
   } catch (problem) {
     if (problem.name !== "AbortError" && running === mine) show("error", messageOf(problem));
   }
-  if (running !== mine) return; // Its conversation was cleared.
+  if (running !== mine) return; // The conversation was cleared.
   answer.end();
   $("figures").textContent = answer.figures();
   setRunning(null);
@@ -273,7 +273,7 @@ function bytes(count) {
   return `${count.toFixed(unit ? 1 : 0)} ${units[unit]}`;
 }
 
-// A bar of shares [[class, share], ...] of 1.
+// A bar of parts [[class, share], ...]; a share of 1 is the whole bar.
 function bar(shares) {
   const made = element("div", "bar");
   for (const [name, share] of shares) {
