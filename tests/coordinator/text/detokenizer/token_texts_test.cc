@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Each token's share of a text, against the decoding of Hugging Face tokenizers.
+// Each token's part of a text, against the decoding of Hugging Face tokenizers.
 #include "coordinator/text/detokenizer/token_texts.h"
 
 #include <random>

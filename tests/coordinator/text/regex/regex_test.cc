@@ -252,7 +252,8 @@ TEST(UnicodePropertyTest, NamesAreReadWithoutCaseAndSigns) {
   EXPECT_TRUE(property_set("Han")->contains(0x31350));
 }
 
-// Oniguruma exports functions of the same names, but its dialect accepts (?i).
+// Oniguruma exports functions of the C library's names. Its dialect accepts (?i), the C library's
+// does not.
 TEST(OnigurumaTest, TheCLibrarysRegcompStaysItsOwn) {
   regex_t pattern;
   EXPECT_EQ(regcomp(&pattern, "(?i)a", REG_EXTENDED), REG_BADRPT);

@@ -261,7 +261,8 @@ TEST(BpeTest, HandlesUnknownCharactersByItsOptions) {
                     "\xC3\xA9"
                     "a"),
             (std::vector<int32_t>{2, 3, 0}));
-  // A character in fallback bytes passes the unknown one before it, as in tokenizers.
+  // A character's fallback bytes are added before the unk_token of an earlier character, as in
+  // tokenizers.
   EXPECT_EQ(bpe_ids(open + R"(,"byte_fallback":true})",
                     "x\xC3\xA9"
                     "a"),
