@@ -221,7 +221,7 @@ TEST(OpenAiLogprobsTest, MoreLogprobsThanAnAnswerHoldsAreRefusedBeforeComputatio
   EXPECT_EQ(server.engine().stats().completion_tokens, 0);
 }
 
-TEST(OpenAiLogprobsTest, AnAnswerWithoutMaxTokensEndsWhereItsLogprobsDo) {
+TEST(OpenAiLogprobsTest, AnAnswerWithoutMaxTokensFailsAtTheMaxNumberOfLogprobs) {
   ApiServer server;
   std::vector<int> ids(128);
   std::iota(ids.begin(), ids.end(), 0);

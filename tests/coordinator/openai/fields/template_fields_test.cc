@@ -46,7 +46,7 @@ TEST(TemplateFieldsTest, TheEffortReachesTheTemplate) {
             "max maybe");
 }
 
-TEST(TemplateFieldsTest, VariablesThatNoTemplateReadsAreTaken) {
+TEST(TemplateFieldsTest, VariablesThatNoTemplateReadsAreAccepted) {
   TemplateServer talk("{{ thinking }} {{ messages[0].role }}");
   EXPECT_EQ(talk.prompt({{"chat_template_kwargs", {{"thinking", true}, {"mood", "good"}}}}),
             "True user");
