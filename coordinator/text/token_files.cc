@@ -153,7 +153,8 @@ class Merger {
     files_.names[std::string(name)] = token->text;
     if (token->text.empty()) return absl::OkStatus();
     token->special = true;
-    // The reference makes a row of added_tokens.json special only if it has one of kTokenNames.
+    // The reference makes a row of added_tokens.json special only if its token has one of
+    // kTokenNames.
     if (has_decoder_ || is_common_name(name)) {
       special_texts_.insert(token->text);
     }

@@ -26,8 +26,8 @@ struct AddedToken {
   bool special = false;     // Controls the model; decoding leaves it out.
 };
 
-// An added token of these files. If tokenizer.json has it, too, that entry stays as it is, unless a
-// flag below is set.
+// An added token of these files. If tokenizer.json has the token, too, its entry there stays as it
+// is, unless a flag below is set.
 struct DeclaredToken {
   AddedToken token;
   bool replaces = false;       // The entry gets the flags of `token`.

@@ -22,10 +22,10 @@ struct TokenText {
 };
 
 // The tokens of one text, one after the other. Their joined texts are the text that Detokenizer
-// gives: a special token has no text, unless the text is known and contains that token here. One
-// difference: for a run of single-byte tokens that is not UTF-8, Detokenizer gives one U+FFFD per
-// byte; here, only bytes from the first invalid one on become U+FFFD. Offsets count as in
-// Detokenizer's text.
+// gives: a special token has no text, unless the text is known and contains that token at this
+// place. One difference: for a run of single-byte tokens that is not UTF-8, Detokenizer gives one
+// U+FFFD per byte; here, only bytes from the first invalid one on become U+FFFD. Offsets count as
+// in Detokenizer's text.
 //
 // One thread at a time; the tokenizer and the known text must outlive it.
 class TokenTexts {

@@ -19,7 +19,7 @@ class RegexAlphabet {
   explicit RegexAlphabet(const std::vector<CodePointSet>& sets);
 
   // The number of classes, including `edge`, which stands for the text's ends and has no code
-  // point. More than kMaxClasses are counted, but not mapped.
+  // point. If there are more than kMaxClasses, they are counted, but no code point is mapped.
   static constexpr size_t kMaxClasses = 1 << 16;
   size_t class_count() const { return edge_ + 1; }
   uint16_t edge() const { return static_cast<uint16_t>(edge_); }

@@ -99,7 +99,7 @@ absl::Status AddedTokens::declare(const DeclaredToken& declared, const Vocabular
   }
   const auto of_model = vocabulary.find(token.text);
   const bool taken = vocabulary_.text(token.id) != nullptr;
-  if (taken && !declared.replaces) return absl::OkStatus();  // The row is stale.
+  if (taken && !declared.replaces) return absl::OkStatus();  // Its id is taken.
   if (of_model.has_value()) {
     token.id = *of_model;
   } else if (token.id < 0 || token.id >= kMaxVocabulary || taken ||

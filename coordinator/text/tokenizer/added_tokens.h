@@ -41,7 +41,7 @@ class AddedTokens {
                                                const Vocabulary& vocabulary,
                                                const Normalizer& normalizer);
 
-  // Splits a text at the tokens that are matched before, or after, normalization. Special ones
+  // Splits a text at the tokens that are matched before, or after, normalization. Special tokens
   // stay text unless `parse_special`. An empty text has no segments.
   std::vector<Segment> split_raw(std::string_view text, bool parse_special) const {
     return split(text, raw_, [parse_special](size_t, size_t) { return parse_special; });
@@ -61,7 +61,7 @@ class AddedTokens {
 
   // The text that decoding shows for an added token, and whether it is skipped with special tokens;
   // null for other ids. A token that is matched after normalization is shown normalized, as in the
-  // reference, and then skipped only if that text is a special token.
+  // reference. It is then skipped only if the normalized text is a special token.
   struct Shown {
     std::string text;
     bool skipped;

@@ -15,7 +15,7 @@ struct re_pattern_buffer;
 
 namespace lockstep {
 
-// Its UTF-8 encoding, initialized.
+// Oniguruma's UTF-8 encoding, initialized.
 OnigEncodingTypeST* onig_utf8();
 
 // Immutable once compiled, for any thread.

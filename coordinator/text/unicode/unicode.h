@@ -100,7 +100,7 @@ bool is_letter(char32_t code_point);
 bool is_number(char32_t code_point);
 bool is_space(char32_t code_point);  // White_Space
 
-// The numbers of Unicode 17, at which Digits of Hugging Face tokenizers splits.
+// Whether it is a number of Unicode 17. Hugging Face's pre-tokenizer "Digits" splits at these.
 bool is_numeric(char32_t code_point);
 
 // \w of the two engines of tokenizers: Rust's for added tokens and Whitespace, Oniguruma's for
@@ -108,8 +108,8 @@ bool is_numeric(char32_t code_point);
 bool is_word(char32_t code_point);
 bool is_pattern_word(char32_t code_point);
 
-// The characters at which Punctuation of tokenizers splits: ASCII punctuation, and category P as
-// of Unicode 7.
+// Whether the pre-tokenizer "Punctuation" splits at it: ASCII punctuation, and category P as of
+// Unicode 7.
 bool is_punctuation(char32_t code_point);
 
 // Appends the lower-case form, one or two code points.

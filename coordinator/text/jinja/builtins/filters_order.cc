@@ -22,7 +22,7 @@ Value key_of(Call& call, const Value& value, bool case_sensitive) {
   return call.runtime.text(to_lower(value.text()->content));
 }
 
-// The filtered items, each with its key: the value of one attribute, or a list of several.
+// The filtered items, each with its key: the value of one attribute, or a list of several values.
 std::vector<Keyed> keyed_items(Call& call, const std::vector<AttributePath>& paths,
                                bool case_sensitive, const Value* fallback = nullptr) {
   std::vector<Keyed> keyed;

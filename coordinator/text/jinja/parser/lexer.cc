@@ -147,7 +147,7 @@ class Lexer {
 
   void code(Type begin, Type end, int line) {
     tokens_.push_back({begin, line, {}});
-    std::string open;  // The missing closing brackets; the next one is last.
+    std::string open;  // The closing brackets still to come, the next one last.
     while (at_ < source_.size()) {
       if (open.empty() && end_of_code(end)) return;
       if (const size_t next = blanks_end(source_, at_); next > at_) {

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // Parses tokens to a tree, by the grammar of Jinja 3.1 (jinja2/parser.py) and the tags of chat
-// templates: loop controls and generation. Tags that use other templates are missing.
+// templates: loop controls and generation. Tags that use other templates are not supported.
 #pragma once
 
 #include <initializer_list>
