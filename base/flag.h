@@ -30,7 +30,8 @@ struct FlagValues {
 };
 
 struct Flag {
-  // `variable` outlives the flag. A bool is a switch without a value; a function gets the value.
+  // `variable` outlives the flag. A bool is a switch without a value; a function is called with the
+  // value.
   using Variable =
       std::variant<bool*, int*, int64_t*, uint64_t*, double*, std::string*, std::optional<int32_t>*,
                    std::optional<uint64_t>*, std::optional<double>*, std::vector<std::string>*,
@@ -50,8 +51,8 @@ std::string text_of(const Flag& flag);
 // The two lists in one.
 std::vector<Flag> join(std::vector<Flag> first, const std::vector<Flag>& second);
 
-// The arguments that give another process with the same flags these values. `defaults` are the same
-// flags over unchanged options; a value equal to its default is left out.
+// The arguments with which another process that has the same flags gets these values. `defaults`
+// are the same flags over unchanged options; a value equal to its default is left out.
 std::vector<std::string> arguments_of(const std::vector<Flag>& flags,
                                       const std::vector<Flag>& defaults);
 

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// How log lines leave a process: as text or as one JSON object per line, written at once or by a
-// background thread, so that logging never waits for the reader of the log.
+// How log lines leave a process: as text, or as one JSON object per line. The lines are written at
+// once, or by a background thread, so that logging never waits for the reader of the log.
 #pragma once
 
 #include <spdlog/common.h>

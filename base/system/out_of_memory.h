@@ -13,7 +13,7 @@ namespace lockstep {
 // kUnavailable: the client may retry the request.
 absl::Status out_of_memory();
 
-// Returns work()'s status, or out_of_memory() if memory ran out; what it allocated is freed.
+// Returns work()'s status, or out_of_memory() if memory ran out; what work() allocated is freed.
 template <typename Work>
 absl::Status within_memory(Work work) {
   try {

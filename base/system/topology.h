@@ -33,7 +33,8 @@ std::vector<int> thread_processors();
 
 // The processors to which the threads of worker `worker` are bound if `workers` workers of
 // `threads` threads share `usable` (from locate_processors). Every worker has its own block of
-// neighbours and uses each core once before any second hardware thread. Empty if there are too few.
+// neighbours and uses each core once before any second hardware thread. Empty if there are too few
+// processors.
 std::vector<int> processors_of_worker(const std::vector<Processor>& usable, int workers,
                                       int threads, int worker);
 

@@ -17,7 +17,7 @@
 namespace lockstep {
 namespace {
 
-// ---- The socket as OpenSSL reads and writes it; its built-in BIO would raise SIGPIPE ----
+// ---- The socket as OpenSSL reads and writes it; OpenSSL's own BIO would raise SIGPIPE ----
 
 // The max number of records that are not data, and how many received bytes allow one more. A
 // handshake has about six. After the handshake only key updates are useful, one in several
