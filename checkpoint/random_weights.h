@@ -20,7 +20,8 @@ class RandomWeights {
 
   uint64_t seed() const { return seed_; }
 
-  // `rectangle` must be inside piece's source. Otherwise as Checkpoint::read.
+  // `rectangle` must be inside piece's source. `out` is as in Checkpoint::read(), transposed if the
+  // piece is.
   void read(const program::Piece& piece, program::Role role, const Rectangle& rectangle, float* out,
             int64_t out_stride) const;
 

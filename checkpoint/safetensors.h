@@ -19,7 +19,7 @@ namespace lockstep {
 using ProgressCallback = std::function<void()>;
 
 // A tensor's type, shape and place. Seen as a matrix: cols is the last dimension, rows the product
-// of the others; one dimension is one row, none is one element.
+// of the others; a tensor of one dimension is one row, one without dimensions is one element.
 struct TensorInfo {
   std::string name;
   DType dtype = DType::kNone;   // kNone: not readable as float32, see dtype_name.
