@@ -59,8 +59,8 @@ struct ApiRequest {
 // limits of limits.h are checked by to_request().
 absl::StatusOr<ApiRequest> parse_request(Endpoint endpoint, const std::string& body,
                                          const Model& model);
-// Rewrites an error of to_request() or of the engine. It names fields of GenerateRequest; the
-// result names the JSON fields from which they were read.
+// Rewrites an error of to_request() or of the engine. The error names fields of GenerateRequest;
+// the result names the JSON fields from which they were read.
 absl::Status in_json_words(const absl::Status& status, const ApiRequest& request);
 
 // kNotFound: the model does not have this name.

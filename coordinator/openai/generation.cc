@@ -323,8 +323,8 @@ void Generation::gather_answer(const ApiRequest& request) {
   }
 }
 
-// Each stream owns its listener, which owns this object; it drops the streams when all are closed.
-// If one stream fails, all end: the client would not read the other answers.
+// Each stream owns its listener, and the listener owns this object. The object drops the streams
+// when all are closed. If one stream fails, all end: the client would not read the other answers.
 void Generation::read_stream(size_t prompt) {
   std::vector<std::shared_ptr<Stream>> closed;  // Destroyed after the lock.
   bool failed = false;
