@@ -266,7 +266,7 @@ TEST(ConversationsTest, AConversationWithCallsGoesOnEvenIfNoCallsCanBeRead) {
   expect_error(answer("error"), 400, "tools", nullptr, "--tool-parser none");
 }
 
-TEST(ConversationsTest, SeveralTextsStayAListIfTheTemplateTakesOne) {
+TEST(ConversationsTest, SeveralTextsStayAListIfTheTemplateTakesLists) {
   const OrderedJson parts = {{{"type", "text"}, {"text", " A "}}, "", "B"};
   const OrderedJson message = {{"role", "user"}, {"content", parts}};
   const OrderedJson alone = OrderedJson::array({message});
@@ -331,7 +331,7 @@ TEST(ConversationsTest, ATemplateThatShowsOnlyTheLastMessageIsNotChecked) {
   EXPECT_EQ(*prompt, "Where?");
 }
 
-TEST(ConversationsTest, ResponsesTakeInstructionsDevelopersAndBrokenCalls) {
+TEST(ConversationsTest, ResponsesAcceptInstructionsDeveloperMessagesAndCutOffCalls) {
   const Template chat_template(
       "{% if messages[0].role == 'system' %}<system>{{ messages[0].content }}{% endif %}"
       "{% for m in messages if m.role != 'system' and m.role != 'developer' %}<{{ m.role }}>"

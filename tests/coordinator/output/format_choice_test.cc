@@ -180,7 +180,7 @@ TEST(ThoughtPlaceTest, TheEndOfThePromptShowsWhetherTheAnswerBeginsWithinAThough
   EXPECT_EQ(place({0, 8}, "harmony"), ThoughtPlace::kBefore);
 }
 
-TEST(FormatTest, ThePageHasTheTable) {
+TEST(FormatTest, TheDocumentationHasTheTable) {
   const std::string page = read_file(test_data("tests/../docs/http.md"), 1 << 20).value();
   EXPECT_NE(page.find(format_table()), std::string::npos) << "docs/http.md must have\n"
                                                           << format_table();

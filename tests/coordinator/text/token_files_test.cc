@@ -64,7 +64,7 @@ TEST(TokenFilesTest, TheFilesMakeTheReferencesTokens) {
   }
 }
 
-TEST(TokenFilesTest, AnObjectNamesATokenInEveryList) {
+TEST(TokenFilesTest, ATokenMayBeAnObjectInEveryList) {
   const auto tokenizer = tokenizer_of(
       kSpec,
       merge_token_files(R"({"bos_token":{"content":"<s>","rstrip":true}})",

@@ -108,7 +108,7 @@ TEST(OpenAiEchoTest, AStreamHasTheSameLogprobs) {
   }
 }
 
-TEST(OpenAiEchoTest, PromptLogprobsAreThoseOfEchoAsVllmGivesThem) {
+TEST(OpenAiEchoTest, PromptLogprobsAreThoseOfEchoInVllmsForm) {
   ApiServer server;
   const OrderedJson ids = server.post_json("/tokenize", {{"prompt", "Once upon a time"}})["tokens"];
   const OrderedJson echoed = server.post_json("/v1/completions", kEchoed)["choices"][0];

@@ -106,7 +106,7 @@ TEST_F(TokensTest, TheTokensOfACompletionJoinedAreItsText) {
   }
 }
 
-TEST_F(TokensTest, ATokensBytesInChatAreItsOwn) {
+TEST_F(TokensTest, EachTokenOfAChatHasItsOwnBytes) {
   const OrderedJson content = choice({{"logprobs", true}, {"top_logprobs", 2}, {"max_tokens", 200}},
                                      "/v1/chat/completions")["logprobs"]["content"];
   int single = 0;
@@ -217,7 +217,7 @@ TEST_F(TokensTest, AStreamHasTheIdsOfTheWholeAnswer) {
   }
 }
 
-TEST_F(TokensTest, TheEndTokenIsShownWithIdsAlone) {
+TEST_F(TokensTest, TheEndTokenIsShownOnlyIfIdsAreShown) {
   const OrderedJson end = {{"allowed_token_ids", {2}}, {"ignore_eos", false}};
   const OrderedJson chat =
       choice(with(end, {{"logprobs", true}}), "/v1/chat/completions")["logprobs"];

@@ -71,7 +71,7 @@ TEST(TemplateFieldsTest, AResponsesEffortIsAMemberOfItsReasoning) {
   EXPECT_NE(variables("true").find("reasoning: must be an object"), std::string::npos);
 }
 
-TEST(TemplateFieldsTest, AModelWithoutATemplateSaysWhatToDoAndNotWhereItIs) {
+TEST(TemplateFieldsTest, TheErrorForAMissingTemplateSaysWhatToDoAndNamesNoFolder) {
   const TempFolder folder;
   for (const char* name : {"config.json", "generation_config.json", "tokenizer.json",
                            "tokenizer_config.json", "model.safetensors"}) {
