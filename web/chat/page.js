@@ -22,7 +22,7 @@ function askForKey() {
   $("key").focus();
 }
 
-// The error in the user's words. fetch() and a broken stream throw a TypeError.
+// The error in words for the user. fetch() and a broken stream throw a TypeError.
 function messageOf(problem) {
   const silent = problem instanceof TypeError || problem.name === "TimeoutError";
   return silent ? "the server does not answer" : problem.message;
