@@ -46,9 +46,9 @@ std::vector<StackedRows> stacked_rows(const program::Weight& weight, int64_t beg
 struct Part {
   const program::Piece* piece;
   Rectangle source;  // In the source as stored.
-  int64_t row;       // The part's first row, counted from the first requested row.
-  int64_t col;
-  int64_t row_step;  // The distance from one of its rows to the next.
+  int64_t row;       // In the weight: its first row, from the first requested row on.
+  int64_t col;       // In the weight: its first column.
+  int64_t row_step;  // In the weight: the distance from one of its rows to the next.
   int64_t col_step;
 };
 

@@ -39,6 +39,7 @@ absl::StatusOr<FormatChoice> choose_formats(const std::string& tool_parser,
                                             const std::string& reasoning_parser,
                                             const ChatTemplate* chat_template);
 
+// The ids of all special tokens, ascending.
 std::vector<int32_t> special_ids(const Tokenizer& tokenizer);
 // The special tokens that are one of the tags, or a part of one: parsers must see them.
 std::vector<int32_t> tag_ids(std::span<const std::string_view> tags,

@@ -67,6 +67,7 @@ class Budget {
     return exhausted("the template makes a text of more than {} bytes", limits_.text_bytes);
   }
 
+  // Counts the memory of values that exist, until give_back(); fails above the limit.
   void take(int64_t bytes) {
     live_bytes_ += bytes;
     if (live_bytes_ <= limits_.memory_bytes) return;
