@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// For our own bugs: stops the process, in release builds too. NDEBUG disables assert, and a wrong
-// token is worse than a restart. Errors of the world (files, peers, requests, memory) are
-// absl::Status.
+// LOCKSTEP_CHECK is for our own bugs. It stops the process, also in release builds, where NDEBUG
+// disables assert: a wrong token is worse than a restart. Errors of the world (files, peers,
+// requests, memory) are absl::Status.
 #pragma once
 
 #include <cstdio>

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// A command's flags as data, declared next to the options that they set. They parse a command line
-// (tools/commands/flag_checks.h) and write the arguments of another process.
+// A command's flags as data, declared next to the options that they set.
+// tools/commands/flag_checks.h parses a command line with them, and arguments_of() writes the
+// arguments of another process.
 #pragma once
 
 #include <cstdint>
@@ -18,7 +19,7 @@ namespace lockstep {
 struct FlagValues {
   double min = -std::numeric_limits<double>::infinity();  // Inclusive, as is `max`.
   double max = std::numeric_limits<double>::infinity();
-  std::vector<std::string> words = {};  // All values of a text. For a number: other names of 0.
+  std::vector<std::string> words = {};  // The allowed texts. For a number: other names of 0.
   // The number of the variable's units in one unit of the flag: 1000 if the flag is in s and the
   // variable in ms.
   int64_t unit = 1;
@@ -29,7 +30,8 @@ struct FlagValues {
 };
 
 struct Flag {
-  // `variable` outlives the flag. A bool is a switch without a value; a function gets the value.
+  // `variable` outlives the flag. A bool is a switch without a value; a function is called with the
+  // value.
   using Variable =
       std::variant<bool*, int*, int64_t*, uint64_t*, double*, std::string*, std::optional<int32_t>*,
                    std::optional<uint64_t>*, std::optional<double>*, std::vector<std::string>*,
@@ -49,8 +51,8 @@ std::string text_of(const Flag& flag);
 // The two lists in one.
 std::vector<Flag> join(std::vector<Flag> first, const std::vector<Flag>& second);
 
-// The arguments that give another process with the same flags these values. `defaults` are the same
-// flags over unchanged options; values equal to theirs are left out.
+// The arguments with which another process that has the same flags gets these values. `defaults`
+// are the same flags over unchanged options; a value equal to its default is left out.
 std::vector<std::string> arguments_of(const std::vector<Flag>& flags,
                                       const std::vector<Flag>& defaults);
 

@@ -34,9 +34,9 @@ absl::StatusOr<OrderedJson> parse_ordered_json(std::string_view text, std::strin
 // The JSON in one line. Bytes that are not UTF-8, e.g. in a folder's name, are replaced.
 std::string write_json(const OrderedJson& json);
 
-// Typed members of an object. A missing or null member gives the fallback, or an error without one.
-// A member of another type is always an error, which names the key, what it must be and what was
-// found; the caller puts the file's name before it.
+// Typed members of an object. A missing or null member gives the fallback, or an error if there is
+// no fallback. A member of another type is always an error, which names the key, what it must be
+// and what was found; the caller puts the file's name before it.
 absl::StatusOr<int64_t> get_int(const Json& object, std::string_view key,
                                 std::optional<int64_t> fallback = std::nullopt);
 absl::StatusOr<bool> get_bool(const Json& object, std::string_view key,

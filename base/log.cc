@@ -75,8 +75,8 @@ void write_out(int descriptor, std::string_view text) {
   }
 }
 
-// State that the sink and its thread share. The thread may outlive the sink: the destructor does
-// not wait without limit for the reader of the log.
+// State that the sink and its thread share. The thread may outlive the sink: the destructor waits
+// only a limited time for the reader of the log.
 struct Waiting {
   Mutex mutex;
   ConditionVariable changed;
@@ -178,7 +178,7 @@ class BackgroundSink final : public spdlog::sinks::base_sink<std::mutex> {
 
   const std::shared_ptr<Waiting> waiting_ = std::make_shared<Waiting>();
   std::atomic<int64_t> dropped_ = 0;
-  int64_t said_ = 0;  // How many drops were logged; under the base's lock.
+  int64_t said_ = 0;  // The number of drops already logged; under the base's lock.
   std::thread thread_;
 };
 

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// How log lines leave a process: as text or as one JSON object per line, written at once or by a
-// background thread, so that logging never waits for the reader of the log.
+// How log lines leave a process: as text, or as one JSON object per line. The lines are written at
+// once, or by a background thread, so that logging never waits for the reader of the log.
 #pragma once
 
 #include <spdlog/common.h>
@@ -28,7 +28,8 @@ inline constexpr int64_t kMaxLogBytes = 1 << 20;  // The max size of queued line
 // oldest are dropped, and a line says how many. Thread-safe.
 class BackgroundSink;
 
-// Receives what spdlog's functions log from now on, at this process' level. One at a time.
+// Receives what spdlog's functions log while it exists, at this process' level. Only one exists at
+// a time.
 class Log {
  public:
   struct Options {
@@ -37,7 +38,7 @@ class Log {
     int descriptor = 2;       // For background lines; others go to standard error.
   };
   explicit Log(const Options& options);
-  // Still writes queued lines, for at most one second.
+  // Writes the lines that are still queued, for at most one second.
   ~Log();
   Log(const Log&) = delete;
   Log& operator=(const Log&) = delete;

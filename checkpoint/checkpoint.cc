@@ -84,7 +84,7 @@ absl::StatusOr<fs::path> single_file(const fs::path& folder) {
 
 constexpr int64_t kBufferBytes = 256 << 10;
 constexpr int64_t kPageBytes = 4096;
-// Narrow if transposing: a block then has many rows, which become contiguous.
+// A block to be transposed is narrow: it then has many rows, which become contiguous.
 constexpr int64_t kTransposedCols = 1024;
 
 // Some columns of a matrix in a file, read in blocks of rows that fit the buffer.
@@ -159,7 +159,7 @@ std::string time_text(const timespec& time) {
 absl::StatusOr<Checkpoint> Checkpoint::open(const fs::path& folder, const ProgressCallback& alive) {
   Checkpoint checkpoint;
   checkpoint.folder_ = folder;
-  std::error_code ignored;  // If a path cannot be examined, the last of the three reports it.
+  std::error_code ignored;  // single_file() reports a path that cannot be examined.
   if (fs::exists(folder / kSingleName, ignored)) {
     RETURN_IF_ERROR(checkpoint.add_file(folder / kSingleName, alive));
   } else if (fs::exists(folder / kIndexName, ignored)) {

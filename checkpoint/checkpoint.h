@@ -15,10 +15,10 @@
 
 namespace lockstep {
 
-// Holds the files open. Tensors are read by pread into a small buffer, not through a mapping: if a
-// file is truncated or lost during the read (on network file systems too), the error names it,
-// whereas a mapping would raise SIGBUS. The copy stays in the cache and costs little compared with
-// packing. Const members are thread-safe.
+// Keeps the files open. Tensors are read by pread into a small buffer, not through a mapping. If a
+// file is truncated or lost during the read (on network file systems, too), the error names the
+// file; a mapping would raise SIGBUS. The buffer stays in the processor's cache, so the copy costs
+// little compared with packing. Const members are thread-safe.
 class Checkpoint {
  public:
   // Opens model.safetensors, else model.safetensors.index.json with its shards, else the only
@@ -36,10 +36,11 @@ class Checkpoint {
   // The file that contains a tensor of this checkpoint.
   const File& file_of(const TensorInfo& tensor) const { return files_[tensor.file]; }
 
-  // Lets a process that has read these files see whether they changed since: device, inode, size,
-  // times of change and header of each. No user can set an inode's change time. A second write
-  // within one clock tick would not change it, so stamp() waits 20 ms for files that were just
-  // written. Other mounts and copies of the same files have other stamps.
+  // A process that has read these files compares stamps to see whether a file has changed since. A
+  // stamp has each file's device, inode, size, times of change and header. No user can set an
+  // inode's change time. But a second write within one clock tick leaves that time as it is, so
+  // stamp() waits until the last write is 20 ms old. Other mounts and copies of the same files have
+  // other stamps.
   absl::StatusOr<std::string> stamp() const;
   // Distinguishes these weights from others, in any process and on any host or mount: for each file
   // its size, its header, and a checksum of 4 KiB from the middle of every tensor, because

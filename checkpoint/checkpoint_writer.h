@@ -27,7 +27,7 @@ std::string safetensors_header(const std::vector<TensorSpec>& tensors);
 class CheckpointWriter {
  public:
   // Creates files of at most `shard_bytes` of tensors each; a larger tensor gets its own file.
-  // `folder` must exist, the files must not.
+  // `folder` must exist and have no file of these names.
   static absl::StatusOr<CheckpointWriter> create(const std::filesystem::path& folder,
                                                  const std::vector<TensorSpec>& tensors,
                                                  int64_t shard_bytes);

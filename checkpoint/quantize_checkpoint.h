@@ -15,10 +15,10 @@
 namespace lockstep {
 
 struct QuantizeOptions {
-  std::map<std::string, DType> kinds;  // By matrix or stack; all other tensors are copied.
+  std::map<std::string, DType> kinds;  // By name of a matrix or stack; other tensors are copied.
   int64_t shard_bytes = int64_t{4} << 30;
-  std::function<void(int64_t done, int64_t total)> progress = {};  // Bytes; the calling thread.
-  std::function<bool()> cancelled = {};
+  std::function<void(int64_t done, int64_t total)> progress = {};  // Bytes; on the calling thread.
+  std::function<bool()> cancelled = {};  // Called before each block; true: kCancelled.
 };
 
 // Writes into `folder`, which exists. The codes equal those computed when the same matrices are

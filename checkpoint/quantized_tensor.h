@@ -1,8 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
-// How a checkpoint stores a quantized matrix [rows, cols] (docs/quantization.md): NAME has the
-// codes, I8 [rows, cols] or U8 [rows, ceil(cols / 2)], two 4-bit codes per byte, even columns in
-// the low half; NAME.scales and, if the kind has them, NAME.minima are BF16 [rows, groups].
-// A stack of matrices [matrices, rows, cols] adds that first dimension to each.
+// How a checkpoint stores a quantized matrix [rows, cols] (docs/quantization.md): the tensor NAME
+// has the codes, as I8 [rows, cols] or U8 [rows, ceil(cols / 2)]. U8 has two 4-bit codes per byte,
+// the even column in the low half. NAME.scales and, if the kind has them, NAME.minima are BF16
+// [rows, groups]. A stack of matrices [matrices, rows, cols] adds that first dimension to each of
+// these tensors.
 #pragma once
 
 #include <cstdint>

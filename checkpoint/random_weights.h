@@ -11,16 +11,17 @@
 namespace lockstep {
 
 // An element depends only on (seed, source's name, row, column of the source, role); columns 2^32
-// apart repeat. Uniform: NORM in 1 +- 0.1, BIAS in +-0.02, EMBEDDING with standard deviation 1,
-// LINEAR and HEAD with 1 / sqrt(inputs), so that activations keep their scale. A tied embedding and
-// head have the same elements, each scaled by its role.
+// apart repeat. Elements are uniform: NORM in 1 +- 0.1, BIAS in +-0.02, EMBEDDING with standard
+// deviation 1, LINEAR and HEAD with 1 / sqrt(inputs), so that activations keep their scale. A tied
+// embedding and head have the same elements, each scaled by its role.
 class RandomWeights {
  public:
   explicit RandomWeights(uint64_t seed) : seed_(seed) {}
 
   uint64_t seed() const { return seed_; }
 
-  // `rectangle` must be inside piece's source. Otherwise as Checkpoint::read.
+  // `rectangle` must be inside piece's source. `out` is as in Checkpoint::read(), transposed if the
+  // piece is.
   void read(const program::Piece& piece, program::Role role, const Rectangle& rectangle, float* out,
             int64_t out_stride) const;
 

@@ -29,8 +29,8 @@ absl::Status check_recipe(const program::Weight& weight);
 // Whether pieces follow each other along columns: in a BIAS or a NORM, which has one row.
 bool side_by_side(const program::Weight& weight);
 
-// Rows (for BIAS and NORM: columns) `begin` to `end` of a weight's stacked pieces. Row number i of
-// them is row number first + i * step of the requested ones.
+// Rows (for BIAS and NORM: columns) [begin, end) of a weight's stacked pieces. Row begin + i is
+// number first + i * step of the requested rows.
 struct StackedRows {
   int64_t begin;
   int64_t end;
@@ -38,16 +38,17 @@ struct StackedRows {
   int64_t step;
 };
 
-// The stacked rows of rows (columns) [begin, end) of the weight; if paired, some of each half.
+// The stacked rows that make up rows (columns) [begin, end) of the weight. For a paired weight,
+// these are rows of both halves.
 std::vector<StackedRows> stacked_rows(const program::Weight& weight, int64_t begin, int64_t end);
 
 // The contribution of one piece to some rows of a weight.
 struct Part {
   const program::Piece* piece;
   Rectangle source;  // In the source as stored.
-  int64_t row;       // Its corner's place, counted from the first requested row.
-  int64_t col;
-  int64_t row_step;  // From one of its rows to the next.
+  int64_t row;       // In the weight: its first row, from the first requested row on.
+  int64_t col;       // In the weight: its first column.
+  int64_t row_step;  // In the weight: the distance from one of its rows to the next.
   int64_t col_step;
 };
 

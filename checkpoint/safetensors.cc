@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Makes every check of Trail of Bits' audit of the format and of the attacks published after it.
+// Makes every check that Trail of Bits' audit of the format asks for, and refuses the attacks that
+// were published after it.
 #include "checkpoint/safetensors.h"
 
 #include <fmt/ranges.h>

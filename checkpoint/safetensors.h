@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // The header of a safetensors file: 8 bytes N (little endian), N bytes of JSON, then the tensors'
-// bytes end to end. It is not trusted; a header that parses describes the file exactly.
+// bytes end to end. The header is not trusted; one that parses describes the file exactly.
 #pragma once
 
 #include <cstdint>
@@ -19,7 +19,7 @@ namespace lockstep {
 using ProgressCallback = std::function<void()>;
 
 // A tensor's type, shape and place. Seen as a matrix: cols is the last dimension, rows the product
-// of the others; one dimension is one row, none is one element.
+// of the others; a tensor of one dimension is one row, one without dimensions is one element.
 struct TensorInfo {
   std::string name;
   DType dtype = DType::kNone;   // kNone: not readable as float32, see dtype_name.

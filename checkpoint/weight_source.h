@@ -25,7 +25,7 @@ struct StoredRows {
 };
 
 // Checks that the piece's source is in the checkpoint, in the expected shape and a readable type.
-// Codes of any kind pass; WeightSource::check checks theirs.
+// Codes of any kind pass; WeightSource::check() checks their kind.
 absl::Status check_source(const Checkpoint& checkpoint, const program::Piece& piece);
 
 // Const members are thread-safe.
@@ -36,7 +36,7 @@ class WeightSource {
 
   // Checks that every piece's source exists, in the shape that the program expects and a readable
   // type, and that the pieces make up the weight. Codes can only be read in their stored kind. Call
-  // it for all weights before allocating memory for any. Random weights have every source.
+  // check() for all weights before you allocate memory for any. Random weights have every source.
   absl::Status check(const program::Weight& weight) const;
 
   // Checkpoint::stamp(); for random weights their seed.
@@ -44,18 +44,18 @@ class WeightSource {
   absl::StatusOr<std::string> contents(const ProgressCallback& alive = {}) const;
   absl::StatusOr<std::string> written_at() const;
 
-  // The place in a file of plain rows, in the weight's own type, of a weight that passed check();
-  // an error if there is none.
+  // The place in a file of the rows of a weight that passed check(). An error unless the file
+  // stores these rows as they are, in the weight's own type.
   absl::StatusOr<StoredRows> stored_rows(const program::Weight& weight) const;
 
-  // The bytes that read_rows of all rows reads from the checkpoint, for progress; 4 bytes per
+  // The bytes that read_rows() reads from the checkpoint for all rows, for progress; 4 bytes per
   // element for random weights. The weight need not have passed check().
   absl::StatusOr<int64_t> bytes_to_read(const program::Weight& weight) const;
 
   // Reads rows [row_begin, row_end) of a weight that passed check(), as float32: out[(row -
-  // row_begin) * out_stride + col]. A transposed piece visits every row of its source for any
-  // number of rows: request hundreds at once if a weight has one. Interleaved columns are read
-  // together with the others between them.
+  // row_begin) * out_stride + col]. Each call reads every row of a transposed piece's source:
+  // request hundreds of rows at once if a weight has one. Interleaved columns are read together
+  // with the other columns between them.
   absl::Status read_rows(const program::Weight& weight, int64_t row_begin, int64_t row_end,
                          float* out, int64_t out_stride) const;
 
@@ -71,7 +71,7 @@ class WeightSource {
   // Reads a rectangle of the piece's source as stored, transposed if the piece is.
   absl::Status read(const program::Weight& weight, const program::Piece& piece,
                     const Rectangle& source, float* out, int64_t out_stride) const;
-  // `columns` counts the columns kind by kind.
+  // The rectangle `columns` numbers the columns kind by kind.
   absl::Status read_interleaved(const program::Weight& weight, const program::Piece& piece,
                                 const Rectangle& columns, float* out, int64_t out_stride) const;
 

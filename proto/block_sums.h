@@ -17,7 +17,7 @@ namespace lockstep {
 
 inline constexpr int64_t kBlocksPerRun = 16;
 
-// `blocks` are in order of ids. A block without a finite part adds nothing.
+// Folds the sums of one run's blocks, in order of ids. A block without a finite part adds nothing.
 BlockSum fold(std::span<const BlockSum> blocks);
 
 // Fills `to` with a rank's blocks; the first one is the vocabulary's block `first_block`.
@@ -27,8 +27,8 @@ void set_sums(int64_t first_block, std::span<const BlockSum> blocks, cluster::Bl
 // the field.
 absl::Status check_sums(const cluster::BlockSums& sums, int64_t vocab);
 
-// The sums of all runs, from ranks in order of ids whose sums passed check_sums(). The last run
-// may be partial.
+// The sums of all runs. `ranks` are in order of ids, and their sums passed check_sums(). The last
+// run may be partial.
 std::vector<BlockSum> runs_of(std::span<const cluster::BlockSums* const> ranks);
 
 }  // namespace lockstep

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// A rank's answer for one row, its slice of the vocabulary: candidates, sums, logits.
+// A rank's answer for one row and the rank's slice of the vocabulary: candidates, sums, logits.
 #pragma once
 
 #include <cstdint>

@@ -21,7 +21,7 @@ std::string hmac_sha256(std::string_view key, std::initializer_list<std::string_
   for (const std::string_view part : parts) text += part;
   unsigned char digest[EVP_MAX_MD_SIZE];
   unsigned int bytes = 0;
-  // An empty key must not be null.
+  // HMAC() needs a pointer, even for an empty key.
   const char* data = key.empty() ? "" : key.data();
   LOCKSTEP_CHECK(HMAC(EVP_sha256(), data, static_cast<int>(key.size()),
                       reinterpret_cast<const unsigned char*>(text.data()), text.size(), digest,

@@ -24,14 +24,14 @@ inline constexpr size_t kNonceBytes = 32;
 
 // An attacker who gets one challenge can test guesses offline, so a token must not be a word.
 inline constexpr size_t kMinTokenBytes = 16;
-// kInvalidArgument: the token is shorter than that.
+// kInvalidArgument: the token is shorter than kMinTokenBytes.
 absl::Status check_join_token(std::string_view token);
 
-// Unpredictable and unique.
+// Returns kNonceBytes random bytes: unpredictable and unique.
 std::string draw_nonce();
 
-// Lets a coordinator recognize its own nonces: `stated` is the rest of the nonce, `peer` the
-// address to which it was sent.
+// The MAC by which a coordinator recognizes its own nonces. `stated` is the nonce without its MAC,
+// `peer` the address to which the nonce was sent.
 std::string nonce_mac(std::string_view key, std::string_view stated, std::string_view worker_nonce,
                       std::string_view peer);
 
@@ -56,7 +56,7 @@ struct DataConnection {
 std::string dialler_proof(std::string_view key, const DataConnection& connection);
 std::string listener_proof(std::string_view key, const DataConnection& connection);
 
-// Constant-time.
+// Compares in constant time.
 bool same_secret(std::string_view a, std::string_view b);
 
 std::string to_hex(std::string_view bytes);

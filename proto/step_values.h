@@ -10,7 +10,7 @@
 
 namespace lockstep {
 
-// The max in one answer. For more, the step is run again for the rest.
+// The max bytes of values in one answer. For more values, the step is run again.
 inline constexpr int64_t kMaxValueBytes = 32 << 20;
 
 // The bytes that an instruction makes in a step of this many tokens and outputs: 0 for a view.

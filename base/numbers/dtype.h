@@ -6,8 +6,8 @@
 
 namespace lockstep {
 
-// From kQ8 on: integers with one scale per group, stored as base/numbers/quantization.h defines. kQ
-// are for weights only, kA for values only. KV pages may be kI8.
+// From kQ8 on: integers with one scale per group, stored as base/numbers/quantization.h defines.
+// Types kQ... are for weights only, kA... for values only. KV pages may be kI8.
 enum class DType : uint8_t {
   kNone = 0,
   kF32 = 1,

@@ -56,9 +56,9 @@ struct Quantization {
   return rows * cols * dtype_bytes(dtype);
 }
 
-// Values whose next linear rounds its rows anyway are rounded before they are sent to other ranks:
-// groups of 32 columns, each as codes -127..127 and a scale. The last group of a row may be short;
-// its unused codes are 0.
+// A value whose next linear rounds its rows anyway is rounded before it is sent to other ranks. Its
+// rows are then groups of 32 columns, each with codes -127..127 and a scale. The last group of a
+// row may be short; its unused codes are 0.
 //   kA8   scale = largest magnitude / 127, as linears with int8 weights round
 //   kA8P  scale = a power of two, as linears with int4 weights round
 inline constexpr int64_t kRoundedGroup = 32;
@@ -71,7 +71,8 @@ struct RoundedGroup {
   return dtype == DType::kA8 || dtype == DType::kA8P;
 }
 
-// The type to which a linear with such weights rounds its rows; kNone if not by such groups.
+// The type to which a linear with weights of this type rounds its rows; kNone if it does not round
+// them by groups of kRoundedGroup.
 [[gnu::always_inline]] constexpr DType rounded_rows(DType weight) {
   const auto kind = quantization(weight);
   if (!kind || kind->group != kRoundedGroup) return DType::kNone;
@@ -92,7 +93,7 @@ struct RoundedGroup {
   return groups_of(dtype, cols) * group_bytes(dtype);
 }
 
-// A block of rows; one byte per code, for 4-bit codes too. Borrowed memory.
+// A block of rows in memory that the struct does not own; one byte per code, for 4-bit codes too.
 struct QuantizedRows {
   int8_t* codes = nullptr;     // [rows][cols]
   uint16_t* scales = nullptr;  // [rows][group_count], bfloat16, finite, of either sign

@@ -16,8 +16,8 @@
 namespace lockstep {
 
 // One thread at a time; interrupt() from any thread. An error is a clause about the other side,
-// after which the connection is unusable. kUnavailable: the connection has ended; kDataLoss: the
-// bytes received are not what a peer would send.
+// such as "it closed its connection"; the connection is then unusable. kUnavailable: the connection
+// has ended; kDataLoss: the bytes received are not what a peer would send.
 class DataChannel {
  public:
   // `socket`: a TCP connection, non-blocking.
@@ -26,13 +26,13 @@ class DataChannel {
   DataChannel(const DataChannel&) = delete;
   DataChannel& operator=(const DataChannel&) = delete;
 
-  // Returns how many of the first bytes the system took; 0: it takes none now. The next send begins
-  // with all bytes that it did not take, and may add more.
+  // Returns how many of the first bytes the system took; 0: it takes none now. The next send must
+  // begin with all bytes that were not taken, and may add more.
   virtual absl::StatusOr<size_t> send(std::span<const iovec> parts) = 0;
   // Returns how many bytes were received into the parts, in order; 0: none are available now. A
   // thread reads until 0 before it sleeps: bytes buffered here wake no thread.
   virtual absl::StatusOr<size_t> receive(std::span<const iovec> parts) = 0;
-  // The events to poll() for after these returned 0, or before the first call.
+  // The events to poll() for after send() or receive() returned 0, or before the first call.
   virtual short events(bool sends, bool receives) const = 0;
 
   // Ends the connection for both sides. Never blocks; async-signal-safe.

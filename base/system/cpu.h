@@ -17,13 +17,14 @@ namespace lockstep {
 const char* isa_name(Isa isa);
 std::optional<Isa> find_isa(std::string_view name);
 
-// Whether the processor and the system run it: AVX2 with FMA and F16C; with AVX-VNNI; AVX-512 with
-// F, BW, VL and DQ; with VNNI; with BF16 too; all of these and AMX with INT8 and BF16. AMX needs
-// the system's permission for its larger thread state: the first call for kAmx requests it for the
-// whole process; if it is refused, there is no AMX.
+// Whether the processor and the system run an instruction set. kAvx2 is AVX2 with FMA and F16C;
+// kAvx2Vnni adds AVX-VNNI. kAvx512 is AVX-512 with F, BW, VL and DQ; kAvx512Vnni adds VNNI,
+// kAvx512Bf16 adds BF16 as well, and kAmx adds AMX with INT8 and BF16. AMX needs the system's
+// permission for its larger thread state: the first call for kAmx requests it for the whole
+// process. If it is refused, there is no AMX.
 bool machine_runs(Isa isa);
 
-// The best one that runs on this machine.
+// The best instruction set that runs on this machine.
 Isa machine_isa();
 
 // The instruction set in the environment's LOCKSTEP_ISA; machine_isa() if it is not set or
@@ -43,11 +44,11 @@ int usable_cores();
 // The min CPU quota of the cgroup (v1 or v2) and its ancestors, in cores; nullopt if unlimited.
 std::optional<double> cpu_quota(const std::string& root = "");
 
-// The memory of the machine, or the min limit of the cgroup and its ancestors. 0 if unknown.
+// The min of the machine's memory and the limits of the cgroup and its ancestors. 0 if unknown.
 int64_t memory_total_bytes(const std::string& root = "");
 
-// Free memory: MemAvailable, or the min (limit - usage) over the cgroup and its ancestors, where
-// page cache counts as free. 0 if unknown.
+// Free memory: the min of MemAvailable and of (limit - usage) of the cgroup and its ancestors. Page
+// cache counts as free. 0 if unknown.
 int64_t memory_free_bytes(const std::string& root = "");
 
 }  // namespace lockstep

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// The process runs out of memory. An allocation for one request ends that request alone. Elsewhere
-// nothing can be promised, and the process ends with one line.
+// Handles a lack of memory. An allocation that fails for one request ends that request alone.
+// Elsewhere nothing can be promised, and the process ends with one line on standard error.
 #pragma once
 
 #include <new>
@@ -13,7 +13,7 @@ namespace lockstep {
 // kUnavailable: the client may retry the request.
 absl::Status out_of_memory();
 
-// Returns work()'s status, or out_of_memory() if memory ran out; what it allocated is freed.
+// Returns work()'s status, or out_of_memory() if memory ran out; what work() allocated is freed.
 template <typename Work>
 absl::Status within_memory(Work work) {
   try {

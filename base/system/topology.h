@@ -21,8 +21,8 @@ std::string processors_text(const std::vector<int>& ids);
 struct Processor {
   int id = 0;
   int node = 0;     // The memory node.
-  int core = 0;     // Hardware threads with the same node and core share one.
-  int sibling = 0;  // 0: the first of its core in the list.
+  int core = 0;     // Hardware threads with the same node and core share a core.
+  int sibling = 0;  // The index among the hardware threads of its core.
 };
 
 // Sorted by node, then core, then id.
@@ -33,7 +33,8 @@ std::vector<int> thread_processors();
 
 // The processors to which the threads of worker `worker` are bound if `workers` workers of
 // `threads` threads share `usable` (from locate_processors). Every worker has its own block of
-// neighbours and uses each core once before any second hardware thread. Empty if there are too few.
+// neighbours and uses each core once before any second hardware thread. Empty if there are too few
+// processors.
 std::vector<int> processors_of_worker(const std::vector<Processor>& usable, int workers,
                                       int threads, int worker);
 

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // Threads that are started once and share the indices of one loop at a time. A loop costs about a
-// microsecond while the threads still spin after the last one.
+// microsecond while the threads still spin after the loop before.
 #pragma once
 
 #include <atomic>

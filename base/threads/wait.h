@@ -9,7 +9,7 @@
 
 namespace lockstep {
 
-// Returns false if it was stopped.
+// Returns false if a stop was requested.
 inline bool wait(std::chrono::milliseconds pause, const std::stop_token& stop) {
   std::mutex mutex;
   std::condition_variable_any never;

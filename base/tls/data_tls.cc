@@ -47,7 +47,8 @@ class TlsChannel final : public DataChannel {
   std::array<std::byte, kRecordBytes> record_;
 };
 
-// If a call moved bytes before the end, it returns their number, and the next call returns the end.
+// If a call moved bytes before the connection ended, it returns their number, and the next call
+// returns the error.
 absl::StatusOr<size_t> TlsChannel::send(std::span<const iovec> parts) {
   size_t sent = 0;
   while (end_.ok()) {
@@ -144,8 +145,8 @@ std::string TlsChannel::problem() const {
 
 void prepare(SSL_CTX* context) {
   SSL_CTX_set_min_proto_version(context, TLS1_3_VERSION);
-  // Each connection verifies certificates. A ticket that is unread when a connection closes would
-  // reset it.
+  // Each connection verifies certificates. A session ticket that the peer has not read when a
+  // connection closes would reset the connection.
   SSL_CTX_set_session_cache_mode(context, SSL_SESS_CACHE_OFF);
   SSL_CTX_set_num_tickets(context, 0);
   SSL_CTX_set_read_ahead(context, 1);

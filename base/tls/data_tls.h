@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // TLS 1.3 for data connections. Both sides show a certificate of the cluster's authority. Names and
-// uses are not compared: the handshake under the epoch's key, inside TLS (data_port.h), identifies
-// a rank.
+// uses in it are not checked: the handshake under the epoch's key, inside TLS (data_port.h),
+// identifies a rank.
 #pragma once
 
 #include <cstdint>
@@ -26,8 +26,8 @@ class DataTls {
   static absl::StatusOr<std::unique_ptr<DataTls>> load(const TlsFiles& files,
                                                        int64_t records_per_key = kRecordsPerKey);
 
-  // The first send or receive does the handshake, with the files as they are now; if they do not
-  // fit, it is logged, and the last good ones are used.
+  // The first send or receive does the handshake, with the files as they are now. If they do not
+  // fit each other, a log line says so, and the last good files are used.
   absl::StatusOr<std::unique_ptr<DataChannel>> open(FileDescriptor socket, Side side);
 
  private:

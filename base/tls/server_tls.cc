@@ -9,7 +9,7 @@
 namespace lockstep {
 namespace {
 
-// A server speaks one protocol. A client that offers only others gets an alert.
+// A server speaks one protocol. A client that offers only other protocols gets an alert.
 int choose_protocol(SSL* /*ssl*/, const unsigned char** chosen, unsigned char* size,
                     const unsigned char* offered, unsigned int bytes, void* ours) {
   const auto* name = static_cast<const unsigned char*>(ours);

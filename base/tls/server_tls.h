@@ -26,8 +26,8 @@ class TlsContext {
                                                           const std::string& address,
                                                           TlsProtocol protocol);
 
-  // The server's side of a connection over the socket, with the current certificate. It stays valid
-  // when another is loaded. Null if OpenSSL has no memory.
+  // The server's side of a connection over the socket, with the current certificate. The connection
+  // stays valid when another certificate is loaded. Null if OpenSSL has no memory.
   std::shared_ptr<ssl_st> open(int descriptor);
 
  private:

@@ -17,12 +17,12 @@
 namespace lockstep {
 namespace {
 
-// ---- The socket as OpenSSL reads and writes it; its built-in BIO would raise SIGPIPE ----
+// ---- The socket as OpenSSL reads and writes it; OpenSSL's own BIO would raise SIGPIPE ----
 
 // The max number of records that are not data, and how many received bytes allow one more. A
-// handshake has about six; after it only key updates are useful, one in several gigabytes. OpenSSL
-// reads such records one after the other within one call, and reading one takes longer than sending
-// it.
+// handshake has about six. After the handshake only key updates are useful, one in several
+// gigabytes. OpenSSL reads such records one after the other within one call, and reading one takes
+// longer than sending it.
 constexpr int64_t kMaxOthers = 256;
 constexpr int64_t kBytesPerOther = 4096;
 // After this many bytes the caller has to call again: data records may be empty, and OpenSSL would
@@ -38,8 +38,8 @@ struct TlsSocket {
 
 TlsSocket& socket_of(BIO* bio) { return *static_cast<TlsSocket*>(BIO_get_data(bio)); }
 
-// Sees each record that OpenSSL receives. The header has the record's type; for a record that TLS
-// 1.3 encrypts it says data, and a second call gives the inner type.
+// Called for each record that OpenSSL receives. The header has the record's type. For a record that
+// TLS 1.3 encrypts, that type is data, and a second call gives the inner type.
 void count_others(int written, int /*version*/, int type, const void* bytes, size_t size,
                   SSL* /*ssl*/, void* argument) {
   const bool is_kind = type == SSL3_RT_HEADER || type == SSL3_RT_INNER_CONTENT_TYPE;
@@ -120,7 +120,8 @@ int refuse_passphrase(char* /*buffer*/, int /*size*/, int /*writing*/, void* was
   return 0;
 }
 
-// At least one. Refuses a NUL, which ends the text for code that reads it as a C string.
+// Returns at least one certificate. Refuses a NUL, which ends the text for code that reads it as a
+// C string.
 absl::StatusOr<std::vector<Certificate>> certificates_in(const std::string& bytes) {
   const Bio bio = bio_of(bytes);
   std::vector<Certificate> found;

@@ -18,14 +18,15 @@ namespace lockstep {
 // cannot be read.
 absl::StatusOr<TlsBytes> read_tls_bytes(const TlsFiles& files);
 
-// For either side, without renegotiation and compression; with partial writes from memory that may
-// move. kInvalidArgument: one line, with the file's name, about unusable bytes or a key that does
-// not belong to the certificate.
+// Makes a context for either side, without renegotiation and compression, with partial writes from
+// memory that may move. kInvalidArgument: one line, with the file's name, about unusable bytes or a
+// key that does not belong to the certificate.
 absl::StatusOr<std::shared_ptr<ssl_ctx_st>> make_tls_context(const TlsFiles& files,
                                                              const TlsBytes& bytes);
 
-// A connection over the socket, which it does not own; the caller sets which side it is. It stays
-// valid after the context's owner is gone. Null if OpenSSL has no memory.
+// A connection over the socket, which it does not own; the caller sets whether it is the server's
+// or the client's side. The connection stays valid after the context's owner is gone. Null if
+// OpenSSL has no memory.
 std::shared_ptr<ssl_st> open_tls(ssl_ctx_st* context, int descriptor);
 
 // The first of this thread's queued OpenSSL errors, which caused the others; clears the queue.

@@ -6,7 +6,7 @@
 
 namespace lockstep {
 
-// PEM files. `cert`, a chain that begins with the own certificate, and `key` are required.
+// PEM files. `cert`, a chain that begins with the certificate of `key`, and `key` are required.
 struct TlsFiles {
   std::string cert;
   std::string key;

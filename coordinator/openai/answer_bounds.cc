@@ -10,14 +10,15 @@
 namespace lockstep::openai {
 namespace {
 
-// A request is accepted as a whole: no queue accepts a part of it.
+// The max choices of one request. A queue accepts all of a request or nothing.
 constexpr int64_t kMaxChoices = 4'096;
 // The max number of log-probabilities in one answer. One takes about 100 bytes as text, and several
 // hundred while its choice is written. The client gets the whole text at once, so the text must be
 // smaller than the unread bytes that one key may have.
 constexpr int64_t kMaxScores = 1 << 20;
-// The max in a streamed response. Each of its last four events repeats all log-probabilities, and
-// is kept until the client reads it, like the events of other streams.
+// The max number in a streamed response. Each of its last four events repeats all
+// log-probabilities, and stays in memory until the client reads it, like the events of other
+// streams.
 constexpr int64_t kMaxResponseScores = 1 << 17;
 // The max bytes of prompts that one answer repeats. Twice as many are in memory for a moment.
 constexpr int64_t kMaxRepeated = 64 << 20;

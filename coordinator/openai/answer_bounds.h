@@ -15,7 +15,7 @@ absl::Status check_choices(const ApiRequest& request);
 
 // Limits the log-probabilities of a streamed response, whose last events repeat them all. A request
 // without max_tokens gets the max number of tokens that stays within the limit. kInvalidArgument:
-// it asks for more.
+// the request asks for more.
 absl::Status bound_response(int64_t context, EngineRequest* request);
 
 // Counts the prompts that an answer built whole in memory repeats: each choice has its prompt's
@@ -34,9 +34,9 @@ class RepeatCount {
 // kInvalidArgument.
 class ScoreCount {
  public:
-  // Adds those of one more prompt of the request, and of its answers, before anything is computed.
-  // Answers without max_tokens rarely reach the end of the context, so they are counted as they are
-  // gathered.
+  // Adds the log-probabilities of one more prompt of the request and of its answers, before
+  // anything is computed. Answers without max_tokens rarely fill the context, so check() counts
+  // them while they are gathered.
   absl::Status add(const ApiRequest& request, const EngineRequest& prompt, int64_t context);
   // Checks the number in the answers gathered so far.
   static absl::Status check(int64_t scores);

@@ -18,7 +18,7 @@ struct ApiOptions {
   std::string unknown_fields = "pass";  // See UnknownFields::set_mode().
 };
 
-// Outlives the callers of its handlers, and the work that they have begun.
+// Must outlive the callers of its handlers, and the work that they have begun.
 class Api {
  public:
   // The served model and the pool outlive it. kInvalidArgument: an option names an unknown parser

@@ -28,7 +28,8 @@ absl::Status read_fields(const OrderedJson& body, ApiRequest* request) {
     known.insert(field.name);
     if (value->is_null()) continue;
     RETURN_IF_ERROR(field.read(field, *value, request));
-    // A part of a conversation adds to it; any other value replaces the earlier one.
+    // Several JSON fields add to one field of a conversation: errors name the first. Any other
+    // field replaces the value of an earlier one: errors name the last.
     if (std::string_view(field.grpc).starts_with("chat.")) {
       request->names.try_emplace(field.grpc, field.name);
     } else {

@@ -31,12 +31,12 @@ inline constexpr int32_t kAllTokens = 1 << 30;
 struct ApiRequest {
   Endpoint endpoint = kChat;
   v1::GenerateRequest shared;                // All fields except the prompts of a completion.
-  std::vector<v1::GenerateRequest> prompts;  // Only prompts; for a conversation, one empty message.
+  std::vector<v1::GenerateRequest> prompts;  // Each has only a prompt; a conversation: one, empty.
   int32_t n = 1;                             // The number of choices in the answer.
   bool stream = false;
   bool resumable = false;
   bool include_usage = false;
-  bool continuous_usage = false;  // In each chunk.
+  bool continuous_usage = false;  // Each chunk has the usage.
   bool include_reasoning = true;
   bool echo = false;
   bool logprobs = false;
@@ -59,8 +59,8 @@ struct ApiRequest {
 // limits of limits.h are checked by to_request().
 absl::StatusOr<ApiRequest> parse_request(Endpoint endpoint, const std::string& body,
                                          const Model& model);
-// Rewrites an error of to_request() or the engine, which names GenerateRequest's fields, to name
-// the JSON fields that they were read from.
+// Rewrites an error of to_request() or of the engine. The error names fields of GenerateRequest;
+// the result names the JSON fields from which they were read.
 absl::Status in_json_words(const absl::Status& status, const ApiRequest& request);
 
 // kNotFound: the model does not have this name.

@@ -92,7 +92,7 @@ void Generation::start() {
 }
 
 // If the model has no parser for calls, a conversation in which another model called tools would be
-// refused for ever. It is answered with text alone, and "tools" is named as an ignored field.
+// refused for ever. So it is answered with text alone, and "tools" is named as an ignored field.
 bool Generation::goes_on_without_tools(const ApiRequest& request) const {
   return !context_->formats.check_tools().ok() && !context_->unknown_fields.refuses() &&
          std::ranges::any_of(request.shared.chat().messages(), [](const v1::ChatMessage& message) {
@@ -217,7 +217,7 @@ AnswerFacts Generation::facts_of(const ApiRequest& request) const {
   return facts;
 }
 
-// Checks, renders and tokenizes; adds the facts that need the tokens.
+// Checks, renders and tokenizes one prompt; adds the facts that need its tokens.
 absl::StatusOr<EngineRequest> Generation::to_engine(const ApiRequest& request, size_t prompt,
                                                     RequestBatch* batch) {
   const Model& model = *context_->served.model;
@@ -251,15 +251,16 @@ absl::StatusOr<EngineRequest> Generation::to_engine(const ApiRequest& request, s
   return one;
 }
 
-// With a deadline, the head waits for the first event: until then the answer may be an error
-// status. Without one it is sent at once, so that later silence can be filled.
+// With a deadline, the response's head waits for the first event: until then the answer may still
+// become an error status. Without a deadline the head is sent at once: then comments can fill a
+// long wait.
 void Generation::stream_answer() {
   std::vector<std::shared_ptr<Stream>> streams;
   {
     MutexLock lock(&mutex_);
     streams = streams_;
     begun_ = deadline_ms_ == 0;
-    if (begun_) streams_.clear();  // The source owns them now, and is destroyed with the client.
+    if (begun_) streams_.clear();  // The source owns them, until the client is gone.
   }
   if (deadline_ms_ == 0) return answer_with_events(exchange_, take_facts(), readers_of(streams));
   for (const std::shared_ptr<Stream>& stream : streams) {
@@ -322,8 +323,8 @@ void Generation::gather_answer(const ApiRequest& request) {
   }
 }
 
-// The streams keep their listeners, which keep this object, until they are closed; then it drops
-// them. If one fails, all end: the other answers would not be read.
+// Each stream owns its listener, and the listener owns this object. The object drops the streams
+// when all are closed. If one stream fails, all end: the client would not read the other answers.
 void Generation::read_stream(size_t prompt) {
   std::vector<std::shared_ptr<Stream>> closed;  // Destroyed after the lock.
   bool failed = false;
@@ -346,7 +347,7 @@ void Generation::read_stream(size_t prompt) {
         exchange_->client(), 0, [self = shared_from_this()] { self->respond(); }, deadline_ms_);
   }
   if (failed) cancel_all(closed);
-  // An answer that was computed is worth a moment of the notifier's thread.
+  // The pool refused the work. The answer is computed, so this thread, the notifier's, writes it.
   if (!accepted.ok()) respond();
 }
 

@@ -36,7 +36,7 @@ struct ApiContext {
 class Generation : public std::enable_shared_from_this<Generation> {
  public:
   // Runs on an I/O thread: checks that the engine's queue has room before anything is read, and
-  // gives the rest to the pool.
+  // passes the work on to the pool.
   static void begin(Endpoint endpoint, ApiContext* context,
                     const std::shared_ptr<http::Exchange>& exchange);
 
@@ -50,7 +50,8 @@ class Generation : public std::enable_shared_from_this<Generation> {
 
   // Runs on the pool.
   void start() ABSL_LOCKS_EXCLUDED(mutex_);
-  // Adds the streams that it began. An error is the answer; the caller must cancel the streams.
+  // Adds each stream that it starts to `streams`. An error becomes the answer; the caller must then
+  // cancel the streams.
   absl::Status answer(std::vector<std::shared_ptr<Stream>>* streams) ABSL_LOCKS_EXCLUDED(mutex_);
   absl::Status submit(const ApiRequest& request, std::vector<std::shared_ptr<Stream>>* streams);
   absl::Status start_resumable(const ApiRequest& request);

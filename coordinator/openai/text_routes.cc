@@ -19,7 +19,7 @@ bool add_special(const ApiRequest& request, bool fallback) {
   return request.shared.has_add_special() ? request.shared.add_special() : fallback;
 }
 
-// Renders the prompt within the limits of a chat that is answered.
+// Renders a chat's prompt, with the same limits as for a chat that is answered.
 absl::StatusOr<MarkedText> chat_prompt(const ApiRequest& request, const Model& model) {
   const auto render = [&]() -> absl::StatusOr<MarkedText> {
     RETURN_IF_ERROR(check_limits(request.shared));

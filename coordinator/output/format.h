@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // One table of how models write thoughts and tool calls in their text. A row has the tags, the
-// notation of calls, and the marks in a chat template that show that a model was trained on it.
+// notation of calls, and the marks in a chat template that show that a model was trained on the
+// format.
 #pragma once
 
 #include <array>
@@ -11,7 +12,7 @@
 
 namespace lockstep {
 
-using Tags = std::array<std::string_view, 4>;  // Empty ones are unused.
+using Tags = std::array<std::string_view, 4>;  // Empty strings are unused.
 
 struct TagPair {
   std::string_view begin;
@@ -37,7 +38,7 @@ struct HeadedTags {
   std::string_view call;       // Before each name.
   std::string_view id;         // Between name and id.
   std::string_view arguments;  // Before the object.
-  std::string_view end;        // After it.
+  std::string_view end;        // After the object.
   // The name is functions.NAME:NUMBER, which is also the call's id.
   bool is_id = false;
 };
@@ -61,8 +62,8 @@ struct Format {
 
   TagPairs thoughts = {};
   bool thinks_again = false;       // Thoughts may follow content, too.
-  bool call_ends_thought = false;  // If the thought has no end tag.
-  TagPairs wraps = {};             // Tags around content, not part of it.
+  bool call_ends_thought = false;  // A call ends a thought that has no end tag.
+  TagPairs wraps = {};             // Tags around content that are not shown.
   Tags hidden = {};                // Tags that are never shown.
 
   CallNotation notation = CallNotation::kNone;
@@ -70,14 +71,15 @@ struct Format {
   bool is_bare = false;   // Calls may also begin a text without a tag.
   bool at_start = false;  // Calls are only at the beginning of content.
   Tags begins = {};       // Before the calls.
-  Tags ends = {};         // After them. Without: the block ends with a list or a call.
+  Tags ends = {};         // After the calls. Empty: the block ends with a list or a call.
   JsonTags json = {};
   HeadedTags headed = {};
   TaggedTags tagged = {};
   std::string_view quote;  // kGemma
   bool suffixes = false;   // Tags may have a suffix: <tag:word>.
 
-  // A template has this format if it mentions all of one list, and nothing of `not_marks`.
+  // A template has this format if it contains all marks of one of these lists, and none of
+  // `not_marks`.
   std::array<Tags, 2> marks = {};
   Tags not_marks = {};
 
@@ -90,12 +92,12 @@ struct Format {
 };
 
 std::span<const Format> formats();
-// Finds a format by name or alias, ignoring - _ and . in it; null if there is none.
+// Finds a format by name or alias, ignoring - _ and . in the name; null if there is none.
 const Format* find_format(std::string_view name);
 
 // The tags before and after the calls.
 std::vector<std::string_view> block_tags(const Format& format);
-// The tags that a parser looks for, to find thoughts and content, and to find calls.
+// The tags that a parser looks for: thought_tags() for thoughts and content, call_tags() for calls.
 std::vector<std::string_view> thought_tags(const Format& format);
 std::vector<std::string_view> call_tags(const Format& format);
 

@@ -27,7 +27,7 @@ bool shows(const ChatTemplate& chat_template, const Format& format) {
 }
 
 bool shows_thoughts(const ChatTemplate& chat_template, const Format& format) {
-  // Its end of a thought also ends messages in other templates.
+  // Harmony's tag for the end of a thought also ends messages in other templates.
   if (format.notation == CallNotation::kHarmony) return shows(chat_template, format);
   return std::ranges::any_of(format.thoughts, [&](const TagPair& pair) {
     return !pair.end.empty() && chat_template.mentions(pair.end);
@@ -91,7 +91,7 @@ std::string name_of(const Format* format) {
   return format == nullptr ? "none" : std::string(format->names[0]);
 }
 
-// A client that offers tools waits for calls, and would take their text for an answer.
+// A client that offers tools waits for calls, and would take the text of a call for an answer.
 absl::Status FormatChoice::check_tools() const {
   if (tools != nullptr || tools_as_text) return absl::OkStatus();
   return failed_precondition(

@@ -31,19 +31,21 @@ struct FormatChoice {
 // The format's name as it is shown; "none" for null.
 std::string name_of(const Format* format);
 
-// Each parser is a format's name, "none" (or "off"), or "auto": the format that the template shows.
-// If the template shows several formats, or none, there is none. `chat_template` may be null.
-// kInvalidArgument begins with the flag's name and lists the names.
+// Each parser is a format's name, "none" (or "off"), or "auto": the format whose marks are in the
+// chat template. If the template has marks of no format, or of several formats of calls, none is
+// chosen. `chat_template` may be null. kInvalidArgument begins with the flag's name and lists the
+// names.
 absl::StatusOr<FormatChoice> choose_formats(const std::string& tool_parser,
                                             const std::string& reasoning_parser,
                                             const ChatTemplate* chat_template);
 
+// The ids of all special tokens, ascending.
 std::vector<int32_t> special_ids(const Tokenizer& tokenizer);
 // The special tokens that are one of the tags, or a part of one: parsers must see them.
 std::vector<int32_t> tag_ids(std::span<const std::string_view> tags,
                              std::span<const int32_t> special, const Tokenizer& tokenizer);
 
-// The place where a prompt ends.
+// Whether the prompt ends before, within or after a thought.
 ThoughtPlace thought_place(std::span<const int32_t> prompt_ids, const Format& format,
                            const Tokenizer& tokenizer);
 

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// A state machine over bytes, so that the cuts of the text cannot change the result.
+// A state machine over bytes, so that the result does not depend on the pieces in which the text
+// arrives.
 #include "coordinator/output/output_parser.h"
 
 #include <algorithm>
@@ -199,7 +200,7 @@ void OutputParser::content_byte(char c) {
 void OutputParser::content_tag(std::string_view tag) {
   if (const Format* tools = options_.tools; tools != nullptr) {
     if (has(tools->begins, tag) && (is_fresh_ || !tools->at_start)) return begin_calls(tag);
-    if (has(tools->ends, tag) && sink_.calls() > 0) return;  // Its block has ended already.
+    if (has(tools->ends, tag) && sink_.calls() > 0) return;  // The tag's block has already ended.
   }
   for (const Format* format : {options_.thoughts, options_.tools}) {
     if (format == nullptr) continue;

@@ -24,7 +24,7 @@ struct OutputOptions {
   const Format* thoughts = nullptr;  // Null: everything is content.
   ThoughtPlace place = ThoughtPlace::kBefore;
   const Format* tools = nullptr;                               // Null: the text has no calls.
-  bool one_call = false;                                       // Further ones are dropped.
+  bool one_call = false;                                       // Calls after the first are dropped.
   std::shared_ptr<const FunctionSchemas> functions = nullptr;  // Null: types are unknown.
 };
 
@@ -36,8 +36,8 @@ class OutputParser {
   explicit OutputParser(const OutputOptions& options);
 
   OutputDelta push(std::string_view text);
-  // The text has ended. `is_cut`: by max_tokens; then an unfinished call that began with a tag and
-  // has no name is dropped. Otherwise it is content.
+  // The text has ended; `is_cut`: max_tokens ended it. An unfinished call that began with a tag and
+  // has no name is then dropped; without `is_cut`, its text is content.
   OutputDelta finish(bool is_cut = false);
   bool has_calls() const { return sink_.calls() > 0; }
 
@@ -60,7 +60,7 @@ class OutputParser {
   OutputSink sink_;
   Place place_ = Place::kStart;
   TagFinder tags_;                   // The tags that matter at this place.
-  std::string_view thought_end_;     // Empty: any end of the format.
+  std::string_view thought_end_;     // Empty: any end tag of the format.
   bool in_call_of_thought_ = false;  // A call's tag was found in the thought.
   std::string call_of_thought_;      // The text from that tag on.
   bool is_fresh_ = true;             // Content has not begun, except for blanks and wraps.

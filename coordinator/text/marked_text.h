@@ -37,7 +37,7 @@ struct MarkedText {
 };
 
 // Returns, for ascending offsets of a text, whether the byte came from the request. The text must
-// outlive it.
+// outlive the cursor.
 class MarkCursor {
  public:
   explicit MarkCursor(const MarkedText& text) : ranges_(text.from_request) {}

@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
-// The order of transformers 5.24 (PreTrainedTokenizerBase._from_pretrained, TokenizersBackend): if
-// tokenizer_config.json has "added_tokens_decoder", that is complete, and the two older files are
-// ignored. Rows of the decoder are first, then named tokens, then extra ones.
+// The files are merged as in transformers 5.24 (PreTrainedTokenizerBase._from_pretrained,
+// TokenizersBackend). If tokenizer_config.json has "added_tokens_decoder", that list is complete,
+// and the two older files are ignored. The list's tokens get ids first, then tokens with a name,
+// then extra tokens.
 #include "coordinator/text/token_files.h"
 
 #include <algorithm>
@@ -23,7 +24,7 @@ constexpr char kAdded[] = "added_tokens.json";
 
 constexpr char kDecoder[] = "added_tokens_decoder";
 constexpr char kExtra[] = "extra_special_tokens";
-constexpr char kAdditional[] = "additional_special_tokens";  // The older name.
+constexpr char kAdditional[] = "additional_special_tokens";  // The older name of kExtra.
 
 absl::StatusOr<OrderedJson> parse_object(std::string_view text, const char* file) {
   if (text.empty()) return OrderedJson::object();
@@ -97,7 +98,8 @@ class Merger {
     if (has_decoder_) return;
     for (const auto& [key, value] : map.items()) {
       if (is_other_name(key)) {
-        // The map's names are listed first, but the config's value counts.
+        // The names of special_tokens_map.json come first, but the value in tokenizer_config.json
+        // counts.
         other_names_.push_back(key);
         if (config_.contains(key) && is_token(config_[key])) continue;
       }
@@ -151,7 +153,8 @@ class Merger {
     files_.names[std::string(name)] = token->text;
     if (token->text.empty()) return absl::OkStatus();
     token->special = true;
-    // The reference makes rows of added_tokens.json special only for these names.
+    // The reference makes a row of added_tokens.json special only if its token has one of
+    // kTokenNames.
     if (has_decoder_ || is_common_name(name)) {
       special_texts_.insert(token->text);
     }

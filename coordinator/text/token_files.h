@@ -19,18 +19,19 @@ namespace lockstep {
 struct AddedToken {
   std::string text;
   int32_t id = -1;           // -1: not stated.
-  bool single_word = false;  // Only if no letter or digit is next to it.
-  bool lstrip = false;       // Takes the blanks before (rstrip: after) it.
+  bool single_word = false;  // Matches only if no letter or digit is next to it.
+  bool lstrip = false;       // Includes the blanks before it (rstrip: after it).
   bool rstrip = false;
   bool normalized = false;  // Matched after normalization.
   bool special = false;     // Controls the model; decoding leaves it out.
 };
 
-// An added token of these files. If tokenizer.json has it, too, that entry stays, except:
+// An added token of these files. If tokenizer.json has the token, too, its entry there stays as it
+// is, unless a flag below is set.
 struct DeclaredToken {
   AddedToken token;
-  bool replaces = false;       // It gets the flags of `token`.
-  bool makes_special = false;  // It becomes special.
+  bool replaces = false;       // The entry gets the flags of `token`.
+  bool makes_special = false;  // The entry becomes special.
 };
 
 // Names that every tokenizer may have; other names that end with "_token" are possible, too.
@@ -45,7 +46,7 @@ struct TokenFiles {
 // Missing files are ignored. An error is one line that names the file and the key.
 absl::StatusOr<TokenFiles> read_token_files(const std::filesystem::path& folder);
 
-// The same from the files' contents; an empty one counts as missing.
+// The same from the contents of the three files; an empty text counts as a missing file.
 absl::StatusOr<TokenFiles> merge_token_files(std::string_view tokenizer_config,
                                              std::string_view special_tokens_map,
                                              std::string_view added_tokens);

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// The JSON guard: limits, duplicates, positions in error messages, typed members.
+// Parsing untrusted JSON: limits, duplicates, positions in error messages, typed members.
 #include "base/json.h"
 
 #include <gmock/gmock.h>

@@ -104,8 +104,8 @@ TEST_F(LogTest, FieldsFollowTheMessageInText) {
   EXPECT_THAT(end().at(0), HasSubstr("[info] request {\"id\":\"a\"}"));
 }
 
-// The lines exceed what the pipe and the memory hold while no one reads. If logging waited for a
-// reader, this test would not end.
+// The lines are more than the pipe and the memory have room for while the test does not read. If
+// logging waited for a reader, this test would not end.
 TEST_F(LogTest, LoggingDoesNotWaitForAReaderAndDropsTheOldestLines) {
   begin(LogFormat::kJson);
   const std::string text(1000, 'x');

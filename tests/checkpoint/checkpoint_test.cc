@@ -216,7 +216,7 @@ TEST(CheckpointTest, AFileTruncatedAfterOpeningIsAnErrorAndNoSignal) {
   }
 }
 
-TEST(CheckpointTest, MovesKeepPointersToTensors) {
+TEST(CheckpointTest, PointersToTensorsStayValidWhenTheCheckpointIsMoved) {
   const TempFolder folder;
   write_safetensors(folder.path() / "model.safetensors", {{"a", ramp({2})}});
   auto opened = Checkpoint::open(folder.path());

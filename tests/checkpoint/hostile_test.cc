@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Gates R15 and R16: files truncated anywhere and headers with flipped bits give an error or the
-// same tensors, never a crash. Real files all open.
+// Files truncated anywhere and headers with flipped bits give an error or the same tensors, never a
+// crash. All real files open.
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 

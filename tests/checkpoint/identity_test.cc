@@ -13,7 +13,7 @@ namespace {
 
 namespace fs = std::filesystem;
 
-// Three matrices; two are larger than the sample that is read of each.
+// Three tensors; two are larger than the sample that is read of each.
 TestTensors three_tensors() {
   TestTensors tensors = {
       {"a", {.shape = {64, 64}}}, {"b", {.shape = {100, 30}}}, {"c", {.shape = {3}}}};

@@ -98,7 +98,7 @@ class QuantizedTest : public testing::Test {
   const std::filesystem::path out_ = folder_.path() / "out";
 };
 
-TEST_F(QuantizedTest, StoredCodesAreThoseOfRoundingAtLoad) {
+TEST_F(QuantizedTest, StoredCodesEqualCodesQuantizedAtLoad) {
   write({{"a", random_tensor(1, {70, 391})}, {"b", random_tensor(2, {33, 391}, "BF16")}});
   const WeightSource original = open(folder_.path());
   for (const DType kind : kKinds) {
@@ -203,7 +203,7 @@ TEST_F(QuantizedTest, TheLowNibbleIsTheEvenColumn) {
   EXPECT_EQ(bytes[2], 0x03);
 }
 
-TEST_F(QuantizedTest, AnotherKindThanTheStoredOneIsOneLineThatNamesBoth) {
+TEST_F(QuantizedTest, ReadingAnotherKindThanTheStoredOneIsAnErrorThatNamesBoth) {
   write({{"a", random_tensor(6, {4, 256})}});
   ASSERT_TRUE(quantize(DType::kQ8C, {"a"}, out_).ok());
   const WeightSource stored = open(out_);
@@ -250,7 +250,7 @@ TEST_F(QuantizedTest, CodesAndScalesThatNoQuantizerWritesAreRefused) {
               HasSubstr("a.scales: must be finite numbers"));
 }
 
-TEST_F(QuantizedTest, NonFiniteWeightsAreOneLineAndNotQuantized) {
+TEST_F(QuantizedTest, NonFiniteWeightsAreNotQuantizedAndTheErrorNamesThem) {
   TestTensor tensor = random_tensor(8, {4, 64});
   tensor.values[130] = std::numeric_limits<float>::quiet_NaN();
   write({{"a", tensor}});

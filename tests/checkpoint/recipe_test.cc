@@ -63,7 +63,7 @@ TEST(RecipeTest, NumbersThatOverflowAreRefused) {
   EXPECT_THAT(problem("rows: -1 cols: 2"), HasSubstr("no weight has that shape"));
 }
 
-TEST(RecipeTest, ARankWithoutAShareHasNothing) {
+TEST(RecipeTest, AWeightOfNoRowsMayHaveNoPieces) {
   EXPECT_EQ(problem("role: LINEAR_WEIGHT rows: 0 cols: 4"), "");
   EXPECT_EQ(problem("role: LINEAR_WEIGHT rows: 0 cols: 4 pieces { source: 'a' source_shape: [9, 4] "
                     "row_begin: 9 row_end: 9 col_end: 4 }"),

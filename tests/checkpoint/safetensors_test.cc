@@ -66,7 +66,7 @@ TEST(SafetensorsTest, OneDimensionIsOneRowAndNoneIsOneElement) {
   EXPECT_EQ(tensors->front().cols, 1);
 }
 
-TEST(SafetensorsTest, TypesOtherThanWeightsAreKeptByName) {
+TEST(SafetensorsTest, TypesThatCannotBeWeightsAreListedByName) {
   for (const auto& [name, bytes] : std::map<std::string, int>{
            {"I64", 8}, {"U8", 1}, {"BOOL", 1}, {"F64", 8}, {"F8_E4M3", 1}, {"C64", 8}}) {
     const auto tensors =
@@ -168,7 +168,7 @@ TEST(SafetensorsTest, AnEntryIsAnObjectWithThreeMembers) {
               HasSubstr("data_offsets: must be an array, found nothing"));
 }
 
-TEST(SafetensorsTest, TypesAreAClosedList) {
+TEST(SafetensorsTest, UnknownTypesAreRefused) {
   EXPECT_THAT(problem(entry("\"F31\"", "[1]", "[0,4]"), 4), HasSubstr("\"F31\" is not a type"));
   EXPECT_THAT(problem(entry("\"f32\"", "[1]", "[0,4]"), 4), HasSubstr("is not a type"));
   EXPECT_THAT(problem(entry("1", "[1]", "[0,4]"), 4), HasSubstr("dtype: must be a string"));

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // The first byte chooses one of three endpoints, the others are a JSON body: parse, check, render,
-// tokenize. Its unit test is ApiRequestTest.RandomBodiesAreTakenOrRefusedAsTheClientsFault.
+// tokenize. Its unit test is ApiRequestTest.RandomBodiesAreAcceptedOrRefusedAsTheClientsError.
 #include "tests/fuzz/openai_input.h"
 
 extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {

@@ -23,7 +23,7 @@ std::vector<BlockSum> some_blocks(size_t count) {
   return blocks;
 }
 
-// The runs of blocks on ranks, each of which has the blocks from one of `cuts` to the next.
+// The runs of blocks that are split over ranks: rank i has the blocks cuts[i] to cuts[i + 1].
 std::vector<BlockSum> runs_over(const std::vector<BlockSum>& blocks,
                                 const std::vector<size_t>& cuts) {
   std::vector<cluster::BlockSums> ranks(cuts.size() - 1);

@@ -22,7 +22,7 @@ function askForKey() {
   $("key").focus();
 }
 
-// The error in the user's words. fetch() and a broken stream throw a TypeError.
+// The error in words for the user. fetch() and a broken stream throw a TypeError.
 function messageOf(problem) {
   const silent = problem instanceof TypeError || problem.name === "TimeoutError";
   return silent ? "the server does not answer" : problem.message;
@@ -193,7 +193,7 @@ async function answerLast() {
   } catch (problem) {
     if (problem.name !== "AbortError" && running === mine) show("error", messageOf(problem));
   }
-  if (running !== mine) return; // Its conversation was cleared.
+  if (running !== mine) return; // The conversation was cleared.
   answer.end();
   $("figures").textContent = answer.figures();
   setRunning(null);
@@ -273,7 +273,7 @@ function bytes(count) {
   return `${count.toFixed(unit ? 1 : 0)} ${units[unit]}`;
 }
 
-// A bar of shares [[class, share], ...] of 1.
+// A bar of parts [[class, share], ...]; a share of 1 is the whole bar.
 function bar(shares) {
   const made = element("div", "bar");
   for (const [name, share] of shares) {

@@ -68,7 +68,7 @@ function nameOf(call) {
   return value === undefined ? "" : program.values[value][NAME];
 }
 
-// The name inside its layer, which has a number: "self_attn.q_proj+self_attn.k_proj".
+// The name without the layer and its number: "self_attn.q_proj+self_attn.k_proj".
 const shortName = (name) => name.split("+").map((one) => one.replace(/^.*?\.\d+\./, "")).join("+");
 
 // ---- Head ----

@@ -24,11 +24,11 @@ struct AnswerFacts {
   int32_t choices_per_prompt = 1;
   bool resumable = false;  // Its events have ids.
   bool include_usage = false;
-  bool continuous_usage = false;  // In each chunk.
+  bool continuous_usage = false;  // Each chunk has the usage.
   bool include_reasoning = true;
   bool logprobs = false;
   bool prompt_logprobs = false;   // In a field of their own.
-  bool echoes = false;            // The answer has the prompts, with any log-probabilities of them.
+  bool echoes = false;            // The answer has the prompts, and log-probabilities if any.
   std::vector<std::string> echo;  // By prompt, before each of its answers; empty: none.
   bool token_ids = false;         // The ids of prompts and choices are shown.
   bool tokens_as_ids = false;     // Log-probabilities name tokens "token_id:5".
@@ -44,11 +44,11 @@ struct AnswerFacts {
     static const std::string none;
     return echo.empty() ? none : echo[prompt];
   }
-  // Lists of ids include the end token; then its log-probability is shown, too.
+  // Whether the end token is shown, in lists of ids and of log-probabilities.
   bool shows_end_token() const { return token_ids || tokens_as_ids; }
 };
 
-// The part of its memory that grows with the request.
+// The bytes of the facts' memory that grow with the request.
 int64_t bytes_of(const AnswerFacts& facts);
 
 // Adds X-Request-Id, and the header that names unknown fields.
@@ -67,8 +67,8 @@ OrderedJson usage_json(const UsageCounts& usage);
 // text or any token).
 void add_end(const AnswerFacts& facts, const StreamEvent& event, bool has_calls, OrderedJson* json);
 
-// The model's own id, else nine letters and digits, which Mistral's templates need; the same call
-// always gets the same id.
+// The id that the model wrote for the call, else nine letters and digits, which Mistral's templates
+// need. The same call always gets the same id.
 std::string call_id(const std::string& answer_id, int32_t choice, const CallDelta& call);
 
 }  // namespace lockstep::openai

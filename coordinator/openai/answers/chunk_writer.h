@@ -17,8 +17,8 @@
 namespace lockstep::openai {
 
 // An event becomes zero or more chunks of one choice each. A chat's choice begins with a chunk that
-// has only its role, and each choice ends with a chunk that has only the reason. After the last
-// event follow the usage, if the request asks for it, and [DONE].
+// has only its role, and each choice ends with a chunk that has only the finish reason. After the
+// last event follow the usage, if the request asks for it, and [DONE].
 class ChunkWriter final : public EventWriter {
  public:
   explicit ChunkWriter(std::shared_ptr<const AnswerFacts> facts);

@@ -22,8 +22,8 @@ class EventSource final : public http::EventSource {
   EventSource(std::shared_ptr<const AnswerFacts> facts,
               std::vector<std::unique_ptr<StreamReader>> readers, size_t from = 0);
 
-  // Gives the writer the available events before `from`, which read() would also do, however long
-  // it takes.
+  // Passes the available events before `from` to the writer, however long that takes. Without this,
+  // the first read() does it.
   void catch_up();
   State read(std::string* bytes) override;
 
@@ -44,7 +44,7 @@ class EventSource final : public http::EventSource {
   void write(size_t prompt, std::string* bytes);
   void write_end(std::string* bytes);
   absl::Status failure() const;
-  // None if the answer cannot be resumed: benchmark clients accept only lines of `data: `.
+  // Nullopt if the answer cannot be resumed: benchmark clients accept no lines except `data: `.
   std::optional<uint64_t> id(size_t offset) const;
 
   const std::unique_ptr<EventWriter> writer_;

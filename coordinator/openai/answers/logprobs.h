@@ -15,11 +15,11 @@
 
 namespace lockstep::openai {
 
-// Each token has a list: the token itself, then the others.
+// Each token has a list: the token itself, then its alternatives.
 using TokenLogprobs = std::span<const std::vector<Logprob>>;
 
-// The tokens of an event that its answer shows: without the one that ends the text, except for
-// answers that show token ids.
+// The tokens of an event that the answer shows. The token that ends the text is left out, unless
+// the answer shows token ids.
 TokenLogprobs shown_logprobs(const AnswerFacts& facts, const StreamEvent& event);
 
 // Writes the log-probabilities of one text, some tokens at a time, in order. One thread at a time;

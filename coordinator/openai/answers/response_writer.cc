@@ -11,7 +11,8 @@ namespace lockstep::openai {
 
 namespace {
 
-// Three events of a stream repeat it.
+// The max bytes of repeated_fields(), except instructions and tools: three events of a stream
+// repeat them.
 constexpr size_t kMaxRepeatedBytes = 64 << 10;
 
 // The text of an object with one more member, whose value is JSON text. There are many
@@ -108,8 +109,8 @@ std::string ResponseWriter::response(std::span<const StreamEvent> all) {
   return response_text(final_status());
 }
 
-// A token before this text shows part of a tag, or a blank that is dropped; so does one that only
-// produced thoughts or calls. Both are left out.
+// Tokens before this text are left out: they show a part of a tag, a dropped blank, thoughts or
+// calls.
 std::string ResponseWriter::take_logprobs(const std::string& text) {
   std::string tokens;
   for (const ScoredToken& one : unshown_) tokens += one.token;

@@ -17,7 +17,7 @@ namespace lockstep::openai {
 
 // The fields that a response repeats of its request, with the defaults, as the text of an object.
 // The text is kept until the end of the answer; JSON values would take many times the memory.
-// kInvalidArgument: too long.
+// kInvalidArgument: the text is too long.
 absl::StatusOr<std::string> repeated_fields(const OrderedJson& request);
 
 // Writes one choice. A stream's event may become several events; the last of them has its id.

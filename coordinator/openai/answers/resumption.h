@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Requests for a resumable stream: its rest, and its end.
+// Requests that read or end a resumable stream.
 #pragma once
 
 #include <cstddef>
@@ -11,14 +11,14 @@
 
 namespace lockstep::openai {
 
-// The offset at which the rest begins: one after its Last-Event-ID, else `from` of its query, else
-// 0. A client that reconnects automatically repeats the query, so the header is the newer value.
-// kInvalidArgument: one of them is not a number.
+// The offset of the first event that the request needs: one after its header Last-Event-ID, else
+// `from` of its query, else 0. A client that reconnects automatically repeats the query, so the
+// header is the newer value. kInvalidArgument: the value is not a number.
 absl::StatusOr<size_t> resume_offset(const http::Request& request);
 
-// GET of a stream: the rest, byte for byte as the first answer would have sent it. 404: the
-// client's key has no stream of this name. 410: it is no longer kept. 400: it ended before that
-// offset.
+// GET of a stream: its events from resume_offset() on, byte for byte as the first answer would have
+// sent them. 404: the client's key has no stream of this name. 410: the stream is no longer in
+// memory. 400: the stream ended before that offset.
 void resume_stream(ApiContext* context, const std::shared_ptr<http::Exchange>& exchange,
                    const std::string& id);
 // DELETE of a stream: 204; the stream ends soon, if it has not ended. 404, 410 as above.

@@ -9,7 +9,7 @@
 namespace lockstep::openai::read {
 namespace {
 
-// Reads a member of an object that must be true or false, if it is given.
+// Reads a member of an object, if it is given; it must be true or false.
 absl::Status set_flag(const char* field, const OrderedJson& object, const char* name, bool* flag) {
   const OrderedJson* found = member(object, name);
   if (found == nullptr) return absl::OkStatus();

@@ -34,8 +34,8 @@ LOCKSTEP_FIELD_READER(best_of);
 
 // token_fields.cc: single tokens and their log-probabilities.
 LOCKSTEP_FIELD_READER(logprobs);
-LOCKSTEP_FIELD_READER(include);       // Turns on those of a response.
-LOCKSTEP_FIELD_READER(top_logprobs);  // Read after the field that turns them on.
+LOCKSTEP_FIELD_READER(include);       // Turns on log-probabilities of a response.
+LOCKSTEP_FIELD_READER(top_logprobs);  // Read after the field that turns log-probabilities on.
 LOCKSTEP_FIELD_READER(logprob_token_ids);
 LOCKSTEP_FIELD_READER(allowed_token_ids);
 LOCKSTEP_FIELD_READER(bad_words);

@@ -177,7 +177,7 @@ constexpr Field kFields[] = {
     {"t_max_predict_ms", kAll, "", refused, "use the header X-Request-Timeout-Ms", "-1, 0"},
     {"echo", kResponses, "", refused, kChatHasIt, "false"},
     {"prompt_logprobs", kResponses, "", refused,
-     "this server scores prompts only of /v1/completions"},
+     "use it with /v1/completions or /v1/chat/completions"},
     {"best_of", kTalks, "", refused, "this server chooses among answers only for /v1/completions",
      "1"},
     {"n", kResponses, "", refused, "a response has one answer: use /v1/chat/completions", "1"},
@@ -233,7 +233,7 @@ constexpr Field kFields[] = {
 
 constexpr Endpoint kEndpoints[] = {kCompletions, kChat, kResponses, kTokenize};
 
-// A kind's rows; `last` makes the cells that `head` names.
+// The rows of one kind. `last` makes a row's last cells, whose columns `head` names.
 std::string table_of(FieldKind kind, const std::string& head, std::string (*last)(const Field&)) {
   std::string table = "| JSON | completions | chat | responses | tokenize | " + head + " |\n|";
   for (int64_t columns = 6 + std::ranges::count(head, '|'); columns > 0; --columns) {

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // All JSON fields that a request may have, on each endpoint: the only place that lists them. The
-// lists in docs/http.md are made from it.
+// lists in docs/http.md are made from this table.
 #pragma once
 
 #include <span>
@@ -20,8 +20,8 @@ struct Field {
   const char* grpc;  // The field of GenerateRequest that it sets; "": none, it is HTTP's own.
   Read read;         // A null field counts as not given.
   const char* note;  // If the field is refused: the reason, and what to use instead.
-  // If the field is refused: JSON values, separated by commas, that ask for nothing. "": an empty
-  // text, an empty list and false.
+  // If the field is refused: JSON values, separated by commas, that are accepted because they ask
+  // for nothing. "": an empty text, an empty list and false.
   const char* neutral = "";
 };
 

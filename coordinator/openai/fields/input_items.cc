@@ -12,7 +12,7 @@ absl::StatusOr<std::string> text_at(const std::string& field, const OrderedJson&
   return as_string(field + "." + name, found == nullptr ? OrderedJson() : *found);
 }
 
-// Sets the message's text and thoughts. `thought` is an earlier item's.
+// Sets the message's text and thoughts. `thought` is that of an earlier item.
 absl::Status read_message_content(const std::string& field, const OrderedJson* content,
                                   std::string thought, v1::ChatMessage* message) {
   ASSIGN_OR_RETURN(ContentText read,

@@ -53,7 +53,7 @@ absl::Status input(const Field&, const OrderedJson& value, ApiRequest* request) 
   return read_input(value, chat_of(request));
 }
 
-// Read after the input, and put in front of it.
+// This field is read after the input, and becomes the first message.
 absl::Status instructions(const Field& field, const OrderedJson& value, ApiRequest* request) {
   ASSIGN_OR_RETURN(std::string text, as_string(field.name, value));
   auto* messages = chat_of(request)->mutable_messages();
@@ -81,7 +81,7 @@ absl::Status tool_choice(const Field& field, const OrderedJson& value, ApiReques
     return wrong_value(field.name, "\"auto\" or \"none\" (this server cannot force a call yet)",
                        value);
   }
-  chat_of(request)->clear_tools();  // A model that does not see them does not call them.
+  chat_of(request)->clear_tools();  // A model that sees no tools calls none.
   request->parses_tools = false;
   return absl::OkStatus();
 }
@@ -116,8 +116,8 @@ absl::Status chat_template_kwargs(const Field& field, const OrderedJson& value,
   return absl::OkStatus();
 }
 
-// Read after chat_template_kwargs, and replaces its value. In a response it is a member of an
-// object.
+// This field is read after chat_template_kwargs, and replaces its value. For /v1/responses it is a
+// member of the object `reasoning`.
 absl::Status effort(const Field& field, const OrderedJson& value, ApiRequest* request) {
   constexpr std::string_view kEfforts[] = {"none", "minimal", "low", "medium",
                                            "high", "xhigh",   "max"};

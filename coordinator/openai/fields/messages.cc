@@ -31,8 +31,8 @@ absl::Status read_tool_call(const std::string& field, const OrderedJson& value,
 }
 
 // Reads the calls of a message: "tool_calls", or the former "function_call", which gets an id made
-// from the message's index. It has nine letters and digits, because Mistral's templates accept no
-// other.
+// from the message's index. The id has nine letters and digits, because Mistral's templates accept
+// no other.
 absl::Status read_calls(const std::string& field, const OrderedJson& value, size_t index,
                         v1::ChatMessage* message) {
   const OrderedJson* calls = member(value, "tool_calls");
@@ -50,8 +50,7 @@ absl::Status read_calls(const std::string& field, const OrderedJson& value, size
   return read_function(field + ".function_call", *function_call, call);
 }
 
-// A result in the former form, role "function", becomes a tool's result: that of the call before
-// it.
+// A message with the former role "function" becomes the tool's result for the call before it.
 void use_tool_role(const google::protobuf::RepeatedPtrField<v1::ChatMessage>& before,
                    v1::ChatMessage* message) {
   if (message->role() != "function") return;

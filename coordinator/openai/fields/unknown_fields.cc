@@ -23,7 +23,7 @@ std::string header_name(std::string name) {
   return name.empty() ? "?" : name;
 }
 
-// Without keys a client is its host: each connection has a different port.
+// Without API keys, a client is its host without the port: each connection has another port.
 std::string client_of(const http::Exchange& exchange) {
   const std::string& client = exchange.client();
   return client == exchange.request().peer ? client.substr(0, client.rfind(':')) : client;

@@ -16,7 +16,7 @@
 
 namespace lockstep::openai {
 
-// The header of an answer that names them.
+// The header of an answer that names the ignored fields.
 inline constexpr char kIgnoredFields[] = "X-Ignored-Fields";
 
 // Thread-safe.

@@ -19,18 +19,18 @@ class CallReader {
   enum class State {
     kMore,
     kDone,  // The block ends with this byte.
-    kText,  // It has ended, or was not a block: take_text() is content.
+    kText,  // The block has ended, or was none: take_text() is content.
   };
 
   virtual ~CallReader() = default;
 
   // Must not be called after kDone or kText.
   virtual State push(char c, OutputSink* sink) = 0;
-  // The answer has ended; `is_cut`: by max_tokens. A call that lacks only its end tag counts as
-  // complete.
+  // The answer has ended; `is_cut`: max_tokens ended it. A call that lacks only its end tag counts
+  // as complete.
   virtual void finish(bool is_cut, OutputSink* sink) = 0;
 
-  // The bytes since the last call that belong to no call.
+  // The bytes after the last complete tool call, which belong to no call.
   std::string take_text() { return std::exchange(text_, {}); }
 
  protected:

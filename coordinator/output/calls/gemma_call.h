@@ -42,7 +42,7 @@ class GemmaCalls final : public CallReader {
   bool is_key_ = false;         // The string is a key.
   bool has_value_ = false;      // The value is written.
   std::vector<char> brackets_;  // The open brackets.
-  std::vector<bool> filled_;    // Whether each of them has a value already.
+  std::vector<bool> filled_;    // Whether each open bracket has a value.
 };
 
 }  // namespace lockstep

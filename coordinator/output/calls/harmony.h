@@ -41,7 +41,7 @@ class Harmony final : public CallReader {
   std::string header_;
   JsonSpan arguments_;
   bool is_object_ = false;  // The arguments have begun, and are an object.
-  bool is_over_ = false;    // That object has ended.
+  bool is_over_ = false;    // The arguments have ended.
 };
 
 }  // namespace lockstep

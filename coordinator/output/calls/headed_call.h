@@ -31,7 +31,7 @@ class HeadedCalls final : public CallReader {
   Place place_ = Place::kBetween;
   bool after_call_ = false;
   std::string head_;  // The text before the tag of arguments.
-  std::string tail_;  // The text between it and the object.
+  std::string tail_;  // The text between that tag and the object.
   JsonSpan body_;
 };
 

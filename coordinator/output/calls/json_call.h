@@ -27,7 +27,7 @@ class CallScanner {
 
   // The complete name; empty while it is not known.
   const std::string& name() const { return name_; }
-  // The bytes of the arguments since the last call, as the model wrote them.
+  // The bytes of the arguments since take_arguments() was last called, as the model wrote them.
   std::string take_arguments() { return std::exchange(arguments_, {}); }
   // Whether any arguments were read.
   bool has_arguments() const { return has_arguments_; }

@@ -9,7 +9,7 @@
 namespace lockstep {
 
 // The JSON of a literal: strings, numbers, True, False, None (and JSON's words), lists, tuples and
-// dicts. Nothing if it is not a literal, or has no JSON form (1e999, bytes).
+// dicts. Nullopt if the text is no literal, or has no JSON form (1e999, bytes).
 std::optional<std::string> json_of_python(std::string_view text);
 
 struct PythonCall {

@@ -74,7 +74,7 @@ std::optional<Read> read_value(std::string_view text) {
   return Read{is_integer ? Kind::kInteger : kind_of(*value), is_whole, std::move(json)};
 }
 
-// A string takes the text as it is, with any quotes, so it is not matched here.
+// A string takes the text as it is, with any quotes; so kString never fits a value that was read.
 bool fits(const Read& value, Kind wanted) {
   if (wanted == Kind::kString) return false;
   if (wanted == Kind::kNumber && value.kind == Kind::kInteger) return true;

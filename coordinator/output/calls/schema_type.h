@@ -13,8 +13,8 @@
 
 namespace lockstep {
 
-// The types that a parameter may have, in the order of its schema, without duplicates; none:
-// unknown. Reading a schema takes bounded time, whatever it refers to.
+// The types that a parameter may have, in the order of its schema, without duplicates. If there are
+// none, the type is unknown. Reading a schema takes bounded time, whatever it refers to.
 class SchemaType {
  public:
   enum class Kind { kString, kInteger, kNumber, kBoolean, kArray, kObject, kNull };
@@ -23,7 +23,7 @@ class SchemaType {
   // `root`: the whole schema of the parameters, to which "$ref" refers.
   SchemaType(const OrderedJson& schema, const OrderedJson& root);
 
-  // The only type is string: the text is the value, unchanged.
+  // Whether string is the only type: a text is then the value, unchanged.
   bool is_string() const { return kinds_.size() == 1 && kinds_[0] == Kind::kString; }
   // The JSON of a value that a model wrote as text. A text that fits no other type becomes a
   // string.
@@ -41,13 +41,13 @@ class SchemaType {
 // The functions that a request offers.
 class FunctionSchemas {
  public:
-  // Each is the JSON of {"type": "function", "function": {"name": ..., "parameters": ...}}. Others
-  // are ignored.
+  // Each tool is the JSON of {"type": "function", "function": {"name": ..., "parameters": ...}}.
+  // Tools of other types are ignored.
   explicit FunctionSchemas(std::span<const std::string> tools);
 
-  // Their approximate memory.
+  // The approximate memory of the schemas.
   int64_t bytes() const { return bytes_; }
-  // Unknown if there is no such function or parameter.
+  // An unknown type if there is no such function or parameter.
   SchemaType type_of(std::string_view function, std::string_view parameter) const;
 
  private:

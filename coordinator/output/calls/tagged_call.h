@@ -48,7 +48,7 @@ class TaggedCalls final : public CallReader {
   bool streams_ = false;  // The value is a string, which is sent as it arrives.
   std::string value_;     // The value, if it is not streamed.
   bool has_value_ = false;
-  bool on_lines_ = false;       // It began with a line break.
+  bool on_lines_ = false;       // The value began with a line break.
   bool line_withheld_ = false;  // A line break that belongs to the value if more text follows.
 };
 

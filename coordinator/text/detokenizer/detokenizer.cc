@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// The tokenizer's decoder is a stream already; this keeps the state of one sequence.
+// The tokenizer's decoder already decodes streams; a Detokenizer adds the state of one sequence.
 #include "coordinator/text/detokenizer/detokenizer.h"
 
 #include <algorithm>

@@ -16,10 +16,10 @@ namespace lockstep {
 // whole text. Every piece is well-formed UTF-8. The time for a token depends only on its own
 // length, not on that of the sequence.
 //
-// Special tokens in `shown_special_ids` are still shown.
+// Special tokens are left out, except those in `shown_special_ids`.
 //
-// One thread at a time; the tokenizer and the ids must outlive it. A copy continues from the same
-// place, independently.
+// One thread at a time; the tokenizer and `shown_special_ids` must outlive it. A copy continues
+// from the same place, independently.
 class Detokenizer {
  public:
   Detokenizer(const Tokenizer* tokenizer, bool continues,
@@ -29,7 +29,7 @@ class Detokenizer {
   // incomplete, and for special tokens and ids without a token.
   std::string push(int32_t id);
 
-  // The text that was held back. The sequence ends: neither method may be called again.
+  // Returns the text that was held back and ends the sequence: neither method may be called again.
   std::string finish();
 
  private:

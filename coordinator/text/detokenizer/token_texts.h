@@ -18,26 +18,27 @@ struct TokenText {
   // which belongs to the token that completes it.
   std::string text;
   std::string bytes;   // Its own bytes, including blanks and parts of characters.
-  int64_t offset = 0;  // The offset in characters of the text where the token's own begin.
+  int64_t offset = 0;  // The start of the token's characters, in characters of the text.
 };
 
 // The tokens of one text, one after the other. Their joined texts are the text that Detokenizer
-// gives, without special tokens: the text of these is not part of it, unless the text is known and
-// contains it. (In that text, a run of single-byte tokens that is not UTF-8 is one U+FFFD for each
-// byte; here, only from the first byte that shows it. Offsets count as in the text.)
+// gives: a special token has no text, unless the text is known and contains that token at this
+// place. One difference: for a run of single-byte tokens that is not UTF-8, Detokenizer gives one
+// U+FFFD per byte; here, only bytes from the first invalid one on become U+FFFD. Offsets count as
+// in Detokenizer's text.
 //
 // One thread at a time; the tokenizer and the known text must outlive it.
 class TokenTexts {
  public:
-  // `continues`: other text is before, so the blank at the beginning is shown. `known`: the text,
-  // if special tokens may be written in it.
+  // `continues`: other text is before, so the blank at the beginning is shown. `known`: the whole
+  // text, needed if special tokens may be written in it.
   TokenTexts(const Tokenizer* tokenizer, bool continues, std::string_view known = {});
 
   TokenText push(int32_t id);
-  // Another token instead of the next one, as if the text ended with it. It completes a character
-  // that has begun, or shows its own text.
+  // The text of another token in place of the next one, as if the text ended with it. Its bytes
+  // complete a character that has begun, or stand alone. Changes nothing.
   TokenText instead(int32_t id) const;
-  // The texts of all: the first id is the next token, the others are its alternatives.
+  // Pushes the first id and returns the texts of all ids; the others are alternatives to the first.
   std::vector<TokenText> push_first(std::span<const int32_t> ids);
 
  private:
@@ -45,12 +46,12 @@ class TokenTexts {
   const std::string* known_text(int32_t id) const;
 
   const Tokenizer* tokenizer_;
-  std::string_view known_;  // The rest from `shown_` on.
+  std::string_view known_;  // The part that is not yet certain.
   Decoder::State text_;
   Decoder::State bytes_;
   std::string begun_;   // Bytes of an incomplete character.
-  int64_t shown_ = 0;   // Characters that are certain.
-  int64_t offset_ = 0;  // In characters, including those still to be shown of earlier tokens.
+  int64_t shown_ = 0;   // The number of characters that are certain.
+  int64_t offset_ = 0;  // In characters, including uncertain ones of earlier tokens.
 };
 
 }  // namespace lockstep

@@ -11,7 +11,7 @@ Value Interpreter::evaluate(const Expression& expression, Scope* scope) {
   if (expression.kind == Kind::kConstant) return expression.constant;
   const Level level(&frames_);
   budget_.spend(expression.kind == Kind::kName ? 0 : 1);
-  // An expression in a macro may call a macro: the depth of one tree does not limit this.
+  // An expression in a macro may call a macro: the depth of one tree does not limit the nesting.
   if (frames_ > 20 * budget_.limits().depth) {
     budget_.exhausted("the template is nested too deeply");
   }
@@ -78,7 +78,7 @@ Value Interpreter::evaluate_name(const Expression& expression, Scope* scope) {
   return Value::undefined(fmt::format("'{}' is undefined", expression.name));
 }
 
-// The values of all operands; each is a step.
+// The values of all operands; charges one step per operand.
 std::vector<Value> Interpreter::evaluate_all(const Expression& expression, Scope* scope) {
   std::vector<Value> values;
   budget_.spend(static_cast<int64_t>(expression.operands.size()));

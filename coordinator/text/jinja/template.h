@@ -19,7 +19,8 @@ namespace lockstep::jinja {
 
 struct Syntax;
 
-// Whether a string, found under this key of the JSON (empty in a list), counts as the request's.
+// Whether a string of a variable's JSON counts as the request's. `key`: the string's key in its
+// object; empty for an item of a list.
 using IsFromRequest = bool (*)(std::string_view key, std::string_view text);
 
 struct Variable {

@@ -27,7 +27,7 @@ struct RegexCursor {
   char32_t take_character();  // The cursor must not be done.
 };
 
-// Unimplemented, naming the construct: Oniguruma's own engine must match the pattern.
+// Returns Unimplemented, which names the construct: Oniguruma's own engine must match the pattern.
 absl::Status leave_to_oniguruma(std::string_view construct);
 
 // One character, or a set of them.
@@ -36,10 +36,12 @@ struct RegexMember {
   CodePointSet set;
 };
 
-// Reads an escape, with the cursor after its backslash; the escape may mean more inside a class.
+// Reads an escape, with the cursor after its backslash; some escapes have another meaning in a
+// class.
 absl::StatusOr<RegexMember> parse_set_escape(RegexCursor* cursor, bool in_class);
 
-// Reads a class, with the cursor after its "[". `negated` is the outermost "^", not applied yet.
+// Reads a class, with the cursor after its "[". `negated`: the class begins with "^", which is not
+// yet applied to `set`.
 struct RegexClass {
   CodePointSet set;
   bool negated = false;

@@ -193,7 +193,8 @@ bool RegexMatcher::go_back(size_t base, uint32_t* pc, size_t* at) {
 size_t RegexMatcher::end_of_take(const Instruction& take, size_t at) {
   auto& [begin, end] = take_spans_[take.choice];
   if (at >= begin && at <= end) return end;
-  // A look may be tried at its places from the last one to the first.
+  // The scan stops at the last span, which has the same end. This keeps the time linear if a look
+  // is tried at descending places.
   const size_t from = at, known = begin <= end ? begin : SIZE_MAX;
   while (at != known && is_in(take, at)) ++at;
   steps_ += at - from;

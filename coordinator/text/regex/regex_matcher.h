@@ -2,9 +2,9 @@
 // Finds the matches of a program in a text, in time linear in the text. It backtracks like Perl's
 // engines until that costs many steps per character; from then on it remembers what failed at each
 // place, so that nothing is tried twice. (Davis, Servant, Lee: Using selective memoization to
-// defeat regular expression denial of service, 2021; for looks and atomic groups Fujinami and
-// Hasuo: Efficient matching with memoization for regexes with look-around and atomic grouping,
-// 2024.)
+// defeat regular expression denial of service, 2021; for looks, which are lookaheads and
+// lookbehinds, and atomic groups: Fujinami and Hasuo: Efficient matching with memoization for
+// regexes with look-around and atomic grouping, 2024.)
 #pragma once
 
 #include <cstdint>
@@ -38,8 +38,9 @@ class RegexMatcher {
  private:
   using Instruction = RegexProgram::Instruction;
 
-  // A choice that is not exhausted. Plain: its other way continues at `at` (a run: with one
-  // character less each time, down to `low`). Remembered: it stays until it is known to fail.
+  // A choice (kSplit, kRun) with a way that was not tried. kPlain: the other way continues at `at`.
+  // kShorterRun: the run ends one character earlier each time, down to `low`; kLongerRun: one
+  // later. kRemembered: both ways of `pc` at `at`; it stays until both are known to fail.
   struct Frame {
     enum class Kind : uint8_t { kPlain, kShorterRun, kLongerRun, kRemembered };
     Kind kind;
@@ -73,12 +74,12 @@ class RegexMatcher {
 
   const RegexProgram& program_;
   size_t size_ = 0;
-  std::vector<uint16_t> classes_;  // The edge is before the first and after the last one.
+  std::vector<uint16_t> classes_;  // The characters' classes, between two edges.
   std::vector<Frame> frames_;
   size_t steps_ = 0;
   size_t free_steps_;
   bool remembers_ = false;
-  std::vector<std::unique_ptr<uint8_t[]>> pages_;      // The memories, four per byte.
+  std::vector<std::unique_ptr<uint8_t[]>> pages_;      // The Memory values, four per byte.
   std::unordered_map<uint64_t, size_t> part_ends_;     // By key(): the end of a part that matches.
   std::vector<std::pair<size_t, size_t>> take_spans_;  // The last span of each kTake.
 };

@@ -1,8 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 // Compiles a tree from its end to its beginning, so that each instruction knows the next. A loop
-// ends when its body matches nothing, as in Oniguruma. No place in a loop may be reached twice
-// without a character in between: so the code after a node in a loop is compiled twice, once for
-// when characters were taken, and once for when none were.
+// ends when its body matches an empty text, as in Oniguruma. So no instruction of a loop may be
+// reached twice without a character in between. The code after a node in a loop is therefore
+// compiled twice: for the case that the body has taken characters, and for the case that it has
+// not.
 #include "coordinator/text/regex/regex_program.h"
 
 #include <algorithm>
@@ -16,7 +17,7 @@ using Op = RegexProgram::Op;
 using Instruction = RegexProgram::Instruction;
 
 constexpr size_t kMaxInstructions = 20'000;
-constexpr size_t kMaxTable = 4 << 20;  // Bytes of sets, or of splits, times classes.
+constexpr size_t kMaxTable = 4 << 20;  // Bytes of `members`, and of `viable`.
 
 // The instructions that follow a node in a loop's body.
 struct Next {
@@ -124,7 +125,8 @@ class Compiler {
                  .choice = program_.choices++});
   }
 
-  // A split, still to be filled in, that enters the loop's body or leaves the loop.
+  // Emits a split, which enters the loop's body or leaves the loop, and the body. Returns the
+  // split.
   uint32_t loop(const RegexNode& repeat, uint32_t out, bool backward) {
     const uint32_t head = split(0, 0, false, backward);
     const uint32_t body = node(repeat.children[0], {head, out}, backward);
@@ -204,7 +206,7 @@ class Compiler {
       return begin;
     }
     if (child.kind == RegexNode::Kind::kRepeat && is_set(child.children[0]) && child.min == 0 &&
-        child.max == 1 && !child.lazy) {  // The set, or a peek that it does not match.
+        child.max == 1 && !child.lazy) {  // The set, or a check that it does not match.
       const uint32_t set = set_row(child.children[0].set);
       const uint32_t taken = emit({.op = Op::kSet, .set = set, .next = next.taken});
       return split(taken,
@@ -216,8 +218,8 @@ class Compiler {
     return emit({.op = Op::kAtomic, .next = next.taken, .other = next.nothing, .body = body});
   }
 
-  // Finds the classes before which each instruction may continue (after which, if it goes
-  // backward): repeats until nothing changes.
+  // Finds the classes of the next character (backward: the previous one) with which each
+  // instruction may match. Repeats until nothing changes.
   void find_viable() {
     const size_t classes = program_.alphabet.class_count();
     std::vector<std::vector<bool>> first(program_.code.size(), std::vector<bool>(classes));

@@ -19,7 +19,7 @@ class RegexAlphabet {
   explicit RegexAlphabet(const std::vector<CodePointSet>& sets);
 
   // The number of classes, including `edge`, which stands for the text's ends and has no code
-  // point. More than kMaxClasses are counted, but not mapped.
+  // point. If there are more than kMaxClasses, they are counted, but no code point is mapped.
   static constexpr size_t kMaxClasses = 1 << 16;
   size_t class_count() const { return edge_ + 1; }
   uint16_t edge() const { return static_cast<uint16_t>(edge_); }
@@ -47,10 +47,10 @@ struct RegexProgram {
     kSet,     // Takes a character of `set`.
     kPeek,    // Checks that the next character is in `set`; takes nothing.
     kSplit,   // Tries `next`, then `other`.
-    kRun,     // Takes characters of `set`: all, or, if lazy, none at first; then fewer or more.
-    kTake,    // Takes all characters of `set`, for good.
+    kRun,     // Takes characters of `set`: all, then fewer; if lazy: none, then more.
+    kTake,    // Takes all characters of `set`, without backtracking.
     kLook,    // Checks whether `body` matches from here.
-    kAtomic,  // Takes the first match of `body`, for good; then `other` if it took nothing.
+    kAtomic,  // Takes only the first match of `body`; then `other` if that is empty.
     kAccept,
   };
   struct Instruction {
@@ -62,7 +62,7 @@ struct RegexProgram {
     uint32_t next = 0;
     uint32_t other = 0;
     uint32_t body = 0;
-    uint32_t choice = 0;  // kSplit, kRun: its number; kTake: its number among these.
+    uint32_t choice = 0;  // kSplit, kRun: its number; kTake: its number among all kTake.
     uint32_t viable = 0;  // kSplit: the offset of its row in `viable`.
   };
 
@@ -75,8 +75,8 @@ struct RegexProgram {
   uint32_t choices = 0;  // The number of kSplit and kRun.
   uint32_t takes = 0;
   std::vector<uint8_t> members;  // [set][class]
-  std::vector<uint8_t> viable;   // [kSplit][class]: bit 0, `next` may match before it; 1, `other`.
-  std::vector<uint8_t> starts;   // [class]: whether a match may begin before it.
+  std::vector<uint8_t> viable;   // [kSplit][class]: whether `next` (bit 0), `other` (1) may match.
+  std::vector<uint8_t> starts;   // [class]: whether a match may begin with it.
 };
 
 }  // namespace lockstep

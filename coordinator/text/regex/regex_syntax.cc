@@ -37,7 +37,7 @@ class Parser {
   }
 
  private:
-  // Reads up to the end or a ")", which stays.
+  // Reads up to the end, or up to a ")", which is not consumed.
   absl::StatusOr<RegexNode> alternatives(Options options, int depth) {
     if (depth > kMaxGroupDepth) return leave_to_oniguruma("groups nested so deep");
     std::vector<RegexNode> branches;
@@ -50,7 +50,7 @@ class Parser {
 
   absl::StatusOr<RegexNode> sequence(Options options, int depth) {
     std::vector<RegexNode> items;
-    std::vector<char32_t> letters;  // The last letters, which ignored case may join to one text.
+    std::vector<char32_t> letters;  // The last letters; variants may span several.
     while (!cursor_.done() && !cursor_.next_is("|") && !cursor_.next_is(")")) {
       if (options.extended && skip_blank()) continue;
       if (cursor_.next_is("(?#")) {
@@ -100,8 +100,8 @@ class Parser {
            cursor_.next_is("{");
   }
 
-  // Reads one item, or a letter. `to_the_end`: options that apply up to the end of the group; then
-  // `item` has the whole rest.
+  // Reads one item, or a letter. `to_the_end`: the item is options like (?i); it includes the whole
+  // rest of the group.
   absl::Status atom(Options options, int depth, RegexNode* item, std::optional<char32_t>* letter,
                     bool* to_the_end) {
     if (cursor_.take("\\")) return escape(letter, item);
@@ -257,7 +257,7 @@ class Parser {
         repeat.lazy = cursor_.take("?");
         possessive = !repeat.lazy && cursor_.take("+");
       }
-      // Oniguruma rewrites some of these.
+      // Oniguruma rewrites some repeats of repeats.
       if (!first && (repeat.lazy || possessive || item->lazy)) {
         return leave_to_oniguruma("a repeat of a repeat");
       }

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// A model's chat template: found with its tokenizer, and rendered from a request's messages as in
-// the reference (transformers' apply_chat_template).
+// A model's chat template: found beside the model's tokenizer, and rendered with a request's
+// messages as in the reference (transformers' apply_chat_template).
 #pragma once
 
 #include <ctime>
@@ -17,27 +17,28 @@
 
 namespace lockstep {
 
-// The input of a template. Null values are passed as none.
+// The input of a template. A null value becomes Jinja's none.
 struct TemplateInput {
   OrderedJson messages;
   OrderedJson tools;
   std::string_view tools_variable = "tools";  // See TemplateTraits.
   OrderedJson documents;
   bool add_generation_prompt = false;
-  // Whether the model continues the last message, which stays open: true, or the name of the open
-  // field.
+  // Whether the model continues the last message, whose end is then left out: true, or the name of
+  // the field to continue.
   OrderedJson continue_final_message = false;
-  // Other variables, checked by the caller: an object.
+  // An object with further variables, which the caller has checked.
   OrderedJson variables = OrderedJson::object();
 };
 
 // Immutable after loading: any thread may render it.
 class ChatTemplate {
  public:
-  // Loads it from a model's folder: `chosen` if given, else the first of chat_template.jinja with
-  // additional_chat_templates/*.jinja, chat_template.json and tokenizer_config.json that has one.
-  // Special tokens are read by token_files.h. Errors name the file, but never its folder, since
-  // clients read them.
+  // Loads the template for a model's folder. If `chosen` is not empty, it is that of load_chosen();
+  // else the first of these that has one: the .jinja files (chat_template.jinja and
+  // additional_chat_templates/*.jinja), chat_template.json, tokenizer_config.json. Special tokens
+  // are read by token_files.h. Errors name the file, but never its folder: clients read these
+  // errors.
   static absl::StatusOr<ChatTemplate> load(const std::filesystem::path& folder,
                                            const std::string& chosen = {});
   // Loads the choice of --chat-template: the name of a known template (known_templates.h), or a
@@ -47,9 +48,10 @@ class ChatTemplate {
   // {"name": ..., "template": ...}.
   static absl::StatusOr<ChatTemplate> from_json(const OrderedJson& json);
 
-  // Whether one of its templates has this text.
+  // Whether the source of one of its templates contains this text.
   bool mentions(std::string_view text) const;
-  // The name of the template that render() uses: "default" if it has no name, "" for none.
+  // The name of the template that render() uses: "default" if it has no name, "" if there is no
+  // template.
   std::string name(bool has_tools, bool has_documents) const;
   // The texts of all its templates.
   std::vector<std::string_view> sources() const;
@@ -81,7 +83,7 @@ class ChatTemplate {
   };
   static absl::StatusOr<ChatTemplate> find(const std::filesystem::path& folder,
                                            const OrderedJson& tokenizer_config);
-  // Reads the folder's .jinja files; has no template if there are none.
+  // Reads the folder's .jinja files; without such files, the result has no template.
   static absl::StatusOr<ChatTemplate> find_files(const std::filesystem::path& folder);
   // Replaces a template of the same name.
   absl::Status add(const std::string& name, const std::string& source);

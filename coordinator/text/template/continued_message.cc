@@ -28,7 +28,8 @@ std::vector<std::string> fields_of(const std::string& field, const OrderedJson& 
   return fields;
 }
 
-// The string after which the tag is put: the field's own, or that of its last block with text.
+// The string to which the tag is appended: the field's value, or the text of its last block that
+// has one.
 OrderedJson* text_of(OrderedJson* value) {
   if (value->is_string()) return value;
   if (!value->is_array()) return nullptr;

@@ -12,7 +12,8 @@
 
 namespace lockstep {
 
-// Whether the request's field asks for it: true, or the name of the field to continue.
+// Whether this value of the request's field asks to continue the last message: it is true, or the
+// name of the message's field to continue.
 bool continues(const OrderedJson& continue_final_message);
 
 class ContinuedMessage {

@@ -10,10 +10,10 @@
 
 namespace lockstep {
 
-// Tags of the template, such as <|im_start|>, for which the tokenizer has no token and which it
-// splits: the model sees another text than in training, and may never write the tag that ends its
-// answer. Only tags between "<|" and "|>" (or DeepSeek's bars) count, except tags that name a role:
-// published models (Zephyr, OLMo 2, Falcon 3) split these.
+// Returns the template's tags, such as <|im_start|>, that the tokenizer splits because it has no
+// token for them. With such a template the model sees another text than in training, and may never
+// write the tag that ends its answer. Only tags between "<|" and "|>" (or DeepSeek's bars) count,
+// except tags that name a role: published models (Zephyr, OLMo 2, Falcon 3) split these.
 std::vector<std::string> tags_without_token(const ChatTemplate& chat_template,
                                             const Tokenizer& tokenizer);
 

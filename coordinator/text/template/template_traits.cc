@@ -86,7 +86,7 @@ class Questions {
   }
 
  private:
-  // Whether the prompt of a conversation has these words.
+  // Renders a conversation. kShown: the prompt has all these words.
   Fate fate_of(const OrderedJson& messages, const Words& words) {
     TemplateInput request;
     request.messages = messages;
@@ -117,7 +117,7 @@ class Questions {
     return turn("assistant", text, traits_.turn_content);
   }
 
-  // Some templates that are only for tools fail without any.
+  // Some templates that are only for tools fail without tools.
   bool ask_turns() {
     for (const bool tools : {false, true}) {
       for (const ContentForm form : {ContentForm::kText, ContentForm::kParts}) {
@@ -198,7 +198,8 @@ class Questions {
     gives_documents_ = false;
   }
 
-  // A message with the first calls. Without a text, its content depends on no_content.
+  // A message with the calls of these indexes (in kIds, kValues). Without a text, its content
+  // depends on no_content.
   OrderedJson calls(const std::vector<size_t>& which, bool as_object,
                     std::string_view text = {}) const {
     OrderedJson message = {{"role", "assistant"}};
@@ -305,7 +306,7 @@ class Questions {
     }
   }
 
-  // How these messages are shown; apart counts only if it is not refused in earlier turns.
+  // How these messages are shown. kApart: the template must also accept `apart` in an earlier turn.
   Pairing pairing_of(const OrderedJson& together, const OrderedJson& apart, const Words& words) {
     if (shows(conversation(together), words)) return Pairing::kTogether;
     const bool helps = shows(conversation(apart), words) &&
@@ -355,8 +356,8 @@ class Questions {
   TemplateTraits traits_;
   bool gives_tools_ = false;
   bool gives_documents_ = false;
-  // Mistral's templates refuse a conversation without an answer before the next question; others
-  // leave out the calls of earlier questions.
+  // Whether an answer and the next question follow. Mistral's templates refuse a conversation
+  // without this answer; others leave out the calls of earlier questions.
   bool goes_on_ = false;
   std::string prompt_;  // The last prompt.
 };

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// The traits of a chat template: how it takes a conversation, and what it leaves out. They are
-// found once, when it is loaded: test conversations with unique texts are rendered, and the prompt
-// is searched for these texts.
+// The traits of a chat template: the forms of messages that it accepts, and what it leaves out.
+// Loading a template finds its traits: test conversations with unique texts are rendered, and the
+// prompt is searched for these texts.
 #pragma once
 
 #include <array>
@@ -21,7 +21,8 @@ struct TemplateInput;
 // The fate of a part of a conversation. kRefused: the template raises an error.
 enum class Fate : uint8_t { kShown, kLeftOut, kRefused };
 
-// The place of a system's or developer's text: without a user's text, before one, after a turn.
+// The place of a system or developer message: alone, before the first user message, or after an
+// answer.
 enum class Place : uint8_t { kAlone, kFirst, kLater };
 
 // The forms of content that a template takes: a string, a list of {"type": "text", "text": ...}, or
@@ -31,11 +32,11 @@ enum class ContentForm : uint8_t { kText, kParts, kEither };
 // One text part of a content that is a list.
 OrderedJson text_part(std::string_view text);
 
-// The content of a message with calls and no text.
+// The content that the template accepts in a message with calls and no text.
 enum class NoContent : uint8_t { kEmpty, kNull, kAbsent };
 
-// How two parts that one message may have are shown: together, in two successive messages, or only
-// one of them.
+// How the template shows two parts that one message may have: in that message, only if they are in
+// two successive messages, or only one of them.
 enum class Pairing : uint8_t { kTogether, kApart, kOneOnly };
 
 // The defaults are for a template without tests: everything is passed unchanged.
@@ -47,13 +48,13 @@ struct TemplateTraits {
   ContentForm instruction_content = ContentForm::kText;
   ContentForm result_content = ContentForm::kText;
 
-  std::array<Fate, 3> system = {};  // By Place.
+  std::array<Fate, 3> system = {};  // Indexed by Place.
   std::array<Fate, 3> developer = {};
   bool several_instructions = true;         // Two instructions at the start are both shown.
-  bool later_instruction_replaces = false;  // Earlier ones are then left out.
-  bool instructions_need_question = false;  // Shown only if the user's text is the last.
-  Fate other_roles = Fate::kShown;          // The fate of roles that it does not name.
-  absl::flat_hash_set<std::string> names;   // Words in quotes, among them all roles that it names.
+  bool later_instruction_replaces = false;  // A later one hides the earlier ones.
+  bool instructions_need_question = false;  // Shown only if a user message is the last.
+  Fate other_roles = Fate::kShown;          // For a role that the template does not name.
+  absl::flat_hash_set<std::string> names;   // All quoted words; includes the roles that it names.
 
   Fate tools = Fate::kShown;
   std::string_view tools_variable = "tools";  // SmolLM3 reads them as "xml_tools".

@@ -99,7 +99,7 @@ absl::Status AddedTokens::declare(const DeclaredToken& declared, const Vocabular
   }
   const auto of_model = vocabulary.find(token.text);
   const bool taken = vocabulary_.text(token.id) != nullptr;
-  if (taken && !declared.replaces) return absl::OkStatus();  // The row is from an older tokenizer.
+  if (taken && !declared.replaces) return absl::OkStatus();  // Its id is taken.
   if (of_model.has_value()) {
     token.id = *of_model;
   } else if (token.id < 0 || token.id >= kMaxVocabulary || taken ||
@@ -141,7 +141,7 @@ std::vector<Segment> AddedTokens::split(std::string_view text, const StringTrie&
   if (trie.empty()) return {{-1, 0, text.size()}};
   std::vector<Segment> segments;
   size_t covered = 0;
-  size_t run_begin = 1, run_end = 0;  // Blanks already scanned: tokens may be blanks, too.
+  size_t run_begin = 1, run_end = 0;  // The blanks scanned last: tokens may be blanks, too.
   for (size_t offset = 0; offset < text.size();) {
     const StringTrie::Match match = trie.find_at(text, offset);
     if (match.value < 0) {

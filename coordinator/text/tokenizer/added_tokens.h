@@ -34,14 +34,14 @@ class AddedTokens {
  public:
   // Refuses a token of `spec` whose text or id contradicts the model's vocabulary or another added
   // token. New declared tokens get the id that the vocabulary has, else the stated id if it is
-  // free, else the next one. Like Hugging Face tokenizers, except that those close gaps between
-  // ids.
+  // free, else the next id after all others. Hugging Face tokenizers do the same, but also close
+  // gaps between ids.
   static absl::StatusOr<AddedTokens> from_json(const Json& spec,
                                                std::span<const DeclaredToken> declared,
                                                const Vocabulary& vocabulary,
                                                const Normalizer& normalizer);
 
-  // Splits a text at the tokens that are matched before, or after, normalization. Special ones
+  // Splits a text at the tokens that are matched before, or after, normalization. Special tokens
   // stay text unless `parse_special`. An empty text has no segments.
   std::vector<Segment> split_raw(std::string_view text, bool parse_special) const {
     return split(text, raw_, [parse_special](size_t, size_t) { return parse_special; });
@@ -51,7 +51,7 @@ class AddedTokens {
   }
 
   // The same for a text that came in part from a request: special tokens are found only in the
-  // rest. A token that crosses a border between the two is split there.
+  // other parts. A token that crosses a border between two parts is split there.
   std::vector<Segment> split_raw(const MarkedText& text) const { return split_marked(text, raw_); }
   std::vector<Segment> split_normalized(const MarkedText& text) const {
     return split_marked(text, normalized_);
@@ -61,7 +61,7 @@ class AddedTokens {
 
   // The text that decoding shows for an added token, and whether it is skipped with special tokens;
   // null for other ids. A token that is matched after normalization is shown normalized, as in the
-  // reference, and then skipped only if that text is a special token.
+  // reference. It is then skipped only if the normalized text is a special token.
   struct Shown {
     std::string text;
     bool skipped;
@@ -71,7 +71,7 @@ class AddedTokens {
     return found == shown_.end() ? nullptr : &found->second;
   }
 
-  // Includes tokens that are not in the model's vocabulary.
+  // The added tokens, also those that are not in the model's vocabulary.
   const Vocabulary& vocabulary() const { return vocabulary_; }
 
  private:

@@ -146,8 +146,8 @@ absl::Status Bpe::split_characters(std::string_view word,
     const auto index = static_cast<int32_t>(symbols->size());
     symbols->push_back({id, index - 1, index + 1});
   };
-  // An unknown character waits for the next known one, as in tokenizers. A character in between
-  // that falls back to bytes is written first.
+  // The unk_token is added before the next known character, as in tokenizers. The bytes of a
+  // character that falls back to bytes are thus added before an earlier unk_token.
   bool unk_waits = false;
   for (size_t offset = 0; offset < word.size();) {
     const CodePoint point = code_point_at(word, offset);

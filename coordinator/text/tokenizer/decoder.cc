@@ -45,7 +45,7 @@ std::string replace_whole(const Pattern& pattern, std::string_view bytes,
                                                : replace(pattern, bytes, content);
 }
 
-// Removes up to `start` contents at the beginning and up to `stop` at the end.
+// Removes up to `start` copies of `content` at the beginning and up to `stop` at the end.
 std::string_view strip(std::string_view token, std::string_view content, size_t start,
                        size_t stop) {
   for (size_t i = 0; i < start && token.starts_with(content); ++i)
@@ -208,7 +208,7 @@ void Decoder::emit(size_t index, std::string_view token, State* state, std::stri
   }
 }
 
-// Holds nothing back: text that other tokens could still change is not this token's own.
+// Holds nothing back: text that later tokens could change does not count as this token's bytes.
 void Decoder::emit_bytes(size_t index, std::string_view token, State* state,
                          std::string* bytes) const {
   std::string own(token);
@@ -301,7 +301,7 @@ void Decoder::byte_level(size_t index, bool is_end, State* state, std::string* t
   if (!certain.empty()) emit(index + 1, certain, state, text);
 }
 
-// Drops the contents at the beginning of a text that arrives in parts.
+// Drops up to step.start copies of step.content at the beginning of a text that arrives in parts.
 std::string_view Decoder::strip_front(const Step& step, std::string_view part, StepState* own) {
   while (!own->started && !part.empty()) {
     own->started = own->count == step.start || !part.starts_with(step.content);
@@ -312,7 +312,8 @@ std::string_view Decoder::strip_front(const Step& step, std::string_view part, S
   return part;
 }
 
-// Strips a text that arrives in parts: the last contents are held back until more text follows.
+// Strips a text that arrives in parts: the last copies of the content are held back until more text
+// follows.
 void Decoder::strip_stream(size_t index, std::string_view part, State* state,
                            std::string* text) const {
   const Step& step = steps_[index];
@@ -331,7 +332,8 @@ void Decoder::metaspace(size_t index, std::string_view token, State* state,
   const Step& step = steps_[index];
   StepState& own = state->steps[index];
   const bool drops = step.drops_leading && !own.started;
-  // All parts of one text are the first token; tokenizers drop all marks in that token.
+  // If one text arrives in parts, all parts are its first token; tokenizers drop all marks of the
+  // first token.
   if (!step.whole_text) own.started = true;
   const Pattern mark = Pattern::from_string(step.content);
   emit(index + 1, replace(mark, token, drops ? "" : " "), state, text);

@@ -57,10 +57,10 @@ class Decoder {
     Kind kind = Kind::kFuse;
     std::string content;
     std::optional<Pattern> pattern;  // kReplace
-    size_t start = 0;                // kStrip: the max numbers at the beginning and end.
+    size_t start = 0;                // kStrip: max copies to strip at the beginning and end.
     size_t stop = 0;
     bool drops_leading = false;  // kMetaspace
-    bool whole_text = false;     // The input is parts of one token, not tokens.
+    bool whole_text = false;     // The input is one token in parts, not tokens.
   };
 
   absl::Status add(const Json& spec);

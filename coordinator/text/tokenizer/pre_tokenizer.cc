@@ -144,7 +144,7 @@ absl::Status PreTokenizer::read_metaspace(const Json& spec, const std::string& w
   step->kind = Kind::kMetaspace;
   ASSIGN_OR_RETURN(step->replacement, character_member(spec, "replacement", what));
   ASSIGN_OR_RETURN(std::string scheme, string_member(spec, "prepend_scheme", what, "always"));
-  // The older form of "never".
+  // "add_prefix_space": false is the older form of "never".
   ASSIGN_OR_RETURN(const bool prefix, bool_member(spec, "add_prefix_space", what, true));
   if (!prefix) scheme = "never";
   if (scheme != "always" && scheme != "first" && scheme != "never") {

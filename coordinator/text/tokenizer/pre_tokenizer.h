@@ -12,7 +12,7 @@
 
 namespace lockstep {
 
-// A word, or a text still to be split. `at_start`: it begins where the whole text does.
+// A word, or a text still to be split. `at_start`: it begins where the whole input does.
 struct Piece {
   std::string text;
   bool at_start;
@@ -24,8 +24,8 @@ class PreTokenizer {
   // null gives one that does not split. Errors name an unsupported type.
   static absl::StatusOr<PreTokenizer> from_json(const Json& spec);
 
-  // The words in order, none empty. The text must be well-formed UTF-8. ResourceExhausted from a
-  // pattern.
+  // The words in order, none empty. The text must be well-formed UTF-8. ResourceExhausted: a
+  // pattern takes too long.
   absl::StatusOr<std::vector<Piece>> split(Piece text) const;
 
  private:

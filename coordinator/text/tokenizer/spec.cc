@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// The readers of base/json, with a name in front of errors.
+// Calls the readers of base/json, and puts the part's name before their errors.
 #include "coordinator/text/tokenizer/spec.h"
 
 #include <utility>

@@ -17,8 +17,8 @@ namespace lockstep {
 // `object`.
 const Json& member(const Json& object, std::string_view key);
 
-// The member `key` with the type of the function. `what` names the object in the error. If it is
-// missing or null: `fallback` if given, else an error.
+// The member `key`, which must have the type in the function's name. `what` names the object in the
+// error. If the member is missing or null: `fallback` if given, else an error.
 absl::StatusOr<std::string> string_member(const Json& object, std::string_view key,
                                           std::string_view what,
                                           std::optional<std::string> fallback = std::nullopt);

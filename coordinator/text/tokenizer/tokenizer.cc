@@ -110,8 +110,8 @@ absl::StatusOr<std::vector<int32_t>> Tokenizer::encode(const MarkedText& text,
   return ids;
 }
 
-// A text without special tokens after normalization, which is almost every text, is encoded as a
-// whole. Else the marks are carried through normalization.
+// Almost every text has no special token after normalization, and is encoded as a whole. For other
+// texts, the marks are carried through normalization.
 absl::Status Tokenizer::encode_marked(MarkedText text, bool at_start, Bpe::Scratch* scratch,
                                       std::vector<int32_t>* ids) const {
   if (text.from_request.empty()) {

@@ -49,7 +49,7 @@ class Tokenizer {
                                               const EncodeOptions& options = {}) const;
 
   // The same for a text that came in part from a request: special tokens are found only in the
-  // rest. A token that crosses a border between the two is split there.
+  // other parts. A token that crosses a border between two parts is split there.
   absl::StatusOr<std::vector<int32_t>> encode(const MarkedText& text, bool add_special) const;
 
   // The text of the ids, well-formed UTF-8 with U+FFFD for invalid bytes. Ids without a token, also
@@ -58,7 +58,8 @@ class Tokenizer {
   std::string decode(std::span<const int32_t> ids, bool skip_special = true,
                      size_t max_bytes = std::string::npos) const;
 
-  // The largest id plus one, including added tokens. The model's own vocabulary may be larger.
+  // The largest id plus one, including added tokens. The vocabulary size of the model's config may
+  // be larger.
   int32_t vocab_size() const;
   // The files' bos_token (eos_token), else the post-processor's first (last) token.
   std::optional<int32_t> bos_id() const { return bos_id_; }

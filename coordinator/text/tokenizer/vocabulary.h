@@ -23,7 +23,8 @@ class Vocabulary {
   Vocabulary(Vocabulary&&) = default;
   Vocabulary& operator=(Vocabulary&&) = default;
 
-  // Errors: an id over kMaxVocabulary, or a text or an id that is already present.
+  // Errors: an id that is negative or not below kMaxVocabulary; a text or an id that is already
+  // present.
   absl::Status add(std::string text, int64_t id);
 
   // An error that gives the largest id, if the ids have far more gaps than tokens.

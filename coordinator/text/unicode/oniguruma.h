@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// The library whose dialect the patterns of tokenizer.json use. It checks that patterns are
-// well-formed, and matches the few that our own engine does not support.
+// Oniguruma, the library whose dialect the patterns of tokenizer.json use. It checks that patterns
+// are well-formed, and matches the few that our own engine does not support.
 #pragma once
 
 #include <memory>
@@ -15,7 +15,7 @@ struct re_pattern_buffer;
 
 namespace lockstep {
 
-// Its UTF-8 encoding, initialized.
+// Oniguruma's UTF-8 encoding, initialized.
 OnigEncodingTypeST* onig_utf8();
 
 // Immutable once compiled, for any thread.

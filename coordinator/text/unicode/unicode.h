@@ -83,8 +83,8 @@ int64_t count_characters(std::string_view text);
 // The offset of the first byte that is not part of well-formed UTF-8.
 std::optional<size_t> first_invalid_utf8(std::string_view text);
 
-// The code point that begins at, or ends before, `offset`. The text must be well-formed, the offset
-// between code points and not at the end (at the beginning).
+// The code point that begins at `offset`, and the one that ends there. The text must be well-formed
+// and have such a code point.
 CodePoint code_point_at(std::string_view text, size_t offset);
 CodePoint code_point_before(std::string_view text, size_t offset);
 
@@ -100,7 +100,7 @@ bool is_letter(char32_t code_point);
 bool is_number(char32_t code_point);
 bool is_space(char32_t code_point);  // White_Space
 
-// The numbers of Unicode 17, at which Digits of Hugging Face tokenizers splits.
+// Whether it is a number of Unicode 17. Hugging Face's pre-tokenizer "Digits" splits at these.
 bool is_numeric(char32_t code_point);
 
 // \w of the two engines of tokenizers: Rust's for added tokens and Whitespace, Oniguruma's for
@@ -108,8 +108,8 @@ bool is_numeric(char32_t code_point);
 bool is_word(char32_t code_point);
 bool is_pattern_word(char32_t code_point);
 
-// The characters at which Punctuation of tokenizers splits: ASCII punctuation, and category P as
-// of Unicode 7.
+// Whether the pre-tokenizer "Punctuation" splits at it: ASCII punctuation, and category P as of
+// Unicode 7.
 bool is_punctuation(char32_t code_point);
 
 // Appends the lower-case form, one or two code points.

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Today's properties of the characters in Unicode 9, and the changes to them since then.
+// Derives Unicode 9's data from today's: only its characters, without the changes since then.
 #include "coordinator/text/unicode/unicode_9.h"
 
 #include <algorithm>

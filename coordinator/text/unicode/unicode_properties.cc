@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// Names and tables are Oniguruma's. Debian's version has Unicode 14, that of Hugging Face
-// tokenizers 16: categories are from our tables, and later additions to scripts are listed here.
+// Names and tables are Oniguruma's. Debian's Oniguruma has Unicode 14, that of Hugging Face
+// tokenizers has Unicode 16. So categories are from our tables, and later additions to scripts are
+// listed here.
 #include "coordinator/text/unicode/unicode_properties.h"
 
 #include <oniguruma.h>
@@ -54,7 +55,8 @@ constexpr NewerRange kPropertiesAfterUnicode14[] = {
     {"myanmar", {0x116D0, 0x116E3}},
 };
 
-// Scripts that Oniguruma does not know, in its format: a count of ranges, and their ends.
+// Scripts that Oniguruma does not know, in its format: the number of ranges, and the first and last
+// code point of each.
 struct NewScript {
   const char* name;
   std::vector<OnigCodePoint> ranges;

@@ -109,7 +109,7 @@ bool is_punctuation(char32_t code_point) {
   if (code_point < 0x80) {
     return is_in(category_of(code_point), "P") || is_in(category_of(code_point), "S");
   }
-  if (code_point == 0x166D || code_point == 0x111C9) return true;  // Reclassified since.
+  if (code_point == 0x166D || code_point == 0x111C9) return true;  // Reclassified later.
   const auto* newer = std::lower_bound(
       std::begin(kAssignedAfterUnicode14), std::end(kAssignedAfterUnicode14), code_point,
       [](const CategoryRange& a, char32_t value) { return a.last < value; });

@@ -82,7 +82,7 @@ TEST(MathTest, PowIsExactEnoughForRotaryFrequencies) {
   }
 }
 
-TEST(GumbelTest, NoiseDependsOnItsKeysAlone) {
+TEST(GumbelTest, NoiseDependsOnSeedPositionAndTokenAlone) {
   // These values may never change: a change would alter what users' seeds give.
   EXPECT_EQ(gumbel_noise(0, 0, 0), gumbel_noise(0, 0, 0));
   EXPECT_NE(gumbel_noise(0, 0, 0), gumbel_noise(1, 0, 0));

@@ -170,7 +170,7 @@ TEST(QuantizationTest, Int4IsNeverWorseThanPlainRounding) {
   for (const DType dtype : kKinds) {
     const Quantization kind = *quantization(dtype);
     if (kind.bits != 4) continue;
-    double shares = 0;  // Shares of plain rounding's error; the outlier would dominate a sum.
+    double shares = 0;  // Each group's error / plain rounding's: no outlier dominates.
     int groups = 0;
     for (const float spread : {1.0f, 1e-12f, 1e12f}) {
       Matrix matrix = random_matrix(10, 333, 4, spread);

@@ -147,7 +147,7 @@ TEST(IsaTest, AnEmptyValueChoosesNothing) {
   EXPECT_EQ(best_isa(), machine_isa());
 }
 
-TEST(IsaTest, AnIsaBelowTheBestThatTheMachineLacksIsReported) {
+TEST(IsaTest, ALowerIsaThatTheMachineLacksIsReported) {
   if (machine_runs(Isa::kAvx2Vnni) || machine_isa() < Isa::kAvx2Vnni) {
     GTEST_SKIP() << "this machine lacks no instruction set below its best";
   }

@@ -84,7 +84,7 @@ TEST(ThreadPoolLifeTest, AThreadKeepsItsNumberWithinALoop) {
       EXPECT_EQ(id, std::this_thread::get_id());
     });
   }
-  // The others may have been so fast that no index was left for the caller.
+  // The other threads may have been so fast that no index was left for the caller.
   EXPECT_TRUE(ids[0] == std::thread::id() || ids[0] == std::this_thread::get_id());
 }
 

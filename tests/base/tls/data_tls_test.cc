@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Data connections with TLS: all bytes arrive in order however they are cut, and none are taken
+// Data connections with TLS: all bytes arrive in order however they are cut, and none are accepted
 // from a peer without a certificate of the cluster.
 #include "base/tls/data_tls.h"
 
@@ -57,7 +57,7 @@ struct End {
 
   bool done() const { return !status.ok() || (sent == out.size() && in.size() == wanted); }
 
-  // Parts of random sizes. They are the same again as long as no byte has been sent.
+  // Parts of random sizes. They stay the same until a byte has been sent.
   std::vector<iovec> parts(char* bytes, size_t size) const {
     std::minstd_rand random(kSeed + sent);
     std::vector<iovec> parts;

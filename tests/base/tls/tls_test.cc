@@ -82,7 +82,7 @@ TEST_F(TlsFilesTest, AnUnreadableFileIsNamedWithTheSystemsReason) {
 TEST_F(TlsFilesTest, AFileWithoutTheRightPemIsNamedWithTheKindItNeeds) {
   const std::string needs_cert = ": must be PEM (-----BEGIN CERTIFICATE-----), found none";
   const std::string needs_key = ": must be PEM (-----BEGIN PRIVATE KEY-----), found none";
-  // The last one contains whole PEM, but gRPC would find none, because it begins with a zero byte.
+  // The last text contains whole PEM, but gRPC would find none: the text begins with a zero byte.
   for (const std::string& bytes :
        {std::string(), std::string("hello\n"), std::string("\x30\x82\x01\x0a\x02\x82", 6),
         std::string(1, '\0') + "\n" + content_of(own_.cert) + content_of(own_.key)}) {

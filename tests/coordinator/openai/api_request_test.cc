@@ -78,7 +78,7 @@ TEST_F(ApiRequestTest, DefaultsAreOpenAis) {
             6);
 }
 
-TEST_F(ApiRequestTest, OtherServersWordsAreOurs) {
+TEST_F(ApiRequestTest, FieldNamesOfOtherServersAreRead) {
   const ApiRequest llama =
       parsed(kCompletions, R"({"prompt": "a", "n_predict": 7, "repeat_penalty": 1.5, "seed": -1})");
   EXPECT_EQ(llama.shared.max_tokens(), 7);
@@ -204,7 +204,7 @@ OrderedJson random_value(std::mt19937& random, int depth) {
 }
 
 // Seed 1: bodies from the table, with values of any kind, and then with changed bytes.
-TEST_F(ApiRequestTest, RandomBodiesAreTakenOrRefusedAsTheClientsFault) {
+TEST_F(ApiRequestTest, RandomBodiesAreAcceptedOrRefusedAsTheClientsError) {
   std::mt19937 random(1);
   int taken = 0;
   for (int i = 0; i < 2'000; ++i) {

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// The routes in front of the real engine and workers that do no arithmetic, without sockets.
+// The routes of the API without sockets, with the real engine and workers that do no arithmetic.
 #pragma once
 
 #include <gtest/gtest.h>
@@ -40,7 +40,7 @@ class ApiServer {
     EXPECT_TRUE(api.ok()) << api.status();
     api_ = *std::move(api);
   }
-  // The pool ends first: its tasks use the rest.
+  // The pool ends first: its tasks use the other members.
   ~ApiServer() { pool_.reset(); }
 
   const Model& model() const { return *model_; }

@@ -87,7 +87,7 @@ TEST(ConversationsTest, EachTemplateGetsTheMessagesThatTheReferenceNeeds) {
   }
 }
 
-TEST(ConversationsTest, PublishedTemplatesGetHonestConversationsAsTheyAre) {
+TEST(ConversationsTest, PublishedTemplatesGetOrdinaryConversationsUnchanged) {
   LOCKSTEP_NEEDS_TEST_DATA("chat_templates");
   int cases = 0;
   for (const auto& entry : std::filesystem::directory_iterator(test_data("chat_templates"))) {
@@ -170,7 +170,7 @@ TEST(ConversationsTest, AFieldThatTheTemplateLeavesOutIsRefusedByItsName) {
   }
 }
 
-// Templates that leave out in some conversations what they usually show.
+// Each of these templates leaves out in some conversations what it usually shows.
 TEST(ConversationsTest, AFieldLeftOutOfOneConversationIsRefusedByItsName) {
   const std::string turns =
       "{% for m in messages %}<{{ m.role }}>{{ m.content }}{% for c in m.tool_calls %}"
@@ -218,7 +218,7 @@ TEST(ConversationsTest, FieldsLeftOutOfEarlierTurnsAndBetweenCallsAreAccepted) {
   EXPECT_EQ(no_tools.post("/tokenize", loop.dump()).status, 200);
 }
 
-// The text is trimmed, escaped, reordered or without thoughts: nothing else is lost.
+// The templates trim, escape or reorder the text, or drop thoughts: nothing else is lost.
 TEST(ConversationsTest, AFieldShownInAnotherFormIsAccepted) {
   const OrderedJson odd = {{"role", "user"}, {"content", " \"So\"\n\té & <b>? "}};
   const OrderedJson messages = {kSystem, odd, kCall, kResult, kAnswer, odd};
@@ -250,7 +250,7 @@ TEST(ConversationsTest, ToolsWhoseCallsCannotBeReadAreRefused) {
   EXPECT_EQ(answer({}, "/tokenize", body).status, 200);
 }
 
-// Otherwise a client that changes its model in the middle would be stuck.
+// Otherwise a client that changes its model in the middle of a conversation would be stuck.
 TEST(ConversationsTest, AConversationWithCallsGoesOnEvenIfNoCallsCanBeRead) {
   const Template chat_template("{% for m in messages %}{{ m }}{% endfor %}{{ tools }}");
   const std::string body = with({{"messages", {kQuestion, kCall, kResult, kAnswer, kQuestion}}},
@@ -266,7 +266,7 @@ TEST(ConversationsTest, AConversationWithCallsGoesOnEvenIfNoCallsCanBeRead) {
   expect_error(answer("error"), 400, "tools", nullptr, "--tool-parser none");
 }
 
-TEST(ConversationsTest, SeveralTextsStayAListIfTheTemplateTakesOne) {
+TEST(ConversationsTest, SeveralTextsStayAListIfTheTemplateTakesLists) {
   const OrderedJson parts = {{{"type", "text"}, {"text", " A "}}, "", "B"};
   const OrderedJson message = {{"role", "user"}, {"content", parts}};
   const OrderedJson alone = OrderedJson::array({message});
@@ -322,8 +322,8 @@ TEST(ConversationsTest, FieldsWithoutEffectAreAccepted) {
   }
 }
 
-// The template gets everything, and shows what it likes.
-TEST(ConversationsTest, ATemplateOfTheLastMessageIsNotChecked) {
+// The template gets all messages and tools, and chooses what it shows.
+TEST(ConversationsTest, ATemplateThatShowsOnlyTheLastMessageIsNotChecked) {
   const Template chat_template("{{ messages[-1].content }}");
   const auto prompt = chat_template.prompt_of(
       {{"messages", {kSystem, kQuestion, kCall, kResult, kQuestion}}, {"tools", {kTool}}});
@@ -331,7 +331,7 @@ TEST(ConversationsTest, ATemplateOfTheLastMessageIsNotChecked) {
   EXPECT_EQ(*prompt, "Where?");
 }
 
-TEST(ConversationsTest, ResponsesTakeInstructionsDevelopersAndBrokenCalls) {
+TEST(ConversationsTest, ResponsesAcceptInstructionsDeveloperMessagesAndCutOffCalls) {
   const Template chat_template(
       "{% if messages[0].role == 'system' %}<system>{{ messages[0].content }}{% endif %}"
       "{% for m in messages if m.role != 'system' and m.role != 'developer' %}<{{ m.role }}>"

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// The routes that give tokens and prompts of requests without running these.
+// The routes that return the tokens and prompts of requests without running the requests.
 #include "coordinator/openai/text_routes.h"
 
 #include <fmt/format.h>
@@ -38,7 +38,7 @@ TEST(TextRoutesTest, TokenizeAndDetokenizeHaveVllmsShapes) {
                "must be an integer");
 }
 
-TEST(TextRoutesTest, TextsOfTokensAreBounded) {
+TEST(TextRoutesTest, TheNumberOfTokenTextsIsBounded) {
   ApiServer server;
   std::string text;
   for (int i = 0; i < 262'200; ++i) text += " a";
@@ -48,7 +48,7 @@ TEST(TextRoutesTest, TextsOfTokensAreBounded) {
                "return_token_strs", nullptr, "must have at most 262144 tokens, found ");
 }
 
-TEST(TextRoutesTest, TheTextOfTokensIsBounded) {
+TEST(TextRoutesTest, TheLengthOfADetokenizedTextIsBounded) {
   ApiServer server;
   const std::vector<int32_t> ids(500'000, 0);  // "<|story|>": 4.5 MB of text.
   expect_error(server.post("/detokenize", OrderedJson{{"tokens", ids}}.dump()), 400, "tokens",
@@ -75,7 +75,7 @@ TEST(TextRoutesTest, ARequestShowsItsPromptWithoutAnAnswer) {
   EXPECT_EQ(parsed["reasoning_parser"], "think");
 }
 
-TEST(TextRoutesTest, AConversationHasTheLimitsOfAChat) {
+TEST(TextRoutesTest, TheseRoutesHaveTheLimitsOfAChat) {
   ApiServer server;
   const OrderedJson call = {
       {"id", "a"}, {"type", "function"}, {"function", {{"name", "f"}, {"arguments", "{}"}}}};

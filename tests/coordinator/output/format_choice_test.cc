@@ -149,7 +149,7 @@ std::unique_ptr<Tokenizer> tokenizer_of(const std::vector<std::string>& tokens) 
   return tokenizer.ok() ? *std::move(tokenizer) : nullptr;
 }
 
-TEST(TagIdsTest, SpecialTokensThatAreTagsOrPartsOfOneAreSeen) {
+TEST(TagIdsTest, SpecialTokensThatAreTagsOrPartsOfTagsAreFound) {
   const auto tokenizer = tokenizer_of({"a", "<|im_end|>", "｜DSML｜", "<|tool_call_begin|>",
                                        "<tool_calls:word>", "<|action_start|>", "<other:word>"});
   ASSERT_NE(tokenizer, nullptr);
@@ -164,7 +164,7 @@ TEST(TagIdsTest, SpecialTokensThatAreTagsOrPartsOfOneAreSeen) {
   EXPECT_EQ(special_ids(*tokenizer), (std::vector<int32_t>{1, 2, 3, 4, 5, 6}));
 }
 
-TEST(ThoughtPlaceTest, ThePromptsEndSaysWhereTheAnswerBegins) {
+TEST(ThoughtPlaceTest, TheEndOfThePromptShowsWhetherTheAnswerBeginsWithinAThought) {
   const auto tokenizer = tokenizer_of({"a", " ", "<think>", "</think>", "[THINK]", "<|message|>",
                                        "<|channel|>", "analysis", "<|end|>"});
   ASSERT_NE(tokenizer, nullptr);
@@ -180,13 +180,13 @@ TEST(ThoughtPlaceTest, ThePromptsEndSaysWhereTheAnswerBegins) {
   EXPECT_EQ(place({0, 8}, "harmony"), ThoughtPlace::kBefore);
 }
 
-TEST(FormatTest, ThePageHasTheTable) {
+TEST(FormatTest, TheDocumentationHasTheTable) {
   const std::string page = read_file(test_data("tests/../docs/http.md"), 1 << 20).value();
   EXPECT_NE(page.find(format_table()), std::string::npos) << "docs/http.md must have\n"
                                                           << format_table();
 }
 
-// The parsers rely on this.
+// TagFinder relies on this: the first tag that it finds is the only one.
 TEST(FormatTest, NoTagLiesWithinAnotherOne) {
   std::set<std::string_view> names;
   for (const Format& format : formats()) {

@@ -29,7 +29,7 @@ TEST(OutputParserTest, EverythingIsContentWithoutFormats) {
   expect_parsed({}, text, "|" + text);
 }
 
-TEST(OutputParserTest, HermesCallsAreCutOut) {
+TEST(OutputParserTest, HermesCallsAreReadAndLeftOutOfTheContent) {
   const OutputOptions options = {.tools = format_of("hermes")};
   // Qwen2.5-7B-Instruct.
   expect_parsed(options,
@@ -190,8 +190,8 @@ TEST(OutputParserTest, AnyTextIsParsedTheSameAtAnyCut) {
   }
 }
 
-// Answers that keep something open: in quadratic time each would take minutes.
-// Processor time for answers of this size, in every format.
+// The processor time to parse answers of this size in every format. Each answer leaves a call, a
+// string or a thought open: in quadratic time each would take minutes.
 double seconds_for(size_t bytes) {
   const double begin_s = thread_seconds();
   for (const Format& format : formats()) {
@@ -240,7 +240,7 @@ TEST(OutputParserTest, AStringsValueIsSentWhileItGrows) {
   EXPECT_EQ(parser.push("meter></function>").calls[0].arguments, "\"}");
 }
 
-TEST(OutputParserTest, AnIdOfTheModelsIsGivenOnce) {
+TEST(OutputParserTest, AnIdThatTheModelWroteIsSentOnce) {
   OutputParser parser({.tools = format_of("kimi_k2")});
   const std::string call =
       "<|tool_call_begin|>functions.f:0<|tool_call_argument_begin|>{}<|tool_call_end|>";

@@ -54,7 +54,8 @@ inline Gathered parse(const OutputOptions& options, const std::vector<std::strin
   return gathered;
 }
 
-// The text cut once at every byte, byte by byte, and 50 times at random (seed 1).
+// The text in pieces: cut in two at each byte, cut into single bytes, and 50 times cut at random
+// (seed 1).
 inline std::vector<std::vector<std::string_view>> all_cuts(std::string_view text) {
   std::vector<std::vector<std::string_view>> cuts;
   std::vector<std::string_view> bytes;

@@ -98,7 +98,7 @@ TEST_F(MarkedEncodeTest, ASpecialTokenOfTheTemplateLeavesTheTextBesideItUnsplit)
               (std::vector<int32_t>{2, 11}));
     EXPECT_EQ(encode(*encoder, text_of({{"<|end|>a", false}, {"b", true}, {"<no", false}})),
               (std::vector<int32_t>{11, 2, 3, 6, 9}));
-    // A special token of the request stays text and cuts nothing of the rest, either.
+    // A special token of the request stays text, and does not split the text beside it, either.
     std::vector<int32_t> both = {2, 11, 2};
     both.insert(both.end(), kSpelled.begin(), kSpelled.end());
     EXPECT_EQ(encode(*encoder,
@@ -133,8 +133,8 @@ const char* const kNormalizers[] = {R"({"type":"NFC"})",
                                     R"({"type":"StripAccents"})",
                                     R"({"type":"Nmt"})"};
 
-// Honest requests: their texts contain no part of a special token.
-TEST_F(MarkedEncodeTest, AnHonestRequestHasThePlainEncodingUnderEveryNormalizer) {
+// The texts of these requests contain no part of a special token.
+TEST_F(MarkedEncodeTest, ARequestWithoutSpecialTokensHasThePlainEncodingUnderEveryNormalizer) {
   constexpr uint32_t kSeed = 31;
   std::mt19937 random(kSeed);
   std::printf("seed %u\n", kSeed);
@@ -172,7 +172,7 @@ TEST_F(MarkedEncodeTest, TextPrependedToATextIsNotPrependedToItsPieces) {
   EXPECT_EQ(std::ranges::count(encode(**encoder, forged), 20), 1);
 }
 
-// The normal form of two joined pieces may differ in the text of a third one, before them.
+// The normal form of two joined pieces may also change the text of the piece before them.
 TEST_F(MarkedEncodeTest, NormalizersThatReachAcrossPiecesMakeTheSameText) {
   constexpr uint32_t kSeed = 32;
   std::mt19937 random(kSeed);

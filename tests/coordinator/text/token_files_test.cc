@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// The files beside tokenizer.json name tokens; these exist as AutoTokenizer makes them, for texts,
-// for decoding and for templates.
+// The files beside tokenizer.json name tokens. Encoding, decoding and templates have these tokens
+// as AutoTokenizer makes them.
 #include "coordinator/text/token_files.h"
 
 #include "coordinator/text/template/chat_template.h"
@@ -64,7 +64,7 @@ TEST(TokenFilesTest, TheFilesMakeTheReferencesTokens) {
   }
 }
 
-TEST(TokenFilesTest, AnObjectNamesATokenInEveryList) {
+TEST(TokenFilesTest, ATokenMayBeAnObjectInEveryList) {
   const auto tokenizer = tokenizer_of(
       kSpec,
       merge_token_files(R"({"bos_token":{"content":"<s>","rstrip":true}})",

@@ -18,7 +18,7 @@ using P = Program&;
 using ::testing::HasSubstr;
 
 constexpr int64_t kVocab = 100, kHidden = 8;
-// The first 3 of two heads' 4 columns become 5, and the 4 are joined to them.
+// In each of two heads of 4 columns, the first 3 columns become 5; then all 4 are joined to the 5.
 constexpr int64_t kHeads = 2, kIn = 3, kOut = 5;
 
 program::HeadsAttrs& heads_of(program::Instruction& instruction) {

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// A hand-made program whose linear takes rows of which every rank has rounded its part: valid as it
-// is, and broken in one way at a time.
+// A hand-made program whose linear reads rounded rows; every rank has rounded its part of them. The
+// program is valid as it is, and broken in one way at a time.
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 

@@ -73,12 +73,12 @@ TEST(ValidateTest, HostileNamesGiveOneShortLine) {
       [&](Program& p) { p.mutable_weights(0)->mutable_pieces(0)->set_col_end(1); },
       [&](Program& p) { p.mutable_weights(0)->clear_pieces(); },
       [&](Program& p) {
-        p.mutable_weights(0)->set_dtype(program::Q8C);  // The piece lacks some of its columns.
+        p.mutable_weights(0)->set_dtype(program::Q8C);  // The piece lacks columns of the source.
         p.mutable_weights(0)->mutable_pieces(0)->set_source_shape(1, 9);
       },
       [&](Program& p) { p.mutable_states(0)->clear_kv(); },
       [&](Program& p) { output_of(p, program::MAP).set_shared(true); },
-      [&](Program& p) {  // x is added to after the attention.
+      [&](Program& p) {  // The attention's result is added to x later.
         const int64_t x = output_of(p, program::ALL_REDUCE).offset_bytes();
         output_of(p, program::RMS_NORM).set_offset_bytes(x);
       },
@@ -124,7 +124,7 @@ TEST(ValidateTest, APartMayBeAtItsPlaceInTheGatheredValue) {
 // The error for layer_program(1, 2) with shared memory after a change.
 std::string message_of_shared(const std::function<void(Program&)>& change) {
   Program program = shared_layer_program(1, 2);
-  program.set_shared_bytes(program.arena_bytes());  // Room for anything that is called shared.
+  program.set_shared_bytes(program.arena_bytes());  // Room for every shared value.
   change(program);
   return message_of(validate(program));
 }

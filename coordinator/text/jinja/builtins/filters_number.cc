@@ -10,7 +10,7 @@
 namespace lockstep::jinja {
 namespace {
 
-// Removes blanks at the ends and single "_" between digits; nothing if a "_" is elsewhere.
+// Removes blanks at the ends and single "_" between digits; nullopt if there is another "_".
 std::optional<std::string> digits_of(std::string_view text) {
   const size_t begin = blanks_end(text, 0);
   const size_t end = blanks_begin(text);
@@ -28,7 +28,7 @@ std::optional<std::string> digits_of(std::string_view text) {
   return digits;
 }
 
-// Python's int() of a text; nothing if that is not an integer of 64 bits. Prefixes are read for
+// Python's int() of a text; nullopt if the text is not an integer of 64 bits. Prefixes are read for
 // base 0, 2, 8 and 16.
 std::optional<int64_t> parse_integer(std::string_view text, int64_t base) {
   const auto cleaned = digits_of(text);

@@ -22,7 +22,7 @@ Value key_of(Call& call, const Value& value, bool case_sensitive) {
   return call.runtime.text(to_lower(value.text()->content));
 }
 
-// The filtered items, each with its key: the value of one attribute, or a list of several.
+// The filtered items, each with its key: the value of one attribute, or a list of several values.
 std::vector<Keyed> keyed_items(Call& call, const std::vector<AttributePath>& paths,
                                bool case_sensitive, const Value* fallback = nullptr) {
   std::vector<Keyed> keyed;
@@ -44,8 +44,9 @@ std::vector<Keyed> keyed_items(Call& call) {
                      call.truth_or(0, false));
 }
 
-// Equal items keep their order, also in reverse, as in Python's sorted(). Jinja's keys of
-// "sort" are lists: those of equal items are equal, even if the items have no order.
+// Equal items keep their order, also in reverse, as in Python's sorted(). `as_lists`: Jinja's
+// "sort" compares lists of keys, and lists of equal items are equal even if the items have no
+// order.
 void sort(Budget& budget, std::vector<Keyed>* keyed, bool reverse, bool as_lists = false) {
   std::stable_sort(keyed->begin(), keyed->end(), [&](const Keyed& a, const Keyed& b) {
     if (!budget.spend(1) || (as_lists && equal(budget, a.key, b.key))) return false;

@@ -147,7 +147,7 @@ Arguments without_first(const Arguments& arguments, size_t count) {
   return rest;
 }
 
-// A list of the results of `make` for each item; each item is a step.
+// A list of the results of `make` for each item; charges one step per item.
 template <typename F>
 Value each(Call& call, F&& make) {
   const std::vector<Value> items = items_of(call.runtime, call.self);
@@ -205,8 +205,8 @@ Value map_filter(Call& call) {
   });
 }
 
-// Keeps the items for which the test (by default their truth) of them, or of an attribute, is
-// kWanted.
+// Selects the items for which a test returns kWanted. The test checks the item, or one of its
+// attributes (kAttribute); the default test is truth.
 template <bool kWanted, bool kAttribute>
 Value select(Call& call) {
   if (!truth(call.self)) return call.runtime.iterator({});

@@ -99,8 +99,8 @@ Value strftime_now(Call& call) {
     return call.budget.refuse("strftime_now: embedded null character");
   }
   call.budget.scan(format.bytes().size());
-  // A blank is added, so that an empty result is not mistaken for one that is too long. Python's
-  // own %f is the microseconds; a time without a zone has no %z and %Z.
+  // A blank is added: strftime returns 0 for an empty result and for one that is too long. In
+  // Python, %f is the microseconds, and %z and %Z are empty for a time without a zone.
   const std::string padded =
       absl::StrReplaceAll(format.bytes(),
                           {{"%%", "%%"}, {"%f", "000000"}, {"%z", ""}, {"%Z", ""}}) +

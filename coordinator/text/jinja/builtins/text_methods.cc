@@ -84,8 +84,8 @@ Value replace_method(Call& call) {
   return call.runtime.text(replace(call.budget, own(call), old.bytes(), by.content, count));
 }
 
-// The part of the text between the arguments `first` and `first` + 1, as bytes. Nothing if it
-// begins after the text's end, where not even an empty text is found.
+// The part of the text between the arguments `first` and `first` + 1, as bytes. Nullopt if the part
+// begins after the text's end: there not even an empty text is found.
 struct Searched {
   size_t begin;
   std::string_view part;
@@ -105,7 +105,8 @@ std::optional<Searched> searched(Call& call, size_t first) {
   return Searched{at, std::string_view(text.bytes()).substr(at, end - at)};
 }
 
-// The code point at which the argument is found; else -1, or an error if kRequired.
+// The index of the code point at which the argument is found. If it is not found: -1, or an error
+// if kRequired.
 template <Ends kFrom, bool kRequired>
 Value place(Call& call) {
   const std::string& wanted = call.text(0).bytes();
@@ -222,7 +223,7 @@ Value format_map_method(Call& call) {
   return brace_format(call.runtime, *call.self.text(), arguments);
 }
 
-// Whether the test holds for all characters, at least one.
+// Whether the text is not empty and the test holds for all its characters.
 template <typename F>
 bool all_of(Call& call, F&& holds) {
   for (const Character& c : Characters(own(call).bytes)) {
@@ -238,7 +239,7 @@ Value every(Call& call) {
 
 bool is_alphanumeric(char32_t c) { return is_letter(c) || is_number(c) || is_digit(c); }
 
-// At least one character has the case, and none the other one.
+// Whether at least one character has this case, and no character has the other case.
 template <Case kWanted>
 Value has_case(Call& call) {
   bool found = false;
@@ -250,7 +251,7 @@ Value has_case(Call& call) {
   return all && found;
 }
 
-// All words begin with capitals, and there are no other capitals.
+// Whether all words begin with capitals, and there are no other capitals.
 Value istitle(Call& call) {
   bool in_word = false;
   bool found = false;

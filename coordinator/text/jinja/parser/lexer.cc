@@ -91,7 +91,8 @@ class Lexer {
     move_to(tag);
   }
 
-  // The end of "raw %}" that begins here, or 0. It includes the newline after it only with `trim`.
+  // The end of the tag `word`, whose name begins here, or 0 if there is no such tag. With `trim`, a
+  // newline after the tag belongs to it.
   size_t raw_tag_end(std::string_view word, bool trim) const {
     size_t end = blanks_end(source_, at_);
     if (!source_.substr(end).starts_with(word)) return 0;
@@ -146,7 +147,7 @@ class Lexer {
 
   void code(Type begin, Type end, int line) {
     tokens_.push_back({begin, line, {}});
-    std::string open;  // The missing closing brackets; the next one is last.
+    std::string open;  // The closing brackets still to come, the next one last.
     while (at_ < source_.size()) {
       if (open.empty() && end_of_code(end)) return;
       if (const size_t next = blanks_end(source_, at_); next > at_) {
@@ -199,7 +200,8 @@ class Lexer {
     return (c >= '0' && c <= '9') || ((c | 32) >= 'a' && (c | 32) <= 'z') || c == '_';
   }
 
-  // The end of the digits from `begin`, which may have single "_" between them; `begin`: none.
+  // The end of the digits from `begin`, which may have single "_" between them; `begin` if there
+  // are none.
   size_t digits_end(size_t begin, std::string_view digits, bool may_begin_with_line = false) const {
     size_t end = begin;
     while (true) {

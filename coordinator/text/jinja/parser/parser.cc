@@ -73,8 +73,8 @@ void Parser::expect(Token::Type type, std::string_view shown) {
   }
 }
 
-// Ends at a tag with one of these names, which is then the current token; without names at the end
-// of the template.
+// Reads up to a tag with one of these names; the name is then the current token. Without names,
+// reads to the end of the template.
 Body Parser::body(Names ends) {
   const Level level(&depth_);
   Body all;
@@ -101,7 +101,8 @@ Body Parser::body(Names ends) {
   return all;
 }
 
-// Reads the rest of a tag, and the body of its block. If only one name can end the block, takes it.
+// Reads the rest of a tag, and the body of its block. If only one name can end the block, reads
+// that name, too.
 Body Parser::body_of_block(Names ends) {
   skip_operator(":");
   expect(Token::Type::kBlockEnd, "'%}'");
@@ -115,7 +116,7 @@ Statement Parser::statement() {
     std::string_view name;
     void (Parser::*parse)(Statement* node);
     Statement::Kind kind;
-    bool is_soft;  // Whether soft_ of the code around it also applies inside.
+    bool is_soft;  // Whether soft_ of the code around the tag also applies inside.
   };
   using StatementKind = Statement::Kind;
   constexpr Tag kTags[] = {
@@ -249,7 +250,7 @@ void Parser::print_statement(Statement* node) {
   }
 }
 
-// The assistant's words, marked for training: printed like any text.
+// A generation block marks the assistant's words for training; here it is printed like other text.
 void Parser::generation_statement(Statement* node) {
   const int loops = std::exchange(loops_, 0);
   node->body = body_of_block({"endgeneration"});

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // Parses tokens to a tree, by the grammar of Jinja 3.1 (jinja2/parser.py) and the tags of chat
-// templates: loop controls and generation. Tags that use other templates are missing.
+// templates: loop controls and generation. Tags that use other templates are not supported.
 #pragma once
 
 #include <initializer_list>
@@ -17,7 +17,7 @@ namespace lockstep::jinja {
 
 class Parser {
  public:
-  // The tokens must outlive the parser, which is used once; the tree needs neither.
+  // The tokens must outlive the parser; the tree does not need them. A parser is used once.
   Parser(const std::vector<Token>& tokens, const Limits& limits)
       : tokens_(tokens), limits_(limits) {}
 
@@ -31,7 +31,7 @@ class Parser {
   using Names = std::initializer_list<std::string_view>;
 
   // Keeps the first error. Moves to the end of the template, where no token matches and all loops
-  // end; the rest of the result means nothing.
+  // end; the result is then meaningless.
   Failed fail(int line, std::string_view what);
   Failed fail(std::string_view what) { return fail(current().line, what); }
   Failed unexpected(std::string_view wanted);
@@ -80,7 +80,7 @@ class Parser {
   ExpressionPtr filters();                    // The filters of a block; null if there is none.
   ExpressionPtr test(ExpressionPtr value);
   std::vector<Argument> arguments();
-  // Expressions separated by commas make a tuple. `end` is a name that ends it.
+  // Expressions separated by commas make a tuple. `end` is a name that ends the tuple.
   ExpressionPtr tuple(bool with_conditional = true, std::string_view end = {},
                       bool in_brackets = false);
   // Checks the height of the tree.
@@ -111,7 +111,7 @@ class Parser {
   size_t at_ = 0;
   int depth_ = 0;  // The nesting of the parser's calls.
   int loops_ = 0;  // The number of loops around this place, in the same macro.
-  // Whether an unknown filter is an error only when it is used: in conditions, as in Jinja.
+  // Whether an unknown filter is an error only when it runs. True in conditions, as in Jinja.
   bool soft_ = false;
   std::vector<MacroSyntax*> macros_;  // The macros around this place.
   std::set<std::string, std::less<>> names_;

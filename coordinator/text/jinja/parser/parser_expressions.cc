@@ -89,7 +89,7 @@ ExpressionPtr Parser::conditional() {
   return value;
 }
 
-// Takes the current symbol if it has this precedence: an operator, or a name that is one.
+// Takes the current symbol if it has this precedence: an operator, or a name like `and`.
 std::optional<Operator> Parser::take_symbol(size_t level) {
   if (!at(Token::Type::kOperator) && !at(Token::Type::kName)) return std::nullopt;
   for (const Symbol& symbol : kPrecedences[level].symbols) {

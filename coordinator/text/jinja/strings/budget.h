@@ -20,7 +20,7 @@ struct Limits {
   int64_t memory_bytes = int64_t{128} << 20;  // All values that exist at once.
 };
 
-// The result of a failed function: an empty one of any type.
+// The result of a failed function: converts to an empty value of any type.
 struct Failed {
   template <typename T>
   operator T() const {  // NOLINT(google-explicit-constructor)
@@ -28,8 +28,9 @@ struct Failed {
   }
 };
 
-// All code that takes time or memory is charged to it. The first error is kept. After it, results
-// mean nothing: functions continue with empty values, and loops end because ok() is false.
+// The steps and the memory that a rendering has used: all its work is charged here. The first error
+// is kept. After an error, results are meaningless: functions continue with empty values, and loops
+// end because ok() is false.
 class Budget {
  public:
   explicit Budget(const Limits& limits) : limits_(limits) {}
@@ -55,7 +56,8 @@ class Budget {
     return fail(resource_exhausted(format, std::forward<Args>(args)...));
   }
 
-  // These return ok(). A step pays for copying 2 KiB, or for reading 64 bytes one by one.
+  // These charge work and return ok(). A step pays for copying 2 KiB, or for reading 64 bytes one
+  // by one.
   bool spend(int64_t steps) { return work(steps, kUnitsPerStep); }
   bool copy(size_t bytes) { return work(static_cast<int64_t>(bytes), 2); }
   bool scan(size_t bytes) { return work(static_cast<int64_t>(bytes), 64); }
@@ -65,6 +67,7 @@ class Budget {
     return exhausted("the template makes a text of more than {} bytes", limits_.text_bytes);
   }
 
+  // Counts the memory of values that exist, until give_back(); fails above the limit.
   void take(int64_t bytes) {
     live_bytes_ += bytes;
     if (live_bytes_ <= limits_.memory_bytes) return;
@@ -90,7 +93,8 @@ class Budget {
   absl::Status error_;
 };
 
-// Frees the memory of one value with it. With a null budget: the value is part of the template.
+// Gives the bytes of a value back to the budget when the value is destroyed. A value that is part
+// of the template has no budget.
 struct GiveBack {
   int64_t bytes = 0;
   void operator()(Budget* budget) const { budget->give_back(bytes); }

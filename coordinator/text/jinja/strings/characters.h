@@ -19,7 +19,7 @@ struct Character {
   size_t end;
 };
 
-// The characters of a text, for a range-for. The text must outlive it.
+// The characters of a text, for a range-for. The text must outlive this object.
 class Characters {
  public:
   explicit Characters(std::string_view text) : text_(text) { read(0); }
@@ -46,8 +46,8 @@ bool is_printable(char32_t c);  // repr() shows it unchanged.
 size_t blanks_end(std::string_view text, size_t begin);
 size_t blanks_begin(std::string_view text);
 
-// The byte at which a code point begins; the text's size if it is the length. Takes time
-// proportional to the offset.
+// The byte at which the code point of this index begins; the text's size if the index is the text's
+// length. Takes time proportional to the index.
 size_t byte_offset(std::string_view text, int64_t code_point);
 // The same for all code points, and the text's size at the end.
 std::vector<size_t> byte_offsets(std::string_view text);

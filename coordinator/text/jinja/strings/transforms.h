@@ -15,7 +15,7 @@
 namespace lockstep::jinja {
 
 // Appends the `piece` that `map(character, &piece)` writes for each character, or the character
-// itself if it is empty.
+// itself if the piece is empty.
 template <typename F>
 void append_mapped(const MarkedText& text, MarkedText* made, F&& map) {
   MarkCursor marks(text);
@@ -45,13 +45,13 @@ enum class Ends : uint8_t { kBoth, kLeft, kRight };
 MarkedText strip(const MarkedText& text, std::optional<std::string_view> characters,
                  Ends ends = Ends::kBoth);
 
-// Replaces the first `count` occurrences, or all if it is negative. An empty text occurs before
-// every character and at the end.
+// Replaces the first `count` occurrences, or all if `count` is negative. An empty text occurs
+// before every character and at the end.
 MarkedText replace(Budget& budget, const MarkedText& text, std::string_view old,
                    const MarkedText& by, int64_t count);
 
-// The parts [begin, end) of a text, in order. Makes at most `max` splits, all if it is negative;
-// with Ends::kRight the last ones. Without a separator, splits at runs of blanks.
+// The parts [begin, end) of a text, in order. Makes the first `max` splits, or with Ends::kRight
+// the last ones; all if `max` is negative. Without a separator, splits at runs of blanks.
 std::vector<ByteRange> split(std::string_view text, std::optional<std::string_view> separator,
                              int64_t max = -1, Ends from = Ends::kLeft);
 std::vector<ByteRange> split_lines(std::string_view text, bool keep_ends);

@@ -57,7 +57,7 @@ std::optional<Value> own_attribute(Runtime& runtime, const Value& value, std::st
   return member->run(call);
 }
 
-// The item at an index, which may count from the end; nothing if there is none.
+// The item at an index, which may count from the end; nullopt if there is none.
 std::optional<Value> indexed_item(Runtime& runtime, const Value& value, const Value& key) {
   const Text* text = value.text();
   const Sequence* sequence = value.sequence();

@@ -13,7 +13,7 @@ class BraceFormat {
   BraceFormat(Runtime& runtime, const Arguments& arguments)
       : runtime_(runtime), budget_(runtime.budget), arguments_(arguments) {}
 
-  // `nested`: the text is the format of a field; it may hold fields, but no deeper ones.
+  // `nested`: the text is the format of a field. It may contain fields, whose formats contain none.
   MarkedText run(const MarkedText& format, bool nested) {
     const std::string_view text = format.bytes;
     MarkedText made;
@@ -41,7 +41,7 @@ class BraceFormat {
   }
 
  private:
-  // The first byte from `begin` on, outside of indices, for which `ends` holds; else the size.
+  // The first byte from `begin` on, outside of [indices], for which `ends` is true; else the size.
   template <typename F>
   static size_t find(std::string_view text, size_t begin, F&& ends) {
     bool in_index = false;

@@ -50,7 +50,7 @@ class Call {
 
   const Value& operator[](size_t index) const { return *bound_[index]; }
   bool has(size_t index) const { return bound_[index] != nullptr; }
-  // Whether it is given and not none.
+  // Whether the argument is given and not none.
   bool given(size_t index) const { return has(index) && !bound_[index]->is_none(); }
   const Value* given_or_null(size_t index) const { return given(index) ? bound_[index] : nullptr; }
   Value value_or(size_t index, const Value& fallback) const {

@@ -22,10 +22,10 @@ struct KeyEqual {
   bool operator()(const Value& a, const Value& b) const;
   bool operator()(const Value& a, std::string_view b) const;
 };
-// Whether it may be a key, as in Python; only short, flat tuples are allowed. Charges for the
+// Whether a value may be a key, as in Python, but of tuples only short, flat ones. Charges for the
 // lookup.
 bool is_hashable(Budget& budget, const Value& key);
-// The same; fails if it may not be a key.
+// The same; fails if the value may not be a key.
 bool check_hashable(Budget& budget, const Value& key);
 
 // Keys in the order in which they were added.

@@ -205,7 +205,7 @@ Value repeat(Runtime& runtime, const Value& value, const Value& count_value) {
     const size_t size = text->bytes().size();
     const auto max = static_cast<size_t>(runtime.budget.limits().text_bytes) + 1;
     if (!runtime.budget.check_text(size == 0 ? 0 : std::min(count, max) * size)) return {};
-    // By doubling, so that repeating a short text is as fast as a long one.
+    // Doubles the text, so that repeating a short text is as fast as a long one.
     MarkedText all;
     MarkedText unit = text->content;
     for (size_t left = size == 0 ? 0 : count; left > 0; left /= 2) {

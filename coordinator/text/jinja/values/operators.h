@@ -26,21 +26,21 @@ uint64_t range_length(int64_t start, int64_t stop, int64_t step);
 // The items of a for loop over the value; for an iterator, those that are left.
 std::vector<Value> items_of(Runtime& runtime, const Value& value);
 
-// value[key] and value.name, as in Jinja: items and methods. A missing one is undefined; an error
-// only if the value itself is undefined.
+// value[key] and value.name, as in Jinja: items and methods. A missing member is undefined; it is
+// an error only if the value itself is undefined.
 Value item(Runtime& runtime, const Value& value, const Value& key);
 Value attribute(Runtime& runtime, const Value& value, std::string_view name);
-// value[start:stop:step]; null if left out.
+// value[start:stop:step]; a part that is left out is null.
 Value slice(Runtime& runtime, const Value& value, const Value* start, const Value* stop,
             const Value* step);
 
 // The argument `attribute` of filters: "name", "a.b.0" or an index. It selects the part of each
-// item to use.
+// item that the filter uses.
 class AttributePath {
  public:
   AttributePath() = default;  // The item itself, as for null and none.
   AttributePath(Runtime& runtime, const Value* attribute);
-  // "a,b" gives two of them.
+  // "a,b" gives two paths.
   static std::vector<AttributePath> several(Runtime& runtime, const Value& attribute);
 
   // If a value on the path is undefined, the result is `fallback`, unless that is null.

@@ -57,7 +57,7 @@ class PercentFormat {
     return budget_.refuse("not enough arguments for format string");
   }
 
-  // The value of "(name)"; nothing if there is no name.
+  // The value of "(name)"; nullopt if there is no name.
   std::optional<Value> keyed_value() {
     if (peek() != '(') return std::nullopt;
     const size_t end = rest_.find(')');

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// One rendering's budget, clock, and the objects that values point to. Makes all values of a
-// rendering, which must not outlive it. One thread.
+// The budget and the clock of one rendering, and the objects that its values point to. Runtime
+// makes all values of the rendering; they must not outlive it. One thread.
 #pragma once
 
 #include <ctime>
@@ -30,7 +30,7 @@ struct Scope {
   bool captured = false;
   absl::flat_hash_map<std::string_view, Value, NameHash, std::equal_to<>> variables = {};
 
-  // Null if no scope has it.
+  // Null if no scope has the variable.
   const Value* find(std::string_view name) const {
     for (const Scope* scope = this; scope != nullptr; scope = scope->parent) {
       const auto found = scope->variables.find(name);
@@ -70,7 +70,8 @@ class Loop {
   // Without a condition, every item is taken. A null statement: the loop is not recursive.
   Loop(Budget* budget, std::vector<Value> items, Condition condition, const Statement* statement,
        Scope* scope, int depth0);
-  // The statement has ended. The loop may be used until the rendering ends; its items are freed.
+  // Called when the statement ends: frees the items. The loop may still be used until the rendering
+  // ends.
   void finish();
 
   // Moves to the next item; returns nothing at the end.

@@ -19,7 +19,7 @@ class Writer {
   void add(const Value& value) {
     budget_.spend(1);
     if (!budget_.check_text(text_->bytes.size())) return;
-    // Only namespaces can be deeper: they may even contain themselves.
+    // Only a namespace can be deeper: it may even contain itself.
     if (level_ > 2 * budget_.limits().depth) {
       budget_.exhausted("a namespace is too deep to be shown");
     } else if (const Text* text = value.text()) {
@@ -133,7 +133,7 @@ class Writer {
     return fmt::format("<{} object>", value.type_name());
   }
 
-  // Empty: JSON has no such value.
+  // Returns an empty text if JSON has no such value.
   static std::string simple_json(const Value& value) {
     if (value.is_none()) return "null";
     if (value.is<bool>()) return value.integer() != 0 ? "true" : "false";
@@ -157,7 +157,7 @@ class Writer {
     plain({&mark, 1});
   }
 
-  // These return nothing if the character is written unchanged.
+  // These return an empty text if the character is written unchanged.
   static std::string repr_escape(char32_t c, char mark) {
     if (c == static_cast<unsigned char>(mark)) return {'\\', mark};
     if (c == '\\') return "\\\\";

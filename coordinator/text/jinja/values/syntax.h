@@ -73,7 +73,7 @@ struct Expression {
   std::string name;
   std::string attribute;
   Value constant;
-  const Builtin* builtin = nullptr;  // Null: there is none of this name; using it is an error.
+  const Builtin* builtin = nullptr;  // Null: there is no such builtin; its use is an error.
   std::vector<ExpressionPtr> operands;
   std::vector<Operator> operators;
   std::vector<Argument> arguments;

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// The values of a template: JSON's, and the others of Python's Jinja. Texts, lists and dicts never
-// change once made, and are shared. Namespaces, cyclers, macros and loops belong to the rendering
-// (runtime.h); values only point to them, so that no cycle can keep memory.
+// The values of a template: those of JSON, and the other types of Python's Jinja. Texts, lists and
+// dicts never change once made, and are shared. Namespaces, cyclers, macros and loops belong to the
+// rendering (runtime.h); values only point to them, so that no cycle can keep memory.
 #pragma once
 
 #include <cstdint>
@@ -26,7 +26,7 @@ struct Cycler;
 struct Macro;
 class Loop;
 struct None {};
-enum class Unsigned : uint64_t {};  // JSON's above INT64_MAX: only shown and compared for equality.
+enum class Unsigned : uint64_t {};  // Above INT64_MAX, from JSON: only shown and tested for ==.
 
 // The value of a name or attribute that does not exist: printed as nothing; other uses are errors.
 struct Undefined {
@@ -47,7 +47,7 @@ class Value {
   template <typename T>
   requires(!std::is_same_v<std::decay_t<T>, Value> && !std::is_same_v<std::decay_t<T>, Failed> &&
            std::is_constructible_v<Data, T&&>)
-      // A value may be any of its kinds, but never a Value.
+      // Converts any type of Data, but never a Value.
       // NOLINTNEXTLINE(google-explicit-constructor, bugprone-forwarding-reference-overload)
       Value(T&& value)
       : data_(std::forward<T>(value)) {}
@@ -97,7 +97,8 @@ class Value {
   Data data_;
 };
 
-// Fails because of a value's type; with the value's own error if it is undefined.
+// Fails because a value has the wrong type. If the value is undefined, the error is its
+// undefined_error().
 template <typename... Args>
 Failed wrong_type(Budget& budget, const Value& value, fmt::format_string<Args...> format,
                   Args&&... args) {

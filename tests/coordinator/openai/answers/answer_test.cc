@@ -121,7 +121,7 @@ TEST(ChunkWriterTest, DeltasAddUpToTheWholeMessage) {
   }
 }
 
-TEST(ChunkWriterTest, TheRoleComesFirstAndTheReasonLastEachAlone) {
+TEST(ChunkWriterTest, TheFirstChunkHasOnlyTheRoleAndTheLastOnlyTheFinishReason) {
   AnswerFacts plain = facts();
   plain.output = {};
   ChunkWriter writer(std::make_shared<const AnswerFacts>(plain));
@@ -146,7 +146,7 @@ TEST(ChunkWriterTest, AnAnswerThatBeginsWithACallHasNoContent) {
   EXPECT_EQ(choices.back()["finish_reason"], "tool_calls");
 }
 
-TEST(ChunkWriterTest, ThoughtsAndContentAreChunksOfTheirOwnUnderBothNames) {
+TEST(ChunkWriterTest, ThoughtsAndContentAreSeparateChunksAndThoughtsHaveTwoNames) {
   ChunkWriter writer(std::make_shared<const AnswerFacts>(facts()));
   const auto choices =
       choices_of(&writer, {.text = "<think>hm</think>Yes", .finish_reason = FinishReason::kStop});

@@ -108,7 +108,7 @@ TEST(OpenAiEchoTest, AStreamHasTheSameLogprobs) {
   }
 }
 
-TEST(OpenAiEchoTest, PromptLogprobsAreThoseOfEchoAsVllmGivesThem) {
+TEST(OpenAiEchoTest, PromptLogprobsAreThoseOfEchoInVllmsForm) {
   ApiServer server;
   const OrderedJson ids = server.post_json("/tokenize", {{"prompt", "Once upon a time"}})["tokens"];
   const OrderedJson echoed = server.post_json("/v1/completions", kEchoed)["choices"][0];
@@ -221,7 +221,7 @@ TEST(OpenAiLogprobsTest, MoreLogprobsThanAnAnswerHoldsAreRefusedBeforeComputatio
   EXPECT_EQ(server.engine().stats().completion_tokens, 0);
 }
 
-TEST(OpenAiLogprobsTest, AnAnswerWithoutMaxTokensEndsWhereItsLogprobsDo) {
+TEST(OpenAiLogprobsTest, AnAnswerWithoutMaxTokensFailsAtTheMaxNumberOfLogprobs) {
   ApiServer server;
   std::vector<int> ids(128);
   std::iota(ids.begin(), ids.end(), 0);

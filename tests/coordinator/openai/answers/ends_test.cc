@@ -36,8 +36,8 @@ TEST(OpenAiEndsTest, AFullQueueIs429AndADrainingServer503BeforeTheBodyIsRead) {
   EXPECT_EQ(waiting->wait().status, 200);
 }
 
-// The rest of the batch would be computed in vain.
-TEST(OpenAiEndsTest, ABatchFailsAtOnceAndWholeWhenItLosesAPlaceInTheQueue) {
+// The answers to the batch's other prompts would be computed in vain.
+TEST(OpenAiEndsTest, ABatchFailsAtOnceIfOneOfItsPromptsLosesItsPlaceInTheQueue) {
   EngineOptions options;
   options.max_waiting.requests = 4;
   options.max_running = 1;

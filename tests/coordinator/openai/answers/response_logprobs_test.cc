@@ -10,7 +10,7 @@
 namespace lockstep::openai {
 namespace {
 
-// Each event that has a whole text has its log-probabilities, too.
+// Each event that has a whole text has the log-probabilities of that text, too.
 TEST(ResponseLogprobsTest, AStreamedResponsesLastEventsHaveItsTokens) {
   ApiServer server;
   const OrderedJson body = {{"input", "Once"},
@@ -39,7 +39,7 @@ TEST(ResponseLogprobsTest, AStreamedResponsesLastEventsHaveItsTokens) {
   EXPECT_GT(streamed.size(), 0u);
 }
 
-TEST(ResponseLogprobsTest, AStreamedResponseHasABoundOfLogprobs) {
+TEST(ResponseLogprobsTest, TheLogprobsOfAStreamedResponseAreBounded) {
   const ApiServer server;
   const int64_t context = server.model().max_context();
   EngineRequest request{.prompt_ids = {1}, .max_tokens = kAllTokens, .logprobs = 20};
@@ -55,7 +55,8 @@ TEST(ResponseLogprobsTest, AStreamedResponseHasABoundOfLogprobs) {
   EXPECT_TRUE(bound_response(1 << 20, &request).ok());
 }
 
-// The tokens of hidden thoughts wait for a visible text: they must not be read again for each one.
+// The tokens of hidden thoughts wait for a visible text: they must not be read again for each
+// token.
 TEST(ResponseLogprobsTest, ManyHiddenTokensAreReadOnce) {
   const ApiServer server;
   const Tokenizer* tokenizer = server.model().tokenizer();

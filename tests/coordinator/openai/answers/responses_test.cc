@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// /v1/responses: stateless, text and function tools.
+// /v1/responses, which stores nothing: texts and function tools.
 #include <gtest/gtest.h>
 
 #include "coordinator/openai/answers/response_writer.h"

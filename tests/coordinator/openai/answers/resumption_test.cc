@@ -46,7 +46,7 @@ std::shared_ptr<FakeExchange> post(ApiServer& server, const std::string& path,
       path, std::make_shared<FakeExchange>("POST", path, body.dump(), std::move(headers)));
 }
 
-// The part of the bytes that a client of whole events keeps: up to the last event with an id.
+// The bytes that a client keeps if it reads whole events: up to the last event with an id.
 struct Saved {
   std::string bytes;
   std::string last_id;  // Empty: none.
@@ -150,7 +150,7 @@ TEST(ResumptionTest, AClientThatIsKilledAtEveryEventLosesNothing) {
   }
 }
 
-TEST(ResumptionTest, ADroppedClientDoesNotCancelAndAFutureOffsetIsWaitedFor) {
+TEST(ResumptionTest, ALostClientDoesNotCancelAndAReaderWaitsForAFutureOffset) {
   ApiServer server;
   StepGate gate(server.cluster());
   const auto first = post(server, "/v1/completions", resumable(kStory), "story");
@@ -168,7 +168,7 @@ TEST(ResumptionTest, ADroppedClientDoesNotCancelAndAFutureOffsetIsWaitedFor) {
   EXPECT_EQ(server.engine().stats().completion_tokens, 20);
 }
 
-TEST(ResumptionTest, NamesAreTheClientsOrDrawnAndAreUnique) {
+TEST(ResumptionTest, AStreamsNameIsTheClientsOrRandomAndIsUnique) {
   ApiServer server;
   const auto first = post(server, "/v1/completions", resumable(kStory), "mine");
   EXPECT_EQ(header(first->wait(), "X-Request-Id"), "mine");
@@ -255,7 +255,7 @@ TEST(ResumptionTest, DeletingCancels) {
   EXPECT_EQ(call(server, "DELETE", "story")->wait().status, 204) << "it has ended";
 }
 
-TEST(ResumptionTest, AServerWithoutRoomSaysSoBeforeAndWithinTheAnswer) {
+TEST(ResumptionTest, AServerWithoutMemoryForStreamsSaysSoBeforeAndWithinTheAnswer) {
   ApiServer server({}, {}, {}, {.max_bytes = 6 * kResumableStreamBytes});
   const std::string uncut =
       post(server, "/v1/completions", resumable(kStory, {{"max_tokens", 900}}), "story")

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// Streams as benchmark clients read them. vLLM's splits at empty lines, SGLang's and llmperf's at
-// every line end; each piece that is not blank is an event to them: `data: ` and JSON.
+// Streams as benchmark clients read them. vLLM's client splits at empty lines, SGLang's and
+// llmperf's at every line end. They take each piece that is not blank for an event: `data: ` and
+// JSON.
 #include <gtest/gtest.h>
 
 #include <algorithm>
@@ -75,7 +76,7 @@ TEST(StreamLinesTest, AnErrorWithinAStreamIsData) {
 }
 
 // A benchmark that waits in the queue for 15 s also reads the bytes that fill the silence.
-TEST(StreamLinesTest, TheBytesThatFillSilenceAreNoPiece) {
+TEST(StreamLinesTest, BytesThatFillAPauseAreNoEvent) {
   const auto facts = std::make_shared<const AnswerFacts>(AnswerFacts{.id = "cmpl-1"});
   const auto log = std::make_shared<EventLog>();
   std::vector<std::unique_ptr<StreamReader>> readers;
@@ -96,7 +97,7 @@ TEST(StreamLinesTest, TheBytesThatFillSilenceAreNoPiece) {
       << "a role, three texts, a reason and [DONE]: " << stream;
 }
 
-TEST(StreamLinesTest, AResponseHasTypesBesideItsDataAndIdsIfItIsResumable) {
+TEST(StreamLinesTest, TheEventsOfAResponseHaveTypesAndIdsIfItIsResumable) {
   ApiServer server;
   const OrderedJson body = {{"input", "Once upon a time"}, {"max_output_tokens", 20}, {"seed", 1}};
   const auto kinds_of = [](const std::string& stream) {

@@ -68,7 +68,7 @@ class TokensTest : public ::testing::Test {
   ApiServer server_{{}, model_.options()};
 };
 
-// The tokens except special ones, which are not in the text, join to the text.
+// Checks that the tokens joined are the text; special tokens are not in the text.
 void expect_joined(const OrderedJson& logprobs, const std::string& text) {
   std::string joined;
   for (size_t i = 0; i < logprobs["tokens"].size(); ++i) {
@@ -106,7 +106,7 @@ TEST_F(TokensTest, TheTokensOfACompletionJoinedAreItsText) {
   }
 }
 
-TEST_F(TokensTest, ATokensBytesInChatAreItsOwn) {
+TEST_F(TokensTest, EachTokenOfAChatHasItsOwnBytes) {
   const OrderedJson content = choice({{"logprobs", true}, {"top_logprobs", 2}, {"max_tokens", 200}},
                                      "/v1/chat/completions")["logprobs"]["content"];
   int single = 0;
@@ -217,7 +217,7 @@ TEST_F(TokensTest, AStreamHasTheIdsOfTheWholeAnswer) {
   }
 }
 
-TEST_F(TokensTest, TheEndTokenIsShownWithIdsAlone) {
+TEST_F(TokensTest, TheEndTokenIsShownOnlyIfIdsAreShown) {
   const OrderedJson end = {{"allowed_token_ids", {2}}, {"ignore_eos", false}};
   const OrderedJson chat =
       choice(with(end, {{"logprobs", true}}), "/v1/chat/completions")["logprobs"];
@@ -231,7 +231,7 @@ TEST_F(TokensTest, TheEndTokenIsShownWithIdsAlone) {
   EXPECT_EQ(shown["logprobs"]["tokens"].size(), 1u);
 }
 
-TEST_F(TokensTest, NamedIdsReplaceTheBest) {
+TEST_F(TokensTest, LogprobsOfNamedIdsReplaceThoseOfTheBestTokens) {
   const std::vector<int> ids = {400, 3, 131};
   const OrderedJson one = choice({{"logprobs", 5},
                                   {"logprob_token_ids", ids},
@@ -252,7 +252,7 @@ TEST_F(TokensTest, NamedIdsReplaceTheBest) {
                  "logprob_token_ids", "max_tokens above 0, found 0");
 }
 
-TEST_F(TokensTest, NothingButAllowedIdsIsDrawnAndNoBadWord) {
+TEST_F(TokensTest, OnlyAllowedIdsAreDrawnAndNoBadWords) {
   const OrderedJson drawn = choice({{"allowed_token_ids", {300, 301}},
                                     {"return_token_ids", true},
                                     {"max_tokens", 50}})["token_ids"];

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// The table of fields: the documents have the same, and no field of a request is lost.
+// The table of fields: docs/http.md has the same lists, and no field of a request is lost.
 #include "coordinator/openai/fields/field_table.h"
 
 #include <fmt/format.h>
@@ -39,12 +39,12 @@ TEST(FieldTableTest, TheTablesGrpcFieldsExistAndNoneIsMissing) {
   }
   for (int i = 0; i < v1::GenerateRequest::descriptor()->field_count(); ++i) {
     const std::string name = v1::GenerateRequest::descriptor()->field(i)->name();
-    if (name == "request_id" || name == "chat") continue;  // Made here; the table lists its fields.
+    if (name == "request_id" || name == "chat") continue;  // The table lists chat's fields.
     EXPECT_NE(all.find(" " + name + ","), std::string::npos) << name;
   }
 }
 
-TEST(FieldTableTest, TheListsInTheDocumentsAreThisTables) {
+TEST(FieldTableTest, TheListsInTheDocumentsAreMadeFromTheTable) {
   std::ifstream file(LOCKSTEP_SOURCE_DIR "/docs/http.md");
   const std::string page(std::istreambuf_iterator<char>(file), {});
   for (const std::string& table :
@@ -135,7 +135,7 @@ TEST(FieldTableTest, AFieldThatNoTableHasIsNamed) {
   EXPECT_EQ(header(stream, "X-Ignored-Fields"), "odd");
 }
 
-TEST(FieldTableTest, MoreFieldsThanAHeaderNamesAreRefused) {
+TEST(FieldTableTest, MoreUnknownFieldsThanFitInAHeaderAreRefused) {
   ApiServer server;
   OrderedJson body = kStory;
   for (int i = 0; i < 64; ++i) body["odd_" + std::to_string(i)] = i;

@@ -46,7 +46,7 @@ TEST(TemplateFieldsTest, TheEffortReachesTheTemplate) {
             "max maybe");
 }
 
-TEST(TemplateFieldsTest, VariablesThatNoTemplateReadsAreTaken) {
+TEST(TemplateFieldsTest, VariablesThatNoTemplateReadsAreAccepted) {
   TemplateServer talk("{{ thinking }} {{ messages[0].role }}");
   EXPECT_EQ(talk.prompt({{"chat_template_kwargs", {{"thinking", true}, {"mood", "good"}}}}),
             "True user");
@@ -71,7 +71,7 @@ TEST(TemplateFieldsTest, AResponsesEffortIsAMemberOfItsReasoning) {
   EXPECT_NE(variables("true").find("reasoning: must be an object"), std::string::npos);
 }
 
-TEST(TemplateFieldsTest, AModelWithoutATemplateSaysWhatToDoAndNotWhereItIs) {
+TEST(TemplateFieldsTest, TheErrorForAMissingTemplateSaysWhatToDoAndNamesNoFolder) {
   const TempFolder folder;
   for (const char* name : {"config.json", "generation_config.json", "tokenizer.json",
                            "tokenizer_config.json", "model.safetensors"}) {

@@ -51,7 +51,7 @@ TEST(SchemaTypeTest, TheFirstTypeThatFitsIsUsed) {
   EXPECT_EQ(json_of(R"({"oneOf": [{"items": {}}, {"properties": {}}]})", "{}"), "{}");
 }
 
-// Each reference doubles the work, a path leads in a circle, lists are long.
+// The schemas have references that double the work, paths that lead in a circle, and long lists.
 TEST(SchemaTypeTest, HostileSchemasAreReadInBoundedTime) {
   OrderedJson root = {{"a", {{"anyOf", OrderedJson::array()}}}};
   for (int i = 0; i < 1000; ++i) root["a"]["anyOf"].push_back({{"$ref", "#/a"}});

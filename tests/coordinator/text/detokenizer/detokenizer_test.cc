@@ -27,7 +27,7 @@ TEST_F(SentencePieceDetokenizerTest, HoldsAByteFallbackRunUntilItEnds) {
   EXPECT_EQ(stream.push(id("<0xE4>")), "");
   EXPECT_EQ(stream.push(id("<0xBD>")), "");
   EXPECT_EQ(stream.push(id("<0xA0>")),
-            "");  // A whole character; the next byte could still spoil it.
+            "");  // A whole character; the next byte could make it invalid.
   EXPECT_EQ(stream.push(id("a")),
             "\xE4\xBD\xA0"
             "a");
@@ -103,7 +103,7 @@ TEST(DecoderTest, JoinsByBlanksWithoutADecoder) {
   EXPECT_EQ(decoded("null", {2, 3, 2}), "ab c ab");
 }
 
-TEST(DecoderTest, HoldsTheWholeTextWhereAMatchMayLieAcrossTokens) {
+TEST(DecoderTest, HoldsBackTheWholeTextIfAMatchMayCrossTokens) {
   EXPECT_EQ(decoded(R"({"type":"Sequence","decoders":[{"type":"Fuse"},
       {"type":"Replace","pattern":{"String":"bc"},"content":"-"}]})",
                     {2, 3, 2, 3}),

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Each token's share of a text, against the decoding of Hugging Face tokenizers.
+// Each token's part of a text, against the decoding of Hugging Face tokenizers.
 #include "coordinator/text/detokenizer/token_texts.h"
 
 #include <random>
@@ -37,7 +37,7 @@ void expect_text(const Tokenizer& tokenizer, const std::vector<int32_t>& ids, bo
   EXPECT_EQ(bytes, text);
 }
 
-TEST(TokenTextsTest, TokensOfAnyTextJoinedAreTheTextWithTheirOffsets) {
+TEST(TokenTextsTest, TheTokensOfAnyTextJoinToItAndTheirOffsetsFit) {
   for (const char* name : {"sentencepiece_like", "byte_level", "llama3_like", "qwen2_like"}) {
     const auto tokenizer = load_tokenizer(own_tokenizer(name));
     ASSERT_NE(tokenizer, nullptr);
@@ -52,7 +52,7 @@ TEST(TokenTextsTest, TokensOfAnyTextJoinedAreTheTextWithTheirOffsets) {
   }
 }
 
-TEST(TokenTextsTest, TokensOfAPublishedTokenizersGoldensAreTheirText) {
+TEST(TokenTextsTest, TheTokensOfPublishedTokenizersJoinToTheGoldenTexts) {
   LOCKSTEP_NEEDS_TEST_DATA("tokenizers");
   for (const char* name : {"llama2", "gpt_neox"}) {
     const std::filesystem::path folder = test_data("tokenizers") / name;

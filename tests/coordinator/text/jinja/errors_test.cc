@@ -30,7 +30,7 @@ TEST(TemplateErrorTest, NamesWhatIsUndefined) {
             "error: line 1: access to attribute 'append' of 'list' object is unsafe.");
 }
 
-TEST(TemplateErrorTest, RefusesTagsThatReachForOtherTemplates) {
+TEST(TemplateErrorTest, RefusesTagsThatUseOtherTemplates) {
   for (const char* tag : {"include 'a'", "import 'a' as b", "extends 'a'", "block a"}) {
     const std::string error = render(fmt::format("{{% {} %}}", tag));
     EXPECT_NE(error.find("is not supported: templates cannot use other templates"),

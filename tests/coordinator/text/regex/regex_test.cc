@@ -157,7 +157,7 @@ TEST(RegexTest, PatternsOfPublishedTokenizersAreLinear) {
 }
 
 // A few bytes unfold to thousands of nodes: such patterns run in Oniguruma, and none takes long.
-TEST(RegexTest, APatternThatUnfoldsWithoutEndIsNotUnfolded) {
+TEST(RegexTest, APatternThatWouldUnfoldToManyNodesIsNotUnfolded) {
   for (const char* pattern : {"(?:(?:(?:){1000}){1000}){1000}", "(?:(?:a{300}){300}b)*c",
                               "(?:(?:(?:(?:a?)*)*)*)*b", "(?i)ssssssssssssssssssssssssssssss"}) {
     const auto regex = Regex::compile(pattern);
@@ -178,7 +178,7 @@ TEST(RegexTest, KnowsTheClassesOfTheReference) {
   EXPECT_TRUE(matches(R"([^\P{L}])", "\xF0\x91\x8E\x80"));
   EXPECT_FALSE(matches(R"(\s)", "\xE1\xA0\x8E"));  // U+180E, a blank until Unicode 6.
   EXPECT_TRUE(matches(R"(\S)", "\xE1\xA0\x8E"));
-  EXPECT_FALSE(matches(R"(\p{Han})", "\xE3\x80\x81"));  // The ideographic comma, an extension.
+  EXPECT_FALSE(matches(R"(\p{Han})", "\xE3\x80\x81"));  // The ideographic comma.
   EXPECT_TRUE(matches(R"(\w)", "\xCC\x81"));
   EXPECT_FALSE(matches(R"(^b)", "ab"));
   EXPECT_TRUE(matches(R"((?i:s))", "\xC5\xBF"));
@@ -244,7 +244,7 @@ TEST(CodePointSetTest, AddsComplementsAndIntersects) {
   EXPECT_TRUE(set.contains('x') && !set.contains('i') && !set.contains(0));
 }
 
-TEST(UnicodePropertyTest, NamesAreReadWithoutCaseAndSigns) {
+TEST(UnicodePropertyTest, CaseAndPunctuationOfANameAreIgnored) {
   EXPECT_EQ(property_set("Lu"), property_set(" uppercase-LETTER"));
   EXPECT_EQ(property_set("Han"), property_set("hani"));
   EXPECT_EQ(property_set("Foo"), std::nullopt);
@@ -252,8 +252,9 @@ TEST(UnicodePropertyTest, NamesAreReadWithoutCaseAndSigns) {
   EXPECT_TRUE(property_set("Han")->contains(0x31350));
 }
 
-// Oniguruma exports functions of the same names, but its dialect accepts (?i).
-TEST(OnigurumaTest, TheCLibrarysRegcompStaysItsOwn) {
+// Oniguruma exports functions of the C library's names. Its dialect accepts (?i), the C library's
+// does not.
+TEST(OnigurumaTest, RegcompIsStillTheCLibrarysFunction) {
   regex_t pattern;
   EXPECT_EQ(regcomp(&pattern, "(?i)a", REG_EXTENDED), REG_BADRPT);
   ASSERT_EQ(regcomp(&pattern, "a+", REG_EXTENDED), 0);

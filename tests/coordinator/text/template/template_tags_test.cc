@@ -40,7 +40,7 @@ TEST(TemplateTagsTest, AllTemplatesOfAListAreChecked) {
   EXPECT_THAT(tags_without_token(*chat, *tokenizer), ElementsAre("<|a|>", "<|b|>"));
 }
 
-TEST(TemplateTagsTest, TagsThatPublishedModelsSpellOutAreNoAlarm) {
+TEST(TemplateTagsTest, TagsThatPublishedModelsSplitAreNotReported) {
   for (const char* source :
        {"{{ '<|user|>\\n' + messages[0].content + eos_token + '<|assistant|>' }}",
         "{{ '<|' + messages[0].role + '|>' }}", "<|{{ messages[0].role }}|>",
@@ -50,7 +50,7 @@ TEST(TemplateTagsTest, TagsThatPublishedModelsSpellOutAreNoAlarm) {
   }
 }
 
-TEST(TemplateTagsTest, PublishedTemplatesOfLlamasVocabularyAreNoAlarm) {
+TEST(TemplateTagsTest, PublishedTemplatesOfLlamasVocabularyHaveNothingToReport) {
   LOCKSTEP_NEEDS_TEST_DATA("chat_templates");
   LOCKSTEP_NEEDS_TEST_DATA("tokenizers/llama2");
   const auto tokenizer = load_tokenizer(test_data("tokenizers/llama2"));

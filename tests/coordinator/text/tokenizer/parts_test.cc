@@ -77,7 +77,7 @@ TEST(PreTokenizerTest, CutsDigitsPunctuationAndBlanks) {
   EXPECT_EQ(words(R"({"type":"Whitespace"})", " a_1\tb.,c "), (Words{"a_1", "b", ".,", "c"}));
 }
 
-TEST(PreTokenizerTest, CutsAtADelimiterToALengthAndAsBertDoes) {
+TEST(PreTokenizerTest, CutsAtDelimitersAtAFixedLengthAndLikeBert) {
   EXPECT_EQ(words(R"({"type":"CharDelimiterSplit","delimiter":"|"})", "a||b|c|"),
             (Words{"a", "b", "c"}));
   EXPECT_EQ(words(R"({"type":"FixedLength","length":3})", "abcde\u00e9fg\u6f22"),
@@ -126,7 +126,7 @@ TEST(NormalizerTest, AppliesASequenceInOrder) {
   EXPECT_FALSE(at_start);
 }
 
-// The results of tokenizers for each character, and the places where it cuts texts.
+// The results of Hugging Face tokenizers for each character, and the places where they cut texts.
 const json& characters() {
   static const json data = [] {
     std::ifstream file(std::filesystem::path(LOCKSTEP_SOURCE_DIR) / "tests" / "data" /
@@ -169,7 +169,7 @@ TEST(NormalizerTest, StripAccentsAndNmtMatchTheReferenceForEveryCharacter) {
   });
 }
 
-TEST(NormalizerTest, CharactersRemovedInFrontMoveTheBeginning) {
+TEST(NormalizerTest, RemovingTheFirstCharacterMovesTheBeginning) {
   bool at_start = true;
   EXPECT_EQ(normalized(R"({"type":"StripAccents"})", "a\xCC\x81", &at_start), "a");
   EXPECT_EQ(normalized(R"({"type":"Nmt"})", "\tb\x01", &at_start), " b");
@@ -181,7 +181,7 @@ TEST(NormalizerTest, CharactersRemovedInFrontMoveTheBeginning) {
   EXPECT_FALSE(at_start);
 }
 
-TEST(PreTokenizerTest, ScriptsAreTheReferences) {
+TEST(PreTokenizerTest, ScriptsAreThoseOfTheReference) {
   std::map<int, int> ours_of;
   std::map<int, int> theirs_of;
   for_each_character(characters()["UnicodeScripts"], [&](char32_t c, const json& script) {
@@ -261,7 +261,8 @@ TEST(BpeTest, HandlesUnknownCharactersByItsOptions) {
                     "\xC3\xA9"
                     "a"),
             (std::vector<int32_t>{2, 3, 0}));
-  // A character in fallback bytes passes the unknown one before it, as in tokenizers.
+  // A character's fallback bytes are added before the unk_token of an earlier character, as in
+  // tokenizers.
   EXPECT_EQ(bpe_ids(open + R"(,"byte_fallback":true})",
                     "x\xC3\xA9"
                     "a"),
