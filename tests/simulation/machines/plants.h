@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Bugs that can be planted around the cores, to prove that the simulation finds them: each acts at
-// a core's border like a core without that rule. None is in the product.
+// Bugs that can be planted around the cores, to prove that the simulation finds them. Each changes
+// messages or actions at a core's border, as if the core lacked a rule. The product has none of it.
 #pragma once
 
 #include <iterator>
@@ -25,9 +25,9 @@ enum class Plant {
   kNeverGrows,            // A smaller group stays small.
   kGrowsInCircle,         // A failed growth is tried again at once.
   kSpareFirst,            // A spare is used while there are enough others.
-  kCoverAlike,            // All spares hold the weights of the same rank.
+  kCoverAlike,            // All spares cover the same rank.
   kSurvivorMoved,         // A worker that joins gets the rank of one that stays.
-  kMeasuredAnew,          // A restarted worker's own measurement makes the plan.
+  kMeasuredAnew,          // A restarted worker's new measurement changes the plan.
   kGoodbyeIgnored,        // A worker that says goodbye counts as crashed.
   kEventTwice,            // An event goes to its reader twice.
   kEventLost,             // An event does not go to its reader.

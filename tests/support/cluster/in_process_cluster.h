@@ -31,7 +31,7 @@ struct InProcessOptions {
   Strategy strategy = Strategy::kGather;
   std::vector<double> speeds = {};
   DType kv_dtype = DType::kNone;             // kNone: the type of linear weights.
-  std::string dtype = "auto";                // auto: as stored, no float16; or bfloat16, float32.
+  std::string dtype = "auto";                // auto (as stored, float16 widens), bfloat16, float32.
   std::string quantize = {};                 // A scheme; "": the checkpoint's own scheme, if any.
   std::optional<uint64_t> random_seed = {};  // If set, the folder only needs config.json.
   program::Limits limits = {};               // Fields that are 0 get a default.
