@@ -212,7 +212,7 @@ TEST_F(RemoteClusterTest, ShutdownEndsFormingAndSteps) {
   EXPECT_EQ(cluster_.form({}).status().code(), absl::StatusCode::kCancelled);
 }
 
-// Fake processes that report a start, and end when they are killed.
+// Counts the starts and kills of processes, and starts none.
 class FakeProcesses final : public WorkerProcesses {
  public:
   void start(int) override { ++started; }

@@ -28,7 +28,7 @@ EngineRequest of_client(const std::string& client, int64_t prompt_tokens, int32_
   return request;
 }
 
-// Runs steps until the sequence's prompt is computed.
+// Runs steps until the sequence has its first token; returns their number.
 int steps_until_first_token(Bench& bench, const Sequence* sequence) {
   for (int steps = 1; steps < 10'000; ++steps) {
     bench.step();
@@ -153,7 +153,7 @@ TEST(FairnessTest, APromptThatRunsWaitsForOneOfALowerPriority) {
   EXPECT_THAT(bench.step(), ElementsAre(Pair(urgent, 128)));
 }
 
-TEST(FairnessTest, ALowerPriorityTakesAPlaceFromAHigherOneButTheFirst) {
+TEST(FairnessTest, ALowerPriorityReplacesAHigherOneButNotTheFirstSequence) {
   SchedulerLimits limits = kLimits;
   limits.running = 2;
   Bench bench(limits);

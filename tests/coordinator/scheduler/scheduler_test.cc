@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Which rows run when, in small cases worked out by hand.
+// The rows that each step runs, in small cases worked out by hand.
 #include "coordinator/scheduler/scheduler.h"
 
 #include <gmock/gmock.h>
@@ -41,7 +41,7 @@ TEST(SchedulerTest, SequencesLeaveAsSoonAsTheyAreDoneAndTheirPagesAreFree) {
   EXPECT_THAT(bench.step(), IsEmpty());
 }
 
-TEST(SchedulerTest, RunningSequencesAreBoundedByRowsOutputsAndPlaces) {
+TEST(SchedulerTest, RunningSequencesAreBoundedByRowsOutputsAndTheRunningLimit) {
   for (int limit = 0; limit < 3; ++limit) {
     SchedulerLimits limits = kRoomy;
     (limit == 0 ? limits.rows : limit == 1 ? limits.outputs : limits.running) = 2;
@@ -69,7 +69,7 @@ TEST(SchedulerTest, TheYoungestGivesUpItsPagesAndIsFirstInTheQueue) {
   EXPECT_EQ(bench.scheduler().preemptions(), 0);
   EXPECT_THAT(bench.step(), ElementsAre(Pair(a, 1)));
   EXPECT_THAT(bench.step(), ElementsAre(Pair(a, 1)));
-  // a needs a third page: b gives up its own, and c must not overtake it.
+  // a needs a third page: b gives up its pages, and c must not overtake b.
   EXPECT_THAT(bench.step(), ElementsAre(Pair(a, 1)));
   EXPECT_EQ(bench.scheduler().preemptions(), 1);
   EXPECT_EQ(b->state(), Sequence::State::kPreempted);

@@ -48,7 +48,7 @@ class ChallengesTest : public ::testing::Test {
   Challenges challenges_{"sesame", std::string(kNonceBytes, 'k')};
 };
 
-TEST_F(ChallengesTest, BothProveThatTheyKnowTheToken) {
+TEST_F(ChallengesTest, CoordinatorAndWorkerProveThatTheyKnowTheToken) {
   const auto reply = challenges_.open(0, kHere, to_hex(kWorkerNonce), salt_of(1));
   ASSERT_TRUE(reply.ok());
   EXPECT_EQ(reply->nonce().size(), kNonceBytes);
@@ -87,7 +87,7 @@ TEST_F(ChallengesTest, AnyNumberOfChallengesLeavesEachOneOpen) {
   EXPECT_EQ(verify(4'999, first), absl::StatusCode::kOk);
 }
 
-TEST_F(ChallengesTest, ANonceServesTheAddressAndTheWorkerThatAskedForIt) {
+TEST_F(ChallengesTest, ANonceIsValidOnlyForTheAddressAndTheWorkerThatAskedForIt) {
   const Answer first = answer(1, 0);
   EXPECT_EQ(verify(0, first, "ipv4:10.0.0.2"), absl::StatusCode::kUnavailable);
   const std::string other(kNonceBytes, 'x');

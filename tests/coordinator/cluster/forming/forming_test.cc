@@ -85,7 +85,7 @@ TEST(FormingTest, ARestartedWorkerReplacesItsPredecessorWhoseStreamIsStillOpen) 
   EXPECT_EQ(cluster.worker(stale).epoch, 0u);
 }
 
-// A worker with another index replaced rank 1, which then comes back.
+// A worker that prefers another rank has replaced rank 1, whose old worker then comes back.
 TEST(FormingTest, ARestartedWorkerMovesNoSurvivorFromTheRankThatItAsksFor) {
   ClusterCoreOptions options = VirtualCluster::default_options();
   options.workers = 3;
@@ -205,7 +205,7 @@ TEST(HostileWorkerTest, ADuplicateOrExcessRankDoesNotDisturbAGroup) {
   EXPECT_EQ(cluster.lost(), "");
   cluster.hang_up(first);
   cluster.want_group();
-  EXPECT_TRUE(cluster.formed());  // The second worker of rank 0 takes its place.
+  EXPECT_TRUE(cluster.formed());  // The second worker that prefers rank 0 replaces the first.
 }
 
 TEST(HostileWorkerTest, AWorkerOfAnotherProtocolIsRefused) {
@@ -344,7 +344,7 @@ TEST_F(HostileAnswerTest, UnrequestedValuesEndTheGroup) {
   EXPECT_THAT(lost_by(message), HasSubstr("StepResult.values: must be none, found 1"));
 }
 
-// The program has three instructions; the honest answer has two of them.
+// The program has three instructions; the right trace has two of them.
 using Lie = void (*)(cluster::StepTrace& trace);
 struct LyingTrace {
   const char* name;
@@ -388,7 +388,7 @@ class LyingTraceTest : public ::testing::TestWithParam<LyingTrace> {
   }
 };
 
-TEST_P(LyingTraceTest, IsRefusedByTheFieldsName) {
+TEST_P(LyingTraceTest, IsRefusedWithTheNameOfTheField) {
   EXPECT_EQ(message_of(check(nullptr)), "");
   EXPECT_THAT(message_of(check(GetParam().lie)),
               HasSubstr(std::string("StepTrace.") + GetParam().found));

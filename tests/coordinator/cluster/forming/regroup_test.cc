@@ -58,7 +58,7 @@ class RegroupTest : public ::testing::Test {
   LinkId links_[3] = {};
 };
 
-TEST_F(RegroupTest, TheFirstGroupWaitsForAll) {
+TEST_F(RegroupTest, TheFirstGroupWaitsForAllWorkers) {
   cluster_.want_group();
   cluster_.join();
   cluster_.join();
@@ -142,7 +142,7 @@ TEST_F(RegroupTest, ASpareIsNotUsedWhileThereAreEnoughOthers) {
   EXPECT_EQ(cluster_.worker(idle).epoch, 0u);
   note_demand(Demand::kNone);
   cluster_.pass(600'000);
-  EXPECT_EQ(cluster_.lost(), "");  // Nor does a group of all ranks grow.
+  EXPECT_EQ(cluster_.lost(), "");  // A group that has all ranks does not grow.
 }
 
 TEST_F(RegroupTest, ASpareCompletesTheFirstGroupIfNoOtherWorkerJoins) {
@@ -160,11 +160,11 @@ TEST_F(RegroupTest, ASpareThatGotARankIsNoLongerASpare) {
   const LinkId idle = cluster_.join(spare());
   cluster_.hang_up(links_[1]);
   cluster_.want_group();
-  cluster_.join();  // The old worker: now it waits.
+  cluster_.join();  // The old worker comes back, and waits without a rank.
   cluster_.hang_up(links_[0]);
   cluster_.want_group();
   ASSERT_TRUE(cluster_.formed());
-  EXPECT_EQ(cluster_.worker(idle).assignment().program().rank(), 1);  // It has the rank's weights.
+  EXPECT_EQ(cluster_.worker(idle).assignment().program().rank(), 1);  // It has these weights.
 }
 
 TEST_F(RegroupTest, FewerThanMinWorkersFormNoGroup) {
@@ -242,7 +242,7 @@ TEST_F(RegroupTest, AWorkerThatFailsThreeTimesIsLeftOut) {
   ASSERT_TRUE(cluster_.formed());
   EXPECT_EQ(cluster_.info().ranks, 2);
   EXPECT_TRUE(cluster_.worker(links_[1]).open);
-  // A minute later it is tried again if no request runs.
+  // A minute later the worker is tried again if no request runs.
   cluster_.worker(links_[1]).failure.reset();
   note_demand(Demand::kRuns);
   cluster_.pass(120'000);
@@ -355,14 +355,14 @@ TEST_F(RegroupTest, AGroupOfTheRequestsClassIsPreferredToALargerOneOfAnother) {
   cluster_.hang_up(links_[1]);
   cluster_.want_group({.numeric_class = "amx.v1"});
   const LinkId other = cluster_.join(of_class("f32.v1"));
-  EXPECT_FALSE(cluster_.formed());  // The group waits for another class.
+  EXPECT_FALSE(cluster_.formed());  // The requests' class may get a third worker.
   cluster_.pass(1'500);
   ASSERT_TRUE(cluster_.formed());
   EXPECT_EQ(cluster_.info().numeric_class, "amx.v1");
   EXPECT_EQ(cluster_.info().ranks, 2);
   note_demand(Demand::kRuns);
   cluster_.pass(120'000);
-  EXPECT_EQ(cluster_.lost(), "");  // The requests would not survive that.
+  EXPECT_EQ(cluster_.lost(), "");  // Running requests would not survive a change of class.
   note_demand(Demand::kNone);
   EXPECT_EQ(cluster_.lost(), "the group grows to 3 ranks");
   cluster_.want_group();

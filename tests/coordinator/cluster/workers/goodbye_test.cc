@@ -85,7 +85,7 @@ TEST_F(GoodbyeTest, AGoodbyeOfAnotherEpochCounts) {
   EXPECT_TRUE(follows_a_kill());
 }
 
-// A peer reported it as lost before.
+// A peer has reported the worker as lost before.
 TEST_F(GoodbyeTest, AGoodbyeCountsAfterAPeersFailure) {
   cluster::WorkerMessage failure;
   failure.mutable_failure()->set_code(static_cast<int32_t>(absl::StatusCode::kUnavailable));
@@ -137,8 +137,8 @@ TEST_F(GoodbyeTest, ASpareTakesThePlaceAtOnce) {
   EXPECT_EQ(cluster_.worker(spare).assignment().program().rank(), rank);
 }
 
-// The worker may restart soon, while a group of fewer ranks reads weights and later reads them all
-// back.
+// The worker may restart soon. A group of fewer ranks would have to load other weights, and then
+// the old ones again.
 TEST_F(GoodbyeTest, AWorkerThatSaidGoodbyeHasTheGraceToComeBack) {
   cluster_.say(links_[1], goodbye());
   cluster_.want_group();
@@ -207,7 +207,7 @@ TEST_F(LaunchedGoodbyeTest, AGoodbyeAndTheExitCodeThatFollowsCountOnce) {
   EXPECT_FALSE(follows_a_kill());
 }
 
-// Meanwhile a worker that the coordinator did not start took its place.
+// Meanwhile a worker that the coordinator did not start has replaced it.
 TEST_F(LaunchedGoodbyeTest, AnExitCodeAfterTheNextGroupFormedDoesNotCountForIt) {
   cluster_.join();
   cluster_.say(second_, goodbye());

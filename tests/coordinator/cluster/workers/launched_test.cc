@@ -95,7 +95,7 @@ TEST_F(LaunchedTest, ADeadWorkerIsStartedAgain) {
   EXPECT_TRUE(cluster_.formed());
 }
 
-TEST_F(LaunchedTest, TheGroupAfterAKillFromOutsideSaysSo) {
+TEST_F(LaunchedTest, TheGroupAfterAKillFromOutsideReportsIt) {
   form();
   cluster_.pass(60'000);
   EXPECT_FALSE(cluster_.info().follows_a_kill);
@@ -117,15 +117,15 @@ TEST_F(LaunchedTest, AKillByTheCoordinatorIsNotAKillFromOutside) {
   EXPECT_FALSE(follows_a_kill(killed_));
 }
 
-// Its stream was cancelled, and it ended before the kill.
-TEST_F(LaunchedTest, AnEndAfterTheCoordinatorsCutIsNotAKillFromOutside) {
+// The coordinator cut the silent worker's stream, and the worker ended before it was killed.
+TEST_F(LaunchedTest, AnEndAfterTheCoordinatorCutTheStreamIsNotAKillFromOutside) {
   form();
   cluster_.worker(second_).beats = false;
   while (cluster_.worker(second_).open) cluster_.pass(1);
   EXPECT_FALSE(follows_a_kill({.how = "exit code 0", .from_outside = true}));
 }
 
-// It was started for the next group, so no request can be the cause.
+// The killed worker was started for the next group, so no request can be the cause.
 TEST_F(LaunchedTest, AKillBetweenGroupsDoesNotCountForTheLastGroup) {
   form();
   cluster_.pass(60'000);
@@ -146,7 +146,7 @@ TEST_F(LaunchedTest, ASilentWorkerIsKilledAndReplaced) {
   cluster_.worker(second_).beats = false;
   cluster_.pass(1'500);
   EXPECT_THAT(cluster_.take_killed(), ElementsAre(1));
-  EXPECT_THAT(cluster_.take_started(), IsEmpty());  // Not before it is gone.
+  EXPECT_THAT(cluster_.take_started(), IsEmpty());  // Its process has not ended yet.
   cluster_.process_exited(1, {.how = "killed by signal 9"});
   cluster_.pass(200);
   EXPECT_THAT(cluster_.take_started(), ElementsAre(1));
@@ -282,7 +282,7 @@ TEST(ProcessEndTest, CrashesAndErrorsDoNotCountAsFromOutside) {
   for (const int signal : {SIGABRT, SIGSEGV, SIGBUS, SIGILL, SIGFPE}) {
     EXPECT_FALSE(end_of(signal).from_outside) << signal;
   }
-  const ProcessEnd exited = end_of(SIGCHLD);  // This signal ends nothing.
+  const ProcessEnd exited = end_of(SIGCHLD);  // This signal ends no process.
   EXPECT_FALSE(exited.from_outside);
   EXPECT_EQ(exited.how, "exit code 3");
 }

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// The speeds that weighted shards use: those that were configured, or those measured and kept.
+// The speeds that decide uneven shards: the configured ones, or the first measured ones.
 #include "coordinator/cluster/workers/speeds.h"
 
 #include <gmock/gmock.h>
@@ -66,13 +66,13 @@ TEST(SpeedsTest, ConfiguredSpeedsPrecedeMeasuredOnes) {
   Speeds speeds({}, true);
   cluster::Hello a = hello_of("a", 10e9), b = hello_of("b", 4e9);
   a.set_speed(2);
-  // Its unit differs from that of the other's measurement.
+  // Only one is configured, and its unit differs from that of measurements: it is not used.
   EXPECT_THAT(chosen(speeds, {a, b}), ElementsAre(10e9, 4e9));
   b.set_speed(3);
   EXPECT_THAT(chosen(speeds, {a, b}), ElementsAre(2, 3));
   Speeds given({8, 4}, true);
   EXPECT_THAT(chosen(given, {a, b}), ElementsAre(8, 4));
-  EXPECT_THAT(chosen(given, {a}), ElementsAre(0));  // Its own one is unknown.
+  EXPECT_THAT(chosen(given, {a}), ElementsAre(0));  // The given speeds are for two ranks.
 }
 
 TEST(SpeedsTest, MeasurementsAreIgnoredIfBitsDependOnTheShards) {

@@ -49,7 +49,7 @@ class Written {
       : request_(std::move(request), 100), sequence_(request_, 0, context, nullptr, tokenizer) {
     sequence_.start(0);
   }
-  // Appends the token and returns its news; the sequence must not be finished.
+  // Appends the token and returns the update; the sequence must not be finished.
   SequenceUpdate append(int32_t id) {
     sequence_.advance(sequence_.remaining());
     sequence_.append(id);
@@ -179,7 +179,7 @@ TEST(SequenceTest, ChoicesDrawWithSeedsOfTheirOwn) {
   EXPECT_EQ(second.plan().seed(), 0u);
 }
 
-TEST(BatchTest, RowsLieEndToEndAndOutputsAtLastTokensOnly) {
+TEST(BatchTest, RowsOfSequencesFollowEachOtherAndOnlyLastTokensHaveOutputs) {
   const PreparedRequest long_prompt(request_of(1, 6, 5), 100);
   const PreparedRequest short_prompt(request_of(2, 2, 5), 100);
   Sequence a(long_prompt, 0, 100, nullptr, nullptr);

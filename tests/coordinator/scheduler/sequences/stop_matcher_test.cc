@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Stop strings over every cut of a text, against a search over the whole text.
+// Compares stop strings in a text that is cut anywhere with a search in the whole text.
 #include "coordinator/scheduler/sequences/stop_matcher.h"
 
 #include <gtest/gtest.h>
@@ -9,7 +9,8 @@
 namespace lockstep {
 namespace {
 
-// By definition: the occurrence that ends first, the longest of those, ends the text.
+// The definition: the text ends before the stop that ends first. If several end there, it ends
+// before the longest.
 std::string until_stop(const std::string& text, const std::vector<std::string>& stops) {
   for (size_t end = 1; end <= text.size(); ++end) {
     size_t longest = 0;
