@@ -54,7 +54,7 @@ class RequestReader {
   const std::string& origin() const { return origin_; }
   // Frees all bytes and stays in kRefused.
   void drop();
-  // About the bytes of memory held; and, in kWhole, those of them that belong to later requests.
+  // bytes(): about the memory held. bytes_ahead(): in kWhole, the bytes of later requests.
   size_t bytes() const;
   size_t bytes_ahead() const { return buffer_.size(); }
 

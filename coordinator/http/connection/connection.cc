@@ -201,7 +201,7 @@ void Connection::hand_over() {
   is_head_ = request.method == "HEAD";
   is_http_1_1_ = reader_.is_http_1_1();
   close_after_ = !reader_.keeps_alive();
-  received_.belong_to("");  // Bytes read ahead: the head of their request will name the client.
+  received_.belong_to("");  // The client of bytes that were read ahead is not known yet.
   account();
   ++thread_->server().answers;
   owes_answer_ = true;

@@ -284,13 +284,14 @@ void Http2Connection::read_turn() {
   in_.empty() && !channel_.is_tls() ? wait_readable() : await_turn();
 }
 
-// Whether nothing may be read until the client has taken answers: more of its frames would make
-// more answers, of which nghttp2 itself bounds only those to PING and SETTINGS.
+// Whether reading must wait until the client has taken answers. Each of its frames may cause one,
+// and nghttp2 itself bounds only the answers to PING and SETTINGS.
 bool Http2Connection::must_write_first() const {
   return write_armed_ && nghttp2_session_get_outbound_queue_size(session_) > kMaxQueued;
 }
 
-// Stores the bytes for which the turn has no time in in_. False: the connection must end.
+// Gives the bytes to nghttp2; in_ gets those for which the turn has no time. False: the connection
+// must end.
 bool Http2Connection::feed(std::string_view bytes) {
   const int64_t end = thread_time_ns() + kTurnNs;
   while (!bytes.empty()) {

@@ -15,7 +15,7 @@ namespace lockstep::http {
 namespace {
 
 constexpr int64_t kStreamBytes = 2 << 10;  // The cost of a stream besides its head and body.
-constexpr size_t kMaxHeads = 4;            // A head of more limits than this ends the connection.
+constexpr size_t kMaxHeads = 4;            // A head this many times the limit ends the connection.
 constexpr size_t kHeaderOverhead = 32;     // The bytes to add per header: RFC 9113, 6.5.2.
 
 // Headers in the form of nghttp2, which copies them. The result points into `headers`.

@@ -31,7 +31,8 @@ class Http2Stream final : public Answerer, public std::enable_shared_from_this<H
   // Fills the buffer with bytes of the answer: see nghttp2_data_source_read_callback.
   ssize_t give(uint8_t* buffer, size_t size, uint32_t* flags);
   void on_end_sent();  // The whole answer was given to the socket.
-  // Called once, when the stream is closed. If the answer is not complete, the client is gone.
+  // Called once, when the stream is closed. If the answer is not complete, its client counts as
+  // gone.
   void close();
   void refuse_late() { refuse({.status = 408, .code = "timeout", .message = kLate}); }
 

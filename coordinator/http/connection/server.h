@@ -23,7 +23,7 @@ struct Limits {
   size_t pipelined_bytes = 64 << 10;          // HTTP/1.1: read ahead while a request is answered.
   uint32_t max_streams = 256;                 // HTTP/2: requests of one connection at once.
   std::chrono::milliseconds header{10'000};   // From a head's first byte; at first, from accept.
-  std::chrono::milliseconds body{30'000};     // From the end of the head; HTTP/2: from its begin.
+  std::chrono::milliseconds body{30'000};     // From the end of the head; HTTP/2: from its start.
   std::chrono::milliseconds idle{75'000};     // Between requests.
   std::chrono::milliseconds write{15'000};    // Without progress in sending, also of one stream.
   std::chrono::milliseconds linger{2'000};    // HTTP/1.1: for the client to read a last answer.

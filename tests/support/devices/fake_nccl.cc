@@ -152,7 +152,7 @@ int take(ncclComm* comm, const Call& call) {
 extern "C" {
 
 // `how`: "" for no failure; "no id" for all ranks; "init fails", "calls fail" or "lies" (a wrong
-// byte) for that rank; "init stalls" or "stalls": from now on no initialization or no call returns.
+// byte) for that rank; "init stalls": no initialization returns; "stalls": no call returns.
 void fakeNcclBehave(const char* how, int rank) {
   const std::lock_guard lock(mutex);
   behaviour = how;

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Visits every address that a kernel gets. If one of these structs gets a new field, this file does
-// not compile until it lists the field, so that no test's device overlooks an address.
+// Visits every address that a kernel gets. The structured bindings here list all fields of each
+// struct. A new field does not compile until it is listed, so no test's device overlooks it.
 #pragma once
 
 #include "operators/attribute_fields.h"

@@ -12,9 +12,9 @@
 namespace lockstep {
 
 // Tests may make any number of these devices; only one thread at a time uses a device. All have the
-// address of the same GPU, so ranks on them have no access to each other's memory.
+// address of the same GPU, so ranks on them do not use each other's memory.
 Backend late_backend();
-// Makes a device with the address of a new GPU. These devices have access to each other's memory.
+// Makes a device with the address of a new GPU. Ranks on these devices use each other's memory.
 Backend late_peer_backend();
 
 }  // namespace lockstep

@@ -89,7 +89,7 @@ class FakeExchange final : public http::Exchange,
   bool read_more(std::string* bytes) {
     MutexLock lock(&mutex_);
     while (source_ != nullptr) {
-      std::string piece;  // A new string: read() limits how long it makes the string.
+      std::string piece;  // A new string for each piece: read() appends only up to a limit.
       woken_ = false;
       if (source_->read(&piece) == http::BodySource::State::kEnd) source_ = nullptr;
       *bytes += piece;
