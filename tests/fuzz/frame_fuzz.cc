@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // The bytes that a peer on another host sends. The first four bytes of an input choose the expected
 // call and how the stream is cut; the others are the stream. In the stream, 0xff 0xfe and a third
-// byte become a right header, of which the third byte may change one byte. So later headers are
+// byte become a valid header, in which the third byte may change one byte. So later headers are
 // reached, too.
 #include <algorithm>
 #include <array>

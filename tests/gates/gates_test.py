@@ -40,7 +40,7 @@ async def settle(server: Server, descriptors: int) -> None:
         open_now = server.descriptors()
         pages = state["pages"]
         if (state["running"] == state["waiting"] == 0 and pages["free"] == pages["total"]
-                and open_now <= descriptors + 2):  # Those of this request and the one before.
+                and open_now <= descriptors + 2):  # Two more: this request's and the last one's.
             return
         await asyncio.sleep(0.05)
     raise AssertionError(f"left: {state['running']} running, {state['waiting']} waiting, "
@@ -155,7 +155,7 @@ class GatesTest(unittest.IsolatedAsyncioTestCase):
         self.assertEqual(await streamed_text(self.port, STORY), self.alone)
 
     async def test_special_tokens_in_a_message_stay_text(self):
-        """If they were special tokens, 20 of them would be 20 prompt tokens, not more than 40."""
+        """Twenty special tokens would be 20 prompt tokens; as text they are more than 40."""
         async def tokens(text):
             message = {"role": "user", "content": text}
             answer = await call(self.port, CHAT, {"messages": [message], "max_tokens": 1})

@@ -85,8 +85,8 @@ void Faults::strike(const Drawn& drawn, Process* victim) {
   waiting_.push_back({.fault = drawn.fault, .phase = Phase::kStep, .again = drawn.again - 1});
 }
 
-// Some faults are noticed only after the limit for stuck workers. There may be only so much of this
-// waiting that all of them are noticed, one after the other, before the server must serve again.
+// Some faults are noticed only after the limit for stuck workers. Their number is limited,
+// so that all are noticed, one after the other, before the server must serve again.
 bool Faults::affordable(Fault fault, const Process& victim) {
   const bool joins = victim.link() == nullptr || victim.link()->id == 0;
   const bool lasts = fault == Fault::kStuck || fault == Fault::kHalfOpenDown ||

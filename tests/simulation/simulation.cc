@@ -9,8 +9,8 @@ namespace lockstep::simulation {
 namespace {
 
 constexpr int64_t kCalmMs = 8'000;  // The time when faults end.
-// The time after the last fault in which the server must serve again. A stuck rank is found after
-// 10 s, and only then do groups get lost at a request that ends every group, until it is ended.
+// The server must serve again within this time after the last fault. A stuck rank is found after
+// 10 s. After that, a request that ends every group may still need its three strikes.
 constexpr int64_t kServesAgainMs = 20'000;
 constexpr int64_t kShutdownMs = 1'000;  // Time to watch that nothing happens any more.
 

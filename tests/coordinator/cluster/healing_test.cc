@@ -55,7 +55,7 @@ TEST(HealingTest, NoErrorIsPermanentAfterAFirstGroup) {
   }
 }
 
-// If it were, a step that always ends with these codes would be retried without end.
+// A step that always ends with these codes would otherwise be retried without end.
 TEST(HealingTest, AWorkersErrorCodeIsNotTheCodeOfTheGroupsLoss) {
   for (const absl::StatusCode code :
        {absl::StatusCode::kAborted, absl::StatusCode::kDeadlineExceeded}) {

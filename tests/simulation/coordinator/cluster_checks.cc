@@ -17,7 +17,8 @@ namespace {
 constexpr int64_t kReadyTooLongMs = 2'000;
 constexpr int64_t kSlackMs = 5'000;  // For heartbeats, slow links, a coordinator that was held up.
 
-// Whether ClusterCore ended the group so that a larger one can be formed: these are its words.
+// Whether ClusterCore ended the group so that a larger one can be formed. Its reason then starts
+// with these words.
 bool grows(const std::string& reason) { return reason.starts_with("the group grows"); }
 
 }  // namespace

@@ -148,7 +148,8 @@ void EngineSide::pump() {
   wake_later();
 }
 
-// Like the engine's thread, it sleeps until the core's wake-up time or the next message.
+// Pumps only if the core's wake-up time has come: the engine's thread sleeps until then, or until
+// the next message.
 void EngineSide::pump_if_due() {
   const std::optional<int64_t> wake = core_.wake_at();
   if (wake.has_value() && *wake <= world_.now()) return pump();

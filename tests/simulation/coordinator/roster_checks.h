@@ -19,7 +19,8 @@ class RosterChecks {
   // ---- Streams, as the core sees them ----
   void joined(const Link& link) { now_.joined.insert(&link); }
   void gone(const Link& link);
-  // A worker without a rank is asked to preload a rank's weights; and its answer.
+  // preloads(): a worker without a rank is asked to preload a rank's weights. preloaded(): its
+  // answer.
   void preloads(const Link& link, const cluster::CoordinatorMessage& message);
   void preloaded(const Link& link, const cluster::WorkerMessage& message);
 

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // Bugs that can be planted around the cores, to prove that the simulation finds them. Each changes
-// messages or actions at a core's border, as if the core lacked a rule. The product has none of it.
+// messages or actions at a core's border, as if the core lacked a rule. The product has none of
+// these bugs.
 #pragma once
 
 #include <iterator>
@@ -12,7 +13,7 @@ enum class Plant {
   kEpochUnchecked,        // The coordinator accepts answers of a past epoch.
   kWorkerEpochUnchecked,  // A worker accepts messages of a past epoch.
   kStepTwice,             // A step is sent twice.
-  kLostWakeUp,            // The engine's thread sleeps through its answer.
+  kLostWakeUp,            // The engine's thread is not woken by an answer.
   kSilenceIgnored,        // A silent worker is not lost.
   kStuckIgnored,          // A worker that makes no progress is not lost.
   kReadyTooLong,          // The server reports ready while its group is lost.

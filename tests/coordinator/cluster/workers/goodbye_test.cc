@@ -207,7 +207,7 @@ TEST_F(LaunchedGoodbyeTest, AGoodbyeAndTheExitCodeThatFollowsCountOnce) {
   EXPECT_FALSE(follows_a_kill());
 }
 
-// Meanwhile a worker that the coordinator did not start has replaced it.
+// Meanwhile a worker that the coordinator did not start has replaced the lost worker.
 TEST_F(LaunchedGoodbyeTest, AnExitCodeAfterTheNextGroupFormedDoesNotCountForIt) {
   cluster_.join();
   cluster_.say(second_, goodbye());
