@@ -30,7 +30,7 @@ std::string_view name_of(std::string_view host) {
   return is_bracketed ? host.substr(1, end - 1) : host.substr(0, end);
 }
 
-// /etc/hosts often maps it to 127.0.1.1. A page elsewhere cannot make this name point here.
+// The machine's own name, which /etc/hosts often maps to 127.0.1.1. No attacker's page has it.
 std::string host_name() {
   std::array<char, 256> name = {};
   return gethostname(name.data(), name.size() - 1) == 0 ? name.data() : "";
@@ -115,7 +115,7 @@ Response answer_preflight(const BrowserRules& rules, const Request& request) {
   return response;
 }
 
-// Its answers may be read by the page that sent the request.
+// An exchange whose answers have CORS headers: the page that sent the request may read them.
 class SharedExchange final : public ForwardingExchange {
  public:
   SharedExchange(std::shared_ptr<Exchange> exchange, Headers headers)

@@ -1,8 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 // The web pages that may call a port. A browser lets every page send requests to every server, and
 // sends the page's origin along. It shows answers to pages of other origins only if the server
-// allows it (CORS, https://fetch.spec.whatwg.org). After DNS rebinding, when a page's name is made
-// to point here, the page counts as this server's own origin; only the name differs.
+// allows it (CORS, https://fetch.spec.whatwg.org). In an attack by DNS rebinding, the name of the
+// attacker's page is made to resolve to this server's address. The browser then takes the page for
+// this server's own; only the name in Host differs.
 #pragma once
 
 #include <string>
@@ -15,12 +16,13 @@
 namespace lockstep::http {
 
 struct BrowserRules {
-  // The port needs no key, so any page in a browser on this machine could call it. Then requests to
-  // a loopback address, whatever else the port is bound to, are answered with 403 if Host is not a
-  // name of this machine, or Origin is not the server's own. Requests from other machines are not
-  // checked: the names that they use for this machine are unknown.
+  // Whether the port needs no key, so that any page in a browser on this machine could call it. If
+  // so, a request that was sent to a loopback address is answered with 403 if Host is neither a
+  // name of this machine nor in `hosts`, or Origin is neither the server's own nor in `origins`.
+  // Requests from other machines are not checked: the names that they use for this machine are
+  // unknown.
   bool keyless = false;
-  bool shares = true;              // Whether `origins` may be set; if so, errors name the flag.
+  bool shares = true;              // Whether the port has --allow-origin, which errors then name.
   std::vector<std::string> hosts;  // Other valid names in a Host header: "chat.example.com".
   // Origins that may call and read: "https://chat.example.com", or "*".
   std::vector<std::string> origins;
@@ -32,8 +34,8 @@ absl::Status check(const BrowserRules& rules);
 // A handler that checks these rules before it calls `handler`. It answers preflights of the allowed
 // origins itself, and adds CORS headers only to answers for them.
 Handler with_browser_rules(const BrowserRules& rules, Handler handler);
-// The CORS headers of refusals that are made before that handler: pages of an allowed origin may
-// read the reason.
+// The CORS headers of refusals that are made before that handler is called, so that pages of an
+// allowed origin may read the reason.
 PageHeaders page_headers_of(const BrowserRules& rules);
 
 }  // namespace lockstep::http

@@ -22,10 +22,10 @@ void append_event(std::string_view data, std::optional<uint64_t> id, std::string
 // "data: [DONE]", OpenAI's last event.
 void append_done(std::string* bytes);
 
-// A source of events. Silence is filled with a line that all clients skip. This is an empty line,
-// since benchmark clients take any other line for an event. But after an event with an id, the
-// official OpenAI client for Python takes an empty line for an event without data, and fails: there
-// it is a comment.
+// A source of events. Its keep-alive is a line that clients skip: an empty line, since benchmark
+// clients take any other line for an event. If events have ids, the line is a comment: after an
+// event with an id, the official OpenAI client for Python takes an empty line for an event without
+// data, and fails.
 class EventSource : public BodySource {
  public:
   explicit EventSource(bool has_ids = false) : has_ids_(has_ids) {}

@@ -47,7 +47,8 @@ class BodySource {
     kMore,  // More will follow; Exchange::wake() says when.
     kEnd,   // This was the last piece.
   };
-  // Is destroyed after kEnd, or as soon as the client is gone: that must end the source's input.
+  // A source is destroyed after kEnd, or as soon as the client is gone. Its destructor must end the
+  // work that produces the bytes.
   virtual ~BodySource() = default;
   // Appends the available bytes, at most about kPieceBytes. Called by one I/O thread at a time,
   // when the socket has taken all earlier bytes (so a slow client means that the source is read
@@ -58,13 +59,13 @@ class BodySource {
   virtual std::string_view keep_alive() const { return {}; }
   // The headers after the last piece, which only HTTP/2 sends. Called after kEnd, or is_cut().
   virtual Headers trailers() const { return {}; }
-  // Only HTTP/2 asks, after wake(), while the client does not take the bytes of earlier pieces:
-  // whether the answer ends now, without them.
+  // Whether the answer ends now, without the bytes that the client has not taken. Only HTTP/2 asks:
+  // after wake(), while the client's flow-control windows hold earlier pieces back.
   virtual bool is_cut() { return false; }
 };
 
-// Thread-safe. The code that answers keeps a shared_ptr until it has called respond() or stream(),
-// once. Dropping the exchange unanswered closes the connection.
+// Thread-safe. The code that answers keeps a shared_ptr until it has called either respond() or
+// stream(), once. Dropping the exchange unanswered closes the connection (HTTP/2: the stream).
 class Exchange {
  public:
   virtual ~Exchange() = default;
@@ -72,8 +73,8 @@ class Exchange {
   virtual const Request& request() const = 0;
   // Frees the body, after it was read. Called by the code that answers; the answer frees it, too.
   virtual void drop_body() {}
-  // The client that the request counts for: its peer, unless code in front of the handler says
-  // otherwise.
+  // The client whose limits the request counts against: its peer, unless code in front of the
+  // handler names another one.
   virtual const std::string& client() const { return request().peer; }
   // While the permit is held and has not ended, the request counts as running, whatever happens to
   // the answer. May be null.
@@ -82,12 +83,12 @@ class Exchange {
   virtual void respond(Response response) = 0;
   // Begins a chunked answer; `head` has no body.
   virtual void stream(Response head, std::unique_ptr<BodySource> source) = 0;
-  // The source may have something. Any thread, any number of times; does not block. Does nothing
-  // before stream() and after the end.
+  // Says that the source may have bytes to read. Any thread, any number of times; does not block.
+  // Does nothing before stream() and after the end of the answer.
   virtual void wake() = 0;
-  // A function that calls wake() while the client is there, and keeps nothing alive: for objects
-  // that outlive the exchange. Code in front of a handler may have wrapped the exchange in its own,
-  // which is destroyed when the handler has returned.
+  // A function that calls wake() as long as the server's exchange exists, and keeps nothing alive.
+  // It is for objects that outlive the exchange. A weak_ptr would not do: code in front of a
+  // handler may wrap the exchange in another one, which ends when the handler has returned.
   virtual std::function<void()> waker() = 0;
   // Called once, by an I/O thread, if the client closes before it has the whole answer; at once if
   // it has closed already. Must not block.

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// Reads a request's head, from the request line to the empty line, strictly: what two programs
-// could read in two ways (RFC 9112) is refused, so that a server after a proxy never sees other
-// requests than the proxy.
+// Reads a request's head, from the request line to the empty line, strictly. A head that two
+// programs could read in two ways (RFC 9112) is refused. So this server and a proxy in front of it
+// always see the same requests.
 #pragma once
 
 #include <cstdint>
@@ -12,7 +12,7 @@
 
 namespace lockstep::http {
 
-// The form of the bytes after the head, and the future of the connection.
+// The form of the body, the version, and whether the client waits for "100 Continue".
 struct Framing {
   int64_t content_length = 0;
   bool chunked = false;

@@ -36,7 +36,8 @@ using PageHeaders = std::function<Headers(std::string_view origin)>;
 
 // Refuses an answer above Limits::all_answer_bytes.
 Refusal too_many_unread();
-// Refuses a body above Limits::all_body_bytes: of all clients, or half of it for one.
+// Refuses a body because too many bytes are being received (Limits::all_body_bytes): from all
+// clients together (`of_all`), or from this client.
 Refusal too_much_received(bool of_all);
 
 // The name of errors with this status: "rate_limit_error" for 429, and so on.

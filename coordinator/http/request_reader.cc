@@ -45,10 +45,10 @@ class RequestReader::Parser final : public beast::http::basic_parser<true> {
   std::string target;
   int minor = 1;
 
-  // The next part of `rest` to give to Beast: a chunk's data or its line, or, if the last chunk's
-  // line was given already (`has_line`), that line with all trailers. Nothing: more bytes are
-  // needed, or there is an error. Beast does not limit lines, and reads an extension's quoted text
-  // past the end of its line: so it only gets whole lines that were checked.
+  // The next part of `rest` to give to Beast: a chunk's data, or a chunk's line. Beast takes the
+  // last chunk's line only with all trailers: `has_line` says that it did not take the line alone.
+  // Empty: more bytes are needed, or `error` is set. Beast does not limit lines, and reads an
+  // extension's quoted text past the end of its line: so it only gets whole, checked lines.
   std::string_view next_part(std::string_view rest, bool has_line, size_t max_bytes,
                              beast::error_code* error) const {
     if (!chunked()) return rest;
@@ -101,8 +101,8 @@ class RequestReader::Parser final : public beast::http::basic_parser<true> {
   }
   void on_finish_impl(Error& /*error*/) override {}
 
-  size_t chunks_ = 0;      // The number of chunk lines read;
-  size_t chunk_left_ = 0;  // the bytes not yet read of the last one.
+  size_t chunks_ = 0;      // The number of chunk lines read.
+  size_t chunk_left_ = 0;  // The bytes of the current chunk's data that are not read yet.
 };
 
 RequestReader::RequestReader(const ReadLimits& limits, Request blank)
@@ -128,7 +128,7 @@ void RequestReader::drop() {
   parser_.reset();
 }
 
-// An empty line before a request belongs to the request before it (RFC 9112, section 2.2).
+// Skips empty lines before a request: some clients send one after a body (RFC 9112, section 2.2).
 void RequestReader::begin() {
   size_t blank = 0;
   while (std::string_view(buffer_).substr(blank).starts_with("\r\n")) blank += 2;
@@ -144,7 +144,7 @@ void RequestReader::read_head() {
   const size_t end = buffer_.find("\r\n\r\n", from);
   const size_t bytes = end == buffer_.npos ? buffer_.size() : end + 4;
   looked_at_ = buffer_.size();
-  // A line with another end may be the last one: the reader must not wait for CR LF.
+  // A line with another end is refused at once: if it is the client's last one, CR LF never comes.
   const size_t within = std::min(bytes, limits_.header_bytes);
   for (size_t line = buffer_.find('\n', from); line < within; line = buffer_.find('\n', line + 1)) {
     if (line == 0 || buffer_[line - 1] != '\r') {

@@ -14,34 +14,34 @@
 namespace lockstep::http {
 
 struct ReadLimits {
-  // For the request line and headers. Also for the parts of a chunked body besides its content: one
-  // line with a chunk's size, and all trailers.
+  // The maximum of the request line and headers together. In a chunked body it also limits each
+  // line with a chunk's size, and all trailers together.
   size_t header_bytes = 16 << 10;
   size_t body_bytes = 4 << 20;
 };
 
-// Beast's parser, after the checks of head.h. One thread.
+// Checks each head by head.h before Beast's parser gets it. For one thread.
 class RequestReader {
  public:
   enum class State {
     kIdle,     // No byte of a request yet.
     kHeader,   // Inside the head.
     kBody,     // Inside the body.
-    kWhole,    // take() returns it.
-    kRefused,  // Permanently.
+    kWhole,    // take() returns the request.
+    kRefused,  // Permanent: refusal() says why.
   };
-  // Each request begins as a copy of `blank`, with the connection's data.
+  // Each request begins as a copy of `blank`, which has the fields that the connection knows.
   explicit RequestReader(const ReadLimits& limits, Request blank = {});
   ~RequestReader();
 
-  // Appends these bytes and reads on. In kWhole they are only kept, in kRefused dropped.
+  // Appends these bytes and reads on. In kWhole the bytes are only stored, in kRefused dropped.
   State feed(std::string_view bytes);
   State state() const { return state_; }
   // Only in kBody: the request without its body.
   const Request& head() const;
-  // True once per request that expects it: the caller must send "100 Continue".
+  // True if the caller must send "100 Continue": once per request that expects it.
   bool take_continue();
-  // Only in kWhole. The next feed(), whose bytes may be empty, reads what follows.
+  // Only in kWhole. The next feed(), which may be without bytes, begins the next request.
   Request take();
   // For the last request read: whether the connection stays open for another one, and whether it
   // may be answered in chunks.
@@ -54,7 +54,7 @@ class RequestReader {
   const std::string& origin() const { return origin_; }
   // Frees all bytes and stays in kRefused.
   void drop();
-  // The memory held, about; and the part of it that belongs to requests after the one in kWhole.
+  // bytes(): about the memory held. bytes_ahead(): in kWhole, the bytes of later requests.
   size_t bytes() const;
   size_t bytes_ahead() const { return buffer_.size(); }
 
@@ -71,7 +71,7 @@ class RequestReader {
   const Request blank_;
   State state_ = State::kIdle;
   std::string buffer_;    // Received bytes that are not parsed yet.
-  size_t looked_at_ = 0;  // The part already searched for the end of the head.
+  size_t looked_at_ = 0;  // Bytes of buffer_ already searched for the end of the head.
   std::unique_ptr<Parser> parser_;
   Framing framing_;
   bool continue_wanted_ = false;

@@ -13,8 +13,8 @@ namespace lockstep::http {
 enum class BodyKind {
   kNone,      // The answer to HEAD has no body.
   kLength,    // The length is that of Response::body.
-  kChunks,    // Piece by piece.
-  kUntilEnd,  // The same for HTTP/1.0: the end of the connection ends it.
+  kChunks,    // Chunked: piece by piece.
+  kUntilEnd,  // Piece by piece for HTTP/1.0: the end of the connection ends the body.
 };
 
 // Writes the status line and headers. Lengths, encoding, connection and date are set here and

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Maps paths to handlers, in a table that is searched, listed, and compared with probes and
-// documents.
+// Maps methods and paths to handlers by a table. tests/deploy compares its paths with the probes of
+// the manifests.
 #pragma once
 
 #include <functional>

@@ -51,7 +51,7 @@ std::vector<TensorSpec> tensors() {
   return all;
 }
 
-// Linears keep the scale of their input; norms are 1.
+// The bytes of model.safetensors. Linears keep the scale of their input; norms are 1.
 std::string file_of(uint32_t seed) {
   const std::vector<TensorSpec> specs = tensors();
   std::string bytes = safetensors_header(specs);

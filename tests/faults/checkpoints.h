@@ -11,13 +11,13 @@ namespace lockstep::faults {
 
 inline constexpr int kVariants = 2;
 
-// How a checkpoint is rewritten: the new file takes the old one's name, or overwrites the old
-// file's bytes, so that a concurrent reader sees some of each.
+// How a checkpoint is rewritten: a new file takes the old file's name, or the old file's bytes are
+// overwritten, so that a concurrent reader sees bytes of both.
 enum class Rewrite { kRename, kOverwrite };
 
 // The demo model's tokenizer on a larger Llama of random weights, so that a load takes some hundred
-// milliseconds, and a step takes a few. Or a shape: a folder of config.json and tokenizer.json;
-// workers draw its weights, so these are never rewritten.
+// milliseconds, and a step takes a few. With `shape`, it is that folder of config.json and
+// tokenizer.json instead: workers draw the weights, so they are never rewritten.
 class Checkpoints {
  public:
   explicit Checkpoints(std::string shape);

@@ -15,14 +15,14 @@
 namespace lockstep::faults {
 
 struct ClientTally {
-  int64_t served = 0;              // In full.
-  int64_t rewritten = 0;           // Ended because another checkpoint was loaded meanwhile.
-  std::vector<int64_t> pauses_ms;  // The longest pause of each full answer, in order.
+  int64_t served = 0;              // Answers that arrived in full.
+  int64_t rewritten = 0;           // Answers ended because another checkpoint was loaded meanwhile.
+  std::vector<int64_t> pauses_ms;  // The longest pause of each full answer, in ascending order.
 };
 
 class Clients {
  public:
-  // `questions` must outlive it. A call longer than `patience` breaks the server's promise.
+  // `questions` must outlive this object. A call longer than `patience` breaks a promise.
   Clients(const std::shared_ptr<grpc::Channel>& channel, const std::vector<Question>& questions,
           int count, std::chrono::seconds patience);
   // Waits for the open calls.

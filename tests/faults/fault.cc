@@ -57,7 +57,8 @@ int FaultDraw::deal(std::vector<int>& pile, const std::vector<int>& all) {
   return dealt;
 }
 
-// Pauses are shorter or longer than --silent-ms; successors die before or after they join.
+// Draws delays with which pauses are shorter or longer than --silent-ms, and successors die before
+// or after they join.
 Act FaultDraw::act(Kind kind, int rank) {
   const bool pauses = kind == Kind::kPause || kind == Kind::kHold;
   const int delay_ms = pauses ? 50 + draw(2'500) : draw(800);

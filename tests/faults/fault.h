@@ -24,7 +24,7 @@ enum class Kind {
   kOverwrite,  // The file is overwritten even while it is read; then a rank is killed.
   kSpare,      // A worker started by hand replaces a killed rank, and is killed after the delay.
   kHold,       // The server itself is stopped for the delay.
-  kOtherHost,  // A stranger, see StrangerKind; so are the kinds below.
+  kOtherHost,  // This kind and all below are strangers: see StrangerKind.
   kOtherDevice,
   kOldProtocol,
   kWrongToken,
@@ -43,8 +43,8 @@ struct Act {
 
 struct Fault {
   Phase phase;
-  int healing_rank;       // Killed first if the phase is one of forming a group.
-  int delay_ms;           // From the phase's beginning.
+  int healing_rank;       // The rank to kill first, if a group is formed in this phase.
+  int delay_ms;           // The time from the phase's beginning to the fault.
   std::vector<Act> acts;  // One, or two at once.
 
   std::string kinds() const;  // "kill + stop"
@@ -66,7 +66,7 @@ class FaultDraw {
   std::mt19937_64 random_;
   const int workers_;
   const std::vector<int> all_kinds_, all_phases_;
-  std::vector<int> kinds_, phases_;  // Not dealt yet in this round.
+  std::vector<int> kinds_, phases_;  // The ones that are not dealt yet in this round.
 };
 
 }  // namespace lockstep::faults

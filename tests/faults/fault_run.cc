@@ -16,7 +16,7 @@ using std::chrono::seconds;
 
 namespace {
 
-constexpr milliseconds kMeeting{60};  // More than from the assignment until all ranks have met.
+constexpr milliseconds kMeeting{60};  // Longer than ranks need from the assignment to the meeting.
 constexpr milliseconds kHold{800};    // Short enough that a rank does not count as silent.
 
 }  // namespace
@@ -81,7 +81,7 @@ absl::StatusOr<Outcome> FaultRun::run(const Fault& fault) {
   const bool had_group = before == Phase::kStep || before == Phase::kIdle;
   const bool killed = fault.acts.size() == 1 && fault.acts[0].kind == Kind::kKill;
   if (had_group && killed) RETURN_IF_ERROR(check_loss(pid));
-  // A group that was formed meanwhile may have been formed before the fault.
+  // If a group was formed meanwhile, the fault may have struck only after that.
   const bool missed = formed && before != Phase::kIdle;
   return Outcome{.phase = missed ? Phase::kStep : before, .took = took};
 }
@@ -202,7 +202,7 @@ void FaultRun::follow_up(const Act& act) {
     return server_->signal(SIGCONT);
   }
   if (act.kind != Kind::kKillTwice) return;
-  // It was killed just now: this is either the dead process, not yet reaped, or its successor.
+  // The rank was killed just now. `lost` is the dead process, not yet reaped, or its successor.
   const Clock::time_point end = Clock::now() + milliseconds(act.delay_ms);
   const pid_t lost = server_->worker(act.rank);
   until([&] {
@@ -226,7 +226,7 @@ absl::Status FaultRun::check_answer(const Answer& answer) {
   return absl::OkStatus();
 }
 
-// Health reports SERVING, and a new client's request is answered in full.
+// Waits until health reports SERVING and a new client's request is answered in full.
 absl::Status FaultRun::serve_again(Clock::time_point deadline) {
   const auto patience = [&] {
     return std::chrono::ceil<seconds>(deadline - Clock::now()) + seconds(1);

@@ -19,13 +19,13 @@ struct FaultRunOptions {
   int workers = 3;
   int clients = 3;
   std::chrono::seconds limit{15};
-  std::string shape;  // See Checkpoints; "": its own model.
+  std::string shape;  // See Checkpoints; "": the model that it makes.
   std::vector<std::string> serve_flags;
 };
 
 struct Outcome {
   Phase phase;                     // The phase that the fault hit.
-  std::chrono::milliseconds took;  // From its first act until the server served again.
+  std::chrono::milliseconds took;  // The time from the fault until the server served again.
 };
 
 class FaultRun {
@@ -40,7 +40,7 @@ class FaultRun {
   absl::Status end();
 
   ObservedServer& server() { return *server_; }
-  // "" if it was not started.
+  // The server's log; "" if the server was not started.
   std::string log() const { return server_ == nullptr ? "" : server_->log(); }
   ClientTally tally() const { return clients_->tally(); }
 

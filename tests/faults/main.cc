@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// faults --faults 200 --seed 1     that many faults on a real server; exit 1 names seed and fault
+// faults --faults 200 --seed 1     causes 200 faults on a real server; if a check fails, prints the
+//                                  seed and the fault's number, with exit code 1
 #include <fmt/format.h>
 
 #include <CLI/CLI.hpp>
@@ -73,10 +74,10 @@ class Growth {
     constexpr int64_t kDescriptors = 20, kMegabytes = 64;
     constexpr size_t kEnough = 100;  // With fewer faults the allocator is still growing.
     if (late.descriptors > early.descriptors + kDescriptors) {
-      return absl::InternalError("its descriptors grow");
+      return absl::InternalError("the server's descriptors grow");
     }
     if (seen_.size() >= kEnough && late.resident_mb > early.resident_mb + kMegabytes) {
-      return absl::InternalError("its memory grows");
+      return absl::InternalError("the server's memory grows");
     }
     return absl::OkStatus();
   }
@@ -191,23 +192,24 @@ int main(int argc, char** argv) {
   lockstep::faults::Flags flags;
   app.add_option("--faults", flags.faults, "The number of faults")->capture_default_str();
   app.add_option("--seed", flags.seed, "The seed of the draw")->capture_default_str();
-  app.add_option("--limit-s", flags.limit_s, "The limit until the server serves again")
+  app.add_option("--limit-s", flags.limit_s, "The seconds until the server must serve again")
       ->capture_default_str();
   app.add_option("--workers", flags.workers, "The server's ranks")->capture_default_str();
-  app.add_option("--clients", flags.clients, "Clients that always ask")->capture_default_str();
+  app.add_option("--clients", flags.clients, "The number of clients")->capture_default_str();
   app.add_option("--kinds", flags.kinds, "Draw only these kinds")
       ->delimiter(',')
       ->transform(CLI::Transformer(numbers_by_name<Kind>(lockstep::faults::kKinds)));
   app.add_option("--phases", flags.phases, "Strike only in these phases")
       ->delimiter(',')
       ->transform(CLI::Transformer(numbers_by_name<Phase>(lockstep::faults::kPhases)));
-  app.add_option("--silent-ms", flags.silent_ms, "The server's flag (default: its own)");
-  app.add_option("--stuck-ms", flags.stuck_ms, "The server's flag (default: its own)");
+  app.add_option("--silent-ms", flags.silent_ms, "Passed to the server (0: its default)");
+  app.add_option("--stuck-ms", flags.stuck_ms, "Passed to the server (0: its default)");
   app.add_option(
          "--shape", flags.shape,
          "A folder with config.json and tokenizer.json; weights are drawn and never rewritten")
       ->check(CLI::ExistingDirectory);
-  app.add_option("--weight-cache", flags.weight_cache, "The server's flag")->capture_default_str();
+  app.add_option("--weight-cache", flags.weight_cache, "Passed to the server")
+      ->capture_default_str();
   app.add_option("--log", flags.log, "A file for the server's log");
   CLI11_PARSE(app, argc, argv);
   if (!flags.shape.empty() && !flags.kinds.empty() && lockstep::faults::kinds_of(flags).empty()) {

@@ -38,7 +38,7 @@ class ObservedServer {
   ObservedServer(const std::string& model, int workers, std::vector<std::string> more);
 
   bool ended() { return process_.wait(std::chrono::seconds(0)) != -1; }
-  // Ends it as Ctrl-C does; returns its exit code.
+  // Ends the server as Ctrl-C does; returns its exit code.
   int end();
   std::string log() const { return process_.err(); }
   const std::shared_ptr<grpc::Channel>& channel() const { return channel_; }
@@ -46,12 +46,12 @@ class ObservedServer {
 
   // The phase according to the log so far; kStep if there is a group.
   Phase logged_phase();
-  // Asks the server as well: kIdle if there is a group and no request.
+  // The phase according to the log and the server: kIdle if there is a group and no request.
   Phase phase();
-  // The number of groups begun, according to the log.
+  // The number of epochs begun, according to the log.
   int epochs();
   bool has_joined(pid_t pid);
-  // The reason of the last group's loss, as sent to its clients.
+  // The log's line about the last loss of a group.
   const std::string& last_loss();
   // Sends SIGSTOP or SIGCONT to the server itself.
   void signal(int number) { process_.signal(number); }
@@ -63,7 +63,7 @@ class ObservedServer {
   // "" if each worker runs once and there is no zombie; otherwise the fault.
   std::string odd_processes() const;
   Footprint footprint() const;
-  int64_t descriptors_of_workers() const;  // The largest number.
+  int64_t descriptors_of_workers() const;  // The largest number that any worker has open.
   // The parent of the socket's private folder.
   const std::string& runtime_folder() const { return runtime_.path(); }
 
@@ -76,7 +76,7 @@ class ObservedServer {
   testing::Process process_;
   std::shared_ptr<grpc::Channel> channel_;
   std::unique_ptr<Stub> stub_;
-  size_t read_ = 0;  // Bytes of the log.
+  size_t read_ = 0;  // The bytes of the log that were read.
   Phase phase_ = Phase::kJoining;
   int epochs_ = 0;
   std::set<pid_t> joined_;

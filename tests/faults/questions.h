@@ -37,7 +37,7 @@ using Choices = std::map<int32_t, Choice>;  // By index.
 struct Answer {
   grpc::Status status;
   Choices choices;                     // All that arrived.
-  std::chrono::milliseconds pause{0};  // The longest one before or between messages.
+  std::chrono::milliseconds pause{0};  // The longest time before or between messages.
 };
 
 // `patience` is the call's deadline: a call that hangs ends with DEADLINE_EXCEEDED.
@@ -45,11 +45,12 @@ Answer ask(Stub& stub, const v1::GenerateRequest& request, std::chrono::seconds 
 
 struct Question {
   v1::GenerateRequest request;
-  // By the checkpoint's variant; learnt from a server without faults.
+  // The right answers, by the checkpoint's variant: those of a server without faults.
   std::array<Choices, kVariants> answers;
 
   // The variant with this answer, or -1.
   int variant_of(const Choices& choices) const;
+  // Whether these choices are the beginning of a right answer.
   bool begins_an_answer(const Choices& choices) const;
 };
 

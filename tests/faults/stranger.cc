@@ -40,7 +40,7 @@ grpc::Status join_without_token(const std::string& address) {
   return stream->Finish();
 }
 
-// A part of the reason that the refusal of such a worker must have.
+// Words that must be in the reason of this stranger's refusal.
 const char* reason_for(StrangerKind kind) {
   switch (kind) {
     case StrangerKind::kOtherHost:

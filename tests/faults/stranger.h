@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Workers that must not join, or join and do no work: played by the test, over the real port.
+// Workers that must not join, or that join and do no work. The test plays them, over the real port.
 #pragma once
 
 #include <grpcpp/grpcpp.h>
@@ -33,7 +33,7 @@ class Stranger {
   bool ended() const { return ended_; }
   // After it ended: "" if the coordinator refused it correctly; otherwise the error.
   const std::string& complaint() const { return complaint_; }
-  // True if the coordinator must refuse it by itself.
+  // True if the coordinator must disconnect the stranger; false: the test ends it.
   bool is_unwelcome() const { return kind_ != StrangerKind::kMute; }
 
  private:

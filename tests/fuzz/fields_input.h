@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// Checks for the fields of any body, on every endpoint that reads one, for the fuzzer and its unit
-// test. An input is an endpoint, and then fields that are added to a small body of it.
+// Checks for the fields of any body, on every endpoint that reads a body, for the fuzzer and its
+// unit test. An input chooses an endpoint, and then fields that are added to the endpoint's small
+// body.
 #pragma once
 
 #include <fmt/format.h>
@@ -70,7 +71,7 @@ class FieldsCheck {
       if (error.value(key, "").empty()) return std::string("an error without ") + key;
     }
     if (error.size() != 4 || !error.contains("code")) return "an error with other members";
-    if (error.value("message", "").find('\n') != std::string::npos) return "lines of an error";
+    if (error.value("message", "").find('\n') != std::string::npos) return "an error of many lines";
     if (!error.contains("param") || !error["param"].is_string()) return "no field is to blame";
     const std::string param = error["param"];
     const std::string name = param.substr(0, param.find_first_of(".["));
@@ -107,8 +108,8 @@ class FieldsCheck {
                                      const http::Response& answer, const http::Response& strict) {
     const std::vector<std::string> unknown = unknown_in(body, endpoint);
     if (!header(strict, kIgnoredFields).empty()) return "a field was ignored";
-    if (unknown.empty()) return strict.status == answer.status ? "" : "known fields are not";
-    if (answer.status != 200) return strict.status == 200 ? "a refusal is none" : "";
+    if (unknown.empty()) return strict.status == answer.status ? "" : "known fields are refused";
+    if (answer.status != 200) return strict.status == 200 ? "a wrong body was served" : "";
     const OrderedJson json = OrderedJson::parse(strict.body, nullptr, /*allow_exceptions=*/false);
     const bool is_named =
         strict.status == 400 && json["error"]["param"] == printable(unknown[0].substr(0, 64));

@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
-// A peer's bytes between hosts. The first bytes of an input say what is expected and how the stream
-// is cut; the others are the stream, in which 0xff 0xfe begins a header that is right except for
-// the next byte, so that later headers are reached, too.
+// The bytes that a peer on another host sends. The first four bytes of an input choose the expected
+// call and how the stream is cut; the others are the stream. In the stream, 0xff 0xfe and a third
+// byte become a valid header, in which the third byte may change one byte. So later headers are
+// reached, too.
 #include <algorithm>
 #include <array>
 #include <cstddef>

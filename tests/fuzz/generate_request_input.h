@@ -12,7 +12,8 @@
 
 namespace lockstep {
 
-// Reads the bytes as the server does. Returns true for a request, which then keeps the limits.
+// Reads the bytes as the server does. Returns whether they are a request, which is then checked to
+// be within the limits.
 inline bool check_generate_request_input(const std::string& bytes, const Model& model) {
   const google::protobuf::LogSilencer silent;  // Most bytes are not a message.
   v1::GenerateRequest message;

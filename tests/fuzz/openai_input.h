@@ -11,8 +11,8 @@
 
 namespace lockstep::openai {
 
-// Reads the body as the server does. Returns true for a request; otherwise the error is the
-// client's and has all of its members.
+// Reads the body as the server does. Returns whether it is a request. If not, checks that the error
+// is the client's and has all its members.
 inline bool check_openai_input(Endpoint endpoint, const std::string& body, const Model& model) {
   const auto check_error = [&](const absl::Status& status) {
     const http::Response response = error_response(status);

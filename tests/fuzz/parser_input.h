@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// Checks for any answer in any format, for the fuzzer and its unit test. An input is a format, what
-// the prompt opened, a seed of cuts, and the answer, in which bytes from 0x80 on are tags.
+// Checks for any answer in any format, for the fuzzer and its unit test. The first three bytes of
+// an input choose the format, the options and the cuts. The others are the answer, in which bytes
+// from 0x80 on become tags.
 #pragma once
 
 #include <algorithm>

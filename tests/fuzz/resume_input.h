@@ -78,12 +78,12 @@ inline Whole whole_of(std::string_view received) {
   return whole;
 }
 
-// A cut stream, even if cut before its first event, is completed by reading from there. It has as
-// many events as the bytes allow, so that short inputs cost little.
+// Checks that a cut stream is completed by reading from the cut on, even if it was cut before its
+// first event. It has as many events as the bytes allow, so that short inputs cost little.
 inline void check_cut(Draw* draw) {
   constexpr size_t kMaxEvents = 10;
   const auto facts = draw_facts(draw);
-  const size_t high = draw->number(), cut = high * 256 + draw->number();  // In 65536ths of it.
+  const size_t high = draw->number(), cut = high * 256 + draw->number();  // In 65536ths.
   const bool fails = draw->number() % 4 == 0;
   const auto log = std::make_shared<EventLog>();
   std::vector<std::unique_ptr<StreamReader>> readers;
@@ -107,7 +107,7 @@ inline void check_cut(Draw* draw) {
   LOCKSTEP_CHECK(!log->open(events + 2).ok());
 }
 
-// A client's value is an offset, or is refused as the client's error.
+// Checks that a client's value is an offset, or is refused as the client's error.
 inline void check_offset(Draw* draw) {
   http::Request request;
   request.query = draw->text(40);

@@ -114,7 +114,7 @@ async def r6_overload(lockstep: str, choices: int = 1) -> str:
                 refusals.append(time.monotonic() - begin)
 
         tasks = []
-        begin = time.monotonic() + 15  # Then the queue is full and the first answers ended.
+        begin = time.monotonic() + 15  # By then the queue is full and the first answers have ended.
         while time.monotonic() < begin + 45:
             tasks.append(asyncio.create_task(one()))
             await asyncio.sleep(1 / (10 * peak))
@@ -166,7 +166,7 @@ async def r8_slow_readers(lockstep: str) -> str:
             writer.transport.pause_reading()
             writer.write(head_of("POST", COMPLETIONS, body) + body)
             writers.append(writer)
-        await idle(server)  # The answers that they asked for wait in logs and sockets.
+        await idle(server)  # The answers to these clients wait in streams' logs and sockets.
         growth = (server.memory() - memory) / 2**20
         for _ in range(5):
             await gaps_of(server.port, STORY, beside)
@@ -181,7 +181,7 @@ def ip(*arguments: str) -> None:
 
 
 async def r9_half_open(lockstep: str) -> str:
-    """A client in its own namespace, whose link goes down while it is served."""
+    """A client in its own network namespace. Its link goes down during its answer."""
     if os.geteuid() != 0:
         return "needs root"
     ip("netns", "add", "gates")

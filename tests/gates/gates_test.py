@@ -40,7 +40,7 @@ async def settle(server: Server, descriptors: int) -> None:
         open_now = server.descriptors()
         pages = state["pages"]
         if (state["running"] == state["waiting"] == 0 and pages["free"] == pages["total"]
-                and open_now <= descriptors + 2):  # This request's, and the last one's.
+                and open_now <= descriptors + 2):  # Two more: this request's and the last one's.
             return
         await asyncio.sleep(0.05)
     raise AssertionError(f"left: {state['running']} running, {state['waiting']} waiting, "
@@ -60,7 +60,7 @@ class GatesTest(unittest.IsolatedAsyncioTestCase):
 
     async def asyncSetUp(self):
         self.alone = await streamed_text(self.port, STORY)
-        await asyncio.sleep(0.1)  # Its connection is closed by now.
+        await asyncio.sleep(0.1)  # The request's connection is closed by now.
         self.descriptors = self.server.descriptors()
 
     async def test_r6_a_flood_is_served_or_refused_with_retry_after_and_leaves_nothing(self):
@@ -83,7 +83,7 @@ class GatesTest(unittest.IsolatedAsyncioTestCase):
         self.assertIn(429, found)
         await settle(self.server, self.descriptors)
         self.assertEqual(await streamed_text(self.port, STORY), self.alone)
-        # AddressSanitizer keeps freed memory, which is included.
+        # The limit includes the freed memory that AddressSanitizer keeps.
         self.assertLess(self.server.memory() - memory, 512 << 20)
 
     async def test_r7_five_hundred_clients_hang_up_and_leave_nothing(self):
@@ -155,7 +155,7 @@ class GatesTest(unittest.IsolatedAsyncioTestCase):
         self.assertEqual(await streamed_text(self.port, STORY), self.alone)
 
     async def test_special_tokens_in_a_message_stay_text(self):
-        """A text has as many prompt tokens as others of its length, not one per special token."""
+        """Twenty special tokens would be 20 prompt tokens; as text they are more than 40."""
         async def tokens(text):
             message = {"role": "user", "content": text}
             answer = await call(self.port, CHAT, {"messages": [message], "max_tokens": 1})

@@ -1,6 +1,6 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: Apache-2.0
-"""Runs many streams of server-sent events for a long time: is anything lost, does anything grow?
+"""Runs many streams of server-sent events for a long time. Nothing may be lost, nothing may grow.
 
     tests/gates/soak.py build/cpu/bin/lockstep                  # 10 minutes
     tests/gates/soak.py build/cpu/bin/lockstep --minutes 1 --idle 100 --busy 32
@@ -9,8 +9,8 @@ Starts `lockstep serve` with the demo model on two workers. `--busy` clients str
 another, each over a new connection; `--idle` clients wait in the queue after them all the time,
 kept alive by empty lines, and are served after the busy ones have stopped. Each answer is compared
 with that of the same request alone. Prints twice a minute the streamed events, the server's memory
-and descriptors, and the times of the page and its state. Exits with 1 if an answer was lost or
-differs, or if memory grew by more than --growth in the second half.
+and descriptors, and the times that GET / and GET /cluster take. Exits with 1 if an answer was lost
+or differs, or if memory grew by more than --growth in the second half.
 """
 
 import argparse
@@ -28,7 +28,7 @@ PERIOD_S = 30
 
 
 def request_of(number: int, priority: int) -> dict:
-    """One of a dozen requests, whose answers are known."""
+    """One of twelve requests, whose answers are known."""
     return {"model": "demo", "prompt": PROMPTS[number % len(PROMPTS)], "seed": number % 4,
             "max_tokens": TOKENS[number % len(TOKENS)], "priority": priority}
 
@@ -75,7 +75,7 @@ class Soak:
             number += self.options.busy + 1
 
     async def watch(self, begin: float) -> list[tuple[float, int]]:
-        """Prints a line per period, and returns the memory by time."""
+        """Prints a line per period. Returns pairs: seconds since `begin`, bytes of memory."""
         print("   min  answers  events/s   fillers  lost  memory  descriptors   page  /cluster")
         memory = []
         events = 0

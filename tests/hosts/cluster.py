@@ -18,7 +18,7 @@ TOKEN = "a token of the test"
 
 
 class Loopback:
-    """The command prefix of a host's processes, and the host's address."""
+    """Simulated hosts: their processes are started without a prefix, and share one address."""
 
     def command(self, _host: int) -> list:
         return []
@@ -34,7 +34,7 @@ class Loopback:
 
 
 class Namespaces(Loopback):
-    """The namespaces of tools/bench/namespaces.sh, within a `with` block."""
+    """Hosts as the network namespaces of tools/bench/namespaces.sh, within a `with` block."""
 
     def __init__(self, count: int):
         self.count = count
@@ -93,7 +93,7 @@ class Process:
 
 
 class Cluster:
-    """hosts[i] is the host of worker i. The coordinator is on the first."""
+    """hosts[i] is the host of worker i. The coordinator is on host 0."""
 
     def __init__(self, lockstep: str, network: Loopback, hosts: list, *arguments: str,
                  model: Path = ROOT / "demo", worker_flags: tuple = ()):

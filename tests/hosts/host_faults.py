@@ -29,7 +29,7 @@ CUT_S = 4  # This is longer than the limit for a silent worker.
 
 
 def kill(cluster: Cluster, host: int, ended: threading.Event) -> None:
-    """Kills all workers on the host, and restarts them after the coordinator lost them."""
+    """Kills all workers on the host, and restarts them when the coordinator has noticed it."""
     ranks = [rank for rank, at in enumerate(cluster.hosts) if at == host]
     begin = len(cluster.server.log)
     for rank in ranks:
@@ -57,7 +57,7 @@ def slow(cluster: Cluster, host: int, ended: threading.Event) -> None:
 
 def answer_during(fault, cluster: Cluster, host: int, tokens: int, after_s: float) -> tuple:
     """Returns the text, and the times of the fault and of the answer. If the answer ends before the
-    fault, it is asked again with an earlier fault."""
+    fault, the request is sent again, with an earlier fault."""
     answers, ended, begin = [], threading.Event(), time.monotonic()
 
     def ask() -> None:

@@ -12,9 +12,9 @@
 
 namespace lockstep::simulation {
 
-using PointCounts = std::map<std::string, int64_t>;  // How often each fired, by name.
+using PointCounts = std::map<std::string, int64_t>;  // By name: how often the point fired.
 
-// The points of this thread during the object's lifetime.
+// While this object lives, it decides which fault points of this thread fire.
 class ArmedPoints final : public FaultPoints {
  public:
   explicit ArmedPoints(World* world) : world_(*world) { fault_points = this; }

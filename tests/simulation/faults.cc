@@ -40,7 +40,7 @@ Faults::Drawn Faults::draw() {
               .two = world_.one_in(5)};
   if (drawn.fault == Fault::kLeave) drawn.again = world_.between(0, kMaxAgain);
   if (static_cast<int>(drawn.phase) >= kPhases) drawn.phase = Phase::kAny;
-  // Only then can ranks have different ones.
+  // Only a rewrite while ranks load can give them weights of different checkpoints.
   if (drawn.fault == Fault::kRewrite && world_.one_in(2)) drawn.phase = Phase::kLoading;
   if (drawn.fault == Fault::kHoldUp && world_.one_in(2)) drawn.phase = Phase::kJoining;
   return drawn;
@@ -85,8 +85,8 @@ void Faults::strike(const Drawn& drawn, Process* victim) {
   waiting_.push_back({.fault = drawn.fault, .phase = Phase::kStep, .again = drawn.again - 1});
 }
 
-// Some faults are noticed only after the limit for stuck workers: there must be no more of them
-// than can be noticed one after the other before the server must serve again.
+// Some faults are noticed only after the limit for stuck workers. Their number is limited,
+// so that all are noticed, one after the other, before the server must serve again.
 bool Faults::affordable(Fault fault, const Process& victim) {
   const bool joins = victim.link() == nullptr || victim.link()->id == 0;
   const bool lasts = fault == Fault::kStuck || fault == Fault::kHalfOpenDown ||

@@ -15,21 +15,21 @@ enum class Fault {
   kLeave,         // SIGTERM, sometimes to one worker after another.
   kStop,          // SIGSTOP for good.
   kPause,         // SIGSTOP, SIGCONT.
-  kStuck,         // Its work never ends; it sends heartbeats.
+  kStuck,         // The worker's work never ends, but the worker sends heartbeats.
   kDevice,        // The device fails, and the process with it.
-  kError,         // Its next work fails.
+  kError,         // The worker's next work fails.
   kCut,           // Both sides see their stream closed.
   kHalfOpenUp,    // The worker's messages are lost.
-  kHalfOpenDown,  // The messages to it are lost.
+  kHalfOpenDown,  // The messages to the worker are lost.
   kSlow,          // Messages take up to 1.5 s.
-  kLie,           // An impossible answer.
+  kLie,           // The worker gives an impossible answer.
   kRewrite,       // The checkpoint's folder changes.
   kUnfit,         // A worker of another host, numeric class or protocol joins.
   kGuest,         // A worker that fits joins uninvited, and leaves.
   kNoStart,       // The next worker cannot be launched.
   kEcho,          // A message of an old epoch arrives again.
   kHoldUp,        // The coordinator's own process is held up.
-  kBadDisk,       // It cannot load weights any more.
+  kBadDisk,       // The worker cannot load weights any more.
 };
 inline constexpr int kFaults = 19;
 inline constexpr const char* kFaultNames[kFaults] = {"killed",
@@ -72,7 +72,7 @@ class Faults {
   struct Drawn {
     Fault fault = Fault::kKill;
     Phase phase = Phase::kAny;
-    bool two = false;   // Another fault strikes at once.
+    bool two = false;   // Another fault strikes at the same time.
     int64_t again = 0;  // Repetitions, each in the next step.
   };
   Drawn draw();
@@ -90,8 +90,8 @@ class Faults {
   Host& host_;
   World& world_;
   ClusterSide& cluster_;
-  std::vector<Drawn> waiting_;    // They wait for their phases.
-  int64_t patience_ms_ = 10'000;  // For faults that the coordinator sees only after its limit.
+  std::vector<Drawn> waiting_;    // Faults that wait until a worker enters their phase.
+  int64_t patience_ms_ = 10'000;  // The time left for faults that are noticed only after stuck_ms.
   FaultCounts counts_;
 };
 

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// simulation --seeds 500            runs that many stories, from --first on; exit 1 names a seed
-// simulation --seed 17 --trace      prints one of them line by line
-// simulation --plants               plants each bug in turn; exit 1 names one that is not found
+// simulation --seeds 500            runs 500 seeds from --first on; exit code 1: a seed failed
+// simulation --seed 17 --trace      prints what happens with one seed, line by line
+// simulation --plants               plants one bug after the other; exit code 1: one is not found
 #include <fmt/ranges.h>
 
 #include <CLI/CLI.hpp>
@@ -38,7 +38,7 @@ struct Flags {
   Plant plant = Plant::kNone;
 };
 
-// Runs all seeds on `jobs` threads; keeps the lowest failing seed and the promise that it broke.
+// The result of all seeds: the counts, and the lowest failing seed with the promise that it broke.
 struct Outcome {
   Tally tally;
   std::string failure;
@@ -95,7 +95,7 @@ void print(const Flags& flags, const Tally& tally) {
       "held the weights, {} preloads, {} loads without room, {} epochs of uneven parts\n",
       tally.smaller, tally.grown, tally.spares, tally.covered, tally.preloads, tally.too_few,
       tally.uneven);
-  fmt::print("ready turned false {} times after a loss or a wedge, at most {} ms after it\n",
+  fmt::print("ready turned false {} times after a loss or a stuck step, at most {} ms after it\n",
              tally.became_unready, tally.slowest_false_ms);
   fmt::print("faults:");
   for (int i = 0; i < kFaults; ++i) {
@@ -110,7 +110,7 @@ void print(const Flags& flags, const Tally& tally) {
   fmt::print("\n");
 }
 
-// Every bug must be found within the seeds.
+// Checks that at least one seed finds each bug.
 int run_plants(Flags flags) {
   int missed = 0;
   for (int i = 1; i < kPlants; ++i) {
@@ -140,7 +140,7 @@ int run(Flags flags) {
   const Outcome outcome = run_all(flags);
   print(flags, outcome.tally);
   if (outcome.failure.empty()) return 0;
-  fmt::print("seed {}: {}\nits story: simulation --seed {} --trace\n", outcome.failing_seed,
+  fmt::print("seed {}: {}\nits history: simulation --seed {} --trace\n", outcome.failing_seed,
              outcome.failure, outcome.failing_seed);
   return 1;
 }

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// How a story is drawn, and how it must end.
+// Draws a simulation from its seed, and checks how it ends.
 #include "tests/simulation/simulation.h"
 
 #include <algorithm>
@@ -9,8 +9,8 @@ namespace lockstep::simulation {
 namespace {
 
 constexpr int64_t kCalmMs = 8'000;  // The time when faults end.
-// After the last fault. A stuck rank is found after 10 s, and only then does a request that ends
-// every group get its tries.
+// The server must serve again within this time after the last fault. A stuck rank is found after
+// 10 s. After that, a request that ends every group may still need its three strikes.
 constexpr int64_t kServesAgainMs = 20'000;
 constexpr int64_t kShutdownMs = 1'000;  // Time to watch that nothing happens any more.
 
@@ -37,7 +37,7 @@ FakeModel draw_model(World& world) {
   return model;
 }
 
-// The default is the rarest: it takes long.
+// The default, 10 s, is drawn only at times, because it takes long.
 int64_t draw_stuck_ms(World& world) {
   return world.one_in(4) ? 10'000 : world.one_in(4) ? 4'000 : 1'500;
 }
@@ -98,7 +98,7 @@ Simulation::Simulation(uint64_t seed, bool trace, Plant plant)
   drains_ = world_.one_in(8);
 }
 
-// Starts workers by hand: all if none are launched, and others that join late.
+// Starts workers by hand: all if none are launched, spares, and a worker that joins late.
 void Simulation::start_workers() {
   const auto start = [this](cluster::Hello hello) {
     if (host_.other_read_rate > 0 && world_.one_in(2)) {
@@ -150,7 +150,7 @@ std::string Simulation::run() {
   return world_.failure();
 }
 
-// Faults, then calm: every request ends, and a new one is served.
+// Faults strike, then end: every request must end, and a new one must be served.
 void Simulation::run_calm() {
   bool calm = false;
   world_.after(kCalmMs, [&] {
@@ -169,7 +169,8 @@ void Simulation::calm_down() {
   for (const auto& client : clients_) client->wake();
 }
 
-// Running work goes on, unfinished work is cancelled at the deadline, new work is refused.
+// During a drain, running requests continue, and new ones are refused. At the deadline, unfinished
+// ones are cancelled.
 void Simulation::run_drain() {
   bool over = false;
   const int64_t time = world_.between(0, 600);
@@ -177,7 +178,7 @@ void Simulation::run_drain() {
     engine_.drain(time);
     faults_.draining();
     if (engine_.ready()) world_.broken("ready while draining");
-    // A step that runs at the deadline is waited for.
+    // The drain ends at its deadline, even if a step is running.
     world_.after(time + 1, [&] { over = true; });
   });
   run_until("the drain", kCalmMs, [&] { return over; });

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// One story: EngineCore, ClusterCore and a SessionCore per worker, with clients, on virtual time;
-// first faults for some seconds, then calm. The first broken promise ends it.
+// One simulation: EngineCore, ClusterCore and one SessionCore per worker, with clients, on virtual
+// time. Faults strike for some seconds, then no more. The first broken promise ends it.
 #pragma once
 
 #include <cstdint>
@@ -27,7 +27,7 @@ struct Tally {
   int64_t preemptions = 0;
   int64_t cached = 0;  // Tokens that were not computed again.
   int64_t fetches = 0;
-  int64_t ended_by_strikes = 0;  // Requests ended because groups were lost at them.
+  int64_t ended_by_strikes = 0;  // Requests that ended at their third strike.
   int64_t drains = 0;
   int64_t processes = 0;
   int64_t loads = 0;
@@ -35,16 +35,16 @@ struct Tally {
   int64_t reuses = 0;
   int64_t long_works = 0;
   int64_t reloads = 0;
-  int64_t uneven = 0;  // Epochs with measured weighted shards.
+  int64_t uneven = 0;  // Epochs with uneven shards, by measured speeds.
   int64_t refusals = 0;
   int64_t late_ticks = 0;
-  int64_t became_unready = 0;    // How often readiness turned false after a fault,
-  int64_t slowest_false_ms = 0;  // and the longest time until then.
+  int64_t became_unready = 0;    // How often the server became unready after a fault,
+  int64_t slowest_false_ms = 0;  // and the longest time from the fault until then.
   int64_t restarts = 0;
   int64_t smaller = 0;  // Groups of fewer ranks than configured.
   int64_t grown = 0;    // Groups that replaced one of fewer ranks.
-  int64_t spares = 0;   // Spares that took a place,
-  int64_t covered = 0;  // and had its weights.
+  int64_t spares = 0;   // Spares that replaced a lost rank,
+  int64_t covered = 0;  // and those of them that had its weights.
   int64_t preloads = 0;
   int64_t too_few = 0;  // Loads of a model that does not fit on so few ranks.
   FaultCounts faults;

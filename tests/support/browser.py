@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Pages in a real browser, for tests. If Chromium, its driver or Selenium are missing, importing
-this ends the test with 77, which ctest counts as skipped."""
+"""Pages in a real browser, for tests. If Chromium, its driver or Selenium is missing, the import of
+this module ends the test with exit code 77, which ctest counts as skipped."""
 import argparse
 import shutil
 import sys

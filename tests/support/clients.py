@@ -45,7 +45,7 @@ class ByHand:
 
 
 class ByOpenAI:
-    """OpenAI's own client, which streams every other answer, without its own retries."""
+    """OpenAI's own client, without retries. A client with an even number streams its answers."""
     name = "openai"
     on_event = staticmethod(lambda: None)  # Called for each event of a stream.
 

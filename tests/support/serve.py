@@ -12,8 +12,8 @@ PATIENCE_S = 100
 
 
 class Server:
-    """A process, whose addresses are in the lines that it prints. Its log is kept, or the reader
-    of its log closes the pipe when it serves."""
+    """A process. Its addresses are read from the log lines that it prints, which `log` keeps.
+    Without `reads_log`, the log's pipe is closed as soon as the server is ready."""
 
     def __init__(self, lockstep: str, *arguments: str, reads_log: bool = True,
                  host: str = "127.0.0.1", workers: int = 2, **popen):
@@ -116,8 +116,8 @@ class Lost(Exception):
 
 
 async def events(port: int, request: dict):
-    """Opens a stream of server-sent events, and yields the lines of its data, and the empty lines
-    in place of an event, which keep an idle stream alive."""
+    """Opens a stream of server-sent events. Yields each line of data, and each empty line outside
+    an event, which keeps an idle stream alive."""
     body = json.dumps({**request, "stream": True}).encode()
     reader, writer = await asyncio.open_connection("127.0.0.1", port)
     try:

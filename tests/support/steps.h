@@ -11,8 +11,8 @@
 
 namespace lockstep {
 
-// Appends rows of one sequence to a step, which names all of its pages. `output`: requests the
-// logits of its last row, and its best token.
+// Appends rows of one sequence to a step, and names all pages of the sequence. `output`: requests
+// the logits and the best token of the last row.
 inline void add_rows(cluster::Step& step, const std::vector<int32_t>& tokens,
                      int64_t first_position, const std::vector<int32_t>& pages,
                      bool output = true) {
@@ -31,7 +31,7 @@ inline void add_rows(cluster::Step& step, const std::vector<int32_t>& tokens,
   last->set_want_logits(true);
 }
 
-// The same for a sequence that keeps its slot: it names its pages when it begins, at position 0.
+// The same for a sequence that keeps its slot: pages are named only at position 0, where it begins.
 inline void add_rows_in_slot(cluster::Step& step, int32_t slot, const std::vector<int32_t>& tokens,
                              int64_t first_position, const std::vector<int32_t>& pages,
                              bool output = true) {
@@ -55,7 +55,7 @@ inline std::vector<float> logits_of(const std::vector<cluster::StepResult>& resu
   return floats_of(bytes);
 }
 
-// The best token of an output for which every rank gave its best.
+// The best token of an output, from the best tokens of all ranks.
 inline int32_t best_of(const std::vector<cluster::StepResult>& results, int output) {
   const cluster::CandidateList* best = nullptr;
   for (const cluster::StepResult& result : results) {

@@ -85,7 +85,7 @@ int linear(ProgramBuilder& b, int x, int weight, const std::string& name) {
   return out;
 }
 
-// One weight of three pieces, then views: q (this rank's heads), k, v.
+// One linear whose weight has three pieces. Views of its output are q (this rank's heads), k and v.
 int attention(ProgramBuilder& b, int x) {
   const int rank = b.program.rank(), ranks = b.program.ranks();
   const std::vector<int64_t> heads = cuts(2, ranks);
@@ -122,7 +122,7 @@ int attention(ProgramBuilder& b, int x) {
   return b.gather("attention", linear(b, whole, o, "o"), hidden);
 }
 
-// silu(gate) * up + gated(gate, up), cast, then bfloat16 weights.
+// silu(gate) * up + gated(gate, up), cast to bfloat16, then a linear with bfloat16 weights.
 int mlp(ProgramBuilder& b, int x) {
   const int rank = b.program.rank(), ranks = b.program.ranks();
   const std::vector<int64_t> ffn = cuts(kFfn, ranks), hidden = cuts(kHidden, ranks);

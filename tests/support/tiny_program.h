@@ -1,6 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Small hand-made programs that contain every operator, for tests that need a Program from any
-// source.
+// Small hand-made programs, for tests that need a Program and no model.
 #pragma once
 
 #include <cstdint>
@@ -22,7 +21,8 @@ class ProgramBuilder {
             program::DType dtype = program::F32);
   // A view of columns [begin, end) of another value, with its instruction.
   int columns(int value, int64_t begin, int64_t end);
-  // Rows [row_begin, row_end) of a source [source_rows, cols]; for BIAS and NORM its columns.
+  // A weight of rows [row_begin, row_end) of a source [source_rows, cols]. For BIAS and NORM, the
+  // source is [cols], and these are its columns.
   int weight(const std::string& name, program::Role role, int64_t source_rows, int64_t cols,
              int64_t row_begin, int64_t row_end, program::DType dtype = program::F32);
   program::Instruction& add(program::Op op, const std::vector<int>& values,
@@ -32,13 +32,13 @@ class ProgramBuilder {
   program::Program program;
 };
 
-// embed, all_reduce, linear with a bias, top_candidates.
+// A program of embed, all_reduce, select_rows, linear with a bias, and top_candidates.
 program::Program tiny_program(int rank = 0, int ranks = 1);
 
 // A rank's assignment of a program, with random weights and 16 pages.
 cluster::Assignment random_assignment(program::Program program = tiny_program());
 
-// A transformer layer that has every operator, in the gather strategy, for one or two ranks:
+// A transformer layer (norms, attention, MLP) in the gather strategy, for one or two ranks:
 // vocabulary 100, width 8, 2 heads of 4 over one KV head, 6 inner columns. Logits do not depend on
 // the number of ranks.
 program::Program layer_program(int rank = 0, int ranks = 1);

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // A strict reader of the parts of the Trace Event Format that we write: metadata and complete
-// events. Perfetto accepts more than other readers.
+// events. It is strict because Perfetto accepts more than other readers.
 #pragma once
 
 #include <gtest/gtest.h>
@@ -34,7 +34,7 @@ inline bool has_repeated_keys(const std::string& text) {
   return repeated || parsed.is_discarded();
 }
 
-// Nanoseconds; -1: not a number of microseconds, or below 0.
+// The nanoseconds of a time in microseconds; -1: it is no number, or below 0.
 inline int64_t trace_ns(const nlohmann::json& event, const char* key) {
   const auto found = event.find(key);
   if (found == event.end() || !found->is_number()) return -1;
@@ -91,7 +91,7 @@ class TraceReader {
     return is_new ? "" : "named twice";
   }
 
-  // Spans must follow one another on each track.
+  // The spans of a track must be in order and must not overlap.
   std::string take_span(const nlohmann::json& event, const Track& track) {
     const int64_t begin = trace_ns(event, "ts");
     const int64_t duration = trace_ns(event, "dur");

@@ -30,7 +30,7 @@ std::vector<Finding> has_licence(const SourceFile& file) {
 }
 
 std::vector<Finding> file_is_short(const SourceFile& file) {
-  // A family's file is as long as the family's config and graph.
+  // A family's file may be long: it has the family's whole config and graph.
   if (!file.is_code() || file.path.starts_with("models/families/")) return {};
   const size_t max = file.is_header() ? kHeaderLines : kFileLines;
   if (file.lines.size() <= max) return {};
@@ -39,7 +39,7 @@ std::vector<Finding> file_is_short(const SourceFile& file) {
 
 size_t columns_of(const std::string& line) {
   return static_cast<size_t>(std::count_if(line.begin(), line.end(), [](char c) {
-    return (static_cast<unsigned char>(c) & 0xc0) != 0x80;  // It is not a byte inside a character.
+    return (static_cast<unsigned char>(c) & 0xc0) != 0x80;  // The first byte of a UTF-8 character.
   }));
 }
 
@@ -182,8 +182,8 @@ std::vector<Finding> models_know_no_ranks(const SourceFile& file) {
   return findings;
 }
 
-// Only a back end may include its own folder; shared code belongs in the folder above. Tests may
-// look inside.
+// Only a back end and tests may include the back end's folder; shared code belongs in the folder
+// above.
 std::vector<Finding> back_ends_are_apart(const SourceFile& file) {
   std::vector<Finding> findings;
   for (size_t i = 0; i < file.lines.size() && file.is_cpp() && !file.is_in("tests"); ++i) {
@@ -223,7 +223,7 @@ std::vector<Finding> isa_files_include_little(const SourceFile& file) {
   return findings;
 }
 
-// They may include their own folder, kernel.h, quantized_rows.h, choose_experts.h, constexpr
+// A .cu file may include its own folder, kernel.h, quantized_rows.h, choose_experts.h, constexpr
 // headers of base, and CUDA.
 std::vector<Finding> cuda_files_include_little(const SourceFile& file) {
   std::vector<Finding> findings;

@@ -36,7 +36,7 @@ struct Layer {
 };
 const std::vector<Layer>& layers();
 
-// The nouns of each folder with C++: names of its files without what follows the first dot.
+// The nouns of each folder that has C++ files: their names up to the first dot.
 std::map<std::string, std::set<std::string>> nouns_by_folder(std::span<const SourceFile> files);
 
 }  // namespace lockstep::testing

@@ -36,7 +36,7 @@ std::string code_of(std::string_view line);
 // on its right.
 bool contains_word(std::string_view text, std::string_view word, bool whole);
 
-// Without blanks at its ends.
+// The text without blanks at its ends.
 std::string_view trimmed(std::string_view text);
 
 }  // namespace lockstep::testing

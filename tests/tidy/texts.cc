@@ -28,7 +28,7 @@ bool is_blank(std::string_view text) {
   return text.find_first_not_of(" \t") == std::string_view::npos;
 }
 
-// "- " and "1. ".
+// Whether the line begins a list's item: "- ", "* " or "1. ".
 bool is_item(std::string_view text) {
   const size_t begin = std::min(text.find_first_not_of("0123456789"), text.size());
   return begin == 0 ? text.starts_with("- ") || text.starts_with("* ")
@@ -60,7 +60,8 @@ class Reader {
   }
 
  private:
-  // Adds a line to the last text of its kind if that ended here or a line above; else begins one.
+  // Continues the last text of this kind if it ended on this line or on the line above; else begins
+  // a new text.
   void add(Text::Kind kind, std::string_view words, bool begins) {
     size_t& last = last_[static_cast<size_t>(kind)];
     if (!begins && last < texts_.size()) {
@@ -92,12 +93,12 @@ class Reader {
     }
     if (text == "| not | but |") words_ = true;
     words_ = words_ && text.starts_with("|");
-    if (words_) return;  // The list itself.
+    if (words_) return;  // The table has the words that texts must not have.
     const bool is_cell = text.starts_with("|") || text.starts_with("#");
     add(is_cell ? Text::Kind::kCell : Text::Kind::kParagraph, text, is_cell || is_item(text));
   }
 
-  // A mark in an odd number of quotes is not a comment.
+  // A `#` after an odd number of quotes is inside a string, and begins no comment.
   void read_script(std::string_view line) {
     if (file_.has_extension({".py"}) && read_docstring(line)) return;
     for (size_t at = 0; (at = line.find('#', at)) != std::string_view::npos; ++at) {
@@ -110,7 +111,8 @@ class Reader {
     }
   }
 
-  // True if the line is in a string of three quotes. One that is assigned or passed is data.
+  // True if the line is in a string of three quotes. If the string is assigned or passed, it is
+  // data; else it is a docstring.
   bool read_docstring(std::string_view line) {
     const size_t mark = line.find("\"\"\"");
     if (!inside_ && mark == std::string_view::npos) return false;
@@ -163,11 +165,11 @@ class Reader {
   const SourceFile& file_;
   std::vector<Text> texts_;
   std::array<size_t, 4> last_ = {kNone, kNone, kNone, kNone};  // The last text of each kind.
-  size_t column_ = 0;                                          // The last comment's.
+  size_t column_ = 0;                                          // The column of the last comment.
   size_t at_ = 0;                                              // The line's number, from 0.
-  bool inside_ = false;     // Lines are inside of code of a page or of a string of many lines.
+  bool inside_ = false;     // The line is inside a page's code, or a string of several lines.
   bool documents_ = false;  // This string is a docstring.
-  bool words_ = false;      // Lines are in the table of words.
+  bool words_ = false;      // The line is in the table of words.
   bool joins_ = false;      // The last token is a string.
   std::string raw_end_;
 };

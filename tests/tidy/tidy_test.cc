@@ -15,7 +15,7 @@
 
 namespace lockstep::testing {
 
-// GoogleTest finds it beside Rule.
+// GoogleTest calls this to print a Rule; it must be in the namespace of Rule.
 static void PrintTo(const Rule& rule, std::ostream* stream) { *stream << rule.name; }
 
 namespace {
@@ -35,7 +35,8 @@ constexpr Exception kExceptions[] = {
 };
 
 constexpr size_t kNouns = 12;
-// Folders that may have more nouns: matrices of files of one kind. CONTRIBUTING.md names them.
+// Folders that may have more nouns, because all their files are of one kind. CONTRIBUTING.md names
+// them.
 constexpr const char* kMatrices[] = {"models/families", "tests/fuzz", "tests/worker/kernels",
                                      "worker/kernels/cpu", "worker/kernels/cuda"};
 
@@ -84,7 +85,7 @@ TEST(TidyTreeTest, ExceptionsNameExistingRulesAndFiles) {
   }
 }
 
-TEST(TidyTreeTest, FoldersButMatricesHaveFewNouns) {
+TEST(TidyTreeTest, FoldersHaveFewNounsUnlessTheirFilesAreOfOneKind) {
   for (const auto& [folder, nouns] : nouns_by_folder(tree())) {
     if (std::count(std::begin(kMatrices), std::end(kMatrices), folder) > 0) {
       EXPECT_GT(nouns.size(), kNouns) << folder << " is small now: remove it from kMatrices";
@@ -133,7 +134,7 @@ TEST(TidyTreeTest, TheWholeTreeIsRead) {
   EXPECT_GT(paths.size(), 200u);
 }
 
-// Every text between two backticks of a page's line, or of its lines as one.
+// All texts between two backticks in `text`: a page's line, or all its lines as one.
 std::vector<std::string> code_spans(const std::string& text) {
   std::vector<std::string> spans;
   for (size_t at = text.find('`'); at != text.npos; at = text.find('`', at + 1)) {

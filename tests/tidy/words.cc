@@ -11,7 +11,7 @@ namespace lockstep::testing {
 namespace {
 
 struct Token {
-  std::string word;  // In small letters, or one other character; '\n' ends a paragraph.
+  std::string word;  // A word in small letters, or one other character; '\n' ends a paragraph.
   bool is_word = false;
   bool is_code = false;  // It is part of a call, a name or a path.
   bool opens = false;
@@ -24,8 +24,9 @@ bool is_letter(char c) {
   return std::isalnum(static_cast<unsigned char>(c)) != 0 || is_in("_'-~", c);
 }
 
-// Splits a text. The first word of a text, a paragraph and an item opens; a later sentence opens
-// with a capital letter, since not every full stop ends one.
+// Splits a text. The first word of a text, of a paragraph and of an item is an opening. The first
+// word of a later sentence is one only if it has a capital letter: not every full stop ends a
+// sentence.
 std::vector<Token> tokens_of(const Text& text) {
   std::vector<Token> tokens;
   const std::string& words = text.words + '\n';

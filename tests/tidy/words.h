@@ -24,8 +24,8 @@ struct WordList {
   std::map<std::string, std::vector<Row>> phrases;
 };
 
-// Reads the rows below "| not | but |": phrases separated by commas. Those of a row that begins
-// with "opening:" count at the beginning of a text or a sentence alone.
+// Reads the rows below "| not | but |": phrases separated by commas. The phrases of a row that
+// begins with "opening:" count only at the beginning of a text or a sentence.
 WordList read_word_list(const SourceFile& page);
 
 struct WordFinding {

@@ -39,7 +39,7 @@ void Connection::start(int descriptor) {
     ::close(descriptor);
     return close();
   }
-  // Without memory for TLS nothing is read, in particular not as plain text.
+  // Without memory for TLS the connection ends: its bytes must not be read as plain text.
   if (channel_.is_tls() != (thread_->server().tls != nullptr)) return close();
   set_deadline(limits_.header);
   wait_readable();
@@ -63,7 +63,8 @@ void Connection::close() {
   unsent_.hold(0);
   boost::system::error_code ignored;
   socket_.close(ignored);
-  // Destroying these may release the last owner of this connection, so no member is used after it.
+  // Destroying the exchange and the source may release the last owner of this connection, so no
+  // member is used after that.
   auto exchange = exchange_ != nullptr ? std::move(exchange_) : waiting_.lock();
   auto source = std::move(source_);
   thread_->forget(this);
@@ -113,24 +114,25 @@ void Connection::read_rounds() {
     reader_.feed(std::string_view(scratch).substr(0, bytes));
     if (mode_ != Mode::kReading) continue;
     advance();
-    // An immediate answer is sent before an end of input is noticed.
+    // The loop ends here, so that an immediate answer is sent before an end of input is noticed.
     if (mode_ == Mode::kAnswering) return wait_readable();
   }
   boost::asio::post(thread_->context(), [self = shared_from_this()] { self->receive(); });
 }
 
-// The client has closed the connection, or only its sending side and waits for its answer.
+// The client has closed the connection, or has closed only its sending side and waits for its
+// answer.
 void Connection::on_end_of_input(Channel::Outcome outcome) {
   peer_ended_ = true;
-  if (mode_ == Mode::kWriting) return;  // Writing the rest of the answer shows which.
+  if (mode_ == Mode::kWriting) return;  // Writing the rest of the answer shows which of the two.
   const bool may_be_probed =
       mode_ == Mode::kStreaming || (mode_ == Mode::kAnswering && is_http_1_1_);
   if (outcome != Channel::Outcome::kEnd || !may_be_probed) return close();
   probe();
 }
 
-// Sends bytes that clients skip: a client that has closed resets the connection, which is an error
-// here.
+// Finds out whether the client has closed: sends bytes that clients skip. A client that has closed
+// resets the connection, which is an error of the socket.
 void Connection::probe() {
   socket_.async_wait(Socket::wait_error, [self = shared_from_this()](const auto& error) {
     if (!error) self->close();
@@ -176,7 +178,7 @@ void Connection::advance() {
   }
 }
 
-// An answer counts as held until the client has taken all of it.
+// A large answer counts as unsent until the client has taken all of it.
 bool Connection::has_room_for(size_t answer_bytes, const Request& request) {
   if (answer_bytes <= ServerState::kSmallAnswer) return true;
   const Gate& gate = thread_->server().gate;
@@ -199,7 +201,7 @@ void Connection::hand_over() {
   is_head_ = request.method == "HEAD";
   is_http_1_1_ = reader_.is_http_1_1();
   close_after_ = !reader_.keeps_alive();
-  received_.belong_to("");  // The next request's head names the client of bytes read ahead.
+  received_.belong_to("");  // The client of bytes that were read ahead is not known yet.
   account();
   ++thread_->server().answers;
   owes_answer_ = true;
@@ -343,7 +345,7 @@ void Connection::wait_writable() {
   });
 }
 
-// Writes the rest of out_, then does what follows.
+// Writes the rest of out_, then ends the answer or reads more of it from the source.
 void Connection::on_written() {
   if (mode_ == Mode::kClosed || !flush()) return;
   if (mode_ == Mode::kWriting) return finish_answer();
@@ -372,7 +374,8 @@ void Connection::settle() {
   if (std::exchange(owes_answer_, false)) --thread_->server().answers;
 }
 
-// Closing a socket with unread bytes resets it, and the client may lose its answer.
+// Waits until the client closes: closing a socket with unread bytes would reset the connection, and
+// the client might lose its answer.
 void Connection::linger() {
   if (peer_ended_) return close();
   mode_ = Mode::kLingering;

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// One connection: reads requests one after the other, gives each to the handler, and writes its
-// answer. It always listens to the client, so that a client that closes is noticed at once. Runs
-// only on its IoThread. Private to this folder.
+// A connection of HTTP/1.1: reads requests one after the other, gives each to the handler, and
+// writes its answer. It watches the socket while it answers, too, so it notices at once that the
+// client closes. Runs only on its IoThread. Private to this folder.
 #pragma once
 
 #include <boost/asio/posix/stream_descriptor.hpp>
@@ -84,10 +84,10 @@ class Connection final : public IoConnection,
   std::weak_ptr<PendingExchange> waiting_;     // Set until the exchange is answered.
   std::shared_ptr<PendingExchange> exchange_;  // Set while its answer is written.
   std::unique_ptr<BodySource> source_;         // Set until it ends.
-  bool was_answered_ = false;                  // It had a request, and waits for another one.
+  bool was_answered_ = false;                  // At least one request was answered.
   bool owes_answer_ = false;                   // Counted in ServerState::answers.
   bool is_head_ = false;                       // The request was HEAD: the answer has no body.
-  bool is_http_1_1_ = true;  // Kept here, because the reader may be at the next request already.
+  bool is_http_1_1_ = true;  // A copy, because the reader may be at the next request already.
   bool chunked_ = false;
   bool close_after_ = false;
   bool peer_ended_ = false;

@@ -19,24 +19,25 @@ namespace {
 
 using Socket = boost::asio::posix::stream_descriptor;
 
-constexpr size_t kTurnBytes = 16 << 10;  // Read in one turn.
-constexpr size_t kStepBytes = 128;       // The time is looked at after each.
-constexpr int64_t kTurnNs = 200'000;     // A turn of many tiny frames ends after it.
+constexpr size_t kTurnBytes = 16 << 10;  // The maximum read in one turn.
+constexpr size_t kStepBytes = 128;       // The time is checked after this many bytes.
+constexpr int64_t kTurnNs = 200'000;     // The processor time that ends a turn of tiny frames.
 constexpr size_t kOutBytes = 64 << 10;   // Given to the socket at once.
 constexpr int kWriteRounds = 8;          // For one connection; then others are served.
-// Frames that wait for the socket, each of some 300 bytes: with more, nothing is read.
+// If more frames wait for the socket, each of some 300 bytes, nothing is read.
 constexpr size_t kMaxQueued = 64;
 constexpr uint32_t kStreamWindow = 256 << 10;
 constexpr int32_t kConnectionWindow = 1 << 20;
 
-// nghttp2 then ends the connection.
-constexpr size_t kMaxAcks = 1000;       // PING and SETTINGS that wait for their answers.
-constexpr uint64_t kResetBurst = 4096;  // Streams that the client resets,
-constexpr uint64_t kResetsPerSecond = 256;
-// nghttp2 does not bound the frames that wait, such as resets of refused streams.
+// Above these limits nghttp2 ends the connection.
+constexpr size_t kMaxAcks = 1000;           // PING and SETTINGS that wait for their answers.
+constexpr uint64_t kResetBurst = 4096;      // Streams that the client resets at once,
+constexpr uint64_t kResetsPerSecond = 256;  // and per second after that.
+// If more frames wait for the socket, feed() ends the connection: nghttp2 does not bound some of
+// them, such as resets of refused streams.
 constexpr size_t kMaxFrames = 4096;
 
-// HTTP/2 is negotiated by ALPN.
+// Whether ALPN chose a protocol: TLS needs it for HTTP/2.
 bool has_protocol(const SSL* tls) {
   const unsigned char* name = nullptr;
   unsigned size = 0;
@@ -249,8 +250,7 @@ void Http2Connection::take_turn() {
   if (!is_closed_) flush();
 }
 
-// Without the rest of an earlier turn, it reads once. The next turn takes the bytes that one turn
-// leaves.
+// Gives nghttp2 the bytes that the last turn left, or, if it left none, reads once.
 void Http2Connection::read_turn() {
   if (must_write_first()) {
     reads_after_write_ = true;
@@ -284,13 +284,14 @@ void Http2Connection::read_turn() {
   in_.empty() && !channel_.is_tls() ? wait_readable() : await_turn();
 }
 
-// Whether the client has to take answers before more of its frames make new ones: nghttp2 itself
-// bounds only those to PING and SETTINGS.
+// Whether reading must wait until the client has taken answers. Each of its frames may cause one,
+// and nghttp2 itself bounds only the answers to PING and SETTINGS.
 bool Http2Connection::must_write_first() const {
   return write_armed_ && nghttp2_session_get_outbound_queue_size(session_) > kMaxQueued;
 }
 
-// Keeps the bytes for which the turn has no time. False: the connection must end.
+// Gives the bytes to nghttp2; in_ gets those for which the turn has no time. False: the connection
+// must end.
 bool Http2Connection::feed(std::string_view bytes) {
   const int64_t end = thread_time_ns() + kTurnNs;
   while (!bytes.empty()) {

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // A connection of HTTP/2 (RFC 9113), whose frames nghttp2 reads and writes. A client may send
-// frames without limit, so it is read in turns with other networks. Private to this folder.
+// frames without limit, so its thread reads the networks of clients alternately (FairTurns).
+// Private to this folder.
 #pragma once
 
 #include <nghttp2/nghttp2.h>
@@ -69,12 +70,12 @@ class Http2Connection final : public IoConnection,
   Request blank_;  // Each request begins as a copy.
   nghttp2_session* session_ = nullptr;
   std::unordered_map<int32_t, std::shared_ptr<Http2Stream>> streams_;
-  // The deadlines of streams without a whole request. Later streams have larger numbers.
+  // The deadline of each stream whose request is not complete. Later streams have larger numbers.
   std::map<int32_t, Clock::time_point> receiving_;
-  // The deadlines of streams whose answer the client could take.
+  // The deadline of each stream that has bytes for the client to take.
   std::unordered_map<int32_t, Clock::time_point> sending_;
 
-  std::string in_;   // Bytes that were read and not given to nghttp2.
+  std::string in_;   // Bytes that were read, and not given to nghttp2 yet.
   std::string out_;  // Bytes to be sent, beginning at sent_.
   size_t sent_ = 0;
   bool is_closed_ = false;
@@ -84,7 +85,7 @@ class Http2Connection final : public IoConnection,
   bool turn_awaited_ = false;
   bool reads_after_write_ = false;  // Reading waits until the client has taken answers.
   bool read_wants_write_ = false;   // TLS must write before it can read on.
-  bool was_pinged_ = false;         // Since the last bytes were read.
+  bool was_pinged_ = false;         // A PING was sent since the last bytes were read.
   Clock::time_point deadline_;      // For the client's first SETTINGS.
   Clock::time_point write_deadline_ = Clock::time_point::max();  // Set while out_ waits.
   Clock::time_point last_read_;

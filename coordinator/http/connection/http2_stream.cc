@@ -15,10 +15,10 @@ namespace lockstep::http {
 namespace {
 
 constexpr int64_t kStreamBytes = 2 << 10;  // The cost of a stream besides its head and body.
-constexpr size_t kMaxHeads = 4;            // Heads above this many times the limit are not read on.
-constexpr size_t kHeaderOverhead = 32;     // By RFC 9113, 6.5.2.
+constexpr size_t kMaxHeads = 4;            // A head this many times the limit ends the connection.
+constexpr size_t kHeaderOverhead = 32;     // The bytes to add per header: RFC 9113, 6.5.2.
 
-// Headers in the form of nghttp2, which copies them. They must outlive the result.
+// Headers in the form of nghttp2, which copies them. The result points into `headers`.
 std::vector<nghttp2_nv> pairs_of(const Headers& headers) {
   std::vector<nghttp2_nv> pairs;
   pairs.reserve(headers.size());
@@ -131,7 +131,7 @@ void Http2Stream::end_body() {
   if (exchange != nullptr) exchange->receive({}, /*is_last=*/true);
 }
 
-// Counts what is held until the handler has the request.
+// Counts the bytes held until the handler has the request.
 void Http2Stream::account() {
   const auto bytes = static_cast<int64_t>(head_bytes_ + request_.body.capacity());
   const BufferedBytes::Sums sums = received_.hold(kStreamBytes + bytes);
@@ -204,7 +204,8 @@ void Http2Stream::begin(const Response& head, bool has_body) {
   const bool is_whole = !has_body && trailers_.empty();
   nghttp2_submit_response(connection_->session(), id_, pairs.data(), pairs.size(),
                           is_whole ? nullptr : &provider);
-  // The client's windows may be closed from the beginning: then give() is not called.
+  // The client's flow-control windows may be closed from the beginning: then nghttp2 does not call
+  // give(), which would set the deadline.
   if (!is_whole) connection_->begin_sending(id_);
 }
 
@@ -257,14 +258,14 @@ void Http2Stream::pump() {
     deferred_ = false;
     connection_->begin_sending(id_);
     nghttp2_session_resume_data(connection_->session(), id_);
-  } else if (source_ != nullptr) {  // The client's windows hold the answer back.
+  } else if (source_ != nullptr) {  // The client's flow-control windows hold the answer back.
     exchange_->clear_woken();
     if (source_->is_cut()) cut();
   }
   connection_->flush();
 }
 
-// The client does not take the answer: trailers pass DATA that its windows hold back.
+// Drops the bytes that the client does not take. Trailers need no window: they are sent now.
 void Http2Stream::cut() {
   trailers_ = source_->trailers();
   source_.reset();
@@ -300,7 +301,7 @@ void Http2Stream::close() {
   connection_ = nullptr;
   const auto source = std::move(source_);
   const auto exchange = exchange_ != nullptr ? std::move(exchange_) : waiting_.lock();
-  if (exchange != nullptr) exchange->lose();  // No effect if it is finished.
+  if (exchange != nullptr) exchange->lose();  // No effect if the answer was complete.
 }
 
 void Http2Stream::settle() {

@@ -16,14 +16,14 @@ namespace lockstep::http {
 
 class Http2Connection;
 
-// Its connection owns it and calls it while it is open. Runs only on its IoThread.
+// Its connection owns it, and calls it until close(). Runs only on its IoThread.
 class Http2Stream final : public Answerer, public std::enable_shared_from_this<Http2Stream> {
  public:
-  // `blank`: the request's data that come from the connection.
+  // `blank`: a request with the fields that the connection knows.
   Http2Stream(Http2Connection* connection, int32_t id, Request blank);
 
   // ---- From the connection ----
-  // False: the head is so large that reading it takes too long.
+  // False: the head is several times as large as allowed, and the connection must end.
   bool add_header(std::string_view name, std::string_view value);
   void end_head(bool is_last);
   void add_body(std::string_view bytes);
@@ -31,7 +31,8 @@ class Http2Stream final : public Answerer, public std::enable_shared_from_this<H
   // Fills the buffer with bytes of the answer: see nghttp2_data_source_read_callback.
   ssize_t give(uint8_t* buffer, size_t size, uint32_t* flags);
   void on_end_sent();  // The whole answer was given to the socket.
-  // The stream is closed, and this is not called again. Its client is gone if it has no answer yet.
+  // Called once, when the stream is closed. If the answer is not complete, its client counts as
+  // gone.
   void close();
   void refuse_late() { refuse({.status = 408, .code = "timeout", .message = kLate}); }
 

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// A connection as its IoThread sees it, for each protocol. Private to this folder.
+// The interface of a connection to its IoThread, implemented for each protocol. Private to this
+// folder.
 #pragma once
 
 #include <chrono>
@@ -28,12 +29,12 @@ class IoConnection {
 
   // Owns the descriptor from here on.
   virtual void start(int descriptor) = 0;
-  // Continues what waited for a turn (IoThread::await_turn()).
+  // Continues the work that waited for a turn (IoThread::await_turn()).
   virtual void take_turn() = 0;
   // Checks the deadlines.
   virtual void tick(Clock::time_point now) = 0;
   virtual void drain() = 0;
-  // The time since which it waits for a request; nothing: it has one.
+  // The time since which the connection waits for a request; nothing: it has one.
   virtual std::optional<Clock::time_point> idle_since() const = 0;
   // Closes at once and reports to each exchange that its client is gone. Does nothing the second
   // time.
@@ -54,7 +55,7 @@ class Answerer {
   virtual void respond(std::shared_ptr<PendingExchange> exchange, const Response& response) = 0;
   virtual void stream(std::shared_ptr<PendingExchange> exchange, const Response& head,
                       std::unique_ptr<BodySource> source) = 0;
-  virtual void pump() = 0;     // The source may have something.
+  virtual void pump() = 0;     // The source may have bytes to read.
   virtual void abandon() = 0;  // The exchange will not be answered.
 };
 

@@ -120,7 +120,7 @@ void IoThread::await_turn(const std::weak_ptr<IoConnection>& connection) {
   run_turns();
 }
 
-// Asio handles the sockets that are ready before the timer.
+// A timer runs the turns, because Asio handles the sockets that are ready before it.
 void IoThread::run_turns() {
   if (turn_armed_ || stopping_ || turns_.time() == Clock::time_point::max()) return;
   turn_armed_ = true;

@@ -39,12 +39,13 @@ struct ServerState {
   MakeConnection make_connection = nullptr;
   // An answer of this size is always accepted.
   static constexpr size_t kSmallAnswer = 64 << 10;
-  // Whether an answer of this size may wait until its client takes it; then it is counted.
+  // Whether an answer of this size may wait in memory until its client takes it. If so, and it is
+  // above kSmallAnswer, `unsent` counts it.
   bool has_room_for(size_t answer_bytes, BufferedBytes::Share* unsent) const;
   // Logs that a connection failed, at most once per second. Any thread.
   void log_failed(const std::string& peer, const std::string& problem);
 
-  std::string address;  // The port's, for the log.
+  std::string address;  // The address of the port, for the log.
   LogLimit failures{std::chrono::seconds(1)};
   Limits limits;
   Handler handler;
@@ -88,7 +89,7 @@ class IoThread {
   // Closes its connections.
   ~IoThread();
 
-  // Any thread. Owns the descriptor, which ServerState::connections counts for this network.
+  // Any thread. Owns the descriptor, which ServerState::connections already counts.
   void adopt(int descriptor, std::string network);
   void drain();
   // Closes the connection that has waited longest for a request, if any waits.
@@ -98,7 +99,7 @@ class IoThread {
   ServerState& server() { return *server_; }
   boost::asio::io_context& context() { return context_; }
   const std::shared_ptr<Mailbox>& mailbox() const { return mailbox_; }
-  // The bytes just read by any connection: an idle connection has no buffer.
+  // A buffer into which every connection reads, so that idle connections need none.
   std::string& scratch() { return scratch_; }
   void forget(IoConnection* connection);
   // Calls the connection's take_turn() after the turns of others.
@@ -108,8 +109,8 @@ class IoThread {
   template <typename Act>
   void for_each(const Act& act);
   void open(int descriptor, const std::string& network);
-  // Runs until the end. Work that runs out of memory concerns one connection, which ends with its
-  // client or at its deadline.
+  // The thread's function. Work that runs out of memory is dropped. It concerned one connection,
+  // which ends when its client closes, or at its deadline.
   void run();
   void tick();
   void run_turns();

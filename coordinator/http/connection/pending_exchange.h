@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// The exchange that handlers hold, on any thread, while its answerer belongs to an I/O thread.
-// Private to this folder.
+// The exchange that handlers get. Any thread may use it: it posts answers to the I/O thread of its
+// answerer. Private to this folder.
 #pragma once
 
 #include <atomic>
@@ -34,19 +34,19 @@ class PendingExchange final : public Exchange,
   void on_gone(std::function<void()> gone) override ABSL_LOCKS_EXCLUDED(mutex_);
   void on_body(const Receive& receive) override { receive_ = receive; }
 
-  // For the answerer. It is about to read the source: wake() counts from now on.
+  // Called by the answerer before it reads the source: a wake() from now on causes another read.
   void clear_woken() { woken_ = false; }
   // Passes a piece of a streamed body to the handler's function.
   void receive(std::string_view bytes, bool is_last) const {
     if (receive_) receive_(bytes, is_last);
   }
-  // The exchange is over: the client has its answer, or is gone.
+  // The exchange is over: the client has its answer (finish), or is gone (lose).
   void finish() ABSL_LOCKS_EXCLUDED(mutex_);
   void lose() ABSL_LOCKS_EXCLUDED(mutex_);
 
  private:
   enum class End { kOpen, kFinished, kGone };
-  // If the work could not be posted, the client is gone, but no other thread would report it.
+  // If work could not be posted, the I/O thread has ended and cannot report the client as gone.
   void lose_unless_posted(bool posted) {
     if (!posted) lose();
   }

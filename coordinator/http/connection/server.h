@@ -22,26 +22,27 @@ struct Limits {
   int64_t all_answer_bytes = 256 << 20;       // For answers and pieces above 64 KiB, until sent.
   size_t pipelined_bytes = 64 << 10;          // HTTP/1.1: read ahead while a request is answered.
   uint32_t max_streams = 256;                 // HTTP/2: requests of one connection at once.
-  std::chrono::milliseconds header{10'000};   // From its first byte; at first, from accept.
-  std::chrono::milliseconds body{30'000};     // From the end of the headers.
+  std::chrono::milliseconds header{10'000};   // From a head's first byte; at first, from accept.
+  std::chrono::milliseconds body{30'000};     // From the end of the head; HTTP/2: from its start.
   std::chrono::milliseconds idle{75'000};     // Between requests.
   std::chrono::milliseconds write{15'000};    // Without progress in sending, also of one stream.
-  std::chrono::milliseconds linger{2'000};    // For the client to read a last answer.
-  std::chrono::milliseconds silence{15'000};  // See BodySource::keep_alive().
-  std::chrono::milliseconds ping{5'000};      // HTTP/2: a client that is silent is pinged,
-  std::chrono::milliseconds lost{15'000};     // and closed after this time.
+  std::chrono::milliseconds linger{2'000};    // HTTP/1.1: for the client to read a last answer.
+  std::chrono::milliseconds silence{15'000};  // HTTP/1.1: see BodySource::keep_alive().
+  std::chrono::milliseconds ping{5'000};      // HTTP/2: after this silence the client is pinged,
+  std::chrono::milliseconds lost{15'000};     // and after this one its connection is closed.
 };
 
 struct ServerOptions {
   std::string address;                          // In the form that Listener::bind() takes.
-  TlsProtocol protocol = TlsProtocol::kHttp11;  // Without TLS, too.
+  TlsProtocol protocol = TlsProtocol::kHttp11;  // Applies without TLS, too.
   int threads = 2;
-  int64_t max_connections = 0;  // Further ones are refused; 0: connections_within_limit().
+  int64_t max_connections = 0;  // 0: connections_within_limit().
   Limits limits;
   RenderRefusal refusal = render_refusal;
   Gate gate = {};                 // Null: every body is received.
   PageHeaders page_headers = {};  // For refusals made before the handler. Null: none.
-  // kCloseOldest: for each new one above the limit, each thread closes its longest idle connection.
+  // kCloseOldest: for each new connection above max_connections, each I/O thread closes the one
+  // that has been idle longest.
   WhenFull when_full = WhenFull::kRefuse;
   TlsFiles tls;  // Not set: plain TCP.
 };
@@ -58,9 +59,9 @@ class Server {
 
   // The bound address: "127.0.0.1:40123".
   const std::string& address() const;
-  // Closes idle connections, and others as soon as their request is answered. Connections without a
-  // request so far, and new ones, still get one answer: probes must learn that the server drains.
-  // Any thread.
+  // Closes idle connections, and others as soon as their request is answered. But in HTTP/1.1 a
+  // connection that has not had a request, and each new one, still gets one answer, so that probes
+  // learn that the server drains. HTTP/2: the client may open no more streams. Any thread.
   void drain();
   // Waits until no request is being answered, at most this long. Any thread except its own.
   void wait_answered(std::chrono::milliseconds patience);

@@ -85,7 +85,7 @@ struct Join {
 class ClusterServerTest : public ::testing::Test {
  protected:
   ClusterServerTest() {
-    // The public port of the same process enables both.
+    // The public port of the same process enables both; this port must serve neither.
     grpc::reflection::InitProtoReflectionServerBuilderPlugin();
     grpc::EnableDefaultHealthCheckService(true);
     auto server = ClusterServer::start(
@@ -155,7 +155,7 @@ TEST_F(ClusterServerTest, AWorkerThatKnowsTheTokenJoinsAndMessagesGoBothWays) {
   listener_.wait_for("closed 1");
 }
 
-TEST_F(ClusterServerTest, AWorkerOfAnotherTokenIsRefused) {
+TEST_F(ClusterServerTest, AWorkerWithAnotherTokenIsRefused) {
   const cluster::ChallengeReply reply = challenge();
   const auto worker = join(reply, proof(reply, "open"));
   const grpc::Status status = worker->stream->Finish();
@@ -181,7 +181,8 @@ TEST_F(ClusterServerTest, AReplayedNonceIsRefused) {
   worker->context.TryCancel();
 }
 
-// The client has no token: a new challenge used to close an old one, so a flood kept workers out.
+// Challenge needs no token. A new challenge used to close an old one, so that a flood of challenges
+// kept workers out.
 TEST_F(ClusterServerTest, ManyChallengesCloseNoOther) {
   const cluster::ChallengeReply oldest = challenge();
   for (int i = 0; i < 200; ++i) challenge();
@@ -329,7 +330,7 @@ TEST_F(ClusterServerTest, EndlessFramesOfAConnectionWithoutProofArePaced) {
   worker->context.TryCancel();
 }
 
-// The port has room for 64 connections.
+// With this many descriptors, the port accepts 64 connections.
 class CrowdedClusterServerTest : FewDescriptors, public ClusterServerTest {};
 
 TEST_F(CrowdedClusterServerTest, SilentConnectionsKeepNoWorkerOut) {
@@ -339,7 +340,7 @@ TEST_F(CrowdedClusterServerTest, SilentConnectionsKeepNoWorkerOut) {
   std::vector<testing::Socket> strangers;
   strangers.reserve(150);
   for (int i = 0; i < 150; ++i) strangers.emplace_back(server_->address());
-  while (!strangers.front().receive().empty()) {  // Read gRPC's settings until the port closes it.
+  while (!strangers.front().receive().empty()) {  // Read gRPC's SETTINGS until the port closes.
   }
 
   grpc::ChannelArguments arguments;
@@ -365,7 +366,7 @@ TEST(ClusterServerAddressTest, ATakenPortIsAnErrorThatNamesIt) {
   EXPECT_THAT(message_of(second.status()), HasSubstr((*first)->address()));
 }
 
-TEST(ClusterServerAddressTest, APrivateSocketServesAsWell) {
+TEST(ClusterServerAddressTest, AUnixSocketServesAsWell) {
   RecordingListener listener;
   const TempFolder folder;
   const auto server = ClusterServer::start(

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// After a first group was formed no error ends the server; before that, an error ends it if a retry
-// would only repeat it.
+// After a first group was formed, no error ends the server. Before that, an error ends the server
+// if a retry would only repeat the error.
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
@@ -45,7 +45,7 @@ TEST(HealingTest, NoErrorIsPermanentAfterAFirstGroup) {
   for (const absl::StatusCode code : kPermanent) {
     VirtualCluster cluster(VirtualCluster::default_options());
     const LinkId second = lose_second(code, cluster);
-    cluster.worker(second).failure = failure_of(code);  // And again while it loads.
+    cluster.worker(second).failure = failure_of(code);  // It fails again while it loads.
     cluster.want_group();
     EXPECT_FALSE(cluster.formed());
     EXPECT_EQ(cluster.impossible(), "");
@@ -122,7 +122,7 @@ TEST(HealingTest, FormingIsRetriedWithGrowingDelaysAndAtOnceForANewWorker) {
   EXPECT_LE(longest, 3'100);
   const LinkId good = cluster.join();
   EXPECT_TRUE(cluster.formed());
-  EXPECT_EQ(cluster.worker(good).assignment().program().rank(), 1);  // Preferred to the bad one.
+  EXPECT_EQ(cluster.worker(good).assignment().program().rank(), 1);  // Not the bad worker.
 }
 
 TEST(HealingTest, AWorkerOfAnotherHostIsRefusedByNameAndTheOthersGoOn) {

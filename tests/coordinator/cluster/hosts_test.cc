@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Groups with workers on several hosts: the addresses and keys they get, and which may join.
+// Groups with workers on several hosts: the addresses and keys that the workers get, and which
+// workers may join.
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
@@ -54,7 +55,7 @@ TEST(HostsTest, CopiesThatDifferOnAnotherHostMakeNoGroup) {
   EXPECT_THAT(cluster.log(), HasSubstr("ranks 0 and 1 loaded different checkpoints"));
 }
 
-// The contents are only a sample, so on one host the files' times count, too.
+// Ready.contents identifies only a sample of the bytes, so on one host the files' times count, too.
 TEST(HostsTest, AGroupAfterARewriteHasOtherWeights) {
   VirtualCluster cluster(VirtualCluster::default_options());
   const LinkId first = cluster.join();

@@ -12,7 +12,7 @@
 
 namespace lockstep::testing {
 
-// The behaviour of one worker; a test changes it at any time.
+// The behaviour of one worker. A test may change it at any time.
 struct VirtualWorker {
   LinkId link = 0;
   cluster::Hello hello;
@@ -27,10 +27,10 @@ struct VirtualWorker {
   int64_t weight_bytes = 1'000;
   std::string contents = "checkpoint 1";
   std::string written_at = "noon";
-  // The proven kernels of each linear: it uses the first, or the one that it is assigned.
+  // The proven kernels of each linear: the worker uses the first one, or the assigned one.
   std::vector<std::vector<std::string>> kernels = {};
   bool obeys = true;  // Uses assigned kernels.
-  // Its answer to the next Assignment, preload or Step.
+  // If set, the answer to the next Assignment, preload or Step.
   std::optional<cluster::Failure> failure;
 
   uint64_t epoch = 0;  // The epoch of its last Assignment.
@@ -44,7 +44,7 @@ struct VirtualWorker {
   std::string refusal() const;
 };
 
-cluster::Failure failure_of(absl::StatusCode code);  // It says "it went wrong".
+cluster::Failure failure_of(absl::StatusCode code);  // The message is "rank 1: it went wrong".
 
 class VirtualCluster {
  public:
@@ -61,6 +61,7 @@ class VirtualCluster {
   LinkId join(cluster::Hello hello = default_hello(), VirtualWorker worker = {});
   // A worker opens a stream and sends nothing.
   LinkId open();
+  // The worker sends this message. Epoch 0 becomes the worker's epoch.
   void say(LinkId link, cluster::WorkerMessage message);
   void hang_up(LinkId link);  // Its process died: the stream ends.
 
@@ -68,7 +69,7 @@ class VirtualCluster {
   // True if a GroupFormed arrived since want_group().
   bool formed() const { return formed_.has_value(); }
   const GroupInfo& info() const { return *formed_; }
-  // The reason of the loss, or "".
+  // The reason of the group's loss, or "".
   std::string lost() const { return lost_.has_value() ? std::string(lost_->message()) : ""; }
   absl::StatusCode lost_code() const { return lost_.value_or(absl::OkStatus()).code(); }
   std::string impossible() const { return impossible_ ? std::string(impossible_->message()) : ""; }

@@ -46,7 +46,7 @@ TEST(BrowserRulesTest, NamesOfThisMachineAreServed) {
   EXPECT_EQ(ask(kLocal, {}).status, 200) << "HTTP/1.0";
 }
 
-// /etc/hosts often maps it to 127.0.1.1.
+// /etc/hosts often maps the host's own name to 127.0.1.1.
 TEST(BrowserRulesTest, TheHostsOwnNameIsServed) {
   std::array<char, 256> name = {};
   ASSERT_EQ(gethostname(name.data(), name.size() - 1), 0);
@@ -64,7 +64,7 @@ TEST(BrowserRulesTest, RequestsFromOtherMachinesAreNotChecked) {
   EXPECT_EQ(exchange->wait().status, 200);
 }
 
-// A page may point any name to 127.0.0.1 while it runs.
+// An attacker may point the name of a page to 127.0.0.1 while the page runs (DNS rebinding).
 TEST(BrowserRulesTest, OtherNamesAre403AndTheFlagIsNamed) {
   for (const char* host : {"evil.example:8000", "10.0.0.1", "localhost.evil.example", "[::2]:1",
                            "127.0.0.1.evil.example", "evil-localhost", "[::1]evil.example", "[::1",
@@ -120,7 +120,7 @@ TEST(BrowserRulesTest, PreflightsOfAllowedOriginsAreAnswered) {
   EXPECT_EQ(ask(rules, headers, "OPTIONS").status, 403);
 }
 
-// The port asks for a key or serves other machines; pages of other origins read nothing.
+// Without `keyless` any Host is served, but pages of other origins may not read the answers.
 TEST(BrowserRulesTest, PortsWithKeysServeAnyNameAndShareNothing) {
   const Headers page = {{"Host", "chat.example.com"}, {"Origin", "https://evil.example"}};
   const Response answer = ask({}, page);
@@ -142,7 +142,7 @@ TEST(BrowserRulesTest, ValuesOfTheFlagsAreChecked) {
 }
 
 // Without these headers a browser does not show the answer to its page.
-TEST(BrowserRulesTest, ARefusalBeforeAHandlerHasThePagesHeaders) {
+TEST(BrowserRulesTest, ARefusalBeforeTheHandlerHasCorsHeaders) {
   const Gate gate = [](const Request&) -> Admission {
     return {.refusal = Refusal{.status = 401, .code = "invalid_api_key", .message = "no API key"}};
   };

@@ -7,7 +7,7 @@
 namespace lockstep::http {
 namespace {
 
-// The server probes such a client with bytes that clients skip: it may as well have hung up.
+// The server probes the client with bytes that clients skip, since it may also have hung up.
 TEST(HalfClosedTest, AClientThatEndsItsSideAfterARequestGetsItsAnswer) {
   ScriptedServer server;
   HttpClient waiting(server.address());
@@ -50,7 +50,7 @@ TEST(HalfClosedTest, AClientThatEndsItsSideAfterSeveralRequestsGetsAllAnswers) {
 TEST(HalfClosedTest, AClientThatEndsItsSideDuringAnAnswerIsClosedAfterIt) {
   ScriptedServer server;
   HttpClient client(server.address());
-  // Longer than the system's buffers: the end is seen while the answer is written.
+  // The answer is longer than the system's buffers, so the client ends its side during the answer.
   const std::string body(4 << 20, 'e');
   client.send(http_request("POST", "/echo", "", body));
   EXPECT_TRUE(client.read_until("\r\n\r\n"));

@@ -153,7 +153,7 @@ TEST(RequestReaderTest, AnAmbiguousRequestIsRefused) {
   EXPECT_EQ(status_of("POST /a HTTP/1.0\r\nTransfer-Encoding: chunked\r\n\r\n"), 400);
 }
 
-TEST(RequestReaderTest, ACompressedBodyIsRefusedWithItsOwnStatus) {
+TEST(RequestReaderTest, ACompressedBodyIsRefusedWith415) {
   for (const char* encoding : {"gzip", "br", "zstd", "gzip, identity", ""}) {
     RequestReader reader(kLimits);
     reader.feed(
@@ -220,7 +220,7 @@ TEST(RequestReaderTest, HeadersAboveTheirLimitAreRefused) {
 
 TEST(RequestReaderTest, LimitsHoldWhetherBytesComeAtOnceOrOneByOne) {
   const std::string chunked = with_head("Transfer-Encoding: chunked\r\n");
-  // With 399 bytes of padding the bounded part has 400 to 404 bytes.
+  // With 399 bytes of padding, the part that kLimits bounds has 400 to 404 bytes.
   for (size_t padding = 380; padding < 420; ++padding) {
     const std::string pad(padding, 'x');
     for (const std::string& bytes : {

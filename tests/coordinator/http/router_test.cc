@@ -8,7 +8,7 @@
 namespace lockstep::http {
 namespace {
 
-// Keeps the answer.
+// An exchange that records its answer.
 class RecordedExchange final : public Exchange {
  public:
   RecordedExchange(const std::string& method, const std::string& path) {

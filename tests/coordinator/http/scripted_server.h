@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// A server whose paths do what a test of sockets needs.
+// A server for tests of sockets, which answers each path in its own way.
 #pragma once
 
 #include <gtest/gtest.h>
@@ -51,7 +51,7 @@ class ScriptedServer {
     EXPECT_TRUE(server.ok()) << server.status();
     server_ = *std::move(server);
   }
-  // The server's handler uses this object: the server ends first.
+  // The server's handler uses this object, so the server must end first.
   ~ScriptedServer() { stop(); }
 
   Server& server() { return *server_; }

@@ -35,7 +35,7 @@ TEST(SlowClientsTest, OccasionalBytesDoNotExtendTheDeadline) {
   ScriptedServer server({.header = milliseconds(50), .linger = milliseconds(50)});
   HttpClient client(server.address());
   client.send("GET /quick HTTP/1.1\r\n");
-  while (!client.socket().was_closed()) {  // It is also readable after the 408 arrives.
+  while (!client.socket().was_closed()) {  // The loop also ends when the 408 arrives.
     if (!client.send("X: y\r\n")) break;
     char byte = 0;
     if (recv(client.socket().descriptor(), &byte, 1, MSG_DONTWAIT | MSG_PEEK) == 1) break;
@@ -80,14 +80,14 @@ TEST(SlowClientsTest, AClientThatDoesNotLeaveAfterItsLastAnswerIsClosed) {
   EXPECT_TRUE(becomes_true([&] { return server.server().connections() == 0; }));
 }
 
-TEST(SlowClientsTest, AClientThatNeverReadsIsCutOffAndHoldsLittle) {
+TEST(SlowClientsTest, AClientThatNeverReadsIsCutOffAndTakesLittleMemory) {
   ScriptedServer server({.write = milliseconds(100)});
   HttpClient client(server.address());
   client.send(http_request("GET", "/endless"));
   EXPECT_TRUE(becomes_true([&] { return server.counts().sources == 1; }));
   server.expect_alive();
   EXPECT_TRUE(becomes_true([&] { return server.counts().sources == 0; }));
-  // The sent bytes are in the system's buffers; the client's buffer is the larger.
+  // The bytes that were sent are in the system's buffers, most of them in the client's.
   EXPECT_LT(server.counts().bytes_given, 16 << 20);
 }
 
@@ -109,7 +109,7 @@ TEST(SlowClientsTest, ManyClientsThatNeverReadLeaveMemoryFlatAndOthersServed) {
                    milliseconds(50)));
   for (int i = 0; i < 20; ++i) server.expect_alive();
 #ifndef __SANITIZE_ADDRESS__  // The sanitizer keeps freed memory.
-  // Each has a piece and its chunk, 64 KiB; ThreadSanitizer multiplies that several times.
+  // Each client takes a piece of 64 KiB; ThreadSanitizer multiplies that several times.
   EXPECT_LT(resident_bytes() - before, int64_t{kClients} << 20);
 #endif
 }
@@ -122,7 +122,7 @@ TEST(SlowClientsTest, AThousandConnectionsAreServedAtOnce) {
   for (int i = 0; i < 1000; ++i) clients.emplace_back(server.address());
   for (HttpClient& client : clients) client.send(http_request("GET", "/quick"));
   for (HttpClient& client : clients) EXPECT_EQ(client.read().body, "quick");
-  for (HttpClient& client : clients) client.send("GET /quick HTTP/1.1\r\nHo");  // And stop.
+  for (HttpClient& client : clients) client.send("GET /quick HTTP/1.1\r\nHo");  // A part only.
   server.expect_alive();
   EXPECT_GE(server.server().connections(), 1000);
   clients.clear();
@@ -147,7 +147,7 @@ TEST(SlowClientsTest, MoreConnectionsThanAllowedAreRefused) {
 TEST(SlowClientsTest, AServerOutOfDescriptorsRefusesAndGoesOn) {
   ScriptedServer server;
   server.expect_alive();
-  // It must not count below in place of one that waits to be accepted.
+  // The connection of expect_alive() must not be counted below.
   EXPECT_TRUE(becomes_true([&] { return server.server().connections() == 0; }));
   rlimit limit = {};
   getrlimit(RLIMIT_NOFILE, &limit);
@@ -156,13 +156,13 @@ TEST(SlowClientsTest, AServerOutOfDescriptorsRefusesAndGoesOn) {
   const rlimit few = {.rlim_cur = static_cast<rlim_t>(clients.back().socket().descriptor() + 60),
                       .rlim_max = limit.rlim_max};
   ASSERT_EQ(setrlimit(RLIMIT_NOFILE, &few), 0);
-  // Each has a descriptor here and one in the server, which is this process, too.
+  // Each connection has two descriptors: the client and the server are both in this process.
   for (int i = 0; i < 25; ++i) clients.emplace_back(server.address());
   EXPECT_TRUE(becomes_true([&] { return server.server().connections() == 26; }));
   std::vector<int> others;
   for (int one = dup(0); one >= 0; one = dup(0)) others.push_back(one);
   ::close(others.back());
-  EXPECT_TRUE(HttpClient(server.address()).ends());  // It takes the last descriptor.
+  EXPECT_TRUE(HttpClient(server.address()).ends());  // This client takes the last descriptor.
   for (const int one : others) ::close(one);
   ASSERT_EQ(setrlimit(RLIMIT_NOFILE, &limit), 0);
   server.expect_alive();
@@ -178,7 +178,7 @@ ServerOptions one_thread(int64_t all_answer_bytes) {
   return {.threads = 1, .max_connections = 50, .limits = {.all_answer_bytes = all_answer_bytes}};
 }
 
-// Without this bound they could hold any number of large answers: an answer is buffered whole.
+// Without this bound, any number of large answers could wait in memory: each is buffered whole.
 TEST(SlowClientsTest, AnswersThatWaitToBeReadAreBoundedTogether) {
   ScriptedServer server(one_thread(2 * (3 * kLargeBytes + 1'000'000)));
   const auto ask = [&](HttpClient& client, size_t bytes) {
@@ -211,7 +211,7 @@ class LongEvent final : public BodySource {
   }
 };
 
-// These streams have begun and cannot be refused: those without room are closed.
+// These streams have begun and cannot be refused: the ones above the bound are closed.
 TEST(SlowClientsTest, StreamsThatWaitToBeReadAreBoundedTogether) {
   ScriptedServer server(one_thread(2 * (3 * kLargeBytes + 1'000'000)));
   std::vector<testing::Socket> slow;
@@ -235,7 +235,7 @@ TEST(SlowClientsTest, StreamsThatWaitToBeReadAreBoundedTogether) {
   EXPECT_GT(read(slow[4]), kLargeBytes);
 }
 
-// Each connection serves two clients' requests: an answer counts for its own request's client.
+// Each connection serves two clients' requests: an answer counts for the client of its request.
 TEST(SlowClientsTest, OneClientMayHaveHalfOfTheAnswersThatAreNotRead) {
   const Gate gate = [](const Request& head) -> Admission {
     return {.refusal = std::nullopt, .client = std::string(head.header("Client"))};
@@ -279,7 +279,7 @@ TEST(SlowClientsTest, ConnectionsOfOneNetworkLeaveRoomForOthers) {
 }
 
 TEST(SlowClientsTest, BodiesAreBoundedTogether) {
-  ScriptedServer server({.all_body_bytes = 2 << 20});  // Half of it for one network.
+  ScriptedServer server({.all_body_bytes = 2 << 20});  // One network may use half.
   std::vector<HttpClient> clients;
   for (int i = 0; i < 8; ++i) {
     clients.emplace_back(server.address());

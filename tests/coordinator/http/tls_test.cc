@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// HTTP over TLS: which clients are served, with which certificate, and how a new one is taken.
+// HTTP over TLS: the clients that are served, the certificate, and its replacement by a new one.
 #include <openssl/ssl.h>
 
 #include "base/status.h"
@@ -117,7 +117,7 @@ TEST(HttpTlsTest, AChangeThatDoesNotFitLeavesTheLastGoodCertificate) {
   const Authority::Identity other = setup.authority.sign("other");
   testing::replace({setup.identity.cert, other.key}, other);  // The old key stays.
   const auto begin = std::chrono::steady_clock::now();
-  EXPECT_TRUE(becomes_true([&] {  // It takes longer than two looks at the files.
+  EXPECT_TRUE(becomes_true([&] {  // The loop lasts longer than two checks of the files.
     TlsClient client(setup.server.address(), setup.client());
     EXPECT_TRUE(is_quick(client.request(kQuick)));
     EXPECT_EQ(client.server_name(), "server");

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// The parts of a bound that clients may have.
+// The part of a limit that each client may use.
 #include "coordinator/ports/buffered_bytes.h"
 
 #include <gtest/gtest.h>
@@ -13,7 +13,7 @@ namespace {
 
 constexpr int64_t kMax = 1 << 20;
 
-// The max bytes that a new client gets, in steps of 1 KiB.
+// The maximum number of bytes that a new client gets, in steps of 1 KiB.
 int64_t max_bytes_of(BufferedBytes* all, const std::string& client,
                      std::vector<std::unique_ptr<BufferedBytes::Share>>* shares) {
   auto share = std::make_unique<BufferedBytes::Share>(all);

@@ -28,7 +28,7 @@ constexpr char kCheck[] = "/grpc.health.v1.Health/Check";
 class HealthPortTest : public ::testing::Test {
  protected:
   HealthPortTest() {
-    grpc::reflection::InitProtoReflectionServerBuilderPlugin();  // A library may have done so.
+    grpc::reflection::InitProtoReflectionServerBuilderPlugin();  // A library may have called this.
     auto port = HealthPort::start("127.0.0.1:0");
     EXPECT_EQ(message_of(port.status()), "");
     port_ = *std::move(port);
@@ -82,13 +82,13 @@ TEST_F(HealthPortTest, NothingElseIsServed) {
   }
 }
 
-TEST_F(HealthPortTest, ATakenAddressIsOneLine) {
+TEST_F(HealthPortTest, ATakenAddressIsAnErrorOfOneLine) {
   const auto second = HealthPort::start(port_->address());
   EXPECT_EQ(second.status().code(), absl::StatusCode::kInvalidArgument);
   EXPECT_THAT(message_of(second.status()), HasSubstr("could not listen on " + port_->address()));
 }
 
-// Strangers keep far more connections open than the port allows, each with a call that goes on.
+// Strangers open far more connections than the port allows, each with a call that does not end.
 TEST_F(HealthPortTest, StrangersHoldABoundedNumberOfConnectionsAndLockNoProbeOut) {
   const int64_t count = 3 * HealthPort::kMaxConnections;
   std::vector<Socket> strangers;
@@ -112,7 +112,7 @@ TEST_F(HealthPortTest, ALongNameIsRefused) {
   EXPECT_EQ(call.next_answer(), "error 8");  // RESOURCE_EXHAUSTED
 }
 
-// gRPC would keep the message until it ends.
+// gRPC would keep the message in memory until it ends.
 TEST_F(HealthPortTest, AnEndlessMessageEndsItsConnection) {
   HealthCall call(port_->address(), kCheck, "", std::string(64 << 20, 'x'));
   EXPECT_EQ(call.next_answer(), "error 14");  // UNAVAILABLE

@@ -24,7 +24,7 @@
 namespace lockstep::testing {
 namespace {
 
-// Keeps its connections open until it is asked to close them.
+// A listener whose connections stay open until close_all().
 class Host {
  public:
   explicit Host(int64_t max_connections, const std::string& address = "127.0.0.1:0",
@@ -176,7 +176,7 @@ TEST(ListenerTest, ATakenPortIsAnErrorOfOneLine) {
   EXPECT_EQ(message_of(second.status()).find('\n'), std::string::npos);
 }
 
-TEST(ListenerTest, NamesNumbersAndPathsAreAddresses) {
+TEST(ListenerTest, HostNamesNumbersAndSocketPathsAreAddresses) {
   TempFolder folder;
   const std::string path = "unix:" + (folder.path() / "socket").string();
   for (const std::string& address : {std::string("localhost:0"), std::string("0.0.0.0:0"), path}) {
@@ -193,7 +193,7 @@ TEST(ListenerTest, NamesNumbersAndPathsAreAddresses) {
   }
 }
 
-TEST(ListenerTest, ANameWithoutAFileIsAnAddressOfThisUser) {
+TEST(ListenerTest, AnAbstractSocketNameIsAnAddress) {
   const std::string name = fmt::format("lockstep-test-{}", getpid());
   Host host(5, "unix-abstract:" + name);
   host.start();
@@ -208,7 +208,7 @@ TEST(ListenerTest, ANameWithoutAFileIsAnAddressOfThisUser) {
   EXPECT_EQ(Listener::bind(host.address(), 1).status().code(), absl::StatusCode::kInvalidArgument);
 }
 
-TEST(ListenerTest, TheBoundLeavesDescriptorsForOthers) {
+TEST(ListenerTest, TheLimitOfConnectionsLeavesDescriptorsForOtherUses) {
   const int64_t limit = descriptor_limit();
   EXPECT_GE(connections_within_limit(), 8);
   EXPECT_LE(connections_within_limit(), std::max<int64_t>(8, limit - 40));

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Many more requests than fit at once: those that began end, and steps do not get slower.
+// Many more requests than fit at once: requests that have begun end, and steps do not get slower.
 #include <gtest/gtest.h>
 
 #include <algorithm>
@@ -84,7 +84,8 @@ int64_t steps_beside(Loaded& loaded, int32_t n) {
   return -1;
 }
 
-// A few clients with endless requests delay no other client; with many, each waits for its turn.
+// A few clients with endless requests delay no other client. With many of them, a new client waits
+// at most until each of them has had one request.
 TEST(OverloadSharesTest, EveryClientBeginsWithinABoundedTime) {
   for (const int32_t n : {1, 8}) {
     Loaded few({.name = "", .n = 8, .clients = 3}, 100);

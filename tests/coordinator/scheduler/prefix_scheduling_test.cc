@@ -150,7 +150,7 @@ TEST(PrefixSchedulingTest, CachedPagesAreEvictedBeforeASequenceIsPreempted) {
   EXPECT_EQ(bench.scheduler().preemptions(), 0);
 }
 
-TEST(PrefixSchedulingTest, AHitInUseNeedsNoRoomOfItsOwn) {
+TEST(PrefixSchedulingTest, CachedPagesThatAreInUseNeedNoFreePages) {
   SchedulerLimits limits = kRoomy;
   limits.pages = 5;
   Bench bench(limits);
@@ -162,7 +162,7 @@ TEST(PrefixSchedulingTest, AHitInUseNeedsNoRoomOfItsOwn) {
   EXPECT_THAT(bench.step(), ElementsAre(Pair(a, 1), Pair(b, 2)));
 }
 
-TEST(PrefixSchedulingTest, APreemptedSequenceGoesOnWithWhatIsLeftOfItsPages) {
+TEST(PrefixSchedulingTest, APreemptedSequenceContinuesWithItsPagesThatAreStillCached) {
   SchedulerLimits limits = kRoomy;
   limits.pages = 6;
   Bench bench(limits);
@@ -178,11 +178,11 @@ TEST(PrefixSchedulingTest, APreemptedSequenceGoesOnWithWhatIsLeftOfItsPages) {
   EXPECT_EQ(b->cached_tokens(), 0) << "it found none when it began";
 }
 
-TEST(PrefixSchedulingTest, TheOldestOfTwoEqualPromptsHasRoomAlone) {
+TEST(PrefixSchedulingTest, ASequenceThatIsLeftAloneCanUseAllPagesAfterAnEqualPrompt) {
   SchedulerLimits limits = kRoomy;
   limits.pages = 6;
   Bench bench(limits);
-  // Both compute the same 8 tokens in one step: the second one's pages stay its own.
+  // Both compute the same 8 tokens in one step: the second one's pages are not shared.
   bench.add(prompt_of(8));
   EngineRequest second = prompt_of(8);
   second.max_tokens = 15;  // Six pages at the end.

@@ -69,7 +69,7 @@ TEST(SchedulerTest, TheYoungestGivesUpItsPagesAndIsFirstInTheQueue) {
   EXPECT_EQ(bench.scheduler().preemptions(), 0);
   EXPECT_THAT(bench.step(), ElementsAre(Pair(a, 1)));
   EXPECT_THAT(bench.step(), ElementsAre(Pair(a, 1)));
-  // a needs a third page: b gives up its own, and c must not overtake it.
+  // a needs a third page: b gives up its pages, and c must not overtake b.
   EXPECT_THAT(bench.step(), ElementsAre(Pair(a, 1)));
   EXPECT_EQ(bench.scheduler().preemptions(), 1);
   EXPECT_EQ(b->state(), Sequence::State::kPreempted);

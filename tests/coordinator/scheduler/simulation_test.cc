@@ -26,12 +26,13 @@ class Simulation {
     for (int64_t i = 0; i < count; ++i) add_lives();
   }
 
-  // Runs until all are served or cancelled; stops at the first broken promise.
+  // Runs until all requests are served or cancelled; stops at the first failed check.
   void run() {
-    int64_t bound = 8;  // Steps: the oldest running sequence computes a row in each.
+    int64_t bound = 8;  // The most steps: in each, the oldest running sequence computes a row.
     for (const Life& life : lives_) {
       const int64_t length = life.max_tokens + life.sequence->length();
-      bound += (1 + std::ssize(model_.rope.lengths)) * length;  // It may be computed again.
+      bound += (1 + std::ssize(model_.rope.lengths)) * length;  // It is computed again if it
+                                                                // outgrows its frequencies.
     }
     int64_t steps = 0;
     while (!all_over()) {
@@ -52,6 +53,7 @@ class Simulation {
   int64_t scores() const { return scores_; }
 
  private:
+  // One choice of a request, from its arrival to its end.
   struct Life {
     std::shared_ptr<PreparedRequest> request;
     int32_t max_tokens = 0;
@@ -163,7 +165,7 @@ class Simulation {
         first = &life;
       }
     }
-    if (first != nullptr) {  // It is always served.
+    if (first != nullptr) {  // The first one is always served.
       ASSERT_TRUE(std::ranges::count(batch.sequences, first->sequence.get()) == 1);
     }
     for (const Sequence* sequence : batch.sequences) life_of(sequence).started = true;
@@ -215,7 +217,8 @@ class Simulation {
     ASSERT_EQ(output, step.outputs_size());
   }
 
-  // A page is in the tree with any number of users, or owned by one sequence, or available.
+  // Checks that each page is in the tree with any number of users, or owned by one sequence, or
+  // available.
   void check_pages() {
     std::set<int32_t> shared, own;
     size_t own_count = 0;
@@ -241,7 +244,7 @@ class Simulation {
   std::vector<Life> lives_;
   size_t arrived_ = 0;
   uint64_t step_ = 0;
-  int64_t scores_ = 0;  // Scores of prompts' tokens; each token is scored once.
+  int64_t scores_ = 0;  // The number of prompt tokens that were scored, each once.
 };
 
 // LOCKSTEP_TEST_SEED runs only the schedule that a failure named.

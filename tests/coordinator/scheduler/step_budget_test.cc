@@ -63,11 +63,12 @@ TEST(StepBudgetTest, PromptsOfTwoClientsGetFourBudgetsWithoutDecode) {
   bench.add(request);
   int64_t rows = 0;
   for (const auto& [sequence, count] : bench.step()) rows += count;
-  // 4 x 75 ms are less than four smallest steps, 4 x 101 ms, which are the bound.
+  // The limit is not four budgets, 4 x 75 ms, but the time of four shortest steps, 4 x 101 ms,
+  // because that is longer.
   EXPECT_NEAR(static_cast<double>(rows), 300, 12);
 }
 
-TEST(StepBudgetTest, SixteenRowsArePromptEvenIfDecodeTakesTheBudget) {
+TEST(StepBudgetTest, SixteenRowsAreForPromptsEvenIfDecodeTakesTheBudget) {
   SchedulerLimits limits = kLimits;
   limits.step_budget_ns = 1'000'000;
   Bench bench(limits);

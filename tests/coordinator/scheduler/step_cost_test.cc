@@ -41,7 +41,7 @@ void expect_near(const StepCost& cost, Machine machine, const StepWork& work, do
   EXPECT_NEAR(cost.time_ns(work) / real, 1, tolerance) << work.rows << " rows, " << work.keys;
 }
 
-// Learns from prompts of several lengths and from decode after them.
+// Learns from steps that decode 8 sequences beside prompt chunks of several sizes.
 void learn_mixed(StepCost& cost, Machine& machine, int steps) {
   for (int i = 0; i < steps; ++i) {
     learn(cost, machine, decode(8, 100 + 10 * i).with(16 * (i % 60), (i % 4) * 40));

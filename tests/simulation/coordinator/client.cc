@@ -12,8 +12,8 @@ namespace lockstep::simulation {
 namespace {
 
 constexpr int64_t kLongPause = 1'000'000;  // Milliseconds: longer than any simulation.
-constexpr int64_t kLongestPause = 15;      // A step takes 1 ms or more: little is unread by then.
-constexpr int64_t kStrikes = 3;            // The number of groups that may fail at the same rows.
+constexpr int64_t kLongestPause = 15;      // A step takes 1 ms or more: few events wait this long.
+constexpr int64_t kStrikes = 3;            // The number of lost groups that may end a request.
 
 bool equal(const std::vector<Logprob>& a, const std::vector<Logprob>& b) {
   return std::ranges::equal(a, b, [](const Logprob& x, const Logprob& y) {
@@ -45,7 +45,7 @@ void Client::draw_request() {
   request_.id = std::to_string(number_);
   const int64_t max = world_.one_in(5) ? 40 : 12;
   const int64_t prompt = world_.between(1, max);
-  const bool common = world_.one_in(2);  // Half of them begin with the same tokens.
+  const bool common = world_.one_in(2);  // Half of the prompts begin with the same tokens.
   for (int64_t i = 0; i < prompt; ++i) {
     const bool odd = !common || world_.one_in(30);
     request_.prompt_ids.push_back(odd ? random(model_.vocab - 3) : static_cast<int32_t>(i % 5));
@@ -82,7 +82,7 @@ void Client::submit() {
   if (!stream.ok()) {
     const absl::StatusCode code = stream.status().code();
     if (code == absl::StatusCode::kInvalidArgument) {
-      done_ = true;  // It can never fit, according to the pages.
+      done_ = true;  // The request can never fit into the KV pages.
     } else if (code == absl::StatusCode::kUnavailable ||
                code == absl::StatusCode::kResourceExhausted) {
       try_again();
@@ -130,7 +130,7 @@ void Client::read() {
   world_.after(world_.between(1, pause_), [this] { read(); });
 }
 
-// The log-probabilities come once each, in order, before any choice's token.
+// Checks that the prompt's log-probabilities arrive once, in order, and before any choice's tokens.
 void Client::take_scores(const StreamEvent& event) {
   if (event.prompt_logprobs.empty()) return;
   for (const Choice& choice : choices_) {
@@ -180,7 +180,7 @@ void Client::take(const StreamEvent& event) {
   }
 }
 
-// The request ends in time with or without a group.
+// Checks that the request ends at its deadline, with or without a group.
 void Client::check_deadline() {
   if (!hurries_ || slow_) return;
   world_.after(request_.deadline_ms - world_.now() + 2 * kLongestPause, [this, stream = stream_] {
@@ -216,7 +216,7 @@ bool Client::expected(const absl::Status& status) const {
 
 void Client::close(const absl::Status& status) {
   world_.log("client {}: closed, {}", number_, status.ok() ? "OK" : message_of(status));
-  if (status == displaced() && offset_ == 0) {  // It counts as refused.
+  if (status == displaced() && offset_ == 0) {  // This counts as a refusal.
     stream_ = nullptr;
     return try_again();
   }

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// One client with one request: random parameters, a reader of some speed or none, possibly a
-// cancel. Everything that it reads is compared with what the same request gives when it runs
+// A client with one request. The seed draws the request's parameters, how fast the client reads,
+// and whether it cancels. All that it reads is compared with the same request's answer when it runs
 // alone (alone.h).
 #pragma once
 
@@ -18,10 +18,10 @@ class Client {
   // A patient client reads fast, never cancels, and retries until it is served.
   Client(World* world, EngineSide* engine, const FakeModel& model, int number, bool patient);
 
-  // Starts a reader that has not read so far.
+  // Lets a slow client read from now on.
   void wake();
   bool done() const { return done_; }
-  bool served() const { return served_; }  // In full.
+  bool served() const { return served_; }  // The whole answer was read.
   bool ended_by_strikes() const { return ended_by_strikes_; }
   int64_t tokens() const { return tokens_; }
 
@@ -37,7 +37,7 @@ class Client {
   void check_deadline();
 
   struct Choice {
-    size_t scores = 0;  // The prompt's tokens that have scores.
+    size_t scores = 0;  // The number of prompt tokens whose log-probabilities were read.
     size_t tokens = 0;
     FinishReason finish_reason = FinishReason::kNone;
   };
@@ -49,18 +49,18 @@ class Client {
   const bool patient_;
   EngineRequest request_;
   std::vector<Alone> alone_;  // Per choice; filled on first use.
-  bool poisoned_ = false;     // None of its tokens can be drawn.
+  bool poisoned_ = false;     // All logits after its prompt are NaN: no token can be drawn.
   bool deadly_ = false;       // No worker survives its prompt.
   bool cancels_ = false;
   bool hurries_ = false;  // It has a deadline.
   bool slow_ = false;     // Reads nothing until it is woken.
   int64_t cancel_after_ = 0;
-  int64_t pause_ = 0;  // Between two reads.
+  int64_t pause_ = 0;  // The maximum time between two reads, in milliseconds.
 
   std::shared_ptr<Stream> stream_;
   size_t offset_ = 0;
   std::vector<Choice> choices_;
-  int64_t failed_before_ = 0;   // Groups that had failed at submission.
+  int64_t failed_before_ = 0;   // EngineSide::groups_failed() at submission.
   int64_t changed_before_ = 0;  // EngineSide::changed() at submission.
   bool cancelled_ = false;
   bool done_ = false;

@@ -17,7 +17,8 @@ namespace {
 constexpr int64_t kReadyTooLongMs = 2'000;
 constexpr int64_t kSlackMs = 5'000;  // For heartbeats, slow links, a coordinator that was held up.
 
-// The reason's wording in ClusterCore.
+// Whether ClusterCore ended the group so that a larger one can be formed. Its reason then starts
+// with these words.
 bool grows(const std::string& reason) { return reason.starts_with("the group grows"); }
 
 }  // namespace
@@ -30,7 +31,7 @@ ClusterChecks::Member* ClusterChecks::member_of(const Link& link) {
 }
 
 bool ClusterChecks::any_excused() const {
-  // The model does not fit on this few ranks: no worker is at fault.
+  // The model does not fit on that few ranks: no worker is at fault.
   if (static_cast<int>(members_.size()) < host_.fitting_ranks) return true;
   return std::any_of(members_.begin(), members_.end(),
                      [](const Member& member) { return member.link->process.excused(); });
@@ -116,8 +117,8 @@ void ClusterChecks::assigns(Link* link, const cluster::Assignment& assignment) {
   check_speeds(assignment.program().model());
 }
 
-// A group of the same hosts keeps its shards after restarts: survivors keep their weights. It does
-// not if nothing was measured before, or if weighted shards had no room and are even since.
+// Checks that groups of the same hosts have the same shards, so that survivors keep their weights.
+// Even shards are not compared: nothing was measured yet, or uneven shards did not fit into memory.
 void ClusterChecks::check_speeds(const std::string& speeds) {
   std::vector<std::string> hosts;
   for (const Member& member : members_) {
@@ -188,9 +189,9 @@ void ClusterChecks::after_event(bool ready) {
   }
 }
 
-// How long the group has been useless, known here because all processes are visible: a rank is
-// dead, stopped or cut off, or no rank makes progress on a step. Delays of slow links are
-// subtracted; below 0: the group is usable.
+// The milliseconds for which the group has been useless: a rank is dead, stopped or cut off, or no
+// rank makes progress on a step. Below 0: the group is usable. The simulation sees all processes,
+// so it knows this at once; the delays of slow links are subtracted.
 int64_t ClusterChecks::over_for() const {
   const int64_t now = host_.world.now();
   int64_t longest = -1, max_extra = 0;
@@ -212,7 +213,7 @@ void ClusterChecks::readiness(bool ready) {
   if (ready && !formed_) return host_.world.broken("the server says it is ready without a group");
   const int64_t over_ms = over_for();
   if (ready && over_ms > kReadyTooLongMs) {
-    host_.world.broken("the server says it is ready {} ms after a loss or a wedge", over_ms);
+    host_.world.broken("the server says it is ready {} ms after a loss or a stuck step", over_ms);
   }
   if (!lost_readiness || over_ms < 0) return;
   ++became_unready_;

@@ -22,14 +22,14 @@ class ClusterChecks {
   void received(const Link& link, const ToCoordinator& message);
   void sends(const std::vector<Link*>& links, const cluster::CoordinatorMessage& message);
   void cuts(const Link& link);
-  // The coordinator has a stream of a worker that cannot be in a group with ours: either may be
-  // refused, depending on which came first.
+  // Whether the coordinator has a stream of a worker that cannot be in a group with the regular
+  // workers. If so, it may refuse that worker or a regular one: whichever joined later.
   void unfit_joined(bool joined) { unfit_joined_ = joined; }
   void formed(const GroupInfo& info);
   void lost(const absl::Status& why);
   // True if some of the last epoch's members were asked to leave, and no member has another fault.
   bool only_left() const;
-  // The core knows that this stream is over.
+  // The core has learned that this stream is over.
   void gone(const Link& link) { roster_.gone(link); }
   // The owner has left the group.
   void left() {
@@ -43,7 +43,7 @@ class ClusterChecks {
     speeds_.clear();
     roster_.restarted();
   }
-  // While true, all messages sent follow from the owner's action.
+  // While true, all messages are sent because of a call by the group's owner.
   void owner_acts(bool acts) { owner_acts_ = acts; }
   void asked();
   void answered() { asked_at_ = -1; }
@@ -58,9 +58,10 @@ class ClusterChecks {
 
   int64_t refusals() const { return refusals_; }
   int64_t reloads() const { return reloads_; }
-  int64_t uneven() const { return uneven_; }  // Epochs with measured weighted shards.
+  int64_t uneven() const { return uneven_; }  // Epochs with uneven shards, by measured speeds.
   int64_t late_ticks() const { return late_ticks_; }
-  // How often readiness turned false after a loss or a wedge, and the longest time until then.
+  // How often the server stopped reporting ready after a loss or a stuck step; and the longest time
+  // from the fault until then.
   int64_t became_unready() const { return became_unready_; }
   int64_t slowest_false_ms() const { return slowest_false_ms_; }
   const RosterChecks& roster() const { return roster_; }
@@ -88,7 +89,7 @@ class ClusterChecks {
   const int64_t silent_ms_;
   uint64_t epoch_ = 0;
   std::vector<Member> members_;  // The last epoch's ranks in order.
-  // The speeds of the uneven shards of groups of these hosts, in order of ranks.
+  // By the hosts of a group's ranks: the speeds that decided its uneven shards.
   std::map<std::vector<std::string>, std::string> speeds_;
   bool formed_ = false;
   bool owner_acts_ = false;

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// The engine's thread wakes some time after its answer arrives.
+// The events of ClusterCore in a simulation. The engine's thread may wake some time after its
+// answer has arrived (wake_engine()).
 #include "tests/simulation/coordinator/cluster_side.h"
 
 #include <algorithm>
@@ -19,7 +20,7 @@ cluster::WorkerMessage beat(uint64_t epoch) {
   return message;
 }
 
-// The speeds that the plan uses.
+// The speeds that decide the shards; check_speeds() reads them in the program's model name.
 std::string speeds_text(const std::vector<WorkerFacts>& workers) {
   std::string text;
   for (const WorkerFacts& worker : workers) text += fmt::format("{} ", worker.speed);
@@ -155,7 +156,7 @@ void ClusterSide::hold_up(int64_t ms) {
   world_.after(ms, [this] { continue_all(); });
 }
 
-// Either thread may run first: the one that ticks, or the one that reads.
+// Either thread of the coordinator may run first: the one that ticks, or the one that reads.
 void ClusterSide::continue_all() {
   if (time_.runs()) return;
   for (Process* process : machine_.alive()) process->noticed_late(held_up_at_);
@@ -169,7 +170,7 @@ void ClusterSide::continue_all() {
 
 void ClusterSide::calm() { continue_all(); }
 
-// The server ended because it could not form its first group; its workers notice that.
+// The server ended because it could not form its first group; its workers notice its end.
 void ClusterSide::restart() {
   if (over_) return;
   ++restarts_;
@@ -203,7 +204,7 @@ Link* ClusterSide::open(Process* worker) {
   return link;
 }
 
-// Changes the message so that the core acts as if it lacked a rule.
+// Plants a bug: changes the message so that the core acts as if it lacked a rule.
 void ClusterSide::spoil(ToCoordinator* message) {
   if (world_.planted(Plant::kEpochUnchecked) && message->epoch() > 0) message->set_epoch(epoch_);
   if (world_.planted(Plant::kSpareFirst) && message->has_hello()) {
@@ -212,7 +213,7 @@ void ClusterSide::spoil(ToCoordinator* message) {
   if (world_.planted(Plant::kCoverAlike) && message->hello().spare()) {
     message->mutable_hello()->set_preferred_rank(0);
   }
-  // The core takes a worker that asks for the same rank for the restarted one.
+  // The core takes a worker that prefers a rank for the restarted worker of that rank.
   if (world_.planted(Plant::kSurvivorMoved) && message->has_hello() &&
       message->hello().preferred_rank() < 0 && !message->hello().spare()) {
     message->mutable_hello()->set_preferred_rank(0);
@@ -333,7 +334,7 @@ bool ClusterSide::healthy() const {
   return late || core_->ready(world_.now());
 }
 
-// A process that is held up does not answer.
+// A coordinator that is held up answers no probe.
 void ClusterSide::note_readiness(bool ready) {
   if (time_.runs()) checks_.readiness(ready);
 }

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// ClusterCore on virtual time: the work of RemoteCluster's threads, of the cluster's port and of
-// the engine's calls, as events, and checks around it.
+// ClusterCore on virtual time, with checks around it. Events stand for the work of RemoteCluster's
+// threads, for the cluster's port and for the engine's calls.
 #pragma once
 
 #include <map>
@@ -37,20 +37,20 @@ class ClusterSide final : public Workers, public Port, public ProcessListener {
   const ClusterChecks& checks() const { return checks_; }
   // How often the server was restarted because it could never form a group.
   int64_t restarts() const { return restarts_; }
-  // True if the group has all of its ranks, or there are too few workers.
+  // True if the group has all of its ranks, or too few workers have joined for them.
   bool whole() const;
-  // Runs after any event; `ready`: as the server reports.
+  // Runs after any event; `ready` is what the server would report now.
   void note_readiness(bool ready);
 
   // ---- Faults ----
-  // Holds up this process.
+  // Holds up the coordinator's process for this time.
   void hold_up(int64_t ms);
   // There are no more faults.
   void calm();
 
  private:
   using RankReplies = std::vector<cluster::WorkerMessage>;
-  enum class Wait { kNothing, kGroup, kResults, kLogits };  // The engine's thread waits for it.
+  enum class Wait { kNothing, kGroup, kResults, kLogits };  // The engine's thread waits for this.
 
   ClusterCoreOptions options(bool launch, int64_t max_pages);
   template <typename Event>
@@ -82,13 +82,13 @@ class ClusterSide final : public Workers, public Port, public ProcessListener {
   std::vector<std::unique_ptr<Link>> links_;  // Includes closed ones.
   std::map<LinkId, Link*> open_;
   LinkId last_link_ = 0;
-  uint64_t epoch_ = 0;  // The last sent message's.
+  uint64_t epoch_ = 0;  // The epoch of the last message that was sent.
   int last_group_ = 0;
-  bool tick_due_ = false;  // A tick is due since this process was held up.
+  bool tick_due_ = false;  // A tick became due while this process was held up.
   int64_t held_up_at_ = 0;
   int64_t restarts_ = 0;
 
-  // Same as in RemoteCluster.
+  // The members from here on are those of RemoteCluster.
   Wait wait_ = Wait::kNothing;
   bool waking_ = false;
   bool over_ = false;

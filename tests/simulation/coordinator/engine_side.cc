@@ -11,7 +11,7 @@
 namespace lockstep::simulation {
 namespace {
 
-constexpr int64_t kFirstPause = 100;  // Same as in engine.cc, after a group that answered nothing.
+constexpr int64_t kFirstPause = 100;  // The pause of engine.cc after a group without an answer.
 
 }  // namespace
 
@@ -132,7 +132,7 @@ void EngineSide::publish() {
 }
 
 void EngineSide::pump() {
-  if (std::exchange(pumping_, true)) return;  // An action's answer: the loop below takes it.
+  if (std::exchange(pumping_, true)) return;  // An action called this: the loop below continues.
   do {
     feed();
     core_.tick(world_.now());
@@ -148,7 +148,8 @@ void EngineSide::pump() {
   wake_later();
 }
 
-// Like the engine's thread, which sleeps until the core's wake-up time or the next message.
+// Pumps only if the core's wake-up time has come: the engine's thread sleeps until then, or until
+// the next message.
 void EngineSide::pump_if_due() {
   const std::optional<int64_t> wake = core_.wake_at();
   if (wake.has_value() && *wake <= world_.now()) return pump();
@@ -166,7 +167,7 @@ void EngineSide::perform(engine_action::RunStep& action) {
   workers_->run_step(action.step);
 }
 
-// Acts as if a sequence that outgrows its frequencies kept its pages.
+// Acts as if a sequence that outgrows its rotary frequencies kept its pages.
 void EngineSide::keep_outgrown(std::shared_ptr<const cluster::Step>& step) {
   auto changed = std::make_shared<cluster::Step>(*step);
   for (cluster::StepSequence& sequence : *changed->mutable_sequences()) {
@@ -232,7 +233,7 @@ void EngineSide::wake_later() {
   });
 }
 
-// Checks what holds whenever no action is due at once.
+// Checks the conditions that hold whenever no action is due at once.
 void EngineSide::check() const {
   const EngineStats stats = core_.stats();
   const bool work = stats.running + stats.waiting > 0;

@@ -15,7 +15,7 @@ namespace lockstep::simulation {
 class EngineSide final : public GroupListener {
  public:
   EngineSide(World* world, const EngineOptions& options);
-  // Is called before anything else.
+  // Called once, before all other methods.
   void start(Workers* workers);
 
   // For clients; the core sees these at once.
@@ -28,10 +28,9 @@ class EngineSide final : public GroupListener {
   EngineStats stats() const { return core_.stats(); }
   int64_t groups() const { return groups_; }
   int64_t groups_lost() const { return groups_lost_; }
-  // The lost groups that may count as a strike against a request.
+  // The number of lost groups that may count as a strike against a request.
   int64_t groups_failed() const { return groups_failed_; }
-  // Groups with other weights or another numeric class than the group before.
-  // How many groups had other weights or another class than the one before.
+  // The number of groups that had other weights or another numeric class than the group before.
   int64_t changed() const { return changed_; }
   int64_t fetches() const { return fetches_; }
 
@@ -41,7 +40,7 @@ class EngineSide final : public GroupListener {
   void logits(const std::vector<float>& logits) override;
 
  private:
-  // Stands in for Group in the inbox, which only asks for its capabilities.
+  // The Group that the inbox gets: the inbox only reads its info().
   class Formed;
 
   // Passes messages to the core, and carries out its actions.
@@ -66,17 +65,17 @@ class EngineSide final : public GroupListener {
   const std::shared_ptr<Inbox> inbox_;
   EngineCore core_;
   bool answering_ = false;  // The workers compute a step or logits.
-  int64_t sent_at_ = 0;     // The last step.
+  int64_t sent_at_ = 0;     // The time of the last step.
   bool answered_ = false;   // This group completed a step.
   bool pumping_ = false;
   bool draining_ = false;
-  int64_t woken_for_ = -1;  // A wake-up is scheduled for then.
+  int64_t woken_for_ = -1;  // The time of the scheduled wake-up; -1: none.
   Demand demand_ = Demand::kNone;
   int64_t groups_ = 0;
   int64_t groups_lost_ = 0;
   int64_t groups_failed_ = 0;
-  WeightsOrigin weights_;  // The last group's weights
-  std::string class_;      // and its class.
+  WeightsOrigin weights_;  // The last group's weights.
+  std::string class_;      // The last group's numeric class.
   int64_t changed_ = 0;
   int64_t fetches_ = 0;
   std::map<int32_t, int32_t> last_page_;  // By slot.

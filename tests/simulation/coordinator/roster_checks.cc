@@ -23,7 +23,7 @@ bool RosterChecks::is_idle_spare(const Link* link) const {
   return link->process.options().hello.spare() && !now_.used.contains(link);
 }
 
-// The rank must be one that the fewest other spares cover.
+// Checks that no rank is covered by fewer spares than the one that this spare must preload.
 void RosterChecks::preloads(const Link& link, const cluster::CoordinatorMessage& message) {
   const int rank = message.preload().program().rank();
   std::vector<int> covers(now_.ranks.size());
@@ -47,7 +47,7 @@ void RosterChecks::preloaded(const Link& link, const cluster::WorkerMessage& mes
   }
 }
 
-// A spare that holds a rank's weights takes its place before another spare does.
+// Checks that a rank goes to a spare that holds its weights before it goes to any other spare.
 void RosterChecks::check_covers() {
   const auto holds = [this](const Link* link, int rank) {
     const auto found = now_.covers.find(link);
@@ -94,8 +94,8 @@ void RosterChecks::assigned(const std::vector<const Link*>& ranks) {
   now_.used.insert(ranks.begin(), ranks.end());
 }
 
-// A rank of the last try keeps its place in an equally large group, and so its weights, unless it
-// failed or was restarted.
+// Checks that a worker of the last epoch gets the same rank in an equally large group, and so keeps
+// its weights, unless it failed or was restarted.
 void RosterChecks::check_survivors(const std::vector<const Link*>& ranks) const {
   if (ranks.size() != now_.ranks.size()) return;
   for (size_t rank = 0; rank < ranks.size(); ++rank) {
@@ -143,7 +143,7 @@ void RosterChecks::formed() {
 void RosterChecks::grows() {
   World& world = host_.world;
   if (now_.joined.size() <= now_.ranks.size()) world.broken("a group grows without a worker");
-  // The workers are those of the last try, which brought no more ranks.
+  // The last try had the same workers, and its group had no more ranks.
   const bool again = now_.grew_at >= 0 && now_.grew_with == now_.joined &&
                      static_cast<int>(now_.ranks.size()) <= now_.ranks_before;
   if (again && world.now() - now_.grew_at < host_.regrow_ms) {

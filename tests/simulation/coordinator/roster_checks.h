@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Which workers ClusterCore makes groups of, checked from outside: fewer ranks only if a worker is
-// missing and had its time to come back, spares only if they are needed, and no growing in a loop.
+// Checks from outside how ClusterCore chooses the workers of a group: fewer ranks only if a worker
+// is missing and had its time to come back, spares only if they are needed, no growing in a loop.
 #pragma once
 
 #include <cstdint>
@@ -19,14 +19,15 @@ class RosterChecks {
   // ---- Streams, as the core sees them ----
   void joined(const Link& link) { now_.joined.insert(&link); }
   void gone(const Link& link);
-  // A worker without a rank is asked to hold a rank's weights, and answers.
+  // preloads(): a worker without a rank is asked to preload a rank's weights. preloaded(): its
+  // answer.
   void preloads(const Link& link, const cluster::CoordinatorMessage& message);
   void preloaded(const Link& link, const cluster::WorkerMessage& message);
 
   // ---- Epochs ----
   void assigned(const std::vector<const Link*>& ranks);
   void formed();
-  // The group ends in order to be larger.
+  // The group ends so that a larger one can be formed.
   void grows();
   // A new core started.
   void restarted() { now_ = {}; }
@@ -44,16 +45,16 @@ class RosterChecks {
   };
   struct Now {
     std::set<const Link*> joined;
-    std::set<const Link*> used;           // In any epoch.
-    std::map<const Link*, Cover> covers;  // The workers without a rank.
-    std::vector<const Link*> ranks;       // The last epoch's.
+    std::set<const Link*> used;           // The workers that had a rank in any epoch.
+    std::map<const Link*, Cover> covers;  // The ranks that workers without a rank cover.
+    std::vector<const Link*> ranks;       // The ranks of the last epoch, in order.
     bool formed_once = false;
     int gone = 0;          // Used workers that left since the last group.
-    int64_t gone_at = -1;  // When one of `ranks` left last.
+    int64_t gone_at = -1;  // The last time that one of `ranks` left; -1: none left.
     bool growing = false;
     int ranks_before = 0;
     int64_t grew_at = -1;
-    std::set<const Link*> grew_with;  // The workers of that time.
+    std::set<const Link*> grew_with;  // The workers that had joined at that time.
   };
   void check_smaller() const;
   void check_survivors(const std::vector<const Link*>& ranks) const;
@@ -66,8 +67,8 @@ class RosterChecks {
   Now now_;
   int64_t smaller_ = 0;
   int64_t grown_ = 0;
-  int64_t spares_ = 0;   // Spares that took a lost rank's place,
-  int64_t covered_ = 0;  // and had its weights.
+  int64_t spares_ = 0;   // The number of spares that replaced a lost rank,
+  int64_t covered_ = 0;  // and of those that also had its weights.
 };
 
 }  // namespace lockstep::simulation

@@ -15,7 +15,7 @@ class GroupListener {
  public:
   virtual ~GroupListener() = default;
   virtual void group_formed(const GroupInfo& info) = 0;
-  // Is called in place of results or logits, as in a server.
+  // Called instead of results() or logits(), as in a server.
   virtual void group_lost(const absl::Status& why) = 0;
   virtual void results(std::vector<cluster::StepResult> results) = 0;
   virtual void logits(const std::vector<float>& logits) = 0;
@@ -30,7 +30,7 @@ class Workers {
   virtual void fetch_logits(uint64_t step, int output) = 0;
   // The engine leaves the group.
   virtual void leave_group() = 0;
-  // Same as Cluster's.
+  // The same as Cluster::shutdown().
   virtual void shutdown() = 0;
   virtual bool healthy() const = 0;
   // True if the last group was lost only because some of its workers were asked to leave.

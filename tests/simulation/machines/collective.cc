@@ -9,7 +9,7 @@ namespace lockstep::simulation {
 namespace {
 
 constexpr int64_t kMeetingMs = 30'000;
-constexpr int64_t kNoticeMs = 50;  // The limit until a peer's end is noticed.
+constexpr int64_t kNoticeMs = 50;  // The maximum time until a peer's end is noticed.
 
 }  // namespace
 

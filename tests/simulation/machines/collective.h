@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// The ranks of one group meet here, and wait for one another in every step.
+// The collectives of one group: its ranks connect once, in meet(), and then wait for one another in
+// every step, in enter().
 #pragma once
 
 #include <functional>
@@ -14,7 +15,7 @@ namespace lockstep::simulation {
 class Collective {
  public:
   using Done = std::function<void(const absl::Status&)>;
-  // All ranks must agree on these.
+  // The values on which all ranks must agree.
   struct Place {
     int64_t step = 0;
     int checkpoint = 0;  // The checkpoint of a rank's weights; 0: not compared.
@@ -24,15 +25,15 @@ class Collective {
   Collective(World* world, int ranks, int64_t timeout_ms)
       : world_(*world), ranks_(ranks), timeout_ms_(timeout_ms) {}
 
-  // `done` is called after all ranks are there, or with an error: kUnavailable, a peer's process
-  // ended; kAborted, kDeadlineExceeded. A rank that returns to the meeting takes its old place.
+  // `done` is called after all ranks have called, or with an error: kUnavailable, a peer's process
+  // ended; kAborted, kDeadlineExceeded. A rank's second call of meet() replaces its first one.
   void meet(int rank, Done done);
   void enter(int rank, const Place& place, Done done);
-  // The rank gives up the meeting: its `done` is not called.
+  // The rank withdraws its call of meet(): its `done` is not called.
   void withdraw(int rank);
-  // A rank's process has ended; the ranks that have met notice.
+  // A rank's process has ended. The other ranks notice it if all had met.
   void lose(int rank);
-  // Fails all ranks now and in all later calls; it does not apply to the meeting.
+  // Fails all waiting ranks and all later calls of enter(). No effect before all ranks have met.
   void abort();
   // Fails the ranks that have waited for too long.
   void check_time();

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // The state that all processes of one simulation share: the machine, the checkpoint's folder, and
-// where groups meet.
+// the collectives of groups.
 #pragma once
 
 #include <cstdint>
@@ -28,17 +28,18 @@ struct Host {
   World& world;
   const FakeModel model;
   const int64_t stuck_ms;
-  const int64_t calm_at;  // The last fault is over then.
+  const int64_t calm_at;  // The time after which no fault strikes.
   const int64_t grace_ms;
   const int64_t regrow_ms;
   const int min_workers;
   const int fitting_ranks;  // The model does not fit on fewer ranks.
-  // The read rate of a worker on the other host, beside kReadRate here; 0: all are here.
+  // The read rate of workers on the second host (those on the first have kReadRate); 0: there is
+  // only one host.
   const int64_t other_read_rate;
 
-  int64_t faults = 0;         // So far.
+  int64_t faults = 0;         // The number of faults so far.
   bool calm = false;          // No more faults, and nothing takes long.
-  int checkpoint = 1;         // Its version in the folder.
+  int checkpoint = 1;         // The version of the checkpoint in the folder.
   int64_t progressed_at = 0;  // The last progress of any rank.
   std::map<std::string, std::shared_ptr<Collective>> groups;  // By Assignment.group.
   std::function<void(Process&, Phase)> on_phase;

@@ -23,7 +23,7 @@ struct Link {
     up.cut();
     down.cut();
   }
-  // If a direction loses everything, both sides see the end now, as by a keepalive.
+  // If a direction loses all messages, both sides see the stream's end now, as by a keepalive.
   void notice() {
     if (up.drops() || down.drops()) {
       up.notice();

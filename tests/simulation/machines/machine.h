@@ -18,20 +18,21 @@ class Machine final : public WorkerProcesses {
   Machine(Host* host, Port* port, ProcessListener* listener, ProcessTime* coordinator)
       : host_(*host), port_(*port), listener_(*listener), coordinator_(*coordinator) {}
 
-  // A worker that fits.
+  // The Hello of a worker that fits into the group.
   static cluster::Hello hello();
-  // A worker that waits for a place.
+  // The Hello of a spare.
   static cluster::Hello spare();
 
   void start(int index) override;
   void kill(int index) override;
-  // Launched workers die with the coordinator, and none is reported any more.
+  // The coordinator ended: the workers that it launched die, and their ends are not reported.
   void coordinator_ended();
 
   Process& start_by_hand(cluster::Hello hello, bool uninvited, bool unfit);
   // The next launch fails.
   void refuse_start() { refuses_start_ = true; }
-  // Restarts workers started by hand that would not recover by themselves; guests leave.
+  // Kills guests and unfit workers. Workers started by hand are continued if they are stopped, and
+  // restarted if they are stuck.
   void calm();
 
   const std::vector<std::unique_ptr<Process>>& processes() const { return processes_; }
@@ -40,7 +41,7 @@ class Machine final : public WorkerProcesses {
  private:
   Process& create(ProcessOptions options);
   void on_exit(Process& process, const ProcessEnd& end);
-  // Reports arrive in order.
+  // Runs `what` in the coordinator after the delay. Reports arrive in order.
   void report(int64_t delay, std::function<void()> what);
   int64_t draw_startup();
 

@@ -30,7 +30,7 @@ class Pipe {
   Pipe(World* world, ProcessTime* receiver) : world_(*world), receiver_(*receiver) {}
 
   std::function<void(Message)> on_message;
-  std::function<void()> on_closed;  // Is called once, last.
+  std::function<void()> on_closed;  // Called once, after all messages.
 
   void send(Message message) {
     if (ending_) return;
@@ -51,7 +51,7 @@ class Pipe {
   }
 
   // ---- Faults ----
-  // Everything is lost, the end included.
+  // All messages are lost from now on, the stream's end included.
   void drop() {
     if (!dropping_) dropped_at_ = world_.now();
     dropping_ = true;
@@ -59,7 +59,7 @@ class Pipe {
   }
   bool drops() const { return dropping_; }
   int64_t dropped_at() const { return dropped_at_; }
-  // The half-open link is noticed: its end arrives.
+  // The half-open link is noticed: the end that cut() sends will arrive.
   void notice() {
     if (std::exchange(dropping_, false)) cut_ = false;
   }
@@ -67,7 +67,7 @@ class Pipe {
     extra_ms_ = extra_ms;
     max_extra_ms_ = std::max(max_extra_ms_, extra_ms);
   }
-  // An upper bound of the delay that it added to any message.
+  // An upper bound of the delay that slow_down() added to any message.
   int64_t max_extra_ms() const { return max_extra_ms_; }
   // A message of this epoch, sometimes its first one, arrives again in the next epoch.
   void echo() {
@@ -130,11 +130,11 @@ class Pipe {
   bool ending_ = false;  // No message is sent any more.
   bool cut_ = false;
   bool dropping_ = false;
-  bool over_ = false;  // The receiver knows.
+  bool over_ = false;  // The receiver has seen the end.
   bool echoing_ = false;
   uint64_t given_epoch_ = 0;
-  std::optional<Message> first_;  // The first of the last epoch.
-  std::optional<Message> kept_;   // Arrives again.
+  std::optional<Message> first_;  // The first message of the last epoch.
+  std::optional<Message> kept_;   // The message that arrives again.
 };
 
 }  // namespace lockstep::simulation

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// Bugs that can be planted around the cores, to prove that the simulation finds them: each acts at
-// a core's border like a core without that rule. None is in the product.
+// Bugs that can be planted around the cores, to prove that the simulation finds them. Each changes
+// messages or actions at a core's border, as if the core lacked a rule. The product has none of
+// these bugs.
 #pragma once
 
 #include <iterator>
@@ -12,7 +13,7 @@ enum class Plant {
   kEpochUnchecked,        // The coordinator accepts answers of a past epoch.
   kWorkerEpochUnchecked,  // A worker accepts messages of a past epoch.
   kStepTwice,             // A step is sent twice.
-  kLostWakeUp,            // The engine's thread sleeps through its answer.
+  kLostWakeUp,            // The engine's thread is not woken by an answer.
   kSilenceIgnored,        // A silent worker is not lost.
   kStuckIgnored,          // A worker that makes no progress is not lost.
   kReadyTooLong,          // The server reports ready while its group is lost.
@@ -25,9 +26,9 @@ enum class Plant {
   kNeverGrows,            // A smaller group stays small.
   kGrowsInCircle,         // A failed growth is tried again at once.
   kSpareFirst,            // A spare is used while there are enough others.
-  kCoverAlike,            // All spares hold the weights of the same rank.
+  kCoverAlike,            // All spares cover the same rank.
   kSurvivorMoved,         // A worker that joins gets the rank of one that stays.
-  kMeasuredAnew,          // A restarted worker's own measurement makes the plan.
+  kMeasuredAnew,          // A restarted worker's new measurement changes the plan.
   kGoodbyeIgnored,        // A worker that says goodbye counts as crashed.
   kEventTwice,            // An event goes to its reader twice.
   kEventLost,             // An event does not go to its reader.

@@ -15,7 +15,7 @@ constexpr int64_t kNever = std::numeric_limits<int64_t>::max();
 constexpr int64_t kMinPause = 100;
 constexpr int64_t kMaxPause = 500;
 constexpr int64_t kServed = 2'000;
-// How long the effects of a fault last: silence, queues that drain, an epoch that ends.
+// The time that the effects of a fault last: silence, queues that drain, an epoch that ends.
 constexpr int64_t kAftermathMs = 3'000;
 
 }  // namespace

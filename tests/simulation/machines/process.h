@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// One worker's process: SessionCore on virtual time, one connection after another, as Session and
-// worker_main run it; and the faults of a process.
+// A worker's process on virtual time: it runs a SessionCore for one connection after another, as
+// Session and worker_main do. It also has the faults of a process.
 #pragma once
 
 #include <functional>
@@ -26,10 +26,10 @@ class Port {
 
 struct ProcessOptions {
   cluster::Hello hello;
-  bool launched = false;    // By the coordinator, and ends with it.
-  bool uninvited = false;   // It leaves again.
+  bool launched = false;    // The coordinator launched it; it ends with the coordinator.
+  bool uninvited = false;   // It is a guest, which leaves again.
   bool unfit = false;       // It cannot be in one group with the others.
-  int64_t startup_ms = 10;  // Until it dials.
+  int64_t startup_ms = 10;  // The time from its start until it dials.
 };
 
 // Outlives the simulation's events.
@@ -40,7 +40,7 @@ class Process {
 
   void start();
   void kill() { end({.how = "killed by signal 9", .from_outside = true}); }
-  // Ends the process because of what it computes.
+  // Ends the process as a crash in a computation would.
   void die();
   // SIGTERM.
   void leave();
@@ -57,18 +57,18 @@ class Process {
   void stop();
   void resume();
   bool stopped() const { return time_.stopped(); }
-  // The time since when the process stands still; -1 while it runs.
+  // The time at which the process stopped or ended; -1: it runs.
   int64_t halted_at() const { return halted_at_; }
-  // A fault lasts for `for_ms` from now: until some time after that the worker may be lost.
+  // A fault lasts for `for_ms` from now. The worker may be lost until some time after the fault.
   void excuse(int64_t for_ms);
   bool excused() const;
   // It was asked to leave.
   bool leaves() const { return leaves_; }
   // The process never had a fault.
   bool faultless() const { return excused_until_ < 0; }
-  // No more faults: those that are over excuse the process only for a short time.
+  // Ends all faults. Faults that are over excuse the process only for a short time.
   void calm();
-  // The coordinator saw nothing since then, and so sees a fault's effects only now.
+  // The coordinator was held up from `since` until now, so it sees a fault's effects only now.
   void noticed_late(int64_t since);
 
  private:
@@ -90,11 +90,11 @@ class Process {
   std::optional<SessionCore> core_;
   std::optional<absl::Status> over_;  // The session's result.
   Link* link_ = nullptr;
-  uint64_t last_epoch_ = 0;  // Last assigned over this link.
-  int64_t beat_at_ = 0;      // A tick is scheduled for then.
-  uint64_t beats_ = 0;       // Distinguishes it from earlier ticks.
+  uint64_t last_epoch_ = 0;  // The last epoch that was assigned over this link.
+  int64_t beat_at_ = 0;      // The time of the scheduled tick.
+  uint64_t beats_ = 0;       // The number of the scheduled tick; earlier ticks do nothing.
   int64_t connected_at_ = 0;
-  int64_t pause_ms_ = 0;  // Before it dials again.
+  int64_t pause_ms_ = 0;  // The pause before it dials again.
   int64_t excused_until_ = -1;
   int64_t halted_at_ = -1;
   bool leaves_ = false;

@@ -29,7 +29,7 @@ class ProcessTime {
   bool ended() const { return ended_; }
 
   void stop() { stopped_ = true; }
-  // Events that were held run now, in order.
+  // The events that came while the process was stopped run now, in order.
   void resume() {
     stopped_ = false;
     while (!held_.empty() && runs()) {

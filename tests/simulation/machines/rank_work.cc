@@ -11,7 +11,7 @@
 namespace lockstep::simulation {
 namespace {
 
-constexpr int kParts = 4;  // Parts of half a step, or of a load: each shows progress.
+constexpr int kParts = 4;  // The parts of half a step, or of a load; each counts as progress.
 constexpr int64_t kWeightBytes = 1'000;
 constexpr int64_t kShortMs = 12;
 
@@ -79,7 +79,7 @@ void RankWork::calm() {
   if (!busy()) stuck_ = false;
 }
 
-// A device that has failed stays failed.
+// Ends the work with the failure that a fault has set. A device that has failed stays failed.
 void RankWork::fail() {
   const absl::Status why = failure_;
   failed_ = device_;
@@ -87,7 +87,7 @@ void RankWork::fail() {
   finish({.status = why, .device = device_ ? why : absl::OkStatus()});
 }
 
-// A stuck process skips it.
+// Calls what() after the delay, unless the work has ended by then or the process is stuck.
 void RankWork::later(int64_t delay, std::function<void()> what) {
   time_.after(delay, [this, number = works_, what = std::move(what)] {
     if (number != works_ || !work_.has_value() || stuck_) return;
@@ -105,7 +105,7 @@ void RankWork::finish(WorkResult result) {
 
 void RankWork::advance(int parts, int64_t each_ms, std::function<void()> part,
                        std::function<void()> then) {
-  // Long work must end soon after the last fault: then the server must serve again in time.
+  // Long work must end soon after the last fault, since the server must serve again in time.
   const int64_t left = std::max<int64_t>(host_.calm_at - host_.world.now(), kShortMs);
   later(std::min(each_ms, left),
         [this, parts, each_ms, part = std::move(part), then = std::move(then)]() mutable {
@@ -157,7 +157,7 @@ void RankWork::load() {
   });
 }
 
-// A preload touches neither the group nor its pages.
+// A preload uses neither the group's collectives nor KV pages.
 void RankWork::preload() {
   host_.on_phase(process_, Phase::kPreloading);
   ++host_.preloads;
@@ -170,7 +170,7 @@ void RankWork::preload() {
 
 void RankWork::load_or_keep() {
   const std::string program = work_->assignment->program().SerializeAsString();
-  // Weights whose load did not end are gone, and all are read again.
+  // After a load that did not end, all weights are read again.
   if ((work_->keep || work_->reuse) && weights_.whole) {
     if (work_->assignment->reload() || weights_.checkpoint != checked_ ||
         (work_->keep && weights_.program != program)) {
@@ -218,14 +218,14 @@ void RankWork::loaded() {
   result.reply.mutable_ready()->set_contents(result.stamp);
   result.reply.mutable_ready()->set_pages(pages());
   if (host_.model.blocks > 0) {
-    const bool first = rank_ == 0;  // It has the fewest.
+    const bool first = rank_ == 0;  // Rank 0 has the fewest state blocks.
     result.reply.mutable_ready()->set_sequences(host_.model.blocks + (first ? 0 : rank_));
   }
   result.reply.mutable_ready()->set_weight_bytes(kWeightBytes);
   finish(std::move(result));
 }
 
-// The last rank has the fewest.
+// The KV pages that this rank can have; the last rank has the fewest.
 int64_t RankWork::pages() {
   if (lie_ == Lie::kNoPages) {
     lie_ = Lie::kNone;
@@ -272,15 +272,15 @@ void RankWork::step() {
   });
 }
 
-// Not every rank crashes.
+// Whether this rank crashes at a deadly token. Rank 0 always does, another rank sometimes.
 bool RankWork::is_deadly(const cluster::Step& step) const {
   const auto& tokens = step.tokens();
   return std::find(tokens.begin(), tokens.end(), host_.model.deadly) != tokens.end() &&
          (rank_ == 0 || host_.world.one_in(3));
 }
 
-// Ranks with equal progress have completed as many instructions. A collective counts together with
-// what follows it, as on a device that only queues.
+// Ranks with equal progress have completed equally many instructions. A collective counts together
+// with the instructions after it, as on a device that only queues work.
 void RankWork::compute(std::function<void()> then) {
   const int64_t each = draw_ms();
   const int parts = each > host_.stuck_ms / 4 ? kParts : 1;

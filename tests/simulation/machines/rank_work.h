@@ -45,12 +45,13 @@ class RankWork {
   void get_stuck() { stuck_ = true; }
   // Loads fail until calm().
   void lose_disk() { disk_ = false; }
-  // Failed loads in a row because of the disk; a repaired disk is still distrusted then.
+  // The loads in a row that failed because of the disk. After several the core avoids the worker,
+  // even if its disk is repaired.
   int failed_loads() const { return failed_loads_; }
   bool stuck() const { return stuck_; }
-  // The next work fails with this status; all later work, too, if it is the device's.
+  // The next work fails with this status; with `device`, all later work does, too.
   void fail(absl::Status status, bool device);
-  // Drops faults that have not shown yet.
+  // Ends the faults that have had no effect yet.
   void calm();
 
  private:
@@ -61,7 +62,7 @@ class RankWork {
   };
 
   void later(int64_t delay, std::function<void()> what);
-  // Advances through instructions, or parts of the weights; `then` follows the last.
+  // Calls part() for each part (of the instructions or weights), `each_ms` apart, and then then().
   void advance(int parts, int64_t each_ms, std::function<void()> part, std::function<void()> then);
   void check();
   void load();
@@ -91,8 +92,8 @@ class RankWork {
   Done done_;
   uint64_t works_ = 0;
   int checked_ = 0;                         // The folder's checkpoint at the last check.
-  std::shared_ptr<Collective> meeting_;     // The meeting that it is in now.
-  std::shared_ptr<Collective> collective_;  // The group that it met last.
+  std::shared_ptr<Collective> meeting_;     // The group whose meet() it waits in; null: none.
+  std::shared_ptr<Collective> collective_;  // The group whose ranks it has met last.
   Weights weights_;
   std::optional<FakeWorkers> state_;  // KV pages, since Start.
   std::optional<cluster::StepResult> result_;

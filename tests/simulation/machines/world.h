@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Virtual time, one source of randomness, the story line by line, and the first broken promise.
+// Virtual time, one source of randomness, the log, and the first broken promise.
 #pragma once
 
 #include <fmt/format.h>
@@ -15,7 +15,7 @@
 
 namespace lockstep::simulation {
 
-// Shared by all parts of one simulation. One thread; the same seed gives the same story.
+// Shared by all parts of one simulation. One thread; the same seed gives the same history.
 class World {
  public:
   World(uint64_t seed, bool trace, Plant plant = Plant::kNone)
@@ -41,7 +41,7 @@ class World {
   void log(fmt::format_string<Args...> format, Args&&... args) {
     if (trace_) print(fmt::format(format, std::forward<Args>(args)...));
   }
-  // Only the first counts.
+  // Reports a broken promise. Only the first one counts.
   template <typename... Args>
   void broken(fmt::format_string<Args...> format, Args&&... args) {
     if (failure_.empty()) failure_ = fmt::format(format, std::forward<Args>(args)...);
@@ -54,7 +54,7 @@ class World {
     int64_t time = 0;
     uint64_t number = 0;
     std::function<void()> what;
-    bool operator<(const Event& other) const {  // The heap gives the largest.
+    bool operator<(const Event& other) const {  // The heap gives the largest: the earliest event.
       return time != other.time ? time > other.time : number > other.number;
     }
   };

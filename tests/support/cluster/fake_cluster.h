@@ -32,17 +32,18 @@ class FakeCluster : public Cluster {
   void change(const FakeModel& model);
   void set_hook(Hook hook);
   void falsify(Falsifier falsifier);
-  // While it is held, no step and no request for logits is answered.
+  // While the cluster is held, no step and no request for logits is answered.
   void hold(bool held);
   // From now on every request for logits ends the group with this error.
   void fail_logits(absl::Status why);
-  // Accepts the next request for logits, and ends the group with this error during the wait.
+  // The next request for logits is accepted, but the wait for its answer fails with this error.
   void lose_fetch(absl::Status why);
   // form() waits while forming is not allowed.
   void allow_forming(bool allowed);
-  // From now on form() fails with this error; OK ends that.
+  // From now on form() fails with this error; with OK it works again.
   void refuse(absl::Status why);
 
+  // The errors that FakeWorkers has reported: each names a rule that a Step broke.
   std::vector<std::string> lies() const;
   int64_t logits_fetched() const;
   int groups() const;
@@ -52,7 +53,7 @@ class FakeCluster : public Cluster {
  private:
   class FakeGroup;
 
-  // Waits while it is held. False: it was still held at that time.
+  // Waits while the cluster is held. False: it was still held at `until_ms`.
   bool answers(int64_t until_ms);
 
   mutable Mutex mutex_;

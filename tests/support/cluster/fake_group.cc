@@ -35,7 +35,8 @@ void set(cluster::Candidate* candidate, int64_t id, float logit, float edited, f
   candidate->set_noisy(noisy);
 }
 
-// Adds the logits of requested ids, and all of the slice's if requested.
+// Adds the logits of requested ids in the slice [begin, end), and all logits of the slice if the
+// output requests them.
 void add_logits(const cluster::Output& output, const std::vector<float>& logits, int64_t begin,
                 int64_t end, cluster::Candidates* answer) {
   for (const int32_t id : output.raw_ids()) {
@@ -221,7 +222,7 @@ absl::Status FakeWorkers::take_pages(const cluster::StepSequence& sequence) {
   return absl::InternalError("lie: too few pages");
 }
 
-// Checks that the frequencies suit a sequence with this many tokens.
+// Checks that the step's rotary frequencies are not those of a shorter sequence.
 absl::Status FakeWorkers::check_frequencies(const cluster::StepSequence& sequence) const {
   const int64_t tokens = sequence.first_position() + sequence.rows();
   const int frequencies = model_.rope.frequencies(sequence.rope_length());

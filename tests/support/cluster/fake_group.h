@@ -26,7 +26,7 @@ struct FakeModel {
   int instructions = 3;  // The instructions of a rank's program.
   int32_t poison = -1;   // After a prompt that begins with this token all logits are NaN.
   int32_t deadly = -1;   // A token that is never drawn; computing it may kill a worker.
-  // The minimum number of state blocks that a rank has room for, one per sequence; 0: no blocks.
+  // The state blocks of the rank that has the fewest, one per sequence; 0: the model has none.
   int64_t blocks = 0;
   RopeRule rope = {};
   PrefixRule prefix = {};
@@ -37,8 +37,8 @@ struct FakeModel {
 GroupInfo fake_info(const FakeModel& model, uint64_t epoch);
 // The model: returns the next token's logits after these tokens.
 std::vector<float> fake_logits(const FakeModel& model, const std::vector<int32_t>& history);
-// The first ids of each rank's slice, and the vocabulary's size. Slices are uneven and end between
-// blocks of 64; some may be empty.
+// The first id of each rank's slice, and then the vocabulary's size. Slices are uneven and end
+// between blocks of 64 ids; some may be empty.
 std::vector<int64_t> fake_cuts(int64_t vocab, int ranks);
 // One rank's answer for ids [begin, end), as the kernel top_candidates defines it. NaN is never the
 // best and adds nothing to a sum.
@@ -76,8 +76,8 @@ class FakeWorkers {
   std::vector<int64_t> cuts_;
   std::vector<Slot> slots_;                   // pages * page_tokens
   std::vector<std::vector<int32_t>> tables_;  // By StepSequence.slot.
-  std::vector<uint64_t> page_written_in_;  // By page: the last run of a sequence that writes there,
-  std::vector<uint64_t> page_read_in_;     // and of one that only reads it.
+  std::vector<uint64_t> page_written_in_;  // By page: the last run in which a sequence wrote to it,
+  std::vector<uint64_t> page_read_in_;     // and the last one in which a sequence only read it.
   uint64_t runs_ = 0;
   std::optional<uint64_t> last_step_;
   std::vector<std::vector<float>> last_logits_;

@@ -12,7 +12,7 @@
 
 namespace lockstep {
 
-// read(), write() and so on are the worker's side, the rest is the test's; any thread.
+// The worker's session calls the overridden methods, the test all others. Any thread.
 class FakeLink final : public Link {
  public:
   bool read(cluster::CoordinatorMessage* message) override {
@@ -50,7 +50,7 @@ class FakeLink final : public Link {
   // The next message that is no heartbeat; nothing after the worker has ended.
   std::optional<cluster::WorkerMessage> receive() { return next(from_worker_); }
   std::optional<cluster::WorkerMessage> heartbeat() { return next(heartbeats_); }
-  // Drops received heartbeats, so that the next one was sent after the last received message.
+  // Drops the heartbeats that have arrived, so that heartbeat() returns one that was sent later.
   void drop_heartbeats() {
     const MutexLock lock(&mutex_);
     heartbeats_.clear();

@@ -26,7 +26,7 @@ program::Limits with_defaults(program::Limits limits, int64_t context) {
   return limits;
 }
 
-// bfloat16 stays, all other types widen.
+// The type of a weight at the workers: bfloat16 stays, all other types become float32.
 DType weight_dtype(const InProcessOptions& options, const Config& config,
                    const std::optional<Checkpoint>& checkpoint, const std::string& source) {
   if (options.dtype == "float32") return DType::kF32;
@@ -70,7 +70,7 @@ void RankThread::run() {
     changed_.wait(lock, [this] { return stopping_ || work_; });
     if (!work_) return;
     lock.unlock();
-    work_();  // No other thread touches it until it is empty.
+    work_();  // No other thread changes work_ until it is empty.
     lock.lock();
     work_ = nullptr;
     changed_.notify_all();
@@ -276,7 +276,7 @@ absl::StatusOr<std::unique_ptr<Group>> InProcessCluster::form(const GroupRequire
   }
   RETURN_IF_ERROR(on_all([&](int rank) { return workers_[rank]->start(info.pages); }));
   all_pages_.clear();
-  const int failing = failing_rank_.exchange(-1);  // It only applies to requested steps.
+  const int failing = failing_rank_.exchange(-1);  // It does not concern this null step.
   RETURN_IF_ERROR(step(cluster::Step()).status());
   if (failing >= 0) failing_rank_ = failing;
   return std::make_unique<InProcessGroup>(*this, std::move(info));
@@ -286,7 +286,7 @@ absl::StatusOr<cluster::StepResult> InProcessCluster::step_rank(int rank, const 
                                                                 int failing) {
   if (rank != failing) {
     auto result = workers_[rank]->step(step);
-    waiting_.add(rank);  // If the program has no collective.
+    waiting_.add(rank);  // A program without collectives has not added it.
     return result;
   }
   waiting_.wait_for_all_but(rank, options_.ranks);
@@ -303,7 +303,7 @@ absl::StatusOr<std::vector<cluster::StepResult>> InProcessCluster::step(const cl
     ASSIGN_OR_RETURN(results[rank], step_rank(rank, step, failing));
     return absl::OkStatus();
   });
-  // Its peers saw an abort; the reason is the lost rank.
+  // The other ranks report an abort; the reason is the lost rank.
   if (failing >= 0 && failing < options_.ranks) return unavailable("rank {} was lost", failing);
   if (!status.ok()) return status;
   return results;

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// A whole group in this process: a model's folder is compiled, every rank is a Worker on its own
-// thread, and they meet in local collectives. No gRPC. The bits tests, the goldens and TSan use it.
+// A whole group in this process, without gRPC: a model's folder is compiled, and every rank is a
+// Worker on its own thread, with local collectives. Tests of bits and of goldens use it.
 #pragma once
 
 #include <atomic>
@@ -30,8 +30,8 @@ struct InProcessOptions {
   int threads = 1;  // Per rank.
   Strategy strategy = Strategy::kGather;
   std::vector<double> speeds = {};
-  DType kv_dtype = DType::kNone;             // kNone: as linear weights.
-  std::string dtype = "auto";                // auto: as stored, float16 widened; float32.
+  DType kv_dtype = DType::kNone;             // kNone: the type of linear weights.
+  std::string dtype = "auto";                // auto (as stored, float16 widens), bfloat16, float32.
   std::string quantize = {};                 // A scheme; "": the checkpoint's own scheme, if any.
   std::optional<uint64_t> random_seed = {};  // If set, the folder only needs config.json.
   program::Limits limits = {};               // Fields that are 0 get a default.
@@ -39,7 +39,7 @@ struct InProcessOptions {
   std::function<Backend()> backend = {};  // Makes every rank's backend; unset: the CPU's.
 };
 
-// One thread for each rank, which runs the work that it is given.
+// The thread of one rank. It runs the work of start(); wait() waits until the work is done.
 class RankThread {
  public:
   RankThread();
@@ -56,7 +56,7 @@ class RankThread {
   std::thread thread_;
 };
 
-// Ranks below 64, added by any thread.
+// A set of ranks below 64. Thread-safe.
 class RankSet {
  public:
   void clear() { ranks_ = 0; }
@@ -72,8 +72,8 @@ class InProcessCluster final : public Cluster {
   // Compiles the model; errors are the compiler's.
   static absl::StatusOr<std::unique_ptr<InProcessCluster>> open(const InProcessOptions& options);
 
-  // Loads workers the first time; later they keep their weights and rejoin. Groups must not outlive
-  // the cluster.
+  // Loads the workers the first time. Later the workers rejoin with the weights that they have.
+  // Groups must not outlive the cluster.
   absl::StatusOr<std::unique_ptr<Group>> form(const GroupRequirements& requirements) override;
   void shutdown() override { stopped_ = true; }
 

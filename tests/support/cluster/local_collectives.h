@@ -14,8 +14,9 @@
 
 namespace lockstep {
 
-// One per rank, each for one thread. They share their memory and may end in any order. One rank
-// shares nothing. At most kMaxRegionRanks. shared() has `shared_bytes`.
+// One collective per rank, each for use by one thread. They share one memory region, with
+// `shared_bytes` for shared(), and may be destroyed in any order. A single rank needs no region.
+// `ranks`: at most kMaxRegionRanks.
 inline std::vector<std::unique_ptr<Collective>> local_collectives(
     int ranks, std::chrono::nanoseconds timeout = kCollectiveTimeout, int64_t shared_bytes = 0) {
   LOCKSTEP_CHECK(ranks >= 1);

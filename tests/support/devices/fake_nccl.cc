@@ -25,9 +25,9 @@ struct Call {
   int root;
 };
 
-// The ranks of one id.
+// The communicators that were made with one unique id.
 struct World {
-  std::vector<std::vector<Call>> wanted;  // By rank, in this round.
+  std::vector<std::vector<Call>> wanted;  // By rank: its calls in this round.
   int joined = 0;
   int called = 0;    // Ranks that have called in this round.
   int64_t done = 0;  // Completed rounds.
@@ -83,7 +83,7 @@ void add(std::vector<float>& sum, const std::vector<char>& part) {
   }
 }
 
-// Performs one call with the arguments of every rank.
+// Performs one call with the arguments of every rank. False: the ranks' calls differ.
 bool perform(World& world, size_t index) {
   const Call& first = world.wanted[0][index];
   std::vector<std::vector<char>> in;
@@ -151,8 +151,8 @@ int take(ncclComm* comm, const Call& call) {
 
 extern "C" {
 
-// "": no failure. "no id". "init fails", "calls fail", "lies": on that rank. "init stalls",
-// "stalls": from now on nothing completes.
+// `how`: "" for no failure; "no id" for all ranks; "init fails", "calls fail" or "lies" (a wrong
+// byte) for that rank; "init stalls": no initialization returns; "stalls": no call returns.
 void fakeNcclBehave(const char* how, int rank) {
   const std::lock_guard lock(mutex);
   behaviour = how;

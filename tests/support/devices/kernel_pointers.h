@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Every address that a kernel gets. A field that is added to one of these structs does not compile
-// until it is listed here, so that no test's device overlooks one.
+// Visits every address that a kernel gets. The structured bindings here list all fields of each
+// struct. A new field does not compile until it is listed, so no test's device overlooks it.
 #pragma once
 
 #include "operators/attribute_fields.h"
@@ -8,7 +8,8 @@
 
 namespace lockstep {
 
-// Calls visit(name, address) for each address of a call but the step's; it may be null.
+// Calls visit(name, address) for each address in a kernel's arguments, except those in the step. An
+// address may be null.
 template <typename Visit>
 void visit_pointers(const KernelArgs& args, const Visit& visit) {
   const auto& [in, out, attributes, state, step, parallel, scratch, queue] = args;
@@ -38,7 +39,7 @@ void visit_pointers(const StepView& step, const Visit& visit) {
   visit("embeddings", embeddings);
 }
 
-// The addresses in a step's arrays, which must have arrived where this thread can read them.
+// The addresses that a step's arrays contain. This thread must be able to read the arrays.
 template <typename Visit>
 void visit_pointers_in_arrays(const StepView& step, const Visit& visit) {
   for (int64_t i = 0; i < step.sequence_count; ++i) {

@@ -142,7 +142,7 @@ class LateDevice final : public Device, public ShimPeers {
 
  private:
   using Work = std::function<void()>;
-  // Works are copied, because they hold their arguments by value and may change them.
+  // A replay queues copies of the work, which holds its arguments by value and may change them.
   struct Captured final : CapturedQueue {
     explicit Captured(LateDevice& owner) : device(owner) {}
     const char* replay() override {
@@ -153,7 +153,7 @@ class LateDevice final : public Device, public ShimPeers {
     std::vector<Work> works;
   };
 
-  // An exchange must not outlive its group, whose memory must still exist.
+  // Checks, when the exchange runs, that its group's memory still exists.
   void queue_exchange(Exchange exchange) override {
     push([this, exchange = std::move(exchange)] {
       for (const void* operand : exchange.operands) LOCKSTEP_CHECK(has_still(operand));
@@ -167,7 +167,7 @@ class LateDevice final : public Device, public ShimPeers {
     const std::lock_guard lock(mutex_);
     queue_.push_back(std::move(work));
   }
-  // Empty if no work is left before the mark.
+  // The next work that was queued before the mark; empty: none is left.
   Work next_before(int64_t mark) {
     const std::lock_guard lock(mutex_);
     if (done_ >= mark || queue_.empty()) return {};
@@ -206,7 +206,7 @@ class LateDevice final : public Device, public ShimPeers {
   std::mutex working_;                            // Only one thread works at a time.
   std::mutex mutex_;                              // Guards the queue: several threads may wait.
   std::deque<Work> queue_;
-  int64_t done_ = 0;               // Completed work, out of all that was ever queued.
+  int64_t done_ = 0;               // The count of all work completed so far.
   const char* failure_ = nullptr;  // A kernel's first failure.
 };
 

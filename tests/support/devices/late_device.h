@@ -11,10 +11,10 @@
 
 namespace lockstep {
 
-// Tests may make any number of them; each is used by one thread at a time. They present themselves
-// as one GPU, on which ranks do not meet.
+// Tests may make any number of these devices; only one thread at a time uses a device. All have the
+// address of the same GPU, so ranks on them do not use each other's memory.
 Backend late_backend();
-// A separate GPU each time; they reach each other's memory.
+// Makes a device with the address of a new GPU. Ranks on these devices use each other's memory.
 Backend late_peer_backend();
 
 }  // namespace lockstep

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// How devices without a GPU reach each other's memory (worker/kernels/peer_memory.h), in this
-// process or another one of this user. Exchanges are the shim's kernels. No absl.
+// The access of devices without a GPU to each other's memory (worker/kernels/peer_memory.h), in
+// this process or in another process of this user. The shim's kernels do the exchanges. No absl.
 #pragma once
 
 #include <functional>
@@ -22,8 +22,8 @@ class ShimPeers : public PeerAccess {
 
  protected:
   struct Exchange {
-    const uint32_t* ended;              // The PeerGroup's.
-    std::vector<const void*> operands;  // Their first addresses on the device.
+    const uint32_t* ended;              // PeerGroup::ended.
+    std::vector<const void*> operands;  // The first address of each operand, on the device.
     std::function<void()> run;
   };
   // Queues an exchange, to run in the order of the device's queue.

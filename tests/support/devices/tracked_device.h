@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// A device that knows its memory, so that a test finds a kernel that gets the host's.
+// A device that records the memory it has, so that a test finds a kernel that gets host memory.
 #pragma once
 
 #include <algorithm>

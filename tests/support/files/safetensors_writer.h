@@ -40,7 +40,7 @@ inline std::string test_tensor_bytes(const TestTensor& tensor) {
   return bytes;
 }
 
-// Length, header and data, even if the header is wrong.
+// The bytes of a file: the header's length, the header and the data. The header may be wrong.
 inline std::string safetensors_bytes(const std::string& header, const std::string& data) {
   const uint64_t length = header.size();
   std::string bytes(sizeof length, '\0');

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // Reference data that is not in the repository: goldens, published models and tokenizers. It is in
-// $LOCKSTEP_TEST_DATA, or else in ../shared next to the repository, or else tests that need it are
-// skipped.
+// $LOCKSTEP_TEST_DATA or, if that is not set, in shared/ next to the repository. If the data is not
+// in shared/ either, tests that need it are skipped.
 #pragma once
 
 #include <gtest/gtest.h>

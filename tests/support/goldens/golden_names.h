@@ -9,8 +9,8 @@ struct GoldenName {
   int heads;         // The maximum number of ranks.
 };
 
-// goldens/falcon_alibi is left out: its reference, eager attention of transformers 5.23, adds alibi
-// twice, once in the mask. The one in tests/data uses the attention that is the default there.
+// goldens/falcon_alibi is left out: its reference, the eager attention of transformers 5.23, adds
+// alibi twice, once in the mask. The golden in tests/data is of transformers' default attention.
 inline constexpr GoldenName kGoldens[] = {
     {"goldens/llama_mha", 4},
     {"goldens/llama_gqa", 8},

@@ -56,7 +56,8 @@ double length_of_row(const Tensor& tensor, int64_t row) {
   return std::sqrt(squares);
 }
 
-// The source column of column c, if columns of several kinds alternate and c counts kind by kind.
+// The source column of column c. In the source, columns of piece.interleaved() kinds alternate; c
+// counts all columns of the first kind, then all of the second, and so on.
 int64_t source_column(const program::Piece& piece, int64_t c) {
   if (piece.interleaved() == 0) return c;
   const int64_t cols = piece.source_shape(piece.source_shape_size() - 1);
@@ -64,7 +65,7 @@ int64_t source_column(const program::Piece& piece, int64_t c) {
   return c % each * piece.interleaved() + c / each;
 }
 
-// A parameter from its pieces, stacked, or side by side in the one row of a vector.
+// A parameter made of its pieces: stacked or, for a vector, side by side in its one row.
 Matrix assemble(const Tensors& tensors, program::Role role, DType dtype, int64_t rows, int64_t cols,
                 std::span<const program::Piece> pieces) {
   Matrix result(rows, cols);
@@ -132,8 +133,8 @@ class Machine {
     return lockstep::rows_in(slot.rows, std::ssize(sequence_->tokens),
                              std::ssize(sequence_->outputs));
   }
-  // Rounded rows are stored as the original numbers; the arena has marks in their place, which show
-  // that nothing else was written there.
+  // Rounded rows are stored in values_, as the numbers before they were rounded. Their bytes in the
+  // arena have marks, by which load() checks that nothing else was written there.
   template <typename Visit>
   void each_byte(const Slot& slot, const Visit& visit) const;
   static std::byte mark_of(int value) { return static_cast<std::byte>(value * 37 + 11); }

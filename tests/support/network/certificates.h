@@ -35,7 +35,7 @@ inline TlsFiles tls_files(const Authority::Identity& identity, const Authority& 
   return {.cert = identity.cert, .key = identity.key, .ca = authority.path()};
 }
 
-// Replaces the files of `to` by those of `from`: each is written next to it and renamed.
+// Replaces the files of `to` by those of `from`: each is copied under a new name, then renamed.
 void replace(const Authority::Identity& to, const Authority::Identity& from);
 
 }  // namespace lockstep::testing

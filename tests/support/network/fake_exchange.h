@@ -30,7 +30,7 @@ class FakeExchange final : public http::Exchange,
                  .peer = "127.0.0.1:1"} {}
 
   const http::Request& request() const override { return request_; }
-  // Call it before the request is handed over.
+  // Call it before the handler gets the request.
   void come_from_another_machine() { request_.on_loopback = false; }
 
   void respond(http::Response response) override {
@@ -79,7 +79,8 @@ class FakeExchange final : public http::Exchange,
     if (gone) gone();
   }
 
-  // wait_head() waits for the head. read_more() waits for more bytes of a stream; false: it ended.
+  // wait_head() waits for the head. read_more() waits for more bytes of a stream; false: the stream
+  // has ended.
   http::Response wait_head() {
     MutexLock lock(&mutex_);
     while (!response_.has_value()) changed_.wait(&mutex_);
@@ -88,7 +89,7 @@ class FakeExchange final : public http::Exchange,
   bool read_more(std::string* bytes) {
     MutexLock lock(&mutex_);
     while (source_ != nullptr) {
-      std::string piece;  // Each piece has its own size limit.
+      std::string piece;  // A new string for each piece: read() appends only up to a limit.
       woken_ = false;
       if (source_->read(&piece) == http::BodySource::State::kEnd) source_ = nullptr;
       *bytes += piece;

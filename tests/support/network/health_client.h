@@ -17,7 +17,7 @@ namespace lockstep::testing {
 // One call on a connection of its own; its answers as words.
 class HealthCall {
  public:
-  // `more`: bytes after the request's name, which need not be valid.
+  // `more`: bytes after the field with the service's name; they may be invalid.
   HealthCall(const std::string& address, const std::string& method, const std::string& service,
              const std::string& more = "") {
     grpc::ChannelArguments arguments;
@@ -45,7 +45,7 @@ class HealthCall {
   HealthCall(const HealthCall&) = delete;
   HealthCall& operator=(const HealthCall&) = delete;
 
-  // Waits for the next answer; at the end the call's error.
+  // Waits for the next answer. After the last one it returns "end", or the call's error.
   std::string next_answer() {
     grpc::ByteBuffer message;
     call_->Read(&message, nullptr);

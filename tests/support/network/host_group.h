@@ -26,11 +26,11 @@ struct HostGroupOptions {
       nullptr;
 };
 
-// hosts[r] is rank r's host.
+// One collective per rank; hosts[r] is rank r's host.
 std::vector<std::unique_ptr<Collective>> host_group(const std::vector<int>& hosts,
                                                     const HostGroupOptions& options = {});
 
-// Text such as "0 0 1" for tests' messages.
+// Text for tests' messages: "hosts of ranks: 0 0 1".
 std::string text_of(const std::vector<int>& hosts);
 
 // Every way to place 1 to `ranks` ranks on 1 to 3 hosts.

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// A client of HTTP/2 over a socket, whose windows a test controls.
+// A client of HTTP/2 over a socket, whose flow-control windows a test controls.
 #pragma once
 
 #include <cstdint>
@@ -20,7 +20,7 @@ struct Http2Answer {
   std::map<std::string, std::string> headers;
   std::string body;
   std::map<std::string, std::string> trailers;
-  bool is_whole = false;          // Its end arrived.
+  bool is_whole = false;          // The end of the answer arrived.
   std::optional<uint32_t> reset;  // The code with which the stream was closed before its end.
 };
 
@@ -28,15 +28,16 @@ struct Http2Answer {
 // that wait.
 class Http2Client {
  public:
-  // Waits for the server's SETTINGS. `window`: the bytes that the server may send on each stream at
-  // first. After a small first window, and after the connection's 65,535 bytes, only open_windows()
-  // lets it send more.
+  // Waits for the server's SETTINGS. `window`: the bytes that the server may send on each stream.
+  // If it is not the default, the server may also send only 65,535 bytes on the whole connection.
+  // After these bytes, only open_windows() lets it send more.
   explicit Http2Client(const std::string& address, uint32_t window = 1 << 30);
   ~Http2Client();
   Http2Client(const Http2Client&) = delete;
   Http2Client& operator=(const Http2Client&) = delete;
 
-  // Each begins a stream and returns its id. The body may go on if it is not the last piece.
+  // get() and post() begin a stream and return its id. Without `is_last` the body continues with
+  // send_body().
   int32_t get(const std::string& path, const http2::Headers& headers = {});
   int32_t post(const std::string& path, std::string_view body, bool is_last = true,
                const http2::Headers& headers = {});
@@ -59,7 +60,7 @@ class Http2Client {
   void wait_until_closed();
   // The part of the answer that has been read.
   const Http2Answer& answer(int32_t stream) { return streams_[stream].answer; }
-  int pings() const { return pings_; }                // The number from the server.
+  int pings() const { return pings_; }                // The number of PINGs from the server.
   bool is_going_away() const { return going_away_; }  // The server sent GOAWAY.
 
  private:
@@ -80,7 +81,7 @@ class Http2Client {
   nghttp2_session* session_ = nullptr;
   std::map<int32_t, Stream> streams_;
   int pings_ = 0;
-  bool has_settings_ = false;  // The server's.
+  bool has_settings_ = false;  // The server's SETTINGS arrived.
   bool going_away_ = false;
 };
 

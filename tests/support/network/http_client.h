@@ -14,7 +14,7 @@ struct HttpAnswer {
   int status = 0;  // 0: the connection ended before the head was complete.
   std::map<std::string, std::string> headers;  // Names are in lower case.
   std::string body;                            // Without the lines of chunks.
-  bool whole = false;                          // Complete by its length, or by its last chunk.
+  bool whole = false;                          // All of the body arrived.
 };
 
 // Only one thread may use it.
@@ -43,7 +43,8 @@ class HttpClient {
   std::string received_;
 };
 
-// "GET /path HTTP/1.1", Host and these lines, each with its CR LF.
+// A request: "GET /path HTTP/1.1", Host, `lines` (each with its CR LF), Content-Length if there is
+// a body, and the body.
 std::string http_request(const std::string& method, const std::string& path,
                          const std::string& lines = "", const std::string& body = "");
 

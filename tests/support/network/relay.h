@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // A faulty network between two ends: forwards TCP connections and injects faults into their bytes.
-// Kernels may lack a way to do that.
+// The operating system may have no means to do that.
 #pragma once
 
 #include <atomic>
@@ -15,15 +15,15 @@
 
 namespace lockstep::testing {
 
-// The faults on the way back to the dialling end; the other direction works. Numbers count all
-// bytes sent in that direction. Negative: never.
+// Faults in the bytes from the target back to the dialling end; the other direction has none. The
+// positions `..._at` count the bytes that all connections have sent back. Negative: never.
 struct RelayFaults {
   std::atomic<int64_t> flip_at{-1};             // Changes one bit of this byte.
   std::atomic<int64_t> stall_at{-1};            // Forwards nothing from this byte on.
   std::atomic<int64_t> reset_at{-1};            // Resets both ends before this byte.
   std::atomic<int64_t> drop_at{-1};             // Leaves out this byte.
   std::atomic<int64_t> chunk_bytes{64 * 1024};  // Bytes that are forwarded at a time,
-  std::atomic<int64_t> pause_us{0};             // with this much time in between.
+  std::atomic<int64_t> pause_us{0};             // with this pause before each time.
 };
 
 // Listens on loopback and dials `target` for each caller. It has one thread, which ends with this

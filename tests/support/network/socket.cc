@@ -42,7 +42,7 @@ int connect_tcp(const std::string& address, const std::string& from) {
                    0);
   }
   const int result = connect(descriptor, reinterpret_cast<const sockaddr*>(&place), sizeof place);
-  // The peer may accept and close before this returns: that looks like any closed connection.
+  // The peer may accept and close before connect() returns: the test then sees a closed connection.
   LOCKSTEP_CHECK(result == 0 || errno == ECONNRESET);
   return descriptor;
 }

@@ -15,8 +15,8 @@ namespace lockstep::testing {
 
 struct TlsClientOptions {
   std::string ca;                // The path of the authority that must have signed the server's.
-  Authority::Identity identity;  // The client's own; paths may be empty.
-  int version = 0;               // TLS1_2_VERSION and the like; 0: the best that both support.
+  Authority::Identity identity;  // The client's certificate and key; the paths may be empty.
+  int version = 0;               // TLS1_2_VERSION and the like; 0: the newest that both support.
   std::string protocol;          // ALPN; "": none is offered.
 };
 

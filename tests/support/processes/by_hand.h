@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// A coordinator that waits for workers, and workers that a test starts itself, with one join token.
+// Starts a coordinator that waits for workers, and the workers, which all have the same join token.
 #pragma once
 
 #include <gtest/gtest.h>
@@ -26,7 +26,7 @@ inline std::unique_ptr<Process> start_coordinator(int workers,
   return std::make_unique<Process>(arguments, with_join_token());
 }
 
-// The address after these words of a process's log, up to a comma or the line's end.
+// The address that follows `words` in a process's log, up to a comma or the end of the line.
 inline std::string address_after(Process& process, const std::string& words) {
   EXPECT_TRUE(process.wait_for_err(words)) << process.err();
   const std::string err = process.err();

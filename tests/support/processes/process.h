@@ -42,8 +42,8 @@ class Process {
   std::string err(size_t from = 0) const;  // Without its first `from` bytes.
   // Waits until `err` contains the text. False: the process ended first, or the time is over.
   bool wait_for_err(const std::string& text, std::chrono::seconds timeout = kPatience);
-  // Waits until the process ends. Returns the exit code, or 128 + signal; -1 if the time was over
-  // (then the process is killed).
+  // Waits until the process ends. Returns the exit code, or 128 + signal; -1 if the time was over:
+  // then the process is killed, unless `timeout` is 0.
   int wait(std::chrono::seconds timeout = kPatience);
 
  private:

@@ -106,8 +106,8 @@ inline v1::GenerateRequest story(int max_tokens, uint64_t seed) {
   return request;
 }
 
-// A call with a long answer. It has begun, and keeps a draining server running until it is
-// finished.
+// A call with a long answer, whose first part has arrived. It keeps a draining server running until
+// finish().
 class LongCall {
  public:
   explicit LongCall(Server& server) {

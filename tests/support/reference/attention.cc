@@ -12,8 +12,8 @@ namespace lockstep::reference {
 namespace {
 
 // The key (part 0) or value (part 1) of a position and KV head: a row of head_dim or v_dim and, for
-// int8, its scale, which is stored after all rows of the page. With values in keys, both use the
-// key's scale.
+// int8, its scale, which is stored after all rows of the page. If values are stored in keys, both
+// use the key's scale.
 struct Slot {
   TensorView row;
   float* scale;

@@ -14,7 +14,8 @@ namespace {
 
 using Numbers = std::vector<double>;
 
-// The `count` largest of the allowed ones, ascending; ties go to the lower number.
+// The `count` allowed numbers with the largest keys, in ascending order. If keys are equal, the
+// lower number is taken.
 std::vector<int64_t> best_of(const Numbers& keys, const std::vector<int64_t>& allowed,
                              int64_t count) {
   std::vector<int64_t> best = allowed;

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// linear: out = x * weight^T (+ bias). gated_linear: gated on its even and odd columns.
+// linear: out = x * weight^T (+ bias). gated_linear: gated() of that product's even columns (gate)
+// and odd columns (up).
 #include <vector>
 
 #include "tests/support/reference/reference.h"

@@ -95,7 +95,7 @@ void run_operator(Op op, const OperatorArgs& args, std::span<Matrix> outputs) {
                 .page_tokens = whole.step.rows,
                 .dtype = DType::kF32};
   if (schema.state == StateKind::kKvPages) {
-    call.attrs.attention().read_only = false;  // k and v belong to the whole sequence.
+    call.attrs.attention().read_only = false;  // The inputs have k and v of the whole sequence.
   }
   const KernelFn run = reference::kernel(op);
   LOCKSTEP_CHECK(run != nullptr && run(call) == nullptr);

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Weights of codes and scales, and how linear treats float32 rows for them: it rounds the rows to
-// int8 in the same groups.
+// Quantized weights, and linear with them: it rounds its float32 input rows to int8 codes, in the
+// weight's groups.
 #include <algorithm>
 #include <cmath>
 #include <limits>
@@ -12,14 +12,14 @@
 namespace lockstep::reference {
 namespace {
 
-// The powers of two of x's scales for int4 weights.
+// The range of the exponents of x's scales, which are powers of two, for int4 weights.
 constexpr int kMinPower = -60, kMaxPower = 62;
 
 const QuantizedRows& quantized(const TensorView& view) {
   return *static_cast<const QuantizedRows*>(view.data);
 }
 
-// A row of x in the weight's groups.
+// A row of x as codes, and a scale for each of the weight's groups.
 struct RoundedRow {
   std::vector<double> codes;
   std::vector<double> scales;
@@ -102,7 +102,7 @@ const char* round_groups(const KernelArgs& args) {
   const Quantization kind = {.bits = out.dtype == DType::kA8 ? 8 : 4};
   for (int64_t r = 0; r < x.rows; ++r) {
     for (int64_t begin = 0; begin < x.cols; begin += kRoundedGroup) {
-      TensorView columns = x;  // One row, so that it is one group of round_row.
+      TensorView columns = x;  // The columns of one group, which round_row() gets as a whole row.
       columns.data = x.row<float>(r) + begin;
       columns.cols = std::min(x.cols - begin, kRoundedGroup);
       const RoundedRow row = round_row(kind, columns, 0);

@@ -95,7 +95,7 @@ void recurrence_head(const KernelArgs& args, const StepSequence& sequence, int64
   }
 }
 
-// Plain sums; the kernels keep them divided by e^scale. The tests' keys are small.
+// Stores the sums themselves; the kernels store them divided by e^scale. The tests' keys are small.
 void wkv_column(const KernelArgs& args, const StepSequence& sequence, int64_t c) {
   const int64_t cols = args.in[0].cols;
   float* block = args.state.block(sequence.slot) + c;

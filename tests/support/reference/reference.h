@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 // Every operator in its plainest form: the specification against which kernels are tested. Sums are
 // in double. Arguments are those of the kernels, except that weights are plain rows [N, K] (their
-// view has rows, cols, stride and dtype), and a page of the KV state is
-// [page_tokens][kv_heads][2][head_dim] (for int8 followed by the scales), of the same size.
+// view has rows, cols, stride and dtype). A page of the KV state is [page_tokens][kv_heads][key and
+// value], for int8 followed by the scales; its size in bytes is that of the kernels' page.
 // parallel and scratch are not used. The only rounding is that of stored values, to the type of
 // their view. A view of a quantized type points to a QuantizedRows (base/numbers/quantization.h)
 // with its rows and cols; its stride has no meaning.
@@ -28,17 +28,17 @@ void fill(const TensorView& out, const F& f) {
   }
 }
 
-// These are for a quantized matrix. int4 scales below 2^-66 count as zero, above 2^66 as just below
-// that.
+// The scale, minimum and code of a quantized matrix. An int4 scale whose magnitude is below 2^-66
+// counts as zero; one of 2^66 or more counts as just below 2^66.
 double quantized_scale(const TensorView& view, int64_t row, int64_t group);
 double quantized_minimum(const TensorView& view, int64_t row, int64_t group);
 int quantized_code(const TensorView& view, int64_t row, int64_t col);
 
 // linear of float32 rows with quantized weights: the rows become int8 codes -127 .. 127, rounded to
-// nearest even, in the weight's groups (q8c: a whole row). For int8 weights their scale is largest
-// magnitude / 127 (codes of x * (127 / largest), in float32; 0 if largest < 2^-100). For int4 it is
-// the smallest power of two, from 2^-60 on, with largest <= 127 * scale. A row with an element that
-// is not finite, or with a scale above 2^62, is NaN.
+// nearest even, in the weight's groups (q8c: a whole row). For int8 weights a group's scale is its
+// largest magnitude / 127, or 0 if that magnitude is below 2^-100; a code is x * (127 / largest) in
+// float32. For int4 weights the scale is the smallest power of two, from 2^-60 on, with largest
+// <= 127 * scale. A row with an element that is not finite, or with a scale above 2^62, is NaN.
 const char* linear_of_codes(const KernelArgs& args);
 
 }  // namespace lockstep::reference

@@ -8,8 +8,8 @@
 namespace lockstep::reference {
 namespace {
 
-// The element for column `i` of a weight or bias with the columns of x, or with those from `begin`
-// on.
+// The element of a weight or bias for column i of x. The weight has all columns of x, or only those
+// from `begin` on. Without a weight: `otherwise`.
 double of_column(const TensorView& weight, const TensorView& x, int64_t begin, int64_t i,
                  double otherwise) {
   if (weight.data == nullptr) return otherwise;
@@ -30,7 +30,7 @@ void norm(const TensorView& x, const TensorView& weight, const TensorView& out, 
   }
 }
 
-// The same for a centred norm.
+// The same for a norm that also subtracts the mean and may have a bias.
 void centred_norm(const TensorView& x, const TensorView& weight, const TensorView& bias,
                   const TensorView& out, int64_t r, int64_t begin, int64_t width, float eps) {
   const auto count = static_cast<double>(width);

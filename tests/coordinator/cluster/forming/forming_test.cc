@@ -388,7 +388,7 @@ class LyingTraceTest : public ::testing::TestWithParam<LyingTrace> {
   }
 };
 
-TEST_P(LyingTraceTest, IsRefusedByTheFieldsName) {
+TEST_P(LyingTraceTest, IsRefusedWithTheNameOfTheField) {
   EXPECT_EQ(message_of(check(nullptr)), "");
   EXPECT_THAT(message_of(check(GetParam().lie)),
               HasSubstr(std::string("StepTrace.") + GetParam().found));

@@ -58,7 +58,7 @@ class RegroupTest : public ::testing::Test {
   LinkId links_[3] = {};
 };
 
-TEST_F(RegroupTest, TheFirstGroupWaitsForAll) {
+TEST_F(RegroupTest, TheFirstGroupWaitsForAllWorkers) {
   cluster_.want_group();
   cluster_.join();
   cluster_.join();
@@ -142,7 +142,7 @@ TEST_F(RegroupTest, ASpareIsNotUsedWhileThereAreEnoughOthers) {
   EXPECT_EQ(cluster_.worker(idle).epoch, 0u);
   note_demand(Demand::kNone);
   cluster_.pass(600'000);
-  EXPECT_EQ(cluster_.lost(), "");  // Nor does a group of all ranks grow.
+  EXPECT_EQ(cluster_.lost(), "");  // A group that has all ranks does not grow.
 }
 
 TEST_F(RegroupTest, ASpareCompletesTheFirstGroupIfNoOtherWorkerJoins) {
@@ -160,11 +160,11 @@ TEST_F(RegroupTest, ASpareThatGotARankIsNoLongerASpare) {
   const LinkId idle = cluster_.join(spare());
   cluster_.hang_up(links_[1]);
   cluster_.want_group();
-  cluster_.join();  // The old worker: now it waits.
+  cluster_.join();  // The old worker comes back, and waits without a rank.
   cluster_.hang_up(links_[0]);
   cluster_.want_group();
   ASSERT_TRUE(cluster_.formed());
-  EXPECT_EQ(cluster_.worker(idle).assignment().program().rank(), 1);  // It has the rank's weights.
+  EXPECT_EQ(cluster_.worker(idle).assignment().program().rank(), 1);  // It has these weights.
 }
 
 TEST_F(RegroupTest, FewerThanMinWorkersFormNoGroup) {

@@ -95,7 +95,7 @@ TEST_F(LaunchedTest, ADeadWorkerIsStartedAgain) {
   EXPECT_TRUE(cluster_.formed());
 }
 
-TEST_F(LaunchedTest, TheGroupAfterAKillFromOutsideSaysSo) {
+TEST_F(LaunchedTest, TheGroupAfterAKillFromOutsideReportsIt) {
   form();
   cluster_.pass(60'000);
   EXPECT_FALSE(cluster_.info().follows_a_kill);

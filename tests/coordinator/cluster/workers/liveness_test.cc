@@ -10,7 +10,7 @@ namespace {
 
 using ::testing::HasSubstr;
 
-// A group of two.
+// A group of two workers.
 class LivenessTest : public ::testing::Test {
  protected:
   LivenessTest() {
@@ -49,7 +49,7 @@ TEST_F(LivenessTest, ASilentWorkerIsLostAfterOneSecond) {
 TEST_F(LivenessTest, AStepThatMakesProgressHasNoLimit) {
   cluster_.worker(first_).steps = cluster_.worker(second_).steps = false;
   cluster_.worker(second_).advances = true;
-  cluster_.worker(first_).waits = true;  // It waits for the slow one.
+  cluster_.worker(first_).waits = true;  // It waits for the slow rank.
   cluster_.step(1);
   cluster_.pass(3'600'000);
   EXPECT_EQ(cluster_.lost(), "");
@@ -79,7 +79,7 @@ TEST_F(LivenessTest, ARankThatWaitsIsKeptIfBothHaveTheSameProgress) {
 
 TEST_F(LivenessTest, ARankThatWaitsIsNeverLostBeforeOneThatDoesNot) {
   cluster_.worker(first_).steps = cluster_.worker(second_).steps = false;
-  cluster_.worker(first_).waits = true;  // It is slower, but waits for the other.
+  cluster_.worker(first_).waits = true;  // It has less progress, but waits for the other rank.
   cluster_.worker(second_).progress = 9;
   cluster_.step(1);
   cluster_.pass(11'000);
@@ -117,7 +117,7 @@ TEST_F(LivenessTest, ARankThatWaitedLongHasTimeAfterItStopsWaiting) {
   cluster_.worker(first_).waits = true;
   cluster_.step(1);
   cluster_.pass(60'000);
-  cluster_.worker(first_).waits = false;  // Now the other one waits for it.
+  cluster_.worker(first_).waits = false;  // Now the second rank waits for the first.
   cluster_.worker(second_).waits = true;
   cluster_.pass(9'000);
   EXPECT_EQ(cluster_.lost(), "");

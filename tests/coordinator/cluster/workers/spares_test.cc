@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Spares that hold the weights of a rank while they wait.
+// Spares that cover a rank: they hold its weights while they wait.
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
@@ -19,7 +19,7 @@ cluster::Hello spare(const std::string& host = "here") {
   return hello;
 }
 
-// Three workers, the last one with the largest part.
+// Three workers; the last one has the most bytes of weights.
 class SparesTest : public ::testing::Test {
  protected:
   static ClusterCoreOptions options() {
@@ -76,7 +76,7 @@ TEST_F(SparesTest, ASpareHoldsTheLargestPartAndTakesItsPlace) {
   EXPECT_EQ(state_of(idle).holds, -1);
 }
 
-TEST_F(SparesTest, APreloadIsTheAssignmentThatWouldFollow) {
+TEST_F(SparesTest, APreloadHasTheProgramOfTheAssignmentThatWouldFollow) {
   form();
   const LinkId idle = join_spare();
   const cluster::CoordinatorMessage sent = cluster_.worker(idle).received.back();
@@ -124,12 +124,12 @@ TEST_F(SparesTest, ASpareCoversTheSameRankInTheNextGroupAndGetsItsPreloadAgain) 
   EXPECT_GE(state_of(first).holds_ms, 10'000) << "it never dropped the weights";
 }
 
-TEST_F(SparesTest, ARankOfTheSparesOwnHostGoesFirst) {
+TEST_F(SparesTest, ARankOfTheSparesOwnHostIsPreloadedFirst) {
   form({"one", "two", "two"});
   EXPECT_EQ(cluster_.worker(join_spare({}, spare("one"))).preload(), 0);
 }
 
-TEST_F(SparesTest, ARankThatIsNotLaunchedGoesFirst) {
+TEST_F(SparesTest, ARankWhoseWorkerWasNotLaunchedIsPreloadedFirst) {
   ClusterCoreOptions launching = options();
   launching.launch = true;
   VirtualCluster cluster(launching);
@@ -145,7 +145,7 @@ TEST_F(SparesTest, ARankThatIsNotLaunchedGoesFirst) {
   const LinkId first = cluster.join(spare());
   cluster.pass(kTickMs);
   ASSERT_EQ(cluster.worker(first).preload(), 2);
-  cluster.hang_up(3);  // Lose rank 2: the spare takes its place.
+  cluster.hang_up(3);  // Rank 2 is lost, and the spare replaces it.
   cluster.want_group();
   const LinkId second = cluster.join(spare());
   cluster.pass(kTickMs);
@@ -177,8 +177,8 @@ TEST_F(SparesTest, AWorkerForWhichThereIsNoRankHoldsWeightsToo) {
   EXPECT_EQ(cluster_.worker(links_[1]).assignment().program().rank(), 1);
 }
 
-// Both keep their weights, whatever they ask for.
-TEST_F(SparesTest, SparesWhoseIndexIsNoRankTakeTheRanksThatTheyHold) {
+// Both keep their weights, whatever rank they prefer.
+TEST_F(SparesTest, SparesThatPreferNoExistingRankGetTheRanksThatTheyCover) {
   form();
   cluster::Hello hello = spare();
   hello.set_preferred_rank(7);
@@ -235,7 +235,7 @@ TEST_F(SparesTest, AFailureIsLoggedOnceAndDoesNoHarm) {
   EXPECT_EQ(cluster_.lost(), "");
   cluster_.pass(10'000);
   EXPECT_EQ(preloads_of(idle), 1);
-  const LinkId other = join_spare();  // No spare holds that rank.
+  const LinkId other = join_spare();  // No spare covers rank 2 so far.
   EXPECT_EQ(cluster_.worker(other).preload(), 2);
   cluster_.worker(idle).failure = failure;
   const size_t before = cluster_.log().size();

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// The speeds that weighted shards use: those that were configured, or those measured and kept.
+// The speeds that decide uneven shards: the configured ones, or the first measured ones.
 #include "coordinator/cluster/workers/speeds.h"
 
 #include <gmock/gmock.h>

@@ -34,7 +34,7 @@ TEST(WorkersTest, WorkersAreListedByRankWithTheirRoles) {
   cluster::Hello hello = VirtualCluster::default_hello();
   hello.set_spare(true);
   const LinkId spare = cluster.join(hello);
-  cluster.open();  // It has sent nothing, and is not listed.
+  cluster.open();  // This worker has sent nothing, and is not listed.
   EXPECT_THAT(list(cluster), ElementsAre(Listed(Role::kServing, 0, pid_of(first), 1'000),
                                          Listed(Role::kServing, 1, pid_of(second), 1'000),
                                          Listed(Role::kSpare, -1, pid_of(spare), 0)));

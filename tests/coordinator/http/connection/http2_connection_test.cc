@@ -11,8 +11,8 @@ using testing::ServerTls;
 using testing::Socket;
 using testing::TlsClient;
 
-// A connection and its request for /held, which the server has. On a slow machine a server with
-// short limits may close a connection before its first request: then another one begins.
+// A connection and its request for /held, which the server has received. On a slow machine a server
+// with short limits may close a connection before its first request: then the next one is tried.
 struct Holder {
   explicit Holder(ScriptedServer& server) {
     do {
@@ -66,7 +66,7 @@ TEST(Http2ConnectionTest, AConnectionWithARequestIsNotIdle) {
   ScriptedServer server(http2_options({.idle = milliseconds(20)}));
   const Holder holder(server);
   Http2Client idle(server.address());
-  idle.wait_until_closed();  // By now the time is over.
+  idle.wait_until_closed();  // By now the limit for idle connections is over.
   holder.exchange->respond({.body = "held"});
   EXPECT_EQ(holder.client->wait(holder.held).body, "held");
 }
@@ -82,7 +82,7 @@ TEST(Http2ConnectionTest, AClientThatDoesNotBeginIsClosed) {
   }
 }
 
-TEST(Http2ConnectionTest, AClientThatNeverReadsIsClosedAndHoldsLittle) {
+TEST(Http2ConnectionTest, AClientThatNeverReadsIsClosedAndTakesLittleMemory) {
   ScriptedServer server(http2_options({.write = milliseconds(100)}));
   Http2Client client(server.address());
   client.get("/endless");
@@ -104,12 +104,12 @@ TEST(Http2ConnectionTest, DrainingEndsOpenStreamsAndThenTheConnection) {
   const std::shared_ptr<Exchange> streaming = server.take_held();
   const std::shared_ptr<Feed> feed = server.begin_stream(streaming);
   const int32_t half = client.post("/echo", "half", /*is_last=*/false);
-  EXPECT_EQ(client.wait(client.get("/quick")).body, "quick");  // The server has read it all.
+  EXPECT_EQ(client.wait(client.get("/quick")).body, "quick");  // All requests before it were read.
 
   server.server().drain();
   unused.wait_until_closed();
   EXPECT_TRUE(unused.is_going_away());
-  const int32_t refused = client.get("/quick");  // The client does not know yet.
+  const int32_t refused = client.get("/quick");  // The client has not read the GOAWAY yet.
   EXPECT_EQ(client.wait(refused).reset, 7);      // REFUSED_STREAM: by the GOAWAY.
   client.send_body(half, " whole", /*is_last=*/true);
   EXPECT_EQ(client.wait(half).body, "half whole");

@@ -22,7 +22,7 @@ class RawClient {
     socket_.send(first);
   }
   bool send(const std::string& bytes) const { return socket_.send(bytes); }
-  // Waits for a frame of this type, or with these flags too. False: the connection ended first.
+  // Waits for a frame of this type that has these flags. False: the connection ended first.
   bool receives(FrameType type, uint8_t flags = 0) {
     while (true) {
       while (received_.size() >= kFrameHead) {
@@ -154,7 +154,7 @@ TEST(Http2FramesTest, WrongRequestsEndTheirStreamAlone) {
   EXPECT_EQ(server.counts().requests, 2 * static_cast<int>(std::size(cases)));
 }
 
-// They may be frames of a stream that is closed.
+// These HEADERS may belong to a stream that is closed already.
 TEST(Http2FramesTest, HeadersOfAnEarlierStreamAreIgnored) {
   ScriptedServer server(http2_options());
   RawClient client(server.address());
@@ -238,17 +238,17 @@ TEST(Http2FramesTest, PingsAndSettingsWhoseAnswersAreNotReadEndTheConnection) {
   }
 }
 
-TEST(Http2FramesTest, HalfRequestsOfOneConnectionAreCounted) {
-  ScriptedServer server(http2_options({.all_body_bytes = 1 << 20}));  // A half for each client.
+TEST(Http2FramesTest, UnfinishedRequestsOfOneConnectionAreCounted) {
+  ScriptedServer server(http2_options({.all_body_bytes = 1 << 20}));  // One client may use half.
   Http2Client client(server.address());
   std::vector<int32_t> streams(250);
   for (int32_t& stream : streams) {
     stream = client.post("/echo", std::string(4000, 'x'), /*is_last=*/false);
   }
-  EXPECT_TRUE(client.wait(client.get("/quick")).is_whole);  // The server has read it all.
+  EXPECT_TRUE(client.wait(client.get("/quick")).is_whole);  // All requests before it were read.
   int refused = 0;
   for (const int32_t stream : streams) refused += client.answer(stream).status == 503;
-  EXPECT_GE(refused, 250 - (512 << 10) / (4000 + 2048));  // Each has its head, too.
+  EXPECT_GE(refused, 250 - (512 << 10) / (4000 + 2048));  // The head of each counts, too.
   EXPECT_LT(refused, 250 - 40);
   for (const int32_t stream : streams) client.reset(stream);
   EXPECT_EQ(client.wait(client.get("/quick")).body, "quick");

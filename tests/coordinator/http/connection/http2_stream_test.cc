@@ -12,7 +12,7 @@ using std::chrono::milliseconds;
 const Headers kTrailers = {{"result", "7"}};
 const std::map<std::string, std::string> kTrailersRead(kTrailers.begin(), kTrailers.end());
 
-// A fed source with trailers, which a test may cut.
+// A source with trailers, which a test feeds and may cut.
 class TrailingSource final : public CountedSource {
  public:
   TrailingSource(Counts* counts, std::shared_ptr<Feed> feed,
@@ -134,7 +134,7 @@ TEST(Http2StreamTest, ACutSourceEndsByTrailersThoughTheWindowsAreClosed) {
 TEST(Http2StreamTest, ABodyAboveTheLimitIs413AndTheConnectionGoesOn) {
   ScriptedServer server(http2_options({.read = {.body_bytes = 1000}}));
   Http2Client client(server.address());
-  for (int i = 0; i < 5; ++i) {  // More than the window of the connection.
+  for (int i = 0; i < 5; ++i) {  // Together more than the connection's window.
     const Http2Answer answer = client.wait(client.post("/echo", std::string(1 << 20, 'x')));
     EXPECT_EQ(answer.status, 413);
     EXPECT_NE(answer.body.find("the body: must have at most 1000 bytes"), std::string::npos);
@@ -165,7 +165,7 @@ TEST(Http2StreamTest, ABodyThatDoesNotEndIs408AndOthersGoOn) {
 }
 
 TEST(Http2StreamTest, BodiesOfAllStreamsAreBoundedTogetherUntilTheyEnd) {
-  ScriptedServer server(http2_options({.all_body_bytes = 1 << 20}));  // A half for each client.
+  ScriptedServer server(http2_options({.all_body_bytes = 1 << 20}));  // One client may use half.
   Http2Client client(server.address());
   const std::string body(100 << 10, 'x');  // Takes up to twice its size in memory.
   std::vector<int32_t> streams(6);
@@ -183,7 +183,7 @@ TEST(Http2StreamTest, BodiesOfAllStreamsAreBoundedTogetherUntilTheyEnd) {
   }
 }
 
-// An answer may last for hours.
+// The answer may last for hours: the body must not stay in memory.
 TEST(Http2StreamTest, AnAnswerFreesTheBodyOfItsRequest) {
   ScriptedServer server(http2_options());
   Http2Client client(server.address());
@@ -242,7 +242,7 @@ TEST(Http2StreamTest, AStreamThatWaitsForItsSourceIsNotReset) {
   const std::shared_ptr<Exchange> exchange = server.take_held();
   const std::shared_ptr<Feed> feed = server.begin_stream(exchange);
   Http2Client slow(server.address(), /*window=*/0);
-  EXPECT_EQ(slow.wait(slow.get("/endless")).reset, 11);  // By now the time is over.
+  EXPECT_EQ(slow.wait(slow.get("/endless")).reset, 11);  // By now the limit for writing is over.
   feed->say("late", /*end=*/true);
   exchange->wake();
   EXPECT_EQ(client.wait(stream).body, "late");

@@ -53,7 +53,7 @@ TEST(HttpServerTest, TheGateLooksAtTheHeadAlone) {
   EXPECT_EQ(known.read().body, "body");
 }
 
-// Otherwise one client could keep out others' bodies with bodies that it never ends.
+// Without this limit, one client could keep out others' bodies with bodies that it never ends.
 TEST(HttpServerTest, OneClientMayHaveHalfOfTheBodiesBeingReceived) {
   const Gate gate = [](const Request& head) -> Admission {
     return {.refusal = std::nullopt, .client = std::string(head.header("Client"))};
@@ -289,7 +289,7 @@ TEST(HttpServerTest, DrainingClosesIdleConnectionsAndLetsStreamsFinish) {
 
   server.server().drain();
   EXPECT_TRUE(idle.ends());
-  HttpClient probe(server.address());  // It is still served, and closed after that.
+  HttpClient probe(server.address());  // The probe is still served, and then closed.
   EXPECT_EQ(probe.get("/quick").headers.at("connection"), "close");
   EXPECT_TRUE(probe.ends());
   feed->say("rest", true);
@@ -306,7 +306,7 @@ TEST(HttpServerTest, DrainingLeavesANewConnectionItsFirstRequest) {
   EXPECT_EQ(idle.get("/quick").status, 200);
   std::vector<HttpClient> fresh;
   fresh.reserve(4);
-  for (int i = 0; i < 4; ++i) fresh.emplace_back(server.address());  // On all of its threads.
+  for (int i = 0; i < 4; ++i) fresh.emplace_back(server.address());  // All threads get some.
   EXPECT_TRUE(becomes_true([&] { return server.server().connections() == 5; }));
   server.server().drain();
   EXPECT_TRUE(idle.ends());
@@ -348,7 +348,7 @@ TEST(HttpServerTest, AnswersComeFromAnyThread) {
     clients.emplace_back([&server, i] {
       HttpClient client(server.address());
       client.send(http_request("GET", "/stream"));
-      const auto exchange = server.take_held();  // It may be from another client.
+      const auto exchange = server.take_held();  // The exchange may be another client's.
       const auto feed = server.begin_stream(exchange);
       for (int n = 0; n < 100; ++n) {
         feed->say(std::to_string(n) + " ");

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Pages by their tokens: found, used, evicted.
+// Pages are found by their tokens, used and evicted.
 #include "coordinator/scheduler/pages/prefix_tree.h"
 
 #include <gmock/gmock.h>
@@ -85,7 +85,7 @@ TEST(PrefixTreeDeathTest, EvictingAUsedPageStopsTheProcess) {
 }
 
 // Compares with a plain list of (path of tokens, page, users, time of the last use).
-TEST(PrefixTreeTest, RandomLivesAgreeWithAList) {
+TEST(PrefixTreeTest, RandomOperationsAgreeWithAPlainList) {
   struct Entry {
     int32_t parent = kNone;
     Tokens tokens;

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Stop strings over every cut of a text, against a search over the whole text.
+// Compares stop strings in a text that is cut anywhere with a search in the whole text.
 #include "coordinator/scheduler/sequences/stop_matcher.h"
 
 #include <gtest/gtest.h>
