@@ -76,7 +76,7 @@ absl::StatusOr<std::unique_ptr<PeerLink>> PeerLink::connect(Collective& met, Dev
     std::string text;
     link->group_.memory[met.rank()] = link->access_->own(&card.handle, &text);
     if (link->group_.memory[met.rank()] == nullptr) own = unavailable_because(text);
-    // It is cleared before any rank may write there.
+    // The memory is cleared before any rank may write to it.
     if (const char* failure = device.synchronize(); failure != nullptr) {
       own = absl::UnavailableError(failure);
     }
@@ -123,8 +123,8 @@ absl::Status PeerLink::open(const std::vector<PeerHandle>& handles, uint64_t fir
   return failure == nullptr ? absl::OkStatus() : unavailable_because(failure);
 }
 
-// Sums over one channel and over all, each slot used twice: one GPU must read what another writes,
-// whatever it read there before.
+// Sums over one channel and over all, with each slot used twice: a GPU must read what another GPU
+// writes, even where it has read an older value.
 absl::Status PeerLink::try_out() {
   constexpr int64_t kMax = kPeerChannels * kPeerSlotBytes / 4 / sizeof(float);
   const DeviceMemory on_device(device_, kMax * sizeof(float));

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// The matrix is in staging memory without gaps. Only a copy queued after the one that read it
-// writes it again.
+// Staging memory has the matrix without gaps. It is written again only by a copy that is queued
+// after the copy that read it.
 #include "worker/collectives/devices/staged.h"
 
 #include <algorithm>

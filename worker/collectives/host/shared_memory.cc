@@ -107,7 +107,7 @@ absl::Status SharedMemoryCollective::arrive(TcpLinks::RowBytesOf out, TcpLinks::
   if (links_ != nullptr) {
     RETURN_IF_ERROR(links_->exchange(call_, out, in, barrier_, start_ + timeout_, &call_wait_ns_));
     for (const int rank : links_->senders()) {
-      // Left alone in a second exchange of one chunk: a peer may still compare it.
+      // The second exchange of a chunk leaves it as it is: a peer may still be comparing it.
       if (Call& theirs = slot(rank).call; theirs != call_) theirs = call_;
     }
   }
@@ -292,7 +292,7 @@ void SharedMemoryCollective::add_slots(int64_t begin, int64_t bytes, std::byte* 
       const float* addend = floats(r) + start;
       float* after = r == ranks_ - 1 ? target + start : sum;
 #ifndef __clang__
-#pragma GCC ivdep  // `after` and each of them are disjoint or equal.
+#pragma GCC ivdep  // `after` and each addend are disjoint or equal.
 #endif
       for (int64_t i = 0; i < n; ++i) after[i] = before[i] + addend[i];
       before = sum;

@@ -45,13 +45,13 @@ class FrameWriter {
   // Begins a piece, only if done(): one or more frames, one without bytes if it is empty. Its
   // memory must not change until done().
   void begin(const Call& call, const RowBytes& piece);
-  // Sends this as the last frame, after the current one is complete.
+  // Sends `goodbye` as the last frame, when the current frame is complete.
   void send_goodbye(const Goodbye& goodbye);
   bool done() const { return done_; }
 
   // Fills `parts` with the next bytes' places, and returns how many parts it filled. Not if done().
   size_t next(std::span<iovec> parts) const;
-  // Reports that this many of them were sent.
+  // Reports that this many of these bytes were sent.
   void sent(size_t bytes);
 
  private:
@@ -59,8 +59,8 @@ class FrameWriter {
   void start_goodbye();
 
   FrameHeader header_;
-  RowBytes piece_;               // The rest, the frame's bytes included.
-  std::optional<Call> goodbye_;  // The next to send.
+  RowBytes piece_;               // Bytes not yet sent, this frame's included.
+  std::optional<Call> goodbye_;  // To be sent next.
   uint64_t frames_ = 0;          // Frames that were begun.
   size_t header_sent_ = 0;       // In bytes.
   int64_t frame_left_ = 0;
@@ -70,13 +70,13 @@ class FrameWriter {
 // The receiving side of one connection.
 class FrameReader {
  public:
-  // Expects this call's piece next, and puts it there.
+  // The next bytes are those of `piece`, sent in this call: they are put there.
   void expect(const Call& call, const RowBytes& piece);
   bool done() const { return done_; }
 
-  // The places for the next bytes, never more than belong there: a header's, with the frame's first
-  // bytes in a buffer apart, or a frame's after its header was verified. `parts` has two or more.
-  // Not if done().
+  // Fills `parts` (two or more) with places for the next bytes, and returns how many parts it
+  // filled. First these are places for a header and, in a separate buffer, for the frame's first
+  // bytes. When the header is verified, they are the frame's place in the piece. Not if done().
   size_t next(std::span<iovec> parts);
   // Reports that this many bytes were received. kUnavailable: they were changed on their way.
   // kInternal: the other side is in another call. kAborted: it said goodbye. Messages are clauses
