@@ -65,7 +65,7 @@ std::string build_id() {
   return id;
 }
 
-// Without an identifier: size and time of the program's file.
+// The build's identifier; if it has none, size and time of the program's file.
 std::string build_text() {
   if (std::string id = build_id(); !id.empty()) return id;
   struct stat info {};

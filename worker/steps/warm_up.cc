@@ -13,7 +13,7 @@
 namespace lockstep {
 namespace {
 
-// Ranks that do not meet.
+// Collectives that do nothing.
 class NoCollective final : public Collective {
  public:
   explicit NoCollective(const program::Program& program)
