@@ -15,7 +15,7 @@ struct HeadRow {
   bool out_before;
 };
 
-// One row's step: S and `out` from its v.
+// Processes one row: updates S and computes `out`.
 template <int kVecs>
 void step(const StateColumns<kVecs>& columns, const HeadRow& row, const float* values, float* out) {
   Vec value[kVecs], known[kVecs], sums[kVecs];

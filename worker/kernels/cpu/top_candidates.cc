@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// For every output, as its OutputSpec asks: block sums, the noisy winner (the token with the
+// For every output, as its OutputSpec requests: block sums, the noisy winner (the token with the
 // largest edited logit plus noise), the best by edited and by raw logit, and a copy of the logits.
 // First slices of blocks run in parallel (sums, each block's largest value, noise), then the best
 // are found: the k-th largest of the blocks' largest values bounds the k-th best from below, so few
