@@ -1,11 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
 // Attention on tensor cores, for bfloat16 pages (FlashAttention-2, Dao 2023, arXiv:2307.08691).
 //
-// A block of threads processes the keys of its tile in blocks that begin at multiples of their
-// size. Online softmax; each split of kSplitKeys positions starts with an empty state; splits are
-// merged in order. So all sums of a pair have one order, whatever else is in the tile, the step or
-// the chunk. If there are few rows, each split has its own block of threads: sums are then stored
-// in scratch, and merge_kernel merges them as the tile's block would.
+// A block of threads processes the keys of its tile in blocks of keys, which begin at multiples of
+// their size, by online softmax. Each split of kSplitKeys positions starts with an empty state;
+// splits are merged in order. So all sums of a pair (a row and a head) have one order, whatever
+// else is in the tile, the step or the chunk. If there are few rows, each split has its own block
+// of threads: sums are then stored in scratch, and merge_kernel merges them as the tile's block
+// would.
 //
 // Keys that no pair of the tile sees are loaded as zeros, since pages are undefined there.
 // Probabilities are rounded to bfloat16, in numerator and denominator.
@@ -37,7 +38,7 @@ template <int kCols>
 using Products = float[kCols / 8][4];
 
 // The shared memory of a block of threads. `totals` exists only if the block computes several
-// splits itself; the list of query heads is stored after the rest.
+// splits itself; the list of query heads is stored after all this.
 template <int kDim, int kWarps>
 struct Shared {
   BF16 keys[kKeys<kDim> * kDim];
@@ -131,7 +132,7 @@ __device__ float update_softmax(const AttentionAttrs& attrs, const Pair& pair, i
     highest = Max::of(highest, score);
   }
   highest = over_lanes<Max, 4>(highest);
-  // All scores so far are -inf, which count for nothing: -inf - -inf would be NaN.
+  // All scores so far are -inf: their weights are 0, but -inf - -inf would be NaN.
   const float from = highest == -kInfinity ? 0.0f : highest;
   float total = 0;
 #pragma unroll
@@ -203,7 +204,7 @@ __device__ void attend_block(const TiledAttention& params, const Tile& tile, con
   __syncthreads();  // The keys are there.
   Products<kCount> scores = {};
   multiply_keys<kDim>(shared.keys, shared.queries[threadIdx.x / kWarp], scores);
-  __syncthreads();  // All have read them.
+  __syncthreads();  // All threads have read the keys.
   if (has_next) copy_block<kDim, kThreads>(params, tile, block + 1, 0, shared.keys);
   commit_copies();
   uint32_t probabilities[kCount / 8][2];
@@ -224,7 +225,7 @@ __device__ void attend_block(const TiledAttention& params, const Tile& tile, con
     take_out_nan<kDim, kWarps>(pairs, first, shared, softmax);
   }
   add_values<kDim>(shared.values, probabilities, sums);
-  __syncthreads();  // All have read them.
+  __syncthreads();  // All threads have read the values.
 }
 
 // Merges the sums of one split with those of all splits before it, into `sums`.

@@ -203,7 +203,7 @@ class CudaDevice final : public Device {
     cudaError_t none = cudaSuccess;
     error_.compare_exchange_strong(none, error);
   }
-  // Also notes errors of calls that a capture takes.
+  // Like note(), also while a capture takes the calls.
   void note_queued(cudaError_t error) {
     if (!capturing_) return note(error);
     if (capture_error_ == cudaSuccess) capture_error_ = error;

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// For every output, as its OutputSpec asks: block sums, the noisy winner (the token with the
+// For every output, as its OutputSpec requests: block sums, the noisy winner (the token with the
 // largest edited logit plus noise), the best by edited and by raw logit, and a copy of the logits.
 // Everything has the CPU's bits.
 // A key has 64 bits: the value's bits changed so that they order as unsigned numbers, then the id's

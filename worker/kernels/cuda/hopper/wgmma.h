@@ -8,7 +8,7 @@
 // numbers of 16 bits, from a multiple of 1024 on; their pieces of 16 bytes are exchanged: piece p
 // of row r is at place p ^ r % 8.
 //
-// Products run while the threads go on. Between wgmma_fence() and the wait for a group, no other
+// Products run while the threads continue. Between wgmma_fence() and the wait for a group, no other
 // instruction may use its sums or change its A.
 #pragma once
 
@@ -16,7 +16,7 @@
 
 namespace lockstep::LOCKSTEP_TARGET {
 
-// Describes rows of B that begin at an address. 2 more per step of 16 numbers.
+// The descriptor of rows of B that begin at an address. Each step of 16 numbers adds 2 to it.
 __device__ inline uint64_t rows_descriptor(SharedAddress address) {
   constexpr uint64_t kSwizzle128 = uint64_t{1} << 62, kStride = uint64_t{1024 >> 4} << 32;
   constexpr uint64_t kUnused = uint64_t{1} << 16;  // The other stride, of tiles wider than these.
@@ -60,7 +60,7 @@ __device__ inline void pin(float (&sums)[kSums]) {
 #endif
 }
 
-// d = A * B (+ d if `keep`), begun.
+// add() begins to compute d = A * B (+ d if `keep`).
 template <typename T, int kRows>
 struct Wgmma;
 

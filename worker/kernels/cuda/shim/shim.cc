@@ -229,7 +229,7 @@ void run_blocks() {
     if (all_done()) break;
     LOCKSTEP_CHECK(any);  // Else threads wait for others that wait elsewhere.
   }
-  LOCKSTEP_CHECK(block.late.empty());  // The shared memory of these blocks may be another's now.
+  LOCKSTEP_CHECK(block.late.empty());  // Late work could write to the next blocks' memory.
 }
 
 // Makes the blocks of a cluster, whose fibers and shared memory its other clusters use again.
