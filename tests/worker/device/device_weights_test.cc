@@ -178,7 +178,7 @@ TEST(DeviceWeightsTest, NoBufferIsFilledDuringItsCopyAndTheBytesAreTheCpus) {
   }
 }
 
-TEST(DeviceWeightsTest, ATruncatedFileIsOneLineAndNothingStaysQueued) {
+TEST(DeviceWeightsTest, ATruncatedFileIsAnErrorOfOneLineAndNothingStaysQueued) {
   const TempFolder folder;
   const TestTensor tensor{.shape = {kRows, kCols}, .values = std::vector<float>(kRows * kCols, 1)};
   const std::filesystem::path file = folder.path() / "model.safetensors";
@@ -186,7 +186,7 @@ TEST(DeviceWeightsTest, ATruncatedFileIsOneLineAndNothingStaysQueued) {
   auto checkpoint = Checkpoint::open(folder.path());
   ASSERT_TRUE(checkpoint.ok());
   std::filesystem::resize_file(file, std::filesystem::file_size(file) / 2);
-  LoggedDevice device;  // It checks that nothing is queued when its memory goes.
+  LoggedDevice device;  // It checks that nothing is queued when memory is released.
   const auto weights = Case().load(WeightSource(*std::move(checkpoint)), device, 2);
   EXPECT_FALSE(weights.ok());
   EXPECT_THAT(message_of(weights.status()), HasSubstr("model.safetensors"));

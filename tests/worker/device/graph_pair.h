@@ -75,7 +75,7 @@ class Pair {
     }
   }
 
-  // Only with graphs: loses this rank in the step. The test must then form a new group.
+  // Loses this rank in a step of the group with graphs alone. The test must then call regroup().
   void lose(int rank, cluster::Step step) {
     step.set_step(++step_);
     graphs_->fail_next_step(rank);

@@ -71,7 +71,8 @@ inline const Backend& processor() {
   return backend;
 }
 
-// A worker's connection on its own threads; kept weights may be handed to the next one.
+// A worker's connection on its own threads. Weights that stay in memory may be passed to the next
+// connection.
 class Connection {
  public:
   explicit Connection(PersistentWorker* persistent)
