@@ -68,8 +68,8 @@ absl::StatusOr<std::unique_ptr<ReloadingTls>> load_tls(const WorkerProcessOption
                                           .reload = ReloadingTls::Reload::kOnGet});
 }
 
-// One connection, from dialling to its end. True: it has ended; false: none was made, and `why`
-// says why.
+// Dials, and serves the connection until it ends. True: the connection has ended. False: no
+// connection was made, and `why` says why.
 absl::StatusOr<bool> connect_once(const WorkerProcessOptions& options, ReloadingTls* tls,
                                   const Backend& backend,
                                   const std::shared_future<double>& read_rate,

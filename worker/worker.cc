@@ -137,7 +137,7 @@ absl::Status Worker::load_weights(const cluster::Assignment& assignment,
     retained.reset();
     return absl::OkStatus();
   }
-  // All ranks on this device may have old and new weights in memory for a while.
+  // Counts as if all ranks on this device had old and new weights in memory at the same time.
   const bool fits =
       check_memory(device_, plan.bytes, buffers, ranks_here(assignment), free_bytes).ok();
   if (retained != nullptr && !(fits && device_.is_host())) {

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // Proof at load: trials on this device decide which kernel computes each linear and gated_linear of
-// a program. A kernel that was never tried here, or disagrees with the plain kernel, computes no
-// token.
+// a program. A kernel that was never tried on this device, or disagrees with the plain kernel,
+// computes no token.
 //
 // The exact class uses the table's first proven kernel, whatever its time: the choice must not
 // depend on how a matrix is sharded. The fast class uses the kernel with the smallest mean of its

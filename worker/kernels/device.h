@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// The place of kernels and their operands: the CPU and its memory, or a GPU and its memory.
-// Weights, states, values and scratch are allocated here; a step is copied in, its answers out. No
-// absl, so that kernels and their tests build on a bare machine; errors are one line of text.
+// A device runs kernels, whose operands are in its memory: the CPU or a GPU. Weights, states,
+// values and scratch are allocated on it. A step's inputs are copied in, its answers out. No absl,
+// so kernels and their tests build on a bare machine; errors are one line of text.
 #pragma once
 
 #include <cstddef>

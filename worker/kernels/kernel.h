@@ -47,7 +47,7 @@ struct Half {
 // One layer's state on this rank. For attention: `pages` KV pages of page_bytes, which the kernel's
 // entry computes. Only the kernel knows the layout within a page. For other operators: a state
 // block for each of `pages` slots, float32 [rows, cols] as in program.Block. At position 0 of a
-// sequence its contents are undefined, and count as zeros.
+// sequence the contents of its block are undefined, and count as zeros.
 struct StateView {
   std::byte* data = nullptr;
   int64_t page_bytes = 0;
@@ -78,8 +78,8 @@ struct Candidate {
 };
 
 // A request for answers from one row of logits, and the places for them. Ids are those of the
-// whole vocabulary. Order is by the named value, descending; among ties the lowest id is first. The
-// kernel fills *_found.
+// whole vocabulary. Lists are in descending order of the value named in their comment; among ties
+// the lowest id is first. The kernel fills *_found.
 struct OutputSpec {
   float temperature = 0;  // 0: greedy.
   uint64_t seed = 0;      // Noise is keyed by (seed, position, token id).

@@ -37,8 +37,8 @@ std::string link_target(const char* path) {
   return std::string(target, length > 0 ? static_cast<size_t>(length) : 0);
 }
 
-// Ranks with the same name can meet in shared memory: kernel, network namespace, user namespace and
-// user id are the same, and so is --host-name.
+// Ranks with the same name can meet in shared memory: their kernel, network namespace, user
+// namespace, user id and --host-name are the same.
 std::string host_name(const std::string& said) {
   std::string boot;
   std::ifstream("/proc/sys/kernel/random/boot_id") >> boot;
@@ -291,8 +291,8 @@ bool has_room_beside(const cluster::Assignment& assignment, const Backend& backe
     bytes += matrix_bytes(dtype_of(weight.dtype()), weight.rows(), weight.cols());
   }
   const int64_t memory_free = free_bytes_of(*backend.device);
-  // Twice the bytes: buffers need memory, too, and meanwhile peers count the memory left for KV
-  // pages.
+  // Twice the bytes are required: buffers need memory, too, and peers that have loaded count what
+  // is left for KV pages while this rank still has both.
   return memory_free <= 0 || 2 * bytes <= memory_free / ranks_here(assignment);
 }
 

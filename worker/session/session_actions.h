@@ -36,7 +36,7 @@ struct Work {
   Kind kind = kCheck;
   uint64_t epoch = 0;
   std::shared_ptr<const cluster::Assignment> assignment;  // The epoch's.
-  // kLoad, kPreload: the weights in memory are those that the assignment needs.
+  // kLoad, kPreload: the weights in memory are exactly those that the assignment needs.
   bool keep = false;
   bool reuse = false;                   // Some of the weights in memory can be reused.
   cluster::CoordinatorMessage message;  // kStart, kStep, kLogits.

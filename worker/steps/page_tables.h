@@ -38,7 +38,7 @@ class PageTables {
  private:
   struct Slot {
     std::vector<int32_t> pages;
-    int64_t positions = 0;    // Computed positions.
+    int64_t positions = 0;    // The number of positions computed so far.
     int64_t rope_length = 0;  // Keys are rotated with the frequencies for this length.
     int64_t prefix_rows = 0;  // The first positions, which see one another.
   };

@@ -73,14 +73,15 @@ StateRoom state_that_fits(const Program& program, const Bindings& bindings,
   StateRoom room = {.pages = std::min(kMaxPages, pages_a_sequence * limits.sequences()),
                     .sequences = limits.sequences(),
                     .spare = budget.spare};
-  // The coordinator's number is better: it may keep prefixes of finished sequences, too.
+  // The coordinator's number is better: it can include pages for prefixes of finished sequences.
   if (budget.max_pages > 0) room.pages = std::min(kMaxPages, budget.max_pages);
   const int64_t page_bytes = page_bytes_of(program, bindings);
   const int64_t block_bytes = block_bytes_of(program, bindings);
   int64_t bytes = room_for_state(budget) - budget.spare * (page_bytes + block_bytes);
   bytes = std::max<int64_t>(bytes, 0);
   if (block_bytes > 0) {
-    // Half is for pages, unless the other half is too small for one sequence.
+    // Blocks get at most half of the memory, or one sequence's blocks if half is too little for
+    // these.
     const int64_t max = page_bytes > 0 ? std::max(bytes / 2, block_bytes) : bytes;
     room.sequences = std::min(room.sequences, std::min(max, bytes) / block_bytes);
     bytes -= room.sequences * block_bytes;

@@ -164,7 +164,7 @@ std::vector<CachedFile> cached_files(const fs::path& folder) {
   std::vector<CachedFile> files;
   std::error_code error;
   for (fs::directory_iterator it(folder, error), end; !error && it != end; it.increment(error)) {
-    std::error_code gone;  // Removed by another process.
+    std::error_code gone;  // Set if another process has removed the file.
     CachedFile file{.path = it->path(), .used = it->last_write_time(gone)};
     if (!gone) file.bytes = static_cast<int64_t>(it->file_size(gone));
     const bool ours = file.path.filename().string().find(kSuffix) != std::string::npos;

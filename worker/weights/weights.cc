@@ -2,8 +2,8 @@
 // All weights are in one piece of memory. A thread reads a block of rows as float32 into its
 // buffer, quantizes it there if the weight is quantized, and packs it, so a weight is never in
 // memory twice. For a GPU, a thread packs a block as if it were a separate weight into one of two
-// staging buffers, which is copied to the device while the thread fills the other. This is right
-// because packed rows are stored one after the other.
+// staging buffers, which is copied to the device while the thread fills the other. Packed rows are
+// stored one after the other, so a block packed alone has the bytes that it has within its weight.
 #include "worker/weights/weights.h"
 
 #include <spdlog/spdlog.h>

@@ -22,11 +22,11 @@ namespace {
 // The state of a rank's NCCL.
 enum class Library : int32_t { kThere, kMissing, kSwitchedOff, kStuck };
 
-// Every rank sends its card to the others.
+// The facts about one rank, which it sends to all others.
 struct Card {
   std::array<char, 32> address{};  // The GPU's address.
   Library library = Library::kThere;
-  int32_t nccl_version = 0;  // Set if it is there.
+  int32_t nccl_version = 0;  // Set if NCCL was found.
   int32_t host = 0;
 };
 

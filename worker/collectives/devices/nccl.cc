@@ -116,9 +116,9 @@ class NcclCollective final : public Collective {
   Watchdog watchdog_;  // Destroyed first.
 };
 
-// Only a timeout shows that a peer is missing. Ranks wait for each other only half of `timeout_`.
-// Ranks that failed at once wait for all of it when they share the outcome, so they are still
-// there.
+// Only a timeout shows that a peer is missing. In this call a rank waits for the others for half of
+// `timeout_`. A rank that failed at once then waits for the others' outcomes for up to all of
+// `timeout_`, so it is still there when they report.
 absl::StatusOr<std::string> NcclCollective::connect() {
   Nccl::Id own_id;
   const int result = rank() == 0 ? nccl_.get_unique_id(&own_id) : kSuccess;

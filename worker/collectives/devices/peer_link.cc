@@ -13,7 +13,7 @@
 namespace lockstep {
 namespace {
 
-// Every rank sends its card to the others.
+// The facts about one rank, which it sends to all others.
 struct Card {
   PeerHandle handle;
   uint64_t first = 0;  // First number of exchanges; rank 0's is used.

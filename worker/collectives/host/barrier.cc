@@ -22,8 +22,8 @@ namespace {
 
 using std::chrono::nanoseconds;
 
-// About the time of a wake-up on a virtual machine whose idle CPUs halt: a wait then costs at most
-// about twice the best choice.
+// About the time of a wake-up on a virtual machine whose idle CPUs halt. So a wait costs at most
+// about twice what the better choice, to spin or to sleep at once, would cost.
 constexpr nanoseconds kSpin = std::chrono::microseconds(30);
 constexpr nanoseconds kPeerCheck = std::chrono::milliseconds(20);
 
@@ -156,7 +156,8 @@ void Barrier::ring() {
 
 void Barrier::leave() {
   region_.at[rank_].left.store(1);
-  // Sleepers see it when they next check their peers: leaving needs no faster path.
+  // Sleepers see that this rank has left when they next check their peers: no faster path is
+  // needed.
 }
 
 absl::Status Barrier::failure() const {

@@ -69,9 +69,9 @@ float store_weights(const Vec (&p)[kBlockChunks], const KeyBlock<F>& block,
   }
 }
 
-// The softmax of one block: replaces the scores of a tile's queries [query, query + count) by
-// weights relative to their new running maximum (0 if a key is not seen), rescales their sums to
-// that maximum and adds the weights to the totals.
+// The softmax of one block, for a tile's queries [query, query + count). Replaces their scores by
+// weights relative to their new running maximum; a key that is not seen gets 0. Rescales their sums
+// to that maximum, and adds the weights to their totals.
 template <typename F>
 void softmax_block(Queries<F>& all, int64_t query, int64_t count, const KeyBlock<F>& block,
                    const KeyRange* seen) {

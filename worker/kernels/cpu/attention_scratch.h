@@ -33,8 +33,9 @@ constexpr int64_t kKvChunk = 16;
   return kv_part_bytes(k_dim, dtype) + (v_dim == 0 ? 0 : kv_part_bytes(v_dim, dtype));
 }
 
-// Elements from one slot's values to the next (slots in packs). Values extracted from keys are a
-// vector further apart: the 512 columns of published models would share cache sets.
+// The number of elements from one slot's values to the next slot's, for values in packs. Values
+// that are extracted from keys are one vector further apart: otherwise the 512 columns of published
+// models would share cache sets.
 [[maybe_unused, gnu::always_inline]] inline int64_t value_stride(const AttentionAttrs& attrs) {
   return padded_dim(attrs.v_dim) + (attrs.values_in_keys ? 16 : 0);
 }

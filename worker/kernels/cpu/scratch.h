@@ -38,8 +38,8 @@ struct RowValue {
 }
 
 // expert_linear: routes sorted by expert, in groups of at most kGroupRows rows of one expert.
-// First linear's scratch for all routes, then the order of routes, the groups, and where each
-// expert's rows begin.
+// The scratch begins with linear's for all routes. Then come the order of routes, the groups, and
+// the first row of each expert.
 constexpr int64_t kGroupRows = 512;
 struct ExpertGroup {
   int32_t expert;

@@ -6,8 +6,8 @@
 // more score in the softmax, without a value. Queries are rounded to the pages' type.
 // rope_attention first rotates k, into the pages, and q, into scratch. attention_mma.cu computes
 // heads whose attributes it supports. Here keys are processed in blocks of kKeyBlock from position
-// 0 on, with a running maximum and sum, so that bits depend on the position alone. A thread
-// computes a key's score, then a column's sum.
+// 0 on, with a running maximum and sum, so that bits depend on the position alone. A thread first
+// computes the score of one key, then the sum of one column.
 #include "worker/kernels/cuda/attention_mma.h"
 #include "worker/kernels/cuda/attention_pages.h"
 #include "worker/kernels/cuda/rotate.h"

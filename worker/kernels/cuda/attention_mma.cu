@@ -49,8 +49,8 @@ struct Shared {
   Numbers4 totals[kWarps][kDim / 8][kWarp];
 };
 
-// The place of eight columns of a row in a block of keys or values: the same columns of eight rows
-// are in different banks.
+// The index of eight columns of a row in a block of keys or values. It puts the same columns of
+// eight rows into different banks.
 template <int kDim>
 __device__ int place_of(int row, int chunk) {
   return (row * (kDim / 8) + (chunk ^ row % 8)) * 8;
@@ -149,8 +149,9 @@ __device__ float update_softmax(const AttentionAttrs& attrs, const Pair& pair, i
 
 __device__ inline bool is_finite(BF16 x) { return (x.bits & 0x7f80) != 0x7f80; }
 
-// A probability of 0 times a value that is not finite would be NaN. In a block that not all pairs
-// see, such values become zeros, and a pair that sees one gets NaN. All threads call it.
+// A probability of 0 times a value that is not finite would be NaN. So in a block of keys that some
+// pairs do not see, values that are not finite become zeros, and every pair that sees such a value
+// gets NaN. All threads call it.
 template <int kDim, int kWarps>
 __device__ void take_out_nan(const Pair (&pairs)[2], int first_key, Shared<kDim, kWarps>& shared,
                              Softmax (&softmax)[2]) {

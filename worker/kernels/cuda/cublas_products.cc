@@ -124,7 +124,7 @@ struct CublasProducts::Memory {
   Product product;
   bool plain = false;  // The plain kernel for any number of rows.
   bool said_unaligned = false;
-  // By the bucket's first number of rows; empty: the plain kernel.
+  // The key is the bucket's first number of rows. An empty value: the plain kernel.
   std::map<int64_t, std::optional<Algorithm>> chosen;
 };
 

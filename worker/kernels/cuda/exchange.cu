@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
-// Sums and gathers over memory that devices share (peer_memory.h). Each block has a channel, and
-// takes the data's pieces alternately with the other blocks. It copies its rank's part of a piece
-// into its slot, meets the same block of the other ranks, and reads their slots. Sums are in rank
-// order from 0, whichever rank adds and however data is cut: the same bits on every rank and for
-// any rows. A small sum may be combined with the add_norm that reads it. Reads bypass stale caches:
-// an acquire precedes every read of a slot.
+// Sums and gathers over memory that devices share (peer_memory.h). The data is cut into pieces,
+// which the blocks of threads take in turn. Each block has a channel. For a piece it copies its
+// rank's part into its slot, meets the same block of the other ranks, and reads their slots. Sums
+// are in rank order from 0, whichever rank adds and however data is cut: the same bits on every
+// rank and for any rows. A small sum may be combined with the add_norm that reads it. Reads bypass
+// stale caches: an acquire precedes every read of a slot.
 #include "worker/kernels/cuda/exchange.h"
 #include "worker/kernels/cuda/norm_row.h"
 #include "worker/kernels/cuda/system_scope.h"

@@ -16,8 +16,8 @@ struct StreamPlace {
   int64_t first_row;
 };
 
-// The partial sums of `count` slices, which are added in order to `totals`. In the first round
-// `totals` are undefined.
+// The partial sums of `count` slices, which are added in order to `totals`. If `first`, `totals`
+// are undefined and count as zeros.
 template <int kSums>
 struct Partials {
   const float* of_slices;

@@ -164,7 +164,7 @@ __device__ Key last_wanted(const OutputTask& output, By by, int64_t wanted) {
       }
     }
     __syncthreads();
-    if (digit < 0) return 1;  // Only in the first round.
+    if (digit < 0) return 1;  // Fewer keys than `wanted`.
     found |= static_cast<Key>(digit) << shift;
     wanted -= above;
     __syncthreads();

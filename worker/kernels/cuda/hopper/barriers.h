@@ -17,8 +17,8 @@ __device__ inline void barrier_init(SharedAddress barrier, int count) {
 #endif
 }
 
-// After this and a cluster_meet(), all threads and copies of the cluster may use this thread's new
-// barriers.
+// After this call and a cluster_meet(), all threads and copies of the cluster may use the barriers
+// that this thread has initialized.
 __device__ inline void publish_barriers() {
 #ifdef __CUDACC__
   asm volatile(

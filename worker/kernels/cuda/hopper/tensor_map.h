@@ -18,8 +18,8 @@ using TensorMap = shim::TensorMap;
 #endif
 
 // A matrix of numbers of 2 or 8 bytes in memory, and its tiles. Rows begin at multiples of 16
-// bytes. Tiles of 2-byte numbers are 64 columns wide: in shared memory rows of 128 bytes, whose
-// pieces of 16 bytes are exchanged as wgmma.h expects them. Others are rows of plain bytes.
+// bytes. Tiles of 2-byte numbers are 64 columns wide. In shared memory they are rows of 128 bytes,
+// whose pieces of 16 bytes are swizzled as wgmma.h expects. Tiles of 8-byte numbers are plain rows.
 struct TiledMatrix {
   const void* data = nullptr;
   int64_t cols = 0;

@@ -16,7 +16,8 @@
 
 namespace lockstep::LOCKSTEP_TARGET {
 
-// The descriptor of rows of B that begin at an address. Each step of 16 numbers adds 2 to it.
+// The descriptor of rows of B that begin at an address. For each next step of 16 numbers the caller
+// adds 2 to it.
 __device__ inline uint64_t rows_descriptor(SharedAddress address) {
   constexpr uint64_t kSwizzle128 = uint64_t{1} << 62, kStride = uint64_t{1024 >> 4} << 32;
   constexpr uint64_t kUnused = uint64_t{1} << 16;  // The other stride, of tiles wider than these.

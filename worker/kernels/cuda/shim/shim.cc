@@ -184,7 +184,7 @@ void copy(const Copy& what) {
   if (what.bytes > 0) std::memcpy(what.to, what.from, static_cast<size_t>(what.bytes));
 }
 
-// Lets every thread continue that may. False: no thread may.
+// Lets every thread continue whose wait is over. False: there is none.
 bool release_all() {
   bool any = release(0, block.count, State::kWaitsForCluster);
   for (int first = 0; first < block.count; first += block.threads) {
