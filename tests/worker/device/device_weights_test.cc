@@ -72,7 +72,7 @@ class Log {
   int64_t passed_ = 0;
   int filled_too_early_ = 0;
 };
-Log staging_log;  // Packers are plain functions.
+Log staging_log;  // Global, since packers are plain functions.
 
 // Delays all work as long as possible, and records it.
 class LoggedDevice final : public WrappedDevice {

@@ -59,7 +59,7 @@ class Pair {
     options.backend = late_backend;
     direct_ = open(options, direct_group_);
   }
-  // Forms a new group of each, without a restart.
+  // Forms a new group with graphs and one without; no rank restarts.
   void regroup() {
     graphs_group_ = graphs_->form({}).value();
     direct_group_ = direct_->form({}).value();

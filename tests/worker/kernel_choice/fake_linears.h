@@ -72,7 +72,7 @@ inline const char* fake_by_rows(const KernelArgs& args) {
 }
 inline const char* fake_refusing(const KernelArgs&) { return "no kernel image is available"; }
 
-// A gated_linear built on one of these, whose function is a factor.
+// A gated_linear made from one of these linears; its function is a multiplication by a factor.
 template <KernelFn linear>
 const char* fake_gated(const KernelArgs& args) {
   const TensorView& out = args.out[0];

@@ -217,7 +217,7 @@ TEST_P(AttentionTest, SlopesAndSinksAgreeWithTheReference) {
   expect_reference({.cap = 5, .slopes = true, .sinks = true, .lengths = {130}}, {.chunk = 50}, 3);
 }
 
-TEST_P(AttentionTest, SlopesAndSinksHaveTheSameBitsForAnyCuts) {
+TEST_P(AttentionTest, SlopesAndSinksHaveTheSameBitsForAnyChunksAndThreads) {
   Conversation conversation({.heads = 3,
                              .kv_heads = 1,
                              .head_dim = 16,
@@ -260,7 +260,7 @@ TEST_P(AttentionTest, BitsDependNeitherOnChunksNorPagesNorThreads) {
 
 // Keys have several parts: on CPUs above 1024 keys, on GPUs above 256. If there are few rows,
 // different threads process the parts; on GPUs 900 rows are more than a few.
-TEST_P(AttentionTest, LongSequencesAgreeWithTheReferenceAndHaveTheSameBitsForAnyCuts) {
+TEST_P(AttentionTest, LongSequencesAgreeWithTheReferenceAndHaveTheSameBitsForAnyChunks) {
   Conversation conversation(
       {.heads = 3, .kv_heads = 1, .head_dim = 16, .lengths = lengths({2200, 1025}, {900, 260})});
   const auto wanted = conversation.run_all(GetParam(), {.chunk = 3000});

@@ -27,7 +27,7 @@ struct NormCase {
   int64_t cols;
   DType dtype;      // The norm's type.
   int64_t padding;  // Columns between rows.
-  bool in_place;    // The residual's sum overwrites the sum, or has its own memory.
+  bool in_place;    // The residual plus the sum overwrites the sum.
 };
 
 // A rank's operands of add_norm, where in[1] is summed over ranks first.

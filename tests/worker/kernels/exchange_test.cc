@@ -159,7 +159,7 @@ TEST_P(ExchangeTest, ManySumsInARowAreRightAtAnyPace) {
   EXPECT_LT(ranks.seen(0)->next[0], static_cast<uint64_t>(calls));  // The number has wrapped.
 }
 
-TEST_P(ExchangeTest, RanksGiveUpAMissingPeerAndSetNoFlagsAfterwards) {
+TEST_P(ExchangeTest, RanksGiveUpOnAMissingPeerAndSetNoFlagsAfterwards) {
   Ranks ranks(GetParam(), 2, 50ms);
   const DeviceMemory memory(ranks.device(0), 64);
   ranks.reduce(0, memory.data(), 1, 16, 16);

@@ -164,7 +164,7 @@ Device* gpu() {
   return device.get();
 }
 
-// The linears of the exact class: only these promise it.
+// The linears of the exact class: only these promise that a row's bits do not depend on other rows.
 std::vector<KernelEntry> linears_of(std::span<const KernelEntry> table) {
   std::vector<KernelEntry> linears;
   for (const KernelEntry& kernel : table) {

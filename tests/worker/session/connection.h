@@ -65,7 +65,7 @@ inline cluster::CoordinatorMessage abort_of(uint64_t epoch) {
   return message;
 }
 
-// It outlives every worker that computes on it.
+// The CPU. The object outlives every worker that computes on it.
 inline const Backend& processor() {
   static const Backend backend = cpu_backend();
   return backend;
