@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// The life of one rank: check, load, bind; then steps.
+// The life of one rank: check and bind the program, load its weights, then run steps.
 #include "worker/worker.h"
 
 #include <spdlog/spdlog.h>

@@ -48,7 +48,7 @@ DataPort::~DataPort() {
 
 void DataPort::wake() const {
   const uint64_t one = 1;
-  static_cast<void>(write(doorbell_.get(), &one, sizeof(one)) < 0);  // Full: it is awake already.
+  static_cast<void>(write(doorbell_.get(), &one, sizeof(one)) < 0);  // Full: it wakes anyway.
 }
 
 // --- Called by the meeting

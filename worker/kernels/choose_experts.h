@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 // Chooses the experts of a row by their keys, with the same steps on every back end. Among equal
-// keys the expert with the lower number is chosen. An expert whose key is NaN is chosen if it is
-// the first one left, so that there are always as many experts as needed. Internal linkage, since
-// files of every ISA include it.
+// keys the expert with the lower number is chosen. If the first expert that is left has a NaN key,
+// it is chosen, so that there are always as many experts as needed. Internal linkage, since files
+// of every ISA include it.
 #pragma once
 
 #include "worker/kernels/kernel.h"

@@ -43,7 +43,7 @@ bool DeviceStep::reserve(int64_t bytes) {
   if (bytes <= bytes_) return true;
   const int64_t wanted = std::max({bytes, 2 * bytes_, kMinBytes});
   bytes_ = 0;
-  there_ = DeviceMemory();  // Releases first.
+  there_ = DeviceMemory();  // Releases the old memory first.
   here_ = StagingMemory();
   there_ = DeviceMemory(device_, wanted);
   here_ = StagingMemory(device_, wanted);

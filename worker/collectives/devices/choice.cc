@@ -46,8 +46,8 @@ struct Obstacle {
   bool on_purpose = true;  // NCCL was not expected to work.
 };
 
-// Names two ranks with one GPU: kernels that wait for each other might never run at the same time
-// there. "" if there are none.
+// Names two ranks that share a GPU; "" if there are none. Kernels that wait for each other might
+// never run at the same time on one GPU.
 std::string shared_gpu_of(const std::vector<Card>& cards) {
   for (size_t rank = 0; rank < cards.size(); ++rank) {
     for (size_t other = 0; other < rank; ++other) {

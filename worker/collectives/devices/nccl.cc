@@ -138,7 +138,7 @@ absl::Status NcclCollective::try_out(const Nccl::Id& id) {
   }
   RETURN_IF_ERROR(join(id));
   const absl::Status status = try_gather();
-  // The trial's memory is about to be freed or reused.
+  // Waits, since the trial's memory is about to be freed or reused.
   const char* failure = device_.synchronize();
   if (status.ok() && failure != nullptr) return fail(absl::UnavailableError(failure));
   return status;
@@ -209,10 +209,10 @@ absl::Status NcclCollective::settle() {
 
 absl::Status NcclCollective::finish() { return settle(); }
 
-// Grows to the largest matrix seen so far.
+// Grows packed_ to the largest matrix so far.
 absl::Status NcclCollective::reserve(int64_t bytes) {
   if (bytes <= packed_.bytes() && packed_.data() != nullptr) return absl::OkStatus();
-  RETURN_IF_ERROR(settle());  // Queued work still uses it.
+  RETURN_IF_ERROR(settle());  // Queued work still uses the old memory.
   packed_ = DeviceMemory();
   packed_ = DeviceMemory(device_, bytes);
   if (packed_.data() != nullptr) return absl::OkStatus();

@@ -111,7 +111,7 @@ absl::Status PeerLink::open(const std::vector<PeerHandle>& handles, uint64_t fir
       return unavailable_because(fmt::format("the memory of rank {}: {}", rank, text));
     }
   }
-  // The channels' numbers, and the word that says the group has not ended. Flags stay as they are.
+  // Sets the channels' numbers, and `ended` to 0, since the group begins. Flags stay as they are.
   constexpr int64_t kBytes = offsetof(PeerMemory, ended) + sizeof(PeerMemory::ended);
   const StagingMemory staging(device_, sizeof(PeerMemory::next) + sizeof(uint64_t));
   if (staging.data() == nullptr) return unavailable_because("the system refused locked memory");

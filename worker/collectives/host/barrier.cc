@@ -47,7 +47,7 @@ void relax() {
 #endif
 }
 
-// The CPU this thread runs on, plus 1; glibc reads it from memory.
+// The CPU that this thread runs on, plus 1. No system call: glibc reads the number from memory.
 uint32_t cpu_word() { return static_cast<uint32_t>(sched_getcpu() + 1); }
 
 }  // namespace
@@ -60,8 +60,8 @@ void Barrier::arrive() {
   region_.at[rank_].cpu.store(cpu_word(), std::memory_order_relaxed);
   // Sequentially consistent, like the sleeper's accesses. A sleeper increments `sleepers` and then
   // reads the sequences; this rank writes its sequence and then reads `sleepers`: so at least one
-  // of the two sees the other. If several ranks arrive at once, the last one in this order sees all
-  // the others, and rings.
+  // of the two sees the other. If several ranks arrive at once, the one whose write is the last in
+  // the order of all accesses sees all the others, and rings.
   region_.at[rank_].sequence.exchange(++sequence_);
   if (region_.sleepers.load() != 0 && all_arrived()) ring();
 }

@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
-// Messages have fixed sizes. A peer sends a Hello. Its Answer is a refusal, at once, or carries the
-// memfd, when all ranks have come. Both ends run on one machine and check that their versions are
-// equal, so plain structs suffice. Every user of the machine can read the socket's name, but only
-// while rank 0 listens, so that no one can take it first; connections from other users' processes
-// are dropped.
+// Messages have fixed sizes. A peer sends a Hello. It gets one Answer: at once if it is refused,
+// else, with the memfd, when all ranks have come. Both ends run on one machine and check that their
+// versions are equal, so plain structs suffice. Other users of the machine can read the socket's
+// name only while rank 0 listens, so none of them can take the name first. Connections from their
+// processes are dropped.
 #include "worker/collectives/host/rendezvous.h"
 
 #include <poll.h>
@@ -115,7 +115,7 @@ std::vector<int> ranks_here(const MeetArgs& args) {
 int first_rank(const MeetArgs& args) { return args.here.empty() ? 0 : args.here.front(); }
 
 // The name has the epoch, so that a rank that hangs in an old meeting does not disturb the next
-// one. It has the first rank, since two hosts may be one machine (--host-name).
+// one. It also has the first rank, since one machine may be several hosts (--host-name).
 std::string socket_name(const MeetArgs& args) {
   return fmt::format("lockstep-{}-{}-{}", args.group, args.epoch, first_rank(args));
 }
@@ -237,7 +237,7 @@ bool Meeting::receive(Peer& peer) {
   }
   peer.rank = hello.rank;
   peer.process = hello.process;
-  return receive(peer);  // It may be gone already, and its rank's new process next in the list.
+  return receive(peer);  // This peer may be gone, and its rank's new process be later in the list.
 }
 
 void Meeting::refuse(const Peer& peer, const absl::Status& status) const {
@@ -324,7 +324,7 @@ absl::StatusOr<std::shared_ptr<Region>> request_region(const MeetArgs& args,
     FileDescriptor memory;
     const Received received = receive_message(*socket, bytes_of(answer), &memory);
     if (received.outcome == Received::kNothing) continue;
-    if (received.outcome == Received::kGone) return nullptr;  // It may be restarted.
+    if (received.outcome == Received::kGone) return nullptr;  // Rank 0 may be restarted.
     if (received.bytes != sizeof(answer) || answer.magic != kHelloMagic ||
         answer.version != kVersion) {
       return failed_precondition("rank {} does not use version {} of the meeting", first_rank(args),

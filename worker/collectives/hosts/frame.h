@@ -34,7 +34,7 @@ struct FrameHeader {
   uint32_t bytes = 0;   // The bytes that follow.
   uint64_t number = 0;  // The frame's number on its connection, from 0.
   Call call;
-  uint32_t checksum = 0;         // CRC32C of these bytes.
+  uint32_t checksum = 0;         // CRC32C of the bytes that follow.
   uint32_t header_checksum = 0;  // CRC32C of all above.
 };
 static_assert(sizeof(FrameHeader) == 88 && std::is_trivially_copyable_v<FrameHeader>);

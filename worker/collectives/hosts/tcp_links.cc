@@ -98,7 +98,7 @@ absl::StatusOr<TcpLinks::Moved> TcpLinks::move() {
   return moved;
 }
 
-// At most one frame, so that both directions progress at the same rate.
+// Sends at most one frame, so that both directions progress at the same rate.
 absl::StatusOr<TcpLinks::Moved> TcpLinks::send(Link& link) {
   std::array<iovec, kParts> parts;
   const absl::StatusOr<size_t> bytes =
@@ -159,7 +159,8 @@ absl::Status TcpLinks::ended(Link& link, const absl::Status& why) {
                      message_of(why));
 }
 
-// A failed send often shows that a peer has ended: it may have sent the reason before.
+// Reads all that has arrived. After a failed send the peer has often ended, and may have sent the
+// reason before.
 TcpLinks::Moved TcpLinks::read_final(Link& link) {
   Moved moved = Moved::kNothing;
   while (!link.read_all) {
@@ -199,7 +200,8 @@ absl::Status TcpLinks::late() {
   return absl::DeadlineExceededError(fmt::format("timed out: {}", missing));
 }
 
-// Ends the group for the reason `why`. If the group has ended already, returns that error.
+// Ends the group for the reason `why`. If the group has ended already, returns the error that ended
+// it.
 absl::Status TcpLinks::fail(Barrier& barrier, const absl::Status& why) {
   RETURN_IF_ERROR(barrier.failure());
   const bool own = failure_ == Failure::kDeadline || failure_ == Failure::kMismatch;

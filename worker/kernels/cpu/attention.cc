@@ -24,7 +24,7 @@ void add_pv_edge(float* accumulator, int64_t padded, const typename F::Factor* w
   static_assert(F::kPack == 2);
   const int64_t first = key / 2 * 2;
   const uint32_t seen = key == first ? 0x0000ffffu : 0xffff0000u;
-  const auto weight = F::splat(weights + first);  // The hidden key's is 0.
+  const auto weight = F::splat(weights + first);  // The hidden key's weight is 0.
   const typename F::Element* from =
       block.values[key / kChunk] + value_at<F>(first % kChunk, 0, block.v_stride);
   for (int64_t d = 0; d < padded; d += Vec::kLanes) {

@@ -40,7 +40,7 @@ constexpr int64_t kKvChunk = 16;
   return padded_dim(attrs.v_dim) + (attrs.values_in_keys ? 16 : 0);
 }
 
-// Parts of a few rows' keys that are processed at a time, per thread.
+// If there are few rows: the number of parts of keys per thread that are processed at a time.
 constexpr int64_t kThreadPartials = 4;
 
 struct AttentionScratch {

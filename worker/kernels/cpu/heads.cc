@@ -18,7 +18,7 @@ struct HeadJob {
   const TensorView& x;
   const TensorView& out;
   int64_t x_dim;   // Columns of a head of x.
-  int64_t in_dim;  // The first of these columns, which are multiplied.
+  int64_t in_dim;  // How many of these, from the first on, are multiplied.
   int64_t out_dim;
   bool transposed;
   const float* weight;

@@ -7,8 +7,8 @@
 // of two, which is added to the exponent of the weight's scale. q8c has one scale for all of a row
 // (K <= 131072, or 32 bits overflow) and is scaled once, at the end.
 // A row with an element that is not finite, or for int4 above 127 * 2^62, gives NaN.
-// Stored weights are unsigned: 128 or 8 is added to their codes. A group's sum starts at minus what
-// that adds to it.
+// Stored weights are unsigned: 128 or 8 is added to their codes. A group's sum starts at the
+// negative of what these offsets add to it.
 #pragma once
 
 #include "worker/kernels/cpu/linear.h"

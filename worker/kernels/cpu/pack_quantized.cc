@@ -11,7 +11,8 @@ namespace {
 
 constexpr uint16_t kOne = 0x3f80;  // bfloat16.
 
-// Limits scales of int4 weights to the range of panels.h; returns 0 if all of the group is 0.
+// Limits scales of int4 weights to the range of panels.h; returns 0 if all of the group counts as
+// 0.
 uint16_t usable_scale(const Quantization& kind, uint16_t scale) {
   if (kind.bits == 8) return scale;
   const int exponent = (scale >> 7 & 0xff) - 127;

@@ -47,8 +47,8 @@ __global__ void append_kernel(AttentionParams params) {
   if (!params.attrs.values_in_keys) append_value<T>(params, row, kv_head);
 }
 
-// Rotates one head of a row: first the KV heads, whose keys are rotated and appended with their
-// values, then the query heads, which are rotated into `rotated`.
+// Rotates one head of a row. The KV heads are numbered first: their keys are rotated and appended,
+// with their values. Then come the query heads, which are rotated into `rotated`.
 template <typename T>
 __global__ void rotate_kernel(AttentionParams params, TensorView table, TensorView rotated) {
   const int64_t row = blockIdx.x, kv_heads = params.attrs.kv_heads, dim = params.attrs.head_dim;

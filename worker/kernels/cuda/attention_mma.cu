@@ -149,9 +149,8 @@ __device__ float update_softmax(const AttentionAttrs& attrs, const Pair& pair, i
 
 __device__ inline bool is_finite(BF16 x) { return (x.bits & 0x7f80) != 0x7f80; }
 
-// A probability of 0 times a value that is not finite would be NaN. So in a block of keys that some
-// pairs do not see, values that are not finite become zeros, and every pair that sees such a value
-// gets NaN. All threads call it.
+// 0 times a value that is not finite would be NaN. So in a block with keys that some pairs do not
+// see, such values become zeros, and pairs that see one get NaN. All threads call it.
 template <int kDim, int kWarps>
 __device__ void take_out_nan(const Pair (&pairs)[2], int first_key, Shared<kDim, kWarps>& shared,
                              Softmax (&softmax)[2]) {
@@ -191,8 +190,8 @@ __device__ void add_values(const BF16* values, const uint32_t (&probabilities)[k
   }
 }
 
-// Processes one block of keys, whose copies to shared memory have begun; begins those of the next
-// block if there is one.
+// Processes one block of keys, whose copies to shared memory have begun. Begins the next block's
+// copies if there is a next block.
 template <int kDim, int kWarps>
 __device__ void attend_block(const TiledAttention& params, const Tile& tile, const Pair (&pairs)[2],
                              int block, bool has_next, Shared<kDim, kWarps>& shared,

@@ -16,7 +16,7 @@ constexpr int kThreads = 256;
 static_assert(kThreads >= kMaxPeers);
 constexpr int64_t kMinPieceBytes = 2 << 10;  // Less is not worth a block.
 constexpr int64_t kAlign = 16;
-constexpr unsigned kPollsPerCheck = 64;  // Polls of a flag before a wait checks all else.
+constexpr unsigned kPollsPerCheck = 64;  // Polls of a flag per check of the time and the end.
 
 // `rows` rows of bytes, addressed as if they were contiguous.
 struct Packed {
@@ -40,7 +40,7 @@ class Channel {
     __shared__ uint32_t is_over;
     if (threadIdx.x == 0) {
       first = own().next[blockIdx.x];
-      is_over = load_relaxed(&own().ended);  // Others may write it: one thread reads it for all.
+      is_over = load_relaxed(&own().ended);  // It may change: one thread reads it for all.
     }
     __syncthreads();
     number_ = first;

@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 // out[r][n] = sum over k of x[r][k] * weight[n][k] (+ bias[n]), where weight is plain rows: one
 // accumulator per output, over k in order by fma, independent of the number of rows. Codes, and
-// rows that they multiply, are rounded to bfloat16. It computes float32; tests and proofs of
-// kernels for other types compare with it. gated_linear is the same, followed by gated of every two
-// columns.
+// rows that they multiply, are rounded to bfloat16. This is the kernel for float32. Tests and
+// proofs compare the kernels of other types with it. gated_linear is the same, followed by gated of
+// every two columns.
 #include "worker/kernels/cuda/functions.h"
 #include "worker/kernels/cuda/matrix.h"
 

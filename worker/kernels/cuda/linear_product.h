@@ -9,7 +9,7 @@
 namespace lockstep::LOCKSTEP_TARGET {
 
 struct Product {
-  TensorView x;             // 16-bit numbers; eight begin at a multiple of 16 bytes.
+  TensorView x;             // 16-bit numbers; every eighth is at a multiple of 16 bytes.
   const std::byte* weight;  // Stripes, one after the other.
   TensorView bias;
   TensorView out;

@@ -2,8 +2,9 @@
 // The product for many rows on compute capability 9.0. A block has one warpgroup that starts
 // copies into a ring of stages, and two that multiply, each 64 columns of the product by kTileRows
 // rows of x: weights go through registers, x stays in shared memory. Two blocks are a cluster: they
-// have other columns and the same rows, and each brings half of the rows for both. Blocks stay, and
-// take one tile after another. A warp's sums have the order of linear_mma.cu, and so its bits.
+// compute different columns of the same rows, and each copies half of the rows for both. Blocks are
+// persistent: they take one tile after another. A warp's sums have the order of linear_mma.cu, and
+// so its bits.
 #pragma once
 
 #include "worker/kernels/cuda/hopper/tensor_map.h"
