@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Numbers that are used in sums are bounded here; memory limits bound the rest later.
+// Numbers that are added up are bounded here, so that no sum overflows. The other numbers are
+// bounded later, by the memory that is free.
 #include "worker/assignment.h"
 
 #include <algorithm>

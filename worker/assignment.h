@@ -19,8 +19,9 @@ inline constexpr int64_t kMaxCollectiveTimeoutMs = int64_t{24} * 60 * 60 * 1000;
 // Checks what loading weights and counting pages need: the program, then the memory limits.
 absl::Status check_load(const cluster::Assignment& assignment);
 
-// Checks the program first, since its rank is an index into the rest, then every number, and that
-// ranks of different hosts can meet. kInvalidArgument or kFailedPrecondition, one line.
+// Checks the program first, since its rank is an index into the other fields; then every number;
+// then that ranks of different hosts can connect. kInvalidArgument or kFailedPrecondition, one
+// line.
 absl::Status check_assignment(const cluster::Assignment& assignment);
 
 bool spans_hosts(const cluster::Assignment& assignment);
@@ -29,24 +30,25 @@ bool spans_hosts(const cluster::Assignment& assignment);
 std::vector<int> hosts_of(const cluster::Assignment& assignment);
 
 // The number of ranks that share this one's memory: those on the same device of the same host, or
-// all ranks if the assignment does not say.
+// all ranks if the assignment lacks hosts or devices.
 int ranks_here(const cluster::Assignment& assignment);
 
 // Opens the checkpoint's files and reads their headers, no weights. Reports to `progress`, which
 // may be null.
 absl::StatusOr<WeightSource> open_source(const cluster::Assignment& assignment, Progress* progress);
 
-// WeightSource::stamp as 64 hexadecimal digits: equal if this process would read the same again.
+// The SHA-256 of WeightSource::stamp() as 64 hexadecimal digits. Two stamps are equal if this
+// process would read the same weights again.
 absl::StatusOr<std::string> source_stamp(const WeightSource& source);
 
-// Identifies the weights' source when they are loaded. Each is WeightSource's, as 64
-// hexadecimal digits.
+// Identifies the source of weights at the time when they are loaded. Each field is the SHA-256 of
+// WeightSource's text of that name, as 64 hexadecimal digits.
 struct SourceMark {
   std::string stamp;       // See source_stamp().
   std::string contents;    // Equal if two processes read the same weights, on any hosts.
-  std::string written_at;  // Equal if two processes of one host did, at any times.
+  std::string written_at;  // The files' modification times; copies may keep them.
 };
-// Reports to `progress` as above.
+// Reports to `progress`, which may be null.
 absl::StatusOr<SourceMark> source_mark(const WeightSource& source, Progress* progress);
 
 }  // namespace lockstep

@@ -38,8 +38,8 @@ bool die_with_parent(int parent_pid) {
   return getppid() == parent_pid;
 }
 
-// A worker on several memory nodes reads its weights from all of them equally; one within a node is
-// the first to touch them, and so has them near.
+// A worker whose processors are on several NUMA nodes spreads its memory over all of them. On one
+// node nothing is needed: memory is allocated where it is first touched.
 void spread_memory(const std::vector<int>& processors) {
   const std::vector<int> nodes =
       nodes_of(locate_processors(processors.empty() ? thread_processors() : processors));
@@ -48,8 +48,8 @@ void spread_memory(const std::vector<int>& processors) {
   }
 }
 
-// Begins at once, while the worker does what is needed before it joins. Launched workers are all
-// equal, and often must replace a lost rank quickly: they measure nothing.
+// Measures the read rate while the worker prepares to join. Launched workers measure nothing, and
+// get 0: all of them are equal, and often must replace a lost rank quickly.
 std::shared_future<double> start_measuring(const WorkerProcessOptions& options,
                                            const Backend& backend) {
   if (options.parent_pid != 0 || options.speed > 0 || !backend.device->is_host()) {
@@ -68,8 +68,8 @@ absl::StatusOr<std::unique_ptr<ReloadingTls>> load_tls(const WorkerProcessOption
                                           .reload = ReloadingTls::Reload::kOnGet});
 }
 
-// One connection, from dialling to its end. True: it is over; false: there was none, and `why` says
-// why.
+// Dials, and serves the connection until it ends. True: the connection has ended. False: no
+// connection was made, and `why` says why.
 absl::StatusOr<bool> connect_once(const WorkerProcessOptions& options, ReloadingTls* tls,
                                   const Backend& backend,
                                   const std::shared_future<double>& read_rate,
@@ -92,8 +92,9 @@ absl::StatusOr<bool> connect_once(const WorkerProcessOptions& options, Reloading
   return false;
 }
 
-// By default NCCL takes the first interface, by which peers on other hosts may not be reachable.
-// Called before the first group: no other thread reads the environment yet.
+// NCCL gets the network interface of the data port. By default it takes the first interface, and
+// peers on other hosts may not be reachable through that. Called before the first group: no other
+// thread reads the environment yet.
 void name_interface_to_nccl(const std::string& data_address) {
   const auto parts = split_address(data_address);
   if (!parts.ok() || is_loopback_host(parts->host)) return;

@@ -12,12 +12,13 @@
 namespace lockstep {
 
 // The worker's data port, or null if it has none. kUnavailable: the address that reaches the
-// coordinator is not known yet, for instance because its name does not resolve. Other errors are
-// the user's options.
+// coordinator is not known yet, for instance because its name does not resolve. Other errors: the
+// user's options are wrong.
 absl::StatusOr<std::unique_ptr<DataPort>> open_data_port(const WorkerProcessOptions& options);
 
-// Runs until the coordinator refuses or ends it, or `stop`. At log level debug it prints a profile
-// by kernel at the end. The exit code: 0, or 2 after a line on stderr.
+// Runs until `options.stop` is requested; a launched worker also ends with its connection. At log
+// level debug it prints a profile by kernel at the end. Returns the exit code: 0, or 2 after a line
+// on stderr (the options are wrong, the coordinator refused the worker, or the device failed).
 int worker_main(const WorkerProcessOptions& options);
 
 }  // namespace lockstep

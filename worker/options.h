@@ -19,26 +19,26 @@ class DataPort;
 struct WorkerProcessOptions {
   std::string coordinator;      // "host:port" or "unix-abstract:name".
   std::string token;            // The join token; ranks of one host also verify each other with it.
-  TlsFiles tls;                 // The cluster's, for all connections; not given: plain.
+  TlsFiles tls;                 // For all connections; not given: plain text.
   int threads = 0;              // 0: one for each usable core.
   std::string processors = {};  // "0-3,8": one per thread, which is bound to it; "": not bound.
   std::string device = "auto";  // For open_backend(); "auto" is resolved before.
   bool fast = false;            // For open_backend().
-  double memory_fraction = 0;   // See Backend; 0: the device's own.
+  double memory_fraction = 0;   // See Backend; 0: the device's default.
   std::string weight_cache = "auto";  // For packed_cache_options().
   int64_t weight_cache_limit = kPackedCacheLimit;
-  int preferred_rank = -1;  // The rank that it asks for; -1: any.
-  bool spare = false;       // It waits until a rank is lost, and replaces it.
-  double speed = 0;         // The user's value, see WorkerFacts; 0: none.
-  // Distinguishes hosts that share a kernel; "": only its namespaces and users do.
+  int preferred_rank = -1;  // The rank to ask for; -1: any.
+  bool spare = false;       // Waits until a rank is lost, and replaces it.
+  double speed = 0;         // The value of --speed, in any unit; 0: none.
+  // Distinguishes hosts that share a kernel; "": only namespaces and users distinguish them.
   std::string host_name = {};
-  // The port where ranks of other hosts connect: "10.0.0.2:50053", "off", or "": a free one at the
-  // address by which this worker reaches the coordinator, if that is allowed.
+  // The port where ranks of other hosts connect: "10.0.0.2:50053" or "off". "": a free port at the
+  // address by which this worker reaches the coordinator, if `tls` or `insecure` is given.
   std::string data_listen = {};
   std::vector<std::string> insecure = {};  // "cluster": data ports need no TLS.
   std::string health = "off";              // "HOST:PORT" for probes, or "off".
-  // The launcher's process: the worker dies with it, and does not wait for another coordinator. 0:
-  // started by hand.
+  // The launcher's process id: the worker dies with its launcher, and does not wait for another
+  // coordinator. 0: a user started the worker.
   int parent_pid = 0;
   std::string log_level = "info";
   std::string log_format = "text";
@@ -46,7 +46,7 @@ struct WorkerProcessOptions {
   double read_rate = 0;           // The measured bytes per second; 0: not measured.
   DataPort* data_port = nullptr;  // Outlives the session. Null: other hosts cannot connect.
   std::stop_token stop = {};      // Ends the worker between two steps.
-  // Called when SessionCore::ready() changes, from any thread, never twice at once. Null: unused.
+  // Called when SessionCore::ready() changes, by any thread, never by two at once. Null: unused.
   std::function<void(bool ready)> on_ready = nullptr;
 
   std::vector<int> processor_ids() const {
@@ -84,7 +84,7 @@ inline std::vector<Flag> cluster_tls_flags(TlsFiles& tls) {
       {"--cluster-cert", &tls.cert,
        "PEM file of this process's certificate for the port where workers join and for their data; "
        "coordinator and workers each have one, read again when it changes"},
-      {"--cluster-key", &tls.key, "PEM file of its key"},
+      {"--cluster-key", &tls.key, "PEM file of the key of --cluster-cert"},
       {"--cluster-ca", &tls.ca, "PEM file of the authority that signed all these certificates"},
   };
 }
@@ -117,10 +117,10 @@ inline std::vector<Flag> WorkerProcessOptions::flags() {
        FlagValues{.words = {"cluster"}, .has_commas = true}},
       {"--rank", &preferred_rank, "Rank to ask for (default: any that is free)",
        FlagValues{.min = 0, .max = 65'535}},
-      {"--spare", &spare, "Hold a rank's weights until its worker is lost, and replace it"},
+      {"--spare", &spare, "Load a rank's weights, wait until its worker is lost, and replace it"},
       {"--speed", &speed,
-       "Its relative speed, if the other workers have one, too: a worker with 8 gets twice the "
-       "share of one with 4 (default: how fast it reads memory)",
+       "Relative speed, used if all workers give one: a worker with 8 computes twice the "
+       "part of one with 4 (default: how fast it reads memory)",
        FlagValues{.min = 1e-6, .max = 1e15}},
       {"--parent-pid", &parent_pid},
       {"--log-format", &log_format, "text, or json: each line of the log is one object"},

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// The progress of a rank's work. Written by the threads that work, read by the one that sends
-// heartbeats; it orders no other memory.
+// The progress of a rank's work. Working threads write the counters, and the thread that sends
+// heartbeats reads them. All accesses are relaxed: they order no other memory.
 #pragma once
 
 #include <atomic>
@@ -9,13 +9,15 @@
 namespace lockstep {
 
 struct alignas(64) Progress {
-  // Bytes read, packed and written since the epoch was assigned. Any number of threads.
+  // Bytes read, packed and written since the epoch was assigned; some work counts as 1. Any number
+  // of threads add to it.
   std::atomic<uint64_t> load{0};
-  // Bytes of weights that are loaded from their source; for users.
+  // Bytes of weights loaded from their source until now, and in all; for users.
   std::atomic<int64_t> bytes_loaded{0};
   std::atomic<int64_t> bytes_to_load{0};
-  // Completed since the epoch's first step; equal on all ranks that are equally far. One writer. On
-  // a device that only queues: those before the last collective or end of a step.
+  // Instructions completed since the epoch's first step; equal on all ranks that are equally far.
+  // One thread writes it. On a GPU, which only queues kernels, it counts up to the last collective
+  // or end of a step.
   std::atomic<uint64_t> instructions{0};
   // True in a collective, or while meeting the other ranks.
   std::atomic<bool> waiting{false};
@@ -25,7 +27,7 @@ struct alignas(64) Progress {
   }
 };
 
-// While it exists the rank waits for its peers.
+// Progress::waiting is true while this object exists.
 class WaitingMark {
  public:
   explicit WaitingMark(Progress& progress) : waiting_(progress.waiting) {

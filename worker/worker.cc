@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// The life of one rank: check, load, bind; then steps.
+// The life of one rank: check and bind the program, load its weights, then run steps.
 #include "worker/worker.h"
 
 #include <spdlog/spdlog.h>
@@ -137,7 +137,7 @@ absl::Status Worker::load_weights(const cluster::Assignment& assignment,
     retained.reset();
     return absl::OkStatus();
   }
-  // All ranks here may have both for a while.
+  // Counts as if all ranks on this device had old and new weights in memory at the same time.
   const bool fits =
       check_memory(device_, plan.bytes, buffers, ranks_here(assignment), free_bytes).ok();
   if (retained != nullptr && !(fits && device_.is_host())) {

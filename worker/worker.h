@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // One rank without its transport: a program bound to kernels, its weights in memory, its KV pages
-// and its place in the collectives. worker/main connects it to a gRPC stream; tests run it on
+// and its place in the collectives. worker/session connects it to the coordinator; tests run it on
 // threads.
 #pragma once
 
@@ -37,55 +37,56 @@ struct WorkerOptions {
   // Updated while loading and in every step; outlives the worker. May be null.
   Progress* progress = nullptr;
   const std::atomic<bool>* cancelled = nullptr;  // If true, loading stops with kCancelled.
-  // The worker computes on it. It has the collective's operands, too, and outlives the worker.
-  // Null: this CPU.
+  // The device that the worker computes on; the collective's operands are there, too. Outlives the
+  // worker. Null: this CPU.
   const Backend* backend = nullptr;
   PackedCacheOptions weight_cache = {};  // Only for CPUs; GPUs pack what they load each time.
-  // The device's free memory before any rank that shares it began to load; 0: what is free now.
+  // The device's free bytes before any rank on it began to load; 0: the worker asks the device.
   int64_t memory_free_bytes = 0;
-  // Weights of an earlier program: weights the new program can reuse are not read again. They are
-  // freed after the worker has loaded, or before if they have another source, or there is no room
-  // for both. Null: there are none.
+  // Weights of an earlier program; what the new program can reuse is not read again. They are freed
+  // after the worker has loaded, or before it loads if they have another source or there is no
+  // memory for both. Null: there are none.
   std::unique_ptr<RetainedWeights>* retained = nullptr;
 };
 
 class Worker {
  public:
-  // Validates the program, compares the memory that it needs with what is free (within the
-  // container's limits) before anything is read, loads and packs this rank's weights, binds every
-  // instruction. The transport handles the assignment's hosts, group and epoch. Errors are one line
-  // and name the rank.
+  // Validates the program and binds every instruction to a kernel. Compares the memory that is
+  // needed with the free memory (within the container's limits), then loads and packs this rank's
+  // weights. The caller handles the assignment's hosts, group and epoch. Errors are one line and
+  // name the rank.
   static absl::StatusOr<std::unique_ptr<Worker>> load(const cluster::Assignment& assignment,
                                                       std::unique_ptr<Collective> collective,
                                                       const WorkerOptions& options);
-  // The weights of a rank that this worker prepares for, read and checked like load(), including
-  // the count of pages, but without joining peers.
+  // Loads the weights of a rank that this worker may replace, without meeting its peers. Checks all
+  // that load() checks, also that KV pages fit.
   static absl::StatusOr<std::unique_ptr<RetainedWeights>> preload(
       const cluster::Assignment& assignment, const WorkerOptions& options);
 
   int64_t weight_bytes() const { return weights_->bytes(); }
   // The weights' source at the time when they were loaded.
   const SourceMark& source() const { return source_; }
-  // One per linear if kernels are proven, as in cluster.Ready.
+  // The kernels of each linear, as in cluster.Ready; empty if the backend needs no proof of
+  // kernels.
   const std::vector<std::string>& kernels() const { return kernels_; }
   // The number of KV pages that fit, and of sequences whose state blocks fit with them.
   int64_t pages_possible() const { return room_.pages; }
   int64_t sequences_possible() const { return room_.sequences; }
-  // Allocates the pages, whose ids in Steps are below `pages`, and all blocks. Called once per
-  // epoch, before its first step.
+  // Allocates the KV pages, whose ids in Steps are below `pages`, and all state blocks. Called once
+  // per epoch, before its first step.
   absl::Status start(int64_t pages);
 
-  // The epoch is over: frees its pages. Called before the ranks of the next one meet, so that each
-  // counts the memory that is then free.
+  // Frees the pages of an epoch that is over. Called before the ranks of the next epoch meet: each
+  // of them then counts the free memory.
   void drop_pages();
   // A new epoch with the same program: weights stay, pages are dropped and counted again from
-  // `assignment`, and start() must be called again. Linears are computed as before: computes_as()
-  // says whether the group requires that. kResourceExhausted: there is no room for one page;
-  // another rejoin() may still follow.
+  // `assignment`, and start() must be called again. Linears keep their kernels, so the caller
+  // checks with computes_as() that the group agreed on these. kResourceExhausted: there is no
+  // memory for one page; another rejoin() may still follow.
   absl::Status rejoin(const cluster::Assignment& assignment,
                       std::unique_ptr<Collective> collective);
 
-  // Its weights, for a worker with another program. This worker cannot be used any more.
+  // Moves the weights out, for a worker with another program. This worker cannot be used any more.
   std::unique_ptr<RetainedWeights> release();
 
   // Runs one step and returns this rank's candidates. An invalid Step (page or token ids out of
@@ -109,20 +110,20 @@ class Worker {
   absl::Status prepare(const cluster::Assignment& assignment, const WorkerOptions& options);
   absl::Status load_weights(const cluster::Assignment& assignment, const WorkerOptions& options,
                             const WeightSource& source);
-  // The file that keeps this rank's packed weights; empty: they are not kept.
+  // The cache file of this rank's packed weights; nullopt: they are not cached.
   absl::StatusOr<std::optional<PackedCache>> open_cache(const WorkerOptions& options,
                                                         int64_t bytes);
   absl::Status count_pages(const cluster::Assignment& assignment);
   absl::Status fail(const absl::Status& status) const;
 
   const program::Program program_;  // Kernels' arguments point into it.
-  const Backend processor_;         // Empty if another was given.
+  const Backend processor_;         // Empty if options have a backend.
   const Backend& backend_;
   Device& device_;
   const StepLimits limits_;
   StepBuffers buffers_;
   ThreadPool threads_;
-  std::mutex collective_mutex_;  // Against an abort() during a rejoin() that changes it.
+  std::mutex collective_mutex_;  // abort() may run while rejoin() changes it.
   std::unique_ptr<Collective> collective_;
   Bindings bindings_;
   std::optional<Weights> weights_;
@@ -130,11 +131,11 @@ class Worker {
   std::vector<std::string> kernels_;
   std::unique_ptr<Executor> executor_;
   Progress* progress_;
-  std::optional<State> state_;  // This and tables_: from start() to the epoch's end.
+  std::optional<State> state_;  // Like tables_: from start() to the epoch's end.
   std::optional<PageTables> tables_;
   StateRoom room_;
-  std::vector<OperatorTime> operators_;  // The last step's, if it was traced.
-  std::optional<uint64_t> last_step_;    // The step whose logits are still there.
+  std::vector<OperatorTime> operators_;  // Times in the last step, if it was traced.
+  std::optional<uint64_t> last_step_;    // The step whose logits are in memory.
   int64_t last_outputs_ = 0;
 };
 

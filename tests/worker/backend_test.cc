@@ -56,7 +56,7 @@ TEST(DevicesOfWorkersTest, AnErrorSaysWhatIsMissing) {
   }
 }
 
-TEST(OpenBackendTest, ACpuIsAlwaysAvailableAndAMissingGpuIsOneLine) {
+TEST(OpenBackendTest, ACpuIsAlwaysAvailableAndAMissingGpuIsAnErrorOfOneLine) {
   EXPECT_TRUE(open_backend("cpu")->device->is_host());
   const auto missing = open_backend("cuda:4095");
   EXPECT_EQ(missing.status().code(), absl::StatusCode::kFailedPrecondition);

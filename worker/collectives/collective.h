@@ -17,8 +17,9 @@ namespace lockstep {
 
 struct KernelArgs;  // worker/kernels/kernel.h
 
-// Columns of all ranks side by side. Every rank gives [rows, its own columns] and gets all of
-// [rows, total]. Rank r's columns are [boundaries[r], boundaries[r + 1]); this may be empty.
+// The arguments of all_gather: every rank gives [rows, its own columns] and gets [rows, total], the
+// columns of all ranks side by side. Rank r's columns are [boundaries[r], boundaries[r + 1]); this
+// may be empty.
 struct GatherArgs {
   const void* in = nullptr;  // This rank's columns. They may be in `out` already, at their place.
   int64_t in_stride = 0;     // In elements.
@@ -46,25 +47,27 @@ class Collective {
 
   // data[i] = the sum over ranks of data[i], with the same bits on every rank. Ranks or devices
   // that share memory add in rank order 0, 1, 2, ...: the reduce strategy's promise of bits depends
-  // on it. NCCL has its own order, the same every time for the same ranks and sizes. If at most one
-  // addend is not -0.0 the order does not matter. Rows of `cols` floats, `stride` apart.
+  // on it. NCCL has its own order, the same every time for the same ranks and sizes. If all addends
+  // but one are -0.0 the order does not matter. `data` has rows of `cols` floats, `stride` floats
+  // apart.
   virtual absl::Status all_reduce(float* data, int64_t rows, int64_t cols, int64_t stride) = 0;
   // all_reduce of in[1] and then the kernel add_norm with these arguments, in one operation and
-  // with the same bits. False: nothing was done, because the two cannot be combined here; the same
-  // on all ranks.
+  // with the same bits. False on all ranks: nothing was done, because the two cannot be combined
+  // here.
   virtual absl::StatusOr<bool> reduce_add_norm(const KernelArgs& /*args*/) { return false; }
-  // If `out` is in shared(), at the same place on every rank, only parts that are elsewhere are
-  // moved: the call ends when all ranks have entered it.
+  // If `out` is in shared(), at the same offset on every rank, a rank moves only its own part
+  // there, unless it is there already. The call ends when all ranks have entered it.
   virtual absl::Status all_gather(const GatherArgs& args) = 0;
   // Memory that all ranks see. Between two collectives no rank may write what another still reads.
   // Empty by default: every rank then gathers into its own memory.
   virtual std::span<std::byte> shared() { return {}; }
-  // The calls above may only queue work on a device's operands. finish() waits for all queued work,
-  // kernels included. It is called once per step, after the last collective.
+  // If operands are on a device, the calls above may return when their work is queued and not yet
+  // done. finish() waits for all queued work, kernels included. It is called once per step, after
+  // the last collective.
   virtual absl::Status finish() { return absl::OkStatus(); }
-  // True if all_reduce, and all_gather with at most this many bytes per rank, only queue work,
-  // which is the same for the same arguments: a device may capture that work and replay it without
-  // calls. The same on all ranks.
+  // True if all_reduce, and all_gather with at most `gather_bytes` per rank, only queue work, and
+  // always the same work for the same arguments. A device may capture that work and replay it
+  // without calls. All ranks return the same.
   virtual bool can_be_captured(int64_t /*gather_bytes*/) const { return false; }
 
   // Ends all running and later collectives with kAborted, on all ranks that can be reached. Any

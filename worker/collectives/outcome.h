@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// How something went on each rank, so that all of them act in the same way.
+// All ranks learn how work went on each of them, so that all act in the same way.
 #pragma once
 
 #include <string>
@@ -9,9 +9,9 @@
 
 namespace lockstep {
 
-// "" if it succeeded on all ranks, else one line about the worst: "rank 1: ...". The same on every
-// rank. A failed rank counts before one that waited in vain (kDeadlineExceeded). A collective call;
-// its errors are those of `met`.
+// `own` is the outcome on this rank. Returns the same on every rank: "" if all succeeded, else one
+// line about the worst outcome: "rank 1: ...". kDeadlineExceeded, a rank that waited in vain, is
+// less bad than other errors. A collective call; its errors are those of `met`.
 absl::StatusOr<std::string> share_outcome(Collective& met, const absl::Status& own);
 
 }  // namespace lockstep

@@ -16,7 +16,7 @@ struct Rows {
   int64_t stride_bytes = 0;
 };
 
-// A part of its packed bytes: [begin, begin + bytes).
+// A part of a rectangle's packed bytes: [begin, begin + bytes).
 struct RowBytes {
   Rows rows;
   int64_t begin = 0;

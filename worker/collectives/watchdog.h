@@ -16,17 +16,18 @@ class Watchdog {
   using Clock = std::chrono::steady_clock;
   enum class Verdict { kInTime, kLate, kAborted };
 
-  // `end` makes the running call return. The watchdog's thread calls it at most once: if a call has
-  // lasted beyond its deadline, or abort() was called before or during it, or `cancelled` was true
-  // (until forget_cancelled(); null: never). It may free what the call uses: so a call is ended
-  // only after some 400 ms, when one that waits for no peer has returned.
+  // `end` must make the running call return. The watchdog's thread calls `end` at most once: if a
+  // call lasts beyond its deadline, if abort() was called before or during the call, or if
+  // `cancelled` is true (it may be null, and is not read after forget_cancelled()). `end` may free
+  // memory that the call uses. So it is called some 400 ms after the call began or later: until
+  // then a call that waits for no peer has returned.
   Watchdog(std::function<void()> end, const std::atomic<bool>* cancelled);
   ~Watchdog();
   Watchdog(const Watchdog&) = delete;
   Watchdog& operator=(const Watchdog&) = delete;
 
-  // One thread calls these around a call. over() waits for a running `end`; after it has returned
-  // another value than kInTime, or aborted() has returned true, there may be no further call.
+  // One thread calls these around a call. over() waits for a running `end`. If over() returns
+  // another value than kInTime, or aborted() returns true, the thread must make no further call.
   void begin(Clock::time_point deadline);
   Verdict over();
 

@@ -64,8 +64,8 @@ absl::Status receive(DataChannel& channel, Arriving<Message>& message) {
   return bytes.status();
 }
 
-// True: it is sent; false: try again. A message is smaller than the system's buffer, and is sent
-// whole or not at all.
+// True: the message is sent; false: try again. A message is smaller than the system's buffer, and
+// is sent whole or not at all.
 template <typename Message>
 absl::StatusOr<bool> send(DataChannel& channel, const Message& message) {
   const iovec all{.iov_base = const_cast<Message*>(&message), .iov_len = sizeof(message)};
@@ -81,11 +81,11 @@ class DataListening {
   Arriving<DataHello> hello;
   Arriving<DataProof> proof;
 
-  // Checks the hello: OK, or why nothing more is received.
+  // Checks the hello. An error is the reason to end the connection.
   absl::Status check_hello() const;
   int dialler() const { return hello.message().dialler; }
   bool answered() const { return answered_; }
-  // `key` is the one of the hello's epoch.
+  // `key` is the key of the epoch in the hello.
   DataAnswer answer(const std::string& key);
   bool is_proved(const std::string& key) const;
 

@@ -30,9 +30,10 @@ class Dialler {
   Dialler(const DataMeetArgs& args, int rank)
       : args_(args), rank_(rank), address_(args.addresses[rank]) {}
 
-  // Makes progress without waiting. Returns the connection when it counts.
+  // Makes progress without waiting. Returns the connection when both ranks have agreed on it; until
+  // then, null.
   std::unique_ptr<DataChannel> step(Clock::time_point now);
-  // The time since which every try has failed; unset: the last one got through.
+  // The time since which every try has failed; unset: the last try could send its hello.
   std::optional<Clock::time_point> failing_since() const { return failing_since_; }
   const std::string& problem() const { return problem_; }
 

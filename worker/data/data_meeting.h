@@ -20,14 +20,16 @@ struct DataMeetArgs {
   std::vector<std::string> addresses;  // Each rank's data port.
   DataPort* port = nullptr;            // This rank's port.
   std::chrono::milliseconds timeout{30'000};
-  // When the lower rank begins to dial, and when an address that cannot be reached is given up.
+  // The times after which the lower rank begins to dial, and after which an address that cannot be
+  // reached is given up.
   std::chrono::milliseconds other_way_after{1'000};
   std::chrono::milliseconds unreachable_after{5'000};
   const std::atomic<bool>* cancelled = nullptr;  // True: ends with kCancelled in about 50 ms.
 };
 
-// A connection for each of routes_of(hosts, rank). kUnavailable: a pair cannot reach each other;
-// the message has both addresses. kDeadlineExceeded names the ranks that did not come.
+// A connection for each of routes_of(hosts, rank). kUnavailable: this rank and another cannot reach
+// each other; the message has both addresses. kDeadlineExceeded names the ranks that are not
+// connected.
 absl::StatusOr<std::vector<DataLink>> meet_other_hosts(const DataMeetArgs& args);
 
 }  // namespace lockstep

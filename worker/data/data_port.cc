@@ -48,7 +48,7 @@ DataPort::~DataPort() {
 
 void DataPort::wake() const {
   const uint64_t one = 1;
-  static_cast<void>(write(doorbell_.get(), &one, sizeof(one)) < 0);  // Full: it is awake already.
+  static_cast<void>(write(doorbell_.get(), &one, sizeof(one)) < 0);  // Full: it wakes anyway.
 }
 
 // --- Called by the meeting
@@ -140,7 +140,7 @@ void DataPort::accept_strangers() {
   }
 }
 
-// Without a channel: no connection is waiting.
+// A stranger without a channel: no connection is waiting.
 absl::StatusOr<DataPort::Stranger> DataPort::accept_stranger() const {
   Stranger stranger{.channel = nullptr, .deadline = steady_clock::now() + kStrangerTime};
   ASSIGN_OR_RETURN(FileDescriptor socket, accept_tcp(listener_));
@@ -153,7 +153,8 @@ absl::StatusOr<DataPort::Stranger> DataPort::accept_stranger() const {
   return stranger;
 }
 
-// Bytes after a hello may be in the channel already, which poll() does not see.
+// Bytes after a hello may be in the channel already, where poll() does not see them: so both
+// messages are tried.
 DataPort::Fate DataPort::receive_from(Stranger& stranger) {
   DataListening& handshake = stranger.handshake;
   const Fate unfinished = steady_clock::now() >= stranger.deadline ? Fate::kGoes : Fate::kStays;

@@ -1,14 +1,14 @@
 // SPDX-License-Identifier: Apache-2.0
-// The port where ranks of other hosts connect for the data of collectives. It lives as long as its
-// worker. A stranger must prove that it knows the epoch's key; until then nothing else that it
-// sends is used, and no more bytes are read than that proof has. With certificates all of it is
-// inside TLS (data_tls.h).
+// The port where ranks of other hosts connect for the data of collectives. The port exists as long
+// as the worker's process. A stranger must first prove that it knows the epoch's key. Until then
+// nothing else that it sends is used, and no byte after the proof is read. With certificates the
+// whole exchange is inside TLS (data_tls.h).
 //
 //   dialling rank                       listening rank
 //   DataHello (epoch, ranks, nonce) ->
 //                                   <-  DataAnswer (nonce, proof)
 //   DataProof                       ->
-//                                   <-  one byte: the connection counts
+//                                   <-  one byte: this connection is used
 #pragma once
 
 #include <array>
@@ -48,8 +48,8 @@ class DataPort {
   static constexpr size_t kMaxStrangers = 64;                       // The oldest is dropped first.
 
   // Listens at `address` ("10.0.0.2:0": a free port). kInvalidArgument: it cannot. Peers dial
-  // `advertised_host` if the address belongs to no interface: "0.0.0.0". `tls` may be null:
-  // connections are plain.
+  // `advertised_host` if the address is that of all interfaces ("0.0.0.0"). `tls` may be null:
+  // connections are in plain text.
   static absl::StatusOr<std::unique_ptr<DataPort>> open(const std::string& address,
                                                         const std::string& advertised_host,
                                                         std::unique_ptr<DataTls> tls = nullptr);
@@ -66,8 +66,9 @@ class DataPort {
   void begin(DataEpoch epoch) ABSL_LOCKS_EXCLUDED(mutex_);
   void end() ABSL_LOCKS_EXCLUDED(mutex_);
 
-  // The lower rank of a pair decides which connection counts: the first that claims. True: this
-  // one. unclaim() if it failed.
+  // The lower rank of a pair decides which of two connections is used: the first one that claims
+  // its peer's rank. True: the caller's is the first. If it fails later, unclaim() lets another one
+  // claim.
   bool claim(int rank) ABSL_LOCKS_EXCLUDED(mutex_);
   void unclaim(int rank) ABSL_LOCKS_EXCLUDED(mutex_);
 
@@ -97,7 +98,7 @@ class DataPort {
 
   const std::unique_ptr<DataTls> tls_;
   FileDescriptor listener_;
-  FileDescriptor doorbell_;  // Wakes the thread: an epoch has begun, or the end.
+  FileDescriptor doorbell_;  // Wakes the thread: an epoch has begun or ended, or the port closes.
   std::string address_;
   std::thread thread_;
 

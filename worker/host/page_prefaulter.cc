@@ -13,9 +13,9 @@ namespace lockstep {
 namespace {
 
 constexpr int64_t kMemoryPage = 4096;
-constexpr int64_t kPiece = int64_t{2} << 20;  // Bytes of all layers, touched one after the other.
+constexpr int64_t kPiece = int64_t{2} << 20;  // Bytes over all layers that are touched at a time.
 constexpr std::chrono::microseconds kFound{20};  // Less time: the memory was already there.
-constexpr int kRest = 20;                        // The rest is this many times the work before it.
+constexpr int kRest = 20;                        // A pause is this many times the work before it.
 
 // Bytes of a page in all layers.
 int64_t page_bytes(const std::vector<StateView>& views) {

@@ -16,9 +16,9 @@ namespace lockstep {
 
 class PagePrefaulter {
  public:
-  // A thread keeps memory for this many bytes of pages ahead of those in use: at once before the
-  // first step, later for at most a twentieth of the time. The views are of host memory, which
-  // outlives this.
+  // A thread gets memory for this many bytes of pages beyond those in use. Before the first step it
+  // works without pauses, later for at most a twentieth of the time. The views are of host memory,
+  // which outlives this object.
   static constexpr int64_t kBytes = int64_t{128} << 20;
   explicit PagePrefaulter(std::vector<StateView> views, int64_t bytes = kBytes);
   ~PagePrefaulter();
@@ -30,20 +30,20 @@ class PagePrefaulter {
 
  private:
   void run();
-  // Keeps what a step writes meanwhile. False: there are no more pages, or this system cannot do
-  // it, which does no harm.
+  // Leaves what a step writes meanwhile unchanged. False: there are no more pages, or the system
+  // lacks this call; then steps touch pages first.
   bool populate(int64_t first, int64_t end);
   // Waits, so that steps have the CPU most of the time; false: stop.
   bool rest_after(std::chrono::nanoseconds work);
 
   const std::vector<StateView> views_;
-  const int64_t ahead_;  // In pages.
+  const int64_t ahead_;  // The bytes ahead, in pages.
   int64_t used_ = 0;     // Used by the steps' thread.
   Mutex mutex_;
   ConditionVariable changed_;
   int64_t wanted_ ABSL_GUARDED_BY(mutex_);  // The pages that must have memory.
   bool stopping_ ABSL_GUARDED_BY(mutex_) = false;
-  std::thread thread_;  // Constructed last.
+  std::thread thread_;  // Constructed last: it uses the other members.
 };
 
 }  // namespace lockstep

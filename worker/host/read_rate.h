@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// How fast this process reads memory. It limits steps of few rows, so weighted shards follow it.
+// How fast this process reads memory. That limits steps of few rows, so a faster worker gets a
+// larger part of the model.
 #pragma once
 
 #include <vector>

@@ -16,8 +16,9 @@ namespace lockstep {
 struct Bindings {
   // One per instruction; null for collectives and views.
   std::vector<const KernelEntry*> kernels;
-  // One per weight: the kernel that reads it, and whose pack() lays it out. Null: plain float32
-  // rows (norms and biases). Weights that no instruction reads are not `used` and not loaded.
+  // One per weight: the kernel that reads the weight, and whose pack() decides its layout. Null:
+  // plain float32 rows (norms and biases). Weights that no instruction reads are not `used` and not
+  // loaded.
   std::vector<const KernelEntry*> packers;
   std::vector<bool> used;
   // One per state: the attention kernel that uses its pages; null if no instruction reads it.
@@ -25,8 +26,8 @@ struct Bindings {
 };
 
 // kFailedPrecondition names an operator and the types for which there is no kernel, or what a
-// kernel needs of the attributes. The program has passed validate(). `chosen`, one per instruction,
-// are kernels that were chosen before; for null, or if it is empty, the table's first is used.
+// kernel needs of the attributes. The program has passed validate(). `chosen` has one kernel per
+// instruction, or is empty. For null, or if it is empty, the first kernel of the table is used.
 absl::StatusOr<Bindings> bind(const program::Program& program, const Backend& backend,
                               std::span<const KernelEntry* const> chosen = {});
 

@@ -16,8 +16,8 @@
 //   slices, then the bias, are added in order:           (slices + 2) * u * (t * |w| + |bias|)
 //
 // The bound of a difference is the sum of both kernels' bounds. |w| is not read from the weight,
-// which is packed, but measured: the mean square of the plain kernel's outputs is |w|^2 / 3, and
-// from 64 rows on it is less than half off.
+// which is packed, but measured: the mean square of the plain kernel's outputs is |w|^2 / 3. With
+// 64 rows or more the measured |w| is off by less than half.
 //
 // A trial of gated_linear compares the product of two sums. The plain kernel gives them as a and b;
 // with bounds A and B of their differences the product is off by at most P = |a| B + |b| A + A B,

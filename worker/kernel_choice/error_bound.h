@@ -22,9 +22,9 @@ struct LinearShape {
 };
 std::string text_of(const LinearShape& shape);  // "linear bf16 [14336, 4096] with bias".
 
-// The maximum difference of a kernel's output from the plain one's, for x of trial_x(), a weight's
-// row of that norm and a bias of that size. Derived in error_bound.cc. `slices`: it sums in slices
-// of K (fragments.h), else in one order that is unknown.
+// The maximum difference between a kernel's output and the plain kernel's, for x of trial_x(), a
+// weight's row of norm `norm`, and `bias`. Derived in error_bound.cc. `slices`: the kernel sums
+// slices of K separately (fragments.h); else it adds all products in one unknown order.
 double error_bound(const LinearShape& shape, bool slices, double norm, double bias);
 
 // The expected output, and its maximum error.
@@ -33,7 +33,7 @@ struct Bounded {
   double bound;
 };
 
-// gated_linear's result for two sums if its function changes nothing.
+// The product of two sums: gated_linear's result if its function changes nothing.
 Bounded product_of(const Bounded& a, const Bounded& b);
 
 }  // namespace lockstep

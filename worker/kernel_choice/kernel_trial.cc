@@ -16,7 +16,7 @@
 namespace lockstep {
 namespace {
 
-constexpr double kNormFactor = 2;  // Times the measured norm.
+constexpr double kNormFactor = 2;  // Bounds use this many times the measured norm.
 
 constexpr int64_t kMinRows = 64, kMaxRows = 512;  // Rows that are tried on all columns.
 constexpr int64_t kWideRows = 8192, kWideCols = 512;
@@ -80,7 +80,7 @@ KernelArgs ShapeTrials::args(const KernelEntry& kernel, const Weights& weights, 
   KernelArgs args;
   args.in[0] = {x_.data(), rows, shape_.depth, shape_.depth, shape_.x};
   args.in[1] = weights.view(0);
-  args.in[1].rows = cols;  // Every layout stores the first rows alike.
+  args.in[1].rows = cols;  // No layout of the first rows depends on later rows.
   if (shape_.bias) args.in[2] = {bias_.data(), 1, cols, cols, DType::kF32};
   args.out[0] = {out_.data(), rows, out_cols, out_cols, DType::kF32};
   if (gated) args.attrs = MapAttrs{.function = Function::kScale, .factor = 1};
@@ -102,7 +102,7 @@ absl::StatusOr<const char*> ShapeTrials::call(const KernelEntry& kernel, const K
   return refused;
 }
 
-// False: it could not be queued; the trial has the reason.
+// False: the kernel could not be queued; the trial has the reason.
 absl::StatusOr<bool> ShapeTrials::compute(const KernelEntry& kernel, const Weights& weights,
                                           int64_t rows, int64_t cols, Outputs* found,
                                           Trial* trial) {
@@ -173,7 +173,7 @@ ShapeTrials::Worst ShapeTrials::worst_of(int64_t rows, const OfRow& of_row) cons
   return *std::ranges::max_element(worst, {}, &Worst::error);
 }
 
-// `sums` are the plain kernel's.
+// Compares with `sums`, the plain kernel's outputs.
 ShapeTrials::Worst ShapeTrials::compare(const Outputs& found, const Outputs& sums,
                                         bool slices) const {
   std::vector<double> bounds;

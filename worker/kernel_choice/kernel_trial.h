@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 // A trial of one kernel at one shape of a linear or gated_linear, on the device that will run it
-// and with the model's own weights. It compares with linear's plain kernel, which is the
-// specification. gated_linear is tried with a function that changes nothing, so that an output is
-// the product of two sums.
+// and with the model's own weights. Its outputs are compared with those of linear's plain kernel,
+// which is the specification. gated_linear is tried with a function that changes nothing, so that
+// an output is the product of two sums.
 #pragma once
 
 #include <cstdint>
@@ -27,8 +27,8 @@ namespace lockstep {
 
 enum class Verdict : uint8_t { kUnproven, kProven, kRefused };
 
-// The result for one number of rows. `ns` is the time of a call among several in the queue; 0: not
-// measured. The error is in units of its bound.
+// The result for one number of rows. `ns` is the mean time of a call when several are queued; 0:
+// not measured. `error` is the largest one, as a multiple of its bound.
 struct TriedRows {
   int64_t rows = 0;
   int64_t cols = 0;
@@ -44,21 +44,22 @@ struct Trial {
   std::vector<TriedRows> rows = {};
 };
 
-// A number of x, exact in every type that x may have: the same for all kernels and numbers of rows.
+// An element of x, exact in every type that x may have. It is the same for all kernels and numbers
+// of rows.
 float trial_x(int64_t row, int64_t k);
 
-// Trials of all shapes share this. It outlives them.
+// The device, the source and the options of all trials; outlives them.
 struct TrialPlace {
   Device& device;
   const WeightSource& source;
   Parallel& parallel;
   int64_t max_rows = 0;   // Rows of a step.
-  bool same_bits = true;  // A row's bits may not depend on the number of rows and columns.
+  bool same_bits = true;  // A row's bits must not depend on the number of rows and columns.
   int64_t (*now_ns)() = steady_now_ns;
   Progress* progress = nullptr;
 };
 
-// The trials of one shape. It holds the operands on the device.
+// The trials of one shape, with their operands on the device.
 class ShapeTrials {
  public:
   // Computes the expected outputs with `plain`, linear's plain kernel. kResourceExhausted: there is
@@ -68,7 +69,7 @@ class ShapeTrials {
                                                            const program::Weight& weight,
                                                            const KernelEntry& plain);
   // Fills the trial except its shape and kernel. kInternal: the device failed, and the trial has
-  // the reason; kResourceExhausted: as above.
+  // the reason. kResourceExhausted: there is no memory for the trial.
   absl::Status run(const KernelEntry& kernel, Trial* trial);
 
  private:
@@ -96,7 +97,7 @@ class ShapeTrials {
   void measure_norms();
   KernelArgs args(const KernelEntry& kernel, const Weights& weights, int64_t rows,
                   int64_t cols) const;
-  // Runs a kernel and waits. Null, or why it could not be queued.
+  // Runs a kernel `times` times and waits. Returns null, or why the kernel could not be queued.
   absl::StatusOr<const char*> call(const KernelEntry& kernel, const KernelArgs& args, int times);
   absl::StatusOr<bool> compute(const KernelEntry& kernel, const Weights& weights, int64_t rows,
                                int64_t cols, Outputs* found, Trial* trial);
@@ -112,9 +113,9 @@ class ShapeTrials {
   Device& device_;
   const LinearShape shape_;
   const KernelEntry& plain_;
-  program::Program program_;  // With this weight alone.
+  program::Program program_;  // Has this weight alone.
   int64_t rows_ = 0;
-  int64_t wide_rows_ = 0;  // 0: steps never have that many.
+  int64_t wide_rows_ = 0;  // 0: no step has more than rows_.
   int64_t wide_cols_ = 0;
   std::optional<Weights> plain_weights_;
   DeviceMemory x_, bias_, out_, scratch_;

@@ -73,7 +73,7 @@ const KernelEntry& plain_linear(const Program& program, const Backend& backend,
   return *linears.back();
 }
 
-// Proven at one shape and refused at none.
+// True if the kernel was proven at one shape and refused at none.
 bool is_trusted(const Proof& proof, const std::string& kernel) {
   bool proven = false;
   for (const Trial& trial : proof.trials) {
@@ -85,7 +85,7 @@ bool is_trusted(const Proof& proof, const std::string& kernel) {
 }
 
 bool may_serve(const Proof& proof, const LinearShape& shape, const std::string& kernel) {
-  if (shape.cols == 0 || shape.depth == 0) return true;  // A rank without a share computes nothing.
+  if (shape.cols == 0 || shape.depth == 0) return true;  // This rank has no columns of it.
   const Trial* trial = proof.find(shape, kernel);
   if (trial == nullptr || trial->verdict == Verdict::kUnproven) return is_trusted(proof, kernel);
   return trial->verdict == Verdict::kProven;
@@ -138,7 +138,7 @@ std::string names_of(const std::vector<const KernelEntry*>& candidates) {
   return names;
 }
 
-// Tries all kernels of one shape. A kernel for which memory is short stays unproven.
+// Tries all kernels of one shape. If memory is short, that kernel and later ones stay unproven.
 class Prover {
  public:
   Prover(const TrialPlace& place, const ProofOptions& options, Proof& proof)

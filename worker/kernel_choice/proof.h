@@ -1,13 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0
 // Proof at load: trials on this device decide which kernel computes each linear and gated_linear of
-// a program. A kernel that was never tried here, or disagrees with the plain kernel, computes no
-// token.
+// a program. A kernel that was never tried on this device, or disagrees with the plain kernel,
+// computes no token.
 //
 // The exact class uses the table's first proven kernel, whatever its time: the choice must not
 // depend on how a matrix is sharded. The fast class uses the kernel with the smallest mean of its
-// times, each relative to the fastest for that number of rows; a later one of the table must be
-// faster by a twentieth. A shape for which the time was too short is computed by a kernel that was
-// proven at another shape of this program and refused at none; without one, by the plain kernel.
+// times, each relative to the fastest for that number of rows; a kernel that is later in the table
+// must be faster by 5 %. A shape that was not tried in time is computed by a kernel that was proven
+// at another shape of this program and refused at none; if there is none, by the plain kernel.
 #pragma once
 
 #include <atomic>
@@ -40,12 +40,12 @@ struct ProofOptions {
   int64_t (*now_ns)() = steady_now_ns;
   Progress* progress = nullptr;
   const std::atomic<bool>* cancelled = nullptr;
-  // Called before each trial, so that it is on record if the process ends in it. May be null.
+  // Called before each trial, so that the trial is on record if it ends the process. May be null.
   std::function<void(const Trial& next)> begins = nullptr;
 };
 
-// Tries what is not known, the smallest weights first, until the time is over. An error is the
-// device's, which is then unusable, or kCancelled; `proof` has what was found before.
+// Tries all unproven kernels, the smallest weights first, until the time is over. Errors:
+// kCancelled, or the device's, which is then unusable. `proof` has what was found before.
 absl::Status prove(const program::Program& program, const Backend& backend,
                    const WeightSource& source, Parallel& parallel, const ProofOptions& options,
                    Proof* proof);
@@ -53,8 +53,8 @@ absl::Status prove(const program::Program& program, const Backend& backend,
 // Lines for the log: a warning for each kernel that is refused, and one for all that are unproven.
 std::vector<std::string> complaints(const Proof& proof, int64_t budget_ms);
 
-// One per instruction; null: it is no linear. `wanted`, one per linear, are the kernels that the
-// group agreed on; empty: this rank chooses. kFailedPrecondition: there is no such kernel.
+// The kernel of each instruction; null: it is no linear. `wanted`, one per linear, are the kernels
+// that the group agreed on; empty: this rank chooses. kFailedPrecondition: there is no such kernel.
 absl::StatusOr<std::vector<const KernelEntry*>> chosen_kernels(
     const program::Program& program, const Backend& backend, const Proof& proof,
     std::span<const std::string> wanted = {});

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 // A line with magic, version, key and checksum, then JSON, written under another name and renamed.
-// A process that a kernel kills cannot report it: so the file records the start of each trial, and
-// the next process counts a trial that was started and not ended. A kernel is refused after two,
-// since a user may have ended the first process.
+// A process that a kernel kills cannot report it. So the file records the start of each trial, and
+// the next process counts the trials that were started and not ended. The second such trial refuses
+// the kernel: at the first one a user may have ended the process.
 #include "worker/kernel_choice/proof_cache.h"
 
 #include <elf.h>
@@ -65,7 +65,7 @@ std::string build_id() {
   return id;
 }
 
-// Without an identifier: size and time of the program's file.
+// The build's identifier; if it has none, size and time of the program's file.
 std::string build_text() {
   if (std::string id = build_id(); !id.empty()) return id;
   struct stat info {};

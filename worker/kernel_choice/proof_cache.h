@@ -33,16 +33,16 @@ struct ProofRecord {
   struct Line {
     std::string shape;  // The result of text_of().
     Trial trial;        // Without its shape.
-    int ends = 0;       // How often the process ended while it was tried.
+    int ends = 0;       // How often the process ended in this trial.
     bool chosen = false;
   };
   std::vector<Line> lines;
 };
 
-// One file, for one process at a time: if another one has it open, it is only read.
+// One file. One process at a time may write it; the others only read it.
 class ProofCache {
  public:
-  // "": nothing is stored. `untried`: the shapes and kernels in question.
+  // `folder` "": nothing is stored. `untried`: the program's shapes and their kernels.
   ProofCache(const std::string& folder, ProofFacts facts, const Proof& untried);
   ~ProofCache();
   ProofCache(const ProofCache&) = delete;
@@ -63,7 +63,7 @@ class ProofCache {
   ProofFacts facts_;
   std::string key_;
   std::string path_;  // "": nothing is stored.
-  int lock_ = -1;     // A descriptor; -1: another process has the file.
+  int lock_ = -1;     // A lock's descriptor; -1: not ours to write.
   std::map<std::pair<std::string, std::string>, int> ends_;  // By shape and kernel.
 };
 

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// A worker's part of proof (proof.h) when it loads: reads the file, tries the rest on the device,
-// chooses the kernels, and logs the result.
+// Proof (proof.h) when a worker loads: reads the file of earlier proofs, tries the other kernels on
+// the device, chooses the kernels, and logs the result.
 #pragma once
 
 #include <atomic>
@@ -23,15 +23,16 @@ struct ProvenOptions {
   const std::atomic<bool>* cancelled = nullptr;
 };
 
-// Like bind(), with proven kernels if the backend requires proof; then `kernels` are
-// kernels_text(). Errors other than bind()'s are the device's, kCancelled, or kFailedPrecondition:
-// a kernel of `wanted` does not exist.
+// Like bind(), with proven kernels if the backend requires proof; `kernels` are then set to
+// kernels_text(). Errors are those of bind() and of the device, kCancelled, or kFailedPrecondition:
+// a kernel of `wanted` does not exist or is refused here.
 absl::StatusOr<Bindings> bind_proven(const program::Program& program, const Backend& backend,
                                      const WeightSource& source, Parallel& parallel,
                                      const ProvenOptions& options,
                                      std::vector<std::string>* kernels);
 
-// Whether linears with these texts are computed as the group agreed; true if it agreed on nothing.
+// True if linears with these texts, as from kernels_text(), have the kernels `wanted` that the
+// group agreed on, or if the group agreed on none.
 bool computes_as(std::span<const std::string> text, std::span<const std::string> wanted);
 
 }  // namespace lockstep

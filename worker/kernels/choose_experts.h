@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
-// Chooses the experts of a row from each one's key, with the same steps on every back end. Among
-// equal keys the lower number is chosen; NaN is chosen if it is first, so that there are always as
-// many experts as needed. Internal linkage, since files of every ISA include it.
+// Chooses the experts of a row by their keys, with the same steps on every back end. Among equal
+// keys the expert with the lower number is chosen. If the first expert that is left has a NaN key,
+// it is chosen, so that there are always as many experts as needed. Internal linkage, since files
+// of every ISA include it.
 #pragma once
 
 #include "worker/kernels/kernel.h"
@@ -14,7 +15,7 @@ enum class Pick : uint8_t { kOpen, kChosen, kOut };
 // The scores and choices of one row.
 struct RouteRow {
   float scores[kMaxExperts];
-  float keys[kMaxExperts];  // Scores plus what is added for the choice alone.
+  float keys[kMaxExperts];  // Scores plus a bias that only the choice uses.
   float group_keys[kMaxExperts];
   Pick experts[kMaxExperts];
   Pick groups[kMaxExperts];
@@ -62,7 +63,7 @@ struct RouteRow {
   pick_best(row.keys, count, attrs.chosen, row.experts);
 }
 
-// Added to the sum that divides the chosen weights: sigmoids may make it 0.
+// The chosen weights are divided by their sum plus this: the sum of sigmoids may be 0.
 constexpr float kMinSum = 1e-20f;
 
 // Writes the chosen experts, ascending, to ids and weights that are `stride` elements apart.

@@ -67,7 +67,7 @@ KernelCost linear_cost(const KernelEntry& kernel, const KernelArgs& args) {
           .flops = 2 * x.rows * x.cols * out.cols};
 }
 
-// The cost of the linear, and of the function of half its columns.
+// The cost of the linear, plus that of the function on half of its columns.
 KernelCost gated_linear_cost(const KernelEntry& kernel, const KernelArgs& args) {
   const TensorView &x = args.in[0], &out = args.out[0];
   return {.bytes = view_bytes(x) + kernel.packed_bytes(2 * out.cols, x.cols) +
@@ -75,7 +75,7 @@ KernelCost gated_linear_cost(const KernelEntry& kernel, const KernelArgs& args) 
           .flops = (4 * x.cols + schema_of(Op::kGated).flops_per_element) * x.rows * out.cols};
 }
 
-// The experts that the routes name; the maximum if ids are on a device.
+// The number of experts that the routes name; if ids are on a device, the largest possible number.
 int64_t expert_count(const KernelArgs& args) {
   const TensorView& ids = args.in[1];
   const int64_t experts = args.attrs.expert().experts, max = std::min(experts, ids.rows);
@@ -124,7 +124,8 @@ KernelCost delta_rule_cost(const KernelArgs& args) {
           .flops = 7 * args.in[0].rows * attrs.heads * attrs.k_dim * attrs.v_dim};
 }
 
-// S is multiplied by q and decays, k * v is added; with a and b it is multiplied and changed, too.
+// S decays, k * v is added, and S is multiplied by q. With operands a and b, S is also multiplied
+// by a, and the product times b is added.
 KernelCost recurrence_cost(const KernelArgs& args) {
   const RecurrenceAttrs& attrs = args.attrs.recurrence();
   const int64_t each = args.in[4].data == nullptr ? 5 : 9;

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// The place of kernels and their operands: the CPU and its memory, or a GPU and its memory.
-// Weights, states, values and scratch are allocated here; a step is copied in, its answers out. No
-// absl, so that kernels and their tests build on a bare machine; errors are one line of text.
+// A device runs kernels, whose operands are in its memory: the CPU or a GPU. Weights, states,
+// values and scratch are allocated on it. A step's inputs are copied in, its answers out. No absl,
+// so kernels and their tests build on a bare machine; errors are one line of text.
 #pragma once
 
 #include <cstddef>
@@ -45,12 +45,12 @@ class Device {
   virtual std::string name() const = 0;
   // Distinguishes it from the host's other devices; "" for the host itself.
   virtual std::string address() const { return ""; }
-  // Its kernels' bits depend on this and their sources only: the chip, versions of libraries.
-  // "" for the host.
+  // The chip and the versions of libraries: kernels' bits depend on these and on the kernels'
+  // sources only. "" for the host.
   virtual std::string kind() const { return ""; }
   virtual int64_t total_bytes() const = 0;  // 0: unknown.
   virtual int64_t free_bytes() const = 0;
-  // Its memory is the host's: kernels read operands there, and nothing must be copied for them.
+  // True if the device's memory is the host's, so that nothing must be copied.
   virtual bool is_host() const { return false; }
 
   // The device's memory, cleared, aligned to kDeviceAlign; null if there is no room. release() does

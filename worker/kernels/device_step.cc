@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
-// Walks the step twice in the same order: first only to sum sizes, then to copy and to translate
-// pointers. The buffer holds [arrays][sequences][requests][what these point to][answers]; requests
-// are copied in both directions.
+// Walks through the step once, to copy and to translate pointers. If the buffer is too small, that
+// walk only sums sizes, and a second one in the same order follows. The buffer holds
+// [arrays][sequences][requests][what these point to][answers]; requests are copied in both
+// directions.
 #include "worker/kernels/device_step.h"
 
 #include <algorithm>
@@ -42,7 +43,7 @@ bool DeviceStep::reserve(int64_t bytes) {
   if (bytes <= bytes_) return true;
   const int64_t wanted = std::max({bytes, 2 * bytes_, kMinBytes});
   bytes_ = 0;
-  there_ = DeviceMemory();  // Releases first.
+  there_ = DeviceMemory();  // Releases the old memory first.
   here_ = StagingMemory();
   there_ = DeviceMemory(device_, wanted);
   here_ = StagingMemory(device_, wanted);
@@ -112,7 +113,7 @@ void DeviceStep::lay_out(const StepView& step) {
 }
 
 StepView* DeviceStep::take(const StepView& step) {
-  lay_out(step);  // Only sums sizes if the buffer is too small; else this is all.
+  lay_out(step);  // Only sums sizes if the buffer is too small.
   if (used_ > bytes_) {
     if (!reserve(used_)) return nullptr;
     lay_out(step);

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
-// A step on a device. StepView's arrays are the host's; a device's kernels get a StepView whose
-// pointers are all the device's, and whose outputs are its copies of the requests. Everything is in
-// one buffer: one copy, from staging memory, brings it in before the first kernel, and one copy
-// brings the answers out after the last.
+// A step on a device. The executor's StepView has arrays in host memory. A device's kernels get a
+// StepView whose arrays are all in device memory, copies of the requests (OutputSpec) included.
+// Everything is in one buffer: one copy from staging memory brings it in before the first kernel.
+// After the last kernel, copies bring requests and answers out.
 //
 //   DeviceStep on_device(device, sizes);          // When the program is loaded.
 //   StepView* view = on_device.take(step);        // Queued before the kernels.
@@ -27,8 +27,8 @@ namespace lockstep {
 // Lengths of arrays that a StepView only points to.
 struct StepSizes {
   int64_t page_tokens = 0;    // Positions per page.
-  int64_t vocab = 0;          // For all ranks: bits of a mask.
-  int64_t slice_columns = 0;  // For this rank.
+  int64_t vocab = 0;          // All ranks' ids: the bits of a mask.
+  int64_t slice_columns = 0;  // This rank's ids.
   int64_t hidden = 0;         // Columns of an embedding.
 };
 
@@ -41,8 +41,8 @@ class DeviceStep {
 
   // Valid until the next take(); null if the device has no room for it.
   StepView* take(const StepView& step);
-  // The same step, after its kernels are queued. Null, or the error: the requests are then
-  // unchanged.
+  // Called after the kernels are queued, with the step that take() got. Waits, and writes the
+  // answers to its requests. Null, or the error: the requests are then unchanged.
   const char* give(StepView& step);
 
  private:

@@ -13,17 +13,17 @@ std::span<const KernelEntry> cpu_kernels();
 // All kernels of a GPU, the best first; none in a build without CUDA. Their operands, and the
 // targets of pointers in attributes and step, are the device's (device.h, device_step.h).
 std::span<const KernelEntry> cuda_kernels();
-// Those that this GPU can run.
+// The kernels that this GPU can run.
 std::span<const KernelEntry> cuda_kernels_of(const Device& device);
 
-// A way to divide a product into blocks among which a kernel chooses by the shape: all have the
-// same bits. For benchmarks and tests.
+// One of several ways to divide a product into blocks. A kernel chooses one by the shape; all give
+// the same bits. For benchmarks and tests.
 struct KernelVariant {
   DType weight = DType::kNone;
   int tile_rows = 0;
   KernelFn run = nullptr;
 };
-// Those of "linear_wgmma_..._cuda"; none on a GPU that cannot run them.
+// The variants of "linear_wgmma_..._cuda"; none on a GPU that cannot run them.
 std::span<const KernelVariant> wgmma_variants_of(const Device& device);
 
 // The first row for these types whose ISA is at most `isa`, or null. A row's kNone matches any

@@ -44,10 +44,10 @@ struct Half {
   uint16_t bits;
 };
 
-// One layer's KV pages on this rank: `pages` of page_bytes, which the attention kernel's entry
-// computes. Only the kernel knows the layout within a page. Or a state block for each of `pages`
-// slots, float32 [rows, cols] as in program.Block: its contents before position 0 of a sequence are
-// undefined, and read as zeros.
+// One layer's state on this rank. For attention: `pages` KV pages of page_bytes, which the kernel's
+// entry computes. Only the kernel knows the layout within a page. For other operators: a state
+// block for each of `pages` slots, float32 [rows, cols] as in program.Block. At position 0 of a
+// sequence the contents of its block are undefined, and count as zeros.
 struct StateView {
   std::byte* data = nullptr;
   int64_t page_bytes = 0;
@@ -78,15 +78,15 @@ struct Candidate {
 };
 
 // A request for answers from one row of logits, and the places for them. Ids are those of the
-// whole vocabulary. Order is by the named value, descending; among ties the lowest id is first. The
-// kernel fills *_found.
+// whole vocabulary. Lists are in descending order of the value named in their comment; among ties
+// the lowest id is first. The kernel fills *_found.
 struct OutputSpec {
   float temperature = 0;  // 0: greedy.
   uint64_t seed = 0;      // Noise is keyed by (seed, position, token id).
   int64_t position = 0;
   const LogitEdit* edits = nullptr;  // Ascending ids of the whole vocabulary.
   int64_t edit_count = 0;
-  const uint64_t* mask = nullptr;  // Bit id set: allowed. Null: all are.
+  const uint64_t* mask = nullptr;  // Bit `id` set: allowed. Null: all are.
 
   Candidate* top = nullptr;  // The best by `edited`.
   int64_t top_count = 0;
@@ -94,15 +94,15 @@ struct OutputSpec {
   Candidate* raw_top = nullptr;  // The best by `logit`, without mask and edits.
   int64_t raw_top_count = 0;
   int64_t raw_top_found = 0;
-  bool want_noisy = false;  // Whether `noisy` is filled: the best over the whole slice.
+  bool want_noisy = false;  // True: fill `noisy`, the best of the slice.
   Candidate noisy;
   BlockSum* edited_sums = nullptr;  // One per block of kVocabBlock ids of this slice, or null.
   BlockSum* raw_sums = nullptr;
   float* logits = nullptr;  // The slice's raw logits, or null.
 };
 
-// The rows of a step, shared by all its kernels. Rows of a sequence are consecutive, with
-// consecutive positions; its pages are in order, so position p is in pages[p / page_tokens].
+// The rows of one sequence in a step: consecutive rows, with consecutive positions. Its pages are
+// in order, so position p is in pages[p / page_tokens].
 struct StepSequence {
   int64_t first_row = 0;
   int64_t rows = 0;
@@ -110,9 +110,9 @@ struct StepSequence {
   const int32_t* pages = nullptr;
   int64_t slot = 0;         // The number of its state blocks.
   int64_t rope_length = 0;  // The rotary frequencies depend on it.
-  // The first positions, this many, see one another: all their rows are in one step.
+  // The first `prefix_rows` positions see one another: all their rows are in one step.
   int64_t prefix_rows = 0;
-  int64_t held_position = 0;  // PositionRow::kHeld of rows after the prefix.
+  int64_t held_position = 0;  // The position for PositionRow::kHeld after the prefix.
 
   // The last position that a row sees.
   [[gnu::always_inline]] constexpr int64_t last_seen(int64_t position) const {
@@ -142,8 +142,8 @@ struct StepView {
 // Inputs and outputs in the order of the operator's row (operators/schema/schema.cc,
 // docs/operators.md); an absent optional operand has no data. A weight is [output columns, input
 // columns], a norm or a bias [1, columns]; rope_table gives columns 0 .. d/2-1 cos, d/2 .. d-1 sin.
-// Views may have no columns (a rank without a share): the kernel then does nothing. If the
-// operator's row allows it, kernels may work in place (out[0].data == in[0].data).
+// Views may have no columns, if this rank has no part of the value: the kernel then does nothing.
+// If the operator's row allows it, kernels may work in place (out[0].data == in[0].data).
 struct KernelArgs {
   TensorView in[kMaxInputs];
   TensorView out[kMaxOutputs];
@@ -161,10 +161,10 @@ struct KernelArgs {
 using KernelFn = const char* (*)(const KernelArgs& args);
 
 // Weights are laid out once at load in the order in which their kernel reads them. packed_bytes:
-// the size of a matrix [rows, cols]. pack: puts rows [row_begin, row_end) of it in their place,
-// given as float32 [row_end - row_begin, cols] with stride `source_stride`, or as `quantized` if
-// the weight's type is; row_begin is a multiple of kPackRows and so is row_end, unless it is
-// `rows`. The code that allocates memory clears it after the last row.
+// the bytes of a packed matrix [rows, cols]. pack: puts rows [row_begin, row_end) of the matrix in
+// their place. They are given as float32 [row_end - row_begin, cols] with stride `source_stride`,
+// or in `quantized` if the weight's type is quantized. row_begin is a multiple of kPackRows; so is
+// row_end, unless it is `rows`. Memory after the last row is zeros, as it was allocated.
 inline constexpr int64_t kPackRows = 32;
 struct PackArgs {
   const float* source = nullptr;
@@ -198,10 +198,10 @@ using PageBytesFn = int64_t (*)(const PageShape& page);
 // needs: "head_dim up to 1024". Called when a program is bound; reads no tables of the attributes.
 using FitsFn = const char* (*)(const OperatorAttrs& attrs, const Device& device);
 
-// One row of a back end's table. `weight` is the type of the weight matrix (of the KV pages for
-// attention, kNone without either), `activation` that of in[0], kNone if the operator's own rule
-// about types suffices: a linear with a quantized weight rounds float32 rows to int8 itself, or
-// takes rows that are already rounded so.
+// One row of a back end's table. `weight` is the type of the weight matrix, or of the KV pages for
+// attention; kNone if there is neither. `activation` is the type of in[0]; kNone if the operator's
+// own rule about types suffices. A linear with a quantized weight rounds float32 rows to int8
+// itself, or takes rows that are already rounded.
 struct KernelEntry {
   Op op = Op::kNone;
   DType weight = DType::kNone;

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
-// Memory of each rank's device that the devices of the host's other ranks read and write. An
-// exchange: every rank writes its part into a slot of its own memory, sets a flag in every rank's
+// Memory of each rank's device that the devices of the host's other ranks read and write. In an
+// exchange every rank writes its part into a slot of its own memory, sets a flag in every rank's
 // memory, waits for every rank's flag in its own, and reads all slots. One kernel on each device
-// does it (cuda/exchange.cu), without host or library.
+// does that (cuda/exchange.cu), without the host and without a library.
 //
 // Exchanges use channels, one for each block of a kernel. Channels are independent, so blocks may
 // run in any order. Exchange n of a channel uses slot n % 2, and one wait is enough: a rank that
@@ -36,12 +36,13 @@ struct PeerMemory {
 inline constexpr int64_t kPeerMemoryBytes = 2 << 20;
 static_assert(sizeof(PeerMemory) <= kPeerMemoryBytes);
 
-// Why exchanges have ended, in host memory that the device sees: the first cause is kept. kPeerLate
+// Values of PeerGroup::ended, the reason why exchanges have ended: the first one is kept. kPeerLate
 // + r: the wait for rank r timed out.
 inline constexpr uint32_t kPeersMeet = 0, kPeersAborted = 1, kPeerLate = 2;
 
-// The ranks that exchange. A kernel waits for a flag for at most `patience_ns`, or a moment after
-// *ended has changed from kPeersMeet; it then leaves without a result, like all later kernels.
+// The ranks that exchange. A kernel waits for a flag for at most `patience_ns`, or until it sees
+// that *ended is no longer kPeersMeet. It then ends without a result, like all later kernels.
+// *ended is in host memory that the device sees.
 struct PeerGroup {
   PeerMemory* memory[kMaxPeers] = {};  // By rank, as this rank's device sees it.
   int rank = 0;
@@ -79,18 +80,19 @@ struct PeerHandle {
   int32_t device = 0;
 };
 
-// The functions that a device must support. Texts are static, or set to one line; a failed call
-// does no harm to the device. For one thread at a time.
+// The functions that a device must support. Errors are static texts, or one line in `problem`; a
+// failed call does no harm to the device. For one thread at a time.
 class PeerAccess {
  public:
   virtual ~PeerAccess() = default;
   // This device's own memory, all zeros before its first use. It exists as long as the device:
   // peers may be late. Null on an error; `problem` says why.
   virtual PeerMemory* own(PeerHandle* handle, std::string* problem) = 0;
-  // Another rank's memory. Null on an error. This device closes it when no queued work uses it.
+  // Maps another rank's memory. Null on an error. Call close() when no queued work uses the memory.
   virtual PeerMemory* open(const PeerHandle& peer, std::string* problem) = 0;
   virtual void close(const PeerHandle& peer, PeerMemory* memory) = 0;
-  // Queued. All ranks make the same calls in the same order and sizes; a sum may have any size.
+  // Queues the exchange. All ranks make the same calls in the same order and with the same sizes; a
+  // sum may have any size.
   virtual const char* all_reduce(const PeerGroup& group, const PeerSum& sum) = 0;
   virtual const char* all_gather(const PeerGroup& group, const PeerGather& gather) = 0;
   // all_reduce of in[1], then the kernel add_norm with these arguments, in one kernel and with the

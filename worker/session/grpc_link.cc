@@ -39,8 +39,9 @@ std::string why_refused(const grpc::Status& status) {
   }
 }
 
-// Uses the files as they are now, if they are good: the next link has its own channel, and reads
-// them again. A watcher of gRPC 1.51 would abort the process if a file is empty.
+// The credentials have the last good contents of the files. They need no watcher, since each link
+// has its own channel and gets them again. A watcher of gRPC 1.51 would abort the process if a file
+// is empty.
 std::shared_ptr<grpc::ChannelCredentials> credentials_of(const DialOptions& dial) {
   if (dial.tls == nullptr) return grpc::InsecureChannelCredentials();
   using grpc::experimental::IdentityKeyCertPair;

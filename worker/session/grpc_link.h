@@ -16,13 +16,14 @@ namespace lockstep {
 struct DialOptions {
   std::string coordinator;  // "host:port", "unix:/path" or "unix-abstract:name".
   std::string token;
-  // Null: plain. Else the coordinator's certificate must be of its authority, and name the host.
+  // Null: plain text. Else the coordinator's certificate must be signed by this authority, and name
+  // the host.
   ReloadingTls* tls = nullptr;
-  bool knows_coordinator = false;  // It started this worker: the host is not checked.
+  bool knows_coordinator = false;  // It started this worker: the host name is not checked.
 };
 
-// kUnavailable: there is no answer now, another try may help. kPermissionDenied: it does not know
-// the token, or has another version. kCancelled: `stop` was requested.
+// kUnavailable: there is no answer now, another try may help. kPermissionDenied: the coordinator
+// does not know the token, or has another version. kCancelled: `stop` was requested.
 absl::StatusOr<std::unique_ptr<Link>> dial(const DialOptions& options, const std::stop_token& stop);
 
 }  // namespace lockstep

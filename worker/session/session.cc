@@ -37,8 +37,8 @@ std::string link_target(const char* path) {
   return std::string(target, length > 0 ? static_cast<size_t>(length) : 0);
 }
 
-// Ranks with the same name can meet in shared memory: they have one kernel, one namespace of
-// sockets and one user, and no user said that they are on different hosts.
+// Ranks with the same name can meet in shared memory: their kernel, network namespace, user
+// namespace, user id and --host-name are the same.
 std::string host_name(const std::string& said) {
   std::string boot;
   std::ifstream("/proc/sys/kernel/random/boot_id") >> boot;
@@ -141,8 +141,8 @@ void Session::take(SessionAction action) {
   }
 }
 
-// The heartbeat thread sends the goodbye. A coordinator that reads nothing blocks it, and every
-// other writer.
+// The heartbeat thread sends the goodbye. A coordinator that reads nothing blocks that thread and
+// every other writer, so the wait has a limit.
 void Session::stop() {
   on([](SessionCore& core) { core.stop(steady_now_ms()); });
   beat_changed_.notify_all();
@@ -228,7 +228,7 @@ WorkResult Session::perform(const Work& work) {
   absl::StatusOr<WorkResult> result = try_perform(work);
   if (result.ok()) return *std::move(result);
   WorkResult failed{.status = result.status()};
-  // A device's fault ends with its process: the next process can use the device again.
+  // A fault of a device lasts until its process ends: the next process can use the device again.
   if (const char* fault = backend_.device->synchronize(); fault != nullptr) {
     failed.device = device_status(fault, *backend_.device);
   }
@@ -271,7 +271,8 @@ absl::StatusOr<WorkResult> Session::try_perform(const Work& work) {
 
 namespace {
 
-// The meeting allocates this memory before any weight is loaded.
+// Checks that the values which ranks share fit: the meeting of the ranks allocates them, before any
+// weight is loaded.
 absl::Status check_shared_bytes(const program::Program& program, int64_t memory_free) {
   const int64_t bytes = program.shared_bytes();
   if (memory_free <= 0 || bytes <= memory_free) return absl::OkStatus();
@@ -281,8 +282,8 @@ absl::Status check_shared_bytes(const program::Program& program, int64_t memory_
       memory_text(bytes), memory_text(memory_free));
 }
 
-// Whether all ranks here may hold old weights and new ones for a while. A GPU holds only the new
-// ones.
+// True if all ranks on this device may have old and new weights in memory for a while. Ranks on a
+// GPU never have both.
 bool has_room_beside(const cluster::Assignment& assignment, const Backend& backend) {
   if (!backend.device->is_host()) return false;
   int64_t bytes = 0;
@@ -290,11 +291,13 @@ bool has_room_beside(const cluster::Assignment& assignment, const Backend& backe
     bytes += matrix_bytes(dtype_of(weight.dtype()), weight.rows(), weight.cols());
   }
   const int64_t memory_free = free_bytes_of(*backend.device);
-  // Twice: for buffers, and for peers that meanwhile count the memory left for KV pages.
+  // Twice the bytes are required: buffers need memory, too, and peers that have loaded count what
+  // is left for KV pages while this rank still has both.
   return memory_free <= 0 || 2 * bytes <= memory_free / ranks_here(assignment);
 }
 
-// Runs it on a new thread, so that this one keeps its priority: ranks of this host come first.
+// Runs `function` on a new thread of low priority: ranks of this host come first. The priority of
+// the calling thread does not change.
 template <typename Function>
 void at_low_priority(const Function& function) {
   std::thread([&] {
@@ -305,7 +308,8 @@ void at_low_priority(const Function& function) {
 
 }  // namespace
 
-// Frees what the next epoch does not need before its ranks meet: they count the free memory then.
+// Frees what the next epoch does not need. Called before its ranks meet, since each counts the free
+// memory then.
 void Session::leave_last_epoch(const Work& work) {
   {
     const MutexLock lock(&mutex_);
@@ -321,7 +325,8 @@ void Session::leave_last_epoch(const Work& work) {
 
 absl::StatusOr<WorkResult> Session::load(const Work& work) {
   leave_last_epoch(work);
-  // No rank loads before all have met: a later look would miss what peers have taken by then.
+  // Counted before the meeting, since no rank loads before all have met. A later count would lack
+  // the memory that peers have taken by then.
   const int64_t memory_free = free_bytes_of(*backend_.device);
   RETURN_IF_ERROR(check_shared_bytes(work.assignment->program(), memory_free));
   ASSIGN_OR_RETURN(std::unique_ptr<Collective> met, meet(work));
@@ -368,7 +373,8 @@ absl::StatusOr<std::unique_ptr<Collective>> Session::meet(const Work& work) {
   return collective;
 }
 
-// First ranks of this host meet, then each connects to the others that it exchanges data with.
+// First the ranks of this host meet. Then each connects to the ranks of other hosts that it
+// exchanges data with.
 absl::StatusOr<std::unique_ptr<Collective>> Session::meet_over_hosts(const Work& work,
                                                                      MeetArgs meeting) {
   const cluster::Assignment& assignment = *work.assignment;
@@ -431,7 +437,7 @@ absl::Status Session::load_worker(const Work& work, std::unique_ptr<Collective> 
   return absl::OkStatus();
 }
 
-// A worker that was a rank with the same program only drops its pages.
+// A worker that has run the same program as a rank keeps its weights and only drops its pages.
 absl::StatusOr<WorkResult> Session::preload(const Work& work) {
   leave_last_epoch(work);
   if (persistent_->worker == nullptr) {

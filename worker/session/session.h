@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // The threads around a SessionCore: one reads the stream, so that an abort reaches a spinning
-// collective at once; one sends heartbeats and computes nothing; the caller's does the work, one
-// piece after the other. The worker itself outlives the connection.
+// collective at once; one sends heartbeats and computes nothing; the caller's thread does the work,
+// one Work after the other. The Worker outlives the connection.
 #pragma once
 
 #include <atomic>
@@ -28,7 +28,7 @@ namespace lockstep {
 
 // Survives epochs and connections: the next epoch that needs the weights reuses them.
 struct PersistentWorker {
-  Progress progress;  // The worker's progress.
+  Progress progress;
   std::unique_ptr<Worker> worker;
   // Weights of a program that has ended, or of a preload: the next worker takes what it needs.
   std::unique_ptr<RetainedWeights> retained;
@@ -45,8 +45,8 @@ class Session {
           Link& link);
 
   // Joins and serves until the stream ends. OK: the coordinator went away, or options.stop.
-  // kPermissionDenied: it refused this worker, and why. kInternal: the device failed, and this
-  // process cannot use it any more.
+  // kPermissionDenied: it refused this worker; the message says why. kInternal: the device failed,
+  // and this process cannot use it any more.
   absl::Status run();
 
  private:
@@ -82,16 +82,16 @@ class Session {
   std::atomic<bool> cancelled_{false};  // The running work was aborted.
 
   Mutex mutex_;
-  ConditionVariable work_changed_;  // Work to do, or the end.
-  ConditionVariable beat_changed_;  // Something to write, or the end.
+  ConditionVariable work_changed_;  // Notified when there is work, or at the end.
+  ConditionVariable beat_changed_;  // Notified when there is a message to write, or at the end.
   SessionCore core_ ABSL_GUARDED_BY(mutex_);
   std::optional<Work> work_ ABSL_GUARDED_BY(mutex_);
-  // In order; empty: the end of writing.
+  // In the order of sending; nullopt: the end of writing.
   std::deque<std::optional<cluster::WorkerMessage>> outbox_ ABSL_GUARDED_BY(mutex_);
   bool closed_ ABSL_GUARDED_BY(mutex_) = false;  // The other side ended the stream.
   bool ready_ ABSL_GUARDED_BY(mutex_) = false;   // The last value for on_ready.
   std::optional<absl::Status> end_ ABSL_GUARDED_BY(mutex_);
-  Worker* running_ ABSL_GUARDED_BY(mutex_) = nullptr;  // An abort must reach it.
+  Worker* running_ ABSL_GUARDED_BY(mutex_) = nullptr;  // The loaded worker, for abort().
 
   Mutex write_mutex_;  // Held while writing, so that messages leave in order.
 };

@@ -16,10 +16,10 @@ namespace lockstep {
 // Describes the weights in memory, which outlive epochs and connections. Empty: there are none.
 struct WeightsInMemory {
   std::string program;  // Serialized.
-  std::string source;   // Folder or seed of random weights, and how they were read.
-  std::string stamp;    // Their source's, see source_stamp().
-  // The files were written after these weights or earlier ones had been read, and no Ready has said
-  // so yet.
+  std::string source;   // The checkpoint's folder, or the seed of random weights.
+  std::string stamp;    // The source's stamp, see source_stamp().
+  // The files were written after these weights or earlier ones had been read, and no Ready has
+  // reported that yet.
   bool rewritten = false;
 };
 
@@ -35,8 +35,8 @@ struct Work {
   };
   Kind kind = kCheck;
   uint64_t epoch = 0;
-  std::shared_ptr<const cluster::Assignment> assignment;  // That of the epoch.
-  // kLoad, kPreload: if the weights in memory are still there, no others are needed.
+  std::shared_ptr<const cluster::Assignment> assignment;  // The epoch's.
+  // kLoad, kPreload: the weights in memory are exactly those that the assignment needs.
   bool keep = false;
   bool reuse = false;                   // Some of the weights in memory can be reused.
   cluster::CoordinatorMessage message;  // kStart, kStep, kLogits.
@@ -47,13 +47,13 @@ struct WorkResult {
   cluster::WorkerMessage reply = {};  // The core adds the epoch.
   std::string stamp = {};             // kCheck: of the source; loads: of the weights in memory.
   int64_t bytes_loaded = 0;           // kLoad: for the last LoadProgress; 0: none.
-  absl::Status device = {};           // Not OK: this process cannot use it any more.
+  absl::Status device = {};           // Not OK: the device failed for good.
 };
 
 // The contents of heartbeats, read from counters that the working threads write.
 struct HeartbeatStats {
   uint64_t load_progress = 0;  // Bytes read, packed and written for this epoch.
-  uint64_t instructions = 0;   // Completed since the epoch's Start.
+  uint64_t instructions = 0;   // Instructions since the epoch's Start.
   bool waiting = false;        // In a collective or in the meeting.
   int64_t bytes_loaded = 0;    // For LoadProgress.
   int64_t bytes_to_load = 0;

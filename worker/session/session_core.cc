@@ -105,7 +105,7 @@ bool SessionCore::preload_runs() const {
   return running_.has_value() && running_->kind == Work::kPreload;
 }
 
-// It loads the weights that this assignment needs, which then keeps them.
+// True if the running preload loads exactly the weights that this assignment needs.
 bool SessionCore::preload_serves(const cluster::Assignment& assignment) const {
   if (!preload_runs() || assignment.reload()) return false;
   const cluster::Assignment& preload = *running_->task.assignment;
@@ -178,7 +178,7 @@ void SessionCore::work_done(int64_t now, WorkResult result) {
   run_next();
 }
 
-// Weights are in memory whether or not they are still needed.
+// Notes which weights are in memory now, even if no task needs them any more.
 void SessionCore::remember(const Running& done, const WorkResult& result) {
   const bool loads = done.kind == Work::kLoad || done.kind == Work::kPreload;
   if (!loads || !result.status.ok()) return;
@@ -187,7 +187,7 @@ void SessionCore::remember(const Running& done, const WorkResult& result) {
                  .stamp = result.stamp};
 }
 
-// The assignment is valid, and its weights now have this stamp.
+// Loads for a task whose assignment is valid, and whose weights have this stamp now.
 void SessionCore::run_load(const Task& task, const std::string& stamp) {
   const cluster::Assignment& assignment = *task.assignment;
   const bool same = !assignment.reload() && !stamp.empty() && in_memory_->stamp == stamp &&

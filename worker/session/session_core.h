@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // A worker's side of one connection to the coordinator, as a state machine: events go in, actions
-// come out. It has no thread, clock, lock or stream: session.h has those, and a simulation runs
-// many of these on virtual time.
+// come out. It has no thread, clock, lock or stream: session.h has those, and tests/simulation runs
+// many cores on virtual time.
 //
 //   connected -> Send{Hello}
 //   Assignment -> Run{kCheck} .. work_done -> Run{kLoad} .. work_done -> Send{Ready}
@@ -28,18 +28,19 @@
 namespace lockstep {
 
 inline constexpr int64_t kHeartbeatMs = 250;
-// How long a worker that gives up waits until the coordinator has read why.
+// How long a worker whose device failed waits until the coordinator has read its Failure.
 inline constexpr int64_t kHangUpMs = 5000;
-// How long a worker that is stopped waits until the coordinator has read its goodbye.
+// How long a stopped worker waits until the coordinator has read its Goodbye.
 inline constexpr int64_t kGoodbyeMs = 1000;
-// The progress of a rank that runs steps begins here: it exceeds that of any rank that still loads.
+// Heartbeat.progress of a rank that runs steps begins at this number: more than that of any rank
+// that still loads.
 inline constexpr uint64_t kStepsProgress = uint64_t{1} << 48;
 
 // For one thread at a time. `now` is in milliseconds of a steady clock. After each event
 // take_actions() returns the actions to carry out, in order.
 class SessionCore {
  public:
-  // `in_memory` outlives it; only events change it.
+  // `in_memory` outlives the core, which changes it only during an event.
   SessionCore(cluster::Hello hello, WeightsInMemory* in_memory);
 
   void connected(int64_t now);
@@ -52,7 +53,8 @@ class SessionCore {
   void tick(int64_t now, const HeartbeatStats& heartbeat_stats);
   // The time at which tick() next has something to do. An earlier call does nothing.
   int64_t next_tick() const { return next_tick_; }
-  // Its group serves, or it holds the weights of a rank whose place it may take, and it may stay.
+  // True if this worker's group serves, or if it has preloaded the weights of a rank that it may
+  // replace. False once the connection is about to end.
   bool ready() const;
 
   std::vector<SessionAction> take_actions();
@@ -61,7 +63,7 @@ class SessionCore {
   // The epoch's phase. kOver: aborted, failed, or there was none yet.
   enum class Phase { kOver, kChecking, kLoading, kReady, kStarted };
 
-  // The assignment that a worker runs, or, without a rank, prepares for.
+  // An assignment: of this worker's rank or, while it has no rank, of the rank that it preloads.
   struct Task {
     uint64_t epoch = 0;
     std::shared_ptr<const cluster::Assignment> assignment;
@@ -100,14 +102,14 @@ class SessionCore {
   uint64_t epoch_ = 0;  // The last one assigned.
   Phase phase_ = Phase::kOver;
   Task task_;                                      // The task of the epoch.
-  bool serves_ = false;                            // It answered a step; the null step is first.
+  bool serves_ = false;                            // A step was answered; the null step is first.
   std::optional<Task> preload_;                    // Only between epochs.
-  bool holds_ = false;                             // The weights of its last preload.
-  std::deque<cluster::CoordinatorMessage> queue_;  // Messages of the epoch, to be run one by one.
+  bool holds_ = false;                             // The weights of its last preload are in memory.
+  std::deque<cluster::CoordinatorMessage> queue_;  // Messages of the epoch, run in order.
   std::optional<Running> running_;
   int64_t bytes_reported_ = 0;
   int64_t next_tick_ = std::numeric_limits<int64_t>::max();
-  std::optional<int64_t> hang_up_at_;   // After the last message: the time to end, unless closed.
+  std::optional<int64_t> hang_up_at_;   // Set after the last message: when to end.
   std::optional<absl::Status> ending_;  // The status to end with.
   bool ended_ = false;
 };

@@ -43,7 +43,7 @@ absl::Status kernel_status(const KernelEntry& kernel, const char* failure) {
   return absl::InternalError(fmt::format("kernel {}: {}", kernel.name, failure));
 }
 
-// One number per row domain.
+// Sets the number of rows of each row domain.
 void count_rows(const Program& program, const StepView& step, std::vector<int64_t>& domain_rows) {
   for (int i = 0; i < program.row_domains_size(); ++i) {
     domain_rows[i] = rows_in(program.row_domains(i), step.rows, step.output_count);
@@ -100,7 +100,8 @@ int64_t buffer_bytes(const Program& program, const Bindings& bindings, int threa
          align_memory(scratch);
 }
 
-// Addresses show which operands exist; experts' ids are not known.
+// kernel_cost() counts operands that have an address. Ids of experts (int32) get none: they are
+// unknown.
 std::vector<KernelCost> instruction_costs(const Program& program, const Bindings& bindings,
                                           const StepView& step) {
   StepView view = step;
@@ -171,7 +172,7 @@ absl::StatusOr<std::unique_ptr<Executor>> Executor::make(const Program& program,
   return executor;
 }
 
-// Copies the tables that attributes point to, and changes the pointers.
+// Copies the tables that attributes point to onto the device, and makes the pointers point there.
 absl::Status Executor::place_tables() {
   int64_t bytes = 0;
   const auto each_table = [this](const auto& visit) {
@@ -222,7 +223,7 @@ void Executor::find_norms() {
   }
 }
 
-// Shared values of the program are at `shared`.
+// Sets the values' addresses: shared values begin at `shared`, the others are in the arena.
 void Executor::place_values(std::byte* shared) {
   const auto address = [&](int index) {
     const program::Value& value = program_.values(index);
@@ -303,7 +304,7 @@ absl::Status Executor::run_calls(StepView& step, StepView& on_device,
   const bool queued = !device_.is_host();
   int64_t before_ns = steady_now_ns();
   int64_t done = 0;
-  bool is_normed = false;  // The call is an add_norm that was combined with its sum.
+  bool is_normed = false;  // The next kernel is an add_norm that its collective has computed.
   for (Call& call : calls_) {
     ++done;
     set_rows(domain_rows_, call);
@@ -322,7 +323,7 @@ absl::Status Executor::run_calls(StepView& step, StepView& on_device,
       LOCKSTEP_CHECK(collective_ != nullptr);
       const WaitingMark waiting(*progress_);
       const int64_t waited_ns = collective_->waited().wait_ns;
-      Call* const norm = values == nullptr ? call.norm : nullptr;  // The sums must be visible, too.
+      Call* const norm = values == nullptr ? call.norm : nullptr;  // Else the sums are not visible.
       RETURN_IF_ERROR(call.kind == Kind::kAllReduce ? reduce(call, norm, &is_normed)
                                                     : gather(call));
       if (checks_each_) RETURN_IF_ERROR(collective_->finish());

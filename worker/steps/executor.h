@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // A program as a list of calls whose arguments are complete except for the number of rows. A step
-// sets those and runs the list: it allocates nothing and looks nothing up.
+// sets these numbers and runs the list: it allocates nothing and looks nothing up.
 #pragma once
 
 #include <memory>
@@ -24,11 +24,12 @@
 
 namespace lockstep {
 
-// The arena, the values that ranks share and the kernels' scratch for the largest step.
+// The bytes for the arena, for values that ranks share and for the kernels' scratch, for the
+// largest step.
 int64_t buffer_bytes(const program::Program& program, const Bindings& bindings, int threads);
 
-// The minimum that each instruction moves and computes in a step of these rows. A view costs
-// nothing, a collective the bytes that it produces. Runs none of them.
+// The minimum of bytes and operations of each instruction, for a step with the rows of `step`. A
+// view costs nothing, a collective the bytes that it produces. Nothing is run.
 std::vector<KernelCost> instruction_costs(const program::Program& program, const Bindings& bindings,
                                           const StepView& step);
 
@@ -43,31 +44,33 @@ struct OperatorTime {
 // For one thread at a time. All arguments must outlive it.
 class Executor {
  public:
-  // The program has passed validate(). Values, scratch and the tables of attributes are on the
-  // device.
+  // The program has passed validate(). Allocates values, scratch and the tables of attributes on
+  // the device.
   static absl::StatusOr<std::unique_ptr<Executor>> make(const program::Program& program,
                                                         const Bindings& bindings,
                                                         const Weights& weights, Device& device,
                                                         Parallel& parallel);
-  // Call both before the first run, and again when they change.
+  // Call both before the first run, and again when the state or the collective changes.
   void use(const State& state);
   void use(Collective* collective);
-  // Every run adds to its instructions and marks when it waits. May be null.
+  // Every run adds to `instructions` of `progress`, and sets `waiting` while it waits. May be null.
   void use(Progress* progress) { progress_ = progress != nullptr ? progress : &no_progress_; }
 
-  // From now on each call adds to the progress of loading. Null: not any more.
+  // From now on each call of a kernel or collective adds 1 to `load` of `progress`. Null: no
+  // longer.
   void count_as_loading(Progress* progress) { loading_ = progress; }
   // From now on waits for each kernel right after it is queued, so that a fault of the device is
   // found with the kernel that caused it. Slow.
   void check_each_kernel() { checks_each_ = !device_.is_host(); }
-  // From now on decode steps are padded and replayed. Call it before use() of what they use.
+  // From now on decode steps are padded and replayed. Call it before use() of a state and of a
+  // collective.
   void use_graphs() { graphs_ = std::make_unique<StepGraphs>(device_, program_); }
 
-  // Runs every instruction in order. Kernels without rows are left out, collectives never. Answers
-  // are in the step's requests when it returns. An error comes from the first collective that
-  // failed, or from the device; values are then undefined. Operators that ran are appended to
-  // `times`, unless it is null; on a GPU these are the times of queueing. The requested values are
-  // appended to `values`, unless it is null.
+  // Runs every instruction in order. Kernels without rows are left out, collectives never. After
+  // the run `step.outputs` have the answers. An error comes from the first collective that failed,
+  // from a kernel or from the device; values are then undefined. The operators that ran are
+  // appended to `times`, which may be null; on a GPU these are the times of queueing. The values
+  // that `values` requests are appended to it; it may be null.
   absl::Status run(StepView& step, std::vector<OperatorTime>* times = nullptr,
                    MadeValues* values = nullptr);
 
@@ -78,18 +81,18 @@ class Executor {
 
  private:
   enum class Kind : uint8_t { kKernel, kAllReduce, kAllGather };
-  static constexpr int kFixedRows = -1;  // For weights; else an index into row_domains.
+  static constexpr int kFixedRows = -1;  // In place of a row domain: an operand that is a weight.
   struct Call {
     Kind kind = Kind::kKernel;
-    int in_rows[kMaxInputs] = {};  // Row domains.
+    int in_rows[kMaxInputs] = {};  // By operand: an index into row_domains.
     int out_rows[kMaxOutputs] = {};
-    int rows = kTokenRows;  // Without any of these rows there is nothing to do.
+    int rows = kTokenRows;  // The row domain that decides whether there is anything to do.
     const KernelEntry* kernel = nullptr;
     KernelArgs args;
-    std::vector<int64_t> boundaries;  // all_gather: in groups of columns stored together
+    std::vector<int64_t> boundaries;  // all_gather: in groups of columns that are stored together.
     bool shared = false;              // all_gather: all ranks see its result.
     Call* norm = nullptr;             // all_reduce: the next call, if that is its add_norm.
-    int state = -1;                   // For operators that have one.
+    int state = -1;                   // Index in the State; -1: the operator has none.
     int profile_row = 0;
     int instruction = 0;  // Index in the program.
   };
@@ -107,7 +110,8 @@ class Executor {
   static void set_rows(const std::vector<int64_t>& domain_rows, Call& call);
   absl::Status run_calls(StepView& step, StepView& on_device, std::vector<OperatorTime>* times,
                          MadeValues* values);
-  // If `norm` is not null and the collective can do both, it does: *is_normed.
+  // Runs an all_reduce. If `norm` is not null and the collective can compute it with the sum, it
+  // does so and sets *is_normed.
   absl::Status reduce(const Call& call, Call* norm, bool* is_normed);
   absl::Status gather(const Call& call);
   // Reports that this many calls of the run are completed.
@@ -122,7 +126,7 @@ class Executor {
   DeviceStep device_step_;
   StagingMemory answer_;
   std::vector<Call> calls_;
-  std::vector<int64_t> domain_rows_;  // The running step's, by row domain.
+  std::vector<int64_t> domain_rows_;  // Rows of the running step, by row domain.
   TensorView logits_;
   Collective* collective_ = nullptr;
   bool checks_each_ = false;
@@ -131,7 +135,7 @@ class Executor {
   Progress* progress_ = &no_progress_;
   Progress* loading_ = nullptr;
   std::unique_ptr<StepGraphs> graphs_;  // Null: every step makes every call.
-  uint64_t instructions_before_ = 0;    // Before this run.
+  uint64_t instructions_before_ = 0;    // The counter before this run.
   Profile profile_;
   // Rows of the profile: waiting in collectives, and for a device's queued work.
   int peers_row_ = -1;

@@ -16,7 +16,7 @@ absl::Status keep_values(const program::Program& program, int instruction,
   const auto& outputs = program.instructions(instruction).outputs();
   for (int i = 0; i < outputs.size(); ++i) {
     const TensorView& view = views[static_cast<size_t>(i)];
-    if (is_rounded(view.dtype)) continue;  // The source of the rounding is among the values.
+    if (is_rounded(view.dtype)) continue;  // The program has the exact value, too.
     const int64_t element = dtype_bytes(view.dtype), row_bytes = view.cols * element;
     MadeValues::Made made{.value = outputs[i], .rows = {}};
     made.rows.resize(static_cast<size_t>(view.rows * row_bytes));

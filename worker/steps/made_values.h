@@ -18,15 +18,15 @@ namespace lockstep {
 struct MadeValues {
   struct Made {
     int value = 0;     // Index in the program.
-    std::string rows;  // Its bytes, row by row without gaps.
+    std::string rows;  // The value's bytes, row by row without gaps.
   };
   int begin = 0;
   int end = 0;
   std::vector<Made> made;
 };
 
-// Appends this instruction's outputs, with which `views` begin, if it is in [begin, end). Waits for
-// the device. Errors are the device's.
+// Appends the outputs of `instruction` if it is in [begin, end). `views` begin with its outputs.
+// Waits for the device, and returns the device's errors.
 absl::Status keep_values(const program::Program& program, int instruction,
                          std::span<const TensorView> views, Device& device, MadeValues& values);
 

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Padding rows are equal, so that experts see one more token and not several.
+// All padding rows are equal, so they are routed to the same experts, like one more token.
 #include "worker/steps/padded_step.h"
 
 #include <algorithm>
@@ -9,7 +9,7 @@ namespace lockstep {
 namespace {
 
 constexpr int64_t kWide = 64;        // From this many rows on, buckets are multiples of it.
-constexpr int64_t kPositions = 256;  // The first bucket's.
+constexpr int64_t kPositions = 256;  // The smallest bucket of positions.
 
 int64_t power_of_two(int64_t min) {
   return static_cast<int64_t>(std::bit_ceil(static_cast<uint64_t>(min)));

@@ -13,11 +13,12 @@
 
 namespace lockstep {
 
-// Steps of more rows do not gain from it.
+// The maximum of rows of a padded step: padding does not make larger steps faster.
 inline constexpr int64_t kMaxPaddedRows = 256;
-// 1, 2, 4 ... 64, then multiples of 64: less than twice the rows, and at most `max`.
+// The bucket of `rows`: 1, 2, 4 ... 64, then multiples of 64; less than twice `rows`, and at most
+// `max`.
 int64_t padded_rows(int64_t rows, int64_t max);
-// The longest sequence's positions, rounded up to 256, 512, 1024 ...: the keys for attention.
+// The bucket of the longest sequence's number of positions, for attention: 256, 512, 1024 ...
 int64_t padded_positions(int64_t positions);
 
 // For one thread at a time.
@@ -25,16 +26,16 @@ class PaddedStep {
  public:
   explicit PaddedStep(const program::Limits& limits);
 
-  // Padding rows write to the spare page and block.
+  // Padding rows write to the room's spare page and block.
   void use(const StateRoom& room);
   // From now on steps of more rows are not padded.
   void pad_up_to(int64_t rows) { max_ = std::min(rows, limit_); }
 
-  // A step with the bucket's number of rows, sequences and outputs: first those of `step`, whose
-  // pointers are used, then sequences of one row at position 0, with one token, and outputs that
-  // request nothing. The step's own rows do not depend on the others. Null: the step is not padded,
-  // because it has rows of prompts, embeddings, too many rows or none, or there is no spare page.
-  // Valid until the next call.
+  // A step with the bucket's number of rows, sequences and outputs. First come those of `step`,
+  // whose pointers are used. Then come sequences of one row at position 0, all with the same token,
+  // and outputs that request nothing. The rows of `step` do not depend on padding rows. Null:
+  // `step` is not padded, because it has rows of prompts, embeddings, too many rows or none, or
+  // because there is no spare page. Valid until the next call.
   StepView* take(const StepView& step);
 
  private:

@@ -17,29 +17,30 @@ namespace lockstep {
 // For one thread at a time.
 class PageTables {
  public:
-  // For a new epoch: no slot has a sequence. Page ids and slots are below the numbers in `room`. If
-  // layers have state blocks, another sequence's pages cannot replace a sequence's first positions:
-  // it begins at 0.
+  // For a new epoch: no slot has a sequence. Page ids and slots are below the numbers in `room`.
+  // `begins_at_zero`: layers have state blocks, so no sequence can begin after pages that another
+  // sequence computed.
   PageTables(const program::Limits& limits, const StateRoom& room, bool begins_at_zero);
 
-  // kInvalidArgument: `step` does not follow the last one, or one of its sequences does not follow
-  // its slot; names the sequence, the field, what it must be and was. Changes nothing.
+  // kInvalidArgument: `step` does not follow the last one, or one of its sequences does not
+  // continue the one in its slot. The message names the sequence and the field, what it must be and
+  // what was found. Changes nothing.
   absl::Status check(const cluster::Step& step) const;
   // The step must have passed check().
   void take(const cluster::Step& step);
-  // Pages in order of positions; valid until the next take().
+  // The pages of the sequence in a slot, in order of positions; valid until the next take().
   std::span<const int32_t> of(int32_t slot) const {
     return slots_[static_cast<size_t>(slot)].pages;
   }
-  // No sequence had a page with this id or a higher one.
+  // One more than the highest page id in any step.
   int32_t pages_used() const { return pages_used_; }
 
  private:
   struct Slot {
     std::vector<int32_t> pages;
-    int64_t positions = 0;    // Computed positions.
-    int64_t rope_length = 0;  // Their keys have this length's frequencies.
-    int64_t prefix_rows = 0;  // The first of them, computed in one step.
+    int64_t positions = 0;    // The number of positions computed so far.
+    int64_t rope_length = 0;  // Keys are rotated with the frequencies for this length.
+    int64_t prefix_rows = 0;  // The first positions, which see one another.
   };
   absl::Status check_sequence(const cluster::Step& step, int index) const;
   absl::Status check_prefix(const cluster::Step& step, int index) const;

@@ -31,7 +31,7 @@ class Profile {
     steps_ = 0;
   }
 
-  // One line per row, the slowest first: calls, time, share, GB/s, GFLOP/s.
+  // One line per row, the slowest first: calls, time in ms and in %, GB/s, GFLOP/s.
   std::string to_text() const;
 
  private:

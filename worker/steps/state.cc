@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// One mapping for all layers, one layer's pages or blocks after the other.
+// One piece of memory for all layers, one layer's pages or blocks after the other's.
 #include "worker/steps/state.h"
 
 #include <algorithm>
@@ -16,7 +16,7 @@ using program::Program;
 // Page ids are int32.
 constexpr int64_t kMaxPages = std::numeric_limits<int32_t>::max();
 
-// For less memory a thread is not worth it.
+// Less memory is not worth a thread.
 constexpr int64_t kMinPrefaultBytes = int64_t{16} << 20;
 
 int64_t layer_page_bytes(const Program& program, const Bindings& bindings, int index) {
@@ -41,8 +41,7 @@ int64_t layer_block_bytes(const Program& program, const Bindings& bindings, int 
 int64_t room_for_state(const PageBudget& budget) {
   int64_t bytes = budget.memory_bytes;
   if (bytes > 0) return budget.free_bytes > 0 ? std::min(bytes, budget.free_bytes) : bytes;
-  // Ranks that share the memory may still be loading: what is free now is not all ours, and what
-  // they have not taken yet is theirs.
+  // Ranks that share the memory may still be loading, and will take a part of what is free now.
   bytes = std::numeric_limits<int64_t>::max();
   if (budget.free_bytes > 0) bytes = budget.free_bytes / budget.ranks_here;
   if (budget.total_bytes > 0) {
@@ -74,14 +73,15 @@ StateRoom state_that_fits(const Program& program, const Bindings& bindings,
   StateRoom room = {.pages = std::min(kMaxPages, pages_a_sequence * limits.sequences()),
                     .sequences = limits.sequences(),
                     .spare = budget.spare};
-  // The coordinator knows better: it may keep prefixes of finished sequences.
+  // The coordinator's number is better: it can include pages for prefixes of finished sequences.
   if (budget.max_pages > 0) room.pages = std::min(kMaxPages, budget.max_pages);
   const int64_t page_bytes = page_bytes_of(program, bindings);
   const int64_t block_bytes = block_bytes_of(program, bindings);
   int64_t bytes = room_for_state(budget) - budget.spare * (page_bytes + block_bytes);
   bytes = std::max<int64_t>(bytes, 0);
   if (block_bytes > 0) {
-    // Half is for pages, unless that leaves no sequence.
+    // Blocks get at most half of the memory, or one sequence's blocks if half is too little for
+    // these.
     const int64_t max = page_bytes > 0 ? std::max(bytes / 2, block_bytes) : bytes;
     room.sequences = std::min(room.sequences, std::min(max, bytes) / block_bytes);
     bytes -= room.sequences * block_bytes;

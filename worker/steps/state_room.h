@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// A rank's room for what sequences keep from step to step.
+// The number of KV pages and state blocks that a rank has memory for.
 #pragma once
 
 #include <cstdint>
@@ -8,8 +8,9 @@ namespace lockstep {
 
 struct StateRoom {
   int64_t pages = 0;      // KV pages.
-  int64_t sequences = 0;  // With state blocks at once; limits.sequences if no layer has any.
-  // This many more of each, after the others, which no sequence has: 1 if steps are padded.
+  int64_t sequences = 0;  // Sequences with state blocks; limits.sequences if no layer has any.
+  // Additional pages, and blocks per layer, after the others: no sequence has them. 1 if steps are
+  // padded.
   int64_t spare = 0;
 };
 

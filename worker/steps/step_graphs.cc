@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// A shape is everything that calls get by value: if it is equal, a replay does what the calls
-// would. Otherwise they read memory, whose contents may differ from step to step.
+// A shape is everything that calls get by value. If two steps have equal shapes, a replay does what
+// the calls would do: all other inputs are in memory, which a replay reads again.
 #include "worker/steps/step_graphs.h"
 
 #include <spdlog/spdlog.h>
@@ -21,7 +21,7 @@ namespace {
 
 using program::Program;
 
-// Each takes memory of the driver. When there are more, all are dropped.
+// Each shape takes memory of the driver. Before one more is added, all are dropped.
 constexpr size_t kMaxShapes = 64;
 
 static_assert(std::has_unique_object_representations_v<StepView>);

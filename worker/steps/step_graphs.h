@@ -22,27 +22,27 @@ class StepGraphs {
  public:
   StepGraphs(Device& device, const program::Program& program);
 
-  // Operands have moved, or collectives have changed: earlier captures are dropped. Steps are
-  // padded up to the maximum of rows with which all their collectives can be captured; if these
-  // never can, no step is padded, and a log line says so.
+  // The state has moved, or the collective has changed: earlier captures are dropped. From now on
+  // steps are padded up to the largest number of rows with which all their collectives can be
+  // captured. If there is no such number, no step is padded, and a log line says so.
   void use(const StateRoom& room);
   void use(const Collective& collective);
 
-  // See PaddedStep::take(). The result does not depend on what this rank's device refuses: ranks
-  // that meet have the same rows, and each may replay or not.
+  // See PaddedStep::take(). The result does not depend on what this rank's device refuses: all
+  // ranks of a group pad a step to the same rows, and each may replay it or not.
   StepView* pad(const StepView& step) { return padded_.take(step); }
 
-  // Queues a padded step, which `direct` would run call by call: calls get the contents of
-  // `on_device` by value. The first step of a shape is run directly, since what a driver or a
-  // library does at a first use cannot be captured; the second is captured and replayed. If the
-  // device refuses, this and all later steps are run directly, with a log line. Errors are those of
-  // `direct`.
+  // Queues a padded step, which `direct` would run call by call. The contents of `on_device` are
+  // its shape: calls get them by value. The first step of a shape is run directly, since what a
+  // driver or a library does at a first use cannot be captured; the second is captured and
+  // replayed. If the device refuses, this and all later steps are run directly, with a log line.
+  // Errors are those of `direct`.
   absl::Status run(const StepView& on_device, const std::function<absl::Status()>& direct);
 
  private:
   struct Shape {
     StepView step;
-    std::unique_ptr<CapturedQueue> queue;  // From its second step on.
+    std::unique_ptr<CapturedQueue> queue;  // Set by the shape's second step.
   };
   void capture(Shape& shape, const std::function<absl::Status()>& direct);
   void give_up(const std::string& reason);

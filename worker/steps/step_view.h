@@ -17,7 +17,7 @@ namespace lockstep {
 // The limits that a step is checked against.
 struct StepLimits {
   program::Limits limits = {};
-  int64_t vocab = 0;        // For all ranks.
+  int64_t vocab = 0;        // All ids, of all ranks together.
   int64_t hidden = 0;       // Columns of an embedding row.
   int64_t slice_begin = 0;  // This rank's first id, a multiple of kVocabBlock.
   int64_t slice_columns = 0;
@@ -47,7 +47,7 @@ class StepBuffers {
 
   const int64_t columns_;
   const int64_t first_block_;  // First block of kVocabBlock ids in this rank's part.
-  const int64_t blocks_;       // The number of them.
+  const int64_t blocks_;       // Blocks in this rank's part.
 
   std::vector<int32_t> positions_;
   std::vector<int32_t> sequence_of_row_;

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// All sequences of such a step begin at position 0 and have the same page and slot, so that one of
-// each is enough.
+// All sequences of a warm-up step begin at position 0 and share one page and one slot, so a state
+// of one page and one slot is enough.
 #include "worker/steps/warm_up.h"
 
 #include <algorithm>
@@ -13,7 +13,7 @@
 namespace lockstep {
 namespace {
 
-// Ranks that do not meet.
+// Collectives that do nothing.
 class NoCollective final : public Collective {
  public:
   explicit NoCollective(const program::Program& program)

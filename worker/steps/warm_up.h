@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Steps of meaningless rows, run before a worker reports its room. On a GPU the first use of a
+// Steps of meaningless rows, run before a worker counts its KV pages. On a GPU the first use of a
 // kernel costs time and memory: a library finds an algorithm, the driver loads code.
 #pragma once
 
@@ -12,11 +12,11 @@
 
 namespace lockstep {
 
-// For each of `rows` runs a step with that many, or with the program's limit. This rank runs its
-// kernels alone: it meets no peer, so values are wrong, but in bounds. Memory for state is
-// allocated meanwhile. Each kernel adds to `progress` of loading, unless that is null: the first
-// use of one may take seconds. Afterwards the executor needs its own collective and state. Errors
-// come from a kernel or the device.
+// For each number in `rows` runs a step with that many rows, or with the program's limit.
+// Collectives do nothing, so values are wrong, but in bounds. A small state is allocated for these
+// steps. Each kernel adds 1 to `load` of `progress`, which may be null: a kernel's first use may
+// take seconds. Afterwards the executor needs use() of a state and of a collective. Errors come
+// from a kernel or the device.
 absl::Status warm_up(const program::Program& program, const Bindings& bindings, Device& device,
                      std::span<const int64_t> rows, Progress* progress, Executor& executor);
 

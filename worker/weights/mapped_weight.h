@@ -20,8 +20,8 @@ struct MappedWeight {
 };
 
 // The embeddings that the file stores exactly as their kernel reads them. They are no longer `used`
-// in the bindings: no memory is planned for them and nothing is loaded. An embedding that must be
-// in memory after all is reported in one line of the log.
+// in the bindings: no memory is planned for them and nothing is loaded. An embedding that cannot be
+// mapped is loaded into memory, and a log line says so.
 std::vector<MappedWeight> map_embeddings(const program::Program& program,
                                          const WeightSource& source, Bindings* bindings);
 

@@ -2,8 +2,8 @@
 // The file is read into our own memory, on huge pages, and not mapped. A mapping starts 0.1 s per
 // gigabyte sooner, but then the file system decides the kernels' speed: a loop over it ran at 81 to
 // 102 % of the speed over huge pages on ext4 with large folios, and evicted pages are read from the
-// disk in the middle of a step. And it would change, or raise SIGBUS, with the file. The sums cost
-// nothing: what was just read is still in the caches.
+// disk in the middle of a step. And if the file changed, the weights would change, or a read would
+// raise SIGBUS. The sums cost nothing: what was just read is still in the caches.
 #include "worker/weights/packed_cache.h"
 
 #include <fcntl.h>
@@ -164,7 +164,7 @@ std::vector<CachedFile> cached_files(const fs::path& folder) {
   std::vector<CachedFile> files;
   std::error_code error;
   for (fs::directory_iterator it(folder, error), end; !error && it != end; it.increment(error)) {
-    std::error_code gone;  // Removed by another process.
+    std::error_code gone;  // Set if another process has removed the file.
     CachedFile file{.path = it->path(), .used = it->last_write_time(gone)};
     if (!gone) file.bytes = static_cast<int64_t>(it->file_size(gone));
     const bool ours = file.path.filename().string().find(kSuffix) != std::string::npos;
@@ -183,7 +183,7 @@ PackedCacheOptions packed_cache_options(const std::string& choice, int64_t limit
   const char* cache = std::getenv("XDG_CACHE_HOME");
   const char* home = std::getenv("HOME");
   fs::path folder;
-  if (cache != nullptr && cache[0] == '/') {  // The standard says to ignore others.
+  if (cache != nullptr && cache[0] == '/') {  // The XDG standard says to ignore relative paths.
     folder = cache;
   } else if (home != nullptr && home[0] == '/') {
     folder = fs::path(home) / ".cache";
@@ -236,7 +236,7 @@ absl::Status PackedCache::read(std::span<std::byte> data, Parallel& parallel,
     return failed_precondition("{}: the sum of its bytes must be {:016x}, found {:016x}", path_,
                                header.data_sum, sum);
   }
-  (void)::futimens(file.descriptor(), nullptr);  // Used now: the unused are removed first.
+  (void)::futimens(file.descriptor(), nullptr);  // The time of the last use, see make_room().
   return absl::OkStatus();
 }
 

@@ -20,7 +20,7 @@ inline constexpr int64_t kPackedCacheLimit = 50'000'000'000;
 
 struct PackedCacheOptions {
   std::string folder = {};                  // "": nothing is kept.
-  int64_t min_bytes = 0;                    // Smaller weights are packed as fast as they are read.
+  int64_t min_bytes = 0;                    // Smaller weights are not kept: packing is as fast.
   int64_t limit_bytes = kPackedCacheLimit;  // For all files in the folder.
 };
 
@@ -43,14 +43,15 @@ class PackedCache {
   // Whether these bytes of the data are already correct.
   using IsPresent = std::function<bool(int64_t begin, int64_t bytes)>;
 
-  // Fills `data`; bytes that are `is_present` are only summed. False, and `data` is zeros, if there
-  // is no file with exactly that many bytes, or loading was cancelled.
+  // Fills `data`. Bytes for which `is_present` is true are not read, but their sums are checked.
+  // False, and `data` is zeros, if there is no file with exactly that many bytes, or loading was
+  // cancelled.
   bool load(std::span<std::byte> data, Parallel& parallel, const std::atomic<bool>* cancelled,
             const IsPresent& is_present = nullptr) const;
 
-  // Keeps the bytes. The least recently used files make room, but none of the last ten minutes:
-  // else the ranks of one model would replace each other's files. A file takes at most half of the
-  // free disk space.
+  // Writes the file. To make room it deletes the least recently used files, but none that was used
+  // in the last ten minutes: else the ranks of one model would replace each other's files. The file
+  // takes at most half of the free disk space.
   void store(std::span<const std::byte> data, Parallel& parallel,
              const std::atomic<bool>* cancelled) const;
 

@@ -26,10 +26,10 @@ struct RetainedWeights {
 // Panels by their contents: the rows of tensors that they were made of, and the packer.
 class RetainedPanels {
  public:
-  // `retained`, the weights of a CPU, outlives it.
+  // `retained` must be in a CPU's memory, and outlives this object.
   explicit RetainedPanels(const RetainedWeights& retained);
 
-  // The panel's bytes; null: they are not held.
+  // The panel's bytes; null: `retained` does not have this panel.
   const std::byte* find(const program::Weight& weight, const KernelEntry* packer,
                         const Panel& panel) const;
 

@@ -12,7 +12,8 @@
 
 namespace lockstep {
 
-// Matrices that are packed separately: those of experts. `packer` null: rows of float32.
+// The number of matrices that are packed separately: one per expert. `packer` null: the weight is
+// plain rows of float32.
 inline int64_t packed_matrices(const program::Weight& weight, const KernelEntry* packer) {
   return packer == nullptr ? 1 : matrices_of(weight);
 }

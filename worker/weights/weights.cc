@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
-// All weights are in one piece of memory. A block of rows is read as float32 into its thread's
-// buffer, quantized there if its kind is, and packed, so a weight is never in memory twice. A
-// device's packed rows are stored one after the other: a block is packed as if it were a separate
-// weight into one of its thread's two buffers, and copied from there while the thread fills the
-// other.
+// All weights are in one piece of memory. A thread reads a block of rows as float32 into its
+// buffer, quantizes it there if the weight is quantized, and packs it, so a weight is never in
+// memory twice. For a GPU, a thread packs a block as if it were a separate weight into one of two
+// staging buffers, which is copied to the device while the thread fills the other. Packed rows are
+// stored one after the other, so a block packed alone has the bytes that it has within its weight.
 #include "worker/weights/weights.h"
 
 #include <spdlog/spdlog.h>
@@ -62,7 +62,7 @@ struct Block {
   int64_t row_end;
 };
 
-// Held bytes and their destination, an offset in the memory of all weights.
+// Retained bytes and their destination, an offset in the memory of all weights.
 struct Copy {
   const std::byte* from;
   int64_t to;
@@ -70,7 +70,8 @@ struct Copy {
 };
 constexpr int64_t kCopyBytes = 4 << 20;
 
-// A block is packed here on its way to a device. Free again after the device passed the mark.
+// A block is packed into this on its way to a device. After the device has passed the mark, the
+// buffer can be filled again.
 struct Buffer {
   StagingMemory memory;
   int64_t mark = -1;  // -1: nothing has been copied from it yet.
@@ -83,7 +84,7 @@ struct Staging {
   std::vector<uint16_t> scales;
   std::vector<uint16_t> minima;
   std::array<Buffer, 2> buffers;  // Empty if blocks are packed in place.
-  int next = 0;                   // The buffer that was filled earlier.
+  int next = 0;                   // The buffer to fill next: the one filled earlier.
 
   void fit(int64_t rows, int64_t cols, const std::optional<Quantization>& kind) {
     const auto grow = [](auto& buffer, int64_t count) {
@@ -139,7 +140,7 @@ class Loader {
     for (const Copy& copy : copies_) bytes += copy.bytes;
     return bytes;
   }
-  // Whether all of these bytes of the weights' memory are held, or no weight's.
+  // True if all of these bytes of the weights' memory are retained, or padding.
   bool retained(int64_t begin, int64_t count) const {
     const auto next =
         std::upper_bound(missing_.begin(), missing_.end(), begin,
@@ -191,7 +192,7 @@ class Loader {
     int64_t end = 0;
   };
 
-  // Extends the last copy if both places are contiguous.
+  // Extends the last copy if source and destination continue it.
   void add_copy(const Copy& copy) {
     if (!copies_.empty()) {
       Copy& last = copies_.back();
@@ -204,7 +205,7 @@ class Loader {
     copies_.push_back(copy);
   }
 
-  // Blocks begin where those of a weight without held panels do, and after a held panel.
+  // Extends the last block if the panel continues it and the block is not too large yet.
   void add_panel(int weight, const Panel& panel, int64_t to) {
     const Weight& whole = program_.weights(weight);
     const int64_t rows = whole.rows() / packed_matrices(whole, bindings_.packers[weight]);
@@ -351,7 +352,7 @@ absl::StatusOr<Weights> Weights::load(const Program& program, const Bindings& bi
       return loader.retained(begin, count);
     };
     if (options.cache->load(memory, parallel, options.cancelled, there)) return weights;
-    loader.plan(plan, nullptr);  // It cleared all.
+    loader.plan(plan, nullptr);  // The cache cleared all.
   }
   RETURN_IF_ERROR(loader.read(parallel, plan));
   if (options.cache != nullptr) options.cache->store(memory, parallel, options.cancelled);

@@ -23,38 +23,39 @@ namespace lockstep {
 
 struct RetainedWeights;  // retained_weights.h
 
-// The place of each weight, and the memory for loading. Sums that would overflow are INT64_MAX.
+// The place of each weight in memory, and the memory for loading. Sums that would overflow are
+// INT64_MAX.
 struct WeightPlan {
   std::vector<int64_t> offsets;  // One per weight.
   int64_t bytes = 0;             // The bytes of all weights.
-  int64_t block_bytes = 0;       // The largest block that a thread holds before it is packed.
+  int64_t block_bytes = 0;       // The largest block that a thread reads, before packing.
   int64_t packed_bytes = 0;      // The largest packed block.
 };
 WeightPlan plan_weights(const program::Program& program, const Bindings& bindings);
 
 struct LoadOptions {
-  Progress* progress = nullptr;  // Reports what is loaded.
+  Progress* progress = nullptr;  // Counts the bytes loaded; may be null.
   const std::atomic<bool>* cancelled = nullptr;
   const PackedCache* cache = nullptr;  // The file of packed weights, which is read or written.
-  // From the same source, on a CPU: usable panels are copied, then all are freed. Either pointer
-  // may be null: there are none.
+  // Weights from the same source in a CPU's memory: panels that are needed again are copied, then
+  // all are freed. Either pointer may be null: there are none.
   std::unique_ptr<RetainedWeights>* retained = nullptr;
-  bool for_trial = false;  // Its bytes are not reported to users.
+  bool for_trial = false;  // The bytes are not reported to users.
 };
 
 class Weights {
  public:
-  // Checks every weight with the source before memory is allocated for any, copies what is held,
-  // reads the rest from the cache, or else from the source as blocks of rows, on all threads. The
-  // first error stops all; kCancelled after `cancelled` turned true. On a GPU each thread has two
-  // buffers of staging memory, of plan.packed_bytes: it reads and packs into one while the other is
-  // copied.
+  // Checks every weight with the source before memory is allocated for any. Copies retained panels.
+  // Reads the others from the cache or, without a good file there, from the source: in blocks of
+  // rows, on all threads. The first error stops all threads; kCancelled: `cancelled` became true.
+  // On a GPU each thread has two staging buffers of plan.packed_bytes: it reads and packs into one
+  // while the other is copied.
   static absl::StatusOr<Weights> load(const program::Program& program, const Bindings& bindings,
                                       const WeightPlan& plan, const WeightSource& source,
                                       Device& device, Parallel& parallel,
                                       const LoadOptions& options);
 
-  // Drops mapped files: a program that reuses what is in memory maps its own.
+  // Unmaps the files: a program that reuses these weights maps them itself.
   void drop_files() { files_.clear(); }
 
   // The weight as kernels take it. Valid as long as the Weights are, moves included.
@@ -62,7 +63,7 @@ class Weights {
   int64_t bytes() const { return memory_.bytes(); }
   // Replaces a weight that was not loaded.
   void take(MappedWeight weight);
-  // All of them as they are in memory; only for a CPU.
+  // The bytes of all weights as they are in memory; only for a CPU.
   std::span<const std::byte> contents() const {
     return {memory_.data(), static_cast<size_t>(memory_.bytes())};
   }

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// A build that draws, rounds or packs differently must not find its predecessor's files, and no one
-// remembers to raise a version. So every packer in use packs a small weight for the key.
+// A build that draws, rounds or packs weights differently must not find the files of an earlier
+// build, and programmers forget to raise a version. So every packer in use packs a small weight,
+// and the key contains the result.
 #include "worker/weights/weights_key.h"
 
 #include <openssl/evp.h>
@@ -21,7 +22,7 @@ namespace {
 using program::Program;
 using program::Weight;
 
-// Neither is a multiple of a panel or of a group.
+// The rows do not fill whole panels; the columns are 11 groups of a quantized row.
 constexpr int64_t kProbeRows = 83;
 constexpr int64_t kProbeCols = 352;
 

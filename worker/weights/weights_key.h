@@ -11,8 +11,7 @@
 
 namespace lockstep {
 
-// Raise it if weights are stored differently in a way that small weights do not show (see the .cc
-// file).
+// Raise it if weights are stored differently in a way that the probes in the .cc file do not show.
 inline constexpr int kPackingVersion = 1;
 
 // The digest as 64 hexadecimal digits.

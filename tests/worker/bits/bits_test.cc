@@ -49,7 +49,7 @@ std::string config_json(const Shape& shape, const Kind& kind) {
   return config.dump();
 }
 
-// One way to run a prompt. None of it may change a bit.
+// One way to run a prompt. No way may change a bit.
 struct Way {
   int ranks = 1;
   int threads = 1;
@@ -62,7 +62,7 @@ struct Way {
   Strategy strategy = Strategy::kGather;
 };
 
-// AMX on a CPU without it: its kernels use emulated tiles, next to this machine's kernels.
+// AMX on a CPU without it: its kernels use emulated tiles; all other kernels are this machine's.
 constexpr char kEmulated[] = "amx_emulated";
 
 Backend emulated_backend() {
@@ -174,7 +174,8 @@ class BitsTest : public ::testing::TestWithParam<std::tuple<Shape, Kind>> {
     return "none";
   }
 
-  // Each of two ranks has a value whose part is made of whole groups, in every shape.
+  // True if the program rounds some rows before it gathers them. With two ranks every shape has a
+  // value whose parts are whole groups, which this needs.
   static bool rounds_parts(const Way& way) {
     return kind().quantized && kind().cut_rows && way.ranks == 2 &&
            way.strategy == Strategy::kGather;

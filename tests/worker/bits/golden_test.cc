@@ -38,7 +38,7 @@ std::vector<Run> all_runs() {
 
 class GoldenTest : public ::testing::TestWithParam<Run> {};
 
-TEST_P(GoldenTest, TokensAndLogitsAreTheReferences) {
+TEST_P(GoldenTest, TokensAndLogitsEqualThoseOfTheReference) {
   LOCKSTEP_NEEDS_TEST_DATA(GetParam().name);
   const GoldenCase golden = load_golden_case(GetParam().name);
   InProcessOptions options{.model = golden.folder,

@@ -91,7 +91,7 @@ TEST(CollectivesTest, PayloadsLargerThanASlotAreSentInChunks) {
   }
 }
 
-TEST(CollectivesTest, ARankSumsExactlyIfTheOthersAddNegativeZero) {
+TEST(CollectivesTest, AnAddendKeepsItsBitsIfAllOthersAreNegativeZero) {
   for (const int ranks : kRankCounts) {
     Group group = local_collectives(ranks);
     for (const int64_t count : {int64_t{6}, int64_t{30'000}}) {

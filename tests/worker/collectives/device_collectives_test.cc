@@ -174,7 +174,7 @@ TEST(NcclCollectiveTest, AnAbortFromAnotherThreadEndsTheCallAndTheCommunicator) 
     EXPECT_EQ(collective.all_reduce(nullptr, 1, 1, 1).code(), absl::StatusCode::kAborted);
   });
   behave("");
-  EXPECT_EQ(aborts(), kRanks);  // Each once.
+  EXPECT_EQ(aborts(), kRanks);  // One for each rank.
 }
 
 TEST(NcclCollectiveTest, ACallHasADeadline) {

@@ -177,7 +177,7 @@ TEST(HostsTest, MismatchedCallsAreReportedWithBothNames) {
     codes.insert(result.code());
     all += message_of(result);
   }
-  EXPECT_TRUE(codes.contains(absl::StatusCode::kInternal)) << all;  // The first to notice.
+  EXPECT_TRUE(codes.contains(absl::StatusCode::kInternal)) << all;  // The rank that notices first.
   EXPECT_THAT(all, HasSubstr("called all_reduce 2"));
 }
 

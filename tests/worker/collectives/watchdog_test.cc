@@ -50,7 +50,8 @@ TEST_F(WatchdogTest, TheEndOfAForgottenEpochEndsNothing) {
   EXPECT_FALSE(watchdog_.aborted());
 }
 
-// `end` frees what a call uses. Calls that only queue are over before the watchdog would end them.
+// `end` frees objects that a call uses. Calls that only queue work end by themselves, before the
+// watchdog would end them.
 TEST_F(WatchdogTest, AnAbortDoesNotEndShortCalls) {
   watchdog_.abort();
   const Clock::time_point end = Clock::now() + std::chrono::seconds(1);

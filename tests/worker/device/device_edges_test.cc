@@ -234,8 +234,8 @@ TEST(DeviceLaunchesTest, FusionReducesLlamasLayerFromFifteenKernelsToEight) {
   EXPECT_EQ(count_of(program, program::CAST), 0);
 }
 
-// A sum over ranks, the residual's addition and the following norm are one kernel: the norm's,
-// which ranks that meet through the host launch, too.
+// A sum over ranks, the residual's addition and the following norm are one kernel. It replaces the
+// norm's kernel, which ranks that meet through the host launch, so the count is the same.
 TEST(DeviceLaunchesTest, SumsInPeerMemoryAddNoKernelsToARank) {
   for (const auto& backend : {late_backend, late_peer_backend}) {
     const int64_t of_a_layer = launches_of_ranks(2, backend) - launches_of_ranks(1, backend);

@@ -37,7 +37,7 @@ program::Program linears(const Backend& backend) {
   return b.program;
 }
 
-// The same for gated_linear.
+// Like linears(), for gated_linear.
 program::Program gated_linears(const Backend& backend) {
   constexpr int64_t kDepth = 70, kCols = 11;
   ProgramBuilder b(0, 1, 100, kDepth);

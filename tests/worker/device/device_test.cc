@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // A whole group whose memory is not the host's, without a GPU. It runs the kernels of .cu files
-// over the shim, on a device that detects hosts that touch its memory, or their own too early.
+// over the shim, on a device that detects if the host touches device memory, or reads its own
+// memory before a copy to it has ended.
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
@@ -26,7 +27,7 @@ struct Run {
 
 class DeviceGoldenTest : public ::testing::TestWithParam<Run> {};
 
-TEST_P(DeviceGoldenTest, TokensAndLogitsAreTheReferences) {
+TEST_P(DeviceGoldenTest, TokensAndLogitsEqualThoseOfTheReference) {
   LOCKSTEP_NEEDS_TEST_DATA(GetParam().name);
   const GoldenCase golden = load_golden_case(GetParam().name);
   expect_golden(golden, {.model = golden.folder,
@@ -176,7 +177,7 @@ TEST(DeviceWorkerTest, ADeviceGivesTheCpusAnswers) {
   const Backend backend = late_backend();
   const auto worker = load(layer_program(), &backend);
   const auto processor = load(layer_program(), nullptr);
-  for (uint64_t number = 1; number <= 3; ++number) {  // The later ones attend to the earlier ones.
+  for (uint64_t number = 1; number <= 3; ++number) {  // Later steps attend to earlier ones.
     const cluster::Step step = rich_step(number, static_cast<int64_t>(number - 1) * 3);
     const auto found = worker->step(step), wanted = processor->step(step);
     ASSERT_EQ(message_of(found.status()), "");

@@ -72,7 +72,7 @@ class Log {
   int64_t passed_ = 0;
   int filled_too_early_ = 0;
 };
-Log staging_log;  // Packers are plain functions.
+Log staging_log;  // Global, since packers are plain functions.
 
 // Delays all work as long as possible, and records it.
 class LoggedDevice final : public WrappedDevice {
@@ -178,7 +178,7 @@ TEST(DeviceWeightsTest, NoBufferIsFilledDuringItsCopyAndTheBytesAreTheCpus) {
   }
 }
 
-TEST(DeviceWeightsTest, ATruncatedFileIsOneLineAndNothingStaysQueued) {
+TEST(DeviceWeightsTest, ATruncatedFileIsAnErrorOfOneLineAndNothingStaysQueued) {
   const TempFolder folder;
   const TestTensor tensor{.shape = {kRows, kCols}, .values = std::vector<float>(kRows * kCols, 1)};
   const std::filesystem::path file = folder.path() / "model.safetensors";
@@ -186,7 +186,7 @@ TEST(DeviceWeightsTest, ATruncatedFileIsOneLineAndNothingStaysQueued) {
   auto checkpoint = Checkpoint::open(folder.path());
   ASSERT_TRUE(checkpoint.ok());
   std::filesystem::resize_file(file, std::filesystem::file_size(file) / 2);
-  LoggedDevice device;  // It checks that nothing is queued when its memory goes.
+  LoggedDevice device;  // It checks that nothing is queued when memory is released.
   const auto weights = Case().load(WeightSource(*std::move(checkpoint)), device, 2);
   EXPECT_FALSE(weights.ok());
   EXPECT_THAT(message_of(weights.status()), HasSubstr("model.safetensors"));

@@ -59,7 +59,7 @@ class Pair {
     options.backend = late_backend;
     direct_ = open(options, direct_group_);
   }
-  // Forms a new group of each, without a restart.
+  // Forms a new group with graphs and one without; no rank restarts.
   void regroup() {
     graphs_group_ = graphs_->form({}).value();
     direct_group_ = direct_->form({}).value();
@@ -75,7 +75,7 @@ class Pair {
     }
   }
 
-  // Only with graphs: loses this rank in the step. The test must then form a new group.
+  // Loses this rank in a step of the group with graphs alone. The test must then call regroup().
   void lose(int rank, cluster::Step step) {
     step.set_step(++step_);
     graphs_->fail_next_step(rank);

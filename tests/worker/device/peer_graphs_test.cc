@@ -22,7 +22,7 @@ InProcessOptions llama(int ranks, Strategy strategy) {
           .random_seed = 5};
 }
 
-// The sequences of such a pair, which begin and grow.
+// A Pair, and its sequences, which begin and grow.
 class Talk {
  public:
   Talk(InProcessOptions options, const GraphDevices& devices) : pair(std::move(options), devices) {}
@@ -75,7 +75,7 @@ INSTANTIATE_TEST_SUITE_P(All, PeerGraphsTest,
                                   std::to_string(info.param.ranks);
                          });
 
-TEST(PeerGraphsTest, ARankThatCannotReplayMeetsThoseThatDo) {
+TEST(PeerGraphsTest, ARankThatCannotReplayComputesWithRanksThatDo) {
   for (bool Captures::*refused :
        {&Captures::refuse_begin, &Captures::refuse_end, &Captures::refuse_replay}) {
     Talk talk(llama(3, Strategy::kGather), {.make = kPeers});
@@ -88,7 +88,7 @@ TEST(PeerGraphsTest, ARankThatCannotReplayMeetsThoseThatDo) {
   }
 }
 
-// Its steps have no padding rows, so the others' must have none either.
+// The rank without graphs pads no step, so the other ranks must not pad any, either.
 TEST(PeerGraphsTest, NoRankUsesGraphsIfOneHasNone) {
   Talk talk(llama(2, Strategy::kGather), {.make = kPeers, .without = 1});
   talk.run({0, 1, 2}, {});

@@ -68,7 +68,7 @@ TEST_F(PagePrefaulterTest, WrittenPagesStayAndPopulationStopsAtTheLastPage) {
   }
 }
 
-TEST_F(PagePrefaulterTest, PagesAheadCanEndInTheMiddleOfItsWork) {
+TEST_F(PagePrefaulterTest, ThePrefaulterCanBeDestroyedInTheMiddleOfItsWork) {
   { const PagePrefaulter ahead(views_, 64 * kMiB); }
   const int64_t left = resident(0) + resident(1);
   EXPECT_EQ(resident(0) + resident(1), left) << "a thread still works";

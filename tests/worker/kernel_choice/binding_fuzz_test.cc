@@ -19,15 +19,15 @@ namespace {
 
 using program::Program;
 
-// True if it is small enough to be loaded thousands of times.
+// True if the program is small enough to be loaded thousands of times.
 bool is_small(const Program& program) {
   const auto bindings = bind(program, cpu_backend());
-  if (!bindings.ok()) return true;  // It is refused later.
+  if (!bindings.ok()) return true;  // Loading refuses the program.
   return plan_weights(program, *bindings).bytes < 1 << 20 &&
          buffer_bytes(program, *bindings, 1) < 1 << 20 && program.limits().rows() <= 64;
 }
 
-// True if it was loaded and ran.
+// True if the program was loaded and a step ran.
 bool load_and_step(const Program& program) {
   cluster::Assignment assignment;
   *assignment.mutable_program() = program;

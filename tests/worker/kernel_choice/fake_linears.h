@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Linears in plain C++ over bfloat16, right ones and ones with faults that a GPU's may have, for
-// tests of the proof. Each advances a fake clock by its own duration.
+// Linears in plain C++ over bfloat16, correct ones, and ones with faults that kernels of a GPU may
+// have, for tests of the proof. Each advances a fake clock by its own duration.
 #pragma once
 
 #include <vector>
@@ -72,7 +72,7 @@ inline const char* fake_by_rows(const KernelArgs& args) {
 }
 inline const char* fake_refusing(const KernelArgs&) { return "no kernel image is available"; }
 
-// A gated_linear built on one of these, whose function is a factor.
+// A gated_linear made from one of these linears; its function is a multiplication by a factor.
 template <KernelFn linear>
 const char* fake_gated(const KernelArgs& args) {
   const TensorView& out = args.out[0];
@@ -105,7 +105,7 @@ inline KernelEntry fake_gated_entry(const char* name, KernelFn run) {
   return entry;
 }
 
-// The CPU as a device whose kernels are proven: these, then the plain one.
+// The CPU as a device whose kernels are proven: `kernels`, then the plain one.
 struct FakeBackend {
   explicit FakeBackend(std::vector<KernelEntry> kernels, const char* numeric_class = "fake.v1")
       : table(std::move(kernels)) {

@@ -74,7 +74,7 @@ TEST(ProofTest, AKernelThatAgreesWithThePlainOneIsUsed) {
   const Trial& trial = proven.proof.trials[0];
   ASSERT_EQ(trial.rows.size(), 5u);  // 100, 1, 7, 8, 64.
   EXPECT_EQ(trial.rows[0].rows, 100);
-  EXPECT_GT(trial.rows[0].error, 0);  // It did compute something else.
+  EXPECT_GT(trial.rows[0].error, 0);  // Its order of sums differs.
   EXPECT_LT(trial.rows[0].error, 0.5);
   EXPECT_EQ(trial.rows[1].ns, 10'000);
 }
@@ -185,7 +185,7 @@ TEST(ProofTest, ManyRowsAreTriedOnSomeOfTheColumns) {
   EXPECT_THAT(proven.chosen(), ElementsAre("right"));
 }
 
-TEST(ProofTest, NoUntriedKernelIsUsedWithoutTime) {
+TEST(ProofTest, NoUntriedKernelIsUsedIfTheTimeIsOver) {
   Proven proven({fake_entry("right", fake_right)});
   ASSERT_EQ(message_of(proven.prove(0)), "");
   EXPECT_THAT(proven.chosen(), ElementsAre("plain"));
@@ -193,7 +193,7 @@ TEST(ProofTest, NoUntriedKernelIsUsedWithoutTime) {
                                                     "s")));
 }
 
-// The smallest shape is proven first; its proven kernel computes the rest.
+// The smallest shape is proven first; its proven kernel then computes the other shapes.
 TEST(ProofTest, AKernelProvenForAnotherShapeIsUsedAfterTheTimeout) {
   Proven proven({fake_entry("right", fake_right)}, "fake.v1", {20, 90, 33});
   ASSERT_EQ(message_of(proven.prove(1)), "");
@@ -209,7 +209,7 @@ TEST(ProofTest, AKernelProvenForAnotherShapeIsUsedAfterTheTimeout) {
   EXPECT_THAT(wrong.chosen(), ElementsAre("plain", "plain", "plain"));
 }
 
-TEST(ProofTest, AGroupsChoiceIsUsedAndOthersAreRefused) {
+TEST(ProofTest, TheGroupsChoiceIsUsedUnlessTheKernelIsRefusedOrUnknown) {
   Proven proven({fake_entry("wrong", fake_wrong_column), fake_entry("right", fake_right)});
   ASSERT_EQ(message_of(proven.prove()), "");
   const auto wanted = [&](std::vector<std::string> names) {

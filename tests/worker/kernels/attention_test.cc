@@ -20,10 +20,10 @@ void expect_all_same(const std::vector<Matrix>& found, const std::vector<Matrix>
   }
 }
 
-// Both compute with the same rounded keys, values and queries. The rest of the error is float32
-// arithmetic (`slack`, relative to 1 + the result) and rounded weights. bfloat16: each weight is
-// off by at most 2^-8 of itself. int8: the weights of a block's 64 keys, times their values'
-// scales, are off by half a code each, of 32767 for the largest one.
+// The kernel and the reference compute with the same rounded keys, values and queries. The error
+// comes from float32 arithmetic (`slack`, relative to 1 + the result) and from rounded weights.
+// bfloat16: each weight is off by at most 2^-8 of itself. int8: the weights of a block's 64 keys,
+// times their values' scales, are off by half a code each, of 32767 for the largest one.
 double weight_error(DType dtype) {
   return dtype == DType::kBF16 ? 0x1p-8 : dtype == DType::kI8 ? 64 * 0.5 / 32767 : 0;
 }
@@ -101,7 +101,7 @@ TEST_P(AttentionTest, AChunkSeesOnlyItsOwnPositions) {
   expect_reference({.head_dim = 16, .window = 40, .chunk = 64, .lengths = {130}}, {.chunk = 1000});
 }
 
-// The last rows' keys are two parts of a chunk, which threads share.
+// The last rows' keys are two parts of a chunk, which different threads process.
 TEST_P(AttentionTest, ChunksHaveTheSameBitsForAnyStepsOfThePrompt) {
   Conversation conversation(
       {.heads = 2, .kv_heads = 1, .head_dim = 8, .chunk = 1100, .lengths = {1150, 77}});
@@ -140,8 +140,8 @@ TEST_P(AttentionTest, ValuesInKeysAgreeWithTheReference) {
 }
 
 // Pages that store keys again as values are the reference for values in keys, including int8's
-// scales. The last keys have two parts, which threads share. Tensor cores, which have other bits,
-// do not take 20 columns.
+// scales. The last keys have two parts, which different threads process. Tensor cores, which have
+// other bits, do not take 20 columns.
 TEST_P(AttentionTest, ValuesInKeysHaveTheBitsOfKeysStoredAgainAsValues) {
   Shape shape = {.heads = 2,
                  .kv_heads = 1,
@@ -217,7 +217,7 @@ TEST_P(AttentionTest, SlopesAndSinksAgreeWithTheReference) {
   expect_reference({.cap = 5, .slopes = true, .sinks = true, .lengths = {130}}, {.chunk = 50}, 3);
 }
 
-TEST_P(AttentionTest, SlopesAndSinksHaveTheSameBitsForAnyCuts) {
+TEST_P(AttentionTest, SlopesAndSinksHaveTheSameBitsForAnyChunksAndThreads) {
   Conversation conversation({.heads = 3,
                              .kv_heads = 1,
                              .head_dim = 16,
@@ -235,7 +235,7 @@ TEST_P(AttentionTest, SlopesAndSinksHaveTheSameBitsForAnyCuts) {
   expect_all_same(wanted, conversation.run_all(*portable, {.chunk = 64}), GetParam().name);
 }
 
-TEST_P(AttentionTest, TheMapGivesHeadsTheirKvHeadInAnyOrder) {
+TEST_P(AttentionTest, QueryHeadsMayUseTheKvHeadsInAnyOrder) {
   Conversation conversation({.heads = 5, .kv_heads = 3, .lengths = {80}});
   conversation.set_kv_head_of({2, 0, 2, 2, 0});  // KV head 1 has no query head.
   expect_reference(conversation, {.chunk = 30, .threads = 2}, "map");
@@ -258,9 +258,9 @@ TEST_P(AttentionTest, BitsDependNeitherOnChunksNorPagesNorThreads) {
   }
 }
 
-// There are several parts of the keys, which threads share if there are few rows: on CPUs above
-// 1024 keys, on GPUs above 256, where 900 rows are more than a few.
-TEST_P(AttentionTest, LongSequencesAgreeWithTheReferenceAndHaveTheSameBitsForAnyCuts) {
+// Keys have several parts: on CPUs above 1024 keys, on GPUs above 256. If there are few rows,
+// different threads process the parts; on GPUs 900 rows are more than a few.
+TEST_P(AttentionTest, LongSequencesAgreeWithTheReferenceAndHaveTheSameBitsForAnyChunks) {
   Conversation conversation(
       {.heads = 3, .kv_heads = 1, .head_dim = 16, .lengths = lengths({2200, 1025}, {900, 260})});
   const auto wanted = conversation.run_all(GetParam(), {.chunk = 3000});
@@ -329,8 +329,8 @@ TEST_P(AttentionTest, ZeroVectorsAndHugeValuesAgreeWithTheReference) {
   expect_reference(conversation, {.chunk = 40}, "extremes", 2e-3);
 }
 
-// Their products overflow: a whole block of such keys, and a whole part of the keys. In rows that
-// also see other keys they have no weight, as exp(-inf) is 0.
+// The products of some keys overflow to -inf: those of a whole block of keys, and of a whole part.
+// In rows that also see other keys, these keys have no weight, since exp(-inf) is 0.
 TEST_P(AttentionTest, BlocksWithOnlyScoresOfMinusInfinityHaveNoWeight) {
   for (const int64_t hidden : {130, 1030}) {
     Conversation conversation(

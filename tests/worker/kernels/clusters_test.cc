@@ -18,7 +18,8 @@ namespace {
 
 constexpr int64_t kSharedBytes = 16 << 10;
 
-// `threads` in each of two blocks of a cluster, in both orders of threads.
+// Runs `thread` with `threads` threads in each of two blocks of a cluster, in both orders of
+// threads.
 template <typename F>
 void run_cluster(int threads, const F& thread) {
   for (const shim::Order order : {shim::Order::kAscending, shim::Order::kDescending}) {
@@ -75,7 +76,7 @@ TEST(ClustersTest, ATileIsSwizzledFilledWithZerosAndBroughtToEveryBlock) {
   EXPECT_EQ(wrong, 0);
 }
 
-// A step of 16 in the middle of rows of 64.
+// The product is a step of 16 columns in the middle of rows of 64.
 TEST(ClustersTest, AProductOfAWarpgroupHasTheBitsOfMmaSync) {
   constexpr int kRows = 64;
   const auto number = [](unsigned at) {

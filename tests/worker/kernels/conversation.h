@@ -38,11 +38,11 @@ class Conversation {
   Matrix& q(size_t sequence) { return q_[sequence]; }
   Matrix& k(size_t sequence) { return k_[sequence]; }
   Matrix& v(size_t sequence) { return v_[sequence]; }
-  // Replaces every value by the effect of rounding its weight: its magnitude, or with int8 the
-  // largest magnitude of its vector.
+  // Replaces every value by the effect that an error of its weight has: the value's magnitude, or
+  // with int8 the largest magnitude of its vector.
   void take_magnitudes(DType dtype);
 
-  // The outputs of every sequence, [length, heads * v_dim]. Uses the reference if kernel.run is it.
+  // The outputs of every sequence, [length, heads * v_dim]. kernel.run may be the reference.
   std::vector<Matrix> run_all(const KernelEntry& kernel, const Schedule& schedule);
 
  private:

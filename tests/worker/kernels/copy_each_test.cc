@@ -45,7 +45,7 @@ TEST(CopyEachTest, OneCallCopiesLikeManySingleCopies) {
     for (const int64_t shift : {0, 1}) {
       expect_copied(unit, 3, 5, 7, shift);
       expect_copied(unit, 1, 1, 300, shift);
-      expect_copied(unit, 40, 2, 3, shift);  // More than one launch takes.
+      expect_copied(unit, 40, 2, 3, shift);  // More matrices than one launch takes.
     }
   }
   EXPECT_EQ(copy_each({}, nullptr), nullptr);

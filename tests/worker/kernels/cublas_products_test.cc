@@ -255,7 +255,7 @@ TEST_F(CublasProductsTest, TheLibraryIsNotCalledWithoutDepthRowsOrColumns) {
   EXPECT_THAT(library_.calls, IsEmpty());
 }
 
-TEST(CublasLibraryTest, AWrongOrMissingLibraryIsOneLine) {
+TEST(CublasLibraryTest, AWrongOrMissingLibraryIsAnErrorOfOneLine) {
   CublasLt loaded;
   std::string problem;
   EXPECT_EQ(load_cublas_lt(open_library_file("libc.so.6", kCublasLibrary), &loaded, &problem),

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// A sum over ranks fused with the residual's addition and the norm, against the three run one after
-// another.
+// A sum over ranks fused with the residual's addition and the norm, compared with these three
+// operations, run one after another.
 #include <gtest/gtest.h>
 
 #include <algorithm>
@@ -27,7 +27,7 @@ struct NormCase {
   int64_t cols;
   DType dtype;      // The norm's type.
   int64_t padding;  // Columns between rows.
-  bool in_place;    // The residual's sum overwrites the sum, or has its own memory.
+  bool in_place;    // The residual plus the sum overwrites the sum.
 };
 
 // A rank's operands of add_norm, where in[1] is summed over ranks first.
@@ -112,7 +112,7 @@ TEST_P(ExchangeNormTest, AFusedSumAndNormHasTheBitsOfASumThenANorm) {
 }
 
 // A block has several rows and the maximum number of threads, and a row exceeds a slot.
-TEST_P(ExchangeNormTest, AFusedSumAndNormOfManyOrWideRowsHasThoseBitsToo) {
+TEST_P(ExchangeNormTest, AFusedSumAndNormOfManyOrWideRowsHasTheSameBits) {
   for (const int count : {2, std::min(3, max_ranks())}) {
     Ranks ranks(GetParam(), count, 20s);
     expect_norms(ranks, GetParam(), {256, 103, DType::kBF16, 1, false});

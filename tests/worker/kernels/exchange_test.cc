@@ -110,7 +110,8 @@ TEST_P(ExchangeTest, GathersPlaceTheColumnsOfAllRanks) {
   }
 }
 
-// A missed flag, or a slot that was written too early, gives another sum. Numbers wrap.
+// A missed flag, or a slot that was written too early, gives another sum. The numbers of exchanges
+// wrap.
 TEST_P(ExchangeTest, ManySumsInARowAreRightAtAnyPace) {
   constexpr int kTogether = 50, kMax = 900;
   // Over the shim each call needs several thread switches, which are slow on a busy machine.
@@ -158,7 +159,7 @@ TEST_P(ExchangeTest, ManySumsInARowAreRightAtAnyPace) {
   EXPECT_LT(ranks.seen(0)->next[0], static_cast<uint64_t>(calls));  // The number has wrapped.
 }
 
-TEST_P(ExchangeTest, RanksLeaveAMissingPeerAndRaiseNoFlagsAfterwards) {
+TEST_P(ExchangeTest, RanksGiveUpOnAMissingPeerAndSetNoFlagsAfterwards) {
   Ranks ranks(GetParam(), 2, 50ms);
   const DeviceMemory memory(ranks.device(0), 64);
   ranks.reduce(0, memory.data(), 1, 16, 16);

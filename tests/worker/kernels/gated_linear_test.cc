@@ -144,14 +144,14 @@ TEST_P(GatedLinearTest, ARowHasTheSameBitsAmongAnyNumberOfOthers) {
 }
 
 TEST_P(GatedLinearTest, SlicesOfKAreAddedBeforeTheFunction) {
-  for (const int64_t depth : {1100, 9 * 1024 + 40}) {  // A block needs two rounds for the second.
+  for (const int64_t depth : {1100, 9 * 1024 + 40}) {  // The second depth takes a block two rounds.
     const Case one(GetParam(), 3, 5, depth);
     expect_same_bits(one.fused(GetParam()).view(), one.apart(GetParam()).view(),
                      std::to_string(depth));
   }
 }
 
-TEST_P(GatedLinearTest, ARanksColumnsHaveTheBitsOfTheWholesColumns) {
+TEST_P(GatedLinearTest, ARanksColumnsHaveTheBitsOfTheSameColumnsOfTheWhole) {
   const Case whole(GetParam(), 5, 70, 72);
   const Matrix wanted = whole.fused(GetParam());
   for (const auto& [begin, end] : {std::pair(0, 1), {1, 70}, {3, 20}, {31, 65}, {69, 70}}) {

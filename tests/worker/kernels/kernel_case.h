@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // Helpers for the tests of kernels: random matrices that own exactly their bytes, so that
-// AddressSanitizer finds a lane too many, and tolerances.
+// AddressSanitizer finds an access beyond the last lane, and tolerances.
 #pragma once
 
 #include <gtest/gtest.h>

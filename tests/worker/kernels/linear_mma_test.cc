@@ -236,7 +236,7 @@ TEST(WeightWordsTest, Every8BitCodeTimesScalesIsRoundedOnce) {
 }
 
 TEST(WeightWordsTest, ACodeTimesItsScalePlusAMinimumIsRoundedOnce) {
-  int twice = 0;  // Cases in which rounding to float32 first differs.
+  int twice = 0;  // Cases in which rounding twice, first to float32, differs.
   for (uint32_t i = 0; i < 200000; ++i) {
     // Scales are in [1, 2), minima from 2^-40 to 2^8 of either sign.
     const auto scale = static_cast<uint16_t>(0x3f80 + i % 128);

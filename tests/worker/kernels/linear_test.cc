@@ -139,7 +139,7 @@ Linear some_rows(const KernelEntry& kernel, const Linear& whole, int64_t begin, 
 }
 
 TEST_P(LinearTest, ARowsBitsDoNotDependOnTheOtherRows) {
-  // The deeper one is cut into chunks if there are several tiles.
+  // The deeper product is cut into chunks if there are several tiles.
   for (const auto& [cols, depth] : {std::pair(70, 130), std::pair(33, 2600)}) {
     const Linear many(GetParam(), 100, cols, depth);
     const Matrix whole = many.run_kernel(GetParam());

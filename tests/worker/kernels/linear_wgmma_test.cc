@@ -47,7 +47,7 @@ std::vector<Variant> variants_of(const KernelEntry& kernel) {
   return found;
 }
 
-// By mma.sync over the shim.
+// The same linear by mma.sync over the shim.
 KernelEntry mma_of(const KernelEntry& kernel) { return by(kernel, MmaBlocks::kStream16); }
 
 struct Shape {
@@ -138,8 +138,9 @@ TEST(WgmmaTileRowsTest, FewRowsAndFewColumnsStayWithMmaSync) {
   EXPECT_EQ(cuda_shim::wgmma_tile_rows(DType::kBF16, 128, 4096, 132), 64);
 }
 
-// The fastest of an H100 and an H200 where one was clearly so.
-TEST(WgmmaTileRowsTest, TheRuleChoosesWhatWasFastest) {
+// The fastest rows per tile on an H100 and an H200, in cases where one number was clearly the
+// fastest.
+TEST(WgmmaTileRowsTest, TheRuleChoosesTheTilesThatWereMeasuredAsFastest) {
   EXPECT_EQ(cuda_shim::wgmma_tile_rows(DType::kBF16, 128, 28672, 132), 128);
   EXPECT_EQ(cuda_shim::wgmma_tile_rows(DType::kBF16, 512, 4096, 132), 128);
   EXPECT_EQ(cuda_shim::wgmma_tile_rows(DType::kBF16, 1024, 6144, 132), 208);

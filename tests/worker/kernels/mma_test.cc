@@ -70,7 +70,7 @@ class MmaTest : public testing::Test {};
 using Types = testing::Types<BF16, F16>;
 TYPED_TEST_SUITE(MmaTest, Types);
 
-TYPED_TEST(MmaTest, FragmentsFollowTheIsaAndAreAddedAsCardsDo) {
+TYPED_TEST(MmaTest, FragmentsFollowTheIsaAndAreAddedAsGpusDo) {
   constexpr int kMinExponent =
       std::is_same_v<TypeParam, BF16> ? kMinExponentOfBF16 : kMinExponentOfF16;
   for (uint32_t seed = 0; seed < 3; ++seed) {

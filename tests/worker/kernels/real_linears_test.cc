@@ -17,7 +17,7 @@
 namespace lockstep {
 namespace {
 
-constexpr int64_t kPatternUnits = (int64_t{1} << 21) - 9;  // Rows of the pattern differ.
+constexpr int64_t kPatternUnits = (int64_t{1} << 21) - 9;  // So long that rows differ.
 
 // Small numbers of either sign: 0.0078 to 0.12 as bf16 (one unit) and as float32 (two units). Codes
 // and scales use the same bits.
@@ -164,7 +164,7 @@ Device* gpu() {
   return device.get();
 }
 
-// Those of the exact class: the others do not promise this.
+// The linears of the exact class: only these promise that a row's bits do not depend on other rows.
 std::vector<KernelEntry> linears_of(std::span<const KernelEntry> table) {
   std::vector<KernelEntry> linears;
   for (const KernelEntry& kernel : table) {

@@ -35,7 +35,7 @@ void change(const Matrix& x, const F& f) {
   }
 }
 
-// All rows of the values of one sequence.
+// All rows of one sequence's inputs.
 std::vector<Matrix> inputs_of(const Shape& shape, uint32_t seed, int64_t rows) {
   std::vector<Matrix> in;
   const auto add = [&](int64_t cols) {

@@ -160,7 +160,8 @@ class Layer {
   int64_t page_bytes_ = 0;
 };
 
-// A prompt of each, then single rows, then a prompt's rest in a step with a single row.
+// A prompt of each sequence, then single rows, then the last rows of a prompt in a step with a
+// single row.
 std::vector<Rows> all_rows() {
   std::vector<Rows> all;
   all.push_back(Rows({0, 14}, {0, 13}));

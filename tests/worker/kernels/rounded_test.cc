@@ -76,7 +76,7 @@ TEST(RoundGroupsTest, RoundingAgreesWithTheReferenceByteForByte) {
   }
 }
 
-TEST(RoundGroupsTest, PartsOfWholeGroupsHaveTheWholesBytes) {
+TEST(RoundGroupsTest, PartsOfWholeGroupsHaveTheBytesOfTheWholeRow) {
   for (const KernelEntry& kernel : rounding_kernels()) {
     const Matrix x = odd_rows(150);
     const Rounded whole(10, 150, DType::kA8), parts(10, 150, DType::kA8);

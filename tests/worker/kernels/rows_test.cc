@@ -67,7 +67,8 @@ struct RowCase {
   }
 };
 
-// Operators that this file's RowCase can call: each row separately, all columns treated the same.
+// True if RowCase can call the operator: it computes each row separately, and treats all columns
+// alike.
 bool by_rows(Op op) {
   const OperatorSchema& schema = schema_of(op);
   return schema.run_by == RunBy::kKernel && schema.rows == RowRule::kSame &&

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // Runs a device's kernel on operands in the host's memory: copies everything that they and the
-// attributes point to, with exact sizes, and copies back what the kernel wrote. A kernel that would
-// get an address of the host's is not run.
+// attributes point to, with exact sizes, and copies back what the kernel wrote. A kernel is not run
+// if one of its addresses is in host memory.
 #pragma once
 
 #include <string>
@@ -22,7 +22,7 @@ struct DeviceKernel {
 std::string run_with_twin(const DeviceKernel& own, const DeviceKernel& twin,
                           const KernelArgs& args);
 
-// Empty, or what is not in the device's memory.
+// Empty, or a text that names an address outside of the device's memory.
 std::string host_pointer_of(const TrackedDevice& device, const KernelArgs& args);
 
 }  // namespace lockstep

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// The kernels' tests give a GPU no address of the host's, and find outputs that differ.
+// The kernels' tests pass no address of host memory to a GPU, and find outputs that differ.
 #include "tests/worker/kernels/run_on_device.h"
 
 #include <gtest/gtest.h>
@@ -15,7 +15,7 @@ namespace {
 
 class RunOnDeviceTest : public testing::Test {
  protected:
-  // The error of a call in which `change` sets one address to the host's.
+  // The error of a call in which `change` sets one address to one of host memory.
   std::string error_of(const std::function<void(KernelArgs&, StepView&, void* host)>& change) {
     const DeviceMemory memory(device_, 4096);
     float host[8] = {};
@@ -68,7 +68,7 @@ TEST_F(RunOnDeviceTest, EveryAddressOfTheHostIsFound) {
             "logits" + found);
 }
 
-TEST_F(RunOnDeviceTest, ReleasedMemoryIsNotTheDevices) {
+TEST_F(RunOnDeviceTest, ReleasedMemoryDoesNotCountAsTheDevices) {
   const std::byte* released = DeviceMemory(device_, 64).data();
   const DeviceMemory memory(device_, 64);
   EXPECT_TRUE(device_.has(memory.data()) && device_.has(memory.data() + 63));

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// A slow, plain model of the sums of a Hopper tensor core, for the shim's fast one.
+// A slow, plain model of the sums of a Hopper tensor core. Tests compare the shim with it.
 #pragma once
 
 #include <algorithm>

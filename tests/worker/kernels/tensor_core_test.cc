@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// The shim's tensor cores against outputs recorded on cards, and against a plain model.
+// The shim's tensor cores, compared with outputs recorded on GPUs, and with a plain model.
 #include "worker/kernels/cuda/shim/tensor_core.h"
 
 #include <gtest/gtest.h>
@@ -92,7 +92,7 @@ class Recording {
   size_t at_ = 0;
 };
 
-TEST(TensorCoreTest, TheSumsAreThoseThatCardsGave) {
+TEST(TensorCoreTest, TheSumsEqualThoseRecordedOnGpus) {
   for (const Format& format : kFormats) {
     Recording recording(format);
     int cases = 0;
@@ -151,7 +151,7 @@ TEST(TensorCoreTest, StepsOfAllNumbersAgreeWithThePlainModel) {
   EXPECT_GT(infinite, 100);
 }
 
-// The crafted cases of the cards' run: 1 + 2^-r - 1.
+// The crafted cases that also ran on GPUs: 1 + 2^-r - 1.
 TEST(TensorCoreTest, ANumberIsCutOffAt25BitsBelowTheLargest) {
   for (const Format& format : kFormats) {
     const auto left = [&](int r) {

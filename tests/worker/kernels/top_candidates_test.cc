@@ -220,7 +220,7 @@ TEST_P(TopCandidatesTest, TheNoisyWinnerAgreesWithAFullSearch) {
   }
 }
 
-TEST_P(TopCandidatesTest, BitsDependNeitherOnThreadsNorOnIsaNorOnTheCutOfTheVocabulary) {
+TEST_P(TopCandidatesTest, BitsDependNeitherOnThreadsNorOnIsaNorOnTheSliceOfTheVocabulary) {
   const KernelEntry* portable =
       find_kernel(cpu_kernels(), Op::kTopCandidates, DType::kNone, DType::kF32, Isa::kPortable);
   Call one(3, 5000), other(3, 5000), part(3, 0);

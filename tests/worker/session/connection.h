@@ -65,13 +65,14 @@ inline cluster::CoordinatorMessage abort_of(uint64_t epoch) {
   return message;
 }
 
-// It outlives every worker that computes on it.
+// The CPU. The object outlives every worker that computes on it.
 inline const Backend& processor() {
   static const Backend backend = cpu_backend();
   return backend;
 }
 
-// A worker's connection on its own threads; kept weights may be handed to the next one.
+// A worker's connection on its own threads. Weights that stay in memory may be passed to the next
+// connection.
 class Connection {
  public:
   explicit Connection(PersistentWorker* persistent)

@@ -95,7 +95,7 @@ TEST(StateTest, PagesAreCountedByTheGivenMemory) {
             1);
 }
 
-TEST(StateTest, PagesLeaveAFifthOfTheMemoryAndShareItWithTheHostsRanks) {
+TEST(StateTest, PagesTakeFourFifthsOfTheMemoryWhichTheHostsRanksShare) {
   const program::Program program = layer_program();
   const Bindings bindings = bind(program, cpu_backend()).value();
   EXPECT_EQ(pages_of(program, bindings, {.free_bytes = kPageBytes * 100, .max_pages = 1000}), 80);

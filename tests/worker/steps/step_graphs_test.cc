@@ -58,7 +58,7 @@ TEST_P(StepGraphsFamilyTest, ReplaysHaveTheBitsOfKernelsQueuedOneByOne) {
   EXPECT_EQ(pair.captures[0].replayed, 3);
   for (int i = 0; i < 3; ++i) grow({2});
   for (int i = 0; i < 2; ++i) grow({2, 0});
-  cluster::Step again;  // One was preempted and is computed again, with one that grows.
+  cluster::Step again;  // A preempted sequence, with one that grows.
   sequences.begin(again, 1, 6);
   sequences.grow(again, 0);
   pair.run(again);
@@ -122,7 +122,7 @@ class OneRank {
     ASSERT_EQ(message_of(worker_->start(7)), "");
     position_ = 0;
   }
-  // Two sequences grow by a row. Each answer has `top_count` candidates; `trace` asks for the
+  // Two sequences grow by a row. Each answer has `top_count` candidates; `trace` requests the
   // operators' times as well.
   absl::StatusOr<cluster::StepResult> grow(int64_t top_count = 1, bool trace = false) {
     cluster::Step step;

@@ -79,7 +79,7 @@ class RetainedWeightsTest : public ::testing::Test {
     EXPECT_EQ(retained, nullptr);
     return {*std::move(weights), progress.bytes_loaded};
   }
-  // The bytes that are read for `after` if `before` is held.
+  // The bytes that are read for `after` if `before` is in memory.
   int64_t read(const Slice& before, const Slice& after) {
     const Loaded fresh = load(after), kept = load(after, &before);
     const auto wanted = fresh.weights.contents(), found = kept.weights.contents();
@@ -92,7 +92,7 @@ class RetainedWeightsTest : public ::testing::Test {
   const WeightSource source_{RandomWeights(3)};
   const std::unique_ptr<Device> device_ = host_device();
   ThreadPool pool_{2};
-  int64_t all_ = 0;  // The bytes that are read if nothing is held.
+  int64_t all_ = 0;  // The bytes that are read without weights in memory.
 };
 
 constexpr DType kDTypes[] = {DType::kF32, DType::kBF16, DType::kQ4, DType::kQ8};
@@ -238,7 +238,7 @@ void change_byte(const std::string& path, int64_t at) {
   file.put(static_cast<char>(byte ^ 1));
 }
 
-TEST_F(RetainedWeightsTest, OnlyTheRestIsReadFromTheCache) {
+TEST_F(RetainedWeightsTest, OnlyBlocksThatAreNotInMemoryAreReadFromTheCache) {
   const TempFolder folder;
   Slice before, after;
   for (int i = 0; i < 14; ++i) {  // 5.5 MB, in blocks of 2 MiB.
@@ -254,11 +254,11 @@ TEST_F(RetainedWeightsTest, OnlyTheRestIsReadFromTheCache) {
     EXPECT_EQ(std::memcmp(wanted.data(), found.weights.contents().data(), wanted.size()), 0);
   };
   ASSERT_TRUE(cache.exists());
-  change_byte(cache.path(), 1 << 20);  // In a block that is held and not read.
+  change_byte(cache.path(), 1 << 20);  // In a block that is in memory and not read.
   const Loaded kept = load(after, &before, &cache);
   EXPECT_EQ(kept.read, 0);
   expect_same(kept);
-  // This block is not held: the file is wrong, and none of it is used.
+  // This block is not in memory: the file is wrong, and none of it is used.
   change_byte(cache.path(), static_cast<int64_t>(std::filesystem::file_size(cache.path())) - 9'000);
   const Loaded again = load(after, &before, &cache);
   EXPECT_EQ(again.read, fresh.read);

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// The weights that may share a file; weights from a file are those that were packed.
+// The key decides which weights may share a file; weights from a file have the bits that were
+// packed.
 #include "worker/weights/weights_key.h"
 
 #include <gtest/gtest.h>

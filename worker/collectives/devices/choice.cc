@@ -22,11 +22,11 @@ namespace {
 // The state of a rank's NCCL.
 enum class Library : int32_t { kThere, kMissing, kSwitchedOff, kStuck };
 
-// Every rank sends its card to the others.
+// The facts about one rank, which it sends to all others.
 struct Card {
   std::array<char, 32> address{};  // The GPU's address.
   Library library = Library::kThere;
-  int32_t nccl_version = 0;  // Set if it is there.
+  int32_t nccl_version = 0;  // Set if NCCL was found.
   int32_t host = 0;
 };
 
@@ -46,8 +46,8 @@ struct Obstacle {
   bool on_purpose = true;  // NCCL was not expected to work.
 };
 
-// Names two ranks with one GPU: kernels that wait for each other might never run at the same time
-// there. "" if there are none.
+// Names two ranks that share a GPU; "" if there are none. Kernels that wait for each other might
+// never run at the same time on one GPU.
 std::string shared_gpu_of(const std::vector<Card>& cards) {
   for (size_t rank = 0; rank < cards.size(); ++rank) {
     for (size_t other = 0; other < rank; ++other) {

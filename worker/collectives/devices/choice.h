@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// How ranks with operands on devices meet: they decide together, so that all make the same choice.
+// How ranks with operands on devices choose their collectives: together, so that all choose the
+// same.
 #pragma once
 
 #include <atomic>
@@ -28,10 +29,10 @@ struct CollectiveChoice {
   bool fell_back = false;
 };
 
-// `met` joins the ranks on the host; every rank calls this next. Ranks on CPUs keep `met`. GPUs use
-// NCCL if each rank has its own GPU and the library and all could connect, else they go through the
-// host. If all also reach each other's memory, sums and small gathers use it. All make the same
-// choice, and report it in the same words, except for what a rank says about its own library.
+// `met` connects the ranks through host memory; every rank calls this next. Ranks on CPUs keep
+// `met`. Ranks on GPUs use NCCL if each has its own GPU and the library, and all could connect;
+// else they go through the host. If all GPUs also reach each other's memory, sums and small gathers
+// use it. All ranks report the same text, except for its part about a rank's own library.
 absl::StatusOr<std::unique_ptr<Collective>> device_collective(std::unique_ptr<Collective> met,
                                                               Device& device,
                                                               const DeviceMeeting& meeting,

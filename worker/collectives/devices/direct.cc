@@ -28,8 +28,8 @@ class DirectCollective final : public Collective {
     return waited;
   }
 
-  // A launch's arguments by value depend on the operands alone: the count of exchanges and the end
-  // of the group are in memory.
+  // The arguments that a launch gets by value depend on the operands alone. The count of exchanges
+  // and the end of the group are in memory, which a replay reads again.
   bool can_be_captured(int64_t gather_bytes) const override {
     return link_->all_pad() && gather_bytes <= kMaxDirectGatherBytes;
   }
@@ -43,7 +43,8 @@ class DirectCollective final : public Collective {
                               .rows = rows});
   }
 
-  // Only for sums that each rank computes whole, so that it has whole rows.
+  // Only for small sums: every rank computes all of them, so it has the whole rows that a norm
+  // needs.
   absl::StatusOr<bool> reduce_add_norm(const KernelArgs& args) override {
     const TensorView& sum = args.in[1];
     const int64_t bytes = sum.rows * sum.cols * static_cast<int64_t>(sizeof(float));

@@ -10,10 +10,10 @@
 namespace lockstep {
 
 // Larger gathers use the other collective, which may be faster for them.
-inline constexpr int64_t kMaxDirectGatherBytes = 512 << 10;  // Bytes of the widest rank.
+inline constexpr int64_t kMaxDirectGatherBytes = 512 << 10;  // Bytes of the largest part.
 
 // all_reduce adds in rank order at every size, so it has the host's bits. Operands are on `link`'s
-// device; what this class does not do goes to `other`.
+// device; all other collectives are done by `other`.
 std::unique_ptr<Collective> direct_collective(std::unique_ptr<PeerLink> link,
                                               std::unique_ptr<Collective> other);
 

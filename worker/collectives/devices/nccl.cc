@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // The communicator is a blocking one: a non-blocking one makes a thread launch each of its calls.
 // Only its peers can make it wait, so a watchdog aborts it if a call takes too long. Joining cannot
-// be aborted, since there is no communicator yet: its own thread does it, and is abandoned if it
+// be aborted, since there is no communicator yet: a separate thread does it, and is abandoned if it
 // does not return in time.
 #include "worker/collectives/devices/nccl.h"
 
@@ -38,7 +38,7 @@ class NcclCollective final : public Collective {
         watchdog_([this] { end_communicator(); }, cancelled) {}
   ~NcclCollective() override { end_communicator(); }
 
-  // Returns "", or one line that says why these ranks use another way: the same on all of them.
+  // Returns the same on all ranks: "", or one line that says why they cannot use NCCL.
   absl::StatusOr<std::string> connect();
   std::unique_ptr<Collective> give_back() { return std::move(met_); }
 
@@ -71,7 +71,7 @@ class NcclCollective final : public Collective {
     return fail(absl::AbortedError(fmt::format("aborted on rank {}", rank())));
   }
 
-  // Makes a call that queues, and may wait for its peers.
+  // Makes a call of NCCL that queues work and may wait for peers.
   template <typename Function>
   absl::Status call(const Function& function) {
     if (watchdog_.aborted()) return ended();
@@ -116,8 +116,9 @@ class NcclCollective final : public Collective {
   Watchdog watchdog_;  // Destroyed first.
 };
 
-// Only a timeout shows that a peer is missing. Ranks give up on each other in half the time, so
-// that ranks that failed at once still wait for them when they share the outcome.
+// Only a timeout shows that a peer is missing. In this call a rank waits for the others for half of
+// `timeout_`. A rank that failed at once then waits for the others' outcomes for up to all of
+// `timeout_`, so it is still there when they report.
 absl::StatusOr<std::string> NcclCollective::connect() {
   Nccl::Id own_id;
   const int result = rank() == 0 ? nccl_.get_unique_id(&own_id) : kSuccess;
@@ -137,7 +138,7 @@ absl::Status NcclCollective::try_out(const Nccl::Id& id) {
   }
   RETURN_IF_ERROR(join(id));
   const absl::Status status = try_gather();
-  // The trial's memory is about to be freed or reused.
+  // Waits, since the trial's memory is about to be freed or reused.
   const char* failure = device_.synchronize();
   if (status.ok() && failure != nullptr) return fail(absl::UnavailableError(failure));
   return status;
@@ -159,7 +160,7 @@ absl::Status NcclCollective::join(const Nccl::Id& id) {
   return result == kSuccess ? absl::OkStatus() : fail(error_of(result));
 }
 
-// NCCL connects lazily, at the first call, so this gathers. Element i must arrive as i.
+// NCCL connects at its first call: here a gather, in which element i must arrive as i.
 absl::Status NcclCollective::try_gather() {
   constexpr int64_t kNumbers = 1024, kBytes = kNumbers * sizeof(int32_t);
   const int64_t total = ranks() * kNumbers;
@@ -208,10 +209,10 @@ absl::Status NcclCollective::settle() {
 
 absl::Status NcclCollective::finish() { return settle(); }
 
-// Grows to the largest matrix seen so far.
+// Grows packed_ to the largest matrix so far.
 absl::Status NcclCollective::reserve(int64_t bytes) {
   if (bytes <= packed_.bytes() && packed_.data() != nullptr) return absl::OkStatus();
-  RETURN_IF_ERROR(settle());  // Queued work still uses it.
+  RETURN_IF_ERROR(settle());  // Queued work still uses the old memory.
   packed_ = DeviceMemory();
   packed_ = DeviceMemory(device_, bytes);
   if (packed_.data() != nullptr) return absl::OkStatus();
@@ -250,7 +251,7 @@ absl::Status NcclCollective::all_reduce(float* data, int64_t rows, int64_t cols,
 }
 
 // Rank r's part, without gaps, goes to out + rows * boundaries[r] elements on every rank; this
-// rank's is already there, or in args.in if that has no gaps.
+// rank's part is already there or, if there is one row, in args.in.
 absl::Status NcclCollective::gather_parts(const GatherArgs& args, std::byte* out) {
   const auto part = [&](int r) {
     return out + args.rows * args.boundaries[r] * args.element_bytes;
@@ -283,7 +284,7 @@ absl::Status NcclCollective::all_gather(const GatherArgs& args) {
   if (args.rows * total == 0) return absl::OkStatus();
   if (args.rows == 1) return gather_parts(args, static_cast<std::byte*>(args.out));
   RETURN_IF_ERROR(reserve(args.rows * total * element));
-  // A rank's columns as a separate matrix without gaps.
+  // Copies a rank's columns to a separate matrix without gaps.
   const auto packed = [&](int r, const void* data, int64_t stride) {
     const int64_t cols = args.boundaries[r + 1] - args.boundaries[r];
     return RowCopy{.to = packed_.data() + args.rows * args.boundaries[r] * element,

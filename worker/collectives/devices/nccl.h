@@ -14,13 +14,14 @@
 
 namespace lockstep {
 
-// `met` sends the communicator's id from rank 0 to the others. They connect and gather once, for at
-// most half of `timeout`, and share the outcome: if one of them failed, all get null with the same
-// `problem`, and `met` is the caller's as before; else it is kept for its abort(). An error is
-// `met`'s, or kAborted after `cancelled` turned true. Calls queue work on the device, and may block
-// for at most `timeout`; finish() waits for the work, for at most the same time. all_reduce adds in
-// an order that NCCL chooses by the number of bytes: an element's bits depend on it. After any
-// error the communicator is aborted, never destroyed, and every later call fails with that error.
+// `met` sends the communicator's id from rank 0 to the others. Then all connect and gather once,
+// within half of `timeout`, and share the outcome. If one rank failed, all get null with the same
+// `problem`, and `met` stays the caller's; else the new collective owns `met`, for its abort(). An
+// error is `met`'s, or kAborted after `cancelled` became true. Calls queue work on the device, and
+// may block for at most `timeout`; finish() waits for the work, for at most the same time.
+// all_reduce adds in an order that NCCL chooses by the number of bytes: an element's bits depend on
+// it. After any error the communicator is aborted, never destroyed, and every later call fails with
+// that error.
 absl::StatusOr<std::unique_ptr<Collective>> nccl_collective(
     const Nccl& nccl, std::unique_ptr<Collective>& met, Device& device,
     std::chrono::nanoseconds timeout, const std::atomic<bool>* cancelled, std::string* problem);

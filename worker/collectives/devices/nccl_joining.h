@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // A rank joins a communicator: a call of NCCL that waits for all ranks, possibly for ever, and
-// cannot be aborted. So its own thread makes it, which may be abandoned.
+// cannot be aborted. So a separate thread makes the call, and may be abandoned.
 #pragma once
 
 #include <condition_variable>
@@ -14,13 +14,13 @@ namespace lockstep {
 
 class NcclJoining {
  public:
-  // Begins. Returns when the device is not needed any more.
+  // Starts the thread. Returns when the thread does not need `device` any more.
   static std::shared_ptr<NcclJoining> start(const Nccl& nccl, int ranks, const Nccl::Id& id,
                                             int rank, Device& device);
 
-  // Waits for a moment at most. True: it has ended, with this result.
+  // Waits 5 ms at most. True: the call has ended, with this result.
   bool wait(int* result, Nccl::Comm* comm);
-  // Stops waiting for it: a communicator that results is aborted.
+  // Abandons the call: if it still makes a communicator, that is aborted.
   void leave();
 
  private:
@@ -36,7 +36,8 @@ class NcclJoining {
   Nccl::Comm comm_ = nullptr;
 };
 
-// Whether a thread of this process is still in an abandoned joining: it does not try again then.
+// True while a thread of this process is in an abandoned call: the process must not join again
+// then.
 bool nccl_is_stuck();
 
 }  // namespace lockstep

@@ -13,7 +13,7 @@
 namespace lockstep {
 namespace {
 
-// Every rank sends its card to the others.
+// The facts about one rank, which it sends to all others.
 struct Card {
   PeerHandle handle;
   uint64_t first = 0;  // First number of exchanges; rank 0's is used.
@@ -76,7 +76,7 @@ absl::StatusOr<std::unique_ptr<PeerLink>> PeerLink::connect(Collective& met, Dev
     std::string text;
     link->group_.memory[met.rank()] = link->access_->own(&card.handle, &text);
     if (link->group_.memory[met.rank()] == nullptr) own = unavailable_because(text);
-    // It is cleared before any rank may write there.
+    // The memory is cleared before any rank may write to it.
     if (const char* failure = device.synchronize(); failure != nullptr) {
       own = absl::UnavailableError(failure);
     }
@@ -111,7 +111,7 @@ absl::Status PeerLink::open(const std::vector<PeerHandle>& handles, uint64_t fir
       return unavailable_because(fmt::format("the memory of rank {}: {}", rank, text));
     }
   }
-  // The channels' numbers, and the word that says the group has not ended. Flags stay as they are.
+  // Sets the channels' numbers, and `ended` to 0, since the group begins. Flags stay as they are.
   constexpr int64_t kBytes = offsetof(PeerMemory, ended) + sizeof(PeerMemory::ended);
   const StagingMemory staging(device_, sizeof(PeerMemory::next) + sizeof(uint64_t));
   if (staging.data() == nullptr) return unavailable_because("the system refused locked memory");
@@ -123,8 +123,8 @@ absl::Status PeerLink::open(const std::vector<PeerHandle>& handles, uint64_t fir
   return failure == nullptr ? absl::OkStatus() : unavailable_because(failure);
 }
 
-// Sums over one channel and over all, each slot used twice: one GPU must read what another writes,
-// whatever it read there before.
+// Sums over one channel and over all, with each slot used twice: a GPU must read what another GPU
+// writes, even where it has read an older value.
 absl::Status PeerLink::try_out() {
   constexpr int64_t kMax = kPeerChannels * kPeerSlotBytes / 4 / sizeof(float);
   const DeviceMemory on_device(device_, kMax * sizeof(float));

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Ranks of one host whose devices reach each other's memory (peer_memory.h). They find this out
-// together and try it out. A deadline or abort() ends the link, whichever is first.
+// Ranks of one host whose devices reach each other's memory (peer_memory.h). All ranks check
+// together, by a trial, that it works. A deadline or abort() ends the link, whichever is first.
 #pragma once
 
 #include <atomic>
@@ -17,21 +17,22 @@
 namespace lockstep {
 
 struct PeerLinkArgs {
-  std::chrono::nanoseconds timeout{};            // For every wait for a peer; trying out has half.
-  const std::atomic<bool>* cancelled = nullptr;  // If it turns true, trying out ends.
+  std::chrono::nanoseconds timeout{};            // For each wait for a peer; in the trial half.
+  const std::atomic<bool>* cancelled = nullptr;  // If it turns true, the trial ends.
   std::string off;    // If not empty, the reason why this rank does not use the link.
   bool pads = false;  // This rank pads steps that may be captured (Backend::graphs).
 };
 
 class PeerLink {
  public:
-  // Null if one of the ranks cannot: all ranks then have the same *problem, "" if none of their
-  // devices ever could. `met` has 2 to kMaxPeers ranks of one host with a device each. Errors are
-  // `met`'s, or kAborted after `cancelled` turned true. The device outlives the link.
+  // Null if one of the ranks cannot use it. All ranks then get the same *problem: "" if none of
+  // their devices can reach other devices' memory. `met` has 2 to kMaxPeers ranks of one host with
+  // a device each. Errors are `met`'s, or kAborted after `cancelled` turned true. The device
+  // outlives the link.
   static absl::StatusOr<std::unique_ptr<PeerLink>> connect(Collective& met, Device& device,
                                                            const PeerLinkArgs& args,
                                                            std::string* problem);
-  // Waits for the device: nothing that might never end may be queued there by then.
+  // Waits for the device, so nothing that might never end may still be queued there.
   ~PeerLink();
   PeerLink(const PeerLink&) = delete;
   PeerLink& operator=(const PeerLink&) = delete;
@@ -45,7 +46,7 @@ class PeerLink {
   absl::Status reduce_add_norm(const KernelArgs& args);
   // Waits for all queued work. kAborted, kDeadlineExceeded: the values are undefined.
   absl::Status finish();
-  // Callable from any thread; never blocks. Waiting kernels leave within a moment.
+  // Callable from any thread; never blocks. Kernels that wait for peers end soon after.
   void abort();
 
  private:

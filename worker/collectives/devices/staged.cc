@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// The matrix is in staging memory without gaps. Only a copy queued after the one that read it
-// writes it again.
+// Staging memory has the matrix without gaps. A call's last copy reads it. The next call overwrites
+// it by a copy that is queued later, so without a wait.
 #include "worker/collectives/devices/staged.h"
 
 #include <algorithm>
@@ -90,11 +90,11 @@ class StagedCollective final : public Collective {
     return absl::InternalError(fmt::format("{}: {}", device_.name(), failure));
   }
 
-  // Grows to the largest matrix seen so far.
+  // Grows staging_ to the largest matrix so far.
   absl::Status reserve(int64_t bytes) {
     if (bytes <= staging_.bytes() && staging_.data() != nullptr) return absl::OkStatus();
     const int64_t wanted = std::max(bytes, 2 * staging_.bytes());
-    RETURN_IF_ERROR(wait());  // Queued copies still read it.
+    RETURN_IF_ERROR(wait());  // Queued copies still read the old memory.
     staging_ = StagingMemory();
     staging_ = StagingMemory(device_, wanted);
     if (staging_.data() != nullptr) return absl::OkStatus();

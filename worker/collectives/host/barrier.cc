@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Arriving is a store to the rank's own cache line; only the last to arrive rings the bell, and
-// only if a rank sleeps.
+// Arriving is a store to the rank's own cache line. Only the last rank to arrive rings the doorbell
+// (wakes sleepers), and only if a rank sleeps.
 #include "worker/collectives/host/barrier.h"
 
 #include <linux/futex.h>
@@ -22,8 +22,8 @@ namespace {
 
 using std::chrono::nanoseconds;
 
-// About the time of a wake-up on a virtual machine whose idle CPUs halt: a wait then costs at most
-// about twice the best choice.
+// About the time of a wake-up on a virtual machine whose idle CPUs halt. So a wait costs at most
+// about twice what the better choice, to spin or to sleep at once, would cost.
 constexpr nanoseconds kSpin = std::chrono::microseconds(30);
 constexpr nanoseconds kPeerCheck = std::chrono::milliseconds(20);
 
@@ -47,7 +47,7 @@ void relax() {
 #endif
 }
 
-// The CPU this thread runs on, plus 1; glibc reads it from memory.
+// The CPU that this thread runs on, plus 1. No system call: glibc reads the number from memory.
 uint32_t cpu_word() { return static_cast<uint32_t>(sched_getcpu() + 1); }
 
 }  // namespace
@@ -58,9 +58,10 @@ Barrier::Barrier(RegionHeader& region, int rank) : region_(region), rank_(rank) 
 
 void Barrier::arrive() {
   region_.at[rank_].cpu.store(cpu_word(), std::memory_order_relaxed);
-  // Sequentially consistent, like the sleeper's steps: it counts itself and then reads the
-  // sequences, we write ours and then read the sleepers, so one of the two sees the other. If
-  // several arrive at once, the last in that order sees all the others, and rings.
+  // Sequentially consistent, like the sleeper's accesses. A sleeper increments `sleepers` and then
+  // reads the sequences; this rank writes its sequence and then reads `sleepers`: so at least one
+  // of the two sees the other. If several ranks arrive at once, the one whose write is the last in
+  // the order of all accesses sees all the others, and rings.
   region_.at[rank_].sequence.exchange(++sequence_);
   if (region_.sleepers.load() != 0 && all_arrived()) ring();
 }
@@ -73,7 +74,7 @@ bool Barrier::all_arrived() const {
 }
 
 // False if an awaited rank was last seen on this CPU: with more ranks than CPUs, or if the
-// scheduler has put two on one, spinning would only keep it from running.
+// scheduler has put two ranks on one CPU, spinning would only keep that rank from running.
 bool Barrier::worth_spinning() const {
   const uint32_t here = cpu_word();
   for (int rank = 0; rank < region_.ranks; ++rank) {
@@ -111,7 +112,7 @@ absl::Status Barrier::sleep(Clock::time_point deadline) {
   Clock::time_point next_check = Clock::now() + kPeerCheck;
   absl::Status status;
   for (;;) {
-    // Read first: if the bell rings after this line the futex returns at once.
+    // Read before the checks: if the bell rings after this line the futex returns at once.
     const uint32_t doorbell = region_.doorbell.load();
     if (all_arrived()) break;
     status = failure();
@@ -155,7 +156,8 @@ void Barrier::ring() {
 
 void Barrier::leave() {
   region_.at[rank_].left.store(1);
-  // Sleepers see it when they next check their peers: leaving needs no faster path.
+  // Sleepers see that this rank has left when they next check their peers: no faster path is
+  // needed.
 }
 
 absl::Status Barrier::failure() const {

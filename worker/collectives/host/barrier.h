@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// How ranks wait for one another in a region: arrive, then wait until all have arrived as often.
-// Spins briefly, then sleeps on a futex; every end of a group wakes the sleepers.
+// How ranks wait for one another in a region: each arrives, then waits until all ranks have arrived
+// as often as it has. A wait spins briefly, then sleeps on a futex; every end of a group wakes the
+// sleepers.
 #pragma once
 
 #include <chrono>
@@ -11,8 +12,8 @@
 
 namespace lockstep {
 
-// This is one rank's side, identified by its place on this host. arrive() and wait() are for one
-// thread, fail() and failure() for any. After their wait() the others see what a rank wrote before
+// One rank's side; `rank` is its index among the ranks of this host. arrive() and wait() are for
+// one thread, fail() and failure() for any. After wait() a rank sees what the others wrote before
 // arrive(). The region outlives the barrier.
 class Barrier {
  public:
@@ -38,10 +39,10 @@ class Barrier {
 
   // OK while the group has not ended.
   absl::Status failure() const;
-  // Why it has ended, for ranks of other hosts; causes within this host are sent as an abort.
+  // The reason for the end, for ranks of other hosts: a lost rank, or else an abort.
   Goodbye goodbye() const;
 
-  // Peers that wait for this rank later need not wait any longer.
+  // Marks this rank as having left, so that peers wait for it no longer.
   void leave();
 
  private:

@@ -6,10 +6,11 @@
 
 namespace lockstep {
 
-// A process sends its identity to its peers. Plain numbers: it is in shared memory.
+// A process sends its identity to its peers. It has plain numbers only, since it is put into shared
+// memory.
 struct ProcessIdentity {
-  int64_t pid = 0;             // 0: a thread of the asking process, which lives as long.
-  uint64_t start_ticks = 0;    // Since boot, from /proc; 0 if /proc is of another pid namespace.
+  int64_t pid = 0;             // 0: a thread of the asking process.
+  uint64_t start_ticks = 0;    // Start time since boot; 0 if /proc is of another pid namespace.
   uint64_t pid_namespace = 0;  // Pids are comparable only within one; 0: unknown.
 };
 

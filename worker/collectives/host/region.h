@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
-// The memory that the ranks of one host share: a header, two slots for what each rank of the group
-// sends, then values that all of them see. A rank here that receives what ranks of other hosts send
-// writes it into their slots. Processes map one sealed memfd, threads use plain memory; the layout
-// is the same.
+// The memory that the ranks of one host share: a header, two slots per rank of the group for the
+// data that it sends, then values that all ranks see. Ranks of other hosts have slots, too: the
+// rank here that receives their data writes it there. Processes map one sealed memfd, threads use
+// plain memory; the layout is the same.
 #pragma once
 
 #include <atomic>
@@ -33,8 +33,9 @@ struct Goodbye {
   bool operator==(const Goodbye&) const = default;
 };
 
-// No checksum: this is memory of one machine, protected by its ECC like all that a step touches,
-// and sizes are computed from the reader's own arguments, never read here. TCP has a checksum.
+// A chunk that a rank sends, after the description of its call. There is no checksum: this is
+// memory of one machine, protected by its ECC like all that a step touches. Readers compute sizes
+// from their own arguments, and never read them here. Frames over TCP have a checksum.
 struct alignas(64) Slot {
   Call call;
   alignas(64) std::byte data[kSlotBytes];
@@ -44,14 +45,14 @@ struct RegionHeader {
   uint64_t magic = 0;
   uint64_t bytes = 0;
   uint64_t epoch = 0;
-  int64_t ranks = 0;  // Ranks that map it, of one host. Indices below count from 0.
+  int64_t ranks = 0;  // Ranks of this host; arrays below are indexed by 0 to ranks - 1.
   int64_t slots = 0;  // One for each rank of the group.
   // Written by the first rank before any other attaches.
   int64_t numbers[kMaxRegionRanks];  // Ranks' numbers in the group, ascending.
   ProcessIdentity processes[kMaxRegionRanks];
 
-  // Read in every call, written only if a rank sleeps or fails.
-  // The failure, and the number in the group of the rank that it names << 8.
+  // The next three are read in every call, and written only if a rank sleeps or fails.
+  // The low 8 bits are the Failure, the others the number in the group of the rank that it names.
   alignas(128) std::atomic<uint32_t> failure{0};
   std::atomic<uint32_t> sleepers{0};
   std::atomic<uint32_t> doorbell{0};  // The futex: changes when sleepers must look again.
@@ -59,7 +60,7 @@ struct RegionHeader {
   // 128 bytes each, since CPUs fetch lines in pairs.
   struct alignas(128) Rank {
     std::atomic<uint64_t> sequence{0};  // How often this rank has arrived.
-    std::atomic<uint32_t> cpu{0};       // The CPU that it was on then, plus 1; 0: unknown.
+    std::atomic<uint32_t> cpu{0};       // The CPU where it last arrived, plus 1; 0: unknown.
     std::atomic<uint32_t> left{0};
   };
   Rank at[kMaxRegionRanks];
@@ -80,7 +81,8 @@ class Region {
   // A region in a memfd, allocated at once: a lack of memory is an error here and not a SIGBUS in a
   // step. The caller passes *fd on and closes it.
   static absl::StatusOr<std::shared_ptr<Region>> create(const RegionShape& shape, int* fd);
-  // Maps what another process made. Does not take `fd`. Fails if it is not such a region.
+  // Maps a region that another process made; `fd` stays the caller's. kFailedPrecondition: `fd` is
+  // not a region of this shape.
   static absl::StatusOr<std::shared_ptr<Region>> attach(int fd, const RegionShape& shape);
   // A region for threads of one process.
   static std::shared_ptr<Region> in_process(const RegionShape& shape);

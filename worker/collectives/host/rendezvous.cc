@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
-// Messages have fixed sizes: a peer's Hello, answered at once by a refusal or, when all ranks are
-// there, by an Answer that carries the memfd. Both ends run on one machine and check that their
-// versions are equal, so plain structs suffice. Every user of the machine can read the socket's
-// name, but only while rank 0 listens, so that no one can take it first; connections from other
-// users' processes are dropped.
+// Messages have fixed sizes. A peer sends a Hello. It gets one Answer: at once if it is refused,
+// else, with the memfd, when all ranks have come. Both ends run on one machine and check that their
+// versions are equal, so plain structs suffice. Other users of the machine can read the socket's
+// name only while rank 0 listens, so none of them can take the name first. Connections from their
+// processes are dropped.
 #include "worker/collectives/host/rendezvous.h"
 
 #include <poll.h>
@@ -114,8 +114,8 @@ std::vector<int> ranks_here(const MeetArgs& args) {
 // The rank that listens.
 int first_rank(const MeetArgs& args) { return args.here.empty() ? 0 : args.here.front(); }
 
-// The epoch separates a rank that hangs in an old meeting from the next meeting, the first rank
-// separates two hosts that are one machine.
+// The name has the epoch, so that a rank that hangs in an old meeting does not disturb the next
+// one. It also has the first rank, since one machine may be several hosts (--host-name).
 std::string socket_name(const MeetArgs& args) {
   return fmt::format("lockstep-{}-{}-{}", args.group, args.epoch, first_rank(args));
 }
@@ -213,7 +213,7 @@ absl::Status Meeting::accept_peers() {
 }
 
 void Meeting::receive_from_peers() {
-  // In order of arrival, but verified ones first: one may have gone and its rank come back.
+  // In order of arrival, but verified peers first: if one has gone, its rank may have come again.
   std::stable_partition(peers_.begin(), peers_.end(), [](const Peer& p) { return p.rank >= 0; });
   for (size_t i = 0; i < peers_.size();) {
     if (receive(peers_[i])) {
@@ -237,7 +237,7 @@ bool Meeting::receive(Peer& peer) {
   }
   peer.rank = hello.rank;
   peer.process = hello.process;
-  return receive(peer);  // It may be gone already, and its rank's new process next in the list.
+  return receive(peer);  // This peer may be gone, and its rank's new process be later in the list.
 }
 
 void Meeting::refuse(const Peer& peer, const absl::Status& status) const {
@@ -296,7 +296,7 @@ absl::StatusOr<std::shared_ptr<Region>> Meeting::send_region() {
   const Answer answer{};
   for (const Peer& peer : peers_) {
     if (peer.rank < 0 || send_message(peer.socket, bytes_of(answer), memory.get())) continue;
-    // It went a moment ago. Ranks that have the region already read it there.
+    // The peer went away a moment ago. Ranks that have the region already read the failure there.
     Barrier(header, 0).fail(Failure::kGone, peer.rank);
     return unavailable("rank {} (pid {}) went away during the meeting", peer.rank,
                        peer.process.pid);
@@ -304,7 +304,8 @@ absl::StatusOr<std::shared_ptr<Region>> Meeting::send_region() {
   return region;
 }
 
-// The other ranks' side: one connection to rank 0. Null (not an error): no rank listens yet.
+// The other ranks' side: one connection to the first rank. Null (not an error): no rank listens
+// yet.
 absl::StatusOr<std::shared_ptr<Region>> request_region(const MeetArgs& args,
                                                        Clock::time_point deadline) {
   absl::StatusOr<FileDescriptor> socket = connect_to(socket_name(args));
@@ -323,7 +324,7 @@ absl::StatusOr<std::shared_ptr<Region>> request_region(const MeetArgs& args,
     FileDescriptor memory;
     const Received received = receive_message(*socket, bytes_of(answer), &memory);
     if (received.outcome == Received::kNothing) continue;
-    if (received.outcome == Received::kGone) return nullptr;  // It may be restarted.
+    if (received.outcome == Received::kGone) return nullptr;  // Rank 0 may be restarted.
     if (received.bytes != sizeof(answer) || answer.magic != kHelloMagic ||
         answer.version != kVersion) {
       return failed_precondition("rank {} does not use version {} of the meeting", first_rank(args),

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // How the ranks of one host meet: on a Unix socket without a file, whose name only the group can
 // guess. The first of them (rank 0, if the group is on one host) listens, verifies each peer's
-// user, secret, rank and epoch, and sends them a sealed memfd when all are there.
+// user, secret, rank and epoch and, when all ranks have come, sends them a sealed memfd.
 #pragma once
 
 #include <atomic>
@@ -36,14 +36,15 @@ struct MeetArgs {
   std::function<std::chrono::steady_clock::time_point()> now = std::chrono::steady_clock::now;
 };
 
-// Returns on every rank when all are there. Ranks may come in any order; one that died in the
-// meeting may come again. kPermissionDenied, kInvalidArgument, kAlreadyExists: the first rank
-// refused this one (wrong secret; no such rank; the rank is there already), and the others
-// continue. kDeadlineExceeded names the ranks that did not come. kFailedPrecondition,
+// Returns on every rank when all have come. Ranks may come in any order; a rank that died in the
+// meeting may come again with a new process. kPermissionDenied, kInvalidArgument, kAlreadyExists:
+// the first rank refused this one (wrong secret; no such rank; the rank is there already), and the
+// others continue. kDeadlineExceeded names the ranks that did not come. kFailedPrecondition,
 // kResourceExhausted: this machine gives no socket or memory.
 absl::StatusOr<std::unique_ptr<Collective>> meet_in_shared_memory(const MeetArgs& args);
 
-// The same for the ranks of this host alone; returns the memory that they now share.
+// Only the ranks of this host meet; otherwise like meet_in_shared_memory(). Returns the memory that
+// they now share.
 absl::StatusOr<std::shared_ptr<Region>> meet_on_host(const MeetArgs& args);
 
 }  // namespace lockstep

@@ -12,7 +12,8 @@
 namespace lockstep {
 namespace {
 
-// From this size on, all ranks add a chunk together: the second wait costs less than the reads.
+// From this size on each rank adds a part of a chunk: a second wait costs less than reading all of
+// every slot.
 constexpr int64_t kShareBytes = 32 * 1024;
 constexpr int64_t kLineBytes = 64;
 
@@ -107,7 +108,8 @@ absl::Status SharedMemoryCollective::arrive(TcpLinks::RowBytesOf out, TcpLinks::
   if (links_ != nullptr) {
     RETURN_IF_ERROR(links_->exchange(call_, out, in, barrier_, start_ + timeout_, &call_wait_ns_));
     for (const int rank : links_->senders()) {
-      // Left alone in a second exchange of one chunk: a peer may still compare it.
+      // The second exchange of a chunk has the same call and writes nothing: a peer may still read
+      // it.
       if (Call& theirs = slot(rank).call; theirs != call_) theirs = call_;
     }
   }
@@ -252,11 +254,12 @@ absl::Status SharedMemoryCollective::add_chunk(const RowBytes& chunk) {
 
 // Each rank adds one slice and leaves the sum in its own slot, where no other rank reads these
 // bytes before the second wait. It takes the other slices from the slots of the ranks that added
-// them. The slices of one host are adjacent, so that ranks of another host send it only these.
+// them. The slices of one host's ranks are adjacent, and a rank of another host sends only these to
+// that host.
 absl::Status SharedMemoryCollective::add_and_share_chunk(const RowBytes& chunk) {
   const int64_t lines = (chunk.bytes + ranks_ * kLineBytes - 1) / (ranks_ * kLineBytes);
   const auto first = [&](int place) { return std::min(place * lines * kLineBytes, chunk.bytes); };
-  const auto for_host_of = [&](int of, int to) {  // Rank `of` sends it to the host of `to`.
+  const auto for_host_of = [&](int of, int to) {  // Rank `of` sends this to the host of `to`.
     return slot_piece(of, first(slices_[to].host_begin), first(slices_[to].host_end));
   };
   RETURN_IF_ERROR(arrive([&](int to) { return for_host_of(rank_, to); },
@@ -278,8 +281,8 @@ absl::Status SharedMemoryCollective::add_and_share_chunk(const RowBytes& chunk) 
 }
 
 void SharedMemoryCollective::add_slots(int64_t begin, int64_t bytes, std::byte* out) {
-  // In blocks, so that the running sum stays in L1 and `out` is written once, after every slot has
-  // been read there. The order is the ranks', in every block.
+  // Adds block by block, in rank order, so that the running sum stays in L1. A block of `out` is
+  // written once, after that block of every slot has been read.
   constexpr int64_t kBlock = 1024;
   alignas(64) float sum[kBlock];
   float* target = reinterpret_cast<float*>(out);
@@ -292,7 +295,7 @@ void SharedMemoryCollective::add_slots(int64_t begin, int64_t bytes, std::byte* 
       const float* addend = floats(r) + start;
       float* after = r == ranks_ - 1 ? target + start : sum;
 #ifndef __clang__
-#pragma GCC ivdep  // `after` and each of them are disjoint or equal.
+#pragma GCC ivdep  // `after` and each addend are disjoint or equal.
 #endif
       for (int64_t i = 0; i < n; ++i) after[i] = before[i] + addend[i];
       before = sum;

@@ -3,9 +3,9 @@
 // process, and hosts that each have such a region.
 //
 // Each rank copies its part into its own slot, arrives, waits for the others and reads their slots.
-// Slots are double-buffered: before a rank writes a buffer again it has waited once, and no rank
-// arrives before it has read, so one wait per chunk is enough. Chunks have kSlotBytes per rank.
-// With N ranks and n bytes (n_r of rank r), a rank pays
+// Slots are double-buffered, so one wait per chunk is enough: before a rank writes a buffer again
+// it has waited once for all ranks, and no rank arrives there before it has read that buffer.
+// Chunks have kSlotBytes per rank. With N ranks and n bytes (n_r of rank r), a rank pays
 //
 //   all_gather                  1 wait per chunk   writes n_r            reads the other ranks' n_r
 //   all_gather in shared()      1 wait             -                     -
@@ -15,10 +15,10 @@
 // and copies its own columns to their place while the others arrive.
 //
 // If the group spans hosts, a rank sends each part that it writes here to one rank of each other
-// host, too. That rank receives it straight into its place in shared() or into the sender's slot
-// there, and only then arrives (routes.h, tcp_links.h). An all_reduce with 2 waits sends n / H and
-// then n / N to each of the other H - 1 hosts, one with 1 wait sends n. Sums are in rank order
-// either way.
+// host, too. That rank receives the part straight into its place in shared(), or into the sender's
+// slot in that host's region, and only then arrives (routes.h, tcp_links.h). An all_reduce with 2
+// waits sends n / H and then n / N to each of the other H - 1 hosts, one with 1 wait sends n. Sums
+// are in rank order either way.
 #pragma once
 
 #include <atomic>
@@ -67,13 +67,14 @@ class SharedMemoryCollective final : public Collective {
   void place_own(const GatherArgs& args) const;
   absl::Status add_chunk(const RowBytes& chunk);
   absl::Status add_and_share_chunk(const RowBytes& chunk);
-  // Adds the slots' bytes [begin, begin + bytes) into `out`, which may be the same bytes of a slot.
+  // Writes the sum over ranks of the slots' bytes [begin, begin + bytes) to `out`, which may be the
+  // same bytes of a slot.
   void add_slots(int64_t begin, int64_t bytes, std::byte* out);
 
   // Begins every collective: fails if the group has ended, starts the clock. leave() ends it.
   absl::Status enter(Call call);
   absl::Status leave(absl::Status status);
-  // Sends and receives what other hosts need and send, then arrives.
+  // Exchanges data with ranks of other hosts, then arrives at the barrier.
   absl::Status arrive(TcpLinks::RowBytesOf out, TcpLinks::RowBytesOf in);
   absl::Status wait_for_peers();
   absl::Status check_calls();
@@ -86,7 +87,7 @@ class SharedMemoryCollective final : public Collective {
   const int ranks_;
   const std::chrono::nanoseconds timeout_;
   const std::unique_ptr<TcpLinks> links_;  // Null: all ranks are on this host.
-  // Each rank's place in the order of hosts, and where its host's ranks begin and end.
+  // Each rank's index when ranks are ordered by host, and the range of its host's indices.
   struct Slice {
     int place, host_begin, host_end;
   };

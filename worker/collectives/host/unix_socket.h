@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // The Unix sockets for the meeting of ranks: names without files, messages that arrive whole
-// (SOCK_SEQPACKET), and a descriptor that is passed with one.
+// (SOCK_SEQPACKET), and a descriptor that is passed with a message.
 #pragma once
 
 #include <span>
@@ -13,9 +13,9 @@
 
 namespace lockstep {
 
-// Listens under a name of Linux's abstract namespace, which ends with its last descriptor. All
-// users of the network namespace share it: check who connects. kAlreadyExists if another process
-// has the name. None of these sockets blocks.
+// Listens under a name of Linux's abstract namespace; the name ends when its last descriptor is
+// closed. All users of the network namespace can connect: check each caller's user. kAlreadyExists
+// if another process has the name. None of these sockets blocks.
 absl::StatusOr<FileDescriptor> listen_at(const std::string& name, int backlog);
 // kNotFound while no process listens there, kUnavailable if too many wait: try again.
 absl::StatusOr<FileDescriptor> connect_to(const std::string& name);
@@ -28,8 +28,8 @@ bool peer_is_same_user(const FileDescriptor& socket);
 // One message, with a descriptor unless `passed` is negative. False if the peer does not take it.
 bool send_message(const FileDescriptor& socket, std::span<const char> message, int passed);
 
-// One message of at most buffer.size() bytes, truncated there. 0 bytes: the peer has gone. A
-// descriptor in the message is put in *passed, which may be null: then it is closed.
+// receive_message() reads one message into `buffer`, truncated to its size; 0 bytes: the peer has
+// gone. A descriptor in the message is put in *passed. If `passed` is null, it is closed.
 struct Received {
   enum { kMessage, kNothing, kGone } outcome;
   size_t bytes = 0;

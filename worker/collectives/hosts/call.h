@@ -17,7 +17,7 @@ struct Call {
   int64_t cols = 0;  // Columns of all ranks together.
   int64_t element_bytes = 0;
   uint64_t boundaries_hash = 0;
-  int64_t place = -1;  // Offset in the shared values, in bytes; -1 if not there.
+  int64_t place = -1;  // The output's offset in the shared values, in bytes; -1: elsewhere.
 
   bool operator==(const Call&) const = default;
 };

@@ -34,7 +34,7 @@ struct FrameHeader {
   uint32_t bytes = 0;   // The bytes that follow.
   uint64_t number = 0;  // The frame's number on its connection, from 0.
   Call call;
-  uint32_t checksum = 0;         // CRC32C of these bytes.
+  uint32_t checksum = 0;         // CRC32C of the bytes that follow.
   uint32_t header_checksum = 0;  // CRC32C of all above.
 };
 static_assert(sizeof(FrameHeader) == 88 && std::is_trivially_copyable_v<FrameHeader>);
@@ -42,16 +42,16 @@ static_assert(sizeof(FrameHeader) == 88 && std::is_trivially_copyable_v<FrameHea
 // The sending side of one connection.
 class FrameWriter {
  public:
-  // Begins a piece, only if done(): one or more frames, one without bytes if it is empty. Its
-  // memory must not change until done().
+  // Begins to send a piece; only if done(). A piece is one or more frames, an empty one is one
+  // frame without bytes. The piece's memory must not change until done().
   void begin(const Call& call, const RowBytes& piece);
-  // Sends this as the last frame, after the current one is complete.
+  // Sends `goodbye` as the last frame, when the current frame is complete.
   void send_goodbye(const Goodbye& goodbye);
   bool done() const { return done_; }
 
   // Fills `parts` with the next bytes' places, and returns how many parts it filled. Not if done().
   size_t next(std::span<iovec> parts) const;
-  // Reports that this many of them were sent.
+  // Reports that this many of these bytes were sent.
   void sent(size_t bytes);
 
  private:
@@ -59,8 +59,8 @@ class FrameWriter {
   void start_goodbye();
 
   FrameHeader header_;
-  RowBytes piece_;               // The rest, the frame's bytes included.
-  std::optional<Call> goodbye_;  // The next to send.
+  RowBytes piece_;               // Bytes not yet sent, this frame's included.
+  std::optional<Call> goodbye_;  // To be sent next.
   uint64_t frames_ = 0;          // Frames that were begun.
   size_t header_sent_ = 0;       // In bytes.
   int64_t frame_left_ = 0;
@@ -70,13 +70,13 @@ class FrameWriter {
 // The receiving side of one connection.
 class FrameReader {
  public:
-  // Expects this call's piece next, and puts it there.
+  // The next bytes are those of `piece`, sent in this call: they are put there.
   void expect(const Call& call, const RowBytes& piece);
   bool done() const { return done_; }
 
-  // The places for the next bytes, never more than belong there: a header's, with the frame's first
-  // bytes in a buffer apart, or a frame's after its header was verified. `parts` has two or more.
-  // Not if done().
+  // Fills `parts` (two or more) with places for the next bytes, and returns how many parts it
+  // filled. First these are places for a header and, in a separate buffer, for the frame's first
+  // bytes. When the header is verified, they are the frame's place in the piece. Not if done().
   size_t next(std::span<iovec> parts);
   // Reports that this many bytes were received. kUnavailable: they were changed on their way.
   // kInternal: the other side is in another call. kAborted: it said goodbye. Messages are clauses

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // Who sends what to whom in a group that spans hosts. Ranks of one host share memory, so a rank
-// sends its part once to each other host: to the rank there with the sender's place on its host,
-// modulo their number.
+// sends its part once to each other host: to the rank whose index on that host is the sender's
+// index on its own host, modulo the number of ranks there.
 #pragma once
 
 #include <cstdint>
@@ -13,7 +13,7 @@ namespace lockstep {
 // A rank of another host to which a rank is connected.
 struct Route {
   int rank = 0;
-  bool sends = false;     // The rank's part is sent there.
+  bool sends = false;     // This rank's part is sent there.
   bool receives = false;  // That rank's part is received here, for all ranks of this host.
 
   bool operator==(const Route&) const = default;
@@ -25,7 +25,8 @@ std::vector<int> ranks_of_host(std::span<const int> hosts, int host);
 // The routes of `rank`, in the order of the others' ranks. Both ends of a connection agree.
 std::vector<Route> routes_of(std::span<const int> hosts, int rank);
 
-// Ranks in the order of their hosts' first ranks, then of their own: a host's ranks are adjacent.
+// Ranks ordered by the first rank of their host, then by their own number: a host's ranks are
+// adjacent.
 std::vector<int> by_host(std::span<const int> hosts);
 
 }  // namespace lockstep

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// One thread moves bytes on all connections, in both directions at once, so that two peers that
-// first send all their data never wait for each other.
+// One thread moves bytes on all connections, in both directions at once: two peers that both have
+// much to send never wait for each other.
 #include "worker/collectives/hosts/tcp_links.h"
 
 #include <poll.h>
@@ -18,7 +18,7 @@ namespace {
 
 using Clock = Barrier::Clock;
 
-// How long a thread spins, as in the barrier. It does not yield: on a busy machine a thread that
+// How long a thread spins before it sleeps. It does not yield: on a busy machine a thread that
 // yields runs last, but one that sleeps runs first when bytes arrive.
 constexpr auto kSpin = std::chrono::microseconds(50);
 // How often a sleeping rank checks whether its group has ended.
@@ -98,7 +98,7 @@ absl::StatusOr<TcpLinks::Moved> TcpLinks::move() {
   return moved;
 }
 
-// At most one frame, so that both directions progress at the same rate.
+// Sends at most one frame, so that both directions progress at the same rate.
 absl::StatusOr<TcpLinks::Moved> TcpLinks::send(Link& link) {
   std::array<iovec, kParts> parts;
   const absl::StatusOr<size_t> bytes =
@@ -159,7 +159,8 @@ absl::Status TcpLinks::ended(Link& link, const absl::Status& why) {
                      message_of(why));
 }
 
-// A failed send often shows that a peer has ended: it may have sent the reason before.
+// Reads all that has arrived. After a failed send the peer has often ended, and may have sent the
+// reason before.
 TcpLinks::Moved TcpLinks::read_final(Link& link) {
   Moved moved = Moved::kNothing;
   while (!link.read_all) {
@@ -199,7 +200,8 @@ absl::Status TcpLinks::late() {
   return absl::DeadlineExceededError(fmt::format("timed out: {}", missing));
 }
 
-// Ends the group with what this rank saw first; an abort closes the connections, too.
+// Ends the group for the reason `why`. If the group has ended already, returns the error that ended
+// it.
 absl::Status TcpLinks::fail(Barrier& barrier, const absl::Status& why) {
   RETURN_IF_ERROR(barrier.failure());
   const bool own = failure_ == Failure::kDeadline || failure_ == Failure::kMismatch;
@@ -214,8 +216,8 @@ void TcpLinks::end(const Goodbye& goodbye) {
   [[maybe_unused]] const ssize_t written = write(wake_.get(), &kOne, sizeof(kOne));
 }
 
-// Called by the connections' thread, as its last work on them. It reads arriving bytes meanwhile:
-// unread bytes would reset the connection and lose the goodbye on its way.
+// The last work on the connections, by the thread that uses them. It reads arriving bytes, too:
+// unread bytes would reset the connection, and the goodbye on its way would be lost.
 void TcpLinks::send_goodbye(const Goodbye& goodbye, Clock::duration timeout) {
   for (Link& link : links_) link.writer.send_goodbye(goodbye);
   const Clock::time_point deadline = Clock::now() + timeout;

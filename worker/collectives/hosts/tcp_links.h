@@ -31,22 +31,23 @@ class TcpLinks {
   // The bytes to send to a rank, or the place for its part.
   using RowBytesOf = absl::FunctionRef<RowBytes(int rank)>;
 
-  // Sends out(rank) to each rank that this one sends to, receives in(rank) from each from which it
-  // receives, and returns when all is done: what was sent may be written over then. Spins briefly,
-  // then sleeps. After an error the group has ended on this host, through `barrier`, and on the
-  // others when they next check. kUnavailable: a peer is gone, or its bytes were changed on their
-  // way; kInternal: it is in another call; kAborted: a peer said that the group was aborted;
-  // kDeadlineExceeded; or the error that ended the group here. Messages name the peer and its
-  // address. Adds the time that it waited to *wait_ns.
+  // Sends out(rank) on each route that sends, and receives in(rank) on each route that receives.
+  // When it returns, the sent memory may be overwritten. Spins briefly, then sleeps. After an error
+  // the group has ended: on this host through `barrier`, on other hosts when they next check.
+  // kUnavailable: a peer is gone, or its bytes were changed on their way; kInternal: a peer is in
+  // another call; kAborted: a peer said that the group was aborted; kDeadlineExceeded; or the error
+  // that ended the group here. Messages name the peer and its address. Adds the time that it waited
+  // to *wait_ns.
   absl::Status exchange(const Call& call, RowBytesOf out, RowBytesOf in, Barrier& barrier,
                         Barrier::Clock::time_point deadline, int64_t* wait_ns);
 
   // The ranks whose parts are received here.
   const std::vector<int>& senders() const { return senders_; }
 
-  // The group has ended, also in `barrier`: says goodbye on every connection that takes it at once,
-  // and ends all of them, so that peers stop waiting. Never blocks. A thread that is in exchange()
-  // does this instead, and completes begun frames if it can within 20 ms.
+  // Called when the group has ended, also in `barrier`. Says goodbye on each connection that takes
+  // it at once, and ends all connections, so that peers stop waiting. Never blocks. If a thread is
+  // in exchange(), that thread does this instead, and first completes its begun frames, for at most
+  // 20 ms.
   void end(const Goodbye& goodbye);
 
  private:
@@ -76,10 +77,10 @@ class TcpLinks {
 
   std::vector<Link> links_;
   std::vector<int> senders_;
-  std::atomic<bool> busy_{false};    // One thread has the connections; stays true at the end.
+  std::atomic<bool> busy_{false};    // A thread uses the connections, or they have ended.
   std::atomic<bool> ending_{false};  // end() was called.
   const FileDescriptor wake_;        // Wakes exchange() when end() is called.
-  // An error's kind, and the rank that caused it.
+  // The kind of the error, and the rank that caused it.
   Failure failure_ = Failure::kNone;
   int failed_rank_ = -1;
 };

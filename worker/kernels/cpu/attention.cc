@@ -1,12 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
-// Appends k and v of the step's rows to the layer's pages (not if read_only), then for every row
-// and query head: out = sum over keys j of softmax(scale * q . k_j, capped, plus slope * distance)
-// v_j, over the keys up to the row's own position (the last `window` of them, or those of its
-// chunk), and the head's sink; rows of the sequence's prefix see all of it. Keys are processed in
-// blocks of kKeyBlock from position 0 on, with a running maximum and sum; the sums of every kPart
-// positions are then merged, in order. So the bits depend on the position alone, and threads may
-// share the keys of one row. If values are in keys, those of a block are extracted once for all
-// queries of a task.
+// Appends k and v of the step's rows to the layer's pages (not if read_only). Then computes for
+// every row and query head: out = sum over keys j of softmax(scale * q . k_j, capped, plus slope *
+// distance) v_j. The keys are those up to the row's own position: the last `window` of them, or
+// those of its chunk. Rows of the sequence's prefix see the whole prefix. The head's sink is one
+// more score in the softmax, without a value. Keys are processed in blocks of kKeyBlock from
+// position 0 on, with a running maximum and sum. The sums of every kPart positions are then merged,
+// in order. So the bits depend on the position alone, and several threads may process the keys of
+// one row. If values are in keys, those of a block are extracted once for all queries of a task.
 #include "worker/kernels/cpu/attention_pages.h"
 #include "worker/kernels/cpu/attention_queries.h"
 #include "worker/kernels/cpu/attention_scores.h"
@@ -16,15 +16,15 @@
 namespace lockstep::LOCKSTEP_ISA {
 namespace {
 
-// Adds the one visible `key` of a pair at the mask's edge: the other's value is cleared, since even
-// 0 * NaN would be NaN.
+// Adds the one visible `key` of a pair at the mask's edge: the value of the other key is cleared,
+// since even 0 * NaN would be NaN.
 template <typename F>
 void add_pv_edge(float* accumulator, int64_t padded, const typename F::Factor* weights,
                  const KeyBlock<F>& block, int64_t key) {
   static_assert(F::kPack == 2);
   const int64_t first = key / 2 * 2;
   const uint32_t seen = key == first ? 0x0000ffffu : 0xffff0000u;
-  const auto weight = F::splat(weights + first);  // The hidden key's is 0.
+  const auto weight = F::splat(weights + first);  // The hidden key's weight is 0.
   const typename F::Element* from =
       block.values[key / kChunk] + value_at<F>(first % kChunk, 0, block.v_stride);
   for (int64_t d = 0; d < padded; d += Vec::kLanes) {
@@ -37,7 +37,7 @@ void add_pv_edge(float* accumulator, int64_t padded, const typename F::Factor* w
   }
 }
 
-// One query's keys of `range`, which not all queries of its tile see.
+// Adds keys of `range` for one query; not all queries of its tile see these keys.
 template <typename F>
 void add_pv_alone(float* accumulator, int64_t padded, const typename F::Factor* weights,
                   const KeyBlock<F>& block, KeyRange range) {
@@ -206,13 +206,13 @@ void attend_rows(const AttentionJob<F>& job, Queries<F>& all, int64_t begin, int
   }
 }
 
-// For steps with fewer (row, KV head) pairs than threads: the parts of a row's keys are distributed
-// over threads, a batch at a time, each into its own sums, which are then merged in order.
+// For steps with few (row, KV head) pairs per thread. The parts of a row's keys are distributed
+// over threads, a batch at a time. Each part has its own sums, which are then merged in order.
 template <typename F>
 struct SharedParts {
   const AttentionJob<F>& job;
   const AttentionScratch& sizes;
-  std::byte* scratch;  // After the threads' own.
+  std::byte* scratch;  // After the threads' scratch.
 
   struct Piece {
     int64_t row;

@@ -58,7 +58,7 @@ struct VisibleKeys {
   int64_t last;
   typename F::Element* values;  // Null if values are not in the keys.
 
-  // Pages of chunks that no query sees may be freed already: visible chunks replace those.
+  // A chunk that no query sees may be in a page that is already freed: a visible chunk replaces it.
   KeyBlock<F> block(int64_t begin) const {
     KeyBlock<F> found;
     found.v_stride = job.v_stride;
@@ -113,7 +113,7 @@ void append_row(const AttentionJob<F>& job, int64_t row) {
                        values, [&](int64_t d) { return value_at<F>(slot, d, job.v_stride); });
       if constexpr (F::kScaled) {
         scales_of(values, job.v_stride)[slot] = v_scale;
-        k_scale = k_scale + v_scale * 0;  // The score shows a NaN among the values.
+        k_scale = k_scale + v_scale * 0;  // A NaN value makes the score NaN.
       }
     }
     if constexpr (F::kScaled) scales_of(keys, job.k_padded)[slot] = k_scale;

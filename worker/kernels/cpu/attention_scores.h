@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// From scores of a tile's queries over a block of keys to weights: changes of the scores, and their
-// softmax.
+// Makes weights from the scores of a tile's queries over a block of keys: changes scores, and
+// computes their softmax.
 #pragma once
 
 #include "worker/kernels/cpu/attention_queries.h"
@@ -8,7 +8,8 @@
 
 namespace lockstep::LOCKSTEP_ISA {
 
-// Scores of the keys that one of the queries sees: cap * tanh(score / cap), in units of ln 2.
+// Caps the scores of the keys that any of the queries sees: cap * tanh(score / cap), in units of ln
+// 2.
 inline void cap_scores(float* scores, int queries, KeyRange any, float cap) {
   const Vec limit = Vec::splat(cap * kPerLn2);
   for (int q = 0; q < queries; ++q) {
@@ -19,7 +20,7 @@ inline void cap_scores(float* scores, int queries, KeyRange any, float cap) {
   }
 }
 
-// Adds slope * (key's position - query's) to the scores of the keys that one of the queries sees.
+// Adds slope * (key's position - query's) to the scores of the keys that any of the queries sees.
 template <typename F>
 void add_slopes(const Queries<F>& all, int64_t query, int queries, KeyRange any, int64_t begin) {
   constexpr float kLane[Vec::kLanes] = {0, 1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12, 13, 14, 15};
@@ -34,8 +35,9 @@ void add_slopes(const Queries<F>& all, int64_t query, int queries, KeyRange any,
   }
 }
 
-// kScaled: p times its value's scale, as codes. A value that is not seen has weight 0, even if its
-// scale is NaN. Returns the scale of the codes; 0 if all weights are nearly 0.
+// kScaled: stores each p times the scale of its value, as codes. A value that is not seen gets
+// weight 0, even if its scale is NaN. Returns the scale of the codes; 0 if all weights are nearly
+// 0.
 template <typename F>
 float store_weights(const Vec (&p)[kBlockChunks], const KeyBlock<F>& block,
                     typename F::Factor* weights) {
@@ -67,9 +69,9 @@ float store_weights(const Vec (&p)[kBlockChunks], const KeyBlock<F>& block,
   }
 }
 
-// The softmax of one block: replaces the scores of a tile's queries [query, query + count) by
-// weights relative to their new running maximum (0 if a key is not seen), rescales their sums to
-// that maximum and adds the weights to the totals.
+// The softmax of one block, for a tile's queries [query, query + count). Replaces their scores by
+// weights relative to their new running maximum; a key that is not seen gets 0. Rescales their sums
+// to that maximum, and adds the weights to their totals.
 template <typename F>
 void softmax_block(Queries<F>& all, int64_t query, int64_t count, const KeyBlock<F>& block,
                    const KeyRange* seen) {
@@ -85,7 +87,7 @@ void softmax_block(Queries<F>& all, int64_t query, int64_t count, const KeyBlock
     const float block_highest = max_block(s);
     const float before = all.part.highest[query + q];
     const float highest = before > block_highest ? before : block_highest;
-    // All scores so far are -inf, which count for nothing; and -inf - -inf would be NaN.
+    // All scores so far are -inf: their weights are 0, but -inf - -inf would be NaN.
     const bool none = highest == -kInfinity;
     const Vec from = Vec::splat(none ? 0.0f : highest);
 #pragma GCC unroll 8

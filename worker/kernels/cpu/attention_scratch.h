@@ -12,10 +12,10 @@ namespace {
 // Keys are processed in blocks of this many absolute positions, independent of page, chunk and
 // batch.
 constexpr int64_t kKeyBlock = 128;
-// The scratch of a thread. A query is one head of one row; a task is the queries of one KV head, up
-// to kTaskQueries or those of one row. Each query has its own copy, sums over the current part of
-// the keys and over all parts so far, and five numbers; each tile of queries has the scores and
-// weights of a block. If values are in keys, a thread also has those of a block.
+// A query is one head of one row; a task is the queries of one KV head, up to kTaskQueries or those
+// of one row. The scratch of a thread has for each query of a task: its copy, sums over the current
+// part of the keys, sums over all parts before, and five numbers. It has the scores and weights of
+// one block for a tile of queries. If values are in keys, it also has the values of one block.
 constexpr int64_t kTaskQueries = 64;
 constexpr int64_t kMaxTileQueries = 8;
 
@@ -28,18 +28,19 @@ constexpr int64_t kKvChunk = 16;
   const int64_t scales = dtype == DType::kI8 ? kKvChunk * 4 : 0;
   return kKvChunk * padded_dim(dim) * dtype_bytes(dtype) + scales;
 }
-// The bytes of both; if v_dim is 0 the values are in the keys.
+// The bytes of keys and values; if v_dim is 0 the values are in the keys.
 [[maybe_unused]] int64_t kv_chunk_bytes(int64_t k_dim, int64_t v_dim, DType dtype) {
   return kv_part_bytes(k_dim, dtype) + (v_dim == 0 ? 0 : kv_part_bytes(v_dim, dtype));
 }
 
-// Elements from one slot's values to the next (slots in packs). Values extracted from keys are a
-// vector further apart: the 512 columns of published models would share cache sets.
+// The number of elements from one slot's values to the next slot's, for values in packs. Values
+// that are extracted from keys are one vector further apart: otherwise the 512 columns of published
+// models would share cache sets.
 [[maybe_unused, gnu::always_inline]] inline int64_t value_stride(const AttentionAttrs& attrs) {
   return padded_dim(attrs.v_dim) + (attrs.values_in_keys ? 16 : 0);
 }
 
-// Parts of a few rows' keys that are processed at a time, per thread.
+// If there are few rows: the number of parts of keys per thread that are processed at a time.
 constexpr int64_t kThreadPartials = 4;
 
 struct AttentionScratch {

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// The gated delta rule (Yang et al., 2024), row by row: for each value head, with q and k of length
-// 1 and q times scale, S = decay * S; S = S + k * (rate * (v - k^T S)); out = q^T S. Sums over
-// k_dim are in order.
+// The gated delta rule (Yang et al., 2024), row by row: for each value head, with q and k scaled to
+// length 1 and q then multiplied by `scale`: S = decay * S; S = S + k * (rate * (v - k^T S)); out =
+// q^T S. Sums over k_dim are in order.
 #include "worker/kernels/cpu/state_columns.h"
 
 namespace lockstep::LOCKSTEP_ISA {
@@ -20,7 +20,7 @@ void to_length(const float* from, int64_t n, float scale, float eps, float* to) 
   }
 }
 
-// One row's step: S and `out` from its v.
+// Processes one row: updates S and computes `out`.
 template <int kVecs>
 void step(const StateColumns<kVecs>& columns, const float* q, const float* k, const float* values,
           Vec decay, Vec rate, float* out) {

@@ -74,13 +74,13 @@ inline Quads low_nibbles(Quads a) { return {_mm512_and_si512(a.v, _mm512_set1_ep
 inline Quads high_nibbles(Quads a) { return low_nibbles({_mm512_srli_epi16(a.v, 4)}); }
 
 #if LOCKSTEP_LEVEL_OF(LOCKSTEP_ISA) >= 4
-// With the intrinsic GCC 12 copies the sums, once for each in a loop.
+// In a loop with the intrinsic, GCC 12 copies each sum.
 inline Sums dot_quads(Quads u, Quads s, Sums c) {
   asm("vpdpbusd %2, %1, %0" : "+v"(c.v) : "v"(u.v), "v"(s.v));
   return c;
 }
 #else
-// Even and odd bytes as 16 bits: the sum of two products of two bytes needs 17.
+// Even and odd bytes as 16 bits: the sum of two products of two bytes needs 17 bits.
 inline Sums dot_quads(Quads u, Quads s, Sums c) {
   const __m512i even = _mm512_madd_epi16(_mm512_and_si512(u.v, _mm512_set1_epi16(0xff)),
                                          _mm512_srai_epi16(_mm512_slli_epi16(s.v, 8), 8));

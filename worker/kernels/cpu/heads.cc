@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
-// head_linear: each head's columns of a row times the head's matrix. If it is [in, out]: fma from 0
-// over the columns of x, in order. If [out, in]: sixteen partial sums in the order of the columns,
-// then the tree over the lanes. A thread reads a part of a head's matrix once for a few rows at a
-// time. head_dot: the sum of x * y * weight over each head, in sixteen partial sums as above, times
-// v. join_heads, expand_heads: copies.
+// head_linear: each head's columns of a row times the head's matrix. If the matrix is [in, out]:
+// fma from 0 over the columns of x, in order. If [out, in]: sixteen partial sums in the order of
+// the columns, then the tree over the lanes. A thread reads a part of a head's matrix once for a
+// few rows at a time. head_dot: the sum of x * y * weight over each head, in sixteen partial sums
+// as above, times v. join_heads, expand_heads: copies.
 #include "worker/kernels/cpu/chunks.h"
 #include "worker/kernels/cpu/vec.h"
 #include "worker/kernels/kernel.h"
@@ -18,7 +18,7 @@ struct HeadJob {
   const TensorView& x;
   const TensorView& out;
   int64_t x_dim;   // Columns of a head of x.
-  int64_t in_dim;  // The first of them, which are multiplied.
+  int64_t in_dim;  // How many of these, from the first on, are multiplied.
   int64_t out_dim;
   bool transposed;
   const float* weight;

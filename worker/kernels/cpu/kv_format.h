@@ -5,8 +5,8 @@
 // dimension in whole vectors, filled up with zeros. One dot() adds kPack products to every lane. If
 // values are the first columns of keys, a chunk has only keys.
 //
-// If kScaled, a key or a value is codes times its own scale, and the scales [kChunk] are stored
-// after the keys, and after the values.
+// If kScaled, each key and each value is codes times its own scale. The scales [kChunk] of the keys
+// are stored after the keys, and those of the values after the values.
 //
 //   Element: what pages hold; Factor: the type of rounded queries and weights; Operand: one vector
 //   of kPack elements per lane; Sum: sixteen sums of dot(), initially zero(); Guard: an object of

@@ -2,17 +2,17 @@
 // All kernels of linear share this. out[r][n] = sum over k of x[r][k] * weight[n][k] (+ bias[n]):
 // each output is one lane that adds over k in order, so bits do not depend on rows, tiles or
 // threads. Weights are panels (panels.h); a Format multiplies a tile of a few rows by a panel. K is
-// cut into chunks such that a panel's part of one fits the L1 cache; all tiles of rows are
-// multiplied by one chunk before the next, and their sums are stored in between. x is first laid
-// out, once, as [chunk][tile][unit][row], so that a tile reads one stream.
+// cut into chunks, such that a panel's part of a chunk fits the L1 cache. All tiles of rows are
+// multiplied by one chunk before the next one; sums are stored in between. x is first laid out,
+// once, as [chunk][tile][unit][row], so that a tile reads one stream.
 //
 // A Format has: kLayout, kTileRows (rows of the largest tile), kAheadRows (a single tile of at
 // least this many rows prefetches its panel), Activation, Guard (one exists in every task),
 //   row_value(x, cols): a row's value before it is laid out,
 //   lay_out(x, count, to, r, rows, value): stores its next unit, `count` elements being left, as
-//   row r of `rows`, run<kRows>(pass), and
+//   row r of `rows`, run<kRows>(work): adds the products of `work` to its sums, and
 //   finish(left, right, header, value): rescales the sums of a row.
-// A format of tile instructions (linear_tiles.cc) has run(rows, pass, guard) instead; its unit may
+// A format of tile instructions (linear_tiles.cc) has run(rows, work, guard) instead; its unit may
 // be several packed ones (kPacked), and it may unpack a chunk for all rows: unpack(panel, units,
 // guard).
 #pragma once
@@ -24,7 +24,7 @@ namespace {
 
 // Tasks per thread: a fast core helps a slow one, and each still reads long streams.
 constexpr int64_t kPiecesPerThread = 4;
-constexpr int64_t kChunkBytes = 17 << 10;  // Maximum for one panel.
+constexpr int64_t kChunkBytes = 17 << 10;  // Maximum of one panel's part of a chunk.
 constexpr int64_t kAheadBytes = 12 << 10;
 
 int64_t ceil_div(int64_t a, int64_t b) { return (a + b - 1) / b; }

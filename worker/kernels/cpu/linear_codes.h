@@ -1,13 +1,14 @@
 // SPDX-License-Identifier: Apache-2.0
-// Common code for kernels of rows by quantized weights: how a row is rounded (or was before, by
-// round_groups), and how sums are scaled. A row is rounded to int8 in the weight's groups, so that
+// Common code for kernels of rows by quantized weights: how a row is rounded (unless round_groups
+// has done it), and how sums are scaled. A row is rounded to int8 in the weight's groups, so that
 // the products of a group add up exactly in 32 bits, in any order; then, group by group in order,
 //   sum = fma(dot, weight scale * x scale, sum), and with minima fma(minimum, x scale * codes, sum)
 // where codes is the sum of the group's codes of x. x scale is largest / 127, or for int4 a power
 // of two, which is added to the exponent of the weight's scale. q8c has one scale for all of a row
 // (K <= 131072, or 32 bits overflow) and is scaled once, at the end.
 // A row with an element that is not finite, or for int4 above 127 * 2^62, gives NaN.
-// Weights are unsigned here, +128 or +8: a group's sum starts at minus what that adds.
+// Stored weights are unsigned: 128 or 8 is added to their codes. A group's sum starts at the
+// negative of what these offsets add to it.
 #pragma once
 
 #include "worker/kernels/cpu/linear.h"

@@ -5,15 +5,15 @@
 //
 // float32 rows by codes (linear_codes.h): sums of codes are exact, and the rest has the order of
 // linear_quantized.cc, so the bits are the same. Counted in instructions (a product of tiles takes
-// 16 cycles, two vector instructions one), a group of 32 by a panel takes 12 cycles per row there;
-// here 32 cycles for 16 rows, and 4 more per row to scale. Below kMinRows both wait for memory, and
-// tiles gain nothing.
+// 16 cycles, two vector instructions one), a group of 32 by a panel takes 12 cycles per row in
+// linear_quantized.cc. Here it takes 32 cycles for 16 rows, and 4 more per row to scale. Below
+// kMinRows both wait for memory, and tiles gain nothing.
 //
-// bfloat16 by bfloat16 is added in the instruction's order, 32 elements of K per product, unlike
-// with vector instructions: so tiles compute every number of rows, even one, and a row's bits do
-// not depend on whether the instruction does what its description says. A single row leaves most of
-// a tile idle and still waits for memory: 2 KiB of weights take 3 loads and 2 products, 32 to 60
-// cycles, and ten times that to arrive at 10 GB/s.
+// bfloat16 by bfloat16 is added in the order of the tile instruction, 32 elements of K per product;
+// vector instructions add in another order. So tiles compute every number of rows, even one. A
+// row's bits are then the same for any number of rows, even if the instruction differs from its
+// description. A single row leaves most of a tile idle and still waits for memory: 2 KiB of weights
+// take 3 loads and 2 products, 32 to 60 cycles, and ten times that to arrive at 10 GB/s.
 #include "worker/kernels/cpu/expert_linear.h"
 #include "worker/kernels/cpu/linear_codes.h"
 #include "worker/kernels/cpu/tile.h"

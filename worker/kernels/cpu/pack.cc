@@ -10,9 +10,9 @@
 namespace lockstep::cpu {
 namespace {
 
-constexpr int64_t kDepthEach = 16;  // A cache line of every source row at a time.
+constexpr int64_t kDepthEach = 16;  // Columns packed at a time: one cache line of each row.
 
-// The place of element k of a panel's column, for units of 1 or 2 elements.
+// The index within a panel of element k of a column, for units of 1 or 2 elements.
 template <DType kWeight>
 int64_t place(int64_t k, int64_t column) {
   constexpr int64_t kDepth = panel_layout(kWeight).depth;

@@ -11,7 +11,8 @@ namespace {
 
 constexpr uint16_t kOne = 0x3f80;  // bfloat16.
 
-// Limits scales of int4 weights to the range of panels.h; returns 0 if all of the group is 0.
+// Limits scales of int4 weights to the range of panels.h; returns 0 if all of the group counts as
+// 0.
 uint16_t usable_scale(const Quantization& kind, uint16_t scale) {
   if (kind.bits == 8) return scale;
   const int exponent = (scale >> 7 & 0xff) - 127;
@@ -20,14 +21,14 @@ uint16_t usable_scale(const Quantization& kind, uint16_t scale) {
   return static_cast<uint16_t>((scale & 0x8000) | (127 + kMaxScale - 1) << 7 | 0x7f);
 }
 
-// One column of a panel: a row of the matrix, or only padding.
+// One column of a panel: a row of the matrix, or (null) only padding.
 struct Column {
   const int8_t* codes = nullptr;
   const uint16_t* scales = nullptr;
   const uint16_t* minima = nullptr;
 };
 
-// The stored code of element k; zero: the code of the number 0.
+// The stored code of element k or, if `zero`, of the number 0.
 uint8_t stored_code(const Column& column, int64_t k, int64_t cols, bool zero, int zero_code) {
   const int code = zero || k >= cols ? 0 : column.codes[k];
   return static_cast<uint8_t>(code + zero_code);

@@ -36,8 +36,8 @@ struct PanelLayout {
 
 constexpr int64_t kPanelScales = kPackRows * 2;  // In bytes.
 
-// x has a group's int8 codes, its scale, the initial value of its sum and, with minima, their
-// factor.
+// A row of x has, in a unit, the group's int8 codes, its scale, the initial value of its sum and,
+// if there are minima, their factor.
 [[gnu::always_inline]] constexpr PanelLayout quantized_layout(const Quantization& kind) {
   if (kind.group == 0) return {32, 32 * kPackRows, kPanelScales, 32};
   const int64_t values = kind.minimum ? 2 : 1;
@@ -78,7 +78,7 @@ constexpr int64_t kPanelScales = kPackRows * 2;  // In bytes.
 
 // int4 kinds times int8: an exponent is added to a scale, so both stay in a range in which the
 // result is a normal number. Weight scales below 2^-66 count as zero, above 2^66 as just below it;
-// those of activations are 2^-60 .. 2^62.
+// scales of activations are 2^-60 .. 2^62.
 constexpr int kMinPower = -60, kMaxPower = 62;
 constexpr int kMinScale = -66, kMaxScale = 66;
 

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 // float32 elements as int8 codes -127 .. 127 that share a scale, rounded to nearest even. Linears
-// by codes round their rows so, or round_groups does it for them. Exact on every ISA. All is
-// inlined: a group of 32 is so little work that function calls, which return through memory, took
-// half of the time.
+// by codes round their rows in this way, unless round_groups has done it. Exact on every ISA. All
+// is inlined: a group of 32 is so little work that function calls, which return through memory,
+// took half of the time.
 #pragma once
 
 #include "worker/kernels/cpu/dot.h"
@@ -11,7 +11,7 @@
 namespace lockstep::LOCKSTEP_ISA {
 namespace {
 
-// A code is x * inverse; invalid: an element is not finite, or too large for the kind.
+// A code is x * inverse. Not `valid`: an element is not finite, or too large for the kind.
 struct Scale {
   float scale = 0;
   float inverse = 0;
@@ -48,7 +48,7 @@ float power_of_two(int32_t power) {
 
 // scale = the smallest power of two with largest / scale <= 127, within the limits of panels.h.
 [[maybe_unused, gnu::always_inline]] inline Scale choose_power(int32_t largest) {
-  constexpr int32_t kAbove127 = 0x1ffff;  // Carries if the fraction is above 127 / 64.
+  constexpr int32_t kAbove127 = 0x1ffff;  // Its addition carries if the fraction is above 127 / 64.
   const int32_t exact = ((largest + kAbove127) >> 23) - 127 - 6;
   if (largest >= 0x7f800000 || exact > kMaxPower) return {.valid = false};
   const int32_t power = exact < kMinPower ? kMinPower : exact;

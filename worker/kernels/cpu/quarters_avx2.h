@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
-// Quarters of a panel, one ymm register each, for formats of linear that use all sixteen registers:
-// a quarter, or half a panel, by as many rows as there are registers for sums. Each part reads all
-// of x, so x is laid out ready for use, in more bytes than on other ISAs (narrow_layout of
-// panels.h). The bits are those of linear.cc and linear_quantized.cc: the same products, added in
-// the same order, or integers, which add up exactly in any order.
+// For formats of linear that use all sixteen ymm registers. A panel is processed by quarters, one
+// register each, or by halves, times as many rows as there are registers for sums. Each quarter or
+// half reads all of x, so x is laid out ready for use, in more bytes than on other ISAs
+// (narrow_layout of panels.h). The bits are those of linear.cc and linear_quantized.cc: the same
+// products, added in the same order, or integers, which add up exactly in any order.
 #pragma once
 
 #include "worker/kernels/cpu/linear.h"

@@ -15,7 +15,7 @@ struct HeadRow {
   bool out_before;
 };
 
-// One row's step: S and `out` from its v.
+// Processes one row: updates S and computes `out`.
 template <int kVecs>
 void step(const StateColumns<kVecs>& columns, const HeadRow& row, const float* values, float* out) {
   Vec value[kVecs], known[kVecs], sums[kVecs];
@@ -53,7 +53,7 @@ void step(const StateColumns<kVecs>& columns, const HeadRow& row, const float* v
 const char* recurrence(const KernelArgs& args) {
   const RecurrenceAttrs& attrs = args.attrs.recurrence();
   const int64_t k_dim = attrs.k_dim;
-  // The columns of decay for each head; one head with one column is covered, too.
+  // The number of decay's columns for each head: 1 or k_dim.
   const int64_t decays = args.in[3].cols == attrs.heads ? 1 : k_dim;
   for_state_columns(
       args, [&](const auto& columns, const StepSequence& sequence, int64_t head, int64_t column) {

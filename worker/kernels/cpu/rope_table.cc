@@ -9,7 +9,7 @@
 namespace lockstep::portable {
 namespace {
 
-// base(L)^(d / (d - 2)) stretches the base as if the context had length L.
+// The base of the frequencies at a position: theta, stretched as for a context that ends there.
 float dynamic_base(const RopeTableAttrs& attrs, int64_t position) {
   const int64_t length = position + 1 > attrs.dynamic_length ? position + 1 : attrs.dynamic_length;
   const double factor = attrs.dynamic_factor, dim = static_cast<double>(rotary_dim_of(attrs));

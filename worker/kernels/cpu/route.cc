@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // route: from scores to experts and their weights, each row alone, sums in the order of experts.
-// expert_scale: rows times the number of the expert that they are routed to.
+// expert_scale: each row times the scale of the expert that it is routed to.
 // combine: the weighted sum of a token's routes, in their order, column by column.
 #include "worker/kernels/choose_experts.h"
 #include "worker/kernels/cpu/chunks.h"
@@ -13,7 +13,8 @@ namespace {
 
 constexpr int64_t kScoreCost = 64;  // The cost of an expert's score in plain elements.
 
-// The softmax over the chosen entries, or over all if `picks` is null. Others become meaningless.
+// The softmax over the chosen entries, or over all if `picks` is null. Other entries become
+// meaningless.
 void softmax(float* x, int64_t count, const Pick* picks) {
   float largest = -kInfinity, sum = 0;
   const auto counts = [&](int64_t i) { return picks == nullptr || picks[i] == Pick::kChosen; };

@@ -15,11 +15,12 @@ constexpr int64_t kScratchAlign = 64;
   return (bytes + kScratchAlign - 1) / kScratchAlign * kScratchAlign;
 }
 
-// linear: x laid out, a format's value for each row, and one panel's sums for each thread.
+// linear: x as the kernel lays it out, a RowValue for each row, and one panel's sums for each
+// thread.
 struct RowValue {
   float value = 0;
   float inverse = 0;
-  int32_t start = 0;  // For every sum of the row.
+  int32_t start = 0;  // The initial value of the row's sums.
 };
 [[maybe_unused]] int64_t linear_x_bytes(const PanelLayout& layout, int64_t rows, int64_t depth) {
   return align_scratch(rows * layout.units(depth) * layout.row_bytes);
@@ -37,8 +38,8 @@ struct RowValue {
 }
 
 // expert_linear: routes sorted by expert, in groups of at most kGroupRows rows of one expert.
-// linear's layout for all routes, then the order of routes, the groups, and where each expert's
-// rows begin.
+// The scratch begins with linear's for all routes. Then come the order of routes, the groups, and
+// the first row of each expert.
 constexpr int64_t kGroupRows = 512;
 struct ExpertGroup {
   int32_t expert;
@@ -68,8 +69,8 @@ struct ExpertScratch {
   return at;
 }
 
-// top_candidates: each output's largest value of every block, edited and raw, a working copy of
-// both, and the noisy winner of every slice of blocks.
+// top_candidates: for each output the largest edited and the largest raw logit of every block, a
+// working copy of both lists, and the noisy winner of every kSliceBlocks blocks.
 constexpr int64_t kSliceBlocks = 64;
 
 struct CandidateScratch {

@@ -4,11 +4,12 @@
 //
 //   A product takes rows [rows][4 * depth bytes] and weights [depth][16 columns][4 bytes] and adds
 //   to sums [rows][16]. tile_dot<Product::kCodes>: int32 sums of signed bytes of a row by unsigned
-//   ones of a weight; wraps around. kPairs: bfloat16. Each product of tiles adds the first elements
-//   of pairs and the second ones apart, from 0 in order by fma; then it adds both sums, then the
-//   previous sum, unlike dot_pairs (dot.h). Denormals count as zero, independent of the thread's
-//   settings. tile_zero<t>(), tile_load<t>(p, stride), tile_store<t>(p, stride): a register of the
-//   shape it was given; stride in bytes. LOCKSTEP_FEW_ROWS: the ISA used for few rows.
+//   ones of a weight; wraps around. kPairs: bfloat16. Each product of tiles sums up the pairs'
+//   first elements and, separately, the second ones, from 0 in order by fma. Then it adds both
+//   sums, then the previous sum: dot_pairs (dot.h) has another order. Denormals count as zero,
+//   independent of the thread's settings. tile_zero<t>(), tile_load<t>(p, stride), tile_store<t>(p,
+//   stride): a register of the shape it was given; stride in bytes. LOCKSTEP_FEW_ROWS: the ISA used
+//   for few rows.
 #pragma once
 
 #include "worker/kernels/cpu/dot.h"
@@ -42,11 +43,12 @@ struct TileConfig {
 namespace lockstep::LOCKSTEP_ISA {
 namespace {
 
-// Registers: sums of two times 16 rows by each half of a panel (2 * rows' half + panel's half),
-// then the halves of the rows, then those of the panel.
+// Registers 0 to 3 have the sums of two halves of 32 rows by two halves of a panel, at 2 * half of
+// rows + half of panel; 4 and 5 the halves of the rows; 6 and 7 the halves of the panel.
 constexpr int kRowTile = 4, kWeightTile = 6;
 
-// While an object exists the thread's tile registers belong to it. kBytes: of a row in a product.
+// While an object exists the thread's tile registers belong to it. kBytes: the bytes of a row in
+// one product.
 template <int64_t kBytes>
 class Tiles {
  public:

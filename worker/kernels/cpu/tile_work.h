@@ -25,7 +25,7 @@ struct Ahead {
   int64_t distance = 0;
   bool every_line = true;  // False: every other one.
 
-  // Called for every 128 bytes that are used.
+  // Called once for every 128 bytes that the kernel reads.
   [[gnu::always_inline]] void prefetch(const std::byte* weights) const {
     if (distance == 0) return;
     __builtin_prefetch(weights + distance, 0, 2);

@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
-// For every output, as its OutputSpec asks: block sums, the noisy winner (the token with the
+// For every output, as its OutputSpec requests: block sums, the noisy winner (the token with the
 // largest edited logit plus noise), the best by edited and by raw logit, and a copy of the logits.
-// First slices of blocks run in parallel (sums, each block's largest value, noise), then the best
-// are found: the k-th largest of the blocks' largest values bounds the k-th best from below, so few
-// blocks are read again. NaN counts as -inf in sums and is ordered after all numbers.
+// First, threads process slices of blocks: sums, each block's largest value, noise. Then the best
+// are found. The k-th largest of the blocks' largest values is a lower bound of the k-th best, so
+// few blocks are read again. NaN counts as -inf in sums and is ordered after all numbers.
 #include "base/numbers/math.h"
 #include "worker/kernels/cpu/scratch.h"
 #include "worker/kernels/cpu/vec.h"
@@ -19,8 +19,8 @@ constexpr int64_t kVecs = kBlock / Vec::kLanes;
 constexpr float kMaxNoise = 37.0f;
 
 // A block's logits, and the same after edits, temperature and mask. Bit i of `allowed`: id first +
-// i exists and the mask allows it; the others are -inf in `edited`, and in `raw` if there is no
-// such id.
+// i exists and the mask allows it. Other ids are -inf in `edited`; ids that do not exist are -inf
+// in `raw`, too.
 struct VocabBlock {
   int64_t first;  // An id in the whole vocabulary.
   uint64_t exists;
@@ -128,7 +128,8 @@ Candidate candidate(const OutputTask& output, const VocabBlock& block, int64_t i
   return {id, block.raw[i], block.edited[i], noisy_value(output.request, id, block.edited[i])};
 }
 
-// A lower bound of 1 - u for the uniform numbers of a block's ids: gumbel_bits() by lanes.
+// A lower bound of 1 - u for the uniform number u of each id of a block. It computes gumbel_bits()
+// in vector lanes.
 void lower_bounds(uint64_t key, int64_t first, float* bounds) {
   const auto k0 = static_cast<uint32_t>(key), k1 = static_cast<uint32_t>(key >> 32);
   const uint32_t keys[3] = {k0, k1, k0 ^ k1 ^ 0x1bd11bdau};
@@ -225,7 +226,7 @@ void run_slice(const OutputTask& output, int64_t slice) {
   output.noisy[slice] = noisy;
 }
 
-// The heap has its worst entry at the root: moves the root down to its place.
+// Moves the root of a heap down to its place. A heap has its worst entry at the root.
 template <typename T, typename Before>
 void sift_down(T* heap, int64_t size, const Before& before) {
   int64_t at = 0;

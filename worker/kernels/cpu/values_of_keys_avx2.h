@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // transpose_columns() in ymm registers. A register is loaded as two rows that are half a register
-// of values apart: both halves are transposed by the same shuffles, and none crosses them.
+// of values apart: both halves are transposed by the same shuffles, and no shuffle crosses the
+// halves.
 #pragma once
 
 #include <immintrin.h>

@@ -130,7 +130,7 @@ Vec fold(const Vec (&v)[kCount], const Combine& combine) {
   return all[0];
 }
 
-// The sum over all lanes of several vectors, in the order of every such block.
+// The sum over all lanes of several vectors, always in the same order.
 template <int kCount>
 float sum_block(const Vec (&v)[kCount]) {
   return sum(fold(v, [](Vec a, Vec b) { return a + b; }));

@@ -5,8 +5,8 @@
 
 #include <immintrin.h>
 
-// A prefix of instructions for AVX-VNNI's encoding, not that of AVX-512; only the emulated one, for
-// CPUs without AVX-VNNI, uses the latter.
+// The prefix that selects AVX-VNNI's encoding. Only the emulated kernels, for CPUs without
+// AVX-VNNI, use AVX-512's encoding.
 #if defined(__AVX512VNNI__)
 #define LOCKSTEP_VNNI ""
 #else
@@ -26,7 +26,7 @@ inline __m256i dot_words(__m256i a, __m256i b, __m256i c) {
   return c;
 }
 #else
-// Even and odd bytes as 16 bits: the sum of two products of two bytes needs 17.
+// Even and odd bytes as 16 bits: the sum of two products of two bytes needs 17 bits.
 inline __m256i dot_quads(__m256i u, __m256i s, __m256i c) {
   const __m256i even = _mm256_madd_epi16(_mm256_and_si256(u, _mm256_set1_epi16(0xff)),
                                          _mm256_srai_epi16(_mm256_slli_epi16(s, 8), 8));

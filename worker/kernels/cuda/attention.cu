@@ -1,12 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0
-// Appends k and v of the step's rows to the layer's pages (not if read_only), then for every row
-// and query head: out = sum over keys j of softmax(scale * q . k_j, capped, plus slope * distance)
-// v_j, over the keys up to the row's own position (the last `window` of them, or those of its
-// chunk), and the head's sink; rows of the sequence's prefix see all of it. Queries are rounded to
-// the pages' type. rope_attention first rotates k, into the pages, and q, into scratch.
-// attention_mma.cu computes the attributes that it supports; here, keys are processed in blocks of
-// kKeyBlock from position 0 on, with a running maximum and sum, so that bits depend on the position
-// alone: a thread computes a key's score, then a column's sum.
+// Appends k and v of the step's rows to the layer's pages (not if read_only). Then computes for
+// every row and query head: out = sum over keys j of softmax(scale * q . k_j, capped, plus slope *
+// distance) v_j. The keys are those up to the row's own position: the last `window` of them, or
+// those of its chunk. Rows of the sequence's prefix see the whole prefix. The head's sink is one
+// more score in the softmax, without a value. Queries are rounded to the pages' type.
+// rope_attention first rotates k, into the pages, and q, into scratch. attention_mma.cu computes
+// heads whose attributes it supports. Here keys are processed in blocks of kKeyBlock from position
+// 0 on, with a running maximum and sum, so that bits depend on the position alone. A thread first
+// computes the score of one key, then the sum of one column.
 #include "worker/kernels/cuda/attention_mma.h"
 #include "worker/kernels/cuda/attention_pages.h"
 #include "worker/kernels/cuda/rotate.h"
@@ -46,8 +47,8 @@ __global__ void append_kernel(AttentionParams params) {
   if (!params.attrs.values_in_keys) append_value<T>(params, row, kv_head);
 }
 
-// Rotates one head of a row: first the KV heads, whose keys are rotated and appended with their
-// values, then the query heads, which are rotated into `rotated`.
+// Rotates one head of a row. The KV heads are numbered first: their keys are rotated and appended,
+// with their values. Then come the query heads, which are rotated into `rotated`.
 template <typename T>
 __global__ void rotate_kernel(AttentionParams params, TensorView table, TensorView rotated) {
   const int64_t row = blockIdx.x, kv_heads = params.attrs.kv_heads, dim = params.attrs.head_dim;
@@ -127,7 +128,7 @@ __global__ void __launch_bounds__(kMaxDim) attend_kernel(AttentionParams params)
     const float before = highest;
     for (int64_t j = 0; j < count; ++j) highest = Max::of(highest, scores[j]);
     __syncthreads();
-    // All scores so far are -inf, which count for nothing: -inf - -inf would be NaN.
+    // All scores so far are -inf: their weights are 0, but -inf - -inf would be NaN.
     const float from = highest == -kInfinity ? 0.0f : highest;
     if (mine < end) scores[threadIdx.x] = exp_of(scores[threadIdx.x] - from);
     __syncthreads();

@@ -1,11 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
 // Attention on tensor cores, for bfloat16 pages (FlashAttention-2, Dao 2023, arXiv:2307.08691).
 //
-// A block of threads processes the keys of its tile in blocks that begin at multiples of their
-// size. Online softmax; each split of kSplitKeys positions starts with an empty state; splits are
-// merged in order. So all sums of a pair have one order, whatever else is in the tile, the step or
-// the chunk. If there are few rows, each split has its own block of threads: sums are then stored
-// in scratch, and merge_kernel merges them as the tile's block would.
+// A block of threads processes the keys of its tile in blocks of keys, which begin at multiples of
+// their size, by online softmax. Each split of kSplitKeys positions starts with an empty state;
+// splits are merged in order. So all sums of a pair (a row and a head) have one order, whatever
+// else is in the tile, the step or the chunk. If there are few rows, each split has its own block
+// of threads: sums are then stored in scratch, and merge_kernel merges them as the tile's block
+// would.
 //
 // Keys that no pair of the tile sees are loaded as zeros, since pages are undefined there.
 // Probabilities are rounded to bfloat16, in numerator and denominator.
@@ -37,7 +38,7 @@ template <int kCols>
 using Products = float[kCols / 8][4];
 
 // The shared memory of a block of threads. `totals` exists only if the block computes several
-// splits itself; the list of query heads is stored after the rest.
+// splits itself; the list of query heads is stored after all this.
 template <int kDim, int kWarps>
 struct Shared {
   BF16 keys[kKeys<kDim> * kDim];
@@ -48,8 +49,8 @@ struct Shared {
   Numbers4 totals[kWarps][kDim / 8][kWarp];
 };
 
-// The place of eight columns of a row in a block of keys or values: the same columns of eight rows
-// are in different banks.
+// The index of eight columns of a row in a block of keys or values. It puts the same columns of
+// eight rows into different banks.
 template <int kDim>
 __device__ int place_of(int row, int chunk) {
   return (row * (kDim / 8) + (chunk ^ row % 8)) * 8;
@@ -131,7 +132,7 @@ __device__ float update_softmax(const AttentionAttrs& attrs, const Pair& pair, i
     highest = Max::of(highest, score);
   }
   highest = over_lanes<Max, 4>(highest);
-  // All scores so far are -inf, which count for nothing: -inf - -inf would be NaN.
+  // All scores so far are -inf: their weights are 0, but -inf - -inf would be NaN.
   const float from = highest == -kInfinity ? 0.0f : highest;
   float total = 0;
 #pragma unroll
@@ -148,8 +149,8 @@ __device__ float update_softmax(const AttentionAttrs& attrs, const Pair& pair, i
 
 __device__ inline bool is_finite(BF16 x) { return (x.bits & 0x7f80) != 0x7f80; }
 
-// A probability of 0 times a value that is not finite would be NaN. In a block that not all pairs
-// see, such values become zeros, and a pair that sees one gets NaN. All threads call it.
+// 0 times a value that is not finite would be NaN. So in a block with keys that some pairs do not
+// see, such values become zeros, and pairs that see one get NaN. All threads call it.
 template <int kDim, int kWarps>
 __device__ void take_out_nan(const Pair (&pairs)[2], int first_key, Shared<kDim, kWarps>& shared,
                              Softmax (&softmax)[2]) {
@@ -189,8 +190,8 @@ __device__ void add_values(const BF16* values, const uint32_t (&probabilities)[k
   }
 }
 
-// Processes one block of keys, whose copies to shared memory have begun; begins those of the next
-// block if there is one.
+// Processes one block of keys, whose copies to shared memory have begun. Begins the next block's
+// copies if there is a next block.
 template <int kDim, int kWarps>
 __device__ void attend_block(const TiledAttention& params, const Tile& tile, const Pair (&pairs)[2],
                              int block, bool has_next, Shared<kDim, kWarps>& shared,
@@ -203,7 +204,7 @@ __device__ void attend_block(const TiledAttention& params, const Tile& tile, con
   __syncthreads();  // The keys are there.
   Products<kCount> scores = {};
   multiply_keys<kDim>(shared.keys, shared.queries[threadIdx.x / kWarp], scores);
-  __syncthreads();  // All have read them.
+  __syncthreads();  // All threads have read the keys.
   if (has_next) copy_block<kDim, kThreads>(params, tile, block + 1, 0, shared.keys);
   commit_copies();
   uint32_t probabilities[kCount / 8][2];
@@ -224,7 +225,7 @@ __device__ void attend_block(const TiledAttention& params, const Tile& tile, con
     take_out_nan<kDim, kWarps>(pairs, first, shared, softmax);
   }
   add_values<kDim>(shared.values, probabilities, sums);
-  __syncthreads();  // All have read them.
+  __syncthreads();  // All threads have read the values.
 }
 
 // Merges the sums of one split with those of all splits before it, into `sums`.

@@ -29,7 +29,8 @@ __device__ T* keys_of(const AttentionParams& params, const StepSequence& sequenc
          kv_head * (params.attrs.head_dim + own_values) * params.state.page_tokens;
 }
 
-// The values of the same, and the elements from one position's values to the next.
+// The values of a KV head in a position's page; value_stride() is the number of elements from one
+// position's values to the next position's.
 template <typename T>
 __device__ T* values_of(const AttentionParams& params, const StepSequence& sequence,
                         int64_t position, int64_t kv_head) {

@@ -8,14 +8,15 @@
 namespace lockstep::LOCKSTEP_TARGET {
 
 struct TiledAttention : AttentionParams {
-  float* parts = nullptr;  // Sums of splits, if each has its own block; else null.
-  int64_t splits = 1;      // The longest sequence's, if each has its own block.
-  int64_t tile_rows = 1;   // The maximum.
-  int64_t tiles = 0;       // An upper bound.
+  float* parts = nullptr;  // Sums of splits, if each split has its own block; else null.
+  int64_t splits = 1;      // Splits of the longest sequence, if each has its own block.
+  int64_t tile_rows = 1;   // The maximum of a tile's rows.
+  int64_t tiles = 0;       // An upper bound of the number of tiles.
   int64_t heads_at = 0;    // Offset of list_heads()'s result in shared memory.
 };
 
-// Its rows together see the keys first_key to last_key; every row sees all_from to all_to.
+// The tile's rows together see the keys first_key to last_key; every row sees the keys all_from to
+// all_to.
 struct Tile {
   StepSequence sequence;
   int32_t first_row = 0;
@@ -24,8 +25,8 @@ struct Tile {
   int32_t all_from = 0, all_to = -1;
 };
 
-// Sequence i's tiles have the numbers from first_row / tile_rows + i on, enough for all; there may
-// be one without rows after a sequence's last tile.
+// The tiles of sequence i are numbered from first_row / tile_rows + i on. Before sequence i + 1
+// there are enough numbers for all of them. One number may remain unused: its tile has no rows.
 __device__ inline Tile tile_of(const TiledAttention& params, int64_t number) {
   int64_t low = 0, high = params.step.sequence_count;  // The sequence is in [low, high).
   while (high - low > 1) {
@@ -47,7 +48,7 @@ __device__ inline Tile tile_of(const TiledAttention& params, int64_t number) {
   return tile;
 }
 
-// Sees keys first to last; none if row is -1.
+// A row and a head, which see the keys `first` to `last`; none if `row` is -1.
 struct Pair {
   int32_t row = -1;
   int32_t head = 0;
@@ -73,7 +74,7 @@ __device__ inline Pair pair_of(const TiledAttention& params, const Tile& tile, c
   return pair;
 }
 
-// The query heads of the block's KV head, in the map's order. All threads call it.
+// Lists the query heads of the block's KV head, in the order of kv_head_of. All threads call it.
 __device__ inline void list_heads(const AttentionAttrs& attrs, int32_t* heads, int32_t& count) {
   if (threadIdx.x == 0) {
     count = 0;

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // cuBLASLt, opened when it is needed: nothing is linked. The functions that are used are declared
-// here as in CUDA 13, so that builds and tests without a toolkit have them; with a toolkit,
-// linear_cublas.cc compares.
+// here as in CUDA 13, so that builds and tests without a toolkit have them. In a build with a
+// toolkit, linear_cublas.cc compares the constants with its header.
 #pragma once
 
 #include <cstddef>
@@ -12,7 +12,8 @@
 
 namespace lockstep::cuda {
 
-// Results are cuBLAS's own, 0 is success. Operations, layouts and preferences are its objects.
+// Results are cuBLAS's own, 0 is success. Operations, layouts and preferences are cuBLASLt's
+// objects.
 struct CublasLt {
   struct Algorithm {
     uint64_t data[8] = {};

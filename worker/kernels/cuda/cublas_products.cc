@@ -122,9 +122,9 @@ struct CublasProducts::Memory {
 
   const ProductShape shape;
   Product product;
-  bool plain = false;  // For every number of rows.
+  bool plain = false;  // The plain kernel for any number of rows.
   bool said_unaligned = false;
-  // By the bucket's first number of rows; empty: the plain kernel.
+  // The key is the bucket's first number of rows. An empty value: the plain kernel.
   std::map<int64_t, std::optional<Algorithm>> chosen;
 };
 
@@ -183,7 +183,7 @@ const char* CublasProducts::run(const KernelArgs& args, KernelFn plain) {
                               .out_aligned = is_aligned(out.data) && is_aligned(out.row<float>(1)),
                               .has_bias = bias.data != nullptr});
   if (memory.plain) return plain(args);
-  // A view's place is the program's, for any number of rows.
+  // The result is the same for all numbers of rows: the program decides where a view begins.
   if (!is_aligned(x.data) || !is_aligned(weight.data)) {
     if (!std::exchange(memory.said_unaligned, true)) {
       report(text_of(memory.shape) + ": an input is not aligned to " +

@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
-// Chooses the cuBLASLt algorithms that multiply a linear's operands in the fast class: for each
-// shape one per bucket of rows, the first that cuBLASLt proposes for the bucket's last number of
-// rows, without splitting K, and whose check accepts its first number, too. The plain kernel
-// computes what has no algorithm, and operands that are aligned to less than kOperandAlign. That is
-// reported once for each shape or bucket.
+// Chooses the cuBLASLt algorithms that multiply a linear's operands in the fast class. Each shape
+// has one algorithm per bucket of rows: the first that cuBLASLt proposes for the bucket's last
+// number of rows, without splitting K, and accepts for the bucket's first number, too. The plain
+// kernel computes buckets without an algorithm, and operands that are aligned to less than
+// kOperandAlign; this is reported once for each shape or bucket.
 #pragma once
 
 #include <map>
@@ -18,14 +18,14 @@
 
 namespace lockstep::cuda {
 
-// The last numbers of rows of the buckets. A proof at load tries each on all columns, but for the
-// last, for steps of very many rows.
+// The last numbers of rows of the buckets. A proof at load tries all buckets on all columns, except
+// the last one, which is for steps of very many rows.
 inline constexpr int64_t kBucketEnds[] = {1, 8, 64, 8192, kMaxStepRows};
-// The alignment of addresses and of rows in bytes for all algorithms that use tensor cores. Planned
-// memory is aligned to more than that, but a view may begin anywhere.
+// The alignment of addresses and rows, in bytes, that suffices for all algorithms on tensor cores.
+// Planned memory is aligned to more than that, but a view may begin anywhere.
 inline constexpr int64_t kOperandAlign = 16;
 
-// Everything but the rows that decides the algorithm: planned memory is aligned to more than
+// All that decides the algorithm, except the number of rows. Planned memory is aligned to more than
 // kOperandAlign, so only a rank's columns of a wider matrix have another address or stride.
 struct ProductShape {
   DType type = DType::kNone;  // The type of the weight and of x.
@@ -33,7 +33,7 @@ struct ProductShape {
   int64_t cols = 0;
   int64_t x_stride = 0;
   int64_t out_stride = 0;
-  bool out_aligned = true;  // Rows are aligned to kOperandAlign, else to elements.
+  bool out_aligned = true;  // Output rows are aligned to kOperandAlign; else to elements.
   bool has_bias = false;
 
   auto key() const {
@@ -51,8 +51,8 @@ class CublasProducts {
   CublasProducts& operator=(const CublasProducts&) = delete;
 
   // Computes a linear; args.scratch has at least device::kProductBytes. `plain` computes what
-  // cuBLASLt does not. Null, or why it could not be queued: a refusal after a choice is an error,
-  // without another choice.
+  // cuBLASLt does not. Null, or why it could not be queued: if the library refuses the chosen
+  // algorithm, that is an error, and no other one is tried.
   const char* run(const KernelArgs& args, KernelFn plain);
 
  private:

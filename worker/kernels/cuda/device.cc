@@ -84,7 +84,8 @@ class CudaDevice final : public Device {
   int64_t total_bytes() const override { return memory().second; }
   int64_t free_bytes() const override { return memory().first; }
 
-  // Any thread allocates and releases memory; without this call it would open the first GPU.
+  // Any thread may allocate and release memory. Without use_from_this_thread() it would open the
+  // first GPU.
   std::byte* allocate(int64_t bytes) override {
     use_from_this_thread();
     void* memory = nullptr;
@@ -140,7 +141,7 @@ class CudaDevice final : public Device {
     if (bytes > 0) note_queued(cudaMemsetAsync(memory, 0, static_cast<size_t>(bytes), stream_));
   }
 
-  // Threads of other devices may allocate meanwhile: only this one is restricted.
+  // Threads of other devices may allocate meanwhile: only this thread is restricted.
   const char* begin_capture() override {
     const cudaError_t error = cudaStreamBeginCapture(stream_, cudaStreamCaptureModeThreadLocal);
     if (error == cudaSuccess) {
@@ -175,7 +176,7 @@ class CudaDevice final : public Device {
     note(cudaGetLastError());  // Reports a refused launch before the query hides it.
     const cudaError_t state = cudaStreamQuery(stream_);
     if (state == cudaErrorNotReady) {
-      // The driver counts that as an error, which synchronize() must not report.
+      // The driver counts unfinished work as an error, which synchronize() must not report.
       static_cast<void>(cudaGetLastError());
       return false;
     }
@@ -203,7 +204,7 @@ class CudaDevice final : public Device {
     cudaError_t none = cudaSuccess;
     error_.compare_exchange_strong(none, error);
   }
-  // Also notes errors of calls that a capture takes.
+  // Like note(), also while a capture takes the calls.
   void note_queued(cudaError_t error) {
     if (!capturing_) return note(error);
     if (capture_error_ == cudaSuccess) capture_error_ = error;

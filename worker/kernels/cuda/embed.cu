@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// out[r] = weight[token of r - vocab_begin], where weight is plain rows; -0.0 for tokens that other
-// ranks hold, so that the sum over ranks is the row bit for bit. Token -1 takes the next row of
-// step->embeddings, on the rank that holds id 0, or (`beside`) is absent_id.
+// out[r] = weight[token of r - vocab_begin], where weight is plain rows. It is -0.0 for tokens of
+// other ranks, so that the sum over ranks is the row bit for bit. For token -1, the rank that has
+// id 0 takes the next row of step->embeddings; or, if `beside`, the token counts as absent_id.
 #include "worker/kernels/cuda/matrix.h"
 
 namespace lockstep::LOCKSTEP_TARGET {

@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
-// Sums and gathers over memory that devices share (peer_memory.h). A block is a channel, and
-// processes every kPeerChannels-th piece of the data: it copies its rank's part of the piece into
-// its slot, meets the same block of the other ranks, and reads their slots. Sums are in rank order
-// from 0, whichever rank adds and however data is cut: the same bits on every rank and for any
-// rows. A small sum may be combined with the add_norm that reads it. Reads bypass stale caches: an
-// acquire precedes every read of a slot.
+// Sums and gathers over memory that devices share (peer_memory.h). The data is cut into pieces,
+// which the blocks of threads take in turn. Each block has a channel. For a piece it copies its
+// rank's part into its slot, meets the same block of the other ranks, and reads their slots. Sums
+// are in rank order from 0, whichever rank adds and however data is cut: the same bits on every
+// rank and for any rows. A small sum may be combined with the add_norm that reads it. Reads bypass
+// stale caches: an acquire precedes every read of a slot.
 #include "worker/kernels/cuda/exchange.h"
 #include "worker/kernels/cuda/norm_row.h"
 #include "worker/kernels/cuda/system_scope.h"
@@ -14,9 +14,9 @@ namespace {
 
 constexpr int kThreads = 256;
 static_assert(kThreads >= kMaxPeers);
-constexpr int64_t kMinPieceBytes = 2 << 10;  // A block for less does not pay.
+constexpr int64_t kMinPieceBytes = 2 << 10;  // Less is not worth a block.
 constexpr int64_t kAlign = 16;
-constexpr unsigned kPollsPerCheck = 64;  // Polls of a flag before a wait checks all else.
+constexpr unsigned kPollsPerCheck = 64;  // Polls of a flag per check of the time and the end.
 
 // `rows` rows of bytes, addressed as if they were contiguous.
 struct Packed {
@@ -40,7 +40,7 @@ class Channel {
     __shared__ uint32_t is_over;
     if (threadIdx.x == 0) {
       first = own().next[blockIdx.x];
-      is_over = load_relaxed(&own().ended);  // Others may write it now: one thread reads for all.
+      is_over = load_relaxed(&own().ended);  // It may change: one thread reads it for all.
     }
     __syncthreads();
     number_ = first;
@@ -134,7 +134,8 @@ __device__ Floats<kFloats> sum_of(const Channel& channel, int ranks, int64_t pla
   return sum;
 }
 
-// `shares`: in a first exchange each rank sums a share of the piece, in a second all read it.
+// `shares`: each rank sums a part of the piece, and a second exchange gives the sums to all ranks.
+// Otherwise each rank sums the whole piece.
 template <int kFloats>
 __global__ void __launch_bounds__(kThreads) reduce_kernel(const __grid_constant__ PeerGroup group,
                                                           Packed data, int64_t piece, bool shares) {
@@ -214,7 +215,8 @@ __device__ Packed columns_of(const PeerGather& gather, int rank) {
           gather.boundaries[rank + 1] - gather.boundaries[rank], gather.rows};
 }
 
-// `bytes` are those of the widest rank. `placed`: this rank's are already in `to`.
+// `bytes` are those of the rank with the most columns. `placed`: this rank's columns are already in
+// `to`.
 template <typename Unit>
 __global__ void __launch_bounds__(kThreads)
     gather_kernel(const __grid_constant__ PeerGroup group,

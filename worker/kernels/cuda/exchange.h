@@ -6,7 +6,7 @@
 
 namespace lockstep::LOCKSTEP_TARGET {
 
-// PeerAccess's functions. Null, or why it could not be started.
+// PeerAccess's functions. Null, or why the kernel could not be started.
 const char* all_reduce(const PeerGroup& group, const PeerSum& sum, void* queue);
 const char* all_gather(const PeerGroup& group, const PeerGather& gather, void* queue);
 const char* reduce_add_norm(const PeerGroup& group, const KernelArgs& args);

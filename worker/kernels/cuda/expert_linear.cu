@@ -18,8 +18,8 @@ constexpr int kDepth = 32;
 constexpr int kSortThreads = 256;
 
 // One thread per expert counts its routes, one thread computes where each expert begins, then each
-// thread lists its expert's: `order`, and the tiles. The remaining tiles have no rows, and the
-// remaining entries of the order are -1.
+// thread lists its expert's routes in `order`, and its tiles. The remaining tiles have no rows, and
+// the remaining entries of the order are -1.
 __global__ void sort_kernel(TensorView ids, int64_t experts, int32_t* order, ExpertTile* tiles,
                             int64_t max_tiles, int32_t tile_rows) {
   __shared__ int32_t begins[kMaxExperts + 1], tile_begins[kMaxExperts + 1];
@@ -106,7 +106,7 @@ __global__ void expert_kernel(Numbers<float> rows, Numbers<float> weight, Tensor
   out.row<float>(order[tile.begin + r])[first_col + n] = sum;
 }
 
-// Row i of `to` is the row of route order[i]; each `each` routes share one row.
+// Row i of `to` is the row of route order[i]; every `each` routes have the same row.
 template <typename From, typename To>
 __global__ void copy_sorted_kernel(TensorView from, TensorView to, const int32_t* order,
                                    int64_t each) {
@@ -173,7 +173,8 @@ const char* expert_linear_f32(const KernelArgs& args) {
                 sorted.order, sorted.list, out.rows / x.rows);
 }
 
-// Tiles have as many rows as an expert has if routes are even: the choice changes no bit.
+// Tiles have as many rows as an expert has if all experts have equally many; the choice changes no
+// bit.
 template <DType kWeight>
 const char* expert_linear_mma(const KernelArgs& args) {
   const TensorView &x = args.in[0], &out = args.out[0];

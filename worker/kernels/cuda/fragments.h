@@ -66,12 +66,13 @@ void pack_fragments(const PackArgs& args);
 template <DType kWeight>
 void pack_paired_fragments(const PackArgs& args);
 
-// Rows of x are read eight numbers at a time, from multiples of 16 bytes. Rows that are float32, or
-// not so aligned, are copied into scratch as rows of this many 16-bit numbers.
+// Rows of x are read eight numbers at a time, from multiples of 16 bytes. Rows of float32, and rows
+// that are not aligned to 16 bytes, are copied into scratch as rows of this many 16-bit numbers.
 constexpr int64_t copied_stride(int64_t depth) { return (depth + 7) / 8 * 8; }
-// A ScratchBytesFn. It assumes a copy of parts of wider rows: their address decides that later.
+// A ScratchBytesFn. If rows are parts of wider rows it counts a copy, though their address may make
+// that unnecessary.
 int64_t mma_scratch_bytes(const KernelArgs& largest, int threads);
-// wgmma's: x as whole units.
+// The same for wgmma, which copies x as whole units.
 int64_t wgmma_scratch_bytes(const KernelArgs& largest, int threads);
 
 }  // namespace lockstep::device

@@ -106,11 +106,11 @@ __device__ inline float function_of(Function function, float factor, float x) {
   return x;
 }
 
-// Columns of the product of a linear, or of a gated_linear, whose function makes one of two.
 // The function of a gated_linear's pairs; kNone for a linear, which has no attributes.
 inline MapAttrs map_of(const OperatorAttrs& attrs) {
   return attrs.kind() == AttrsKind::kMap ? attrs.map() : MapAttrs{};
 }
+// Columns of the product of a linear or gated_linear; the latter makes one column of two.
 constexpr int64_t product_cols(Function function, int64_t out_cols) {
   return function == Function::kNone ? out_cols : 2 * out_cols;
 }

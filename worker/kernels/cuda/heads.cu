@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 // head_linear: each head's columns of a row times the head's matrix, an output column per thread,
-// with the CPU's bits: if it is [in, out], one sum over the columns of x; if [out, in], sixteen,
-// which are then added by halves. head_dot: each head's sum of x * y * weight, sixteen sums again,
-// times v. join_heads, expand_heads: copies.
+// with the CPU's bits. If the matrix is [in, out], one sum over the columns of x; if it is [out,
+// in], sixteen sums, which are then added by halves. head_dot: each head's sum of x * y * weight,
+// sixteen sums again, times v. join_heads, expand_heads: copies.
 #include "worker/kernels/cuda/scalar.h"
 
 namespace lockstep::LOCKSTEP_TARGET {

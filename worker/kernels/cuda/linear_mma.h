@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // linear and gated_linear on tensor cores. The shape alone chooses how they are cut into blocks,
-// which changes no bit: tests ask for each way.
+// which changes no bit. Tests request each way.
 #pragma once
 
 #include "worker/kernels/cuda/target.h"

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// One product of linear_mma.cu, or of an expert's rows, as kernels get it; how they read x and
-// write sums: unchanged, or for each pair the function of one sum times the other sum.
+// One product of linear_mma.cu, or of an expert's rows, as kernels get it. Sums are stored
+// unchanged or, for each pair, as the function of one sum times the other sum.
 #pragma once
 
 #include "worker/kernels/cuda/functions.h"
@@ -9,7 +9,7 @@
 namespace lockstep::LOCKSTEP_TARGET {
 
 struct Product {
-  TensorView x;             // 16-bit numbers; eight begin at a multiple of 16 bytes.
+  TensorView x;             // 16-bit numbers; every eighth is at a multiple of 16 bytes.
   const std::byte* weight;  // Stripes, one after the other.
   TensorView bias;
   TensorView out;

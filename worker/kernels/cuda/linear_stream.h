@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// The product for few rows: it takes as long as reading the weights. A warp reads kStripes of them
-// over one slice of K straight into registers, some units ahead, and x from the cache; a block's
-// warps have different slices of the same stripes, and add their sums in shared memory.
+// The product for few rows: it takes as long as reading the weights. A warp reads kStripes stripes
+// of weights over one slice of K straight into registers, some units ahead, and x from the cache. A
+// block's warps have different slices of the same stripes, and add their sums in shared memory.
 #pragma once
 
 #include "worker/kernels/cuda/streamed_slice.h"
@@ -16,8 +16,8 @@ struct StreamPlace {
   int64_t first_row;
 };
 
-// The partial sums of `count` slices, which are added in order to `totals`. These are undefined
-// before the first round.
+// The partial sums of `count` slices, which are added in order to `totals`. If `first`, `totals`
+// are undefined and count as zeros.
 template <int kSums>
 struct Partials {
   const float* of_slices;

@@ -11,7 +11,7 @@ namespace lockstep::LOCKSTEP_TARGET {
 template <DType kWeight, typename T>
 struct WarpTile {
   static constexpr int kStripes = 2, kTiles = 8;
-  int stripe;  // Among the block's.
+  int stripe;  // The first one, among the block's stripes.
   int row;
   int lane;
   WeightWords<kWeight> words[kStripes];

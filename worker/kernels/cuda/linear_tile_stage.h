@@ -19,7 +19,8 @@ constexpr int64_t tiles_of_cols(int64_t cols) {
 constexpr int64_t tiles_of_rows(int64_t rows) { return (rows + kTileRows - 1) / kTileRows; }
 
 // A stage: the stripes' units unchanged, then rows of 128 bytes. Odd rows have their halves
-// exchanged: lanes 0 to 7, say, read four neighbouring pieces of 16 bytes of each of two rows.
+// exchanged, so that lanes use all banks: lanes 0 to 7, for example, read four neighbouring pieces
+// of 16 bytes of each of two rows.
 template <DType kWeight>
 struct TileStage {
   static constexpr int kUnit = static_cast<int>(device::FragmentBytes<kWeight>::kUnit);

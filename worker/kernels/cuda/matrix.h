@@ -30,7 +30,7 @@ struct Codes {
     if constexpr (kMinimum) return fmaf(e.code, widen(e.scale), widen(e.minimum));
     return e.code * widen(e.scale);
   }
-  // Rounds the exact sum: at() has already rounded it.
+  // Rounds the exact sum once; the result of at() is already rounded.
   __device__ BF16 rounded(int64_t row, int64_t col) const {
     const Element e = element(row, col);
     BF16 code;

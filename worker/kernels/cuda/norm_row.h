@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// The norm of a row, or of a head's columns of one, by a block of threads, for every kernel that
-// computes one.
+// The norm of a row, or of a head's columns of a row, by a block of threads: for all kernels that
+// compute norms.
 #pragma once
 
 #include "worker/kernels/cuda/scalar.h"

@@ -30,7 +30,7 @@ __global__ void norm_kernel(TensorView x, TensorView addend, TensorView total, T
   norm_row(from, own_part(weight, x, begin), width, eps, out, row, begin);
 }
 
-// The same columns and weights.
+// Like norm_kernel, with the mean subtracted first.
 __global__ void centred_norm_kernel(TensorView x, TensorView weight, TensorView bias,
                                     TensorView out, int64_t width, float eps) {
   const int64_t row = blockIdx.x, begin = blockIdx.y * width;

@@ -8,7 +8,7 @@
 namespace lockstep::device {
 namespace {
 
-// The weights of one unit: `rows` and `cols` of it exist, the rest stays zero.
+// The weights of one unit: `rows` and `cols` of it exist, all other numbers stay zero.
 struct Unit {
   uint8_t* bytes;
   int64_t first_row;  // In the arguments' source.

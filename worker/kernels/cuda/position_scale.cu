@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// y = x * the scale of the row's position + offset: one scale for every `length` positions, the
-// last one for all later ones; or with log_factor: 1 before position `length`, then
+// y = x * scale, by the row's position plus `offset`: one scale for every `length` positions, the
+// last one for all later positions; or with log_factor: 1 before position `length`, then
 // log(position + 1) * log_factor. The bits are the CPU's.
 #include "worker/kernels/cuda/functions.h"
 #include "worker/kernels/cuda/scalar.h"

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// route: a block per row; its threads compute scores, one sums and chooses (choose_experts.h).
-// combine: the weighted sum of a token's routes, in their order. The bits are the CPU's.
+// route: a block per row; its threads compute scores, one of them sums and chooses
+// (choose_experts.h). combine: the weighted sum of a token's routes, in their order. The bits are
+// the CPU's.
 #include "worker/kernels/choose_experts.h"
 #include "worker/kernels/cuda/scalar.h"
 

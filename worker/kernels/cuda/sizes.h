@@ -7,14 +7,15 @@
 
 namespace lockstep::device {
 
-// attention: a page has the keys and values of one KV head after another. A block has one thread
+// attention: a page has the keys and values of one KV head after the other. A block has one thread
 // per column of a head.
 inline constexpr int64_t kMaxHeadDim = 1024;
 int64_t page_bytes(const PageShape& page);
 const char* attention_fits(const OperatorAttrs& attrs, const Device& device);
 
-// attention on tensor cores: keys in splits of this many positions. A split's sums of a row and
-// head are a part in scratch, [head_dim] and the softmax's two, if there is room for all of a step.
+// attention on tensor cores: keys in splits of this many positions. If a step has at most kMaxParts
+// parts, scratch has them: a split's sums for a row and a head are one part, [head_dim] and the two
+// numbers of Softmax.
 inline constexpr int kSplitKeys = 256;
 inline constexpr int kMaxMmaDim = 256;
 inline constexpr int64_t kMaxParts = int64_t{8} << 10;
@@ -36,13 +37,13 @@ int64_t rope_attention_scratch_bytes(const KernelArgs& largest, int threads) {
   return rotated_bytes(largest.in[0], kPages) + rest;
 }
 
-// linear: what cuBLASLt's kernels may use in addition to their operands; the best ones on sm_90
-// need that much. The scratch begins with it.
+// linear: the workspace of cuBLASLt's kernels; the best ones on sm_90 need that much. The scratch
+// begins with it.
 inline constexpr int64_t kProductBytes = int64_t{32} << 20;
 int64_t product_scratch_bytes(const KernelArgs& largest, int threads);
 
-// expert_linear: routes sorted by expert, then tiles of one expert's rows, the maximum number of
-// the smallest tiles; then on tensor cores the rows of x in that order.
+// expert_linear: routes sorted by expert, then a list of tiles of one expert's rows, long enough
+// for the smallest tiles; then, on tensor cores, the rows of x in the order of routes.
 inline constexpr int64_t kMinExpertTileRows = 8;
 struct ExpertTile {
   int32_t expert = 0;

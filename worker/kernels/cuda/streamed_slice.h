@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// One warp's part of linear_stream.h: kStripes stripes of the weights over one slice of K, times
+// One warp's work in linear_stream.h: kStripes stripes of the weights over one slice of K, times
 // kTiles times eight rows of x.
 #pragma once
 
@@ -20,7 +20,7 @@ struct StreamedSlice {
   const std::byte* stripes[kStripes];
   const uint16_t* x;  // At this lane's row and column of the first tile's first half.
   int64_t x_tile;     // Numbers from one tile to the next.
-  int rows;           // From this lane's row on.
+  int rows;           // Rows of x from this lane's row on.
   int cols;
   int lane;
   WeightWords<kWeight> ahead[kAhead][kStripes];

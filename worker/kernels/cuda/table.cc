@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// Every kernel of a GPU. Lookup takes the first row that fits: for linears our own on tensor cores,
-// by wgmma where the GPU has it, then cuBLASLt's (in the fast class only), then the plain one.
+// Every kernel of a GPU. Lookup takes the first row that fits: for linears our own kernel on tensor
+// cores (by wgmma, if the GPU has it), then cuBLASLt's (in the fast class only), then the plain
+// one.
 #include <array>
 
 #include "worker/kernels/cuda/fragments.h"

@@ -1,8 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 // The language of .cu files: CUDA, or the shim that runs the same sources on the CPU in tests. A
 // kernel is a __global__ function over views by value, started by launch(); every pointer in its
-// views, attributes and step is the device's. From our headers, .cu files include this folder,
-// kernel.h, quantized_rows.h, choose_experts.h and what is constexpr in base.
+// views, attributes and step is the device's. The only headers of ours that .cu files include are
+// this folder's, kernel.h, device.h, peer_memory.h, quantized_rows.h, choose_experts.h and what is
+// constexpr in base and operators.
 // LOCKSTEP_TARGET is the namespace of everything that is compiled for either target.
 #pragma once
 

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// For every output, as its OutputSpec asks: block sums, the noisy winner (the token with the
+// For every output, as its OutputSpec requests: block sums, the noisy winner (the token with the
 // largest edited logit plus noise), the best by edited and by raw logit, and a copy of the logits.
 // Everything has the CPU's bits.
 // A key has 64 bits: the value's bits changed so that they order as unsigned numbers, then the id's
@@ -164,7 +164,7 @@ __device__ Key last_wanted(const OutputTask& output, By by, int64_t wanted) {
       }
     }
     __syncthreads();
-    if (digit < 0) return 1;  // Only in the first round.
+    if (digit < 0) return 1;  // Fewer keys than `wanted`.
     found |= static_cast<Key>(digit) << shift;
     wanted -= above;
     __syncthreads();

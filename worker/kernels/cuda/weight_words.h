@@ -31,7 +31,7 @@ struct WeightWords {
   static constexpr Quantization kKind = device::FragmentBytes<kWeight>::kKind;
   static constexpr int kLoads = static_cast<int>(device::FragmentBytes<kWeight>::kCodes / 512);
   Words4 codes[kLoads];
-  Words2 scales;  // One word each for rows g and g + 8, the unit's first group low.
+  Words2 scales;  // One word each for rows g and g + 8; the unit's first group is in the low half.
   Words2 minima;
 
   // kOnce: from global memory, without keeping it in the cache.
@@ -45,7 +45,7 @@ struct WeightWords {
     load_scales(unit, lane);
   }
 
-  // Only what the first or the second two steps need.
+  // Loads only what the first two steps need, or the second two.
   template <int kHalf>
   __device__ void load_half(const std::byte* unit, int lane) {
     if constexpr (kKind.bits == 4) {

@@ -71,7 +71,7 @@ Met meet(const std::vector<StreamOptions>& options, const Work& work,
          std::chrono::milliseconds timeout = kPatience) {
   const int ranks = static_cast<int>(options.size());
   Met met{std::vector<absl::Status>(options.size()), std::vector<CollectiveChoice>(options.size())};
-  std::vector<std::unique_ptr<Device>> devices;  // They live until all are done: peers may be late.
+  std::vector<std::unique_ptr<Device>> devices;  // Devices live until all ranks are done.
   devices.reserve(options.size());
   for (const StreamOptions& each : options) devices.push_back(stream_device(each));
   auto local = local_collectives(ranks);

@@ -24,7 +24,7 @@ TEST(NcclLibraryTest, TheRealLibraryHasAllFunctionsThatAreUsed) {
   EXPECT_EQ(message_of(nccl.status()), "");
 }
 
-TEST(NcclLibraryTest, AMissingLibraryIsOneLine) {
+TEST(NcclLibraryTest, AMissingLibraryIsAnErrorOfOneLine) {
   const auto nccl = load_nccl("libnosuchnccl.so.2");
   EXPECT_EQ(nccl.status().code(), absl::StatusCode::kNotFound);
   EXPECT_THAT(message_of(nccl.status()), HasSubstr("libnosuchnccl.so.2"));

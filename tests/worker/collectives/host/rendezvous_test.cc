@@ -289,8 +289,8 @@ TEST_F(RendezvousTest, ARankThatDiedInTheMeetingMayRejoin) {
 TEST_F(RendezvousTest, ADeadlineNamesTheRanksThatNeverArrived) {
   Child first([this]() -> absl::Status {
     MeetArgs meeting = args(0, 4);
-    // The clock stands still until rank 2 has sent its Hello. The timeout is over some reads later,
-    // after the Hello was received.
+    // The clock stands still until rank 2 has sent its Hello. Some reads of the clock later the
+    // timeout is over; by then the Hello was received.
     std::atomic<bool> sent = false;
     int looks = 0;
     meeting.now = [&] {

@@ -80,7 +80,7 @@ absl::StatusOr<std::string> feed(FrameReader& reader, std::string stream, size_t
   return stream;
 }
 
-TEST(FrameTest, PiecesArriveAsTheyWereSentForAnyCuts) {
+TEST(FrameTest, PiecesArriveAsTheyWereSentForAnySplitOfTheStream) {
   SCOPED_TRACE(fmt::format("seed {}", kSeed));
   std::minstd_rand random(kSeed);
   FrameWriter writer;

@@ -17,8 +17,8 @@ __device__ inline void barrier_init(SharedAddress barrier, int count) {
 #endif
 }
 
-// After this and a cluster_meet(), all threads and copies of the cluster may use this thread's new
-// barriers.
+// After this call and a cluster_meet(), all threads and copies of the cluster may use the barriers
+// that this thread has initialized.
 __device__ inline void publish_barriers() {
 #ifdef __CUDACC__
   asm volatile(
@@ -42,8 +42,8 @@ __device__ inline void barrier_expect(SharedAddress barrier, int bytes) {
 #endif
 }
 
-// Arrives at the barrier of a block of the cluster. With .release.cluster, which it does not need
-// since it hands over memory that was only read, ptxas would wait for all memory of the GPU.
+// Arrives at the barrier of a block of the cluster. It has no .release.cluster, since the memory
+// that it hands over was only read; with it, ptxas would wait for all memory of the GPU.
 __device__ inline void barrier_arrive(SharedAddress barrier, int block) {
 #ifdef __CUDACC__
   asm volatile(
@@ -60,7 +60,7 @@ __device__ inline void barrier_arrive(SharedAddress barrier, int block) {
 #endif
 }
 
-// Waits for the end of the phase of this parity: for what copies brought.
+// Waits for the end of the phase of this parity. Then all that copies brought can be read.
 __device__ inline void barrier_wait(SharedAddress barrier, unsigned parity) {
 #ifdef __CUDACC__
   asm volatile(

@@ -11,7 +11,8 @@
 
 namespace lockstep::LOCKSTEP_TARGET {
 
-// An address in shared memory: equal ones in all blocks of a cluster are the same variable of each.
+// An address in shared memory: equal addresses in all blocks of a cluster are the same variable,
+// one in each block.
 using SharedAddress = uint32_t;
 
 __device__ inline SharedAddress dynamic_shared_address() {
@@ -61,8 +62,9 @@ __device__ inline void warp_meet() {
 #endif
 }
 
-// All threads of a warpgroup, four warps, call one of them: each gives back registers beyond
-// kRegisters, or gets that many when others have given them back.
+// All threads of a warpgroup (four warps) call these together. fewer_registers(): each thread gives
+// back registers beyond kRegisters. more_registers(): each gets that many, when others have given
+// them back.
 template <int kRegisters>
 __device__ inline void fewer_registers() {
 #ifdef __CUDACC__

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // The linear of linear_mma.cu, with its bits and its packed weights, by wgmma for many rows.
 //
-// A step of linear_mma.cu takes of each eight neighbouring columns four (fragments.h). wgmma takes
+// A step of linear_mma.cu takes four of every eight neighbouring columns (fragments.h). wgmma takes
 // 16 neighbours from rows of shared memory. So x is first copied with its columns in the order of
 // the steps: a lane's four words of two numbers become words of four lanes.
 #include "worker/kernels/cuda/hopper/linear_wgmma.h"
@@ -83,7 +83,7 @@ __global__ void __cluster_dims__(kCluster, 1, 1) __launch_bounds__(kWgmmaThreads
     more_registers<240>();
     multiply_tiles<kWeight, T, kTileRows>(product, work, shared);
   }
-  // A block must be there as long as the other one copies to it and arrives at its barriers.
+  // A block must not end while the other one still copies to it or arrives at its barriers.
   warp_meet();
   cluster_meet();
 }
@@ -149,10 +149,10 @@ const char* multiply(const Product& product, void* queue) {
 
 }  // namespace
 
-// The time is that of the rounds of tiles among the multiprocessors, by measurements on an H100 and
-// an H200: a tile's is in proportion to its rows, but small ones are bound by shared memory.
-// With few tiles most multiprocessors would have no work; from how many on it pays was not
-// measured.
+// The cost is the number of rounds of tiles over the multiprocessors, times a tile's cost. By
+// measurements on an H100 and an H200 a tile's cost grows with its rows, and small tiles cost more
+// per row, since shared memory limits them. With few tiles most multiprocessors would have no work;
+// the number from which wgmma is worth it was not measured.
 int wgmma_tile_rows(DType weight, int64_t rows, int64_t cols, int of_device) {
   constexpr int64_t kFewRows = 64, kMinTiles = 32;
   constexpr int64_t kSmall = 192, kSmallCost = 115, kTileCost = 800;

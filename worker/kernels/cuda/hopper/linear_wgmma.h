@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // linear and gated_linear by wgmma, for compute capability 9.0. The rows of a tile change no bit:
-// tests and cuda_bench ask for each number of them.
+// tests and cuda_bench request each number of them.
 #pragma once
 
 #include "worker/kernels/cuda/target.h"

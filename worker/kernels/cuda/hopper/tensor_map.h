@@ -18,14 +18,14 @@ using TensorMap = shim::TensorMap;
 #endif
 
 // A matrix of numbers of 2 or 8 bytes in memory, and its tiles. Rows begin at multiples of 16
-// bytes. Tiles of 2-byte numbers are 64 columns wide: in shared memory rows of 128 bytes, whose
-// pieces of 16 bytes are exchanged as wgmma.h expects them. Others are rows of plain bytes.
+// bytes. Tiles of 2-byte numbers are 64 columns wide. In shared memory they are rows of 128 bytes,
+// whose pieces of 16 bytes are swizzled as wgmma.h expects. Tiles of 8-byte numbers are plain rows.
 struct TiledMatrix {
   const void* data = nullptr;
   int64_t cols = 0;
   int64_t rows = 0;
   int64_t row_bytes = 0;
-  int tile_cols = 0;  // At most 256, and so are rows.
+  int tile_cols = 0;  // At most 256, like tile_rows.
   int tile_rows = 0;
   int element_bytes = 2;
 };
@@ -33,7 +33,7 @@ struct TiledMatrix {
 // Null, or why there is no map.
 const char* make_map(const TiledMatrix& matrix, TensorMap* map);
 
-// A kernel's parameter is loaded before its first use.
+// Loads a map, which is a kernel's parameter, before its first use.
 __device__ inline void prefetch_map(const TensorMap& map) {
 #ifdef __CUDACC__
   asm volatile("prefetch.tensormap [%0];" : : "l"(&map) : "memory");
@@ -59,7 +59,7 @@ __device__ inline void load_tile(SharedAddress to, const TensorMap& map, int col
 }
 
 // The same for each block of the cluster that has its bit in `blocks`: to the same address, counted
-// at its own barrier.
+// at the block's own barrier.
 __device__ inline void load_shared_tile(SharedAddress to, const TensorMap& map, int col, int row,
                                         SharedAddress barrier, uint16_t blocks) {
 #ifdef __CUDACC__

@@ -4,26 +4,27 @@
 // memory. All threads of four warps call its functions together. Emulated over the shim.
 //
 // A lane 4g + t has sums d: number 4j + 2h + i is that of the warp's row 8h + g and B's row
-// 8j + 2t + i. Its bits are those of multiply_add() for the same step. B is rows of 128 bytes, 64
-// numbers of 16 bits, from a multiple of 1024 on; their pieces of 16 bytes are exchanged: piece p
+// 8j + 2t + i. A sum's bits are those of multiply_add() for the same step. B is rows of 128 bytes,
+// 64 numbers of 16 bits, from a multiple of 1024 on; their pieces of 16 bytes are swizzled: piece p
 // of row r is at place p ^ r % 8.
 //
-// Products run while the threads go on. Between wgmma_fence() and the wait for a group, no other
-// instruction may use its sums or change its A.
+// Products run while the threads continue. Between wgmma_fence() and the wait for a group, no other
+// instruction may use the group's sums or change its A.
 #pragma once
 
 #include "worker/kernels/cuda/hopper/barriers.h"
 
 namespace lockstep::LOCKSTEP_TARGET {
 
-// Describes rows of B that begin at an address. 2 more per step of 16 numbers.
+// The descriptor of rows of B that begin at an address. For each next step of 16 numbers the caller
+// adds 2 to it.
 __device__ inline uint64_t rows_descriptor(SharedAddress address) {
   constexpr uint64_t kSwizzle128 = uint64_t{1} << 62, kStride = uint64_t{1024 >> 4} << 32;
   constexpr uint64_t kUnused = uint64_t{1} << 16;  // The other stride, of tiles wider than these.
   return kSwizzle128 | kStride | kUnused | (address & 0x3ffff) >> 4;
 }
 
-// Registers that were written before are seen by products that begin after it.
+// Products that begin after this call see registers that were written before it.
 __device__ inline void wgmma_fence() {
 #ifdef __CUDACC__
   asm volatile("wgmma.fence.sync.aligned;" : : : "memory");
@@ -60,7 +61,7 @@ __device__ inline void pin(float (&sums)[kSums]) {
 #endif
 }
 
-// d = A * B (+ d if `keep`), begun.
+// add() begins to compute d = A * B (+ d if `keep`).
 template <typename T, int kRows>
 struct Wgmma;
 

@@ -2,8 +2,9 @@
 // The product for many rows on compute capability 9.0. A block has one warpgroup that starts
 // copies into a ring of stages, and two that multiply, each 64 columns of the product by kTileRows
 // rows of x: weights go through registers, x stays in shared memory. Two blocks are a cluster: they
-// have other columns and the same rows, and each brings half of the rows for both. Blocks stay, and
-// take one tile after another. A warp's sums have the order of linear_mma.cu, and so its bits.
+// compute different columns of the same rows, and each copies half of the rows for both. Blocks are
+// persistent: they take one tile after another. A warp's sums have the order of linear_mma.cu, and
+// so its bits.
 #pragma once
 
 #include "worker/kernels/cuda/hopper/tensor_map.h"
@@ -18,13 +19,14 @@ inline constexpr int kBlockStripes = 8;
 inline constexpr int kClusterStripes = kCluster * kBlockStripes;
 inline constexpr int kMaxWgmmaSharedBytes = 227 << 10;
 
-// The tiles of a product, in clusters.
+// The tiles of a product; a cluster computes one at a time.
 struct WgmmaWork {
   int of_cols;
   int of_rows;
 
-  // Each weight is read once for all rows, and x stays in the cache meanwhile: kGroup tiles of
-  // columns are beside one another, then come the next rows.
+  // Tiles are ordered in groups of kGroup tiles of columns: all of them for the first rows, then
+  // all for the next rows. So each weight is read once for all rows, and x stays in the cache
+  // meanwhile.
   static constexpr int kGroup = 8;
   struct Place {
     int stripe;
@@ -40,13 +42,13 @@ struct WgmmaWork {
 };
 
 // The shared memory of a block, from a multiple of 1024 on: x of all stages, weights of all stages,
-// barriers, and numbers of each multiplying thread.
+// barriers, and kOwn numbers of each multiplying thread.
 template <DType kWeight, int kTileRows>
 struct WgmmaShared {
   static constexpr int kUnit = static_cast<int>(device::FragmentBytes<kWeight>::kUnit);
   static constexpr int kX = kTileRows * 128, kWeights = kBlockStripes * kUnit;
   static constexpr int kStageBytes = kX + kWeights;
-  static constexpr int kOwn = 8;  // Numbers of a thread.
+  static constexpr int kOwn = 8;  // float32 numbers of a thread.
   static constexpr int kRest = 1024 + kOwn * 2 * kWarpgroup * 4;
   static constexpr int kMaxStages = 8;
   static constexpr int kThatFit = (kMaxWgmmaSharedBytes - kRest - kMaxStages * 16) / kStageBytes;

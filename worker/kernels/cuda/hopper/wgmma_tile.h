@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// What a thread that multiplies has of a tile, and how it adds it up and stores it.
+// A multiplying thread's part of a tile: how it is added up and stored.
 #pragma once
 
 #include "worker/kernels/cuda/hopper/wgmma.h"
@@ -14,10 +14,10 @@ struct WgmmaTile {
   static constexpr int kSums = kTileRows / 2;
   static constexpr int kUnits = static_cast<int>(device::kSliceUnits);
   Shared shared;
-  int warp;  // Among those that multiply: its stripe in the block's.
+  int warp;  // Its number among multiplying warps, and its stripe.
   int lane;
   RingPlace<Shared::kStages> at;
-  Words2 scales;  // A row's, for all its columns.
+  Words2 scales;  // Scales of q8c's rows, for all columns.
   float totals[kSums];
 
   __device__ WgmmaTile(const Shared& of_block, int thread)

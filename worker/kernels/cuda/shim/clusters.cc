@@ -15,9 +15,9 @@ constexpr int kPiece = 16;  // Bytes.
 
 // The barrier's 8 bytes.
 struct Barrier {
-  int32_t bytes;  // Those that are expected and have not come.
+  int32_t bytes;  // Bytes that are expected and have not come.
   uint8_t count;
-  uint8_t missing;  // Arrivals.
+  uint8_t missing;  // Arrivals that have not come.
   uint16_t phase;
 
   void advance() {

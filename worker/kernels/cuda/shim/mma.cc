@@ -35,8 +35,8 @@ const char* row_of(int matrix, int row) {
   return static_cast<const char*>(given(matrix * 8 + row));
 }
 
-// a * b + c rounded once: the intermediate float32 is rounded to odd, so rounding it to far fewer
-// bits is exact.
+// a * b + c rounded once: the intermediate float32 is rounded to odd, so that the second rounding,
+// to far fewer bits, gives the right result.
 uint16_t bf16_of_fma(float a, float b, float c) {
   const double product = static_cast<double>(a) * b, addend = c;
   const double sum = product + addend;

@@ -1,9 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 // Fibers by a switch of stacks: every thread of a block, or of a cluster of blocks, has one, and
-// runs until it waits or ends. When none can run, threads that wait for their block continue if all
-// of it do, threads that wait for their warp if all of it does, and threads that wait for a
-// condition if it holds; then late work is done. A kernel for which nothing of this helps would
-// hang, or worse, on a GPU.
+// runs until it waits or ends. When none can run, the waits that are over end: a wait for a block,
+// a cluster or a warp if all of its threads wait, a wait for a condition if it holds. If no wait is
+// over, late work is done. If there is none, the kernel would hang, or worse, on a GPU.
 #include "worker/kernels/cuda/shim/shim.h"
 
 #include <algorithm>
@@ -54,8 +53,8 @@ namespace {
 constexpr int kWarp = 32;
 constexpr size_t kStackBytes = 128 << 10;
 constexpr size_t kCopyBytes = 16;
-constexpr int64_t kMaxSharedBytes = 99 << 10;  // Every GPU of compute capability 8 and 9 has it.
-constexpr int64_t kMaxClusterSharedBytes = 227 << 10;  // One of compute capability 9.0 has it.
+constexpr int64_t kMaxSharedBytes = 99 << 10;          // Every GPU of 8.x and 9.x has that much.
+constexpr int64_t kMaxClusterSharedBytes = 227 << 10;  // A GPU of 9.0 has that much.
 
 enum class State {
   kReady,
@@ -184,7 +183,7 @@ void copy(const Copy& what) {
   if (what.bytes > 0) std::memcpy(what.to, what.from, static_cast<size_t>(what.bytes));
 }
 
-// Lets every thread continue that may. False: no thread may.
+// Lets every thread continue whose wait is over. False: there is none.
 bool release_all() {
   bool any = release(0, block.count, State::kWaitsForCluster);
   for (int first = 0; first < block.count; first += block.threads) {
@@ -229,10 +228,10 @@ void run_blocks() {
     if (all_done()) break;
     LOCKSTEP_CHECK(any);  // Else threads wait for others that wait elsewhere.
   }
-  LOCKSTEP_CHECK(block.late.empty());  // The shared memory of these blocks may be another's now.
+  LOCKSTEP_CHECK(block.late.empty());  // Late work could write to the next blocks' memory.
 }
 
-// Makes the blocks of a cluster, whose fibers and shared memory its other clusters use again.
+// Makes the fibers and the shared memory for one cluster; the launch's later clusters reuse them.
 void set_up(int64_t blocks_x, int64_t blocks_y, int cluster, int threads, int64_t shared_bytes,
             Body body) {
   ++launch_count;

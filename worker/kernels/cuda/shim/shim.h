@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 // CUDA's names for code that runs on the CPU, so that tests can run kernels without a GPU: a
 // block's threads are fibers, switched where they wait for each other; blocks run one after
-// another. Host threads run their own kernels at the same time; x86-64 only. Only what our kernels
-// use.
+// another. Host threads run their own kernels at the same time. For x86-64, and only what our
+// kernels use.
 #pragma once
 
 #include <bit>
@@ -34,7 +34,7 @@ struct Body {
 
 // The order in which a block's threads run between two waits. A kernel whose results depend on it
 // lacks a __syncthreads(). kAscending does asynchronous copies as late as possible, kDescending at
-// once. For this host thread's kernels.
+// once. set_order() is for kernels of this host thread.
 enum class Order { kAscending, kDescending };
 void set_order(Order order);
 
@@ -50,7 +50,7 @@ inline constexpr size_t kMaxGivenBytes = 96;
 void give(const void* from, size_t bytes);
 const void* given(int lane);
 
-// A type of 16 bits: a number of its bits, and the exponent of its smallest normal number.
+// A type of 16 bits: how its bits become a number, and the exponent of its smallest normal number.
 struct Format {
   float (*widen)(uint16_t bits);
   int32_t min_exponent;

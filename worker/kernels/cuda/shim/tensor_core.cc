@@ -10,7 +10,8 @@ namespace {
 
 constexpr int kLanes = 4, kVectors = 16 / kLanes;
 constexpr int32_t kFractionBits = 25;
-// A product is less than 4, so with a factor of at most this nothing of it is left.
+// The smallest shift of a product. A product of significands is less than 4, so with this shift, as
+// with a smaller one, it is cut off to 0.
 constexpr int32_t kMinShift = -3;
 
 using Floats [[gnu::vector_size(16)]] = float;
@@ -28,7 +29,7 @@ Ints larger(Ints x, Ints y) {
   return (x & first) | (y & ~first);
 }
 
-// A sum with a number that is not finite: only these decide it.
+// The sum if some numbers are not finite: only those numbers decide it.
 float non_finite_sum(const StepFactors& a, const StepFactors& b, float c) {
   float sum = c;
   for (int i = 0; i < 16; ++i) sum += a.significands[i] * b.significands[i];
