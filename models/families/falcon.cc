@@ -31,7 +31,7 @@ LanguageModel falcon(Keys& keys) {
     for (float& slope : m.attention.slopes) slope *= m.attention.scale;
     m.attention.rotate_nothing();
   }
-  // With one KV head: all q, then k, then v.
+  // With one KV head, the matrix has all q, then k, then v.
   LanguageModel d = m.model(
       grouped_attention(m.attention, "self_attention.query_key_value", "self_attention.dense"),
       plain_mlp(m.mlp, "mlp.dense_h_to_4h", "mlp.dense_4h_to_h"));
