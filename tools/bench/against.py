@@ -86,7 +86,7 @@ def command(options, build: Path, kind: str, threads: int) -> list[str]:
     return [str(built(build, "lockstep")), "bench", str(options.work / options.shape),
             "--random-weights", "1", "--weight-cache", "off",
             "--workers", str(options.workers), "--threads", str(threads),
-            # Twice: the first sequences continue until the last one has its steps.
+            # Twice the memory: the first sequences continue until the last one has its steps.
             "--max-context", str(CONTEXT), "--kv-memory", str(2 * positions * shape.kv_bytes),
             "--cases", "-", "--repeat", "1", "--json", *KINDS[kind].flags]
 

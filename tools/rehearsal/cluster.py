@@ -100,7 +100,7 @@ class Cluster:
         for name, each in list(self.running.items()):
             if each.pod.gone:
                 self.running.pop(name)
-                self.connect()  # No rule names the pod when its network ends.
+                self.connect()  # Removes the pod's rules before its network ends.
                 self.forget(each)
         for thing in self.workloads():
             kind, name = thing["kind"], thing["metadata"]["name"]

@@ -18,7 +18,7 @@ LEAST_GRACE_S = 2.0  # SIGTERM has this time, however long preStop took.
 
 @dataclasses.dataclass
 class Pod:
-    """A pod as the API server holds it."""
+    """A pod as the API server stores it."""
     object: dict
     node: str = ""
     address: str = ""

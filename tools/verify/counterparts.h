@@ -13,8 +13,8 @@
 
 namespace lockstep {
 
-// The model's value, as columns of the reference's: one run, or several if the reference has one
-// matrix for several linears, or another order of heads.
+// The model's value, as columns of the reference's tensors: one run, or several if the reference
+// has one matrix for several linears, or another order of heads.
 struct Counterpart {
   struct Run {
     const TensorInfo* tensor = nullptr;

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Whole values are compared on each rank; parts with their columns; addends are summed first.
+// A whole value is compared on each rank, a part with its columns of the reference. Addends are
+// summed before they are compared.
 #include "tools/verify/verify.h"
 
 #include <algorithm>
