@@ -74,8 +74,8 @@ TEST(WrappersTest, TheOuterObjectDecidesTheTypeOfWeights) {
   EXPECT_EQ(describe(config)->config.dtype, DType::kBF16);
 }
 
-// Releases of transformers write a default of the outer key.
-TEST(WrappersTest, AHeadIsTiedIfNoObjectDeniesIt) {
+// Some releases of transformers write the outer key's default even if the model differs.
+TEST(WrappersTest, AHeadIsTiedIfOneObjectSaysTrueAndNoneSaysFalse) {
   const auto tied = [](const Json& outer, const Json& inner) {
     Json config = Json::parse(kMistral);
     config["tie_word_embeddings"] = outer;
@@ -337,8 +337,8 @@ TEST(WrappersTest, ALlavaOnevisionConfigHasTheDefaultSizesOfQwen2) {
   EXPECT_EQ(model->config.context, 32768);
 }
 
-// This includes sizes that the text model's class would fill in.
-TEST(WrappersTest, IgnoringAKeyNeverGivesASizeItsDefault) {
+// The text model's class has defaults for these sizes.
+TEST(WrappersTest, AKeyThatMayBeAMissingSizeCannotBeIgnored) {
   for (const auto& [wrapper, type] : {std::pair{"LlavaForConditionalGeneration", "llama"},
                                       {"Mistral3ForConditionalGeneration", "mistral"}}) {
     const Json config = {

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// RWKV: sizes, which are those of the tensors if config.json lacks them, and what is refused.
+// RWKV: sizes, which come from the tensors if config.json lacks them, and what is refused.
 #include <gtest/gtest.h>
 
 #include <string>
