@@ -32,7 +32,7 @@ TEST(AnswerReaderTest, TimesAreThoseOfTheBytes) {
   EXPECT_EQ(record.output_tokens, 3);
 }
 
-TEST(AnswerReaderTest, AnAnswerWithoutTextHasItsFirstTokenAtItsEnd) {
+TEST(AnswerReaderTest, AnAnswerWithoutTextHasItsFirstTokenWhenItEnds) {
   LoadRecord record;
   AnswerReader reader(&record);
   reader.feed(kLast, 2.0);
