@@ -40,7 +40,7 @@ struct Attention {
   // Every layer sees all positions and rotates q and k; the scale is head_dim^-0.5.
   Attention(const Sizes& sizes, const Norm& norm);
   void set_bias(bool bias) { qkv_bias = out_bias = bias; }
-  // Norms q and k before rotation. A config may say so (use_qk_norm); it must not say false.
+  // Normalizes q and k before rotation. A config may have use_qk_norm, but only true.
   void norm_heads(Keys& keys, const QkNorm& norms = kHeadNorms);
   void norm_heads_if_asked(Keys& keys, const QkNorm& norms = kHeadNorms);  // If use_qk_norm.
   void rotate_nothing() { rotates.assign(rotates.size(), false); }

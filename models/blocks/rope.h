@@ -42,8 +42,8 @@ struct RopeFacts {
 absl::StatusOr<RopeConfig> parse_rope(const Json& json, const RopeFacts& facts);
 
 struct Ropes {
-  Rope all;          // For layers that see all positions;
-  Rope window;       // for layers with a window.
+  Rope all;          // For layers that see all positions.
+  Rope window;       // For layers with a window.
   Rope second;       // For further columns of each head; head_dim 0: none.
   double reach = 1;  // How many times max_position_embeddings the scaling supports.
   PositionScales query_scales;

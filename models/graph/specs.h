@@ -66,7 +66,7 @@ struct FusedPart {
   std::vector<RowRange> rows;
   int64_t matrices = 0;     // If the source is [matrices, rows, columns]; 0: a plain matrix.
   bool transposed = false;  // The source is [columns, all_rows].
-  int64_t matrix = 0;       // If both: the source's matrix of this number, [columns, all_rows].
+  int64_t matrix = 0;       // With both: the number of the source's matrix [columns, all_rows].
   bool bare_name = false;   // The tensor's name has no ".weight".
 };
 

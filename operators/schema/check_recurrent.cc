@@ -7,7 +7,8 @@
 namespace lockstep {
 namespace {
 
-// Checks that the attributes name a state block of this shape. A graph has no states: any passes.
+// Checks that the attributes name a state block of this shape. In a graph, which has no states, any
+// attributes pass.
 bool check_block(const OperatorCall& c, int64_t rows, int64_t cols, Finding& f) {
   if (c.program == nullptr) return true;
   return f.within("state", state_of(c.attrs), 0, c.program->state_count - 1) &&

@@ -28,7 +28,7 @@ CONFIDENCE = 0.95
 
 
 def interval(ratios: list[float]) -> tuple[float, float]:
-    """The interval of the true median, with CONFIDENCE; the extremes for a few rounds."""
+    """The confidence interval of the true median. With few rounds it covers all ratios."""
     ordered, count = sorted(ratios), len(ratios)
     outside, index = 2 * 0.5 ** count, 0
     while outside + 2 * comb(count, index + 1) * 0.5 ** count <= 1 - CONFIDENCE:

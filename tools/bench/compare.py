@@ -153,7 +153,7 @@ def gguf_file(work: Path, python: Path, name: str, kind: str) -> Path:
 
 
 def kv_bytes(shape: Shape, cases: list, spare: int = 0) -> int:
-    """Keys and values of the largest case, with `spare` more positions per sequence."""
+    """Bytes of keys and values in the largest case, with `spare` more positions per sequence."""
     most = max(case.batch * (case.prompt + case.steps + spare) for case in cases)
     return most * shape.kv_bytes
 

@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 """The controllers of Deployment, StatefulSet and LeaderWorkerSet: each returns the pods to create
-and to delete now, and has no state. And evictions, which budgets allow or refuse."""
+and to delete now, and has no state. Also evictions: whether disruption budgets allow them."""
 
 import copy
 import dataclasses
