@@ -14,7 +14,7 @@ namespace lockstep {
 
 struct RopeConfig {
   Rope rope;
-  double reach = 1;  // How many times max_position_embeddings the scaling supports.
+  double reach = 1;  // The scaling supports this multiple of max_position_embeddings.
 };
 
 // Facts from the rest of a config and from its family.
@@ -45,7 +45,7 @@ struct Ropes {
   Rope all;          // For layers that see all positions.
   Rope window;       // For layers with a window.
   Rope second;       // For further columns of each head; head_dim 0: none.
-  double reach = 1;  // How many times max_position_embeddings the scaling supports.
+  double reach = 1;  // The scaling supports this multiple of max_position_embeddings.
   PositionScales query_scales;
 };
 

@@ -1,6 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Finds the matrices of a reference (the results of transformers) that hold a value of the model,
-// by common names.
+// Finds the model's values in a reference (the results of transformers), by names that both use.
 #pragma once
 
 #include <cstdint>

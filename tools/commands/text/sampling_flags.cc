@@ -35,7 +35,7 @@ void add_sampling_flags(CLI::App& app, v1::GenerateRequest& request) {
                       "0: always the best token (default: the model's, else 1)"},
                      {"--top-k", set(&Request::set_top_k), "Draw from the k best tokens; 0: off"},
                      {"--top-p", set(&Request::set_top_p),
-                      "Draw from the best tokens whose total probability is this"},
+                      "Draw from the most likely tokens that together have this probability"},
                      {"--min-p", set(&Request::set_min_p),
                       "Draw from tokens with at least this probability, relative to the best"},
                      {"--repetition-penalty", set(&Request::set_repetition_penalty),

@@ -147,7 +147,8 @@ TEST_F(SigtermTest, AWorkerWhoseCoordinatorReadsNothingIsNotReadyAndEnds) {
   EXPECT_TRUE(server_says("was lost")) << server_->process().err();
 }
 
-// A thread that is blocked in getaddrinfo() cannot be interrupted, so the process ends at once.
+// A thread that is blocked in getaddrinfo() cannot be interrupted. The process ends itself if this
+// thread still runs some seconds after the signal.
 TEST_F(SigtermTest, AWorkerEndsWhileANameServerDoesNotAnswer) {
   Process worker({lockstep_binary(), "worker"},
                  {.input = "",
