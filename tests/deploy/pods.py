@@ -144,7 +144,7 @@ def drain_fits_the_grace(manifest, server):
 
 
 def folders_are_mounted(manifest, server):
-    """Files outside the image are on mounts, which may be written if they must."""
+    """Files outside the image are on mounts, which are writable where the process writes."""
     for template, container in manifest.ours():
         variables = manifest.variables(container)
         wanted = [("/tmp", True)]

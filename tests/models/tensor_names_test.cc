@@ -46,7 +46,7 @@ std::vector<float> logits_of(const Graph& graph, const naive::Tensors& tensors) 
   return naive::interpret(std::span(&graph, 1), tensors, sequence)[0];
 }
 
-// The same graph after reading a checkpoint of these tensors, and the messages about it.
+// A model's graph after it was matched with a checkpoint's tensors, and the messages about them.
 struct Read {
   Graph graph;
   std::vector<std::string> said;

@@ -51,7 +51,7 @@ TEST(RwkvTest, ThePublishedConfigIsRead) {
   EXPECT_EQ(head_norm_eps(*rwkv7), 64e-5f);
 }
 
-TEST(RwkvTest, PositionsAreUnlimited) {
+TEST(RwkvTest, TheContextMayExceedTheTrainedLength) {
   const absl::StatusOr<ModelDescription> model = describe_config(kRwkv4, "{}");
   ASSERT_TRUE(model.ok()) << model.status();
   EXPECT_EQ(model->config.context, 32768);

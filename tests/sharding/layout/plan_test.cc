@@ -160,8 +160,8 @@ TEST(CostTest, RanksTogetherHoldEveryWeightOnceExceptCopiedOnes) {
   EXPECT_EQ(total(3), total(1) + 2 * norms);
 }
 
-// A key is 18 latent and 4 rotary columns. Under gather ranks send q's 20 and the latent columns of
-// each layer once, as well as heads, sums of experts and the inputs and outputs of MLPs.
+// A key is 18 latent and 4 rotary columns. In each layer gather sends q's 20 latent columns and the
+// key's 18 once. It also sends heads, sums of experts, and inputs and outputs of MLPs.
 TEST(CostTest, LatentPagesHaveOnlyKeysAndGatherSendsLatentColumns) {
   const Graph graph = model_graph("deepseek_v3");
   constexpr int64_t kLayers = 3, kHidden = 48, kLowRanks = 20 + 18;

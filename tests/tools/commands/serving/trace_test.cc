@@ -64,7 +64,7 @@ TEST(TraceTest, ATraceHasEveryOperatorOfEveryRankInEachStep) {
     for (const Json& event : threads.at({rank + 1, 1})) {
       const int step = event.at("args").at("step");
       EXPECT_LE(sums[step], trace_ns(event, "dur"));
-      // In a step without sequences a rank only takes part in collectives.
+      // A null step, which has no sequences, only crosses collectives.
       if (event.at("args").at("sequences") > 0) {
         EXPECT_EQ(operators[step], wanted) << step;
       }
