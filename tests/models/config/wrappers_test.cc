@@ -303,7 +303,7 @@ TEST(WrappersTest, AFlatConfigOfQwen2VlHasTheDefaultSizesOfItsClass) {
   EXPECT_EQ(model->config.vocab_size, 152064);
 }
 
-TEST(WrappersTest, AHeadDimThatTheClassDoesNotReadMustHaveItsValue) {
+TEST(WrappersTest, AHeadDimThatTheClassIgnoresMustEqualTheComputedOne) {
   for (const char* type : {"glm4v_text", "qwen2_vl_text", "qwen2_5_vl_text"}) {
     const std::string name =
         type[0] == 'g' ? "Glm4vForConditionalGeneration" : "Qwen2VLForConditionalGeneration";

@@ -219,7 +219,7 @@ TEST(LayoutTest, WholeLogitsOnSeveralRanksAreAnError) {
                    .ok());
 }
 
-TEST(SplitTest, GatherHasFourGathersPerLayerOrThreeInParallelAndOneReduce) {
+TEST(SplitTest, GatherHasFourGathersPerLayerOrThreeIfParallelAndOneReduce) {
   for (const char* name : kModels) {
     const Graph model = model_graph(name);
     const int layers = count_layers(model);
@@ -236,7 +236,7 @@ TEST(SplitTest, GatherHasFourGathersPerLayerOrThreeInParallelAndOneReduce) {
   }
 }
 
-TEST(SplitTest, ReduceHasTwoReducesPerLayerOrOneInParallelAndTheEmbeddings) {
+TEST(SplitTest, ReduceHasTwoReducesPerLayerOrOneIfParallelAndTheEmbeddings) {
   for (const char* name : kModels) {
     const Graph model = model_graph(name);
     const int layers = count_layers(model), norms = group_norms(model);

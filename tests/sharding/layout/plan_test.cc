@@ -134,7 +134,7 @@ TEST(PlanTest, MoreRanksThanQueryHeadsIsAnErrorOfOneLineWithAFix) {
   EXPECT_FALSE(make_plan(model_graph("llama"), options_for(0, Strategy::kGather)).ok());
 }
 
-TEST(PlanTest, HiddenAndLatentAreSplitOnlyUnderGatherAndNothingIsForOneRank) {
+TEST(PlanTest, HiddenAndLatentAreSplitOnlyUnderGatherAndOneRankSplitsNothing) {
   for (Axis axis : {Axis::kHidden, Axis::kLatent}) {
     EXPECT_TRUE(plan_of({8, 8}).splits(axis));
     EXPECT_FALSE(plan_of({8, 8}, Strategy::kReduce).splits(axis));

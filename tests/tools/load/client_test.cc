@@ -159,7 +159,7 @@ TEST(LoadClientTest, ArrivalsFollowTheWorkload) {
   }
 }
 
-TEST(LoadClientTest, AClosedLoopKeepsThatManyInFlight) {
+TEST(LoadClientTest, AClosedLoopHasAtMostItsConcurrencyInFlight) {
   std::atomic<int> now = 0, max = 0;
   const FakeOpenAi server([&](const FakeRequest&) {
     const int count = ++now;
