@@ -10,8 +10,9 @@ if(CCACHE)
   set(CMAKE_CUDA_COMPILER_LAUNCHER ${CCACHE})
 endif()
 
-# This CMake supports C++ in CUDA only up to 17: 20 is set by an option. a*b+c rounds twice, as
-# everywhere, unless the source has fma. Device code may call constexpr functions of base.
+# CMake 3.25 supports C++ in CUDA only up to 17: an option below sets 20. -fmad=false: a*b+c rounds
+# twice, as in all code, unless the source calls fma. Device code may call constexpr functions of
+# base.
 set(CMAKE_CUDA_STANDARD_REQUIRED OFF)
 set(CMAKE_CUDA_FLAGS_RELEASE "-O2 -DNDEBUG")
 set(LOCKSTEP_CUDA_OPTIONS -std=c++20 -fmad=false --expt-relaxed-constexpr)

@@ -38,17 +38,18 @@ add_compile_options("$<$<COMPILE_LANGUAGE:CXX>:${LOCKSTEP_CXX_OPTIONS}>")
 if(LOCKSTEP_CUDA)
   include(cuda)
 endif()
-# Six files of a target at a time: reading headers takes longer than the files do. Six tests of the
-# engine compile in 35 s one by one, in 12 s together.
+# A target's files are compiled six at a time, because reading the headers takes most of the time.
+# Six tests of the engine compile in 35 s one by one, in 12 s together.
 option(CMAKE_UNITY_BUILD "Compile several files at once" ON)
 set(CMAKE_UNITY_BUILD_BATCH_SIZE 6)
 if(CMAKE_UNITY_BUILD)
-  # A class of a .cc file then looks like a header's.
+  # GCC then takes a class of a .cc file for a class of a header, and would warn.
   add_compile_options($<$<CXX_COMPILER_ID:GNU>:-Wno-subobject-linkage>)
 endif()
-# A server that reads what strangers send is hardened: bounds of containers, of libc's copies and of
+# A server that reads bytes of strangers is hardened: bounds of containers, of libc's copies and of
 # the stack are checked, and the linker's tables are read-only. The kernels' hot loops are not
-# (LOCKSTEP_UNHARDENED): they read nothing that a client sent. Sanitizers check more.
+# hardened (LOCKSTEP_UNHARDENED): they read nothing that a client sent. With sanitizers these checks
+# are off, because sanitizers check more.
 set(LOCKSTEP_UNHARDENED -U_FORTIFY_SOURCE -U_GLIBCXX_ASSERTIONS -fno-stack-protector)
 if(CMAKE_BUILD_TYPE STREQUAL Release AND NOT LOCKSTEP_SANITIZE)
   set(hardening -D_FORTIFY_SOURCE=3 -D_GLIBCXX_ASSERTIONS -fstack-protector-strong)
@@ -132,7 +133,7 @@ function(lockstep_library name)
   endif()
 endfunction()
 
-# Compiling takes four fifths of -O2's time; with sanitizers -O0 saves another quarter.
+# With -O1 tests compile in four fifths of -O2's time; with sanitizers, -O0 saves another quarter.
 set(LOCKSTEP_TEST_OPTIMIZATION -O1)
 if(LOCKSTEP_SANITIZE)
   set(LOCKSTEP_TEST_OPTIMIZATION -O0)
@@ -166,7 +167,7 @@ function(lockstep_test name)
 endfunction()
 
 # lockstep_embed(page.cc web/chat index.html page.css): page.cc, from page.cc.in, where @index.html@
-# is replaced by the text of that folder's file. A change of these files configures again.
+# is replaced by the text of that folder's file. After a change of these files CMake runs again.
 function(lockstep_embed output folder)
   foreach(file ${ARGN})
     set(path ${PROJECT_SOURCE_DIR}/${folder}/${file})

@@ -21,7 +21,7 @@ struct Architecture {
   std::string_view name;  // In config.json's `architectures`.
   // Reads a config.json from top to bottom and returns the model's parts.
   LanguageModel (*read)(Keys& keys);
-  // Distinguishes rows with the same name: whether this row fits a config.json. Null: it fits if no
+  // Several rows may have one name: whether this row fits a config.json. Null: the row fits if no
   // row before it does.
   bool (*is)(const Json& json) = nullptr;
 };
@@ -32,16 +32,15 @@ using Architectures = std::span<const Architecture>;
 // The rows of all families.
 Architectures architectures();
 
-// The architecture that a config.json names and whose rules it is read by. kInvalidArgument: one
-// line that names the key.
+// The row that a config.json names and fits. kInvalidArgument: one line that names the key.
 absl::StatusOr<const Architecture*> find_architecture(const Json& json);
 
-// The keys that an architecture reads from a config.json, in our names; those of all architectures.
+// The keys that one architecture, or any of them, reads from a config.json, in our names.
 using KeyNames = std::set<std::string, std::less<>>;
 KeyNames keys_of(const Architecture& architecture);
 const KeyNames& keys_of_all();
 
-// An architecture's model from a config.json, and the Config that all share.
+// The result of read_model(): the model, and the facts that other code needs.
 struct ReadModel {
   LanguageModel model;
   Config config;

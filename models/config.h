@@ -33,7 +33,7 @@ struct Config {
   std::string scheme;          // The one used by `lockstep quantize` (quantization_config).
   bool tie_word_embeddings = false;
   std::string own_head;       // The tensor of a tied model's own head, if it has one.
-  bool tie_disputed = false;  // Two objects of config.json differ in it: the checkpoint decides.
+  bool tie_disputed = false;  // config.json states true and false: the checkpoint decides.
   std::vector<int64_t> bos_token_ids;
   std::vector<int64_t> eos_token_ids;
 };

@@ -49,7 +49,7 @@ Graph build_graph(const LanguageModel& model, const std::string& scope) {
   Graph graph;
   const bool inside = scope.starts_with("model.");
   {
-    std::optional<Scope> wrapped;  // Refers to the graph: must end before that is moved.
+    std::optional<Scope> wrapped;  // Refers to the graph, so it must end before the graph is moved.
     if (!scope.empty() && !inside) wrapped.emplace(graph, scope);
     build(graph, model);
   }

@@ -30,7 +30,7 @@ constexpr std::string_view kNotRead[] = {
 constexpr std::string_view kKeysAndValues[] = {"self_attn.k_proj.", "self_attn.v_proj.",
                                                "self_attn.k_norm.", "self_attn.v_norm."};
 
-// Names that only draft layers have, which predict more tokens.
+// Parts of names that only draft layers have (layers that predict further tokens).
 constexpr std::string_view kOfDrafts[] = {"eh_proj.", "enorm.", "shared_head."};
 
 std::vector<std::string_view> parts_of_name(std::string_view name) {
@@ -43,8 +43,9 @@ std::vector<std::string_view> parts_of_name(std::string_view name) {
   return parts;
 }
 
-// Compared by equal parts at both ends, then at the end, then by length: two spellings of one
-// tensor share its layer, its last words, or both. A common "weight" at the end does not count.
+// Compares by the number of equal parts at both ends, then at the end, then by length: two
+// spellings of one tensor share its layer, its last words, or both. "weight" at the end does not
+// count.
 std::tuple<int64_t, int64_t, int64_t> similarity(std::string_view wanted, std::string_view found) {
   std::vector<std::string_view> a = parts_of_name(wanted), b = parts_of_name(found);
   for (auto* parts : {&a, &b}) {
@@ -72,7 +73,8 @@ std::string nearest_tensor(const Checkpoint& checkpoint, const std::set<std::str
                      shape_text(nearest->shape));
 }
 
-// If only the head is missing, it is usually the embedding. A tied head is never missing.
+// If the head alone is missing, the model usually uses its embedding as the head. A tied head is
+// never missing.
 std::string_view probable_cause(const Graph& graph, const std::vector<std::string>& missing) {
   const auto head = std::ranges::find(graph.parameters(), program::HEAD_WEIGHT, &Parameter::role);
   const bool is_head = missing.size() == 1 && head != graph.parameters().end() &&

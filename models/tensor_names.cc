@@ -34,7 +34,7 @@ constexpr Spelling kPrefixes[] = {
     {"model.", "model.language_model."},
     {"model.language_model.", "model."},
     {"language_model.", ""},
-    // Wrappers until transformers 4, and since 5.
+    // Names of wrappers in transformers 4, and in transformers 5.
     {"language_model.model.", "model.language_model."},
     {"language_model.lm_head.", "lm_head."},
     // Names of classes of transformers 5: Nemotron-H, GPT-NeoX.
@@ -57,8 +57,9 @@ constexpr Spelling kParts[] = {
     {".layers.", ".blocks."},
 };
 
-// `experts.N.<single>.weight` of all experts, and the stack that contains them: share number
-// `share` of `shares`, stacked vertically, in `experts.<stack>` [experts, shares * rows, columns].
+// `experts.N.<single>.weight` of all experts, and the stack that contains them, `experts.<stack>`
+// [experts, shares * rows, columns]: each of its matrices is `shares` matrices stacked vertically,
+// and <single> is number `share` of them.
 struct Stack {
   std::string_view single;
   std::string_view stack;
@@ -94,8 +95,8 @@ std::vector<std::string> spellings(const std::string& name) {
   return all;
 }
 
-// The place of experts in the checkpoint if it differs from the family's: one stack, or one by one.
-// `name`: a spelling of the name of the first expert, or of the stack.
+// The experts as this checkpoint stores them, one stack or one by one, if that differs from the
+// family's names. `name`: a spelling of the name of the first expert, or of the stack.
 std::optional<Experts> experts_elsewhere(const Checkpoint& checkpoint, const Parameter& parameter,
                                          const std::string& name) {
   const size_t at = name.find(kExperts);
@@ -140,7 +141,7 @@ void use_names_of(const Checkpoint& checkpoint, Parameter& parameter) {
 }
 
 // Reads a stack as stored with outputs first, instead of inputs first, if the checkpoint's pair of
-// stacks has these shapes. One of the two may be square and fit both layouts; the pair never does.
+// stacks has these shapes. One stack may be square and fit both layouts; the pair never does.
 void use_layout_of(const Checkpoint& checkpoint, const Config& config, Parameter& parameter) {
   const program::Piece first = parameter.pieces.front();
   const size_t at = first.source().find(kExperts);
@@ -160,8 +161,8 @@ void use_layout_of(const Checkpoint& checkpoint, const Config& config, Parameter
   parameter.pieces = expert_weight(experts.name, experts, parameter.rows, parameter.cols).pieces;
 }
 
-// Whether the two tensors begin with the same bytes. A trained one differs from the first row on;
-// the answer decides only whether the user is informed.
+// Whether the two tensors begin with the same bytes. A trained head differs from the embedding from
+// its first row on. The answer decides only whether the user is informed.
 bool begin_alike(const Checkpoint& checkpoint, const TensorInfo& a, const TensorInfo& b) {
   const int64_t elements = a.rows * a.cols;
   const bool whole_bytes = elements > 0 && (a.end - a.begin) % elements == 0;

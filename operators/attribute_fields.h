@@ -11,7 +11,7 @@ struct AttrsField {
   const char* name;
   double min;
   double max;
-  bool option;
+  bool option;  // Declared as LOCKSTEP_OPTION or LOCKSTEP_LIST.
   const char* meaning;
 };
 
@@ -27,8 +27,8 @@ struct AttrsField {
 #define LOCKSTEP_ATTRS_END }
 #include "operators/attributes.inc"
 
-// Calls visit(list) for every list that is not empty; visit may change it. The code that copies
-// lists to a device thus needs to know no operators.
+// Calls visit(list) for every list that is not empty; visit may change the list. So the code that
+// copies lists to a device needs no case per operator.
 template <typename Visit>
 void visit_lists(OperatorAttrs& attrs, const Visit& visit) {
   attrs.apply([&](auto& fields) {

@@ -11,10 +11,10 @@
 
 namespace lockstep {
 
-// The position of a row for rope_table, as program.PositionRow.
+// The position that rope_table uses for a row: the same members as program.PositionRow.
 enum class PositionRow : int32_t { kOwn = 0, kHeld = 1, kBlock = 2 };
 
-// The elements of a list. A message or a device owns them.
+// A view of a list's elements, which a protobuf message or a device's memory owns.
 template <typename T>
 struct ArrayView {
   using Element = T;

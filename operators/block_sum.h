@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// The sum over some ids of exp(x - max), and max: the part of a softmax over the vocabulary that
-// can be computed from some of the ids.
+// Partial sums of a softmax over the vocabulary: over some of the ids, the max of the logits x and
+// the sum of exp(x - max).
 #pragma once
 
 namespace lockstep {

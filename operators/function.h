@@ -31,7 +31,7 @@ inline constexpr int kFunctionCount = 0
 #include "operators/functions.inc"
     ;
 
-// Whether it has a factor, which must be above 0 except for scale.
+// Whether the function has a factor. The factor must be above 0, except for scale.
 constexpr bool has_factor(Function function) {
   return function == Function::kScale || function == Function::kCap ||
          function == Function::kClamp || function == Function::kClampAbove;

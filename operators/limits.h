@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Sizes that compiler, worker and kernels agree on. The bounds keep every product of two sizes of a
-// program within 63 bits.
+// Sizes that the compiler, the worker and the kernels share. The bounds keep every product of two
+// sizes of a program within 63 bits.
 #pragma once
 
 #include <cfloat>
@@ -12,8 +12,8 @@ inline constexpr int64_t kMaxStepRows = 1 << 20;
 inline constexpr int64_t kMaxContext = 1 << 24;
 inline constexpr int64_t kMaxColumns = int64_t{1} << 31;
 inline constexpr int64_t kMaxArenaBytes = int64_t{1} << 46;
-inline constexpr int64_t kMaxRowsEach = 1024;  // In a row domain, per token or output.
-inline constexpr int64_t kMaxExperts = 1024;   // Choices of a route.
+inline constexpr int64_t kMaxRowsEach = 1024;  // Rows of a row domain per token or output.
+inline constexpr int64_t kMaxExperts = 1024;   // Experts that a route chooses from.
 inline constexpr int kMaxRanks = 1024;
 inline constexpr int64_t kMaxHeads = 1 << 16;
 inline constexpr int64_t kMaxHeadColumns = kMaxColumns / kMaxHeads;
@@ -23,12 +23,12 @@ inline constexpr int64_t kMaxStateDim = 1024;  // Columns of a key or value head
 inline constexpr int64_t kMaxStateHeads = kMaxColumns / kMaxStateDim;
 inline constexpr float kMaxFloat = FLT_MAX;  // Any finite number.
 
-inline constexpr int64_t kWkvRows = 3;  // Rows of wkv's state block: two sums, their scale.
+inline constexpr int64_t kWkvRows = 3;  // Rows of wkv's state block: two sums and their scale.
 
 // The vocabulary is split between blocks of this many ids.
 inline constexpr int64_t kVocabBlock = 64;
 
-// The max number of operands.
+// The max number of operands of an operator.
 inline constexpr int kMaxInputs = 8;
 inline constexpr int kMaxOutputs = 2;
 

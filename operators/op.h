@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // Every operator, with one name from a model's builder to its kernel: ops.inc is the list. An
-// operator is the work of one hand-written kernel. schema.cc has a row for each operator's inputs,
-// outputs and formula; docs/operators.md lists them.
+// operator is the work of one hand-written kernel. schema/schema.cc has the inputs, outputs and
+// formula of each operator, and docs/operators.md is a table of them.
 #pragma once
 
 #include <array>
@@ -28,7 +28,7 @@ inline constexpr int kOpCount = 0
 // The operator's word: "rms_norm"; "?" for an unknown number.
 std::string_view op_name(Op op);
 
-// Not constexpr and never defined: a table that calls it does not compile.
+// Not constexpr and never defined: a table whose making calls it does not compile.
 void an_operator_has_two_rows_or_none();
 
 // Builds a table keyed by operator from rows in any order, each with a field `op`. An operator

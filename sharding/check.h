@@ -7,8 +7,9 @@
 
 namespace lockstep {
 
-// Values are made once, before they are read; operands, types, rows and columns fit every operator;
-// parameters consist exactly of their pieces. kInternal, our bug, names the node.
+// Checks that each value is made once, before it is read; that operands, types, rows and columns
+// fit every operator; that parameters consist exactly of their pieces. kInternal (our bug) names
+// the node.
 absl::Status check_graph(const Graph& graph);
 
 }  // namespace lockstep

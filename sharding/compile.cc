@@ -25,14 +25,14 @@ struct Pass {
   Graph (*run)(const Graph& graph, const CompileOptions& options);
 };
 
-// On the model's graph; axes are kept.
+// The passes on the model's graph. They change no axis.
 constexpr Pass kBeforeSplit[] = {
     {"drop_dead", drop_dead},
     {"store_weights", store_weights},
     {"round_inputs", round_inputs},
 };
 
-// On each rank's graph: first the passes that round, then the fusions.
+// The passes on each rank's graph: first those that round, then the fusions.
 constexpr Pass kAfterSplit[] = {
     {"round_parts", round_parts},
     {"round_routed", round_routed},
@@ -50,7 +50,7 @@ absl::Status check_stage(const char* stage, const Graph& graph) {
   return absl::InternalError(fmt::format("after {}: {}", stage, message_of(status)));
 }
 
-// Runs the passes; dumps and checks each result.
+// Runs the passes. Checks each result, and gives it to options.trace if `traced`.
 absl::StatusOr<Graph> run_passes(std::span<const Pass> passes, Graph graph,
                                  const CompileOptions& options, bool traced) {
   for (const Pass& pass : passes) {

@@ -16,12 +16,13 @@ enum class Strategy { kGather, kReduce };
 const char* strategy_name(Strategy strategy);  // "gather", "reduce"
 
 struct CompileOptions {
-  // By rank. Relative speeds, rounded to eighths, decide each rank's part.
+  // By rank. A rank's speed, in eighths of the fastest one, decides the size of its part.
   std::vector<WorkerFacts> workers = std::vector<WorkerFacts>(1);
   Strategy strategy = Strategy::kGather;
   program::Limits limits;
-  // The type in which a linear's, the embedding's or the head's weight is stored and computed;
-  // norms and biases are float32. Called with the checkpoint's name of the (first) piece.
+  // Returns the type in which the weight of a linear, the embedding or the head is stored and
+  // computed; norms and biases are float32. `source` names the checkpoint's tensor (the first of
+  // several).
   std::function<DType(const std::string& source, program::Role role)> weight_dtype;
   DType kv_dtype = DType::kF32;
   // Called with each stage's name ("model", a pass, "program") and its text, for rank `trace_rank`.

@@ -24,7 +24,7 @@ PlanRow program_costs(const program::Program& program) {
       row.block_bytes += state.block().rows() * state.block().cols() * bytes_of(state.dtype());
       continue;
     }
-    // One scale per key, and one per value unless it is in the key.
+    // One scale per key, and one per value, unless values are columns of keys.
     const int64_t scales = state.dtype() != program::I8 ? 0 : state.kv().v_dim() == 0 ? 1 : 2;
     row.kv_bytes_per_token +=
         state.kv().kv_heads() *

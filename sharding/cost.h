@@ -16,11 +16,11 @@ struct PlanRow {
   int rank = 0;
   int64_t weight_bytes = 0;
   int64_t kv_bytes_per_token = 0;
-  int64_t block_bytes = 0;  // Per sequence of any length.
+  int64_t block_bytes = 0;  // State blocks of one sequence, whatever its length.
   int64_t arena_bytes = 0;
-  int64_t gathers = 0;  // Collectives per step.
-  int64_t reduces = 0;
-  int64_t collective_bytes_per_token = 0;  // Given by this rank, without rows of outputs.
+  int64_t gathers = 0;                     // all_gathers per step.
+  int64_t reduces = 0;                     // all_reduces per step.
+  int64_t collective_bytes_per_token = 0;  // This rank's input of collectives on token rows.
   std::array<Range, kAxisCount> columns;   // By axis; all zero if the model lacks the axis.
 };
 
@@ -43,8 +43,8 @@ struct PlanHost {
 absl::StatusOr<PlanTable> plan_table(const Graph& model, const CompileOptions& options,
                                      const std::vector<program::Program>& programs);
 
-// Ranks in order, evenly over the hosts. A rank's part is sent to each other host once
-// (worker/collectives/hosts/routes.h); an all_reduce is counted as if it had a single row.
+// Places ranks in order, evenly over the hosts. A rank's part is sent to each other host once
+// (worker/collectives/hosts/routes.h). An all_reduce is counted as if it had a single row.
 std::vector<PlanHost> plan_hosts(const PlanTable& table, int hosts);
 
 }  // namespace lockstep

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Keeps maps from old to new, filled as nodes are appended.
+// Maps old values and parameters to new ones; the maps are filled as nodes are appended.
 #include "sharding/rewriter.h"
 
 #include <string>

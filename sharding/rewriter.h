@@ -10,7 +10,8 @@
 
 namespace lockstep {
 
-// Lives for one pass. Operands of nodes belong to the old graph; results belong to the new one.
+// Lives for one pass. Methods take nodes and values of the old graph, unless their comment says
+// otherwise; they return values of the new one.
 class Rewriter {
  public:
   explicit Rewriter(const Graph& from);
@@ -18,9 +19,9 @@ class Rewriter {
   // Appends the node unchanged, or with other descriptions of its outputs.
   void copy(const Node& node);
   void copy(const Node& node, std::vector<ValueInfo> outputs);
-  // Appends the node with this value of the new graph as its first operand.
+  // Appends the node with `first`, a value of the new graph, as its first operand.
   void copy_reading(int first, const Node& node);
-  // The node with the new graph's operands.
+  // The node with its operands replaced by those of the new graph.
   Node translated(const Node& node);
   // Appends a node whose operands already belong to the new graph.
   std::vector<Value> append(Node node, std::vector<ValueInfo> outputs);
@@ -45,7 +46,7 @@ class Rewriter {
 // Nodes that become one node.
 struct Fusion {
   std::vector<const Node*> nodes;       // The new node takes the place of the first.
-  std::function<Node(Rewriter&)> node;  // With the new graph's operands.
+  std::function<Node(Rewriter&)> node;  // Makes the new node, with the new graph's operands.
   std::vector<int> outputs;             // The old values that its outputs replace.
 };
 

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// The ways to quantize a model, by name: the type in which each role's weights are stored. One
-// table; flags, files and documents use its names.
+// The ways to quantize a model, by name: the type in which each role's weights are stored. Flags,
+// files and documents use the names of this one table.
 #pragma once
 
 #include <span>
@@ -15,12 +15,12 @@ namespace lockstep {
 struct Scheme {
   std::string_view name;
   DType linear = DType::kNone;
-  // These decide a token directly, or are read one row per token: 4 bits would cost more than they
-  // save. Both have the same type, because a tied model has one matrix for both.
+  // The head decides a token directly, and only one row of the embedding is read per token: 4 bits
+  // would cost more than they save. Both have the same type: a tied model has one matrix for both.
   DType head = DType::kQ8;
   DType embedding = DType::kQ8;
 
-  // float32 for norms and biases.
+  // The stored type of a role's weights; float32 for norms and biases.
   DType kind_of(program::Role role) const;
 };
 
@@ -29,8 +29,8 @@ std::span<const Scheme> schemes();
 const Scheme* find_scheme(std::string_view name);
 std::string scheme_names();  // "q8, q4, ...".
 
-// Why there is no scheme with that name, for the end of a message: "must be one of q8, ...", or
-// that it was removed and which one to use.
+// The reason why there is no scheme with that name, for the end of a message: "must be one of q8,
+// ...", or "that scheme was removed: use ...".
 std::string no_such_scheme(std::string_view name);
 
 }  // namespace lockstep

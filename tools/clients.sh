@@ -41,7 +41,7 @@ guidellm() {
     --disable-console-interactive --output kind=console
 }
 
-# Offline it takes the folder for a name of the hub.
+# With HF_HUB_OFFLINE, aiperf takes the folder's path for a model's name on the hub.
 aiperf() {
   env -u HF_HUB_OFFLINE "$venv/aiperf/bin/python" tools/clients/aiperf_client.py "$url" "$root/demo"
 }
@@ -65,7 +65,7 @@ install() {
   [ -x "$folder/bin/pip" ] || python3 -m venv "$folder"
   # shellcheck disable=SC2086 # A list.
   "$folder/bin/pip" install -q ${packages[$1]}
-  # Without the dependencies of its server.
+  # sglang is installed without the dependencies of its server.
   [ "$1" != sglang ] || "$venv/bin/pip" install -q --no-deps sglang==0.5.23
   touch "$venv/$1.installed"
 }

@@ -7,18 +7,18 @@
 # LOCKSTEP_GTEST_SOURCE or /usr/src/googletest). This machine must have libcublasLt of CUDA 13.
 # Parts, all five by default and in this order:
 #   tests       the kernels' tests, nine processes at a time
-#   answers     goldens and text by one rank, with CUDA graphs and without, two ranks and the CPU,
-#               four processes at a time
-#   speed       Llama-3-8B's shape in bfloat16, with --fast, in int4, without graphs, by PyTorch;
-#               each kernel in a graph of many calls, the variants of linears, with their bits: one
-#               after the other, while nothing else runs
+#   answers     goldens and a text: by one rank with CUDA graphs, by one without, by two ranks; the
+#               text by the CPU, too; four processes at a time
+#   speed       times of Llama-3-8B's shape (in bfloat16, with --fast, in int4, without graphs, by
+#               PyTorch), of each kernel in a graph of many calls, and of the variants of linears,
+#               whose bits are compared; one after the other, while nothing else runs
 #   linears     the bits of a row among 1 to 8192 others in linears of real shapes, kernel by kernel
 #   sanitizers  memcheck and racecheck of some tests and of a text
-# All together have LOCKSTEP_GPU_SECONDS (290), without building, and each step its own limit; a
-# step that fails does not stop the others. Steps that passed are not repeated with the same FOLDER,
-# so that the command can be repeated until it is complete. FOLDER gets summary.md (also printed,
-# last), results.json and logs. Exit code 0: everything passed; 1: something failed or was left out;
-# 2: there is no GPU.
+# All parts together may take LOCKSTEP_GPU_SECONDS (290), not counting the build, and each step has
+# its own limit. A step that fails does not stop the others. Steps that passed are not repeated with
+# the same FOLDER, so the command can be repeated until it is complete. FOLDER gets summary.md (also
+# printed at the end), results.json and logs. Exit code 0: everything passed; 1: something failed or
+# was left out; 2: there is no GPU.
 set -euo pipefail
 cd "$(dirname "$0")/.."
 
@@ -88,8 +88,8 @@ step() {
   esac
   [ "$code" -eq 0 ] || [ "$code" -eq 3 ] || tail -n 15 "$logs/$name.txt" | cut -c1-300
 }
-# `beside WIDTH NAME LIMIT COMMAND...`: a step while others run, at most WIDTH of them; `wait` ends
-# them. Their times say nothing.
+# `beside WIDTH NAME LIMIT COMMAND...`: runs a step in the background, at most WIDTH steps at once;
+# `wait` waits for them. Times of such steps mean nothing.
 beside() {
   local width=$1
   shift
@@ -134,7 +134,7 @@ look_around() {
   free -g
 }
 
-# The shim has its own rows, which other tests run.
+# Tests of the shim (kernels on the CPU) and tests that other parts run are left out.
 part_tests() {
   local shard
   local -r shards=9
@@ -148,7 +148,8 @@ part_tests() {
   wait
 }
 
-# same_text NAME [OUTCOME]: the outcome if texts differ. CPUs have another order of sums.
+# same_text NAME [OUTCOME]: whether the text of step NAME is that of step text_1. OUTCOME is noted
+# if it is not; by default that is no fault, because CPUs sum in another order.
 same_text() {
   local outcome=${2-no}
   passed text_1 && passed "$1" || return 0

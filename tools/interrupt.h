@@ -8,22 +8,23 @@
 
 namespace lockstep {
 
-// Make it in main() before any other thread, so that all inherit the blocked signals. The second
-// Ctrl-C ends the process at once (workers die with it); if that has an action, the third does.
+// Make it in main() before any other thread, so that all threads inherit the blocked signals. The
+// second Ctrl-C ends the process at once, and its workers with it. If the second signal has an
+// action, the third Ctrl-C does.
 class Interrupt {
  public:
   Interrupt();
   ~Interrupt();
 
-  // Removes its actions when destroyed: afterwards none runs. Declare it after what they use. One
-  // of each kind at a time.
+  // Removes its actions when destroyed: afterwards none runs. Declare it after the objects that the
+  // actions use. At most one of on_signal() and one of on_ctrl_c() may exist at a time.
   using Actions = std::unique_ptr<Interrupt, void (*)(Interrupt*)>;
 
   // Called on a separate thread at the first and, if given, at the second signal; immediately if
   // the first one has arrived.
   [[nodiscard]] Actions on_signal(std::function<void()> first,
                                   std::function<void()> second = nullptr);
-  // Called on that thread at every Ctrl-C, which then does not count as a signal.
+  // Called on the same thread at every Ctrl-C, which then does not count as a signal.
   [[nodiscard]] Actions on_ctrl_c(std::function<void()> each);
   bool signalled() const;
   // Blocks until a signal arrives.

@@ -1,8 +1,8 @@
 #!/usr/bin/env bash
 # SPDX-License-Identifier: Apache-2.0
-# Serves a model on this machine with a worker on every visible GPU. Each is a separate process with
-# its own log, near its GPU's memory if numactl is installed. Ctrl-C ends all of them; so does the
-# end of any of them.
+# Serves a model on this machine with a worker on every visible GPU. Each worker is a separate
+# process with its own log. If numactl is installed, workers use the memory near their GPUs. Ctrl-C
+# ends all processes, and so does the end of any of them.
 #   tools/launch.sh [--device cuda|cpu] [--workers N] [--logs FOLDER] [--lockstep BINARY]
 #                   [--fast] [-- ARGUMENTS OF `lockstep serve`]
 # --device is cuda if `lockstep doctor` finds GPUs, else cpu; --workers is the number of GPUs, or 1.

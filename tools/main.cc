@@ -26,7 +26,7 @@ constexpr char kAbout[] =
     "  lockstep generate --prompt \"Once upon a time\" --workers 2\n"
     "  lockstep serve MODEL --workers 4";
 
-// With fewer, libraries end the process where they cannot report an error.
+// With fewer file descriptors, libraries end the process where they cannot report an error.
 constexpr int64_t kMinDescriptors = 64;
 
 // Runs before everything else in the process: gRPC opens a descriptor when it is loaded.

@@ -8,8 +8,8 @@ set -euo pipefail
 cd "$(dirname "$0")/.."
 source tools/landing.sh
 
-# Why a subject is refused; nothing if it is not. An imperative is recognized by the endings and
-# articles that it has not.
+# Prints why a subject is refused; nothing if it is accepted. A verb counts as an imperative unless
+# it ends in -ed, -ing or -s, or is an article or another word that is no verb.
 fault_of() {
   local subject=$1 verb
   [ ${#subject} -le 72 ] || { echo "has ${#subject} characters, at most 72"; return; }
@@ -30,7 +30,7 @@ if [ "${1-}" = - ]; then
 else
   base=${1-$(before_landing 2>/dev/null)}
   [ -n "$base" ] || { echo "subjects: no history to check"; exit 0; }
-  # Commits of branches without this check are as they are.
+  # Commits of branches that did not have this check yet are not checked.
   first=$(git log --diff-filter=A --format=%H -- tools/subjects.sh | tail -1)
   subjects=$(git log --no-merges --format=%s "$base..HEAD" \
     ${first:+"^$first" --ancestry-path="$first"})

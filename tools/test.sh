@@ -51,7 +51,7 @@ asan() { tools/sanitize.sh asan --sample; }
 tsan() { tools/sanitize.sh tsan --sample; }
 fuzz() { tools/fuzz.sh 20; }
 
-# The sanitizers that this commit gets: each half of the commits gets one half of them.
+# The stages with sanitizers for this commit: commits get asan, or tsan and fuzz, alternately.
 sanitizers() {
   if [ $(($(commit_count) % 2)) -eq 0 ]; then
     echo asan

@@ -84,7 +84,7 @@ class Recorder:
             given = [one for one in (*positional, *named.values())
                      if isinstance(one, torch.Tensor)]
             if has_input and len(given) != 1:
-                return  # With a gate, for instance: different from what its name implies.
+                return  # The module has more inputs, such as a gate: its name may mislead.
             self.keep(name, output[0] if isinstance(output, tuple) else output)
             if has_input:
                 self.keep(name + " (input)", given[0])
@@ -111,7 +111,7 @@ def main():
         recorder = Recorder(model, len(tokens))
         with torch.no_grad():
             logits = model(input_ids=torch.tensor([tokens]), use_cache=False).logits
-    except Exception as error:  # noqa: BLE001: whatever it is, it is said in one line.
+    except Exception as error:  # noqa: BLE001: any error is reported in one line.
         said = " ".join(str(error).split())
         print(f"transformers {transformers.__version__} cannot run {arguments.model}: "
               f"{type(error).__name__}: {said[:400]}", file=sys.stderr)

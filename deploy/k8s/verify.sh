@@ -1,7 +1,7 @@
 #!/usr/bin/env bash
 # SPDX-License-Identifier: Apache-2.0
 # Asks the cluster of kubectl's current context whether it accepts the manifests: a server-side dry
-# run of every overlay, then cpu-cluster for real, whose worker is deleted between two requests.
+# run of every overlay. Then runs cpu-cluster, and deletes one of its workers between two requests.
 # Needs the image lockstep:cpu on the nodes, and no namespace lockstep; it deletes the one it makes.
 # Without a cluster it says that it was skipped.
 set -euo pipefail
@@ -60,4 +60,4 @@ ask "$folder/after"
 cmp "$folder/before" "$folder/after" || fail "an answer changed when a worker's pod was deleted"
 kubectl -n lockstep rollout status statefulset lockstep-worker --timeout=5m
 [ "$faults" -eq 0 ] || fail "$faults overlays were refused"
-echo "verify: cpu-cluster served, and lost a worker without another answer"
+echo "verify: cpu-cluster served, and gave the same answer after a worker was deleted"

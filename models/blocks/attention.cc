@@ -143,7 +143,7 @@ Block grouped_attention(const Attention& a, const std::string& qkv, const std::s
 
 namespace {
 
-// The i-th slope (from 1) of `heads`.
+// Slope i of `heads` slopes; i counts from 1.
 float slope(int64_t i, int64_t heads) {
   return static_cast<float>(
       exact_pow(2, -8.0 * static_cast<double>(i) / static_cast<double>(heads)));
@@ -180,7 +180,8 @@ Windows windows_by_layer(Keys& keys, int layers, int64_t fallback, int64_t first
     first = keys.integer("max_window_layers", INT64_MIN, INT64_MAX, first);
     for (int64_t i = std::max<int64_t>(first, 0); i < layers; ++i) windows[i] = window;
   }
-  // A null means no window in any layer, but the default for layers that layer_types names.
+  // If sliding_window is null, no layer has a window, except those that layer_types names: they
+  // have the default window.
   const int64_t named = keys.has("sliding_window") ? window : fallback;
   read_layer_types(keys, windows, used ? std::optional(named) : std::nullopt);
   return windows;

@@ -24,7 +24,7 @@ struct Attention {
   int64_t head_dim = 1;
   bool qkv_bias = false;
   bool out_bias = false;
-  QkNorm qk_norm = {};  // Norms of q and k, with the settings of `norm`.
+  QkNorm qk_norm = {};  // The norms of q and k; `norm` has their other settings.
   Norm norm = {};
   float scale = 1;
   float cap = 0;                      // The cap of scores; 0: none.
@@ -33,16 +33,16 @@ struct Attention {
   std::string sinks = "";             // The name of a layer's sinks tensor; "": none.
   std::vector<int64_t> windows = {};  // [layers]: how many positions a query sees; 0: all.
   std::vector<int64_t> chunks =
-      {};                          // [layers]: positions of a run, which see each other; or empty.
+      {};                          // [layers]: positions of a run; a query sees its run. Or empty.
   std::vector<bool> rotates = {};  // [layers]: whether q and k are rotated.
   Ropes ropes = {};
 
   // Every layer sees all positions and rotates q and k; the scale is head_dim^-0.5.
   Attention(const Sizes& sizes, const Norm& norm);
   void set_bias(bool bias) { qkv_bias = out_bias = bias; }
-  // Sets norms of q and k before rotation, which some files state.
+  // Normalizes q and k before rotation. A config may have use_qk_norm, but only true.
   void norm_heads(Keys& keys, const QkNorm& norms = kHeadNorms);
-  void norm_heads_if_asked(Keys& keys, const QkNorm& norms = kHeadNorms);  // Only if use_qk_norm.
+  void norm_heads_if_asked(Keys& keys, const QkNorm& norms = kHeadNorms);  // If use_qk_norm.
   void rotate_nothing() { rotates.assign(rotates.size(), false); }
   // If there are windows, layers without one do not rotate.
   void rotate_with_windows(Keys& keys);
@@ -66,21 +66,21 @@ struct Qkv {
   Value q, k, v;
 };
 Qkv separate_qkv(Graph& graph, const Attention& attention, Value x, const std::string& scope);
-// Rotates q and k by the table of the layer's kind, if the layer rotates; scales q by its position,
-// if configured; then attention and the output projection `out`.
+// Rotates q and k, if the layer rotates, by the table for layers with (or without) a window. Scales
+// q by its position, if configured. Then computes attention and the output projection `out`.
 Value rotated_attention(Graph& graph, const Attention& attention, Qkv qkv, int layer,
                         const std::string& out);
-// The slopes are a view of `attention`.
+// The result's slopes are a view of those of `attention`, which must outlive it.
 AttentionAttrs attention_attrs(const Attention& attention, int layer);
-// `size` rows from `begin` in each of `count` runs of `run` rows.
+// A part of a matrix of `count` runs of `run` rows: in each run, `size` rows from `begin` on.
 FusedPart rows_of_runs(const char* name, int64_t count, int64_t run, int64_t begin, int64_t size);
 
 // x^-0.5, for the scale of scores.
 float inverse_root(float x);
 
-// Attention with linear biases (Press et al., 2022): the term added to a head's scores per position
-// of distance to the key. [heads]: 2^(-8 i / heads) for i = 1 to heads if that is a power of two;
-// else the slopes of the next lower power of two, then every second slope of twice that.
+// Attention with linear biases (Press et al., 2022): [heads], the term added to a head's scores per
+// position of distance to the key. If `heads` is a power of two: 2^(-8 i / heads), i = 1 to heads.
+// Else: the slopes of the next lower power of two, then every second slope of twice that number.
 std::vector<float> alibi_slopes(int64_t heads);
 
 // --- Windows by layer: how many positions a query sees; 0: all.
@@ -89,19 +89,21 @@ using Windows = std::vector<int64_t>;
 int64_t read_window(Keys& keys, int64_t fallback);
 // The same window in every layer.
 Windows windows_of_all(Keys& keys, int layers, int64_t fallback);
-// In layers from max_window_layers on if use_sliding_window is true, or as in layer_types.
+// If use_sliding_window is true, layers from max_window_layers on have a window, or those that
+// layer_types names.
 Windows windows_by_layer(Keys& keys, int layers, int64_t fallback, int64_t first);
-// In all layers except every full_every-th, or as in layer_types. If the family reads
-// sliding_window_pattern, that is another number, or a repeated pattern of letters: L has a window,
-// G has none.
+// All layers except every full_every-th have a window, or those that layer_types names. If
+// `reads_pattern`, sliding_window_pattern replaces full_every, or is a repeated pattern of letters:
+// L has a window, G has none.
 Windows windows_by_pattern(Keys& keys, int layers, int64_t fallback, int64_t full_every,
                            bool reads_pattern = false);
 // The layers that rotate: those of no_rope_layers, or all except every no_rope_layer_interval-th.
 std::vector<bool> rotates_by_layer(Keys& keys, int layers, int64_t fallback);
-// layer_types by layer: with `window` it decides which layers have it; without, it must agree with
-// the windows.
+// Reads layer_types, the kind of each layer. If `window` is given, layer_types decides which layers
+// have that window; else it must agree with `windows`.
 void read_layer_types(Keys& keys, Windows& windows, std::optional<int64_t> window = std::nullopt);
-// layer_types of a model in which only layers of other types than `type` have attention.
+// Reads layer_types of a model in which layers of the type `type` recur and all others have
+// attention.
 void read_recurrent_types(Keys& keys, std::vector<bool>& recurs, const char* type);
 
 }  // namespace lockstep

@@ -6,7 +6,7 @@
 namespace lockstep {
 namespace {
 
-// The layers with experts: from first_k_dense_replace on, or as in mlp_layer_types.
+// Marks the layers with experts: from first_k_dense_replace on, or those in mlp_layer_types.
 void read_sparse_layers(Keys& keys, Mixture& mixture) {
   std::vector<bool>& sparse = mixture.in_layer;
   const int64_t dense = keys.integer("first_k_dense_replace", INT64_MIN, INT64_MAX, 1);
@@ -20,12 +20,12 @@ void read_sparse_layers(Keys& keys, Mixture& mixture) {
   }
 }
 
-// Reads groups of experts, shared experts, and the number of dense layers before the others.
+// Reads the groups of experts, the shared experts, and which layers have experts.
 void read_grouped(Keys& keys, Mixture& mixture) {
   mixture.groups = keys.count("n_group", mixture.count, 1);
   mixture.chosen_groups = keys.count("topk_group", mixture.groups, 1);
   const int64_t each = mixture.count / mixture.groups;
-  // A group's score is the sum of its best two.
+  // A group's score is the sum of its two best experts' scores.
   if (mixture.count % mixture.groups != 0 || (mixture.groups > 1 && each < 2)) {
     keys.fail("n_group", "must be groups of two or more of {} experts each, found {}",
               mixture.count, mixture.groups);
@@ -147,7 +147,7 @@ Block qwen_experts(const Mixture& m, const Mlp& dense) {
     const RouteAttrs spec = {.chosen = m.chosen, .renormalised = m.renormalised};
     const Value routed = gated_experts(g, m, x, g.route(g.router(x, "gate", m.count), spec));
     if (m.shared_size == 0) return routed;
-    // A mixture of one expert, always chosen.
+    // The shared expert is a mixture of one expert, which every token chooses.
     const Routes only =
         g.route(g.router(x, "shared_expert_gate", 1), {.chosen = 1, .sigmoid = true});
     return g.add(routed, g.combine(scoped_mlp(g, m.shared(), x, "shared_expert"), only));

@@ -16,14 +16,14 @@ struct Mixture {
   int64_t hidden = 1;
   Function activation = Function::kSilu;
   int64_t count = 0;
-  int64_t chosen = 0;       // Per token.
+  int64_t chosen = 0;       // Experts per token.
   int64_t size = 0;         // Columns of an expert's gate and up.
   int64_t shared_size = 0;  // Columns of the shared expert; 0: none.
   bool renormalised = false;
-  int64_t groups = 1;          // Groups of neighbours.
+  int64_t groups = 1;          // Groups of consecutive experts.
   int64_t chosen_groups = 1;   // Experts are chosen from this many groups.
-  float scale = 1;             // Multiplies the chosen weights.
-  std::vector<bool> in_layer;  // [layers]; others have a dense MLP.
+  float scale = 1;             // Multiplies the chosen experts' weights.
+  std::vector<bool> in_layer;  // [layers]: whether the layer has experts, not a dense MLP.
 
   AxisSize axis() const { return ffn_axis(size); }
   Mlp shared() const { return {.hidden = hidden, .width = shared_size, .activation = activation}; }
@@ -36,7 +36,7 @@ struct MixtureDefaults {
   int64_t size = 0;         // moe_intermediate_size; 0: no such key, use the dense MLP's size.
   int64_t shared_size = 0;  // shared_expert_intermediate_size; 0: no such key.
   bool always_renormalised = false;
-  bool renormalised = false;  // If norm_topk_prob is missing.
+  bool renormalised = false;  // The value of a missing norm_topk_prob.
   bool by_layer = false;      // Reads decoder_sparse_step and mlp_only_layers.
   // Reads n_group, topk_group, routed_scaling_factor, n_shared_experts (of `size` each) and
   // first_k_dense_replace, each 1 if missing, and mlp_layer_types.
@@ -48,15 +48,16 @@ Mixture read_mixture(Keys& keys, const Sizes& sizes, const Mlp& mlp, const char*
 // Renames the number of experts from any of the three names to `count_key`.
 void rename_expert_counts(Keys& keys, std::string_view count_key);
 
-// Tensors by expert: "experts.*.gate_proj", with a star for its number.
+// The names of experts that are stored one by one; the star is the expert's number.
 inline const MlpNames kExpertNames = {"experts.*.gate_proj", "experts.*.up_proj",
                                       "experts.*.down_proj"};
 
 // The sum over each token's experts of weight * down(activation(gate(x)) * up(x)).
 Value gated_experts(Graph& graph, const Mixture& mixture, Value x, const Routes& routes,
                     const MlpNames& names = kExpertNames);
-// The rows of routes: each down(activation(gate(x)) * up(x)), from stacks: experts.gate_up_proj
-// [experts, 2 * size, hidden] and experts.down_proj; or, transposed, [experts, hidden, 2 * size].
+// One row per route: down(activation(gate(x)) * up(x)). The experts are stored as two stacks:
+// experts.gate_up_proj [experts, 2 * size, hidden] and experts.down_proj [experts, hidden, size];
+// or, if `transposed`, [experts, hidden, 2 * size] and [experts, size, hidden].
 Value stacked_experts(Graph& graph, const Mixture& mixture, Value x, const Routes& routes,
                       bool transposed = false);
 // The routing that the config describes.
@@ -67,7 +68,7 @@ RouteAttrs biased_routing(const Mixture& mixture);
 // Experts in the layers that `mixture` names, the dense MLP in others.
 Block sparse(const Mixture& mixture, const Mlp& dense, const Block& experts);
 // DeepSeek's MLP: grouped and shared experts, or a dense MLP in some layers. `routes` turns scores
-// into weights; `bias` names the vector added to scores for the choice, if any.
+// into weights; `bias` names a vector that is added to scores only for the choice; "": none.
 Block grouped_experts(const Mixture& mixture, const Mlp& dense, const RouteAttrs& routes,
                       const std::string& bias = "");
 // The same for DeepSeek-V3 and later: a sigmoid of each score, and a learned bias for the choice.

@@ -42,7 +42,7 @@ void build(Graph& g, const LanguageModel& d) {
     if (d.mlp != nullptr) {
       const Value mlp_in = d.parallel_norms == 1 ? normed : norm(x, d.mlp_norm);
       Value m = scaled(norm(d.mlp(g, mlp_in, layer), d.mlp_out_norm), d.residual_multiplier);
-      // Added before they are made whole, so one collective serves both.
+      // The halves are added before the stream, so one collective makes their sum whole.
       if (d.parallel_norms != 0) m = g.add(a, m);
       x = norm(g.add(residual(x, mlp_in), m), d.mlp_end_norm);
     }

@@ -21,13 +21,13 @@ struct LanguageModel {
   Norm norms;
   Block attention;
   Block mlp = nullptr;  // Null: a layer is one block.
-  // Changes the residual stream: the embeddings (layer -1), and after each layer. Null: unchanged.
+  // Applied to the residual stream at its start (layer -1) and after each layer. Null: not applied.
   Block stream = nullptr;
   bool tied = false;  // The head is the embedding.
 
   // Names in the checkpoint.
   const char* embedding = "model.embed_tokens";
-  const char* positions = nullptr;  // Learned ones; position 0 has row position_offset.
+  const char* positions = nullptr;  // Learned positions; position 0 has row position_offset.
   int64_t position_rows = 0;
   int64_t position_offset = 0;
   // Projections between embeddings of embedding_width columns and the stream.
@@ -53,7 +53,8 @@ struct LanguageModel {
   bool head_unit_rows = false;  // Rows of the head are scaled to length 1.
   // The number of norms before parallel halves: 1 shared or 2; 0: the MLP follows the attention.
   int parallel_norms = 0;
-  // The residual stream is replaced by the output of a half's norm times this; 0: it is kept.
+  // A half is added to its own normed input times this, not to the residual stream; 0: to the
+  // stream.
   float normed_residual = 0;
 
   double reach = 1;           // The max context, in multiples of Sizes::positions.

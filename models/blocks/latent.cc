@@ -9,7 +9,7 @@
 namespace lockstep {
 namespace {
 
-constexpr float kLatentNormEps = 1e-6f;  // Independent of rms_norm_eps.
+constexpr float kLatentNormEps = 1e-6f;  // rms_norm_eps does not change it.
 
 // YaRN multiplies scores by the square of 0.1 * mscale_all_dim * log(factor) + 1. The object's
 // other members are checked where the table is made.
@@ -29,7 +29,7 @@ double yarn_scale(Keys& keys) {
 // The columns of the rows from which queries, keys and values are computed.
 AxisSize low_rank(int64_t columns) { return {Axis::kLatent, columns, 1}; }
 
-// The columns of every query head without rotation, and those with it.
+// The columns of all query heads: those that are not rotated, and those that are.
 struct Queries {
   Value nope, rotated;
 };
@@ -50,7 +50,7 @@ Queries queries(Graph& g, const Attention& a, const Latent& l, Value x) {
           .rotated = g.rope(part("rope", l.nope_dim, a.head_dim), a.ropes.all)};
 }
 
-// The one key that all heads share. Every worker computes its few rotated columns.
+// The one key that all heads share. Every worker computes the key's few rotated columns.
 Value latent_key(Graph& g, const Attention& a, const Latent& l, Value x) {
   const int64_t all = l.kv_width + a.head_dim;
   const auto part = [&](const char* name, int64_t begin, AxisSize out) {
@@ -67,7 +67,7 @@ Value latent_key(Graph& g, const Attention& a, const Latent& l, Value x) {
 
 Latent read_latent(Keys& keys, Attention& a) {
   Latent latent;
-  const bool direct = !keys.has("q_lora_rank") && !keys.is_missing("q_lora_rank");  // Null.
+  const bool direct = !keys.has("q_lora_rank") && !keys.is_missing("q_lora_rank");  // It is null.
   if (!direct) latent.q_width = keys.count("q_lora_rank", kMaxWidth);
   latent.kv_width = keys.count("kv_lora_rank", kMaxStateDim - a.head_dim);
   latent.nope_dim = keys.count("qk_nope_head_dim", kMaxStateDim);

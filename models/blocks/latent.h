@@ -11,18 +11,18 @@ namespace lockstep {
 
 // Attention::head_dim is the number of rotated columns of a head.
 struct Latent {
-  int64_t q_width = 0;   // The row from which queries are computed; 0: they use the layer's input.
-  int64_t kv_width = 1;  // The row from which keys and values are computed.
+  int64_t q_width = 0;   // Columns of the row that queries are computed from; 0: the layer's input.
+  int64_t kv_width = 1;  // Columns of the row that keys and values are computed from.
   int64_t nope_dim = 1;  // Columns of a query or key head without rotation.
-  int64_t v_dim = 1;
+  int64_t v_dim = 1;     // Columns of a value head.
 };
-// Sets the scale of scores from the sizes and YaRN.
+// Also sets attention.scale, from the sizes and YaRN.
 Latent read_latent(Keys& keys, Attention& attention);
 
-// The absorbed form, for prompts too: a part of kv_b_proj maps each query head into the space of
-// the latent row, so all heads share one key, [latent | rotated]; its first columns are the value;
-// another part of kv_b_proj maps the sums into the space of the head's values. The order of every
-// sum is the same however a prompt is cut into chunks.
+// The absorbed form, in prefill too. A part of kv_b_proj maps each query head into the space of the
+// latent row, so all heads share one key, [latent | rotated], whose first columns are the value.
+// Another part of kv_b_proj maps a head's weighted sum of values into the head's own value space.
+// The order of every sum is the same however a prompt is cut into chunks.
 Block latent_attention(const Attention& attention, const Latent& latent);
 
 }  // namespace lockstep

@@ -6,7 +6,7 @@
 namespace lockstep {
 namespace {
 
-// Steps must be unbounded: null, or from 0 to infinity, for which JSON has no number.
+// Steps must be unbounded: null, or [0, "Infinity"], a string because JSON has no such number.
 void check_step_limit(Keys& keys) {
   const Json& limit = keys.json("time_step_limit");
   if (limit.is_null() || limit == Json::array({0, "Infinity"})) return;
@@ -43,8 +43,8 @@ Mamba read_mamba(Keys& keys, const Sizes& sizes, const Norm& norm) {
   return m;
 }
 
-// Values are scaled by the row's step and decay by e^(-step * e^A_log); B is the key, C the query.
-// The norm covers the heads of a group together.
+// A row's step multiplies its values, and the state decays by e^(-step * e^A_log). B is the key, C
+// the query. The norm covers the heads of a group together.
 Value mamba_mixer(Graph& g, const Mamba& m, Value x) {
   // Rows of in_proj, in order: the gate, the convolution's channels (values, B, C), steps.
   const int64_t inner = m.heads * m.head_dim, keys = m.groups * m.state_dim;

@@ -13,10 +13,10 @@ namespace lockstep {
 struct Mamba {
   int64_t hidden = 1;
   float norm_eps = 1e-6f;
-  int64_t taps = 2;  // Rows that the convolution sums,
-  bool bias = true;  // and whether it has biases.
+  int64_t taps = 2;  // Rows that the convolution sums.
+  bool bias = true;  // Whether the convolution has biases.
   int64_t heads = 1;
-  int64_t groups = 1;  // Each has one B and one C of state_dim columns.
+  int64_t groups = 1;  // A group of heads shares one B and one C of state_dim columns.
   int64_t head_dim = 1;
   int64_t state_dim = 1;
 };

@@ -18,7 +18,7 @@ struct Mlp {
   Function activation = Function::kSilu;
   bool bias = false;
 };
-// The family sets hidden_act's default and, if it reads mlp_bias, `bias`.
+// `activation`: the default of hidden_act. A family that reads mlp_bias sets `bias` itself.
 Mlp read_mlp(Keys& keys, const Sizes& sizes, const char* activation = "silu");
 
 struct MlpNames {
@@ -37,8 +37,8 @@ Value scoped_mlp(Graph& graph, const Mlp& mlp, Value x, const char* scope);
 
 // A linear with a bias; its weight is stored with inputs as rows.
 Value transposed_linear(Graph& graph, Value x, const std::string& name, AxisSize out);
-// The same for some outputs of a larger matrix: out.columns() of its `all_rows` outputs, from
-// `begin` on. `part` is their name in the weight's name.
+// transposed_linear() with a part of a matrix of `all_rows` outputs: out.columns() of them, from
+// `begin` on. `part` names these outputs in messages.
 Value transposed_part(Graph& graph, Value x, const std::string& name, const char* part,
                       int64_t begin, int64_t all_rows, AxisSize out);
 

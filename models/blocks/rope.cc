@@ -16,7 +16,8 @@ namespace {
 constexpr double kMinTheta = 1.0001;
 constexpr double kMaxTheta = 1e15;
 
-// Only images have several positions, each of which rotates its own columns; text has one.
+// Keys that any kind may have. The keys of mrope matter only for images, whose tokens have several
+// positions; a text's token has one.
 constexpr std::string_view kHarmlessKeys[] = {"rope_type", "type",          "rope_theta",
                                               kRotaryPart, "mrope_section", "mrope_interleaved"};
 
@@ -36,7 +37,7 @@ absl::Status check_keys(const RopeScaling& scaling, const RopeKind& kind) {
   return invalid_argument("{} (of the kind \"{}\")", message_of(status), kind.name);
 }
 
-// The scaling object, and the keys that may be beside it in both forms.
+// Reads the scaling object (rope_scaling or rope_parameters), and keys that may be in or beside it.
 absl::StatusOr<RopeScaling> find_scaling(const Json& json, const RopeFacts& facts) {
   static const Json kNothing = Json::object();
   RopeScaling scaling{.object = &kNothing,
@@ -80,7 +81,7 @@ absl::StatusOr<RopeScaling> find_scaling(const Json& json, const RopeFacts& fact
   return scaling;
 }
 
-// The rotated columns of a head, which are the first.
+// The number of rotated columns of a head; they are its first columns.
 absl::StatusOr<int64_t> rotary_dim(const RopeScaling& scaling, const RopeFacts& facts) {
   if (facts.dim != 0 && facts.dim % 2 != 0) {
     return invalid_argument("rotary_dim: must be an even number, found {}", facts.dim);
@@ -125,8 +126,8 @@ namespace {
 constexpr const char* kKeys[] = {"rope_theta", "rope_scaling", "rope_parameters",
                                  "partial_rotary_factor", "original_max_position_embeddings"};
 
-// The scaling of queries by position: rope_parameters.llama_4_scaling_beta. It is not rotary
-// scaling and is removed from the object.
+// The scaling of queries by position: rope_parameters.llama_4_scaling_beta. The key is no part of
+// rotary scaling, so it is removed from the object.
 struct QueryScaling {
   double beta = 0;
   int64_t length = 0;
@@ -140,7 +141,7 @@ QueryScaling take_query_scaling(Keys& keys, Json& rope) {
     members.ignore("*");
   });
   rope.erase("llama_4_scaling_beta");
-  rope.erase("max_position_embeddings");  // Repeated there; nothing reads it.
+  rope.erase("max_position_embeddings");  // A copy of the top level's; nothing reads it.
   return scaling;
 }
 
@@ -174,7 +175,7 @@ Ropes read_rope(Keys& keys, const Sizes& sizes, RopeFacts facts) {
   Json& object = json["rope_parameters"];
   if (facts.scales_queries) {
     queries = take_query_scaling(keys, object);
-    keys.ignore("llama_4_scaling_beta");  // The reference does not read it there.
+    keys.ignore("llama_4_scaling_beta");  // The reference ignores it at the top level.
   }
   if (facts.whole_heads && object.is_object()) object.erase("partial_rotary_factor");
   if (facts.window_theta != 0 && object.is_object() && object.contains("full_attention")) {

@@ -14,38 +14,38 @@ namespace lockstep {
 
 struct RopeConfig {
   Rope rope;
-  double reach = 1;  // How many times max_position_embeddings the scaling supports.
+  double reach = 1;  // The scaling supports this multiple of max_position_embeddings.
 };
 
 // Facts from the rest of a config and from its family.
 struct RopeFacts {
   int64_t head_dim = 0;
   int64_t max_positions = 0;
-  double theta = 10000;  // If the key is missing.
-  double part = 0;       // The part of a head that is rotated; 0: whole heads, in every model.
+  double theta = 10000;  // The base if rope_theta is missing.
+  double part = 0;       // Rotated part of a head if the key is missing; 0: always whole heads.
   int64_t dim = 0;       // Rotated columns, if the config states their number; 0: `part` of all.
   bool interleaved = false;
   bool yarn_is_longrope = false;  // The kinds "yarn" and "su" are older names of "longrope".
-  bool fixed_alpha = false;       // An alpha beside the kind "dynamic" applies to every length.
-  // The unit of a prompt's length, on which frequencies depend (dynamic NTK of the first Qwen); 0:
-  // they do not.
+  bool fixed_alpha = false;       // In the kind "dynamic", an alpha applies to every length.
+  // Dynamic NTK of the first Qwen: frequencies depend on the prompt's length in units of this many
+  // tokens. 0: they do not depend on the length.
   int64_t ntk_length = 0;
-  std::string member = "";  // ".full_attention" of rope_parameters, for messages.
-  // For read_rope():
-  double window_theta = 0;      // For layers with a window, unscaled; 0: one table for all layers.
+  std::string member = "";  // For messages: ".full_attention" within rope_parameters; "": none.
+  // Only read_rope() reads these:
+  double window_theta = 0;      // The base in layers with a window; 0: all layers have one table.
   bool reads_dim = false;       // rotary_dim states how many columns are rotated.
   bool scales_queries = false;  // rope_parameters has llama_4_scaling_beta.
-  bool whole_heads = false;     // partial_rotary_factor in rope_parameters is of a larger head.
+  bool whole_heads = false;     // Ignores partial_rotary_factor, which refers to a larger head.
 };
 
-// Parses the top level of a config.json, in both forms. Errors name the key, not the file.
+// Parses the rotary keys of a config.json's top level. Errors name the key, not the file.
 absl::StatusOr<RopeConfig> parse_rope(const Json& json, const RopeFacts& facts);
 
 struct Ropes {
-  Rope all;          // For layers that see all positions;
-  Rope window;       // for layers with a window.
+  Rope all;          // For layers that see all positions.
+  Rope window;       // For layers with a window.
   Rope second;       // For further columns of each head; head_dim 0: none.
-  double reach = 1;  // How many times max_position_embeddings the scaling supports.
+  double reach = 1;  // The scaling supports this multiple of max_position_embeddings.
   PositionScales query_scales;
 };
 

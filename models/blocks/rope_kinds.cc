@@ -36,8 +36,8 @@ absl::StatusOr<double> ntk_exponent(const RopeScaling& scaling, std::string_view
   return invalid_argument("{}: must be a head_dim above 2, found {}", key, scaling.dim);
 }
 
-// For a prompt of up to ntk_length, 2, 4, ... times as many tokens, the base is multiplied by a
-// power of 1, 3, 7, ...
+// For a prompt of up to 1, 2, 4, ... times ntk_length tokens, the base is multiplied by 1, 3, 7,
+// ..., to the power ntk_exponent().
 absl::Status ntk_by_prompt(const RopeScaling& scaling, RopeConfig& out) {
   ASSIGN_OR_RETURN(const double exponent, ntk_exponent(scaling, "use_dynamic_ntk"));
   int64_t length = scaling.ntk_length;
@@ -195,8 +195,8 @@ absl::Status add_divided(const RopeScaling& scaling, const char* name, RopeConfi
   return absl::OkStatus();
 }
 
-// LongRoPE (arXiv 2402.13753): one factor per frequency; other factors, for all tokens, in a
-// sequence longer than the original positions.
+// LongRoPE (arXiv 2402.13753): short_factor has a divisor for each frequency. In a sequence longer
+// than the original positions, long_factor replaces it for all tokens.
 absl::Status longrope(const RopeScaling& scaling, RopeConfig& out) {
   const double original = static_cast<double>(scaling.original_positions);
   RETURN_IF_ERROR(add_divided(scaling, "short_factor", out));
@@ -234,7 +234,7 @@ constexpr RopeKind kKinds[] = {
     {"llama3", llama3, {"factor", "low_freq_factor", "high_freq_factor", kOriginalPositions}},
     {"yarn",
      yarn,
-     // Other programs read attn_factor as a factor on what transformers infers.
+     // transformers does not read attn_factor. In other programs it multiplies the inferred one.
      {"factor", "attention_factor", "beta_fast", "beta_slow", "mscale", "mscale_all_dim",
       "truncate", "attn_factor"}},
     {"longrope", longrope, {"short_factor", "long_factor", "factor", "attention_factor"}},

@@ -16,11 +16,11 @@
 
 namespace lockstep {
 
-// Keys that may also be beside the object.
+// Keys that may be in the scaling object or beside it.
 inline constexpr std::string_view kRotaryPart = "partial_rotary_factor";
 inline constexpr std::string_view kOriginalPositions = "original_max_position_embeddings";
 
-// A config.json's scaling, checked as far as all kinds share it.
+// The rotary scaling of a config.json: the facts that every kind needs, already checked.
 struct RopeScaling {
   const Json* object;  // rope_scaling or rope_parameters, or an empty object.
   std::string key;     // Its key, for messages.
@@ -51,7 +51,7 @@ struct RopeKind {
   std::string_view name;
   // Sets frequencies, factor and reach.
   absl::Status (*apply)(const RopeScaling& scaling, RopeConfig& out);
-  std::array<std::string_view, 8> keys;  // Besides rope_type, type and rope_theta.
+  std::array<std::string_view, 8> keys;  // Its keys besides rope_type, type and rope_theta.
   bool whole_heads = false;              // The kind itself decides which part of a head is rotated.
 };
 

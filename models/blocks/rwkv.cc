@@ -7,7 +7,7 @@
 namespace lockstep {
 
 Llama read_rwkv(Keys& keys, const SizeDefaults& missing) {
-  constexpr int64_t kPositions = 32768;  // Allowed, unless the config has more.
+  constexpr int64_t kPositions = 32768;  // The max context, unless the config has a longer one.
   keys.defaults(R"({"num_attention_heads": 1})");
   Llama m(keys, {.sizes = missing, .norm = read_layer_norm(keys), .activation = "relu2"});
   m.sizes.positions = std::max(m.sizes.positions, kPositions);
@@ -74,7 +74,7 @@ Value norm_of_heads(Graph& g, const RwkvHeads& h, Value x, const std::string& na
       {.eps = h.norm_eps, .head_dim = h.dim, .centred = true, .bias = true, .by_column = true});
 }
 
-// The row's own k and v have their own weights, and decay only from the next row on.
+// A row's own k and v are weighted by time_faaaa, and decay only from the next row on.
 Value recurrent_time_mix(Graph& g, const RwkvHeads& h, const TimeMix& mix) {
   const Value first = g.broadcast("time_faaaa", h.axis(), {h.count, h.dim});
   const Value past = g.recurrence(

@@ -9,7 +9,7 @@
 
 namespace lockstep {
 
-// Reads sizes and layer norms. Nothing depends on a position: the trained length is no limit.
+// Reads sizes and layer norms. No value depends on a position, so the trained length is no limit.
 Llama read_rwkv(Keys& keys, const SizeDefaults& missing);
 
 // The heads of the state, in version 5 and later.
@@ -21,7 +21,8 @@ struct RwkvHeads {
 
   AxisSize axis() const { return {Axis::kHeads, count, dim}; }
 };
-// Heads follow from their size: num_attention_heads means something else in published files.
+// Computes the number of heads from head_dim: num_attention_heads means something else in published
+// files.
 RwkvHeads read_rwkv_heads(Keys& keys, Llama& m);
 
 // Uses the names of the published files of version 5 and later.
@@ -34,8 +35,8 @@ struct TokenShift {
 };
 TokenShift token_shift(Graph& graph, Value x);
 
-// x + (before - x) * the vector `name`, stored as [1, 1, columns]; mix_own swaps x and before, as
-// versions 4 and 5 store it.
+// x + (before - x) * the vector `name`, stored as [1, 1, columns]. Versions 4 and 5 store the
+// weight of x instead: mix_own() swaps x and before.
 Value mix_before(Graph& graph, const TokenShift& rows, const std::string& name);
 Value mix_own(Graph& graph, const TokenShift& rows, const std::string& name);
 
@@ -52,7 +53,7 @@ struct TimeMix {
 };
 Value recurrent_time_mix(Graph& graph, const RwkvHeads& heads, const TimeMix& mix);
 
-// value(key(k)), gated by receptance(r); k and r are mixtures.
+// value(key(k)), gated by receptance(r). k and r are results of mix_before() or mix_own().
 Value channel_mix(Graph& graph, const Mlp& mlp, Value k, Value r);
 
 }  // namespace lockstep

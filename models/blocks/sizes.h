@@ -39,8 +39,8 @@ Function read_activation(Keys& keys, const char* fallback = "silu");
 
 struct Norm {
   float eps = 1e-6f;
-  bool centred = false;  // A layer norm instead of an RMS norm,
-  bool bias = false;     // with biases.
+  bool centred = false;  // A layer norm instead of an RMS norm.
+  bool bias = false;     // The norm has biases.
   float plus = 0;        // Added to stored weights.
 };
 Norm read_rms_norm(Keys& keys, double eps = 1e-6);

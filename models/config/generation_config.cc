@@ -32,7 +32,7 @@ absl::Status read_float(const Json& json, const char* key, std::optional<float>&
   return absl::OkStatus();
 }
 
-constexpr int64_t kMaxCount = 1 << 30;  // Requests have them as 32-bit integers.
+constexpr int64_t kMaxCount = 1 << 30;  // Requests have such counts as 32-bit integers.
 
 absl::Status read_count(const Json& json, const char* key, int64_t low,
                         std::optional<int64_t>& out) {
@@ -67,7 +67,7 @@ absl::Status read_sampling(const Json& json, GenerationConfig& out) {
   RETURN_IF_ERROR(read_float(json, "repetition_penalty", out.repetition_penalty));
   RETURN_IF_ERROR(read_float(json, "presence_penalty", out.presence_penalty));
   RETURN_IF_ERROR(read_float(json, "frequency_penalty", out.frequency_penalty));
-  if (out.top_k == -1) out.top_k = 0;  // Both are used for "all".
+  if (out.top_k == -1) out.top_k = 0;  // Files have -1 or 0 for "all".
   return absl::OkStatus();
 }
 

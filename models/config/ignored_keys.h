@@ -10,9 +10,9 @@
 
 namespace lockstep {
 
-// Removes keys and returns them by path: "key", or "object.key" inside an object. Members of a text
-// part's object may be given, and are returned, as "key". Names may contain dots. A missing key is
-// an error.
+// Removes keys and returns them by path: "key", or "object.key" inside an object. A member of the
+// text part's object (kTextObjects) may be given as "key" and is always returned so. Names may
+// contain dots. A missing key is an error.
 absl::StatusOr<Json> ignore_keys(Json& json, const std::vector<std::string>& keys);
 
 }  // namespace lockstep

@@ -36,7 +36,7 @@ struct KeyRule {
 
 // The first row that has the key and covers the value decides.
 constexpr KeyRule kRules[] = {
-    // These state what happens anyway.
+    // Keys that state what happens anyway.
     {RuleKind::kOnly, "*non_causal* *noncausal*", "[false]"},
     {RuleKind::kOnly, "*causal*", "[true]"},
     {RuleKind::kOnly, "_remove_final_layer_norm", "[false]"},
@@ -57,7 +57,7 @@ constexpr KeyRule kRules[] = {
      "summary_* classifier_* is_decoder is_encoder_decoder tie_encoder_decoder pruned_heads "
      "predict_special_tokens prefix ignore_index",
      ""},
-    // How the reference computes the same result, and its outputs other than the logits.
+    // Ways in which the reference computes the same result, and its outputs besides the logits.
     {RuleKind::kHarmless,
      "attn_implementation use_flash_attn use_cache use_cache_* cache_implementation output_past "
      "return_dict return_dict_in_generate output_attentions output_hidden_states output_scores "
@@ -67,7 +67,7 @@ constexpr KeyRule kRules[] = {
      "bias_dropout_fusion skip_bias_add pad_key_length validate_runner_input",
      ""},
     {RuleKind::kHarmlessAt, "inference_runner use_backbone_lora use_llm_lora", "[0]"},
-    // The reference does not implement this attention: it sees all positions.
+    // The reference does not implement this attention: its queries see all positions.
     {RuleKind::kHarmless, "dual_chunk_attention_config", ""},
     // Training.
     {RuleKind::kHarmless,
@@ -99,7 +99,8 @@ constexpr KeyRule kRules[] = {
     // A count of zero, and empty values.
     {RuleKind::kHarmlessAt, "num_* n_* *_size", "[0]"},
     {RuleKind::kHarmlessAt, "*", R"([[], {}, ""])"},
-    // Without these a model computes something else; any other false means that a part is absent.
+    // A false of these keys changes what a model computes. Any other false means that a part is
+    // absent.
     {RuleKind::kUnknownAt,
      "rope use_rope use_rotary use_rotary_* rotary use_pos_enc pre_norm *prenorm norm_first "
      "do_layer_norm_before *normalize_before *elementwise_affine rms_norm use_rms_norm rmsnorm "

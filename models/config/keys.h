@@ -34,8 +34,8 @@ inline constexpr int64_t kMaxPositions = 1 << 24;  // Positions of any sequence.
 // The origin of the keys.
 struct KeySource {
   std::filesystem::path folder = {};  // The checkpoint; its tensors may give sizes. "": none.
-  std::string object = "";            // The member of the file that has the keys; "": the file.
-  Json beside = Json::object();       // Other relevant members of the file.
+  std::string object = "";            // The file's member that has the keys; "": its top level.
+  Json beside = Json::object();       // Relevant members of the file outside that member.
   Json ignored = Json::object();      // Keys that the user ignores, and their values.
   Json defaults = Json::object();     // For missing keys; the family's defaults come after them.
   bool (*known)(std::string_view key) = nullptr;  // Whether any family reads the key.
@@ -54,7 +54,7 @@ class Keys {
   double number(std::string_view key, double min, double max,
                 std::optional<double> fallback = std::nullopt);
   float factor(std::string_view key, double fallback = 1);  // From 1e-6 to 1e6.
-  // Like factor(), or 0: for null, and for a missing key whose fallback is 0.
+  // Like factor(), but 0 for null, and for a missing key if `fallback` is 0.
   float cap(std::string_view key, double fallback = 0);
   float eps(double fallback);  // rms_norm_eps.
   bool flag(std::string_view key, bool fallback);
@@ -111,10 +111,9 @@ class Keys {
   absl::Status error_;
 };
 
-// One line that names all keys, with the flags that ignore them; `inside` is the path to them,
-// "text_config." or "". OK if there are none.
+// An error of one line that names all keys, with the flags that ignore them. OK if there are none.
 struct UnknownKeys {
-  std::string inside;
+  std::string inside;  // The path to the keys: "text_config." or "".
   Json keys;
 };
 absl::Status refuse_unknown(std::span<const UnknownKeys> unknown);

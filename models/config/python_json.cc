@@ -10,7 +10,7 @@ namespace {
 
 constexpr std::string_view kNumbers[] = {"-Infinity", "Infinity", "NaN"};
 
-// {"__float__": "Infinity"} becomes "Infinity"; JsonLimits bounds the depth.
+// {"__float__": "Infinity"} becomes "Infinity". JsonLimits bounds the depth of the recursion.
 void unwrap_floats(Json& json) {
   if (json.is_object() && json.size() == 1 && json.begin().key() == "__float__") {
     Json number = json.begin().value();

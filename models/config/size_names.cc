@@ -68,8 +68,8 @@ constexpr Word kWords[] = {
 
 using Meanings = std::set<std::string_view>;
 
-// Removes meanings that add nothing: "num_hidden_layers" counts layers as "n_layers" does,
-// "hidden_size" is a width as "n_embd" is, and KV heads are what groups of queries share.
+// Removes meanings that add nothing: "num_hidden_layers" counts layers like "n_layers",
+// "hidden_size" is a width like "n_embd", and the number of query groups is that of KV heads.
 Meanings plain(Meanings meanings) {
   if (meanings.contains("query") && meanings.contains("group")) meanings.insert("kv");
   meanings.erase("query");

@@ -134,9 +134,9 @@ const TextModel* find_text_model(const Json& model_type) {
   return found == std::end(kTextModels) ? nullptr : found;
 }
 
-// Decides whether the head is the embedding: if the two objects differ, it is not, unless the
-// checkpoint has no head. Releases of transformers write a default into the outer object. Returns
-// whether they differ.
+// Decides whether the head is the embedding, and returns whether the two objects state different
+// values (releases of transformers write a default into the outer object). If they differ, the
+// head is not the embedding, unless the checkpoint has no head.
 bool tie_text(const Json& outer, Json& text) {
   const Json tied = outer.value("tie_word_embeddings", Json());
   if (tied.is_null()) return false;
@@ -146,7 +146,8 @@ bool tie_text(const Json& outer, Json& text) {
   return differ;
 }
 
-// Sorts the members beside the text part's object: shared ones, repeated ones, and the rest.
+// Reads the members outside the text part's object. Shared ones are copied into `text`, equal ones
+// are skipped, members that only a text model has are refused, and the others are put in `beside`.
 absl::Status read_outer(const Json& outer, std::string_view object, Json& text, Json& beside) {
   for (const auto& [key, value] : outer.items()) {
     if (value.is_null() || key == object || key == "architectures") continue;

@@ -26,9 +26,10 @@ struct TextPart {
   Json defaults = Json::object();
 };
 
-// Replaces a multimodal config.json by that of its text part: the object of kTextObjects, or all of
-// it, with the outer object's statements about weights and tokens, under the architecture that its
-// model_type names. Other files are unchanged. An error names the key.
+// Replaces a multimodal config.json by the config of its text part: the object in kTextObjects, or
+// without one the whole file. Members of the outer object about weights and tokens are added; the
+// text part's model_type decides the architecture. The config of a text model is unchanged. An
+// error names the key.
 absl::StatusOr<TextPart> unwrap_text(Json& json);
 
 // The architectures that unwrap_text() handles.

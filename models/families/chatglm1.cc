@@ -27,8 +27,8 @@ LanguageModel chatglm1(Keys& keys) {
                  .rope = {.part = 0.5}});
   m.mlp.bias = true;
   m.attention.set_bias(true);
-  // The first half of a head is rotated by the position among the prompt's tokens, which ends at
-  // that of the mask; the second half by the position in the answer.
+  // The first half of a head is rotated by the position in the prompt; the answer's tokens have the
+  // position of the mask. The second half is rotated by the position in the answer.
   Ropes& ropes = m.attention.ropes;
   ropes.all.table.set_position_row(program::HELD);
   ropes.second = ropes.all;

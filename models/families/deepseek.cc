@@ -15,7 +15,7 @@ namespace {
 
 // The attention that all of them share.
 Llama read_deepseek(Keys& keys, const char* defaults, double eps = 1e-6) {
-  // The reference sets head_dim to it, whatever the file says.
+  // The reference sets head_dim to qk_rope_head_dim, whatever head_dim the file has.
   keys.rename("qk_rope_head_dim", "head_dim", /*wins=*/true);
   keys.defaults(defaults);
   Llama m(keys,
@@ -35,7 +35,7 @@ LanguageModel v2(Keys& keys) {
   keys.only("norm_topk_prob", false);
   keys.only("scoring_func", "softmax");
   keys.ignore("rope_interleave");
-  // Group-limited choice uses the groups' best scores; a greedy one has no groups.
+  // "group_limited_greedy" compares groups by their best scores; "greedy" has no groups.
   keys.only_one_of("topk_method", {"greedy", "group_limited_greedy"});
   if (keys.text("topk_method", "greedy") == "greedy") keys.only("n_group", 1);
   Llama m = read_deepseek(keys, R"({"head_dim": 64, "kv_lora_rank": 512, "qk_nope_head_dim": 128,

@@ -27,11 +27,12 @@ LanguageModel falcon(Keys& keys) {
   m.mlp.bias = keys.flag("attention_bias", false);
   m.attention.set_bias(m.mlp.bias);
   if (keys.flag("alibi", false)) {
-    m.attention.slopes = alibi_slopes(m.sizes.heads);  // Added before scores are scaled.
+    // Falcon adds ALiBi's terms before it scales the scores.
+    m.attention.slopes = alibi_slopes(m.sizes.heads);
     for (float& slope : m.attention.slopes) slope *= m.attention.scale;
     m.attention.rotate_nothing();
   }
-  // With one KV head: all q, then k, then v.
+  // With one KV head there is one group: all q, then k, then v.
   LanguageModel d = m.model(
       grouped_attention(m.attention, "self_attention.query_key_value", "self_attention.dense"),
       plain_mlp(m.mlp, "mlp.dense_h_to_4h", "mlp.dense_4h_to_h"));

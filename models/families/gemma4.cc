@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// Gemma 4: Gemma 3's order of norms; own head sizes in layers without a window, which may compute
-// values from the inputs of keys; last layers that read earlier layers' pages; experts beside the
-// MLP; embeddings per layer, and a factor on a layer's output.
+// Gemma 4: Gemma 3's order of norms. Layers without a window have their own head sizes and may
+// compute values with the linear of keys. The last layers read earlier layers' pages. Experts are
+// beside the MLP. Each layer has embeddings of its own, and a factor on its output.
 #include <algorithm>
 #include <array>
 #include <cmath>
@@ -22,8 +22,8 @@ struct FullHeads {
   bool v_is_k = false;  // Values are computed from the same linear as keys.
 };
 
-// per_layer_config: values of single layers for head_dim and num_key_value_heads. Newer configs
-// give those of layers without a window, which are all equal, here instead of in global_head_dim.
+// Reads per_layer_config: head_dim and num_key_value_heads of single layers. Newer configs give
+// these sizes of the layers without a window here, not in global_head_dim; all must be equal.
 void read_per_layer_config(Keys& keys, const Sizes& sizes, FullHeads& full) {
   const Json& layers = keys.json("per_layer_config");
   if (!layers.is_object() || layers.empty() || !layers.begin()->is_object()) {
@@ -70,8 +70,8 @@ FullHeads read_full_heads(Keys& keys, const Sizes& sizes) {
   return full;
 }
 
-// --- Layers that share: from the first one on, they compute no keys and values but read the pages
-// of the last earlier layer of their kind.
+// --- Sharing layers: all from the first one on. They compute no keys and values, but read the
+// pages of the last earlier layer of their kind (with or without a window).
 int read_first_sharing(Keys& keys, const Windows& windows) {
   const auto layers = static_cast<int>(windows.size());
   const auto first =
@@ -88,7 +88,8 @@ int read_first_sharing(Keys& keys, const Windows& windows) {
   return first;
 }
 
-// With norms within heads of q, k and v; that of v has no weight.
+// Attention with norms within heads of q, k and v; the norm of v has no weight. Layers without a
+// window have `heads`.
 Block attention_by_kind(const Attention& of_windows, const FullHeads& heads, int first_sharing) {
   Attention full = of_windows;
   full.head_dim = heads.dim;
@@ -122,8 +123,8 @@ Block attention_by_kind(const Attention& of_windows, const FullHeads& heads, int
   };
 }
 
-// --- The MLP of the layer's x before its norm, and beside it experts with their own norms. Experts
-// are chosen by the layer's x.
+// --- Experts beside the MLP, with norms of their own. x is the residual stream before any norm: it
+// decides the choice, too.
 Value experts(Graph& g, const Mixture& m, const Norm& norm, Value x) {
   const HeadNorm norm_of_all = {.eps = norm.eps, .head_dim = m.hidden};
   const Value scale = g.broadcast("router.scale", hidden_axis(m.hidden), {m.hidden});
@@ -232,9 +233,9 @@ LanguageModel gemma4(Keys& keys) {
   m.attention.set_bias(keys.flag("attention_bias", false));
   m.attention.scale = 1;
   m.attention.windows = windows_by_pattern(keys, m.sizes.layers, 512, 6);
-  m.attention.windows.back() = 0;  // It does not depend on layer_types.
+  m.attention.windows.back() = 0;  // The last layer has none, whatever layer_types says.
   const int first_sharing = read_first_sharing(keys, m.attention.windows);
-  const bool wide = keys.flag("use_double_wide_mlp", false);  // In layers that share.
+  const bool wide = keys.flag("use_double_wide_mlp", false);  // In sharing layers.
   const Mixture mixture = read_experts(keys, m);
   LanguageModel d = m.model(attention_by_kind(m.attention, full, first_sharing),
                             mlp_beside_experts(m, mixture, first_sharing, wide));

@@ -10,7 +10,7 @@
 namespace lockstep::families::llama4 {
 namespace {
 
-// attention_chunk_size in layers that rotate, or as in layer_types.
+// By layer: attention_chunk_size if the layer rotates (or layer_types says chunked), else 0.
 std::vector<int64_t> read_chunks(Keys& keys, const std::vector<bool>& rotates) {
   const int64_t chunk = keys.count("attention_chunk_size", kMaxPositions, 8192);
   std::vector<int64_t> chunks;
@@ -32,7 +32,7 @@ std::vector<int64_t> read_chunks(Keys& keys, const std::vector<bool>& rotates) {
 PositionScales read_temperature(Keys& keys, double positions) {
   keys.ignore("attn_scale floor_scale");
   const Json& tuning = keys.json("attn_temperature_tuning");
-  if (!tuning.is_boolean() && !tuning.is_number_integer()) {  // Early files have 4 here.
+  if (!tuning.is_boolean() && !tuning.is_number_integer()) {  // Early files have the integer 4.
     keys.fail("attn_temperature_tuning", "must be true or false, found {}", describe(tuning));
   }
   const bool tunes = tuning.is_boolean() ? tuning.get<bool>() : tuning != 0;
@@ -75,7 +75,7 @@ Mixture read_experts(Keys& keys, const Llama& m) {
 Value route_and_add(Graph& g, const Mixture& m, Value x) {
   const Scope scope(g, "feed_forward");
   const Routes routes = g.route(g.router(x, "router", m.count), {.chosen = 1, .sigmoid = true});
-  // Each token has one route, so the sum is the scaled input.
+  // Each token has one route, so combine() gives the scaled input.
   const Value routed = stacked_experts(g, m, g.combine(x, routes), routes, /*transposed=*/true);
   return g.add(scoped_mlp(g, m.shared(), x, "shared_expert"), routed);
 }

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// MPT with ALiBi: no biases, also in norms.
+// MPT with ALiBi: neither linears nor norms have biases.
 #include <bit>
 
 #include "models/blocks/llama.h"

@@ -26,7 +26,8 @@ LanguageModel olmoe(Keys& keys) {
 LanguageModel olmo2(Keys& keys) { return post_norm(read_olmo(keys).model()); }
 
 LanguageModel olmo3(Keys& keys) {
-  Llama m = read_olmo(keys, {.theta = 500000, .window_theta = 500000});  // Not rope_theta.
+  // rope_theta does not change the base in layers with a window.
+  Llama m = read_olmo(keys, {.theta = 500000, .window_theta = 500000});
   m.attention.windows = windows_by_pattern(keys, m.sizes.layers, 4096, 4);
   return post_norm(m.model());
 }

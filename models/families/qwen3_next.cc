@@ -16,7 +16,7 @@ struct DeltaNet {
   float norm_eps;
 
   int64_t keys() const { return key_heads * k_dim; }
-  // Columns of q and k; of v, the gate and the output; of values with one column per value head.
+  // key_axis(): q and k. value_axis(): v, the gate, the output. head_axis(): one column per v head.
   AxisSize key_axis() const { return {Axis::kKvHeads, key_heads, k_dim, heads}; }
   AxisSize value_axis() const { return {Axis::kHeads, heads, v_dim}; }
   AxisSize head_axis() const { return {Axis::kHeads, heads, 1}; }
@@ -45,7 +45,8 @@ struct DeltaInputs {
 };
 using Project = DeltaInputs (*)(Graph& graph, const DeltaNet& net, Value x);
 
-// By key head: its q, its k, the v and z of the heads that it serves; in in_proj_ba their b and a.
+// in_proj_qkvz has, for each key head, its q, its k, and the v and z of the value heads that it
+// serves; in_proj_ba has the b and a of these value heads.
 DeltaInputs project_by_head(Graph& g, const DeltaNet& n, Value x) {
   const int64_t group = n.heads / n.key_heads, values = group * n.v_dim, k = n.k_dim;
   const auto part = [&](const char* name, int64_t begin, int64_t size, AxisSize axis) {
@@ -132,7 +133,7 @@ Llama read_qwen(Keys& keys, double ffn_per_hidden = 0) {
   return m;
 }
 
-// Every full_attention_interval-th layer has attention, or as in layer_types.
+// Every full_attention_interval-th layer has attention, or those that layer_types names.
 Block mixer(Keys& keys, const Llama& m, Project project) {
   const DeltaNet net = read_delta_net(keys, m);
   const int64_t every = keys.count("full_attention_interval", 1024, 4);

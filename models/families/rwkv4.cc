@@ -27,9 +27,9 @@ Value mlp(Graph& g, const Mlp& m, Value x) {
 LanguageModel rwkv4(Keys& keys) {
   keys.rename("layer_norm_epsilon", "rms_norm_eps");
   keys.rename("context_length", "max_position_embeddings");
-  // It halves values to keep float16 in its range and has no other effect.
+  // rescale_every halves values to keep float16 in its range and has no other effect.
   keys.ignore("rescale_every");
-  const Llama m = read_rwkv(  // Nothing has heads.
+  const Llama m = read_rwkv(  // RWKV 4 has no heads.
       keys, {.ffn_per_hidden = 4, .head_dim = 2, .positions = 1024});
   const int64_t hidden = m.sizes.hidden;
   const int64_t width = keys.count("attention_hidden_size", kMaxWidth, hidden);

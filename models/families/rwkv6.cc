@@ -9,7 +9,7 @@
 namespace lockstep::families::rwkv6 {
 namespace {
 
-// Columns between the two small matrices of a narrow product.
+// Columns between the two small matrices of a narrow product, x * narrowing * widening.
 struct Widths {
   int64_t mix = 1;
   int64_t decay = 1;
@@ -17,8 +17,9 @@ struct Widths {
 
 AxisSize narrow(int64_t columns) { return {Axis::kNone, columns, 1}; }
 
-// The weight is the vector time_maa_`part` plus a narrow product of `mixture`, whose matrices are
-// stored with those of the other parts: `part` has the number `index`.
+// Mixes each row with the one before it. The weight is the vector time_maa_`part` plus a narrow
+// product of `mixture`. Its two matrices are stored with those of the other parts, as number
+// `index`.
 Value mixed(Graph& g, int64_t width, int64_t between, const TokenShift& rows, Value mixture,
             int64_t index, const std::string& part) {
   const FusedPart first = {.name = part,
@@ -34,7 +35,7 @@ Value mixed(Graph& g, int64_t width, int64_t between, const TokenShift& rows, Va
                             .matrix = index,
                             .bare_name = true};
   const Value inner = g.linear_part(mixture, "time_maa_w1", first, narrow(between));
-  // Small enough to be computed everywhere: it is combined with whole rows.
+  // The weight is small enough to be computed everywhere: it is combined with whole rows.
   const Value weight =
       g.linear_part(g.map(inner, Function::kTanh), "time_maa_w2", second, narrow(width));
   return g.lerp(rows.x, rows.before, g.biased(weight, "time_maa_" + part, {1, 1, width}));

@@ -11,8 +11,8 @@
 namespace lockstep::families::rwkv7 {
 namespace {
 
-// Names in the checkpoint. Narrow products are "w1", "w2" and the bias "w0", stored as [in, out],
-// or, with `lora`, the linears "w_lora.lora.0" and "w_lora.lora.2".
+// Names in the checkpoint. A narrow product has two small matrices, "w1" and "w2", and the bias
+// "w0", stored as [in, out], or, with `lora`, the linears "w_lora.lora.0" and "w_lora.lora.2".
 struct Names {
   const char* attention;
   const char* r;
@@ -39,7 +39,7 @@ Value vector_of(Graph& g, const Rwkv7& m, const std::string& name, AxisSize axis
                      m.names.lora ? Shape{axis.columns()} : Shape{1, 1, axis.columns()});
 }
 
-// out(f(in(x))) through a few columns.
+// out(f(in(x))), with `between` columns after `in`.
 Value low_rank(Graph& g, const Rwkv7& m, Value x, const std::string& name, int64_t between,
                Function f, bool bias) {
   const AxisSize narrow = {Axis::kNone, between, 1}, out = m.heads.axis();

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// The places of experts' matrices in a checkpoint.
+// Describes where a checkpoint has the matrices of experts.
 #pragma once
 
 #include <string>

@@ -13,7 +13,7 @@
 namespace lockstep {
 namespace {
 
-// Reshapes the source [all_rows, cols] to [matrices, rows of each, cols].
+// Reshapes the source [all_rows, cols] to [matrices, rows per matrix, cols].
 void stack_source(program::Piece& piece, const FusedPart& part) {
   LOCKSTEP_CHECK(piece.source_shape_size() == 2 && part.all_rows % part.matrices == 0);
   const int64_t cols = piece.source_shape(1);
@@ -319,7 +319,7 @@ int Graph::add_weight(const std::string& name, program::Role role, AxisSize rows
   piece.set_col_end(cols.columns());
   parameter.pieces = {std::move(piece)};
   if (role == program::HEAD_WEIGHT) {
-    for (const Parameter& other : parameters_) {  // One source, two weights: two names.
+    for (const Parameter& other : parameters_) {  // A tied head and the embedding share a source.
       if (other.name == parameter.name) parameter.name = "(tied) " + parameter.name;
     }
   }

@@ -31,7 +31,7 @@ class Graph {
   // --- Builders. Names are relative to the open scopes: "mlp.up_proj" is
   // "model.layers.3.mlp.up_proj.weight" (and ".bias") in the checkpoint.
   Value embed(const std::string& name, AxisSize vocab, AxisSize hidden);
-  // A second embedding, of any width; rows given with the step use the row of absent_id. The
+  // A second embedding, of any width; a token given as an embedding uses the row of absent_id. The
   // checkpoint's tensor has `rows` rows, the vocabulary first.
   Value embed_beside(const std::string& name, int64_t rows, AxisSize vocab, AxisSize width,
                      int64_t absent_id);
@@ -101,7 +101,7 @@ class Graph {
   // --- For passes: append anything, read everything.
   void rename(std::string_view from, std::string_view to);  // Prefixes of sources' names.
   int add_parameter(Parameter parameter);
-  std::vector<Parameter>& mutable_parameters() { return parameters_; }  // To read them elsewhere.
+  std::vector<Parameter>& mutable_parameters() { return parameters_; }  // To change sources.
   // Appends a node; outputs get the given infos (node is filled in). Returns their values.
   std::vector<Value> append(Node node, std::vector<ValueInfo> outputs);
   const std::vector<Node>& nodes() const { return nodes_; }
@@ -132,7 +132,7 @@ class Graph {
   std::vector<std::pair<std::string, int>> rope_tables_;  // Serialized attributes -> value.
 };
 
-// The KV head of each head if neighbours share one.
+// The KV head of each query head if consecutive query heads share one.
 std::vector<int32_t> neighbours_share(int64_t heads, int64_t kv_heads);
 
 // Prefixes names during its life: Scope layer(g, "model.layers.3").

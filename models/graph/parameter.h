@@ -20,8 +20,8 @@ struct Parameter {
   AxisSize rows = {};         // BIAS and NORM: the columns' axis is `cols`, and rows.count is 1.
   AxisSize cols = {};
   std::vector<program::Piece> pieces = {};  // Stacked along rows (along columns for BIAS and NORM).
-  int64_t matrices = 1;  // Stacked vertically, each of `rows` (side by side, each of `cols`).
-  bool paired = false;   // Rows (columns) of the two halves of the pieces alternate.
+  int64_t matrices = 1;  // Stacked vertically, each of size `rows`; vectors side by side.
+  bool paired = false;   // Rows (of a vector: columns) of the two halves of the pieces alternate.
 
   bool is_vector() const { return role == program::BIAS || role == program::NORM; }
   // The totals over all matrices.

@@ -29,11 +29,11 @@ struct HeadNorm {
   // One weight per head: separate tensors ("norms.*" with its number for the star), or rows of one
   // tensor [heads, head_dim]. If false, one weight for all heads.
   bool by_head = false;
-  bool by_column = false;  // One weight per head, all in one vector.
+  bool by_column = false;  // One weight per head, all in one vector [heads * head_dim].
 };
 
 // Factors by a row's position, one for every `length` positions; the last one applies to all later
-// positions. Or, with log_factor, as in program.PositionScaleAttrs.
+// positions. With log_factor, the formula of program.PositionScaleAttrs replaces the list.
 struct PositionScales {
   std::vector<float> scales = {};
   int64_t length = 0;  // 0: no scaling.
@@ -65,8 +65,8 @@ struct FusedPart {
   int64_t all_rows = 0;  // Rows of the fused matrix.
   std::vector<RowRange> rows;
   int64_t matrices = 0;     // If the source is [matrices, rows, columns]; 0: a plain matrix.
-  bool transposed = false;  // The source is [columns, all_rows],
-  int64_t matrix = 0;       // or, with `matrices`, its matrix of this number, transposed too.
+  bool transposed = false;  // The source is [columns, all_rows].
+  int64_t matrix = 0;       // With both: the number of the source's matrix [columns, all_rows].
   bool bare_name = false;   // The tensor's name has no ".weight".
 };
 
@@ -76,8 +76,8 @@ struct Experts {
   // One tensor per expert, "experts.*.up_proj" with its number for the star; or, if stack_rows is
   // set, one tensor [count, rows, columns]: "experts.gate_up_proj".
   std::string name;
-  int64_t stack_rows = 0;  // Rows of each matrix in the stack; the linear's begin at:
-  int64_t row_begin = 0;
+  int64_t stack_rows = 0;   // Rows of each matrix in the stack.
+  int64_t row_begin = 0;    // The linear's first row in each matrix.
   bool transposed = false;  // The stack is [count, columns, rows].
   // The rows of this many linears alternate; this one's have the number `row_begin`.
   int64_t interleaved = 0;

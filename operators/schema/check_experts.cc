@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// route, expert_linear and combine: their row domains must agree in rows per token.
+// Checks of route, expert_linear, expert_scale and combine: the numbers of rows per token in their
+// row domains must agree.
 #include "base/numbers/quantization.h"
 #include "operators/limits.h"
 #include "operators/schema/checks.h"

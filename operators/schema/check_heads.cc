@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Operators that process each head separately.
+// Checks of operators that process each head separately.
 #include "operators/limits.h"
 #include "operators/schema/checks.h"
 

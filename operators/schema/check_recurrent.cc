@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Checks of operators that keep state of every sequence in a state block.
+// Checks of operators that store the state of each sequence in a state block, and of their helpers.
 #include "operators/attribute_fields.h"
 #include "operators/limits.h"
 #include "operators/schema/checks.h"
@@ -7,7 +7,8 @@
 namespace lockstep {
 namespace {
 
-// Checks, in programs only, that the state which the attributes name is a block of this shape.
+// Checks that the attributes name a state block of this shape. In a graph, which has no states, any
+// attributes pass.
 bool check_block(const OperatorCall& c, int64_t rows, int64_t cols, Finding& f) {
   if (c.program == nullptr) return true;
   return f.within("state", state_of(c.attrs), 0, c.program->state_count - 1) &&
@@ -15,7 +16,7 @@ bool check_block(const OperatorCall& c, int64_t rows, int64_t cols, Finding& f) 
          f.equal("columns of the block", c.block.cols, cols);
 }
 
-// Checks that both recurrences share: head sizes, and the state of one matrix per value head.
+// Checks that delta_rule and recurrence share: head sizes, and a state of a matrix per value head.
 bool check_state_heads(const OperatorCall& c, Finding& f) {
   const RecurrenceAttrs& a = c.attrs.recurrence();
   const bool shapes = f.equal("columns of q", c.in[0].cols, a.key_heads * a.k_dim) &&

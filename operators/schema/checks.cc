@@ -41,7 +41,7 @@ bool check_lengths(const RopeTableAttrs& a, Finding& f) {
                  "lengths must be empty where dynamic_length is set");
 }
 
-// Checks that there is a row for each position of a sequence.
+// Checks that the table has a row for each position of a sequence.
 bool check_positions(const OperatorCall& c, Finding& f) {
   if (c.program == nullptr) return true;
   const EmbedAttrs& a = c.attrs.embed();
@@ -57,7 +57,7 @@ bool check_rotation(const RopeAttrs& a, const OperandShape& table, Finding& f) {
          f.equal("columns of the table", table.cols, a.rotary_dim);
 }
 
-// Shared by both attention operators; `sinks` is at another index in each.
+// The checks that attention and rope_attention share; each has `sinks` at another index.
 bool check_heads_and_pages(const OperatorCall& c, const OperandShape& sinks, Finding& f) {
   const AttentionAttrs& a = c.attrs.attention();
   if (c.program != nullptr &&
@@ -84,7 +84,7 @@ bool check_heads_and_pages(const OperatorCall& c, const OperandShape& sinks, Fin
   return true;
 }
 
-// Shared by linear and gated_linear: x, the weight, the bias.
+// The checks that linear and gated_linear share: x, the weight, the bias.
 bool check_matrix(const OperatorCall& c, Finding& f) {
   const OperandShape &x = c.in[0], &weight = c.in[1], &bias = c.in[2];
   return f.equal("matrices of the weight", weight.matrices, 1) &&
@@ -131,7 +131,7 @@ bool check_gated_linear(const OperatorCall& c, Finding& f) {
 }
 
 bool check_norm(const OperatorCall& c, Finding& f) {
-  for (const OperandShape& operand : c.in) {  // Weight and bias, at any index.
+  for (const OperandShape& operand : c.in) {  // The weight and the bias may have any index.
     if (operand.present && !f.equal("columns of the weight", operand.cols, c.in[0].cols)) {
       return false;
     }
@@ -166,7 +166,7 @@ bool check_rope(const OperatorCall& c, Finding& f) {
 
 bool check_position_scale(const OperatorCall& c, Finding& f) {
   const PositionScaleAttrs& a = c.attrs.position_scale();
-  const int64_t count = a.log_factor == 0 ? 1 : 0;  // The min number; with a logarithm the max.
+  const int64_t count = a.log_factor == 0 ? 1 : 0;  // 1 to kMaxScales; with a logarithm none.
   return f.within("scales count", a.scales.size, count, count * kMaxScales);
 }
 
@@ -197,7 +197,7 @@ bool check_top_candidates(const OperatorCall& c, Finding& f) {
       !f.equal("vocab_begin's remainder by 64", begin % kVocabBlock, 0)) {
     return false;
   }
-  // A slice without columns may begin at the end of the last block, after the last id.
+  // An empty slice of the vocabulary may begin at the end of the last block, after the last id.
   return c.in[0].cols == 0 || f.within("columns of the logits", c.in[0].cols, 0, vocab - begin);
 }
 

@@ -8,7 +8,7 @@
 namespace lockstep {
 namespace {
 
-// "" for an operator without attributes.
+// The kind's name in program.Attributes; "" for an operator without attributes.
 std::string word_of(AttrsKind kind) {
   switch (kind) {
     case AttrsKind::kNone:
@@ -21,7 +21,7 @@ std::string word_of(AttrsKind kind) {
   return "";
 }
 
-// "0 to 1024"; "any number" for floats without bounds.
+// The allowed values as text: "0 to 1024"; "any number" for floats without bounds.
 template <typename T>
 std::string range_of(const AttrsField& field, const T& value) {
   if constexpr (requires { value.data; }) {

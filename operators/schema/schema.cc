@@ -93,8 +93,9 @@ constexpr std::array<OperatorSchema, kOpCount> kSchemas = table_by_op<OperatorSc
      .check = check_rope,
      .flops_per_element = 3},
     {.op = Op::kPositionScale,
-     .formula = "out = x * scales[min((position + offset) / length, their count - 1)]; or x before "
-                "position length, x * log(position + 1) * log_factor from it on",
+     .formula = "out = x * scales[min((position + offset) / length, count of scales - 1)]; with "
+                "log_factor: x before position `length`, x * log(position + 1) * log_factor from "
+                "there on",
      .attrs = AttrsKind::kPositionScale,
      .inputs = {value("x")},
      .outputs = {"out"},

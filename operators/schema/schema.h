@@ -16,8 +16,8 @@
 
 namespace lockstep {
 
-// The kind of an operand. Matrices are packed by their kernel; norms and biases are used as they
-// are. Ids are values too: int32, one column.
+// The kind of an operand. Matrices are packed by their kernel; kernels read norms and biases as
+// they are stored. Ids are values too: int32, one column.
 enum class OperandKind : uint8_t { kNone, kValue, kIds, kEmbedding, kMatrix, kNorm, kBias };
 constexpr bool is_value(OperandKind kind) {
   return kind == OperandKind::kValue || kind == OperandKind::kIds;
@@ -29,19 +29,19 @@ struct OperandSchema {
   bool optional = false;  // Only after all required operands.
 };
 
-// Row domains of the operator's values: all in one domain, which is any, tokens or outputs; or
-// tokens in and outputs out; or as check() decides.
+// Row domains of the operator's values. All values have one domain: any one (kSame), tokens or
+// outputs. kTokensToOutputs: tokens in, outputs out. kOwn: check() decides.
 enum class RowRule : uint8_t { kSame, kTokens, kOutputs, kTokensToOutputs, kOwn };
-// Types of the values except ids. Inputs: float32; or all float32 or all bfloat16; or also rows
-// rounded in groups. Outputs: as named; kIdsFirst is int32, then float32; kMayRound is float32, but
-// GPU kernels may round the last one to bfloat16.
+// Types of the values except ids. Inputs: float32; kAlike: all float32 or all bfloat16;
+// kAlikeOrRounded: also rows rounded in groups. Outputs: kIdsFirst is int32, then float32;
+// kMayRound is float32, but GPU kernels may round the last output to bfloat16.
 enum class InputTypes : uint8_t { kF32, kAlike, kAlikeOrRounded };
 enum class OutputTypes : uint8_t { kF32, kMayRound, kBF16, kRounded, kSame, kIdsFirst };
-// Columns: every value has those of the first input, and each column is computed separately; the
-// same, but columns depend on each other; the outputs have those of the first input; or as check()
-// decides.
+// Columns. kEach: every value has as many as the first input, and each column is computed
+// separately. kAlike: as many, but columns depend on each other. kOutputsAlike: only the outputs
+// have as many as the first input. kOwn: check() decides.
 enum class ColumnRule : uint8_t { kEach, kAlike, kOutputsAlike, kOwn };
-// Who runs it: a kernel; the ranks together; or nothing, because the output is a view of the input.
+// An operator is run by a kernel, by all ranks together, or not at all: its output is a view.
 enum class RunBy : uint8_t { kKernel, kCollective, kView };
 // The state of a layer that outlives the step.
 enum class StateKind : uint8_t { kNone, kKvPages, kBlock };
@@ -89,8 +89,8 @@ struct OperatorCall {
 };
 
 // The first problem of a call: "columns of the bias must be 8, found 9"; "" if there is none. Each
-// method returns whether its condition holds, so a check is a chain of && that stops at the first
-// failure, before code that relies on it.
+// method returns whether its condition holds. So a check is a chain of && that stops at the first
+// failure, before a later condition relies on it.
 struct Finding {
   std::string text;
 
@@ -112,11 +112,11 @@ struct OperatorSchema {
   ColumnRule columns = ColumnRule::kOwn;
   RunBy run_by = RunBy::kKernel;
   StateKind state = StateKind::kNone;
-  bool effect = false;    // Never dead: writes state, gives results or meets other ranks.
+  bool effect = false;    // Never dead: it writes state, gives results or is a collective.
   bool in_place = false;  // Every kernel may write its first output over an input of its shape.
   // Everything else: attributes' ranges, columns of kOwn. Null: nothing else to check.
   bool (*check)(const OperatorCall& call, Finding& finding) = nullptr;
-  // Arithmetic per element of the first input; a multiply-add counts 2; -1: see kernel_cost().
+  // Operations per element of the first input; a multiply-add is 2. -1: kernel_cost() counts them.
   int flops_per_element = 0;
 
   int input_count() const;     // Values and weights, optional ones included.
@@ -124,7 +124,7 @@ struct OperatorSchema {
   int value_count() const;     // Inputs that are values, optional ones included.
   int required_values() const;
   int output_count() const;
-  // Whether it multiplies rows of its first input by a matrix; if that is split, Strategy decides.
+  // Whether it multiplies rows of its first input by a matrix; Strategy decides about split rows.
   bool multiplies() const;
   bool may_round() const { return output_types == OutputTypes::kMayRound; }
 };

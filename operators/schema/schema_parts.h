@@ -19,8 +19,8 @@ constexpr OperandSchema norm(const char* name) { return {name, OperandKind::kNor
 constexpr OperandSchema optional_norm(const char* name) { return {name, OperandKind::kNorm, true}; }
 constexpr OperandSchema optional_bias(const char* name) { return {name, OperandKind::kBias, true}; }
 
-// Whether no row contradicts itself: operands with gaps, optional ones before required ones,
-// weights before values or after an optional value.
+// Whether every row is consistent: no gaps between operands, no optional operand before a required
+// one, no weight before a value or after an optional value.
 constexpr bool rows_are_sound(std::span<const OperatorSchema> schemas) {
   for (const OperatorSchema& schema : schemas) {
     bool ended = false, optional = false, weights = false, optional_values = false;

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// A parameter is a stack of rectangles: a cut across the stack keeps some of them and trims two; a
-// cut along it trims all.
+// A parameter is a stack of rectangles. cut_across() selects a part of the stack: it keeps some
+// rectangles and trims the first and the last. cut_along() trims every rectangle.
 #include "sharding/layout/cut.h"
 
 #include <algorithm>
@@ -33,7 +33,7 @@ void set_extent(program::Piece& piece, bool rows, Range range) {
 std::vector<program::Piece> cut_across(const std::vector<program::Piece>& pieces, bool rows,
                                        Range wanted, int64_t each) {
   std::vector<program::Piece> kept;
-  int64_t before = 0;  // In the current matrix.
+  int64_t before = 0;  // Rows (columns) of the current matrix before this piece.
   for (const program::Piece& piece : pieces) {
     const Range own = extent(piece, rows);
     for (int64_t done = 0; done < own.size();) {

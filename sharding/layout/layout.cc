@@ -32,15 +32,16 @@ Decision all_whole(const Context& c) {
           .parameters = std::vector<ParameterCut>(c.node.parameters.size(), ParameterCut::kWhole)};
 }
 
-// Ids that a rank does not own give -0.0, which changes no bit of a sum.
+// A rank gives -0.0 for ids that it does not own: -0.0 changes no bit of a sum.
 Decision embed(const Context& c) {
   const Parameter& weight = c.graph.parameters()[c.node.parameters[0]];
   if (!c.plan.splits(weight.rows.axis)) return all_whole(c);
   return {.inputs = {}, .outputs = {kPartialLayout}, .parameters = {ParameterCut::kRows}};
 }
 
-// Whole input: split like the output. Split input: reduce splits the contracted axis, and the
-// output is partial; gather makes the input whole, so that one rank computes an element completely.
+// If the input is whole, the weight is split like the output. If the input is split, reduce splits
+// the contracted axis, and the output is partial; gather makes the input whole, so that one rank
+// computes an element completely.
 Decision linear(const Context& c) {
   const bool contracts =
       c.inputs[0].kind == LayoutKind::kSplit && c.plan.strategy == Strategy::kReduce;
@@ -60,7 +61,7 @@ Decision linear(const Context& c) {
   return decision;
 }
 
-// Like linear, inside every expert; ids are whole.
+// The rule of linear, within every expert; ids are whole.
 Decision expert_linear(const Context& c) {
   Decision decision = linear(c);
   decision.inputs.push_back(kWholeLayout);
@@ -72,8 +73,8 @@ Decision combine(const Context& c) {
   return {.inputs = {c.inputs[0], kWholeLayout}, .outputs = {c.inputs[0]}, .parameters = {}};
 }
 
-// Columns are independent, also in the stored state: inputs with the same split keep it; a partial
-// is made whole.
+// Columns are independent, in the stored state too. Inputs with the same split keep it; a partial
+// input is made whole.
 Decision by_column(const Context& c) {
   const Layout first = c.inputs[0];
   const bool alike = std::all_of(c.inputs.begin(), c.inputs.end(),
@@ -91,7 +92,8 @@ Decision add(const Context& c) {
       .inputs = {kPartialLayout, kPartialLayout}, .outputs = {kPartialLayout}, .parameters = {}};
 }
 
-// By column; but for scale, an addend times the factor is an addend of the product.
+// By column. But scale keeps a partial input: an addend times the factor is an addend of the
+// result.
 Decision map(const Context& c) {
   const bool linear = c.node.attributes.map().function() == program::SCALE;
   if (!linear || c.inputs[0] != kPartialLayout) return by_column(c);
@@ -116,8 +118,8 @@ Decision by_head(const Context& c) {
   return decision;
 }
 
-// A weight per head is split with the heads; one weight for all heads is on every rank. A norm over
-// several heads together needs a whole input.
+// If each head has a weight, the weight is split with the heads; one weight for all heads is on
+// every rank. A norm over several heads together needs a whole input.
 Decision head_norm(const Context& c) {
   const AxisSize heads = c.output_axis();
   if (heads.unit > 1 && heads.unit < c.node.attributes.norm().head_dim()) return all_whole(c);
@@ -130,8 +132,8 @@ Decision head_norm(const Context& c) {
   return decision;
 }
 
-// Heads stay on their ranks: q is split by heads, k and v by the KV heads that cover them. Every
-// rank takes its own part of a whole input.
+// Heads stay on their ranks: q is split by heads, k and v by the KV heads that these heads use. If
+// an input is whole, every rank reads its own part.
 absl::StatusOr<Decision> attention(const Context& c) {
   const Layout heads = split_if_cut(c.plan, Axis::kHeads);
   const Layout kv_heads = split_if_cut(c.plan, Axis::kKvHeads);
@@ -150,8 +152,8 @@ absl::StatusOr<Decision> attention(const Context& c) {
                       c.node.parameters.size(), cut ? ParameterCut::kCols : ParameterCut::kWhole)};
 }
 
-// Heads are independent and have their own matrices. If heads are split, a rank takes its part of a
-// whole input; other values (the one key of latent attention) stay whole.
+// Heads are independent and have their own matrices. If heads are split, a rank reads its part of a
+// whole input; values without heads (the one key of latent attention) stay whole.
 Decision each_head(const Context& c) {
   Decision decision = all_whole(c);
   const Layout heads = split_if_cut(c.plan, Axis::kHeads);
@@ -165,8 +167,8 @@ Decision each_head(const Context& c) {
   return decision;
 }
 
-// The same for every row: split as the plan splits its axis, as the values that it is combined
-// with. The hidden axis is whole, as the results of a layer's norms are.
+// The vector is split as the plan splits its axis, like the values that it is combined with. The
+// hidden axis is whole, like the results of a layer's norms.
 Decision broadcast(const Context& c) {
   const Axis axis = c.output_axis().axis;
   const Layout out = axis == Axis::kHidden ? kWholeLayout : split_if_cut(c.plan, axis);
@@ -176,8 +178,8 @@ Decision broadcast(const Context& c) {
           .parameters = {cut ? ParameterCut::kCols : ParameterCut::kWhole}};
 }
 
-// Heads stay on their ranks: each input is split as the plan splits its axis; every rank takes its
-// own part of a whole input.
+// Heads stay on their ranks: each input is split as the plan splits its axis. If an input is whole,
+// every rank reads its own part.
 absl::StatusOr<Decision> recurrence(const Context& c) {
   Decision decision = {
       .inputs = {}, .outputs = {split_if_cut(c.plan, Axis::kHeads)}, .parameters = {}};
@@ -194,7 +196,7 @@ absl::StatusOr<Decision> recurrence(const Context& c) {
   return decision;
 }
 
-// Each rank gives candidates of its own ids: whole logits would give every candidate twice.
+// Each rank gives candidates of its own ids: with whole logits, every rank would give all of them.
 absl::StatusOr<Decision> top_candidates(const Context& c) {
   const Layout vocab = split_if_cut(c.plan, Axis::kVocab);
   if (c.inputs[0] != vocab) {
@@ -203,8 +205,8 @@ absl::StatusOr<Decision> top_candidates(const Context& c) {
   return Decision{.inputs = {vocab}, .outputs = {}, .parameters = {}};
 }
 
-// A rank without ids begins at the end. So the one rank that begins at 0 has ids: it adds the
-// embeddings that are given with a step.
+// The vocabulary of a rank without ids begins at the end. So only one rank begins at 0, and it has
+// ids: that rank adds the embeddings that a step carries.
 Range vocab_of(AxisSize vocab, const Plan& plan, int rank) {
   const Range range = plan.columns(vocab, rank);
   return range.size() == 0 ? Range{vocab.columns(), vocab.columns()} : range;
@@ -223,7 +225,8 @@ void local_top_candidates(const Context& c, int rank, program::TopCandidatesAttr
   local.set_vocab_begin(whole_blocks * kVocabBlock);
 }
 
-// A rank's query heads, the KV heads that they use, and the map between, from the rank's first.
+// Sets the numbers of a rank's query heads and of the KV heads that they use, and which query head
+// uses which KV head, counted from the rank's first one.
 void local_attention(const Context& c, int rank, program::AttentionAttrs& local) {
   const program::AttentionAttrs& model = c.node.attributes.attention();
   const Range heads = c.plan.units({Axis::kHeads, model.heads(), 1}, rank);
@@ -272,7 +275,7 @@ struct Rule {
   absl::StatusOr<Decision> (*decide)(const Context& context) = nullptr;
 };
 
-// Operators without a row are computed by column if their schema says so, else whole.
+// An operator without a row here is computed by column if its schema has kEach, else whole.
 constexpr auto kRules = table_by_op<Rule>({
     {Op::kEmbed, plain<embed>},
     {Op::kLinear, plain<linear>},

@@ -32,7 +32,7 @@ enum class ParameterCut : uint8_t {
   kWhole,
   kRows,
   kCols,
-  kFirstRank,  // Only rank 0 has it: one rank adds the bias to a partial.
+  kFirstRank,  // Only rank 0 has it: a bias is added to one addend of a partial value.
 };
 
 struct Decision {
@@ -41,7 +41,8 @@ struct Decision {
   std::vector<ParameterCut> parameters;
 };
 
-// `inputs` are the layouts of the node's values. kInternal, our bug: an operator without a rule.
+// Applies the operator's rule. `inputs`: the layouts of the node's input values. kInternal (our
+// bug): an operator without a rule.
 absl::StatusOr<Decision> decide(const Graph& graph, const Node& node,
                                 std::span<const Layout> inputs, const Plan& plan);
 

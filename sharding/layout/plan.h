@@ -26,19 +26,19 @@ struct Plan {
   int ranks = 1;
   Strategy strategy = Strategy::kGather;
   std::vector<int64_t> eighths = {};  // [ranks]: speeds; the fastest is 8.
-  // By axis: boundaries are multiples of this many units. Groups of quantized weights stay whole.
+  // By axis: boundaries are multiples of this many units, so that quantized groups stay whole.
   std::array<int64_t, kAxisCount> grains = {1, 1, 1, 1, 1, 1, kVocabBlock};
 
-  // Whether values over this axis are split: never on one rank; hidden, latent under gather only.
+  // Whether values over this axis are split: never on one rank; hidden and latent only in gather.
   bool splits(Axis axis) const;
   // The units of `rank`. For kKvHeads, they cover the rank's query heads and may overlap.
   Range units(AxisSize axis, int rank) const;
   Range columns(AxisSize axis, int rank) const;
-  // The first of its units, which it gives to make a value whole: all except copies of KV heads. If
-  // several ranks have a KV head, the last one gives it.
+  // The columns that `rank` contributes to a whole value: its first ones, all except copies of KV
+  // heads. If several ranks have a KV head, the last one contributes it.
   Range owned(AxisSize axis, int rank) const;
   bool has_copies(AxisSize axis) const;  // Whether a rank has units that it does not own.
-  // [ranks + 1], columns: the beginnings of the owned ones.
+  // [ranks + 1]: the column at which each rank's owned columns begin; last, the number of columns.
   std::vector<int64_t> boundaries(AxisSize axis) const;
 };
 

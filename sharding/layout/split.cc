@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Walks the model once; tracks each value's layout and its counterpart on this rank.
+// Walks the model once. Tracks each value's layout, and the value on this rank that represents it.
 #include "sharding/layout/split.h"
 
 #include <utility>
@@ -27,8 +27,8 @@ class Splitter {
  private:
   struct State {
     Layout layout;
-    int local = -1;  // In graph_, in this layout.
-    int whole = -1;  // The whole value; made on first use.
+    int local = -1;  // The value in graph_ with this layout.
+    int whole = -1;  // The whole value in graph_; made on first use.
     int own = -1;    // This rank's columns of `whole`; made on first use.
   };
 
@@ -83,7 +83,8 @@ int Splitter::view(int local, ValueInfo info, Range columns) {
   return graph_.append(std::move(node), {std::move(info)}).front().id;
 }
 
-// If any rank has copies to leave out, all ranks have a view before the gather.
+// If any rank has copies, which the gather must leave out, all ranks make a view of their columns
+// first.
 int Splitter::make_whole(int value) {
   State& state = states_[value];
   if (state.layout == kWholeLayout) return state.local;
@@ -110,7 +111,7 @@ int Splitter::make_whole(int value) {
   const bool summed = node.op == Op::kAllReduce;
   note(info.name, kWholeLayout, info.axis, info.axis.columns());
   state.whole = graph_.append(std::move(node), {std::move(info)}).front().id;
-  // From now on the sum replaces the value; a split value stays usable.
+  // From now on a sum replaces the partial value; a split value stays usable.
   if (summed) state = {.layout = kWholeLayout, .local = state.whole, .whole = state.whole};
   return state.whole;
 }

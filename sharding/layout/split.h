@@ -11,8 +11,8 @@
 namespace lockstep {
 
 // The graphs of all ranks of a plan have the same nodes in the same order, with other sizes.
-// kInternal: an operator without a rule, or a split that cannot be undone. `parts`, unless null,
-// receives the rank's parts of the model's values.
+// kInternal: an operator without a rule, or a value that cannot get the layout that a rule needs.
+// `parts`, unless null, receives the rank's parts of the model's values.
 absl::StatusOr<Graph> split(const Graph& model, const Plan& plan, int rank,
                             ValueParts* parts = nullptr);
 

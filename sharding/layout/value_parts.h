@@ -15,15 +15,15 @@ namespace lockstep {
 
 struct ValuePart {
   Layout layout;
-  Range columns;            // The columns that this rank has; if whole or partial, all.
+  Range columns;            // This rank's columns; of a whole or partial value, all columns.
   int64_t all_columns = 0;  // Columns of the model's value.
 };
 
 // By the name of a value in the rank's program. The joint result of fused linears
-// ("q_proj+k_proj+v_proj") is not included; the views of its columns are.
+// ("q_proj+k_proj+v_proj") is not included, but the views of its columns are.
 using ValueParts = std::map<std::string, ValuePart>;
 
-// By rank, for the programs that compile() makes.
+// The parts of each rank, by rank, for the programs that compile() makes.
 absl::StatusOr<std::vector<ValueParts>> value_parts(const Graph& graph,
                                                     const CompileOptions& options);
 

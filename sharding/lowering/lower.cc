@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Maps one to one: values, parameters to weights, nodes to instructions.
+// Maps one to one: values to values, parameters to weights, nodes to instructions.
 #include "sharding/lowering/lower.h"
 
 #include <map>
@@ -41,7 +41,8 @@ void lower_weights(const Graph& graph, program::Program& program) {
   }
 }
 
-// The state of a layer, made for its first attention; one that only reads it finds it by name.
+// The state of a layer. The layer's own attention makes it; a later layer's attention that only
+// reads it (read_only) finds it by name.
 int state_of(const program::AttentionAttrs& attention, DType dtype, program::Program& program) {
   const std::string name = "layer." + std::to_string(attention.state());
   for (int i = 0; i < program.states_size() && attention.read_only(); ++i) {

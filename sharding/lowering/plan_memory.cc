@@ -3,7 +3,8 @@
 // this rank's part of a gathered value. Blocks are placed largest first, each at the lowest offset
 // that is free during its life ("greedy by size", Pisarchyk and Lee, arXiv 2001.03288). A block
 // shared by ranks lives from the first write until the collective after which all ranks have read
-// it. It has the same bytes and nodes on every rank, so all ranks give it the same place.
+// it. A shared block has the same size and life on every rank, so all ranks place it at the same
+// offset.
 #include "sharding/lowering/plan_memory.h"
 
 #include <algorithm>
@@ -18,7 +19,7 @@
 namespace lockstep {
 namespace {
 
-constexpr int64_t kAlignment = 256;  // The fastest for GPUs; a cache line is 64.
+constexpr int64_t kAlignment = 256;  // Bytes: the fastest for GPUs. A cache line has 64.
 constexpr int kForever = std::numeric_limits<int>::max();
 
 // Columns [begin, begin + cols) of a block.
@@ -29,8 +30,8 @@ struct Place {
 
 struct Block {
   int root = -1;  // The value whose rows the block has.
-  int first = 0;  // Nodes: from the write
-  int last = 0;   // to the last read of any of its values.
+  int first = 0;  // The node that writes first.
+  int last = 0;   // The node that reads any of the block's values last.
   int64_t bytes = 0;
   int64_t offset = 0;
   bool shared = false;
@@ -60,7 +61,7 @@ class Planner {
   const int rank_;
   std::vector<int> last_uses_;      // By value.
   std::vector<const Node*> homes_;  // By value: the all_gather in whose output it is computed.
-  std::vector<int> collectives_;    // Nodes, ascending.
+  std::vector<int> collectives_;    // Indices of nodes, ascending.
   std::vector<Place> places_;       // By value.
   std::vector<Block> blocks_;
   std::vector<std::vector<int>> members_;  // By block: its values so far.
@@ -80,7 +81,8 @@ void Planner::find_last_uses() {
 
 bool is_collective(Op op) { return op == Op::kAllGather || op == Op::kAllReduce; }
 
-// A part has a home if a kernel makes it and the gather reads it last.
+// A rank's part of a gathered value is computed in the gather's output (its home) if a kernel makes
+// the part and the gather is its last reader.
 void Planner::find_homes() {
   homes_.resize(graph_.values().size());
   for (size_t i = 0; i < graph_.nodes().size(); ++i) {
@@ -95,13 +97,14 @@ void Planner::find_homes() {
   }
 }
 
-// Before the first collective, other ranks may still run the end of the previous step.
+// Whether this node may write shared memory. Before the first collective of a step, other ranks may
+// still read it at the end of the previous step.
 bool Planner::may_share(int node) const {
   return !collectives_.empty() && collectives_.front() < node;
 }
 
-// Whether the first output may use the memory of `input`: they have the same shape, and nothing
-// reads these columns later, by this name or through another view.
+// Whether the first output may use the memory of `input`: both have the same shape, and no later
+// node reads these columns as `input` or through another view.
 bool Planner::dies_for(const Node& node, int index, int input) const {
   const ValueInfo& in = graph_.values()[input];
   const ValueInfo& out = graph_.values()[node.outputs[0]];
@@ -168,7 +171,7 @@ void Planner::place(const Node& node, int index) {
   }
 }
 
-// A rank that runs ahead waits for the others at the next collective.
+// Extends shared blocks to the next collective: a rank that runs ahead waits there for the others.
 void Planner::outlive_readers() {
   for (Block& block : blocks_) {
     if (!block.shared) continue;

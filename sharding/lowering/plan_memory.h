@@ -23,10 +23,10 @@ struct MemoryPlan {
 };
 
 // Values that live at the same time share no byte, except views of columns and results computed in
-// place over an input that is not read again. Logits are kept after the step.
-// The result of all_gather is shared, at the same offset for all ranks, and a rank's part is
-// computed in its place there, so nothing is copied. Between two collectives, and before a step's
-// first one, no rank writes shared memory that another may still read.
+// place over an input that is not read again. Logits stay valid after the step.
+// The result of all_gather is in shared memory, at the same offset for all ranks. A rank computes
+// its part directly there, so nothing is copied. Between two collectives, and before a step's first
+// one, no rank writes shared memory that another rank may still read.
 MemoryPlan plan_memory(const Graph& graph, const program::Limits& limits, int rank);
 
 }  // namespace lockstep

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Walks backwards from the nodes with an effect: their inputs live.
+// Walks backwards: nodes with an effect live, and so do the nodes that make their inputs.
 #include <vector>
 
 #include "operators/schema/schema.h"

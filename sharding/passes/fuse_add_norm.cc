@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// The sum is still in the cache when the norm reads it. The first norm of a sum is fused with it;
-// others stay.
+// In the fused kernel the sum is still in the cache when the norm reads it. Only the first norm of
+// a sum is fused with it.
 #include <optional>
 #include <vector>
 

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// The product's factors commute exactly, so the function may be on either side.
+// The factors of a product commute exactly, so the map may be either factor.
 #include <optional>
 #include <vector>
 

@@ -14,7 +14,7 @@ namespace {
 
 // A linear whose halves are the gate and the up of a `gated` node.
 struct Halves {
-  const Node* linear = nullptr;  // Null: not such a linear.
+  const Node* linear = nullptr;  // Null: there is no such linear.
   bool up_first = false;
 };
 

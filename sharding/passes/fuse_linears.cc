@@ -11,7 +11,7 @@
 namespace lockstep {
 namespace {
 
-using Key = std::tuple<int, DType, bool>;  // Input, the weight's type, whether there is a bias.
+using Key = std::tuple<int, DType, bool>;  // Input, the weight's type, whether it has a bias.
 
 bool fusible(const Graph& graph, const Node& node) {
   return node.op == Op::kLinear &&

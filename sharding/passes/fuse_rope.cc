@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Keys are rotated on the way to the pages, queries on the way to the products: three kernels
-// become one, and rotated values are not written as float32 and read again.
+// The attention kernel rotates keys when it stores them in pages, and queries when it multiplies
+// them. So three kernels become one, and rotated values are not written and read as float32.
 #include <optional>
 #include <utility>
 #include <vector>

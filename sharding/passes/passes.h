@@ -19,24 +19,25 @@ Graph round_inputs(const Graph& graph, const CompileOptions& options);
 
 // --- On a rank's graph, after the split.
 
-// If only linears that round their rows read the result of an all_gather, rounds each part before
-// it; on processors, which have such linears.
+// On processors: if only linears that round their rows read the result of an all_gather, rounds
+// each rank's part before the all_gather.
 Graph round_parts(const Graph& graph, const CompileOptions& options);
-// Rounds rows that experts with quantized weights would round again per route; on processors.
+// On processors: rounds rows once that experts' quantized linears would round again for each route.
 Graph round_routed(const Graph& graph, const CompileOptions& options);
-// Joins linears of one input into one, whose columns are the outputs: q, k, v; gate, up. Not the
-// head.
+// Joins linears with the same input into one linear, whose columns are their outputs: q, k, v;
+// gate, up. The head is never joined.
 Graph fuse_linears(const Graph& graph, const CompileOptions& options);
 // mul(map(gate), up) -> gated(gate, up).
 Graph fuse_gated(const Graph& graph, const CompileOptions& options);
-// On GPUs: gated over both halves of a linear whose weights are not float32, if nothing else reads
-// them -> gated_linear.
+// On GPUs: gated over both halves of a linear whose weights are not float32 -> gated_linear, if
+// nothing else reads the halves.
 Graph fuse_gated_linear(const Graph& graph, const CompileOptions& options);
 // A sum read by an rms_norm -> add_norm, which gives both.
 Graph fuse_add_norm(const Graph& graph, const CompileOptions& options);
-// On GPUs: attention whose q and k are rotated by the same table, for it alone -> rope_attention.
+// On GPUs: attention whose q and k are rotated by the same table -> rope_attention, if nothing else
+// reads the rotated q and k.
 Graph fuse_rope(const Graph& graph, const CompileOptions& options);
-// On GPUs: a value that is only read by a cast is written rounded, by an operator that may round.
+// On GPUs: if only a cast reads a value and its operator may round, the operator writes it rounded.
 Graph fuse_casts(const Graph& graph, const CompileOptions& options);
 
 }  // namespace lockstep

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // A bfloat16 dot product rounds its input on every ISA, and so does a GPU's linear with quantized
-// weights. A separate operator does it once per value, and a later collective moves half the bytes.
+// weights. A separate operator rounds each value once, and a later collective moves half the bytes.
 #include <vector>
 
 #include "base/numbers/quantization.h"

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// Each group of a row is rounded separately, so a rank's columns, which are whole groups, get the
-// codes of the whole row. They are rounded once instead of on every rank, and ranks send 3.6 times
-// fewer bytes.
+// Each group of a row is rounded separately, and a rank's columns are whole groups, so they get the
+// same codes as in the whole row. Each column is rounded once instead of on every rank, and ranks
+// send 3.6 times fewer bytes.
 #include <algorithm>
 #include <vector>
 
@@ -12,7 +12,8 @@
 namespace lockstep {
 namespace {
 
-// The type to which all readers of a value round it; kNone if one does not, or rounds differently.
+// By value: the type to which all its readers round it; kNone if their types differ, or if a reader
+// does not round.
 std::vector<DType> common_rounding(const Graph& graph) {
   std::vector<DType> common(graph.values().size());
   std::vector<bool> read(graph.values().size());

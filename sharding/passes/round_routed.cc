@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // Experts' linears round a row once per route and per linear: 16 times for gate and up of 8
-// experts. A row rounded before them is rounded once, to the same codes.
+// experts. This pass rounds the row once before these linears, to the same codes.
 #include <map>
 #include <utility>
 

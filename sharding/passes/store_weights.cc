@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Matrices are stored as the caller decides; vectors and routers are small and stay float32.
+// CompileOptions::weight_dtype decides how matrices are stored; vectors and routers are small and
+// stay float32.
 #include "base/check.h"
 #include "base/numbers/quantization.h"
 #include "sharding/passes/passes.h"
@@ -16,7 +17,7 @@ DType stored_as(const Parameter& parameter, const CompileOptions& options) {
   const DType dtype = options.weight_dtype(parameter.pieces[0].source(), parameter.role);
   LOCKSTEP_CHECK(dtype == DType::kF32 || dtype == DType::kBF16 || dtype == DType::kF16 ||
                  quantization(dtype));
-  // No linear computes in float16, so it is widened; rows of an embedding are only copied.
+  // No linear computes in float16, so the weight is widened; rows of an embedding are only copied.
   const bool widened = dtype == DType::kF16 && parameter.role != program::EMBEDDING;
   return widened ? DType::kF32 : dtype;
 }

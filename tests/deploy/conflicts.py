@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Rules by which objects of one overlay, and those of two, do not fight."""
+"""Rules by which the objects of one overlay, or of two, do not conflict."""
 
 from itertools import combinations
 

@@ -247,10 +247,10 @@ class ImageTest(unittest.TestCase):
         headers = subprocess.run(["objdump", "-p", LOCKSTEP], capture_output=True, text=True,
                                  check=True).stdout
         dockerfile = (SOURCE / "deploy" / "Dockerfile").read_text().split()
-        # But for libraries of a sanitizer's build, and of Debian's base.
+        # Libraries of a sanitizer's build and of Debian's base image need no package.
         libraries = [each for each in re.findall(r"NEEDED\s+(\S+)", headers) if not re.match(
             r"lib(a|t|ub)san|libc\.so|libm\.so|libgcc_s|ld-linux", each)]
-        # Whole paths: dpkg-query takes long for patterns. Some packages still name /lib.
+        # dpkg-query is slow for patterns, so it gets whole paths. Some packages still use /lib.
         paths = [f"{root}{path}" for library in libraries for root in ("", "/usr")
                  for path in map(str, Path("/lib").glob(f"*-linux-gnu/{library}"))]
         found = subprocess.run(["dpkg-query", "-S", *paths], capture_output=True,

@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
 """The rule that NetworkPolicies allow exactly the flows of the table in deploy/k8s/README.md.
 
-A flow is (from, to, port, protocol). Between pods of the namespace it needs two policies: one by
-which the sender may send it, and one by which the receiver may get it."""
+A flow is (from, to, port, protocol). A flow between pods of the namespace needs two policies: an
+egress rule for the sender, and an ingress rule for the receiver."""
 
 import re
 
@@ -39,7 +39,7 @@ def ports_of(rule):
 
 
 def allowed(manifest):
-    """Returns the flows that senders may send, and those that receivers may get."""
+    """Returns the flows that egress rules allow, and those that ingress rules allow."""
     sent, received = set(), set()
     for policy in manifest.of_kind("NetworkPolicy"):
         spec = policy["spec"]

@@ -31,7 +31,7 @@ def workers_have_gpus(manifest, server):
 
 
 def workers_are_counted(manifest, server):
-    """A group has as many workers as the coordinator waits for, and its spare."""
+    """A group has the workers that the coordinator waits for, and one more with a spare."""
     for workload in manifest.of_kind("StatefulSet"):
         template = next(each for each in manifest.templates()
                         if each.name == manifest.name(workload))

@@ -12,7 +12,7 @@ PICKER = {"llm-d-router-gateway": "lockstep-epp"}  # The pods of llm-d's chart.
 
 
 def selectors_find_pods(manifest, server):
-    """Each selector finds pods; only a policy's may be empty, which means all pods."""
+    """Each selector finds pods. Only that of a NetworkPolicy may be empty: it then selects all."""
     labels = [template.labels for template in manifest.templates()]
     for workload in manifest.of_kind("Deployment", "StatefulSet"):
         own = workload["spec"]["template"]["metadata"]["labels"]
@@ -47,7 +47,7 @@ def listening_ports(container, manifest):
         host, _, port = variables.get(name, "").rpartition(":")
         if port and host not in LOOPBACK:
             yield int(port)
-    # launch.sh of multi-gpu-node gives each worker a port; only the first one is the container's.
+    # launch.sh of multi-gpu-node gives each worker a port. The container lists only the first one.
     if "DATA_PORT" in variables:
         yield int(variables["DATA_PORT"])
 
@@ -144,7 +144,7 @@ def drain_fits_the_grace(manifest, server):
 
 
 def folders_are_mounted(manifest, server):
-    """Files outside the image are on mounts, which may be written if they must."""
+    """Files outside the image are on mounts, which are writable where the process writes."""
     for template, container in manifest.ours():
         variables = manifest.variables(container)
         wanted = [("/tmp", True)]
@@ -163,7 +163,7 @@ def folders_are_mounted(manifest, server):
 
 
 def requests_are_limits(manifest, server):
-    """No pod takes what it did not ask for, so a full node evicts others first."""
+    """Requests equal limits (class Guaranteed), so a full node evicts other pods first."""
     for template in manifest.templates():
         for container in template.containers():
             resources = container.get("resources", {})

@@ -7,7 +7,7 @@ import copy
 import yaml
 
 KUBERNETES = ("1.29", "1.33", "1.37")
-# The volumes and pods that an older version does not know: overlays with an image volume.
+# Kubernetes knows image volumes since this version.
 IMAGE_VOLUMES = "1.33"
 
 

@@ -29,7 +29,7 @@ struct Described : Config {
   std::vector<bool> has_router;  // Whether it has experts.
   std::string kinds;             // A letter each: * attends, M recurs, E experts only, - none.
   std::vector<int64_t> windows, chunks;
-  // These are for the first layer with attention.
+  // Facts of the first layer with attention.
   bool qkv_bias = false, output_bias = false;
   bool normed_q = false;
   program::NormAttrs q_norm;    // The norm within each head if head_dim is set.
@@ -41,7 +41,7 @@ struct Described : Config {
   program::RopeAttrs window_rotary;  // For a layer with a window.
   program::RopeTableAttrs window_rope;
   program::PositionScaleAttrs query_scales;
-  // These are for the first norm, the first MLP, and the halves of the first layer.
+  // Facts of the first norm, the first MLP, and the halves of the first layer.
   bool mlp_bias = false;
   Function activation = Function::kNone;
   float norm_eps = 0, norm_plus = 0;

@@ -15,7 +15,7 @@
 namespace lockstep {
 namespace {
 
-constexpr double kTolerance = 2e-4;  // Relative to the largest logit: shared/goldens/README.md.
+constexpr double kTolerance = 2e-4;  // Relative to the largest logit, as in tools/golden_check.py.
 constexpr size_t kGreedyTokens = 16;
 
 class GoldenTest : public testing::TestWithParam<const char*> {};

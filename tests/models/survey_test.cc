@@ -47,7 +47,7 @@ std::vector<Surveyed> surveyed() {
   return models;
 }
 
-// Every "{0-2}" in a name stands for three names.
+// Adds the shape under each name that `name` stands for: "{0-2}" stands for 0, 1 and 2.
 void expand(const std::string& name, const std::vector<int64_t>& shape, Shapes& shapes) {
   const size_t begin = name.find('{'), dash = name.find('-', begin), end = name.find('}', begin);
   if (begin == name.npos) {

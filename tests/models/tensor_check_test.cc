@@ -69,7 +69,7 @@ TEST_F(TensorCheckTest, TheNearestNameIsNotThatOfATowerWithTheSamePrefix) {
               HasSubstr("is language_model.model.embed_tokens.weight [64, 32]; does"));
 }
 
-TEST_F(TensorCheckTest, TheNearestNameIsAnUnreadTensors) {
+TEST_F(TensorCheckTest, TheNearestNameIsThatOfAnUnreadTensor) {
   const std::string layer = "model.layers.0.";
   const std::string k = layer + "self_attn.k_proj.weight";
   naive::Tensors other = tensors_;
@@ -124,7 +124,7 @@ TEST_F(TensorCheckTest, FurtherLayersAreReportedAsUnread) {
   }
 }
 
-TEST_F(TensorCheckTest, KeysOfALayerThatReadsAnothersAreNotReported) {
+TEST_F(TensorCheckTest, UnusedKeyTensorsOfALayerThatSharesPagesAreNotReported) {
   const auto golden = test_data("tests/data/goldens/gemma4");
   const Graph graph = describe_model(golden, {}, 0)->graph;
   naive::Tensors tensors = random_tensors(graph, 7);

@@ -46,7 +46,7 @@ std::vector<float> logits_of(const Graph& graph, const naive::Tensors& tensors) 
   return naive::interpret(std::span(&graph, 1), tensors, sequence)[0];
 }
 
-// The same graph after reading a checkpoint of these tensors, and the messages about it.
+// A model's graph after it was matched with a checkpoint's tensors, and the messages about them.
 struct Read {
   Graph graph;
   std::vector<std::string> said;
@@ -84,7 +84,7 @@ std::vector<std::string> sources_of(const Graph& graph) {
 
 class StackedTest : public testing::TestWithParam<const char*> {};
 
-TEST_P(StackedTest, SingleExpertsMayBeStacks) {
+TEST_P(StackedTest, SingleExpertsMayBeStoredAsStacks) {
   const Spelled own = of_golden(GetParam());
   const naive::Tensors other = stacked(own.tensors);
   ASSERT_LT(other.size(), own.tensors.size());
@@ -117,7 +117,8 @@ TEST(TensorNamesTest, AStackOfSquaresIsNotTransposed) {
   expect_same_logits(own, other);
 }
 
-// This includes stacks of gate and up, or of down, that are square and so have both shapes.
+// Stacks of gate and up are square for size 16, stacks of down for size 32. Then both orders have
+// the same shape.
 TEST(TensorNamesTest, StacksOfQwen3VlMayHaveInputsFirstOrOutputsFirst) {
   for (const int size : {16, 24, 32}) {
     Json config = Json::parse(kQwen3Moe);
@@ -135,7 +136,7 @@ TEST(TensorNamesTest, StacksOfQwen3VlMayHaveInputsFirstOrOutputsFirst) {
   }
 }
 
-TEST(TensorNamesTest, MixtralAndMiniMaxMayHaveTheNamesOfTransformers5) {
+TEST(TensorNamesTest, MiniMaxMayHaveTheNamesOfTransformers5) {
   for (const char* name : {"minimax_m2"}) {
     const Spelled own = of_golden(name);
     naive::Tensors other = renamed(own.tensors, "block_sparse_moe", "mlp");
@@ -168,7 +169,7 @@ TEST(TensorNamesTest, Granite4MayHaveTheNamesOfTransformers5) {
   expect_same_logits(own, other);
 }
 
-TEST(TensorNamesTest, StacksMayBeSingleExperts) {
+TEST(TensorNamesTest, StacksMayBeStoredAsSingleExperts) {
   for (const char* name : {"gemma4_moe", "mistral4", "llama4"}) {
     const Spelled own = of_golden(name);
     const naive::Tensors other = single(own.tensors, /*transposed=*/name == std::string("llama4"));
@@ -177,7 +178,8 @@ TEST(TensorNamesTest, StacksMayBeSingleExperts) {
   }
 }
 
-// The same names mean other layouts in Llama 4 and GPT-OSS, here with as many rows as columns.
+// Llama 4 and GPT-OSS use the same names for stacks with inputs first. Gate and up are square here,
+// so their shape does not show the order.
 TEST(TensorNamesTest, AFamilysOwnLayoutIsKept) {
   for (const char* config :
        {R"({"architectures": ["Llama4ForCausalLM"], "vocab_size": 64, "hidden_size": 32,

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// The whole compiler: N ranks compute what the model's graph says, and programs are stable and
-// valid.
+// The whole compiler: N ranks compute what the model's graph says. Programs are valid, and the same
+// input always gives the same program.
 #include "sharding/compile.h"
 
 #include <gtest/gtest.h>
@@ -102,8 +102,8 @@ INSTANTIATE_TEST_SUITE_P(Models, EqualityTest, testing::ValuesIn(all_cases()),
                                               dtype_name(info.param.dtype));
                          });
 
-// No family has such layers yet: they differ in width and number of heads, values are narrower than
-// keys, and norms are layer norms with and without a bias.
+// A model unlike any family: layers differ in the number and width of heads, values are narrower or
+// wider than keys, and only every second layer norm has a bias.
 Graph graph_of_uneven_layers() {
   Graph g;
   const AxisSize hidden{Axis::kHidden, 24}, vocab{Axis::kVocab, 150};
@@ -152,7 +152,7 @@ TEST(CompileTest, LayersMayDifferInHeadsAndWidths) {
   EXPECT_FALSE(compile(model, options_for(10, Strategy::kGather)).ok());
 }
 
-TEST(CompileTest, AttentionThatOnlyReadsUsesTheStateOfTheOneThatAppended) {
+TEST(CompileTest, ReadOnlyAttentionUsesTheStateOfTheLayerThatAppended) {
   Graph model;
   const AxisSize hidden{Axis::kHidden, 24}, heads{Axis::kHeads, 6, 4}, kv{Axis::kKvHeads, 2, 4, 6};
   Value x = model.embed("embed", {Axis::kVocab, 150}, hidden);
@@ -208,7 +208,7 @@ TEST(CompileTest, ProgramsAreValidForEveryNumberOfRanks) {
   }
 }
 
-TEST(CompileTest, RanksWithoutAShareOfAnAxisCompile) {
+TEST(CompileTest, ARankMayHaveNoColumnsOfAnAxis) {
   const Graph model = model_graph("yarn");  // Three columns of ffn and one block of ids.
   const auto programs = compile(model, options_for(5, Strategy::kGather));
   ASSERT_TRUE(programs.ok()) << message_of(programs.status());

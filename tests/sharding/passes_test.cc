@@ -240,7 +240,7 @@ TEST(FuseGatedLinearTest, GateUpAndTheirProductBecomeOne) {
   }
 }
 
-TEST(FuseGatedLinearTest, FusionNeedsAGpu16BitWeightsAndNoOtherReader) {
+TEST(FuseGatedLinearTest, FusionNeedsGpusWeightsOtherThanFloat32AndNoOtherReader) {
   const CompileOptions gpus = on_gpus(DType::kBF16);
   EXPECT_EQ(
       count_ops(Gated().fused(options_for(1, Strategy::kGather, DType::kBF16)), Op::kGatedLinear),

@@ -74,7 +74,7 @@ TEST(SchemeTest, NamesAreUniqueAndFindTheirSchemes) {
   EXPECT_EQ(find_scheme("q5"), nullptr);
 }
 
-TEST(SchemeTest, EveryLinearOfASchemeHasItsKind) {
+TEST(SchemeTest, ASchemesNameBeginsWithTheTypeOfItsLinears) {
   for (const Scheme& scheme : schemes()) {
     const std::string kind = dtype_name(scheme.linear);
     EXPECT_EQ(std::string(scheme.name).substr(0, kind.size()), kind);
@@ -244,7 +244,7 @@ TEST(SchemeTest, GatherComputesTheSameOnAnyNumberOfRanks) {
   }
 }
 
-// Because ranks are split at groups' boundaries, their codes are those of the whole; only sums are
+// Matrices are split between groups, so ranks have the codes of the unsplit matrix. Only sums are
 // rounded differently.
 TEST(SchemeTest, ReduceSplitsBetweenGroupsSoCodesAreThoseOfTheWhole) {
   const Graph model = wide_model();

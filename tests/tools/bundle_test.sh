@@ -16,7 +16,7 @@ for file in LICENSE README.md share/lockstep/{proto/generate.proto,demo/config.j
   [ -s "$top/$file" ] || fail "$file is missing"
 done
 
-# All libraries except the C and C++ runtime must be the bundle's.
+# All libraries except the C and C++ runtime must be loaded from the bundle.
 system='linux-vdso|ld-linux[^/]*|libc|libm|libpthread|libdl|librt|libstdc\+\+|libgcc_s'
 libraries=$(ldd "$top/bin/lockstep")
 strangers=$(grep -vF " => $top/bin/../lib/" <<<"$libraries" |

@@ -21,8 +21,8 @@ from environment import Problem  # noqa: E402
 from shapes import KINDS, SHAPES, case_bytes, case_operations  # noqa: E402
 from shapes import limit_seconds, parse_case  # noqa: E402
 
-# "placement" is the class of the two CPUs that the system gave: how long a cache line takes from
-# one to the other (tools/bench/limits.cc). Only runs of one class are compared.
+# "placement" is the class of the two CPUs on which a run was placed, by the time that a cache line
+# takes from one to the other (tools/bench/limits.cc). Only runs of one class are compared.
 LIMITS = {"threads": 1, "placement": "B", "read_gb_per_s": 20.0, "fp32_gop_per_s": 100.0,
           "bf16_gop_per_s": 200.0}
 
@@ -32,7 +32,7 @@ echo '{"weight_bytes": 7}'
 while read -r case; do echo "{\\"case\\": \\"$case\\", \\"seconds\\": [SECONDS]}"; done
 """
 
-# Answers like `lockstep bench --cases - --json`; each case takes a second more than the last.
+# Answers like `lockstep bench --cases - --json`. Each case takes a second more than the one before.
 ECHO = """
 import json, sys
 print(json.dumps({"weight_bytes": 7}), flush=True)

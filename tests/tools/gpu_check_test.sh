@@ -1,8 +1,8 @@
 #!/usr/bin/env bash
 # SPDX-License-Identifier: Apache-2.0
-# tools/gpu_check.sh with programs that only print what real ones would: its plan runs side by side
-# what may, and alone what is timed; steps that fail or hang do not stop others, the time limit is
-# kept, and all results are summarized.
+# Tests tools/gpu_check.sh with programs that only print what real ones would. Timed steps must run
+# alone, others in parallel. Steps that fail or hang must not stop others, the time limit must hold,
+# and the summary must have all results.
 #   gpu_check_test.sh SOURCE_FOLDER
 set -euo pipefail
 
@@ -18,8 +18,9 @@ program() {
   cat >"$1"
   chmod +x "$1"
 }
-# Every program of the plan is in $folder/now while it runs. `together N NAME` waits until N of that
-# name have begun, which only happens if they run side by side; `alone`: nothing else runs.
+# Every program of the plan has a file in $folder/now while it runs. `together N NAME` waits until N
+# programs of that name have begun: it fails unless they run in parallel. `alone` fails if another
+# program runs.
 program "$folder/plan.sh" <<PROGRAM
 mkdir -p "$folder/now" "$folder/begun"
 me=$folder/now/\$\$
@@ -82,7 +83,7 @@ PROGRAM
   tar -C "$folder" -cJf "$folder/pack/bundle.tar.xz" lockstep-0
   tar -C "$folder" -cJf "$folder/pack/kernels.tar.xz" kernels
 }
-# again SECONDS EXIT_CODE [PART...]: runs it again in the same folder.
+# again SECONDS EXIT_CODE [PART...]: runs the check again in the same folder of results.
 again() {
   local code=0 seconds=$1 wanted=$2
   shift 2
@@ -102,7 +103,7 @@ wants() {
 source=$1
 program "$folder/bin/compute-sanitizer" <<<"#!/bin/sh
 exit 0"
-# Goldens call lockstep through Python; PyTorch is not here.
+# The goldens' check is a Python program, which is faked. The comparison with PyTorch finds none.
 program "$folder/bin/python3" <<PROGRAM
 #!/bin/bash
 case \$1 in
@@ -143,11 +144,11 @@ again 200 0 tests
 wants "| tests_0 | passed |"
 wants "| linears_two | passed |"
 
-# One summary never has figures of two machines.
+# A summary must not have figures of two machines.
 FAKE_GPU=another again 200 1 tests
 grep -q "is of another machine (GPU 0: none such)" "$folder/out.txt" || fail "two machines mixed"
 
-# A hanging step takes the rest of the time.
+# A step that hangs uses all the time that is left.
 make_pack "echo '[  FAILED  ] OneTest.Breaks (3 ms)'; exit 7" "sleep 100"
 check 9 1 tests speed
 wants "| tests_3 | FAILED: exit code 7 |"

@@ -209,7 +209,7 @@ def check_api_keys(browser, arguments):
             page.wait("the key has the focus",
                       lambda: page.browser.switch_to.active_element == field)
             page.keep_bodies()
-            # This is immediate: the page cannot know the model's name yet.
+            # The click comes at once, so the page cannot know the model's name yet.
             page.run("arguments[0].value = arguments[1]; document.getElementById('again').click();",
                      field, KEY)
             page.wait_answered()

@@ -43,8 +43,8 @@ FUNCTION = {"name": "add", "parameters": {"type": "object"}}
 TOOL = {"type": "function", "function": FUNCTION}
 DOCUMENT = {"title": "a", "text": "b"}
 
-# The value of each field, and the fields of gRPC's request that it sets, or {}. A key of
-# "field@endpoint" overrides that of the field.
+# A valid value of each HTTP field, and the fields of gRPC's request that it sets, or {}. The key
+# "field@endpoint" overrides the key "field" for that endpoint.
 TAKEN = {
     "model": ("demo", {}),
     "prompt": (PROMPT, {"prompt": PROMPT}),
@@ -107,14 +107,15 @@ TAKEN = {
     "include": (["message.output_text.logprobs"], {}),
     "skip_special_tokens": (True, {}),
 }
-# Other fields that a field needs.
+# For each field, the other fields that a request with it needs.
 BESIDE = {"resumable": {"stream": True}, "stream_options": {"stream": True},
           "top_logprobs": {"logprobs": True}, "top_logprobs@responses": {},
           "echo@completions": {"logprobs": 2},
           "truncation_side": {"truncate_prompt_tokens": 3},
           "logprob_token_ids@completions": {"logprobs": 0},
           "logprob_token_ids@chat/completions": {"logprobs": True}}
-# Values with status 400: of fields that are served with other values, and of refused fields.
+# Values that must get status 400: WRONG for fields that are served with other values, REFUSED for
+# every field in the page's tables of refused ones.
 WRONG = {"text": {"format": {"type": "json_object"}}, "tool_choice": "required"}
 REFUSED = {"thing": ["odd", 0.25]}
 
@@ -248,7 +249,7 @@ class ParityTest(unittest.TestCase):
                          [choice["text"] for choice in wanted])
         for one, other in zip(found, wanted):
             if other["logprobs"] is not None:
-                # gRPC has 0 for the null of a prompt's first token.
+                # For a prompt's first token HTTP has null, gRPC has 0.
                 self.assertEqual([single(value or 0) for value in one["logprobs"]],
                                  other["logprobs"])
 

@@ -28,7 +28,7 @@ CONFIDENCE = 0.95
 
 
 def interval(ratios: list[float]) -> tuple[float, float]:
-    """The interval of the true median, with CONFIDENCE; the extremes for a few rounds."""
+    """The confidence interval of the true median. With few rounds it covers all ratios."""
     ordered, count = sorted(ratios), len(ratios)
     outside, index = 2 * 0.5 ** count, 0
     while outside + 2 * comb(count, index + 1) * 0.5 ** count <= 1 - CONFIDENCE:
@@ -86,7 +86,7 @@ def command(options, build: Path, kind: str, threads: int) -> list[str]:
     return [str(built(build, "lockstep")), "bench", str(options.work / options.shape),
             "--random-weights", "1", "--weight-cache", "off",
             "--workers", str(options.workers), "--threads", str(threads),
-            # Twice: the first sequences continue until the last one has its steps.
+            # Twice the memory: the first sequences continue until the last one has its steps.
             "--max-context", str(CONTEXT), "--kv-memory", str(2 * positions * shape.kv_bytes),
             "--cases", "-", "--repeat", "1", "--json", *KINDS[kind].flags]
 

@@ -41,7 +41,7 @@ CASES = ("prefill:512", "decode:128", "decode:64@4096", "decode:32x4", "decode:3
          "decode:32x16", "decode:32x32")
 QUICK_CASES = ("prefill:128", "decode:16", "decode:16@256", "decode:8x4")
 ATTEMPTS = 4  # To get a run with a constant placement.
-SETTLE_S = 0.02  # After a run: helper threads spin for a moment before they sleep.
+SETTLE_S = 0.02  # A pause after a run: helper threads spin for a moment before they sleep.
 
 
 def parse_arguments(arguments: list[str]) -> argparse.Namespace:
@@ -153,7 +153,7 @@ def gguf_file(work: Path, python: Path, name: str, kind: str) -> Path:
 
 
 def kv_bytes(shape: Shape, cases: list, spare: int = 0) -> int:
-    """Keys and values of the largest case, with `spare` more positions per sequence."""
+    """Bytes of keys and values in the largest case, with `spare` more positions per sequence."""
     most = max(case.batch * (case.prompt + case.steps + spare) for case in cases)
     return most * shape.kv_bytes
 
@@ -170,9 +170,9 @@ def contestants(options, kind: str, threads: int, python: Path) -> list[Contesta
         found.append(Contestant(
             f"lockstep {workers}x{each}",
             [str(environment.built(options.build, "lockstep")), "bench", str(folder),
-             "--random-weights", "1", "--weight-cache", "off",  # Every start is a first one.
+             "--random-weights", "1", "--weight-cache", "off",  # Every start packs weights.
              "--workers", str(workers), "--threads", str(each),
-             # Twice: the first sequences continue until the last one is done.
+             # Twice the memory: the first sequences continue until the last one has its steps.
              "--max-context", str(CONTEXT),
              "--kv-memory", str(2 * kv_bytes(shape, options.cases, spare=64)),
              "--cases", "-", "--repeat", "1", "--json", *KINDS[kind].flags]))

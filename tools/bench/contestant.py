@@ -13,7 +13,7 @@ from memory import children, pss_bytes
 
 @dataclass
 class Contestant:
-    """Uses the lines of `lockstep bench --cases - --json`: first about itself, then one per
+    """Reads the lines of `lockstep bench --cases - --json`: one about the program, then one per
     case."""
 
     name: str

@@ -78,7 +78,7 @@ def llama_server(work: Path) -> Path:
     source = next(folder.glob("llama_cpp_python-*/vendor/llama.cpp"))
     flags = ["-DCMAKE_BUILD_TYPE=Release", "-DGGML_NATIVE=ON", "-DLLAMA_BUILD_TESTS=OFF",
              "-DLLAMA_BUILD_EXAMPLES=OFF", "-DLLAMA_BUILD_UI=OFF", "-DLLAMA_OPENSSL=OFF"]
-    if "amx_tile" in Path("/proc/cpuinfo").read_text():  # Its AMX code crashes there.
+    if "amx_tile" in Path("/proc/cpuinfo").read_text():  # llama.cpp's AMX code crashes there.
         without = "-mno-amx-tile -mno-amx-int8 -mno-amx-bf16"
         flags += [f"-DCMAKE_C_FLAGS={without}", f"-DCMAKE_CXX_FLAGS={without}"]
     run(["cmake", "-S", str(source), "-B", str(folder / "build"), *flags], "cmake", log, {})

@@ -47,7 +47,7 @@ struct Setup {
   std::vector<OutputSpec> outputs;
   std::vector<Candidate> candidates;
   std::vector<BlockSum> sums;
-  int64_t copies = 1;  // The pages or the block, like those of other layers.
+  int64_t copies = 1;  // Copies of pages or block, which calls use in rotation, as layers do.
   StepSequence sequence;
   StepView step;
   KernelArgs args;

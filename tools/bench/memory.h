@@ -53,7 +53,7 @@ inline const Memory& cycled() {
   return memory;
 }
 
-// All threads together sum it up once.
+// All threads together sum up cycled() once.
 inline void read_cycled() {
   constexpr int64_t kPiece = 4 << 20;
   std::atomic<uint64_t> sum{0};

@@ -45,8 +45,9 @@ __attribute__((target("avx2,fma"))) int64_t fp32_avx2(int64_t iterations) {
   return iterations * kChains * 8 * 2;
 }
 
-// Products of bytes, two added to a word, kSums of them in 16 bits (if one factor has four bits,
-// eight fit), then to 32 bits. Each product is written out, or the compiler would compute one.
+// Products of bytes. An instruction adds two of them in 16 bits; kSums such results are added in 16
+// bits (eight fit if one factor has four bits), and the sum in 32 bits. Each product is written
+// out, because the compiler would compute equal products once.
 template <int kSums>
 __attribute__((target("avx2"))) int64_t bytes_avx2(int64_t iterations) {
   __m256i factor = _mm256_set1_epi8(7), ones = _mm256_set1_epi16(1), sums[6] = {};

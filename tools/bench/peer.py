@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """llama.cpp with the interface of `lockstep bench --cases - --json`: peer.py GGUF THREADS. Prints a
 line about itself first; then, for each case read from standard input, a line with its seconds. Only
-llama_decode is timed, as in llama-bench: no sampling, no tokenizer, batches made before.
+llama_decode is timed, as in llama-bench: no sampling, no tokenizer; batches are made beforehand.
 """
 
 import ctypes

@@ -4,9 +4,9 @@
 
     tools/bench/recurrent.py [--kinds q8,bf16] [--threads 1] [--rounds 5] [--build build/cpu]
 
-Random weights. In every round the machine's read loop (bench/limits.cc) and each model run in turn;
-a figure is the median over rounds, a share the median of the rounds' own. One row of the embedding
-is read per token; the layers' state is not counted.
+Weights are random. In every round the machine's read loop (bench/limits.cc) and each model run one
+after the other. A figure is the median over rounds, and a share is the median of the rounds'
+shares. One row of the embedding is read per token; the layers' state is not counted.
 """
 import argparse
 import json

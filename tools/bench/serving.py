@@ -90,7 +90,7 @@ def gguf_file(work: Path, name: str, kind: str) -> Path:
 
 
 def servers(options: argparse.Namespace, kind: str) -> list[Server]:
-    """Greedy, so that neither sorts the vocabulary."""
+    """Both servers. Requests are greedy, so that neither server sorts the vocabulary."""
     body = {"ignore_eos": True, "temperature": 0}
     threads = str(options.threads)
     folder = model_folder(options.work, f"{options.shape}-served", SHAPES[options.shape])

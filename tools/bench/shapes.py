@@ -31,7 +31,7 @@ class Shape:
         return self.layers * (attention + self.hidden * (self.experts + 3 * mlps * self.ffn))
 
     def distinct_mlps(self, rows: int) -> float:
-        """The number used by the rows of one step, if all experts are equally likely."""
+        """The number of MLPs that one step's rows use, if all experts are equally likely."""
         if self.experts == 0:
             return 1
         return self.experts * (1 - (1 - self.chosen / self.experts) ** rows)

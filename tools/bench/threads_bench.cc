@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 // The cost of handing work to a pool's threads, by how long they have been idle.
 //   threads_bench [--threads N] [--no-pin]
-// A hand-over is a loop of one index per thread in which each waits until all have begun. The
-// distance of two CPUs is printed first, as half the time of a ping-pong between them: on a virtual
-// machine it changes, and only figures with the same distance are comparable.
+// A hand-over is a loop of one index per thread, in which each thread waits until all have begun.
+// The distance of two CPUs is printed first, as half the time of a ping-pong between them: on a
+// virtual machine it changes, and only figures with the same distance are comparable.
 #include <sys/resource.h>
 
 #include <algorithm>

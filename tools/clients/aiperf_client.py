@@ -25,7 +25,7 @@ def profile(url: str, tokenizer: str, api: str, *flags: str) -> dict:
 def check(api: str, *flags: str) -> str:
     report = profile(*sys.argv[1:], api, *flags)
     assert report["request_count"]["avg"] == REQUESTS and not report.get("error_summary"), report
-    # It tokenizes the text again and may find other tokens.
+    # aiperf tokenizes the text again and may find other tokens.
     assert abs(report["output_sequence_length"]["avg"] - 16) < 1, report["output_sequence_length"]
     return f"{api} {report['request_throughput']['avg']:.0f}/s"
 

@@ -28,8 +28,8 @@ absl::StatusOr<std::unique_ptr<Model>> open_model(const ModelOptions& options) {
 
 namespace {
 
-// The CPUs to which the worker's threads are pinned. None under a CPU quota: the CPUs are shared
-// with others, who may be pinned to the same ones.
+// The CPUs to which the worker's threads are pinned. Under a CPU quota, none: other processes share
+// the CPUs and may be pinned to the same ones.
 std::vector<int> processors_for(int workers, int threads, int index) {
   const std::vector<int> usable = thread_processors();
   if (usable_cores() < static_cast<int>(usable.size())) return {};
@@ -180,7 +180,8 @@ absl::StatusOr<std::unique_ptr<InferenceService>> start_service(const Model& mod
     line->bar("loading weights", done, total);
     if (done >= total) line->clear();
   };
-  // The requests are this process' own, and are read one after the other.
+  // All requests are this process's own, and it reads their answers one after the other: they need
+  // no bounds.
   options.engine.max_waiting = {kNoBound, kNoBound, kNoBound, kNoBound};
   options.engine.max_unread_bytes = kNoBound;
   ASSIGN_OR_RETURN(std::unique_ptr<InferenceService> service,

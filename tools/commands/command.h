@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Shared by the subcommands of `lockstep`. Each adds its flags to the application and sets
-// `Command::run` for after parsing.
+// Code that the subcommands of `lockstep` share. Each subcommand adds its flags to the application
+// and sets `Command::run`, which main() calls after parsing.
 #pragma once
 
 #include <CLI/CLI.hpp>
@@ -52,22 +52,22 @@ struct RunOptions {
   RunOptions();
   // Flags of every command that opens a model.
   std::vector<Flag> model_flags();
-  // Additional flags of commands that run it.
+  // Additional flags of commands that run the model.
   std::vector<Flag> group_flags();
 
   absl::StatusOr<std::unique_ptr<Model>> open(WeightFiles files = WeightFiles::kNeeded) const;
   // --prefill-chunk; if it is auto, the chunk for the devices of local workers.
   int64_t prefill_chunk() const;
-  // The same for --threads and --device.
+  // --threads, or each local worker's part of the cores. --device, as one device per local worker.
   int threads() const;
   absl::StatusOr<std::vector<std::string>> devices() const;
-  // `service`, completed.
+  // `service` with the values above and the arguments of local workers. Sets the log level.
   absl::StatusOr<ServiceOptions> service_options() const;
 };
 
 void add_chat_flags(CLI::App& app, ModelOptions& model);
 
-// The level of this process, by --log-level's names.
+// Sets this process's log level: debug, info, warning or error.
 absl::Status set_log_level(const std::string& name);
 
 absl::Status check_cluster_tls(TlsFiles tls);

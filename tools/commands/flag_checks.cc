@@ -22,7 +22,7 @@
 namespace lockstep {
 namespace {
 
-// The power of 1024 of a unit.
+// The power of 1024 that a unit is: 2 for "MiB".
 std::optional<int> power_of(std::string unit) {
   absl::AsciiStrToLower(&unit);
   constexpr std::string_view kLetters = "kmgtp";

@@ -10,7 +10,8 @@
 
 namespace lockstep {
 
-// Shows each default that is not 0 or empty, unless the help text has it.
+// Adds the flags to `app`. --help shows each default that is not 0 or empty, unless the flag's help
+// text states it.
 void add_flags(CLI::App& app, const std::vector<Flag>& flags);
 
 // The parser's refusal in one line, with the command whose --help explains more: `app`, to which

@@ -23,7 +23,7 @@ int layer_of(std::string_view name) {
   return -1;
 }
 
-// A sum with the next layer's norm belongs to the next layer, as its weight does.
+// A fused sum and norm (add_norm) belongs to the layer of the norm's weight.
 int layer_of(const program::Program& program, const program::Instruction& instruction) {
   int layer = -1;
   for (const int output : instruction.outputs()) {

@@ -62,7 +62,7 @@ std::string changes_text(const program::Piece& piece) {
   return text;
 }
 
-// Finds the number in which "experts.3.up_proj" and "experts.4.up_proj" differ. -1: more differs.
+// A name, split at one of its numbers: "experts.", 3 and ".up_proj". -1: there is no number.
 struct Counted {
   std::string_view before, after;
   int64_t number = -1;
@@ -93,7 +93,8 @@ bool same_rectangle(program::Piece a, const program::Piece& b) {
   return a.SerializeAsString() == b.SerializeAsString();
 }
 
-// How many pieces from `first` on are the same rectangle of numbered tensors, such as experts.
+// Returns how many pieces from `first` on are the same rectangle of tensors whose names differ only
+// in one ascending number (such as experts). If more than one, `counted` is set to that number.
 int run_of(const program::Weight& weight, int first, Counted& counted) {
   const program::Piece& begin = weight.pieces(first);
   for (const Counted& place : numbers_of(begin.source())) {
@@ -112,7 +113,8 @@ int run_of(const program::Weight& weight, int first, Counted& counted) {
   return 1;
 }
 
-// [tensor, its shape, first row, end, first column, end, changes of its numbers, tensors]
+// [tensor, its shape, first row, end, first column, end, how its numbers are changed ("transposed",
+// "plus 1", ...), how many numbered tensors this entry stands for]
 Json pieces_json(const program::Weight& weight) {
   Json pieces = Json::array();
   for (int i = 0; i < weight.pieces_size();) {

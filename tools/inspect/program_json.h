@@ -27,7 +27,8 @@ struct InspectedProgram {
   std::vector<PricedStep> steps;
 };
 
-// On one line; page.js describes the layout. Nothing in it ends a script element.
+// JSON on one line. program_json.cc describes its lists, and page.js reads them. No text in it ends
+// an HTML script element.
 std::string program_json(const InspectedProgram& inspected);
 
 }  // namespace lockstep

@@ -60,7 +60,7 @@ std::string make_body(Endpoint endpoint, const std::string& model, const LoadReq
     body["prompt"] = request.prompt;
   }
   body.update(extra);
-  // The server should refuse a prompt's bytes that are not UTF-8, but JSON cannot carry them.
+  // JSON cannot carry a prompt's bytes that are not UTF-8, so they are replaced.
   return body.dump(-1, ' ', false, Json::error_handler_t::replace);
 }
 

@@ -29,7 +29,7 @@ struct AnswerEvent {
   std::optional<std::string> error;  // The server's message.
 };
 
-// The data of one server-sent event. An error: no server of this interface would send it.
+// Parses the data of one server-sent event. An error: the data is no event of this interface.
 absl::StatusOr<AnswerEvent> parse_answer_event(std::string_view data);
 
 // "message" of {"error": {"message": ...}} or {"message": ...}, else the text's beginning.

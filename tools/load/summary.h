@@ -18,7 +18,7 @@ struct Slo {
   std::optional<double> tpot_ms;
 };
 
-// Percentiles are by nearest rank: the smallest value that this share of all does not exceed.
+// Percentiles are by nearest rank: p90 is the smallest value that is not exceeded by 90 % of all.
 struct Distribution {
   int64_t count = 0;
   double mean = 0;

@@ -14,8 +14,8 @@ namespace lockstep {
 
 struct TraceEntry {
   double at_s = 0;            // Since the start.
-  std::string prompt;         // If empty, prompt_tokens is
-  int64_t prompt_tokens = 0;  // the prompt's length.
+  std::string prompt;         // "": words are drawn.
+  int64_t prompt_tokens = 0;  // The number of words to draw.
   int64_t max_tokens = 0;
 };
 

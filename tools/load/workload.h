@@ -13,9 +13,9 @@
 namespace lockstep {
 
 struct WorkloadOptions {
-  double rate = 0;                   // Requests per second, Poisson; 0: as fast as they are taken.
+  double rate = 0;                   // Requests per second, Poisson; 0: as fast as clients send.
   std::vector<TraceEntry> trace;     // If not empty, replaces rate, lengths and requests.
-  std::vector<std::string> prompts;  // Used in turn, instead of prompts of drawn words.
+  std::vector<std::string> prompts;  // Replace drawn words; used in order, then from the start.
   Lengths prompt_tokens{128};
   Lengths output_tokens{128};
   int64_t requests = 0;  // Their number; 0: no limit.

@@ -92,7 +92,7 @@ class Cluster:
                 with self.lock:
                     self.control_once()
                 time.sleep(POLL_S)
-        except Exception as error:  # A fault of the rehearsal or of a manifest ends it.
+        except Exception as error:  # Any fault, also of a manifest, ends the rehearsal.
             self.failed = f"{type(error).__name__}: {error}"
             self.say(f"the controllers failed: {self.failed}")
 
@@ -100,7 +100,7 @@ class Cluster:
         for name, each in list(self.running.items()):
             if each.pod.gone:
                 self.running.pop(name)
-                self.connect()  # No rule names the pod when its network ends.
+                self.connect()  # Removes the pod's rules before its network ends.
                 self.forget(each)
         for thing in self.workloads():
             kind, name = thing["kind"], thing["metadata"]["name"]
@@ -325,7 +325,7 @@ class Cluster:
         return services.endpoints(found, self.pods())
 
     def draw_delays(self, draw: random.Random) -> None:
-        """The pods of the first start begin in an order that is drawn."""
+        """From now on, each pod's kubelet begins after a random delay."""
         self.delays = lambda: draw.uniform(0, MAX_DELAY_S)
 
     def begin(self) -> None:

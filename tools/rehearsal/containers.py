@@ -73,7 +73,7 @@ class Container:
     """A running container; a restart is another one."""
 
     def __init__(self, name: str, options: list, image: str, command: list, log: Path):
-        # conmon reports in its working folder that the kernel found no memory.
+        # If the container is killed for lack of memory, conmon makes a file in its working folder.
         self.folder = log.with_suffix("")
         self.folder.mkdir(exist_ok=True)
         self.id = podman("run", "--detach", "--replace", "--pull=never", f"--name={name}",
@@ -105,7 +105,7 @@ class Container:
         return False
 
     def signal(self, number: int) -> None:
-        """To the container's first process, by its descriptor, so never to another one."""
+        """Sends a signal to the container's first process, unless running() has seen its end."""
         if self.code is None and self.descriptor is not None:
             try:
                 os.kill(self.pid, number)

@@ -6,7 +6,7 @@
 
 ANSWERS is a file of undisturbed answers, which is recorded if it is missing. A line on standard
 input, `look` or `mark`, is answered by a line of JSON with the counts since the last `mark`. The
-end of input ends it.
+end of input ends the program.
 
 An answer is lost if its request was accepted and the answer does not arrive whole. A request that
 the server did not accept (no connection, 429, 503, UNAVAILABLE before the first event) is refused:

@@ -150,7 +150,7 @@ def downward(pod: dict, address: str, node: str, node_address: str) -> dict:
 
 
 def port_number(port, containers: list) -> int:
-    """The number of a port that may be a container's port's name."""
+    """The number of a port, which may be given by the name of a container's port."""
     if isinstance(port, int) or str(port).isdigit():
         return int(port)
     for container in containers:

@@ -41,7 +41,7 @@ def apply(rules: str) -> None:
 
 
 class Sandbox:
-    """The network namespace of a pod, which a process holds that ends with this one."""
+    """The network namespace of a pod. A child process keeps it, and ends with this process."""
 
     def __init__(self, address: str, number: int):
         self.address = address

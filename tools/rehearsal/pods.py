@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """Pods, and the kubelet that runs the containers of one: start, probes, restarts with back-off, and
 the end by preStop, SIGTERM, grace and SIGKILL. `step` is called again and again with the time, and
-waits for nothing but its runtime; so tests give it a time and a runtime of their own."""
+waits for nothing but its runtime, so tests can pass a simulated time and runtime."""
 
 import dataclasses
 import signal
@@ -18,7 +18,7 @@ LEAST_GRACE_S = 2.0  # SIGTERM has this time, however long preStop took.
 
 @dataclasses.dataclass
 class Pod:
-    """A pod as the API server holds it."""
+    """A pod as the API server stores it."""
     object: dict
     node: str = ""
     address: str = ""

@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """NetworkPolicies as rules of nftables. A peer is anything with an address: a pod, a client, the
-name server. Replies of a permitted connection pass; its own packets are compared with the rules as
-they are now, so a new policy cuts connections, too."""
+name server. Replies pass; packets of the side that opened a connection are always compared with
+the current rules, so a new policy also ends open connections."""
 
 import dataclasses
 

@@ -94,7 +94,7 @@ def ask(probe: dict, address: str, container: dict, execute: Callable[[list, flo
 
 
 class Probe:
-    """The count of a probe's results: `state` is None until a threshold is reached first."""
+    """The count of a probe's results: `state` is None until the first threshold is reached."""
 
     def __init__(self, spec: dict, began: float):
         self.spec = spec

@@ -13,8 +13,8 @@ TYPE_A, TYPE_AAAA = 1, 28
 
 
 def endpoints(service: dict, pods: list) -> list:
-    """The pods that receive the service's connections. A pod that ends receives only if no other is
-    ready and it still is."""
+    """The pods that receive the service's connections. A terminating pod receives connections only
+    if it is still ready and no other pod is."""
     selector = service["spec"].get("selector") or {}
     mine = [pod for pod in pods if pod.address and selector and
             all(pod.labels.get(key) == value for key, value in selector.items())]

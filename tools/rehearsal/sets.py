@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The controllers of Deployment, StatefulSet and LeaderWorkerSet: they name the pods that are
-created and deleted now, and hold no state. And evictions, which budgets allow or refuse."""
+"""The controllers of Deployment, StatefulSet and LeaderWorkerSet: each returns the pods to create
+and to delete now, and has no state. Also evictions: whether disruption budgets allow them."""
 
 import copy
 import dataclasses
@@ -184,7 +184,7 @@ def leader_worker_set(thing: dict, pods: list) -> Actions:
 
 
 def disruptions(budget: dict, pods: list, expected: int) -> int:
-    """The number of the budget's pods that may be evicted now; its workloads ask for `expected`."""
+    """The number of the budget's pods that may be evicted now. `expected`: its workloads' pods."""
     mine = [pod for pod in pods if matches(budget["spec"]["selector"], pod.labels)]
     healthy = sum(pod.ready and not pod.deleted for pod in mine)
     if "minAvailable" in budget["spec"]:

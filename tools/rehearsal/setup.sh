@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
 # SPDX-License-Identifier: Apache-2.0
-# Installs what deploy/build_image.sh and tools/rehearse need, which no other part does.
+# Installs the packages that only deploy/build_image.sh and tools/rehearse need.
 set -euo pipefail
 source "$(dirname "$0")/../setup.sh"
 install_packages debootstrap buildah podman runc netavark aardvark-dns catatonit nftables iproute2 \

@@ -38,7 +38,7 @@ class Volumes:
         return f"--volume={path}:{mount['mountPath']}:{'ro' if read_only else 'rw'}"
 
     def make(self, manifest: Manifest, volume: dict) -> Path:
-        """Claims are kept for all pods, paths of the host for those of one node."""
+        """All pods share the folder of a claim; the pods of one node share that of a hostPath."""
         root, path = self.folder.parents[1], self.folder / "volumes" / volume["name"]
         if "persistentVolumeClaim" in volume:
             path = root / "claims" / volume["persistentVolumeClaim"]["claimName"]

@@ -38,7 +38,7 @@ def is_cut(first, second):
 
 
 def scripts():
-    """By character: the number of its script, -1 if it cuts nothing."""
+    """By character: the number of its script; -1: it is split from no neighbour."""
     first_of = []  # A character of each script.
     numbers = []
     for c in CHARACTERS:

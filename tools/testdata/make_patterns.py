@@ -3,8 +3,8 @@
 
 published.json has the split patterns of published tokenizers, dialect.json every construct of
 Oniguruma's dialect, random.json random patterns. A case is a pattern and texts, each with the ends
-of its parts, counted in characters: negative if a part is not a match. The reference refuses a
-pattern without texts. Run it from the root of the repository after `pip install
+of its parts, counted in characters: negative if a part is not a match. A case without texts is a
+pattern that the reference refuses. Run it from the root of the repository after `pip install
 tokenizers==0.23.3`; the same version writes the same files.
 """
 

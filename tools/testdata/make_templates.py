@@ -1,12 +1,12 @@
 # SPDX-License-Identifier: Apache-2.0
 """Makes tests/data/templates: templates, variables, and the reference's output.
 
-A case has a template, variables in addition to those of its file, and the text, or true as its
-error. language.json, chats.json and conversations.json are written by hand except for that result:
-to add a case, add its template and run this. A case of conversations.json also has the request from
-which Lockstep makes the variables. The others are random. Run it from the root of the repository
-after `pip install transformers==5.23.0 jinja2==3.1.6`: the renderer is the environment of
-transformers' chat templates.
+A case has a template, variables in addition to those of its file, and the result: its text, or
+"error": true. language.json, chats.json and conversations.json are written by hand except for the
+results: to add a case, add its template and run this. A case of conversations.json also has the
+request from which Lockstep makes the variables. The cases of other files are random. Run it from
+the root of the repository after `pip install transformers==5.23.0 jinja2==3.1.6`: the renderer is
+the environment of transformers' chat templates.
 """
 
 import json

@@ -2,8 +2,8 @@
 """Makes tests/data/tokenizers/token_files.json: tokens named by files next to tokenizer.json.
 
 Each case has such files and AutoTokenizer's result: names, ids, texts. Run it from the root of the
-repository after `pip install transformers==5.24.0`; the same version writes the same file. Excluded
-are cases that the reference refuses, and ids with gaps, which it closes and we keep.
+repository after `pip install transformers==5.24.0`; the same version writes the same file. Cases
+that the reference refuses are left out. So are ids with gaps: it closes them, Lockstep keeps them.
 """
 
 import json

@@ -33,7 +33,8 @@ std::string layer_of(std::string_view name) {
   return "";
 }
 
-// Operators that are separate modules in every model: other modules may have different inputs.
+// Operators that are modules of their own in every model. A module with other operators may have
+// other inputs than its last operator.
 bool is_module(Op op) {
   return op == Op::kLinear || op == Op::kRmsNorm || op == Op::kLayerNorm || op == Op::kHeadNorm;
 }

@@ -1,6 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Finds the matrices of a reference (the results of transformers) that hold a value of the model,
-// by common names.
+// Finds the model's values in a reference (the results of transformers), by names that both use.
 #pragma once
 
 #include <cstdint>
@@ -13,8 +12,8 @@
 
 namespace lockstep {
 
-// The model's value, as columns of the reference's: one run, or several if the reference has one
-// matrix for several linears, or another order of heads.
+// The model's value, as columns of the reference's tensors: one run, or several if the reference
+// has one matrix for several linears, or another order of heads.
 struct Counterpart {
   struct Run {
     const TensorInfo* tensor = nullptr;

@@ -29,12 +29,13 @@ struct RankValues {
   int64_t first_row = 0;            // In the prompt.
   bool last = false;                // The last instructions are included.
   std::vector<std::vector<RankValue>> ranks;
-  std::vector<cluster::StepResult> results;  // Outputs: every row's, with logits and best token.
+  std::vector<cluster::StepResult> results;  // By rank: each row's logits and best token.
 };
 
 // Runs `prompt` in steps of at most `rows` rows and calls `take` with the values: for instructions
 // in ascending order, each for all steps of the prompt. The group must not have run anything.
-// kInvalidArgument: that many rows make too much at once; else the errors of group and take().
+// kInvalidArgument: one instruction makes too many bytes for `rows` rows, or the prompt does not
+// fit the pages. Else the errors of group and take().
 absl::Status run_for_values(std::span<const program::Program> programs,
                             std::span<const int32_t> prompt, int64_t rows, Group& group,
                             const std::function<absl::Status(const RankValues&)>& take);

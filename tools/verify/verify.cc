@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Whole values are compared on each rank; parts with their columns; addends are summed first.
+// A whole value is compared on each rank, a part with its columns of the reference. Addends are
+// summed before they are compared.
 #include "tools/verify/verify.h"
 
 #include <algorithm>
@@ -147,7 +148,7 @@ absl::Status Verifier::compare(const RankValues& made, size_t index) {
   const RankValue& first = made.ranks[0][index];
   const std::string& name = programs_[0].values(first.value).name();
   const auto part = parts_[0].find(name);
-  // Several values in one: their views are compared.
+  // The value joins several values of the model. Their views are compared instead.
   if (part == parts_[0].end()) return absl::OkStatus();
   const std::string model_name = name_of_model(name);
   ASSIGN_OR_RETURN(const Wanted* wanted, wanted_for(model_name));

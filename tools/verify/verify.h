@@ -31,9 +31,9 @@ struct Comparison {
   std::string name;       // "model.layers.0.self_attn.o_proj.all"
   std::string reference;  // The reference's value.
   double error = 0;       // Divided by the reference's largest element; infinite if not a number.
-  int64_t row = 0;        // The place of the largest error: in the prompt,
-  int64_t column = 0;     // in the whole value,
-  int rank = -1;          // and the rank that made it; -1: a sum of all ranks' addends.
+  int64_t row = 0;        // The row of the largest error, counted in the prompt.
+  int64_t column = 0;     // Its column in the whole value.
+  int rank = -1;          // The rank that made it; -1: the sum of all ranks' addends.
   float found = 0;
   float wanted = 0;
   bool differs = false;  // The error is above the tolerance.
@@ -51,8 +51,8 @@ struct Verification {
   int64_t values = 0;
   std::vector<Comparison> compared;  // In the order of instructions.
   std::optional<Comparison> first;   // The first that differs.
-  // Possible causes of `first`: its operator, and those before it whose values the reference does
-  // not have. In their order.
+  // Possible causes of `first`: its operator, and operators before it whose values the reference
+  // does not have. In the order of instructions.
   std::vector<Suspect> suspects;
 };
 

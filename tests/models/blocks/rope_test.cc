@@ -51,7 +51,7 @@ TEST_P(RopeKindTest, AKindHasTheFrequenciesOfTheReference) {
 INSTANTIATE_TEST_SUITE_P(Kinds, RopeKindTest, testing::ValuesIn(kReferences),
                          [](const auto& info) { return std::string(info.param.name); });
 
-TEST(RopeTest, DynamicScalingUsesTheFrequenciesOfAPositionsOwnLength) {
+TEST(RopeTest, DynamicScalingComputesFrequenciesForEachPosition) {
   const absl::StatusOr<RopeConfig> rope = parse(
       R"({"max_position_embeddings": 4096,
           "rope_scaling": {"rope_type": "dynamic", "factor": 4}})");

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// The spellings that releases of transformers use for one thing, and the keys that --ignore-config
-// reaches.
+// The spellings that releases of transformers use for one key, and the keys that --ignore-config
+// can name.
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
@@ -132,7 +132,7 @@ TEST(ConfigNamesTest, OneMessageNamesAllUnknownKeysAndItsFlagsWork) {
   EXPECT_THAT(message, HasSubstr(" runs without them"));
   const absl::StatusOr<ModelDescription> rest = ignoring(json, flags_of(message));
   EXPECT_TRUE(rest.ok()) << rest.status();
-  // A key of the text part by its short name.
+  // A key of the text part may also be given without "text_config.".
   EXPECT_TRUE(ignoring(json, {"a.name.with.dots", "fusion_layers", "other.cap", "qk_shift"}).ok());
 }
 
@@ -146,7 +146,7 @@ TEST(ConfigNamesTest, OneMessageNamesAllUnknownKeysOfRotaryScaling) {
   EXPECT_TRUE(ignoring(json, flags).ok());
 }
 
-TEST(ConfigNamesTest, TheFlagForARopeByKindOfLayerReachesItsKey) {
+TEST(ConfigNamesTest, TheSuggestedFlagIgnoresAKeyOfOneLayerTypesRope) {
   Json text = {{"model_type", "gemma3_text"}, {"vocab_size", 320},       {"hidden_size", 64},
                {"intermediate_size", 96},     {"num_hidden_layers", 2},  {"head_dim", 16},
                {"num_attention_heads", 4},    {"num_key_value_heads", 2}};
@@ -172,7 +172,7 @@ TEST(ConfigNamesTest, AMessageWithAThousandKeysIsShortened) {
   EXPECT_THAT(message_of(model.status()), HasSubstr(" and 968 more: unknown here"));
 }
 
-TEST(ConfigNamesTest, IgnoringAKeyNeverGivesASizeItsDefault) {
+TEST(ConfigNamesTest, AKeyThatMayBeAMissingSizeCannotBeIgnored) {
   Json json = Json::parse(kMoe);
   json.erase("num_experts");
   for (const char* spelling : {"num_moe_experts", "number_of_experts", "n_experts"}) {
@@ -202,7 +202,7 @@ struct Ignored {
   std::vector<const char*> spellings;
 };
 
-TEST(ConfigNamesTest, ASizeMayHaveManyNames) {
+TEST(ConfigNamesTest, OtherSpellingsOfAMissingSizeAreRecognized) {
   constexpr char kLlama[] = R"({"architectures": ["LlamaForCausalLM"], "vocab_size": 320,
       "hidden_size": 64, "intermediate_size": 96, "num_hidden_layers": 2, "num_attention_heads": 4,
       "num_key_value_heads": 2, "max_position_embeddings": 128})";

@@ -245,7 +245,7 @@ TEST(ConfigTest, OnlySmolLm3LayersWithoutRopeMayHaveAWindow) {
   EXPECT_EQ(windows.windows, (std::vector<int64_t>{0, 9, 0, 9}));
 }
 
-// Ignoring a key must not turn a refusal into wrong numbers.
+// Each family has its own rule for which layers have a sliding window.
 TEST(ConfigTest, WindowsFollowTheFamily) {
   const std::string qwen = R"({"architectures": ["Qwen2ForCausalLM"], "sliding_window": 32, )";
   using Windows = std::vector<int64_t>;

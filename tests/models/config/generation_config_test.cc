@@ -45,7 +45,7 @@ TEST(GenerationConfigTest, FieldsAreRead) {
   EXPECT_EQ(config->eos_token_ids, (std::vector<int64_t>{2, 3}));
 }
 
-TEST(GenerationConfigTest, SamplingDefaultsOverrideIt) {
+TEST(GenerationConfigTest, DefaultsOfTheFlagOverrideThoseOfTheFile) {
   auto config = read(R"({"temperature": 0.5, "top_k": 20, "presence_penalty": 1.5})");
   ASSERT_TRUE(config.ok());
   EXPECT_EQ(config->presence_penalty, 1.5f);

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Keys of a config.json that have no effect; no rule accepts a key that changes the maths.
+// Keys of a config.json that have no effect. No rule may accept a key that changes the results.
 #include "models/config/key_rules.h"
 
 #include <gmock/gmock.h>
@@ -29,7 +29,7 @@ bool reads(const std::string& family, const std::string& key) {
   return false;
 }
 
-// The same for another family.
+// Reads a config of the family with the key.
 absl::StatusOr<ModelDescription> of_family(const std::string& name, const std::string& key,
                                            const Json& value) {
   Json json = Json::parse(kLlama);
@@ -113,7 +113,7 @@ TEST(KeyRulesTest, AValueThatMeansAnotherModelIsRefusedByName) {
   }
 }
 
-TEST(KeyRulesTest, AFalseThatChangesTheModelIsUnknown) {
+TEST(KeyRulesTest, AFalseThatChangesTheModelIsRefusedAsUnknown) {
   for (const char* key :
        {"use_rope", "rotary", "use_rotary_embeddings", "do_layer_norm_before",
         "layer_norm_elementwise_affine", "use_gated_mlp", "norm_first", "rope", "use_rmsnorm",
@@ -124,7 +124,7 @@ TEST(KeyRulesTest, AFalseThatChangesTheModelIsUnknown) {
   }
 }
 
-// Biases and parallel halves are read in every config, also in families that have them by default.
+// Keys for biases and parallel halves are read in every family, even if it always has them.
 TEST(KeyRulesTest, AFalseThatWouldRemoveAPartIsRefused) {
   for (const auto& [family, key] : {std::pair{"GPTNeoXForCausalLM", "mlp_bias"},
                                     {"Qwen2ForCausalLM", "use_qkv_bias"},
@@ -137,7 +137,7 @@ TEST(KeyRulesTest, AFalseThatWouldRemoveAPartIsRefused) {
   }
 }
 
-TEST(KeyRulesTest, NumbersAboveZeroMayMatterAndAreUnknown) {
+TEST(KeyRulesTest, AnUnknownKeyWithANumberThatMayMatterIsRefused) {
   for (const auto& [key, value] :
        {Member{"n_special", "3"}, Member{"num_memory_tokens", "1"},
         Member{"shared_expert_intermediate_size", "512"}, Member{"mlp_only_layers", "[0]"},
@@ -173,7 +173,7 @@ TEST(KeyRulesTest, TheFamilyDecidesWhichValuesAreHarmless) {
   EXPECT_FALSE(harmless("MixtralForCausalLM", "norm_topk_prob", false));
 }
 
-// These are read only by name: they have no effect in any family.
+// The keys in `harmless` have no effect in any family, so families name them only to ignore them.
 TEST(KeyRulesTest, NoRuleAcceptsAKeyThatAFamilyReads) {
   const std::set<std::string> harmless = {"model_max_length",
                                           "bos_token_id",

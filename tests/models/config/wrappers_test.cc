@@ -74,8 +74,8 @@ TEST(WrappersTest, TheOuterObjectDecidesTheTypeOfWeights) {
   EXPECT_EQ(describe(config)->config.dtype, DType::kBF16);
 }
 
-// Releases of transformers write a default of the outer key.
-TEST(WrappersTest, AHeadIsTiedIfNoObjectDeniesIt) {
+// Some releases of transformers write the outer key's default even if the model differs.
+TEST(WrappersTest, AHeadIsTiedIfOneObjectSaysTrueAndNoneSaysFalse) {
   const auto tied = [](const Json& outer, const Json& inner) {
     Json config = Json::parse(kMistral);
     config["tie_word_embeddings"] = outer;
@@ -303,7 +303,7 @@ TEST(WrappersTest, AFlatConfigOfQwen2VlHasTheDefaultSizesOfItsClass) {
   EXPECT_EQ(model->config.vocab_size, 152064);
 }
 
-TEST(WrappersTest, AHeadDimThatTheClassDoesNotReadMustHaveItsValue) {
+TEST(WrappersTest, AHeadDimThatTheClassIgnoresMustEqualTheComputedOne) {
   for (const char* type : {"glm4v_text", "qwen2_vl_text", "qwen2_5_vl_text"}) {
     const std::string name =
         type[0] == 'g' ? "Glm4vForConditionalGeneration" : "Qwen2VLForConditionalGeneration";
@@ -337,8 +337,8 @@ TEST(WrappersTest, ALlavaOnevisionConfigHasTheDefaultSizesOfQwen2) {
   EXPECT_EQ(model->config.context, 32768);
 }
 
-// This includes sizes that the text model's class would fill in.
-TEST(WrappersTest, IgnoringAKeyNeverGivesASizeItsDefault) {
+// The text model's class has defaults for these sizes.
+TEST(WrappersTest, AKeyThatMayBeAMissingSizeCannotBeIgnored) {
   for (const auto& [wrapper, type] : {std::pair{"LlavaForConditionalGeneration", "llama"},
                                       {"Mistral3ForConditionalGeneration", "mistral"}}) {
     const Json config = {

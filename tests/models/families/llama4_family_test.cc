@@ -44,7 +44,7 @@ TEST(Llama4Test, ThePublishedConfigIsRead) {
   EXPECT_FLOAT_EQ(config.query_scales.scales(1), static_cast<float>(1 + 0.1 * std::log(2.0)));
 }
 
-TEST(Llama4Test, LayersWithChunksAndWithExpertsHaveTwoForms) {
+TEST(Llama4Test, ChunksAndExpertsAreGivenByListOrByStep) {
   const Described by_step = config_of(kMaverick, R"({"moe_layers": null, "use_qk_norm": true,
       "attn_temperature_tuning": false, "no_rope_layers": [1, 0, 1, 0]})");
   EXPECT_EQ(by_step.has_router, (std::vector<bool>{false, true, false, true}));

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// RWKV: sizes, which are those of the tensors if config.json lacks them, and what is refused.
+// RWKV: sizes, which come from the tensors if config.json lacks them, and what is refused.
 #include <gtest/gtest.h>
 
 #include <string>
@@ -51,7 +51,7 @@ TEST(RwkvTest, ThePublishedConfigIsRead) {
   EXPECT_EQ(head_norm_eps(*rwkv7), 64e-5f);
 }
 
-TEST(RwkvTest, PositionsAreUnlimited) {
+TEST(RwkvTest, TheContextMayExceedTheTrainedLength) {
   const absl::StatusOr<ModelDescription> model = describe_config(kRwkv4, "{}");
   ASSERT_TRUE(model.ok()) << model.status();
   EXPECT_EQ(model->config.context, 32768);

@@ -62,8 +62,7 @@ Ranges ranges_of(const Parameter& parameter) {
   return ranges;
 }
 
-// One use of each builder. Operators without a builder are the compiler's own: passes and split add
-// them.
+// Uses each builder once. Operators without a builder are added by passes and split.
 TEST(GraphTest, EveryOperatorThatAModelMayNameHasABuilder) {
   Graph g;
   const AxisSize hidden = {Axis::kHidden, 8, 1}, vocab = {Axis::kVocab, 64, 1};
@@ -186,7 +185,7 @@ TEST(GraphTest, ExpertsAreSeparateTensorsOrMatricesOfAStack) {
   EXPECT_EQ(bias.all_cols(), 18);
 }
 
-// Each number of experts has its own domain; a single expert has the tokens' rows.
+// Routes to 2 and to 3 experts have different row domains; routes to one have that of the tokens.
 TEST(GraphTest, RoutesHaveARowDomainForEachNumberOfExperts) {
   Graph g;
   const Value x = g.embed("embed", {Axis::kVocab, 64, 1}, {Axis::kHidden, 8, 1});

@@ -63,7 +63,7 @@ TEST(LayoutTest, ALinearOfASplitValueIsPartialUnderReduceAndGathersUnderGather) 
   EXPECT_EQ(gather.outputs[0], split_over(Axis::kHidden));
 }
 
-// Scores are whole, and so are routes.
+// Every rank has the whole scores and the whole routes.
 TEST(LayoutTest, AnExpertsLinearIsSplitLikeALinearAndIdsAreWhole) {
   Fixture f;
   const Routes routes = f.graph.route(f.graph.router(f.x, "gate", 5), {.chosen = 2});
@@ -141,7 +141,7 @@ TEST(CutTest, EachExpertIsSplitInAStackAndInSeparateTensors) {
   EXPECT_EQ(parameter("gate.weight").rows.columns(), 3);
 }
 
-// A stack that is one piece, as a pass may have made it.
+// A parameter of three matrices that are one piece. A pass may merge pieces this way.
 TEST(CutTest, OnePieceOfSeveralMatricesIsSplitInEach) {
   Parameter whole{.name = "w", .role = program::LINEAR_WEIGHT, .rows = kFfn, .cols = kHidden};
   whole.matrices = 3;
@@ -219,7 +219,7 @@ TEST(LayoutTest, WholeLogitsOnSeveralRanksAreAnError) {
                    .ok());
 }
 
-TEST(SplitTest, GatherHasFourGathersPerLayerOrThreeInParallelAndOneReduce) {
+TEST(SplitTest, GatherHasFourGathersPerLayerOrThreeIfParallelAndOneReduce) {
   for (const char* name : kModels) {
     const Graph model = model_graph(name);
     const int layers = count_layers(model);
@@ -236,7 +236,7 @@ TEST(SplitTest, GatherHasFourGathersPerLayerOrThreeInParallelAndOneReduce) {
   }
 }
 
-TEST(SplitTest, ReduceHasTwoReducesPerLayerOrOneInParallelAndTheEmbeddings) {
+TEST(SplitTest, ReduceHasTwoReducesPerLayerOrOneIfParallelAndTheEmbeddings) {
   for (const char* name : kModels) {
     const Graph model = model_graph(name);
     const int layers = count_layers(model), norms = group_norms(model);
@@ -245,7 +245,8 @@ TEST(SplitTest, ReduceHasTwoReducesPerLayerOrOneInParallelAndTheEmbeddings) {
       const auto graphs = compile_graphs(model, options_for(ranks, Strategy::kReduce));
       ASSERT_TRUE(graphs.ok()) << message_of(graphs.status());
       for (const Graph& graph : *graphs) {
-        // A value that is normed whole is multiplied whole: a gather replaces a sum.
+        // A norm over several heads and the linear after it need whole rows: a gather replaces
+        // that linear's sum.
         const int gathers = norms_all_heads(name) ? 2 * layers : norms;
         EXPECT_EQ(count_ops(graph, Op::kAllGather), gathers) << name;
         EXPECT_EQ(count_ops(graph, Op::kAllReduce), sums * layers + 1 - norms) << name;
@@ -254,7 +255,8 @@ TEST(SplitTest, ReduceHasTwoReducesPerLayerOrOneInParallelAndTheEmbeddings) {
   }
 }
 
-// Heads 0-1, 2-3 and 4-5 share two KV heads: rank 1 holds both and contributes only the first.
+// Query heads 0-2 use the first KV head, 3-5 the second. Rank 1 has query heads 2-3 and so both KV
+// heads, but gives only the first one to the gather; rank 2 gives the second.
 TEST(SplitTest, ACopiedKvHeadIsGatheredOnceAndEveryRankTakesItsOwn) {
   const AxisSize q_axis = {Axis::kHeads, 6, 4}, kv_axis = {Axis::kKvHeads, 2, 4, 6};
   Graph model;

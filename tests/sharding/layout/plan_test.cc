@@ -77,7 +77,7 @@ TEST(PlanTest, KvHeadsCoverARanksQueryHeads) {
   }
 }
 
-TEST(PlanTest, EveryKvHeadIsOwnedByExactlyOneOfTheRanksThatHoldIt) {
+TEST(PlanTest, EveryKvHeadIsOwnedByExactlyOneOfTheRanksThatHaveIt) {
   for (const std::vector<int64_t>& eighths :
        std::vector<std::vector<int64_t>>{{8, 8}, {8, 1, 8}, {1, 8, 1, 8}, {8, 8, 8, 8, 8}}) {
     const Plan plan = plan_of(eighths);
@@ -117,7 +117,7 @@ TEST(PlanTest, SpeedsAreRoundedToEighthsOfTheFastest) {
   }
 }
 
-TEST(PlanTest, SharesFollowSpeedAndAddUp) {
+TEST(PlanTest, PartsFollowSpeedAndAddUpToTheWhole) {
   EXPECT_EQ(apportion(7, std::vector<int64_t>{8, 8, 8}), (std::vector<int64_t>{3, 2, 2}));
   EXPECT_EQ(apportion(30, std::vector<int64_t>{8, 4, 3}), (std::vector<int64_t>{16, 8, 6}));
   EXPECT_EQ(apportion(4, std::vector<int64_t>{8, 1}), (std::vector<int64_t>{3, 1}));
@@ -125,7 +125,7 @@ TEST(PlanTest, SharesFollowSpeedAndAddUp) {
   EXPECT_EQ(apportion(0, std::vector<int64_t>{8, 8}), (std::vector<int64_t>{0, 0}));
 }
 
-TEST(PlanTest, MoreRanksThanQueryHeadsIsOneLineThatSaysWhatToDo) {
+TEST(PlanTest, MoreRanksThanQueryHeadsIsAnErrorOfOneLineWithAFix) {
   const absl::StatusOr<Plan> plan =
       make_plan(model_graph("llama"), options_for(7, Strategy::kGather));
   EXPECT_EQ(plan.status().code(), absl::StatusCode::kInvalidArgument);
@@ -134,7 +134,7 @@ TEST(PlanTest, MoreRanksThanQueryHeadsIsOneLineThatSaysWhatToDo) {
   EXPECT_FALSE(make_plan(model_graph("llama"), options_for(0, Strategy::kGather)).ok());
 }
 
-TEST(PlanTest, HiddenAndLatentAreSplitOnlyUnderGatherAndNothingIsForOneRank) {
+TEST(PlanTest, HiddenAndLatentAreSplitOnlyUnderGatherAndOneRankSplitsNothing) {
   for (Axis axis : {Axis::kHidden, Axis::kLatent}) {
     EXPECT_TRUE(plan_of({8, 8}).splits(axis));
     EXPECT_FALSE(plan_of({8, 8}, Strategy::kReduce).splits(axis));
@@ -160,9 +160,9 @@ TEST(CostTest, RanksTogetherHoldEveryWeightOnceExceptCopiedOnes) {
   EXPECT_EQ(total(3), total(1) + 2 * norms);
 }
 
-// A key is 18 latent and 4 rotary columns. Under gather ranks send q's 20 and the latent columns of
-// each layer once, as well as heads, sums of experts and the inputs and outputs of MLPs.
-TEST(CostTest, LatentPagesHoldOnlyKeysAndGatherSendsLowRanks) {
+// A key is 18 latent and 4 rotary columns. In each layer gather sends q's 20 latent columns and the
+// key's 18 once. It also sends heads, sums of experts, and inputs and outputs of MLPs.
+TEST(CostTest, LatentPagesHaveOnlyKeysAndGatherSendsLatentColumns) {
   const Graph graph = model_graph("deepseek_v3");
   constexpr int64_t kLayers = 3, kHidden = 48, kLowRanks = 20 + 18;
   constexpr int64_t kMlps = 60 + 2 * (3 * 13 + 2 * 13);  // Dense; experts' routes and shared ones.

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Every value of every rank's program is known to be a part of one of the model's values.
+// For every value of every rank's program it is known which value of the model has it as a part.
 #include "sharding/layout/value_parts.h"
 
 #include <gtest/gtest.h>

@@ -152,8 +152,8 @@ std::vector<std::pair<const char*, DType>> models_in(std::initializer_list<DType
   return all;
 }
 
-// True if the value is columns of another one with its own place, as q is of a fused linear for q,
-// k and v.
+// True if the value is columns of another one, as q is of a fused linear for q, k and v. Then its
+// memory is a part of that value's.
 bool is_view(const Graph& graph, int value) {
   return std::any_of(graph.nodes().begin(), graph.nodes().end(), [&](const Node& node) {
     return node.op == Op::kColumns && node.outputs[0] == value;
@@ -194,8 +194,8 @@ struct Stretch {  // The code from one collective to the next.
   Bytes read, written;
 };
 
-// The kernels' accesses to shared memory. No collective separates the end of a step from the
-// beginning of the next one, so the two are one stretch.
+// The bytes of shared memory that kernels access in each stretch. No collective separates a step's
+// end from the next step's beginning, so the two are one stretch.
 std::vector<Stretch> shared_use(const Graph& graph, const MemoryPlan& plan, int64_t rows) {
   const auto note = [&](int value, Bytes& bytes) {
     const Placement& at = plan.placements[value];

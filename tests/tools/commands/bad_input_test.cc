@@ -41,7 +41,7 @@ class SpoiledModel {
     config[key] = value;
     write("config.json", config.dump());
   }
-  // Changes the header; its length stays right.
+  // Changes the JSON header and updates its length field.
   void edit_header(const std::function<void(nlohmann::ordered_json&)>& edit) const {
     const std::string file = read("model.safetensors");
     uint64_t length = 0;

@@ -123,7 +123,7 @@ TEST(CommandsTest, PlanCountsTheCodesSentBetweenHosts) {
   EXPECT_EQ(received("q8"), embedding + 6 * (2 * 192 * 4 + (6 + 18) * 36));
 }
 
-TEST(CommandsTest, PlanWeightsShardsBySpeeds) {
+TEST(CommandsTest, PlanSizesShardsBySpeeds) {
   const ProcessResult result =
       run_lockstep({"plan", "--workers", "3", "--speeds", "8,4,4", "--json"});
   ASSERT_EQ(result.code, 0) << result.err;

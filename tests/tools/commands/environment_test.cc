@@ -90,8 +90,8 @@ TEST(EnvironmentTest, AWorkersCommandLineOverridesItsEnvironment) {
               HasSubstr("--coordinator is required"));
 }
 
-// A launcher gives its workers all options as arguments. The variables are its own, for instance
-// the threads of a pod with several workers.
+// `lockstep serve` and tools/launch.sh pass all options to their workers as arguments. Variables in
+// the environment are for the launcher, for instance the threads of a pod with several workers.
 TEST(EnvironmentTest, AWorkerThatWasLaunchedIgnoresTheEnvironment) {
   const std::vector<std::string> launched = {"worker", "--parent-pid", "1", "--coordinator",
                                              "127.0.0.1:1"};

@@ -38,7 +38,7 @@ TEST(ProgramJsonTest, InstructionsNameTheirValuesAndWeights) {
   EXPECT_EQ(weight[0], "embed.weight");
   EXPECT_EQ(weight[6], 36 * 8 * 4);  // Bytes: ids 64 to 99 are this rank's.
   EXPECT_EQ(weight[7], Json::parse(R"([["embed.weight", [100, 8], 64, 100, 0, 8, "", 1]])"));
-  EXPECT_EQ(weight[8], false);  // No pairs.
+  EXPECT_EQ(weight[8], false);  // Its rows are not in pairs.
 }
 
 TEST(ProgramJsonTest, LayoutsAreDescribedInWords) {
@@ -53,7 +53,7 @@ TEST(ProgramJsonTest, LayoutsAreDescribedInWords) {
   EXPECT_EQ(values[3][4], "split over vocab: 0-99 of 164");
 }
 
-// A weight of `experts` tensors, whose names count up from 7.
+// Returns a program with a weight of `experts` tensors, which are numbered from 7.
 program::Program experts_program(int experts) {
   program::Program program = tiny_program();
   program::Weight& weight = *program.mutable_weights(0);
@@ -99,7 +99,7 @@ TEST(ProgramJsonTest, ThePageIsOneFileThatAllowsOnlyItsOwnScript) {
   }
 }
 
-TEST(LayerGroupsTest, AnInstructionThatNamesNoLayerBelongsToTheOneBefore) {
+TEST(LayerGroupsTest, AnInstructionThatNamesNoLayerBelongsToTheLayerBefore) {
   ProgramBuilder b(0, 1, 100, 8);
   const auto add = [&b](const std::string& name) {
     b.add(program::MAP, {}, {}, {b.value(name, 8)});

@@ -13,7 +13,7 @@ const std::string kUsage =
     "data: {\"choices\": [], \"usage\": {\"prompt_tokens\": 4, \"completion_tokens\": 3}}\n\n";
 const std::string kDone = "data: [DONE]\n\n";
 
-TEST(AnswerReaderTest, TimesAreThoseOfTheBytes) {
+TEST(AnswerReaderTest, TimesAreThoseWhenTheBytesArrived) {
   LoadRecord record;
   AnswerReader reader(&record);
   reader.feed(kToken, 1.0);
@@ -32,7 +32,7 @@ TEST(AnswerReaderTest, TimesAreThoseOfTheBytes) {
   EXPECT_EQ(record.output_tokens, 3);
 }
 
-TEST(AnswerReaderTest, AnAnswerWithoutTextHasItsFirstTokenAtItsEnd) {
+TEST(AnswerReaderTest, AnAnswerWithoutTextHasItsFirstTokenWhenItEnds) {
   LoadRecord record;
   AnswerReader reader(&record);
   reader.feed(kLast, 2.0);

@@ -101,7 +101,7 @@ TEST(LoadClientTest, ASilentServerTimesOut) {
 }
 
 TEST(LoadClientTest, AServerThatReadsNothingTimesOut) {
-  // The system makes connections; no one accepts them.
+  // The kernel completes connections to this port, but no process accepts and reads them.
   const int listener = socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0);
   sockaddr_in address{.sin_family = AF_INET};
   address.sin_addr.s_addr = htonl(INADDR_LOOPBACK);
@@ -159,7 +159,7 @@ TEST(LoadClientTest, ArrivalsFollowTheWorkload) {
   }
 }
 
-TEST(LoadClientTest, AClosedLoopKeepsThatManyInFlight) {
+TEST(LoadClientTest, AClosedLoopHasAtMostItsConcurrencyInFlight) {
   std::atomic<int> now = 0, max = 0;
   const FakeOpenAi server([&](const FakeRequest&) {
     const int count = ++now;
@@ -177,7 +177,7 @@ TEST(LoadClientTest, AClosedLoopKeepsThatManyInFlight) {
   EXPECT_LE(server.connections(), 4);  // Connections are kept and reused.
 }
 
-TEST(LoadClientTest, AnIdleConnectionClosedByTheServerCostsNoRequest) {
+TEST(LoadClientTest, NoRequestFailsIfTheServerClosesAnIdleConnection) {
   const FakeOpenAi server(
       [&](const FakeRequest&) { return FakeAnswer{.fault = FakeFault::kLeave}; });
   LoadOptions options = options_for(server);

@@ -31,7 +31,8 @@ bool receive(int descriptor, std::string* bytes) {
   return count > 0;
 }
 
-// Takes one request from the received bytes, and waits for more. False: the peer has closed.
+// Moves one request out of `bytes`, and receives more bytes until it is complete. Returns false if
+// the peer has closed.
 bool take_request(int descriptor, std::string* bytes, FakeRequest* request) {
   size_t end = 0;
   while ((end = bytes->find("\r\n\r\n")) == std::string::npos) {

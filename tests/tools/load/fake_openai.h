@@ -27,13 +27,13 @@ enum class FakeFault {
   kErrorEvent,  // An event with an error, then the stream's regular end.
   kSilence,     // No answer at all.
   kNoise,       // Bytes that are not HTTP.
-  kLeave,       // A complete answer, then the connection is closed without notice.
+  kLeave,       // A complete answer without "Connection: close", then the connection is closed.
 };
 
 struct FakeAnswer {
   int status = 200;
   std::string content_type = "text/event-stream";
-  std::string body;  // If it is not a stream.
+  std::string body;  // The whole answer, if it is not a stream.
   bool usage = true;
   bool byte_by_byte = false;
   FakeFault fault = FakeFault::kNone;
@@ -42,17 +42,17 @@ struct FakeAnswer {
 };
 
 // Listens on a port of 127.0.0.1, with one thread per connection. Answers have max_tokens tokens.
-// The list of models has "fake".
+// The only model is "fake".
 class FakeOpenAi {
  public:
   using Decide = std::function<FakeAnswer(const FakeRequest&)>;
 
-  // `decide` is called on the connections' threads, and may block them. Port 0: a free one.
+  // `decide` is called on the connections' threads, and may block them. Port 0 chooses a free one.
   explicit FakeOpenAi(Decide decide, uint16_t port = 0);
   ~FakeOpenAi();
 
   std::string url() const;
-  std::vector<FakeRequest> requests() const;  // For answers, not for the list of models.
+  std::vector<FakeRequest> requests() const;  // Without requests for the list of models.
   int connections() const { return connections_; }
 
  private:
@@ -67,8 +67,8 @@ class FakeOpenAi {
   std::atomic<int> connections_ = 0;
   mutable Mutex mutex_;
   std::vector<FakeRequest> requests_ ABSL_GUARDED_BY(mutex_);
-  std::vector<int> descriptors_;      // The accepting thread's; closed when all threads have ended.
-  std::vector<std::thread> threads_;  // Also the accepting thread's.
+  std::vector<int> descriptors_;      // Used by acceptor_ until it ends; closed after threads_ end.
+  std::vector<std::thread> threads_;  // Used by acceptor_ until it ends.
   std::thread acceptor_;
 };
 

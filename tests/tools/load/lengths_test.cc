@@ -45,7 +45,7 @@ TEST(LengthsTest, LognormalLengthsStayWithinTheLimits) {
   EXPECT_LE(all.back(), Lengths::kMax);
 }
 
-TEST(LengthsTest, AnythingElseIsRefusedByItsFlag) {
+TEST(LengthsTest, OtherTextsAreRefusedWithTheNameOfTheFlag) {
   for (const char* text : {"", "0", "-1", "1.5", "a", "5:4", "1:", ":1", "1:2:3", "10000001",
                            "lognormal:", "1 ", "lognormal:5", "lognormal:5:-1", "lognormal:5:6",
                            "lognormal:5:nan", "lognormal:0:1", "99999999999999999999"}) {

@@ -31,7 +31,7 @@ def workload(kind: str, replicas: int, **spec) -> dict:
 
 
 class Simulated:
-    """Pods that start and end at once, or not, as the test says."""
+    """A controller with simulated pods, which become ready or end only when the test says so."""
 
     def __init__(self, controller):
         self.controller = controller

@@ -17,7 +17,7 @@ deploy/build_image.sh --prebuilt lockstep:cpu
 
 line=$(sed -n '/^    docker run/,/[^\\]$/p' docs/deploy.md)
 grep -q 'docker run' <<<"$line" || { echo "docs/deploy.md: no docker run found"; exit 1; }
-# The port is that of a network of its own.
+# The command has its own network namespace, so its port is free.
 CONTAINERS_CONF=$PWD/deploy/containers.conf unshare --net --mount bash -euo pipefail -s <<END
 ip link set lo up
 id=\$(${line/docker run/podman run --detach --pull=never})

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// The CPU's kernels, one operator of which computes something else, which `verify` must name.
+// The CPU's kernels with a fault in one operator, which `verify` must name.
 #pragma once
 
 #include <array>
@@ -17,7 +17,8 @@ namespace lockstep {
 inline constexpr size_t kMaxBroken = 64;  // The maximum number of kernels of one operator.
 inline std::array<KernelFn, kMaxBroken> broken_originals = {};
 
-// Changes the first number of the first output that has numbers: for top_candidates the best logit.
+// Changes the first number of the first output with numbers. For top_candidates it is the best
+// logit.
 inline void spoil(const KernelArgs& args) {
   for (const TensorView& out : args.out) {
     if (out.dtype != DType::kF32 || out.rows == 0 || out.cols == 0) continue;
@@ -41,7 +42,7 @@ constexpr std::array<KernelFn, kMaxBroken> broken_functions(std::index_sequence<
   return {run_broken<kIndices>...};
 }
 
-// Only one operator may be broken at a time: there is one table of originals.
+// Only one operator may be broken at a time: the original kernels are in one static table.
 inline std::vector<KernelEntry> kernels_with_broken(Op op) {
   static constexpr auto kFunctions = broken_functions(std::make_index_sequence<kMaxBroken>());
   std::vector<KernelEntry> kernels(cpu_kernels().begin(), cpu_kernels().end());

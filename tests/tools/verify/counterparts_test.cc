@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// A value's counterpart among another implementation's modules.
+// The search for a value's counterpart among the modules of another implementation.
 #include "tools/verify/counterparts.h"
 
 #include <gtest/gtest.h>
@@ -15,7 +15,7 @@ namespace {
 
 constexpr AxisSize kHidden = {Axis::kHidden, 8, 1}, kHeads = {Axis::kHeads, 2, 4};
 
-// A layer whose q and v are rows of one matrix.
+// A model with one layer, in which one matrix has the rows of q and v.
 Graph fused_model() {
   Graph g;
   Value x = g.embed("model.embed_tokens", {Axis::kVocab, 64, 1}, kHidden);
@@ -70,7 +70,7 @@ TEST_F(CounterpartsTest, PartsOfAFusedMatrixAreColumnsOfItsModulesOutput) {
             "model.layers.0.qv[4:8] model.layers.0.qv[12:16] ");
 }
 
-TEST_F(CounterpartsTest, AModulesInputIsTheValueThatItsReaderReads) {
+TEST_F(CounterpartsTest, AModulesInputIsTheValueThatItsLinearReads) {
   const auto found = find(
       {{"model.layers.0.o_proj (input)", 8}, {"model.layers.0.qv (input)", 8}, {"logits", 64}});
   EXPECT_EQ(found.at("model.layers.0.mul").name, "model.layers.0.o_proj (input)");

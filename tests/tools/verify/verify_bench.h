@@ -38,7 +38,7 @@ inline TestTensors reference_of(const Graph& model, const naive::Tensors& tensor
 
 class VerifyBench {
  public:
-  // `folder`: a golden's.
+  // `folder` is that of a golden.
   explicit VerifyBench(const std::string& folder, const std::vector<int32_t>& ids = kVerifyPrompt)
       : golden_(load_golden_case(folder)) {
     absl::StatusOr<ModelDescription> model = describe_model(golden_.folder, {}, 0);
@@ -50,8 +50,8 @@ class VerifyBench {
   const Graph& model() const { return model_->graph; }
   TestTensors& reference() { return reference_; }
 
-  // Verifies as `lockstep verify` does. `backend` makes every rank's backend; `wrap` may replace
-  // the group.
+  // Verifies as `lockstep verify` does. `backend` makes each rank's backend, `wrap` may return
+  // another group in place of the real one, and a step has at most `rows` tokens.
   Verification verify(int ranks, Strategy strategy, const std::function<Backend()>& backend = {},
                       const std::function<Group*(Group&)>& wrap = {}, int64_t rows = 512) {
     const CompileOptions compile_options = {.workers = std::vector<WorkerFacts>(ranks),

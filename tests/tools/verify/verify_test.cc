@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Values of real kernels on several ranks agree with the interpreter's, and a fault is named.
+// Values of real kernels on several ranks agree with those of the interpreter. If they do not, the
+// operator with the fault is named.
 #include "tools/verify/verify.h"
 
 #include <gmock/gmock.h>
@@ -47,7 +48,7 @@ program::Limits small_limits() {
 
 class VerifyTest : public testing::TestWithParam<const char*> {};
 
-// The number of linears whose bias has another name: the reference has no such value.
+// The number of linears whose bias is not named ".bias". The reference lacks their values.
 int64_t other_biases(const Graph& model) {
   return std::ranges::count_if(model.nodes(), [&model](const Node& node) {
     if (node.op != Op::kLinear || node.parameters.size() < 2) return false;
@@ -83,8 +84,8 @@ TEST(VerifyFaultTest, AFaultInAnyOperatorIsNamed) {
     LOCKSTEP_NEEDS_TEST_DATA(folder);
     VerifyBench bench(folder);
     std::set<Op> ops = kernels_of(bench.model());
-    ops.insert(Op::kGated);    // Fusing makes it of a product,
-    ops.insert(Op::kAddNorm);  // and this of a sum before a norm.
+    ops.insert(Op::kGated);    // A pass replaces products by it,
+    ops.insert(Op::kAddNorm);  // and sums before a norm by this one.
     for (const Op op : ops) {
       if (tested.contains(op)) continue;
       const std::vector<KernelEntry> kernels = kernels_with_broken(op);
@@ -94,7 +95,7 @@ TEST(VerifyFaultTest, AFaultInAnyOperatorIsNamed) {
         return Backend{.device = host_device(),
                        .kernels = second ? std::span<const KernelEntry>(kernels) : cpu_kernels()};
       });
-      if (!found.first) continue;  // This model's program does not have it.
+      if (!found.first) continue;  // This model's program does not have the operator.
       tested.insert(op);
       EXPECT_EQ(found.first->op, op_name(op)) << folder << ": " << found.first->name;
       const bool addends = op == Op::kEmbed || op == Op::kMap;  // The ranks' results are summed.
@@ -104,8 +105,8 @@ TEST(VerifyFaultTest, AFaultInAnyOperatorIsNamed) {
   }
   for (int i = 1; i < kOpCount; ++i) {
     const Op op = static_cast<Op>(i);
-    // Collectives are tested below. The others compute nothing, or are only for weights other than
-    // float32, or for GPUs.
+    // Collectives are tested below. The other operators here compute nothing, or are only for GPUs
+    // or for weights other than float32.
     const bool other = op == Op::kAllGather || op == Op::kAllReduce || op == Op::kColumns ||
                        op == Op::kCast || op == Op::kRoundGroups || op == Op::kRopeAttention ||
                        op == Op::kGatedLinear;
@@ -178,7 +179,7 @@ TEST(VerifyPromptTest, APromptMayTakeSeveralSteps) {
   EXPECT_EQ(cut.compared.size(), whole.compared.size());
 }
 
-TEST(VerifyPromptTest, APromptBeyondTheOriginalLengthUsesItsOwnFrequencies) {
+TEST(VerifyPromptTest, APromptBeyondTheOriginalLengthUsesTheFrequenciesForLongPrompts) {
   std::vector<int32_t> ids(40);  // The original length is 32.
   for (size_t i = 0; i < ids.size(); ++i) ids[i] = static_cast<int32_t>(3 + 7 * i % 90);
   VerifyBench bench("tests/data/goldens/phi3_longrope", ids);

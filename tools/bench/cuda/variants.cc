@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Linears for many rows by wgmma with each number of rows per tile, beside the one by mma.sync,
-// whose bits they must have.
+// Times linears for many rows: the wgmma kernel with each number of rows per tile, and the mma.sync
+// kernel, whose bits they all must have.
 #include "tools/bench/cuda/variants.h"
 
 #include <algorithm>
@@ -19,7 +19,7 @@ namespace {
 
 constexpr int64_t kRotatedBytes = int64_t{256} << 20;  // More than a GPU's cache.
 constexpr int64_t kGuardRows = 64;                     // After the output; no kernel writes there.
-constexpr int64_t kCheckedRows = 512;                  // The last ones.
+constexpr int64_t kCheckedRows = 512;                  // The last rows: their bits are compared.
 constexpr int kVariantRuns = 3;
 constexpr double kRunUs = 3000;
 

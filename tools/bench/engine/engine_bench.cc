@@ -6,8 +6,8 @@
 // gap: from the last rank's answer to a step until the last rank has the next one, measured by the
 // ranks, while all streams draw a token in each step. wire: the same with empty steps and without
 // an engine. The goal for gap: 150 us and 3 us per stream, and 15 us more per stream with top_p or
-// logprobs. --compute-us: ranks answer after this time, like workers that compute; meanwhile the
-// clients of the previous step have read, while with 0 they compete with the engine for CPUs. cpu:
+// logprobs. --compute-us: ranks answer after this time, like workers that compute, and clients read
+// the previous step's tokens in that time; with 0, clients compete with the engine for CPUs. cpu:
 // CPU time of the coordinator's process per token that clients read.
 #include <spdlog/spdlog.h>
 #include <sys/resource.h>
@@ -93,7 +93,7 @@ double cpu_seconds() {
   return seconds(usage.ru_utime) + seconds(usage.ru_stime);
 }
 
-// A process that waits for a line, an address, before it works.
+// A child process. It waits for a line with an address, and then works.
 class Child {
  public:
   template <typename Work>
@@ -304,7 +304,7 @@ int main(int argc, char** argv) {
       ->check(CLI::Range(0, 1000000))
       ->capture_default_str();
   app.add_option("--model", flags.model,
-                 "The model with the tokenizer and shape (default: a 1B shape, ids)");
+                 "The model with the tokenizer and shape (default: a 1B shape, no tokenizer)");
   app.add_flag("--json", flags.json);
   CLI11_PARSE(app, argc, argv);
   const absl::Status status = lockstep::bench::main_of(flags);

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// If the size allows it, answers are made in advance: one per kind of output.
+// The last answer is kept: outputs with the same requested sizes get it again.
 #include "tools/bench/engine/instant_rank.h"
 
 #include <unistd.h>
@@ -108,7 +108,7 @@ class InstantRank {
     stamp.answered_ns = steady_now_ns();
   }
 
-  // The same for every output with equal requests: nine tenths of the probability are in few ids.
+  // The same for every output with the same requested sizes. Few ids have 9/10 of the probability.
   const cluster::Candidates& answer_of(const cluster::Output& output) {
     if (made_for_.top_count() == output.top_count() &&
         made_for_.raw_top_count() == output.raw_top_count() &&

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// The effect of a long prompt on others on a running server, and the savings of the prefix cache:
+// The effect of a long prompt on a server's other streams, and the gain by the prefix cache:
 //   lockstep serve SHAPE --random-weights 1 --quantize q8 --threads 2 --grpc 127.0.0.1:50051 &
 //   latency_bench --grpc 127.0.0.1:50051 [--streams 8] [--prompt 4000] [--shared 2000]
 // Prints JSON, times in ms: between two tokens of a stream, while the streams are alone and while

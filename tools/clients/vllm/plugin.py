@@ -150,7 +150,7 @@ class ModelConfig:
 
 
 class Absent:
-    """Replaces a name of vLLM's engine: false, every member and call is the same again."""
+    """Replaces a name of vLLM's engine. It is false; its members and results are Absent, too."""
     def __getattr__(self, name):
         if name.startswith("__"):
             raise AttributeError(name)

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// Sequences are served first come, first served, so when the last one has its first token, all of
-// them decode. None ends before the last one has its steps: every timed step is full.
+// The engine starts sequences in the order of submission, so when the last sequence has its first
+// token, all of them decode. No sequence ends before the last one has all its steps, so every timed
+// step has all sequences.
 #include "tools/commands/measuring/bench_case.h"
 
 #include <algorithm>
@@ -81,7 +82,7 @@ void end_all(const std::vector<std::shared_ptr<Stream>>& streams, Engine& engine
   for (const std::shared_ptr<Stream>& stream : streams) stream->wait(kNeverReached);
 }
 
-// Submits the sequences, in order, and times them. They may still run when it returns.
+// Submits the sequences, in order, and times them. Sequences may still run when it returns.
 absl::StatusOr<BenchTimes> time_streams(const BenchCase& bench_case, InferenceService& service,
                                         std::vector<std::shared_ptr<Stream>>* streams) {
   const Clock::time_point start = Clock::now();

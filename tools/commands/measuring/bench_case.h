@@ -12,7 +12,7 @@
 namespace lockstep {
 
 // `batch` sequences at once: prompts of `prompt_tokens`, then `decode_steps` steps in which each
-// gets a token; 0: only the prompts.
+// sequence gets one token; 0: only the prompts.
 struct BenchCase {
   std::string name;
   int64_t prompt_tokens = 1;
@@ -38,7 +38,7 @@ struct BenchTimes {
   double timed(const BenchCase& of) const { return of.decode_steps > 0 ? decode_s : prefill_s; }
 };
 
-// Runs it once, with the same engine that serves; prompts are artificial, draws greedy.
+// Runs the case once, with the same engine that serves. Prompts are artificial, decoding is greedy.
 absl::StatusOr<BenchTimes> run_case(const BenchCase& bench_case, InferenceService& service);
 
 }  // namespace lockstep

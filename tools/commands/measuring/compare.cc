@@ -21,7 +21,7 @@ namespace lockstep {
 namespace {
 
 constexpr int64_t kMaxTextBytes = 64 << 20;
-// Logits of one step, of all ranks together: the capacity of a message.
+// The max number of logits in one step, over all ranks: more exceed the size of a message.
 constexpr int64_t kStepLogits = 8 << 20;
 
 struct CompareFlags {
@@ -108,7 +108,7 @@ int64_t best(std::span<const float> logits) {
   return std::max_element(logits.begin(), logits.end()) - logits.begin();
 }
 
-// `next` is negative if there is none.
+// `next`: the id of the next token; negative: there is none.
 void add_position(std::span<const float> exact, std::span<const float> other, int32_t next,
                   Figures& figures) {
   const std::vector<double> p = log_softmax(exact), q = log_softmax(other);

@@ -155,8 +155,8 @@ absl::Status show_proofs(const std::string& cache, bool json) {
     fmt::print("{}\n", nlohmann::ordered_json{{"proofs", std::move(list)}}.dump());
   } else if (records.empty()) {
     fmt::print(
-        "no kernels were proven yet: a worker on a GPU does it when it loads a model, and "
-        "keeps it in {}\n",
+        "no kernels were proven yet: a worker on a GPU proves them when it loads a model; the "
+        "results are kept in {}\n",
         folder.empty() ? "no folder" : folder);
   }
   return absl::OkStatus();

@@ -14,7 +14,7 @@ namespace lockstep {
 class FormedGroup {
  public:
   // Waits until the group is formed, with a progress bar on a terminal. A signal ends the wait with
-  // an error. `model` outlives it.
+  // an error. `model` must outlive the group.
   static absl::StatusOr<FormedGroup> form(const Model& model, ServiceOptions options,
                                           Interrupt& interrupt);
   // Workers that end afterwards do not count as lost, and nothing is logged.

@@ -59,7 +59,7 @@ absl::Status check_flags(const VerifyFlags& flags) {
   return absl::OkStatus();
 }
 
-// The prompt of the flags, or one that every model has.
+// The prompt of the flags, or one that every model can compute.
 absl::StatusOr<Ids> prompt_of(const VerifyFlags& flags, const Model& model) {
   if (!flags.prompt_ids.empty()) return flags.prompt_ids;
   if (model.tokenizer() != nullptr) {
@@ -92,7 +92,7 @@ absl::Status check_prompt(const Ids& ids, const Model& model) {
 
 using Folder = std::shared_ptr<const std::filesystem::path>;
 
-// Only this user can enter it; deleted with its last holder.
+// Makes a temporary folder that only this user can enter. It is deleted with the last reference.
 absl::StatusOr<Folder> make_folder() {
   std::error_code error;
   std::string name =
@@ -134,7 +134,7 @@ absl::StatusOr<ReferenceFile> reference_of(const VerifyFlags& flags, const Model
   return file;
 }
 
-// Options to open it again for the prompt: one output per row of a step.
+// Options to open the model again for the prompt: one output per row of a step.
 ModelOptions options_for(const Model& model, int64_t tokens, int64_t chunk) {
   ModelOptions options = model.options();
   options.max_rows = std::min(chunk, tokens);

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Two layers are compared number by number: indices of values, weights and states must all be moved
-// by the same distance or not at all, and every other number must be equal.
+// Two layers are compared number by number. Each index of a value must be equal or differ by the
+// same distance, and so must indices of weights, and of states. Every other number must be equal.
 #include "tools/commands/models/fold_layers.h"
 
 #include <fmt/format.h>
@@ -61,7 +61,7 @@ std::optional<int64_t> layer_of(std::string_view line) {
   return layer;
 }
 
-// How far each kind of number moves from one layer to another.
+// The distance between two layers' indices, by kind of index.
 struct Moves {
   std::array<std::optional<int64_t>, kKinds> by;
   bool places = false;  // Some place in memory differs.
@@ -113,8 +113,8 @@ std::vector<LineBlock> blocks_of(std::string_view listing) {
   return blocks;
 }
 
-// Whether `block` has the lines of `shown`; returns the number of its lines in the layer: the lines
-// after the last layer belong to none.
+// Compares `block` with `shown`. Returns the number of lines of `block` that belong to its layer,
+// as lines after the last layer belong to none; nullopt if the layers differ.
 std::optional<size_t> same_layer(const LineBlock& shown, const LineBlock& block, bool last,
                                  Moves& moves) {
   const size_t count = shown.lines.size();

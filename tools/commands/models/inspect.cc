@@ -72,7 +72,7 @@ std::vector<KernelCost> costs_of(const program::Program& program, const Bindings
   return instruction_costs(program, bindings, step);
 }
 
-// On one line. Frequencies are inverse ones, for the columns that rotate.
+// A JSON object on one line. It has the inverse frequencies of the columns that rotate.
 std::string summary_json(const Model& model) {
   const Summary summary = summarize(model.graph());
   OrderedJson json = {{"architecture", model.config().architecture},

@@ -68,7 +68,7 @@ absl::Status copy_templates(const fs::path& from, const fs::path& to) {
   return copy_files(from, to, [](const std::string& name) { return name.ends_with(".jinja"); });
 }
 
-// config.json with the scheme, and with the type that determines the type of KV pages.
+// Writes config.json with the scheme, and with the type that determines the type of KV pages.
 absl::Status write_config(const Model& model, const fs::path& to, const std::string& scheme) {
   const fs::path path = model.folder() / "config.json";
   ASSIGN_OR_RETURN(const std::string text, read_file(path, kMaxConfigBytes));

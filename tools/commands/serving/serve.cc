@@ -89,7 +89,7 @@ absl::Status wait_end(const ServeFlags& flags, InferenceService& service, const 
 }
 
 absl::Status serve(const ServeFlags& flags, Interrupt& interrupt) {
-  std::signal(SIGPIPE, SIG_IGN);  // The reader of the log may go away.
+  std::signal(SIGPIPE, SIG_IGN);  // If the log's reader has ended, a write must only fail.
   RETURN_IF_ERROR(check_cluster_tls(flags.run.service.server.tls));
   RETURN_IF_ERROR(flags.ports.check(flags.run.service.server));
   // The engine's thread must not wait for the log's reader.
@@ -149,7 +149,7 @@ absl::Status serve(const ServeFlags& flags, Interrupt& interrupt) {
 std::vector<Flag> flags_of_serving(ServeFlags& flags) {
   return {
       {"--no-prefix-cache", &flags.no_prefix_cache,
-       "Do not cache prompts for later ones with the same beginning"},
+       "Do not cache prompts for later requests whose prompts begin with the same tokens"},
       {"--share-prefixes", &flags.share_prefixes,
        "Let clients use each other's cached prompts, as without --api-keys; a client that measures "
        "times can then find out others' prompts"},

@@ -120,9 +120,9 @@ std::vector<Flag> PortFlags::flags() {
        FlagValues{.min = 1, .max = 256}},
       {"--tls-cert", &tls.cert,
        "PEM file of the certificate, for --grpc, --http and --admin; reloaded when it changes"},
-      {"--tls-key", &tls.key, "PEM file of its key"},
+      {"--tls-key", &tls.key, "PEM file of the certificate's key"},
       {"--tls-ca", &tls.ca,
-       "PEM file of an authority: only clients with its certificates are served"},
+       "PEM file of a certificate authority: only clients with a certificate of it are served"},
       {"--api-keys", &api_keys,
        "File of lines NAME KEY [requests=N] [priority=M]: clients of both ports need one of the "
        "keys (Authorization: Bearer KEY), have at most N requests at once, and may request "

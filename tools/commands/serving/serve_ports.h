@@ -24,7 +24,7 @@ namespace lockstep {
 // "HOST:PORT"; the error names the flag.
 absl::Status check_address(const char* flag, const std::string& address);
 
-// The engine's observers, for requests at the ports. All outlive these.
+// The engine's observers, which requests at the ports read. They must outlive the ports.
 struct Observed {
   const EngineMetrics* metrics = nullptr;
   TraceRecorder* recorder = nullptr;
@@ -40,7 +40,7 @@ struct PortFlags {
   TlsFiles tls;                       // For all three.
   std::vector<std::string> insecure;  // Ports that may use plain text off loopback.
   std::string api_keys;               // A file; "": any client may call.
-  int lowest_priority = 0;            // The lowest one without keys.
+  int lowest_priority = 0;            // The smallest number that clients without keys may request.
   http::BrowserRules browsers;
   openai::ApiOptions openai;
 
@@ -60,9 +60,9 @@ class ServedPorts {
   std::string names() const;
   // The parsers of OpenAI's API, by FormatChoice::line(); empty without HTTP.
   std::string parsers() const { return api_ == nullptr ? "" : api_->formats().line(); }
-  // Closes idle connections and finishes begun answers. The operator's port is not affected.
+  // Closes idle connections; answers that have begun continue. The operator's port is not affected.
   void drain();
-  // Waits for these answers, for a moment.
+  // Waits a short time for the ends of these answers over HTTP.
   void wait_answered();
 
  private:

@@ -25,7 +25,7 @@ namespace {
 
 constexpr std::chrono::seconds kMaxEnd{5};
 
-// At least one per thread: threads use them in the order of their ids.
+// Checks that --processors has at least one for each thread. Threads use them in the order of ids.
 absl::Status check_processors(WorkerProcessOptions* options) {
   if (options->processors.empty()) return absl::OkStatus();
   const auto ids = parse_processors(options->processors);
@@ -61,8 +61,9 @@ absl::StatusOr<std::unique_ptr<HealthPort>> open_health_port(const std::string& 
   return port;
 }
 
-// Ends the process if it is still there long after its goodbye: a name server or a file system that
-// does not answer blocks a thread, which cannot be asked to stop. It holds nothing of value.
+// Ends the process if it still runs long after its goodbye: a name server or a file system that
+// does not answer blocks a thread, and a blocked thread cannot be stopped. Nothing of value is
+// lost.
 void limit_end() {
   std::thread([] {
     std::this_thread::sleep_for(kMaxEnd);
@@ -78,8 +79,8 @@ absl::Status work(WorkerProcessOptions& options, Interrupt& interrupt, int* exit
     limit_end();
     stop.request_stop();
   });
-  // The terminal sends Ctrl-C and its own end to all its processes; the launcher handles them for
-  // its workers.
+  // A terminal sends Ctrl-C to all its processes. The process that started this worker handles it
+  // for the worker.
   Interrupt::Actions on_ctrl_c{nullptr, nullptr};
   if (options.parent_pid != 0) {
     on_ctrl_c = interrupt.on_ctrl_c([] {});
@@ -123,7 +124,8 @@ std::shared_ptr<Command> add_worker(CLI::App& parent) {
   add_flags(*command->app, options->flags());
   command->app->get_option("--coordinator")->required();
   read_environment(*command->app);
-  // The variables of a launcher are its own; its workers get all options as arguments.
+  // The process that starts workers passes all options as arguments. Its environment variables are
+  // its own options, not theirs.
   command->app->get_option("--parent-pid")
       ->trigger_on_parse()
       ->each([app = command->app](const std::string&) { ignore_environment(*app); });

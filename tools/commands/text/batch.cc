@@ -19,7 +19,7 @@ absl::StatusOr<Answer> Batch::submit(const absl::StatusOr<EngineRequest>& reques
 
 absl::StatusOr<Answer*> Batch::start(size_t index) {
   MutexLock lock(&mutex_);
-  if (index > 0) answers_[index - 1] = absl::StatusOr<Answer>();  // It was read: free its memory.
+  if (index > 0) answers_[index - 1] = absl::StatusOr<Answer>();  // Was read: free it.
   while (answers_.size() < requests_.size()) {
     absl::StatusOr<Answer> answer = submit(requests_[answers_.size()]);
     const bool is_ahead = answers_.size() > index;

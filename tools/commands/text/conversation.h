@@ -33,8 +33,8 @@ class Conversation {
   // Shows a piece of an answer.
   using Show = std::function<void(std::string_view text, bool is_thought)>;
 
-  // `request`: sampling; with a seed, each answer uses the next one. Model and engine outlive the
-  // conversation.
+  // `request`: the sampling options. If it has a seed, the first answer uses it, and each further
+  // answer uses the next number. Model and engine must outlive the conversation.
   Conversation(const Model* model, Engine* engine, v1::GenerateRequest request,
                const std::string& system);
 

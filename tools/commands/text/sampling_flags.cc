@@ -30,12 +30,12 @@ void add_sampling_flags(CLI::App& app, v1::GenerateRequest& request) {
                      {"--max-tokens", set(&Request::set_max_tokens),
                       "Tokens to generate (default: the model's, else 128)"},
                      {"--min-tokens", set(&Request::set_min_tokens),
-                      "The text does not stop before this many"},
+                      "The text does not stop before this many tokens"},
                      {"--temperature", set(&Request::set_temperature),
                       "0: always the best token (default: the model's, else 1)"},
                      {"--top-k", set(&Request::set_top_k), "Draw from the k best tokens; 0: off"},
                      {"--top-p", set(&Request::set_top_p),
-                      "Draw from the best tokens whose total probability is this"},
+                      "Draw from the most likely tokens that together have this probability"},
                      {"--min-p", set(&Request::set_min_p),
                       "Draw from tokens with at least this probability, relative to the best"},
                      {"--repetition-penalty", set(&Request::set_repetition_penalty),
@@ -45,7 +45,7 @@ void add_sampling_flags(CLI::App& app, v1::GenerateRequest& request) {
                      {"--frequency-penalty", set(&Request::set_frequency_penalty),
                       "Subtracted from the logit of each generated token, once per occurrence"},
                      {"--seed", set(&Request::set_seed),
-                      "The same seed draws the same text (default: drawn)"},
+                      "The same seed draws the same text (default: a random one)"},
                  });
   app.add_flag_function(
       "--ignore-eos", [&](int64_t) { request.set_ignore_eos(true); },

@@ -68,7 +68,7 @@ TEST_F(QuantizeTest, QuantizeWritesAFolderThatNamesItsScheme) {
             weight_bytes({"plan", "--workers", "1", "--json", "--quantize", "q4m"}));
 }
 
-TEST_F(QuantizeTest, AFolderKeepsItsTemplatesAndPythonsNumbers) {
+TEST_F(QuantizeTest, AQuantizedFolderKeepsTemplatesAndInfinityInTheConfig) {
   const std::string model = folder_.path() + "/model";
   fs::copy(LOCKSTEP_SOURCE_DIR "/tests/data/goldens/granite4", model);
   std::string config = read_file(model + "/config.json");
@@ -130,7 +130,7 @@ TEST_F(QuantizeTest, UnsuitableSchemesAreOneLine) {
                  "use --strategy gather");
 }
 
-TEST_F(QuantizeTest, ARemovedSchemeAndItsFoldersNameTheOneToUse) {
+TEST_F(QuantizeTest, ARemovedSchemeIsRefusedWithTheNameOfItsReplacement) {
   expect_refused({"plan", "--quantize", "q4g64"},
                  "--quantize q4g64: that scheme was removed: use q4");
   expect_refused({"quantize", kDemo, folder_.path() + "/x", "--scheme", "q4a16"},
@@ -207,7 +207,8 @@ TEST_F(QuantizeTest, CompareMeasuresTheErrorOfRounding) {
   EXPECT_LE(rounded["kl_p99"].get<double>(), rounded["kl_max"].get<double>());
 }
 
-// compare reads the logits of a request, so both give the same perplexity.
+// `compare` and `generate --logits` must give the same perplexity: compare also reads a request's
+// logits.
 TEST_F(QuantizeTest, ThePerplexityOfCompareIsThatOfTheModelsLogits) {
   const auto ids = json_of({"tokenize", "--add-special", "--text", kText})["ids"];
   double surprise = 0;

@@ -14,8 +14,8 @@ namespace {
 
 class TensorNamesTest : public ::testing::Test {
  protected:
-  // A copy of the golden, with each tensor's name changed by `name`, and with these keys in its
-  // config.
+  // Returns the folder of a copy of the golden in which `name` changes each tensor's name, with
+  // additional keys in its config.
   std::string spelled(const std::string& golden,
                       const std::function<std::string(const std::string&)>& name,
                       const nlohmann::json& config_keys = nlohmann::json::object()) {

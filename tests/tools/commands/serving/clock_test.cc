@@ -15,7 +15,7 @@ namespace {
 
 constexpr char kFakeTime[] = "/usr/lib/x86_64-linux-gnu/faketime/libfaketimeMT.so.1";
 
-// The time for processes under libfaketime.
+// The wall-clock time that processes under libfaketime see.
 class WallClock {
  public:
   WallClock() { jump("+0"); }
@@ -55,7 +55,7 @@ TEST(ClockTest, AJumpByAnHourChangesNothing) {
     EXPECT_EQ(answer.tokens, alone.tokens) << offset;
     EXPECT_TRUE(server.model().ready()) << offset;
     EXPECT_EQ(server.workers(), workers) << offset << ": " << server.process().err();
-    // A stopped worker is lost after --silent-ms, and no other one is.
+    // The stopped worker is lost after --silent-ms. Others are not lost.
     const pid_t stopped = workers[1];
     kill(stopped, SIGSTOP);
     EXPECT_TRUE(becomes_true([&] { return !is_alive(stopped); })) << offset;

@@ -33,7 +33,7 @@ class OpenCall {
   int tokens_ = 0;
 };
 
-// The answer exceeds what a connection buffers while no one reads.
+// The answer is larger than a connection's buffers, so it stays in flight until the test reads it.
 v1::GenerateRequest long_story(int choices) {
   v1::GenerateRequest request = story(900, 1);
   request.set_n(choices);
@@ -85,7 +85,7 @@ TEST(DrainTest, ASecondSignalEndsTheDrainAtOnce) {
   EXPECT_EQ(server.process().wait(), 0) << server.process().err();
 }
 
-// Other programs write statistics or reopen their log at these signals.
+// Operators may send these signals by habit: other programs write statistics or reopen their log.
 TEST(DrainTest, SignalsWithoutAMeaningAreIgnoredWithALogLine) {
   Server server({"--workers", "2"});
   OpenCall call(server, long_story(1));

@@ -87,8 +87,8 @@ TEST(LogFormatTest, AClientWithoutAKeyIsLoggedByItsConnection) {
   EXPECT_TRUE(client.starts_with("127.0.0.1:")) << client;
 }
 
-// The log goes to a pipe that no one reads after the server is ready: it is full after about 200
-// lines.
+// The log goes to a pipe. After the server is ready the test reads no more from the pipe, so it is
+// full after about 200 lines.
 TEST(LogFormatTest, AnUnreadLogDelaysNeitherRequestsNorTheEnd) {
   const TemporaryFolder folder;
   const std::string path = folder.path() + "/log";

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Prompts with rows of embeddings. If these are rows of the model's own table, the answer is bit
-// for bit that of their ids.
+// Prompts with rows of embeddings. With rows of the model's own embedding table, the answer has the
+// same bits as with the ids of these rows.
 #include <csignal>
 #include <cstring>
 #include <map>
@@ -18,7 +18,7 @@ namespace {
 
 constexpr int64_t kHidden = 192;  // The demo model's.
 
-// Ids 100, 101, ...; those from `begin` to `end` are given as rows.
+// A prompt with the ids 100, 101, ... The positions from `begin` to `end` can be given as rows.
 struct MixedPrompt {
   int64_t tokens, begin, end;
 

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Resumable streams of `lockstep serve` over real sockets: interrupted, and resumed by either API
-// and by keys.
+// Resumable streams of `lockstep serve` over real sockets. A test interrupts them and resumes them
+// by either API, also with API keys.
 
 #include <csignal>
 #include <fstream>
@@ -81,7 +81,7 @@ Messages resume(Server& server, const std::string& id, uint64_t from = 0) {
   return read(*server.stub().Resume(&context, request));
 }
 
-TEST(ResumeOverSocketsTest, AStreamCutAnywhereIsCompletedByItsRest) {
+TEST(ResumeOverSocketsTest, AStreamCanBeResumedAfterAnyByte) {
   const Server server;
   std::mt19937_64 random(3);
   SCOPED_TRACE("seed 3");
@@ -100,7 +100,7 @@ TEST(ResumeOverSocketsTest, AStreamCutAnywhereIsCompletedByItsRest) {
         if (received.find("[DONE]") != received.npos) break;
       }
     }
-    // Reads the received events with their ids, without the chunks around them.
+    // The id of the last event that was received completely.
     std::string last;
     for (size_t at = received.find("id: "); at != received.npos;
          at = received.find("id: ", at + 1)) {

@@ -131,8 +131,7 @@ TEST(ServeTest, WorkersDieWithAKilledCoordinator) {
   for (const pid_t worker : workers) EXPECT_TRUE(becomes_true([&] { return !is_alive(worker); }));
 }
 
-// Otherwise log lines would be written to the next file that is opened, such as a checkpoint.
-// Some options have the same name for both, others mean something to workers only.
+// Some variables name an option of both the server and workers, others an option of workers only.
 TEST(ServeTest, TheVariablesOfTheServerDoNotReachItsWorkers) {
   Server server({"--workers", "2"}, {.input = "",
                                      .environment = {{"LOCKSTEP_COORDINATOR", "nonsense"},
@@ -147,6 +146,8 @@ TEST(ServeTest, TheVariablesOfTheServerDoNotReachItsWorkers) {
   EXPECT_TRUE(server.generate(story(5, 1)).status.ok());
 }
 
+// A file that is opened later, such as a checkpoint, would get descriptor 2, and log lines would be
+// written to it.
 TEST(ServeTest, ClosedStandardDescriptorsAreOpenedFirst) {
   const std::string command =
       lockstep_binary() + " serve --grpc off --http 127.0.0.1:0 <&- >&- 2>&-";

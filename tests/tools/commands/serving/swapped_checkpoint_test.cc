@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Another model of the same shape replaces a checkpoint: no answer is the old one's, or a
-// mixture's, however the files got there.
+// Another model of the same shape replaces a checkpoint, in each of five ways. No later answer may
+// come from the old model or from a mixture of both.
 #include <csignal>
 #include <filesystem>
 #include <fstream>
@@ -29,7 +29,7 @@ std::string prompt_answer(const std::string& model, const std::vector<std::strin
   return result.out;
 }
 
-// A folder with the demo model, and a fine-tune of it, in which one matrix has other signs.
+// Two folders: the demo model, and a "fine-tuned" copy in which one matrix has the opposite signs.
 class SwappedCheckpointTest : public ::testing::Test {
  protected:
   SwappedCheckpointTest() {
@@ -61,7 +61,7 @@ class SwappedCheckpointTest : public ::testing::Test {
 
   static fs::path weights_of(const fs::path& folder) { return folder / "model.safetensors"; }
 
-  // The ways in which files get into a folder, all with the old files' times.
+  // The ways in which new files get into a folder. All keep the old files' modification times.
   void rewrite_in_place() const {
     std::ifstream from(weights_of(tuned_), std::ios::binary);
     std::fstream to(weights_of(model_), std::ios::in | std::ios::out | std::ios::binary);
@@ -75,12 +75,12 @@ class SwappedCheckpointTest : public ::testing::Test {
     fs::last_write_time(weights_of(model_), time_);
   }
   void rename_over() const { fs::rename(weights_of(tuned_), weights_of(model_)); }
-  // An image's next version is mounted there.
+  // This is like the mount of a new version of an image.
   void replace_folder() const {
     fs::rename(model_, folder_.path() / "old");
     fs::rename(tuned_, model_);
   }
-  // Another file system, if the machine has one.
+  // /dev/shm is another file system on most machines.
   void link_to_another_file_system() const {
     fs::remove(weights_of(model_));
     fs::copy_file(weights_of(tuned_), elsewhere_.path() / "model.safetensors");
@@ -88,7 +88,7 @@ class SwappedCheckpointTest : public ::testing::Test {
     fs::create_symlink(elsewhere_.path() / "model.safetensors", weights_of(model_));
   }
 
-  // A folder in memory, unlike the other one.
+  // A temporary folder in memory. `folder_` is usually on a disk.
   struct SharedMemoryFolder {
     SharedMemoryFolder() {
       std::string name = "/dev/shm/lockstep_test.XXXXXX";
@@ -137,15 +137,15 @@ TEST_P(EveryWayTest, AGroupThatLosesAWorkerLoadsTheNewFilesCompletely) {
   std::this_thread::sleep_for(std::chrono::milliseconds(30));  // A tick of the file system's clock.
   swap();
   kill(server.workers().at(1), SIGKILL);
-  // A survivor that kept its half would give another answer.
+  // If the remaining worker kept its shard of the old model, the answer would differ.
   EXPECT_TRUE(server.eventually([&](const auto&) {
     return server.generate(story(30, 1)).tokens == wanted.tokens;
   })) << server.process().err();
   EXPECT_EQ(server.generate(story(30, 1)).tokens, wanted.tokens);
 }
 
-// No remaining worker knows the old files, and the facts that ranks compare are the same for the
-// new ones.
+// The only worker is killed, so no worker knows the old files. The facts that ranks compare with
+// each other are the same for old and new files.
 TEST_F(SwappedCheckpointTest, NoAnswerBeginsWithOneModelAndEndsWithAnother) {
   tune(0);  // Undoes the constructor's change.
   tune(8192);
@@ -166,7 +166,7 @@ TEST_F(SwappedCheckpointTest, NoAnswerBeginsWithOneModelAndEndsWithAnother) {
   EXPECT_NE(status.error_message().find("rewritten"), std::string::npos);
 }
 
-// Only the inode changes, as after chmod or a hard link.
+// A hard link changes the inode's times but no data, as chmod does.
 TEST_F(SwappedCheckpointTest, ATouchedInodeEndsNoRequest) {
   Server server({model_.string(), "--workers", "2"});
   const Answered alone = server.generate(story(900, 1));

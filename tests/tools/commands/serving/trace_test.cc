@@ -24,8 +24,8 @@ std::map<Thread, std::vector<Json>> by_thread(const std::string& trace) {
   return threads;
 }
 
-// The computed instructions of the demo model's program, as numbered by `lockstep inspect`; views
-// are left out.
+// The numbers in `lockstep inspect` of the demo model's instructions, except those that only make
+// views.
 std::set<int> instructions_of(int rank) {
   const ProcessResult result = run_lockstep(
       {"inspect", "--workers", "2", "--rank", std::to_string(rank), "--stage", "program", "--all"});
@@ -64,7 +64,7 @@ TEST(TraceTest, ATraceHasEveryOperatorOfEveryRankInEachStep) {
     for (const Json& event : threads.at({rank + 1, 1})) {
       const int step = event.at("args").at("step");
       EXPECT_LE(sums[step], trace_ns(event, "dur"));
-      // An empty step only crosses collectives.
+      // A null step, which has no sequences, only crosses collectives.
       if (event.at("args").at("sequences") > 0) {
         EXPECT_EQ(operators[step], wanted) << step;
       }

@@ -26,7 +26,7 @@ TEST(GenerateTest, TokensAndLogitsAreTheSameForAnyNumberOfWorkersAndThreads) {
   }
 }
 
-TEST(GenerateTest, AnEmbeddingInTheFileAndWeightsFromTheCacheChangeNothing) {
+TEST(GenerateTest, ReadingTheEmbeddingFromItsFileAndAWeightCacheChangeNothing) {
   TemporaryFolder folder;
   const std::vector<std::string> request = {"--prompt",     kPrompt, "--seed",    "7", "--logits",
                                             "--max-tokens", "20",    "--workers", "2"};
@@ -47,7 +47,7 @@ TEST(GenerateTest, ReduceGivesTheSameGreedyTokens) {
   EXPECT_EQ(gather[0]["tokens"], reduce[0]["tokens"]);
 }
 
-TEST(GenerateTest, AFileOfRequestsIsAnsweredInOrderAndAsEachAlone) {
+TEST(GenerateTest, AFileOfRequestsIsAnsweredInOrderWithTheAnswersOfSingleRequests) {
   TemporaryFolder folder;
   std::string lines;
   for (int i = 0; i < 24; ++i) {
@@ -114,7 +114,7 @@ TEST(GenerateTest, AMinusMeansStandardInput) {
 }
 
 // The engine's queue has 4,096 places.
-TEST(GenerateTest, AFileMayHaveMoreRequestsThanTheQueueHasRoomFor) {
+TEST(GenerateTest, AFileMayHaveMoreRequestsThanTheQueueHasPlaces) {
   std::string lines;
   for (int i = 0; i < 4200; ++i) lines += "{\"prompt_ids\": [1], \"max_tokens\": 1}\n";
   const auto answers = generate_json({"--input", "-"}, {.input = lines});

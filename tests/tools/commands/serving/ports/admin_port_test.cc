@@ -12,7 +12,8 @@
 namespace lockstep::testing {
 namespace {
 
-// Pages may call the API, which requires a key; this port requires none.
+// --allow-origin lets pages call the API, which can require keys. It must not open this port, which
+// requires none.
 TEST(AdminPortTest, PagesOfOtherOriginsCannotCallIt) {
   Server server({"--admin", "127.0.0.1:0", "--allow-origin", "*"});
   const std::string origin = "Origin: https://chat.example.com\r\n";
@@ -82,7 +83,7 @@ TEST(AdminPortTest, ThePortListsTheWorkers) {
   EXPECT_EQ(nlohmann::json::parse(json.out)["workers"].size(), 2u) << json.out;
 }
 
-TEST(AdminPortTest, ListingWorkersAtAnotherPortSaysWhatIsThere) {
+TEST(AdminPortTest, ListingWorkersAtAWrongPortGivesAHelpfulError) {
   Server server;
   const std::string api = "http://" + server.http_address();
   const ProcessResult other_port = run_lockstep({"workers", "--admin", api});

@@ -70,7 +70,7 @@ TEST(HttpPortTest, HttpServesAloneIfGrpcIsOff) {
   EXPECT_EQ(server.wait(), 0) << server.err();
 }
 
-// Uses a new connection each time.
+// Sends a prompt over a new connection and returns how many of its tokens were cached.
 int cached_tokens(const Server& server, const std::string& headers) {
   std::string prompt;
   for (int i = 0; i < 20; ++i) prompt += "Once upon a time there was a fox. ";
@@ -98,7 +98,8 @@ TEST(HttpPortTest, AKeyFindsOnlyItsOwnCachedPrefixes) {
   EXPECT_GT(cached_tokens(server, a), 0);
 }
 
-// This includes answers that are sent before the body is received.
+// The server refuses the requests before their bodies are complete: such answers also need the
+// header.
 TEST(HttpPortTest, APageOfAnAllowedOriginCanReadWhyItWasRefused) {
   const TemporaryFolder folder;
   Server server({"--api-keys", folder.write("keys", "a sk-0123456789abcdef\n"), "--allow-origin",

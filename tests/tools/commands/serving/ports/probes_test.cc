@@ -17,7 +17,7 @@ namespace {
 
 using ::testing::HasSubstr;
 
-// A worker with the port, at an address that may have no coordinator yet.
+// Starts workers with a port for probes. Until a test starts a server, none is at `address_`.
 class ProbesTest : public ::testing::Test {
  protected:
   std::unique_ptr<Process> start(const std::vector<std::string>& more = {}) {
@@ -59,7 +59,7 @@ TEST_F(ProbesTest, AWorkerIsReadyWhileItsGroupServes) {
   EXPECT_EQ(health_of(port, "lockstep.v1.Generation"), "error 5");  // NOT_FOUND
 }
 
-TEST_F(ProbesTest, ASpareIsReadyWhenItHoldsWeights) {
+TEST_F(ProbesTest, ASpareIsReadyWhenItHasWeights) {
   const auto spare = start({"--spare"});
   HealthWatch watch(probes(*spare), "ready");
   EXPECT_EQ(watch.next_answer(), "NOT_SERVING");

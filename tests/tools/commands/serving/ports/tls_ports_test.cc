@@ -73,8 +73,8 @@ TEST(TlsPortsTest, BothPortsUseOneCertificateThatMayChange) {
   }));
 }
 
-// Spoils each file in three ways, each for a second. After each change the process must report once
-// that `user` keeps the last good files; `check` then runs while the file is spoiled.
+// Spoils each file in three ways. After each change the process must report once that the last good
+// files are still used for `user`. `check` then runs while the file is spoiled.
 template <typename Check>
 void spoil_one_by_one(const std::vector<std::string>& paths, Process& process,
                       const std::string& user, const Check& check) {
@@ -333,7 +333,7 @@ TEST_F(ClusterTlsTest, RanksOfTwoHostsUseTlsForDataAndCertificatesMayChange) {
   EXPECT_EQ(tokens_at(*coordinator), wanted);
 }
 
-TEST_F(ClusterTlsTest, ADataPortOffLoopbackNeedsCertificatesOrConsent) {
+TEST_F(ClusterTlsTest, ADataPortOffLoopbackNeedsCertificatesOrTheInsecureFlag) {
   const ProcessResult plain =
       run_lockstep({"worker", "--coordinator", address_, "--data-listen", "0.0.0.0:0"},
                    {.environment = {{"LOCKSTEP_JOIN_TOKEN", "sesame, open please"}}});

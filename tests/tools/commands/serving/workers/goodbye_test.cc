@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// Workers that get SIGTERM, as a pod does before its grace period: each ends by itself, whatever it
-// does or waits for, and no request is lost. Other processes are suspended where a worker must be
-// found in the middle of something.
+// Workers that get SIGTERM, as a pod does at the start of its grace period. Each ends by itself,
+// whatever it does or waits for, and no request is lost. A test suspends other processes to send
+// the signal in the middle of a worker's step or load.
 #include <arpa/inet.h>
 #include <fmt/format.h>
 #include <gmock/gmock.h>
@@ -26,8 +26,8 @@ namespace {
 using ::testing::HasSubstr;
 using ::testing::Not;
 
-// Without the replaced worker nothing goes on for a quarter of an hour, and a suspended worker is
-// not lost.
+// For a quarter of an hour the server waits for a replacement of a lost worker, and does not count
+// a suspended worker as lost.
 const std::vector<std::string> kPatient = {"--grace-ms", "1000000", "--silent-ms", "1000000",
                                            "--stuck-ms", "1000000", "--log-level", "info"};
 
@@ -111,7 +111,7 @@ TEST_F(SigtermTest, AWorkerEndsWhileItWaitsForItsCoordinator) {
   EXPECT_EQ(worker->wait(), 0) << worker->err();
 }
 
-// The other side accepts the connection and says nothing.
+// The test accepts the worker's connection in place of a coordinator, and sends nothing.
 TEST_F(SigtermTest, AWorkerEndsBeforeItHasJoined) {
   const int socket = ::socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0);
   sockaddr_in place = {.sin_family = AF_INET, .sin_addr = {htonl(INADDR_LOOPBACK)}};
@@ -129,7 +129,7 @@ TEST_F(SigtermTest, AWorkerEndsBeforeItHasJoined) {
   close(socket);
 }
 
-// A suspended coordinator stands for one that is busy or cut off.
+// The coordinator is suspended, which looks to the worker like a busy or unreachable one.
 TEST_F(SigtermTest, AWorkerWhoseCoordinatorReadsNothingIsNotReadyAndEnds) {
   workers_[0] = start_worker(address_, {"--health", "127.0.0.1:0"});
   start(1);
@@ -147,7 +147,8 @@ TEST_F(SigtermTest, AWorkerWhoseCoordinatorReadsNothingIsNotReadyAndEnds) {
   EXPECT_TRUE(server_says("was lost")) << server_->process().err();
 }
 
-// A thread that is blocked in the system cannot be asked to stop.
+// A thread that is blocked in getaddrinfo() cannot be interrupted. The process ends itself if this
+// thread still runs some seconds after the signal.
 TEST_F(SigtermTest, AWorkerEndsWhileANameServerDoesNotAnswer) {
   Process worker({lockstep_binary(), "worker"},
                  {.input = "",
@@ -162,9 +163,9 @@ TEST_F(SigtermTest, AWorkerEndsWhileANameServerDoesNotAnswer) {
   EXPECT_THAT(worker.err(), HasSubstr("after the signal: ending at once"));
 }
 
-// A rolling restart with a spare: each time a worker without a rank takes the place at once, and
-// the restarted one holds weights for the next time.
-TEST_F(SigtermTest, ASpareTakesThePlaceAndTheRestartedWorkerIsTheNextSpare) {
+// A rolling restart with a spare. Each time a worker without a rank replaces the ended one at once,
+// and the restarted worker loads weights for the next time.
+TEST_F(SigtermTest, ASpareReplacesTheWorkerAndTheRestartedWorkerIsTheNextSpare) {
   start_server();
   const auto spare = start_worker(address_, {"--spare"});
   ASSERT_TRUE(server_says(fmt::format("a spare (pid {}) holds", spare->pid())));

@@ -165,14 +165,14 @@ TEST(ByHandTest, AWorkerWaitsForAnUnresolvedNameWithOneLine) {
   }
 }
 
-TEST(ByHandTest, ASpareThatHoldsALostWorkersWeightsTakesItsPlaceWithoutLoading) {
+TEST(ByHandTest, ASpareWithALostWorkersWeightsReplacesItWithoutLoading) {
   const std::string address = free_address();
   std::vector<std::unique_ptr<Process>> workers;
   workers.reserve(3);
   for (int rank = 0; rank < 3; ++rank) {
     workers.push_back(start_worker(address, {"--rank", std::to_string(rank)}));
   }
-  // Without the spare nothing would happen for a quarter of an hour.
+  // Without a spare the server would wait for a quarter of an hour.
   Server server(
       serve_by_hand(address,
                     {"--grace-ms", "1000000", "--admin", "127.0.0.1:0", "--log-level", "info"}, 3),

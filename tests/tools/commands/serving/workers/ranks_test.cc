@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Workers that ask for a rank, as pods of a StatefulSet do by their index, and what they get when
-// they come back.
+// Workers that ask for a rank, as the pods of a StatefulSet ask for their index: the ranks that
+// they get at the start and after a restart.
 #include <fmt/format.h>
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
@@ -21,7 +21,7 @@ namespace {
 
 using ::testing::ElementsAre;
 
-// Pods: processes that get all their options by the environment.
+// Each pod is a worker process that gets all its options by the environment.
 class RanksTest : public ::testing::Test {
  protected:
   void start(int pod, std::map<std::string, std::string> more = {}) {
@@ -44,7 +44,7 @@ class RanksTest : public ::testing::Test {
     EXPECT_TRUE(answer.status.ok()) << answer.status.error_message();
     EXPECT_EQ(answer.tokens, before_);
   }
-  // Waits for the words after those that the server has said so far.
+  // Waits for words in the server's log after the lines that it had when this object was made.
   struct Said {
     Server* server;
     size_t from = server->process().err().size();
@@ -98,8 +98,9 @@ TEST_F(RanksTest, APodThatComesBackInTimeGetsItsRankAgain) {
   expect_the_same_answer();
 }
 
-// Another pod has its rank when it comes back: it waits with weights, and the group goes on.
-TEST_F(RanksTest, APodWhoseRankIsTakenTakesTheNextFreePlaceAndMovesNoSurvivor) {
+// When pod 1 comes back, pod 3 has its rank. Pod 1 loads weights as a spare, and the group
+// continues.
+TEST_F(RanksTest, APodWhoseRankIsTakenGetsTheNextFreeRankAndMovesNoOtherPod) {
   for (const int pod : {0, 1, 2}) start(pod);
   serve(3, {"--grace-ms", "1000000"});
   Said before = said();
@@ -136,7 +137,7 @@ TEST_F(RanksTest, APodThatComesBackToASmallerGroupGetsItsRankWhenItGrows) {
   expect_the_same_answer();
 }
 
-TEST_F(RanksTest, APodMoreThanRanksHoldsWeightsAndNeedsNoOptionForIt) {
+TEST_F(RanksTest, AnExtraPodLoadsWeightsAsASpareWithoutAnOption) {
   for (const int pod : {3, 1, 2}) start(pod);
   serve(3, {"--grace-ms", "1000000"});
   EXPECT_THAT(pods_by_rank(), ElementsAre(3, 1, 2));
