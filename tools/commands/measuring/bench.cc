@@ -178,17 +178,19 @@ std::shared_ptr<Command> add_bench(CLI::App& parent) {
       "bench", "Measures tokens per second of prefill and of decode: medians of several runs.");
   add_flags(*command->app, flags->run.model_flags());
   add_flags(*command->app, flags->run.group_flags());
-  add_flags(*command->app,
-            {{"--prompt-tokens", &flags->prompt_tokens, "Of each sequence", FlagValues{.min = 1}},
-             {"--output-tokens", &flags->output_tokens, "Of each sequence", FlagValues{.min = 2}},
-             {"--batch", &flags->batch, "Sequences at once", FlagValues{.min = 1}},
-             {"--cases", &flags->cases,
-              "Comma-separated cases instead of --prompt-tokens, --output-tokens and --batch: "
-              "prefill:512, decode:128 (steps), decode:128@4096 (after 4096 tokens), decode:128x8 "
-              "(8 sequences at once); \"-\" reads them from standard input, one line at a time. "
-              "With --json: a line about the group, then one per case"},
-             {"--repeat", &flags->repeat, "Runs; medians are printed", FlagValues{.min = 1}},
-             {"--json", &flags->json, "One JSON object on one line"}});
+  add_flags(
+      *command->app,
+      {{"--prompt-tokens", &flags->prompt_tokens, "Tokens of each prompt", FlagValues{.min = 1}},
+       {"--output-tokens", &flags->output_tokens, "Tokens of each answer", FlagValues{.min = 2}},
+       {"--batch", &flags->batch, "Sequences that run at once", FlagValues{.min = 1}},
+       {"--cases", &flags->cases,
+        "Comma-separated cases instead of --prompt-tokens, --output-tokens and --batch: "
+        "prefill:512, decode:128 (steps), decode:128@4096 (after 4096 tokens), decode:128x8 "
+        "(8 sequences at once); \"-\" reads them from standard input, one line at a time. "
+        "With --json: a line about the group, then one per case"},
+       {"--repeat", &flags->repeat, "The number of runs; medians are printed",
+        FlagValues{.min = 1}},
+       {"--json", &flags->json, "One JSON object on one line"}});
   const std::shared_ptr<Command> serve = add_bench_serve(*command->app);
   command->run = [flags, serve](Interrupt& interrupt) {
     return serve->app->parsed() ? serve->run(interrupt) : bench(*flags, interrupt);
