@@ -82,10 +82,12 @@ inline std::vector<Flag> WorkerProcessOptions::shared_flags() {
 inline std::vector<Flag> cluster_tls_flags(TlsFiles& tls) {
   return {
       {"--cluster-cert", &tls.cert,
-       "PEM file of this process's certificate for the port where workers join and for their data; "
-       "coordinator and workers each have one, read again when it changes"},
-      {"--cluster-key", &tls.key, "PEM file of the key of --cluster-cert"},
-      {"--cluster-ca", &tls.ca, "PEM file of the authority that signed all these certificates"},
+       "PEM file of this process's certificate, for the port where workers join and for data "
+       "ports; "
+       "coordinator and workers each need one; it is read again when it changes"},
+      {"--cluster-key", &tls.key, "PEM file of the certificate's key"},
+      {"--cluster-ca", &tls.ca,
+       "PEM file of the authority that signed the certificates of all these processes"},
   };
 }
 
@@ -101,9 +103,10 @@ inline std::vector<Flag> WorkerProcessOptions::flags() {
       {"--fast", &fast,
        "Compute in the GPU's fast numeric class, as all ranks of a group must; see `serve --fast`"},
       {"--data-listen", &data_listen,
-       "ADDRESS:PORT where ranks of other hosts connect; port 0 takes a free one, off opens none "
-       "(default: with --cluster-cert or --insecure cluster a free one at the address that reaches "
-       "the coordinator)"},
+       "ADDRESS:PORT where ranks of other hosts connect; port 0: any free port, off: none "
+       "(default: "
+       "with --cluster-cert or --insecure cluster, a free port at the address from which the "
+       "worker reaches the coordinator)"},
       {"--health", &health,
        "HOST:PORT for probes in plain text: grpc.health.v1.Health with the services live and "
        "ready; "
@@ -115,12 +118,13 @@ inline std::vector<Flag> WorkerProcessOptions::flags() {
       {"--insecure", &insecure,
        "cluster: other machines may reach the data port without --cluster-cert",
        FlagValues{.words = {"cluster"}, .has_commas = true}},
-      {"--rank", &preferred_rank, "Rank to ask for (default: any that is free)",
+      {"--rank", &preferred_rank, "The rank that the worker asks for (default: any free rank)",
        FlagValues{.min = 0, .max = 65'535}},
-      {"--spare", &spare, "Load a rank's weights, wait until its worker is lost, and replace it"},
+      {"--spare", &spare,
+       "Hold the weights of a rank until that rank is lost, and then take its place"},
       {"--speed", &speed,
-       "Relative speed, used if all workers give one: a worker with 8 computes twice the "
-       "part of one with 4 (default: how fast it reads memory)",
+       "The worker's relative speed, used if all workers have one: a worker with 8 gets a part of "
+       "twice the size of one with 4 (default: how fast it reads memory)",
        FlagValues{.min = 1e-6, .max = 1e15}},
       {"--parent-pid", &parent_pid},
       {"--log-format", &log_format, "text, or json: each line of the log is one object"},

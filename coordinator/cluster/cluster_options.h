@@ -70,15 +70,16 @@ inline std::vector<Flag> ClusterCoreOptions::flags() {
        "A lost worker has this long to return; then the others continue without it",
        FlagValues{.min = 0, .max = 1e9}},
       {"--min-workers", &min_workers,
-       "If workers are lost, the others continue if they are at least this many; else requests "
-       "wait",
+       "The min number of workers with which a smaller group continues after a loss; with fewer, "
+       "requests wait",
        FlagValues{.min = 1}},
       {"--regrow-seconds", &regrow_ms,
-       "A worker that joins later is used when no request runs, or after this long",
+       "A smaller group uses a worker that joins later when no request runs, or after this long",
        FlagValues{.min = 0, .max = 1e6, .unit = 1'000}},
       {"--speeds", &speeds,
-       "Relative speeds of the workers, by rank, e.g. 8,8,4: one with 8 gets twice the part of one "
-       "with 4 (default: measured by workers that are started by hand, else equal)",
+       "Relative speeds of the workers, by rank, e.g. 8,8,4: a worker with 8 gets a part of "
+       "twice the size of one with 4 (default: measured by workers that are started by hand, else "
+       "equal)",
        FlagValues{.min = 1e-6, .max = 1e15, .has_commas = true}},
   };
 }

@@ -96,8 +96,9 @@ inline std::vector<Flag> EngineOptions::serve_flags() {
        "leaves; 0: no limit (default: 60, on GPUs 50)",
        FlagValues{.min = 0, .max = 600'000}},
       {"--queue-seconds", &max_outage_ms,
-       "A request that would wait longer, by estimate, is refused; if all workers are gone for "
-       "longer, requests without a deadline end, too; 0: no limit",
+       "A request that would wait longer, by an estimate, is refused; if no group of workers can "
+       "be "
+       "formed for longer, requests without a deadline end; 0: no limit",
        FlagValues{.min = 0, .max = 86'400, .unit = 1'000}},
   };
 }

@@ -76,7 +76,7 @@ inline std::vector<Flag> ModelOptions::flags() {
        "bits than memory: the rows are not rounded",
        FlagValues{.words = {"memory", "file"}}},
       {"--random-weights", &random_weights,
-       "Draw the weights from this seed: only config.json is read"},
+       "Draw random weights from this seed; only config.json is read"},
       {"--ignore-config", &ignore_config, "A key of config.json to ignore (repeatable)"},
       {"--max-context", &max_context, "Positions of a sequence (default: the model's)",
        FlagValues{.min = 0}},

@@ -23,12 +23,12 @@ namespace {
 
 constexpr char kHead[] = R"(# Models
 
-The models that run, by the name in `architectures` of config.json, and the small reference models
-(goldens) that the tests compare with. In float32 the logits of a prompt agree with the reference's
-within 2e-4 of the largest logit, and the greedy tokens are the same. That holds on 1, 2, 3 and 5
-workers (if there are that many heads) and under both strategies. The reference is Hugging Face
-transformers or the published code. An architecture without a golden has the maths and names of one
-with a golden; its config.json is tested.
+This page lists the models that run, by the name in `architectures` of config.json, with the small
+reference models (goldens) that the tests compare with. In float32 the logits of a prompt agree with
+the reference's within 2e-4 of the largest logit, and the greedy tokens are the same. That holds on
+1, 2, 3 and 5 workers (if there are that many heads) and for both strategies. The reference is
+Hugging Face transformers or the published code. An architecture without a golden has the maths and
+the tensor names of one with a golden; only its config.json is tested.
 
 A test writes this page: `LOCKSTEP_REWRITE=1 build/cpu/tests/models_test`.
 
@@ -36,17 +36,18 @@ A test writes this page: `LOCKSTEP_REWRITE=1 build/cpu/tests/models_test`.
 | --- | --- |
 )";
 constexpr char kWrappers[] = R"(
-A key means what it means in transformers. So `dual_chunk_attention_config` and YaRN's `attn_factor`
-are ignored; some servers multiply by `attn_factor`.
+A key of config.json has the same meaning as in transformers. So `dual_chunk_attention_config` and
+YaRN's `attn_factor` are ignored; some servers multiply by `attn_factor`.
 
-These models run their text part: `text_config`, `language_config`, `llm_config`, or the whole file.
-Its `model_type` names one of the architectures above. Vision and audio parts are not read.
+For these models the text part runs. The object `text_config`, `language_config` or `llm_config` of
+config.json describes it, or the whole file does; `model_type` there stands for one of the
+architectures above. Vision and audio parts are not read.
 
 )";
 constexpr char kRefused[] = R"(
 These names are refused, with the reason. Any other name is an error that shows the nearest names
-above. A key of config.json that no code reads is accepted if a rule says that it decides nothing.
-All other such keys are one error, which shows the `--ignore-config` flags that run without them.
+above. A key of config.json that no code reads is accepted if a rule says that it is harmless. All
+other unread keys are one error, which lists the `--ignore-config` flags to run without these keys.
 
 | architecture | why not |
 | --- | --- |
@@ -55,18 +56,18 @@ All other such keys are one error, which shows the `--ignore-config` flags that 
 constexpr char kNotes[] = R"(
 ## Names of tensors
 
-A tensor may have the name that its family publishes, the name in a class of transformers 5, or a
-name without the prefix that all names have. The experts of a layer may be single tensors or stacks.
-`models/tensor_names.cc` has the table. A head in the checkpoint is used even if config.json ties it
-to the embedding.
+A tensor may have the name in its family's published files, the name in transformers 5, or a name
+without the prefix that all names have. The experts of a layer may be single tensors or stacks.
+`models/tensor_names.cc` has the table. If the checkpoint has a head, this head is used, even if
+config.json ties the head to the embedding.
 
 ## Where implementations differ
 
-- `NemotronHForCausalLM`: transformers 5.24 raises each step of Mamba to `time_step_min` at least.
-  Here, and in SGLang and mlx-lm, steps are as the model computes them: `time_step_min` is only for
-  drawing weights. `time_step_limit` bounds steps; it is [0, infinity] in published files. If no
-  step is below 0.001, nothing differs. On random weights the difference was 7e-4 of the largest
-  logit.
+- `NemotronHForCausalLM`: transformers 5.24 raises each time step of Mamba to `time_step_min` at
+  least. Lockstep, SGLang and mlx-lm leave time steps as the model computes them, and use
+  `time_step_min` only to draw random weights. `time_step_limit` bounds time steps; it is
+  [0, infinity] in published files. If no time step is below 0.001, nothing differs. On random
+  weights the difference was 7e-4 of the largest logit.
 )";
 
 // The goldens of each architecture, in their order.
@@ -112,7 +113,7 @@ TEST(ModelsPageTest, ReadmeAndChangelogHaveTheNumberOfArchitectures) {
       architectures(), [](const Architecture& known) { return known.is == nullptr; }));
   const std::string sights = std::to_string(std::ssize(wrapper_names()));
   for (const auto& [page, text] : {std::pair("README.md", names + " names of architectures"),
-                                   std::pair("README.md", sights + " that also see"),
+                                   std::pair("README.md", sights + " more names"),
                                    std::pair("CHANGELOG.md", names + " architectures")}) {
     std::stringstream read;
     read << std::ifstream(std::string(LOCKSTEP_SOURCE_DIR) + "/" + page).rdbuf();

@@ -53,7 +53,7 @@ def interpreter(release):
 def listed_architectures():
     """The supported ones in docs/models.md."""
     page = (ROOT / "docs/models.md").read_text()
-    runs = page[:page.index("These are refused")]
+    runs = page[:page.index("These names are refused")]
     return re.findall(r"^(?:\||-) `(\w+)`", runs, re.MULTILINE)
 
 

@@ -180,17 +180,16 @@ std::shared_ptr<Command> add_bench(CLI::App& parent) {
   add_flags(*command->app, flags->run.group_flags());
   add_flags(
       *command->app,
-      {{"--prompt-tokens", &flags->prompt_tokens, "Prompt tokens of each sequence",
-        FlagValues{.min = 1}},
-       {"--output-tokens", &flags->output_tokens, "Tokens to generate for each sequence",
-        FlagValues{.min = 2}},
-       {"--batch", &flags->batch, "Sequences at once", FlagValues{.min = 1}},
+      {{"--prompt-tokens", &flags->prompt_tokens, "Tokens of each prompt", FlagValues{.min = 1}},
+       {"--output-tokens", &flags->output_tokens, "Tokens of each answer", FlagValues{.min = 2}},
+       {"--batch", &flags->batch, "Sequences that run at once", FlagValues{.min = 1}},
        {"--cases", &flags->cases,
         "Comma-separated cases instead of --prompt-tokens, --output-tokens and --batch: "
         "prefill:512, decode:128 (steps), decode:128@4096 (after 4096 tokens), decode:128x8 "
         "(8 sequences at once); \"-\" reads them from standard input, one line at a time. "
         "With --json: a line about the group, then one per case"},
-       {"--repeat", &flags->repeat, "Number of runs; medians are printed", FlagValues{.min = 1}},
+       {"--repeat", &flags->repeat, "The number of runs; medians are printed",
+        FlagValues{.min = 1}},
        {"--json", &flags->json, "One JSON object on one line"}});
   const std::shared_ptr<Command> serve = add_bench_serve(*command->app);
   command->run = [flags, serve](Interrupt& interrupt) {

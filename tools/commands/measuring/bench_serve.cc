@@ -145,27 +145,27 @@ absl::Status bench_serve(const BenchServeFlags& flags, const CLI::App& app, Inte
 
 void add_load_flags(CLI::App& app, BenchServeFlags& flags) {
   const FlagValues positive{.min = 1e-9, .max = 1e6};
-  add_flags(app,
-            {{"--rate", &flags.workload.rate, "Requests per second, on average", positive},
-             {"--trace", &flags.trace, "A file with the requests and their arrival times"},
-             {"--concurrency", &flags.load.concurrency, "Requests in flight at any time",
-              FlagValues{.min = 1, .max = 65'536}},
-             {"--requests", &flags.workload.requests,
-              "How many to send (default: 100, or no limit with --duration)", FlagValues{.min = 1}},
-             {"--duration", &flags.load.duration_s,
-              "Seconds after which no request is sent; requests in flight are awaited", positive},
-             {"--prompt-tokens", &flags.prompt_tokens,
-              "Length of prompts, which consist of frequent English words: about one token each"},
-             {"--output-tokens", &flags.output_tokens, "max_tokens of requests"},
-             {"--prompts", &flags.prompts,
-              "A file with one prompt per line, used in order and then from the start again"},
-             {"--seed", &flags.workload.seed, "The seed of arrivals, lengths and words"},
-             {"--timeout", &flags.load.timeout_s, "Seconds after which a request fails", positive},
-             {"--slo-ttft-ms", &flags.slo.ttft_ms,
-              "Goodput counts answers whose first token arrived within this time", positive},
-             {"--slo-tpot-ms", &flags.slo.tpot_ms,
-              "Goodput counts answers whose mean time per token after the first is at most this",
-              positive}});
+  add_flags(
+      app,
+      {{"--rate", &flags.workload.rate, "Requests per second, on average", positive},
+       {"--trace", &flags.trace, "A file with the requests and their arrival times"},
+       {"--concurrency", &flags.load.concurrency, "Requests in flight at any time",
+        FlagValues{.min = 1, .max = 65'536}},
+       {"--requests", &flags.workload.requests,
+        "The number of requests (default: 100, or no limit with --duration)", FlagValues{.min = 1}},
+       {"--duration", &flags.load.duration_s,
+        "Seconds after which no request is sent; requests in flight are awaited", positive},
+       {"--prompt-tokens", &flags.prompt_tokens,
+        "Length of prompts, which consist of frequent English words: about one token each"},
+       {"--output-tokens", &flags.output_tokens, "max_tokens of requests"},
+       {"--prompts", &flags.prompts, "A file with one prompt per line, used one after the other"},
+       {"--seed", &flags.workload.seed, "The seed of arrivals, lengths and words"},
+       {"--timeout", &flags.load.timeout_s, "Seconds after which a request fails", positive},
+       {"--slo-ttft-ms", &flags.slo.ttft_ms,
+        "Goodput counts answers whose first token arrived within this time", positive},
+       {"--slo-tpot-ms", &flags.slo.tpot_ms,
+        "Goodput counts answers whose mean time per token after the first is at most this",
+        positive}});
   for (const char* name : {"--requests", "--prompt-tokens", "--output-tokens", "--prompts"}) {
     app.get_option(name)->excludes("--trace");
   }

@@ -275,12 +275,13 @@ std::shared_ptr<Command> add_compare(CLI::App& parent) {
   CLI::App& app = *command->app;
   add_flags(app, flags->run.model_flags());
   add_flags(app, flags->run.group_flags());
-  add_flags(app, {{"--text", &flags->text, "A file of text that the model was not trained on"},
-                  {"--prompt", &flags->prompts, "A text instead (repeatable)"},
-                  {"--window", &flags->window, "Tokens per sequence"},
-                  {"--tokens", &flags->tokens, "Max tokens of the text (default: all)",
-                   FlagValues{.min = 0}},
-                  {"--json", &flags->json, "One JSON object on one line"}});
+  add_flags(
+      app,
+      {{"--text", &flags->text, "A file of text that the model was not trained on"},
+       {"--prompt", &flags->prompts, "A text, in place of --text (repeatable)"},
+       {"--window", &flags->window, "Tokens of each sequence into which the text is cut"},
+       {"--tokens", &flags->tokens, "Max tokens of the text (default: all)", FlagValues{.min = 0}},
+       {"--json", &flags->json, "One JSON object on one line"}});
   command->run = [flags](Interrupt& interrupt) { return compare(*flags, interrupt); };
   return command;
 }

@@ -218,7 +218,7 @@ std::shared_ptr<Command> add_verify(CLI::App& parent) {
   add_flags(app, flags->run.group_flags());
   add_flags(app,
             {{"--prompt", &flags->prompt, "The text (default: a built-in sentence)"},
-             {"--prompt-ids", &flags->prompt_ids, "Comma-separated token ids instead",
+             {"--prompt-ids", &flags->prompt_ids, "Comma-separated token ids, in place of --prompt",
               FlagValues{.has_commas = true}},
              {"--python", &flags->transformers.python, "An interpreter that has transformers"},
              {"--trust-remote-code", &flags->transformers.trust_remote_code,

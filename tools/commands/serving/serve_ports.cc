@@ -122,19 +122,18 @@ std::vector<Flag> PortFlags::flags() {
        "PEM file of the certificate, for --grpc, --http and --admin; reloaded when it changes"},
       {"--tls-key", &tls.key, "PEM file of the certificate's key"},
       {"--tls-ca", &tls.ca,
-       "PEM file of a certificate authority: only clients with a certificate of it are served"},
+       "PEM file of an authority: only clients with a certificate of it are served"},
       {"--api-keys", &api_keys,
-       "File of lines NAME KEY [requests=N] [priority=M]: clients of both ports need one of the "
-       "keys (Authorization: Bearer KEY), have at most N requests at once, and may request "
-       "priorities of M (0) and above"},
+       "File of lines NAME KEY [requests=N] [priority=M]: clients of --grpc and --http need one of "
+       "the keys (Authorization: Bearer KEY), may have at most N requests at once, and may request "
+       "priorities of M (default 0) and above"},
       {"--lowest-priority", &lowest_priority,
        "The smallest priority number that clients may request without --api-keys; smaller numbers "
        "are served first",
        FlagValues{.min = -1000, .max = 0}},
       {"--allow-host", &browsers.hosts,
-       "Names that a request's Host may have, besides this machine's own, at an HTTP port on "
-       "loopback "
-       "without keys (for instance with a local proxy): chat.example.com",
+       "Names, in addition to this machine's own, that the Host header may have at an HTTP port on "
+       "loopback without keys (for instance with a local proxy): chat.example.com",
        FlagValues{.has_commas = true}},
       {"--allow-origin", &browsers.origins,
        "Origins whose web pages may send HTTP requests and read the answers (CORS): "

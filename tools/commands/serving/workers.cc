@@ -102,7 +102,7 @@ std::shared_ptr<Command> add_workers(CLI::App& parent) {
               "authorities)"},
              {"--cert", &flags->tls.cert,
               "PEM file of the client certificate, for a server with --tls-ca"},
-             {"--key", &flags->tls.key, "PEM file of the certificate's key"},
+             {"--key", &flags->tls.key, "PEM file of the client certificate's key"},
              {"--json", &flags->json, "The answer of GET /workers: one JSON object on one line"}});
   command->run = [flags](Interrupt&) { return workers(*flags); };
   return command;

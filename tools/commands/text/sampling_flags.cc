@@ -30,12 +30,12 @@ void add_sampling_flags(CLI::App& app, v1::GenerateRequest& request) {
                      {"--max-tokens", set(&Request::set_max_tokens),
                       "Tokens to generate (default: the model's, else 128)"},
                      {"--min-tokens", set(&Request::set_min_tokens),
-                      "The text does not stop before this many tokens"},
+                      "The text does not end before this number of tokens"},
                      {"--temperature", set(&Request::set_temperature),
                       "0: always the best token (default: the model's, else 1)"},
                      {"--top-k", set(&Request::set_top_k), "Draw from the k best tokens; 0: off"},
                      {"--top-p", set(&Request::set_top_p),
-                      "Draw from the most likely tokens that together have this probability"},
+                      "Draw from the best tokens that have this probability together"},
                      {"--min-p", set(&Request::set_min_p),
                       "Draw from tokens with at least this probability, relative to the best"},
                      {"--repetition-penalty", set(&Request::set_repetition_penalty),
@@ -45,7 +45,7 @@ void add_sampling_flags(CLI::App& app, v1::GenerateRequest& request) {
                      {"--frequency-penalty", set(&Request::set_frequency_penalty),
                       "Subtracted from the logit of each generated token, once per occurrence"},
                      {"--seed", set(&Request::set_seed),
-                      "The same seed draws the same text (default: a random one)"},
+                      "The same seed draws the same text (default: random)"},
                  });
   app.add_flag_function(
       "--ignore-eos", [&](int64_t) { request.set_ignore_eos(true); },
@@ -55,9 +55,9 @@ void add_sampling_flags(CLI::App& app, v1::GenerateRequest& request) {
 void add_answer_flags(CLI::App& app, v1::GenerateRequest& request) {
   const Setter set(request);
   add_flags(app,
-            {{"--n", set(&v1::GenerateRequest::set_n), "Texts to generate"},
+            {{"--n", set(&v1::GenerateRequest::set_n), "The number of texts to generate"},
              {"--logprobs", set(&v1::GenerateRequest::set_logprobs),
-              "Log-probabilities of each token and of this number of best ones (with --json)"}});
+              "Log-probabilities of each token and of this number of best tokens (with --json)"}});
 }
 
 }  // namespace lockstep
