@@ -238,9 +238,9 @@ void run_kernel(benchmark::State& state, const KernelEntry& kernel, int64_t rows
 }
 
 // The machine's own limits: all threads sum up 512 MiB, or multiply and add in registers.
-void read_limit(benchmark::State& state) {
-  read_cycled();  // The first call fills the memory.
-  for (auto _ : state) read_cycled();
+void read_limit(benchmark::State& state, ReadOrder order) {
+  read_cycled(order);  // The first call fills the memory.
+  for (auto _ : state) read_cycled(order);
   report(state, {.bytes = kCycledBytes, .flops = 0});
 }
 
@@ -276,7 +276,9 @@ void register_attention(const KernelEntry& kernel) {
 }
 
 void register_all() {
-  benchmark::RegisterBenchmark("limit/read", read_limit)->UseRealTime();
+  benchmark::RegisterBenchmark("limit/read", read_limit, ReadOrder::kHardware)->UseRealTime();
+  benchmark::RegisterBenchmark("limit/read_four_pages", read_limit, ReadOrder::kFourPages)
+      ->UseRealTime();
   for (const Peak& peak : peaks()) {
     if (!machine_runs(peak.isa)) continue;
     const std::string name = std::string("limit/") + peak.kind + "/" + isa_name(peak.isa);

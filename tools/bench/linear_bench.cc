@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 // Linear kernels of every weight type over the matrices of a TinyLlama layer, for few and for many
 // rows: bytes and operations per second, and their share of a loop that only reads and of one that
-// only multiplies, run just before. Flags are Google Benchmark's, e.g.
+// only multiplies, run just before; and the additions per cycle (base/system/busy_sibling.h), the
+// smaller of the values before and after. Flags are Google Benchmark's, e.g.
 // --benchmark_filter=linear_q8_avx512_bf16; the number of threads is LOCKSTEP_BENCH_THREADS (1).
 #include <benchmark/benchmark.h>
 
@@ -13,6 +14,7 @@
 #include <string_view>
 #include <vector>
 
+#include "base/system/busy_sibling.h"
 #include "base/system/cpu.h"
 #include "tools/bench/memory.h"
 #include "tools/bench/peaks.h"
@@ -42,12 +44,16 @@ double best_rate(const Body& body) {
   return best;
 }
 
-// Bytes per second of all threads.
+// Bytes per second of all threads, in the faster order.
 double read_rate() {
-  return best_rate([] {
-    read_cycled();
-    return kCycledBytes;
-  });
+  double best = 0;
+  for (const ReadOrder order : kReadOrders) {
+    best = std::max(best, best_rate([order] {
+                      read_cycled(order);
+                      return kCycledBytes;
+                    }));
+  }
+  return best;
 }
 
 // Operations per second of all threads, for the kernel's kind of products.
@@ -87,6 +93,7 @@ void run_layers(benchmark::State& state, const KernelEntry& kernel, int64_t rows
   for (KernelArgs& args : calls) args.scratch = scratch_memory.at(0);
   const int64_t copies = std::max<int64_t>(1, kCycledBytes / layer);
   const double read = read_rate(), multiply = multiply_rate(kernel);
+  const double adds = adds_per_cycle();
   int64_t next = 0;
   for (auto _ : state) {
     const int64_t offset = next++ % copies * layer;
@@ -102,6 +109,7 @@ void run_layers(benchmark::State& state, const KernelEntry& kernel, int64_t rows
   count("bytes", static_cast<double>(cost.bytes));
   count("ops", static_cast<double>(cost.flops));
   count("read_percent", 100 * static_cast<double>(cost.bytes) / read);
+  state.counters["adds_per_cycle"] = std::min(adds, adds_per_cycle());
   if (multiply > 0) count("multiply_percent", 100 * static_cast<double>(cost.flops) / multiply);
 }
 

@@ -54,11 +54,11 @@ inline const Memory& cycled() {
 }
 
 // All threads together sum up cycled() once.
-inline void read_cycled() {
+inline void read_cycled(ReadOrder order) {
   constexpr int64_t kPiece = 4 << 20;
   std::atomic<uint64_t> sum{0};
   for_each(pool(), kCycledBytes / kPiece, [&](int64_t piece) {
-    sum += read_all(machine_isa(), cycled().at(piece * kPiece), kPiece);
+    sum += read_all(machine_isa(), order, cycled().at(piece * kPiece), kPiece);
   });
   benchmark::DoNotOptimize(sum.load());
 }

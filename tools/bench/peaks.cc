@@ -7,6 +7,7 @@
 #include <immintrin.h>
 #endif
 
+#include "base/system/four_pages.h"
 #include "base/system/read_loop.h"
 
 namespace lockstep {
@@ -148,9 +149,22 @@ int64_t bf16_amx(int64_t iterations) {
 
 #undef FOUR_PRODUCTS
 
+// Called for every 256 bytes that are read.
+template <ReadOrder kOrder>
+[[gnu::always_inline]] inline void prefetch(const std::byte* used) {
+  if (kOrder != ReadOrder::kFourPages) return;
+  for (const std::byte* step : {used, used + 128}) {
+    const std::byte* line = line_in_next_four_pages(step);
+    __builtin_prefetch(line);
+    __builtin_prefetch(line + kPageBytes);
+  }
+}
+
+template <ReadOrder kOrder>
 __attribute__((target("avx2"))) uint64_t read_avx2(const std::byte* from, int64_t bytes) {
   __m256i sums[8] = {};
   for (int64_t at = 0; at < bytes; at += sizeof(sums)) {
+    prefetch<kOrder>(from + at);
 #pragma GCC unroll 8
     for (int v = 0; v < 8; ++v) {
       const auto* next = reinterpret_cast<const __m256i*>(from + at + 32 * v);
@@ -161,9 +175,11 @@ __attribute__((target("avx2"))) uint64_t read_avx2(const std::byte* from, int64_
   return static_cast<uint64_t>(sums[0][0]);
 }
 
+template <ReadOrder kOrder>
 __attribute__((target("avx512f"))) uint64_t read_avx512(const std::byte* from, int64_t bytes) {
   __m512i sums[4] = {};
   for (int64_t at = 0; at < bytes; at += sizeof(sums)) {
+    prefetch<kOrder>(from + at);
 #pragma GCC unroll 4
     for (int v = 0; v < 4; ++v) {
       sums[v] = _mm512_add_epi64(sums[v], _mm512_load_si512(from + at + 64 * v));
@@ -201,12 +217,19 @@ constexpr Peak kPeaks[] = {{"fp32", Isa::kPortable, fp32_portable}};
 
 std::span<const Peak> peaks() { return kPeaks; }
 
-uint64_t read_all(Isa isa, const std::byte* from, int64_t bytes) {
+uint64_t read_all(Isa isa, ReadOrder order, const std::byte* from, int64_t bytes) {
 #ifdef __x86_64__
-  if (isa >= Isa::kAvx512) return read_avx512(from, bytes);
-  if (isa >= Isa::kAvx2) return read_avx2(from, bytes);
+  const bool four_pages = order == ReadOrder::kFourPages;
+  if (isa >= Isa::kAvx512) {
+    return four_pages ? read_avx512<ReadOrder::kFourPages>(from, bytes)
+                      : read_avx512<ReadOrder::kHardware>(from, bytes);
+  }
+  if (isa >= Isa::kAvx2) {
+    return four_pages ? read_avx2<ReadOrder::kFourPages>(from, bytes)
+                      : read_avx2<ReadOrder::kHardware>(from, bytes);
+  }
 #endif
-  (void)isa;
+  (void)isa, (void)order;
   return sum_of_words(from, bytes);
 }
 

@@ -24,7 +24,12 @@ struct Peak {
 // In order of ISA: the last one of a kind that the machine supports counts.
 std::span<const Peak> peaks();
 
+// The order of prefetches: the hardware's own, or also four pages in turn (four_pages.h). The
+// faster one differs between generations of Xeons, so a limit is the larger of both rates.
+enum class ReadOrder : uint8_t { kHardware, kFourPages };
+inline constexpr ReadOrder kReadOrders[] = {ReadOrder::kHardware, ReadOrder::kFourPages};
+
 // Sums up `bytes` (a multiple of 512) from a 64-byte boundary, with the widest loads of `isa`.
-uint64_t read_all(Isa isa, const std::byte* from, int64_t bytes);
+uint64_t read_all(Isa isa, ReadOrder order, const std::byte* from, int64_t bytes);
 
 }  // namespace lockstep

@@ -9,6 +9,7 @@
 #include <nlohmann/json.hpp>
 
 #include "base/status.h"
+#include "base/system/busy_sibling.h"
 #include "base/system/cpu.h"
 #include "base/system/topology.h"
 #include "base/version.h"
@@ -80,6 +81,16 @@ double huge_share() {
   if (!memory.ok()) return 0;
   for (int64_t at = 0; at < kBytes; at += 4096) memory->data()[at] = std::byte{1};
   return static_cast<double>(huge_bytes() - before) / kBytes;
+}
+
+// The cores, and whether the one that runs this is shared.
+std::string cores_text(double adds) {
+  std::string text = fmt::format("{} usable of {}", usable_cores(), sysconf(_SC_NPROCESSORS_ONLN));
+  if (adds > 0) text += fmt::format(", {:.1f} additions per cycle", adds);
+  if (adds > 0 && adds < kMinAddsAlone) {
+    text += ": the core's other hardware thread is busy, so kernels run at about half their speed";
+  }
+  return text;
 }
 
 std::string huge_pages_text(const std::string& setting, double share) {
@@ -183,7 +194,7 @@ absl::Status doctor(bool json) {
   const std::vector<MemoryNode> nodes = memory_nodes();
   const Caches caches = cpu_caches();
   const std::string huge_setting = huge_pages();
-  const double share = huge_share();
+  const double share = huge_share(), adds = adds_per_cycle();
   const absl::StatusOr<std::filesystem::path> demo = find_model_folder("");
   const Gpus gpus = find_gpus();
   const nlohmann::ordered_json facts = {{"version", kVersion},
@@ -192,6 +203,7 @@ absl::Status doctor(bool json) {
                                         {"isa_used", isa_name(best_isa())},
                                         {"cores", sysconf(_SC_NPROCESSORS_ONLN)},
                                         {"usable_cores", usable_cores()},
+                                        {"adds_per_cycle", adds},
                                         {"memory_nodes", nodes_json(nodes)},
                                         {"l2_bytes", caches.l2_bytes},
                                         {"l3_bytes", caches.l3_bytes},
@@ -210,7 +222,7 @@ absl::Status doctor(bool json) {
   fmt::print("lockstep      {}\n", kVersion);
   fmt::print("processor     {}\n", cpu_model_name());
   fmt::print("instructions  {} (used: {})\n", isa_name(machine_isa()), isa_name(best_isa()));
-  fmt::print("cores         {} usable of {}\n", usable_cores(), sysconf(_SC_NPROCESSORS_ONLN));
+  fmt::print("cores         {}\n", cores_text(adds));
   fmt::print("memory        {} free of {}\n", human_bytes(memory_free_bytes()),
              human_bytes(memory_total_bytes()));
   fmt::print("memory nodes  {}\n", nodes_text(nodes));

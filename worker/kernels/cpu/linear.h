@@ -41,16 +41,6 @@ struct Parts {
   int64_t begin(int64_t part) const { return min(size, (part * each + min(part, longer)) * step); }
 };
 
-// Whether the CPU's own prefetching is too short for few rows, which multiply as fast as memory
-// delivers. Measured on Xeons: a row by int4 takes two thirds of the time with prefetching here.
-inline bool reads_short() {
-#if defined(__x86_64__)
-  return __builtin_cpu_is("intel") != 0;
-#else
-  return false;
-#endif
-}
-
 template <typename Format>
 concept OfTiles = requires {
   Format::kRowStep;
@@ -167,9 +157,15 @@ struct LinearJob {
   // A single tile prefetches what it will use soon; of several tiles, each of the first two
   // prefetches half of the next chunk.
   static Ahead ahead_of(int64_t tile, int64_t tiles, int64_t rows, int64_t units) {
-    if (tiles == 1) return {rows >= Format::kAheadRows || reads_short() ? kAheadBytes : 0};
-    if (tile < 2) return {units * kLayout.bytes + tile * 64, false};
-    return {};
+    const bool four_pages = reads_by_four_pages();
+    if (tiles == 1) {
+      if (four_pages) return {Ahead::Lines::kBoth, Ahead::kInFourPages};
+      if (rows >= Format::kAheadRows) return {Ahead::Lines::kBoth, kAheadBytes};
+      return {};
+    }
+    if (tile >= 2) return {};
+    return {tile == 0 ? Ahead::Lines::kFirst : Ahead::Lines::kSecond,
+            four_pages ? Ahead::kInFourPages : units * kLayout.bytes};
   }
 
   // A panel's outputs are one or two lines in each of many rows, which no hardware prefetcher

@@ -84,7 +84,7 @@ template <Product kProduct, int64_t kRowBytes>
 
 [[gnu::always_inline]] inline void prefetch_unit(const Ahead& ahead, const std::byte* panel,
                                                  int64_t bytes) {
-  if (ahead.distance == 0) return;
+  if (ahead.lines == Ahead::Lines::kNone) return;
   for (int64_t at = 0; at < bytes; at += 128) ahead.prefetch(panel + at);
 }
 

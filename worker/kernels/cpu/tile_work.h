@@ -2,6 +2,7 @@
 // The unit of work of a format of linear (linear.h): a tile of rows by a chunk of a panel.
 #pragma once
 
+#include "base/system/four_pages.h"
 #include "worker/kernels/cpu/dot.h"
 #include "worker/kernels/cpu/scratch.h"
 
@@ -20,16 +21,25 @@ constexpr int64_t kPanel = kPackRows;
 #endif
 }
 
-// How many bytes ahead of its use a panel is prefetched; 0: not at all.
+// How a panel is prefetched while it is read: of the two lines that each 128 bytes have, `lines`
+// are prefetched `distance` bytes ahead. kInFourPages: as four_pages.h describes.
 struct Ahead {
+  enum class Lines : uint8_t { kNone, kFirst, kSecond, kBoth };
+  static constexpr int64_t kInFourPages = -1;
+  Lines lines = Lines::kNone;
   int64_t distance = 0;
-  bool every_line = true;  // False: every other one.
 
   // Called once for every 128 bytes that the kernel reads.
   [[gnu::always_inline]] void prefetch(const std::byte* weights) const {
-    if (distance == 0) return;
-    __builtin_prefetch(weights + distance, 0, 2);
-    if (every_line) __builtin_prefetch(weights + distance + 64, 0, 2);
+    if (lines == Lines::kNone) return;
+    if (distance == kInFourPages) {
+      const std::byte* line = line_in_next_four_pages(weights);
+      if (lines != Lines::kSecond) __builtin_prefetch(line, 0, 3);
+      if (lines != Lines::kFirst) __builtin_prefetch(line + kPageBytes, 0, 3);
+    } else {
+      if (lines != Lines::kSecond) __builtin_prefetch(weights + distance, 0, 2);
+      if (lines != Lines::kFirst) __builtin_prefetch(weights + distance + 64, 0, 2);
+    }
   }
 };
 
