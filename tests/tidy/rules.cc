@@ -213,7 +213,8 @@ std::vector<Finding> isa_files_include_little(const SourceFile& file) {
     const std::string name = included_name(file.lines[i]);
     if (name.empty() || name == "worker/kernels/kernel.h" ||
         name == "worker/kernels/quantized_rows.h" || name == "worker/kernels/choose_experts.h" ||
-        name == "base/threads/parallel.h" || is_compiled_per_isa({.path = name, .lines = {}})) {
+        name == "worker/kernels/four_pages.h" || name == "base/threads/parallel.h" ||
+        is_compiled_per_isa({.path = name, .lines = {}})) {
       continue;
     }
     const bool of_c = name == "immintrin.h" || name == "cstdint" || name == "cstddef" ||

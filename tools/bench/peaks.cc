@@ -7,8 +7,8 @@
 #include <immintrin.h>
 #endif
 
-#include "base/system/four_pages.h"
 #include "base/system/read_loop.h"
+#include "worker/kernels/four_pages.h"
 
 namespace lockstep {
 namespace {

@@ -2,9 +2,9 @@
 // The unit of work of a format of linear (linear.h): a tile of rows by a chunk of a panel.
 #pragma once
 
-#include "base/system/four_pages.h"
 #include "worker/kernels/cpu/dot.h"
 #include "worker/kernels/cpu/scratch.h"
+#include "worker/kernels/four_pages.h"
 
 namespace lockstep::LOCKSTEP_ISA {
 namespace {
