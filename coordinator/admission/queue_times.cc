@@ -24,6 +24,7 @@ absl::Status QueueTimes::check(const EngineRequest& request, int64_t now_ns) con
       std::max<int64_t>(has_deadline ? std::min(left_ms, bound_ms) : bound_ms, 0);
   const int64_t wait_ms = this->wait_ms(request, now_ns);
   if (wait_ms <= max_ms) return absl::OkStatus();
+  refused_.fetch_add(1);
   return retry_after(
       resource_exhausted("the queue is full: a request waits about {} s, {} {} s; try again later",
                          (wait_ms + 999) / 1000,

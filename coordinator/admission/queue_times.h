@@ -3,6 +3,7 @@
 // would begin after its deadline, or after the max wait, is refused at once.
 #pragma once
 
+#include <atomic>
 #include <cstdint>
 #include <map>
 #include <string>
@@ -31,6 +32,8 @@ class QueueTimes final : public EngineObserver {
       ABSL_LOCKS_EXCLUDED(mutex_);
   // The time until this request would begin; 0 if unknown, or nothing is before it.
   int64_t wait_ms(const EngineRequest& request, int64_t now_ns) const ABSL_LOCKS_EXCLUDED(mutex_);
+  // How many requests check() has refused.
+  int64_t refused() const { return refused_.load(); }
 
   void on_submitted(const Stream* stream, const EngineRequest& request, int64_t came_ns) override;
   void on_set_aside(const Stream* stream) override;
@@ -57,6 +60,7 @@ class QueueTimes final : public EngineObserver {
   void count(const Place& place, int64_t change) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
 
   const int64_t max_wait_ms_;  // 0: no bound.
+  mutable std::atomic<int64_t> refused_{0};
   mutable Mutex mutex_;
   std::unordered_map<const Stream*, Place> waiting_ ABSL_GUARDED_BY(mutex_);
   std::map<int32_t, Line> lines_ ABSL_GUARDED_BY(mutex_);  // By priority.

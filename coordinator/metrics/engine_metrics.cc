@@ -163,6 +163,7 @@ std::string EngineMetrics::text(const EngineStats& stats, const ServerCounts& co
   add_state(stats, &families);
   add_resumable(counts.resumable, &families);
   add_totals(stats, &families);
+  add_refused(stats.refused, counts.too_long_waits, &families);
   add_counter("unknown_fields_total", "Unknown fields of requests, which were ignored.",
               static_cast<double>(counts.unknown_fields), &families);
   add_counter("log_lines_dropped_total",
@@ -244,7 +245,6 @@ void EngineMetrics::add_totals(const EngineStats& stats, Families* families) con
               static_cast<double>(stats.groups_lost), families);
   add_counter("num_preemptions_total", "How often a choice lost its pages and was computed again.",
               static_cast<double>(stats.preemptions), families);
-  add_refused(stats.refused, families);
   add_counter("prefix_cache_queries_total", "Prompt tokens looked for in the prefix cache.",
               static_cast<double>(stats.prefix.queries), families);
   add_counter("prefix_cache_hits_total", "Prompt tokens found in the prefix cache.",
@@ -269,14 +269,16 @@ void EngineMetrics::add_totals(const EngineStats& stats, Families* families) con
   families->push_back(std::move(ended));
 }
 
-void EngineMetrics::add_refused(const QueueLoad& refused, Families* families) const {
+void EngineMetrics::add_refused(const QueueLoad& refused, int64_t too_long_waits,
+                                Families* families) const {
   MetricFamily rejections =
       family("admission_rejections_total", "Requests refused by a bound of the queue, by bound.",
              MetricType::Counter);
   for (const auto& [reason, count] :
        {std::pair{"max_num_queued_reqs", refused.requests + refused.choices},
         std::pair{"max_num_queued_tokens", refused.prompt_tokens},
-        std::pair{"max_num_queued_bytes", refused.bytes}}) {
+        std::pair{"max_num_queued_bytes", refused.bytes},
+        std::pair{"queue_seconds", too_long_waits}}) {
     rejections.metric.push_back(metric({{"reason", reason}}));
     rejections.metric.back().counter.value = static_cast<double>(count);
   }

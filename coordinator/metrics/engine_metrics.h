@@ -31,6 +31,7 @@ struct RankTimes {
 struct ServerCounts {
   int64_t unknown_fields = 0;     // Ignored fields of requests.
   int64_t log_lines_dropped = 0;  // Because the log is read too slowly.
+  int64_t too_long_waits = 0;     // Requests refused because they would wait too long.
   ResumableCounts resumable;      // Resumable streams.
 };
 
@@ -79,7 +80,7 @@ class EngineMetrics final : public EngineObserver {
   void add_waiting(const EngineStats& stats, Families* families) const ABSL_LOCKS_EXCLUDED(mutex_);
   void add_cache(const EngineStats& stats, Families* families) const;
   void add_totals(const EngineStats& stats, Families* families) const;
-  void add_refused(const QueueLoad& refused, Families* families) const;
+  void add_refused(const QueueLoad& refused, int64_t too_long_waits, Families* families) const;
   void add_resumable(const ResumableCounts& resumable, Families* families) const;
   void add_times(const EngineStats& stats, Families* families) const ABSL_LOCKS_EXCLUDED(mutex_);
   void add_histograms(Families* families) const;

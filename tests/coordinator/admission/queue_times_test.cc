@@ -108,6 +108,7 @@ TEST_F(QueueTimesTest, ARequestThatWouldBeginTooLateIsRefusedWithARetryTime) {
   pass(1000);  // A request waits for 19 s.
   EXPECT_TRUE(times_.check(of("new"), now_ns_).ok());
   EXPECT_TRUE(times_.check(of("new", 0, now_ms() + 25'000), now_ns_).ok());
+  EXPECT_EQ(times_.refused(), 0);
   const absl::Status late = times_.check(of("new", 0, now_ms() + 5'000), now_ns_);
   EXPECT_EQ(late.code(), absl::StatusCode::kResourceExhausted);
   EXPECT_THAT(message_of(late), HasSubstr("this one's deadline is in 5 s"));
@@ -116,6 +117,7 @@ TEST_F(QueueTimesTest, ARequestThatWouldBeginTooLateIsRefusedWithARetryTime) {
   const absl::Status full = times_.check(of("new"), now_ns_);
   EXPECT_THAT(message_of(full), HasSubstr("the max is 60 s"));
   EXPECT_NEAR(retry_after_of(full), 39, 2);
+  EXPECT_EQ(times_.refused(), 2);
   EXPECT_EQ(retry_after_of(absl::ResourceExhaustedError("full")), 1);
 }
 

@@ -136,6 +136,10 @@ TEST_F(EngineMetricsTest, RequestsThatTheQueueRefusedCountByItsBound) {
   EXPECT_EQ(value("admission_rejections_total", "reason=\"max_num_queued_reqs\","), 3);
   EXPECT_EQ(value("admission_rejections_total", "reason=\"max_num_queued_tokens\","), 4);
   EXPECT_EQ(value("admission_rejections_total", "reason=\"max_num_queued_bytes\","), 5);
+  EXPECT_EQ(value_of(metrics_.text(stats_, {.too_long_waits = 6}),
+                     "lockstep:admission_rejections_total{reason=\"queue_seconds\","
+                     "model_name=\"story\"}"),
+            6);
 }
 
 TEST_F(EngineMetricsTest, ARequestThatWaitsForALargerGroupCountsAsDeferred) {

@@ -199,10 +199,11 @@ absl::StatusOr<std::unique_ptr<ServedPorts>> ServedPorts::start(ServedModel serv
 
 std::vector<http::Route> ServedPorts::routes_of_metrics(const ServedModel& served,
                                                         const Observed& observed) const {
-  const auto counts = [api = api_.get(), log = observed.log,
+  const auto counts = [api = api_.get(), log = observed.log, queue = served.queue,
                        resumable = served.resumable]() -> ServerCounts {
     return {.unknown_fields = api != nullptr ? api->unknown_fields() : 0,
             .log_lines_dropped = log->dropped(),
+            .too_long_waits = queue != nullptr ? queue->refused() : 0,
             .resumable = resumable != nullptr ? resumable->counts() : ResumableCounts()};
   };
   return metrics_routes(observed.metrics, served.engine, observed.cluster, counts);
