@@ -410,21 +410,21 @@ void EngineCore::group_formed(const GroupInfo& info) {
     return;
   }
   info_ = info;
-  stats_.group = info;
+  info_.shares_prefixes = info_.shares_prefixes && options_.prefix.enabled;
+  stats_.group = info_;
   stats_.outage = false;
   lost_at_.reset();
   step_ = 0;  // The number of the null step, which the group has run.
-  scheduler_ = std::make_unique<Scheduler>(
-      SchedulerLimits{.rows = info_.max_rows,
-                      .prefill_chunk = options_.prefill_chunk,
-                      .running = std::min(options_.max_running, info_.max_sequences),
-                      .outputs = info_.max_outputs,
-                      .pages = info_.pages,
-                      .page_tokens = info_.page_tokens,
-                      .step_budget_ns = options_.step_budget_of(info_.numeric_class) * 1'000'000,
-                      .rope = info_.rope,
-                      .prefix = {.enabled = options_.prefix.enabled && info_.shares_prefixes,
-                                 .shared = options_.prefix.shared}});
+  scheduler_ = std::make_unique<Scheduler>(SchedulerLimits{
+      .rows = info_.max_rows,
+      .prefill_chunk = options_.prefill_chunk,
+      .running = std::min(options_.max_running, info_.max_sequences),
+      .outputs = info_.max_outputs,
+      .pages = info_.pages,
+      .page_tokens = info_.page_tokens,
+      .step_budget_ns = options_.step_budget_of(info_.numeric_class) * 1'000'000,
+      .rope = info_.rope,
+      .prefix = {.enabled = info_.shares_prefixes, .shared = options_.prefix.shared}});
   for (Job* job : jobs_in_order()) {
     count_strike(*job);
     if (job->open == 0 || !job->origin.has_value()) continue;

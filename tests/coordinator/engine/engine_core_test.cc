@@ -50,6 +50,13 @@ TEST(EngineCoreTest, ACancelDuringAStepEndsTheRequestAndKeepsTheOthers) {
   EXPECT_EQ(driven.core().stats().pages_free, 64);
 }
 
+TEST(EngineCoreTest, TheStatsSayWhetherPromptsAreCached) {
+  for (const bool enabled : {false, true}) {
+    Driven driven({}, {.prefix = {.enabled = enabled}});
+    EXPECT_EQ(driven.core().stats().group.shares_prefixes, enabled);
+  }
+}
+
 TEST(EngineCoreTest, RequestsWithoutADeadlineEndAfterTooLongWithoutAGroup) {
   EngineOptions options;
   options.max_outage_ms = 1'000;
