@@ -4,6 +4,7 @@
 import json
 import os
 import select
+import signal
 import subprocess
 from pathlib import Path
 
@@ -108,7 +109,7 @@ class Container:
         """Sends a signal to the container's first process, unless running() has seen its end."""
         if self.code is None and self.descriptor is not None:
             try:
-                os.kill(self.pid, number)
+                signal.pidfd_send_signal(self.descriptor, number)
             except ProcessLookupError:
                 pass
 
