@@ -71,7 +71,7 @@ class Collective {
   virtual bool can_be_captured(int64_t /*gather_bytes*/) const { return false; }
 
   // Ends all running and later collectives with kAborted, on all ranks that can be reached. Any
-  // thread may call it, a signal handler's too; it never blocks.
+  // thread may call it; it never blocks.
   virtual void abort() = 0;
 
   // Nanoseconds since the start in which this rank waited for its peers, and in which it moved

@@ -167,7 +167,8 @@ absl::Status NcclCollective::try_gather() {
   RETURN_IF_ERROR(reserve(ranks() * kBytes));
   if (trial_.data() == nullptr) trial_ = StagingMemory(device_, ranks() * kBytes);
   if (trial_.data() == nullptr) {
-    return fail(resource_exhausted("the system refused {} bytes of locked memory", total));
+    return fail(
+        resource_exhausted("the system refused {} bytes of locked memory", ranks() * kBytes));
   }
   auto* numbers = reinterpret_cast<int32_t*>(trial_.data());
   std::iota(numbers, numbers + total, 0);
