@@ -275,7 +275,8 @@ std::shared_ptr<Command> add_compare(CLI::App& parent) {
   CLI::App& app = *command->app;
   add_flags(app, flags->run.model_flags());
   add_flags(app, flags->run.group_flags());
-  add_flags(app, {{"--text", &flags->text, "A file of text that the model was not trained on"},
+  add_flags(app, {{"--text", &flags->text, "A file of text that the model was not trained on",
+                   FlagValues{.form = "FILE"}},
                   {"--prompt", &flags->prompts, "A text instead (repeatable)"},
                   {"--window", &flags->window, "Tokens per sequence"},
                   {"--tokens", &flags->tokens, "Max tokens of the text (default: all)",
