@@ -25,6 +25,9 @@ struct FlagValues {
   int64_t unit = 1;
   bool is_size = false;     // A number of bytes: 512MiB.
   bool has_commas = false;  // A list in one text: 1,2,3. Other lists are repeated flags.
+  // The value in --help and in completions: FILE, FOLDER, HOST:PORT|off, or words such as a|b. By
+  // default `words`, and the type.
+  std::string form = {};
   // Returns "" for a valid text, else what it must be.
   std::function<std::string(const std::string& text)> check = nullptr;
 };

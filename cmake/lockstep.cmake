@@ -30,7 +30,7 @@ find_package(Threads REQUIRED)
 
 # The source determines every bit: the optimiser must not contract a*b+c. A designated initialiser
 # names the fields that differ from the defaults: the others are not "missing".
-set(LOCKSTEP_CXX_OPTIONS -ffp-contract=off -Wall -Wextra -Wno-missing-field-initializers)
+set(LOCKSTEP_CXX_OPTIONS -ffp-contract=off -Wall -Wextra -Wshadow -Wno-missing-field-initializers)
 if(LOCKSTEP_WERROR)
   list(APPEND LOCKSTEP_CXX_OPTIONS -Werror)
 endif()

@@ -47,10 +47,10 @@ const Scheme* find_scheme(std::string_view name) {
   return nullptr;
 }
 
-std::string scheme_names() {
+std::string scheme_names(std::string_view separator) {
   std::string names;
   for (const Scheme& scheme : kSchemes) {
-    if (!names.empty()) names += ", ";
+    if (!names.empty()) names += separator;
     names += scheme.name;
   }
   return names;

@@ -27,7 +27,8 @@ struct Scheme {
 std::span<const Scheme> schemes();
 // Null if there is no scheme with that name.
 const Scheme* find_scheme(std::string_view name);
-std::string scheme_names();  // "q8, q4, ...".
+// "q8, q4, ...".
+std::string scheme_names(std::string_view separator = ", ");
 
 // The reason why there is no scheme with that name, for the end of a message: "must be one of q8,
 // ...", or "that scheme was removed: use ...".

@@ -74,7 +74,7 @@ int main(int argc, char** argv) {
   const std::shared_ptr<Command> commands[] = {
       add_serve(app),    add_worker(app), add_generate(app), add_chat(app),    add_tokenize(app),
       add_template(app), add_bench(app),  add_plan(app),     add_inspect(app), add_quantize(app),
-      add_compare(app),  add_doctor(app), add_workers(app),  add_verify(app)};
+      add_compare(app),  add_doctor(app), add_workers(app),  add_verify(app),  add_completion(app)};
   const auto is_command = [&](const auto& command) { return command->app->get_name() == argv[1]; };
   if (argc > 1 && argv[1][0] != '-' && std::ranges::none_of(commands, is_command)) {
     return fail(fmt::format("there is no command {} (lockstep --help lists them)", argv[1]), 2);

@@ -100,7 +100,7 @@ void name_interface_to_nccl(const std::string& data_address) {
   if (!parts.ok() || is_loopback_host(parts->host)) return;
   const std::string name = interface_of(parts->host);
   if (name.empty()) return;
-  setenv("NCCL_SOCKET_IFNAME", ("=" + name).c_str(), /*overwrite=*/0);
+  setenv("NCCL_SOCKET_IFNAME", ("=" + name).c_str(), 0);  // NOLINT(concurrency-mt-unsafe): above.
   spdlog::debug("NCCL_SOCKET_IFNAME is {}", std::getenv("NCCL_SOCKET_IFNAME"));
 }
 

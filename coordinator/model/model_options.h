@@ -61,15 +61,19 @@ inline std::vector<Flag> ModelOptions::flags() {
   return {
       {"MODEL", &path,
        "A folder in Hugging Face layout, or org/name in the local Hugging Face cache; nothing: the "
-       "demo model"},
+       "demo model",
+       FlagValues{.form = "FOLDER"}},
       {"--dtype", &dtype,
        "Type of weights in memory: auto (as stored), float32 (and all arithmetic in float32), "
-       "bfloat16"},
+       "bfloat16",
+       FlagValues{.form = "auto|float32|bfloat16"}},
       {"--quantize", &quantize,
-       "Weights as small integers, rounded while loading: " + scheme_names()},
+       "Weights as small integers, rounded while loading: " + scheme_names(),
+       FlagValues{.form = scheme_names("|")}},
       {"--kv-dtype", &kv_dtype,
        "Type of keys and values in memory: auto (bfloat16 if weights are, else float32), float32, "
-       "bfloat16, int8"},
+       "bfloat16, int8",
+       FlagValues{.form = "auto|float32|bfloat16|int8"}},
       {"--embedding", &embedding,
        "The place of the embedding: memory, or file (rows are read from the checkpoint when tokens "
        "need them; the file must not change meanwhile). With --quantize, file gives other "
@@ -87,7 +91,8 @@ inline std::vector<Flag> ModelOptions::chat_flags() {
   return {
       {"--chat-template", &chat_template,
        fmt::format("A file with a chat template, or a known name ({}), instead of MODEL's",
-                   known_template_names())},
+                   known_template_names()),
+       FlagValues{.form = "FILE|" + known_template_names()}},
       {"--template-vars", &template_variables,
        fmt::format("Comma-separated names of variables that a request may pass to the chat "
                    "template, in addition to {}",

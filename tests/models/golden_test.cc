@@ -59,8 +59,8 @@ std::vector<const char*> golden_names() {
 }
 
 INSTANTIATE_TEST_SUITE_P(Cases, GoldenTest, testing::ValuesIn(golden_names()),
-                         [](const auto& info) {
-                           const std::string path = info.param;
+                         [](const auto& test) {
+                           const std::string path = test.param;
                            return path.substr(path.rfind('/') + 1);
                          });
 

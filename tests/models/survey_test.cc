@@ -119,9 +119,9 @@ TEST_P(SurveyTest, RopeAndWindowsAreThoseOfTheClass) {
   }
 }
 
-INSTANTIATE_TEST_SUITE_P(Models, SurveyTest, testing::ValuesIn(surveyed()), [](const auto& info) {
+INSTANTIATE_TEST_SUITE_P(Models, SurveyTest, testing::ValuesIn(surveyed()), [](const auto& test) {
   std::string name =
-      info.param.release + "_" + info.param.model["name"].template get<std::string>();
+      test.param.release + "_" + test.param.model["name"].template get<std::string>();
   std::ranges::replace_if(
       name, [](unsigned char c) { return std::isalnum(c) == 0; }, '_');
   return name;

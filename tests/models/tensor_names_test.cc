@@ -101,7 +101,7 @@ TEST_P(StackedTest, OneLayerMayHaveSingleExpertsAndAnotherAStack) {
 INSTANTIATE_TEST_SUITE_P(Families, StackedTest,
                          testing::Values("olmoe", "glm4_moe_groups", "glm4_moe_lite",
                                          "deepseek_v2_groups", "deepseek_v32", "dots1"),
-                         [](const auto& info) { return std::string(info.param); });
+                         [](const auto& test) { return std::string(test.param); });
 
 constexpr char kQwen3Moe[] = R"({"architectures": ["Qwen3MoeForCausalLM"], "vocab_size": 64,
   "hidden_size": 32, "intermediate_size": 48, "moe_intermediate_size": 16, "num_hidden_layers": 2,

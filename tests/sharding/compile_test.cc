@@ -96,10 +96,10 @@ TEST_P(EqualityTest, AnyNumberOfRanksComputesTheModelsGraph) {
 }
 
 INSTANTIATE_TEST_SUITE_P(Models, EqualityTest, testing::ValuesIn(all_cases()),
-                         [](const auto& info) {
-                           return fmt::format("{}_{}_{}", info.param.model,
-                                              strategy_name(info.param.strategy),
-                                              dtype_name(info.param.dtype));
+                         [](const auto& test) {
+                           return fmt::format("{}_{}_{}", test.param.model,
+                                              strategy_name(test.param.strategy),
+                                              dtype_name(test.param.dtype));
                          });
 
 // A model unlike any family: layers differ in the number and width of heads, values are narrower or

@@ -48,7 +48,7 @@ TEST_P(GpuProgramsTest, GpuProgramsGatherRowsForLinearsOverCodesAsBFloat16) {
 }
 
 INSTANTIATE_TEST_SUITE_P(Models, GpuProgramsTest, testing::ValuesIn(kModels),
-                         [](const auto& info) { return std::string(info.param); });
+                         [](const auto& test) { return std::string(test.param); });
 
 }  // namespace
 }  // namespace lockstep

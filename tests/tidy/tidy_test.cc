@@ -72,7 +72,7 @@ TEST_P(TidyTest, SeesItsBadExample) {
 }
 
 INSTANTIATE_TEST_SUITE_P(Rules, TidyTest, ::testing::ValuesIn(rules()),
-                         [](const auto& info) { return std::string(info.param.name); });
+                         [](const auto& test) { return std::string(test.param.name); });
 
 TEST(TidyTreeTest, ExceptionsNameExistingRulesAndFiles) {
   std::set<std::string> known;

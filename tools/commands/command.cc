@@ -67,7 +67,8 @@ std::vector<Flag> RunOptions::group_flags() {
        "enough)"},
       {"--device", &worker.device,
        "The device of workers: cpu; cuda, one GPU per worker; cuda:N, one GPU for all; auto, cuda "
-       "if there are enough GPUs"},
+       "if there are enough GPUs",
+       FlagValues{.form = "cpu|cuda|cuda:N|auto"}},
   };
   return join(join(service.cluster.flags(), local), worker.shared_flags());
 }

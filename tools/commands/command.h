@@ -37,6 +37,7 @@ std::shared_ptr<Command> add_compare(CLI::App& parent);
 std::shared_ptr<Command> add_workers(CLI::App& parent);
 std::shared_ptr<Command> add_doctor(CLI::App& parent);
 std::shared_ptr<Command> add_verify(CLI::App& parent);
+std::shared_ptr<Command> add_completion(CLI::App& parent);
 
 // Opens the model and prints warnings about its checkpoint on stderr.
 absl::StatusOr<std::unique_ptr<Model>> open_model(const ModelOptions& options);

@@ -120,6 +120,15 @@ CLI::Validator reader(const FlagValues& values, bool may_be_empty = false) {
   return {read, ""};
 }
 
+// The value in --help. `type`: CLI11's name of the variable's type.
+std::string form_of(const FlagValues& values, const std::string& type, bool is_text) {
+  if (!values.form.empty()) return values.form;
+  std::vector<std::string> parts = values.words;
+  std::erase(parts, "");
+  if (!is_text || parts.empty()) parts.push_back(values.is_size ? "SIZE" : type);
+  return fmt::format("{}", fmt::join(parts, "|"));
+}
+
 // The type of a variable's values.
 template <typename T>
 T value_in(const T*);
@@ -132,6 +141,8 @@ template <typename T>
 CLI::Option* add_flag(CLI::App& app, const Flag& flag, T* variable) {
   using Value = decltype(value_in(variable));
   CLI::Option* option = app.add_option(flag.name, *variable, flag.help);
+  option->type_name(
+      form_of(flag.values, option->get_type_name(), std::is_same_v<Value, std::string>));
   const bool is_list = option->get_expected_max() > 1;
   if (is_list) option->allow_extra_args(false);
   if (flag.values.has_commas) option->delimiter(',');

@@ -21,7 +21,7 @@ using std::chrono::milliseconds;
 using Clock = std::chrono::steady_clock;
 
 constexpr milliseconds kPoll{10};
-constexpr milliseconds kPause{100};          // After a failed try.
+constexpr milliseconds kRetryPause{100};     // After a failed try.
 constexpr milliseconds kConnectTime{2'000};  // An address that drops packets gives no error.
 
 // Tries to reach one rank, again and again.
@@ -142,7 +142,7 @@ void Dialler::give_up(Clock::time_point now, std::string problem) {
   socket_ = FileDescriptor();
   channel_.reset();
   state_ = State::kPause;
-  next_ = now + kPause;
+  next_ = now + kRetryPause;
   if (std::exchange(claimed_, false)) args_.port->unclaim(rank_);
 }
 

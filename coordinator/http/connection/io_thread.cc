@@ -25,10 +25,10 @@ Clock::duration tick_time_of(const Limits& limits) {
 
 }  // namespace
 
-bool ServerState::has_room_for(size_t answer_bytes, BufferedBytes::Share* unsent) const {
+bool ServerState::has_room_for(size_t answer_bytes, BufferedBytes::Share* share) const {
   if (answer_bytes <= kSmallAnswer) return true;
-  if (unsent->hold(static_cast<int64_t>(answer_bytes)).fit(limits.all_answer_bytes)) return true;
-  unsent->hold(0);
+  if (share->hold(static_cast<int64_t>(answer_bytes)).fit(limits.all_answer_bytes)) return true;
+  share->hold(0);
   return false;
 }
 

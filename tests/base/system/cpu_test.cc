@@ -3,9 +3,10 @@
 
 #include <gtest/gtest.h>
 
-#include <cstdlib>
 #include <filesystem>
 #include <fstream>
+
+#include "tests/support/environment.h"
 
 namespace lockstep {
 namespace {
@@ -108,25 +109,6 @@ TEST(CpuTest, ThisMachineHasACoreMemoryAndAName) {
   EXPECT_EQ(cpu_model_name("/nonexistent"), "unknown");
 }
 
-// Sets LOCKSTEP_ISA for one test and restores the old value.
-class IsaVariable {
- public:
-  explicit IsaVariable(const char* value) {
-    if (const char* old = std::getenv("LOCKSTEP_ISA")) old_ = old;
-    setenv("LOCKSTEP_ISA", value, 1);
-  }
-  ~IsaVariable() {
-    if (old_.empty()) {
-      unsetenv("LOCKSTEP_ISA");
-    } else {
-      setenv("LOCKSTEP_ISA", old_.c_str(), 1);
-    }
-  }
-
- private:
-  std::string old_;
-};
-
 TEST(IsaTest, AnIsaIsFoundByItsName) {
   for (int i = 0; i < kIsaCount; ++i) {
     const Isa isa = static_cast<Isa>(i);
@@ -136,13 +118,13 @@ TEST(IsaTest, AnIsaIsFoundByItsName) {
 }
 
 TEST(IsaTest, TheEnvironmentChoosesALowerIsa) {
-  const IsaVariable variable("portable");
+  const ScopedVariable variable("LOCKSTEP_ISA", "portable");
   EXPECT_FALSE(isa_problem());
   EXPECT_EQ(best_isa(), Isa::kPortable);
 }
 
 TEST(IsaTest, AnEmptyValueChoosesNothing) {
-  const IsaVariable variable("");
+  const ScopedVariable variable("LOCKSTEP_ISA", "");
   EXPECT_FALSE(isa_problem());
   EXPECT_EQ(best_isa(), machine_isa());
 }
@@ -151,7 +133,7 @@ TEST(IsaTest, ALowerIsaThatTheMachineLacksIsReported) {
   if (machine_runs(Isa::kAvx2Vnni) || machine_isa() < Isa::kAvx2Vnni) {
     GTEST_SKIP() << "this machine lacks no instruction set below its best";
   }
-  const IsaVariable variable("avx2_vnni");
+  const ScopedVariable variable("LOCKSTEP_ISA", "avx2_vnni");
   EXPECT_TRUE(isa_problem());
   EXPECT_EQ(best_isa(), machine_isa());
 }
@@ -165,14 +147,14 @@ TEST(IsaTest, TheMachinesBestIsaAndThePortableOneRun) {
 }
 
 TEST(IsaTest, AnUnknownValueIsReportedAndIgnored) {
-  const IsaVariable variable("sse9");
+  const ScopedVariable variable("LOCKSTEP_ISA", "sse9");
   EXPECT_NE(isa_problem().value_or("").find("sse9"), std::string::npos);
   EXPECT_EQ(best_isa(), machine_isa());
 }
 
 TEST(IsaTest, AnIsaAboveTheMachinesBestIsReported) {
   if (machine_runs(Isa::kAmx)) GTEST_SKIP() << "this machine has the best instruction set";
-  const IsaVariable variable("amx");
+  const ScopedVariable variable("LOCKSTEP_ISA", "amx");
   EXPECT_NE(isa_problem().value_or("").find("this processor does not support amx"),
             std::string::npos);
   EXPECT_EQ(best_isa(), machine_isa());

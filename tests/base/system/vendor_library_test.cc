@@ -5,10 +5,10 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
-#include <cstdlib>
 #include <filesystem>
 #include <fstream>
 
+#include "tests/support/environment.h"
 #include "tests/support/files/temp_folder.h"
 
 namespace lockstep {
@@ -20,20 +20,6 @@ constexpr const char* kFolders[] = {"nvidia/new/lib", "nvidia/old/lib"};
 constexpr VendorLibrary kLibrary = {.file = "liblockstep-none.so.7",
                                     .package_folders = kFolders,
                                     .variable = "LOCKSTEP_TEST_LIBRARY"};
-
-// Restores the environment at the end.
-class Variable {
- public:
-  Variable(const char* name, const std::string& value) : name_(name) {
-    if (const char* before = std::getenv(name)) before_ = before;
-    setenv(name, value.c_str(), 1);
-  }
-  ~Variable() { before_.empty() ? unsetenv(name_) : setenv(name_, before_.c_str(), 1); }
-
- private:
-  const char* const name_;
-  std::string before_;
-};
 
 std::string add_file(const std::string& path) {
   std::filesystem::create_directories(std::filesystem::path(path).parent_path());
@@ -50,14 +36,14 @@ TEST(VendorLibraryTest, PythonPackagesAreSearchedAndTheActiveEnvironmentIsFirst)
   const std::string on_path = add_file(other + packages + kFolders[0] + file);
   const std::string python = add_file(other + "/bin/python3");
   std::filesystem::permissions(python, std::filesystem::perms::owner_all);
-  const Variable venv("VIRTUAL_ENV", active), conda("CONDA_PREFIX", "");
-  const Variable path("PATH", folder.path().string() + "/no/bin:" + other + "/bin:/usr/bin");
+  const ScopedVariable venv("VIRTUAL_ENV", active), conda("CONDA_PREFIX", "");
+  const ScopedVariable path("PATH", folder.path().string() + "/no/bin:" + other + "/bin:/usr/bin");
   EXPECT_THAT(places_of(kLibrary), ::testing::ElementsAre(old, on_path));
 }
 
 TEST(VendorLibraryTest, AMissingLibraryIsOneLineThatNamesTheFile) {
   const TempFolder folder;
-  const Variable venv("VIRTUAL_ENV", folder.path().string());
+  const ScopedVariable venv("VIRTUAL_ENV", folder.path().string());
   add_file(folder.path().string() +
            "/lib/python3.11/site-packages/nvidia/new/lib/liblockstep-none.so.7");
   const OpenedLibrary opened = open_library(kLibrary);
@@ -69,14 +55,14 @@ TEST(VendorLibraryTest, AMissingLibraryIsOneLineThatNamesTheFile) {
 
 TEST(VendorLibraryTest, TheEnvironmentNamesAnotherFileOrDisablesTheLibrary) {
   {
-    const Variable named("LOCKSTEP_TEST_LIBRARY", "libc.so.6");
+    const ScopedVariable named("LOCKSTEP_TEST_LIBRARY", "libc.so.6");
     const OpenedLibrary opened = open_library(kLibrary);
     EXPECT_EQ(opened.path, "libc.so.6");
     int (*find_process)() = nullptr;
     EXPECT_TRUE(opened.find("getpid", find_process));
     EXPECT_FALSE(opened.find("lockstep_has_no_such_function", find_process));
   }
-  const Variable named("LOCKSTEP_TEST_LIBRARY", "off");
+  const ScopedVariable named("LOCKSTEP_TEST_LIBRARY", "off");
   const OpenedLibrary opened = open_library(kLibrary);
   EXPECT_EQ(opened.handle, nullptr);
   EXPECT_TRUE(opened.switched_off);

@@ -65,7 +65,7 @@ TEST_P(ThreadPoolTest, SleepingAndSpinningAlternate) {
 }
 
 INSTANTIATE_TEST_SUITE_P(Threads, ThreadPoolTest, testing::Values(1, 2, 3, 8),
-                         [](const auto& info) { return "Threads" + std::to_string(info.param); });
+                         [](const auto& test) { return "Threads" + std::to_string(test.param); });
 
 TEST(ThreadPoolLifeTest, APoolStartsAndStopsWithoutWork) {
   for (int i = 0; i < 50; ++i) {

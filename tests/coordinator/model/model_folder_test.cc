@@ -2,12 +2,12 @@
 // Folders that cannot be served: one line says what the folder has and what the user can do.
 #include "coordinator/model/model_folder.h"
 
-#include <cstdlib>
 #include <fstream>
 #include <optional>
 
 #include "base/status.h"
 #include "gmock/gmock.h"
+#include "tests/support/environment.h"
 #include "tests/support/files/temp_folder.h"
 
 namespace lockstep {
@@ -119,29 +119,6 @@ TEST_F(ModelFolderTest, ATokenizerOfAnotherFormIsNamed) {
   }
 }
 
-// Sets or removes an environment variable for its own lifetime.
-class Variable {
- public:
-  Variable(const char* name, const std::optional<std::string>& value) : name_(name) {
-    if (const char* old = std::getenv(name)) old_ = old;
-    set(value);
-  }
-  ~Variable() { set(old_); }
-  Variable(const Variable&) = delete;
-  Variable& operator=(const Variable&) = delete;
-
- private:
-  void set(const std::optional<std::string>& value) {
-    if (value.has_value()) {
-      setenv(name_, value->c_str(), 1);
-    } else {
-      unsetenv(name_);
-    }
-  }
-  const char* name_;
-  std::optional<std::string> old_;
-};
-
 TEST_F(ModelFolderTest, TheCacheIsTheOneOfHuggingfaceHub) {
   const char* const kNames[] = {"HF_HUB_CACHE", "HUGGINGFACE_HUB_CACHE", "HF_HOME",
                                 "XDG_CACHE_HOME", "HOME"};
@@ -149,13 +126,13 @@ TEST_F(ModelFolderTest, TheCacheIsTheOneOfHuggingfaceHub) {
   for (size_t first = 0; first < std::size(kNames); ++first) {
     SCOPED_TRACE(kNames[first]);
     // Earlier variables are unset or empty; later ones name another folder.
-    std::vector<std::unique_ptr<Variable>> set;
+    std::vector<std::unique_ptr<ScopedVariable>> set;
     for (size_t i = 0; i < std::size(kNames); ++i) {
       const std::string folder = folder_.path().string() + "/" + kNames[i];
-      set.push_back(std::make_unique<Variable>(kNames[i], i >= first ? std::optional(folder)
-                                                          : i % 2 > 0
-                                                              ? std::optional<std::string>("")
-                                                              : std::nullopt));
+      set.push_back(std::make_unique<ScopedVariable>(kNames[i], i >= first ? std::optional(folder)
+                                                                : i % 2 > 0
+                                                                    ? std::optional<std::string>("")
+                                                                    : std::nullopt));
     }
     const std::string cache = std::string(kNames[first]) + kBelow[first] + "/models--org--name";
     EXPECT_THAT(refusal("org/name"), AllOf(HasSubstr((folder_.path() / kNames[first]).string()),
@@ -169,15 +146,15 @@ TEST_F(ModelFolderTest, TheCacheIsTheOneOfHuggingfaceHub) {
 }
 
 TEST_F(ModelFolderTest, ATildeIsTheUsersFolder) {
-  const Variable home("HOME", folder_.path().string());
-  const Variable hub("HF_HUB_CACHE", "~/models");
+  const ScopedVariable home("HOME", folder_.path().string());
+  const ScopedVariable hub("HF_HUB_CACHE", "~/models");
   write("models/models--org--name/refs/main", "0123");
   const fs::path config = write("models/models--org--name/snapshots/0123/config.json");
   EXPECT_EQ(*find_model_folder("org/name"), config.parent_path());
 }
 
 TEST_F(ModelFolderTest, AGgufRepositoryInTheCacheIsNamed) {
-  const Variable hub("HF_HUB_CACHE", folder_.path().string());
+  const ScopedVariable hub("HF_HUB_CACHE", folder_.path().string());
   write("models--org--name-GGUF/refs/main", "0123");
   write("models--org--name-GGUF/snapshots/0123/name-Q8_0.gguf");
   EXPECT_THAT(refusal("org/name-GGUF"), HasSubstr("holds name-Q8_0.gguf: GGUF"));

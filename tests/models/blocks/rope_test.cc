@@ -49,7 +49,7 @@ TEST_P(RopeKindTest, AKindHasTheFrequenciesOfTheReference) {
 }
 
 INSTANTIATE_TEST_SUITE_P(Kinds, RopeKindTest, testing::ValuesIn(kReferences),
-                         [](const auto& info) { return std::string(info.param.name); });
+                         [](const auto& test) { return std::string(test.param.name); });
 
 TEST(RopeTest, DynamicScalingComputesFrequenciesForEachPosition) {
   const absl::StatusOr<RopeConfig> rope = parse(

@@ -131,7 +131,7 @@ TEST_P(WrongConfigTest, AnErrorIsOneLineThatNamesTheFileAndTheKey) {
 }
 
 INSTANTIATE_TEST_SUITE_P(Keys, WrongConfigTest, testing::ValuesIn(kWrong),
-                         [](const auto& info) { return std::string(info.param.name); });
+                         [](const auto& test) { return std::string(test.param.name); });
 
 TEST(ConfigTest, NanAndInfinityAreErrorsInOneLine) {
   for (const char* literal : {"NaN", "Infinity", "-Infinity", "1e999"}) {

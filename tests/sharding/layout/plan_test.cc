@@ -50,17 +50,17 @@ TEST(PlanTest, EveryUnitOfEveryAxisIsCoveredExactlyOnce) {
 }
 
 TEST(PlanTest, KvHeadsCoverARanksQueryHeads) {
-  struct Case {
+  struct Heads {
     int64_t heads, kv_heads;
     std::vector<Range> ranges;
   };
-  const Case cases[] = {
+  const Heads cases[] = {
       {6, 3, {{0, 1}, {1, 2}, {2, 3}}},
       {6, 3, {{0, 1}, {0, 2}, {1, 2}, {2, 3}, {2, 3}}},  // Heads per rank: 2, 1, 1, 1, 1.
       {6, 2, {{0, 1}, {0, 2}, {1, 2}}},  // Heads per rank: 2, 2, 2: one KV head is on two.
       {7, 1, {{0, 1}, {0, 1}, {0, 1}, {0, 1}, {0, 1}, {0, 1}, {0, 1}}},
   };
-  for (const Case& c : cases) {
+  for (const Heads& c : cases) {
     const Plan plan = plan_of(std::vector<int64_t>(c.ranges.size(), 8));
     const int64_t group = c.heads / c.kv_heads;
     for (int rank = 0; rank < plan.ranks; ++rank) {
@@ -164,9 +164,9 @@ TEST(CostTest, RanksTogetherHoldEveryWeightOnceExceptCopiedOnes) {
 // key's 18 once. It also sends heads, sums of experts, and inputs and outputs of MLPs.
 TEST(CostTest, LatentPagesHaveOnlyKeysAndGatherSendsLatentColumns) {
   const Graph graph = model_graph("deepseek_v3");
-  constexpr int64_t kLayers = 3, kHidden = 48, kLowRanks = 20 + 18;
+  constexpr int64_t kLayers = 3, kWidth = 48, kLowRanks = 20 + 18;
   constexpr int64_t kMlps = 60 + 2 * (3 * 13 + 2 * 13);  // Dense; experts' routes and shared ones.
-  constexpr int64_t kGathered = kLayers * (6 * 9 + 2 * kHidden + kLowRanks) + kMlps;
+  constexpr int64_t kGathered = kLayers * (6 * 9 + 2 * kWidth + kLowRanks) + kMlps;
   for (const int ranks : {2, 3}) {
     const auto table_of = [&](Strategy strategy) {
       const CompileOptions options = options_for(ranks, strategy);
@@ -178,12 +178,12 @@ TEST(CostTest, LatentPagesHaveOnlyKeysAndGatherSendsLatentColumns) {
       EXPECT_EQ(row.kv_bytes_per_token, kLayers * (18 + 4) * 4);
       given += row.collective_bytes_per_token;
     }
-    EXPECT_EQ(given, 4 * (ranks * kHidden + kGathered));  // Every rank has an addend of each token.
+    EXPECT_EQ(given, 4 * (ranks * kWidth + kGathered));  // Every rank has an addend of each token.
     EXPECT_EQ(plan_hosts(gather, ranks)[0].sent_bytes_per_token,
               (ranks - 1) * gather.rows[0].collective_bytes_per_token);
     for (const PlanRow& row : table_of(Strategy::kReduce).rows) {
       EXPECT_EQ(row.columns[static_cast<size_t>(Axis::kLatent)], (Range{0, 20}));
-      EXPECT_EQ(row.collective_bytes_per_token, 4 * (2 * kLayers + 1) * kHidden);
+      EXPECT_EQ(row.collective_bytes_per_token, 4 * (2 * kLayers + 1) * kWidth);
     }
   }
 }

@@ -75,7 +75,7 @@ TEST_P(ValuePartsTest, TheRanksPartsOfASplitValueCoverIt) {
 }
 
 INSTANTIATE_TEST_SUITE_P(Models, ValuePartsTest, testing::ValuesIn(kModels),
-                         [](const auto& info) { return std::string(info.param); });
+                         [](const auto& test) { return std::string(test.param); });
 
 }  // namespace
 }  // namespace lockstep

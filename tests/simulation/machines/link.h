@@ -11,8 +11,8 @@ class Process;
 
 // Outlives the simulation's events.
 struct Link {
-  Link(World* world, ProcessTime* coordinator, ProcessTime* worker, Process* process)
-      : up(world, coordinator), down(world, worker), process(*process) {}
+  Link(World* world, ProcessTime* coordinator, ProcessTime* worker, Process* of)
+      : up(world, coordinator), down(world, worker), process(*of) {}
 
   Pipe<ToCoordinator> up;
   Pipe<ToWorker> down;

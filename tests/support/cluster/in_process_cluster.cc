@@ -237,7 +237,7 @@ absl::Status InProcessCluster::load_or_rejoin() {
       local_collectives(options_.ranks, kCollectiveTimeout, programs_[0].shared_bytes());
   const bool fresh = workers_.empty();
   std::vector<std::unique_ptr<Worker>> loaded(options_.ranks);
-  RETURN_IF_ERROR(on_all([&](int rank) {
+  const absl::Status formed = on_all([&](int rank) {
     WorkerOptions worker_options{.threads = options_.threads};
     if (!backends_.empty()) {
       worker_options.backend = &backends_[rank];
@@ -258,7 +258,8 @@ absl::Status InProcessCluster::load_or_rejoin() {
     RETURN_IF_ERROR(worker.status());
     loaded[rank] = std::move(worker).value();
     return absl::OkStatus();
-  }));
+  });
+  RETURN_IF_ERROR(formed);
   if (fresh) workers_ = std::move(loaded);
   return absl::OkStatus();
 }

@@ -14,7 +14,7 @@ namespace lockstep::naive {
 
 struct Matrix {
   Matrix() = default;
-  Matrix(int64_t rows, int64_t cols) : rows(rows), cols(cols), data(rows * cols) {}
+  Matrix(int64_t height, int64_t width) : rows(height), cols(width), data(height * width) {}
   float& at(int64_t row, int64_t col) { return data[row * cols + col]; }
   const float& at(int64_t row, int64_t col) const { return data[row * cols + col]; }
 

@@ -127,7 +127,7 @@ TEST_P(HelpOfTest, NamesAVariableForEachOption) {
 }
 
 INSTANTIATE_TEST_SUITE_P(Commands, HelpOfTest, ::testing::Values("serve", "worker"),
-                         [](const auto& info) { return std::string(info.param); });
+                         [](const auto& test) { return std::string(test.param); });
 
 }  // namespace
 }  // namespace lockstep::testing

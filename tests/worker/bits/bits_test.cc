@@ -6,13 +6,14 @@
 #include <gtest/gtest.h>
 
 #include <algorithm>
-#include <cstdlib>
 #include <cstring>
+#include <optional>
 #include <random>
 
 #include "base/status.h"
 #include "base/system/cpu.h"
 #include "tests/support/cluster/in_process_cluster.h"
+#include "tests/support/environment.h"
 #include "tests/support/files/safetensors_writer.h"
 #include "tests/support/steps.h"
 #include "tests/worker/bits/bits_families.h"
@@ -151,7 +152,6 @@ class BitsTest : public ::testing::TestWithParam<std::tuple<Shape, Kind>> {
   void SetUp() override {
     write_test_file(folder_.path() / "config.json", config_json(shape(), kind()));
   }
-  void TearDown() override { unsetenv("LOCKSTEP_ISA"); }
 
   static const Shape& shape() { return std::get<0>(GetParam()); }
   static const Kind& kind() { return std::get<1>(GetParam()); }
@@ -183,11 +183,9 @@ class BitsTest : public ::testing::TestWithParam<std::tuple<Shape, Kind>> {
 
   std::vector<float> logits(const Way& way) {
     const bool emulated = way.isa == std::string_view(kEmulated);
-    if (*way.isa != '\0' && !emulated) {
-      setenv("LOCKSTEP_ISA", way.isa, 1);
-    } else {
-      unsetenv("LOCKSTEP_ISA");
-    }
+    const ScopedVariable isa("LOCKSTEP_ISA", *way.isa != '\0' && !emulated
+                                                 ? std::optional<std::string>(way.isa)
+                                                 : std::nullopt);
     InProcessOptions options{.model = folder_.path(),
                              .ranks = way.ranks,
                              .threads = way.threads,

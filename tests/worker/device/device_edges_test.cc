@@ -119,7 +119,7 @@ TEST_P(DeviceEdgesTest, RoundingEdgesAndFusingRopeChangeNoBit) {
 INSTANTIATE_TEST_SUITE_P(Models, DeviceEdgesTest,
                          testing::Values("llama", "qwen3", "gemma2", "mixtral", "stablelm", "rwkv6",
                                          "deepseek_v3"),
-                         [](const auto& info) { return std::string(info.param); });
+                         [](const auto& test) { return std::string(test.param); });
 
 std::vector<float> logits_by(int ranks, const std::string& quantize) {
   InProcessOptions options{

@@ -104,8 +104,8 @@ TEST(DeviceClusterTest, TheNextGroupContinuesAfterALostRank) {
 }
 
 INSTANTIATE_TEST_SUITE_P(All, DeviceGoldenTest, ::testing::ValuesIn(all_runs()),
-                         [](const ::testing::TestParamInfo<Run>& info) {
-                           const Run& run = info.param;
+                         [](const ::testing::TestParamInfo<Run>& test) {
+                           const Run& run = test.param;
                            return run.name.substr(run.name.find('/') + 1) + "_" +
                                   std::to_string(run.ranks) + "_" + strategy_name(run.strategy);
                          });

@@ -70,9 +70,9 @@ TEST_P(PeerGraphsTest, ReplaysHaveTheBitsOfKernelsQueuedOneByOne) {
 INSTANTIATE_TEST_SUITE_P(All, PeerGraphsTest,
                          testing::Values(Ranks{2, Strategy::kGather}, Ranks{3, Strategy::kGather},
                                          Ranks{2, Strategy::kReduce}, Ranks{3, Strategy::kReduce}),
-                         [](const auto& info) {
-                           return std::string(strategy_name(info.param.strategy)) +
-                                  std::to_string(info.param.ranks);
+                         [](const auto& test) {
+                           return std::string(strategy_name(test.param.strategy)) +
+                                  std::to_string(test.param.ranks);
                          });
 
 TEST(PeerGraphsTest, ARankThatCannotReplayComputesWithRanksThatDo) {

@@ -227,13 +227,13 @@ TEST(ProofTest, TheGroupsChoiceIsUsedUnlessTheKernelIsRefusedOrUnknown) {
 
 // Sums 14336 products of bfloat16 numbers, in the orders of both kernels.
 TEST(ErrorBoundTest, TheBoundHoldsForBothOrdersAndFindsAMissingSlice) {
-  constexpr int64_t kDepth = 14336, kSlice = 1024;
-  const LinearShape shape{.weight = DType::kBF16, .x = DType::kBF16, .cols = 1, .depth = kDepth};
+  constexpr int64_t kProducts = 14336, kSlice = 1024;
+  const LinearShape shape{.weight = DType::kBF16, .x = DType::kBF16, .cols = 1, .depth = kProducts};
   double worst = 0, missing = 0;
   for (int64_t row = 0; row < 50; ++row) {
     float plain = 0, sliced = 0, last = 0;
     double squares = 0;
-    for (int64_t begin = 0; begin < kDepth; begin += kSlice) {
+    for (int64_t begin = 0; begin < kProducts; begin += kSlice) {
       float slice = 0;
       for (int64_t k = begin; k < begin + kSlice; ++k) {
         const float w = trial_x(-2, k), product = trial_x(row, k) * w;

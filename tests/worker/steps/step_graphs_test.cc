@@ -73,7 +73,7 @@ TEST_P(StepGraphsFamilyTest, ReplaysHaveTheBitsOfKernelsQueuedOneByOne) {
 }
 
 INSTANTIATE_TEST_SUITE_P(All, StepGraphsFamilyTest, ::testing::ValuesIn(kFamilies),
-                         [](const auto& info) { return std::string(info.param.name); });
+                         [](const auto& test) { return std::string(test.param.name); });
 
 TEST(StepGraphsTest, EveryNumberOfRowsAroundABucketsEdgeHasTheSameBits) {
   const SmallModel model(64);
@@ -257,7 +257,7 @@ INSTANTIATE_TEST_SUITE_P(All, StepGraphsRefusalTest,
                                            Refusal{"End", &Captures::refuse_end, "no graph"},
                                            Refusal{"Replay", &Captures::refuse_replay,
                                                    "no replay"}),
-                         [](const auto& info) { return std::string(info.param.name); });
+                         [](const auto& test) { return std::string(test.param.name); });
 
 }  // namespace
 }  // namespace lockstep

@@ -121,7 +121,7 @@ INSTANTIATE_TEST_SUITE_P(
         {"RepetitionNan", "edit of id 99 must have valid numbers",
          [](S s) { s.mutable_outputs(1)->mutable_edits(1)->set_repetition(NAN); }},
     }),
-    [](const auto& info) { return info.param.name; });
+    [](const auto& test) { return test.param.name; });
 
 TEST(StepBuffersTest, BuffersHoldTheRowsOfAllSequencesEndToEnd) {
   const cluster::Step step = honest_step();

@@ -17,6 +17,7 @@
 #include <vector>
 
 #include "base/threads/thread_pool.h"
+#include "tests/support/environment.h"
 #include "tests/support/files/temp_folder.h"
 #include "tests/support/processes/child_process.h"
 
@@ -255,15 +256,13 @@ TEST(PackedCacheTest, ACancelledLoadGivesNothingAndACancelledStoreKeepsNothing) 
 }
 
 TEST(PackedCacheTest, TheOptionSelectsTheFolder) {
-  setenv("XDG_CACHE_HOME", "/x", 1);
-  setenv("HOME", "/me", 1);
+  const ScopedVariable cache("XDG_CACHE_HOME", "/x"), home("HOME", "/me");
   EXPECT_EQ(packed_cache_options("auto", 7).folder, "/x/lockstep");
   EXPECT_EQ(packed_cache_options("auto", 7).min_bytes, 64 << 20);
   EXPECT_EQ(packed_cache_options("auto", 7).limit_bytes, 7);
-  setenv("XDG_CACHE_HOME", "relative", 1);
+  const ScopedVariable relative("XDG_CACHE_HOME", "relative");
   EXPECT_EQ(packed_cache_options("auto", 7).folder, "/me/.cache/lockstep");
-  unsetenv("XDG_CACHE_HOME");
-  unsetenv("HOME");
+  const ScopedVariable no_cache("XDG_CACHE_HOME", std::nullopt), no_home("HOME", std::nullopt);
   EXPECT_EQ(packed_cache_options("auto", 7).folder, "");
   EXPECT_EQ(packed_cache_options("off", 7).folder, "");
   EXPECT_EQ(packed_cache_options("here", 7).folder, "here");

@@ -154,9 +154,9 @@ class VariantRow {
   KernelArgs args(int64_t call) const { return operands_.args(weight_.dtype, call, rows_); }
 
   // Nothing if it failed, or wrote after the output.
-  std::optional<std::vector<uint32_t>> result_of(KernelFn run) {
+  std::optional<std::vector<uint32_t>> result_of(KernelFn kernel) {
     operands_.clear_out();
-    if (run(args(0)) != nullptr || device_.synchronize() != nullptr) return std::nullopt;
+    if (kernel(args(0)) != nullptr || device_.synchronize() != nullptr) return std::nullopt;
     std::vector<uint32_t> bits = operands_.out_bits(rows_);
     const auto guard = bits.end() - kGuardRows * shape_.cols;
     if (std::any_of(guard, bits.end(), [](uint32_t word) { return word != 0; })) {

@@ -277,7 +277,8 @@ std::shared_ptr<Command> add_compare(CLI::App& parent) {
   add_flags(app, flags->run.group_flags());
   add_flags(
       app,
-      {{"--text", &flags->text, "A file of text that the model was not trained on"},
+      {{"--text", &flags->text, "A file of text that the model was not trained on",
+        FlagValues{.form = "FILE"}},
        {"--prompt", &flags->prompts, "A text, in place of --text (repeatable)"},
        {"--window", &flags->window, "Tokens of each sequence into which the text is cut"},
        {"--tokens", &flags->tokens, "Max tokens of the text (default: all)", FlagValues{.min = 0}},

@@ -249,7 +249,8 @@ std::shared_ptr<Command> add_doctor(CLI::App& parent) {
        {"--gpu", gpu.get(),
         "Print the kernels that workers on GPUs have proven, with their times and their largest "
         "error relative to its bound; * marks those in use"},
-       {"--weight-cache", cache.get(), "With --gpu: the value of the workers' flag of this name"}});
+       {"--weight-cache", cache.get(), "With --gpu: the value of the workers' flag of this name",
+        FlagValues{.form = "FOLDER|auto|off"}}});
   command->run = [json, gpu, cache](Interrupt&) {
     return *gpu ? show_proofs(*cache, *json) : doctor(*json);
   };

@@ -168,7 +168,8 @@ std::shared_ptr<Command> add_inspect(CLI::App& parent) {
              {"--stage", &flags->stage, "Only this stage, e.g. program"},
              {"--html", &flags->html,
               "Write the rank's program to this file instead, as a page for a browser (needs no "
-              "network)"},
+              "network)",
+              FlagValues{.form = "FILE"}},
              {"--all", &flags->all, "Every layer (default: equal layers are shown once)"},
              {"--json", &flags->json,
               "The model in one JSON object on one line: parameters, tensors and their shapes, "

@@ -202,9 +202,12 @@ std::shared_ptr<Command> add_quantize(CLI::App& parent) {
   CLI::App& app = *command->app;
   add_flags(
       app,
-      {{"MODEL", &flags->model, "A folder in Hugging Face layout, or org/name in the cache"},
-       {"OUT", &flags->out, "The folder to make; an existing one must be empty"},
-       {"--scheme", &flags->scheme, "One of " + scheme_names()},
+      {{"MODEL", &flags->model, "A folder in Hugging Face layout, or org/name in the cache",
+        FlagValues{.form = "FOLDER"}},
+       {"OUT", &flags->out, "The folder to make; an existing one must be empty",
+        FlagValues{.form = "FOLDER"}},
+       {"--scheme", &flags->scheme, "One of " + scheme_names(),
+        FlagValues{.form = scheme_names("|")}},
        {"--ignore-config", &flags->ignore_config, "A key of config.json to ignore (repeatable)"},
        {"--threads", &flags->threads, "Threads (default: all cores)",
         FlagValues{.min = 0, .max = 1024}},

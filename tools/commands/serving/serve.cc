@@ -166,12 +166,13 @@ std::vector<Flag> flags_of_serving(ServeFlags& flags) {
        "Start no worker: wait until this number of `lockstep worker` have joined",
        FlagValues{.min = 0}},
       {"--cluster", &flags.run.service.server.address,
-       "The address where workers join (default with --wait-workers: 127.0.0.1:50052)"},
+       "The address where workers join (default with --wait-workers: 127.0.0.1:50052)",
+       FlagValues{.form = "HOST:PORT"}},
       {"--metrics-prefix", &flags.metrics_prefix,
        "The prefix of names at /metrics; vllm gives vLLM's names",
        FlagValues{.check = check_metrics_prefix}},
       {"--log-format", &flags.run.worker.log_format,
-       "text, or json: each line of the log is one object"},
+       "text, or json: each line of the log is one object", FlagValues{.form = "text|json"}},
   };
 }
 

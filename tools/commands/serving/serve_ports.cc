@@ -14,6 +14,7 @@
 #include "coordinator/http/json_response.h"
 #include "coordinator/metrics/metrics_routes.h"
 #include "coordinator/metrics/workers_route.h"
+#include "coordinator/output/format.h"
 #include "coordinator/page/page_routes.h"
 #include "coordinator/ports/listener.h"
 #include "tools/commands/command.h"
@@ -97,6 +98,15 @@ absl::Status of_flag(const char* flag, const absl::Status& status) {
   return {status.code(), fmt::format("{}: {}", flag, message_of(status))};
 }
 
+// The names of --tool-parser or --reasoning-parser.
+std::string parser_form(bool (Format::*reads)() const) {
+  std::string form = "auto|none";
+  for (const Format& format : formats()) {
+    if ((format.*reads)()) form += fmt::format("|{}", format.names[0]);
+  }
+  return form;
+}
+
 }  // namespace
 
 absl::Status check_address(const char* flag, const std::string& address) {
@@ -109,24 +119,30 @@ absl::Status check_address(const char* flag, const std::string& address) {
 std::vector<Flag> PortFlags::flags() {
   return {
       {"--grpc", &grpc_address,
-       "The address for clients' gRPC calls; port 0: any free port, off: none"},
+       "The address for clients' gRPC calls; port 0: any free port, off: none",
+       FlagValues{.form = "HOST:PORT|off"}},
       {"--http", &http_address,
-       "The address for HTTP calls of clients and probes; port 0: any free port, off: none"},
+       "The address for HTTP calls of clients and probes; port 0: any free port, off: none",
+       FlagValues{.form = "HOST:PORT|off"}},
       {"--admin", &admin_address,
        "The address for the operator's HTTP calls: metrics, traces, log level, without a key; port "
-       "0: any free port, off: none"},
+       "0: any free port, off: none",
+       FlagValues{.form = "HOST:PORT|off"}},
       {"--api-threads", &api_threads,
        "Threads that read requests and tokenize long texts; one more handles only short texts",
        FlagValues{.min = 1, .max = 256}},
       {"--tls-cert", &tls.cert,
-       "PEM file of the certificate, for --grpc, --http and --admin; reloaded when it changes"},
-      {"--tls-key", &tls.key, "PEM file of the certificate's key"},
+       "PEM file of the certificate, for --grpc, --http and --admin; reloaded when it changes",
+       FlagValues{.form = "FILE"}},
+      {"--tls-key", &tls.key, "PEM file of the certificate's key", FlagValues{.form = "FILE"}},
       {"--tls-ca", &tls.ca,
-       "PEM file of an authority: only clients with a certificate of it are served"},
+       "PEM file of an authority: only clients with a certificate of it are served",
+       FlagValues{.form = "FILE"}},
       {"--api-keys", &api_keys,
        "File of lines NAME KEY [requests=N] [priority=M]: clients of --grpc and --http need one of "
        "the keys (Authorization: Bearer KEY), may have at most N requests at once, and may request "
-       "priorities of M (default 0) and above"},
+       "priorities of M (default 0) and above",
+       FlagValues{.form = "FILE"}},
       {"--lowest-priority", &lowest_priority,
        "The smallest priority number that clients may request without --api-keys; smaller numbers "
        "are served first",
@@ -141,13 +157,16 @@ std::vector<Flag> PortFlags::flags() {
        FlagValues{.has_commas = true}},
       {"--tool-parser", &openai.tool_parser,
        "How tool calls are extracted from texts: auto (by the chat template), none, or a format of "
-       "docs/http.md, such as hermes"},
+       "docs/http.md, such as hermes",
+       FlagValues{.form = parser_form(&Format::has_calls)}},
       {"--reasoning-parser", &openai.reasoning_parser,
        "The format of thoughts: auto (by the chat template), none, or a format of docs/http.md, "
-       "such as think"},
+       "such as think",
+       FlagValues{.form = parser_form(&Format::has_thoughts)}},
       {"--unknown-fields", &openai.unknown_fields,
        "Fields of requests that are in no table of docs/http.md: pass (ignore them; listed in the "
-       "header X-Ignored-Fields and the log) or error (400)"},
+       "header X-Ignored-Fields and the log) or error (400)",
+       FlagValues{.form = "pass|error"}},
       {"--insecure", &insecure,
        "Ports that other machines may reach in plain text: http,grpc,cluster,admin",
        FlagValues{.words = {"http", "grpc", "cluster", "admin"}, .has_commas = true}},

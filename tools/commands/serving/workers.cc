@@ -96,13 +96,17 @@ std::shared_ptr<Command> add_workers(CLI::App& parent) {
   add_flags(*command->app,
             {{"--admin", &flags->admin,
               "The server's operator port: HOST:PORT, or https://HOST:PORT of a server with "
-              "--tls-cert"},
+              "--tls-cert",
+              FlagValues{.form = "HOST:PORT"}},
              {"--ca", &flags->tls.ca,
               "PEM file of the authority of that server's certificate (default: the system's "
-              "authorities)"},
+              "authorities)",
+              FlagValues{.form = "FILE"}},
              {"--cert", &flags->tls.cert,
-              "PEM file of the client certificate, for a server with --tls-ca"},
-             {"--key", &flags->tls.key, "PEM file of the client certificate's key"},
+              "PEM file of the client certificate, for a server with --tls-ca",
+              FlagValues{.form = "FILE"}},
+             {"--key", &flags->tls.key, "PEM file of the client certificate's key",
+              FlagValues{.form = "FILE"}},
              {"--json", &flags->json, "The answer of GET /workers: one JSON object on one line"}});
   command->run = [flags](Interrupt&) { return workers(*flags); };
   return command;

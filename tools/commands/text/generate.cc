@@ -244,11 +244,13 @@ std::shared_ptr<Command> add_generate(CLI::App& parent) {
        {"--prompt-ids", &flags->prompt_ids, "Token ids, in place of --prompt: 1,2,3"},
        {"--prompt-embeds", &flags->prompt_embeds,
         "A .npy file of float32 [rows, hidden size]: the rows of embeddings, in order, for the "
-        "--prompt-ids that are -1 (for instance of an image)"},
+        "--prompt-ids that are -1 (for instance of an image)",
+        FlagValues{.form = "FILE"}},
        {"--input", &flags->input,
         "A file of requests, or - for standard input, one JSON object per line with the fields of "
         "GenerateRequest. They run as one batch, and the answers have one JSON object per line, in "
-        "order; a bad line gets {\"error\": ...}. The flags are the defaults of each line"}});
+        "order; a bad line gets {\"error\": ...}. The flags are the defaults of each line",
+        FlagValues{.form = "FILE|-"}}});
   flags->prompt_option = app.get_option("--prompt");
   flags->prompt_ids_option = app.get_option("--prompt-ids");
   app.get_option("--prompt-embeds")->needs(flags->prompt_ids_option);

@@ -163,7 +163,8 @@ std::shared_ptr<Command> add_template(CLI::App& parent) {
       "template", "Prints the prompt that a model's chat template makes of a conversation.");
   command->app->footer(kInput);
   add_flags(*command->app, {{"MODEL", &flags->model.path,
-                             "The model whose chat template is used if the input names none"}});
+                             "The model whose chat template is used if the input names none",
+                             FlagValues{.form = "FOLDER"}}});
   add_chat_flags(*command->app, flags->model);
   add_flags(*command->app,
             {{"--jsonl", &flags->jsonl,

@@ -84,7 +84,8 @@ std::shared_ptr<Command> add_tokenize(CLI::App& parent) {
   command->app = parent.add_subcommand(
       "tokenize", "Prints a text's token ids, and the text that they decode to, as a JSON line.");
   add_flags(*command->app,
-            {{"MODEL", &flags->path, "A folder with tokenizer.json; nothing: the demo model"},
+            {{"MODEL", &flags->path, "A folder with tokenizer.json; nothing: the demo model",
+              FlagValues{.form = "FOLDER"}},
              {"--text", &flags->text, "The text (default: all of standard input)"},
              {"--jsonl", &flags->jsonl,
               "Standard input has one JSON string per line: one answer per line"},

@@ -23,7 +23,7 @@ namespace {
 using Clock = std::chrono::steady_clock;
 
 constexpr int kSuccess = 0, kInProgress = 7;
-constexpr int kBytes = 1, kFloat = 7;  // NCCL's types uint8, float32.
+constexpr int kUint8 = 1, kFloat32 = 7;  // NCCL's types.
 constexpr int kSum = 0;
 
 class NcclCollective final : public Collective {
@@ -240,7 +240,7 @@ absl::Status NcclCollective::all_reduce(float* data, int64_t rows, int64_t cols,
     device_.copy_rows(copy);
   }
   RETURN_IF_ERROR(call([&](Nccl::Comm comm) {
-    return nccl_.all_reduce(dense, dense, static_cast<size_t>(rows * cols), kFloat, kSum, comm,
+    return nccl_.all_reduce(dense, dense, static_cast<size_t>(rows * cols), kFloat32, kSum, comm,
                             device_.queue());
   }));
   if (!has_gaps) return absl::OkStatus();
@@ -265,12 +265,12 @@ absl::Status NcclCollective::gather_parts(const GatherArgs& args, std::byte* out
   bool alike = true;
   for (int r = 1; r < ranks(); ++r) alike &= bytes(r) == bytes(0);
   return call([&](Nccl::Comm comm) {
-    if (alike) return nccl_.all_gather(own, out, bytes(0), kBytes, comm, device_.queue());
+    if (alike) return nccl_.all_gather(own, out, bytes(0), kUint8, comm, device_.queue());
     int first = nccl_.group_start();
     for (int r = 0; r < ranks() && first == kSuccess; ++r) {
       if (bytes(r) == 0) continue;
       // Within a group the result of a call is unknown before the group ends.
-      const int result = nccl_.broadcast(r == rank() ? own : part(r), part(r), bytes(r), kBytes, r,
+      const int result = nccl_.broadcast(r == rank() ? own : part(r), part(r), bytes(r), kUint8, r,
                                          comm, device_.queue());
       if (result != kInProgress) first = result;
     }

@@ -32,12 +32,12 @@ int64_t ceil_div(int64_t a, int64_t b) { return (a + b - 1) / b; }
 // `size` cut evenly into `count` parts at multiples of `step`, the longer parts first.
 struct Parts {
   int64_t size, count, step, each, longer;
-  Parts(int64_t size, int64_t count, int64_t step = 1)
-      : size(size),
-        count(count),
-        step(step),
-        each(ceil_div(size, step) / count),
-        longer(ceil_div(size, step) % count) {}
+  Parts(int64_t whole, int64_t parts, int64_t multiple = 1)
+      : size(whole),
+        count(parts),
+        step(multiple),
+        each(ceil_div(whole, multiple) / parts),
+        longer(ceil_div(whole, multiple) % parts) {}
   int64_t begin(int64_t part) const { return min(size, (part * each + min(part, longer)) * step); }
 };
 

@@ -32,12 +32,8 @@ struct Builtin {
 // One call of a builtin, with its arguments bound to the parameters.
 class Call {
  public:
-  Call(Runtime& runtime, const Builtin& builtin, const Value& self, const Arguments& arguments)
-      : runtime(runtime),
-        budget(runtime.budget),
-        builtin(builtin),
-        self(self),
-        arguments(arguments) {}
+  Call(Runtime& in, const Builtin& called, const Value& of, const Arguments& with)
+      : runtime(in), budget(in.budget), builtin(called), self(of), arguments(with) {}
 
   Runtime& runtime;
   Budget& budget;

@@ -9,11 +9,11 @@
 
 namespace lockstep::jinja {
 
-Loop::Loop(Budget* budget, std::vector<Value> items, Condition condition,
-           const Statement* statement, Scope* scope, int depth0)
-    : statement(statement),
-      scope(scope),
-      depth0(depth0),
+Loop::Loop(Budget* budget, std::vector<Value> items, Condition condition, const Statement* of,
+           Scope* within, int depth)
+    : statement(of),
+      scope(within),
+      depth0(depth),
       items_(std::move(items)),
       charge_(charge(budget, static_cast<int64_t>(items_.size() * sizeof(Value)))),
       condition_(std::move(condition)) {}

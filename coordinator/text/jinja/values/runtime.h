@@ -103,7 +103,7 @@ class Loop {
 
 class Runtime {
  public:
-  Runtime(const Limits& limits, const std::tm& now) : budget(limits), now(now) {}
+  Runtime(const Limits& limits, const std::tm& time) : budget(limits), now(time) {}
 
   Budget budget;
   const std::tm now;  // For strftime_now, the only access to the outside.

@@ -395,7 +395,7 @@ TEST_P(LyingTraceTest, IsRefusedWithTheNameOfTheField) {
 }
 
 INSTANTIATE_TEST_SUITE_P(All, LyingTraceTest, ::testing::ValuesIn(kLyingTraces),
-                         [](const auto& info) { return std::string(info.param.name); });
+                         [](const auto& test) { return std::string(test.param.name); });
 
 TEST_F(HostileAnswerTest, ASecondAnswerEndsTheGroup) {
   EXPECT_EQ(lost_by(result()), "");

@@ -96,13 +96,13 @@ TEST_P(EngineSequenceTest, SequencesOfAnyLengthInOneBatchHaveTheReferencesTokens
 INSTANTIATE_TEST_SUITE_P(All, EngineSequenceTest,
                          ::testing::Values("tests/data/goldens/phi3_longrope",
                                            "tests/data/goldens/qwen1_ntk", "goldens/chatglm_6b"),
-                         [](const auto& info) {
-                           const std::string path = info.param;
+                         [](const auto& test) {
+                           const std::string path = test.param;
                            return path.substr(path.rfind('/') + 1);
                          });
 INSTANTIATE_TEST_SUITE_P(All, EngineGoldenTest,
                          ::testing::Values("llama_gqa", "llama_tied", "qwen3"),
-                         [](const auto& info) { return std::string(info.param); });
+                         [](const auto& test) { return std::string(test.param); });
 
 }  // namespace
 }  // namespace lockstep

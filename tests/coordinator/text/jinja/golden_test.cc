@@ -38,7 +38,7 @@ TEST_P(TemplateGoldenTest, RendersWhatTheReferenceRenders) {
 INSTANTIATE_TEST_SUITE_P(Files, TemplateGoldenTest,
                          ::testing::Values("language", "chats", "conversations",
                                            "random_expressions", "random_statements"),
-                         [](const auto& info) { return std::string(info.param); });
+                         [](const auto& test) { return std::string(test.param); });
 
 // Every filter, test, function and method over many values (tools/testdata/make_builtins.py).
 TEST(BuiltinGoldenTest, EachGivesWhatTheReferenceGives) {

@@ -94,7 +94,7 @@ TEST_P(PatternFileTest, AMatcherThatRemembersFailuresFindsTheSameMatches) {
 }
 
 INSTANTIATE_TEST_SUITE_P(All, PatternFileTest, testing::Values("published", "dialect", "random"),
-                         [](const auto& info) { return std::string(info.param); });
+                         [](const auto& test) { return std::string(test.param); });
 
 // Quadratic work would take thousands of steps per character.
 void expect_linear_work(const std::string& pattern) {

@@ -80,9 +80,9 @@ TEST_P(ScannerTest, AgreesWithTheEngineOnRandomText) {
 
 INSTANTIATE_TEST_SUITE_P(Known, ScannerTest,
                          testing::Values(kGpt2Pattern, kLlama3Pattern, kQwen2Pattern),
-                         [](const auto& info) {
-                           return info.param == kGpt2Pattern     ? "Gpt2"
-                                  : info.param == kLlama3Pattern ? "Llama3"
+                         [](const auto& test) {
+                           return test.param == kGpt2Pattern     ? "Gpt2"
+                                  : test.param == kLlama3Pattern ? "Llama3"
                                                                  : "Qwen2";
                          });
 

@@ -60,7 +60,7 @@ TEST_P(OwnTokenizerTest, AgreesWithTheReference) {
 INSTANTIATE_TEST_SUITE_P(All, OwnTokenizerTest,
                          testing::Values("byte_level", "sentencepiece_like", "llama3_like",
                                          "qwen2_like"),
-                         [](const auto& info) { return std::string(info.param); });
+                         [](const auto& test) { return std::string(test.param); });
 
 class PublishedTokenizerTest : public testing::TestWithParam<const char*> {};
 
@@ -100,7 +100,7 @@ TEST_P(PublishedTokenizerTest, StreamsRandomIdsToTheirDecoding) {
 }
 
 INSTANTIATE_TEST_SUITE_P(All, PublishedTokenizerTest, testing::Values("llama2", "gpt_neox"),
-                         [](const auto& info) { return std::string(info.param); });
+                         [](const auto& test) { return std::string(test.param); });
 
 TEST(GoldenTokenizerTest, AgreesOnTheTextsOfEveryGolden) {
   LOCKSTEP_NEEDS_TEST_DATA("goldens");

@@ -70,7 +70,7 @@ INSTANTIATE_TEST_SUITE_P(
                       "glm4_moe", "qwen3_next", "qwen3_5", "qwen3_5_moe", "gpt2", "gpt_bigcode_mqa",
                       "mpt_alibi", "baichuan_13b", "baichuan2_13b", "gpt_oss", "qwen1",
                       "minigpt4_prefix", "deepseek_v2", "deepseek_v3", "stories260k"),
-    [](const auto& info) { return info.param; });
+    [](const auto& test) { return test.param; });
 
 }  // namespace
 }  // namespace lockstep::testing

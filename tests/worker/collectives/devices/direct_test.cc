@@ -12,6 +12,7 @@
 
 #include "tests/support/cluster/local_collectives.h"
 #include "tests/support/devices/stream_device.h"
+#include "tests/support/environment.h"
 #include "tests/support/processes/child_process.h"
 #include "tests/worker/collectives/checks.h"
 #include "worker/collectives/devices/choice.h"
@@ -195,9 +196,8 @@ TEST(DirectCollectiveTest, RanksThatShareAGpuUseTheHost) {
 }
 
 TEST(DirectCollectiveTest, TheEnvironmentSwitchesPeerMemoryOff) {
-  setenv("LOCKSTEP_PEER_MEMORY", "off", 1);
+  const ScopedVariable off("LOCKSTEP_PEER_MEMORY", "off");
   const Met met = meet(own_devices(2), gather_and_reduce);
-  unsetenv("LOCKSTEP_PEER_MEMORY");
   expect_ok(met.results);
   EXPECT_THAT(met.choices[1].text, HasSubstr("rank 0: switched off by LOCKSTEP_PEER_MEMORY"));
 }

@@ -23,6 +23,7 @@
 #include <vector>
 
 #include "base/status.h"
+#include "tests/support/environment.h"
 #include "tests/support/processes/child_process.h"
 #include "worker/collectives/host/process.h"
 
@@ -347,8 +348,8 @@ TEST_F(RendezvousTest, NoFolderIsNeededToMeet) {
   std::vector<std::unique_ptr<Child>> children;
   for (const int rank : {0, 1}) {
     children.push_back(std::make_unique<Child>([rank, this]() -> absl::Status {
-      setenv("XDG_RUNTIME_DIR", "/nowhere/at/all", 1);
-      setenv("TMPDIR", "/nowhere/at/all", 1);
+      const ScopedVariable runtime("XDG_RUNTIME_DIR", "/nowhere/at/all");
+      const ScopedVariable temporary("TMPDIR", "/nowhere/at/all");
       ASSIGN_OR_RETURN(const auto group, meet_in_shared_memory(args(rank, 2)));
       return sum_once(*group);
     }));

@@ -1,0 +1,17 @@
+// SPDX-License-Identifier: Apache-2.0
+// Scripts with which a shell completes commands, flags and their words, and names of files.
+#pragma once
+
+#include <span>
+#include <string>
+
+#include "tools/usage/usage.h"
+
+namespace lockstep {
+
+// Each is a whole file of that shell for the program `lockstep`.
+std::string bash_completion(std::span<const CommandUsage> commands);
+std::string zsh_completion(std::span<const CommandUsage> commands);
+std::string fish_completion(std::span<const CommandUsage> commands);
+
+}  // namespace lockstep
