@@ -16,7 +16,7 @@ constexpr std::array<OperatorSchema, kOpCount> kSchemas = table_by_op<OperatorSc
     {.op = Op::kEmbed,
      .formula = "out[row] = weight[token of row], or -0.0 for an id of another rank; by_position: "
                 "weight[position of row + offset]; a row that the step gives as an embedding is "
-                "copied, or with beside is weight[absent_id]",
+                "that embedding, or weight[absent_id] if beside is set",
      .attrs = AttrsKind::kEmbed,
      .inputs = {embedding("weight")},
      .outputs = {"out"},
@@ -76,8 +76,8 @@ constexpr std::array<OperatorSchema, kOpCount> kSchemas = table_by_op<OperatorSc
      .formula = "cos and sin of position * inv_freq, by the sequence's rope_length, times "
                 "factor: [cos | sin]; the position (position_row) is the row's own, or "
                 "held_position after the sequence's prefix, or 0 in the prefix and then 1, 2, ...; "
-                "dynamic: inv_freq of the base theta * (f * L / D - (f - 1))^(d / (d - 2)), "
-                "L = max(position + 1, D)",
+                "with dynamic_length D: inv_freq of the base theta * (f * L / D - (f - 1))^(d / "
+                "(d - 2)), where f is dynamic_factor, d rotary_dim and L max(position + 1, D)",
      .attrs = AttrsKind::kRopeTable,
      .outputs = {"out"},
      .rows = RowRule::kTokens,
@@ -107,9 +107,9 @@ constexpr std::array<OperatorSchema, kOpCount> kSchemas = table_by_op<OperatorSc
     {.op = Op::kAttention,
      .formula = "appends k and v to the layer's pages (read_only: an earlier layer has done it); "
                 "out = softmax(scale * q * keys^T, capped, + slope * distance) * values, causal "
-                "except for the rows of a sequence's prefix, which see each other, within window "
-                "and chunk; a head's sink is one more score, without a value; values_in_keys: "
-                "values are the first v_dim columns of keys, and v is k",
+                "except for the rows of a sequence's prefix, which see each other; a query sees "
+                "only keys in its window and its chunk; a head's sink is one more score, without a "
+                "value; values_in_keys: values are the first v_dim columns of keys, and v is k",
      .attrs = AttrsKind::kAttention,
      .inputs = {value("q"), value("k"), value("v"), optional_bias("sinks")},
      .outputs = {"out"},
