@@ -96,7 +96,7 @@ absl::Status check_length(const EngineRequest& request, const GroupInfo& group) 
   if (prompt + first > group.max_context) {
     return too_long(
         group.max_context, prompt,
-        fmt::format("it must be at most {}, so that one more fits; shorten the prompt or "
+        fmt::format("it must be at most {}, so that one more token fits; shorten the prompt or "
                     "raise --max-context",
                     group.max_context - first));
   }
@@ -104,7 +104,7 @@ absl::Status check_length(const EngineRequest& request, const GroupInfo& group) 
   if (prompt + first > room) {
     return too_long(
         room, prompt,
-        fmt::format("it must be at most {}, so that one more fits the {} KV pages of {}; "
+        fmt::format("it must be at most {}, so that one more token fits the {} KV pages of {}; "
                     "shorten the prompt or raise --kv-memory",
                     room - first, group.pages, group.page_tokens));
   }
@@ -117,8 +117,8 @@ absl::Status check_prefix(const EngineRequest& request, const GroupInfo& group) 
   if (prefix.rows > group.max_prefix_rows()) {
     return too_long(
         group.max_prefix_rows(), prefix.rows,
-        fmt::format("there must be at most {} tokens before its token {}, so that they fit one "
-                    "step; shorten the prompt or raise --prefill-chunk",
+        fmt::format("there must be at most {} tokens before the token id {}, so that they fit "
+                    "one step; shorten the prompt or raise --prefill-chunk",
                     group.max_prefix_rows(), group.prefix.end));
   }
   if (!group.prefix.any() || request.prompt_logprobs < 0) return absl::OkStatus();

@@ -232,7 +232,7 @@ TEST(EngineTest, APrefixOfTokensThatSeeOneAnotherEndsWithATokenAndFitsOneStep) {
   scored.prompt_logprobs = 1;
   EXPECT_THAT(message(scored), testing::HasSubstr("prompt_logprobs: "));
   request.prompt_ids.insert(request.prompt_ids.begin(), 1);
-  EXPECT_THAT(message(request), testing::HasSubstr("at most 9 tokens before its token 60"));
+  EXPECT_THAT(message(request), testing::HasSubstr("at most 9 tokens before the token id 60"));
 }
 
 TEST(EngineTest, AListenerSeesEveryEventAndManyThreadsMaySubmit) {
