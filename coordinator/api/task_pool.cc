@@ -41,8 +41,8 @@ absl::Status TaskPool::check_room(const std::string& client, int64_t bytes) cons
   const auto check = [&](const char* owner, const Load& load, int64_t tasks, int64_t max) {
     if (load.tasks < tasks && load.bytes + bytes <= max) return absl::OkStatus();
     return resource_exhausted(
-        "{} waiting to be read: must be at most {} and {} bytes, found {} and {} bytes; try again "
-        "later",
+        "{} waiting to be read: must be at most {} with {} bytes, found {} with {} bytes; try "
+        "again later",
         owner, tasks, max, load.tasks + 1, load.bytes + bytes);
   };
   const auto& [threads, tasks, max] = options_;

@@ -30,8 +30,9 @@ struct TaskPoolOptions {
 // Self-clocked fair queueing (Golestani 1994): networks (network_of()) get equal shares of the
 // threads, measured in bytes, and so do the clients of a network. Each task gets a tag: the larger
 // of the clock and its client's last tag, plus its size. The task with the smallest tag is next;
-// the clock is the tag of the task started last. Each network has a clock and tags for its clients,
-// and one tag among the networks. So a client that sends many or large tasks delays only itself.
+// the clock is the tag of the task started last. There are two levels: the networks share one
+// clock, with a tag for each network; the clients of a network share the network's own clock, with
+// a tag for each client. So a client that sends many or large tasks delays only itself.
 // Thread-safe.
 class TaskPool {
  public:

@@ -23,8 +23,8 @@ void append_event(std::string_view data, std::optional<uint64_t> id, std::string
 void append_done(std::string* bytes);
 
 // A source of events. Its keep-alive is a line that clients skip: an empty line, since benchmark
-// clients take any other line for an event. If events have ids, the line is a comment: after an
-// event with an id, the official OpenAI client for Python takes an empty line for an event without
+// clients read any other line as an event. If events have ids, the line is a comment: after an
+// event with an id, the official OpenAI client for Python reads an empty line as an event without
 // data, and fails.
 class EventSource : public BodySource {
  public:

@@ -91,7 +91,8 @@ std::string name_of(const Format* format) {
   return format == nullptr ? "none" : std::string(format->names[0]);
 }
 
-// A client that offers tools waits for calls, and would take the text of a call for an answer.
+// A client that offers tools waits for calls. If the server could not read calls, the client would
+// get the text of a call as the answer.
 absl::Status FormatChoice::check_tools() const {
   if (tools != nullptr || tools_as_text) return absl::OkStatus();
   return failed_precondition(

@@ -23,8 +23,9 @@ class GrpcCalls {
   int64_t count() const { return static_cast<int64_t>(calls_.size()); }
   // The bytes received of requests that have not ended.
   int64_t unfinished_bytes() const { return unfinished_bytes_; }
-  // When the first request is late that has neither ended nor an answer: 30 s after it began, and
-  // 1 s later for each 16 KiB that the connection sent since. Linear in count().
+  // The time at which the first of the requests that have neither ended nor got an answer is late:
+  // 30 s after it began, and 1 s later for each 16 KiB that the connection has sent since. Linear
+  // in count().
   std::optional<TimePoint> deadline() const;
 
  private:

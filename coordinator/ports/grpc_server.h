@@ -33,9 +33,9 @@ void add_no_plugins(grpc::ServerBuilder& builder);
 // Also excludes health, which gRPC adds to every server of a process after one has requested it.
 void serve_nothing_else(grpc::ServerBuilder& builder);
 
-// Whether connections pass through a GrpcFront, which ends TLS and paces clients. kPaced paces all;
-// kPacedUntilKept paces a connection until keep() and closes it after 10 s without. kNone has no
-// front, so no TLS either.
+// Whether connections pass through a GrpcFront, which ends TLS and limits the rate of each client.
+// kPaced limits all connections. kPacedUntilKept limits a connection until keep() is called for it,
+// and closes it if that takes 10 s. kNone has no front, so no TLS either.
 enum class Front : uint8_t { kNone, kPaced, kPacedUntilKept };
 
 struct GrpcServerOptions {

@@ -26,7 +26,7 @@ class Speeds {
       : given_(std::move(given)), measured_(measured && given_.empty()) {}
 
   // A worker joined. The first measurement of its kind on its host counts for the whole kind, as
-  // long as this object lives; a rate close to that of another kind is replaced by it.
+  // long as this object lives. If another kind has nearly the same rate, this kind gets that rate.
   void joined(const cluster::Hello& hello);
   // From now on no part depends on measurements.
   void ignore_measured() { measured_ = false; }

@@ -59,9 +59,9 @@ class Server {
 
   // The bound address: "127.0.0.1:40123".
   const std::string& address() const;
-  // Closes idle connections, and others as soon as their request is answered. But in HTTP/1.1 a
-  // connection that has not had a request, and each new one, still gets one answer, so that probes
-  // learn that the server drains. HTTP/2: the client may open no more streams. Any thread.
+  // Closes idle connections, and others as soon as their request is answered. HTTP/1.1: a
+  // connection that has not sent a request yet, or is opened later, still gets one answer, so that
+  // probes learn that the server drains. HTTP/2: the client may open no more streams. Any thread.
   void drain();
   // Waits until no request is being answered, at most this long. Any thread except its own.
   void wait_answered(std::chrono::milliseconds patience);

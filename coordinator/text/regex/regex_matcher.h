@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // Finds the matches of a program in a text, in time linear in the text. It backtracks like Perl's
-// engines until that costs many steps per character; from then on it remembers what failed at each
+// engines. Once this has cost many steps per character, it also remembers what failed at each
 // place, so that nothing is tried twice. (Davis, Servant, Lee: Using selective memoization to
 // defeat regular expression denial of service, 2021; for looks, which are lookaheads and
 // lookbehinds, and atomic groups: Fujinami and Hasuo: Efficient matching with memoization for

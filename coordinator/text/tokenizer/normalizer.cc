@@ -211,11 +211,12 @@ void merge_with_next(size_t index, std::vector<MarkedPiece>* pieces) {
 
 }  // namespace
 
-// Each piece is normalized alone, and each two neighbours together (`joint`). The beginning that
-// `joint` shares with the first piece's own form is from the first piece, the end that it shares
-// with the second's own form is from the second, and the middle counts as the request's. If a
-// middle reaches through a whole piece into the next one, pieces are merged. If the result still
-// differs from the normalized whole text, all of that text counts as the request's.
+// Each piece is normalized alone, and each two neighbours together (`joint`). The three parts of
+// `joint`: its beginning, which equals that of the first piece's own form, is from the first piece;
+// its end, which equals that of the second piece's own form, is from the second piece; the middle
+// counts as the request's. If a middle reaches through a whole piece into the next one, pieces are
+// merged. If the result still differs from the normalized whole text, all of that text counts as
+// the request's.
 absl::Status Normalizer::normalize(MarkedText* text, bool* at_start) const {
   constexpr int kMaxMerges = 8;  // With more, as in an attack, all pieces are merged into one.
   std::vector<MarkedPiece> pieces = pieces_of(*text, 0, text->bytes.size());

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Texts made from texts, as by Python's str methods. Marks stay with their characters. The caller
-// charges the time, by the texts' sizes.
+// Texts made from texts, as by Python's str methods. Each character keeps its mark, which says
+// whether it came from the request. The caller charges its Budget for reading the texts.
 #pragma once
 
 #include <optional>
