@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// int8 is quantized group by group. int4 takes the same group of four rows at a time, one row per
-// lane: a sum over a group runs in the order of its elements, the search is vector code without a
-// horizontal sum, and the bits are the same everywhere.
+// int8 is quantized group by group. int4 is quantized for four rows at a time: the same group of
+// each row, with one row per lane of a vector. So a sum over a group runs in the order of its
+// elements, no lanes are added to each other, and the bits are the same everywhere.
 #include "base/numbers/quantization.h"
 
 #include <algorithm>
@@ -96,8 +96,9 @@ void quantize_int8(const Quantization& kind, const float* source, int64_t stride
 // --- int4.
 
 // Plain rounding, the first trial, uses the scale m / -8, which maps the element m of largest
-// magnitude to the code -8. Other trials map m to 7 .. 8.6 steps (codes beyond -8 are clipped),
-// also with the other sign: the better side is the one with few large elements.
+// magnitude to the code -8. Other trials map m to -7 .. -8.6 steps, or with the other sign to 6.6
+// .. 8.2; codes outside of -8 .. 7 are clipped. The better sign depends on how many elements of
+// each sign are large.
 constexpr float kSteps[] = {-8.0f, -7.0f, -7.4f, -7.7f, -8.3f, -8.6f,
                             6.6f,  6.9f,  7.2f,  7.5f,  7.8f,  8.2f};
 // With a minimum, the range is divided into this many steps around the same middle. More trials

@@ -205,8 +205,9 @@ absl::StatusOr<Decision> top_candidates(const Context& c) {
   return Decision{.inputs = {vocab}, .outputs = {}, .parameters = {}};
 }
 
-// The vocabulary of a rank without ids begins at the end. So only one rank begins at 0, and it has
-// ids: that rank adds the embeddings that a step carries.
+// The ids of a rank. A rank without ids gets the empty range at the vocabulary's end. So the range
+// of exactly one rank begins at 0, and it is not empty: this rank adds the embeddings that a step
+// carries.
 Range vocab_of(AxisSize vocab, const Plan& plan, int rank) {
   const Range range = plan.columns(vocab, rank);
   return range.size() == 0 ? Range{vocab.columns(), vocab.columns()} : range;
