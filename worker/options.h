@@ -63,8 +63,8 @@ std::vector<Flag> cluster_tls_flags(TlsFiles& tls);
 inline std::vector<Flag> WorkerProcessOptions::shared_flags() {
   return {
       {"--memory-fraction", &memory_fraction,
-       "Share of the memory left by the weights that the KV cache may take (default: 0.8 on CPUs, "
-       "0.9 on GPUs)",
+       "The KV cache may take this share of the memory that is left after loading the weights "
+       "(default: 0.8 on CPUs, 0.9 on GPUs)",
        FlagValues{.min = 1e-6, .max = 1}},
       {"--weight-cache", &weight_cache,
        "Folder where each worker keeps its weights packed for this machine, so that the next start "

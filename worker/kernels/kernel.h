@@ -21,8 +21,8 @@ namespace lockstep {
 class Device;  // device.h
 
 // A matrix in memory: rows of `cols` elements, `stride` elements from one row to the next. If
-// elements are rounded (base/numbers/quantization.h), a row is RoundedGroups and the stride is
-// whole groups.
+// elements are rounded (base/numbers/quantization.h), a row is an array of RoundedGroup and the
+// stride is whole groups.
 struct TensorView {
   void* data = nullptr;
   int64_t rows = 0;

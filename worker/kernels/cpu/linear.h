@@ -61,7 +61,7 @@ void run_rows(int64_t rows, const TileWork& work) {
 }
 
 // Formats that round float32 rows in groups also take rounded rows: lay_out has a second form for
-// RoundedGroups.
+// an array of RoundedGroup.
 template <typename Format>
 concept TakesRounded = requires {
   Format::kRounded;

@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 // out[r][n] = sum over k of x[r][k] * weight[n][k] (+ bias[n]), where weight is plain rows: one
 // accumulator per output, over k in order by fma, independent of the number of rows. Codes, and
-// rows that they multiply, are rounded to bfloat16. This is the kernel for float32. Tests and
-// proofs compare the kernels of other types with it. gated_linear is the same, followed by gated of
-// every two columns.
+// rows that they multiply, are rounded to bfloat16. This is the plain kernel of every type; the
+// exact class has no other one for float32. Tests and proofs compare the other kernels with it.
+// gated_linear is the same, followed by gated of every two columns.
 #include "worker/kernels/cuda/functions.h"
 #include "worker/kernels/cuda/matrix.h"
 
@@ -102,8 +102,8 @@ const char* plain_linear(const KernelArgs& args) {
 
 }  // namespace
 
-// With few rows a block reads more of the weight at a time. With many rows a thread multiplies each
-// number that it has read four times.
+// With few rows a block reads more of the weight at a time. With many rows a thread uses each
+// number that it reads in four products.
 const char* linear_f32(const KernelArgs& args) {
   using F32 = Numbers<float>;
   return args.in[0].rows <= kSide ? linear<1, 128, F32, F32>(args) : linear<4, 32, F32, F32>(args);
