@@ -56,5 +56,5 @@ install_python_packages() {
     'import kubernetes_validate, openai, pybase64, pytest_timeout, transformers' \
     2>/dev/null && return 0
   python3 -m venv build/python >/dev/null && build/python/bin/pip install -q "${packages[@]}" ||
-    { rm -rf build/python; echo "lockstep: could not install ${packages[*]}: tests will skip it"; }
+    { rm -rf build/python; echo "lockstep: tests are skipped: could not install ${packages[*]}"; }
 }

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The comparison's Python, which has llama.cpp built for this machine."""
+"""Builds llama.cpp for comparisons: a Python environment that has it, and llama-server."""
 
 import os
 import subprocess

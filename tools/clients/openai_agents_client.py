@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-"""openai-agents against the server whose base URL is the argument, which has the scripted model:
-agents that call a tool, with both APIs, whole and streamed, and a second turn of a session."""
+"""Runs openai-agents against a server with the scripted model; the argument is its base URL.
+Agents call a tool, with both APIs, whole and streamed, and in two turns of a session."""
 import asyncio
 import sys
 

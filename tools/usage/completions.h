@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Scripts with which a shell completes commands, flags and their words, and names of files.
+// Scripts with which a shell completes commands, flags, words that a flag takes, and file names.
 #pragma once
 
 #include <span>

@@ -136,7 +136,7 @@ std::vector<Flag> PortFlags::flags() {
        FlagValues{.form = "FILE"}},
       {"--tls-key", &tls.key, "PEM file of the certificate's key", FlagValues{.form = "FILE"}},
       {"--tls-ca", &tls.ca,
-       "PEM file of an authority: only clients with a certificate of it are served",
+       "PEM file of an authority: only clients with a certificate that it signed are served",
        FlagValues{.form = "FILE"}},
       {"--api-keys", &api_keys,
        "File of lines NAME KEY [requests=N] [priority=M]: clients of --grpc and --http need one of "
@@ -148,8 +148,8 @@ std::vector<Flag> PortFlags::flags() {
        "are served first",
        FlagValues{.min = -1000, .max = 0}},
       {"--allow-host", &browsers.hosts,
-       "Names, in addition to this machine's own, that the Host header may have at an HTTP port on "
-       "loopback without keys (for instance with a local proxy): chat.example.com",
+       "Names that a Host header may have, in addition to this machine's own names, for instance "
+       "chat.example.com with a local proxy; checked at HTTP ports on loopback without keys",
        FlagValues{.has_commas = true}},
       {"--allow-origin", &browsers.origins,
        "Origins whose web pages may send HTTP requests and read the answers (CORS): "
