@@ -35,7 +35,7 @@ struct Options {
   }
 };
 
-TEST(FlagTest, AFlagsTextUsesTheFlagsUnit) {
+TEST(FlagTest, ValuesAreWrittenInTheUnitOfTheirFlag) {
   Options options;
   std::vector<std::string> texts;
   for (const Flag& flag : options.flags()) texts.push_back(text_of(flag));

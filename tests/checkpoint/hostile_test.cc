@@ -169,7 +169,7 @@ TEST(HostileTest, RandomBytesAreRefused) {
     for (uint64_t n = random() % 60; n > 0; --n) {
       header += "{}[]\":,0123 \\uwdtypeshape"[random() % 25];
     }
-    // At best the bytes describe no tensors: then the file is too long.
+    // Even if the bytes are a valid header, it has no tensors, so the file has bytes too many.
     const auto parsed = parse_safetensors_header(header, 1000, "m");
     ASSERT_FALSE(parsed.ok()) << header;
     ASSERT_THAT(message_of(parsed.status()), testing::StartsWith("m: ")) << header;

@@ -212,7 +212,7 @@ TEST(SafetensorsTest, OffsetsAreTwoNumbersInOrder) {
               HasSubstr("the end 0 is before the begin 4"));
 }
 
-TEST(SafetensorsTest, ARangeHoldsExactlyTheShape) {
+TEST(SafetensorsTest, ARangeHasTheBytesOfItsShape) {
   EXPECT_THAT(problem(entry("\"F32\"", "[2]", "[0,4]"), 4),
               HasSubstr("F32 [2] takes 8 bytes, but data_offsets give it 4"));
   EXPECT_THAT(problem(entry("\"F4\"", "[3]", "[0,2]"), 2),

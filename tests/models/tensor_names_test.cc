@@ -302,7 +302,7 @@ TEST(TensorNamesTest, ATiedModelWithOnlyAHeadUsesItAsItsEmbedding) {
   EXPECT_EQ(logits_of(read.graph, other), logits_of(tied.model.graph, tied.tensors));
 }
 
-TEST(TensorNamesTest, AnUntiedModelWithoutItsHeadIsRefusedUnlessItsConfigSaysBoth) {
+TEST(TensorNamesTest, AnUntiedModelWithoutAHeadIsRefusedUnlessItsConfigAlsoSaysTied) {
   std::string config = kTied;
   Spelled untied = of_config(config.replace(config.find("true"), 4, "false"));
   const Spelled tied = of_config(kTied);

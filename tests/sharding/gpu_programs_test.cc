@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Programs for GPUs against those for CPUs: bfloat16 edges and fused operators change no value of
-// the model's graph.
+// Programs for GPUs against those for CPUs: neither values stored as bfloat16 nor fused operators
+// change a result.
 #include <gtest/gtest.h>
 
 #include "base/status.h"
@@ -32,7 +32,7 @@ TEST_P(GpuProgramsTest, GpuProgramsComputeTheSameAsCpuPrograms) {
   }
 }
 
-TEST_P(GpuProgramsTest, GpuProgramsGatherRowsForLinearsOverCodesAsBFloat16) {
+TEST_P(GpuProgramsTest, InputsOfQuantizedLinearsAreBFloat16) {
   CompileOptions options = options_for(2, Strategy::kGather, DType::kQ8);
   options.workers.assign(2, kGpu);
   const auto graphs = compile_graphs(model_graph(GetParam()), options);

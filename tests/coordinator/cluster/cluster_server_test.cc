@@ -309,7 +309,7 @@ class FewDescriptors {
   rlimit before_ = {};
 };
 
-TEST_F(ClusterServerTest, EndlessFramesOfAConnectionWithoutProofArePaced) {
+TEST_F(ClusterServerTest, TheRateOfEndlessFramesIsLimitedUntilTheTokenIsProved) {
   const auto worker = join();
   const testing::Socket stranger(server_->address());
   ASSERT_TRUE(stranger.send(http2::preface()));

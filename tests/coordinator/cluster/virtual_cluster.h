@@ -18,7 +18,7 @@ struct VirtualWorker {
   cluster::Hello hello;
   bool open = true;       // Its stream is open.
   bool loads = true;      // Answers an Assignment with Ready.
-  bool steps = true;      // Answers Steps and LogitsRequests.
+  bool steps = true;      // Answers steps and requests for logits.
   bool preloads = true;   // Answers a preload; otherwise ignores it.
   bool beats = true;      // Sends heartbeats.
   bool advances = false;  // Its heartbeats report progress.

@@ -11,7 +11,7 @@ namespace {
 const absl::Status kLost = absl::UnavailableError("rank 1 (pid 7) was lost");
 const FakeModel kModel = {.pages = 60, .max_rows = 24, .max_outputs = 8, .max_sequences = 8};
 
-TEST(EngineStrikesTest, ASuspectThatIsCancelledFreesTheOthers) {
+TEST(EngineStrikesTest, OtherRequestsRunWhenASuspectIsCancelled) {
   Driven driven(kModel);
   const std::shared_ptr<Stream> suspect = driven.submit(request_of(1, 3, 9));
   driven.act();

@@ -36,7 +36,7 @@ TEST(ResponseWriterTest, AValueFromARequestCannotBeginAHeader) {
   EXPECT_TRUE(has(bytes, "\r\nX-Id: a  Set-Cookie: b  c\r\n"));
 }
 
-TEST(ResponseWriterTest, ARoutesOwnLengthIsLeftOut) {
+TEST(ResponseWriterTest, HeadersThatOnlyTheServerMaySetAreLeftOut) {
   const std::string bytes = head(
       {.headers = {{"content-length", "9"}, {"Transfer-Encoding", "x"}, {"Connection", "upgrade"}}},
       BodyKind::kLength);

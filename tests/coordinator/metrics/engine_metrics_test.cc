@@ -176,7 +176,7 @@ TEST_F(EngineMetricsTest, StepsAddUpByRankAndPart) {
   EXPECT_NEAR(value("step_seconds_total"), 0.010, 1e-12);
 }
 
-TEST_F(EngineMetricsTest, TheStateIsTheCurrentOne) {
+TEST_F(EngineMetricsTest, GaugesHaveTheCurrentValues) {
   stats_.ready = true;
   stats_.running = 3;
   stats_.waiting = 5;

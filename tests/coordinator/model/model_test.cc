@@ -38,7 +38,7 @@ class ModelTest : public testing::Test {
   const TempFolder folder_;
 };
 
-TEST_F(ModelTest, TheTokenizersEndTokenEndsAnswersBesideTheConfigured) {
+TEST_F(ModelTest, TheTokenizersEndTokenAndTheConfiguredOneEndAnswers) {
   write("tokenizer_config.json", R"({"eos_token":"<|story|>"})");
   write("generation_config.json", R"({"eos_token_id":1})");
   for (const char* source : {"", "{{ messages[-1].content }}", "{{ eos_token }}<|end|>",
@@ -84,7 +84,7 @@ TEST_F(ModelTest, AnEndTokenBeyondTheModelsVocabularyEndsNothing) {
 }
 
 // The demo's tokenizer has 3,072 tokens.
-TEST_F(ModelTest, ATokenizerOfFarFewerTokensThanTheModelHasRowsIsAWarning) {
+TEST_F(ModelTest, ATokenizerWithFarFewerTokensThanTheEmbeddingHasRowsIsAWarning) {
   std::ifstream demo(LOCKSTEP_SOURCE_DIR "/demo/config.json");
   Json config = Json::parse(demo);
   fs::remove(folder_.path() / "config.json");

@@ -135,7 +135,7 @@ void check_own_case(const OrderedJson& one, const OutputOptions& all) {
   }
 }
 
-TEST(CasesTest, TheCasesOfThisRepositoryHold) {
+TEST(CasesTest, TextsOfThisRepositoryAreParsedAsExpected) {
   const std::filesystem::path path = test_data("tests/data/parsers/cases.json");
   const OrderedJson file =
       parse_ordered_json(read_file(path, 1 << 26).value(), path.string()).value();
@@ -154,7 +154,7 @@ TEST(CasesTest, TheCasesOfThisRepositoryHold) {
   }
 }
 
-TEST(CasesTest, CasesOfTheTestDataHold) {
+TEST(CasesTest, TextsOfTheTestDataAreParsedAsExpected) {
   LOCKSTEP_NEEDS_TEST_DATA("parsers/cases.json");
   check_file(test_data("parsers/cases.json"));
 }

@@ -417,7 +417,7 @@ TEST(GrpcFrontTest, AProofHasTenSeconds) {
   EXPECT_EQ(Stranger(/*wants_proof=*/false).connection.time(), GrpcConnection::kNever);
 }
 
-TEST(GrpcFrontTest, ATrustedConnectionIsNotPaced) {
+TEST(GrpcFrontTest, TheRateOfATrustedConnectionIsNotLimited) {
   Stranger worker;
   worker.connection.trust(worker.now);
   EXPECT_EQ(worker.carry(), 32U << 20);

@@ -170,7 +170,7 @@ TEST(GrpcPaceTest, NewNetworksDoNotRenewTheRateOfAll) {
   EXPECT_LT(sent, 360 * kMiB);
 }
 
-TEST(GrpcPaceTest, ATurnEndsAtItsCostNotAtItsBytes) {
+TEST(GrpcPaceTest, AReadIsBoundedByTheCostOfItsFramesNotByItsBytes) {
   Senders senders;
   const Senders::Pace tiny = senders.connect();
   const Senders::Pace large = senders.connect();

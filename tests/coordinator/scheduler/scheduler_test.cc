@@ -55,7 +55,7 @@ TEST(SchedulerTest, RunningSequencesAreBoundedByRowsOutputsAndSlots) {
   }
 }
 
-TEST(SchedulerTest, TheYoungestGivesUpItsPagesAndIsFirstInTheQueue) {
+TEST(SchedulerTest, TheYoungestSequenceGivesUpItsPagesAndIsFirstInTheQueue) {
   SchedulerLimits limits = kRoomy;
   limits.pages = 3;
   Bench bench(limits);

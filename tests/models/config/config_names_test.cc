@@ -146,7 +146,7 @@ TEST(ConfigNamesTest, OneMessageNamesAllUnknownKeysOfRotaryScaling) {
   EXPECT_TRUE(ignoring(json, flags).ok());
 }
 
-TEST(ConfigNamesTest, TheSuggestedFlagIgnoresAKeyOfOneLayerTypesRope) {
+TEST(ConfigNamesTest, TheSuggestedFlagIgnoresAKeyInTheRopeOfOneLayerType) {
   Json text = {{"model_type", "gemma3_text"}, {"vocab_size", 320},       {"hidden_size", 64},
                {"intermediate_size", 96},     {"num_hidden_layers", 2},  {"head_dim", 16},
                {"num_attention_heads", 4},    {"num_key_value_heads", 2}};

@@ -305,7 +305,7 @@ TEST(OptTest, UnsupportedKeysAreNamed) {
   EXPECT_FALSE(last_norm(with(kOpt, R"("_remove_final_layer_norm": false)")).empty());
 }
 
-TEST(BloomTest, AKeyMakesHalvesAddToTheirNormedInput) {
+TEST(BloomTest, TheResidualIsTheOutputOfTheNormIfAKeySaysSo) {
   const std::string bloom = R"({"architectures": ["BloomForCausalLM"], "vocab_size": 320,
       "hidden_size": 64, "n_layer": 2, "n_head": 4})";
   EXPECT_EQ(config_of(bloom).normed_residual, 0);

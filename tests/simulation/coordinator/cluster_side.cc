@@ -213,7 +213,7 @@ void ClusterSide::spoil(ToCoordinator* message) {
   if (world_.planted(Plant::kCoverAlike) && message->hello().spare()) {
     message->mutable_hello()->set_preferred_rank(0);
   }
-  // The core takes a worker that prefers a rank for the restarted worker of that rank.
+  // The core treats a worker that prefers a rank as the restarted worker of that rank.
   if (world_.planted(Plant::kSurvivorMoved) && message->has_hello() &&
       message->hello().preferred_rank() < 0 && !message->hello().spare()) {
     message->mutable_hello()->set_preferred_rank(0);

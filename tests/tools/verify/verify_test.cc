@@ -151,7 +151,7 @@ class LyingGroup final : public Group {
   const program::Op op_;
 };
 
-TEST(VerifyFaultTest, ACollectiveThatGivesOneRankAnotherSumIsNamed) {
+TEST(VerifyFaultTest, ACollectiveThatIsWrongOnOneRankIsNamed) {
   VerifyBench bench("tests/data/goldens/ministral3");
   for (const program::Op op : {program::ALL_GATHER, program::ALL_REDUCE}) {
     const Strategy strategy = op == program::ALL_GATHER ? Strategy::kGather : Strategy::kReduce;

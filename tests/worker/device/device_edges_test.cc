@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Programs compiled for GPUs, in which edges are bfloat16 and rope is fused with attention, against
-// the same models without that: the same bits, and the number of kernels per layer.
+// Programs compiled for GPUs, which store values as bfloat16 and fuse rope with attention, against
+// programs of the same models that do neither: the same bits, and the number of kernels per layer.
 #include <gtest/gtest.h>
 
 #include <fstream>
@@ -98,7 +98,7 @@ std::vector<cluster::Step> conversation() {
 
 class DeviceEdgesTest : public testing::TestWithParam<const char*> {};
 
-TEST_P(DeviceEdgesTest, RoundingEdgesAndFusingRopeChangeNoBit) {
+TEST_P(DeviceEdgesTest, RoundedValuesAndFusedRopeChangeNoBit) {
   const Graph model = model_graph(GetParam());
   for (const Kept& kept : kKept) {
     SCOPED_TRACE(dtype_name(kept.weights));

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// bfloat16 edges: rounded outputs of a GPU's kernels have the bits of a cast of their float32
-// outputs, and linears over codes read such rows as if they had rounded them themselves.
+// Values between kernels as bfloat16: rounded outputs of a GPU's kernels have the bits of a cast of
+// their float32 outputs, and quantized linears read such rows as if they had rounded them
+// themselves.
 #include "operators/schema/schema.h"
 #include "tests/worker/kernels/cast_matrix.h"
 #include "tests/worker/kernels/weights_case.h"

@@ -76,7 +76,7 @@ TEST_F(RunOnDeviceTest, ReleasedMemoryDoesNotCountAsTheDevices) {
   EXPECT_TRUE(released == memory.data() || !device_.has(released));
 }
 
-TEST_F(RunOnDeviceTest, ATwinWithOtherBitsIsAnErrorAndTheSameKernelIsNone) {
+TEST_F(RunOnDeviceTest, ATwinMustHaveTheSameBits) {
   const auto kernel_of = [](Op op) {
     return *find_kernel(cuda_shim_kernels(), op, DType::kNone, DType::kF32, Isa::kPortable);
   };

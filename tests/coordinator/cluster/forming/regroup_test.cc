@@ -350,7 +350,7 @@ TEST_F(RegroupTest, RequestsKeepTheirClassIfAllCanComputeInIt) {
   EXPECT_EQ(cluster_.info().numeric_class, "f32.v1");
 }
 
-TEST_F(RegroupTest, AGroupOfTheRequestsClassIsPreferredToALargerOneOfAnother) {
+TEST_F(RegroupTest, RequestsKeepTheirClassThoughAnotherAllowsALargerGroup) {
   form(of_class("amx.v1"));
   cluster_.hang_up(links_[1]);
   cluster_.want_group({.numeric_class = "amx.v1"});

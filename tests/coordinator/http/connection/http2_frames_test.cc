@@ -71,7 +71,7 @@ struct WrongFrames {
   std::string bytes;
 };
 
-TEST(Http2FramesTest, WhatIsNotHttp2EndsTheConnection) {
+TEST(Http2FramesTest, BytesThatAreNotHttp2EndTheConnection) {
   ScriptedServer server(http2_options());
   const WrongFrames cases[] = {
       {"garbage", std::string(100'000, '\xff')},

@@ -168,7 +168,7 @@ TEST(ResumptionTest, ALostClientDoesNotCancelAndAReaderWaitsForAFutureOffset) {
   EXPECT_EQ(server.engine().stats().completion_tokens, 20);
 }
 
-TEST(ResumptionTest, AStreamsNameIsTheClientsOrRandomAndIsUnique) {
+TEST(ResumptionTest, AStreamHasAUniqueNameFromTheClientOrARandomOne) {
   ApiServer server;
   const auto first = post(server, "/v1/completions", resumable(kStory), "mine");
   EXPECT_EQ(header(first->wait(), "X-Request-Id"), "mine");

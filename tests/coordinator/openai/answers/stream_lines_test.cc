@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // Streams as benchmark clients read them. vLLM's client splits at empty lines, SGLang's and
-// llmperf's at every line end. They take each piece that is not blank for an event: `data: ` and
+// llmperf's at every line end. They read each piece that is not blank as an event: `data: ` and
 // JSON.
 #include <gtest/gtest.h>
 

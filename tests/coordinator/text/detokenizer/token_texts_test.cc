@@ -86,7 +86,7 @@ TEST(TokenTextsTest, OffsetsCountTheTextForAnyBytes) {
   }
 }
 
-TEST(TokenTextsTest, ABlankIsTheTokensOwnUnlessItBeginsTheText) {
+TEST(TokenTextsTest, ATokenShowsItsBlankExceptAtTheStartOfAText) {
   const auto tokenizer = load_tokenizer(own_tokenizer("sentencepiece_like"));
   ASSERT_NE(tokenizer, nullptr);
   const int32_t the = tokenizer->token_id(kOfThe).value();

@@ -41,7 +41,7 @@ INSTANTIATE_TEST_SUITE_P(Files, TemplateGoldenTest,
                          [](const auto& test) { return std::string(test.param); });
 
 // Every filter, test, function and method over many values (tools/testdata/make_builtins.py).
-TEST(BuiltinGoldenTest, EachGivesWhatTheReferenceGives) {
+TEST(BuiltinGoldenTest, EveryBuiltinGivesTheResultOfTheReference) {
   const OrderedJson file = read_cases(std::filesystem::path(LOCKSTEP_SOURCE_DIR) / "tests" /
                                       "data" / "templates" / "builtins.json");
   int compared = 0;

@@ -24,8 +24,8 @@ std::map<Thread, std::vector<Json>> by_thread(const std::string& trace) {
   return threads;
 }
 
-// The numbers in `lockstep inspect` of the demo model's instructions, except those that only make
-// views.
+// The numbers that `lockstep inspect` prints for the demo model's instructions, without those of
+// instructions that only make views.
 std::set<int> instructions_of(int rank) {
   const ProcessResult result = run_lockstep(
       {"inspect", "--workers", "2", "--rank", std::to_string(rank), "--stage", "program", "--all"});
