@@ -287,8 +287,8 @@ void EngineMetrics::add_refused(const QueueLoad& refused, int64_t too_long_waits
 
 void EngineMetrics::add_times(const EngineStats& stats, Families* families) const {
   MetricFamily coordinator =
-      family("coordinator_seconds_total",
-             "Time of the engine's thread, by activity; together all of it.", MetricType::Counter);
+      family("coordinator_seconds_total", "All time of the engine's thread, by activity.",
+             MetricType::Counter);
   for (int part = 0; part < kEngineParts; ++part) {
     coordinator.metric.push_back(
         metric({{"part", engine_part_name(static_cast<EnginePart>(part))}}));
@@ -338,7 +338,7 @@ void EngineMetrics::add_histograms(Families* families) const {
   add_histogram("request_generation_tokens", "Tokens of choices that ended.", generation_tokens_,
                 families);
   add_histogram("iteration_tokens_total",
-                "Tokens of a step: drawn ones, and computed ones of prompts that it ends.",
+                "Tokens of a step: sampled ones, and computed ones of prompts that end in it.",
                 step_tokens_, families);
   add_histogram("request_num_preemptions", "How often an ended choice lost its pages.",
                 preemptions_, families);
