@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-"""aiperf against the server whose URL is the first argument, with the tokenizer in the folder of
-the second: 20 requests of each API, whole and streamed, with the usage that the server counts."""
+"""Runs aiperf against a server; the arguments are its URL and the folder of a tokenizer. aiperf
+sends 20 requests to each API, whole and streamed, and uses the server's count of tokens."""
 import json
 import subprocess
 import sys

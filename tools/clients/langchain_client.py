@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
-"""langchain-openai against two servers, whose base URLs are the arguments: the demo model's and the
-scripted one's. Chats, streams, their usage and log-probabilities, responses, completions, a bound
-tool, and the error for too long prompts."""
+"""Runs langchain-openai against two servers: one with the demo model, one with the scripted model.
+The arguments are their base URLs. It tests chats, streams, their usage and log-probabilities,
+responses, completions, a bound tool, and the error for too long prompts."""
 import sys
 
 from langchain_core.exceptions import ContextOverflowError

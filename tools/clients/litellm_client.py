@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
-"""litellm against two servers, whose base URLs are the arguments: the demo model's and the scripted
-one's. Whole and streamed answers agree, tool calls are returned, and prompts that are too long for
-the context are sent to another model, or trimmed."""
+"""Runs litellm against two servers: one with the demo model, one with the scripted model. The
+arguments are their base URLs. Whole and streamed answers agree, tool calls are returned, and
+prompts that are too long for the context are sent to another model, or trimmed."""
 import sys
 
 import litellm

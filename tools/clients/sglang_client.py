@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
-"""SGLang's serving benchmark (formerly bench_serving) against the server whose URL is the first
-argument, with the tokenizer in the folder of the second: 40 streams of completions, then 40 of
-chat. Its package and its imports from the server's side would import torch. Both are replaced: the
+"""Runs SGLang's serving benchmark (formerly bench_serving) against a server; the arguments are its
+URL and the folder of a tokenizer. The benchmark reads 40 streams of completions, then 40 of
+chats. Its package and its imports from the server's side would import torch. Both are replaced: the
 package by its folder alone, the imported constant by its value."""
 import importlib.util
 import json

@@ -36,7 +36,7 @@ constexpr char kMagic[8] = {'L', 'S', 'P', 'A', 'C', 'K', 'E', 'D'};
 constexpr uint64_t kFileVersion = 1;
 constexpr const char* kSuffix = ".lockstep-weights";
 constexpr int64_t kMinBytes = int64_t{64} << 20;
-constexpr int64_t kBlockBytes = int64_t{2} << 20;  // A huge page: one thread touches it first.
+constexpr int64_t kBlockBytes = int64_t{2} << 20;  // A huge page, so one thread touches it.
 constexpr int64_t kUnwrittenBytes = int64_t{256} << 20;
 constexpr auto kFresh = std::chrono::minutes(10);
 
