@@ -74,7 +74,7 @@ inline std::vector<Flag> ClusterCoreOptions::flags() {
        "requests wait",
        FlagValues{.min = 1}},
       {"--regrow-seconds", &regrow_ms,
-       "A smaller group uses a worker that joins later when no request runs, or after this long",
+       "A smaller group takes in a new worker when no request runs, or this long after it joined",
        FlagValues{.min = 0, .max = 1e6, .unit = 1'000}},
       {"--speeds", &speeds,
        "Relative speeds of the workers, by rank, e.g. 8,8,4: a worker with 8 gets a part of "
