@@ -33,6 +33,7 @@ std::string python_prefix() {
 
 void add_matches(const std::string& pattern, std::vector<std::string>* found) {
   glob_t matches{};
+  // NOLINTNEXTLINE(concurrency-mt-unsafe): only patterns with ~ read the table of users.
   if (glob(pattern.c_str(), 0, nullptr, &matches) == 0) {
     for (size_t i = 0; i < matches.gl_pathc; ++i) found->emplace_back(matches.gl_pathv[i]);
   }

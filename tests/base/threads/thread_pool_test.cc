@@ -106,6 +106,7 @@ TEST(ThreadPoolLifeTest, ThreadsAreBoundToTheirProcessorsAndTheCallerIsReleased)
 TEST(ThreadPoolLifeTest, ManyPoolsOnFewProcessorsAllMakeProgress) {
   const int pools = 4 * static_cast<int>(thread_processors().size());
   std::vector<std::thread> callers;
+  callers.reserve(pools);
   std::atomic<int64_t> total = 0;
   for (int i = 0; i < pools; ++i) {
     callers.emplace_back([&] {

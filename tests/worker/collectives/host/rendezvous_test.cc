@@ -57,8 +57,8 @@ class RendezvousTest : public ::testing::Test {
   }
 
   // A process that meets the others and runs `body`.
-  std::unique_ptr<Child> start(MeetArgs args,
-                               std::function<absl::Status(Collective&)> body = nullptr) const {
+  std::unique_ptr<Child> start(
+      const MeetArgs& args, const std::function<absl::Status(Collective&)>& body = nullptr) const {
     return std::make_unique<Child>([args, body]() -> absl::Status {
       ASSIGN_OR_RETURN(const std::unique_ptr<Collective> group, meet_in_shared_memory(args));
       return body == nullptr ? absl::OkStatus() : body(*group);
@@ -112,12 +112,14 @@ absl::Status mixed_work(Collective& group) {
     RETURN_IF_ERROR(group.all_gather(
         {own.data(), width, all.data(), width * parts, 1, boundaries, sizeof(float)}));
     for (int64_t c = 0; c < width * parts; ++c) {
-      if (all[c] != static_cast<float>(c / width + i)) return absl::DataLossError("wrong gather");
+      const int64_t want = i + c / width;
+      if (all[c] != static_cast<float>(want)) return absl::DataLossError("wrong gather");
     }
   }
   std::vector<float> large(300'000, static_cast<float>(group.rank()));
   RETURN_IF_ERROR(group.all_reduce(large.data(), 3, 100'000, 100'000));
-  const float want = static_cast<float>(parts * (parts - 1) / 2);
+  const int64_t sum = parts * (parts - 1) / 2;
+  const auto want = static_cast<float>(sum);
   return large[0] == want && large.back() == want ? absl::OkStatus()
                                                   : absl::DataLossError("wrong large sum");
 }
