@@ -33,6 +33,9 @@ class PendingExchange final : public Exchange,
   std::function<void()> waker() override;
   void on_gone(std::function<void()> gone) override ABSL_LOCKS_EXCLUDED(mutex_);
   void on_body(const Receive& receive) override { receive_ = receive; }
+  void keep_connection() override {
+    if (const auto open = answerer_.lock(); open != nullptr) open->keep_connection();
+  }
 
   // For the answerer. It is about to read the source: wake() counts from now on.
   void clear_woken() { woken_ = false; }

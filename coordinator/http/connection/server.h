@@ -5,6 +5,7 @@
 #include <chrono>
 #include <cstdint>
 #include <memory>
+#include <optional>
 #include <string>
 
 #include "absl/status/statusor.h"
@@ -12,9 +13,13 @@
 #include "coordinator/http/exchange.h"
 #include "coordinator/http/refusal.h"
 #include "coordinator/http/request_reader.h"
-#include "coordinator/ports/listener.h"
 
 namespace lockstep::http {
+
+// The rule for a new connection when the max number is open: refuse it; kShare also refuses
+// earlier, if its network (network_of()) has seven eighths of that number; kCloseOldest closes
+// another one for it: see IoConnection::closable_since().
+enum class WhenFull : uint8_t { kRefuse, kShare, kCloseOldest };
 
 struct Limits {
   ReadLimits read;
@@ -23,13 +28,15 @@ struct Limits {
   size_t pipelined_bytes = 64 << 10;          // HTTP/1.1: read ahead while a request is answered.
   uint32_t max_streams = 256;                 // HTTP/2: requests of one connection at once.
   std::chrono::milliseconds header{10'000};   // From its first byte; at first, from accept.
-  std::chrono::milliseconds body{30'000};     // From the end of the headers.
+  std::chrono::milliseconds body{30'000};     // From the end of the headers; HTTP/2: their begin.
   std::chrono::milliseconds idle{75'000};     // Between requests.
   std::chrono::milliseconds write{15'000};    // Without progress in sending, also of one stream.
   std::chrono::milliseconds linger{2'000};    // For the client to read a last answer.
   std::chrono::milliseconds silence{15'000};  // See BodySource::keep_alive().
   std::chrono::milliseconds ping{5'000};      // HTTP/2: a client that is silent is pinged,
   std::chrono::milliseconds lost{15'000};     // and closed after this time.
+  // HTTP/2: from accept to Exchange::keep_connection(). Not set: clients need not prove anything.
+  std::optional<std::chrono::milliseconds> proof = std::nullopt;
 };
 
 struct ServerOptions {
@@ -41,7 +48,7 @@ struct ServerOptions {
   RenderRefusal refusal = render_refusal;
   Gate gate = {};                 // Null: every body is received.
   PageHeaders page_headers = {};  // For refusals made before the handler. Null: none.
-  // kCloseOldest: for each new one above the limit, each thread closes its longest idle connection.
+  // kCloseOldest: for each new one above the limit, each thread closes one.
   WhenFull when_full = WhenFull::kRefuse;
   TlsFiles tls;  // Not set: plain TCP.
 };
