@@ -22,7 +22,7 @@ asan_folders=(base operators proto checkpoint models coordinator)
 tsan_programs=(
   base_test collectives_test worker_test golden_test bits_test engine_test
   scheduler_test sampling_test engine_in_process_test cluster_core_test cluster_test
-  grpc_front_test http_test)
+  listener_test http_test)
 
 # A sample runs one of this many parts of a program's tests.
 parts_of() {

@@ -9,7 +9,6 @@
 #include <iterator>
 #include <utility>
 
-#include "absl/strings/str_replace.h"
 #include "base/status.h"
 
 namespace lockstep {
@@ -88,15 +87,6 @@ bool is_on_loopback(int socket) {
   if (address.empty()) return true;
   const absl::StatusOr<HostAndPort> parts = split_address(address);
   return parts.ok() && is_loopback_host(parts->host);
-}
-
-std::string address_of_grpc_peer(const std::string& peer) {
-  static const std::string kRelayed = std::string(kAbstractPrefix) += kRelayedName;
-  const bool is_relayed = peer.starts_with(kRelayed);
-  if (!is_relayed && !peer.starts_with("ipv4:") && !peer.starts_with("ipv6:")) return peer;
-  const size_t before = is_relayed ? peer.find('/', kRelayed.size()) : peer.find(':');
-  const std::string address = peer.substr(before + 1);  // If there is no slash: the whole name.
-  return absl::StrReplaceAll(address, {{"%5B", "["}, {"%5D", "]"}, {"%25", "%"}});
 }
 
 std::string network_of(const std::string& address) {

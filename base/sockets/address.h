@@ -35,12 +35,6 @@ std::string local_address(int socket);
 std::string peer_address(int socket);
 // Whether this end is reachable from this machine only: a loopback address or a Unix socket.
 bool is_on_loopback(int socket);
-// The prefix of the name of an abstract socket that relays a client to gRPC. Any text up to a slash
-// follows, then the client's address: "lockstep-relay/4c/10.0.0.2:40123".
-inline constexpr std::string_view kRelayedName = "lockstep-relay/";
-// The address of a peer as gRPC names it, e.g. "ipv6:%5B::1%5D:40123"; for a relayed peer the
-// client's address. The name of any other Unix socket is returned unchanged.
-std::string address_of_grpc_peer(const std::string& peer);
 // The part of an address that identifies one user: "10.0.0.2" of "10.0.0.2:40123"; of IPv6 the 64
 // bits of a network, "fd00::". Any other text (a name, a Unix socket) is returned unchanged.
 std::string network_of(const std::string& address);

@@ -7,127 +7,139 @@
 #include <chrono>
 #include <utility>
 
-#include "base/sockets/address.h"
 #include "base/status.h"
 #include "base/system/clock.h"
 #include "coordinator/cluster/workers/worker_call.h"
-#include "proto/handshake.h"
+#include "coordinator/http/grpc/wire.h"
+#include "coordinator/ports/listener.h"
 
 namespace lockstep {
 namespace {
 
+using Call = std::shared_ptr<http::Exchange>;
+
 constexpr char kChallenge[] = "/lockstep.cluster.Cluster/Challenge";
 constexpr char kJoin[] = "/lockstep.cluster.Cluster/Join";
+constexpr std::chrono::milliseconds kPatience{200};  // For the last messages to workers.
 
 // Workers have one each; the public port has most of the descriptors. The bound is high enough that
 // a connection has time to join before it is the oldest and closed for a newer one.
-int64_t max_connections() {
-  return std::max<int64_t>(64, connections_within_limit(GrpcFront::kDescriptors) / 8);
+int64_t max_connections() { return std::max<int64_t>(64, connections_within_limit() / 8); }
+
+// docs/security.md explains the limits.
+http::Limits limits() {
+  http::Limits limits;
+  limits.read.header_bytes = 8 << 10;
+  limits.all_body_bytes = 64 << 20;  // Only heads count: bodies are not kept.
+  limits.max_streams = 4;            // A worker opens one, after one other call.
+  limits.idle = std::chrono::seconds(30);
+  limits.proof = std::chrono::seconds(10);
+  // A worker may read late while it loads. One that has stopped answers no ping.
+  limits.write = std::chrono::hours(24);
+  return limits;
 }
 
-// "10.0.0.1" for "ipv4:10.0.0.1:50052" and for the name that a front gives to that peer. The name
-// of a Unix socket is not changed.
-std::string host_of(const std::string& peer) {
-  const std::string address = address_of_grpc_peer(peer);
-  return is_unix_address(address) ? address : address.substr(0, address.rfind(':'));
-}
-
-// An abstract name accepts only processes of this user, so it needs no front.
-Front front_of(const ClusterServerOptions& options) {
-  const bool is_private = options.address.starts_with(kAbstractPrefix) && !options.tls.given();
-  return is_private ? Front::kNone : Front::kPacedUntilKept;
-}
+// "10.0.0.1" of "10.0.0.1:50052". The name of a Unix socket is not changed.
+std::string host_of(const std::string& peer) { return peer.substr(0, peer.rfind(':')); }
 
 }  // namespace
 
 absl::StatusOr<std::unique_ptr<ClusterServer>> ClusterServer::start(
     const ClusterServerOptions& options, LinkListener* listener) {
   std::unique_ptr<ClusterServer> server(new ClusterServer(options, listener));
-  grpc::ServerBuilder builder;
-  set_limits(builder, {.max_message_bytes = options.max_message_bytes,
-                       .max_streams = 4,  // A worker opens one, after one other call.
-                       .handshake_ms = 5'000,
-                       .idle_ms = 30'000,
-                       .min_ping_interval_ms = 2'000});
-  builder.SetMaxSendMessageSize(-1);
-  serve_nothing_else(builder);
-  builder.RegisterAsyncGenericService(&server->service_);
-  server->queue_ = builder.AddCompletionQueue();
-  ASSIGN_OR_RETURN(server->server_,
-                   GrpcServer::start(builder, {.address = options.address,
-                                               .max_connections = max_connections(),
-                                               .tls = options.tls,
-                                               .when_full = WhenFull::kCloseOldest,
-                                               .front = front_of(options)}));
-  WorkerCall::accept(server.get(), &server->service_, server->queue_.get());
-  server->thread_ = std::thread([raw = server.get()] { raw->serve(); });
+  ASSIGN_OR_RETURN(
+      server->server_,
+      http::Server::start({.address = options.address,
+                           .protocol = TlsProtocol::kHttp2,
+                           .threads = 1,
+                           .max_connections = max_connections(),
+                           .limits = limits(),
+                           .refusal = render_refused_call,
+                           // A call is answered or becomes a link before its body is received.
+                           .gate =
+                               [](const http::Request& /*head*/) {
+                                 return http::Admission{.streams_body = true,
+                                                        .has_endless_body = true};
+                               },
+                           .when_full = http::WhenFull::kCloseOldest,
+                           .tls = options.tls},
+                          [raw = server.get()](const Call& call) { raw->answer(call); }));
   return server;
 }
 
 ClusterServer::~ClusterServer() {
-  if (server_ != nullptr) server_->shutdown(std::chrono::milliseconds(0));
+  if (server_ == nullptr) return;
   {
-    MutexLock lock(&mutex_);  // A cancelled call must still be finished on the queue.
-    while (calls_ > 0) call_gone_.wait(&mutex_);
+    MutexLock lock(&mutex_);
+    for (const auto& [link, call] : links_) call->close(unavailable("the coordinator ends"));
   }
-  if (queue_ != nullptr) queue_->Shutdown();
-  if (thread_.joinable()) thread_.join();
+  server_->drain();
+  server_->wait_answered(kPatience);
+  server_.reset();
 }
 
-void ClusterServer::serve() {
-  void* tag = nullptr;
-  bool ok = false;
-  while (queue_->Next(&tag, &ok)) {
-    const auto& [call, event] = *static_cast<const WorkerCall::Tag*>(tag);
-    if (event == WorkerCall::Event::kAccepted && ok) {
-      WorkerCall::accept(this, &service_, queue_.get());
-    }
-    call->on(event, ok);
+// ---- The I/O thread ----
+
+void ClusterServer::answer(const Call& call) {
+  const http::Request& head = call->request();
+  absl::Status status = check_call(head);
+  if (status.ok()) {
+    status = head.path == kChallenge ? challenge(call)
+             : head.path == kJoin    ? join(call)
+                                     : absl::UnimplementedError("no such call here");
   }
+  if (status.ok()) return;
+  log_refused(head, status);
+  fail(call, status);
 }
 
-// ---- The queue's thread ----
+absl::Status ClusterServer::challenge(const Call& call) {
+  const http::Request& head = call->request();
+  const std::string salt = draw_nonce().substr(0, Challenges::kSaltBytes);
+  ASSIGN_OR_RETURN(
+      const cluster::ChallengeReply message,
+      challenges_.open(steady_now_ms(), host_of(head.peer), head.header(kNonceMetadata), salt));
+  reply(call, message);
+  return absl::OkStatus();
+}
 
-void ClusterServer::take(WorkerCall& call) {
-  const std::string nonce = call.metadata(kNonceMetadata);
-  const std::string peer = host_of(call.peer());
-  if (call.method() == kChallenge) {
-    const std::string salt = draw_nonce().substr(0, Challenges::kSaltBytes);
-    const auto reply = challenges_.open(steady_now_ms(), peer, nonce, salt);
-    return reply.ok() ? call.reply(*reply) : refuse(call, reply.status());
-  }
-  if (call.method() != kJoin) return refuse(call, absl::UnimplementedError("no such call here"));
-  const std::string worker_nonce = call.metadata(kWorkerNonceMetadata);
-  const std::string proof = call.metadata(kProofMetadata);
-  const absl::Status known = challenges_.verify(
-      steady_now_ms(), peer, {.nonce = nonce, .worker_nonce = worker_nonce, .proof = proof});
-  if (!known.ok()) return refuse(call, known);
-  server_->keep(call.peer());
+absl::Status ClusterServer::join(const Call& call) {
+  const http::Request& head = call->request();
+  RETURN_IF_ERROR(challenges_.verify(steady_now_ms(), host_of(head.peer),
+                                     {.nonce = head.header(kNonceMetadata),
+                                      .worker_nonce = head.header(kWorkerNonceMetadata),
+                                      .proof = head.header(kProofMetadata)}));
+  call->keep_connection();
   const LinkId link = ++last_link_;
-  listener_->on_opened(link);
-  std::shared_ptr<WorkerCall> opened = call.open(link);
-  MutexLock lock(&mutex_);
-  links_.emplace(link, std::move(opened));
-}
-
-void ClusterServer::refuse(WorkerCall& call, const absl::Status& why) {
-  if (const int64_t calls = refusals_.count(); calls > 0) {
-    spdlog::warn("refused a call of {} from {}{}: {}", printable(call.method()),
-                 address_of_grpc_peer(call.peer()),
-                 calls > 1 ? fmt::format(" and {} others", calls - 1) : "", message_of(why));
+  auto opened = std::make_shared<WorkerCall>(
+      WorkerCall::Events{.on_message =
+                             [this, link](cluster::WorkerMessage message) {
+                               listener_->on_message(link, std::move(message));
+                             },
+                         .on_end = [this, link] { end(link); }},
+      max_message_bytes_, call->waker());
+  {
+    MutexLock lock(&mutex_);
+    links_.emplace(link, opened);
   }
-  call.refuse(grpc::Status(static_cast<grpc::StatusCode>(why.code()), message_of(why)));
+  listener_->on_opened(link);
+  WorkerCall::begin(opened, *call);
+  return absl::OkStatus();
 }
 
-void ClusterServer::forget(LinkId link) {
-  MutexLock lock(&mutex_);
-  links_.erase(link);
+void ClusterServer::log_refused(const http::Request& call, const absl::Status& why) {
+  const int64_t calls = refusals_.count();
+  if (calls == 0) return;
+  spdlog::warn("refused a call of {} from {}{}: {}", printable(call.path), call.peer,
+               calls > 1 ? fmt::format(" and {} others", calls - 1) : "", message_of(why));
 }
 
-void ClusterServer::count(int change) {
-  MutexLock lock(&mutex_);
-  calls_ += change;
-  if (calls_ == 0) call_gone_.notify_all();
+void ClusterServer::end(LinkId link) {
+  {
+    MutexLock lock(&mutex_);
+    links_.erase(link);
+  }
+  listener_->on_closed(link);
 }
 
 // ---- Any thread ----
@@ -140,14 +152,18 @@ std::shared_ptr<WorkerCall> ClusterServer::find(LinkId link) {
 
 void ClusterServer::send(const std::vector<LinkId>& links,
                          const cluster::CoordinatorMessage& message) {
-  const grpc::ByteBuffer buffer = to_buffer(message);  // Its copies share the bytes.
+  auto bytes = std::make_shared<std::string>();  // All links share it.
+  append_message(message, bytes.get());
   for (const LinkId link : links) {
-    if (const auto call = find(link); call != nullptr) call->send(buffer);
+    if (const auto call = find(link); call != nullptr) call->send(bytes);
   }
 }
 
 void ClusterServer::close(LinkId link, bool after_sending) {
-  if (const auto call = find(link); call != nullptr) call->close(after_sending);
+  const auto call = find(link);
+  if (call == nullptr) return;
+  after_sending ? call->close(absl::OkStatus())
+                : call->cut(absl::CancelledError("the coordinator ended this stream"));
 }
 
 }  // namespace lockstep

@@ -1,24 +1,21 @@
 // SPDX-License-Identifier: Apache-2.0
-// The port where workers join. It answers on a completion queue with its own thread, so that calls
-// of the public port cannot delay workers. It reads nothing from a call before the caller has
-// proved that it knows the token.
+// The port where workers join: gRPC over HTTP/2 on an I/O thread of its own, so that clients of
+// other ports cannot delay workers. It reads nothing from a call before the caller has proved that
+// it knows the token.
 #pragma once
-
-#include <grpcpp/generic/async_generic_service.h>
-#include <grpcpp/grpcpp.h>
 
 #include <map>
 #include <memory>
 #include <string>
-#include <thread>
 #include <vector>
 
 #include "absl/status/statusor.h"
 #include "base/log_limit.h"
 #include "base/threads/mutex.h"
+#include "base/tls/tls_files.h"
 #include "coordinator/cluster/forming/challenges.h"
 #include "coordinator/cluster/transport.h"
-#include "coordinator/ports/grpc_server.h"
+#include "coordinator/http/connection/server.h"
 #include "proto/handshake.h"
 
 namespace lockstep {
@@ -38,7 +35,7 @@ class ClusterServer final : public WorkerTransport {
   // certificate cannot be used.
   static absl::StatusOr<std::unique_ptr<ClusterServer>> start(const ClusterServerOptions& options,
                                                               LinkListener* listener);
-  // Cancels every stream.
+  // Ends every stream with kUnavailable.
   ~ClusterServer() override;
 
   // The bound address: "127.0.0.1:40123".
@@ -49,34 +46,30 @@ class ClusterServer final : public WorkerTransport {
   void close(LinkId link, bool after_sending) override ABSL_LOCKS_EXCLUDED(mutex_);
 
  private:
-  friend class WorkerCall;
-
   ClusterServer(const ClusterServerOptions& options, LinkListener* listener)
-      : listener_(listener), challenges_(options.token, draw_nonce()) {}
-  void serve();
-  // On the queue's thread: answers a new call or makes it a link.
-  void take(WorkerCall& call);
-  void refuse(WorkerCall& call, const absl::Status& why);
+      : listener_(listener),
+        max_message_bytes_(static_cast<size_t>(options.max_message_bytes)),
+        challenges_(options.token, draw_nonce()) {}
+
+  // On the I/O thread: each answers a new call, or says why it is refused.
+  void answer(const std::shared_ptr<http::Exchange>& call);
+  absl::Status challenge(const std::shared_ptr<http::Exchange>& call);
+  absl::Status join(const std::shared_ptr<http::Exchange>& call) ABSL_LOCKS_EXCLUDED(mutex_);
+  void log_refused(const http::Request& call, const absl::Status& why);
+  void end(LinkId link) ABSL_LOCKS_EXCLUDED(mutex_);
   std::shared_ptr<WorkerCall> find(LinkId link) ABSL_LOCKS_EXCLUDED(mutex_);
-  void forget(LinkId link) ABSL_LOCKS_EXCLUDED(mutex_);
-  // Counts calls as they begin and end.
-  void count(int change) ABSL_LOCKS_EXCLUDED(mutex_);
 
   LinkListener* const listener_;
-  grpc::AsyncGenericService service_;
-  std::unique_ptr<grpc::ServerCompletionQueue> queue_;
-  std::unique_ptr<GrpcServer> server_;
-  std::thread thread_;
+  const size_t max_message_bytes_;
 
-  // Used by the queue's thread.
+  // Used by the I/O thread.
   Challenges challenges_;
   LogLimit refusals_{std::chrono::seconds(1)};
   LinkId last_link_ = 0;
 
   Mutex mutex_;
-  ConditionVariable call_gone_;
-  int calls_ ABSL_GUARDED_BY(mutex_) = 0;  // Includes the awaited one.
   std::map<LinkId, std::shared_ptr<WorkerCall>> links_ ABSL_GUARDED_BY(mutex_);
+  std::unique_ptr<http::Server> server_;  // Destroyed first: its thread uses the rest.
 };
 
 }  // namespace lockstep

@@ -97,6 +97,9 @@ class Exchange {
   // of the body, and with `is_last` at its end. The handler sets it before it returns.
   using Receive = std::function<void(std::string_view bytes, bool is_last)>;
   virtual void on_body(const Receive& /*receive*/) {}
+  // Only for HTTP/2, and before the handler returns: the client has proved who it is. From now on
+  // its connection is read without turns, and closed neither by Limits::proof nor for a newer one.
+  virtual void keep_connection() {}
 };
 
 // Answers, or keeps the exchange and answers later from another thread. Called by an I/O thread;

@@ -26,6 +26,7 @@ struct Admission {
   std::string client;                // The client of the request; "": unknown.
   size_t max_body_bytes = SIZE_MAX;  // HTTP/2: a bound besides ReadLimits::body_bytes.
   bool streams_body = false;  // HTTP/2: the handler gets the request before its body (on_body()).
+  bool has_endless_body = false;  // With streams_body: Limits::body does not hold for it.
 };
 // Called by an I/O thread; must not block.
 using Gate = std::function<Admission(const Request& head)>;

@@ -9,7 +9,6 @@
 #include <spdlog/spdlog.h>
 #include <sys/eventfd.h>
 #include <sys/socket.h>
-#include <sys/stat.h>
 #include <sys/un.h>
 #include <unistd.h>
 
@@ -31,7 +30,6 @@ namespace {
 constexpr int64_t kMaxConnections = 8192;
 constexpr int kBacklog = 4096;
 constexpr std::chrono::milliseconds kPause{20};  // A pause when the system is out of a resource.
-constexpr std::chrono::milliseconds kLookInterval{10};  // Between checks for closed connections.
 
 // Whether the peer is a process of another user, root excepted: any user may connect to an abstract
 // name. False for TCP, which has no credentials. The user is compared and not the pid, which is 0
@@ -84,12 +82,6 @@ void set_port(sockaddr* address, in_port_t port) {
   }
 }
 
-// 0 if the descriptor is closed or not a socket.
-uint64_t inode_of(int descriptor) {
-  struct stat status = {};
-  return fstat(descriptor, &status) == 0 && S_ISSOCK(status.st_mode) ? status.st_ino : 0;
-}
-
 // Closes with a reset: a refused connection does not linger in the system.
 void refuse(int connection) {
   const linger now = {.l_onoff = 1, .l_linger = 0};
@@ -101,10 +93,10 @@ int open_spare() { return ::open("/dev/null", O_RDONLY | O_CLOEXEC); }
 
 }  // namespace
 
-int64_t connections_within_limit(int64_t descriptors_each) {
+int64_t connections_within_limit() {
   const int64_t limit = descriptor_limit();
   const int64_t descriptors = limit - std::max<int64_t>(limit / 4, 40);
-  return std::clamp<int64_t>(descriptors / descriptors_each, 8, kMaxConnections);
+  return std::clamp<int64_t>(descriptors, 8, kMaxConnections);
 }
 
 bool is_loopback(const std::string& address) {
@@ -114,9 +106,8 @@ bool is_loopback(const std::string& address) {
 }
 
 absl::StatusOr<std::unique_ptr<Listener>> Listener::bind(const std::string& address,
-                                                         int64_t max_connections,
-                                                         WhenFull when_full) {
-  std::unique_ptr<Listener> listener(new Listener(max_connections, when_full));
+                                                         int64_t max_connections, bool shares) {
+  std::unique_ptr<Listener> listener(new Listener(max_connections, shares));
   RETURN_IF_ERROR(is_unix_address(address) ? listener->bind_unix(address)
                                            : listener->bind_tcp(address));
   listener->wake_ = eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK);
@@ -222,19 +213,10 @@ void Listener::take(int connection) {
   if (address_.starts_with(kAbstractPrefix) && is_another_users(connection)) {
     return refuse(connection);
   }
-  std::string peer = peer_address(connection);
-  {
-    const MutexLock lock(&mutex_);
-    const std::string network = network_of(peer);
-    const OpenConnections open = count(network);
-    if (is_full(open) && !close_oldest()) return refuse_above_bound(connection, open);
-    if (count_open_ == nullptr) {
-      const bool kept = peer.empty();
-      if (const auto old = open_.find(connection); old != open_.end()) forget(old);
-      open_[connection] = {inode_of(connection), ++accepted_, std::move(peer), kept};
-      ++networks_[network];
-    }
-  }
+  const OpenConnections open = count_open_(network_of(peer_address(connection)));
+  const bool is_full = open.all >= max_connections_ ||
+                       (shares_ && open.of_network >= max_connections_ - max_connections_ / 8);
+  if (is_full) return refuse_above_bound(connection, open);
   const int yes = 1;
   setsockopt(connection, IPPROTO_TCP, TCP_NODELAY, &yes, sizeof yes);  // Fails on a Unix socket.
   hand_over_(connection);
@@ -247,64 +229,6 @@ void Listener::refuse_above_bound(int connection, const OpenConnections& open) {
         "{}: {} connections refused: {} are open, {} of them from one network; {} are allowed",
         address_, count, open.all, open.of_network, max_connections_);
   }
-}
-
-void Listener::keep(const std::string& peer) {
-  const MutexLock lock(&mutex_);
-  for (auto& [descriptor, connection] : open_) connection.kept |= connection.peer == peer;
-}
-
-// Shuts down the oldest connection that is not kept; its owner then closes the descriptor. False:
-// there is none.
-bool Listener::close_oldest() {
-  if (when_full_ != WhenFull::kCloseOldest) return false;
-  auto oldest = open_.end();
-  for (auto one = open_.begin(); one != open_.end(); ++one) {
-    if (one->second.kept) continue;
-    if (oldest == open_.end() || one->second.number < oldest->second.number) oldest = one;
-  }
-  if (oldest == open_.end()) return false;
-  const auto& [descriptor, connection] = *oldest;
-  if (inode_of(descriptor) == connection.inode) ::shutdown(descriptor, SHUT_RDWR);
-  forget(oldest);
-  if (const int64_t count = refusals_.count(); count > 0) {
-    spdlog::warn("{}: {} connections closed for newer ones: {} are open, the max", address_, count,
-                 max_connections_);
-  }
-  return true;
-}
-
-OpenConnections Listener::count(const std::string& network) {
-  if (count_open_ != nullptr) return count_open_(network);
-  const auto known = [&]() -> OpenConnections {
-    const auto own = networks_.find(network);
-    return {static_cast<int64_t>(open_.size()), own == networks_.end() ? 0 : own->second};
-  };
-  const auto now = std::chrono::steady_clock::now();
-  if (!is_full(known()) || now - last_look_ < kLookInterval) return known();
-  last_look_ = now;
-  forget_closed();
-  return known();
-}
-
-bool Listener::is_full(const OpenConnections& open) const {
-  const bool shares = when_full_ == WhenFull::kShare;
-  return open.all >= max_connections_ ||
-         (shares && open.of_network >= max_connections_ - max_connections_ / 8);
-}
-
-void Listener::forget_closed() {
-  for (auto one = open_.begin(); one != open_.end();) {
-    const auto next = std::next(one);
-    if (inode_of(one->first) != one->second.inode) forget(one);
-    one = next;
-  }
-}
-
-void Listener::forget(std::map<int, Connection>::iterator one) {
-  const auto network = networks_.find(network_of(one->second.peer));
-  if (--network->second == 0) networks_.erase(network);
-  open_.erase(one);
 }
 
 void Listener::refuse_with_spare(int socket) {

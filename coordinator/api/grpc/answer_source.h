@@ -6,9 +6,10 @@
 #include <memory>
 #include <string>
 
-#include "coordinator/api/grpc/wire.h"
+#include "coordinator/api/grpc/caller.h"
 #include "coordinator/api/served_model.h"
 #include "coordinator/http/exchange.h"
+#include "coordinator/http/grpc/wire.h"
 #include "coordinator/streams/stream_reader.h"
 #include "proto/generate.pb.h"
 

@@ -10,9 +10,10 @@
 #include "base/system/out_of_memory.h"
 #include "coordinator/api/generate_request.h"
 #include "coordinator/api/grpc/answer_source.h"
-#include "coordinator/api/grpc/wire.h"
+#include "coordinator/api/grpc/caller.h"
 #include "coordinator/api/traceparent.h"
 #include "coordinator/engine/request_log.h"
+#include "coordinator/http/grpc/wire.h"
 
 namespace lockstep {
 namespace {
@@ -55,8 +56,7 @@ class GenerateCall {
 
   absl::Status submit() {
     v1::GenerateRequest message;
-    ASSIGN_OR_RETURN(const std::string_view bytes, message_in(exchange_->request()));
-    RETURN_IF_ERROR(parse(bytes, &message));
+    RETURN_IF_ERROR(read_message(exchange_->request(), &message));
     exchange_->drop_body();
     ASSIGN_OR_RETURN(EngineRequest request, to_request(message, *served_.model));
     RETURN_IF_ERROR(served_.check_priority(caller_.permit.get(), request.priority));

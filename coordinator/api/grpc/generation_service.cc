@@ -10,9 +10,10 @@
 #include "base/system/out_of_memory.h"
 #include "base/version.h"
 #include "coordinator/api/grpc/answer_source.h"
+#include "coordinator/api/grpc/caller.h"
 #include "coordinator/api/grpc/generate_call.h"
-#include "coordinator/api/grpc/wire.h"
 #include "coordinator/api/text_of_ids.h"
+#include "coordinator/http/grpc/wire.h"
 #include "proto/generate.pb.h"
 
 namespace lockstep {
@@ -44,10 +45,10 @@ absl::Status detokenize(const Model& model, const v1::DetokenizeRequest& request
 }
 
 absl::Status parse_small(const http::Request& request, google::protobuf::Message* message) {
-  ASSIGN_OR_RETURN(const std::string_view bytes, message_in(request));
-  if (bytes.size() <= kMaxSmallBytes) return parse(bytes, message);
+  const size_t bytes = request.body.size() - std::min(request.body.size(), kMessagePrefix);
+  if (bytes <= kMaxSmallBytes) return read_message(request, message);
   return invalid_argument("{}: must have up to {} bytes, found {}",
-                          message->GetDescriptor()->name(), kMaxSmallBytes, bytes.size());
+                          message->GetDescriptor()->name(), kMaxSmallBytes, bytes);
 }
 
 v1::GetModelResponse model_of(const ServedModel& served) {
@@ -88,8 +89,7 @@ void answer_on_pool(const ApiKeys* keys, TaskPool* pool, const std::shared_ptr<E
     Response response;
     const absl::Status status = within_memory([&]() -> absl::Status {
       Request request;
-      ASSIGN_OR_RETURN(const std::string_view bytes, message_in(exchange->request()));
-      RETURN_IF_ERROR(parse(bytes, &request));
+      RETURN_IF_ERROR(read_message(exchange->request(), &request));
       exchange->drop_body();
       return answer(request, &response);
     });

@@ -1,19 +1,21 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "coordinator/api/grpc/public_server.h"
 
+#include <chrono>
+#include <optional>
 #include <utility>
 
 #include "base/status.h"
-#include "coordinator/api/grpc/wire.h"
 #include "coordinator/api/key_gate.h"
 #include "coordinator/api/limits.h"
+#include "coordinator/http/grpc/wire.h"
 
 namespace lockstep {
 namespace {
 
 constexpr std::chrono::milliseconds kPatience{500};  // For calls that are open at the end.
-
-constexpr size_t kMaxHealthBytes = 1024;
+// Time alone ends the readiness of a group whose ranks are silent, so no event reports it.
+constexpr std::chrono::milliseconds kPoll{50};
 
 // docs/security.md explains each limit.
 http::Limits limits() {
@@ -33,12 +35,24 @@ http::Gate gate_of_calls(const ApiKeys* keys) {
     http::Admission admission = gate != nullptr ? gate(head) : http::Admission();
     admission.streams_body = head.path == ReflectionService::kMethod;
     // Strangers must not make the server hold much.
-    if (head.path.starts_with(HealthService::kPrefix)) admission.max_body_bytes = kMaxHealthBytes;
+    if (head.path.starts_with(HealthService::kPrefix)) {
+      admission.max_body_bytes = HealthService::kMaxRequestBytes + kMessagePrefix;
+    }
     return admission;
   };
 }
 
 }  // namespace
+
+PublicServer::PublicServer(const ServedModel& served, TaskPool* pool)
+    : engine_(served.engine),
+      generation_(served, pool),
+      health_([this](const std::string& service) -> std::optional<bool> {
+        const bool is_known = service.empty() || service == "lockstep.v1.Generation";
+        return is_known ? std::optional(is_ready()) : std::nullopt;
+      }) {
+  follower_ = std::thread([this] { follow_engine(); });
+}
 
 absl::StatusOr<std::unique_ptr<PublicServer>> PublicServer::start(
     const ServedModel& served, TaskPool* pool, const PublicServerOptions& options) {
@@ -52,7 +66,7 @@ absl::StatusOr<std::unique_ptr<PublicServer>> PublicServer::start(
                            .limits = limits(),
                            .refusal = render_refused_call,
                            .gate = gate_of_calls(served.keys),
-                           .when_full = WhenFull::kShare,
+                           .when_full = http::WhenFull::kShare,
                            .tls = options.tls},
                           [raw = server.get()](const std::shared_ptr<http::Exchange>& exchange) {
                             raw->answer(exchange);
@@ -71,9 +85,26 @@ void PublicServer::answer(const std::shared_ptr<http::Exchange>& exchange) {
 }
 
 PublicServer::~PublicServer() {
+  {
+    MutexLock lock(&mutex_);
+    stopping_ = true;
+    stop_.notify_all();
+  }
+  follower_.join();
   if (server_ == nullptr) return;
   server_->drain();
   server_->wait_answered(kPatience);
+  server_.reset();
+}
+
+void PublicServer::follow_engine() {
+  bool was_ready = false;
+  MutexLock lock(&mutex_);
+  while (!stopping_) {
+    const bool is_ready = this->is_ready();
+    if (std::exchange(was_ready, is_ready) != is_ready) health_.wake_watchers();
+    stop_.wait_until(&mutex_, std::chrono::steady_clock::now() + kPoll);
+  }
 }
 
 }  // namespace lockstep

@@ -4,13 +4,15 @@
 
 #include <memory>
 #include <string>
+#include <thread>
 
 #include "absl/status/statusor.h"
+#include "base/threads/mutex.h"
 #include "coordinator/api/grpc/generation_service.h"
-#include "coordinator/api/grpc/health_service.h"
 #include "coordinator/api/grpc/reflection_service.h"
 #include "coordinator/api/task_pool.h"
 #include "coordinator/http/connection/server.h"
+#include "coordinator/http/grpc/health_service.h"
 
 namespace lockstep {
 
@@ -33,14 +35,20 @@ class PublicServer {
   const std::string& address() const { return server_->address(); }
 
  private:
-  PublicServer(const ServedModel& served, TaskPool* pool)
-      : generation_(served, pool), health_(served.engine) {}
+  PublicServer(const ServedModel& served, TaskPool* pool);
   void answer(const std::shared_ptr<http::Exchange>& exchange);
+  bool is_ready() const { return engine_->stats().ready; }
+  void follow_engine() ABSL_LOCKS_EXCLUDED(mutex_);
 
+  Engine* const engine_;
   const GenerationService generation_;
   HealthService health_;
   const ReflectionService reflection_;
-  std::unique_ptr<http::Server> server_;  // Destroyed first: its threads use the rest.
+  std::unique_ptr<http::Server> server_;  // Its threads use the members above.
+  Mutex mutex_;
+  ConditionVariable stop_;
+  bool stopping_ ABSL_GUARDED_BY(mutex_) = false;
+  std::thread follower_;
 };
 
 }  // namespace lockstep

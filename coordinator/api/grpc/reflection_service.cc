@@ -8,7 +8,7 @@
 #include <utility>
 
 #include "base/status.h"
-#include "coordinator/api/grpc/wire.h"
+#include "coordinator/http/grpc/wire.h"
 #include "proto/generate.pb.h"
 #include "proto/health.pb.h"
 #include "proto/reflection.pb.h"

@@ -1,114 +1,123 @@
 // SPDX-License-Identifier: Apache-2.0
-// gRPC allows one outstanding write at a time. Finish is called once, after the last write.
 #include "coordinator/cluster/workers/worker_call.h"
 
-#include <grpcpp/support/proto_buffer_reader.h>
-
+#include <optional>
 #include <utility>
 
-#include "coordinator/cluster/cluster_server.h"
+#include "base/status.h"
+#include "coordinator/http/grpc/wire.h"
 
 namespace lockstep {
 
-grpc::ByteBuffer to_buffer(const google::protobuf::MessageLite& message) {
-  const grpc::Slice slice(message.SerializeAsString());
-  return grpc::ByteBuffer(&slice, 1);
-}
+// The answer to the worker's call. The stream is over when this is destroyed: the answer has ended,
+// or the worker is gone.
+class WorkerCall::Source final : public http::BodySource {
+ public:
+  explicit Source(std::shared_ptr<WorkerCall> call) : call_(std::move(call)) {}
+  ~Source() override { call_->end(); }
 
-WorkerCall::WorkerCall(ClusterServer* server) : server_(server) { server_->count(1); }
-
-WorkerCall::~WorkerCall() { server_->count(-1); }
-
-void WorkerCall::accept(ClusterServer* server, grpc::AsyncGenericService* service,
-                        grpc::ServerCompletionQueue* queue) {
-  std::shared_ptr<WorkerCall> call(new WorkerCall(server));
-  call->self_ = call;
-  service->RequestCall(&call->context_, &call->stream_, queue, queue, &call->accepted_);
-}
-
-std::string WorkerCall::metadata(const char* name) const {
-  const auto found = context_.client_metadata().find(name);
-  if (found == context_.client_metadata().end()) return "";
-  return std::string(found->second.data(), found->second.size());
-}
-
-void WorkerCall::on(Event event, bool ok) {
-  switch (event) {
-    case Event::kAccepted:
-      if (ok) return server_->take(*this);
-      done_ = true;  // The server is shutting down.
-      break;
-    case Event::kRead:
-      on_read(ok);
-      break;
-    case Event::kWritten: {
-      MutexLock lock(&mutex_);
-      outgoing_.pop_front();
-      if (!ok) outgoing_.clear();  // The stream is broken: the pending read fails and closes it.
-      write_or_finish();
-      break;
+  State read(std::string* bytes) override {
+    MutexLock lock(&call_->mutex_);
+    std::deque<Bytes>& outgoing = call_->outgoing_;
+    while (!outgoing.empty() && bytes->size() < http::kPieceBytes) {
+      const std::string& message = *outgoing.front();
+      const size_t before = bytes->size();
+      bytes->append(message, call_->sent_, http::kPieceBytes - before);
+      call_->sent_ += bytes->size() - before;
+      if (call_->sent_ < message.size()) break;
+      call_->sent_ = 0;
+      outgoing.pop_front();
     }
-    case Event::kFinished:
-      done_ = true;
-      break;
+    return outgoing.empty() && call_->is_closing_ ? State::kEnd : State::kMore;
   }
-  if (done_ && !reading_) self_.reset();
-}
-
-void WorkerCall::on_read(bool ok) {
-  if (ok) {
-    cluster::WorkerMessage message;
-    grpc::ProtoBufferReader reader(&incoming_);
-    if (message.ParseFromZeroCopyStream(&reader)) {
-      server_->listener_->on_message(link_, std::move(message));
-    } else {
-      context_.TryCancel();  // The message cannot be parsed: the next read fails.
-    }
-    incoming_.Clear();
-    return stream_.Read(&incoming_, &read_);
+  http::Headers trailers() const override {
+    MutexLock lock(&call_->mutex_);
+    return trailers_of(call_->status_);
   }
-  reading_ = false;
-  server_->forget(link_);
-  server_->listener_->on_closed(link_);
-  close(/*after_sending=*/true);
-}
-
-void WorkerCall::reply(const google::protobuf::MessageLite& message) {
-  stream_.WriteAndFinish(to_buffer(message), grpc::WriteOptions(), grpc::Status::OK, &finished_);
-}
-
-void WorkerCall::refuse(const grpc::Status& status) { stream_.Finish(status, &finished_); }
-
-std::shared_ptr<WorkerCall> WorkerCall::open(LinkId link) {
-  link_ = link;
-  reading_ = true;
-  stream_.Read(&incoming_, &read_);
-  return self_;
-}
-
-void WorkerCall::send(grpc::ByteBuffer message) {
-  MutexLock lock(&mutex_);
-  if (closing_) return;
-  outgoing_.push_back(std::move(message));
-  if (!writing_) write_or_finish();
-}
-
-void WorkerCall::close(bool after_sending) {
-  if (!after_sending) context_.TryCancel();
-  MutexLock lock(&mutex_);
-  if (closing_) return;
-  closing_ = true;
-  if (!writing_) write_or_finish();
-}
-
-void WorkerCall::write_or_finish() {
-  writing_ = !outgoing_.empty();
-  if (writing_) {
-    stream_.Write(outgoing_.front(), &written_);
-  } else if (closing_ && !finishing_) {
-    finishing_ = true;
-    stream_.Finish(grpc::Status::OK, &finished_);
+  bool is_cut() override {
+    MutexLock lock(&call_->mutex_);
+    return call_->is_cut_;
   }
+
+ private:
+  const std::shared_ptr<WorkerCall> call_;
+};
+
+void WorkerCall::begin(const std::shared_ptr<WorkerCall>& call, http::Exchange& exchange) {
+  exchange.on_body([call](std::string_view bytes, bool is_last) { call->receive(bytes, is_last); });
+  exchange.stream(answer_head(), std::make_unique<Source>(call));
+}
+
+// ---- The I/O thread ----
+
+void WorkerCall::receive(std::string_view bytes, bool is_last) {
+  if (has_ended_) return;
+  const bool continues = !in_.empty();
+  if (continues) in_ += bytes;
+  std::string_view left = continues ? in_ : bytes;
+  const absl::Status status = take_messages(&left);
+  if (!status.ok()) {
+    end();
+    return cut(status);
+  }
+  if (continues) {
+    in_.erase(0, in_.size() - left.size());
+  } else {
+    in_ = left;
+  }
+  if (in_.empty()) std::string().swap(in_);  // A message may have been large.
+  if (!is_last) return;
+  end();
+  close(absl::OkStatus());
+}
+
+absl::Status WorkerCall::take_messages(std::string_view* bytes) const {
+  while (true) {
+    ASSIGN_OR_RETURN(const std::optional<std::string_view> message,
+                     take_message(bytes, max_message_bytes_));
+    if (!message.has_value()) return absl::OkStatus();
+    cluster::WorkerMessage parsed;
+    RETURN_IF_ERROR(parse(*message, &parsed));
+    events_.on_message(std::move(parsed));
+  }
+}
+
+void WorkerCall::end() {
+  if (std::exchange(has_ended_, true)) return;
+  std::string().swap(in_);
+  events_.on_end();
+}
+
+// ---- Any thread ----
+
+void WorkerCall::send(Bytes message) {
+  {
+    MutexLock lock(&mutex_);
+    if (is_closing_) return;
+    outgoing_.push_back(std::move(message));
+  }
+  wake_();
+}
+
+void WorkerCall::close(const absl::Status& status) {
+  {
+    MutexLock lock(&mutex_);
+    if (std::exchange(is_closing_, true)) return;
+    status_ = status;
+  }
+  wake_();
+}
+
+void WorkerCall::cut(const absl::Status& status) {
+  {
+    MutexLock lock(&mutex_);
+    if (std::exchange(is_cut_, true)) return;
+    is_closing_ = true;
+    status_ = status;
+    outgoing_.clear();
+    sent_ = 0;
+  }
+  wake_();
 }
 
 }  // namespace lockstep

@@ -1,85 +1,68 @@
 // SPDX-License-Identifier: Apache-2.0
-// One call on the cluster's port. It is answered at once, or becomes a link: messages are sent in
-// order, received ones are passed on.
+// A worker's stream: messages are sent in order, received ones are passed on.
 #pragma once
 
-#include <grpcpp/generic/async_generic_service.h>
-#include <grpcpp/grpcpp.h>
-
+#include <cstddef>
 #include <deque>
+#include <functional>
 #include <memory>
 #include <string>
+#include <string_view>
 
+#include "absl/status/status.h"
 #include "base/threads/mutex.h"
-#include "coordinator/cluster/transport.h"
+#include "coordinator/http/exchange.h"
+#include "proto/cluster.pb.h"
 
 namespace lockstep {
 
-class ClusterServer;
-
-// Keeps itself alive until gRPC is done with it. Thread-safe, except what is marked as used by the
-// queue's thread.
+// Thread-safe, except for receive() and end().
 class WorkerCall {
  public:
-  enum class Event { kAccepted, kRead, kWritten, kFinished };
-  struct Tag {  // The completion queue returns these.
-    WorkerCall* call = nullptr;
-    Event event = Event::kAccepted;
+  // Called by the I/O thread; on_end() last, once.
+  struct Events {
+    std::function<void(cluster::WorkerMessage message)> on_message;
+    std::function<void()> on_end;
   };
+  // A message with gRPC's prefix.
+  using Bytes = std::shared_ptr<const std::string>;
 
-  ~WorkerCall();
-
-  // Waits for the next call.
-  static void accept(ClusterServer* server, grpc::AsyncGenericService* service,
-                     grpc::ServerCompletionQueue* queue);
-
-  // ---- The queue's thread ----
-  void on(Event event, bool ok);
-  const std::string& method() const { return context_.method(); }
-  std::string peer() const { return context_.peer(); }
-  // "" if the caller sent none.
-  std::string metadata(const char* name) const;
-  // reply() and refuse() end the call; nothing was read from it.
-  void reply(const google::protobuf::MessageLite& message);
-  void refuse(const grpc::Status& status);
-  // Makes the call a link and begins to read from it. The caller sends through the returned
-  // pointer.
-  std::shared_ptr<WorkerCall> open(LinkId link);
+  // `wake`: the exchange's waker().
+  WorkerCall(Events events, size_t max_message_bytes, std::function<void()> wake)
+      : events_(std::move(events)), max_message_bytes_(max_message_bytes), wake_(std::move(wake)) {}
+  // Receives from the exchange, whose body is streamed, and answers it with the messages sent.
+  static void begin(const std::shared_ptr<WorkerCall>& call, http::Exchange& exchange);
 
   // ---- Any thread ----
-  // Dropped if the call is over.
-  void send(grpc::ByteBuffer message) ABSL_LOCKS_EXCLUDED(mutex_);
-  // Ends the call: after pending messages were sent, or at once.
-  void close(bool after_sending) ABSL_LOCKS_EXCLUDED(mutex_);
+  // Dropped after close() and cut().
+  void send(Bytes message) ABSL_LOCKS_EXCLUDED(mutex_);
+  // Ends the stream with this status: after pending messages were sent, or without them.
+  void close(const absl::Status& status) ABSL_LOCKS_EXCLUDED(mutex_);
+  void cut(const absl::Status& status) ABSL_LOCKS_EXCLUDED(mutex_);
 
  private:
-  explicit WorkerCall(ClusterServer* server);
-  void on_read(bool ok);
-  void write_or_finish() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
+  class Source;
 
-  ClusterServer* const server_;
-  std::shared_ptr<WorkerCall> self_;
-  Tag accepted_{this, Event::kAccepted};
-  Tag read_{this, Event::kRead};
-  Tag written_{this, Event::kWritten};
-  Tag finished_{this, Event::kFinished};
+  // ---- The I/O thread ----
+  void receive(std::string_view bytes, bool is_last);
+  // Moves the messages at the beginning of `bytes` to on_message().
+  absl::Status take_messages(std::string_view* bytes) const;
+  void end();
 
-  grpc::GenericServerContext context_;
-  grpc::GenericServerAsyncReaderWriter stream_{&context_};
+  const Events events_;
+  const size_t max_message_bytes_;
+  const std::function<void()> wake_;
 
-  // Used by the queue's thread.
-  LinkId link_ = 0;  // 0: not a link.
-  grpc::ByteBuffer incoming_;
-  bool reading_ = false;
-  bool done_ = false;
+  // Used by the I/O thread.
+  std::string in_;  // The beginning of a message that is not whole.
+  bool has_ended_ = false;
 
   Mutex mutex_;
-  std::deque<grpc::ByteBuffer> outgoing_ ABSL_GUARDED_BY(mutex_);
-  bool writing_ ABSL_GUARDED_BY(mutex_) = false;
-  bool closing_ ABSL_GUARDED_BY(mutex_) = false;
-  bool finishing_ ABSL_GUARDED_BY(mutex_) = false;
+  std::deque<Bytes> outgoing_ ABSL_GUARDED_BY(mutex_);
+  size_t sent_ ABSL_GUARDED_BY(mutex_) = 0;  // The part of the first message that was sent.
+  bool is_closing_ ABSL_GUARDED_BY(mutex_) = false;
+  bool is_cut_ ABSL_GUARDED_BY(mutex_) = false;
+  absl::Status status_ ABSL_GUARDED_BY(mutex_);
 };
-
-grpc::ByteBuffer to_buffer(const google::protobuf::MessageLite& message);
 
 }  // namespace lockstep

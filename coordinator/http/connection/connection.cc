@@ -45,7 +45,7 @@ void Connection::start(int descriptor) {
   wait_readable();
 }
 
-std::optional<Clock::time_point> Connection::idle_since() const {
+std::optional<Clock::time_point> Connection::closable_since() const {
   const bool waits = mode_ == Mode::kReading && reading_ != RequestReader::State::kBody;
   return waits ? std::optional(idle_since_) : std::nullopt;
 }
@@ -159,10 +159,9 @@ void Connection::advance() {
     case RequestReader::State::kBody:
       if (before != reading_) {
         set_deadline(limits_.body);
-        const Gate& gate = thread_->server().gate;
-        const Admission admission = gate != nullptr ? gate(reader_.head()) : Admission();
+        const Admission admission = thread_->server().admit(reader_.head(), network());
         if (admission.refusal.has_value()) return refuse(*admission.refusal);
-        received_.belong_to(admission.client.empty() ? network() : admission.client);
+        received_.belong_to(admission.client);
         account();
         if (mode_ != Mode::kReading) return;
       }
@@ -181,9 +180,7 @@ void Connection::advance() {
 // A large answer counts as unsent until the client has taken all of it.
 bool Connection::has_room_for(size_t answer_bytes, const Request& request) {
   if (answer_bytes <= ServerState::kSmallAnswer) return true;
-  const Gate& gate = thread_->server().gate;
-  const std::string client = gate != nullptr ? gate(request).client : "";
-  unsent_.belong_to(client.empty() ? network() : client);
+  unsent_.belong_to(thread_->server().admit(request, network()).client);
   return thread_->server().has_room_for(answer_bytes, &unsent_);
 }
 
@@ -248,10 +245,10 @@ void Connection::begin_answer(std::shared_ptr<PendingExchange> exchange, const R
   append_head(head, kind, !close_after_, &out_);
 }
 
-void Connection::respond(std::shared_ptr<PendingExchange> exchange, const Response& response) {
+void Connection::respond(std::shared_ptr<PendingExchange> exchange, Response response) {
   if (mode_ != Mode::kAnswering) return;
   if (!has_room_for(response.body.size(), exchange->request())) {
-    return respond(std::move(exchange), refusal_of(too_many_unread()));
+    response = refusal_of(too_many_unread());
   }
   begin_answer(std::move(exchange), response, /*streamed=*/false);
   if (!is_head_) out_ += response.body;

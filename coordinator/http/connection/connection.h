@@ -26,11 +26,11 @@ class Connection final : public IoConnection,
   void take_turn() override;  // Continues the handshake.
   void tick(Clock::time_point now) override;
   void drain() override;
-  std::optional<Clock::time_point> idle_since() const override;
+  std::optional<Clock::time_point> closable_since() const override;
   void close() override;
 
   // For its exchange.
-  void respond(std::shared_ptr<PendingExchange> exchange, const Response& response) override;
+  void respond(std::shared_ptr<PendingExchange> exchange, Response response) override;
   void stream(std::shared_ptr<PendingExchange> exchange, const Response& head,
               std::unique_ptr<BodySource> source) override;
   void pump() override;

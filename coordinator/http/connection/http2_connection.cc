@@ -89,6 +89,7 @@ struct Http2Callbacks {
     return guarded([&] {
       if (is_head) {
         stream->end_head(is_last);
+        if (of(connection).server().draining) of(connection).begin_drain();
       } else if (is_last) {
         stream->end_body();
       }
@@ -136,9 +137,11 @@ Http2Connection::Http2Connection(IoThread* thread, int descriptor, std::string n
       tls_(thread->server().open_tls(descriptor)),
       channel_(descriptor, tls_),
       blank_{.peer = peer_name(descriptor), .on_loopback = is_on_loopback(descriptor)},
-      deadline_(Clock::now() + limits_.header),
-      last_read_(Clock::now()),
-      idle_since_(last_read_) {
+      begin_(Clock::now()),
+      deadline_(begin_ + limits_.header),
+      proof_deadline_(limits_.proof.has_value() ? begin_ + *limits_.proof : kNever),
+      last_read_(begin_),
+      idle_since_(begin_) {
   set_socket_options(descriptor);
 }
 
@@ -175,17 +178,28 @@ void Http2Connection::start(int descriptor) {
   wait_readable();
 }
 
-std::optional<Clock::time_point> Http2Connection::idle_since() const {
-  return streams_.empty() ? std::optional(idle_since_) : std::nullopt;
+std::optional<Clock::time_point> Http2Connection::closable_since() const {
+  return is_kept_ ? std::nullopt : std::optional(begin_);
+}
+
+void Http2Connection::keep() {
+  is_kept_ = true;
+  proof_deadline_ = kNever;
+}
+
+// A client without a request so far may still send one.
+void Http2Connection::drain() {
+  if (is_closed_ || nghttp2_session_get_last_proc_stream_id(session_) == 0) return;
+  begin_drain();
+  flush();
 }
 
 // The client opens no more streams; nghttp2 ends the connection after the last one.
-void Http2Connection::drain() {
-  if (is_closed_) return;
+void Http2Connection::begin_drain() {
+  if (std::exchange(is_draining_, true)) return;
   nghttp2_submit_goaway(session_, NGHTTP2_FLAG_NONE,
                         nghttp2_session_get_last_proc_stream_id(session_), NGHTTP2_NO_ERROR,
                         nullptr, 0);
-  flush();
 }
 
 void Http2Connection::close() {
@@ -231,14 +245,15 @@ void Http2Connection::wait_readable() {
   read_armed_ = true;
   socket_.async_wait(Socket::wait_read, [self = shared_from_this()](const auto& error) {
     self->read_armed_ = false;
-    if (!error) self->await_turn();
+    if (!error) self->is_kept_ ? self->take_turn() : self->await_turn();
   });
 }
 
 void Http2Connection::await_turn() {
   if (turn_awaited_ || is_closed_) return;
   turn_awaited_ = true;
-  thread_->await_turn(weak_from_this());
+  if (!is_kept_) return thread_->await_turn(weak_from_this());
+  boost::asio::post(thread_->context(), [self = shared_from_this()] { self->take_turn(); });
 }
 
 void Http2Connection::take_turn() {
@@ -293,14 +308,14 @@ bool Http2Connection::must_write_first() const {
 // Gives the bytes to nghttp2; in_ gets those for which the turn has no time. False: the connection
 // must end.
 bool Http2Connection::feed(std::string_view bytes) {
-  const int64_t end = thread_time_ns() + kTurnNs;
+  const int64_t end = is_kept_ ? INT64_MAX : thread_time_ns() + kTurnNs;
   while (!bytes.empty()) {
-    const std::string_view step = bytes.substr(0, kStepBytes);
+    const std::string_view step = bytes.substr(0, is_kept_ ? bytes.size() : kStepBytes);
     const ssize_t read = nghttp2_session_mem_recv(
         session_, reinterpret_cast<const uint8_t*>(step.data()), step.size());
     if (read < 0 || nghttp2_session_get_outbound_queue_size(session_) > kMaxFrames) return false;
     bytes.remove_prefix(step.size());
-    if (thread_time_ns() >= end || must_write_first()) break;
+    if ((!is_kept_ && thread_time_ns() >= end) || must_write_first()) break;
   }
   in_ = bytes;
   return true;
@@ -368,11 +383,11 @@ void Http2Connection::tick(Clock::time_point now) {
     channel_.reset_on_close();
     return close();
   }
-  if (now >= deadline_) return close();
+  if (now >= std::min(deadline_, proof_deadline_)) return close();
   while (!receiving_.empty() && now >= receiving_.begin()->second) {
     const int32_t late = receiving_.begin()->first;
     receiving_.erase(receiving_.begin());
-    if (Http2Stream* const stream = find(late); stream != nullptr) stream->refuse_late();
+    if (Http2Stream* const stream = find(late); stream != nullptr) stream->end_late();
   }
   for (const auto& [stream, deadline] : sending_) {
     if (now < deadline) continue;

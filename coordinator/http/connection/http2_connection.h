@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // A connection of HTTP/2 (RFC 9113), whose frames nghttp2 reads and writes. A client may send
-// frames without limit, so its thread reads the networks of clients alternately (FairTurns).
+// frames without limit, so its thread reads the networks of clients alternately (FairTurns), until
+// the client has proved who it is.
 // Private to this folder.
 #pragma once
 
@@ -31,7 +32,7 @@ class Http2Connection final : public IoConnection,
   void take_turn() override;  // Continues the handshake, or reads.
   void tick(Clock::time_point now) override;
   void drain() override;
-  std::optional<Clock::time_point> idle_since() const override;
+  std::optional<Clock::time_point> closable_since() const override;
   void close() override;
 
   // ---- For its streams ----
@@ -42,6 +43,7 @@ class Http2Connection final : public IoConnection,
   // The client gets a new deadline to take the next bytes of the stream's answer.
   void begin_sending(int32_t stream) { sending_[stream] = Clock::now() + limits_.write; }
   void end_sending(int32_t stream) { sending_.erase(stream); }
+  void keep();  // See Exchange::keep_connection().
   // Sends what the session has to send. May close the connection.
   void flush();
 
@@ -52,6 +54,7 @@ class Http2Connection final : public IoConnection,
   Http2Stream* find(int32_t stream);
   void begin_stream(int32_t stream);
   void end_stream(int32_t stream);
+  void begin_drain();
 
   void wait_readable();
   void wait_writable();
@@ -79,6 +82,8 @@ class Http2Connection final : public IoConnection,
   std::string out_;  // Bytes to be sent, beginning at sent_.
   size_t sent_ = 0;
   bool is_closed_ = false;
+  bool is_draining_ = false;  // GOAWAY was submitted.
+  bool is_kept_ = false;
   bool is_shaken_ = false;  // The handshake is done, and ALPN was checked.
   bool read_armed_ = false;
   bool write_armed_ = false;
@@ -86,7 +91,9 @@ class Http2Connection final : public IoConnection,
   bool reads_after_write_ = false;  // Reading waits until the client has taken answers.
   bool read_wants_write_ = false;   // TLS must write before it can read on.
   bool was_pinged_ = false;         // A PING was sent since the last bytes were read.
-  Clock::time_point deadline_;      // For the client's first SETTINGS.
+  const Clock::time_point begin_;
+  Clock::time_point deadline_;                                   // For the client's first SETTINGS.
+  Clock::time_point proof_deadline_;                             // For keep().
   Clock::time_point write_deadline_ = Clock::time_point::max();  // Set while out_ waits.
   Clock::time_point last_read_;
   Clock::time_point idle_since_;

@@ -58,7 +58,6 @@ Http2Stream::Http2Stream(Http2Connection* connection, int32_t id, Request blank)
       id_(id),
       request_(std::move(blank)),
       max_body_bytes_(connection->server().limits.read.body_bytes),
-      client_(connection->network()),
       received_(&connection->server().received),
       unsent_(&connection->server().unsent) {}
 
@@ -90,25 +89,22 @@ void Http2Stream::end_head(bool is_last) {
                    .message = fmt::format("headers: must have at most {} bytes, found {}", max,
                                           head_bytes_)});
   }
-  if (const Gate& gate = connection_->server().gate) {
-    const Admission admission = gate(request_);
-    if (admission.refusal.has_value()) return refuse(*admission.refusal);
-    if (!admission.client.empty()) client_ = admission.client;
-    streams_body_ = admission.streams_body;
-    max_body_bytes_ = std::min(max_body_bytes_, admission.max_body_bytes);
-  }
-  received_.belong_to(client_);
-  unsent_.belong_to(client_);
+  const Admission admission = connection_->server().admit(request_, connection_->network());
+  if (admission.refusal.has_value()) return refuse(*admission.refusal);
+  streams_body_ = admission.streams_body;
+  has_endless_body_ = admission.has_endless_body;
+  max_body_bytes_ = std::min(max_body_bytes_, admission.max_body_bytes);
+  received_.belong_to(admission.client);
+  unsent_.belong_to(admission.client);
   account();
   if (mode_ != Mode::kReading) return;
-  request_ended_ = is_last;
-  if (is_last || streams_body_) hand_over();
+  if (streams_body_) hand_over();
+  if (is_last) end_body();
 }
 
 void Http2Stream::add_body(std::string_view bytes) {
-  if (streams_body_ && mode_ != Mode::kReading) {
-    if (const auto exchange = waiting_.lock()) return exchange->receive(bytes, /*is_last=*/false);
-    if (exchange_ != nullptr) exchange_->receive(bytes, /*is_last=*/false);
+  if (streams_body_) {
+    if (const auto open = exchange()) open->receive(bytes, /*is_last=*/false);
     return;
   }
   if (mode_ != Mode::kReading) return;
@@ -125,10 +121,22 @@ void Http2Stream::add_body(std::string_view bytes) {
 
 void Http2Stream::end_body() {
   request_ended_ = true;
+  connection_->end_receiving(id_);
   if (mode_ == Mode::kReading) return hand_over();
   if (!streams_body_) return;
-  const auto exchange = exchange_ != nullptr ? exchange_ : waiting_.lock();
-  if (exchange != nullptr) exchange->receive({}, /*is_last=*/true);
+  if (const auto open = exchange()) open->receive({}, /*is_last=*/true);
+}
+
+void Http2Stream::end_late() {
+  if (mode_ == Mode::kReading) {
+    return refuse({.status = 408, .code = "timeout", .message = "the request took too long"});
+  }
+  nghttp2_submit_rst_stream(connection_->session(), NGHTTP2_FLAG_NONE, id_, NGHTTP2_CANCEL);
+}
+
+// Null: the code that answers has dropped it.
+std::shared_ptr<PendingExchange> Http2Stream::exchange() const {
+  return exchange_ != nullptr ? exchange_ : waiting_.lock();
 }
 
 // Counts the bytes held until the handler has the request.
@@ -141,7 +149,7 @@ void Http2Stream::account() {
 
 void Http2Stream::hand_over() {
   mode_ = Mode::kAnswering;
-  connection_->end_receiving(id_);
+  if (has_endless_body_) connection_->end_receiving(id_);
   // The code that answers counts the body.
   received_.hold(kStreamBytes + static_cast<int64_t>(head_bytes_));
   ++connection_->server().answers;
@@ -157,28 +165,23 @@ void Http2Stream::refuse(const Refusal& refusal) {
   connection_->end_receiving(id_);
   std::string().swap(request_.body);
   received_.hold(0);
-  Response response = connection_->server().refusal(refusal);
+  write(connection_->server().refusal(refusal));
+}
+
+// ---- Answering ----
+
+void Http2Stream::write(Response response) {
   out_ = std::move(response.body);
   trailers_ = std::move(response.trailers);
   begin(response, !out_.empty());
 }
 
-// ---- Answering ----
-
-void Http2Stream::respond(std::shared_ptr<PendingExchange> exchange, const Response& response) {
+void Http2Stream::respond(std::shared_ptr<PendingExchange> exchange, Response response) {
   if (mode_ != Mode::kAnswering) return;
   exchange_ = std::move(exchange);
   waiting_.reset();
-  if (connection_->server().has_room_for(response.body.size(), &unsent_)) {
-    out_ = response.body;
-    trailers_ = response.trailers;
-    begin(response, !out_.empty());
-  } else {
-    const Response refusal = connection_->server().refusal(too_many_unread());
-    out_ = refusal.body;
-    trailers_ = refusal.trailers;
-    begin(refusal, !out_.empty());
-  }
+  const bool has_room = connection_->server().has_room_for(response.body.size(), &unsent_);
+  write(has_room ? std::move(response) : connection_->server().refusal(too_many_unread()));
   connection_->flush();
 }
 
@@ -282,6 +285,8 @@ void Http2Stream::abandon() {
   connection_->flush();
 }
 
+void Http2Stream::keep_connection() { connection_->keep(); }
+
 void Http2Stream::on_end_sent() {
   settle();
   unsent_.hold(0);
@@ -300,8 +305,9 @@ void Http2Stream::close() {
   unsent_.hold(0);
   connection_ = nullptr;
   const auto source = std::move(source_);
-  const auto exchange = exchange_ != nullptr ? std::move(exchange_) : waiting_.lock();
-  if (exchange != nullptr) exchange->lose();  // No effect if the answer was complete.
+  const auto lost = exchange();
+  exchange_.reset();
+  if (lost != nullptr) lost->lose();  // No effect if the answer was complete.
 }
 
 void Http2Stream::settle() {

@@ -34,17 +34,17 @@ class Http2Stream final : public Answerer, public std::enable_shared_from_this<H
   // Called once, when the stream is closed. If the answer is not complete, its client counts as
   // gone.
   void close();
-  void refuse_late() { refuse({.status = 408, .code = "timeout", .message = kLate}); }
+  void end_late();  // Its request took too long.
 
   // ---- From its exchange ----
-  void respond(std::shared_ptr<PendingExchange> exchange, const Response& response) override;
+  void respond(std::shared_ptr<PendingExchange> exchange, Response response) override;
   void stream(std::shared_ptr<PendingExchange> exchange, const Response& head,
               std::unique_ptr<BodySource> source) override;
   void pump() override;
   void abandon() override;
+  void keep_connection() override;
 
  private:
-  static constexpr const char* kLate = "the request took too long";
   enum class Mode {
     kReading,    // The request is received.
     kAnswering,  // The handler has not answered yet.
@@ -54,7 +54,9 @@ class Http2Stream final : public Answerer, public std::enable_shared_from_this<H
 
   void account();
   void hand_over();
+  std::shared_ptr<PendingExchange> exchange() const;
   void refuse(const Refusal& refusal);
+  void write(Response response);
   void begin(const Response& head, bool has_body);
   void fetch();
   void submit_trailers();
@@ -68,8 +70,8 @@ class Http2Stream final : public Answerer, public std::enable_shared_from_this<H
   size_t head_bytes_ = 0;
   bool request_ended_ = false;
   bool streams_body_ = false;
+  bool has_endless_body_ = false;
   size_t max_body_bytes_ = 0;
-  std::string client_;  // The client or network for which bytes count.
   BufferedBytes::Share received_;
   BufferedBytes::Share unsent_;
 

@@ -34,8 +34,10 @@ class IoConnection {
   // Checks the deadlines.
   virtual void tick(Clock::time_point now) = 0;
   virtual void drain() = 0;
-  // The time since which the connection waits for a request; nothing: it has one.
-  virtual std::optional<Clock::time_point> idle_since() const = 0;
+  // The connection with the earliest time is closed for a newer one. HTTP/1.1: the time since which
+  // it waits for a request; HTTP/2: its begin. Nothing: it stays, because it has a request, or its
+  // client has proved who it is.
+  virtual std::optional<Clock::time_point> closable_since() const = 0;
   // Closes at once and reports to each exchange that its client is gone. Does nothing the second
   // time.
   virtual void close() = 0;
@@ -52,11 +54,12 @@ class Answerer {
  public:
   virtual ~Answerer() = default;
 
-  virtual void respond(std::shared_ptr<PendingExchange> exchange, const Response& response) = 0;
+  virtual void respond(std::shared_ptr<PendingExchange> exchange, Response response) = 0;
   virtual void stream(std::shared_ptr<PendingExchange> exchange, const Response& head,
                       std::unique_ptr<BodySource> source) = 0;
   virtual void pump() = 0;     // The source may have bytes to read.
   virtual void abandon() = 0;  // The exchange will not be answered.
+  virtual void keep_connection() {}
 };
 
 }  // namespace lockstep::http

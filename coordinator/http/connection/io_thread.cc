@@ -17,8 +17,9 @@ constexpr size_t kScratchBytes = 64 << 10;
 
 // Deadlines are checked every 5 to 250 ms: they are met within a quarter of the shortest limit.
 Clock::duration tick_time_of(const Limits& limits) {
-  const auto shortest = std::min({limits.header, limits.body, limits.idle, limits.write,
-                                  limits.linger, limits.silence, limits.ping, limits.lost});
+  const auto shortest =
+      std::min({limits.header, limits.body, limits.idle, limits.write, limits.linger,
+                limits.silence, limits.ping, limits.lost, limits.proof.value_or(limits.header)});
   return std::clamp<Clock::duration>(shortest / 4, std::chrono::milliseconds(5),
                                      std::chrono::milliseconds(250));
 }
@@ -30,6 +31,12 @@ bool ServerState::has_room_for(size_t answer_bytes, BufferedBytes::Share* share)
   if (share->hold(static_cast<int64_t>(answer_bytes)).fit(limits.all_answer_bytes)) return true;
   share->hold(0);
   return false;
+}
+
+Admission ServerState::admit(const Request& head, const std::string& network) const {
+  Admission admission = gate != nullptr ? gate(head) : Admission();
+  if (admission.client.empty()) admission.client = network;
+  return admission;
 }
 
 void ServerState::log_failed(const std::string& peer, const std::string& problem) {
@@ -71,14 +78,17 @@ void IoThread::drain() {
   mailbox_->post([this] { for_each([](IoConnection& connection) { connection.drain(); }); });
 }
 
-void IoThread::close_idlest() {
+void IoThread::close_one() {
   mailbox_->post([this] {
-    std::shared_ptr<IoConnection> idlest;
+    std::shared_ptr<IoConnection> first;
+    std::optional<Clock::time_point> first_since;
     for (const auto& [key, connection] : connections_) {
-      if (!connection->idle_since().has_value()) continue;
-      if (idlest == nullptr || connection->idle_since() < idlest->idle_since()) idlest = connection;
+      const std::optional<Clock::time_point> since = connection->closable_since();
+      if (!since.has_value() || (first != nullptr && since >= first_since)) continue;
+      first = connection;
+      first_since = since;
     }
-    if (idlest != nullptr) idlest->close();
+    if (first != nullptr) first->close();
   });
 }
 

@@ -42,6 +42,8 @@ struct ServerState {
   // Whether an answer of this size may wait in memory until its client takes it. If so, and it is
   // above kSmallAnswer, `unsent` counts it.
   bool has_room_for(size_t answer_bytes, BufferedBytes::Share* unsent) const;
+  // The gate's decision about a request. Its client is the network unless the gate names one.
+  Admission admit(const Request& head, const std::string& network) const;
   // Logs that a connection failed, at most once per second. Any thread.
   void log_failed(const std::string& peer, const std::string& problem);
 
@@ -92,8 +94,8 @@ class IoThread {
   // Any thread. Owns the descriptor, which ServerState::connections already counts.
   void adopt(int descriptor, std::string network);
   void drain();
-  // Closes the connection that has waited longest for a request, if any waits.
-  void close_idlest();
+  // Makes room for a newer connection: see IoConnection::closable_since().
+  void close_one();
 
   // For its own thread.
   ServerState& server() { return *server_; }

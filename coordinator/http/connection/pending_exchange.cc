@@ -18,7 +18,7 @@ void PendingExchange::respond(Response response) {
   lose_unless_posted(
       mailbox_->post([self = shared_from_this(), response = std::move(response)]() mutable {
         const auto open = self->answerer_.lock();
-        if (open != nullptr) open->respond(std::move(self), response);
+        if (open != nullptr) open->respond(std::move(self), std::move(response));
       }));
 }
 

@@ -33,6 +33,9 @@ class PendingExchange final : public Exchange,
   std::function<void()> waker() override;
   void on_gone(std::function<void()> gone) override ABSL_LOCKS_EXCLUDED(mutex_);
   void on_body(const Receive& receive) override { receive_ = receive; }
+  void keep_connection() override {
+    if (const auto open = answerer_.lock(); open != nullptr) open->keep_connection();
+  }
 
   // Called by the answerer before it reads the source: a wake() from now on causes another read.
   void clear_woken() { woken_ = false; }

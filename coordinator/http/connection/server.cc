@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "coordinator/http/connection/server.h"
 
+#include <spdlog/spdlog.h>
+
 #include <system_error>
 #include <vector>
 
@@ -16,7 +18,8 @@ namespace lockstep::http {
 namespace {
 
 constexpr std::chrono::milliseconds kPoll{2};  // The interval of checks in wait_answered().
-constexpr int64_t kComing = 8;
+// Connections that are accepted before others are closed for them.
+constexpr int64_t kComing = 64;
 
 template <typename Protocol>
 std::shared_ptr<IoConnection> make(IoThread* thread, int descriptor, std::string network) {
@@ -42,13 +45,11 @@ class Server::Impl {
     for (int i = 0; i < options.threads; ++i) {
       threads_.push_back(std::make_unique<IoThread>(&state_));
     }
+    const bool closes = options.when_full == WhenFull::kCloseOldest;
     listener_->start(
-        [this, max = options.when_full == WhenFull::kCloseOldest ? options.max_connections
-                                                                 : INT64_MAX](int descriptor) {
+        [this, max = closes ? options.max_connections : INT64_MAX](int descriptor) {
           std::string network = network_of(peer_address(descriptor));
-          if (state_.connections.add(network) > max) {
-            for (const auto& thread : threads_) thread->close_idlest();
-          }
+          if (state_.connections.add(network) > max) close_for_newer(max);
           threads_[next_++ % threads_.size()]->adopt(descriptor, std::move(network));
         },
         [this](const std::string& network) { return state_.connections.of(network); });
@@ -67,10 +68,20 @@ class Server::Impl {
   }
 
  private:
+  void close_for_newer(int64_t max) {
+    for (const auto& thread : threads_) thread->close_one();
+    if (const int64_t count = closings_.count(); count > 0) {
+      spdlog::warn("{}: {} connections closed for newer ones: {} are open, the max", address(),
+                   count, max);
+    }
+  }
+
   ServerState state_;
   std::unique_ptr<Listener> listener_;
   std::vector<std::unique_ptr<IoThread>> threads_;
-  size_t next_ = 0;  // Used only by the accepting thread.
+  // Used only by the accepting thread.
+  size_t next_ = 0;
+  LogLimit closings_{std::chrono::seconds(1)};
 };
 
 Server::Server(std::unique_ptr<Impl> impl) : impl_(std::move(impl)) {}
@@ -84,7 +95,7 @@ absl::StatusOr<std::unique_ptr<Server>> Server::start(const ServerOptions& optio
   const bool closes = options.when_full == WhenFull::kCloseOldest;
   ASSIGN_OR_RETURN(auto listener,
                    Listener::bind(options.address, connections + (closes ? kComing : 0),
-                                  closes ? WhenFull::kRefuse : options.when_full));
+                                  /*shares=*/options.when_full == WhenFull::kShare));
   std::unique_ptr<TlsContext> tls;
   if (options.tls.given()) {
     ASSIGN_OR_RETURN(tls, TlsContext::load(options.tls, listener->address(), options.protocol));

@@ -5,6 +5,7 @@
 #include <chrono>
 #include <cstdint>
 #include <memory>
+#include <optional>
 #include <string>
 
 #include "absl/status/statusor.h"
@@ -12,9 +13,13 @@
 #include "coordinator/http/exchange.h"
 #include "coordinator/http/refusal.h"
 #include "coordinator/http/request_reader.h"
-#include "coordinator/ports/listener.h"
 
 namespace lockstep::http {
+
+// The rule for a new connection when the max number is open: refuse it; kShare also refuses
+// earlier, if its network (network_of()) has seven eighths of that number; kCloseOldest closes
+// another one for it: see IoConnection::closable_since().
+enum class WhenFull : uint8_t { kRefuse, kShare, kCloseOldest };
 
 struct Limits {
   ReadLimits read;
@@ -30,6 +35,8 @@ struct Limits {
   std::chrono::milliseconds silence{15'000};  // HTTP/1.1: see BodySource::keep_alive().
   std::chrono::milliseconds ping{5'000};      // HTTP/2: after this silence the client is pinged,
   std::chrono::milliseconds lost{15'000};     // and after this one its connection is closed.
+  // HTTP/2: from accept to Exchange::keep_connection(). Not set: clients need not prove anything.
+  std::optional<std::chrono::milliseconds> proof = std::nullopt;
 };
 
 struct ServerOptions {
@@ -41,8 +48,7 @@ struct ServerOptions {
   RenderRefusal refusal = render_refusal;
   Gate gate = {};                 // Null: every body is received.
   PageHeaders page_headers = {};  // For refusals made before the handler. Null: none.
-  // kCloseOldest: for each new connection above max_connections, each I/O thread closes the one
-  // that has been idle longest.
+  // kCloseOldest: for each new connection above max_connections, each I/O thread closes one.
   WhenFull when_full = WhenFull::kRefuse;
   TlsFiles tls;  // Not set: plain TCP.
 };

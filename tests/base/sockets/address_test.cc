@@ -47,16 +47,6 @@ TEST(AddressTest, OnlyLoopbackAddressesAndLocalhostAreOnLoopback) {
   }
 }
 
-TEST(AddressTest, GrpcPeersAreReadAsAddresses) {
-  EXPECT_EQ(address_of_grpc_peer("ipv4:10.0.0.2:40123"), "10.0.0.2:40123");
-  EXPECT_EQ(address_of_grpc_peer("ipv6:%5Bfe80::1%25eth0%5D:1"), "[fe80::1%eth0]:1");
-  EXPECT_EQ(address_of_grpc_peer("unix:/tmp/socket"), "unix:/tmp/socket");
-  const std::string relay = "unix-abstract:" + std::string(kRelayedName);
-  EXPECT_EQ(address_of_grpc_peer(relay + "1f-a/10.0.0.2:40123"), "10.0.0.2:40123");
-  EXPECT_EQ(address_of_grpc_peer(relay + "1f-a/%5Bfe80::1%252%5D:1"), "[fe80::1%2]:1");
-  EXPECT_EQ(address_of_grpc_peer(relay + "1f-a/unix:"), "unix:");
-}
-
 TEST(AddressTest, AUsersNetworkIsAnIpv4AddressOrAnIpv6Prefix) {
   EXPECT_EQ(network_of("10.0.0.2:40123"), "10.0.0.2");
   EXPECT_EQ(network_of("[2001:db8:1:2:3:4:5:6]:40123"), "2001:db8:1:2::");

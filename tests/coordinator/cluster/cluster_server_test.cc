@@ -4,23 +4,27 @@
 #include "coordinator/cluster/cluster_server.h"
 
 #include <gmock/gmock.h>
-#include <grpcpp/ext/proto_server_reflection_plugin.h>
 #include <grpcpp/generic/generic_stub.h>
-#include <grpcpp/health_check_service_interface.h>
+#include <grpcpp/grpcpp.h>
 #include <gtest/gtest.h>
 #include <sys/resource.h>
 #include <sys/socket.h>
 
 #include <algorithm>
+#include <atomic>
 #include <fstream>
 #include <string>
+#include <thread>
+#include <utility>
 #include <vector>
 
 #include "base/status.h"
+#include "coordinator/http/grpc/wire.h"
 #include "proto/cluster.grpc.pb.h"
 #include "proto/handshake.h"
 #include "tests/support/files/temp_folder.h"
 #include "tests/support/network/http2.h"
+#include "tests/support/network/http2_client.h"
 #include "tests/support/network/socket.h"
 
 namespace lockstep {
@@ -85,9 +89,6 @@ struct Join {
 class ClusterServerTest : public ::testing::Test {
  protected:
   ClusterServerTest() {
-    // The public port of the same process enables both; this port must serve neither.
-    grpc::reflection::InitProtoReflectionServerBuilderPlugin();
-    grpc::EnableDefaultHealthCheckService(true);
     auto server = ClusterServer::start(
         {.address = "127.0.0.1:0", .token = "sesame", .max_message_bytes = 1 << 20}, &listener_);
     EXPECT_EQ(message_of(server.status()), "");
@@ -122,10 +123,25 @@ class ClusterServerTest : public ::testing::Test {
     const cluster::ChallengeReply reply = challenge();
     return join(reply, proof(reply));
   }
+  // The head of a Join call, with a new proof.
+  http2::Headers join_head() {
+    const cluster::ChallengeReply reply = challenge();
+    return {{"content-type", "application/grpc"},
+            {"te", "trailers"},
+            {kNonceMetadata, to_hex(reply.nonce())},
+            {kWorkerNonceMetadata, to_hex(nonce_)},
+            {kProofMetadata, proof(reply)}};
+  }
   static cluster::WorkerMessage message(uint64_t epoch) {
     cluster::WorkerMessage message;
     message.set_epoch(epoch);
     return message;
+  }
+  // Epoch 3.
+  static cluster::WorkerMessage large_message(size_t bytes) {
+    cluster::WorkerMessage large = message(3);
+    large.mutable_logits()->set_logits(std::string(bytes, 'x'));
+    return large;
   }
 
   const std::string nonce_ = draw_nonce();
@@ -260,6 +276,81 @@ TEST_F(ClusterServerTest, AWorkersMessageBeyondTheLimitEndsItsStream) {
   EXPECT_FALSE(worker->stream->Finish().ok());
 }
 
+// A worker as bytes.
+struct RawJoin {
+  explicit RawJoin(const std::string& address, const http2::Headers& head)
+      : client(address), stream(client.post("/lockstep.cluster.Cluster/Join", "", false, head)) {}
+  void send(std::string_view bytes) { client.send_body(stream, bytes, /*is_last=*/false); }
+  std::string status() { return client.wait(stream).trailers["grpc-status"]; }
+
+  testing::Http2Client client;
+  int32_t stream;
+};
+
+std::string framed(const cluster::WorkerMessage& message) {
+  std::string bytes;
+  append_message(message, &bytes);
+  return bytes;
+}
+
+TEST_F(ClusterServerTest, AMessageIsWholeHoweverItsBytesArrive) {
+  RawJoin worker(server_->address(), join_head());
+  std::string bytes = framed(message(1)) + framed(message(2)) + framed(large_message(40'000));
+  for (size_t at = 0; at < 20; ++at) worker.send(bytes.substr(at, 1));
+  worker.send(std::string_view(bytes).substr(20));
+  worker.send(framed(message(4)));
+  listener_.wait_for("message 1 4");
+  EXPECT_EQ(listener_.events(), (std::vector<std::string>{"opened 1", "message 1 1", "message 1 2",
+                                                          "message 1 3", "message 1 4"}));
+}
+
+TEST_F(ClusterServerTest, AMessageThatIsNoneEndsItsStreamWithTheReason) {
+  const std::pair<std::string, const char*> cases[] = {
+      {std::string("\0\0\0\0\3\377\377\377", 8), "3"},  // Not a message.
+      {std::string("\1\0\0\0\0", 5), "12"},             // Compressed.
+      {std::string("\0\1\0\0\0", 5), "8"}};             // Too large.
+  LinkId link = 0;
+  for (const auto& [bytes, status] : cases) {
+    ++link;
+    RawJoin worker(server_->address(), join_head());
+    worker.send(framed(message(1)));
+    listener_.wait_for(fmt::format("message {} 1", link));
+    worker.send(bytes + framed(message(2)));
+    EXPECT_EQ(worker.status(), status);
+    listener_.wait_for(fmt::format("closed {}", link));
+    EXPECT_EQ(listener_.events().back(), fmt::format("closed {}", link));
+  }
+}
+
+TEST_F(ClusterServerTest, AStreamIsClosedOnceHoweverItEnds) {
+  RawJoin reset(server_->address(), join_head());
+  listener_.wait_for("opened 1");
+  RawJoin ended(server_->address(), join_head());
+  listener_.wait_for("opened 2");
+  auto gone = std::make_unique<RawJoin>(server_->address(), join_head());
+  listener_.wait_for("opened 3");
+  reset.client.reset(reset.stream);
+  listener_.wait_for("closed 1");
+  ended.client.send_body(ended.stream, "", /*is_last=*/true);
+  EXPECT_EQ(ended.status(), "0");
+  gone.reset();
+  listener_.wait_for("closed 3");
+  server_->close(1, /*after_sending=*/false);
+  server_->close(2, /*after_sending=*/true);
+  server_->send({1, 2, 3}, {});
+  server_.reset();
+  EXPECT_EQ(listener_.events().size(), 6U);
+}
+
+TEST_F(ClusterServerTest, TheServerSaysGoodbyeWhenItEnds) {
+  RawJoin worker(server_->address(), join_head());
+  listener_.wait_for("opened 1");
+  server_.reset();
+  EXPECT_EQ(worker.status(), "14");  // UNAVAILABLE: another try may help.
+  worker.client.wait_until_closed();
+  EXPECT_TRUE(worker.client.is_going_away());
+}
+
 TEST_F(ClusterServerTest, MessagesSentBeforeAStreamIsClosedArrive) {
   const auto worker = join();
   ASSERT_TRUE(worker->stream->Write(message(1)));
@@ -309,25 +400,33 @@ class FewDescriptors {
   rlimit before_ = {};
 };
 
-TEST_F(ClusterServerTest, TheRateOfEndlessFramesIsLimitedUntilTheTokenIsProved) {
+TEST_F(ClusterServerTest, AWorkersMessagesPassWhileStrangersSendFramesWithoutEnd) {
   const auto worker = join();
-  const testing::Socket stranger(server_->address());
-  ASSERT_TRUE(stranger.send(http2::preface()));
   const std::string update = http2::frame(http2::kWindowUpdate, 0, 0, http2::big_endian(1, 4));
   std::string frames;
-  while (frames.size() < 1 << 20) frames += update;
-  size_t sent = 0;
-  const auto end = std::chrono::steady_clock::now() + std::chrono::seconds(2);
-  while (std::chrono::steady_clock::now() < end && sent < 128 << 20) {
-    const std::string_view rest = std::string_view(frames).substr(sent % frames.size());
-    const ssize_t count =
-        ::send(stranger.descriptor(), rest.data(), rest.size(), MSG_NOSIGNAL | MSG_DONTWAIT);
-    if (count > 0) sent += static_cast<size_t>(count);
+  while (frames.size() < 1 << 16) frames += update;
+  std::atomic<bool> stop{false};
+  std::vector<std::thread> strangers;
+  strangers.reserve(3);
+  for (int i = 0; i < 3; ++i) {
+    strangers.emplace_back([&] {
+      const testing::Socket stranger(server_->address());
+      stranger.send(http2::preface());
+      while (!stop && stranger.send(frames)) {
+      }
+    });
   }
-  EXPECT_LT(sent, 32U << 20);
-  ASSERT_TRUE(worker->stream->Write(message(1)));
-  listener_.wait_for("message 1 1");
+  for (uint64_t epoch = 1; epoch <= 200; ++epoch) {
+    ASSERT_TRUE(worker->stream->Write(message(epoch)));
+    listener_.wait_for(fmt::format("message 1 {}", epoch));
+  }
+  const auto newcomer = join();
+  ASSERT_TRUE(newcomer->stream->Write(message(1)));
+  listener_.wait_for("message 2 1");
+  stop = true;
   worker->context.TryCancel();
+  newcomer->context.TryCancel();
+  for (std::thread& stranger : strangers) stranger.join();
 }
 
 // With this many descriptors, the port accepts 64 connections.
@@ -340,7 +439,7 @@ TEST_F(CrowdedClusterServerTest, SilentConnectionsKeepNoWorkerOut) {
   std::vector<testing::Socket> strangers;
   strangers.reserve(150);
   for (int i = 0; i < 150; ++i) strangers.emplace_back(server_->address());
-  while (!strangers.front().receive().empty()) {  // Read gRPC's SETTINGS until the port closes.
+  while (!strangers.front().receive().empty()) {  // Read the SETTINGS until the port closes it.
   }
 
   grpc::ChannelArguments arguments;

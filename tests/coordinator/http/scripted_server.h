@@ -31,7 +31,7 @@ inline ServerOptions http2_options(const Limits& limits = {}) {
 
 // /quick answers at once, /echo with the body, /held and /stream when the test says so, /endless
 // sends without end, and /dropped never answers. With HTTP/2, /pieces answers each piece of its
-// body with that piece.
+// body with that piece, /pieces/endless without a time limit; /keep keeps its connection.
 class ScriptedServer {
  public:
   explicit ScriptedServer(const Limits& limits = {}, int64_t max_connections = 5000,
@@ -43,7 +43,8 @@ class ScriptedServer {
     options.address = "127.0.0.1:0";
     if (protocol_ == TlsProtocol::kHttp2) {
       options.gate = [](const Request& head) {
-        return Admission{.refusal = {}, .client = "", .streams_body = head.path == "/pieces"};
+        return Admission{.streams_body = head.path.starts_with("/pieces"),
+                         .has_endless_body = head.path == "/pieces/endless"};
       };
     }
     auto server = Server::start(
@@ -96,7 +97,11 @@ class ScriptedServer {
       return exchange->stream({}, std::make_unique<EndlessSource>(&counts_));
     }
     if (path == "/dropped") return;
-    if (path == "/pieces") {
+    if (path == "/keep") {
+      exchange->keep_connection();
+      return exchange->respond({.body = "kept"});
+    }
+    if (path.starts_with("/pieces")) {
       auto feed = std::make_shared<Feed>();
       exchange->on_body([feed, wake = exchange->waker()](std::string_view bytes, bool is_last) {
         feed->say(std::string(bytes), is_last);

@@ -15,6 +15,7 @@
 #include <algorithm>
 #include <cstddef>
 
+#include "base/sockets/address.h"
 #include "base/status.h"
 #include "base/system/descriptors.h"
 #include "base/threads/mutex.h"
@@ -28,8 +29,8 @@ namespace {
 class Host {
  public:
   explicit Host(int64_t max_connections, const std::string& address = "127.0.0.1:0",
-                WhenFull when_full = WhenFull::kRefuse)
-      : listener_(Listener::bind(address, max_connections, when_full)) {
+                bool shares = false)
+      : listener_(Listener::bind(address, max_connections, shares)) {
     EXPECT_TRUE(listener_.ok()) << listener_.status();
   }
   ~Host() {
@@ -39,13 +40,22 @@ class Host {
 
   const std::string& address() const { return (*listener_)->address(); }
   void start() {
-    (*listener_)->start([this](int descriptor) {
-      MutexLock lock(&mutex_);
-      accepted_.push_back(descriptor);
-      changed_.notify_all();
-    });
+    (*listener_)
+        ->start(
+            [this](int descriptor) {
+              MutexLock lock(&mutex_);
+              accepted_.push_back(descriptor);
+              changed_.notify_all();
+            },
+            [this](const std::string& network) {
+              MutexLock lock(&mutex_);
+              OpenConnections open = {.all = static_cast<int64_t>(accepted_.size())};
+              for (const int descriptor : accepted_) {
+                open.of_network += network_of(peer_address(descriptor)) == network ? 1 : 0;
+              }
+              return open;
+            });
   }
-  void keep(const std::string& peer) { (*listener_)->keep(peer); }
   void wait_for(size_t count) {
     MutexLock lock(&mutex_);
     while (accepted_.size() < count) changed_.wait(&mutex_);
@@ -95,16 +105,15 @@ TEST(ListenerTest, ConnectionsAboveTheBoundAreRefusedUntilOneIsClosed) {
   for (int i = 0; i < 20; ++i) EXPECT_TRUE(Socket(host.address()).is_closed_by_peer());
   EXPECT_EQ(host.count(), 3u);
   host.close_all();
-  while (host.count() == 0) {  // The listener checks for closed connections at an interval.
-    const Socket again(host.address());
-    while (host.count() == 0 && !again.was_closed()) std::this_thread::yield();
-  }
+  const Socket again(host.address());
+  host.wait_for(1);
 }
 
 TEST(ListenerTest, OneNetworkLeavesRoomForOthers) {
-  Host host(16, "127.0.0.1:0", WhenFull::kShare);
+  Host host(16, "127.0.0.1:0", /*shares=*/true);
   host.start();
   std::vector<Socket> clients;
+  clients.reserve(16);
   for (int i = 0; i < 14; ++i) clients.emplace_back(host.address());
   host.wait_for(14);
   EXPECT_TRUE(Socket(host.address()).is_closed_by_peer());
@@ -112,39 +121,8 @@ TEST(ListenerTest, OneNetworkLeavesRoomForOthers) {
   host.wait_for(16);
   EXPECT_TRUE(Socket(host.address(), "127.0.0.3").is_closed_by_peer());
   host.close_all();
-  while (host.count() == 0) {  // The listener checks for closed connections at an interval.
-    const Socket again(host.address());
-    while (host.count() == 0 && !again.was_closed()) std::this_thread::yield();
-  }
-}
-
-// The client's address as its peer sees it.
-std::string name_of(const Socket& client) {
-  sockaddr_storage name = {};
-  socklen_t bytes = sizeof name;
-  getsockname(client.descriptor(), reinterpret_cast<sockaddr*>(&name), &bytes);
-  return fmt::format("127.0.0.1:{}", ntohs(reinterpret_cast<sockaddr_in&>(name).sin_port));
-}
-
-TEST(ListenerTest, TheOldestConnectionThatIsNotKeptMakesRoom) {
-  Host host(3, "127.0.0.1:0", WhenFull::kCloseOldest);
-  host.start();
-  std::vector<Socket> clients;
-  const auto connect = [&] {
-    clients.emplace_back(host.address());
-    host.wait_for(clients.size());
-  };
-  for (int i = 0; i < 3; ++i) connect();
-  host.keep(name_of(clients[0]));
-  host.keep("127.0.0.1:1");  // It names no connection.
-  for (int i = 1; i < 6; ++i) {
-    connect();
-    EXPECT_TRUE(clients[i].is_closed_by_peer()) << i;
-  }
-  EXPECT_FALSE(clients[0].was_closed());
-  for (const int last : {6, 7}) host.keep(name_of(clients[last]));
-  EXPECT_TRUE(Socket(host.address()).is_closed_by_peer()) << "all are kept: it is refused";
-  EXPECT_EQ(host.count(), clients.size());
+  const Socket again(host.address());
+  host.wait_for(1);
 }
 
 TEST(ListenerTest, AListenerOutOfDescriptorsRefusesAndGoesOn) {

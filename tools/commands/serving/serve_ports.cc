@@ -240,7 +240,7 @@ absl::Status ServedPorts::start_http(const ServedModel& served, const Observed& 
   }
   http::ServerOptions options = {.address = flags.http_address,
                                  .max_connections = max_connections,
-                                 .when_full = WhenFull::kShare,
+                                 .when_full = http::WhenFull::kShare,
                                  .tls = flags.tls};
   http::Handler handler = http::Router(std::move(routes));
   if (served.keys != nullptr) {
@@ -273,7 +273,7 @@ absl::Status ServedPorts::start_admin(const ServedModel& served, const Observed&
       http::Server::start({.address = flags.admin_address,
                            .threads = 1,
                            .max_connections = max_connections,
-                           .when_full = WhenFull::kCloseOldest,
+                           .when_full = http::WhenFull::kCloseOldest,
                            .tls = flags.tls},
                           http::with_browser_rules(browsers, http::Router(std::move(routes))));
   if (!server.ok()) return of_flag("--admin", server.status());

@@ -14,7 +14,7 @@
 #include "base/status.h"
 #include "base/system/cpu.h"
 #include "base/system/topology.h"
-#include "coordinator/ports/health_port.h"
+#include "coordinator/http/grpc/health_port.h"
 #include "tools/commands/command.h"
 #include "tools/commands/serving/serve_ports.h"
 #include "worker/backend.h"

@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 // The health service over HTTP/2 as bytes.
-#include "coordinator/api/grpc/health_service.h"
+#include "coordinator/http/grpc/health_service.h"
 
 #include <gtest/gtest.h>
 
-#include "coordinator/api/grpc/wire.h"
+#include "coordinator/http/grpc/wire.h"
 #include "proto/health.pb.h"
 #include "tests/coordinator/api/api_server.h"
 #include "tests/support/network/http2_client.h"

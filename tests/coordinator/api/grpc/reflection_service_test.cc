@@ -6,7 +6,7 @@
 #include <google/protobuf/descriptor.pb.h>
 #include <gtest/gtest.h>
 
-#include "coordinator/api/grpc/wire.h"
+#include "coordinator/http/grpc/wire.h"
 #include "proto/cluster.pb.h"
 #include "proto/generate.pb.h"
 #include "proto/reflection.pb.h"

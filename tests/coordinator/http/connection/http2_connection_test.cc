@@ -122,6 +122,62 @@ TEST(Http2ConnectionTest, DrainingEndsOpenStreamsAndThenTheConnection) {
   EXPECT_EQ(server.counts().requests, 5);
 }
 
+TEST(Http2ConnectionTest, AConnectionWithoutARequestBeforeADrainGetsOneAnswer) {
+  ScriptedServer server(http2_options());
+  Http2Client before(server.address());
+  server.server().drain();
+  Http2Client after(server.address());
+  for (Http2Client* client : {&before, &after}) {
+    EXPECT_EQ(client->wait(client->get("/quick")).body, "quick");
+    client->wait_until_closed();
+    EXPECT_TRUE(client->is_going_away());
+  }
+}
+
+// The client of a connection that is kept. On a slow machine the server may close earlier ones.
+std::unique_ptr<Http2Client> kept_client(const ScriptedServer& server) {
+  while (true) {
+    auto client = std::make_unique<Http2Client>(server.address());
+    if (client->wait(client->get("/keep")).body == "kept") return client;
+  }
+}
+
+TEST(Http2ConnectionTest, AClientThatDoesNotProveWhoItIsInTimeIsClosed) {
+  ScriptedServer server(http2_options({.proof = milliseconds(100)}));
+  const std::unique_ptr<Http2Client> kept = kept_client(server);
+  Http2Client stranger(server.address());
+  stranger.get("/held");
+  stranger.wait_until_closed();
+  EXPECT_EQ(kept->wait(kept->get("/quick")).body, "quick");
+}
+
+TEST(Http2ConnectionTest, TheOldestConnectionThatIsNotKeptMakesRoom) {
+  ServerOptions options = http2_options();
+  options.threads = 1;
+  options.max_connections = 3;
+  options.when_full = WhenFull::kCloseOldest;
+  ScriptedServer server(options);
+  const std::unique_ptr<Http2Client> kept = kept_client(server);
+  std::vector<std::unique_ptr<Http2Client>> strangers;
+  for (int i = 0; i < 10; ++i) {
+    strangers.push_back(std::make_unique<Http2Client>(server.address()));
+    strangers.back()->get("/held");
+    if (i >= 2) strangers[i - 2]->wait_until_closed();
+  }
+  EXPECT_EQ(kept->wait(kept->get("/quick")).body, "quick");
+  for (int i = 8; i < 10; ++i) {
+    EXPECT_EQ(strangers[i]->wait(strangers[i]->get("/quick")).body, "quick") << i;
+  }
+}
+
+TEST(Http2ConnectionTest, AKeptConnectionMayReceiveMuchAtOnce) {
+  ScriptedServer server(http2_options());
+  const std::unique_ptr<Http2Client> kept = kept_client(server);
+  std::string body(3 << 20, '\0');
+  for (size_t i = 0; i < body.size(); ++i) body[i] = static_cast<char>(i * i >> 8);
+  EXPECT_EQ(kept->wait(kept->post("/echo", body)).body, body);
+}
+
 TEST(Http2ConnectionTest, WaitAnsweredWaitsForTheAnswersOfStreams) {
   ScriptedServer server(http2_options());
   Http2Client client(server.address());

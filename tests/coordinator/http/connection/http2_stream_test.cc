@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // Requests and answers of HTTP/2: any number on one connection, none disturbs another.
+#include <algorithm>
 #include <new>
 
 #include "tests/coordinator/http/scripted_server.h"
@@ -170,8 +171,12 @@ TEST(Http2StreamTest, BodiesOfAllStreamsAreBoundedTogetherUntilTheyEnd) {
   const std::string body(100 << 10, 'x');  // Takes up to twice its size in memory.
   std::vector<int32_t> streams(6);
   for (int32_t& stream : streams) stream = client.post("/echo", body, /*is_last=*/false);
-  EXPECT_EQ(client.wait(streams[5]).status, 503);
-  EXPECT_EQ(client.answer(streams[5]).headers.at("retry-after"), "1");
+  const auto refused = [&] {
+    return std::ranges::find_if(streams, [&](int32_t id) { return client.answer(id).is_whole; });
+  };
+  ASSERT_TRUE(client.read_until([&] { return refused() != streams.end(); }));
+  EXPECT_EQ(client.answer(*refused()).status, 503);
+  EXPECT_EQ(client.answer(*refused()).headers.at("retry-after"), "1");
   for (int i = 0; i < 2; ++i) EXPECT_EQ(client.answer(streams[i]).status, 0);
   client.send_body(streams[0], "", /*is_last=*/true);
   EXPECT_EQ(client.wait(streams[0]).body.size(), body.size());
@@ -293,7 +298,7 @@ TEST(Http2StreamTest, AnExchangeThatIsNotAnsweredResetsItsStreamAlone) {
 TEST(Http2StreamTest, AStreamedBodyArrivesInPiecesWithItsEnd) {
   ScriptedServer server(http2_options({.body = milliseconds(20)}));
   Http2Client client(server.address());
-  const int32_t stream = client.post("/pieces", "", /*is_last=*/false);
+  const int32_t stream = client.post("/pieces/endless", "", /*is_last=*/false);
   std::string expected;
   for (int i = 0; i < 20; ++i) {
     const std::string piece = "piece " + std::to_string(i);
@@ -301,7 +306,7 @@ TEST(Http2StreamTest, AStreamedBodyArrivesInPiecesWithItsEnd) {
     expected += piece;
     EXPECT_TRUE(client.read_until([&] { return client.answer(stream).body == expected; }));
   }
-  // A body that is streamed has no deadline and no limit.
+  // The body has no limit, and this one no deadline.
   EXPECT_EQ(client.wait(client.post("/echo", "begin", /*is_last=*/false)).status, 408);
   client.send_body(stream, std::string(5 << 20, 'x'), /*is_last=*/false);
   EXPECT_TRUE(client.read_until(
@@ -310,6 +315,16 @@ TEST(Http2StreamTest, AStreamedBodyArrivesInPiecesWithItsEnd) {
   client.send_body(stream, "end", /*is_last=*/true);
   EXPECT_TRUE(client.wait(stream).body.ends_with("xend"));
   EXPECT_TRUE(client.answer(stream).is_whole);
+}
+
+TEST(Http2StreamTest, AStreamedBodyThatDoesNotEndResetsItsStream) {
+  ScriptedServer server(http2_options({.body = milliseconds(20)}));
+  Http2Client client(server.address());
+  const int32_t late = client.post("/pieces", "piece", /*is_last=*/false);
+  EXPECT_EQ(client.wait(late).reset, 8);  // CANCEL
+  EXPECT_TRUE(becomes_true([&] { return server.counts().sources == 0; }));
+  const int32_t whole = client.post("/pieces", "piece", /*is_last=*/true);
+  EXPECT_EQ(client.wait(whole).body, "piece");
 }
 
 TEST(Http2StreamTest, ASourceThatRunsOutOfMemoryEndsItsConnectionAlone) {

@@ -2,19 +2,18 @@
 // A plain-text port for the probes of a worker's process: grpc.health.v1.Health, nothing else.
 #pragma once
 
-#include <grpcpp/generic/async_generic_service.h>
-
+#include <atomic>
 #include <memory>
 #include <string>
 
 #include "absl/status/statusor.h"
-#include "coordinator/ports/grpc_server.h"
+#include "coordinator/http/connection/server.h"
+#include "coordinator/http/grpc/health_service.h"
 
 namespace lockstep {
 
 // Its services: "live" is SERVING while the port is open; "ready" and "" say what set_ready() said
-// last, at first NOT_SERVING. Check of any other name is NOT_FOUND, Watch SERVICE_UNKNOWN. gRPC's
-// health service is one per process: no other server of the process may have it.
+// last, at first NOT_SERVING. Check of any other name is NOT_FOUND, Watch SERVICE_UNKNOWN.
 class HealthPort {
  public:
   // One more connection closes the oldest: a stranger that keeps them open locks no probe out.
@@ -29,10 +28,12 @@ class HealthPort {
   const std::string& address() const { return server_->address(); }
 
  private:
-  HealthPort() = default;
+  HealthPort();
+  void answer(const std::shared_ptr<http::Exchange>& exchange);
 
-  grpc::CallbackGenericService others_;  // Ends each call of another service: UNIMPLEMENTED.
-  std::unique_ptr<GrpcServer> server_;
+  std::atomic<bool> ready_{false};
+  HealthService health_;
+  std::unique_ptr<http::Server> server_;  // Destroyed first: its thread uses the rest.
 };
 
 }  // namespace lockstep

@@ -1,9 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 // The port for the probes of a worker, with probes and with strangers.
-#include "coordinator/ports/health_port.h"
+#include "coordinator/http/grpc/health_port.h"
 
 #include <gmock/gmock.h>
-#include <grpcpp/ext/proto_server_reflection_plugin.h>
 #include <gtest/gtest.h>
 
 #include <vector>
@@ -28,7 +27,6 @@ constexpr char kCheck[] = "/grpc.health.v1.Health/Check";
 class HealthPortTest : public ::testing::Test {
  protected:
   HealthPortTest() {
-    grpc::reflection::InitProtoReflectionServerBuilderPlugin();  // A library may have called this.
     auto port = HealthPort::start("127.0.0.1:0");
     EXPECT_EQ(message_of(port.status()), "");
     port_ = *std::move(port);
@@ -112,11 +110,24 @@ TEST_F(HealthPortTest, ALongNameIsRefused) {
   EXPECT_EQ(call.next_answer(), "error 8");  // RESOURCE_EXHAUSTED
 }
 
-// gRPC would keep the message in memory until it ends.
-TEST_F(HealthPortTest, AnEndlessMessageEndsItsConnection) {
+TEST_F(HealthPortTest, AMessageOf64MiBEndsItsCallAtItsFirstBytes) {
   HealthCall call(port_->address(), kCheck, "", std::string(64 << 20, 'x'));
-  EXPECT_EQ(call.next_answer(), "error 14");  // UNAVAILABLE
+  EXPECT_EQ(call.next_answer(), "error 8");  // RESOURCE_EXHAUSTED
   EXPECT_EQ(answer("live"), "SERVING");
+}
+
+TEST_F(HealthPortTest, ManyWatchesSeeEachChange) {
+  std::vector<std::unique_ptr<HealthWatch>> watches;
+  for (int64_t i = 0; i < HealthPort::kMaxConnections; ++i) {
+    watches.push_back(std::make_unique<HealthWatch>(port_->address(), ""));
+    EXPECT_EQ(watches.back()->next_answer(), "NOT_SERVING");
+  }
+  for (const bool ready : {true, false, true}) {
+    port_->set_ready(ready);
+    for (const auto& watch : watches) {
+      EXPECT_EQ(watch->next_answer(), ready ? "SERVING" : "NOT_SERVING");
+    }
+  }
 }
 
 }  // namespace

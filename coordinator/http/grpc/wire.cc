@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "coordinator/api/grpc/wire.h"
+#include "coordinator/http/grpc/wire.h"
 
 #include <google/protobuf/stubs/logging.h>
 #include <spdlog/spdlog.h>
@@ -11,7 +11,6 @@
 
 #include "base/status.h"
 #include "base/system/clock.h"
-#include "coordinator/api/limits.h"
 
 namespace lockstep {
 namespace {
@@ -84,22 +83,20 @@ absl::StatusOr<std::optional<std::string_view>> take_message(std::string_view* b
   return message;
 }
 
-absl::StatusOr<std::string_view> message_in(const http::Request& request) {
+absl::StatusOr<std::string_view> message_in(const http::Request& request, size_t max) {
   std::string_view bytes = request.body;
-  ASSIGN_OR_RETURN(const std::optional<std::string_view> message,
-                   take_message(&bytes, kMaxMessageBytes));
+  ASSIGN_OR_RETURN(const std::optional<std::string_view> message, take_message(&bytes, max));
   if (message.has_value() && bytes.empty()) return *message;
   return absl::InternalError("the call must have one message, found another number");
 }
 
 absl::Status parse(std::string_view bytes, google::protobuf::Message* message) {
   if (message->ParseFromArray(bytes.data(), static_cast<int>(bytes.size()))) {
-    return check_limits(*message);
+    return absl::OkStatus();
   }
   return invalid_argument(
-      "{}: must be a protobuf message of lockstep.v1 with text in UTF-8, found {} bytes that are "
-      "not one",
-      message->GetDescriptor()->name(), bytes.size());
+      "{}: must be a protobuf message of {} with text in UTF-8, found {} bytes that are not one",
+      message->GetDescriptor()->name(), message->GetDescriptor()->file()->package(), bytes.size());
 }
 
 // "grpc-timeout: 100m": up to eight digits and a unit.
@@ -119,15 +116,6 @@ int64_t deadline_ms_of(const http::Request& request) {
     return std::max<int64_t>(steady_now_ms() + static_cast<int64_t>(left_ms), 1);
   }
   return 0;
-}
-
-absl::StatusOr<Caller> admit(const ApiKeys* keys, const http::Request& request, bool counts) {
-  if (keys == nullptr) return Caller{.client = request.peer, .permit = nullptr};
-  ASSIGN_OR_RETURN(std::unique_ptr<ApiKeys::KeyPermit> permit,
-                   keys->admit(request.header("authorization"), counts));
-  Caller caller = {.client = permit->name(), .permit = nullptr};
-  caller.permit = std::move(permit);
-  return caller;
 }
 
 // ---- Answers ----

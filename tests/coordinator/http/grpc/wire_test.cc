@@ -1,24 +1,18 @@
 // SPDX-License-Identifier: Apache-2.0
 // gRPC's form of calls: messages, deadlines and statuses; and calls that are none.
-#include "coordinator/api/grpc/wire.h"
+#include "coordinator/http/grpc/wire.h"
 
 #include <gtest/gtest.h>
 
 #include "base/status.h"
 #include "base/system/clock.h"
-#include "coordinator/api/limits.h"
 #include "proto/health.pb.h"
-#include "tests/coordinator/api/api_server.h"
-#include "tests/support/network/fake_exchange.h"
-#include "tests/support/network/http2_client.h"
+#include "tests/support/network/http2.h"
 
 namespace lockstep {
 namespace {
 
-using testing::Http2Answer;
-using testing::Http2Client;
-
-const std::string kGetModel = "/lockstep.v1.Generation/GetModel";
+constexpr size_t kMaxBytes = 1 << 20;
 
 // A message of gRPC. `flag`: 1 if it is compressed. `size`: the one in the prefix; -1: the true
 // one.
@@ -76,10 +70,10 @@ TEST(WireTest, ACallHasOneMessage) {
   http::Request request;
   const auto code_of = [&](const std::string& body) {
     request.body = body;
-    return message_in(request).status().code();
+    return message_in(request, kMaxBytes).status().code();
   };
   EXPECT_EQ(code_of(message("abc")), absl::StatusCode::kOk);
-  EXPECT_EQ(*message_in(request), "abc");
+  EXPECT_EQ(*message_in(request, kMaxBytes), "abc");
   EXPECT_EQ(code_of(message("")), absl::StatusCode::kOk);
   for (const std::string& body :
        {std::string(), std::string("\0\0\0", 3), message("abc", 0, 4), message("abc", 0, 2),
@@ -87,7 +81,7 @@ TEST(WireTest, ACallHasOneMessage) {
     EXPECT_EQ(code_of(body), absl::StatusCode::kInternal) << ::testing::PrintToString(body);
   }
   EXPECT_EQ(code_of(message("abc", 1)), absl::StatusCode::kUnimplemented);
-  EXPECT_EQ(code_of(message("", 0, kMaxMessageBytes + 1)), absl::StatusCode::kResourceExhausted);
+  EXPECT_EQ(code_of(message("", 0, kMaxBytes + 1)), absl::StatusCode::kResourceExhausted);
 }
 
 TEST(WireTest, AnAppendedMessageIsTakenAgain) {
@@ -167,35 +161,6 @@ TEST(WireTest, OnlyPostsOfGrpcWithoutCompressionAreCalls) {
   request = call("te", "trailers");
   request.method = "GET";
   EXPECT_EQ(check_call(request).code(), absl::StatusCode::kInvalidArgument);
-}
-
-TEST(WireTest, TheServerAnswersCallsThatAreWrong) {
-  const ApiServer server;
-  Http2Client client(server.address());
-  const testing::http2::Headers head = {{"content-type", "application/grpc"}, {"te", "trailers"}};
-  const auto status_of = [&](int32_t stream) {
-    const Http2Answer answer = client.wait(stream);
-    EXPECT_EQ(answer.status, 200);
-    EXPECT_EQ(answer.headers.at("content-type"), "application/grpc");
-    EXPECT_EQ(answer.body, "");
-    return answer.headers.at("grpc-status");
-  };
-  EXPECT_EQ(status_of(client.get(kGetModel, head)), "3");
-  EXPECT_EQ(status_of(client.post(kGetModel, message(""), true, {{"content-type", "text/plain"}})),
-            "3");
-  EXPECT_EQ(status_of(client.post(kGetModel, message(""))), "3");
-  EXPECT_EQ(status_of(client.post("/no/such", message(""), true, head)), "12");
-  EXPECT_EQ(status_of(client.post(kGetModel, message("", 1), true, head)), "12");
-  for (const std::string method : {"Generate", "Tokenize", "GetModel", "Resume", "Cancel"}) {
-    for (const std::string& body :
-         {std::string(), message("").substr(1), message("") + message("")}) {
-      const std::string path = "/lockstep.v1.Generation/" + method;
-      EXPECT_EQ(status_of(client.post(path, body, true, head)), "13") << method;
-    }
-  }
-  const Http2Answer answer = client.wait(client.post(kGetModel, message(""), true, head));
-  EXPECT_EQ(answer.trailers.at("grpc-status"), "0");
-  EXPECT_EQ(answer.body[0], '\0');
 }
 
 }  // namespace

@@ -1,17 +1,16 @@
 // SPDX-License-Identifier: Apache-2.0
-// The standard health service: SERVING while there is a group of workers.
+// The standard health service. Its owner knows the answers, and reports when one has changed.
 #pragma once
 
-#include <atomic>
 #include <functional>
 #include <memory>
+#include <optional>
+#include <string>
 #include <string_view>
-#include <thread>
 #include <vector>
 
 #include "absl/base/thread_annotations.h"
 #include "base/threads/mutex.h"
-#include "coordinator/engine/engine.h"
 #include "coordinator/http/exchange.h"
 
 namespace lockstep {
@@ -20,26 +19,24 @@ namespace lockstep {
 class HealthService {
  public:
   static constexpr std::string_view kPrefix = "/grpc.health.v1.Health/";
+  static constexpr size_t kMaxRequestBytes = 1024;
 
-  // The engine outlives it.
-  explicit HealthService(Engine* engine);
-  ~HealthService();
+  // Whether a service is ready; nullopt: there is no such service. Called by I/O threads, until the
+  // last call has ended; must not block.
+  using IsReady = std::function<std::optional<bool>(const std::string& service)>;
+  explicit HealthService(IsReady is_ready) : is_ready_(std::move(is_ready)) {}
 
   // Answers a call whose path begins with kPrefix.
   void answer(const std::shared_ptr<http::Exchange>& exchange) ABSL_LOCKS_EXCLUDED(mutex_);
+  // Every open Watch asks `is_ready` again, and reports a change.
+  void wake_watchers() ABSL_LOCKS_EXCLUDED(mutex_);
 
  private:
-  // Wakes the watchers when the engine's state changes.
-  void follow() ABSL_LOCKS_EXCLUDED(mutex_);
-  bool is_ready() const { return engine_->stats().ready; }
   absl::Status check(const std::shared_ptr<http::Exchange>& exchange) const;
   absl::Status watch(const std::shared_ptr<http::Exchange>& exchange) ABSL_LOCKS_EXCLUDED(mutex_);
 
-  Engine* const engine_;
-  const std::shared_ptr<std::atomic<bool>> ready_ = std::make_shared<std::atomic<bool>>(false);
+  const IsReady is_ready_;
   Mutex mutex_;
-  ConditionVariable stop_;
-  bool stopping_ ABSL_GUARDED_BY(mutex_) = false;
   // Each has a token that ends with its call.
   struct Watcher {
     std::weak_ptr<void> call;
@@ -47,7 +44,6 @@ class HealthService {
   };
   std::vector<Watcher> watchers_ ABSL_GUARDED_BY(mutex_);
   size_t next_sweep_ ABSL_GUARDED_BY(mutex_) = 16;  // At this size, ended ones are removed.
-  std::thread thread_;
 };
 
 }  // namespace lockstep

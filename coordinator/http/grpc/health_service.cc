@@ -1,13 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "coordinator/api/grpc/health_service.h"
+#include "coordinator/http/grpc/health_service.h"
 
-#include <chrono>
-#include <optional>
-#include <string>
 #include <utility>
 
 #include "base/status.h"
-#include "coordinator/api/grpc/wire.h"
+#include "coordinator/http/grpc/wire.h"
 #include "proto/health.pb.h"
 
 namespace lockstep {
@@ -16,74 +13,46 @@ namespace {
 using grpc::health::v1::HealthCheckRequest;
 using grpc::health::v1::HealthCheckResponse;
 
-constexpr std::chrono::milliseconds kPoll{50};
-
 HealthCheckResponse response_of(HealthCheckResponse::ServingStatus status) {
   HealthCheckResponse response;
   response.set_status(status);
   return response;
 }
 
-HealthCheckResponse::ServingStatus status_of(bool is_ready) {
-  return is_ready ? HealthCheckResponse::SERVING : HealthCheckResponse::NOT_SERVING;
+HealthCheckResponse::ServingStatus status_of(std::optional<bool> is_ready) {
+  if (!is_ready.has_value()) return HealthCheckResponse::SERVICE_UNKNOWN;
+  return *is_ready ? HealthCheckResponse::SERVING : HealthCheckResponse::NOT_SERVING;
 }
 
 absl::StatusOr<std::string> service_in(const http::Request& request) {
-  ASSIGN_OR_RETURN(const std::string_view bytes, message_in(request));
+  ASSIGN_OR_RETURN(const std::string_view bytes,
+                   message_in(request, HealthService::kMaxRequestBytes));
   HealthCheckRequest message;
   RETURN_IF_ERROR(parse(bytes, &message));
   return message.service();
 }
 
-bool is_known(const std::string& service) {
-  return service.empty() || service == "lockstep.v1.Generation";
-}
-
 // Writes the status whenever it changed.
 class StatusSource final : public http::BodySource {
  public:
-  // `ready`: null for a service that does not exist.
-  StatusSource(std::shared_ptr<const std::atomic<bool>> ready, std::shared_ptr<void> token)
-      : ready_(std::move(ready)), token_(std::move(token)) {}
+  StatusSource(HealthService::IsReady is_ready, std::string service, std::shared_ptr<void> token)
+      : is_ready_(std::move(is_ready)), service_(std::move(service)), token_(std::move(token)) {}
 
   State read(std::string* bytes) override {
-    const auto now = ready_ != nullptr ? status_of(*ready_) : HealthCheckResponse::SERVICE_UNKNOWN;
+    const auto now = status_of(is_ready_(service_));
     if (last_ != now) append_message(response_of(now), bytes);
     last_ = now;
     return State::kMore;
   }
 
  private:
-  const std::shared_ptr<const std::atomic<bool>> ready_;
+  const HealthService::IsReady is_ready_;
+  const std::string service_;
   const std::shared_ptr<void> token_;
   std::optional<HealthCheckResponse::ServingStatus> last_;
 };
 
 }  // namespace
-
-HealthService::HealthService(Engine* engine) : engine_(engine) {
-  thread_ = std::thread([this] { follow(); });
-}
-
-HealthService::~HealthService() {
-  {
-    MutexLock lock(&mutex_);
-    stopping_ = true;
-    stop_.notify_all();
-  }
-  thread_.join();
-}
-
-void HealthService::follow() {
-  MutexLock lock(&mutex_);
-  while (!stopping_) {
-    const bool is_ready = this->is_ready();
-    if (ready_->exchange(is_ready) != is_ready) {
-      for (const Watcher& watcher : watchers_) watcher.wake();
-    }
-    stop_.wait_until(&mutex_, std::chrono::steady_clock::now() + kPoll);
-  }
-}
 
 void HealthService::answer(const std::shared_ptr<http::Exchange>& exchange) {
   const std::string_view method = std::string_view(exchange->request().path).substr(kPrefix.size());
@@ -93,15 +62,21 @@ void HealthService::answer(const std::shared_ptr<http::Exchange>& exchange) {
   if (!status.ok()) fail(exchange, status);
 }
 
+void HealthService::wake_watchers() {
+  MutexLock lock(&mutex_);
+  for (const Watcher& watcher : watchers_) watcher.wake();
+}
+
 absl::Status HealthService::check(const std::shared_ptr<http::Exchange>& exchange) const {
   ASSIGN_OR_RETURN(const std::string service, service_in(exchange->request()));
-  if (!is_known(service)) return absl::NotFoundError("there is no such service");
-  reply(exchange, response_of(status_of(is_ready())));
+  const std::optional<bool> is_ready = is_ready_(service);
+  if (!is_ready.has_value()) return absl::NotFoundError("there is no such service");
+  reply(exchange, response_of(status_of(is_ready)));
   return absl::OkStatus();
 }
 
 absl::Status HealthService::watch(const std::shared_ptr<http::Exchange>& exchange) {
-  ASSIGN_OR_RETURN(const std::string service, service_in(exchange->request()));
+  ASSIGN_OR_RETURN(std::string service, service_in(exchange->request()));
   auto token = std::make_shared<char>();
   {
     MutexLock lock(&mutex_);
@@ -111,8 +86,8 @@ absl::Status HealthService::watch(const std::shared_ptr<http::Exchange>& exchang
     }
     watchers_.push_back({.call = token, .wake = exchange->waker()});
   }
-  exchange->stream(answer_head(), std::make_unique<StatusSource>(
-                                      is_known(service) ? ready_ : nullptr, std::move(token)));
+  exchange->stream(answer_head(),
+                   std::make_unique<StatusSource>(is_ready_, std::move(service), std::move(token)));
   return absl::OkStatus();
 }
 

@@ -12,7 +12,6 @@
 #include <string_view>
 
 #include "absl/status/statusor.h"
-#include "coordinator/api/api_keys.h"
 #include "coordinator/http/exchange.h"
 #include "coordinator/http/refusal.h"
 
@@ -28,25 +27,12 @@ absl::Status check_call(const http::Request& request);
 // yet. kUnimplemented: it is compressed. kResourceExhausted: it has more than `max` bytes.
 absl::StatusOr<std::optional<std::string_view>> take_message(std::string_view* bytes, size_t max);
 // The one message of a whole request. kInternal: there is none, or another one.
-absl::StatusOr<std::string_view> message_in(const http::Request& request);
-// Parses the message and checks the limits of its fields. kInvalidArgument, one line: the bytes are
-// not such a message, its text is not UTF-8, or a field is outside its limits.
+// kResourceExhausted: it has more than `max` bytes.
+absl::StatusOr<std::string_view> message_in(const http::Request& request, size_t max);
+// kInvalidArgument, one line: the bytes are not such a message, or its text is not UTF-8.
 absl::Status parse(std::string_view bytes, google::protobuf::Message* message);
 // The moment at which the call's time is over (steady_now_ms()); 0: it has no limit.
 int64_t deadline_ms_of(const http::Request& request);
-
-// The caller, who is admitted while this lives.
-struct Caller {
-  std::string client;              // The name of its key, or its connection's address.
-  std::shared_ptr<Permit> permit;  // Null: no key is needed.
-
-  // Called before the last message of the answer is sent.
-  void end_permit() const {
-    if (permit != nullptr) permit->end();
-  }
-};
-// Reads the metadata "authorization"; see ApiKeys::admit(). `keys` may be null.
-absl::StatusOr<Caller> admit(const ApiKeys* keys, const http::Request& request, bool counts = true);
 
 // ---- Answers ----
 
