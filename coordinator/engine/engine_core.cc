@@ -388,9 +388,9 @@ EngineStats EngineCore::stats() const {
 // its tokens again and continue it. But a request may be the cause of the loss. If a group is lost
 // while it computes rows that no group has computed before, the request of these rows gets a
 // strike. With two strikes the request runs alone; the third one ends it. The strikes are cleared
-// as soon as a group has computed these rows. A worker that was killed from outside or became
-// silent is no strike, up to kMaxUncountedLosses times; a kill is known only when the next group
-// forms.
+// as soon as a group has computed these rows. A loss because a worker was killed from outside or
+// became silent is no strike, up to kMaxUncountedLosses times; a kill is known only when the next
+// group forms.
 
 namespace {
 
