@@ -211,12 +211,12 @@ void merge_with_next(size_t index, std::vector<MarkedPiece>* pieces) {
 
 }  // namespace
 
-// Each piece is normalized alone, and each two neighbours together (`joint`). The three parts of
-// `joint`: its beginning, which equals that of the first piece's own form, is from the first piece;
-// its end, which equals that of the second piece's own form, is from the second piece; the middle
-// counts as the request's. If a middle reaches through a whole piece into the next one, pieces are
-// merged. If the result still differs from the normalized whole text, all of that text counts as
-// the request's.
+// Each piece is normalized alone, and each pair of neighbours together (`joint`). `joint` has three
+// parts. Its beginning, as far as the first piece alone begins in the same way, counts as the first
+// piece's. Its end, as far as the second piece alone ends in the same way, counts as the second
+// piece's. The middle counts as the request's. If a middle reaches through a whole piece into the
+// next one, pieces are merged. If the result still differs from the normalized whole text, all of
+// that text counts as the request's.
 absl::Status Normalizer::normalize(MarkedText* text, bool* at_start) const {
   constexpr int kMaxMerges = 8;  // With more, as in an attack, all pieces are merged into one.
   std::vector<MarkedPiece> pieces = pieces_of(*text, 0, text->bytes.size());
