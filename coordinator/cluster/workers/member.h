@@ -37,7 +37,7 @@ struct Member {
   // The rank in its last epoch. It gets this rank again if possible, and may still have the
   // weights.
   int last_rank = -1;
-  int last_ranks = 0;        // The number of ranks of the newest epoch; 0: it had none of them.
+  int last_ranks = 0;        // The number of ranks of the newest epoch; 0: it had no rank.
   bool loaded = false;       // It has weights in memory.
   int64_t weight_bytes = 0;  // Set after loading.
   int failures = 0;          // Epochs in a row that failed by its fault.
