@@ -247,8 +247,8 @@ absl::StatusOr<size_t> Normalizer::normalize_pieces(const MarkedText& text,
         normalize(&form, {.first = first == 0, .last = last + 1 == pieces.size()}, start);
     return status.ok() ? absl::StatusOr<std::string>(std::move(form)) : status;
   };
-  std::string before;  // The normalized last piece.
-  size_t intact = 0;   // The bytes at its end that `made` also ends with.
+  std::string before;  // The piece before this one, normalized alone.
+  size_t intact = 0;   // The number of bytes at its end with which `made` ends, too.
   for (size_t i = 0; i < pieces.size(); ++i) {
     bool ignored = true;
     ASSIGN_OR_RETURN(std::string form, normalized(i, i, i == 0 ? at_start : &ignored));
