@@ -14,7 +14,8 @@ namespace lockstep {
 // kInvalidArgument: parameters that workers would reject (one bad request must not end the group),
 // or a prompt that can never be served. Any thread.
 absl::Status check_request(const EngineRequest& request, const GroupInfo& group);
-// The part of check_request() on whether prompt and first token fit the group; see is_too_long().
+// The part of check_request() that checks whether the prompt and the first token fit the group; see
+// is_too_long().
 absl::Status check_length(const EngineRequest& request, const GroupInfo& group);
 
 // The refusal of a prompt that is too long, in the words that clients of other servers know; OpenAI

@@ -107,8 +107,9 @@ absl::StatusOr<std::vector<std::shared_ptr<Stream>>> QueueShares::join(
   return displaced;
 }
 
-// Removes a request of the network with the most, and in that network of the client with the most.
-// The new request counts for its own network and client, which lose one if no other has more.
+// Removes a request of the network that has most, and in that network of the client that has most.
+// The new request already counts for its own network and client. So if no other network or client
+// has more, one of their requests is removed.
 std::shared_ptr<Stream> QueueShares::displace(const Bound& bound, const Names& names,
                                               int64_t more) {
   const Share* share = &root_;

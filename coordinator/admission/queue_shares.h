@@ -3,7 +3,7 @@
 // a request of a client with few requests displaces one of the client with the most, so that no
 // client keeps others out. Without API keys a client is a connection, and one host may open
 // thousands. Therefore the queue is shared first between the clients' networks (network_of()), then
-// a network's part between its clients. All connections of a proxy share one network's part.
+// each network's part between its clients. All connections of a proxy share one network's part.
 #pragma once
 
 #include <array>
@@ -25,7 +25,7 @@
 namespace lockstep {
 
 // One thread at a time. A stream only identifies a request and is not kept alive. A call takes time
-// logarithmic in the number of clients and linear in that of displaced requests.
+// logarithmic in the number of clients and linear in the number of displaced requests.
 class QueueShares {
  public:
   explicit QueueShares(const QueueLoad& max) : max_(max) {}
@@ -79,8 +79,9 @@ class QueueShares {
   static void rank(Share* share, bool ranked);
   static void change(Share* client, const QueueLoad& more, const QueueLoad& less);
   absl::Status check_bounds(const Names& names, const QueueLoad& load);
-  // Whether the networks and clients that have more than the new request's own (whose measures
-  // include `more`) exceed these by at least `room` in total.
+  // Whether others have enough to give up. These are the networks, and the clients in the new
+  // request's network, that have more than the new request's own network or client with `more`
+  // added. The sum of these differences must be at least `room`.
   bool can_give(const Bound& bound, const Names& names, int64_t more, int64_t room) const;
   // Null: the stream of the displaced request no longer exists.
   std::shared_ptr<Stream> displace(const Bound& bound, const Names& names, int64_t more);

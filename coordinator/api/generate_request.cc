@@ -152,8 +152,8 @@ absl::Status fill_prompt(const v1::GenerateRequest& message, const Model& model,
   return invalid_argument("the prompt: must have at least one token, found none");
 }
 
-// Removes prompt tokens beyond truncate_prompt_tokens. If that is -1, max_tokens fit after the
-// prompt; max_tokens that fill the whole context count as one token.
+// Removes prompt tokens beyond truncate_prompt_tokens. -1 leaves room for max_tokens after the
+// prompt; if max_tokens fill the whole context, it leaves room for one token.
 void truncate_prompt(const v1::GenerateRequest& message, const Model& model,
                      EngineRequest* request) {
   if (!message.has_truncate_prompt_tokens()) return;
@@ -169,8 +169,8 @@ void truncate_prompt(const v1::GenerateRequest& message, const Model& model,
   ids.erase(first, first + excess);
 }
 
-// Forbids, like vLLM, a word's tokens at the start of a text and, if they are equally many, its
-// tokens after a space.
+// Forbids the tokens of a word at the start of a text. Also forbids its tokens after a space, if
+// they are as numerous and begin differently. vLLM does the same.
 absl::Status fill_bad_words(const v1::GenerateRequest& message, const Model& model,
                             EngineRequest* request) {
   if (message.bad_words().empty()) return absl::OkStatus();

@@ -45,7 +45,7 @@ class TaskPool {
 
   // Does not block. `bytes`: the task's size, a measure of its time and memory. A task that still
   // waits at `deadline_ms` (steady_now_ms(); 0: none) is run at that time, on a separate thread; it
-  // must check whether it is late. kResourceExhausted: too many tasks or bytes are waiting already.
+  // must check whether it is late. kResourceExhausted: too many tasks or bytes wait or run already.
   absl::Status submit(const std::string& client, int64_t bytes, std::function<void()> task,
                       int64_t deadline_ms = 0) ABSL_LOCKS_EXCLUDED(mutex_);
 

@@ -397,7 +397,8 @@ bool alike(WorkerFacts one, WorkerFacts other) {
 
 }  // namespace
 
-// Only for a full group: a smaller one grows soon, and then the weights of all ranks change.
+// Ranks are covered in a full group only: a smaller one grows soon, and then the weights of all
+// ranks change.
 void ClusterCore::cover_ranks() {
   if (over_ || epoch_.phase != Epoch::Phase::kFormed || epoch_.ranks() < options_.workers) return;
   for (auto& [link, member] : members_) {

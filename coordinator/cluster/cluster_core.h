@@ -136,7 +136,7 @@ class ClusterCore {
   uint64_t epochs_ = 0;
   bool wanted_ = false;
   uint64_t last_formed_ = 0;  // The epoch of the last formed group; 0: none.
-  bool was_killed_ = false;   // A worker of that group was; see GroupInfo::follows_a_kill.
+  bool was_killed_ = false;   // A worker of that group was killed (GroupInfo::follows_a_kill).
   bool over_ = false;
   int64_t form_at_ = INT64_MIN;  // No attempt before this time.
   int failed_tries_ = 0;         // Failed attempts in a row.

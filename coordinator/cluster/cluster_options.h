@@ -19,7 +19,8 @@ inline constexpr int64_t kTickMs = 50;            // tick() is called at least t
 inline constexpr int64_t kLateTickMs = 500;       // A later tick: this process was delayed.
 inline constexpr int64_t kHelloMs = 5'000;        // From opened() to the worker's Hello.
 inline constexpr int64_t kReadySilentMs = 1'000;  // ready(): max age of each rank's last message.
-// ready(): max age of the newest progress; with its heartbeat's age, less than two seconds.
+// ready(): max time since a heartbeat last reported progress. Heartbeats are 250 ms apart, so the
+// progress itself is less than two seconds old.
 inline constexpr int64_t kReadyProgressMs = 1'500;
 inline constexpr int64_t kFirstPauseMs = 100;  // After a failed attempt; it doubles each time,
 inline constexpr int64_t kMaxPauseMs = 3'000;  // up to this.
@@ -30,8 +31,8 @@ struct ClusterCoreOptions {
   bool launch = false;  // Workers are started here: StartWorker for 0 .. workers - 1.
   // A worker that was silent for this long is lost.
   int64_t silent_ms = 1'000;
-  // While ranks have work: one that blocks the others and makes no progress for this long is lost.
-  // A worker that was started here has the same time to join.
+  // While ranks have work, a rank that blocks the others and makes no progress for this long is
+  // lost. A worker that was started here has the same time to join.
   int64_t stuck_ms = 10'000;
   // A lost worker has this long to come back, before a group of fewer ranks forms.
   int64_t grace_ms = 1'500;

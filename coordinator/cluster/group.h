@@ -47,7 +47,7 @@ struct GroupInfo {
   int64_t max_outputs = 0;
   int64_t max_sequences = 0;
   int64_t max_context = 0;
-  bool shares_prefixes = true;  // False if sequences have state blocks, or the user's choice.
+  bool shares_prefixes = true;  // False with state blocks, or if the user turned it off.
   RopeRule rope = {};
   PrefixRule prefix = {};
   int64_t vocab = 0;

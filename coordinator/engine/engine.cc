@@ -21,8 +21,8 @@ using std::chrono::milliseconds;
 
 constexpr milliseconds kFirstPause{100};  // After an error of form(); doubled each time.
 constexpr milliseconds kLongestPause{5000};
-// How often messages are read while workers compute. So requests end by deadline, cancellation or
-// hang-up even while a step is stuck.
+// Messages are read this often while workers compute, so that requests end by deadline,
+// cancellation or hang-up even while a step is stuck.
 constexpr int64_t kPollMs = 25;
 
 // Adds up the time of the engine's thread, by activity.

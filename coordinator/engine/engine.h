@@ -34,14 +34,15 @@ class Engine {
   // OK if the smallest request would be accepted now, else the reason; for callers with work to do
   // before they can submit. Any thread.
   absl::Status accepting() const;
-  // The same for a request of this client, which may displace another client's from a full queue.
+  // The same for a request of this client. It may displace another client's request from a full
+  // queue.
   absl::Status accepting(const std::string& client) const;
   // Ends the request soon and frees its pages; its stream ends with finish reason kCancelled and
   // status OK. No effect on a request that has ended. Any thread.
   void cancel(const std::shared_ptr<Stream>& stream);
 
   EngineStats stats() const;
-  // Blocks until a group is formed; an error if there will be none. Any thread.
+  // Blocks until a group is formed; an error if none will be formed. Any thread.
   absl::Status wait_ready();
 
   // Accepts no more requests; running ones continue. Those that have not ended after `time` are

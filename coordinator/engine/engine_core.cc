@@ -388,9 +388,9 @@ EngineStats EngineCore::stats() const {
 // its tokens again and continue it. But a request may be the cause of the loss. If a group is lost
 // while it computes rows that no group has computed before, the request of these rows gets a
 // strike. With two strikes the request runs alone; the third one ends it. The strikes are cleared
-// as soon as a group has computed these rows. A worker that was killed from outside or became
-// silent is no strike, up to kMaxUncountedLosses times; a kill is known only when the next group
-// forms.
+// as soon as a group has computed these rows. A loss because a worker was killed from outside or
+// became silent is no strike, up to kMaxUncountedLosses times; a kill is known only when the next
+// group forms.
 
 namespace {
 
@@ -545,8 +545,8 @@ void EngineCore::mark_suspected(Job& job, int64_t end, const absl::Status& why) 
 void EngineCore::count_strike(Job& job) {
   const std::optional<SuspectedLoss> suspected = std::exchange(job.suspected, std::nullopt);
   if (!suspected.has_value() || job.open == 0) return;
-  // A silent worker got no processor time or no network, and its neighbours may be affected too:
-  // that can happen to the same request three times in a row.
+  // A silent worker may have got no processor time or no network, and so may the workers of the
+  // next groups. So a request can lose three groups in a row without being the cause.
   const bool may_be_chance = info_.follows_a_kill || absl::IsAborted(suspected->why) ||
                              absl::IsDeadlineExceeded(suspected->why);
   if (may_be_chance && job.uncounted_losses < kMaxUncountedLosses) {

@@ -37,11 +37,11 @@ class EngineCore {
   // `tokenizer` may be null: no text in events. It outlives the core.
   EngineCore(const Tokenizer* tokenizer, const EngineOptions& options);
 
-  // ---- The group. An answer to no open question is ignored. ----
-  // Requests continue. One whose reader has events of another numeric class, other weights or other
-  // kernels ends with kUnavailable; one that does not fit waits for a larger group.
+  // ---- The group. An answer is ignored if no question is open. ----
+  // Requests continue. A request whose reader has events of another numeric class, other weights or
+  // other kernels ends with kUnavailable; a request that does not fit waits for a larger group.
   void group_formed(const GroupInfo& info);
-  // Requests wait for the next group. One at whose rows three groups are lost ends with kInternal.
+  // Requests wait for the next group. A request with three strikes ends with kInternal.
   void group_lost(const absl::Status& why);
   // Requirements for the next group.
   GroupRequirements requirements() const;
@@ -49,7 +49,7 @@ class EngineCore {
   void results(std::vector<cluster::StepResult> results, int64_t step_ns = 0);
   void logits(const std::vector<float>& logits);  // Logits of the whole vocabulary.
 
-  // ---- Requests. One submitted before the first group ends with kUnavailable. ----
+  // ---- Requests. Before the first group, each ends with kUnavailable. ----
   void submit(std::unique_ptr<Job> job);
   // A request's choices end with kCancelled, its stream with `status`. No effect after its end.
   void cancel(const Stream* stream, const absl::Status& status = absl::OkStatus());
@@ -67,12 +67,12 @@ class EngineCore {
   std::optional<int64_t> wake_at() const;
   void tick(int64_t now_ms);
 
-  // If no step is running, chooses the next one and returns only that; remaining events for readers
-  // follow with the next call. `trace`: the step asks ranks for their operators' times.
+  // If no step is running, chooses the next one; texts and events of the last step then follow with
+  // the next call. `trace`: the step asks ranks for their operators' times.
   std::vector<EngineAction> take_actions(bool trace = false);
 
   bool has_group() const { return scheduler_ != nullptr; }
-  // Requests wait for a group, or may arrive.
+  // True if requests wait for a group, or may still arrive.
   bool wants_group() const { return !drain_at_.has_value() || has_open_jobs(); }
   Demand demand() const;      // The work that waits for the current group or a larger one.
   EngineStats stats() const;  // All fields except `ready` and the times.

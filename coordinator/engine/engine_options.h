@@ -63,7 +63,7 @@ struct EngineOptions {
                            .choices = 16'384,
                            .prompt_tokens = int64_t{4} << 20,
                            .bytes = int64_t{64} << 20};
-  // A stream whose reader leaves more than this unread, in one choice, is closed.
+  // A stream is closed if its reader leaves more than this unread of one choice.
   int64_t max_unread_bytes = kMaxUnreadBytes;
   // Idle time after which a null step checks that every rank still answers; 0: never.
   int64_t idle_step_ms = 1000;
@@ -111,7 +111,7 @@ struct EngineStats {
   int64_t pages_free = 0;    // Available to a new sequence.
   int64_t pages_cached = 0;  // Included in pages_free: those with tokens of earlier sequences.
   int64_t running = 0;       // Choices that hold pages, or are about to.
-  int64_t waiting = 0;       // Choices that do not, preempted ones included.
+  int64_t waiting = 0;       // All other choices, preempted ones included.
   int64_t preemptions = 0;
   QueueLoad refused;  // Refused requests, counted by the bound that they exceeded.
   int64_t groups_lost = 0;

@@ -39,7 +39,7 @@ struct EngineRequest {
   int32_t n = 1;
   int32_t logprobs = -1;  // -1: none; else the number of best tokens in addition to the chosen one.
   std::vector<int32_t> logprob_ids;  // If not empty, these ids replace the best tokens.
-  int32_t prompt_logprobs = -1;      // The same for the prompt's tokens, with choice 0.
+  int32_t prompt_logprobs = -1;      // Like `logprobs`, for prompt tokens; with choice 0.
   bool return_prompt_ids = false;    // In choice 0's first event after the prompt's scores.
   bool prompt_logits = false;        // The last prompt position's logits, in the first event.
   int64_t answer_bytes = 0;          // Bytes that the answer's writer holds until the end.

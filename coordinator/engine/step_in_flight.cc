@@ -8,8 +8,8 @@
 namespace lockstep {
 namespace {
 
-// Prompt tokens per event: few, so that a reader that keeps up has little unread. With 64 choices,
-// one chunk has 64 times as many.
+// Prompt tokens per event: few, so that a reader that keeps up has little unread. An answer of 64
+// choices that echoes its prompt repeats them 64 times.
 constexpr int64_t kScoresPerEvent = 64;
 
 }  // namespace

@@ -173,7 +173,7 @@ absl::StatusOr<fs::path> check_folder(const fs::path& folder) {
                           folder.string());
 }
 
-// Ollama stores GGUF files under other names.
+// Ollama stores GGUF files under names that do not end with .gguf.
 bool is_gguf(const fs::path& path) {
   char magic[4] = {};
   std::ifstream(path, std::ios::binary).read(magic, sizeof(magic));

@@ -16,8 +16,8 @@ constexpr int64_t kMaxChoices = 4'096;
 // hundred while its choice is written. The client gets the whole text at once, so the text must be
 // smaller than the unread bytes that one key may have.
 constexpr int64_t kMaxScores = 1 << 20;
-// The max number in a streamed response. Each of its last four events repeats all
-// log-probabilities, and stays in memory until the client reads it, like the events of other
+// The max number of log-probabilities in a streamed response. Each of its last four events repeats
+// all log-probabilities, and stays in memory until the client reads it, like the events of other
 // streams.
 constexpr int64_t kMaxResponseScores = 1 << 17;
 // The max bytes of prompts that one answer repeats. Twice as many are in memory for a moment.

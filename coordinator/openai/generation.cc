@@ -129,7 +129,7 @@ absl::Status Generation::answer(std::vector<std::shared_ptr<Stream>>* streams) {
   return absl::OkStatus();
 }
 
-// The JSON bytes of the newest prompt in each choice of a whole answer.
+// The bytes of JSON that the newest prompt takes in each choice of a whole answer.
 int64_t Generation::repeated_bytes() const {
   constexpr int64_t kIdBytes = 8;
   int64_t bytes = 0;
@@ -252,8 +252,8 @@ absl::StatusOr<EngineRequest> Generation::to_engine(const ApiRequest& request, s
 }
 
 // With a deadline, the response's head waits for the first event: until then the answer may still
-// become an error status. Without a deadline the head is sent at once: then comments can fill a
-// long wait.
+// become an error status. Without a deadline the head is sent at once: then comments of the event
+// stream can fill a long wait.
 void Generation::stream_answer() {
   std::vector<std::shared_ptr<Stream>> streams;
   {

@@ -63,7 +63,7 @@ struct Format {
   TagPairs thoughts = {};
   bool thinks_again = false;       // Thoughts may follow content, too.
   bool call_ends_thought = false;  // A call ends a thought that has no end tag.
-  TagPairs wraps = {};             // Tags around content that are not shown.
+  TagPairs wraps = {};             // Hidden tags around content that is shown.
   Tags hidden = {};                // Tags that are never shown.
 
   CallNotation notation = CallNotation::kNone;

@@ -8,8 +8,8 @@
 namespace lockstep {
 namespace {
 
-// Added to logits of forbidden tokens. It is finite, so that a block of only forbidden tokens has
-// finite sums, and is still finite after division by the smallest temperature.
+// Added to logits of forbidden tokens. It is finite, also after division by the smallest
+// temperature, so that a block of only forbidden tokens has finite sums.
 constexpr float kForbidden = -1e30f;
 
 std::string mask_of(std::span<const int32_t> allowed, int64_t vocab) {

@@ -31,7 +31,7 @@ class LogitRules {
              std::span<const int32_t> stop_ids, int64_t vocab);
 
   std::span<const Rule> rules() const { return rules_; }  // Ascending ids.
-  // A penalty is on, so generated tokens must be counted.
+  // Whether a penalty is on: then generated tokens must be counted.
   bool counting() const { return repetition_ != 1 || presence_ != 0 || frequency_ != 0; }
 
   // The max number of tokens before the last one in a bad word.
@@ -67,7 +67,8 @@ class Penalties {
   void append(int32_t id);
 
   // Writes the edits into `output`, in ascending order of ids, and the mask of allowed ids. A token
-  // that completes a bad word, or with `forbid_stops` a stop id, wins only if no other token can.
+  // that completes a bad word (with `forbid_stops`, also a stop id) wins only if no other token
+  // can.
   void fill(bool forbid_stops, cluster::Output* output) const;
 
  private:
@@ -78,7 +79,7 @@ class Penalties {
 
   const LogitRules& rules_;
   std::vector<Count> counts_;  // Ascending ids.
-  std::vector<int32_t> last_;  // The last generated ones, for bad words.
+  std::vector<int32_t> last_;  // The last generated tokens, for bad words.
 };
 
 }  // namespace lockstep

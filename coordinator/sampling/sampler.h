@@ -26,8 +26,8 @@
 
 namespace lockstep {
 
-// How many of its best tokens each rank sends if top_p or min_p choose among them. A top_k of up to
-// kTopKCandidates is requested completely.
+// How many of its best tokens each rank sends if top_p or min_p choose among them. If top_k is at
+// most kTopKCandidates, each rank sends its best top_k tokens.
 inline constexpr int32_t kCandidates = 64;
 inline constexpr int32_t kTopKCandidates = 256;
 // Lower temperatures are greedy: the quotient would leave the range of float.

@@ -7,8 +7,8 @@
 // its quantum. So a client that sends much, or much at once, delays itself.
 //
 // Among waiting sequences, those of requests that have begun start before all others of their
-// priority: a request that has begun ends, however many arrive. The time to plan a step grows with
-// the clients that compute or start in it, not with the waiting clients.
+// priority: a request that has begun comes to its end, however many others arrive. The time to plan
+// a step grows with the clients that compute or start in it, not with the waiting clients.
 #pragma once
 
 #include <cstdint>
@@ -80,8 +80,9 @@ class FairQueue {
   };
   struct Ring {
     std::unordered_map<std::string, Share> shares;  // By client.
-    // Shares with prompts, then shares without: the oldest sequence belongs to a request that has
-    // begun (`begun`) or has not (`fresh`). Blocked shares are in none of the three.
+    // Shares with prompts are in `computing`. `begun` has the other shares whose oldest sequence
+    // belongs to a request that has begun; `fresh` has the rest. Blocked shares are in none of the
+    // three.
     ByRound computing, begun, fresh;
   };
 

@@ -23,8 +23,8 @@ class FullDraws {
   void note(const Sequence* sequence, bool needed_all_logits);
   void forget(const Sequence* sequence) { last_full_.erase(sequence); }
   // Sets planned() to 0 for running sequences beyond the limit: they wait for a later step.
-  // `running` is in order. Clients alternate; a client's sequence with the oldest full draw is its
-  // next.
+  // `running` is in order. Clients alternate; of a client's sequences, the one with the oldest full
+  // draw is next.
   void limit(std::span<Sequence* const> running);
 
  private:

@@ -12,13 +12,14 @@
 namespace lockstep {
 namespace {
 
-// While no sequence decodes, a step of several clients' prompts may take this many budgets, or this
-// many times as long as the smallest step. It must not take longer, because a new client waits for
-// it.
+// While no sequence decodes, a step of several clients' prompts may take this many times the
+// budget, or this many times the smallest step's time if that is longer. It must not take more,
+// because a new client waits for it.
 constexpr int64_t kPromptBudgets = 4;
 
-// A running sequence may need a row and an output in every step, so at most as many run as there
-// are of either. One whose prompt is scored may use all remaining outputs.
+// A running sequence may need a row and an output in every step, so the number of running sequences
+// is at most the number of a step's rows, and of its outputs. A sequence whose prompt is scored may
+// use all remaining outputs.
 SchedulerLimits effective(SchedulerLimits limits) {
   LOCKSTEP_CHECK(limits.rows > 0 && limits.outputs > 0 && limits.running > 0);
   limits.running = std::min({limits.running, limits.rows, limits.outputs});

@@ -11,16 +11,16 @@
 //      addition to those that running prompts still need. If not, it may preempt running ones of a
 //      worse priority, and those of clients that run more than their own share (kClientShares) and
 //      at least two more than its own client. If that is not enough, only clients that run fewer
-//      than its own may start any in this step: so no sequence waits forever.
+//      than its own may start sequences in this step: so no sequence waits forever.
 //   3. Pages are taken in order (by priority, then by age), including pages that only the prefix
-//      tree holds (kv_pages.h). If no page is left, a later sequence is preempted: of the worst
-//      priority, the youngest of the client that runs most and more than its own share; if no
-//      client does, the youngest.
+//      tree holds (kv_pages.h). If no page is left, a later sequence of the worst priority is
+//      preempted: the youngest of the client that runs most, if that client runs more than its own
+//      share; else the youngest of all.
 // A preempted sequence keeps its place in the queue.
 //
-// A request that has begun ends, however many clients wait: while one of its sequences waits for
-// room, no other request of its priority begins, unless the waiting sequence's client runs more
-// than its own share. So wasted and repeated work does not grow with the queue.
+// A request that has begun comes to its end, however many clients wait: while one of its sequences
+// waits for room, no other request of its priority begins, unless the waiting sequence's client
+// runs more than its own share. So wasted and repeated work does not grow with the queue.
 //
 // A prompt's prefix, whose rows see one another, is computed in one step, regardless of quantum and
 // chunk: it fits next to one row of every other running sequence.
@@ -28,12 +28,12 @@
 // A sequence that outgrows its rotary frequencies releases its pages before the step is planned; it
 // keeps its slot and is computed again as a prompt.
 //
-// There is no deadlock: the first running sequence in order is never preempted, except for one
-// before it in order, which then runs instead. It computes a row in every step (part 2 always gives
-// it one row), so it ends. Alone it has room: its tokens fit into all pages together, and it can
-// take all pages of the tree that it does not use. Nor do sequences preempt each other in circles:
-// a waiting one takes nothing from its own client or from one that runs as few, so each preemption
-// makes the clients' shares more equal; and priorities are strict.
+// There is no deadlock: the first running sequence in order is preempted only by a sequence that is
+// before it in order and then runs instead. It computes a row in every step (part 2 always gives it
+// one row), so it ends. Alone it has room: its tokens fit into all pages together, and it can take
+// all pages of the tree that it does not use. Nor do sequences preempt each other in circles: a
+// waiting sequence takes nothing from its own client or from a client that runs as few sequences,
+// so each preemption makes the clients' shares more equal; and priorities are strict.
 #pragma once
 
 #include <cstdint>
@@ -64,7 +64,7 @@ class Scheduler {
   explicit Scheduler(const SchedulerLimits& limits);
 
   // Queues the choices of one request, new or withdrawn ones. If they can share pages, all but the
-  // first wait until it has computed the prompt, and then compute only what is not shared.
+  // first wait until the first has computed the prompt, and then compute only what is not shared.
   void add(std::span<Sequence* const> choices);
   // The sequence finished or was cancelled: its pages are available at once. When choices are
   // removed together, the first one must be removed first.

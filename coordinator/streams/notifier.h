@@ -17,7 +17,7 @@ namespace lockstep {
 class Notifier {
  public:
   Notifier();
-  ~Notifier();  // After all pending readers were notified.
+  ~Notifier();  // Returns after all pending readers were notified.
 
   // notify() calls the stream's reader, once for any number of changes in a step.
   void changed(const std::shared_ptr<Stream>& stream);

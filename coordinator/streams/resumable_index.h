@@ -96,8 +96,8 @@ class ResumableIndex {
 
   void count(const std::string& owner, int64_t streams, int64_t bytes);
   absl::Status make_room(const std::string& owner, int64_t bytes);
-  // The owner of the stream that ended first, among owners with more than `share` bytes. The bytes
-  // of `wanting` count with `wanted` more. end(): none.
+  // The owner of the stream that ended first, among owners with more than `share` bytes. The owner
+  // `wanting` counts with `wanted` bytes more. end(): none.
   Owners::iterator oldest_end_beyond(int64_t share, const std::string& wanting, int64_t wanted);
   void drop_oldest_end(Owners::iterator owner);
   void remember_gone(const ResumableName& name);

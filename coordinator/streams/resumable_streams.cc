@@ -47,7 +47,7 @@ absl::StatusOr<std::shared_ptr<ResumableStream>> ResumableStreams::submit(Engine
   }
   const absl::StatusOr<std::shared_ptr<Stream>> stream = engine->submit(std::move(request));
   if (!stream.ok()) {
-    // Nothing followed the stream, but a client may have opened its log.
+    // The request was refused, but a client may have opened the log already.
     resumable->log().close(stream.status());
     MutexLock lock(&mutex_);
     index_.remove(resumable->name());

@@ -85,7 +85,8 @@ class UnreadRoom {
 };
 
 // The room that all streams share. Log-probabilities of prompts arrive as fast as prompts are
-// computed, so readers may fall behind further than with tokens. They have a room of their own.
+// computed, so readers may fall behind further than with tokens. Therefore these log-probabilities
+// have a room of their own.
 struct UnreadRooms {
   UnreadRoom scores{kMaxUnreadScoresBytes};
   UnreadRoom others{kMaxAllUnreadBytes};

@@ -18,7 +18,7 @@ class StreamReader {
   virtual ~StreamReader() = default;
 
   // Copies events from `offset` on, at least one if available. Events before `offset` may be freed.
-  // True after the log has ended and these are its last.
+  // True if the log has ended and these events are its last.
   virtual bool read(size_t offset, std::vector<StreamEvent>* events) = 0;
   // The final status; valid after read() returned true.
   virtual absl::Status status() const = 0;

@@ -23,7 +23,8 @@ bool is_instruction(const v1::ChatMessage& message) {
   return message.role() == "system" || message.role() == "developer";
 }
 
-// The role under which the template shows an instruction at a place, and the instruction's fate.
+// The role that an instruction gets for the template, and the fate of an instruction with that
+// role.
 struct Role {
   const char* name;
   Fate fate;

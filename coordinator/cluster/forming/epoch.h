@@ -29,7 +29,7 @@ struct Epoch {
   bool reload = false;               // Weights in memory are loaded again, too.
   std::vector<LinkId> links;         // By rank.
   std::string numeric_class;         // All ranks compute in it; "": the common one.
-  std::vector<std::string> kernels;  // All ranks use them; empty: their own choice.
+  std::vector<std::string> kernels;  // All ranks use them; empty: each rank chooses.
   bool uneven_measured = false;      // Shards differ because of workers' measurements.
   // By rank: the compiler's input and output.
   std::vector<WorkerFacts> facts;

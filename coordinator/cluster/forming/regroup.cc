@@ -53,7 +53,7 @@ void Regroup::formed(int64_t now, int ranks) {
   grace_until_ = INT64_MIN;
 }
 
-// An attempt to grow is not repeated at once either if the larger group was lost soon.
+// If the larger group was lost soon, the attempt to grow is not repeated at once, either.
 void Regroup::group_lost(int64_t now) {
   const int64_t grown_at = std::exchange(grown_at_, INT64_MIN);
   if (grown_at != INT64_MIN && now - grown_at < options_.regrow_ms) {

@@ -29,8 +29,9 @@ class Regroup {
   // group was growing, or kMaxGraces workers were lost since the last group.
   void left(int64_t now);
   void wanted(int64_t now, const GroupRequirements& requirements);
-  // A smaller group cannot be compiled, or one of its ranks could not load. It is not tried again
-  // until another worker joins or regrow_ms, at least 6 s, have passed.
+  // A smaller group cannot be compiled, or one of its ranks could not load. For regrow_ms (at least
+  // 6 s, unless the group was growing) no group of the same workers is tried. If memory was the
+  // reason, no group of as many ranks or fewer is tried until then, or until another worker joins.
   void failed(int64_t now, const std::vector<LinkId>& links, absl::StatusCode code);
   void formed(int64_t now, int ranks);
   // The formed group is over.

@@ -34,9 +34,10 @@ struct Member {
   bool own = false;     // It was started here, and is restarted when lost.
   bool known = false;   // It is our own, or was in a group.
   uint64_t served = 0;  // The epoch of the last formed group with it; 0: none.
-  // In its last epoch: it gets this rank again if possible, and may still have its weights.
+  // The rank in its last epoch. It gets this rank again if possible, and may still have the
+  // weights.
   int last_rank = -1;
-  int last_ranks = 0;        // The number of ranks of the newest epoch; 0: it had none of them.
+  int last_ranks = 0;        // The number of ranks of the newest epoch; 0: it had no rank.
   bool loaded = false;       // It has weights in memory.
   int64_t weight_bytes = 0;  // Set after loading.
   int failures = 0;          // Epochs in a row that failed by its fault.
@@ -67,8 +68,8 @@ std::string name_of(int rank, const Member& member);
 // Why `hello` cannot be in one group with `peer`, as a clause about its worker; "": it can.
 std::string why_incompatible(const cluster::Hello& hello, const cluster::Hello& peer);
 
-// The best set of workers that can be in one group: the one with the most known workers, then the
-// largest, then the one with the oldest worker; in the order of arrival.
+// The best set of workers that can be in one group: the set with the most known workers; of these
+// sets, the largest; of these, the one with the oldest worker. Workers are in the order of arrival.
 std::vector<LinkId> choose_compatible(const Members& members);
 
 // Chooses one of `candidates` for each of `ranks` ranks; there must be enough. It prefers, in this

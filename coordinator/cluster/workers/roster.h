@@ -40,10 +40,10 @@ struct Roster {
 
 Roster choose_roster(const Members& members, const RosterRules& rules);
 
-// The rank whose weights a worker without a rank should hold. For a spare that requests a rank:
-// that one. Else it prefers, in this order: the rank that the fewest others cover, the one that
-// this worker covers already, one whose worker this process does not restart, one on its own host,
-// the one with the most weights.
+// The rank whose weights a worker without a rank should hold. If a spare requests a rank, it is
+// that rank. Else the choice prefers, in this order: the rank that the fewest others cover, the one
+// that this worker covers already, one whose worker this process does not restart, one on its own
+// host, the one with the most weights.
 int choose_cover(const Members& members, const std::vector<LinkId>& ranks, LinkId spare);
 
 }  // namespace lockstep

@@ -28,7 +28,7 @@ struct AnswerFacts {
   bool include_reasoning = true;
   bool logprobs = false;
   bool prompt_logprobs = false;   // In a field of their own.
-  bool echoes = false;            // The answer has the prompts, and log-probabilities if any.
+  bool echoes = false;            // A completion repeats its prompts, also in log-probabilities.
   std::vector<std::string> echo;  // By prompt, before each of its answers; empty: none.
   bool token_ids = false;         // The ids of prompts and choices are shown.
   bool tokens_as_ids = false;     // Log-probabilities name tokens "token_id:5".
@@ -56,7 +56,7 @@ void add_headers(const AnswerFacts& facts, http::Response* response);
 
 struct UsageCounts {
   int64_t prompt_tokens = 0;
-  int64_t cached_tokens = 0;  // Tokens of the prompt that need no computation.
+  int64_t cached_tokens = 0;  // Tokens of the prompt that needed no computation.
   int64_t completion_tokens = 0;
   int64_t reasoning_tokens = 0;  // Completion tokens that are thoughts.
 };

@@ -54,7 +54,7 @@ absl::Status EventSource::failure() const {
   return absl::OkStatus();
 }
 
-// Reads more events if the first ones produced no bytes: no later call would ask again.
+// Reads more events if the first ones produced no bytes: otherwise no later call would read them.
 http::BodySource::State EventSource::read(std::string* bytes) {
   const size_t before = bytes->size();
   for (bool found = true; found && bytes->size() == before;) {

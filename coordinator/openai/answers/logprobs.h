@@ -36,8 +36,8 @@ class LogprobWriter {
   // The value of a choice's "logprobs".
   OrderedJson chat(TokenLogprobs tokens);
   OrderedJson completion(TokenLogprobs tokens);
-  // A prompt's log-probabilities as in vLLM: for each token an object by token id, its own first.
-  // Only the best tokens have a rank.
+  // A prompt's log-probabilities as in vLLM: for each token an object whose keys are token ids, the
+  // token's own id first. Only the best tokens have a rank.
   OrderedJson prompt(TokenLogprobs tokens);
 
  private:

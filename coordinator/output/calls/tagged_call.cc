@@ -179,7 +179,8 @@ void TaggedCalls::add_to_value(std::string_view text, OutputSink* sink) {
 }
 
 // Whether a tag is part of the value. A value without its end tag ends before the next key or the
-// call's end. If the value began on its own line, these must be on their own line, too.
+// call's end. If the value began on a line of its own, the tag of that key or end must begin a
+// line, too.
 bool TaggedCalls::in_value(std::string_view tag, OutputSink* sink) {
   const TaggedTags& tags = format_.tagged;
   const bool is_next = tags.has_lines && (tag == tags.key || tag == tags.end);

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // All KV pages of a group: free ones, those of running sequences, and cached ones with the tokens
 // of earlier sequences. A sequence with the same beginning uses the cached pages instead of
-// computing it.
+// computing them again.
 //
 // A full page never changes again: it may be in the prefix tree, and any number of sequences may
 // read it. A sequence writes only after the pages that it took from the tree. If two sequences

@@ -67,8 +67,7 @@ class Sequence {
   int64_t remaining() const { return length() - computed_; }
   int64_t reached() const { return reached_; }  // The max of computed() so far.
   int64_t extent() const;                       // Its max number of tokens at the end.
-  // How many of the prompt's tokens have sent log-probabilities; always 0 for a choice that needs
-  // none.
+  // The number of prompt tokens that are scored; always 0 for a choice that needs no scores.
   int64_t scored() const { return scored_; }
   // The first row whose logits are needed: the last token's, or the first that scores a prompt
   // token. All later rows' logits are needed, too.

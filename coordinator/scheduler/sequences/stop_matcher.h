@@ -32,10 +32,10 @@ class StopStrings {
   std::vector<Pattern> patterns_;
 };
 
-// The result does not depend on how the text is cut into pieces: the stop string that is complete
-// first ends the text before it; of several complete at the same byte, the longest. The results of
-// push() and finish(), joined, are exactly the text up to there. Each byte costs O(1) per stop
-// string, even in repetitive text. Used by one thread at a time.
+// The result does not depend on how the text is cut into pieces: the text ends before the stop
+// string that is complete first; if several are complete at the same byte, before the longest. The
+// results of push() and finish(), joined, are exactly the text up to there. Each byte costs O(1)
+// per stop string, even in repetitive text. Used by one thread at a time.
 class StopMatcher {
  public:
   // `stops` outlive the matcher.

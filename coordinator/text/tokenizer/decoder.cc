@@ -208,7 +208,7 @@ void Decoder::emit(size_t index, std::string_view token, State* state, std::stri
   }
 }
 
-// Holds nothing back: text that later tokens could change does not count as this token's bytes.
+// Holds nothing back: the bytes of a token do not depend on later tokens.
 void Decoder::emit_bytes(size_t index, std::string_view token, State* state,
                          std::string* bytes) const {
   std::string own(token);

@@ -211,12 +211,12 @@ void merge_with_next(size_t index, std::vector<MarkedPiece>* pieces) {
 
 }  // namespace
 
-// Each piece is normalized alone, and each two neighbours together (`joint`). The three parts of
-// `joint`: its beginning, which equals that of the first piece's own form, is from the first piece;
-// its end, which equals that of the second piece's own form, is from the second piece; the middle
-// counts as the request's. If a middle reaches through a whole piece into the next one, pieces are
-// merged. If the result still differs from the normalized whole text, all of that text counts as
-// the request's.
+// Each piece is normalized alone, and each pair of neighbours together (`joint`). `joint` has three
+// parts. Its beginning, as far as the first piece alone begins in the same way, counts as the first
+// piece's. Its end, as far as the second piece alone ends in the same way, counts as the second
+// piece's. The middle counts as the request's. If a middle reaches through a whole piece into the
+// next one, pieces are merged. If the result still differs from the normalized whole text, all of
+// that text counts as the request's.
 absl::Status Normalizer::normalize(MarkedText* text, bool* at_start) const {
   constexpr int kMaxMerges = 8;  // With more, as in an attack, all pieces are merged into one.
   std::vector<MarkedPiece> pieces = pieces_of(*text, 0, text->bytes.size());
@@ -247,8 +247,8 @@ absl::StatusOr<size_t> Normalizer::normalize_pieces(const MarkedText& text,
         normalize(&form, {.first = first == 0, .last = last + 1 == pieces.size()}, start);
     return status.ok() ? absl::StatusOr<std::string>(std::move(form)) : status;
   };
-  std::string before;  // The normalized last piece.
-  size_t intact = 0;   // The bytes at its end that `made` also ends with.
+  std::string before;  // The piece before this one, normalized alone.
+  size_t intact = 0;   // The number of bytes at its end with which `made` ends, too.
   for (size_t i = 0; i < pieces.size(); ++i) {
     bool ignored = true;
     ASSIGN_OR_RETURN(std::string form, normalized(i, i, i == 0 ? at_start : &ignored));

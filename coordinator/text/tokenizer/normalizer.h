@@ -26,8 +26,8 @@ class Normalizer {
     return normalize(text, {}, at_start);
   }
 
-  // The same for a text that came in part from a request. A result of both sides of a border, such
-  // as a letter and its accent, counts as the request's.
+  // The same for a text that came in part from a request. A character that is made from both sides
+  // of a border, such as a letter and its accent, counts as the request's.
   absl::Status normalize(MarkedText* text, bool* at_start) const;
 
  private:

@@ -255,8 +255,7 @@ TEST(EngineCoreTest, ADrainCancelsUnfinishedRequestsAtItsDeadline) {
   EXPECT_EQ(stream->status(), absl::CancelledError("the server is stopping"));
 }
 
-// The deadline passes while the request waits, is in prefill or in decode: `steps` steps ran
-// before.
+// The deadline passes after `steps` steps: while the request waits, is in prefill, or is in decode.
 TEST(EngineCoreTest, ADeadlineEndsARequestAtAnyStage) {
   for (const int steps : {0, 1, 4}) {
     Driven driven({}, {.prefill_chunk = 8, .idle_step_ms = 0});

@@ -81,7 +81,7 @@ TEST(EngineTest, SixtyFourStreamsAtOnceGiveWhatEachGivesAlone) {
     for (const EngineRequest& request : requests) alone.push_back(served.answers(request)[0]);
   }
   for (const int ranks : {1, 2, 3, 5, 7}) {
-    for (const int64_t pages : {1000, 40}) {  // Forty pages hold only few.
+    for (const int64_t pages : {1000, 40}) {  // Forty pages hold only a few streams.
       FakeModel model = roomy;
       model.ranks = ranks;
       model.pages = pages;
@@ -95,7 +95,7 @@ TEST(EngineTest, SixtyFourStreamsAtOnceGiveWhatEachGivesAlone) {
         ASSERT_TRUE(streams[i]->status().ok()) << streams[i]->status();
       }
       eventually([&] { return served.engine().stats().pages_free == pages; });
-      const bool crowded = pages == 40 && ranks != 2;  // With one row per step few run at once.
+      const bool crowded = pages == 40 && ranks != 2;  // One row per step: few run at once.
       EXPECT_EQ(served.engine().stats().preemptions > 0, crowded);
     }
   }

@@ -285,7 +285,8 @@ TEST(ConversationsTest, SeveralTextsStayAListIfTheTemplateTakesLists) {
       *prompt_of("{% if m.role == 'user' %}" + either + "{% else %}{{ m.content }}{% endif %}",
                  alone),
       "<user>[ A \n\nB]");
-  // If a template shows instructions only beside a last question, they go before the first text.
+  // If a template shows instructions only if a question is last, they go before the first text of
+  // the last question.
   const std::string beside_question =
       "{% if m.role != 'system' or messages[-1].role == 'user' %}" + either + "{% endif %}";
   EXPECT_EQ(*prompt_of(beside_question, {kSystem, message, kAnswer}),

@@ -213,7 +213,7 @@ double seconds_for(size_t bytes) {
 }
 
 TEST(OutputParserTest, TimeIsLinearInTheAnswer) {
-  EXPECT_LT(seconds_for(1 << 16), 10 * seconds_for(1 << 14));  // 16: quadratic.
+  EXPECT_LT(seconds_for(1 << 16), 10 * seconds_for(1 << 14));  // Quadratic time: 16.
 }
 
 // A name is sent when it is whole, arguments as they arrive, and text that is no tag at once.

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Many more requests than fit at once: requests that have begun end, and steps do not get slower.
+// Many more requests than fit at once: every request that has begun also ends, and steps do not get
+// slower.
 #include <gtest/gtest.h>
 
 #include <algorithm>

@@ -28,7 +28,7 @@ class Simulation {
 
   // Runs until all requests are served or cancelled; stops at the first failed check.
   void run() {
-    int64_t bound = 8;  // The most steps: in each, the oldest running sequence computes a row.
+    int64_t bound = 8;  // Max steps: in each, the oldest running sequence computes a row.
     for (const Life& life : lives_) {
       const int64_t length = life.max_tokens + life.sequence->length();
       bound += (1 + std::ssize(model_.rope.lengths)) * length;  // It is computed again if it

@@ -58,7 +58,8 @@ std::string_view clipped(std::string_view text, size_t bytes);
 enum class Case : uint8_t { kNone, kLower, kUpper, kTitle };
 Case case_of(char32_t c);
 
-// Appends the character in this case, which may be several. The caller handles the final sigma.
+// Appends the character's form in the case `wanted`, which may be several characters. The caller
+// handles the final sigma.
 void append_cased(char32_t c, Case wanted, std::string* text);
 
 }  // namespace lockstep::jinja

@@ -22,8 +22,8 @@ struct KeyEqual {
   bool operator()(const Value& a, const Value& b) const;
   bool operator()(const Value& a, std::string_view b) const;
 };
-// Whether a value may be a key, as in Python, but of tuples only short, flat ones. Charges for the
-// lookup.
+// Whether a value may be a key. The rules are Python's, except that only short, flat tuples may be
+// keys. Charges for the lookup.
 bool is_hashable(Budget& budget, const Value& key);
 // The same; fails if the value may not be a key.
 bool check_hashable(Budget& budget, const Value& key);

@@ -80,7 +80,7 @@ TEST_F(ChallengesTest, ANonceIsValidForFiveSeconds) {
   EXPECT_EQ(verify(6'000, late), absl::StatusCode::kUnavailable);
 }
 
-// A flood of challenges used to close workers' challenges.
+// In an earlier version, a flood of challenges made the challenges of workers invalid.
 TEST_F(ChallengesTest, AFloodOfChallengesLeavesEarlierOnesValid) {
   const Answer first = answer(0, 0);
   for (int i = 1; i < 20'000; ++i) answer(i, i / 10);

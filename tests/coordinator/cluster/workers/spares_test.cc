@@ -160,7 +160,7 @@ TEST_F(SparesTest, ASpareThatAsksForARankHoldsThatOne) {
   EXPECT_EQ(cluster_.worker(join_spare({}, hello)).preload(), 1);
 }
 
-// For instance a worker that was restarted after a spare had taken its rank.
+// An example is a worker that was restarted after a spare had taken its rank.
 TEST_F(SparesTest, AWorkerForWhichThereIsNoRankHoldsWeightsToo) {
   form();
   cluster::Hello hello = spare();

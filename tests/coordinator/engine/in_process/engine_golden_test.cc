@@ -63,8 +63,9 @@ TEST_P(EngineGoldenTest, AScoredPromptHasTheReferencesValues) {
 
 class EngineSequenceTest : public ::testing::TestWithParam<const char*> {};
 
-// Some sequences grow beyond a length at which rotary frequencies change, some start beyond it; the
-// second time most of each prompt is cached. Nearly all of a ChatGLM-6B prompt is one prefix.
+// Some sequences grow beyond a length at which rotary frequencies change, others start beyond it.
+// In the second round most of each prompt is cached. Nearly all of a ChatGLM-6B prompt is one
+// prefix.
 TEST_P(EngineSequenceTest, SequencesOfAnyLengthInOneBatchHaveTheReferencesTokens) {
   LOCKSTEP_NEEDS_TEST_DATA(GetParam());
   const GoldenCase golden = load_golden_case(GetParam());

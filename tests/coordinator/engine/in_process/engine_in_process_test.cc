@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // The engine over real workers on threads, with the demo model: text to text, alone and together,
-// on one rank and on three, with and without room.
+// on one rank and on three, with enough pages and with too few.
 #include <gmock/gmock.h>
 
 #include <atomic>

@@ -83,7 +83,7 @@ TEST(ByteLevelDetokenizerTest, HoldsAnUnfinishedCharacter) {
   EXPECT_EQ(stream.push((*ids)[3]), "\xF0\x9F\x9C\x81");
   EXPECT_EQ(stream.push((*ids)[0]), "");
   EXPECT_EQ(stream.push((*ids)[1]), "");
-  EXPECT_EQ(stream.push((*ids)[0]), "\xEF\xBF\xBD");  // One for the two bytes of one character.
+  EXPECT_EQ(stream.push((*ids)[0]), "\xEF\xBF\xBD");  // One U+FFFD for both bytes of a character.
   EXPECT_EQ(stream.finish(), "\xEF\xBF\xBD");
 }
 

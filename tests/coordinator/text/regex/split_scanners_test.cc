@@ -11,7 +11,7 @@
 namespace lockstep {
 namespace {
 
-// The ends of all pieces as text, so that two ways to split compare as strings.
+// The ends of all pieces as text, so that two ways to split can be compared as strings.
 std::string piece_ends(const Regex& regex, std::string_view text) {
   const auto spans = regex.find_all(text);
   EXPECT_TRUE(spans.ok()) << spans.status();
