@@ -20,8 +20,8 @@ inline constexpr int64_t kMaxCollectiveTimeoutMs = int64_t{24} * 60 * 60 * 1000;
 absl::Status check_load(const cluster::Assignment& assignment);
 
 // Checks the program first, since its rank is an index into the other fields; then every number;
-// then that ranks of different hosts can connect. kInvalidArgument or kFailedPrecondition, one
-// line.
+// then that ranks of different hosts can connect. Errors are kInvalidArgument or
+// kFailedPrecondition, with one line of text.
 absl::Status check_assignment(const cluster::Assignment& assignment);
 
 bool spans_hosts(const cluster::Assignment& assignment);

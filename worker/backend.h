@@ -23,15 +23,15 @@ struct Backend {
   Isa isa = Isa::kPortable;  // The best one that kernels may require.
   // The kernels promise the bits of this class; the program says which class it needs.
   std::string numeric_class = kCpuClass;
-  // By default KV pages take this part of the memory that weights and buffers leave.
+  // The part of the memory left after weights and buffers that KV pages take by default.
   double memory_fraction = 0.8;
-  // A worker runs steps of these rows before it counts pages: see warm_up(). Empty: the first use
-  // of a kernel costs nothing.
+  // Before a worker counts pages, it runs a step with each of these numbers of rows: see warm_up().
+  // Empty: the first use of a kernel costs no more than later ones.
   std::vector<int64_t> warm_up_rows = {};
   bool check_each_kernel = false;  // See Executor.
   bool graphs = false;             // See StepGraphs; not together with check_each_kernel.
   // The maximum time in ms for proving linears' kernels before they are used: see proof.h. Unset:
-  // none is proven, and the first kernel of the table that fits is used.
+  // no kernel is proven, and the first kernel of the table that fits is used.
   std::optional<int64_t> proof_ms = {};
 };
 

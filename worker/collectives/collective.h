@@ -55,8 +55,8 @@ class Collective {
   // with the same bits. False on all ranks: nothing was done, because the two cannot be combined
   // here.
   virtual absl::StatusOr<bool> reduce_add_norm(const KernelArgs& /*args*/) { return false; }
-  // If `out` is in shared(), at the same offset on every rank, a rank moves only its own part
-  // there, unless it is there already. The call ends when all ranks have entered it.
+  // If `out` is in shared(), at the same offset on every rank, a rank only moves its own part
+  // there, unless that part is there already. The call ends when all ranks have entered it.
   virtual absl::Status all_gather(const GatherArgs& args) = 0;
   // Memory that all ranks see. Between two collectives no rank may write what another still reads.
   // Empty by default: every rank then gathers into its own memory.

@@ -76,8 +76,8 @@ uint64_t header_sum(Header header) {
   return sum_of(&header, sizeof(header), 0);
 }
 
-// run(offset, bytes) returns the Status of a block; the first error stops all. Adds the blocks'
-// sums, each with the block's number as its seed.
+// run(offset, bytes) returns the Status of a block; the first error stops all. Returns the total of
+// the blocks' sums, each of which has the block's number as its seed.
 template <typename Run>
 absl::StatusOr<uint64_t> for_blocks(int64_t bytes, const std::byte* data, Parallel& parallel,
                                     const std::atomic<bool>* cancelled, Progress* progress,

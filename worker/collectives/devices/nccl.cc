@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
-// The communicator is a blocking one: a non-blocking one makes a thread launch each of its calls.
-// Only its peers can make it wait, so a watchdog aborts it if a call takes too long. Joining cannot
-// be aborted, since there is no communicator yet: a separate thread does it, and is abandoned if it
-// does not return in time.
+// The communicator is blocking: with a non-blocking one, NCCL starts a thread for each call. A call
+// waits only for peers, so a watchdog aborts the communicator if a call takes too long. Joining
+// cannot be aborted, since there is no communicator yet: a separate thread joins, and is abandoned
+// if its call does not return in time.
 #include "worker/collectives/devices/nccl.h"
 
 #include <algorithm>

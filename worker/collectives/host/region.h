@@ -92,7 +92,7 @@ class Region {
   ~Region();
 
   RegionHeader& header() { return *static_cast<RegionHeader*>(memory_); }
-  Slot& slot(int number, int buffer);  // `number`: a rank's in the group.
+  Slot& slot(int number, int buffer);  // `number`: the rank's, in the group.
   std::span<std::byte> shared();       // Begins on a page boundary.
 
  private:

@@ -49,7 +49,8 @@ class FrameWriter {
   void send_goodbye(const Goodbye& goodbye);
   bool done() const { return done_; }
 
-  // Fills `parts` with the next bytes' places, and returns how many parts it filled. Not if done().
+  // Fills `parts` with the places of the next bytes, and returns how many parts it filled. Must not
+  // be called if done().
   size_t next(std::span<iovec> parts) const;
   // Reports that this many of these bytes were sent.
   void sent(size_t bytes);
@@ -76,7 +77,8 @@ class FrameReader {
 
   // Fills `parts` (two or more) with places for the next bytes, and returns how many parts it
   // filled. First these are places for a header and, in a separate buffer, for the frame's first
-  // bytes. When the header is verified, they are the frame's place in the piece. Not if done().
+  // bytes. When the header is verified, they are the frame's place in the piece. Must not be called
+  // if done().
   size_t next(std::span<iovec> parts);
   // Reports that this many bytes were received. kUnavailable: they were changed on their way.
   // kInternal: the other side is in another call. kAborted: it said goodbye. Messages are clauses

@@ -44,7 +44,7 @@ inline void zero_sums(bool both) {
   tile_zero<3>();
 }
 
-// The sums of rows [32][32].
+// Loads sums [32][32], of 32 rows by a panel, into tiles; only the first 16 rows unless `both`.
 inline void load_sums(const void* from, bool both) {
   const auto* sums = static_cast<const std::byte*>(from);
   tile_load<0>(sums, kPanelStride);

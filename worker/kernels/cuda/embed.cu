@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
-// out[r] = weight[token of r - vocab_begin], where weight is plain rows. It is -0.0 for tokens of
-// other ranks, so that the sum over ranks is the row bit for bit. For token -1, the rank that has
-// id 0 takes the next row of step->embeddings; or, if `beside`, the token counts as absent_id.
+// out[r] = weight[token of r - vocab_begin], where weight is plain rows. For tokens of other ranks,
+// out[r] is -0.0, so that the sum over ranks is the row bit for bit. For token -1, the rank that
+// has id 0 takes the next row of step->embeddings; but if `beside` is set, token -1 counts as the
+// token absent_id.
 #include "worker/kernels/cuda/matrix.h"
 
 namespace lockstep::LOCKSTEP_TARGET {
