@@ -57,7 +57,7 @@ struct Way {
   int chunk = kPromptTokens;
   int others = 0;  // Other sequences in every step, besides the prompt.
   int page_tokens = 16;
-  DType kv_dtype = DType::kNone;  // The weights' type.
+  DType kv_dtype = DType::kNone;  // kNone: the weights' type.
   const char* isa = "";           // LOCKSTEP_ISA or kEmulated; empty: the best.
   std::vector<double> speeds = {};
   Strategy strategy = Strategy::kGather;

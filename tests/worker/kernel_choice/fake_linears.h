@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Linears in plain C++ over bfloat16, correct ones, and ones with faults that kernels of a GPU may
-// have, for tests of the proof. Each advances a fake clock by its own duration.
+// Linears in plain C++ over bfloat16, for tests of the proof. Some are correct; the others have
+// faults that kernels of a GPU may have. Each advances a fake clock by its own duration.
 #pragma once
 
 #include <vector>

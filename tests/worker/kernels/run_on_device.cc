@@ -123,7 +123,7 @@ class DeviceCall {
     const char* failure = host_.step != nullptr ? step_.give(*host_.step) : device_.synchronize();
     return failure == nullptr ? "" : failure;
   }
-  // The bytes of everything that the kernel may write, but for a step's answers.
+  // The bytes of everything that the kernel may write, except a step's answers.
   std::vector<std::byte> written() {
     std::vector<std::byte> all = mirror_.contents(host_.state.data);
     std::vector<std::vector<std::byte>> outputs;

@@ -52,7 +52,7 @@ class Recording {
     outputs = take<float>(rows * cols);
     return true;
   }
-  // From zero, in order of K.
+  // The shim's sum, from zero, in order of K.
   float computed(int row, int col) const {
     const int steps = depth / 16;
     float sum = 0;
