@@ -55,15 +55,15 @@ class Collective {
   // with the same bits. False on all ranks: nothing was done, because the two cannot be combined
   // here.
   virtual absl::StatusOr<bool> reduce_add_norm(const KernelArgs& /*args*/) { return false; }
-  // If `out` is in shared(), at the same offset on every rank, a rank only moves its own part
-  // there, unless that part is there already. The call ends when all ranks have entered it.
+  // If `out` is in shared(), at the same offset on every rank, a rank moves only its own part
+  // there, or nothing if that part is there already. The call ends when all ranks have entered it.
   virtual absl::Status all_gather(const GatherArgs& args) = 0;
   // Memory that all ranks see. Between two collectives no rank may write what another still reads.
   // Empty by default: every rank then gathers into its own memory.
   virtual std::span<std::byte> shared() { return {}; }
-  // If operands are on a device, the calls above may return when their work is queued and not yet
-  // done. finish() waits for all queued work, kernels included. It is called once per step, after
-  // the last collective.
+  // If operands are on a device, the calls above may queue their work and return before it is done.
+  // finish() waits for all queued work, kernels included. It is called once per step, after the
+  // last collective.
   virtual absl::Status finish() { return absl::OkStatus(); }
   // True if all_reduce, and all_gather with at most `gather_bytes` per rank, only queue work, and
   // always the same work for the same arguments. A device may capture that work and replay it

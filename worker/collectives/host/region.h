@@ -52,7 +52,8 @@ struct RegionHeader {
   ProcessIdentity processes[kMaxRegionRanks];
 
   // The next three are read in every call, and written only if a rank sleeps or fails.
-  // The low 8 bits are the Failure, the others the number in the group of the rank that it names.
+  // The low 8 bits are the Failure. The other bits are the number in the group of the rank that the
+  // Failure names.
   alignas(128) std::atomic<uint32_t> failure{0};
   std::atomic<uint32_t> sleepers{0};
   std::atomic<uint32_t> doorbell{0};  // The futex: changes when sleepers must look again.

@@ -71,7 +71,8 @@ class FrameWriter {
 // The receiving side of one connection.
 class FrameReader {
  public:
-  // The next bytes are those of `piece`, sent in this call: they are put there.
+  // Says that the other side sends `piece` next, in this call. Its bytes will be stored in the
+  // piece's memory.
   void expect(const Call& call, const RowBytes& piece);
   bool done() const { return done_; }
 

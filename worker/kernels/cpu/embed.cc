@@ -19,7 +19,7 @@ void copy_row(const T* from, float* to, int64_t cols) {
   }
 }
 
-// The number of rows before this one whose embedding is in the request.
+// The number of rows before `row` that have an embedding of the request in place of a token.
 int64_t embeddings_before(const StepView& step, int64_t row) {
   int64_t count = 0;
   for (int64_t r = 0; r < row; ++r) count += step.tokens[r] == -1;

@@ -8,7 +8,7 @@
 namespace lockstep::LOCKSTEP_TARGET {
 namespace {
 
-// The number of rows before this one whose embedding is in the request.
+// The number of rows before `row` that have an embedding of the request in place of a token.
 __device__ int64_t embeddings_before(const StepView& step, int64_t row) {
   int64_t count = 0;
   for (int64_t r = 0; r < row; ++r) count += step.tokens[r] == -1;
