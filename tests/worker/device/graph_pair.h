@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// A model on devices that capture its steps, next to the same model whose kernels are queued one by
-// one.
+// A model twice: on devices that capture its steps, and on devices to which kernels are queued one
+// by one.
 #pragma once
 
 #include <gtest/gtest.h>

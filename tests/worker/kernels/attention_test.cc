@@ -329,8 +329,8 @@ TEST_P(AttentionTest, ZeroVectorsAndHugeValuesAgreeWithTheReference) {
   expect_reference(conversation, {.chunk = 40}, "extremes", 2e-3);
 }
 
-// The products of some keys overflow to -inf: those of a whole block of keys, and of a whole part.
-// In rows that also see other keys, these keys have no weight, since exp(-inf) is 0.
+// The products of some keys overflow to -inf: of all keys of a block, and of all keys of a part. In
+// rows that also see other keys, these keys have no weight, since exp(-inf) is 0.
 TEST_P(AttentionTest, BlocksWithOnlyScoresOfMinusInfinityHaveNoWeight) {
   for (const int64_t hidden : {130, 1030}) {
     Conversation conversation(

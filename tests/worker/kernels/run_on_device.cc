@@ -95,7 +95,7 @@ StepSizes sizes_of(const KernelEntry& kernel, const KernelArgs& host) {
           .hidden = host.out[0].cols};
 }
 
-// A call whose operands are in the host's memory, on copies of them.
+// A kernel's call on the device, with copies of operands that are in the host's memory.
 class DeviceCall {
  public:
   DeviceCall(TrackedDevice& device, const KernelEntry& kernel, const KernelArgs& host)
