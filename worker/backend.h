@@ -20,7 +20,7 @@ namespace lockstep {
 struct Backend {
   std::unique_ptr<Device> device;
   std::span<const KernelEntry> kernels;
-  Isa isa = Isa::kPortable;  // The best one that kernels may require.
+  Isa isa = Isa::kPortable;  // The best instruction set that kernels may require.
   // The kernels promise the bits of this class; the program says which class it needs.
   std::string numeric_class = kCpuClass;
   // The part of the memory left after weights and buffers that KV pages take by default.
@@ -37,8 +37,8 @@ struct Backend {
 
 // The CPU that this process runs on.
 Backend cpu_backend(Isa isa = best_isa());
-// "cpu", or "cuda:N", the N-th GPU that this process may see. `fast`: in its fast numeric class,
-// which CPUs do not have.
+// "cpu", or "cuda:N", the N-th GPU that this process may see. `fast`: the back end computes in the
+// fast numeric class, which CPUs do not have.
 absl::StatusOr<Backend> open_backend(const std::string& device, bool fast = false);
 // kInvalidArgument if `fast` and one of the devices is a CPU. Names are as for open_backend().
 absl::Status check_class(std::span<const std::string> devices, bool fast);

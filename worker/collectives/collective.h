@@ -47,9 +47,9 @@ class Collective {
 
   // data[i] = the sum over ranks of data[i], with the same bits on every rank. Ranks or devices
   // that share memory add in rank order 0, 1, 2, ...: the reduce strategy's promise of bits depends
-  // on it. NCCL has its own order, the same every time for the same ranks and sizes. If all addends
-  // but one are -0.0 the order does not matter. `data` has rows of `cols` floats, `stride` floats
-  // apart.
+  // on this order. NCCL has its own order, the same every time for the same ranks and sizes. If all
+  // addends but one are -0.0 the order does not matter. `data` has rows of `cols` floats, `stride`
+  // floats apart.
   virtual absl::Status all_reduce(float* data, int64_t rows, int64_t cols, int64_t stride) = 0;
   // all_reduce of in[1] and then the kernel add_norm with these arguments, in one operation and
   // with the same bits. False on all ranks: nothing was done, because the two cannot be combined
@@ -74,8 +74,8 @@ class Collective {
   // thread may call it; it never blocks.
   virtual void abort() = 0;
 
-  // Nanoseconds since the start in which this rank waited for its peers, and in which it moved
-  // bytes itself.
+  // How many nanoseconds, since the start, this rank has waited for its peers, and has moved bytes
+  // itself.
   struct Waited {
     int64_t wait_ns = 0;
     int64_t transfer_ns = 0;

@@ -46,7 +46,8 @@ struct ProofOptions {
 };
 
 // Tries all unproven kernels, the smallest weights first, until the time is over. Errors:
-// kCancelled, or the device's, which is then unusable. `proof` has what was found before.
+// kCancelled; or the device's error, after which the device is unusable. After an error, `proof`
+// has what was found before it.
 absl::Status prove(const program::Program& program, const Backend& backend,
                    const WeightSource& source, Parallel& parallel, const ProofOptions& options,
                    Proof* proof);

@@ -271,8 +271,8 @@ absl::StatusOr<WorkResult> Session::try_perform(const Work& work) {
 
 namespace {
 
-// Checks that the values which ranks share fit: the meeting of the ranks allocates them, before any
-// weight is loaded.
+// Checks that the values which ranks share fit into memory: the meeting of the ranks allocates
+// them, before any weight is loaded.
 absl::Status check_shared_bytes(const program::Program& program, int64_t memory_free) {
   const int64_t bytes = program.shared_bytes();
   if (memory_free <= 0 || bytes <= memory_free) return absl::OkStatus();

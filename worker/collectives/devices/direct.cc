@@ -67,7 +67,7 @@ class DirectCollective final : public Collective {
     return link_->all_gather(gather);
   }
 
-  // Finishes other_ first: what it has queued may never end by itself.
+  // Finishes other_ first: work that other_ has queued may never end unless other_ ends it.
   absl::Status finish() override {
     const absl::Status status = other_->finish();
     if (!status.ok()) link_->abort();

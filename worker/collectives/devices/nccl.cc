@@ -116,8 +116,8 @@ class NcclCollective final : public Collective {
   Watchdog watchdog_;  // Destroyed first.
 };
 
-// Only a timeout shows that a peer is missing. In this call a rank waits for the others for half of
-// `timeout_`. A rank that failed at once then waits for the others' outcomes for up to all of
+// Only a timeout shows that a peer is missing. In this call a rank waits at most half of `timeout_`
+// for the others. A rank that failed at once then waits for the others' outcomes for up to all of
 // `timeout_`, so it is still there when they report.
 absl::StatusOr<std::string> NcclCollective::connect() {
   Nccl::Id own_id;

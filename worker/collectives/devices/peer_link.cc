@@ -16,7 +16,7 @@ namespace {
 // The facts about one rank, which it sends to all others.
 struct Card {
   PeerHandle handle;
-  uint64_t first = 0;  // First number of exchanges; rank 0's is used.
+  uint64_t first = 0;  // The first exchange's number; all ranks use rank 0's.
   bool can = false;    // Its device can reach peers' memory.
   bool pads = false;   // See PeerLinkArgs.
 };

@@ -71,7 +71,7 @@ class StagedCollective final : public Collective {
   }
 
  private:
-  // Without peers nothing must leave the device.
+  // Without peers nothing needs to leave the device.
   absl::Status place_own(const GatherArgs& args) {
     if (args.in != args.out) {
       device_.copy_rows({.to = args.out,

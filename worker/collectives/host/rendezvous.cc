@@ -237,7 +237,7 @@ bool Meeting::receive(Peer& peer) {
   }
   peer.rank = hello.rank;
   peer.process = hello.process;
-  return receive(peer);  // This peer may be gone, and its rank's new process be later in the list.
+  return receive(peer);  // This peer may be gone: its rank's new process is then later in the list.
 }
 
 void Meeting::refuse(const Peer& peer, const absl::Status& status) const {

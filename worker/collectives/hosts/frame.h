@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // How a rank's part of a collective is sent between hosts: as frames, each a header and some bytes.
 // Both ends know from their own arguments how many bytes of which call come next, so a header only
-// confirms it: no size is ever taken from the wire, and no byte is put in its place before its
+// confirms this: no size is ever taken from the wire, and no byte is put in its place before its
 // header was checked. The last frame of a connection may be a goodbye: the group has ended, and
 // why. This file has no socket; frames are bytes.
 #pragma once

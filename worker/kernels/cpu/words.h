@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Exact dot products of 16-bit integers within the lanes of a vector, of the ISA that LOCKSTEP_ISA
+// Exact dot products of 16-bit integers within the lanes of a vector, for the ISA that LOCKSTEP_ISA
 // names.
 //
 //   Words: sixteen lanes of two int16. Words::load(p): 32 int8, widened; Words::splat(p): the two

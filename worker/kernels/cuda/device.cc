@@ -124,7 +124,7 @@ class CudaDevice final : public Device {
   void copy_rows(const RowCopy& copy) override {
     const auto bytes = static_cast<size_t>(copy.row_bytes), rows = static_cast<size_t>(copy.rows);
     if (bytes == 0 || rows == 0) return;
-    // The address shows where memory is: the driver knows staging memory.
+    // The driver finds out from an address whether it is in device memory or in staging memory.
     if (rows == 1) {
       note_queued(cudaMemcpyAsync(copy.to, copy.from, bytes, cudaMemcpyDefault, stream_));
     } else {
