@@ -75,7 +75,8 @@ class Pair {
     }
   }
 
-  // Loses this rank in a step of the group with graphs alone. The test must then call regroup().
+  // Loses this rank in a step that only the group with graphs runs. The test must then call
+  // regroup().
   void lose(int rank, cluster::Step step) {
     step.set_step(++step_);
     graphs_->fail_next_step(rank);

@@ -14,8 +14,8 @@ namespace lockstep::testing {
 inline int64_t fake_ns = 0;
 inline int64_t fake_now() { return fake_ns; }
 
-// Computes columns [0, cols) of the output. `keeps` selects the elements of K; `backwards` sums
-// from the end.
+// Computes columns [0, cols) of the output. `keeps` selects the elements of K; `backwards` says
+// whether to sum from the end, by the number of rows.
 template <typename Keeps, typename Backwards>
 void fake_product(const KernelArgs& args, int64_t cols, const Keeps& keeps,
                   const Backwards& backwards) {
