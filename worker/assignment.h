@@ -20,8 +20,8 @@ inline constexpr int64_t kMaxCollectiveTimeoutMs = int64_t{24} * 60 * 60 * 1000;
 absl::Status check_load(const cluster::Assignment& assignment);
 
 // Checks the program first, since its rank is an index into the other fields; then every number;
-// then that ranks of different hosts can connect. kInvalidArgument or kFailedPrecondition, one
-// line.
+// then that ranks of different hosts can connect. Errors are kInvalidArgument or
+// kFailedPrecondition, with one line of text.
 absl::Status check_assignment(const cluster::Assignment& assignment);
 
 bool spans_hosts(const cluster::Assignment& assignment);
@@ -29,8 +29,8 @@ bool spans_hosts(const cluster::Assignment& assignment);
 // A number for each rank, equal for ranks of one host.
 std::vector<int> hosts_of(const cluster::Assignment& assignment);
 
-// The number of ranks that share this one's memory: those on the same device of the same host, or
-// all ranks if the assignment lacks hosts or devices.
+// The number of ranks that share this rank's memory: the ranks on the same device of the same host,
+// or all ranks if the assignment lacks hosts or devices.
 int ranks_here(const cluster::Assignment& assignment);
 
 // Opens the checkpoint's files and reads their headers, no weights. Reports to `progress`, which

@@ -20,25 +20,25 @@ namespace lockstep {
 struct Backend {
   std::unique_ptr<Device> device;
   std::span<const KernelEntry> kernels;
-  Isa isa = Isa::kPortable;  // The best one that kernels may require.
+  Isa isa = Isa::kPortable;  // The best instruction set that kernels may require.
   // The kernels promise the bits of this class; the program says which class it needs.
   std::string numeric_class = kCpuClass;
-  // By default KV pages take this part of the memory that weights and buffers leave.
+  // The part of the memory left after weights and buffers that KV pages take by default.
   double memory_fraction = 0.8;
-  // A worker runs steps of these rows before it counts pages: see warm_up(). Empty: the first use
-  // of a kernel costs nothing.
+  // Before a worker counts pages, it runs a step with each of these numbers of rows: see warm_up().
+  // Empty: the first use of a kernel costs no more than later ones.
   std::vector<int64_t> warm_up_rows = {};
   bool check_each_kernel = false;  // See Executor.
   bool graphs = false;             // See StepGraphs; not together with check_each_kernel.
   // The maximum time in ms for proving linears' kernels before they are used: see proof.h. Unset:
-  // none is proven, and the first kernel of the table that fits is used.
+  // no kernel is proven, and the first kernel of the table that fits is used.
   std::optional<int64_t> proof_ms = {};
 };
 
 // The CPU that this process runs on.
 Backend cpu_backend(Isa isa = best_isa());
-// "cpu", or "cuda:N", the N-th GPU that this process may see. `fast`: in its fast numeric class,
-// which CPUs do not have.
+// "cpu", or "cuda:N", the N-th GPU that this process may see. `fast`: the back end computes in the
+// fast numeric class, which CPUs do not have.
 absl::StatusOr<Backend> open_backend(const std::string& device, bool fast = false);
 // kInvalidArgument if `fast` and one of the devices is a CPU. Names are as for open_backend().
 absl::Status check_class(std::span<const std::string> devices, bool fast);

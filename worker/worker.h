@@ -33,7 +33,7 @@ namespace lockstep {
 
 struct WorkerOptions {
   int threads = 1;
-  std::vector<int> processors = {};  // One per thread, which is bound to it; empty: none.
+  std::vector<int> processors = {};  // One per thread, which is bound to it; empty: not bound.
   // Updated while loading and in every step; outlives the worker. May be null.
   Progress* progress = nullptr;
   const std::atomic<bool>* cancelled = nullptr;  // If true, loading stops with kCancelled.

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Groups whose hosts use TLS: the same bits, and on a bad network an ended group, never a wrong
-// value.
+// Groups whose hosts use TLS have the same bits. On a bad network such a group ends, and never
+// gives a wrong value.
 #include <gtest/gtest.h>
 
 #include <chrono>

@@ -381,7 +381,7 @@ TEST(TwoRanksTest, TwoRanksGiveTheSameBitsWithAndWithoutSharedMemory) {
 TEST(TwoRanksTest, AnAbortEndsTheOtherRanksStep) {
   cluster::Step step;
   add_rows(step, {1, 2}, 0, {0});
-  for (int round = 0; round < 20; ++round) {  // Before the step, during it, and while it waits.
+  for (int round = 0; round < 20; ++round) {  // The abort may come at any moment of the step.
     TwoRanks both(layer_program, 0);
     absl::Status status;
     std::thread waiting([&] { status = both.worker(0).step(step).status(); });

@@ -47,23 +47,23 @@ class Collective {
 
   // data[i] = the sum over ranks of data[i], with the same bits on every rank. Ranks or devices
   // that share memory add in rank order 0, 1, 2, ...: the reduce strategy's promise of bits depends
-  // on it. NCCL has its own order, the same every time for the same ranks and sizes. If all addends
-  // but one are -0.0 the order does not matter. `data` has rows of `cols` floats, `stride` floats
-  // apart.
+  // on this order. NCCL has its own order, the same every time for the same ranks and sizes. If all
+  // addends but one are -0.0 the order does not matter. `data` has rows of `cols` floats, `stride`
+  // floats apart.
   virtual absl::Status all_reduce(float* data, int64_t rows, int64_t cols, int64_t stride) = 0;
   // all_reduce of in[1] and then the kernel add_norm with these arguments, in one operation and
   // with the same bits. False on all ranks: nothing was done, because the two cannot be combined
   // here.
   virtual absl::StatusOr<bool> reduce_add_norm(const KernelArgs& /*args*/) { return false; }
   // If `out` is in shared(), at the same offset on every rank, a rank moves only its own part
-  // there, unless it is there already. The call ends when all ranks have entered it.
+  // there, or nothing if that part is there already. The call ends when all ranks have entered it.
   virtual absl::Status all_gather(const GatherArgs& args) = 0;
   // Memory that all ranks see. Between two collectives no rank may write what another still reads.
   // Empty by default: every rank then gathers into its own memory.
   virtual std::span<std::byte> shared() { return {}; }
-  // If operands are on a device, the calls above may return when their work is queued and not yet
-  // done. finish() waits for all queued work, kernels included. It is called once per step, after
-  // the last collective.
+  // If operands are on a device, the calls above may queue their work and return before it is done.
+  // finish() waits for all queued work, kernels included. It is called once per step, after the
+  // last collective.
   virtual absl::Status finish() { return absl::OkStatus(); }
   // True if all_reduce, and all_gather with at most `gather_bytes` per rank, only queue work, and
   // always the same work for the same arguments. A device may capture that work and replay it
@@ -74,8 +74,8 @@ class Collective {
   // thread may call it; it never blocks.
   virtual void abort() = 0;
 
-  // Nanoseconds since the start in which this rank waited for its peers, and in which it moved
-  // bytes itself.
+  // How many nanoseconds, since the start, this rank has waited for its peers, and has moved bytes
+  // itself.
   struct Waited {
     int64_t wait_ns = 0;
     int64_t transfer_ns = 0;

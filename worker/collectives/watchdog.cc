@@ -9,7 +9,8 @@ namespace lockstep {
 namespace {
 
 constexpr std::chrono::milliseconds kPause{20};
-// Counts polls, not time: while the process is suspended, neither thread advances.
+// Counts polls, not time: while the process is suspended, neither this thread nor the call's thread
+// advances.
 constexpr int kLooksBeforeEnd = 20;
 
 }  // namespace

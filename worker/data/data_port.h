@@ -47,9 +47,9 @@ class DataPort {
   static constexpr std::chrono::milliseconds kStrangerTime{5'000};  // From connecting to the proof.
   static constexpr size_t kMaxStrangers = 64;                       // The oldest is dropped first.
 
-  // Listens at `address` ("10.0.0.2:0": a free port). kInvalidArgument: it cannot. Peers dial
-  // `advertised_host` if the address is that of all interfaces ("0.0.0.0"). `tls` may be null:
-  // connections are in plain text.
+  // Listens at `address` ("10.0.0.2:0": a free port). kInvalidArgument: it cannot listen there.
+  // Peers dial `advertised_host` if the address is that of all interfaces ("0.0.0.0"). `tls` may be
+  // null: connections are in plain text.
   static absl::StatusOr<std::unique_ptr<DataPort>> open(const std::string& address,
                                                         const std::string& advertised_host,
                                                         std::unique_ptr<DataTls> tls = nullptr);

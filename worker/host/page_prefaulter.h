@@ -30,8 +30,9 @@ class PagePrefaulter {
 
  private:
   void run();
-  // Leaves what a step writes meanwhile unchanged. False: there are no more pages, or the system
-  // lacks this call; then steps touch pages first.
+  // Gets memory for pages [first, end). It changes no byte, so a step may write there meanwhile.
+  // False: there are no more pages, or the system lacks the call for it (steps then touch pages
+  // first), or the thread must stop.
   bool populate(int64_t first, int64_t end);
   // Waits, so that steps have the CPU most of the time; false: stop.
   bool rest_after(std::chrono::nanoseconds work);

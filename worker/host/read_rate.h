@@ -8,8 +8,9 @@
 namespace lockstep {
 
 // Bytes per second of all threads together: the best of several passes over more memory than the
-// CPUs' own caches hold. Takes up to 0.1 s of CPU time, on new threads if `threads` > 1, bound like
-// a worker's threads. 0: there is no memory for it.
+// CPUs' own caches hold. Takes up to 0.1 s of CPU time. The calling thread and `threads` - 1 new
+// threads read, bound to `processors` like a worker's threads. Returns 0 if there is no memory for
+// it.
 double measure_read_rate(int threads, const std::vector<int>& processors);
 
 }  // namespace lockstep

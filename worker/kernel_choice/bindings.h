@@ -26,8 +26,9 @@ struct Bindings {
 };
 
 // kFailedPrecondition names an operator and the types for which there is no kernel, or what a
-// kernel needs of the attributes. The program has passed validate(). `chosen` has one kernel per
-// instruction, or is empty. For null, or if it is empty, the first kernel of the table is used.
+// kernel requires of the attributes. The program has passed validate(). `chosen` has one kernel per
+// instruction, or is empty. The first kernel of the table is used for an instruction with null, and
+// for all if it is empty.
 absl::StatusOr<Bindings> bind(const program::Program& program, const Backend& backend,
                               std::span<const KernelEntry* const> chosen = {});
 

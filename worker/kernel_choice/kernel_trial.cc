@@ -279,7 +279,7 @@ absl::Status ShapeTrials::run(const KernelEntry& kernel, Trial* trial) {
 float trial_x(int64_t row, int64_t k) {
   const uint64_t bits =
       exact::mix(static_cast<uint64_t>(row) * 0x9e3779b97f4a7c15u + static_cast<uint64_t>(k) + 1);
-  return static_cast<float>(static_cast<int>(bits >> 32) % 128) / 128.0f;  // 8 bits and a sign.
+  return static_cast<float>(static_cast<int>(bits >> 32) % 128) / 128.0f;  // 7 bits and a sign.
 }
 
 absl::StatusOr<std::unique_ptr<ShapeTrials>> ShapeTrials::make(const TrialPlace& place,

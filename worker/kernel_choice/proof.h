@@ -6,9 +6,9 @@
 // The exact class uses the table's first proven kernel, whatever its time: the choice must not
 // depend on how a matrix is sharded. The fast class chooses by time: for each number of rows, a
 // kernel's time is divided by that of the fastest kernel, and the kernel with the smallest mean of
-// these ratios is used; one that is later in the table must be faster by 5 %. A shape that was not
-// tried in time is computed by a kernel that was proven at another shape of this program and
-// refused at none; if there is none, by the plain kernel.
+// these ratios is used. A kernel later in the table replaces an earlier one only if it is faster by
+// 5 %. A shape that was not tried in time is computed by a kernel that was proven at another shape
+// of this program and refused at none; if there is none, by the plain kernel.
 #pragma once
 
 #include <atomic>
@@ -46,7 +46,8 @@ struct ProofOptions {
 };
 
 // Tries all unproven kernels, the smallest weights first, until the time is over. Errors:
-// kCancelled, or the device's, which is then unusable. `proof` has what was found before.
+// kCancelled; or the device's error, after which the device is unusable. After an error, `proof`
+// has what was found before it.
 absl::Status prove(const program::Program& program, const Backend& backend,
                    const WeightSource& source, Parallel& parallel, const ProofOptions& options,
                    Proof* proof);

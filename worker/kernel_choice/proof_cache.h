@@ -63,7 +63,7 @@ class ProofCache {
   ProofFacts facts_;
   std::string key_;
   std::string path_;  // "": nothing is stored.
-  int lock_ = -1;     // A lock's descriptor; -1: not ours to write.
+  int lock_ = -1;     // The lock's descriptor; -1: this process must not write the file.
   std::map<std::pair<std::string, std::string>, int> ends_;  // By shape and kernel.
 };
 

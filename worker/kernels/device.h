@@ -50,7 +50,7 @@ class Device {
   virtual std::string kind() const { return ""; }
   virtual int64_t total_bytes() const = 0;  // 0: unknown.
   virtual int64_t free_bytes() const = 0;
-  // True if the device's memory is the host's, so that nothing must be copied.
+  // True if the device's memory is the host's, so that nothing needs to be copied.
   virtual bool is_host() const { return false; }
 
   // The device's memory, cleared, aligned to kDeviceAlign; null if there is no room. release() does

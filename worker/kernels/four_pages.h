@@ -11,10 +11,10 @@ namespace lockstep {
 // Whether a core's own prefetching is too short for kernels that multiply as fast as memory
 // delivers. A stream of the hardware's prefetcher ends at the border of its page; prefetches that
 // take lines of four pages in turn train four streams. Measured with one thread: a Xeon of one
-// generation reads 1.45 times as fast that way; on the next one (model 207), kernels of 1 row are
-// as fast as with prefetches of one page after another, of 4 rows 1.02 to 1.13 times, of 16 rows
-// 1.02 to 1.25 times.
-// On Zen the hardware is faster.
+// generation reads 1.45 times as fast that way; on the next one (model 207), kernels for 1 row are
+// as fast as with prefetches of one page after another, kernels for 4 rows 1.02 to 1.13 times as
+// fast, and kernels for 16 rows 1.02 to 1.25 times. On Zen the hardware's own prefetching is
+// faster.
 [[gnu::always_inline]] inline bool reads_by_four_pages() {
 #if defined(__x86_64__)
   return __builtin_cpu_is("intel") != 0;
@@ -25,9 +25,10 @@ namespace lockstep {
 
 inline constexpr int64_t kPageBytes = 4096, kFourPages = 4 * kPageBytes;
 
-// A line of the four pages after those of `used`. The reader calls it for every 128 bytes that it
-// uses, and prefetches this line and the one kPageBytes after it. So while it reads four pages,
-// each line of the next four is prefetched once, in the order of pages 0, 1, 2, 3, 0, ...
+// Memory is divided into groups of four pages. Returns a line of the group after the one with
+// `used`. The reader calls this function for every 128 bytes that it uses, and prefetches this line
+// and the line kPageBytes after it. So while it reads four pages, each line of the next four is
+// prefetched once, in the order of pages 0, 1, 2, 3, 0, ...
 [[gnu::always_inline]] inline const std::byte* line_in_next_four_pages(const std::byte* used) {
   const auto address = reinterpret_cast<uintptr_t>(used);
   const uintptr_t step = address % kFourPages / 128;

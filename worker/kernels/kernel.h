@@ -162,9 +162,10 @@ using KernelFn = const char* (*)(const KernelArgs& args);
 
 // Weights are laid out once at load in the order in which their kernel reads them. packed_bytes:
 // the bytes of a packed matrix [rows, cols]. pack: puts rows [row_begin, row_end) of the matrix in
-// their place. They are given as float32 [row_end - row_begin, cols] with stride `source_stride`,
-// or in `quantized` if the weight's type is quantized. row_begin is a multiple of kPackRows; so is
-// row_end, unless it is `rows`. Memory after the last row is zeros, as it was allocated.
+// their place. These rows are given as float32 [row_end - row_begin, cols] with stride
+// `source_stride`, or in `quantized` if the weight's type is quantized. row_begin is a multiple of
+// kPackRows; so is row_end, unless it is `rows`. Memory after the last row is zeros, as it was
+// allocated.
 inline constexpr int64_t kPackRows = 32;
 struct PackArgs {
   const float* source = nullptr;

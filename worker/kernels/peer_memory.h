@@ -62,7 +62,7 @@ struct PeerSum {
 inline constexpr int64_t kMinSharedSumBytes = 256 << 10;
 
 // Columns of all ranks side by side; those of rank r are bytes [boundaries[r], boundaries[r + 1])
-// of a row of `to`. This rank's may be there already.
+// of a row of `to`. This rank's columns may be there already.
 struct PeerGather {
   const std::byte* from = nullptr;
   int64_t from_stride = 0;

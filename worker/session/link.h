@@ -14,7 +14,7 @@ class Link {
   virtual bool read(cluster::CoordinatorMessage* message) = 0;
   // False: the stream is broken, which read() will see, too. For one thread at a time.
   virtual bool write(const cluster::WorkerMessage& message) = 0;
-  // Nothing more will be written. Not while write() runs: for one thread at a time.
+  // Says that nothing more will be written. Must not be called while write() runs.
   virtual void finish_writing() = 0;
   // Ends read() and write() soon; messages in flight are lost. Callable from any thread.
   virtual void cancel() = 0;

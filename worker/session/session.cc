@@ -91,7 +91,7 @@ absl::Status Session::run() {
       write_out();
     }
   }
-  if (!is_closed()) link_.cancel();  // If it is closed, its status says why.
+  if (!is_closed()) link_.cancel();  // If the stream is closed, its status says why.
   heart.join();
   reader.join();
   const absl::Status refused = link_.finish();
@@ -271,8 +271,8 @@ absl::StatusOr<WorkResult> Session::try_perform(const Work& work) {
 
 namespace {
 
-// Checks that the values which ranks share fit: the meeting of the ranks allocates them, before any
-// weight is loaded.
+// Checks that the values which ranks share fit into memory: the meeting of the ranks allocates
+// them, before any weight is loaded.
 absl::Status check_shared_bytes(const program::Program& program, int64_t memory_free) {
   const int64_t bytes = program.shared_bytes();
   if (memory_free <= 0 || bytes <= memory_free) return absl::OkStatus();
@@ -308,8 +308,8 @@ void at_low_priority(const Function& function) {
 
 }  // namespace
 
-// Frees what the next epoch does not need. Called before its ranks meet, since each counts the free
-// memory then.
+// Frees what the next epoch does not need. Called before the ranks of that epoch meet, since each
+// rank then counts the free memory.
 void Session::leave_last_epoch(const Work& work) {
   {
     const MutexLock lock(&mutex_);
@@ -437,7 +437,8 @@ absl::Status Session::load_worker(const Work& work, std::unique_ptr<Collective> 
   return absl::OkStatus();
 }
 
-// A worker that has run the same program as a rank keeps its weights and only drops its pages.
+// If this worker was a rank with the same program, it keeps its weights and only drops its KV
+// pages.
 absl::StatusOr<WorkResult> Session::preload(const Work& work) {
   leave_last_epoch(work);
   if (persistent_->worker == nullptr) {

@@ -26,7 +26,8 @@
 
 namespace lockstep {
 
-// Survives epochs and connections: the next epoch that needs the weights reuses them.
+// The state that outlives epochs and connections: the next epoch that needs the weights reuses
+// them.
 struct PersistentWorker {
   Progress progress;
   std::unique_ptr<Worker> worker;

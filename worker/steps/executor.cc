@@ -323,7 +323,7 @@ absl::Status Executor::run_calls(StepView& step, StepView& on_device,
       LOCKSTEP_CHECK(collective_ != nullptr);
       const WaitingMark waiting(*progress_);
       const int64_t waited_ns = collective_->waited().wait_ns;
-      Call* const norm = values == nullptr ? call.norm : nullptr;  // Else the sums are not visible.
+      Call* const norm = values == nullptr ? call.norm : nullptr;  // `values` needs the sums.
       RETURN_IF_ERROR(call.kind == Kind::kAllReduce ? reduce(call, norm, &is_normed)
                                                     : gather(call));
       if (checks_each_) RETURN_IF_ERROR(collective_->finish());

@@ -53,7 +53,8 @@ class Executor {
   // Call both before the first run, and again when the state or the collective changes.
   void use(const State& state);
   void use(Collective* collective);
-  // Every run adds to `instructions` of `progress`, and sets `waiting` while it waits. May be null.
+  // Every run adds to `instructions` of `progress`, and sets `waiting` while it waits. `progress`
+  // may be null.
   void use(Progress* progress) { progress_ = progress != nullptr ? progress : &no_progress_; }
 
   // From now on each call of a kernel or collective adds 1 to `load` of `progress`. Null: no

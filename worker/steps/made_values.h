@@ -13,7 +13,7 @@
 
 namespace lockstep {
 
-// The outputs of instructions [begin, end) of a run, of kernels and collectives, as they were
+// The outputs of a run's instructions [begin, end), both kernels and collectives, as they were
 // before the next instruction ran.
 struct MadeValues {
   struct Made {

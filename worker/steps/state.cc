@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// One piece of memory for all layers, one layer's pages or blocks after the other's.
+// All layers share one piece of memory: the pages or blocks of a layer follow those of the layer
+// before it.
 #include "worker/steps/state.h"
 
 #include <algorithm>

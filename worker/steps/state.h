@@ -21,7 +21,7 @@ namespace lockstep {
 // Bytes of one page over all layers, as their kernels size them; 0 if no layer has pages.
 int64_t page_bytes_of(const program::Program& program, const Bindings& bindings);
 
-// Bytes of a sequence's blocks over all layers, as above.
+// Bytes of one sequence's state blocks over all layers; 0 if no layer has blocks.
 int64_t block_bytes_of(const program::Program& program, const Bindings& bindings);
 
 // The facts that decide how many pages and blocks fit.

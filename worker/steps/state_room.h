@@ -9,8 +9,8 @@ namespace lockstep {
 struct StateRoom {
   int64_t pages = 0;      // KV pages.
   int64_t sequences = 0;  // Sequences with state blocks; limits.sequences if no layer has any.
-  // Additional pages, and blocks per layer, after the others: no sequence has them. 1 if steps are
-  // padded.
+  // The number of additional pages, and of additional blocks per layer, after the others. No
+  // sequence has them. 1 if steps are padded.
   int64_t spare = 0;
 };
 

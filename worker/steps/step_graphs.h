@@ -16,8 +16,8 @@
 
 namespace lockstep {
 
-// For one program and its weights. For one thread at a time, between steps except for run(). Device
-// and program outlive it.
+// For one program and its weights, and for one thread at a time. Functions other than run() are
+// called between steps. Device and program outlive it.
 class StepGraphs {
  public:
   StepGraphs(Device& device, const program::Program& program);

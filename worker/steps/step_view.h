@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// Converts a cluster::Step to the kernels' view, and their results to cluster::Candidates. The
-// buffers for it are made once, for the largest step.
+// Converts a cluster::Step to a view for kernels, and the kernels' results to cluster::Candidates.
+// The buffers for rows are made once, for the largest step; the buffers for answers grow to the
+// largest size so far.
 #pragma once
 
 #include <cstdint>

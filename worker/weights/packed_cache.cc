@@ -1,9 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 // The file is read into our own memory, on huge pages, and not mapped. A mapping starts 0.1 s per
-// gigabyte sooner, but then the file system decides the kernels' speed: a loop over it ran at 81 to
-// 102 % of the speed over huge pages on ext4 with large folios, and evicted pages are read from the
-// disk in the middle of a step. And if the file changed, the weights would change, or a read would
-// raise SIGBUS. The sums cost nothing: what was just read is still in the caches.
+// gigabyte sooner, but then the file system decides the kernels' speed: on ext4 with large folios,
+// a loop over a mapping ran at 81 to 102 % of the speed of a loop over huge pages. Evicted pages
+// are read from the disk in the middle of a step. And if the file changed, the weights would
+// change, or a read would raise SIGBUS. The sums cost nothing: what was just read is still in the
+// caches.
 #include "worker/weights/packed_cache.h"
 
 #include <fcntl.h>
@@ -76,8 +77,8 @@ uint64_t header_sum(Header header) {
   return sum_of(&header, sizeof(header), 0);
 }
 
-// run(offset, bytes) returns the Status of a block; the first error stops all. Adds the blocks'
-// sums, each with the block's number as its seed.
+// run(offset, bytes) returns the Status of a block; the first error stops all. Returns the total of
+// the blocks' sums, each of which has the block's number as its seed.
 template <typename Run>
 absl::StatusOr<uint64_t> for_blocks(int64_t bytes, const std::byte* data, Parallel& parallel,
                                     const std::atomic<bool>* cancelled, Progress* progress,

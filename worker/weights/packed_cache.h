@@ -35,7 +35,7 @@ PackedCacheOptions packed_cache_options(const std::string& choice, int64_t limit
 class PackedCache {
  public:
   // `key`: letters and digits; equal keys mean equal bytes. `progress` may be null, and outlives
-  // it.
+  // the cache.
   PackedCache(PackedCacheOptions options, std::string key, Progress* progress = nullptr);
 
   bool exists() const;

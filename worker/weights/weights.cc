@@ -248,7 +248,7 @@ class Loader {
     return absl::OkStatus();
   }
 
-  // Reads the block as the rows from `begin` on of a matrix of `rows` rows stored in `packed`.
+  // Reads the block and packs it into `packed`, a matrix of `rows` rows, from row `begin` on.
   absl::Status pack(const Block& block, int64_t begin, int64_t rows, Staging& staging,
                     std::byte* packed) const {
     const Weight& weight = program_.weights(block.weight);

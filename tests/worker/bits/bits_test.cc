@@ -57,7 +57,7 @@ struct Way {
   int chunk = kPromptTokens;
   int others = 0;  // Other sequences in every step, besides the prompt.
   int page_tokens = 16;
-  DType kv_dtype = DType::kNone;  // The weights' type.
+  DType kv_dtype = DType::kNone;  // kNone: the weights' type.
   const char* isa = "";           // LOCKSTEP_ISA or kEmulated; empty: the best.
   std::vector<double> speeds = {};
   Strategy strategy = Strategy::kGather;
@@ -174,8 +174,8 @@ class BitsTest : public ::testing::TestWithParam<std::tuple<Shape, Kind>> {
     return "none";
   }
 
-  // True if the program rounds some rows before it gathers them. With two ranks every shape has a
-  // value whose parts are whole groups, which this needs.
+  // True if the program rounds some rows before it gathers them. This needs a value whose parts are
+  // whole groups; with two ranks every shape has one.
   static bool rounds_parts(const Way& way) {
     return kind().quantized && kind().cut_rows && way.ranks == 2 &&
            way.strategy == Strategy::kGather;

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // Collectives of devices, as far as they run without a GPU: through the host, through a library
-// that behaves like NCCL, and the choice between them.
+// that behaves like NCCL, and how ranks choose between the two.
 #include <dlfcn.h>
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>

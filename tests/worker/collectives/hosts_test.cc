@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Groups that span hosts: the same bits as in shared memory for any placement of ranks, and the
-// same failures.
+// Groups that span hosts have the same bits as groups in shared memory, for any placement of ranks,
+// and the same failures.
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Groups on a bad network: the right bits or an ended group, never a wrong value.
+// A group on a bad network gives the right bits or ends; it never gives a wrong value.
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// Programs compiled for GPUs, which store values as bfloat16 and fuse rope with attention, against
-// programs of the same models that do neither: the same bits, and the number of kernels per layer.
+// Programs compiled for GPUs store values as bfloat16 and fuse rope with attention. They must give
+// the same bits as programs of the same models that do neither. Also the number of kernels per
+// layer.
 #include <gtest/gtest.h>
 
 #include <fstream>

@@ -1,6 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// A model on devices that capture its steps, next to the same model whose kernels are queued one by
-// one.
+// A model twice: on devices that capture its steps, and on devices that run kernel by kernel.
 #pragma once
 
 #include <gtest/gtest.h>
@@ -75,7 +74,7 @@ class Pair {
     }
   }
 
-  // Loses this rank in a step of the group with graphs alone. The test must then call regroup().
+  // Loses this rank in a step of the group with graphs. The test must then call regroup().
   void lose(int rank, cluster::Step step) {
     step.set_step(++step_);
     graphs_->fail_next_step(rank);

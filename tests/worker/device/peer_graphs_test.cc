@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Ranks that meet in memory shared by their devices, whose steps are captured and replayed, against
-// ranks that meet through the host and queue kernel by kernel. There is no GPU.
+// Compares ranks that meet in memory shared by their devices, and capture and replay their steps,
+// with ranks that meet through the host and queue kernel by kernel. There is no GPU.
 #include <gtest/gtest.h>
 
 #include <initializer_list>

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Linears in plain C++ over bfloat16, correct ones, and ones with faults that kernels of a GPU may
-// have, for tests of the proof. Each advances a fake clock by its own duration.
+// Linears in plain C++ over bfloat16, for tests of the proof. Some are correct; the others have
+// faults that kernels of a GPU may have. Each advances a fake clock by its own duration.
 #pragma once
 
 #include <vector>
@@ -14,8 +14,8 @@ namespace lockstep::testing {
 inline int64_t fake_ns = 0;
 inline int64_t fake_now() { return fake_ns; }
 
-// Computes columns [0, cols) of the output. `keeps` selects the elements of K; `backwards` sums
-// from the end.
+// Computes columns [0, cols) of the output. `keeps` selects the elements of K; `backwards` says
+// whether to sum from the end, by the number of rows.
 template <typename Keeps, typename Backwards>
 void fake_product(const KernelArgs& args, int64_t cols, const Keeps& keeps,
                   const Backwards& backwards) {

@@ -23,7 +23,7 @@ void expect_all_same(const std::vector<Matrix>& found, const std::vector<Matrix>
 // The kernel and the reference compute with the same rounded keys, values and queries. The error
 // comes from float32 arithmetic (`slack`, relative to 1 + the result) and from rounded weights.
 // bfloat16: each weight is off by at most 2^-8 of itself. int8: the weights of a block's 64 keys,
-// times their values' scales, are off by half a code each, of 32767 for the largest one.
+// times their values' scales, are off by half a code each, and the largest one is code 32767.
 double weight_error(DType dtype) {
   return dtype == DType::kBF16 ? 0x1p-8 : dtype == DType::kI8 ? 64 * 0.5 / 32767 : 0;
 }
@@ -329,8 +329,8 @@ TEST_P(AttentionTest, ZeroVectorsAndHugeValuesAgreeWithTheReference) {
   expect_reference(conversation, {.chunk = 40}, "extremes", 2e-3);
 }
 
-// The products of some keys overflow to -inf: those of a whole block of keys, and of a whole part.
-// In rows that also see other keys, these keys have no weight, since exp(-inf) is 0.
+// The products of some keys overflow to -inf: of all keys of a block, and of all keys of a part. In
+// rows that also see other keys, these keys have no weight, since exp(-inf) is 0.
 TEST_P(AttentionTest, BlocksWithOnlyScoresOfMinusInfinityHaveNoWeight) {
   for (const int64_t hidden : {130, 1030}) {
     Conversation conversation(

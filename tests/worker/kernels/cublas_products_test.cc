@@ -211,7 +211,7 @@ TEST_F(CublasProductsTest, RowsThatAreNotAMultipleOf16BytesAlwaysUseThePlainKern
               ElementsAre(AllOf(HasSubstr("[96, 65]"), HasSubstr("not a multiple of 16 bytes"))));
 }
 
-// Example: a third of a layer's columns, between those of other ranks.
+// Example: a rank's third of a layer's columns, between the columns of other ranks.
 TEST_F(CublasProductsTest, AnOutputAlignedOnlyToItsElementsUsesMatchingAlgorithms) {
   const std::vector<uint32_t> wanted = {kOperandAlign, kOperandAlign, 4, 4};
   for (const int64_t rows : {9, 64}) EXPECT_EQ(run(rows, 64, 97), nullptr);

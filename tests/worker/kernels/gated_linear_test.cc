@@ -22,7 +22,8 @@ std::vector<KernelEntry> shim_mma_kernels() {
   return found;
 }
 
-// The linear for the same weights, of the same kind of kernel: "linear_mma_q8_cuda_shim".
+// The linear for the same weights by the same kind of kernel, for instance
+// "linear_mma_q8_cuda_shim".
 KernelEntry linear_of(const KernelEntry& kernel) {
   for (const KernelEntry& other : kernels_of(Op::kLinear)) {
     if (std::string("gated_") + other.name == kernel.name) return other;

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Helpers for the tests of kernels: random matrices that own exactly their bytes, so that
-// AddressSanitizer finds an access beyond the last lane, and tolerances.
+// Helpers for the tests of kernels: random matrices, and tolerances. A matrix owns exactly its
+// bytes, so that AddressSanitizer finds an access beyond the last lane.
 #pragma once
 
 #include <gtest/gtest.h>

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Properties of linears for every weight type; quantized_test.cc has those of small integers alone.
+// Properties of linears for every weight type; quantized_test.cc has properties that only weights
+// of small integers have.
 #include <bit>
 #include <limits>
 

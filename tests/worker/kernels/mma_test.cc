@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// The fragments of a warp's matrices against whole matrices, by the formulas of the PTX ISA (6.5 to
-// 9.0, "Matrix Fragments for mma.m16n8k16", "ldmatrix"), and asynchronous copies.
+// The fragments of a warp's matrices, compared with whole matrices by the formulas of the PTX ISA
+// (6.5 to 9.0, "Matrix Fragments for mma.m16n8k16", "ldmatrix"), and asynchronous copies.
 #include "worker/kernels/cuda/mma.h"
 
 #include <gtest/gtest.h>

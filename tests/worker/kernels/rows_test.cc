@@ -263,7 +263,7 @@ TEST(RopeTest, RopeAgreesWithTheReferenceOnEveryIsaAndInPlace) {
 
 TEST(EmbedTest, PackingKeepsRowsPlain) {
   for (const KernelEntry& kernel : kernels_of(Op::kEmbed)) {
-    if (quantization(kernel.weight)) continue;  // quantized_test.cc covers those.
+    if (quantization(kernel.weight)) continue;  // quantized_test.cc covers these.
     const Matrix source = Matrix::random(40, 5, 3, kernel.weight);
     std::vector<float> floats;
     for (int64_t i = 0; i < 200; ++i) floats.push_back(source.at(i / 5, i % 5));

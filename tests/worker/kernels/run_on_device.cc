@@ -95,7 +95,7 @@ StepSizes sizes_of(const KernelEntry& kernel, const KernelArgs& host) {
           .hidden = host.out[0].cols};
 }
 
-// A call whose operands are in the host's memory, on copies of them.
+// A kernel's call on the device, with copies of operands that are in the host's memory.
 class DeviceCall {
  public:
   DeviceCall(TrackedDevice& device, const KernelEntry& kernel, const KernelArgs& host)
@@ -123,7 +123,7 @@ class DeviceCall {
     const char* failure = host_.step != nullptr ? step_.give(*host_.step) : device_.synchronize();
     return failure == nullptr ? "" : failure;
   }
-  // The bytes of everything that the kernel may write, but for a step's answers.
+  // The bytes of everything that the kernel may write, except a step's answers.
   std::vector<std::byte> written() {
     std::vector<std::byte> all = mirror_.contents(host_.state.data);
     std::vector<std::vector<std::byte>> outputs;

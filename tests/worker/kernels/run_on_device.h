@@ -18,7 +18,7 @@ struct DeviceKernel {
   TrackedDevice& device;
   const KernelEntry& kernel;
 };
-// Runs the same kernel of two devices. It is an error if their outputs or states differ in a byte.
+// Runs the same kernel on two devices. It is an error if its outputs or states differ in a byte.
 std::string run_with_twin(const DeviceKernel& own, const DeviceKernel& twin,
                           const KernelArgs& args);
 

@@ -42,7 +42,7 @@ class Recording {
     bytes_.assign(std::istreambuf_iterator<char>(file), {});
   }
 
-  // False at the end.
+  // Reads the next product; false at the end.
   bool next() {
     if (at_ == bytes_.size()) return false;
     const std::vector<int32_t> sizes = take<int32_t>(3);
@@ -52,7 +52,7 @@ class Recording {
     outputs = take<float>(rows * cols);
     return true;
   }
-  // From zero, in order of K.
+  // The shim's sum, from zero, in order of K.
   float computed(int row, int col) const {
     const int steps = depth / 16;
     float sum = 0;
@@ -131,7 +131,8 @@ TEST(TensorCoreTest, StepsOfAllNumbersAgreeWithThePlainModel) {
   for (const Format& format : kFormats) {
     for (int i = 0; i < 20000; ++i) {
       Step step;
-      // Exponents of a, b and c are close to each other, so that no number is lost; or any.
+      // In half of the cases the exponents of a, b and c are close to each other, so that no number
+      // is lost.
       const uint32_t near = random(), mask = i % 2 == 0 ? 0xffff : 0x8fff;
       const uint32_t same = i % 2 == 0 ? 0 : near & 0x7000;
       for (int k = 0; k < 16; ++k) {

@@ -210,8 +210,8 @@ TEST_P(TopCandidatesTest, NanRanksAfterAllNumbersAndInfinitiesRankAsNumbers) {
 }
 
 TEST_P(TopCandidatesTest, TheNoisyWinnerAgreesWithAFullSearch) {
-  // Many draws: flat logits, for which large noise matters, steep ones, for which little does, and
-  // large ones, for which the sum rounds.
+  // Many draws of three kinds: flat logits, where large noise matters; steep logits, where noise
+  // matters little; and large logits, where the sum rounds.
   const KernelEntry& kernel = GetParam();
   for (const float spread : {0.0f, 0.01f, 1.0f, 6.0f, 1000.0f, 1e6f}) {
     Call call(40, 700, spread);

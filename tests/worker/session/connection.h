@@ -1,6 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// A worker with its threads, connected to the test as its coordinator, and the messages that it
-// sends.
+// A worker with its threads, whose coordinator is the test, and the messages that the worker sends.
 #pragma once
 
 #include <gtest/gtest.h>

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Weights of a rank that a worker may become: its actions on virtual time, and the worker with its
-// threads.
+// A worker preloads the weights of a rank that it may become: the core's actions on virtual time,
+// and the worker with its threads.
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// Captured and replayed steps, on a device without a GPU, against steps whose kernels are queued
-// one by one: every answer has the same bits, and no capture is replayed after it is invalid.
+// Compares captured and replayed steps, on a device without a GPU, with steps whose kernels are
+// queued one by one: every answer has the same bits, and no capture is replayed after it is
+// invalid.
 #include "worker/steps/step_graphs.h"
 
 #include <gmock/gmock.h>

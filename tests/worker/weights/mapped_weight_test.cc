@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Embeddings that stay in the checkpoint's file have the same bits as in memory; those that cannot
-// are loaded into memory.
+// Embeddings that stay in the checkpoint's file have the same bits as in memory; embeddings that
+// cannot stay there are loaded into memory.
 #include "worker/weights/mapped_weight.h"
 
 #include <gtest/gtest.h>

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// A rank's weights in memory from its old program, and those that it reads for the new one:
-// together they have the bytes that loading all of them would give.
+// A rank copies weights that it has in memory from its old program, and reads only the others that
+// the new program needs. The result has the bytes that loading all weights would give.
 #include "worker/weights/retained_weights.h"
 
 #include <gmock/gmock.h>

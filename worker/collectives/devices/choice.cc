@@ -59,7 +59,7 @@ std::string shared_gpu_of(const std::vector<Card>& cards) {
   return "";
 }
 
-// Why these ranks cannot use NCCL, or "". The same on every rank.
+// The reason why these ranks cannot use NCCL, or "". The same on every rank.
 Obstacle obstacle_of(const std::vector<Card>& cards) {
   if (std::string shared = shared_gpu_of(cards); !shared.empty()) return {std::move(shared)};
   for (size_t rank = 0; rank < cards.size(); ++rank) {

@@ -43,8 +43,8 @@ class DirectCollective final : public Collective {
                               .rows = rows});
   }
 
-  // Only for small sums: every rank computes all of them, so it has the whole rows that a norm
-  // needs.
+  // Combines only small sums with the norm. Every rank computes a small sum completely, so it has
+  // the whole rows that a norm needs.
   absl::StatusOr<bool> reduce_add_norm(const KernelArgs& args) override {
     const TensorView& sum = args.in[1];
     const int64_t bytes = sum.rows * sum.cols * static_cast<int64_t>(sizeof(float));
@@ -67,7 +67,7 @@ class DirectCollective final : public Collective {
     return link_->all_gather(gather);
   }
 
-  // Finishes other_ first: what it has queued may never end by itself.
+  // Finishes other_ first: work that other_ has queued may never end unless other_ ends it.
   absl::Status finish() override {
     const absl::Status status = other_->finish();
     if (!status.ok()) link_->abort();

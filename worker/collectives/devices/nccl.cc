@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
-// The communicator is a blocking one: a non-blocking one makes a thread launch each of its calls.
-// Only its peers can make it wait, so a watchdog aborts it if a call takes too long. Joining cannot
-// be aborted, since there is no communicator yet: a separate thread does it, and is abandoned if it
-// does not return in time.
+// The communicator is blocking: with a non-blocking one, NCCL starts a thread for each call. A call
+// waits only for peers, so a watchdog aborts the communicator if a call takes too long. Joining
+// cannot be aborted, since there is no communicator yet: a separate thread joins, and is abandoned
+// if its call does not return in time.
 #include "worker/collectives/devices/nccl.h"
 
 #include <algorithm>
@@ -116,8 +116,8 @@ class NcclCollective final : public Collective {
   Watchdog watchdog_;  // Destroyed first.
 };
 
-// Only a timeout shows that a peer is missing. In this call a rank waits for the others for half of
-// `timeout_`. A rank that failed at once then waits for the others' outcomes for up to all of
+// Only a timeout shows that a peer is missing. In this call a rank waits at most half of `timeout_`
+// for the others. A rank that failed at once then waits for the others' outcomes for up to all of
 // `timeout_`, so it is still there when they report.
 absl::StatusOr<std::string> NcclCollective::connect() {
   Nccl::Id own_id;

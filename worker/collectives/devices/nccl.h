@@ -20,8 +20,8 @@ namespace lockstep {
 // error is `met`'s, or kAborted after `cancelled` became true. Calls queue work on the device, and
 // may block for at most `timeout`; finish() waits for the work, for at most the same time.
 // all_reduce adds in an order that NCCL chooses by the number of bytes: an element's bits depend on
-// it. After any error the communicator is aborted, never destroyed, and every later call fails with
-// that error.
+// that number. After any error the communicator is aborted, never destroyed, and every later call
+// fails with that error.
 absl::StatusOr<std::unique_ptr<Collective>> nccl_collective(
     const Nccl& nccl, std::unique_ptr<Collective>& met, Device& device,
     std::chrono::nanoseconds timeout, const std::atomic<bool>* cancelled, std::string* problem);

@@ -36,8 +36,8 @@ class NcclJoining {
   Nccl::Comm comm_ = nullptr;
 };
 
-// True while a thread of this process is in an abandoned call: the process must not join again
-// then.
+// True while a thread of this process is in an abandoned call. Meanwhile the process must not join
+// again.
 bool nccl_is_stuck();
 
 }  // namespace lockstep

@@ -16,7 +16,7 @@ namespace {
 // The facts about one rank, which it sends to all others.
 struct Card {
   PeerHandle handle;
-  uint64_t first = 0;  // First number of exchanges; rank 0's is used.
+  uint64_t first = 0;  // The first exchange's number; all ranks use rank 0's.
   bool can = false;    // Its device can reach peers' memory.
   bool pads = false;   // See PeerLinkArgs.
 };
@@ -123,8 +123,8 @@ absl::Status PeerLink::open(const std::vector<PeerHandle>& handles, uint64_t fir
   return failure == nullptr ? absl::OkStatus() : unavailable_because(failure);
 }
 
-// Sums over one channel and over all, with each slot used twice: a GPU must read what another GPU
-// writes, even where it has read an older value.
+// Tries sums over one channel and over all channels. Each slot is used twice: a GPU must read what
+// another GPU writes, even where it has read an older value.
 absl::Status PeerLink::try_out() {
   constexpr int64_t kMax = kPeerChannels * kPeerSlotBytes / 4 / sizeof(float);
   const DeviceMemory on_device(device_, kMax * sizeof(float));

@@ -17,7 +17,7 @@
 namespace lockstep {
 
 struct PeerLinkArgs {
-  std::chrono::nanoseconds timeout{};            // For each wait for a peer; in the trial half.
+  std::chrono::nanoseconds timeout{};            // For each wait for a peer; the trial has half.
   const std::atomic<bool>* cancelled = nullptr;  // If it turns true, the trial ends.
   std::string off;    // If not empty, the reason why this rank does not use the link.
   bool pads = false;  // This rank pads steps that may be captured (Backend::graphs).
@@ -32,7 +32,7 @@ class PeerLink {
   static absl::StatusOr<std::unique_ptr<PeerLink>> connect(Collective& met, Device& device,
                                                            const PeerLinkArgs& args,
                                                            std::string* problem);
-  // Waits for the device, so nothing that might never end may still be queued there.
+  // Waits for the device. So all work that is still queued there must be able to end.
   ~PeerLink();
   PeerLink(const PeerLink&) = delete;
   PeerLink& operator=(const PeerLink&) = delete;

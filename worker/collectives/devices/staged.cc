@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Staging memory has the matrix without gaps. A call's last copy reads it. The next call overwrites
-// it by a copy that is queued later, so without a wait.
+// Staging memory has the matrix without gaps. The last copy of a call reads this memory. The next
+// call need not wait before it overwrites the memory: it does so by a copy, which is queued later.
 #include "worker/collectives/devices/staged.h"
 
 #include <algorithm>
@@ -71,7 +71,7 @@ class StagedCollective final : public Collective {
   }
 
  private:
-  // Without peers nothing must leave the device.
+  // Without peers nothing needs to leave the device.
   absl::Status place_own(const GatherArgs& args) {
     if (args.in != args.out) {
       device_.copy_rows({.to = args.out,

@@ -46,13 +46,14 @@ struct RegionHeader {
   uint64_t bytes = 0;
   uint64_t epoch = 0;
   int64_t ranks = 0;  // Ranks of this host; arrays below are indexed by 0 to ranks - 1.
-  int64_t slots = 0;  // One for each rank of the group.
+  int64_t slots = 0;  // Ranks of the group; each has two slots.
   // Written by the first rank before any other attaches.
   int64_t numbers[kMaxRegionRanks];  // Ranks' numbers in the group, ascending.
   ProcessIdentity processes[kMaxRegionRanks];
 
   // The next three are read in every call, and written only if a rank sleeps or fails.
-  // The low 8 bits are the Failure, the others the number in the group of the rank that it names.
+  // The low 8 bits of `failure` are the Failure; the other bits are the number in the group of the
+  // rank that it names.
   alignas(128) std::atomic<uint32_t> failure{0};
   std::atomic<uint32_t> sleepers{0};
   std::atomic<uint32_t> doorbell{0};  // The futex: changes when sleepers must look again.
@@ -92,7 +93,7 @@ class Region {
   ~Region();
 
   RegionHeader& header() { return *static_cast<RegionHeader*>(memory_); }
-  Slot& slot(int number, int buffer);  // `number`: a rank's in the group.
+  Slot& slot(int number, int buffer);  // `number`: the rank's, in the group.
   std::span<std::byte> shared();       // Begins on a page boundary.
 
  private:

@@ -2,8 +2,8 @@
 // Messages have fixed sizes. A peer sends a Hello. It gets one Answer: at once if it is refused,
 // else, with the memfd, when all ranks have come. Both ends run on one machine and check that their
 // versions are equal, so plain structs suffice. Other users of the machine can read the socket's
-// name only while rank 0 listens, so none of them can take the name first. Connections from their
-// processes are dropped.
+// name only while rank 0 listens, so none of them can take the name first. Connections from other
+// users' processes are dropped.
 #include "worker/collectives/host/rendezvous.h"
 
 #include <poll.h>
@@ -237,7 +237,7 @@ bool Meeting::receive(Peer& peer) {
   }
   peer.rank = hello.rank;
   peer.process = hello.process;
-  return receive(peer);  // This peer may be gone, and its rank's new process be later in the list.
+  return receive(peer);  // This peer may be gone: its rank's new process is then later in the list.
 }
 
 void Meeting::refuse(const Peer& peer, const absl::Status& status) const {

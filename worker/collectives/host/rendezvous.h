@@ -22,7 +22,7 @@ namespace lockstep {
 struct MeetArgs {
   int rank = 0;
   int ranks = 1;  // Ranks of the group, at most kMaxRegionRanks.
-  // Ranks of this host, ascending, `rank` among them; empty: all.
+  // Ranks of this host, ascending, `rank` among them; empty: the group is on this host.
   std::vector<int> here = {};
   uint64_t epoch = 0;
   std::string group = {};    // Random, known to the group: 8 to 64 of [0-9a-z-].

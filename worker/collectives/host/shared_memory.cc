@@ -108,8 +108,8 @@ absl::Status SharedMemoryCollective::arrive(TcpLinks::RowBytesOf out, TcpLinks::
   if (links_ != nullptr) {
     RETURN_IF_ERROR(links_->exchange(call_, out, in, barrier_, start_ + timeout_, &call_wait_ns_));
     for (const int rank : links_->senders()) {
-      // The second exchange of a chunk has the same call and writes nothing: a peer may still read
-      // it.
+      // In the second exchange of a chunk the call is the same and is not written again: a peer may
+      // still read it.
       if (Call& theirs = slot(rank).call; theirs != call_) theirs = call_;
     }
   }

@@ -4,8 +4,8 @@
 //
 // Each rank copies its part into its own slot, arrives, waits for the others and reads their slots.
 // Slots are double-buffered, so one wait per chunk is enough: before a rank writes a buffer again
-// it has waited once for all ranks, and no rank arrives there before it has read that buffer.
-// Chunks have kSlotBytes per rank. With N ranks and n bytes (n_r of rank r), a rank pays
+// it has waited once for all ranks, and a rank arrives at that wait only after it has read the
+// buffer. Chunks have kSlotBytes per rank. With N ranks and n bytes (n_r of rank r), a rank pays
 //
 //   all_gather                  1 wait per chunk   writes n_r            reads the other ranks' n_r
 //   all_gather in shared()      1 wait             -                     -
@@ -16,9 +16,9 @@
 //
 // If the group spans hosts, a rank sends each part that it writes here to one rank of each other
 // host, too. That rank receives the part straight into its place in shared(), or into the sender's
-// slot in that host's region, and only then arrives (routes.h, tcp_links.h). An all_reduce with 2
-// waits sends n / H and then n / N to each of the other H - 1 hosts, one with 1 wait sends n. Sums
-// are in rank order either way.
+// slot in that host's region, and only then arrives (routes.h, tcp_links.h). With H hosts, an
+// all_reduce with 2 waits sends n / H and then n / N to each other host, and an all_reduce with 1
+// wait sends n. Sums are in rank order either way.
 #pragma once
 
 #include <atomic>
@@ -67,8 +67,8 @@ class SharedMemoryCollective final : public Collective {
   void place_own(const GatherArgs& args) const;
   absl::Status add_chunk(const RowBytes& chunk);
   absl::Status add_and_share_chunk(const RowBytes& chunk);
-  // Writes the sum over ranks of the slots' bytes [begin, begin + bytes) to `out`, which may be the
-  // same bytes of a slot.
+  // Writes the sum over ranks of the slots' bytes [begin, begin + bytes) to `out`, which may be
+  // these bytes of one of the slots.
   void add_slots(int64_t begin, int64_t bytes, std::byte* out);
 
   // Begins every collective: fails if the group has ended, starts the clock. leave() ends it.

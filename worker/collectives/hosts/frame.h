@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // How a rank's part of a collective is sent between hosts: as frames, each a header and some bytes.
 // Both ends know from their own arguments how many bytes of which call come next, so a header only
-// confirms it: no size is ever taken from the wire, and no byte is put in its place before its
+// confirms this: no size is ever taken from the wire, and no byte is put in its place before its
 // header was checked. The last frame of a connection may be a goodbye: the group has ended, and
 // why. This file has no socket; frames are bytes.
 #pragma once
@@ -49,7 +49,8 @@ class FrameWriter {
   void send_goodbye(const Goodbye& goodbye);
   bool done() const { return done_; }
 
-  // Fills `parts` with the next bytes' places, and returns how many parts it filled. Not if done().
+  // Fills `parts` with the places of the next bytes, and returns how many parts it filled. Must not
+  // be called if done().
   size_t next(std::span<iovec> parts) const;
   // Reports that this many of these bytes were sent.
   void sent(size_t bytes);
@@ -70,13 +71,15 @@ class FrameWriter {
 // The receiving side of one connection.
 class FrameReader {
  public:
-  // The next bytes are those of `piece`, sent in this call: they are put there.
+  // Says that the other side sends `piece` next, in this call. Its bytes will be stored in the
+  // piece's memory.
   void expect(const Call& call, const RowBytes& piece);
   bool done() const { return done_; }
 
   // Fills `parts` (two or more) with places for the next bytes, and returns how many parts it
   // filled. First these are places for a header and, in a separate buffer, for the frame's first
-  // bytes. When the header is verified, they are the frame's place in the piece. Not if done().
+  // bytes. When the header is verified, they are the frame's place in the piece. Must not be called
+  // if done().
   size_t next(std::span<iovec> parts);
   // Reports that this many bytes were received. kUnavailable: they were changed on their way.
   // kInternal: the other side is in another call. kAborted: it said goodbye. Messages are clauses

@@ -1,12 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0
 // Appends k and v of the step's rows to the layer's pages (not if read_only). Then computes for
 // every row and query head: out = sum over keys j of softmax(scale * q . k_j, capped, plus slope *
-// distance) v_j. The keys are those up to the row's own position: the last `window` of them, or
-// those of its chunk. Rows of the sequence's prefix see the whole prefix. The head's sink is one
-// more score in the softmax, without a value. Keys are processed in blocks of kKeyBlock from
-// position 0 on, with a running maximum and sum. The sums of every kPart positions are then merged,
-// in order. So the bits depend on the position alone, and several threads may process the keys of
-// one row. If values are in keys, those of a block are extracted once for all queries of a task.
+// distance) v_j. A row sees the keys up to its own position: with a window only the last `window`
+// of them, with chunks only the keys of its own chunk. Rows of the sequence's prefix see the whole
+// prefix. The head's sink is one more score in the softmax, without a value. Keys are processed in
+// blocks of kKeyBlock from position 0 on, with a running maximum and sum. The sums of every kPart
+// positions are then merged, in order. So the bits depend on the position alone, and several
+// threads may process the keys of one row. If values are in keys, a block's values are extracted
+// once for all queries of a task.
 #include "worker/kernels/cpu/attention_pages.h"
 #include "worker/kernels/cpu/attention_queries.h"
 #include "worker/kernels/cpu/attention_scores.h"
@@ -54,10 +55,10 @@ void add_pv_alone(float* accumulator, int64_t padded, const typename F::Factor* 
   }
 }
 
-// The PV product of a block. Keys that all queries of the tile see are processed together, those
-// before and after for each query alone: each query adds its own keys in order, and never reads a
-// value that it does not see. Integer sums do not depend on order and codes are never NaN, so with
-// codes all keys are processed together.
+// The PV product of a block. Keys that all queries of the tile see are processed together. Keys
+// before and after them are processed for each query alone: a query adds its own keys in order, and
+// never reads a value that it does not see. Integer sums do not depend on order and codes are never
+// NaN, so with codes all keys are processed together.
 template <typename F, int kQueries>
 void add_pv_tile(const Queries<F>& all, int64_t query, const KeyBlock<F>& block,
                  const KeyBlock<F>& ahead, const KeyRange (&seen)[kQueries], KeyRange any) {
@@ -187,7 +188,7 @@ void finish_queries(const AttentionJob<F>& job, const Queries<F>& all) {
   finish(all.whole, all.out, all.count, job.attrs.v_dim, all.v_padded);
 }
 
-// Rows [begin, end) for one KV head: one run of rows of the same sequence after the other.
+// Processes rows [begin, end) for one KV head, in runs of rows that belong to one sequence.
 template <typename F>
 void attend_rows(const AttentionJob<F>& job, Queries<F>& all, int64_t begin, int64_t end,
                  int64_t kv_head) {

@@ -12,10 +12,11 @@ namespace {
 // Keys are processed in blocks of this many absolute positions, independent of page, chunk and
 // batch.
 constexpr int64_t kKeyBlock = 128;
-// A query is one head of one row; a task is the queries of one KV head, up to kTaskQueries or those
-// of one row. The scratch of a thread has for each query of a task: its copy, sums over the current
-// part of the keys, sums over all parts before, and five numbers. It has the scores and weights of
-// one block for a tile of queries. If values are in keys, it also has the values of one block.
+// A query is one head of one row; a task is some queries of one KV head: at most kTaskQueries, or
+// all of one row if these are more. The scratch of a thread has for each query of a task: its copy,
+// sums over the current part of the keys, sums over all parts before, and five numbers. It has the
+// scores and weights of one block for a tile of queries. If values are in keys, it also has the
+// values of one block.
 constexpr int64_t kTaskQueries = 64;
 constexpr int64_t kMaxTileQueries = 8;
 

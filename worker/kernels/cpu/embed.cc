@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 // out[r] = weight[token of r - vocab_begin], or weight[position of r + offset], where weight is
-// plain rows. It is -0.0 for tokens of other ranks, so that the sum over ranks is the row bit for
-// bit. For token -1, the rank that has id 0 takes the next row of step->embeddings; or, if
-// `beside`, the token counts as absent_id. Quantized rows (laid out as in quantized_rows.h) become
-// code * scale, or fma(code, scale, minimum).
+// plain rows. For tokens of other ranks, out[r] is -0.0, so that the sum over ranks is the row bit
+// for bit. For token -1, the rank that has id 0 takes the next row of step->embeddings; but if
+// `beside` is set, token -1 counts as the token absent_id. Quantized rows (laid out as in
+// quantized_rows.h) become code * scale, or fma(code, scale, minimum).
 #include "worker/kernels/cpu/chunks.h"
 #include "worker/kernels/cpu/vec.h"
 #include "worker/kernels/kernel.h"
@@ -19,7 +19,7 @@ void copy_row(const T* from, float* to, int64_t cols) {
   }
 }
 
-// The number of rows before this one whose embedding is in the request.
+// The number of rows before `row` that have an embedding of the request in place of a token.
 int64_t embeddings_before(const StepView& step, int64_t row) {
   int64_t count = 0;
   for (int64_t r = 0; r < row; ++r) count += step.tokens[r] == -1;

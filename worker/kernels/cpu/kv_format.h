@@ -10,9 +10,9 @@
 //
 //   Element: what pages hold; Factor: the type of rounded queries and weights; Operand: one vector
 //   of kPack elements per lane; Sum: sixteen sums of dot(), initially zero(); Guard: an object of
-//   it must exist wherever dot() runs. scale_of(x, dim, limit): the scale that makes dim numbers
-//   codes of at most `limit`; encode(x, scale, to): sixteen numbers as elements or factors;
-//   store_weights(p, to): the same for results of exp(), if not kScaled.
+//   this type must exist wherever dot() runs. scale_of(x, dim, limit): the scale with which dim
+//   numbers become codes of at most `limit`; encode(x, scale, to): sixteen numbers as elements or
+//   factors; store_weights(p, to): the same for results of exp(), if not kScaled.
 #pragma once
 
 #include "worker/kernels/cpu/attention_scratch.h"
@@ -94,7 +94,8 @@ struct KvI8 {
   }
 };
 
-// The place of the element of key (or value) `slot` and column d among a chunk's keys (values).
+// The index of column d of key `slot` among the elements of a chunk's keys. value_at() is the same
+// for values.
 template <typename F>
 int64_t key_at(int64_t slot, int64_t d) {
   return (d / F::kPack * kChunk + slot) * F::kPack + d % F::kPack;

@@ -9,8 +9,9 @@
 // A Format has: kLayout, kTileRows (rows of the largest tile), kAheadRows (a single tile of at
 // least this many rows prefetches its panel), Activation, Guard (one exists in every task),
 //   row_value(x, cols): a row's value before it is laid out,
-//   lay_out(x, count, to, r, rows, value): stores its next unit, `count` elements being left, as
-//   row r of `rows`, run<kRows>(work): adds the products of `work` to its sums, and
+//   lay_out(x, count, to, r, rows, value): stores the row's next unit as row r of `rows`; `count`
+//   elements of the row are left,
+//   run<kRows>(work): adds the products of `work` to its sums, and
 //   finish(left, right, header, value): rescales the sums of a row.
 // A format of tile instructions (linear_tiles.cc) has run(rows, work, guard) instead; its unit may
 // be several packed ones (kPacked), and it may unpack a chunk for all rows: unpack(panel, units,

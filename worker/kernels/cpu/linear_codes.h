@@ -39,8 +39,8 @@ struct CodeRows {
     return {.value = scale.valid ? scale.scale : __builtin_nanf(""), .inverse = scale.inverse};
   }
 
-  // Row `r` of a unit: the codes of all rows, [rows][kDepth], then each of the numbers for all
-  // rows.
+  // Lays out row `r` of a unit. A unit has the codes of all rows, [rows][kDepth], then each of the
+  // numbers for all rows.
   template <typename X>
   static void lay_out(const X* x, int64_t count, std::byte* to, int64_t r, int64_t rows,
                       RowValue& value) {

@@ -3,11 +3,11 @@
 // that each loaded tile is used in two products. A panel's codes already have a weight tile's
 // order; int4 is first unpacked to bytes, a chunk at a time for all its rows.
 //
-// float32 rows by codes (linear_codes.h): sums of codes are exact, and the rest has the order of
-// linear_quantized.cc, so the bits are the same. Counted in instructions (a product of tiles takes
-// 16 cycles, two vector instructions one), a group of 32 by a panel takes 12 cycles per row in
-// linear_quantized.cc. Here it takes 32 cycles for 16 rows, and 4 more per row to scale. Below
-// kMinRows both wait for memory, and tiles gain nothing.
+// float32 rows by codes (linear_codes.h): sums of codes are exact, and they are scaled and added in
+// the order of linear_quantized.cc, so the bits are the same. Counted in instructions (a product of
+// tiles takes 16 cycles, two vector instructions one), a group of 32 by a panel takes 12 cycles per
+// row in linear_quantized.cc. Here it takes 32 cycles for 16 rows, and 4 more per row to scale.
+// Below kMinRows both wait for memory, and tiles gain nothing.
 //
 // bfloat16 by bfloat16 is added in the order of the tile instruction, 32 elements of K per product;
 // vector instructions add in another order. So tiles compute every number of rows, even one. A
@@ -44,7 +44,7 @@ inline void zero_sums(bool both) {
   tile_zero<3>();
 }
 
-// The sums of rows [32][32].
+// Loads sums [32][32], of 32 rows by a panel, into tiles; only the first 16 rows unless `both`.
 inline void load_sums(const void* from, bool both) {
   const auto* sums = static_cast<const std::byte*>(from);
   tile_load<0>(sums, kPanelStride);

@@ -52,7 +52,7 @@ constexpr int64_t kPanelScales = kPackRows * 2;  // In bytes.
 }
 
 // The layout for kernels with sixteen registers (quarters_avx2.h): x in bfloat16 is widened to
-// float32, its codes to int16.
+// float32, and codes of x to int16.
 [[gnu::always_inline]] constexpr PanelLayout narrow_layout(DType weight) {
   PanelLayout layout = panel_layout(weight);
   const auto kind = quantization(weight);

@@ -48,7 +48,7 @@ float power_of_two(int32_t power) {
 
 // scale = the smallest power of two with largest / scale <= 127, within the limits of panels.h.
 [[maybe_unused, gnu::always_inline]] inline Scale choose_power(int32_t largest) {
-  constexpr int32_t kAbove127 = 0x1ffff;  // Its addition carries if the fraction is above 127 / 64.
+  constexpr int32_t kAbove127 = 0x1ffff;  // Adding it carries if the fraction is above 127 / 64.
   const int32_t exact = ((largest + kAbove127) >> 23) - 127 - 6;
   if (largest >= 0x7f800000 || exact > kMaxPower) return {.valid = false};
   const int32_t power = exact < kMinPower ? kMinPower : exact;

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// route: from scores to experts and their weights, each row alone, sums in the order of experts.
-// expert_scale: each row times the scale of the expert that it is routed to.
+// route: computes experts and their weights from scores, each row by itself, with sums in the order
+// of experts.
+// expert_scale: multiplies each row by the scale of the expert that it is routed to.
 // combine: the weighted sum of a token's routes, in their order, column by column.
 #include "worker/kernels/choose_experts.h"
 #include "worker/kernels/cpu/chunks.h"

@@ -7,7 +7,7 @@
 
 namespace lockstep::cpu {
 
-// linear over panels, and over panels as laid out for sixteen registers or tile instructions.
+// The scratch of linear: in general, for kernels with sixteen registers, and for tile instructions.
 int64_t panel_scratch_bytes(const KernelArgs& largest, int threads);
 int64_t narrow_scratch_bytes(const KernelArgs& largest, int threads);
 int64_t tile_scratch_bytes(const KernelArgs& largest, int threads);

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // Matrices of state blocks, S [k_dim][v_dim] for each head. Columns of S do not depend on each
-// other, so a thread processes a few through all rows of a sequence, which keeps them in its cache.
+// other, so a thread processes a few columns through all rows of a sequence, and they stay in its
+// cache.
 #pragma once
 
 #include "worker/kernels/cpu/vec.h"

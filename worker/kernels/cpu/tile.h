@@ -1,15 +1,15 @@
 // SPDX-License-Identifier: Apache-2.0
-// Products of tiles, registers of 16 rows of 64 bytes, of the ISA that LOCKSTEP_ISA names: AMX, or
-// an emulation of its documented instructions.
+// Products of tiles (registers of 16 rows of 64 bytes), for the ISA that LOCKSTEP_ISA names: AMX,
+// or an emulation of its documented instructions.
 //
 //   A product takes rows [rows][4 * depth bytes] and weights [depth][16 columns][4 bytes] and adds
-//   to sums [rows][16]. tile_dot<Product::kCodes>: int32 sums of signed bytes of a row by unsigned
-//   ones of a weight; wraps around. kPairs: bfloat16. Each product of tiles sums up the pairs'
-//   first elements and, separately, the second ones, from 0 in order by fma. Then it adds both
-//   sums, then the previous sum: dot_pairs (dot.h) has another order. Denormals count as zero,
-//   independent of the thread's settings. tile_zero<t>(), tile_load<t>(p, stride), tile_store<t>(p,
-//   stride): a register of the shape it was given; stride in bytes. LOCKSTEP_FEW_ROWS: the ISA used
-//   for few rows.
+//   to sums [rows][16]. tile_dot<Product::kCodes>: int32 sums of signed bytes of a row times
+//   unsigned bytes of a weight; sums wrap around. kPairs: bfloat16. Each product of tiles sums up
+//   the pairs' first elements and, separately, the second ones, from 0 in order by fma. Then it
+//   adds both sums, then the previous sum: dot_pairs (dot.h) has another order. Denormals count as
+//   zero, independent of the thread's settings. tile_zero<t>(), tile_load<t>(p, stride),
+//   tile_store<t>(p, stride): for register t, in the shape that Tiles gave it; `stride` is in
+//   bytes. LOCKSTEP_FEW_ROWS: the ISA used for few rows.
 #pragma once
 
 #include "worker/kernels/cpu/dot.h"

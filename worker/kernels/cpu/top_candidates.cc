@@ -18,9 +18,9 @@ constexpr int64_t kVecs = kBlock / Vec::kLanes;
 // -log(-log(u)) is at most 36.74: u is at most 1 - 2^-53.
 constexpr float kMaxNoise = 37.0f;
 
-// A block's logits, and the same after edits, temperature and mask. Bit i of `allowed`: id first +
-// i exists and the mask allows it. Other ids are -inf in `edited`; ids that do not exist are -inf
-// in `raw`, too.
+// A block's logits: raw, and after edits, temperature and mask. Bit i of `allowed`: id first + i
+// exists and the mask allows it. Other ids are -inf in `edited`; ids that do not exist are -inf in
+// `raw`, too.
 struct VocabBlock {
   int64_t first;  // An id in the whole vocabulary.
   uint64_t exists;

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// transpose_columns() in ymm registers. A register is loaded as two rows that are half a register
-// of values apart: both halves are transposed by the same shuffles, and no shuffle crosses the
-// halves.
+// transpose_columns() in ymm registers. The halves of a register are loaded from two rows of keys
+// whose numbers are half a register apart among the values: the same shuffles transpose both
+// halves, and no shuffle crosses them.
 #pragma once
 
 #include <immintrin.h>
@@ -16,7 +16,7 @@ namespace lockstep::LOCKSTEP_ISA {
       _mm_loadu_si128(static_cast<const __m128i*>(high)), 1);
 }
 
-// Transposes rows of four words in each half: row i becomes column i, `step` elements after i - 1.
+// Transposes four rows of four words in each half, and stores row i of the result at to + i * step.
 template <typename T>
 [[gnu::always_inline]] inline void store_transposed(__m256i a, __m256i b, __m256i c, __m256i d,
                                                     T* to, int64_t step) {
@@ -45,8 +45,8 @@ requires(F::kPack == 1) void transpose_columns(const float* keys, float* values,
   }
 }
 
-// Swaps the inner two numbers of two slots and two columns, 16 or 8 bits each; then transposes
-// words of both.
+// Every four numbers are two slots of two columns. Swaps the middle two, so that the two slots of a
+// column are neighbours, as among values; then transposes words.
 template <typename F>
 requires(F::kPack == 2 && sizeof(typename F::Element) ==
                               2) void transpose_columns(const uint16_t* keys, uint16_t* values,

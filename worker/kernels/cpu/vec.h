@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// Vec, sixteen floats, of the ISA that LOCKSTEP_ISA names: only this file chooses the code. Every
-// operation gives the same bits on every ISA, so one source of a kernel does, too. Lanes are added
-// in one tree: i with i + 8, then i + 4, i + 2, i + 1.
+// Vec is sixteen floats, for the ISA that LOCKSTEP_ISA names: only this file chooses the code.
+// Every operation gives the same bits on every ISA, so one source of a kernel does, too. Lanes are
+// added in one tree: i with i + 8, then i + 4, i + 2, i + 1.
 //
 //   Vec::zero(), Vec::splat(x), Vec::load(p), Vec::load(p, n): the first n lanes, the others 0, no
 //   byte past them is read; load takes float, bfloat16 (uint16_t) or float16 (Half). v.store(p),

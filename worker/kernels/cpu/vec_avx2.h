@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Vec as two ymm registers: AVX2 with FMA. Partial loads and stores use masks of 32-bit lanes,
-// those of bfloat16 a copy on the stack.
+// Vec as two ymm registers: AVX2 with FMA. Partial loads and stores use masks of 32-bit lanes;
+// those of 16-bit numbers use a copy on the stack.
 #pragma once
 
 #include <immintrin.h>

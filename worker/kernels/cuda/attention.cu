@@ -1,13 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0
 // Appends k and v of the step's rows to the layer's pages (not if read_only). Then computes for
 // every row and query head: out = sum over keys j of softmax(scale * q . k_j, capped, plus slope *
-// distance) v_j. The keys are those up to the row's own position: the last `window` of them, or
-// those of its chunk. Rows of the sequence's prefix see the whole prefix. The head's sink is one
-// more score in the softmax, without a value. Queries are rounded to the pages' type.
-// rope_attention first rotates k, into the pages, and q, into scratch. attention_mma.cu computes
-// heads whose attributes it supports. Here keys are processed in blocks of kKeyBlock from position
-// 0 on, with a running maximum and sum, so that bits depend on the position alone. A thread first
-// computes the score of one key, then the sum of one column.
+// distance) v_j. A row sees the keys up to its own position: with a window only the last `window`
+// of them, with chunks only the keys of its own chunk. Rows of the sequence's prefix see the whole
+// prefix. The head's sink is one more score in the softmax, without a value. Queries are rounded to
+// the pages' type. rope_attention first rotates k, into the pages, and q, into scratch.
+// attention_mma.cu computes heads whose attributes it supports. Here keys are processed in blocks
+// of kKeyBlock from position 0 on, with a running maximum and sum, so that bits depend on the
+// position alone. A thread first computes the score of one key, then the sum of one column.
 #include "worker/kernels/cuda/attention_mma.h"
 #include "worker/kernels/cuda/attention_pages.h"
 #include "worker/kernels/cuda/rotate.h"

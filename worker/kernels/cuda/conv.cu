@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // out[r][c] = bias[c] + sum over taps j, in order, of weight[c][j] * x[r - taps + 1 + j][c] over
-// the rows of a sequence; its state block has the last taps - 1 rows of x. One thread per column of
-// a sequence, through all its rows; the bits are the CPU's.
+// the rows of a sequence; its state block has the last taps - 1 rows of x. A thread processes one
+// column of a sequence through all its rows. The bits are the CPU's.
 #include "worker/kernels/cuda/scalar.h"
 
 namespace lockstep::LOCKSTEP_TARGET {

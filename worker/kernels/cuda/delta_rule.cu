@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 // The gated delta rule, row by row: for each value head, with q and k scaled to length 1 and q then
 // multiplied by `scale`: S = decay * S; S = S + k * (rate * (v - k^T S)); out = q^T S. The state
-// block has S [k_dim][v_dim] of each head. One block per sequence and head, one thread per column
-// of S, through all rows; sums over k_dim are in order.
+// block has S [k_dim][v_dim] of each head. There is one block per sequence and head. A thread
+// processes one column of S through all rows; sums over k_dim are in order.
 #include "worker/kernels/cuda/scalar.h"
 
 namespace lockstep::LOCKSTEP_TARGET {

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// One GPU and one stream. The first error is kept, except those of a capture: a failed capture ends
-// and has done nothing.
+// One GPU and one stream. The first error is kept, unless it is an error of a capture: a failed
+// capture ends and has done nothing.
 #include "worker/kernels/device.h"
 
 #include <cuda_runtime.h>
@@ -84,8 +84,8 @@ class CudaDevice final : public Device {
   int64_t total_bytes() const override { return memory().second; }
   int64_t free_bytes() const override { return memory().first; }
 
-  // Any thread may allocate and release memory. Without use_from_this_thread() it would open the
-  // first GPU.
+  // Any thread may allocate and release memory. A thread that did not call use_from_this_thread()
+  // would open the first GPU.
   std::byte* allocate(int64_t bytes) override {
     use_from_this_thread();
     void* memory = nullptr;
@@ -124,7 +124,7 @@ class CudaDevice final : public Device {
   void copy_rows(const RowCopy& copy) override {
     const auto bytes = static_cast<size_t>(copy.row_bytes), rows = static_cast<size_t>(copy.rows);
     if (bytes == 0 || rows == 0) return;
-    // The address shows where memory is: the driver knows staging memory.
+    // The driver finds out from an address whether it is in device memory or in staging memory.
     if (rows == 1) {
       note_queued(cudaMemcpyAsync(copy.to, copy.from, bytes, cudaMemcpyDefault, stream_));
     } else {

@@ -1,13 +1,14 @@
 // SPDX-License-Identifier: Apache-2.0
-// out[r] = weight[token of r - vocab_begin], where weight is plain rows. It is -0.0 for tokens of
-// other ranks, so that the sum over ranks is the row bit for bit. For token -1, the rank that has
-// id 0 takes the next row of step->embeddings; or, if `beside`, the token counts as absent_id.
+// out[r] = weight[token of r - vocab_begin], where weight is plain rows. For tokens of other ranks,
+// out[r] is -0.0, so that the sum over ranks is the row bit for bit. For token -1, the rank that
+// has id 0 takes the next row of step->embeddings; but if `beside` is set, token -1 counts as the
+// token absent_id.
 #include "worker/kernels/cuda/matrix.h"
 
 namespace lockstep::LOCKSTEP_TARGET {
 namespace {
 
-// The number of rows before this one whose embedding is in the request.
+// The number of rows before `row` that have an embedding of the request in place of a token.
 __device__ int64_t embeddings_before(const StepView& step, int64_t row) {
   int64_t count = 0;
   for (int64_t r = 0; r < row; ++r) count += step.tokens[r] == -1;

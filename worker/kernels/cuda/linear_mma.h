@@ -8,7 +8,7 @@
 namespace lockstep::LOCKSTEP_TARGET {
 
 enum class MmaBlocks {
-  kStream8,  // That many rows of x, by all of K.
+  kStream8,  // 8 rows of x, over all of K; below, 16, 32 and 64 rows.
   kStream16,
   kStream32,
   kStream64,

@@ -34,8 +34,9 @@ void pack_numbers(const PackArgs& args, const Unit& unit) {
   }
 }
 
-// int8: a lane has 16 bytes for each two steps, four codes per word, those of A's even words in
-// bytes 0 and 2. int4: one word per step, eight codes, those of A's word w in bits 4w and 16 + 4w.
+// int8: a lane has 16 bytes for each two steps, with four codes per word: bytes 0 and 2 are of A's
+// even words. int4: a lane has one word per step, with eight codes: the 4 bits from 4w and from 16
+// + 4w on are of A's word w.
 template <DType kWeight>
 void put_code(const Unit& unit, int64_t row, int64_t col, int code) {
   constexpr Quantization kKind = *quantization(kWeight);

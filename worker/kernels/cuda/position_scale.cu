@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// y = x * scale, by the row's position plus `offset`: one scale for every `length` positions, the
-// last one for all later positions; or with log_factor: 1 before position `length`, then
-// log(position + 1) * log_factor. The bits are the CPU's.
+// y = x * scale, where the row's position plus `offset` decides the scale: there is one scale for
+// every `length` positions, and the last one is for all later positions. With log_factor, the scale
+// is 1 before position `length`, then log(position + 1) * log_factor. The bits are the CPU's.
 #include "worker/kernels/cuda/functions.h"
 #include "worker/kernels/cuda/scalar.h"
 

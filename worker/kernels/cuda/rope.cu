@@ -2,7 +2,8 @@
 // Rotates every pair (a, b) of a head's rotary_dim columns from `offset` on by its row's angle:
 // a' = a cos - b sin, b' = b cos + a sin. Pairs are (i, i + rotary_dim / 2), or (2i, 2i + 1)
 // if interleaved. The rest of a head is copied. The table's row is rotary_dim / 2 cosines, then
-// rotary_dim / 2 sines. One block per head, one thread per pair, in place or not; the CPU's bits.
+// rotary_dim / 2 sines. There is one block per head, and one thread per pair. `out` may be `x`. The
+// bits are the CPU's.
 #include "worker/kernels/cuda/rotate.h"
 
 namespace lockstep::LOCKSTEP_TARGET {

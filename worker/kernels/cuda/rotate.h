@@ -6,8 +6,8 @@
 
 namespace lockstep::LOCKSTEP_TARGET {
 
-// Writes all columns of a head, rounded if T is; `cos_sin` is a row of the table. In place or not:
-// each thread of a block has some columns, and reads them before it writes them.
+// Writes all columns of a head, rounded if T is bfloat16; `cos_sin` is a row of the table. `to` may
+// be `from`: each thread of a block has some columns, and reads them before it writes them.
 template <typename T>
 __device__ void rotate_head(const float* from, const float* cos_sin, const RopeAttrs& attrs,
                             T* to) {

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// out[r] = x[r - 1] over the rows of a sequence; its state block has the last row of x. One thread
-// per column of a sequence, through all its rows.
+// out[r] = x[r - 1] over the rows of a sequence; its state block has the last row of x. A thread
+// processes one column of a sequence through all its rows.
 #include "worker/kernels/cuda/scalar.h"
 
 namespace lockstep::LOCKSTEP_TARGET {

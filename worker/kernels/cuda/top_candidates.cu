@@ -208,8 +208,8 @@ __device__ int64_t select_best(const OutputTask& output, By by, Candidate* list,
   return taken;
 }
 
-// Output blockIdx.x: by edited logit and the noisy winner if blockIdx.y is 0, by raw logit if it is
-// 1.
+// Selects for output blockIdx.x. If blockIdx.y is 0: the best by edited logit, and the noisy
+// winner. If it is 1: the best by raw logit.
 __global__ void __launch_bounds__(kSelectThreads)
     select_kernel(TensorView logits, StepView step, int64_t vocab_begin, const Key* best,
                   int64_t slices) {

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// RWKV-4's mean, column by column, computed as in cpu/wkv.cc and with its bits. One thread per
-// column of a sequence, through all its rows.
+// RWKV-4's mean, column by column, computed as in cpu/wkv.cc and with its bits. A thread processes
+// one column of a sequence through all its rows.
 #include "worker/kernels/cuda/scalar.h"
 
 namespace lockstep::LOCKSTEP_TARGET {

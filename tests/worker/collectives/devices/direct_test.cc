@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // Collectives between devices that reach each other's memory: ranks are threads of one process, or
-// processes. Also the fallback and its message if that does not work.
+// processes. Also the fallback, and its message, if devices do not reach each other's memory.
 #include "worker/collectives/devices/direct.h"
 
 #include <gmock/gmock.h>
@@ -31,7 +31,7 @@ constexpr const char* kDirect = "; sums and small gathers in memory that GPUs sh
 // The timeout for a missing rank; the trial of peer memory has half of it.
 constexpr std::chrono::seconds kShort{4};
 
-// Tests read the result right after the call, so each call also finishes.
+// Tests read the result right after the call, so each call also calls finish().
 class Finished final : public Collective {
  public:
   Finished(Collective& inner, Device& device) : inner_(inner), device_(device) {}

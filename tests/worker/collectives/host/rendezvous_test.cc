@@ -75,7 +75,7 @@ class RendezvousTest : public ::testing::Test {
     while (connect(fd, reinterpret_cast<sockaddr*>(&address), bytes) != 0) usleep(1000);
     return fd;
   }
-  // Connects as a rank that has sent its Hello when this returns, and sends nothing more.
+  // Connects as a rank, sends the rank's Hello, and sends nothing more.
   int join_raw(int rank, int ranks) const {
     const int fd = connect_raw();
     const RawHello hello{.rank = rank, .ranks = ranks};

@@ -184,7 +184,7 @@ TEST(FrameTest, EveryChangedBitIsRefused) {
   }
 }
 
-// A header with a valid checksum but other fields.
+// Changes fields of the stream's header, and makes its checksum valid again.
 std::string with_header(std::string stream, const std::function<void(FrameHeader&)>& change) {
   FrameHeader header;
   std::memcpy(&header, stream.data(), sizeof(header));

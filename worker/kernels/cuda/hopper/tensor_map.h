@@ -58,8 +58,8 @@ __device__ inline void load_tile(SharedAddress to, const TensorMap& map, int col
 #endif
 }
 
-// The same for each block of the cluster that has its bit in `blocks`: to the same address, counted
-// at the block's own barrier.
+// Like load_tile(), for each block of the cluster whose bit is set in `blocks`: the copy goes to
+// the same address in that block, and its bytes count at that block's barrier.
 __device__ inline void load_shared_tile(SharedAddress to, const TensorMap& map, int col, int row,
                                         SharedAddress barrier, uint16_t blocks) {
 #ifdef __CUDACC__

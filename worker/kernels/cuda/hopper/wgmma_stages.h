@@ -24,9 +24,9 @@ struct WgmmaWork {
   int of_cols;
   int of_rows;
 
-  // Tiles are ordered in groups of kGroup tiles of columns: all of them for the first rows, then
-  // all for the next rows. So each weight is read once for all rows, and x stays in the cache
-  // meanwhile.
+  // Tiles are ordered in groups. A group is kGroup tiles of columns: first all of them for the
+  // first rows, then all of them for the next rows, and so on. So each weight is read once for all
+  // rows, and x stays in the cache meanwhile.
   static constexpr int kGroup = 8;
   struct Place {
     int stripe;

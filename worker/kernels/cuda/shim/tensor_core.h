@@ -10,8 +10,9 @@
 
 namespace lockstep::shim {
 
-// A number is significand * 2^exponent, with a significand of 1 to 2, less if it is subnormal.
-// These exponents mark zero and what is not finite, whose significand is the number itself.
+// A number is significand * 2^exponent, with a significand from 1 to 2, or below 1 if the number is
+// subnormal. The exponents below mark zero and numbers that are not finite; the significand of the
+// latter is the number itself.
 inline constexpr int32_t kExponentOfZero = -10000, kExponentOfNonFinite = 20000;
 
 // Some of the numbers of a row of A, or of a column of B.
