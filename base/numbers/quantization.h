@@ -56,9 +56,9 @@ struct Quantization {
   return rows * cols * dtype_bytes(dtype);
 }
 
-// A value whose next linear rounds its rows anyway is rounded before it is sent to other ranks. Its
-// rows are then groups of 32 columns, each with codes -127..127 and a scale. The last group of a
-// row may be short; its unused codes are 0.
+// If the next linear would round a value's rows, they are rounded before they are sent to other
+// ranks. The rows are then groups of 32 columns, each with codes -127..127 and a scale. The last
+// group of a row may be short; its unused codes are 0.
 //   kA8   scale = largest magnitude / 127, as linears with int8 weights round
 //   kA8P  scale = a power of two, as linears with int4 weights round
 inline constexpr int64_t kRoundedGroup = 32;
