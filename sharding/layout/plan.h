@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// The boundaries of every axis between ranks. They depend only on the graph's axes, the number of
-// ranks and their speeds in eighths, so a restart makes the same plan.
+// The boundaries of every axis between ranks. They depend only on the graph's axes, the ranks
+// (their number, speeds in eighths and devices), the strategy and the types of weights. So a
+// restart makes the same plan.
 #pragma once
 
 #include <array>

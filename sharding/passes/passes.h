@@ -25,8 +25,8 @@ Graph round_parts(const Graph& graph, const CompileOptions& options);
 // On processors: rounds each row once for the experts' quantized linears, which would otherwise
 // round it again for each route.
 Graph round_routed(const Graph& graph, const CompileOptions& options);
-// Joins linears with the same input into one linear, whose columns are their outputs: q, k, v;
-// gate, up. The head is never joined.
+// Joins linears with the same input and type of weights, all with or all without a bias, into one
+// linear. Its columns are their outputs: q, k, v; gate, up. The head is never joined.
 Graph fuse_linears(const Graph& graph, const CompileOptions& options);
 // mul(map(gate), up) -> gated(gate, up).
 Graph fuse_gated(const Graph& graph, const CompileOptions& options);
