@@ -47,7 +47,7 @@ struct Described : Config {
   Function activation = Function::kNone;
   float norm_eps = 0, norm_plus = 0;
   bool layer_norm = false, norm_bias = false;
-  int parallel_norms = 0;     // Norms of parallel halves: 1 for both, or 2; 0: serial.
+  int parallel_norms = 0;     // Norms of parallel halves: 1 for both, or 2; 0: halves are serial.
   float normed_residual = 0;  // The stream continues with a norm's result times this; 0: unchanged.
   program::RouteAttrs route;
   program::RecurrenceAttrs recurrence;
