@@ -100,11 +100,11 @@ struct QuantizedRows {
   uint16_t* minima = nullptr;  // The same, if the kind has minima; else null.
 };
 
-// Nearest codes for float32 rows [rows, cols] with `stride`. int8: the scale is the largest
-// magnitude / 127, so quantizing code * scale gives the same codes and scales. int4: the scale and
-// minimum of least squared error among a fixed set of trials, including plain rounding. Scales are
-// rounded before codes are chosen. A group below 2^-100 becomes zeros. The caller has checked that
-// weights are finite.
+// Finds the nearest codes for float32 rows [rows, cols] with `stride`. int8: the scale is the
+// largest magnitude / 127, so quantizing the values code * scale again gives the same codes and
+// scales. int4: the scale and minimum are those with the least squared error in a fixed set of
+// trials, including plain rounding. Scales are rounded before codes are chosen. A group in which
+// all magnitudes are below 2^-100 becomes zeros. The caller has checked that weights are finite.
 void quantize_rows(const Quantization& kind, const float* source, int64_t stride, int64_t rows,
                    int64_t cols, const QuantizedRows& out);
 
