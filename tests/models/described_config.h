@@ -37,7 +37,7 @@ struct Described : Config {
   bool q_norm_by_head = false;  // Each head has its own weight.
   float attention_scale = 0, attention_cap = 0, qkv_clamp = 0;
   std::vector<float> slopes;
-  program::RopeAttrs rotary;         // For a layer without a window, else for the first layer.
+  program::RopeAttrs rotary;         // For a layer without a window, else the first that rotates.
   program::RopeTableAttrs rope;      // The table of `rotary`.
   program::RopeAttrs window_rotary;  // For a layer with a window.
   program::RopeTableAttrs window_rope;
