@@ -19,7 +19,7 @@ namespace lockstep {
 struct FlagValues {
   double min = -std::numeric_limits<double>::infinity();  // Inclusive, as is `max`.
   double max = std::numeric_limits<double>::infinity();
-  std::vector<std::string> words = {};  // The allowed texts. For a number: other names of 0.
+  std::vector<std::string> words = {};  // The allowed texts. For a number: words that mean 0.
   // The number of the variable's units in one unit of the flag: 1000 if the flag is in s and the
   // variable in ms.
   int64_t unit = 1;
@@ -54,8 +54,8 @@ std::string text_of(const Flag& flag);
 // The two lists in one.
 std::vector<Flag> join(std::vector<Flag> first, const std::vector<Flag>& second);
 
-// The arguments with which another process that has the same flags gets these values. `defaults`
-// are the same flags over unchanged options; a value equal to its default is left out.
+// The arguments that give another process, which has the same flags, these values. `defaults` are
+// the same flags over unchanged options; a value equal to its default is left out.
 std::vector<std::string> arguments_of(const std::vector<Flag>& flags,
                                       const std::vector<Flag>& defaults);
 

@@ -36,7 +36,7 @@ class Cursor {
 };
 
 // Adds a member and returns it. If the key exists: returns that member if `replace`, else null.
-// `seen` maps the keys of an ordered object, which is a list, to places.
+// `seen` is for ordered objects, whose members are a list: it maps each key to its index.
 Json* add_member(Json& object, const std::string& key, bool replace,
                  std::unordered_map<std::string, size_t>&) {
   auto [member, fresh] = object.get_ref<Json::object_t&>().try_emplace(key);

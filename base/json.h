@@ -21,7 +21,7 @@ struct JsonLimits {
   int depth = 64;                     // Nesting of objects and arrays; "{}" has depth 1.
   int64_t values = 10'000'000;        // The max number of values and keys: bounds time and memory.
   bool reject_duplicate_keys = true;  // Else the last one wins.
-  std::function<void()> alive = {};   // Called every few thousand values, as a sign of life.
+  std::function<void()> alive = {};   // Called every few thousand values, to report progress.
 };
 
 // `what` names the text in errors, e.g. its path. The byte in an error is the parser's position,

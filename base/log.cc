@@ -178,7 +178,7 @@ class BackgroundSink final : public spdlog::sinks::base_sink<std::mutex> {
 
   const std::shared_ptr<Waiting> waiting_ = std::make_shared<Waiting>();
   std::atomic<int64_t> dropped_ = 0;
-  int64_t said_ = 0;  // The number of drops already logged; under the base's lock.
+  int64_t said_ = 0;  // The number of drops already logged; the base class' lock guards it.
   std::thread thread_;
 };
 

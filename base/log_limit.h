@@ -17,8 +17,8 @@ class LogLimit {
   using Clock = std::chrono::steady_clock;
   explicit LogLimit(std::chrono::milliseconds period) : period_(period) {}
 
-  // Counts one event. Returns how many events a line logged now stands for, including this one; 0:
-  // log nothing.
+  // Counts one event. Returns the number of events since the last line, this one included, if the
+  // caller may log a line now; else 0.
   int64_t count(Clock::time_point now = Clock::now()) ABSL_LOCKS_EXCLUDED(mutex_) {
     MutexLock lock(&mutex_);
     ++events_;

@@ -84,7 +84,8 @@ absl::StatusOr<fs::path> single_file(const fs::path& folder) {
 
 constexpr int64_t kBufferBytes = 256 << 10;
 constexpr int64_t kPageBytes = 4096;
-// A block to be transposed is narrow: it then has many rows, which become contiguous.
+// The max width of a block to be transposed. A narrow block has many rows, so each of its columns
+// becomes a long contiguous row.
 constexpr int64_t kTransposedCols = 1024;
 
 // Some columns of a matrix in a file, read in blocks of rows that fit the buffer.
@@ -92,8 +93,8 @@ struct Strip {
   int64_t row_bytes;
   int64_t width;  // The bytes needed of each row.
 
-  // If less than a page is between the parts of two rows, reading the gap too touches no other
-  // page and saves calls.
+  // If the gap between the parts of two rows is less than a page, reading the gap, too, touches no
+  // other page and saves calls.
   bool contiguous() const { return row_bytes - width < kPageBytes; }
   int64_t pitch() const { return contiguous() ? row_bytes : width; }  // Memory from row to row.
   int64_t tallest() const { return (kBufferBytes - width) / pitch() + 1; }
@@ -136,8 +137,9 @@ std::pair<int64_t, int64_t> block_of(const TensorInfo& tensor) {
 
 int64_t ns_of(const timespec& time) { return time.tv_sec * 1'000'000'000 + time.tv_nsec; }
 
-// Waits until the file's last change is some ticks old by this host's clock: the next change then
-// has another time. Gives up if the times are from another clock, or the file changes all the time.
+// Waits until the file's last change is some ticks old by this host's clock, so that the next
+// change gets another time. Gives up if the times are from another clock, or the file changes all
+// the time.
 absl::StatusOr<struct stat> settled_stat_of(const File& file) {
   constexpr int64_t kTicksNs = 20'000'000;  // A tick is 1 to 10 ms.
   for (int tries = 0;; ++tries) {

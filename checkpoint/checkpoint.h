@@ -54,8 +54,8 @@ class Checkpoint {
   // corner. Reads only pages of the file that contain a part of the rectangle.
   absl::Status read(const TensorInfo& tensor, const Rectangle& rectangle, bool transposed,
                     float* out, int64_t out_stride) const;
-  // The same without conversion, for any type of whole bytes. The rectangle's rows are stored end
-  // to end.
+  // The same without conversion, for any type of whole bytes. Writes the rectangle's rows to `out`
+  // end to end.
   absl::Status read_stored(const TensorInfo& tensor, const Rectangle& rectangle, void* out) const;
 
  private:

@@ -10,10 +10,11 @@
 
 namespace lockstep {
 
-// An element depends only on (seed, source's name, row, column of the source, role); columns 2^32
-// apart repeat. Elements are uniform: NORM in 1 +- 0.1, BIAS in +-0.02, EMBEDDING with standard
-// deviation 1, LINEAR and HEAD with 1 / sqrt(inputs), so that activations keep their scale. A tied
-// embedding and head have the same elements, each scaled by its role.
+// An element depends only on (seed, source's name, row, column of the source, role); columns that
+// are 2^32 apart have equal elements. Elements are uniform: NORM in 1 +- 0.1, BIAS in +-0.02.
+// EMBEDDING and POSITIONS have standard deviation 1, and other matrices 1 / sqrt(inputs), so that
+// activations keep their scale. A tied embedding and head have the same elements, each scaled by
+// its role.
 class RandomWeights {
  public:
   explicit RandomWeights(uint64_t seed) : seed_(seed) {}

@@ -29,8 +29,8 @@ absl::Status check_recipe(const program::Weight& weight);
 // Whether pieces follow each other along columns: in a BIAS or a NORM, which has one row.
 bool side_by_side(const program::Weight& weight);
 
-// Rows (for BIAS and NORM: columns) [begin, end) of a weight's stacked pieces. Row begin + i is
-// number first + i * step of the requested rows.
+// Rows (for BIAS and NORM: columns) [begin, end) of a weight's stacked pieces. Row begin + i of
+// them is row first + i * step of the requested rows.
 struct StackedRows {
   int64_t begin;
   int64_t end;

@@ -58,7 +58,7 @@ TensorInfo as_row(TensorInfo tensor) {
   return tensor;
 }
 
-// Random weights are never passed here: they have their final values.
+// Random weights do not get here: nothing is added to their values.
 void add_to_row(float plus, int64_t cols, float* row) {
   for (int64_t i = 0; i < cols; ++i) row[i] = plus + row[i];
 }

@@ -71,7 +71,7 @@ class WeightSource {
   // Reads a rectangle of the piece's source as stored, transposed if the piece is.
   absl::Status read(const program::Weight& weight, const program::Piece& piece,
                     const Rectangle& source, float* out, int64_t out_stride) const;
-  // The rectangle `columns` numbers the columns kind by kind.
+  // In the rectangle `columns`, columns are numbered kind by kind (Piece.interleaved).
   absl::Status read_interleaved(const program::Weight& weight, const program::Piece& piece,
                                 const Rectangle& columns, float* out, int64_t out_stride) const;
 

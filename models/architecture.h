@@ -21,8 +21,8 @@ struct Architecture {
   std::string_view name;  // In config.json's `architectures`.
   // Reads a config.json from top to bottom and returns the model's parts.
   LanguageModel (*read)(Keys& keys);
-  // Several rows may have one name: whether this row fits a config.json. Null: the row fits if no
-  // row before it does.
+  // Whether this row fits a config.json, if several rows have the same name. Null: the row fits if
+  // no row before it does.
   bool (*is)(const Json& json) = nullptr;
 };
 

@@ -30,10 +30,11 @@ struct Config {
   ExpertConfig experts;
   int64_t context = 0;         // The max positions of a sequence.
   DType dtype = DType::kNone;  // The stored type of weights, if the config states it.
-  std::string scheme;          // The one used by `lockstep quantize` (quantization_config).
+  std::string scheme;          // The scheme of `lockstep quantize`; "": the weights are plain.
   bool tie_word_embeddings = false;
-  std::string own_head;       // The tensor of a tied model's own head, if it has one.
-  bool tie_disputed = false;  // config.json states true and false: the checkpoint decides.
+  std::string own_head;  // The tensor of a tied model's own head, if it has one.
+  // config.json has tie_word_embeddings twice, with true and with false: the checkpoint decides.
+  bool tie_disputed = false;
   std::vector<int64_t> bos_token_ids;
   std::vector<int64_t> eos_token_ids;
 };

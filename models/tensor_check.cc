@@ -21,7 +21,7 @@ constexpr std::string_view kNotRead[] = {
     ".rotary_emb.", ".inv_freq",        // Rotary tables, which are computed.
     ".attn.bias",   ".attention.bias",  // Causal masks of GPT-2, GPT-NeoX and similar models:
     ".masked_bias", ".causal_mask",     // constant tables with the name of a bias.
-    ".indexer.",                        // Sparse attention reads all keys within its context.
+    ".indexer.",                        // No effect within the supported context.
     ".0.att.v0",    ".0.att.v1",        // RWKV-7's first layer has no earlier layer
     ".0.att.v2",                        // with values that it could mix in.
 };
@@ -56,7 +56,7 @@ std::tuple<int64_t, int64_t, int64_t> similarity(std::string_view wanted, std::s
   return {front + back, back, -std::abs(std::ssize(wanted) - std::ssize(found))};
 }
 
-// Searches only tensors that the model does not read: one that it reads is no misspelling.
+// Searches only tensors that the model does not read: a tensor that it reads is no misspelling.
 std::string nearest_tensor(const Checkpoint& checkpoint, const std::set<std::string_view>& read,
                            const std::string& wanted) {
   if (checkpoint.tensors().empty()) return "the checkpoint has no tensors; ";

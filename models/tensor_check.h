@@ -15,9 +15,9 @@ namespace lockstep {
 // first, with its shape; else the first of another shape or type.
 absl::Status check_tensors(const Checkpoint& checkpoint, const Graph& graph);
 
-// One line about tensors in the graph's layers, or next to its other tensors, that it does not
-// read: a sign of another config.json. "" if there are none. It leaves out what models do not read
-// either: rotary tables, masks, draft layers, an indexer, towers for images and sound.
+// One line about tensors in the graph's layers, or next to its other tensors, that the graph does
+// not read: config.json may belong to other weights. "" if there are none. Tensors that no model
+// reads are left out: rotary tables, masks, draft layers, an indexer, towers for images and sound.
 std::string unread_tensors(const Checkpoint& checkpoint, const Graph& graph);
 
 }  // namespace lockstep

@@ -42,9 +42,10 @@ constexpr Spelling kPrefixes[] = {
     {"embed_out.", "lm_head."},
 };
 
-// Inside a name; several may apply. All are names of classes of transformers 5.
+// A part inside a name; several rows may apply. The other spellings are those of classes of
+// transformers 5.
 constexpr Spelling kParts[] = {
-    // Mixtral and MiniMax M2: w1 is the gate, w3 its factor.
+    // Mixtral and MiniMax M2: w1 is gate, w3 is up, w2 is down.
     {".block_sparse_moe.", ".mlp."},
     {".w1.", ".gate_proj."},
     {".w3.", ".up_proj."},
@@ -140,8 +141,9 @@ void use_names_of(const Checkpoint& checkpoint, Parameter& parameter) {
   }
 }
 
-// Reads a stack as stored with outputs first, instead of inputs first, if the checkpoint's pair of
-// stacks has these shapes. One stack may be square and fit both layouts; the pair never does.
+// If the shapes of the checkpoint's two stacks are those of the layout with outputs first, reads
+// the stack in this layout instead of with inputs first. One stack may be square and fit both
+// layouts; the pair never does.
 void use_layout_of(const Checkpoint& checkpoint, const Config& config, Parameter& parameter) {
   const program::Piece first = parameter.pieces.front();
   const size_t at = first.source().find(kExperts);

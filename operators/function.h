@@ -21,6 +21,7 @@ inline constexpr float kQuickGeluSlope = 1.702f;
 //   clamp         min(max(x, -factor), factor)
 //   clamp_above   min(x, factor)
 //   softplus      log(1 + e^x)
+//   exp           e^x
 enum class Function : int32_t {
 #define LOCKSTEP_FUNCTION(number, constant, message, word) constant = number,
 #include "operators/functions.inc"

@@ -28,7 +28,8 @@ inline constexpr int kOpCount = 0
 // The operator's word: "rms_norm"; "?" for an unknown number.
 std::string_view op_name(Op op);
 
-// Not constexpr and never defined: a table whose making calls it does not compile.
+// If table_by_op() calls this function, the table does not compile: the function is not constexpr.
+// It is never defined.
 void an_operator_has_two_rows_or_none();
 
 // Builds a table keyed by operator from rows in any order, each with a field `op`. An operator

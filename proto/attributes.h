@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Converts an operator's attributes between message and struct, which checks and kernels read.
+// Converts an operator's attributes: message <-> the struct that checks and kernels read.
 #pragma once
 
 #include <string>

@@ -15,8 +15,8 @@ namespace {
 
 constexpr float kNever = -std::numeric_limits<float>::infinity();
 
-// Calls each(place, count) for each sum that a rank sends: it covers `count` of the rank's own
-// blocks from index `place` on. A whole run is one sum; every other block is its own.
+// Calls each(place, count) for each sum that a rank sends. The sum covers `count` of the rank's own
+// blocks, from index `place` on: all blocks of a whole run, or a single other block.
 template <typename Each>
 void for_each_sum(int64_t first_block, int64_t blocks, const Each& each) {
   for (int64_t place = 0; place < blocks;) {
@@ -47,7 +47,7 @@ BlockSum fold(std::span<const BlockSum> blocks) {
   exact_exps(std::span(weights).first(blocks.size()));
   double sum = 0;
   for (size_t i = 0; i < blocks.size(); ++i) {
-    const double weight = blocks[i].max == max ? 1.0 : weights[i];  // Infinite ones, too.
+    const double weight = blocks[i].max == max ? 1.0 : weights[i];  // Also if max is infinite.
     const double part = weight * double{blocks[i].sum};
     sum += part - part == 0 ? part : 0;
   }

@@ -34,7 +34,8 @@ absl::StatusOr<std::vector<WorkerFacts>> alike_workers(int count);
 // kFailedPrecondition names two ranks without a common class.
 absl::StatusOr<std::string> group_class(const std::vector<WorkerFacts>& workers);
 
-// Whether all these workers compute in a GPU class: its kernels fuse more and may round results.
+// Whether all these workers compute in a GPU class, in which kernels fuse more and may round
+// results.
 bool are_gpus(const std::vector<WorkerFacts>& workers);
 
 // Whether all these workers have linears that accept rows rounded in advance (rounded_rows).

@@ -27,7 +27,7 @@ constexpr Table make_table() {
 
 constexpr Table kTable = make_table();
 
-// A state is a checksum without its inversion at the begin and at the end.
+// A state is a checksum without the inversions at the beginning and at the end.
 uint32_t advance(uint32_t state, const unsigned char* data, size_t bytes) {
   for (size_t i = 0; i < bytes; ++i) state = state >> 8 ^ kTable[(state ^ data[i]) & 0xff];
   return state;

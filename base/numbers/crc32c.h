@@ -7,7 +7,7 @@
 
 namespace lockstep {
 
-// The checksum of `data` appended to bytes whose checksum is `before`; 0: nothing precedes.
+// The checksum of `data` appended to bytes whose checksum is `before`; 0: there are no such bytes.
 // Thread-safe.
 uint32_t crc32c(const void* data, size_t bytes, uint32_t before = 0);
 

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // Runs the operations of exact::exp in the same order on four numbers at once; each lane has the
-// bits of a single call. Each step of a series depends on the one before, so one number at a time
-// leaves most of a processor idle.
+// bits of a single call. Each step of the series depends on the step before. So a single number
+// would leave most of the processor's units idle.
 #include "base/numbers/exact_exps.h"
 
 #include <cstring>
@@ -51,7 +51,7 @@ __attribute__((target("avx2"))) void exps_of_fours(double* values, size_t count)
   }
 }
 
-// Returns how many of the first values it replaced.
+// Replaces values from the first one on, and returns their number: a multiple of kLanes, or 0.
 size_t exps_of_many(std::span<double> values) {
   static const bool runs = best_isa() >= Isa::kAvx2;
   if (!runs) return 0;

@@ -8,7 +8,7 @@
 
 namespace lockstep {
 
-double exact_exp(double x);  // 0 below -745; +inf above 709.7.
+double exact_exp(double x);  // 0 below -745.14; +inf above 709.79.
 double exact_log(double x);  // -inf at 0; NaN for x < 0.
 double exact_sin(double x);  // For |x| < 2^30.
 double exact_cos(double x);

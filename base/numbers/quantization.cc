@@ -104,7 +104,7 @@ constexpr float kSteps[] = {-8.0f, -7.0f, -7.4f, -7.7f, -8.3f, -8.6f,
 // With a minimum, the range is divided into this many steps around the same middle. More trials
 // gain nothing, because least squares moves both ends.
 constexpr float kRanges[] = {15.0f, 14.4f, 16.0f, 17.0f, 18.0f, 19.0f};
-constexpr int kRefinements = 3;  // Least squares for the codes so far, then new codes.
+constexpr int kRefinements = 3;  // Each: least squares for the codes so far, then new codes.
 
 // One group of each of four rows, scaled by a power of two so that the largest magnitude is 1 to 4.
 struct Lane4 {
@@ -144,7 +144,7 @@ template <bool kMinimum>
   return x - (kMinimum ? back + fit.minimum : back);
 }
 
-// Measures two fits at once: a single one would wait for its own sum.
+// Measures two fits at once: in a single sum, each addition would wait for the one before.
 template <bool kMinimum>
 void measure(const Lane4& lanes, Fit& a, Fit& b) {
   const Floats factor_a = inverse(a.scale), factor_b = inverse(b.scale);

@@ -56,9 +56,9 @@ struct Quantization {
   return rows * cols * dtype_bytes(dtype);
 }
 
-// A value whose next linear rounds its rows anyway is rounded before it is sent to other ranks. Its
-// rows are then groups of 32 columns, each with codes -127..127 and a scale. The last group of a
-// row may be short; its unused codes are 0.
+// If the next linear would round a value's rows, they are rounded before they are sent to other
+// ranks. The rows are then groups of 32 columns, each with codes -127..127 and a scale. The last
+// group of a row may be short; its unused codes are 0.
 //   kA8   scale = largest magnitude / 127, as linears with int8 weights round
 //   kA8P  scale = a power of two, as linears with int4 weights round
 inline constexpr int64_t kRoundedGroup = 32;
@@ -100,11 +100,11 @@ struct QuantizedRows {
   uint16_t* minima = nullptr;  // The same, if the kind has minima; else null.
 };
 
-// Nearest codes for float32 rows [rows, cols] with `stride`. int8: the scale is the largest
-// magnitude / 127, so quantizing code * scale gives the same codes and scales. int4: the scale and
-// minimum of least squared error among a fixed set of trials, including plain rounding. Scales are
-// rounded before codes are chosen. A group below 2^-100 becomes zeros. The caller has checked that
-// weights are finite.
+// Finds the nearest codes for float32 rows [rows, cols] with `stride`. int8: the scale is the
+// largest magnitude / 127, so quantizing the values code * scale again gives the same codes and
+// scales. int4: the scale and minimum are those with the least squared error in a fixed set of
+// trials, including plain rounding. Scales are rounded before codes are chosen. A group in which
+// all magnitudes are below 2^-100 becomes zeros. The caller has checked that weights are finite.
 void quantize_rows(const Quantization& kind, const float* source, int64_t stride, int64_t rows,
                    int64_t cols, const QuantizedRows& out);
 

@@ -26,11 +26,11 @@ class DataChannel {
   DataChannel(const DataChannel&) = delete;
   DataChannel& operator=(const DataChannel&) = delete;
 
-  // Returns how many of the first bytes the system took; 0: it takes none now. The next send must
-  // begin with all bytes that were not taken, and may add more.
+  // Returns the number of bytes, from the first one on, that the system took; 0: it takes none now.
+  // The next call must begin with all bytes that were not taken, and may add more.
   virtual absl::StatusOr<size_t> send(std::span<const iovec> parts) = 0;
-  // Returns how many bytes were received into the parts, in order; 0: none are available now. A
-  // thread reads until 0 before it sleeps: bytes buffered here wake no thread.
+  // Returns the number of bytes received into the parts, in order; 0: none are available now. A
+  // thread must not sleep before receive() has returned 0: bytes buffered here wake no thread.
   virtual absl::StatusOr<size_t> receive(std::span<const iovec> parts) = 0;
   // The events to poll() for after send() or receive() returned 0, or before the first call.
   virtual short events(bool sends, bool receives) const = 0;

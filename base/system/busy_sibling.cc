@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// A chain of additions, each of which needs the one before it, takes a cycle per addition even
-// beside a busy sibling: it is the clock. Independent additions share the core's units with the
-// sibling's instructions.
+// A chain of additions, each of which needs the result of the one before, takes one cycle per
+// addition, even beside a busy sibling. So it serves as the clock. Independent additions share the
+// core's units with the sibling's instructions.
 #include "base/system/busy_sibling.h"
 
 #include <algorithm>
@@ -43,7 +43,7 @@ void add_independently(int64_t passes) {
 }  // namespace
 
 double adds_per_cycle() {
-  constexpr int64_t kChained = 300, kIndependent = 1500;  // Passes: about 10 us each.
+  constexpr int64_t kChained = 300, kIndependent = 1500;  // Passes; each loop takes about 10 us.
   double rates[9];
   for (double& rate : rates) {
     const double cycle = seconds_of(add_in_chain, kChained) / (kChained * kAddsPerPass);

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // Reads cpuid, /proc and the cgroup files. Both cgroup versions are walked from the process' own
-// group up to the root of the mount. Inside a container, the path in /proc/self/cgroup may be the
-// host's, of which only the root is readable, so missing files are skipped.
+// group up to the root of the mount. Inside a container, the path in /proc/self/cgroup may be a
+// path of the host, of which only the root is readable. So missing files are skipped.
 #include "base/system/cpu.h"
 
 #include <sched.h>
@@ -179,7 +179,7 @@ bool has_amx() {
   return (low & kTileConfigAndData) == kTileConfigAndData;
 }
 
-// Clang 14 does not know the name for __builtin_cpu_supports.
+// __builtin_cpu_supports of Clang 14 does not know a name for AVX-VNNI.
 bool has_avx_vnni() {
   unsigned a = 0, b = 0, c = 0, d = 0;
   return __get_cpuid_count(7, 1, &a, &b, &c, &d) && (a & (1u << 4)) != 0;

@@ -37,8 +37,8 @@ std::optional<std::string> isa_problem();
 // "AMD EPYC 9B14"; "unknown" if the system does not report it.
 std::string cpu_model_name(const std::string& root = "");
 
-// The number of cores that this process may use, at least 1: its affinity mask, or the min CPU
-// quota of its cgroup and the ancestors, rounded up, if that is smaller.
+// The number of cores that this process may use, at least 1: the cores in its affinity mask, or, if
+// that is smaller, cpu_quota() rounded up.
 int usable_cores();
 
 // The min CPU quota of the cgroup (v1 or v2) and its ancestors, in cores; nullopt if unlimited.

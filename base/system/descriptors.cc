@@ -26,7 +26,7 @@ int64_t raise_descriptor_limit() {
   rlimit limit = {};
   getrlimit(RLIMIT_NOFILE, &limit);
   limit.rlim_cur = limit.rlim_max;
-  setrlimit(RLIMIT_NOFILE, &limit);  // If this is refused, the old limit holds.
+  setrlimit(RLIMIT_NOFILE, &limit);  // If the system refuses, the old limit remains.
   return descriptor_limit();
 }
 

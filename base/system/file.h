@@ -28,8 +28,8 @@ class File {
 
   // Fills out[0, bytes) from the file's [offset, offset + bytes), or returns why it could not.
   absl::Status read_at(int64_t offset, int64_t bytes, void* out) const;
-  // Hints that this part is read soon. The system may start to read it; this call does not wait,
-  // which lets many parts be read at once.
+  // Hints that this part is read soon, so that the system may start to read it. The call does not
+  // wait: with several hints, the system reads several parts at once.
   void expect_read(int64_t offset, int64_t bytes) const;
 
   // Returns an error if the size is no longer bytes().

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Handles a lack of memory. An allocation that fails for one request ends that request alone.
-// Elsewhere nothing can be promised, and the process ends with one line on standard error.
+// Handles a lack of memory. An allocation that fails for one request ends only that request.
+// Anywhere else, a failed allocation ends the process with one line on standard error.
 #pragma once
 
 #include <new>

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Searches Python's packages as its interpreter does: the active environment, that of the python3
-// on PATH, then the user's and the system's packages.
+// Searches Python's packages in the interpreter's order: those of the active environment, those of
+// the python3 on PATH, then the user's and the system's.
 #include "base/system/vendor_library.h"
 
 #include <dlfcn.h>
@@ -18,7 +18,7 @@ std::string environment(const char* name) {
   return value == nullptr ? "" : value;
 }
 
-// The prefix of the first python3 on PATH, which is in bin.
+// The prefix of the first python3 on PATH: "/usr" for /usr/bin/python3. "" if there is none.
 std::string python_prefix() {
   const std::string path = environment("PATH");
   for (size_t begin = 0; begin <= path.size();) {

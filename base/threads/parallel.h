@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// A loop over independent pieces of work on any number of threads. Kernels see only this interface
-// of threads: it adds no template of the pool to files compiled for one ISA.
+// A loop over independent pieces of work on any number of threads. Kernels see only this interface,
+// so no template of the thread pool gets into files compiled for one ISA.
 #pragma once
 
 #include <cstdint>

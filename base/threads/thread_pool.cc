@@ -97,8 +97,8 @@ void ThreadPool::publish(int64_t count, TaskRef task) {
   call_.store(task.call, std::memory_order_release);
   done_.store(0, std::memory_order_relaxed);
   ticket_.store(loop << 32, std::memory_order_seq_cst);
-  // A helper counts itself as a sleeper before its last look at the ticket, so either it sees the
-  // new ticket or we see the sleeper.
+  // A helper counts itself as a sleeper before it looks at the ticket for the last time. So either
+  // the helper sees the new ticket, or this thread sees the sleeper.
   if (sleepers_.load(std::memory_order_seq_cst) == 0) return;
   { const std::lock_guard lock(mutex_); }
   wake_.notify_all();

@@ -88,8 +88,8 @@ absl::StatusOr<size_t> TlsChannel::receive(std::span<const iovec> parts) {
   return received;
 }
 
-// The bytes of the next record: in place if contiguous, else copied together. A record that waits
-// for the system is passed again with the same bytes, and perhaps more.
+// The bytes of the next record: in place if they are contiguous, else copied together. If the
+// system did not take a record, the next call returns the same bytes again, and perhaps more.
 std::span<const std::byte> TlsChannel::record_at(std::span<const iovec> parts, size_t begin) {
   while (!parts.empty() && begin >= parts.front().iov_len) {
     begin -= parts.front().iov_len;

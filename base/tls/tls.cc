@@ -19,10 +19,10 @@ namespace {
 
 // ---- The socket as OpenSSL reads and writes it; OpenSSL's own BIO would raise SIGPIPE ----
 
-// The max number of records that are not data, and how many received bytes allow one more. A
-// handshake has about six. After the handshake only key updates are useful, one in several
-// gigabytes. OpenSSL reads such records one after the other within one call, and reading one takes
-// longer than sending it.
+// The max number of records that are not data, and the number of received bytes that allow one
+// more. A handshake has about six such records. After the handshake only key updates are useful,
+// one in several gigabytes. OpenSSL reads such records one after the other within one call, and
+// reading a record takes longer than sending it.
 constexpr int64_t kMaxOthers = 256;
 constexpr int64_t kBytesPerOther = 4096;
 // After this many bytes the caller has to call again: data records may be empty, and OpenSSL would

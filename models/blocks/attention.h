@@ -32,17 +32,16 @@ struct Attention {
   std::vector<float> slopes = {};     // [heads]: the slopes of ALiBi.
   std::string sinks = "";             // The name of a layer's sinks tensor; "": none.
   std::vector<int64_t> windows = {};  // [layers]: how many positions a query sees; 0: all.
-  std::vector<int64_t> chunks =
-      {};                          // [layers]: positions of a run; a query sees its run. Or empty.
-  std::vector<bool> rotates = {};  // [layers]: whether q and k are rotated.
+  std::vector<int64_t> chunks = {};   // [layers]: positions per run; a query sees only its own run.
+  std::vector<bool> rotates = {};     // [layers]: whether q and k are rotated.
   Ropes ropes = {};
 
   // Every layer sees all positions and rotates q and k; the scale is head_dim^-0.5.
   Attention(const Sizes& sizes, const Norm& norm);
   void set_bias(bool bias) { qkv_bias = out_bias = bias; }
-  // Normalizes q and k before rotation. A config may have use_qk_norm, but only true.
+  // Normalizes q and k before rotation. If the config has use_qk_norm, it must be true.
   void norm_heads(Keys& keys, const QkNorm& norms = kHeadNorms);
-  void norm_heads_if_asked(Keys& keys, const QkNorm& norms = kHeadNorms);  // If use_qk_norm.
+  void norm_heads_if_asked(Keys& keys, const QkNorm& norms = kHeadNorms);  // Only if it is true.
   void rotate_nothing() { rotates.assign(rotates.size(), false); }
   // If there are windows, layers without one do not rotate.
   void rotate_with_windows(Keys& keys);
@@ -57,8 +56,8 @@ Block separate_attention(const Attention& attention, const std::string& scope,
                          const std::string& out);
 // q, k and v are stacked vertically in the one matrix `qkv`.
 Block stacked_attention(const Attention& attention, const std::string& qkv, const std::string& out);
-// In the one matrix `qkv`, the rows of each KV head are together: its query heads, its k, then its
-// v.
+// In the one matrix `qkv`, each KV head has consecutive rows: first those of its query heads, then
+// those of its k, then those of its v.
 Block grouped_attention(const Attention& attention, const std::string& qkv, const std::string& out);
 
 // --- Parts for a family's own attention.
@@ -70,9 +69,10 @@ Qkv separate_qkv(Graph& graph, const Attention& attention, Value x, const std::s
 // q by its position, if configured. Then computes attention and the output projection `out`.
 Value rotated_attention(Graph& graph, const Attention& attention, Qkv qkv, int layer,
                         const std::string& out);
-// The result's slopes are a view of those of `attention`, which must outlive it.
+// The result refers to the slopes of `attention`, which must outlive the result.
 AttentionAttrs attention_attrs(const Attention& attention, int layer);
-// A part of a matrix of `count` runs of `run` rows: in each run, `size` rows from `begin` on.
+// A part of a matrix that consists of `count` runs of `run` rows. The part has `size` rows of each
+// run, from the run's row `begin` on.
 FusedPart rows_of_runs(const char* name, int64_t count, int64_t run, int64_t begin, int64_t size);
 
 // x^-0.5, for the scale of scores.
@@ -80,7 +80,8 @@ float inverse_root(float x);
 
 // Attention with linear biases (Press et al., 2022): [heads], the term added to a head's scores per
 // position of distance to the key. If `heads` is a power of two: 2^(-8 i / heads), i = 1 to heads.
-// Else: the slopes of the next lower power of two, then every second slope of twice that number.
+// Else: the slopes for p heads, where p is the next lower power of two, and then every second slope
+// for 2 p heads.
 std::vector<float> alibi_slopes(int64_t heads);
 
 // --- Windows by layer: how many positions a query sees; 0: all.
@@ -89,21 +90,22 @@ using Windows = std::vector<int64_t>;
 int64_t read_window(Keys& keys, int64_t fallback);
 // The same window in every layer.
 Windows windows_of_all(Keys& keys, int layers, int64_t fallback);
-// If use_sliding_window is true, layers from max_window_layers on have a window, or those that
-// layer_types names.
+// If use_sliding_window is true, the layers that layer_types names have a window. Without
+// layer_types, all layers from max_window_layers (default: `first`) on have one.
 Windows windows_by_layer(Keys& keys, int layers, int64_t fallback, int64_t first);
-// All layers except every full_every-th have a window, or those that layer_types names. If
-// `reads_pattern`, sliding_window_pattern replaces full_every, or is a repeated pattern of letters:
-// L has a window, G has none.
+// The layers that layer_types names have a window; without layer_types, all layers except every
+// full_every-th. If `reads_pattern`, sliding_window_pattern replaces full_every: it is a number, or
+// letters that are repeated, one per layer (L has a window, G has none).
 Windows windows_by_pattern(Keys& keys, int layers, int64_t fallback, int64_t full_every,
                            bool reads_pattern = false);
-// The layers that rotate: those of no_rope_layers, or all except every no_rope_layer_interval-th.
+// The layers that rotate: those with a 1 in no_rope_layers or, without that list, all except every
+// no_rope_layer_interval-th.
 std::vector<bool> rotates_by_layer(Keys& keys, int layers, int64_t fallback);
 // Reads layer_types, the kind of each layer. If `window` is given, layer_types decides which layers
 // have that window; else it must agree with `windows`.
 void read_layer_types(Keys& keys, Windows& windows, std::optional<int64_t> window = std::nullopt);
-// Reads layer_types of a model in which layers of the type `type` recur and all others have
-// attention.
+// Reads layer_types of a model in which layers of the type `type` are recurrent, and all others
+// have attention.
 void read_recurrent_types(Keys& keys, std::vector<bool>& recurs, const char* type);
 
 }  // namespace lockstep

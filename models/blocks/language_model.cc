@@ -42,7 +42,8 @@ void build(Graph& g, const LanguageModel& d) {
     if (d.mlp != nullptr) {
       const Value mlp_in = d.parallel_norms == 1 ? normed : norm(x, d.mlp_norm);
       Value m = scaled(norm(d.mlp(g, mlp_in, layer), d.mlp_out_norm), d.residual_multiplier);
-      // The halves are added before the stream, so one collective makes their sum whole.
+      // The outputs of both halves are added to each other first, and then to the stream. So one
+      // collective makes their sum whole.
       if (d.parallel_norms != 0) m = g.add(a, m);
       x = norm(g.add(residual(x, mlp_in), m), d.mlp_end_norm);
     }

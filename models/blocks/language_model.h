@@ -13,9 +13,10 @@
 
 namespace lockstep {
 
-// x += attention(norm(x)); x += mlp(norm(x)). If named, further norms apply to the output of a half
-// (attention_out_norm, mlp_out_norm) or to the stream after it (attention_end_norm, mlp_end_norm).
-// Parallel halves both read the layer's x: x += attention(norm(x)) + mlp(norm(x)).
+// A layer has two halves, attention and MLP: x += attention(norm(x)); x += mlp(norm(x)). If named,
+// further norms apply to the output of a half (attention_out_norm, mlp_out_norm) or to the stream
+// after it (attention_end_norm, mlp_end_norm). Parallel halves both read the layer's x:
+// x += attention(norm(x)) + mlp(norm(x)).
 struct LanguageModel {
   Sizes sizes;
   Norm norms;
@@ -53,8 +54,8 @@ struct LanguageModel {
   bool head_unit_rows = false;  // Rows of the head are scaled to length 1.
   // The number of norms before parallel halves: 1 shared or 2; 0: the MLP follows the attention.
   int parallel_norms = 0;
-  // A half is added to its own normed input times this, not to the residual stream; 0: to the
-  // stream.
+  // Not 0: the output of a half is added to the half's normed input times this number, instead of
+  // to the residual stream.
   float normed_residual = 0;
 
   double reach = 1;           // The max context, in multiples of Sizes::positions.

@@ -11,8 +11,8 @@ namespace {
 
 constexpr float kLatentNormEps = 1e-6f;  // rms_norm_eps does not change it.
 
-// YaRN multiplies scores by the square of 0.1 * mscale_all_dim * log(factor) + 1. The object's
-// other members are checked where the table is made.
+// YaRN multiplies scores by the square of 0.1 * mscale_all_dim * log(factor) + 1. read_rope()
+// checks the other members of the object that has mscale_all_dim.
 double yarn_scale(Keys& keys) {
   const bool newer = keys.json("rope_parameters").is_object();
   double root = 1;
@@ -67,7 +67,7 @@ Value latent_key(Graph& g, const Attention& a, const Latent& l, Value x) {
 
 Latent read_latent(Keys& keys, Attention& a) {
   Latent latent;
-  const bool direct = !keys.has("q_lora_rank") && !keys.is_missing("q_lora_rank");  // It is null.
+  const bool direct = !keys.has("q_lora_rank") && !keys.is_missing("q_lora_rank");  // Null.
   if (!direct) latent.q_width = keys.count("q_lora_rank", kMaxWidth);
   latent.kv_width = keys.count("kv_lora_rank", kMaxStateDim - a.head_dim);
   latent.nope_dim = keys.count("qk_nope_head_dim", kMaxStateDim);

@@ -30,9 +30,9 @@ struct MlpNames {
 Block gated_mlp(const Mlp& mlp, const MlpNames& names = {}, const std::string& scope = "");
 // down(activation(up(x))).
 Block plain_mlp(const Mlp& mlp, const std::string& up, const std::string& down);
-// The gated one with gate and up stacked vertically in the one matrix `gate_up`.
+// The MLP of gated_mlp(), with gate and up stacked vertically in the one matrix `gate_up`.
 Block stacked_mlp(const Mlp& mlp, const std::string& gate_up, const std::string& down);
-// The gated one in `scope`, with the names gate_proj, up_proj and down_proj.
+// The MLP of gated_mlp() in `scope`, with the names gate_proj, up_proj and down_proj.
 Value scoped_mlp(Graph& graph, const Mlp& mlp, Value x, const char* scope);
 
 // A linear with a bias; its weight is stored with inputs as rows.

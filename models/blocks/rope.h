@@ -22,8 +22,9 @@ struct RopeFacts {
   int64_t head_dim = 0;
   int64_t max_positions = 0;
   double theta = 10000;  // The base if rope_theta is missing.
-  double part = 0;       // Rotated part of a head if the key is missing; 0: always whole heads.
-  int64_t dim = 0;       // Rotated columns, if the config states their number; 0: `part` of all.
+  // The rotated part of a head if partial_rotary_factor is missing; 0: always whole heads.
+  double part = 0;
+  int64_t dim = 0;  // Rotated columns, if the config states their number; 0: `part` of all.
   bool interleaved = false;
   bool yarn_is_longrope = false;  // The kinds "yarn" and "su" are older names of "longrope".
   bool fixed_alpha = false;       // In the kind "dynamic", an alpha applies to every length.

@@ -234,7 +234,8 @@ constexpr RopeKind kKinds[] = {
     {"llama3", llama3, {"factor", "low_freq_factor", "high_freq_factor", kOriginalPositions}},
     {"yarn",
      yarn,
-     // transformers does not read attn_factor. In other programs it multiplies the inferred one.
+     // transformers does not read attn_factor. Other programs multiply the inferred attention
+     // factor by it.
      {"factor", "attention_factor", "beta_fast", "beta_slow", "mscale", "mscale_all_dim",
       "truncate", "attn_factor"}},
     {"longrope", longrope, {"short_factor", "long_factor", "factor", "attention_factor"}},

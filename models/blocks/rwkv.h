@@ -36,7 +36,7 @@ struct TokenShift {
 TokenShift token_shift(Graph& graph, Value x);
 
 // x + (before - x) * the vector `name`, stored as [1, 1, columns]. Versions 4 and 5 store the
-// weight of x instead: mix_own() swaps x and before.
+// weight of x, not of `before`: they need mix_own(), in which x and `before` are swapped.
 Value mix_before(Graph& graph, const TokenShift& rows, const std::string& name);
 Value mix_own(Graph& graph, const TokenShift& rows, const std::string& name);
 

@@ -99,8 +99,8 @@ constexpr KeyRule kRules[] = {
     // A count of zero, and empty values.
     {RuleKind::kHarmlessAt, "num_* n_* *_size", "[0]"},
     {RuleKind::kHarmlessAt, "*", R"([[], {}, ""])"},
-    // A false of these keys changes what a model computes. Any other false means that a part is
-    // absent.
+    // If one of these keys is false, the model computes something else. For any other key, false
+    // means that a part is absent.
     {RuleKind::kUnknownAt,
      "rope use_rope use_rotary use_rotary_* rotary use_pos_enc pre_norm *prenorm norm_first "
      "do_layer_norm_before *normalize_before *elementwise_affine rms_norm use_rms_norm rmsnorm "

@@ -37,7 +37,7 @@ struct KeySource {
   std::string object = "";            // The file's member that has the keys; "": its top level.
   Json beside = Json::object();       // Relevant members of the file outside that member.
   Json ignored = Json::object();      // Keys that the user ignores, and their values.
-  Json defaults = Json::object();     // For missing keys; the family's defaults come after them.
+  Json defaults = Json::object();     // For missing keys; used before the family's defaults.
   bool (*known)(std::string_view key) = nullptr;  // Whether any family reads the key.
 };
 
@@ -66,19 +66,19 @@ class Keys {
   // The value as it is; null if the key is missing.
   const Json& json(std::string_view key);
   bool has(std::string_view key) { return !json(key).is_null(); }
-  bool is_missing(std::string_view key);  // Not even null, and without a default.
+  bool is_missing(std::string_view key);  // The file lacks it (null is present); no default.
 
   // --- Statements. `keys` are separated by blanks.
-  // The checkpoint's name for `ours` is `published`. If both are there, they must be equal, unless
-  // `published` wins.
+  // The checkpoint's name for `ours` is `published`. If the config has both, they must be equal,
+  // unless `wins`: then the value of `published` replaces that of `ours`.
   void rename(std::string_view published, std::string_view ours, bool wins = false);
   // A JSON object of values for keys that are missing or null.
   void defaults(const char* json);
-  // Takes the number of layers from a list by layer if num_hidden_layers is missing or null.
+  // If num_hidden_layers is missing or null, uses the length of a list with one entry per layer.
   void count_layers();
-  // Takes the size of the tensor's dimension if the key is missing or null.
+  // If the key is missing or null, uses the size of the tensor's dimension.
   void default_from_tensor(std::string_view key, std::string_view tensor, size_t dimension);
-  // Only these values are supported. The last statement about a key holds.
+  // Only these values are supported. A later call for the same key replaces an earlier one.
   void only(std::string_view keys, const Json& value) { only_one_of(keys, Json::array({value})); }
   void only_one_of(std::string_view keys, Json values);
   // Keys that the model's published code reads but that have no effect here; a * is any text.

@@ -13,7 +13,7 @@ namespace {
 
 struct Wrapper {
   std::string_view name;
-  std::string_view text;                      // The model_type of a text part without one.
+  std::string_view text;                      // The text part's model_type if it states none.
   std::string_view scope = "language_model";  // TextPart::scope.
 };
 

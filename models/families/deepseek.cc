@@ -2,7 +2,8 @@
 // DeepSeek-V2 and V3 (including Kimi K2), and GLM-4.7-Flash: latent attention; grouped experts and
 // shared ones, after dense first layers. DeepSeek-V3.2 and GLM-5: like V3, but a query sees only
 // the index_topk positions that an indexer chooses. With up to index_topk positions the indexer has
-// no effect: the context is limited to that, and the indexer's tensors are not read.
+// no effect. So the context is limited to index_topk positions, and the indexer's tensors are not
+// read.
 #include <algorithm>
 #include <utility>
 

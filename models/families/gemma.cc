@@ -8,7 +8,7 @@
 namespace lockstep::families::gemma {
 namespace {
 
-// Reads the keys that all three share. Norm weights are stored as the w of 1 + w.
+// Reads the keys that all three share. Norms multiply by 1 + w, and files store w.
 Llama read_gemma(Keys& keys, int64_t kv_heads, const RopeFacts& rope = {}) {
   keys.rename("hidden_activation", "hidden_act");
   Norm norm = read_rms_norm(keys);

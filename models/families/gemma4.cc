@@ -70,8 +70,9 @@ FullHeads read_full_heads(Keys& keys, const Sizes& sizes) {
   return full;
 }
 
-// --- Sharing layers: all from the first one on. They compute no keys and values, but read the
-// pages of the last earlier layer of their kind (with or without a window).
+// --- Sharing layers compute no keys and values. They read the pages of the last layer before them
+// that has pages and is of their kind (with or without a window). The first sharing layer and all
+// layers after it share.
 int read_first_sharing(Keys& keys, const Windows& windows) {
   const auto layers = static_cast<int>(windows.size());
   const auto first =
@@ -88,8 +89,8 @@ int read_first_sharing(Keys& keys, const Windows& windows) {
   return first;
 }
 
-// Attention with norms within heads of q, k and v; the norm of v has no weight. Layers without a
-// window have `heads`.
+// Attention with norms within heads of q, k and v; the norm of v has no weight. `heads` describes
+// the heads of layers without a window.
 Block attention_by_kind(const Attention& of_windows, const FullHeads& heads, int first_sharing) {
   Attention full = of_windows;
   full.head_dim = heads.dim;
@@ -123,8 +124,8 @@ Block attention_by_kind(const Attention& of_windows, const FullHeads& heads, int
   };
 }
 
-// --- Experts beside the MLP, with norms of their own. x is the residual stream before any norm: it
-// decides the choice, too.
+// --- Experts beside the MLP, with norms of their own. x is the residual stream before any norm;
+// the router reads it, too.
 Value experts(Graph& g, const Mixture& m, const Norm& norm, Value x) {
   const HeadNorm norm_of_all = {.eps = norm.eps, .head_dim = m.hidden};
   const Value scale = g.broadcast("router.scale", hidden_axis(m.hidden), {m.hidden});
@@ -233,9 +234,9 @@ LanguageModel gemma4(Keys& keys) {
   m.attention.set_bias(keys.flag("attention_bias", false));
   m.attention.scale = 1;
   m.attention.windows = windows_by_pattern(keys, m.sizes.layers, 512, 6);
-  m.attention.windows.back() = 0;  // The last layer has none, whatever layer_types says.
+  m.attention.windows.back() = 0;  // The last layer has no window, whatever layer_types says.
   const int first_sharing = read_first_sharing(keys, m.attention.windows);
-  const bool wide = keys.flag("use_double_wide_mlp", false);  // In sharing layers.
+  const bool wide = keys.flag("use_double_wide_mlp", false);  // Only in sharing layers.
   const Mixture mixture = read_experts(keys, m);
   LanguageModel d = m.model(attention_by_kind(m.attention, full, first_sharing),
                             mlp_beside_experts(m, mixture, first_sharing, wide));

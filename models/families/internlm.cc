@@ -7,8 +7,8 @@
 namespace lockstep::families::internlm {
 namespace {
 
-// {"type": "dynamic", "base": 10000}: dynamic with factor 1 changes nothing within the model's
-// positions, and a context is never longer.
+// True for {"type": "dynamic", "base": 10000}, too: dynamic scaling with factor 1 changes nothing
+// within the model's positions, and a context is never longer.
 bool is_plain(const Json& rotary) {
   if (!rotary.is_object()) return rotary.is_null();
   const Json type = rotary.value("type", Json());

@@ -58,7 +58,7 @@ Value attend(Graph& g, const Attention& a, Value x, int layer) {
                   a.out_bias);
 }
 
-// Experts are in the layers of moe_layers, else as decoder_sparse_step says.
+// Experts are in the layers that moe_layers lists; without it, in every decoder_sparse_step-th one.
 Mixture read_experts(Keys& keys, const Llama& m) {
   keys.only("num_experts_per_tok", 1);
   Mixture experts = read_mixture(

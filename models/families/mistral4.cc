@@ -16,7 +16,7 @@ LanguageModel mistral4(Keys& keys) {
       "beta_slow": 1.0, "original_max_position_embeddings": 8192, "mscale_all_dim": 1.0,
       "mscale": 1.0, "llama_4_scaling_beta": 0.1}})");
   keys.only("rope_interleave", true);
-  keys.ignore("llama_4_scaling_beta");  // The one in rope_parameters is used.
+  keys.ignore("llama_4_scaling_beta");  // Only the value in rope_parameters is used.
   Llama m(keys, {.sizes = {.positions = 1048576},
                  .rope = {.interleaved = true, .scales_queries = true, .whole_heads = true}});
   m.attention.set_bias(keys.flag("attention_bias", false));

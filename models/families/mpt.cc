@@ -28,7 +28,7 @@ LanguageModel mpt(Keys& keys) {
   keys.rename("max_seq_len", "max_position_embeddings");
   keys.rename("layer_norm_epsilon", "rms_norm_eps");
   keys.only("no_bias", true);
-  keys.ignore("learned_pos_emb");  // With ALiBi no position is learned, whatever it says.
+  keys.ignore("learned_pos_emb");  // With ALiBi no position is learned, whatever the key says.
   Llama m(keys, {.sizes = {.ffn_per_hidden = 4, .positions = 2048},
                  .norm = read_layer_norm(keys, /*bias=*/false),
                  .activation = "gelu",

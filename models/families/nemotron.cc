@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Nemotron 3 and 4 and Minitron: Llama's attention with half of each head rotated; layer norms,
-// stored as the w of 1 + w; an MLP without a gate.
+// Nemotron 3 and 4 and Minitron: Llama's attention with half of each head rotated; layer norms that
+// multiply by 1 + w, where files store w; an MLP without a gate.
 #include "models/blocks/llama.h"
 #include "models/families/families.h"
 

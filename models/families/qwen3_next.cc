@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // Qwen3-Next and Qwen3.5: the gated delta rule in three of four layers, attention with a gate on
-// its output in the others. Norm weights are the w of 1 + w, except that of the delta rule.
+// its output in the others. Norms multiply by 1 + w, where files store w; only the norm of the
+// delta rule multiplies by the stored weight.
 #include <cmath>
 
 #include "models/blocks/llama.h"
@@ -65,7 +66,7 @@ DeltaInputs project_by_head(Graph& g, const DeltaNet& n, Value x) {
           .b = by_head("b", 0)};
 }
 
-// All q, all k and all v in one matrix, the others separate.
+// All q, all k and all v are in one matrix; z, a and b have their own matrices.
 DeltaInputs project_apart(Graph& g, const DeltaNet& n, Value x) {
   const int64_t all = 2 * n.keys() + n.heads * n.v_dim;
   const auto part = [&](const char* name, int64_t begin, AxisSize axis) {
@@ -133,7 +134,8 @@ Llama read_qwen(Keys& keys, double ffn_per_hidden = 0) {
   return m;
 }
 
-// Every full_attention_interval-th layer has attention, or those that layer_types names.
+// The layers that layer_types names have attention; without layer_types, every
+// full_attention_interval-th layer.
 Block mixer(Keys& keys, const Llama& m, Project project) {
   const DeltaNet net = read_delta_net(keys, m);
   const int64_t every = keys.count("full_attention_interval", 1024, 4);
@@ -162,7 +164,7 @@ LanguageModel qwen3_5(Keys& keys) {
   return m.model(mixer(keys, m, project_apart));
 }
 
-// Every layer has experts, so there is no dense MLP's width.
+// Every layer has experts, so the config has no width of a dense MLP.
 LanguageModel qwen3_5_moe(Keys& keys) {
   const Llama m = read_qwen(keys, 1);
   const Mixture experts = read_mixture(

@@ -53,7 +53,7 @@ class Graph {
                       bool bias = false);
   Value expert_scale(Value x, const Routes& routes, const std::string& name, int64_t experts);
   Value combine(Value x, const Routes& routes);
-  // plus: added to the stored weight; 1 if that is the w of 1 + w.
+  // plus: added to the stored weight; 1 if the norm multiplies by 1 + w and files store w.
   Value rms_norm(Value x, const std::string& name, float eps, float plus = 0);
   Value layer_norm(Value x, const std::string& name, float eps, bool bias = true, float plus = 0);
   // If `name` is "", it has no weight.
@@ -73,7 +73,7 @@ class Graph {
   Value join_heads(Value x, Value y, AxisSize out);  // Each head's columns of x, then those of y.
   Value decay(Value x, const std::string& name);     // e^(-e^w * x), w the vector `name`.
   // q and k have spec.key_heads heads, the others spec.heads; decay has one column per head, or one
-  // per column of the heads. Without `change`, S only decays and grows.
+  // per column of the heads. Without `change`, the state S becomes decay * S + k * v^T.
   Value recurrence(Value q, Value k, Value v, Value decay, const std::optional<LowRank>& change,
                    const RecurrenceAttrs& spec);
   // The sequence's previous row.
@@ -81,11 +81,11 @@ class Graph {
   Value wkv(Value k, Value v, const std::string& decay, const std::string& first) {
     return like(Op::kWkv, {k, v}, BlockAttrs{}, {decay, first});
   }
-  // The vector `name` for every row; stored in this shape, whose elements form one row.
+  // The vector `name` for every row. The tensor has this shape; its elements in order are the row.
   Value broadcast(const std::string& name, AxisSize axis, const std::vector<int64_t>& shape);
   // For each head: the sum of x * y * weight over its columns, times its columns of v.
   Value head_dot(Value x, Value y, Value weight, Value v);
-  Value expand_heads(Value x, int64_t dim);  // Each head's one column, `dim` times.
+  Value expand_heads(Value x, int64_t dim);  // Repeats each head's one column `dim` times.
   // Adds bias `name` to x, the result of a linear without a bias.
   Value biased(Value x, const std::string& name, const std::vector<int64_t>& shape = {});
   Value map(Value x, Function function, float factor = 0) {

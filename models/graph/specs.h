@@ -64,10 +64,11 @@ struct FusedPart {
   std::string name;      // For messages: "k"; "" for all rows.
   int64_t all_rows = 0;  // Rows of the fused matrix.
   std::vector<RowRange> rows;
-  int64_t matrices = 0;     // If the source is [matrices, rows, columns]; 0: a plain matrix.
+  int64_t matrices = 0;     // The source is [matrices, rows, columns]; 0: it is one matrix.
   bool transposed = false;  // The source is [columns, all_rows].
-  int64_t matrix = 0;       // With both: the number of the source's matrix [columns, all_rows].
-  bool bare_name = false;   // The tensor's name has no ".weight".
+  // If the source has several transposed matrices [columns, all_rows]: the index of this one.
+  int64_t matrix = 0;
+  bool bare_name = false;  // The tensor's name has no ".weight".
 };
 
 // The matrices of all experts for one linear.
@@ -79,7 +80,7 @@ struct Experts {
   int64_t stack_rows = 0;   // Rows of each matrix in the stack.
   int64_t row_begin = 0;    // The linear's first row in each matrix.
   bool transposed = false;  // The stack is [count, columns, rows].
-  // The rows of this many linears alternate; this one's have the number `row_begin`.
+  // The rows of this many linears alternate; this linear is number `row_begin`. 0: none alternate.
   int64_t interleaved = 0;
 };
 

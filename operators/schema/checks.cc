@@ -166,7 +166,7 @@ bool check_rope(const OperatorCall& c, Finding& f) {
 
 bool check_position_scale(const OperatorCall& c, Finding& f) {
   const PositionScaleAttrs& a = c.attrs.position_scale();
-  const int64_t count = a.log_factor == 0 ? 1 : 0;  // 1 to kMaxScales; with a logarithm none.
+  const int64_t count = a.log_factor == 0 ? 1 : 0;  // 1 to kMaxScales; 0 with log_factor.
   return f.within("scales count", a.scales.size, count, count * kMaxScales);
 }
 

@@ -85,7 +85,7 @@ struct OperatorCall {
   OperatorAttrs attrs;
   const ProgramFacts* program = nullptr;  // Null in a graph, which does not know these yet.
   KvShape kv;                             // The pages that attrs name; programs only.
-  BlockShape block;                       // Their state block. A call has `kv` or `block`.
+  BlockShape block;                       // The state block that attrs name, instead of `kv`.
 };
 
 // The first problem of a call: "columns of the bias must be 8, found 9"; "" if there is none. Each
@@ -114,7 +114,7 @@ struct OperatorSchema {
   StateKind state = StateKind::kNone;
   bool effect = false;    // Never dead: it writes state, gives results or is a collective.
   bool in_place = false;  // Every kernel may write its first output over an input of its shape.
-  // Everything else: attributes' ranges, columns of kOwn. Null: nothing else to check.
+  // All other checks: further limits of attributes, columns of kOwn. Null: there are none.
   bool (*check)(const OperatorCall& call, Finding& finding) = nullptr;
   // Operations per element of the first input; a multiply-add is 2. -1: kernel_cost() counts them.
   int flops_per_element = 0;
@@ -124,7 +124,8 @@ struct OperatorSchema {
   int value_count() const;     // Inputs that are values, optional ones included.
   int required_values() const;
   int output_count() const;
-  // Whether it multiplies rows of its first input by a matrix; Strategy decides about split rows.
+  // Whether it multiplies rows of its first input by a matrix. Strategy says what happens if these
+  // rows are split.
   bool multiplies() const;
   bool may_round() const { return output_types == OutputTypes::kMayRound; }
 };

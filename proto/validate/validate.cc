@@ -172,7 +172,8 @@ std::optional<Quantization> quantized(const program::Weight& weight) {
 // Above this, a sum of int8 products may not fit in 32 bits.
 constexpr int64_t kMaxCodes = int64_t{1} << 17;
 
-// Whether a piece has whole groups of the source's rows; of its columns if it is transposed.
+// Whether the piece divides no group. Groups are parts of the source's rows, or of its columns if
+// the piece is transposed.
 bool cuts_no_group(const Quantization& kind, const program::Piece& piece) {
   const bool transposed = piece.transpose();
   const int64_t before = transposed ? matrix_begin(piece) : 0;

@@ -13,8 +13,8 @@ namespace lockstep {
 
 inline constexpr uint32_t kProgramVersion = 5;
 
-// Whether a KV page may have this many positions: whole vectors of keys, and a whole number of
-// pages in each block of positions that an attention kernel reads (kKeyBlock).
+// Whether a KV page may have this many positions: a page must have whole vectors of keys, and the
+// block of positions that an attention kernel reads (kKeyBlock) must have whole pages.
 constexpr bool fits_pages(int64_t positions) {
   return positions == 16 || positions == 32 || positions == 64;
 }

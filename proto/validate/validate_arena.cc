@@ -79,8 +79,8 @@ bool may_share(const Program& program, const Instruction& instruction, const Val
          input.dtype() == output.dtype();
 }
 
-// Whether a value is a rank's part of an all_gather, made in its place in the result. The operator
-// that makes it writes shared memory, like all_gather.
+// Whether a value is this rank's part of an all_gather's result and is computed in the result's
+// memory. The operator that computes it then writes shared memory, like all_gather.
 bool is_part(const Program& program, int value) {
   for (const Instruction& instruction : program.instructions()) {
     if (instruction.op() != program::ALL_GATHER || instruction.inputs(0).value() != value) continue;

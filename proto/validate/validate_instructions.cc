@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // Checks a Program's instructions by the operators' rows (operators/schema/schema.h): operand
-// look-up and count, row domains, single assignment, one use of each state. check_call() does the
-// rest.
+// look-up and count, row domains, single assignment, one writer of each state. check_call() does
+// the rest.
 #include <string>
 #include <vector>
 

@@ -68,13 +68,14 @@ Decision expert_linear(const Context& c) {
   return decision;
 }
 
-// Columns of x are independent, and the result is linear in x: split and partial inputs are kept.
+// Columns of x are independent, and the result is linear in x. So the result has the layout of x,
+// split and partial included.
 Decision combine(const Context& c) {
   return {.inputs = {c.inputs[0], kWholeLayout}, .outputs = {c.inputs[0]}, .parameters = {}};
 }
 
-// Columns are independent, in the stored state too. Inputs with the same split keep it; a partial
-// input is made whole.
+// Columns are independent, in the stored state too. If all inputs are split in the same way, so is
+// the result. Otherwise all are whole: a partial input is summed first.
 Decision by_column(const Context& c) {
   const Layout first = c.inputs[0];
   const bool alike = std::all_of(c.inputs.begin(), c.inputs.end(),
@@ -92,15 +93,15 @@ Decision add(const Context& c) {
       .inputs = {kPartialLayout, kPartialLayout}, .outputs = {kPartialLayout}, .parameters = {}};
 }
 
-// By column. But scale keeps a partial input: an addend times the factor is an addend of the
-// result.
+// By column, with one exception: scale leaves a partial input partial, because an addend times the
+// factor is an addend of the result.
 Decision map(const Context& c) {
   const bool linear = c.node.attributes.map().function() == program::SCALE;
   if (!linear || c.inputs[0] != kPartialLayout) return by_column(c);
   return {.inputs = {kPartialLayout}, .outputs = {kPartialLayout}, .parameters = {}};
 }
 
-// Linear in rows: keeps the input's layout.
+// Rows are copied whole, so the result has the input's layout.
 Decision select_rows(const Context& c) {
   return {.inputs = {c.inputs[0]}, .outputs = {c.inputs[0]}, .parameters = {}};
 }

@@ -36,7 +36,8 @@ enum class ParameterCut : uint8_t {
 };
 
 struct Decision {
-  std::vector<Layout> inputs;  // Unchanged, or kWholeLayout if the operator needs it.
+  // The layouts that the operator needs: the input's own, kWholeLayout, or a split over its axis.
+  std::vector<Layout> inputs;
   std::vector<Layout> outputs;
   std::vector<ParameterCut> parameters;
 };

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // Finds boundaries by the largest remainder method, with speeds in eighths. The vocabulary is split
-// in blocks of 64 ids; an axis that quantized weights contract is split in whole groups.
+// in blocks of 64 ids; an axis over which quantized linears sum is split in whole groups.
 #include "sharding/layout/plan.h"
 
 #include <algorithm>
@@ -50,8 +50,8 @@ int64_t max_heads(const Graph& graph) {
 
 // Under gather, ffn columns that a quantized linear reads are also split between groups, so that a
 // rank's part can be rounded before it is sent (passes/round_parts.cc). A panel of a weight has as
-// many columns as a group, so equal ranks still have equal work. If a rank would get no columns,
-// they are split anywhere.
+// many columns as a group, so equal ranks still have equal work. If some rank would then get no
+// columns, the columns are split without regard to groups.
 void find_ffn_grain(const Graph& graph, const CompileOptions& options, Plan& plan) {
   if (!take_rounded_rows(options.workers)) return;
   bool rounded = false;
@@ -66,7 +66,7 @@ void find_ffn_grain(const Graph& graph, const CompileOptions& options, Plan& pla
   if (rounded) plan.grains[static_cast<size_t>(Axis::kFfn)] = kRoundedGroup;
 }
 
-// If the axis that a quantized linear contracts is split, its boundaries are between groups.
+// If the axis over which a quantized linear sums is split, the boundaries are between groups.
 absl::Status find_grains(const Graph& graph, const CompileOptions& options, Plan& plan) {
   if (!options.weight_dtype) return absl::OkStatus();
   if (plan.strategy == Strategy::kGather) {

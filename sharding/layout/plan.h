@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// The boundaries of every axis between ranks. They depend only on the graph's axes, the number of
-// ranks and their speeds in eighths, so a restart makes the same plan.
+// The boundaries of every axis between ranks. They depend only on the graph's axes, the ranks
+// (their number, speeds in eighths and devices), the strategy and the types of weights. So a
+// restart makes the same plan.
 #pragma once
 
 #include <array>
@@ -34,8 +35,9 @@ struct Plan {
   // The units of `rank`. For kKvHeads, they cover the rank's query heads and may overlap.
   Range units(AxisSize axis, int rank) const;
   Range columns(AxisSize axis, int rank) const;
-  // The columns that `rank` contributes to a whole value: its first ones, all except copies of KV
-  // heads. If several ranks have a KV head, the last one contributes it.
+  // The columns that `rank` contributes to a whole value: all of its columns, except copies of KV
+  // heads, which are its last columns. If several ranks have a KV head, the last of them
+  // contributes it.
   Range owned(AxisSize axis, int rank) const;
   bool has_copies(AxisSize axis) const;  // Whether a rank has units that it does not own.
   // [ranks + 1]: the column at which each rank's owned columns begin; last, the number of columns.
@@ -46,8 +48,8 @@ struct Plan {
 // units, every rank gets at least one.
 std::vector<int64_t> apportion(int64_t count, std::span<const int64_t> eighths);
 
-// kInvalidArgument: fewer than one rank, more ranks than query heads, more ranks than groups of
-// quantized weights along an axis that is contracted in parts, or speeds negative or not finite.
+// kInvalidArgument: fewer than one rank; more ranks than query heads; more ranks than groups of
+// quantized weights along a split axis over which a linear sums; speeds negative or not finite.
 absl::StatusOr<Plan> make_plan(const Graph& graph, const CompileOptions& options);
 
 }  // namespace lockstep

@@ -83,8 +83,8 @@ int Splitter::view(int local, ValueInfo info, Range columns) {
   return graph_.append(std::move(node), {std::move(info)}).front().id;
 }
 
-// If any rank has copies, which the gather must leave out, all ranks make a view of their columns
-// first.
+// The gather must leave out copies of KV heads. So if any rank has copies, all ranks first make a
+// view of the columns that they own.
 int Splitter::make_whole(int value) {
   State& state = states_[value];
   if (state.layout == kWholeLayout) return state.local;

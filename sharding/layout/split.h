@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Derives one rank's graph from the model's: applies the layout rules node by node, with a
-// collective directly before the first operator that needs a whole value.
+// Derives one rank's graph from the model's: applies the layout rules node by node. A collective is
+// directly before the first operator that needs a whole value.
 #pragma once
 
 #include "absl/status/statusor.h"

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // Turns a rank's graph into the Program that its worker runs: values placed in the arena, weights
-// with their recipes, one state per layer, instructions in order. The operator `columns` becomes an
-// instruction that does nothing but define a view.
+// with their recipes, the states of layers, instructions in order. The operator `columns` becomes
+// an instruction that does nothing but define a view.
 #pragma once
 
 #include <string>

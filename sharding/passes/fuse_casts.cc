@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// The result has the same bits as that of the cast. The fusion saves one kernel, and half the bytes
-// of one write and one read.
+// The fused operator gives the same bits as the cast. The fusion saves one kernel, and half the
+// bytes of one write and one read.
 #include <optional>
 #include <utility>
 #include <vector>

@@ -19,13 +19,14 @@ Graph round_inputs(const Graph& graph, const CompileOptions& options);
 
 // --- On a rank's graph, after the split.
 
-// On processors: if only linears that round their rows read the result of an all_gather, rounds
-// each rank's part before the all_gather.
+// On processors: if an all_gather's result is read only by linears that would round its rows,
+// rounds each rank's part before the all_gather.
 Graph round_parts(const Graph& graph, const CompileOptions& options);
-// On processors: rounds rows once that experts' quantized linears would round again for each route.
+// On processors: rounds each row once for the experts' quantized linears, which would otherwise
+// round it again for each route.
 Graph round_routed(const Graph& graph, const CompileOptions& options);
-// Joins linears with the same input into one linear, whose columns are their outputs: q, k, v;
-// gate, up. The head is never joined.
+// Joins linears with the same input and type of weights, all with or all without a bias, into one
+// linear. Its columns are their outputs: q, k, v; gate, up. The head is never joined.
 Graph fuse_linears(const Graph& graph, const CompileOptions& options);
 // mul(map(gate), up) -> gated(gate, up).
 Graph fuse_gated(const Graph& graph, const CompileOptions& options);
@@ -37,7 +38,8 @@ Graph fuse_add_norm(const Graph& graph, const CompileOptions& options);
 // On GPUs: attention whose q and k are rotated by the same table -> rope_attention, if nothing else
 // reads the rotated q and k.
 Graph fuse_rope(const Graph& graph, const CompileOptions& options);
-// On GPUs: if only a cast reads a value and its operator may round, the operator writes it rounded.
+// On GPUs: if a value is read only by a cast, and the operator that makes the value may round, the
+// operator writes the value rounded.
 Graph fuse_casts(const Graph& graph, const CompileOptions& options);
 
 }  // namespace lockstep

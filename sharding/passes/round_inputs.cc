@@ -10,7 +10,7 @@
 namespace lockstep {
 namespace {
 
-// Whether a product with weights of this type rounds any input rows to bfloat16.
+// Whether a product with weights of this type rounds its input rows to bfloat16.
 bool rounds_rows(Op op, DType weight, bool gpus) {
   return weight == DType::kBF16 || (gpus && op == Op::kLinear && quantization(weight).has_value());
 }

@@ -11,7 +11,8 @@
 namespace lockstep {
 namespace {
 
-// The type to which a node rounds rows that several of its routes read; kNone if it does not.
+// The type to which a node rounds the rows of tokens, each of which several routes read; kNone if
+// the node rounds no such rows.
 DType routed_rounding(const Graph& graph, const Node& node) {
   if (node.op != Op::kExpertLinear) return DType::kNone;
   const ValueInfo& x = graph.values()[node.inputs[0]];

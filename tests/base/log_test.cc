@@ -104,7 +104,7 @@ TEST_F(LogTest, FieldsFollowTheMessageInText) {
   EXPECT_THAT(end().at(0), HasSubstr("[info] request {\"id\":\"a\"}"));
 }
 
-// The lines are more than the pipe and the memory have room for while the test does not read. If
+// The test logs more lines than fit into the pipe and the queue, and reads none meanwhile. If
 // logging waited for a reader, this test would not end.
 TEST_F(LogTest, LoggingDoesNotWaitForAReaderAndDropsTheOldestLines) {
   begin(LogFormat::kJson);

@@ -46,7 +46,8 @@ std::string listing(const std::vector<TensorInfo>& tensors) {
   return text;
 }
 
-// Every byte of the header, and `places` positions in the data, from the end to the beginning.
+// The sizes to which a file is truncated, largest first: each position in the header, and `places`
+// random positions in the data.
 std::vector<int64_t> cuts_of(const std::string& bytes, int places) {
   const int64_t end = header_end(bytes);
   std::vector<int64_t> cuts;

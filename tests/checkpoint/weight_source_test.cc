@@ -53,7 +53,7 @@ std::vector<float> read(const WeightSource& source, const program::Weight& weigh
   return out;
 }
 
-// Any rows that are read alone equal those of the whole.
+// Any range of rows has the same values, read alone, as in the whole weight.
 void expect_each_range(const WeightSource& source, const program::Weight& weight,
                        const std::vector<float>& whole) {
   const int64_t rows = weight.rows(), cols = weight.cols();

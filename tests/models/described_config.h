@@ -14,7 +14,8 @@
 namespace lockstep {
 
 absl::StatusOr<ModelDescription> describe_config(const std::string& config);
-// The same with members replaced (RFC 7396: null removes), some ignored, and another context.
+// The same after a merge with the JSON object `patch` (RFC 7396: null removes a member), with
+// ignored keys and another context.
 absl::StatusOr<ModelDescription> describe_config(const std::string& config,
                                                  const std::string& patch,
                                                  const std::vector<std::string>& ignored = {},
@@ -27,7 +28,7 @@ struct Described : Config {
   std::vector<bool> rotates;     // Whether q and k are rotated.
   std::vector<bool> attends;     // Whether it has attention.
   std::vector<bool> has_router;  // Whether it has experts.
-  std::string kinds;             // A letter each: * attends, M recurs, E experts only, - none.
+  std::string kinds;  // A letter per layer: * attention, M recurrence, E experts, - none.
   std::vector<int64_t> windows, chunks;
   // Facts of the first layer with attention.
   bool qkv_bias = false, output_bias = false;
@@ -36,7 +37,7 @@ struct Described : Config {
   bool q_norm_by_head = false;  // Each head has its own weight.
   float attention_scale = 0, attention_cap = 0, qkv_clamp = 0;
   std::vector<float> slopes;
-  program::RopeAttrs rotary;         // A layer without a window, else the first layer.
+  program::RopeAttrs rotary;         // For a layer without a window, else the first that rotates.
   program::RopeTableAttrs rope;      // The table of `rotary`.
   program::RopeAttrs window_rotary;  // For a layer with a window.
   program::RopeTableAttrs window_rope;
@@ -46,7 +47,7 @@ struct Described : Config {
   Function activation = Function::kNone;
   float norm_eps = 0, norm_plus = 0;
   bool layer_norm = false, norm_bias = false;
-  int parallel_norms = 0;     // Norms of parallel halves: 1 for both, or 2; 0: serial.
+  int parallel_norms = 0;     // Norms of parallel halves: 1 for both, or 2; 0: halves are serial.
   float normed_residual = 0;  // The stream continues with a norm's result times this; 0: unchanged.
   program::RouteAttrs route;
   program::RecurrenceAttrs recurrence;

@@ -102,7 +102,7 @@ TEST_P(SurveyTest, TensorsAreThoseOfTheClassInEveryForm) {
   }
 }
 
-// A class that computes angles without a table reports none.
+// A class that computes angles without a table reports no table.
 TEST_P(SurveyTest, RopeAndWindowsAreThoseOfTheClass) {
   const Summary summary = summarize(described().graph);
   const Json& wanted = model_["rotary"];

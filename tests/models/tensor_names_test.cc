@@ -117,8 +117,8 @@ TEST(TensorNamesTest, AStackOfSquaresIsNotTransposed) {
   expect_same_logits(own, other);
 }
 
-// Stacks of gate and up are square for size 16, stacks of down for size 32. Then both orders have
-// the same shape.
+// For size 16 stacks of gate and up are square, for size 32 stacks of down. A square stack has the
+// same shape in both orders.
 TEST(TensorNamesTest, StacksOfQwen3VlMayHaveInputsFirstOrOutputsFirst) {
   for (const int size : {16, 24, 32}) {
     Json config = Json::parse(kQwen3Moe);
@@ -216,7 +216,7 @@ TEST(TensorNamesTest, ATextModelMayKeepItsWrappersPrefix) {
   expect_same_logits(own, stacked(renamed(own.tensors, "model.", "model.language_model.")));
 }
 
-// MLX adds 1 to the norms of these files, so they are other weights.
+// MLX adds 1 to the norms in files with this prefix, so they have other weights.
 TEST(TensorNamesTest, ThePrefixThatMlxWritesIsNotAccepted) {
   const Spelled own = of_golden("qwen3_vl");
   ASSERT_TRUE(own.tensors.contains("model.language_model.norm.weight"));

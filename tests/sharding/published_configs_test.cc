@@ -19,7 +19,8 @@
 namespace lockstep {
 namespace {
 
-// Parameters in billions, by file name: columns 1 and 5 of the table in README.md.
+// Parameters in billions, by file name: column 5 by column 1 of the table in the configs'
+// README.md.
 std::map<std::string, double> published_models() {
   std::map<std::string, double> models;
   std::ifstream page(test_data("configs") / "README.md");

@@ -26,8 +26,8 @@ CompileOptions options_for_scheme(const char* name, int ranks, Strategy strategy
   return options;
 }
 
-// It is large enough to split groups of 32: 4 heads of 32 columns, 300 of ffn (the last group is
-// short), 64 hidden.
+// A model that is large enough to split groups of 32: 4 heads of 32 columns, 300 columns of ffn
+// (the last group is short), 64 of hidden.
 Graph wide_model() {
   const AxisSize hidden{Axis::kHidden, 64, 1}, vocab{Axis::kVocab, 192, 1};
   const AxisSize heads{Axis::kHeads, 4, 32}, kv_heads{Axis::kKvHeads, 2, 32, 4};

@@ -32,7 +32,7 @@ function messageOf(problem) {
 
 const turns = []; // {role, content}
 let running = null; // The AbortController of the answer that is being written.
-let model; // Undefined, and so left out of requests, until the server has sent it.
+let model; // Until the server has sent it: undefined, so requests leave it out.
 
 function show(role, text) {
   const item = element("li", role, text);
@@ -260,7 +260,7 @@ $("theme").addEventListener("click", () => {
 const kParts = ["compute", "wait", "transfer"];
 const kPatienceMs = 5000;
 let before = null; // The state a second ago, to show the changes since.
-let askedForKey = false; // Asked once, not each second: the user may be elsewhere by then.
+let askedForKey = false; // True after the key's field got the focus: later polls do not move it.
 
 function counted(count, noun) {
   return `${count} ${noun}${count === 1 ? "" : "s"}`;

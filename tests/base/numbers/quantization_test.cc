@@ -170,11 +170,12 @@ TEST(QuantizationTest, Int4IsNeverWorseThanPlainRounding) {
   for (const DType dtype : kKinds) {
     const Quantization kind = *quantization(dtype);
     if (kind.bits != 4) continue;
-    double shares = 0;  // Each group's error / plain rounding's: no outlier dominates.
+    // The sum over groups of error / plain rounding's error: in quotients no outlier dominates.
+    double shares = 0;
     int groups = 0;
     for (const float spread : {1.0f, 1e-12f, 1e12f}) {
       Matrix matrix = random_matrix(10, 333, 4, spread);
-      matrix.values[5] *= 20;  // An outlier, and a row of one sign.
+      matrix.values[5] *= 20;  // An outlier in row 0; then a row of one sign.
       for (int64_t k = 0; k < 333; ++k) matrix.values[333 + k] = std::abs(matrix.values[333 + k]);
       const std::vector<float> back = quantized(dtype, matrix).dequantized();
       const std::vector<float> plain_back = plainly_rounded(matrix, kind);

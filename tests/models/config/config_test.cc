@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// config.json: defaults by family, both forms, and every possible error, which is one line that
-// names the key.
+// config.json: defaults by family, the old and the new form of a key, and every possible error: one
+// line that names the key.
 #include <gtest/gtest.h>
 
 #include <ostream>

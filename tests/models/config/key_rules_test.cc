@@ -124,7 +124,7 @@ TEST(KeyRulesTest, AFalseThatChangesTheModelIsRefusedAsUnknown) {
   }
 }
 
-// Keys for biases and parallel halves are read in every family, even if it always has them.
+// Every family reads the keys for biases and parallel halves, even a family that always has these.
 TEST(KeyRulesTest, AFalseThatWouldRemoveAPartIsRefused) {
   for (const auto& [family, key] : {std::pair{"GPTNeoXForCausalLM", "mlp_bias"},
                                     {"Qwen2ForCausalLM", "use_qkv_bias"},

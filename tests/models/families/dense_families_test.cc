@@ -113,7 +113,8 @@ TEST(NemotronTest, TheRotatedPartOfAHeadHasThreeNames) {
   const char* within =
       R"({"rope_parameters": {"rope_type": "default", "partial_rotary_factor": 1}})";
   EXPECT_EQ(config_of(kNemotron, within).rotary.rotary_dim(), 24);
-  // "proportional" rotates whole heads. The factor then says which part of frequencies is not 0.
+  // "proportional" rotates whole heads. Then partial_rotary_factor is the part of the frequencies
+  // that are not 0.
   const Described beside =
       config_of(kNemotron, R"({"rope_parameters": {"rope_type": "proportional"}})");
   EXPECT_GT(beside.rope.inv_freq(5), 0);

@@ -185,7 +185,8 @@ TEST(GraphTest, ExpertsAreSeparateTensorsOrMatricesOfAStack) {
   EXPECT_EQ(bias.all_cols(), 18);
 }
 
-// Routes to 2 and to 3 experts have different row domains; routes to one have that of the tokens.
+// Routes to 2 and to 3 experts have different row domains; routes to one expert have the row domain
+// of the tokens.
 TEST(GraphTest, RoutesHaveARowDomainForEachNumberOfExperts) {
   Graph g;
   const Value x = g.embed("embed", {Axis::kVocab, 64, 1}, {Axis::kHidden, 8, 1});
@@ -201,8 +202,8 @@ TEST(GraphTest, RoutesHaveARowDomainForEachNumberOfExperts) {
 
 TEST(GraphTest, LayersOfQwen2MoeAreDenseIfTheConfigSaysSo) {
   const Graph graph = own_config("qwen2_moe").graph;
-  EXPECT_EQ(count(graph, Op::kExpertLinear), 3);  // Only those of layer 1.
-  EXPECT_EQ(count(graph, Op::kCombine), 2);       // And its shared expert.
+  EXPECT_EQ(count(graph, Op::kExpertLinear), 3);  // Gate, up and down, in layer 1 only.
+  EXPECT_EQ(count(graph, Op::kCombine), 2);       // One for the experts, one for the shared expert.
 }
 
 TEST(GraphTest, BaichuanHasTheNodesOfLlamaOverAPackedMatrix) {

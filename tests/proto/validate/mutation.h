@@ -24,7 +24,8 @@ inline const char* mutation_name(const ::testing::TestParamInfo<Mutation>& info)
   return info.param.name;
 }
 
-// The which-th instruction of an operator, its first output, and the weight with a name.
+// Three look-ups: the which-th instruction of an operator (0 is the first), that instruction's
+// first output, and the weight with this name.
 inline program::Instruction& find(program::Program& program, program::Op op, int which = 0) {
   for (program::Instruction& instruction : *program.mutable_instructions()) {
     if (instruction.op() == op && which-- == 0) return instruction;

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// A hand-made program whose linear reads rounded rows; every rank has rounded its part of them. The
+// A hand-made program whose linear reads rounded rows; each rank rounds its part of the rows. The
 // program is valid as it is, and broken in one way at a time.
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
@@ -22,7 +22,7 @@ using ::testing::HasSubstr;
 
 constexpr int64_t kVocab = 100, kHidden = 80;  // The last group is short.
 
-// The program is embed, this rank's columns of it rounded and gathered, linear, head.
+// The program is embed, a view of this rank's columns, round_groups, all_gather, linear, head.
 Program rounded_program(int rank) {
   ProgramBuilder b(rank, 2, kVocab, kHidden);
   const std::vector<int64_t> cuts = {0, 32, kHidden};

@@ -224,7 +224,8 @@ TEST(SplitTest, GatherHasFourGathersPerLayerOrThreeIfParallelAndOneReduce) {
     const Graph model = model_graph(name);
     const int layers = count_layers(model);
     const int gathers = (is_parallel(name) ? 3 : 4) + (norms_all_heads(name) ? 2 : 0);
-    const int more = shared_experts(model) + low_ranks(model);  // The inputs of downs and norms.
+    // Gathers before the down linears of shared experts, and before norms of low-rank values.
+    const int more = shared_experts(model) + low_ranks(model);
     for (int ranks : {2, 3, 5}) {
       const auto graphs = compile_graphs(model, options_for(ranks, Strategy::kGather));
       ASSERT_TRUE(graphs.ok()) << message_of(graphs.status());

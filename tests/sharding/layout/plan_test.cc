@@ -160,8 +160,9 @@ TEST(CostTest, RanksTogetherHoldEveryWeightOnceExceptCopiedOnes) {
   EXPECT_EQ(total(3), total(1) + 2 * norms);
 }
 
-// A key is 18 latent and 4 rotary columns. In each layer gather sends q's 20 latent columns and the
-// key's 18 once. It also sends heads, sums of experts, and inputs and outputs of MLPs.
+// A key has 18 latent and 4 rotary columns. In each layer gather sends q's 20 latent columns and
+// the key's 18 latent columns once. It also sends heads, sums of experts, and inputs and outputs of
+// MLPs.
 TEST(CostTest, LatentPagesHaveOnlyKeysAndGatherSendsLatentColumns) {
   const Graph graph = model_graph("deepseek_v3");
   constexpr int64_t kLayers = 3, kWidth = 48, kLowRanks = 20 + 18;

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// For every value of every rank's program it is known which value of the model has it as a part.
+// value_parts() says for every value of a rank's program of which value of the model it is a part.
 #include "sharding/layout/value_parts.h"
 
 #include <gtest/gtest.h>

@@ -152,8 +152,8 @@ std::vector<std::pair<const char*, DType>> models_in(std::initializer_list<DType
   return all;
 }
 
-// True if the value is columns of another one, as q is of a fused linear for q, k and v. Then its
-// memory is a part of that value's.
+// True if the value is a view of columns of another value, such as q in the result of a fused
+// linear for q, k and v. Its memory is then a part of the other value's memory.
 bool is_view(const Graph& graph, int value) {
   return std::any_of(graph.nodes().begin(), graph.nodes().end(), [&](const Node& node) {
     return node.op == Op::kColumns && node.outputs[0] == value;
