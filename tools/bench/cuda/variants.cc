@@ -153,7 +153,7 @@ class VariantRow {
  private:
   KernelArgs args(int64_t call) const { return operands_.args(weight_.dtype, call, rows_); }
 
-  // Nothing if it failed, or wrote after the output.
+  // Nullopt if the kernel failed, or wrote after the output.
   std::optional<std::vector<uint32_t>> result_of(KernelFn kernel) {
     operands_.clear_out();
     if (kernel(args(0)) != nullptr || device_.synchronize() != nullptr) return std::nullopt;
