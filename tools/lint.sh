@@ -8,7 +8,7 @@
 #   tools/lint.sh --all         all files (clang-tidy: an hour)
 #   tools/lint.sh FILE...
 #   --minutes N      begins no further file after N minutes, and fails if files are left
-#   --late-passes    does not fail then: what is left is in one of the next parts
+#   --late-passes    passes then: 12 commits later the same part is checked again
 set -euo pipefail
 cd "$(dirname "$0")/.."
 source tools/landing.sh

@@ -17,8 +17,8 @@ without_descriptors=OutOfDescriptors
 # Folders of tests/ that a sample runs completely.
 asan_folders=(base operators proto checkpoint models coordinator)
 
-# gRPC and absl are built without TSan, which cannot see synchronization through them: these
-# programs use neither. serve_test and the commands run only under ASan.
+# gRPC and absl's mutex are built without TSan, which cannot see synchronization through them: these
+# programs synchronize through neither. serve_test and the commands run only under ASan.
 tsan_programs=(
   base_test collectives_test worker_test golden_test bits_test engine_test
   scheduler_test sampling_test engine_in_process_test cluster_core_test cluster_test

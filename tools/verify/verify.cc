@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// A whole value is compared on each rank, a part with its columns of the reference. Addends are
-// summed before they are compared.
+// On each rank a whole value is compared with the whole reference, and a part with its columns of
+// the reference. Addends are summed before they are compared.
 #include "tools/verify/verify.h"
 
 #include <algorithm>
@@ -179,7 +179,7 @@ absl::Status Verifier::compare(const RankValues& made, size_t index) {
   return absl::OkStatus();
 }
 
-// Checks that each rank's best token has its largest logit.
+// Checks that the token that each rank reports as its best has the largest of the rank's logits.
 void Verifier::check_candidates(const RankValues& made) {
   const Program& program = programs_[0];
   if (!candidates_) {
