@@ -4,8 +4,8 @@
 # on threads of one process under ThreadSanitizer.
 #   tools/sanitize.sh [asan|tsan] [--sample]     default: both
 # --sample: under ASan parsers, protocol, coordinator, the worker without its transport, and a
-# twenty-fourth of the kernels' tests; under TSan everything but the kernels' tests, with an eighth
-# of the tests of bits and goldens.
+# twenty-fourth of the kernels' tests; under TSan no kernels' tests, an eighth of the tests of bits
+# and goldens, and all tests of the other programs.
 set -euo pipefail
 cd "$(dirname "$0")/.."
 
