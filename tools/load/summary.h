@@ -18,8 +18,8 @@ struct Slo {
   std::optional<double> tpot_ms;
 };
 
-// Percentiles are by nearest rank: p90 is the smallest value such that at least 90 % of all values
-// are not larger.
+// Percentiles are by nearest rank: p90 is the smallest value that is at least as large as 90 % of
+// all values.
 struct Distribution {
   int64_t count = 0;
   double mean = 0;

@@ -33,8 +33,8 @@ std::string layer_of(std::string_view name) {
   return "";
 }
 
-// Operators that are separate modules in every model. A module with other operators may have other
-// inputs than its last operator.
+// Operators that are separate modules in every model. In a module with several operators, the last
+// operator may have other inputs than the module.
 bool is_module(Op op) {
   return op == Op::kLinear || op == Op::kRmsNorm || op == Op::kLayerNorm || op == Op::kHeadNorm;
 }

@@ -116,7 +116,8 @@ Comparison& Verifier::comparison_of(const RankValue& value, const std::string& r
   return comparison;
 }
 
-// `value` has the rank's columns of `wanted`; rank -1 has all of them.
+// `value` has the rank's columns of `wanted`. If rank is -1, `value` is the sum of all ranks'
+// addends and has all columns.
 void Verifier::compare_rows(const RankValues& made, const RankValue& value, int rank,
                             const Wanted& wanted, Comparison& comparison) const {
   const auto& parts = parts_[static_cast<size_t>(std::max(rank, 0))];
