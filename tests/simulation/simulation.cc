@@ -12,7 +12,8 @@ constexpr int64_t kCalmMs = 8'000;  // Faults end at this time.
 // The server must serve again within this time after the last fault. A stuck rank is found after
 // 10 s. After that, a request that ends every group may still need its three strikes.
 constexpr int64_t kServesAgainMs = 20'000;
-constexpr int64_t kShutdownMs = 1'000;  // Time to watch that nothing happens any more.
+// The simulation continues for this time after a shutdown, to find what happens too late.
+constexpr int64_t kShutdownMs = 1'000;
 
 FakeModel draw_model(World& world) {
   const int64_t vocab = world.one_in(3) ? 200 : 70;
