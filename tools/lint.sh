@@ -1,7 +1,8 @@
 #!/usr/bin/env bash
 # SPDX-License-Identifier: Apache-2.0
-# clang-format and clang-tidy (with Clang's analysis of lock annotations) over C++ files, each alone
-# and without precompiled headers, so that it includes what it uses; changes nothing.
+# Runs clang-format and clang-tidy (with Clang's analysis of lock annotations) over C++ files, and
+# changes nothing. Each file is checked alone and without precompiled headers, so it must include
+# what it uses.
 #   tools/lint.sh               what differs from the last commit, and new files
 #   tools/lint.sh --landing     what differs from main before its last landing, and new files
 #   tools/lint.sh --part        a twelfth of all files; the next commit gets another one
