@@ -39,7 +39,7 @@ if(LOCKSTEP_CUDA)
   include(cuda)
 endif()
 # A target's files are compiled six at a time, because reading the headers takes most of the time.
-# Six tests of the engine compile in 35 s one by one, in 12 s together.
+# Six test files of the engine compile in 35 s one by one, and in 12 s together.
 option(CMAKE_UNITY_BUILD "Compile several files at once" ON)
 set(CMAKE_UNITY_BUILD_BATCH_SIZE 6)
 if(CMAKE_UNITY_BUILD)
@@ -146,8 +146,8 @@ function(lockstep_test_label result)
   set(${result} ${label} PARENT_SCOPE)
 endfunction()
 
-# lockstep_test(name SOURCES a_test.cc DEPS lockstep_base TIMEOUT 60): one test program per
-# folder. PREFIX distinguishes its tests from those of another program with the same sources.
+# lockstep_test(name SOURCES a_test.cc DEPS lockstep_base TIMEOUT 60): a test program; most folders
+# have one. PREFIX distinguishes its tests from those of another program with the same sources.
 function(lockstep_test name)
   cmake_parse_arguments(ARG "" "TIMEOUT;PREFIX" "SOURCES;DEPS" ${ARGN})
   if(NOT ARG_TIMEOUT)

@@ -3,7 +3,7 @@
 # Everything that tools/test.sh checks only in part, without its limits: every test under the
 # sanitizers, clang-tidy over every file, long runs of random tests, every architecture against
 # transformers, all of vLLM's HTTP tests, Kubernetes' manifests on real containers. Takes hours.
-#   tools/check_all.sh [SECONDS]     for each fuzzer; 600 where not given
+#   tools/check_all.sh [SECONDS]     the seconds for each fuzzer; default: 600
 set -euo pipefail
 cd "$(dirname "$0")/.."
 

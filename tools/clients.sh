@@ -1,13 +1,13 @@
 #!/usr/bin/env bash
 # SPDX-License-Identifier: Apache-2.0
-# Other projects' clients of OpenAI's API, against a server with the demo model and one with a model
-# that calls a tool: litellm, langchain-openai, openai-agents, guidellm, aiperf,
-# lm-evaluation-harness and SGLang's serving benchmark, which get only the base URL; and vLLM's own
-# HTTP tests, which start their own servers.
+# Other projects' clients of OpenAI's API, against a server with the demo model and a server with a
+# model that calls a tool: litellm, langchain-openai, openai-agents, guidellm, aiperf,
+# lm-evaluation-harness and SGLang's serving benchmark, which get the base URL and, if they count
+# tokens, the tokenizer; and vLLM's own HTTP tests, which start their own servers.
 #   tools/clients.sh [CLIENT...]     default: all
-# Installs each into build/clients on its first run (all: about 7 GB, with torch; sglang alone: 0.9
-# GB, without; vllm alone: 0.5 GB; aiperf, in its own folder because it needs other versions: 1.2
-# GB); their output is build/clients/NAME.log.
+# Installs each client into build/clients on its first run. All take about 7 GB, with torch. Alone,
+# sglang takes 0.9 GB without torch, and vllm 0.5 GB. aiperf takes 1.2 GB in a folder of its own,
+# because it needs other versions. The output of a client is build/clients/NAME.log.
 set -euo pipefail
 cd "$(dirname "$0")/.."
 root=$PWD

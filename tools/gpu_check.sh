@@ -65,8 +65,9 @@ note() {
   echo "gpu_check: $1: $2 ($3 s)"
 }
 passed() { grep -qs "	passed	" "$logs/$1.step"; }
-# step NAME LIMIT COMMAND...: writes the output to NAME.txt. Never fails itself. Exit code 3 of the
-# command: it does not apply here; its last line has the reason.
+# step NAME LIMIT COMMAND...: runs the command, with its output in NAME.txt. Never fails itself.
+# Exit code 3 means that the command does not apply here; the last line of its output has the
+# reason.
 step() {
   local name=$1 limit=$2 left=$((last - SECONDS)) begin=$SECONDS code=0
   shift 2
@@ -148,8 +149,8 @@ part_tests() {
   wait
 }
 
-# same_text NAME [OUTCOME]: whether the text of step NAME is that of step text_1. OUTCOME is noted
-# if it is not; by default that is no fault, because CPUs sum in another order.
+# same_text NAME [OUTCOME]: compares the text of step NAME with that of step text_1. If they differ,
+# OUTCOME is noted; by default that is no fault, because CPUs sum in another order.
 same_text() {
   local outcome=${2-no}
   passed text_1 && passed "$1" || return 0
@@ -215,7 +216,8 @@ part_linears() {
   wait
 }
 
-# The sanitizers slow tests down by tens of times: single-call tests, and few of the others.
+# The sanitizers slow tests down by tens of times, so only tests of a single call and a few others
+# are run.
 part_sanitizers() {
   local some tool
   command -v compute-sanitizer >/dev/null || return 0

@@ -9,8 +9,8 @@
 namespace lockstep {
 
 // Make it in main() before any other thread, so that all threads inherit the blocked signals. The
-// second Ctrl-C ends the process at once, and its workers with it. If the second signal has an
-// action, the third Ctrl-C does.
+// second Ctrl-C ends the process at once, and its workers with it. If on_signal() gave an action
+// for the second signal, the third Ctrl-C ends the process instead.
 class Interrupt {
  public:
   Interrupt();

@@ -5,8 +5,9 @@
 # 0 if the clone has no history.
 commit_count() { git rev-list --count HEAD 2>/dev/null || echo 0; }
 
-# The commit before the last landing: a branch's own commits if there is a main to compare with,
-# else the last commit's, even of a merge. Prints nothing if the clone has no history.
+# The commit before the last landing. If there is a main to compare with, the landing is the
+# branch's own commits; else it is the last commit, which may be a merge. Prints nothing if the
+# clone has no history.
 before_landing() {
   local main commit
   for main in origin/main main; do

@@ -29,7 +29,7 @@ def plain_options(attention):
     """Arguments for a model that runs without fused kernels."""
     options = {"attn_implementation": attention}
     if int(transformers.__version__.split(".")[0]) >= 5:
-        options["experts_implementation"] = "eager"  # Others need aligned rows.
+        options["experts_implementation"] = "eager"  # Other implementations need aligned rows.
     return options
 
 

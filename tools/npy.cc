@@ -47,7 +47,8 @@ std::string_view behind(std::string_view header, std::string_view key) {
   return header;
 }
 
-// Takes `first`, which is "(", "," or ")", and the number after it, with blanks; -1: not found.
+// Takes `first`, which is "(", "," or ")", and the number after it, with blanks. Returns the
+// number; -1: not found.
 int64_t take_number(std::string_view* text, char first) {
   if (!text->starts_with(first)) return -1;
   text->remove_prefix(1);

@@ -4,8 +4,8 @@
 # on threads of one process under ThreadSanitizer.
 #   tools/sanitize.sh [asan|tsan] [--sample]     default: both
 # --sample: under ASan parsers, protocol, coordinator, the worker without its transport, and a
-# twenty-fourth of the kernels' tests; under TSan everything but the kernels' tests, with an eighth
-# of the tests of bits and goldens.
+# twenty-fourth of the kernels' tests; under TSan no kernels' tests, an eighth of the tests of bits
+# and goldens, and all tests of the other programs.
 set -euo pipefail
 cd "$(dirname "$0")/.."
 
@@ -17,8 +17,8 @@ without_descriptors=OutOfDescriptors
 # Folders of tests/ that a sample runs completely.
 asan_folders=(base operators proto checkpoint models coordinator)
 
-# gRPC and absl are built without TSan, which cannot see synchronization through them: these
-# programs use neither. serve_test and the commands run only under ASan.
+# gRPC and absl's mutex are built without TSan, which cannot see synchronization through them: these
+# programs synchronize through neither. serve_test and the commands run only under ASan.
 tsan_programs=(
   base_test collectives_test worker_test golden_test bits_test engine_test
   scheduler_test sampling_test engine_in_process_test cluster_core_test cluster_test

@@ -1,7 +1,7 @@
 #!/usr/bin/env bash
 # SPDX-License-Identifier: Apache-2.0
 # Installs the missing Debian packages for building and testing; uses sudo if it is not run as root.
-# Sourced by quickstart.sh and test.sh.
+# Sourced by quickstart.sh, test.sh and rehearsal/setup.sh.
 set -euo pipefail
 
 lockstep_packages=(
@@ -43,9 +43,9 @@ install_packages() {
     apt-get install -y -qq --no-install-recommends "${missing[@]}" >/dev/null
 }
 
-# Makes build/python, an environment with packages that check manifests, the official client of
-# OpenAI's API, and imports of vLLM's HTTP tests. Without a network it is not made, and those tests
-# are skipped.
+# Makes build/python, an environment with the packages that check manifests, the official client of
+# OpenAI's API, and the packages that vLLM's HTTP tests import. Without a network it is not made,
+# and the tests that need it are skipped.
 install_python_packages() {
   local packages=(
     kubernetes-validate==1.37.0 openai==3.54.0

@@ -35,7 +35,7 @@ def load(folder, trust_remote_code):
         if hasattr(transformers, architecture):
             del options["trust_remote_code"]
             if int(transformers.__version__.split(".")[0]) >= 5:
-                # Others need sizes that are multiples of 16 bytes.
+                # Other implementations need sizes that are multiples of 16 bytes.
                 options["experts_implementation"] = "eager"
             return getattr(transformers, architecture).from_pretrained(folder, **options).eval()
     return transformers.AutoModelForCausalLM.from_pretrained(folder, **options).eval()

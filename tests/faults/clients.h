@@ -32,7 +32,8 @@ class Clients {
   void pause();
   void resume();
   ClientTally tally() const;
-  // "" if every stream so far ended in full with the right bits, or because the checkpoint changed.
+  // "" if every stream so far ended in full with the right bits, or was ended because the
+  // checkpoint changed.
   std::string broken_promise() const;
 
  private:

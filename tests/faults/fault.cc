@@ -57,8 +57,8 @@ int FaultDraw::deal(std::vector<int>& pile, const std::vector<int>& all) {
   return dealt;
 }
 
-// Draws delays with which pauses are shorter or longer than --silent-ms, and successors die before
-// or after they join.
+// Draws the delay so that a pause is shorter or longer than --silent-ms, and a successor dies
+// before or after it joins.
 Act FaultDraw::act(Kind kind, int rank) {
   const bool pauses = kind == Kind::kPause || kind == Kind::kHold;
   const int delay_ms = pauses ? 50 + draw(2'500) : draw(800);

@@ -17,7 +17,7 @@ using std::chrono::seconds;
 namespace {
 
 constexpr milliseconds kMeeting{60};  // Longer than ranks need from the assignment to the meeting.
-constexpr milliseconds kHold{800};    // Short enough that a rank does not count as silent.
+constexpr milliseconds kHold{800};    // Shorter than the silence after which a rank is lost.
 
 }  // namespace
 
@@ -81,7 +81,8 @@ absl::StatusOr<Outcome> FaultRun::run(const Fault& fault) {
   const bool had_group = before == Phase::kStep || before == Phase::kIdle;
   const bool killed = fault.acts.size() == 1 && fault.acts[0].kind == Kind::kKill;
   if (had_group && killed) RETURN_IF_ERROR(check_loss(pid));
-  // If a group was formed meanwhile, the fault may have struck only after that.
+  // If a group was formed meanwhile, the fault may have struck only after that, so it counts for
+  // kStep.
   const bool missed = formed && before != Phase::kIdle;
   return Outcome{.phase = missed ? Phase::kStep : before, .took = took};
 }
@@ -95,7 +96,7 @@ bool FaultRun::until(const std::function<bool()>& holds) {
   return true;
 }
 
-// If the phase is not reached, the fault strikes in another one, and counts for that one.
+// If the phase is not reached, the fault strikes in another phase, and counts for that phase.
 void FaultRun::approach(const Fault& fault) {
   const milliseconds delay(fault.delay_ms);
   if (fault.phase == Phase::kStep || fault.phase == Phase::kIdle) {

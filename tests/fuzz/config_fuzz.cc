@@ -21,7 +21,7 @@ int refused(const absl::Status& status) {
 }  // namespace
 
 extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
-  using namespace lockstep;  // The entry point itself is outside.
+  using namespace lockstep;  // The entry point must not be in the namespace.
   const std::string_view text(reinterpret_cast<const char*>(data), size);
   auto json = parse_python_json(text, "fuzz", {.depth = 16, .values = 10'000});
   if (!json.ok()) return refused(json.status());

@@ -79,11 +79,12 @@ inline Whole whole_of(std::string_view received) {
 }
 
 // Checks that a cut stream is completed by reading from the cut on, even if it was cut before its
-// first event. It has as many events as the bytes allow, so that short inputs cost little.
+// first event. The stream has as many events as the bytes allow, so that short inputs cost little.
 inline void check_cut(Draw* draw) {
   constexpr size_t kMaxEvents = 10;
   const auto facts = draw_facts(draw);
-  const size_t high = draw->number(), cut = high * 256 + draw->number();  // In 65536ths.
+  // In 65536ths of the stream.
+  const size_t high = draw->number(), cut = high * 256 + draw->number();
   const bool fails = draw->number() % 4 == 0;
   const auto log = std::make_shared<EventLog>();
   std::vector<std::unique_ptr<StreamReader>> readers;

@@ -38,7 +38,7 @@ void check_text(const lockstep::MarkedText& text) {
 }  // namespace
 
 extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
-  using namespace lockstep;  // The entry point itself is outside.
+  using namespace lockstep;  // The entry point must not be in the namespace.
   const std::string_view input(reinterpret_cast<const char*>(data), size);
   const size_t end = input.find('\0');
   const auto parsed = jinja::Template::parse(input.substr(0, end), kLimits);

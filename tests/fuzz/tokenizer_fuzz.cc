@@ -11,7 +11,7 @@
 #include "coordinator/text/unicode/unicode.h"
 
 extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
-  using namespace lockstep;  // The entry point itself is outside.
+  using namespace lockstep;  // The entry point must not be in the namespace.
   const std::string_view input(reinterpret_cast<const char*>(data), size);
   const size_t end = input.find('\0');
   const std::string_view text = end == std::string_view::npos ? "" : input.substr(end + 1);

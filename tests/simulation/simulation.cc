@@ -8,11 +8,12 @@
 namespace lockstep::simulation {
 namespace {
 
-constexpr int64_t kCalmMs = 8'000;  // The time when faults end.
+constexpr int64_t kCalmMs = 8'000;  // Faults end at this time.
 // The server must serve again within this time after the last fault. A stuck rank is found after
 // 10 s. After that, a request that ends every group may still need its three strikes.
 constexpr int64_t kServesAgainMs = 20'000;
-constexpr int64_t kShutdownMs = 1'000;  // Time to watch that nothing happens any more.
+// The simulation continues for this time after a shutdown, to find what happens too late.
+constexpr int64_t kShutdownMs = 1'000;
 
 FakeModel draw_model(World& world) {
   const int64_t vocab = world.one_in(3) ? 200 : 70;
@@ -37,7 +38,7 @@ FakeModel draw_model(World& world) {
   return model;
 }
 
-// The default, 10 s, is drawn only at times, because it takes long.
+// The default, 10 s, is drawn in a quarter of the simulations only, because it takes long.
 int64_t draw_stuck_ms(World& world) {
   return world.one_in(4) ? 10'000 : world.one_in(4) ? 4'000 : 1'500;
 }
@@ -51,7 +52,8 @@ int draw_min(World& world, int ranks) {
   return world.one_in(3) ? static_cast<int>(world.between(1, ranks)) : 1;
 }
 
-// Hosts are mostly equal, or there is only one.
+// 0: there is only one host. A second host mostly reads as fast as the first, and sometimes half as
+// fast.
 int64_t draw_other_read_rate(World& world) {
   if (!world.one_in(2)) return 0;
   return world.one_in(3) ? kReadRate / 2 : kReadRate;

@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """Clients of three kinds that send the same requests, for tests that compare answers: HTTP by hand,
-the official openai package, and grpcio. A server is anything with `address` and `grpc_address`."""
+the official openai package, and grpcio. A server is any object with `address` and
+`grpc_address`."""
 import importlib
 import json
 import subprocess

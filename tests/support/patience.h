@@ -7,9 +7,9 @@
 
 namespace lockstep {
 
-// It is no requirement on speed: a busy machine may need most of this time. It is shorter than
-// ctest's limit for tests that wait (cmake/lockstep.cmake), so that a test can still report the
-// event that it waited for.
+// It is no requirement on speed: a busy machine may need most of this time. Most tests that wait
+// have a longer limit in ctest (TIMEOUT of lockstep_test), so that they can still report the event
+// that they waited for.
 inline constexpr std::chrono::seconds kPatience{100};
 
 // Polls every `pause` until the condition holds or kPatience is over. Returns whether it held.

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Bad examples are split where the rules would find them in this file.
+// Bad examples are split into two strings where a rule would otherwise find them in this file.
 #include "tests/tidy/rules.h"
 
 #include <algorithm>

@@ -20,7 +20,7 @@ struct Finding {
 struct Rule {
   const char* name;
   std::vector<Finding> (*find)(const SourceFile& file);
-  // A file that breaks the rule, which the rule must find.
+  // An example of a file that breaks the rule: the rule must find it.
   const char* bad_path;
   std::string bad_text;
 };

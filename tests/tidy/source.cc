@@ -35,7 +35,8 @@ std::vector<std::string> paths_by_git(const std::string& top) {
        begin = end + 1) {
     paths.push_back(output.substr(begin, end - begin));
   }
-  // A checkout around this tree that ignores it, or has only other files, does not count.
+  // If this tree is inside another checkout, which ignores it or has only other files, git's list
+  // does not count.
   if (std::find(paths.begin(), paths.end(), "CMakeLists.txt") == paths.end()) paths.clear();
   return paths;
 }

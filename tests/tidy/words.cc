@@ -25,8 +25,8 @@ bool is_letter(char c) {
 }
 
 // Splits a text. The first word of a text, of a paragraph and of an item is an opening. The first
-// word of a later sentence is one only if it has a capital letter: not every full stop ends a
-// sentence.
+// word of a later sentence is an opening only if it has a capital letter: not every full stop ends
+// a sentence.
 std::vector<Token> tokens_of(const Text& text) {
   std::vector<Token> tokens;
   const std::string& words = text.words + '\n';

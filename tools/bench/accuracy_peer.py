@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The distance of llama.cpp's Q8_0 and Q4_0 of a Llama from its float32: accuracy_peer.py MODEL.
+"""Compares llama.cpp's Q8_0 and Q4_0 of a Llama with its own float32: accuracy_peer.py MODEL.
 
 Standard input has windows of token ids as JSON; a JSON object of figures is printed. The model is
 written as a GGUF in float32 and quantized by llama.cpp itself.
@@ -19,7 +19,8 @@ from gguf_model import add_settings
 from peer import Batch, only_errors
 from shapes import Shape, config as config_of
 
-BLOCK = 32  # The block size of Q8_0 and Q4_0: matrices with other columns are not quantized.
+# The block size of Q8_0 and Q4_0. A matrix whose columns are not a multiple of it is not quantized.
+BLOCK = 32
 FILE_TYPES = {"Q8_0": api.LLAMA_FTYPE_MOSTLY_Q8_0, "Q4_0": api.LLAMA_FTYPE_MOSTLY_Q4_0}
 NAMES = {
     "self_attn.q_proj": "attn_q",

@@ -137,7 +137,7 @@ def config_folder(work: Path, name: str, shape: Shape) -> Path:
 
 
 def model_folder(work: Path, name: str, shape: Shape) -> Path:
-    """Has a tokenizer.json, too, so that a server can be started with it."""
+    """Makes the shape's folder with a tokenizer.json, so that a server can be started with it."""
     folder = config_folder(work, name, shape)
     (folder / "tokenizer.json").write_text(json.dumps(tokenizer(shape.vocab)))
     return folder

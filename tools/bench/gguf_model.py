@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """Writes a GGUF of a shape with random weights: gguf_model.py OUT SHAPE KIND [--vocabulary].
 Weights are random bits of the stored type: the time does not depend on their values, as long as
-they are normal numbers. Without --vocabulary it has tokens without texts.
+they are normal numbers. Without --vocabulary the tokens have no texts.
 """
 
 import sys

@@ -30,7 +30,7 @@ namespace {
 using namespace lockstep;  // NOLINT: one program.
 using Clock = std::chrono::steady_clock;
 
-// The length of a chat completion's chunk.
+// An event as long as a chunk of a chat completion.
 const std::string kEvent =
     R"({"id":"chatcmpl-0123456789abcdef","object":"chat.completion.chunk","created":1700000000,)"
     R"("model":"demo","choices":[{"index":0,"delta":{"content":" lighthouse"},)"

@@ -1,9 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
-// Linear kernels of every weight type over the matrices of a TinyLlama layer, for few and for many
-// rows: bytes and operations per second, and their share of a loop that only reads and of one that
-// only multiplies, run just before; and the additions per cycle (base/system/busy_sibling.h), the
-// smaller of the values before and after. Flags are Google Benchmark's, e.g.
-// --benchmark_filter=linear_q8_avx512_bf16; the number of threads is LOCKSTEP_BENCH_THREADS (1).
+// Measures the linear kernels of every weight type over the matrices of a TinyLlama layer, for few
+// and for many rows. Prints bytes and operations per second, and what share they are of the rates
+// of two loops that run just before: one only reads, the other only multiplies. Also prints the
+// additions per cycle (base/system/busy_sibling.h), the smaller of the values before and after.
+// Flags are Google Benchmark's, e.g. --benchmark_filter=linear_q8_avx512_bf16; the number of
+// threads is LOCKSTEP_BENCH_THREADS (1).
 #include <benchmark/benchmark.h>
 
 #include <algorithm>

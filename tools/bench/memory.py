@@ -14,7 +14,7 @@ def children(pid: int) -> list[int]:
 
 
 def pss_bytes(pids: list) -> int:
-    """The total of all of them; shared pages count once."""
+    """The memory of all processes together; pages that they share count once."""
     total = 0
     for pid in pids:
         for line in Path(f"/proc/{pid}/smaps_rollup").read_text().splitlines():

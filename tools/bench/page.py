@@ -20,7 +20,8 @@ def measured_at(build: Path) -> str:
 
 
 def split_page(page: Path, name: str) -> tuple[str, str, str]:
-    """Before, in and after the block from `<!-- NAME: begin -->` to `<!-- NAME: end -->`."""
+    """The page's text before, in and after the block. The block is between the lines
+    `<!-- NAME: begin -->` and `<!-- NAME: end -->`."""
     begin, end = f"<!-- {name}: begin -->\n", f"<!-- {name}: end -->\n"
     whole = page.read_text() if page.exists() else ""
     if whole.count(begin) != 1 or whole.count(end) != 1 or whole.index(end) < whole.index(begin):

@@ -162,7 +162,8 @@ void read_environment(CLI::App& app) {
     for (char& c : name) c = c == '-' ? '_' : absl::ascii_toupper(static_cast<unsigned char>(c));
     option->envname("LOCKSTEP_" + name);
   }
-  // CLI11 reads the variables of every command, parsed or not, except those with this callback.
+  // CLI11 reads the environment variables of all commands, also of those that are not on the
+  // command line. It skips a command that has this callback and was not parsed.
   app.parse_complete_callback([] {});
   app.footer(
       "Each flag can be set by the environment variable named with it. The command line has "
@@ -181,8 +182,8 @@ absl::StatusOr<std::unique_ptr<InferenceService>> start_service(const Model& mod
     line->bar("loading weights", done, total);
     if (done >= total) line->clear();
   };
-  // All requests are this process's own, and it reads their answers one after the other: they need
-  // no bounds.
+  // All requests come from this process, which reads the answers one after the other: the queue and
+  // unread answers need no bounds.
   options.engine.max_waiting = {kNoBound, kNoBound, kNoBound, kNoBound};
   options.engine.max_unread_bytes = kNoBound;
   ASSIGN_OR_RETURN(std::unique_ptr<InferenceService> service,

@@ -59,7 +59,8 @@ struct RunOptions {
   absl::StatusOr<std::unique_ptr<Model>> open(WeightFiles files = WeightFiles::kNeeded) const;
   // --prefill-chunk; if it is auto, the chunk for the devices of local workers.
   int64_t prefill_chunk() const;
-  // --threads, or each local worker's part of the cores. --device, as one device per local worker.
+  // threads(): --threads, or each local worker's part of the cores. devices(): --device, as one
+  // device per local worker.
   int threads() const;
   absl::StatusOr<std::vector<std::string>> devices() const;
   // `service` with the values above and the arguments of local workers. Sets the log level.

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// `lockstep completion`: prints what a system installs beside the program.
+// `lockstep completion`: prints the files that a system installs beside the program: completions
+// for a shell, or the manual page.
 #include <fmt/format.h>
 
 #include "base/version.h"

@@ -92,7 +92,8 @@ std::optional<T> number_of(const FlagValues& values, const std::string& text) {
   return number * static_cast<T>(values.unit);
 }
 
-// Returns "" or an error about a value, which it rewrites to the form that CLI11 reads.
+// Returns "" or an error about a value. Rewrites a value without an error to the form that CLI11
+// reads.
 template <typename T>
 std::string read_value(const FlagValues& values, std::string& text) {
   const bool is_word = std::ranges::count(values.words, text) > 0;

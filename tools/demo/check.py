@@ -12,7 +12,7 @@ from transformers import AutoTokenizer, LlamaForCausalLM
 
 from model import Llama
 
-# From each list, the first two texts are used whose greedy tokens no rounding can change.
+# The check uses the first two texts of each list whose greedy tokens no rounding can change.
 LEAST_MARGIN = 0.01
 SHORT = (",", ":")
 OPENINGS = [

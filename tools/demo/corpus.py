@@ -91,7 +91,7 @@ class Being:
         return SHE_KINDS if self.sex == "she" else HE_KINDS
 
     def form(self, rng, what):
-        """Returns the requested wording; the first mention introduces the being."""
+        """Returns the requested wording; the first mention introduces the person."""
         if what in PRONOUNS["she"]:
             return PRONOUNS[self.sex][what]
         if what == "":

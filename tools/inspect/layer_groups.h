@@ -15,10 +15,10 @@ struct LayerGroup {
   int end = 0;
 };
 
-// A layer begins at the first instruction that makes a value, or reads a weight, with its number in
-// the name. Instructions without a number belong to the layer before them; after the last layer, to
-// the group "after the layers". The groups cover all instructions in their order. Two groups may
-// have the same number.
+// A layer begins at the first instruction that makes a value, or reads a weight, with the layer's
+// number in its name. Instructions without a number belong to the layer before them; those after
+// the last layer are the group "after the layers". The groups cover all instructions in their
+// order. Two groups may have the same number.
 std::vector<LayerGroup> layer_groups(const program::Program& program);
 
 }  // namespace lockstep

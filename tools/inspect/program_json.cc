@@ -113,8 +113,8 @@ int run_of(const program::Weight& weight, int first, Counted& counted) {
   return 1;
 }
 
-// [tensor, its shape, first row, end, first column, end, how its numbers are changed ("transposed",
-// "plus 1", ...), how many numbered tensors this entry stands for]
+// [tensor, its shape, first row, end, first column, end, how its elements are changed
+// ("transposed", "plus 1", ...), how many numbered tensors this entry stands for]
 Json pieces_json(const program::Weight& weight) {
   Json pieces = Json::array();
   for (int i = 0; i < weight.pieces_size();) {

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// A rank's program as JSON, for the page of `lockstep inspect --html`. It uses lists without names,
-// since a large model has thousands of each.
+// A rank's program as JSON, for the page of `lockstep inspect --html`. Values, weights and
+// instructions are lists without field names, since a large model has thousands of them.
 #pragma once
 
 #include <cstdint>

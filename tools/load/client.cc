@@ -101,7 +101,7 @@ class LoadClient::Impl {
   LoadOptions options_;
   asio::io_context io_{1};
   tcp::resolver::results_type addresses_;
-  std::vector<std::unique_ptr<Connection>> idle_;  // The last one used is the first one taken.
+  std::vector<std::unique_ptr<Connection>> idle_;  // The connection used last is taken first.
   std::atomic<bool> stopping_ = false;
   Clock::time_point start_;
   LoadProgress progress_;
@@ -138,8 +138,8 @@ asio::awaitable<Error> LoadClient::Impl::connect(Exchange* exchange, Clock::time
   co_return Error();
 }
 
-// Sends the request and reads the answer's head. If the server closed a kept connection meanwhile,
-// no side is at fault: the request is sent on another one.
+// Sends the request and reads the answer's head. A server may close an idle connection just when it
+// is used again: then the request is sent on another connection.
 asio::awaitable<Error> LoadClient::Impl::begin(const Request& request, Clock::time_point deadline,
                                                Exchange* exchange) {
   for (;;) {
@@ -185,7 +185,7 @@ asio::awaitable<std::string> LoadClient::Impl::read_body(Exchange* exchange) {
 
 void LoadClient::Impl::keep(Exchange* exchange) {
   if (!exchange->response->is_done() || !exchange->response->keep_alive()) return;
-  if (exchange->connection->buffer.size() > 0) return;  // More than an answer arrived.
+  if (exchange->connection->buffer.size() > 0) return;  // The server sent more than the answer.
   idle_.push_back(std::move(exchange->connection));
 }
 

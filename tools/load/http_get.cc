@@ -48,7 +48,7 @@ asio::awaitable<Error> exchange(const Url& url, Stream& stream, Response& respon
   co_return error;
 }
 
-// The stream's deadline covers all of it.
+// The stream's deadline covers the connection, the handshake, the request and the answer.
 asio::awaitable<Error> get(const Url& url, const tcp::resolver::results_type& addresses,
                            TlsStream& stream, Response& response) {
   beast::tcp_stream& plain = beast::get_lowest_layer(stream);

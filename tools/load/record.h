@@ -14,7 +14,7 @@ struct LoadRecord {
   double first_text_s = 0;  // For an answer without any text, when it finished.
   double last_text_s = 0;
   double end_s = 0;            // When the answer ended or failed.
-  std::vector<float> gaps_ms;  // Between events with text; not before the first.
+  std::vector<float> gaps_ms;  // Between events with text, from the first such event on.
   int64_t text_events = 0;
   int64_t prompt_tokens = 0;  // By the server's count; 0: unknown.
   int64_t output_tokens = 0;  // The same.

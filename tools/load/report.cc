@@ -6,7 +6,7 @@
 namespace lockstep {
 namespace {
 
-// A client this busy measures itself: it has one thread.
+// The client has one thread. If it is busier than this, it measures its own delays.
 constexpr double kBusyClient = 0.7;
 
 OrderedJson to_json(const Distribution& values) {

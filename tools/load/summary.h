@@ -18,7 +18,8 @@ struct Slo {
   std::optional<double> tpot_ms;
 };
 
-// Percentiles are by nearest rank: p90 is the smallest value that is not exceeded by 90 % of all.
+// Percentiles are by nearest rank: p90 is the smallest value that is at least as large as 90 % of
+// all values.
 struct Distribution {
   int64_t count = 0;
   double mean = 0;
@@ -31,7 +32,7 @@ Distribution distribution_of(std::vector<double> values);
 
 struct LoadFailure {
   int64_t count = 0;
-  std::string example;  // The first one's detail.
+  std::string example;  // The detail of the first failure.
 };
 
 struct LoadSummary {
@@ -42,8 +43,9 @@ struct LoadSummary {
   int64_t prompt_tokens = 0;
   int64_t output_tokens = 0;
   int64_t uncounted = 0;  // Answers without usage: their events with text count as tokens.
-  // For answered requests. ttft: from the scheduled arrival to the first text. tpot: a request's
-  // mean time per token after its first, for requests with two or more. gap: between events.
+  // These four are for answered requests. ttft: from the scheduled arrival to the first text. tpot:
+  // a request's mean time per token after its first, for requests with two or more. gap: between
+  // events.
   Distribution ttft_ms, tpot_ms, gap_ms, e2e_ms;
   Distribution late_ms;  // For all: the delay from arrival to sending.
   std::map<std::string, LoadFailure> failures;

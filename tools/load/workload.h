@@ -13,12 +13,13 @@
 namespace lockstep {
 
 struct WorkloadOptions {
-  double rate = 0;                   // Requests per second, Poisson; 0: as fast as clients send.
-  std::vector<TraceEntry> trace;     // If not empty, replaces rate, lengths and requests.
-  std::vector<std::string> prompts;  // Replace drawn words; used in order, then from the start.
+  double rate = 0;                // Requests per second, Poisson; 0: as fast as clients send.
+  std::vector<TraceEntry> trace;  // If not empty, replaces rate, lengths and requests.
+  // Used in place of drawn words: in order, and then again from the start.
+  std::vector<std::string> prompts;
   Lengths prompt_tokens{128};
   Lengths output_tokens{128};
-  int64_t requests = 0;  // Their number; 0: no limit.
+  int64_t requests = 0;  // The number of requests; 0: no limit.
   uint64_t seed = 1;
 };
 

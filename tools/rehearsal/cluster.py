@@ -18,7 +18,7 @@ from manifests import Broken, Manifest, downward, expanded
 from pods import Kubelet, Pod
 
 POLL_S = 0.05
-NODE_MONITOR_S = 50.0  # Until the controller of nodes finds that a node does not answer.
+NODE_MONITOR_S = 50.0  # Seconds until the controller of nodes finds that a node does not answer.
 MAX_DELAY_S = 6.0
 SYNC_S = 10.0  # The kubelet's period for files of ConfigMaps and Secrets; its default is 60.
 KINDS = ("Deployment", "StatefulSet", "LeaderWorkerSet")
@@ -55,7 +55,7 @@ class Cluster:
         self.known: dict = {}
         self.failed = ""
         self.ending = False
-        self.delays = lambda: 0.0  # Before a pod's kubelet begins.
+        self.delays = lambda: 0.0  # Seconds before a pod's kubelet begins.
         self.before: dict[str, dict] = {}
         self.probers = ThreadPoolExecutor(32)
         self.space = manifest.namespace

@@ -13,7 +13,7 @@ from probes import Probe
 
 BACK_OFF_S, MAX_BACK_OFF_S, FORGET_S = 10.0, 300.0, 600.0
 SANDBOX_S = 1.0  # The network of a pod ends this time after its containers.
-LEAST_GRACE_S = 2.0  # SIGTERM has this time, however long preStop took.
+LEAST_GRACE_S = 2.0  # A container has at least this time after SIGTERM, however long preStop took.
 
 
 @dataclasses.dataclass
@@ -77,7 +77,7 @@ class Back:
 
 
 class Slot:
-    """A container of the pod's spec, and the one that runs for it now."""
+    """A container of the pod's spec, and the runtime's container that runs for it now."""
 
     def __init__(self, spec: dict):
         self.spec = spec
@@ -88,7 +88,7 @@ class Slot:
         self.count = 0
         self.probes: dict[str, Probe] = {}
         self.ending = ""  # The reason for which the kubelet ends it.
-        self.killed_at = 0.0  # SIGKILL is due.
+        self.killed_at = 0.0  # The time at which SIGKILL is due.
         self.last = ""
 
     @property

@@ -83,7 +83,7 @@ def chain(direction: str, peer: Peer, policies: list, peers: list) -> list | Non
         for rule in policy["spec"].get(direction.lower(), []) or []:
             named = addresses(rule.get(side), policy, peers)
             for target in ([""] if named is None else named):
-                # A port's name is that of the pod that receives.
+                # The name of a port belongs to the pod that receives the packets.
                 receivers = [peer] if direction == "Ingress" else [
                     each for each in peers if each.address in target.split()]
                 held = [one for each in receivers for one in each.containers]

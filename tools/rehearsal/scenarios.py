@@ -32,7 +32,7 @@ class Rehearsal:
     def __init__(self, cluster: Cluster, folder: Path, clients: int, seed: int,
                  patience: float):
         self.cluster, self.folder, self.clients = cluster, folder, clients
-        self.patience = patience  # Seconds for everything that must happen.
+        self.patience = patience  # The max seconds for each thing that must happen.
         self.draw = random.Random(seed)
         self.load: subprocess.Popen | None = None
         self.rotations = 0
@@ -159,7 +159,7 @@ def node_gone(rehearsal: Rehearsal) -> None:
 
 
 def drain(rehearsal: Rehearsal) -> None:
-    """Two nodes at once: budgets let one worker go after the other."""
+    """Drains two nodes at once: budgets let one worker go after the other."""
     cluster = rehearsal.cluster
     servers = {pod.node for pod in cluster.serving()}
     names = sorted({pod.node for pod in rehearsal.workers()} - servers)
@@ -196,7 +196,8 @@ def roll_server(rehearsal: Rehearsal) -> None:
 
 
 def wrong_token(rehearsal: Rehearsal) -> None:
-    """A stranger with a worker's labels, and another token."""
+    """A stranger has a worker's labels and the token of another cluster: it must not become
+    ready."""
     cluster, name = rehearsal.cluster, "stranger-0"
     made = copy.deepcopy(rehearsal.worker().object)
     made["metadata"].update(name=name, owner=("Pod", name))

@@ -2,7 +2,7 @@
 """Small models of every architecture that transformers knows, with every part that it can have.
 
 Sizes are uneven, windows are shorter than the prompts, and a row has the settings that differ from
-the defaults of its class. Keys are spelled as in transformers 4; 5 reads both.
+the defaults of its class. Keys are spelled as in transformers 4; version 5 reads both spellings.
 """
 
 from dataclasses import dataclass

@@ -3,7 +3,8 @@
 
 Each case has such files and AutoTokenizer's result: names, ids, texts. Run it from the root of the
 repository after `pip install transformers==5.24.0`; the same version writes the same file. Cases
-that the reference refuses are left out. So are ids with gaps: it closes them, Lockstep keeps them.
+that the reference refuses are left out. So are ids with gaps: the reference closes the gaps, and
+Lockstep keeps them.
 """
 
 import json

@@ -79,7 +79,8 @@ std::vector<std::string> nested_names(std::span<const CommandUsage> commands) {
   return names;
 }
 
-// The cases of bash for flags with a value: the flags by their action.
+// The cases of a bash script: for each action, such as a list of words, all flags whose value is
+// completed by it.
 std::string bash_values(std::span<const CommandUsage> commands) {
   std::map<std::string, std::vector<std::string>> patterns;
   for (const CommandUsage& command : commands) {

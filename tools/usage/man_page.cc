@@ -108,7 +108,7 @@ std::string usage_line(const CommandUsage& command) {
   return line;
 }
 
-// The section of one command, without the flags that `shared` has.
+// The section of one command. Flags in `shared` are only named there.
 std::string command_section(const CommandUsage& command,
                             const std::map<std::string, std::vector<std::string>>& shared) {
   std::string page =

@@ -37,7 +37,7 @@ struct CommandUsage {
 // left out.
 std::vector<CommandUsage> usage_of(const CLI::App& app);
 
-// The beginning of a text up to its first clause's end, without a period: for lists.
+// The beginning of a text up to the end of its first clause, without a period: for lists.
 std::string first_clause(std::string_view text);
 
 }  // namespace lockstep

@@ -33,8 +33,8 @@ std::string layer_of(std::string_view name) {
   return "";
 }
 
-// Operators that are modules of their own in every model. A module with other operators may have
-// other inputs than its last operator.
+// Operators that are separate modules in every model. In a module with several operators, the last
+// operator may have other inputs than the module.
 bool is_module(Op op) {
   return op == Op::kLinear || op == Op::kRmsNorm || op == Op::kLayerNorm || op == Op::kHeadNorm;
 }
@@ -64,7 +64,8 @@ class Finder {
     return model_.parameters()[static_cast<size_t>(node.parameters[index])];
   }
 
-  // A linear's bias may be another vector of the checkpoint, which the module does not add.
+  // Whether the module itself computes the value. A linear's bias may be another vector of the
+  // checkpoint, which the module does not add.
   bool is_its_modules(int value) const {
     const Node& node = maker(value);
     if (node.op != Op::kLinear || node.parameters.size() < 2) return true;
@@ -73,7 +74,7 @@ class Finder {
                                [&](const program::Piece& piece) { return piece.source() == own; });
   }
 
-  // Notes the readers of its inputs, and its layer's last value.
+  // Records which modules read the node's inputs, and the last value of the node's layer.
   void note(const Node& node) {
     for (const int input : node.inputs) {
       if (node.op == Op::kTopCandidates) readers_[input].insert("logits");

@@ -95,7 +95,7 @@ class Reader {
     return absl::OkStatus();
   }
 
-  // Adds views of a value, and views of these: no instruction's answer has them.
+  // Adds the views of a value, and the views of these views: a rank's answer contains no views.
   void add_views(size_t of) {
     for (const program::Instruction& instruction : program_.instructions()) {
       const bool view = instruction.op() == program::COLUMNS;

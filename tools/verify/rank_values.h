@@ -16,14 +16,16 @@ namespace lockstep {
 
 // One rank's rows of one value in one step, converted to float32.
 struct RankValue {
-  int instruction = 0;  // The one that made the value; for a view, the viewed value.
-  int value = 0;        // In the rank's program.
+  // The instruction that made the value; for a view, that of the viewed value.
+  int instruction = 0;
+  int value = 0;  // In the rank's program.
   int64_t rows = 0;
   int64_t cols = 0;
   std::vector<float> data;  // [rows, cols]
 };
 
-// Some rows of the prompt, and by rank the values that consecutive instructions made of them.
+// Some rows of the prompt and, by rank, the values that some consecutive instructions made from
+// them.
 struct RankValues {
   std::span<const int32_t> tokens;  // The tokens of the step.
   int64_t first_row = 0;            // In the prompt.
@@ -32,10 +34,11 @@ struct RankValues {
   std::vector<cluster::StepResult> results;  // By rank: each row's logits and best token.
 };
 
-// Runs `prompt` in steps of at most `rows` rows and calls `take` with the values: for instructions
-// in ascending order, each for all steps of the prompt. The group must not have run anything.
-// kInvalidArgument: one instruction makes too many bytes for `rows` rows, or the prompt does not
-// fit the pages. Else the errors of group and take().
+// Runs `prompt` in steps of at most `rows` rows and calls `take` with the values: first those of
+// the first instructions for all steps of the prompt, then those of the next instructions, and so
+// on. The group must not have run anything. kInvalidArgument: one instruction makes too many bytes
+// for `rows` rows, or the prompt does not fit the pages. Other errors are those of the group and of
+// take().
 absl::Status run_for_values(std::span<const program::Program> programs,
                             std::span<const int32_t> prompt, int64_t rows, Group& group,
                             const std::function<absl::Status(const RankValues&)>& take);

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // Another implementation's values for a prompt: a safetensors file of float32 matrices, named after
-// the other's modules, as written by tools/verify_reference.py.
+// that implementation's modules, as written by tools/verify_reference.py.
 #pragma once
 
 #include <cstdint>

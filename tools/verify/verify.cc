@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// A whole value is compared on each rank, a part with its columns of the reference. Addends are
-// summed before they are compared.
+// On each rank a whole value is compared with the whole reference, and a part with its columns of
+// the reference. Addends are summed before they are compared.
 #include "tools/verify/verify.h"
 
 #include <algorithm>
@@ -116,7 +116,8 @@ Comparison& Verifier::comparison_of(const RankValue& value, const std::string& r
   return comparison;
 }
 
-// `value` has the rank's columns of `wanted`; rank -1 has all of them.
+// `value` has the rank's columns of `wanted`. If rank is -1, `value` is the sum of all ranks'
+// addends and has all columns.
 void Verifier::compare_rows(const RankValues& made, const RankValue& value, int rank,
                             const Wanted& wanted, Comparison& comparison) const {
   const auto& parts = parts_[static_cast<size_t>(std::max(rank, 0))];
@@ -179,7 +180,7 @@ absl::Status Verifier::compare(const RankValues& made, size_t index) {
   return absl::OkStatus();
 }
 
-// Checks that each rank's best token has its largest logit.
+// Checks that the token that each rank reports as its best has the largest of the rank's logits.
 void Verifier::check_candidates(const RankValues& made) {
   const Program& program = programs_[0];
   if (!candidates_) {

@@ -136,7 +136,7 @@ void EngineSide::pump() {
   do {
     feed();
     core_.tick(world_.now());
-    // At times a client asks for traces.
+    // A client asks for traces during a quarter of the time.
     std::vector<EngineAction> actions = core_.take_actions(/*trace=*/world_.now() % 400 < 100);
     publish();
     for (EngineAction& action : actions) {

@@ -143,7 +143,7 @@ void RosterChecks::formed() {
 void RosterChecks::grows() {
   World& world = host_.world;
   if (now_.joined.size() <= now_.ranks.size()) world.broken("a group grows without a worker");
-  // The last try had the same workers, and its group had no more ranks.
+  // The last try was with the same workers, and the group did not get more ranks.
   const bool again = now_.grew_at >= 0 && now_.grew_with == now_.joined &&
                      static_cast<int>(now_.ranks.size()) <= now_.ranks_before;
   if (again && world.now() - now_.grew_at < host_.regrow_ms) {

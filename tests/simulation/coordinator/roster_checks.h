@@ -54,7 +54,7 @@ class RosterChecks {
     bool growing = false;
     int ranks_before = 0;
     int64_t grew_at = -1;
-    std::set<const Link*> grew_with;  // The workers that had joined at that time.
+    std::set<const Link*> grew_with;  // The workers that had joined at grew_at.
   };
   void check_smaller() const;
   void check_survivors(const std::vector<const Link*>& ranks) const;

@@ -25,8 +25,9 @@ class Collective {
   Collective(World* world, int ranks, int64_t timeout_ms)
       : world_(*world), ranks_(ranks), timeout_ms_(timeout_ms) {}
 
-  // `done` is called after all ranks have called, or with an error: kUnavailable, a peer's process
-  // ended; kAborted, kDeadlineExceeded. A rank's second call of meet() replaces its first one.
+  // `done` is called when all ranks have made the same call, or with an error: kUnavailable (a
+  // peer's process ended), kAborted or kDeadlineExceeded. A rank's second call of meet() replaces
+  // its first one.
   void meet(int rank, Done done);
   void enter(int rank, const Place& place, Done done);
   // The rank withdraws its call of meet(): its `done` is not called.

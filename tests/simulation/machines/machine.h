@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// All processes of workers: those that the coordinator launches, as in launcher.h, and those that
-// are started by hand, and restarted by hand when they end.
+// All processes of workers: those that the coordinator launches, as launcher.h does, and those that
+// are started by hand. The second kind are restarted when they end, except guests and unfit
+// workers.
 #pragma once
 
 #include <memory>

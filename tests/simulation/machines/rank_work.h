@@ -91,9 +91,9 @@ class RankWork {
   std::optional<Work> work_;
   Done done_;
   uint64_t works_ = 0;
-  int checked_ = 0;                         // The folder's checkpoint at the last check.
-  std::shared_ptr<Collective> meeting_;     // The group whose meet() it waits in; null: none.
-  std::shared_ptr<Collective> collective_;  // The group whose ranks it has met last.
+  int checked_ = 0;                      // The folder's checkpoint at the last check.
+  std::shared_ptr<Collective> meeting_;  // The group in whose meet() this rank waits; null: none.
+  std::shared_ptr<Collective> collective_;  // The last group whose ranks this rank has met.
   Weights weights_;
   std::optional<FakeWorkers> state_;  // KV pages, since Start.
   std::optional<cluster::StepResult> result_;
@@ -104,7 +104,7 @@ class RankWork {
   int failed_loads_ = 0;
   Lie lie_ = Lie::kNone;
   absl::Status failure_;
-  bool device_ = false;  // failure_ is the device's.
+  bool device_ = false;  // failure_ is a failure of the device.
   bool failed_ = false;  // The device's failure was reported.
 };
 

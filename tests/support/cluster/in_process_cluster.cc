@@ -277,7 +277,7 @@ absl::StatusOr<std::unique_ptr<Group>> InProcessCluster::form(const GroupRequire
   }
   RETURN_IF_ERROR(on_all([&](int rank) { return workers_[rank]->start(info.pages); }));
   all_pages_.clear();
-  const int failing = failing_rank_.exchange(-1);  // It does not concern this null step.
+  const int failing = failing_rank_.exchange(-1);  // The failure must not strike this null step.
   RETURN_IF_ERROR(step(cluster::Step()).status());
   if (failing >= 0) failing_rank_ = failing;
   return std::make_unique<InProcessGroup>(*this, std::move(info));
@@ -287,7 +287,7 @@ absl::StatusOr<cluster::StepResult> InProcessCluster::step_rank(int rank, const 
                                                                 int failing) {
   if (rank != failing) {
     auto result = workers_[rank]->step(step);
-    waiting_.add(rank);  // A program without collectives has not added it.
+    waiting_.add(rank);  // A rank whose program has no collectives is not in the set yet.
     return result;
   }
   waiting_.wait_for_all_but(rank, options_.ranks);

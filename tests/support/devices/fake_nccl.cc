@@ -151,8 +151,9 @@ int take(ncclComm* comm, const Call& call) {
 
 extern "C" {
 
-// `how`: "" for no failure; "no id" for all ranks; "init fails", "calls fail" or "lies" (a wrong
-// byte) for that rank; "init stalls": no initialization returns; "stalls": no call returns.
+// `how` is "" for no failure. For all ranks: "no id"; "init stalls": no initialization returns;
+// "stalls": no call returns. For this rank only: "init fails"; "calls fail"; "lies": its result has
+// a wrong byte.
 void fakeNcclBehave(const char* how, int rank) {
   const std::lock_guard lock(mutex);
   behaviour = how;

@@ -200,11 +200,12 @@ class LateDevice final : public Device, public ShimPeers {
   std::byte* const room_;
   int64_t used_ = 0;
   int64_t allocated_ = 0;
-  std::set<const std::byte*> begins_, released_;  // All memory that ever existed.
-  std::set<std::byte*, std::less<>> staging_;     // The staging memory that exists now.
-  std::unique_ptr<Captured> captured_;            // Null: queued work is run, not captured.
-  std::mutex working_;                            // Only one thread works at a time.
-  std::mutex mutex_;                              // Guards the queue: several threads may wait.
+  // All memory ever allocated, and all that was released.
+  std::set<const std::byte*> begins_, released_;
+  std::set<std::byte*, std::less<>> staging_;  // The staging memory that exists now.
+  std::unique_ptr<Captured> captured_;         // Null: queued work is run, not captured.
+  std::mutex working_;                         // Only one thread works at a time.
+  std::mutex mutex_;                           // Guards the queue: several threads may wait.
   std::deque<Work> queue_;
   int64_t done_ = 0;               // The count of all work completed so far.
   const char* failure_ = nullptr;  // A kernel's first failure.

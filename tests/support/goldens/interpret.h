@@ -25,7 +25,7 @@ using Tensors = std::map<std::string, Tensor>;
 struct Sequence {
   std::vector<int32_t> tokens;   // From position 0.
   std::vector<int64_t> outputs;  // The rows whose logits are requested.
-  int64_t rope_length = 0;       // These three have the meaning of cluster.StepSequence.
+  int64_t rope_length = 0;       // This field and the next two: see cluster.StepSequence.
   int64_t prefix_rows = 0;
   int64_t held_position = 0;
 };

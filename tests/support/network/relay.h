@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // A faulty network between two ends: forwards TCP connections and injects faults into their bytes.
-// The operating system may have no means to do that.
+// It needs nothing of the operating system but sockets.
 #pragma once
 
 #include <atomic>

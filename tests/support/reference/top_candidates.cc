@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// The reference sorts everything.
+// The reference of top_candidates sorts all candidates.
 #include <algorithm>
 #include <cmath>
 #include <limits>

@@ -36,7 +36,8 @@ TEST(LengthsTest, UniformLengthsReachBothEndsEvenly) {
 TEST(LengthsTest, LognormalLengthsHaveTheirMedianAndDeviation) {
   const std::vector<int64_t> all = drawn("lognormal:400:0.5", 4001);
   EXPECT_NEAR(static_cast<double>(all[2000]), 400, 20);
-  EXPECT_NEAR(static_cast<double>(all[3366]), 400 * 1.6487, 40);  // 84.1 %: exp(0.5) medians.
+  // 84.1 % of the lengths are below the median times exp(0.5).
+  EXPECT_NEAR(static_cast<double>(all[3366]), 400 * 1.6487, 40);
 }
 
 TEST(LengthsTest, LognormalLengthsStayWithinTheLimits) {

@@ -48,7 +48,8 @@ TEST(WorkloadTest, ArrivalsArePoisson) {
     squares += (gap - mean) * (gap - mean) / static_cast<double>(gaps.size());
   }
   EXPECT_NEAR(mean, 0.02, 0.001);
-  EXPECT_NEAR(squares, 0.0004, 0.00004);  // For exponential gaps this is the mean's square.
+  // The variance of exponential gaps is the square of their mean.
+  EXPECT_NEAR(squares, 0.0004, 0.00004);
   EXPECT_TRUE(std::ranges::is_sorted(all, {}, &LoadRequest::at_s));
 }
 

@@ -84,8 +84,8 @@ TEST(VerifyFaultTest, AFaultInAnyOperatorIsNamed) {
     LOCKSTEP_NEEDS_TEST_DATA(folder);
     VerifyBench bench(folder);
     std::set<Op> ops = kernels_of(bench.model());
-    ops.insert(Op::kGated);    // A pass replaces products by it,
-    ops.insert(Op::kAddNorm);  // and sums before a norm by this one.
+    ops.insert(Op::kGated);    // A pass replaces a product by kGated,
+    ops.insert(Op::kAddNorm);  // and a sum before a norm by kAddNorm.
     for (const Op op : ops) {
       if (tested.contains(op)) continue;
       const std::vector<KernelEntry> kernels = kernels_with_broken(op);

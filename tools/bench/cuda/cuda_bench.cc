@@ -45,8 +45,8 @@ class Bench {
     }
   }
 
-  // 16 bits of the pattern are a bf16 number of 0.0078 to 0.12 of either sign, and 32 bits such a
-  // float32; as codes any bits are valid.
+  // Fills the matrix with a pattern. Read as bf16 or float32, its numbers have magnitudes of 0.0078
+  // to 0.12 and either sign; any bits are valid codes.
   TensorView matrix(int64_t rows, int64_t cols, DType dtype) {
     return {filled(rows * cols * dtype_bytes(dtype)), rows, cols, cols, dtype};
   }
@@ -66,7 +66,8 @@ class Bench {
   void finish() {
     if (const char* failure = device_.synchronize(); failure != nullptr) fail(failure);
   }
-  // Microseconds for all that one call of `queue` queues, the median of several runs of many calls.
+  // Microseconds for the work that one call of `queue` queues: the median of several runs of many
+  // calls.
   template <typename Queue>
   double microseconds(const Queue& queue) {
     queue();  // The first call of a kernel loads it.
@@ -116,7 +117,7 @@ class Bench {
   }
 
  private:
-  // Microseconds until the device has done all that `queue` queues.
+  // Microseconds until the device has done all work that `queue` queues.
   template <typename Queue>
   double time(const Queue& queue) {
     finish();

@@ -18,8 +18,8 @@ namespace lockstep {
 namespace {
 
 constexpr int64_t kRotatedBytes = int64_t{256} << 20;  // More than a GPU's cache.
-constexpr int64_t kGuardRows = 64;                     // After the output; no kernel writes there.
-constexpr int64_t kCheckedRows = 512;                  // The last rows: their bits are compared.
+constexpr int64_t kGuardRows = 64;     // After the output; no kernel may write there.
+constexpr int64_t kCheckedRows = 512;  // The last rows: their bits are compared.
 constexpr int kVariantRuns = 3;
 constexpr double kRunUs = 3000;
 
@@ -107,7 +107,7 @@ class Operands {
   const DeviceMemory x_, weights_, out_, scratch_;
 };
 
-// Microseconds per call, the least of a few runs; nothing if the device failed.
+// Microseconds per call: the fastest of a few runs. Nullopt if the device failed.
 template <typename Call>
 std::optional<double> time_of(Device& device, const Call& call) {
   double best = 0;
@@ -153,7 +153,7 @@ class VariantRow {
  private:
   KernelArgs args(int64_t call) const { return operands_.args(weight_.dtype, call, rows_); }
 
-  // Nothing if it failed, or wrote after the output.
+  // Nullopt if the kernel failed, or wrote after the output.
   std::optional<std::vector<uint32_t>> result_of(KernelFn kernel) {
     operands_.clear_out();
     if (kernel(args(0)) != nullptr || device_.synchronize() != nullptr) return std::nullopt;

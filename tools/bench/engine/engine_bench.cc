@@ -116,7 +116,7 @@ class Child {
     const std::string line = address + "\n";
     if (write(go_, line.data(), line.size()) != static_cast<ssize_t>(line.size())) std::abort();
   }
-  // Whether it has ended.
+  // Whether the process has ended.
   bool ended() const { return waitpid(pid_, nullptr, WNOHANG) != 0; }
   void end() const {
     close(go_);

@@ -108,7 +108,8 @@ class InstantRank {
     stamp.answered_ns = steady_now_ns();
   }
 
-  // The same for every output with the same requested sizes. Few ids have 9/10 of the probability.
+  // Returns the same answer for every output with the same requested sizes. In it, a few ids
+  // together have 9/10 of the probability.
   const cluster::Candidates& answer_of(const cluster::Output& output) {
     if (made_for_.top_count() == output.top_count() &&
         made_for_.raw_top_count() == output.raw_top_count() &&

@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Downloads the folders of vLLM's source package that test a server over HTTP into the folder of
-the first argument. The package comes from PyPI; pip would build it, which needs torch."""
+"""Downloads a part of vLLM's source package into the folder that the first argument names: the
+folders that test a server over HTTP. The package comes from PyPI; pip would build it, which needs
+torch."""
 import io
 import re
 import sys

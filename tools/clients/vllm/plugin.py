@@ -183,7 +183,8 @@ def absent_module(name: str) -> types.ModuleType:
 
 
 class AbsentPackages(importlib.abc.MetaPathFinder, importlib.abc.Loader):
-    """Finds vllm, torch and packages that only its engine's tests import."""
+    """Finds vllm, torch and packages that only vLLM's engine or its tests import; all their
+    members are Absent."""
     ROOTS = {"vllm", "torch", "schemathesis", "starlette", "fastapi", "uvicorn", "openai_harmony"}
 
     def find_spec(self, name, path=None, target=None):

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// The engine starts sequences in the order of submission, so when the last sequence has its first
-// token, all of them decode. No sequence ends before the last one has all its steps, so every timed
-// step has all sequences.
+// The engine starts sequences in the order of submission, so all sequences decode as soon as the
+// last one has its first token. No sequence ends before the last one has all its steps, so every
+// timed step has all sequences.
 #include "tools/commands/measuring/bench_case.h"
 
 #include <algorithm>

@@ -12,7 +12,7 @@
 namespace lockstep {
 
 // `batch` sequences at once: prompts of `prompt_tokens`, then `decode_steps` steps in which each
-// sequence gets one token; 0: only the prompts.
+// sequence gets one token. With 0 decode steps only the prompts are computed.
 struct BenchCase {
   std::string name;
   int64_t prompt_tokens = 1;
@@ -30,7 +30,7 @@ absl::StatusOr<std::vector<BenchCase>> parse_bench_cases(const std::string& list
 // kInvalidArgument if the model was opened for shorter or fewer sequences.
 absl::Status check_fits(const BenchCase& bench_case, const Model& model);
 
-// Seconds until the last sequence had its first token, and of the decode steps after that.
+// Seconds until the last sequence had its first token, and seconds of the decode steps after that.
 struct BenchTimes {
   double prefill_s = 0;
   double decode_s = 0;

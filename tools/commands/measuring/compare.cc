@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// `lockstep compare`: the error of a model in fewer bits against itself in float32, over a text:
-// the Kullback-Leibler divergence of the next token's distribution at every position. Both groups
-// run at once and compute the same positions alternately, so no logits are stored.
+// `lockstep compare`: compares a model in fewer bits with itself in float32, over a text, by the
+// Kullback-Leibler divergence of the next token's distribution at every position. Both groups run
+// at once and compute the same positions alternately, so no logits are stored.
 #include <algorithm>
 #include <cmath>
 #include <nlohmann/json.hpp>
@@ -21,7 +21,7 @@ namespace lockstep {
 namespace {
 
 constexpr int64_t kMaxTextBytes = 64 << 20;
-// The max number of logits in one step, over all ranks: more exceed the size of a message.
+// The max number of logits in one step, over all ranks: more would exceed the size of a message.
 constexpr int64_t kStepLogits = 8 << 20;
 
 struct CompareFlags {
@@ -51,8 +51,8 @@ class Computer {
   const Model& model() const { return *model_; }
   int64_t weight_bytes() const { return group_->info().weight_bytes; }
 
-  // Logits [rows, vocab] of positions [first, first + rows) of a window; the positions before must
-  // be computed.
+  // Logits [rows, vocab] of positions [first, first + rows) of a window. Earlier calls must have
+  // computed all positions before `first`.
   absl::StatusOr<std::vector<float>> run(std::span<const int32_t> window, int64_t first,
                                          int64_t rows) {
     const GroupInfo& info = group_->info();

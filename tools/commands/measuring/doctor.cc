@@ -83,7 +83,7 @@ double huge_share() {
   return static_cast<double>(huge_bytes() - before) / kBytes;
 }
 
-// The cores, and whether the one that runs this is shared.
+// The number of cores, and whether the other hardware thread of this thread's core is busy.
 std::string cores_text(double adds) {
   std::string text = fmt::format("{} usable of {}", usable_cores(), sysconf(_SC_NPROCESSORS_ONLN));
   if (adds > 0) text += fmt::format(", {:.1f} additions per cycle", adds);

@@ -31,7 +31,7 @@ struct VerifyFlags {
   std::vector<int32_t> prompt_ids;
   std::string reference;
   std::string keep;
-  double tolerance = 0;  // 0: by the type of weights.
+  double tolerance = 0;  // 0: chosen by the type of the weights.
   bool json = false;
 };
 
@@ -162,8 +162,8 @@ absl::StatusOr<Verification> run(const VerifyFlags& flags, const Model& model,
                 {.tolerance = tolerance, .rows = model.options().max_rows}, *group);
 }
 
-// Rounded weights and inputs are further from float32: these bounds are 1.5 times what the demo's
-// six layers need.
+// Models with rounded weights and inputs differ more from float32: these bounds are 1.5 times what
+// the demo's six layers need.
 double tolerance_of(const VerifyFlags& flags, const Model& model) {
   if (flags.tolerance > 0) return flags.tolerance;
   if (const Scheme* scheme = model.scheme(); scheme != nullptr) {

@@ -37,7 +37,8 @@ Kind kind_of(std::string_view line, size_t at) {
   return kPlain;
 }
 
-// The number at `at`, which moves past it. Nullopt if it is too long: then it is compared as text.
+// Returns the number at `at`, and moves `at` to the end of that number. Nullopt if the number is
+// too long: then it is compared as text.
 std::optional<int64_t> take_number(std::string_view line, size_t& at) {
   int64_t number = 0;
   const auto [end, error] = std::from_chars(line.data() + at, line.data() + line.size(), number);
@@ -76,7 +77,7 @@ struct Moves {
 };
 
 bool same_line(std::string_view a, std::string_view b, Moves& moves) {
-  // Indices are right-aligned: their columns move.
+  // Indices are right-aligned, so equal lines may begin in different columns.
   size_t i = std::min(a.find_first_not_of(' '), a.size());
   size_t j = std::min(b.find_first_not_of(' '), b.size());
   while (i < a.size() && j < b.size()) {
@@ -113,8 +114,8 @@ std::vector<LineBlock> blocks_of(std::string_view listing) {
   return blocks;
 }
 
-// Compares `block` with `shown`. Returns the number of lines of `block` that belong to its layer,
-// as lines after the last layer belong to none; nullopt if the layers differ.
+// Compares `block` with `shown`. Returns how many lines of `block` belong to its layer, since the
+// last block also has the lines after the last layer. Nullopt if the layers differ.
 std::optional<size_t> same_layer(const LineBlock& shown, const LineBlock& block, bool last,
                                  Moves& moves) {
   const size_t count = shown.lines.size();

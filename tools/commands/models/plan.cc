@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// `lockstep plan`: the slices and bytes that each rank would hold, without starting one.
+// `lockstep plan`: the slices and bytes that each rank would hold. It starts no worker.
 #include <algorithm>
 #include <nlohmann/json.hpp>
 #include <vector>

@@ -47,7 +47,8 @@ absl::Status check_public(const PortFlags& flags, const char* name, const std::s
   return check_plaintext(flags, name, address, flags.tls.given());
 }
 
-// The admin port has no keys: its clients are operators. A server certificate stops no client.
+// The admin port has no keys: its clients are operators. The server's own certificate stops no
+// client; --tls-ca does.
 absl::Status check_admin(const PortFlags& flags) {
   if (flags.admin_address == "off") return absl::OkStatus();
   RETURN_IF_ERROR(check_address("--admin", flags.admin_address));

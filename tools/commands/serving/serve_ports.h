@@ -37,10 +37,10 @@ struct PortFlags {
   std::string http_address = "127.0.0.1:8000";   // "off": none.
   std::string admin_address = "off";             // "off": none.
   int api_threads = 2;
-  TlsFiles tls;                       // For all three.
+  TlsFiles tls;                       // For all three ports.
   std::vector<std::string> insecure;  // Ports that may use plain text off loopback.
   std::string api_keys;               // A file; "": any client may call.
-  int lowest_priority = 0;            // The smallest number that clients without keys may request.
+  int lowest_priority = 0;            // The smallest priority for clients without keys.
   http::BrowserRules browsers;
   openai::ApiOptions openai;
 

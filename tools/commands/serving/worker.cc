@@ -125,7 +125,7 @@ std::shared_ptr<Command> add_worker(CLI::App& parent) {
   command->app->get_option("--coordinator")->required();
   read_environment(*command->app);
   // The process that starts workers passes all options as arguments. Its environment variables are
-  // its own options, not theirs.
+  // options of that process, not of its workers.
   command->app->get_option("--parent-pid")
       ->trigger_on_parse()
       ->each([app = command->app](const std::string&) { ignore_environment(*app); });

@@ -17,7 +17,7 @@ class BadLines {
 
   // Prints {"error": "requests.jsonl line 3: ..."}.
   void print(int number, const absl::Status& status);
-  // OK without errors; else their number and the first one, with its code.
+  // OK if no line got an error; else the number of errors and the first error, with its code.
   absl::Status status() const;
 
  private:

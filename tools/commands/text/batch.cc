@@ -19,7 +19,8 @@ absl::StatusOr<Answer> Batch::submit(const absl::StatusOr<EngineRequest>& reques
 
 absl::StatusOr<Answer*> Batch::start(size_t index) {
   MutexLock lock(&mutex_);
-  if (index > 0) answers_[index - 1] = absl::StatusOr<Answer>();  // Was read: free it.
+  // The caller has read this answer.
+  if (index > 0) answers_[index - 1] = absl::StatusOr<Answer>();
   while (answers_.size() < requests_.size()) {
     absl::StatusOr<Answer> answer = submit(requests_[answers_.size()]);
     const bool is_ahead = answers_.size() > index;

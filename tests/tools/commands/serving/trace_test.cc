@@ -79,7 +79,7 @@ TEST(TraceTest, ATraceDoesNotChangeTheAnswer) {
       [&] { HttpClient(server.admin_address()).get("/trace?steps=256&timeout=60"); });
   const Answered traced = server.generate(story(60, 3));
   EXPECT_EQ(traced.tokens, plain.tokens);
-  EXPECT_TRUE(server.generate(story(400, 4)).status.ok());  // Ends the trace.
+  EXPECT_TRUE(server.generate(story(400, 4)).status.ok());  // The trace ends only after 256 steps.
 }
 
 TEST(TraceTest, ATraceIsNotAvailableAtThePublicPort) {

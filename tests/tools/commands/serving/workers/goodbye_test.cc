@@ -129,7 +129,7 @@ TEST_F(SigtermTest, AWorkerEndsBeforeItHasJoined) {
   close(socket);
 }
 
-// The coordinator is suspended, which looks to the worker like a busy or unreachable one.
+// To the worker, a suspended coordinator looks like a busy or unreachable one.
 TEST_F(SigtermTest, AWorkerWhoseCoordinatorReadsNothingIsNotReadyAndEnds) {
   workers_[0] = start_worker(address_, {"--health", "127.0.0.1:0"});
   start(1);
