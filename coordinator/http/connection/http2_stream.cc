@@ -85,7 +85,7 @@ void Http2Stream::end_head(bool is_last) {
   const size_t max = connection_->server().limits.read.header_bytes;
   if (head_bytes_ > max) {
     return refuse({.status = 431,
-                   .code = "headers_too_large",
+                   .code = "header_too_large",
                    .message = fmt::format("headers: must have at most {} bytes, found {}", max,
                                           head_bytes_)});
   }

@@ -30,8 +30,9 @@ std::shared_ptr<IoConnection> make(IoThread* thread, int descriptor, std::string
 
 class Server::Impl {
  public:
-  Impl(const ServerOptions& options, Handler handler, std::unique_ptr<Listener> listener,
-       std::unique_ptr<TlsContext> tls)
+  // `max`: with more connections, one is closed for each newer one.
+  Impl(const ServerOptions& options, int64_t max, Handler handler,
+       std::unique_ptr<Listener> listener, std::unique_ptr<TlsContext> tls)
       : listener_(std::move(listener)) {
     state_.make_connection =
         options.protocol == TlsProtocol::kHttp2 ? make<Http2Connection> : make<Connection>;
@@ -45,9 +46,8 @@ class Server::Impl {
     for (int i = 0; i < options.threads; ++i) {
       threads_.push_back(std::make_unique<IoThread>(&state_));
     }
-    const bool closes = options.when_full == WhenFull::kCloseOldest;
     listener_->start(
-        [this, max = closes ? options.max_connections : INT64_MAX](int descriptor) {
+        [this, max](int descriptor) {
           std::string network = network_of(peer_address(descriptor));
           if (state_.connections.add(network) > max) close_for_newer(max);
           threads_[next_++ % threads_.size()]->adopt(descriptor, std::move(network));
@@ -102,7 +102,8 @@ absl::StatusOr<std::unique_ptr<Server>> Server::start(const ServerOptions& optio
   }
   try {
     return std::unique_ptr<Server>(new Server(
-        std::make_unique<Impl>(options, std::move(handler), std::move(listener), std::move(tls))));
+        std::make_unique<Impl>(options, closes ? connections : INT64_MAX, std::move(handler),
+                               std::move(listener), std::move(tls))));
   } catch (const std::system_error& error) {  // From threads, or io_contexts' descriptors.
     return resource_exhausted("could not serve HTTP at {}: {}", options.address, error.what());
   }

@@ -97,6 +97,14 @@ TEST(HttpServerTest, AnIdleConnectionMakesRoomForANewOneIfSoConfigured) {
   EXPECT_EQ(busy.read().body, "late");
 }
 
+TEST(HttpServerTest, AnIdleConnectionStaysIfTheDefaultLimitIsNotReached) {
+  ScriptedServer server(ServerOptions{.threads = 1, .when_full = WhenFull::kCloseOldest});
+  HttpClient first(server.address()), second(server.address());
+  for (HttpClient* client : {&first, &second, &first, &second}) {
+    EXPECT_EQ(client->get("/quick").body, "quick");
+  }
+}
+
 TEST(HttpServerTest, PipelinedRequestsAreAnsweredInOrder) {
   ScriptedServer server;
   HttpClient client(server.address());
