@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// The attention kernel rotates keys when it stores them in pages, and queries when it multiplies
+// The attention kernel rotates keys when it stores them in pages, and queries before it multiplies
 // them. So three kernels become one, and rotated values are not written and read as float32.
 #include <optional>
 #include <utility>

@@ -154,9 +154,8 @@ TEST(ValidateTest, SharedValuesAreKeptUntilTheNextCollective) {
 }
 
 TEST(ValidateTest, RandomBytesNeverCrashValidation) {
-  const uint32_t seed = std::random_device{}();
-  SCOPED_TRACE("seed " + std::to_string(seed));
-  std::mt19937 random(seed);
+  constexpr uint32_t kSeed = 1;
+  std::mt19937 random(kSeed);
   const google::protobuf::LogSilencer quiet;  // Silences warnings about names that are not UTF-8.
   const std::string valid[] = {layer_program(1, 2).SerializeAsString(),
                                shared_layer_program(1, 2).SerializeAsString()};
@@ -176,7 +175,7 @@ TEST(ValidateTest, RandomBytesNeverCrashValidation) {
   EXPECT_GT(parsed, 0);
   RecordProperty("parsed", parsed);
   RecordProperty("accepted", accepted);
-  std::printf("%d of 20000 parsed, %d accepted, seed %u\n", parsed, accepted, seed);
+  std::printf("%d of 20000 parsed, %d accepted, seed %u\n", parsed, accepted, kSeed);
 }
 
 }  // namespace
