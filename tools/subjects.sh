@@ -30,10 +30,7 @@ if [ "${1-}" = - ]; then
 else
   base=${1-$(before_landing 2>/dev/null)}
   [ -n "$base" ] || { echo "subjects: no history to check"; exit 0; }
-  # Commits of branches that did not have this check yet are not checked.
-  first=$(git log --diff-filter=A --format=%H -- tools/subjects.sh | tail -1)
-  subjects=$(git log --no-merges --format=%s "$base..HEAD" \
-    ${first:+"^$first" --ancestry-path="$first"})
+  subjects=$(git log --no-merges --format=%s "$base..HEAD")
 fi
 
 count=0
